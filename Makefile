@@ -1,0 +1,50 @@
+# The same few targets for people and for CI.
+
+GO ?= go
+FUZZTIME ?= 10s
+NUMERIC = ./graph/... ./layers ./losses ./metrics ./morph ./optim ./constraints ./train/...
+CONCURRENT = ./data ./graph/engine ./graph/engine/kernel ./internal/parallel ./metrics ./morph ./train/...
+
+.PHONY: run test check format vet race fuzz portable bench bench-peers golden kill-test parts
+
+run: ## train the quick start
+	$(GO) run ./apps/tessera train swimmer-parts
+
+test: ## the README's test command
+	$(GO) test ./...
+
+check: format vet test race fuzz portable ## everything that must pass before a change is kept
+
+format:
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these"; exit 1; }
+
+vet:
+	$(GO) vet ./...
+
+race: ## with checkptr, on the rooms that share memory or use unsafe; needs a C compiler
+	$(GO) test -race -short $(CONCURRENT)
+
+fuzz: ## FUZZTIME for every fuzz test
+	@$(GO) test -list '^Fuzz' ./... | awk '/^Fuzz/ { names[n++] = $$1 } /^ok/ { for (i = 0; i < n; i++) print $$2, names[i]; n = 0 }' | \
+	while read package name; do \
+		echo "$$package $$name"; $(GO) test $$package -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) || exit 1; \
+	done
+
+portable: ## the numbers without OpenBLAS, then without assembly too
+	TESSERA_BLAS=none $(GO) test $(NUMERIC)
+	TESSERA_BLAS=none TESSERA_SIMD=none $(GO) test ./graph/...
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchmem -count 6 ./...
+
+bench-peers: ## training steps beside PyTorch's, in turn; TESSERA_DATA says where fashion-mnist/ is
+	$(GO) run ./bench
+
+golden: ## write the golden files anew; look at what changes
+	$(GO) test . ./config ./report -update
+
+kill-test: ## kill -9 at 20 random moments, resume, compare bytes
+	$(GO) test ./apps/tessera -run 'Kill' -kills 20 -v -count 1
+
+parts: ## the swimmer's parts for seeds 1 to 5
+	$(GO) test ./apps/tessera -run 'Parts' -seeds 5 -v -count 1

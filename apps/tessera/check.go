@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"tessera"
+	"tessera/config"
+)
+
+func checkCommand() *cobra.Command {
+	var f modelFlags
+	var fill string
+	cmd := &cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Find the mistakes of a models.toml",
+		Long:  "Find all mistakes of a file of models (default ./" + tessera.ModelsFile + ", else the models that come with tessera), or print one model with every default written out.",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: work(func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				f.file = args[0]
+			}
+			models, err := f.load()
+			if err != nil {
+				return err
+			}
+			if fill != "" {
+				m, err := models.Model(fill)
+				if err != nil {
+					return err
+				}
+				_, err = cmd.OutOrStdout().Write(config.Fill(m))
+				return err
+			}
+			if err := models.Check(); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%d models, no mistakes\n", len(models.Names()))
+			return nil
+		}),
+	}
+	addDataFlag(cmd, &f.data)
+	cmd.Flags().StringVar(&fill, "fill", "", "print this model with every default written out")
+	_ = cmd.RegisterFlagCompletionFunc("fill", f.complete)
+	return cmd
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"tessera/config"
+	"tessera/data"
+	"tessera/internal/registry"
+	"tessera/sweep"
+	"tessera/train"
+	"tessera/train/checkpoint"
+	"tessera/train/folder"
+)
+
+// The exit codes that scripts rely on.
+const (
+	exitInternal    = 1
+	exitUsage       = 2 // an unknown model too
+	exitConfig      = 3
+	exitData        = 4 // missing, failing a checksum or of the wrong size
+	exitDiverged    = 5
+	exitCheckpoint  = 6 // damaged or not matching
+	exitWrite       = 7 // disk full, permission
+	exitSweep       = 8 // a sweep finished with failed trials
+	exitInterrupted = 130
+)
+
+// usageError is an error in how the command was called.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// workError is an error that a command's work ended with; all others come from cobra, before any work.
+type workError struct{ error }
+
+// Unwrap gives the cause.
+func (e workError) Unwrap() error { return e.error }
+
+// work makes a function the work of a command.
+func work(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := f(cmd, args); err != nil {
+			return workError{err}
+		}
+		return nil
+	}
+}
+
+// explain tells what went wrong and returns the exit code.
+func explain(command *cobra.Command, err error, stderr io.Writer) int {
+	code := exitCode(err)
+	var diagnostics *config.Diagnostics
+	switch {
+	case err == nil:
+	case errors.As(err, &diagnostics): // they say where they are
+		fmt.Fprintln(stderr, err)
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(stderr, "tessera: interrupted")
+	default:
+		fmt.Fprintln(stderr, "tessera:", err)
+	}
+	var damaged *checkpoint.Error
+	if errors.As(err, &damaged) && filepath.Base(damaged.Path) == folder.State {
+		fmt.Fprintf(stderr, "a run cannot go on without its state: put a copy back, or train it again with `tessera train MODEL -f %s`\n",
+			filepath.Join(filepath.Dir(damaged.Path), folder.Config))
+	}
+	if code == exitUsage {
+		hint(command, err, stderr)
+	}
+	return code
+}
+
+// hint says what to do after an error of usage, where the error does not.
+func hint(command *cobra.Command, err error, stderr io.Writer) {
+	var unknown *config.UnknownModel
+	var unknownSweep *config.UnknownSweep
+	switch {
+	case errors.As(err, &unknown), errors.As(err, &unknownSweep), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked):
+	case errors.Is(err, folder.ErrForeign):
+		fmt.Fprintln(stderr, "nothing was replaced: move that away, or give another --out")
+	case errors.Is(err, folder.ErrWorkingFolder):
+		fmt.Fprintln(stderr, "give another --out")
+	case errors.Is(err, folder.ErrExists):
+		fmt.Fprintln(stderr, "give another --out, or --force to replace that run")
+	default:
+		fmt.Fprintf(stderr, "%q tells how it is called\n", command.CommandPath()+" --help")
+	}
+}
+
+// exitCode is the one place that maps errors to exit codes.
+func exitCode(err error) int {
+	var (
+		fromWork     workError
+		usage        usageError
+		unknown      *config.UnknownModel
+		unknownSweep *config.UnknownSweep
+		failed       *sweep.Failed
+		diagnostics  *config.Diagnostics
+		setting      registry.KeyError
+		missing      *data.Error
+		diverged     *train.Diverged
+		damaged      *checkpoint.Error
+		unwritten    *folder.WriteError
+	)
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &unwritten): // an interrupted run that could not be kept is a lost one
+		return exitWrite
+	case errors.Is(err, train.ErrInterrupted), errors.Is(err, context.Canceled):
+		return exitInterrupted
+	case !errors.As(err, &fromWork), errors.As(err, &usage), errors.As(err, &unknown), errors.As(err, &unknownSweep),
+		errors.Is(err, folder.ErrExists), errors.Is(err, folder.ErrForeign), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked),
+		errors.Is(err, folder.ErrWorkingFolder):
+		return exitUsage
+	case errors.As(err, &failed):
+		return exitSweep
+	case errors.As(err, &diagnostics), errors.As(err, &setting):
+		return exitConfig
+	case errors.As(err, &missing):
+		return exitData
+	case errors.As(err, &diverged):
+		return exitDiverged
+	case errors.As(err, &damaged):
+		return exitCheckpoint
+	}
+	return exitInternal
+}

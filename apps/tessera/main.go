@@ -1,0 +1,46 @@
+// Command tessera trains, evaluates and uses the part-based auto-encoders that models.toml declares.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"tessera/train/folder"
+)
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is the whole command; it returns the exit code. Results go to stdout, progress and messages to stderr.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	ctx, stop := interruptible(ctx, stderr)
+	defer stop()
+	root := newRoot()
+	root.SetArgs(args)
+	out := &output{Writer: stdout}
+	root.SetOut(out)
+	root.SetErr(stderr)
+	command, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = out.err
+	}
+	return explain(command, err, stderr)
+}
+
+// output is standard output. It remembers what prevented a result from being written, for not every printed line is asked.
+type output struct {
+	io.Writer
+	err error
+}
+
+// Write implements [io.Writer]; its error is a [*folder.WriteError].
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if err != nil {
+		err = &folder.WriteError{Path: "standard output", Err: err}
+		o.err = err
+	}
+	return n, err
+}

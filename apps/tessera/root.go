@@ -1,0 +1,26 @@
+package main
+
+import (
+	"errors"
+	"regexp"
+
+	"github.com/spf13/cobra"
+)
+
+// parsing is what the Go function that reads a flag's value says of itself.
+var parsing = regexp.MustCompile(`strconv\.\w+: parsing ".*": `)
+
+// newRoot returns the command with all of its sub-commands; each has a file of its own.
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "tessera",
+		Short:         "Train auto-encoders that learn the parts of images",
+		Long:          "Tessera trains the part-based auto-encoders that models.toml declares, evaluates them and uses what they learned.",
+		SilenceUsage:  true,
+		SilenceErrors: true, // explain prints them
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return errors.New(parsing.ReplaceAllString(err.Error(), "")) })
+	root.AddCommand(trainCommand(), resumeCommand(), sweepCommand(), evalCommand(), encodeCommand(), decodeCommand(), checkCommand(),
+		summaryCommand(), figureCommand(), listCommand(), dataCommand(), doctorCommand(), versionCommand())
+	return root
+}

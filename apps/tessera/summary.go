@@ -1,0 +1,153 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"tessera"
+	"tessera/baselines"
+	"tessera/config"
+	"tessera/data"
+	"tessera/graph"
+)
+
+func summaryCommand() *cobra.Command {
+	var f modelFlags
+	var asJSON, plan bool
+	cmd := &cobra.Command{
+		Use:   "summary MODEL",
+		Short: "Show a model's layers, shapes and numbers of parameters",
+		Args:  one("model"),
+		RunE: work(func(cmd *cobra.Command, args []string) error {
+			m, err := f.model(args[0])
+			if err != nil {
+				return err
+			}
+			s, err := summarise(m, data.SearchDirs(f.data))
+			if err != nil {
+				return err
+			}
+			switch {
+			case plan && s.model == nil:
+				return usagef("--plan: %s is a baseline and has no compiled plan", s.Model)
+			case plan:
+				text, err := tessera.Plan(s.model)
+				fmt.Fprint(cmd.OutOrStdout(), text)
+				return err
+			case asJSON:
+				return printJSON(cmd.OutOrStdout(), s)
+			}
+			return s.print(cmd)
+		}),
+	}
+	f.add(cmd)
+	addDataFlag(cmd, &f.data)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	cmd.Flags().BoolVar(&plan, "plan", false, "print the compiled plan of one training step instead")
+	return cmd
+}
+
+// summary is what `summary --json` prints.
+type summary struct {
+	Model      string         `json:"model"`
+	Parameters int            `json:"parameters"`
+	Trainable  int            `json:"trainable"`
+	Layers     []layerSummary `json:"layers"`
+
+	spec  *config.Model
+	input []int        // the shape of one image
+	model *graph.Model // nil for a baseline
+}
+
+type layerSummary struct {
+	Path        string `json:"path"`
+	Kind        string `json:"kind"`
+	OutputShape []int  `json:"output_shape"`
+	Parameters  int    `json:"parameters"`
+}
+
+func summarise(m *config.Model, dirs data.Dirs) (*summary, error) {
+	shape, ok := m.Dataset.Source.Shape(dirs)
+	if !ok {
+		return nil, &data.Error{Dataset: m.Dataset.Name, Problem: "the shape of its images is known from its files only, which were not found"}
+	}
+	s := &summary{Model: m.Name, spec: m, input: shape}
+	if m.Baseline != nil {
+		return s, s.addBaseline()
+	}
+	built, err := graph.New(m, shape)
+	if err != nil {
+		return nil, err
+	}
+	s.model = built
+	for _, placed := range slices.Concat(built.Layout.Encoder, built.Layout.Decoder) {
+		layer := layerSummary{Path: placed.Path, Kind: placed.Kind, OutputShape: placed.Out}
+		for _, p := range placed.Parameters {
+			layer.Parameters += count(p.Shape)
+			if !p.State {
+				s.Trainable += count(p.Shape)
+			}
+		}
+		s.Parameters += layer.Parameters
+		s.Layers = append(s.Layers, layer)
+	}
+	return s, nil
+}
+
+// addBaseline describes what a baseline is fitted to: its atoms, which decode a code, and the bias where it has one.
+func (s *summary) addBaseline() error {
+	method, ok := s.spec.Baseline.(baselines.Method)
+	if !ok {
+		return fmt.Errorf("model %q: the kind %s cannot be fitted", s.Model, s.spec.Kind)
+	}
+	s.Layers = append(s.Layers, layerSummary{"atoms", s.spec.Kind, s.input, method.Units() * count(s.input)})
+	if method.Biased() {
+		s.Layers = append(s.Layers, layerSummary{"bias", s.spec.Kind, s.input, count(s.input)})
+	}
+	for _, l := range s.Layers {
+		s.Parameters += l.Parameters
+	}
+	s.Trainable = s.Parameters
+	return nil
+}
+
+func (s *summary) print(cmd *cobra.Command) error {
+	out := cmd.OutOrStdout()
+	fmt.Fprintf(out, "%s: %s\n\n", s.Model, s.spec.About)
+	t := newTable(out)
+	t.row("layer", "kind", "output", "parameters")
+	t.row("input", s.spec.Dataset.Name, shapeText(s.input), "")
+	for _, l := range s.Layers {
+		t.row(l.Path, l.Kind, shapeText(l.OutputShape), thousands(l.Parameters))
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\n%s parameters, %s of them trainable\n", thousands(s.Parameters), thousands(s.Trainable))
+	return nil
+}
+
+// count is the number of values of a shape.
+func count(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+// shapeText prints a shape as 28x28.
+func shapeText(shape []int) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", "x"), "[]")
+}
+
+// thousands prints 157684 as 157,684.
+func thousands(n int) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

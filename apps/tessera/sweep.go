@@ -1,0 +1,162 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"tessera"
+	"tessera/config"
+	"tessera/data"
+	"tessera/sweep"
+)
+
+// sweepFlags are those of sweep.
+type sweepFlags struct {
+	modelFlags
+	out    string
+	epochs int
+	jobs   int
+	svm    bool
+	dry    bool
+}
+
+func sweepCommand() *cobra.Command {
+	var f sweepFlags
+	cmd := &cobra.Command{
+		Use:   "sweep NAME",
+		Short: "Train and measure every combination of settings",
+		Long: "Train and measure every trial of a sweep of models.toml, as many at once as there are CPUs. The same command goes on with a " +
+			"sweep that was interrupted or killed: nothing is repeated, and the results are the same to the byte.",
+		Example: "  tessera sweep figure8 --dry-run\n  tessera sweep figure8 --epochs 50",
+		Args:    cobra.ExactArgs(1),
+		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.sweep(cmd, args[0]) }),
+	}
+	f.modelFlags.add(cmd)
+	cmd.ValidArgsFunction = f.complete
+	addDataFlag(cmd, &f.data)
+	cmd.Flags().StringVar(&f.out, "out", "", "the sweep's folder (default sweeps/NAME)")
+	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "the same as --set train.epochs=N")
+	cmd.Flags().IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "how many trials at once, each on one CPU")
+	cmd.Flags().BoolVar(&f.svm, "svm", false, "classify the codes of every trial by a linear SVM as well; slow")
+	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show the trials and how far they are, and do nothing")
+	return cmd
+}
+
+// complete lists the sweeps for the shell.
+func (f *sweepFlags) complete(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	models, err := f.load()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return models.SweepNames(), cobra.ShellCompDirectiveNoFileComp
+}
+
+func (f *sweepFlags) sweep(cmd *cobra.Command, name string) error {
+	spec, err := f.declared(cmd, name)
+	if err != nil {
+		return err
+	}
+	show := newSweepProgress(cmd.ErrOrStderr())
+	arithmetic := runFlags{threads: 1, backend: tessera.Engine}
+	s, err := sweep.New(cmd.Context(), spec, sweep.Options{Dirs: data.SearchDirs(f.data), Out: f.out, Jobs: f.jobs, SVM: f.svm,
+		Environment: arithmetic.environment(), Report: show.Show})
+	if err != nil {
+		return err
+	}
+	if f.dry {
+		return printTrials(cmd.OutOrStdout(), s)
+	}
+	show.Begin(s)
+	results, err := s.Run(cmd.Context())
+	show.End()
+	var failed *sweep.Failed
+	if err != nil && !errors.As(err, &failed) {
+		return err
+	}
+	return errors.Join(printResults(cmd.OutOrStdout(), s.Path, results), err)
+}
+
+// declared returns the sweep of that name with the changes of the flags.
+func (f *sweepFlags) declared(cmd *cobra.Command, name string) (*config.Sweep, error) {
+	if f.jobs < 1 {
+		return nil, usagef("--jobs: got %d, want > 0", f.jobs)
+	}
+	sets := f.sets
+	if cmd.Flags().Changed("epochs") {
+		if f.epochs < 1 {
+			return nil, usagef("--epochs: got %d, want > 0", f.epochs)
+		}
+		sets = append(slices.Clone(sets), "train.epochs="+strconv.Itoa(f.epochs))
+	}
+	models, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	changes, err := parseSets(sets)
+	if err != nil {
+		return nil, err
+	}
+	return models.Sweep(name, changes...)
+}
+
+// printTrials shows what a sweep would do.
+func printTrials(out io.Writer, s *sweep.Sweep) error {
+	t := newTable(out)
+	t.row(cells([]string{"trial", "model"}, s.Keys, []string{"seed", "state"})...)
+	for _, trial := range s.Trials {
+		t.row(cells([]string{trial.ID, trial.Model.Name}, trial.Texts(), []string{fmt.Sprint(trial.Model.Train.Seed), string(s.State(trial))})...)
+	}
+	return t.flush()
+}
+
+// shownMetrics are the columns of the table that a sweep ends with; the files have all.
+var shownMetrics = []string{"mse", "hoyer", "max_approx", "dead_units", "svm_accuracy"}
+
+// printResults prints one row per setting and where the rest is.
+func printResults(out io.Writer, path string, r *sweep.Results) error {
+	shown := slices.DeleteFunc(slices.Clone(shownMetrics), func(name string) bool {
+		return !slices.ContainsFunc(r.Settings, func(s sweep.Setting) bool { _, ok := s.Mean[name]; return ok })
+	})
+	t := newTable(out)
+	t.row(cells([]string{"model"}, r.Keys, []string{"seeds"}, shown)...)
+	for _, s := range r.Settings {
+		row := cells([]string{s.Model}, s.Texts(r.Keys), []string{fmt.Sprintf("%d of %d", len(s.Seeds), len(s.Trials))})
+		for _, name := range shown {
+			row = append(row, meanText(s, name))
+		}
+		t.row(row...)
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\nsweep  %s\n", filepath.Join(path, sweep.TableFile))
+	return err
+}
+
+// meanText prints a metric's mean, with its deviation where there are several seeds.
+func meanText(s sweep.Setting, name string) string {
+	mean, known := s.Mean[name]
+	deviation, several := s.Deviation[name]
+	switch {
+	case !known:
+		return "-"
+	case several:
+		return fmt.Sprintf("%s ± %.2g", number(mean), deviation)
+	}
+	return number(mean)
+}
+
+// cells joins lists of texts to a row.
+func cells(lists ...[]string) []any {
+	var row []any
+	for _, text := range slices.Concat(lists...) {
+		row = append(row, text)
+	}
+	return row
+}

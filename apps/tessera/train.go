@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"tessera"
+)
+
+// trainFlags are those of train alone.
+type trainFlags struct {
+	modelFlags
+	runFlags
+	out    string
+	force  bool
+	epochs int
+	seed   uint64
+}
+
+func trainCommand() *cobra.Command {
+	var f trainFlags
+	cmd := &cobra.Command{
+		Use:   "train MODEL",
+		Short: "Train a model and keep the run",
+		Long: "Train a model of models.toml. The run, kept in its folder, can be interrupted (Ctrl-C) or killed at any moment " +
+			"and resumed to the same result.",
+		Example: "  tessera train swimmer-parts\n  tessera train shallow-nonneg-kl --data ~/data --epochs 5 --set optimizer.kind=adam",
+		Args:    one("model"),
+		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.train(cmd, args[0]) }),
+	}
+	f.modelFlags.add(cmd)
+	f.runFlags.add(cmd)
+	cmd.Flags().StringVar(&f.out, "out", "", "the run's folder (default runs/MODEL, then runs/MODEL-2, ...)")
+	cmd.Flags().BoolVar(&f.force, "force", false, "replace the run that --out holds")
+	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "the same as --set train.epochs=N")
+	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "the same as --set train.seed=N")
+	return cmd
+}
+
+func (f *trainFlags) train(cmd *cobra.Command, name string) error {
+	options, err := f.options()
+	if err != nil {
+		return err
+	}
+	var sets []string
+	if cmd.Flags().Changed("epochs") {
+		if f.epochs < 1 {
+			return usagef("--epochs: got %d, want > 0", f.epochs)
+		}
+		sets = append(sets, "train.epochs="+strconv.Itoa(f.epochs))
+	}
+	if cmd.Flags().Changed("seed") {
+		sets = append(sets, "train.seed="+strconv.FormatUint(f.seed, 10))
+	}
+	f.modelFlags.data = f.runFlags.data
+	model, err := f.model(name, sets...)
+	if err != nil {
+		return f.noEpochs(cmd, name, err)
+	}
+	options.Out, options.Force, options.Environment = f.out, f.force, f.environment()
+	return training(cmd, options, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
+		return tessera.Train(ctx, model, o)
+	})
+}
+
+// noEpochs says what took the place of --epochs, where that is what a baseline does not have.
+func (f *trainFlags) noEpochs(cmd *cobra.Command, name string, err error) error {
+	if !cmd.Flags().Changed("epochs") {
+		return err
+	}
+	if m, other := f.model(name); other == nil && m.Baseline != nil {
+		return usagef("--epochs: %s is a baseline (%s) and has no epochs; its own keys, such as iterations, are given by --set", name, m.Kind)
+	}
+	return err
+}
+
+func resumeCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "resume RUN",
+		Short: "Go on with a run exactly where it stopped",
+		Long:  "Go on with an interrupted or killed run from its last checkpoint, to the same bytes that an uninterrupted run reaches. A finished run stays as it is. Threads and back end are those with which the run was begun, unless they are given.",
+		RunE: work(func(cmd *cobra.Command, args []string) error {
+			f.follow(cmd, args[0])
+			options, err := f.options()
+			if err != nil {
+				return err
+			}
+			return training(cmd, options, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
+				return tessera.Resume(ctx, args[0], o)
+			})
+		}),
+	}
+	aRun(cmd)
+	f.add(cmd)
+	for name, none := range map[string]string{"threads": "0", "backend": ""} {
+		flag := cmd.Flags().Lookup(name)
+		flag.Usage, flag.DefValue = flag.Usage+" (default that of the run)", none
+	}
+	return cmd
+}
+
+// training shows a training while it goes on, and what came of it.
+func training(cmd *cobra.Command, o tessera.Options, begin func(context.Context, tessera.Options) (*tessera.Run, error)) error {
+	show := newProgress(cmd.ErrOrStderr())
+	o.Report = show.Show
+	r, err := begin(cmd.Context(), o)
+	show.End()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if r.Result.AlreadyFinished {
+		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is finished: nothing was done\n", r.Path)
+		return nil
+	}
+	return results(cmd, r)
+}

@@ -1,0 +1,47 @@
+package baselines
+
+import "fmt"
+
+// fitting is how far an iterative fit has come.
+type fitting struct {
+	iteration int
+	objective float64
+	done      bool
+}
+
+// Done implements [Model].
+func (f *fitting) Done() bool { return f.done }
+
+// advance counts an iteration that ended at that objective and decides whether it was the last.
+func (f *fitting) advance(objective float64, iterations int, tolerance float64) (Progress, error) {
+	if !finite(objective) {
+		return Progress{}, fmt.Errorf("iteration %d: %w", f.iteration+1, ErrDiverged)
+	}
+	before := f.objective
+	f.iteration++
+	f.objective = objective
+	f.done = f.iteration >= iterations || before-objective <= tolerance*before
+	return Progress{f.iteration, f.objective, f.done}, nil
+}
+
+func (f *fitting) save() map[string]float64 {
+	done := 0.0
+	if f.done {
+		done = 1
+	}
+	return map[string]float64{"iteration": float64(f.iteration), "objective": f.objective, "done": done}
+}
+
+func (f *fitting) restore(s State) error {
+	iteration, err := s.number("iteration")
+	if err != nil {
+		return err
+	}
+	objective, err := s.number("objective")
+	if err != nil {
+		return err
+	}
+	done, err := s.number("done")
+	*f = fitting{int(iteration), objective, done != 0}
+	return err
+}

@@ -1,0 +1,191 @@
+package baselines
+
+import (
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"tessera/config"
+	"tessera/data"
+	"tessera/internal/random"
+)
+
+// variant is one way of fitting; all of them obey the same laws.
+type variant struct {
+	name    string
+	method  Method
+	batches bool // the objective of mini-batches may rise
+}
+
+// variants lists the methods in every setting that is an algorithm of its own, 6 iterations each.
+func variants() []variant {
+	const k, iterations = 7, 6
+	nmf := func(solver, loss, init string, batch int) *NMF {
+		return &NMF{Components: k, Solver: solver, Loss: loss, Init: init, Iterations: iterations, Batch: batch, ForgetFactor: 0.7}
+	}
+	sparse := func(solver, per string, codes, atoms float64) *SparseNMF {
+		return &SparseNMF{Components: k, Solver: solver, Per: per, CodeSparsity: codes, AtomSparsity: atoms, Init: "random", Iterations: iterations}
+	}
+	return []variant{
+		{"pca", &PCA{Components: k}, false},
+		{"kmeans", &KMeans{Components: k, Iterations: iterations}, false},
+		{"nmf hals", nmf("hals", "euclidean", "nndsvda", 0), false},
+		{"nmf hals random", nmf("hals", "euclidean", "random", 0), false},
+		{"nmf mu", nmf("mu", "euclidean", "nndsvd", 0), false},
+		{"nmf kl", nmf("mu", "kl", "nndsvda", 0), false},
+		{"nmf batches", nmf("hals", "euclidean", "nndsvda", 100), true},
+		{"sparse codes", sparse("hals", "atom", 0.5, 0), false},
+		{"sparse atoms", sparse("hals", "atom", 0, 0.7), false},
+		{"sparse both", sparse("hals", "atom", 0.4, 0.6), false},
+		{"sparse gradient", sparse("gradient", "atom", 0.5, 0), false},
+		{"sparse gradient atoms", sparse("gradient", "atom", 0, 0.7), false},
+		{"nnsae", &NNSAE{Components: k, Iterations: iterations, LearningRate: 0.01, Regularisation: 2e-4, DecayNegative: 1,
+			PlasticityRate: 0.001, Mean: 0.2}, true},
+		{"sparse gradient images", sparse("gradient", "image", 0.6, 0.5), false},
+	}
+}
+
+// mixed returns n images of 6 x 5 pixels: sums of five random parts and noise, a pixel that is always 0, an image of
+// zeros, and two equal images.
+func mixed(n int) Matrix {
+	const p = 30
+	rng := random.Stream(11, "mixed", 0)
+	parts := make([]float64, 5*p)
+	for i := range parts {
+		parts[i] = max(rng.NormFloat64()-0.5, 0)
+	}
+	x := make([]float32, n*p)
+	for i := range n {
+		for q := range 5 {
+			weight := max(rng.NormFloat64(), 0)
+			for j := range p {
+				x[i*p+j] += float32(weight * parts[q*p+j])
+			}
+		}
+		for j := range p {
+			x[i*p+j] += float32(0.1 * rng.Float64())
+		}
+		x[i*p+3] = 0
+	}
+	clear(x[4*p : 5*p])
+	copy(x[9*p:10*p], x[8*p:9*p])
+	return Matrix{x, p}
+}
+
+var mixedShape = []int{6, 5}
+
+func newModel(t testing.TB, m Method, shape []int, seed uint64) Model {
+	t.Helper()
+	model, err := m.New(shape, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return model
+}
+
+// fit fits to the end and returns the objective after every iteration.
+func fit(t testing.TB, m Model, images Images) (objectives []float64) {
+	t.Helper()
+	_, err := Fit(context.Background(), m, images, func(p Progress) error {
+		objectives = append(objectives, p.Objective)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objectives
+}
+
+func encode(t testing.TB, m interface {
+	Encode([]float32) ([]float32, error)
+}, images []float32) []float32 {
+	t.Helper()
+	codes, err := m.Encode(images)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return codes
+}
+
+// meanSquares is the mean of (x - codes atoms - bias)^2 in plain loops.
+func meanSquares(x, codes, atoms, bias []float32, k, p int) float64 {
+	var sum float64
+	for i := range len(x) / p {
+		for j := range p {
+			y := 0.0
+			if bias != nil {
+				y = float64(bias[j])
+			}
+			for q := range k {
+				y += float64(codes[i*k+q]) * float64(atoms[q*p+j])
+			}
+			d := float64(x[i*p+j]) - y
+			sum += d * d
+		}
+	}
+	return sum / float64(len(x))
+}
+
+// fashion returns images of Fashion-MNIST, where they are.
+func fashion(t testing.TB, split string) Matrix {
+	t.Helper()
+	dir := os.Getenv("TESSERA_DATA")
+	if dir == "" {
+		t.Skip("left out: TESSERA_DATA is not set")
+	}
+	file, err := os.Open(filepath.Join(dir, "fashion-mnist", split+"-images-idx3-ubyte.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	unzipped, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := io.ReadAll(unzipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw = raw[16:]
+	x := make([]float32, len(raw))
+	for i, b := range raw {
+		x[i] = float32(b) / 255
+	}
+	return Matrix{x, 784}
+}
+
+// generated loads a data set that needs no files.
+func generated(t testing.TB, s data.Source) *data.Set {
+	t.Helper()
+	set, err := s.Load(context.Background(), data.Dirs{}, data.Both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func registered(t testing.TB, name string) config.Baseline {
+	t.Helper()
+	entry, ok := config.Baselines.Lookup(name)
+	if !ok {
+		t.Fatalf("no baseline %q", name)
+	}
+	return entry.New()
+}
+
+// worst is the largest difference of two vectors.
+func worst(a, b []float32) float64 {
+	if len(a) != len(b) {
+		panic(fmt.Sprint(len(a), " values against ", len(b)))
+	}
+	var w float64
+	for i, v := range a {
+		w = max(w, math.Abs(float64(v)-float64(b[i])))
+	}
+	return w
+}

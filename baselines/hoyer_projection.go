@@ -1,0 +1,144 @@
+package baselines
+
+import "math"
+
+// sparseNorm is the L1 norm that a non-negative vector of n values and L2 norm 1 has at Hoyer sparsity s:
+// sqrt n - (sqrt n - 1) s, between 1 and sqrt n.
+func sparseNorm(n int, s float64) float64 {
+	root := math.Sqrt(float64(n))
+	return min(max(root-(root-1)*s, 1), root)
+}
+
+// projectHoyer replaces v by a nearest point of {u >= 0, |u|_1 = l1, |u|_2 = l2}, where l2 <= l1 <= sqrt(n) l2 for n values
+// (elsewhere the set is empty, and l1 is moved to the nearer bound), and clears v where l2 is 0.
+//
+// On the set |u|_2 is fixed, so a nearest point has the largest <u, v>. Relaxed to |u|_2 <= l2 this is a convex problem;
+// by its conditions of optimality u = b max(v - t, 0), with one threshold t and one factor b. The ratio of the norms
+// |max(v-t, 0)|_1 / |max(v-t, 0)|_2 falls from sqrt n towards sqrt m while t rises to the largest value, which m entries
+// share. So t is the root of ratio(t) = l1/l2; on given entries above t the equation is quadratic. Where m is so large that
+// there is no root, the nearest points are many: see spreadTied.
+//
+// Sources: P. O. Hoyer, Non-negative matrix factorization with sparseness constraints, JMLR 5, 2004 (the problem; his
+// alternating projections end in the same point); M. Thom, G. Palm, Sparse activity and sparse connectivity in supervised
+// learning, JMLR 14, 2013 (the threshold).
+func projectHoyer(v []float32, l1, l2 float64) {
+	n := float64(len(v))
+	if n == 0 || !(l2 > 0) {
+		clear(v)
+		return
+	}
+	ratio := min(max(l1/l2, 1), math.Sqrt(n))
+	largest, ties := maximum(v)
+	switch squared := ratio * ratio; {
+	case n-squared <= 1e-12*n: // only one point, and no threshold is low enough for it
+		for i := range v {
+			v[i] = float32(l2 / math.Sqrt(n))
+		}
+	case float64(ties) >= squared:
+		spreadTied(v, largest, ratio, l2)
+	default:
+		t, squares := threshold(v, largest, ratio)
+		b := l2 / math.Sqrt(squares)
+		for i, x := range v {
+			v[i] = float32(b * max(float64(x)-t, 0))
+		}
+	}
+}
+
+// threshold finds the root of ratio(t) = ratio below the largest value, and the sum of the squares of max(v-t, 0) there.
+// Each round solves the quadratic equation of the entries above t, all of them at first. The root is found when those
+// above it are the same entries; until then it is bracketed, and bisected where an equation leads outside.
+func threshold(v []float32, largest float32, ratio float64) (t, squares float64) {
+	const rounds = 100 // a guard against rounding: 5 to 10 are needed
+	low, high := math.Inf(-1), float64(largest)
+	t = float64(minimum(v)) - 1
+	count, sum, squares := moments(v, t)
+	for range rounds {
+		next := solve(t, count, sum, squares, ratio)
+		solved := next > low && next < high
+		if !solved {
+			next = (max(low, t) + high) / 2
+		}
+		c, s, q := moments(v, next)
+		if solved && c == count || next == t {
+			return next, q
+		}
+		if s > ratio*math.Sqrt(q) {
+			low = next
+		} else {
+			high = next
+		}
+		t, count, sum, squares = next, c, s, q
+	}
+	return t, squares
+}
+
+// solve returns the threshold at which count entries, whose excesses over t have that sum and that sum of squares, have
+// the ratio of norms wanted: -Inf where too few entries have none.
+func solve(t, count, sum, squares, ratio float64) float64 {
+	mean := sum / count
+	scatter := max(squares-sum*mean, 0)
+	if !(count > ratio*ratio) {
+		return math.Inf(-1)
+	}
+	return t + mean - ratio*math.Sqrt(scatter/(count*(count-ratio*ratio)))
+}
+
+// moments returns the number, the sum and the sum of squares of the excesses v-t that are not negative. Whether one is,
+// no processor can predict: so the sign bit selects, without a branch.
+func moments(v []float32, t float64) (count, sum, squares float64) {
+	var below uint64
+	for _, x := range v {
+		e := math.Float64bits(float64(x) - t)
+		negative := e >> 63
+		below += negative
+		excess := math.Float64frombits(e & (negative - 1))
+		sum += excess
+		squares += excess * excess
+	}
+	return float64(len(v)) - float64(below), sum, squares
+}
+
+// maximum returns the largest value and how many entries share it.
+func maximum(v []float32) (largest float32, ties int) {
+	largest = v[0]
+	for _, x := range v {
+		switch {
+		case x > largest:
+			largest, ties = x, 1
+		case x == largest:
+			ties++
+		}
+	}
+	return largest, ties
+}
+
+func minimum(v []float32) float32 {
+	smallest := v[0]
+	for _, x := range v {
+		smallest = min(smallest, x)
+	}
+	return smallest
+}
+
+// spreadTied writes the nearest point that favours the first of the entries which share the largest value: all points of
+// the set that are 0 elsewhere are equally near. It takes as few entries as can have the ratio of norms; the first gets
+// the larger root x of x + (p-1) y = l1, x^2 + (p-1) y^2 = l2^2, the others y.
+func spreadTied(v []float32, largest float32, ratio, l2 float64) {
+	p := max(math.Ceil(ratio*ratio-1e-12*ratio*ratio), 1)
+	x := (ratio + math.Sqrt(max((p-1)*(p-ratio*ratio), 0))) / p
+	y := (ratio - x) / max(p-1, 1)
+	taken := 0.0
+	for i, value := range v {
+		switch {
+		case value != largest || taken == p:
+			v[i] = 0
+		case taken == 0:
+			v[i] = float32(l2 * x)
+			taken++
+		default:
+			v[i] = float32(l2 * max(y, 0))
+			taken++
+		}
+	}
+}

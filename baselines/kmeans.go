@@ -1,0 +1,270 @@
+package baselines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"tessera/config"
+	"tessera/graph/engine/kernel"
+	"tessera/internal/parallel"
+	"tessera/internal/random"
+	"tessera/metrics"
+)
+
+// KMeans finds centres W that minimise the sum over images of the squared distance to the nearest one: a start by
+// k-means++ (each next centre is an image, drawn with a probability proportional to its squared distance from the nearest
+// centre so far), then Lloyd's iterations, which never raise it. The code of an image is 1 at its nearest centre, the first
+// of equals, and 0 elsewhere. A centre that loses all its images moves to the image that is farthest from its own.
+//
+// Sources: S. Lloyd, Least squares quantization in PCM, IEEE Trans. Information Theory 28(2), 1982; D. Arthur,
+// S. Vassilvitskii, k-means++: the advantages of careful seeding, SODA 2007.
+type KMeans struct {
+	Components int     `toml:"components" want:"> 0" doc:"centres"`
+	Iterations int     `toml:"iterations" want:"> 0" doc:"the most iterations"`
+	Tolerance  float64 `toml:"tolerance" want:">= 0" doc:"end when an iteration lowers the error by less than this part of it"`
+}
+
+func init() {
+	config.Baselines.Register("kmeans", "k-means: every image is its nearest centre",
+		func() config.Baseline { return &KMeans{Components: 100, Iterations: 200, Tolerance: 1e-4} })
+}
+
+// Units implements [config.Baseline].
+func (s *KMeans) Units() int { return s.Components }
+
+// MostIterations implements [Method].
+func (s *KMeans) MostIterations() int { return s.Iterations }
+
+// Biased implements [Method].
+func (s *KMeans) Biased() bool { return false }
+
+// New implements [Method].
+func (s *KMeans) New(shape []int, seed uint64) (Model, error) {
+	c, err := newCoder(shape, s.Components)
+	if err != nil {
+		return nil, fmt.Errorf("kmeans: %w", err)
+	}
+	return &kmeans{coder: c, settings: *s, seed: seed}, nil
+}
+
+type kmeans struct {
+	coder
+	fitting
+	settings KMeans
+	seed     uint64
+
+	n         int
+	x         []float32
+	nearest   []int32   // per image
+	distances []float32 // per image: squared, to the nearest centre
+	sums      *laneSums // per centre: its images
+}
+
+// Begin implements [Model].
+func (m *kmeans) Begin(ctx context.Context, images Images) error {
+	if err := m.begin(images); err != nil {
+		return fmt.Errorf("kmeans: %w", err)
+	}
+	return ctx.Err()
+}
+
+func (m *kmeans) begin(images Images) error {
+	if err := accept(images, m.pixels); err != nil {
+		return err
+	}
+	if m.units > images.Len() {
+		return tooMany(m.units, images.Len(), "the number of images")
+	}
+	m.n, m.x = images.Len(), load(images)
+	if err := acceptFinite(m.x, m.pixels); err != nil {
+		return err
+	}
+	m.nearest, m.distances = make([]int32, m.n), make([]float32, m.n)
+	m.sums = newLaneSums(m.n, m.units*m.pixels)
+	fresh := m.atoms == nil
+	if fresh {
+		m.seedCentres()
+	}
+	// A restored fit finds the assignment that an unbroken one has: it follows from the centres.
+	m.assign()
+	if fresh {
+		m.objective = m.meanDistance()
+	}
+	return nil
+}
+
+// seedCentres draws the first centres.
+func (m *kmeans) seedCentres() {
+	rng := random.Stream(m.seed, "init/centres", 0)
+	for i := range m.distances {
+		m.distances[i] = math.MaxFloat32
+	}
+	m.atoms = make([]float32, m.units*m.pixels)
+	next := rng.IntN(m.n)
+	for j := range m.units {
+		centre := m.atoms[j*m.pixels : (j+1)*m.pixels]
+		copy(centre, m.image(next))
+		parallel.For(m.n, blockSize, func(from, to int) {
+			for i := from; i < to; i++ {
+				m.distances[i] = min(m.distances[i], kernel.Float32().SquaredDistance(m.image(i), centre))
+			}
+		})
+		next = draw(m.distances, rng.Float64())
+	}
+}
+
+// draw returns an index with a probability proportional to its weight, by a number u in [0,1).
+func draw(weights []float32, u float64) int {
+	var total float64
+	for _, w := range weights {
+		total += float64(w)
+	}
+	if total == 0 {
+		return int(u * float64(len(weights)))
+	}
+	left, last := u*total, 0
+	for i, w := range weights {
+		if w == 0 {
+			continue
+		}
+		last = i
+		if left -= float64(w); left < 0 {
+			break
+		}
+	}
+	return last
+}
+
+func (m *kmeans) image(i int) []float32 { return m.x[i*m.pixels : (i+1)*m.pixels] }
+
+// Step implements [Model].
+func (m *kmeans) Step(ctx context.Context) (Progress, error) {
+	if err := ctx.Err(); err != nil {
+		return Progress{}, err
+	}
+	m.moveCentres()
+	m.assign()
+	p, err := m.advance(m.meanDistance(), m.settings.Iterations, m.settings.Tolerance)
+	if err != nil {
+		err = fmt.Errorf("kmeans: %w", err)
+	}
+	return p, err
+}
+
+// assign finds the nearest centre of every image, and its distance.
+func (m *kmeans) assign() {
+	halves := m.halfSquares()
+	parallel.For(m.n, blockSize, func(from, to int) {
+		m.nearestOf(m.x[from*m.pixels:to*m.pixels], halves, m.nearest[from:to])
+		for i := from; i < to; i++ {
+			c := int(m.nearest[i]) * m.pixels
+			m.distances[i] = kernel.Float32().SquaredDistance(m.image(i), m.atoms[c:c+m.pixels])
+		}
+	})
+}
+
+// halfSquares returns half the squared norm of each centre.
+func (m *kmeans) halfSquares() []float32 {
+	halves := make([]float32, m.units)
+	for j := range halves {
+		halves[j] = kernel.Float32().SumSquares(m.atoms[j*m.pixels:(j+1)*m.pixels]) / 2
+	}
+	return halves
+}
+
+// nearestOf writes the index of the nearest centre c of each image x, which has the largest xc - |c|^2/2.
+func (m *kmeans) nearestOf(x, halves []float32, nearest []int32) {
+	n, k := len(nearest), m.units
+	products := make([]float32, n*k)
+	kernel.Float32().Gemm(false, true, n, k, m.pixels, 1, x, m.pixels, m.atoms, m.pixels, 0, products, k)
+	for i := range nearest {
+		row := products[i*k : (i+1)*k]
+		best := 0
+		for j, v := range row {
+			if v-halves[j] > row[best]-halves[best] {
+				best = j
+			}
+		}
+		nearest[i] = int32(best)
+	}
+}
+
+// moveCentres moves every centre to the mean of its images.
+func (m *kmeans) moveCentres() {
+	ops, p := kernel.Float32(), m.pixels
+	m.sums.reset()
+	forLanes(m.n, func(lane, from, to int) {
+		for i := from; i < to; i++ {
+			sum := m.sums.sums[lane][int(m.nearest[i])*p : (int(m.nearest[i])+1)*p]
+			ops.Add(sum, sum, m.image(i))
+		}
+	})
+	total := make([]float32, m.units*p)
+	m.sums.total(total)
+	counts := make([]int, m.units)
+	for _, c := range m.nearest {
+		counts[c]++
+	}
+	for j, count := range counts {
+		centre := m.atoms[j*p : (j+1)*p]
+		if count > 0 {
+			ops.DivScalar(centre, total[j*p:(j+1)*p], float32(count))
+		} else if far := m.farthest(); m.distances[far] > 0 {
+			copy(centre, m.image(far))
+			m.distances[far] = 0 // another empty centre takes the next
+		}
+	}
+}
+
+func (m *kmeans) farthest() int {
+	far := 0
+	for i, d := range m.distances {
+		if d > m.distances[far] {
+			far = i
+		}
+	}
+	return far
+}
+
+func (m *kmeans) meanDistance() float64 {
+	var sum float64
+	for _, d := range m.distances {
+		sum += float64(d)
+	}
+	return sum / float64(m.n) / float64(m.pixels)
+}
+
+// Encode implements [metrics.Coder].
+func (m *kmeans) Encode(images []float32) ([]float32, error) {
+	n, err := m.imageCount(images)
+	if err != nil {
+		return nil, err
+	}
+	codes, nearest, halves := make([]float32, n*m.units), make([]int32, n), m.halfSquares()
+	parallel.For(n, blockSize, func(from, to int) {
+		m.nearestOf(images[from*m.pixels:to*m.pixels], halves, nearest[from:to])
+	})
+	for i, c := range nearest {
+		codes[i*m.units+int(c)] = 1
+	}
+	return codes, nil
+}
+
+// WithAtoms implements [metrics.Coder].
+func (m *kmeans) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) { return replaceAtoms(m, a) }
+
+// Codes implements [Model]: Encode gives the same.
+func (m *kmeans) Codes() []float32 { return nil }
+
+// State implements [Model].
+func (m *kmeans) State() State { return State{m.coder.save(), m.fitting.save()} }
+
+// Restore implements [Model].
+func (m *kmeans) Restore(s State) error {
+	if err := errors.Join(m.fitting.restore(s), m.coder.restore(s)); err != nil {
+		return fmt.Errorf("kmeans: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package baselines
+
+import (
+	"math"
+	"testing"
+)
+
+// nearestCentre is the plain search.
+func nearestCentre(image, centres []float32) (best int, distance float64) {
+	p := len(image)
+	distance = math.Inf(1)
+	for c := range len(centres) / p {
+		if d := squaredDistance(image, centres[c*p:(c+1)*p]); d < distance {
+			best, distance = c, d
+		}
+	}
+	return best, distance
+}
+
+func TestConvergedCentresAreTheMeansOfTheirImages(t *testing.T) {
+	const k, p = 6, 30
+	images := mixed(500)
+	m := newModel(t, &KMeans{Components: k, Iterations: 500}, mixedShape, 1)
+	objectives := fit(t, m, images)
+	if len(objectives) == 500 {
+		t.Fatal("it did not converge")
+	}
+	codes, centres := encode(t, m, images.values), m.Atoms().Values
+	means, counts := make([]float64, k*p), make([]float64, k)
+	var total float64
+	for i := range images.Len() {
+		image := images.values[i*p : (i+1)*p]
+		c, distance := nearestCentre(image, centres)
+		total += distance
+		counts[c]++
+		for j, v := range image {
+			means[c*p+j] += float64(v)
+		}
+		for q, v := range codes[i*k : (i+1)*k] {
+			if want := map[bool]float32{true: 1}[q == c]; v != want {
+				t.Fatalf("image %d: code %v, but centre %d is the nearest", i, codes[i*k:(i+1)*k], c)
+			}
+		}
+	}
+	for i, v := range means {
+		if mean := v / counts[i/p]; math.Abs(mean-float64(centres[i])) > 1e-5 {
+			t.Fatalf("centre %d, pixel %d: got %v, the mean is %v", i/p, i%p, centres[i], mean)
+		}
+	}
+	if want := total / float64(images.Len()*p); math.Abs(objectives[len(objectives)-1]-want) > 1e-5*want {
+		t.Errorf("objective %v, want %v", objectives[len(objectives)-1], want)
+	}
+}
+
+func TestFirstCentresAreDrawnByTheirSquaredDistance(t *testing.T) {
+	weights := []float32{0, 1, 0, 3, 4, 0}
+	counts := make([]int, len(weights))
+	const draws = 8000
+	for i := range draws {
+		counts[draw(weights, (float64(i)+0.5)/draws)]++
+	}
+	for i, w := range weights {
+		if want := int(w * draws / 8); counts[i] != want {
+			t.Errorf("weight %v was drawn %d times, want %d", w, counts[i], want)
+		}
+	}
+	if got := draw([]float32{0, 0, 0, 0}, 0.6); got != 2 {
+		t.Errorf("without weights: got %d, want 2", got)
+	}
+	if got := draw([]float32{1, 0}, math.Nextafter(1, 0)); got != 0 {
+		t.Errorf("a weight of 0 was drawn: %d", got)
+	}
+}
+
+func TestFirstCentresAreDifferentImages(t *testing.T) {
+	images := mixed(40)
+	m := newModel(t, &KMeans{Components: 38, Iterations: 1}, mixedShape, 1).(*kmeans)
+	if err := m.Begin(t.Context(), images); err != nil { // 39 different images
+		t.Fatal(err)
+	}
+	for a := range 38 {
+		for b := range a {
+			if squaredDistance(m.atoms[a*30:(a+1)*30], m.atoms[b*30:(b+1)*30]) == 0 {
+				t.Errorf("centres %d and %d are equal", a, b)
+			}
+		}
+	}
+}
+
+func TestACentreWithoutImagesMovesToTheFarthestOne(t *testing.T) {
+	x := []float32{0, 0, 0, 1, 9, 0, 9, 1}
+	m := newModel(t, &KMeans{Components: 2, Iterations: 10}, []int{2}, 1).(*kmeans)
+	m.atoms = []float32{0, 0.5, 100, 100} // as if restored
+	if err := m.begin(Matrix{x, 2}); err != nil {
+		t.Fatal(err)
+	}
+	m.objective = m.meanDistance()
+	for !m.Done() {
+		if _, err := m.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := m.meanDistance(); math.Abs(got-0.125) > 1e-6 {
+		t.Errorf("error %v, want 0.125; centres %v", got, m.atoms)
+	}
+}

@@ -1,0 +1,90 @@
+package baselines
+
+import (
+	"tessera/graph/engine/kernel"
+	"tessera/internal/parallel"
+)
+
+// group is how many variables a sweep updates before it multiplies their changes into the rest: large enough for the
+// matrix product to be fast, small enough for the vector work inside a group to be little.
+const group = 8
+
+// sweeper does cyclic coordinate descent (hierarchical alternating least squares) on many non-negative least-squares
+// problems that share a matrix: for each column x >= 0 of X (k x n),
+//
+//	min 1/2 x'Gx - a'x,   x[j] <- max(0, x[j] + (a[j] - G[j]x) / G[j][j])   for j = 0, ..., k-1.
+//
+// No step makes any column's objective larger. A variable whose G[j][j] is 0 does not matter and stays as it is.
+//
+// Source: A. Cichocki, A.-H. Phan, Fast local algorithms for large scale nonnegative matrix and tensor factorizations,
+// IEICE Trans. Fundamentals E92-A(3), 2009.
+type sweeper struct {
+	rest  []float32 // group x n: a - GX of the present group
+	delta []float32
+}
+
+func newSweeper(columns int) *sweeper {
+	return &sweeper{rest: make([]float32, group*columns), delta: make([]float32, columns)}
+}
+
+// sweep updates every variable once in each of the n columns of x, whose rows lie ldx apart; those of a lie lda apart.
+// It returns the sum of the squared changes.
+func (s *sweeper) sweep(gram []float32, k int, a []float32, lda int, x []float32, ldx, n int) (changed float64) {
+	ops := kernel.Float32()
+	for from := 0; from < k; from += group {
+		to := min(from+group, k)
+		for j := from; j < to; j++ {
+			copy(s.rest[(j-from)*n:(j-from+1)*n], a[j*lda:])
+		}
+		ops.Gemm(false, false, to-from, n, k, -1, gram[from*k:], k, x, ldx, 1, s.rest, n)
+		for j := from; j < to; j++ {
+			g := gram[j*k : (j+1)*k]
+			if !(g[j] > 0) {
+				continue
+			}
+			row, delta := x[j*ldx:j*ldx+n], s.delta[:n]
+			ops.AddScaled(delta, row, s.rest[(j-from)*n:], 1/g[j])
+			ops.MaxScalar(delta, delta, 0)
+			ops.Sub(delta, delta, row)
+			ops.Add(row, row, delta)
+			changed += float64(ops.SumSquares(delta))
+			for l := j + 1; l < to; l++ {
+				rest := s.rest[(l-from)*n : (l-from+1)*n]
+				ops.AddScaled(rest, rest, delta, -g[l])
+			}
+		}
+	}
+	return changed
+}
+
+const (
+	encodeBlock     = 256  // images that are encoded together, each with the others' number of sweeps
+	encodePrecision = 1e-5 // of the codes of images that were not fitted
+)
+
+// encodeSquared returns the codes (n x k) that minimise |X - HW|^2 over H >= 0 for fixed atoms: sweeps from zero until one
+// changes the codes of a block by less than precision times their norm.
+func encodeSquared(images, atoms []float32, k, p int, precision float64) []float32 {
+	gram := make([]float32, k*k)
+	gramOf(gram, atoms, k, p)
+	codes := make([]float32, len(images)/p*k)
+	parallel.For(len(images)/p, encodeBlock, func(from, to int) {
+		n := to - from
+		a, h := make([]float32, k*n), make([]float32, k*n)
+		kernel.Float32().Gemm(false, true, k, n, p, 1, atoms, p, images[from*p:], p, 0, a, n)
+		solveNonNegative(gram, k, a, h, n, precision)
+		copy(codes[from*k:to*k], transpose(h, k, n))
+	})
+	return codes
+}
+
+// solveNonNegative sweeps over h (k x n) until that changes it by less than precision times its norm.
+func solveNonNegative(gram []float32, k int, a, h []float32, n int, precision float64) {
+	const most = 2000
+	s := newSweeper(n)
+	for range most {
+		if s.sweep(gram, k, a, n, h, n, n) <= precision*precision*float64(kernel.Float32().SumSquares(h)) {
+			return
+		}
+	}
+}

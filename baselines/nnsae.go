@@ -1,0 +1,250 @@
+package baselines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"tessera/config"
+	"tessera/graph/engine/kernel"
+	"tessera/internal/parallel"
+	"tessera/internal/random"
+	"tessera/metrics"
+)
+
+// NNSAE is the non-negative sparse auto-encoder of tied weights W that learns online, without gradients through its encoder.
+// For each image x, in an order that is new in every iteration:
+//
+//	g = W x,  h = 1 / (1 + exp(-a g - b)),  y = h W
+//	W <- W + eta h (x - y)',  eta = learning_rate / (regularisation + |h|^2)
+//	w <- (1 - decay_positive) w where w > 0,  w <- (1 - decay_negative) w where w < 0
+//	d = plasticity_rate (1 - (2 + 1/mean) h + h^2 / mean),  b <- b + d,  a <- a + plasticity_rate / a + g d
+//
+// The last line, intrinsic plasticity, moves slope a and offset b of each unit so that its activations come near an
+// exponential distribution of that mean. decay_negative = 1 keeps all weights non-negative. The start: W uniform in
+// (0.0125, 0.0625), a = 1, b = -3. An iteration is one pass over the images; the objective reported is the mean squared error
+// over it, each image taken before it has changed the weights.
+//
+// Sources: A. Lemme, R. F. Reinhart, J. J. Steil, Online learning and generalization of parts-based image representations by
+// non-negative sparse autoencoders, Neural Networks 33, 2012; for the plasticity, J. Triesch, ICANN 2005.
+type NNSAE struct {
+	Components     int     `toml:"components" want:"> 0" doc:"units, each with an atom"`
+	Iterations     int     `toml:"iterations" want:"> 0" doc:"passes over the images"`
+	LearningRate   float64 `toml:"learning_rate" want:"> 0" doc:"of the weights"`
+	Regularisation float64 `toml:"regularisation" want:"> 0" doc:"bounds the rate where a code is small"`
+	DecayPositive  float64 `toml:"decay_positive" want:"in [0,1]" doc:"what a positive weight loses of itself per image"`
+	DecayNegative  float64 `toml:"decay_negative" want:"in [0,1]" doc:"what a negative weight loses of itself per image; 1 makes it 0"`
+	PlasticityRate float64 `toml:"plasticity_rate" want:">= 0" doc:"of the units' slopes and offsets"`
+	Mean           float64 `toml:"mean" want:"in (0,1)" doc:"the wanted mean activation of every unit"`
+}
+
+func init() {
+	config.Baselines.Register("nnsae", "non-negative sparse auto-encoder that learns online, with intrinsic plasticity", func() config.Baseline {
+		return &NNSAE{Components: 100, Iterations: 500, LearningRate: 0.01, Regularisation: 2e-4, DecayNegative: 1,
+			PlasticityRate: 0.001, Mean: 0.2}
+	})
+}
+
+// Units implements [config.Baseline].
+func (s *NNSAE) Units() int { return s.Components }
+
+// MostIterations implements [Method].
+func (s *NNSAE) MostIterations() int { return s.Iterations }
+
+// Biased implements [Method].
+func (s *NNSAE) Biased() bool { return false }
+
+// New implements [Method].
+func (s *NNSAE) New(shape []int, seed uint64) (Model, error) {
+	c, err := newCoder(shape, s.Components)
+	if err != nil {
+		return nil, fmt.Errorf("nnsae: %w", err)
+	}
+	return &nnsae{coder: c, settings: *s, seed: seed}, nil
+}
+
+type nnsae struct {
+	coder
+	fitting
+	settings NNSAE
+	seed     uint64
+	slopes   []float32 // a, per unit
+	offsets  []float32 // b, per unit
+
+	images   Images
+	position int     // images of the present pass done
+	errors   float64 // their summed squared errors
+	order    []int   // of the present pass
+
+	drive, code, left []float32 // g, h and x - y of one image
+}
+
+// The names of what is saved beside the atoms.
+const (
+	slopesName  = "slopes"
+	offsetsName = "offsets"
+)
+
+// onlineBatch images are read together, and the context is looked at between them.
+const onlineBatch = 128
+
+// Begin implements [Model].
+func (m *nnsae) Begin(ctx context.Context, images Images) error {
+	if err := accept(images, m.pixels); err != nil {
+		return fmt.Errorf("nnsae: %w", err)
+	}
+	m.images = images
+	m.drive, m.code, m.left = make([]float32, m.units), make([]float32, m.units), make([]float32, m.pixels)
+	m.shuffle()
+	if m.atoms == nil {
+		m.start()
+	}
+	return ctx.Err()
+}
+
+// start makes the first weights, slopes and offsets.
+func (m *nnsae) start() {
+	rng := random.Stream(m.seed, "init/"+atomsName, 0)
+	m.atoms = make([]float32, m.units*m.pixels)
+	for i := range m.atoms {
+		m.atoms[i] = float32(0.0125 + 0.05*rng.Float64())
+	}
+	m.slopes, m.offsets = make([]float32, m.units), make([]float32, m.units)
+	for j := range m.units {
+		m.slopes[j], m.offsets[j] = 1, -3
+	}
+	m.objective = math.MaxFloat64
+}
+
+// shuffle makes the order of the present pass, which seed and iteration say.
+func (m *nnsae) shuffle() {
+	m.order = random.Stream(m.seed, "shuffle", uint64(m.iteration)).Perm(m.images.Len())
+}
+
+// Step implements [Model]: one pass over the images. Ended by ctx it stands between two of them.
+func (m *nnsae) Step(ctx context.Context) (Progress, error) {
+	x := make([]float32, onlineBatch*m.pixels)
+	for m.position < len(m.order) {
+		if err := ctx.Err(); err != nil {
+			return Progress{}, err
+		}
+		to := min(m.position+onlineBatch, len(m.order))
+		batch := x[:(to-m.position)*m.pixels]
+		m.images.Batch(batch, m.order[m.position:to])
+		if err := acceptFinite(batch, m.pixels); err != nil {
+			return Progress{}, fmt.Errorf("nnsae: in a batch: %w", err)
+		}
+		for ; len(batch) > 0; batch = batch[m.pixels:] {
+			m.errors += m.learn(batch[:m.pixels])
+		}
+		m.position = to
+	}
+	objective := m.errors / float64(len(m.order)) / float64(m.pixels)
+	m.position, m.errors = 0, 0
+	p, err := m.advance(objective, m.settings.Iterations, math.Inf(-1)) // an error that rises is no reason to end
+	m.shuffle()
+	if err != nil {
+		err = fmt.Errorf("nnsae: %w", err)
+	}
+	return p, err
+}
+
+// learn learns from one image and returns its squared error.
+func (m *nnsae) learn(x []float32) float64 {
+	ops, s, left := kernel.Float32(), &m.settings, m.left
+	for j := range m.units {
+		m.drive[j] = ops.Dot(m.atom(j), x)
+	}
+	ops.MulAdd(m.code, m.slopes, m.drive, m.offsets)
+	ops.Sigmoid(m.code, m.code)
+	copy(left, x)
+	for j, h := range m.code {
+		ops.AddScaled(left, left, m.atom(j), -h)
+	}
+	rate := float32(s.LearningRate / (s.Regularisation + float64(ops.SumSquares(m.code))))
+	for j, h := range m.code {
+		w := m.atom(j)
+		ops.AddScaled(w, w, left, rate*h)
+		m.decay(w)
+	}
+	m.adapt()
+	return float64(ops.SumSquares(left))
+}
+
+func (m *nnsae) atom(j int) []float32 { return m.atoms[j*m.pixels : (j+1)*m.pixels] }
+
+// decay shrinks the weights of one unit.
+func (m *nnsae) decay(w []float32) {
+	positive, negative := float32(1-m.settings.DecayPositive), float32(1-m.settings.DecayNegative)
+	if positive == 1 && negative == 0 {
+		kernel.Float32().MaxScalar(w, w, 0)
+		return
+	}
+	for i, v := range w {
+		if v > 0 {
+			w[i] = positive * v
+		} else {
+			w[i] = negative * v
+		}
+	}
+}
+
+// adapt is the intrinsic plasticity of all units.
+func (m *nnsae) adapt() {
+	rate, mean := float32(m.settings.PlasticityRate), float32(m.settings.Mean)
+	for j, h := range m.code {
+		d := rate * (1 - (2+1/mean)*h + h*h/mean)
+		m.offsets[j] += d
+		m.slopes[j] += rate/m.slopes[j] + m.drive[j]*d
+	}
+}
+
+// Encode implements [metrics.Coder]: 1 / (1 + exp(-a W x - b)).
+func (m *nnsae) Encode(images []float32) ([]float32, error) {
+	n, err := m.imageCount(images)
+	if err != nil {
+		return nil, err
+	}
+	codes := make([]float32, n*m.units)
+	multiply(false, true, n, m.units, m.pixels, images, m.atoms, codes)
+	ops := kernel.Float32()
+	parallel.For(n, blockSize, func(from, to int) {
+		for i := from; i < to; i++ {
+			code := codes[i*m.units : (i+1)*m.units]
+			ops.MulAdd(code, m.slopes, code, m.offsets)
+			ops.Sigmoid(code, code)
+		}
+	})
+	return codes, nil
+}
+
+// WithAtoms implements [metrics.Coder].
+func (m *nnsae) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) { return replaceAtoms(m, a) }
+
+// Codes implements [Model]: Encode gives the same.
+func (m *nnsae) Codes() []float32 { return nil }
+
+// State implements [Model].
+func (m *nnsae) State() State {
+	s := State{m.coder.save(), m.fitting.save()}
+	s.Tensors[slopesName] = Tensor{[]int{m.units}, m.slopes}
+	s.Tensors[offsetsName] = Tensor{[]int{m.units}, m.offsets}
+	s.Numbers["position"], s.Numbers["errors"] = float64(m.position), m.errors
+	return s
+}
+
+// Restore implements [Model].
+func (m *nnsae) Restore(s State) error {
+	slopes, err1 := s.tensor(slopesName, m.units)
+	offsets, err2 := s.tensor(offsetsName, m.units)
+	position, err3 := s.number("position")
+	errs, err4 := s.number("errors")
+	if err := errors.Join(err1, err2, err3, err4, m.fitting.restore(s), m.coder.restore(s)); err != nil {
+		return fmt.Errorf("nnsae: %w", err)
+	}
+	m.slopes, m.offsets = slices.Clone(slopes.Values), slices.Clone(offsets.Values)
+	m.position, m.errors = int(position), errs
+	return nil
+}

@@ -1,0 +1,249 @@
+package baselines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"tessera/config"
+	"tessera/graph/engine/kernel"
+	"tessera/internal/parallel"
+	"tessera/metrics"
+)
+
+// PCA finds the principal components: the orthonormal atoms W that minimise |X - mean - H W|^2 with H = (X - mean) W', in
+// the order of the variance that they explain. They are all eigenvectors of the covariance in float64, exact, of which the
+// first so many are kept. Each is turned so that its entry of the largest magnitude is positive. A component beyond the
+// rank of fewer images than pixels is 0.
+//
+// Source: I. T. Jolliffe, Principal component analysis, 2nd edition, Springer 2002.
+type PCA struct {
+	Components int `toml:"components" want:"> 0" doc:"atoms"`
+}
+
+func init() {
+	config.Baselines.Register("pca", "principal components: the orthonormal atoms that explain most of the variance",
+		func() config.Baseline { return &PCA{Components: 100} })
+}
+
+// Units implements [config.Baseline].
+func (s *PCA) Units() int { return s.Components }
+
+// MostIterations implements [Method]: all is done in one.
+func (s *PCA) MostIterations() int { return 1 }
+
+// Biased implements [Method]: the bias is the mean image.
+func (s *PCA) Biased() bool { return true }
+
+// New implements [Method]. Nothing about it is random.
+func (s *PCA) New(shape []int, _ uint64) (Model, error) {
+	c, err := newCoder(shape, s.Components)
+	if err != nil {
+		return nil, fmt.Errorf("pca: %w", err)
+	}
+	return &pca{coder: c}, nil
+}
+
+// pca is fitted in one iteration.
+type pca struct {
+	coder
+	fitting
+	images    Images
+	variances []float32 // of each component
+}
+
+const variancesName = "variances"
+
+// Begin implements [Model].
+func (m *pca) Begin(ctx context.Context, images Images) error {
+	if err := accept(images, m.pixels); err != nil {
+		return fmt.Errorf("pca: %w", err)
+	}
+	if most := min(images.Len(), m.pixels); m.units > most {
+		return fmt.Errorf("pca: %w", tooMany(m.units, most, "the lesser of images and pixels"))
+	}
+	m.images = images
+	if !m.done {
+		m.objective = math.MaxFloat64
+	}
+	return ctx.Err()
+}
+
+// Step implements [Model].
+func (m *pca) Step(ctx context.Context) (Progress, error) {
+	if m.images == nil {
+		return Progress{}, fmt.Errorf("pca: Step before Begin")
+	}
+	objective, err := m.fit(ctx)
+	if err != nil {
+		return Progress{}, fmt.Errorf("pca: %w", err)
+	}
+	return m.advance(objective, 1, 0)
+}
+
+// fit returns the mean squared error.
+func (m *pca) fit(ctx context.Context) (float64, error) {
+	n, p := m.images.Len(), m.pixels
+	mean, err := m.mean(ctx)
+	if err != nil {
+		return 0, err
+	}
+	size, step := p, 2048
+	if n < p { // the eigenvectors of X'X from those of the smaller X X'
+		size, step = n, n
+	}
+	gram := make([]float64, size*size)
+	centred := make([]float64, step*p)
+	err = m.blocks(ctx, step, func(x []float32, count int) error {
+		parallel.For(count, blockSize, func(from, to int) {
+			for i := from; i < to; i++ {
+				row, image := centred[i*p:(i+1)*p], x[i*p:(i+1)*p]
+				for j, v := range image {
+					row[j] = float64(v) - mean[j]
+				}
+			}
+		})
+		if n < p {
+			addDualGram(kernel.Float64().Gemm, gram, centred, n, p)
+		} else {
+			addGram(kernel.Float64().Gemm, gram, centred, count, p)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	values, v, err := eigen(symmetric(gram, size), size)
+	if err != nil {
+		return 0, err
+	}
+	if n < p {
+		v = m.fromDual(v, values, centred)
+	}
+	m.keep(values, v, mean)
+	var left float64
+	for _, value := range values[m.units:] {
+		left += value
+	}
+	return left / float64(n) / float64(p), nil
+}
+
+// mean returns the mean image, and refuses images that are not finite.
+func (m *pca) mean(ctx context.Context) ([]float64, error) {
+	mean := make([]float64, m.pixels)
+	err := m.blocks(ctx, blockSize, func(x []float32, _ int) error {
+		if err := acceptFinite(x, m.pixels); err != nil {
+			return err
+		}
+		for ; len(x) > 0; x = x[m.pixels:] {
+			for j, v := range x[:m.pixels] {
+				mean[j] += float64(v)
+			}
+		}
+		return nil
+	})
+	for i := range mean {
+		mean[i] /= float64(m.images.Len())
+	}
+	return mean, err
+}
+
+// blocks calls f for all images in blocks of that many.
+func (m *pca) blocks(ctx context.Context, size int, f func(x []float32, count int) error) error {
+	n := m.images.Len()
+	x := make([]float32, min(size, n)*m.pixels)
+	var indices []int
+	for from := 0; from < n; from += size {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		to := min(from+size, n)
+		indices = span(indices, from, to)
+		m.images.Batch(x, indices)
+		if err := f(x[:(to-from)*m.pixels], to-from); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fromDual returns the eigenvectors of X'X: u'X / sqrt(eigenvalue) for the eigenvectors u of X X'.
+func (m *pca) fromDual(u, values, centred []float64) []float64 {
+	n, p := m.images.Len(), m.pixels
+	v := make([]float64, m.units*p)
+	kernel.Float64().Gemm(false, false, m.units, p, n, 1, u, n, centred, p, 0, v, p)
+	for i := range m.units {
+		scale := 0.0
+		if values[i] > 1e-12*values[0] {
+			scale = 1 / math.Sqrt(values[i])
+		}
+		row := v[i*p : (i+1)*p]
+		kernel.Float64().MulScalar(row, row, scale)
+	}
+	return v
+}
+
+// keep stores the first components.
+func (m *pca) keep(values, v, mean []float64) {
+	flipSigns(v, m.units, m.pixels)
+	m.atoms, m.bias = narrow(v[:m.units*m.pixels]), narrow(mean)
+	m.variances = make([]float32, m.units)
+	for i := range m.variances {
+		m.variances[i] = float32(values[i] / float64(max(m.images.Len()-1, 1)))
+	}
+}
+
+func narrow(a []float64) []float32 {
+	n := make([]float32, len(a))
+	for i, v := range a {
+		n[i] = float32(v)
+	}
+	return n
+}
+
+// Encode implements [metrics.Coder]: (X - mean) W'.
+func (m *pca) Encode(images []float32) ([]float32, error) {
+	n, err := m.imageCount(images)
+	if err != nil {
+		return nil, err
+	}
+	centred := slices.Clone(images)
+	for i := range n {
+		row := centred[i*m.pixels : (i+1)*m.pixels]
+		kernel.Float32().Sub(row, row, m.bias)
+	}
+	codes := make([]float32, n*m.units)
+	multiply(false, true, n, m.units, m.pixels, centred, m.atoms, codes)
+	return codes, nil
+}
+
+// WithAtoms implements [metrics.Coder].
+func (m *pca) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) { return replaceAtoms(m, a) }
+
+// Codes implements [Model]: Encode gives the same.
+func (m *pca) Codes() []float32 { return nil }
+
+// State implements [Model].
+func (m *pca) State() State {
+	s := State{m.coder.save(), m.fitting.save()}
+	if m.variances != nil {
+		s.Tensors[variancesName] = Tensor{[]int{m.units}, m.variances}
+	}
+	return s
+}
+
+// Restore implements [Model].
+func (m *pca) Restore(s State) error {
+	if err := m.fitting.restore(s); err != nil || !m.done {
+		return err // nothing is kept of an unfinished fit
+	}
+	variances, err1 := s.tensor(variancesName, m.units)
+	_, err2 := s.tensor(biasName, m.pixels)
+	if err := errors.Join(err1, err2, m.coder.restore(s)); err != nil {
+		return fmt.Errorf("pca: %w", err)
+	}
+	m.variances = slices.Clone(variances.Values)
+	return nil
+}

@@ -1,0 +1,207 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"tessera/data"
+)
+
+// File is a read models.toml.
+type File struct {
+	// Dirs are searched for data sets whose image shape only their files tell; without them, what depends on that
+	// shape is checked when the images are read.
+	Dirs data.Dirs
+
+	source *source
+	root   *node
+	broken []finding // duplicates
+}
+
+// topLevel says how each top-level table of a file is checked. A new table is one entry.
+var topLevel = map[string]func(f *File, n *node) []finding{
+	"model": (*File).checkModels,
+	"sweep": (*File).checkSweeps,
+}
+
+// Load reads the text of a models.toml; file is its name in messages. The error is [*Diagnostics] when the text is not
+// TOML. All other mistakes are found by [File.Check] and [File.Model].
+func Load(file string, text []byte) (*File, error) {
+	src := newSource(file, strings.TrimPrefix(string(text), "\ufeff"))
+	if i := invalidUTF8(src.text); i >= 0 {
+		return nil, diagnostics([]finding{{at: span{src, i, i + 1}, problem: "not valid UTF-8"}})
+	}
+	root, found := parse(src)
+	if root == nil {
+		return nil, diagnostics(found)
+	}
+	f := &File{source: src, root: root, broken: found}
+	if models := root.child("model"); models != nil {
+		for name, m := range models.table {
+			m.own(name)
+		}
+	}
+	if sweeps := root.child("sweep"); sweeps != nil {
+		for name, s := range sweeps.table {
+			s.own(sweepOwner(name))
+		}
+	}
+	return f, nil
+}
+
+// invalidUTF8 returns the offset of the first byte that is not UTF-8, or -1.
+func invalidUTF8(text string) int {
+	for i, r := range text {
+		if r == utf8.RuneError {
+			if _, size := utf8.DecodeRuneInString(text[i:]); size == 1 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// Names lists the models of the file, in its order.
+func (f *File) Names() []string {
+	models := f.root.child("model")
+	if models == nil {
+		return nil
+	}
+	return slices.Clone(models.keys)
+}
+
+// Check finds all mistakes of the file, in its order. The error is nil or [*Diagnostics].
+func (f *File) Check() error {
+	found := slices.Clone(f.broken)
+	for _, key := range f.root.keys {
+		n := f.root.table[key]
+		if check, ok := topLevel[key]; ok {
+			found = append(found, check(f, n)...)
+			continue
+		}
+		what := "key"
+		if n.table != nil || n.array {
+			what = "table"
+		}
+		found = append(found, finding{at: n.key, problem: fmt.Sprintf("unknown %s %q", what, key), hint: suggest(key, sortedKeys(topLevel))})
+	}
+	if d := diagnostics(found); d != nil {
+		return d
+	}
+	return nil
+}
+
+// Model returns one checked model, changed by the --set arguments. The error is [*Diagnostics] when anything in the
+// file or in a --set is wrong, and [*UnknownModel] when the file has no such model.
+func (f *File) Model(name string, sets ...Set) (*Model, error) {
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
+	if !slices.Contains(f.Names(), name) {
+		return nil, &UnknownModel{File: f.source.file, Name: name, Names: f.Names()}
+	}
+	m, found := f.build(name, sets)
+	if len(found) > 0 {
+		sources := make([]*source, len(sets))
+		for i, s := range sets {
+			sources[i] = s.source
+		}
+		return nil, diagnostics(f.blame(name, sets, "", found), sources...)
+	}
+	return m, nil
+}
+
+// blame gives mistakes of a sound file, which only the changes can have made, to the first of these that makes one.
+// owner is that of changes which are written in the file, "" where all are --set arguments.
+func (f *File) blame(name string, sets []Set, owner string, found []finding) []finding {
+	misplaced := func(x finding) bool {
+		return x.at.src == nil || x.at.src.set == "" && (owner == "" || x.owner != owner)
+	}
+	if len(sets) == 0 || !slices.ContainsFunc(found, misplaced) {
+		return found
+	}
+	first := sets[len(sets)-1]
+	for i := range sets {
+		if _, some := f.build(name, sets[:i+1]); slices.ContainsFunc(some, misplaced) {
+			first = sets[i]
+			break
+		}
+	}
+	for i, x := range found {
+		if misplaced(x) {
+			found[i].at = first.at
+		}
+	}
+	return found
+}
+
+// checkModels checks every model of the file.
+func (f *File) checkModels(models *node) []finding {
+	if models.table == nil {
+		return []finding{{at: models.key, problem: fmt.Sprintf("model: got %s, want tables: [model.NAME]", describe(models))}}
+	}
+	var found []finding
+	for _, name := range models.keys {
+		_, more := f.build(name, nil)
+		found = append(found, more...)
+	}
+	return found
+}
+
+// build merges, decodes and checks one model.
+func (f *File) build(name string, sets []Set) (*Model, []finding) {
+	m := &Model{Name: name}
+	changes, found := combined(sets)
+	merged, more, partial := f.merged(name, changes.child("extends"))
+	found = append(found, more...)
+	if merged != nil && !partial {
+		merged = withDefaults(merged)
+	}
+	if merged != nil && changes != nil {
+		var lay merger
+		merged = lay.lay("", merged, changes)
+		found = append(found, lay.found...)
+	}
+	for i := range found {
+		found[i].model = name
+	}
+	if merged == nil {
+		return nil, found
+	}
+	return m, append(found, m.decode(merged, partial, f.Dirs)...)
+}
+
+// decode fills m from its merged table and checks it.
+func (m *Model) decode(n *node, partial bool, dirs data.Dirs) []finding {
+	m.origin = &origin{tables: map[string]*node{}, doubts: map[string]*doubt{}}
+	d := &decoder{model: m.Name, partial: partial, origin: m.origin}
+	d.table(n, reflect.ValueOf(m).Elem(), place{})
+	d.settle(n)
+	if partial || m.Kind != Autoencoder {
+		return d.found
+	}
+	var input []int
+	if m.Dataset.Source != nil && m.origin.doubts["dataset"] == nil {
+		if shape, ok := m.Dataset.Source.Shape(dirs); ok {
+			input = shape
+		}
+	}
+	return append(d.found, m.check(input)...)
+}
+
+// settle gives findings whose place is in no text, because a default is concerned, the model's own place.
+func (d *decoder) settle(n *node) {
+	for i, f := range d.found {
+		if f.at.src == nil {
+			d.found[i].at, d.found[i].owner = n.key, d.model
+		}
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	return slices.Sorted(maps.Keys(m))
+}

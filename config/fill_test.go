@@ -1,0 +1,222 @@
+package config
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"testing"
+
+	"tessera/data"
+)
+
+// shipped returns the text of the project's models.toml.
+func shipped(t testing.TB) []byte {
+	t.Helper()
+	text, err := os.ReadFile("../models.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func load(t testing.TB, text string) *File {
+	t.Helper()
+	f, err := Load("models.toml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// model returns one model of a text, changed by --set arguments.
+func model(t testing.TB, f *File, name string, arguments ...string) *Model {
+	t.Helper()
+	m, err := f.Model(name, parseSets(t, arguments)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func parseSets(t testing.TB, arguments []string) []Set {
+	t.Helper()
+	var sets []Set
+	for _, a := range arguments {
+		s, err := ParseSet(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sets = append(sets, s)
+	}
+	return sets
+}
+
+// declared is a model without where it was written and how it came about.
+func declared(m *Model) Model {
+	d := *m
+	d.Extends, d.origin, d.sized = "", nil, nil
+	return d
+}
+
+func checkFillRoundTrip(t *testing.T, m *Model) {
+	t.Helper()
+	text := Fill(m)
+	f, err := Load("config.toml", text)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if names := f.Names(); len(names) != 1 || names[0] != m.Name {
+		t.Fatalf("the filled text of %q declares %q", m.Name, names)
+	}
+	again, err := f.Model(m.Name)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if !reflect.DeepEqual(declared(m), declared(again)) {
+		t.Errorf("the filled text declares another model:\n%s\nthan\n%s", text, Fill(again))
+	}
+	if !bytes.Equal(text, Fill(again)) {
+		t.Errorf("filled again, the text differs:\n%s\nand\n%s", text, Fill(again))
+	}
+}
+
+func TestEveryShippedModelIsSoundAndItsFilledTextIsTheSameModel(t *testing.T) {
+	f := load(t, string(shipped(t)))
+	if err := f.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if f.Names()[0] != "swimmer-parts" {
+		t.Errorf("the first model is %q", f.Names()[0])
+	}
+	for _, name := range f.Names() {
+		m := model(t, f, name)
+		if m.About == "" {
+			t.Errorf("%s says nothing about itself", name)
+		}
+		checkFillRoundTrip(t, m)
+	}
+}
+
+func TestFilledTextKeepsStrangeNamesAndStrings(t *testing.T) {
+	for _, name := range []string{"a b", "ü", `quote"back\slash`, "", "tab\tline\nend\x7f", "a.b"} {
+		m := model(t, load(t, "[model."+stringText(name)+"]\nabout = "+stringText(name+"\r\n\x01")+"\nencoder = [{ kind = \"dense\", units = 2 }]\n"), name)
+		checkFillRoundTrip(t, m)
+	}
+}
+
+// TestFilledTextIsTheSameModelForRandomSettings draws every key of every registered part at random.
+func TestFilledTextIsTheSameModelForRandomSettings(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 100 {
+		m := randomModel(r)
+		text := Fill(m)
+		f, err := Load("config.toml", text)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		again := &Model{Name: m.Name}
+		d := &decoder{model: m.Name, origin: &origin{tables: map[string]*node{}, doubts: map[string]*doubt{}}}
+		d.table(f.root.child("model").table[m.Name], reflect.ValueOf(again).Elem(), place{})
+		if !reflect.DeepEqual(declared(m), declared(again)) {
+			t.Fatalf("the filled text\n%s\nis read as\n%s%v", text, Fill(again), diagnostics(d.found))
+		}
+	}
+}
+
+// randomModel holds one part of every kind, each with random settings.
+func randomModel(r *rand.Rand) *Model {
+	m := &Model{Name: "random", Kind: Autoencoder, About: randomString(r)}
+	for _, v := range vocabularies {
+		for _, name := range v.names() {
+			part, _ := v.create(name)
+			scatter(r, partFields(part))
+			if v.table == nil || v.table == reflect.TypeFor[Model]() {
+				continue
+			}
+			table := reflect.New(v.table).Elem()
+			_, s := tableOf(table, "")
+			s.value.Set(reflect.ValueOf(part))
+			s.selector.value.SetString(name)
+			setDefaults(table)
+			own, _ := tableOf(table, "")
+			own = own[1:]
+			scatter(r, own)
+			switch x := table.Interface().(type) {
+			case Layer:
+				m.Encoder, m.Decoder = append(m.Encoder, x), append(m.Decoder, x)
+			case Loss:
+				m.Losses = append(m.Losses, x)
+			case Constraint:
+				m.Constraints = append(m.Constraints, x)
+			case Schedule:
+				m.Optimizer.Schedule = choose(r, m.Optimizer.Schedule, x)
+			case Optimizer:
+				schedule := m.Optimizer.Schedule
+				m.Optimizer = choose(r, m.Optimizer, x)
+				if schedule.Kind != "" {
+					m.Optimizer.Schedule = schedule
+				}
+			case Dataset:
+				m.Dataset = choose(r, m.Dataset, x)
+			}
+		}
+	}
+	fields, _ := tableOf(reflect.ValueOf(&m.Train).Elem(), Autoencoder)
+	scatter(r, fields)
+	return m
+}
+
+// choose returns a or b, but b where a is not set.
+func choose[T any](r *rand.Rand, a, b T) T {
+	if reflect.ValueOf(a).IsZero() || r.IntN(2) == 0 {
+		return b
+	}
+	return a
+}
+
+// scatter sets fields at random to values that their tags allow.
+func scatter(r *rand.Rand, fields []field) {
+	numbers := []float64{0, 1, 2, 3, 0.1, 1. / 3, -0.25, 5e-324, 1e-7, 123456789, math.MaxFloat32, 1e300}
+	for _, f := range fields {
+		switch x := f.value.Addr().Interface().(type) {
+		case *data.Validation:
+			*x = data.Validation{Fraction: r.Float64()}
+			continue
+		case *[]int:
+			*x = []int{1 + r.IntN(9), 1 + r.IntN(9)}
+			continue
+		}
+		switch choices := f.choices(); {
+		case choices != nil:
+			f.value.SetString(choices[r.IntN(len(choices))])
+		case f.value.Kind() == reflect.String:
+			f.value.SetString(randomString(r))
+		case f.value.Kind() == reflect.Bool:
+			f.value.SetBool(r.IntN(2) == 0)
+		case f.value.Kind() == reflect.Interface:
+			v, _ := vocabularyOf(f.value.Type())
+			names := v.names()
+			part, _ := v.create(names[r.IntN(len(names))])
+			scatter(r, partFields(part))
+			f.value.Set(reflect.ValueOf(part))
+		case f.value.Kind() != reflect.Struct:
+			for range 50 {
+				n := numbers[r.IntN(len(numbers))]
+				if f.value.CanFloat() && setNumber(f.value, n, f.want) || setNumber(f.value, int64(min(n, 1e9)), f.want) {
+					break
+				}
+			}
+		}
+	}
+}
+
+func randomString(r *rand.Rand) string {
+	runes := []rune("abc \"'\\\n\t\r\x00\x7f=#[]{}.é✓")
+	text := make([]rune, 1+r.IntN(12))
+	for i := range text {
+		text[i] = runes[r.IntN(len(runes))]
+	}
+	return string(text)
+}

@@ -1,0 +1,168 @@
+package config
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+var update = flag.Bool("update", false, "write what the golden files should hold")
+
+// golden is one case of a golden file: what is read, with which --set arguments, and all that is printed.
+//
+//	== name [crlf] [bom]
+//	-- set PATH=VALUE
+//	-- models.toml
+//	...
+//	-- want
+//	...
+type golden struct {
+	title, input, want string
+	sets               []string
+}
+
+func readGolden(t testing.TB, file string) []golden {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []golden
+	for _, block := range strings.Split("\n"+string(text), "\n== ")[1:] {
+		title, rest, _ := strings.Cut(block, "\n")
+		g := golden{title: title}
+		for strings.HasPrefix(rest, "-- set ") {
+			var line string
+			line, rest, _ = strings.Cut(rest, "\n")
+			g.sets = append(g.sets, strings.TrimPrefix(line, "-- set "))
+		}
+		g.input, g.want, _ = strings.Cut(strings.TrimPrefix(rest, "-- models.toml\n"), "-- want\n")
+		g.want = strings.TrimRight(g.want, "\n")
+		cases = append(cases, g)
+	}
+	return cases
+}
+
+func writeGolden(t *testing.T, file string, cases []golden) {
+	t.Helper()
+	var b strings.Builder
+	for _, g := range cases {
+		fmt.Fprintf(&b, "== %s\n", g.title)
+		for _, s := range g.sets {
+			fmt.Fprintf(&b, "-- set %s\n", s)
+		}
+		fmt.Fprintf(&b, "-- models.toml\n%s-- want\n%s\n\n", g.input, g.want)
+	}
+	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run returns the diagnostics of a case.
+func (g golden) run() error {
+	text := g.input
+	if strings.Contains(g.title, " crlf") {
+		text = strings.ReplaceAll(text, "\n", "\r\n")
+	}
+	if strings.Contains(g.title, " bom") {
+		text = "\ufeff" + text
+	}
+	f, err := Load("models.toml", []byte(text))
+	if err != nil {
+		return err
+	}
+	if len(g.sets) == 0 {
+		return f.Check()
+	}
+	var sets []Set
+	for _, argument := range g.sets {
+		s, err := ParseSet(argument)
+		if err != nil {
+			return err
+		}
+		sets = append(sets, s)
+	}
+	_, err = f.Model(f.Names()[0], sets...)
+	return err
+}
+
+// withoutLists replaces the lists of all registered names, which grow with every new part.
+func withoutLists(text string) string {
+	for _, v := range vocabularies {
+		if len(v.names()) > 1 {
+			text = strings.ReplaceAll(text, quoted(v.names()), "<all "+v.title+">")
+		}
+	}
+	return text
+}
+
+func TestDiagnosticsAreRightToTheColumn(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.golden")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no golden files", err)
+	}
+	total := 0
+	for _, file := range files {
+		cases := readGolden(t, file)
+		total += len(cases)
+		for i, g := range cases {
+			t.Run(g.title, func(t *testing.T) {
+				err := g.run()
+				got := "nothing is wrong"
+				if err != nil {
+					got = withoutLists(err.Error())
+					checkCarets(t, err)
+				}
+				if *update {
+					cases[i].want = got
+				} else if got != g.want {
+					t.Errorf("%s: got\n%s\nwant\n%s", file, got, g.want)
+				}
+			})
+		}
+		if *update {
+			writeGolden(t, file, cases)
+		}
+	}
+	if total < 45 {
+		t.Errorf("only %d cases", total)
+	}
+}
+
+// checkCarets compares what is printed with the fields: the caret line is as long as the column says, tabs where the
+// line has them.
+func checkCarets(t *testing.T, err error) {
+	t.Helper()
+	var all *Diagnostics
+	if !errors.As(err, &all) {
+		t.Fatalf("got a %T", err)
+	}
+	last := 0
+	for _, d := range all.List {
+		lines := strings.Split(d.String(), "\n")
+		if len(lines) != 3 {
+			t.Fatalf("not three lines: %q", d.String())
+		}
+		source, caret := []rune(lines[1]), []rune(lines[2])
+		for i := range 4 + d.Column - 1 {
+			if (source[i] == '\t') != (caret[i] == '\t') || source[i] != '\t' && caret[i] != ' ' {
+				t.Errorf("the caret line %q does not follow %q", lines[2], lines[1])
+			}
+		}
+		if marked := strings.TrimLeft(lines[2], " \t"); !strings.HasPrefix(marked, strings.Repeat("^", d.Width)) {
+			t.Errorf("%q: want %d carets", lines[2], d.Width)
+		}
+		if d.Set == "" && d.Line < last {
+			t.Errorf("line %d is reported after line %d", d.Line, last)
+		}
+		last = d.Line
+		if n := utf8.RuneCountInString(d.SourceLine); d.Column-1+d.Width > max(n, 1)+1 {
+			t.Errorf("columns %d to %d of a line of %d", d.Column, d.Column+d.Width, n)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package config
+
+import (
+	"path"
+	"slices"
+
+	"tessera/layers"
+)
+
+// Layout is a model seen as a row of shapes, for one shape of the input.
+type Layout struct {
+	Input   []int
+	Encoder []Placed
+	Code    []int // the encoder's output, flattened: what the decoder reads
+	Decoder []Placed
+}
+
+// Placed is one layer of a model, its place and its shapes (which leave the batch out).
+type Placed struct {
+	Path       string // "encoder.0"
+	Kind       string
+	Layer      layers.Layer
+	In, Out    []int
+	Parameters []layers.Parameter // the path of one is Path + "." + Name
+}
+
+// ParameterPath names one parameter of a layout.
+type ParameterPath struct {
+	Path string // "encoder.0.weight"
+	layers.Parameter
+}
+
+// Layout walks the shapes of an auto-encoder for images of shape input. It gives the last decoder layer whose number of
+// outputs was left out that of the input, and reports what does not fit as [*Diagnostics]: a layer that refuses its
+// input, and a decoder whose output is not of the input's size.
+func (m *Model) Layout(input []int) (*Layout, error) {
+	w := m.walk(input)
+	if len(w.found) > 0 {
+		return nil, diagnostics(w.found)
+	}
+	return w.layout, nil
+}
+
+// Parameters lists every parameter, encoder first, in the order of the layers.
+func (l *Layout) Parameters() []ParameterPath {
+	var all []ParameterPath
+	for _, placed := range slices.Concat(l.Encoder, l.Decoder) {
+		for _, p := range placed.Parameters {
+			all = append(all, ParameterPath{Path: placed.Path + "." + p.Name, Parameter: p})
+		}
+	}
+	return all
+}
+
+// Dictionary is the place in Decoder of the layer whose weight has the atoms as its rows: the last layer with a weight,
+// where that has a row of the input's size for every atom; -1 where there are no atoms.
+func (l *Layout) Dictionary() int {
+	for i, placed := range slices.Backward(l.Decoder) {
+		for _, p := range placed.Parameters {
+			if p.Name != "weight" {
+				continue
+			}
+			if len(p.Shape) == 2 && p.Shape[1] == product(l.Input) {
+				return i
+			}
+			return -1
+		}
+	}
+	return -1
+}
+
+// MatchParameters lists the paths of the parameters that glob matches, in order; see [MatchPath].
+func (l *Layout) MatchParameters(glob string) []string {
+	var paths []string
+	for _, p := range l.Parameters() {
+		if MatchPath(glob, p.Path) {
+			paths = append(paths, p.Path)
+		}
+	}
+	return paths
+}
+
+// MatchPath reports whether a glob matches a parameter path: * stands for any run of characters, dots included, ? for
+// one, [abc] for one of those, and a backslash takes the next character as it is. A malformed glob matches nothing.
+func MatchPath(glob, parameter string) bool {
+	ok, err := path.Match(glob, parameter)
+	return err == nil && ok
+}

@@ -1,0 +1,168 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"tessera/layers"
+)
+
+func TestAsymmetricEncoderHas6742132ParametersAnd2304OfThemAreState(t *testing.T) {
+	l, err := model(t, load(t, string(shipped(t))), "asym").Layout([]int{28, 28})
+	if err != nil {
+		t.Fatal(err)
+	}
+	total, state := 0, 0
+	for _, p := range l.Parameters() {
+		total += product(p.Shape)
+		if p.State {
+			state += product(p.Shape)
+		}
+	}
+	if total != 6742132 || state != 2304 {
+		t.Errorf("got %d parameters, %d of them state", total, state)
+	}
+}
+
+func TestLayoutOfTheStudysModelHas157684Parameters(t *testing.T) {
+	m := model(t, load(t, string(shipped(t))), "shallow")
+	l, err := m.Layout([]int{28, 28})
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	for _, p := range l.Parameters() {
+		total += product(p.Shape)
+	}
+	if total != 157684 {
+		t.Errorf("got %d parameters", total)
+	}
+	if !reflect.DeepEqual(l.Code, []int{100}) || !reflect.DeepEqual(l.Decoder[0].Out, []int{784}) {
+		t.Errorf("code %v, output %v", l.Code, l.Decoder[0].Out)
+	}
+	if l.Decoder[1].Path != "decoder.1" || l.Decoder[1].Kind != "leaky_relu" {
+		t.Errorf("got %+v", l.Decoder[1])
+	}
+}
+
+// TestOpenUnitsFollowTheInput: a model can be laid out for one shape after the other.
+func TestOpenUnitsFollowTheInput(t *testing.T) {
+	m := model(t, load(t, "[[model.m.encoder]]\nkind = \"dense\"\nunits = 3\n"), "m")
+	for _, shape := range [][]int{{32, 32}, {5, 4, 3}, {7}} {
+		l, err := m.Layout(shape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := l.Decoder[0].Out[0]; got != product(shape) {
+			t.Errorf("%v: got %d outputs", shape, got)
+		}
+	}
+}
+
+// TestGivenUnitsAreNeverChanged: only what the declaration leaves open follows the input.
+func TestGivenUnitsAreNeverChanged(t *testing.T) {
+	m := model(t, load(t, `
+[model.m]
+dataset = "bars"
+encoder = [{ kind = "dense", units = 3 }]
+decoder = [{ kind = "dense", units = 64 }]
+`), "m")
+	_, err := m.Layout([]int{28, 28})
+	var all *Diagnostics
+	if !errors.As(err, &all) || len(all.List) != 1 {
+		t.Fatalf("got %v", err)
+	}
+	want := `models.toml:5:38: model "m": decoder[0] (dense): the decoder gives 64 values, but the images have 28x28 = 784`
+	if got, _, _ := strings.Cut(err.Error(), "\n"); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
+func TestLayoutOfAModelMadeInGo(t *testing.T) {
+	m := &Model{Name: "m", Kind: Autoencoder,
+		Encoder: []Layer{{"dense", &layers.Dense{Units: 3, Activation: "relu"}}},
+		Decoder: []Layer{{"dense", &layers.Dense{Activation: "linear", Bias: true}}},
+	}
+	l, err := m.Layout([]int{2, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range l.Parameters() {
+		got = append(got, fmt.Sprint(p.Path, p.Shape))
+	}
+	want := []string{"encoder.0.weight[4 3]", "decoder.0.weight[3 4]", "decoder.0.bias[4]"}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	m.Encoder[0].Layer = &layers.Dense{Activation: "relu"}
+	if _, err := m.Layout([]int{2, 2}); err == nil || err.Error() != `model "m": encoder[0] (dense): missing key "units"` {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestGlobsMatchParameterPaths(t *testing.T) {
+	for _, c := range []struct {
+		glob, path string
+		want       bool
+	}{
+		{"decoder.*.weight", "decoder.0.weight", true},
+		{"decoder.*.weight", "decoder.12.weight", true},
+		{"decoder.*.weight", "encoder.0.weight", false},
+		{"decoder.*.weight", "decoder.0.bias", false},
+		{"*.weight", "encoder.3.weight", true},
+		{"decoder.*.weight", "decoder.0.layers.1.weight", true},
+		{"encoder.0.weight", "encoder.0.weight", true},
+		{"encoder.?.weight", "encoder.10.weight", false},
+		{"encoder.[01].*", "encoder.1.bias", true},
+		{"encoder.[01", "encoder.1.bias", false},
+	} {
+		if got := MatchPath(c.glob, c.path); got != c.want {
+			t.Errorf("%q on %q: got %v", c.glob, c.path, got)
+		}
+	}
+	l, err := model(t, load(t, string(shipped(t))), "deep-dense").Layout([]int{28, 28})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"encoder.0.weight", "encoder.1.weight", "encoder.2.weight", "decoder.0.weight"}
+	if got := l.MatchParameters("*.weight"); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestTermNamesCountRepeatedKinds(t *testing.T) {
+	m := &Model{Losses: []Loss{{Kind: "mse"}, {Kind: "l1"}, {Kind: "mse"}, {Kind: "mse"}}}
+	var got []string
+	for i := range m.Losses {
+		got = append(got, m.TermName(i))
+	}
+	if want := []string{"mse", "l1", "mse.2", "mse.3"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestUnknownShapesAreNotJudged: a data set whose files are not at hand leaves open what depends on them, and only that.
+func TestUnknownShapesAreNotJudged(t *testing.T) {
+	f := load(t, `
+[model.m]
+dataset = { name = "png", images = "no such folder" }
+encoder = [{ kind = "reshape", shape = [9, 9] }, { kind = "dense", units = 5 }]
+[[model.m.constraint]]
+kind = "nonneg"
+`)
+	m := model(t, f, "m")
+	if strings.Contains(string(Fill(m)), "units = 0") {
+		t.Errorf("units that are open are written out:\n%s", Fill(m))
+	}
+	checkFillRoundTrip(t, m)
+	if _, err := m.Layout([]int{9, 9}); err != nil {
+		t.Error(err)
+	}
+	if _, err := m.Layout([]int{9, 8}); err == nil {
+		t.Error("81 values out of 72")
+	}
+}

@@ -1,0 +1,214 @@
+package config
+
+import (
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"tessera/data"
+	"tessera/layers"
+	"tessera/losses"
+	"tessera/optim"
+)
+
+func TestDefaultsAreThoseOfTheContract(t *testing.T) {
+	m := model(t, load(t, "[[model.m.encoder]]\nkind = \"dense\"\nunits = 3\n"), "m")
+	if m.Kind != Autoencoder || m.Dataset.Name != "swimmer" {
+		t.Errorf("kind %q, dataset %q", m.Kind, m.Dataset.Name)
+	}
+	if want := (&layers.Dense{Units: 1024, Activation: "linear", Bias: true, Init: &layers.GlorotUniform{}}); len(m.Decoder) != 1 || !reflect.DeepEqual(m.Decoder[0].Layer, want) {
+		t.Errorf("decoder %+v", m.Decoder)
+	}
+	if want := []Loss{{"mse", "output", 1, &losses.MSE{}}}; !reflect.DeepEqual(m.Losses, want) {
+		t.Errorf("losses %+v", m.Losses)
+	}
+	if m.Optimizer.Kind != "adam" || m.Optimizer.Schedule.Kind != "constant" || m.Optimizer.ClipNorm != 0 {
+		t.Errorf("optimizer %+v", m.Optimizer)
+	}
+	if want := (Train{Epochs: 100, Batch: 128, Seed: 1, CheckpointSeconds: 5}); m.Train != want {
+		t.Errorf("train %+v", m.Train)
+	}
+	if len(m.Constraints) != 0 {
+		t.Errorf("constraints %+v", m.Constraints)
+	}
+}
+
+func TestAdadeltaDefaultsAreTheStudys(t *testing.T) {
+	m := model(t, load(t, "[model.m]\noptimizer = { kind = \"adadelta\" }\n[[model.m.encoder]]\nkind = \"dense\"\nunits = 3\n"), "m")
+	if want := (&optim.Adadelta{Rate: 1, Rho: 0.95, Epsilon: 1e-7}); !reflect.DeepEqual(m.Optimizer.Optimizer, want) {
+		t.Errorf("got %+v", m.Optimizer.Optimizer)
+	}
+}
+
+const family = `
+[model.base]
+about = "base"
+dataset = { name = "fashion-mnist", limit = 1000, validation = 0.1 }
+optimizer = { kind = "adadelta", rho = 0.5, epsilon = 1e-3, clip_norm = 2.0 }
+train = { epochs = 7, seed = 3 }
+[[model.base.encoder]]
+kind = "dense"
+units = 3
+activation = "sigmoid"
+[[model.base.loss]]
+kind = "mse"
+[[model.base.loss]]
+kind = "kl"
+weight = 0.5
+target = 0.3
+
+[model.same]
+extends = "base"
+optimizer = { kind = "adadelta", epsilon = 1e-2 }
+train = { epochs = 8 }
+loss = [{ kind = "bce" }, { kind = "mse" }]
+decoder = [{ kind = "dense", activation = "sigmoid" }]
+
+[model.other]
+extends = "base"
+dataset = "mnist"
+optimizer = { kind = "adam", beta1 = 0.5 }
+
+[model.back]
+extends = "other"
+optimizer = { kind = "adadelta", rho = 0.25 }
+
+[model.set]
+extends = "base"
+dataset = { fit = "test" }
+`
+
+func TestTablesMergeAndArraysReplace(t *testing.T) {
+	m := model(t, load(t, family), "same")
+	if want := (&optim.Adadelta{Rate: 1, Rho: 0.5, Epsilon: 1e-2}); !reflect.DeepEqual(m.Optimizer.Optimizer, want) || m.Optimizer.ClipNorm != 2 {
+		t.Errorf("optimizer %+v, clip_norm %g", m.Optimizer.Optimizer, m.Optimizer.ClipNorm)
+	}
+	if m.Train.Epochs != 8 || m.Train.Seed != 3 || m.About != "base" {
+		t.Errorf("%+v, about %q", m.Train, m.About)
+	}
+	if len(m.Losses) != 2 || m.Losses[0].Kind != "bce" || m.Losses[1].Kind != "mse" || len(m.Encoder) != 1 {
+		t.Errorf("losses %+v, encoder %+v", m.Losses, m.Encoder)
+	}
+}
+
+func TestAChangedKindDropsInheritedKeys(t *testing.T) {
+	f := load(t, family)
+	m := model(t, f, "other")
+	if want := (&optim.Adam{Rate: 1e-3, Beta1: 0.5, Beta2: 0.999, Epsilon: 1e-8}); !reflect.DeepEqual(m.Optimizer.Optimizer, want) || m.Optimizer.ClipNorm != 0 {
+		t.Errorf("optimizer %+v, clip_norm %g", m.Optimizer.Optimizer, m.Optimizer.ClipNorm)
+	}
+	if want := (data.Selection{Fit: "train", Validation: data.Validation{Test: true}}); m.Dataset.Name != "mnist" || m.Dataset.Selection != want {
+		t.Errorf("a name replaces a data set's table: got %+v", m.Dataset)
+	}
+	// The kind changes twice: the keys of the first adadelta do not come back.
+	if want := (&optim.Adadelta{Rate: 1, Rho: 0.25, Epsilon: 1e-7}); !reflect.DeepEqual(model(t, f, "back").Optimizer.Optimizer, want) {
+		t.Errorf("got %+v", model(t, f, "back").Optimizer.Optimizer)
+	}
+	if want := (data.Selection{Fit: "test", Limit: 1000, Validation: data.Validation{Fraction: 0.1}}); model(t, f, "set").Dataset.Selection != want {
+		t.Errorf("a data set's table merges: got %+v", model(t, f, "set").Dataset)
+	}
+}
+
+func TestSetChangesAnyKey(t *testing.T) {
+	f := load(t, family)
+	for _, c := range []struct {
+		sets []string
+		get  func(m *Model) any
+		want any
+	}{
+		{[]string{"loss.1.weight=0.01"}, func(m *Model) any { return m.Losses[1].Weight }, 0.01},
+		{[]string{"loss.1.weight=0.01"}, func(m *Model) any { return m.Losses[1].Loss }, &losses.KL{Target: 0.3}},
+		{[]string{"loss.1.kind=l1"}, func(m *Model) any { return m.Losses[1] }, Loss{"l1", "code", 1, &losses.L1{}}},
+		{[]string{"loss.1.weight=3", "loss.1.kind=l1"}, func(m *Model) any { return m.Losses[1] }, Loss{"l1", "code", 3, &losses.L1{}}},
+		{[]string{"loss.1.kind=kl"}, func(m *Model) any { return m.Losses[1].Weight }, 0.5},
+		{[]string{"train.batch=64"}, func(m *Model) any { return m.Train.Batch }, 64},
+		{[]string{"train.batch = 64 # as on the other machine"}, func(m *Model) any { return m.Train.Batch }, 64},
+		{[]string{"train.batch=64", "train.batch=32"}, func(m *Model) any { return m.Train.Batch }, 32},
+		{[]string{"dataset=mnist", "dataset.fit=test"}, func(m *Model) any { return m.Dataset.Name + " " + m.Dataset.Fit }, "mnist test"},
+		{[]string{"dataset.fit=test"}, func(m *Model) any { return m.Dataset.Limit }, 1000},
+		{[]string{"dataset=mnist", "dataset.fit=test"}, func(m *Model) any { return m.Dataset.Limit }, 0},
+		{[]string{"dataset.name=bars", "dataset.seed=5"}, func(m *Model) any { return m.Dataset.Source }, &data.Bars{Count: 500, Seed: 5}},
+		{[]string{"optimizer.kind=adam"}, func(m *Model) any { return m.Optimizer.ClipNorm }, 0.0},
+		{[]string{"optimizer.schedule.kind=cosine"}, func(m *Model) any { return m.Optimizer.Schedule.Kind }, "cosine"},
+		{[]string{"optimizer.schedule.kind=cosine"}, func(m *Model) any { return m.Optimizer.ClipNorm }, 2.0},
+		{[]string{"encoder.0.init.kind=normal", "encoder.0.init.stddev=0.1"}, func(m *Model) any { return m.Encoder[0].Layer.(*layers.Dense).Init }, &layers.Normal{Stddev: 0.1}},
+		{[]string{"encoder.0.activation=softmax"}, func(m *Model) any { return m.Encoder[0].Layer.(*layers.Dense).Activation }, layers.ActivationName("softmax")},
+		{[]string{"decoder.0.bias=false"}, func(m *Model) any { return m.Decoder[0].Layer.(*layers.Dense).Bias }, false},
+		{[]string{`loss=[{kind="mse"}]`, "loss.0.weight=2"}, func(m *Model) any { return m.Losses }, []Loss{{"mse", "output", 2, &losses.MSE{}}}},
+		{[]string{`train={epochs=3}`, "train.batch=2"}, func(m *Model) any { return [2]int{m.Train.Epochs, m.Train.Batch} }, [2]int{3, 2}},
+		{[]string{"train.batch=2", `train={epochs=3}`}, func(m *Model) any { return [2]int{m.Train.Epochs, m.Train.Batch} }, [2]int{3, 2}},
+		{[]string{`constraint=[{kind="nonneg"}]`}, func(m *Model) any { return len(m.Constraints) }, 1},
+		{[]string{"about=a = b, 'c'"}, func(m *Model) any { return m.About }, "a = b, 'c'"},
+		{[]string{"about="}, func(m *Model) any { return m.About }, ""},
+		{[]string{"about=\"12\""}, func(m *Model) any { return m.About }, "12"},
+		{[]string{"about=x\n[model]"}, func(m *Model) any { return m.About }, "x\n[model]"},
+	} {
+		m := model(t, f, "base", c.sets...)
+		if got := c.get(m); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%q: got %+v, want %+v", c.sets, got, c.want)
+		}
+		checkFillRoundTrip(t, m)
+	}
+}
+
+func TestSetChangesWhatAModelExtends(t *testing.T) {
+	m := model(t, load(t, family), "set", "extends=other")
+	if m.Dataset.Name != "mnist" || m.Dataset.Fit != "test" || m.Optimizer.Kind != "adam" {
+		t.Errorf("got %+v, %+v", m.Dataset, m.Optimizer)
+	}
+}
+
+// TestSetLeavesTheFileAlone: the same file gives the model as it is declared afterwards.
+func TestSetLeavesTheFileAlone(t *testing.T) {
+	f := load(t, family)
+	before := Fill(model(t, f, "base"))
+	model(t, f, "base", "loss.1.weight=9", "dataset.fit=test", "optimizer.kind=sgd", "encoder.0.units=9", "train.seed=99")
+	if after := Fill(model(t, f, "base")); !reflect.DeepEqual(before, after) {
+		t.Errorf("the file's model changed to\n%s", after)
+	}
+}
+
+func TestUnknownModelsAreSuggested(t *testing.T) {
+	_, err := load(t, family).Model("bsae")
+	var unknown *UnknownModel
+	if !errors.As(err, &unknown) || err.Error() != `unknown model "bsae" in models.toml: did you mean "base"?` {
+		t.Errorf("got %v", err)
+	}
+	_, err = load(t, "").Model("m")
+	if !errors.As(err, &unknown) || err.Error() != `unknown model "m" in models.toml` {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestMistakesAnywhereInTheFileAreReportedWithAModel: nobody trains from a file that is half read.
+func TestMistakesAnywhereInTheFileAreReportedWithAModel(t *testing.T) {
+	f := load(t, family+"[model.broken]\nextends = \"bse\"\n")
+	_, err := f.Model("base")
+	var all *Diagnostics
+	if !errors.As(err, &all) || len(all.List) != 1 || all.List[0].Model != "broken" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTextsThatAreNotUTF8AreRefused(t *testing.T) {
+	_, err := Load("models.toml", []byte("# fine ✓\nabout = \"a\xffb\"\n"))
+	if err == nil || !strings.HasPrefix(err.Error(), "models.toml:2:11: not valid UTF-8\n") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := ParseSet("about=\xff"); err == nil {
+		t.Error("a --set argument that is not UTF-8 is taken")
+	}
+}
+
+func TestNumbersAreWrittenShortestAndExact(t *testing.T) {
+	for v, want := range map[float64]string{
+		1: "1.0", 0.1: "0.1", 2.9296875e-06: "2.9296875e-06", 1e300: "1e+300", 1. / 3: "0.3333333333333333",
+		math.Inf(1): "inf", math.Inf(-1): "-inf", 123456789: "1.23456789e+08",
+	} {
+		if got := numberText(v); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}

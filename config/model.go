@@ -1,0 +1,170 @@
+// Package config reads models.toml: strict decoding against the registered parts, diagnostics with a caret, inheritance,
+// --set, and the filled text with every default written out.
+//
+// The structs below are the language. A field tagged `toml` is a key; a field tagged `part:"kind"` is filled by the
+// registered part that the key "kind" names, whose own keys then belong to the same table. A new table of a model is
+// one new field of [Model]; a new table of the file is one entry of topLevel.
+package config
+
+import (
+	"fmt"
+
+	"tessera/constraints"
+	"tessera/data"
+	"tessera/internal/registry"
+	"tessera/layers"
+	"tessera/losses"
+	"tessera/optim"
+)
+
+// Autoencoder is the kind of a model that declares none.
+const Autoencoder = "autoencoder"
+
+// Model is one checked declaration with every default in place.
+type Model struct {
+	Name        string
+	Kind        string       `toml:"kind" doc:"what the model is: an auto-encoder where the key is left out, or a baseline"`
+	About       string       `toml:"about" doc:"one line for people"`
+	Extends     string       `toml:"extends" doc:"the model that this one starts from"`
+	Dataset     Dataset      `toml:"dataset" doc:"the images: a name, or a table"`
+	Encoder     []Layer      `toml:"encoder" of:"autoencoder" doc:"from an image to its code"`
+	Decoder     []Layer      `toml:"decoder" of:"autoencoder" doc:"from a code to an image; one linear dense layer by default"`
+	Losses      []Loss       `toml:"loss" of:"autoencoder" doc:"the terms of the objective; mse by default"`
+	Constraints []Constraint `toml:"constraint" of:"autoencoder" doc:"projections of the parameters after every step"`
+	Optimizer   Optimizer    `toml:"optimizer" of:"autoencoder" doc:"the update rule; adam by default"`
+	Train       Train        `toml:"train" doc:"length and rhythm of a run"`
+	Baseline    Baseline     `part:"kind"` // the settings of a baseline, nil for auto-encoders
+
+	origin *origin      // where each part is written; nil for a model made in Go
+	sized  layers.Sized // the decoder layer that takes the input's size
+}
+
+// Baseline holds the settings of a model that is not trained by gradients; its tagged fields are keys of the model.
+type Baseline interface {
+	// Units is the length of a code.
+	Units() int
+}
+
+// Baselines holds every baseline. Package baselines registers them.
+var Baselines = registry.New[Baseline]("baseline")
+
+// Dataset is a declared data set and what is taken of it.
+type Dataset struct {
+	Name   string      `toml:"name" doc:"the data set"`
+	Source data.Source `part:"name,short"`
+	data.Selection
+}
+
+// Layer is one element of an encoder or decoder. Its path is "encoder.0": the list and the position in it.
+type Layer struct {
+	Kind  string       `toml:"kind" doc:"the layer"`
+	Layer layers.Layer `part:"kind"`
+}
+
+// Loss is one weighted term of the objective.
+type Loss struct {
+	Kind   string      `toml:"kind" doc:"the term"`
+	On     string      `toml:"on" doc:"what it is taken on: output, code, atoms, or a glob over parameter paths"`
+	Weight float64     `toml:"weight" want:">= 0" doc:"multiplies the term"`
+	Loss   losses.Loss `part:"kind"`
+}
+
+// Constraint is a projection of every parameter that its glob matches.
+type Constraint struct {
+	Kind       string                 `toml:"kind" doc:"the feasible set"`
+	On         string                 `toml:"on" doc:"a glob over parameter paths"`
+	Constraint constraints.Constraint `part:"kind"`
+}
+
+// Optimizer is the update rule with what surrounds it.
+type Optimizer struct {
+	Kind      string          `toml:"kind" doc:"the update rule"`
+	Optimizer optim.Optimizer `part:"kind"`
+	ClipNorm  float64         `toml:"clip_norm" want:">= 0" doc:"largest global norm of the gradient; 0 does not clip"`
+	Schedule  Schedule        `toml:"schedule" doc:"multiplies the learning rate over the run"`
+}
+
+// Schedule scales the learning rate over the run.
+type Schedule struct {
+	Kind         string         `toml:"kind" doc:"the schedule"`
+	Schedule     optim.Schedule `part:"kind"`
+	WarmupEpochs float64        `toml:"warmup_epochs" want:">= 0" doc:"linear from 0 to the full rate over so many epochs"`
+}
+
+// Train is the length and the rhythm of a run. A baseline has a seed and checkpoints only; its own keys say how long it is
+// fitted.
+type Train struct {
+	Epochs            int     `toml:"epochs" of:"autoencoder" want:"> 0" doc:"passes over the training images"`
+	Batch             int     `toml:"batch" of:"autoencoder" want:"> 0" doc:"images per step; the last step of an epoch takes what is left"`
+	Seed              uint64  `toml:"seed" doc:"of every random stream: weights, shuffling, noise, splits"`
+	Patience          int     `toml:"patience" of:"autoencoder" want:">= 0" doc:"stop after so many epochs without a better val_mse; 0 never stops early"`
+	MinDelta          float64 `toml:"min_delta" of:"autoencoder" want:">= 0" doc:"how much lower val_mse must be to count as better"`
+	CheckpointSeconds float64 `toml:"checkpoint_seconds" want:">= 0" doc:"write a checkpoint at the end of an epoch when that long has passed"`
+}
+
+// AtomWeights is the glob that constraints and weight penalties are taken on by default: the decoder's weights.
+const AtomWeights = "decoder.*.weight"
+
+// The methods named defaults set what a table's own keys hold when they are not given; the keys of the part, which
+// have been read before, keep their values.
+
+func (d *Dataset) defaults()    { d.Selection = data.DefaultSelection(d.Source) }
+func (l *Loss) defaults()       { l.On, l.Weight = l.Loss.On(), 1 }
+func (c *Constraint) defaults() { c.On = AtomWeights }
+func (o *Optimizer) defaults()  { o.Schedule = Schedule{Kind: "constant", Schedule: &optim.Constant{}} }
+func (t *Train) defaults() {
+	*t = Train{Epochs: 100, Batch: 128, Seed: 1, CheckpointSeconds: 5}
+}
+
+// Check refuses a selection of test images that the set does not have.
+func (d *Dataset) Check() error {
+	switch {
+	case data.HasTest(d.Source):
+		return nil
+	case d.Fit == "test":
+		return registry.KeyError{Key: "fit", Problem: fmt.Sprintf("got \"test\", but %s has no test images", d.Name)}
+	case d.Validation.Test:
+		return registry.KeyError{Key: "validation", Problem: fmt.Sprintf("got \"test\", but %s has no test images: want a fraction in [0,1)", d.Name)}
+	}
+	return nil
+}
+
+// KL returns target and weight of the model's first KL term, the study's p and beta; ok is false where it has none.
+func (m *Model) KL() (target, weight float64, ok bool) {
+	for _, l := range m.Losses {
+		if kl, is := l.Loss.(*losses.KL); is {
+			return kl.Target, l.Weight, true
+		}
+	}
+	return 0, 0, false
+}
+
+// implicit is the table that every auto-encoder extends: what holds where a model says nothing.
+const implicit = `
+dataset = { name = "swimmer" }
+decoder = [{ kind = "dense" }]
+loss = [{ kind = "mse" }]
+constraint = []
+optimizer = { kind = "adam", schedule = { kind = "constant" } }
+train = {}
+`
+
+// implicitBaseline is the same for baselines.
+const implicitBaseline = `
+dataset = { name = "swimmer" }
+train = {}
+`
+
+// TermName is the name of Losses[i] in metrics and taps: its kind, and "kind.2", "kind.3", ... where a kind is repeated.
+func (m *Model) TermName(i int) string {
+	kind, n := m.Losses[i].Kind, 1
+	for _, l := range m.Losses[:i] {
+		if l.Kind == kind {
+			n++
+		}
+	}
+	if n == 1 {
+		return kind
+	}
+	return fmt.Sprintf("%s.%d", kind, n)
+}

@@ -1,0 +1,90 @@
+package config
+
+import (
+	"bytes"
+	"reflect"
+	"testing"
+
+	"tessera/layers"
+)
+
+// block has the kinds of fields that no part of today has: layers within a layer, and a table that may be absent.
+type block struct {
+	Layers []layers.Layer `toml:"layers" doc:"applied one after the other"`
+	Skip   *skip          `toml:"skip" doc:"adds the input"`
+}
+
+type skip struct {
+	Scale float64 `toml:"scale" want:"> 0" doc:"of the input"`
+}
+
+func (s *skip) defaults() { s.Scale = 1 }
+
+func decodeBlock(t *testing.T, text string) (*block, *Diagnostics) {
+	t.Helper()
+	root, found := parse(newSource("models.toml", text))
+	if len(found) > 0 {
+		t.Fatal(diagnostics(found))
+	}
+	b := &block{}
+	d := &decoder{model: "m", origin: &origin{tables: map[string]*node{}, doubts: map[string]*doubt{}}}
+	d.table(root.child("b"), reflect.ValueOf(b).Elem(), place{part: "encoder[0]", kind: "block"})
+	return b, diagnostics(d.found)
+}
+
+func TestLayersWithinALayerAreReadAndWritten(t *testing.T) {
+	text := `[b]
+
+[[b.layers]]
+kind = "dense"
+units = 3
+activation = "relu"
+bias = true
+init = "he_normal"
+
+[[b.layers]]
+kind = "leaky_relu"
+slope = 0.2
+
+[b.skip]
+scale = 0.5
+`
+	b, found := decodeBlock(t, text)
+	if found != nil {
+		t.Fatal(found)
+	}
+	want := &block{
+		Layers: []layers.Layer{&layers.Dense{Units: 3, Activation: "relu", Bias: true, Init: &layers.HeNormal{}}, &layers.LeakyRelu{Slope: 0.2}},
+		Skip:   &skip{Scale: 0.5},
+	}
+	if !reflect.DeepEqual(b, want) {
+		t.Errorf("got %+v", b)
+	}
+	var out bytes.Buffer
+	(&writer{out: &out}).table([]string{"b"}, allFields(reflect.ValueOf(b).Elem(), ""), "[", "]")
+	if out.String() != text {
+		t.Errorf("written as\n%s", out.String())
+	}
+}
+
+func TestTablesThatAreAbsentStayAbsent(t *testing.T) {
+	if b, _ := decodeBlock(t, "[b]\n"); b.Skip != nil {
+		t.Errorf("got %+v", b.Skip)
+	}
+	if b, _ := decodeBlock(t, "[b.skip]\n"); b.Skip == nil || b.Skip.Scale != 1 {
+		t.Errorf("got %+v", b.Skip)
+	}
+}
+
+func TestMistakesWithinALayerNameThePath(t *testing.T) {
+	_, found := decodeBlock(t, "[b]\nlayers = [{ kind = \"relu\" }, { kind = \"dense\", unitz = 3 }]\nskip = { scale = 0 }\n")
+	want := `models.toml:2:48: model "m": encoder[0].layers[1] (dense): unknown key "unitz"
+    layers = [{ kind = "relu" }, { kind = "dense", unitz = 3 }]
+                                                   ^^^^^ did you mean "units"?
+models.toml:3:18: model "m": encoder[0].skip: scale: got 0, want a number > 0
+    skip = { scale = 0 }
+                     ^`
+	if found == nil || found.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", found, want)
+	}
+}

@@ -1,0 +1,310 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Sweep is one checked [sweep.NAME]: the trials that its models, settings and seeds make.
+type Sweep struct {
+	Name  string
+	About string
+	// Keys are the keys that more than one value is given for, as --set names them; seeds are not among them.
+	Keys []string
+	// Trials are all combinations of models, values and seeds, the last of these varying fastest.
+	Trials []Trial
+}
+
+// Trial is one model of a sweep with its settings.
+type Trial struct {
+	Model  *Model
+	Values []any // of the sweep's keys: a string, int64, float64, bool, or []any and map[string]any of these
+}
+
+// mostTrials bounds a sweep: more are a slip of the keyboard.
+const mostTrials = 10000
+
+// sweepTable is what [sweep.NAME] holds. What `model` and `set` hold is checked further by their places.
+type sweepTable struct {
+	About string   `toml:"about" doc:"one line for people"`
+	Model bases    `toml:"model" doc:"the model that is trained, or a list of models"`
+	Seeds []uint64 `toml:"seeds" doc:"one trial for each; the model's own seed where none are given"`
+	Set   settings `toml:"set" doc:"keys as --set names them, with a value, a list of values or a range"`
+}
+
+// bases are the models of a sweep.
+type bases []string
+
+// FromTOML sets b from a name or a list of names.
+func (b *bases) FromTOML(value any) error {
+	list, isList := value.([]any)
+	if !isList {
+		list = []any{value}
+	}
+	for _, v := range list {
+		name, ok := v.(string)
+		if !ok {
+			return fmt.Errorf("got %v, want the name of a model", v)
+		}
+		*b = append(*b, name)
+	}
+	if len(*b) == 0 {
+		return fmt.Errorf("got an empty list, want at least one model")
+	}
+	return nil
+}
+
+// settings are the changes of a sweep.
+type settings struct{}
+
+// FromTOML refuses what is no table.
+func (*settings) FromTOML(value any) error {
+	if _, ok := value.(map[string]any); !ok {
+		return fmt.Errorf("want a table: [sweep.NAME.set]")
+	}
+	return nil
+}
+
+// UnknownSweep is the error for a name that no sweep of the file has.
+type UnknownSweep struct {
+	File  string
+	Name  string
+	Names []string // of the file's sweeps
+}
+
+// Error implements error.
+func (e *UnknownSweep) Error() string {
+	text := fmt.Sprintf("unknown sweep %q in %s", e.Name, e.File)
+	if len(e.Names) == 0 {
+		return text + ", which declares none"
+	}
+	return text + ": " + suggest(e.Name, e.Names)
+}
+
+// SweepNames lists the sweeps of the file, in its order.
+func (f *File) SweepNames() []string {
+	sweeps := f.root.child("sweep")
+	if sweeps == nil {
+		return nil
+	}
+	return slices.Clone(sweeps.keys)
+}
+
+// Sweep returns one checked sweep. The --set arguments change every trial; a key that the sweep itself sets takes their
+// value alone. The error is [*Diagnostics] when anything in the file, in a trial or in a --set is wrong, and
+// [*UnknownSweep] when the file has no such sweep.
+func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
+	if !slices.Contains(f.SweepNames(), name) {
+		return nil, &UnknownSweep{File: f.source.file, Name: name, Names: f.SweepNames()}
+	}
+	plan, found := f.plan(name)
+	plan.override(sets)
+	s := &Sweep{Name: name, About: plan.table.About}
+	for _, a := range plan.axes {
+		if a.isKey() {
+			s.Keys = append(s.Keys, a.key)
+		}
+	}
+	var sources []*source
+	for _, set := range sets {
+		sources = append(sources, set.source)
+	}
+	if n := plan.size(); n > mostTrials {
+		found = append(found, plan.tooMany())
+	}
+	for _, base := range plan.table.Model {
+		for choice := range plan.choices() {
+			if len(found) > 0 {
+				return nil, diagnostics(found, sources...)
+			}
+			m, some := f.trial(plan, base, choice, sets)
+			s.Trials = append(s.Trials, Trial{Model: m, Values: plan.values(choice)})
+			found = some
+		}
+	}
+	if len(found) > 0 {
+		return nil, diagnostics(found, sources...)
+	}
+	return s, nil
+}
+
+// checkSweeps checks every sweep of the file: its table, and each value with the first ones of the other keys. That all
+// combinations are sound is checked when a sweep is asked for.
+func (f *File) checkSweeps(sweeps *node) []finding {
+	if sweeps.table == nil {
+		return []finding{{at: sweeps.key, problem: fmt.Sprintf("sweep: got %s, want tables: [sweep.NAME]", describe(sweeps))}}
+	}
+	var found []finding
+	for _, name := range sweeps.keys {
+		plan, some := f.plan(name)
+		found = append(found, some...)
+		if n := plan.size(); n > mostTrials {
+			found = append(found, plan.tooMany())
+			continue
+		}
+		for _, base := range plan.table.Model {
+			if !f.sound(base) {
+				continue // what is wrong with it is said elsewhere
+			}
+			for choice := range plan.singly() {
+				_, some := f.trial(plan, base, choice, nil)
+				found = append(found, some...)
+			}
+		}
+	}
+	return found
+}
+
+// sound reports whether the file has a model and finds no mistake in it.
+func (f *File) sound(model string) bool {
+	if !slices.Contains(f.Names(), model) {
+		return false
+	}
+	_, found := f.build(model, nil)
+	return len(found) == 0
+}
+
+// trial builds one model of a sweep. Mistakes that no value of the sweep and no --set holds, but the model's own tables,
+// are given to the first of the changes that makes one.
+func (f *File) trial(p *sweepPlan, base string, choice []int, sets []Set) (*Model, []finding) {
+	var changes []Set
+	for i, a := range p.axes {
+		changes = append(changes, a.change(choice[i]))
+	}
+	changes = append(changes, sets...)
+	m, found := f.build(base, changes)
+	found = f.blame(base, changes, p.owner, found)
+	for i := range found {
+		found[i].sweep = p.name
+	}
+	return m, found
+}
+
+// sweepPlan is a read sweep before its trials are built.
+type sweepPlan struct {
+	name  string
+	owner string // of what is written in its tables
+	node  *node
+	table sweepTable
+	axes  []axis
+}
+
+// sweepOwner is the owner of what is written in a sweep's tables; no model has such a name in its header.
+func sweepOwner(name string) string { return "[sweep." + keyText(name) + "]" }
+
+// plan reads a sweep's table.
+func (f *File) plan(name string) (*sweepPlan, []finding) {
+	n := f.root.child("sweep").table[name]
+	p := &sweepPlan{name: name, owner: sweepOwner(name), node: n}
+	d := &decoder{origin: &origin{tables: map[string]*node{}, doubts: map[string]*doubt{}}}
+	if n.table == nil {
+		d.report(place{}, n.key, p.owner, fmt.Sprintf("got %s, want a table: [sweep.%s]", describe(n), keyText(name)), "")
+	} else {
+		d.table(n, reflect.ValueOf(&p.table).Elem(), place{})
+		p.table.Model = f.known(d, n, p.table.Model)
+		p.readAxes(d)
+	}
+	for i := range d.found {
+		d.found[i].sweep = name
+	}
+	return p, d.found
+}
+
+// known reports models that the file does not have, or that none is given, and returns the others.
+func (f *File) known(d *decoder, n *node, models bases) bases {
+	given := n.child("model")
+	if given == nil && !d.doubt(place{}).about(func(k field) bool { return k.key == "model" }) {
+		d.report(place{}, n.at, n.owner, `missing key "model"`, "want the name of a model, or a list of names")
+	}
+	var known bases
+	for i, name := range models {
+		at := given
+		if given.array {
+			at = given.items[i]
+		}
+		if !slices.Contains(f.Names(), name) {
+			d.report(place{}, at.at, at.owner, fmt.Sprintf("model: unknown model %q", name), suggest(name, f.Names()))
+			continue
+		}
+		known = append(known, name)
+	}
+	return known
+}
+
+// size is the number of trials.
+func (p *sweepPlan) size() int {
+	n := len(p.table.Model)
+	for _, a := range p.axes {
+		if n *= len(a.values); n > mostTrials {
+			return n
+		}
+	}
+	return n
+}
+
+func (p *sweepPlan) tooMany() finding {
+	return finding{at: p.node.key, owner: p.owner, sweep: p.name, problem: fmt.Sprintf("gives more than %d trials", mostTrials)}
+}
+
+// choices yields every combination: the place of the chosen value on each axis. The slice is used again.
+func (p *sweepPlan) choices() func(yield func([]int) bool) {
+	return func(yield func([]int) bool) {
+		choice := make([]int, len(p.axes))
+		for {
+			if !yield(choice) {
+				return
+			}
+			i := len(choice) - 1
+			for ; i >= 0; i-- {
+				if choice[i]++; choice[i] < len(p.axes[i].values) {
+					break
+				}
+				choice[i] = 0
+			}
+			if i < 0 {
+				return
+			}
+		}
+	}
+}
+
+// singly yields the combination of all first values, and those that differ from it in one value.
+func (p *sweepPlan) singly() func(yield func([]int) bool) {
+	return func(yield func([]int) bool) {
+		choice := make([]int, len(p.axes))
+		if !yield(choice) {
+			return
+		}
+		for i, a := range p.axes {
+			for choice[i] = 1; choice[i] < len(a.values); choice[i]++ {
+				if !yield(choice) {
+					return
+				}
+			}
+			choice[i] = 0
+		}
+	}
+}
+
+// values are the chosen values of the keys.
+func (p *sweepPlan) values(choice []int) []any {
+	values := []any{}
+	for i, a := range p.axes {
+		if a.isKey() {
+			values = append(values, a.values[choice[i]].plain())
+		}
+	}
+	return values
+}
+
+// override takes the keys that are set otherwise out.
+func (p *sweepPlan) override(sets []Set) {
+	p.axes = slices.DeleteFunc(p.axes, func(a axis) bool {
+		return slices.ContainsFunc(sets, func(s Set) bool { return strings.Join(s.path(), ".") == a.key })
+	})
+}

@@ -1,0 +1,201 @@
+package config
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera/losses"
+)
+
+const sweeping = `
+[[model.m.encoder]]
+kind = "dense"
+units = 4
+activation = "sigmoid"
+[[model.m.loss]]
+kind = "mse"
+[[model.m.loss]]
+kind = "kl"
+[model.n]
+extends = "m"
+[sweep.s]
+about = "one line"
+model = ["m", "n"]
+seeds = [5, 6]
+[sweep.s.set]
+train.epochs = 3
+loss.1.weight = [0.5, 1]
+optimizer = [{ kind = "adam" }, { kind = "sgd" }]
+`
+
+func TestTrialsAreAllCombinationsWithSeedsFastest(t *testing.T) {
+	s, err := load(t, sweeping).Sweep("s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Name != "s" || s.About != "one line" || !slices.Equal(s.Keys, []string{"loss.1.weight", "optimizer"}) {
+		t.Errorf("got %+v", s)
+	}
+	i := 0
+	for _, model := range []string{"m", "n"} {
+		for _, weight := range []any{0.5, int64(1)} {
+			for _, kind := range []string{"adam", "sgd"} {
+				for _, seed := range []uint64{5, 6} {
+					if i >= len(s.Trials) {
+						t.Fatalf("%d trials, want 16", len(s.Trials))
+					}
+					trial := s.Trials[i]
+					i++
+					want := []any{weight, map[string]any{"kind": kind}}
+					m := trial.Model
+					if !reflect.DeepEqual(trial.Values, want) || m.Name != model || m.Optimizer.Kind != kind || m.Train.Seed != seed ||
+						m.Train.Epochs != 3 || (m.Losses[1].Weight == 0.5) != (weight == 0.5) {
+						t.Errorf("trial %d: values %v, model %+v", i, trial.Values, m)
+					}
+				}
+			}
+		}
+	}
+	if len(s.Trials) != i {
+		t.Errorf("%d trials, want %d", len(s.Trials), i)
+	}
+}
+
+func TestATrialIsTheModelThatSetMakes(t *testing.T) {
+	f := load(t, sweeping)
+	s, err := f.Sweep("s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sets []Set
+	for _, argument := range []string{"train.epochs=3", "loss.1.weight=1", `optimizer={ kind = "sgd" }`, "train.seed=6"} {
+		set, err := ParseSet(argument)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sets = append(sets, set)
+	}
+	m, err := f.Model("m", sets...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(Fill(s.Trials[7].Model)), string(Fill(m)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestSetTakesThePlaceOfASweptKey(t *testing.T) {
+	set, err := ParseSet("loss.1.weight=0.25")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := load(t, sweeping).Sweep("s", set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Trials) != 8 || !slices.Equal(s.Keys, []string{"optimizer"}) {
+		t.Errorf("%d trials of %q", len(s.Trials), s.Keys)
+	}
+	for _, trial := range s.Trials {
+		if trial.Model.Losses[1].Weight != 0.25 {
+			t.Errorf("weight %v", trial.Model.Losses[1].Weight)
+		}
+	}
+}
+
+func TestRangesHoldBothEndsAndRoundValues(t *testing.T) {
+	for text, want := range map[string][]any{
+		"{ from = 1e-4, to = 0.1, count = 4 }":                    {1e-4, 1e-3, 1e-2, 0.1},
+		"{ from = 0.123456789, to = 1e-9, count = 2 }":            {0.123456789, 1e-9},
+		"{ from = 16, to = 128, count = 4 }":                      {int64(16), int64(32), int64(64), int64(128)},
+		"{ from = 1, to = 3, count = 7 }":                         {int64(1), int64(2), int64(3)},
+		`{ from = 0.0, to = 1, count = 5, scale = "linear" }`:     {0.0, 0.25, 0.5, 0.75, 1.0},
+		`{ from = 1.0, to = 0.0, count = 4, scale = "linear" }`:   {1.0, 0.666667, 0.333333, 0.0},
+		`{ from = 1, to = 3, count = 3, scale = "linear" }`:       {int64(1), int64(2), int64(3)},
+		`{ from = 0.1, to = 0.1, count = 3, scale = "logaritm" }`: nil,
+	} {
+		root, _ := parse(newSource("models.toml", "r = "+text))
+		d := &decoder{origin: &origin{tables: map[string]*node{}, doubts: map[string]*doubt{}}}
+		var got []any
+		for _, n := range spreadOut(d, root.child("r"), "set.r") {
+			got = append(got, n.leaf)
+		}
+		if !reflect.DeepEqual(got, want) || (want == nil) != (len(d.found) > 0) {
+			t.Errorf("%s: got %v, want %v", text, got, want)
+		}
+	}
+}
+
+// Only a combination of second values is wrong: the file is sound, the sweep is not.
+func TestCombinationsThatAreWrongAreFoundWhenTheSweepIsAskedFor(t *testing.T) {
+	f := load(t, sweeping+`
+[sweep.c]
+model = "m"
+set.encoder.0.activation = ["sigmoid", "softplus"]
+set.loss.1.kind = ["hoyer", "kl"]
+`)
+	if err := f.Check(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := f.Sweep("c")
+	var found *Diagnostics
+	if !errors.As(err, &found) || len(found.List) != 1 || !strings.Contains(err.Error(), `sweep "c": model "m": loss[1] (kl): kl needs values in [0,1]`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSetThatMakesTrialsWrongIsToBlame(t *testing.T) {
+	set, err := ParseSet("encoder.0.activation=softplus")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = load(t, sweeping).Sweep("s", set)
+	if err == nil || !strings.HasPrefix(err.Error(), `--set encoder.0.activation: sweep "s": model "m": loss[1] (kl): kl needs`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestUnknownSweepsAreSuggested(t *testing.T) {
+	_, err := load(t, sweeping+"[sweep.figure8]\nmodel = \"m\"\n").Sweep("figure-8")
+	var unknown *UnknownSweep
+	if !errors.As(err, &unknown) || !strings.Contains(err.Error(), `did you mean "figure8"?`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A table of a sweep with the key from or to is a range.
+func TestNoPartHasAKeyThatARangeHas(t *testing.T) {
+	for _, v := range vocabularies {
+		for _, name := range v.names() {
+			for _, k := range v.keysOf(name) {
+				if k.Key == "from" || k.Key == "to" {
+					t.Errorf("%s %s has the key %q, with which a sweep's range begins", v.what, name, k.Key)
+				}
+			}
+		}
+	}
+}
+
+func TestTheShippedFigure8IsTheStudys(t *testing.T) {
+	s, err := load(t, string(shipped(t))).Sweep("figure8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got [][2]float64
+	for _, trial := range s.Trials {
+		kl := trial.Model.Losses[1]
+		got = append(got, [2]float64{kl.Loss.(*losses.KL).Target, kl.Weight})
+	}
+	var want [][2]float64
+	for _, p := range []float64{0.01, 0.05, 0.1, 0.2} {
+		for _, beta := range []float64{1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 1e-1, 5e-1} {
+			want = append(want, [2]float64{p, beta})
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v", got)
+	}
+}

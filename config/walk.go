@@ -1,0 +1,228 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+
+	"tessera/internal/registry"
+	"tessera/layers"
+)
+
+// walk is what a walk over a model's layers knows, mistakes included. Nothing is reported that may only follow from
+// another mistake: an unknown shape is nil, and stays unknown until a layer whose number of outputs is given.
+type walk struct {
+	model  *Model
+	layout *Layout
+	found  []finding
+	names  []string // paths of parameters whose shapes are not known
+	open   []string // paths of layers of which not even the names of the parameters are known
+}
+
+// walk places every layer for images of shape input, nil where that is not known.
+func (m *Model) walk(input []int) *walk {
+	w := &walk{model: m, layout: &Layout{Input: slices.Clone(input)}}
+	var out []int
+	w.layout.Encoder, out = w.list("encoder", m.Encoder, input)
+	if len(m.Encoder) == 0 { // what it should be is not known
+		out, w.open = nil, append(w.open, "encoder.0")
+	}
+	if out != nil {
+		w.layout.Code = []int{product(out)}
+	}
+	if m.sized == nil {
+		m.sized = lastSized(m.Decoder)
+	}
+	if size := product(input); m.sized != nil && m.sized.OutputUnits() != size {
+		m.sized.SetOutputUnits(size) // 0 where the input is not known
+	}
+	w.layout.Decoder, out = w.list("decoder", m.Decoder, w.layout.Code)
+	if len(m.Decoder) > 0 && input != nil && out != nil && product(out) != product(input) {
+		i := w.sizing()
+		s, _ := m.Decoder[i].Layer.(layers.Sized)
+		w.report(fmt.Sprintf("decoder[%d]", i), m.Decoder[i].Kind, sizeKey(s), fmt.Sprintf(
+			"the decoder gives %s values, but the images have %s", shapeText(out), shapeText(input)))
+	}
+	return w
+}
+
+// lastSized returns the last decoder layer that has a number of outputs, when that was left out.
+func lastSized(decoder []Layer) layers.Sized {
+	for _, l := range slices.Backward(decoder) {
+		if s, ok := l.Layer.(layers.Sized); ok {
+			if s.OutputUnits() == 0 {
+				return s
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// sizing is the index of the decoder layer that is to blame for the size of the output: the last one that has a
+// number of outputs, else the last.
+func (w *walk) sizing() int {
+	for i, l := range slices.Backward(w.model.Decoder) {
+		if _, ok := l.Layer.(layers.Sized); ok {
+			return i
+		}
+	}
+	return len(w.model.Decoder) - 1
+}
+
+// list places the layers of one list and returns the shape that comes out.
+func (w *walk) list(name string, list []Layer, in []int) ([]Placed, []int) {
+	placed := make([]Placed, len(list))
+	for i, l := range list {
+		placed[i] = Placed{Path: fmt.Sprintf("%s.%d", name, i), Kind: l.Kind, Layer: l.Layer, In: in}
+		in = w.place(fmt.Sprintf("%s[%d]", name, i), &placed[i])
+		placed[i].Out = in
+	}
+	return placed, in
+}
+
+// place finds a layer's parameters and output shape.
+func (w *walk) place(part string, p *Placed) []int {
+	var doubtful bool
+	if o := w.model.origin; o != nil {
+		doubtful = o.doubts[part].shape()
+	}
+	if p.Layer == nil {
+		w.open = append(w.open, p.Path)
+		return nil
+	}
+	s, isSized := p.Layer.(layers.Sized)
+	if isSized && s.OutputUnits() == 0 && s != w.model.sized && !doubtful {
+		w.report(part, p.Kind, "", fmt.Sprintf("missing key %q", sizeKey(s)))
+		w.assume(p)
+		return nil
+	}
+	if in := p.In; in != nil && !doubtful && (!isSized || s.OutputUnits() > 0) {
+		out, err := p.Layer.OutputShape(in)
+		if err == nil {
+			p.Parameters = p.Layer.Parameters(in)
+			return w.bounded(part, p, out)
+		}
+		w.report(part, p.Kind, keyOf(err, partFields(p.Layer)), err.Error())
+	}
+	w.assume(p)
+	if isSized && s.OutputUnits() > 0 {
+		return []int{s.OutputUnits()}
+	}
+	return nil
+}
+
+// assume names the parameters of a layer whose input is not known: the names do not depend on it.
+func (w *walk) assume(p *Placed) {
+	if s, ok := p.Layer.(layers.Sized); ok && s.OutputUnits() == 0 {
+		s.SetOutputUnits(1)
+		defer s.SetOutputUnits(0)
+	}
+	for _, in := range [][]int{{32, 32}, {32, 32, 1}, {1024}} {
+		if _, err := p.Layer.OutputShape(in); err != nil {
+			continue
+		}
+		for _, q := range p.Layer.Parameters(in) {
+			w.names = append(w.names, p.Path+"."+q.Name)
+		}
+		return
+	}
+	w.open = append(w.open, p.Path)
+}
+
+// keyOf finds the key that an error is about: that of a KeyError, or the one that its text begins with.
+func keyOf(err error, fields []field) string {
+	var of registry.KeyError
+	if errors.As(err, &of) {
+		return of.Key
+	}
+	key, _, _ := strings.Cut(err.Error(), ": ")
+	if _, ok := findField(fields, key); ok {
+		return key
+	}
+	return ""
+}
+
+// maxValues bounds the size of one tensor: larger ones are a slip of the keyboard, and would only fail later.
+const maxValues = 1 << 31
+
+// bounded refuses a layer whose output or parameters are absurdly large.
+func (w *walk) bounded(part string, p *Placed, out []int) []int {
+	if product(out) > maxValues {
+		s, _ := p.Layer.(layers.Sized)
+		w.report(part, p.Kind, sizeKey(s), fmt.Sprintf("one output has more than %d values", maxValues))
+		return nil
+	}
+	for _, q := range p.Parameters {
+		if product(q.Shape) > maxValues {
+			w.report(part, p.Kind, "", fmt.Sprintf("%s has more than %d values", q.Name, maxValues))
+			return nil
+		}
+	}
+	return out
+}
+
+func (w *walk) report(part, kind, key, problem string) {
+	w.found = append(w.found, w.model.finding(part, kind, key, problem, ""))
+}
+
+// finding places a mistake of a part at one of its keys, else at its kind, else at the model's name.
+func (m *Model) finding(part, kind, key, problem, hint string) finding {
+	f := finding{model: m.Name, part: part, kind: kind, problem: problem, hint: hint}
+	if m.origin == nil {
+		return f
+	}
+	if n := m.origin.tables[part]; n != nil {
+		f.at, f.owner = locate(n, key)
+	}
+	if f.at.src == nil {
+		f.at, f.owner = m.origin.tables[""].key, m.Name
+	}
+	return f
+}
+
+// sizeKey finds the key that sets a layer's number of outputs: the one that SetOutputUnits changes.
+func sizeKey(s layers.Sized) string {
+	if s == nil {
+		return ""
+	}
+	scratch := reflect.New(reflect.TypeOf(s).Elem())
+	scratch.Interface().(layers.Sized).SetOutputUnits(1)
+	for _, f := range partFields(scratch.Interface()) {
+		if f.value.CanInt() && f.value.Int() == 1 {
+			return f.key
+		}
+	}
+	return "units"
+}
+
+// product is the number of values of a shape, 0 for none; it stays at its largest where it would overflow.
+func product(shape []int) int {
+	if shape == nil {
+		return 0
+	}
+	n := 1
+	for _, d := range shape {
+		if d > 0 && n > math.MaxInt/d {
+			return math.MaxInt
+		}
+		n *= d
+	}
+	return n
+}
+
+// shapeText prints a shape as "28x28 = 784", and a vector as "784".
+func shapeText(shape []int) string {
+	texts := make([]string, len(shape))
+	for i, d := range shape {
+		texts[i] = fmt.Sprint(d)
+	}
+	text := strings.Join(texts, "x")
+	if len(shape) > 1 {
+		text += fmt.Sprintf(" = %d", product(shape))
+	}
+	return text
+}

@@ -1,0 +1,48 @@
+package constraints
+
+import (
+	"fmt"
+
+	"tessera/graph/engine/kernel"
+	"tessera/internal/registry"
+)
+
+// Box keeps every weight in an interval: the projection argmin ||v-w|| over min <= v <= max, which is
+// v = min(max(w, Min), Max). The bounds are those rounded to float32. Equal bounds hold every weight at one value.
+//
+// The default, [0,1], is the set of grey-level images: the atoms of a max-plus decoder.
+type Box struct {
+	Min float64 `toml:"min" doc:"least value of a weight"`
+	Max float64 `toml:"max" doc:"largest value of a weight; not below min"`
+}
+
+func init() {
+	Registry.Register("box", "every weight in [min, max]: w <- min(max(w, min), max)",
+		func() Constraint { return &Box{Min: 0, Max: 1} })
+}
+
+// Check refuses bounds that leave no value.
+func (b *Box) Check() error {
+	if !(b.Min <= b.Max) {
+		return registry.KeyError{Key: "min", Problem: fmt.Sprintf("got %v, want at most max = %v", b.Min, b.Max)}
+	}
+	return nil
+}
+
+// Pointwise implements [Pointwise].
+func (*Box) Pointwise() {}
+
+// Project implements [Constraint].
+func (b *Box) Project(w []float32, _ []int) {
+	kernel.Clamp(w, float32(b.Min), float32(b.Max))
+}
+
+// Violation implements [Constraint]: the largest distance of a weight from the interval.
+func (b *Box) Violation(w []float32, _ []int) float64 {
+	low, high := float32(b.Min), float32(b.Max)
+	var worst float32
+	for _, v := range w {
+		worst = max(worst, low-v, v-high)
+	}
+	return float64(worst)
+}

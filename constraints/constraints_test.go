@@ -1,0 +1,89 @@
+package constraints_test
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"tessera/constraints"
+	"tessera/internal/registry"
+)
+
+func projected(c constraints.Constraint, shape []int, w ...float32) []float32 {
+	c.Project(w, shape)
+	return w
+}
+
+func equal(t *testing.T, what string, got []float32, want ...float32) {
+	t.Helper()
+	if !slices.EqualFunc(got, want, func(a, b float32) bool { return math.Abs(float64(a-b)) <= 1e-7 }) {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+func TestProjectionsOfKnownPoints(t *testing.T) {
+	inf := float32(math.Inf(1))
+	equal(t, "nonneg", projected(constraints.NonNeg{}, []int{2, 2}, -1, 0, 0.5, -1e-40), 0, 0, 0.5, 0)
+	equal(t, "box", projected(&constraints.Box{Min: -0.5, Max: 2}, []int{5}, -1, -0.5, 0, 3, -inf), -0.5, -0.5, 0, 2, -0.5)
+	equal(t, "unit_norm", projected(constraints.UnitNorm{}, []int{2, 2}, 3, 4, 0, -2), 0.6, 0.8, 0, -1)
+	equal(t, "max_norm", projected(&constraints.MaxNorm{Max: 2}, []int{2, 2}, 3, 4, 0, -1), 1.2, 1.6, 0, -1)
+}
+
+func TestRowsAreThoseOfTheFirstAxis(t *testing.T) {
+	c := constraints.UnitNorm{}
+	equal(t, "two filters of 2x1x2", projected(c, []int{2, 2, 1, 2}, 1, 1, 1, 1, 0, 0, 5, 0), .5, .5, .5, .5, 0, 0, 1, 0)
+	equal(t, "a bias is one row", projected(c, []int{4}, 2, 2, 2, 2), .5, .5, .5, .5)
+	equal(t, "a scalar", projected(c, nil, -3), -1)
+	if got := projected(c, []int{0, 4}); len(got) != 0 {
+		t.Errorf("no rows become %v", got)
+	}
+}
+
+func TestARowOfZerosBecomesEvenAndStaysNonNegative(t *testing.T) {
+	equal(t, "zeros", projected(constraints.UnitNorm{}, []int{2, 4}, 0, 0, 0, 0, 0, 0, 7, 0), .5, .5, .5, .5, 0, 0, 1, 0)
+	w := projected(constraints.NonNeg{}, []int{1, 4}, -1, -2, -3, -4)
+	constraints.UnitNorm{}.Project(w, []int{1, 4})
+	equal(t, "nonneg, then unit_norm", w, .5, .5, .5, .5)
+}
+
+func TestADenormalRowKeepsItsDirection(t *testing.T) {
+	const d = math.SmallestNonzeroFloat32
+	equal(t, "denormals", projected(constraints.UnitNorm{}, []int{1, 2}, 3*d, 4*d), 0.6, 0.8)
+}
+
+func TestViolationIsTheLargestBreach(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		c     constraints.Constraint
+		shape []int
+		w     []float32
+		want  float64
+	}{
+		{"nonneg", constraints.NonNeg{}, []int{3}, []float32{1, -0.5, -0.25}, 0.5},
+		{"box below", &constraints.Box{Min: 0, Max: 1}, []int{3}, []float32{1.25, -0.5, 0}, 0.5},
+		{"box above", &constraints.Box{Min: 0, Max: 1}, []int{3}, []float32{1.75, -0.5, 0}, 0.75},
+		{"unit_norm", constraints.UnitNorm{}, []int{2, 2}, []float32{3, 4, 0, 0}, 4},
+		{"unit_norm short", constraints.UnitNorm{}, []int{2, 2}, []float32{1, 0, 0, 0}, 1},
+		{"max_norm", &constraints.MaxNorm{Max: 2}, []int{2, 2}, []float32{3, 4, 1, 0}, 3},
+		{"max_norm inside", &constraints.MaxNorm{Max: 9}, []int{2, 2}, []float32{3, 4, 1, 0}, 0},
+	} {
+		if got := c.c.Violation(c.w, c.shape); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%s: violation %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestABoxWithoutValuesIsRefused(t *testing.T) {
+	for _, b := range []constraints.Box{{Min: 1, Max: 0}, {Min: math.NaN(), Max: 1}, {Min: 0, Max: math.NaN()}} {
+		var key registry.KeyError
+		if err := b.Check(); !errors.As(err, &key) || key.Key != "min" {
+			t.Errorf("[%v, %v]: got %v, want an error about min", b.Min, b.Max, err)
+		}
+	}
+	for _, b := range []constraints.Box{{Min: 0, Max: 1}, {Min: 2, Max: 2}, {Min: math.Inf(-1), Max: 0}} {
+		if err := b.Check(); err != nil {
+			t.Errorf("[%v, %v]: %v", b.Min, b.Max, err)
+		}
+	}
+}

@@ -1,0 +1,32 @@
+package constraints
+
+// MaxNorm keeps every row (atom) within a ball: the projection argmin ||v-w|| over ||v|| <= Max, row by row, which is
+// v = w * min(1, Max / ||w||).
+//
+// Source: Srebro and Shraibman, Rank, trace-norm and max-norm, 2005; used with dropout by Srivastava et al., 2014.
+type MaxNorm struct {
+	Max float64 `toml:"max" want:"> 0" doc:"largest Euclidean length of a row"`
+}
+
+func init() {
+	Registry.Register("max_norm", "every row of Euclidean length <= max: w <- w * min(1, max / ||w||)",
+		func() Constraint { return &MaxNorm{Max: 1} })
+}
+
+// Project implements [Constraint].
+func (m *MaxNorm) Project(w []float32, shape []int) {
+	for row := range rows(w, shape) {
+		if norm := length(row); !(norm <= m.Max*(1+rounding)) {
+			rescale(row, m.Max/norm)
+		}
+	}
+}
+
+// Violation implements [Constraint]: the largest excess of a row's length over Max.
+func (m *MaxNorm) Violation(w []float32, shape []int) float64 {
+	worst := 0.0
+	for row := range rows(w, shape) {
+		worst = max(worst, length(row)-m.Max)
+	}
+	return worst
+}

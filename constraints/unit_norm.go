@@ -1,0 +1,39 @@
+package constraints
+
+import "math"
+
+// UnitNorm keeps every row (atom) at Euclidean length 1: the projection argmin ||v-w|| over ||v|| = 1, row by row,
+// which is v = w / ||w||.
+//
+// All points of the sphere are equally near to a row of zeros. It becomes 1/sqrt(n) everywhere: deterministic, and like
+// scaling it keeps a non-negative parameter non-negative, so that nonneg followed by unit_norm satisfies both.
+type UnitNorm struct{}
+
+func init() {
+	Registry.Register("unit_norm", "every row of Euclidean length 1: w <- w / ||w||",
+		func() Constraint { return &UnitNorm{} })
+}
+
+// Project implements [Constraint].
+func (UnitNorm) Project(w []float32, shape []int) {
+	for row := range rows(w, shape) {
+		switch norm := length(row); {
+		case norm == 0:
+			even := float32(1 / math.Sqrt(float64(len(row))))
+			for i := range row {
+				row[i] = even
+			}
+		case !(math.Abs(norm-1) <= rounding):
+			rescale(row, 1/norm)
+		}
+	}
+}
+
+// Violation implements [Constraint]: the largest difference of a row's length from 1.
+func (UnitNorm) Violation(w []float32, shape []int) float64 {
+	worst := 0.0
+	for row := range rows(w, shape) {
+		worst = max(worst, math.Abs(length(row)-1))
+	}
+	return worst
+}

@@ -1,0 +1,70 @@
+package data
+
+import (
+	"fmt"
+	"math"
+)
+
+// array is what a file of numbers holds: one of bytes, floats and ints, row-major.
+type array struct {
+	dims   []int
+	bytes  []byte
+	floats []float32
+	ints   []int // any other integers: labels, but never pixels
+}
+
+// arrayDims returns the axes of an NPY or IDX file from its first bytes.
+func arrayDims(b []byte) ([]int, error) {
+	if isIDX(b) {
+		_, dims, _, err := idxHeader(b)
+		return dims, err
+	}
+	h, err := parseNPYHeader(b)
+	return h.dims, err
+}
+
+// images returns the array as images of shape dims[1:]; one channel is (height, width).
+func (a array) images() (*Images, error) {
+	if len(a.dims) < 2 || len(a.dims) > 4 {
+		return nil, fmt.Errorf("the array has %d axes, want (images, values), (images, height, width) or "+
+			"(images, height, width, channels)", len(a.dims))
+	}
+	if a.ints != nil {
+		return nil, fmt.Errorf("the values are neither bytes nor floats: save them as uint8 (0 to 255) or float32")
+	}
+	if a.dims[0] == 0 {
+		return nil, fmt.Errorf("there are no images in it")
+	}
+	shape := dropOneChannel(a.dims[1:])
+	if a.bytes != nil {
+		return NewBytes(shape, a.bytes, nil)
+	}
+	images, err := NewFloats(shape, a.floats, nil)
+	if err != nil {
+		return nil, err
+	}
+	for i, v := range a.floats {
+		if v64 := float64(v); math.IsNaN(v64) || math.IsInf(v64, 0) {
+			return nil, fmt.Errorf("image %d holds the value %v", i/images.pixels, v)
+		}
+	}
+	return images, nil
+}
+
+// labels returns the array as one label per image.
+func (a array) labels() ([]int, error) {
+	if len(a.dims) != 1 {
+		return nil, fmt.Errorf("the array has %d axes, want one label per image", len(a.dims))
+	}
+	if a.floats != nil {
+		return nil, fmt.Errorf("labels must be integers")
+	}
+	if a.ints != nil {
+		return a.ints, nil
+	}
+	labels := make([]int, len(a.bytes))
+	for i, b := range a.bytes {
+		labels[i] = int(b)
+	}
+	return labels, nil
+}

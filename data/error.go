@@ -1,0 +1,33 @@
+package data
+
+import "strings"
+
+// Error says that data are missing, fail their checksum or have the wrong size or format: what, where, and what to do.
+type Error struct {
+	Dataset string // the name of the data set, "" for a file that belongs to none
+	Path    string // the file or folder
+	Problem string // what is wrong with it
+	Hint    string // what to do, "" where nothing is known
+	Err     error  // the cause, nil where there is none
+}
+
+// Error implements error: `fashion-mnist: PATH: PROBLEM: CAUSE; HINT`.
+func (e *Error) Error() string {
+	var parts []string
+	for _, s := range []string{e.Dataset, e.Path, e.Problem} {
+		if s != "" {
+			parts = append(parts, s)
+		}
+	}
+	if e.Err != nil {
+		parts = append(parts, e.Err.Error())
+	}
+	text := strings.Join(parts, ": ")
+	if e.Hint != "" {
+		text += "; " + e.Hint
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }

@@ -1,0 +1,159 @@
+package data
+
+import (
+	"bufio"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+)
+
+// anySize is the limit for files of one's own: as long as memory lasts.
+const anySize = 1 << 50
+
+// errTooLarge says that a file has more bytes than its reader wants.
+var errTooLarge = errors.New("the file is too large")
+
+// readFile returns the uncompressed bytes of a file, at most so many, and their SHA-256. Whether it is gzipped is told by
+// its content. Bytes are hashed while the next ones are being inflated.
+func readFile(ctx context.Context, path string, most int64) ([]byte, File, error) {
+	f, size, err := openFile(path)
+	if err != nil {
+		return nil, File{}, err
+	}
+	defer f.Close()
+	r := io.Reader(f)
+	if isGzip(f) {
+		if r, err = gzip.NewReader(bufio.NewReaderSize(f, 1<<18)); err != nil {
+			return nil, File{}, fmt.Errorf("gzip: %w", err)
+		}
+		size = claimedSize(f, size)
+	}
+	b, sum, err := readHashed(ctx, io.LimitReader(r, most+1), min(size, most))
+	if err == nil && int64(len(b)) > most {
+		err = errTooLarge
+	}
+	return b, File{Path: path, SHA256: sum}, err
+}
+
+// openFile opens a regular file: a pipe would make the reader wait for ever.
+func openFile(path string) (*os.File, int64, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, 0, errors.New("is not a file")
+	}
+	f, err := os.Open(path)
+	return f, info.Size(), err
+}
+
+// isGzip tells whether f starts as a gzip file does.
+func isGzip(f io.ReaderAt) bool {
+	var magic [2]byte
+	_, err := f.ReadAt(magic[:], 0)
+	return err == nil && magic == [2]byte{0x1f, 0x8b}
+}
+
+// claimedSize returns the uncompressed size that the last four bytes of a gzip file claim: a hint, made harmless by
+// what deflate can reach at best.
+func claimedSize(f io.ReaderAt, packed int64) int64 {
+	const bestRatio = 1032
+	var claim [4]byte
+	if _, err := f.ReadAt(claim[:], packed-4); err != nil {
+		return 0
+	}
+	return min(int64(binary.LittleEndian.Uint32(claim[:])), bestRatio*packed)
+}
+
+// readHashed reads all of r, about size bytes, and hashes them on a goroutine of its own.
+func readHashed(ctx context.Context, r io.Reader, size int64) (b []byte, sum string, err error) {
+	const piece = 1 << 20
+	pieces := make(chan []byte, 4)
+	digest := make(chan string)
+	go func() {
+		h := sha256.New()
+		for p := range pieces {
+			h.Write(p)
+		}
+		digest <- hex.EncodeToString(h.Sum(nil))
+	}()
+	b = make([]byte, 0, size+1) // one more, so that the end is seen without growing
+	hashed := 0
+	for err = ctx.Err(); err == nil; {
+		b = slices.Grow(b, 1)
+		var n int
+		n, err = r.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		if len(b)-hashed >= piece || err != nil {
+			pieces <- b[hashed:]
+			hashed = len(b)
+			err = cmp.Or(err, ctx.Err())
+		}
+	}
+	close(pieces)
+	sum = <-digest
+	if err == io.EOF {
+		err = nil
+	}
+	return b, sum, err
+}
+
+// head returns the first bytes, at most n, of a file, uncompressed.
+func head(path string, n int) ([]byte, error) {
+	f, _, err := openFile(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r := io.Reader(f)
+	if isGzip(f) {
+		if r, err = gzip.NewReader(f); err != nil {
+			return nil, err
+		}
+	}
+	b := make([]byte, n)
+	got, err := io.ReadFull(r, b)
+	if err == io.EOF || err == io.ErrUnexpectedEOF { // a short file, or a cut one: what there is may do
+		err = nil
+	}
+	return b[:got], err
+}
+
+// badFile makes err, what is wrong with a file of a data set ("" for none), an *Error; a cancelled
+// context and nil stay what they are.
+func badFile(dataset, path string, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	var known *Error
+	if errors.As(err, &known) {
+		named := *known
+		named.Dataset = dataset
+		return &named
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return &Error{Dataset: dataset, Path: path, Problem: "not found"}
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.New("the file is cut short")
+	}
+	var p *os.PathError
+	if errors.As(err, &p) { // the path is said already
+		err = p.Err
+	}
+	return &Error{Dataset: dataset, Path: path, Problem: "cannot be read", Err: err}
+}
+
+// errSize is the problem of a file whose header promises more, or less, than there is.
+func errSize(want, got int64) error {
+	return fmt.Errorf("the header says %d bytes follow it, the file has %d", want, got)
+}

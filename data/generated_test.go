@@ -1,0 +1,152 @@
+package data
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+)
+
+func load(t *testing.T, s Source) *Set {
+	t.Helper()
+	set, err := s.Load(context.Background(), nil, Need{Test: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape, ok := s.Shape(nil)
+	if !ok || !slices.Equal(shape, set.Shape) || !slices.Equal(shape, set.Train.Shape) {
+		t.Fatalf("declared shape %v (%v), set %v, images %v", shape, ok, set.Shape, set.Train.Shape)
+	}
+	return set
+}
+
+// partsOf returns which parts an image contains, and whether it is exactly their union.
+func partsOf(image []float32, parts [][]float32) (present []int, union bool) {
+	rest := slices.Clone(image)
+	for p, part := range parts {
+		inside := true
+		for j, v := range part {
+			inside = inside && (v == 0 || image[j] == 1)
+		}
+		if !inside {
+			continue
+		}
+		present = append(present, p)
+		for j, v := range part {
+			if v == 1 {
+				rest[j] = 0
+			}
+		}
+	}
+	return present, !slices.ContainsFunc(rest, func(v float32) bool { return v != 0 })
+}
+
+func TestSwimmerImagesAreTheTorsoAndOnePositionOfEachLimb(t *testing.T) {
+	set := load(t, &Swimmer{})
+	if set.Train.Len() != 256 || set.Test != nil || set.HasTest || len(set.Parts) != 17 {
+		t.Fatalf("%d images, test %v, %d parts; want 256, none, 17", set.Train.Len(), set.Test, len(set.Parts))
+	}
+	seen := map[string]bool{}
+	image := make([]float32, 32*32)
+	for i := range 256 {
+		set.Train.Batch(image, []int{i})
+		present, union := partsOf(image, set.Parts)
+		if !union || len(present) != 5 || present[0] != 0 {
+			t.Fatalf("image %d is made of parts %v (all of it: %v), want the torso and four limbs", i, present, union)
+		}
+		for limb := range 4 {
+			if got, want := present[1+limb], 1+4*limb+i>>(2*limb)&3; got != want {
+				t.Errorf("image %d, limb %d: part %d, want %d", i, limb, got, want)
+			}
+		}
+		lit := 0
+		for _, v := range image {
+			if v == 1 {
+				lit++
+			}
+		}
+		if lit != 24+4*7 {
+			t.Errorf("image %d has %d pixels, want 52", i, lit)
+		}
+		seen[string(set.Train.Bytes(i))] = true
+	}
+	if len(seen) != 256 {
+		t.Errorf("%d distinct images, want 256", len(seen))
+	}
+}
+
+func TestSwimmerPartsAreDisjointAndLieWhereTheLayoutSays(t *testing.T) {
+	set := load(t, &Swimmer{})
+	owner := make([]int, 32*32)
+	for p, part := range set.Parts {
+		pixels := 0
+		for j, v := range part {
+			if v == 0 {
+				continue
+			}
+			if pixels++; owner[j] != 0 {
+				t.Errorf("pixel (%d,%d) belongs to parts %d and %d", j/32, j%32, owner[j]-1, p)
+			}
+			owner[j] = p + 1
+		}
+		if want := map[string]int{"torso": 24, "limb": 7}[set.Kinds[p]]; pixels != want {
+			t.Errorf("part %d, a %s, has %d pixels, want %d", p, set.Kinds[p], pixels, want)
+		}
+	}
+	// The ends of some parts, read off the layout by hand.
+	for _, c := range []struct{ part, row, column int }{
+		{0, 10, 15}, {0, 21, 16}, // torso
+		{1, 10, 7}, {2, 3, 7}, {3, 3, 14}, {4, 17, 7}, // upper left limb: level, up and out, up, down and out
+		{6, 3, 24}, {11, 28, 14}, {16, 14, 24}, // upper right up and out, lower left down, lower right up and out
+	} {
+		if set.Parts[c.part][c.row*32+c.column] != 1 {
+			t.Errorf("part %d lacks its end (%d,%d)", c.part, c.row, c.column)
+		}
+	}
+}
+
+func TestBarsAreUnionsOfBarsPresentWithProbabilityOneEighth(t *testing.T) {
+	const n = 20000
+	set := load(t, &Bars{Count: n, Seed: 3})
+	if set.Train.Len() != n || len(set.Parts) != 16 || set.HasTest {
+		t.Fatalf("%d images, %d parts, test %v", set.Train.Len(), len(set.Parts), set.HasTest)
+	}
+	var count [16]int
+	image := make([]float32, 64)
+	for i := range n {
+		set.Train.Batch(image, []int{i})
+		present, union := partsOf(image, set.Parts)
+		if !union {
+			t.Fatalf("image %d is not a union of bars: %v", i, image)
+		}
+		if len(present) == 16 { // all rows lit: which columns were drawn cannot be told
+			continue
+		}
+		for _, p := range present {
+			count[p]++
+		}
+	}
+	if set.Kinds[0] != "row" || set.Kinds[8] != "column" || set.Parts[0][7] != 1 || set.Parts[8][56] != 1 {
+		t.Error("the first part is not the top row, or the ninth not the left column")
+	}
+	deviation := math.Sqrt(n * 1.0 / 8 * 7 / 8)
+	for p, c := range count {
+		if math.Abs(float64(c)-n/8) > 5*deviation {
+			t.Errorf("bar %d is in %d of %d images, want %d +- %.0f", p, c, n, n/8, deviation)
+		}
+	}
+}
+
+func TestBarsDependOnTheirSeedAlone(t *testing.T) {
+	first := load(t, &Bars{Count: 100, Seed: 1}).Train.Float32()
+	if !slices.Equal(first, load(t, &Bars{Count: 100, Seed: 1}).Train.Float32()) {
+		t.Error("equal seeds gave different images")
+	}
+	if slices.Equal(first, load(t, &Bars{Count: 100, Seed: 2}).Train.Float32()) {
+		t.Error("different seeds gave the same images")
+	}
+	longer := load(t, &Bars{Count: 200, Seed: 1}).Train.Slice(0, 100).Float32()
+	if !slices.Equal(first, longer) {
+		t.Error("a larger count changed the first images")
+	}
+}

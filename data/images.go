@@ -1,0 +1,183 @@
+package data
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"tessera/graph/engine/kernel"
+)
+
+// Images are n images of one shape with their labels: bytes, which mean value/255, or floats, which are taken as they
+// are. A subset shares the pixels of the images that it was taken from. Images are never changed, so that any number
+// of goroutines may read them.
+type Images struct {
+	// Shape is the shape of one image: (height, width) or (height, width, channels). Files that say nothing about
+	// the shape, and codes, give vectors: (values).
+	Shape []int
+
+	pixels int       // values per image
+	bytes  []byte    // rows of pixels, or nil
+	floats []float32 // rows of pixels, or nil
+	labels []int     // one per row, or nil
+	rows   []int     // which rows these images are, nil for all of them in order
+	n      int
+}
+
+// NewBytes returns the images whose pixels, image after image, are bytes: n x shape values. Labels may be nil. The
+// slices are kept, not copied.
+func NewBytes(shape []int, bytes []byte, labels []int) (*Images, error) {
+	return newImages(&Images{Shape: shape, bytes: bytes, labels: labels}, len(bytes))
+}
+
+// NewFloats returns the images whose pixels, image after image, are floats: n x shape values, which are not scaled.
+// Labels may be nil. The slices are kept, not copied.
+func NewFloats(shape []int, floats []float32, labels []int) (*Images, error) {
+	return newImages(&Images{Shape: shape, floats: floats, labels: labels}, len(floats))
+}
+
+func newImages(m *Images, values int) (*Images, error) {
+	pixels, err := product(m.Shape)
+	if err != nil {
+		return nil, err
+	}
+	if pixels == 0 || values%pixels != 0 {
+		return nil, fmt.Errorf("%d values are not a whole number of images of shape %v", values, m.Shape)
+	}
+	m.pixels, m.n = pixels, values/pixels
+	if m.labels != nil && len(m.labels) != m.n {
+		return nil, fmt.Errorf("%d labels for %d images", len(m.labels), m.n)
+	}
+	m.Shape = slices.Clone(m.Shape)
+	return m, nil
+}
+
+// Len returns how many images there are.
+func (m *Images) Len() int { return m.n }
+
+// Pixels returns the number of values of one image, channels included.
+func (m *Images) Pixels() int { return m.pixels }
+
+// Batch writes the images of those indices into dst, one after the other, bytes scaled by 1/255. It panics, as
+// indexing does, when an index is out of range or dst is shorter than len(indices) x Pixels values.
+func (m *Images) Batch(dst []float32, indices []int) {
+	for k, i := range indices {
+		if soon := k + ahead; m.bytes != nil && soon < len(indices) {
+			kernel.Prefetch(m.Bytes(indices[soon]))
+		}
+		m.copyRow(dst[k*m.pixels:(k+1)*m.pixels], i)
+	}
+}
+
+// ahead is how many images early a batch asks for the bytes of one: shuffled images lie anywhere in memory.
+const ahead = 4
+
+// Float32 returns all images, one after the other, as [Images.Batch] gives them, in a new slice.
+func (m *Images) Float32() []float32 {
+	all := make([]float32, m.n*m.pixels)
+	for i := range m.n {
+		m.copyRow(all[i*m.pixels:(i+1)*m.pixels], i)
+	}
+	return all
+}
+
+// Bytes returns the bytes of image i, not to be changed, or nil where the images are floats.
+func (m *Images) Bytes(i int) []byte {
+	if m.bytes == nil {
+		return nil
+	}
+	row := m.row(i)
+	return m.bytes[row*m.pixels : (row+1)*m.pixels]
+}
+
+// Labels returns the label of each image in a new slice, or nil where they are unknown.
+func (m *Images) Labels() []int {
+	if m.labels == nil {
+		return nil
+	}
+	labels := make([]int, m.n)
+	for i := range labels {
+		labels[i] = m.labels[m.row(i)]
+	}
+	return labels
+}
+
+// Subset returns the images of those indices, in that order, without copying pixels.
+func (m *Images) Subset(indices []int) *Images {
+	rows := make([]int, len(indices))
+	for k, i := range indices {
+		rows[k] = m.row(i)
+	}
+	subset := *m
+	subset.rows, subset.n = rows, len(rows)
+	return &subset
+}
+
+// Slice returns the images low to high, high excluded, without copying pixels; it panics as slicing does.
+func (m *Images) Slice(low, high int) *Images {
+	if low < 0 || high < low || high > m.n {
+		panic(fmt.Sprintf("data: images %d to %d of %d", low, high, m.n))
+	}
+	subset := *m
+	subset.n = high - low
+	if m.rows != nil {
+		subset.rows = m.rows[low:high]
+		return &subset
+	}
+	if m.bytes != nil {
+		subset.bytes = m.bytes[low*m.pixels : high*m.pixels]
+	} else {
+		subset.floats = m.floats[low*m.pixels : high*m.pixels]
+	}
+	if m.labels != nil {
+		subset.labels = m.labels[low:high]
+	}
+	return &subset
+}
+
+// WithShape returns the same images under another shape of as many values: (784) as (28, 28).
+func (m *Images) WithShape(shape []int) (*Images, error) {
+	pixels, err := product(shape)
+	if err != nil {
+		return nil, err
+	}
+	if pixels != m.pixels {
+		return nil, fmt.Errorf("images of shape %v have %d values, shape %v has %d", m.Shape, m.pixels, shape, pixels)
+	}
+	other := *m
+	other.Shape = slices.Clone(shape)
+	return &other, nil
+}
+
+// row returns where image i lies in memory.
+func (m *Images) row(i int) int {
+	if m.rows != nil {
+		return m.rows[i]
+	}
+	if i < 0 || i >= m.n {
+		panic(fmt.Sprintf("data: image %d of %d", i, m.n))
+	}
+	return i
+}
+
+func (m *Images) copyRow(dst []float32, i int) {
+	row := m.row(i)
+	if m.floats != nil {
+		copy(dst, m.floats[row*m.pixels:(row+1)*m.pixels])
+		return
+	}
+	kernel.Float32().FromBytes(dst, m.bytes[row*m.pixels:(row+1)*m.pixels])
+}
+
+// product returns the number of values of a shape, refusing sizes that no memory holds.
+func product(shape []int) (int, error) {
+	const most = math.MaxInt / 16
+	n := 1
+	for _, d := range shape {
+		if d < 0 || d > 0 && n > most/d {
+			return 0, fmt.Errorf("shape %v is not possible", shape)
+		}
+		n *= d
+	}
+	return n, nil
+}

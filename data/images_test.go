@@ -1,0 +1,133 @@
+package data
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// counting returns n images of that shape whose byte at position j of image i is 7 i + j modulo 256, labelled 10 i.
+func counting(t *testing.T, n int, shape ...int) *Images {
+	t.Helper()
+	pixels, err := product(shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, labels := make([]byte, n*pixels), make([]int, n)
+	for i := range n {
+		labels[i] = 10 * i
+		for j := range pixels {
+			b[i*pixels+j] = byte(7*i + j)
+		}
+	}
+	images, err := NewBytes(shape, b, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return images
+}
+
+func TestBytesAreScaledBy255AndFloatsAreTakenAsTheyAre(t *testing.T) {
+	b := make([]byte, 256)
+	f := make([]float32, 256)
+	for i := range b {
+		b[i], f[i] = byte(i), float32(i)-100.5
+	}
+	scaled, err := NewBytes([]int{16, 16}, b, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := NewFloats([]int{16, 16}, f, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range scaled.Float32() {
+		if want := float32(float64(i) / 255); v != want {
+			t.Errorf("byte %d became %v, want %v", i, v, want)
+		}
+	}
+	if !slices.Equal(plain.Float32(), f) {
+		t.Error("floats were changed")
+	}
+	if plain.Bytes(0) != nil || scaled.Labels() != nil {
+		t.Error("floats have bytes, or images without labels have labels")
+	}
+}
+
+// Subsets of subsets, taken by indices and by ranges in any order, hold the same images as a plain list of numbers does.
+func TestSubsetsHoldTheImagesThatAPlainListSays(t *testing.T) {
+	const n = 40
+	all := counting(t, n, 3, 2)
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		images, list := all, make([]int, n)
+		for i := range list {
+			list[i] = i
+		}
+		for range 1 + r.IntN(4) {
+			if r.IntN(2) == 0 {
+				low := r.IntN(len(list))
+				high := low + 1 + r.IntN(len(list)-low)
+				images, list = images.Slice(low, high), list[low:high]
+				continue
+			}
+			indices := make([]int, 1+r.IntN(len(list)))
+			next := make([]int, len(indices))
+			for k := range indices {
+				indices[k] = r.IntN(len(list))
+				next[k] = list[indices[k]]
+			}
+			images, list = images.Subset(indices), next
+		}
+		if images.Len() != len(list) {
+			t.Fatalf("%d images, want %d", images.Len(), len(list))
+		}
+		labels := images.Labels()
+		batch := make([]float32, 6)
+		for i, original := range list {
+			images.Batch(batch, []int{i})
+			for j, v := range batch {
+				if want := float32(7*original+j) / 255; 7*original+j < 256 && v != want {
+					t.Fatalf("image %d (originally %d), value %d: %v, want %v", i, original, j, v, want)
+				}
+			}
+			if labels[i] != 10*original || images.Bytes(i)[0] != byte(7*original) {
+				t.Fatalf("image %d: label %d, first byte %d, want those of image %d", i, labels[i], images.Bytes(i)[0], original)
+			}
+		}
+	}
+}
+
+func TestABatchHoldsItsImagesInTheOrderOfTheIndices(t *testing.T) {
+	images := counting(t, 5, 2, 2)
+	batch := make([]float32, 3*4)
+	images.Batch(batch, []int{4, 0, 4})
+	for k, i := range []int{4, 0, 4} {
+		for j := range 4 {
+			if want := float32(7*i+j) / 255; batch[4*k+j] != want {
+				t.Errorf("value %d of image %d: %v, want %v", j, k, batch[4*k+j], want)
+			}
+		}
+	}
+}
+
+func TestImagesRefuseSizesThatDoNotFit(t *testing.T) {
+	for _, c := range []struct {
+		shape  []int
+		values int
+		labels []int
+	}{
+		{[]int{2, 2}, 7, nil},
+		{[]int{0, 2}, 0, nil},
+		{[]int{-1, -4}, 4, nil},
+		{[]int{1 << 40, 1 << 40}, 0, nil},
+		{[]int{2, 2}, 8, []int{1}},
+	} {
+		if _, err := NewBytes(c.shape, make([]byte, c.values), c.labels); err == nil {
+			t.Errorf("shape %v, %d values, %d labels: no error", c.shape, c.values, len(c.labels))
+		}
+	}
+	if _, err := counting(t, 2, 4).WithShape([]int{5}); err == nil {
+		t.Error("images of 4 values took a shape of 5")
+	}
+}

@@ -1,0 +1,121 @@
+package data
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"tessera/internal/random"
+	"tessera/internal/registry"
+)
+
+// Selection says which images of a set are trained on and which validate; its fields are keys of every dataset table.
+type Selection struct {
+	Fit        string     `toml:"fit" oneof:"train test" doc:"the images that are fitted: the training images, or the test images themselves"`
+	Limit      int        `toml:"limit" want:">= 0" doc:"fit only the first so many images; 0 takes all"`
+	Validation Validation `toml:"validation" doc:"\"test\", the study's convention, or the fraction of the fitted images that is held out; 0 for none"`
+}
+
+// DefaultSelection returns what a data set selects when its table says nothing: the training images, validated on the
+// test images where s has them (the study's convention) and on none otherwise. Ask after the source's own keys are
+// set, for an idx, png or npy set has a test split only when a key names it.
+func DefaultSelection(s Source) Selection {
+	return Selection{Fit: "train", Validation: Validation{Test: HasTest(s)}}
+}
+
+// Need returns the splits that fitting and validating read. An evaluation needs the test images too.
+func (s Selection) Need() Need {
+	return Need{Train: s.Fit != "test", Test: s.Fit == "test" || s.Validation.Test}
+}
+
+// Validation is `validation = "test"`, the images on which a model is also evaluated, or a fraction in [0,1) of the
+// fitted images, which are then held out; 0 validates on nothing.
+type Validation struct {
+	Test     bool
+	Fraction float64
+}
+
+// FromTOML sets v from a TOML value: the text "test" or a number in [0,1).
+func (v *Validation) FromTOML(value any) error {
+	var fraction float64
+	switch x := value.(type) {
+	case string:
+		if x != "test" {
+			return fmt.Errorf("got %q, want \"test\" or a fraction in [0,1)", x)
+		}
+		*v = Validation{Test: true}
+		return nil
+	case int64:
+		fraction = float64(x)
+	case float64:
+		fraction = x
+	default:
+		return fmt.Errorf("got %v, want \"test\" or a fraction in [0,1)", value)
+	}
+	if !(fraction >= 0 && fraction < 1) {
+		return fmt.Errorf("got %s, want \"test\" or a fraction in [0,1)", strconv.FormatFloat(fraction, 'g', -1, 64))
+	}
+	*v = Validation{Fraction: fraction}
+	return nil
+}
+
+// TOML returns the value that [Validation.FromTOML] reads back: "test" or the fraction.
+func (v Validation) TOML() any {
+	if v.Test {
+		return "test"
+	}
+	return v.Fraction
+}
+
+// Splits are the images of one run.
+type Splits struct {
+	Fit        *Images
+	Validation *Images // nil where nothing validates: there is no val_mse then
+	Test       *Images // for the evaluation: see [Set.Evaluation]; nil where the test images were not loaded
+}
+
+// Split takes from a set what sel says: first the fitted split, then the first Limit images of it (all when there are
+// fewer), then the fraction that is held out for validation. Which images those are depends on seed alone; both halves
+// keep the set's order. With fit = "test" and validation = "test" the fitted images validate themselves.
+func (s *Set) Split(sel Selection, seed uint64) (Splits, error) {
+	var splits Splits
+	splits.Test, _ = s.Evaluation()
+	if (sel.Fit == "test" || sel.Validation.Test) && !s.HasTest {
+		return Splits{}, fmt.Errorf("data: %s has no test images to fit or to validate on", s.Name)
+	}
+	splits.Fit = s.Train
+	if sel.Fit == "test" {
+		splits.Fit = s.Test
+	}
+	if splits.Fit == nil || sel.Validation.Test && s.Test == nil {
+		return Splits{}, fmt.Errorf("data: %s: the images that the selection names were not loaded", s.Name)
+	}
+	if sel.Limit > 0 && sel.Limit < splits.Fit.Len() {
+		splits.Fit = splits.Fit.Slice(0, sel.Limit)
+	}
+	if sel.Validation.Test {
+		splits.Validation = s.Test
+		return splits, nil
+	}
+	if sel.Validation.Fraction == 0 {
+		return splits, nil
+	}
+	return splits, splits.holdOut(sel.Validation.Fraction, seed)
+}
+
+// holdOut moves a fraction of the fitted images, drawn without replacement, to the validation.
+func (s *Splits) holdOut(fraction float64, seed uint64) error {
+	n := s.Fit.Len()
+	held := int(math.Round(fraction * float64(n)))
+	if held == 0 || held == n {
+		return fmt.Errorf("data: %w", registry.KeyError{Key: "validation", Problem: fmt.Sprintf(
+			"%g holds out %d of %d images; at least one must be held out and one fitted", fraction, held, n)})
+	}
+	order := random.Stream(seed, "split", 0).Perm(n)
+	validation, fit := order[:held], order[held:]
+	slices.Sort(validation)
+	slices.Sort(fit)
+	s.Fit, s.Validation = s.Fit.Subset(fit), s.Fit.Subset(validation)
+	return nil
+}

@@ -1,0 +1,158 @@
+package data
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func testSet(t *testing.T, train, test int) *Set {
+	s := &Set{Name: "numbers", Shape: []int{1, 1}, Train: counting(t, train, 1, 1)}
+	if test > 0 {
+		s.HasTest, s.Test = true, counting(t, test, 1, 1)
+	}
+	return s
+}
+
+func TestSplitTakesWhatTheSelectionSays(t *testing.T) {
+	for _, c := range []struct {
+		name                  string
+		test                  int
+		sel                   Selection
+		fit, validation, eval int // how many, -1 for none
+	}{
+		{"the study's convention", 10, Selection{Fit: "train", Validation: Validation{Test: true}}, 30, 10, 10},
+		{"nothing validates", 10, Selection{Fit: "train"}, 30, -1, 10},
+		{"no test split", 0, Selection{Fit: "train"}, 30, -1, 30},
+		{"held out", 0, Selection{Fit: "train", Validation: Validation{Fraction: 0.1}}, 27, 3, 30},
+		{"limited, then held out", 10, Selection{Fit: "train", Limit: 20, Validation: Validation{Fraction: 0.25}}, 15, 5, 10},
+		{"the test images themselves", 10, Selection{Fit: "test", Validation: Validation{Test: true}}, 10, 10, 10},
+		{"a limit above the count", 10, Selection{Fit: "test", Limit: 99}, 10, -1, 10},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			splits, err := testSet(t, 30, c.test).Split(c.sel, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, got := range []struct {
+				what   string
+				images *Images
+				want   int
+			}{{"fit", splits.Fit, c.fit}, {"validation", splits.Validation, c.validation}, {"test", splits.Test, c.eval}} {
+				n := -1
+				if got.images != nil {
+					n = got.images.Len()
+				}
+				if n != got.want {
+					t.Errorf("%s: %d images, want %d", got.what, n, got.want)
+				}
+			}
+		})
+	}
+}
+
+func TestHeldOutImagesArePartitionedByTheSeedAlone(t *testing.T) {
+	sel := Selection{Fit: "train", Validation: Validation{Fraction: 0.3}}
+	labels := func(seed uint64) (fit, validation []int) {
+		splits, err := testSet(t, 100, 0).Split(sel, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return splits.Fit.Labels(), splits.Validation.Labels()
+	}
+	fit, validation := labels(1)
+	again, _ := labels(1)
+	other, _ := labels(2)
+	if !slices.Equal(fit, again) {
+		t.Error("equal seeds gave different splits")
+	}
+	if slices.Equal(fit, other) {
+		t.Error("different seeds gave the same split")
+	}
+	if !slices.IsSorted(fit) || !slices.IsSorted(validation) {
+		t.Error("a split lost the order of the set")
+	}
+	all := slices.Sorted(slices.Values(append(slices.Clone(fit), validation...)))
+	for i, label := range all {
+		if label != 10*i {
+			t.Fatalf("the splits do not hold every image once: %v", all)
+		}
+	}
+}
+
+func TestSplitsThatAreNotPossibleAreRefused(t *testing.T) {
+	unloaded := testSet(t, 30, 10)
+	unloaded.Test = nil
+	for _, c := range []struct {
+		name, want string
+		set        *Set
+		sel        Selection
+	}{
+		{"fit test without test images", "no test images", testSet(t, 30, 0), Selection{Fit: "test"}},
+		{"validation test without test images", "no test images", testSet(t, 30, 0), Selection{Validation: Validation{Test: true}}},
+		{"nothing left to hold out", "holds out 0 of 30", testSet(t, 30, 0), Selection{Validation: Validation{Fraction: 0.01}}},
+		{"nothing left to fit", "holds out 30 of 30", testSet(t, 30, 0), Selection{Validation: Validation{Fraction: 0.99}}},
+		{"not loaded", "not loaded", unloaded, Selection{Validation: Validation{Test: true}}},
+	} {
+		if _, err := c.set.Split(c.sel, 1); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want an error with %q", c.name, err, c.want)
+		}
+	}
+}
+
+func TestDefaultsValidateOnTestImagesWhereThereAreSome(t *testing.T) {
+	for _, c := range []struct {
+		source Source
+		want   bool
+	}{
+		{FashionMNIST(), true}, {MNIST(), true}, {&Swimmer{}, false}, {&Bars{}, false}, {&IDX{}, false},
+		{&IDX{Arrays{TestImages: "a"}}, true}, {&NPY{Arrays{TestImages: "a"}}, true}, {&PNG{TestImages: "a"}, true},
+	} {
+		sel := DefaultSelection(c.source)
+		if sel.Validation.Test != c.want || sel.Fit != "train" || sel.Limit != 0 || sel.Validation.Fraction != 0 {
+			t.Errorf("%T: default %+v, want validation by test images: %v", c.source, sel, c.want)
+		}
+	}
+}
+
+func TestNeedNamesTheSplitsThatASelectionReads(t *testing.T) {
+	for _, c := range []struct {
+		sel  Selection
+		want Need
+	}{
+		{Selection{Fit: "train"}, Need{Train: true}},
+		{Selection{Fit: "test"}, Need{Test: true}},
+		{Selection{Fit: "train", Validation: Validation{Test: true}}, Both},
+		{Selection{Fit: "test", Validation: Validation{Fraction: 0.1}}, Need{Test: true}},
+	} {
+		if got := c.sel.Need(); got != c.want {
+			t.Errorf("%+v: need %+v, want %+v", c.sel, got, c.want)
+		}
+	}
+}
+
+func TestValidationReadsAndWritesTOMLValues(t *testing.T) {
+	for _, c := range []struct {
+		in   any
+		want Validation
+	}{{"test", Validation{Test: true}}, {0.1, Validation{Fraction: 0.1}}, {int64(0), Validation{}}, {0.0, Validation{}}} {
+		v := Validation{Fraction: 0.5}
+		if err := v.FromTOML(c.in); err != nil || v != c.want {
+			t.Errorf("%v: got %+v, %v, want %+v", c.in, v, err, c.want)
+		}
+		var back Validation
+		if err := back.FromTOML(v.TOML()); err != nil || back != v {
+			t.Errorf("%v: written as %v and read back as %+v, %v", c.in, v.TOML(), back, err)
+		}
+	}
+	for _, in := range []any{"train", "0.1", 1.0, -0.1, int64(1), int64(-3), true, []any{}, nil} {
+		v := Validation{Fraction: 0.5}
+		err := v.FromTOML(in)
+		if err == nil || !strings.Contains(err.Error(), `want "test" or a fraction in [0,1)`) {
+			t.Errorf("%v: got %v, want what is valid", in, err)
+		}
+		if v != (Validation{Fraction: 0.5}) {
+			t.Errorf("%v: a refused value changed the setting to %+v", in, v)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+// Package data reads and makes image sets: generated ones (swimmer, bars), downloaded ones (fashion-mnist, mnist) and
+// one's own (idx, png, npy). Pixels stay bytes in memory and are scaled per batch.
+//
+// A new data set is one new file with one call of Registry.Register.
+package data
+
+import (
+	"context"
+	"errors"
+
+	"tessera/internal/registry"
+)
+
+// Source is a declared data set; the tagged fields of its struct are the keys that it adds to `dataset = { ... }`.
+type Source interface {
+	// Shape returns the shape of one image, (height, width) or (height, width, channels), without reading any
+	// pixels; ok is false where only the files can tell and they are not at hand.
+	Shape(dirs Dirs) (shape []int, ok bool)
+	// Load reads or makes the images of the splits that are needed. A missing file, a wrong checksum and a wrong size
+	// are an *Error. A source without a test split returns its images as Train whatever the need.
+	Load(ctx context.Context, dirs Dirs, need Need) (*Set, error)
+}
+
+// Tester is implemented by sources that have a test split, or have one when their keys say so. All others have none.
+type Tester interface {
+	HasTest() bool
+}
+
+// HasTest reports whether s, with its keys set, has a test split of its own.
+func HasTest(s Source) bool {
+	t, ok := s.(Tester)
+	return ok && t.HasTest()
+}
+
+// Registry holds every data set.
+var Registry = registry.New[Source]("dataset")
+
+// Need says which splits a caller will use, so that an evaluation on 10,000 images does not read the other 60,000.
+type Need struct{ Train, Test bool }
+
+// Both is the need for all images of a set.
+var Both = Need{Train: true, Test: true}
+
+// Set is a loaded data set.
+type Set struct {
+	Name    string
+	Shape   []int       // of one image: (height, width) or (height, width, channels)
+	Train   *Images     // nil where it was not needed
+	Test    *Images     // nil where it was not needed, or where the set has no test split
+	HasTest bool        // whether the set has a test split, loaded or not
+	Parts   [][]float32 // the true parts, one image each, where they are known
+	Kinds   []string    // what each of these parts is, such as "limb"
+	Classes []string    // the names of the labels, where they are known
+	Files   []File      // what was read, for the run's record
+}
+
+// File records one file that was read.
+type File struct {
+	Path   string `json:"path"`
+	SHA256 string `json:"sha256"` // of the uncompressed bytes; of a folder: of its images' pixels
+}
+
+// Evaluation returns the images on which a model is evaluated: the test images, or all images where the set has no
+// test split.
+func (s *Set) Evaluation() (*Images, error) {
+	switch {
+	case s.Test != nil:
+		return s.Test, nil
+	case s.HasTest:
+		return nil, errors.New("data: the test images of " + s.Name + " were not loaded: ask for Need{Test: true}")
+	case s.Train == nil:
+		return nil, errors.New("data: " + s.Name + " holds no images")
+	}
+	return s.Train, nil
+}

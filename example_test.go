@@ -1,0 +1,165 @@
+package tessera_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	"gorgonia.org/gorgonia"
+	"tessera"
+	"tessera/config"
+	"tessera/data"
+	"tessera/graph/ops"
+	"tessera/losses"
+	"tessera/train"
+)
+
+// runs is where the examples keep their runs.
+var runs = func() string {
+	dir, err := os.MkdirTemp("", "tessera-examples")
+	if err != nil {
+		log.Fatal(err)
+	}
+	return dir
+}()
+
+// Train a shipped model, then use it: images become codes, codes become images.
+func Example() {
+	shorter, err := config.ParseSet("train.epochs=150")
+	if err != nil {
+		log.Fatal(err)
+	}
+	model, err := tessera.Shipped().Model("swimmer-parts", shorter)
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background() // cancel it, and training ends with a checkpoint
+	run, err := tessera.Train(ctx, model, tessera.Options{
+		Out: filepath.Join(runs, "swimmer"),
+		Report: func(p train.Progress) {
+			if p.EpochDone && p.Epoch%50 == 0 {
+				fmt.Printf("epoch %d of %d\n", p.Epoch, p.Epochs)
+			}
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer run.Close()
+
+	images := make([]float32, 2*32*32) // two empty images, row by row
+	codes, err := run.Encode(images)
+	if err != nil {
+		log.Fatal(err)
+	}
+	outputs, err := run.Decode(codes)
+	if err != nil {
+		log.Fatal(err)
+	}
+	report, err := run.Evaluate(ctx, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(codes), "activations,", len(outputs), "pixels")
+	fmt.Println("mse below 0.01:", report.MSE < 0.01, "- negative weights:", *report.NegativeWeights)
+	// Output:
+	// epoch 50 of 150
+	// epoch 100 of 150
+	// epoch 150 of 150
+	// 40 activations, 2048 pixels
+	// mse below 0.01: true - negative weights: 0
+}
+
+// A model from a file of one's own, changed as by --set, trained for a moment and opened again.
+func ExampleOpen() {
+	file := filepath.Join(runs, "models.toml")
+	text := `
+[model.tiny]
+dataset = "bars"
+encoder = [{ kind = "dense", units = 16, activation = "sigmoid" }]
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		log.Fatal(err)
+	}
+	models, err := tessera.Load(file)
+	if err != nil {
+		log.Fatal(err)
+	}
+	set, err := config.ParseSet("train.epochs=2")
+	if err != nil {
+		log.Fatal(err)
+	}
+	model, err := models.Model("tiny", set)
+	if err != nil {
+		log.Fatal(err) // *config.Diagnostics: every mistake with its line
+	}
+	trained, err := tessera.Train(context.Background(), model, tessera.Options{Out: filepath.Join(runs, "tiny")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer trained.Close()
+
+	run, err := tessera.Open(filepath.Join(runs, "tiny"), tessera.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer run.Close()
+	atoms := run.Atoms()
+	fmt.Println(run.Model.Name, "after epoch", run.Epoch, "has", atoms.Count, "atoms of shape", atoms.Shape)
+	// Output: tiny after epoch 2 has 16 atoms of shape [8 8]
+}
+
+// Charbonnier is the mean over pixels and batch of sqrt((output - target)² + epsilon²): nearly the absolute error, smooth at 0.
+type Charbonnier struct {
+	Epsilon float64 `toml:"epsilon" want:"> 0" doc:"rounds the corner at 0"`
+}
+
+func init() {
+	losses.Registry.Register("charbonnier", "smooth absolute error, mean over pixels and batch", func() losses.Loss {
+		return &Charbonnier{Epsilon: 0.01}
+	})
+}
+
+// On says that the loss is taken on the output.
+func (*Charbonnier) On() string { return "output" }
+
+// Compare returns the loss as an expression. Gorgonia differentiates it.
+func (l *Charbonnier) Compare(output, target *gorgonia.Node) (*gorgonia.Node, error) {
+	var c ops.Chain
+	return c.Mean(c.Sqrt(c.Shift(c.Square(c.Sub(output, target)), l.Epsilon*l.Epsilon))), c.Err()
+}
+
+// A loss of one's own is a struct and its registration; models.toml, the messages about mistakes and the list of
+// losses know it from then on.
+func Example_loss() {
+	models, err := config.Load("models.toml", []byte(`
+[model.robust]
+encoder = [{ kind = "dense", units = 20, activation = "sigmoid" }]
+loss    = [{ kind = "charbonnier", epsilon = 0.001 }]
+train   = { epochs = 20, batch = 32 }
+`))
+	if err != nil {
+		log.Fatal(err)
+	}
+	model, err := models.Model("robust")
+	if err != nil {
+		log.Fatal(err)
+	}
+	run, err := tessera.Train(context.Background(), model, tessera.Options{Out: filepath.Join(runs, "robust")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer run.Close()
+	set, err := new(data.Swimmer).Load(context.Background(), nil, data.Both)
+	if err != nil {
+		log.Fatal(err)
+	}
+	codes, err := run.Encode(set.Train.Float32())
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(codes)/run.Units(), "codes")
+	// Output: 256 codes
+}

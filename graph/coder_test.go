@@ -1,0 +1,245 @@
+package graph_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"tessera/config"
+	"tessera/graph"
+	"tessera/graph/tape"
+	"tessera/metrics"
+)
+
+var _ metrics.Coder = (*graph.Coder)(nil)
+
+// deep has two dense layers on each side: 12 pixels to 4 units.
+const deep = `
+[model.deep]
+encoder = [{ kind = "dense", units = 7, activation = "relu" }, { kind = "dropout" }, { kind = "dense", units = 4, activation = "sigmoid" }]
+decoder = [{ kind = "dense", units = 5, activation = "tanh" }, { kind = "dense" }, { kind = "leaky_relu", slope = 0.1 }]
+`
+
+func model(t *testing.T, text, name string, shape ...int) *graph.Model {
+	t.Helper()
+	f, err := config.Load("test.toml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := f.Model(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := graph.New(spec, shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, p := range m.Parameters { // biases start at zero, where an error in them would not show
+		for i := range p.Data {
+			p.Data[i] = float32(r.NormFloat64()) / 2
+		}
+	}
+	return m
+}
+
+func noise(n int) []float32 {
+	r := rand.New(rand.NewPCG(3, 4))
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = r.Float32()
+	}
+	return v
+}
+
+// dense is f(x W + b) by plain loops, in float64.
+func dense(t *testing.T, m *graph.Model, path string, x []float64, f func(float64) float64) []float64 {
+	t.Helper()
+	w, err := m.Parameter(path + ".weight")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := m.Parameter(path + ".bias")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, out := w.Shape[0], w.Shape[1]
+	y := make([]float64, len(x)/in*out)
+	for i := range len(x) / in {
+		for j := range out {
+			sum := float64(b.Data[j])
+			for k := range in {
+				sum += x[i*in+k] * float64(w.Data[k*out+j])
+			}
+			y[i*out+j] = f(sum)
+		}
+	}
+	return y
+}
+
+func relu(v float64) float64    { return max(v, 0) }
+func sigmoid(v float64) float64 { return 1 / (1 + math.Exp(-v)) }
+func leaky(v float64) float64   { return max(v, 0.1*v) }
+
+func wide(v []float32) []float64 {
+	w := make([]float64, len(v))
+	for i, x := range v {
+		w[i] = float64(x)
+	}
+	return w
+}
+
+func near(t *testing.T, what string, got []float32, want []float64) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: got %d values, want %d", what, len(got), len(want))
+	}
+	for i := range got {
+		if math.Abs(float64(got[i])-want[i]) > 1e-5 {
+			t.Fatalf("%s: value %d is %g, want %g", what, i, got[i], want[i])
+		}
+	}
+}
+
+func TestCoderAgreesWithPlainLoopsWithoutNoise(t *testing.T) {
+	m := model(t, deep, "deep", 3, 4)
+	c := graph.NewCoder(m, tape.Backend{})
+	for _, n := range []int{1, 3, 1000, 1003, 2000} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			images := noise(n * 12)
+			codes, err := c.Encode(images)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantCodes := dense(t, m, "encoder.2", dense(t, m, "encoder.0", wide(images), relu), sigmoid)
+			near(t, "codes", codes, wantCodes)
+			outputs, err := c.Decode(codes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			near(t, "outputs", outputs, dense(t, m, "decoder.1", dense(t, m, "decoder.0", wide(codes), math.Tanh), leaky))
+		})
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Encode(noise(12)); err != nil {
+		t.Errorf("a closed coder is used again: %v", err)
+	}
+}
+
+func TestCoderForgetsNoBatchSizeWronglyWhenManyAreAsked(t *testing.T) {
+	m := model(t, deep, "deep", 3, 4)
+	c := graph.NewCoder(m, tape.Backend{})
+	images := noise(9 * 12)
+	all, err := c.Encode(images)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := 1; n <= 9; n++ {
+		some, err := c.Encode(images[:n*12])
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, fmt.Sprintf("%d images", n), some, wide(all[:n*4]))
+	}
+}
+
+func TestCoderFollowsTheParameters(t *testing.T) {
+	m := model(t, deep, "deep", 3, 4)
+	c := graph.NewCoder(m, tape.Backend{})
+	before, err := c.Encode(noise(12))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before = slices.Clone(before)
+	for i := range m.Parameters[0].Data {
+		m.Parameters[0].Data[i] = 0
+	}
+	after, err := c.Encode(noise(12))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.Equal(before, after) {
+		t.Error("the parameters changed, the codes did not")
+	}
+}
+
+func TestAtomsAreTheLastWeightOfTheDecoder(t *testing.T) {
+	m := model(t, deep, "deep", 3, 4)
+	a := graph.NewCoder(m, tape.Backend{}).Atoms()
+	w, _ := m.Parameter("decoder.1.weight")
+	b, _ := m.Parameter("decoder.1.bias")
+	if a == nil || a.Count != 5 || !slices.Equal(a.Shape, []int{3, 4}) || !slices.Equal(a.Values, w.Data) || !slices.Equal(a.Bias, b.Data) {
+		t.Fatalf("got %+v, want the 5 rows of decoder.1", a)
+	}
+	a.Values[0], a.Bias[0] = 9, 9
+	if w.Data[0] == 9 || b.Data[0] == 9 {
+		t.Error("changing the copy of the atoms changed the model")
+	}
+}
+
+func TestWithAtomsReplacesThemAndNothingElse(t *testing.T) {
+	m := model(t, deep, "deep", 3, 4)
+	c := graph.NewCoder(m, tape.Backend{})
+	codes := noise(2 * 4)
+	before, err := c.Decode(codes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := c.Atoms()
+	for i := range a.Values {
+		a.Values[i] *= 2
+	}
+	for i := range a.Bias {
+		a.Bias[i] -= 1
+	}
+	other, err := c.WithAtoms(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := other.Decode(codes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden := dense(t, m, "decoder.0", wide(codes), math.Tanh)
+	plain := dense(t, m, "decoder.1", hidden, func(v float64) float64 { return v })
+	b, _ := m.Parameter("decoder.1.bias")
+	for i := range plain {
+		bias := float64(b.Data[i%12])
+		plain[i] = leaky(2*(plain[i]-bias) + bias - 1)
+	}
+	near(t, "outputs with other atoms", got, plain)
+	after, err := c.Decode(codes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(before, after) {
+		t.Error("the coder that was asked has changed")
+	}
+	if _, err := c.WithAtoms(&metrics.Atoms{Values: a.Values[1:], Bias: a.Bias}); err == nil {
+		t.Error("atoms of another size were taken")
+	}
+	if _, err := c.WithAtoms(&metrics.Atoms{Values: a.Values}); err == nil {
+		t.Error("atoms without the bias were taken")
+	}
+}
+
+func TestADecoderWithoutADictionaryHasNoAtoms(t *testing.T) {
+	for _, c := range []struct {
+		decoder    string
+		atoms, has bool // has a bias
+	}{
+		{`{ kind = "sigmoid" }`, false, false},
+		{`{ kind = "dense", bias = false }, { kind = "reshape", shape = [8, 8] }`, true, false},
+		{`{ kind = "dense" }, { kind = "sigmoid" }`, true, true},
+	} {
+		m := model(t, "[model.m]\ndataset = \"bars\"\nencoder = [{ kind = \"dense\", units = 64 }]\ndecoder = ["+c.decoder+"]\n", "m", 8, 8)
+		a := graph.NewCoder(m, tape.Backend{}).Atoms()
+		if (a != nil) != c.atoms || c.atoms && (a.Bias != nil) != c.has {
+			t.Errorf("%s: got %+v", c.decoder, a)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package graph_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"gorgonia.org/tensor"
+	"tessera/graph"
+	"tessera/graph/engine"
+	"tessera/graph/tape"
+	"tessera/metrics"
+	"tessera/morph"
+)
+
+// The decoder has a layer before that of the atoms, and an activation after it.
+const onAtoms = `
+[model.dilated]
+encoder = [{ kind = "dense", units = 4, activation = "relu" }]
+decoder = [{ kind = "dense", units = 5, activation = "tanh" }, { kind = "dense" }, { kind = "leaky_relu", slope = 0.3 }]
+loss = [{ kind = "mse" }, { kind = "max_approximation", weight = 0.5 }, { kind = "max_approximation", operator = "erosion", radius = 2 }]
+
+[model.noisy]
+encoder = [{ kind = "dense", units = 4, activation = "relu" }]
+decoder = [{ kind = "dense" }, { kind = "dropout", rate = 0.3 }]
+loss = [{ kind = "mse" }, { kind = "max_approximation" }]
+`
+
+// tapped runs a training program once on these images and returns what it says of a tap.
+func tapped(t *testing.T, m *graph.Model, backend graph.Backend, images []float32, name string) float64 {
+	t.Helper()
+	p, err := m.Program(graph.Options{Batch: len(images) / m.Pixels(), Training: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := backend.Compile(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := r.Bind(0, images); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for i, tap := range p.Taps {
+		if tap.Name == name {
+			return float64(r.Tap(i)[0])
+		}
+	}
+	t.Fatalf("no tap %q", name)
+	return 0
+}
+
+func TestMaxApproximationTermIsTheMetric(t *testing.T) {
+	m := model(t, onAtoms, "dilated", 3, 4)
+	images := noise(7 * 12)
+	team := engine.NewTeam(2)
+	defer team.Close()
+	for _, backend := range []graph.Backend{tape.Backend{}, engine.Backend{Team: team}} {
+		coder := graph.NewCoder(m, backend)
+		defer coder.Close()
+		for _, term := range []struct {
+			name   string
+			weight float64
+			metric metrics.MaxApproximation
+		}{
+			{"loss.max_approximation", 0.5, metrics.MaxApproximation{Operator: morph.Dilation, Radius: 1}},
+			{"loss.max_approximation.2", 1, metrics.MaxApproximation{Operator: morph.Erosion, Radius: 2}},
+		} {
+			want, err := term.metric.Measure(coder, images)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want *= term.weight
+			if got := tapped(t, m, backend, images, term.name); math.Abs(got-want) > 1e-5*want {
+				t.Errorf("%T: %s: got %v, want %v", backend, term.name, got, want)
+			}
+		}
+	}
+}
+
+// The noise of a layer that is applied to the operated atoms too is drawn once.
+func TestOperatedAtomsMeetTheSameNoise(t *testing.T) {
+	m := model(t, onAtoms, "noisy", 3, 4)
+	p, err := m.Program(graph.Options{Batch: 2, Training: true, Dtype: tensor.Float64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, in := range p.Inputs {
+		names = append(names, in.Name)
+	}
+	if got := strings.Join(names, " "); got != "input decoder.1.noise" {
+		t.Errorf("inputs %q, want the images and one noise", got)
+	}
+}

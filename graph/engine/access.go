@@ -1,0 +1,138 @@
+package engine
+
+import "slices"
+
+// axis is one factor of an iteration space with the step that it makes in some buffer; step 0 repeats.
+type axis struct{ length, step int }
+
+// access says how a chain walks over a buffer: axes from the slowest to the fastest.
+type access struct {
+	base *value // what holds the numbers: never a reshape or a broadcast
+	axes []axis
+}
+
+// accessOf resolves reshapes and one broadcast. ok is false where a broadcast of a reshaped broadcast would be needed;
+// settle prevents that.
+func accessOf(v *value) (a access, ok bool) {
+	v = skipReshapes(v)
+	if _, ok := v.op.(broadcast); !ok {
+		return access{base: v, axes: contiguous(v.shape)}, true
+	}
+	from := v.args[0]
+	base := skipReshapes(from)
+	if _, nested := base.op.(broadcast); nested {
+		return access{}, false
+	}
+	axes := make([]axis, len(v.shape))
+	step := 1
+	for i := len(v.shape) - 1; i >= 0; i-- {
+		axes[i] = axis{v.shape[i], 0}
+		if from.shape[i] == v.shape[i] && from.shape[i] > 1 {
+			axes[i].step = step
+		}
+		step *= from.shape[i]
+	}
+	return access{base: base, axes: axes}, true
+}
+
+func skipReshapes(v *value) *value {
+	for {
+		if _, ok := v.op.(reshape); !ok {
+			return v
+		}
+		v = v.args[0]
+	}
+}
+
+// contiguous are the axes of a row-major tensor.
+func contiguous(shape []int) []axis {
+	axes := make([]axis, len(shape))
+	step := 1
+	for i := len(shape) - 1; i >= 0; i-- {
+		axes[i] = axis{shape[i], step}
+		step *= shape[i]
+	}
+	return axes
+}
+
+// boundaries are the products of the last 1, 2, ... axes: the places where an iteration space is divided. Axes of
+// length 1 add none.
+func boundaries(shape []int) []int {
+	b := []int{1}
+	n := 1
+	for i := len(shape) - 1; i >= 0; i-- {
+		if shape[i] > 1 {
+			n *= shape[i]
+			b = append(b, n)
+		}
+	}
+	return b
+}
+
+// refine unites two sets of boundaries of equally large spaces; ok is false when one does not divide the other, that
+// is, when there is no common factorisation.
+func refine(a, b []int) (united []int, ok bool) {
+	united = slices.Concat(a, b)
+	slices.Sort(united)
+	united = slices.Compact(united)
+	for i := 1; i < len(united); i++ {
+		if united[i]%united[i-1] != 0 {
+			return nil, false
+		}
+	}
+	return united, true
+}
+
+// split expresses axes on the finer space that the boundaries describe, slowest axis first.
+func split(axes []axis, bounds []int) []axis {
+	var out []axis
+	inner := 1 // product of the axes handled so far, from the fastest
+	k := 1
+	for i := len(axes) - 1; i >= 0; i-- {
+		rest, step := axes[i].length, axes[i].step
+		for rest > 1 {
+			length := bounds[k] / inner
+			out = append(out, axis{length, step})
+			step *= length
+			rest /= length
+			inner = bounds[k]
+			k++
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// collapse joins neighbouring axes that every access walks as one, except that the slowest axis stays apart unless
+// all of them join (flat). All lists have equal lengths of axes.
+func collapse(all [][]axis) (joined [][]axis, flat bool) {
+	if len(all) == 0 || len(all[0]) == 0 {
+		return all, true
+	}
+	joinable := func(i int) bool { // axis i with axis i+1
+		for _, axes := range all {
+			if axes[i].step != axes[i+1].step*axes[i+1].length {
+				return false
+			}
+		}
+		return true
+	}
+	n := len(all[0])
+	flat = true
+	for i := 0; i+1 < n; i++ {
+		flat = flat && joinable(i)
+	}
+	joined = make([][]axis, len(all))
+	for i := 0; i < n; i++ {
+		join := i > 0 && joinable(i-1) && (flat || i > 1)
+		for j, axes := range all {
+			if join {
+				last := &joined[j][len(joined[j])-1]
+				*last = axis{last.length * axes[i].length, axes[i].step}
+			} else {
+				joined[j] = append(joined[j], axes[i])
+			}
+		}
+	}
+	return joined, flat
+}

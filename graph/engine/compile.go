@@ -1,0 +1,173 @@
+package engine
+
+import (
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+	"tessera/graph"
+)
+
+// compiler turns a module into a plan.
+type compiler[T graph.Float] struct {
+	plan    *Plan[T]
+	kernels *kernels[T]
+	cells   map[*value]*cell[T]
+	boxes   map[*value]*gorgonia.Value // of opaque values that are not numbers of the program's precision
+	fusion  *fusion
+	over    map[*value]*value // what is written over what, see place
+	scratch []*cell[T]        // one per thread, for whatever step it is at
+	steps   []*step
+}
+
+func (c *compiler[T]) compile() error {
+	c.bindLeaves()
+	c.fusion = fuse(c.plan.module)
+	for _, v := range c.plan.module.values {
+		c.give(v)
+	}
+	if err := c.makeSteps(); err != nil {
+		return err
+	}
+	c.plan.phases = schedule(c.steps)
+	c.placeAll()
+	c.bindWanted()
+	c.makeJob()
+	return nil
+}
+
+// bindLeaves makes the cells of inputs and parameters.
+func (c *compiler[T]) bindLeaves() {
+	p := c.plan
+	p.inputs = make([]*cell[T], len(p.program.Inputs))
+	for i, in := range p.program.Inputs {
+		p.inputs[i] = &cell[T]{data: make([]T, size(in.Shape))}
+	}
+	for _, b := range p.program.Parameters {
+		p.parameters = append(p.parameters, parameterValues[T](b.Data))
+	}
+	for _, v := range p.module.values {
+		if l, ok := v.op.(leaf); ok {
+			if l.kind == inputLeaf {
+				c.cells[v] = p.inputs[l.index]
+			} else {
+				c.cells[v] = &cell[T]{data: p.parameters[l.index]}
+			}
+		}
+	}
+}
+
+// parameterValues returns data itself in float32, a converted copy otherwise.
+func parameterValues[T graph.Float](data []float32) []T {
+	if same, ok := any(data).([]T); ok {
+		return same
+	}
+	converted := make([]T, len(data))
+	for i, v := range data {
+		converted[i] = T(v)
+	}
+	return converted
+}
+
+// give makes a cell or a box for a value that stands in memory.
+func (c *compiler[T]) give(v *value) {
+	switch o := v.op.(type) {
+	case product, transpose, blockwise, unitwise, reduction:
+		c.cells[v] = &cell[T]{}
+	case pointwise:
+		if c.fusion.stored(v) {
+			c.cells[v] = &cell[T]{}
+		}
+	case opaque:
+		if o.node.Dtype() == c.plan.program.Dtype {
+			c.cells[v] = &cell[T]{}
+		} else {
+			c.boxes[v] = new(gorgonia.Value)
+		}
+	}
+}
+
+// makeSteps makes one step per group and per value that is computed on its own, in topological order.
+func (c *compiler[T]) makeSteps() error {
+	if err := c.checkWanted(); err != nil {
+		return err
+	}
+	done := map[any]bool{}
+	var visit func(v *value) error
+	visit = func(v *value) error {
+		g := c.fusion.groupOf[v]
+		var key any = v
+		members := []*value{v}
+		if g != nil {
+			key, members = g, g.members
+		}
+		if done[key] {
+			return nil
+		}
+		done[key] = true
+		for _, member := range members {
+			for _, a := range member.args {
+				if err := visit(a); err != nil {
+					return err
+				}
+			}
+		}
+		return c.makeStep(v, g)
+	}
+	for _, v := range c.plan.module.values {
+		if err := visit(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkWanted refuses wanted values that are not numbers of the program's precision.
+func (c *compiler[T]) checkWanted() error {
+	for _, w := range c.plan.module.wanted {
+		if c.boxes[skipReshapes(w)] != nil {
+			return fmt.Errorf("engine: a wanted value is not %v", c.plan.program.Dtype)
+		}
+	}
+	return nil
+}
+
+// placeAll gives every written value its part of the arena.
+func (c *compiler[T]) placeAll() {
+	p := c.plan
+	p.blocks, p.arena = place(p.phases, p.module.wanted, c.over)
+	arena := make([]T, p.arena)
+	for _, b := range p.blocks {
+		if cell := c.cells[b.value]; cell != nil {
+			cell.data = arena[b.offset : b.offset+b.len : b.offset+b.len]
+		}
+	}
+	for _, v := range p.module.values { // in topological order: what lies below has its data
+		if below := c.over[v]; below != nil {
+			c.cells[v].data = c.cells[below].data
+		}
+	}
+}
+
+// bindWanted remembers where the wanted values stand, in the order of wantedNodes.
+func (c *compiler[T]) bindWanted() {
+	p := c.plan
+	wanted := p.module.wanted
+	next := func() *cell[T] {
+		w := c.cells[skipReshapes(wanted[0])]
+		wanted = wanted[1:]
+		return w
+	}
+	for range p.program.Taps {
+		p.taps = append(p.taps, next())
+	}
+	p.gradients = make([]*cell[T], len(p.program.Parameters))
+	for i, b := range p.program.Parameters {
+		if b.Gradient != nil {
+			p.gradients[i] = next()
+		}
+	}
+	for _, u := range p.program.Updates {
+		p.updates = append(p.updates, next())
+		p.moved = append(p.moved, p.parameters[p.program.Listed(u.Parameter)])
+	}
+}

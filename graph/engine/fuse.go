@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A group is a chain in the making: pointwise values and reductions that one pass over one iteration space computes.
+type group struct {
+	members []*value // in topological order once fuse has ended
+	bounds  []int    // of the iteration space, see boundaries
+	size    int      // of the iteration space
+}
+
+// fusion assigns pointwise values and reductions to groups.
+type fusion struct {
+	module  *module
+	readers map[*value][]*value // who reads a value, reshapes looked through
+	groupOf map[*value]*group
+}
+
+// fuse partitions the pointwise values and the reductions into groups. It walks against the data flow, so that a value
+// is computed in the pass that uses it (the last one where there are several), and a reduction in the pass that makes
+// its arg.
+func fuse(m *module) *fusion {
+	f := &fusion{module: m, readers: map[*value][]*value{}, groupOf: map[*value]*group{}}
+	f.findReaders()
+	for i := len(m.values) - 1; i >= 0; i-- {
+		if space, ok := spaceOf(m.values[i]); ok {
+			f.place(m.values[i], space)
+		}
+	}
+	for _, g := range f.groupOf {
+		slices.SortFunc(g.members, func(a, b *value) int { return cmp.Compare(a.id, b.id) })
+	}
+	return f
+}
+
+// spaceOf is the shape that a fusible value is computed over.
+func spaceOf(v *value) ([]int, bool) {
+	switch v.op.(type) {
+	case pointwise:
+		return v.shape, true
+	case reduction:
+		return v.args[0].shape, true
+	}
+	return nil, false
+}
+
+func (f *fusion) findReaders() {
+	for _, v := range f.module.values {
+		if _, ok := v.op.(reshape); ok {
+			continue
+		}
+		for _, a := range v.args {
+			if a = skipReshapes(a); !slices.Contains(f.readers[a], v) {
+				f.readers[a] = append(f.readers[a], v)
+			}
+		}
+	}
+}
+
+// place opens a group for v and joins it with the groups that read v.
+func (f *fusion) place(v *value, space []int) {
+	g := &group{members: []*value{v}, bounds: boundaries(space), size: size(space)}
+	for _, a := range v.args {
+		if walked, ok := accessOf(a); ok {
+			lengths := make([]int, len(walked.axes))
+			for i, x := range walked.axes {
+				lengths[i] = x.length
+			}
+			if b, ok := refine(g.bounds, boundaries(lengths)); ok {
+				g.bounds = b
+			}
+		}
+	}
+	f.groupOf[v] = g
+	for _, r := range f.readers[v] {
+		if h := f.groupOf[r]; h != nil && h != f.groupOf[v] && inRegister(v, r) {
+			f.join(f.groupOf[v], h)
+		}
+	}
+}
+
+// inRegister reports whether r can take v in the pass that computes it: element by element, and not folded first.
+func inRegister(v, r *value) bool {
+	if _, ok := v.op.(reduction); ok {
+		return false
+	}
+	space, ok := spaceOf(r)
+	return ok && size(space) == size(v.shape)
+}
+
+// join makes g and h one group where their spaces have a common factorisation and neither needs the other to be
+// complete.
+func (f *fusion) join(g, h *group) {
+	if g.size != h.size {
+		return
+	}
+	bounds, ok := refine(g.bounds, h.bounds)
+	if !ok || f.needsComplete(g, h) || f.needsComplete(h, g) {
+		return
+	}
+	h.bounds = bounds
+	h.members = append(h.members, g.members...)
+	for _, v := range g.members {
+		f.groupOf[v] = h
+	}
+}
+
+// needsComplete reports whether to can only start after from has ended: it reads a reduction or a broadcast of from,
+// or there is a path between them through something else. Groups are walked as wholes.
+func (f *fusion) needsComplete(from, to *group) bool {
+	seen := map[*value]bool{}
+	var reached func(values []*value) bool
+	reached = func(values []*value) bool {
+		for _, v := range values {
+			if seen[v] {
+				continue
+			}
+			seen[v] = true
+			for _, r := range f.readers[v] {
+				switch h := f.groupOf[r]; {
+				case h == to:
+					if f.groupOf[v] != from || !inRegister(v, r) {
+						return true
+					}
+				case h == from:
+				case h == nil:
+					if reached([]*value{r}) {
+						return true
+					}
+				default:
+					if reached(h.members) {
+						return true
+					}
+				}
+			}
+		}
+		return false
+	}
+	return reached(from.members)
+}
+
+// stored reports whether v must stand in memory after its group's pass: it is wanted, or read outside of the group, or
+// read in a form that no register has.
+func (f *fusion) stored(v *value) bool {
+	if slices.ContainsFunc(f.module.wanted, func(w *value) bool { return skipReshapes(w) == v }) {
+		return true
+	}
+	return slices.ContainsFunc(f.readers[v], func(r *value) bool {
+		return f.groupOf[r] != f.groupOf[v] || !inRegister(v, r)
+	})
+}

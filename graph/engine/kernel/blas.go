@@ -1,0 +1,228 @@
+//go:build (linux || darwin) && (amd64 || arm64) && !android
+
+package kernel
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
+
+// library is a loaded BLAS.
+type library struct {
+	path         string // as loaded
+	core         string // the CPU its kernels are for, as it says itself
+	threading    string // serial, pthread, openmp or ""
+	sgemm, dgemm uintptr
+}
+
+// blasNames are tried in this order. The builds with POSIX threads come first: they are safe to call from several
+// goroutines, and an OpenMP build brings a second thread pool into the process. After Debian's folders stand the
+// names of Debian, Fedora and Arch in the loader's path, then Homebrew's and MacPorts' places.
+func blasNames() []string {
+	if runtime.GOOS == "darwin" {
+		return []string{
+			"/opt/homebrew/opt/openblas/lib/libopenblas.dylib", "/usr/local/opt/openblas/lib/libopenblas.dylib",
+			"/opt/local/lib/libopenblas.dylib", "libopenblas.dylib",
+		}
+	}
+	names := []string{}
+	for _, build := range []string{"openblas-pthread", "openblas-serial", "openblas-openmp"} {
+		found, _ := filepath.Glob("/usr/lib/*/" + build + "/libopenblas.so.0")
+		for _, path := range found {
+			if strings.Contains(path, debianArch()) {
+				names = append(names, path)
+			}
+		}
+	}
+	return append(names, "libopenblasp.so.0", "libopenblas.so.0", "libopenblas.so", "libopenblaso.so.0")
+}
+
+// debianArch is the beginning of Debian's name for this architecture's folder: others may be installed beside it.
+func debianArch() string {
+	if runtime.GOARCH == "arm64" {
+		return "/aarch64-"
+	}
+	return "/x86_64-"
+}
+
+// openBLAS loads the library that choice names (the value of TESSERA_BLAS), or the best that is installed.
+func openBLAS(choice string) (*library, error) {
+	names := blasNames()
+	switch choice {
+	case "none":
+		return nil, fmt.Errorf("switched off by TESSERA_BLAS=none")
+	case "":
+	default:
+		names = []string{choice}
+	}
+	if err := prepareEnvironment(); err != nil {
+		return nil, err
+	}
+	var failed []string
+	for _, name := range names {
+		lib, err := load(name)
+		if err == nil {
+			return lib, nil
+		}
+		failed = append(failed, err.Error())
+	}
+	if choice == "" {
+		return nil, fmt.Errorf("no OpenBLAS found (looked for %s)", strings.Join(names, ", "))
+	}
+	return nil, fmt.Errorf("TESSERA_BLAS=%s: %s", choice, failed[0])
+}
+
+// prepareEnvironment sets what OpenBLAS reads while it is loaded. Without cgo, os.Setenv does not reach C.
+//
+// Rows are split over goroutines by the caller, so each call must stay on its thread: a pool of OpenBLAS' own would
+// spin between calls. The variables are needed beside openblas_set_num_threads, which OpenMP builds forget on other
+// threads. And a release older than the CPU takes it for an older one: on a CPU with the AVX-512 that SkylakeX needs,
+// those kernels are twice as fast as the ones it would pick.
+func prepareEnvironment() error {
+	address, err := purego.Dlsym(purego.RTLD_DEFAULT, "setenv")
+	if err != nil {
+		return fmt.Errorf("libc: %w", err)
+	}
+	var setenv func(name, value string, overwrite int32) int32
+	purego.RegisterFunc(&setenv, address)
+	setenv("OPENBLAS_NUM_THREADS", "1", 1)
+	setenv("OMP_NUM_THREADS", "1", 1)
+	if hasAVX512() && os.Getenv("OPENBLAS_CORETYPE") == "" {
+		setenv("OPENBLAS_CORETYPE", "SkylakeX", 1)
+	}
+	return nil
+}
+
+func load(name string) (*library, error) {
+	handle, err := dlopen(name)
+	if err != nil {
+		return nil, err
+	}
+	lib := &library{path: name}
+	if lib.sgemm, err = purego.Dlsym(handle, "sgemm_"); err != nil {
+		return nil, err
+	}
+	if lib.dgemm, err = purego.Dlsym(handle, "dgemm_"); err != nil {
+		return nil, err
+	}
+	config := lib.describe(handle)
+	if lib.threading == "serial" && !strings.Contains(config, "USE_LOCKING") {
+		return nil, fmt.Errorf("%s: a build without threads and without locks, not safe to call from two goroutines", name)
+	}
+	return lib, lib.verify()
+}
+
+// dlopen keeps the floating-point modes of the thread: a library built with -ffast-math switches denormals off while
+// it is loaded.
+func dlopen(name string) (uintptr, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	modes := floatModes()
+	defer setFloatModes(modes)
+	return purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
+}
+
+// describe asks OpenBLAS for its build and tells it to stay on one thread; another BLAS has none of these functions.
+func (l *library) describe(handle uintptr) (config string) {
+	if f, err := purego.Dlsym(handle, "openblas_set_num_threads"); err == nil {
+		purego.SyscallN(f, 1)
+	}
+	if f, err := purego.Dlsym(handle, "openblas_get_corename"); err == nil {
+		var name func() string
+		purego.RegisterFunc(&name, f)
+		l.core = name()
+	}
+	if f, err := purego.Dlsym(handle, "openblas_get_parallel"); err == nil {
+		kind, _, _ := purego.SyscallN(f)
+		l.threading = [...]string{"serial", "pthread", "openmp", ""}[min(kind&0xff, 3)]
+	}
+	if f, err := purego.Dlsym(handle, "openblas_get_config"); err == nil {
+		var text func() string
+		purego.RegisterFunc(&text, f)
+		config = text()
+	}
+	return config
+}
+
+// verify multiplies two small matrices: a library of other conventions under these names is refused, not trusted.
+func (l *library) verify() error {
+	a, b := []float32{1, 2, 3, 4, 5, 6}, []float32{7, 8, 9, 10, 11, 12}
+	want := [4]float32{58, 64, 139, 154}
+	c := make([]float32, 4)
+	l.gemm32(false, false, 2, 2, 3, 1, a, 3, b, 2, 0, c, 2)
+	if [4]float32(c) != want {
+		return fmt.Errorf("%s: sgemm_ gives %v instead of %v", l.path, c, want)
+	}
+	return nil
+}
+
+// call is the arguments of one product, on the heap, where nothing moves: C gets their addresses, and a goroutine's
+// stack may move at any call. Its pointers keep the operands alive, and on the heap, until the call returns.
+// Integers are 64 bits wide so that a library with 64-bit integers reads them right too.
+type call[T Float] struct {
+	transA, transB         byte
+	m, n, k, lda, ldb, ldc int64
+	alpha, beta            T
+	a, b, c                *T
+	arguments              [15]uintptr
+}
+
+func newCall[T Float]() *call[T] {
+	x := &call[T]{}
+	at := func(p unsafe.Pointer) uintptr { return uintptr(p) }
+	x.arguments = [15]uintptr{
+		at(unsafe.Pointer(&x.transA)), at(unsafe.Pointer(&x.transB)),
+		at(unsafe.Pointer(&x.m)), at(unsafe.Pointer(&x.n)), at(unsafe.Pointer(&x.k)),
+		at(unsafe.Pointer(&x.alpha)), 0, at(unsafe.Pointer(&x.lda)), 0, at(unsafe.Pointer(&x.ldb)),
+		at(unsafe.Pointer(&x.beta)), 0, at(unsafe.Pointer(&x.ldc)),
+		1, 1, // the hidden lengths of the two strings
+	}
+	return x
+}
+
+var (
+	calls32 = pool[call[float32]]{fresh: newCall[float32]}
+	calls64 = pool[call[float64]]{fresh: newCall[float64]}
+)
+
+func (l *library) gemm32(transA, transB bool, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
+	gemmFortran(l.sgemm, &calls32, transA, transB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+}
+
+func (l *library) gemm64(transA, transB bool, m, n, k int, alpha float64, a []float64, lda int, b []float64, ldb int, beta float64, c []float64, ldc int) {
+	gemmFortran(l.dgemm, &calls64, transA, transB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+}
+
+// gemmFortran calls xgemm_, which is column-major: read so, the row-major matrices are their own transposes, and
+// C' = B' A'.
+func gemmFortran[T Float](xgemm uintptr, calls *pool[call[T]], transA, transB bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
+	checkGemm(transA, transB, m, n, k, len(a), lda, len(b), ldb, len(c), ldc)
+	if m == 0 || n == 0 || k == 0 || alpha == 0 {
+		scaleRows(m, n, beta, c, ldc)
+		return
+	}
+	x := calls.take()
+	x.transA, x.transB = fortran(transB), fortran(transA)
+	x.m, x.n, x.k = int64(n), int64(m), int64(k)
+	x.lda, x.ldb, x.ldc = int64(ldb), int64(lda), int64(ldc)
+	x.alpha, x.beta = alpha, beta
+	x.a, x.b, x.c = &b[0], &a[0], &c[0]
+	x.arguments[6], x.arguments[8], x.arguments[11] = uintptr(unsafe.Pointer(x.a)), uintptr(unsafe.Pointer(x.b)), uintptr(unsafe.Pointer(x.c))
+	purego.SyscallN(xgemm, x.arguments[:]...)
+	runtime.KeepAlive(x)
+	x.a, x.b, x.c = nil, nil, nil
+	calls.give(x)
+}
+
+func fortran(trans bool) byte {
+	if trans {
+		return 'T'
+	}
+	return 'N'
+}

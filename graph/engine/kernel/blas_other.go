@@ -1,0 +1,18 @@
+//go:build !((linux || darwin) && (amd64 || arm64) && !android)
+
+package kernel
+
+import "errors"
+
+// library is a loaded BLAS; there is none on this system.
+type library struct{ path, core, threading string }
+
+func openBLAS(string) (*library, error) {
+	return nil, errors.New("loading OpenBLAS is not supported on this system")
+}
+
+func (*library) gemm32(bool, bool, int, int, int, float32, []float32, int, []float32, int, float32, []float32, int) {
+}
+
+func (*library) gemm64(bool, bool, int, int, int, float64, []float64, int, []float64, int, float64, []float64, int) {
+}

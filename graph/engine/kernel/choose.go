@@ -1,0 +1,89 @@
+package kernel
+
+import (
+	"os"
+	"sync"
+)
+
+// backend is the kernels of one instruction set.
+type backend struct {
+	name  string
+	set32 func() *Set[float32]
+	set64 func() *Set[float64]
+	steps *stepSet
+	// blasFrom is the number of multiplications from which a product is faster in OpenBLAS.
+	blasFrom int
+}
+
+var portableBackend = backend{"portable", portable[float32], portable[float64], &portableSteps, 1 << 9}
+
+// chosen is everything that is decided once: the usable back ends, the best first, and the BLAS if there is one.
+type chosen struct {
+	backends  []backend
+	simdNote  string
+	sets32    []*Set[float32]
+	sets64    []*Set[float64]
+	blas      *library
+	blasError error // why there is no BLAS
+}
+
+// simd decides on the instruction set alone: what needs no BLAS must not pay for loading one.
+var simd = sync.OnceValues(func() ([]backend, string) {
+	backends, note := simdBackends(os.Getenv("TESSERA_SIMD"))
+	return append(backends, portableBackend), note
+})
+
+var choice = sync.OnceValue(func() *chosen {
+	c := &chosen{}
+	c.backends, c.simdNote = simd()
+	c.blas, c.blasError = openBLAS(os.Getenv("TESSERA_BLAS"))
+	for _, b := range c.backends {
+		c.sets32 = append(c.sets32, b.set32())
+		c.sets64 = append(c.sets64, b.set64())
+	}
+	if c.blas != nil {
+		c.sets32 = withBLAS(c.sets32, c.blas.gemm32, c.backends[0].blasFrom)
+		c.sets64 = withBLAS(c.sets64, c.blas.gemm64, c.backends[0].blasFrom)
+	}
+	return c
+})
+
+// withBLAS puts two sets before the others: the best one with its large products in BLAS, and BLAS for all products.
+func withBLAS[T Float](sets []*Set[T], blas Gemm[T], from int) []*Set[T] {
+	best, pure := *sets[0], *sets[0]
+	small := best.Gemm
+	best.Name = "openblas+" + best.Name
+	best.Gemm = func(transA, transB bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
+		multiply := blas
+		if m*n*k < from {
+			multiply = small
+		}
+		multiply(transA, transB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+	}
+	pure.Name, pure.Gemm = "openblas", blas
+	return append([]*Set[T]{&best, &pure}, sets...)
+}
+
+// elementwise32 is the best set without a look at BLAS.
+var elementwise32 = sync.OnceValue(func() *Set[float32] {
+	backends, _ := simd()
+	return backends[0].set32()
+})
+
+// steps is the best optimizer steps.
+func steps() *stepSet {
+	backends, _ := simd()
+	return backends[0].steps
+}
+
+// Float32 returns the best kernels of this machine in float32. The first call looks for OpenBLAS.
+func Float32() *Set[float32] { return choice().sets32[0] }
+
+// Float64 returns the best kernels of this machine in float64. The first call looks for OpenBLAS.
+func Float64() *Set[float64] { return choice().sets64[0] }
+
+// Sets32 returns every usable set in float32, the best first, the portable one last.
+func Sets32() []*Set[float32] { return choice().sets32 }
+
+// Sets64 returns every usable set in float64, the best first, the portable one last.
+func Sets64() []*Set[float64] { return choice().sets64 }

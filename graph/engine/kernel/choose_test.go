@@ -1,0 +1,210 @@
+package kernel
+
+import (
+	"math"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"unsafe"
+)
+
+func TestBestComesFirstAndPortableLast(t *testing.T) {
+	sets := Sets32()
+	if sets[0] != Float32() || sets[len(sets)-1].Name != "portable" {
+		t.Errorf("order of %d sets: %s ... %s", len(sets), sets[0].Name, sets[len(sets)-1].Name)
+	}
+	if len(Sets64()) != len(sets) {
+		t.Errorf("%d sets in float64, %d in float32", len(Sets64()), len(sets))
+	}
+	for i, set := range Sets64() {
+		if set.Name != sets[i].Name {
+			t.Errorf("set %d is %s in float64 and %s in float32", i, set.Name, sets[i].Name)
+		}
+	}
+}
+
+func TestInfoExplainsTheSelection(t *testing.T) {
+	info := Info()
+	t.Logf("%+v", info)
+	if info.Name != Float32().Name || info.SIMD == "" {
+		t.Errorf("%+v does not fit %s", info, Float32().Name)
+	}
+	if (info.BLAS == "") == (info.BLASNote == "") {
+		t.Errorf("either a BLAS or a reason why there is none: %+v", info)
+	}
+	if os.Getenv("TESSERA_BLAS") == "none" && info.BLAS != "" {
+		t.Errorf("TESSERA_BLAS=none, and %s is loaded", info.BLAS)
+	}
+}
+
+func TestSIMDCanBeLimited(t *testing.T) {
+	for limit, forbidden := range map[string]string{"none": "avx2", "avx2": "avx512"} {
+		backends, note := simdBackends(limit)
+		for _, b := range backends {
+			if b.name == forbidden || b.name == "avx512" {
+				t.Errorf("%s in spite of TESSERA_SIMD=%s", b.name, limit)
+			}
+		}
+		if note == "" {
+			t.Errorf("TESSERA_SIMD=%s leaves no note", limit)
+		}
+	}
+	if _, note := simdBackends("sse9"); note == "" {
+		t.Error("an unknown TESSERA_SIMD is not reported")
+	}
+}
+
+func TestBLASThatCannotBeLoadedIsExplained(t *testing.T) {
+	if _, err := openBLAS("none"); err == nil || !strings.Contains(err.Error(), "TESSERA_BLAS=none") {
+		t.Errorf("none: %v", err)
+	}
+	path := t.TempDir() + "/libnothing.so"
+	if _, err := openBLAS(path); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("a missing file: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("not a library"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openBLAS(path); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("a damaged file: %v", err)
+	}
+}
+
+func TestDenormalsSurviveTheLibrary(t *testing.T) {
+	before := floatModes()
+	a, c := []float32{0x1p-140}, []float32{0}
+	for _, set := range Sets32() {
+		set.Gemm(false, false, 1, 1, 1, 1, a, 1, []float32{0.5}, 1, 0, c, 1)
+		if c[0] != 0x1p-141 {
+			t.Errorf("%s: 2^-140 / 2 is %g", set.Name, c[0])
+		}
+	}
+	if after := floatModes(); after&^0x3f != before&^0x3f { // the low bits are sticky exception flags
+		t.Errorf("floating-point modes changed from %#x to %#x", before, after)
+	}
+}
+
+func TestGemmAllocatesNothing(t *testing.T) {
+	for _, set := range Sets32() {
+		a, b, c := make([]float32, 64*64), make([]float32, 64*64), make([]float32, 64*64)
+		for _, transB := range []bool{false, true} {
+			run := func() { set.Gemm(false, transB, 64, 64, 64, 1, a, 64, b, 64, 0, c, 64) }
+			if n := testing.AllocsPerRun(100, run); n != 0 && !raceEnabled {
+				t.Errorf("%s: %v allocations per product", set.Name, n)
+			}
+		}
+	}
+}
+
+func TestElementwiseKernelsAllocateNothing(t *testing.T) {
+	x := make([]float32, 100)
+	for _, set := range elementwiseSets() {
+		for _, k := range invocations(set) {
+			run := func() { k.run(x, [3][]float32{x, x, x}, 1, 2) }
+			if n := testing.AllocsPerRun(20, run); n != 0 {
+				t.Errorf("%s %s: %v allocations", set.Name, k.field, n)
+			}
+		}
+	}
+	for _, rule := range rules {
+		run := func() { rule.run(steps(), x, x, x, x, 1) }
+		if n := testing.AllocsPerRun(20, run); n != 0 {
+			t.Errorf("%s: %v allocations", rule.name, n)
+		}
+	}
+}
+
+func TestProductsRunSideBySideWithEqualBytes(t *testing.T) {
+	const n = 90
+	r := rand.New(rand.NewPCG(1, 1))
+	a, b := matrix[float32](r, n, n, n), matrix[float32](r, n, n, n)
+	for _, set := range Sets32() {
+		want := make([]float32, n*n)
+		set.Gemm(false, true, n, n, n, 1, a, n, b, n, 0, want, n)
+		var wait sync.WaitGroup
+		for range 4 {
+			wait.Go(func() {
+				c := make([]float32, n*n)
+				for range 20 {
+					set.Gemm(false, true, n, n, n, 1, a, n, b, n, 0, c, n)
+					for i := range c {
+						if math.Float32bits(c[i]) != math.Float32bits(want[i]) {
+							t.Errorf("%s: element %d is %v, alone it was %v", set.Name, i, c[i], want[i])
+							return
+						}
+					}
+				}
+			})
+		}
+		wait.Wait()
+	}
+}
+
+// Operands on a goroutine's stack are the trap of calls by address: the stack moves when it grows.
+func TestOperandsMayComeFromAStack(t *testing.T) {
+	for _, set := range Sets32() {
+		done := make(chan float32)
+		go func() {
+			var a, b, c [9]float32
+			for i := range a {
+				a[i], b[i] = float32(i), 1
+			}
+			grow(200)
+			set.Gemm(false, false, 3, 3, 3, 1, a[:], 3, b[:], 3, 0, c[:], 3)
+			grow(2000)
+			done <- c[8]
+		}()
+		if got := <-done; got != 21 {
+			t.Errorf("%s: C[2,2] = %v, want 21", set.Name, got)
+		}
+	}
+}
+
+func grow(depth int) int {
+	var pad [64]int
+	if depth == 0 {
+		return pad[0]
+	}
+	return grow(depth-1) + pad[depth%64]
+}
+
+func TestShortMatricesAreRefusedBeforeMemoryIsTouched(t *testing.T) {
+	refused := func(run func()) (ok bool) {
+		defer func() { ok = recover() != nil }()
+		run()
+		return false
+	}
+	x := make([]float32, 12)
+	for _, set := range Sets32() {
+		for i, run := range []func(){
+			func() { set.Gemm(false, false, 4, 3, 4, 1, x, 4, x, 3, 0, x, 3) },
+			func() { set.Gemm(false, false, 3, 4, 4, 1, x, 4, x, 4, 0, x, 4) },
+			func() { set.Gemm(true, false, 3, 3, 3, 1, x, 2, x, 3, 0, x, 3) },
+			func() { set.Gemm(false, true, 2, 5, 3, 1, x, 3, x, 3, 0, x, 5) },
+			func() { set.Gemm(false, false, -1, 3, 3, 1, x, 3, x, 3, 0, x, 3) },
+			func() { set.Gemm(false, false, 5, 3, 1, 1, x, 1, x, 3, 0, x, 3) },
+		} {
+			if !refused(run) {
+				t.Errorf("%s: call %d went through", set.Name, i)
+			}
+		}
+	}
+}
+
+func TestAssemblyReadsTilesWhereTheyAre(t *testing.T) {
+	var single tile[float32]
+	var double tile[float64]
+	for name, pair := range map[string][2]uintptr{
+		"c": {unsafe.Offsetof(single.c), 16}, "k": {unsafe.Offsetof(single.k), 24}, "aRow": {unsafe.Offsetof(single.aRow), 32},
+		"aStep": {unsafe.Offsetof(single.aStep), 40}, "bStep": {unsafe.Offsetof(single.bStep), 48},
+		"cRow": {unsafe.Offsetof(single.cRow), 56}, "last": {unsafe.Offsetof(single.last), 64},
+		"alpha": {unsafe.Offsetof(single.alpha), 72}, "beta": {unsafe.Offsetof(single.beta), 76},
+		"alpha of float64": {unsafe.Offsetof(double.alpha), 72}, "beta of float64": {unsafe.Offsetof(double.beta), 80},
+	} {
+		if pair[0] != pair[1] {
+			t.Errorf("%s is at %d, the assembly reads it at %d", name, pair[0], pair[1])
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package kernel
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// checkGemm panics when a shape is negative or a slice too short for it: the kernels below read and write through bare
+// pointers.
+func checkGemm(transA, transB bool, m, n, k, lenA, lda, lenB, ldb, lenC, ldc int) {
+	if m < 0 || n < 0 || k < 0 {
+		panic(fmt.Sprintf("kernel: gemm of negative size (%d x %d) (%d x %d)", m, k, k, n))
+	}
+	ra, ca, rb, cb := m, k, k, n
+	if transA {
+		ra, ca = k, m
+	}
+	if transB {
+		rb, cb = n, k
+	}
+	checkMatrix("A", ra, ca, lenA, lda)
+	checkMatrix("B", rb, cb, lenB, ldb)
+	checkMatrix("C", m, n, lenC, ldc)
+}
+
+func checkMatrix(name string, rows, columns, length, ld int) {
+	if ld < max(1, columns) {
+		panic(fmt.Sprintf("kernel: gemm: leading dimension %d of %s, which has %d columns", ld, name, columns))
+	}
+	if rows > 0 && columns > 0 && length < (rows-1)*ld+columns {
+		panic(fmt.Sprintf("kernel: gemm: %s is %d x %d with leading dimension %d but has %d elements", name, rows, columns, ld, length))
+	}
+}
+
+// scaleRows computes C = beta C, without reading C when beta is 0.
+func scaleRows[T Float](m, n int, beta T, c []T, ldc int) {
+	if beta == 1 || n == 0 {
+		return
+	}
+	for i := range m {
+		row := c[i*ldc : i*ldc+n]
+		if beta == 0 {
+			clear(row)
+			continue
+		}
+		for j := range row {
+			row[j] *= beta
+		}
+	}
+}
+
+// workspace is the scratch memory of one product in flight: its packed operands and the arguments of its tiles.
+type workspace[T Float] struct {
+	a, b  []T
+	lines []T // a few lines of B on their way to be transposed
+	tile  tile[T]
+}
+
+// tile is the arguments of a micro-kernel, which reads them by offset: distances are in bytes.
+type tile[T Float] struct {
+	a, b, c     unsafe.Pointer
+	k           int // at least 1
+	aRow, aStep int // from one row of op(A) to the next, from one k to the next
+	bStep       int // from one k to the next
+	cRow        int
+	last        int // elements in the last vector of a row of C, 1 to all
+	alpha, beta T
+}
+
+// The elements of a workspace's parts, enough for the blocks of every back end: 64 x 256 and 256 x 512 in portable Go;
+// in assembly 240 x 256 with padded lines, 256 x 512, and 8 lines of 256.
+const (
+	workspaceA     = 256 * 272
+	workspaceB     = 256 * 512
+	workspaceLines = 8 * 256
+)
+
+func newWorkspace[T Float]() *workspace[T] {
+	return &workspace[T]{a: make([]T, workspaceA), b: make([]T, workspaceB), lines: make([]T, workspaceLines)}
+}
+
+var (
+	workspaces32 = pool[workspace[float32]]{fresh: newWorkspace[float32]}
+	workspaces64 = pool[workspace[float64]]{fresh: newWorkspace[float64]}
+)
+
+func workspaces[T Float]() *pool[workspace[T]] {
+	if p, ok := any(&workspaces32).(*pool[workspace[T]]); ok {
+		return p
+	}
+	return any(&workspaces64).(*pool[workspace[T]])
+}

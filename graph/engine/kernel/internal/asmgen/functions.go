@@ -1,0 +1,129 @@
+package main
+
+import "math"
+
+// The exponential functions write x = n ln 2 + r with |r| <= ln(2)/2 and exp(r) - 1 = r + r^2 q(r); the logarithms
+// write 1+x = 2^e (1+f) with f in [-1/3, 1/3) and log(1+f) = f - f^2/2 + f^3 p(f). Both polynomials are minimax fits,
+// made for this file, of the relative error of exp(r)-1 (1.4e-8) and of log(1+f) (4.7e-9).
+var (
+	expPolynomial = []float64{0.499999981496, 0.166665434244, 0.0416672007304, 0.0083665471194, 0.00138825152132}
+	logPolynomial = []float64{0.333332159826, -0.24999797673, 0.200104059112, -0.166804873483, 0.140058691037,
+		-0.12184261017, 0.139844363494, -0.128916850386}
+	ln2High = float64(float32(math.Ln2))
+	ln2Low  = math.Ln2 - ln2High
+)
+
+// clampLow is x, but at least low; a NaN stays.
+func (a *asm) clampLow(x vec, low float64) vec { return a.larger(a.constant(low), x) }
+
+// reduceExp returns n and exp(r)-1.
+func (a *asm) reduceExp(x vec) (n, rest vec) {
+	n = a.round(a.mul(x, a.constant(math.Log2E)))
+	r := a.fnma(n, a.constant(ln2High), x)
+	r = a.fnma(n, a.constant(ln2Low), r)
+	q := a.polynomial(r, expPolynomial...)
+	return n, a.fma(a.mul(q, r), r, r)
+}
+
+// powerOfTwo is 2^n for integers n in int32 with -126 <= n <= 127.
+func (a *asm) powerOfTwo(n vec) vec { return a.shiftLeft(a.addInt(n, a.word(127)), 23) }
+
+// scale is x 2^n for integers n in float32, rounded once, even where the result is denormal or infinite.
+func (a *asm) scale(x, n vec) vec {
+	if a.wide() {
+		return a.binary(a.VSCALEFPS, x, n)
+	}
+	whole := a.toInt(n)
+	half := a.shiftRight(whole, 1)
+	return a.mul(a.mul(x, a.powerOfTwo(half)), a.powerOfTwo(a.subInt(whole, half)))
+}
+
+// exp: beyond the bounds the result is 0 or infinite.
+func (a *asm) exp(x vec) vec {
+	return a.expBelow(a.smaller(a.constant(89), x))
+}
+
+// expBelow is exp for x <= 89.
+func (a *asm) expBelow(x vec) vec {
+	n, rest := a.reduceExp(a.clampLow(x, -104))
+	return a.scale(a.add(rest, a.constant(1)), n)
+}
+
+// expm1 = 2^n (rest+1) - 1, computed at half size so that n = 128 does not overflow. Where n is 0 it is the rest
+// itself, which keeps denormals; the sign is copied for the sake of -0.
+func (a *asm) expm1(x vec) vec {
+	n, rest := a.reduceExp(a.clampLow(a.smaller(a.constant(89), x), -30))
+	half := a.powerOfTwo(a.addInt(a.toInt(n), a.word(0xffffffff)))
+	y := a.fma(half, rest, a.sub(half, a.constant(0.5)))
+	y = a.choose(a.compare(equal, n, a.constant(0)), rest, a.add(y, y))
+	return a.or(y, a.sign(x))
+}
+
+// sigmoid = 1/(1+e) or e/(1+e) with e = exp(-|x|).
+func (a *asm) sigmoid(x vec) vec {
+	e := a.expBelow(a.or(x, a.word(1<<31)))
+	top := a.choose(a.compare(lessThan, x, a.constant(0)), e, a.constant(1))
+	return a.div(top, a.add(e, a.constant(1)))
+}
+
+// tanh |x| = -t/(t+2) with t = exp(-2|x|)-1.
+func (a *asm) tanh(x vec) vec {
+	negative := a.or(x, a.word(1<<31))
+	n, rest := a.reduceExp(a.clampLow(a.add(negative, negative), -30))
+	power := a.powerOfTwo(a.toInt(n))
+	t := a.fma(power, rest, a.sub(power, a.constant(1)))
+	return a.or(a.div(a.abs(t), a.add(t, a.constant(2))), a.sign(x))
+}
+
+// softplus = max(x, 0) + log(1+exp(-|x|)).
+func (a *asm) softplus(x vec) vec {
+	e := a.expBelow(a.or(x, a.word(1<<31)))
+	f, exponent := a.reduceLog1p(e)
+	return a.add(a.larger(a.constant(0), x), a.logOf(f, exponent))
+}
+
+// logOf is log(2^e (1+f)).
+func (a *asm) logOf(f, e vec) vec {
+	y := a.polynomial(f, append([]float64{-0.5}, logPolynomial...)...)
+	y = a.fma(y, a.mul(f, f), a.mul(e, a.constant(ln2Low)))
+	return a.fma(e, a.constant(ln2High), a.add(y, f))
+}
+
+// split returns e in int32 and m in [2/3, 4/3) with x = 2^e m, for normal x > 0.
+func (a *asm) split(x vec) (e, m vec) {
+	e = a.shiftRight(a.subInt(x, a.word(0x3f2aaaab)), 23)
+	return e, a.subInt(x, a.shiftLeft(e, 23))
+}
+
+// log: denormals are scaled up by 2^23 first.
+func (a *asm) log(x vec) vec {
+	small := a.compare(lessThan, x, a.constant(0x1p-126))
+	e, m := a.split(a.choose(small, a.mul(x, a.constant(0x1p23)), x))
+	exponent := a.add(a.toFloat(e), a.where(small, a.constant(-23)))
+	y := a.logOf(a.sub(m, a.constant(1)), exponent)
+	return a.logEdges(y, x, 0)
+}
+
+// reduceLog1p returns f and e (in float32) for 1+x, with f taken from x itself so that the rounding of 1+x does not
+// matter. From 2^24 on, the 1 is lost in the rounding anyway.
+func (a *asm) reduceLog1p(x vec) (f, exponent vec) {
+	e, m := a.split(a.add(x, a.constant(1)))
+	exponent = a.toFloat(e)
+	power := a.shiftLeft(a.subInt(a.word(127), e), 23)
+	f = a.fma(x, power, a.sub(power, a.constant(1)))
+	return a.choose(a.compare(moreThan, exponent, a.constant(24)), a.sub(m, a.constant(1)), f), exponent
+}
+
+// log1p copies the sign for the sake of -0.
+func (a *asm) log1p(x vec) vec {
+	y := a.logOf(a.reduceLog1p(x))
+	return a.logEdges(a.or(y, a.sign(x)), x, -1)
+}
+
+// logEdges puts in the values of a logarithm at its pole, below it, at infinity and at NaN.
+func (a *asm) logEdges(y, x vec, pole float64) vec {
+	infinity := a.constant(math.Inf(1))
+	y = a.choose(a.compare(equal, x, infinity), infinity, y)
+	y = a.choose(a.compare(equal, x, a.constant(pole)), a.constant(math.Inf(-1)), y)
+	return a.choose(a.compare(notAtLeast, x, a.constant(pole)), a.word(0x7fc00000), y)
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/pass"
+	"github.com/mmcloughlin/avo/printer"
+)
+
+// families are the groups of kernels, each written by one function for every instruction set.
+var families = []struct {
+	name string
+	emit func(*asm)
+}{
+	{"gemm", emitGemm},
+	{"pack", emitPack},
+	{"elementwise", emitElementwise},
+	{"reduce", emitReductions},
+	{"optim", emitOptimizers},
+}
+
+// generate returns the content of every generated file by its name.
+func generate() (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for _, set := range []isa{avx2, avx512} {
+		for _, family := range families {
+			a := newAsm(set)
+			family.emit(a)
+			base := fmt.Sprintf("%s_%s_amd64", family.name, set.name)
+			if err := compile(a.Context, base, files); err != nil {
+				return nil, fmt.Errorf("%s: %w", base, err)
+			}
+		}
+		text, err := table(newAsm(set))
+		if err != nil {
+			return nil, fmt.Errorf("table of %s: %w", set.name, err)
+		}
+		files["kernels_"+set.name+"_amd64.go"] = text
+	}
+	return files, nil
+}
+
+// compile allocates registers and prints the assembly and its declarations.
+func compile(c *build.Context, base string, files map[string][]byte) error {
+	file, err := c.Result()
+	if err != nil {
+		return err
+	}
+	if err := pass.Compile.Execute(file); err != nil {
+		return err
+	}
+	config := printer.Config{Name: "asmgen", Pkg: "kernel"}
+	if files[base+".s"], err = printer.NewGoAsm(config).Print(file); err != nil {
+		return err
+	}
+	files[base+".go"], err = printer.NewStubs(config).Print(file)
+	return err
+}

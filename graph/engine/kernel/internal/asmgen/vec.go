@@ -1,0 +1,188 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mmcloughlin/avo/attr"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Operations on vectors of float32 (and of int32 where the name says so). A vec is a register or a constant in memory;
+// results are new registers.
+type vec = operand.Op
+
+// constant is a vector of one float32 in memory.
+func (a *asm) constant(x float64) vec { return a.word(math.Float32bits(float32(x))) }
+
+// word is a vector of one 32-bit pattern in memory.
+func (a *asm) word(bits uint32) vec {
+	name := fmt.Sprintf("all%08x", bits)
+	if m, ok := a.globals[name]; ok {
+		return m
+	}
+	m := a.StaticGlobal(name)
+	a.DataAttributes(attr.RODATA | attr.NOPTR)
+	for i := 0; i < a.bytes; i += 8 {
+		a.AddDatum(i, operand.U64(uint64(bits)<<32|uint64(bits)))
+	}
+	a.globals[name] = m
+	return m
+}
+
+// register makes sure of a register: instructions take a constant in memory as their last operand only.
+func (a *asm) register(x vec) reg.VecVirtual {
+	if r, ok := x.(reg.VecVirtual); ok {
+		return r
+	}
+	return a.copyOf(x)
+}
+
+func (a *asm) copyOf(x vec) reg.VecVirtual {
+	r := a.vector()
+	a.VMOVUPS(x, r)
+	return r
+}
+
+// binary applies an instruction of two operands.
+func (a *asm) binary(op func(...operand.Op), x, y vec) vec {
+	z := a.vector()
+	op(y, a.register(x), z)
+	return z
+}
+
+func (a *asm) add(x, y vec) vec { return a.binary(a.VADDPS, x, y) }
+func (a *asm) sub(x, y vec) vec { return a.binary(a.VSUBPS, x, y) }
+func (a *asm) mul(x, y vec) vec { return a.binary(a.VMULPS, x, y) }
+func (a *asm) div(x, y vec) vec { return a.binary(a.VDIVPS, x, y) }
+
+// larger is x where x > y, else y: y also where one of them is NaN.
+func (a *asm) larger(x, y vec) vec { return a.binary(a.VMAXPS, x, y) }
+
+// smaller is x where x < y, else y: y also where one of them is NaN.
+func (a *asm) smaller(x, y vec) vec { return a.binary(a.VMINPS, x, y) }
+
+func (a *asm) and(x, y vec) vec { return a.binary(a.VANDPS, x, y) }
+func (a *asm) or(x, y vec) vec  { return a.binary(a.VORPS, x, y) }
+func (a *asm) xor(x, y vec) vec { return a.binary(a.VXORPS, x, y) }
+
+func (a *asm) abs(x vec) vec  { return a.and(x, a.word(1<<31-1)) }
+func (a *asm) sign(x vec) vec { return a.and(x, a.word(1<<31)) }
+
+func (a *asm) sqrt(x vec) vec {
+	z := a.vector()
+	a.VSQRTPS(x, z)
+	return z
+}
+
+// fma is x*y + z with one rounding.
+func (a *asm) fma(x, y, z vec) vec {
+	sum := a.copyOf(z)
+	a.VFMADD231PS(y, a.register(x), sum)
+	return sum
+}
+
+// fnma is z - x*y with one rounding.
+func (a *asm) fnma(x, y, z vec) vec {
+	sum := a.copyOf(z)
+	a.VFNMADD231PS(y, a.register(x), sum)
+	return sum
+}
+
+// polynomial is c[0] + c[1] x + c[2] x^2 + ... by Horner's rule.
+func (a *asm) polynomial(x vec, c ...float64) vec {
+	sum := a.copyOf(a.constant(c[len(c)-1]))
+	for i := len(c) - 2; i >= 0; i-- {
+		a.VFMADD213PS(a.constant(c[i]), x, sum)
+	}
+	return sum
+}
+
+// round is the nearest integer, the even one of two.
+func (a *asm) round(x vec) vec {
+	z := a.vector()
+	if a.wide() {
+		a.VRNDSCALEPS(operand.U8(8), x, z)
+	} else {
+		a.VROUNDPS(operand.U8(8), x, z)
+	}
+	return z
+}
+
+func (a *asm) addInt(x, y vec) vec { return a.binary(a.VPADDD, x, y) }
+func (a *asm) subInt(x, y vec) vec { return a.binary(a.VPSUBD, x, y) }
+
+func (a *asm) shift(op func(...operand.Op), x vec, bits uint8) vec {
+	z := a.vector()
+	op(operand.U8(bits), x, z)
+	return z
+}
+
+func (a *asm) shiftLeft(x vec, bits uint8) vec  { return a.shift(a.VPSLLD, x, bits) }
+func (a *asm) shiftRight(x vec, bits uint8) vec { return a.shift(a.VPSRAD, x, bits) } // keeps the sign
+
+func (a *asm) toInt(x vec) vec {
+	z := a.vector()
+	a.VCVTPS2DQ(x, z)
+	return z
+}
+
+func (a *asm) toFloat(x vec) vec {
+	z := a.vector()
+	a.VCVTDQ2PS(x, z)
+	return z
+}
+
+// The predicates of comparisons: those with NaN are false, but for notEqual, notAtLeast and unordered.
+const (
+	equal      = 0
+	lessThan   = 17
+	atMost     = 18
+	unordered  = 3
+	notEqual   = 4
+	notAtLeast = 25
+	atLeast    = 29
+	moreThan   = 30
+)
+
+// mask is the result of a comparison: a mask register, or a vector of ones where it holds.
+type mask = reg.Register
+
+func (a *asm) compare(predicate uint8, x, y vec) mask {
+	var m mask
+	if a.wide() {
+		m = a.K()
+	} else {
+		m = a.vector()
+	}
+	a.VCMPPS(operand.U8(predicate), y, a.register(x), m)
+	return m
+}
+
+// choose is x where m holds, else y.
+func (a *asm) choose(m mask, x, y vec) vec {
+	z := a.vector()
+	if a.wide() {
+		a.VBLENDMPS(x, a.register(y), m, z)
+	} else {
+		a.VBLENDVPS(m, x, a.register(y), z)
+	}
+	return z
+}
+
+// where is x where m holds, else 0.
+func (a *asm) where(m mask, x vec) vec {
+	z := a.vector()
+	if a.wide() {
+		a.VMOVUPS_Z(a.register(x), m, z)
+	} else {
+		a.VANDPS(x, m, z)
+	}
+	return z
+}
+
+// indicator is 1 where the comparison holds, else 0.
+func (a *asm) indicator(predicate uint8, x, y vec) vec {
+	return a.where(a.compare(predicate, x, y), a.constant(1))
+}

@@ -1,0 +1,173 @@
+package kernel
+
+import "unsafe"
+
+// tiles are the micro-kernels of an instruction set: multiply[rows][vectors] computes a tile of that size.
+type tiles[T Float] struct {
+	rows      int // of the largest tile
+	lanes     int // elements of a vector
+	multiply  [13][3]func(t *byte)
+	packRows  [3]func(dst, src *byte, rows, step, last int) // by vectors
+	transpose func(dst, src *byte, dstStep, srcStep, blocks int)
+}
+
+// The blocks of the tiled product. A panel of B, blockK rows of one tile's width, stays in the L1 cache while the
+// rows of a block of A pass by, which stays in L2.
+const (
+	blockK = 256
+	blockN = 512
+	blockM = 240
+)
+
+// Copies are made where they pay, by measurement. Up to directRows rows of C, a panel of B whose rows are whole
+// vectors is read where it is. From copyColumns columns on, and beyond directRows rows, a block of A is copied.
+const (
+	directRows  = 128
+	copyColumns = 256
+)
+
+// product is one call of [Gemm], with the operands as they are stored.
+type product[T Float] struct {
+	m, n, k     int
+	alpha, beta T
+	a, b, c     []T
+	ars, acs    int // from row to row and from column to column of op(A)
+	brs, bcs    int
+	ldc         int
+}
+
+// gemm is [Gemm]: tiles of C over panels of B.
+func (s *tiles[T]) gemm(transA, transB bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
+	checkGemm(transA, transB, m, n, k, len(a), lda, len(b), ldb, len(c), ldc)
+	if m == 0 || n == 0 || k == 0 || alpha == 0 {
+		scaleRows(m, n, beta, c, ldc)
+		return
+	}
+	x := product[T]{m: m, n: n, k: k, alpha: alpha, beta: beta, a: a, b: b, c: c, ldc: ldc}
+	x.ars, x.acs = strides(transA, lda)
+	x.brs, x.bcs = strides(transB, ldb)
+	pool := workspaces[T]()
+	w := pool.take()
+	for p, depth := 0, (evenly(k, blockK)+7)&^7; p < k; p += depth {
+		for j, width := 0, blockN; j < n; j += width {
+			s.block(w, &x, p, min(depth, k-p), j, min(width, n-j))
+		}
+		x.beta = 1
+	}
+	w.tile = tile[T]{}
+	pool.give(w)
+}
+
+// evenly returns the size of the parts when total is cut into as few equal parts as possible of at most most.
+func evenly(total, most int) int {
+	parts := (total + most - 1) / most
+	return (total + parts - 1) / parts
+}
+
+// block adds the share of kc columns of op(A) to nc columns of C.
+func (s *tiles[T]) block(w *workspace[T], x *product[T], p, kc, j, nc int) {
+	size := int(unsafe.Sizeof(x.alpha))
+	t := &w.tile
+	t.k, t.alpha, t.beta, t.cRow = kc, x.alpha, x.beta, x.ldc*size
+	deep := (kc + 7) &^ 7 // what a transposition may write
+	for i, height := 0, evenly(x.m, blockM); i < x.m; i += height {
+		mc := min(height, x.m-i)
+		from := s.nearA(w, x, i, mc, p, kc, nc)
+		for first := 0; first < nc; first += 2 * s.lanes {
+			width := min(2*s.lanes, nc-first)
+			vectors := (width + s.lanes - 1) / s.lanes
+			panel := w.b[first*deep : first*deep+vectors*s.lanes*deep]
+			t.last = width - (vectors-1)*s.lanes
+			if x.m <= directRows && x.bcs == 1 && t.last == s.lanes {
+				t.b, t.bStep = unsafe.Pointer(&x.b[p*x.brs+j+first]), x.brs*size
+			} else {
+				if i == 0 {
+					s.pack(w, panel, x, p, kc, j+first, width, vectors)
+				}
+				t.b, t.bStep = unsafe.Pointer(&panel[0]), vectors*s.lanes*size
+			}
+			s.column(t, x, from, i, mc, j+first, vectors)
+		}
+	}
+}
+
+// rowsOfA says where the rows of a block of op(A) are.
+type rowsOfA[T Float] struct {
+	at        []T
+	row, step int // from row to row and from k to k
+}
+
+// nearA copies a block of op(A) as it is stored, so that it lies on few memory pages and never at a stride that fills
+// a few sets of the cache only, if enough panels will read it again.
+func (s *tiles[T]) nearA(w *workspace[T], x *product[T], i, mc, p, kc, nc int) rowsOfA[T] {
+	from := rowsOfA[T]{x.a[i*x.ars+p*x.acs:], x.ars, x.acs}
+	if nc < copyColumns || x.m <= directRows {
+		return from
+	}
+	lines, length, step := mc, kc, x.ars
+	if x.ars == 1 {
+		lines, length, step = kc, mc, x.acs
+	}
+	stride := (length+15)&^15 + 16
+	for q := range lines {
+		copy(w.a[q*stride:], from.at[q*step:q*step+length])
+	}
+	if x.ars == 1 {
+		return rowsOfA[T]{w.a, 1, stride}
+	}
+	return rowsOfA[T]{w.a, stride, 1}
+}
+
+// column computes mc rows of the tiles under one panel.
+func (s *tiles[T]) column(t *tile[T], x *product[T], from rowsOfA[T], i, mc, j, vectors int) {
+	size := int(unsafe.Sizeof(x.alpha))
+	t.aRow, t.aStep = from.row*size, from.step*size
+	for r, height := 0, evenly(mc, s.rows); r < mc; r += height {
+		rows := min(height, mc-r)
+		t.a = unsafe.Pointer(&from.at[r*from.row])
+		t.c = unsafe.Pointer(&x.c[(i+r)*x.ldc+j])
+		s.multiply[rows][vectors]((*byte)(unsafe.Pointer(t)))
+	}
+}
+
+// pack copies kc rows of op(B), from the column j on, into a panel, padding the last vector with zeros.
+func (s *tiles[T]) pack(w *workspace[T], panel []T, x *product[T], p, kc, j, width, vectors int) {
+	size := int(unsafe.Sizeof(x.alpha))
+	at := p*x.brs + j*x.bcs
+	if x.bcs == 1 {
+		last := (width - (vectors-1)*s.lanes) * size / 4
+		s.packRows[vectors](bytes(&panel[0]), bytes(&x.b[at]), kc, x.brs*size, last)
+		return
+	}
+	stride, side := vectors*s.lanes, 32/size
+	for q := 0; q < stride; q += side {
+		lines, done := min(side, max(0, width-q)), 0
+		if lines == side {
+			if done = kc &^ (side - 1); done > 0 {
+				s.transpose(bytes(&panel[q]), bytes(&x.b[at+q*x.bcs]), stride*size, x.bcs*size, done/side)
+			}
+		}
+		if done < kc {
+			s.transposeRest(w.lines, panel[done*stride+q:], x.b[min(len(x.b), at+q*x.bcs+done):], lines, kc-done, stride, x.bcs)
+		}
+	}
+}
+
+// transposeRest is the transposition of fewer lines than a block has, or of the last elements, through a copy padded
+// with zeros; it may write rows up to the next multiple of a block's side.
+func (s *tiles[T]) transposeRest(scratch, dst, src []T, lines, count, stride, step int) {
+	size := int(unsafe.Sizeof(dst[0]))
+	side := 32 / size
+	padded := (count + side - 1) &^ (side - 1)
+	for i := range side {
+		line := scratch[i*padded : (i+1)*padded]
+		filled := 0
+		if i < lines {
+			filled = copy(line, src[i*step:i*step+count])
+		}
+		clear(line[filled:])
+	}
+	s.transpose(bytes(&dst[0]), bytes(&scratch[0]), stride*size, padded*size, padded/side)
+}
+
+func bytes[T Float](p *T) *byte { return (*byte)(unsafe.Pointer(p)) }

@@ -1,0 +1,178 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+
+	_ "tessera/baselines" // models.toml declares some
+	"tessera/config"
+	"tessera/data"
+	"tessera/graph"
+	"tessera/graph/tape"
+	"tessera/internal/random"
+)
+
+// shipped returns every auto-encoder of models.toml.
+func shipped(t testing.TB) []*config.Model {
+	t.Helper()
+	const path = "../../models.toml"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := config.Load(path, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var models []*config.Model
+	for _, name := range file.Names() {
+		m, err := file.Model(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(m.Encoder) > 0 {
+			models = append(models, m)
+		}
+	}
+	return models
+}
+
+// shapeOf is the shape of a model's images.
+func shapeOf(t testing.TB, m *config.Model) []int {
+	t.Helper()
+	shape, ok := m.Dataset.Source.Shape(data.Dirs{})
+	if !ok {
+		t.Fatalf("%s: the shape of its images is not known", m.Name)
+	}
+	return shape
+}
+
+// pair is one training program on both back ends.
+type pair[T graph.Float] struct {
+	program        *graph.Program // the reference's
+	reference, got graph.Runner[T]
+}
+
+func newPair[T graph.Float](t *testing.T, m *graph.Model, batch int, team *Team) pair[T] {
+	t.Helper()
+	o := graph.Options{Batch: batch, Training: true, Output: true, Dtype: dtypeOf[T]()}
+	programs := [2]*graph.Program{}
+	for i := range programs {
+		var err error
+		if programs[i], err = m.Program(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reference, err := tape.Compile[T](programs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Compile[T](programs[1], team)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair[T]{programs[0], reference, got}
+}
+
+// step runs both on the same images and noise at the same weights, compares everything, and moves the weights against
+// the reference's gradients.
+func (p pair[T]) step(t *testing.T, step int, tolerance float64) {
+	t.Helper()
+	for i, in := range p.program.Inputs {
+		sampled := make([]float32, size(in.Shape))
+		if in.Sampler != nil {
+			in.Sampler.Sample(sampled, random.Stream(1, in.Name, uint64(step)))
+		} else {
+			r := rand.New(rand.NewPCG(3, uint64(step)))
+			for j := range sampled {
+				sampled[j] = float32(r.IntN(256)) / 255 * float32(r.IntN(2))
+			}
+		}
+		values := parameterValues[T](sampled)
+		for _, r := range []graph.Runner[T]{p.reference, p.got} {
+			if err := r.Bind(i, values); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i := range p.program.Parameters {
+		copy(p.got.Parameter(i), p.reference.Parameter(i))
+	}
+	p.run(t, step, tolerance)
+	for i, tap := range p.program.Taps {
+		near(t, fmt.Sprintf("step %d: %s", step, tap.Name), p.got.Tap(i), p.reference.Tap(i), tolerance)
+	}
+	largest := 0.0
+	for i := range p.program.Parameters {
+		largest = max(largest, norm(p.reference.Gradient(i)))
+	}
+	for i, b := range p.program.Parameters {
+		g := p.reference.Gradient(i)
+		if zero := tolerance * largest; norm(g) > zero || norm(p.got.Gradient(i)) > zero { // rounding makes no two zeros equal
+			near(t, fmt.Sprintf("step %d: gradient of %s", step, b.Path), p.got.Gradient(i), g, tolerance)
+		}
+		w := p.reference.Parameter(i)
+		for j := range g {
+			w[j] -= g[j] / 10
+		}
+	}
+}
+
+// run runs both and compares what they assign to the parameters: in float32 those are shared, so that the second must
+// start from what the first began with.
+func (p pair[T]) run(t *testing.T, step int, tolerance float64) {
+	t.Helper()
+	before, moved := p.state(p.reference), [2][][]T{}
+	for i, r := range []graph.Runner[T]{p.reference, p.got} {
+		for j, u := range p.program.Updates {
+			copy(r.Parameter(p.program.Listed(u.Parameter)), before[j])
+		}
+		if err := r.Run(); err != nil {
+			t.Fatal(err)
+		}
+		moved[i] = p.state(r)
+	}
+	for j, u := range p.program.Updates {
+		near(t, fmt.Sprintf("step %d: next %s", step, u.Parameter.Path), moved[1][j], moved[0][j], tolerance)
+	}
+}
+
+// norm is the square root of the sum of squares.
+func norm[T graph.Float](values []T) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += float64(v) * float64(v)
+	}
+	return math.Sqrt(sum)
+}
+
+// state returns copies of the parameters that a program moves itself.
+func (p pair[T]) state(r graph.Runner[T]) (values [][]T) {
+	for _, u := range p.program.Updates {
+		values = append(values, slices.Clone(r.Parameter(p.program.Listed(u.Parameter))))
+	}
+	return values
+}
+
+func TestEveryShippedModelAgreesWithTheTapeMachine(t *testing.T) {
+	team := NewTeam(2)
+	defer team.Close()
+	for _, spec := range shipped(t) {
+		t.Run(spec.Name, func(t *testing.T) {
+			m, err := graph.New(spec, shapeOf(t, spec))
+			if err != nil {
+				t.Fatal(err)
+			}
+			double := newPair[float64](t, m, 5, team)
+			single := newPair[float32](t, m, 32, team)
+			for step := range 3 {
+				double.step(t, step, 1e-12)
+				single.step(t, step, 1e-5)
+			}
+		})
+	}
+}

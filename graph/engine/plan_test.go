@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"tessera/graph"
+)
+
+// trained returns a training plan of a shipped model, its images set.
+func trained(t *testing.T, name string, batch int, team *Team) (*graph.Model, *Plan[float32]) {
+	t.Helper()
+	for _, spec := range shipped(t) {
+		if spec.Name != name {
+			continue
+		}
+		m, err := graph.New(spec, shapeOf(t, spec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := m.Program(graph.Options{Batch: batch, Training: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := Compile[float32](p, team)
+		if err != nil {
+			t.Fatal(err)
+		}
+		images := make([]float32, batch*m.Pixels())
+		for i := range images {
+			images[i] = float32(i*i%256) / 255
+		}
+		if err := plan.Bind(0, images); err != nil {
+			t.Fatal(err)
+		}
+		return m, plan
+	}
+	t.Fatalf("models.toml has no %q", name)
+	return nil, nil
+}
+
+// results are all that a plan computed, one after the other.
+func results(t *testing.T, plan *Plan[float32]) []float32 {
+	t.Helper()
+	if err := plan.Run(); err != nil {
+		t.Fatal(err)
+	}
+	var all []float32
+	for i := range plan.program.Taps {
+		all = append(all, plan.Tap(i)...)
+	}
+	for i := range plan.program.Parameters {
+		all = append(all, plan.Gradient(i)...)
+	}
+	return all
+}
+
+func TestNoShippedShallowModelAllocatesInAStep(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	team := NewTeam(2)
+	defer team.Close()
+	for _, spec := range shipped(t) {
+		if !strings.HasPrefix(spec.Name, "shallow") {
+			continue
+		}
+		_, plan := trained(t, spec.Name, 32, team)
+		if n := testing.AllocsPerRun(10, func() {
+			if err := plan.Run(); err != nil {
+				t.Fatal(err)
+			}
+		}); n != 0 {
+			t.Errorf("%s: %v allocations per step", spec.Name, n)
+		}
+	}
+}
+
+func TestRunsOfOnePlanAndOfTwinsGiveEqualBytes(t *testing.T) {
+	for _, threads := range []int{1, 2} {
+		team := NewTeam(threads)
+		_, plan := trained(t, "shallow-nonneg-kl", 128, team)
+		want := results(t, plan)
+		for range 20 {
+			if !slices.Equal(results(t, plan), want) {
+				t.Fatalf("%d threads: a second run gives other bytes", threads)
+			}
+		}
+		for range 5 {
+			if _, twin := trained(t, "shallow-nonneg-kl", 128, team); !slices.Equal(results(t, twin), want) {
+				t.Fatalf("%d threads: a twin gives other bytes", threads)
+			}
+		}
+		team.Close()
+	}
+}
+
+func TestPlansRunSideBySide(t *testing.T) {
+	shared := NewTeam(2)
+	defer shared.Close()
+	var all sync.WaitGroup
+	for i := range 4 {
+		team := shared // two plans on one team, two on teams of their own
+		if i >= 2 {
+			team = NewTeam(2)
+			defer team.Close()
+		}
+		_, plan := trained(t, "shallow-nonneg-kl", 32, team)
+		all.Go(func() {
+			want := results(t, plan)
+			for range 30 {
+				if !slices.Equal(results(t, plan), want) {
+					t.Error("a plan beside others gives other bytes")
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestPlansOfOneModelShareItsWeights(t *testing.T) {
+	team := NewTeam(2)
+	defer team.Close()
+	m, plan := trained(t, "shallow", 16, team)
+	before := results(t, plan)
+	for i := range m.Parameters[0].Data {
+		m.Parameters[0].Data[i] = 0
+	}
+	if slices.Equal(results(t, plan), before) {
+		t.Error("the plan does not see a change of the model's weights")
+	}
+}
+
+func TestAPlanPrintsItsStepsShapesBytesAndFLOPs(t *testing.T) {
+	team := NewTeam(2)
+	defer team.Close()
+	_, plan := trained(t, "shallow", 128, team)
+	text := plan.String()
+	for _, part := range []string{"phase 1", "A×B 128×784×100 → [128 100]", "20.07 MFLOP", "KiB", "sigmoid", "steps in", "of buffers"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is missing in\n%s", part, text)
+		}
+	}
+}
+
+func TestSettleGivesMemoryToViewsThatProductsRead(t *testing.T) {
+	row := &value{op: leaf{inputLeaf, 0}, shape: []int{1, 5}, name: "row"}
+	x := &value{op: leaf{inputLeaf, 1}, shape: []int{5, 2}, name: "x"}
+	m := &module{wanted: []*value{{op: product{}, args: []*value{broadcasted(row, []int{3, 5}), x}, shape: []int{3, 2}}}}
+	settle(m)
+	want(t, m, `
+		%0 input[1 5] row
+		%1 broadcast[3 5] %0
+		%2 copy[3 5] %1
+		%3 input[5 2] x
+		%4 A×B[3 2] %2 %3`)
+}
+
+func TestWrongInputsAreErrors(t *testing.T) {
+	team := NewTeam(1)
+	defer team.Close()
+	_, plan := trained(t, "shallow", 4, team)
+	if err := plan.Bind(0, make([]float32, 3)); err == nil {
+		t.Error("a batch of the wrong size is accepted")
+	}
+	if _, err := Compile[float64](plan.program, team); err == nil {
+		t.Error("a program in single precision is compiled in double precision")
+	}
+}

@@ -1,0 +1,84 @@
+package engine
+
+import "slices"
+
+// phase is a set of steps between two barriers. Its serial steps run first, one after the other, on the thread that
+// comes to the barrier last; then every thread runs its units of the shared steps, in order, without waiting for the
+// others.
+type phase struct {
+	serial []*step
+	shared []*step
+}
+
+// schedule arranges steps, given in an order that respects their dependencies, into as few phases as it can. A step may
+// join the phase of a step that it reads when both are split into the same units and unit i needs unit i only.
+func schedule(steps []*step) []phase {
+	s := &scheduler{done: map[*step]bool{}, writer: map[*value]*step{}}
+	for _, st := range steps {
+		for _, w := range st.writes {
+			s.writer[w.value] = st
+		}
+	}
+	left := slices.Clone(steps)
+	var phases []phase
+	for len(left) > 0 {
+		var p phase
+		p.serial, left = s.takeSerial(left)
+		p.shared, left = s.takeShared(left)
+		phases = append(phases, p)
+	}
+	return phases
+}
+
+type scheduler struct {
+	done   map[*step]bool
+	writer map[*value]*step
+}
+
+// takeSerial removes every serial step that can run now, until no more can.
+func (s *scheduler) takeSerial(left []*step) (taken, rest []*step) {
+	for _, st := range left {
+		if st.serial && s.ready(st, nil) {
+			taken = append(taken, st)
+			s.done[st] = true
+		} else {
+			rest = append(rest, st)
+		}
+	}
+	return taken, rest
+}
+
+// takeShared removes every shared step that can run in one phase.
+func (s *scheduler) takeShared(left []*step) (taken, rest []*step) {
+	in := map[*step]bool{}
+	for _, st := range left {
+		if !st.serial && s.ready(st, in) {
+			taken = append(taken, st)
+			in[st] = true
+		} else {
+			rest = append(rest, st)
+		}
+	}
+	for _, st := range taken {
+		s.done[st] = true
+	}
+	return taken, rest
+}
+
+// ready reports whether all that st reads is computed, or computed row by row in the same phase.
+func (s *scheduler) ready(st *step, in map[*step]bool) bool {
+	for _, r := range st.reads {
+		w := s.writer[r.value]
+		if w == nil || s.done[w] {
+			continue
+		}
+		if !in[w] || w.units != st.units || !r.rowwise || !rowwiseWrite(w, r.value) {
+			return false
+		}
+	}
+	return true
+}
+
+func rowwiseWrite(w *step, v *value) bool {
+	return slices.ContainsFunc(w.writes, func(r reading) bool { return r.value == v && r.rowwise })
+}

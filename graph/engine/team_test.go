@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestEveryMemberOfATeamWorksOnce(t *testing.T) {
+	for _, threads := range []int{1, 2, 5} {
+		team := NewTeam(threads)
+		for range 200 {
+			count := make([]atomic.Int32, threads)
+			team.Do(func(thread int) { count[thread].Add(1) })
+			for i := range count {
+				if n := count[i].Load(); n != 1 {
+					t.Fatalf("thread %d of %d ran %d times", i, threads, n)
+				}
+			}
+		}
+		team.Close()
+	}
+}
+
+func TestAClosedTeamWorksAgain(t *testing.T) {
+	team := NewTeam(3)
+	for range 20 {
+		team.Close()
+		team.Close()
+		var n atomic.Int32
+		team.Do(func(int) { n.Add(1); team.Wait(nil); n.Add(1) })
+		if n.Load() != 6 {
+			t.Fatalf("the job was done %d times, want 6", n.Load())
+		}
+	}
+	team.Close()
+}
+
+func TestNobodyPassesABarrierEarly(t *testing.T) {
+	team := NewTeam(3)
+	defer team.Close()
+	var arrived, actions atomic.Int32
+	team.Do(func(int) {
+		for round := int32(1); round <= 500; round++ {
+			arrived.Add(1)
+			team.Wait(func() {
+				if n := arrived.Load(); n != 3*round {
+					t.Errorf("round %d: %d had arrived", round, n)
+				}
+				actions.Add(1)
+			})
+			if actions.Load() < round {
+				t.Errorf("round %d: passed before the action", round)
+			}
+			team.Wait(nil)
+		}
+	})
+	if n := actions.Load(); n != 500 {
+		t.Errorf("%d actions, want 500", n)
+	}
+}
+
+func TestTeamsWorkSideBySide(t *testing.T) {
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			team := NewTeam(2)
+			defer team.Close()
+			var n atomic.Int32
+			for range 300 {
+				team.Do(func(int) { n.Add(1); team.Wait(nil); n.Add(1) })
+			}
+			if n.Load() != 1200 {
+				t.Errorf("%d, want 1200", n.Load())
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestABusyMachineDoesNotMakeABarrierCrawl keeps every processor busy with something else. A barrier that never lets go
+// of its processor would wait for a time slice, 10 ms, at each of the 2000 crossings.
+func TestABusyMachineDoesNotMakeABarrierCrawl(t *testing.T) {
+	var stop atomic.Bool
+	var busy sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		busy.Go(func() {
+			for !stop.Load() {
+				runtime.Gosched()
+			}
+		})
+	}
+	team := NewTeam(2)
+	began := time.Now()
+	for range 1000 {
+		team.Do(func(int) {})
+	}
+	took := time.Since(began)
+	stop.Store(true)
+	busy.Wait()
+	team.Close()
+	if took > 5*time.Second {
+		t.Errorf("1000 jobs took %v beside busy goroutines", took)
+	}
+}
+
+func TestAClosedTeamLeavesNoGoroutine(t *testing.T) {
+	before := runtime.NumGoroutine()
+	team := NewTeam(4)
+	team.Do(func(int) {})
+	team.Close()
+	for range 100 {
+		if runtime.NumGoroutine() <= before {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+}

@@ -1,0 +1,75 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+
+	"tessera/config"
+	"tessera/internal/random"
+	"tessera/layers"
+)
+
+// Model is a checked declaration with its parameters in memory.
+type Model struct {
+	Spec       *config.Model
+	Shape      []int // of one image
+	Layout     *config.Layout
+	Parameters []*Parameter // encoder first, in the order of the layers
+}
+
+// New returns the model of spec for images of that shape, its parameters drawn from spec's seed: each from a stream of
+// its own, named by its path.
+func New(spec *config.Model, shape []int) (*Model, error) {
+	layout, err := spec.Layout(shape)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{Spec: spec, Shape: slices.Clone(shape), Layout: layout}
+	for _, placed := range m.placed() {
+		for _, p := range placed.Parameters {
+			m.Parameters = append(m.Parameters, initialised(placed.Path+"."+p.Name, p, spec.Train.Seed))
+		}
+	}
+	return m, nil
+}
+
+func initialised(path string, p layers.Parameter, seed uint64) *Parameter {
+	w := make([]float32, size(p.Shape))
+	p.Init.Fill(w, p.FanIn, p.FanOut, random.Stream(seed, path, 0))
+	return &Parameter{Path: path, Shape: slices.Clone(p.Shape), Data: w, Trainable: !p.State}
+}
+
+// placed lists the layers of the encoder and then of the decoder.
+func (m *Model) placed() []config.Placed {
+	return slices.Concat(m.Layout.Encoder, m.Layout.Decoder)
+}
+
+// Parameter returns the parameter of that path.
+func (m *Model) Parameter(path string) (*Parameter, error) {
+	for _, p := range m.Parameters {
+		if p.Path == path {
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("model %q: no parameter %q", m.Spec.Name, path)
+}
+
+// Pixels is the number of values of one image.
+func (m *Model) Pixels() int { return size(m.Shape) }
+
+// Units is the length of a code.
+func (m *Model) Units() int {
+	if n := len(m.Layout.Encoder); n > 0 {
+		return size(m.Layout.Encoder[n-1].Out)
+	}
+	return m.Pixels()
+}
+
+// size is the number of elements of a tensor of that shape.
+func size(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}

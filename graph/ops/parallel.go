@@ -1,0 +1,203 @@
+package ops
+
+import (
+	"errors"
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"strings"
+
+	"github.com/chewxy/hm"
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+)
+
+// Parallel is implemented by ops whose output consists of units, equal parts in row-major order, each computed by itself
+// from all of the inputs. An engine may compute any range of them, in any order, on any goroutine. An op is made for
+// inputs of fixed shapes, as the graph's are.
+type Parallel interface {
+	gorgonia.Op
+	// Units is the number of equal parts of the output.
+	Units() int
+	// ByUnit reports whether a unit reads its own of as many equal parts of input i and nothing else of it.
+	ByUnit(i int) bool
+	// Scratch is the number of elements that one call works in.
+	Scratch() int
+	// Work is about how many additions and multiplications the whole output takes.
+	Work() float64
+	// Float32 computes units [from, to) of dst, which is the whole output, from the whole inputs. It leaves the others as
+	// they are. scratch holds anything.
+	Float32(dst []float32, in [][]float32, scratch []float32, from, to int)
+	// Float64 is Float32 in the other precision.
+	Float64(dst []float64, in [][]float64, scratch []float64, from, to int)
+}
+
+// units computes units of an output as [Parallel] says.
+type units[T Float] func(dst []T, in [][]T, scratch []T, from, to int)
+
+// parallel is every op of this package that is computed in units: shapes, a kernel in both precisions and a derivative.
+type parallel struct {
+	name    string // with every attribute but the shapes, exactly: the graph merges nodes whose ops and inputs are equal
+	in      []tensor.Shape
+	out     tensor.Shape
+	units   int
+	byUnit  []bool // per input
+	scratch int
+	work    float64
+	f32     units[float32]
+	f64     units[float64]
+	// derivative returns the gradients with respect to the inputs.
+	derivative func(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error)
+}
+
+var (
+	_ Parallel                 = (*parallel)(nil)
+	_ gorgonia.SDOp            = (*parallel)(nil)
+	_ gorgonia.UsePreallocDoer = (*parallel)(nil)
+)
+
+// apply adds the op's node to the graph of in, whose shapes become the op's.
+func (o *parallel) apply(in ...*gorgonia.Node) (*gorgonia.Node, error) {
+	for _, n := range in {
+		o.in = append(o.in, n.Shape().Clone())
+	}
+	return gorgonia.ApplyOp(o, in...)
+}
+
+// Units implements [Parallel].
+func (o *parallel) Units() int { return o.units }
+
+// ByUnit implements [Parallel].
+func (o *parallel) ByUnit(i int) bool { return o.byUnit[i] }
+
+// Scratch implements [Parallel].
+func (o *parallel) Scratch() int { return o.scratch }
+
+// Work implements [Parallel].
+func (o *parallel) Work() float64 { return max(o.work, float64(o.out.TotalSize())) }
+
+// Float32 implements [Parallel].
+func (o *parallel) Float32(dst []float32, in [][]float32, scratch []float32, from, to int) {
+	o.f32(dst, in, scratch, from, to)
+}
+
+// Float64 implements [Parallel].
+func (o *parallel) Float64(dst []float64, in [][]float64, scratch []float64, from, to int) {
+	o.f64(dst, in, scratch, from, to)
+}
+
+// Arity implements [gorgonia.Op].
+func (o *parallel) Arity() int { return len(o.in) }
+
+// Type implements [gorgonia.Op].
+func (o *parallel) Type() hm.Type {
+	a := hm.TypeVariable('a')
+	var types []hm.Type
+	for _, s := range o.in {
+		types = append(types, gorgonia.TensorType{Dims: len(s), Of: a})
+	}
+	return hm.NewFnType(append(types, gorgonia.TensorType{Dims: len(o.out), Of: a})...)
+}
+
+// InferShape implements [gorgonia.Op].
+func (o *parallel) InferShape(in ...gorgonia.DimSizer) (tensor.Shape, error) {
+	return o.out.Clone(), nil
+}
+
+// ReturnsPtr implements [gorgonia.Op].
+func (o *parallel) ReturnsPtr() bool { return true }
+
+// CallsExtern implements [gorgonia.Op].
+func (o *parallel) CallsExtern() bool { return false }
+
+// OverwritesInput implements [gorgonia.Op].
+func (o *parallel) OverwritesInput() int { return -1 }
+
+// WriteHash implements [gorgonia.Op].
+func (o *parallel) WriteHash(h hash.Hash) { fmt.Fprintf(h, "tessera.%v", o) }
+
+// Hashcode implements [gorgonia.Op].
+func (o *parallel) Hashcode() uint32 {
+	h := fnv.New32a()
+	o.WriteHash(h)
+	return h.Sum32()
+}
+
+// String implements [fmt.Stringer].
+func (o *parallel) String() string {
+	shapes := make([]string, len(o.in))
+	for i, s := range o.in {
+		shapes[i] = fmt.Sprint(s)
+	}
+	return fmt.Sprintf("%s %s -> %v", o.name, strings.Join(shapes, " "), o.out)
+}
+
+// DiffWRT implements [gorgonia.SDOp].
+func (o *parallel) DiffWRT(inputs int) []bool {
+	wrt := make([]bool, inputs)
+	for i := range wrt {
+		wrt[i] = true
+	}
+	return wrt
+}
+
+// SymDiff implements [gorgonia.SDOp].
+func (o *parallel) SymDiff(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+	if o.derivative == nil {
+		return nil, fmt.Errorf("%s: has no derivative: second derivatives are not supported", o.name)
+	}
+	grads, err := o.derivative(in, y, grad)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.name, err)
+	}
+	return grads, nil
+}
+
+// Do implements [gorgonia.Op].
+func (o *parallel) Do(in ...gorgonia.Value) (gorgonia.Value, error) {
+	if len(in) != len(o.in) {
+		return nil, fmt.Errorf("%s: got %d inputs, want %d", o.name, len(in), len(o.in))
+	}
+	dst := tensor.New(tensor.Of(in[0].Dtype()), tensor.WithShape(o.out.Clone()...))
+	return o.UsePreallocDo(dst, in...)
+}
+
+// UsePreallocDo implements [gorgonia.UsePreallocDoer].
+func (o *parallel) UsePreallocDo(dst gorgonia.Value, in ...gorgonia.Value) (gorgonia.Value, error) {
+	var err error
+	switch in[0].Dtype() {
+	case tensor.Float32:
+		err = runUnits(o, o.f32, dst, in)
+	case tensor.Float64:
+		err = runUnits(o, o.f64, dst, in)
+	default:
+		err = fmt.Errorf("got values of type %v, want float32 or float64", in[0].Dtype())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.name, err)
+	}
+	return dst, nil
+}
+
+// runUnits computes the whole output.
+func runUnits[T Float](o *parallel, f units[T], dst gorgonia.Value, in []gorgonia.Value) error {
+	elements := make([][]T, len(in))
+	for i, v := range in {
+		var err error
+		if elements[i], err = flat[T](v); err != nil {
+			return err
+		}
+		if len(elements[i]) != o.in[i].TotalSize() {
+			return fmt.Errorf("input %d: got %d values, want shape %v", i, len(elements[i]), o.in[i])
+		}
+	}
+	out, err := flat[T](dst)
+	if err != nil {
+		return err
+	}
+	if len(out) != o.out.TotalSize() {
+		return errors.New("the value's size is not the node's")
+	}
+	f(out, elements, make([]T, o.scratch), 0, o.units)
+	return nil
+}

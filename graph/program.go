@@ -1,0 +1,88 @@
+// Package graph turns a checked declaration into a model: parameters by path, a Gorgonia expression graph with taps,
+// gradients by gorgonia.Grad, behind a small interface of back ends that run it.
+package graph
+
+import (
+	"slices"
+
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+	"tessera/layers"
+)
+
+// Parameter is one named tensor of a model. Data is shared by every program and plan that uses the parameter.
+type Parameter struct {
+	Path      string // "encoder.0.weight"
+	Shape     []int
+	Data      []float32 // row-major
+	Trainable bool      // moved by the optimizer; false for running averages and frozen parameters
+}
+
+// Program is one graph to run: for one batch size, in training (with gradients) or in inference.
+type Program struct {
+	Graph      *gorgonia.ExprGraph
+	Dtype      tensor.Dtype // tensor.Float32 for training, tensor.Float64 for checks
+	Batch      int
+	Inputs     []Input   // Inputs[0] is the images (inference of a decoder: the codes)
+	Parameters []Binding // every parameter that the graph reads
+	Taps       []Tap     // what can be read after a run
+	Updates    []Update  // state that the graph moves: assigned after the run
+}
+
+// Input is a leaf that the caller fills before every run.
+type Input struct {
+	Name    string // "input", or a noise layer's path
+	Node    *gorgonia.Node
+	Shape   []int          // batch included
+	Sampler layers.Sampler // nil for data
+}
+
+// Binding is a parameter and its nodes.
+type Binding struct {
+	*Parameter
+	Node     *gorgonia.Node
+	Gradient *gorgonia.Node // nil in inference and for parameters that the optimizer does not move
+}
+
+// Tap is a named value that can be read after a run: "loss", "loss.mse" (weighted, they sum to "loss"), "code", "output".
+type Tap struct {
+	Name  string
+	Node  *gorgonia.Node
+	Shape []int // batch included; empty for a scalar
+}
+
+// Update assigns a value of the graph to a parameter after a run (a running average): to what [Runner.Parameter] returns.
+type Update struct {
+	Parameter *Parameter
+	Node      *gorgonia.Node
+}
+
+// Listed returns the place of a parameter in Parameters, -1 where the graph does not read it.
+func (p *Program) Listed(q *Parameter) int {
+	return slices.IndexFunc(p.Parameters, func(b Binding) bool { return b.Parameter == q })
+}
+
+// Float is the precision of a run.
+type Float interface{ float32 | float64 }
+
+// Runner runs one program. It is not safe for use by several goroutines at once.
+type Runner[T Float] interface {
+	// Bind makes the next runs read Inputs[i] from values (row-major, batch included), which must not change during a run.
+	Bind(i int, values []T) error
+	// Run computes every tap and gradient.
+	Run() error
+	// Tap returns the values of Taps[i]; they are valid until the next Run.
+	Tap(i int) []T
+	// Parameter returns the values that the program reads as Parameters[i]. In float32 it is Parameter.Data itself;
+	// in float64 a copy of its own, which the caller may set.
+	Parameter(i int) []T
+	// Gradient returns the gradient of "loss" with respect to Parameters[i], nil where there is none; valid until the next Run.
+	Gradient(i int) []T
+	// Close frees what the runner holds outside the Go heap, and its goroutines.
+	Close() error
+}
+
+// Backend compiles programs for training and inference in float32.
+type Backend interface {
+	Compile(p *Program) (Runner[float32], error)
+}

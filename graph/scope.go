@@ -1,0 +1,74 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+	"tessera/config"
+	"tessera/graph/ops"
+	"tessera/layers"
+)
+
+// scope is what one placed layer sees of the graph being built; it implements [layers.Scope].
+type scope struct {
+	*builder
+	placed config.Placed
+	noises int
+}
+
+// Parameter implements [layers.Scope].
+func (s *scope) Parameter(name string) *gorgonia.Node {
+	n, err := s.parameter(s.placed.Path + "." + name)
+	if err != nil {
+		panic(err) // a layer that uses what it does not declare; Program turns it into an error
+	}
+	return n
+}
+
+// Update implements [layers.Scope].
+func (s *scope) Update(name string, value *gorgonia.Node) {
+	path := s.placed.Path + "." + name
+	p, err := s.model.Parameter(path)
+	if err == nil && p.Trainable {
+		err = fmt.Errorf("parameter %q is moved by the optimizer: declare it with State", path)
+	}
+	if err == nil && !value.Shape().Eq(tensor.Shape(p.Shape)) {
+		err = fmt.Errorf("update of %q: got shape %v, want %v", path, value.Shape(), p.Shape)
+	}
+	if err != nil {
+		panic(err) // a layer with a mistake; Program turns it into an error
+	}
+	assigned := slices.ContainsFunc(s.program.Updates, func(u Update) bool { return u.Parameter == p })
+	s.Parameter(name)                    // the program lists what it moves
+	if s.options.Training && !assigned { // a layer that is applied again, for other atoms, moves its state once
+		s.program.Updates = append(s.program.Updates, Update{Parameter: p, Node: value})
+	}
+}
+
+// Noise implements [layers.Scope].
+func (s *scope) Noise(sampler layers.Sampler, shape ...int) *gorgonia.Node {
+	s.noises++
+	name := s.placed.Path + ".noise"
+	if s.noises > 1 {
+		name = fmt.Sprintf("%s.%d", name, s.noises)
+	}
+	for _, in := range s.program.Inputs { // a layer that is applied again, for other atoms, to the same noise
+		if in.Name == name {
+			return in.Node
+		}
+	}
+	return s.input(name, sampler, shape...)
+}
+
+// Training implements [layers.Scope].
+func (s *scope) Training() bool { return s.options.Training }
+
+// scaled returns weight * n; a weight of 1 adds no node.
+func scaled(n *gorgonia.Node, weight float64) (*gorgonia.Node, error) {
+	if weight == 1 {
+		return n, nil
+	}
+	return gorgonia.Mul(ops.Scalar(n, weight), n)
+}

@@ -1,0 +1,235 @@
+// Package architecture holds the house to its plan, docs/architecture.md.
+package architecture
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	module = "tessera"
+	root   = "../.."
+)
+
+// floors ranks the rooms: a package imports only from floors below its own, so that peers never import each other.
+// A room is the longest of these names that a package's path begins with; "." is the front door.
+var floors = map[string]int{
+	"internal": 0, "graph/engine/kernel": 0,
+	"graph/ops": 1, "morph": 1, "data": 1, "train/checkpoint": 1, "train/folder": 1,
+	"layers": 2, "losses": 2, "constraints": 2, "optim": 2, "metrics": 2,
+	"config": 3,
+	"graph":  4, "baselines": 4,
+	"graph/tape": 5, "graph/engine": 5, "train/internal": 5,
+	"train":  6,
+	"report": 7, "sweep": 7,
+	".":    8,
+	"apps": 9, "bench": 9,
+}
+
+// seesGorgonia lists the rooms that know what computes the graph.
+var seesGorgonia = []string{"layers", "losses", "graph", "graph/ops", "graph/tape", "graph/engine"}
+
+// kits are for tests and tools only: they may import what they test, and nothing but a test may import them.
+var kits = []string{"internal/gradcheck", "internal/laws", "internal/architecture", "internal/deps"}
+
+// goFile is one parsed file that is not a test.
+type goFile struct {
+	path   string // "layers/dense.go"
+	folder string // "layers"
+	syntax *ast.File
+	tokens *token.FileSet
+}
+
+func goFiles(t *testing.T) []goFile {
+	t.Helper()
+	var files []goFile
+	tokens := token.NewFileSet()
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if base := d.Name(); d.IsDir() && (base == "testdata" || strings.HasPrefix(base, ".") && name != root) {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		syntax, err := parser.ParseFile(tokens, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(root, name)
+		relative = filepath.ToSlash(relative)
+		files = append(files, goFile{relative, path.Dir(relative), syntax, tokens})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 50 {
+		t.Fatalf("found only %d files", len(files))
+	}
+	return files
+}
+
+// room returns the room of a folder, "" when it is in none.
+func room(folder string) string {
+	for name := folder; ; name = path.Dir(name) {
+		if _, ok := floors[name]; ok && (name != "." || folder == ".") {
+			return name
+		}
+		if name == "." {
+			return ""
+		}
+	}
+}
+
+// forbidden says why a folder must not import a package, "" when it may.
+func forbidden(folder, imported string) string {
+	if slices.Contains(kits, folder) {
+		return ""
+	}
+	if strings.HasPrefix(imported, "gorgonia.org/") {
+		if !slices.Contains(seesGorgonia, folder) {
+			return "only the vocabulary and graph see Gorgonia"
+		}
+		return ""
+	}
+	target, inside := strings.CutPrefix(imported, module+"/")
+	switch {
+	case imported == module:
+		target = "."
+	case !inside:
+		return ""
+	}
+	if slices.Contains(kits, target) {
+		return "it is for tests"
+	}
+	from, to := room(folder), room(target)
+	switch {
+	case from == "" || to == "":
+		return "it has no place in the house: give its room a floor here and in docs/architecture.md"
+	case from == to && strings.HasPrefix(target, folder+"/internal/"):
+		return "" // a room's own back room
+	case floors[to] >= floors[from]:
+		return "imports point down: " + from + " is on floor " + strconv.Itoa(floors[from]) + ", " + to + " on floor " + strconv.Itoa(floors[to])
+	}
+	return ""
+}
+
+func TestImportsPointDown(t *testing.T) {
+	for _, f := range goFiles(t) {
+		for _, spec := range f.syntax.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if why := forbidden(f.folder, imported); why != "" {
+				t.Errorf("%s imports %s: %s", f.path, imported, why)
+			}
+		}
+	}
+}
+
+func TestForbiddenImportsAreFound(t *testing.T) {
+	for folder, imported := range map[string]string{
+		"layers":              "tessera/losses",
+		"losses":              "tessera/config",
+		"config":              "tessera/graph",
+		"graph":               "tessera/graph/engine",
+		"graph/engine":        "tessera/train",
+		"graph/engine/kernel": "tessera/graph",
+		"metrics":             "gorgonia.org/gorgonia",
+		"train":               "gorgonia.org/tensor",
+		"report":              "tessera",
+		".":                   "tessera/apps/tessera",
+		"internal/registry":   "tessera/data",
+		"optim":               "tessera/internal/laws",
+		"newroom":             "tessera/data",
+	} {
+		if forbidden(folder, imported) == "" {
+			t.Errorf("%s may import %s", folder, imported)
+		}
+	}
+}
+
+func TestEveryRoomIsThere(t *testing.T) {
+	folders := map[string]bool{}
+	for _, f := range goFiles(t) {
+		folders[room(f.folder)] = true
+		if room(f.folder) == "" {
+			t.Errorf("%s is in no room", f.path)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(floors)) {
+		if !folders[name] && name != "bench" { // which holds tests only
+			t.Errorf("the room %s is empty", name)
+		}
+	}
+}
+
+func TestEveryExportedNameHasADocComment(t *testing.T) {
+	for _, f := range goFiles(t) {
+		for _, d := range f.syntax.Decls {
+			for name, at := range undocumented(d) {
+				t.Errorf("%s: %s has no doc comment", f.tokens.Position(at), name)
+			}
+		}
+	}
+}
+
+// undocumented returns the exported names of a declaration that nothing documents.
+func undocumented(d ast.Decl) map[string]token.Pos {
+	names := map[string]token.Pos{}
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Doc == nil && d.Name.IsExported() && exportedReceiver(d) {
+			names[d.Name.Name] = d.Pos()
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch s := spec.(type) {
+			case *ast.TypeSpec:
+				if s.Name.IsExported() && d.Doc == nil && s.Doc == nil {
+					names[s.Name.Name] = s.Pos()
+				}
+			case *ast.ValueSpec:
+				for _, n := range s.Names {
+					if n.IsExported() && d.Doc == nil && s.Doc == nil && s.Comment == nil {
+						names[n.Name] = n.Pos()
+					}
+				}
+			}
+		}
+	}
+	return names
+}
+
+// exportedReceiver reports whether a function is no method, or one that callers of the package see.
+func exportedReceiver(d *ast.FuncDecl) bool {
+	if d.Recv == nil {
+		return true
+	}
+	t := d.Recv.List[0].Type
+	for {
+		switch x := t.(type) {
+		case *ast.StarExpr:
+			t = x.X
+		case *ast.IndexExpr:
+			t = x.X
+		case *ast.Ident:
+			return x.IsExported()
+		default:
+			return false
+		}
+	}
+}

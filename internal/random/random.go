@@ -1,0 +1,21 @@
+// Package random gives every consumer of randomness a stream of its own, derived from the run's one seed.
+//
+// A stream is named by a path (a parameter's, a noise layer's, "shuffle") and a counter (the step or the epoch), so
+// that adding a layer does not reshuffle the others, and a resumed run needs no saved generator: the seed and the
+// counters say everything.
+package random
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"math/rand/v2"
+)
+
+// Stream returns the generator of path at counter under seed. Equal arguments give equal streams on every machine.
+func Stream(seed uint64, path string, counter uint64) *rand.Rand {
+	var buf [16]byte
+	binary.LittleEndian.PutUint64(buf[:8], seed)
+	binary.LittleEndian.PutUint64(buf[8:], counter)
+	sum := sha256.Sum256(append(buf[:], path...))
+	return rand.New(rand.NewPCG(binary.LittleEndian.Uint64(sum[:8]), binary.LittleEndian.Uint64(sum[8:16])))
+}

@@ -1,0 +1,90 @@
+package layers
+
+import (
+	"errors"
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
+)
+
+// Dense maps the flattened input x of n values to units values: y = activation(x W + b), with W of shape (n, units) and
+// b of shape (units), which starts at 0. The rows of the last decoder layer's W are the atoms. Inputs of any rank are
+// flattened by the layer itself.
+type Dense struct {
+	Units      int            `toml:"units" want:"> 0" doc:"outputs; the last of a decoder takes the input's size by default"`
+	Activation ActivationName `toml:"activation" doc:"function of the outputs, with its default settings"`
+	Bias       bool           `toml:"bias" doc:"learn an offset for every output"`
+	Init       Init           `toml:"init" doc:"first values of the weights"`
+}
+
+func init() {
+	Registry.Register("dense", "fully connected, y = activation(x W + b)", func() Layer {
+		return &Dense{Activation: "linear", Bias: true, Init: &GlorotUniform{}}
+	})
+}
+
+// OutputUnits implements [Sized].
+func (d *Dense) OutputUnits() int { return d.Units }
+
+// SetOutputUnits implements [Sized].
+func (d *Dense) SetOutputUnits(n int) { d.Units = n }
+
+// OutputShape implements [Layer].
+func (d *Dense) OutputShape([]int) ([]int, error) {
+	if d.Units < 1 {
+		return nil, fmt.Errorf("units: got %d, want > 0", d.Units)
+	}
+	if _, err := d.Activation.Activation(); err != nil {
+		return nil, err
+	}
+	return []int{d.Units}, nil
+}
+
+// Parameters implements [Layer].
+func (d *Dense) Parameters(in []int) []Parameter {
+	n := size(in)
+	list := []Parameter{{Name: "weight", Shape: []int{n, d.Units}, Init: d.Init, FanIn: n, FanOut: d.Units}}
+	if d.Bias {
+		list = append(list, Parameter{Name: "bias", Shape: []int{d.Units}, Init: &Zeros{}, FanIn: n, FanOut: d.Units})
+	}
+	return list
+}
+
+// Apply implements [Layer].
+func (d *Dense) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	if x.Dims() < 2 {
+		return nil, errors.New("dense: want an input with a batch axis")
+	}
+	activation, err := d.Activation.Activation()
+	if err != nil {
+		return nil, err
+	}
+	var c ops.Chain
+	y := c.MatMul(c.Flatten(x), s.Parameter("weight"))
+	if d.Bias {
+		y = c.AddRow(y, s.Parameter("bias"))
+	}
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	return activation.Activate(y)
+}
+
+// OutputRange implements [Ranged]: the activation's, whatever the input.
+func (d *Dense) OutputRange(Interval) Interval {
+	activation, err := d.Activation.Activation()
+	if err != nil {
+		return Everything
+	}
+	return activation.OutputRange(Everything)
+}
+
+// size is the number of elements of a tensor of that shape.
+func size(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}

@@ -1,0 +1,51 @@
+package layers
+
+import (
+	"math/rand/v2"
+
+	"gorgonia.org/gorgonia"
+)
+
+// Dropout sets each value to 0 with probability rate and divides the others by 1 - rate, so that the expected output
+// is the input; in training only. Srivastava et al., Dropout, JMLR 15 (2014), in its inverted form.
+type Dropout struct {
+	pointwise
+	Rate float64 `toml:"rate" want:"in [0,1)" doc:"probability of a value to be dropped"`
+}
+
+func init() {
+	Registry.Register("dropout", "drops values at random in training, y = x m / (1-rate)", func() Layer {
+		return &Dropout{Rate: 0.5}
+	})
+}
+
+// Apply implements [Layer].
+func (d *Dropout) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	if !s.Training() || d.Rate == 0 {
+		return x, nil
+	}
+	mask := s.Noise(maskSampler{drop: d.Rate, keep: 1 / (1 - d.Rate)}, x.Shape()...)
+	return gorgonia.HadamardProd(x, mask)
+}
+
+// OutputRange implements [Ranged]: in training the values that stay grow.
+func (d *Dropout) OutputRange(in Interval) Interval {
+	if d.Rate == 0 {
+		return in
+	}
+	return Interval{min(0, in.Low/(1-d.Rate)), max(0, in.High/(1-d.Rate))}
+}
+
+// maskSampler draws 0 with probability drop and keep otherwise.
+type maskSampler struct{ drop, keep float64 }
+
+// Sample implements [Sampler].
+func (m maskSampler) Sample(dst []float32, r *rand.Rand) {
+	keep := float32(m.keep)
+	for i := range dst {
+		dst[i] = keep
+		if r.Float64() < m.drop {
+			dst[i] = 0
+		}
+	}
+}

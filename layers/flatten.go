@@ -1,0 +1,28 @@
+package layers
+
+import (
+	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
+)
+
+// Flatten turns an image into the vector of its values, row by row.
+type Flatten struct{}
+
+func init() {
+	Registry.Register("flatten", "an image as the vector of its values", func() Layer { return &Flatten{} })
+}
+
+// OutputShape implements [Layer].
+func (Flatten) OutputShape(in []int) ([]int, error) { return []int{size(in)}, nil }
+
+// Parameters implements [Layer].
+func (Flatten) Parameters([]int) []Parameter { return nil }
+
+// Apply implements [Layer].
+func (Flatten) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	var c ops.Chain
+	return c.Flatten(x), c.Err()
+}
+
+// OutputRange implements [Ranged].
+func (Flatten) OutputRange(in Interval) Interval { return in }

@@ -1,0 +1,17 @@
+package layers
+
+import (
+	"math/rand/v2"
+
+	"tessera/internal/registry"
+)
+
+// Init draws the first values of a parameter. In models.toml it is a name (`init = "he_normal"`) or a table
+// (`init = { kind = "normal", stddev = 0.05 }`).
+type Init interface {
+	// Fill sets every element of w; fanIn and fanOut are what one unit reads and feeds.
+	Fill(w []float32, fanIn, fanOut int, r *rand.Rand)
+}
+
+// Inits holds every initialisation.
+var Inits = registry.New[Init]("init")

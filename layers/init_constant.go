@@ -1,0 +1,26 @@
+package layers
+
+import "math/rand/v2"
+
+// Zeros sets every value to 0.
+type Zeros struct{}
+
+// Constant sets every value to the same number.
+type Constant struct {
+	Value float64 `toml:"value" doc:"of every element" required:"true"`
+}
+
+func init() {
+	Inits.Register("zeros", "0", func() Init { return &Zeros{} })
+	Inits.Register("constant", "value", func() Init { return &Constant{} })
+}
+
+// Fill implements [Init].
+func (Zeros) Fill(w []float32, _, _ int, _ *rand.Rand) { clear(w) }
+
+// Fill implements [Init].
+func (c *Constant) Fill(w []float32, _, _ int, _ *rand.Rand) {
+	for i := range w {
+		w[i] = float32(c.Value)
+	}
+}

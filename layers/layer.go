@@ -1,0 +1,90 @@
+// Package layers is the vocabulary of encoders and decoders: one file per layer or activation, each with its formula,
+// its settings and their defaults.
+//
+// A new layer is one new file with one call of Registry.Register; config, `tessera list`, the gradient gate and the
+// law tests find it by themselves. Gradients come from automatic differentiation only: a layer says what it computes,
+// never how to differentiate it.
+package layers
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"gorgonia.org/gorgonia"
+	"tessera/internal/registry"
+)
+
+// Layer is one element of an encoder or a decoder. Shapes leave the batch out: an image is (height, width) or
+// (height, width, channels), a vector is (units).
+type Layer interface {
+	// OutputShape returns the shape of one output for one input of shape in, or an error that says what does not fit.
+	OutputShape(in []int) ([]int, error)
+	// Parameters lists what the layer learns for inputs of shape in, in a fixed order; nil when it learns nothing.
+	Parameters(in []int) []Parameter
+	// Apply adds the layer's expression to the graph of x, whose first axis is the batch.
+	Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error)
+}
+
+// Registry holds every layer, activations included.
+var Registry = registry.New[Layer]("layer")
+
+// Sized is implemented by layers whose number of outputs is a setting. The last of them in a decoder takes the size of
+// the model's input when its declaration leaves the number out.
+type Sized interface {
+	Layer
+	// OutputUnits returns the number of outputs, 0 when it was left out.
+	OutputUnits() int
+	// SetOutputUnits sets the number of outputs, n > 0.
+	SetOutputUnits(n int)
+}
+
+// Parameter declares one tensor of a layer. Its path in the model is "encoder.0." + Name.
+type Parameter struct {
+	Name          string // "weight", "bias", ...
+	Shape         []int
+	Init          Init
+	FanIn, FanOut int  // what one unit reads and feeds, for the Glorot and He rules
+	State         bool // moved by a rule of its own (a running average), not by the optimizer
+}
+
+// Scope is what a layer sees of the graph being built.
+type Scope interface {
+	// Parameter returns the node of a declared parameter.
+	Parameter(name string) *gorgonia.Node
+	// Update makes every training step assign the value of a node to a declared parameter with State, once the step's
+	// gradients are known: the graph itself reads the parameter as it was. Without effect at inference.
+	Update(name string, value *gorgonia.Node)
+	// Noise returns an input node of that shape (batch included) whose values s draws anew, from the run's own
+	// stream, at every training step.
+	Noise(s Sampler, shape ...int) *gorgonia.Node
+	// Training reports whether the graph is built for training; noise layers are the identity otherwise.
+	Training() bool
+}
+
+// Sampler draws the values of a noise input.
+type Sampler interface {
+	Sample(dst []float32, r *rand.Rand)
+}
+
+// Interval is a range of values, ends included.
+type Interval struct{ Low, High float64 }
+
+// Everything is the interval of all real numbers.
+var Everything = Interval{math.Inf(-1), math.Inf(1)}
+
+// Within reports whether every value of i lies in o.
+func (i Interval) Within(o Interval) bool { return i.Low >= o.Low && i.High <= o.High }
+
+// Ranged is implemented by layers that bound their outputs; all others map into [Everything]. It is how a sparsity
+// target or a cross entropy knows that it gets probabilities.
+type Ranged interface {
+	OutputRange(in Interval) Interval
+}
+
+// OutputRange returns the interval that l maps values of in into.
+func OutputRange(l Layer, in Interval) Interval {
+	if r, ok := l.(Ranged); ok {
+		return r.OutputRange(in)
+	}
+	return Everything
+}

@@ -1,0 +1,32 @@
+package layers
+
+import "gorgonia.org/gorgonia"
+
+// MaskingNoise sets each value to 0 with probability rate and leaves the others as they are; in training only. It is
+// the corruption of Vincent et al., Stacked Denoising Autoencoders, JMLR 11 (2010).
+type MaskingNoise struct {
+	pointwise
+	Rate float64 `toml:"rate" want:"in [0,1)" doc:"probability of a value to be set to 0"`
+}
+
+func init() {
+	Registry.Register("masking_noise", "sets values to 0 at random in training, y = x m", func() Layer {
+		return &MaskingNoise{Rate: 0.25}
+	})
+}
+
+// Apply implements [Layer].
+func (m *MaskingNoise) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	if !s.Training() || m.Rate == 0 {
+		return x, nil
+	}
+	return gorgonia.HadamardProd(x, s.Noise(maskSampler{drop: m.Rate, keep: 1}, x.Shape()...))
+}
+
+// OutputRange implements [Ranged].
+func (m *MaskingNoise) OutputRange(in Interval) Interval {
+	if m.Rate == 0 {
+		return in
+	}
+	return Interval{min(0, in.Low), max(0, in.High)}
+}

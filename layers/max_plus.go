@@ -1,0 +1,54 @@
+package layers
+
+import (
+	"errors"
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
+)
+
+// MaxPlus maps the flattened input h of n values to units values in the max-plus algebra, y(i) = max over j of h(j) +
+// weight(j,i), with weight of shape (n, units). As a decoder its rows are atoms, and flat dilations of an output are
+// exactly what the dilated atoms give, since they commute with maxima and with adding numbers: the max-approximation has
+// no error of its own. The derivative is 1 for the first unit that gives the maximum.
+type MaxPlus struct {
+	Units int  `toml:"units" want:"> 0" doc:"outputs; the last of a decoder takes the input's size by default"`
+	Init  Init `toml:"init" doc:"first values of the weights"`
+}
+
+func init() {
+	Registry.Register("max_plus", "maximum of sums, y = max_j(h_j + w_j)", func() Layer {
+		return &MaxPlus{Init: &GlorotUniform{}}
+	})
+}
+
+// OutputUnits implements [Sized].
+func (m *MaxPlus) OutputUnits() int { return m.Units }
+
+// SetOutputUnits implements [Sized].
+func (m *MaxPlus) SetOutputUnits(n int) { m.Units = n }
+
+// OutputShape implements [Layer].
+func (m *MaxPlus) OutputShape([]int) ([]int, error) {
+	if m.Units < 1 {
+		return nil, fmt.Errorf("units: got %d, want > 0", m.Units)
+	}
+	return []int{m.Units}, nil
+}
+
+// Parameters implements [Layer].
+func (m *MaxPlus) Parameters(in []int) []Parameter {
+	n := size(in)
+	return []Parameter{{Name: "weight", Shape: []int{n, m.Units}, Init: m.Init, FanIn: n, FanOut: m.Units}}
+}
+
+// Apply implements [Layer].
+func (*MaxPlus) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	if x.Dims() < 2 {
+		return nil, errors.New("max_plus: want an input with a batch axis")
+	}
+	var c ops.Chain
+	h := c.Flatten(x)
+	return c.Do("max plus", func() (*gorgonia.Node, error) { return ops.MaxPlus(h, s.Parameter("weight")) }), c.Err()
+}

@@ -1,0 +1,101 @@
+package layers_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"gorgonia.org/gorgonia"
+	"tessera/internal/gradcheck"
+	"tessera/internal/random"
+	"tessera/layers"
+	"tessera/morph"
+)
+
+const (
+	maxPlusBatch, maxPlusUnits = 5, 7
+	maxPlusRows, maxPlusPixels = 6, 36
+)
+
+// maxPlus evaluates the layer with these weights.
+func maxPlus(t *testing.T, h, w []float32) []float32 {
+	t.Helper()
+	g, err := gradcheck.Compile(gradcheck.Layer(&layers.MaxPlus{Units: len(w) / maxPlusUnits, Init: &layers.Zeros{}}, h, len(h)/maxPlusUnits,
+		[]int{maxPlusUnits}, false), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	copy(g.Leaf("weight").Values, w)
+	if err := g.Run(); err != nil {
+		t.Fatal(err)
+	}
+	return g.Output()
+}
+
+func normal(n int, name string) []float32 {
+	r := random.Stream(1, name, 0)
+	values := make([]float32, n)
+	for i := range values {
+		values[i] = float32(r.NormFloat64())
+	}
+	return values
+}
+
+func TestMaxPlusEqualsPlainLoops(t *testing.T) {
+	h, w := normal(maxPlusBatch*maxPlusUnits, "h"), normal(maxPlusUnits*maxPlusPixels, "w")
+	want := slices.Repeat([]float32{float32(math.Inf(-1))}, maxPlusBatch*maxPlusPixels)
+	for b := range maxPlusBatch {
+		for j := range maxPlusUnits {
+			for i := range maxPlusPixels {
+				want[b*maxPlusPixels+i] = max(want[b*maxPlusPixels+i], h[b*maxPlusUnits+j]+w[j*maxPlusPixels+i])
+			}
+		}
+	}
+	if got := maxPlus(t, h, w); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestFlatOperatorsOfMaximaCommuteWithMaxPlus(t *testing.T) {
+	dilate, err := morph.NewFilter(morph.Dilation, 1, []int{maxPlusRows, maxPlusRows})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dilated := func(images []float32) []float32 {
+		out := make([]float32, len(images))
+		for at := 0; at < len(images); at += maxPlusPixels {
+			dilate.Image(out[at:at+maxPlusPixels], images[at:at+maxPlusPixels])
+		}
+		return out
+	}
+	h, w := normal(maxPlusBatch*maxPlusUnits, "h"), normal(maxPlusUnits*maxPlusPixels, "w")
+	if got, want := maxPlus(t, h, dilated(w)), dilated(maxPlus(t, h, w)); !slices.Equal(got, want) {
+		t.Errorf("dilated atoms give %v, the dilated output is %v", got, want)
+	}
+}
+
+// With equal candidates the first unit takes all of the gradient.
+func TestMaxPlusPassesTheGradientToTheFirstOfEqualUnits(t *testing.T) {
+	e := gradcheck.Layer(&layers.MaxPlus{Units: 2, Init: &layers.Zeros{}}, []float64{3, 3, 1, 1, 2, 2}, 2, []int{3}, true)
+	g, err := gradcheck.Compile(func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
+		y, err := e(b)
+		if err != nil {
+			return nil, err
+		}
+		return gorgonia.Sum(y)
+	}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	if err := g.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := g.Leaf("input").Gradient(), []float64{2, 0, 0, 0, 2, 0}; !slices.Equal(got, want) {
+		t.Errorf("code: got %v, want %v", got, want)
+	}
+	if got, want := g.Leaf("weight").Gradient(), []float64{1, 1, 1, 1, 0, 0}; !slices.Equal(got, want) {
+		t.Errorf("weight: got %v, want %v", got, want)
+	}
+}

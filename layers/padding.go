@@ -1,0 +1,58 @@
+package layers
+
+import "fmt"
+
+// Padding is how far the filters of a convolution reach over the edge of an image, where they see zeros: "same" pads so
+// that the output has ceil(input / stride) rows and columns, any odd pixel at the end; "valid" pads nothing; a number is
+// that of the pixels on every side.
+type Padding struct {
+	Same   bool
+	Pixels int // where it is not Same
+}
+
+// FromTOML sets p from a TOML value: "same", "valid" or a number >= 0.
+func (p *Padding) FromTOML(value any) error {
+	switch x := value.(type) {
+	case string:
+		switch x {
+		case "same":
+			*p = Padding{Same: true}
+			return nil
+		case "valid":
+			*p = Padding{}
+			return nil
+		}
+		return fmt.Errorf("got %q, want \"same\", \"valid\" or a number of pixels >= 0", x)
+	case int64:
+		if x >= 0 {
+			*p = Padding{Pixels: int(x)}
+			return nil
+		}
+	}
+	return fmt.Errorf("got %v, want \"same\", \"valid\" or a number of pixels >= 0", value)
+}
+
+// TOML returns the value that [Padding.FromTOML] reads back.
+func (p Padding) TOML() any {
+	switch {
+	case p.Same:
+		return "same"
+	case p.Pixels == 0:
+		return "valid"
+	}
+	return p.Pixels
+}
+
+// along returns the output's length and the padding before the input along one axis of length in, for windows that reach
+// over so many pixels. The length is < 1 where no window fits.
+func (p Padding) along(in, reach, stride int) (out, before int) {
+	if p.Same {
+		out = (in + stride - 1) / stride
+		return out, max((out-1)*stride+reach-in, 0) / 2
+	}
+	room := in + 2*p.Pixels - reach
+	if room < 0 {
+		return 0, p.Pixels
+	}
+	return room/stride + 1, p.Pixels
+}

@@ -1,0 +1,119 @@
+package layers_test
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"tessera/internal/random"
+	"tessera/internal/registry"
+	"tessera/layers"
+)
+
+// moments returns the mean and the standard deviation.
+func moments(x []float64) (mean, stddev float64) {
+	for _, v := range x {
+		mean += v / float64(len(x))
+	}
+	for _, v := range x {
+		stddev += (v - mean) * (v - mean) / float64(len(x))
+	}
+	return mean, math.Sqrt(stddev)
+}
+
+// Each noise on an input of ones: expected mean, standard deviation, and what values there may be.
+func TestNoiseHasItsMomentsInTraining(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		layer        layers.Layer
+		mean, stddev float64
+		values       []float64 // nil: any
+	}{
+		{"dropout", &layers.Dropout{Rate: 0.2}, 1, math.Sqrt(0.2 / 0.8), []float64{0, 1.25}},
+		{"masking_noise", &layers.MaskingNoise{Rate: 0.2}, 0.8, math.Sqrt(0.2 * 0.8), []float64{0, 1}},
+		{"gaussian_noise", &layers.GaussianNoise{Stddev: 0.3}, 1, 0.3, nil},
+	} {
+		const n = 40000
+		y := apply(t, c.layer, slices.Repeat([]float64{1}, n), n/100, []int{10, 10}, true)
+		mean, stddev := moments(y)
+		if room := 5 * c.stddev / math.Sqrt(n); math.Abs(mean-c.mean) > room {
+			t.Errorf("%s: mean %v, want %v within %v", c.name, mean, c.mean, room)
+		}
+		if math.Abs(stddev-c.stddev) > 0.02*c.stddev {
+			t.Errorf("%s: standard deviation %v, want %v", c.name, stddev, c.stddev)
+		}
+		for _, v := range y {
+			if c.values != nil && !slices.Contains(c.values, v) {
+				t.Fatalf("%s: value %v, want one of %v", c.name, v, c.values)
+			}
+		}
+	}
+}
+
+type initCase struct {
+	name         string
+	init         layers.Init
+	mean, stddev float64
+	bound        float64 // largest |value|, 0 for none
+}
+
+// inits with their settings and what they must give for 300 inputs and 200 units.
+var inits = []initCase{
+	{"glorot_uniform", &layers.GlorotUniform{}, 0, math.Sqrt(2. / 500), math.Sqrt(6. / 500)},
+	{"glorot_normal", &layers.GlorotNormal{}, 0, math.Sqrt(2. / 500), 0},
+	{"he_uniform", &layers.HeUniform{}, 0, math.Sqrt(2. / 300), math.Sqrt(6. / 300)},
+	{"he_normal", &layers.HeNormal{}, 0, math.Sqrt(2. / 300), 0},
+	{"uniform", &layers.Uniform{Low: 0.0125, High: 0.0625}, 0.0375, 0.05 / math.Sqrt(12), 0.0625},
+	{"normal", &layers.Normal{Mean: 2, Stddev: 0.5}, 2, 0.5, 0},
+	{"zeros", &layers.Zeros{}, 0, 0, 0},
+	{"constant", &layers.Constant{Value: -3}, -3, 0, 3},
+}
+
+func TestEveryInitHasItsMoments(t *testing.T) {
+	const in, out = 300, 200
+	for _, c := range inits {
+		w := slices.Repeat([]float32{float32(math.NaN())}, in*out)
+		c.init.Fill(w, in, out, random.Stream(1, c.name, 0))
+		x := make([]float64, len(w))
+		for i, v := range w {
+			x[i] = float64(v)
+			if c.bound > 0 && math.Abs(x[i]) > c.bound*(1+1e-6) {
+				t.Fatalf("%s: value %v beyond %v", c.name, v, c.bound)
+			}
+		}
+		mean, stddev := moments(x)
+		if math.Abs(mean-c.mean) > 5*c.stddev/math.Sqrt(in*out)+1e-9 {
+			t.Errorf("%s: mean %v, want %v", c.name, mean, c.mean)
+		}
+		if math.Abs(stddev-c.stddev) > 0.02*c.stddev+1e-9 {
+			t.Errorf("%s: standard deviation %v, want %v", c.name, stddev, c.stddev)
+		}
+	}
+}
+
+func TestInitsRepeatWithTheSeed(t *testing.T) {
+	for _, e := range layers.Inits.All() {
+		fill := func(seed uint64) []float32 {
+			w := make([]float32, 64)
+			e.New().Fill(w, 8, 8, random.Stream(seed, "w", 0))
+			return w
+		}
+		if !slices.Equal(fill(7), fill(7)) {
+			t.Errorf("%s: two fills with one seed differ", e.Name)
+		}
+		if drawn := slices.Max(fill(7)) > slices.Min(fill(7)); drawn && slices.Equal(fill(7), fill(8)) {
+			t.Errorf("%s: fills with two seeds are equal", e.Name)
+		}
+	}
+}
+
+func TestUniformRefusesLimitsInTheWrongOrder(t *testing.T) {
+	var key registry.KeyError
+	if err := (&layers.Uniform{Low: 1, High: 0}).Check(); !errors.As(err, &key) || key.Key != "high" {
+		t.Errorf("got %v, want an error of the key high", err)
+	}
+	if err := (&layers.Uniform{Low: 0, High: 1}).Check(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,47 @@
+package layers
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
+)
+
+// Reshape gives the values of every input another shape of equal size, in the same order.
+type Reshape struct {
+	Shape []int `toml:"shape" want:"> 0" doc:"of one output, without the batch" required:"true"`
+}
+
+func init() {
+	Registry.Register("reshape", "the same values in another shape", func() Layer { return &Reshape{} })
+}
+
+// OutputShape implements [Layer].
+func (r *Reshape) OutputShape(in []int) ([]int, error) {
+	if len(r.Shape) == 0 {
+		return nil, errors.New("shape: got none, want at least one axis")
+	}
+	for _, d := range r.Shape {
+		if d < 1 {
+			return nil, fmt.Errorf("shape: got %v, want every axis > 0", r.Shape)
+		}
+	}
+	if size(r.Shape) != size(in) {
+		return nil, fmt.Errorf("shape: %v has %d values, the input %v has %d", r.Shape, size(r.Shape), in, size(in))
+	}
+	return slices.Clone(r.Shape), nil
+}
+
+// Parameters implements [Layer].
+func (*Reshape) Parameters([]int) []Parameter { return nil }
+
+// Apply implements [Layer].
+func (r *Reshape) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	var c ops.Chain
+	return c.Reshape(x, append([]int{x.Shape()[0]}, r.Shape...)...), c.Err()
+}
+
+// OutputRange implements [Ranged].
+func (*Reshape) OutputRange(in Interval) Interval { return in }

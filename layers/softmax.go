@@ -1,0 +1,23 @@
+package layers
+
+import (
+	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
+)
+
+// Softmax turns the units of each input into probabilities, y_j = exp(x_j) / sum_i exp(x_i); inputs of higher rank along
+// their last axis.
+type Softmax struct{ pointwise }
+
+func init() {
+	Registry.Register("softmax", "probabilities over the units, y = exp(x)/sum(exp(x))", func() Layer { return &Softmax{} })
+}
+
+// Activate implements [Activation].
+func (Softmax) Activate(x *gorgonia.Node) (*gorgonia.Node, error) { return ops.Softmax(x) }
+
+// Apply implements [Layer].
+func (s Softmax) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) { return s.Activate(x) }
+
+// OutputRange implements [Ranged].
+func (Softmax) OutputRange(Interval) Interval { return Interval{0, 1} }

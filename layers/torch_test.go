@@ -1,0 +1,151 @@
+package layers_test
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
+	"tessera/internal/gradcheck"
+	"tessera/layers"
+)
+
+// torch_layers.json holds what PyTorch computes in float32; torch_layers.py beside it wrote it.
+//
+//go:embed testdata/torch_layers.json
+var torchLayers []byte
+
+// torchCase is one layer on one batch: sum(y*seed) is what was differentiated.
+type torchCase struct {
+	Layer      string
+	Settings   map[string]json.RawMessage
+	Shape      []int
+	Batch      int
+	Training   bool
+	X, Y, Seed []float32
+	Parameters map[string][]float32
+	Gradients  map[string][]float32
+	Updates    map[string][]float32
+}
+
+func TestLayersAgreeWithPyTorch(t *testing.T) {
+	var cases []torchCase
+	if err := json.Unmarshal(torchLayers, &cases); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range cases {
+		t.Run(fmt.Sprintf("%d/%s", i, c.Layer), func(t *testing.T) {
+			keys := map[string]any{}
+			for key, text := range c.Settings {
+				keys[key] = setting(t, text)
+			}
+			c.compare(t, fresh(t, c.Layer, keys)())
+		})
+	}
+}
+
+// setting reads a JSON value as TOML's would be read.
+func setting(t *testing.T, text json.RawMessage) any {
+	t.Helper()
+	var whole int
+	if json.Unmarshal(text, &whole) == nil {
+		return whole
+	}
+	var value any
+	if err := json.Unmarshal(text, &value); err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+func (c torchCase) compare(t *testing.T, l layers.Layer) {
+	build := gradcheck.Layer(l, c.X, c.Batch, c.Shape, c.Training)
+	var y gorgonia.Value
+	g, err := gradcheck.Compile(func(b *gradcheck.Builder[float32]) (*gorgonia.Node, error) {
+		n, err := build(b)
+		if err != nil {
+			return nil, err
+		}
+		gorgonia.Read(n, &y)
+		var chain ops.Chain
+		return chain.Sum(chain.Mul(n, b.Leaf("seed", n.Shape().Clone(), c.Seed, true))), chain.Err()
+	}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	for name, values := range c.Parameters {
+		if n := copy(g.Leaf(name).Values, values); n != len(g.Leaf(name).Values) {
+			t.Fatalf("%s has %d values, want %d", name, len(g.Leaf(name).Values), n)
+		}
+	}
+	if err := g.Run(); err != nil {
+		t.Fatal(err)
+	}
+	wantClose(t, "output", y.Data().([]float32), c.Y)
+	for name, want := range c.Gradients {
+		wantClose(t, "gradient of "+name, g.Leaf(name).Gradient(), want)
+	}
+	for name, want := range c.Updates {
+		wantClose(t, "next "+name, g.Update(name), want)
+	}
+	for _, p := range l.Parameters(c.Shape) {
+		if _, ok := c.Parameters[p.Name]; !ok {
+			t.Errorf("PyTorch's layer has no %q", p.Name)
+		}
+		if _, moves := c.Updates[p.Name]; moves != (g.Update(p.Name) != nil) {
+			t.Errorf("%s: moved in PyTorch: %v", p.Name, moves)
+		}
+	}
+}
+
+// wantClose compares with the largest of the wanted values as the unit: 1e-5 of it is float32's noise.
+func wantClose(t *testing.T, what string, got, want []float32) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d values, want %d", what, len(got), len(want))
+	}
+	unit := 0.0
+	for _, v := range want {
+		unit = max(unit, math.Abs(float64(v)))
+	}
+	for i := range got {
+		if d := math.Abs(float64(got[i] - want[i])); !(d <= 1e-5*unit) {
+			t.Errorf("%s: element %d: got %v, PyTorch %v", what, i, got[i], want[i])
+		}
+	}
+}
+
+func TestBatchNormMovesItsAveragesInTrainingOnly(t *testing.T) {
+	for _, c := range []struct {
+		training       bool
+		batch          int
+		mean, variance []float64
+	}{
+		{true, 2, []float64{0.01 * 2, 0.01 * 3}, []float64{0.99 + 0.01*2, 0.99 + 0.01*8}}, // values 1, 3 and 1, 5
+		{true, 1, []float64{0.01, 0.01}, nil},                                             // one value has no variance
+		{false, 2, nil, nil},
+	} {
+		g, err := gradcheck.Compile(gradcheck.Layer(fresh(t, "batch_norm", nil)(),
+			[]float64{1, 1, 3, 5}[:2*c.batch], c.batch, []int{2}, c.training), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Run(); err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string][]float64{"running_mean": c.mean, "running_variance": c.variance} {
+			got := g.Update(name)
+			if (got == nil) != (want == nil) || len(got) > 0 && !slices.EqualFunc(got, want, func(a, b float64) bool { return math.Abs(a-b) < 1e-12 }) {
+				t.Errorf("training %v, batch %d: %s becomes %v, want %v", c.training, c.batch, name, got, want)
+			}
+		}
+		if err := g.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

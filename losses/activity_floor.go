@@ -1,0 +1,28 @@
+package losses
+
+import (
+	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
+)
+
+// ActivityFloor keeps units in use: it is the sum over the units of max(0, 1 - t_j / p), t_j the mean activation of unit
+// j over the batch, which must be p at least. A unit in use is left alone; one that a sparse code is about to lose is
+// held by a gradient of constant size. It cannot bring back a unit of relu that is active on no image at all, whose
+// gradient is 0; softplus has no such units.
+type ActivityFloor struct {
+	onCode
+	Floor float64 `toml:"floor" want:"> 0" doc:"p, the least wanted mean activation of every unit"`
+}
+
+func init() {
+	Registry.Register("activity_floor", "sum over units of max(0, 1 - t/p), t the mean over the batch", func() Loss {
+		return &ActivityFloor{Floor: 0.01}
+	})
+}
+
+// Penalise implements [CodePenalty].
+func (l *ActivityFloor) Penalise(code *gorgonia.Node) (*gorgonia.Node, error) {
+	var c ops.Chain
+	lacking := c.From(1, c.Scale(c.Mean(code, 0), 1/l.Floor))
+	return c.Sum(c.Ramp(lacking, 1, 0)), c.Err()
+}

@@ -1,0 +1,61 @@
+package losses
+
+import (
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
+)
+
+// AsymmetricDecay decays negative weights fully and the others by a fraction alpha, so that with the default alpha = 0
+// it only drives weights towards non-negativity. With phi = alpha for w >= 0 and 1 for w < 0 it is the sum over the
+// weights, by norm, of
+//
+//	l2       phi w² / 2
+//	l1       phi |w|
+//	smooth   alpha1 G(w) + alpha2 w² / 2  for w < 0, nothing for w >= 0, where
+//	         G(w) = |w| for |w| > kappa, w² / (2 kappa) + kappa/2 otherwise
+//
+// l2 has the 1/2 of the study's code: for the text's lambda give a weight of 2 lambda. smooth is Ayinde and Zurada, Deep
+// Learning of Constrained Autoencoders for Enhanced Understanding of Data, 2018; its G jumps by kappa/2 at 0, which no
+// gradient sees. They give no values; kappa is the least of their illustration. alpha has no part in smooth, and
+// alpha1, alpha2 and kappa none in the others.
+type AsymmetricDecay struct {
+	onWeights
+	Alpha  float64 `toml:"alpha" want:"in [0,1]" doc:"decay of weights >= 0 relative to the others (l2, l1)"`
+	Norm   string  `toml:"norm" oneof:"l2 l1 smooth" doc:"what of a weight is decayed"`
+	Alpha1 float64 `toml:"alpha1" want:">= 0" doc:"factor of the smoothed |w| (smooth)"`
+	Alpha2 float64 `toml:"alpha2" want:">= 0" doc:"factor of w²/2 (smooth)"`
+	Kappa  float64 `toml:"kappa" want:"> 0" doc:"|w| below which |w| is smoothed (smooth)"`
+}
+
+func init() {
+	Registry.Register("asymmetric_decay", "decay of negative weights, and of the others by the fraction alpha", func() Loss {
+		return &AsymmetricDecay{Norm: "l2", Alpha1: 1, Alpha2: 1, Kappa: 0.4}
+	})
+}
+
+// Decay implements [WeightPenalty].
+func (l *AsymmetricDecay) Decay(weight *gorgonia.Node) (*gorgonia.Node, error) {
+	var c ops.Chain
+	switch l.Norm {
+	case "l2":
+		return c.Scale(c.Sum(c.Mul(weight, c.Ramp(weight, l.Alpha, 1))), 0.5), c.Err()
+	case "l1": // of -w, so that the derivative at 0 is alpha's: a projected weight is left where it is
+		return c.Sum(c.Ramp(c.Neg(weight), 1, -l.Alpha)), c.Err()
+	case "smooth":
+		return l.smooth(&c, weight), c.Err()
+	}
+	return nil, fmt.Errorf("norm: got %q, want l2, l1 or smooth", l.Norm)
+}
+
+// smooth writes both branches of G as one: with m = max(-w, 0) and s = min(m, kappa), s (m - s/2) / kappa is m²/(2 kappa)
+// up to kappa and m - kappa/2 above; G is kappa/2 more where w < 0.
+func (l *AsymmetricDecay) smooth(c *ops.Chain, weight *gorgonia.Node) *gorgonia.Node {
+	m := c.Ramp(c.Neg(weight), 1, 0)
+	s := c.Clip(m, 0, l.Kappa)
+	bend := c.Scale(c.Mul(s, c.Sub(m, c.Scale(s, 0.5))), l.Alpha1/l.Kappa)
+	jump := c.Scale(c.Lt(weight, 0), l.Alpha1*l.Kappa/2)
+	square := c.Scale(c.Square(m), l.Alpha2/2)
+	return c.Sum(c.Add(c.Add(bend, jump), square))
+}

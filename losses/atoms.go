@@ -1,0 +1,7 @@
+package losses
+
+// onAtoms is embedded by the penalties of the atoms.
+type onAtoms struct{}
+
+// On implements [Loss].
+func (onAtoms) On() string { return "atoms" }

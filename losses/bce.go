@@ -1,0 +1,30 @@
+package losses
+
+import (
+	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
+)
+
+// epsilon keeps logarithms of probabilities finite: they are clipped to [epsilon, 1-epsilon]. In float32 the upper end
+// is 1 - 2^-23, the nearest number. The gradient of a clipped value is 0.
+const epsilon = 1e-7
+
+// BCE is the binary cross entropy, the mean over pixels and batch of -(x log y + (1-x) log(1-y)), for outputs y and
+// targets x in [0,1]. y is clipped to [1e-7, 1-1e-7]; the gradient is 0 where the clip acts.
+type BCE struct{ onOutput }
+
+func init() {
+	Registry.Register("bce", "binary cross entropy, mean over pixels and batch of -(x log y + (1-x) log(1-y))", func() Loss { return &BCE{} })
+}
+
+// NeedsUnitInterval implements [UnitInterval].
+func (BCE) NeedsUnitInterval() {}
+
+// Compare implements [Reconstruction].
+func (BCE) Compare(output, target *gorgonia.Node) (*gorgonia.Node, error) {
+	var c ops.Chain
+	y := c.Clip(output, epsilon, 1-epsilon)
+	present := c.Mul(target, c.Log(y))
+	absent := c.Mul(c.From(1, target), c.Log1p(c.Neg(y)))
+	return c.Neg(c.Mean(c.Add(present, absent))), c.Err()
+}

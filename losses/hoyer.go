@@ -1,0 +1,45 @@
+package losses
+
+import (
+	"fmt"
+	"math"
+
+	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
+)
+
+// Hoyer is the mean over images of |s - sigma(h)|, where s is the target and
+//
+//	sigma(h) = (sqrt(k) - |h|_1 / (|h|_2 + 1e-7)) / (sqrt(k) - 1 + 1e-7)
+//
+// is the sparseness of a code of k units: 0 when all are equal, 1 when one alone is not 0. Hoyer, Non-negative Matrix
+// Factorization with Sparseness Constraints, JMLR 5 (2004). The measure has no derivative at an all-zero code, where
+// the formula gives a little more than 1; the derivative is taken to be 0 there.
+type Hoyer struct {
+	onCode
+	Target float64 `toml:"target" want:"in [0,1]" doc:"s, the wanted sparseness of every code"`
+}
+
+func init() {
+	Registry.Register("hoyer", "mean over images of |s - sigma(h)|, sigma Hoyer's sparseness of the code", func() Loss {
+		return &Hoyer{Target: 0.6}
+	})
+}
+
+// tiny keeps the derivative of the square root finite at 0 and changes no value: any square that counts is larger.
+const tiny = 1e-30
+
+// Penalise implements [CodePenalty].
+func (l *Hoyer) Penalise(code *gorgonia.Node) (*gorgonia.Node, error) {
+	units := code.Shape()[1]
+	if units < 2 {
+		return nil, fmt.Errorf("the sparseness of a code of %d unit is not defined, want at least 2 units", units)
+	}
+	root := math.Sqrt(float64(units))
+	var c ops.Chain
+	norm1 := c.Sum(c.Abs(code), 1)
+	norm2 := c.Sqrt(c.Shift(c.Sum(c.Square(code), 1), tiny))
+	ratio := c.Div(norm1, c.Shift(norm2, epsilon))
+	sigma := c.Scale(c.From(root, ratio), 1/(root-1+epsilon))
+	return c.Mean(c.Abs(c.From(l.Target, sigma))), c.Err()
+}

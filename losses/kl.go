@@ -1,0 +1,39 @@
+package losses
+
+import (
+	"fmt"
+	"math"
+
+	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
+)
+
+// KL is the Kullback-Leibler divergence of the wanted mean activation p from the mean t_j of each unit over the batch,
+// sum_j p log(p/t_j) + (1-p) log((1-p)/(1-t_j)), in nats, for codes in [0,1]. t is clipped to [1e-7, 1-1e-7]; the
+// gradient is 0 where the clip acts. Ng, Sparse Autoencoder, CS294A lecture notes, 2011.
+type KL struct {
+	onCode
+	Target float64 `toml:"target" want:"in (0,1)" doc:"p, the wanted mean activation of every unit"`
+}
+
+func init() {
+	Registry.Register("kl", "sum over units of p log(p/t) + (1-p) log((1-p)/(1-t)), t the mean over the batch", func() Loss {
+		return &KL{Target: 0.1}
+	})
+}
+
+// NeedsUnitInterval implements [UnitInterval].
+func (*KL) NeedsUnitInterval() {}
+
+// Penalise implements [CodePenalty].
+func (l *KL) Penalise(code *gorgonia.Node) (*gorgonia.Node, error) {
+	p := l.Target
+	if !(p > 0 && p < 1) {
+		return nil, fmt.Errorf("target: got %v, want in (0,1)", p)
+	}
+	var c ops.Chain
+	t := c.Clip(c.Mean(code, 0), epsilon, 1-epsilon)
+	on := c.Scale(c.Shift(c.Neg(c.Log(t)), math.Log(p)), p)
+	off := c.Scale(c.Shift(c.Neg(c.Log1p(c.Neg(t))), math.Log1p(-p)), 1-p)
+	return c.Sum(c.Add(on, off)), c.Err()
+}

@@ -1,0 +1,19 @@
+package losses
+
+import (
+	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
+)
+
+// L1 is the mean over the batch of sum_j |h_j|, the l1 norm of each image's code. The derivative at 0 is 0.
+type L1 struct{ onCode }
+
+func init() {
+	Registry.Register("l1", "mean over images of the l1 norm of the code", func() Loss { return &L1{} })
+}
+
+// Penalise implements [CodePenalty].
+func (*L1) Penalise(code *gorgonia.Node) (*gorgonia.Node, error) {
+	var c ops.Chain
+	return c.Scale(c.Sum(c.Abs(code)), 1/float64(code.Shape()[0])), c.Err()
+}

@@ -1,0 +1,39 @@
+package losses_test
+
+import (
+	"testing"
+
+	"tessera/internal/laws"
+	"tessera/losses"
+)
+
+// settings worth a check of their own, besides the defaults.
+var settings = map[string][]map[string]any{
+	"asymmetric_decay":  {{}, {"alpha": 0.5}, {"norm": "l1"}, {"norm": "l1", "alpha": 0.5}, {"norm": "smooth"}, {"norm": "smooth", "kappa": 1.5}},
+	"kl":                {{}, {"target": 0.01}, {"target": 0.99}},
+	"hoyer":             {{}, {"target": 0.0}, {"target": 1.0}},
+	"epsilon_l1":        {{}, {"target": 0.0, "epsilon": 1e-8}},
+	"log":               {{}, {"target": 0.0}},
+	"max_approximation": {{}, {"operator": "erosion"}, {"operator": "opening"}, {"operator": "closing"}, {"radius": 2}},
+}
+
+func TestEveryLossObeysItsLaws(t *testing.T) {
+	for _, e := range losses.Registry.All() {
+		variants := settings[e.Name]
+		if variants == nil {
+			variants = []map[string]any{{}}
+		}
+		for _, keys := range variants {
+			fresh := func() losses.Loss {
+				l := e.New()
+				for key, value := range keys {
+					if err := laws.Set(l, key, value); err != nil {
+						t.Fatal(err)
+					}
+				}
+				return l
+			}
+			t.Run(e.Name, func(t *testing.T) { laws.Check(t, laws.Loss, fresh) })
+		}
+	}
+}

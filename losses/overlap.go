@@ -1,0 +1,30 @@
+package losses
+
+import (
+	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
+)
+
+// Overlap is how much the parts of an image lie over each other: the mean over pixels n and images i of the products of
+// all pairs of weighted atoms,
+//
+//	sum over j != l of (h_ij w_jn) (h_il w_ln) = (sum_j h_ij w_jn)² - sum_j (h_ij w_jn)²
+//
+// For non-negative codes and atoms it is 0 just where the atoms that an image uses have disjoint supports, as the parts of
+// Lee and Seung, Learning the Parts of Objects by Non-negative Matrix Factorization, 1999, would have. Atoms that no
+// image uses together may overlap as they like.
+type Overlap struct{ onAtoms }
+
+func init() {
+	Registry.Register("overlap", "products of pairs of weighted atoms: 0 where an image's parts are disjoint", func() Loss {
+		return &Overlap{}
+	})
+}
+
+// PenaliseAtoms implements [AtomPenalty].
+func (Overlap) PenaliseAtoms(d *Dictionary) (*gorgonia.Node, error) {
+	var c ops.Chain
+	whole := c.Square(c.MatMul(d.Code, d.Atoms))
+	alone := c.MatMul(c.Square(d.Code), c.Square(d.Atoms))
+	return c.Mean(c.Sub(whole, alone)), c.Err()
+}

@@ -1,0 +1,53 @@
+package metrics
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+)
+
+// memory is a coder that costs nothing, so that the benchmark measures the measuring alone.
+type memory struct {
+	*affine
+	codes, images []float32
+}
+
+func (m memory) Encode(images []float32) ([]float32, error) {
+	return m.codes[:len(images)/784*m.units], nil
+}
+func (m memory) Decode(codes []float32) ([]float32, error) {
+	return m.images[:len(codes)/m.units*784], nil
+}
+func (m memory) WithAtoms(*Atoms) (Coder, error) { return m, nil }
+
+func BenchmarkEvaluate10000(b *testing.B) {
+	r := rand.New(rand.NewPCG(7, 1))
+	c := memory{newAffine(r, []int{28, 28}, 100), uniform(r, batchSize*100), normal(r, batchSize*784)}
+	images := uniform(r, 10_000*784)
+	for b.Loop() {
+		if _, err := Evaluate(context.Background(), c, images, Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkJaccard(b *testing.B) {
+	r := rand.New(rand.NewPCG(2, 3))
+	atoms := &Atoms{Shape: []int{28, 28}, Count: 100, Values: uniform(r, 78400)}
+	codes := uniform(r, JaccardImages*100)
+	for b.Loop() {
+		if _, err := Jaccard(atoms, codes); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkSVM(b *testing.B) {
+	r := rand.New(rand.NewPCG(3, 3))
+	features, labels := clouds(r, 8_000, 100, 10)
+	for b.Loop() {
+		if _, err := (LinearSVM{C: 1, Tolerance: SVMTolerance}).Fit(context.Background(), features, 100, labels); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package metrics
+
+import (
+	"fmt"
+	"math"
+
+	"tessera/internal/parallel"
+)
+
+// hoyerEpsilon keeps the study's quotient finite.
+const hoyerEpsilon = 1e-7
+
+// Hoyer returns the sparsity of a vector of k values, (sqrt k - |v|_1 / (|v|_2 + 1e-7)) / (sqrt k - 1): 0 when all values
+// are equal, 1 when one value is not zero. An all-zero vector has sparsity 0 by definition (the formula alone would give
+// more than 1), and so has a vector of one value.
+//
+// Source: P. O. Hoyer, Non-negative matrix factorization with sparseness constraints, JMLR 5, 2004.
+func Hoyer(v []float32) float64 {
+	if len(v) < 2 {
+		return 0
+	}
+	var l1, squares float64
+	for _, x := range v {
+		f := float64(x)
+		l1 += math.Abs(f)
+		squares += f * f
+	}
+	if l1 == 0 {
+		return 0
+	}
+	root := math.Sqrt(float64(len(v)))
+	return (root - l1/(math.Sqrt(squares)+hoyerEpsilon)) / (root - 1)
+}
+
+// MeanHoyer returns the mean sparsity of the rows of a matrix: of codes (width = units) or of atoms (width = pixels).
+func MeanHoyer(rows []float32, width int) (float64, error) {
+	n, err := rowCount(rows, width)
+	if err != nil {
+		return 0, err
+	}
+	each := make([]float64, n)
+	parallel.For(n, 64, func(from, to int) {
+		for i := from; i < to; i++ {
+			each[i] = Hoyer(rows[i*width : (i+1)*width])
+		}
+	})
+	return mean(each, n), nil
+}
+
+// rowCount checks that values are whole rows of that width and returns how many.
+func rowCount(values []float32, width int) (int, error) {
+	if width < 1 || len(values)%width != 0 {
+		return 0, fmt.Errorf("metrics: %d values are no whole number of rows of %d", len(values), width)
+	}
+	return len(values) / width, nil
+}

@@ -1,0 +1,310 @@
+package metrics
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera/internal/random"
+)
+
+// clouds are n points of overlapping classes.
+func clouds(r *rand.Rand, n, width, classes int) (features []float32, labels []int) {
+	centres := normal(r, classes*width)
+	features = normal(r, n*width)
+	labels = make([]int, n)
+	for i := range labels {
+		labels[i] = 10 * r.IntN(classes) // labels need not be 0, 1, 2
+		for j := range width {
+			features[i*width+j] += centres[labels[i]/10*width+j]
+		}
+	}
+	return features, labels
+}
+
+// plainGradient is f'(w) of one class against the rest by loops over the rows.
+func plainGradient(features []float32, labels []int, class int, c float64, w []float64) []float64 {
+	width := len(w) - 1
+	g := slices.Clone(w)
+	for i, label := range labels {
+		y, margin := -1.0, w[width]
+		if label == class {
+			y = 1
+		}
+		for j := range width {
+			margin += w[j] * float64(features[i*width+j])
+		}
+		if gap := 1 - y*margin; gap > 0 {
+			for j := range width {
+				g[j] -= 2 * c * gap * y * float64(features[i*width+j])
+			}
+			g[width] -= 2 * c * gap * y
+		}
+	}
+	return g
+}
+
+func TestTheFitIsTheMinimumOfTheProblem(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 4))
+	features, labels := clouds(r, 300, 7, 4)
+	for j := range 300 {
+		features[j*7+3] *= 100 // a badly scaled feature
+	}
+	for _, c := range []float64{1e-3, 1, 1000} {
+		m, err := LinearSVM{C: c, Tolerance: 1e-6}.Fit(context.Background(), features, 7, labels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(m.Classes, []int{0, 10, 20, 30}) {
+			t.Fatalf("classes %v", m.Classes)
+		}
+		for k, class := range m.Classes {
+			start := norm(plainGradient(features, labels, class, c, make([]float64, 8)))
+			if end := norm(plainGradient(features, labels, class, c, m.Weights[k*8:(k+1)*8])); end > 1e-6*start {
+				t.Errorf("C %g class %d: gradient %g, at zero %g", c, class, end, start)
+			}
+		}
+	}
+}
+
+// A wide start: the full Newton step overshoots, and the trust region has to shrink it.
+func TestTheSolverConvergesFromAnyStart(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 4))
+	features, labels := clouds(r, 200, 5, 3)
+	p, err := newSVMProblem(features, 5, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		cs := []float64{math.Exp(3 * r.NormFloat64()), math.Exp(3 * r.NormFloat64()), 2}
+		solutions := make([][]float64, 3)
+		err := p.path(context.Background(), cs, 1e-10, func(class, step int, w []float64) {
+			if step == 2 {
+				solutions[class] = slices.Clone(w)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cold, err := LinearSVM{C: 2, Tolerance: 1e-10}.Fit(context.Background(), features, 5, labels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, w := range slices.Concat(solutions...) {
+			if math.Abs(w-cold.Weights[i]) > 1e-6 {
+				t.Fatalf("from C %v weight %d is %g, from zero %g", cs[:2], i, w, cold.Weights[i])
+			}
+		}
+	}
+}
+
+func TestTheTrustRegionStepStaysInsideAndDecreasesTheModel(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	features, labels := clouds(r, 100, 6, 2)
+	p, _ := newSVMProblem(features, 6, labels)
+	s := newTron(p, 1, newMoments(p))
+	s.setGradient(3)
+	free, _ := s.model(3, math.Inf(1))
+	length := norm(s.step)
+	for _, share := range []float64{0.01, 0.3, 0.9, 1.1} {
+		decrease, bound := s.model(3, share*length)
+		if got := norm(s.step); got > share*length*(1+1e-12) || bound != (share < 1) || decrease <= 0 || decrease > free*(1+1e-9) {
+			t.Errorf("radius %g of the free step: length %g, bound %t, decrease %g of %g", share, got/length, bound, decrease, free)
+		}
+	}
+}
+
+// The accuracies that scikit-learn 1.2.1's LinearSVC(dual=False, tol=1e-4) gives on the same split, and its norms of all
+// weights (tol=1e-8: at 1e-4 it stops at 72.9 for the last C). Features are 4x4 block means of the Fashion-MNIST test
+// images, the first 8,000 to fit, the last 2,000 to test.
+func TestAccuracyEqualsLIBLINEARs(t *testing.T) {
+	images := realImages(t, "t10k-images-idx3-ubyte.gz", 10_000)
+	labels := realLabels(t, "t10k-labels-idx1-ubyte.gz", 10_000)
+	features := make([]float32, 10_000*49)
+	for i, v := range images {
+		y, x := i/28%28, i%28
+		features[i/784*49+y/4*7+x/4] += v / 16
+	}
+	for _, peer := range []struct{ c, accuracy, norm float64 }{
+		{.01, .7600, 6.234645}, {1, .7975, 20.048535}, {100, .7980, 50.984346}, {1000, .7980, 86.041730},
+	} {
+		m, err := LinearSVM{C: peer.c, Tolerance: SVMTolerance}.Fit(context.Background(), features[:8_000*49], 49, labels[:8_000])
+		if err != nil {
+			t.Fatal(err)
+		}
+		predicted, err := m.Predict(features[8_000*49:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		right := 0
+		for i, class := range predicted {
+			if class == labels[8_000+i] {
+				right++
+			}
+		}
+		if got := float64(right) / 2_000; math.Abs(got-peer.accuracy) > .003 {
+			t.Errorf("C %g: accuracy %.4f, scikit-learn %.4f", peer.c, got, peer.accuracy)
+		}
+		if got := norm(m.Weights); math.Abs(got-peer.norm) > .015*peer.norm {
+			t.Errorf("C %g: norm of the weights %.4f, scikit-learn %.4f", peer.c, got, peer.norm)
+		}
+	}
+}
+
+// smallProtocol is quick enough for tests.
+func smallProtocol(seed uint64) *SVMProtocol {
+	p := NewSVMProtocol(seed)
+	p.Grid, p.GridSplits, p.Splits, p.Test = []float64{0.01, 1, 100}, 3, 4, 0.2
+	return p
+}
+
+func TestTheProtocolIsDeterministic(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	features, labels := clouds(rand.New(rand.NewPCG(4, 4)), 600, 5, 3)
+	run := func(seed uint64, procs int) *SVMResult {
+		runtime.GOMAXPROCS(procs)
+		r, err := smallProtocol(seed).Measure(context.Background(), features, 5, labels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	one := run(1, 1)
+	if many := run(1, 3); !reflect.DeepEqual(one, many) {
+		t.Errorf("one processor: %+v, three: %+v", one, many)
+	}
+	if other := run(2, 1); reflect.DeepEqual(one.Grid, other.Grid) {
+		t.Error("another seed gives the same splits")
+	}
+}
+
+func TestTheProtocolFindsWhatCanBeSeparated(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 4))
+	features, labels := uniform(r, 500*2), make([]int, 500)
+	for i := range labels {
+		labels[i] = i % 2
+		features[2*i] += 1.5 * float32(labels[i])
+	}
+	protocol := smallProtocol(1)
+	protocol.Grid = []float64{1e-4, 100} // at the first C both classes look alike
+	got, err := protocol.Measure(context.Background(), features, 2, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Accuracy != 1 || got.Std != 0 || got.C != 100 || got.Grid[1] != 1 || got.Grid[0] == 1 {
+		t.Errorf("separable classes: %+v", got)
+	}
+	r.Shuffle(len(labels), func(i, j int) { labels[i], labels[j] = labels[j], labels[i] })
+	if got, err = protocol.Measure(context.Background(), features, 2, labels); err != nil || got.Accuracy > 0.7 || got.Std == 0 {
+		t.Errorf("random labels: %+v %v", got, err)
+	}
+}
+
+func TestSplitsAreStratifiedPartitions(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 4))
+	labels := make([]int, 997)
+	counts := make([]float64, 4)
+	for i := range labels {
+		labels[i] = min(r.IntN(8), 3)
+		counts[labels[i]]++
+	}
+	for _, fraction := range []float64{0.05, 0.08, 0.2, 0.5} {
+		train, test, err := stratifiedSplit(labels, 4, fraction, random.Stream(1, "test", 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := int(math.Ceil(fraction * 997)); len(test) != want {
+			t.Errorf("fraction %g: %d test images, want %d", fraction, len(test), want)
+		}
+		if all := slices.Sorted(slices.Values(slices.Concat(train, test))); len(slices.Compact(all)) != 997 {
+			t.Errorf("fraction %g: the sides are no partition", fraction)
+		}
+		share := make([]float64, 4)
+		for _, i := range test {
+			share[labels[i]]++
+		}
+		for class, n := range share {
+			if math.Abs(n-counts[class]*float64(len(test))/997) >= 1 {
+				t.Errorf("fraction %g: class %d has %g of %d test images", fraction, class, n, len(test))
+			}
+		}
+		_, again, _ := stratifiedSplit(labels, 4, fraction, random.Stream(1, "test", 0))
+		_, other, _ := stratifiedSplit(labels, 4, fraction, random.Stream(1, "test", 1))
+		if !slices.Equal(test, again) || slices.Equal(test, other) {
+			t.Errorf("fraction %g: the stream does not decide the split", fraction)
+		}
+	}
+}
+
+func TestTheStudysGrid(t *testing.T) {
+	g := NewSVMProtocol(1).Grid
+	if len(g) != 30 || math.Abs(g[0]-.01) > 1e-12 || math.Abs(g[29]-1000) > 1e-9 || math.Abs(g[1]/g[0]-math.Pow(10, 5.0/29)) > 1e-12 {
+		t.Errorf("grid %v", g)
+	}
+}
+
+func TestTheSVMRefusesWhatItCannotFit(t *testing.T) {
+	cancelled, cancel := context.WithCancel(context.Background())
+	cancel()
+	features, labels := clouds(rand.New(rand.NewPCG(7, 4)), 60, 2, 2)
+	infinite := slices.Clone(features)
+	infinite[5] = float32(math.Inf(1))
+	few := make([]int, 60)
+	few[0] = 1
+	for name, c := range map[string]struct {
+		ctx      context.Context
+		features []float32
+		labels   []int
+		edit     func(*SVMProtocol)
+		want     string
+	}{
+		"no labels":       {labels: nil, want: "0 labels for 60 codes"},
+		"one class":       {labels: make([]int, 60), want: "1 classes"},
+		"a class of one":  {labels: few, want: "too small"},
+		"infinite":        {features: infinite, labels: labels, want: "code 2 has the value +Inf"},
+		"cancelled":       {ctx: cancelled, labels: labels, want: "canceled"},
+		"fraction":        {labels: labels, edit: func(p *SVMProtocol) { p.Test = 1 }, want: "test fraction 1"},
+		"splits":          {labels: labels, edit: func(p *SVMProtocol) { p.Splits = 0 }, want: "splits"},
+		"descending grid": {labels: labels, edit: func(p *SVMProtocol) { p.Grid = []float64{2, 1} }, want: "ascending"},
+	} {
+		p := smallProtocol(1)
+		if c.edit != nil {
+			c.edit(p)
+		}
+		if c.ctx == nil {
+			c.ctx = context.Background()
+		}
+		if c.features == nil {
+			c.features = features
+		}
+		if _, err := p.Measure(c.ctx, c.features, 2, c.labels); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want one with %q", name, err, c.want)
+		}
+	}
+	if _, err := (LinearSVM{C: 0, Tolerance: 1}).Fit(context.Background(), features, 2, labels); err == nil {
+		t.Error("C = 0 was accepted")
+	}
+}
+
+func TestEvaluateReportsTheSVM(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 4))
+	images, labels := clouds(r, 300, 12, 3)
+	c := newAffine(r, []int{3, 4}, 20)
+	report, err := Evaluate(context.Background(), c, images, Options{SVM: smallProtocol(3), Labels: labels})
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes, _ := c.Encode(images)
+	want, err := smallProtocol(3).Measure(context.Background(), codes, 20, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *report.SVMAccuracy != want.Accuracy || *report.SVMStd != want.Std || *report.SVMC != want.C {
+		t.Errorf("report %g %g %g, want %+v", *report.SVMAccuracy, *report.SVMStd, *report.SVMC, want)
+	}
+}

@@ -1,0 +1,48 @@
+package optim
+
+import (
+	"math"
+
+	"tessera/graph/engine/kernel"
+)
+
+// Adam scales every step by running moments of the gradient. At step t, with d = g + weight_decay * w and m = v = 0 at
+// first:
+//
+//	m <- beta1 * m + (1-beta1) * d
+//	v <- beta2 * v + (1-beta2) * d²
+//	w <- w - lr * m/(1-beta1^t) / (sqrt(v/(1-beta2^t)) + epsilon)
+//
+// Source: Kingma and Ba, Adam: a method for stochastic optimization, 2015. Defaults are PyTorch's.
+type Adam struct {
+	Rate        float64 `toml:"learning_rate" want:"> 0" doc:"base learning rate"`
+	Beta1       float64 `toml:"beta1" want:"in [0,1)" doc:"decay of the running mean of gradients"`
+	Beta2       float64 `toml:"beta2" want:"in [0,1)" doc:"decay of the running mean of squared gradients"`
+	Epsilon     float64 `toml:"epsilon" want:"> 0" doc:"added to the root, against division by zero"`
+	WeightDecay float64 `toml:"weight_decay" want:">= 0" doc:"L2: so many times the weight is added to its gradient"`
+}
+
+func init() {
+	Registry.Register("adam", "steps scaled by running moments of the gradient: w <- w - lr * m / (sqrt(v) + epsilon)",
+		func() Optimizer { return &Adam{Rate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8} })
+}
+
+// LearningRate implements [Optimizer].
+func (o *Adam) LearningRate() float64 { return o.Rate }
+
+// States implements [Optimizer]: m and v.
+func (o *Adam) States() int { return 2 }
+
+// Update implements [Optimizer].
+func (o *Adam) Update(w, g []float32, state [][]float32, lr float64, step int) {
+	kernel.Adam(w, g, state[0], state[1], adamParams(lr, o.Beta1, o.Beta2, o.Epsilon, o.WeightDecay, step))
+}
+
+// adamParams returns the settings of a step, bias corrections included.
+func adamParams(lr, beta1, beta2, epsilon, decay float64, step int) kernel.AdamParams {
+	return kernel.AdamParams{
+		LR: lr, Beta1: beta1, Beta2: beta2, Eps: epsilon, WeightDecay: decay,
+		Correction1: 1 - math.Pow(beta1, float64(step)),
+		Correction2: 1 - math.Pow(beta2, float64(step)),
+	}
+}

@@ -1,0 +1,36 @@
+package optim
+
+import "tessera/graph/engine/kernel"
+
+// AdamW is [Adam] with the weight decay taken out of the gradient, so that the moments do not scale it:
+//
+//	w <- w - lr * weight_decay * w
+//	w <- the step of Adam with d = g
+//
+// Source: Loshchilov and Hutter, Decoupled weight decay regularization, 2019. Defaults are PyTorch's; the rate, with
+// its schedule, multiplies the decay too, as there.
+type AdamW struct {
+	Rate        float64 `toml:"learning_rate" want:"> 0" doc:"base learning rate"`
+	Beta1       float64 `toml:"beta1" want:"in [0,1)" doc:"decay of the running mean of gradients"`
+	Beta2       float64 `toml:"beta2" want:"in [0,1)" doc:"decay of the running mean of squared gradients"`
+	Epsilon     float64 `toml:"epsilon" want:"> 0" doc:"added to the root, against division by zero"`
+	WeightDecay float64 `toml:"weight_decay" want:">= 0" doc:"decoupled: a step shrinks weights by learning rate times this"`
+}
+
+func init() {
+	Registry.Register("adamw", "adam with decoupled weight decay: w <- w - lr * weight_decay * w, then adam's step",
+		func() Optimizer {
+			return &AdamW{Rate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: 0.01}
+		})
+}
+
+// LearningRate implements [Optimizer].
+func (o *AdamW) LearningRate() float64 { return o.Rate }
+
+// States implements [Optimizer]: m and v.
+func (o *AdamW) States() int { return 2 }
+
+// Update implements [Optimizer].
+func (o *AdamW) Update(w, g []float32, state [][]float32, lr float64, step int) {
+	kernel.AdamW(w, g, state[0], state[1], adamParams(lr, o.Beta1, o.Beta2, o.Epsilon, o.WeightDecay, step))
+}

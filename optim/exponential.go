@@ -1,0 +1,18 @@
+package optim
+
+import "math"
+
+// Exponential lowers the rate by the same ratio in every epoch, a little at each step: factor^epoch. At the beginning
+// of an epoch it is PyTorch's ExponentialLR, with factor for its gamma. The default, 0.99, leaves 0.37 of the rate
+// after 100 epochs.
+type Exponential struct {
+	Ratio float64 `toml:"factor" want:"in (0,1]" doc:"what an epoch multiplies the rate by"`
+}
+
+func init() {
+	Schedules.Register("exponential", "factor^epoch, a little at each step",
+		func() Schedule { return &Exponential{Ratio: 0.99} })
+}
+
+// Factor implements [Schedule].
+func (s *Exponential) Factor(epoch, _ float64) float64 { return math.Pow(s.Ratio, epoch) }

@@ -1,0 +1,59 @@
+package optim_test
+
+import (
+	"math"
+	"testing"
+
+	"tessera/optim"
+)
+
+func near(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= 1e-12*(1+math.Abs(want))) {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+func TestStepFallsAtTheFirstStepOfEachStair(t *testing.T) {
+	s := &optim.Step{Epochs: 10, Ratio: 0.5}
+	for epoch, want := range map[float64]float64{0: 1, 9.999: 1, 10: 0.5, 19.999: 0.5, 20: 0.25, 95: math.Pow(0.5, 9)} {
+		near(t, "factor", s.Factor(epoch, 100), want)
+	}
+	// the beginning of an epoch is found however the number of steps divides
+	for _, stepsPerEpoch := range []int{1, 3, 7, 469} {
+		first := 10*stepsPerEpoch + 1
+		near(t, "rate before", optim.Rate(1, s, 0, first-1, stepsPerEpoch, 100), 1)
+		near(t, "rate at", optim.Rate(1, s, 0, first, stepsPerEpoch, 100), 0.5)
+	}
+}
+
+func TestExponentialIsTheRatioToThePowerOfTheEpoch(t *testing.T) {
+	s := &optim.Exponential{Ratio: 0.9}
+	near(t, "start", s.Factor(0, 50), 1)
+	near(t, "two epochs", s.Factor(2, 50), 0.81)
+	near(t, "half an epoch", s.Factor(0.5, 50), math.Sqrt(0.9))
+}
+
+func TestCosineRunsFromOneToFinal(t *testing.T) {
+	s := &optim.Cosine{Final: 0.1}
+	for epoch, want := range map[float64]float64{
+		0: 1, 25: 0.1 + 0.45*(1+math.Sqrt2/2), 50: 0.55, 75: 0.1 + 0.45*(1-math.Sqrt2/2), 100: 0.1, 130: 0.1,
+	} {
+		near(t, "factor", s.Factor(epoch, 100), want)
+	}
+	near(t, "a run of no epochs", s.Factor(0, 0), 0.1)
+}
+
+func TestWarmUpRisesLinearlyToTheScheduledRate(t *testing.T) {
+	const base, stepsPerEpoch, epochs = 0.01, 4, 10
+	constant := optim.Constant{}
+	for step, want := range map[int]float64{1: base / 8, 2: base / 4, 7: base * 7 / 8, 8: base, 9: base, 40: base} {
+		near(t, "two epochs of four steps", optim.Rate(base, constant, 2, step, stepsPerEpoch, epochs), want)
+	}
+	near(t, "no warm-up", optim.Rate(base, constant, 0, 1, stepsPerEpoch, epochs), base)
+	near(t, "a fraction of an epoch", optim.Rate(base, constant, 0.5, 1, stepsPerEpoch, epochs), base/2)
+
+	cosine := &optim.Cosine{}
+	near(t, "over a cosine", optim.Rate(base, cosine, 2, 5, stepsPerEpoch, epochs), base*5/8*cosine.Factor(1, epochs))
+	near(t, "a cosine's last step", optim.Rate(base, cosine, 2, 40, stepsPerEpoch, epochs), base*cosine.Factor(9.75, epochs))
+}

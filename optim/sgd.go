@@ -1,0 +1,57 @@
+package optim
+
+import (
+	"tessera/graph/engine/kernel"
+	"tessera/internal/registry"
+)
+
+// SGD is stochastic gradient descent, with momentum if wanted. With d = g + weight_decay * w:
+//
+//	b <- momentum * b + d                 only with momentum, b = 0 at first
+//	w <- w - lr * d                       without momentum
+//	w <- w - lr * b                       with momentum
+//	w <- w - lr * (d + momentum * b)      with momentum and nesterov
+//
+// Source: Polyak 1964; Nesterov 1983 in the form of Sutskever et al. 2013, as in PyTorch with dampening 0: the rate
+// multiplies the whole step, not the gradient that enters b. Defaults are PyTorch's.
+type SGD struct {
+	Rate        float64 `toml:"learning_rate" want:"> 0" doc:"base learning rate"`
+	Momentum    float64 `toml:"momentum" want:"in [0,1)" doc:"share of the last step that goes on; 0 keeps no state"`
+	Nesterov    bool    `toml:"nesterov" doc:"look ahead along the momentum"`
+	WeightDecay float64 `toml:"weight_decay" want:">= 0" doc:"L2: so many times the weight is added to its gradient"`
+}
+
+func init() {
+	Registry.Register("sgd", "gradient descent, momentum optional: w <- w - lr * g",
+		func() Optimizer { return &SGD{Rate: 0.001} })
+}
+
+// Check refuses nesterov without momentum, which would be plain descent.
+func (o *SGD) Check() error {
+	if o.Nesterov && o.Momentum == 0 {
+		return registry.KeyError{Key: "nesterov", Problem: "got true without momentum, want momentum > 0"}
+	}
+	return nil
+}
+
+// LearningRate implements [Optimizer].
+func (o *SGD) LearningRate() float64 { return o.Rate }
+
+// States implements [Optimizer]: b, if there is momentum.
+func (o *SGD) States() int {
+	if o.Momentum == 0 {
+		return 0
+	}
+	return 1
+}
+
+// Update implements [Optimizer].
+func (o *SGD) Update(w, g []float32, state [][]float32, lr float64, _ int) {
+	var b []float32
+	if o.Momentum != 0 {
+		b = state[0]
+	}
+	kernel.SGD(w, g, b, kernel.SGDParams{
+		LR: lr, Momentum: o.Momentum, Nesterov: o.Nesterov, WeightDecay: o.WeightDecay,
+	})
+}

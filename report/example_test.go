@@ -1,0 +1,46 @@
+package report_test
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+
+	"tessera/report"
+)
+
+// One's own models among those of the study: reconstruction against max-approximation.
+func ExamplePareto() {
+	ours := []report.Point{
+		{Label: "parts", MSE: 0.0124, MaxApprox: 0.048},
+		{Label: "flat", MSE: 0.0148, MaxApprox: 0.0214},
+		{Label: "no atoms", MSE: 0.0090, MaxApprox: math.NaN()}, // left out
+	}
+	figure, err := report.Pareto(ours, report.PublishedTables("fashion-mnist"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	folder, err := os.MkdirTemp("", "figures")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(folder)
+	fmt.Println(figure.Save(filepath.Join(folder, "pareto.svg")), figure.Save(filepath.Join(folder, "pareto.png")))
+	// Output: <nil> <nil>
+}
+
+// Two rows of images of 2x2 pixels.
+func ExampleImageRows() {
+	figure, err := report.ImageRows(
+		report.ImageRow{Caption: "originals", Shape: []int{2, 2}, Images: []float32{0, 1, 1, 0, 1, 1, 0, 0}},
+		report.ImageRow{Caption: "shallow: mse 0.01", Shape: []int{2, 2}, Images: []float32{.1, .9, .9, .1, .9, .9, .1, .1}},
+	)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(figure.Image().Bounds().Dx(), "pixels wide")
+	// Output: 222 pixels wide
+}

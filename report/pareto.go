@@ -1,0 +1,74 @@
+package report
+
+import (
+	"cmp"
+	"errors"
+	"image/color"
+	"slices"
+
+	"gonum.org/v1/plot/plotter"
+)
+
+// Pareto draws reconstruction against max-approximation, both better towards the lower left corner, every point labelled, with
+// the points that were published, see [PublishedTables], and the fronts of both: the points that no other one beats in
+// both metrics. Points that lack one of the two are left out.
+func Pareto(ours, published []Point) (*Figure, error) {
+	p := panel{x: mseMetric.axis, y: maxMetric.axis}
+	var names legend
+	var texts labels
+	for _, set := range []struct {
+		points []Point
+		look   line
+		text   color.Color
+	}{
+		{published, line{name: "published", color: quiet, dashes: dashed, glyph: ring}, quiet},
+		{ours, line{name: "measured", color: palette[0], glyph: disc}, ink},
+	} {
+		shown := p.labelled(set.points)
+		if len(shown) == 0 {
+			continue
+		}
+		points, front := set.look, set.look
+		points.points, points.pointsOnly = xys(shown, mseMetric, maxMetric), true
+		front.points, front.glyph, front.step = xys(Front(shown), mseMetric, maxMetric), nil, true
+		p.lines = append(p.lines, front, points)
+		texts.lines = append(texts.lines, front)
+		names = append(names, set.look)
+		for i, at := range shown {
+			texts.names = append(texts.names, label{at: points.points[i], text: at.Label, color: set.text})
+		}
+	}
+	if len(texts.names) == 0 {
+		return nil, errors.New("report: no points with mse and max_approx to draw")
+	}
+	slices.Reverse(texts.names) // ours find their places first
+	p.extra = append(p.extra, texts)
+	return panels([][]panel{{p}}, names, 700)
+}
+
+// labelled returns the points that both axes show.
+func (p panel) labelled(points []Point) []Point {
+	var shown []Point
+	for _, at := range points {
+		if len(p.shown(plotter.XYs{{X: at.MSE, Y: at.MaxApprox}})) == 1 {
+			shown = append(shown, at)
+		}
+	}
+	return shown
+}
+
+// Front returns the points that no other point beats: none has a lower error of reconstruction and at most the same of
+// max-approximation, or the other way round. They are in the order of the first. Points of the same two errors count once.
+func Front(points []Point) []Point {
+	sorted := slices.Clone(points)
+	slices.SortStableFunc(sorted, func(a, b Point) int {
+		return cmp.Or(cmp.Compare(a.MSE, b.MSE), cmp.Compare(a.MaxApprox, b.MaxApprox))
+	})
+	var front []Point
+	for _, p := range sorted {
+		if len(front) == 0 || p.MaxApprox < front[len(front)-1].MaxApprox {
+			front = append(front, p)
+		}
+	}
+	return front
+}

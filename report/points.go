@@ -1,0 +1,163 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"image/color"
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"tessera/metrics"
+)
+
+// Point is the metrics of one model on test images. NaN means not measured, or, of P and Beta, that the model has no such
+// penalty.
+type Point struct {
+	Label                  string  // what the model is called in a figure
+	P                      float64 // target of the mean activation
+	Beta                   float64 // weight of that penalty
+	MSE                    float64
+	Hoyer                  float64
+	MaxApprox              float64 // to dilated originals, bias not dilated, not clipped
+	MaxApproxReconstructed float64 // to dilated reconstructions
+}
+
+// PointOf takes the metrics of a report; p and beta are NaN where the model has no such penalty.
+func PointOf(label string, p, beta float64, r *metrics.Report) Point {
+	known := func(v *float64) float64 {
+		if v == nil {
+			return math.NaN()
+		}
+		return *v
+	}
+	return Point{Label: label, P: p, Beta: beta, MSE: r.MSE, Hoyer: r.Hoyer, MaxApprox: known(r.MaxApprox),
+		MaxApproxReconstructed: known(r.MaxApproxReconstructed)}
+}
+
+// metric is one number of a point.
+type metric struct {
+	axis
+	of func(Point) float64
+}
+
+// The metrics of figures, with the study's axes.
+var (
+	mseMetric   = metric{axis{label: "mse of test images", log: true}, func(p Point) float64 { return p.MSE }}
+	hoyerMetric = metric{axis{label: "mean Hoyer sparsity of codes", max: 1}, func(p Point) float64 { return p.Hoyer }}
+	maxMetric   = metric{axis{label: "max-approximation error", log: true}, func(p Point) float64 { return p.MaxApprox }}
+	recMetric   = metric{axis{label: "error to reconstructions", log: true}, func(p Point) float64 { return p.MaxApproxReconstructed }}
+	betaMetric  = metric{axis{label: "weight β", log: true}, func(p Point) float64 { return p.Beta }}
+)
+
+// group is the points of one target, in the order of the figure, with the colour that they have everywhere.
+type group struct {
+	p      float64
+	color  color.Color
+	points []Point
+}
+
+// grouped returns the points by target, in increasing order, those without one last. Targets get their colours together,
+// so that a target has one colour in ours and in what was published.
+func grouped(targets []float64, points []Point) []group {
+	var groups []group
+	for i, p := range targets {
+		g := group{p: p, color: series(i)}
+		for _, at := range points {
+			if sameTarget(at.P, p) {
+				g.points = append(g.points, at)
+			}
+		}
+		slices.SortStableFunc(g.points, func(a, b Point) int { return cmp.Compare(a.Beta, b.Beta) })
+		groups = append(groups, g)
+	}
+	return groups
+}
+
+// targetsOf lists the targets of all points in increasing order, NaN last.
+func targetsOf(points []Point) []float64 {
+	var targets []float64
+	for _, at := range points {
+		if !slices.ContainsFunc(targets, func(p float64) bool { return sameTarget(p, at.P) }) {
+			targets = append(targets, at.P)
+		}
+	}
+	slices.SortFunc(targets, func(a, b float64) int { // NaN would come first
+		if math.IsNaN(a) != math.IsNaN(b) {
+			return -cmp.Compare(a, b)
+		}
+		return cmp.Compare(a, b)
+	})
+	return targets
+}
+
+func sameTarget(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
+
+func targetName(p float64) string {
+	if math.IsNaN(p) {
+		return "no target"
+	}
+	return fmt.Sprintf("p = %v", p)
+}
+
+// xys takes two metrics of points.
+func xys(points []Point, x, y metric) plotter.XYs {
+	out := make(plotter.XYs, len(points))
+	for i, p := range points {
+		out[i] = plotter.XY{X: x.of(p), Y: y.of(p)}
+	}
+	return out
+}
+
+// comparison is ours and what was published, by target.
+type comparison struct {
+	ours, published []group
+	pointsOnly      bool
+}
+
+func compare(ours, published []Point, pointsOnly bool) (comparison, error) {
+	if len(ours)+len(published) == 0 {
+		return comparison{}, fmt.Errorf("report: no points to draw")
+	}
+	targets := targetsOf(slices.Concat(ours, published))
+	return comparison{grouped(targets, ours), grouped(targets, published), pointsOnly}, nil
+}
+
+// lines draws one metric over another, what was published below ours.
+func (c comparison) lines(x, y metric) []line {
+	var lines []line
+	add := func(groups []group, dashes []vg.Length, glyph draw.GlyphDrawer) {
+		for _, g := range groups {
+			lines = append(lines, line{points: xys(g.points, x, y), color: g.color, dashes: dashes, glyph: glyph, pointsOnly: c.pointsOnly})
+		}
+	}
+	add(c.published, dashed, ring)
+	add(c.ours, nil, disc)
+	return lines
+}
+
+// legend names the colours, and the two looks where both are there.
+func (c comparison) legend() legend {
+	var l legend
+	has := func(groups []group) bool {
+		return slices.ContainsFunc(groups, func(g group) bool { return len(g.points) > 0 })
+	}
+	ours := has(c.ours)
+	for _, g := range c.ours { // all targets are in both
+		entry := line{name: targetName(g.p), color: g.color, glyph: disc, pointsOnly: c.pointsOnly}
+		if !ours {
+			entry.glyph, entry.dashes = ring, dashed
+		}
+		l = append(l, entry)
+	}
+	if has(c.published) {
+		if ours {
+			l = append(l, line{name: "measured", color: quiet, glyph: disc, pointsOnly: c.pointsOnly})
+		}
+		l = append(l, line{name: "published", color: quiet, glyph: ring, dashes: dashed, pointsOnly: c.pointsOnly})
+	}
+	return l
+}

@@ -1,0 +1,179 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"tessera/config"
+	"tessera/train/folder"
+)
+
+// declared is a small sweep with noise, shuffling, a shorter last batch and a checkpoint after every epoch.
+const declared = `
+[model.small]
+about = "a line for people"
+dataset = { name = "bars", count = 100 }
+encoder = [{ kind = "gaussian_noise" }, { kind = "dense", units = 6, activation = "sigmoid" }]
+loss = [{ kind = "mse" }, { kind = "kl", weight = 0.001, target = 0.2 }]
+constraint = [{ kind = "nonneg" }]
+train = { epochs = 3, batch = 32, checkpoint_seconds = 0 }
+
+[sweep.s]
+model = "small"
+seeds = [1, 2]
+set.loss.1.target = [0.1, 0.3]
+`
+
+// diverging makes two of the trials fail.
+const diverging = `
+[sweep.d]
+model = "small"
+seeds = [1, 2]
+set.optimizer.learning_rate = [0.01, 1e30]
+`
+
+func spec(t testing.TB, text, name string, sets ...string) *config.Sweep {
+	t.Helper()
+	f, err := config.Load("models.toml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var changes []config.Set
+	for _, argument := range sets {
+		s, err := config.ParseSet(argument)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes = append(changes, s)
+	}
+	s, err := f.Sweep(name, changes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func open(t testing.TB, s *config.Sweep, o Options) *Sweep {
+	t.Helper()
+	opened, err := New(context.Background(), s, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return opened
+}
+
+// run runs the sweep s of a text to its end.
+func run(t testing.TB, text string, o Options, sets ...string) *Results {
+	t.Helper()
+	r, err := open(t, spec(t, text, "s", sets...), o).Run(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// lasting returns every file of a sweep that does not depend on time, by its path.
+func lasting(t testing.TB, path string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		switch d.Name() {
+		case TimingsFile, folder.Metrics, folder.Environment:
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		relative, _ := filepath.Rel(path, name)
+		files[relative] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// same fails the test unless two sweeps hold the same files.
+func same(t testing.TB, what string, got, want map[string]string) {
+	t.Helper()
+	for name, text := range want {
+		if got[name] != text {
+			t.Errorf("%s: %s differs:\n%.300s\nwant\n%.300s", what, name, got[name], text)
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok && !strings.HasSuffix(name, ".new") {
+			t.Errorf("%s: %s should not be there", what, name)
+		}
+	}
+}
+
+// dying is a disk that ends before an operation, as a killed process does, or is full from it on.
+type dying struct {
+	folder.OS
+	mu    sync.Mutex
+	count int
+	at    int   // from 1; 0 never
+	err   error // errDead, or what a full disk says
+}
+
+var errDead = errors.New("the disk is dead")
+
+func (d *dying) next() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.count++; d.at > 0 && d.count >= d.at {
+		return d.err
+	}
+	return nil
+}
+
+func (d *dying) Mkdir(path string) error {
+	if err := d.next(); err != nil {
+		return err
+	}
+	return d.OS.Mkdir(path)
+}
+
+func (d *dying) WriteFile(path string, data []byte) error {
+	if err := d.next(); err != nil {
+		return errors.Join(err, d.OS.WriteFile(path, data[:len(data)/2]))
+	}
+	return d.OS.WriteFile(path, data)
+}
+
+func (d *dying) Append(path string, data []byte) error {
+	if err := d.next(); err != nil {
+		return errors.Join(err, d.OS.Append(path, data[:len(data)/2]))
+	}
+	return d.OS.Append(path, data)
+}
+
+func (d *dying) Rename(old, new string) error {
+	if err := d.next(); err != nil {
+		return err
+	}
+	return d.OS.Rename(old, new)
+}
+
+func (d *dying) Remove(path string) error {
+	if d.next() != nil && errors.Is(d.err, errDead) {
+		return d.err
+	}
+	return d.OS.Remove(path)
+}
+
+func (d *dying) RemoveAll(path string) error {
+	if d.next() != nil && errors.Is(d.err, errDead) {
+		return d.err
+	}
+	return d.OS.RemoveAll(path)
+}

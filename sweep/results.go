@@ -1,0 +1,295 @@
+package sweep
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tessera/metrics"
+	"tessera/train/folder"
+)
+
+// Results are what the trials of a sweep say, in the order of its declaration: results.json. results.csv and summary.csv
+// hold the trials and the settings as tables.
+type Results struct {
+	Sweep    string    `json:"sweep"`
+	Keys     []string  `json:"keys"`     // that vary, as --set names them
+	Settings []Setting `json:"settings"` // the trials that differ by their seeds alone, together
+	Trials   []Row     `json:"trials"`
+}
+
+// Row is one trial.
+type Row struct {
+	Trial   string          `json:"trial"` // its folder below trials
+	Model   string          `json:"model"`
+	Values  map[string]any  `json:"values"` // of the keys
+	Seed    uint64          `json:"seed"`
+	Metrics *metrics.Report `json:"metrics"` // as `eval --json` prints them; null while the trial is not done
+	Error   string          `json:"error,omitempty"`
+}
+
+// Setting is one model with one value for every key. Means and deviations are over the seeds whose trials are done, by
+// the names of the metrics; those that have no meaning for the model are left out.
+type Setting struct {
+	Model     string             `json:"model"`
+	Values    map[string]any     `json:"values"`
+	Trials    []string           `json:"trials"`
+	Seeds     []uint64           `json:"seeds"` // of the trials that are done
+	Mean      map[string]float64 `json:"mean"`
+	Deviation map[string]float64 `json:"deviation"` // of the sample, divided by the number of seeds less one; none for one seed
+}
+
+// Read returns the results of a sweep's folder; a folder without any is [fs.ErrNotExist].
+func Read(path string) (*Results, error) {
+	text, err := os.ReadFile(filepath.Join(path, ResultsFile))
+	if err != nil {
+		return nil, err
+	}
+	r := &Results{}
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(path, ResultsFile), err)
+	}
+	return r, nil
+}
+
+// Is reports whether a folder is that of a sweep.
+func Is(path string) bool {
+	_, err := os.Stat(filepath.Join(path, ResultsFile))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// TrialPath returns the folder of a trial of the sweep in that folder.
+func TrialPath(path, trial string) string { return filepath.Join(path, trialsDir, trial) }
+
+// results are those of the trials as far as they are known.
+func (s *Sweep) results() *Results {
+	r := &Results{Sweep: s.Name, Keys: append([]string{}, s.Keys...), Settings: []Setting{}, Trials: []Row{}}
+	rows := map[string][]Row{}
+	for _, t := range s.Trials {
+		row := Row{Trial: t.ID, Model: t.Model.Name, Values: map[string]any{}, Seed: t.Model.Train.Seed, Metrics: t.report}
+		for i, key := range s.Keys {
+			row.Values[key] = t.Values[i]
+			if v, ok := t.Values[i].(float64); ok && math.IsInf(v, 0) { // which JSON cannot say
+				row.Values[key] = text(v)
+			}
+		}
+		if t.err != nil {
+			row.Error = t.problem()
+		}
+		r.Trials = append(r.Trials, row)
+		setting := row.Model + "\x00" + strings.Join(row.Texts(s.Keys), "\x00")
+		if rows[setting] == nil {
+			r.Settings = append(r.Settings, Setting{Model: row.Model, Values: row.Values})
+		}
+		rows[setting] = append(rows[setting], row)
+	}
+	for i := range r.Settings {
+		one := &r.Settings[i]
+		one.fill(rows[one.Model+"\x00"+strings.Join(texts(one.Values, s.Keys), "\x00")])
+	}
+	return r
+}
+
+// fill sets what is said of all trials of a setting.
+func (s *Setting) fill(rows []Row) {
+	s.Seeds, s.Mean, s.Deviation = []uint64{}, map[string]float64{}, map[string]float64{}
+	values := map[string][]float64{}
+	for _, row := range rows {
+		s.Trials = append(s.Trials, row.Trial)
+		if row.Metrics == nil {
+			continue
+		}
+		s.Seeds = append(s.Seeds, row.Seed)
+		for _, m := range measures(row.Metrics) {
+			if m.known {
+				values[m.name] = append(values[m.name], m.value)
+			}
+		}
+	}
+	for name, v := range values {
+		s.Mean[name] = mean(v)
+		if len(v) > 1 {
+			s.Deviation[name] = deviation(v)
+		}
+	}
+}
+
+func mean(v []float64) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x
+	}
+	return sum / float64(len(v))
+}
+
+func deviation(v []float64) float64 {
+	sum, center := 0.0, mean(v)
+	for _, x := range v {
+		sum += (x - center) * (x - center)
+	}
+	return math.Sqrt(sum / float64(len(v)-1))
+}
+
+// measure is one metric of a report.
+type measure struct {
+	name  string
+	value float64
+	known bool
+}
+
+// measures lists the metrics of a report in its order, by reflection, so that tomorrow's metric is among them.
+func measures(r *metrics.Report) []measure {
+	var all []measure
+	v := reflect.ValueOf(r).Elem()
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		f := v.Field(i)
+		known := f.Kind() != reflect.Pointer || !f.IsNil()
+		if f.Kind() == reflect.Pointer {
+			f = reflect.New(f.Type().Elem()).Elem()
+			if known {
+				f = v.Field(i).Elem()
+			}
+		}
+		switch {
+		case name == "images": // which is no metric
+		case f.CanFloat():
+			all = append(all, measure{name, f.Float(), known})
+		case f.CanInt():
+			all = append(all, measure{name, float64(f.Int()), known})
+		}
+	}
+	return all
+}
+
+// names lists the metrics that some trial has; where none is done, those that every model has.
+func (r *Results) names() []string {
+	var all []string
+	some := map[string]bool{}
+	for _, m := range measures(&metrics.Report{}) {
+		all = append(all, m.name)
+		some[m.name] = m.known
+	}
+	for _, s := range r.Settings {
+		for name := range maps.Keys(s.Mean) {
+			some[name] = true
+		}
+	}
+	return slices.DeleteFunc(all, func(name string) bool { return !some[name] })
+}
+
+// files are the results as they are written.
+func (r *Results) files() ([]folder.File, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(r); err != nil {
+		return nil, fmt.Errorf("%s: %w", ResultsFile, err)
+	}
+	return []folder.File{{Name: ResultsFile, Data: b.Bytes()}, {Name: TableFile, Data: r.table()}, {Name: SummaryFile, Data: r.summary()}}, nil
+}
+
+// table is one row per trial.
+func (r *Results) table() []byte {
+	names := r.names()
+	rows := [][]string{slices.Concat([]string{"trial", "model"}, r.Keys, []string{"seed", "dataset", "images"}, names, []string{"error"})}
+	for _, t := range r.Trials {
+		row := slices.Concat([]string{t.Trial, t.Model}, t.Texts(r.Keys), []string{strconv.FormatUint(t.Seed, 10)})
+		if t.Metrics == nil {
+			row = append(row, make([]string, 2+len(names))...)
+		} else {
+			row = append(row, t.Metrics.Dataset, strconv.Itoa(t.Metrics.Images))
+			for _, m := range measures(t.Metrics) {
+				if slices.Contains(names, m.name) {
+					row = append(row, number(m.value, m.known))
+				}
+			}
+		}
+		rows = append(rows, append(row, t.Error))
+	}
+	return table(rows)
+}
+
+// summary is one row per setting.
+func (r *Results) summary() []byte {
+	names := r.names()
+	head := slices.Concat([]string{"model"}, r.Keys, []string{"seeds"})
+	for _, name := range names {
+		head = append(head, name, name+"_deviation")
+	}
+	rows := [][]string{head}
+	for _, s := range r.Settings {
+		row := slices.Concat([]string{s.Model}, texts(s.Values, r.Keys), []string{strconv.Itoa(len(s.Seeds))})
+		for _, name := range names {
+			m, known := s.Mean[name]
+			d, several := s.Deviation[name]
+			row = append(row, number(m, known), number(d, several))
+		}
+		rows = append(rows, row)
+	}
+	return table(rows)
+}
+
+func table(rows [][]string) []byte {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	_ = w.WriteAll(rows) // a buffer takes everything
+	return b.Bytes()
+}
+
+func number(v float64, known bool) string {
+	if !known {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
+
+// Texts are the trial's values of some keys as people read them.
+func (r Row) Texts(keys []string) []string { return texts(r.Values, keys) }
+
+// Texts are the setting's values of some keys as people read them.
+func (s Setting) Texts(keys []string) []string { return texts(s.Values, keys) }
+
+// Texts are the trial's values as people read them, in the order of the sweep's keys.
+func (t *Trial) Texts() []string {
+	all := make([]string, len(t.Values))
+	for i, v := range t.Values {
+		all[i] = text(v)
+	}
+	return all
+}
+
+func texts(values map[string]any, keys []string) []string {
+	all := make([]string, len(keys))
+	for i, k := range keys {
+		all[i] = text(values[k])
+	}
+	return all
+}
+
+// text prints a value: a name as it is, tables and lists as JSON.
+func text(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	b, err := json.Marshal(v)
+	if err != nil { // an infinity within a table
+		return fmt.Sprint(v)
+	}
+	return string(b)
+}

@@ -1,0 +1,219 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"tessera/graph/engine"
+	"tessera/metrics"
+	"tessera/train"
+	"tessera/train/folder"
+)
+
+// Event says how a sweep goes on.
+type Event struct {
+	Trial    *Trial
+	Progress *train.Progress // while it is trained
+	Ended    bool            // the trial is done, or has failed
+	Kept     bool            // its metrics were there before
+	Metrics  *metrics.Report // of a trial that is done
+	Err      error           // of a trial that has failed
+
+	Done, Failed, Total int // trials
+}
+
+// Failed says which trials of a sweep have failed. The others are done.
+type Failed struct {
+	Sweep  string
+	Total  int
+	Trials []*Trial
+}
+
+// Error lists the failed trials.
+func (e *Failed) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "sweep %q: %d of %d trials failed", e.Sweep, len(e.Trials), e.Total)
+	for _, t := range e.Trials {
+		fmt.Fprintf(&b, "\n  %s: %s", t.Path, t.problem())
+	}
+	return b.String()
+}
+
+// problem says why the trial has failed, without its path: results do not depend on where they are.
+func (t *Trial) problem() string { return strings.TrimPrefix(t.err.Error(), t.Path+": ") }
+
+// work is a sweep while its trials run.
+type work struct {
+	*Sweep
+	folder *folder.Folder
+	stop   context.CancelFunc
+
+	mu    sync.Mutex // of all below, of the trials' outcomes and of the results' files
+	todo  []*Trial
+	event Event // what is counted
+	fatal error
+}
+
+// Run does what is left of a sweep and returns its results, which are also in its folder. Every trial that ends is
+// written down at once.
+//
+// A trial that fails stops no other; the error is then [*Failed], beside the results of the others. What would stop all
+// of them stops the sweep: [*folder.WriteError], and [train.ErrInterrupted] after ctx was cancelled, when every running trial has
+// written a checkpoint. [folder.ErrLocked] says that another process works on the sweep.
+func (s *Sweep) Run(ctx context.Context) (*Results, error) {
+	held, err := folder.Hold(s.Path, s.options.Disk)
+	if err != nil {
+		return nil, err
+	}
+	defer held.Close()
+	folder.Tidy(filepath.Join(s.Path, trialsDir), s.options.Disk)
+	w := &work{Sweep: s, folder: held, event: Event{Total: len(s.Trials)}}
+	for _, t := range s.Trials {
+		t.report, t.err = s.kept(t), nil
+		if t.report == nil {
+			w.todo = append(w.todo, t)
+			continue
+		}
+		w.event.Done++
+		w.tell(Event{Trial: t, Ended: true, Kept: true, Metrics: t.report})
+	}
+	if err := w.write(); err != nil {
+		return nil, err
+	}
+	ctx, w.stop = context.WithCancel(ctx)
+	defer w.stop()
+	var running sync.WaitGroup
+	for range min(s.options.Jobs, len(w.todo)) {
+		running.Go(func() { w.trials(ctx) })
+	}
+	running.Wait()
+	if w.fatal != nil {
+		return nil, w.fatal
+	}
+	return s.results(), s.failed()
+}
+
+// failed returns the error that lists what has failed, nil where nothing has.
+func (s *Sweep) failed() error {
+	f := &Failed{Sweep: s.Name, Total: len(s.Trials)}
+	for _, t := range s.Trials {
+		if t.err != nil {
+			f.Trials = append(f.Trials, t)
+		}
+	}
+	if len(f.Trials) == 0 {
+		return nil
+	}
+	return f
+}
+
+// trials does one trial after the other until none is left.
+func (w *work) trials(ctx context.Context) {
+	team := engine.NewTeam(1)
+	defer team.Close()
+	for {
+		t := w.next(ctx)
+		if t == nil {
+			return
+		}
+		report, err := w.do(ctx, t, team)
+		w.end(t, report, err)
+	}
+}
+
+// next takes a trial from those that are left.
+func (w *work) next(ctx context.Context) *Trial {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if ctx.Err() != nil && w.fatal == nil && len(w.todo) > 0 {
+		w.fatal = fmt.Errorf("%s: %w; the same command goes on from there", w.Path, train.ErrInterrupted)
+	}
+	if w.fatal != nil || len(w.todo) == 0 {
+		return nil
+	}
+	t := w.todo[0]
+	w.todo = w.todo[1:]
+	return t
+}
+
+// end writes down how a trial ended.
+func (w *work) end(t *Trial, report *metrics.Report, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var unwritten *folder.WriteError
+	interrupted := errors.Is(err, train.ErrInterrupted) || errors.Is(err, context.Canceled)
+	switch {
+	case errors.As(err, &unwritten):
+		w.giveUp(err)
+		return
+	case interrupted:
+		w.giveUp(fmt.Errorf("%s: %w; the same command goes on from there", w.Path, train.ErrInterrupted))
+		return
+	case err != nil:
+		t.err = err
+		w.event.Failed++
+	default:
+		t.report = report
+		w.event.Done++
+	}
+	w.tell(Event{Trial: t, Ended: true, Metrics: report, Err: err})
+	if err := w.write(); err != nil {
+		w.giveUp(err)
+	}
+}
+
+// giveUp ends the sweep; what cannot be written matters more than an interruption, which may be its consequence.
+func (w *work) giveUp(err error) {
+	if w.fatal == nil || errors.Is(w.fatal, train.ErrInterrupted) {
+		w.fatal = err
+	}
+	w.stop()
+}
+
+// tell reports an event; the caller holds the lock.
+func (w *work) tell(e Event) {
+	if w.options.Report == nil {
+		return
+	}
+	e.Done, e.Failed, e.Total = w.event.Done, w.event.Failed, w.event.Total
+	w.options.Report(e)
+}
+
+// write puts down the results as far as they are known, where they differ from what is there.
+func (w *work) write() error {
+	files, err := w.results().files()
+	if err != nil {
+		return err
+	}
+	files = append(files, folder.File{Name: TimingsFile, Data: w.timings()})
+	var differing []folder.File
+	for _, f := range files {
+		if !w.folder.Holds(f) {
+			differing = append(differing, f)
+		}
+	}
+	if len(differing) == 0 {
+		return nil
+	}
+	return w.folder.Write(differing...)
+}
+
+// timings are the epochs and the seconds of every trial, evaluation excluded.
+func (w *work) timings() []byte {
+	rows := [][]string{{"trial", "epochs", "seconds"}}
+	for _, t := range w.Trials {
+		text, err := os.ReadFile(filepath.Join(t.Path, folder.Metrics))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) || t.report == nil && t.err == nil {
+			continue
+		}
+		epochs, seconds := spent(text)
+		rows = append(rows, []string{t.ID, fmt.Sprint(epochs), fmt.Sprintf("%.3f", seconds)})
+	}
+	return table(rows)
+}

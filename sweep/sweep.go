@@ -1,0 +1,197 @@
+// Package sweep trains the trials of a declared sweep, several at once, and keeps what comes of each.
+//
+// A trial is an ordinary run in SWEEP/trials/ID on one thread: as many trials as there are processors, each alone on one,
+// finish sooner than the same trials one after the other on all of them. ID is the hash of the filled model and of the
+// data, so that a sweep that was killed, or declared anew, repeats no trial that is there: a finished one keeps its
+// metrics in eval.json, a begun one goes on from its last checkpoint to the bytes that it would have reached.
+//
+// The sweep's own folder holds what the trials say together; see [Results]. None of these bytes depends on time, on how
+// many trials ran at once or on how often the sweep was killed. Times are in a file of their own.
+package sweep
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+
+	"tessera/config"
+	"tessera/data"
+	"tessera/metrics"
+	"tessera/train"
+	"tessera/train/folder"
+)
+
+// The files of a sweep.
+const (
+	ResultsFile = "results.json" // trials and settings
+	TableFile   = "results.csv"  // one row per trial
+	SummaryFile = "summary.csv"  // one row per setting: mean and deviation over seeds
+	TimingsFile = "timings.csv"  // one row per trial; the only file that differs between two machines or moments
+	trialsDir   = "trials"
+	keptFile    = "eval.json" // of a trial: its metrics
+)
+
+// Options are what a sweep needs beside its declaration. Only SVM changes a byte of the results.
+type Options struct {
+	Dirs        data.Dirs         // where data sets are searched
+	Out         string            // the sweep's folder; "" takes sweeps/NAME
+	Jobs        int               // how many trials at once; < 1 takes one per processor
+	SVM         bool              // classify the codes of every trial as well; slow
+	Environment train.Environment // for the record of every run
+	Report      func(Event)       // called by one goroutine at a time; may be nil
+	Disk        folder.Disk       // nil: the operating system's
+}
+
+// Sweep is a sweep whose trials are known by the identities that their data give them.
+type Sweep struct {
+	Name   string
+	Path   string   // its folder
+	Keys   []string // that vary, as --set names them
+	Trials []*Trial // in the order of the declaration, each identity once
+
+	options Options
+	sets    []loadedSet
+	rows    map[*data.Images][]float32
+}
+
+// Trial is one model of a sweep.
+type Trial struct {
+	config.Trial
+	ID   string // hash of the filled model and of the data
+	Path string // the folder of its run
+
+	fitted *data.Set // what it is trained on
+	tested *data.Set // what it is evaluated on
+	report *metrics.Report
+	err    error
+}
+
+// loadedSet is a data set in memory, which all trials of the same source and need share.
+type loadedSet struct {
+	source data.Source
+	need   data.Need
+	set    *data.Set
+}
+
+// New reads the data of a sweep and gives its trials their identities. It writes nothing. The errors are those of
+// [data.Source].
+func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
+	if o.Jobs < 1 {
+		o.Jobs = runtime.GOMAXPROCS(0)
+	}
+	if o.Disk == nil {
+		o.Disk = folder.OS{}
+	}
+	s := &Sweep{Name: spec.Name, Path: o.Out, Keys: spec.Keys, options: o, rows: map[*data.Images][]float32{}}
+	if s.Path == "" {
+		s.Path = filepath.Join("sweeps", strings.Map(inFileName, spec.Name))
+	}
+	known := map[string]bool{}
+	for _, declared := range spec.Trials {
+		t, err := s.trial(ctx, declared)
+		if err != nil {
+			if errors.Is(err, context.Canceled) {
+				err = train.ErrInterrupted
+			}
+			return nil, err
+		}
+		if !known[t.ID] {
+			known[t.ID] = true
+			s.Trials = append(s.Trials, t)
+		}
+	}
+	return s, nil
+}
+
+// inFileName replaces what a quoted name in models.toml may hold and a file name may not.
+func inFileName(r rune) rune {
+	if strings.ContainsRune(`/\:`, r) {
+		return '-'
+	}
+	return r
+}
+
+// trial finds the data and the identity of a declared trial.
+func (s *Sweep) trial(ctx context.Context, declared config.Trial) (*Trial, error) {
+	t := &Trial{Trial: declared}
+	d, err := &declared.Model.Dataset, error(nil)
+	if t.fitted, err = s.load(ctx, d, d.Need()); err != nil {
+		return nil, err
+	}
+	tests := data.HasTest(d.Source)
+	if t.tested, err = s.load(ctx, d, data.Need{Train: !tests, Test: tests}); err != nil {
+		return nil, err
+	}
+	images, err := t.tested.Evaluation()
+	if err != nil {
+		return nil, err
+	}
+	if s.rows[images] == nil {
+		s.rows[images] = images.Float32()
+	}
+	t.ID = identity(declared.Model, slices.Concat(t.fitted.Files, t.tested.Files))
+	t.Path = filepath.Join(s.Path, trialsDir, t.ID)
+	return t, nil
+}
+
+// load reads a data set once for all trials.
+func (s *Sweep) load(ctx context.Context, d *config.Dataset, need data.Need) (*data.Set, error) {
+	for _, l := range s.sets {
+		if l.need == need && reflect.DeepEqual(l.source, d.Source) {
+			return l.set, nil
+		}
+	}
+	set, err := d.Source.Load(ctx, s.options.Dirs, need)
+	if err != nil {
+		return nil, err
+	}
+	s.sets = append(s.sets, loadedSet{d.Source, need, set})
+	return set, nil
+}
+
+// identity hashes a model with every default in place, but for its line for people, and the data that it reads.
+func identity(m *config.Model, files []data.File) string {
+	silent := *m
+	silent.About = ""
+	h := sha256.New()
+	h.Write(config.Fill(&silent))
+	for _, f := range files {
+		h.Write([]byte(f.SHA256 + "\n"))
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16]
+}
+
+// State is how far a trial is.
+type State string
+
+// The states of a trial.
+const (
+	Waiting State = "waiting" // nothing was done
+	Begun   State = "begun"   // it has a run, which is resumed
+	Done    State = "done"    // its metrics are kept
+)
+
+// State looks how far a trial is.
+func (s *Sweep) State(t *Trial) State {
+	switch {
+	case s.kept(t) != nil:
+		return Done
+	case t.begun():
+		return Begun
+	}
+	return Waiting
+}
+
+// begun reports whether the trial has a run. Its folder is whole as soon as it is there.
+func (t *Trial) begun() bool {
+	_, err := os.Stat(filepath.Join(t.Path, folder.Config))
+	return !errors.Is(err, fs.ErrNotExist)
+}

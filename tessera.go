@@ -1,0 +1,265 @@
+// Package tessera trains auto-encoders that learn the parts of images, and the methods that they are compared with, declared
+// in TOML, and uses what they learned.
+//
+// It is the front door for Go programs: models are read with [Load] or [Shipped], trained with [Train], and a trained
+// [Run] encodes, decodes and is measured. The rooms behind it can be used on their own: package config reads
+// declarations, graph makes models of them, train trains and keeps runs, metrics measures any coder, data reads images.
+// The vocabulary of declarations (layers, losses, constraints, optimizers, data sets) grows by registering parts; see
+// docs/adding-a-part.md.
+package tessera
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"tessera/config"
+	"tessera/data"
+	"tessera/graph"
+	"tessera/graph/engine"
+	"tessera/graph/tape"
+	"tessera/metrics"
+	"tessera/train"
+)
+
+// ModelsFile is the name of the file that declares models.
+const ModelsFile = "models.toml"
+
+//go:embed models.toml
+var shipped []byte
+
+// Shipped returns the models that come with this package, those of its models.toml.
+func Shipped() *config.File {
+	f, err := config.Load(ModelsFile, shipped)
+	if err != nil {
+		panic(fmt.Sprintf("tessera: the embedded %s: %v", ModelsFile, err)) // a test reads it
+	}
+	f.Dirs = data.SearchDirs("")
+	return f
+}
+
+// Load reads the models of a file. An error of reading it is the operating system's, one of its text is
+// [*config.Diagnostics]; mistakes in models are found by [config.File.Check] and [config.File.Model].
+func Load(file string) (*config.File, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	f, err := config.Load(file, text)
+	if err != nil {
+		return nil, err
+	}
+	f.Dirs = data.SearchDirs("")
+	return f, nil
+}
+
+// The back ends.
+const (
+	Engine = "engine" // the graph compiled into a fused plan
+	Tape   = "tape"   // Gorgonia's TapeMachine: the reference
+)
+
+// Backends lists the back ends, the default first.
+func Backends() []string { return []string{Engine, Tape} }
+
+// Options say how a model is trained or used. The zero value is ready to use.
+type Options struct {
+	Data    string // the folder in which data are searched first, before $TESSERA_DATA and the user's cache folder
+	Out     string // the new run's folder; "" takes runs/MODEL, then runs/MODEL-2, ...
+	Force   bool   // replace the run that Out holds
+	Threads int    // 0 takes one per CPU; baselines, and what is done beside the programs, take GOMAXPROCS
+	Backend string // one of Backends; "" takes the default
+
+	Environment train.Environment    // for the run's record, see env.json
+	Report      func(train.Progress) // called after every epoch, and about every tenth of a second within one; may be nil
+}
+
+// Run is a trained model in memory. It is a [metrics.Coder]: it encodes, decodes and shows its atoms. It is not safe for
+// use by several goroutines at once.
+type Run struct {
+	metrics.Coder
+	Model  *config.Model // as it was trained, with every default in place
+	Path   string        // the run's folder
+	Epoch  int           // after which the parameters were as they are; with early stopping the best one; of a baseline: iterations
+	Step   int
+	Result *train.Result // how the training ended; nil for a run that was opened
+
+	dirs data.Dirs
+	team *engine.Team
+}
+
+// Train trains a new run of a model, keeps it in its folder and returns it. When ctx is done it finishes the batch, writes a
+// checkpoint and returns [train.ErrInterrupted]; [Resume] goes on from there. The errors are those of [train.Run].
+func Train(ctx context.Context, m *config.Model, o Options) (*Run, error) {
+	return o.train(func(t train.Options) (*train.Result, error) { return train.Run(ctx, m, t) })
+}
+
+// Resume goes on with the run of that folder exactly where its last checkpoint was written; of a finished run it
+// changes nothing. The errors are those of [train.Resume].
+func Resume(ctx context.Context, folder string, o Options) (*Run, error) {
+	return o.train(func(t train.Options) (*train.Result, error) { return train.Resume(ctx, folder, t) })
+}
+
+// Open returns the run of that folder, finished or not, at its best epoch where early stopping looked for one, else at
+// its last checkpoint. The errors are those of [train.Open].
+func Open(folder string, o Options) (*Run, error) {
+	backend, team, err := o.backend()
+	if err != nil {
+		return nil, err
+	}
+	r, err := o.open(folder, backend, team)
+	if err != nil {
+		team.Close()
+	}
+	return r, err
+}
+
+func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, error) {
+	backend, team, err := o.backend()
+	if err != nil {
+		return nil, err
+	}
+	result, err := work(train.Options{Backend: backend, Team: team, Dirs: data.SearchDirs(o.Data), Out: o.Out, Force: o.Force,
+		Environment: o.Environment, Report: o.Report})
+	if err != nil {
+		team.Close()
+		return nil, err
+	}
+	r, err := o.open(result.Run, backend, team)
+	if err != nil {
+		team.Close()
+		return nil, err
+	}
+	r.Result = result
+	return r, nil
+}
+
+func (o Options) open(folder string, backend graph.Backend, team *engine.Team) (*Run, error) {
+	t, err := train.Open(folder)
+	if err != nil {
+		return nil, err
+	}
+	return &Run{Coder: t.Coder(backend), Model: t.Spec, Path: folder, Epoch: t.Epoch, Step: t.Step, dirs: data.SearchDirs(o.Data), team: team}, nil
+}
+
+// backend returns the back end and the team of goroutines that it and the optimizer share.
+func (o Options) backend() (graph.Backend, *engine.Team, error) {
+	if o.Backend != "" && !slices.Contains(Backends(), o.Backend) {
+		return nil, nil, fmt.Errorf("tessera: unknown back end %q, want one of %q", o.Backend, Backends())
+	}
+	team := engine.NewTeam(o.Threads)
+	if o.Backend == Tape {
+		return tape.Backend{}, team, nil
+	}
+	return engine.Backend{Team: team}, team, nil
+}
+
+// Close frees the run's compiled programs and goroutines.
+func (r *Run) Close() error {
+	defer r.team.Close()
+	if c, ok := r.Coder.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+// Evaluate measures the run on the test images of its data set, on all images where the set has no test split. A nil svm
+// leaves the classification of codes out. Data that are missing or do not fit are a [*data.Error].
+func (r *Run) Evaluate(ctx context.Context, svm *metrics.SVMProtocol) (*metrics.Report, error) {
+	images, err := r.Images(ctx)
+	if err != nil {
+		return nil, err
+	}
+	name := r.Model.Dataset.Name
+	o := metrics.Options{SVM: svm}
+	o.KLTarget, _, _ = r.Model.KL()
+	if svm != nil {
+		if o.Labels = images.Labels(); o.Labels == nil {
+			return nil, &data.Error{Dataset: name, Problem: "its images have no labels, which the SVM needs"}
+		}
+	}
+	report, err := metrics.Evaluate(ctx, r, images.Float32(), o)
+	if err != nil {
+		return nil, err
+	}
+	report.Model, report.Dataset = r.Model.Name, name
+	return report, nil
+}
+
+// Images returns what the run is evaluated on: the test images of its data set, all images where the set has no test split.
+// Data that are missing or do not fit are a [*data.Error].
+func (r *Run) Images(ctx context.Context) (*data.Images, error) {
+	set, err := r.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	images, err := set.Evaluation()
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Equal(set.Shape, r.Shape()) {
+		return nil, &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its images have shape %v, the run was trained on %v",
+			set.Shape, r.Shape())}
+	}
+	return images, nil
+}
+
+// FoundPart is a true part of a data set and the atom that is most like it.
+type FoundPart struct {
+	Kind string // what the part is: "limb"
+	metrics.Part
+}
+
+// Parts looks for the true parts of the run's data set among its atoms and its bias: found is a cosine similarity of
+// at least [metrics.PartCosine]. It returns nil where the true parts are not known or the decoder has no atoms.
+func (r *Run) Parts(ctx context.Context) ([]FoundPart, error) {
+	atoms := r.Atoms()
+	if atoms == nil {
+		return nil, nil
+	}
+	if data.HasTest(r.Model.Dataset.Source) { // published images: nobody knows their parts
+		return nil, nil
+	}
+	set, err := r.load(ctx)
+	if err != nil || len(set.Parts) == 0 {
+		return nil, err
+	}
+	table, err := metrics.PartsRecovered(set.Parts, atoms, metrics.PartCosine)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]FoundPart, len(table))
+	for i, p := range table {
+		found[i] = FoundPart{Kind: set.Kinds[i], Part: p}
+	}
+	return found, nil
+}
+
+// load reads the images that the run is evaluated on.
+func (r *Run) load(ctx context.Context) (*data.Set, error) {
+	source := r.Model.Dataset.Source
+	if source == nil {
+		return nil, errors.New("tessera: the model has no data set")
+	}
+	return source.Load(ctx, r.dirs, data.Need{Train: !data.HasTest(source), Test: data.HasTest(source)})
+}
+
+// Plan prints how the engine runs one training step of a model: every step with its shapes, bytes and FLOPs.
+func Plan(m *graph.Model) (string, error) {
+	p, err := m.Program(graph.Options{Batch: m.Spec.Train.Batch, Training: true})
+	if err != nil {
+		return "", err
+	}
+	team := engine.NewTeam(0)
+	defer team.Close()
+	plan, err := engine.Compile[float32](p, team)
+	if err != nil {
+		return "", err
+	}
+	defer plan.Close()
+	return plan.String(), nil
+}

@@ -1,0 +1,173 @@
+package tessera_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"testing"
+
+	"tessera"
+	"tessera/data"
+	"tessera/metrics"
+	"tessera/train"
+)
+
+var _ metrics.Coder = (*tessera.Run)(nil)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	_ = os.RemoveAll(runs)
+	os.Exit(code)
+}
+
+func TestTheShippedModelsHaveNoMistakesAndOneLineEach(t *testing.T) {
+	models := tessera.Shipped()
+	if err := models.Check(); err != nil {
+		t.Fatalf("\n%v", err)
+	}
+	for _, want := range []string{"swimmer-parts", "shallow", "shallow-nonneg", "shallow-nonneg-kl", "linear", "deep-dense", "denoising"} {
+		if !slices.Contains(models.Names(), want) {
+			t.Errorf("%s is not shipped", want)
+		}
+	}
+	for _, name := range models.Names() {
+		m, err := models.Model(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.About == "" {
+			t.Errorf("%s has no about", name)
+		}
+	}
+}
+
+func TestLoadReturnsWhatTheSystemSays(t *testing.T) {
+	if _, err := tessera.Load("no/such/file.toml"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// bars returns a small model.
+func bars(t *testing.T, epochs string) *tessera.Run {
+	t.Helper()
+	dir := t.TempDir()
+	file := dir + "/models.toml"
+	text := "[model.bars]\ndataset = \"bars\"\nencoder = [{ kind = \"dense\", units = 8, activation = \"sigmoid\" }]\n" +
+		"loss = [{ kind = \"mse\" }, { kind = \"kl\", target = 0.3 }]\ntrain = { epochs = " + epochs + " }\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	models, err := tessera.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := models.Model("bars")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := tessera.Train(context.Background(), m, tessera.Options{Out: dir + "/run", Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = run.Close() })
+	return run
+}
+
+func TestAnOpenedRunIsTheTrainedOneOnEitherBackEnd(t *testing.T) {
+	run := bars(t, "2")
+	images := make([]float32, 3*64)
+	for i := range images {
+		images[i] = float32(i%7) / 7
+	}
+	want, err := run.Encode(images)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, backend := range tessera.Backends() {
+		opened, err := tessera.Open(run.Path, tessera.Options{Backend: backend})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := opened.Encode(images)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range want {
+			if d := got[i] - want[i]; d > 1e-6 || d < -1e-6 {
+				t.Errorf("%s: code %d is %g, want %g", backend, i, got[i], want[i])
+			}
+		}
+		if err := opened.Close(); err != nil {
+			t.Error(err)
+		}
+		if opened.Epoch != 2 || opened.Result != nil || run.Result.Epochs != 2 {
+			t.Errorf("opened at epoch %d, result %v; trained %+v", opened.Epoch, opened.Result, run.Result)
+		}
+	}
+	if _, err := tessera.Open(run.Path, tessera.Options{Backend: "abacus"}); err == nil {
+		t.Error("an unknown back end was taken")
+	}
+}
+
+func TestEvaluateUsesTheModelsTarget(t *testing.T) {
+	run := bars(t, "1")
+	r, err := run.Evaluate(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := run.Model.Dataset.Source.Load(context.Background(), nil, data.Both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := metrics.Evaluate(context.Background(), run, set.Train.Float32(), metrics.Options{KLTarget: 0.3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *r.KL != *own.KL || r.MSE != own.MSE || r.Model != "bars" || r.Dataset != "bars" || r.Images != 500 {
+		t.Errorf("got %+v, want %+v", r, own)
+	}
+}
+
+func TestEvaluateWithTheSVMNeedsLabels(t *testing.T) {
+	var missing *data.Error
+	if _, err := bars(t, "1").Evaluate(context.Background(), metrics.NewSVMProtocol(1)); !errors.As(err, &missing) {
+		t.Errorf("got %v, want a *data.Error", err)
+	}
+}
+
+func TestPartsSayWhatTheyAre(t *testing.T) {
+	parts, err := bars(t, "1").Parts(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(parts) != 16 || parts[0].Kind != "row" || parts[15].Kind != "column" {
+		t.Errorf("got %v", parts)
+	}
+}
+
+func TestACancelledTrainingIsResumedToItsEnd(t *testing.T) {
+	m, err := tessera.Shipped().Model("swimmer-parts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Train.Epochs = 3
+	ctx, cancel := context.WithCancel(context.Background())
+	dir := t.TempDir() + "/run"
+	_, err = tessera.Train(ctx, m, tessera.Options{Out: dir, Report: func(p train.Progress) {
+		if p.Epoch == 2 {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, train.ErrInterrupted) {
+		t.Fatalf("got %v, want ErrInterrupted", err)
+	}
+	run, err := tessera.Resume(context.Background(), dir, tessera.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	if run.Epoch != 3 || run.Step != 24 || run.Result.AlreadyFinished {
+		t.Errorf("resumed to epoch %d, step %d: %+v", run.Epoch, run.Step, run.Result)
+	}
+}

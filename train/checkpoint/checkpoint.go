@@ -1,0 +1,60 @@
+// Package checkpoint keeps tensors in safetensors files that say whether they are whole.
+//
+// The format is Hugging Face's safetensors: eight bytes with the little-endian length of a header, the header in JSON
+// (for each tensor its dtype, its shape and where its data lie; under "__metadata__" texts by key), then the data,
+// row-major and little-endian, without holes. Any safetensors reader opens these files. Beyond the format every file
+// holds, under the metadata key "sha256", the SHA-256 of the whole file with that checksum's 64 digits taken as zeros,
+// so that one changed bit anywhere is found; and equal contents give equal bytes.
+package checkpoint
+
+import "fmt"
+
+// Tensor is one named tensor of float32 values.
+type Tensor struct {
+	Name  string
+	Shape []int     // empty for a scalar
+	Data  []float32 // row-major
+}
+
+// File is the contents of one checkpoint.
+type File struct {
+	Metadata map[string]string // texts by key; the key "sha256" is taken by the checksum
+	Tensors  []Tensor          // in the order of their data
+}
+
+// Tensor returns the tensor of that name.
+func (f *File) Tensor(name string) (Tensor, bool) {
+	for _, t := range f.Tensors {
+		if t.Name == name {
+			return t, true
+		}
+	}
+	return Tensor{}, false
+}
+
+// Error says that a checkpoint is damaged or does not match what it should continue: which file, and what is wrong.
+type Error struct {
+	Path    string
+	Problem string
+}
+
+// Error implements error: `PATH: PROBLEM`.
+func (e *Error) Error() string { return e.Path + ": " + e.Problem }
+
+// Errorf returns an *Error about the file of that path.
+func Errorf(path, format string, args ...any) error {
+	return &Error{Path: path, Problem: fmt.Sprintf(format, args...)}
+}
+
+// size returns the number of elements of a shape; ok is false for a negative size and beyond what a file could hold.
+func size(shape []int) (n int, ok bool) {
+	const most = 1 << 40
+	n = 1
+	for _, d := range shape {
+		if d < 0 || d > 0 && n > most/d {
+			return 0, false
+		}
+		n *= d
+	}
+	return n, true
+}

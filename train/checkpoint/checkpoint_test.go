@@ -1,0 +1,229 @@
+package checkpoint
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func sample() *File {
+	return &File{
+		Metadata: map[string]string{"kind": "state", "text": "a \"sha256\":\"" + noChecksum + "\" <b>\n", "a": ""},
+		Tensors: []Tensor{
+			{Name: "encoder.0.weight", Shape: []int{2, 3}, Data: []float32{0, -1, 2.5, float32(math.Inf(1)), 1e-45, 3}},
+			{Name: "scale", Shape: []int{}, Data: []float32{7}},
+			{Name: "empty", Shape: []int{0, 4}, Data: []float32{}},
+			{Name: "best/encoder.0.weight", Shape: []int{1}, Data: []float32{-0.5}},
+		},
+	}
+}
+
+func encode(t testing.TB, f *File) []byte {
+	t.Helper()
+	b, err := Encode(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestDecodeGivesBackWhatWasEncoded(t *testing.T) {
+	want := sample()
+	got, err := Decode(encode(t, want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestEqualContentsGiveEqualBytes(t *testing.T) {
+	if !bytes.Equal(encode(t, sample()), encode(t, sample())) {
+		t.Error("two encodings of the same file differ")
+	}
+}
+
+// The layout by the format's own description, read with encoding/json and plain offsets.
+func TestEncodeWritesTheSafetensorsLayout(t *testing.T) {
+	b := encode(t, sample())
+	n := binary.LittleEndian.Uint64(b)
+	if n%8 != 0 {
+		t.Errorf("the data begin at byte %d, want a multiple of 8", 8+n)
+	}
+	var header map[string]struct {
+		Dtype   string `json:"dtype"`
+		Shape   []int  `json:"shape"`
+		Offsets []int  `json:"data_offsets"`
+	}
+	if err := json.Unmarshal(b[8:8+n], &header); err != nil {
+		t.Fatal(err)
+	}
+	w := header["encoder.0.weight"]
+	if w.Dtype != "F32" || !reflect.DeepEqual(w.Shape, []int{2, 3}) || !reflect.DeepEqual(w.Offsets, []int{0, 24}) {
+		t.Errorf("encoder.0.weight is described as %+v", w)
+	}
+	if got := math.Float32frombits(binary.LittleEndian.Uint32(b[8+n+8:])); got != 2.5 {
+		t.Errorf("the third value is %v, want 2.5", got)
+	}
+	if best := header["best/encoder.0.weight"]; len(b) != int(8+n)+best.Offsets[1] {
+		t.Errorf("the file has %d bytes, its last tensor ends at %d", len(b), int(8+n)+best.Offsets[1])
+	}
+}
+
+func TestEveryFlippedBitIsFound(t *testing.T) {
+	b := encode(t, sample())
+	for i := range b {
+		for bit := range 8 {
+			b[i] ^= 1 << bit
+			if _, err := Decode(b); err == nil {
+				t.Errorf("byte %d, bit %d: a damaged file was accepted", i, bit)
+			}
+			b[i] ^= 1 << bit
+		}
+	}
+	if _, err := Decode(b); err != nil {
+		t.Fatalf("the intact file is refused: %v", err)
+	}
+}
+
+func TestEveryTruncationIsFound(t *testing.T) {
+	b := encode(t, sample())
+	for n := range b {
+		if _, err := Decode(b[:n]); err == nil {
+			t.Errorf("the first %d of %d bytes were accepted", n, len(b))
+		}
+	}
+	if _, err := Decode(append(bytes.Clone(b), 0)); err == nil {
+		t.Error("a byte behind the end was accepted")
+	}
+}
+
+// signed returns a file of that header and data whose checksum is right.
+func signed(header string, data []byte) []byte {
+	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
+	b = append(append(b, header...), data...)
+	if field := checksum(b[8 : 8+len(header)]); field != nil {
+		copy(field, noChecksum)
+		sum := sha256.Sum256(b)
+		hex.Encode(field, sum[:])
+	}
+	return b
+}
+
+func TestHostileHeadersAreRefused(t *testing.T) {
+	const meta = `"__metadata__":{"sha256":"` + "0000000000000000000000000000000000000000000000000000000000000000" + `"}`
+	eight := make([]byte, 8)
+	cases := map[string]struct {
+		header string
+		data   []byte
+		want   string
+	}{
+		"no checksum":      {`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, eight, "no checksum"},
+		"no object":        {`[1]`, nil, "not a JSON object"},
+		"null":             {`null`, nil, "not a JSON object"},
+		"empty":            {``, nil, "not a JSON object"},
+		"not JSON":         {`{"a":`, nil, "header"},
+		"two objects":      {`{` + meta + `}{}`, nil, "follows"},
+		"metadata numbers": {`{"__metadata__":{"sha256":1}}`, nil, "__metadata__"},
+		"unknown field":    {`{` + meta + `,"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":1}}`, eight, "unknown field"},
+		"null tensor":      {`{` + meta + `,"a":null}`, nil, "not a JSON object"},
+		"other dtype":      {`{` + meta + `,"a":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}}`, eight, `"F64"`},
+		"no shape":         {`{` + meta + `,"a":{"dtype":"F32","data_offsets":[0,4]}}`, eight[:4], "not possible"},
+		"negative shape":   {`{` + meta + `,"a":{"dtype":"F32","shape":[-1,-2],"data_offsets":[0,8]}}`, eight, "not possible"},
+		"huge shape":       {`{` + meta + `,"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`, nil, "not possible"},
+		"fractional shape": {`{` + meta + `,"a":{"dtype":"F32","shape":[1.5],"data_offsets":[0,8]}}`, eight, "header"},
+		"hole before":      {`{` + meta + `,"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`, eight, "data_offsets"},
+		"wrong size":       {`{` + meta + `,"a":{"dtype":"F32","shape":[1],"data_offsets":[0,8]}}`, eight, "data_offsets"},
+		"negative offset":  {`{` + meta + `,"a":{"dtype":"F32","shape":[1],"data_offsets":[-4,0]}}`, nil, "data_offsets"},
+		"overlap":          {`{` + meta + `,"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`, eight, "data_offsets"},
+		"past the end":     {`{` + meta + `,"a":{"dtype":"F32","shape":[1000000000],"data_offsets":[0,4000000000]}}`, eight, "cut off"},
+		"data left over":   {`{` + meta + `,"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, eight, "4 bytes follow"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := Decode(signed(c.header, c.data))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got error %v, want one with %q", err, c.want)
+			}
+		})
+	}
+	header := binary.LittleEndian.AppendUint64(nil, math.MaxUint64)
+	if _, err := Decode(append(header, '{')); err == nil {
+		t.Error("a header longer than the file was accepted")
+	}
+}
+
+func TestEncodeRefusesWhatCannotBeReadBack(t *testing.T) {
+	one := Tensor{Name: "a", Shape: []int{1}, Data: []float32{1}}
+	for name, f := range map[string]*File{
+		"same name":     {Tensors: []Tensor{one, one}},
+		"metadata name": {Tensors: []Tensor{{Name: metadataKey, Shape: []int{1}, Data: []float32{1}}}},
+		"short data":    {Tensors: []Tensor{{Name: "a", Shape: []int{2}, Data: []float32{1}}}},
+		"reserved key":  {Metadata: map[string]string{checksumKey: "x"}},
+	} {
+		if _, err := Encode(f); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+func TestReadNamesTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.safetensors")
+	if _, err := Read(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing file: got %v", err)
+	}
+	b := encode(t, sample())
+	b[len(b)-1] ^= 1
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var damaged *Error
+	if _, err := Read(path); !errors.As(err, &damaged) || damaged.Path != path {
+		t.Errorf("damaged file: got %v, want an *Error with its path", err)
+	}
+}
+
+// Whatever parse accepts can be written and read back as the same contents; it never panics and never allocates more
+// than the file holds.
+func FuzzDecode(f *testing.F) {
+	b := encode(f, sample())
+	n := binary.LittleEndian.Uint64(b)
+	f.Add(b[8:8+n], b[8+n:])
+	f.Add([]byte(`{"a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}`), make([]byte, 4))
+	f.Add([]byte(`{"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},"b":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}`), []byte{})
+	f.Fuzz(func(t *testing.T, header, data []byte) {
+		file, err := parse(header, data)
+		if err != nil {
+			return
+		}
+		values := 0
+		for _, tensor := range file.Tensors {
+			values += len(tensor.Data)
+		}
+		if 4*values != len(data) {
+			t.Fatalf("%d values from %d bytes", values, len(data))
+		}
+		again, err := Encode(file)
+		if err != nil {
+			t.Fatalf("an accepted file cannot be written: %v", err)
+		}
+		n := binary.LittleEndian.Uint64(again)
+		if !bytes.Equal(again[8+n:], data) {
+			t.Fatal("the data changed on the way")
+		}
+		if _, err := Decode(again); err != nil {
+			t.Fatalf("a written file cannot be read: %v", err)
+		}
+	})
+}

@@ -1,0 +1,144 @@
+package checkpoint
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Read returns the contents of a checkpoint that [Encode] wrote. A damaged file is an *[Error] that names it; a missing
+// one satisfies errors.Is(err, fs.ErrNotExist).
+func Read(path string) (*File, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	f, err := Decode(b)
+	if err != nil {
+		return nil, Errorf(path, "%v", err)
+	}
+	return f, nil
+}
+
+// Decode returns the contents of a file's bytes, or says what is wrong with them.
+func Decode(b []byte) (*File, error) {
+	if len(b) < 8 {
+		return nil, fmt.Errorf("damaged: %d bytes are too few for a checkpoint", len(b))
+	}
+	length := binary.LittleEndian.Uint64(b)
+	if length > uint64(len(b)-8) {
+		return nil, fmt.Errorf("damaged: the header should have %d bytes, the whole file has %d", length, len(b))
+	}
+	header, data := b[8:8+length], b[8+length:]
+	f, err := parse(header, data)
+	if err != nil {
+		return nil, fmt.Errorf("damaged: %w", err)
+	}
+	if err := verify(b, header); err != nil {
+		return nil, fmt.Errorf("damaged: %w", err)
+	}
+	return f, nil
+}
+
+// verify compares the file with its checksum; it leaves b as it was.
+func verify(b, header []byte) error {
+	field := checksum(header)
+	if field == nil {
+		return errors.New("it holds no checksum")
+	}
+	stored := string(field)
+	copy(field, noChecksum)
+	sum := sha256.Sum256(b)
+	copy(field, stored)
+	if hex.EncodeToString(sum[:]) != stored {
+		return errors.New("its contents do not have the checksum that it holds")
+	}
+	return nil
+}
+
+// parse reads the header and the tensors that it describes. It trusts nothing: the checksum guards against accidents,
+// not against malice.
+func parse(header, data []byte) (*File, error) {
+	var members map[string]json.RawMessage
+	if err := strict(header, &members); err != nil {
+		return nil, fmt.Errorf("header: %w", err)
+	}
+	f := &File{}
+	if text, ok := members[metadataKey]; ok {
+		if err := strict(text, &f.Metadata); err != nil {
+			return nil, fmt.Errorf("header: %s: %w", metadataKey, err)
+		}
+		delete(f.Metadata, checksumKey)
+		delete(members, metadataKey)
+	}
+	entries := make(map[string]entry, len(members))
+	names := make([]string, 0, len(members))
+	for name, text := range members {
+		var e entry
+		if err := strict(text, &e); err != nil {
+			return nil, fmt.Errorf("header: tensor %q: %w", name, err)
+		}
+		entries[name] = e
+		names = append(names, name)
+	}
+	// Empty tensors share their offset with the next one; their names decide, so that decoding is deterministic.
+	slices.SortFunc(names, func(a, b string) int {
+		x, y := entries[a].Offsets, entries[b].Offsets
+		return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1]), strings.Compare(a, b))
+	})
+	return f, f.fill(names, entries, data)
+}
+
+// fill adds the tensors in the order of their data, which must fill the file without holes or overlaps.
+func (f *File) fill(names []string, entries map[string]entry, data []byte) error {
+	end := 0
+	for _, name := range names {
+		e := entries[name]
+		n, ok := size(e.Shape)
+		switch {
+		case e.Dtype != "F32":
+			return fmt.Errorf("tensor %q: dtype is %q, want \"F32\"", name, e.Dtype)
+		case !ok || e.Shape == nil:
+			return fmt.Errorf("tensor %q: shape %v is not possible", name, e.Shape)
+		case e.Offsets[0] != end || e.Offsets[1]-end != 4*n || e.Offsets[1] < end:
+			return fmt.Errorf("tensor %q: data_offsets are %v, want [%d,%d]", name, e.Offsets, end, end+4*n)
+		case e.Offsets[1] > len(data):
+			return fmt.Errorf("tensor %q: its data end at byte %d of %d: the file is cut off", name, e.Offsets[1], len(data))
+		}
+		values := make([]float32, n)
+		for i := range values {
+			values[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[end+4*i:]))
+		}
+		end = e.Offsets[1]
+		f.Tensors = append(f.Tensors, Tensor{Name: name, Shape: e.Shape, Data: values})
+	}
+	if end != len(data) {
+		return fmt.Errorf("%d bytes follow the last tensor", len(data)-end)
+	}
+	return nil
+}
+
+// strict decodes one JSON object and refuses unknown fields and anything but spaces behind it.
+func strict(text []byte, into any) error {
+	if len(text) == 0 || text[0] != '{' {
+		return errors.New("is not a JSON object")
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if rest := bytes.TrimLeft(text[d.InputOffset():], " "); len(rest) > 0 {
+		return errors.New("something follows the JSON object")
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package checkpoint
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+)
+
+const (
+	metadataKey = "__metadata__"
+	checksumKey = "sha256"
+	alignment   = 8 // of the data, by spaces behind the header: other readers map it into memory
+)
+
+// noChecksum stands where the checksum will be while the checksum is computed.
+var noChecksum = strings.Repeat("0", hex.EncodedLen(sha256.Size))
+
+// entry is the header's record of one tensor. The order of the fields is the order in the file.
+type entry struct {
+	Dtype   string `json:"dtype"`
+	Shape   []int  `json:"shape"`
+	Offsets [2]int `json:"data_offsets"`
+}
+
+// Encode returns the bytes of a file. Equal contents give equal bytes. It fails on what no reader could read back: two
+// tensors of one name, data that do not fill the shape, a reserved key.
+func Encode(f *File) ([]byte, error) {
+	header, total, err := header(f)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]byte, 0, 8+len(header)+total)
+	out = binary.LittleEndian.AppendUint64(out, uint64(len(header)))
+	out = append(out, header...)
+	for _, t := range f.Tensors {
+		for _, v := range t.Data {
+			out = binary.LittleEndian.AppendUint32(out, math.Float32bits(v))
+		}
+	}
+	sum := sha256.Sum256(out)
+	hex.Encode(checksum(out[8:8+len(header)]), sum[:])
+	return out, nil
+}
+
+// checksum returns the part of a header that holds the checksum's digits, nil where there is none. No other text of
+// the header can be taken for it: its quotes would be escaped.
+func checksum(header []byte) []byte {
+	const before = `"` + checksumKey + `":"`
+	at := bytes.Index(header, []byte(before))
+	if at < 0 || at+len(before)+len(noChecksum) > len(header) {
+		return nil
+	}
+	return header[at+len(before):][:len(noChecksum)]
+}
+
+// header returns the padded header and the length of the data in bytes.
+func header(f *File) ([]byte, int, error) {
+	if _, taken := f.Metadata[checksumKey]; taken {
+		return nil, 0, fmt.Errorf("checkpoint: the metadata key %q is the checksum's", checksumKey)
+	}
+	metadata := map[string]string{checksumKey: noChecksum}
+	for key, text := range f.Metadata {
+		metadata[key] = text
+	}
+	var b bytes.Buffer
+	b.WriteByte('{')
+	if err := member(&b, metadataKey, metadata); err != nil { // encoding/json sorts the keys
+		return nil, 0, err
+	}
+	offset := 0
+	taken := map[string]bool{metadataKey: true}
+	for _, t := range f.Tensors {
+		n, ok := size(t.Shape)
+		switch {
+		case taken[t.Name]:
+			return nil, 0, fmt.Errorf("checkpoint: tensor %q: the name is taken", t.Name)
+		case !ok || n != len(t.Data):
+			return nil, 0, fmt.Errorf("checkpoint: tensor %q: %d values for shape %v", t.Name, len(t.Data), t.Shape)
+		}
+		taken[t.Name] = true
+		b.WriteByte(',')
+		e := entry{Dtype: "F32", Shape: append([]int{}, t.Shape...), Offsets: [2]int{offset, offset + 4*n}}
+		if err := member(&b, t.Name, e); err != nil {
+			return nil, 0, err
+		}
+		offset += 4 * n
+	}
+	b.WriteByte('}')
+	for b.Len()%alignment != 0 {
+		b.WriteByte(' ')
+	}
+	return b.Bytes(), offset, nil
+}
+
+// member writes "key":value.
+func member(b *bytes.Buffer, key string, value any) error {
+	for i, v := range []any{key, value} {
+		text, err := json.Marshal(v)
+		if err != nil {
+			return fmt.Errorf("checkpoint: %q: %w", key, err)
+		}
+		if i == 1 {
+			b.WriteByte(':')
+		}
+		b.Write(text)
+	}
+	return nil
+}

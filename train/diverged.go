@@ -1,0 +1,107 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"tessera/graph"
+)
+
+// Diverged says that training met NaN or Inf: at which step, and in which tensor first, in the order in which a step
+// uses them: the input, parameters, the code, the output, loss terms, the loss, gradients, moved parameters, and val_mse.
+type Diverged struct {
+	Run    string
+	Epoch  int     // from 1
+	Step   int     // from 1
+	Tensor string  // "code", "loss.kl", "gradient of encoder.0.weight", "encoder.0.weight", "val_mse"
+	Value  float64 // NaN or an infinity
+
+	baseline bool // which has no learning rate
+}
+
+// Error implements error.
+func (e *Diverged) Error() string {
+	text := fmt.Sprintf("%s: training diverged at step %d (epoch %d): %s is %s; the last good checkpoint is kept",
+		e.Run, e.Step, e.Epoch, e.Tensor, strconv.FormatFloat(e.Value, 'g', -1, 64))
+	if e.baseline {
+		return text
+	}
+	return text + "; a smaller learning_rate or a clip_norm may help"
+}
+
+// bad is a tensor with a value that is not finite.
+type bad struct {
+	tensor string
+	value  float64
+}
+
+// diverged returns the error for what went bad.
+func (s *session) diverged(step int, b bad) error {
+	return &Diverged{Run: s.folder.Path(), Epoch: s.progress.Epoch + 1, Step: step, Tensor: b.tensor, Value: b.value,
+		baseline: s.spec.Baseline != nil}
+}
+
+// look sets b to a tensor unless it is finite or b is set already.
+func (b *bad) look(tensor string, v []float32) {
+	if b.tensor != "" {
+		return
+	}
+	if x, is := firstBad(v); is {
+		*b = bad{tensor, float64(x)}
+	}
+}
+
+// firstBadForward names what made the loss of a batch bad, by a program that shows the output too. The parameters were
+// finite after the last step, yet a projection may have changed that.
+func (n *network) firstBadForward(inputs *batch) (b bad, err error) {
+	p, err := compile(n.model, n.options.Backend, graph.Options{Batch: inputs.size, Training: true, Output: true})
+	if err != nil {
+		return b, err
+	}
+	defer func() { err = errors.Join(err, p.runner.Close()) }()
+	if err := p.Run(inputs.values); err != nil {
+		return b, err
+	}
+	b.look("input", inputs.values[0])
+	for _, q := range p.Parameters {
+		b.look(q.Path, q.Data)
+	}
+	p.lookTaps(&b)
+	return b, nil
+}
+
+// firstBadBackward names what made the parameters bad while the loss was good.
+func (p *program) firstBadBackward() (b bad) {
+	p.lookTaps(&b)
+	for i, q := range p.Parameters {
+		if g := p.runner.Gradient(i); g != nil {
+			b.look("gradient of "+q.Path, g)
+		}
+	}
+	for _, q := range p.Parameters {
+		b.look(q.Path, q.Data)
+	}
+	if b.tensor == "" { // the projection made a parameter finite again
+		b = bad{"the optimizer's step", math.NaN()}
+	}
+	return b
+}
+
+func (p *program) lookTaps(b *bad) {
+	for i, tap := range p.Taps {
+		b.look(tap.Name, p.runner.Tap(i))
+	}
+}
+
+// badEnd looks at what no single step looks at.
+func (n *network) badEnd(m Metrics) (b bad) {
+	for _, p := range n.model.Parameters {
+		b.look(p.Path, p.Data)
+	}
+	if n.watcher.validation {
+		b.look("val_mse", []float32{float32(m.ValMSE)})
+	}
+	return b
+}

@@ -1,0 +1,50 @@
+package train
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"tessera/data"
+	"tessera/train/folder"
+)
+
+// Environment records where and how a run was begun, for env.json. It changes nothing.
+type Environment struct {
+	Version string      `json:"version"` // of this program
+	Go      string      `json:"go"`
+	System  string      `json:"system"` // linux/amd64
+	CPU     string      `json:"cpu"`
+	Threads int         `json:"threads"`
+	Backend string      `json:"backend"` // tape, engine
+	BLAS    string      `json:"blas"`
+	Command []string    `json:"command"`
+	Data    []data.File `json:"data"` // what was read, with the checksum of the uncompressed bytes
+}
+
+// environment returns the contents of env.json.
+func (s *session) environment() ([]byte, error) {
+	e := s.options.Environment
+	e.Data = append([]data.File{}, s.files...) // an empty list, not null
+	text, err := json.MarshalIndent(e, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("env.json: %w", err)
+	}
+	return append(text, '\n'), nil
+}
+
+// ReadEnvironment returns the record of a run: with how many threads and which back end it was begun, above all, for the
+// order of sums depends on both.
+func ReadEnvironment(run string) (Environment, error) {
+	path := filepath.Join(run, folder.Environment)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Environment{}, err
+	}
+	var e Environment
+	if err := json.Unmarshal(text, &e); err != nil {
+		return Environment{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return e, nil
+}

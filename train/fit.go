@@ -1,0 +1,150 @@
+package train
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"tessera/baselines"
+	"tessera/config"
+	"tessera/data"
+	"tessera/metrics"
+	"tessera/train/checkpoint"
+	"tessera/train/folder"
+)
+
+// numbersKey is the metadata of what a baseline saves beside its tensors, JSON.
+const numbersKey = "numbers"
+
+// fit learns a baseline by its own rule: an epoch is one iteration.
+type fit struct {
+	*session
+	model baselines.Model
+	from  string // the state that was restored, "" for a new fit
+}
+
+func newFit(s *session, method baselines.Method) (*fit, error) {
+	m, err := method.New(s.shape, s.spec.Train.Seed)
+	if err != nil {
+		return nil, fmt.Errorf("model %q: %w", s.spec.Name, err)
+	}
+	return &fit{session: s, model: m}, nil
+}
+
+// begin implements learner.
+func (f *fit) begin(ctx context.Context, splits data.Splits) error {
+	err := f.model.Begin(ctx, splits.Fit)
+	var refused *data.Error
+	switch {
+	case err == nil:
+		return f.bounded()
+	case errors.Is(err, baselines.ErrOtherImages):
+		return checkpoint.Errorf(f.from, "does not match: %v", baselines.ErrOtherImages)
+	case errors.As(err, &refused) && refused.Dataset == "":
+		return &data.Error{Dataset: f.spec.Dataset.Name, Err: err}
+	case errors.Is(err, context.Canceled):
+		return err
+	}
+	return fmt.Errorf("model %q: %w", f.spec.Name, err)
+}
+
+// bounded refuses images with which the fit could not even begin.
+func (f *fit) bounded() error {
+	for name, v := range f.model.State().Numbers {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return &data.Error{Dataset: f.spec.Dataset.Name, Problem: fmt.Sprintf("its values are too large: the %s of the first atoms is %v", name, v)}
+		}
+	}
+	return nil
+}
+
+// epoch implements learner. A look at images that were not fitted would take longer than the iteration: only the
+// objective is measured, and the atoms are looked at.
+func (f *fit) epoch(ctx context.Context) (Metrics, error) {
+	p, err := f.model.Step(ctx)
+	switch {
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return Metrics{}, errHalted
+	case errors.Is(err, baselines.ErrDiverged):
+		return Metrics{}, f.diverged(f.progress.Step+1, bad{"loss", math.NaN()})
+	case err != nil:
+		return Metrics{}, fmt.Errorf("model %q: %w", f.spec.Name, err)
+	}
+	f.progress.Epoch, f.progress.Step = p.Iteration, p.Iteration
+	f.progress.Stopped = p.Done && p.Iteration < length(f.spec)
+	return Metrics{Epoch: p.Iteration, Step: p.Iteration, Loss: p.Objective, LearningRate: math.NaN(), ValMSE: math.NaN(),
+		CodeHoyer: math.NaN(), NegativeWeights: metrics.NegativeWeights(f.model.Atoms()),
+		Seconds: f.progress.Seconds + time.Since(f.epochFrom).Seconds()}, nil
+}
+
+// save implements learner.
+func (f *fit) save(file *checkpoint.File) error {
+	state := f.model.State()
+	numbers, err := json.Marshal(state.Numbers)
+	if err != nil {
+		return fmt.Errorf("state: %w", err)
+	}
+	file.Metadata[numbersKey] = string(numbers)
+	for _, name := range slices.Sorted(maps.Keys(state.Tensors)) {
+		t := state.Tensors[name]
+		file.Tensors = append(file.Tensors, checkpoint.Tensor{Name: name, Shape: t.Shape, Data: t.Values})
+	}
+	return nil
+}
+
+// restore implements learner.
+func (f *fit) restore(from *stored) error {
+	f.from = from.path
+	return restoreBaseline(f.model, from.path, from.file)
+}
+
+// restoreBaseline sets a model to what a file holds.
+func restoreBaseline(m baselines.Model, path string, file *checkpoint.File) error {
+	state := baselines.State{Tensors: map[string]baselines.Tensor{}}
+	if err := json.Unmarshal([]byte(file.Metadata[numbersKey]), &state.Numbers); err != nil {
+		return checkpoint.Errorf(path, "damaged: %s: %v", numbersKey, err)
+	}
+	for _, t := range file.Tensors {
+		state.Tensors[t.Name] = baselines.Tensor{Shape: t.Shape, Values: t.Data}
+	}
+	if err := m.Restore(state); err != nil {
+		return checkpoint.Errorf(path, "does not match its model: %v", err)
+	}
+	return nil
+}
+
+// openBaseline returns the model of a checkpoint.
+func openBaseline(spec *config.Model, method baselines.Method, shape []int, path string, file *checkpoint.File) (baselines.Model, error) {
+	m, err := method.New(shape, spec.Train.Seed)
+	if err != nil {
+		return nil, checkpoint.Errorf(path, "does not match its model: %v", err)
+	}
+	if kind := file.Metadata[kindKey]; kind != spec.Kind {
+		return nil, checkpoint.Errorf(path, "does not match: it is of kind %q, the model is of kind %q", kind, spec.Kind)
+	}
+	if err := restoreBaseline(m, path, file); err != nil {
+		return nil, err
+	}
+	if a := m.Atoms(); len(a.Values) == 0 {
+		return nil, checkpoint.Errorf(path, "holds no atoms yet; resume goes on with the fit")
+	}
+	return m, nil
+}
+
+// derived implements learner: all tensors, for fitted images keep their codes.
+func (f *fit) derived() ([]folder.File, error) {
+	file := &checkpoint.File{Metadata: f.metadata("parameters", f.progress.Epoch, f.progress.Step)}
+	if err := f.save(file); err != nil {
+		return nil, err
+	}
+	b, err := checkpoint.Encode(file)
+	return []folder.File{{Name: folder.Model, Data: b}}, err
+}
+
+// close implements learner.
+func (f *fit) close() {}

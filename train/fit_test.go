@@ -1,0 +1,315 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"tessera/baselines"
+	"tessera/config"
+	"tessera/data"
+	"tessera/internal/registry"
+	"tessera/train/checkpoint"
+	"tessera/train/folder"
+	"tessera/train/internal/faulty"
+)
+
+// fitted are baselines on small images, by what a resume could get wrong: a rule without memory, steps that are remembered,
+// a pass over mini-batches, centres alone, an online rule, and a fit that has nothing to save before its only iteration.
+var fitted = map[string]string{
+	"nmf":        "kind = \"nmf\"\ncomponents = 8\niterations = 4",
+	"mini-batch": "kind = \"nmf\"\ncomponents = 8\niterations = 3\nbatch = 100\ntolerance = 0.0",
+	"sparse_nmf": "kind = \"sparse_nmf\"\ncomponents = 8\niterations = 4\nsolver = \"gradient\"\nper = \"image\"\ncode_sparsity = 0.5",
+	"kmeans":     "kind = \"kmeans\"\ncomponents = 8\niterations = 4\ntolerance = 0.0",
+	"nnsae":      "kind = \"nnsae\"\ncomponents = 8\niterations = 3",
+	"pca":        "kind = \"pca\"\ncomponents = 8",
+}
+
+// baseline returns one of them.
+func baseline(t testing.TB, name string, sets ...string) *config.Model {
+	t.Helper()
+	text := "[model.fitted]\n" + fitted[name] + "\ndataset = \"bars\"\ntrain = { checkpoint_seconds = 0.0 }\n"
+	return model(t, text, sets...)
+}
+
+func TestTwoFitsGiveEqualBytes(t *testing.T) {
+	for name := range fitted {
+		m := baseline(t, name)
+		sameRun(t, trained(t, m, Options{}).Run, trained(t, m, Options{}).Run)
+	}
+}
+
+func TestAFitInterruptedAfterAnyIterationResumesToTheSameBytes(t *testing.T) {
+	for name := range fitted {
+		m := baseline(t, name)
+		want := trained(t, m, Options{})
+		for at := 1; at < want.Epochs; at++ {
+			run := place(t)
+			ctx, cancel := context.WithCancel(context.Background())
+			_, err := Run(ctx, m, Options{Out: run, Report: func(p Progress) {
+				if p.Epoch == at {
+					cancel()
+				}
+			}})
+			if !errors.Is(err, ErrInterrupted) {
+				t.Fatalf("%s interrupted after iteration %d: got %v", name, at, err)
+			}
+			r, err := Resume(context.Background(), run, Options{})
+			if err != nil || r.Epochs != want.Epochs || r.AlreadyFinished {
+				t.Fatalf("%s interrupted after iteration %d: %+v, %v", name, at, r, err)
+			}
+			sameRun(t, run, want.Run)
+		}
+	}
+}
+
+// countdown is a context that ends when it has been asked that many times.
+type countdown struct {
+	context.Context
+	left *int
+}
+
+func (c countdown) Err() error {
+	if *c.left--; *c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestAFitInterruptedWithinAPassResumesToTheSameBytes(t *testing.T) {
+	m := baseline(t, "mini-batch")
+	want, within := trained(t, m, Options{}), 0
+	for asked := 1; ; asked++ {
+		run, left := place(t), asked
+		_, err := Run(countdown{context.Background(), &left}, m, Options{Out: run})
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, ErrInterrupted) {
+			t.Fatal(err)
+		}
+		if !exists(run, folder.State) { // not begun
+			continue
+		}
+		from, err := readState(filepath.Join(run, folder.State))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(from.file.Metadata[numbersKey], `"position":0`) {
+			within++
+		}
+		if _, err := Resume(context.Background(), run, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		sameRun(t, run, want.Run)
+	}
+	if within < 5 {
+		t.Errorf("only %d interrupts were within a pass", within)
+	}
+}
+
+func TestAFitKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
+	for _, name := range []string{"nmf", "pca"} {
+		m := baseline(t, name)
+		want := trained(t, m, Options{})
+		for at := 1; ; at++ {
+			run := place(t)
+			_, err := Run(context.Background(), m, Options{Out: run, Disk: &faulty.Disk{DieAt: at}})
+			if err == nil {
+				if at < 15 {
+					t.Errorf("%s: a run has only %d operations on the disk: is it written at all?", name, at-1)
+				}
+				break
+			}
+			if !errors.Is(err, faulty.ErrDead) {
+				t.Fatalf("%s killed before operation %d: got %v", name, at, err)
+			}
+			if _, err := os.Stat(run); errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if _, err := Resume(context.Background(), run, Options{}); err != nil {
+				t.Fatalf("%s killed before operation %d: %v", name, at, err)
+			}
+			sameRun(t, run, want.Run)
+		}
+	}
+}
+
+func TestAFitReportsAFullDisk(t *testing.T) {
+	m := baseline(t, "kmeans")
+	var failed *folder.WriteError
+	_, err := Run(context.Background(), m, Options{Out: place(t), Disk: &faulty.Disk{FullAt: 12}})
+	if !errors.As(err, &failed) || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("got %v, want a *WriteError", err)
+	}
+}
+
+func TestResumingAFinishedFitChangesNothing(t *testing.T) {
+	for name := range fitted {
+		run := trained(t, baseline(t, name), Options{}).Run
+		before := read(t, run, folder.State)
+		r, err := Resume(context.Background(), run, Options{Dirs: data.Dirs{"gone"}})
+		if err != nil || !r.AlreadyFinished || !slices.Equal(before, read(t, run, folder.State)) {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
+
+// The oracle is the same fit without a run.
+func TestARunOfABaselineIsItsFit(t *testing.T) {
+	for name := range fitted {
+		m := baseline(t, name)
+		set, err := m.Dataset.Source.Load(context.Background(), nil, data.Both)
+		if err != nil {
+			t.Fatal(err)
+		}
+		own, err := m.Baseline.(baselines.Method).New(set.Shape, m.Train.Seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, err := baselines.Fit(context.Background(), own, set.Train, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := own.Encode(set.Train.Float32())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := trained(t, m, Options{})
+		if all := lines(t, r.Run); r.Epochs != last.Iteration || len(all) != last.Iteration || all[len(all)-1]["loss"] != last.Objective ||
+			all[0]["val_mse"] != nil || all[0]["dead_units"] != nil {
+			t.Errorf("%s: %+v with lines %v, want %+v", name, r, all, last)
+		}
+		for range 2 { // by its parameters, then by its state
+			o, err := Open(r.Run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := o.Baseline.Encode(set.Train.Float32())
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s: codes of %s are not those of the fit (%v)", name, o.Path, err)
+			}
+			_ = os.Remove(filepath.Join(r.Run, folder.Model))
+		}
+	}
+}
+
+func TestAFitThatConvergesEndsEarly(t *testing.T) {
+	r := trained(t, baseline(t, "nmf", "iterations=100", "tolerance=0.2"), Options{})
+	if !r.StoppedEarly || r.Epochs >= 100 || r.Epochs != len(lines(t, r.Run)) {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestWhatAFitRefusesIsNamed(t *testing.T) {
+	var setting registry.KeyError
+	for _, name := range []string{"nmf", "kmeans", "pca"} {
+		_, err := Run(context.Background(), baseline(t, name, "components=501"), Options{Out: place(t)})
+		if !errors.As(err, &setting) || setting.Key != "components" {
+			t.Errorf("%s: got %v, want a registry.KeyError", name, err)
+		}
+	}
+	var refused *data.Error
+	_, err := Run(context.Background(), npy(t, "nmf", -0.5), Options{Out: place(t)})
+	if !errors.As(err, &refused) || refused.Dataset != "npy" || !strings.Contains(err.Error(), "image 0, pixel 0: got -0.5") {
+		t.Errorf("negative pixels: got %v, want a *data.Error", err)
+	}
+	_, err = Run(context.Background(), npy(t, "kmeans", 1e30), Options{Out: place(t)})
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "too large") {
+		t.Errorf("squares that overflow: got %v, want a *data.Error", err)
+	}
+	large := npy(t, "mini-batch", 1e30)
+	large.Baseline.(*baselines.NMF).Init = "random"
+	var diverged *Diverged
+	_, err = Run(context.Background(), large, Options{Out: place(t)})
+	if !errors.As(err, &diverged) || diverged.Step != 1 || strings.Contains(err.Error(), "learning_rate") {
+		t.Errorf("squares that overflow: got %v, want a *Diverged", err)
+	}
+}
+
+// npy returns a baseline of 20 images of 3 x 3 pixels whose first pixels grow from first to twice that.
+func npy(t *testing.T, name string, first float64) *config.Model {
+	t.Helper()
+	values := make([]float32, 20*9)
+	for i := range 20 {
+		values[9*i] = float32(first * (1 + float64(i)/20))
+	}
+	file := filepath.Join(t.TempDir(), "images.npy")
+	if err := data.WriteImages(file, []int{3, 3}, values); err != nil {
+		t.Fatal(err)
+	}
+	return baseline(t, name, "components=2", "dataset.name=npy", "dataset.images="+file)
+}
+
+func TestACheckpointOfAnotherBaselineIsRefused(t *testing.T) {
+	var damaged *checkpoint.Error
+	run := trained(t, baseline(t, "kmeans"), Options{}).Run
+	edit(t, run, `kind = "kmeans"`, `kind = "nmf"`)
+	if _, err := Open(run); !errors.As(err, &damaged) || !strings.Contains(err.Error(), `kind "kmeans"`) {
+		t.Errorf("open: got %v", err)
+	}
+	if _, err := Resume(context.Background(), run, Options{}); !errors.As(err, &damaged) || !strings.Contains(err.Error(), `kind "kmeans"`) {
+		t.Errorf("resume: got %v", err)
+	}
+	run = trained(t, baseline(t, "nmf"), Options{}).Run
+	edit(t, run, "components = 8", "components = 9")
+	if _, err := Open(run); !errors.As(err, &damaged) {
+		t.Errorf("other components: got %v", err)
+	}
+}
+
+func TestAFitGoesOnWithItsOwnImagesOnly(t *testing.T) {
+	m := npy(t, "nmf", 0.5)
+	m.Baseline.(*baselines.NMF).Tolerance = 0
+	run := place(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	if _, err := Run(ctx, m, Options{Out: run, Report: func(Progress) { cancel() }}); !errors.Is(err, ErrInterrupted) {
+		t.Fatal(err)
+	}
+	other := npy(t, "nmf", 0.75).Dataset.Source
+	load := func(ctx context.Context, d *config.Dataset) (*data.Set, error) {
+		set, err := other.Load(ctx, nil, data.Both)
+		if err == nil {
+			state, err := readState(filepath.Join(run, folder.State))
+			if err != nil {
+				return nil, err
+			}
+			for i := range set.Files { // files of the same checksum, which cannot be
+				set.Files[i].SHA256 = state.Data[i]
+			}
+		}
+		return set, err
+	}
+	var damaged *checkpoint.Error
+	if _, err := Resume(context.Background(), run, Options{Load: load}); !errors.As(err, &damaged) {
+		t.Errorf("got %v, want a *checkpoint.Error", err)
+	}
+}
+
+func TestARunWithoutAtomsYetIsNotOpened(t *testing.T) {
+	run := place(t)
+	for asked := 0; !exists(run, folder.State); asked++ { // until the first interrupt that is after the beginning
+		left := asked
+		if _, err := Run(countdown{context.Background(), &left}, baseline(t, "pca"), Options{Out: run}); !errors.Is(err, ErrInterrupted) {
+			t.Fatalf("got %v", err)
+		}
+	}
+	var damaged *checkpoint.Error
+	if _, err := Open(run); !errors.As(err, &damaged) || !strings.Contains(err.Error(), "resume") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Resume(context.Background(), run, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	o, err := Open(run)
+	if err != nil || math.Abs(float64(o.Baseline.Atoms().Values[0])) > 1 {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,222 @@
+package folder
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// stale is the age from which an unlocked half-made folder is rubbish that a killed process left.
+const stale = time.Minute
+
+// Create makes the folder of a new run with these files in it, whole or not at all, and takes hold of it. The place
+// must be free or an empty folder, else it fails with [ErrExists]; with force a run that is there is replaced in one
+// step once the new one is whole. Force never replaces what is not a run ([ErrNotRun]), a run in whose folder somebody keeps
+// files of his own ([ErrForeign], which names them), nor a run that another process works on ([ErrLocked]).
+// The working folder and those above it are never replaced, not even empty ([ErrWorkingFolder]): who stands there would be
+// left in a folder that is gone.
+func Create(path string, force bool, disk Disk, files ...File) (*Folder, error) {
+	place, err := filepath.Abs(path)
+	if err != nil {
+		return nil, &WriteError{Path: path, Err: err}
+	}
+	if resolved, err := filepath.EvalSymlinks(place); err == nil {
+		place = resolved // a link keeps pointing where it does
+	}
+	if holdsWorkingFolder(place) {
+		return nil, fmt.Errorf("%s: %w", path, ErrWorkingFolder)
+	}
+	// Known to fail is better said before anything is written; install asks again.
+	if _, err := vacant(place, force); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	f, err := prepare(place, disk, files)
+	if err != nil {
+		return nil, err
+	}
+	made := f.path
+	if err := f.install(place, force); err != nil {
+		_ = f.Close()
+		_ = disk.RemoveAll(made)
+		if errors.Is(err, ErrExists) || errors.Is(err, ErrLocked) || errors.Is(err, ErrNotRun) || errors.Is(err, ErrForeign) {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		return nil, &WriteError{Path: path, Err: err}
+	}
+	f.path = path
+	return f, nil
+}
+
+// holdsWorkingFolder says whether a place, absolute and without links, is the working folder or above it.
+func holdsWorkingFolder(place string) bool {
+	here, err := os.Getwd()
+	if err != nil {
+		return false // it is gone already
+	}
+	if resolved, err := filepath.EvalSymlinks(here); err == nil {
+		here = resolved
+	}
+	within, err := filepath.Rel(place, here)
+	return err == nil && filepath.IsLocal(within)
+}
+
+// CreateNext is [Create] at the first free place of path, path-2, path-3, ...
+func CreateNext(path string, disk Disk, files ...File) (*Folder, error) {
+	for i := 1; ; i++ {
+		place := path
+		if i > 1 {
+			place = fmt.Sprintf("%s-%d", path, i)
+		}
+		f, err := Create(place, false, disk, files...)
+		if !errors.Is(err, ErrExists) {
+			return f, err
+		}
+	}
+}
+
+// prepare makes the folder under a temporary name beside its place, and locks it.
+func prepare(place string, disk Disk, files []File) (*Folder, error) {
+	parent, name := filepath.Split(place)
+	if err := os.MkdirAll(parent, 0o777); err != nil {
+		return nil, &WriteError{Path: parent, Err: err}
+	}
+	sweep(parent, name, stale, disk)
+	dir := filepath.Join(parent, "."+name+temporary+strings.ToLower(rand.Text()[:8]))
+	if err := disk.Mkdir(dir); err != nil {
+		return nil, &WriteError{Path: place, Err: err}
+	}
+	held, err := lock(dir)
+	if err != nil {
+		return nil, &WriteError{Path: place, Err: err}
+	}
+	f := &Folder{path: dir, disk: disk, lock: held}
+	for _, file := range files {
+		if err := disk.WriteFile(f.Join(file.Name), file.Data); err != nil {
+			_ = f.Close()
+			_ = disk.RemoveAll(dir)
+			return nil, &WriteError{Path: filepath.Join(place, file.Name), Err: err}
+		}
+	}
+	if err := disk.Sync(dir); err != nil {
+		_ = f.Close()
+		_ = disk.RemoveAll(dir)
+		return nil, &WriteError{Path: place, Err: err}
+	}
+	return f, nil
+}
+
+// install renames the made folder into its place.
+func (f *Folder) install(place string, force bool) error {
+	old, err := vacant(place, force)
+	if err != nil {
+		return err
+	}
+	if old {
+		err = f.replace(place)
+	} else {
+		// Removing fails on a folder that is not empty, and renaming on any folder: what came to be there meanwhile is safe.
+		if err = f.disk.Remove(place); err == nil || errors.Is(err, fs.ErrNotExist) {
+			err = f.disk.Rename(f.path, place)
+		}
+		if errors.Is(err, fs.ErrExist) {
+			return ErrExists
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return f.disk.Sync(filepath.Dir(place))
+}
+
+// replace puts the made folder in the place of an old run, which is not lost before.
+func (f *Folder) replace(place string) error {
+	held, err := lock(place)
+	if err != nil {
+		return err
+	}
+	defer unlock(held)
+	old := f.path
+	err = f.disk.Exchange(f.path, place)
+	if errors.Is(err, errors.ErrUnsupported) {
+		old = strings.Replace(f.path, temporary, ".old-", 1)
+		if err := f.disk.Rename(place, old); err != nil {
+			return err
+		}
+		err = f.disk.Rename(f.path, place)
+	}
+	if err != nil {
+		return err
+	}
+	return f.disk.RemoveAll(old)
+}
+
+// vacant says whether a new run may be put in a place: an error when not, and whether an old run is in the way.
+func vacant(place string, force bool) (old bool, err error) {
+	entries, err := os.ReadDir(place)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && len(entries) == 0:
+		return false, nil
+	case err != nil:
+		if info, statErr := os.Stat(place); statErr == nil && !info.IsDir() {
+			return false, ErrExists
+		}
+		return false, &WriteError{Path: place, Err: err}
+	case !force:
+		return false, ErrExists
+	}
+	if _, err := os.Stat(filepath.Join(place, Config)); err != nil {
+		return false, ErrNotRun
+	}
+	if others := foreign(entries); len(others) > 0 {
+		return false, fmt.Errorf("%w: %s", ErrForeign, strings.Join(others, ", "))
+	}
+	return true, nil
+}
+
+// foreign returns the names in a run's folder that no run writes; a folder's ends in a slash.
+func foreign(entries []fs.DirEntry) []string {
+	own := []string{Config, Environment, Metrics, State, Model, Best, Picture, measured}
+	var others []string
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case e.IsDir():
+			others = append(others, name+"/")
+		case strings.HasPrefix(name, "."+Picture+".") && strings.HasSuffix(name, ".tmp"): // a killed process left it
+		case !slices.Contains(own, strings.TrimSuffix(name, unfinished)):
+			others = append(others, name)
+		}
+	}
+	return others
+}
+
+// Tidy removes the half-made folders of runs in parent which killed processes left. No other process may make runs there.
+func Tidy(parent string, disk Disk) { sweep(parent, "", 0, disk) }
+
+// sweep removes half-made folders of that name, of any for "", which have been left alone for some time.
+func sweep(parent, name string, age time.Duration, disk Disk) {
+	entries, err := os.ReadDir(parent)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		of := strings.HasPrefix(e.Name(), ".") && strings.Contains(e.Name(), temporary)
+		if name != "" {
+			of = strings.HasPrefix(e.Name(), "."+name+temporary)
+		}
+		if err != nil || !e.IsDir() || !of || time.Since(info.ModTime()) < age {
+			continue
+		}
+		dir := filepath.Join(parent, e.Name())
+		if held, err := lock(dir); err == nil {
+			_ = disk.RemoveAll(dir) // rubbish that stays does no harm
+			_ = unlock(held)
+		}
+	}
+}

@@ -1,0 +1,27 @@
+//go:build unix && !solaris && !illumos && !aix
+
+package folder
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// lock takes the kernel's lock on a folder, which ends with the process that holds it. A file system without locks
+// gives none.
+func lock(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		_ = f.Close() // nothing was written through it
+		return nil, ErrLocked
+	}
+	return f, nil
+}
+
+// unlock gives a lock back.
+func unlock(f *os.File) error { return f.Close() }

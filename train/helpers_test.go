@@ -1,0 +1,205 @@
+package train
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"tessera/config"
+	"tessera/graph"
+	"tessera/graph/tape"
+	"tessera/train/folder"
+)
+
+// everything is a model with all that a resume could get wrong: Adam, noise, dropout, shuffling, a shorter last batch,
+// a constraint on whole parameters, validation, early stopping that does not come, a checkpoint after every epoch.
+const everything = `
+[model.everything]
+dataset = { name = "bars", validation = 0.25 }
+
+[[model.everything.encoder]]
+kind = "gaussian_noise"
+[[model.everything.encoder]]
+kind = "dropout"
+rate = 0.2
+[[model.everything.encoder]]
+kind = "dense"
+units = 8
+activation = "sigmoid"
+
+[[model.everything.loss]]
+kind = "mse"
+[[model.everything.loss]]
+kind = "kl"
+weight = 0.001
+[[model.everything.loss]]
+kind = "weight_decay"
+weight = 0.0001
+
+[[model.everything.constraint]]
+kind = "nonneg"
+[[model.everything.constraint]]
+kind = "max_norm"
+on = "encoder.*.weight"
+
+[model.everything.optimizer]
+kind = "adam"
+learning_rate = 0.01
+clip_norm = 0.05
+schedule = { kind = "cosine", warmup_epochs = 0.5 }
+
+[model.everything.train]
+epochs = 4
+batch = 32
+patience = 100
+checkpoint_seconds = 0
+`
+
+// model returns the one model of a TOML text.
+func model(t testing.TB, text string, sets ...string) *config.Model {
+	t.Helper()
+	f, err := config.Load("models.toml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parsed []config.Set
+	for _, argument := range sets {
+		s, err := config.ParseSet(argument)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed = append(parsed, s)
+	}
+	m, err := f.Model(f.Names()[0], parsed...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// place returns a free place for a run.
+func place(t testing.TB) string { return filepath.Join(t.TempDir(), "run") }
+
+// trained runs a model to its end.
+func trained(t testing.TB, m *config.Model, o Options) *Result {
+	t.Helper()
+	if o.Backend == nil {
+		o.Backend = tape.Backend{}
+	}
+	if o.Out == "" {
+		o.Out = place(t)
+	}
+	r, err := Run(context.Background(), m, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// read returns a file of a run.
+func read(t testing.TB, run, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(run, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// exists reports whether a run holds a file.
+func exists(run, name string) bool {
+	_, err := os.Stat(filepath.Join(run, name))
+	return err == nil
+}
+
+// lines returns the objects of metrics.jsonl.
+func lines(t testing.TB, run string) (objects []map[string]any) {
+	t.Helper()
+	for line := range bytes.Lines(read(t, run, folder.Metrics)) {
+		var o map[string]any
+		if err := json.Unmarshal(line, &o); err != nil {
+			t.Fatalf("metrics line %d: %v", len(objects)+1, err)
+		}
+		objects = append(objects, o)
+	}
+	return objects
+}
+
+// sameRun fails unless two runs ended with the same bytes, times aside.
+func sameRun(t testing.TB, got, want string) {
+	t.Helper()
+	for _, name := range []string{folder.State, folder.Model, folder.Best, folder.Config} {
+		if name == folder.Best && !exists(got, name) && !exists(want, name) {
+			continue
+		}
+		if !bytes.Equal(read(t, got, name), read(t, want, name)) {
+			t.Errorf("%s differs", name)
+		}
+	}
+	a, b := lines(t, got), lines(t, want)
+	if len(a) != len(b) {
+		t.Fatalf("metrics have %d lines, want %d", len(a), len(b))
+	}
+	for i := range a {
+		for _, o := range []map[string]any{a[i], b[i]} {
+			delete(o, "seconds")
+			delete(o, "images_per_second")
+		}
+		x, _ := json.Marshal(a[i])
+		y, _ := json.Marshal(b[i])
+		if !bytes.Equal(x, y) {
+			t.Errorf("metrics line %d is %s, want %s", i+1, x, y)
+		}
+	}
+}
+
+// hooked is the reference back end with a function called before and after every training run.
+type hooked struct {
+	before func(run int)
+	after  func(run int, p *graph.Program, r graph.Runner[float32])
+	count  *atomic.Int64
+}
+
+func newHooked() hooked { return hooked{count: new(atomic.Int64)} }
+
+func (h hooked) Compile(p *graph.Program) (graph.Runner[float32], error) {
+	r, err := tape.Backend{}.Compile(p)
+	for _, b := range p.Parameters {
+		if b.Gradient != nil {
+			return &hookedRunner{r, p, h}, err
+		}
+	}
+	return r, err
+}
+
+type hookedRunner struct {
+	graph.Runner[float32]
+	program *graph.Program
+	hooked
+}
+
+func (r *hookedRunner) Run() error {
+	n := int(r.count.Add(1))
+	if r.before != nil {
+		r.before(n)
+	}
+	err := r.Runner.Run()
+	if r.after != nil && err == nil {
+		r.after(n, r.program, r.Runner)
+	}
+	return err
+}
+
+// uniform draws from [0,1).
+type uniform struct{}
+
+func (uniform) Sample(dst []float32, r *rand.Rand) {
+	for i := range dst {
+		dst[i] = r.Float32()
+	}
+}

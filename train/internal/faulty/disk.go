@@ -1,0 +1,106 @@
+// Package faulty is a disk for tests: it dies, as a killed process does, or fills up at a chosen moment.
+package faulty
+
+import (
+	"errors"
+	"sync"
+	"syscall"
+
+	"tessera/train/folder"
+)
+
+// ErrDead is what every operation of a dead disk returns.
+var ErrDead = errors.New("the disk is dead")
+
+// Disk is the operating system's disk until its moment comes. Count is how many operations were asked for; a write is
+// two, so that one can die in the middle of it.
+type Disk struct {
+	folder.OS
+	mu     sync.Mutex
+	DieAt  int // the operation, from 1, before which everything ends; 0 never
+	FullAt int // the operation, from 1, from which on nothing can be written; 0 never
+	Count  int
+	Apart  bool // it cannot exchange folders in one step
+}
+
+// next counts an operation and says whether it can be done.
+func (d *Disk) next(writes bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.Count++
+	switch {
+	case d.DieAt > 0 && d.Count >= d.DieAt:
+		return ErrDead
+	case writes && d.FullAt > 0 && d.Count >= d.FullAt:
+		return syscall.ENOSPC
+	}
+	return nil
+}
+
+// Mkdir implements [folder.Disk].
+func (d *Disk) Mkdir(path string) error {
+	if err := d.next(true); err != nil {
+		return err
+	}
+	return d.OS.Mkdir(path)
+}
+
+// WriteFile implements [folder.Disk].
+func (d *Disk) WriteFile(path string, data []byte) error { return d.write(d.OS.WriteFile, path, data) }
+
+// Append implements [folder.Disk].
+func (d *Disk) Append(path string, data []byte) error { return d.write(d.OS.Append, path, data) }
+
+// write leaves half of the data behind when it dies or the disk fills up in the middle.
+func (d *Disk) write(write func(string, []byte) error, path string, data []byte) error {
+	if err := d.next(true); err != nil {
+		return err
+	}
+	if err := d.next(true); err != nil {
+		return errors.Join(err, write(path, data[:len(data)/2]))
+	}
+	return write(path, data)
+}
+
+// Sync implements [folder.Disk].
+func (d *Disk) Sync(path string) error {
+	if err := d.next(false); err != nil {
+		return err
+	}
+	return d.OS.Sync(path)
+}
+
+// Rename implements [folder.Disk].
+func (d *Disk) Rename(old, new string) error {
+	if err := d.next(false); err != nil {
+		return err
+	}
+	return d.OS.Rename(old, new)
+}
+
+// Exchange implements [folder.Disk].
+func (d *Disk) Exchange(a, b string) error {
+	if err := d.next(false); err != nil {
+		return err
+	}
+	if d.Apart {
+		return errors.ErrUnsupported
+	}
+	return d.OS.Exchange(a, b)
+}
+
+// Remove implements [folder.Disk].
+func (d *Disk) Remove(path string) error {
+	if err := d.next(false); err != nil {
+		return err
+	}
+	return d.OS.Remove(path)
+}
+
+// RemoveAll implements [folder.Disk].
+func (d *Disk) RemoveAll(path string) error {
+	if err := d.next(false); err != nil {
+		return err
+	}
+	return d.OS.RemoveAll(path)
+}

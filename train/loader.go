@@ -1,0 +1,140 @@
+package train
+
+import (
+	"math/rand/v2"
+	"strconv"
+
+	"tessera/data"
+	"tessera/graph"
+	"tessera/internal/random"
+)
+
+// loader prepares batches ahead of the steps: while the team moves the parameters of one step, it gathers, scales and
+// gives noise to the next batch. What a batch holds depends on the seed, the epoch and the step alone.
+//
+// It has no goroutine of its own: with as many threads as processors, that would take one from the team in the middle of
+// a step, and every barrier would wait for it.
+type loader struct {
+	images  *data.Images
+	seed    uint64
+	size    int // of all batches but the last of an epoch
+	epochs  int
+	threads int
+	inputs  map[int][]graph.Input // of the program for each batch size
+	order   []int                 // of the images in the epoch of the next batch
+
+	batches         [2]*batch // one read, one prepared
+	next            int       // which is prepared
+	epoch, position int       // of the next batch
+	step            int       // steps before it
+}
+
+// batch is what one step reads.
+type batch struct {
+	size    int
+	indices []int
+	values  [][]float32 // by input: the images, then the noise
+	memory  [][]float32 // what values is cut from
+}
+
+// newLoader returns a loader for programs of these inputs, by batch size; size is that of all batches but the last of an
+// epoch, and threads how many will call Fill.
+func newLoader(images *data.Images, seed uint64, size, epochs, threads int, inputs map[int][]graph.Input) *loader {
+	l := &loader{images: images, seed: seed, size: size, inputs: inputs, epochs: epochs, threads: threads, order: make([]int, images.Len())}
+	for k := range l.batches {
+		b := &batch{}
+		for i := range inputs[size] { // all programs have equally many
+			length := 0
+			for _, of := range inputs {
+				length = max(length, values(of[i].Shape))
+			}
+			b.memory = append(b.memory, make([]float32, length))
+		}
+		b.values = make([][]float32, len(b.memory))
+		l.batches[k] = b
+	}
+	return l
+}
+
+// Start chooses the first batch: that of the given epoch and place in it, with that many steps before. Every thread must
+// call Fill before it is taken.
+func (l *loader) Start(epoch, position, step int) {
+	l.epoch, l.position, l.step = epoch, position, step
+	if epoch < l.epochs {
+		l.shuffle()
+	}
+	l.choose()
+}
+
+// Take returns the batch that was filled and chooses the next one. It is read until the next Take.
+func (l *loader) Take() *batch {
+	b := l.batches[l.next]
+	l.next = 1 - l.next
+	l.step++
+	if l.position += l.size; l.position >= len(l.order) {
+		l.position = 0
+		if l.epoch++; l.epoch < l.epochs {
+			l.shuffle()
+		}
+	}
+	l.choose()
+	return b
+}
+
+// shuffle puts the images into the order of the epoch.
+func (l *loader) shuffle() {
+	for i := range l.order {
+		l.order[i] = i
+	}
+	random.Stream(l.seed, "shuffle", uint64(l.epoch)).Shuffle(len(l.order), func(i, j int) {
+		l.order[i], l.order[j] = l.order[j], l.order[i]
+	})
+}
+
+// choose says what the next batch is to hold; nothing, after the last epoch.
+func (l *loader) choose() {
+	b := l.batches[l.next]
+	if b.size = 0; l.epoch >= l.epochs {
+		return
+	}
+	b.indices = append(b.indices[:0], l.order[l.position:min(l.position+l.size, len(l.order))]...)
+	b.size = len(b.indices)
+	for i, in := range l.inputs[b.size] {
+		b.values[i] = b.memory[i][:values(in.Shape)]
+	}
+}
+
+// noiseRows is how many images share one stream of noise, so that threads can draw it side by side.
+const noiseRows = 16
+
+// Fill prepares a thread's part of the next batch.
+func (l *loader) Fill(thread int) {
+	b := l.batches[l.next]
+	parts := (b.size + noiseRows - 1) / noiseRows
+	for part := parts * thread / l.threads; part < parts*(thread+1)/l.threads; part++ {
+		from, to := part*noiseRows, min((part+1)*noiseRows, b.size)
+		for i, in := range l.inputs[b.size] {
+			row := len(b.values[i]) / b.size
+			dst := b.values[i][from*row : to*row]
+			if in.Sampler == nil {
+				l.images.Batch(dst, b.indices[from:to])
+			} else {
+				in.Sampler.Sample(dst, noise(l.seed, in.Name, part, l.step))
+			}
+		}
+	}
+}
+
+// noise is the stream of one part of a noise input's batch at a step.
+func noise(seed uint64, input string, part, step int) *rand.Rand {
+	return random.Stream(seed, input+"/"+strconv.Itoa(part), uint64(step))
+}
+
+// values is the number of values of a tensor of that shape.
+func values(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}

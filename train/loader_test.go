@@ -1,0 +1,114 @@
+package train
+
+import (
+	"slices"
+	"testing"
+
+	"tessera/data"
+	"tessera/graph"
+)
+
+// numbered returns n images of one value each: the image's number.
+func numbered(t *testing.T, n int) *data.Images {
+	t.Helper()
+	values := make([]float32, n)
+	for i := range values {
+		values[i] = float32(i)
+	}
+	images, err := data.NewFloats([]int{1}, values, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return images
+}
+
+// loads returns what a loader of 10 images in batches of 4 gives from a place on, to the end of epoch 3.
+func loads(t *testing.T, epoch, position, step int) (batches [][][]float32) {
+	t.Helper()
+	inputs := map[int][]graph.Input{}
+	for _, size := range []int{4, 2} {
+		inputs[size] = []graph.Input{{Name: "input", Shape: []int{size, 1}}, {Name: "encoder.0.noise", Shape: []int{size, 3}, Sampler: uniform{}}}
+	}
+	l := newLoader(numbered(t, 10), 7, 4, 3, 2, inputs)
+	l.Start(epoch, position, step)
+	fill(l)
+	for ; epoch < 3; epoch, position = epoch+1, 0 {
+		for ; position < 10; position += 4 {
+			b := l.Take()
+			fill(l)
+			if want := min(4, 10-position); b.size != want || len(b.values[0]) != want || len(b.values[1]) != 3*want {
+				t.Fatalf("a batch has %d images, %d and %d values; want %d images", b.size, len(b.values[0]), len(b.values[1]), want)
+			}
+			batches = append(batches, [][]float32{slices.Clone(b.values[0]), slices.Clone(b.values[1])})
+		}
+	}
+	return batches
+}
+
+// fill fills the next batch as two threads would.
+func fill(l *loader) {
+	l.Fill(1)
+	l.Fill(0)
+}
+
+func TestAnEpochIsEveryImageOnceInAnOrderOfItsOwn(t *testing.T) {
+	batches := loads(t, 0, 0, 0)
+	var orders [][]float32
+	for e := range 3 {
+		var order []float32
+		for _, b := range batches[3*e : 3*e+3] {
+			order = append(order, b[0]...)
+		}
+		orders = append(orders, order)
+		sorted := slices.Sorted(slices.Values(order))
+		for i, v := range sorted {
+			if v != float32(i) {
+				t.Fatalf("epoch %d has images %v", e, sorted)
+			}
+		}
+	}
+	if slices.Equal(orders[0], orders[1]) || slices.Equal(orders[1], orders[2]) {
+		t.Errorf("epochs have the same order: %v", orders)
+	}
+}
+
+func TestNoiseIsTheStreamOfItsPathAndStep(t *testing.T) {
+	for step, b := range loads(t, 0, 0, 0) {
+		want := make([]float32, len(b[1]))
+		uniform{}.Sample(want, noise(7, "encoder.0.noise", 0, step))
+		if !slices.Equal(b[1], want) {
+			t.Errorf("step %d: noise is %v, want %v", step, b[1], want)
+		}
+	}
+}
+
+func TestALoaderBeginsAnywhereWithWhatWouldHaveCome(t *testing.T) {
+	all := loads(t, 0, 0, 0)
+	for step := range all {
+		got := loads(t, step/3, step%3*4, step)
+		for i, b := range got {
+			if want := all[step+i]; !slices.Equal(b[0], want[0]) || !slices.Equal(b[1], want[1]) {
+				t.Errorf("begun at step %d, batch %d differs", step, i)
+			}
+		}
+	}
+}
+
+func TestTheNumberOfThreadsChangesNoValue(t *testing.T) {
+	inputs := map[int][]graph.Input{70: {{Name: "input", Shape: []int{70, 1}}, {Name: "noise", Shape: []int{70, 3}, Sampler: uniform{}}}}
+	var want *batch
+	for _, threads := range []int{1, 2, 3, 9} {
+		l := newLoader(numbered(t, 70), 7, 70, 1, threads, inputs)
+		l.Start(0, 0, 0)
+		for thread := range threads {
+			l.Fill(thread)
+		}
+		got := l.Take()
+		if want == nil {
+			want = got
+		}
+		if !slices.Equal(got.values[0], want.values[0]) || !slices.Equal(got.values[1], want.values[1]) {
+			t.Errorf("%d threads give another batch than one", threads)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tessera/train/folder"
+)
+
+// reportEvery is the least time between two reports within an epoch.
+const reportEvery = 100 * time.Millisecond
+
+// train goes on to the end of the run.
+func (s *session) train(ctx context.Context) (*Result, error) {
+	now := time.Now()
+	s.began, s.beganAt, s.saved = now, s.progress.Step, now
+	for !s.finished() {
+		if err := s.epoch(ctx); err != nil {
+			return nil, errors.Join(err, s.writer.Wait())
+		}
+	}
+	if err := s.writer.Wait(); err != nil {
+		return nil, err
+	}
+	return s.result(), nil
+}
+
+// epoch trains on what is left of the current epoch.
+func (s *session) epoch(ctx context.Context) error {
+	s.epochFrom = time.Now()
+	m, err := s.learner.epoch(ctx)
+	if errors.Is(err, errHalted) {
+		return s.interrupt()
+	} else if err != nil {
+		return err
+	}
+	return s.endEpoch(m)
+}
+
+// interrupt writes a checkpoint in the middle of an epoch.
+func (s *session) interrupt() error {
+	s.progress.Seconds += time.Since(s.epochFrom).Seconds()
+	files, err := s.checkpoint()
+	if err != nil {
+		return err
+	}
+	if err := s.save(files); err != nil {
+		return err
+	}
+	if err := s.writer.Wait(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w at step %d of epoch %d; resume goes on from there", s.folder.Path(), ErrInterrupted, s.progress.Step, s.progress.Epoch+1)
+}
+
+// save hands the files of a checkpoint to the writer.
+func (s *session) save(files []folder.File) error {
+	s.saved = time.Now()
+	return s.writer.Start(s.folder, files)
+}
+
+// endEpoch writes a line of metrics and, when it is time, a checkpoint.
+func (s *session) endEpoch(m Metrics) error {
+	before := s.progress.Seconds
+	s.progress.Seconds = 0
+	save := s.finished() || time.Since(s.saved).Seconds() >= s.spec.Train.CheckpointSeconds
+	if err := s.writer.Failed(); err != nil {
+		return err
+	}
+	var files []folder.File
+	if save {
+		if err := s.writer.Wait(); err != nil {
+			return err
+		}
+		var err error
+		if files, err = s.checkpoint(); err != nil { // its time is this epoch's
+			return err
+		}
+	}
+	m.Seconds = before + time.Since(s.epochFrom).Seconds()
+	m.ImagesPerSecond = float64(s.images.Len()) / m.Seconds
+	line, err := m.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	if err := s.folder.Append(line); err != nil {
+		return err
+	}
+	if save {
+		if err := s.save(files); err != nil {
+			return err
+		}
+	}
+	s.tell(m, true)
+	return nil
+}
+
+// tell reports.
+func (s *session) tell(m Metrics, done bool) {
+	if s.options.Report == nil {
+		return
+	}
+	s.reported = time.Now()
+	epochs := length(s.spec)
+	steps := s.stepsPerEpoch() * epochs
+	pace := s.reported.Sub(s.began).Seconds() / float64(max(1, s.progress.Step-s.beganAt))
+	left := time.Duration(pace * float64(steps-s.progress.Step) * float64(time.Second))
+	if s.finished() {
+		left = 0
+	}
+	s.options.Report(Progress{Run: s.folder.Path(), Epochs: epochs, Steps: steps, EpochDone: done, Metrics: m, Left: left})
+}

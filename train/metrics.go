@@ -1,0 +1,72 @@
+package train
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+)
+
+// Metrics are the numbers of one epoch, a line of metrics.jsonl. An epoch of a baseline is one iteration; codes are not
+// looked at meanwhile.
+type Metrics struct {
+	Epoch           int     // from 1
+	Step            int     // steps done since the beginning of the run
+	Loss            float64 // mean over the images of the epoch, as each was when its batch was computed: the sum of Terms
+	Terms           []Term  // the weighted terms of the loss, in their declared order; none of a baseline, whose loss is its objective
+	ValMSE          float64 // on the validation images, at the end of the epoch, without noise; NaN where there are none
+	CodeHoyer       float64 // mean sparsity of the codes of the watched images: see [Watched]
+	DeadUnits       int     // units that none of the watched images activates; not measured where CodeHoyer is NaN
+	NegativeWeights int     // values below zero in the weight of the decoder's last layer that has one
+	LearningRate    float64 // of the epoch's last step; NaN for a baseline
+	ImagesPerSecond float64 // images trained on per second of Seconds
+	Seconds         float64 // wall time of this epoch alone, validation and checkpoint included
+}
+
+// Watched is how many of the fitted images the sparsity of codes and the dead units are measured on where there are no
+// validation images: the first so many.
+const Watched = 10000
+
+// Term is one weighted term of the loss.
+type Term struct {
+	Name  string // its kind; "kind.2" for the second of a kind
+	Value float64
+}
+
+// MarshalJSON writes one object with the keys in a fixed order. A value that is not a number is null.
+func (m Metrics) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	field := func(key string, value any) {
+		if f, ok := value.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
+			value = nil
+		}
+		name, _ := json.Marshal(key) // texts and finite numbers cannot fail
+		text, _ := json.Marshal(value)
+		if b.Len() == 0 {
+			b.WriteByte('{')
+		} else {
+			b.WriteByte(',')
+		}
+		b.Write(name)
+		b.WriteByte(':')
+		b.Write(text)
+	}
+	field("epoch", m.Epoch)
+	field("step", m.Step)
+	field("loss", m.Loss)
+	for _, t := range m.Terms {
+		field(t.Name, t.Value)
+	}
+	field("val_mse", m.ValMSE)
+	field("code_hoyer", m.CodeHoyer)
+	if math.IsNaN(m.CodeHoyer) {
+		field("dead_units", nil)
+	} else {
+		field("dead_units", m.DeadUnits)
+	}
+	field("negative_weights", m.NegativeWeights)
+	field("learning_rate", m.LearningRate)
+	field("images_per_second", m.ImagesPerSecond)
+	field("seconds", m.Seconds)
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}

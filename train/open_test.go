@@ -1,0 +1,250 @@
+package train
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"tessera/graph/tape"
+	"tessera/train/checkpoint"
+	"tessera/train/folder"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// edit replaces text in a run's config.toml.
+func edit(t *testing.T, run, old, new string) {
+	t.Helper()
+	path := filepath.Join(run, folder.Config)
+	text := read(t, run, folder.Config)
+	if !bytes.Contains(text, []byte(old)) {
+		t.Fatalf("config.toml does not hold %q:\n%s", old, text)
+	}
+	if err := os.WriteFile(path, bytes.Replace(text, []byte(old), []byte(new), 1), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// half returns a run that was interrupted in its second epoch.
+func half(t *testing.T, sets ...string) string {
+	t.Helper()
+	run := place(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	backend := newHooked()
+	backend.before = func(n int) {
+		if n == 15 {
+			cancel()
+		}
+	}
+	if _, err := Run(ctx, model(t, everything, sets...), Options{Backend: backend, Out: run}); !errors.Is(err, ErrInterrupted) {
+		t.Fatal(err)
+	}
+	return run
+}
+
+func TestOpenTakesTheBestElseTheModelElseTheState(t *testing.T) {
+	run := half(t)
+	want := []struct {
+		file        string
+		epoch, step int
+	}{{folder.Best, 1, 12}, {folder.Model, 1, 15}, {folder.State, 1, 15}}
+	var models []*Trained
+	for _, w := range want {
+		o, err := Open(run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Base(o.Path) != w.file || o.Epoch != w.epoch || o.Step != w.step {
+			t.Errorf("got %s of epoch %d, step %d; want %+v", o.Path, o.Epoch, o.Step, w)
+		}
+		models = append(models, o)
+		if err := os.Remove(o.Path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, p := range models[1].Parameters {
+		if !slices.Equal(p.Data, models[2].Parameters[i].Data) {
+			t.Errorf("%s differs between model and state", p.Path)
+		}
+	}
+	var missing *checkpoint.Error
+	if _, err := Open(run); !errors.As(err, &missing) || !strings.HasSuffix(missing.Path, folder.State) {
+		t.Errorf("without any checkpoint: got %v", err)
+	}
+	if _, err := Resume(t.Context(), run, Options{Backend: tape.Backend{}}); !errors.As(err, &missing) || !strings.HasSuffix(missing.Path, folder.State) {
+		t.Errorf("resuming without a state: got %v", err)
+	}
+	if _, err := Open(t.TempDir()); !errors.Is(err, folder.ErrNotRun) {
+		t.Errorf("an empty folder: got %v, want ErrNotRun", err)
+	}
+}
+
+func TestWhatDoesNotMatchIsRefusedByName(t *testing.T) {
+	for _, c := range []struct{ old, new, want string }{
+		{"units = 8", "units = 9", "encoder.2.weight has shape [64 8], want [64 9]"},
+		{"bias = true", "bias = false", "encoder.2.bias"},
+		{`kind = "adam"`, `kind = "adamw"`, `its optimizer is "adam", the model's is "adamw"`},
+		{"batch = 32\nseed = 1", "batch = 32\nseed = 2", "its seed is 1, the model's is 2"},
+		{"batch = 32", "batch = 31", "its batch is 32, the model's is 31"},
+		{"validation = 0.25", "validation = 0.5", "375 images"},
+	} {
+		run := half(t)
+		edit(t, run, c.old, c.new)
+		before := read(t, run, folder.State)
+		_, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}})
+		var mismatch *checkpoint.Error
+		if !errors.As(err, &mismatch) || !strings.Contains(err.Error(), c.want) || !strings.HasSuffix(mismatch.Path, folder.State) {
+			t.Errorf("%s -> %s: got %v, want a *checkpoint.Error with %q", c.old, c.new, err, c.want)
+		}
+		if !bytes.Equal(before, read(t, run, folder.State)) {
+			t.Errorf("%s -> %s: the refused state was changed", c.old, c.new)
+		}
+	}
+}
+
+func TestDamageIsRefusedByName(t *testing.T) {
+	for _, name := range []string{folder.State, folder.Best, folder.Model} {
+		run := half(t)
+		if name == folder.Model {
+			_ = os.Remove(filepath.Join(run, folder.Best))
+		}
+		path := filepath.Join(run, name)
+		b := read(t, run, name)
+		b[len(b)/2] ^= 4
+		if err := os.WriteFile(path, b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if name == folder.State {
+			_, err = Resume(context.Background(), run, Options{Backend: tape.Backend{}})
+		} else {
+			_, err = Open(run)
+		}
+		var damaged *checkpoint.Error
+		if !errors.As(err, &damaged) || damaged.Path != path || !strings.Contains(err.Error(), "damaged") {
+			t.Errorf("%s: got %v, want a *checkpoint.Error that names it", name, err)
+		}
+	}
+}
+
+func TestResumeReplacesDamagedDerivedFiles(t *testing.T) {
+	want := trained(t, model(t, everything), Options{}).Run
+	run := half(t)
+	for _, name := range []string{folder.Model, folder.Best} {
+		if err := os.WriteFile(filepath.Join(run, name), []byte("x"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
+		t.Fatal(err)
+	}
+	sameRun(t, run, want)
+}
+
+func TestResumeOfAFinishedRunChangesNothingAndNeedsNoData(t *testing.T) {
+	folderOf := t.TempDir()
+	images := filepath.Join(folderOf, "images.npy")
+	writeNPY(t, images, 10, 4)
+	m := model(t, `
+[model.own]
+dataset = { name = "npy", images = "`+images+`", height = 2, width = 2 }
+encoder = [{ kind = "dense", units = 2 }]
+train = { epochs = 2, batch = 4 }
+`)
+	r := trained(t, m, Options{})
+	if err := os.Remove(images); err != nil {
+		t.Fatal(err)
+	}
+	before := snapshot(t, r.Run)
+	again, err := Resume(context.Background(), r.Run, Options{Backend: tape.Backend{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !again.AlreadyFinished || again.Epochs != 2 || again.Step != 6 {
+		t.Errorf("got %+v", again)
+	}
+	after := snapshot(t, r.Run)
+	if len(before) != len(after) {
+		t.Errorf("files came or went: %v, %v", before, after)
+	}
+	for name, s := range before {
+		if after[name] != s {
+			t.Errorf("%s was touched: %s, then %s", name, s, after[name])
+		}
+	}
+	if o, err := Open(r.Run); err != nil || !slices.Equal(o.Shape, []int{2, 2}) {
+		t.Errorf("the model cannot be opened without its data: %v", err)
+	}
+}
+
+// snapshot says of every file of a run when it was changed and what it holds.
+func snapshot(t *testing.T, run string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(run, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		info, err := e.Info()
+		files[path] = info.ModTime().String() + string(read(t, filepath.Dir(path), filepath.Base(path)))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// writeNPY writes n vectors of width bytes.
+func writeNPY(t *testing.T, path string, n, width int) {
+	t.Helper()
+	header := "{'descr': '|u1', 'fortran_order': False, 'shape': (" + itoa(n) + ", " + itoa(width) + "), }"
+	header += strings.Repeat(" ", 63-(10+len(header))%64) + "\n"
+	b := append([]byte("\x93NUMPY\x01\x00"), byte(len(header)), byte(len(header)>>8))
+	b = append(b, header...)
+	for i := range n * width {
+		b = append(b, byte(i*37))
+	}
+	if err := os.WriteFile(path, b, 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestANewRunIsRefusedBeforeAnythingIsWritten(t *testing.T) {
+	run := half(t)
+	before := snapshot(t, run)
+	m := model(t, everything)
+	if _, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: run}); !errors.Is(err, folder.ErrExists) {
+		t.Errorf("got %v, want ErrExists", err)
+	}
+	for name, s := range snapshot(t, run) {
+		if before[name] != s {
+			t.Errorf("%s was touched", name)
+		}
+	}
+	r, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: run, Force: true})
+	if err != nil || r.Step != 48 {
+		t.Errorf("with force: %v, %v", r, err)
+	}
+}
+
+func TestRunsWithoutAPlaceAreNumbered(t *testing.T) {
+	t.Chdir(t.TempDir())
+	m := model(t, everything, "train.epochs=1")
+	for _, want := range []string{"everything", "everything-2", "everything-3"} {
+		r, err := Run(context.Background(), m, Options{Backend: tape.Backend{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Run != filepath.Join("runs", want) {
+			t.Errorf("got %s, want %s", r.Run, want)
+		}
+	}
+}

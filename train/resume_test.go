@@ -1,0 +1,157 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"tessera/graph/tape"
+	"tessera/train/folder"
+	"tessera/train/internal/faulty"
+)
+
+func TestTwoRunsGiveEqualBytes(t *testing.T) {
+	m := model(t, everything)
+	sameRun(t, trained(t, m, Options{}).Run, trained(t, m, Options{}).Run)
+}
+
+func TestARunInterruptedAtAnyStepResumesToTheSameBytes(t *testing.T) {
+	m := model(t, everything)
+	want := trained(t, m, Options{})
+	for at := 1; at <= want.Step; at++ {
+		run := place(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		backend := newHooked()
+		backend.before = func(n int) {
+			if n == at {
+				cancel()
+			}
+		}
+		r, err := Run(ctx, m, Options{Backend: backend, Out: run})
+		if at == want.Step {
+			if err != nil || r.Step != want.Step {
+				t.Errorf("interrupted in the last step: got %v, want a finished run", err)
+			}
+		} else if !errors.Is(err, ErrInterrupted) {
+			t.Fatalf("interrupted in step %d: got %v", at, err)
+		}
+		from, err := readState(run + "/" + folder.State)
+		if err != nil || from.Step != at {
+			t.Fatalf("interrupted in step %d: the checkpoint is of step %d (%v)", at, from.Step, err)
+		}
+		if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
+			t.Fatal(err)
+		}
+		sameRun(t, run, want.Run)
+	}
+}
+
+func TestRunningAveragesMoveInEveryStepAndResumeToTheSameBytes(t *testing.T) {
+	m := model(t, strings.Replace(everything, `kind = "dense"`, `kind = "conv2d"
+filters = 2
+[[model.everything.encoder]]
+kind = "batch_norm"
+[[model.everything.encoder]]
+kind = "dense"`, 1))
+	want := trained(t, m, Options{})
+	result, err := Open(want.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mean, err := result.Parameter("encoder.3.running_mean")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(mean.Data, 0) {
+		t.Errorf("after %d steps the running means are %v: they have not moved", want.Step, mean.Data)
+	}
+	for _, at := range []int{1, 5, want.Step - 1} {
+		run := place(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		backend := newHooked()
+		backend.before = func(n int) {
+			if n == at {
+				cancel()
+			}
+		}
+		if _, err := Run(ctx, m, Options{Backend: backend, Out: run}); !errors.Is(err, ErrInterrupted) {
+			t.Fatalf("interrupted in step %d: got %v", at, err)
+		}
+		if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
+			t.Fatal(err)
+		}
+		sameRun(t, run, want.Run)
+	}
+}
+
+// The process ends before every single operation on the disk, in the middle of every write too.
+func TestARunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
+	m := model(t, everything, "train.epochs=2")
+	want := trained(t, m, Options{})
+	for at := 1; ; at++ {
+		run := place(t)
+		_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: run, Disk: &faulty.Disk{DieAt: at}})
+		if err == nil {
+			if at < 40 {
+				t.Errorf("a run has only %d operations on the disk: is it written at all?", at-1)
+			}
+			break
+		}
+		if !errors.Is(err, faulty.ErrDead) {
+			t.Fatalf("killed before operation %d: got %v", at, err)
+		}
+		if _, err := os.Stat(run); err == nil {
+			if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
+				t.Fatalf("killed before operation %d: %v", at, err)
+			}
+			sameRun(t, run, want.Run)
+		}
+	}
+}
+
+func TestARunKilledAgainAndAgainResumesToTheSameBytes(t *testing.T) {
+	m := model(t, everything)
+	want := trained(t, m, Options{})
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 5 {
+		run, kills := place(t), 0
+		_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: run, Disk: &faulty.Disk{DieAt: 12 + r.IntN(20)}})
+		for ; err != nil; kills++ {
+			if !errors.Is(err, faulty.ErrDead) {
+				t.Fatal(err)
+			}
+			_, err = Resume(context.Background(), run, Options{Backend: tape.Backend{}, Disk: &faulty.Disk{DieAt: 4 + r.IntN(30)}})
+		}
+		t.Logf("killed %d times", kills)
+		sameRun(t, run, want.Run)
+	}
+}
+
+func TestAFullDiskIsReportedAndTheRunResumesToTheSameBytes(t *testing.T) {
+	m := model(t, everything, "train.epochs=2")
+	want := trained(t, m, Options{})
+	for at := 1; ; at++ {
+		run := place(t)
+		_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: run, Disk: &faulty.Disk{FullAt: at}})
+		if err == nil {
+			break
+		}
+		var failed *folder.WriteError
+		if !errors.As(err, &failed) || !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("full at operation %d: got %v, want a *WriteError", at, err)
+		}
+		if _, err := os.Stat(run); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
+			t.Fatalf("full at operation %d: %v", at, err)
+		}
+		sameRun(t, run, want.Run)
+	}
+}

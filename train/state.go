@@ -1,0 +1,219 @@
+package train
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tessera/config"
+	"tessera/data"
+	"tessera/graph"
+	"tessera/train/checkpoint"
+)
+
+// The metadata of a run's checkpoints.
+const (
+	formatKey   = "format"   // formatText
+	contentsKey = "contents" // "state", "parameters", "best parameters"
+	modelKey    = "model"    // the model's name
+	kindKey     = "kind"     // of a baseline
+	shapeKey    = "shape"    // of one image, JSON
+	epochKey    = "epoch"    // complete epochs (of best parameters: the epoch that they are of)
+	stepKey     = "step"     // steps done
+	identityKey = "identity" // of a state: what the run is, JSON
+	progressKey = "progress" // of a state: where the run is, JSON
+
+	formatText = "tessera 1"
+
+	optimizerPrefix = "optimizer/" // + path + "/" + index
+	bestPrefix      = "best/"      // + path
+)
+
+// identity is what must not change within a run.
+type identity struct {
+	Seed      uint64   `json:"seed"`
+	Batch     int      `json:"batch,omitempty"`
+	Images    int      `json:"images"` // fitted
+	Optimizer string   `json:"optimizer,omitempty"`
+	Method    string   `json:"method,omitempty"` // the kind of a baseline
+	Data      []string `json:"data,omitempty"`   // SHA-256 of the files read
+}
+
+// progress is where a run is. Random streams need no state: the seed and these counters name them.
+type progress struct {
+	Epoch    int       `json:"epoch"`              // complete epochs
+	Step     int       `json:"step"`               // steps done
+	Position int       `json:"position,omitempty"` // images of the current epoch done
+	Sums     []float64 `json:"sums,omitempty"`     // over those: of each term of the loss
+	Seconds  float64   `json:"seconds,omitempty"`  // spent on them
+	Stopped  bool      `json:"stopped,omitempty"`  // early
+	Best     *best     `json:"best,omitempty"`     // of early stopping
+}
+
+// best is the epoch with the best error so far.
+type best struct {
+	Epoch int     `json:"epoch"`
+	Step  int     `json:"step"`
+	Error float64 `json:"error"` // val_mse, or the loss where nothing validates
+}
+
+// newIdentity says what a run is.
+func newIdentity(spec *config.Model, images int, files []data.File) identity {
+	id := identity{Seed: spec.Train.Seed, Images: images}
+	if spec.Baseline != nil {
+		id.Method = spec.Kind
+	} else {
+		id.Batch, id.Optimizer = spec.Train.Batch, spec.Optimizer.Kind
+	}
+	for _, f := range files {
+		id.Data = append(id.Data, f.SHA256)
+	}
+	return id
+}
+
+// Differs says what of the stored identity s differs from the present one, "" when nothing does.
+func (id identity) Differs(s identity) string {
+	switch {
+	case s.Seed != id.Seed:
+		return fmt.Sprintf("its seed is %d, the model's is %d", s.Seed, id.Seed)
+	case s.Method != id.Method:
+		return fmt.Sprintf("it is of kind %q, the model is of kind %q", kindText(s.Method), kindText(id.Method))
+	case s.Batch != id.Batch:
+		return fmt.Sprintf("its batch is %d, the model's is %d", s.Batch, id.Batch)
+	case s.Optimizer != id.Optimizer:
+		return fmt.Sprintf("its optimizer is %q, the model's is %q", s.Optimizer, id.Optimizer)
+	case s.Images != id.Images:
+		return fmt.Sprintf("it was trained on %d images, the data set now gives %d", s.Images, id.Images)
+	case !slices.Equal(s.Data, id.Data):
+		return "the files of the data set have changed since"
+	}
+	return ""
+}
+
+// kindText is the kind of a model whose identity names that method.
+func kindText(method string) string {
+	if method == "" {
+		return config.Autoencoder
+	}
+	return method
+}
+
+// metadata returns what every checkpoint of a run says.
+func (s *session) metadata(contents string, epoch, step int) map[string]string {
+	shape, _ := json.Marshal(s.shape) // integers cannot fail
+	m := map[string]string{formatKey: formatText, contentsKey: contents, modelKey: s.spec.Name, shapeKey: string(shape),
+		epochKey: strconv.Itoa(epoch), stepKey: strconv.Itoa(step)}
+	if s.spec.Baseline != nil {
+		m[kindKey] = s.spec.Kind
+	}
+	return m
+}
+
+// optimizerName is the name of a part of the optimizer's state of one parameter.
+func optimizerName(m *moved, i int) string { return optimizerPrefix + m.Path + "/" + strconv.Itoa(i) }
+
+// current returns the values of a model's parameters.
+func current(m *graph.Model) [][]float32 {
+	all := make([][]float32, len(m.Parameters))
+	for i, p := range m.Parameters {
+		all[i] = p.Data
+	}
+	return all
+}
+
+// stored is a state that was read back.
+type stored struct {
+	path string
+	file *checkpoint.File
+	identity
+	progress
+	shape []int
+}
+
+// readState reads a state and what it says of itself.
+func readState(path string) (*stored, error) {
+	f, err := readOwn(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &stored{path: path, file: f}
+	if s.shape, err = storedShape(path, f); err != nil {
+		return nil, err
+	}
+	for key, into := range map[string]any{identityKey: &s.identity, progressKey: &s.progress} {
+		if err := json.Unmarshal([]byte(f.Metadata[key]), into); err != nil {
+			return nil, checkpoint.Errorf(path, "damaged: %s: %v", key, err)
+		}
+	}
+	return s, nil
+}
+
+// readOwn reads a checkpoint that this program wrote; a run has it, so that one which is missing is damage.
+func readOwn(path string) (*checkpoint.File, error) {
+	f, err := checkpoint.Read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, checkpoint.Errorf(path, "is missing")
+	} else if err != nil {
+		return nil, err
+	}
+	if got := f.Metadata[formatKey]; got != formatText {
+		return nil, checkpoint.Errorf(path, "its format is %q, this program reads %q", got, formatText)
+	}
+	return f, nil
+}
+
+// storedShape returns the shape of one image that a checkpoint is for.
+func storedShape(path string, f *checkpoint.File) ([]int, error) {
+	var shape []int
+	if err := json.Unmarshal([]byte(f.Metadata[shapeKey]), &shape); err != nil {
+		return nil, checkpoint.Errorf(path, "damaged: %s: %v", shapeKey, err)
+	}
+	return shape, nil
+}
+
+// loadParameters sets a model's parameters from a checkpoint whose tensors are named prefix + path, and says what does
+// not match. Tensors of other prefixes belong to something else.
+func loadParameters(m *graph.Model, path string, f *checkpoint.File, prefix string, into [][]float32) error {
+	known := map[string]bool{}
+	for i, p := range m.Parameters {
+		known[prefix+p.Path] = true
+		if err := load(path, f, prefix+p.Path, p.Shape, into[i]); err != nil {
+			return err
+		}
+	}
+	for _, t := range f.Tensors {
+		if rest, ok := strings.CutPrefix(t.Name, prefix); ok && !strings.Contains(rest, "/") && !known[t.Name] {
+			return checkpoint.Errorf(path, "does not match its model: it holds %s, which the model does not have", t.Name)
+		}
+	}
+	return nil
+}
+
+// load copies one tensor.
+func load(path string, f *checkpoint.File, name string, shape []int, into []float32) error {
+	t, ok := f.Tensor(name)
+	if !ok {
+		return checkpoint.Errorf(path, "does not match its model: it holds no %s", name)
+	}
+	if !slices.Equal(t.Shape, shape) {
+		return checkpoint.Errorf(path, "does not match its model: %s has shape %v, want %v", name, t.Shape, shape)
+	}
+	copy(into, t.Data)
+	return nil
+}
+
+// fits checks that a state's counters are possible for this session.
+func (s *session) fits(from *stored) error {
+	if differs := s.identity.Differs(from.identity); differs != "" {
+		return checkpoint.Errorf(from.path, "does not match: %s", differs)
+	}
+	p := from.progress
+	if p.Epoch < 0 || p.Step < 0 || p.Position < 0 || p.Position >= from.Images || from.Batch > 0 && p.Position%from.Batch != 0 {
+		return checkpoint.Errorf(from.path, "damaged: it cannot be at step %d, epoch %d, image %d", p.Step, p.Epoch, p.Position)
+	}
+	return nil
+}

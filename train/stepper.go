@@ -1,0 +1,300 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync/atomic"
+
+	"tessera/config"
+	"tessera/constraints"
+	"tessera/graph"
+	"tessera/graph/engine/kernel"
+	"tessera/optim"
+)
+
+// Team is a fixed number of goroutines that work on one job together.
+type Team interface {
+	// Threads is how many they are.
+	Threads() int
+	// Do runs f(0), ..., f(Threads()-1) at the same time and returns when all have returned.
+	Do(f func(thread int))
+}
+
+// alone is a team of one: the caller.
+type alone struct{}
+
+func (alone) Threads() int          { return 1 }
+func (alone) Do(f func(thread int)) { f(0) }
+
+// stepper moves the trainable parameters and projects them: clip, optimizer, constraints.
+//
+// Parameters are cut into chunks. A thread does everything that is done element by element to one chunk while it is in
+// its cache: the update, the check that it is finite, the constraints that look at single elements. Constraints on whole
+// parameters follow. The chunks and the order of all sums are fixed, so that the number of threads changes no bit.
+type stepper struct {
+	optimizer optim.Optimizer
+	clipNorm  float64
+	team      Team
+	moved     []*moved
+	chunks    []chunk
+	projected []*moved    // those with constraints on the whole of them
+	squares   []float64   // per chunk: the sum of its gradient's squares
+	scratch   [][]float32 // per thread: a clipped gradient; a gradient itself may be shared by two parameters
+	bad       []bool      // per thread: met a value that is not finite
+	panicked  []error     // per thread: what a part of a user's own did
+	large     bool        // more than the caches keep
+	queues    []queue     // per thread: the chunks that it moves, unless another is done sooner
+
+	gradients [][]float32 // of this step
+	rate      float64
+	factor    float64
+	step      int
+
+	beside func(thread int) // done in the same pass as the update; may be nil
+
+	sum, update, project func(thread int) // bound once: a method value allocates
+}
+
+// moved is one trainable parameter.
+type moved struct {
+	*graph.Parameter
+	state [][]float32
+	// Constraints keep their declared order: pointwise ones before the first that is not are fused with the update.
+	fused []constraints.Constraint
+	whole []constraints.Constraint
+}
+
+// chunk is a part of one parameter, as long as optim.Norm's blocks, so that the norm has the same bits.
+type chunk struct {
+	of       int // index in moved
+	from, to int
+	state    [][]float32
+}
+
+// queue is a list of chunks that threads take one after the other.
+type queue struct {
+	chunks []int
+	taken  atomic.Int64
+	_      [64]byte // on a cache line of its own
+}
+
+// next takes a chunk, -1 when none is left.
+func (q *queue) next() int {
+	if i := int(q.taken.Add(1)) - 1; i < len(q.chunks) {
+		return q.chunks[i]
+	}
+	return -1
+}
+
+// newStepper returns the stepper of a model, its optimizer state all zero.
+func newStepper(m *graph.Model, team Team) *stepper {
+	s := &stepper{optimizer: m.Spec.Optimizer.Optimizer, clipNorm: m.Spec.Optimizer.ClipNorm, team: team}
+	for _, p := range m.Parameters {
+		if p.Trainable {
+			s.add(p, m.Spec.Constraints)
+		}
+	}
+	bytes := 0
+	for _, m := range s.moved {
+		bytes += 4 * len(m.Data) * (2 + len(m.state))
+	}
+	s.large = bytes > large
+	s.squares = make([]float64, len(s.chunks))
+	s.bad = make([]bool, team.Threads())
+	s.panicked = make([]error, team.Threads())
+	s.scratch = make([][]float32, team.Threads())
+	for i := range s.scratch {
+		s.scratch[i] = make([]float32, optim.NormBlock)
+	}
+	s.deal()
+	s.sum, s.update, s.project = s.guarded(s.sumChunks), s.guarded(s.updateChunks), s.guarded(s.projectWhole)
+	return s
+}
+
+// guarded makes an error of a panic: an optimizer or a constraint may be a user's own, and on a goroutine of the team
+// nothing else could catch what it does.
+func (s *stepper) guarded(work func(thread int)) func(thread int) {
+	return func(thread int) {
+		defer func() {
+			if cause := recover(); cause != nil {
+				s.panicked[thread] = fmt.Errorf("the optimizer or a constraint panicked: %v", cause)
+			}
+		}()
+		work(thread)
+	}
+}
+
+// Failed returns why the last step was not done to its end, nil when it was.
+func (s *stepper) Failed() error { return errors.Join(s.panicked...) }
+
+// deal gives every thread an equal part of the chunks of each parameter: the part whose gradient it has likely computed.
+func (s *stepper) deal() {
+	s.queues = make([]queue, s.team.Threads())
+	for first := 0; first < len(s.chunks); {
+		n := 1 // chunks of this parameter
+		for first+n < len(s.chunks) && s.chunks[first+n].of == s.chunks[first].of {
+			n++
+		}
+		for thread := range s.queues {
+			from, to := s.share(thread, n)
+			for i := from; i < to; i++ {
+				s.queues[thread].chunks = append(s.queues[thread].chunks, first+i)
+			}
+		}
+		first += n
+	}
+}
+
+// add cuts a parameter into chunks.
+func (s *stepper) add(p *graph.Parameter, declared []config.Constraint) {
+	m := &moved{Parameter: p}
+	for range s.optimizer.States() {
+		m.state = append(m.state, make([]float32, len(p.Data)))
+	}
+	for _, c := range declared {
+		if !config.MatchPath(c.On, p.Path) {
+			continue
+		}
+		if _, ok := c.Constraint.(constraints.Pointwise); ok && len(m.whole) == 0 {
+			m.fused = append(m.fused, c.Constraint)
+		} else {
+			m.whole = append(m.whole, c.Constraint)
+		}
+	}
+	for from := 0; from < len(p.Data); from += optim.NormBlock {
+		c := chunk{of: len(s.moved), from: from, to: min(from+optim.NormBlock, len(p.Data))}
+		for _, values := range m.state {
+			c.state = append(c.state, values[c.from:c.to])
+		}
+		s.chunks = append(s.chunks, c)
+	}
+	if len(m.whole) > 0 {
+		s.projected = append(s.projected, m)
+	}
+	s.moved = append(s.moved, m)
+}
+
+// Project applies every constraint to every parameter, as before the first step.
+func (s *stepper) Project() {
+	for _, m := range s.moved {
+		for _, c := range slices.Concat(m.fused, m.whole) {
+			c.Project(m.Data, m.Shape)
+		}
+	}
+}
+
+// Step moves every parameter against its gradient, gradients[i] being that of moved[i] (nil leaves it where it is), and
+// projects it. It reports whether every moved value was finite before the projection, which could hide that.
+// A step in which a part panicked has moved anything, and [stepper.Failed] tells of it.
+func (s *stepper) Step(gradients [][]float32, rate float64, step int) bool {
+	s.gradients, s.rate, s.step, s.factor = gradients, rate, step, 1
+	if s.clipNorm > 0 {
+		s.team.Do(s.sum)
+		total := 0.0
+		for _, square := range s.squares { // in the order of optim.Norm
+			total += square
+		}
+		s.factor = optim.ClipFactor(math.Sqrt(total), s.clipNorm)
+	}
+	clear(s.bad)
+	for i := range s.queues {
+		s.queues[i].taken.Store(0)
+	}
+	s.team.Do(s.update)
+	if len(s.projected) > 0 {
+		s.team.Do(s.project)
+	}
+	return !slices.Contains(s.bad, true)
+}
+
+// share returns the range of n things that a thread works on.
+func (s *stepper) share(thread, n int) (from, to int) {
+	threads := s.team.Threads()
+	return thread * n / threads, (thread + 1) * n / threads
+}
+
+func (s *stepper) sumChunks(thread int) {
+	from, to := s.share(thread, len(s.chunks))
+	for i := from; i < to; i++ {
+		c := &s.chunks[i]
+		s.squares[i] = 0
+		if g := s.gradients[c.of]; g != nil {
+			s.squares[i] = optim.SquareSum(g[c.from:c.to])
+		}
+	}
+}
+
+func (s *stepper) updateChunks(thread int) {
+	s.drain(thread, &s.queues[thread])
+	if s.beside != nil {
+		s.beside(thread)
+	}
+	for i := 1; i < len(s.queues); i++ { // help those that something holds up
+		s.drain(thread, &s.queues[(thread+i)%len(s.queues)])
+	}
+}
+
+// drain moves the chunks that are left in a queue, and asks for the memory of each while the one before is moved.
+func (s *stepper) drain(thread int, q *queue) {
+	i := q.next()
+	for i >= 0 {
+		after := q.next()
+		if after >= 0 && s.large {
+			s.ask(&s.chunks[after])
+		}
+		s.move(thread, &s.chunks[i])
+		i = after
+	}
+}
+
+// large is how many bytes of weights, gradients and state no longer stay in the caches from step to step.
+const large = 4 << 20
+
+// ask requests what a chunk of a large model is going to write: nothing of it is in this processor's cache.
+func (s *stepper) ask(c *chunk) {
+	kernel.PrefetchOwned(s.moved[c.of].Data[c.from:c.to])
+	for _, values := range c.state {
+		kernel.PrefetchOwned(values)
+	}
+}
+
+// move updates one chunk and projects it.
+func (s *stepper) move(thread int, c *chunk) {
+	m, g := s.moved[c.of], s.gradients[c.of]
+	if g == nil {
+		return
+	}
+	g = g[c.from:c.to]
+	if s.factor != 1 {
+		g = s.scaled(thread, g)
+	}
+	w := m.Data[c.from:c.to]
+	s.optimizer.Update(w, g, c.state, s.rate, s.step)
+	if !finite(w) {
+		s.bad[thread] = true
+	}
+	for _, p := range m.fused {
+		p.Project(w, m.Shape)
+	}
+}
+
+// scaled returns the clipped gradient in the thread's own memory.
+func (s *stepper) scaled(thread int, g []float32) []float32 {
+	out := s.scratch[thread][:len(g)]
+	factor := float32(s.factor)
+	for i, v := range g {
+		out[i] = v * factor
+	}
+	return out
+}
+
+func (s *stepper) projectWhole(thread int) {
+	for i := thread; i < len(s.projected); i += s.team.Threads() {
+		m := s.projected[i]
+		for _, c := range m.whole {
+			c.Project(m.Data, m.Shape)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+// Package train fits models and keeps their runs: the loop, checkpoints, early stopping, an exact resume.
+//
+// A step of an auto-encoder is, in this order: forward and backward on one batch, the optimizer, the projections. A step of
+// a baseline is an iteration of its own rule, and an epoch at the same time. A run's folder holds all
+// that is known of it; see package folder for how it survives crashes, and docs for what its files hold. Whatever
+// happens, a resumed run goes on from its last checkpoint to the same bytes that an uninterrupted one reaches: nothing
+// in it depends on time, on the number of threads that project, or on a generator that would have to be saved.
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"tessera/config"
+	"tessera/data"
+	"tessera/graph"
+	"tessera/train/folder"
+)
+
+// ErrInterrupted says that the context was cancelled: the batch was finished and a checkpoint written, unless the data
+// were still being read.
+var ErrInterrupted = errors.New("interrupted")
+
+// Options are what a run needs beside its model. None of them but Backend changes a byte of the result.
+type Options struct {
+	Backend     graph.Backend
+	Team        Team             // runs the optimizer and the projections; nil: the caller's goroutine alone
+	Dirs        data.Dirs        // where data sets are searched
+	Load        LoadData         // reads the data set; nil: its source, from Dirs
+	Out         string           // the new run's folder; "" takes runs/MODEL, then runs/MODEL-2, ...
+	Force       bool             // replace the run that Out holds
+	Environment Environment      // for the run's record; the data files are added to it
+	Report      func(p Progress) // called after every epoch, and about every tenth of a second within one; may be nil
+	Disk        folder.Disk      // nil: the operating system's
+}
+
+// LoadData returns what a data set's source would read for [data.Selection.Need]: several runs at once can share one copy.
+type LoadData func(ctx context.Context, d *config.Dataset) (*data.Set, error)
+
+func (o Options) load(ctx context.Context, d *config.Dataset) (*data.Set, error) {
+	if o.Load != nil {
+		return o.Load(ctx, d)
+	}
+	return d.Source.Load(ctx, o.Dirs, d.Need())
+}
+
+// Progress is what is known of a run while it goes on.
+type Progress struct {
+	Run       string // its folder
+	Epochs    int    // that it is going to have at most
+	Steps     int    // that it is going to have at most
+	EpochDone bool   // Metrics are those of a whole epoch; else of its steps so far, with NaN for what is measured at its end
+	Metrics
+	Left time.Duration // until the last epoch ends, at the pace so far; early stopping may come first
+}
+
+// Result is how a run ended.
+type Result struct {
+	Run             string // its folder
+	Epochs          int    // done, early stopping included
+	Step            int    // steps done
+	StoppedEarly    bool   // by patience; of a baseline: it converged
+	BestEpoch       int    // whose parameters best.safetensors holds; 0 without early stopping
+	BestError       float64
+	AlreadyFinished bool // the run was finished before: nothing was done
+}
+
+// Run trains a new run of spec. Its folder is complete, with a checkpoint of step 0, before the first step, or is not
+// made at all.
+//
+// Errors: what data and graph say; [folder.ErrExists] and the others of that package, [*folder.WriteError] when the
+// disk is full; [*Diverged]; [ErrInterrupted] after ctx was cancelled. The last good checkpoint is kept in all cases.
+func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
+	s, splits, err := newSession(ctx, spec, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	if err := s.learner.begin(ctx, splits); err != nil {
+		return nil, halted(err)
+	}
+	files, err := s.firstFiles()
+	if err != nil {
+		return nil, err
+	}
+	if s.folder, err = create(spec, o, files); err != nil {
+		return nil, err
+	}
+	return s.train(ctx)
+}
+
+// create makes the new run's folder.
+func create(spec *config.Model, o Options, files []folder.File) (*folder.Folder, error) {
+	if o.Out != "" {
+		return folder.Create(o.Out, o.Force, disk(o), files...)
+	}
+	name := strings.Map(func(r rune) rune { // a quoted name in models.toml may hold anything
+		if strings.ContainsRune(`/\:`, r) {
+			return '-'
+		}
+		return r
+	}, spec.Name)
+	return folder.CreateNext(filepath.Join("runs", name), disk(o), files...)
+}
+
+func disk(o Options) folder.Disk {
+	if o.Disk == nil {
+		return folder.OS{}
+	}
+	return o.Disk
+}
+
+// Resume goes on with the run of that folder exactly where its last checkpoint was written. Of a finished run it
+// changes nothing. Out and Force of the options say nothing here.
+//
+// Errors are those of [Run], and [*checkpoint.Error] for a state that is damaged or does not match its model or data.
+func Resume(ctx context.Context, run string, o Options) (*Result, error) {
+	held, err := folder.Open(run, disk(o))
+	if err != nil {
+		return nil, err
+	}
+	s, err := reopen(ctx, held, o)
+	if err != nil {
+		return nil, errors.Join(err, held.Close())
+	}
+	defer s.close()
+	if s.finished() {
+		r := s.result()
+		r.AlreadyFinished = true
+		return r, nil
+	}
+	return s.train(ctx)
+}
+
+// reopen returns the session of an existing run.
+func reopen(ctx context.Context, held *folder.Folder, o Options) (*session, error) {
+	spec, err := readConfig(held.Join(folder.Config))
+	if err != nil {
+		return nil, err
+	}
+	from, err := readState(held.Join(folder.State))
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", held.Path(), err)
+	}
+	if over(spec, from.progress) { // without its data, which may be gone
+		s, err := finishedSession(spec, from, o)
+		if err != nil {
+			return nil, err
+		}
+		s.folder = held
+		return s, s.repair()
+	}
+	s, splits, err := newSession(ctx, spec, o)
+	if err != nil {
+		return nil, err
+	}
+	if err = s.restore(from); err == nil {
+		err = s.learner.begin(ctx, splits)
+	}
+	if err != nil {
+		s.close()
+		return nil, halted(err)
+	}
+	s.folder = held
+	return s, held.CutMetrics(s.progress.Epoch)
+}

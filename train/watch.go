@@ -1,0 +1,113 @@
+package train
+
+import (
+	"errors"
+	"math"
+	"strings"
+
+	"tessera/data"
+	"tessera/graph"
+	"tessera/graph/engine/kernel"
+	"tessera/internal/parallel"
+	"tessera/metrics"
+)
+
+// watchBatch images are looked at together: their outputs stay in the processor's cache.
+const watchBatch = 500
+
+// watcher measures a model between epochs, without noise.
+type watcher struct {
+	images     *data.Images
+	validation bool // the images are validation images: their error is val_mse
+	programs   compiled
+	indices    []int
+	pixels     []float32        // of one batch
+	codes      []float32        // of all images
+	units      int              // of one code
+	atoms      *graph.Parameter // weight of the decoder's last layer that has one; nil where none has
+}
+
+// newWatcher compiles the programs for the validation images, or for the first fitted ones where there are none.
+func newWatcher(m *graph.Model, backend graph.Backend, splits data.Splits) (*watcher, error) {
+	w := &watcher{images: splits.Validation, validation: true, units: m.Units(), programs: compiled{}, atoms: lastWeight(m)}
+	if w.images == nil {
+		w.images, w.validation = splits.Fit.Slice(0, min(splits.Fit.Len(), Watched)), false
+	}
+	n := w.images.Len()
+	if n == 0 {
+		return nil, errors.New("there are no validation images")
+	}
+	for _, size := range []int{min(n, watchBatch), n % watchBatch} {
+		if size == 0 || w.programs[size] != nil {
+			continue
+		}
+		p, err := compile(m, backend, graph.Options{Batch: size})
+		if err != nil {
+			return nil, errors.Join(err, w.programs.Close())
+		}
+		w.programs[size] = p
+	}
+	w.indices = make([]int, n)
+	for i := range w.indices {
+		w.indices[i] = i
+	}
+	w.pixels = make([]float32, min(n, watchBatch)*w.images.Pixels())
+	w.codes = make([]float32, n*w.units)
+	return w, nil
+}
+
+// lastWeight returns the weight of the decoder's last layer that has one.
+func lastWeight(m *graph.Model) (last *graph.Parameter) {
+	for _, p := range m.Parameters {
+		if strings.HasPrefix(p.Path, "decoder.") && strings.HasSuffix(p.Path, ".weight") {
+			last = p
+		}
+	}
+	return last
+}
+
+// Measure fills in what is measured at the end of an epoch.
+func (w *watcher) Measure(m *Metrics) error {
+	n, sum := w.images.Len(), 0.0
+	for from := 0; from < n; from += watchBatch {
+		to := min(from+watchBatch, n)
+		squares, err := w.batch(from, to)
+		if err != nil {
+			return err
+		}
+		sum += squares
+	}
+	m.ValMSE = math.NaN()
+	if w.validation {
+		m.ValMSE = sum / float64(n*w.images.Pixels())
+	}
+	var err error
+	if m.CodeHoyer, err = metrics.MeanHoyer(w.codes, w.units); err != nil {
+		return err
+	}
+	dead, err := metrics.DeadUnits(w.codes, w.units)
+	m.DeadUnits = len(dead)
+	if w.atoms != nil {
+		m.NegativeWeights = metrics.NegativeWeights(&metrics.Atoms{Values: w.atoms.Data})
+	}
+	return err
+}
+
+// batch encodes and decodes the images from to to, keeps their codes and returns the sum of their squared errors. The
+// kernel sums an image in float32, images are summed in float64: the mean is that of package metrics to seven digits.
+func (w *watcher) batch(from, to int) (sum float64, err error) {
+	p, width := w.programs[to-from], w.images.Pixels()
+	pixels := w.pixels[:(to-from)*width]
+	parallel.For(to-from, 64, func(a, b int) {
+		w.images.Batch(pixels[a*width:b*width], w.indices[from+a:from+b])
+	})
+	if err := p.Run([][]float32{pixels}); err != nil {
+		return 0, err
+	}
+	copy(w.codes[from*w.units:to*w.units], p.runner.Tap(p.code))
+	output, distance := p.runner.Tap(p.output), kernel.Float32().SquaredDistance
+	for ; len(pixels) > 0; pixels, output = pixels[width:], output[width:] {
+		sum += float64(distance(pixels[:width], output[:width]))
+	}
+	return sum, nil
+}
