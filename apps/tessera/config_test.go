@@ -82,7 +82,7 @@ func TestErrorsOfUsageEndWithExitCode2(t *testing.T) {
 		"train smal":               `unknown model "smal" in models.toml: did you mean "small"?`,
 		"summary smal":             `did you mean "small"?`,
 		"check --fill smal":        `did you mean "small"?`,
-		"train":                    "accepts 1 arg(s), received 0",
+		"train":                    "train: which model?",
 		"trian small":              "train",
 		"train small --epochs 0":   "--epochs: got 0, want > 0",
 		"train small --seed -1":    "invalid argument",
