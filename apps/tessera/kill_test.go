@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,60 +21,39 @@ var long = []string{"--epochs", "60", "--set", "train.patience=1000", "--threads
 
 func TestKilledTrainingsResumeToTheBytesOfAnUninterruptedOne(t *testing.T) {
 	b := newBench(t)
-	start := time.Now()
-	b.must(0, append([]string{"train", "small", "--out", "whole"}, long...)...)
-	whole := time.Since(start)
-	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
-	args := append([]string{"train", "small", "--out", "killed"}, long...)
-	killed := 0
-	for killed < *kills {
-		if b.exists("killed") {
-			args = []string{"resume", "killed"}
-		}
-		pause := time.Duration(r.Float64() * float64(whole) / float64(*kills))
-		if b.kill(pause, args...) {
-			killed++
-			continue
-		}
-		break // it finished before the kill
-	}
-	if b.exists("killed") {
-		args = []string{"resume", "killed"}
-	}
-	b.must(0, args...)
-	b.sameRun("whole", "killed")
-	mostHit(t, killed, whole)
+	b.survivesKills(append([]string{"train", "small"}, long...)...)
 }
 
-// mostHit fails unless most of the kills came before the command's end.
-func mostHit(t *testing.T, killed int, whole time.Duration) {
-	t.Helper()
-	if 2*killed <= *kills {
-		t.Errorf("%d of %d kills hit a run of %v, want most", killed, *kills, whole)
+// survivesKills runs a training whole, then once more with kills at random moments, and compares the two runs.
+func (b *bench) survivesKills(train ...string) {
+	b.Helper()
+	start := time.Now()
+	b.must(0, append(slices.Clone(train), "--out", "whole")...)
+	whole := time.Since(start)
+	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+	// A kill before the run's folder appears leaves nothing to resume.
+	args := func() []string {
+		if b.exists("killed") {
+			return []string{"resume", "killed"}
+		}
+		return append(slices.Clone(train), "--out", "killed")
 	}
-	t.Logf("killed %d of %d times", killed, *kills)
+	killed := 0
+	for killed < *kills && b.kill(time.Duration(r.Float64()*float64(whole)/float64(*kills)), args()...) {
+		killed++
+	}
+	b.must(0, args()...)
+	b.sameRun("whole", "killed")
+	if 2*killed <= *kills {
+		b.Errorf("%d of %d kills hit a run of %v, want most", killed, *kills, whole)
+	}
+	b.Logf("killed %d of %d times", killed, *kills)
 }
 
 func TestKilledFitsResumeToTheBytesOfAnUninterruptedOne(t *testing.T) {
 	b := newBench(t)
 	b.write("models.toml", smallBaselines)
-	long := []string{"train", "factors", "--set", "iterations=3000", "--set", "tolerance=0.0", "--out"}
-	start := time.Now()
-	b.must(0, append(long, "whole")...)
-	whole := time.Since(start)
-	killed := 0
-	for i := 0; i < *kills; i++ {
-		args := append(long, "killed")
-		if b.exists("killed") {
-			args = []string{"resume", "killed"}
-		}
-		if b.kill(whole/time.Duration(*kills), args...) {
-			killed++
-		}
-	}
-	b.must(0, "resume", "killed")
-	b.sameRun("whole", "killed")
-	mostHit(t, killed, whole)
+	b.survivesKills("train", "factors", "--set", "iterations=400", "--set", "tolerance=0.0", "--set", "train.checkpoint_seconds=0.0")
 }
 
 // A kill before the first checkpoint leaves a whole run or none; either way training goes on or starts anew.
