@@ -1,13 +1,29 @@
 package config
 
-import "strings"
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // Set is one change of a model: --set PATH=VALUE.
 type Set struct {
 	source *source
 	root   *node
 	at     span // of the whole change
+	passes int  // of Passes, else 0
 }
+
+// Passes is a change that a sweep makes by the kind of each of its models: auto-encoders are trained for n epochs, baselines that
+// iterate do n iterations, and the others stay as they are.
+func Passes(n int) Set { return Set{passes: n} }
+
+// The keys that Passes sets.
+const (
+	epochsKey     = "train.epochs"
+	iterationsKey = "iterations"
+)
 
 // ParseSet reads PATH=VALUE. PATH is any key of a model, elements of lists by their index from 0 (loss.1.weight);
 // VALUE is read as a TOML value, else taken as a string. The error is [*Diagnostics].
@@ -83,4 +99,30 @@ func combined(sets []Set) (*node, []finding) {
 		}
 	}
 	return all, m.found
+}
+
+// suited returns the changes as they are for one model: Passes become the key that it has.
+func (f *File) suited(model string, sets []Set) []Set {
+	if !slices.ContainsFunc(sets, func(s Set) bool { return s.passes > 0 }) {
+		return sets
+	}
+	key := epochsKey
+	if m, _ := f.build(model, nil); m != nil && m.Baseline != nil {
+		key = ""
+		fields, _ := tableOf(reflect.ValueOf(m.Baseline).Elem(), "")
+		if slices.ContainsFunc(fields, func(k field) bool { return k.key == iterationsKey }) {
+			key = iterationsKey
+		}
+	}
+	var suited []Set
+	for _, s := range sets {
+		if s.passes > 0 {
+			if key == "" {
+				continue
+			}
+			s, _ = ParseSet(key + "=" + strconv.Itoa(s.passes)) // which is well formed
+		}
+		suited = append(suited, s)
+	}
+	return suited
 }

@@ -7,6 +7,10 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
+// Suggest returns what a name that is not among the valid ones was probably meant to be, in words: the nearest one, or all of them
+// when none is near.
+func Suggest(name string, valid []string) string { return suggest(name, valid) }
+
 // suggest returns what a name that is not among the valid ones was probably meant to be: the nearest one, or all of
 // them when none is near.
 func suggest(name string, valid []string) string {

@@ -112,7 +112,9 @@ func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
 	}
 	var sources []*source
 	for _, set := range sets {
-		sources = append(sources, set.source)
+		if set.source != nil { // Passes have none: they cannot be wrong
+			sources = append(sources, set.source)
+		}
 	}
 	if n := plan.size(); n > mostTrials {
 		found = append(found, plan.tooMany())
@@ -176,7 +178,7 @@ func (f *File) trial(p *sweepPlan, base string, choice []int, sets []Set) (*Mode
 	for i, a := range p.axes {
 		changes = append(changes, a.change(choice[i]))
 	}
-	changes = append(changes, sets...)
+	changes = append(changes, f.suited(base, sets)...)
 	m, found := f.build(base, changes)
 	found = f.blame(base, changes, p.owner, found)
 	for i := range found {
@@ -305,6 +307,8 @@ func (p *sweepPlan) values(choice []int) []any {
 // override takes the keys that are set otherwise out.
 func (p *sweepPlan) override(sets []Set) {
 	p.axes = slices.DeleteFunc(p.axes, func(a axis) bool {
-		return slices.ContainsFunc(sets, func(s Set) bool { return strings.Join(s.path(), ".") == a.key })
+		return slices.ContainsFunc(sets, func(s Set) bool {
+			return strings.Join(s.path(), ".") == a.key || s.passes > 0 && (a.key == epochsKey || a.key == iterationsKey)
+		})
 	})
 }

@@ -199,3 +199,37 @@ func TestTheShippedFigure8IsTheStudys(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+// A factorisation has iterations and no epochs, principal components have neither.
+func TestPassesAreEpochsOrIterationsByTheModel(t *testing.T) {
+	f := load(t, string(shipped(t))+"[sweep.mixed]\nmodel = [\"sparse-nmf\", \"pca\", \"shallow\"]\n")
+	plain, err := f.Sweep("mixed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	quick, err := f.Sweep("mixed", Passes(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	differing := func(i int) (lines []string) {
+		before := strings.Split(string(Fill(plain.Trials[i].Model)), "\n")
+		for j, line := range strings.Split(string(Fill(quick.Trials[i].Model)), "\n") {
+			if line != before[j] {
+				lines = append(lines, strings.Join(strings.Fields(line), " "))
+			}
+		}
+		return lines
+	}
+	for i, want := range [][]string{{"iterations = 3"}, nil, {"epochs = 3"}} {
+		if got := differing(i); !slices.Equal(got, want) {
+			t.Errorf("%s: %q changed, want %q", plain.Trials[i].Model.Name, got, want)
+		}
+	}
+	s, err := load(t, strings.Replace(sweeping, "epochs = 3", "epochs = [3, 4]", 1)).Sweep("s", Passes(7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(s.Keys, "train.epochs") || s.Trials[0].Model.Train.Epochs != 7 {
+		t.Errorf("swept epochs: keys %q, %d epochs", s.Keys, s.Trials[0].Model.Train.Epochs)
+	}
+}

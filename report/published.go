@@ -17,9 +17,10 @@ var publishedCSV []byte
 // Published is one row of what the study published, see published.csv for where it is from and what it means. A number
 // that is not published is NaN.
 type Published struct {
-	Source  string // "table 1", "table 2", "notebook", "figure 8", "figure 8 deep"
-	Dataset string
-	Model   string
+	Source   string // "table 1", "table 2", "notebook", "figure 8", "figure 8 deep"
+	Dataset  string
+	Model    string
+	Declared string // the shipped model that is this one, "" where none is
 	Point
 	MaxApproxBiasDilated float64
 	SVM, SVMStd          float64
@@ -73,11 +74,11 @@ func parsePublished(text []byte) ([]Published, error) {
 	}
 	var rows []Published
 	for i, record := range records[1:] {
-		row := Published{Source: record[0], Dataset: record[1], Model: record[2], Note: record[12]}
+		row := Published{Source: record[0], Dataset: record[1], Model: record[2], Declared: record[3], Note: record[13]}
 		for j, to := range []*float64{&row.P, &row.Beta, &row.MSE, &row.Hoyer, &row.MaxApprox, &row.MaxApproxBiasDilated,
 			&row.MaxApproxReconstructed, &row.SVM, &row.SVMStd} {
-			if *to, err = optional(record[3+j]); err != nil {
-				return nil, fmt.Errorf("report: published.csv: row %d, %s: %w", i+1, records[0][3+j], err)
+			if *to, err = optional(record[4+j]); err != nil {
+				return nil, fmt.Errorf("report: published.csv: row %d, %s: %w", i+1, records[0][4+j], err)
 			}
 		}
 		row.Label = row.Model

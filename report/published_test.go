@@ -84,7 +84,7 @@ func TestPublishedTablesAreOfOneDataSet(t *testing.T) {
 
 func TestPublishedMistakesAreNamed(t *testing.T) {
 	head := strings.SplitAfter(string(publishedCSV), "svm_std,note\n")[0]
-	_, err := parsePublished([]byte(head + "table 1,mnist,shallow,,,0.1,wrong,,,,,,\n"))
+	_, err := parsePublished([]byte(head + "table 1,mnist,shallow,,,,0.1,wrong,,,,,,\n"))
 	if err == nil || !strings.Contains(err.Error(), "row 1, hoyer") {
 		t.Errorf("got %v", err)
 	}

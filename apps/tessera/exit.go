@@ -11,6 +11,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/registry"
+	"tessera/study"
 	"tessera/sweep"
 	"tessera/train"
 	"tessera/train/checkpoint"
@@ -79,8 +80,9 @@ func explain(command *cobra.Command, err error, stderr io.Writer) int {
 func hint(command *cobra.Command, err error, stderr io.Writer) {
 	var unknown *config.UnknownModel
 	var unknownSweep *config.UnknownSweep
+	var unknownTable *study.Unknown
 	switch {
-	case errors.As(err, &unknown), errors.As(err, &unknownSweep), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked):
+	case errors.As(err, &unknown), errors.As(err, &unknownSweep), errors.As(err, &unknownTable), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked):
 	case errors.Is(err, folder.ErrForeign):
 		fmt.Fprintln(stderr, "nothing was replaced: move that away, or give another --out")
 	case errors.Is(err, folder.ErrWorkingFolder):
@@ -99,6 +101,7 @@ func exitCode(err error) int {
 		usage        usageError
 		unknown      *config.UnknownModel
 		unknownSweep *config.UnknownSweep
+		unknownTable *study.Unknown
 		failed       *sweep.Failed
 		diagnostics  *config.Diagnostics
 		setting      registry.KeyError
@@ -115,7 +118,7 @@ func exitCode(err error) int {
 	case errors.Is(err, train.ErrInterrupted), errors.Is(err, context.Canceled):
 		return exitInterrupted
 	case !errors.As(err, &fromWork), errors.As(err, &usage), errors.As(err, &unknown), errors.As(err, &unknownSweep),
-		errors.Is(err, folder.ErrExists), errors.Is(err, folder.ErrForeign), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked),
+		errors.As(err, &unknownTable), errors.Is(err, folder.ErrExists), errors.Is(err, folder.ErrForeign), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked),
 		errors.Is(err, folder.ErrWorkingFolder):
 		return exitUsage
 	case errors.As(err, &failed):

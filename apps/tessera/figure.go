@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera"
-	"tessera/config"
 	"tessera/report"
+	"tessera/study"
 	"tessera/sweep"
 	"tessera/train/folder"
 )
@@ -195,7 +195,7 @@ func (w *figureWork) points() (points []report.Point, dataset string, err error)
 				if err != nil {
 					return err
 				}
-				p, beta := klPenalty(r.Model)
+				p, beta := study.Penalty(r.Model)
 				return add(report.PointOf(label, p, beta, measured), measured.Dataset)
 			})
 		}
@@ -204,14 +204,6 @@ func (w *figureWork) points() (points []report.Point, dataset string, err error)
 		}
 	}
 	return points, dataset, nil
-}
-
-// klPenalty returns target and weight of a model's first KL term, NaN where it has none.
-func klPenalty(m *config.Model) (p, beta float64) {
-	if p, beta, ok := m.KL(); ok {
-		return p, beta
-	}
-	return math.NaN(), math.NaN()
 }
 
 // studied is the data set of the study's curves.

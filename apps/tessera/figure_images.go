@@ -1,22 +1,14 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"tessera"
 	"tessera/metrics"
-	"tessera/morph"
 	"tessera/report"
+	"tessera/study"
 )
-
-// shownAtoms is how many atoms of each run are drawn where there are several.
-const shownAtoms = 20
-
-// dilation is the study's operator.
-var dilation = metrics.MaxApproximation{Operator: morph.Dilation, Radius: 1}
 
 func drawAtoms(w *figureWork) (f *report.Figure, err error) {
 	var rows []report.ImageRow
@@ -29,9 +21,9 @@ func drawAtoms(w *figureWork) (f *report.Figure, err error) {
 			f, err = report.Atoms(a)
 			return err
 		}
-		n := min(shownAtoms, a.Count)
-		rows = append(rows, report.ImageRow{Caption: fmt.Sprintf("%s: %d of %d atoms", label, n, a.Count), Shape: a.Shape,
-			Images: a.Values[:n*a.Pixels()], Tone: report.Signed})
+		row, n := study.FirstAtoms(r)
+		row.Caption = fmt.Sprintf("%s: %d of %d atoms", label, n, a.Count)
+		rows = append(rows, row)
 		return nil
 	})
 	if err != nil || f != nil {
@@ -81,10 +73,10 @@ func drawReconstructions(w *figureWork) (*report.Figure, error) {
 	var rows []report.ImageRow
 	err := w.displays(func(d display) error {
 		if rows == nil {
-			rows = append(rows, report.ImageRow{Caption: "originals", Shape: d.run.Shape(), Images: d.images})
+			rows = append(rows, study.Originals(d.run.Shape(), d.images))
 		}
-		decoded, err := through(d.run, d.run, d.images)
-		rows = append(rows, report.ImageRow{Caption: fmt.Sprintf("%s: mse %#.3g", d.label, d.measured.MSE), Shape: d.run.Shape(), Images: decoded})
+		row, err := study.Reconstructions(d.run, d.images, fmt.Sprintf("%s: mse %#.3g", d.label, d.measured.MSE))
+		rows = append(rows, row)
 		return err
 	})
 	if err != nil {
@@ -97,24 +89,17 @@ func drawMaxApproximations(w *figureWork) (*report.Figure, error) {
 	var rows []report.ImageRow
 	err := w.displays(func(d display) error {
 		if rows == nil {
-			dilated, err := morph.Apply(dilation.Operator, dilation.Radius, d.images, d.run.Shape())
+			dilated, err := study.DilatedOriginals(d.run.Shape(), d.images)
 			if err != nil {
 				return err
 			}
-			rows = append(rows, report.ImageRow{Caption: "dilated originals", Shape: d.run.Shape(), Images: dilated})
+			rows = append(rows, dilated)
 		}
-		operated, err := dilation.Coder(d.run)
-		if errors.Is(err, metrics.ErrNoAtoms) {
+		if d.measured.MaxApprox == nil {
 			return usagef("%s has no atoms that could be dilated", d.label)
-		} else if err != nil {
-			return err
 		}
-		if c, ok := operated.(io.Closer); ok {
-			defer c.Close()
-		}
-		decoded, err := through(d.run, operated, d.images)
-		rows = append(rows, report.ImageRow{Caption: fmt.Sprintf("%s: max-approximation error %#.3g", d.label, *d.measured.MaxApprox),
-			Shape: d.run.Shape(), Images: decoded})
+		row, err := study.MaxApproximations(d.run, d.images, fmt.Sprintf("%s: max-approximation error %#.3g", d.label, *d.measured.MaxApprox))
+		rows = append(rows, row)
 		return err
 	})
 	if err != nil {
@@ -126,22 +111,12 @@ func drawMaxApproximations(w *figureWork) (*report.Figure, error) {
 func drawCodes(w *figureWork) (*report.Figure, error) {
 	var rows []report.CodeRow
 	err := w.displays(func(d display) error {
-		codes, err := d.run.Encode(d.images)
-		rows = append(rows, report.CodeRow{Caption: fmt.Sprintf("%s: mean Hoyer sparsity %#.3g", d.label, d.measured.Hoyer),
-			Units: d.run.Units(), Codes: codes})
+		row, err := study.Codes(d.run, d.images, fmt.Sprintf("%s: mean Hoyer sparsity %#.3g", d.label, d.measured.Hoyer))
+		rows = append(rows, row)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return report.Histograms(rows...)
-}
-
-// through encodes with one coder and decodes with another.
-func through(encoder, decoder metrics.Coder, images []float32) ([]float32, error) {
-	codes, err := encoder.Encode(images)
-	if err != nil {
-		return nil, err
-	}
-	return decoder.Decode(codes)
 }

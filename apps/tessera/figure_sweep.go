@@ -8,6 +8,7 @@ import (
 
 	"tessera"
 	"tessera/report"
+	"tessera/study"
 	"tessera/sweep"
 	"tessera/train/folder"
 )
@@ -52,7 +53,7 @@ func sweepPoint(path string, s sweep.Setting) (report.Point, error) {
 		return math.NaN()
 	}
 	p := report.Point{MSE: known("mse"), Hoyer: known("hoyer"), MaxApprox: known("max_approx"), MaxApproxReconstructed: known("max_approx_reconstructed")}
-	p.P, p.Beta = klPenalty(m)
+	p.P, p.Beta = study.Penalty(m)
 	return p, nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 
 	"github.com/spf13/cobra"
 	"tessera"
@@ -37,15 +36,20 @@ func sweepCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.sweep(cmd, args[0]) }),
 	}
+	f.add(cmd, "sweeps/NAME")
+	return cmd
+}
+
+// add adds the flags of what trains a sweep into that folder.
+func (f *sweepFlags) add(cmd *cobra.Command, folder string) {
 	f.modelFlags.add(cmd)
 	cmd.ValidArgsFunction = f.complete
 	addDataFlag(cmd, &f.data)
-	cmd.Flags().StringVar(&f.out, "out", "", "the sweep's folder (default sweeps/NAME)")
-	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "the same as --set train.epochs=N")
+	cmd.Flags().StringVar(&f.out, "out", "", "the sweep's folder (default "+folder+")")
+	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "train auto-encoders for so many epochs; baselines that iterate do as many iterations")
 	cmd.Flags().IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "how many trials at once, each on one CPU")
 	cmd.Flags().BoolVar(&f.svm, "svm", false, "classify the codes of every trial by a linear SVM as well; slow")
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show the trials and how far they are, and do nothing")
-	return cmd
 }
 
 // complete lists the sweeps for the shell.
@@ -62,6 +66,13 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
+	return f.run(cmd, spec, func(s *sweep.Sweep, results *sweep.Results) error {
+		return printResults(cmd.OutOrStdout(), s.Path, results)
+	})
+}
+
+// run runs a sweep and then says what came of it, also where trials have failed; with --dry-run it shows the trials alone.
+func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep.Sweep, *sweep.Results) error) error {
 	show := newSweepProgress(cmd.ErrOrStderr())
 	arithmetic := runFlags{threads: 1, backend: tessera.Engine}
 	s, err := sweep.New(cmd.Context(), spec, sweep.Options{Dirs: data.SearchDirs(f.data), Out: f.out, Jobs: f.jobs, SVM: f.svm,
@@ -79,7 +90,7 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, name string) error {
 	if err != nil && !errors.As(err, &failed) {
 		return err
 	}
-	return errors.Join(printResults(cmd.OutOrStdout(), s.Path, results), err)
+	return errors.Join(say(s, results), err)
 }
 
 // declared returns the sweep of that name with the changes of the flags.
@@ -87,20 +98,19 @@ func (f *sweepFlags) declared(cmd *cobra.Command, name string) (*config.Sweep, e
 	if f.jobs < 1 {
 		return nil, usagef("--jobs: got %d, want > 0", f.jobs)
 	}
-	sets := f.sets
-	if cmd.Flags().Changed("epochs") {
-		if f.epochs < 1 {
-			return nil, usagef("--epochs: got %d, want > 0", f.epochs)
-		}
-		sets = append(slices.Clone(sets), "train.epochs="+strconv.Itoa(f.epochs))
+	if cmd.Flags().Changed("epochs") && f.epochs < 1 {
+		return nil, usagef("--epochs: got %d, want > 0", f.epochs)
 	}
 	models, err := f.load()
 	if err != nil {
 		return nil, err
 	}
-	changes, err := parseSets(sets)
+	changes, err := parseSets(f.sets)
 	if err != nil {
 		return nil, err
+	}
+	if f.epochs > 0 {
+		changes = append(changes, config.Passes(f.epochs))
 	}
 	return models.Sweep(name, changes...)
 }

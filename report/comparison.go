@@ -1,0 +1,182 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// What counts as reproduced: two trainings that the study itself made of the same shallow settings differ by up to these.
+const (
+	MSETolerance   = 0.10 // of the published mse
+	HoyerTolerance = 0.02 // of sparsity, absolute
+)
+
+// Measured is what was measured of one model with its settings, over seeds.
+type Measured struct {
+	Model     string
+	Values    string // its settings where they vary: "loss.1.target=0.1"
+	Dataset   string
+	P, Beta   float64            // of its KL penalty, NaN where it has none
+	Epochs    int                // of its training; 0 of a baseline, which ends by a rule of its own
+	Done      int                // seeds that are measured
+	Trials    int                // of so many
+	Mean      map[string]float64 // by the names of `eval --json`; those without meaning for the model are left out
+	Deviation map[string]float64 // over seeds; none of one seed
+}
+
+// Point is what figures show of it.
+func (m Measured) Point() Point {
+	return Point{Label: strings.TrimSpace(m.Model + " " + m.Values), P: m.P, Beta: m.Beta, MSE: m.mean("mse"), Hoyer: m.mean("hoyer"),
+		MaxApprox: m.mean("max_approx"), MaxApproxReconstructed: m.mean("max_approx_reconstructed")}
+}
+
+// mean is NaN where the metric is not known.
+func (m Measured) mean(name string) float64 {
+	if v, ok := m.Mean[name]; ok {
+		return v
+	}
+	return math.NaN()
+}
+
+// ComparedRow is one model of ours beside what was published of it; one of the two may be nil.
+type ComparedRow struct {
+	Published *Published
+	Measured  *Measured
+}
+
+// Compare puts published rows and what was measured beside each other: first the published rows in their order, then what
+// nothing was published of. A published row is that of the model that it names as declared, on the same data, with the
+// same p and beta where both have some. What is published as more than one row takes the first.
+func Compare(published []Published, measured []Measured) []ComparedRow {
+	var rows []ComparedRow
+	taken := make([]bool, len(measured))
+	for i := range published {
+		row := ComparedRow{Published: &published[i]}
+		at := slices.IndexFunc(measured, func(m Measured) bool { return published[i].Is(m) })
+		if at >= 0 && !taken[at] {
+			row.Measured, taken[at] = &measured[at], true
+		}
+		rows = append(rows, row)
+	}
+	for i := range measured {
+		if !taken[i] {
+			rows = append(rows, ComparedRow{Measured: &measured[i]})
+		}
+	}
+	return rows
+}
+
+// Is reports whether a measured model is the published one.
+func (p Published) Is(m Measured) bool {
+	agree := func(a, b float64) bool { return a == b || math.IsNaN(a) || math.IsNaN(b) }
+	return p.Declared == m.Model && p.Dataset == m.Dataset && agree(p.P, m.P) && agree(p.Beta, m.Beta)
+}
+
+// MSEDifference is the difference of the mse, in parts of the published one; NaN where one of the two is missing.
+func (r ComparedRow) MSEDifference() float64 {
+	return r.of("mse")/r.published("mse") - 1
+}
+
+// HoyerDifference is the difference of the codes' sparsity; NaN where one of the two is missing.
+func (r ComparedRow) HoyerDifference() float64 {
+	return r.of("hoyer") - r.published("hoyer")
+}
+
+// Outside names the metrics that are further from what was published than its tolerance.
+func (r ComparedRow) Outside() []string {
+	var names []string
+	if math.Abs(r.MSEDifference()) > MSETolerance {
+		names = append(names, "mse")
+	}
+	if math.Abs(r.HoyerDifference()) > HoyerTolerance {
+		names = append(names, "Hoyer")
+	}
+	return names
+}
+
+// Verdict says whether the row is reproduced: "within", "OUTSIDE: mse", "not measured" where a published row has no trial that is
+// done, and nothing where nothing was published.
+func (r ComparedRow) Verdict() string {
+	outside := r.Outside()
+	switch {
+	case r.Measured == nil || r.Measured.Done == 0:
+		return "not measured"
+	case r.Published == nil:
+		return ""
+	case len(outside) > 0:
+		return "OUTSIDE: " + strings.Join(outside, ", ")
+	}
+	return "within"
+}
+
+// Name is what the row is called: by the model that is declared, else by the published one.
+func (r ComparedRow) Name() string {
+	if r.Measured != nil {
+		return r.Measured.Model
+	}
+	return cmp.Or(r.Published.Declared, r.Published.Model)
+}
+
+// Penalty returns target and weight of the row's KL penalty, NaN where it has none.
+func (r ComparedRow) Penalty() (p, beta float64) {
+	if r.Published != nil {
+		return r.Published.P, r.Published.Beta
+	}
+	return r.Measured.P, r.Measured.Beta
+}
+
+// of is the measured metric of that name, NaN where it is not known.
+func (r ComparedRow) of(name string) float64 {
+	if r.Measured == nil {
+		return math.NaN()
+	}
+	return r.Measured.mean(name)
+}
+
+// published is the published metric of that name, NaN where it is not known.
+func (r ComparedRow) published(name string) float64 {
+	p := r.Published
+	if p == nil {
+		return math.NaN()
+	}
+	switch name {
+	case "mse":
+		return p.MSE
+	case "hoyer":
+		return p.Hoyer
+	case "max_approx":
+		return p.MaxApprox
+	case "max_approx_bias_dilated":
+		return p.MaxApproxBiasDilated
+	case "max_approx_reconstructed":
+		return p.MaxApproxReconstructed
+	case "svm_accuracy":
+		return p.SVM
+	case "svm_std":
+		return p.SVMStd
+	}
+	return math.NaN()
+}
+
+// number prints a metric with four digits, "-" where it is not known.
+func number(v float64) string {
+	if math.IsNaN(v) {
+		return "-"
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
+}
+
+// measuredText is a measured metric, with its deviation where there are several seeds.
+func (r ComparedRow) measuredText(name string) string {
+	text := number(r.of(name))
+	if r.Measured != nil {
+		if d, several := r.Measured.Deviation[name]; several {
+			text += fmt.Sprintf(" ± %.2g", d)
+		}
+	}
+	return text
+}

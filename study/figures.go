@@ -1,0 +1,194 @@
+package study
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"tessera"
+	"tessera/data"
+	"tessera/metrics"
+	"tessera/report"
+	"tessera/sweep"
+	"tessera/train/folder"
+)
+
+// figure is one figure of a page.
+type figure struct {
+	name, title string
+	draw        func(*gallery) (*report.Figure, error) // nil where there is nothing to draw
+}
+
+// figures are those that pages may have, in their order.
+var figures = []figure{
+	{"reconstructions", "Originals and reconstructions", func(g *gallery) (*report.Figure, error) { return imageRows(g.reconstructions) }},
+	{"codes", "Histograms of the codes of these images: 100 bins, counts cut at a quarter of the units, the largest value in red",
+		func(g *gallery) (*report.Figure, error) {
+			if len(g.codes) == 0 {
+				return nil, nil
+			}
+			return report.Histograms(g.codes...)
+		}},
+	{"atoms", "Atoms: white to red is positive, blue negative, each scaled by its own largest value",
+		func(g *gallery) (*report.Figure, error) { return imageRows(g.atoms) }},
+	{"max-approximations", "Dilated originals and max-approximations: every atom dilated, the bias not",
+		func(g *gallery) (*report.Figure, error) { return imageRows(g.maxApproximations) }},
+	{"training", "Training, of the first seed", func(g *gallery) (*report.Figure, error) {
+		if len(g.courses) == 0 {
+			return nil, nil
+		}
+		return report.Training(g.courses...)
+	}},
+	{"curves", "Four metrics over β, a line for each p", func(g *gallery) (*report.Figure, error) { return report.Curves(g.penalized, g.curves) }},
+	{"hoyer-scatter", "Max-approximation against the sparsity of codes",
+		func(g *gallery) (*report.Figure, error) { return report.HoyerScatter(g.penalized, g.curves) }},
+	{"mse-scatter", "Max-approximation against reconstruction",
+		func(g *gallery) (*report.Figure, error) { return report.MSEScatter(g.penalized, g.curves) }},
+	{"pareto", "Max-approximation against reconstruction, with what no other beats",
+		func(g *gallery) (*report.Figure, error) { return report.Pareto(g.points, g.tables) }},
+	{"penalties", "The sparsity penalties of a unit's mean activation, p = 0.3", func(*gallery) (*report.Figure, error) { return report.Penalties(0.3) }},
+}
+
+// allFigures are the names of all figures.
+func allFigures() []string {
+	return []string{"reconstructions", "codes", "atoms", "max-approximations", "training", "curves", "hoyer-scatter", "mse-scatter", "pareto", "penalties"}
+}
+
+func imageRows(rows []report.ImageRow) (*report.Figure, error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	return report.ImageRows(rows...)
+}
+
+// gallery is what a page's figures are drawn from.
+type gallery struct {
+	reconstructions, atoms, maxApproximations []report.ImageRow
+	codes                                     []report.CodeRow
+	courses                                   []report.TrainingRun
+	points                                    []report.Point // of every setting
+	penalized                                 []report.Point // of those with a KL penalty
+	curves, tables                            []report.Point // published
+
+	dataset string
+	images  []float32 // that are shown
+}
+
+// runsFigures are the figures for which runs are opened.
+var runsFigures = []string{"reconstructions", "codes", "atoms", "max-approximations", "training"}
+
+// newGallery collects what the figures of a reproduction show. Each setting is shown by the first of its trials that is
+// done, with what was measured of that one trial.
+func (r Reproduction) newGallery(ctx context.Context, path string, all []shown, o tessera.Options) (*gallery, error) {
+	g := &gallery{}
+	if r.Dataset == "fashion-mnist" {
+		g.curves = report.PublishedCurves(r.Deep)
+	}
+	g.tables = report.PublishedTables(r.Dataset)
+	open := slices.ContainsFunc(r.Figures, func(name string) bool { return slices.Contains(runsFigures, name) })
+	for _, s := range all {
+		if s.row == nil {
+			continue
+		}
+		p := s.Point()
+		g.points = append(g.points, p)
+		if !math.IsNaN(p.P) {
+			g.penalized = append(g.penalized, p)
+		}
+		if !open {
+			continue
+		}
+		if err := g.show(ctx, s, sweep.TrialPath(path, s.row.Trial), o); err != nil {
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+// show adds one trial to the figures of images.
+func (g *gallery) show(ctx context.Context, s shown, path string, o tessera.Options) (err error) {
+	run, err := tessera.Open(path, o)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closed := run.Close(); err == nil {
+			err = closed
+		}
+	}()
+	if g.images == nil {
+		if err := g.load(ctx, run); err != nil {
+			return err
+		}
+	}
+	if s.Dataset != g.dataset {
+		return nil // which has no images in common with the others
+	}
+	if err := g.add(run, s); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if s.model.Baseline != nil { // whose objective is another
+		return nil
+	}
+	file, err := os.Open(filepath.Join(path, folder.Metrics))
+	if err != nil {
+		return nil // somebody removed it; the run is good without
+	}
+	defer file.Close()
+	course, err := report.ReadTraining(s.Point().Label, file)
+	if len(course.Epochs) > 0 {
+		g.courses = append(g.courses, course)
+	}
+	return err
+}
+
+// load takes the images that are shown from the first run.
+func (g *gallery) load(ctx context.Context, run *tessera.Run) error {
+	all, err := run.Images(ctx)
+	if err != nil {
+		return err
+	}
+	g.dataset = run.Model.Dataset.Name
+	indices := report.DisplayIndices(g.dataset, all.Len())
+	g.images = make([]float32, len(indices)*all.Pixels())
+	all.Batch(g.images, indices)
+	g.reconstructions = append(g.reconstructions, Originals(run.Shape(), g.images))
+	dilated, err := DilatedOriginals(run.Shape(), g.images)
+	g.maxApproximations = append(g.maxApproximations, dilated)
+	if err != nil {
+		return &data.Error{Dataset: g.dataset, Problem: err.Error()}
+	}
+	return nil
+}
+
+// add shows what a model makes of the images.
+func (g *gallery) add(c metrics.Coder, s shown) error {
+	label, measured := s.Point().Label, s.row.Metrics
+	row, err := Reconstructions(c, g.images, fmt.Sprintf("%s: mse %#.3g", label, measured.MSE))
+	if err != nil {
+		return err
+	}
+	g.reconstructions = append(g.reconstructions, row)
+	codes, err := Codes(c, g.images, fmt.Sprintf("%s: mean Hoyer sparsity %#.3g", label, measured.Hoyer))
+	if err != nil {
+		return err
+	}
+	g.codes = append(g.codes, codes)
+	if atoms, n := FirstAtoms(c); n > 0 {
+		atoms.Caption = fmt.Sprintf("%s: %d of %d atoms", label, n, c.Units())
+		g.atoms = append(g.atoms, atoms)
+	}
+	if measured.MaxApprox == nil {
+		return nil
+	}
+	row, err = MaxApproximations(c, g.images, fmt.Sprintf("%s: max-approximation error %#.3g", label, *measured.MaxApprox))
+	if errors.Is(err, metrics.ErrNoAtoms) {
+		return nil
+	}
+	g.maxApproximations = append(g.maxApproximations, row)
+	return err
+}

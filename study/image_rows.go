@@ -1,0 +1,70 @@
+package study
+
+import (
+	"io"
+
+	"tessera/metrics"
+	"tessera/morph"
+	"tessera/report"
+)
+
+// Dilation is the study's operator.
+var Dilation = metrics.MaxApproximation{Operator: morph.Dilation, Radius: 1}
+
+// ShownAtoms is how many atoms of each model are drawn where there are several.
+const ShownAtoms = 20
+
+// Originals are images as a row of a figure.
+func Originals(shape []int, images []float32) report.ImageRow {
+	return report.ImageRow{Caption: "originals", Shape: shape, Images: images}
+}
+
+// DilatedOriginals are dilated images as a row of a figure.
+func DilatedOriginals(shape []int, images []float32) (report.ImageRow, error) {
+	dilated, err := morph.Apply(Dilation.Operator, Dilation.Radius, images, shape)
+	return report.ImageRow{Caption: "dilated originals", Shape: shape, Images: dilated}, err
+}
+
+// Reconstructions are what a coder makes of images.
+func Reconstructions(c metrics.Coder, images []float32, caption string) (report.ImageRow, error) {
+	decoded, err := through(c, c, images)
+	return report.ImageRow{Caption: caption, Shape: c.Shape(), Images: decoded}, err
+}
+
+// MaxApproximations are what a coder with dilated atoms makes of images. A coder without atoms is [metrics.ErrNoAtoms].
+func MaxApproximations(c metrics.Coder, images []float32, caption string) (report.ImageRow, error) {
+	operated, err := Dilation.Coder(c)
+	if err != nil {
+		return report.ImageRow{}, err
+	}
+	if closer, ok := operated.(io.Closer); ok {
+		defer closer.Close()
+	}
+	decoded, err := through(c, operated, images)
+	return report.ImageRow{Caption: caption, Shape: c.Shape(), Images: decoded}, err
+}
+
+// Codes are the codes that a coder gives images.
+func Codes(c metrics.Coder, images []float32, caption string) (report.CodeRow, error) {
+	codes, err := c.Encode(images)
+	return report.CodeRow{Caption: caption, Units: c.Units(), Codes: codes}, err
+}
+
+// FirstAtoms are a coder's first atoms that are shown, and how many these are; 0 where it has none that are images.
+func FirstAtoms(c metrics.Coder) (row report.ImageRow, n int) {
+	a := c.Atoms()
+	if a == nil || len(a.Shape) < 2 {
+		return row, 0
+	}
+	n = min(ShownAtoms, a.Count)
+	return report.ImageRow{Shape: a.Shape, Images: a.Values[:n*a.Pixels()], Tone: report.Signed}, n
+}
+
+// through encodes with one coder and decodes with another.
+func through(encoder, decoder metrics.Coder, images []float32) ([]float32, error) {
+	codes, err := encoder.Encode(images)
+	if err != nil {
+		return nil, err
+	}
+	return decoder.Decode(codes)
+}

@@ -1,0 +1,125 @@
+package study
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tessera/report"
+)
+
+// conventions says what the columns of the second table are, by the beginning of their heads.
+var conventions = []struct{ column, text string }{
+	{"max_approx", "mean squared difference of the dilated original (grey-level dilation by the disk of radius 1: a pixel and its four neighbours) and " +
+		"the output with every atom dilated, **the bias not dilated, nothing clipped**. The study's curves and its text mean this one; of most rows " +
+		"of its tables it is only known from the curves, which are of other trainings."},
+	{"bias dilated", "the same with the bias dilated as an image too, **nothing clipped**. This is what tables 1 and 2 of the study print. Without a bias the two are the same."},
+	{"to reconstructions", "the same as max_approx, compared with the dilated reconstruction instead of the dilated original."},
+	{"clipped", "the same as max_approx with the output clipped to [0,1] before it is compared, as in the author's notebooks of 2019: several times smaller, not to be compared with the others."},
+	{"SVM", "mean accuracy of a linear SVM on the codes of test images, 25 splits. The study's ± is over the splits of one training, ours over seeds. " +
+		"Differences below 0.02 mean nothing: the study measured one model five times and found 0.782 to 0.803."},
+	{"dead units", "units whose largest activation on the test images is below 1 % of the largest of any unit."},
+}
+
+// markdown is the text of the page.
+func (p *Page) markdown() []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\n%s\n\n", p.Title, p.About)
+	if len(p.changed) > 0 {
+		fmt.Fprintf(&b, "**A quick look, no reproduction**: made with `%s`, which changes what is declared.\n\n", strings.Join(p.changed, " "))
+	}
+	p.judged(&b)
+	p.shown(&b)
+	p.remarks(&b)
+	if len(p.figures) > 0 {
+		b.WriteString("## Figures\n\n")
+		for _, f := range p.figures {
+			fmt.Fprintf(&b, "### %s\n\n![%s](%s.png)\n\n", f.title, f.name, f.name)
+		}
+	}
+	fmt.Fprintf(&b, "---\n\nThis page is written by `tessera reproduce %s`; [%s](%s) holds its numbers. Measured on the test images.\n", p.Name, TableFile, TableFile)
+	return []byte(b.String())
+}
+
+// judged writes the table with verdicts.
+func (p *Page) judged(b *strings.Builder) {
+	outside := slices.DeleteFunc(slices.Clone(p.Rows), func(r report.ComparedRow) bool { return len(r.Outside()) == 0 })
+	compared := slices.DeleteFunc(slices.Clone(p.Rows), func(r report.ComparedRow) bool {
+		return r.Published == nil || r.Measured == nil || r.Measured.Done == 0
+	})
+	fmt.Fprintf(b, "## Reconstruction and sparsity\n\n%s\n", report.JudgedTable(p.Rows).Markdown())
+	fmt.Fprintf(b, "%s\n\n", p.Summary())
+	fmt.Fprintf(b, "Ours are means over the seeds that are done, ± their standard deviation. mse is the mean over images and pixels, nothing clipped; Hoyer the mean "+
+		"sparsity of the codes. Within means: the mse at most %.0f %% from the published one, Hoyer at most %.2f. So far apart are two trainings of "+
+		"the same settings that the study itself made. A better number is outside as well.\n\n", 100*report.MSETolerance, report.HoyerTolerance)
+	if len(outside) > 0 && strings.TrimSpace(p.notes) == "" {
+		fmt.Fprintf(b, "Of what is outside nothing is explained yet: what is written into `%s` beside this page becomes part of it.\n\n", NotesFile)
+	}
+	if len(compared) == 0 {
+		b.WriteString("No trial of a published row is done.\n\n")
+	}
+}
+
+// Summary counts the rows that are reproduced.
+func (p *Page) Summary() string {
+	var within, outside, missing int
+	for _, r := range p.Rows {
+		switch {
+		case r.Published == nil:
+		case r.Measured == nil || r.Measured.Done == 0:
+			missing++
+		case len(r.Outside()) > 0:
+			outside++
+		default:
+			within++
+		}
+	}
+	text := fmt.Sprintf("%d of %d published rows are within tolerance, %d outside", within, within+outside+missing, outside)
+	if missing > 0 {
+		text += fmt.Sprintf(", %d not measured", missing)
+	}
+	return text + "."
+}
+
+// shown writes the table without verdicts and what its columns mean.
+func (p *Page) shown(b *strings.Builder) {
+	t := report.ShownTable(p.Rows)
+	if len(t.Head) == 3 {
+		return
+	}
+	fmt.Fprintf(b, "## Max-approximation, classification, dead units\n\n%s\nNo tolerance is known for these. The columns are:\n\n", t.Markdown())
+	for _, c := range conventions {
+		if slices.ContainsFunc(t.Head, func(head string) bool { return strings.HasPrefix(head, c.column+" ") }) {
+			fmt.Fprintf(b, "- **%s**: %s\n", c.column, c.text)
+		}
+	}
+	b.WriteString("\n")
+}
+
+// remarks writes what is known about single rows.
+func (p *Page) remarks(b *strings.Builder) {
+	var notes []string
+	for _, r := range p.Rows {
+		if r.Published == nil || r.Published.Note == "" {
+			continue
+		}
+		note := fmt.Sprintf("- `%s`: %s", r.Name(), r.Published.Note)
+		if r.Measured == nil || r.Measured.Model != r.Published.Model {
+			note = fmt.Sprintf("- `%s`, published as %s: %s", r.Name(), r.Published.Label, r.Published.Note)
+		}
+		notes = append(notes, note)
+	}
+	if len(notes) > 0 {
+		fmt.Fprintf(b, "## About the published rows\n\n%s\n\n", strings.Join(notes, "\n"))
+	}
+	if len(p.failed) > 0 {
+		b.WriteString("## Trials that failed\n\n")
+		for _, row := range p.failed {
+			fmt.Fprintf(b, "- `%s`, seed %d (%s): %s\n", row.Model, row.Seed, row.Trial, row.Error)
+		}
+		b.WriteString("\n")
+	}
+	if notes := strings.TrimSpace(p.notes); notes != "" {
+		fmt.Fprintf(b, "## Explanations\n\n%s\n\n", notes)
+	}
+}

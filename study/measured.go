@@ -1,0 +1,80 @@
+package study
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"tessera/config"
+	"tessera/report"
+	"tessera/sweep"
+)
+
+// shown is one setting of a sweep: what was measured of it, and the trial that stands for it in figures.
+type shown struct {
+	report.Measured
+	model *config.Model
+	row   *sweep.Row // the first of its trials that is done, nil where none is
+}
+
+// settings takes the settings of a sweep that was run.
+func settings(s *sweep.Sweep, r *sweep.Results) []shown {
+	var all []shown
+	for _, setting := range r.Settings {
+		i := slices.IndexFunc(s.Trials, func(t *sweep.Trial) bool { return t.ID == setting.Trials[0] })
+		m := s.Trials[i].Model
+		one := shown{model: m, Measured: report.Measured{Model: setting.Model, Values: values(r.Keys, setting), Dataset: m.Dataset.Name,
+			Done: len(setting.Seeds), Trials: len(setting.Trials), Mean: setting.Mean, Deviation: setting.Deviation}}
+		one.P, one.Beta = Penalty(m)
+		if m.Baseline == nil {
+			one.Epochs = m.Train.Epochs
+		}
+		for j, row := range r.Trials {
+			if row.Metrics != nil && slices.Contains(setting.Trials, row.Trial) {
+				one.row = &r.Trials[j]
+				break
+			}
+		}
+		all = append(all, one)
+	}
+	if told(all) {
+		for i := range all {
+			all[i].Values = ""
+		}
+	}
+	return all
+}
+
+// Penalty returns target and weight of a model's first KL term, NaN where it has none.
+func Penalty(m *config.Model) (p, beta float64) {
+	if p, beta, ok := m.KL(); ok {
+		return p, beta
+	}
+	return math.NaN(), math.NaN()
+}
+
+// values are the swept settings in words.
+func values(keys []string, s sweep.Setting) string {
+	var parts []string
+	for i, text := range s.Texts(keys) {
+		parts = append(parts, keys[i]+"="+text)
+	}
+	return strings.Join(parts, " ")
+}
+
+// told reports whether model, p and beta tell all settings apart.
+func told(all []shown) bool {
+	type key struct {
+		model   string
+		p, beta uint64 // NaN equals itself as bits
+	}
+	seen := map[key]bool{}
+	for _, s := range all {
+		k := key{s.Model, math.Float64bits(s.P), math.Float64bits(s.Beta)}
+		if seen[k] {
+			return false
+		}
+		seen[k] = true
+	}
+	return true
+}

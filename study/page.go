@@ -1,0 +1,126 @@
+package study
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"tessera"
+	"tessera/internal/atomicfile"
+	"tessera/report"
+	"tessera/sweep"
+	"tessera/train/folder"
+)
+
+// The files of a page.
+const (
+	Folder    = "page"      // below the folder of the sweep
+	PageFile  = "README.md" // the page
+	TableFile = "table.csv" // its rows
+	NotesFile = "notes.md"  // what somebody wrote about the rows; it is put into the page and never written
+)
+
+// Options are what a page needs beside a sweep.
+type Options struct {
+	Data    string   // as of tessera.Options
+	Threads int      // as of tessera.Options
+	Changed []string // the flags that change the declared sweep: its page says so
+
+	rows []report.Published // what was published; nil takes all
+}
+
+// Page is a written page.
+type Page struct {
+	Reproduction
+	Path string // its folder
+	Rows []report.ComparedRow
+
+	changed []string
+	notes   string
+	failed  []sweep.Row
+	figures []figure // that are drawn
+}
+
+// Write writes the page of a sweep that was run, its table and its figures, into the folder page of the sweep. Files of an older
+// page are replaced. A file that cannot be written is a [*folder.WriteError].
+func (r Reproduction) Write(ctx context.Context, s *sweep.Sweep, results *sweep.Results, o Options) (*Page, error) {
+	if o.rows == nil {
+		o.rows = report.PublishedRows()
+	}
+	all := settings(s, results)
+	var measured []report.Measured
+	for _, one := range all {
+		measured = append(measured, one.Measured)
+	}
+	p := &Page{Reproduction: r, Path: filepath.Join(s.Path, Folder), Rows: report.Compare(r.published(o.rows, measured), measured), changed: o.Changed}
+	for _, row := range results.Trials {
+		if row.Error != "" {
+			p.failed = append(p.failed, row)
+		}
+	}
+	if err := p.readNotes(); err != nil {
+		return nil, err
+	}
+	g, err := r.newGallery(ctx, s.Path, all, tessera.Options{Data: o.Data, Threads: o.Threads})
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(p.Path, 0o777); err != nil {
+		return nil, &folder.WriteError{Path: p.Path, Err: err}
+	}
+	if err := p.drawAll(g); err != nil {
+		return nil, err
+	}
+	if err := p.write(TableFile, report.ComparisonCSV(p.Rows)); err != nil {
+		return nil, err
+	}
+	return p, p.write(PageFile, p.markdown())
+}
+
+// drawAll draws the figures of which there is something to show.
+func (p *Page) drawAll(g *gallery) error {
+	for _, f := range figures {
+		path := filepath.Join(p.Path, f.name+".png")
+		if !slices.Contains(p.Figures, f.name) {
+			continue
+		}
+		drawn, err := f.draw(g)
+		if err != nil {
+			return err
+		}
+		if drawn == nil {
+			continue
+		}
+		if err := drawn.Save(path); err != nil {
+			return &folder.WriteError{Path: path, Err: err}
+		}
+		p.figures = append(p.figures, f)
+	}
+	return nil
+}
+
+// readNotes reads what somebody wrote about the rows.
+func (p *Page) readNotes() error {
+	text, err := os.ReadFile(filepath.Join(p.Path, NotesFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	p.notes = string(text)
+	return nil
+}
+
+func (p *Page) write(name string, text []byte) error {
+	path := filepath.Join(p.Path, name)
+	err := atomicfile.Write(path, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+	if err != nil {
+		return &folder.WriteError{Path: path, Err: err}
+	}
+	return nil
+}
