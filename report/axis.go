@@ -11,6 +11,7 @@ import (
 type axis struct {
 	label    string
 	log      bool
+	whole    bool    // what is counted: no ticks between whole numbers
 	min, max float64 // the least range that is shown; both 0 leave it to the data
 }
 
@@ -32,7 +33,7 @@ func (a axis) set(to *plot.Axis) {
 			half := max(math.Abs(to.Min)/10, 1e-3)
 			to.Min, to.Max = to.Min-half, to.Max+half
 		}
-		to.Tick.Marker = linearTicks{}
+		to.Tick.Marker = linearTicks{whole: a.whole}
 		return
 	}
 	to.Min, to.Max = floorLog(to.Min), ceilLog(to.Max)
@@ -60,11 +61,12 @@ func decimal(digit float64, n int) float64 {
 	return v
 }
 
-// linearTicks marks and labels three to six multiples of 1, 2 or 5 times a power of ten.
-type linearTicks struct{}
+// linearTicks marks and labels three to six multiples of 1, 2 or 5 times a power of ten, fewer where only whole numbers have a
+// meaning.
+type linearTicks struct{ whole bool }
 
 // Ticks implements [plot.Ticker].
-func (linearTicks) Ticks(least, most float64) []plot.Tick {
+func (l linearTicks) Ticks(least, most float64) []plot.Tick {
 	rough := (most - least) / 6
 	n := int(math.Floor(math.Log10(rough)))
 	step := decimal(10, n)
@@ -72,6 +74,9 @@ func (linearTicks) Ticks(least, most float64) []plot.Tick {
 		if s := decimal(digit, n); s >= rough {
 			step = s
 		}
+	}
+	if l.whole {
+		step = max(1, step)
 	}
 	decimals := max(0, -int(math.Floor(math.Log10(step)+1e-9)))
 	var ticks []plot.Tick

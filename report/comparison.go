@@ -30,9 +30,11 @@ type Measured struct {
 
 // Point is what figures show of it.
 func (m Measured) Point() Point {
-	return Point{Label: strings.TrimSpace(m.Model + " " + m.Values), P: m.P, Beta: m.Beta, MSE: m.mean("mse"), Hoyer: m.mean("hoyer"),
+	return Point{Label: m.name(), P: m.P, Beta: m.Beta, MSE: m.mean("mse"), Hoyer: m.mean("hoyer"),
 		MaxApprox: m.mean("max_approx"), MaxApproxReconstructed: m.mean("max_approx_reconstructed")}
 }
+
+func (m Measured) name() string { return strings.TrimSpace(m.Model + " " + m.Values) }
 
 // mean is NaN where the metric is not known.
 func (m Measured) mean(name string) float64 {
@@ -113,10 +115,10 @@ func (r ComparedRow) Verdict() string {
 	return "within"
 }
 
-// Name is what the row is called: by the model that is declared, else by the published one.
+// Name is what the row is called: by the model that is declared, with the settings that tell it apart, else by the published one.
 func (r ComparedRow) Name() string {
 	if r.Measured != nil {
-		return r.Measured.Model
+		return r.Measured.name()
 	}
 	return cmp.Or(r.Published.Declared, r.Published.Model)
 }

@@ -40,7 +40,7 @@ func JudgedTable(rows []ComparedRow) Table {
 		"difference", "verdict"}}
 	for _, r := range rows {
 		t.Rows = append(t.Rows, append(r.head(), number(r.published("mse")), r.measuredText("mse"), difference("%+.1f %%", 100*r.MSEDifference()),
-			number(r.published("hoyer")), r.measuredText("hoyer"), difference("%+.3f", r.HoyerDifference()), r.Verdict()))
+			number(r.published("hoyer")), r.measuredText("hoyer"), difference("%+.4f", r.HoyerDifference()), r.Verdict()))
 	}
 	return t
 }
@@ -110,7 +110,7 @@ var comparedMetrics = []string{"mse", "hoyer", "max_approx", "max_approx_bias_di
 // ComparisonCSV writes the rows for other programs: what was published, the mean and the deviation of every metric with six
 // digits, empty where it is not known.
 func ComparisonCSV(rows []ComparedRow) []byte {
-	head := []string{"source", "dataset", "model", "values", "p", "beta", "epochs", "seeds", "verdict", "mse_difference", "hoyer_difference"}
+	head := []string{"source", "dataset", "model", "p", "beta", "epochs", "seeds", "verdict", "mse_difference", "hoyer_difference"}
 	for _, name := range comparedMetrics {
 		head = append(head, name+"_published", name, name+"_deviation")
 	}
@@ -126,14 +126,14 @@ func ComparisonCSV(rows []ComparedRow) []byte {
 // record is the row in [ComparisonCSV].
 func (r ComparedRow) record() []string {
 	p, beta := r.Penalty()
-	var source, dataset, values, epochs, seeds string
+	var source, dataset, epochs, seeds string
 	if r.Published != nil {
 		source, dataset = r.Published.Source, r.Published.Dataset
 	}
 	if m := r.Measured; m != nil {
-		dataset, values, epochs, seeds = m.Dataset, m.Values, strconv.Itoa(m.Epochs), strconv.Itoa(m.Done)
+		dataset, epochs, seeds = m.Dataset, strconv.Itoa(m.Epochs), strconv.Itoa(m.Done)
 	}
-	record := []string{source, dataset, r.Name(), values, field(p), field(beta), epochs, seeds, r.Verdict(), field(r.MSEDifference()),
+	record := []string{source, dataset, r.Name(), field(p), field(beta), epochs, seeds, r.Verdict(), field(r.MSEDifference()),
 		field(r.HoyerDifference())}
 	for _, name := range comparedMetrics {
 		deviation := math.NaN()

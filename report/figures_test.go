@@ -56,6 +56,7 @@ func figures(t *testing.T) map[string]func() (*Figure, error) {
 			return Histograms(
 				CodeRow{Caption: "sigmoid codes: mean Hoyer sparsity 0.07", Units: 100, Codes: codes(10, func(u float64) float64 { return 0.3 + 0.5*u*u })},
 				CodeRow{Caption: "sparse codes: mean Hoyer sparsity 0.79", Units: 100, Codes: codes(10, func(u float64) float64 { return math.Pow(u, 20) })},
+				CodeRow{Caption: "small codes", Units: 100, Codes: codes(3, func(u float64) float64 { return 0.04 * math.Pow(u, 8) })},
 				CodeRow{Caption: "codes of any sign", Units: 100, Codes: codes(5, func(u float64) float64 { return 40 * (u - 0.4) })},
 			)
 		},
@@ -65,6 +66,15 @@ func figures(t *testing.T) map[string]func() (*Figure, error) {
 		"pareto":        func() (*Figure, error) { return Pareto(named, PublishedTables("fashion-mnist")) },
 		"training": func() (*Figure, error) {
 			return Training(course("shallow", 0.05), course("shallow-nonneg-kl", 0.09), course("swimmer-parts", 0.02))
+		},
+		"training_many": func() (*Figure, error) { // more runs than colours, fewer epochs than ticks
+			var runs []TrainingRun
+			for i := range 9 {
+				run := course(fmt.Sprintf("run %d", i), 0.03+0.01*float64(i))
+				run.Epochs = run.Epochs[:2]
+				runs = append(runs, run)
+			}
+			return Training(runs...)
 		},
 		"training_short": func() (*Figure, error) {
 			return Training(TrainingRun{"one epoch", []TrainingEpoch{{1, 0.1, math.NaN(), 0.5, 0}}})
@@ -115,7 +125,7 @@ func course(label string, start float64) TrainingRun {
 	run := TrainingRun{Label: label}
 	for e := 1.0; e <= 60; e++ {
 		run.Epochs = append(run.Epochs, TrainingEpoch{Epoch: e, Loss: start/math.Sqrt(e) + 0.006, ValMSE: start / 2 / math.Sqrt(e),
-			CodeHoyer: 0.7 - start*8/math.Sqrt(e), DeadUnits: math.Floor(start * 200 / e)})
+			CodeHoyer: max(0, 0.7-start*8/math.Sqrt(e)), DeadUnits: math.Floor(start * 200 / e)})
 	}
 	return run
 }

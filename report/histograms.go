@@ -28,7 +28,7 @@ const (
 )
 
 // Histograms draws, for each row, one histogram of each code's values in 100 bins and a red line at its largest value. All codes
-// of a row share the range: [0,1] where they are in it, else from their least (or 0) to their greatest value. Counts
+// of a row share the range: [0,1] where they are in it and reach a fifth of it, else from their least (or 0) to their greatest value. Counts
 // are cut at a quarter of the units, as in the study, so that the many small values do not hide the few large ones.
 func Histograms(rows ...CodeRow) (*Figure, error) {
 	if len(rows) == 0 {
@@ -49,6 +49,9 @@ func Histograms(rows ...CodeRow) (*Figure, error) {
 	return stack(blocks), nil
 }
 
+// leastReach is the largest code below which [0,1] would show nothing but a line at 0.
+const leastReach = 0.2
+
 // histograms are those of one row.
 type histograms struct {
 	CodeRow
@@ -65,7 +68,7 @@ func newHistograms(row CodeRow) (*histograms, error) {
 		}
 		h.low, h.high = min(h.low, f), max(h.high, f)
 	}
-	if h.low == 0 && h.high <= 1 || h.high <= h.low {
+	if h.low == 0 && h.high <= 1 && h.high >= leastReach || h.high <= h.low {
 		h.high = h.low + 1
 	}
 	return h, nil

@@ -57,6 +57,11 @@ var dashed = []vg.Length{4, 2.5}
 // series returns the colour of the i-th series.
 func series(i int) color.Color { return palette[i%len(palette)] }
 
+// seriesDashes returns the dashes of the i-th series: when the colours are used up they come again, dashed, then dotted.
+func seriesDashes(i int) []vg.Length {
+	return [][]vg.Length{nil, {6, 2}, {1.5, 1.5}}[i/len(palette)%3]
+}
+
 // textStyle is text of that many points, its lower left corner at the point where it is drawn.
 func textStyle(size vg.Length) text.Style {
 	return text.Style{

@@ -70,13 +70,13 @@ func Training(runs ...TrainingRun) (*Figure, error) {
 		return nil, errors.New("report: no epochs to draw")
 	}
 	one := func(title string, y axis, of func(TrainingEpoch) float64) panel {
-		p := panel{title: title, x: axis{label: "epoch", max: 1}, y: y}
+		p := panel{title: title, x: axis{label: "epoch", max: 1, whole: true}, y: y}
 		for i, run := range runs {
 			points := make(plotter.XYs, len(run.Epochs))
 			for j, e := range run.Epochs {
 				points[j] = plotter.XY{X: e.Epoch, Y: of(e)}
 			}
-			l := line{points: points, color: series(i)}
+			l := line{points: points, color: series(i), dashes: seriesDashes(i)}
 			if len(points) == 1 { // a line would not show
 				l.glyph = disc
 			}
@@ -86,12 +86,12 @@ func Training(runs ...TrainingRun) (*Figure, error) {
 	}
 	var names legend
 	for i, run := range runs {
-		names = append(names, line{name: run.Label, color: series(i)})
+		names = append(names, line{name: run.Label, color: series(i), dashes: seriesDashes(i)})
 	}
 	return panels([][]panel{
 		{one("(a) loss", axis{label: "mean loss of the epoch", log: true}, func(e TrainingEpoch) float64 { return e.Loss }),
 			one("(b) reconstruction", axis{label: "mse of validation images", log: true}, func(e TrainingEpoch) float64 { return e.ValMSE })},
 		{one("(c) sparsity of codes", axis{label: "mean Hoyer sparsity", max: 1}, func(e TrainingEpoch) float64 { return e.CodeHoyer }),
-			one("(d) dead units", axis{label: "units", max: 5}, func(e TrainingEpoch) float64 { return e.DeadUnits })},
+			one("(d) dead units", axis{label: "units", max: 5, whole: true}, func(e TrainingEpoch) float64 { return e.DeadUnits })},
 	}, names, 390)
 }

@@ -25,7 +25,7 @@ type figure struct {
 
 // figures are those that pages may have, in their order.
 var figures = []figure{
-	{"reconstructions", "Originals and reconstructions", func(g *gallery) (*report.Figure, error) { return imageRows(g.reconstructions) }},
+	{"reconstructions", "Originals and reconstructions, each image from its least value, black, to its greatest, white", func(g *gallery) (*report.Figure, error) { return imageRows(g.reconstructions) }},
 	{"codes", "Histograms of the codes of these images: 100 bins, counts cut at a quarter of the units, the largest value in red",
 		func(g *gallery) (*report.Figure, error) {
 			if len(g.codes) == 0 {
@@ -33,9 +33,9 @@ var figures = []figure{
 			}
 			return report.Histograms(g.codes...)
 		}},
-	{"atoms", "Atoms: white to red is positive, blue negative, each scaled by its own largest value",
+	{"atoms", "Atoms, each scaled by its largest value: 0 is black; where there are signs, positive is red and negative blue",
 		func(g *gallery) (*report.Figure, error) { return imageRows(g.atoms) }},
-	{"max-approximations", "Dilated originals and max-approximations: every atom dilated, the bias not",
+	{"max-approximations", "Dilated originals and max-approximations: every atom dilated, the bias not; grey levels as above",
 		func(g *gallery) (*report.Figure, error) { return imageRows(g.maxApproximations) }},
 	{"training", "Training, of the first seed", func(g *gallery) (*report.Figure, error) {
 		if len(g.courses) == 0 {

@@ -62,15 +62,15 @@ func (r Reproduction) Write(ctx context.Context, s *sweep.Sweep, results *sweep.
 			p.failed = append(p.failed, row)
 		}
 	}
+	if err := os.MkdirAll(p.Path, 0o777); err != nil {
+		return nil, &folder.WriteError{Path: p.Path, Err: err}
+	}
 	if err := p.readNotes(); err != nil {
 		return nil, err
 	}
 	g, err := r.newGallery(ctx, s.Path, all, tessera.Options{Data: o.Data, Threads: o.Threads})
 	if err != nil {
 		return nil, err
-	}
-	if err := os.MkdirAll(p.Path, 0o777); err != nil {
-		return nil, &folder.WriteError{Path: p.Path, Err: err}
 	}
 	if err := p.drawAll(g); err != nil {
 		return nil, err
