@@ -42,6 +42,7 @@ type parallel struct {
 	out     tensor.Shape
 	units   int
 	byUnit  []bool // per input
+	fixed   []bool // inputs without a derivative, such as places; nil where all have one
 	scratch int
 	work    float64
 	f32     units[float32]
@@ -136,7 +137,7 @@ func (o *parallel) String() string {
 func (o *parallel) DiffWRT(inputs int) []bool {
 	wrt := make([]bool, inputs)
 	for i := range wrt {
-		wrt[i] = true
+		wrt[i] = o.fixed == nil || !o.fixed[i]
 	}
 	return wrt
 }

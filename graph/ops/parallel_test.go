@@ -59,22 +59,35 @@ func init() {
 	}
 }
 
+// children are the inputs of a node, in order.
+func children(n *gorgonia.Node) (list gorgonia.Nodes) {
+	for it := n.Graph().From(n.ID()); it.Next(); {
+		list = append(list, it.Node().(*gorgonia.Node))
+	}
+	return list
+}
+
 func TestUnitsAreComputedInAnyPartsAndOnTheirOwnInputs(t *testing.T) {
 	for name, build := range parallels {
 		var op ops.Parallel
-		var in [][]float64
+		var values []gorgonia.Value // of the inputs
 		want, _, err := gradcheck.Evaluate(func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
 			n, err := build(b)
 			if err == nil {
 				op = n.Op().(ops.Parallel)
-				for i := range op.Arity() {
-					in = append(in, b.Node(i).Value().Data().([]float64))
+				values = make([]gorgonia.Value, op.Arity())
+				for i, child := range children(n) {
+					gorgonia.Read(child, &values[i])
 				}
 			}
 			return n, err
 		})
 		if err != nil {
 			t.Fatal(err)
+		}
+		in := make([][]float64, len(values))
+		for i, v := range values {
+			in[i] = v.Data().([]float64)
 		}
 		got, units := make([]float64, len(want)), op.Units()
 		part := func(v []float64, u int) (from, to int) { return len(v) / units * u, len(v) / units * (u + 1) }
