@@ -84,12 +84,3 @@ func (b *BatchNorm) batch(c *ops.Chain, s Scope, rows *gorgonia.Node, places int
 	}
 	return mean, variance
 }
-
-// channels is the length of the last axis of an image (height, width, channels), or of a vector; an image without that
-// axis has one channel.
-func channels(shape []int) int {
-	if len(shape) == 2 {
-		return 1
-	}
-	return shape[len(shape)-1]
-}

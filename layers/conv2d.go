@@ -39,18 +39,14 @@ func init() {
 // geometry is the convolution of images of shape in.
 func (l *Conv2D) geometry(in []int) (ops.Convolution, error) {
 	g := ops.Convolution{Kernel: l.Kernel, Stride: l.Stride, Dilation: l.Dilation, Groups: l.Groups}
-	if len(in) != 2 && len(in) != 3 {
-		return g, fmt.Errorf("got an input of shape %v, want an image (height, width) or (height, width, channels)", in)
+	image, err := imageOf(in)
+	if err != nil {
+		return g, err
 	}
-	for _, s := range []struct {
-		key   string
-		value int
-	}{{"filters", l.Filters}, {"kernel", l.Kernel}, {"stride", l.Stride}, {"dilation", l.Dilation}, {"groups", l.Groups}} {
-		if s.value < 1 {
-			return g, fmt.Errorf("%s: got %d, want > 0", s.key, s.value)
-		}
+	if err := positive([]count{{"filters", l.Filters}, {"kernel", l.Kernel}, {"stride", l.Stride}, {"dilation", l.Dilation}, {"groups", l.Groups}}); err != nil {
+		return g, err
 	}
-	g.In = [3]int{in[0], in[1], channels(in)}
+	g.In = image
 	g.Out[2] = l.Filters
 	if g.In[2]%g.Groups != 0 || l.Filters%g.Groups != 0 {
 		return g, fmt.Errorf("groups: %d do not divide %d channels and %d filters", l.Groups, g.In[2], l.Filters)
@@ -123,14 +119,4 @@ func (l *Conv2D) OutputRange(Interval) Interval {
 		return Everything
 	}
 	return activation.OutputRange(Everything)
-}
-
-// addChannels adds to every value of x, whose channels come last, the number of its channel.
-func addChannels(c *ops.Chain, x, numbers *gorgonia.Node) *gorgonia.Node {
-	if c.Err() != nil {
-		return nil
-	}
-	shape := x.Shape()
-	places := size(shape[1:]) / shape[len(shape)-1]
-	return c.Reshape(c.AddRow(c.Flatten(x), c.Tile(numbers, places)), shape...)
 }

@@ -7,17 +7,29 @@ import (
 	"tessera/layers"
 )
 
-// settings that a layer needs or that are worth a check of their own, besides the defaults.
+// settings that a layer needs or that are worth a check of their own, besides the defaults; a layer that is not here is
+// checked with its defaults. The file of a layer's own tests may add to it.
 var settings = map[string][]map[string]any{
 	"dense": {
-		{"units": 4}, {"units": 1}, {"units": 4, "bias": false}, {"units": 4, "activation": layers.ActivationName("sigmoid")},
-		{"units": 4, "activation": layers.ActivationName("softmax")}, {"units": 4, "activation": layers.ActivationName("leaky_relu")},
+		{"units": 4}, {"units": 1, "activation": layers.ActivationName("tanh")}, {"units": 4, "bias": false, "init": &layers.HeNormal{}},
 	},
 	"conv2d": {
 		{"filters": 2}, {"filters": 2, "kernel": 2, "padding": "valid", "bias": false}, {"filters": 3, "stride": 2},
 		{"filters": 2, "kernel": 2, "padding": 2, "dilation": 2, "activation": layers.ActivationName("sigmoid")},
+		{"filters": 4, "kernel": 2, "groups": 2, "activation": layers.ActivationName("leaky_relu")},
+		{"filters": 2, "kernel": 2, "padding": "valid", "stride": 3},
 	},
-	"max_plus":       {{"units": 4}, {"units": 1}},
+	"conv2d_transpose": {
+		{"filters": 2}, {"filters": 3, "kernel": 2, "stride": 2, "bias": false}, {"filters": 2, "kernel": 4, "stride": 2, "padding": 1},
+		{"filters": 2, "kernel": 2, "padding": "valid", "dilation": 2, "activation": layers.ActivationName("tanh")},
+		{"filters": 4, "stride": 3, "kernel": 2, "groups": 2}, // pixels that no filter reaches: any kink would be at 0
+	},
+	"max_pool":       {{}, {"padding": "same"}, {"kernel": 3, "stride": 1, "padding": 1}, {"kernel": 1, "stride": 2}},
+	"avg_pool":       {{}, {"padding": "same"}, {"kernel": 3, "stride": 1, "padding": 1}, {"kernel": 1, "stride": 2}},
+	"upsample":       {{}, {"factor": 3}, {"factor": 1}},
+	"layer_norm":     {{}, {"epsilon": 0.1}},
+	"instance_norm":  {{}, {"epsilon": 0.1}},
+	"max_plus":       {{"units": 4, "init": &layers.HeNormal{}}, {"units": 1}},
 	"batch_norm":     {{}, {"momentum": 0.0, "epsilon": 0.1}},
 	"reshape":        {{"shape": []int{6}}, {"shape": []int{2, 3}}, {"shape": []int{3, 1, 2}}},
 	"dropout":        {{}, {"rate": 0.0}, {"rate": 0.9}},
@@ -26,6 +38,12 @@ var settings = map[string][]map[string]any{
 	"leaky_relu":     {{}, {"slope": 0.0}, {"slope": 1.0}},
 	"elu":            {{}, {"alpha": 0.0}, {"alpha": 3.0}},
 	"softplus":       {{}, {"sharpness": 0.3}, {"sharpness": 10.0}},
+}
+
+func init() {
+	for _, a := range layers.ActivationName("").Choices() {
+		settings["dense"] = append(settings["dense"], map[string]any{"units": 4, "activation": layers.ActivationName(a)})
+	}
 }
 
 // fresh returns a maker of the entry's layer with these settings.

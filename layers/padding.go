@@ -2,9 +2,9 @@ package layers
 
 import "fmt"
 
-// Padding is how far the filters of a convolution reach over the edge of an image, where they see zeros: "same" pads so
-// that the output has ceil(input / stride) rows and columns, any odd pixel at the end; "valid" pads nothing; a number is
-// that of the pixels on every side.
+// Padding is how far the filters of a convolution, or the windows of a pooling, reach over the edge of an image, where
+// filters see zeros: "same" pads so that the output has ceil(input / stride) rows and columns, any odd pixel at the end;
+// "valid" pads nothing; a number is that of the pixels on every side.
 type Padding struct {
 	Same   bool
 	Pixels int // where it is not Same
@@ -55,4 +55,14 @@ func (p Padding) along(in, reach, stride int) (out, before int) {
 		return 0, p.Pixels
 	}
 	return room/stride + 1, p.Pixels
+}
+
+// back is along for the transposed convolution: out is the length of the axis whose convolution with that padding gives in
+// values, for "same" the longest one.
+func (p Padding) back(in, reach, stride int) (out, before int) {
+	if p.Same {
+		out = in * stride
+		return out, max((in-1)*stride+reach-out, 0) / 2
+	}
+	return (in-1)*stride + reach - 2*p.Pixels, p.Pixels
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tessera/internal/gradcheck"
+	"tessera/internal/random"
 	"tessera/layers"
 )
 
@@ -20,16 +21,22 @@ var Layer = []Law[layers.Layer]{
 	{"draws new noise for every element", elementNoise},
 	{"keeps its outputs in the range it declares", outputRange},
 	{"is finite for large inputs, gradients included", layerFinite},
+	{"has the right gradients, in a later run too", layerGradients},
 }
 
 // layerShapes are the input shapes of the laws.
-var layerShapes = [][]int{{6}, {2, 3}, {3, 2, 1}}
+var layerShapes = [][]int{{6}, {2, 3}, {3, 2, 1}, {1, 3, 2}}
+
+// gradientShapes are those of the gradients, whose gate tries every value: images are large enough for windows to overlap.
+var gradientShapes = [][]int{{6}, {2, 3}, {3, 4, 2}}
 
 const layerValues, layerBatch = 6, 4
 
 // taken are the input shapes that a layer does not refuse.
-func taken(fresh func() layers.Layer) [][]int {
-	return slices.DeleteFunc(slices.Clone(layerShapes), func(in []int) bool {
+func taken(fresh func() layers.Layer) [][]int { return takenOf(fresh, layerShapes) }
+
+func takenOf(fresh func() layers.Layer, shapes [][]int) [][]int {
+	return slices.DeleteFunc(slices.Clone(shapes), func(in []int) bool {
 		_, err := fresh().OutputShape(in)
 		return err != nil
 	})
@@ -260,6 +267,27 @@ func layerFinite(fresh func() layers.Layer) error {
 			}
 			if err := finiteGradients(gradcheck.Scalar(l)); err != nil {
 				return fmt.Errorf("inputs of %v: %w", v, err)
+			}
+		}
+	}
+	return nil
+}
+
+// layerGradients holds a layer to the gradient gate, in float64 and in batches of 1, 2 and 5.
+func layerGradients(fresh func() layers.Layer) error {
+	shapes := takenOf(fresh, gradientShapes)
+	if len(shapes) == 0 {
+		return fmt.Errorf("takes none of the inputs %v", gradientShapes)
+	}
+	for _, in := range shapes {
+		for _, batch := range []int{1, 2, 5} {
+			n := batch
+			for _, d := range in {
+				n *= d
+			}
+			x := gradcheck.Values[float64](n, layers.Everything, random.Stream(gradcheck.Seed, "input", 0))
+			if err := gradcheck.Check(gradcheck.Scalar(gradcheck.Layer(fresh(), x, batch, in, true))); err != nil {
+				return fmt.Errorf("%d of %v: %w", batch, in, err)
 			}
 		}
 	}

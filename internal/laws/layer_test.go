@@ -1,6 +1,7 @@
 package laws_test
 
 import (
+	"hash"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -65,6 +66,27 @@ var noisy = sampler(func(dst []float32, r *rand.Rand) {
 	}
 })
 
+// steep is an op whose derivative is twice what it should be.
+type steep struct{ gorgonia.SDOp }
+
+func (s steep) WriteHash(h hash.Hash) { h.Write([]byte("steep")) }
+
+func (s steep) Hashcode() uint32 { return 1 }
+
+func (s steep) SymDiff(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+	var c ops.Chain
+	return s.SDOp.SymDiff(in, y, c.Scale(grad, 2))
+}
+
+// wrongDerivative is tanh, differentiated wrongly.
+func wrongDerivative(x *gorgonia.Node) (*gorgonia.Node, error) {
+	y, err := gorgonia.Tanh(x)
+	if err != nil {
+		return nil, err
+	}
+	return gorgonia.ApplyOp(steep{y.Op().(gorgonia.SDOp)}, x)
+}
+
 func TestWrongLayersBreakTheirLaw(t *testing.T) {
 	calls := 0.0
 	offset := layers.Parameter{Name: "offset", Shape: []int{1}, Init: &layers.Zeros{}, FanIn: 1, FanOut: 1}
@@ -93,6 +115,9 @@ func TestWrongLayersBreakTheirLaw(t *testing.T) {
 			return x
 		}},
 		"keeps its outputs in the range it declares": wrongLayer{within: layers.Interval{Low: 0, High: 1}},
+		"has the right gradients, in a later run too": wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+			return c.Do("tanh", func() (*gorgonia.Node, error) { return wrongDerivative(x) })
+		}},
 		"is finite for large inputs, gradients included": wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 			return c.Do("exp", func() (*gorgonia.Node, error) { return gorgonia.Exp(x) })
 		}},

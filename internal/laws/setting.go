@@ -19,6 +19,10 @@ func Set(part any, key string, value any) error {
 		}
 		return t.FromTOML(value)
 	}
+	if v.Type().AssignableTo(field.Type()) {
+		field.Set(v)
+		return nil
+	}
 	if v.Kind() != field.Kind() && !(v.CanInt() && field.CanFloat()) {
 		return fmt.Errorf("%T: %s: got %T, want %s", part, key, value, field.Type())
 	}

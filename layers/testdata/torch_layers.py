@@ -17,8 +17,8 @@ BATCH = 3
 
 
 def last(x):
-    """(batch, channels, ...) with the channels last."""
-    return x.movedim(1, -1) if x.dim() > 2 else x
+    """(batch, channels, height, width) with the channels last."""
+    return x.movedim(1, -1) if x.dim() == 4 else x
 
 
 def numbers(x):
@@ -40,6 +40,10 @@ def case(layer, settings, shape, x, y, parameters, training=True, updates=None, 
             "gradients": gradients, "updates": {k: numbers(v) for k, v in (updates or {}).items()}}
 
 
+def as_it_is(p):
+    return p
+
+
 def image(h, w, c):
     return torch.randn(BATCH, c, h, w).requires_grad_()
 
@@ -54,8 +58,7 @@ def batch_norm(shape, training):
         layer.running_var.copy_(torch.rand(shape[-1]) + 0.5)
     state = {"running_mean": layer.running_mean.clone(), "running_variance": layer.running_var.clone()}
     y = layer.train(training)(x)
-    same = lambda p: p
-    parameters = {"scale": (layer.weight, same), "shift": (layer.bias, same)} | {k: (v, same) for k, v in state.items()}
+    parameters = {"scale": (layer.weight, as_it_is), "shift": (layer.bias, as_it_is)} | {k: (v, as_it_is) for k, v in state.items()}
     moved = {"running_mean": layer.running_mean, "running_variance": layer.running_var} if training else None
     return case("batch_norm", {}, shape, x, y, parameters, training, moved, also=state)
 
@@ -86,6 +89,68 @@ def conv2d(shape, filters, kernel, stride=1, padding="same", dilation=1, groups=
     return case("conv2d", settings, shape, x, y, parameters)
 
 
+def conv2d_transpose(shape, filters, kernel, stride=1, padding="same", dilation=1, groups=1, bias=True, activation="linear"):
+    h, w, c = shape
+    x = image(h, w, c)
+    weight = torch.randn(c, filters // groups, kernel, kernel).requires_grad_()
+    offset = torch.randn(filters).requires_grad_()
+    y = F.conv_transpose2d(x, weight, None, stride, 0, 0, groups, dilation)
+    if padding == "same":  # cut what the convolution of the output, padded "same", would not see, or add what it would skip
+        wanted = (h * stride, w * stride)
+        before = [max(y.shape[2 + i] - wanted[i], 0) // 2 for i in range(2)]
+        y = F.pad(y, (-before[1], wanted[1] - y.shape[3] + before[1], -before[0], wanted[0] - y.shape[2] + before[0]))
+    elif padding != "valid":
+        y = F.pad(y, (-padding,) * 4)
+    if bias:
+        y = y + offset[:, None, None]
+    y = {"linear": y, "leaky_relu": F.leaky_relu(y, 0.1)}[activation]
+    parameters = {"weight": (weight, lambda p: p.permute(2, 3, 1, 0))}
+    if bias:
+        parameters["bias"] = (offset, lambda p: p)
+    settings = {"filters": filters, "kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation,
+                "groups": groups, "bias": bias, "activation": activation}
+    return case("conv2d_transpose", settings, shape, x, y, parameters)
+
+
+def pool(layer, shape, kernel, stride, padding="valid"):
+    h, w, c = shape
+    x = image(h, w, c)
+    pads = (0 if padding == "valid" else padding,) * 4
+    if padding == "same":
+        pads = same(w, kernel, stride, 1) + same(h, kernel, stride, 1)
+    if layer == "max_pool":
+        y = F.max_pool2d(F.pad(x, pads, value=-math.inf), kernel, stride)
+    else:  # the mean of the pixels that a window sees
+        y = F.avg_pool2d(F.pad(x, pads), kernel, stride) / F.avg_pool2d(F.pad(torch.ones_like(x), pads), kernel, stride)
+    return case(layer, {"kernel": kernel, "stride": stride, "padding": padding}, shape, x, y, {})
+
+
+def upsample(shape, factor):
+    x = image(*shape)
+    return case("upsample", {"factor": factor}, shape, x, F.interpolate(x, scale_factor=factor), {})
+
+
+def randomised(layer):
+    with torch.no_grad():
+        for p in layer.parameters():
+            p.copy_(torch.randn_like(p))
+    return layer
+
+
+def layer_norm(shape):
+    x = image(*shape) if len(shape) == 3 else (torch.randn(BATCH, *shape) * 2 + 1).requires_grad_()
+    norm = randomised(nn.LayerNorm(shape[-1]))
+    y = norm(x.movedim(1, -1)).movedim(-1, 1) if len(shape) == 3 else norm(x)
+    return case("layer_norm", {}, shape, x, y, {"scale": (norm.weight, as_it_is), "shift": (norm.bias, as_it_is)})
+
+
+def instance_norm(shape, epsilon):
+    x = image(*shape)
+    norm = randomised(nn.InstanceNorm2d(shape[-1], eps=epsilon, affine=True))
+    parameters = {"scale": (norm.weight, as_it_is), "shift": (norm.bias, as_it_is)}
+    return case("instance_norm", {"epsilon": epsilon}, shape, x, norm(x), parameters)
+
+
 CASES = [batch_norm(shape, training) for shape in [(4,), (3, 2, 5)] for training in [True, False]] + [
     conv2d((7, 8, 3), 5, 4, stride=2, activation="leaky_relu"),
     conv2d((8, 7, 1), 4, 4, stride=2),
@@ -94,6 +159,25 @@ CASES = [batch_norm(shape, training) for shape in [(4,), (3, 2, 5)] for training
     conv2d((6, 5, 4), 6, 3, stride=3, padding=2, groups=2),
     conv2d((7, 7, 4), 4, 3, padding=1, dilation=2, groups=4),
     conv2d((4, 4, 3), 2, 1, stride=2),
+    conv2d_transpose((3, 4, 2), 3, 4, stride=2, activation="leaky_relu"),
+    conv2d_transpose((4, 3, 3), 2, 3, stride=2),
+    conv2d_transpose((4, 3, 2), 3, 3, padding="valid", bias=False),
+    conv2d_transpose((3, 3, 4), 6, 3, stride=3, padding=2, groups=2),
+    conv2d_transpose((3, 4, 2), 2, 2, padding=1, dilation=3),
+    conv2d_transpose((2, 3, 1), 2, 2, stride=3),
+    pool("max_pool", (4, 6, 3), 2, 2),
+    pool("max_pool", (7, 6, 2), 3, 2, "same"),
+    pool("max_pool", (5, 5, 1), 3, 1, 1),
+    pool("avg_pool", (4, 6, 3), 2, 2),
+    pool("avg_pool", (7, 6, 2), 3, 2, "same"),
+    pool("avg_pool", (5, 5, 1), 3, 1, 1),
+    upsample((3, 2, 3), 2),
+    upsample((2, 2, 1), 3),
+    layer_norm((6,)),
+    layer_norm((4, 5)),
+    layer_norm((3, 2, 4)),
+    instance_norm((3, 4, 2), 1e-5),
+    instance_norm((3, 3, 1), 0.1),
 ]
 
 if __name__ == "__main__":

@@ -1,0 +1,80 @@
+package layers
+
+import (
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
+)
+
+// imageOf returns height, width and channels of an image of shape (height, width, channels), or (height, width) with one
+// channel.
+func imageOf(in []int) ([3]int, error) {
+	if len(in) != 2 && len(in) != 3 {
+		return [3]int{}, fmt.Errorf("got an input of shape %v, want an image (height, width) or (height, width, channels)", in)
+	}
+	return [3]int{in[0], in[1], channels(in)}, nil
+}
+
+// channels is the length of the last axis of an image (height, width, channels), or of a vector; an image without that
+// axis has one channel.
+func channels(shape []int) int {
+	if len(shape) == 2 {
+		return 1
+	}
+	return shape[len(shape)-1]
+}
+
+// resized is the shape in, of an image, with the height and width of out.
+func resized(in []int, out [3]int) []int {
+	shape := []int{out[0], out[1]}
+	return append(shape, in[2:]...)
+}
+
+// count is a setting that must be at least 1.
+type count struct {
+	key   string
+	value int
+}
+
+// positive reports the first count that is not.
+func positive(counts []count) error {
+	for _, c := range counts {
+		if c.value < 1 {
+			return fmt.Errorf("%s: got %d, want > 0", c.key, c.value)
+		}
+	}
+	return nil
+}
+
+// longestSide is that of an image; what is longer is a slip of the keyboard, and would overflow.
+const longestSide = 1 << 24
+
+// onImages applies an op on tensors (batch, height, width, channels) to x, the images of shape in, and returns its result
+// with the shape out.
+func onImages(x *gorgonia.Node, image [3]int, out []int, f func(images *gorgonia.Node) (*gorgonia.Node, error)) (*gorgonia.Node, error) {
+	var c ops.Chain
+	images := c.Reshape(x, x.Shape()[0], image[0], image[1], image[2])
+	y := c.Do("images", func() (*gorgonia.Node, error) { return f(images) })
+	return c.Reshape(y, append([]int{x.Shape()[0]}, out...)...), c.Err()
+}
+
+// addChannels adds to every value of x, whose channels come last, the number of its channel.
+func addChannels(c *ops.Chain, x, numbers *gorgonia.Node) *gorgonia.Node {
+	return perChannel(c, x, numbers, c.AddRow)
+}
+
+// mulChannels multiplies every value of x, whose channels come last, by the number of its channel.
+func mulChannels(c *ops.Chain, x, numbers *gorgonia.Node) *gorgonia.Node {
+	return perChannel(c, x, numbers, c.MulRow)
+}
+
+// perChannel combines every value of x with the number of its channel.
+func perChannel(c *ops.Chain, x, numbers *gorgonia.Node, f func(rows, row *gorgonia.Node) *gorgonia.Node) *gorgonia.Node {
+	if c.Err() != nil {
+		return nil
+	}
+	shape := x.Shape()
+	places := size(shape[1:]) / numbers.Shape()[0]
+	return c.Reshape(f(c.Flatten(x), c.Tile(numbers, places)), shape...)
+}

@@ -1,0 +1,66 @@
+package layers
+
+import (
+	"errors"
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
+)
+
+// LayerNorm shifts and scales the values along the last axis of every input (the units of a vector, the channels of a
+// pixel, the values of a token) to a learned mean and deviation, each input by itself, in training as at inference:
+//
+//	y = scale (x - mean) / sqrt(variance + epsilon) + shift
+//
+// with the biased variance. Parameters, of the last axis' length: scale, which starts at 1, and shift, at 0. Ba, Kiros and
+// Hinton, Layer Normalization, 2016.
+type LayerNorm struct {
+	Epsilon float64 `toml:"epsilon" want:"> 0" doc:"added to the variance"`
+}
+
+func init() {
+	Registry.Register("layer_norm", "normalises the last axis of every input by itself", func() Layer {
+		return &LayerNorm{Epsilon: 1e-5}
+	})
+}
+
+// OutputShape implements [Layer].
+func (*LayerNorm) OutputShape(in []int) ([]int, error) {
+	if len(in) == 0 || in[len(in)-1] < 2 {
+		return nil, fmt.Errorf("got an input of shape %v, want more than one value on its last axis", in)
+	}
+	return in, nil
+}
+
+// Parameters implements [Layer].
+func (*LayerNorm) Parameters(in []int) []Parameter { return scaleAndShift(in[len(in)-1]) }
+
+// Apply implements [Layer].
+func (l *LayerNorm) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	if x.Dims() < 2 {
+		return nil, errors.New("layer_norm: want an input with a batch axis")
+	}
+	if _, err := l.OutputShape(x.Shape()[1:]); err != nil {
+		return nil, fmt.Errorf("layer_norm: %w", err)
+	}
+	y, err := ops.Standardise(x, x.Shape()[x.Dims()-1], 1, l.Epsilon)
+	if err != nil {
+		return nil, fmt.Errorf("layer_norm: %w", err)
+	}
+	return scaledAndShifted(s, y)
+}
+
+// scaleAndShift declares what a normalisation of n channels learns.
+func scaleAndShift(n int) []Parameter {
+	return []Parameter{
+		{Name: "scale", Shape: []int{n}, Init: &Constant{Value: 1}, FanIn: 1, FanOut: 1},
+		{Name: "shift", Shape: []int{n}, Init: &Constant{Value: 0}, FanIn: 1, FanOut: 1},
+	}
+}
+
+// scaledAndShifted applies it to normalised values.
+func scaledAndShifted(s Scope, y *gorgonia.Node) (*gorgonia.Node, error) {
+	var c ops.Chain
+	return addChannels(&c, mulChannels(&c, y, s.Parameter("scale")), s.Parameter("shift")), c.Err()
+}

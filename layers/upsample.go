@@ -1,0 +1,68 @@
+package layers
+
+import (
+	"errors"
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
+)
+
+// Upsample repeats every pixel of an image (height, width, channels) or (height, width), to a block of factor x factor:
+//
+//	y(i,j,c) = x(floor(i / factor), floor(j / factor), c)
+//
+// It is the nearest neighbour of the larger image's pixels.
+type Upsample struct {
+	Factor int `toml:"factor" want:"> 0" doc:"rows and columns that a pixel becomes"`
+}
+
+func init() {
+	Registry.Register("upsample", "an image enlarged, every pixel repeated", func() Layer { return &Upsample{Factor: 2} })
+}
+
+// geometry is that of the windows which would sum the larger image up again.
+func (u *Upsample) geometry(in []int) (ops.Pooling, error) {
+	image, err := imageOf(in)
+	if err != nil {
+		return ops.Pooling{}, err
+	}
+	if err := positive([]count{{"factor", u.Factor}}); err != nil {
+		return ops.Pooling{}, err
+	}
+	if u.Factor > longestSide/max(image[0], image[1]) {
+		return ops.Pooling{}, fmt.Errorf("factor: %d makes an image with more than %d pixels on a side", u.Factor, longestSide)
+	}
+	g := ops.Pooling{In: [3]int{image[0] * u.Factor, image[1] * u.Factor, image[2]}, Out: image, Kernel: u.Factor, Stride: u.Factor}
+	if g.Check() != nil {
+		return g, fmt.Errorf("factor: %d makes an image of %d x %d, which is too large", u.Factor, g.In[0], g.In[1])
+	}
+	return g, nil
+}
+
+// OutputShape implements [Layer].
+func (u *Upsample) OutputShape(in []int) ([]int, error) {
+	g, err := u.geometry(in)
+	if err != nil {
+		return nil, err
+	}
+	return resized(in, g.In), nil
+}
+
+// Parameters implements [Layer].
+func (*Upsample) Parameters([]int) []Parameter { return nil }
+
+// Apply implements [Layer].
+func (u *Upsample) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	if x.Dims() < 2 {
+		return nil, errors.New("upsample: want an input with a batch axis")
+	}
+	g, err := u.geometry(x.Shape()[1:])
+	if err != nil {
+		return nil, fmt.Errorf("upsample: %w", err)
+	}
+	return onImages(x, g.Out, resized(x.Shape()[1:], g.In), g.Spread)
+}
+
+// OutputRange implements [Ranged].
+func (*Upsample) OutputRange(in Interval) Interval { return in }
