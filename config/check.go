@@ -28,9 +28,10 @@ func (m *Model) check(input []int) []finding {
 	c.reconstructs()
 	for i, one := range m.Constraints {
 		if one.Constraint != nil {
-			c.glob(fmt.Sprintf("constraint[%d]", i), one.Kind, one.On)
+			c.glob(fmt.Sprintf("constraint[%d]", i), one.Kind, "on", one.On)
 		}
 	}
+	c.freeze()
 	return c.found
 }
 
@@ -59,7 +60,7 @@ func (c *checker) report(part, kind, key, problem, hint string) {
 // loss checks what a term is taken on, and that its values are in its domain.
 func (c *checker) loss(part string, l Loss) {
 	if _, ok := l.Loss.(losses.WeightPenalty); ok {
-		c.glob(part, l.Kind, l.On)
+		c.glob(part, l.Kind, "on", l.On)
 		return
 	}
 	if want := l.Loss.On(); l.On != want {
@@ -162,17 +163,37 @@ func (c *checker) reconstructs() {
 	c.report("", "", "loss", "no loss compares the output with the images", "add one of "+quoted(names))
 }
 
-// glob checks that a glob matches at least one parameter.
-func (c *checker) glob(part, kind, glob string) {
+// freeze checks the globs of frozen parameters, and that something is left to train.
+func (c *checker) freeze() {
+	if c.model.inDoubt("freeze") {
+		return
+	}
+	before := len(c.found)
+	for i, glob := range c.model.Freeze {
+		c.glob("", "", fmt.Sprintf("freeze[%d]", i), glob)
+	}
+	if len(c.model.Freeze) == 0 || len(c.found) > before || len(c.names) > 0 || len(c.open) > 0 {
+		return // or parameters are not known
+	}
+	for _, p := range c.layout.Parameters() {
+		if !p.State && !c.model.Frozen(p.Path) {
+			return
+		}
+	}
+	c.report("", "", "freeze", "freeze: nothing is left to train", "leave the parameters out that are to be trained")
+}
+
+// glob checks that a glob, the value of a key, matches at least one parameter.
+func (c *checker) glob(part, kind, key, glob string) {
 	if _, err := path.Match(glob, ""); err != nil {
-		c.report(part, kind, "on", fmt.Sprintf("on: malformed glob %q", glob), "")
+		c.report(part, kind, key, fmt.Sprintf("%s: malformed glob %q", key, glob), "")
 		return
 	}
 	if slices.ContainsFunc(c.paths(), func(parameter string) bool { return MatchPath(glob, parameter) }) ||
 		slices.ContainsFunc(c.open, func(layer string) bool { return mayMatch(glob, layer) }) {
 		return
 	}
-	c.report(part, kind, "on", fmt.Sprintf("on: %q matches no parameter", glob), c.suggestGlob(glob))
+	c.report(part, kind, key, fmt.Sprintf("%s: %q matches no parameter", key, glob), c.suggestGlob(glob))
 }
 
 // paths lists the parameters that are known by name.

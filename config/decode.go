@@ -268,10 +268,11 @@ func (d *decoder) check(n *node, part any, fields []field, p place) {
 	}
 }
 
-// locate finds where a table gives a key: the key's value, else the kind's, else the table's name.
+// locate finds where a table gives a key, or an element of one ("key[1]"): its value, else the kind's, else the table's
+// name.
 func locate(n *node, key string) (span, string) {
 	for _, k := range []string{key, "kind", "name"} {
-		if c := n.child(k); c != nil && c.at.src != nil {
+		if c := n.value(k); c != nil && c.at.src != nil {
 			return c.at, c.owner
 		}
 	}

@@ -31,6 +31,7 @@ type Model struct {
 	Decoder     []Layer      `toml:"decoder" of:"autoencoder" doc:"from a code to an image; one linear dense layer by default"`
 	Losses      []Loss       `toml:"loss" of:"autoencoder" doc:"the terms of the objective; mse by default"`
 	Constraints []Constraint `toml:"constraint" of:"autoencoder" doc:"projections of the parameters after every step"`
+	Freeze      []string     `toml:"freeze" of:"autoencoder" doc:"globs over parameter paths: what they match keeps its first value"`
 	Optimizer   Optimizer    `toml:"optimizer" of:"autoencoder" doc:"the update rule; adam by default"`
 	Train       Train        `toml:"train" doc:"length and rhythm of a run"`
 	Baseline    Baseline     `part:"kind"` // the settings of a baseline, nil for auto-encoders

@@ -40,6 +40,8 @@ func valueText(v reflect.Value) (text string, ok bool) {
 		return strconv.FormatUint(v.Uint(), 10), true
 	case v.CanFloat():
 		return numberText(v.Float()), true
+	case v.Kind() == reflect.Slice && v.IsNil(): // not given
+		return "", false
 	case v.Kind() == reflect.Slice:
 		var items []string
 		for i := range v.Len() {

@@ -1,6 +1,10 @@
 package config
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
 
 // node is one value of a declaration with the place where it is written. It is a table, an array, or a scalar.
 type node struct {
@@ -35,6 +39,16 @@ func (n *node) child(key string) *node {
 		return nil
 	}
 	return n.table[key]
+}
+
+// value returns the value of a key, or that of "key[1]", an element of an array.
+func (n *node) value(key string) *node {
+	name, index, ok := strings.Cut(strings.TrimSuffix(key, "]"), "[")
+	c := n.child(name)
+	if i, err := strconv.Atoi(index); ok && err == nil && c != nil && i < len(c.items) {
+		return c.items[i]
+	}
+	return c
 }
 
 // text returns the string that n is.

@@ -27,7 +27,11 @@ func New(spec *config.Model, shape []int) (*Model, error) {
 	m := &Model{Spec: spec, Shape: slices.Clone(shape), Layout: layout}
 	for _, placed := range m.placed() {
 		for _, p := range placed.Parameters {
-			m.Parameters = append(m.Parameters, initialised(placed.Path+"."+p.Name, p, spec.Train.Seed))
+			path := placed.Path + "." + p.Name
+			made := initialised(path, p, spec.Train.Seed)
+			made.Frozen = spec.Frozen(path)
+			made.Trainable = !p.State && !made.Frozen
+			m.Parameters = append(m.Parameters, made)
 		}
 	}
 	return m, nil
@@ -36,7 +40,7 @@ func New(spec *config.Model, shape []int) (*Model, error) {
 func initialised(path string, p layers.Parameter, seed uint64) *Parameter {
 	w := make([]float32, size(p.Shape))
 	p.Init.Fill(w, p.FanIn, p.FanOut, random.Stream(seed, path, 0))
-	return &Parameter{Path: path, Shape: slices.Clone(p.Shape), Data: w, Trainable: !p.State}
+	return &Parameter{Path: path, Shape: slices.Clone(p.Shape), Data: w}
 }
 
 // placed lists the layers of the encoder and then of the decoder.

@@ -16,6 +16,7 @@ type Parameter struct {
 	Shape     []int
 	Data      []float32 // row-major
 	Trainable bool      // moved by the optimizer; false for running averages and frozen parameters
+	Frozen    bool      // keeps its value: neither the optimizer nor a rule of its layer moves it
 }
 
 // Program is one graph to run: for one batch size, in training (with gradients) or in inference.

@@ -41,8 +41,8 @@ func (s *scope) Update(name string, value *gorgonia.Node) {
 		panic(err) // a layer with a mistake; Program turns it into an error
 	}
 	assigned := slices.ContainsFunc(s.program.Updates, func(u Update) bool { return u.Parameter == p })
-	s.Parameter(name)                    // the program lists what it moves
-	if s.options.Training && !assigned { // a layer that is applied again, for other atoms, moves its state once
+	s.Parameter(name)                                 // the program lists what it moves
+	if s.options.Training && !assigned && !p.Frozen { // a layer that is applied again, for other atoms, moves its state once
 		s.program.Updates = append(s.program.Updates, Update{Parameter: p, Node: value})
 	}
 }
@@ -62,8 +62,19 @@ func (s *scope) Noise(sampler layers.Sampler, shape ...int) *gorgonia.Node {
 	return s.input(name, sampler, shape...)
 }
 
-// Training implements [layers.Scope].
-func (s *scope) Training() bool { return s.options.Training }
+// Training implements [layers.Scope]. A layer all of whose parameters are frozen works in training as it does at
+// inference: a normalisation that was learned is not replaced by that of the batch.
+func (s *scope) Training() bool { return s.options.Training && !s.frozen() }
+
+// frozen reports whether the layer has parameters and none of them may change.
+func (s *scope) frozen() bool {
+	for _, p := range s.placed.Parameters {
+		if !s.model.Spec.Frozen(s.placed.Path + "." + p.Name) {
+			return false
+		}
+	}
+	return len(s.placed.Parameters) > 0
+}
 
 // scaled returns weight * n; a weight of 1 adds no node.
 func scaled(n *gorgonia.Node, weight float64) (*gorgonia.Node, error) {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"tessera/config"
 	"tessera/graph/tape"
 	"tessera/train/folder"
 	"tessera/train/internal/faulty"
@@ -22,7 +23,11 @@ func TestTwoRunsGiveEqualBytes(t *testing.T) {
 }
 
 func TestARunInterruptedAtAnyStepResumesToTheSameBytes(t *testing.T) {
-	m := model(t, everything)
+	interruptedEverywhere(t, model(t, everything))
+}
+
+func interruptedEverywhere(t *testing.T, m *config.Model) {
+	t.Helper()
 	want := trained(t, m, Options{})
 	for at := 1; at <= want.Step; at++ {
 		run := place(t)
@@ -90,9 +95,13 @@ kind = "dense"`, 1))
 	}
 }
 
-// The process ends before every single operation on the disk, in the middle of every write too.
 func TestARunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
-	m := model(t, everything, "train.epochs=2")
+	killedEverywhere(t, model(t, everything, "train.epochs=2"))
+}
+
+// The process ends before every single operation on the disk, in the middle of every write too.
+func killedEverywhere(t *testing.T, m *config.Model) {
+	t.Helper()
 	want := trained(t, m, Options{})
 	for at := 1; ; at++ {
 		run := place(t)

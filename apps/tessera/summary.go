@@ -66,6 +66,7 @@ type layerSummary struct {
 	Kind        string `json:"kind"`
 	OutputShape []int  `json:"output_shape"`
 	Parameters  int    `json:"parameters"`
+	Trainable   int    `json:"trainable"`
 }
 
 func summarise(m *config.Model, dirs data.Dirs) (*summary, error) {
@@ -86,10 +87,11 @@ func summarise(m *config.Model, dirs data.Dirs) (*summary, error) {
 		layer := layerSummary{Path: placed.Path, Kind: placed.Kind, OutputShape: placed.Out}
 		for _, p := range placed.Parameters {
 			layer.Parameters += count(p.Shape)
-			if !p.State {
-				s.Trainable += count(p.Shape)
+			if !p.State && !m.Frozen(placed.Path+"."+p.Name) {
+				layer.Trainable += count(p.Shape)
 			}
 		}
+		s.Trainable += layer.Trainable
 		s.Parameters += layer.Parameters
 		s.Layers = append(s.Layers, layer)
 	}
@@ -102,9 +104,12 @@ func (s *summary) addBaseline() error {
 	if !ok {
 		return fmt.Errorf("model %q: the kind %s cannot be fitted", s.Model, s.spec.Kind)
 	}
-	s.Layers = append(s.Layers, layerSummary{"atoms", s.spec.Kind, s.input, method.Units() * count(s.input)})
+	add := func(path string, parameters int) {
+		s.Layers = append(s.Layers, layerSummary{path, s.spec.Kind, s.input, parameters, parameters})
+	}
+	add("atoms", method.Units()*count(s.input))
 	if method.Biased() {
-		s.Layers = append(s.Layers, layerSummary{"bias", s.spec.Kind, s.input, count(s.input)})
+		add("bias", count(s.input))
 	}
 	for _, l := range s.Layers {
 		s.Parameters += l.Parameters
@@ -117,10 +122,10 @@ func (s *summary) print(cmd *cobra.Command) error {
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "%s: %s\n\n", s.Model, s.spec.About)
 	t := newTable(out)
-	t.row("layer", "kind", "output", "parameters")
-	t.row("input", s.spec.Dataset.Name, shapeText(s.input), "")
+	t.row("layer", "kind", "output", "parameters", "trainable")
+	t.row("input", s.spec.Dataset.Name, shapeText(s.input), "", "")
 	for _, l := range s.Layers {
-		t.row(l.Path, l.Kind, shapeText(l.OutputShape), thousands(l.Parameters))
+		t.row(l.Path, l.Kind, shapeText(l.OutputShape), thousands(l.Parameters), thousands(l.Trainable))
 	}
 	if err := t.flush(); err != nil {
 		return err

@@ -1,0 +1,81 @@
+package graph_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera/graph"
+	"tessera/graph/engine"
+	"tessera/graph/tape"
+)
+
+// A frozen batch_norm normalises by its running averages in training too, and these stand still.
+const frozen = `
+[model.frozen]
+freeze = ["encoder.1.*"]
+encoder = [{ kind = "dense", units = 5 }, { kind = "batch_norm" }, { kind = "dense", units = 4, activation = "sigmoid" }]
+`
+
+func run(t *testing.T, b graph.Backend, m *graph.Model, o graph.Options, images []float32) (*graph.Program, graph.Runner[float32]) {
+	t.Helper()
+	p, err := m.Program(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := b.Compile(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	if err := r.Bind(0, images); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Run(); err != nil {
+		t.Fatal(err)
+	}
+	return p, r
+}
+
+func TestAFrozenLayerWorksInTrainingAsAtInference(t *testing.T) {
+	images, team := noise(6*12), engine.NewTeam(2)
+	defer team.Close()
+	for name, backend := range map[string]graph.Backend{"tape": tape.Backend{}, "engine": engine.Backend{Team: team}} {
+		for _, text := range []string{frozen, strings.Replace(frozen, "freeze", "# freeze", 1)} {
+			m := model(t, text, "frozen", 12)
+			for _, p := range m.Parameters {
+				if strings.HasSuffix(p.Path, "variance") {
+					for i := range p.Data {
+						p.Data[i] *= p.Data[i]
+					}
+				}
+			}
+			_, still := run(t, backend, m, graph.Options{Batch: 6}, images)
+			codes := slices.Clone(still.Tap(0))
+			before := slices.Clone(m.Parameters[4].Data)
+			p, training := run(t, backend, m, graph.Options{Batch: 6, Training: true}, images)
+			isFrozen := text == frozen
+			if same := close(codes, training.Tap(0)); same != isFrozen {
+				t.Errorf("%s: codes in training are those of inference: %v, want %v", name, same, isFrozen)
+			}
+			if same := slices.Equal(before, m.Parameters[4].Data); same != isFrozen {
+				t.Errorf("%s: running means stand still: %v, want %v", name, same, isFrozen)
+			}
+			for _, b := range p.Parameters {
+				if of := strings.HasPrefix(b.Path, "encoder.1."); of && isFrozen && b.Gradient != nil {
+					t.Errorf("%s: %s is frozen and has a gradient", name, b.Path)
+				}
+			}
+		}
+	}
+}
+
+// close reports whether two slices are equal up to rounding.
+func close(a, b []float32) bool {
+	for i := range a {
+		if d := a[i] - b[i]; d*d > 1e-10 {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}

@@ -1,0 +1,62 @@
+package train
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera/graph"
+)
+
+// normalised is everything with a batch normalisation in its encoder.
+var normalised = strings.Replace(everything, `kind = "dense"`, `kind = "dense"
+units = 12
+[[model.everything.encoder]]
+kind = "batch_norm"
+[[model.everything.encoder]]
+kind = "dense"`, 1)
+
+// first returns the parameters with which a run of a model begins, before any projection.
+func first(t testing.TB, text string, sets ...string) *graph.Model {
+	t.Helper()
+	m, err := graph.New(model(t, text, sets...), []int{8, 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestFrozenParametersKeepTheirValuesAndAllOthersMove(t *testing.T) {
+	const freeze = `freeze=["encoder.[23].*","decoder.*.weight"]`
+	r := trained(t, model(t, normalised, freeze), Options{})
+	got, err := Open(r.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range first(t, normalised).Parameters {
+		frozen := strings.HasPrefix(p.Path, "encoder.2.") || strings.HasPrefix(p.Path, "encoder.3.") || p.Path == "decoder.0.weight"
+		if same := slices.Equal(p.Data, got.Parameters[i].Data); same != frozen {
+			t.Errorf("%s: has its first values: %v, want %v", p.Path, same, frozen)
+		}
+		if got := got.Parameters[i].Trainable; got && frozen {
+			t.Errorf("%s is frozen and trainable", p.Path)
+		}
+	}
+}
+
+func TestAStateHoldsNoOptimizerOfFrozenParameters(t *testing.T) {
+	r := trained(t, model(t, normalised, `freeze=["encoder.*"]`, "train.epochs=1"), Options{})
+	s, err := readState(r.Run + "/state.safetensors")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tensor := range s.file.Tensors {
+		if strings.HasPrefix(tensor.Name, optimizerPrefix+"encoder.") {
+			t.Errorf("the state holds %s", tensor.Name)
+		}
+	}
+}
+
+func TestAFrozenRunInterruptedAtAnyStepResumesToTheSameBytes(t *testing.T) {
+	interruptedEverywhere(t, model(t, normalised, `freeze=["encoder.*"]`, "train.epochs=2"))
+}
