@@ -32,6 +32,7 @@ func (m *Model) check(input []int) []finding {
 		}
 	}
 	c.freeze()
+	c.start()
 	return c.found
 }
 
@@ -161,26 +162,6 @@ func (c *checker) reconstructs() {
 		}
 	}
 	c.report("", "", "loss", "no loss compares the output with the images", "add one of "+quoted(names))
-}
-
-// freeze checks the globs of frozen parameters, and that something is left to train.
-func (c *checker) freeze() {
-	if c.model.inDoubt("freeze") {
-		return
-	}
-	before := len(c.found)
-	for i, glob := range c.model.Freeze {
-		c.glob("", "", fmt.Sprintf("freeze[%d]", i), glob)
-	}
-	if len(c.model.Freeze) == 0 || len(c.found) > before || len(c.names) > 0 || len(c.open) > 0 {
-		return // or parameters are not known
-	}
-	for _, p := range c.layout.Parameters() {
-		if !p.State && !c.model.Frozen(p.Path) {
-			return
-		}
-	}
-	c.report("", "", "freeze", "freeze: nothing is left to train", "leave the parameters out that are to be trained")
 }
 
 // glob checks that a glob, the value of a key, matches at least one parameter.

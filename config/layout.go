@@ -80,11 +80,6 @@ func (l *Layout) MatchParameters(glob string) []string {
 	return paths
 }
 
-// Frozen reports whether a glob of the key freeze matches a parameter path.
-func (m *Model) Frozen(parameter string) bool {
-	return slices.ContainsFunc(m.Freeze, func(glob string) bool { return MatchPath(glob, parameter) })
-}
-
 // MatchPath reports whether a glob matches a parameter path: * stands for any run of characters, dots included, ? for
 // one, [abc] for one of those, and a backslash takes the next character as it is. A malformed glob matches nothing.
 func MatchPath(glob, parameter string) bool {

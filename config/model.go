@@ -32,6 +32,7 @@ type Model struct {
 	Losses      []Loss       `toml:"loss" of:"autoencoder" doc:"the terms of the objective; mse by default"`
 	Constraints []Constraint `toml:"constraint" of:"autoencoder" doc:"projections of the parameters after every step"`
 	Freeze      []string     `toml:"freeze" of:"autoencoder" doc:"globs over parameter paths: what they match keeps its first value"`
+	Start       *Start       `toml:"start" of:"autoencoder" doc:"another run, whose parameters are the first ones of this model"`
 	Optimizer   Optimizer    `toml:"optimizer" of:"autoencoder" doc:"the update rule; adam by default"`
 	Train       Train        `toml:"train" doc:"length and rhythm of a run"`
 	Baseline    Baseline     `part:"kind"` // the settings of a baseline, nil for auto-encoders

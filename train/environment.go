@@ -20,13 +20,15 @@ type Environment struct {
 	Backend string      `json:"backend"` // tape, engine
 	BLAS    string      `json:"blas"`
 	Command []string    `json:"command"`
-	Data    []data.File `json:"data"` // what was read, with the checksum of the uncompressed bytes
+	Data    []data.File `json:"data"`            // what was read, with the checksum of the uncompressed bytes
+	Start   *data.File  `json:"start,omitempty"` // the parameters that the run began with, where they are another's
 }
 
 // environment returns the contents of env.json.
 func (s *session) environment() ([]byte, error) {
 	e := s.options.Environment
 	e.Data = append([]data.File{}, s.files...) // an empty list, not null
+	e.Start = s.started
 	text, err := json.MarshalIndent(e, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("env.json: %w", err)

@@ -36,6 +36,9 @@ func newFit(s *session, method baselines.Method) (*fit, error) {
 	return &fit{session: s, model: m}, nil
 }
 
+// start implements learner: a fit begins with nothing of another run.
+func (f *fit) start() error { return nil }
+
 // begin implements learner.
 func (f *fit) begin(ctx context.Context, splits data.Splits) error {
 	err := f.model.Begin(ctx, splits.Fit)

@@ -22,6 +22,7 @@ type session struct {
 	learner learner
 	images  *data.Images // fitted
 	files   []data.File  // the data set was read from
+	started *data.File   // the first parameters were read from; nil where they were drawn
 	folder  *folder.Folder
 	writer  writer
 
@@ -38,6 +39,8 @@ type session struct {
 // learner is what a run trains: an auto-encoder, moved along gradients, or a baseline, which has a rule of its own. It
 // counts what it has done in the session's progress.
 type learner interface {
+	// start gives a new run what it begins with beside its first draw.
+	start() error
 	// begin makes the learner ready for its first epoch, or for the next one where a state was restored.
 	begin(ctx context.Context, splits data.Splits) error
 	// epoch does what is left of the present epoch and measures it. When ctx ends, so does it, with errHalted: the session

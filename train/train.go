@@ -80,6 +80,9 @@ func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 		return nil, err
 	}
 	defer s.close()
+	if err := s.learner.start(); err != nil {
+		return nil, err
+	}
 	if err := s.learner.begin(ctx, splits); err != nil {
 		return nil, halted(err)
 	}

@@ -1,0 +1,28 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+// What a model does not use is not written: the text, whose hash names the trials of a sweep, stays as it was.
+func TestKeysOfVariantsAreWrittenOnlyWhereTheyAreUsed(t *testing.T) {
+	const text = `
+[model.m]
+encoder = [{ kind = "dense", units = 4 }]
+`
+	plain := string(Fill(model(t, load(t, text), "m")))
+	for key, value := range map[string]string{
+		"freeze": `["encoder.*"]`,
+		"start":  `{ run = "runs/x" }`,
+	} {
+		if strings.Contains(plain, key) {
+			t.Errorf("%s is written without being used:\n%s", key, plain)
+		}
+		m := model(t, load(t, text), "m", key+"="+value)
+		if !strings.Contains(string(Fill(m)), key) {
+			t.Errorf("%s is not written:\n%s", key, Fill(m))
+		}
+		checkFillRoundTrip(t, m)
+	}
+}

@@ -1,0 +1,84 @@
+package train
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"tessera/config"
+	"tessera/data"
+	"tessera/internal/registry"
+	"tessera/train/checkpoint"
+	"tessera/train/folder"
+)
+
+// start gives a new run the parameters of the run that its model starts from, and projects them. A resumed run has them in
+// its state: the other run may be gone by then.
+//
+// A folder that is not a run, or a run that has no parameters, is a mistake of the declaration ([registry.KeyError]);
+// parameters that are missing or of another shape are a [*checkpoint.Error] that names each of them.
+func (n *network) start() error {
+	s := n.spec.Start
+	if s == nil {
+		return nil
+	}
+	from, err := Open(s.Run)
+	switch {
+	case errors.Is(err, folder.ErrNotRun):
+		return n.refuse(fmt.Sprintf("%s is not the folder of a run", s.Run))
+	case err != nil:
+		return fmt.Errorf("model %q: start: %w", n.spec.Name, err)
+	case from.Model == nil:
+		return n.refuse(fmt.Sprintf("%s is of kind %q, whose atoms are no parameters", s.Run, from.Spec.Kind))
+	}
+	if err := n.take(from, s.On); err != nil {
+		return fmt.Errorf("model %q: start: %w", n.spec.Name, err)
+	}
+	n.stepper.Project()
+	n.started, err = recordOf(from.Path)
+	return err
+}
+
+// refuse is the error for a run that nothing can be taken from.
+func (n *network) refuse(problem string) error {
+	return fmt.Errorf("model %q: start: %w", n.spec.Name, registry.KeyError{Key: "run", Problem: problem})
+}
+
+// take copies every parameter that the glob matches, or none where one does not fit.
+func (n *network) take(from *Trained, glob string) error {
+	var problems []string
+	for _, p := range n.model.Parameters {
+		if !config.MatchPath(glob, p.Path) {
+			continue
+		}
+		if q, err := from.Parameter(p.Path); err != nil {
+			problems = append(problems, "it holds no "+p.Path)
+		} else if !slices.Equal(q.Shape, p.Shape) {
+			problems = append(problems, fmt.Sprintf("%s has shape %v, want %v", p.Path, q.Shape, p.Shape))
+		}
+	}
+	if len(problems) > 0 {
+		return checkpoint.Errorf(from.Path, "does not match: %s; `on` can leave parameters out", strings.Join(problems, "; "))
+	}
+	for _, p := range n.model.Parameters {
+		if config.MatchPath(glob, p.Path) {
+			q, _ := from.Parameter(p.Path)
+			copy(p.Data, q.Data)
+		}
+	}
+	return nil
+}
+
+// recordOf names a file by its contents, for env.json.
+func recordOf(path string) (*data.File, error) {
+	contents, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(contents)
+	return &data.File{Path: path, SHA256: hex.EncodeToString(sum[:])}, nil
+}

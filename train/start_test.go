@@ -1,0 +1,161 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera/graph/tape"
+	"tessera/internal/registry"
+	"tessera/train/checkpoint"
+	"tessera/train/folder"
+	"tessera/train/internal/faulty"
+)
+
+// from is the change of a model that makes it start from a run.
+func from(run, on string) string { return `start={run="` + run + `",on="` + on + `"}` }
+
+// another returns a trained run of another seed, with another encoder.
+func another(t *testing.T) string {
+	return trained(t, model(t, normalised, "train.seed=7", "train.epochs=2", "train.patience=0"), Options{}).Run
+}
+
+// beginning returns the parameters with which a run of a model begins.
+func beginning(t *testing.T, sets ...string) *Trained {
+	t.Helper()
+	run := place(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Run(ctx, model(t, normalised, sets...), Options{Backend: tape.Backend{}, Out: run}); !errors.Is(err, ErrInterrupted) {
+		t.Fatal(err)
+	}
+	m, err := Open(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestARunStartsFromAnotherRunsParameters(t *testing.T) {
+	source := another(t)
+	want, err := Open(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn, all, some := beginning(t), beginning(t, from(source, "*")), beginning(t, from(source, "encoder.*"))
+	for i, p := range want.Parameters {
+		if !slices.Equal(all.Parameters[i].Data, p.Data) {
+			t.Errorf("on everything: %s is not the other run's", p.Path)
+		}
+		expected := p.Data
+		if strings.HasPrefix(p.Path, "decoder.") {
+			expected = drawn.Parameters[i].Data
+		}
+		if !slices.Equal(some.Parameters[i].Data, expected) {
+			t.Errorf("on the encoder: %s is wrong", p.Path)
+		}
+	}
+}
+
+func TestAStartIsProjected(t *testing.T) {
+	source := trained(t, model(t, everything, "constraint=[]"), Options{}).Run
+	run := place(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := Run(ctx, model(t, everything, from(source, "*")), Options{Backend: tape.Backend{}, Out: run})
+	if !errors.Is(err, ErrInterrupted) {
+		t.Fatal(err)
+	}
+	m, err := Open(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := m.Parameter("decoder.0.weight")
+	if err != nil || slices.Min(w.Data) != 0 {
+		t.Errorf("the least weight is %v, want 0 (%v)", slices.Min(w.Data), err)
+	}
+}
+
+func TestAStartedRunResumesWithoutTheOtherRun(t *testing.T) {
+	source := another(t)
+	m := model(t, normalised, from(source, "encoder.*"), "train.epochs=2")
+	want := trained(t, m, Options{})
+	for _, at := range []int{15, 22, 30} {
+		run := place(t)
+		_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: run, Disk: &faulty.Disk{DieAt: at}})
+		if !errors.Is(err, faulty.ErrDead) {
+			t.Fatalf("killed before operation %d: got %v", at, err)
+		}
+		away := source + "-away"
+		if err := os.Rename(source, away); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
+			t.Fatal(err)
+		}
+		sameRun(t, run, want.Run)
+		if err := os.Rename(away, source); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTheRecordNamesTheParametersThatARunStartedFrom(t *testing.T) {
+	source := another(t)
+	run := trained(t, model(t, normalised, from(source, "*"), "train.epochs=1"), Options{}).Run
+	e, err := ReadEnvironment(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := recordOf(source + "/" + folder.Model)
+	if err != nil || e.Start == nil || *e.Start != *want {
+		t.Errorf("got %v, want %v (%v)", e.Start, want, err)
+	}
+	if e, err := ReadEnvironment(source); err != nil || e.Start != nil {
+		t.Errorf("a run that started by itself names %v (%v)", e.Start, err)
+	}
+}
+
+func TestAStartThatDoesNotFitNamesEveryParameterAndMakesNoRun(t *testing.T) {
+	run, source := place(t), trained(t, model(t, everything, "train.epochs=1", "train.patience=0"), Options{}).Run
+	_, err := Run(context.Background(), model(t, normalised, from(source, "*")), Options{Backend: tape.Backend{}, Out: run})
+	var damaged *checkpoint.Error
+	if !errors.As(err, &damaged) {
+		t.Fatalf("got %v, want a *checkpoint.Error", err)
+	}
+	for _, want := range []string{folder.Model, "encoder.2.weight has shape [64 8], want [64 12]", "it holds no encoder.3.scale", "it holds no encoder.4.bias"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not say %q", err, want)
+		}
+	}
+	if exists(run, folder.Config) {
+		t.Error("a run was made")
+	}
+}
+
+func TestAStartFromNoRunIsAMistakeOfTheDeclaration(t *testing.T) {
+	pca := trained(t, model(t, `model.p = { kind = "pca", components = 3, dataset = "bars" }`), Options{}).Run
+	for run, says := range map[string]string{place(t): "is not the folder of a run", pca: `is of kind "pca"`} {
+		_, err := Run(context.Background(), model(t, everything, from(run, "*")), Options{Backend: tape.Backend{}, Out: place(t)})
+		var key registry.KeyError
+		if !errors.As(err, &key) || !strings.Contains(err.Error(), says) {
+			t.Errorf("got %v, want a registry.KeyError that says %q", err, says)
+		}
+	}
+}
+
+func TestADamagedStartIsADamagedCheckpoint(t *testing.T) {
+	source := another(t)
+	path := source + "/" + folder.Model
+	if err := os.WriteFile(path, read(t, source, folder.Model)[1:], 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Run(context.Background(), model(t, normalised, from(source, "*")), Options{Backend: tape.Backend{}, Out: place(t)})
+	var damaged *checkpoint.Error
+	if !errors.As(err, &damaged) || damaged.Path != path {
+		t.Errorf("got %v, want a *checkpoint.Error of %s", err, path)
+	}
+}
