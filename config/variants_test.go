@@ -13,8 +13,9 @@ encoder = [{ kind = "dense", units = 4 }]
 `
 	plain := string(Fill(model(t, load(t, text), "m")))
 	for key, value := range map[string]string{
-		"freeze": `["encoder.*"]`,
-		"start":  `{ run = "runs/x" }`,
+		"freeze":  `["encoder.*"]`,
+		"start":   `{ run = "runs/x" }`,
+		"average": `{ decay = 0.99 }`,
 	} {
 		if strings.Contains(plain, key) {
 			t.Errorf("%s is written without being used:\n%s", key, plain)

@@ -58,6 +58,16 @@ func (m *Model) Parameter(path string) (*Parameter, error) {
 	return nil, fmt.Errorf("model %q: no parameter %q", m.Spec.Name, path)
 }
 
+// Twin returns the same model with a copy of its parameters.
+func (m *Model) Twin() *Model {
+	twin := *m
+	twin.Parameters = make([]*Parameter, len(m.Parameters))
+	for i, p := range m.Parameters {
+		twin.Parameters[i] = p.with(p.Data)
+	}
+	return &twin
+}
+
 // Pixels is the number of values of one image.
 func (m *Model) Pixels() int { return size(m.Shape) }
 

@@ -19,7 +19,8 @@ type network struct {
 	*session
 	model    *graph.Model
 	stepper  *stepper
-	programs compiled // for training, by batch size
+	programs compiled  // for training, by batch size
+	average  *averages // nil where the model is that of the last step
 	watcher  *watcher
 	loader   *loader
 	best     [][]float32 // the parameters of the best epoch; nil without early stopping
@@ -34,6 +35,7 @@ func newNetwork(s *session) (*network, error) {
 	}
 	n := &network{session: s, model: m, stepper: newStepper(m, s.options.Team), programs: compiled{}}
 	n.stepper.Project()
+	n.averaged()
 	s.progress.Sums = make([]float64, len(s.spec.Losses))
 	if s.spec.Train.Patience > 0 {
 		for _, p := range m.Parameters {
@@ -60,7 +62,7 @@ func (n *network) begin(_ context.Context, splits data.Splits) (err error) {
 	}
 	n.loader = newLoader(n.images, n.spec.Train.Seed, full, n.spec.Train.Epochs, n.options.Team.Threads(), inputs)
 	n.stepper.beside = n.loader.Fill
-	if n.watcher, err = newWatcher(n.model, n.options.Backend, splits); err != nil {
+	if n.watcher, err = newWatcher(n.shown(), n.options.Backend, splits); err != nil {
 		return err
 	}
 	n.loader.Start(n.progress.Epoch, n.progress.Position, n.progress.Step)
@@ -88,6 +90,7 @@ func (n *network) epoch(ctx context.Context) (m Metrics, err error) {
 		n.report()
 	}
 	m = n.measured()
+	n.shown()
 	if err := n.watcher.Measure(&m); err != nil {
 		return m, err
 	}
@@ -155,7 +158,7 @@ func (n *network) judge(m Metrics) {
 	b := n.progress.Best
 	if b == nil || measure < b.Error-n.spec.Train.MinDelta {
 		n.progress.Best = &best{Epoch: n.progress.Epoch, Step: n.progress.Step, Error: measure}
-		for i, p := range n.model.Parameters {
+		for i, p := range n.shown().Parameters {
 			copy(n.best[i], p.Data)
 		}
 	} else if n.progress.Epoch-b.Epoch >= n.spec.Train.Patience {
@@ -181,6 +184,7 @@ func (n *network) save(state *checkpoint.File) error {
 			state.Tensors = append(state.Tensors, checkpoint.Tensor{Name: optimizerName(m, i), Shape: m.Shape, Data: values})
 		}
 	}
+	n.saveAverages(state)
 	if n.progress.Best != nil {
 		for i, p := range n.model.Parameters {
 			state.Tensors = append(state.Tensors, checkpoint.Tensor{Name: bestPrefix + p.Path, Shape: p.Shape, Data: n.best[i]})
@@ -204,6 +208,11 @@ func (n *network) restore(from *stored) error {
 			}
 		}
 	}
+	if n.average != nil {
+		if err := loadParameters(n.model, from.path, from.file, averagePrefix, n.average.values); err != nil {
+			return err
+		}
+	}
 	if n.best == nil { // early stopping has been switched off since
 		n.progress.Best = nil
 	}
@@ -222,7 +231,7 @@ func (n *network) derived() (files []folder.File, err error) {
 		}
 		files = append(files, folder.File{Name: folder.Best, Data: best})
 	}
-	parameters, err := n.encodeParameters("parameters", n.progress.Epoch, n.progress.Step, current(n.model))
+	parameters, err := n.encodeParameters("parameters", n.progress.Epoch, n.progress.Step, current(n.shown()))
 	if err != nil {
 		return nil, err
 	}

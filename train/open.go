@@ -89,6 +89,9 @@ func openNetwork(spec *config.Model, shape []int, path string, f *checkpoint.Fil
 	if err != nil {
 		return nil, checkpoint.Errorf(path, "does not match its model: %v", err)
 	}
+	if spec.Average != nil && f.Metadata[contentsKey] == "state" {
+		return m, openAverages(m, path, f)
+	}
 	return m, loadParameters(m, path, f, "", current(m))
 }
 

@@ -39,6 +39,7 @@ func (n *network) start() error {
 		return fmt.Errorf("model %q: start: %w", n.spec.Name, err)
 	}
 	n.stepper.Project()
+	n.averaged()
 	n.started, err = recordOf(from.Path)
 	return err
 }

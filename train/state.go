@@ -31,6 +31,7 @@ const (
 
 	optimizerPrefix = "optimizer/" // + path + "/" + index
 	bestPrefix      = "best/"      // + path
+	averagePrefix   = "average/"   // + path
 )
 
 // identity is what must not change within a run.

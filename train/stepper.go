@@ -47,6 +47,10 @@ type stepper struct {
 	large     bool        // more than the caches keep
 	queues    []queue     // per thread: the chunks that it moves, unless another is done sooner
 
+	averages *averages // nil where there are none
+	carried  []int     // in the model's parameters: those that the graph moves and that are averaged
+	pull     float32   // of the averages towards the weights, in this step
+
 	gradients [][]float32 // of this step
 	rate      float64
 	factor    float64
@@ -60,7 +64,9 @@ type stepper struct {
 // moved is one trainable parameter.
 type moved struct {
 	*graph.Parameter
-	state [][]float32
+	at      int // in the model's parameters
+	state   [][]float32
+	average []float32 // nil where there are no averages
 	// Constraints keep their declared order: pointwise ones before the first that is not are fused with the update.
 	fused []constraints.Constraint
 	whole []constraints.Constraint
@@ -91,9 +97,9 @@ func (q *queue) next() int {
 // newStepper returns the stepper of a model, its optimizer state all zero.
 func newStepper(m *graph.Model, team Team) *stepper {
 	s := &stepper{optimizer: m.Spec.Optimizer.Optimizer, clipNorm: m.Spec.Optimizer.ClipNorm, team: team}
-	for _, p := range m.Parameters {
+	for i, p := range m.Parameters {
 		if p.Trainable {
-			s.add(p, m.Spec.Constraints)
+			s.add(p, i, m.Spec.Constraints)
 		}
 	}
 	bytes := 0
@@ -148,8 +154,8 @@ func (s *stepper) deal() {
 }
 
 // add cuts a parameter into chunks.
-func (s *stepper) add(p *graph.Parameter, declared []config.Constraint) {
-	m := &moved{Parameter: p}
+func (s *stepper) add(p *graph.Parameter, at int, declared []config.Constraint) {
+	m := &moved{Parameter: p, at: at}
 	for range s.optimizer.States() {
 		m.state = append(m.state, make([]float32, len(p.Data)))
 	}
@@ -179,9 +185,21 @@ func (s *stepper) add(p *graph.Parameter, declared []config.Constraint) {
 // Project applies every constraint to every parameter, as before the first step.
 func (s *stepper) Project() {
 	for _, m := range s.moved {
-		for _, c := range slices.Concat(m.fused, m.whole) {
-			c.Project(m.Data, m.Shape)
-		}
+		m.projectValues(m.Data)
+	}
+}
+
+// projectOnto does the same to a twin of the model.
+func (s *stepper) projectOnto(twin *graph.Model) {
+	for _, m := range s.moved {
+		m.projectValues(twin.Parameters[m.at].Data)
+	}
+}
+
+// projectValues applies the constraints of a parameter to values of its shape.
+func (m *moved) projectValues(values []float32) {
+	for _, c := range slices.Concat(m.fused, m.whole) {
+		c.Project(values, m.Shape)
 	}
 }
 
@@ -190,6 +208,9 @@ func (s *stepper) Project() {
 // A step in which a part panicked has moved anything, and [stepper.Failed] tells of it.
 func (s *stepper) Step(gradients [][]float32, rate float64, step int) bool {
 	s.gradients, s.rate, s.step, s.factor = gradients, rate, step, 1
+	if s.averages != nil {
+		s.pull = s.averages.pull(step)
+	}
 	if s.clipNorm > 0 {
 		s.team.Do(s.sum)
 		total := 0.0
@@ -206,6 +227,7 @@ func (s *stepper) Step(gradients [][]float32, rate float64, step int) bool {
 	if len(s.projected) > 0 {
 		s.team.Do(s.project)
 	}
+	s.carry()
 	return !slices.Contains(s.bad, true)
 }
 
@@ -254,7 +276,11 @@ const large = 4 << 20
 
 // ask requests what a chunk of a large model is going to write: nothing of it is in this processor's cache.
 func (s *stepper) ask(c *chunk) {
-	kernel.PrefetchOwned(s.moved[c.of].Data[c.from:c.to])
+	m := s.moved[c.of]
+	kernel.PrefetchOwned(m.Data[c.from:c.to])
+	if m.average != nil {
+		kernel.PrefetchOwned(m.average[c.from:c.to])
+	}
 	for _, values := range c.state {
 		kernel.PrefetchOwned(values)
 	}
@@ -278,6 +304,9 @@ func (s *stepper) move(thread int, c *chunk) {
 	for _, p := range m.fused {
 		p.Project(w, m.Shape)
 	}
+	if m.average != nil && len(m.whole) == 0 {
+		follow(m.average[c.from:c.to], w, s.scratch[thread], s.pull)
+	}
 }
 
 // scaled returns the clipped gradient in the thread's own memory.
@@ -295,6 +324,9 @@ func (s *stepper) projectWhole(thread int) {
 		m := s.projected[i]
 		for _, c := range m.whole {
 			c.Project(m.Data, m.Shape)
+		}
+		if m.average != nil {
+			follow(m.average, m.Data, s.scratch[thread], s.pull)
 		}
 	}
 }

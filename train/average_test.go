@@ -1,0 +1,207 @@
+package train
+
+import (
+	"context"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera/graph"
+	"tessera/graph/tape"
+	"tessera/train/folder"
+)
+
+const averaged = "average={decay=0.9}"
+
+// The oracle adds up the weights of all steps, in float64.
+func TestTheAverageIsTheWeightedMeanOfTheWeightsAfterEveryStep(t *testing.T) {
+	const decay = 0.9
+	var weights [][][]float32 // by step and parameter: as the next step finds them
+	backend := newHooked()
+	backend.after = func(n int, p *graph.Program, _ graph.Runner[float32]) {
+		var now [][]float32
+		for _, b := range p.Parameters {
+			now = append(now, slices.Clone(b.Data))
+		}
+		weights = append(weights, now)
+	}
+	m := model(t, everything, averaged, "train.patience=0", "constraint=[{kind=\"nonneg\"}]")
+	r := trained(t, m, Options{Backend: backend})
+	shown, err := Open(r.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := readState(r.Run + "/" + folder.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range shown.Parameters {
+		end, ok := last.file.Tensor(p.Path)
+		if !ok {
+			t.Fatalf("the state holds no %s", p.Path)
+		}
+		for j, got := range p.Data {
+			sum, total := float64(end.Data[j]), 1.0
+			factor := 1.0
+			for s := len(weights) - 1; s > 0; s-- { // weights[0] is the first draw
+				factor *= decay
+				sum += factor * float64(weights[s][i][j])
+				total += factor
+			}
+			if want := sum / total; math.Abs(float64(got)-want) > 1e-6*(1+math.Abs(want)) {
+				t.Fatalf("%s[%d]: got %v, want %v", p.Path, j, got, want)
+			}
+		}
+		if slices.Equal(p.Data, end.Data) {
+			t.Errorf("%s: the average is the last step's", p.Path)
+		}
+	}
+}
+
+// Averages of points of a sphere lie inside it.
+func TestTheAveragedModelSatisfiesTheConstraints(t *testing.T) {
+	r := trained(t, model(t, everything, averaged, `constraint=[{kind="unit_norm"}]`), Options{})
+	m, err := Open(r.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := m.Parameter("decoder.0.weight")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for row := range slices.Chunk(w.Data, w.Shape[1]) {
+		sum := 0.0
+		for _, v := range row {
+			sum += float64(v) * float64(v)
+		}
+		if math.Abs(math.Sqrt(sum)-1) > 1e-5 {
+			t.Errorf("an atom has norm %v", math.Sqrt(sum))
+		}
+	}
+}
+
+func TestRunningAveragesAreAveragedToo(t *testing.T) {
+	r := trained(t, model(t, normalised, averaged, "train.patience=0"), Options{})
+	shown, err := Open(r.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := readState(r.Run + "/" + folder.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mean, err := shown.Parameter("encoder.3.running_mean")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last, _ := state.file.Tensor("encoder.3.running_mean"); slices.Equal(last.Data, mean.Data) || slices.Contains(mean.Data, 0) {
+		t.Errorf("the running means are %v, of the last step %v", mean.Data, last.Data)
+	}
+}
+
+// What is validated is what is kept: evaluated again, it has the same error.
+func TestTheValidatedModelIsTheAveragedOne(t *testing.T) {
+	m := model(t, everything, averaged, "train.patience=0")
+	r := trained(t, m, Options{})
+	last := lines(t, r.Run)[r.Epochs-1]["val_mse"].(float64)
+	shown, err := Open(r.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := readState(r.Run + "/" + folder.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := validation(t, shown.Model); math.Abs(got-last) > 1e-9 {
+		t.Errorf("the kept model has a val_mse of %v, measured was %v", got, last)
+	}
+	if err := loadParameters(shown.Model, "", state.file, "", current(shown.Model)); err != nil {
+		t.Fatal(err)
+	}
+	if got := validation(t, shown.Model); math.Abs(got-last) < 1e-9 {
+		t.Error("the model of the last step has the same")
+	}
+}
+
+// validation is the val_mse of a model on the validation images of its data set.
+func validation(t *testing.T, m *graph.Model) float64 {
+	t.Helper()
+	s, splits, err := newSession(context.Background(), m.Spec, Options{Backend: tape.Backend{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	w, err := newWatcher(m, tape.Backend{}, splits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.programs.Close()
+	var measured Metrics
+	if err := w.Measure(&measured); err != nil {
+		t.Fatal(err)
+	}
+	return measured.ValMSE
+}
+
+func TestTheStateAloneGivesTheAveragedModel(t *testing.T) {
+	r := trained(t, model(t, everything, averaged, "train.patience=0"), Options{})
+	want, err := Open(r.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(r.Run + "/" + folder.Model); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Open(r.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range want.Parameters {
+		if !slices.Equal(got.Parameters[i].Data, p.Data) {
+			t.Errorf("%s differs", p.Path)
+		}
+	}
+}
+
+func TestTheNumberOfThreadsDoesNotChangeAnAverage(t *testing.T) {
+	var want []*graph.Parameter
+	for _, team := range []Team{alone{}, threads(2), threads(7)} {
+		m, steps := stepped(t, averaged)
+		n := &network{session: &session{}, model: m, stepper: newStepper(m, team)}
+		n.averaged()
+		for i, gradients := range steps {
+			n.stepper.Step(gradients, 0.01, i+1)
+		}
+		got := n.shown().Parameters
+		if want == nil {
+			want = got
+		}
+		for i, p := range want {
+			if !slices.Equal(got[i].Data, p.Data) {
+				t.Errorf("%d threads: %s differs", team.Threads(), p.Path)
+			}
+		}
+	}
+}
+
+func TestAnAveragedRunInterruptedAtAnyStepResumesToTheSameBytes(t *testing.T) {
+	interruptedEverywhere(t, model(t, normalised, averaged, "train.epochs=2"))
+}
+
+func TestAnAveragedRunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
+	killedEverywhere(t, model(t, everything, averaged, "train.epochs=2"))
+}
+
+func TestAStateWithoutAveragesIsRefused(t *testing.T) {
+	run := half(t)
+	edit(t, run, "[model.everything.train]", "[model.everything.average]\n\n[model.everything.train]")
+	if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err == nil || !strings.Contains(err.Error(), "it holds no average/") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnAveragedTrainingStepAllocatesNothing(t *testing.T) {
+	stepsWithoutAllocations(t, model(t, quiet, "train.batch=8", averaged))
+}
