@@ -33,6 +33,9 @@ func (m *Model) check(input []int) []finding {
 	}
 	c.freeze()
 	c.start()
+	for i := range c.model.Prune {
+		c.prune(i)
+	}
 	return c.found
 }
 

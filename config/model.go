@@ -34,6 +34,7 @@ type Model struct {
 	Freeze      []string     `toml:"freeze" of:"autoencoder" doc:"globs over parameter paths: what they match keeps its first value"`
 	Start       *Start       `toml:"start" of:"autoencoder" doc:"another run, whose parameters are the first ones of this model"`
 	Optimizer   Optimizer    `toml:"optimizer" of:"autoencoder" doc:"the update rule; adam by default"`
+	Prune       []Prune      `toml:"prune" of:"autoencoder" doc:"phases in which small weights are held at 0"`
 	Average     *Average     `toml:"average" of:"autoencoder" doc:"the run's model is a moving average of the weights"`
 	Train       Train        `toml:"train" doc:"length and rhythm of a run"`
 	Baseline    Baseline     `part:"kind"` // the settings of a baseline, nil for auto-encoders

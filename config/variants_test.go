@@ -14,6 +14,7 @@ encoder = [{ kind = "dense", units = 4 }]
 	plain := string(Fill(model(t, load(t, text), "m")))
 	for key, value := range map[string]string{
 		"freeze":  `["encoder.*"]`,
+		"prune":   `[{ fraction = 0.3, from = 2, until = 5 }, { threshold = 0.1 }]`,
 		"start":   `{ run = "runs/x" }`,
 		"average": `{ decay = 0.99 }`,
 	} {

@@ -21,6 +21,7 @@ type network struct {
 	stepper  *stepper
 	programs compiled  // for training, by batch size
 	average  *averages // nil where the model is that of the last step
+	pruned   []pruned  // by phase
 	watcher  *watcher
 	loader   *loader
 	best     [][]float32 // the parameters of the best epoch; nil without early stopping
@@ -33,7 +34,8 @@ func newNetwork(s *session) (*network, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &network{session: s, model: m, stepper: newStepper(m, s.options.Team), programs: compiled{}}
+	n := &network{session: s, model: m, stepper: newStepper(m, s.options.Team), programs: compiled{},
+		pruned: make([]pruned, len(s.spec.Prune))}
 	n.stepper.Project()
 	n.averaged()
 	s.progress.Sums = make([]float64, len(s.spec.Losses))
@@ -80,6 +82,7 @@ func (n *network) close() {
 
 // epoch implements learner: step after step, then a look at the model and whether to stop.
 func (n *network) epoch(ctx context.Context) (m Metrics, err error) {
+	n.prune()
 	for n.progress.Position < n.images.Len() {
 		if ctx.Err() != nil {
 			return m, errHalted
@@ -117,7 +120,7 @@ func (n *network) step() error {
 		return errors.Join(n.diverged(step, first), err)
 	}
 	o, t := n.spec.Optimizer, n.spec.Train
-	n.rate = optim.Rate(o.Optimizer.LearningRate(), o.Schedule.Schedule, o.Schedule.WarmupEpochs, step, n.stepsPerEpoch(), t.Epochs)
+	n.rate = optim.Rate(o.Optimizer.LearningRate(), o.Schedule.Schedule, o.Schedule.WarmupEpochs, step, n.stepsPerEpoch(), t.Epochs) * n.relearning()
 	sound := n.stepper.Step(p.Gradients(), n.rate, step)
 	if err := n.stepper.Failed(); err != nil {
 		return fmt.Errorf("%s: step %d: %w", n.folder.Path(), step, err)
@@ -185,6 +188,7 @@ func (n *network) save(state *checkpoint.File) error {
 		}
 	}
 	n.saveAverages(state)
+	n.savePruned(state)
 	if n.progress.Best != nil {
 		for i, p := range n.model.Parameters {
 			state.Tensors = append(state.Tensors, checkpoint.Tensor{Name: bestPrefix + p.Path, Shape: p.Shape, Data: n.best[i]})
@@ -212,6 +216,9 @@ func (n *network) restore(from *stored) error {
 		if err := loadParameters(n.model, from.path, from.file, averagePrefix, n.average.values); err != nil {
 			return err
 		}
+	}
+	if err := n.restorePruned(from); err != nil {
+		return err
 	}
 	if n.best == nil { // early stopping has been switched off since
 		n.progress.Best = nil

@@ -32,6 +32,7 @@ const (
 	optimizerPrefix = "optimizer/" // + path + "/" + index
 	bestPrefix      = "best/"      // + path
 	averagePrefix   = "average/"   // + path
+	prunedPrefix    = "pruned/"    // + index of the phase + "/" + path
 )
 
 // identity is what must not change within a run.

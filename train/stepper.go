@@ -67,6 +67,7 @@ type moved struct {
 	at      int // in the model's parameters
 	state   [][]float32
 	average []float32 // nil where there are no averages
+	pruned  []int32   // what is held at 0, ascending
 	// Constraints keep their declared order: pointwise ones before the first that is not are fused with the update.
 	fused []constraints.Constraint
 	whole []constraints.Constraint
@@ -77,6 +78,7 @@ type chunk struct {
 	of       int // index in moved
 	from, to int
 	state    [][]float32
+	pruned   []int32 // the part of its parameter's
 }
 
 // queue is a list of chunks that threads take one after the other.
@@ -304,6 +306,7 @@ func (s *stepper) move(thread int, c *chunk) {
 	for _, p := range m.fused {
 		p.Project(w, m.Shape)
 	}
+	zero(m.Data, c.pruned)
 	if m.average != nil && len(m.whole) == 0 {
 		follow(m.average[c.from:c.to], w, s.scratch[thread], s.pull)
 	}
@@ -325,6 +328,7 @@ func (s *stepper) projectWhole(thread int) {
 		for _, c := range m.whole {
 			c.Project(m.Data, m.Shape)
 		}
+		zero(m.Data, m.pruned)
 		if m.average != nil {
 			follow(m.average, m.Data, s.scratch[thread], s.pull)
 		}

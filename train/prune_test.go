@@ -1,0 +1,216 @@
+package train
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera/graph"
+	"tessera/graph/tape"
+	"tessera/train/folder"
+)
+
+// phased prunes the encoder's weights by a fraction and, beginning later and never ending, the decoder's by a threshold,
+// over averages and with norms of 1.
+const phased = `
+[[model.everything.prune]]
+on = "encoder.*.weight"
+fraction = 0.3
+from = 1
+until = 3
+[[model.everything.prune]]
+on = "decoder.*.weight"
+threshold = 0.1
+from = 2
+[model.everything.average]
+decay = 0.9
+`
+
+// phasedModel is everything, pruned in phases.
+var phasedModel = strings.Replace(everything, "[[model.everything.constraint]]", phased+"[[model.everything.constraint]]", 1)
+
+// The oracle sorts the indices.
+func TestPruningTakesTheSmallest(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 200 {
+		values := make([]float32, r.IntN(40))
+		for i := range values {
+			values[i] = float32(r.IntN(7)-3) / 4 // many ties
+		}
+		order := make([]int32, len(values))
+		for i := range order {
+			order[i] = int32(i)
+		}
+		size := func(i int32) float64 { return math.Abs(float64(values[i])) }
+		slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(size(a), size(b)) })
+		for _, fraction := range []float64{0.01, 0.25, 0.5, 0.99} {
+			want := slices.Sorted(slices.Values(order[:int(fraction*float64(len(values)))]))
+			if got := smallest(values, fraction, 0); !slices.Equal(got, want) {
+				t.Fatalf("%v of %v: got %v, want %v", fraction, values, got, want)
+			}
+		}
+		for _, threshold := range []float64{0.1, 0.25, 0.5, 1} {
+			want := slices.Sorted(slices.Values(slices.DeleteFunc(slices.Clone(order), func(i int32) bool { return size(i) > threshold })))
+			if got := smallest(values, 0, threshold); !slices.Equal(got, want) {
+				t.Fatalf("to %v of %v: got %v, want %v", threshold, values, got, want)
+			}
+		}
+	}
+}
+
+// seen is what the steps of a run found: by step, the weights that the encoder and the decoder began it with.
+func seen(t *testing.T, text string, sets ...string) (encoder, decoder [][]float32, stepsPerEpoch int) {
+	t.Helper()
+	backend := newHooked()
+	backend.after = func(_ int, p *graph.Program, _ graph.Runner[float32]) {
+		for _, b := range p.Parameters {
+			switch b.Path {
+			case "encoder.2.weight":
+				encoder = append(encoder, slices.Clone(b.Data))
+			case "decoder.0.weight":
+				decoder = append(decoder, slices.Clone(b.Data))
+			}
+		}
+	}
+	r := trained(t, model(t, text, sets...), Options{Backend: backend})
+	return encoder, decoder, r.Step / r.Epochs
+}
+
+func TestPrunedWeightsAreHeldAtZeroAndReleasedFromIt(t *testing.T) {
+	encoder, decoder, epoch := seen(t, phasedModel, "constraint=[]")
+	before := encoder[epoch-1] // of the last dense step, whose update is not seen: nearly the same
+	held := smallest(encoder[epoch], 0, 1e-30)
+	if want := int(0.3 * float64(len(before))); len(held) != want {
+		t.Fatalf("%d weights are 0 at first, want %d", len(held), want)
+	}
+	for step := range encoder {
+		zeros := 0
+		for _, i := range held {
+			if encoder[step][i] == 0 {
+				zeros++
+			}
+		}
+		switch sparse := step >= epoch && step <= 3*epoch; { // the first step of epoch 3 begins where they were held
+		case sparse && zeros != len(held):
+			t.Errorf("step %d: %d of %d pruned weights are 0", step+1, zeros, len(held))
+		case !sparse && zeros > 0:
+			t.Errorf("step %d: %d weights are 0", step+1, zeros)
+		}
+	}
+	for i, w := range decoder[2*epoch] {
+		if size := math.Abs(float64(w)); size > 0 && size <= 0.1 {
+			t.Errorf("weight %d of the decoder is %v", i, w)
+		}
+	}
+	for _, i := range nonZero(decoder[len(decoder)-1]) {
+		if decoder[2*epoch][i] == 0 {
+			t.Errorf("weight %d of the decoder was released", i)
+		}
+	}
+	if n := len(decoder[2*epoch]) - len(nonZero(decoder[2*epoch])); n == 0 || n == len(decoder[0]) {
+		t.Errorf("%d weights of the decoder are pruned", n)
+	}
+}
+
+// Constraints on whole parameters follow the update: they see the pruned weights as zeros and may not bring them back.
+func TestPrunedWeightsStayAtZeroUnderConstraints(t *testing.T) {
+	for _, constraint := range []string{`{kind="unit_norm",on="*.weight"}`, `{kind="box",on="*.weight",min=0.01,max=1.0}`} {
+		encoder, _, epoch := seen(t, phasedModel, "constraint=["+constraint+"]")
+		for step := epoch; step <= 3*epoch; step++ {
+			if zeros := len(encoder[step]) - len(nonZero(encoder[step])); zeros < int(0.3*float64(len(encoder[step]))) {
+				t.Errorf("%s: step %d: %d weights are 0", constraint, step+1, zeros)
+			}
+		}
+	}
+}
+
+func TestTheRateFallsOnceAPhaseHasEnded(t *testing.T) {
+	const constant = `optimizer={kind="sgd",learning_rate=0.01}`
+	r := trained(t, model(t, phasedModel, constant, "prune.0.until=2", "prune.0.rate=0.25", "prune.1.until=3", "prune.1.rate=0.5"), Options{})
+	for i, line := range lines(t, r.Run) {
+		want := []float64{0.01, 0.01, 0.0025, 0.00125}[i]
+		if got := line["learning_rate"].(float64); math.Abs(got-want) > 1e-12 {
+			t.Errorf("epoch %d: the rate is %v, want %v", i+1, got, want)
+		}
+	}
+}
+
+func TestTheModelOfAPrunedRunIsSparse(t *testing.T) {
+	r := trained(t, model(t, phasedModel, "constraint=[]", "train.patience=0"), Options{})
+	m, err := Open(r.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := readState(r.Run + "/" + folder.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mask, ok := state.file.Tensor("pruned/1/decoder.0.weight")
+	if !ok {
+		t.Fatal("the state does not say what is pruned")
+	}
+	w, err := m.Parameter("decoder.0.weight")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range mask.Data {
+		if v == 1 != (w.Data[i] == 0) { // averages of weights that are not held are not 0
+			t.Fatalf("weight %d is %v, pruned: %v", i, w.Data[i], v)
+		}
+	}
+	for _, tensor := range state.file.Tensors {
+		if strings.HasPrefix(tensor.Name, "pruned/0/") {
+			t.Errorf("the state holds %s, whose phase is over", tensor.Name)
+		}
+	}
+}
+
+func TestTheNumberOfThreadsDoesNotChangeAPrunedStep(t *testing.T) {
+	var want [][]float32
+	for _, team := range []Team{alone{}, threads(2), threads(7)} {
+		m, steps := stepped(t, `prune=[{fraction=0.5}]`)
+		s := newStepper(m, team)
+		s.hold([]pruned{s.choose(&m.Spec.Prune[0])})
+		for i, gradients := range steps {
+			s.Step(gradients, 0.01, i+1)
+		}
+		if want == nil {
+			want = current(m)
+		}
+		for i, p := range m.Parameters {
+			if !slices.Equal(p.Data, want[i]) {
+				t.Errorf("%d threads: %s differs", team.Threads(), p.Path)
+			}
+		}
+	}
+}
+
+func TestAPrunedRunInterruptedAtAnyStepResumesToTheSameBytes(t *testing.T) {
+	interruptedEverywhere(t, model(t, phasedModel))
+}
+
+func TestAPrunedRunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
+	killedEverywhere(t, model(t, phasedModel, "train.epochs=2"))
+}
+
+// The folder of a finished run is complete as it is: nothing is written anew from its state.
+func TestAFinishedPrunedRunStaysAsItIs(t *testing.T) {
+	for _, epochs := range []string{"1", "2", "3", "4"} {
+		r := trained(t, model(t, phasedModel, "train.epochs="+epochs), Options{})
+		before := read(t, r.Run, folder.Model)
+		if again, err := Resume(context.Background(), r.Run, Options{Backend: tape.Backend{}}); err != nil || !again.AlreadyFinished {
+			t.Fatalf("got %v, %v", again, err)
+		}
+		if !slices.Equal(before, read(t, r.Run, folder.Model)) {
+			t.Errorf("%s epochs: the model was written anew", epochs)
+		}
+	}
+}
+
+func TestAPrunedTrainingStepAllocatesNothing(t *testing.T) {
+	stepsWithoutAllocations(t, model(t, quiet, "train.batch=8", averaged, "prune=[{fraction=0.3,from=0}]"))
+}
