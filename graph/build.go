@@ -20,13 +20,16 @@ const (
 	Autoencoder Part = iota // images to codes and outputs
 	Encoder                 // images to codes
 	Decoder                 // codes to outputs
+	Share                   // what a few of all images add to the objective over all
+	Penalties               // what does not see images adds to it
 )
 
 // Options say which program of a model is wanted.
 type Options struct {
-	Batch    int
-	Part     Part         // training programs are always of the whole auto-encoder
-	Training bool         // noise active, losses and gradients built
+	Batch    int          // images; of Penalties all
+	Of       int          // of a Share: all images
+	Part     Part         // training programs are of the whole auto-encoder, of a Share or of Penalties
+	Training bool         // noise active, losses and gradients built; a Share and Penalties always have them
 	Output   bool         // tap "output" in training too, which costs a pass over memory; inference always does
 	Dtype    tensor.Dtype // the zero value means tensor.Float32
 }
@@ -48,6 +51,7 @@ func (m *Model) Program(o Options) (p *Program, err error) {
 	if o.Dtype == (tensor.Dtype{}) {
 		o.Dtype = tensor.Float32
 	}
+	o.Training = o.Training || o.Part == Share
 	// Gorgonia panics on some malformed expressions; a layer or loss of the user's own must not take the program down.
 	defer func() {
 		if r := recover(); r != nil {
@@ -63,7 +67,10 @@ func (m *Model) Program(o Options) (p *Program, err error) {
 }
 
 func (b *builder) build() error {
-	if b.options.Part == Decoder {
+	switch b.options.Part {
+	case Penalties:
+		return b.penalties()
+	case Decoder:
 		code := b.input("code", nil, b.options.Batch, b.model.Units())
 		output, err := b.stack(b.model.Layout.Decoder, code)
 		if err != nil {
@@ -92,7 +99,14 @@ func (b *builder) build() error {
 	if err != nil {
 		return err
 	}
-	return b.objective(code, output, target)
+	if b.options.Part == Share {
+		return b.share(code, output, target)
+	}
+	loss, err := b.sum(func(config.Loss) bool { return true }, 1, code, output, target)
+	if err != nil {
+		return err
+	}
+	return b.differentiate(loss)
 }
 
 // decode applies the decoder, and keeps what enters its layer that holds the atoms.
@@ -188,23 +202,31 @@ func (b *builder) parameter(path string) (*gorgonia.Node, error) {
 	return n, nil
 }
 
-// objective adds every weighted loss term, their sum, and the gradients.
-func (b *builder) objective(code, output, target *gorgonia.Node) error {
-	var loss *gorgonia.Node
+// sum adds the loss terms of a sort, each times its weight and a factor, and returns their sum; nil where there are none.
+func (b *builder) sum(sort func(config.Loss) bool, factor float64, code, output, target *gorgonia.Node) (loss *gorgonia.Node, err error) {
 	for i, declared := range b.model.Spec.Losses {
+		if !sort(declared) {
+			continue
+		}
+		declared.Weight *= factor
 		term, err := b.term(declared, code, output, target)
 		if err != nil {
-			return fmt.Errorf("loss[%d] (%s): %w", i, declared.Kind, err)
+			return nil, fmt.Errorf("loss[%d] (%s): %w", i, declared.Kind, err)
 		}
 		if err := b.tap("loss."+b.model.Spec.TermName(i), term); err != nil {
-			return err
+			return nil, err
 		}
 		if loss == nil {
 			loss = term
 		} else if loss, err = gorgonia.Add(loss, term); err != nil {
-			return err
+			return nil, err
 		}
 	}
+	return loss, nil
+}
+
+// differentiate taps the loss and adds the gradients.
+func (b *builder) differentiate(loss *gorgonia.Node) error {
 	if loss == nil {
 		return errors.New("no loss: declare at least one [[loss]]")
 	}

@@ -66,6 +66,18 @@ type Sampler interface {
 	Sample(dst []float32, r *rand.Rand)
 }
 
+// Noisy is implemented by layers that draw noise in training: all that calls [Scope.Noise] must.
+type Noisy interface {
+	// Noisy reports whether noise is drawn with these settings.
+	Noisy() bool
+}
+
+// IsNoisy reports whether l draws noise in training.
+func IsNoisy(l Layer) bool {
+	n, ok := l.(Noisy)
+	return ok && n.Noisy()
+}
+
 // Interval is a range of values, ends included.
 type Interval struct{ Low, High float64 }
 

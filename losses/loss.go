@@ -20,7 +20,8 @@ type Loss interface {
 // Registry holds every loss.
 var Registry = registry.New[Loss]("loss")
 
-// Reconstruction compares the output with the images it should reproduce.
+// Reconstruction compares the output with the images it should reproduce, as a mean over the images: what each adds does
+// not depend on the others.
 type Reconstruction interface {
 	Loss
 	// Compare returns a scalar; output and target have equal shapes, the batch first.
@@ -35,7 +36,7 @@ type CodePenalty interface {
 }
 
 // AtomPenalty is taken on the atoms and what they are used for: the rows of the weight of the decoder's last layer that
-// has one, which must be images.
+// has one, which must be images. It is a mean over the images that they are used for.
 type AtomPenalty interface {
 	Loss
 	// PenaliseAtoms returns a scalar.
