@@ -9,6 +9,7 @@ import (
 
 	"tessera/layers"
 	"tessera/losses"
+	"tessera/optim"
 )
 
 // check finds what is wrong between the parts of a decoded auto-encoder: shapes, ranges of values, roles and globs.
@@ -19,6 +20,10 @@ func (m *Model) check(input []int) []finding {
 	}
 	if len(m.Decoder) == 0 && !m.inDoubt("decoder") {
 		c.report("", "", "decoder", "the decoder is empty", "leave it out for one linear dense layer")
+	}
+	if _, search := m.Optimizer.Optimizer.(optim.Search); search {
+		c.steady("encoder", c.layout.Encoder)
+		c.steady("decoder", c.layout.Decoder)
 	}
 	for i, l := range m.Losses {
 		if l.Loss != nil {
@@ -59,6 +64,38 @@ type checker struct {
 
 func (c *checker) report(part, kind, key, problem, hint string) {
 	c.found = append(c.found, c.model.finding(part, kind, key, problem, hint))
+}
+
+// steady refuses layers with which the objective over all images is not the same at every look of a search: those that
+// draw noise, and those that follow the images of a batch.
+func (c *checker) steady(name string, list []Placed) {
+	for i, placed := range list {
+		part := fmt.Sprintf("%s[%d]", name, i)
+		if placed.Layer == nil || c.model.origin != nil && c.model.origin.doubts[part] != nil {
+			continue
+		}
+		kind, search := placed.Kind, c.model.Optimizer.Kind
+		moves := slices.ContainsFunc(placed.Parameters, func(p layers.Parameter) bool { return p.State })
+		switch {
+		case layers.IsNoisy(placed.Layer):
+			c.report(part, kind, "", fmt.Sprintf("%s draws noise, but %s needs an objective that is the same at every look", kind, search),
+				"leave it out, or take an optimizer that is a rule: "+quoted(rules()))
+		case moves:
+			c.report(part, kind, "", fmt.Sprintf("%s depends on the batch, but %s looks at all images together", kind, search),
+				"leave it out, or take an optimizer that is a rule: "+quoted(rules()))
+		}
+	}
+}
+
+// rules lists the optimizers that go batch by batch.
+func rules() []string {
+	var names []string
+	for _, e := range optim.Registry.All() {
+		if _, ok := e.New().(optim.Rule); ok {
+			names = append(names, e.Name)
+		}
+	}
+	return names
 }
 
 // loss checks what a term is taken on, and that its values are in its domain.

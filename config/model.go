@@ -133,6 +133,21 @@ func (d *Dataset) Check() error {
 	return nil
 }
 
+// Check refuses what would shape steps whose length a search finds by itself.
+func (o *Optimizer) Check() error {
+	if _, search := o.Optimizer.(optim.Search); !search {
+		return nil
+	}
+	_, constant := o.Schedule.Schedule.(*optim.Constant)
+	switch {
+	case o.ClipNorm != 0:
+		return registry.KeyError{Key: "clip_norm", Problem: fmt.Sprintf("got %v, but %s has no gradient to clip: it finds the length of its steps by itself", o.ClipNorm, o.Kind)}
+	case o.Schedule.Schedule != nil && !constant || o.Schedule.WarmupEpochs != 0:
+		return registry.KeyError{Key: "schedule", Problem: fmt.Sprintf("%s has no learning rate to schedule: it finds the length of its steps by itself", o.Kind)}
+	}
+	return nil
+}
+
 // KL returns target and weight of the model's first KL term, the study's p and beta; ok is false where it has none.
 func (m *Model) KL() (target, weight float64, ok bool) {
 	for _, l := range m.Losses {
