@@ -98,8 +98,8 @@ type Schedule struct {
 // Train is the length and the rhythm of a run. A baseline has a seed and checkpoints only; its own keys say how long it is
 // fitted.
 type Train struct {
-	Epochs            int     `toml:"epochs" of:"autoencoder" want:"> 0" doc:"passes over the training images"`
-	Batch             int     `toml:"batch" of:"autoencoder" want:"> 0" doc:"images per step; the last step of an epoch takes what is left"`
+	Epochs            int     `toml:"epochs" of:"autoencoder" want:"> 0" doc:"passes over the training images; of lbfgs iterations"`
+	Batch             int     `toml:"batch" of:"autoencoder" want:"> 0" doc:"images per step; the last step of an epoch takes what is left; of lbfgs images in memory at a time"`
 	Seed              uint64  `toml:"seed" doc:"of every random stream: weights, shuffling, noise, splits"`
 	Patience          int     `toml:"patience" of:"autoencoder" want:">= 0" doc:"stop after so many epochs without a better val_mse; 0 never stops early"`
 	MinDelta          float64 `toml:"min_delta" of:"autoencoder" want:">= 0" doc:"how much lower val_mse must be to count as better"`
