@@ -22,8 +22,7 @@ func (m *Model) check(input []int) []finding {
 		c.report("", "", "decoder", "the decoder is empty", "leave it out for one linear dense layer")
 	}
 	if _, search := m.Optimizer.Optimizer.(optim.Search); search {
-		c.steady("encoder", c.layout.Encoder)
-		c.steady("decoder", c.layout.Decoder)
+		c.search()
 	}
 	for i, l := range m.Losses {
 		if l.Loss != nil {
@@ -66,6 +65,20 @@ func (c *checker) report(part, kind, key, problem, hint string) {
 	c.found = append(c.found, c.model.finding(part, kind, key, problem, hint))
 }
 
+// search checks what goes with an optimizer that looks at all images.
+func (c *checker) search() {
+	c.steady("encoder", c.layout.Encoder)
+	c.steady("decoder", c.layout.Decoder)
+	kind := c.model.Optimizer.Kind
+	for i := range c.model.Prune {
+		c.report(fmt.Sprintf("prune[%d]", i), "", "", fmt.Sprintf("%s does not go on from weights that are held at 0: what it knows would be wrong", kind),
+			"leave the phase out, or take an optimizer that is a rule: "+quoted(rules()))
+	}
+	if c.model.Average != nil {
+		c.report("average", "", "", fmt.Sprintf("%s takes no small steps that an average would smooth: every iteration is lower than the last", kind), "leave the average out")
+	}
+}
+
 // steady refuses layers with which the objective over all images is not the same at every look of a search: those that
 // draw noise, and those that follow the images of a batch.
 func (c *checker) steady(name string, list []Placed) {
@@ -75,7 +88,9 @@ func (c *checker) steady(name string, list []Placed) {
 			continue
 		}
 		kind, search := placed.Kind, c.model.Optimizer.Kind
-		moves := slices.ContainsFunc(placed.Parameters, func(p layers.Parameter) bool { return p.State })
+		moves := slices.ContainsFunc(placed.Parameters, func(p layers.Parameter) bool {
+			return p.State && !c.model.Frozen(placed.Path+"."+p.Name) // a frozen layer works as at inference
+		})
 		switch {
 		case layers.IsNoisy(placed.Layer):
 			c.report(part, kind, "", fmt.Sprintf("%s draws noise, but %s needs an objective that is the same at every look", kind, search),

@@ -97,6 +97,7 @@ func TestTheObjectiveInBatchesIsThatOfAllImagesAtOnce(t *testing.T) {
 		"terms of every sort": nil,
 		"no penalties":        {`loss=[{kind="mse"},{kind="overlap",weight=0.1}]`},
 		"of weights alone":    {`loss=[{kind="mse"},{kind="weight_decay"},{kind="asymmetric_decay",on="*.weight"}]`},
+		"one layer frozen":    {`freeze=["encoder.*"]`},
 		"a code of two parts": {`loss=[{kind="mse"},{kind="kl",target=0.3},{kind="kl",weight=0.5},{kind="activity_floor"}]`},
 	} {
 		for _, batch := range []string{"train.batch=1", "train.batch=32", "train.batch=75", "train.batch=1000"} {
