@@ -250,7 +250,7 @@ func (r *Run) load(ctx context.Context) (*data.Set, error) {
 
 // Plan prints how the engine runs one training step of a model: every step with its shapes, bytes and FLOPs.
 func Plan(m *graph.Model) (string, error) {
-	p, err := m.Program(graph.Options{Batch: m.Spec.Train.Batch, Training: true})
+	p, err := m.Program(graph.Options{Batch: m.Spec.Train.Batch, Training: true, Prepared: true})
 	if err != nil {
 		return "", err
 	}

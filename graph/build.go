@@ -27,6 +27,7 @@ type Options struct {
 	Batch    int
 	Part     Part         // training programs are always of the whole auto-encoder
 	Training bool         // noise active, losses and gradients built
+	Prepared bool         // images are decomposed by the caller: see Input.Decomposition
 	Output   bool         // tap "output" in training too, which costs a pass over memory; inference always does
 	Dtype    tensor.Dtype // the zero value means tensor.Float32
 }
@@ -72,7 +73,7 @@ func (b *builder) build() error {
 		return b.tap("output", output)
 	}
 	x := b.input("input", nil, append([]int{b.options.Batch}, b.model.Shape...)...)
-	code, err := b.stack(b.model.Layout.Encoder, x)
+	code, err := b.encode(x)
 	if err != nil {
 		return err
 	}
@@ -93,6 +94,24 @@ func (b *builder) build() error {
 		return err
 	}
 	return b.objective(code, output, target)
+}
+
+// encode applies the encoder. The caller may have decomposed the images for its first layer.
+func (b *builder) encode(x *gorgonia.Node) (*gorgonia.Node, error) {
+	list := b.model.Layout.Encoder
+	first, ok := b.model.Decomposing()
+	if !ok || !b.options.Prepared {
+		return b.stack(list, x)
+	}
+	of := first.Decompose()
+	name := list[0].Path + ".channels"
+	channels := b.input(name, nil, append([]int{b.options.Batch}, list[0].Out...)...)
+	b.program.Inputs[len(b.program.Inputs)-1].Decomposition = &of
+	y, err := first.Rescale(&scope{builder: b, placed: list[0]}, channels)
+	if err != nil {
+		return nil, fmt.Errorf("%s (%s): %w", list[0].Path, list[0].Kind, err)
+	}
+	return b.stack(list[1:], y)
 }
 
 // decode applies the decoder, and keeps what enters its layer that holds the atoms.

@@ -68,6 +68,15 @@ func (m *Model) Twin() *Model {
 	return &twin
 }
 
+// Decomposing returns the encoder's first layer where that decomposes images.
+func (m *Model) Decomposing() (layers.Decomposing, bool) {
+	if len(m.Layout.Encoder) == 0 {
+		return nil, false
+	}
+	first, ok := m.Layout.Encoder[0].Layer.(layers.Decomposing)
+	return first, ok
+}
+
 // Pixels is the number of values of one image.
 func (m *Model) Pixels() int { return size(m.Shape) }
 
