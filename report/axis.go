@@ -87,7 +87,8 @@ func (l linearTicks) Ticks(least, most float64) []plot.Tick {
 	return ticks
 }
 
-// logTicks marks all d * 10^n and labels powers of ten; on short ranges 2 and 5 too, on very short ones every d.
+// logTicks marks all d * 10^n and labels powers of ten; on short ranges 2 and 5 too, on very short ones
+// every d but 6, 7 and 9, whose labels would touch.
 type logTicks struct{}
 
 // Ticks implements [plot.Ticker].
@@ -101,7 +102,7 @@ func (logTicks) Ticks(least, most float64) []plot.Tick {
 				continue
 			}
 			t := plot.Tick{Value: v}
-			if digit == 1 || decades < 2.3 && (digit == 2 || digit == 5) || decades < 0.8 && digit != 7 && digit != 9 {
+			if digit == 1 || decades < 2.3 && (digit == 2 || digit == 5) || decades < 0.8 && digit != 6 && digit != 7 && digit != 9 {
 				t.Label = tickLabel(v)
 			}
 			ticks = append(ticks, t)
