@@ -39,47 +39,63 @@ const blockValues = 1 << 18
 // block is the number of images in a block, of each patch so many values.
 func (l *lowering) block(values int) int { return max(1, blockValues/l.image(values)) }
 
-// seen says where the run r of the patch at (i, j) is: its value q is the image's value at+q. Of its values [first, last),
-// those in [low, high) are inside of the image.
-func (l *lowering) seen(i, j, r, group, first, last int) (at, low, high int) {
-	line := l.In[1] * l.In[2]
-	y := i*l.Stride + r/l.runs*l.Dilation - l.Top
-	start := (j*l.Stride+r%l.runs*l.Dilation-l.Left)*l.In[2] + group*l.channels
-	low, high = max(first, -start), min(last, line-start)
-	if y < 0 || y >= l.In[0] || low >= high { // nothing, at the image's beginning
-		return -first, first, first
-	}
-	return y*line + start, low, high
-}
-
-// gatherPatches writes values [from, to) of every patch of one group as rows.
-func gatherPatches[T Float](l *lowering, rows, image []T, group, from, to int) {
+// walk goes over the runs of the patches of one group in an image, of each patch those that hold values [from, to), and
+// calls visit with the place of a run's values in the rows and in the image. Of the values of a run [first, last) those in
+// [low, high) are inside of the image, where value q is the image's value at+q.
+func (l *lowering) walk(group, from, to int, visit func(row, first, last, at, low, high int)) {
+	line, step := l.In[1]*l.In[2], l.Stride*l.In[2]
 	for i := range l.Out[0] {
-		for j := range l.Out[1] {
-			for r := from / l.run; r*l.run < to; r++ {
-				first, last := max(from-r*l.run, 0), min(to-r*l.run, l.run)
-				at, low, high := l.seen(i, j, r, group, first, last)
-				clear(rows[:low-first])
-				copy(rows[low-first:high-first], image[at+low:at+high])
-				clear(rows[high-first : last-first])
-				rows = rows[last-first:]
+		for r := from / l.run; r*l.run < to; r++ {
+			first, last := max(from-r*l.run, 0), min(to-r*l.run, l.run)
+			y := i*l.Stride + r/l.runs*l.Dilation - l.Top
+			start := (r%l.runs*l.Dilation-l.Left)*l.In[2] + group*l.channels // of the run in its line
+			row := i*l.Out[1]*(to-from) + r*l.run - from
+			for range l.Out[1] {
+				low, high := max(first, -start), min(last, line-start)
+				if y < 0 || y >= l.In[0] || low >= high { // nothing of it
+					visit(row, first, last, 0, last, last)
+				} else {
+					visit(row, first, last, y*line+start, low, high)
+				}
+				start += step
+				row += to - from
 			}
 		}
 	}
+}
+
+// short is how many values a loop moves sooner than a call of copy.
+const short = 8
+
+// gatherPatches writes values [from, to) of every patch of one group as rows.
+func gatherPatches[T Float](l *lowering, rows, image []T, group, from, to int) {
+	l.walk(group, from, to, func(row, first, last, at, low, high int) {
+		into := rows[row+first : row+last]
+		if high-low != len(into) {
+			clear(into)
+		}
+		if low >= high {
+			return
+		}
+		into, seen := into[low-first:high-first], image[at+low:at+high]
+		if len(seen) > short {
+			copy(into, seen)
+			return
+		}
+		for q, v := range seen {
+			into[q] = v
+		}
+	})
 }
 
 // scatterPatches adds rows of patches of one group to an image.
 func scatterPatches[T Float](l *lowering, k *vector.Set[T], image, rows []T, group int) {
-	for i := range l.Out[0] {
-		for j := range l.Out[1] {
-			for r := range l.row / l.run {
-				at, low, high := l.seen(i, j, r, group, 0, l.run)
-				into := image[at+low : at+high]
-				k.Add(into, into, rows[low:high])
-				rows = rows[l.run:]
-			}
+	l.walk(group, 0, l.row, func(row, _, _, at, low, high int) {
+		if low < high {
+			into := image[at+low : at+high]
+			k.Add(into, into, rows[row+low:row+high])
 		}
-	}
+	})
 }
 
 // convolve computes the output of images [from, to).
