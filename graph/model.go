@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tessera/config"
+	"tessera/internal/hugepages"
 	"tessera/internal/random"
 	"tessera/layers"
 )
@@ -38,7 +39,7 @@ func New(spec *config.Model, shape []int) (*Model, error) {
 }
 
 func initialised(path string, p layers.Parameter, seed uint64) *Parameter {
-	w := make([]float32, size(p.Shape))
+	w := hugepages.Make[float32](size(p.Shape))
 	p.Init.Fill(w, p.FanIn, p.FanOut, random.Stream(seed, path, 0))
 	return &Parameter{Path: path, Shape: slices.Clone(p.Shape), Data: w}
 }
