@@ -176,3 +176,25 @@ func TestEveryShippedModelAgreesWithTheTapeMachine(t *testing.T) {
 		})
 	}
 }
+
+func TestEngineKnowsEveryOpOfTheShippedModels(t *testing.T) {
+	for _, spec := range shipped(t) {
+		m, err := graph.New(spec, shapeOf(t, spec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := m.Program(graph.Options{Batch: 2, Training: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lowered, err := lower(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range lowered.values {
+			if _, ok := v.op.(opaque); ok {
+				t.Errorf("%s: %v is left to Gorgonia", spec.Name, v.op)
+			}
+		}
+	}
+}
