@@ -93,7 +93,7 @@ func (b *builder) build() error {
 	if err != nil {
 		return err
 	}
-	return b.objective(code, output, target)
+	return b.objective(x, code, output, target)
 }
 
 // encode applies the encoder. The caller may have decomposed the images for its first layer.
@@ -208,10 +208,10 @@ func (b *builder) parameter(path string) (*gorgonia.Node, error) {
 }
 
 // objective adds every weighted loss term, their sum, and the gradients.
-func (b *builder) objective(code, output, target *gorgonia.Node) error {
+func (b *builder) objective(x, code, output, target *gorgonia.Node) error {
 	var loss *gorgonia.Node
 	for i, declared := range b.model.Spec.Losses {
-		term, err := b.term(declared, code, output, target)
+		term, err := b.term(i, x, code, output, target)
 		if err != nil {
 			return fmt.Errorf("loss[%d] (%s): %w", i, declared.Kind, err)
 		}
@@ -233,8 +233,9 @@ func (b *builder) objective(code, output, target *gorgonia.Node) error {
 	return b.gradients(loss)
 }
 
-// term returns one weighted loss term, a scalar.
-func (b *builder) term(declared config.Loss, code, output, target *gorgonia.Node) (*gorgonia.Node, error) {
+// term returns the i-th weighted loss term, a scalar.
+func (b *builder) term(i int, x, code, output, target *gorgonia.Node) (*gorgonia.Node, error) {
+	declared := b.model.Spec.Losses[i]
 	var value *gorgonia.Node
 	var err error
 	switch l := declared.Loss.(type) {
@@ -242,12 +243,14 @@ func (b *builder) term(declared config.Loss, code, output, target *gorgonia.Node
 		value, err = l.Compare(output, target)
 	case losses.CodePenalty:
 		value, err = l.Penalise(code)
+	case losses.JacobianPenalty:
+		value, err = l.PenaliseJacobian(b.encoding(i, x, code))
 	case losses.AtomPenalty:
 		value, err = b.onAtoms(l, target)
 	case losses.WeightPenalty:
 		value, err = b.decay(l, declared.On)
 	default:
-		err = fmt.Errorf("is neither a reconstruction, nor a penalty of the code, of atoms or of weights (%T)", l)
+		err = fmt.Errorf("is neither a reconstruction, nor a penalty of the code, of its Jacobian, of atoms or of weights (%T)", l)
 	}
 	if err != nil {
 		return nil, err
@@ -329,9 +332,7 @@ func ancestors(n *gorgonia.Node) map[*gorgonia.Node]bool {
 			continue
 		}
 		seen[n] = true
-		for it := n.Graph().From(n.ID()); it.Next(); {
-			stack = append(stack, it.Node().(*gorgonia.Node))
-		}
+		stack = append(stack, ops.Children(n)...)
 	}
 	return seen
 }
