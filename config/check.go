@@ -88,7 +88,8 @@ func (c *checker) steady(name string, list []Placed) {
 			continue
 		}
 		kind, search := placed.Kind, c.model.Optimizer.Kind
-		moves := slices.ContainsFunc(placed.Parameters, func(p layers.Parameter) bool {
+		_, once := placed.Layer.(layers.Decomposing) // what it keeps is found before the first step
+		moves := !once && slices.ContainsFunc(placed.Parameters, func(p layers.Parameter) bool {
 			return p.State && !c.model.Frozen(placed.Path+"."+p.Name) // a frozen layer works as at inference
 		})
 		switch {

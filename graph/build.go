@@ -30,6 +30,7 @@ type Options struct {
 	Of       int          // of a Share: all images
 	Part     Part         // training programs are of the whole auto-encoder, of a Share or of Penalties
 	Training bool         // noise active, losses and gradients built; a Share and Penalties always have them
+	Prepared bool         // images are decomposed by the caller: see Input.Decomposition
 	Output   bool         // tap "output" in training too, which costs a pass over memory; inference always does
 	Dtype    tensor.Dtype // the zero value means tensor.Float32
 }
@@ -79,7 +80,7 @@ func (b *builder) build() error {
 		return b.tap("output", output)
 	}
 	x := b.input("input", nil, append([]int{b.options.Batch}, b.model.Shape...)...)
-	code, err := b.stack(b.model.Layout.Encoder, x)
+	code, err := b.encode(x)
 	if err != nil {
 		return err
 	}
@@ -100,13 +101,31 @@ func (b *builder) build() error {
 		return err
 	}
 	if b.options.Part == Share {
-		return b.share(code, output, target)
+		return b.share(x, code, output, target)
 	}
-	loss, err := b.sum(func(config.Loss) bool { return true }, 1, code, output, target)
+	loss, err := b.sum(func(config.Loss) bool { return true }, 1, x, code, output, target)
 	if err != nil {
 		return err
 	}
 	return b.differentiate(loss)
+}
+
+// encode applies the encoder. The caller may have decomposed the images for its first layer.
+func (b *builder) encode(x *gorgonia.Node) (*gorgonia.Node, error) {
+	list := b.model.Layout.Encoder
+	first, ok := b.model.Decomposing()
+	if !ok || !b.options.Prepared {
+		return b.stack(list, x)
+	}
+	of := first.Decompose()
+	name := list[0].Path + ".channels"
+	channels := b.input(name, nil, append([]int{b.options.Batch}, list[0].Out...)...)
+	b.program.Inputs[len(b.program.Inputs)-1].Decomposition = &of
+	y, err := first.Rescale(&scope{builder: b, placed: list[0]}, channels)
+	if err != nil {
+		return nil, fmt.Errorf("%s (%s): %w", list[0].Path, list[0].Kind, err)
+	}
+	return b.stack(list[1:], y)
 }
 
 // decode applies the decoder, and keeps what enters its layer that holds the atoms.
@@ -203,13 +222,12 @@ func (b *builder) parameter(path string) (*gorgonia.Node, error) {
 }
 
 // sum adds the loss terms of a sort, each times its weight and a factor, and returns their sum; nil where there are none.
-func (b *builder) sum(sort func(config.Loss) bool, factor float64, code, output, target *gorgonia.Node) (loss *gorgonia.Node, err error) {
+func (b *builder) sum(sort func(config.Loss) bool, factor float64, x, code, output, target *gorgonia.Node) (loss *gorgonia.Node, err error) {
 	for i, declared := range b.model.Spec.Losses {
 		if !sort(declared) {
 			continue
 		}
-		declared.Weight *= factor
-		term, err := b.term(declared, code, output, target)
+		term, err := b.term(i, factor, x, code, output, target)
 		if err != nil {
 			return nil, fmt.Errorf("loss[%d] (%s): %w", i, declared.Kind, err)
 		}
@@ -236,8 +254,9 @@ func (b *builder) differentiate(loss *gorgonia.Node) error {
 	return b.gradients(loss)
 }
 
-// term returns one weighted loss term, a scalar.
-func (b *builder) term(declared config.Loss, code, output, target *gorgonia.Node) (*gorgonia.Node, error) {
+// term returns the i-th weighted loss term, a scalar.
+func (b *builder) term(i int, factor float64, x, code, output, target *gorgonia.Node) (*gorgonia.Node, error) {
+	declared := b.model.Spec.Losses[i]
 	var value *gorgonia.Node
 	var err error
 	switch l := declared.Loss.(type) {
@@ -245,12 +264,14 @@ func (b *builder) term(declared config.Loss, code, output, target *gorgonia.Node
 		value, err = l.Compare(output, target)
 	case losses.CodePenalty:
 		value, err = l.Penalise(code)
+	case losses.JacobianPenalty:
+		value, err = l.PenaliseJacobian(b.encoding(i, x, code))
 	case losses.AtomPenalty:
 		value, err = b.onAtoms(l, target)
 	case losses.WeightPenalty:
 		value, err = b.decay(l, declared.On)
 	default:
-		err = fmt.Errorf("is neither a reconstruction, nor a penalty of the code, of atoms or of weights (%T)", l)
+		err = fmt.Errorf("is neither a reconstruction, nor a penalty of the code, of its Jacobian, of atoms or of weights (%T)", l)
 	}
 	if err != nil {
 		return nil, err
@@ -258,7 +279,7 @@ func (b *builder) term(declared config.Loss, code, output, target *gorgonia.Node
 	if !value.IsScalar() {
 		return nil, fmt.Errorf("has shape %v, want a scalar", value.Shape())
 	}
-	return scaled(value, declared.Weight)
+	return scaled(value, declared.Weight*factor)
 }
 
 // onAtoms returns a penalty of the atoms.
@@ -332,9 +353,7 @@ func ancestors(n *gorgonia.Node) map[*gorgonia.Node]bool {
 			continue
 		}
 		seen[n] = true
-		for it := n.Graph().From(n.ID()); it.Next(); {
-			stack = append(stack, it.Node().(*gorgonia.Node))
-		}
+		stack = append(stack, ops.Children(n)...)
 	}
 	return seen
 }

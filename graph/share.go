@@ -42,22 +42,22 @@ func (m *Model) Penalised() (any, code bool) {
 // seesImages reports whether a term is a mean over images.
 func seesImages(l config.Loss) bool {
 	switch l.Loss.(type) {
-	case losses.Reconstruction, losses.AtomPenalty:
+	case losses.Reconstruction, losses.JacobianPenalty, losses.AtomPenalty:
 		return true
 	}
 	return false
 }
 
 // share adds what some images add to the objective over all: their part of the mean, and the pull on their codes.
-func (b *builder) share(code, output, target *gorgonia.Node) error {
+func (b *builder) share(x, code, output, target *gorgonia.Node) error {
 	if b.options.Of < b.options.Batch {
 		return fmt.Errorf("%d images are no share of %d", b.options.Batch, b.options.Of)
 	}
-	if err := b.steady(); err != nil {
+	loss, err := b.sum(seesImages, float64(b.options.Batch)/float64(b.options.Of), x, code, output, target)
+	if err != nil {
 		return err
 	}
-	loss, err := b.sum(seesImages, float64(b.options.Batch)/float64(b.options.Of), code, output, target)
-	if err != nil {
+	if err := b.steady(); err != nil {
 		return err
 	}
 	if _, ok := b.model.Penalised(); ok {
@@ -73,7 +73,7 @@ func (b *builder) share(code, output, target *gorgonia.Node) error {
 	return b.differentiate(loss)
 }
 
-// steady refuses layers whose training is not the same each time, and not that of inference.
+// steady refuses layers and terms whose training is not the same each time, and not that of inference.
 func (b *builder) steady() error {
 	for _, in := range b.program.Inputs {
 		if in.Sampler != nil {
@@ -99,7 +99,7 @@ func (b *builder) penalties() error {
 		b.program.Parameters = append(b.program.Parameters, Binding{Node: code,
 			Parameter: &Parameter{Path: CodeName, Shape: shape, Data: make([]float32, size(shape)), Trainable: true}})
 	}
-	loss, err := b.sum(func(l config.Loss) bool { return !seesImages(l) }, 1, code, nil, nil)
+	loss, err := b.sum(func(l config.Loss) bool { return !seesImages(l) }, 1, nil, code, nil, nil)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ package layers
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gorgonia.org/gorgonia"
 	"tessera/internal/registry"
@@ -72,8 +73,11 @@ type Noisy interface {
 	Noisy() bool
 }
 
-// IsNoisy reports whether l draws noise in training.
+// IsNoisy reports whether l, or a layer of it, draws noise in training.
 func IsNoisy(l Layer) bool {
+	if b, ok := l.(Block); ok {
+		return slices.ContainsFunc(b.Inner(), IsNoisy)
+	}
 	n, ok := l.(Noisy)
 	return ok && n.Noisy()
 }

@@ -50,7 +50,10 @@ func (r *search) begin(_ context.Context, splits data.Splits) (err error) {
 	if r.whole, err = newWhole(r.model, r.stepper.moved, r.images, r.options); err != nil {
 		return err
 	}
-	if r.watcher, err = newWatcher(r.model, r.options.Backend, splits); err != nil {
+	if err := r.rescale(r.whole.parts); err != nil {
+		return err
+	}
+	if r.watcher, err = newWatcher(r.shown(), r.options.Backend, splits); err != nil {
 		return err
 	}
 	f := optim.Objective{Evaluate: func(w, g []float32) (float64, error) { return r.whole.Evaluate(r.ctx, w, g) }}

@@ -97,6 +97,9 @@ func TestTheObjectiveInBatchesIsThatOfAllImagesAtOnce(t *testing.T) {
 		"terms of every sort": nil,
 		"no penalties":        {`loss=[{kind="mse"},{kind="overlap",weight=0.1}]`},
 		"of weights alone":    {`loss=[{kind="mse"},{kind="weight_decay"},{kind="asymmetric_decay",on="*.weight"}]`},
+		"of the Jacobian":     {`loss=[{kind="mse"},{kind="kl"},{kind="contractive",weight=0.1}]`},
+		"decomposed images": {`encoder=[{kind="pado",levels=2},{kind="dense",units=6,activation="sigmoid"}]`,
+			`loss=[{kind="mse"},{kind="kl"}]`},
 		"one layer frozen":    {`freeze=["encoder.*"]`},
 		"a code of two parts": {`loss=[{kind="mse"},{kind="kl",target=0.3},{kind="kl",weight=0.5},{kind="activity_floor"}]`},
 	} {
@@ -117,7 +120,17 @@ func TestTheObjectiveInBatchesIsThatOfAllImagesAtOnce(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := want.Run([][]float32{images.Float32()}); err != nil {
+				inputs := [][]float32{images.Float32()}
+				if w.parts != nil {
+					all := make([]int, images.Len())
+					for i := range all {
+						all[i] = i
+					}
+					channels := make([]float32, images.Len()*w.parts.of.Groups()*images.Pixels())
+					w.parts.Batch(w.parts.space(), channels, all)
+					inputs = append(inputs, channels)
+				}
+				if err := want.Run(inputs); err != nil {
 					t.Fatal(err)
 				}
 				near(t, name+", "+batch+": loss", value, want.scalar(want.loss))

@@ -21,16 +21,19 @@ type whole struct {
 	images   *data.Images
 	backend  graph.Backend
 	team     Team
-	order    []int     // of the images
-	pixels   []float32 // of one batch
-	encoders compiled  // by number of images; nil where no term is taken on the code
-	shares   compiled  // by number of images
-	rest     *program  // nil where every term sees images
-	codes    []float32 // of all images: what rest reads
-	pull     []float32 // of all images: how the loss changes with the codes
-	sums     []float64 // of the gradients, as the parameters come one after the other
-	terms    []float64 // at the last look
-	last     []float32 // the weights of the last look
+	order    []int       // of the images
+	pixels   []float32   // of one batch
+	parts    *decomposed // images; nil where the encoder does not decompose any
+	channels []float32   // of one batch
+	encoders compiled    // by number of images; nil where no term is taken on the code
+	shares   compiled    // by number of images
+	rest     *program    // nil where every term sees images
+	codes    []float32   // of all images: what rest reads
+	pull     []float32   // of all images: how the loss changes with the codes
+	sums     []float64   // of the gradients, as the parameters come one after the other
+	terms    []float64   // at the last look
+	inputs   [][]float32 // of one batch
+	last     []float32   // the weights of the last look
 }
 
 // newWhole compiles the programs.
@@ -65,6 +68,9 @@ func newWhole(m *graph.Model, parameters []*moved, images *data.Images, o Option
 			return w, err
 		}
 		w.shares[size].follow(parameters)
+		if err := w.decompose(w.shares[size]); err != nil {
+			return w, err
+		}
 		if w.codes == nil {
 			continue
 		}
@@ -74,6 +80,17 @@ func newWhole(m *graph.Model, parameters []*moved, images *data.Images, o Option
 		}
 	}
 	return w, nil
+}
+
+// decompose finds the levels of all images once, where a program wants them.
+func (w *whole) decompose(p *program) (err error) {
+	if w.parts != nil {
+		return nil
+	}
+	if w.parts, err = decompose(w.images, p.Inputs); w.parts != nil {
+		w.channels = make([]float32, p.Batch*w.parts.of.Groups()*w.images.Pixels())
+	}
+	return err
 }
 
 // compileRest compiles the terms that see no images.
@@ -107,7 +124,7 @@ func (w *whole) Evaluate(ctx context.Context, weights, g []float32) (float64, er
 	}
 	err := w.batches(ctx, func(from, to int) error {
 		p := w.shares[to-from]
-		if err := w.runShare(p, from, to); err != nil {
+		if err := w.run(p, from, to); err != nil {
 			return err
 		}
 		w.add(p)
@@ -131,7 +148,7 @@ func (w *whole) encode(ctx context.Context) error {
 	units := w.model.Units()
 	return w.batches(ctx, func(from, to int) error {
 		p := w.encoders[to-from]
-		if err := p.Run([][]float32{w.load(from, to)}); err != nil {
+		if err := w.run(p, from, to); err != nil {
 			return err
 		}
 		copy(w.codes[from*units:to*units], p.runner.Tap(p.code))
@@ -154,14 +171,21 @@ func (w *whole) penalties() error {
 	return nil
 }
 
-// runShare runs the program of the images from to to.
-func (w *whole) runShare(p *program, from, to int) error {
-	inputs := [][]float32{w.load(from, to)}
-	if w.codes != nil {
-		units := w.model.Units()
-		inputs = append(inputs, w.pull[from*units:to*units])
+// run runs a program of the images from to to.
+func (w *whole) run(p *program, from, to int) error {
+	w.inputs = w.inputs[:0]
+	for _, in := range p.Inputs {
+		switch {
+		case in.Name == graph.PullName:
+			units := w.model.Units()
+			w.inputs = append(w.inputs, w.pull[from*units:to*units])
+		case in.Decomposition != nil:
+			w.inputs = append(w.inputs, w.combined(from, to))
+		default:
+			w.inputs = append(w.inputs, w.load(from, to))
+		}
 	}
-	return p.Run(inputs)
+	return p.Run(w.inputs)
 }
 
 // batches calls f on all images in order, a batch at a time.
@@ -186,6 +210,16 @@ func (w *whole) load(from, to int) []float32 {
 		w.images.Batch(pixels[a*width:b*width], w.order[from+a:from+b])
 	})
 	return pixels
+}
+
+// combined returns the channels of the images from to to.
+func (w *whole) combined(from, to int) []float32 {
+	width := w.parts.of.Groups() * w.images.Pixels()
+	channels := w.channels[:(to-from)*width]
+	parallel.For(to-from, 16, func(a, b int) {
+		w.parts.Batch(w.parts.space(), channels[a*width:b*width], w.order[from+a:from+b])
+	})
+	return channels
 }
 
 // add adds what a program's last run says of the terms and of the gradient.
@@ -249,7 +283,7 @@ func (w *whole) firstBad() (b bad, err error) {
 			return nil
 		}
 		p := w.shares[to-from]
-		if err := w.runShare(p, from, to); err != nil {
+		if err := w.run(p, from, to); err != nil {
 			return err
 		}
 		b.look("input", w.pixels[:(to-from)*w.images.Pixels()])
