@@ -20,16 +20,16 @@ const (
 	Autoencoder Part = iota // images to codes and outputs
 	Encoder                 // images to codes
 	Decoder                 // codes to outputs
-	Share                   // what a few of all images add to the objective over all
+	Portion                 // what a few of all images add to the objective over all
 	Penalties               // what does not see images adds to it
 )
 
 // Options say which program of a model is wanted.
 type Options struct {
 	Batch    int          // images; of Penalties all
-	Of       int          // of a Share: all images
-	Part     Part         // training programs are of the whole auto-encoder, of a Share or of Penalties
-	Training bool         // noise active, losses and gradients built; a Share and Penalties always have them
+	Of       int          // of a Portion: all images
+	Part     Part         // training programs are of the whole auto-encoder, of a Portion or of Penalties
+	Training bool         // noise active, losses and gradients built; a Portion and Penalties always have them
 	Prepared bool         // images are decomposed by the caller: see Input.Decomposition
 	Output   bool         // tap "output" in training too, which costs a pass over memory; inference always does
 	Dtype    tensor.Dtype // the zero value means tensor.Float32
@@ -52,7 +52,7 @@ func (m *Model) Program(o Options) (p *Program, err error) {
 	if o.Dtype == (tensor.Dtype{}) {
 		o.Dtype = tensor.Float32
 	}
-	o.Training = o.Training || o.Part == Share
+	o.Training = o.Training || o.Part == Portion
 	// Gorgonia panics on some malformed expressions; a layer or loss of the user's own must not take the program down.
 	defer func() {
 		if r := recover(); r != nil {
@@ -100,8 +100,8 @@ func (b *builder) build() error {
 	if err != nil {
 		return err
 	}
-	if b.options.Part == Share {
-		return b.share(x, code, output, target)
+	if b.options.Part == Portion {
+		return b.portion(x, code, output, target)
 	}
 	loss, err := b.sum(func(config.Loss) bool { return true }, 1, x, code, output, target)
 	if err != nil {

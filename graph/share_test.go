@@ -1,43 +1,31 @@
 package graph_test
 
 import (
-	"strings"
 	"testing"
 
-	"tessera/config"
 	"tessera/graph"
 )
 
-func TestAShareRefusesWhatIsNotTheSameAtEveryLook(t *testing.T) {
-	file, err := config.Load("models.toml", []byte(`
-[model.noisy]
-encoder = [{ kind = "dropout" }, { kind = "dense", units = 4 }]
-[model.normed]
-encoder = [{ kind = "dense", units = 4 }, { kind = "batch_norm" }]
-[model.steady]
-encoder = [{ kind = "dropout", rate = 0.0 }, { kind = "dense", units = 4 }]
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]string{"noisy": "encoder.0.noise is noise", "normed": "encoder.1.running_mean is moved", "steady": ""} {
-		spec, err := file.Model(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := graph.New(spec, []int{4, 4})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = m.Program(graph.Options{Batch: 3, Of: 10, Part: graph.Share})
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s: got %v, want %q", name, err, want)
-		}
-		if _, err := m.Program(graph.Options{Batch: 3, Of: 2, Part: graph.Share}); err == nil {
-			t.Errorf("%s: 3 of 2 images are taken", name)
-		}
-		if _, err := m.Program(graph.Options{Batch: 10, Part: graph.Penalties}); err == nil {
-			t.Errorf("%s: there are no penalties, and yet a program of them", name)
+func TestSharesCoverEverythingOnceAndAreNearlyEqual(t *testing.T) {
+	for _, threads := range []int{1, 2, 3, 7} {
+		for _, n := range []int{0, 1, 5, 128, 100, 255, 784, 785, 6272} {
+			next := 0
+			for thread := range threads {
+				from, to := graph.Share(n, thread, threads)
+				if from != next || to < from {
+					t.Fatalf("%d of %d threads has [%d, %d) of %d, want it to begin with %d", thread, threads, from, to, n, next)
+				}
+				if equal := n / threads; to-from > equal+equal/8+1 || to-from < equal-equal/8-1 {
+					t.Errorf("%d of %d threads has %d of %d", thread, threads, to-from, n)
+				}
+				if n >= 128*threads && from%16 != 0 {
+					t.Errorf("%d of %d threads begins with %d of %d, in the middle of a cache line", thread, threads, from, n)
+				}
+				next = to
+			}
+			if next != n {
+				t.Errorf("%d threads have %d of %d", threads, next, n)
+			}
 		}
 	}
 }

@@ -26,7 +26,7 @@ type whole struct {
 	parts    *decomposed // images; nil where the encoder does not decompose any
 	channels []float32   // of one batch
 	encoders compiled    // by number of images; nil where no term is taken on the code
-	shares   compiled    // by number of images
+	portions compiled    // by number of images
 	rest     *program    // nil where every term sees images
 	codes    []float32   // of all images: what rest reads
 	pull     []float32   // of all images: how the loss changes with the codes
@@ -38,7 +38,7 @@ type whole struct {
 
 // newWhole compiles the programs.
 func newWhole(m *graph.Model, parameters []*moved, images *data.Images, o Options) (w *whole, err error) {
-	w = &whole{model: m, moved: parameters, images: images, backend: o.Backend, team: o.Team, shares: compiled{},
+	w = &whole{model: m, moved: parameters, images: images, backend: o.Backend, team: o.Team, portions: compiled{},
 		terms: make([]float64, len(m.Spec.Losses)), order: make([]int, images.Len())}
 	defer func() {
 		if err != nil {
@@ -60,15 +60,15 @@ func newWhole(m *graph.Model, parameters []*moved, images *data.Images, o Option
 		return w, err
 	}
 	for _, size := range []int{size, n % size} {
-		if size == 0 || w.shares[size] != nil {
+		if size == 0 || w.portions[size] != nil {
 			continue
 		}
-		if w.shares[size], err = compile(m, w.backend, graph.Options{Batch: size, Of: n, Part: graph.Share}); err != nil {
-			delete(w.shares, size)
+		if w.portions[size], err = compile(m, w.backend, graph.Options{Batch: size, Of: n, Part: graph.Portion}); err != nil {
+			delete(w.portions, size)
 			return w, err
 		}
-		w.shares[size].follow(parameters)
-		if err := w.decompose(w.shares[size]); err != nil {
+		w.portions[size].follow(parameters)
+		if err := w.decompose(w.portions[size]); err != nil {
 			return w, err
 		}
 		if w.codes == nil {
@@ -123,7 +123,7 @@ func (w *whole) Evaluate(ctx context.Context, weights, g []float32) (float64, er
 		return 0, err
 	}
 	err := w.batches(ctx, func(from, to int) error {
-		p := w.shares[to-from]
+		p := w.portions[to-from]
 		if err := w.run(p, from, to); err != nil {
 			return err
 		}
@@ -282,7 +282,7 @@ func (w *whole) firstBad() (b bad, err error) {
 		if b.tensor != "" {
 			return nil
 		}
-		p := w.shares[to-from]
+		p := w.portions[to-from]
 		if err := w.run(p, from, to); err != nil {
 			return err
 		}
@@ -308,7 +308,7 @@ func (b *bad) lookRun(p *program) {
 
 // Close frees the programs.
 func (w *whole) Close() error {
-	err := errors.Join(w.shares.Close(), w.encoders.Close())
+	err := errors.Join(w.portions.Close(), w.encoders.Close())
 	if w.rest != nil {
 		err = errors.Join(err, w.rest.runner.Close())
 	}
