@@ -94,6 +94,10 @@ func (w *walk) place(part string, p *Placed) []int {
 		w.open = append(w.open, p.Path)
 		return nil
 	}
+	if b, ok := p.Layer.(layers.Borrower); ok && !w.lend(part, p, b) {
+		w.assume(p)
+		return nil
+	}
 	s, isSized := p.Layer.(layers.Sized)
 	if isSized && s.OutputUnits() == 0 && s != w.model.sized && !doubtful {
 		w.report(part, p.Kind, "", fmt.Sprintf("missing key %q", sizeKey(s)))
@@ -113,6 +117,33 @@ func (w *walk) place(part string, p *Placed) []int {
 		return []int{s.OutputUnits()}
 	}
 	return nil
+}
+
+// lend gives a layer the shape of the encoder's parameter that it borrows. It reports false where the shape is not known,
+// or where there is no such parameter, which is a mistake.
+func (w *walk) lend(part string, p *Placed, b layers.Borrower) bool {
+	path := b.Borrows()
+	b.Lend(nil)
+	var valid []string
+	for _, q := range w.layout.Parameters() {
+		if q.Path == path && q.TransposeOf == "" {
+			b.Lend(q.Shape)
+			return true
+		}
+		if len(q.Shape) == 2 && q.TransposeOf == "" {
+			valid = append(valid, q.Path)
+		}
+	}
+	if slices.Contains(w.names, path) || slices.ContainsFunc(w.open, func(layer string) bool { return mayMatch(path, layer) }) {
+		return false
+	}
+	hint := "want a layer of the decoder, and a dense one in the encoder"
+	if len(valid) > 0 {
+		hint = suggest(path, valid)
+	}
+	_, err := b.OutputShape(p.In)
+	w.found = append(w.found, w.model.finding(part, p.Kind, keyOf(err, partFields(p.Layer)), err.Error(), hint))
+	return false
 }
 
 // assume names the parameters of a layer whose input is not known: the names do not depend on it.
