@@ -94,9 +94,11 @@ func (w *walk) place(part string, p *Placed) []int {
 		w.open = append(w.open, p.Path)
 		return nil
 	}
-	if b, ok := p.Layer.(layers.Borrower); ok && !w.lend(part, p, b) {
-		w.assume(p)
-		return nil
+	for _, b := range borrowers(p.Layer) {
+		if !w.lend(part, p, b) {
+			w.assume(p)
+			return nil
+		}
 	}
 	s, isSized := p.Layer.(layers.Sized)
 	if isSized && s.OutputUnits() == 0 && s != w.model.sized && !doubtful {
@@ -110,13 +112,48 @@ func (w *walk) place(part string, p *Placed) []int {
 			p.Parameters = p.Layer.Parameters(in)
 			return w.bounded(part, p, out)
 		}
-		w.report(part, p.Kind, keyOf(err, partFields(p.Layer)), err.Error())
+		w.refused(part, p.Kind, p.Layer, err)
 	}
 	w.assume(p)
 	if isSized && s.OutputUnits() > 0 {
 		return []int{s.OutputUnits()}
 	}
 	return nil
+}
+
+// refused reports what a layer says does not fit, at the layer inside of it that says so.
+func (w *walk) refused(part, kind string, l layers.Layer, err error) {
+	if b, ok := l.(layers.Block); ok {
+		if inner, ok := err.(layers.InnerError); ok {
+			l := b.Inner()[inner.Index]
+			w.refused(fmt.Sprintf("%s.layers[%d]", part, inner.Index), kindOf(l), l, inner.Err)
+			return
+		}
+	}
+	if s, ok := l.(layers.Sized); ok && s.OutputUnits() == 0 {
+		w.report(part, kind, "", fmt.Sprintf("missing key %q", sizeKey(s)))
+		return
+	}
+	w.report(part, kind, keyOf(err, partFields(l)), err.Error())
+}
+
+// kindOf is the name under which a layer is registered, "" for one of the caller's own.
+func kindOf(l layers.Layer) string {
+	v, _ := vocabularyOf(reflect.TypeFor[layers.Layer]())
+	return v.nameOf(l)
+}
+
+// borrowers lists the layers that borrow a parameter: a layer, or those inside of it.
+func borrowers(l layers.Layer) (list []layers.Borrower) {
+	if b, ok := l.(layers.Borrower); ok {
+		list = append(list, b)
+	}
+	if b, ok := l.(layers.Block); ok {
+		for _, inner := range b.Inner() {
+			list = append(list, borrowers(inner)...)
+		}
+	}
+	return list
 }
 
 // lend gives a layer the shape of the encoder's parameter that it borrows. It reports false where the shape is not known,
@@ -142,7 +179,7 @@ func (w *walk) lend(part string, p *Placed, b layers.Borrower) bool {
 		hint = suggest(path, valid)
 	}
 	_, err := b.OutputShape(p.In)
-	w.found = append(w.found, w.model.finding(part, p.Kind, keyOf(err, partFields(p.Layer)), err.Error(), hint))
+	w.found = append(w.found, w.model.finding(part, p.Kind, keyOf(err, partFields(b)), err.Error(), hint))
 	return false
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -83,7 +82,7 @@ func summarise(m *config.Model, dirs data.Dirs) (*summary, error) {
 		return nil, err
 	}
 	s.model = built
-	for _, placed := range slices.Concat(built.Layout.Encoder, built.Layout.Decoder) {
+	for _, placed := range built.Layout.Layers() {
 		layer := layerSummary{Path: placed.Path, Kind: placed.Kind, OutputShape: placed.Out}
 		for _, p := range placed.Parameters {
 			if p.TransposeOf != "" {
