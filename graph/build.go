@@ -27,6 +27,7 @@ type Options struct {
 	Batch    int
 	Part     Part         // training programs are always of the whole auto-encoder
 	Training bool         // noise active, losses and gradients built
+	Prepared bool         // images are decomposed by the caller: see Input.Decomposition
 	Output   bool         // tap "output" in training too, which costs a pass over memory; inference always does
 	Dtype    tensor.Dtype // the zero value means tensor.Float32
 }
@@ -72,7 +73,7 @@ func (b *builder) build() error {
 		return b.tap("output", output)
 	}
 	x := b.input("input", nil, append([]int{b.options.Batch}, b.model.Shape...)...)
-	code, err := b.stack(b.model.Layout.Encoder, x)
+	code, err := b.encode(x)
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,25 @@ func (b *builder) build() error {
 	if err != nil {
 		return err
 	}
-	return b.objective(code, output, target)
+	return b.objective(x, code, output, target)
+}
+
+// encode applies the encoder. The caller may have decomposed the images for its first layer.
+func (b *builder) encode(x *gorgonia.Node) (*gorgonia.Node, error) {
+	list := b.model.Layout.Encoder
+	first, ok := b.model.Decomposing()
+	if !ok || !b.options.Prepared {
+		return b.stack(list, x)
+	}
+	of := first.Decompose()
+	name := list[0].Path + ".channels"
+	channels := b.input(name, nil, append([]int{b.options.Batch}, list[0].Out...)...)
+	b.program.Inputs[len(b.program.Inputs)-1].Decomposition = &of
+	y, err := first.Rescale(&scope{builder: b, placed: list[0]}, channels)
+	if err != nil {
+		return nil, fmt.Errorf("%s (%s): %w", list[0].Path, list[0].Kind, err)
+	}
+	return b.stack(list[1:], y)
 }
 
 // decode applies the decoder, and keeps what enters its layer that holds the atoms.
@@ -206,10 +225,10 @@ func (b *builder) transposed(path, of string) (*gorgonia.Node, error) {
 }
 
 // objective adds every weighted loss term, their sum, and the gradients.
-func (b *builder) objective(code, output, target *gorgonia.Node) error {
+func (b *builder) objective(x, code, output, target *gorgonia.Node) error {
 	var loss *gorgonia.Node
 	for i, declared := range b.model.Spec.Losses {
-		term, err := b.term(declared, code, output, target)
+		term, err := b.term(i, x, code, output, target)
 		if err != nil {
 			return fmt.Errorf("loss[%d] (%s): %w", i, declared.Kind, err)
 		}
@@ -231,8 +250,9 @@ func (b *builder) objective(code, output, target *gorgonia.Node) error {
 	return b.gradients(loss)
 }
 
-// term returns one weighted loss term, a scalar.
-func (b *builder) term(declared config.Loss, code, output, target *gorgonia.Node) (*gorgonia.Node, error) {
+// term returns the i-th weighted loss term, a scalar.
+func (b *builder) term(i int, x, code, output, target *gorgonia.Node) (*gorgonia.Node, error) {
+	declared := b.model.Spec.Losses[i]
 	var value *gorgonia.Node
 	var err error
 	switch l := declared.Loss.(type) {
@@ -240,12 +260,14 @@ func (b *builder) term(declared config.Loss, code, output, target *gorgonia.Node
 		value, err = l.Compare(output, target)
 	case losses.CodePenalty:
 		value, err = l.Penalise(code)
+	case losses.JacobianPenalty:
+		value, err = l.PenaliseJacobian(b.encoding(i, x, code))
 	case losses.AtomPenalty:
 		value, err = b.onAtoms(l, target)
 	case losses.WeightPenalty:
 		value, err = b.decay(l, declared.On)
 	default:
-		err = fmt.Errorf("is neither a reconstruction, nor a penalty of the code, of atoms or of weights (%T)", l)
+		err = fmt.Errorf("is neither a reconstruction, nor a penalty of the code, of its Jacobian, of atoms or of weights (%T)", l)
 	}
 	if err != nil {
 		return nil, err
@@ -324,9 +346,7 @@ func ancestors(n *gorgonia.Node) map[*gorgonia.Node]bool {
 			continue
 		}
 		seen[n] = true
-		for it := n.Graph().From(n.ID()); it.Next(); {
-			stack = append(stack, it.Node().(*gorgonia.Node))
-		}
+		stack = append(stack, ops.Children(n)...)
 	}
 	return seen
 }

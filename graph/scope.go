@@ -9,6 +9,7 @@ import (
 	"tessera/config"
 	"tessera/graph/ops"
 	"tessera/layers"
+	"tessera/losses"
 )
 
 // scope is what one placed layer sees of the graph being built; it implements [layers.Scope].
@@ -50,16 +51,30 @@ func (s *scope) Update(name string, value *gorgonia.Node) {
 // Noise implements [layers.Scope].
 func (s *scope) Noise(sampler layers.Sampler, shape ...int) *gorgonia.Node {
 	s.noises++
-	name := s.placed.Path + ".noise"
-	if s.noises > 1 {
-		name = fmt.Sprintf("%s.%d", name, s.noises)
-	}
+	name := noiseName(s.placed.Path, s.noises)
 	for _, in := range s.program.Inputs { // a layer that is applied again, for other atoms, to the same noise
 		if in.Name == name {
 			return in.Node
 		}
 	}
 	return s.input(name, sampler, shape...)
+}
+
+// noiseName is the name of the n-th noise input of a part, from 1. Its stream of random numbers is named so too.
+func noiseName(part string, n int) string {
+	if n == 1 {
+		return part + ".noise"
+	}
+	return fmt.Sprintf("%s.noise.%d", part, n)
+}
+
+// encoding is the encoder as the i-th term sees it; its noise is named after the term.
+func (b *builder) encoding(i int, x, code *gorgonia.Node) *losses.Encoding {
+	noises := 0
+	return &losses.Encoding{Images: x, Code: code, Noise: func(s losses.Sampler, shape ...int) *gorgonia.Node {
+		noises++
+		return b.input(noiseName("loss."+b.model.Spec.TermName(i), noises), s, shape...)
+	}}
 }
 
 // Training implements [layers.Scope]. A layer all of whose parameters are frozen works in training as it does at

@@ -6,12 +6,14 @@
 package losses
 
 import (
+	"math/rand/v2"
+
 	"gorgonia.org/gorgonia"
 	"tessera/internal/registry"
 )
 
-// Loss is one term of the objective. Every loss is exactly one of [Reconstruction], [CodePenalty], [AtomPenalty]
-// and [WeightPenalty].
+// Loss is one term of the objective. Every loss is exactly one of [Reconstruction], [CodePenalty], [JacobianPenalty],
+// [AtomPenalty] and [WeightPenalty].
 type Loss interface {
 	// On is what the term is taken on by default: "output", "code", "atoms", or a glob over parameter paths.
 	On() string
@@ -32,6 +34,28 @@ type CodePenalty interface {
 	Loss
 	// Penalise returns a scalar; code has shape (batch, units).
 	Penalise(code *gorgonia.Node) (*gorgonia.Node, error)
+}
+
+// JacobianPenalty is taken on how the code changes with the images.
+type JacobianPenalty interface {
+	Loss
+	// PenaliseJacobian returns a scalar. Derivatives of the code are to be taken by [ops.Gradient]: they are differentiated
+	// again.
+	PenaliseJacobian(e *Encoding) (*gorgonia.Node, error)
+}
+
+// Encoding is the encoder as a [JacobianPenalty] sees it.
+type Encoding struct {
+	Images *gorgonia.Node // what enters the encoder, the batch first
+	Code   *gorgonia.Node // (batch, units)
+
+	// Noise returns a new input of that shape, the batch first, whose values s draws anew at every training step.
+	Noise func(s Sampler, shape ...int) *gorgonia.Node
+}
+
+// Sampler draws the values of a noise input.
+type Sampler interface {
+	Sample(dst []float32, r *rand.Rand)
 }
 
 // AtomPenalty is taken on the atoms and what they are used for: the rows of the weight of the decoder's last layer that

@@ -30,6 +30,11 @@ func clipGrad(low, high float64) *op {
 		arity: 2,
 		f32:   window(float32(low), float32(high)),
 		f64:   window(low, high),
+		fixed: []bool{true, false},
+		derivatives: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			n, err := gorgonia.ApplyOp(clipGrad(low, high), in[0], grad)
+			return gorgonia.Nodes{nil, n}, err
+		},
 	}
 }
 

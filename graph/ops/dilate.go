@@ -27,30 +27,57 @@ func Dilate(x *gorgonia.Node, shape []int, radius int) (*gorgonia.Node, error) {
 	if len(x.Shape()) != 2 || x.Shape()[1] != tensor.Shape(shape).TotalSize() {
 		return nil, fmt.Errorf("dilate: rows of shape %v are no images of shape %v", x.Shape(), shape)
 	}
-	attributes := fmt.Sprintf("(%v,%d)", shape, radius)
-	grad := &op{
-		name:  "dilateGrad" + attributes,
-		arity: 3,
-		rows:  true,
-		f32:   dilateGrad(g, vector.Float32),
-		f64:   dilateGrad(g, vector.Float64),
-	}
+	g.name = fmt.Sprintf("(%v,%d)", shape, radius)
 	return gorgonia.ApplyOp(&op{
-		name:  "dilate" + attributes,
+		name:  "dilate" + g.name,
 		arity: 1,
 		rows:  true,
 		f32:   dilate(g, vector.Float32),
 		f64:   dilate(g, vector.Float64),
 		derivative: func(x, y, gradient *gorgonia.Node) (*gorgonia.Node, error) {
-			return gorgonia.ApplyOp(grad, x, y, gradient)
+			return gorgonia.ApplyOp(g.gradient(), x, y, gradient)
 		},
 	}, x)
+}
+
+// gradient maps x, y = dilate(x) and the gradient of y to the gradient of x.
+func (d disk) gradient() *op {
+	return &op{
+		name:  "dilateGrad" + d.name,
+		arity: 3,
+		rows:  true,
+		f32:   dilateGrad(d, vector.Float32),
+		f64:   dilateGrad(d, vector.Float64),
+		fixed: []bool{true, true, false},
+		derivatives: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			n, err := gorgonia.ApplyOp(d.pick(), in[0], in[1], grad)
+			return gorgonia.Nodes{nil, nil, n}, err
+		},
+	}
+}
+
+// pick maps x, y = dilate(x) and v to what v holds at the neighbour that gave each maximum: gradient is linear in the
+// gradient of y, and this is its transpose.
+func (d disk) pick() *op {
+	return &op{
+		name:  "dilatePick" + d.name,
+		arity: 3,
+		rows:  true,
+		f32:   dilatePick(d, vector.Float32),
+		f64:   dilatePick(d, vector.Float64),
+		fixed: []bool{true, true, false},
+		derivatives: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			n, err := gorgonia.ApplyOp(d.gradient(), in[0], in[1], grad)
+			return gorgonia.Nodes{nil, nil, n}, err
+		},
+	}
 }
 
 // disk is a disk laid over images of one shape that are padded so that each of its offsets is one distance between
 // elements, for all pixels alike: whole images are then worked on by single calls of the vector kernels. There are radius
 // rows above and below an image, and radius columns after each row, which serve as those before the next one, too.
 type disk struct {
+	name      string
 	rows, row int   // of an image, and the values in one
 	stride    int   // values in one padded row
 	origin    int   // of the first pixel in the padded image
@@ -109,14 +136,14 @@ func gather[T Float](d disk, image, src []T) {
 
 // padding holds what one goroutine needs for one image.
 type padding[T Float] struct {
-	x, dx             []T // padded images; -inf lies around x
-	y, rest, selected []T // spans
+	x, dx                     []T // padded images; -inf lies around x
+	y, rest, selected, picked []T // spans
 }
 
 func pool[T Float](d disk) *sync.Pool {
 	return &sync.Pool{New: func() any {
 		p := &padding[T]{x: make([]T, d.padded), dx: make([]T, d.padded),
-			y: make([]T, d.span()), rest: make([]T, d.span()), selected: make([]T, d.span())}
+			y: make([]T, d.span()), rest: make([]T, d.span()), selected: make([]T, d.span()), picked: make([]T, d.span())}
 		for i := range p.x {
 			p.x[i] = T(math.Inf(-1))
 		}
@@ -160,6 +187,31 @@ func dilateGrad[T Float](d disk, kernels func() *vector.Set[T]) kernel[T] {
 				k.Sub(p.rest, p.rest, p.selected)
 			}
 			gather(d, dst[at:at+block], p.dx[d.origin:])
+		}
+	}
+}
+
+// dilatePick maps x, y = dilate(x) and v to v at the neighbours that gave the maxima, in the order of dilateGrad.
+func dilatePick[T Float](d disk, kernels func() *vector.Set[T]) kernel[T] {
+	paddings := pool[T](d)
+	return func(dst []T, in [][]T, block int) {
+		k, p := kernels(), paddings.Get().(*padding[T])
+		defer paddings.Put(p)
+		for at := 0; at < len(dst); at += block {
+			spread(d, p.x[d.origin:], in[0][at:at+block])
+			spread(d, p.y, in[1][at:at+block])
+			clear(p.dx)
+			spread(d, p.dx[d.origin:], in[2][at:at+block])
+			clear(p.picked)
+			k.Fill(p.rest, 1) // what has not picked yet
+			for _, o := range d.offsets {
+				k.Eq(p.selected, p.y, p.x[d.origin+o:])
+				k.Mul(p.selected, p.selected, p.rest)
+				k.Sub(p.rest, p.rest, p.selected)
+				k.Mul(p.selected, p.selected, p.dx[d.origin+o:])
+				k.Add(p.picked, p.picked, p.selected)
+			}
+			gather(d, dst[at:at+block], p.picked)
 		}
 	}
 }

@@ -32,6 +32,13 @@ func eluGrad(alpha float64) *op {
 		arity: 2,
 		f32:   eluSlope(float32(alpha)),
 		f64:   eluSlope(alpha),
+		derivatives: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			y, g := in[0], in[1]
+			var c Chain
+			bent := c.Do("curvature", func() (*gorgonia.Node, error) { return gorgonia.ApplyOp(rampGrad(0, 1), y, c.Mul(g, grad)) })
+			slope := c.Do("slope", func() (*gorgonia.Node, error) { return gorgonia.ApplyOp(eluGrad(alpha), y, grad) })
+			return gorgonia.Nodes{bent, slope}, c.Err()
+		},
 	}
 }
 

@@ -56,6 +56,7 @@ func (m maxPlus) winner(h, w, y *gorgonia.Node) (*gorgonia.Node, error) {
 		work:    m.work(),
 		f32:     maxPlusWinner(m, vector.Float32),
 		f64:     maxPlusWinner(m, vector.Float64),
+		fixed:   []bool{true, true, true},
 	}
 	return o.apply(h, w, y)
 }
@@ -70,6 +71,11 @@ func (m maxPlus) codeGradient(winner, grad *gorgonia.Node) (*gorgonia.Node, erro
 		work:   float64(m.batch * m.n),
 		f32:    maxPlusCode[float32](m),
 		f64:    maxPlusCode[float64](m),
+		fixed:  []bool{true, false},
+		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			n, err := m.pickCode(in[0], grad)
+			return gorgonia.Nodes{nil, n}, err
+		},
 	}
 	return o.apply(winner, grad)
 }
@@ -84,8 +90,49 @@ func (m maxPlus) weightGradient(winner, grad *gorgonia.Node) (*gorgonia.Node, er
 		work:   float64(m.batch * m.n),
 		f32:    maxPlusWeight[float32](m),
 		f64:    maxPlusWeight[float64](m),
+		fixed:  []bool{true, false},
+		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			n, err := m.pickWeight(in[0], grad)
+			return gorgonia.Nodes{nil, n}, err
+		},
 	}
 	return o.apply(winner, grad)
+}
+
+// pickCode is the transpose of codeGradient: for every element of y what v (batch, units) holds at its winner.
+func (m maxPlus) pickCode(winner, v *gorgonia.Node) (*gorgonia.Node, error) {
+	o := &parallel{
+		name:   "maxPlusPickCode",
+		out:    tensor.Shape{m.batch, m.n},
+		units:  m.batch,
+		byUnit: []bool{true, true},
+		f32:    maxPlusPickCode[float32](m),
+		f64:    maxPlusPickCode[float64](m),
+		fixed:  []bool{true, false},
+		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			n, err := m.codeGradient(in[0], grad)
+			return gorgonia.Nodes{nil, n}, err
+		},
+	}
+	return o.apply(winner, v)
+}
+
+// pickWeight is the transpose of weightGradient: for every element of y what v (units, n) holds at its winner.
+func (m maxPlus) pickWeight(winner, v *gorgonia.Node) (*gorgonia.Node, error) {
+	o := &parallel{
+		name:   "maxPlusPickWeight",
+		out:    tensor.Shape{m.batch, m.n},
+		units:  m.batch,
+		byUnit: []bool{true, false},
+		f32:    maxPlusPickWeight[float32](m),
+		f64:    maxPlusPickWeight[float64](m),
+		fixed:  []bool{true, false},
+		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			n, err := m.weightGradient(in[0], grad)
+			return gorgonia.Nodes{nil, n}, err
+		},
+	}
+	return o.apply(winner, v)
 }
 
 func maxPlusValue[T Float](m maxPlus, kernels func() *vector.Set[T]) units[T] {
@@ -144,6 +191,32 @@ func maxPlusWeight[T Float](m maxPlus) units[T] {
 			for i, j := range winner {
 				if j >= T(from) && j < T(to) {
 					dst[int(j)*m.n+i] += g[i]
+				}
+			}
+		}
+	}
+}
+
+func maxPlusPickCode[T Float](m maxPlus) units[T] {
+	return func(dst []T, in [][]T, _ []T, from, to int) {
+		for b := from; b < to; b++ {
+			for i, j := range in[0][b*m.n : (b+1)*m.n] {
+				dst[b*m.n+i] = 0
+				if j < T(m.units) {
+					dst[b*m.n+i] = in[1][b*m.units+int(j)]
+				}
+			}
+		}
+	}
+}
+
+func maxPlusPickWeight[T Float](m maxPlus) units[T] {
+	return func(dst []T, in [][]T, _ []T, from, to int) {
+		for b := from; b < to; b++ {
+			for i, j := range in[0][b*m.n : (b+1)*m.n] {
+				dst[b*m.n+i] = 0
+				if j < T(m.units) {
+					dst[b*m.n+i] = in[1][int(j)*m.n+i]
 				}
 			}
 		}

@@ -18,8 +18,11 @@ type op struct {
 	rows  bool // blocks are rows of the last axis, not elements
 	f32   kernel[float32]
 	f64   kernel[float64]
-	// derivative returns the gradient with respect to the only input; nil for ops that are derivatives themselves.
+	// derivative returns the gradient with respect to the only input.
 	derivative func(x, y, grad *gorgonia.Node) (*gorgonia.Node, error)
+	// derivatives is derivative of an op of several inputs: a gradient for each, nil for those that are fixed.
+	derivatives func(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error)
+	fixed       []bool // inputs without a derivative, since the output depends on them in steps alone; nil where all have one
 }
 
 var (
@@ -95,23 +98,36 @@ func (o *op) String() string { return o.name }
 
 // DiffWRT implements [gorgonia.SDOp].
 func (o *op) DiffWRT(inputs int) []bool {
+	return sloped(inputs, o.fixed)
+}
+
+// sloped reports for each input whether there is a derivative with respect to it.
+func sloped(inputs int, fixed []bool) []bool {
 	wrt := make([]bool, inputs)
 	for i := range wrt {
-		wrt[i] = true
+		wrt[i] = fixed == nil || !fixed[i]
 	}
 	return wrt
 }
 
 // SymDiff implements [gorgonia.SDOp].
 func (o *op) SymDiff(in gorgonia.Nodes, output, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-	if o.derivative == nil {
-		return nil, fmt.Errorf("%s: has no derivative: second derivatives are not supported", o.name)
+	var grads gorgonia.Nodes
+	var err error
+	switch {
+	case o.derivatives != nil:
+		grads, err = o.derivatives(in, output, grad)
+	case o.derivative != nil:
+		var n *gorgonia.Node
+		n, err = o.derivative(in[0], output, grad)
+		grads = gorgonia.Nodes{n}
+	default:
+		err = errors.New("has no derivative")
 	}
-	n, err := o.derivative(in[0], output, grad)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.name, err)
 	}
-	return gorgonia.Nodes{n}, nil
+	return grads, nil
 }
 
 // Do implements [gorgonia.Op].

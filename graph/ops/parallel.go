@@ -135,17 +135,13 @@ func (o *parallel) String() string {
 
 // DiffWRT implements [gorgonia.SDOp].
 func (o *parallel) DiffWRT(inputs int) []bool {
-	wrt := make([]bool, inputs)
-	for i := range wrt {
-		wrt[i] = o.fixed == nil || !o.fixed[i]
-	}
-	return wrt
+	return sloped(inputs, o.fixed)
 }
 
 // SymDiff implements [gorgonia.SDOp].
 func (o *parallel) SymDiff(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 	if o.derivative == nil {
-		return nil, fmt.Errorf("%s: has no derivative: second derivatives are not supported", o.name)
+		return nil, fmt.Errorf("%s: has no derivative", o.name)
 	}
 	grads, err := o.derivative(in, y, grad)
 	if err != nil {

@@ -31,6 +31,11 @@ func rampGrad(above, below float64) *op {
 		arity: 2,
 		f32:   fastGate(float32(above), float32(below)),
 		f64:   gate(above, below),
+		fixed: []bool{true, false},
+		derivatives: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			n, err := gorgonia.ApplyOp(rampGrad(above, below), in[0], grad)
+			return gorgonia.Nodes{nil, n}, err
+		},
 	}
 }
 

@@ -18,17 +18,33 @@ func Softmax(x *gorgonia.Node) (*gorgonia.Node, error) {
 		f32:   softmax[float32],
 		f64:   softmax[float64],
 		derivative: func(_, y, grad *gorgonia.Node) (*gorgonia.Node, error) {
-			return gorgonia.ApplyOp(softmaxGrad, y, grad)
+			return gorgonia.ApplyOp(softmaxGrad(), y, grad)
 		},
 	}, x)
 }
 
-var softmaxGrad = &op{
-	name:  "softmaxGrad",
-	arity: 2,
+// softmaxGrad maps the output y and g to y_j (g_j - sum_i g_i y_i). It is linear in g, by a symmetric matrix.
+func softmaxGrad() *op {
+	return &op{
+		name:  "softmaxGrad",
+		arity: 2,
+		rows:  true,
+		f32:   softmaxSlope[float32],
+		f64:   softmaxSlope[float64],
+		derivatives: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return both(gorgonia.ApplyOp(softmaxBend, in[0], in[1], grad))(gorgonia.ApplyOp(softmaxGrad(), in[0], grad))
+		},
+	}
+}
+
+// softmaxBend maps y, g and the gradient c of what softmaxGrad makes of them to the gradient of y,
+// c_j (g_j - sum_i g_i y_i) - g_j sum_i c_i y_i.
+var softmaxBend = &op{
+	name:  "softmaxBend",
+	arity: 3,
 	rows:  true,
-	f32:   softmaxSlope[float32],
-	f64:   softmaxSlope[float64],
+	f32:   softmaxCurvature[float32],
+	f64:   softmaxCurvature[float64],
 }
 
 func softmax[T Float](dst []T, in [][]T, block int) {
@@ -55,6 +71,20 @@ func softmaxSlope[T Float](dst []T, in [][]T, block int) {
 		}
 		for j, v := range y {
 			d[j] = v * (g[j] - dot)
+		}
+	}
+}
+
+func softmaxCurvature[T Float](dst []T, in [][]T, block int) {
+	for start := 0; start < len(dst); start += block {
+		y, g, c, d := in[0][start:start+block], in[1][start:start+block], in[2][start:start+block], dst[start:start+block]
+		var gy, cy T
+		for j, v := range y {
+			gy += g[j] * v
+			cy += c[j] * v
+		}
+		for j := range y {
+			d[j] = c[j]*(g[j]-gy) - g[j]*cy
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 type Builder[T ops.Float] struct {
 	graph   *gorgonia.ExprGraph
 	leaves  []*Leaf[T]
+	noises  int
 	updates map[string]*gorgonia.Value // what a layer assigns to its state, by the parameter's name
 }
 

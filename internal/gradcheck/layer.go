@@ -19,7 +19,15 @@ type scope[T ops.Float] struct {
 	builder    *Builder[T]
 	training   bool
 	parameters map[string]*gorgonia.Node
-	noises     int
+}
+
+// noise adds a fixed leaf, "noise.1", "noise.2", ..., with values of the sampler.
+func (b *Builder[T]) noise(s losses.Sampler, shape ...int) *gorgonia.Node {
+	b.noises++
+	name := fmt.Sprintf("noise.%d", b.noises)
+	values := make([]float32, size(shape))
+	s.Sample(values, random.Stream(Seed, name, 0))
+	return b.Leaf(name, shape, convert[T](values), true)
 }
 
 // Parameter implements [layers.Scope].
@@ -40,11 +48,7 @@ func (s *scope[T]) Update(name string, value *gorgonia.Node) {
 
 // Noise implements [layers.Scope].
 func (s *scope[T]) Noise(sampler layers.Sampler, shape ...int) *gorgonia.Node {
-	s.noises++
-	name := fmt.Sprintf("noise.%d", s.noises)
-	values := make([]float32, size(shape))
-	sampler.Sample(values, random.Stream(Seed, name, 0))
-	return s.builder.Leaf(name, shape, convert[T](values), true)
+	return s.builder.noise(sampler, shape...)
 }
 
 // Training implements [layers.Scope].
@@ -83,9 +87,23 @@ func Scalar[T ops.Float](e Expression[T]) Expression[T] {
 	}
 }
 
+// SquaredGradient is what [Scalar] makes of e and the squared norm of its gradient with respect to the first leaf, so that
+// its own gradients hold second derivatives of e.
+func SquaredGradient[T ops.Float](e Expression[T]) Expression[T] {
+	return func(b *Builder[T]) (*gorgonia.Node, error) {
+		y, err := Scalar(e)(b)
+		if err != nil {
+			return nil, err
+		}
+		var c ops.Chain
+		return c.Add(y, c.Sum(c.Square(c.Gradient(y, b.Node(0))))), c.Err()
+	}
+}
+
 // Loss is the value of l on x of shape (rows, columns): the output with its target, the code, or a weight, the leaf
 // "x". The target, of equal shape, is the fixed leaf "target" of a reconstruction, as it is of a penalty of atoms, whose
-// images it holds; the leaf "atoms" has as many as an image has pixels. Others do not use it.
+// images it holds; the leaf "atoms" has as many as an image has pixels. Others do not use it. For a penalty of the
+// Jacobian x holds images, whose codes are the sigmoids of x times the leaf "weight".
 func Loss[T ops.Float](l losses.Loss, x, target []T, rows, columns int) Expression[T] {
 	return func(b *Builder[T]) (*gorgonia.Node, error) {
 		shape := []int{rows, columns}
@@ -95,13 +113,24 @@ func Loss[T ops.Float](l losses.Loss, x, target []T, rows, columns int) Expressi
 			return l.Compare(n, b.Leaf("target", shape, target, true))
 		case losses.CodePenalty:
 			return l.Penalise(n)
+		case losses.JacobianPenalty:
+			return l.PenaliseJacobian(encoding(b, n))
 		case losses.AtomPenalty:
 			return l.PenaliseAtoms(dictionary(b, n, b.Leaf("target", shape, target, true)))
 		case losses.WeightPenalty:
 			return l.Decay(n)
 		}
-		return nil, fmt.Errorf("%T is neither a reconstruction, nor a penalty of the code, of atoms or of weights", l)
+		return nil, fmt.Errorf("%T is neither a reconstruction, nor a penalty of the code, of its Jacobian, of atoms or of weights", l)
 	}
+}
+
+// encoding is a dense layer with a sigmoid that makes codes of as many units as an image has pixels.
+func encoding[T ops.Float](b *Builder[T], images *gorgonia.Node) *losses.Encoding {
+	n := images.Shape()[1]
+	weight := b.Leaf("weight", []int{n, n}, Values[T](n*n, layers.Everything, random.Stream(Seed, "weight", 0)), false)
+	var c ops.Chain
+	code := c.Do("sigmoid", func() (*gorgonia.Node, error) { return gorgonia.Sigmoid(c.MatMul(images, weight)) })
+	return &losses.Encoding{Images: images, Code: code, Noise: b.noise}
 }
 
 // dictionary is a linear decoder without a bias whose atoms are images of two rows, or of one.

@@ -22,6 +22,7 @@ var Layer = []Law[layers.Layer]{
 	{"keeps its outputs in the range it declares", outputRange},
 	{"is finite for large inputs, gradients included", layerFinite},
 	{"has the right gradients, in a later run too", layerGradients},
+	{"can be differentiated twice", layerCurvature},
 }
 
 // layerShapes are the input shapes of the laws.
@@ -275,18 +276,28 @@ func layerFinite(fresh func() layers.Layer) error {
 
 // layerGradients holds a layer to the gradient gate, in float64 and in batches of 1, 2 and 5.
 func layerGradients(fresh func() layers.Layer) error {
+	return gradients(fresh, []int{1, 2, 5}, gradcheck.Scalar)
+}
+
+// layerCurvature holds the derivatives of a layer to the gate: penalties of a code's Jacobian differentiate them again.
+func layerCurvature(fresh func() layers.Layer) error {
+	return gradients(fresh, []int{2}, gradcheck.SquaredGradient)
+}
+
+// gradients holds what scalar makes of a layer to the gradient gate.
+func gradients(fresh func() layers.Layer, batches []int, scalar func(gradcheck.Expression[float64]) gradcheck.Expression[float64]) error {
 	shapes := takenOf(fresh, gradientShapes)
 	if len(shapes) == 0 {
 		return fmt.Errorf("takes none of the inputs %v", gradientShapes)
 	}
 	for _, in := range shapes {
-		for _, batch := range []int{1, 2, 5} {
+		for _, batch := range batches {
 			n := batch
 			for _, d := range in {
 				n *= d
 			}
 			x := gradcheck.Values[float64](n, layers.Everything, random.Stream(gradcheck.Seed, "input", 0))
-			if err := gradcheck.Check(gradcheck.Scalar(gradcheck.Layer(fresh(), x, batch, in, true))); err != nil {
+			if err := gradcheck.Check(scalar(gradcheck.Layer(fresh(), x, batch, in, true))); err != nil {
 				return fmt.Errorf("%d of %v: %w", batch, in, err)
 			}
 		}

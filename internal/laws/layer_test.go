@@ -87,6 +87,35 @@ func wrongDerivative(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return gorgonia.ApplyOp(steep{y.Op().(gorgonia.SDOp)}, x)
 }
 
+// bent is an op whose derivative is right and has a wrong derivative itself.
+type bent struct{ gorgonia.SDOp }
+
+func (b bent) WriteHash(h hash.Hash) { h.Write([]byte("bent")) }
+
+func (b bent) Hashcode() uint32 { return 2 }
+
+func (b bent) SymDiff(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+	grads, err := b.SDOp.SymDiff(in, y, grad)
+	if err != nil {
+		return nil, err
+	}
+	n, err := wrongNegative(grads[0])
+	if err != nil {
+		return nil, err
+	}
+	grads[0], err = gorgonia.Neg(n)
+	return grads, err
+}
+
+// wrongNegative is -x with a wrong derivative.
+func wrongNegative(x *gorgonia.Node) (*gorgonia.Node, error) {
+	y, err := gorgonia.Neg(x)
+	if err != nil {
+		return nil, err
+	}
+	return gorgonia.ApplyOp(steep{y.Op().(gorgonia.SDOp)}, x)
+}
+
 func TestWrongLayersBreakTheirLaw(t *testing.T) {
 	calls := 0.0
 	offset := layers.Parameter{Name: "offset", Shape: []int{1}, Init: &layers.Zeros{}, FanIn: 1, FanOut: 1}
@@ -117,6 +146,15 @@ func TestWrongLayersBreakTheirLaw(t *testing.T) {
 		"keeps its outputs in the range it declares": wrongLayer{within: layers.Interval{Low: 0, High: 1}},
 		"has the right gradients, in a later run too": wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 			return c.Do("tanh", func() (*gorgonia.Node, error) { return wrongDerivative(x) })
+		}},
+		"can be differentiated twice": wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+			return c.Do("tanh", func() (*gorgonia.Node, error) {
+				y, err := gorgonia.Tanh(x)
+				if err != nil {
+					return nil, err
+				}
+				return gorgonia.ApplyOp(bent{y.Op().(gorgonia.SDOp)}, x)
+			})
 		}},
 		"is finite for large inputs, gradients included": wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 			return c.Do("exp", func() (*gorgonia.Node, error) { return gorgonia.Exp(x) })

@@ -30,6 +30,9 @@ func takenOn(fresh func() losses.Loss) error {
 	if _, ok := l.(losses.CodePenalty); ok {
 		kinds = append(kinds, "code")
 	}
+	if _, ok := l.(losses.JacobianPenalty); ok {
+		kinds = append(kinds, "code")
+	}
 	if _, ok := l.(losses.AtomPenalty); ok {
 		kinds = append(kinds, "atoms")
 	}

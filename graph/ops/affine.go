@@ -1,0 +1,93 @@
+package ops
+
+import (
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+)
+
+// Affine recognises an encoder of one dense layer: h is a function, element by element, of z = x w + whatever does not
+// depend on x, where w does not either. It returns z, without what is added to it, and w; ok is false where h is anything
+// else, or an op on the way is not known.
+//
+// An op is known by its Go type and its text, which the pinned version of Gorgonia fixes and a test guards.
+func Affine(x, h *gorgonia.Node) (z, w *gorgonia.Node, ok bool) {
+	a := &affine{depends: map[*gorgonia.Node]bool{x: true}}
+	if !a.dependent(h) || !a.follow(h, map[*gorgonia.Node]bool{}) || a.product == nil {
+		return nil, nil, false
+	}
+	return a.product, Children(a.product)[1], true
+}
+
+// affine looks for the one product between an input and an output.
+type affine struct {
+	depends map[*gorgonia.Node]bool // on the input's values; of the nodes that were asked for
+	product *gorgonia.Node
+}
+
+// dependent reports whether n depends on the input's values, not only on its size.
+func (a *affine) dependent(n *gorgonia.Node) bool {
+	d, known := a.depends[n]
+	if known {
+		return d
+	}
+	if op, ok := n.Op().(gorgonia.SDOp); ok {
+		children := Children(n)
+		for i, sloped := range op.DiffWRT(len(children)) {
+			d = sloped && a.dependent(children[i]) || d
+		}
+	}
+	a.depends[n] = d
+	return d
+}
+
+// follow walks from a node that depends on the input down to the product, over ops that work element by element.
+func (a *affine) follow(n *gorgonia.Node, seen map[*gorgonia.Node]bool) bool {
+	if seen[n] {
+		return true
+	}
+	seen[n] = true
+	if a.multiplies(n) {
+		if a.product == nil {
+			a.product = n
+		}
+		return a.product == n
+	}
+	if !elementByElement(n) {
+		return false
+	}
+	for _, child := range Children(n) {
+		if a.dependent(child) && !(child.Shape().Eq(n.Shape()) && a.follow(child, seen)) {
+			return false
+		}
+	}
+	return true
+}
+
+// multiplies reports whether n is the product of the input, or of a view of it, and of what does not depend on it.
+func (a *affine) multiplies(n *gorgonia.Node) bool {
+	if fmt.Sprintf("%T", n.Op()) != "gorgonia.linAlgBinOp" || n.Op().String() != "A × B" {
+		return false
+	}
+	children := Children(n)
+	images := children[0]
+	for images.Op() != nil {
+		if _, view := images.Op().(View); !view {
+			return false
+		}
+		images = Children(images)[0]
+	}
+	return a.dependent(images) && !a.dependent(children[1])
+}
+
+// elementByElement reports whether every element of n is computed from one element of each input.
+func elementByElement(n *gorgonia.Node) bool {
+	if k, ok := n.Op().(Kernel); ok {
+		return k.Block(n.Shape()) == 1
+	}
+	switch fmt.Sprintf("%T", n.Op()) {
+	case "gorgonia.elemBinOp", "gorgonia.elemUnaryOp":
+		return true
+	}
+	return false
+}
