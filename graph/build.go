@@ -207,11 +207,28 @@ func (b *builder) parameter(path string) (*gorgonia.Node, error) {
 	}
 	p, err := b.model.Parameter(path)
 	if err != nil {
+		if of := b.model.transposeOf(path); of != "" {
+			return b.transposed(path, of)
+		}
 		return nil, err
 	}
 	n := b.leaf(path, p.Shape)
 	b.nodes[path] = n
 	b.program.Parameters = append(b.program.Parameters, Binding{Parameter: p, Node: n})
+	return n, nil
+}
+
+// transposed returns the node of a parameter that is the transpose of another.
+func (b *builder) transposed(path, of string) (*gorgonia.Node, error) {
+	w, err := b.parameter(of)
+	if err != nil {
+		return nil, err
+	}
+	n, err := ops.Transpose(w)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	b.nodes[path] = n
 	return n, nil
 }
 
@@ -281,17 +298,14 @@ func (b *builder) onAtoms(l losses.AtomPenalty, images *gorgonia.Node) (*gorgoni
 // decay sums a weight penalty over the parameters that the glob matches.
 func (b *builder) decay(l losses.WeightPenalty, glob string) (*gorgonia.Node, error) {
 	var sum *gorgonia.Node
-	for _, p := range b.model.Parameters {
-		if !config.MatchPath(glob, p.Path) {
-			continue
-		}
-		w, err := b.parameter(p.Path)
+	for _, path := range b.model.Layout.MatchParameters(glob) {
+		w, err := b.parameter(path)
 		if err != nil {
 			return nil, err
 		}
 		term, err := l.Decay(w)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.Path, err)
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		if sum == nil {
 			sum = term
