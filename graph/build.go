@@ -100,7 +100,7 @@ func (b *builder) build() error {
 func (b *builder) encode(x *gorgonia.Node) (*gorgonia.Node, error) {
 	list := b.model.Layout.Encoder
 	first, ok := b.model.Decomposing()
-	if !ok || !b.options.Prepared {
+	if !ok || !b.options.Prepared || b.followsImages() {
 		return b.stack(list, x)
 	}
 	of := first.Decompose()
@@ -112,6 +112,14 @@ func (b *builder) encode(x *gorgonia.Node) (*gorgonia.Node, error) {
 		return nil, fmt.Errorf("%s (%s): %w", list[0].Path, list[0].Kind, err)
 	}
 	return b.stack(list[1:], y)
+}
+
+// followsImages reports whether a term asks how the code changes with the images, which must then enter the graph as such.
+func (b *builder) followsImages() bool {
+	return slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool {
+		_, ok := l.Loss.(losses.JacobianPenalty)
+		return ok && b.options.Training
+	})
 }
 
 // decode applies the decoder, and keeps what enters its layer that holds the atoms.
