@@ -20,6 +20,7 @@ const (
 	Autoencoder Part = iota // images to codes and outputs
 	Encoder                 // images to codes
 	Decoder                 // codes to outputs
+	Adversary               // images, and those that should be given back for them, to the gradient with respect to the former
 )
 
 // Options say which program of a model is wanted.
@@ -71,26 +72,36 @@ func (b *builder) build() error {
 		}
 		return b.tap("output", output)
 	}
-	x := b.input("input", nil, append([]int{b.options.Batch}, b.model.Shape...)...)
+	shape := append([]int{b.options.Batch}, b.model.Shape...)
+	x := b.input("input", nil, shape...)
+	clean := x
+	if b.options.Part == Adversary || b.options.Training && b.model.Spec.Adversarial != nil {
+		clean = b.input(Target, nil, shape...)
+	}
 	code, err := b.stack(b.model.Layout.Encoder, x)
 	if err != nil {
 		return err
 	}
-	if err := b.tap("code", code); err != nil || b.options.Part == Encoder {
-		return err
+	if b.options.Part != Adversary {
+		if err := b.tap("code", code); err != nil || b.options.Part == Encoder {
+			return err
+		}
 	}
 	output, err := b.decode(code)
 	if err != nil {
 		return err
 	}
+	target, err := flat(clean)
+	if err != nil {
+		return err
+	}
+	if b.options.Part == Adversary {
+		return b.adversary(x, output, target)
+	}
 	if b.options.Output || !b.options.Training {
 		if err := b.tap("output", output); err != nil || !b.options.Training {
 			return err
 		}
-	}
-	target, err := flat(x)
-	if err != nil {
-		return err
 	}
 	return b.objective(x, code, output, target)
 }
