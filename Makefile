@@ -41,7 +41,7 @@ bench-peers: ## training steps beside PyTorch's, in turn; TESSERA_DATA says wher
 	$(GO) run ./bench
 
 golden: ## write the golden files anew; look at what changes
-	$(GO) test . ./config ./report -update
+	$(GO) test . ./config ./report ./study -update
 
 kill-test: ## kill -9 at 20 random moments, resume, compare bytes
 	$(GO) test ./apps/tessera -run 'Kill' -kills 20 -v -count 1

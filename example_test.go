@@ -13,6 +13,7 @@ import (
 	"tessera/data"
 	"tessera/graph/ops"
 	"tessera/losses"
+	"tessera/metrics"
 	"tessera/train"
 )
 
@@ -58,7 +59,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	report, err := run.Evaluate(ctx, nil)
+	report, err := run.Evaluate(ctx, metrics.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

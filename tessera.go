@@ -168,17 +168,19 @@ func (r *Run) Close() error {
 	return nil
 }
 
-// Evaluate measures the run on the test images of its data set, on all images where the set has no test split. A nil svm
-// leaves the classification of codes out. Data that are missing or do not fit are a [*data.Error].
-func (r *Run) Evaluate(ctx context.Context, svm *metrics.SVMProtocol) (*metrics.Report, error) {
+// Evaluate measures the run on the test images of its data set, on all images where the set has no test split. A zero
+// target of the KL measure and no labels are those of the model and of its images. Data that are missing or do not fit are a
+// [*data.Error].
+func (r *Run) Evaluate(ctx context.Context, o metrics.Options) (*metrics.Report, error) {
 	images, err := r.Images(ctx)
 	if err != nil {
 		return nil, err
 	}
 	name := r.Model.Dataset.Name
-	o := metrics.Options{SVM: svm}
-	o.KLTarget, _, _ = r.Model.KL()
-	if svm != nil {
+	if o.KLTarget == 0 {
+		o.KLTarget, _, _ = r.Model.KL()
+	}
+	if o.SVM != nil && o.Labels == nil {
 		if o.Labels = images.Labels(); o.Labels == nil {
 			return nil, &data.Error{Dataset: name, Problem: "its images have no labels, which the SVM needs"}
 		}
@@ -276,7 +278,7 @@ func (r *Run) load(ctx context.Context) (*data.Set, error) {
 
 // Plan prints how the engine runs one training step of a model: every step with its shapes, bytes and FLOPs.
 func Plan(m *graph.Model) (string, error) {
-	p, err := m.Program(graph.Options{Batch: m.Spec.Train.Batch, Training: true})
+	p, err := m.Program(graph.Options{Batch: m.Spec.Train.Batch, Training: true, Prepared: true})
 	if err != nil {
 		return "", err
 	}

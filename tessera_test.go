@@ -112,7 +112,7 @@ func TestAnOpenedRunIsTheTrainedOneOnEitherBackEnd(t *testing.T) {
 
 func TestEvaluateUsesTheModelsTarget(t *testing.T) {
 	run := bars(t, "1")
-	r, err := run.Evaluate(context.Background(), nil)
+	r, err := run.Evaluate(context.Background(), metrics.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestEvaluateUsesTheModelsTarget(t *testing.T) {
 
 func TestEvaluateWithTheSVMNeedsLabels(t *testing.T) {
 	var missing *data.Error
-	if _, err := bars(t, "1").Evaluate(context.Background(), metrics.NewSVMProtocol(1)); !errors.As(err, &missing) {
+	if _, err := bars(t, "1").Evaluate(context.Background(), metrics.Options{SVM: metrics.NewSVMProtocol(1)}); !errors.As(err, &missing) {
 		t.Errorf("got %v, want a *data.Error", err)
 	}
 }

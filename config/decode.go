@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // decoder fills the structs of a model from a tree, by reflection over their tags, and collects what is wrong.
@@ -40,9 +41,9 @@ func (d *doubt) shape() bool {
 	})
 }
 
-// values reports whether the doubt may concern the range of a layer's output: an activation may.
+// values reports whether the doubt may concern the range of a layer's output: an activation may, and so may inner layers.
 func (d *doubt) values() bool {
-	return d.about(func(f field) bool { return f.choices() != nil })
+	return d.about(func(f field) bool { return f.choices() != nil || isTable(f.value) })
 }
 
 // place is where in a model the decoder is.
@@ -60,6 +61,15 @@ func (p place) key(key string) place {
 
 func (p place) element(i int) place {
 	return place{part: fmt.Sprintf("%s[%d]", p.part, i)}
+}
+
+// keys are those that lead to the place, without the indices of elements.
+func (p place) keys() []string {
+	keys := strings.Split(p.part, ".")
+	for i, k := range keys {
+		keys[i], _, _ = strings.Cut(k, "[")
+	}
+	return keys
 }
 
 func (d *decoder) report(p place, at span, owner, problem, hint string) {

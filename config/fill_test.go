@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/layers"
 )
 
 // shipped returns the text of the project's models.toml.
@@ -186,6 +187,15 @@ func scatter(r *rand.Rand, fields []field) {
 			continue
 		case *[]int:
 			*x = []int{1 + r.IntN(9), 1 + r.IntN(9)}
+			continue
+		case *[]layers.Layer:
+			for range 1 + r.IntN(2) {
+				names := layers.Registry.Names()
+				e, _ := layers.Registry.Lookup(names[r.IntN(len(names))])
+				part := e.New()
+				scatter(r, partFields(part))
+				*x = append(*x, part)
+			}
 			continue
 		}
 		switch choices := f.choices(); {

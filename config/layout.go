@@ -1,8 +1,10 @@
 package config
 
 import (
+	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"tessera/layers"
 )
@@ -57,16 +59,45 @@ func (l *Layout) Parameters() []ParameterPath {
 func (l *Layout) Dictionary() int {
 	for i, placed := range slices.Backward(l.Decoder) {
 		for _, p := range placed.Parameters {
-			if p.Name != "weight" {
-				continue
-			}
-			if len(p.Shape) == 2 && p.Shape[1] == product(l.Input) {
+			switch {
+			case p.Name == "weight" && len(p.Shape) == 2 && p.Shape[1] == product(l.Input):
 				return i
+			case p.Name == "weight" || strings.HasSuffix(p.Name, ".weight"): // the latter of a layer inside this one
+				return -1
 			}
-			return -1
 		}
 	}
 	return -1
+}
+
+// Layers lists every layer, encoder first: after a block the layers inside of it, of which it then has no parameters itself.
+func (l *Layout) Layers() []Placed {
+	var all []Placed
+	for _, placed := range slices.Concat(l.Encoder, l.Decoder) {
+		all = append(all, placed.opened()...)
+	}
+	return all
+}
+
+// opened is a layer and, where it is a block, what is inside of it.
+func (p Placed) opened() []Placed {
+	b, ok := p.Layer.(layers.Block)
+	if !ok {
+		return []Placed{p}
+	}
+	p.Parameters = nil
+	list := []Placed{p}
+	in := p.In
+	for i, l := range b.Inner() {
+		out, err := l.OutputShape(in)
+		if err != nil {
+			return list // which the walk has reported
+		}
+		inner := Placed{Path: fmt.Sprintf("%s.%d", p.Path, i), Kind: kindOf(l), Layer: l, In: in, Out: out, Parameters: l.Parameters(in)}
+		list = append(list, inner.opened()...)
+		in = out
+	}
+	return list
 }
 
 // MatchParameters lists the paths of the parameters that glob matches, in order; see [MatchPath].

@@ -76,7 +76,7 @@ func (d *decoder) list(n *node, f field, p place) {
 	if !n.array {
 		want := "an array"
 		if tables {
-			want = fmt.Sprintf("an array of tables: [[model.%s.%s]]", d.model, f.key)
+			want = fmt.Sprintf("an array of tables: [[%s]]", pathText(append([]string{"model", d.model}, p.key(f.key).keys()...)))
 		}
 		d.refuse(n, f, p, fmt.Sprintf("got %s, want %s", describe(n), want), "")
 		return

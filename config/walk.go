@@ -106,13 +106,35 @@ func (w *walk) place(part string, p *Placed) []int {
 			p.Parameters = p.Layer.Parameters(in)
 			return w.bounded(part, p, out)
 		}
-		w.report(part, p.Kind, keyOf(err, partFields(p.Layer)), err.Error())
+		w.refused(part, p.Kind, p.Layer, err)
 	}
 	w.assume(p)
 	if isSized && s.OutputUnits() > 0 {
 		return []int{s.OutputUnits()}
 	}
 	return nil
+}
+
+// refused reports what a layer says does not fit, at the layer inside of it that says so.
+func (w *walk) refused(part, kind string, l layers.Layer, err error) {
+	if b, ok := l.(layers.Block); ok {
+		if inner, ok := err.(layers.InnerError); ok {
+			l := b.Inner()[inner.Index]
+			w.refused(fmt.Sprintf("%s.layers[%d]", part, inner.Index), kindOf(l), l, inner.Err)
+			return
+		}
+	}
+	if s, ok := l.(layers.Sized); ok && s.OutputUnits() == 0 {
+		w.report(part, kind, "", fmt.Sprintf("missing key %q", sizeKey(s)))
+		return
+	}
+	w.report(part, kind, keyOf(err, partFields(l)), err.Error())
+}
+
+// kindOf is the name under which a layer is registered, "" for one of the caller's own.
+func kindOf(l layers.Layer) string {
+	v, _ := vocabularyOf(reflect.TypeFor[layers.Layer]())
+	return v.nameOf(l)
 }
 
 // assume names the parameters of a layer whose input is not known: the names do not depend on it.

@@ -28,6 +28,7 @@ type Options struct {
 	Batch    int
 	Part     Part         // training programs are always of the whole auto-encoder
 	Training bool         // noise active, losses and gradients built
+	Prepared bool         // images are decomposed by the caller: see Input.Decomposition
 	Output   bool         // tap "output" in training too, which costs a pass over memory; inference always does
 	Dtype    tensor.Dtype // the zero value means tensor.Float32
 }
@@ -78,7 +79,7 @@ func (b *builder) build() error {
 	if b.options.Part == Adversary || b.options.Training && b.model.Spec.Adversarial != nil {
 		clean = b.input(Target, nil, shape...)
 	}
-	code, err := b.stack(b.model.Layout.Encoder, x)
+	code, err := b.encode(x)
 	if err != nil {
 		return err
 	}
@@ -104,6 +105,31 @@ func (b *builder) build() error {
 		}
 	}
 	return b.objective(x, code, output, target)
+}
+
+// encode applies the encoder. The caller may have decomposed the images for its first layer.
+func (b *builder) encode(x *gorgonia.Node) (*gorgonia.Node, error) {
+	list := b.model.Layout.Encoder
+	first, ok := b.model.Decomposing()
+	if !ok || !b.options.Prepared || b.needsImages() {
+		return b.stack(list, x)
+	}
+	of := first.Decompose()
+	name := list[0].Path + ".channels"
+	channels := b.input(name, nil, append([]int{b.options.Batch}, list[0].Out...)...)
+	b.program.Inputs[len(b.program.Inputs)-1].Decomposition = &of
+	y, err := first.Rescale(&scope{builder: b, placed: list[0]}, channels)
+	if err != nil {
+		return nil, fmt.Errorf("%s (%s): %w", list[0].Path, list[0].Kind, err)
+	}
+	return b.stack(list[1:], y)
+}
+
+// needsImages reports whether images are attacked, or something is differentiated with respect to them: they are then decomposed
+// in the graph, at every step.
+func (b *builder) needsImages() bool {
+	return b.options.Part == Adversary || b.options.Training && (b.model.Spec.Adversarial != nil ||
+		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { _, ok := l.Loss.(losses.JacobianPenalty); return ok }))
 }
 
 // decode applies the decoder, and keeps what enters its layer that holds the atoms.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tessera/config"
+	"tessera/internal/hugepages"
 	"tessera/internal/random"
 	"tessera/layers"
 )
@@ -38,7 +39,7 @@ func New(spec *config.Model, shape []int) (*Model, error) {
 }
 
 func initialised(path string, p layers.Parameter, seed uint64) *Parameter {
-	w := make([]float32, size(p.Shape))
+	w := hugepages.Make[float32](size(p.Shape))
 	p.Init.Fill(w, p.FanIn, p.FanOut, random.Stream(seed, path, 0))
 	return &Parameter{Path: path, Shape: slices.Clone(p.Shape), Data: w}
 }
@@ -66,6 +67,15 @@ func (m *Model) Twin() *Model {
 		twin.Parameters[i] = p.with(p.Data)
 	}
 	return &twin
+}
+
+// Decomposing returns the encoder's first layer where that decomposes images.
+func (m *Model) Decomposing() (layers.Decomposing, bool) {
+	if len(m.Layout.Encoder) == 0 {
+		return nil, false
+	}
+	first, ok := m.Layout.Encoder[0].Layer.(layers.Decomposing)
+	return first, ok
 }
 
 // Pixels is the number of values of one image.

@@ -8,6 +8,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/layers"
+	"tessera/morph"
 )
 
 // Parameter is one named tensor of a model. Data is shared by every program and plan that uses the parameter.
@@ -36,6 +37,9 @@ type Input struct {
 	Node    *gorgonia.Node
 	Shape   []int          // batch included
 	Sampler layers.Sampler // nil for data
+
+	// Decomposition is what the caller makes of the images for this input, nil for all others.
+	Decomposition *morph.Decomposition
 }
 
 // Binding is a parameter and its nodes.

@@ -39,13 +39,31 @@ func TestLayersAgreeWithPyTorch(t *testing.T) {
 	}
 	for i, c := range cases {
 		t.Run(fmt.Sprintf("%d/%s", i, c.Layer), func(t *testing.T) {
-			keys := map[string]any{}
-			for key, text := range c.Settings {
-				keys[key] = setting(t, text)
-			}
-			c.compare(t, fresh(t, c.Layer, keys)())
+			c.compare(t, fresh(t, c.Layer, settingsOf(t, c.Settings))())
 		})
 	}
+}
+
+// settingsOf reads a table of settings; those of a block are layers, each a table with its kind.
+func settingsOf(t *testing.T, table map[string]json.RawMessage) map[string]any {
+	t.Helper()
+	keys := map[string]any{}
+	for key, text := range table {
+		var block []map[string]json.RawMessage
+		if key != "layers" {
+			keys[key] = setting(t, text)
+		} else if err := json.Unmarshal(text, &block); err != nil {
+			t.Fatal(err)
+		}
+		var list []map[string]any
+		for _, one := range block {
+			list = append(list, settingsOf(t, one))
+		}
+		if list != nil {
+			keys[key] = blockOf(t, list...)[key]
+		}
+	}
+	return keys
 }
 
 // setting reads a JSON value as TOML's would be read.

@@ -9,9 +9,12 @@ import (
 
 // Options are the settings of [Evaluate]; the zero value means the defaults.
 type Options struct {
-	KLTarget float64      // p of the KL measure, in (0,1); 0 means [KLTarget]
-	SVM      *SVMProtocol // classify the codes as well; nil leaves it out
-	Labels   []int        // one class per image, for the SVM
+	KLTarget float64        // p of the KL measure, in (0,1); 0 means [KLTarget]
+	Operator morph.Operator // whose max-approximation is measured; "" means dilation
+	Radius   int            // of its disk, in pixels; 0 means 1
+	Atoms    bool           // measure usage and overlap of the atoms as well, which takes some seconds
+	SVM      *SVMProtocol   // classify the codes as well; nil leaves it out
+	Labels   []int          // one class per image, for the SVM
 }
 
 // Evaluate measures a coder on images (n x pixels, row-major): every image is encoded once, and decoded once per
@@ -23,6 +26,7 @@ func Evaluate(ctx context.Context, coder Coder, images []float32, o Options) (r 
 		return nil, err
 	}
 	e := newEvaluation(coder, images, n)
+	e.operator = o.maxApproximation()
 	defer func() { closeAll(&err, e.dilated, e.biased) }()
 	if err := e.operate(); err != nil {
 		return nil, err
@@ -41,6 +45,11 @@ func Evaluate(ctx context.Context, coder Coder, images []float32, o Options) (r 
 	}
 	if err := e.codeMetrics(r, o.KLTarget); err != nil {
 		return nil, err
+	}
+	if r.Operator, r.Radius = string(o.Operator), o.Radius; o.Atoms {
+		if err := e.usage(r); err != nil {
+			return nil, err
+		}
 	}
 	if err := r.checkFinite(); err != nil {
 		return nil, err
@@ -62,9 +71,10 @@ type evaluation struct {
 	pixels int
 	n      int
 
-	atoms   *Atoms // nil where there are none; then dilated and biased are nil too
-	dilated Coder  // decodes with dilated atoms
-	biased  Coder  // decodes with a dilated bias as well; nil without a bias, where dilated says the same
+	operator MaxApproximation // what dilated and biased apply: dilation, unless another was asked for
+	atoms    *Atoms           // nil where there are none; then dilated and biased are nil too
+	dilated  Coder            // decodes with dilated atoms
+	biased   Coder            // decodes with a dilated bias as well; nil without a bias, where dilated says the same
 
 	codes  []float32    // n x units
 	errors []imageError // one per image
@@ -76,8 +86,17 @@ type imageError struct {
 	dilated, dilatedClipped, biased, dilatedRecs float64
 }
 
-// dilation is the operator of the study's main number.
-var dilation = MaxApproximation{Operator: morph.Dilation, Radius: 1}
+// maxApproximation is that of the study's main number, unless the options say another.
+func (o Options) maxApproximation() MaxApproximation {
+	m := MaxApproximation{Operator: morph.Dilation, Radius: 1}
+	if o.Operator != "" {
+		m.Operator = o.Operator
+	}
+	if o.Radius != 0 {
+		m.Radius = o.Radius
+	}
+	return m
+}
 
 func newEvaluation(coder Coder, images []float32, n int) *evaluation {
 	return &evaluation{
@@ -91,11 +110,11 @@ func (e *evaluation) operate() (err error) {
 	if e.atoms == nil {
 		return nil
 	}
-	if e.dilated, err = dilation.Coder(e.coder); err != nil {
+	if e.dilated, err = e.operator.Coder(e.coder); err != nil {
 		return err
 	}
 	if e.atoms.Bias != nil {
-		withBias := dilation
+		withBias := e.operator
 		withBias.OperateBias = true
 		e.biased, err = withBias.Coder(e.coder)
 	}
@@ -136,7 +155,7 @@ func (e *evaluation) measure(d decoded, errors []imageError) {
 	parallel.For(len(errors), 25, func(from, to int) {
 		scratch := make([]float32, e.pixels)
 		// Where atoms could be dilated, which operate checked, images of the same shape can.
-		filter, _ := morph.NewFilter(dilation.Operator, dilation.Radius, e.coder.Shape())
+		filter, _ := morph.NewFilter(e.operator.Operator, e.operator.Radius, e.coder.Shape())
 		for i := from; i < to; i++ {
 			one := func(batch []float32) []float32 { return batch[i*e.pixels : (i+1)*e.pixels] }
 			errs := &errors[i]
@@ -187,6 +206,35 @@ func (e *evaluation) atomMetrics(r *Report) error {
 	r.HoyerAtoms = &sparsity
 	r.NegativeWeights = new(NegativeWeights(e.atoms))
 	return nil
+}
+
+// usage fills in how many atoms are used and how much they overlap, before and after the operator.
+func (e *evaluation) usage(r *Report) error {
+	used, err := UsedUnits(e.codes, e.coder.Units(), UsageThreshold)
+	if err != nil {
+		return err
+	}
+	r.UsedUnits = new(len(used))
+	if e.atoms == nil || e.atoms.Count != e.coder.Units() { // a deeper decoder weighs its atoms by other values than the codes
+		return nil
+	}
+	operated, err := e.atoms.Apply(e.operator.Operator, e.operator.Radius)
+	if err != nil {
+		return err
+	}
+	sparsity, err := MeanHoyer(operated.Values, operated.Pixels())
+	if err != nil {
+		return err
+	}
+	r.HoyerAtomsDilated = &sparsity
+	first := e.codes[:min(e.n, JaccardImages)*e.coder.Units()]
+	overlap, err := Jaccard(e.atoms, first)
+	if err != nil {
+		return err
+	}
+	after, err := Jaccard(operated, first)
+	r.Jaccard, r.JaccardDilated = &overlap, &after
+	return err
 }
 
 // codeMetrics fills in what is measured on the codes alone.

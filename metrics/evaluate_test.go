@@ -156,26 +156,60 @@ func TestEvaluateAgreesWithMaxApproximation(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 1))
 	c := newAffine(r, []int{6, 5, 2}, 7)
 	images := uniform(r, 41*product(c.shape))
-	report, err := Evaluate(context.Background(), c, images, Options{})
+	for _, o := range []Options{{}, {Operator: morph.Erosion}, {Operator: morph.Opening, Radius: 2}, {Radius: 3}} {
+		report, err := Evaluate(context.Background(), c, images, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, one := range map[string]struct {
+			got *float64
+			m   MaxApproximation
+		}{
+			"max_approx":               {report.MaxApprox, MaxApproximation{}},
+			"max_approx_clipped":       {report.MaxApproxClipped, MaxApproximation{Clip: true}},
+			"max_approx_bias_dilated":  {report.MaxApproxBiasDilated, MaxApproximation{OperateBias: true}},
+			"max_approx_reconstructed": {report.MaxApproxReconstructed, MaxApproximation{Reconstructions: true}},
+		} {
+			one.m.Operator, one.m.Radius = morph.Dilation, max(o.Radius, 1)
+			if o.Operator != "" {
+				one.m.Operator = o.Operator
+			}
+			want, err := one.m.Measure(c, images)
+			if err != nil {
+				t.Fatal(err)
+			}
+			close6(t, name, *one.got, want)
+		}
+	}
+}
+
+func TestEvaluateMeasuresUsageAndOverlapOfAtoms(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 1))
+	c := newAffine(r, []int{6, 5}, 7)
+	images := uniform(r, (JaccardImages+1)*30) // one more than Jaccard looks at
+	report, err := Evaluate(context.Background(), c, images, Options{Atoms: true})
 	if err != nil {
 		t.Fatal(err)
 	}
+	codes, _ := c.Encode(images)
+	used, _ := UsedUnits(codes, 7, UsageThreshold)
+	if *report.UsedUnits != len(used) {
+		t.Errorf("used units: got %d, want %d", *report.UsedUnits, len(used))
+	}
+	dilated := *c.atoms
+	dilated.Values = plainCross(c.atoms.Values, c.shape)
 	for name, one := range map[string]struct {
-		got *float64
-		m   MaxApproximation
-	}{
-		"max_approx":               {report.MaxApprox, MaxApproximation{}},
-		"max_approx_clipped":       {report.MaxApproxClipped, MaxApproximation{Clip: true}},
-		"max_approx_bias_dilated":  {report.MaxApproxBiasDilated, MaxApproximation{OperateBias: true}},
-		"max_approx_reconstructed": {report.MaxApproxReconstructed, MaxApproximation{Reconstructions: true}},
-	} {
-		one.m.Operator, one.m.Radius = morph.Dilation, 1
-		want, err := one.m.Measure(c, images)
+		got   *float64
+		atoms *Atoms
+	}{"jaccard": {report.Jaccard, c.atoms}, "jaccard_dilated": {report.JaccardDilated, &dilated}} {
+		want, err := Jaccard(one.atoms, codes[:JaccardImages*7])
 		if err != nil {
 			t.Fatal(err)
 		}
 		close6(t, name, *one.got, want)
 	}
+	want, _ := MeanHoyer(dilated.Values, 30)
+	close6(t, "hoyer_atoms_dilated", *report.HoyerAtomsDilated, want)
 }
 
 func TestEvaluateDoesNotDependOnTheNumberOfProcessors(t *testing.T) {
@@ -263,7 +297,7 @@ func TestTheCodersOfMaxApproximationAreClosed(t *testing.T) {
 		if _, err := Evaluate(context.Background(), c, uniform(r, 32), Options{}); !errors.Is(err, fail) {
 			t.Fatal(err)
 		}
-		if _, err := dilation.Measure(c, uniform(r, 32)); !errors.Is(err, fail) {
+		if _, err := (Options{}).maxApproximation().Measure(c, uniform(r, 32)); !errors.Is(err, fail) {
 			t.Fatal(err)
 		}
 		if *c.open != 0 {

@@ -17,7 +17,10 @@ type Report struct {
 	Hoyer      float64  `json:"hoyer"`       // mean sparsity of the codes, see [Hoyer]
 	HoyerAtoms *float64 `json:"hoyer_atoms"` // mean sparsity of the atoms
 
-	// Max-approximation of the dilation by the disk of radius 1, see [MaxApproximation].
+	// Max-approximation of an operator by a disk, see [MaxApproximation]: of the dilation by the disk of radius 1 unless
+	// Operator and Radius, which are set only when they are asked for, say another.
+	Operator               string   `json:"operator,omitempty"`
+	Radius                 int      `json:"radius,omitempty"`
 	MaxApprox              *float64 `json:"max_approx"`
 	MaxApproxClipped       *float64 `json:"max_approx_clipped"`
 	MaxApproxBiasDilated   *float64 `json:"max_approx_bias_dilated"`
@@ -26,6 +29,12 @@ type Report struct {
 	DeadUnits       int      `json:"dead_units"`       // see [DeadUnits]
 	NegativeWeights *int     `json:"negative_weights"` // see [NegativeWeights]
 	KL              *float64 `json:"kl"`               // see [KL]
+
+	// Asked for by [Options.Atoms].
+	HoyerAtomsDilated *float64 `json:"hoyer_atoms_dilated,omitempty"` // mean sparsity of the atoms after the operator
+	UsedUnits         *int     `json:"used_units,omitempty"`          // see [UsedUnits]
+	Jaccard           *float64 `json:"jaccard,omitempty"`             // see [Jaccard]; over the first [JaccardImages] images
+	JaccardDilated    *float64 `json:"jaccard_dilated,omitempty"`     // the same of the atoms after the operator
 
 	SVMAccuracy *float64 `json:"svm_accuracy,omitempty"` // see [SVMProtocol]
 	SVMStd      *float64 `json:"svm_std,omitempty"`
@@ -41,7 +50,7 @@ func (r *Report) checkFinite() error {
 		{"mse", &r.MSE}, {"mse_clipped", &r.MSEClipped}, {"hoyer", &r.Hoyer}, {"hoyer_atoms", r.HoyerAtoms},
 		{"max_approx", r.MaxApprox}, {"max_approx_clipped", r.MaxApproxClipped},
 		{"max_approx_bias_dilated", r.MaxApproxBiasDilated}, {"max_approx_reconstructed", r.MaxApproxReconstructed},
-		{"kl", r.KL},
+		{"kl", r.KL}, {"hoyer_atoms_dilated", r.HoyerAtomsDilated},
 	} {
 		if m.value != nil && (math.IsNaN(*m.value) || math.IsInf(*m.value, 0)) {
 			return fmt.Errorf("metrics: %s is %g: the coder's codes, images or atoms are not finite", m.name, *m.value)

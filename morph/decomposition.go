@@ -36,7 +36,7 @@ type Decomposition struct {
 // Apply returns the images as channels, [x,] R_1, ..., R_L, S (each as many channels wide as the images were), and the
 // shape of one result, (height, width, channels).
 func (d Decomposition) Apply(images []float32, shape []int) ([]float32, []int, error) {
-	if err := d.check(); err != nil {
+	if err := d.Check(); err != nil {
 		return nil, nil, err
 	}
 	g, n, err := gridOf(images, shape)
@@ -44,18 +44,22 @@ func (d Decomposition) Apply(images []float32, shape []int) ([]float32, []int, e
 		return nil, nil, err
 	}
 	out := g
-	out.channels *= d.groups()
+	out.channels *= d.Groups()
 	values := make([]float32, n*out.pixels())
 	parallel.For(n, grain, func(from, to int) {
 		w := newDecomposer(d, g)
+		levels := make([]float32, d.Stack()*g.pixels())
 		for i := from; i < to; i++ {
-			w.image(values[i*out.pixels():(i+1)*out.pixels()], images[i*g.pixels():(i+1)*g.pixels()])
+			image := images[i*g.pixels() : (i+1)*g.pixels()]
+			w.LevelsOf(levels, image)
+			Combine(d, g.channels, values[i*out.pixels():(i+1)*out.pixels()], image, levels)
 		}
 	})
 	return values, []int{out.height, out.width, out.channels}, nil
 }
 
-func (d Decomposition) check() error {
+// Check refuses settings that no decomposition has.
+func (d Decomposition) Check() error {
 	switch {
 	case !slices.Contains(d.Method.Choices(), string(d.Method)):
 		return fmt.Errorf("morph: unknown decomposition %q, want one of %v", d.Method, d.Method.Choices())
@@ -69,90 +73,20 @@ func (d Decomposition) check() error {
 	return nil
 }
 
-// groups is how many images each image becomes.
-func (d Decomposition) groups() int {
+// Groups is how many images each image becomes.
+func (d Decomposition) Groups() int {
 	if d.Original {
 		return d.Levels + 2
 	}
 	return d.Levels + 1
 }
 
-// decomposer works on one image at a time.
-type decomposer struct {
-	Decomposition
-	grid             grid
-	openings         []*Filter
-	closings         []*Filter
-	reconstructor    *reconstructor
-	lower, upper     []float32 // OpenRec and CloseRec of the level before
-	opened, closed   []float32 // and of this one
-	residual, smooth []float32
-}
-
-func newDecomposer(d Decomposition, g grid) *decomposer {
-	w := &decomposer{Decomposition: d, grid: g, reconstructor: newReconstructor(g)}
-	for l := range d.Levels {
-		radius := d.Start + l*d.Step
-		w.openings = append(w.openings, newFilter(Opening, radius, g))
-		w.closings = append(w.closings, newFilter(Closing, radius, g))
+// Stack is how many images [Decomposer.LevelsOf] makes of one.
+func (d Decomposition) Stack() int {
+	if d.Method == AMD {
+		return 2 * d.Levels
 	}
-	for _, buffer := range []*[]float32{&w.lower, &w.upper, &w.opened, &w.closed, &w.residual, &w.smooth} {
-		*buffer = make([]float32, g.pixels())
-	}
-	return w
-}
-
-// image writes the channels of one image to dst.
-func (w *decomposer) image(dst, image []float32) {
-	group := 0
-	if w.Original {
-		w.put(dst, image, group)
-		group++
-	}
-	copy(w.lower, image)
-	copy(w.upper, image)
-	for l := range w.Levels {
-		w.openings[l].Image(w.opened, image)
-		w.reconstructor.image(w.opened, w.opened, image, 0)
-		if w.Method == AMD {
-			w.closings[l].Image(w.closed, image)
-			w.reconstructor.image(w.closed, w.closed, image, flip)
-		}
-		w.level()
-		w.put(dst, w.residual, group+l)
-		w.lower, w.opened = w.opened, w.lower
-		w.upper, w.closed = w.closed, w.upper
-	}
-	w.rest()
-	w.put(dst, w.smooth, group+w.Levels)
-}
-
-// level computes the residual of one level.
-func (w *decomposer) level() {
-	for i := range w.residual {
-		w.residual[i] = w.lower[i] - w.opened[i]
-		if w.Method == AMD {
-			w.residual[i] = (w.residual[i] - (w.closed[i] - w.upper[i])) / 2
-		}
-	}
-}
-
-// rest computes S from the last level.
-func (w *decomposer) rest() {
-	copy(w.smooth, w.lower)
-	if w.Method == AMD {
-		for i := range w.smooth {
-			w.smooth[i] = (w.upper[i] + w.lower[i]) / 2
-		}
-	}
-}
-
-// put writes an image into its channels of dst.
-func (w *decomposer) put(dst, image []float32, group int) {
-	c := w.grid.channels
-	for p := range w.grid.height * w.grid.width {
-		copy(dst[(p*w.groups()+group)*c:][:c], image[p*c:(p+1)*c])
-	}
+	return d.Levels
 }
 
 // Rescale maps each channel of the images to [0,1], in place, by its least and greatest value over all of them; a

@@ -28,7 +28,7 @@ func TestDecompositionsAddUpToTheImage(t *testing.T) {
 func checkSum(t *testing.T, d Decomposition, images, values []float32, out, shape []int) {
 	t.Helper()
 	g, _ := newGrid(shape)
-	groups := d.groups()
+	groups := d.Groups()
 	if want := []int{g.height, g.width, g.channels * groups}; !slices.Equal(out, want) {
 		t.Fatalf("shape %v, want %v", out, want)
 	}

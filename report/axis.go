@@ -87,13 +87,15 @@ func (l linearTicks) Ticks(least, most float64) []plot.Tick {
 	return ticks
 }
 
-// logTicks marks all d * 10^n and labels powers of ten; on short ranges 2 and 5 too, on very short ones every d.
+// logTicks marks all d * 10^n and labels powers of ten; on short ranges 2 and 5 too, on very short ones
+// every d but 6, 7 and 9, whose labels would touch. There are always two labels.
 type logTicks struct{}
 
 // Ticks implements [plot.Ticker].
 func (logTicks) Ticks(least, most float64) []plot.Tick {
 	decades := math.Log10(most / least)
 	var ticks []plot.Tick
+	labels := 0
 	for n := int(math.Floor(math.Log10(least))); n <= int(math.Ceil(math.Log10(most))); n++ {
 		for digit := 1; digit <= 9; digit++ {
 			v := decimal(float64(digit), n)
@@ -101,10 +103,16 @@ func (logTicks) Ticks(least, most float64) []plot.Tick {
 				continue
 			}
 			t := plot.Tick{Value: v}
-			if digit == 1 || decades < 2.3 && (digit == 2 || digit == 5) || decades < 0.8 && digit != 7 && digit != 9 {
+			if digit == 1 || decades < 2.3 && (digit == 2 || digit == 5) || decades < 0.8 && digit != 6 && digit != 7 && digit != 9 {
 				t.Label = tickLabel(v)
+				labels++
 			}
 			ticks = append(ticks, t)
+		}
+	}
+	if labels < 2 { // from 0.6 to 0.7
+		for i := range ticks {
+			ticks[i].Label = tickLabel(ticks[i].Value)
 		}
 	}
 	return ticks

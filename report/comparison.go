@@ -156,6 +156,8 @@ func (r ComparedRow) published(name string) float64 {
 		return p.MaxApproxBiasDilated
 	case "max_approx_reconstructed":
 		return p.MaxApproxReconstructed
+	case "max_approx_clipped":
+		return p.MaxApproxClipped
 	case "svm_accuracy":
 		return p.SVM
 	case "svm_std":

@@ -3,14 +3,12 @@ package report
 import (
 	"flag"
 	"fmt"
-	"image"
-	"image/png"
 	"math"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/pictures"
 	"tessera/metrics"
 	"tessera/morph"
 )
@@ -130,12 +128,6 @@ func course(label string, start float64) TrainingRun {
 	return run
 }
 
-// The tolerance of pictures: processors that fuse multiplications may put the edges of letters and lines elsewhere.
-const (
-	tolerance = 24    // of a channel, of 255
-	mayDiffer = 0.002 // of all pixels
-)
-
 func TestFiguresAreTheGoldenPictures(t *testing.T) {
 	for name, figure := range figures(t) {
 		t.Run(name, func(t *testing.T) {
@@ -143,15 +135,7 @@ func TestFiguresAreTheGoldenPictures(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden := filepath.Join("testdata", name+".png")
-			if *update {
-				if err := f.Save(golden); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := alike(f.Image(), readPNG(t, golden)); err != nil {
-				t.Errorf("%s: %v", golden, err)
-			}
+			pictures.Golden(t, filepath.Join("testdata", name+".png"), f.Image(), *update)
 		})
 	}
 }
@@ -170,63 +154,4 @@ func TestEveryGoldenPictureIsOfAFigure(t *testing.T) {
 			t.Errorf("%s is of no figure", f)
 		}
 	}
-}
-
-func TestAPictureThatDiffersIsFound(t *testing.T) {
-	a := image.NewRGBA(image.Rect(0, 0, 20, 20))
-	b := image.NewRGBA(image.Rect(0, 0, 20, 20))
-	if err := alike(a, b); err != nil {
-		t.Error(err)
-	}
-	b.Pix[400] = tolerance + 1
-	if alike(a, b) == nil {
-		t.Error("one pixel of 400 differs, which was not found")
-	}
-	if alike(a, image.NewRGBA(image.Rect(0, 0, 20, 21))) == nil {
-		t.Error("another size was not found")
-	}
-}
-
-// alike compares decoded pixels.
-func alike(got, want image.Image) error {
-	if got.Bounds() != want.Bounds() {
-		return fmt.Errorf("the size is %v, want %v", got.Bounds(), want.Bounds())
-	}
-	differ, size := 0, got.Bounds()
-	for y := range size.Dy() {
-		for x := range size.Dx() {
-			if !near(got, want, x, y) {
-				differ++
-			}
-		}
-	}
-	if share := float64(differ) / float64(size.Dx()*size.Dy()); share > mayDiffer {
-		return fmt.Errorf("%.2g of the pixels differ", share)
-	}
-	return nil
-}
-
-func near(a, b image.Image, x, y int) bool {
-	r0, g0, b0, a0 := a.At(x, y).RGBA()
-	r1, g1, b1, a1 := b.At(x, y).RGBA()
-	for _, d := range [4]int{int(r0) - int(r1), int(g0) - int(g1), int(b0) - int(b1), int(a0) - int(a1)} {
-		if max(d, -d) > tolerance<<8|tolerance {
-			return false
-		}
-	}
-	return true
-}
-
-func readPNG(t *testing.T, path string) image.Image {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	picture, err := png.Decode(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return picture
 }

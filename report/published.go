@@ -23,6 +23,7 @@ type Published struct {
 	Declared string // the shipped model that is this one, "" where none is
 	Point
 	MaxApproxBiasDilated float64
+	MaxApproxClipped     float64
 	SVM, SVMStd          float64
 	Note                 string
 }
@@ -74,9 +75,9 @@ func parsePublished(text []byte) ([]Published, error) {
 	}
 	var rows []Published
 	for i, record := range records[1:] {
-		row := Published{Source: record[0], Dataset: record[1], Model: record[2], Declared: record[3], Note: record[13]}
+		row := Published{Source: record[0], Dataset: record[1], Model: record[2], Declared: record[3], Note: record[14]}
 		for j, to := range []*float64{&row.P, &row.Beta, &row.MSE, &row.Hoyer, &row.MaxApprox, &row.MaxApproxBiasDilated,
-			&row.MaxApproxReconstructed, &row.SVM, &row.SVMStd} {
+			&row.MaxApproxReconstructed, &row.MaxApproxClipped, &row.SVM, &row.SVMStd} {
 			if *to, err = optional(record[4+j]); err != nil {
 				return nil, fmt.Errorf("report: published.csv: row %d, %s: %w", i+1, records[0][4+j], err)
 			}

@@ -257,6 +257,9 @@ func TestHistogramsCountEveryValueOnce(t *testing.T) {
 	if h, _ = newHistograms(CodeRow{Units: 2, Codes: []float32{-2, 6}}); h.low != -2 || h.high != 6 {
 		t.Errorf("codes outside of [0,1]: from %v to %v", h.low, h.high)
 	}
+	if h, _ = newHistograms(CodeRow{Units: 2, Codes: []float32{0, 0.04}}); h.low != 0 || h.high != float64(float32(0.04)) {
+		t.Errorf("small codes: from %v to %v", h.low, h.high)
+	}
 	if h, _ = newHistograms(CodeRow{Units: 2, Codes: []float32{0, 0}}); h.low != 0 || h.high != 1 {
 		t.Errorf("an all-zero code: from %v to %v", h.low, h.high)
 	}
@@ -275,6 +278,8 @@ func TestTicksAreRoundNumbersWithinTheAxis(t *testing.T) {
 		{true, 1e-4, 0.5, "0.0001 0.001 0.01 0.1"},
 		{true, 0.008, 0.09, "0.01 0.02 0.05"},
 		{true, 0.01, 0.04, "0.01 0.02 0.03 0.04"},
+		{true, 0.0005, 0.002, "0.0005 0.0008 0.001 0.002"},
+		{true, 0.6, 0.7, "0.6 0.7"},
 		{true, 1e-6, 1e-3, "1e-06 1e-05 0.0001 0.001"},
 	} {
 		marks := linearTicks{}.Ticks(c.least, c.most)
@@ -292,6 +297,14 @@ func TestTicksAreRoundNumbersWithinTheAxis(t *testing.T) {
 		}
 		if got := strings.Join(texts, " "); got != c.want {
 			t.Errorf("from %v to %v: %q, want %q", c.least, c.most, got, c.want)
+		}
+	}
+}
+
+func TestWhatIsCountedHasTicksAtWholeNumbers(t *testing.T) {
+	for most, want := range map[float64]int{1: 2, 2: 3, 5: 6, 60: 7} {
+		if got := (linearTicks{whole: true}).Ticks(0, most); len(got) != want || got[1].Value != math.Round(got[1].Value) {
+			t.Errorf("from 0 to %v: %v", most, got)
 		}
 	}
 }

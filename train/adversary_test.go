@@ -108,6 +108,25 @@ func TestAdversarialTrainingResumesToTheSameBytes(t *testing.T) {
 	}
 }
 
+// What is differentiated with respect to images, or sees attacked ones, cannot work on decompositions of the clean ones.
+func TestDecomposedImagesAreAttackedToo(t *testing.T) {
+	const decomposed = `
+[model.decomposed]
+dataset = "bars"
+encoder = [{ kind = "pado", levels = 1 }, { kind = "dense", units = 5, activation = "sigmoid" }]
+loss = [{ kind = "mse" }, { kind = "contractive", weight = 0.01 }]
+train = { epochs = 2, batch = 50 }
+`
+	team := engine.NewTeam(1)
+	defer team.Close()
+	plain := trained(t, model(t, decomposed), Options{Backend: engine.Backend{Team: team}})
+	attacked := trained(t, model(t, decomposed, "adversarial.epsilon=0.2"), Options{Backend: engine.Backend{Team: team}})
+	before, after := lines(t, plain.Run)[1], lines(t, attacked.Run)[1]
+	if !(before["contractive"].(float64) > 0) || !(after["mse"].(float64) > before["mse"].(float64)) {
+		t.Errorf("trained on clean images %v, on attacked ones %v: want a penalty, and a larger error under attack", before, after)
+	}
+}
+
 // The threads that move the images change no bit; those of the products, which add in another order, may.
 func TestTeamsAttackAlike(t *testing.T) {
 	m := model(t, everything+attackedBatches, "train.epochs=2")

@@ -23,6 +23,9 @@ type loader struct {
 	inputs  map[int][]graph.Input // of the program for each batch size
 	order   []int                 // of the images in the epoch of the next batch
 
+	decomposed *decomposed // images; nil where no input is of that kind
+	spaces     []*space    // per thread, to combine them in
+
 	batches         [2]*batch // one read, one prepared
 	next            int       // which is prepared
 	epoch, position int       // of the next batch
@@ -54,6 +57,16 @@ func newLoader(images *data.Images, seed uint64, size, epochs, threads int, inpu
 		l.batches[k] = b
 	}
 	return l
+}
+
+// combine makes the loader give decomposed images, nil for none, to the inputs that want them.
+func (l *loader) combine(d *decomposed) {
+	if l.decomposed = d; d == nil {
+		return
+	}
+	for range l.threads {
+		l.spaces = append(l.spaces, d.space())
+	}
 }
 
 // Start chooses the first batch: that of the given epoch and place in it, with that many steps before. Every thread must
@@ -116,9 +129,12 @@ func (l *loader) Fill(thread int) {
 		for i, in := range l.inputs[b.size] {
 			row := len(b.values[i]) / b.size
 			dst := b.values[i][from*row : to*row]
-			if in.Sampler == nil {
+			switch {
+			case in.Decomposition != nil:
+				l.decomposed.Batch(l.spaces[thread], dst, b.indices[from:to])
+			case in.Sampler == nil:
 				l.images.Batch(dst, b.indices[from:to])
-			} else {
+			default:
 				in.Sampler.Sample(dst, noise(l.seed, in.Name, part, l.step))
 			}
 		}

@@ -62,7 +62,15 @@ func (n *network) begin(_ context.Context, splits data.Splits) (err error) {
 		p.follow(n.stepper.moved)
 		n.programs[size], inputs[size] = p, p.Inputs
 	}
+	parts, err := decompose(n.images, inputs[full])
+	if err != nil {
+		return err
+	}
+	if err := n.rescale(parts); err != nil {
+		return err
+	}
 	n.loader = newLoader(n.images, n.spec.Train.Seed, full, n.spec.Train.Epochs, n.options.Team.Threads(), inputs)
+	n.loader.combine(parts)
 	n.stepper.beside = n.loader.Fill
 	if n.adversary, err = newAdversary(n.model, n.spec.Adversarial, n.options, sizes); err != nil {
 		return err

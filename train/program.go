@@ -23,6 +23,7 @@ type program struct {
 
 // compile builds and compiles the model's program.
 func compile(m *graph.Model, backend graph.Backend, o graph.Options) (*program, error) {
+	o.Prepared = true
 	built, err := m.Program(o)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"tessera/constraints"
 	"tessera/graph"
 	"tessera/graph/engine/kernel"
+	"tessera/internal/hugepages"
 	"tessera/optim"
 )
 
@@ -159,7 +160,7 @@ func (s *stepper) deal() {
 func (s *stepper) add(p *graph.Parameter, at int, declared []config.Constraint) {
 	m := &moved{Parameter: p, at: at}
 	for range s.optimizer.States() {
-		m.state = append(m.state, make([]float32, len(p.Data)))
+		m.state = append(m.state, hugepages.Make[float32](len(p.Data)))
 	}
 	for _, c := range declared {
 		if !config.MatchPath(c.On, p.Path) {

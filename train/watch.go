@@ -22,6 +22,9 @@ type watcher struct {
 	programs   compiled
 	indices    []int
 	pixels     []float32        // of one batch
+	decomposed *decomposed      // images; nil where the encoder does not decompose any
+	channels   []float32        // of one batch
+	inputs     [][]float32      // of one batch
 	codes      []float32        // of all images
 	units      int              // of one code
 	atoms      *graph.Parameter // weight of the decoder's last layer that has one; nil where none has
@@ -46,6 +49,9 @@ func newWatcher(m *graph.Model, backend graph.Backend, splits data.Splits) (*wat
 			return nil, errors.Join(err, w.programs.Close())
 		}
 		w.programs[size] = p
+		if w.decomposed, err = w.decompose(p); err != nil {
+			return nil, errors.Join(err, w.programs.Close())
+		}
 	}
 	w.indices = make([]int, n)
 	for i := range w.indices {
@@ -54,6 +60,18 @@ func newWatcher(m *graph.Model, backend graph.Backend, splits data.Splits) (*wat
 	w.pixels = make([]float32, min(n, watchBatch)*w.images.Pixels())
 	w.codes = make([]float32, n*w.units)
 	return w, nil
+}
+
+// decompose finds the levels of the watched images once, where a program wants them.
+func (w *watcher) decompose(p *program) (*decomposed, error) {
+	if w.decomposed != nil {
+		return w.decomposed, nil
+	}
+	d, err := decompose(w.images, p.Inputs)
+	if d != nil {
+		w.channels = make([]float32, min(w.images.Len(), watchBatch)*d.of.Groups()*w.images.Pixels())
+	}
+	return d, err
 }
 
 // lastWeight returns the weight of the decoder's last layer that has one.
@@ -100,8 +118,16 @@ func (w *watcher) batch(from, to int) (sum float64, err error) {
 	pixels := w.pixels[:(to-from)*width]
 	parallel.For(to-from, 64, func(a, b int) {
 		w.images.Batch(pixels[a*width:b*width], w.indices[from+a:from+b])
+		if w.decomposed != nil {
+			groups := w.decomposed.of.Groups()
+			w.decomposed.Batch(w.decomposed.space(), w.channels[a*width*groups:b*width*groups], w.indices[from+a:from+b])
+		}
 	})
-	if err := p.Run([][]float32{pixels}); err != nil {
+	w.inputs = append(w.inputs[:0], pixels)
+	if w.decomposed != nil {
+		w.inputs = append(w.inputs, w.channels[:len(pixels)*w.decomposed.of.Groups()])
+	}
+	if err := p.Run(w.inputs); err != nil {
 		return 0, err
 	}
 	copy(w.codes[from*w.units:to*w.units], p.runner.Tap(p.code))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera"
+	"tessera/metrics"
 	"tessera/report"
 	"tessera/study"
 	"tessera/sweep"
@@ -191,7 +192,7 @@ func (w *figureWork) points() (points []report.Point, dataset string, err error)
 			err = sweepPoints(path, add)
 		} else {
 			err = w.open(path, func(label string, r *tessera.Run) error {
-				measured, err := r.Evaluate(w.ctx, nil)
+				measured, err := r.Evaluate(w.ctx, metrics.Options{})
 				if err != nil {
 					return err
 				}

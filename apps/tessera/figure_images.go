@@ -62,7 +62,7 @@ func (w *figureWork) displays(do func(display) error) error {
 		}
 		d := display{label: label, run: r, images: make([]float32, len(indices)*all.Pixels())}
 		all.Batch(d.images, indices)
-		if d.measured, err = r.Evaluate(w.ctx, nil); err != nil {
+		if d.measured, err = r.Evaluate(w.ctx, metrics.Options{}); err != nil {
 			return err
 		}
 		return do(d)

@@ -26,7 +26,7 @@ func results(cmd *cobra.Command, r *tessera.Run) error {
 	if r.Result.BestEpoch > 0 {
 		t.row("best epoch", r.Result.BestEpoch)
 	}
-	measured, err := r.Evaluate(cmd.Context(), nil)
+	measured, err := r.Evaluate(cmd.Context(), metrics.Options{})
 	var missing *data.Error
 	switch {
 	case errors.As(err, &missing): // the run is good without the images that would measure it

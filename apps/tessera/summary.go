@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -83,7 +82,7 @@ func summarise(m *config.Model, dirs data.Dirs) (*summary, error) {
 		return nil, err
 	}
 	s.model = built
-	for _, placed := range slices.Concat(built.Layout.Encoder, built.Layout.Decoder) {
+	for _, placed := range built.Layout.Layers() {
 		layer := layerSummary{Path: placed.Path, Kind: placed.Kind, OutputShape: placed.Out}
 		for _, p := range placed.Parameters {
 			layer.Parameters += count(p.Shape)
@@ -131,7 +130,35 @@ func (s *summary) print(cmd *cobra.Command) error {
 		return err
 	}
 	fmt.Fprintf(out, "\n%s parameters, %s of them trainable\n", thousands(s.Parameters), thousands(s.Trainable))
+	for _, line := range variants(s.spec) {
+		fmt.Fprintln(out, line)
+	}
 	return nil
+}
+
+// variants says, a line each, what a model trains otherwise than most.
+func variants(m *config.Model) (lines []string) {
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	if len(m.Freeze) > 0 {
+		add("frozen: %s", strings.Join(m.Freeze, ", "))
+	}
+	if m.Start != nil {
+		add("starts from %s, on %s", m.Start.Run, m.Start.On)
+	}
+	for _, p := range m.Prune {
+		what, end := fmt.Sprintf("the smallest %g %%", 100*p.Fraction), "the end"
+		if p.Fraction == 0 {
+			what = fmt.Sprintf("up to %g", p.Threshold)
+		}
+		if p.Until > 0 {
+			end = fmt.Sprintf("epoch %d, then at %g of the learning rate", p.Until, p.Rate)
+		}
+		add("pruned: %s of %s, after epoch %d until %s", what, p.On, p.From, end)
+	}
+	if m.Average != nil {
+		add("averaged: decay %g", m.Average.Decay)
+	}
+	return lines
 }
 
 // count is the number of values of a shape.

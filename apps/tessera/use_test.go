@@ -56,6 +56,10 @@ func TestEvalPrintsEveryKeyOfTheContractOnce(t *testing.T) {
 			t.Errorf("the table has no %s:\n%s", key, table)
 		}
 	}
+	more := b.must(0, "eval", "runs/small", "--atoms", "--operator", "closing", "--radius", "2").stdout
+	b.contains("what is asked for", more, "operator ", "closing", "radius ", "hoyer_atoms_dilated", "used_units", "jaccard ", "jaccard_dilated")
+	b.contains("standard error", b.must(exitUsage, "eval", "runs/small", "--operator", "close").stderr, `unknown "close", want dilation, erosion`)
+	b.contains("standard error", b.must(exitUsage, "eval", "runs/small", "--radius", "0").stderr, "--radius: got 0, want > 0")
 	if len(document) != len(keys) || document["model"] != "small" || document["dataset"] != "swimmer" || document["images"] != 256.0 {
 		t.Errorf("got %s", text)
 	}

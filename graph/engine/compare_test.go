@@ -118,8 +118,15 @@ func compare[T graph.Float](t *testing.T, threads int, tolerance float64, build 
 // near checks ||got-want|| <= tolerance ||want||.
 func near[T graph.Float](t *testing.T, what string, got, want []T, tolerance float64) {
 	t.Helper()
+	if err := differ(what, got, want, tolerance); err != nil {
+		t.Error(err)
+	}
+}
+
+// differ returns an error unless ||got-want|| <= tolerance ||want||.
+func differ[T graph.Float](what string, got, want []T, tolerance float64) error {
 	if len(got) != len(want) {
-		t.Fatalf("%s: %d values, want %d", what, len(got), len(want))
+		return fmt.Errorf("%s: %d values, want %d", what, len(got), len(want))
 	}
 	var d, n float64
 	for i := range got {
@@ -127,8 +134,9 @@ func near[T graph.Float](t *testing.T, what string, got, want []T, tolerance flo
 		n += float64(want[i]) * float64(want[i])
 	}
 	if relative := math.Sqrt(d) / max(math.Sqrt(n), 1e-30); !(relative <= tolerance) && d > 0 {
-		t.Errorf("%s: relative difference %.3g, want <= %g", what, relative, tolerance)
+		return fmt.Errorf("%s: relative difference %.3g, want <= %g", what, relative, tolerance)
 	}
+	return nil
 }
 
 // shallow is the study's auto-encoder with a sparsity term.

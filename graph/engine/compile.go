@@ -5,6 +5,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph"
+	"tessera/internal/hugepages"
 )
 
 // compiler turns a module into a plan.
@@ -135,7 +136,7 @@ func (c *compiler[T]) checkWanted() error {
 func (c *compiler[T]) placeAll() {
 	p := c.plan
 	p.blocks, p.arena = place(p.phases, p.module.wanted, c.over)
-	arena := make([]T, p.arena)
+	arena := hugepages.Make[T](p.arena)
 	for _, b := range p.blocks {
 		if cell := c.cells[b.value]; cell != nil {
 			cell.data = arena[b.offset : b.offset+b.len : b.offset+b.len]

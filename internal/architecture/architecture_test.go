@@ -40,7 +40,7 @@ var floors = map[string]int{
 var seesGorgonia = []string{"layers", "losses", "graph", "graph/ops", "graph/tape", "graph/engine"}
 
 // kits are for tests and tools only: they may import what they test, and nothing but a test may import them.
-var kits = []string{"internal/gradcheck", "internal/laws", "internal/architecture", "internal/deps"}
+var kits = []string{"internal/gradcheck", "internal/laws", "internal/pictures", "internal/architecture", "internal/deps"}
 
 // goFile is one parsed file that is not a test.
 type goFile struct {

@@ -151,6 +151,26 @@ def instance_norm(shape, epsilon):
     return case("instance_norm", {"epsilon": epsilon}, shape, x, norm(x), parameters)
 
 
+def residual(h, w, c):
+    """x + a block of convolution, batch norm, leaky relu and convolution."""
+    x = image(h, w, c)
+    first, norm, second = nn.Conv2d(c, c + 1, 3, padding=1), nn.BatchNorm2d(c + 1, eps=1e-3, momentum=0.01), nn.Conv2d(c + 1, c, 3, padding=1)
+    for layer in (first, norm, second):
+        randomised(layer)
+    state = {"1.running_mean": norm.running_mean.clone(), "1.running_variance": norm.running_var.clone()}
+    y = x + second(F.leaky_relu(norm(first(x)), 0.1))
+    filters = lambda p: p.permute(2, 3, 1, 0)
+    parameters = {"0.weight": (first.weight, filters), "0.bias": (first.bias, as_it_is), "1.scale": (norm.weight, as_it_is),
+                  "1.shift": (norm.bias, as_it_is), "3.weight": (second.weight, filters), "3.bias": (second.bias, as_it_is)}
+    parameters |= {k: (v, as_it_is) for k, v in state.items()}
+    moved = {"1.running_mean": norm.running_mean, "1.running_variance": norm.running_var}
+    block = [{"kind": "conv2d", "filters": c + 1}, {"kind": "batch_norm"}, {"kind": "leaky_relu"}, {"kind": "conv2d", "filters": c}]
+    # A shift before a batch norm changes nothing: its gradient is rounding.
+    result = case("residual", {"layers": block}, (h, w, c), x, y, parameters, True, moved, also=state)
+    del result["gradients"]["0.bias"]
+    return result
+
+
 CASES = [batch_norm(shape, training) for shape in [(4,), (3, 2, 5)] for training in [True, False]] + [
     conv2d((7, 8, 3), 5, 4, stride=2, activation="leaky_relu"),
     conv2d((8, 7, 1), 4, 4, stride=2),
@@ -178,6 +198,7 @@ CASES = [batch_norm(shape, training) for shape in [(4,), (3, 2, 5)] for training
     layer_norm((3, 2, 4)),
     instance_norm((3, 4, 2), 1e-5),
     instance_norm((3, 3, 1), 0.1),
+    residual(4, 3, 2),
 ]
 
 if __name__ == "__main__":

@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"testing"
+
+	"tessera/config"
+	"tessera/graph"
+)
+
+// layered are models of the layers on images that shipped models do not have.
+const layered = `
+[model.pooled]
+dataset = "bars"
+encoder = [
+  { kind = "conv2d", filters = 4, groups = 1 },
+  { kind = "instance_norm" },
+  { kind = "elu" },
+  { kind = "max_pool", kernel = 3, stride = 2, padding = "same" },
+  { kind = "residual", layers = [{ kind = "layer_norm" }, { kind = "conv2d", filters = 4, groups = 2 }, { kind = "tanh" }] },
+  { kind = "avg_pool" },
+  { kind = "dense", units = 5, activation = "sigmoid" },
+]
+decoder = [
+  { kind = "dense", units = 12 },
+  { kind = "layer_norm" },
+  { kind = "reshape", shape = [2, 2, 3] },
+  { kind = "upsample" },
+  { kind = "conv2d_transpose", filters = 2, kernel = 4, stride = 2, activation = "tanh" },
+  { kind = "conv2d_transpose", filters = 1, padding = 1 },
+]
+
+[model.grey]
+dataset = "bars"
+encoder = [
+  { kind = "max_pool" },
+  { kind = "upsample" },
+  { kind = "residual", layers = [{ kind = "conv2d", filters = 1 }] },
+  { kind = "layer_norm" },
+  { kind = "avg_pool", kernel = 3, stride = 2, padding = 1 },
+  { kind = "dense", units = 5, activation = "sigmoid" },
+]
+`
+
+func TestLayersOnImagesAgreeWithTheTapeMachine(t *testing.T) {
+	file, err := config.Load("models.toml", []byte(layered))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range file.Names() {
+		t.Run(name, func(t *testing.T) {
+			spec, err := file.Model(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := graph.New(spec, shapeOf(t, spec))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, threads := range []int{1, 2} {
+				team := NewTeam(threads)
+				defer team.Close()
+				for _, batch := range []int{1, 2, 5} {
+					double, single := newPair[float64](t, m, batch, team), newPair[float32](t, m, batch, team)
+					for step := range 3 {
+						double.step(t, step, 1e-12)
+						single.step(t, step, 1e-5)
+					}
+				}
+			}
+			wantKnownOps(t, m)
+		})
+	}
+}

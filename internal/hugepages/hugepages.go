@@ -1,0 +1,23 @@
+// Package hugepages makes large slices whose memory the operating system may map in pages of 2 MiB. A product reads every
+// row of a wide weight on another page; with pages of 4 KiB most of its loads would wait for an address first.
+package hugepages
+
+import "unsafe"
+
+// page is the size of a huge page on every processor that this project has kernels for.
+const page = 2 << 20
+
+// Make is make([]T, n): zeros, under the garbage collector as always. Where the system has no huge pages or does not want
+// to give any, it is nothing else.
+func Make[T float32 | float64](n int) []T {
+	s := make([]T, n)
+	if n == 0 {
+		return s
+	}
+	first := unsafe.Pointer(unsafe.SliceData(s))
+	bytes := unsafe.Slice((*byte)(first), n*int(unsafe.Sizeof(s[0])))
+	if skip := int(-uintptr(first) % page); skip+page <= len(bytes) { // a whole page is inside
+		advise(bytes[skip : skip+(len(bytes)-skip)/page*page])
+	}
+	return s
+}

@@ -1,0 +1,134 @@
+package layers
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
+	"tessera/internal/registry"
+)
+
+// Residual adds to its input what a block of layers makes of it, y = x + block(x), so that the block learns what is to be
+// changed. The block must keep the shape. The layers of the block are declared as those of an encoder are; their parameters
+// have the block's index in front of their names, "0.weight" for the weight of its first layer. He, Zhang, Ren and Sun, Deep
+// Residual Learning for Image Recognition, 2015.
+type Residual struct {
+	Layers []Layer `toml:"layers" doc:"the block, in order; it keeps the shape" required:"true"`
+}
+
+func init() {
+	Registry.Register("residual", "a block of layers with a skip, y = x + block(x)", func() Layer { return &Residual{} })
+}
+
+// Check refuses an empty block.
+func (r *Residual) Check() error {
+	if len(r.Layers) == 0 {
+		return registry.KeyError{Key: "layers", Problem: "got none, want at least one layer"}
+	}
+	return nil
+}
+
+// Inner implements [Block].
+func (r *Residual) Inner() []Layer { return r.Layers }
+
+// OutputShape implements [Layer].
+func (r *Residual) OutputShape(in []int) ([]int, error) {
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
+	shapes, err := r.shapes(in)
+	if err != nil {
+		return nil, err
+	}
+	if out := shapes[len(r.Layers)]; !alike(in, out) {
+		return nil, fmt.Errorf("layers: the block turns shape %v into %v, want the same: stride 1 and as many filters as channels, or units as values", in, out)
+	}
+	return slices.Clone(in), nil
+}
+
+// shapes are those of the inputs of the block's layers, and last of its output.
+func (r *Residual) shapes(in []int) ([][]int, error) {
+	list := [][]int{in}
+	for i, l := range r.Layers {
+		if l == nil {
+			return nil, InnerError{i, errors.New("is not known")}
+		}
+		out, err := l.OutputShape(list[i])
+		if err != nil {
+			return nil, InnerError{i, err}
+		}
+		list = append(list, out)
+	}
+	return list, nil
+}
+
+// Parameters implements [Layer].
+func (r *Residual) Parameters(in []int) []Parameter {
+	shapes, err := r.shapes(in)
+	if err != nil {
+		return nil // OutputShape says what does not fit
+	}
+	var all []Parameter
+	for i, l := range r.Layers {
+		for _, p := range l.Parameters(shapes[i]) {
+			p.Name = innerName(i, p.Name)
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// Apply implements [Layer].
+func (r *Residual) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	y := x
+	for i, l := range r.Layers {
+		var err error
+		if y, err = l.Apply(innerScope{s, i}, y); err != nil {
+			return nil, fmt.Errorf("residual: layers[%d]: %w", i, err)
+		}
+	}
+	if !alike(x.Shape()[1:], y.Shape()[1:]) {
+		return nil, fmt.Errorf("residual: the block turns shape %v into %v, want the same", x.Shape(), y.Shape())
+	}
+	var c ops.Chain
+	return c.Add(x, c.Reshape(y, x.Shape()...)), c.Err()
+}
+
+// alike reports whether a block that makes out of in keeps the shape; an image (height, width) has one channel.
+func alike(in, out []int) bool {
+	return slices.Equal(in, out) || len(in) == 2 && slices.Equal([]int{in[0], in[1], 1}, out)
+}
+
+// OutputRange implements [Ranged].
+func (r *Residual) OutputRange(in Interval) Interval {
+	out := in
+	for _, l := range r.Layers {
+		if l == nil {
+			return Everything
+		}
+		out = OutputRange(l, out)
+	}
+	return Interval{in.Low + out.Low, in.High + out.High}
+}
+
+// innerScope is what a layer of a block sees of the graph being built.
+type innerScope struct {
+	Scope
+	index int
+}
+
+// Parameter implements [Scope].
+func (s innerScope) Parameter(name string) *gorgonia.Node {
+	return s.Scope.Parameter(innerName(s.index, name))
+}
+
+// Update implements [Scope].
+func (s innerScope) Update(name string, value *gorgonia.Node) {
+	s.Scope.Update(innerName(s.index, name), value)
+}
+
+// innerName is the name in a block of a parameter of its i-th layer.
+func innerName(i int, name string) string { return strconv.Itoa(i) + "." + name }

@@ -1,0 +1,185 @@
+package train
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera/data"
+	"tessera/graph"
+	"tessera/graph/engine"
+	"tessera/graph/tape"
+	"tessera/morph"
+)
+
+// channelled is everything with images of 8 by 8 pixels decomposed; its first layer is the one named.
+func channelled(layer string) string {
+	return strings.Replace(everything, "[[model.everything.encoder]]", "[[model.everything.encoder]]\n"+layer+"\n[[model.everything.encoder]]", 1)
+}
+
+const amdLayer, padoLayer = "kind = \"amd\"\nlevels = 2", "kind = \"pado\"\nlevels = 3\noriginal = true"
+
+func decomposition(layer string) morph.Decomposition {
+	if layer == amdLayer {
+		return morph.Decomposition{Method: morph.AMD, Levels: 2, Start: 1, Step: 1}
+	}
+	return morph.Decomposition{Method: morph.PADO, Levels: 3, Start: 1, Step: 1, Original: true}
+}
+
+func TestDecomposedImagesAreThoseOfPackageMorph(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 9))
+	const n = 70
+	shape := []int{9, 7}
+	bytes, floats := make([]byte, n*63), make([]float32, n*63)
+	for i := range bytes {
+		bytes[i], floats[i] = byte(r.IntN(256)), r.Float32()
+	}
+	ofBytes, _ := data.NewBytes(shape, bytes, nil)
+	ofFloats, _ := data.NewFloats(shape, floats, nil)
+	for _, images := range []*data.Images{ofBytes, ofFloats} {
+		for _, layer := range []string{amdLayer, padoLayer} {
+			of := decomposition(layer)
+			d, err := decompose(images, []graph.Input{{Name: "input"}, {Decomposition: &of}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, _, err := of.Apply(images.Float32(), shape)
+			if err != nil {
+				t.Fatal(err)
+			}
+			row := len(want) / n
+			indices := r.Perm(n)
+			got := make([]float32, len(want))
+			d.Batch(d.space(), got, indices)
+			for k, i := range indices {
+				if !slices.Equal(got[k*row:(k+1)*row], want[i*row:(i+1)*row]) {
+					t.Fatalf("%s: image %d differs", of.Method, i)
+				}
+			}
+			low, gain := d.Ranges()
+			for c := range low {
+				least, most := math.Inf(1), math.Inf(-1)
+				for i := c; i < len(want); i += len(low) {
+					least, most = min(least, float64(want[i])), max(most, float64(want[i]))
+				}
+				if float64(low[c]) != least || math.Abs(float64(gain[c])*(most-least)-1) > 1e-6 {
+					t.Errorf("%s: channel %d: low %v and gain %v of values from %v to %v", of.Method, c, low[c], gain[c], least, most)
+				}
+			}
+		}
+	}
+}
+
+func TestNoDecompositionIsMadeWhereNoneIsWanted(t *testing.T) {
+	images, _ := data.NewBytes([]int{2, 2}, make([]byte, 8), nil)
+	if d, err := decompose(images, []graph.Input{{Name: "input"}}); d != nil || err != nil {
+		t.Errorf("got %v, %v", d, err)
+	}
+}
+
+// What training and validation see, prepared, is what a trained model makes of plain images.
+func TestATrainedModelTakesPlainImages(t *testing.T) {
+	for _, layer := range []string{amdLayer, padoLayer} {
+		m := model(t, channelled(layer), "train.patience=0")
+		r := trained(t, m, Options{})
+		opened, err := Open(r.Run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, splits, err := newSession(context.Background(), m, Options{Backend: tape.Backend{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		coder := opened.Coder(tape.Backend{})
+		images := splits.Validation.Float32()
+		codes, err := coder.Encode(images)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outputs, err := coder.Decode(codes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := 0.0
+		for i, v := range outputs {
+			sum += math.Pow(float64(v-images[i]), 2)
+		}
+		if got, want := sum/float64(len(images)), lines(t, r.Run)[r.Epochs-1]["val_mse"].(float64); math.Abs(got-want) > 1e-7 {
+			t.Errorf("%s: mse %v of plain images, val_mse is %v", layer, got, want)
+		}
+	}
+}
+
+func TestFittedChannelsRunFromZeroToOne(t *testing.T) {
+	m := model(t, channelled(padoLayer))
+	r := trained(t, m, Options{})
+	opened, err := Open(r.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, splits, err := newSession(context.Background(), m, Options{Backend: tape.Backend{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := decomposition(padoLayer)
+	d, err := decompose(splits.Fit, []graph.Input{{Decomposition: &of}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	low, gain := d.Ranges()
+	for name, want := range map[string][]float32{"low": low, "gain": gain} {
+		if p, err := opened.Parameter("encoder.0." + name); err != nil || !slices.Equal(p.Data, want) {
+			t.Errorf("%s is %v, want %v (%v)", name, p.Data, want, err)
+		}
+	}
+}
+
+func TestBothBackEndsTrainDecomposedImages(t *testing.T) {
+	m := model(t, channelled(amdLayer))
+	team := engine.NewTeam(2)
+	defer team.Close()
+	want := lines(t, trained(t, m, Options{}).Run)
+	got := lines(t, trained(t, m, Options{Backend: engine.Backend{Team: team}, Team: team}).Run)
+	for i := range want {
+		for _, key := range []string{"loss", "val_mse"} {
+			if a, b := got[i][key].(float64), want[i][key].(float64); math.Abs(a-b) > 1e-4*math.Abs(b) {
+				t.Errorf("epoch %d: %s is %v, want %v", i+1, key, a, b)
+			}
+		}
+	}
+}
+
+func TestADecomposingRunInterruptedAtAnyStepResumesToTheSameBytes(t *testing.T) {
+	interruptedEverywhere(t, model(t, channelled(padoLayer), "train.epochs=1", averaged))
+}
+
+func TestADecomposingRunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
+	killedEverywhere(t, model(t, channelled(amdLayer), "train.epochs=2"))
+}
+
+// A frozen layer keeps the numbers that the other run rescaled by.
+func TestAFrozenDecompositionKeepsItsRange(t *testing.T) {
+	source := trained(t, model(t, channelled(padoLayer), "dataset.limit=40"), Options{}).Run
+	run := trained(t, model(t, channelled(padoLayer), from(source, "encoder.*"), `freeze=["encoder.*"]`, "train.epochs=1"), Options{}).Run
+	want, err := Open(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Open(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range want.Parameters[:4] {
+		if !slices.Equal(got.Parameters[i].Data, p.Data) {
+			t.Errorf("%s differs", p.Path)
+		}
+	}
+}
+
+func TestADecomposingTrainingStepAllocatesNothing(t *testing.T) {
+	text := strings.Replace(quiet, "[[model.everything.encoder]]", "[[model.everything.encoder]]\n"+amdLayer+"\n[[model.everything.encoder]]", 1)
+	stepsWithoutAllocations(t, model(t, text, "train.batch=8"))
+}
