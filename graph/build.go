@@ -20,6 +20,7 @@ const (
 	Autoencoder Part = iota // images to codes and outputs
 	Encoder                 // images to codes
 	Decoder                 // codes to outputs
+	Adversary               // images, and those that should be given back for them, to the gradient with respect to the former
 )
 
 // Options say which program of a model is wanted.
@@ -72,26 +73,36 @@ func (b *builder) build() error {
 		}
 		return b.tap("output", output)
 	}
-	x := b.input("input", nil, append([]int{b.options.Batch}, b.model.Shape...)...)
+	shape := append([]int{b.options.Batch}, b.model.Shape...)
+	x := b.input("input", nil, shape...)
+	clean := x
+	if b.options.Part == Adversary || b.options.Training && b.model.Spec.Adversarial != nil {
+		clean = b.input(Target, nil, shape...)
+	}
 	code, err := b.encode(x)
 	if err != nil {
 		return err
 	}
-	if err := b.tap("code", code); err != nil || b.options.Part == Encoder {
-		return err
+	if b.options.Part != Adversary {
+		if err := b.tap("code", code); err != nil || b.options.Part == Encoder {
+			return err
+		}
 	}
 	output, err := b.decode(code)
 	if err != nil {
 		return err
 	}
+	target, err := flat(clean)
+	if err != nil {
+		return err
+	}
+	if b.options.Part == Adversary {
+		return b.adversary(x, output, target)
+	}
 	if b.options.Output || !b.options.Training {
 		if err := b.tap("output", output); err != nil || !b.options.Training {
 			return err
 		}
-	}
-	target, err := flat(x)
-	if err != nil {
-		return err
 	}
 	return b.objective(x, code, output, target)
 }
@@ -100,7 +111,7 @@ func (b *builder) build() error {
 func (b *builder) encode(x *gorgonia.Node) (*gorgonia.Node, error) {
 	list := b.model.Layout.Encoder
 	first, ok := b.model.Decomposing()
-	if !ok || !b.options.Prepared || b.followsImages() {
+	if !ok || !b.options.Prepared || b.needsImages() {
 		return b.stack(list, x)
 	}
 	of := first.Decompose()
@@ -114,12 +125,11 @@ func (b *builder) encode(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return b.stack(list[1:], y)
 }
 
-// followsImages reports whether a term asks how the code changes with the images, which must then enter the graph as such.
-func (b *builder) followsImages() bool {
-	return slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool {
-		_, ok := l.Loss.(losses.JacobianPenalty)
-		return ok && b.options.Training
-	})
+// needsImages reports whether images are attacked, or something is differentiated with respect to them: they are then decomposed
+// in the graph, at every step.
+func (b *builder) needsImages() bool {
+	return b.options.Part == Adversary || b.options.Training && (b.model.Spec.Adversarial != nil ||
+		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { _, ok := l.Loss.(losses.JacobianPenalty); return ok }))
 }
 
 // decode applies the decoder, and keeps what enters its layer that holds the atoms.

@@ -17,17 +17,19 @@ const keptRunners = 4
 // the model's parameters when it codes, so that it follows their training. It is not safe for use by several goroutines
 // at once.
 type Coder struct {
-	model   *Model
-	backend Backend
-	encoder coding
-	decoder coding
+	model     *Model
+	backend   Backend
+	encoder   coding
+	decoder   coding
+	adversary coding
 }
 
 // NewCoder returns the coder of a model whose programs run on that back end.
 func NewCoder(m *Model, backend Backend) *Coder {
 	return &Coder{model: m, backend: backend,
-		encoder: coding{part: Encoder, in: m.Pixels(), out: m.Units()},
-		decoder: coding{part: Decoder, in: m.Units(), out: m.Pixels()},
+		encoder:   coding{part: Encoder, in: m.Pixels(), out: m.Units()},
+		decoder:   coding{part: Decoder, in: m.Units(), out: m.Pixels()},
+		adversary: coding{part: Adversary, in: m.Pixels(), out: m.Pixels()},
 	}
 }
 
@@ -198,7 +200,7 @@ func (m *Model) transposed(path string) *Parameter {
 // Close frees what the compiled programs hold. The coder compiles anew when it is used afterwards.
 func (c *Coder) Close() error {
 	var first error
-	for _, d := range []*coding{&c.encoder, &c.decoder} {
+	for _, d := range []*coding{&c.encoder, &c.decoder, &c.adversary} {
 		for _, b := range d.ready {
 			if err := b.runner.Close(); err != nil && first == nil {
 				first = err
