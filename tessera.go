@@ -17,6 +17,7 @@ import (
 	"os"
 	"slices"
 
+	"tessera/attack"
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
@@ -191,6 +192,31 @@ func (r *Run) Evaluate(ctx context.Context, o metrics.Options) (*metrics.Report,
 	report.Model, report.Dataset = r.Model.Name, name
 	return report, nil
 }
+
+// Attack measures what attacks do to the run: attacked images are sought at the images that it is evaluated on, the first
+// limit of them (0: all). Nothing in it is random. A baseline, which has no gradients, gives [ErrNoGradients].
+func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*attack.Report, error) {
+	target, ok := r.Coder.(attack.Target)
+	if !ok {
+		return nil, fmt.Errorf("%s: a model of kind %q: %w", r.Path, r.Model.Kind, ErrNoGradients)
+	}
+	images, err := r.Images(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if limit > 0 {
+		images = images.Slice(0, min(limit, images.Len()))
+	}
+	report, err := attack.Measure(ctx, target, images.Float32(), attacks)
+	if err != nil {
+		return nil, err
+	}
+	report.Model, report.Dataset = r.Model.Name, r.Model.Dataset.Name
+	return report, nil
+}
+
+// ErrNoGradients says that a model cannot be attacked: it is a baseline.
+var ErrNoGradients = errors.New("it has no gradients to attack it with")
 
 // Images returns what the run is evaluated on: the test images of its data set, all images where the set has no test split.
 // Data that are missing or do not fit are a [*data.Error].

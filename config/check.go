@@ -32,7 +32,7 @@ func (m *Model) check(input []int) []finding {
 	c.reconstructs()
 	for i, one := range m.Constraints {
 		if one.Constraint != nil {
-			c.glob(fmt.Sprintf("constraint[%d]", i), one.Kind, "on", one.On)
+			c.glob(fmt.Sprintf("constraint[%d]", i), one.Kind, "on", one.On, c.views()...)
 		}
 	}
 	c.freeze()
@@ -73,6 +73,10 @@ func (c *checker) search() {
 	for i := range c.model.Prune {
 		c.report(fmt.Sprintf("prune[%d]", i), "", "", fmt.Sprintf("%s does not go on from weights that are held at 0: what it knows would be wrong", kind),
 			"leave the phase out, or take an optimizer that is a rule: "+quoted(rules()))
+	}
+	if c.model.Adversarial != nil {
+		c.report("adversarial", "", "", fmt.Sprintf("attacked images change with the parameters, but %s needs an objective that is the same at every look", kind),
+			"leave it out, or take an optimizer that is a rule: "+quoted(rules()))
 	}
 	if c.model.Average != nil {
 		c.report("average", "", "", fmt.Sprintf("%s takes no small steps that an average would smooth: every iteration is lower than the last", kind), "leave the average out")
@@ -117,7 +121,7 @@ func rules() []string {
 // loss checks what a term is taken on, and that its values are in its domain.
 func (c *checker) loss(part string, l Loss) {
 	if _, ok := l.Loss.(losses.WeightPenalty); ok {
-		c.glob(part, l.Kind, "on", l.On)
+		c.glob(part, l.Kind, "on", l.On, c.views()...)
 		return
 	}
 	if want := l.Loss.On(); l.On != want {
@@ -220,31 +224,44 @@ func (c *checker) reconstructs() {
 	c.report("", "", "loss", "no loss compares the output with the images", "add one of "+quoted(names))
 }
 
-// glob checks that a glob, the value of a key, matches at least one parameter.
-func (c *checker) glob(part, kind, key, glob string) {
+// glob checks that a glob, the value of a key, matches at least one parameter, or one of the other names.
+func (c *checker) glob(part, kind, key, glob string, also ...string) {
 	if _, err := path.Match(glob, ""); err != nil {
 		c.report(part, kind, key, fmt.Sprintf("%s: malformed glob %q", key, glob), "")
 		return
 	}
-	if slices.ContainsFunc(c.paths(), func(parameter string) bool { return MatchPath(glob, parameter) }) ||
+	if slices.ContainsFunc(append(c.paths(), also...), func(parameter string) bool { return MatchPath(glob, parameter) }) ||
 		slices.ContainsFunc(c.open, func(layer string) bool { return mayMatch(glob, layer) }) {
 		return
 	}
-	c.report(part, kind, key, fmt.Sprintf("%s: %q matches no parameter", key, glob), c.suggestGlob(glob))
+	c.report(part, kind, key, fmt.Sprintf("%s: %q matches no parameter", key, glob), c.suggestGlob(glob, also))
 }
 
 // paths lists the parameters that are known by name.
 func (c *checker) paths() []string {
 	var paths []string
 	for _, p := range c.layout.Parameters() {
-		paths = append(paths, p.Path)
+		if p.TransposeOf == "" {
+			paths = append(paths, p.Path)
+		}
 	}
 	return append(paths, c.names...)
 }
 
+// views lists the other names of parameters, by which losses and constraints are taken on the atoms of tied decoders.
+func (c *checker) views() []string {
+	var paths []string
+	for _, p := range c.layout.Parameters() {
+		if p.TransposeOf != "" {
+			paths = append(paths, p.Path)
+		}
+	}
+	return paths
+}
+
 // suggestGlob returns the nearest parameter path or usual glob, or all the usual globs.
-func (c *checker) suggestGlob(glob string) string {
-	paths := c.paths()
+func (c *checker) suggestGlob(glob string, also []string) string {
+	paths := append(c.paths(), also...)
 	usual := starred(paths)
 	if near, ok := nearest(glob, append(usual, paths...)); ok {
 		return suggest(near, []string{near})

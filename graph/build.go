@@ -22,6 +22,7 @@ const (
 	Decoder                 // codes to outputs
 	Portion                 // what a few of all images add to the objective over all
 	Penalties               // what does not see images adds to it
+	Adversary               // images, and those that should be given back for them, to the gradient with respect to the former
 )
 
 // Options say which program of a model is wanted.
@@ -79,26 +80,36 @@ func (b *builder) build() error {
 		}
 		return b.tap("output", output)
 	}
-	x := b.input("input", nil, append([]int{b.options.Batch}, b.model.Shape...)...)
+	shape := append([]int{b.options.Batch}, b.model.Shape...)
+	x := b.input("input", nil, shape...)
+	clean := x
+	if b.options.Part == Adversary || b.options.Training && b.model.Spec.Adversarial != nil {
+		clean = b.input(Target, nil, shape...)
+	}
 	code, err := b.encode(x)
 	if err != nil {
 		return err
 	}
-	if err := b.tap("code", code); err != nil || b.options.Part == Encoder {
-		return err
+	if b.options.Part != Adversary {
+		if err := b.tap("code", code); err != nil || b.options.Part == Encoder {
+			return err
+		}
 	}
 	output, err := b.decode(code)
 	if err != nil {
 		return err
 	}
+	target, err := flat(clean)
+	if err != nil {
+		return err
+	}
+	if b.options.Part == Adversary {
+		return b.adversary(x, output, target)
+	}
 	if b.options.Output || !b.options.Training {
 		if err := b.tap("output", output); err != nil || !b.options.Training {
 			return err
 		}
-	}
-	target, err := flat(x)
-	if err != nil {
-		return err
 	}
 	if b.options.Part == Portion {
 		return b.portion(x, code, output, target)
@@ -114,7 +125,7 @@ func (b *builder) build() error {
 func (b *builder) encode(x *gorgonia.Node) (*gorgonia.Node, error) {
 	list := b.model.Layout.Encoder
 	first, ok := b.model.Decomposing()
-	if !ok || !b.options.Prepared {
+	if !ok || !b.options.Prepared || b.needsImages() {
 		return b.stack(list, x)
 	}
 	of := first.Decompose()
@@ -126,6 +137,13 @@ func (b *builder) encode(x *gorgonia.Node) (*gorgonia.Node, error) {
 		return nil, fmt.Errorf("%s (%s): %w", list[0].Path, list[0].Kind, err)
 	}
 	return b.stack(list[1:], y)
+}
+
+// needsImages reports whether images are attacked, or something is differentiated with respect to them: they are then decomposed
+// in the graph, at every step.
+func (b *builder) needsImages() bool {
+	return b.options.Part == Adversary || b.options.Training && (b.model.Spec.Adversarial != nil ||
+		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { _, ok := l.Loss.(losses.JacobianPenalty); return ok }))
 }
 
 // decode applies the decoder, and keeps what enters its layer that holds the atoms.
@@ -213,11 +231,28 @@ func (b *builder) parameter(path string) (*gorgonia.Node, error) {
 	}
 	p, err := b.model.Parameter(path)
 	if err != nil {
+		if of := b.model.transposeOf(path); of != "" {
+			return b.transposed(path, of)
+		}
 		return nil, err
 	}
 	n := b.leaf(path, p.Shape)
 	b.nodes[path] = n
 	b.program.Parameters = append(b.program.Parameters, Binding{Parameter: p, Node: n})
+	return n, nil
+}
+
+// transposed returns the node of a parameter that is the transpose of another.
+func (b *builder) transposed(path, of string) (*gorgonia.Node, error) {
+	w, err := b.parameter(of)
+	if err != nil {
+		return nil, err
+	}
+	n, err := ops.Transpose(w)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	b.nodes[path] = n
 	return n, nil
 }
 
@@ -294,17 +329,14 @@ func (b *builder) onAtoms(l losses.AtomPenalty, images *gorgonia.Node) (*gorgoni
 // decay sums a weight penalty over the parameters that the glob matches.
 func (b *builder) decay(l losses.WeightPenalty, glob string) (*gorgonia.Node, error) {
 	var sum *gorgonia.Node
-	for _, p := range b.model.Parameters {
-		if !config.MatchPath(glob, p.Path) {
-			continue
-		}
-		w, err := b.parameter(p.Path)
+	for _, path := range b.model.Layout.MatchParameters(glob) {
+		w, err := b.parameter(path)
 		if err != nil {
 			return nil, err
 		}
 		term, err := l.Decay(w)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.Path, err)
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		if sum == nil {
 			sum = term

@@ -25,7 +25,7 @@ type Program struct {
 	Graph      *gorgonia.ExprGraph
 	Dtype      tensor.Dtype // tensor.Float32 for training, tensor.Float64 for checks
 	Batch      int
-	Inputs     []Input   // Inputs[0] is the images (inference of a decoder: the codes)
+	Inputs     []Input   // Inputs[0] is the images (inference of a decoder: the codes); [Target] comes next where there is one
 	Parameters []Binding // every parameter that the graph reads
 	Taps       []Tap     // what can be read after a run
 	Updates    []Update  // state that the graph moves: assigned after the run
@@ -33,7 +33,7 @@ type Program struct {
 
 // Input is a leaf that the caller fills before every run.
 type Input struct {
-	Name    string // "input", or a noise layer's path
+	Name    string // "input", [Target], or what the noise is of
 	Node    *gorgonia.Node
 	Shape   []int          // batch included
 	Sampler layers.Sampler // nil for data

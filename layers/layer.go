@@ -46,6 +46,18 @@ type Parameter struct {
 	Init          Init
 	FanIn, FanOut int  // what one unit reads and feeds, for the Glorot and He rules
 	State         bool // moved by a rule of its own (a running average), not by the optimizer
+	// TransposeOf is the path of another layer's parameter, of which this one is the transpose: the layer then has none of
+	// its own. Empty otherwise.
+	TransposeOf string
+}
+
+// Borrower is implemented by decoder layers that use a parameter of the encoder.
+type Borrower interface {
+	Layer
+	// Borrows returns the path of that parameter.
+	Borrows() string
+	// Lend tells its shape before anything else is asked of the layer: nil where there is no such parameter.
+	Lend(shape []int)
 }
 
 // Scope is what a layer sees of the graph being built.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"tessera/data"
@@ -17,15 +18,16 @@ import (
 // network learns an auto-encoder along gradients.
 type network struct {
 	*session
-	model    *graph.Model
-	stepper  *stepper
-	programs compiled  // for training, by batch size
-	average  *averages // nil where the model is that of the last step
-	pruned   []pruned  // by phase
-	watcher  *watcher
-	loader   *loader
-	best     [][]float32 // the parameters of the best epoch; nil without early stopping
-	rate     float64     // of the last step
+	model     *graph.Model
+	stepper   *stepper
+	programs  compiled   // for training, by batch size
+	average   *averages  // nil where the model is that of the last step
+	pruned    []pruned   // by phase
+	adversary *adversary // nil where the images stay clean
+	watcher   *watcher
+	loader    *loader
+	best      [][]float32 // the parameters of the best epoch; nil without early stopping
+	rate      float64     // of the last step
 }
 
 // newNetwork returns a model with its first parameters, projected, and a fresh optimizer.
@@ -51,10 +53,8 @@ func newNetwork(s *session) (*network, error) {
 func (n *network) begin(_ context.Context, splits data.Splits) (err error) {
 	images, full := n.images.Len(), min(n.images.Len(), n.spec.Train.Batch)
 	inputs := map[int][]graph.Input{}
-	for _, size := range []int{full, images % full} {
-		if size == 0 {
-			continue
-		}
+	sizes := slices.DeleteFunc([]int{full, images % full}, func(size int) bool { return size == 0 })
+	for _, size := range sizes {
 		p, err := compile(n.model, n.options.Backend, graph.Options{Batch: size, Training: true})
 		if err != nil {
 			return err
@@ -72,6 +72,9 @@ func (n *network) begin(_ context.Context, splits data.Splits) (err error) {
 	n.loader = newLoader(n.images, n.spec.Train.Seed, full, n.spec.Train.Epochs, n.options.Team.Threads(), inputs)
 	n.loader.combine(parts)
 	n.stepper.beside = n.loader.Fill
+	if n.adversary, err = newAdversary(n.model, n.spec.Adversarial, n.options, sizes); err != nil {
+		return err
+	}
 	if n.watcher, err = newWatcher(n.shown(), n.options.Backend, splits); err != nil {
 		return err
 	}
@@ -83,6 +86,7 @@ func (n *network) begin(_ context.Context, splits data.Splits) (err error) {
 // close implements learner.
 func (n *network) close() {
 	_ = n.programs.Close() // what cannot be freed does not make the result wrong
+	n.adversary.close()
 	if n.watcher != nil {
 		_ = n.watcher.programs.Close()
 	}
@@ -124,6 +128,9 @@ func (n *network) finish() (m Metrics, err error) {
 func (n *network) step() error {
 	b := n.loader.Take()
 	p := n.programs[b.size]
+	if err := n.adversary.Attack(b); err != nil {
+		return err
+	}
 	if err := p.Run(b.values); err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func newStepper(m *graph.Model, team Team) *stepper {
 	s := &stepper{optimizer: rule, clipNorm: m.Spec.Optimizer.ClipNorm, team: team}
 	for i, p := range m.Parameters {
 		if p.Trainable {
-			s.add(p, i, m.Spec.Constraints)
+			s.add(p, i, m.Spec.Constraints, m.Layout)
 		}
 	}
 	bytes := 0
@@ -158,7 +158,7 @@ func (s *stepper) deal() {
 }
 
 // add cuts a parameter into chunks.
-func (s *stepper) add(p *graph.Parameter, at int, declared []config.Constraint) {
+func (s *stepper) add(p *graph.Parameter, at int, declared []config.Constraint, layout *config.Layout) {
 	m := &moved{Parameter: p, at: at}
 	if s.optimizer != nil {
 		for range s.optimizer.States() {
@@ -166,13 +166,16 @@ func (s *stepper) add(p *graph.Parameter, at int, declared []config.Constraint) 
 		}
 	}
 	for _, c := range declared {
-		if !config.MatchPath(c.On, p.Path) {
-			continue
-		}
-		if _, ok := c.Constraint.(constraints.Pointwise); ok && len(m.whole) == 0 {
+		asIs, swapped := taken(c.On, p.Path, layout)
+		_, pointwise := c.Constraint.(constraints.Pointwise)
+		switch {
+		case !asIs && !swapped:
+		case pointwise && len(m.whole) == 0:
 			m.fused = append(m.fused, c.Constraint)
-		} else {
+		case pointwise || asIs:
 			m.whole = append(m.whole, c.Constraint)
+		default:
+			m.whole = append(m.whole, &transposed{of: c.Constraint})
 		}
 	}
 	for from := 0; from < len(p.Data); from += optim.NormBlock {

@@ -170,6 +170,7 @@ func TestAPanicOfAnOptimizerIsAnError(t *testing.T) {
 
 func TestAWholeTrainingStepAllocatesNothing(t *testing.T) {
 	stepsWithoutAllocations(t, model(t, quiet, "train.batch=8"))
+	stepsWithoutAllocations(t, model(t, quiet+attackedBatches, "train.batch=8"))
 }
 
 // quiet is everything without noise.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"tessera"
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/registry"
@@ -119,7 +120,7 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case !errors.As(err, &fromWork), errors.As(err, &usage), errors.As(err, &unknown), errors.As(err, &unknownSweep),
 		errors.As(err, &unknownTable), errors.Is(err, folder.ErrExists), errors.Is(err, folder.ErrForeign), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked),
-		errors.Is(err, folder.ErrWorkingFolder):
+		errors.Is(err, folder.ErrWorkingFolder), errors.Is(err, tessera.ErrNoGradients):
 		return exitUsage
 	case errors.As(err, &failed):
 		return exitSweep

@@ -20,7 +20,7 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true, // explain prints them
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return errors.New(parsing.ReplaceAllString(err.Error(), "")) })
-	root.AddCommand(trainCommand(), resumeCommand(), sweepCommand(), reproduceCommand(), evalCommand(), encodeCommand(), decodeCommand(),
+	root.AddCommand(trainCommand(), resumeCommand(), sweepCommand(), reproduceCommand(), evalCommand(), attackCommand(), encodeCommand(), decodeCommand(),
 		checkCommand(), summaryCommand(), figureCommand(), listCommand(), dataCommand(), doctorCommand(), versionCommand())
 	return root
 }

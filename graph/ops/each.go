@@ -16,40 +16,66 @@ type PerImage struct {
 
 	Float32 func(dst, image []float32)
 	Float64 func(dst, image []float64)
-	// The gradients write to dst what gradient, that of a result, gives the image.
-	Gradient32 func(dst, image, gradient []float32)
-	Gradient64 func(dst, image, gradient []float64)
+	// Pull writes to dst what v, the gradient of a result, gives the image; Push the change of the result when the image
+	// changes by v. They are each other's transpose.
+	Pull32, Push32 func(dst, image, v []float32)
+	Pull64, Push64 func(dst, image, v []float64)
 }
 
-// Each applies f to every image of x, whose first axis is the batch.
+// Each applies f to every image of x, whose first axis is the batch. It may be differentiated as often as wanted; the second
+// derivative of f itself is taken to be 0.
 func Each(x *gorgonia.Node, f PerImage) (*gorgonia.Node, error) {
 	if len(x.Shape()) < 2 {
 		return nil, errors.New("each: want a batch of images")
 	}
-	batch := x.Shape()[0]
+	e := eachImage{f, x.Shape().Clone(), slices.Concat(tensor.Shape{x.Shape()[0]}, f.Out)}
 	o := &parallel{
 		name:   f.Name,
-		out:    slices.Concat(tensor.Shape{batch}, f.Out),
-		units:  batch,
+		out:    e.out,
+		units:  e.in[0],
 		byUnit: []bool{true},
-		work:   f.Work * float64(batch),
-		f32:    each(batch, f.Float32),
-		f64:    each(batch, f.Float64),
-	}
-	o.derivative = func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-		g := &parallel{
-			name:   f.Name + "Grad",
-			out:    in[0].Shape().Clone(),
-			units:  batch,
-			byUnit: []bool{true, true},
-			work:   2 * f.Work * float64(batch),
-			f32:    eachGradient(batch, f.Gradient32),
-			f64:    eachGradient(batch, f.Gradient64),
-		}
-		n, err := g.apply(in[0], grad)
-		return gorgonia.Nodes{n}, err
+		work:   f.Work * float64(e.in[0]),
+		f32:    each(e.in[0], f.Float32),
+		f64:    each(e.in[0], f.Float64),
+		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			n, err := e.pull(in[0], grad)
+			return gorgonia.Nodes{n}, err
+		},
 	}
 	return o.apply(x)
+}
+
+// eachImage is a function of images with the shapes of its batches.
+type eachImage struct {
+	PerImage
+	in, out tensor.Shape
+}
+
+func (e eachImage) pull(x, v *gorgonia.Node) (*gorgonia.Node, error) {
+	return e.linear("Pull", e.in, e.Pull32, e.Pull64, e.push).apply(x, v)
+}
+
+func (e eachImage) push(x, v *gorgonia.Node) (*gorgonia.Node, error) {
+	return e.linear("Push", e.out, e.Push32, e.Push64, e.pull).apply(x, v)
+}
+
+// linear is an op that is linear in its second input, with its transpose.
+func (e eachImage) linear(name string, out tensor.Shape, f32 func(dst, image, v []float32), f64 func(dst, image, v []float64),
+	transpose func(x, v *gorgonia.Node) (*gorgonia.Node, error)) *parallel {
+	return &parallel{
+		name:   e.Name + name,
+		out:    out,
+		units:  e.in[0],
+		byUnit: []bool{true, true},
+		work:   2 * e.Work * float64(e.in[0]),
+		f32:    eachLinear(e.in[0], f32),
+		f64:    eachLinear(e.in[0], f64),
+		fixed:  []bool{true, false},
+		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			n, err := transpose(in[0], grad)
+			return gorgonia.Nodes{nil, n}, err
+		},
+	}
 }
 
 func each[T Float](batch int, f func(dst, image []T)) units[T] {
@@ -60,7 +86,7 @@ func each[T Float](batch int, f func(dst, image []T)) units[T] {
 	}
 }
 
-func eachGradient[T Float](batch int, f func(dst, image, gradient []T)) units[T] {
+func eachLinear[T Float](batch int, f func(dst, image, v []T)) units[T] {
 	return func(dst []T, in [][]T, _ []T, from, to int) {
 		for i := from; i < to; i++ {
 			f(part(dst, i, batch), part(in[0], i, batch), part(in[1], i, batch))

@@ -25,7 +25,7 @@ const (
 var floors = map[string]int{
 	"internal": 0, "graph/engine/kernel": 0,
 	"graph/ops": 1, "morph": 1, "data": 1, "train/checkpoint": 1, "train/folder": 1,
-	"layers": 2, "losses": 2, "constraints": 2, "optim": 2, "metrics": 2,
+	"layers": 2, "losses": 2, "constraints": 2, "optim": 2, "metrics": 2, "attack": 2,
 	"config": 3,
 	"graph":  4, "baselines": 4,
 	"graph/tape": 5, "graph/engine": 5, "train/internal": 5,

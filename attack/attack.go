@@ -1,0 +1,159 @@
+// Package attack makes images that a model reconstructs badly although they hardly differ from clean ones, and measures
+// what they do to it.
+//
+// An attacked image x' = x + d lies in the ball |d| <= epsilon around a clean image x, and its pixels in [0,1]; it is sought
+// along the gradient, with respect to x', of the model's error between its output for x' and the clean x. What a model
+// gives as that gradient is its own affair: this package knows nothing of graphs.
+package attack
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"tessera/internal/registry"
+)
+
+// Attack is how attacked images are sought.
+//
+// fgsm goes one step of length epsilon along the gradient g, in the norm of the ball:
+//
+//	linf: d = epsilon sign(g)        l2: d = epsilon g / |g|
+//
+// (Goodfellow, Shlens and Szegedy, Explaining and Harnessing Adversarial Examples, 2015). pgd goes several shorter ones,
+// and after each projects d back into the ball (Madry, Makelov, Schmidt, Tsipras and Vladu, Towards Deep Learning Models
+// Resistant to Adversarial Attacks, 2018):
+//
+//	linf: d = clip(d + step_size sign(g), -epsilon, epsilon)        l2: d = d + step_size g / |g|, scaled down to epsilon
+//
+// Both start from the clean image and clip x' to [0,1] after every step: nothing in them is random. A pixel whose clean value
+// lies outside of [0,1] may go no further out.
+type Attack struct {
+	Method   Method  `toml:"method" doc:"one step of length epsilon, or several projected into the ball"`
+	Norm     Norm    `toml:"norm" doc:"of the difference to the clean image"`
+	Epsilon  float64 `toml:"epsilon" want:"> 0" doc:"largest norm of the difference; pixels lie in [0,1]"`
+	Steps    int     `toml:"steps" want:"> 0" doc:"of pgd"`
+	StepSize float64 `toml:"step_size" want:"> 0" doc:"of pgd, in the norm; 2.5 epsilon / steps by default"`
+}
+
+// Default is the attack where nothing is said: PGD of ten steps in a small linf ball.
+func Default() Attack { return Attack{Method: PGD, Norm: LInf, Epsilon: 0.05, Steps: 10} }
+
+// Method is how the gradient is followed.
+type Method string
+
+// The methods.
+const (
+	FGSM Method = "fgsm"
+	PGD  Method = "pgd"
+)
+
+// Choices lists the methods.
+func (Method) Choices() []string { return []string{string(FGSM), string(PGD)} }
+
+// Norm is that of the difference between an attacked image and the clean one.
+type Norm string
+
+// The norms.
+const (
+	LInf Norm = "linf" // the largest difference of a pixel
+	L2   Norm = "l2"   // the Euclidean one
+)
+
+// Choices lists the norms.
+func (Norm) Choices() []string { return []string{string(LInf), string(L2)} }
+
+// Check says what is wrong with an attack, as a registry.KeyError.
+func (a *Attack) Check() error {
+	wrong := func(key string, got, want any) error {
+		return registry.KeyError{Key: key, Problem: fmt.Sprintf("got %v, want %v", got, want)}
+	}
+	switch {
+	case !slices.Contains(a.Method.Choices(), string(a.Method)):
+		return wrong("method", a.Method, a.Method.Choices())
+	case !slices.Contains(a.Norm.Choices(), string(a.Norm)):
+		return wrong("norm", a.Norm, a.Norm.Choices())
+	case !(a.Epsilon > 0) || math.IsInf(a.Epsilon, 0):
+		return wrong("epsilon", a.Epsilon, "> 0")
+	case a.Steps < 1 && a.Method != FGSM:
+		return wrong("steps", a.Steps, "> 0")
+	case !(a.StepSize >= 0) || math.IsInf(a.StepSize, 0):
+		return wrong("step_size", a.StepSize, "> 0, or 0 for 2.5 epsilon / steps")
+	}
+	return nil
+}
+
+// Rounds is how many gradients the attack follows.
+func (a *Attack) Rounds() int {
+	if a.Method == FGSM {
+		return 1
+	}
+	return a.Steps
+}
+
+// step is the length of one step.
+func (a *Attack) step() float64 {
+	switch {
+	case a.Method == FGSM:
+		return a.Epsilon
+	case a.StepSize > 0:
+		return a.StepSize
+	}
+	return 2.5 * a.Epsilon / float64(a.Steps)
+}
+
+// Move takes one step with whole images of that many pixels: x, which is clean before the first step, moves along the
+// gradient and is projected. An l2 step along a gradient of zero, or one that is not finite, goes nowhere.
+func (a *Attack) Move(x, clean, gradient []float32, pixels int) {
+	for at := 0; at < len(x); at += pixels {
+		to := at + pixels
+		if a.Norm == L2 {
+			a.moveL2(x[at:to], clean[at:to], gradient[at:to])
+		} else {
+			a.moveLinf(x[at:to], clean[at:to], gradient[at:to])
+		}
+	}
+}
+
+func (a *Attack) moveLinf(x, clean, gradient []float32) {
+	step, radius := float32(a.step()), float32(a.Epsilon)
+	for i, g := range gradient {
+		v, c := x[i], clean[i]
+		switch {
+		case g > 0:
+			v += step
+		case g < 0:
+			v -= step
+		}
+		x[i] = bounded(min(max(v, c-radius), c+radius), c)
+	}
+}
+
+func (a *Attack) moveL2(x, clean, gradient []float32) {
+	scale := a.step() / norm(gradient)
+	if !(scale > 0) || math.IsInf(scale, 0) {
+		return
+	}
+	squares := 0.0
+	for i, g := range gradient {
+		x[i] += float32(scale * float64(g))
+		d := float64(x[i]) - float64(clean[i])
+		squares += d * d
+	}
+	shrink := min(1, a.Epsilon/math.Sqrt(squares))
+	for i, c := range clean { // clipping brings x nearer to the clean image, which lies within the bounds
+		x[i] = bounded(c+float32(shrink*(float64(x[i])-float64(c))), c)
+	}
+}
+
+// bounded clips v to [0,1], or to the clean value where that lies further out.
+func bounded(v, clean float32) float32 { return min(max(v, min(clean, 0)), max(clean, 1)) }
+
+// norm is the l2 norm.
+func norm(values []float32) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += float64(v) * float64(v)
+	}
+	return math.Sqrt(sum)
+}

@@ -1,0 +1,250 @@
+package attack_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera/attack"
+	"tessera/internal/registry"
+)
+
+// scaling is a linear model by plain loops: h = x, output = factor x. Its error at x+d is |(factor-1) x + factor d|².
+type scaling struct {
+	factor float64
+	failed error
+}
+
+func (scaling) Shape() []int { return []int{2, 3} }
+func (scaling) Units() int   { return 6 }
+
+func (s scaling) Encode(images []float32) ([]float32, error) { return slices.Clone(images), nil }
+
+func (s scaling) Decode(codes []float32) ([]float32, error) {
+	images := slices.Clone(codes)
+	for i := range images {
+		images[i] = float32(s.factor * float64(images[i]))
+	}
+	return images, nil
+}
+
+func (s scaling) InputGradient(images, clean []float32) ([]float32, error) {
+	gradient := make([]float32, len(images))
+	for i, v := range images {
+		gradient[i] = float32(2 * s.factor * (s.factor*float64(v) - float64(clean[i])))
+	}
+	return gradient, s.failed
+}
+
+// images are n of values in [low, high].
+func images(n int, low, high float64) []float32 {
+	r := rand.New(rand.NewPCG(1, 2))
+	x := make([]float32, n*6)
+	for i := range x {
+		x[i] = float32(low + (high-low)*r.Float64())
+	}
+	return x
+}
+
+// The worst change of a linear model is known: along x in the l2 ball, every pixel outwards in the linf ball.
+func TestAttacksOfALinearModelAreTheWorstOnes(t *testing.T) {
+	const epsilon, factor, n = 0.05, 1.5, 4
+	x := images(n, 0.2, 0.8)
+	worst := map[attack.Norm]float64{}
+	clean := 0.0
+	for at := 0; at < len(x); at += 6 {
+		length := 0.0
+		for _, v := range x[at : at+6] {
+			length += float64(v) * float64(v)
+			worst[attack.LInf] += math.Pow((factor-1)*float64(v)+factor*epsilon, 2) / (n * 6)
+			clean += math.Pow((factor-1)*float64(v), 2) / (n * 6)
+		}
+		worst[attack.L2] += math.Pow((factor-1)*math.Sqrt(length)+factor*epsilon, 2) / (n * 6)
+	}
+	for norm, want := range worst {
+		for _, method := range []attack.Method{attack.FGSM, attack.PGD} {
+			a := attack.Attack{Method: method, Norm: norm, Epsilon: epsilon, Steps: 7}
+			r, err := attack.Measure(context.Background(), scaling{factor: factor}, x, []attack.Attack{a})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := r.Attacks[0].MSE; math.Abs(got-want) > 1e-6*want {
+				t.Errorf("%s %s: mse %v, want %v", method, norm, got, want)
+			}
+			if math.Abs(r.MSE-clean) > 1e-6*clean {
+				t.Errorf("%s %s: clean mse %v, want %v", method, norm, r.MSE, clean)
+			}
+		}
+	}
+}
+
+func TestCodeChangeIsRelativeToTheCode(t *testing.T) {
+	x := images(3, 0.3, 0.6)
+	clear(x[6:12]) // an image whose code is 0 has no relative change
+	a := attack.Attack{Method: attack.FGSM, Norm: attack.L2, Epsilon: 0.1}
+	r, err := attack.Measure(context.Background(), scaling{factor: 1.5}, x, []attack.Attack{a})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := 0.0
+	for _, at := range []int{0, 12} {
+		squares := 0.0
+		for _, v := range x[at : at+6] {
+			squares += float64(v) * float64(v)
+		}
+		want += 0.1 / math.Sqrt(squares) / 2
+	}
+	if got := r.Attacks[0].CodeChange; math.Abs(got-want) > 1e-6 {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// bumpy has gradients of any direction and size, zero and infinite ones too.
+type bumpy struct{ scaling }
+
+func (bumpy) InputGradient(images, _ []float32) ([]float32, error) {
+	gradient := make([]float32, len(images))
+	for i, v := range images {
+		gradient[i] = float32(math.Sin(1e4 * float64(v)))
+	}
+	clear(gradient[:6])
+	for i := range 6 {
+		gradient[6+i] *= 1e-30
+		gradient[12+i] *= 1e30
+	}
+	gradient[18] = float32(math.Inf(1))
+	gradient[24] = float32(math.NaN())
+	return gradient, nil
+}
+
+func TestAttackedImagesStayInTheBallAndInRange(t *testing.T) {
+	x := images(40, 0, 1)
+	for i := 6 * 20; i < 6*30; i++ { // black and white pixels
+		x[i] = float32(i % 2)
+	}
+	x[6*30], x[6*31] = -0.5, 1.75 // may go no further out
+	for _, norm := range []attack.Norm{attack.LInf, attack.L2} {
+		for _, epsilon := range []float64{1e-3, 0.1, 0.7, 5} {
+			for _, a := range []attack.Attack{{Method: attack.FGSM, Norm: norm, Epsilon: epsilon},
+				{Method: attack.PGD, Norm: norm, Epsilon: epsilon, Steps: 20}, {Method: attack.PGD, Norm: norm, Epsilon: epsilon, Steps: 5, StepSize: 3 * epsilon}} {
+				moved, err := a.Perturb(bumpy{}, x)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for at := 0; at < len(x); at += 6 {
+					squares, largest := 0.0, 0.0
+					for i := at; i < at+6; i++ {
+						v, d := moved[i], math.Abs(float64(moved[i])-float64(x[i]))
+						squares, largest = squares+d*d, max(largest, d)
+						if !(v >= min(x[i], 0) && v <= max(x[i], 1)) {
+							t.Fatalf("%+v: pixel %d is %v, clean %v", a, i, v, x[i])
+						}
+					}
+					distance := largest
+					if norm == attack.L2 {
+						distance = math.Sqrt(squares)
+					}
+					if distance > epsilon*(1+1e-6)+1e-7 { // rounding of pixels
+						t.Fatalf("%+v: image %d moves by %v", a, at/6, distance)
+					}
+					if at == 0 && distance != 0 {
+						t.Errorf("%+v: an image without a gradient moves by %v", a, distance)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestImagesAreAttackedEachByItself(t *testing.T) {
+	x := images(5, 0, 1)
+	a := attack.Default()
+	together, err := a.Perturb(scaling{factor: 0.5}, x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := 0; at < len(x); at += 6 {
+		alone, err := a.Perturb(scaling{factor: 0.5}, x[at:at+6])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(alone, together[at:at+6]) {
+			t.Errorf("image %d: %v alone, %v in a batch", at/6, alone, together[at:at+6])
+		}
+	}
+	if slices.Equal(together, x) || !slices.Equal(x, images(5, 0, 1)) {
+		t.Error("the clean images must stay as they are, and the attacked ones differ")
+	}
+}
+
+func TestMeasureRefusesWhatItCannotMeasure(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	failed := errors.New("no gradient today")
+	some := []attack.Attack{attack.Default()}
+	for want, call := range map[string]func() error{
+		"not one or more images": func() error {
+			_, err := attack.Measure(context.Background(), scaling{}, make([]float32, 7), some)
+			return err
+		},
+		"no attacks": func() error {
+			_, err := attack.Measure(context.Background(), scaling{}, images(1, 0, 1), nil)
+			return err
+		},
+		"attack 1: epsilon: got 0, want > 0": func() error {
+			_, err := attack.Measure(context.Background(), scaling{}, images(1, 0, 1), append(some, attack.Attack{Method: "pgd", Norm: "l2", Steps: 1}))
+			return err
+		},
+		"no gradient today": func() error {
+			_, err := attack.Measure(context.Background(), scaling{failed: failed}, images(1, 0, 1), some)
+			return err
+		},
+		"canceled": func() error { _, err := attack.Measure(ctx, scaling{}, images(1, 0, 1), some); return err },
+	} {
+		if err := call(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error that says %q", err, want)
+		}
+	}
+}
+
+func TestCheckNamesTheKey(t *testing.T) {
+	good := attack.Default()
+	if err := good.Check(); err != nil {
+		t.Errorf("the default: %v", err)
+	}
+	for key, spoil := range map[string]func(a *attack.Attack){
+		"method": func(a *attack.Attack) { a.Method = "cw" }, "norm": func(a *attack.Attack) { a.Norm = "l1" },
+		"epsilon": func(a *attack.Attack) { a.Epsilon = math.NaN() }, "steps": func(a *attack.Attack) { a.Steps = 0 },
+		"step_size": func(a *attack.Attack) { a.StepSize = -1 },
+	} {
+		a := attack.Default()
+		spoil(&a)
+		var wrong registry.KeyError
+		if err := a.Check(); !errors.As(err, &wrong) || wrong.Key != key {
+			t.Errorf("%s: got %v", key, err)
+		}
+	}
+}
+
+func TestMoveAllocatesNothing(t *testing.T) {
+	x, clean, gradient := images(4, 0, 1), images(4, 0, 1), images(4, -1, 1)
+	for _, norm := range []attack.Norm{attack.LInf, attack.L2} {
+		a := attack.Attack{Method: attack.PGD, Norm: norm, Epsilon: 0.1, Steps: 3}
+		if n := testing.AllocsPerRun(10, func() { a.Move(x, clean, gradient, 6) }); n != 0 {
+			t.Errorf("%s: %v allocations", norm, n)
+		}
+	}
+}
+
+// The images that a model which only makes everything brighter gives back worst are brighter ones.
+func ExampleAttack_Perturb() {
+	a := attack.Attack{Method: attack.FGSM, Norm: attack.LInf, Epsilon: 0.25}
+	x, _ := a.Perturb(scaling{factor: 2}, []float32{0, 0.25, 0.5, 0.625, 0.875, 1})
+	fmt.Println(x)
+	// Output: [0 0.5 0.75 0.875 1 1]
+}

@@ -1,0 +1,169 @@
+package attack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Target is a model that can be attacked. All slices are row-major: n images of as many values as the shape says, n codes of
+// Units() values each.
+type Target interface {
+	// Shape is the shape of one image.
+	Shape() []int
+	// Units is the length of a code.
+	Units() int
+	// Encode returns the codes of images.
+	Encode(images []float32) (codes []float32, err error)
+	// Decode returns the images of codes.
+	Decode(codes []float32) (images []float32, err error)
+	// InputGradient returns the gradient, with respect to images, of the error that the model makes when it should give
+	// back others for them: the clean ones. Every image has its own; their scale does not matter.
+	InputGradient(images, clean []float32) (gradient []float32, err error)
+}
+
+// Perturb returns attacked images for clean ones.
+func (a *Attack) Perturb(target Target, clean []float32) ([]float32, error) {
+	pixels := size(target.Shape())
+	x := append([]float32(nil), clean...)
+	for range a.Rounds() {
+		gradient, err := target.InputGradient(x, clean)
+		if err != nil {
+			return nil, err
+		}
+		a.Move(x, clean, gradient, pixels)
+	}
+	return x, nil
+}
+
+// Result is what one attack does to a model.
+type Result struct {
+	Method     Method  `json:"method"`
+	Norm       Norm    `json:"norm"`
+	Epsilon    float64 `json:"epsilon"`
+	Steps      int     `json:"steps"`
+	StepSize   float64 `json:"step_size"`
+	MSE        float64 `json:"mse"`         // of the output for attacked images to the clean ones, mean over pixels and images
+	CodeChange float64 `json:"code_change"` // |h(x')-h(x)| / |h(x)|, mean over the images whose code is not 0; 0 where there is none
+}
+
+// Report is what attacks do to a model.
+type Report struct {
+	Model   string   `json:"model"`
+	Dataset string   `json:"dataset"`
+	Images  int      `json:"images"`
+	MSE     float64  `json:"mse"` // of the output for clean images
+	Attacks []Result `json:"attacks"`
+}
+
+// batchImages are attacked together; between batches a cancelled context is seen.
+const batchImages = 1000
+
+// Measure attacks a model at images, in each of the ways. The result does not depend on anything random.
+func Measure(ctx context.Context, target Target, images []float32, attacks []Attack) (*Report, error) {
+	pixels := size(target.Shape())
+	if len(images) == 0 || len(images)%pixels != 0 {
+		return nil, fmt.Errorf("attack: %d values are not one or more images of %d", len(images), pixels)
+	}
+	if len(attacks) == 0 {
+		return nil, errors.New("attack: no attacks")
+	}
+	for i := range attacks {
+		if err := attacks[i].Check(); err != nil {
+			return nil, fmt.Errorf("attack %d: %w", i, err)
+		}
+	}
+	clean := &sums{}
+	attacked := make([]sums, len(attacks))
+	for rest := images; len(rest) > 0; {
+		x := rest[:min(len(rest), batchImages*pixels)]
+		rest = rest[len(x):]
+		if err := measureBatch(ctx, target, x, attacks, clean, attacked); err != nil {
+			return nil, fmt.Errorf("attack: %w", err)
+		}
+	}
+	r := &Report{Images: len(images) / pixels, MSE: clean.squares / float64(len(images))}
+	for i, a := range attacks {
+		r.Attacks = append(r.Attacks, Result{Method: a.Method, Norm: a.Norm, Epsilon: a.Epsilon, Steps: a.Rounds(), StepSize: a.step(),
+			MSE: attacked[i].squares / float64(len(images)), CodeChange: attacked[i].mean()})
+	}
+	return r, nil
+}
+
+// sums are what a batch adds to a measure.
+type sums struct {
+	squares float64 // of errors
+	changes float64
+	codes   int // that are not 0
+}
+
+func (s *sums) mean() float64 {
+	if s.codes == 0 {
+		return 0
+	}
+	return s.changes / float64(s.codes)
+}
+
+// measureBatch adds one batch to the sums.
+func measureBatch(ctx context.Context, target Target, x []float32, attacks []Attack, clean *sums, attacked []sums) error {
+	codes, err := clean.add(target, x, x, nil)
+	if err != nil {
+		return err
+	}
+	for i := range attacks {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		moved, err := attacks[i].Perturb(target, x)
+		if err != nil {
+			return err
+		}
+		if _, err := attacked[i].add(target, moved, x, codes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add counts what a model makes of images that should be reconstructed as clean ones, whose codes are given, and returns
+// its codes of them.
+func (s *sums) add(target Target, images, clean, cleanCodes []float32) ([]float32, error) {
+	codes, err := target.Encode(images)
+	if err != nil {
+		return nil, err
+	}
+	outputs, err := target.Decode(codes)
+	if err != nil {
+		return nil, err
+	}
+	d := distance(outputs, clean)
+	s.squares += d * d
+	units := target.Units()
+	for at := 0; at < len(cleanCodes); at += units {
+		if length := norm(cleanCodes[at : at+units]); length > 0 {
+			s.changes += distance(codes[at:at+units], cleanCodes[at:at+units]) / length
+			s.codes++
+		}
+	}
+	return codes, nil
+}
+
+// distance is the l2 norm of a - b.
+func distance(a, b []float32) float64 {
+	sum := 0.0
+	for i, v := range a {
+		d := float64(v) - float64(b[i])
+		sum += d * d
+	}
+	return math.Sqrt(sum)
+}
+
+// size is the number of values of an image of that shape.
+func size(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}

@@ -1,0 +1,180 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"tessera/attack"
+	"tessera/config"
+	"tessera/graph"
+	"tessera/graph/engine"
+	"tessera/graph/tape"
+)
+
+// attackedBatches lets a model of helpers_test.go learn from attacked images.
+const attackedBatches = `
+[model.everything.adversarial]
+norm = "l2"
+epsilon = 0.5
+steps = 2
+share = 0.6
+`
+
+// taught is a small auto-encoder, and with an attack its twin that learns from attacked images.
+func taught(t *testing.T, a *attack.Attack) *graph.Coder {
+	t.Helper()
+	const text = `
+[model.taught]
+dataset = "bars"
+encoder = [{ kind = "dense", units = 12, activation = "sigmoid" }]
+optimizer = { kind = "adam", learning_rate = 0.02 }
+train = { epochs = 40, batch = 50, checkpoint_seconds = 1000 }
+`
+	m := model(t, text)
+	if a != nil {
+		m.Adversarial = &config.Adversarial{Attack: *a, Share: 1}
+	}
+	team := engine.NewTeam(1)
+	t.Cleanup(team.Close)
+	backend := engine.Backend{Team: team}
+	r := trained(t, m, Options{Backend: backend, Team: team})
+	opened, err := Open(r.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := graph.NewCoder(opened.Model, backend)
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func TestAttackedImagesAreThoseOfTheAttack(t *testing.T) {
+	m := model(t, everything+attackedBatches, "train.batch=20")
+	s, splits, err := newSession(context.Background(), m, Options{Backend: tape.Backend{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	if err := s.learner.begin(context.Background(), splits); err != nil {
+		t.Fatal(err)
+	}
+	n := s.learner.(*network)
+	b := n.loader.Take()
+	clean := slices.Clone(b.values[0])
+	if !slices.Equal(clean, b.values[targetInput]) {
+		t.Fatal("the batch does not hold the images twice")
+	}
+	if err := n.adversary.Attack(b); err != nil {
+		t.Fatal(err)
+	}
+	coder := graph.NewCoder(n.model, tape.Backend{})
+	defer coder.Close()
+	pixels := n.model.Pixels()
+	want, err := m.Adversarial.Perturb(coder, clean[:12*pixels]) // a share of 0.6 of 20
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.Equal(want, clean[:12*pixels]) {
+		t.Error("the attack does not move the images")
+	}
+	if !slices.Equal(b.values[0], slices.Concat(want, clean[12*pixels:])) {
+		t.Error("the batch holds other images than the attack's and the clean rest")
+	}
+	if !slices.Equal(b.values[targetInput], clean) {
+		t.Error("what should be given back is not clean any more")
+	}
+}
+
+func TestAdversarialTrainingResumesToTheSameBytes(t *testing.T) {
+	m := model(t, everything+attackedBatches)
+	want := trained(t, m, Options{})
+	for _, at := range []int{1, 5, want.Step - 1} {
+		run := place(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		backend := newHooked()
+		backend.before = func(n int) {
+			if n == at {
+				cancel()
+			}
+		}
+		if _, err := Run(ctx, m, Options{Backend: backend, Out: run}); !errors.Is(err, ErrInterrupted) {
+			t.Fatalf("interrupted in step %d: got %v", at, err)
+		}
+		if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
+			t.Fatal(err)
+		}
+		sameRun(t, run, want.Run)
+	}
+}
+
+// What is differentiated with respect to images, or sees attacked ones, cannot work on decompositions of the clean ones.
+func TestDecomposedImagesAreAttackedToo(t *testing.T) {
+	const decomposed = `
+[model.decomposed]
+dataset = "bars"
+encoder = [{ kind = "pado", levels = 1 }, { kind = "dense", units = 5, activation = "sigmoid" }]
+loss = [{ kind = "mse" }, { kind = "contractive", weight = 0.01 }]
+train = { epochs = 2, batch = 50 }
+`
+	team := engine.NewTeam(1)
+	defer team.Close()
+	plain := trained(t, model(t, decomposed), Options{Backend: engine.Backend{Team: team}})
+	attacked := trained(t, model(t, decomposed, "adversarial.epsilon=0.2"), Options{Backend: engine.Backend{Team: team}})
+	before, after := lines(t, plain.Run)[1], lines(t, attacked.Run)[1]
+	if !(before["contractive"].(float64) > 0) || !(after["mse"].(float64) > before["mse"].(float64)) {
+		t.Errorf("trained on clean images %v, on attacked ones %v: want a penalty, and a larger error under attack", before, after)
+	}
+}
+
+// The threads that move the images change no bit; those of the products, which add in another order, may.
+func TestTeamsAttackAlike(t *testing.T) {
+	m := model(t, everything+attackedBatches, "train.epochs=2")
+	want := trained(t, m, Options{})
+	for _, threads := range []int{2, 3} {
+		team := engine.NewTeam(threads)
+		sameRun(t, trained(t, m, Options{Team: team}).Run, want.Run)
+		team.Close()
+	}
+}
+
+func TestAdversarialTrainingMakesRobust(t *testing.T) {
+	for _, a := range []attack.Attack{{Method: attack.PGD, Norm: attack.LInf, Epsilon: 0.1, Steps: 4}, {Method: attack.PGD, Norm: attack.L2, Epsilon: 1.5, Steps: 4}} {
+		t.Run(string(a.Norm), func(t *testing.T) {
+			plain, twin := taught(t, nil), taught(t, &a)
+			images := bars(t)
+			fgsm, pgd := a, a
+			fgsm.Method, pgd.Steps = attack.FGSM, 20
+			var reports []*attack.Report
+			for _, c := range []*graph.Coder{plain, twin} {
+				r, err := attack.Measure(context.Background(), c, images, []attack.Attack{fgsm, pgd})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if one, many := r.Attacks[0].MSE, r.Attacks[1].MSE; !(r.MSE < one && one <= many) {
+					t.Errorf("clean mse %v, fgsm %v, pgd %v: want them to grow", r.MSE, one, many)
+				}
+				reports = append(reports, r)
+			}
+			if before, after := reports[0].Attacks[1].MSE, reports[1].Attacks[1].MSE; !(after < 0.95*before) {
+				t.Errorf("mse under attack: %v, of the adversarially trained twin %v, want less by a twentieth", before, after)
+			}
+			t.Logf("clean %.4f and %.4f; pgd %.4f and %.4f", reports[0].MSE, reports[1].MSE, reports[0].Attacks[1].MSE, reports[1].Attacks[1].MSE)
+		})
+	}
+}
+
+// bars are images of bars.
+func bars(t *testing.T) []float32 {
+	t.Helper()
+	m := model(t, everything)
+	set, err := Options{}.load(context.Background(), &m.Dataset)
+	if err != nil {
+		t.Fatal(err)
+	}
+	images, err := set.Evaluation()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return images.Float32()
+}
