@@ -111,7 +111,7 @@ func (b *builder) build() error {
 func (b *builder) encode(x *gorgonia.Node) (*gorgonia.Node, error) {
 	list := b.model.Layout.Encoder
 	first, ok := b.model.Decomposing()
-	if !ok || !b.options.Prepared || b.needsImages() {
+	if !ok || !b.options.Prepared || b.followsImages() {
 		return b.stack(list, x)
 	}
 	of := first.Decompose()
@@ -125,11 +125,16 @@ func (b *builder) encode(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return b.stack(list[1:], y)
 }
 
-// needsImages reports whether images are attacked, or something is differentiated with respect to them: they are then decomposed
-// in the graph, at every step.
-func (b *builder) needsImages() bool {
-	return b.options.Part == Adversary || b.options.Training && (b.model.Spec.Adversarial != nil ||
-		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { _, ok := l.Loss.(losses.JacobianPenalty); return ok }))
+// followsImages reports whether the images must enter the graph as such: they are attacked, or a term asks how the code
+// changes with them.
+func (b *builder) followsImages() bool {
+	if !b.options.Training {
+		return b.options.Part == Adversary
+	}
+	return b.model.Spec.Adversarial != nil || slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool {
+		_, ok := l.Loss.(losses.JacobianPenalty)
+		return ok
+	})
 }
 
 // decode applies the decoder, and keeps what enters its layer that holds the atoms.

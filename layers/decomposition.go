@@ -85,85 +85,76 @@ func decomposed(l Decomposing, s Scope, x *gorgonia.Node) (*gorgonia.Node, error
 	return l.Rescale(s, y)
 }
 
-// workspace is what one goroutine needs for one image.
-type workspace struct {
-	*morph.Decomposer
-	single   []float32
-	double   []float64
-	sources  []int32
-	gradient []float64 // of the levels
-}
-
-// perImage is a decomposition as a function of images. In float64, and for the gradient, levels are taken from the pixels
-// that they come from.
+// perImage is a decomposition as a function of images.
 func perImage(d morph.Decomposition, in []int) (ops.PerImage, error) {
 	if _, err := morph.NewDecomposer(d, in); err != nil {
 		return ops.PerImage{}, err
 	}
-	pixels, deep := size(in), channels(in)
-	spaces := &sync.Pool{New: func() any {
-		w, _ := morph.NewDecomposer(d, in) // which has been made before
-		n := d.Stack() * pixels
-		return &workspace{w, make([]float32, n), make([]float64, n), make([]int32, n), make([]float64, n)}
-	}}
-	f := ops.PerImage{
-		Name: fmt.Sprintf("%s(%d,%d,%d,%t)%v", d.Method, d.Levels, d.Start, d.Step, d.Original, in),
-		Out:  []int{in[0], in[1], deep * d.Groups()},
-		Work: float64(200 * d.Stack() * pixels),
-	}
-	f.Float32 = func(dst, image []float32) {
-		w := spaces.Get().(*workspace)
-		defer spaces.Put(w)
-		w.LevelsOf(w.single, image)
-		morph.Combine(d, deep, dst, image, w.single)
-	}
-	f.Float64 = func(dst, image []float64) {
-		w := spaces.Get().(*workspace)
-		defer spaces.Put(w)
-		w.Sources(w.sources, image)
-		for i, from := range w.sources {
-			w.double[i] = image[from]
-		}
-		morph.Combine(d, deep, dst, image, w.double)
-	}
-	f.Gradient64 = func(dst, image, gradient []float64) {
-		w := spaces.Get().(*workspace)
-		defer spaces.Put(w)
-		w.Sources(w.sources, image)
-		clear(dst)
-		clear(w.gradient)
-		morph.CombineGradient(d, deep, dst, w.gradient, gradient)
-		for i, from := range w.sources {
-			dst[from] += w.gradient[i]
-		}
-	}
-	f.Gradient32 = func(dst, image, gradient []float32) { narrowed(f.Gradient64, dst, image, gradient) }
-	f.Tangent64 = func(dst, image, direction []float64) {
-		w := spaces.Get().(*workspace)
-		defer spaces.Put(w)
-		w.Sources(w.sources, image)
-		for i, from := range w.sources {
-			w.double[i] = direction[from]
-		}
-		morph.Combine(d, deep, dst, direction, w.double)
-	}
-	f.Tangent32 = func(dst, image, direction []float32) { narrowed(f.Tangent64, dst, image, direction) }
-	return f, nil
+	single, double := &linear[float32]{of: d, in: in}, &linear[float64]{of: d, in: in}
+	return ops.PerImage{
+		Name:    fmt.Sprintf("%s(%d,%d,%d,%t)%v", d.Method, d.Levels, d.Start, d.Step, d.Original, in),
+		Out:     []int{in[0], in[1], channels(in) * d.Groups()},
+		Work:    float64(200 * d.Stack() * size(in)),
+		Float32: func(dst, image []float32) { value(single, dst, image) },
+		Float64: func(dst, image []float64) { double.push(dst, image, image) },
+		Pull32:  single.pull, Push32: single.push,
+		Pull64: double.pull, Push64: double.push,
+	}, nil
 }
 
-// narrowed calls a function of float64 values with float32 ones.
-func narrowed(f func(dst, image, v []float64), dst, image, v []float32) {
-	double := make([]float64, len(dst))
-	f(double, widened(image), widened(v))
-	for i, x := range double {
-		dst[i] = float32(x)
-	}
+// linear is a decomposition as what it is around one image: a linear map, since every value of a level is that of one of the
+// image's pixels.
+type linear[T ops.Float] struct {
+	of   morph.Decomposition
+	in   []int
+	pool sync.Pool
 }
 
-func widened(x []float32) []float64 {
-	y := make([]float64, len(x))
-	for i, v := range x {
-		y[i] = float64(v)
+// workspace is what one goroutine needs for one image.
+type workspace[T ops.Float] struct {
+	*morph.Decomposer
+	levels  []T
+	sources []int32
+}
+
+func (l *linear[T]) space() *workspace[T] {
+	if w, ok := l.pool.Get().(*workspace[T]); ok {
+		return w
 	}
-	return y
+	d, _ := morph.NewDecomposer(l.of, l.in) // perImage has made one
+	n := l.of.Stack() * size(l.in)
+	return &workspace[T]{d, make([]T, n), make([]int32, n)}
+}
+
+// value writes the channels of an image, in the precision that package morph works in.
+func value(l *linear[float32], dst, image []float32) {
+	w := l.space()
+	defer l.pool.Put(w)
+	w.LevelsOf(w.levels, image)
+	morph.Combine(l.of, channels(l.in), dst, image, w.levels)
+}
+
+// push writes the channels of v, each of whose levels has the pixels that it has for the image; those of the image itself
+// for v = image.
+func (l *linear[T]) push(dst, image, v []T) {
+	w := l.space()
+	defer l.pool.Put(w)
+	morph.Sources(w.Decomposer, w.sources, image)
+	for i, from := range w.sources {
+		w.levels[i] = v[from]
+	}
+	morph.Combine(l.of, channels(l.in), dst, v, w.levels)
+}
+
+// pull is the transpose of push.
+func (l *linear[T]) pull(dst, image, v []T) {
+	w := l.space()
+	defer l.pool.Put(w)
+	morph.Sources(w.Decomposer, w.sources, image)
+	clear(dst)
+	clear(w.levels)
+	morph.CombineGradient(l.of, channels(l.in), dst, w.levels, v)
+	for i, from := range w.sources {
+		dst[from] += w.levels[i]
+	}
 }

@@ -61,7 +61,7 @@ func (w *Decomposer) LevelsOf(dst, image []float32) {
 // with increasing maps, so that those of the image of the pixels' ranks name pixels. Equal pixels are ranked in reading
 // order, as if each were a little larger than the one before: what moves with its source has the derivative of an image
 // arbitrarily near by, which is a subgradient of this one.
-func (w *Decomposer) Sources(dst []int32, image []float64) {
+func Sources[T float32 | float64](w *Decomposer, dst []int32, image []T) {
 	if w.order == nil {
 		w.order, w.ranks = make([]int32, len(image)), make([]float32, len(image))
 		w.chosen = make([]float32, w.Stack()*len(image))

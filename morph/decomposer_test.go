@@ -31,7 +31,7 @@ func TestEveryLevelHasTheValueOfItsSource(t *testing.T) {
 			}
 			levels, sources := make([]float32, w.Stack()*len(image)), make([]int32, w.Stack()*len(image))
 			w.LevelsOf(levels, single)
-			w.Sources(sources, image)
+			Sources(w, sources, image)
 			for i, v := range levels {
 				if single[sources[i]] != v {
 					t.Fatalf("%s %v: value %d is %v, its source's is %v", w.Method, shape, i, v, single[sources[i]])

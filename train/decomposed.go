@@ -140,8 +140,16 @@ func (d *decomposed) part(from, to int) (least, most []float32) {
 // rescale sets what a new run's first layer rescales the channels of its images by; a resumed run has it in its state, a
 // frozen layer keeps what it has.
 func (n *network) rescale(d *decomposed) error {
-	if d == nil || n.progress.Step > 0 {
+	first, ok := n.model.Decomposing()
+	if !ok || n.progress.Step > 0 {
 		return nil
+	}
+	if d == nil { // a graph that decomposes by itself
+		var err error
+		of := first.Decompose()
+		if d, err = decompose(n.images, []graph.Input{{Decomposition: &of}}); err != nil {
+			return err
+		}
 	}
 	low, gain := d.Ranges()
 	for name, values := range map[string][]float32{"low": low, "gain": gain} {

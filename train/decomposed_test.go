@@ -114,7 +114,7 @@ func TestATrainedModelTakesPlainImages(t *testing.T) {
 }
 
 func TestFittedChannelsRunFromZeroToOne(t *testing.T) {
-	m := model(t, channelled(padoLayer))
+	m := model(t, channelled(amdLayer))
 	r := trained(t, m, Options{})
 	opened, err := Open(r.Run)
 	if err != nil {
@@ -124,12 +124,15 @@ func TestFittedChannelsRunFromZeroToOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := decomposition(padoLayer)
+	of := decomposition(amdLayer)
 	d, err := decompose(splits.Fit, []graph.Input{{Decomposition: &of}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	low, gain := d.Ranges()
+	if slices.Min(low) >= 0 {
+		t.Fatalf("low %v and gain %v are no test", low, gain)
+	}
 	for name, want := range map[string][]float32{"low": low, "gain": gain} {
 		if p, err := opened.Parameter("encoder.0." + name); err != nil || !slices.Equal(p.Data, want) {
 			t.Errorf("%s is %v, want %v (%v)", name, p.Data, want, err)
@@ -160,26 +163,48 @@ func TestADecomposingRunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
 	killedEverywhere(t, model(t, channelled(amdLayer), "train.epochs=2"))
 }
 
-// A frozen layer keeps the numbers that the other run rescaled by.
+// A frozen layer keeps the numbers that another run rescaled by.
 func TestAFrozenDecompositionKeepsItsRange(t *testing.T) {
-	source := trained(t, model(t, channelled(padoLayer), "dataset.limit=40"), Options{}).Run
-	run := trained(t, model(t, channelled(padoLayer), from(source, "encoder.*"), `freeze=["encoder.*"]`, "train.epochs=1"), Options{}).Run
-	want, err := Open(source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := Open(run)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, p := range want.Parameters[:4] {
-		if !slices.Equal(got.Parameters[i].Data, p.Data) {
-			t.Errorf("%s differs", p.Path)
+	for freeze, want := range map[string]float32{`freeze=["encoder.0.*"]`: 5, `freeze=["encoder.3.*"]`: -0.5} {
+		s, _, err := newSession(context.Background(), model(t, channelled(amdLayer), freeze), Options{Backend: tape.Backend{}})
+		if err != nil {
+			t.Fatal(err)
 		}
+		n := s.learner.(*network)
+		low, err := n.model.Parameter("encoder.0.low")
+		if err != nil {
+			t.Fatal(err)
+		}
+		low.Data[0] = 5
+		if err := n.rescale(nil); err != nil {
+			t.Fatal(err)
+		}
+		if low.Data[0] != want {
+			t.Errorf("%s: low is %v, want %v", freeze, low.Data[0], want)
+		}
+		s.close()
 	}
 }
 
 func TestADecomposingTrainingStepAllocatesNothing(t *testing.T) {
 	text := strings.Replace(quiet, "[[model.everything.encoder]]", "[[model.everything.encoder]]\n"+amdLayer+"\n[[model.everything.encoder]]", 1)
 	stepsWithoutAllocations(t, model(t, text, "train.batch=8"))
+}
+
+// A contractive term asks for derivatives with respect to the images: they are decomposed in the graph.
+func TestAContractiveTermTrainsOnDecomposedImages(t *testing.T) {
+	m := model(t, channelled(amdLayer), `loss=[{kind="mse"},{kind="contractive",weight=0.01}]`, "train.epochs=2")
+	run := trained(t, m, Options{}).Run
+	opened, err := Open(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if low, err := opened.Parameter("encoder.0.low"); err != nil || slices.Min(low.Data) == 0 {
+		t.Errorf("the channels are not rescaled: %v (%v)", low, err)
+	}
+	for i, line := range lines(t, run) {
+		if v, ok := line["contractive"].(float64); !ok || v <= 0 {
+			t.Errorf("epoch %d: contractive is %v", i+1, line["contractive"])
+		}
+	}
 }

@@ -104,10 +104,10 @@ func split(axes []axis, bounds []int) []axis {
 }
 
 // collapse joins neighbouring axes that every access walks as one, except that the slowest axis stays apart unless
-// all of them join (flat). All lists have equal lengths of axes.
-func collapse(all [][]axis) (joined [][]axis, flat bool) {
+// all of them may join and do. All lists have equal lengths of axes.
+func collapse(all [][]axis, flat bool) (joined [][]axis) {
 	if len(all) == 0 || len(all[0]) == 0 {
-		return all, true
+		return all
 	}
 	joinable := func(i int) bool { // axis i with axis i+1
 		for _, axes := range all {
@@ -118,7 +118,6 @@ func collapse(all [][]axis) (joined [][]axis, flat bool) {
 		return true
 	}
 	n := len(all[0])
-	flat = true
 	for i := 0; i+1 < n; i++ {
 		flat = flat && joinable(i)
 	}
@@ -134,5 +133,5 @@ func collapse(all [][]axis) (joined [][]axis, flat bool) {
 			}
 		}
 	}
-	return joined, flat
+	return joined
 }

@@ -20,6 +20,7 @@ type chain[T graph.Float] struct {
 	kernels   *kernels[T]
 	dims      []int // collapsed iteration space; dims[0] is the slowest axis
 	units     int   // equal parts that threads share: the slowest axis before collapsing
+	columns   bool  // threads share the fastest of two axes instead
 	code      []instruction[T]
 	vectors   []slot[T] // table entries: read or written tile by tile
 	scalars   []slot[T] // read once per row
@@ -73,12 +74,19 @@ func (c *chain[T]) run(thread, from, to int) {
 		c.row(thread, t, from*per, to*per)
 		return
 	}
-	inner := c.dims[len(c.dims)-1]
+	left, right := 0, c.dims[len(c.dims)-1]
+	if c.columns {
+		left, right, from, to = from, to, 0, c.dims[0]
+		if left == right {
+			return
+		}
+	}
 	index := make([]int, 0, 8) // on the stack
 	index = append(index, make([]int, len(c.dims)-1)...)
 	for index[0] = from; index[0] < to; {
 		c.seek(t, index)
-		c.row(thread, t, 0, inner)
+		c.seekPanels(t, index[0], left, right)
+		c.row(thread, t, left, right)
 		for i := len(index) - 1; i >= 0; i-- { // the next row
 			index[i]++
 			if i == 0 || index[i] < c.dims[i] {
@@ -110,6 +118,16 @@ func (c *chain[T]) seek(t *chainThread[T], index []int) {
 	}
 	for i := range c.sinks {
 		at(&c.sinks[i].slot)
+	}
+}
+
+// seekPanels corrects the offsets of vectors that are stored as panels, in a row of a thread's columns.
+func (c *chain[T]) seekPanels(t *chainThread[T], row, left, right int) {
+	for i := range c.vectors {
+		if s := &c.vectors[i]; s.cell.panels {
+			at, stride := s.cell.columns(c.dims[0], c.units, left, right)
+			t.offsets[i] = at + row*stride - left
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ func compileChain[T graph.Float](f *fusion, g *group, k *kernels[T], cells map[*
 	if err := b.build(); err != nil {
 		return nil, err
 	}
-	b.collapse()
+	b.collapse(f.inColumns(g, threads))
 	b.reuse()
 	b.scratch(threads)
 	return b.chain, nil

@@ -2,8 +2,9 @@ package engine
 
 import "slices"
 
-// collapse joins axes that every walk passes as one.
-func (b *chainBuilder[T]) collapse() {
+// collapse joins axes that every walk passes as one. Where threads are to share columns and all walks are over matrices,
+// two axes stay.
+func (b *chainBuilder[T]) collapse(inColumns bool) {
 	c := b.chain
 	var walks []*slot[T]
 	for i := range c.vectors {
@@ -20,7 +21,12 @@ func (b *chainBuilder[T]) collapse() {
 		s.axes = append([]axis(nil), s.axes...)
 		all = append(all, s.axes)
 	}
-	joined, _ := collapse(all)
+	joined := collapse(all, !inColumns)
+	if c.columns = inColumns && len(joined[0]) == 2; c.columns {
+		c.units = joined[0][1].length
+	} else if inColumns {
+		joined = collapse(all, true)
+	}
 	for i, s := range walks {
 		s.axes = joined[i+1]
 	}
@@ -35,7 +41,7 @@ func (b *chainBuilder[T]) collapse() {
 	}
 	for i := range c.sinks {
 		s := &c.sinks[i]
-		s.across = s.axes[0].step == 0
+		s.across = c.columns || s.axes[0].step == 0
 	}
 }
 
@@ -85,7 +91,7 @@ func (b *chainBuilder[T]) reuse() {
 // replaceable reports whether w may be written over r: r is computed elsewhere, and read only by this group.
 func (b *chainBuilder[T]) replaceable(r, w *value) bool {
 	switch r.op.(type) {
-	case product, transpose, blockwise:
+	case product, part, transpose, blockwise:
 	default:
 		return false // leaves belong to others; chains and opaque ops are left as they are
 	}

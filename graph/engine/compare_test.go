@@ -175,6 +175,7 @@ func TestCompiledShallowAgreesWithTheTapeMachine(t *testing.T) {
 			})
 		}
 	}
+	compare[float64](t, 3, 1e-12, shallow(20, 300, 64)) // divided
 	plan := compare[float32](t, 2, 1e-5, shallow(128, 784, 100))
 	t.Log("\n" + plan.String())
 }
@@ -215,8 +216,10 @@ func BenchmarkShallowStep(b *testing.B) {
 				work := func(thread int) {
 					for _, ph := range plan.phases {
 						for _, st := range ph.shared {
-							if w, ok := st.work.(*multiply[float32]); ok {
-								w.run(thread, st.units*thread/threads, st.units*(thread+1)/threads)
+							switch st.work.(type) {
+							case *multiply[float32], *partial[float32]:
+								from, to := graph.Share(st.units, thread, threads)
+								st.work.run(thread, from, to)
 							}
 						}
 					}

@@ -30,6 +30,7 @@ func (c *compiler[T]) compile() error {
 		return err
 	}
 	c.plan.phases = schedule(c.steps)
+	c.makePanels()
 	c.placeAll()
 	c.bindWanted()
 	c.makeJob()
@@ -72,7 +73,7 @@ func parameterValues[T graph.Float](data []float32) []T {
 // give makes a cell or a box for a value that stands in memory.
 func (c *compiler[T]) give(v *value) {
 	switch o := v.op.(type) {
-	case product, transpose, blockwise, unitwise, reduction:
+	case product, part, transpose, blockwise, unitwise, reduction:
 		c.cells[v] = &cell[T]{}
 	case pointwise:
 		if c.fusion.stored(v) {

@@ -22,6 +22,8 @@ func (c *compiler[T]) makeStep(v *value, g *group) error {
 	switch o := v.op.(type) {
 	case product:
 		c.steps = append(c.steps, c.productStep(v, o))
+	case part:
+		c.steps = append(c.steps, c.partStep(v, o))
 	case transpose:
 		c.steps = append(c.steps, c.transposeStep(v, o))
 	case blockwise:
@@ -33,46 +35,61 @@ func (c *compiler[T]) makeStep(v *value, g *group) error {
 			w.in = append(w.in, make([][]T, len(v.args)))
 		}
 		st := &step{name: o.String(), work: w, units: size(v.shape) / o.block, serial: size(v.shape) < serialBelow,
-			writes: []reading{{v, true}}, flops: float64(size(v.shape))}
+			writes: []reading{{v, rows}}, flops: float64(size(v.shape))}
 		for _, a := range v.args {
-			st.reads = append(st.reads, reading{skipReshapes(a), true})
+			st.reads = append(st.reads, reading{skipReshapes(a), rows})
 		}
 		c.steps = append(c.steps, st)
 	case unitwise:
 		c.steps = append(c.steps, c.unitStep(v, o))
 	case opaque:
 		w := &foreignOp[T]{node: o.node, args: v.args, cells: c.cells, boxes: c.boxes, result: v, failure: &c.plan.failure}
-		st := &step{name: o.String(), work: w, units: 1, serial: true, writes: []reading{{v, false}}}
+		st := &step{name: o.String(), work: w, units: 1, serial: true, writes: []reading{{v, whole}}}
 		for _, a := range v.args {
-			st.reads = append(st.reads, reading{skipReshapes(a), false})
+			st.reads = append(st.reads, reading{skipReshapes(a), whole})
 		}
 		c.steps = append(c.steps, st)
 	}
 	return nil
 }
 
-// packedTwice is how many elements of B two threads should not both pack.
-const packedTwice = 1 << 20
-
 func (c *compiler[T]) productStep(v *value, o product) *step {
+	w := c.multiply(v, o)
+	w.columns = c.plan.module.byColumns(v, c.plan.team.Threads())
+	units, a, b, result := size(v.shape)/max(w.n, 1), whole, whole, rows
+	switch {
+	case w.columns && o.transB:
+		units, b, result = w.n, rows, columns
+	case w.columns:
+		units, b, result = w.n, columns, columns
+	case o.transA && len(v.shape) == 2:
+		a = columns
+	case !o.transA:
+		a = rows
+	}
+	flops := 2 * float64(size(v.shape)) * float64(w.k)
+	return &step{name: fmt.Sprintf("%v %d×%d×%d", o, w.m, w.k, w.n), work: &w, units: units, serial: flops < 16*serialBelow,
+		reads:  []reading{{skipReshapes(v.args[0]), a}, {skipReshapes(v.args[1]), b}},
+		writes: []reading{{v, result}}, flops: flops, columns: w.columns}
+}
+
+// partStep is a thread's part of a product: the others have nothing to do in it, but parts of their own.
+func (c *compiler[T]) partStep(v *value, o part) *step {
+	w := &partial[T]{c.multiply(v, o.product), o.thread}
+	return &step{name: fmt.Sprintf("%v %d×%d×%d", o, w.m, w.k, w.n), work: w, units: w.k,
+		reads:  []reading{{skipReshapes(v.args[0]), columns}, {skipReshapes(v.args[1]), whole}},
+		writes: []reading{{v, whole}}, flops: 2 * float64(size(v.shape)*w.k) / float64(c.plan.team.Threads()), columns: true}
+}
+
+func (c *compiler[T]) multiply(v *value, o product) multiply[T] {
 	a, b := v.args[0], v.args[1]
 	n := len(v.shape)
 	k := a.shape[n-1]
 	if o.transA {
 		k = a.shape[n-2]
 	}
-	w := &multiply[T]{kernels: c.kernels, a: c.cells[skipReshapes(a)], b: c.cells[skipReshapes(b)], c: c.cells[v],
+	return multiply[T]{kernels: c.kernels, a: c.cells[skipReshapes(a)], b: c.cells[skipReshapes(b)], c: c.cells[v],
 		transA: o.transA, transB: o.transB, m: v.shape[n-2], n: v.shape[n-1], k: k}
-	// A product that reads A by rows stays in the phase that makes A's rows, unless packing all of B twice costs more.
-	w.columns = n == 2 && w.n > w.m && (o.transA || k*w.n >= packedTwice)
-	units := size(v.shape) / max(w.n, 1)
-	if w.columns {
-		units = w.n
-	}
-	flops := 2 * float64(size(v.shape)) * float64(k)
-	return &step{name: fmt.Sprintf("%v %d×%d×%d", o, w.m, w.k, w.n), work: w, units: units, serial: flops < 16*serialBelow,
-		reads:  []reading{{skipReshapes(a), !o.transA && !w.columns}, {skipReshapes(b), false}},
-		writes: []reading{{v, !w.columns}}, flops: flops}
 }
 
 func (c *compiler[T]) transposeStep(v *value, o transpose) *step {
@@ -82,14 +99,14 @@ func (c *compiler[T]) transposeStep(v *value, o transpose) *step {
 		w.steps = append(w.steps, from[a].step)
 	}
 	return &step{name: o.String(), work: w, units: v.shape[0], serial: size(v.shape) < serialBelow,
-		reads: []reading{{skipReshapes(v.args[0]), false}}, writes: []reading{{v, true}}}
+		reads: []reading{{skipReshapes(v.args[0]), whole}}, writes: []reading{{v, rows}}}
 }
 
 // chainStep describes what a chain reads and writes.
 func chainStep[T graph.Float](ch *chain[T], g *group) *step {
-	st := &step{name: chainName(g), work: ch, units: ch.units, serial: g.size < serialBelow, flops: float64(g.size * len(g.members))}
+	st := &step{name: chainName(g), work: ch, units: ch.units, serial: g.size < serialBelow, flops: float64(g.size * len(g.members)), columns: ch.columns}
 	for _, s := range slices.Concat(ch.vectors, ch.scalars) {
-		r := reading{s.value, s.axes[0].step != 0 && s.axes[0].step*s.axes[0].length == size(s.value.shape)}
+		r := reading{s.value, s.way(ch.columns)}
 		if slices.Contains(g.members, s.value) {
 			st.writes = append(st.writes, r)
 		} else {
@@ -97,7 +114,19 @@ func chainStep[T graph.Float](ch *chain[T], g *group) *step {
 		}
 	}
 	for _, s := range ch.sinks {
-		st.writes = append(st.writes, reading{s.value, !s.across})
+		st.writes = append(st.writes, reading{s.value, rowsIf(!s.across)})
 	}
 	return st
+}
+
+// way says which part of a walk's buffer a unit of its chain touches.
+func (s *slot[T]) way(inColumns bool) way {
+	first, last := s.axes[0], s.axes[len(s.axes)-1]
+	switch all := first.step*first.length == size(s.value.shape); {
+	case inColumns && all && first.step == last.length && last.step == 1:
+		return columns
+	case !inColumns && all && first.step != 0:
+		return rows
+	}
+	return whole
 }

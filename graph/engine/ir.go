@@ -7,9 +7,10 @@
 //	merge     common subexpressions
 //	rewrite   algebraic rules
 //	settle    memory for views that their consumer cannot read
+//	divide    products with trained matrices into parts, so that threads keep theirs
 //	fuse      element-wise values and the reductions of them into groups, each one pass over its elements
 //	compile   groups into chains of instructions (chain_build), everything else into steps of its own
-//	schedule  steps into phases: inside a phase every thread works on rows of its own, between phases there is a barrier
+//	schedule  steps into phases: inside a phase every thread works on rows or columns of its own, between phases there is a barrier
 //	place     liveness, and one arena of static buffers
 //
 // and plan and run are the result.
@@ -38,6 +39,8 @@ type value struct {
 type module struct {
 	values []*value
 	wanted []*value // taps, gradients and updates, in the order of the program
+	// trained says of every parameter whether a gradient with respect to it is wanted.
+	trained []bool
 }
 
 // op says how a value is computed from its args. Ops are comparable: equal ops on equal args are the same value.

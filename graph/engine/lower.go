@@ -33,6 +33,9 @@ func lower(p *graph.Program) (*module, error) {
 		}
 	}
 	m := &module{}
+	for _, b := range p.Parameters {
+		m.trained = append(m.trained, b.Gradient != nil)
+	}
 	for _, n := range wantedNodes(p) {
 		v, err := l.node(n)
 		if err != nil {

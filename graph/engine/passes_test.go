@@ -287,12 +287,15 @@ func TestFuseMakesOnePassOfWhatOnePassCanCompute(t *testing.T) {
 
 func TestCollapseKeepsTheSlowestAxisUnlessAllJoin(t *testing.T) {
 	whole := split(contiguous([]int{2, 3, 4}), []int{1, 4, 12, 24})
-	if j, flat := collapse([][]axis{slices.Clone(whole)}); !flat || fmt.Sprint(j) != "[[{24 1}]]" {
-		t.Error(j, flat)
+	if j := collapse([][]axis{slices.Clone(whole)}, true); fmt.Sprint(j) != "[[{24 1}]]" {
+		t.Error(j)
+	}
+	if j := collapse([][]axis{slices.Clone(whole)}, false); fmt.Sprint(j) != "[[{2 12} {12 1}]]" {
+		t.Error(j)
 	}
 	row := []axis{{2, 0}, {3, 4}, {4, 1}} // repeated along the slowest axis
-	if j, flat := collapse([][]axis{slices.Clone(whole), row}); flat || fmt.Sprint(j) != "[[{2 12} {12 1}] [{2 0} {12 1}]]" {
-		t.Error(j, flat)
+	if j := collapse([][]axis{slices.Clone(whole), row}, true); fmt.Sprint(j) != "[[{2 12} {12 1}] [{2 0} {12 1}]]" {
+		t.Error(j)
 	}
 }
 
@@ -313,9 +316,9 @@ func TestPlacedBlocksNeverOverlapWhileTheyLive(t *testing.T) {
 		for i := range phases {
 			for range r.IntN(4) {
 				v := &value{id: len(values), op: product{}, shape: []int{1 + r.IntN(100)}}
-				st := &step{writes: []reading{{v, true}}}
+				st := &step{writes: []reading{{v, rows}}}
 				if len(values) > 0 {
-					st.reads = append(st.reads, reading{values[r.IntN(len(values))], true})
+					st.reads = append(st.reads, reading{values[r.IntN(len(values))], rows})
 				}
 				values = append(values, v)
 				phases[i].shared = append(phases[i].shared, st)
@@ -338,9 +341,9 @@ func TestPlacedBlocksNeverOverlapWhileTheyLive(t *testing.T) {
 func TestScheduleWaitsWhereRowsMix(t *testing.T) {
 	v := func(id int) *value { return &value{id: id, op: product{}, shape: []int{64, 64}} }
 	x, a, b, c := v(0), v(1), v(2), v(3)
-	rowwise := &step{name: "a", units: 64, reads: []reading{{x, true}}, writes: []reading{{a, true}}}
-	follows := &step{name: "b", units: 64, reads: []reading{{a, true}}, writes: []reading{{b, true}}}
-	mixes := &step{name: "c", units: 64, reads: []reading{{a, false}}, writes: []reading{{c, true}}}
+	rowwise := &step{name: "a", units: 64, reads: []reading{{x, rows}}, writes: []reading{{a, rows}}}
+	follows := &step{name: "b", units: 64, reads: []reading{{a, rows}}, writes: []reading{{b, rows}}}
+	mixes := &step{name: "c", units: 64, reads: []reading{{a, whole}}, writes: []reading{{c, rows}}}
 	phases := schedule([]*step{rowwise, follows, mixes})
 	if len(phases) != 2 || len(phases[0].shared) != 2 || phases[1].shared[0] != mixes {
 		t.Errorf("%+v", phases)

@@ -44,6 +44,7 @@ func Compile[T graph.Float](p *graph.Program, team *Team) (*Plan[T], error) {
 		return nil, err
 	}
 	optimise[T](m)
+	divide(m, team.Threads())
 	plan := &Plan[T]{program: p, module: m, team: team}
 	c := &compiler[T]{plan: plan, kernels: newKernels(kernelSet[T]()), cells: map[*value]*cell[T]{}, boxes: map[*value]*gorgonia.Value{},
 		over: map[*value]*value{}, scratch: newScratch[T](team.Threads())}

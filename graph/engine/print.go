@@ -25,7 +25,7 @@ func (p *Plan[T]) String() string {
 			p.printStep(&b, st, "serial")
 		}
 		for _, st := range ph.shared {
-			p.printStep(&b, st, fmt.Sprintf("%d rows", st.units))
+			p.printStep(&b, st, st.shared())
 		}
 		for _, list := range [][]*step{ph.serial, ph.shared} {
 			for _, st := range list {
@@ -38,6 +38,14 @@ func (p *Plan[T]) String() string {
 	return b.String()
 }
 
+// shared says what threads share: columns of the result or, of a part of a product, of A.
+func (s *step) shared() string {
+	if s.columns {
+		return fmt.Sprintf("%d columns", s.units)
+	}
+	return fmt.Sprintf("%d rows", s.units)
+}
+
 func (p *Plan[T]) printStep(b *strings.Builder, st *step, how string) {
 	var out []string
 	elements := 0
@@ -48,7 +56,7 @@ func (p *Plan[T]) printStep(b *strings.Builder, st *step, how string) {
 	for _, r := range st.reads {
 		elements += size(r.value.shape)
 	}
-	fmt.Fprintf(b, "  %-9s %9s %9s  %s → %s\n", how, flopsText(st.flops), bytesText(elements*p.width()), st.name, strings.Join(out, " "))
+	fmt.Fprintf(b, "  %-12s %9s %9s  %s → %s\n", how, flopsText(st.flops), bytesText(elements*p.width()), st.name, strings.Join(out, " "))
 }
 
 // width is the bytes of one element.

@@ -67,7 +67,8 @@ func (p *Plan[T]) share(thread, i int) {
 	defer p.failure.guard()
 	threads := p.team.Threads()
 	for _, st := range p.phases[i].shared {
-		st.work.run(thread, st.units*thread/threads, st.units*(thread+1)/threads)
+		from, to := graph.Share(st.units, thread, threads)
+		st.work.run(thread, from, to)
 	}
 }
 

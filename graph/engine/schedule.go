@@ -72,13 +72,12 @@ func (s *scheduler) ready(st *step, in map[*step]bool) bool {
 		if w == nil || s.done[w] {
 			continue
 		}
-		if !in[w] || w.units != st.units || !r.rowwise || !rowwiseWrite(w, r.value) {
+		if !in[w] || w.units != st.units || r.way == whole || !writes(w, r) {
 			return false
 		}
 	}
 	return true
 }
 
-func rowwiseWrite(w *step, v *value) bool {
-	return slices.ContainsFunc(w.writes, func(r reading) bool { return r.value == v && r.rowwise })
-}
+// writes reports whether unit i of w writes just what unit i of r's reader reads.
+func writes(w *step, r reading) bool { return slices.Contains(w.writes, r) }

@@ -10,7 +10,19 @@ import (
 )
 
 // cell is the buffer of one value. Its data are set once memory is placed, and for inputs by every Bind.
-type cell[T graph.Float] struct{ data []T }
+type cell[T graph.Float] struct {
+	data []T
+	// panels says that a matrix is stored as one matrix per thread, its columns, one after the other.
+	panels bool
+}
+
+// columns is where row 0 of a thread's columns [from, to) of an m x n matrix is, and the distance to the next row.
+func (c *cell[T]) columns(m, n, from, to int) (at, stride int) {
+	if c.panels {
+		return from * m, to - from
+	}
+	return from, n
+}
 
 // work is how a step computes.
 type work interface {
@@ -20,10 +32,27 @@ type work interface {
 	finish(threads int)
 }
 
-// reading is a buffer that a step reads or writes; rowwise says that unit i touches the i-th of units equal parts only.
+// way says which part of a buffer unit i of a step touches.
+type way uint8
+
+const (
+	whole   way = iota // any
+	rows               // the i-th of as many equal parts as there are units
+	columns            // column i of a matrix
+)
+
+// rowsIf is rows where that is so, else the whole.
+func rowsIf(so bool) way {
+	if so {
+		return rows
+	}
+	return whole
+}
+
+// reading is a buffer that a step reads or writes.
 type reading struct {
-	value   *value
-	rowwise bool
+	value *value
+	way   way
 }
 
 // step is one element of a plan: work that threads share by units.
@@ -35,6 +64,8 @@ type step struct {
 	reads  []reading
 	writes []reading
 	flops  float64
+	// columns says that units are columns rather than rows, for people.
+	columns bool
 }
 
 // serialBelow is how many elements make sharing worth a barrier.
@@ -53,37 +84,82 @@ type multiply[T graph.Float] struct {
 
 func (w *multiply[T]) run(_, from, to int) {
 	if w.columns {
-		w.multiply(w.a.data, w.b.data, w.c.data, 0, w.m, from, to)
+		w.multiplyColumns(from, to)
+		return
+	}
+	if w.transA && w.a.panels {
+		if from == to {
+			return
+		}
+		w.kernels.set.Gemm(true, w.transB, to-from, w.n, w.k, 1, w.a.data[from*w.k:], to-from, w.b.data, w.ldb(), 0, w.c.data[from*w.n:], w.n)
 		return
 	}
 	for from < to { // rows of consecutive matrices
 		matrix, row := from/w.m, from%w.m
 		rows := min(w.m-row, to-from)
-		w.multiply(w.a.data[matrix*w.m*w.k:], w.b.data[matrix*w.k*w.n:], w.c.data[matrix*w.m*w.n:], row, row+rows, 0, w.n)
+		w.multiply(w.a.data[matrix*w.m*w.k:], w.b.data[matrix*w.k*w.n:], w.c.data[matrix*w.m*w.n:], row, row+rows)
 		from += rows
 	}
 }
 
-// multiply computes rows [top, bottom) and columns [left, right) of one product.
-func (w *multiply[T]) multiply(a, b, c []T, top, bottom, left, right int) {
-	if top == bottom || left == right {
+// multiply computes rows [top, bottom) of one product.
+func (w *multiply[T]) multiply(a, b, c []T, top, bottom int) {
+	if top == bottom || w.n == 0 {
 		return
 	}
-	lda, ldb := w.k, w.n
+	lda := w.k
 	if w.transA {
 		lda, a = w.m, a[top:]
 	} else {
 		a = a[top*w.k:]
 	}
-	if w.transB {
-		ldb, b = w.k, b[left*w.k:]
-	} else {
-		b = b[left:]
+	w.kernels.set.Gemm(w.transA, w.transB, bottom-top, w.n, w.k, 1, a, lda, b, w.ldb(), 0, c[top*w.n:], w.n)
+}
+
+// multiplyColumns computes columns [left, right) of the only product.
+func (w *multiply[T]) multiplyColumns(left, right int) {
+	if left == right || w.m == 0 {
+		return
 	}
-	w.kernels.set.Gemm(w.transA, w.transB, bottom-top, right-left, w.k, 1, a, lda, b, ldb, 0, c[top*w.n+left:], w.n)
+	lda := w.k
+	if w.transA {
+		lda = w.m
+	}
+	b, ldb := left*w.k, w.k
+	if !w.transB {
+		b, ldb = w.b.columns(w.k, w.n, left, right)
+	}
+	c, ldc := w.c.columns(w.m, w.n, left, right)
+	w.kernels.set.Gemm(w.transA, w.transB, w.m, right-left, w.k, 1, w.a.data, lda, w.b.data[b:], ldb, 0, w.c.data[c:], ldc)
+}
+
+// ldb is the distance between the rows of B as stored.
+func (w *multiply[T]) ldb() int {
+	if w.transB {
+		return w.k
+	}
+	return w.n
 }
 
 func (w *multiply[T]) finish(int) {}
+
+// partial is one thread's part of a product: its units are the columns of A.
+type partial[T graph.Float] struct {
+	multiply[T]
+	thread int
+}
+
+func (w *partial[T]) run(thread, from, to int) {
+	if thread != w.thread {
+		return
+	}
+	a, lda := w.a.columns(w.m, w.k, from, to)
+	b := from
+	if !w.transB {
+		b *= w.n
+	}
+	w.kernels.set.Gemm(false, w.transB, w.m, w.n, to-from, 1, w.a.data[a:], lda, w.b.data[b:], w.ldb(), 0, w.c.data, w.n)
+}
 
 // permute is a transpose that moves its elements.
 type permute[T graph.Float] struct {

@@ -45,10 +45,10 @@ func newScratch[T graph.Float](threads int) []*cell[T] {
 func (c *compiler[T]) unitStep(v *value, o unitwise) *step {
 	w := &units[T]{op: o.op, to: c.cells[v], scratch: c.scratch}
 	st := &step{name: o.String(), work: w, units: o.op.Units(), serial: o.op.Work() < serialBelow,
-		writes: []reading{{v, true}}, flops: o.op.Work()}
+		writes: []reading{{v, rows}}, flops: o.op.Work()}
 	for i, a := range v.args {
 		w.args = append(w.args, c.cells[skipReshapes(a)])
-		st.reads = append(st.reads, reading{skipReshapes(a), o.op.ByUnit(i)})
+		st.reads = append(st.reads, reading{skipReshapes(a), rowsIf(o.op.ByUnit(i))})
 	}
 	for _, s := range c.scratch {
 		w.in = append(w.in, make([][]T, len(v.args)))

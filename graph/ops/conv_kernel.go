@@ -64,9 +64,6 @@ func (l *lowering) walk(group, from, to int, visit func(row, first, last, at, lo
 	}
 }
 
-// short is how many values a loop moves sooner than a call of copy.
-const short = 8
-
 // gatherPatches writes values [from, to) of every patch of one group as rows.
 func gatherPatches[T Float](l *lowering, rows, image []T, group, from, to int) {
 	l.walk(group, from, to, func(row, first, last, at, low, high int) {
@@ -74,16 +71,8 @@ func gatherPatches[T Float](l *lowering, rows, image []T, group, from, to int) {
 		if high-low != len(into) {
 			clear(into)
 		}
-		if low >= high {
-			return
-		}
-		into, seen := into[low-first:high-first], image[at+low:at+high]
-		if len(seen) > short {
-			copy(into, seen)
-			return
-		}
-		for q, v := range seen {
-			into[q] = v
+		if low < high {
+			copy(into[low-first:], image[at+low:at+high])
 		}
 	})
 }

@@ -8,8 +8,7 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// PerImage is a function of single images that is not made of other ops: a piecewise linear one, since its second derivative
-// is taken to be 0. Its calls may run side by side.
+// PerImage is a function of single images that is not made of other ops. Its calls may run side by side.
 type PerImage struct {
 	Name string  // with every attribute, exactly
 	Out  []int   // the shape of one result
@@ -17,58 +16,60 @@ type PerImage struct {
 
 	Float32 func(dst, image []float32)
 	Float64 func(dst, image []float64)
-	// The gradients write to dst what gradient, that of a result, gives the image.
-	Gradient32 func(dst, image, gradient []float32)
-	Gradient64 func(dst, image, gradient []float64)
-	// The tangents write to dst how the result changes when the image moves in a direction: the transposes of the gradients,
-	// and what is needed to differentiate those.
-	Tangent32 func(dst, image, direction []float32)
-	Tangent64 func(dst, image, direction []float64)
+	// Pull writes to dst what v, the gradient of a result, gives the image; Push the change of the result when the image
+	// changes by v. They are each other's transpose.
+	Pull32, Push32 func(dst, image, v []float32)
+	Pull64, Push64 func(dst, image, v []float64)
 }
 
-// Each applies f to every image of x, whose first axis is the batch.
+// Each applies f to every image of x, whose first axis is the batch. It may be differentiated as often as wanted; the second
+// derivative of f itself is taken to be 0.
 func Each(x *gorgonia.Node, f PerImage) (*gorgonia.Node, error) {
 	if len(x.Shape()) < 2 {
 		return nil, errors.New("each: want a batch of images")
 	}
-	batch := x.Shape()[0]
+	e := eachImage{f, x.Shape().Clone(), slices.Concat(tensor.Shape{x.Shape()[0]}, f.Out)}
 	o := &parallel{
 		name:   f.Name,
-		out:    slices.Concat(tensor.Shape{batch}, f.Out),
-		units:  batch,
+		out:    e.out,
+		units:  e.in[0],
 		byUnit: []bool{true},
-		work:   f.Work * float64(batch),
-		f32:    each(batch, f.Float32),
-		f64:    each(batch, f.Float64),
-	}
-	o.derivative = func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-		n, err := f.gradient(in[0], grad)
-		return gorgonia.Nodes{n}, err
+		work:   f.Work * float64(e.in[0]),
+		f32:    each(e.in[0], f.Float32),
+		f64:    each(e.in[0], f.Float64),
+		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			n, err := e.pull(in[0], grad)
+			return gorgonia.Nodes{n}, err
+		},
 	}
 	return o.apply(x)
 }
 
-// gradient is the derivative of Each, for the gradient of its result.
-func (f PerImage) gradient(x, grad *gorgonia.Node) (*gorgonia.Node, error) {
-	return f.linear("Grad", x.Shape().Clone(), f.Gradient32, f.Gradient64, f.tangent).apply(x, grad)
+// eachImage is a function of images with the shapes of its batches.
+type eachImage struct {
+	PerImage
+	in, out tensor.Shape
 }
 
-// tangent is the transpose of gradient.
-func (f PerImage) tangent(x, direction *gorgonia.Node) (*gorgonia.Node, error) {
-	return f.linear("Tangent", slices.Concat(x.Shape()[:1], f.Out), f.Tangent32, f.Tangent64, f.gradient).apply(x, direction)
+func (e eachImage) pull(x, v *gorgonia.Node) (*gorgonia.Node, error) {
+	return e.linear("Pull", e.in, e.Pull32, e.Pull64, e.push).apply(x, v)
 }
 
-// linear is an op of images and of what it is linear in.
-func (f PerImage) linear(name string, out tensor.Shape, f32 func(dst, image, v []float32), f64 func(dst, image, v []float64), transpose binary) *parallel {
-	batch := out[0]
+func (e eachImage) push(x, v *gorgonia.Node) (*gorgonia.Node, error) {
+	return e.linear("Push", e.out, e.Push32, e.Push64, e.pull).apply(x, v)
+}
+
+// linear is an op that is linear in its second input, with its transpose.
+func (e eachImage) linear(name string, out tensor.Shape, f32 func(dst, image, v []float32), f64 func(dst, image, v []float64),
+	transpose func(x, v *gorgonia.Node) (*gorgonia.Node, error)) *parallel {
 	return &parallel{
-		name:   f.Name + name,
+		name:   e.Name + name,
 		out:    out,
-		units:  batch,
+		units:  e.in[0],
 		byUnit: []bool{true, true},
-		work:   2 * f.Work * float64(batch),
-		f32:    eachLinear(batch, f32),
-		f64:    eachLinear(batch, f64),
+		work:   2 * e.Work * float64(e.in[0]),
+		f32:    eachLinear(e.in[0], f32),
+		f64:    eachLinear(e.in[0], f64),
 		fixed:  []bool{true, false},
 		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			n, err := transpose(in[0], grad)

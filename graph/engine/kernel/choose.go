@@ -11,11 +11,11 @@ type backend struct {
 	set32 func() *Set[float32]
 	set64 func() *Set[float64]
 	steps *stepSet
-	// blasFrom is the number of multiplications from which a product is faster in OpenBLAS.
-	blasFrom int
+	// A product is faster in OpenBLAS from that number of multiplications on, unless one of its sides is thin.
+	blasFrom, thin int
 }
 
-var portableBackend = backend{"portable", portable[float32], portable[float64], &portableSteps, 1 << 9}
+var portableBackend = backend{"portable", portable[float32], portable[float64], &portableSteps, 1 << 9, 0}
 
 // chosen is everything that is decided once: the usable back ends, the best first, and the BLAS if there is one.
 type chosen struct {
@@ -42,20 +42,20 @@ var choice = sync.OnceValue(func() *chosen {
 		c.sets64 = append(c.sets64, b.set64())
 	}
 	if c.blas != nil {
-		c.sets32 = withBLAS(c.sets32, c.blas.gemm32, c.backends[0].blasFrom)
-		c.sets64 = withBLAS(c.sets64, c.blas.gemm64, c.backends[0].blasFrom)
+		c.sets32 = withBLAS(c.sets32, c.blas.gemm32, c.backends[0])
+		c.sets64 = withBLAS(c.sets64, c.blas.gemm64, c.backends[0])
 	}
 	return c
 })
 
 // withBLAS puts two sets before the others: the best one with its large products in BLAS, and BLAS for all products.
-func withBLAS[T Float](sets []*Set[T], blas Gemm[T], from int) []*Set[T] {
+func withBLAS[T Float](sets []*Set[T], blas Gemm[T], of backend) []*Set[T] {
 	best, pure := *sets[0], *sets[0]
 	small := best.Gemm
 	best.Name = "openblas+" + best.Name
 	best.Gemm = func(transA, transB bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
 		multiply := blas
-		if m*n*k < from {
+		if m*n*k < of.blasFrom || min(m, n, k) <= of.thin {
 			multiply = small
 		}
 		multiply(transA, transB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)

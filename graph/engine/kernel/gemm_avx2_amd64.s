@@ -19,15 +19,47 @@ TEXT ·tile32_avx2_1x1(SB), NOSPLIT, $0-8
 	MOVQ       32(AX), SI
 	MOVQ       40(AX), SI
 	MOVQ       (AX), DI
+	SUBQ       $0x00000004, CX
+	JLT        rest2
 
-loop1:
+round1:
+	VMOVUPS      (DX), Y1
+	VBROADCASTSS (DI), Y2
+	VFMADD231PS  Y1, Y2, Y0
+	ADDQ         SI, DI
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y1
+	VBROADCASTSS (DI), Y2
+	VFMADD231PS  Y1, Y2, Y0
+	ADDQ         SI, DI
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y1
+	VBROADCASTSS (DI), Y2
+	VFMADD231PS  Y1, Y2, Y0
+	ADDQ         SI, DI
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y1
+	VBROADCASTSS (DI), Y2
+	VFMADD231PS  Y1, Y2, Y0
+	ADDQ         SI, DI
+	ADDQ         BX, DX
+	SUBQ         $0x00000004, CX
+	JGE          round1
+
+rest2:
+	ADDQ $0x00000004, CX
+	JEQ  summed4
+
+single3:
 	VMOVUPS      (DX), Y1
 	VBROADCASTSS (DI), Y2
 	VFMADD231PS  Y1, Y2, Y0
 	ADDQ         SI, DI
 	ADDQ         BX, DX
 	DECQ         CX
-	JNE          loop1
+	JNE          single3
+
+summed4:
 	VBROADCASTSS 72(AX), Y1
 	VMULPS       Y1, Y0, Y0
 	MOVQ         64(AX), CX
@@ -36,21 +68,21 @@ loop1:
 	VMOVUPS      32(DX)(CX*4), Y2
 	MOVL         76(AX), CX
 	ADDL         CX, CX
-	JEQ          overwrite2
+	JEQ          overwrite5
 	VBROADCASTSS 76(AX), Y1
 	MOVQ         16(AX), CX
 	MOVQ         56(AX), AX
 	VMASKMOVPS   (CX), Y2, Y3
 	VFMADD231PS  Y3, Y1, Y0
 	VMASKMOVPS   Y0, Y2, (CX)
-	JMP          end3
+	JMP          end6
 
-overwrite2:
+overwrite5:
 	MOVQ       16(AX), CX
 	MOVQ       56(AX), AX
 	VMASKMOVPS Y0, Y2, (CX)
 
-end3:
+end6:
 	VZEROUPPER
 	RET
 
@@ -81,8 +113,46 @@ TEXT ·tile32_avx2_1x2(SB), NOSPLIT, $0-8
 	MOVQ       32(AX), SI
 	MOVQ       40(AX), SI
 	MOVQ       (AX), DI
+	SUBQ       $0x00000004, CX
+	JLT        rest8
 
-loop4:
+round7:
+	VMOVUPS      (DX), Y2
+	VMOVUPS      32(DX), Y3
+	VBROADCASTSS (DI), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VFMADD231PS  Y3, Y4, Y1
+	ADDQ         SI, DI
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y2
+	VMOVUPS      32(DX), Y3
+	VBROADCASTSS (DI), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VFMADD231PS  Y3, Y4, Y1
+	ADDQ         SI, DI
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y2
+	VMOVUPS      32(DX), Y3
+	VBROADCASTSS (DI), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VFMADD231PS  Y3, Y4, Y1
+	ADDQ         SI, DI
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y2
+	VMOVUPS      32(DX), Y3
+	VBROADCASTSS (DI), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VFMADD231PS  Y3, Y4, Y1
+	ADDQ         SI, DI
+	ADDQ         BX, DX
+	SUBQ         $0x00000004, CX
+	JGE          round7
+
+rest8:
+	ADDQ $0x00000004, CX
+	JEQ  summed10
+
+single9:
 	VMOVUPS      (DX), Y2
 	VMOVUPS      32(DX), Y3
 	VBROADCASTSS (DI), Y4
@@ -91,7 +161,9 @@ loop4:
 	ADDQ         SI, DI
 	ADDQ         BX, DX
 	DECQ         CX
-	JNE          loop4
+	JNE          single9
+
+summed10:
 	VBROADCASTSS 72(AX), Y2
 	VMULPS       Y2, Y0, Y0
 	VMULPS       Y2, Y1, Y1
@@ -101,7 +173,7 @@ loop4:
 	VMOVUPS      32(DX)(CX*4), Y3
 	MOVL         76(AX), CX
 	ADDL         CX, CX
-	JEQ          overwrite5
+	JEQ          overwrite11
 	VBROADCASTSS 76(AX), Y2
 	MOVQ         16(AX), CX
 	MOVQ         56(AX), AX
@@ -111,15 +183,15 @@ loop4:
 	VMASKMOVPS   32(CX), Y3, Y0
 	VFMADD231PS  Y0, Y2, Y1
 	VMASKMOVPS   Y1, Y3, 32(CX)
-	JMP          end6
+	JMP          end12
 
-overwrite5:
+overwrite11:
 	MOVQ       16(AX), CX
 	MOVQ       56(AX), AX
 	VMOVUPS    Y0, (CX)
 	VMASKMOVPS Y1, Y3, 32(CX)
 
-end6:
+end12:
 	VZEROUPPER
 	RET
 
@@ -141,8 +213,46 @@ TEXT ·tile32_avx2_2x1(SB), NOSPLIT, $0-8
 	MOVQ       32(AX), SI
 	MOVQ       40(AX), DI
 	MOVQ       (AX), R8
+	SUBQ       $0x00000004, CX
+	JLT        rest14
 
-loop7:
+round13:
+	VMOVUPS      (DX), Y2
+	VBROADCASTSS (R8), Y3
+	VFMADD231PS  Y2, Y3, Y0
+	VBROADCASTSS (R8)(SI*1), Y3
+	VFMADD231PS  Y2, Y3, Y1
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y2
+	VBROADCASTSS (R8), Y3
+	VFMADD231PS  Y2, Y3, Y0
+	VBROADCASTSS (R8)(SI*1), Y3
+	VFMADD231PS  Y2, Y3, Y1
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y2
+	VBROADCASTSS (R8), Y3
+	VFMADD231PS  Y2, Y3, Y0
+	VBROADCASTSS (R8)(SI*1), Y3
+	VFMADD231PS  Y2, Y3, Y1
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y2
+	VBROADCASTSS (R8), Y3
+	VFMADD231PS  Y2, Y3, Y0
+	VBROADCASTSS (R8)(SI*1), Y3
+	VFMADD231PS  Y2, Y3, Y1
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	SUBQ         $0x00000004, CX
+	JGE          round13
+
+rest14:
+	ADDQ $0x00000004, CX
+	JEQ  summed16
+
+single15:
 	VMOVUPS      (DX), Y2
 	VBROADCASTSS (R8), Y3
 	VFMADD231PS  Y2, Y3, Y0
@@ -151,7 +261,9 @@ loop7:
 	ADDQ         DI, R8
 	ADDQ         BX, DX
 	DECQ         CX
-	JNE          loop7
+	JNE          single15
+
+summed16:
 	VBROADCASTSS 72(AX), Y2
 	VMULPS       Y2, Y0, Y0
 	VMULPS       Y2, Y1, Y1
@@ -161,7 +273,7 @@ loop7:
 	VMOVUPS      32(DX)(CX*4), Y3
 	MOVL         76(AX), CX
 	ADDL         CX, CX
-	JEQ          overwrite8
+	JEQ          overwrite17
 	VBROADCASTSS 76(AX), Y2
 	MOVQ         16(AX), CX
 	MOVQ         56(AX), AX
@@ -172,16 +284,16 @@ loop7:
 	VMASKMOVPS   (CX), Y3, Y0
 	VFMADD231PS  Y0, Y2, Y1
 	VMASKMOVPS   Y1, Y3, (CX)
-	JMP          end9
+	JMP          end18
 
-overwrite8:
+overwrite17:
 	MOVQ       16(AX), CX
 	MOVQ       56(AX), AX
 	VMASKMOVPS Y0, Y3, (CX)
 	ADDQ       AX, CX
 	VMASKMOVPS Y1, Y3, (CX)
 
-end9:
+end18:
 	VZEROUPPER
 	RET
 
@@ -207,8 +319,58 @@ TEXT ·tile32_avx2_2x2(SB), NOSPLIT, $0-8
 	MOVQ       32(AX), SI
 	MOVQ       40(AX), DI
 	MOVQ       (AX), R8
+	SUBQ       $0x00000004, CX
+	JLT        rest20
 
-loop10:
+round19:
+	VMOVUPS      (DX), Y4
+	VMOVUPS      32(DX), Y5
+	VBROADCASTSS (R8), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (R8)(SI*1), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y4
+	VMOVUPS      32(DX), Y5
+	VBROADCASTSS (R8), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (R8)(SI*1), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y4
+	VMOVUPS      32(DX), Y5
+	VBROADCASTSS (R8), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (R8)(SI*1), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y4
+	VMOVUPS      32(DX), Y5
+	VBROADCASTSS (R8), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (R8)(SI*1), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	SUBQ         $0x00000004, CX
+	JGE          round19
+
+rest20:
+	ADDQ $0x00000004, CX
+	JEQ  summed22
+
+single21:
 	VMOVUPS      (DX), Y4
 	VMOVUPS      32(DX), Y5
 	VBROADCASTSS (R8), Y6
@@ -220,7 +382,9 @@ loop10:
 	ADDQ         DI, R8
 	ADDQ         BX, DX
 	DECQ         CX
-	JNE          loop10
+	JNE          single21
+
+summed22:
 	VBROADCASTSS 72(AX), Y4
 	VMULPS       Y4, Y0, Y0
 	VMULPS       Y4, Y1, Y1
@@ -232,7 +396,7 @@ loop10:
 	VMOVUPS      32(DX)(CX*4), Y5
 	MOVL         76(AX), CX
 	ADDL         CX, CX
-	JEQ          overwrite11
+	JEQ          overwrite23
 	VBROADCASTSS 76(AX), Y4
 	MOVQ         16(AX), CX
 	MOVQ         56(AX), AX
@@ -249,9 +413,9 @@ loop10:
 	VMASKMOVPS   32(CX), Y5, Y0
 	VFMADD231PS  Y0, Y4, Y3
 	VMASKMOVPS   Y3, Y5, 32(CX)
-	JMP          end12
+	JMP          end24
 
-overwrite11:
+overwrite23:
 	MOVQ       16(AX), CX
 	MOVQ       56(AX), AX
 	VMOVUPS    Y0, (CX)
@@ -260,7 +424,7 @@ overwrite11:
 	VMOVUPS    Y2, (CX)
 	VMASKMOVPS Y3, Y5, 32(CX)
 
-end12:
+end24:
 	VZEROUPPER
 	RET
 
@@ -285,8 +449,54 @@ TEXT ·tile32_avx2_3x1(SB), NOSPLIT, $0-8
 	MOVQ       32(AX), SI
 	MOVQ       40(AX), DI
 	MOVQ       (AX), R8
+	SUBQ       $0x00000004, CX
+	JLT        rest26
 
-loop13:
+round25:
+	VMOVUPS      (DX), Y3
+	VBROADCASTSS (R8), Y4
+	VFMADD231PS  Y3, Y4, Y0
+	VBROADCASTSS (R8)(SI*1), Y4
+	VFMADD231PS  Y3, Y4, Y1
+	VBROADCASTSS (R8)(SI*2), Y4
+	VFMADD231PS  Y3, Y4, Y2
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y3
+	VBROADCASTSS (R8), Y4
+	VFMADD231PS  Y3, Y4, Y0
+	VBROADCASTSS (R8)(SI*1), Y4
+	VFMADD231PS  Y3, Y4, Y1
+	VBROADCASTSS (R8)(SI*2), Y4
+	VFMADD231PS  Y3, Y4, Y2
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y3
+	VBROADCASTSS (R8), Y4
+	VFMADD231PS  Y3, Y4, Y0
+	VBROADCASTSS (R8)(SI*1), Y4
+	VFMADD231PS  Y3, Y4, Y1
+	VBROADCASTSS (R8)(SI*2), Y4
+	VFMADD231PS  Y3, Y4, Y2
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y3
+	VBROADCASTSS (R8), Y4
+	VFMADD231PS  Y3, Y4, Y0
+	VBROADCASTSS (R8)(SI*1), Y4
+	VFMADD231PS  Y3, Y4, Y1
+	VBROADCASTSS (R8)(SI*2), Y4
+	VFMADD231PS  Y3, Y4, Y2
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	SUBQ         $0x00000004, CX
+	JGE          round25
+
+rest26:
+	ADDQ $0x00000004, CX
+	JEQ  summed28
+
+single27:
 	VMOVUPS      (DX), Y3
 	VBROADCASTSS (R8), Y4
 	VFMADD231PS  Y3, Y4, Y0
@@ -297,7 +507,9 @@ loop13:
 	ADDQ         DI, R8
 	ADDQ         BX, DX
 	DECQ         CX
-	JNE          loop13
+	JNE          single27
+
+summed28:
 	VBROADCASTSS 72(AX), Y3
 	VMULPS       Y3, Y0, Y0
 	VMULPS       Y3, Y1, Y1
@@ -308,7 +520,7 @@ loop13:
 	VMOVUPS      32(DX)(CX*4), Y4
 	MOVL         76(AX), CX
 	ADDL         CX, CX
-	JEQ          overwrite14
+	JEQ          overwrite29
 	VBROADCASTSS 76(AX), Y3
 	MOVQ         16(AX), CX
 	MOVQ         56(AX), AX
@@ -323,9 +535,9 @@ loop13:
 	VMASKMOVPS   (CX), Y4, Y0
 	VFMADD231PS  Y0, Y3, Y2
 	VMASKMOVPS   Y2, Y4, (CX)
-	JMP          end15
+	JMP          end30
 
-overwrite14:
+overwrite29:
 	MOVQ       16(AX), CX
 	MOVQ       56(AX), AX
 	VMASKMOVPS Y0, Y4, (CX)
@@ -334,7 +546,7 @@ overwrite14:
 	ADDQ       AX, CX
 	VMASKMOVPS Y2, Y4, (CX)
 
-end15:
+end30:
 	VZEROUPPER
 	RET
 
@@ -365,8 +577,70 @@ TEXT ·tile32_avx2_3x2(SB), NOSPLIT, $0-8
 	MOVQ       32(AX), SI
 	MOVQ       40(AX), DI
 	MOVQ       (AX), R8
+	SUBQ       $0x00000004, CX
+	JLT        rest32
 
-loop16:
+round31:
+	VMOVUPS      (DX), Y6
+	VMOVUPS      32(DX), Y7
+	VBROADCASTSS (R8), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS (R8)(SI*1), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS (R8)(SI*2), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y6
+	VMOVUPS      32(DX), Y7
+	VBROADCASTSS (R8), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS (R8)(SI*1), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS (R8)(SI*2), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y6
+	VMOVUPS      32(DX), Y7
+	VBROADCASTSS (R8), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS (R8)(SI*1), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS (R8)(SI*2), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y6
+	VMOVUPS      32(DX), Y7
+	VBROADCASTSS (R8), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS (R8)(SI*1), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS (R8)(SI*2), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	SUBQ         $0x00000004, CX
+	JGE          round31
+
+rest32:
+	ADDQ $0x00000004, CX
+	JEQ  summed34
+
+single33:
 	VMOVUPS      (DX), Y6
 	VMOVUPS      32(DX), Y7
 	VBROADCASTSS (R8), Y8
@@ -381,7 +655,9 @@ loop16:
 	ADDQ         DI, R8
 	ADDQ         BX, DX
 	DECQ         CX
-	JNE          loop16
+	JNE          single33
+
+summed34:
 	VBROADCASTSS 72(AX), Y6
 	VMULPS       Y6, Y0, Y0
 	VMULPS       Y6, Y1, Y1
@@ -395,7 +671,7 @@ loop16:
 	VMOVUPS      32(DX)(CX*4), Y7
 	MOVL         76(AX), CX
 	ADDL         CX, CX
-	JEQ          overwrite17
+	JEQ          overwrite35
 	VBROADCASTSS 76(AX), Y6
 	MOVQ         16(AX), CX
 	MOVQ         56(AX), AX
@@ -419,9 +695,9 @@ loop16:
 	VMASKMOVPS   32(CX), Y7, Y0
 	VFMADD231PS  Y0, Y6, Y5
 	VMASKMOVPS   Y5, Y7, 32(CX)
-	JMP          end18
+	JMP          end36
 
-overwrite17:
+overwrite35:
 	MOVQ       16(AX), CX
 	MOVQ       56(AX), AX
 	VMOVUPS    Y0, (CX)
@@ -433,7 +709,7 @@ overwrite17:
 	VMOVUPS    Y4, (CX)
 	VMASKMOVPS Y5, Y7, 32(CX)
 
-end18:
+end36:
 	VZEROUPPER
 	RET
 
@@ -463,8 +739,66 @@ TEXT ·tile32_avx2_4x1(SB), NOSPLIT, $0-8
 	MOVQ       (AX), R8
 	LEAQ       (R8)(SI*2), R9
 	ADDQ       SI, R9
+	SUBQ       $0x00000004, CX
+	JLT        rest38
 
-loop19:
+round37:
+	VMOVUPS      (DX), Y4
+	VBROADCASTSS (R8), Y5
+	VFMADD231PS  Y4, Y5, Y0
+	VBROADCASTSS (R8)(SI*1), Y5
+	VFMADD231PS  Y4, Y5, Y1
+	VBROADCASTSS (R8)(SI*2), Y5
+	VFMADD231PS  Y4, Y5, Y2
+	VBROADCASTSS (R9), Y5
+	VFMADD231PS  Y4, Y5, Y3
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y4
+	VBROADCASTSS (R8), Y5
+	VFMADD231PS  Y4, Y5, Y0
+	VBROADCASTSS (R8)(SI*1), Y5
+	VFMADD231PS  Y4, Y5, Y1
+	VBROADCASTSS (R8)(SI*2), Y5
+	VFMADD231PS  Y4, Y5, Y2
+	VBROADCASTSS (R9), Y5
+	VFMADD231PS  Y4, Y5, Y3
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y4
+	VBROADCASTSS (R8), Y5
+	VFMADD231PS  Y4, Y5, Y0
+	VBROADCASTSS (R8)(SI*1), Y5
+	VFMADD231PS  Y4, Y5, Y1
+	VBROADCASTSS (R8)(SI*2), Y5
+	VFMADD231PS  Y4, Y5, Y2
+	VBROADCASTSS (R9), Y5
+	VFMADD231PS  Y4, Y5, Y3
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y4
+	VBROADCASTSS (R8), Y5
+	VFMADD231PS  Y4, Y5, Y0
+	VBROADCASTSS (R8)(SI*1), Y5
+	VFMADD231PS  Y4, Y5, Y1
+	VBROADCASTSS (R8)(SI*2), Y5
+	VFMADD231PS  Y4, Y5, Y2
+	VBROADCASTSS (R9), Y5
+	VFMADD231PS  Y4, Y5, Y3
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	SUBQ         $0x00000004, CX
+	JGE          round37
+
+rest38:
+	ADDQ $0x00000004, CX
+	JEQ  summed40
+
+single39:
 	VMOVUPS      (DX), Y4
 	VBROADCASTSS (R8), Y5
 	VFMADD231PS  Y4, Y5, Y0
@@ -478,7 +812,9 @@ loop19:
 	ADDQ         DI, R9
 	ADDQ         BX, DX
 	DECQ         CX
-	JNE          loop19
+	JNE          single39
+
+summed40:
 	VBROADCASTSS 72(AX), Y4
 	VMULPS       Y4, Y0, Y0
 	VMULPS       Y4, Y1, Y1
@@ -490,7 +826,7 @@ loop19:
 	VMOVUPS      32(DX)(CX*4), Y5
 	MOVL         76(AX), CX
 	ADDL         CX, CX
-	JEQ          overwrite20
+	JEQ          overwrite41
 	VBROADCASTSS 76(AX), Y4
 	MOVQ         16(AX), CX
 	MOVQ         56(AX), AX
@@ -509,9 +845,9 @@ loop19:
 	VMASKMOVPS   (CX), Y5, Y0
 	VFMADD231PS  Y0, Y4, Y3
 	VMASKMOVPS   Y3, Y5, (CX)
-	JMP          end21
+	JMP          end42
 
-overwrite20:
+overwrite41:
 	MOVQ       16(AX), CX
 	MOVQ       56(AX), AX
 	VMASKMOVPS Y0, Y5, (CX)
@@ -522,7 +858,7 @@ overwrite20:
 	ADDQ       AX, CX
 	VMASKMOVPS Y3, Y5, (CX)
 
-end21:
+end42:
 	VZEROUPPER
 	RET
 
@@ -560,8 +896,86 @@ TEXT ·tile32_avx2_4x2(SB), NOSPLIT, $0-8
 	MOVQ       (AX), R8
 	LEAQ       (R8)(SI*2), R9
 	ADDQ       SI, R9
+	SUBQ       $0x00000004, CX
+	JLT        rest44
 
-loop22:
+round43:
+	VMOVUPS      (DX), Y8
+	VMOVUPS      32(DX), Y9
+	VBROADCASTSS (R8), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS (R8)(SI*1), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS (R8)(SI*2), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS (R9), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y8
+	VMOVUPS      32(DX), Y9
+	VBROADCASTSS (R8), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS (R8)(SI*1), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS (R8)(SI*2), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS (R9), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y8
+	VMOVUPS      32(DX), Y9
+	VBROADCASTSS (R8), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS (R8)(SI*1), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS (R8)(SI*2), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS (R9), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y8
+	VMOVUPS      32(DX), Y9
+	VBROADCASTSS (R8), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS (R8)(SI*1), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS (R8)(SI*2), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS (R9), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	SUBQ         $0x00000004, CX
+	JGE          round43
+
+rest44:
+	ADDQ $0x00000004, CX
+	JEQ  summed46
+
+single45:
 	VMOVUPS      (DX), Y8
 	VMOVUPS      32(DX), Y9
 	VBROADCASTSS (R8), Y10
@@ -580,7 +994,9 @@ loop22:
 	ADDQ         DI, R9
 	ADDQ         BX, DX
 	DECQ         CX
-	JNE          loop22
+	JNE          single45
+
+summed46:
 	VBROADCASTSS 72(AX), Y8
 	VMULPS       Y8, Y0, Y0
 	VMULPS       Y8, Y1, Y1
@@ -596,7 +1012,7 @@ loop22:
 	VMOVUPS      32(DX)(CX*4), Y9
 	MOVL         76(AX), CX
 	ADDL         CX, CX
-	JEQ          overwrite23
+	JEQ          overwrite47
 	VBROADCASTSS 76(AX), Y8
 	MOVQ         16(AX), CX
 	MOVQ         56(AX), AX
@@ -627,9 +1043,9 @@ loop22:
 	VMASKMOVPS   32(CX), Y9, Y0
 	VFMADD231PS  Y0, Y8, Y7
 	VMASKMOVPS   Y7, Y9, 32(CX)
-	JMP          end24
+	JMP          end48
 
-overwrite23:
+overwrite47:
 	MOVQ       16(AX), CX
 	MOVQ       56(AX), AX
 	VMOVUPS    Y0, (CX)
@@ -644,7 +1060,7 @@ overwrite23:
 	VMOVUPS    Y6, (CX)
 	VMASKMOVPS Y7, Y9, 32(CX)
 
-end24:
+end48:
 	VZEROUPPER
 	RET
 
@@ -677,8 +1093,74 @@ TEXT ·tile32_avx2_5x1(SB), NOSPLIT, $0-8
 	MOVQ       (AX), R8
 	LEAQ       (R8)(SI*2), R9
 	ADDQ       SI, R9
+	SUBQ       $0x00000004, CX
+	JLT        rest50
 
-loop25:
+round49:
+	VMOVUPS      (DX), Y5
+	VBROADCASTSS (R8), Y6
+	VFMADD231PS  Y5, Y6, Y0
+	VBROADCASTSS (R8)(SI*1), Y6
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (R8)(SI*2), Y6
+	VFMADD231PS  Y5, Y6, Y2
+	VBROADCASTSS (R9), Y6
+	VFMADD231PS  Y5, Y6, Y3
+	VBROADCASTSS (R9)(SI*1), Y6
+	VFMADD231PS  Y5, Y6, Y4
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y5
+	VBROADCASTSS (R8), Y6
+	VFMADD231PS  Y5, Y6, Y0
+	VBROADCASTSS (R8)(SI*1), Y6
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (R8)(SI*2), Y6
+	VFMADD231PS  Y5, Y6, Y2
+	VBROADCASTSS (R9), Y6
+	VFMADD231PS  Y5, Y6, Y3
+	VBROADCASTSS (R9)(SI*1), Y6
+	VFMADD231PS  Y5, Y6, Y4
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y5
+	VBROADCASTSS (R8), Y6
+	VFMADD231PS  Y5, Y6, Y0
+	VBROADCASTSS (R8)(SI*1), Y6
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (R8)(SI*2), Y6
+	VFMADD231PS  Y5, Y6, Y2
+	VBROADCASTSS (R9), Y6
+	VFMADD231PS  Y5, Y6, Y3
+	VBROADCASTSS (R9)(SI*1), Y6
+	VFMADD231PS  Y5, Y6, Y4
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y5
+	VBROADCASTSS (R8), Y6
+	VFMADD231PS  Y5, Y6, Y0
+	VBROADCASTSS (R8)(SI*1), Y6
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (R8)(SI*2), Y6
+	VFMADD231PS  Y5, Y6, Y2
+	VBROADCASTSS (R9), Y6
+	VFMADD231PS  Y5, Y6, Y3
+	VBROADCASTSS (R9)(SI*1), Y6
+	VFMADD231PS  Y5, Y6, Y4
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	SUBQ         $0x00000004, CX
+	JGE          round49
+
+rest50:
+	ADDQ $0x00000004, CX
+	JEQ  summed52
+
+single51:
 	VMOVUPS      (DX), Y5
 	VBROADCASTSS (R8), Y6
 	VFMADD231PS  Y5, Y6, Y0
@@ -694,7 +1176,9 @@ loop25:
 	ADDQ         DI, R9
 	ADDQ         BX, DX
 	DECQ         CX
-	JNE          loop25
+	JNE          single51
+
+summed52:
 	VBROADCASTSS 72(AX), Y5
 	VMULPS       Y5, Y0, Y0
 	VMULPS       Y5, Y1, Y1
@@ -707,7 +1191,7 @@ loop25:
 	VMOVUPS      32(DX)(CX*4), Y6
 	MOVL         76(AX), CX
 	ADDL         CX, CX
-	JEQ          overwrite26
+	JEQ          overwrite53
 	VBROADCASTSS 76(AX), Y5
 	MOVQ         16(AX), CX
 	MOVQ         56(AX), AX
@@ -730,9 +1214,9 @@ loop25:
 	VMASKMOVPS   (CX), Y6, Y0
 	VFMADD231PS  Y0, Y5, Y4
 	VMASKMOVPS   Y4, Y6, (CX)
-	JMP          end27
+	JMP          end54
 
-overwrite26:
+overwrite53:
 	MOVQ       16(AX), CX
 	MOVQ       56(AX), AX
 	VMASKMOVPS Y0, Y6, (CX)
@@ -745,7 +1229,7 @@ overwrite26:
 	ADDQ       AX, CX
 	VMASKMOVPS Y4, Y6, (CX)
 
-end27:
+end54:
 	VZEROUPPER
 	RET
 
@@ -788,8 +1272,98 @@ TEXT ·tile32_avx2_5x2(SB), NOSPLIT, $0-8
 	MOVQ       (AX), R8
 	LEAQ       (R8)(SI*2), R9
 	ADDQ       SI, R9
+	SUBQ       $0x00000004, CX
+	JLT        rest56
 
-loop28:
+round55:
+	VMOVUPS      (DX), Y10
+	VMOVUPS      32(DX), Y11
+	VBROADCASTSS (R8), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS (R8)(SI*1), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (R8)(SI*2), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS (R9), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS (R9)(SI*1), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y10
+	VMOVUPS      32(DX), Y11
+	VBROADCASTSS (R8), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS (R8)(SI*1), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (R8)(SI*2), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS (R9), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS (R9)(SI*1), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y10
+	VMOVUPS      32(DX), Y11
+	VBROADCASTSS (R8), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS (R8)(SI*1), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (R8)(SI*2), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS (R9), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS (R9)(SI*1), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y10
+	VMOVUPS      32(DX), Y11
+	VBROADCASTSS (R8), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS (R8)(SI*1), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (R8)(SI*2), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS (R9), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS (R9)(SI*1), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	SUBQ         $0x00000004, CX
+	JGE          round55
+
+rest56:
+	ADDQ $0x00000004, CX
+	JEQ  summed58
+
+single57:
 	VMOVUPS      (DX), Y10
 	VMOVUPS      32(DX), Y11
 	VBROADCASTSS (R8), Y12
@@ -811,7 +1385,9 @@ loop28:
 	ADDQ         DI, R9
 	ADDQ         BX, DX
 	DECQ         CX
-	JNE          loop28
+	JNE          single57
+
+summed58:
 	VBROADCASTSS 72(AX), Y10
 	VMULPS       Y10, Y0, Y0
 	VMULPS       Y10, Y1, Y1
@@ -829,7 +1405,7 @@ loop28:
 	VMOVUPS      32(DX)(CX*4), Y11
 	MOVL         76(AX), CX
 	ADDL         CX, CX
-	JEQ          overwrite29
+	JEQ          overwrite59
 	VBROADCASTSS 76(AX), Y10
 	MOVQ         16(AX), CX
 	MOVQ         56(AX), AX
@@ -867,9 +1443,9 @@ loop28:
 	VMASKMOVPS   32(CX), Y11, Y0
 	VFMADD231PS  Y0, Y10, Y9
 	VMASKMOVPS   Y9, Y11, 32(CX)
-	JMP          end30
+	JMP          end60
 
-overwrite29:
+overwrite59:
 	MOVQ       16(AX), CX
 	MOVQ       56(AX), AX
 	VMOVUPS    Y0, (CX)
@@ -887,7 +1463,7 @@ overwrite29:
 	VMOVUPS    Y8, (CX)
 	VMASKMOVPS Y9, Y11, 32(CX)
 
-end30:
+end60:
 	VZEROUPPER
 	RET
 
@@ -923,8 +1499,82 @@ TEXT ·tile32_avx2_6x1(SB), NOSPLIT, $0-8
 	MOVQ       (AX), R8
 	LEAQ       (R8)(SI*2), R9
 	ADDQ       SI, R9
+	SUBQ       $0x00000004, CX
+	JLT        rest62
 
-loop31:
+round61:
+	VMOVUPS      (DX), Y6
+	VBROADCASTSS (R8), Y7
+	VFMADD231PS  Y6, Y7, Y0
+	VBROADCASTSS (R8)(SI*1), Y7
+	VFMADD231PS  Y6, Y7, Y1
+	VBROADCASTSS (R8)(SI*2), Y7
+	VFMADD231PS  Y6, Y7, Y2
+	VBROADCASTSS (R9), Y7
+	VFMADD231PS  Y6, Y7, Y3
+	VBROADCASTSS (R9)(SI*1), Y7
+	VFMADD231PS  Y6, Y7, Y4
+	VBROADCASTSS (R9)(SI*2), Y7
+	VFMADD231PS  Y6, Y7, Y5
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y6
+	VBROADCASTSS (R8), Y7
+	VFMADD231PS  Y6, Y7, Y0
+	VBROADCASTSS (R8)(SI*1), Y7
+	VFMADD231PS  Y6, Y7, Y1
+	VBROADCASTSS (R8)(SI*2), Y7
+	VFMADD231PS  Y6, Y7, Y2
+	VBROADCASTSS (R9), Y7
+	VFMADD231PS  Y6, Y7, Y3
+	VBROADCASTSS (R9)(SI*1), Y7
+	VFMADD231PS  Y6, Y7, Y4
+	VBROADCASTSS (R9)(SI*2), Y7
+	VFMADD231PS  Y6, Y7, Y5
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y6
+	VBROADCASTSS (R8), Y7
+	VFMADD231PS  Y6, Y7, Y0
+	VBROADCASTSS (R8)(SI*1), Y7
+	VFMADD231PS  Y6, Y7, Y1
+	VBROADCASTSS (R8)(SI*2), Y7
+	VFMADD231PS  Y6, Y7, Y2
+	VBROADCASTSS (R9), Y7
+	VFMADD231PS  Y6, Y7, Y3
+	VBROADCASTSS (R9)(SI*1), Y7
+	VFMADD231PS  Y6, Y7, Y4
+	VBROADCASTSS (R9)(SI*2), Y7
+	VFMADD231PS  Y6, Y7, Y5
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y6
+	VBROADCASTSS (R8), Y7
+	VFMADD231PS  Y6, Y7, Y0
+	VBROADCASTSS (R8)(SI*1), Y7
+	VFMADD231PS  Y6, Y7, Y1
+	VBROADCASTSS (R8)(SI*2), Y7
+	VFMADD231PS  Y6, Y7, Y2
+	VBROADCASTSS (R9), Y7
+	VFMADD231PS  Y6, Y7, Y3
+	VBROADCASTSS (R9)(SI*1), Y7
+	VFMADD231PS  Y6, Y7, Y4
+	VBROADCASTSS (R9)(SI*2), Y7
+	VFMADD231PS  Y6, Y7, Y5
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	SUBQ         $0x00000004, CX
+	JGE          round61
+
+rest62:
+	ADDQ $0x00000004, CX
+	JEQ  summed64
+
+single63:
 	VMOVUPS      (DX), Y6
 	VBROADCASTSS (R8), Y7
 	VFMADD231PS  Y6, Y7, Y0
@@ -942,7 +1592,9 @@ loop31:
 	ADDQ         DI, R9
 	ADDQ         BX, DX
 	DECQ         CX
-	JNE          loop31
+	JNE          single63
+
+summed64:
 	VBROADCASTSS 72(AX), Y6
 	VMULPS       Y6, Y0, Y0
 	VMULPS       Y6, Y1, Y1
@@ -956,7 +1608,7 @@ loop31:
 	VMOVUPS      32(DX)(CX*4), Y7
 	MOVL         76(AX), CX
 	ADDL         CX, CX
-	JEQ          overwrite32
+	JEQ          overwrite65
 	VBROADCASTSS 76(AX), Y6
 	MOVQ         16(AX), CX
 	MOVQ         56(AX), AX
@@ -983,9 +1635,9 @@ loop31:
 	VMASKMOVPS   (CX), Y7, Y0
 	VFMADD231PS  Y0, Y6, Y5
 	VMASKMOVPS   Y5, Y7, (CX)
-	JMP          end33
+	JMP          end66
 
-overwrite32:
+overwrite65:
 	MOVQ       16(AX), CX
 	MOVQ       56(AX), AX
 	VMASKMOVPS Y0, Y7, (CX)
@@ -1000,7 +1652,7 @@ overwrite32:
 	ADDQ       AX, CX
 	VMASKMOVPS Y5, Y7, (CX)
 
-end33:
+end66:
 	VZEROUPPER
 	RET
 
@@ -1048,8 +1700,110 @@ TEXT ·tile32_avx2_6x2(SB), NOSPLIT, $0-8
 	MOVQ       (AX), R8
 	LEAQ       (R8)(SI*2), R9
 	ADDQ       SI, R9
+	SUBQ       $0x00000004, CX
+	JLT        rest68
 
-loop34:
+round67:
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VBROADCASTSS (R8), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (R8)(SI*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (R8)(SI*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (R9), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (R9)(SI*1), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (R9)(SI*2), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VBROADCASTSS (R8), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (R8)(SI*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (R8)(SI*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (R9), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (R9)(SI*1), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (R9)(SI*2), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VBROADCASTSS (R8), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (R8)(SI*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (R8)(SI*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (R9), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (R9)(SI*1), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (R9)(SI*2), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VBROADCASTSS (R8), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (R8)(SI*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (R8)(SI*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (R9), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (R9)(SI*1), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (R9)(SI*2), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	SUBQ         $0x00000004, CX
+	JGE          round67
+
+rest68:
+	ADDQ $0x00000004, CX
+	JEQ  summed70
+
+single69:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSS (R8), Y14
@@ -1074,7 +1828,9 @@ loop34:
 	ADDQ         DI, R9
 	ADDQ         BX, DX
 	DECQ         CX
-	JNE          loop34
+	JNE          single69
+
+summed70:
 	VBROADCASTSS 72(AX), Y12
 	VMULPS       Y12, Y0, Y0
 	VMULPS       Y12, Y1, Y1
@@ -1094,7 +1850,7 @@ loop34:
 	VMOVUPS      32(DX)(CX*4), Y13
 	MOVL         76(AX), CX
 	ADDL         CX, CX
-	JEQ          overwrite35
+	JEQ          overwrite71
 	VBROADCASTSS 76(AX), Y12
 	MOVQ         16(AX), CX
 	MOVQ         56(AX), AX
@@ -1139,9 +1895,9 @@ loop34:
 	VMASKMOVPS   32(CX), Y13, Y0
 	VFMADD231PS  Y0, Y12, Y11
 	VMASKMOVPS   Y11, Y13, 32(CX)
-	JMP          end36
+	JMP          end72
 
-overwrite35:
+overwrite71:
 	MOVQ       16(AX), CX
 	MOVQ       56(AX), AX
 	VMOVUPS    Y0, (CX)
@@ -1162,7 +1918,7 @@ overwrite35:
 	VMOVUPS    Y10, (CX)
 	VMASKMOVPS Y11, Y13, 32(CX)
 
-end36:
+end72:
 	VZEROUPPER
 	RET
 
@@ -1181,15 +1937,47 @@ TEXT ·tile64_avx2_1x1(SB), NOSPLIT, $0-8
 	MOVQ       32(AX), SI
 	MOVQ       40(AX), SI
 	MOVQ       (AX), DI
+	SUBQ       $0x00000004, CX
+	JLT        rest74
 
-loop37:
+round73:
+	VMOVUPS      (DX), Y1
+	VBROADCASTSD (DI), Y2
+	VFMADD231PD  Y1, Y2, Y0
+	ADDQ         SI, DI
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y1
+	VBROADCASTSD (DI), Y2
+	VFMADD231PD  Y1, Y2, Y0
+	ADDQ         SI, DI
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y1
+	VBROADCASTSD (DI), Y2
+	VFMADD231PD  Y1, Y2, Y0
+	ADDQ         SI, DI
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y1
+	VBROADCASTSD (DI), Y2
+	VFMADD231PD  Y1, Y2, Y0
+	ADDQ         SI, DI
+	ADDQ         BX, DX
+	SUBQ         $0x00000004, CX
+	JGE          round73
+
+rest74:
+	ADDQ $0x00000004, CX
+	JEQ  summed76
+
+single75:
 	VMOVUPS      (DX), Y1
 	VBROADCASTSD (DI), Y2
 	VFMADD231PD  Y1, Y2, Y0
 	ADDQ         SI, DI
 	ADDQ         BX, DX
 	DECQ         CX
-	JNE          loop37
+	JNE          single75
+
+summed76:
 	VBROADCASTSD 72(AX), Y1
 	VMULPD       Y1, Y0, Y0
 	MOVQ         64(AX), CX
@@ -1198,21 +1986,21 @@ loop37:
 	VMOVUPS      32(DX)(CX*8), Y2
 	MOVQ         80(AX), CX
 	ADDQ         CX, CX
-	JEQ          overwrite38
+	JEQ          overwrite77
 	VBROADCASTSD 80(AX), Y1
 	MOVQ         16(AX), CX
 	MOVQ         56(AX), AX
 	VMASKMOVPD   (CX), Y2, Y3
 	VFMADD231PD  Y3, Y1, Y0
 	VMASKMOVPD   Y0, Y2, (CX)
-	JMP          end39
+	JMP          end78
 
-overwrite38:
+overwrite77:
 	MOVQ       16(AX), CX
 	MOVQ       56(AX), AX
 	VMASKMOVPD Y0, Y2, (CX)
 
-end39:
+end78:
 	VZEROUPPER
 	RET
 
@@ -1233,8 +2021,46 @@ TEXT ·tile64_avx2_1x2(SB), NOSPLIT, $0-8
 	MOVQ       32(AX), SI
 	MOVQ       40(AX), SI
 	MOVQ       (AX), DI
+	SUBQ       $0x00000004, CX
+	JLT        rest80
 
-loop40:
+round79:
+	VMOVUPS      (DX), Y2
+	VMOVUPS      32(DX), Y3
+	VBROADCASTSD (DI), Y4
+	VFMADD231PD  Y2, Y4, Y0
+	VFMADD231PD  Y3, Y4, Y1
+	ADDQ         SI, DI
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y2
+	VMOVUPS      32(DX), Y3
+	VBROADCASTSD (DI), Y4
+	VFMADD231PD  Y2, Y4, Y0
+	VFMADD231PD  Y3, Y4, Y1
+	ADDQ         SI, DI
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y2
+	VMOVUPS      32(DX), Y3
+	VBROADCASTSD (DI), Y4
+	VFMADD231PD  Y2, Y4, Y0
+	VFMADD231PD  Y3, Y4, Y1
+	ADDQ         SI, DI
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y2
+	VMOVUPS      32(DX), Y3
+	VBROADCASTSD (DI), Y4
+	VFMADD231PD  Y2, Y4, Y0
+	VFMADD231PD  Y3, Y4, Y1
+	ADDQ         SI, DI
+	ADDQ         BX, DX
+	SUBQ         $0x00000004, CX
+	JGE          round79
+
+rest80:
+	ADDQ $0x00000004, CX
+	JEQ  summed82
+
+single81:
 	VMOVUPS      (DX), Y2
 	VMOVUPS      32(DX), Y3
 	VBROADCASTSD (DI), Y4
@@ -1243,7 +2069,9 @@ loop40:
 	ADDQ         SI, DI
 	ADDQ         BX, DX
 	DECQ         CX
-	JNE          loop40
+	JNE          single81
+
+summed82:
 	VBROADCASTSD 72(AX), Y2
 	VMULPD       Y2, Y0, Y0
 	VMULPD       Y2, Y1, Y1
@@ -1253,7 +2081,7 @@ loop40:
 	VMOVUPS      32(DX)(CX*8), Y3
 	MOVQ         80(AX), CX
 	ADDQ         CX, CX
-	JEQ          overwrite41
+	JEQ          overwrite83
 	VBROADCASTSD 80(AX), Y2
 	MOVQ         16(AX), CX
 	MOVQ         56(AX), AX
@@ -1263,15 +2091,15 @@ loop40:
 	VMASKMOVPD   32(CX), Y3, Y0
 	VFMADD231PD  Y0, Y2, Y1
 	VMASKMOVPD   Y1, Y3, 32(CX)
-	JMP          end42
+	JMP          end84
 
-overwrite41:
+overwrite83:
 	MOVQ       16(AX), CX
 	MOVQ       56(AX), AX
 	VMOVUPS    Y0, (CX)
 	VMASKMOVPD Y1, Y3, 32(CX)
 
-end42:
+end84:
 	VZEROUPPER
 	RET
 
@@ -1293,8 +2121,46 @@ TEXT ·tile64_avx2_2x1(SB), NOSPLIT, $0-8
 	MOVQ       32(AX), SI
 	MOVQ       40(AX), DI
 	MOVQ       (AX), R8
+	SUBQ       $0x00000004, CX
+	JLT        rest86
 
-loop43:
+round85:
+	VMOVUPS      (DX), Y2
+	VBROADCASTSD (R8), Y3
+	VFMADD231PD  Y2, Y3, Y0
+	VBROADCASTSD (R8)(SI*1), Y3
+	VFMADD231PD  Y2, Y3, Y1
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y2
+	VBROADCASTSD (R8), Y3
+	VFMADD231PD  Y2, Y3, Y0
+	VBROADCASTSD (R8)(SI*1), Y3
+	VFMADD231PD  Y2, Y3, Y1
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y2
+	VBROADCASTSD (R8), Y3
+	VFMADD231PD  Y2, Y3, Y0
+	VBROADCASTSD (R8)(SI*1), Y3
+	VFMADD231PD  Y2, Y3, Y1
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y2
+	VBROADCASTSD (R8), Y3
+	VFMADD231PD  Y2, Y3, Y0
+	VBROADCASTSD (R8)(SI*1), Y3
+	VFMADD231PD  Y2, Y3, Y1
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	SUBQ         $0x00000004, CX
+	JGE          round85
+
+rest86:
+	ADDQ $0x00000004, CX
+	JEQ  summed88
+
+single87:
 	VMOVUPS      (DX), Y2
 	VBROADCASTSD (R8), Y3
 	VFMADD231PD  Y2, Y3, Y0
@@ -1303,7 +2169,9 @@ loop43:
 	ADDQ         DI, R8
 	ADDQ         BX, DX
 	DECQ         CX
-	JNE          loop43
+	JNE          single87
+
+summed88:
 	VBROADCASTSD 72(AX), Y2
 	VMULPD       Y2, Y0, Y0
 	VMULPD       Y2, Y1, Y1
@@ -1313,7 +2181,7 @@ loop43:
 	VMOVUPS      32(DX)(CX*8), Y3
 	MOVQ         80(AX), CX
 	ADDQ         CX, CX
-	JEQ          overwrite44
+	JEQ          overwrite89
 	VBROADCASTSD 80(AX), Y2
 	MOVQ         16(AX), CX
 	MOVQ         56(AX), AX
@@ -1324,16 +2192,16 @@ loop43:
 	VMASKMOVPD   (CX), Y3, Y0
 	VFMADD231PD  Y0, Y2, Y1
 	VMASKMOVPD   Y1, Y3, (CX)
-	JMP          end45
+	JMP          end90
 
-overwrite44:
+overwrite89:
 	MOVQ       16(AX), CX
 	MOVQ       56(AX), AX
 	VMASKMOVPD Y0, Y3, (CX)
 	ADDQ       AX, CX
 	VMASKMOVPD Y1, Y3, (CX)
 
-end45:
+end90:
 	VZEROUPPER
 	RET
 
@@ -1359,8 +2227,58 @@ TEXT ·tile64_avx2_2x2(SB), NOSPLIT, $0-8
 	MOVQ       32(AX), SI
 	MOVQ       40(AX), DI
 	MOVQ       (AX), R8
+	SUBQ       $0x00000004, CX
+	JLT        rest92
 
-loop46:
+round91:
+	VMOVUPS      (DX), Y4
+	VMOVUPS      32(DX), Y5
+	VBROADCASTSD (R8), Y6
+	VFMADD231PD  Y4, Y6, Y0
+	VFMADD231PD  Y5, Y6, Y1
+	VBROADCASTSD (R8)(SI*1), Y6
+	VFMADD231PD  Y4, Y6, Y2
+	VFMADD231PD  Y5, Y6, Y3
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y4
+	VMOVUPS      32(DX), Y5
+	VBROADCASTSD (R8), Y6
+	VFMADD231PD  Y4, Y6, Y0
+	VFMADD231PD  Y5, Y6, Y1
+	VBROADCASTSD (R8)(SI*1), Y6
+	VFMADD231PD  Y4, Y6, Y2
+	VFMADD231PD  Y5, Y6, Y3
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y4
+	VMOVUPS      32(DX), Y5
+	VBROADCASTSD (R8), Y6
+	VFMADD231PD  Y4, Y6, Y0
+	VFMADD231PD  Y5, Y6, Y1
+	VBROADCASTSD (R8)(SI*1), Y6
+	VFMADD231PD  Y4, Y6, Y2
+	VFMADD231PD  Y5, Y6, Y3
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y4
+	VMOVUPS      32(DX), Y5
+	VBROADCASTSD (R8), Y6
+	VFMADD231PD  Y4, Y6, Y0
+	VFMADD231PD  Y5, Y6, Y1
+	VBROADCASTSD (R8)(SI*1), Y6
+	VFMADD231PD  Y4, Y6, Y2
+	VFMADD231PD  Y5, Y6, Y3
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	SUBQ         $0x00000004, CX
+	JGE          round91
+
+rest92:
+	ADDQ $0x00000004, CX
+	JEQ  summed94
+
+single93:
 	VMOVUPS      (DX), Y4
 	VMOVUPS      32(DX), Y5
 	VBROADCASTSD (R8), Y6
@@ -1372,7 +2290,9 @@ loop46:
 	ADDQ         DI, R8
 	ADDQ         BX, DX
 	DECQ         CX
-	JNE          loop46
+	JNE          single93
+
+summed94:
 	VBROADCASTSD 72(AX), Y4
 	VMULPD       Y4, Y0, Y0
 	VMULPD       Y4, Y1, Y1
@@ -1384,7 +2304,7 @@ loop46:
 	VMOVUPS      32(DX)(CX*8), Y5
 	MOVQ         80(AX), CX
 	ADDQ         CX, CX
-	JEQ          overwrite47
+	JEQ          overwrite95
 	VBROADCASTSD 80(AX), Y4
 	MOVQ         16(AX), CX
 	MOVQ         56(AX), AX
@@ -1401,9 +2321,9 @@ loop46:
 	VMASKMOVPD   32(CX), Y5, Y0
 	VFMADD231PD  Y0, Y4, Y3
 	VMASKMOVPD   Y3, Y5, 32(CX)
-	JMP          end48
+	JMP          end96
 
-overwrite47:
+overwrite95:
 	MOVQ       16(AX), CX
 	MOVQ       56(AX), AX
 	VMOVUPS    Y0, (CX)
@@ -1412,7 +2332,7 @@ overwrite47:
 	VMOVUPS    Y2, (CX)
 	VMASKMOVPD Y3, Y5, 32(CX)
 
-end48:
+end96:
 	VZEROUPPER
 	RET
 
@@ -1437,8 +2357,54 @@ TEXT ·tile64_avx2_3x1(SB), NOSPLIT, $0-8
 	MOVQ       32(AX), SI
 	MOVQ       40(AX), DI
 	MOVQ       (AX), R8
+	SUBQ       $0x00000004, CX
+	JLT        rest98
 
-loop49:
+round97:
+	VMOVUPS      (DX), Y3
+	VBROADCASTSD (R8), Y4
+	VFMADD231PD  Y3, Y4, Y0
+	VBROADCASTSD (R8)(SI*1), Y4
+	VFMADD231PD  Y3, Y4, Y1
+	VBROADCASTSD (R8)(SI*2), Y4
+	VFMADD231PD  Y3, Y4, Y2
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y3
+	VBROADCASTSD (R8), Y4
+	VFMADD231PD  Y3, Y4, Y0
+	VBROADCASTSD (R8)(SI*1), Y4
+	VFMADD231PD  Y3, Y4, Y1
+	VBROADCASTSD (R8)(SI*2), Y4
+	VFMADD231PD  Y3, Y4, Y2
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y3
+	VBROADCASTSD (R8), Y4
+	VFMADD231PD  Y3, Y4, Y0
+	VBROADCASTSD (R8)(SI*1), Y4
+	VFMADD231PD  Y3, Y4, Y1
+	VBROADCASTSD (R8)(SI*2), Y4
+	VFMADD231PD  Y3, Y4, Y2
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y3
+	VBROADCASTSD (R8), Y4
+	VFMADD231PD  Y3, Y4, Y0
+	VBROADCASTSD (R8)(SI*1), Y4
+	VFMADD231PD  Y3, Y4, Y1
+	VBROADCASTSD (R8)(SI*2), Y4
+	VFMADD231PD  Y3, Y4, Y2
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	SUBQ         $0x00000004, CX
+	JGE          round97
+
+rest98:
+	ADDQ $0x00000004, CX
+	JEQ  summed100
+
+single99:
 	VMOVUPS      (DX), Y3
 	VBROADCASTSD (R8), Y4
 	VFMADD231PD  Y3, Y4, Y0
@@ -1449,7 +2415,9 @@ loop49:
 	ADDQ         DI, R8
 	ADDQ         BX, DX
 	DECQ         CX
-	JNE          loop49
+	JNE          single99
+
+summed100:
 	VBROADCASTSD 72(AX), Y3
 	VMULPD       Y3, Y0, Y0
 	VMULPD       Y3, Y1, Y1
@@ -1460,7 +2428,7 @@ loop49:
 	VMOVUPS      32(DX)(CX*8), Y4
 	MOVQ         80(AX), CX
 	ADDQ         CX, CX
-	JEQ          overwrite50
+	JEQ          overwrite101
 	VBROADCASTSD 80(AX), Y3
 	MOVQ         16(AX), CX
 	MOVQ         56(AX), AX
@@ -1475,9 +2443,9 @@ loop49:
 	VMASKMOVPD   (CX), Y4, Y0
 	VFMADD231PD  Y0, Y3, Y2
 	VMASKMOVPD   Y2, Y4, (CX)
-	JMP          end51
+	JMP          end102
 
-overwrite50:
+overwrite101:
 	MOVQ       16(AX), CX
 	MOVQ       56(AX), AX
 	VMASKMOVPD Y0, Y4, (CX)
@@ -1486,7 +2454,7 @@ overwrite50:
 	ADDQ       AX, CX
 	VMASKMOVPD Y2, Y4, (CX)
 
-end51:
+end102:
 	VZEROUPPER
 	RET
 
@@ -1517,8 +2485,70 @@ TEXT ·tile64_avx2_3x2(SB), NOSPLIT, $0-8
 	MOVQ       32(AX), SI
 	MOVQ       40(AX), DI
 	MOVQ       (AX), R8
+	SUBQ       $0x00000004, CX
+	JLT        rest104
 
-loop52:
+round103:
+	VMOVUPS      (DX), Y6
+	VMOVUPS      32(DX), Y7
+	VBROADCASTSD (R8), Y8
+	VFMADD231PD  Y6, Y8, Y0
+	VFMADD231PD  Y7, Y8, Y1
+	VBROADCASTSD (R8)(SI*1), Y8
+	VFMADD231PD  Y6, Y8, Y2
+	VFMADD231PD  Y7, Y8, Y3
+	VBROADCASTSD (R8)(SI*2), Y8
+	VFMADD231PD  Y6, Y8, Y4
+	VFMADD231PD  Y7, Y8, Y5
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y6
+	VMOVUPS      32(DX), Y7
+	VBROADCASTSD (R8), Y8
+	VFMADD231PD  Y6, Y8, Y0
+	VFMADD231PD  Y7, Y8, Y1
+	VBROADCASTSD (R8)(SI*1), Y8
+	VFMADD231PD  Y6, Y8, Y2
+	VFMADD231PD  Y7, Y8, Y3
+	VBROADCASTSD (R8)(SI*2), Y8
+	VFMADD231PD  Y6, Y8, Y4
+	VFMADD231PD  Y7, Y8, Y5
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y6
+	VMOVUPS      32(DX), Y7
+	VBROADCASTSD (R8), Y8
+	VFMADD231PD  Y6, Y8, Y0
+	VFMADD231PD  Y7, Y8, Y1
+	VBROADCASTSD (R8)(SI*1), Y8
+	VFMADD231PD  Y6, Y8, Y2
+	VFMADD231PD  Y7, Y8, Y3
+	VBROADCASTSD (R8)(SI*2), Y8
+	VFMADD231PD  Y6, Y8, Y4
+	VFMADD231PD  Y7, Y8, Y5
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y6
+	VMOVUPS      32(DX), Y7
+	VBROADCASTSD (R8), Y8
+	VFMADD231PD  Y6, Y8, Y0
+	VFMADD231PD  Y7, Y8, Y1
+	VBROADCASTSD (R8)(SI*1), Y8
+	VFMADD231PD  Y6, Y8, Y2
+	VFMADD231PD  Y7, Y8, Y3
+	VBROADCASTSD (R8)(SI*2), Y8
+	VFMADD231PD  Y6, Y8, Y4
+	VFMADD231PD  Y7, Y8, Y5
+	ADDQ         DI, R8
+	ADDQ         BX, DX
+	SUBQ         $0x00000004, CX
+	JGE          round103
+
+rest104:
+	ADDQ $0x00000004, CX
+	JEQ  summed106
+
+single105:
 	VMOVUPS      (DX), Y6
 	VMOVUPS      32(DX), Y7
 	VBROADCASTSD (R8), Y8
@@ -1533,7 +2563,9 @@ loop52:
 	ADDQ         DI, R8
 	ADDQ         BX, DX
 	DECQ         CX
-	JNE          loop52
+	JNE          single105
+
+summed106:
 	VBROADCASTSD 72(AX), Y6
 	VMULPD       Y6, Y0, Y0
 	VMULPD       Y6, Y1, Y1
@@ -1547,7 +2579,7 @@ loop52:
 	VMOVUPS      32(DX)(CX*8), Y7
 	MOVQ         80(AX), CX
 	ADDQ         CX, CX
-	JEQ          overwrite53
+	JEQ          overwrite107
 	VBROADCASTSD 80(AX), Y6
 	MOVQ         16(AX), CX
 	MOVQ         56(AX), AX
@@ -1571,9 +2603,9 @@ loop52:
 	VMASKMOVPD   32(CX), Y7, Y0
 	VFMADD231PD  Y0, Y6, Y5
 	VMASKMOVPD   Y5, Y7, 32(CX)
-	JMP          end54
+	JMP          end108
 
-overwrite53:
+overwrite107:
 	MOVQ       16(AX), CX
 	MOVQ       56(AX), AX
 	VMOVUPS    Y0, (CX)
@@ -1585,7 +2617,7 @@ overwrite53:
 	VMOVUPS    Y4, (CX)
 	VMASKMOVPD Y5, Y7, 32(CX)
 
-end54:
+end108:
 	VZEROUPPER
 	RET
 
@@ -1615,8 +2647,66 @@ TEXT ·tile64_avx2_4x1(SB), NOSPLIT, $0-8
 	MOVQ       (AX), R8
 	LEAQ       (R8)(SI*2), R9
 	ADDQ       SI, R9
+	SUBQ       $0x00000004, CX
+	JLT        rest110
 
-loop55:
+round109:
+	VMOVUPS      (DX), Y4
+	VBROADCASTSD (R8), Y5
+	VFMADD231PD  Y4, Y5, Y0
+	VBROADCASTSD (R8)(SI*1), Y5
+	VFMADD231PD  Y4, Y5, Y1
+	VBROADCASTSD (R8)(SI*2), Y5
+	VFMADD231PD  Y4, Y5, Y2
+	VBROADCASTSD (R9), Y5
+	VFMADD231PD  Y4, Y5, Y3
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y4
+	VBROADCASTSD (R8), Y5
+	VFMADD231PD  Y4, Y5, Y0
+	VBROADCASTSD (R8)(SI*1), Y5
+	VFMADD231PD  Y4, Y5, Y1
+	VBROADCASTSD (R8)(SI*2), Y5
+	VFMADD231PD  Y4, Y5, Y2
+	VBROADCASTSD (R9), Y5
+	VFMADD231PD  Y4, Y5, Y3
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y4
+	VBROADCASTSD (R8), Y5
+	VFMADD231PD  Y4, Y5, Y0
+	VBROADCASTSD (R8)(SI*1), Y5
+	VFMADD231PD  Y4, Y5, Y1
+	VBROADCASTSD (R8)(SI*2), Y5
+	VFMADD231PD  Y4, Y5, Y2
+	VBROADCASTSD (R9), Y5
+	VFMADD231PD  Y4, Y5, Y3
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y4
+	VBROADCASTSD (R8), Y5
+	VFMADD231PD  Y4, Y5, Y0
+	VBROADCASTSD (R8)(SI*1), Y5
+	VFMADD231PD  Y4, Y5, Y1
+	VBROADCASTSD (R8)(SI*2), Y5
+	VFMADD231PD  Y4, Y5, Y2
+	VBROADCASTSD (R9), Y5
+	VFMADD231PD  Y4, Y5, Y3
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	SUBQ         $0x00000004, CX
+	JGE          round109
+
+rest110:
+	ADDQ $0x00000004, CX
+	JEQ  summed112
+
+single111:
 	VMOVUPS      (DX), Y4
 	VBROADCASTSD (R8), Y5
 	VFMADD231PD  Y4, Y5, Y0
@@ -1630,7 +2720,9 @@ loop55:
 	ADDQ         DI, R9
 	ADDQ         BX, DX
 	DECQ         CX
-	JNE          loop55
+	JNE          single111
+
+summed112:
 	VBROADCASTSD 72(AX), Y4
 	VMULPD       Y4, Y0, Y0
 	VMULPD       Y4, Y1, Y1
@@ -1642,7 +2734,7 @@ loop55:
 	VMOVUPS      32(DX)(CX*8), Y5
 	MOVQ         80(AX), CX
 	ADDQ         CX, CX
-	JEQ          overwrite56
+	JEQ          overwrite113
 	VBROADCASTSD 80(AX), Y4
 	MOVQ         16(AX), CX
 	MOVQ         56(AX), AX
@@ -1661,9 +2753,9 @@ loop55:
 	VMASKMOVPD   (CX), Y5, Y0
 	VFMADD231PD  Y0, Y4, Y3
 	VMASKMOVPD   Y3, Y5, (CX)
-	JMP          end57
+	JMP          end114
 
-overwrite56:
+overwrite113:
 	MOVQ       16(AX), CX
 	MOVQ       56(AX), AX
 	VMASKMOVPD Y0, Y5, (CX)
@@ -1674,7 +2766,7 @@ overwrite56:
 	ADDQ       AX, CX
 	VMASKMOVPD Y3, Y5, (CX)
 
-end57:
+end114:
 	VZEROUPPER
 	RET
 
@@ -1712,8 +2804,86 @@ TEXT ·tile64_avx2_4x2(SB), NOSPLIT, $0-8
 	MOVQ       (AX), R8
 	LEAQ       (R8)(SI*2), R9
 	ADDQ       SI, R9
+	SUBQ       $0x00000004, CX
+	JLT        rest116
 
-loop58:
+round115:
+	VMOVUPS      (DX), Y8
+	VMOVUPS      32(DX), Y9
+	VBROADCASTSD (R8), Y10
+	VFMADD231PD  Y8, Y10, Y0
+	VFMADD231PD  Y9, Y10, Y1
+	VBROADCASTSD (R8)(SI*1), Y10
+	VFMADD231PD  Y8, Y10, Y2
+	VFMADD231PD  Y9, Y10, Y3
+	VBROADCASTSD (R8)(SI*2), Y10
+	VFMADD231PD  Y8, Y10, Y4
+	VFMADD231PD  Y9, Y10, Y5
+	VBROADCASTSD (R9), Y10
+	VFMADD231PD  Y8, Y10, Y6
+	VFMADD231PD  Y9, Y10, Y7
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y8
+	VMOVUPS      32(DX), Y9
+	VBROADCASTSD (R8), Y10
+	VFMADD231PD  Y8, Y10, Y0
+	VFMADD231PD  Y9, Y10, Y1
+	VBROADCASTSD (R8)(SI*1), Y10
+	VFMADD231PD  Y8, Y10, Y2
+	VFMADD231PD  Y9, Y10, Y3
+	VBROADCASTSD (R8)(SI*2), Y10
+	VFMADD231PD  Y8, Y10, Y4
+	VFMADD231PD  Y9, Y10, Y5
+	VBROADCASTSD (R9), Y10
+	VFMADD231PD  Y8, Y10, Y6
+	VFMADD231PD  Y9, Y10, Y7
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y8
+	VMOVUPS      32(DX), Y9
+	VBROADCASTSD (R8), Y10
+	VFMADD231PD  Y8, Y10, Y0
+	VFMADD231PD  Y9, Y10, Y1
+	VBROADCASTSD (R8)(SI*1), Y10
+	VFMADD231PD  Y8, Y10, Y2
+	VFMADD231PD  Y9, Y10, Y3
+	VBROADCASTSD (R8)(SI*2), Y10
+	VFMADD231PD  Y8, Y10, Y4
+	VFMADD231PD  Y9, Y10, Y5
+	VBROADCASTSD (R9), Y10
+	VFMADD231PD  Y8, Y10, Y6
+	VFMADD231PD  Y9, Y10, Y7
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y8
+	VMOVUPS      32(DX), Y9
+	VBROADCASTSD (R8), Y10
+	VFMADD231PD  Y8, Y10, Y0
+	VFMADD231PD  Y9, Y10, Y1
+	VBROADCASTSD (R8)(SI*1), Y10
+	VFMADD231PD  Y8, Y10, Y2
+	VFMADD231PD  Y9, Y10, Y3
+	VBROADCASTSD (R8)(SI*2), Y10
+	VFMADD231PD  Y8, Y10, Y4
+	VFMADD231PD  Y9, Y10, Y5
+	VBROADCASTSD (R9), Y10
+	VFMADD231PD  Y8, Y10, Y6
+	VFMADD231PD  Y9, Y10, Y7
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	SUBQ         $0x00000004, CX
+	JGE          round115
+
+rest116:
+	ADDQ $0x00000004, CX
+	JEQ  summed118
+
+single117:
 	VMOVUPS      (DX), Y8
 	VMOVUPS      32(DX), Y9
 	VBROADCASTSD (R8), Y10
@@ -1732,7 +2902,9 @@ loop58:
 	ADDQ         DI, R9
 	ADDQ         BX, DX
 	DECQ         CX
-	JNE          loop58
+	JNE          single117
+
+summed118:
 	VBROADCASTSD 72(AX), Y8
 	VMULPD       Y8, Y0, Y0
 	VMULPD       Y8, Y1, Y1
@@ -1748,7 +2920,7 @@ loop58:
 	VMOVUPS      32(DX)(CX*8), Y9
 	MOVQ         80(AX), CX
 	ADDQ         CX, CX
-	JEQ          overwrite59
+	JEQ          overwrite119
 	VBROADCASTSD 80(AX), Y8
 	MOVQ         16(AX), CX
 	MOVQ         56(AX), AX
@@ -1779,9 +2951,9 @@ loop58:
 	VMASKMOVPD   32(CX), Y9, Y0
 	VFMADD231PD  Y0, Y8, Y7
 	VMASKMOVPD   Y7, Y9, 32(CX)
-	JMP          end60
+	JMP          end120
 
-overwrite59:
+overwrite119:
 	MOVQ       16(AX), CX
 	MOVQ       56(AX), AX
 	VMOVUPS    Y0, (CX)
@@ -1796,7 +2968,7 @@ overwrite59:
 	VMOVUPS    Y6, (CX)
 	VMASKMOVPD Y7, Y9, 32(CX)
 
-end60:
+end120:
 	VZEROUPPER
 	RET
 
@@ -1829,8 +3001,74 @@ TEXT ·tile64_avx2_5x1(SB), NOSPLIT, $0-8
 	MOVQ       (AX), R8
 	LEAQ       (R8)(SI*2), R9
 	ADDQ       SI, R9
+	SUBQ       $0x00000004, CX
+	JLT        rest122
 
-loop61:
+round121:
+	VMOVUPS      (DX), Y5
+	VBROADCASTSD (R8), Y6
+	VFMADD231PD  Y5, Y6, Y0
+	VBROADCASTSD (R8)(SI*1), Y6
+	VFMADD231PD  Y5, Y6, Y1
+	VBROADCASTSD (R8)(SI*2), Y6
+	VFMADD231PD  Y5, Y6, Y2
+	VBROADCASTSD (R9), Y6
+	VFMADD231PD  Y5, Y6, Y3
+	VBROADCASTSD (R9)(SI*1), Y6
+	VFMADD231PD  Y5, Y6, Y4
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y5
+	VBROADCASTSD (R8), Y6
+	VFMADD231PD  Y5, Y6, Y0
+	VBROADCASTSD (R8)(SI*1), Y6
+	VFMADD231PD  Y5, Y6, Y1
+	VBROADCASTSD (R8)(SI*2), Y6
+	VFMADD231PD  Y5, Y6, Y2
+	VBROADCASTSD (R9), Y6
+	VFMADD231PD  Y5, Y6, Y3
+	VBROADCASTSD (R9)(SI*1), Y6
+	VFMADD231PD  Y5, Y6, Y4
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y5
+	VBROADCASTSD (R8), Y6
+	VFMADD231PD  Y5, Y6, Y0
+	VBROADCASTSD (R8)(SI*1), Y6
+	VFMADD231PD  Y5, Y6, Y1
+	VBROADCASTSD (R8)(SI*2), Y6
+	VFMADD231PD  Y5, Y6, Y2
+	VBROADCASTSD (R9), Y6
+	VFMADD231PD  Y5, Y6, Y3
+	VBROADCASTSD (R9)(SI*1), Y6
+	VFMADD231PD  Y5, Y6, Y4
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y5
+	VBROADCASTSD (R8), Y6
+	VFMADD231PD  Y5, Y6, Y0
+	VBROADCASTSD (R8)(SI*1), Y6
+	VFMADD231PD  Y5, Y6, Y1
+	VBROADCASTSD (R8)(SI*2), Y6
+	VFMADD231PD  Y5, Y6, Y2
+	VBROADCASTSD (R9), Y6
+	VFMADD231PD  Y5, Y6, Y3
+	VBROADCASTSD (R9)(SI*1), Y6
+	VFMADD231PD  Y5, Y6, Y4
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	SUBQ         $0x00000004, CX
+	JGE          round121
+
+rest122:
+	ADDQ $0x00000004, CX
+	JEQ  summed124
+
+single123:
 	VMOVUPS      (DX), Y5
 	VBROADCASTSD (R8), Y6
 	VFMADD231PD  Y5, Y6, Y0
@@ -1846,7 +3084,9 @@ loop61:
 	ADDQ         DI, R9
 	ADDQ         BX, DX
 	DECQ         CX
-	JNE          loop61
+	JNE          single123
+
+summed124:
 	VBROADCASTSD 72(AX), Y5
 	VMULPD       Y5, Y0, Y0
 	VMULPD       Y5, Y1, Y1
@@ -1859,7 +3099,7 @@ loop61:
 	VMOVUPS      32(DX)(CX*8), Y6
 	MOVQ         80(AX), CX
 	ADDQ         CX, CX
-	JEQ          overwrite62
+	JEQ          overwrite125
 	VBROADCASTSD 80(AX), Y5
 	MOVQ         16(AX), CX
 	MOVQ         56(AX), AX
@@ -1882,9 +3122,9 @@ loop61:
 	VMASKMOVPD   (CX), Y6, Y0
 	VFMADD231PD  Y0, Y5, Y4
 	VMASKMOVPD   Y4, Y6, (CX)
-	JMP          end63
+	JMP          end126
 
-overwrite62:
+overwrite125:
 	MOVQ       16(AX), CX
 	MOVQ       56(AX), AX
 	VMASKMOVPD Y0, Y6, (CX)
@@ -1897,7 +3137,7 @@ overwrite62:
 	ADDQ       AX, CX
 	VMASKMOVPD Y4, Y6, (CX)
 
-end63:
+end126:
 	VZEROUPPER
 	RET
 
@@ -1940,8 +3180,98 @@ TEXT ·tile64_avx2_5x2(SB), NOSPLIT, $0-8
 	MOVQ       (AX), R8
 	LEAQ       (R8)(SI*2), R9
 	ADDQ       SI, R9
+	SUBQ       $0x00000004, CX
+	JLT        rest128
 
-loop64:
+round127:
+	VMOVUPS      (DX), Y10
+	VMOVUPS      32(DX), Y11
+	VBROADCASTSD (R8), Y12
+	VFMADD231PD  Y10, Y12, Y0
+	VFMADD231PD  Y11, Y12, Y1
+	VBROADCASTSD (R8)(SI*1), Y12
+	VFMADD231PD  Y10, Y12, Y2
+	VFMADD231PD  Y11, Y12, Y3
+	VBROADCASTSD (R8)(SI*2), Y12
+	VFMADD231PD  Y10, Y12, Y4
+	VFMADD231PD  Y11, Y12, Y5
+	VBROADCASTSD (R9), Y12
+	VFMADD231PD  Y10, Y12, Y6
+	VFMADD231PD  Y11, Y12, Y7
+	VBROADCASTSD (R9)(SI*1), Y12
+	VFMADD231PD  Y10, Y12, Y8
+	VFMADD231PD  Y11, Y12, Y9
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y10
+	VMOVUPS      32(DX), Y11
+	VBROADCASTSD (R8), Y12
+	VFMADD231PD  Y10, Y12, Y0
+	VFMADD231PD  Y11, Y12, Y1
+	VBROADCASTSD (R8)(SI*1), Y12
+	VFMADD231PD  Y10, Y12, Y2
+	VFMADD231PD  Y11, Y12, Y3
+	VBROADCASTSD (R8)(SI*2), Y12
+	VFMADD231PD  Y10, Y12, Y4
+	VFMADD231PD  Y11, Y12, Y5
+	VBROADCASTSD (R9), Y12
+	VFMADD231PD  Y10, Y12, Y6
+	VFMADD231PD  Y11, Y12, Y7
+	VBROADCASTSD (R9)(SI*1), Y12
+	VFMADD231PD  Y10, Y12, Y8
+	VFMADD231PD  Y11, Y12, Y9
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y10
+	VMOVUPS      32(DX), Y11
+	VBROADCASTSD (R8), Y12
+	VFMADD231PD  Y10, Y12, Y0
+	VFMADD231PD  Y11, Y12, Y1
+	VBROADCASTSD (R8)(SI*1), Y12
+	VFMADD231PD  Y10, Y12, Y2
+	VFMADD231PD  Y11, Y12, Y3
+	VBROADCASTSD (R8)(SI*2), Y12
+	VFMADD231PD  Y10, Y12, Y4
+	VFMADD231PD  Y11, Y12, Y5
+	VBROADCASTSD (R9), Y12
+	VFMADD231PD  Y10, Y12, Y6
+	VFMADD231PD  Y11, Y12, Y7
+	VBROADCASTSD (R9)(SI*1), Y12
+	VFMADD231PD  Y10, Y12, Y8
+	VFMADD231PD  Y11, Y12, Y9
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y10
+	VMOVUPS      32(DX), Y11
+	VBROADCASTSD (R8), Y12
+	VFMADD231PD  Y10, Y12, Y0
+	VFMADD231PD  Y11, Y12, Y1
+	VBROADCASTSD (R8)(SI*1), Y12
+	VFMADD231PD  Y10, Y12, Y2
+	VFMADD231PD  Y11, Y12, Y3
+	VBROADCASTSD (R8)(SI*2), Y12
+	VFMADD231PD  Y10, Y12, Y4
+	VFMADD231PD  Y11, Y12, Y5
+	VBROADCASTSD (R9), Y12
+	VFMADD231PD  Y10, Y12, Y6
+	VFMADD231PD  Y11, Y12, Y7
+	VBROADCASTSD (R9)(SI*1), Y12
+	VFMADD231PD  Y10, Y12, Y8
+	VFMADD231PD  Y11, Y12, Y9
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	SUBQ         $0x00000004, CX
+	JGE          round127
+
+rest128:
+	ADDQ $0x00000004, CX
+	JEQ  summed130
+
+single129:
 	VMOVUPS      (DX), Y10
 	VMOVUPS      32(DX), Y11
 	VBROADCASTSD (R8), Y12
@@ -1963,7 +3293,9 @@ loop64:
 	ADDQ         DI, R9
 	ADDQ         BX, DX
 	DECQ         CX
-	JNE          loop64
+	JNE          single129
+
+summed130:
 	VBROADCASTSD 72(AX), Y10
 	VMULPD       Y10, Y0, Y0
 	VMULPD       Y10, Y1, Y1
@@ -1981,7 +3313,7 @@ loop64:
 	VMOVUPS      32(DX)(CX*8), Y11
 	MOVQ         80(AX), CX
 	ADDQ         CX, CX
-	JEQ          overwrite65
+	JEQ          overwrite131
 	VBROADCASTSD 80(AX), Y10
 	MOVQ         16(AX), CX
 	MOVQ         56(AX), AX
@@ -2019,9 +3351,9 @@ loop64:
 	VMASKMOVPD   32(CX), Y11, Y0
 	VFMADD231PD  Y0, Y10, Y9
 	VMASKMOVPD   Y9, Y11, 32(CX)
-	JMP          end66
+	JMP          end132
 
-overwrite65:
+overwrite131:
 	MOVQ       16(AX), CX
 	MOVQ       56(AX), AX
 	VMOVUPS    Y0, (CX)
@@ -2039,7 +3371,7 @@ overwrite65:
 	VMOVUPS    Y8, (CX)
 	VMASKMOVPD Y9, Y11, 32(CX)
 
-end66:
+end132:
 	VZEROUPPER
 	RET
 
@@ -2075,8 +3407,82 @@ TEXT ·tile64_avx2_6x1(SB), NOSPLIT, $0-8
 	MOVQ       (AX), R8
 	LEAQ       (R8)(SI*2), R9
 	ADDQ       SI, R9
+	SUBQ       $0x00000004, CX
+	JLT        rest134
 
-loop67:
+round133:
+	VMOVUPS      (DX), Y6
+	VBROADCASTSD (R8), Y7
+	VFMADD231PD  Y6, Y7, Y0
+	VBROADCASTSD (R8)(SI*1), Y7
+	VFMADD231PD  Y6, Y7, Y1
+	VBROADCASTSD (R8)(SI*2), Y7
+	VFMADD231PD  Y6, Y7, Y2
+	VBROADCASTSD (R9), Y7
+	VFMADD231PD  Y6, Y7, Y3
+	VBROADCASTSD (R9)(SI*1), Y7
+	VFMADD231PD  Y6, Y7, Y4
+	VBROADCASTSD (R9)(SI*2), Y7
+	VFMADD231PD  Y6, Y7, Y5
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y6
+	VBROADCASTSD (R8), Y7
+	VFMADD231PD  Y6, Y7, Y0
+	VBROADCASTSD (R8)(SI*1), Y7
+	VFMADD231PD  Y6, Y7, Y1
+	VBROADCASTSD (R8)(SI*2), Y7
+	VFMADD231PD  Y6, Y7, Y2
+	VBROADCASTSD (R9), Y7
+	VFMADD231PD  Y6, Y7, Y3
+	VBROADCASTSD (R9)(SI*1), Y7
+	VFMADD231PD  Y6, Y7, Y4
+	VBROADCASTSD (R9)(SI*2), Y7
+	VFMADD231PD  Y6, Y7, Y5
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y6
+	VBROADCASTSD (R8), Y7
+	VFMADD231PD  Y6, Y7, Y0
+	VBROADCASTSD (R8)(SI*1), Y7
+	VFMADD231PD  Y6, Y7, Y1
+	VBROADCASTSD (R8)(SI*2), Y7
+	VFMADD231PD  Y6, Y7, Y2
+	VBROADCASTSD (R9), Y7
+	VFMADD231PD  Y6, Y7, Y3
+	VBROADCASTSD (R9)(SI*1), Y7
+	VFMADD231PD  Y6, Y7, Y4
+	VBROADCASTSD (R9)(SI*2), Y7
+	VFMADD231PD  Y6, Y7, Y5
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y6
+	VBROADCASTSD (R8), Y7
+	VFMADD231PD  Y6, Y7, Y0
+	VBROADCASTSD (R8)(SI*1), Y7
+	VFMADD231PD  Y6, Y7, Y1
+	VBROADCASTSD (R8)(SI*2), Y7
+	VFMADD231PD  Y6, Y7, Y2
+	VBROADCASTSD (R9), Y7
+	VFMADD231PD  Y6, Y7, Y3
+	VBROADCASTSD (R9)(SI*1), Y7
+	VFMADD231PD  Y6, Y7, Y4
+	VBROADCASTSD (R9)(SI*2), Y7
+	VFMADD231PD  Y6, Y7, Y5
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	SUBQ         $0x00000004, CX
+	JGE          round133
+
+rest134:
+	ADDQ $0x00000004, CX
+	JEQ  summed136
+
+single135:
 	VMOVUPS      (DX), Y6
 	VBROADCASTSD (R8), Y7
 	VFMADD231PD  Y6, Y7, Y0
@@ -2094,7 +3500,9 @@ loop67:
 	ADDQ         DI, R9
 	ADDQ         BX, DX
 	DECQ         CX
-	JNE          loop67
+	JNE          single135
+
+summed136:
 	VBROADCASTSD 72(AX), Y6
 	VMULPD       Y6, Y0, Y0
 	VMULPD       Y6, Y1, Y1
@@ -2108,7 +3516,7 @@ loop67:
 	VMOVUPS      32(DX)(CX*8), Y7
 	MOVQ         80(AX), CX
 	ADDQ         CX, CX
-	JEQ          overwrite68
+	JEQ          overwrite137
 	VBROADCASTSD 80(AX), Y6
 	MOVQ         16(AX), CX
 	MOVQ         56(AX), AX
@@ -2135,9 +3543,9 @@ loop67:
 	VMASKMOVPD   (CX), Y7, Y0
 	VFMADD231PD  Y0, Y6, Y5
 	VMASKMOVPD   Y5, Y7, (CX)
-	JMP          end69
+	JMP          end138
 
-overwrite68:
+overwrite137:
 	MOVQ       16(AX), CX
 	MOVQ       56(AX), AX
 	VMASKMOVPD Y0, Y7, (CX)
@@ -2152,7 +3560,7 @@ overwrite68:
 	ADDQ       AX, CX
 	VMASKMOVPD Y5, Y7, (CX)
 
-end69:
+end138:
 	VZEROUPPER
 	RET
 
@@ -2200,8 +3608,110 @@ TEXT ·tile64_avx2_6x2(SB), NOSPLIT, $0-8
 	MOVQ       (AX), R8
 	LEAQ       (R8)(SI*2), R9
 	ADDQ       SI, R9
+	SUBQ       $0x00000004, CX
+	JLT        rest140
 
-loop70:
+round139:
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VBROADCASTSD (R8), Y14
+	VFMADD231PD  Y12, Y14, Y0
+	VFMADD231PD  Y13, Y14, Y1
+	VBROADCASTSD (R8)(SI*1), Y14
+	VFMADD231PD  Y12, Y14, Y2
+	VFMADD231PD  Y13, Y14, Y3
+	VBROADCASTSD (R8)(SI*2), Y14
+	VFMADD231PD  Y12, Y14, Y4
+	VFMADD231PD  Y13, Y14, Y5
+	VBROADCASTSD (R9), Y14
+	VFMADD231PD  Y12, Y14, Y6
+	VFMADD231PD  Y13, Y14, Y7
+	VBROADCASTSD (R9)(SI*1), Y14
+	VFMADD231PD  Y12, Y14, Y8
+	VFMADD231PD  Y13, Y14, Y9
+	VBROADCASTSD (R9)(SI*2), Y14
+	VFMADD231PD  Y12, Y14, Y10
+	VFMADD231PD  Y13, Y14, Y11
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VBROADCASTSD (R8), Y14
+	VFMADD231PD  Y12, Y14, Y0
+	VFMADD231PD  Y13, Y14, Y1
+	VBROADCASTSD (R8)(SI*1), Y14
+	VFMADD231PD  Y12, Y14, Y2
+	VFMADD231PD  Y13, Y14, Y3
+	VBROADCASTSD (R8)(SI*2), Y14
+	VFMADD231PD  Y12, Y14, Y4
+	VFMADD231PD  Y13, Y14, Y5
+	VBROADCASTSD (R9), Y14
+	VFMADD231PD  Y12, Y14, Y6
+	VFMADD231PD  Y13, Y14, Y7
+	VBROADCASTSD (R9)(SI*1), Y14
+	VFMADD231PD  Y12, Y14, Y8
+	VFMADD231PD  Y13, Y14, Y9
+	VBROADCASTSD (R9)(SI*2), Y14
+	VFMADD231PD  Y12, Y14, Y10
+	VFMADD231PD  Y13, Y14, Y11
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VBROADCASTSD (R8), Y14
+	VFMADD231PD  Y12, Y14, Y0
+	VFMADD231PD  Y13, Y14, Y1
+	VBROADCASTSD (R8)(SI*1), Y14
+	VFMADD231PD  Y12, Y14, Y2
+	VFMADD231PD  Y13, Y14, Y3
+	VBROADCASTSD (R8)(SI*2), Y14
+	VFMADD231PD  Y12, Y14, Y4
+	VFMADD231PD  Y13, Y14, Y5
+	VBROADCASTSD (R9), Y14
+	VFMADD231PD  Y12, Y14, Y6
+	VFMADD231PD  Y13, Y14, Y7
+	VBROADCASTSD (R9)(SI*1), Y14
+	VFMADD231PD  Y12, Y14, Y8
+	VFMADD231PD  Y13, Y14, Y9
+	VBROADCASTSD (R9)(SI*2), Y14
+	VFMADD231PD  Y12, Y14, Y10
+	VFMADD231PD  Y13, Y14, Y11
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y12
+	VMOVUPS      32(DX), Y13
+	VBROADCASTSD (R8), Y14
+	VFMADD231PD  Y12, Y14, Y0
+	VFMADD231PD  Y13, Y14, Y1
+	VBROADCASTSD (R8)(SI*1), Y14
+	VFMADD231PD  Y12, Y14, Y2
+	VFMADD231PD  Y13, Y14, Y3
+	VBROADCASTSD (R8)(SI*2), Y14
+	VFMADD231PD  Y12, Y14, Y4
+	VFMADD231PD  Y13, Y14, Y5
+	VBROADCASTSD (R9), Y14
+	VFMADD231PD  Y12, Y14, Y6
+	VFMADD231PD  Y13, Y14, Y7
+	VBROADCASTSD (R9)(SI*1), Y14
+	VFMADD231PD  Y12, Y14, Y8
+	VFMADD231PD  Y13, Y14, Y9
+	VBROADCASTSD (R9)(SI*2), Y14
+	VFMADD231PD  Y12, Y14, Y10
+	VFMADD231PD  Y13, Y14, Y11
+	ADDQ         DI, R8
+	ADDQ         DI, R9
+	ADDQ         BX, DX
+	SUBQ         $0x00000004, CX
+	JGE          round139
+
+rest140:
+	ADDQ $0x00000004, CX
+	JEQ  summed142
+
+single141:
 	VMOVUPS      (DX), Y12
 	VMOVUPS      32(DX), Y13
 	VBROADCASTSD (R8), Y14
@@ -2226,7 +3736,9 @@ loop70:
 	ADDQ         DI, R9
 	ADDQ         BX, DX
 	DECQ         CX
-	JNE          loop70
+	JNE          single141
+
+summed142:
 	VBROADCASTSD 72(AX), Y12
 	VMULPD       Y12, Y0, Y0
 	VMULPD       Y12, Y1, Y1
@@ -2246,7 +3758,7 @@ loop70:
 	VMOVUPS      32(DX)(CX*8), Y13
 	MOVQ         80(AX), CX
 	ADDQ         CX, CX
-	JEQ          overwrite71
+	JEQ          overwrite143
 	VBROADCASTSD 80(AX), Y12
 	MOVQ         16(AX), CX
 	MOVQ         56(AX), AX
@@ -2291,9 +3803,9 @@ loop70:
 	VMASKMOVPD   32(CX), Y13, Y0
 	VFMADD231PD  Y0, Y12, Y11
 	VMASKMOVPD   Y11, Y13, 32(CX)
-	JMP          end72
+	JMP          end144
 
-overwrite71:
+overwrite143:
 	MOVQ       16(AX), CX
 	MOVQ       56(AX), AX
 	VMOVUPS    Y0, (CX)
@@ -2314,6 +3826,6 @@ overwrite71:
 	VMOVUPS    Y10, (CX)
 	VMASKMOVPD Y11, Y13, 32(CX)
 
-end72:
+end144:
 	VZEROUPPER
 	RET

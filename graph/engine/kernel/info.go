@@ -9,8 +9,8 @@ type Selection struct {
 	// BLAS is the loaded library, empty if none is; BLASNote then says why. BLASCore is the CPU that its kernels are
 	// made for, and BLASThreads how it was built (serial, pthread, openmp), both as it says itself, or empty.
 	BLAS, BLASCore, BLASThreads, BLASNote string
-	// BLASFrom is the number of multiplications (m*n*k) from which a product goes to the library; smaller ones are
-	// faster in assembly.
+	// BLASFrom is the number of multiplications (m*n*k) from which a product goes to the library; smaller ones, and
+	// thin ones of any size, are faster in assembly.
 	BLASFrom int
 }
 

@@ -13,12 +13,16 @@ func hasAVX512() bool {
 }
 
 // tiledBLASFrom: up to about 600 x 600 x 600, the assembly is as fast as OpenBLAS 0.3.21 or up to 1.3 times faster, and
-// beyond a few hundredths slower (AVX-512 and AVX2, on one core of a Xeon).
-const tiledBLASFrom = 600 * 600 * 600
+// beyond a tenth slower (AVX-512 and AVX2, on one core of a Xeon). tiledThin: with a batch as one side it is never slower,
+// however large the weight.
+const (
+	tiledBLASFrom = 600 * 600 * 600
+	tiledThin     = 128
+)
 
 var (
-	avx512Backend = backend{"avx512", set32AVX512, set64AVX512, &stepsAVX512, tiledBLASFrom}
-	avx2Backend   = backend{"avx2", set32AVX2, set64AVX2, &stepsAVX2, tiledBLASFrom}
+	avx512Backend = backend{"avx512", set32AVX512, set64AVX512, &stepsAVX512, tiledBLASFrom, tiledThin}
+	avx2Backend   = backend{"avx2", set32AVX2, set64AVX2, &stepsAVX2, tiledBLASFrom, tiledThin}
 )
 
 // simdBackends lists the instruction sets that the CPU has and that limit (the value of TESSERA_SIMD) allows, the best

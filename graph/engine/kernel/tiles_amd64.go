@@ -19,11 +19,15 @@ const (
 	blockM = 240
 )
 
-// Copies are made where they pay, by measurement. Up to directRows rows of C, a panel of B whose rows are whole
-// vectors is read where it is. From copyColumns columns on, and beyond directRows rows, a block of A is copied.
+// Copies are made where they pay, by measurement. Up to directRows rows of C, a panel of a B of up to directB elements
+// whose rows are whole vectors is read where it is; of a larger one, which comes from far, a copy is read more than once.
+// From copyColumns columns on, and beyond directRows rows, a block of A is copied. Where A has up to streamA elements and
+// the rows of the stored B are columns, one panel after the other is read to its end: such a panel is consecutive memory.
 const (
 	directRows  = 128
+	directB     = 1 << 20
 	copyColumns = 256
+	streamA     = 1 << 18
 )
 
 // product is one call of [Gemm], with the operands as they are stored.
@@ -48,11 +52,18 @@ func (s *tiles[T]) gemm(transA, transB bool, m, n, k int, alpha T, a []T, lda in
 	x.brs, x.bcs = strides(transB, ldb)
 	pool := workspaces[T]()
 	w := pool.take()
-	for p, depth := 0, (evenly(k, blockK)+7)&^7; p < k; p += depth {
-		for j, width := 0, blockN; j < n; j += width {
-			s.block(w, &x, p, min(depth, k-p), j, min(width, n-j))
+	depth, band, width := (evenly(k, blockK)+7)&^7, n, blockN
+	if transB && m*k <= streamA {
+		band, width = 2*s.lanes, 2*s.lanes
+	}
+	for first := 0; first < n; first += band {
+		x.beta = beta
+		for p := 0; p < k; p += depth {
+			for j := first; j < min(first+band, n); j += width {
+				s.block(w, &x, p, min(depth, k-p), j, min(width, n-j))
+			}
+			x.beta = 1
 		}
-		x.beta = 1
 	}
 	w.tile = tile[T]{}
 	pool.give(w)
@@ -78,7 +89,7 @@ func (s *tiles[T]) block(w *workspace[T], x *product[T], p, kc, j, nc int) {
 			vectors := (width + s.lanes - 1) / s.lanes
 			panel := w.b[first*deep : first*deep+vectors*s.lanes*deep]
 			t.last = width - (vectors-1)*s.lanes
-			if x.m <= directRows && x.bcs == 1 && t.last == s.lanes {
+			if x.m <= directRows && x.k*x.n <= directB && x.bcs == 1 && t.last == s.lanes {
 				t.b, t.bStep = unsafe.Pointer(&x.b[p*x.brs+j+first]), x.brs*size
 			} else {
 				if i == 0 {

@@ -1,0 +1,69 @@
+package engine
+
+import "testing"
+
+// weighted is x W and d Wᵀ of a batch of 32 and a matrix of that shape.
+func weighted(rows, columns int, trained bool) (m *module, forward, backward *value) {
+	x := &value{op: leaf{inputLeaf, 0}, shape: []int{32, rows}, name: "x"}
+	d := &value{op: leaf{inputLeaf, 1}, shape: []int{32, columns}, name: "d"}
+	w := &value{op: leaf{parameterLeaf, 0}, shape: []int{rows, columns}, name: "w"}
+	forward = &value{op: product{}, args: []*value{x, w}, shape: []int{32, columns}}
+	backward = &value{op: product{transB: true}, args: []*value{d, w}, shape: []int{32, rows}}
+	return &module{wanted: []*value{forward, backward}, trained: []bool{trained}}, forward, backward
+}
+
+func TestDivideMakesPartsOfWhatIsSummedAlongTheLongerSide(t *testing.T) {
+	m, _, backward := weighted(256, 64, true)
+	divide(m, 2)
+	want(t, m, `
+		%0 input[32 256] x
+		%1 parameter[256 64] w
+		%2 A×B part[32 64] %0 %1
+		%3 A×B part[32 64] %0 %1
+		%4 +[32 64] %2 %3
+		%5 input[32 64] d
+		%6 A×Bᵀ[32 256] %5 %1`)
+	if m.values[2].op.(part).thread != 0 || m.values[3].op.(part).thread != 1 {
+		t.Error("the parts are not those of threads 0 and 1")
+	}
+	if !m.byColumns(backward, 2) {
+		t.Error("the product that keeps the longer side is not shared along it")
+	}
+	m, forward, _ := weighted(64, 256, true)
+	divide(m, 2)
+	want(t, m, `
+		%0 input[32 64] x
+		%1 parameter[64 256] w
+		%2 A×B[32 256] %0 %1
+		%3 input[32 256] d
+		%4 A×Bᵀ part[32 64] %3 %1
+		%5 A×Bᵀ part[32 64] %3 %1
+		%6 +[32 64] %4 %5`)
+	if !m.byColumns(forward, 2) {
+		t.Error("the product that keeps the longer side is not shared along it")
+	}
+}
+
+func TestDivideLeavesWhatItDoesNotHelp(t *testing.T) {
+	for name, of := range map[string]struct {
+		rows, columns, threads int
+		trained                bool
+	}{
+		"one thread":           {256, 64, 1, true},
+		"not trained":          {256, 64, 2, false},
+		"a small one":          {256, 32, 2, true},
+		"thin shares":          {160, 160, 3, true},
+		"a small batch matrix": {24, 30, 2, true},
+	} {
+		m, forward, backward := weighted(of.rows, of.columns, of.trained)
+		divide(m, of.threads)
+		for _, v := range m.values {
+			if _, ok := v.op.(part); ok {
+				t.Errorf("%s: there is a part", name)
+			}
+		}
+		if m.byColumns(forward, of.threads) && of.columns <= 32 || m.keeps(forward, of.threads) || m.keeps(backward, of.threads) {
+			t.Errorf("%s: threads keep parts", name)
+		}
+	}
+}
