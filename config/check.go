@@ -9,6 +9,7 @@ import (
 
 	"tessera/layers"
 	"tessera/losses"
+	"tessera/optim"
 )
 
 // check finds what is wrong between the parts of a decoded auto-encoder: shapes, ranges of values, roles and globs.
@@ -20,6 +21,9 @@ func (m *Model) check(input []int) []finding {
 	if len(m.Decoder) == 0 && !m.inDoubt("decoder") {
 		c.report("", "", "decoder", "the decoder is empty", "leave it out for one linear dense layer")
 	}
+	if _, search := m.Optimizer.Optimizer.(optim.Search); search {
+		c.search()
+	}
 	for i, l := range m.Losses {
 		if l.Loss != nil {
 			c.loss(fmt.Sprintf("loss[%d]", i), l)
@@ -28,7 +32,7 @@ func (m *Model) check(input []int) []finding {
 	c.reconstructs()
 	for i, one := range m.Constraints {
 		if one.Constraint != nil {
-			c.glob(fmt.Sprintf("constraint[%d]", i), one.Kind, "on", one.On)
+			c.glob(fmt.Sprintf("constraint[%d]", i), one.Kind, "on", one.On, c.views()...)
 		}
 	}
 	c.freeze()
@@ -61,10 +65,63 @@ func (c *checker) report(part, kind, key, problem, hint string) {
 	c.found = append(c.found, c.model.finding(part, kind, key, problem, hint))
 }
 
+// search checks what goes with an optimizer that looks at all images.
+func (c *checker) search() {
+	c.steady("encoder", c.layout.Encoder)
+	c.steady("decoder", c.layout.Decoder)
+	kind := c.model.Optimizer.Kind
+	for i := range c.model.Prune {
+		c.report(fmt.Sprintf("prune[%d]", i), "", "", fmt.Sprintf("%s does not go on from weights that are held at 0: what it knows would be wrong", kind),
+			"leave the phase out, or take an optimizer that is a rule: "+quoted(rules()))
+	}
+	if c.model.Adversarial != nil {
+		c.report("adversarial", "", "", fmt.Sprintf("attacked images change with the parameters, but %s needs an objective that is the same at every look", kind),
+			"leave it out, or take an optimizer that is a rule: "+quoted(rules()))
+	}
+	if c.model.Average != nil {
+		c.report("average", "", "", fmt.Sprintf("%s takes no small steps that an average would smooth: every iteration is lower than the last", kind), "leave the average out")
+	}
+}
+
+// steady refuses layers with which the objective over all images is not the same at every look of a search: those that
+// draw noise, and those that follow the images of a batch.
+func (c *checker) steady(name string, list []Placed) {
+	for i, placed := range list {
+		part := fmt.Sprintf("%s[%d]", name, i)
+		if placed.Layer == nil || c.model.origin != nil && c.model.origin.doubts[part] != nil {
+			continue
+		}
+		kind, search := placed.Kind, c.model.Optimizer.Kind
+		_, once := placed.Layer.(layers.Decomposing) // what it keeps is found before the first step
+		moves := !once && slices.ContainsFunc(placed.Parameters, func(p layers.Parameter) bool {
+			return p.State && !c.model.Frozen(placed.Path+"."+p.Name) // a frozen layer works as at inference
+		})
+		switch {
+		case layers.IsNoisy(placed.Layer):
+			c.report(part, kind, "", fmt.Sprintf("%s draws noise, but %s needs an objective that is the same at every look", kind, search),
+				"leave it out, or take an optimizer that is a rule: "+quoted(rules()))
+		case moves:
+			c.report(part, kind, "", fmt.Sprintf("%s depends on the batch, but %s looks at all images together", kind, search),
+				"leave it out, or take an optimizer that is a rule: "+quoted(rules()))
+		}
+	}
+}
+
+// rules lists the optimizers that go batch by batch.
+func rules() []string {
+	var names []string
+	for _, e := range optim.Registry.All() {
+		if _, ok := e.New().(optim.Rule); ok {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
 // loss checks what a term is taken on, and that its values are in its domain.
 func (c *checker) loss(part string, l Loss) {
 	if _, ok := l.Loss.(losses.WeightPenalty); ok {
-		c.glob(part, l.Kind, "on", l.On)
+		c.glob(part, l.Kind, "on", l.On, c.views()...)
 		return
 	}
 	if want := l.Loss.On(); l.On != want {
@@ -167,31 +224,44 @@ func (c *checker) reconstructs() {
 	c.report("", "", "loss", "no loss compares the output with the images", "add one of "+quoted(names))
 }
 
-// glob checks that a glob, the value of a key, matches at least one parameter.
-func (c *checker) glob(part, kind, key, glob string) {
+// glob checks that a glob, the value of a key, matches at least one parameter, or one of the other names.
+func (c *checker) glob(part, kind, key, glob string, also ...string) {
 	if _, err := path.Match(glob, ""); err != nil {
 		c.report(part, kind, key, fmt.Sprintf("%s: malformed glob %q", key, glob), "")
 		return
 	}
-	if slices.ContainsFunc(c.paths(), func(parameter string) bool { return MatchPath(glob, parameter) }) ||
+	if slices.ContainsFunc(append(c.paths(), also...), func(parameter string) bool { return MatchPath(glob, parameter) }) ||
 		slices.ContainsFunc(c.open, func(layer string) bool { return mayMatch(glob, layer) }) {
 		return
 	}
-	c.report(part, kind, key, fmt.Sprintf("%s: %q matches no parameter", key, glob), c.suggestGlob(glob))
+	c.report(part, kind, key, fmt.Sprintf("%s: %q matches no parameter", key, glob), c.suggestGlob(glob, also))
 }
 
 // paths lists the parameters that are known by name.
 func (c *checker) paths() []string {
 	var paths []string
 	for _, p := range c.layout.Parameters() {
-		paths = append(paths, p.Path)
+		if p.TransposeOf == "" {
+			paths = append(paths, p.Path)
+		}
 	}
 	return append(paths, c.names...)
 }
 
+// views lists the other names of parameters, by which losses and constraints are taken on the atoms of tied decoders.
+func (c *checker) views() []string {
+	var paths []string
+	for _, p := range c.layout.Parameters() {
+		if p.TransposeOf != "" {
+			paths = append(paths, p.Path)
+		}
+	}
+	return paths
+}
+
 // suggestGlob returns the nearest parameter path or usual glob, or all the usual globs.
-func (c *checker) suggestGlob(glob string) string {
-	paths := c.paths()
+func (c *checker) suggestGlob(glob string, also []string) string {
+	paths := append(c.paths(), also...)
 	usual := starred(paths)
 	if near, ok := nearest(glob, append(usual, paths...)); ok {
 		return suggest(near, []string{near})

@@ -23,7 +23,7 @@ func (c *checker) freeze() {
 		return // or parameters are not known
 	}
 	for _, p := range c.layout.Parameters() {
-		if !p.State && !c.model.Frozen(p.Path) {
+		if !p.State && p.TransposeOf == "" && !c.model.Frozen(p.Path) {
 			return
 		}
 	}

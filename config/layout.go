@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -43,7 +44,7 @@ func (m *Model) Layout(input []int) (*Layout, error) {
 	return w.layout, nil
 }
 
-// Parameters lists every parameter, encoder first, in the order of the layers.
+// Parameters lists every parameter, encoder first, in the order of the layers, and those that are another's transpose.
 func (l *Layout) Parameters() []ParameterPath {
 	var all []ParameterPath
 	for _, placed := range slices.Concat(l.Encoder, l.Decoder) {
@@ -100,12 +101,17 @@ func (p Placed) opened() []Placed {
 	return list
 }
 
-// MatchParameters lists the paths of the parameters that glob matches, in order; see [MatchPath].
+// MatchParameters lists the paths of the parameters that glob matches, in order; see [MatchPath]. One that is another
+// name of a parameter is left out where that one, or yet another name of it, is matched too.
 func (l *Layout) MatchParameters(glob string) []string {
 	var paths []string
-	for _, p := range l.Parameters() {
-		if MatchPath(glob, p.Path) {
-			paths = append(paths, p.Path)
+	taken := map[string]bool{}
+	for _, own := range []bool{true, false} {
+		for _, p := range l.Parameters() {
+			of := cmp.Or(p.TransposeOf, p.Path)
+			if own == (p.TransposeOf == "") && !taken[of] && MatchPath(glob, p.Path) {
+				paths, taken[of] = append(paths, p.Path), true
+			}
 		}
 	}
 	return paths

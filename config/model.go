@@ -106,8 +106,8 @@ type Schedule struct {
 // Train is the length and the rhythm of a run. A baseline has a seed and checkpoints only; its own keys say how long it is
 // fitted.
 type Train struct {
-	Epochs            int     `toml:"epochs" of:"autoencoder" want:"> 0" doc:"passes over the training images"`
-	Batch             int     `toml:"batch" of:"autoencoder" want:"> 0" doc:"images per step; the last step of an epoch takes what is left"`
+	Epochs            int     `toml:"epochs" of:"autoencoder" want:"> 0" doc:"passes over the training images; of lbfgs iterations"`
+	Batch             int     `toml:"batch" of:"autoencoder" want:"> 0" doc:"images per step; the last step of an epoch takes what is left; of lbfgs images in memory at a time"`
 	Seed              uint64  `toml:"seed" doc:"of every random stream: weights, shuffling, noise, splits"`
 	Patience          int     `toml:"patience" of:"autoencoder" want:">= 0" doc:"stop after so many epochs without a better val_mse; 0 never stops early"`
 	MinDelta          float64 `toml:"min_delta" of:"autoencoder" want:">= 0" doc:"how much lower val_mse must be to count as better"`
@@ -138,6 +138,21 @@ func (d *Dataset) Check() error {
 		return registry.KeyError{Key: "fit", Problem: fmt.Sprintf("got \"test\", but %s has no test images", d.Name)}
 	case d.Validation.Test:
 		return registry.KeyError{Key: "validation", Problem: fmt.Sprintf("got \"test\", but %s has no test images: want a fraction in [0,1)", d.Name)}
+	}
+	return nil
+}
+
+// Check refuses what would shape steps whose length a search finds by itself.
+func (o *Optimizer) Check() error {
+	if _, search := o.Optimizer.(optim.Search); !search {
+		return nil
+	}
+	_, constant := o.Schedule.Schedule.(*optim.Constant)
+	switch {
+	case o.ClipNorm != 0:
+		return registry.KeyError{Key: "clip_norm", Problem: fmt.Sprintf("got %v, but %s has no gradient to clip: it finds the length of its steps by itself", o.ClipNorm, o.Kind)}
+	case o.Schedule.Schedule != nil && !constant || o.Schedule.WarmupEpochs != 0:
+		return registry.KeyError{Key: "schedule", Problem: fmt.Sprintf("%s has no learning rate to schedule: it finds the length of its steps by itself", o.Kind)}
 	}
 	return nil
 }

@@ -94,6 +94,12 @@ func (w *walk) place(part string, p *Placed) []int {
 		w.open = append(w.open, p.Path)
 		return nil
 	}
+	for _, b := range borrowers(p.Layer) {
+		if !w.lend(part, p, b) {
+			w.assume(p)
+			return nil
+		}
+	}
 	s, isSized := p.Layer.(layers.Sized)
 	if isSized && s.OutputUnits() == 0 && s != w.model.sized && !doubtful {
 		w.report(part, p.Kind, "", fmt.Sprintf("missing key %q", sizeKey(s)))
@@ -135,6 +141,46 @@ func (w *walk) refused(part, kind string, l layers.Layer, err error) {
 func kindOf(l layers.Layer) string {
 	v, _ := vocabularyOf(reflect.TypeFor[layers.Layer]())
 	return v.nameOf(l)
+}
+
+// borrowers lists the layers that borrow a parameter: a layer, or those inside of it.
+func borrowers(l layers.Layer) (list []layers.Borrower) {
+	if b, ok := l.(layers.Borrower); ok {
+		list = append(list, b)
+	}
+	if b, ok := l.(layers.Block); ok {
+		for _, inner := range b.Inner() {
+			list = append(list, borrowers(inner)...)
+		}
+	}
+	return list
+}
+
+// lend gives a layer the shape of the encoder's parameter that it borrows. It reports false where the shape is not known,
+// or where there is no such parameter, which is a mistake.
+func (w *walk) lend(part string, p *Placed, b layers.Borrower) bool {
+	path := b.Borrows()
+	b.Lend(nil)
+	var valid []string
+	for _, q := range w.layout.Parameters() {
+		if q.Path == path && q.TransposeOf == "" {
+			b.Lend(q.Shape)
+			return true
+		}
+		if len(q.Shape) == 2 && q.TransposeOf == "" {
+			valid = append(valid, q.Path)
+		}
+	}
+	if slices.Contains(w.names, path) || slices.ContainsFunc(w.open, func(layer string) bool { return mayMatch(path, layer) }) {
+		return false
+	}
+	hint := "want a layer of the decoder, and a dense one in the encoder"
+	if len(valid) > 0 {
+		hint = suggest(path, valid)
+	}
+	_, err := b.OutputShape(p.In)
+	w.found = append(w.found, w.model.finding(part, p.Kind, keyOf(err, partFields(b)), err.Error(), hint))
+	return false
 }
 
 // assume names the parameters of a layer whose input is not known: the names do not depend on it.

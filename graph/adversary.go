@@ -19,7 +19,7 @@ func (b *builder) adversary(images, output, target *gorgonia.Node) error {
 		if _, ok := declared.Loss.(losses.Reconstruction); !ok {
 			continue
 		}
-		term, err := b.term(i, images, nil, output, target)
+		term, err := b.term(i, 1, images, nil, output, target)
 		if err != nil {
 			return fmt.Errorf("loss[%d] (%s): %w", i, declared.Kind, err)
 		}

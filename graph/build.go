@@ -20,14 +20,17 @@ const (
 	Autoencoder Part = iota // images to codes and outputs
 	Encoder                 // images to codes
 	Decoder                 // codes to outputs
+	Portion                 // what a few of all images add to the objective over all
+	Penalties               // what does not see images adds to it
 	Adversary               // images, and those that should be given back for them, to the gradient with respect to the former
 )
 
 // Options say which program of a model is wanted.
 type Options struct {
-	Batch    int
-	Part     Part         // training programs are always of the whole auto-encoder
-	Training bool         // noise active, losses and gradients built
+	Batch    int          // images; of Penalties all
+	Of       int          // of a Portion: all images
+	Part     Part         // training programs are of the whole auto-encoder, of a Portion or of Penalties
+	Training bool         // noise active, losses and gradients built; a Portion and Penalties always have them
 	Prepared bool         // images are decomposed by the caller: see Input.Decomposition
 	Output   bool         // tap "output" in training too, which costs a pass over memory; inference always does
 	Dtype    tensor.Dtype // the zero value means tensor.Float32
@@ -50,6 +53,7 @@ func (m *Model) Program(o Options) (p *Program, err error) {
 	if o.Dtype == (tensor.Dtype{}) {
 		o.Dtype = tensor.Float32
 	}
+	o.Training = o.Training || o.Part == Portion
 	// Gorgonia panics on some malformed expressions; a layer or loss of the user's own must not take the program down.
 	defer func() {
 		if r := recover(); r != nil {
@@ -65,7 +69,10 @@ func (m *Model) Program(o Options) (p *Program, err error) {
 }
 
 func (b *builder) build() error {
-	if b.options.Part == Decoder {
+	switch b.options.Part {
+	case Penalties:
+		return b.penalties()
+	case Decoder:
 		code := b.input("code", nil, b.options.Batch, b.model.Units())
 		output, err := b.stack(b.model.Layout.Decoder, code)
 		if err != nil {
@@ -104,14 +111,21 @@ func (b *builder) build() error {
 			return err
 		}
 	}
-	return b.objective(x, code, output, target)
+	if b.options.Part == Portion {
+		return b.portion(x, code, output, target)
+	}
+	loss, err := b.sum(func(config.Loss) bool { return true }, 1, x, code, output, target)
+	if err != nil {
+		return err
+	}
+	return b.differentiate(loss)
 }
 
 // encode applies the encoder. The caller may have decomposed the images for its first layer.
 func (b *builder) encode(x *gorgonia.Node) (*gorgonia.Node, error) {
 	list := b.model.Layout.Encoder
 	first, ok := b.model.Decomposing()
-	if !ok || !b.options.Prepared || b.followsImages() {
+	if !ok || !b.options.Prepared || b.needsImages() {
 		return b.stack(list, x)
 	}
 	of := first.Decompose()
@@ -125,16 +139,11 @@ func (b *builder) encode(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return b.stack(list[1:], y)
 }
 
-// followsImages reports whether the images must enter the graph as such: they are attacked, or a term asks how the code
-// changes with them.
-func (b *builder) followsImages() bool {
-	if !b.options.Training {
-		return b.options.Part == Adversary
-	}
-	return b.model.Spec.Adversarial != nil || slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool {
-		_, ok := l.Loss.(losses.JacobianPenalty)
-		return ok
-	})
+// needsImages reports whether images are attacked, or something is differentiated with respect to them: they are then decomposed
+// in the graph, at every step.
+func (b *builder) needsImages() bool {
+	return b.options.Part == Adversary || b.options.Training && (b.model.Spec.Adversarial != nil ||
+		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { _, ok := l.Loss.(losses.JacobianPenalty); return ok }))
 }
 
 // decode applies the decoder, and keeps what enters its layer that holds the atoms.
@@ -222,6 +231,9 @@ func (b *builder) parameter(path string) (*gorgonia.Node, error) {
 	}
 	p, err := b.model.Parameter(path)
 	if err != nil {
+		if of := b.model.transposeOf(path); of != "" {
+			return b.transposed(path, of)
+		}
 		return nil, err
 	}
 	n := b.leaf(path, p.Shape)
@@ -230,23 +242,44 @@ func (b *builder) parameter(path string) (*gorgonia.Node, error) {
 	return n, nil
 }
 
-// objective adds every weighted loss term, their sum, and the gradients.
-func (b *builder) objective(x, code, output, target *gorgonia.Node) error {
-	var loss *gorgonia.Node
+// transposed returns the node of a parameter that is the transpose of another.
+func (b *builder) transposed(path, of string) (*gorgonia.Node, error) {
+	w, err := b.parameter(of)
+	if err != nil {
+		return nil, err
+	}
+	n, err := ops.Transpose(w)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	b.nodes[path] = n
+	return n, nil
+}
+
+// sum adds the loss terms of a sort, each times its weight and a factor, and returns their sum; nil where there are none.
+func (b *builder) sum(sort func(config.Loss) bool, factor float64, x, code, output, target *gorgonia.Node) (loss *gorgonia.Node, err error) {
 	for i, declared := range b.model.Spec.Losses {
-		term, err := b.term(i, x, code, output, target)
+		if !sort(declared) {
+			continue
+		}
+		term, err := b.term(i, factor, x, code, output, target)
 		if err != nil {
-			return fmt.Errorf("loss[%d] (%s): %w", i, declared.Kind, err)
+			return nil, fmt.Errorf("loss[%d] (%s): %w", i, declared.Kind, err)
 		}
 		if err := b.tap("loss."+b.model.Spec.TermName(i), term); err != nil {
-			return err
+			return nil, err
 		}
 		if loss == nil {
 			loss = term
 		} else if loss, err = gorgonia.Add(loss, term); err != nil {
-			return err
+			return nil, err
 		}
 	}
+	return loss, nil
+}
+
+// differentiate taps the loss and adds the gradients.
+func (b *builder) differentiate(loss *gorgonia.Node) error {
 	if loss == nil {
 		return errors.New("no loss: declare at least one [[loss]]")
 	}
@@ -257,7 +290,7 @@ func (b *builder) objective(x, code, output, target *gorgonia.Node) error {
 }
 
 // term returns the i-th weighted loss term, a scalar.
-func (b *builder) term(i int, x, code, output, target *gorgonia.Node) (*gorgonia.Node, error) {
+func (b *builder) term(i int, factor float64, x, code, output, target *gorgonia.Node) (*gorgonia.Node, error) {
 	declared := b.model.Spec.Losses[i]
 	var value *gorgonia.Node
 	var err error
@@ -281,7 +314,7 @@ func (b *builder) term(i int, x, code, output, target *gorgonia.Node) (*gorgonia
 	if !value.IsScalar() {
 		return nil, fmt.Errorf("has shape %v, want a scalar", value.Shape())
 	}
-	return scaled(value, declared.Weight)
+	return scaled(value, declared.Weight*factor)
 }
 
 // onAtoms returns a penalty of the atoms.
@@ -296,17 +329,14 @@ func (b *builder) onAtoms(l losses.AtomPenalty, images *gorgonia.Node) (*gorgoni
 // decay sums a weight penalty over the parameters that the glob matches.
 func (b *builder) decay(l losses.WeightPenalty, glob string) (*gorgonia.Node, error) {
 	var sum *gorgonia.Node
-	for _, p := range b.model.Parameters {
-		if !config.MatchPath(glob, p.Path) {
-			continue
-		}
-		w, err := b.parameter(p.Path)
+	for _, path := range b.model.Layout.MatchParameters(glob) {
+		w, err := b.parameter(path)
 		if err != nil {
 			return nil, err
 		}
 		term, err := l.Decay(w)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.Path, err)
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		if sum == nil {
 			sum = term

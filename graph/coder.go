@@ -154,6 +154,9 @@ func (c *Coder) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
 			m.Parameters[i] = p.with(a.Bias)
 		}
 	}
+	if !slices.Contains(c.model.Parameters, weight) { // a tied decoder's: the encoder keeps its own
+		m.Parameters = append(m.Parameters, weight.with(a.Values))
+	}
 	return NewCoder(&m, c.backend), nil
 }
 
@@ -173,8 +176,25 @@ func (m *Model) dictionary() (weight, bias *Parameter) {
 	}
 	path := m.Layout.Decoder[i].Path
 	weight, _ = m.Parameter(path + ".weight")
+	if weight == nil {
+		weight = m.transposed(path + ".weight")
+	}
 	bias, _ = m.Parameter(path + ".bias")
 	return weight, bias
+}
+
+// transposed returns a copy of the parameter whose transpose a tied decoder has under that path, transposed.
+func (m *Model) transposed(path string) *Parameter {
+	w, err := m.Parameter(m.transposeOf(path))
+	if err != nil || len(w.Shape) != 2 {
+		return nil
+	}
+	rows, columns := w.Shape[0], w.Shape[1]
+	t := &Parameter{Path: path, Shape: []int{columns, rows}, Data: make([]float32, len(w.Data))}
+	for i, v := range w.Data {
+		t.Data[i%columns*rows+i/columns] = v
+	}
+	return t
 }
 
 // Close frees what the compiled programs hold. The coder compiles anew when it is used afterwards.

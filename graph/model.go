@@ -28,6 +28,9 @@ func New(spec *config.Model, shape []int) (*Model, error) {
 	m := &Model{Spec: spec, Shape: slices.Clone(shape), Layout: layout}
 	for _, placed := range m.placed() {
 		for _, p := range placed.Parameters {
+			if p.TransposeOf != "" {
+				continue // another layer's
+			}
 			path := placed.Path + "." + p.Name
 			made := initialised(path, p, spec.Train.Seed)
 			made.Frozen = spec.Frozen(path)
@@ -67,6 +70,16 @@ func (m *Model) Twin() *Model {
 		twin.Parameters[i] = p.with(p.Data)
 	}
 	return &twin
+}
+
+// transposeOf returns the path of the parameter whose transpose a tied decoder has under that path; empty where it has none.
+func (m *Model) transposeOf(path string) string {
+	for _, p := range m.Layout.Parameters() {
+		if p.Path == path {
+			return p.TransposeOf
+		}
+	}
+	return ""
 }
 
 // Decomposing returns the encoder's first layer where that decomposes images.

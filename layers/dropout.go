@@ -21,12 +21,15 @@ func init() {
 
 // Apply implements [Layer].
 func (d *Dropout) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
-	if !s.Training() || d.Rate == 0 {
+	if !s.Training() || !d.Noisy() {
 		return x, nil
 	}
 	mask := s.Noise(maskSampler{drop: d.Rate, keep: 1 / (1 - d.Rate)}, x.Shape()...)
 	return gorgonia.HadamardProd(x, mask)
 }
+
+// Noisy implements [Noisy].
+func (d *Dropout) Noisy() bool { return d.Rate != 0 }
 
 // OutputRange implements [Ranged]: in training the values that stay grow.
 func (d *Dropout) OutputRange(in Interval) Interval {

@@ -21,11 +21,14 @@ func init() {
 
 // Apply implements [Layer].
 func (g *GaussianNoise) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
-	if !s.Training() || g.Stddev == 0 {
+	if !s.Training() || !g.Noisy() {
 		return x, nil
 	}
 	return gorgonia.Add(x, s.Noise(normalSampler{stddev: g.Stddev}, x.Shape()...))
 }
+
+// Noisy implements [Noisy].
+func (g *GaussianNoise) Noisy() bool { return g.Stddev != 0 }
 
 // OutputRange implements [Ranged]: the noise has no bounds.
 func (g *GaussianNoise) OutputRange(in Interval) Interval {

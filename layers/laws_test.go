@@ -59,6 +59,9 @@ func fresh(t *testing.T, name string, keys map[string]any) func() layers.Layer {
 				t.Fatal(err)
 			}
 		}
+		if b, ok := l.(layers.Borrower); ok {
+			b.Lend([]int{4, 6})
+		}
 		return l
 	}
 }

@@ -9,6 +9,7 @@ package layers
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gorgonia.org/gorgonia"
 	"tessera/internal/registry"
@@ -45,6 +46,18 @@ type Parameter struct {
 	Init          Init
 	FanIn, FanOut int  // what one unit reads and feeds, for the Glorot and He rules
 	State         bool // moved by a rule of its own (a running average), not by the optimizer
+	// TransposeOf is the path of another layer's parameter, of which this one is the transpose: the layer then has none of
+	// its own. Empty otherwise.
+	TransposeOf string
+}
+
+// Borrower is implemented by decoder layers that use a parameter of the encoder.
+type Borrower interface {
+	Layer
+	// Borrows returns the path of that parameter.
+	Borrows() string
+	// Lend tells its shape before anything else is asked of the layer: nil where there is no such parameter.
+	Lend(shape []int)
 }
 
 // Scope is what a layer sees of the graph being built.
@@ -64,6 +77,21 @@ type Scope interface {
 // Sampler draws the values of a noise input.
 type Sampler interface {
 	Sample(dst []float32, r *rand.Rand)
+}
+
+// Noisy is implemented by layers that draw noise in training: all that calls [Scope.Noise] must.
+type Noisy interface {
+	// Noisy reports whether noise is drawn with these settings.
+	Noisy() bool
+}
+
+// IsNoisy reports whether l, or a layer of it, draws noise in training.
+func IsNoisy(l Layer) bool {
+	if b, ok := l.(Block); ok {
+		return slices.ContainsFunc(b.Inner(), IsNoisy)
+	}
+	n, ok := l.(Noisy)
+	return ok && n.Noisy()
 }
 
 // Interval is a range of values, ends included.

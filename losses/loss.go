@@ -22,7 +22,8 @@ type Loss interface {
 // Registry holds every loss.
 var Registry = registry.New[Loss]("loss")
 
-// Reconstruction compares the output with the images it should reproduce.
+// Reconstruction compares the output with the images it should reproduce, as a mean over the images: what each adds does
+// not depend on the others.
 type Reconstruction interface {
 	Loss
 	// Compare returns a scalar; output and target have equal shapes, the batch first.
@@ -36,7 +37,7 @@ type CodePenalty interface {
 	Penalise(code *gorgonia.Node) (*gorgonia.Node, error)
 }
 
-// JacobianPenalty is taken on how the code changes with the images.
+// JacobianPenalty is taken on how the code changes with the images, as a mean over the images.
 type JacobianPenalty interface {
 	Loss
 	// PenaliseJacobian returns a scalar. Derivatives of the code are to be taken by [ops.Gradient]: they are differentiated
@@ -59,7 +60,7 @@ type Sampler interface {
 }
 
 // AtomPenalty is taken on the atoms and what they are used for: the rows of the weight of the decoder's last layer that
-// has one, which must be images.
+// has one, which must be images. It is a mean over the images that they are used for.
 type AtomPenalty interface {
 	Loss
 	// PenaliseAtoms returns a scalar.

@@ -24,13 +24,13 @@ func init() {
 		func() Optimizer { return &Adadelta{Rate: 1, Rho: 0.95, Epsilon: 1e-7} })
 }
 
-// LearningRate implements [Optimizer].
+// LearningRate implements [Rule].
 func (o *Adadelta) LearningRate() float64 { return o.Rate }
 
 // States implements [Optimizer]: s and a.
 func (o *Adadelta) States() int { return 2 }
 
-// Update implements [Optimizer].
+// Update implements [Rule].
 func (o *Adadelta) Update(w, g []float32, state [][]float32, lr float64, _ int) {
 	kernel.Adadelta(w, g, state[0], state[1], kernel.AdadeltaParams{
 		LR: lr, Rho: o.Rho, Eps: o.Epsilon, WeightDecay: o.WeightDecay,

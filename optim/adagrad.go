@@ -21,13 +21,13 @@ func init() {
 		func() Optimizer { return &Adagrad{Rate: 0.01, Epsilon: 1e-10} })
 }
 
-// LearningRate implements [Optimizer].
+// LearningRate implements [Rule].
 func (o *Adagrad) LearningRate() float64 { return o.Rate }
 
 // States implements [Optimizer]: s.
 func (o *Adagrad) States() int { return 1 }
 
-// Update implements [Optimizer].
+// Update implements [Rule].
 func (o *Adagrad) Update(w, g []float32, state [][]float32, lr float64, _ int) {
 	kernel.Adagrad(w, g, state[0], kernel.AdagradParams{LR: lr, Eps: o.Epsilon, WeightDecay: o.WeightDecay})
 }

@@ -27,13 +27,13 @@ func init() {
 		func() Optimizer { return &Adam{Rate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8} })
 }
 
-// LearningRate implements [Optimizer].
+// LearningRate implements [Rule].
 func (o *Adam) LearningRate() float64 { return o.Rate }
 
 // States implements [Optimizer]: m and v.
 func (o *Adam) States() int { return 2 }
 
-// Update implements [Optimizer].
+// Update implements [Rule].
 func (o *Adam) Update(w, g []float32, state [][]float32, lr float64, step int) {
 	kernel.Adam(w, g, state[0], state[1], adamParams(lr, o.Beta1, o.Beta2, o.Epsilon, o.WeightDecay, step))
 }

@@ -24,13 +24,13 @@ func init() {
 		})
 }
 
-// LearningRate implements [Optimizer].
+// LearningRate implements [Rule].
 func (o *AdamW) LearningRate() float64 { return o.Rate }
 
 // States implements [Optimizer]: m and v.
 func (o *AdamW) States() int { return 2 }
 
-// Update implements [Optimizer].
+// Update implements [Rule].
 func (o *AdamW) Update(w, g []float32, state [][]float32, lr float64, step int) {
 	kernel.AdamW(w, g, state[0], state[1], adamParams(lr, o.Beta1, o.Beta2, o.Epsilon, o.WeightDecay, step))
 }

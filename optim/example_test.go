@@ -7,7 +7,7 @@ import (
 )
 
 // A rule moves any part of a parameter; the caller keeps the state and counts the steps from 1.
-func ExampleOptimizer() {
+func ExampleRule() {
 	rule := &optim.SGD{Rate: 0.1, Momentum: 0.5}
 	w := []float32{1, -1}
 	state := [][]float32{make([]float32, len(w))}

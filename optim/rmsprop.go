@@ -25,7 +25,7 @@ func init() {
 		func() Optimizer { return &RMSProp{Rate: 0.01, Rho: 0.99, Epsilon: 1e-8} })
 }
 
-// LearningRate implements [Optimizer].
+// LearningRate implements [Rule].
 func (o *RMSProp) LearningRate() float64 { return o.Rate }
 
 // States implements [Optimizer]: s, and b if there is momentum.
@@ -36,7 +36,7 @@ func (o *RMSProp) States() int {
 	return 2
 }
 
-// Update implements [Optimizer].
+// Update implements [Rule].
 func (o *RMSProp) Update(w, g []float32, state [][]float32, lr float64, _ int) {
 	var b []float32
 	if o.Momentum != 0 {

@@ -34,7 +34,7 @@ func (o *SGD) Check() error {
 	return nil
 }
 
-// LearningRate implements [Optimizer].
+// LearningRate implements [Rule].
 func (o *SGD) LearningRate() float64 { return o.Rate }
 
 // States implements [Optimizer]: b, if there is momentum.
@@ -45,7 +45,7 @@ func (o *SGD) States() int {
 	return 1
 }
 
-// Update implements [Optimizer].
+// Update implements [Rule].
 func (o *SGD) Update(w, g []float32, state [][]float32, lr float64, _ int) {
 	var b []float32
 	if o.Momentum != 0 {

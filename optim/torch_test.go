@@ -36,13 +36,13 @@ func readFixture(t *testing.T) fixture {
 }
 
 // declared returns the optimizer of that kind with settings given by their keys.
-func declared(t *testing.T, kind string, settings map[string]any) optim.Optimizer {
+func declared(t *testing.T, kind string, settings map[string]any) optim.Rule {
 	t.Helper()
 	e, ok := optim.Registry.Lookup(kind)
 	if !ok {
 		t.Fatalf("unknown optimizer %q", kind)
 	}
-	o := e.New()
+	o := e.New().(optim.Rule)
 	for key, value := range settings {
 		if err := laws.Set(o, key, value); err != nil {
 			t.Fatal(err)
@@ -84,9 +84,9 @@ func TestUpdateAgreesWithPyTorch(t *testing.T) {
 			}
 		})
 	}
-	for _, name := range optim.Registry.Names() {
-		if !tried[name] {
-			t.Errorf("no case for %s", name)
+	for _, e := range optim.Registry.All() {
+		if _, rule := e.New().(optim.Rule); rule && !tried[e.Name] {
+			t.Errorf("no case for %s", e.Name)
 		}
 	}
 }
@@ -111,7 +111,7 @@ func TestDocumentedFormulasAgreeWithPyTorch(t *testing.T) {
 }
 
 // formula returns the weight and two values of state after one step.
-func formula(t *testing.T, o optim.Optimizer, w, g, s, b float64, step int) (float64, float64, float64) {
+func formula(t *testing.T, o optim.Rule, w, g, s, b float64, step int) (float64, float64, float64) {
 	t.Helper()
 	lr := o.LearningRate()
 	switch o := o.(type) {

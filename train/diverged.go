@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"tessera/graph"
+	"tessera/optim"
 )
 
 // Diverged says that training met NaN or Inf: at which step, and in which tensor first, in the order in which a step
@@ -18,17 +19,17 @@ type Diverged struct {
 	Tensor string  // "code", "loss.kl", "gradient of encoder.0.weight", "encoder.0.weight", "val_mse"
 	Value  float64 // NaN or an infinity
 
-	baseline bool // which has no learning rate
+	advice string // what may help, "" where nothing is known
 }
 
 // Error implements error.
 func (e *Diverged) Error() string {
 	text := fmt.Sprintf("%s: training diverged at step %d (epoch %d): %s is %s; the last good checkpoint is kept",
 		e.Run, e.Step, e.Epoch, e.Tensor, strconv.FormatFloat(e.Value, 'g', -1, 64))
-	if e.baseline {
+	if e.advice == "" {
 		return text
 	}
-	return text + "; a smaller learning_rate or a clip_norm may help"
+	return text + "; " + e.advice + " may help"
 }
 
 // bad is a tensor with a value that is not finite.
@@ -39,8 +40,14 @@ type bad struct {
 
 // diverged returns the error for what went bad.
 func (s *session) diverged(step int, b bad) error {
-	return &Diverged{Run: s.folder.Path(), Epoch: s.progress.Epoch + 1, Step: step, Tensor: b.tensor, Value: b.value,
-		baseline: s.spec.Baseline != nil}
+	d := &Diverged{Run: s.folder.Path(), Epoch: s.progress.Epoch + 1, Step: step, Tensor: b.tensor, Value: b.value}
+	switch s.spec.Optimizer.Optimizer.(type) {
+	case optim.Rule:
+		d.advice = "a smaller learning_rate or a clip_norm"
+	case optim.Search: // which comes back from anywhere but where it begins
+		d.advice = "other first weights, or other weights of the loss,"
+	}
+	return d
 }
 
 // look sets b to a tensor unless it is finite or b is set already.

@@ -104,6 +104,11 @@ func (n *network) epoch(ctx context.Context) (m Metrics, err error) {
 		}
 		n.report()
 	}
+	return n.finish()
+}
+
+// finish ends an epoch: it looks at the model and decides whether to go on.
+func (n *network) finish() (m Metrics, err error) {
 	m = n.measured()
 	n.shown()
 	if err := n.watcher.Measure(&m); err != nil {
@@ -135,7 +140,7 @@ func (n *network) step() error {
 		return errors.Join(n.diverged(step, first), err)
 	}
 	o, t := n.spec.Optimizer, n.spec.Train
-	n.rate = optim.Rate(o.Optimizer.LearningRate(), o.Schedule.Schedule, o.Schedule.WarmupEpochs, step, n.stepsPerEpoch(), t.Epochs) * n.relearning()
+	n.rate = optim.Rate(n.stepper.optimizer.LearningRate(), o.Schedule.Schedule, o.Schedule.WarmupEpochs, step, n.stepsPerEpoch(), t.Epochs) * n.relearning()
 	sound := n.stepper.Step(p.Gradients(), n.rate, step)
 	if err := n.stepper.Failed(); err != nil {
 		return fmt.Errorf("%s: step %d: %w", n.folder.Path(), step, err)

@@ -57,11 +57,13 @@ func interruptedEverywhere(t *testing.T, m *config.Model) {
 	}
 }
 
-func TestRunningAveragesMoveInEveryStepAndResumeToTheSameBytes(t *testing.T) {
+func TestStateThatLayersMoveResumesToTheSameBytes(t *testing.T) {
 	m := model(t, strings.Replace(everything, `kind = "dense"`, `kind = "conv2d"
 filters = 2
 [[model.everything.encoder]]
 kind = "batch_norm"
+[[model.everything.encoder]]
+kind = "plasticity"
 [[model.everything.encoder]]
 kind = "dense"`, 1))
 	want := trained(t, m, Options{})
@@ -69,12 +71,14 @@ kind = "dense"`, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	mean, err := result.Parameter("encoder.3.running_mean")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if slices.Contains(mean.Data, 0) {
-		t.Errorf("after %d steps the running means are %v: they have not moved", want.Step, mean.Data)
+	for path, start := range map[string]float32{"encoder.3.running_mean": 0, "encoder.4.gain": 1, "encoder.4.bias": -3} {
+		p, err := result.Parameter(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(p.Data, start) {
+			t.Errorf("after %d steps %s is %v: it has not moved", want.Step, path, p.Data)
+		}
 	}
 	for _, at := range []int{1, 5, want.Step - 1} {
 		run := place(t)

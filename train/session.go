@@ -10,6 +10,7 @@ import (
 	"tessera/baselines"
 	"tessera/config"
 	"tessera/data"
+	"tessera/optim"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )
@@ -97,6 +98,8 @@ func bareSession(spec *config.Model, shape []int, o Options) (s *session, err er
 	s = &session{options: o, spec: spec, shape: shape}
 	if method, ok := spec.Baseline.(baselines.Method); ok {
 		s.learner, err = newFit(s, method)
+	} else if method, ok := spec.Optimizer.Optimizer.(optim.Search); ok {
+		s.learner, err = newSearch(s, method)
 	} else {
 		s.learner, err = newNetwork(s)
 	}
@@ -182,9 +185,9 @@ func length(spec *config.Model) int {
 	return spec.Train.Epochs
 }
 
-// stepsPerEpoch counts the last, shorter batch. An iteration of a baseline is one step.
+// stepsPerEpoch counts the last, shorter batch. An iteration of a baseline or of a search is one step.
 func (s *session) stepsPerEpoch() int {
-	if s.spec.Baseline != nil {
+	if _, search := s.spec.Optimizer.Optimizer.(optim.Search); search || s.spec.Baseline != nil {
 		return 1
 	}
 	return (s.identity.Images + s.spec.Train.Batch - 1) / s.spec.Train.Batch

@@ -12,6 +12,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
+	"tessera/optim"
 	"tessera/train/checkpoint"
 )
 
@@ -54,6 +55,8 @@ type progress struct {
 	Seconds  float64   `json:"seconds,omitempty"`  // spent on them
 	Stopped  bool      `json:"stopped,omitempty"`  // early
 	Best     *best     `json:"best,omitempty"`     // of early stopping
+
+	Search *optim.Held `json:"search,omitempty"` // of a search: what it knows beside its vectors
 }
 
 // best is the epoch with the best error so far.

@@ -35,7 +35,7 @@ func (alone) Do(f func(thread int)) { f(0) }
 // its cache: the update, the check that it is finite, the constraints that look at single elements. Constraints on whole
 // parameters follow. The chunks and the order of all sums are fixed, so that the number of threads changes no bit.
 type stepper struct {
-	optimizer optim.Optimizer
+	optimizer optim.Rule // nil for a search, which moves parameters by itself
 	clipNorm  float64
 	team      Team
 	moved     []*moved
@@ -99,10 +99,11 @@ func (q *queue) next() int {
 
 // newStepper returns the stepper of a model, its optimizer state all zero.
 func newStepper(m *graph.Model, team Team) *stepper {
-	s := &stepper{optimizer: m.Spec.Optimizer.Optimizer, clipNorm: m.Spec.Optimizer.ClipNorm, team: team}
+	rule, _ := m.Spec.Optimizer.Optimizer.(optim.Rule)
+	s := &stepper{optimizer: rule, clipNorm: m.Spec.Optimizer.ClipNorm, team: team}
 	for i, p := range m.Parameters {
 		if p.Trainable {
-			s.add(p, i, m.Spec.Constraints)
+			s.add(p, i, m.Spec.Constraints, m.Layout)
 		}
 	}
 	bytes := 0
@@ -157,19 +158,24 @@ func (s *stepper) deal() {
 }
 
 // add cuts a parameter into chunks.
-func (s *stepper) add(p *graph.Parameter, at int, declared []config.Constraint) {
+func (s *stepper) add(p *graph.Parameter, at int, declared []config.Constraint, layout *config.Layout) {
 	m := &moved{Parameter: p, at: at}
-	for range s.optimizer.States() {
-		m.state = append(m.state, hugepages.Make[float32](len(p.Data)))
+	if s.optimizer != nil {
+		for range s.optimizer.States() {
+			m.state = append(m.state, hugepages.Make[float32](len(p.Data)))
+		}
 	}
 	for _, c := range declared {
-		if !config.MatchPath(c.On, p.Path) {
-			continue
-		}
-		if _, ok := c.Constraint.(constraints.Pointwise); ok && len(m.whole) == 0 {
+		asIs, swapped := taken(c.On, p.Path, layout)
+		_, pointwise := c.Constraint.(constraints.Pointwise)
+		switch {
+		case !asIs && !swapped:
+		case pointwise && len(m.whole) == 0:
 			m.fused = append(m.fused, c.Constraint)
-		} else {
+		case pointwise || asIs:
 			m.whole = append(m.whole, c.Constraint)
+		default:
+			m.whole = append(m.whole, &transposed{of: c.Constraint})
 		}
 	}
 	for from := 0; from < len(p.Data); from += optim.NormBlock {

@@ -76,7 +76,7 @@ func TestTheFusedStepIsTheStepsOneAfterTheOther(t *testing.T) {
 						g[k] *= factor
 					}
 					if g != nil {
-						m.Spec.Optimizer.Optimizer.Update(p.Data, g, state[j], 0.01, i+1)
+						s.optimizer.Update(p.Data, g, state[j], 0.01, i+1)
 					}
 				}
 				projectAll(want)
@@ -146,7 +146,7 @@ func TestAStepAllocatesNothing(t *testing.T) {
 }
 
 // broken is an optimizer of a user's own that has a mistake.
-type broken struct{ optim.Optimizer }
+type broken struct{ optim.Rule }
 
 func (broken) Update([]float32, []float32, [][]float32, float64, int) { panic("a mistake") }
 

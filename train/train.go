@@ -1,8 +1,8 @@
 // Package train fits models and keeps their runs: the loop, checkpoints, early stopping, an exact resume.
 //
 // A step of an auto-encoder is, in this order: forward and backward on one batch (which an adversary may have attacked), the
-// optimizer, the projections. A step of
-// a baseline is an iteration of its own rule, and an epoch at the same time. A run's folder holds all
+// optimizer, the projections; with an optimizer that looks at all images it is one iteration of that. A step of a baseline
+// is an iteration of its own rule. Both are an epoch at the same time. A run's folder holds all
 // that is known of it; see package folder for how it survives crashes, and docs for what its files hold. Whatever
 // happens, a resumed run goes on from its last checkpoint to the same bytes that an uninterrupted one reaches: nothing
 // in it depends on time, on the number of threads that project, or on a generator that would have to be saved.
@@ -64,7 +64,7 @@ type Result struct {
 	Run             string // its folder
 	Epochs          int    // done, early stopping included
 	Step            int    // steps done
-	StoppedEarly    bool   // by patience; of a baseline: it converged
+	StoppedEarly    bool   // by patience; of a baseline, or by lbfgs: it converged
 	BestEpoch       int    // whose parameters best.safetensors holds; 0 without early stopping
 	BestError       float64
 	AlreadyFinished bool // the run was finished before: nothing was done

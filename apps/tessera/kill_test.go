@@ -56,6 +56,12 @@ func TestKilledFitsResumeToTheBytesOfAnUninterruptedOne(t *testing.T) {
 	b.survivesKills("train", "factors", "--set", "iterations=400", "--set", "tolerance=0.0", "--set", "train.checkpoint_seconds=0.0")
 }
 
+func TestKilledSearchesResumeToTheBytesOfAnUninterruptedOne(t *testing.T) {
+	b := newBench(t)
+	b.survivesKills(append([]string{"train", "small", "--set", "optimizer.kind=lbfgs", "--set", "optimizer.history=4",
+		"--set", `encoder=[{kind="dense",units=6,activation="sigmoid"}]`}, long...)...)
+}
+
 // A kill before the first checkpoint leaves a whole run or none; either way training goes on or starts anew.
 func TestATrainingKilledBeforeItsFirstCheckpointLeavesAWholeRunOrNone(t *testing.T) {
 	b := newBench(t)

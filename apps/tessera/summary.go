@@ -85,6 +85,9 @@ func summarise(m *config.Model, dirs data.Dirs) (*summary, error) {
 	for _, placed := range built.Layout.Layers() {
 		layer := layerSummary{Path: placed.Path, Kind: placed.Kind, OutputShape: placed.Out}
 		for _, p := range placed.Parameters {
+			if p.TransposeOf != "" {
+				continue // counted where it is
+			}
 			layer.Parameters += count(p.Shape)
 			if !p.State && !m.Frozen(placed.Path+"."+p.Name) {
 				layer.Trainable += count(p.Shape)

@@ -142,6 +142,9 @@ func size(shape []int) int {
 	return n
 }
 
+// swapped are the axes of a transposed matrix.
+const swapped = "1 0"
+
 // axesText and axesOf convert between a list of axes and its comparable form.
 func axesText(axes []int) string { return strings.Trim(fmt.Sprint(axes), "[]") }
 
@@ -200,6 +203,20 @@ func (m *module) rebuild(f func(*value) *value) (changed bool) {
 	}
 	m.values = values
 	return changed
+}
+
+// readers counts who reads each value, wanted ones included.
+func (m *module) readers() map[*value]int {
+	n := map[*value]int{}
+	for _, v := range m.values {
+		for _, a := range v.args {
+			n[a]++
+		}
+	}
+	for _, w := range m.wanted {
+		n[w]++
+	}
+	return n
 }
 
 // String lists the values, one per line, for tests and for people.

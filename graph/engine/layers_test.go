@@ -7,7 +7,7 @@ import (
 	"tessera/graph"
 )
 
-// layered are models of the layers on images that shipped models do not have.
+// layered are models of the layers on images and on tokens that shipped models do not have.
 const layered = `
 [model.pooled]
 dataset = "bars"
@@ -39,9 +39,27 @@ encoder = [
   { kind = "avg_pool", kernel = 3, stride = 2, padding = 1 },
   { kind = "dense", units = 5, activation = "sigmoid" },
 ]
+
+[model.tokens]
+dataset = "bars"
+encoder = [
+  { kind = "attention", heads = 2, bias = true },
+  { kind = "patches", size = 2 },
+  { kind = "position" },
+  { kind = "residual", layers = [{ kind = "attention", heads = 1 }, { kind = "token_dense", units = 4, activation = "tanh" }] },
+  { kind = "plasticity" },
+  { kind = "dense", units = 5, activation = "sigmoid" },
+]
+decoder = [{ kind = "tied", weight = "encoder.5.weight", activation = "tanh" }, { kind = "dense" }]
+
+[model.tied]
+dataset = "bars"
+encoder = [{ kind = "dense", units = 7, activation = "tanh" }, { kind = "dense", units = 5 }, { kind = "plasticity", mean = 0.1 }]
+decoder = [{ kind = "tied", weight = "encoder.1.weight" }, { kind = "tied" }, { kind = "leaky_relu" }]
+loss = [{ kind = "mse" }, { kind = "weight_decay", weight = 0.01 }, { kind = "max_approximation", weight = 0.1 }]
 `
 
-func TestLayersOnImagesAgreeWithTheTapeMachine(t *testing.T) {
+func TestLayersOnImagesAndTokensAgreeWithTheTapeMachine(t *testing.T) {
 	file, err := config.Load("models.toml", []byte(layered))
 	if err != nil {
 		t.Fatal(err)

@@ -102,6 +102,9 @@ func (l *lowering) op(n *gorgonia.Node, args []*value) (*value, error) {
 	if k, ok := n.Op().(ops.Kernel); ok && size(shape) > 0 {
 		return kernelValue(k, shape, args), nil
 	}
+	if _, ok := n.Op().(ops.Transposition); ok {
+		return &value{op: transpose{swapped}, args: args, shape: shape}, nil
+	}
 	if p, ok := n.Op().(ops.Parallel); ok {
 		return &value{op: unitwise{p}, args: args, shape: shape}, nil
 	}

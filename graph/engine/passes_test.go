@@ -9,6 +9,7 @@ import (
 
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+	"tessera/graph/ops"
 )
 
 // lowered builds a program in double precision and lowers it.
@@ -35,6 +36,23 @@ func want(t *testing.T, m *module, drawing string) {
 	if got := strings.TrimSpace(m.String()); got != strings.Join(lines, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", got, strings.Join(lines, "\n"))
 	}
+}
+
+func TestProductsReadTransposedMatricesInPlace(t *testing.T) {
+	m := lowered(t, func(p *program) {
+		x, w, g := p.input("x", 6, 5), p.parameter("w", 4, 5), p.input("g", 6, 4)
+		twice := must(ops.Transpose(must(ops.Transpose(x))))
+		p.tap("y", must(G.Mul(twice, must(ops.Transpose(w)))))
+		p.tap("turned", must(ops.Transpose(must(G.Mul(must(ops.Transpose(g)), x)))))
+	})
+	for rewrite[float64](m) {
+	}
+	want(t, m, `
+		%0 input[6 5] x
+		%1 parameter[4 5] w
+		%2 A×Bᵀ[6 4] %0 %1
+		%3 input[6 4] g
+		%4 Aᵀ×B[5 4] %0 %3`)
 }
 
 // TestGorgoniasTextsAreTheKnownOnes guards what lower relies on: an op is known by its Go type and its text.

@@ -10,10 +10,15 @@ import (
 // rewrite applies algebraic rules that save work, and reports whether any applied. Each rule keeps the value up to
 // rounding; T is the precision in which the plan holds constants.
 func rewrite[T graph.Float](m *module) bool {
-	rules := rules[T]()
+	rules, readers := rules[T](), m.readers()
 	return m.rebuild(func(v *value) *value {
-		if r, ok := v.op.(reduction); ok {
-			return foldsTogether(v, r)
+		switch o := v.op.(type) {
+		case reduction:
+			return foldsTogether(v, o)
+		case product:
+			return transposedFactors(v, o)
+		case transpose:
+			return transposedProduct(v, o, readers)
 		}
 		p, ok := v.op.(pointwise)
 		if !ok {
@@ -45,6 +50,42 @@ func foldsTogether(v *value, r reduction) *value {
 	}
 	if isFold(a, r.f) {
 		return reduce(r.f, "", a.args[0], v.shape)
+	}
+	return v
+}
+
+// transposedFactors: a product reads a transposed matrix as it stands in memory.
+func transposedFactors(v *value, p product) *value {
+	if len(v.shape) != 2 {
+		return v
+	}
+	args := slices.Clone(v.args)
+	for i, flag := range []*bool{&p.transA, &p.transB} {
+		if args[i].op == (transpose{swapped}) {
+			args[i], *flag = args[i].args[0], !*flag
+		}
+	}
+	if slices.Equal(args, v.args) {
+		return v
+	}
+	return &value{op: p, args: args, shape: v.shape}
+}
+
+// transposedProduct: (A B)ᵀ is Bᵀ Aᵀ, where nothing else reads A B; and a matrix transposed twice is itself.
+func transposedProduct(v *value, t transpose, readers map[*value]int) *value {
+	a := v.args[0]
+	if t.axes != swapped {
+		return v
+	}
+	switch o := a.op.(type) {
+	case transpose:
+		if o == t {
+			return a.args[0]
+		}
+	case product:
+		if readers[a] == 1 {
+			return &value{op: product{!o.transB, !o.transA}, args: []*value{a.args[1], a.args[0]}, shape: v.shape}
+		}
 	}
 	return v
 }

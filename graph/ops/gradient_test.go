@@ -53,6 +53,22 @@ func TestSecondDerivativesOfOps(t *testing.T) {
 			filters := c.Square(c.Reshape(x, 3, 3, 1, 2))
 			return c.Do("convolve", func() (*gorgonia.Node, error) { return geometry.Convolve(c.Reshape(x, 3, 3, 2, 1), filters) }), c.Err()
 		},
+		"attention": func(x *gorgonia.Node) (*gorgonia.Node, error) {
+			var c ops.Chain
+			a := ops.Attention{Tokens: 3, Features: 2, Heads: 2}
+			tokens := c.Reshape(x, 3, 3, 2)
+			scores := c.Do("scores", func() (*gorgonia.Node, error) { return a.Scores(tokens, c.Square(tokens)) })
+			weights := c.Do("softmax", func() (*gorgonia.Node, error) { return ops.Softmax(scores) })
+			mixed := c.Do("mix", func() (*gorgonia.Node, error) { return a.Mix(weights, tokens) })
+			return c.Do("mix back", func() (*gorgonia.Node, error) { return a.MixTransposed(weights, mixed) }), c.Err()
+		},
+		"patches, transpose": func(x *gorgonia.Node) (*gorgonia.Node, error) {
+			var c ops.Chain
+			p := ops.Patching{Height: 3, Width: 6, Channels: 1, Size: 3}
+			patches := c.Do("cut", func() (*gorgonia.Node, error) { return p.Cut(c.Reshape(x, 1, 3, 6)) })
+			turned := c.Do("transpose", func() (*gorgonia.Node, error) { return ops.Transpose(c.Square(c.Reshape(patches, 2, 9))) })
+			return c.Square(c.Do("join", func() (*gorgonia.Node, error) { return p.Join(c.Reshape(turned, 1, 2, 9)) })), c.Err()
+		},
 		"max plus": func(x *gorgonia.Node) (*gorgonia.Node, error) {
 			var c ops.Chain
 			y := c.Do("max plus", func() (*gorgonia.Node, error) { return ops.MaxPlus(c.Reshape(x, 6, 3), c.Square(x)) })

@@ -37,6 +37,27 @@ func TestFoldAddsWhatTileRepeats(t *testing.T) {
 	}
 }
 
+func TestTransposeLeavesItsInputAlone(t *testing.T) {
+	x := []float64{1, 2, 3, 4, 5, 6}
+	expression := func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
+		return ops.Transpose(b.Leaf("x", []int{2, 3}, x, false))
+	}
+	g, err := gradcheck.Compile(expression, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	if err := g.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := g.Output(), []float64{1, 4, 2, 5, 3, 6}; !slices.Equal(got, want) || !slices.Equal(g.Leaf("x").Values, x) {
+		t.Errorf("got %v of %v, want %v of %v", got, g.Leaf("x").Values, want, x)
+	}
+	if err := gradcheck.Check(gradcheck.Scalar(expression)); err != nil {
+		t.Error(err)
+	}
+}
+
 // parallels are ops that compute in units, on leaves of fixed values.
 var parallels = map[string]gradcheck.Expression[float64]{
 	"tile": func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
@@ -45,6 +66,9 @@ var parallels = map[string]gradcheck.Expression[float64]{
 	"max plus": func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
 		return ops.MaxPlus(b.Leaf("h", []int{4, 2}, []float64{1, 2, 3, -4, 5, 6, 0, 0}, false),
 			b.Leaf("w", []int{2, 3}, []float64{1, -2, 3, 4, -5, 6}, false))
+	},
+	"transpose": func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
+		return ops.Transpose(b.Leaf("x", []int{2, 3}, []float64{1, 2, 3, 4, 5, 6}, false))
 	},
 	"fold": func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
 		return ops.Fold(b.Leaf("x", []int{6}, []float64{1, 2, 3, 4, 5, 6}, false), 2)

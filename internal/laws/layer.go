@@ -18,6 +18,7 @@ var Layer = []Law[layers.Layer]{
 	{"is deterministic at inference", deterministic},
 	{"treats every image by itself at inference", imagewise},
 	{"is the identity at inference if it is noisy", noiseless},
+	{"says whether it is noisy", saysNoisy},
 	{"draws new noise for every element", elementNoise},
 	{"keeps its outputs in the range it declares", outputRange},
 	{"is finite for large inputs, gradients included", layerFinite},
@@ -189,6 +190,19 @@ func noiseless(fresh func() layers.Layer) error {
 		}
 		if err := differ(fmt.Sprintf("%v: output of a noisy layer", in), y, x); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+func saysNoisy(fresh func() layers.Layer) error {
+	for _, in := range taken(fresh) {
+		drawn, err := noise(fresh(), uniform(layerBatch*layerValues, -1, 1), in, true)
+		if err != nil {
+			return err
+		}
+		if says := layers.IsNoisy(fresh()); says != (len(drawn) > 0) {
+			return fmt.Errorf("%v: %d noise inputs, yet Noisy is %v", in, len(drawn), says)
 		}
 	}
 	return nil

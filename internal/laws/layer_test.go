@@ -137,6 +137,12 @@ func TestWrongLayersBreakTheirLaw(t *testing.T) {
 			}
 			return c.Scale(x, 0.5)
 		}},
+		"says whether it is noisy": wrongLayer{apply: func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+			if s.Training() {
+				return c.Add(x, s.Noise(noisy, x.Shape()...))
+			}
+			return x
+		}},
 		"draws new noise for every element": wrongLayer{apply: func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 			if s.Training() {
 				return c.Add(x, s.Noise(steady, x.Shape()...))

@@ -17,6 +17,7 @@ var Loss = []Law[losses.Loss]{
 	{"is finite at the edges of its domain, gradients included", lossFinite},
 	{"does not change when the batch is doubled", doubled},
 	{"does not depend on the order of the images", reordered},
+	{"is a mean over images where it sees them", meanOverImages},
 }
 
 const lossColumns = 6
@@ -114,6 +115,34 @@ func reordered(fresh func() losses.Loss) error {
 	return sameAfter(fresh(), "the batch in another order", func(x []float32) []float32 {
 		return slices.Concat(x[2*lossColumns:], x[:2*lossColumns])
 	})
+}
+
+// meanOverImages is what lets all images be taken a few at a time. A penalty of the code may look at all codes together.
+func meanOverImages(fresh func() losses.Loss) error {
+	l := fresh()
+	_, reconstruction := l.(losses.Reconstruction)
+	if _, atoms := l.(losses.AtomPenalty); !reconstruction && !atoms {
+		return nil
+	}
+	const rows, first = 5, 2
+	x, target := lossValues(l, rows)
+	all, _, err := lossOf(l, x, target)
+	if err != nil {
+		return err
+	}
+	a, _, err := lossOf(l, x[:first*lossColumns], target[:first*lossColumns])
+	if err != nil {
+		return err
+	}
+	b, _, err := lossOf(l, x[first*lossColumns:], target[first*lossColumns:])
+	if err != nil {
+		return err
+	}
+	got, want := (first*float64(a[0])+(rows-first)*float64(b[0]))/rows, float64(all[0])
+	if math.Abs(got-want) > 1e-5*(1e-3+math.Abs(want)) {
+		return fmt.Errorf("%v, %v of two of five images and %v of the others", want, a[0], b[0])
+	}
+	return nil
 }
 
 // sameAfter wants the value of a loss on images to stay when change is done to a batch and its targets.

@@ -23,6 +23,16 @@ func (w wrongLoss) Penalise(code *gorgonia.Node) (*gorgonia.Node, error) {
 	return w.penalise(&c, code), c.Err()
 }
 
+// wrongReconstruction is the root of the mean squared error: a mean over no images.
+type wrongReconstruction struct{}
+
+func (wrongReconstruction) On() string { return "output" }
+
+func (wrongReconstruction) Compare(output, target *gorgonia.Node) (*gorgonia.Node, error) {
+	var c ops.Chain
+	return c.Sqrt(c.Mean(c.Square(c.Sub(output, target)))), c.Err()
+}
+
 func TestWrongLossesBreakTheirLaw(t *testing.T) {
 	right := func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node { return c.Mean(c.Square(code)) }
 	mistakes := map[string]losses.Loss{
@@ -39,6 +49,7 @@ func TestWrongLossesBreakTheirLaw(t *testing.T) {
 		"does not depend on the order of the images": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
 			return c.Mean(c.Do("row", func() (*gorgonia.Node, error) { return gorgonia.Slice(code, gorgonia.S(0)) }))
 		}},
+		"is a mean over images where it sees them": wrongReconstruction{},
 	}
 	if broken := laws.Broken(laws.Loss, func() losses.Loss { return wrongLoss{"code", right} }); len(broken) > 0 {
 		t.Fatalf("the mean square breaks %q", broken)

@@ -171,6 +171,62 @@ def residual(h, w, c):
     return result
 
 
+def sequence(*shape):
+    return torch.randn(BATCH, *shape).requires_grad_()
+
+
+def token_case(layer, settings, shape, x, y, parameters):
+    """A layer whose inputs and outputs lie here as they do in PyTorch; parameters holds name: (tensor, layout)."""
+    seed = torch.randn_like(y)
+    (y * seed).sum().backward()
+    return {"layer": layer, "settings": settings, "shape": list(shape), "batch": BATCH, "training": True,
+            "x": numbers(x), "parameters": {k: numbers(f(p)) for k, (p, f) in parameters.items()}, "y": numbers(y), "seed": numbers(seed),
+            "gradients": {"input": numbers(x.grad)} | {k: numbers(f(p.grad)) for k, (p, f) in parameters.items()}, "updates": {}}
+
+
+def attention(shape, heads, bias):
+    """The weights of queries, keys and values stand in one tensor, row by row; ours are columns."""
+    x, n = sequence(*shape), shape[-1]
+    layer = nn.MultiheadAttention(n, heads, bias=bias, batch_first=True)
+    with torch.no_grad():
+        layer.in_proj_weight.normal_()
+        layer.out_proj.weight.normal_()
+        if bias:
+            layer.in_proj_bias.normal_()
+            layer.in_proj_bias[n:2 * n] = 0  # of the keys, which changes nothing
+            layer.out_proj.bias.normal_()
+    rows = x.reshape(BATCH, -1, n)
+    y = layer(rows, rows, rows, need_weights=False)[0].reshape(x.shape)
+    part = lambda i: lambda p: p[i * n:(i + 1) * n].T if p.dim() == 2 else p[i * n:(i + 1) * n]
+    parameters = {name: (layer.in_proj_weight, part(i)) for i, name in enumerate(["query", "key", "value"])}
+    parameters["output"] = (layer.out_proj.weight, lambda p: p.T)
+    if bias:
+        parameters |= {"query_bias": (layer.in_proj_bias, part(0)), "value_bias": (layer.in_proj_bias, part(2)),
+                       "output_bias": (layer.out_proj.bias, as_it_is)}
+    return token_case("attention", {"heads": heads, "bias": bias}, shape, x, y, parameters)
+
+
+def token_dense(shape, units):
+    x, layer = sequence(*shape), nn.Linear(shape[-1], units)
+    y = torch.sigmoid(layer(x))
+    return token_case("token_dense", {"units": units, "activation": "sigmoid"}, shape, x, y,
+                      {"weight": (layer.weight, lambda p: p.T), "bias": (layer.bias, as_it_is)})
+
+
+def position(shape):
+    x, embedding = sequence(*shape), torch.randn(*shape).requires_grad_()
+    return token_case("position", {}, shape, x, x + embedding, {"embedding": (embedding, as_it_is)})
+
+
+def patches(shape, size):
+    """nn.Unfold has the patches last and the channels of a patch first."""
+    h, w, c = shape if len(shape) == 3 else (*shape, 1)
+    x = sequence(*shape)
+    columns = F.unfold(x.reshape(BATCH, h, w, c).permute(0, 3, 1, 2), size, stride=size)
+    y = columns.reshape(BATCH, c, size * size, -1).permute(0, 3, 2, 1).reshape(BATCH, -1, size * size * c)
+    return token_case("patches", {"size": size}, shape, x, y, {})
+
+
 CASES = [batch_norm(shape, training) for shape in [(4,), (3, 2, 5)] for training in [True, False]] + [
     conv2d((7, 8, 3), 5, 4, stride=2, activation="leaky_relu"),
     conv2d((8, 7, 1), 4, 4, stride=2),
@@ -199,6 +255,14 @@ CASES = [batch_norm(shape, training) for shape in [(4,), (3, 2, 5)] for training
     instance_norm((3, 4, 2), 1e-5),
     instance_norm((3, 3, 1), 0.1),
     residual(4, 3, 2),
+    attention((5, 6), 3, True),
+    attention((3, 4), 1, False),
+    attention((2, 3, 4), 2, True),
+    token_dense((4, 5), 3),
+    token_dense((2, 3, 4), 2),
+    position((4, 5)),
+    patches((4, 6), 2),
+    patches((6, 6, 2), 3),
 ]
 
 if __name__ == "__main__":

@@ -9,17 +9,17 @@ import (
 	"tessera/optim"
 )
 
-// wrongOptimizer is gradient descent with a mistake.
-type wrongOptimizer struct {
+// wrongRule is gradient descent with a mistake.
+type wrongRule struct {
 	Rate   float64 `toml:"learning_rate"`
 	Decay  float64 `toml:"weight_decay"`
 	states int
 	update func(w, g []float32, state [][]float32, lr float32)
 }
 
-func (o wrongOptimizer) LearningRate() float64 { return o.Rate }
-func (o wrongOptimizer) States() int           { return o.states }
-func (o wrongOptimizer) Update(w, g []float32, state [][]float32, lr float64, _ int) {
+func (o wrongRule) LearningRate() float64 { return o.Rate }
+func (o wrongRule) States() int           { return o.states }
+func (o wrongRule) Update(w, g []float32, state [][]float32, lr float64, _ int) {
 	o.update(w, g, state, float32(lr))
 }
 
@@ -30,18 +30,18 @@ func descend(w, g []float32, lr float32) {
 }
 
 // fixedRate has the key, but does not use it.
-type fixedRate struct{ wrongOptimizer }
+type fixedRate struct{ wrongRule }
 
 func (fixedRate) LearningRate() float64 { return 0.01 }
 
-// mistakes maps a law to an optimizer that breaks it.
-func mistakes() map[string]func() optim.Optimizer {
+// mistakes maps a law to a rule that breaks it.
+func mistakes() map[string]func() optim.Rule {
 	calls := 0
 	var sink []float32
-	with := func(states int, update func(w, g []float32, state [][]float32, lr float32)) func() optim.Optimizer {
-		return func() optim.Optimizer { return &wrongOptimizer{Rate: 0.01, states: states, update: update} }
+	with := func(states int, update func(w, g []float32, state [][]float32, lr float32)) func() optim.Rule {
+		return func() optim.Rule { return &wrongRule{Rate: 0.01, states: states, update: update} }
 	}
-	return map[string]func() optim.Optimizer{
+	return map[string]func() optim.Rule{
 		"gives the same bits twice": with(0, func(w, g []float32, _ [][]float32, lr float32) {
 			calls++
 			descend(w, g, lr*float32(calls))
@@ -72,7 +72,7 @@ func mistakes() map[string]func() optim.Optimizer {
 		"uses all of its state and no more": with(1, func(w, g []float32, _ [][]float32, lr float32) {
 			descend(w, g, lr)
 		}),
-		"takes its base rate from learning_rate": func() optim.Optimizer { return &fixedRate{} },
+		"takes its base rate from learning_rate": func() optim.Rule { return &fixedRate{} },
 		"does not allocate": with(0, func(w, g []float32, _ [][]float32, lr float32) {
 			sink = slices.Clone(g)
 			descend(w, sink, lr)
@@ -81,36 +81,36 @@ func mistakes() map[string]func() optim.Optimizer {
 }
 
 // The control of the kit: a law that no wrong part can break proves nothing.
-func TestWrongOptimizersBreakTheirLaw(t *testing.T) {
+func TestWrongRulesBreakTheirLaw(t *testing.T) {
 	wrong := mistakes()
-	for _, law := range laws.Optimizer {
+	for _, law := range laws.Rule {
 		fresh, ok := wrong[law.Name]
 		if !ok {
-			t.Errorf("no optimizer breaks %q", law.Name)
+			t.Errorf("no rule breaks %q", law.Name)
 			continue
 		}
 		if law.Broken(fresh) == nil {
-			t.Errorf("the optimizer that is to break %q obeys it", law.Name)
+			t.Errorf("the rule that is to break %q obeys it", law.Name)
 		}
 	}
 }
 
-func TestTheRightOptimizerBreaksNoLaw(t *testing.T) {
-	right := func() optim.Optimizer {
-		return &wrongOptimizer{Rate: 0.01, update: func(w, g []float32, _ [][]float32, lr float32) { descend(w, g, lr) }}
+func TestTheRightRuleBreaksNoLaw(t *testing.T) {
+	right := func() optim.Rule {
+		return &wrongRule{Rate: 0.01, update: func(w, g []float32, _ [][]float32, lr float32) { descend(w, g, lr) }}
 	}
-	if got := laws.Broken(laws.Optimizer, right); got != nil {
+	if got := laws.Broken(laws.Rule, right); got != nil {
 		t.Errorf("plain gradient descent breaks %q", got)
 	}
 }
 
 func TestMissingStateIsReportedNotPanicked(t *testing.T) {
-	fresh := func() optim.Optimizer {
-		return &wrongOptimizer{Rate: 0.01, states: 0, update: func(w, _ []float32, state [][]float32, _ float32) { w[0] = state[0][0] }}
+	fresh := func() optim.Rule {
+		return &wrongRule{Rate: 0.01, states: 0, update: func(w, _ []float32, state [][]float32, _ float32) { w[0] = state[0][0] }}
 	}
-	for _, law := range laws.Optimizer {
+	for _, law := range laws.Rule {
 		if law.Name == "uses all of its state and no more" && law.Broken(fresh) == nil {
-			t.Error("an optimizer that reads more state than it declares obeys")
+			t.Error("a rule that reads more state than it declares obeys")
 		}
 	}
 }

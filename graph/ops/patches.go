@@ -1,0 +1,95 @@
+package ops
+
+import (
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+)
+
+// Patching cuts images (Height, Width, Channels) into square patches of Size pixels a side that lie side by side, row by
+// row: tokens (Height/Size * Width/Size, Size*Size*Channels), the pixels of a patch row by row with their channels last. The
+// two ops below only move values, undo each other, and are each other's derivatives.
+type Patching struct {
+	Height, Width, Channels int
+	Size                    int
+}
+
+// Check reports what cannot be cut.
+func (p Patching) Check() error {
+	if p.Height < 1 || p.Width < 1 || p.Channels < 1 || p.Size < 1 {
+		return fmt.Errorf("patches: %+v: every size must be > 0", p)
+	}
+	if p.Height%p.Size != 0 || p.Width%p.Size != 0 {
+		return fmt.Errorf("patches of %d pixels do not divide images of %d x %d", p.Size, p.Height, p.Width)
+	}
+	return nil
+}
+
+// Tokens is the number of patches of an image.
+func (p Patching) Tokens() int { return (p.Height / p.Size) * (p.Width / p.Size) }
+
+// Features is the number of values of a patch.
+func (p Patching) Features() int { return p.Size * p.Size * p.Channels }
+
+// Cut returns the tokens (batch, tokens, features) of images x, of any shape with (batch) first.
+func (p Patching) Cut(x *gorgonia.Node) (*gorgonia.Node, error) {
+	return p.move(x, "cut", tensor.Shape{p.Tokens(), p.Features()}, p.Join,
+		movePatches[float32](p, false), movePatches[float64](p, false))
+}
+
+// Join returns the images (batch, Height, Width, Channels) of tokens x.
+func (p Patching) Join(x *gorgonia.Node) (*gorgonia.Node, error) {
+	return p.move(x, "join", tensor.Shape{p.Height, p.Width, p.Channels}, p.Cut,
+		movePatches[float32](p, true), movePatches[float64](p, true))
+}
+
+// move adds the op that gives images, or tokens, of shape out; back undoes it.
+func (p Patching) move(x *gorgonia.Node, name string, out tensor.Shape, back unary, f32 units[float32], f64 units[float64]) (*gorgonia.Node, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	s := x.Shape()
+	if len(s) < 2 || s[1:].TotalSize() != out.TotalSize() {
+		return nil, fmt.Errorf("patches: got shape %v, want (batch) and %d values", s, out.TotalSize())
+	}
+	o := &parallel{
+		name:   fmt.Sprintf("%sPatches%+v", name, p),
+		out:    append(tensor.Shape{s[0]}, out...),
+		units:  s[0],
+		byUnit: []bool{true},
+		f32:    f32,
+		f64:    f64,
+		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			g, err := back(grad)
+			if err == nil && !g.Shape().Eq(s) {
+				g, err = Reshape(g, s...)
+			}
+			return gorgonia.Nodes{g}, err
+		},
+	}
+	return o.apply(x)
+}
+
+// movePatches copies images [from, to) to their tokens, or back.
+func movePatches[T Float](p Patching, back bool) units[T] {
+	line, run, image := p.Width*p.Channels, p.Size*p.Channels, p.Height*p.Width*p.Channels
+	return func(dst []T, in [][]T, _ []T, from, to int) {
+		tokens := from * image // where the next run of a patch stands
+		for b := from; b < to; b++ {
+			for top := b * image; top < (b+1)*image; top += p.Size * line {
+				for left := top; left < top+line; left += run {
+					for row := range p.Size {
+						pixels := left + row*line
+						if back {
+							copy(dst[pixels:pixels+run], in[0][tokens:])
+						} else {
+							copy(dst[tokens:tokens+run], in[0][pixels:])
+						}
+						tokens += run
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package graph_test
+
+import (
+	"strings"
+	"testing"
+
+	"tessera/config"
+	"tessera/graph"
+)
+
+func TestAPortionRefusesWhatIsNotTheSameAtEveryLook(t *testing.T) {
+	file, err := config.Load("models.toml", []byte(`
+[model.noisy]
+encoder = [{ kind = "dropout" }, { kind = "dense", units = 4 }]
+[model.normed]
+encoder = [{ kind = "dense", units = 4 }, { kind = "batch_norm" }]
+[model.steady]
+encoder = [{ kind = "dropout", rate = 0.0 }, { kind = "dense", units = 4 }]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"noisy": "encoder.0.noise is noise", "normed": "encoder.1.running_mean is moved", "steady": ""} {
+		spec, err := file.Model(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := graph.New(spec, []int{4, 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = m.Program(graph.Options{Batch: 3, Of: 10, Part: graph.Portion})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v, want %q", name, err, want)
+		}
+		if _, err := m.Program(graph.Options{Batch: 3, Of: 2, Part: graph.Portion}); err == nil {
+			t.Errorf("%s: 3 of 2 images are taken", name)
+		}
+		if _, err := m.Program(graph.Options{Batch: 10, Part: graph.Penalties}); err == nil {
+			t.Errorf("%s: there are no penalties, and yet a program of them", name)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package graph_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"gorgonia.org/tensor"
+	"tessera/graph"
+	"tessera/graph/tape"
+)
+
+// Both decoders are tied, the last one to the first layer: its atoms are the columns of encoder.0.weight.
+const tiedText = `
+[model.tied]
+encoder = [{ kind = "dense", units = 5, activation = "tanh" }, { kind = "dense", units = 4, activation = "sigmoid" }]
+decoder = [{ kind = "tied", weight = "encoder.1.weight", activation = "tanh" }, { kind = "tied" }, { kind = "leaky_relu", slope = 0.3 }]
+loss = [{ kind = "mse" }, { kind = "max_approximation", weight = 0.5 }, { kind = "asymmetric_decay", norm = "l1", weight = 0.1 }]
+
+[model.decayed]
+extends = "tied"
+loss = [{ kind = "mse" }, { kind = "weight_decay", on = "encoder.*.weight" }, { kind = "weight_decay", on = "decoder.*.weight" }, { kind = "weight_decay", on = "*.weight" }]
+
+[model.shallow]
+encoder = [{ kind = "dense", units = 4, activation = "sigmoid" }]
+decoder = [{ kind = "tied", bias = false }]
+`
+
+// tied is h Wᵀ + b by plain loops.
+func tied(t *testing.T, m *graph.Model, weight, bias string, h []float64, f func(float64) float64) []float64 {
+	t.Helper()
+	w, err := m.Parameter(weight)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := m.Parameter(bias)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pixels, units := w.Shape[0], w.Shape[1]
+	var y []float64
+	for at := 0; at < len(h); at += units {
+		for i := range pixels {
+			sum := float64(b.Data[i])
+			for j := range units {
+				sum += h[at+j] * float64(w.Data[i*units+j])
+			}
+			y = append(y, f(sum))
+		}
+	}
+	return y
+}
+
+func TestTiedDecodersUseTheEncodersWeights(t *testing.T) {
+	m := model(t, tiedText, "tied", 3, 4)
+	var paths []string
+	for _, p := range m.Parameters {
+		paths = append(paths, p.Path)
+	}
+	if want := []string{"encoder.0.weight", "encoder.0.bias", "encoder.1.weight", "encoder.1.bias", "decoder.0.bias", "decoder.1.bias"}; !slices.Equal(paths, want) {
+		t.Fatalf("parameters %q, want %q", paths, want)
+	}
+	c := graph.NewCoder(m, tape.Backend{})
+	codes, err := c.Encode(noise(3 * 12))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden := dense(t, m, "encoder.0", wide(noise(3*12)), math.Tanh)
+	near(t, "codes", codes, dense(t, m, "encoder.1", hidden, sigmoid))
+	outputs, err := c.Decode(codes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden = tied(t, m, "encoder.1.weight", "decoder.0.bias", wide(codes), math.Tanh)
+	near(t, "outputs", outputs, tied(t, m, "encoder.0.weight", "decoder.1.bias", hidden, func(v float64) float64 { return max(v, 0.3*v) }))
+}
+
+func TestAtomsOfATiedDecoderAreTheColumnsOfTheEncodersWeight(t *testing.T) {
+	m := model(t, tiedText, "tied", 3, 4)
+	c := graph.NewCoder(m, tape.Backend{})
+	a := c.Atoms()
+	w, _ := m.Parameter("encoder.0.weight")
+	b, _ := m.Parameter("decoder.1.bias")
+	if a == nil || a.Count != 5 || len(a.Values) != 5*12 || !slices.Equal(a.Bias, b.Data) {
+		t.Fatalf("got %+v, want 5 atoms of 12 pixels and the decoder's bias", a)
+	}
+	for j := range 5 {
+		for i := range 12 {
+			if a.Values[j*12+i] != w.Data[i*5+j] {
+				t.Fatalf("pixel %d of atom %d: got %v, want %v", i, j, a.Values[j*12+i], w.Data[i*5+j])
+			}
+		}
+	}
+	if a := graph.NewCoder(model(t, tiedText, "shallow", 3, 4), tape.Backend{}).Atoms(); a == nil || a.Bias != nil {
+		t.Errorf("without a bias: got %+v", a)
+	}
+}
+
+func TestOtherAtomsOfATiedDecoderLeaveTheEncoderAlone(t *testing.T) {
+	m := model(t, tiedText, "tied", 3, 4)
+	c := graph.NewCoder(m, tape.Backend{})
+	images := noise(2 * 12)
+	codes, err := c.Encode(images)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := c.Atoms()
+	clear(a.Values)
+	other, err := c.WithAtoms(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := other.Encode(images); err != nil || !slices.Equal(got, codes) {
+		t.Errorf("codes %v (%v), want %v", got, err, codes)
+	}
+	got, err := other.Decode(codes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []float64
+	for range 2 {
+		for _, v := range a.Bias {
+			want = append(want, float64(max(v, 0.3*v)))
+		}
+	}
+	near(t, "outputs of empty atoms", got, want)
+	if again := other.Atoms(); !slices.Equal(again.Values, a.Values) {
+		t.Error("the other coder has other atoms than it was given")
+	}
+}
+
+// The loss reaches a tied weight through the encoder, through the decoder, and as atoms: the parts add up.
+func TestGradientsOfTiedWeightsAreDifferences(t *testing.T) {
+	m := model(t, tiedText, "tied", 3, 4)
+	p, err := m.Program(graph.Options{Batch: 3, Training: true, Dtype: tensor.Float64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := tape.Compile[float64](p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := r.Bind(0, wide(noise(3*12))); err != nil {
+		t.Fatal(err)
+	}
+	loss := func() float64 {
+		if err := r.Run(); err != nil {
+			t.Fatal(err)
+		}
+		return r.Tap(slices.IndexFunc(p.Taps, func(t graph.Tap) bool { return t.Name == "loss" }))[0]
+	}
+	loss()
+	var gradients [][]float64
+	for i := range p.Parameters {
+		gradients = append(gradients, slices.Clone(r.Gradient(i)))
+	}
+	const step = 1e-6
+	for i, b := range p.Parameters {
+		w := r.Parameter(i)
+		for j := range w {
+			was := w[j]
+			w[j] = was + step
+			above := loss()
+			w[j] = was - step
+			below := loss()
+			w[j] = was
+			if got, want := gradients[i][j], (above-below)/(2*step); math.Abs(got-want) > 1e-6*(1+math.Abs(want)) {
+				t.Errorf("%s, element %d: gradient %v, difference %v", b.Path, j, got, want)
+			}
+		}
+	}
+}
+
+// A glob that names a weight twice, as the encoder's and as the decoder's, takes it once.
+func TestDecayTakesATiedWeightOnce(t *testing.T) {
+	m := model(t, tiedText, "decayed", 3, 4)
+	want := 0.0
+	for _, path := range []string{"encoder.0.weight", "encoder.1.weight"} {
+		w, err := m.Parameter(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range w.Data {
+			want += float64(v) * float64(v) / 2
+		}
+	}
+	for _, name := range []string{"loss.weight_decay", "loss.weight_decay.2", "loss.weight_decay.3"} {
+		if got := tapped(t, m, tape.Backend{}, noise(2*12), name); math.Abs(got-want) > 1e-5*want {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package layers
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
+	"tessera/internal/registry"
+)
+
+// Attention is multi-head self-attention: every token X(i) of an input becomes a mean of all tokens, weighted by how well
+// they answer it. With H heads of d = features/H features each,
+//
+//	Z_h = softmax(X Q_h (X K_h)ᵀ / sqrt(d)) X V_h,    y = [Z_1 ... Z_H] W_o
+//
+// where the softmax runs over each row. Tokens are the runs of the input's last axis: patches of [Patches], rows of an image
+// (height, width), pixels of one with channels. The output has the input's shape. Parameters: query, key, value, whose
+// columns are those of the heads one after the other, and output, all of shape (features, features); with bias = true also
+// query_bias, value_bias and output_bias, which start at 0 (an offset of the keys would change nothing). Vaswani et al.,
+// Attention Is All You Need, 2017.
+type Attention struct {
+	Heads int  `toml:"heads" want:"> 0" doc:"parts of the features that attend each in its own way"`
+	Bias  bool `toml:"bias" doc:"learn offsets of queries, values and outputs"`
+	Init  Init `toml:"init" doc:"first values of the weights"`
+}
+
+func init() {
+	Registry.Register("attention", "multi-head self-attention over tokens", func() Layer {
+		return &Attention{Heads: 4, Init: &GlorotUniform{}}
+	})
+}
+
+// geometry is the attention over inputs of shape in.
+func (a *Attention) geometry(in []int) (ops.Attention, error) {
+	if len(in) < 2 {
+		return ops.Attention{}, fmt.Errorf("got an input of shape %v, want tokens (tokens, features)", in)
+	}
+	tokens, features := tokensOf(in)
+	if a.Heads < 1 || features%a.Heads != 0 {
+		return ops.Attention{}, registry.KeyError{Key: "heads", Problem: fmt.Sprintf("%d do not divide the %d features of a token", a.Heads, features)}
+	}
+	return ops.Attention{Tokens: tokens, Features: features, Heads: a.Heads}, nil
+}
+
+// OutputShape implements [Layer].
+func (a *Attention) OutputShape(in []int) ([]int, error) {
+	if _, err := a.geometry(in); err != nil {
+		return nil, err
+	}
+	return in, nil
+}
+
+// Parameters implements [Layer].
+func (a *Attention) Parameters(in []int) []Parameter {
+	_, n := tokensOf(in)
+	var list []Parameter
+	for _, name := range []string{"query", "key", "value", "output"} {
+		list = append(list, Parameter{Name: name, Shape: []int{n, n}, Init: a.Init, FanIn: n, FanOut: n})
+		if a.Bias && name != "key" {
+			list = append(list, Parameter{Name: name + "_bias", Shape: []int{n}, Init: &Zeros{}, FanIn: n, FanOut: n})
+		}
+	}
+	return list
+}
+
+// Apply implements [Layer].
+func (a *Attention) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	if x.Dims() < 2 {
+		return nil, errors.New("attention: want an input with a batch axis")
+	}
+	g, err := a.geometry(x.Shape()[1:])
+	if err != nil {
+		return nil, fmt.Errorf("attention: %w", err)
+	}
+	var c ops.Chain
+	batch := x.Shape()[0]
+	rows := c.Reshape(x, batch*g.Tokens, g.Features)
+	mapped := func(rows *gorgonia.Node, name string) *gorgonia.Node {
+		var bias *gorgonia.Node
+		if a.Bias && name != "key" {
+			bias = s.Parameter(name + "_bias")
+		}
+		return mapTokens(&c, rows, s.Parameter(name), bias)
+	}
+	sequence := func(rows *gorgonia.Node) *gorgonia.Node { return c.Reshape(rows, batch, g.Tokens, g.Features) }
+	query := sequence(c.Scale(mapped(rows, "query"), 1/math.Sqrt(float64(g.Features/g.Heads))))
+	key, value := sequence(mapped(rows, "key")), sequence(mapped(rows, "value"))
+	scores := c.Do("scores", func() (*gorgonia.Node, error) { return g.Scores(query, key) })
+	weights := c.Do("softmax", func() (*gorgonia.Node, error) { return ops.Softmax(scores) })
+	mixed := c.Do("mix", func() (*gorgonia.Node, error) { return g.Mix(weights, value) })
+	return c.Reshape(mapped(c.Reshape(mixed, batch*g.Tokens, g.Features), "output"), x.Shape()...), c.Err()
+}

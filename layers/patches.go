@@ -1,0 +1,62 @@
+package layers
+
+import (
+	"errors"
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
+	"tessera/internal/registry"
+)
+
+// Patches cuts an image (height, width) or (height, width, channels) into square patches that lie side by side: tokens
+// (height/size * width/size, size*size*channels), row by row, the pixels of a patch row by row with their channels last. A
+// token_dense layer after it makes the patches' embeddings.
+type Patches struct {
+	Size int `toml:"size" want:"> 0" doc:"rows and columns of a patch; they divide those of the image"`
+}
+
+func init() {
+	Registry.Register("patches", "an image as the sequence of its patches", func() Layer { return &Patches{Size: 4} })
+}
+
+// geometry is how images of shape in are cut.
+func (p *Patches) geometry(in []int) (ops.Patching, error) {
+	image, err := imageOf(in)
+	if err != nil {
+		return ops.Patching{}, err
+	}
+	g := ops.Patching{Height: image[0], Width: image[1], Channels: image[2], Size: p.Size}
+	if p.Size < 1 || g.Height%p.Size != 0 || g.Width%p.Size != 0 {
+		return g, registry.KeyError{Key: "size", Problem: fmt.Sprintf("patches of %d x %d pixels do not divide an image of %d x %d",
+			p.Size, p.Size, g.Height, g.Width)}
+	}
+	return g, nil
+}
+
+// OutputShape implements [Layer].
+func (p *Patches) OutputShape(in []int) ([]int, error) {
+	g, err := p.geometry(in)
+	if err != nil {
+		return nil, err
+	}
+	return []int{g.Tokens(), g.Features()}, nil
+}
+
+// Parameters implements [Layer].
+func (*Patches) Parameters([]int) []Parameter { return nil }
+
+// Apply implements [Layer].
+func (p *Patches) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	if x.Dims() < 2 {
+		return nil, errors.New("patches: want an input with a batch axis")
+	}
+	g, err := p.geometry(x.Shape()[1:])
+	if err != nil {
+		return nil, fmt.Errorf("patches: %w", err)
+	}
+	return g.Cut(x)
+}
+
+// OutputRange implements [Ranged].
+func (*Patches) OutputRange(in Interval) Interval { return in }

@@ -1,0 +1,42 @@
+package layers
+
+import (
+	"errors"
+	"slices"
+
+	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
+)
+
+// Position adds to every value a number that is learned for its place, y = x + E, so that layers which treat all tokens
+// alike know where each of them stands. Its parameter is embedding, of the input's shape, which starts at N(0, 0.02²).
+// Dosovitskiy et al., An Image is Worth 16x16 Words, 2021.
+type Position struct {
+	Init Init `toml:"init" doc:"first values of the embedding"`
+}
+
+func init() {
+	Registry.Register("position", "adds a learned embedding of the place, y = x + E", func() Layer {
+		return &Position{Init: &Normal{Stddev: 0.02}}
+	})
+}
+
+// OutputShape implements [Layer].
+func (*Position) OutputShape(in []int) ([]int, error) { return in, nil }
+
+// Parameters implements [Layer].
+func (p *Position) Parameters(in []int) []Parameter {
+	tokens, features := tokensOf(in)
+	return []Parameter{{Name: "embedding", Shape: slices.Clone(in), Init: p.Init, FanIn: tokens, FanOut: features}}
+}
+
+// Apply implements [Layer].
+func (*Position) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	if x.Dims() < 2 {
+		return nil, errors.New("position: want an input with a batch axis")
+	}
+	var c ops.Chain
+	embedding := s.Parameter("embedding")
+	y := c.AddRow(c.Flatten(x), c.Reshape(embedding, embedding.Shape().TotalSize()))
+	return c.Reshape(y, x.Shape()...), c.Err()
+}

@@ -1,0 +1,96 @@
+package layers
+
+import (
+	"errors"
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
+	"tessera/internal/registry"
+)
+
+// Tied maps the flattened input h by the transpose of a weight W (inputs, units) of the encoder, y = activation(h Wᵀ + b):
+// the columns of W are its atoms. It has no parameter of its own but b of shape (inputs), which starts at 0. Its weight,
+// "decoder.0.weight", is another name of W seen as atoms: losses and constraints may be taken on either, and gradients of
+// both layers add up. Where a glob names both, W is taken once, as the encoder has it.
+type Tied struct {
+	Weight     string         `toml:"weight" doc:"path of the encoder's weight that is used transposed"`
+	Activation ActivationName `toml:"activation" doc:"function of the outputs, with its default settings"`
+	Bias       bool           `toml:"bias" doc:"learn an offset for every output"`
+
+	lent []int // the shape of the encoder's weight
+}
+
+func init() {
+	Registry.Register("tied", "transpose of an encoder's dense layer, y = activation(h Wᵀ + b)", func() Layer {
+		return &Tied{Weight: "encoder.0.weight", Activation: "linear", Bias: true}
+	})
+}
+
+// Borrows implements [Borrower].
+func (t *Tied) Borrows() string { return t.Weight }
+
+// Lend implements [Borrower].
+func (t *Tied) Lend(shape []int) { t.lent = shape }
+
+// OutputShape implements [Layer].
+func (t *Tied) OutputShape(in []int) ([]int, error) {
+	problem := ""
+	switch {
+	case t.lent == nil:
+		problem = fmt.Sprintf("the encoder has no parameter %q", t.Weight)
+	case len(t.lent) != 2:
+		problem = fmt.Sprintf("%s has shape %v, want a matrix (inputs, units)", t.Weight, t.lent)
+	case t.lent[1] != size(in):
+		problem = fmt.Sprintf("%s has %d units, but %d values come in", t.Weight, t.lent[1], size(in))
+	}
+	if problem != "" {
+		return nil, registry.KeyError{Key: "weight", Problem: problem}
+	}
+	if _, err := t.Activation.Activation(); err != nil {
+		return nil, err
+	}
+	return []int{t.lent[0]}, nil
+}
+
+// Parameters implements [Layer].
+func (t *Tied) Parameters(in []int) []Parameter {
+	if len(t.lent) != 2 {
+		return nil // OutputShape says what does not fit
+	}
+	n, units := size(in), t.lent[0]
+	list := []Parameter{{Name: "weight", Shape: []int{n, units}, Init: &GlorotUniform{}, FanIn: n, FanOut: units, TransposeOf: t.Weight}}
+	if t.Bias {
+		list = append(list, Parameter{Name: "bias", Shape: []int{units}, Init: &Zeros{}, FanIn: n, FanOut: units})
+	}
+	return list
+}
+
+// Apply implements [Layer].
+func (t *Tied) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	if x.Dims() < 2 {
+		return nil, errors.New("tied: want an input with a batch axis")
+	}
+	activation, err := t.Activation.Activation()
+	if err != nil {
+		return nil, err
+	}
+	var c ops.Chain
+	y := c.MatMul(c.Flatten(x), s.Parameter("weight"))
+	if t.Bias {
+		y = c.AddRow(y, s.Parameter("bias"))
+	}
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	return activation.Activate(y)
+}
+
+// OutputRange implements [Ranged]: the activation's, whatever the input.
+func (t *Tied) OutputRange(Interval) Interval {
+	activation, err := t.Activation.Activation()
+	if err != nil {
+		return Everything
+	}
+	return activation.OutputRange(Everything)
+}

@@ -1,0 +1,84 @@
+package layers
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
+)
+
+// TokenDense is one dense layer for all tokens of an input alike, where [Dense] joins the tokens to one vector:
+//
+//	y(t) = activation(x(t) W + b)
+//
+// for every token x(t), a run of the input's last axis: a patch of [Patches], a row of an image (height, width), the
+// channels of a pixel. W has shape (features, units) and b shape (units), which starts at 0. The output has the input's
+// shape with units in the place of its last axis.
+type TokenDense struct {
+	Units      int            `toml:"units" want:"> 0" doc:"outputs per token" required:"true"`
+	Activation ActivationName `toml:"activation" doc:"function of the outputs, with its default settings"`
+	Bias       bool           `toml:"bias" doc:"learn an offset for every output"`
+	Init       Init           `toml:"init" doc:"first values of the weights"`
+}
+
+func init() {
+	Registry.Register("token_dense", "one dense layer for every token, y = activation(x W + b)", func() Layer {
+		return &TokenDense{Activation: "linear", Bias: true, Init: &GlorotUniform{}}
+	})
+}
+
+// OutputShape implements [Layer].
+func (d *TokenDense) OutputShape(in []int) ([]int, error) {
+	if d.Units < 1 {
+		return nil, fmt.Errorf("units: got %d, want > 0", d.Units)
+	}
+	if _, err := d.Activation.Activation(); err != nil {
+		return nil, err
+	}
+	out := slices.Clone(in)
+	out[len(out)-1] = d.Units
+	return out, nil
+}
+
+// Parameters implements [Layer].
+func (d *TokenDense) Parameters(in []int) []Parameter {
+	_, n := tokensOf(in)
+	list := []Parameter{{Name: "weight", Shape: []int{n, d.Units}, Init: d.Init, FanIn: n, FanOut: d.Units}}
+	if d.Bias {
+		list = append(list, Parameter{Name: "bias", Shape: []int{d.Units}, Init: &Zeros{}, FanIn: n, FanOut: d.Units})
+	}
+	return list
+}
+
+// Apply implements [Layer].
+func (d *TokenDense) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	if x.Dims() < 2 {
+		return nil, errors.New("token_dense: want an input with a batch axis")
+	}
+	activation, err := d.Activation.Activation()
+	if err != nil {
+		return nil, err
+	}
+	shape := slices.Clone(x.Shape())
+	tokens, features := tokensOf(shape)
+	var bias *gorgonia.Node
+	if d.Bias {
+		bias = s.Parameter("bias")
+	}
+	var c ops.Chain
+	y := mapTokens(&c, c.Reshape(x, tokens, features), s.Parameter("weight"), bias)
+	y = c.Do(string(d.Activation), func() (*gorgonia.Node, error) { return activation.Activate(y) })
+	shape[len(shape)-1] = d.Units
+	return c.Reshape(y, shape...), c.Err()
+}
+
+// OutputRange implements [Ranged]: the activation's, whatever the input.
+func (d *TokenDense) OutputRange(Interval) Interval {
+	activation, err := d.Activation.Activation()
+	if err != nil {
+		return Everything
+	}
+	return activation.OutputRange(Everything)
+}

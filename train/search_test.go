@@ -1,0 +1,322 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera/config"
+	"tessera/data"
+	"tessera/graph"
+	"tessera/graph/engine"
+	"tessera/graph/tape"
+	"tessera/train/folder"
+	"tessera/train/internal/faulty"
+)
+
+// searched is a model with all that a search over all images could get wrong: terms of every sort, constraints on single
+// elements and on whole parameters, a shorter last batch, a history that is soon full, validation, early stopping that
+// does not come, a checkpoint after every iteration.
+const searched = `
+[model.searched]
+dataset = { name = "bars", count = 100, validation = 0.25 }
+
+[[model.searched.encoder]]
+kind = "dense"
+units = 8
+activation = "sigmoid"
+
+[[model.searched.loss]]
+kind = "mse"
+weight = 10
+[[model.searched.loss]]
+kind = "kl"
+weight = 0.01
+[[model.searched.loss]]
+kind = "max_approximation"
+weight = 0.1
+[[model.searched.loss]]
+kind = "hoyer"
+weight = 0.01
+[[model.searched.loss]]
+kind = "weight_decay"
+on = "*.weight"
+weight = 0.0001
+
+[[model.searched.constraint]]
+kind = "nonneg"
+[[model.searched.constraint]]
+kind = "max_norm"
+on = "encoder.*.weight"
+
+[model.searched.optimizer]
+kind = "lbfgs"
+history = 3
+
+[model.searched.train]
+epochs = 8
+batch = 32
+patience = 100
+checkpoint_seconds = 0
+`
+
+// looked returns the objective of a model over all its images as newWhole computes it, and everything that it needs.
+func looked(t *testing.T, spec *config.Model, backend graph.Backend, team Team) (w *whole, m *graph.Model, images *data.Images, weights []float32) {
+	t.Helper()
+	set, err := spec.Dataset.Source.Load(context.Background(), data.Dirs{}, data.Need{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	splits, err := set.Split(spec.Dataset.Selection, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err = graph.New(spec, set.Shape); err != nil {
+		t.Fatal(err)
+	}
+	parameters := newStepper(m, team).moved
+	if w, err = newWhole(m, parameters, splits.Fit, Options{Backend: backend, Team: team}); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range parameters {
+		weights = append(weights, p.Data...)
+	}
+	return w, m, splits.Fit, weights
+}
+
+// The oracle is one program of all images, on Gorgonia's own machine.
+func TestTheObjectiveInBatchesIsThatOfAllImagesAtOnce(t *testing.T) {
+	team := engine.NewTeam(2)
+	defer team.Close()
+	for name, sets := range map[string][]string{
+		"terms of every sort": nil,
+		"no penalties":        {`loss=[{kind="mse"},{kind="overlap",weight=0.1}]`},
+		"of weights alone":    {`loss=[{kind="mse"},{kind="weight_decay"},{kind="asymmetric_decay",on="*.weight"}]`},
+		"of the Jacobian":     {`loss=[{kind="mse"},{kind="kl"},{kind="contractive",weight=0.1}]`},
+		"decomposed images": {`encoder=[{kind="pado",levels=2},{kind="dense",units=6,activation="sigmoid"}]`,
+			`loss=[{kind="mse"},{kind="kl"}]`},
+		"one layer frozen":    {`freeze=["encoder.*"]`},
+		"a code of two parts": {`loss=[{kind="mse"},{kind="kl",target=0.3},{kind="kl",weight=0.5},{kind="activity_floor"}]`},
+	} {
+		for _, batch := range []string{"train.batch=1", "train.batch=32", "train.batch=75", "train.batch=1000"} {
+			for _, b := range []struct {
+				backend graph.Backend
+				team    Team
+			}{{tape.Backend{}, alone{}}, {engine.Backend{Team: team}, team}} {
+				spec := model(t, searched, append(sets, batch)...)
+				w, m, images, weights := looked(t, spec, b.backend, b.team)
+				want, err := compile(m, tape.Backend{}, graph.Options{Batch: images.Len(), Training: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				want.follow(w.moved)
+				g := make([]float32, len(weights))
+				value, err := w.Evaluate(context.Background(), weights, g)
+				if err != nil {
+					t.Fatal(err)
+				}
+				inputs := [][]float32{images.Float32()}
+				if w.parts != nil {
+					all := make([]int, images.Len())
+					for i := range all {
+						all[i] = i
+					}
+					channels := make([]float32, images.Len()*w.parts.of.Groups()*images.Pixels())
+					w.parts.Batch(w.parts.space(), channels, all)
+					inputs = append(inputs, channels)
+				}
+				if err := want.Run(inputs); err != nil {
+					t.Fatal(err)
+				}
+				near(t, name+", "+batch+": loss", value, want.scalar(want.loss))
+				for i, tap := range want.terms {
+					near(t, name+", "+batch+": "+want.names[i], w.terms[i], want.scalar(tap))
+				}
+				for i, wanted := range want.Gradients() {
+					for j, v := range wanted {
+						near(t, name+", "+batch+": gradient of "+w.moved[i].Path, float64(g[j]), float64(v))
+					}
+					g = g[len(wanted):]
+				}
+				if err := errors.Join(w.Close(), want.runner.Close()); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+}
+
+func near(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= 2e-5*(1e-2+math.Abs(want))) {
+		t.Fatalf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+func TestEveryIterationOfASearchIsLower(t *testing.T) {
+	r := trained(t, model(t, searched, "train.epochs=60"), Options{})
+	all := lines(t, r.Run)
+	for i, line := range all {
+		sum := 0.0
+		for _, term := range []string{"mse", "kl", "max_approximation", "hoyer", "weight_decay"} {
+			sum += line[term].(float64)
+		}
+		if loss := line["loss"].(float64); math.Abs(sum-loss) > 1e-12*loss {
+			t.Errorf("iteration %d: the terms sum to %v, the loss is %v", i+1, sum, loss)
+		}
+		if line["learning_rate"] != nil {
+			t.Errorf("iteration %d has a learning rate: %v", i+1, line["learning_rate"])
+		}
+		if i > 0 && !(line["loss"].(float64) < all[i-1]["loss"].(float64)) {
+			t.Errorf("iteration %d leads from %v to %v", i+1, all[i-1]["loss"], line["loss"])
+		}
+	}
+	if first, last := all[0]["loss"].(float64), all[len(all)-1]["loss"].(float64); !(last < 0.7*first) {
+		t.Errorf("%d iterations lead from %v to %v only", len(all), first, last)
+	}
+}
+
+// A linear auto-encoder with a decay has no valley without end: the search ends where it finds nothing lower.
+func TestASearchEndsAtAMinimum(t *testing.T) {
+	m := model(t, searched, "dataset.count=20", "encoder=[{kind=\"dense\",units=1}]", `constraint=[]`,
+		`loss=[{kind="mse"},{kind="weight_decay",weight=0.1,on="*.weight"}]`, "train.epochs=3000", "train.patience=0")
+	r := trained(t, m, Options{})
+	if !r.StoppedEarly || r.Epochs >= 3000 || r.Epochs != len(lines(t, r.Run)) {
+		t.Errorf("got %+v with %d lines, want an early end", r, len(lines(t, r.Run)))
+	}
+	again, err := Resume(context.Background(), r.Run, Options{Backend: tape.Backend{}})
+	if err != nil || !again.AlreadyFinished {
+		t.Errorf("resumed: %+v, %v", again, err)
+	}
+}
+
+func TestASearchInterruptedInAnyBatchResumesToTheSameBytes(t *testing.T) {
+	for _, sets := range [][]string{nil, {"constraint=[]"}} {
+		m := model(t, searched, sets...)
+		whole := newHooked()
+		want := trained(t, m, Options{Backend: whole})
+		batches := int(whole.count.Load())
+		for at := 1; at <= batches; at += 1 + at/8 {
+			run := place(t)
+			ctx, cancel := context.WithCancel(context.Background())
+			backend := newHooked()
+			backend.before = func(n int) {
+				if n == at {
+					cancel()
+				}
+			}
+			_, err := Run(ctx, m, Options{Backend: backend, Out: run})
+			if err != nil && !errors.Is(err, ErrInterrupted) {
+				t.Fatalf("interrupted in batch %d of %d: got %v", at, batches, err)
+			}
+			if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
+				t.Fatal(err)
+			}
+			sameRun(t, run, want.Run)
+		}
+	}
+}
+
+func TestASearchKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
+	m := model(t, searched, "train.epochs=6")
+	want := trained(t, m, Options{})
+	for at := 1; ; at++ {
+		run := place(t)
+		_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: run, Disk: &faulty.Disk{DieAt: at}})
+		if err == nil {
+			if at < 60 {
+				t.Errorf("a run has only %d operations on the disk: is it written at all?", at-1)
+			}
+			break
+		}
+		if !errors.Is(err, faulty.ErrDead) {
+			t.Fatalf("killed before operation %d: got %v", at, err)
+		}
+		if _, err := os.Stat(run); err == nil {
+			if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
+				t.Fatalf("killed before operation %d: %v", at, err)
+			}
+			sameRun(t, run, want.Run)
+		}
+	}
+}
+
+func TestASearchKilledAgainAndAgainResumesToTheSameBytes(t *testing.T) {
+	m := model(t, searched)
+	want := trained(t, m, Options{})
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 5 {
+		run, kills := place(t), 0
+		_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: run, Disk: &faulty.Disk{DieAt: 12 + r.IntN(20)}})
+		for ; err != nil; kills++ {
+			if !errors.Is(err, faulty.ErrDead) {
+				t.Fatal(err)
+			}
+			_, err = Resume(context.Background(), run, Options{Backend: tape.Backend{}, Disk: &faulty.Disk{DieAt: 4 + r.IntN(30)}})
+		}
+		t.Logf("killed %d times", kills)
+		sameRun(t, run, want.Run)
+	}
+}
+
+// Whether checkpoints are written changes nothing: the history goes through them.
+func TestCheckpointsDoNotChangeASearch(t *testing.T) {
+	often, never := trained(t, model(t, searched), Options{}), trained(t, model(t, searched, "train.checkpoint_seconds=1e9"), Options{})
+	if !slices.Equal(read(t, often.Run, folder.Model), read(t, never.Run, folder.Model)) {
+		t.Error("the models differ")
+	}
+}
+
+func TestASearchThatIsNotFiniteSaysWhere(t *testing.T) {
+	for want, sets := range map[string][]string{
+		"encoder.0.weight": {`encoder=[{kind="dense",units=4,init={kind="constant",value=1e300}}]`, "constraint=[]", `loss=[{kind="mse"}]`},
+		"loss.mse":         {`loss=[{kind="mse",weight=1e39}]`},
+		"loss.hoyer":       {`loss=[{kind="mse"},{kind="hoyer",weight=1e39}]`},
+	} {
+		_, err := Run(context.Background(), model(t, searched, sets...), Options{Backend: tape.Backend{}, Out: place(t)})
+		var diverged *Diverged
+		if !errors.As(err, &diverged) || diverged.Tensor != want || diverged.Step != 1 {
+			t.Errorf("got %v, want that %s is not finite in step 1", err, want)
+		} else if strings.Contains(err.Error(), "learning_rate") {
+			t.Errorf("got %v: there is no learning rate", err)
+		}
+	}
+}
+
+func TestAStateThatDoesNotSayWhatItsSearchKnowsIsDamaged(t *testing.T) {
+	m := model(t, searched, "train.epochs=3")
+	ctx, cancel := context.WithCancel(context.Background())
+	backend := newHooked()
+	backend.before = func(n int) {
+		if n == 9 {
+			cancel()
+		}
+	}
+	run := place(t)
+	if _, err := Run(ctx, m, Options{Backend: backend, Out: run}); !errors.Is(err, ErrInterrupted) {
+		t.Fatal(err)
+	}
+	from, err := readState(run + "/" + folder.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := bareSession(m, from.shape, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, points := range []int{-1, 5} {
+		from.Search.Points = points
+		if err := s.learner.restore(from); err == nil {
+			t.Errorf("%d points are taken", points)
+		}
+	}
+	from.Search = nil
+	if err := s.learner.restore(from); err == nil {
+		t.Error("no points are taken")
+	}
+}

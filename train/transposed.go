@@ -1,0 +1,55 @@
+package train
+
+import (
+	"slices"
+
+	"tessera/config"
+	"tessera/constraints"
+)
+
+// taken reports whether a constraint on what glob matches is taken on the parameter of that path: as it is, or transposed,
+// where the glob names a tied decoder's weight.
+func taken(glob, path string, layout *config.Layout) (asIs, swapped bool) {
+	matched := layout.MatchParameters(glob)
+	for _, p := range layout.Parameters() {
+		if slices.Contains(matched, p.Path) {
+			asIs = asIs || p.Path == path
+			swapped = swapped || p.TransposeOf == path
+		}
+	}
+	return asIs, swapped
+}
+
+// transposed takes a constraint on the transpose of a matrix: on the atoms of a tied decoder, which are the columns of the
+// encoder's weight.
+type transposed struct {
+	of   constraints.Constraint
+	rows []float32 // the transpose
+}
+
+// Project implements [constraints.Constraint].
+func (t *transposed) Project(w []float32, shape []int) {
+	rows, turned := t.turn(w, shape)
+	t.of.Project(rows, turned)
+	n, m := shape[0], shape[1]
+	for i := range w {
+		w[i] = rows[i%m*n+i/m]
+	}
+}
+
+// Violation implements [constraints.Constraint].
+func (t *transposed) Violation(w []float32, shape []int) float64 {
+	return t.of.Violation(t.turn(w, shape))
+}
+
+// turn returns the transpose of a matrix and its shape, until the next call.
+func (t *transposed) turn(w []float32, shape []int) ([]float32, []int) {
+	n, m := shape[0], shape[1]
+	if t.rows == nil {
+		t.rows = make([]float32, len(w))
+	}
+	for i, v := range w {
+		t.rows[i%m*n+i/m] = v
+	}
+	return t.rows, []int{m, n}
+}

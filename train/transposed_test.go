@@ -1,0 +1,74 @@
+package train
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"tessera/graph"
+)
+
+const tiedText = `
+[model.tied]
+dataset = "bars"
+encoder = [{ kind = "dense", units = 3, activation = "sigmoid" }]
+decoder = [{ kind = "tied" }]
+constraint = [{ kind = "nonneg" }, { kind = "unit_norm" }]
+`
+
+// norms of the rows of a matrix, or of its columns.
+func norms(p *graph.Parameter, columns bool) []float64 {
+	n, m := p.Shape[0], p.Shape[1]
+	squares := make([]float64, n)
+	if columns {
+		squares = make([]float64, m)
+	}
+	for i, v := range p.Data {
+		of := i / m
+		if columns {
+			of = i % m
+		}
+		squares[of] += float64(v) * float64(v)
+	}
+	for i := range squares {
+		squares[i] = math.Sqrt(squares[i])
+	}
+	return squares
+}
+
+// A constraint on a tied decoder's weight is taken on its atoms; a glob that names the encoder's weight too means that.
+func TestConstraintsOfTiedWeightsAreTakenOnTheAtoms(t *testing.T) {
+	one := func(v float64) bool { return math.Abs(v-1) < 1e-6 }
+	for _, c := range []struct {
+		on      string
+		columns bool
+	}{{"decoder.*.weight", true}, {"decoder.0.weight", true}, {"encoder.0.weight", false}, {"*.weight", false}} {
+		m, err := graph.New(model(t, tiedText, "constraint.1.on="+c.on), []int{8, 8})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newStepper(m, threads(2))
+		gradients := make([][]float32, len(m.Parameters))
+		for i, p := range m.Parameters {
+			gradients[i] = make([]float32, len(p.Data))
+		}
+		for i := range gradients[0] {
+			gradients[0][i] = float32(i%7) - 3
+		}
+		for _, move := range []func(){s.Project, func() { s.Step(gradients, 0.01, 1) }} {
+			move()
+			w := m.Parameters[0]
+			if slices.Min(w.Data) < 0 {
+				t.Errorf("on %q: a negative weight is left", c.on)
+			}
+			for i, v := range norms(w, c.columns) {
+				if !one(v) && v != 0 {
+					t.Errorf("on %q: norm %d is %v, want 1", c.on, i, v)
+				}
+			}
+			if !slices.ContainsFunc(norms(w, !c.columns), func(v float64) bool { return !one(v) }) {
+				t.Errorf("on %q: rows and columns are of norm 1", c.on)
+			}
+		}
+	}
+}

@@ -1,0 +1,316 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"tessera/data"
+	"tessera/graph"
+	"tessera/internal/parallel"
+)
+
+// whole is the objective over all fitted images, computed train.batch images at a time: first all codes, then the terms
+// that are taken on them and on weights, then what the images add; see package graph. It holds the codes of all images
+// and their derivatives, and of nothing else more than one batch. Values and gradients are added up in float64, in a
+// fixed order.
+type whole struct {
+	model    *graph.Model
+	moved    []*moved
+	images   *data.Images
+	backend  graph.Backend
+	team     Team
+	order    []int       // of the images
+	pixels   []float32   // of one batch
+	parts    *decomposed // images; nil where the encoder does not decompose any
+	channels []float32   // of one batch
+	encoders compiled    // by number of images; nil where no term is taken on the code
+	portions compiled    // by number of images
+	rest     *program    // nil where every term sees images
+	codes    []float32   // of all images: what rest reads
+	pull     []float32   // of all images: how the loss changes with the codes
+	sums     []float64   // of the gradients, as the parameters come one after the other
+	terms    []float64   // at the last look
+	inputs   [][]float32 // of one batch
+	last     []float32   // the weights of the last look
+}
+
+// newWhole compiles the programs.
+func newWhole(m *graph.Model, parameters []*moved, images *data.Images, o Options) (w *whole, err error) {
+	w = &whole{model: m, moved: parameters, images: images, backend: o.Backend, team: o.Team, portions: compiled{},
+		terms: make([]float64, len(m.Spec.Losses)), order: make([]int, images.Len())}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.Close())
+		}
+	}()
+	for i := range w.order {
+		w.order[i] = i
+	}
+	length := 0
+	for _, p := range parameters {
+		length += len(p.Data)
+	}
+	w.sums, w.last = make([]float64, length), make([]float32, length)
+	n := images.Len()
+	size := min(n, m.Spec.Train.Batch)
+	w.pixels = make([]float32, size*images.Pixels())
+	if err := w.compileRest(n); err != nil {
+		return w, err
+	}
+	for _, size := range []int{size, n % size} {
+		if size == 0 || w.portions[size] != nil {
+			continue
+		}
+		if w.portions[size], err = compile(m, w.backend, graph.Options{Batch: size, Of: n, Part: graph.Portion}); err != nil {
+			delete(w.portions, size)
+			return w, err
+		}
+		w.portions[size].follow(parameters)
+		if err := w.decompose(w.portions[size]); err != nil {
+			return w, err
+		}
+		if w.codes == nil {
+			continue
+		}
+		if w.encoders[size], err = compile(m, w.backend, graph.Options{Batch: size, Part: graph.Encoder}); err != nil {
+			delete(w.encoders, size)
+			return w, err
+		}
+	}
+	return w, nil
+}
+
+// decompose finds the levels of all images once, where a program wants them.
+func (w *whole) decompose(p *program) (err error) {
+	if w.parts != nil {
+		return nil
+	}
+	if w.parts, err = decompose(w.images, p.Inputs); w.parts != nil {
+		w.channels = make([]float32, p.Batch*w.parts.of.Groups()*w.images.Pixels())
+	}
+	return err
+}
+
+// compileRest compiles the terms that see no images.
+func (w *whole) compileRest(images int) (err error) {
+	any, code := w.model.Penalised()
+	if !any {
+		return nil
+	}
+	if w.rest, err = compile(w.model, w.backend, graph.Options{Batch: images, Part: graph.Penalties}); err != nil {
+		return err
+	}
+	w.rest.follow(w.moved)
+	if code { // their codes are the program's first parameter
+		w.codes, w.encoders = w.rest.runner.Parameter(0), compiled{}
+	}
+	return nil
+}
+
+// Evaluate sets the model's parameters to weights, g to the gradient of the objective there, and returns its value. It
+// returns errHalted when ctx ends.
+func (w *whole) Evaluate(ctx context.Context, weights, g []float32) (float64, error) {
+	scatter(w.moved, weights)
+	copy(w.last, weights)
+	clear(w.terms)
+	clear(w.sums)
+	if err := w.encode(ctx); err != nil {
+		return 0, err
+	}
+	if err := w.penalties(); err != nil {
+		return 0, err
+	}
+	err := w.batches(ctx, func(from, to int) error {
+		p := w.portions[to-from]
+		if err := w.run(p, from, to); err != nil {
+			return err
+		}
+		w.add(p)
+		return nil
+	})
+	for i, sum := range w.sums {
+		g[i] = float32(sum)
+	}
+	value := 0.0
+	for _, term := range w.terms {
+		value += term
+	}
+	return value, err
+}
+
+// encode fills the codes of all images, where a term is taken on them.
+func (w *whole) encode(ctx context.Context) error {
+	if w.codes == nil {
+		return nil
+	}
+	units := w.model.Units()
+	return w.batches(ctx, func(from, to int) error {
+		p := w.encoders[to-from]
+		if err := w.run(p, from, to); err != nil {
+			return err
+		}
+		copy(w.codes[from*units:to*units], p.runner.Tap(p.code))
+		return nil
+	})
+}
+
+// penalties adds the terms that see no images, and finds the pull on the codes.
+func (w *whole) penalties() error {
+	if w.rest == nil {
+		return nil
+	}
+	if err := w.rest.Run(nil); err != nil {
+		return err
+	}
+	w.add(w.rest)
+	if w.codes != nil {
+		w.pull = w.rest.runner.Gradient(0)
+	}
+	return nil
+}
+
+// run runs a program of the images from to to.
+func (w *whole) run(p *program, from, to int) error {
+	w.inputs = w.inputs[:0]
+	for _, in := range p.Inputs {
+		switch {
+		case in.Name == graph.PullName:
+			units := w.model.Units()
+			w.inputs = append(w.inputs, w.pull[from*units:to*units])
+		case in.Decomposition != nil:
+			w.inputs = append(w.inputs, w.combined(from, to))
+		default:
+			w.inputs = append(w.inputs, w.load(from, to))
+		}
+	}
+	return p.Run(w.inputs)
+}
+
+// batches calls f on all images in order, a batch at a time.
+func (w *whole) batches(ctx context.Context, f func(from, to int) error) error {
+	size := w.model.Spec.Train.Batch
+	for from := 0; from < w.images.Len(); from += size {
+		if ctx.Err() != nil {
+			return errHalted
+		}
+		if err := f(from, min(from+size, w.images.Len())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// load returns the pixels of the images from to to.
+func (w *whole) load(from, to int) []float32 {
+	width := w.images.Pixels()
+	pixels := w.pixels[:(to-from)*width]
+	parallel.For(to-from, 64, func(a, b int) {
+		w.images.Batch(pixels[a*width:b*width], w.order[from+a:from+b])
+	})
+	return pixels
+}
+
+// combined returns the channels of the images from to to.
+func (w *whole) combined(from, to int) []float32 {
+	width := w.parts.of.Groups() * w.images.Pixels()
+	channels := w.channels[:(to-from)*width]
+	parallel.For(to-from, 16, func(a, b int) {
+		w.parts.Batch(w.parts.space(), channels[a*width:b*width], w.order[from+a:from+b])
+	})
+	return channels
+}
+
+// add adds what a program's last run says of the terms and of the gradient.
+func (w *whole) add(p *program) {
+	for i, tap := range p.terms {
+		w.terms[w.termOf(p.names[i])] += p.scalar(tap)
+	}
+	gradients, threads := p.Gradients(), w.team.Threads()
+	w.team.Do(func(thread int) {
+		sums := w.sums
+		for i, m := range w.moved {
+			n := len(m.Data)
+			if g := gradients[i]; g != nil {
+				from, to := thread*n/threads, (thread+1)*n/threads
+				for k, v := range g[from:to] {
+					sums[from+k] += float64(v)
+				}
+			}
+			sums = sums[n:]
+		}
+	})
+}
+
+// termOf is the place of a term in the model's losses.
+func (w *whole) termOf(name string) int {
+	for i := range w.model.Spec.Losses {
+		if w.model.Spec.TermName(i) == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// Terms returns the terms of the objective at weights; it looks there unless that was the last look.
+func (w *whole) Terms(weights []float32) ([]float64, error) {
+	if slices.Equal(w.last, weights) {
+		return w.terms, nil
+	}
+	_, err := w.Evaluate(context.Background(), weights, make([]float32, len(weights)))
+	return w.terms, err
+}
+
+// scatter sets parameters to weights, all one after the other.
+func scatter(parameters []*moved, weights []float32) {
+	for _, m := range parameters {
+		weights = weights[copy(m.Data, weights):]
+	}
+}
+
+// firstBad names what made the objective bad, as the last look left everything.
+func (w *whole) firstBad() (b bad, err error) {
+	for _, p := range w.model.Parameters {
+		b.look(p.Path, p.Data)
+	}
+	if w.rest != nil && b.tensor == "" {
+		b.look("code", w.codes)
+		b.lookRun(w.rest)
+	}
+	err = w.batches(context.Background(), func(from, to int) error {
+		if b.tensor != "" {
+			return nil
+		}
+		p := w.portions[to-from]
+		if err := w.run(p, from, to); err != nil {
+			return err
+		}
+		b.look("input", w.pixels[:(to-from)*w.images.Pixels()])
+		b.lookRun(p)
+		return nil
+	})
+	if b.tensor == "" {
+		b = bad{"loss", math.NaN()}
+	}
+	return b, err
+}
+
+// lookRun looks at what a program's last run gave.
+func (b *bad) lookRun(p *program) {
+	p.lookTaps(b)
+	for i, q := range p.Parameters {
+		if g := p.runner.Gradient(i); g != nil {
+			b.look("gradient of "+q.Path, g)
+		}
+	}
+}
+
+// Close frees the programs.
+func (w *whole) Close() error {
+	err := errors.Join(w.portions.Close(), w.encoders.Close())
+	if w.rest != nil {
+		err = errors.Join(err, w.rest.runner.Close())
+	}
+	return err
+}
