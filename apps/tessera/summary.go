@@ -161,6 +161,9 @@ func variants(m *config.Model) (lines []string) {
 	if m.Average != nil {
 		add("averaged: decay %g", m.Average.Decay)
 	}
+	if a := m.Adversarial; a != nil {
+		add("attacked: %g of the images of a batch, by %s in the %s ball of %g", a.Share, a.Method, a.Norm, a.Epsilon)
+	}
 	return lines
 }
 
