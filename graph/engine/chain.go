@@ -68,7 +68,6 @@ type instruction[T graph.Float] struct {
 // run computes the elements of units [from, to) as thread.
 func (c *chain[T]) run(thread, from, to int) {
 	t := &c.threads[thread]
-	c.reset(thread, from, to)
 	if len(c.dims) == 1 { // flat: one row
 		per := c.dims[0] / c.units
 		c.row(thread, t, from*per, to*per)

@@ -35,7 +35,7 @@ func (c *compiler[T]) makeStep(v *value, g *group) error {
 			w.in = append(w.in, make([][]T, len(v.args)))
 		}
 		st := &step{name: o.String(), work: w, units: size(v.shape) / o.block, serial: size(v.shape) < serialBelow,
-			writes: []reading{{v, rows}}, flops: float64(size(v.shape))}
+			writes: []reading{{v, rows}}, flops: float64(size(v.shape)), divisible: true}
 		for _, a := range v.args {
 			st.reads = append(st.reads, reading{skipReshapes(a), rows})
 		}
@@ -104,7 +104,8 @@ func (c *compiler[T]) transposeStep(v *value, o transpose) *step {
 
 // chainStep describes what a chain reads and writes.
 func chainStep[T graph.Float](ch *chain[T], g *group) *step {
-	st := &step{name: chainName(g), work: ch, units: ch.units, serial: g.size < serialBelow, flops: float64(g.size * len(g.members)), columns: ch.columns}
+	st := &step{name: chainName(g), work: ch, units: ch.units, serial: g.size < serialBelow, flops: float64(g.size * len(g.members)), columns: ch.columns,
+		divisible: true, prepare: ch.reset}
 	for _, s := range slices.Concat(ch.vectors, ch.scalars) {
 		r := reading{s.value, s.way(ch.columns)}
 		if slices.Contains(g.members, s.value) {

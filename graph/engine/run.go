@@ -56,6 +56,7 @@ func (p *Plan[T]) enter(i int) {
 	}
 	if i < len(p.phases) {
 		for _, st := range p.phases[i].serial {
+			st.begin(0, 0, st.units)
 			st.work.run(0, 0, st.units)
 			st.work.finish(1)
 		}
@@ -65,10 +66,8 @@ func (p *Plan[T]) enter(i int) {
 // share runs a thread's units of the shared steps of phase i.
 func (p *Plan[T]) share(thread, i int) {
 	defer p.failure.guard()
-	threads := p.team.Threads()
-	for _, st := range p.phases[i].shared {
-		from, to := graph.Share(st.units, thread, threads)
-		st.work.run(thread, from, to)
+	for j := range p.phases[i].bands {
+		p.phases[i].bands[j].run(thread, p.team.Threads())
 	}
 }
 

@@ -8,6 +8,7 @@ import "slices"
 type phase struct {
 	serial []*step
 	shared []*step
+	bands  []band // of the shared steps
 }
 
 // schedule arranges steps, given in an order that respects their dependencies, into as few phases as it can. A step may
@@ -27,7 +28,43 @@ func schedule(steps []*step) []phase {
 		p.shared, left = s.takeShared(left)
 		phases = append(phases, p)
 	}
+	delay(phases)
+	for i := range phases {
+		phases[i].bands = bands(phases[i].shared)
+	}
 	return phases
+}
+
+// delay moves a shared step whose result is only read in one later phase, unit by unit, into that phase: there it is read
+// while it is in the caches.
+func delay(phases []phase) {
+	for i := len(phases) - 2; i >= 0; i-- {
+		for _, st := range slices.Clone(phases[i].shared) {
+			if to := readersOf(st, phases[i:]); to > 0 && st.divisible {
+				phases[i].shared = slices.DeleteFunc(phases[i].shared, func(other *step) bool { return other == st })
+				phases[i+to].shared = slices.Insert(phases[i+to].shared, 0, st)
+			}
+		}
+	}
+}
+
+// readersOf returns the phase in which shared steps read all that st writes, in the same units; 0 where there is not one.
+func readersOf(st *step, phases []phase) int {
+	found := 0
+	for i, p := range phases {
+		for _, reader := range slices.Concat(p.serial, p.shared) {
+			for _, r := range reader.reads {
+				switch {
+				case !slices.ContainsFunc(st.writes, func(w reading) bool { return w.value == r.value }):
+				case reader.serial || reader.units != st.units || r.way == whole || !writes(st, r) || i == 0 || found > 0 && found != i:
+					return 0
+				default:
+					found = i
+				}
+			}
+		}
+	}
+	return found
 }
 
 type scheduler struct {

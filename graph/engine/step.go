@@ -66,6 +66,17 @@ type step struct {
 	flops  float64
 	// columns says that units are columns rather than rows, for people.
 	columns bool
+	// divisible says that a few units at a time take no longer than all at once.
+	divisible bool
+	// prepare is called for a thread's units before the first of them run; nil for most.
+	prepare func(thread, from, to int)
+}
+
+// begin prepares a thread's units [from, to).
+func (s *step) begin(thread, from, to int) {
+	if s.prepare != nil {
+		s.prepare(thread, from, to)
+	}
 }
 
 // serialBelow is how many elements make sharing worth a barrier.

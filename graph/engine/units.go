@@ -45,7 +45,7 @@ func newScratch[T graph.Float](threads int) []*cell[T] {
 func (c *compiler[T]) unitStep(v *value, o unitwise) *step {
 	w := &units[T]{op: o.op, to: c.cells[v], scratch: c.scratch}
 	st := &step{name: o.String(), work: w, units: o.op.Units(), serial: o.op.Work() < serialBelow,
-		writes: []reading{{v, rows}}, flops: o.op.Work()}
+		writes: []reading{{v, rows}}, flops: o.op.Work(), divisible: true}
 	for i, a := range v.args {
 		w.args = append(w.args, c.cells[skipReshapes(a)])
 		st.reads = append(st.reads, reading{skipReshapes(a), rowsIf(o.op.ByUnit(i))})

@@ -34,7 +34,7 @@ func (l *lowering) image(values int) int { return l.patches() * values }
 
 // blockValues is how many values of patches are made before they are multiplied: they should stay in the second-level
 // cache, and the filters be packed as seldom as possible.
-const blockValues = 1 << 18
+const blockValues = 1 << 17
 
 // block is the number of images in a block, of each patch so many values.
 func (l *lowering) block(values int) int { return max(1, blockValues/l.image(values)) }
