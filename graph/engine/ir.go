@@ -11,6 +11,7 @@
 //	fuse      element-wise values and the reductions of them into groups, each one pass over its elements
 //	compile   groups into chains of instructions (chain_build), everything else into steps of its own
 //	schedule  steps into phases: inside a phase every thread works on rows or columns of its own, between phases there is a barrier
+//	bands     steps of a phase that a thread goes through a few rows at a time
 //	place     liveness, and one arena of static buffers
 //
 // and plan and run are the result.
