@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -112,6 +113,7 @@ func training(cmd *cobra.Command, o tessera.Options, begin func(context.Context,
 		return err
 	}
 	defer r.Close()
+	debug.FreeOSMemory() // what trained is garbage: the results need not come on top of it
 	if r.Result.AlreadyFinished {
 		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is finished: nothing was done\n", r.Path)
 		return nil
