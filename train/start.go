@@ -49,6 +49,11 @@ func (n *network) refuse(problem string) error {
 	return fmt.Errorf("model %q: start: %w", n.spec.Name, registry.KeyError{Key: "run", Problem: problem})
 }
 
+// takes reports whether a new run has a parameter from the run that its model starts from.
+func (n *network) takes(path string) bool {
+	return n.spec.Start != nil && config.MatchPath(n.spec.Start.On, path)
+}
+
 // take copies every parameter that the glob matches, or none where one does not fit.
 func (n *network) take(from *Trained, glob string) error {
 	var problems []string
