@@ -21,6 +21,7 @@ func (m *Model) check(input []int) []finding {
 	if len(m.Decoder) == 0 && !m.inDoubt("decoder") {
 		c.report("", "", "decoder", "the decoder is empty", "leave it out for one linear dense layer")
 	}
+	c.decomposing()
 	if _, search := m.Optimizer.Optimizer.(optim.Search); search {
 		c.search()
 	}
