@@ -100,7 +100,9 @@ func TestTheObjectiveInBatchesIsThatOfAllImagesAtOnce(t *testing.T) {
 		"of the Jacobian":     {`loss=[{kind="mse"},{kind="kl"},{kind="contractive",weight=0.1}]`},
 		"decomposed images": {`encoder=[{kind="pado",levels=2},{kind="dense",units=6,activation="sigmoid"}]`,
 			`loss=[{kind="mse"},{kind="kl"}]`},
-		"one layer frozen":    {`freeze=["encoder.*"]`},
+		"one layer frozen": {`freeze=["encoder.*"]`},
+		"of a frozen weight": {`freeze=["encoder.*"]`,
+			`loss=[{kind="mse"},{kind="weight_decay",on="encoder.*.weight"}]`},
 		"a code of two parts": {`loss=[{kind="mse"},{kind="kl",target=0.3},{kind="kl",weight=0.5},{kind="activity_floor"}]`},
 	} {
 		for _, batch := range []string{"train.batch=1", "train.batch=32", "train.batch=75", "train.batch=1000"} {
