@@ -21,6 +21,7 @@ func (m *Model) check(input []int) []finding {
 	if len(m.Decoder) == 0 && !m.inDoubt("decoder") {
 		c.report("", "", "decoder", "the decoder is empty", "leave it out for one linear dense layer")
 	}
+	c.decomposing()
 	if _, search := m.Optimizer.Optimizer.(optim.Search); search {
 		c.search()
 	}
@@ -93,9 +94,7 @@ func (c *checker) steady(name string, list []Placed) {
 		}
 		kind, search := placed.Kind, c.model.Optimizer.Kind
 		_, once := placed.Layer.(layers.Decomposing) // what it keeps is found before the first step
-		moves := !once && slices.ContainsFunc(placed.Parameters, func(p layers.Parameter) bool {
-			return p.State && !c.model.Frozen(placed.Path+"."+p.Name) // a frozen layer works as at inference
-		})
+		moves := !once && slices.ContainsFunc(placed.opened(), c.moves)
 		switch {
 		case layers.IsNoisy(placed.Layer):
 			c.report(part, kind, "", fmt.Sprintf("%s draws noise, but %s needs an objective that is the same at every look", kind, search),
@@ -105,6 +104,13 @@ func (c *checker) steady(name string, list []Placed) {
 				"leave it out, or take an optimizer that is a rule: "+quoted(rules()))
 		}
 	}
+}
+
+// moves reports whether a layer has state that follows the images of a batch: unless all of its parameters are frozen, not
+// only its state, it does not work as at inference.
+func (c *checker) moves(placed Placed) bool {
+	return slices.ContainsFunc(placed.Parameters, func(p layers.Parameter) bool { return p.State }) &&
+		!c.model.AllFrozen(placed.Path, layers.Names(placed.Parameters)...)
 }
 
 // rules lists the optimizers that go batch by batch.

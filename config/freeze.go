@@ -10,6 +10,11 @@ func (m *Model) Frozen(parameter string) bool {
 	return slices.ContainsFunc(m.Freeze, func(glob string) bool { return MatchPath(glob, parameter) })
 }
 
+// AllFrozen reports whether there are names, and the parameters of the layer at path that have them are all frozen.
+func (m *Model) AllFrozen(path string, names ...string) bool {
+	return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return !m.Frozen(path + "." + name) })
+}
+
 // freeze checks the globs of frozen parameters, and that something is left to train.
 func (c *checker) freeze() {
 	if c.model.inDoubt("freeze") {

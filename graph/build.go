@@ -362,6 +362,9 @@ func (b *builder) gradients(loss *gorgonia.Node) error {
 		}
 	}
 	if len(wrt) == 0 {
+		if b.options.Part == Penalties { // of frozen weights: a value, and nothing to move
+			return nil
+		}
 		return errors.New("the loss reaches no trainable parameter")
 	}
 	grads, err := gorgonia.Grad(loss, wrt...)

@@ -70,6 +70,44 @@ func TestAFrozenLayerWorksInTrainingAsAtInference(t *testing.T) {
 	}
 }
 
+// A block is no reason for a frozen layer of it to be used otherwise, nor is it a block in a block.
+func TestAFrozenLayerOfABlockWorksInTrainingAsAtInference(t *testing.T) {
+	images, team := noise(6*12), engine.NewTeam(2)
+	defer team.Close()
+	norm := `{ kind = "batch_norm" }, { kind = "dense", units = 12 }`
+	for path, block := range map[string]string{"encoder.1.0.": norm, "encoder.1.0.0.": `{ kind = "residual", layers = [` + norm + `] }`} {
+		for _, isFrozen := range []bool{true, false} {
+			glob := path + "*"
+			if !isFrozen {
+				glob = path + "running_*" // scale and shift are trained on the statistics of the batch
+			}
+			m := model(t, `
+[model.block]
+freeze = ["`+glob+`"]
+encoder = [{ kind = "dense", units = 12 }, { kind = "residual", layers = [`+block+`] }, { kind = "dense", units = 4 }]
+`, "block", 12)
+			for _, p := range m.Parameters {
+				for i, v := range p.Data {
+					if strings.HasSuffix(p.Path, "variance") {
+						p.Data[i] = v*v + 2
+					}
+				}
+			}
+			_, still := run(t, engine.Backend{Team: team}, m, graph.Options{Batch: 6}, images)
+			codes := slices.Clone(still.Tap(0))
+			p, training := run(t, engine.Backend{Team: team}, m, graph.Options{Batch: 6, Training: true}, images)
+			if same := close(codes, training.Tap(0)); same != isFrozen {
+				t.Errorf("%s: codes in training are those of inference: %v, want %v", glob, same, isFrozen)
+			}
+			if !slices.ContainsFunc(p.Parameters, func(b graph.Binding) bool {
+				return strings.HasPrefix(b.Path, "encoder.1.") && strings.HasSuffix(b.Path, "1.weight") && b.Gradient != nil
+			}) {
+				t.Errorf("%s: the block's dense layer is not trained", glob)
+			}
+		}
+	}
+}
+
 // close reports whether two slices are equal up to rounding.
 func close(a, b []float32) bool {
 	for i := range a {

@@ -79,17 +79,12 @@ func (b *builder) encoding(i int, x, code *gorgonia.Node) *losses.Encoding {
 
 // Training implements [layers.Scope]. A layer all of whose parameters are frozen works in training as it does at
 // inference: a normalisation that was learned is not replaced by that of the batch.
-func (s *scope) Training() bool { return s.options.Training && !s.frozen() }
-
-// frozen reports whether the layer has parameters and none of them may change.
-func (s *scope) frozen() bool {
-	for _, p := range s.placed.Parameters {
-		if !s.model.Spec.Frozen(s.placed.Path + "." + p.Name) {
-			return false
-		}
-	}
-	return len(s.placed.Parameters) > 0
+func (s *scope) Training() bool {
+	return s.options.Training && !s.Frozen(layers.Names(s.placed.Parameters)...)
 }
+
+// Frozen implements [layers.Scope].
+func (s *scope) Frozen(names ...string) bool { return s.model.Spec.AllFrozen(s.placed.Path, names...) }
 
 // scaled returns weight * n; a weight of 1 adds no node.
 func scaled(n *gorgonia.Node, weight float64) (*gorgonia.Node, error) {

@@ -51,6 +51,9 @@ func (l *Conv2D) geometry(in []int) (ops.Convolution, error) {
 	if g.In[2]%g.Groups != 0 || l.Filters%g.Groups != 0 {
 		return g, fmt.Errorf("groups: %d do not divide %d channels and %d filters", l.Groups, g.In[2], l.Filters)
 	}
+	if err := bounded(image, l.Kernel, []count{{"kernel", l.Kernel}, {"dilation", l.Dilation}, {"padding", l.Padding.Pixels}}); err != nil {
+		return g, err
+	}
 	reach := (l.Kernel-1)*l.Dilation + 1
 	g.Out[0], g.Top = l.Padding.along(in[0], reach, l.Stride)
 	g.Out[1], g.Left = l.Padding.along(in[1], reach, l.Stride)

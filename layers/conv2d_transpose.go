@@ -53,10 +53,8 @@ func (l *Conv2DTranspose) geometry(in []int) (ops.Convolution, error) {
 	if image[2]%g.Groups != 0 || l.Filters%g.Groups != 0 {
 		return g, fmt.Errorf("groups: %d do not divide %d channels and %d filters", l.Groups, image[2], l.Filters)
 	}
-	for _, s := range []count{{"kernel", l.Kernel}, {"stride", l.Stride}, {"dilation", l.Dilation}} {
-		if s.value > longestSide/max(image[0], image[1], l.Kernel) {
-			return g, fmt.Errorf("%s: %d makes an image with more than %d pixels on a side", s.key, s.value, longestSide)
-		}
+	if err := bounded(image, l.Kernel, []count{{"kernel", l.Kernel}, {"stride", l.Stride}, {"dilation", l.Dilation}, {"padding", l.Padding.Pixels}}); err != nil {
+		return g, err
 	}
 	reach := (l.Kernel-1)*l.Dilation + 1
 	g.In[0], g.Top = l.Padding.back(image[0], reach, l.Stride)

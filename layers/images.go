@@ -50,6 +50,17 @@ func positive(counts []count) error {
 // longestSide is that of an image; what is longer is a slip of the keyboard, and would overflow.
 const longestSide = 1 << 24
 
+// bounded reports the first count that is too much for images of that shape and that kernel: times a side of either, it would
+// be longer than longestSide.
+func bounded(image [3]int, kernel int, counts []count) error {
+	for _, c := range counts {
+		if c.value > longestSide/max(image[0], image[1], kernel) {
+			return fmt.Errorf("%s: %d comes to more than %d pixels on a side", c.key, c.value, longestSide)
+		}
+	}
+	return nil
+}
+
 // onImages applies an op on tensors (batch, height, width, channels) to x, the images of shape in, and returns its result
 // with the shape out.
 func onImages(x *gorgonia.Node, image [3]int, out []int, f func(images *gorgonia.Node) (*gorgonia.Node, error)) (*gorgonia.Node, error) {

@@ -51,6 +51,15 @@ type Parameter struct {
 	TransposeOf string
 }
 
+// Names lists the names of parameters.
+func Names(list []Parameter) []string {
+	names := make([]string, len(list))
+	for i, p := range list {
+		names[i] = p.Name
+	}
+	return names
+}
+
 // Borrower is implemented by decoder layers that use a parameter of the encoder.
 type Borrower interface {
 	Layer
@@ -72,6 +81,8 @@ type Scope interface {
 	Noise(s Sampler, shape ...int) *gorgonia.Node
 	// Training reports whether the graph is built for training; noise layers are the identity otherwise.
 	Training() bool
+	// Frozen reports whether there are names, and all of the declared parameters with these keep their values.
+	Frozen(names ...string) bool
 }
 
 // Sampler draws the values of a noise input.

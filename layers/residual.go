@@ -86,7 +86,7 @@ func (r *Residual) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	y := x
 	for i, l := range r.Layers {
 		var err error
-		if y, err = l.Apply(innerScope{s, i}, y); err != nil {
+		if y, err = l.Apply(innerScope{s, i, l.Parameters(y.Shape()[1:])}, y); err != nil {
 			return nil, fmt.Errorf("residual: layers[%d]: %w", i, err)
 		}
 	}
@@ -117,7 +117,8 @@ func (r *Residual) OutputRange(in Interval) Interval {
 // innerScope is what a layer of a block sees of the graph being built.
 type innerScope struct {
 	Scope
-	index int
+	index      int
+	parameters []Parameter // of the layer
 }
 
 // Parameter implements [Scope].
@@ -128,6 +129,18 @@ func (s innerScope) Parameter(name string) *gorgonia.Node {
 // Update implements [Scope].
 func (s innerScope) Update(name string, value *gorgonia.Node) {
 	s.Scope.Update(innerName(s.index, name), value)
+}
+
+// Training implements [Scope]. A layer that is frozen works as at inference, whatever the others of the block do.
+func (s innerScope) Training() bool { return s.Scope.Training() && !s.Frozen(Names(s.parameters)...) }
+
+// Frozen implements [Scope].
+func (s innerScope) Frozen(names ...string) bool {
+	inner := make([]string, len(names))
+	for i, name := range names {
+		inner[i] = innerName(s.index, name)
+	}
+	return s.Scope.Frozen(inner...)
 }
 
 // innerName is the name in a block of a parameter of its i-th layer.

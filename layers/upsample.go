@@ -30,8 +30,8 @@ func (u *Upsample) geometry(in []int) (ops.Pooling, error) {
 	if err := positive([]count{{"factor", u.Factor}}); err != nil {
 		return ops.Pooling{}, err
 	}
-	if u.Factor > longestSide/max(image[0], image[1]) {
-		return ops.Pooling{}, fmt.Errorf("factor: %d makes an image with more than %d pixels on a side", u.Factor, longestSide)
+	if err := bounded(image, 1, []count{{"factor", u.Factor}}); err != nil {
+		return ops.Pooling{}, err
 	}
 	g := ops.Pooling{In: [3]int{image[0] * u.Factor, image[1] * u.Factor, image[2]}, Out: image, Kernel: u.Factor, Stride: u.Factor}
 	if g.Check() != nil {

@@ -1,9 +1,10 @@
 // Package sweep trains the trials of a declared sweep, several at once, and keeps what comes of each.
 //
 // A trial is an ordinary run in SWEEP/trials/ID on one thread: as many trials as there are processors, each alone on one,
-// finish sooner than the same trials one after the other on all of them. ID is the hash of the filled model and of the
-// data, so that a sweep that was killed, or declared anew, repeats no trial that is there: a finished one keeps its
-// metrics in eval.json, a begun one goes on from its last checkpoint to the bytes that it would have reached.
+// finish sooner than the same trials one after the other on all of them. ID is the hash of the filled model, of the data
+// and of the parameters that it starts from, so that a sweep that was killed, or declared anew, repeats no trial that is
+// there: a finished one keeps its metrics in eval.json, a begun one goes on from its last checkpoint to the bytes that it
+// would have reached.
 //
 // The sweep's own folder holds what the trials say together; see [Results]. None of these bytes depends on time, on how
 // many trials ran at once or on how often the sweep was killed. Times are in a file of their own.
@@ -65,7 +66,7 @@ type Sweep struct {
 // Trial is one model of a sweep.
 type Trial struct {
 	config.Trial
-	ID   string // hash of the filled model and of the data
+	ID   string // hash of the filled model, of the data and of what it starts from
 	Path string // the folder of its run
 
 	fitted *data.Set // what it is trained on
@@ -137,7 +138,11 @@ func (s *Sweep) trial(ctx context.Context, declared config.Trial) (*Trial, error
 	if s.rows[images] == nil {
 		s.rows[images] = images.Float32()
 	}
-	t.ID = identity(declared.Model, slices.Concat(t.fitted.Files, t.tested.Files))
+	files := slices.Concat(t.fitted.Files, t.tested.Files)
+	if start, err := train.StartOf(declared.Model); start != nil && err == nil { // else the training says what is wrong
+		files = append(files, *start)
+	}
+	t.ID = identity(declared.Model, files)
 	t.Path = filepath.Join(s.Path, trialsDir, t.ID)
 	return t, nil
 }
@@ -157,7 +162,7 @@ func (s *Sweep) load(ctx context.Context, d *config.Dataset, need data.Need) (*d
 	return set, nil
 }
 
-// identity hashes a model with every default in place, but for its line for people, and the data that it reads.
+// identity hashes a model with every default in place, but for its line for people, and the files that it reads.
 func identity(m *config.Model, files []data.File) string {
 	silent := *m
 	silent.About = ""

@@ -175,6 +175,27 @@ func TestTwoProcessesDoNotWorkOnOneSweep(t *testing.T) {
 	}
 }
 
+// A trial that starts from another run is another trial when that run has other parameters; what it trained is not kept.
+func TestATrialIsAnotherOneWhenItsStartIs(t *testing.T) {
+	source := filepath.Join(t.TempDir(), "source")
+	start := func(seed string) {
+		m := spec(t, declared, "s", "train.epochs=1", "train.seed="+seed).Trials[0].Model
+		o := train.Options{Backend: engine.Backend{Team: engine.NewTeam(1)}, Out: source, Force: true}
+		if _, err := train.Run(context.Background(), m, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	id := func() string {
+		return open(t, spec(t, declared, "s", `start={run="`+source+`"}`), Options{Out: t.TempDir()}).Trials[0].ID
+	}
+	start("1")
+	first, again := id(), id()
+	start("2")
+	if second := id(); again != first || second == first {
+		t.Errorf("got %s, again %s, then %s with other parameters", first, again, second)
+	}
+}
+
 func TestIdentityIsOfTheFilledModelAndTheData(t *testing.T) {
 	ids := func(text string, sets ...string) []string {
 		var all []string

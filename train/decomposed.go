@@ -138,7 +138,7 @@ func (d *decomposed) part(from, to int) (least, most []float32) {
 }
 
 // rescale sets what a new run's first layer rescales the channels of its images by; a resumed run has it in its state, a
-// frozen layer keeps what it has.
+// frozen layer keeps what it has, and so does one that started from another run's.
 func (n *network) rescale(d *decomposed) error {
 	first, ok := n.model.Decomposing()
 	if !ok || n.progress.Step > 0 {
@@ -157,7 +157,7 @@ func (n *network) rescale(d *decomposed) error {
 		if err != nil {
 			return err
 		}
-		if !p.Frozen {
+		if !p.Frozen && !n.takes(p.Path) {
 			copy(p.Data, values)
 		}
 	}

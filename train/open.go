@@ -46,13 +46,18 @@ func Open(run string) (*Trained, error) {
 	if err != nil {
 		return nil, err
 	}
+	return open(spec, parametersOf(run))
+}
+
+// parametersOf is the file of a run that [Open] reads.
+func parametersOf(run string) string {
 	for _, name := range []string{folder.Best, folder.Model} {
 		path := filepath.Join(run, name)
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-			return open(spec, path)
+			return path
 		}
 	}
-	return open(spec, filepath.Join(run, folder.State))
+	return filepath.Join(run, folder.State)
 }
 
 // open reads the model of spec from one checkpoint.

@@ -89,6 +89,46 @@ func looked(t *testing.T, spec *config.Model, backend graph.Backend, team Team) 
 	return w, m, splits.Fit, weights
 }
 
+// failing compiles so many programs, then none, and counts how often each of their runners is closed.
+type failing struct {
+	tape.Backend
+	good   int
+	closed []*int
+}
+
+type closing struct {
+	graph.Runner[float32]
+	count *int
+}
+
+func (f *failing) Compile(p *graph.Program) (graph.Runner[float32], error) {
+	if len(f.closed) == f.good {
+		return nil, errors.New("no more programs")
+	}
+	r, err := f.Backend.Compile(p)
+	f.closed = append(f.closed, new(int))
+	return closing{r, f.closed[len(f.closed)-1]}, err
+}
+
+func (c closing) Close() error {
+	*c.count++
+	return c.Runner.Close()
+}
+
+func TestASearchThatCannotBeginClosesItsProgramsOnce(t *testing.T) {
+	for good := range 5 { // penalties, then a portion and an encoder of two sizes each
+		b := &failing{good: good}
+		if _, err := Run(context.Background(), model(t, searched), Options{Backend: b, Out: place(t)}); err == nil {
+			t.Fatalf("%d programs are enough", good)
+		}
+		for i, n := range b.closed {
+			if *n != 1 {
+				t.Errorf("of %d programs the one at %d is closed %d times", good, i, *n)
+			}
+		}
+	}
+}
+
 // The oracle is one program of all images, on Gorgonia's own machine.
 func TestTheObjectiveInBatchesIsThatOfAllImagesAtOnce(t *testing.T) {
 	team := engine.NewTeam(2)
@@ -100,7 +140,9 @@ func TestTheObjectiveInBatchesIsThatOfAllImagesAtOnce(t *testing.T) {
 		"of the Jacobian":     {`loss=[{kind="mse"},{kind="kl"},{kind="contractive",weight=0.1}]`},
 		"decomposed images": {`encoder=[{kind="pado",levels=2},{kind="dense",units=6,activation="sigmoid"}]`,
 			`loss=[{kind="mse"},{kind="kl"}]`},
-		"one layer frozen":    {`freeze=["encoder.*"]`},
+		"one layer frozen": {`freeze=["encoder.*"]`},
+		"of a frozen weight": {`freeze=["encoder.*"]`,
+			`loss=[{kind="mse"},{kind="weight_decay",on="encoder.*.weight"}]`},
 		"a code of two parts": {`loss=[{kind="mse"},{kind="kl",target=0.3},{kind="kl",weight=0.5},{kind="activity_floor"}]`},
 	} {
 		for _, batch := range []string{"train.batch=1", "train.batch=32", "train.batch=75", "train.batch=1000"} {

@@ -44,9 +44,22 @@ func (n *network) start() error {
 	return err
 }
 
+// StartOf names the file that a new run of a model would take its first parameters from; nil where the model has no start.
+func StartOf(spec *config.Model) (*data.File, error) {
+	if spec.Start == nil {
+		return nil, nil
+	}
+	return recordOf(parametersOf(spec.Start.Run))
+}
+
 // refuse is the error for a run that nothing can be taken from.
 func (n *network) refuse(problem string) error {
 	return fmt.Errorf("model %q: start: %w", n.spec.Name, registry.KeyError{Key: "run", Problem: problem})
+}
+
+// takes reports whether a new run has a parameter from the run that its model starts from.
+func (n *network) takes(path string) bool {
+	return n.spec.Start != nil && config.MatchPath(n.spec.Start.On, path)
 }
 
 // take copies every parameter that the glob matches, or none where one does not fit.

@@ -60,6 +60,20 @@ func TestARunStartsFromAnotherRunsParameters(t *testing.T) {
 	}
 }
 
+// What a decomposition's channels are rescaled by is a parameter like any other: taken where it is asked for, else found.
+func TestAStartedDecompositionKeepsTheOtherRunsRange(t *testing.T) {
+	source := trained(t, model(t, channelled(amdLayer), `freeze=["encoder.0.*"]`, "train.epochs=1", "train.patience=0"), Options{}).Run
+	for on, want := range map[string]float32{"*": 0, "encoder.3.*": -0.5} {
+		opened, err := Open(trained(t, model(t, channelled(amdLayer), from(source, on), "train.epochs=1"), Options{}).Run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if low, err := opened.Parameter("encoder.0.low"); err != nil || low.Data[0] != want {
+			t.Errorf("on %s: low is %v, want %v first (%v)", on, low.Data, want, err)
+		}
+	}
+}
+
 func TestAStartIsProjected(t *testing.T) {
 	source := trained(t, model(t, everything, "constraint=[]"), Options{}).Run
 	run := place(t)

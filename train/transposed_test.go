@@ -36,6 +36,27 @@ func norms(p *graph.Parameter, columns bool) []float64 {
 	return squares
 }
 
+func TestNegativeWeightsOfATiedDecoderAreCounted(t *testing.T) {
+	run := trained(t, model(t, tiedText, "constraint=[]", "train.epochs=1"), Options{}).Run
+	m, err := Open(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := m.Parameter("encoder.0.weight")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := 0
+	for _, v := range w.Data {
+		if v < 0 {
+			want++
+		}
+	}
+	if got := lines(t, run)[0]["negative_weights"]; want == 0 || got != float64(want) {
+		t.Errorf("got %v, want %d", got, want)
+	}
+}
+
 // A constraint on a tied decoder's weight is taken on its atoms; a glob that names the encoder's weight too means that.
 func TestConstraintsOfTiedWeightsAreTakenOnTheAtoms(t *testing.T) {
 	one := func(v float64) bool { return math.Abs(v-1) < 1e-6 }

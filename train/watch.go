@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"strings"
@@ -74,11 +75,11 @@ func (w *watcher) decompose(p *program) (*decomposed, error) {
 	return d, err
 }
 
-// lastWeight returns the weight of the decoder's last layer that has one.
+// lastWeight returns the weight of the decoder's last layer that has one: the encoder's, where that layer is tied to it.
 func lastWeight(m *graph.Model) (last *graph.Parameter) {
-	for _, p := range m.Parameters {
+	for _, p := range m.Layout.Parameters() {
 		if strings.HasPrefix(p.Path, "decoder.") && strings.HasSuffix(p.Path, ".weight") {
-			last = p
+			last, _ = m.Parameter(cmp.Or(p.TransposeOf, p.Path)) // which the layout has placed
 		}
 	}
 	return last

@@ -42,7 +42,7 @@ func newWhole(m *graph.Model, parameters []*moved, images *data.Images, o Option
 		terms: make([]float64, len(m.Spec.Losses)), order: make([]int, images.Len())}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, w.Close())
+			err, w = errors.Join(err, w.Close()), nil // closed once: the caller has nothing to close
 		}
 	}()
 	for i := range w.order {

@@ -87,13 +87,26 @@ func newPair[T graph.Float](t *testing.T, m *graph.Model, batch int, team *Team)
 }
 
 // step runs both on the same images and noise at the same weights, compares everything, and moves the weights against
-// the reference's gradients.
+// the reference's gradients. Where rounding puts the input of a leaky relu on the other side of 0, its derivative jumps: among
+// the millions of inputs of a deep encoder that is common in single precision. There a batch also agrees where it is as
+// near to double precision as the reference is, and one that does neither is followed by another, twice: a mistake, unlike
+// rounding, is in all of them. Double precision has one batch.
 func (p pair[T]) step(t *testing.T, step int, tolerance float64) {
 	t.Helper()
-	p.bind(t, uint64(step))
-	wrong := p.compare(t, tolerance)
-	if wrong != nil && dtypeOf[T]() == tensor.Float32 {
-		wrong = p.compareExactly(t, step, tolerance)
+	batches := 1
+	if dtypeOf[T]() == tensor.Float32 {
+		batches = 3
+	}
+	var wrong error
+	for i := range batches {
+		batch := uint64(step + 100*i)
+		p.bind(t, batch)
+		if wrong = p.compare(t, tolerance); wrong != nil && batches > 1 {
+			wrong = p.compareExactly(t, batch, tolerance)
+		}
+		if wrong == nil {
+			break
+		}
 	}
 	if wrong != nil {
 		t.Errorf("step %d: %v", step, wrong)
@@ -106,25 +119,19 @@ func (p pair[T]) step(t *testing.T, step int, tolerance float64) {
 	}
 }
 
-// compareExactly returns what differs both from the reference and from the same in double precision. Where rounding puts
-// the input of a leaky relu on the other side of 0, its derivative jumps, and two right gradients in single precision
-// differ by more than rounding; but each is then on one side or the other, and so is the exact one.
-func (p pair[T]) compareExactly(t *testing.T, step int, tolerance float64) error {
+// compareExactly returns what differs from the reference and is further from double precision than three times what the
+// reference is.
+func (p pair[T]) compareExactly(t *testing.T, batch uint64, tolerance float64) error {
 	t.Helper()
 	exact := newReference[float64](t, p.model, p.program.Batch)
-	exact.bind(t, uint64(step))
+	exact.bind(t, batch)
 	if err := exact.reference.Run(); err != nil {
 		t.Fatal(err)
 	}
 	var differences []error
 	compare := func(name string, got, single []T, double []float64) {
-		wide := make([]float64, len(got))
-		for i, v := range got {
-			wide[i] = float64(v)
-		}
-		err, still := differ(name, got, single, tolerance), differ(name+" in double precision", wide, double, tolerance)
-		if err != nil && still != nil {
-			differences = append(differences, err, still)
+		if err := differ(name, got, single, tolerance); err != nil && distance(got, double) > tolerance*norm(double)+3*distance(single, double) {
+			differences = append(differences, err)
 		}
 	}
 	for i, tap := range p.program.Taps {
@@ -137,6 +144,15 @@ func (p pair[T]) compareExactly(t *testing.T, step int, tolerance float64) error
 		}
 	}
 	return errors.Join(differences...)
+}
+
+// distance is the norm of the difference.
+func distance[T graph.Float](single []T, double []float64) float64 {
+	difference := make([]float64, len(double))
+	for i, v := range double {
+		difference[i] = float64(single[i]) - v
+	}
+	return norm(difference)
 }
 
 // bind gives both the images and the noise of one batch.

@@ -54,6 +54,9 @@ func (s *scope[T]) Noise(sampler layers.Sampler, shape ...int) *gorgonia.Node {
 // Training implements [layers.Scope].
 func (s *scope[T]) Training() bool { return s.training }
 
+// Frozen implements [layers.Scope]: nothing is.
+func (s *scope[T]) Frozen(...string) bool { return false }
+
 // Layer is the output of l for inputs x of shape (batch, in...). Its leaves are "input", then the parameters by name
 // with their first values, then the noise.
 func Layer[T ops.Float](l layers.Layer, x []T, batch int, in []int, training bool) Expression[T] {
