@@ -37,7 +37,7 @@ portable: ## the numbers without OpenBLAS, then without assembly too
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem -count 6 ./...
 
-bench-peers: ## training steps beside PyTorch's, in turn; TESSERA_DATA says where fashion-mnist/ is
+bench-peers: ## training steps beside PyTorch's, NMF and SVM beside scikit-learn's, in turn; TESSERA_DATA says where fashion-mnist/ is
 	$(GO) run ./bench
 
 golden: ## write the golden files anew; look at what changes

@@ -1,183 +1,155 @@
-// Command bench measures training steps against PyTorch's, in turn, and prints the ratios of the medians.
+// Command bench measures Tessera against its peers, in turn, and prints the ratios of the medians.
 //
-//	go run ./bench --data FOLDER [--only MODEL] [--rounds 5] [--steps 469] [--threads 2]
+//	go run ./bench --data FOLDER [--only NAME] [--rounds 5] [--steps 469] [--threads 2]
 //
-// FOLDER holds fashion-mnist/. Every round runs, for each model and optimizer, the twin in PyTorch (bench/peer.py, at
-// its best: see there), our step with the BLAS found on this machine, and our step with the project's own assembly
-// (TESSERA_BLAS=none). Rounds alternate so that a machine whose speed drifts is fair to both.
+// FOLDER holds fashion-mnist/. Every round runs, for each contest, the peer at its best (bench/torch_steps.py in PyTorch,
+// bench/sklearn_baselines.py in scikit-learn: see there), Tessera with the BLAS found on this machine, and Tessera with its own
+// assembly (TESSERA_BLAS=none). Rounds alternate so that a machine whose speed drifts is fair to all.
 package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
 	"golang.org/x/sys/cpu"
 )
 
-// workload is a model and an optimizer, or encode in the place of one.
-type workload struct{ model, optimizer string }
-
-// encode is to encode 10,000 images in the place of a training step.
-const encode = "encode"
-
-// steps is how many of a workload make a run of that many training steps' length.
-func (w workload) steps(n int) int {
-	if w.optimizer == encode {
-		return max(3, n/30)
-	}
-	return n
+// A contest is one piece of work that a peer and Tessera do.
+type contest struct {
+	name string // the model first
+	peer func() (result, error)
+	ours func(environment ...string) (result, error)
 }
 
-// workloads are those of BenchmarkStep in package train.
-var workloads = []workload{
-	{"shallow-nonneg-kl", "adadelta"}, {"shallow-nonneg-kl", "adam"}, {"deep-dense", "adam"},
-	{"asym-nonneg-kl", "adam"}, {"asym-nonneg-kl", encode},
+// A result is a time and, where the work has one, how good its outcome is.
+type result struct{ ms, score float64 }
+
+// settings are those of the command line.
+type settings struct {
+	folder         string // fashion-mnist/ itself
+	temporary      string // for what is built and trained
+	steps, threads int
 }
 
 func main() {
 	log.SetFlags(0)
+	log.SetPrefix("bench: ")
+	var s settings
 	folder := flag.String("data", os.Getenv("TESSERA_DATA"), "folder that holds fashion-mnist/")
-	only := flag.String("only", "", "measure this model alone")
+	only := flag.String("only", "", "hold only contests whose name begins so")
 	rounds := flag.Int("rounds", 5, "alternating rounds")
-	steps := flag.Int("steps", 469, "steps per run")
-	threads := flag.Int("threads", 2, "threads of both")
+	flag.IntVar(&s.steps, "steps", 469, "training steps per run")
+	flag.IntVar(&s.threads, "threads", 2, "threads of training steps, both sides")
 	flag.Parse()
-	workloads = slices.DeleteFunc(workloads, func(w workload) bool { return *only != "" && w.model != *only })
-	if len(workloads) == 0 {
-		log.Fatalf("bench: --only %s: no such model is measured", *only)
-	}
-	if err := run(*folder, *rounds, *steps, *threads); err != nil {
-		log.Fatal("bench: ", err)
+	if err := run(s, *folder, *only, *rounds); err != nil {
+		log.Fatal(err)
 	}
 }
 
-// measurements are milliseconds per step, one per round.
-type measurements struct{ peer, blas, assembly []float64 }
-
-func run(folder string, rounds, steps, threads int) error {
+func run(s settings, folder, only string, rounds int) error {
 	if folder == "" {
 		return errors.New("say where fashion-mnist/ is: --data FOLDER or TESSERA_DATA")
 	}
-	folder, err := filepath.Abs(folder)
+	folder, err := filepath.Abs(filepath.Join(folder, "fashion-mnist"))
 	if err != nil {
 		return err
 	}
-	if err := peerReady(); err != nil {
+	if s.temporary, err = os.MkdirTemp("", "bench"); err != nil {
 		return err
 	}
-	temporary, err := os.MkdirTemp("", "bench")
-	if err != nil {
-		return err
+	defer os.RemoveAll(s.temporary)
+	s.folder = folder
+	contests := slices.DeleteFunc(slices.Concat(s.stepContests(), s.baselineContests()), func(c contest) bool {
+		return !strings.HasPrefix(c.name, only)
+	})
+	if len(contests) == 0 {
+		return fmt.Errorf("--only %s: no contest's name begins so", only)
 	}
-	defer os.RemoveAll(temporary)
-	binary := filepath.Join(temporary, "train.test")
-	if out, err := exec.Command("go", "test", "-c", "-o", binary, "./train").CombinedOutput(); err != nil {
-		return fmt.Errorf("building the benchmark: %w\n%s", err, out)
-	}
-	all := make([]measurements, len(workloads))
+	all := make([]entry, len(contests))
 	for round := range rounds {
-		for i, w := range workloads {
-			m, steps := &all[i], w.steps(steps)
-			for _, one := range []struct {
-				into    *[]float64
-				measure func() (float64, error)
-			}{
-				{&m.peer, func() (float64, error) { return peer(w.model, w.optimizer, folder, steps, threads) }},
-				{&m.blas, func() (float64, error) { return ours(binary, w.model, w.optimizer, folder, steps, threads, "") }},
-				{&m.assembly, func() (float64, error) {
-					return ours(binary, w.model, w.optimizer, folder, steps, threads, "TESSERA_BLAS=none")
-				}},
-			} {
-				ms, err := one.measure()
-				if err != nil {
-					return err
-				}
-				*one.into = append(*one.into, ms)
+		for i, c := range contests {
+			if err := all[i].hold(c); err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
 			}
-			log.Printf("round %d of %d: %s, %s: PyTorch %.3f ms, ours %.3f ms, without BLAS %.3f ms", round+1, rounds, w.model, w.optimizer,
-				m.peer[round], m.blas[round], m.assembly[round])
+			e := all[i]
+			log.Printf("round %d of %d: %s: peer %.3f ms, ours %.3f ms, without BLAS %.3f ms", round+1, rounds, c.name,
+				e.peer[round].ms, e.blas[round].ms, e.assembly[round].ms)
 		}
 	}
-	print(all)
+	return write(os.Stdout, contests, all)
+}
+
+// An entry is what the rounds of one contest gave.
+type entry struct{ peer, blas, assembly []result }
+
+// hold adds a round.
+func (e *entry) hold(c contest) error {
+	for _, side := range []struct {
+		into    *[]result
+		measure func() (result, error)
+	}{
+		{&e.peer, c.peer},
+		{&e.blas, func() (result, error) { return c.ours() }},
+		{&e.assembly, func() (result, error) { return c.ours("TESSERA_BLAS=none") }},
+	} {
+		r, err := side.measure()
+		if err != nil {
+			return err
+		}
+		*side.into = append(*side.into, r)
+	}
 	return nil
 }
 
-func print(all []measurements) {
-	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "model\toptimizer\tPyTorch ms\tours ms\tratio\twithout BLAS ms\tratio")
-	for i, w := range workloads {
+func write(w io.Writer, contests []contest, all []entry) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "contest\tpeer ms\tours ms\tratio\twithout BLAS ms\tratio\tpeer's score\tours")
+	for i, c := range contests {
 		p, b, a := median(all[i].peer), median(all[i].blas), median(all[i].assembly)
-		fmt.Fprintf(t, "%s\t%s\t%.3f\t%.3f\t%.2f\t%.3f\t%.2f\n", w.model, w.optimizer, p, b, b/p, a, a/p)
+		fmt.Fprintf(t, "%s\t%.3f\t%.3f\t%.2f\t%.3f\t%.2f\t%s\t%s\n", c.name, p.ms, b.ms, b.ms/p.ms, a.ms, a.ms/p.ms, score(p), score(b))
 	}
-	t.Flush()
+	return t.Flush()
 }
 
-func median(x []float64) float64 {
-	x = slices.Sorted(slices.Values(x))
+func score(r result) string {
+	if r.score == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.6g", r.score)
+}
+
+func median(x []result) result {
+	x = slices.SortedFunc(slices.Values(x), func(a, b result) int { return cmp.Compare(a.ms, b.ms) })
 	return x[len(x)/2]
 }
 
-// peerReady explains what to install where PyTorch is missing.
-func peerReady() error {
-	if err := exec.Command("/usr/bin/python3", "-c", "import torch").Run(); err != nil {
-		return fmt.Errorf("PyTorch is missing (%w). On Debian: apt-get install python3-torch libopenblas0-openmp", err)
-	}
-	if preload() == "" {
-		log.Print("bench: OpenBLAS built with OpenMP is missing, PyTorch will not be at its best: apt-get install libopenblas0-openmp")
-	}
-	return nil
-}
-
-// preload is the library that makes PyTorch fastest, "" where it is not installed.
-func preload() string {
-	found, _ := filepath.Glob("/usr/lib/*/openblas-openmp/libopenblas.so.0")
-	return strings.Join(found, "")
-}
-
-func peer(model, optimizer, folder string, steps, threads int) (float64, error) {
-	c := exec.Command("/usr/bin/python3", "bench/peer.py", model, optimizer, "--data", filepath.Join(folder, "fashion-mnist"),
-		"--steps", strconv.Itoa(steps), "--threads", strconv.Itoa(threads))
-	c.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(threads), "LD_PRELOAD="+preload(),
-		// else glibc gives every large tensor fresh pages, which costs PyTorch up to a quarter of its time
-		"MALLOC_MMAP_THRESHOLD_=1073741824", "MALLOC_TRIM_THRESHOLD_=4294967296")
+// python runs one of the scripts beside this file at its best and returns what it prints.
+func python(environment []string, arguments ...string) (string, error) {
+	c := exec.Command("/usr/bin/python3", arguments...)
+	c.Env = append(os.Environ(), environment...)
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL {
-		c.Env = append(c.Env, "OPENBLAS_CORETYPE=SkylakeX")
+		c.Env = append(c.Env, "OPENBLAS_CORETYPE=SkylakeX") // OpenBLAS 0.3.21 does not recognise newer models
 	}
-	return milliseconds(c)
+	return output(c)
 }
 
-func ours(binary, model, optimizer, folder string, steps, threads int, environment ...string) (float64, error) {
-	pattern := fmt.Sprintf("^BenchmarkStep$/^%s$/^%s$/^threads=%d$", model, optimizer, threads)
-	c := exec.Command(binary, "-test.run=^$", "-test.bench="+pattern, "-test.benchtime="+strconv.Itoa(steps)+"x")
-	c.Dir = "train" // the benchmark reads ../models.toml
-	c.Env = append(append(os.Environ(), "TESSERA_DATA="+folder), environment...)
-	return milliseconds(c)
-}
-
-var perStep = regexp.MustCompile(`([0-9.]+) ms/step`)
-
-// milliseconds runs c and finds its milliseconds per step.
-func milliseconds(c *exec.Cmd) (float64, error) {
+func output(c *exec.Cmd) (string, error) {
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	out, err := c.Output()
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w\n%s", c, err, stderr.Bytes())
+		return "", fmt.Errorf("%s: %w\n%s", c, err, stderr.Bytes())
 	}
-	found := perStep.FindSubmatch(out)
-	if found == nil {
-		return 0, fmt.Errorf("%s: no milliseconds per step in\n%s", c, out)
-	}
-	return strconv.ParseFloat(string(found[1]), 64)
+	return string(out), nil
 }

@@ -51,7 +51,7 @@ func benchmarkedModel(b *testing.B, model, optimizer string) *config.Model {
 }
 
 // BenchmarkStep times whole training steps: the next batch, forward, backward, the optimizer, the projection. It
-// reports the median, as bench/peer.py does.
+// reports the median, as bench/torch_steps.py does.
 func BenchmarkStep(b *testing.B) {
 	if os.Getenv("TESSERA_DATA") == "" {
 		b.Skip("left out: TESSERA_DATA is not set")

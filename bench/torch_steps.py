@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The training step of a shipped model in PyTorch: what `make bench-peers` measures Tessera against.
 
-    peer.py MODEL OPTIMIZER --data FOLDER --steps N --threads N
+    torch_steps.py MODEL OPTIMIZER --data FOLDER --steps N --threads N
 
 MODEL is shallow-nonneg-kl, deep-dense or asym-nonneg-kl, FOLDER holds train-images-idx3-ubyte.gz. It prints the median of the
 milliseconds per step (the first tenth left out) and the last loss. With encode as OPTIMIZER, a step is to encode 10,000

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// encode stands in the place of an optimizer: 10,000 images are encoded in the place of a training step.
+const encode = "encode"
+
+// stepContests are training steps, PyTorch's and those of BenchmarkStep in package train.
+func (s settings) stepContests() []contest {
+	ready := sync.OnceValues(s.buildSteps)
+	var contests []contest
+	for _, w := range []struct{ model, optimizer string }{
+		{"shallow-nonneg-kl", "adadelta"}, {"shallow-nonneg-kl", "adam"}, {"deep-dense", "adam"},
+		{"asym-nonneg-kl", "adam"}, {"asym-nonneg-kl", encode},
+	} {
+		steps := s.steps
+		if w.optimizer == encode { // one takes as long as some thirty steps
+			steps = max(3, steps/30)
+		}
+		contests = append(contests, contest{
+			name: w.model + " " + w.optimizer,
+			peer: func() (result, error) {
+				if _, err := ready(); err != nil {
+					return result{}, err
+				}
+				return s.torch(w.model, w.optimizer, steps)
+			},
+			ours: func(environment ...string) (result, error) {
+				binary, err := ready()
+				if err != nil {
+					return result{}, err
+				}
+				pattern := fmt.Sprintf("^BenchmarkStep$/^%s$/^%s$/^threads=%d$", w.model, w.optimizer, s.threads)
+				c := exec.Command(binary, "-test.run=^$", "-test.bench="+pattern, "-test.benchtime="+strconv.Itoa(steps)+"x")
+				c.Dir = "train" // the benchmark reads ../models.toml
+				c.Env = append(append(os.Environ(), "TESSERA_DATA="+filepath.Dir(s.folder)), environment...)
+				return perStep(output(c))
+			},
+		})
+	}
+	return contests
+}
+
+// buildSteps makes sure of PyTorch and returns the benchmark's binary.
+func (s settings) buildSteps() (string, error) {
+	if err := exec.Command("/usr/bin/python3", "-c", "import torch").Run(); err != nil {
+		return "", fmt.Errorf("PyTorch is missing (%w). On Debian: apt-get install python3-torch libopenblas0-openmp", err)
+	}
+	if preload() == "" {
+		log.Print("OpenBLAS built with OpenMP is missing, PyTorch will not be at its best: apt-get install libopenblas0-openmp")
+	}
+	binary := filepath.Join(s.temporary, "train.test")
+	_, err := output(exec.Command("go", "test", "-c", "-o", binary, "./train"))
+	return binary, err
+}
+
+func (s settings) torch(model, optimizer string, steps int) (result, error) {
+	return perStep(python([]string{
+		"OMP_NUM_THREADS=" + strconv.Itoa(s.threads), "LD_PRELOAD=" + preload(),
+		// else glibc gives every large tensor fresh pages, which costs PyTorch up to a quarter of its time
+		"MALLOC_MMAP_THRESHOLD_=1073741824", "MALLOC_TRIM_THRESHOLD_=4294967296",
+	}, "bench/torch_steps.py", model, optimizer, "--data", s.folder, "--steps", strconv.Itoa(steps), "--threads", strconv.Itoa(s.threads)))
+}
+
+// preload is the library that makes PyTorch fastest, "" where it is not installed.
+func preload() string {
+	found, _ := filepath.Glob("/usr/lib/*/openblas-openmp/libopenblas.so.0")
+	return strings.Join(found, "")
+}
+
+// perStep finds the milliseconds per step in what a benchmark prints.
+func perStep(printed string, err error) (result, error) {
+	if err != nil {
+		return result{}, err
+	}
+	words := strings.Fields(printed)
+	for i, w := range words {
+		if w == "ms/step" && i > 0 {
+			ms, err := strconv.ParseFloat(words[i-1], 64)
+			return result{ms: ms}, err
+		}
+	}
+	return result{}, fmt.Errorf("no milliseconds per step in\n%s", printed)
+}
