@@ -30,7 +30,7 @@ func (s settings) baselineContests() []contest {
 		},
 		ours: func(environment ...string) (result, error) {
 			return perIteration(func(n string) (result, error) {
-				return s.factorise(ready, environment, "nmf-mu", "--set", "tolerance=0", "--set", "iterations="+n)
+				return s.factorise(ready, environment, "nmf-mu", "--set", "iterations="+n)
 			})
 		},
 	}}

@@ -25,10 +25,8 @@ def nmf(o):
 
     X = idx(f"{o.data}/t10k-images-idx3-ubyte.gz", 16).reshape(-1, 784).astype(np.float32) / 255
     began = time.perf_counter()
-    if o.what == "nmf":
-        m = NMF(100, init="nndsvda", solver="cd", max_iter=o.iterations, tol=1e-4, random_state=0)
-    else:
-        m = NMF(100, init="nndsvda", solver="mu", max_iter=o.iterations, tol=0, random_state=0)
+    solver = "cd" if o.what == "nmf" else "mu"
+    m = NMF(100, init="nndsvda", solver=solver, max_iter=o.iterations, tol=1e-4, random_state=0)
     R = m.fit_transform(X) @ m.components_
     return time.perf_counter() - began, np.mean((R - X) ** 2)
 
