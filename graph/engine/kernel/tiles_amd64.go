@@ -21,9 +21,10 @@ const (
 
 // Copies are made where they pay, by measurement. Up to directRows rows of C, a panel of a B of up to directB elements
 // whose rows are whole vectors is read where it is; of a larger one, which comes from far, a copy is read more than once.
-// From copyColumns columns on, and beyond directRows rows, a block of A is copied, unless its rows are apart by something
-// else than whole units of crowding bytes, and so do not crowd in a few sets of the cache. Where A has up to streamA elements and
-// the rows of the stored B are columns, one panel after the other is read to its end: such a panel is consecutive memory.
+// From copyColumns columns on, and beyond directRows rows, a block of A is copied, unless its rows follow each other at a
+// distance that is no multiple of crowding bytes: those do not crowd in a few sets of the cache. Where A has up to streamA
+// elements and the rows of the stored B are columns, one panel after the other is read to its end: such a panel is
+// consecutive memory.
 const (
 	directRows  = 128
 	directB     = 1 << 20
