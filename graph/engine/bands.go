@@ -16,6 +16,9 @@ type band struct {
 // bandValues is how many values the steps of a band touch at a time: half of a second-level cache.
 const bandValues = 1 << 18
 
+// wholeTiles is what larger bands are multiples of: products whose rows are units then have no tile that is not full.
+const wholeTiles = 12
+
 // bands groups the shared steps of a phase. A step joins the band before it when it reads there, row by row, what was
 // written row by row. Products stay alone: the more rows at a time, the faster they are.
 func bands(shared []*step) []band {
@@ -31,6 +34,9 @@ func bands(shared []*step) []band {
 		list[i].units = list[i].steps[0].units
 		if len(list[i].steps) > 1 {
 			list[i].units = max(1, bandValues/valuesPerUnit(list[i].steps))
+			if units := list[i].units; units > wholeTiles {
+				list[i].units = units - units%wholeTiles
+			}
 		}
 	}
 	return list
@@ -45,10 +51,13 @@ func joins(st *step, before []*step) bool {
 	})
 }
 
-// valuesPerUnit is how many values a unit of the steps reads and writes.
+// valuesPerUnit is how many values a unit of the steps reads and writes, those of one place once.
 func valuesPerUnit(steps []*step) int {
 	n, counted := 0, map[*value]bool{}
 	for _, st := range steps {
+		for v := range st.over {
+			counted[v] = true
+		}
 		for _, r := range slices.Concat(st.reads, st.writes) {
 			if r.way == rows && !counted[r.value] {
 				counted[r.value] = true

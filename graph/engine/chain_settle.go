@@ -91,7 +91,7 @@ func (b *chainBuilder[T]) reuse() {
 // replaceable reports whether w may be written over r: r is computed elsewhere, and read only by this group.
 func (b *chainBuilder[T]) replaceable(r, w *value) bool {
 	switch r.op.(type) {
-	case product, part, transpose, blockwise:
+	case product, part, transpose, blockwise, unitwise:
 	default:
 		return false // leaves belong to others; chains and opaque ops are left as they are
 	}

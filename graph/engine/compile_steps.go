@@ -105,7 +105,7 @@ func (c *compiler[T]) transposeStep(v *value, o transpose) *step {
 // chainStep describes what a chain reads and writes.
 func chainStep[T graph.Float](ch *chain[T], g *group) *step {
 	st := &step{name: chainName(g), work: ch, units: ch.units, serial: g.size < serialBelow, flops: float64(g.size * len(g.members)), columns: ch.columns,
-		divisible: true, prepare: ch.reset}
+		divisible: true, prepare: ch.reset, over: ch.over}
 	for _, s := range slices.Concat(ch.vectors, ch.scalars) {
 		r := reading{s.value, s.way(ch.columns)}
 		if slices.Contains(g.members, s.value) {

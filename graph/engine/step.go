@@ -66,6 +66,8 @@ type step struct {
 	flops  float64
 	// columns says that units are columns rather than rows, for people.
 	columns bool
+	// over has of values that are written over others what those are.
+	over map[*value]*value
 	// divisible says that a few units at a time take no longer than all at once.
 	divisible bool
 	// prepare is called for a thread's units before the first of them run; nil for most.

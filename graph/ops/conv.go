@@ -63,8 +63,8 @@ func (g Convolution) Convolve(x, w *gorgonia.Node) (*gorgonia.Node, error) {
 		byUnit:  []bool{true, false},
 		scratch: l.block(l.row) * l.image(l.row),
 		work:    g.work(batch),
-		f32:     convolve(l, vector.Float32),
-		f64:     convolve(l, vector.Float64),
+		f32:     convolve(l, batch, vector.Float32),
+		f64:     convolve(l, batch, vector.Float64),
 		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return both(g.Images(grad, in[1]))(g.Gradient(in[0], grad))
 		},

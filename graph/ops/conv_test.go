@@ -120,6 +120,23 @@ func TestConvolutionOfManyBlocksEqualsPlainLoops(t *testing.T) {
 	}
 }
 
+// Convolutions whose filters' rows see runs of many values, of batches of many images: multiplied where they stand.
+func TestConvolutionInPlaceEqualsPlainLoops(t *testing.T) {
+	for _, g := range []ops.Convolution{
+		{In: [3]int{5, 6, 64}, Out: [3]int{3, 3, 5}, Kernel: 4, Stride: 2, Dilation: 1, Groups: 1, Top: 1, Left: 1},
+		{In: [3]int{4, 3, 96}, Out: [3]int{4, 3, 2}, Kernel: 3, Stride: 1, Dilation: 1, Groups: 1, Top: 1, Left: 1},
+		{In: [3]int{2, 3, 256}, Out: [3]int{5, 6, 3}, Kernel: 1, Stride: 1, Dilation: 1, Groups: 1, Top: 2, Left: 1},
+		{In: [3]int{3, 2, 128}, Out: [3]int{3, 4, 3}, Kernel: 2, Stride: 2, Dilation: 1, Groups: 1},
+	} {
+		const batch = 41
+		c := newConvolved(g, batch)
+		for name, want := range plain(g, batch, c) {
+			testConvolution(t, fmt.Sprintf("%s %+v", name, g), expressions[float64](g, batch, c)[name], want, 1e-12)
+			testConvolution(t, fmt.Sprintf("%s %+v", name, g), expressions[float32](g, batch, c)[name], want, 1e-5)
+		}
+	}
+}
+
 func testConvolution[T ops.Float](t *testing.T, what string, e gradcheck.Expression[T], want []float64, tolerance float64) {
 	t.Helper()
 	got, _, err := gradcheck.Evaluate(e)

@@ -86,8 +86,9 @@ func testGemm[T Float](t *testing.T, sets []*Set[T]) {
 						checkProduct(t, s, transA, transB, m, n, k, 1-beta/4, beta/2, (m+q)%3)
 					}
 				}
-				// Beyond one block in each direction, and with copies of A.
-				for q, shape := range [][3]int{{64, 100, 784}, {250, 40, 30}, {30, 520, 30}, {20, 30, 530}, {241, 257, 60}, {1, 600, 300}, {300, 1, 513}} {
+				// Beyond one block in each direction, with A read in place and, of rows that would crowd in the cache, copied.
+				for q, shape := range [][3]int{{64, 100, 784}, {250, 40, 30}, {30, 520, 30}, {20, 30, 530}, {241, 257, 60}, {1, 600, 300},
+					{250, 260, 256}, {300, 1, 513}} {
 					checkProduct(t, s, transA, transB, shape[0], shape[1], shape[2], 0.5, T((q+flags)%2), q%2)
 				}
 			}

@@ -21,12 +21,15 @@ const (
 
 // Copies are made where they pay, by measurement. Up to directRows rows of C, a panel of a B of up to directB elements
 // whose rows are whole vectors is read where it is; of a larger one, which comes from far, a copy is read more than once.
-// From copyColumns columns on, and beyond directRows rows, a block of A is copied. Where A has up to streamA elements and
-// the rows of the stored B are columns, one panel after the other is read to its end: such a panel is consecutive memory.
+// From copyColumns columns on, and beyond directRows rows, a block of A is copied, unless its rows follow each other at a
+// distance that is no multiple of crowding bytes: those do not crowd in a few sets of the cache. Where A has up to streamA
+// elements and the rows of the stored B are columns, one panel after the other is read to its end: such a panel is
+// consecutive memory.
 const (
 	directRows  = 128
 	directB     = 1 << 20
 	copyColumns = 256
+	crowding    = 1024
 	streamA     = 1 << 18
 )
 
@@ -109,10 +112,11 @@ type rowsOfA[T Float] struct {
 }
 
 // nearA copies a block of op(A) as it is stored, so that it lies on few memory pages and never at a stride that fills
-// a few sets of the cache only, if enough panels will read it again.
+// a few sets of the cache only, if that stride would and enough panels will read it again.
 func (s *tiles[T]) nearA(w *workspace[T], x *product[T], i, mc, p, kc, nc int) rowsOfA[T] {
 	from := rowsOfA[T]{x.a[i*x.ars+p*x.acs:], x.ars, x.acs}
-	if nc < copyColumns || x.m <= directRows {
+	spread := x.acs == 1 && x.ars*int(unsafe.Sizeof(x.alpha))%crowding != 0
+	if nc < copyColumns || x.m <= directRows || spread {
 		return from
 	}
 	lines, length, step := mc, kc, x.ars
