@@ -57,7 +57,7 @@ func (b *builder) portion(x, code, output, target *gorgonia.Node) error {
 	if err != nil {
 		return err
 	}
-	if err := b.steady(); err != nil {
+	if err := b.repeatable(); err != nil {
 		return err
 	}
 	if _, ok := b.model.Penalised(); ok {
@@ -73,10 +73,10 @@ func (b *builder) portion(x, code, output, target *gorgonia.Node) error {
 	return b.differentiate(loss)
 }
 
-// steady refuses layers and terms whose training is not the same each time, and not that of inference.
-func (b *builder) steady() error {
+// repeatable refuses layers whose training is not the same each time, and not that of inference.
+func (b *builder) repeatable() error {
 	for _, in := range b.program.Inputs {
-		if in.Sampler != nil {
+		if in.Sampler != nil && !in.Fixed {
 			return fmt.Errorf("%s is noise: the objective over all images must be the same at every look", in.Name)
 		}
 	}

@@ -73,7 +73,9 @@ func (b *builder) encoding(i int, x, code *gorgonia.Node) *losses.Encoding {
 	noises := 0
 	return &losses.Encoding{Images: x, Code: code, Noise: func(s losses.Sampler, shape ...int) *gorgonia.Node {
 		noises++
-		return b.input(noiseName("loss."+b.model.Spec.TermName(i), noises), s, shape...)
+		n := b.input(noiseName("loss."+b.model.Spec.TermName(i), noises), s, shape...)
+		b.program.Inputs[len(b.program.Inputs)-1].Fixed = b.options.Part == Portion
+		return n
 	}}
 }
 
