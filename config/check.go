@@ -51,10 +51,7 @@ func (m *Model) header(list string) string {
 
 // inDoubt reports whether one of the model's own keys has a mistake.
 func (m *Model) inDoubt(key string) bool {
-	if m.origin == nil {
-		return false
-	}
-	return m.origin.doubts[""].about(func(f field) bool { return f.key == key })
+	return m.origin.doubt("").about(func(f field) bool { return f.key == key })
 }
 
 // checker judges the other parts by what the walk over the layers knows.
@@ -89,7 +86,7 @@ func (c *checker) search() {
 func (c *checker) steady(name string, list []Placed) {
 	for i, placed := range list {
 		part := fmt.Sprintf("%s[%d]", name, i)
-		if placed.Layer == nil || c.model.origin != nil && c.model.origin.doubts[part] != nil {
+		if placed.Layer == nil || c.model.origin.doubt(part) != nil {
 			continue
 		}
 		kind, search := placed.Kind, c.model.Optimizer.Kind
@@ -188,7 +185,7 @@ func (c *checker) valuesOf(name string, list []Layer, in layers.Interval, known 
 			in, known = layers.Everything, false
 			continue
 		}
-		if c.model.origin != nil && c.model.origin.doubts[part].values() {
+		if c.model.origin.doubt(part).values() {
 			in, known = layers.Everything, false
 			continue
 		}

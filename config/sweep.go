@@ -112,7 +112,7 @@ func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
 	}
 	var sources []*source
 	for _, set := range sets {
-		if set.source != nil { // Passes have none: they cannot be wrong
+		if set.source != nil { // Passes have none: a source is made for each model
 			sources = append(sources, set.source)
 		}
 	}

@@ -86,10 +86,7 @@ func (w *walk) list(name string, list []Layer, in []int) ([]Placed, []int) {
 
 // place finds a layer's parameters and output shape.
 func (w *walk) place(part string, p *Placed) []int {
-	var doubtful bool
-	if o := w.model.origin; o != nil {
-		doubtful = o.doubts[part].shape()
-	}
+	doubtful := w.model.origin.doubt(part).shape()
 	if p.Layer == nil {
 		w.open = append(w.open, p.Path)
 		return nil
