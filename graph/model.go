@@ -94,6 +94,14 @@ func (m *Model) Decomposing() (layers.Decomposing, bool) {
 // Pixels is the number of values of one image.
 func (m *Model) Pixels() int { return size(m.Shape) }
 
+// mostAtOnce is how many values the largest tensor of a program that codes images may have: half a gigabyte.
+const mostAtOnce = 1 << 27
+
+// AtOnce is how many images, at most so many, are coded by one program.
+func (m *Model) AtOnce(most int) int {
+	return max(1, min(most, mostAtOnce/max(1, m.Layout.Largest())))
+}
+
 // Units is the length of a code.
 func (m *Model) Units() int {
 	if n := len(m.Layout.Encoder); n > 0 {
