@@ -38,6 +38,7 @@ func (m *Model) check(input []int) []finding {
 	}
 	c.freeze()
 	c.start()
+	c.adversarial()
 	for i := range c.model.Prune {
 		c.prune(i)
 	}
