@@ -142,8 +142,8 @@ func TestTheObjectiveInBatchesIsThatOfAllImagesAtOnce(t *testing.T) {
 			`loss=[{kind="mse"},{kind="kl"},{kind="contractive",weight=0.1,probes=2}]`},
 		"decomposed images": {`encoder=[{kind="pado",levels=2},{kind="dense",units=6,activation="sigmoid"}]`,
 			`loss=[{kind="mse"},{kind="kl"}]`},
-		"one layer frozen": {`freeze=["encoder.*"]`},
-		"of a frozen weight": {`freeze=["encoder.*"]`,
+		"one layer frozen": {`freeze=["encoder.*"]`, "constraint.1.on=*.weight"},
+		"of a frozen weight": {`freeze=["encoder.*"]`, "constraint=[]",
 			`loss=[{kind="mse"},{kind="weight_decay",on="encoder.*.weight"}]`},
 		"a code of two parts": {`loss=[{kind="mse"},{kind="kl",target=0.3},{kind="kl",weight=0.5},{kind="activity_floor"}]`},
 	} {
