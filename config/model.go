@@ -113,10 +113,10 @@ const AtomWeights = "decoder.*.weight"
 // The methods named defaults set what a table's own keys hold when they are not given; the keys of the part, which
 // have been read before, keep their values.
 
-func (d *Dataset) defaults()     { d.Selection = data.DefaultSelection(d.Source) }
-func (l *Loss) defaults()        { l.On, l.Weight = l.Loss.On(), 1 }
-func (c *Constraint) defaults()  { c.On = AtomWeights }
-func (o *Optimizer) defaults()   { o.Schedule = Schedule{Kind: "constant", Schedule: &optim.Constant{}} }
+func (d *Dataset) defaults()    { d.Selection = data.DefaultSelection(d.Source) }
+func (l *Loss) defaults()       { l.On, l.Weight = l.Loss.On(), 1 }
+func (c *Constraint) defaults() { c.On = AtomWeights }
+func (o *Optimizer) defaults()  { o.Schedule = Schedule{Kind: "constant", Schedule: &optim.Constant{}} }
 func (t *Train) defaults() {
 	*t = Train{Epochs: 100, Batch: 128, Seed: 1, CheckpointSeconds: 5}
 }

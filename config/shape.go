@@ -2,23 +2,17 @@ package config
 
 import (
 	"fmt"
-	"math"
 	"strings"
+
+	"tessera/internal/volume"
 )
 
-// product is the number of values of a shape, 0 for none; it stays at its largest where it would overflow.
+// product is the number of values of a shape, 0 where that is not known.
 func product(shape []int) int {
 	if shape == nil {
 		return 0
 	}
-	n := 1
-	for _, d := range shape {
-		if d > 0 && n > math.MaxInt/d {
-			return math.MaxInt
-		}
-		n *= d
-	}
-	return n
+	return volume.Of(shape)
 }
 
 // shapeText prints a shape as "28x28 = 784", and a vector as "784".

@@ -9,6 +9,7 @@ import (
 	"gorgonia.org/tensor"
 	"tessera/config"
 	"tessera/graph/ops"
+	"tessera/internal/volume"
 	"tessera/layers"
 	"tessera/losses"
 )
@@ -198,7 +199,7 @@ func flat(x *gorgonia.Node) (*gorgonia.Node, error) {
 	if len(shape) == 2 {
 		return x, nil
 	}
-	return ops.Reshape(x, shape[0], size(shape[1:]))
+	return ops.Reshape(x, shape[0], volume.Of(shape[1:]))
 }
 
 // input adds a leaf that the caller fills.

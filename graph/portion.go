@@ -7,6 +7,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"tessera/config"
 	"tessera/graph/ops"
+	"tessera/internal/volume"
 	"tessera/losses"
 )
 
@@ -97,7 +98,7 @@ func (b *builder) penalties() error {
 		shape := []int{b.options.Batch, b.model.Units()}
 		code = b.leaf(CodeName, shape)
 		b.program.Parameters = append(b.program.Parameters, Binding{Node: code,
-			Parameter: &Parameter{Path: CodeName, Shape: shape, Data: make([]float32, size(shape)), Trainable: true}})
+			Parameter: &Parameter{Path: CodeName, Shape: shape, Data: make([]float32, volume.Of(shape)), Trainable: true}})
 	}
 	loss, err := b.sum(func(l config.Loss) bool { return !seesImages(l) }, 1, nil, code, nil, nil)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"tessera/graph"
 	"tessera/internal/parallel"
 	"tessera/internal/random"
+	"tessera/internal/volume"
 )
 
 // This file feeds the programs of an objective over all images.
@@ -63,7 +64,7 @@ func (w *whole) drawn(in graph.Input, from, to int) []float32 {
 	if w.noise == nil {
 		w.noise = map[string][]float32{}
 	}
-	length := values(in.Shape)
+	length := volume.Of(in.Shape)
 	if len(w.noise[in.Name]) < length {
 		w.noise[in.Name] = make([]float32, length)
 	}
