@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"tessera/internal/volume"
 )
 
 // Target is a model that can be attacked. All slices are row-major: n images of as many values as the shape says, n codes of
@@ -25,7 +26,7 @@ type Target interface {
 
 // Perturb returns attacked images for clean ones.
 func (a *Attack) Perturb(target Target, clean []float32) ([]float32, error) {
-	pixels := size(target.Shape())
+	pixels := volume.Of(target.Shape())
 	x := append([]float32(nil), clean...)
 	for range a.Rounds() {
 		gradient, err := target.InputGradient(x, clean)
@@ -62,7 +63,7 @@ const batchImages = 1000
 
 // Measure attacks a model at images, in each of the ways. The result does not depend on anything random.
 func Measure(ctx context.Context, target Target, images []float32, attacks []Attack) (*Report, error) {
-	pixels := size(target.Shape())
+	pixels := volume.Of(target.Shape())
 	if len(images) == 0 || len(images)%pixels != 0 {
 		return nil, fmt.Errorf("attack: %d values are not one or more images of %d", len(images), pixels)
 	}
@@ -157,13 +158,4 @@ func distance(a, b []float32) float64 {
 		sum += d * d
 	}
 	return math.Sqrt(sum)
-}
-
-// size is the number of values of an image of that shape.
-func size(shape []int) int {
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
-	return n
 }

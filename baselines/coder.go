@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tessera/internal/volume"
 	"tessera/metrics"
 )
 
@@ -16,7 +17,7 @@ type coder struct {
 }
 
 func newCoder(shape []int, units int) (coder, error) {
-	c := coder{shape: slices.Clone(shape), pixels: product(shape), units: units}
+	c := coder{shape: slices.Clone(shape), pixels: volume.Of(shape), units: units}
 	if len(shape) == 0 || slices.Min(shape) < 1 {
 		return c, fmt.Errorf("images of shape %v have no pixels", shape)
 	}
@@ -83,7 +84,7 @@ type replaced struct {
 
 // replaceAtoms is WithAtoms of every model.
 func replaceAtoms(c metrics.Coder, a *metrics.Atoms) (metrics.Coder, error) {
-	pixels := product(c.Shape())
+	pixels := volume.Of(c.Shape())
 	if a == nil || a.Count != c.Units() || len(a.Values) != a.Count*pixels || a.Bias != nil && len(a.Bias) != pixels {
 		return nil, fmt.Errorf("baselines: other atoms must be %d images of shape %v", c.Units(), c.Shape())
 	}

@@ -9,6 +9,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/volume"
 	"tessera/metrics"
 )
 
@@ -198,7 +199,7 @@ func (s State) tensor(name string, shape ...int) (Tensor, error) {
 		return t, fmt.Errorf("the state holds no tensor %q", name)
 	}
 	fits := slices.EqualFunc(t.Shape, shape, func(got, want int) bool { return got == want || want < 0 && got >= 0 })
-	if !fits || len(t.Values) != product(t.Shape) {
+	if !fits || len(t.Values) != volume.Of(t.Shape) {
 		return t, fmt.Errorf("tensor %q: got shape %v and %d values, want shape %v", name, t.Shape, len(t.Values), shape)
 	}
 	return t, nil
@@ -211,12 +212,4 @@ func (s State) number(name string) (float64, error) {
 		return 0, fmt.Errorf("the state holds no number %q", name)
 	}
 	return v, nil
-}
-
-func product(shape []int) int {
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
-	return n
 }

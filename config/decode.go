@@ -28,6 +28,14 @@ type doubt struct {
 	whole bool    // the part itself is not known
 }
 
+// doubt is what is not known of a part, nil where all is.
+func (o *origin) doubt(part string) *doubt {
+	if o == nil {
+		return nil // a model made in Go
+	}
+	return o.doubts[part]
+}
+
 // about reports whether a key that is in doubt is of a sort.
 func (d *doubt) about(sort func(field) bool) bool {
 	return d != nil && (d.whole || slices.ContainsFunc(d.keys, sort))

@@ -185,7 +185,7 @@ func (m *Model) decode(n *node, partial bool, dirs data.Dirs) []finding {
 		return d.found
 	}
 	var input []int
-	if m.Dataset.Source != nil && m.origin.doubts["dataset"] == nil {
+	if m.Dataset.Source != nil && m.origin.doubt("dataset") == nil {
 		if shape, ok := m.Dataset.Source.Shape(dirs); ok {
 			input = shape
 		}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"reflect"
+	"strings"
 	"testing"
 
 	"tessera/data"
@@ -229,4 +230,19 @@ func randomString(r *rand.Rand) string {
 		text[i] = runes[r.IntN(len(runes))]
 	}
 	return string(text)
+}
+
+// Settings that only pgd has are not written out for fgsm, which refuses them.
+func TestAFilledAttackHasTheSettingsOfItsMethod(t *testing.T) {
+	const attacked = "[model.m]\nencoder = [{ kind = \"dense\", units = 4 }]\nadversarial = { method = \"pgd\" }\n"
+	for method, want := range map[string]bool{"pgd": true, "fgsm": false} {
+		m := model(t, load(t, attacked), "m", "adversarial.method="+method)
+		text := string(Fill(m))
+		if strings.Contains(text, "steps = 10") != want || strings.Contains(text, "step_size") {
+			t.Errorf("%s is filled to\n%s", method, text)
+		}
+		if again := model(t, load(t, text), "m"); *again.Adversarial != *m.Adversarial {
+			t.Errorf("%s is read again as %+v, was %+v", method, *again.Adversarial, *m.Adversarial)
+		}
+	}
 }

@@ -80,6 +80,18 @@ func (l *Layout) Layers() []Placed {
 	return all
 }
 
+// Largest is the number of values of the largest tensor that the layers make of one image.
+func (l *Layout) Largest() int {
+	n := product(l.Input)
+	for _, placed := range l.Layers() {
+		n = max(n, product(placed.Out))
+		if e, ok := placed.Layer.(layers.Expanding); ok {
+			n = max(n, e.Largest(placed.In))
+		}
+	}
+	return n
+}
+
 // opened is a layer and, where it is a block, what is inside of it.
 func (p Placed) opened() []Placed {
 	b, ok := p.Layer.(layers.Block)

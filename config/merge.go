@@ -24,7 +24,7 @@ type merger struct {
 // changes, only the keys of over remain. A table laid on a name takes it for { kind = name }. A part of a --set path
 // laid on an array goes into the element of that index. base is not changed.
 //
-// A data set has no kind but a name: what is taken of the images (fit, limit, validation) stays when it changes, and
+// An attack has no kind but a method, and loses what only pgd has when that changes. A data set has no kind but a name: what is taken of the images (fit, limit, validation) stays when it changes, and
 // the keys that only the old set knows do not.
 func (m *merger) lay(key string, base, over *node) *node {
 	if base == nil || over.table == nil || over.whole {
@@ -58,6 +58,12 @@ func (m *merger) lay(key string, base, over *node) *node {
 // inherits reports whether over keeps a key of base.
 func inherits(table, key string, base, over *node) bool {
 	sel := selector(table)
+	if table == "adversarial" {
+		if !slices.Contains(pgdKeys, key) {
+			return true
+		}
+		sel = "method"
+	}
 	is, ok := over.child(sel).text()
 	if !ok {
 		return true

@@ -9,7 +9,6 @@ package config
 import (
 	"fmt"
 
-	"tessera/attack"
 	"tessera/constraints"
 	"tessera/data"
 	"tessera/internal/registry"
@@ -82,12 +81,6 @@ type Constraint struct {
 	Constraint constraints.Constraint `part:"kind"`
 }
 
-// Adversarial makes a model learn from attacked images: it should give back the clean ones for them.
-type Adversarial struct {
-	attack.Attack
-	Share float64 `toml:"share" want:"in (0,1]" doc:"of the images of a batch are attacked"`
-}
-
 // Optimizer is the update rule with what surrounds it.
 type Optimizer struct {
 	Kind      string          `toml:"kind" doc:"the update rule"`
@@ -120,11 +113,10 @@ const AtomWeights = "decoder.*.weight"
 // The methods named defaults set what a table's own keys hold when they are not given; the keys of the part, which
 // have been read before, keep their values.
 
-func (d *Dataset) defaults()     { d.Selection = data.DefaultSelection(d.Source) }
-func (l *Loss) defaults()        { l.On, l.Weight = l.Loss.On(), 1 }
-func (c *Constraint) defaults()  { c.On = AtomWeights }
-func (a *Adversarial) defaults() { *a = Adversarial{Attack: attack.Default(), Share: 1} }
-func (o *Optimizer) defaults()   { o.Schedule = Schedule{Kind: "constant", Schedule: &optim.Constant{}} }
+func (d *Dataset) defaults()    { d.Selection = data.DefaultSelection(d.Source) }
+func (l *Loss) defaults()       { l.On, l.Weight = l.Loss.On(), 1 }
+func (c *Constraint) defaults() { c.On = AtomWeights }
+func (o *Optimizer) defaults()  { o.Schedule = Schedule{Kind: "constant", Schedule: &optim.Constant{}} }
 func (t *Train) defaults() {
 	*t = Train{Epochs: 100, Batch: 128, Seed: 1, CheckpointSeconds: 5}
 }

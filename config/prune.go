@@ -23,7 +23,7 @@ func (p *Prune) Over(epoch int) bool { return p.Until > 0 && epoch >= p.Until }
 // prune checks one phase.
 func (c *checker) prune(i int) {
 	p, part := c.model.Prune[i], fmt.Sprintf("prune[%d]", i)
-	if c.model.origin != nil && c.model.origin.doubts[part] != nil {
+	if c.model.origin.doubt(part) != nil {
 		return
 	}
 	switch {
@@ -35,5 +35,9 @@ func (c *checker) prune(i int) {
 	if p.Until != 0 && p.Until <= p.From {
 		c.report(part, "", "until", fmt.Sprintf("until: got %d, want > from (%d)", p.Until, p.From), "")
 	}
-	c.glob(part, "", "on", p.On)
+	if epochs := c.model.Train.Epochs; p.From >= epochs && c.model.origin.doubt("train") == nil {
+		c.report(part, "", "from", fmt.Sprintf("from: the phase begins after epoch %d, but the run ends after epoch %d: nothing would be pruned", p.From, epochs),
+			"train for longer, let the phase begin earlier, or leave it out: prune = []")
+	}
+	c.moving(part, "", p.On)
 }

@@ -225,6 +225,12 @@ func TestPassesAreEpochsOrIterationsByTheModel(t *testing.T) {
 			t.Errorf("%s: %q changed, want %q", plain.Trials[i].Model.Name, got, want)
 		}
 	}
+	for name, passes := range map[string]int{"m": 200, "n": 201} { // a quick look is none at what it leaves out
+		f := load(t, string(shipped(t))+"[sweep."+name+"]\nmodel = [\"shallow\", \"dsd\"]\n")
+		if _, err := f.Sweep(name, Passes(passes)); (err != nil) != (passes == 200) {
+			t.Errorf("%d passes of dsd, which prunes after 200: %v", passes, err)
+		}
+	}
 	s, err := load(t, strings.Replace(sweeping, "epochs = 3", "epochs = [3, 4]", 1)).Sweep("s", Passes(7))
 	if err != nil {
 		t.Fatal(err)

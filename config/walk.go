@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -86,10 +85,7 @@ func (w *walk) list(name string, list []Layer, in []int) ([]Placed, []int) {
 
 // place finds a layer's parameters and output shape.
 func (w *walk) place(part string, p *Placed) []int {
-	var doubtful bool
-	if o := w.model.origin; o != nil {
-		doubtful = o.doubts[part].shape()
-	}
+	doubtful := w.model.origin.doubt(part).shape()
 	if p.Layer == nil {
 		w.open = append(w.open, p.Path)
 		return nil
@@ -109,8 +105,11 @@ func (w *walk) place(part string, p *Placed) []int {
 	if in := p.In; in != nil && !doubtful && (!isSized || s.OutputUnits() > 0) {
 		out, err := p.Layer.OutputShape(in)
 		if err == nil {
-			p.Parameters = p.Layer.Parameters(in)
-			return w.bounded(part, p, out)
+			p.Parameters, p.Out = p.Layer.Parameters(in), out
+			if !w.bounded(part, p) {
+				return nil
+			}
+			return out
 		}
 		w.refused(part, p.Kind, p.Layer, err)
 	}
@@ -214,25 +213,6 @@ func keyOf(err error, fields []field) string {
 	return ""
 }
 
-// maxValues bounds the size of one tensor: larger ones are a slip of the keyboard, and would only fail later.
-const maxValues = 1 << 31
-
-// bounded refuses a layer whose output or parameters are absurdly large.
-func (w *walk) bounded(part string, p *Placed, out []int) []int {
-	if product(out) > maxValues {
-		s, _ := p.Layer.(layers.Sized)
-		w.report(part, p.Kind, sizeKey(s), fmt.Sprintf("one output has more than %d values", maxValues))
-		return nil
-	}
-	for _, q := range p.Parameters {
-		if product(q.Shape) > maxValues {
-			w.report(part, p.Kind, "", fmt.Sprintf("%s has more than %d values", q.Name, maxValues))
-			return nil
-		}
-	}
-	return out
-}
-
 func (w *walk) report(part, kind, key, problem string) {
 	w.found = append(w.found, w.model.finding(part, kind, key, problem, ""))
 }
@@ -265,32 +245,4 @@ func sizeKey(s layers.Sized) string {
 		}
 	}
 	return "units"
-}
-
-// product is the number of values of a shape, 0 for none; it stays at its largest where it would overflow.
-func product(shape []int) int {
-	if shape == nil {
-		return 0
-	}
-	n := 1
-	for _, d := range shape {
-		if d > 0 && n > math.MaxInt/d {
-			return math.MaxInt
-		}
-		n *= d
-	}
-	return n
-}
-
-// shapeText prints a shape as "28x28 = 784", and a vector as "784".
-func shapeText(shape []int) string {
-	texts := make([]string, len(shape))
-	for i, d := range shape {
-		texts[i] = fmt.Sprint(d)
-	}
-	text := strings.Join(texts, "x")
-	if len(shape) > 1 {
-		text += fmt.Sprintf(" = %d", product(shape))
-	}
-	return text
 }

@@ -55,8 +55,9 @@ func (c *Coder) inputGradient(images, clean []float32) ([]float32, error) {
 		return nil, fmt.Errorf("got %d and %d values, want as many, of whole images of %d", len(images), len(clean), pixels)
 	}
 	gradient := make([]float32, 0, len(images))
-	for from := 0; from < len(images); from += codingBatch * pixels {
-		to := min(from+codingBatch*pixels, len(images))
+	batch := c.model.AtOnce(codingBatch) * pixels
+	for from := 0; from < len(images); from += batch {
+		to := min(from+batch, len(images))
 		r, err := c.runner(&c.adversary, (to-from)/pixels)
 		if err != nil {
 			return nil, err

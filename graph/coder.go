@@ -7,7 +7,7 @@ import (
 	"tessera/metrics"
 )
 
-// codingBatch images are encoded or decoded by one run of a program.
+// codingBatch images are encoded or decoded by one run of a program, fewer where that would fill the memory.
 const codingBatch = 1000
 
 // keptRunners of each direction stay compiled: a caller that codes by the same few batch sizes compiles once.
@@ -77,8 +77,9 @@ func (c *Coder) code(d *coding, rows []float32) ([]float32, error) {
 	}
 	n := len(rows) / d.in
 	out := make([]float32, 0, n*d.out)
-	for from := 0; from < n; from += codingBatch {
-		size := min(codingBatch, n-from)
+	batch := c.model.AtOnce(codingBatch)
+	for from := 0; from < n; from += batch {
+		size := min(batch, n-from)
 		r, err := c.runner(d, size)
 		if err != nil {
 			return nil, err

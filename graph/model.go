@@ -7,6 +7,7 @@ import (
 	"tessera/config"
 	"tessera/internal/hugepages"
 	"tessera/internal/random"
+	"tessera/internal/volume"
 	"tessera/layers"
 )
 
@@ -42,7 +43,7 @@ func New(spec *config.Model, shape []int) (*Model, error) {
 }
 
 func initialised(path string, p layers.Parameter, seed uint64) *Parameter {
-	w := hugepages.Make[float32](size(p.Shape))
+	w := hugepages.Make[float32](volume.Of(p.Shape))
 	p.Init.Fill(w, p.FanIn, p.FanOut, random.Stream(seed, path, 0))
 	return &Parameter{Path: path, Shape: slices.Clone(p.Shape), Data: w}
 }
@@ -92,21 +93,20 @@ func (m *Model) Decomposing() (layers.Decomposing, bool) {
 }
 
 // Pixels is the number of values of one image.
-func (m *Model) Pixels() int { return size(m.Shape) }
+func (m *Model) Pixels() int { return volume.Of(m.Shape) }
+
+// mostAtOnce is how many values the largest tensor of a program that codes images may have: half a gigabyte.
+const mostAtOnce = 1 << 27
+
+// AtOnce is how many images, at most so many, are coded by one program.
+func (m *Model) AtOnce(most int) int {
+	return max(1, min(most, mostAtOnce/max(1, m.Layout.Largest())))
+}
 
 // Units is the length of a code.
 func (m *Model) Units() int {
 	if n := len(m.Layout.Encoder); n > 0 {
-		return size(m.Layout.Encoder[n-1].Out)
+		return volume.Of(m.Layout.Encoder[n-1].Out)
 	}
 	return m.Pixels()
-}
-
-// size is the number of elements of a tensor of that shape.
-func size(shape []int) int {
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
-	return n
 }

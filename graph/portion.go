@@ -7,6 +7,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"tessera/config"
 	"tessera/graph/ops"
+	"tessera/internal/volume"
 	"tessera/losses"
 )
 
@@ -57,7 +58,7 @@ func (b *builder) portion(x, code, output, target *gorgonia.Node) error {
 	if err != nil {
 		return err
 	}
-	if err := b.steady(); err != nil {
+	if err := b.repeatable(); err != nil {
 		return err
 	}
 	if _, ok := b.model.Penalised(); ok {
@@ -73,10 +74,10 @@ func (b *builder) portion(x, code, output, target *gorgonia.Node) error {
 	return b.differentiate(loss)
 }
 
-// steady refuses layers and terms whose training is not the same each time, and not that of inference.
-func (b *builder) steady() error {
+// repeatable refuses layers whose training is not the same each time, and not that of inference.
+func (b *builder) repeatable() error {
 	for _, in := range b.program.Inputs {
-		if in.Sampler != nil {
+		if in.Sampler != nil && !in.Fixed {
 			return fmt.Errorf("%s is noise: the objective over all images must be the same at every look", in.Name)
 		}
 	}
@@ -97,7 +98,7 @@ func (b *builder) penalties() error {
 		shape := []int{b.options.Batch, b.model.Units()}
 		code = b.leaf(CodeName, shape)
 		b.program.Parameters = append(b.program.Parameters, Binding{Node: code,
-			Parameter: &Parameter{Path: CodeName, Shape: shape, Data: make([]float32, size(shape)), Trainable: true}})
+			Parameter: &Parameter{Path: CodeName, Shape: shape, Data: make([]float32, volume.Of(shape)), Trainable: true}})
 	}
 	loss, err := b.sum(func(l config.Loss) bool { return !seesImages(l) }, 1, nil, code, nil, nil)
 	if err != nil {

@@ -14,13 +14,16 @@ func TestAPortionRefusesWhatIsNotTheSameAtEveryLook(t *testing.T) {
 encoder = [{ kind = "dropout" }, { kind = "dense", units = 4 }]
 [model.normed]
 encoder = [{ kind = "dense", units = 4 }, { kind = "batch_norm" }]
-[model.steady]
+[model.quiet]
 encoder = [{ kind = "dropout", rate = 0.0 }, { kind = "dense", units = 4 }]
+[model.probed]
+encoder = [{ kind = "dense", units = 6 }, { kind = "dense", units = 4 }]
+loss    = [{ kind = "mse" }, { kind = "contractive" }]
 `))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"noisy": "encoder.0.noise is noise", "normed": "encoder.1.running_mean is moved", "steady": ""} {
+	for name, want := range map[string]string{"noisy": "encoder.0.noise is noise", "normed": "encoder.1.running_mean is moved", "quiet": "", "probed": ""} {
 		spec, err := file.Model(name)
 		if err != nil {
 			t.Fatal(err)

@@ -37,6 +37,7 @@ type Input struct {
 	Node    *gorgonia.Node
 	Shape   []int          // batch included
 	Sampler layers.Sampler // nil for data
+	Fixed   bool           // noise that is drawn once for each image: an objective over all images is the same at every look
 
 	// Decomposition is what the caller makes of the images for this input, nil for all others.
 	Decomposition *morph.Decomposition

@@ -7,9 +7,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/config"
-	"tessera/graph/ops"
 	"tessera/layers"
-	"tessera/losses"
 )
 
 // scope is what one placed layer sees of the graph being built; it implements [layers.Scope].
@@ -68,15 +66,6 @@ func noiseName(part string, n int) string {
 	return fmt.Sprintf("%s.noise.%d", part, n)
 }
 
-// encoding is the encoder as the i-th term sees it; its noise is named after the term.
-func (b *builder) encoding(i int, x, code *gorgonia.Node) *losses.Encoding {
-	noises := 0
-	return &losses.Encoding{Images: x, Code: code, Noise: func(s losses.Sampler, shape ...int) *gorgonia.Node {
-		noises++
-		return b.input(noiseName("loss."+b.model.Spec.TermName(i), noises), s, shape...)
-	}}
-}
-
 // Training implements [layers.Scope]. A layer all of whose parameters are frozen works in training as it does at
 // inference: a normalisation that was learned is not replaced by that of the batch.
 func (s *scope) Training() bool {
@@ -85,11 +74,3 @@ func (s *scope) Training() bool {
 
 // Frozen implements [layers.Scope].
 func (s *scope) Frozen(names ...string) bool { return s.model.Spec.AllFrozen(s.placed.Path, names...) }
-
-// scaled returns weight * n; a weight of 1 adds no node.
-func scaled(n *gorgonia.Node, weight float64) (*gorgonia.Node, error) {
-	if weight == 1 {
-		return n, nil
-	}
-	return gorgonia.Mul(ops.Scalar(n, weight), n)
-}

@@ -65,6 +65,18 @@ func (a *Attention) Parameters(in []int) []Parameter {
 	return list
 }
 
+// Largest implements [Expanding]: the weights of all tokens for all tokens.
+func (a *Attention) Largest(in []int) int {
+	tokens, _ := tokensOf(in)
+	return a.Heads * tokens * tokens
+}
+
+// Expands implements [Expanding].
+func (a *Attention) Expands(in []int) (what, advice string) {
+	tokens, _ := tokensOf(in)
+	return fmt.Sprintf("%d x %d x %d weights between tokens", a.Heads, tokens, tokens), "make larger patches, take fewer heads"
+}
+
 // Apply implements [Layer].
 func (a *Attention) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	if x.Dims() < 2 {

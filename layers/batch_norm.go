@@ -5,6 +5,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
+	"tessera/internal/volume"
 )
 
 // BatchNorm shifts and scales every unit of a vector, or every channel of an image (height, width, channels; one channel
@@ -52,7 +53,7 @@ func (b *BatchNorm) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	}
 	var c ops.Chain
 	rows := c.Flatten(x)
-	places := size(x.Shape()[1:]) / channels(x.Shape()[1:]) // of one image
+	places := volume.Of(x.Shape()[1:]) / channels(x.Shape()[1:]) // of one image
 	mean, variance := s.Parameter("running_mean"), s.Parameter("running_variance")
 	if s.Training() {
 		mean, variance = b.batch(&c, s, rows, places)

@@ -7,6 +7,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
+	"tessera/internal/volume"
 	"tessera/morph"
 )
 
@@ -60,7 +61,7 @@ func (d *Decomposition) Parameters(in []int) []Parameter {
 // Rescale implements [Decomposing].
 func (*Decomposition) Rescale(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
-	places := size(x.Shape()[1 : x.Dims()-1])
+	places := volume.Of(x.Shape()[1 : x.Dims()-1])
 	y := c.MulRow(c.SubRow(c.Flatten(x), c.Tile(s.Parameter("low"), places)), c.Tile(s.Parameter("gain"), places))
 	return c.Reshape(y, x.Shape()...), c.Err()
 }
@@ -94,7 +95,7 @@ func perImage(d morph.Decomposition, in []int) (ops.PerImage, error) {
 	return ops.PerImage{
 		Name:    fmt.Sprintf("%s(%d,%d,%d,%t)%v", d.Method, d.Levels, d.Start, d.Step, d.Original, in),
 		Out:     []int{in[0], in[1], channels(in) * d.Groups()},
-		Work:    float64(200 * d.Stack() * size(in)),
+		Work:    float64(200 * d.Stack() * volume.Of(in)),
 		Float32: func(dst, image []float32) { value(single, dst, image) },
 		Float64: func(dst, image []float64) { double.push(dst, image, image) },
 		Pull32:  single.pull, Push32: single.push,
@@ -122,7 +123,7 @@ func (l *linear[T]) space() *workspace[T] {
 		return w
 	}
 	d, _ := morph.NewDecomposer(l.of, l.in) // perImage has made one
-	n := l.of.Stack() * size(l.in)
+	n := l.of.Stack() * volume.Of(l.in)
 	return &workspace[T]{d, make([]T, n), make([]int32, n)}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
+	"tessera/internal/volume"
 )
 
 // Dense maps the flattened input x of n values to units values: y = activation(x W + b), with W of shape (n, units) and
@@ -43,7 +44,7 @@ func (d *Dense) OutputShape([]int) ([]int, error) {
 
 // Parameters implements [Layer].
 func (d *Dense) Parameters(in []int) []Parameter {
-	n := size(in)
+	n := volume.Of(in)
 	list := []Parameter{{Name: "weight", Shape: []int{n, d.Units}, Init: d.Init, FanIn: n, FanOut: d.Units}}
 	if d.Bias {
 		list = append(list, Parameter{Name: "bias", Shape: []int{d.Units}, Init: &Zeros{}, FanIn: n, FanOut: d.Units})
@@ -78,13 +79,4 @@ func (d *Dense) OutputRange(Interval) Interval {
 		return Everything
 	}
 	return activation.OutputRange(Everything)
-}
-
-// size is the number of elements of a tensor of that shape.
-func size(shape []int) int {
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
-	return n
 }

@@ -3,6 +3,7 @@ package layers
 import (
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
+	"tessera/internal/volume"
 )
 
 // Flatten turns an image into the vector of its values, row by row.
@@ -13,7 +14,7 @@ func init() {
 }
 
 // OutputShape implements [Layer].
-func (Flatten) OutputShape(in []int) ([]int, error) { return []int{size(in)}, nil }
+func (Flatten) OutputShape(in []int) ([]int, error) { return []int{volume.Of(in)}, nil }
 
 // Parameters implements [Layer].
 func (Flatten) Parameters([]int) []Parameter { return nil }

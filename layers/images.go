@@ -5,6 +5,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
+	"tessera/internal/volume"
 )
 
 // imageOf returns height, width and channels of an image of shape (height, width, channels), or (height, width) with one
@@ -86,6 +87,6 @@ func perChannel(c *ops.Chain, x, numbers *gorgonia.Node, f func(rows, row *gorgo
 		return nil
 	}
 	shape := x.Shape()
-	places := size(shape[1:]) / numbers.Shape()[0]
+	places := volume.Of(shape[1:]) / numbers.Shape()[0]
 	return c.Reshape(f(c.Flatten(x), c.Tile(numbers, places)), shape...)
 }

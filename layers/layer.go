@@ -105,6 +105,14 @@ func IsNoisy(l Layer) bool {
 	return ok && n.Noisy()
 }
 
+// Expanding is implemented by layers that on their way compute a larger tensor than what they read and give.
+type Expanding interface {
+	// Largest is the number of values of that tensor for one input of shape in, which fits.
+	Largest(in []int) int
+	// Expands says what the values are of, and what makes them fewer.
+	Expands(in []int) (what, advice string)
+}
+
 // Interval is a range of values, ends included.
 type Interval struct{ Low, High float64 }
 

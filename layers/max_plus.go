@@ -6,6 +6,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
+	"tessera/internal/volume"
 )
 
 // MaxPlus maps the flattened input h of n values to units values in the max-plus algebra, y(i) = max over j of h(j) +
@@ -39,7 +40,7 @@ func (m *MaxPlus) OutputShape([]int) ([]int, error) {
 
 // Parameters implements [Layer].
 func (m *MaxPlus) Parameters(in []int) []Parameter {
-	n := size(in)
+	n := volume.Of(in)
 	return []Parameter{{Name: "weight", Shape: []int{n, m.Units}, Init: m.Init, FanIn: n, FanOut: m.Units}}
 }
 

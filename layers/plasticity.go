@@ -6,6 +6,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
+	"tessera/internal/volume"
 )
 
 // Plasticity is a sigmoid with a gain a and a bias b of its own for every unit of a vector, or every channel of an image
@@ -58,7 +59,7 @@ func (p *Plasticity) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	}
 	var c ops.Chain
 	rows := c.Flatten(x)
-	places := size(x.Shape()[1:]) / channels(x.Shape()[1:]) // of one image
+	places := volume.Of(x.Shape()[1:]) / channels(x.Shape()[1:]) // of one image
 	gain, bias := s.Parameter("gain"), s.Parameter("bias")
 	drive := c.AddRow(c.MulRow(rows, c.Tile(gain, places)), c.Tile(bias, places))
 	h := c.Do("sigmoid", func() (*gorgonia.Node, error) { return gorgonia.Sigmoid(drive) })

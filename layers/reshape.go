@@ -7,6 +7,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
+	"tessera/internal/volume"
 )
 
 // Reshape gives the values of every input another shape of equal size, in the same order.
@@ -28,8 +29,8 @@ func (r *Reshape) OutputShape(in []int) ([]int, error) {
 			return nil, fmt.Errorf("shape: got %v, want every axis > 0", r.Shape)
 		}
 	}
-	if size(r.Shape) != size(in) {
-		return nil, fmt.Errorf("shape: %v has %d values, the input %v has %d", r.Shape, size(r.Shape), in, size(in))
+	if volume.Of(r.Shape) != volume.Of(in) {
+		return nil, fmt.Errorf("shape: %v has %d values, the input %v has %d", r.Shape, volume.Of(r.Shape), in, volume.Of(in))
 	}
 	return slices.Clone(r.Shape), nil
 }

@@ -27,8 +27,8 @@ func blockOf(t *testing.T, list ...map[string]any) map[string]any {
 
 func init() {
 	conv := func(filters int, bias bool) layers.Layer {
-		return &layers.Conv2D{Filters: filters, Kernel: 2, Stride: 1, Padding: layers.Padding{Same: true}, Dilation: 1, Groups: 1,
-			Activation: "tanh", Bias: bias, Init: &layers.HeNormal{}}
+		return &layers.Conv2D{Filtering: layers.Filtering{Filters: filters, Kernel: 2, Stride: 1, Padding: layers.Padding{Same: true}, Dilation: 1,
+			Groups: 1, Activation: "tanh", Bias: bias, Init: &layers.HeNormal{}}}
 	}
 	dense := func(units int, bias bool) layers.Layer {
 		return &layers.Dense{Units: units, Activation: "linear", Bias: bias, Init: &layers.HeNormal{}}

@@ -7,6 +7,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
 	"tessera/internal/registry"
+	"tessera/internal/volume"
 )
 
 // Tied maps the flattened input h by the transpose of a weight W (inputs, units) of the encoder, y = activation(h Wᵀ + b):
@@ -41,8 +42,8 @@ func (t *Tied) OutputShape(in []int) ([]int, error) {
 		problem = fmt.Sprintf("the encoder has no parameter %q", t.Weight)
 	case len(t.lent) != 2:
 		problem = fmt.Sprintf("%s has shape %v, want a matrix (inputs, units)", t.Weight, t.lent)
-	case t.lent[1] != size(in):
-		problem = fmt.Sprintf("%s has %d units, but %d values come in", t.Weight, t.lent[1], size(in))
+	case t.lent[1] != volume.Of(in):
+		problem = fmt.Sprintf("%s has %d units, but %d values come in", t.Weight, t.lent[1], volume.Of(in))
 	}
 	if problem != "" {
 		return nil, registry.KeyError{Key: "weight", Problem: problem}
@@ -58,7 +59,7 @@ func (t *Tied) Parameters(in []int) []Parameter {
 	if len(t.lent) != 2 {
 		return nil // OutputShape says what does not fit
 	}
-	n, units := size(in), t.lent[0]
+	n, units := volume.Of(in), t.lent[0]
 	list := []Parameter{{Name: "weight", Shape: []int{n, units}, Init: &GlorotUniform{}, FanIn: n, FanOut: units, TransposeOf: t.Weight}}
 	if t.Bias {
 		list = append(list, Parameter{Name: "bias", Shape: []int{units}, Init: &Zeros{}, FanIn: n, FanOut: units})

@@ -50,7 +50,8 @@ type Encoding struct {
 	Images *gorgonia.Node // what enters the encoder, the batch first
 	Code   *gorgonia.Node // (batch, units)
 
-	// Noise returns a new input of that shape, the batch first, whose values s draws anew at every training step.
+	// Noise returns a new input of that shape, the batch first, whose values s draws anew at every training step; over all
+	// images at once they are drawn once for each image, as that objective must not change from look to look.
 	Noise func(s Sampler, shape ...int) *gorgonia.Node
 }
 

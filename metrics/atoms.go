@@ -3,6 +3,7 @@ package metrics
 import (
 	"fmt"
 
+	"tessera/internal/volume"
 	"tessera/morph"
 )
 
@@ -29,7 +30,7 @@ func (a *Atoms) ApplyToBias(op morph.Operator, radius int) (*Atoms, error) {
 }
 
 // Pixels returns the number of values of one atom.
-func (a *Atoms) Pixels() int { return product(a.Shape) }
+func (a *Atoms) Pixels() int { return volume.Of(a.Shape) }
 
 // check reports atoms whose slices do not fit their shape.
 func (a *Atoms) check() error {
@@ -41,12 +42,4 @@ func (a *Atoms) check() error {
 		return fmt.Errorf("metrics: the bias of atoms of shape %v has %d values", a.Shape, len(a.Bias))
 	}
 	return nil
-}
-
-func product(shape []int) int {
-	n := 1
-	for _, s := range shape {
-		n *= s
-	}
-	return n
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"tessera/internal/volume"
 )
 
 // batchSize images are encoded and decoded at a time: their buffers stay in the processor's cache, and the usual test
@@ -24,7 +25,7 @@ func batches(n int) iter.Seq2[int, int] {
 
 // imageCount checks that values are whole images of the coder's shape and returns how many; none is an error.
 func imageCount(coder Coder, values []float32) (int, error) {
-	n, err := rowCount(values, product(coder.Shape()))
+	n, err := rowCount(values, volume.Of(coder.Shape()))
 	if err != nil {
 		return 0, fmt.Errorf("%w (images of shape %v)", err, coder.Shape())
 	}
@@ -40,7 +41,7 @@ func encode(coder Coder, images []float32) ([]float32, error) {
 	if err != nil {
 		return nil, fmt.Errorf("metrics: encode: %w", err)
 	}
-	if want := len(images) / product(coder.Shape()) * coder.Units(); len(codes) != want {
+	if want := len(images) / volume.Of(coder.Shape()) * coder.Units(); len(codes) != want {
 		return nil, fmt.Errorf("metrics: encode returned %d values, want %d", len(codes), want)
 	}
 	return codes, nil
@@ -52,7 +53,7 @@ func decode(coder Coder, codes []float32) ([]float32, error) {
 	if err != nil {
 		return nil, fmt.Errorf("metrics: decode: %w", err)
 	}
-	if want := len(codes) / coder.Units() * product(coder.Shape()); len(images) != want {
+	if want := len(codes) / coder.Units() * volume.Of(coder.Shape()); len(images) != want {
 		return nil, fmt.Errorf("metrics: decode returned %d values, want %d", len(images), want)
 	}
 	return images, nil

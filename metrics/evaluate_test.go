@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/volume"
 	"tessera/morph"
 )
 
@@ -25,7 +26,7 @@ func close6(t *testing.T, name string, got, want float64) {
 // plainReport recomputes every number by loops over pixels, straight from the study's formulas.
 func plainReport(t *testing.T, c *affine, images []float32) *Report {
 	t.Helper()
-	pixels := product(c.shape)
+	pixels := volume.Of(c.shape)
 	n := len(images) / pixels
 	codes, _ := c.Encode(images)
 	plain, _ := c.Decode(codes)
@@ -109,7 +110,7 @@ func plainHoyer(rows []float32, k int) float64 {
 func TestEvaluateEqualsPlainLoops(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	c := newAffine(r, []int{7, 5}, 9)
-	for k := range product(c.shape) { // a unit that hardly reacts, and one that never does
+	for k := range volume.Of(c.shape) { // a unit that hardly reacts, and one that never does
 		c.encoder[k*c.units+2] *= 1e-4
 		c.encoder[k*c.units+3] = 0
 	}
@@ -117,7 +118,7 @@ func TestEvaluateEqualsPlainLoops(t *testing.T) {
 		c.offset[j] = 1
 	}
 	c.offset[2], c.offset[3] = 0, -1
-	images := uniform(r, (batchSize+77)*product(c.shape))
+	images := uniform(r, (batchSize+77)*volume.Of(c.shape))
 	got, err := Evaluate(context.Background(), c, images, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +156,7 @@ func compareReports(t *testing.T, got, want *Report) {
 func TestEvaluateAgreesWithMaxApproximation(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 1))
 	c := newAffine(r, []int{6, 5, 2}, 7)
-	images := uniform(r, 41*product(c.shape))
+	images := uniform(r, 41*volume.Of(c.shape))
 	for _, o := range []Options{{}, {Operator: morph.Erosion}, {Operator: morph.Opening, Radius: 2}, {Radius: 3}} {
 		report, err := Evaluate(context.Background(), c, images, o)
 		if err != nil {
@@ -216,7 +217,7 @@ func TestEvaluateDoesNotDependOnTheNumberOfProcessors(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	r := rand.New(rand.NewPCG(3, 1))
 	c := newAffine(r, []int{6, 5}, 7)
-	images := uniform(r, 1234*product(c.shape))
+	images := uniform(r, 1234*volume.Of(c.shape))
 	var first []byte
 	for _, procs := range []int{1, 2, 5} {
 		runtime.GOMAXPROCS(procs)

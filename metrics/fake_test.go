@@ -3,6 +3,7 @@ package metrics
 import (
 	"errors"
 	"math/rand/v2"
+	"tessera/internal/volume"
 )
 
 // affine is a coder for tests: h = relu(x V + c), y = leaky(h W + b) with slope 0.1, by plain loops.
@@ -17,7 +18,7 @@ type affine struct {
 }
 
 func newAffine(r *rand.Rand, shape []int, units int) *affine {
-	pixels := product(shape)
+	pixels := volume.Of(shape)
 	a := &affine{shape: shape, units: units, encoder: normal(r, pixels*units), offset: normal(r, units)}
 	a.atoms = &Atoms{Shape: shape, Count: units, Values: normal(r, units*pixels), Bias: normal(r, pixels)}
 	return a
@@ -30,7 +31,7 @@ func (a *affine) Encode(images []float32) ([]float32, error) {
 	if a.fail != nil {
 		return nil, a.fail
 	}
-	h := matrixProduct(images, a.encoder, product(a.shape), a.units)
+	h := matrixProduct(images, a.encoder, volume.Of(a.shape), a.units)
 	for i := range h {
 		h[i] = max(h[i]+a.offset[i%a.units], 0)
 	}
@@ -38,7 +39,7 @@ func (a *affine) Encode(images []float32) ([]float32, error) {
 }
 
 func (a *affine) Decode(codes []float32) ([]float32, error) {
-	pixels := product(a.shape)
+	pixels := volume.Of(a.shape)
 	y := matrixProduct(codes, a.atoms.Values, a.units, pixels)
 	for i := range y {
 		if a.atoms.Bias != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/internal/volume"
 	"tessera/morph"
 )
 
@@ -211,7 +212,7 @@ func plainMaxApproximation(t *testing.T, m MaxApproximation, c *affine, images, 
 	if m.Reconstructions {
 		target = psi(reconstructions)
 	}
-	pixels, sum := product(c.shape), 0.0
+	pixels, sum := volume.Of(c.shape), 0.0
 	for i := range target {
 		var y float32
 		for j := range c.units {

@@ -13,10 +13,14 @@ import "gonum.org/v1/gonum/optimize"
 //	f(w + a d) <= f(w) + 1e-4 a g'd   and   |g(w + a d)'d| <= 0.9 |g'd|
 //
 // or, when evaluations have found none, for the lowest point seen. Where parameters are constrained, d leads to the
-// projection of that first point, P(w - H g) - w, and a <= 1, so that a convex set is not left; other points are projected
-// before they are looked at. Every iteration lowers the objective. Where no lower point is found, or a step shows no
-// positive curvature, the history is forgotten and the search goes on along the gradient; where that is not lower either,
-// it ends.
+// projection of that first point, P(w - H g) - w, and a <= 1, so that a convex set is not left. Points between the ends are
+// projected before they are looked at: on a convex set that changes nothing but rounding. On a set that is not convex, as the
+// spheres of unit_norm, the conditions then compare f(P(w + a d)) with slopes along the straight line, are a guide only, and the
+// search is slower; it may end short of a minimum. On any set all that is looked at is feasible, and every iteration lowers the
+// objective.
+//
+// Where no lower point is found, or a step shows no positive curvature, the history is forgotten and the search goes on
+// along the gradient; where that is not lower either, it ends.
 //
 // The direction and the line search (Moré and Thuente) are those of gonum/optimize. gonum hides its history, so the last
 // history + 1 points and gradients are kept beside it, as the optimizer's state: replayed to a new gonum method they give

@@ -166,7 +166,7 @@ func TestADecomposingRunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
 // A frozen layer keeps the numbers that another run rescaled by.
 func TestAFrozenDecompositionKeepsItsRange(t *testing.T) {
 	for freeze, want := range map[string]float32{`freeze=["encoder.0.*"]`: 5, `freeze=["encoder.3.*"]`: -0.5} {
-		s, _, err := newSession(context.Background(), model(t, channelled(amdLayer), freeze), Options{Backend: tape.Backend{}})
+		s, _, err := newSession(context.Background(), model(t, channelled(amdLayer), freeze, "constraint=[]"), Options{Backend: tape.Backend{}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -111,4 +112,41 @@ func (n *network) badEnd(m Metrics) (b bad) {
 		b.look("val_mse", []float32{float32(m.ValMSE)})
 	}
 	return b
+}
+
+// firstBad names what made the objective bad, as the last look left everything.
+func (w *whole) firstBad() (b bad, err error) {
+	for _, p := range w.model.Parameters {
+		b.look(p.Path, p.Data)
+	}
+	if w.rest != nil && b.tensor == "" {
+		b.look("code", w.codes)
+		b.lookRun(w.rest)
+	}
+	err = w.batches(context.Background(), func(from, to int) error {
+		if b.tensor != "" {
+			return nil
+		}
+		p := w.portions[to-from]
+		if err := w.run(p, from, to); err != nil {
+			return err
+		}
+		b.look("input", w.pixels[:(to-from)*w.images.Pixels()])
+		b.lookRun(p)
+		return nil
+	})
+	if b.tensor == "" {
+		b = bad{"loss", math.NaN()}
+	}
+	return b, err
+}
+
+// lookRun looks at what a program's last run gave.
+func (b *bad) lookRun(p *program) {
+	p.lookTaps(b)
+	for i, q := range p.Parameters {
+		if g := p.runner.Gradient(i); g != nil {
+			b.look("gradient of "+q.Path, g)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"tessera/data"
 	"tessera/graph"
 	"tessera/internal/random"
+	"tessera/internal/volume"
 )
 
 // loader prepares batches ahead of the steps: while the team moves the parameters of one step, it gathers, scales and
@@ -49,7 +50,7 @@ func newLoader(images *data.Images, seed uint64, size, epochs, threads int, inpu
 		for i := range inputs[size] { // all programs have equally many
 			length := 0
 			for _, of := range inputs {
-				length = max(length, values(of[i].Shape))
+				length = max(length, volume.Of(of[i].Shape))
 			}
 			b.memory = append(b.memory, make([]float32, length))
 		}
@@ -113,7 +114,7 @@ func (l *loader) choose() {
 	b.indices = append(b.indices[:0], l.order[l.position:min(l.position+l.size, len(l.order))]...)
 	b.size = len(b.indices)
 	for i, in := range l.inputs[b.size] {
-		b.values[i] = b.memory[i][:values(in.Shape)]
+		b.values[i] = b.memory[i][:volume.Of(in.Shape)]
 	}
 }
 
@@ -144,13 +145,4 @@ func (l *loader) Fill(thread int) {
 // noise is the stream of one part of a noise input's batch at a step.
 func noise(seed uint64, input string, part, step int) *rand.Rand {
 	return random.Stream(seed, input+"/"+strconv.Itoa(part), uint64(step))
-}
-
-// values is the number of values of a tensor of that shape.
-func values(shape []int) int {
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
-	return n
 }

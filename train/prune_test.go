@@ -194,19 +194,20 @@ func TestAPrunedRunInterruptedAtAnyStepResumesToTheSameBytes(t *testing.T) {
 }
 
 func TestAPrunedRunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
-	killedEverywhere(t, model(t, phasedModel, "train.epochs=2"))
+	killedEverywhere(t, model(t, phasedModel, "train.epochs=2", "prune.1.from=1"))
 }
 
 // The folder of a finished run is complete as it is: nothing is written anew from its state.
 func TestAFinishedPrunedRunStaysAsItIs(t *testing.T) {
-	for _, epochs := range []string{"1", "2", "3", "4"} {
-		r := trained(t, model(t, phasedModel, "train.epochs="+epochs), Options{})
+	for _, sets := range [][]string{{"train.epochs=1", "prune.0.from=0", "prune.1.from=0"}, {"train.epochs=2", "prune.1.from=1"},
+		{"train.epochs=3"}, {"train.epochs=4"}} {
+		r := trained(t, model(t, phasedModel, sets...), Options{})
 		before := read(t, r.Run, folder.Model)
 		if again, err := Resume(context.Background(), r.Run, Options{Backend: tape.Backend{}}); err != nil || !again.AlreadyFinished {
 			t.Fatalf("got %v, %v", again, err)
 		}
 		if !slices.Equal(before, read(t, r.Run, folder.Model)) {
-			t.Errorf("%s epochs: the model was written anew", epochs)
+			t.Errorf("%v: the model was written anew", sets)
 		}
 	}
 }

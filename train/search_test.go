@@ -138,10 +138,12 @@ func TestTheObjectiveInBatchesIsThatOfAllImagesAtOnce(t *testing.T) {
 		"no penalties":        {`loss=[{kind="mse"},{kind="overlap",weight=0.1}]`},
 		"of weights alone":    {`loss=[{kind="mse"},{kind="weight_decay"},{kind="asymmetric_decay",on="*.weight"}]`},
 		"of the Jacobian":     {`loss=[{kind="mse"},{kind="kl"},{kind="contractive",weight=0.1}]`},
+		"of a deep Jacobian": {`encoder=[{kind="dense",units=6,activation="tanh"},{kind="dense",units=8,activation="sigmoid"}]`,
+			`loss=[{kind="mse"},{kind="kl"},{kind="contractive",weight=0.1,probes=2}]`},
 		"decomposed images": {`encoder=[{kind="pado",levels=2},{kind="dense",units=6,activation="sigmoid"}]`,
 			`loss=[{kind="mse"},{kind="kl"}]`},
-		"one layer frozen": {`freeze=["encoder.*"]`},
-		"of a frozen weight": {`freeze=["encoder.*"]`,
+		"one layer frozen": {`freeze=["encoder.*"]`, "constraint.1.on=*.weight"},
+		"of a frozen weight": {`freeze=["encoder.*"]`, "constraint=[]",
 			`loss=[{kind="mse"},{kind="weight_decay",on="encoder.*.weight"}]`},
 		"a code of two parts": {`loss=[{kind="mse"},{kind="kl",target=0.3},{kind="kl",weight=0.5},{kind="activity_floor"}]`},
 	} {
@@ -172,6 +174,11 @@ func TestTheObjectiveInBatchesIsThatOfAllImagesAtOnce(t *testing.T) {
 					w.parts.Batch(w.parts.space(), channels, all)
 					inputs = append(inputs, channels)
 				}
+				for _, in := range want.Inputs {
+					if in.Sampler != nil {
+						inputs = append(inputs, w.drawn(in, 0, images.Len()))
+					}
+				}
 				if err := want.Run(inputs); err != nil {
 					t.Fatal(err)
 				}
@@ -189,6 +196,31 @@ func TestTheObjectiveInBatchesIsThatOfAllImagesAtOnce(t *testing.T) {
 					t.Error(err)
 				}
 			}
+		}
+	}
+}
+
+// estimated makes the objective of searched one of random vectors: the Jacobian of a deep encoder is estimated.
+var estimated = []string{`encoder=[{kind="dense",units=6,activation="tanh"},{kind="dense",units=8,activation="sigmoid"}]`,
+	`loss=[{kind="mse"},{kind="contractive",weight=0.01}]`}
+
+// The random vectors of an image are drawn once: the line search compares values of one function.
+func TestAnEstimatedObjectiveIsTheSameAtEveryLook(t *testing.T) {
+	w, _, _, weights := looked(t, model(t, searched, estimated...), tape.Backend{}, alone{})
+	defer w.Close()
+	g, again := make([]float32, len(weights)), make([]float32, len(weights))
+	first, err := w.Evaluate(context.Background(), weights, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := w.Evaluate(context.Background(), weights, again)
+	if err != nil || second != first || !slices.Equal(g, again) {
+		t.Errorf("looks at %v, then at %v (%v)", first, second, err)
+	}
+	all := lines(t, trained(t, model(t, searched, append(estimated, "train.epochs=30")...), Options{}).Run)
+	for i, line := range all[1:] {
+		if !(line["loss"].(float64) < all[i]["loss"].(float64)) {
+			t.Errorf("iteration %d leads from %v to %v", i+2, all[i]["loss"], line["loss"])
 		}
 	}
 }
@@ -238,7 +270,7 @@ func TestASearchEndsAtAMinimum(t *testing.T) {
 }
 
 func TestASearchInterruptedInAnyBatchResumesToTheSameBytes(t *testing.T) {
-	for _, sets := range [][]string{nil, {"constraint=[]"}} {
+	for _, sets := range [][]string{nil, {"constraint=[]"}, estimated} {
 		m := model(t, searched, sets...)
 		whole := newHooked()
 		want := trained(t, m, Options{Backend: whole})

@@ -7,9 +7,9 @@ import (
 	"tessera/constraints"
 )
 
-// taken reports whether a constraint on what glob matches is taken on the parameter of that path: as it is, or transposed,
+// constrains reports whether a constraint on what glob matches is taken on the parameter of that path: as it is, or transposed,
 // where the glob names a tied decoder's weight.
-func taken(glob, path string, layout *config.Layout) (asIs, swapped bool) {
+func constrains(glob, path string, layout *config.Layout) (asIs, swapped bool) {
 	matched := layout.MatchParameters(glob)
 	for _, p := range layout.Parameters() {
 		if slices.Contains(matched, p.Path) {

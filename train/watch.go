@@ -13,13 +13,15 @@ import (
 	"tessera/metrics"
 )
 
-// watchBatch images are looked at together: their outputs stay in the processor's cache.
+// watchBatch images are looked at together: their outputs stay in the processor's cache. They are fewer where that would
+// fill the memory.
 const watchBatch = 500
 
 // watcher measures a model between epochs, without noise.
 type watcher struct {
 	images     *data.Images
 	validation bool // the images are validation images: their error is val_mse
+	size       int  // of a batch
 	programs   compiled
 	indices    []int
 	pixels     []float32        // of one batch
@@ -33,7 +35,7 @@ type watcher struct {
 
 // newWatcher compiles the programs for the validation images, or for the first fitted ones where there are none.
 func newWatcher(m *graph.Model, backend graph.Backend, splits data.Splits) (*watcher, error) {
-	w := &watcher{images: splits.Validation, validation: true, units: m.Units(), programs: compiled{}, atoms: lastWeight(m)}
+	w := &watcher{images: splits.Validation, validation: true, size: m.AtOnce(watchBatch), units: m.Units(), programs: compiled{}, atoms: lastWeight(m)}
 	if w.images == nil {
 		w.images, w.validation = splits.Fit.Slice(0, min(splits.Fit.Len(), Watched)), false
 	}
@@ -41,7 +43,7 @@ func newWatcher(m *graph.Model, backend graph.Backend, splits data.Splits) (*wat
 	if n == 0 {
 		return nil, errors.New("there are no validation images")
 	}
-	for _, size := range []int{min(n, watchBatch), n % watchBatch} {
+	for _, size := range []int{min(n, w.size), n % w.size} {
 		if size == 0 || w.programs[size] != nil {
 			continue
 		}
@@ -58,7 +60,7 @@ func newWatcher(m *graph.Model, backend graph.Backend, splits data.Splits) (*wat
 	for i := range w.indices {
 		w.indices[i] = i
 	}
-	w.pixels = make([]float32, min(n, watchBatch)*w.images.Pixels())
+	w.pixels = make([]float32, min(n, w.size)*w.images.Pixels())
 	w.codes = make([]float32, n*w.units)
 	return w, nil
 }
@@ -70,7 +72,7 @@ func (w *watcher) decompose(p *program) (*decomposed, error) {
 	}
 	d, err := decompose(w.images, p.Inputs)
 	if d != nil {
-		w.channels = make([]float32, min(w.images.Len(), watchBatch)*d.of.Groups()*w.images.Pixels())
+		w.channels = make([]float32, min(w.images.Len(), w.size)*d.of.Groups()*w.images.Pixels())
 	}
 	return d, err
 }
@@ -88,8 +90,8 @@ func lastWeight(m *graph.Model) (last *graph.Parameter) {
 // Measure fills in what is measured at the end of an epoch.
 func (w *watcher) Measure(m *Metrics) error {
 	n, sum := w.images.Len(), 0.0
-	for from := 0; from < n; from += watchBatch {
-		to := min(from+watchBatch, n)
+	for from := 0; from < n; from += w.size {
+		to := min(from+w.size, n)
 		squares, err := w.batch(from, to)
 		if err != nil {
 			return err

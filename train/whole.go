@@ -3,12 +3,10 @@ package train
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
 
 	"tessera/data"
 	"tessera/graph"
-	"tessera/internal/parallel"
 )
 
 // whole is the objective over all fitted images, computed train.batch images at a time: first all codes, then the terms
@@ -21,19 +19,20 @@ type whole struct {
 	images   *data.Images
 	backend  graph.Backend
 	team     Team
-	order    []int       // of the images
-	pixels   []float32   // of one batch
-	parts    *decomposed // images; nil where the encoder does not decompose any
-	channels []float32   // of one batch
-	encoders compiled    // by number of images; nil where no term is taken on the code
-	portions compiled    // by number of images
-	rest     *program    // nil where every term sees images
-	codes    []float32   // of all images: what rest reads
-	pull     []float32   // of all images: how the loss changes with the codes
-	sums     []float64   // of the gradients, as the parameters come one after the other
-	terms    []float64   // at the last look
-	inputs   [][]float32 // of one batch
-	last     []float32   // the weights of the last look
+	order    []int                // of the images
+	pixels   []float32            // of one batch
+	parts    *decomposed          // images; nil where the encoder does not decompose any
+	channels []float32            // of one batch
+	encoders compiled             // by number of images; nil where no term is taken on the code
+	portions compiled             // by number of images
+	rest     *program             // nil where every term sees images
+	codes    []float32            // of all images: what rest reads
+	pull     []float32            // of all images: how the loss changes with the codes
+	sums     []float64            // of the gradients, as the parameters come one after the other
+	terms    []float64            // at the last look
+	inputs   [][]float32          // of one batch
+	noise    map[string][]float32 // of one batch, by input
+	last     []float32            // the weights of the last look
 }
 
 // newWhole compiles the programs.
@@ -80,17 +79,6 @@ func newWhole(m *graph.Model, parameters []*moved, images *data.Images, o Option
 		}
 	}
 	return w, nil
-}
-
-// decompose finds the levels of all images once, where a program wants them.
-func (w *whole) decompose(p *program) (err error) {
-	if w.parts != nil {
-		return nil
-	}
-	if w.parts, err = decompose(w.images, p.Inputs); w.parts != nil {
-		w.channels = make([]float32, p.Batch*w.parts.of.Groups()*w.images.Pixels())
-	}
-	return err
 }
 
 // compileRest compiles the terms that see no images.
@@ -171,23 +159,6 @@ func (w *whole) penalties() error {
 	return nil
 }
 
-// run runs a program of the images from to to.
-func (w *whole) run(p *program, from, to int) error {
-	w.inputs = w.inputs[:0]
-	for _, in := range p.Inputs {
-		switch {
-		case in.Name == graph.PullName:
-			units := w.model.Units()
-			w.inputs = append(w.inputs, w.pull[from*units:to*units])
-		case in.Decomposition != nil:
-			w.inputs = append(w.inputs, w.combined(from, to))
-		default:
-			w.inputs = append(w.inputs, w.load(from, to))
-		}
-	}
-	return p.Run(w.inputs)
-}
-
 // batches calls f on all images in order, a batch at a time.
 func (w *whole) batches(ctx context.Context, f func(from, to int) error) error {
 	size := w.model.Spec.Train.Batch
@@ -200,26 +171,6 @@ func (w *whole) batches(ctx context.Context, f func(from, to int) error) error {
 		}
 	}
 	return nil
-}
-
-// load returns the pixels of the images from to to.
-func (w *whole) load(from, to int) []float32 {
-	width := w.images.Pixels()
-	pixels := w.pixels[:(to-from)*width]
-	parallel.For(to-from, 64, func(a, b int) {
-		w.images.Batch(pixels[a*width:b*width], w.order[from+a:from+b])
-	})
-	return pixels
-}
-
-// combined returns the channels of the images from to to.
-func (w *whole) combined(from, to int) []float32 {
-	width := w.parts.of.Groups() * w.images.Pixels()
-	channels := w.channels[:(to-from)*width]
-	parallel.For(to-from, 16, func(a, b int) {
-		w.parts.Batch(w.parts.space(), channels[a*width:b*width], w.order[from+a:from+b])
-	})
-	return channels
 }
 
 // add adds what a program's last run says of the terms and of the gradient.
@@ -266,43 +217,6 @@ func (w *whole) Terms(weights []float32) ([]float64, error) {
 func scatter(parameters []*moved, weights []float32) {
 	for _, m := range parameters {
 		weights = weights[copy(m.Data, weights):]
-	}
-}
-
-// firstBad names what made the objective bad, as the last look left everything.
-func (w *whole) firstBad() (b bad, err error) {
-	for _, p := range w.model.Parameters {
-		b.look(p.Path, p.Data)
-	}
-	if w.rest != nil && b.tensor == "" {
-		b.look("code", w.codes)
-		b.lookRun(w.rest)
-	}
-	err = w.batches(context.Background(), func(from, to int) error {
-		if b.tensor != "" {
-			return nil
-		}
-		p := w.portions[to-from]
-		if err := w.run(p, from, to); err != nil {
-			return err
-		}
-		b.look("input", w.pixels[:(to-from)*w.images.Pixels()])
-		b.lookRun(p)
-		return nil
-	})
-	if b.tensor == "" {
-		b = bad{"loss", math.NaN()}
-	}
-	return b, err
-}
-
-// lookRun looks at what a program's last run gave.
-func (b *bad) lookRun(p *program) {
-	p.lookTaps(b)
-	for i, q := range p.Parameters {
-		if g := p.runner.Gradient(i); g != nil {
-			b.look("gradient of "+q.Path, g)
-		}
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,7 +37,7 @@ func (f *attackFlags) add(cmd *cobra.Command) {
 }
 
 // attacks checks the flags and lists what they ask for.
-func (f *attackFlags) attacks() (list []attack.Attack, err error) {
+func (f *attackFlags) attacks(cmd *cobra.Command) (list []attack.Attack, err error) {
 	if f.limit < 0 {
 		return nil, usagef("--limit: got %d, want >= 0", f.limit)
 	}
@@ -60,6 +61,11 @@ func (f *attackFlags) attacks() (list []attack.Attack, err error) {
 			}
 		}
 	}
+	for _, flag := range []string{"steps", "step-size"} {
+		if cmd.Flags().Changed(flag) && !slices.Contains(f.methods, string(attack.PGD)) {
+			return nil, usagef("--%s: %s takes one step of length epsilon; leave it out, or add --method %s", flag, attack.FGSM, attack.PGD)
+		}
+	}
 	if len(list) == 0 {
 		return nil, usagef("--method, --norm: want one at least")
 	}
@@ -81,7 +87,7 @@ func attackCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			attacks, err := which.attacks()
+			attacks, err := which.attacks(cmd)
 			if err != nil {
 				return err
 			}

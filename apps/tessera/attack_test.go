@@ -55,6 +55,8 @@ func TestAttackSaysWhatIsWrong(t *testing.T) {
 		{2, "--epsilon: got 0, want > 0", []string{"runs/small", "--epsilon", "0.1,0"}},
 		{2, "--steps: got 0, want > 0", []string{"runs/small", "--steps", "0"}},
 		{2, "--step-size: got -1", []string{"runs/small", "--step-size", "-1"}},
+		{2, "--steps: fgsm takes one step of length epsilon; leave it out, or add --method pgd", []string{"runs/small", "--method", "fgsm", "--steps", "5"}},
+		{2, "--step-size: fgsm takes one step", []string{"runs/small", "--method", "fgsm", "--step-size", "0.1"}},
 		{2, "--limit: got -1, want >= 0", []string{"runs/small", "--limit", "-1"}},
 		{2, "it has no gradients", []string{"runs/pca"}},
 		{2, "runs/none", []string{"runs/none"}},
@@ -63,7 +65,7 @@ func TestAttackSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("%v: got %q, want %q", c.args, got, c.want)
 		}
 	}
-	b.must(0, "attack", "runs/attacked", "--limit", "3")
+	b.must(0, "attack", "runs/attacked", "--limit", "3", "--method", "fgsm,pgd", "--steps", "5")
 	if got := b.must(0, "summary", "shallow-adversarial").stdout; !strings.Contains(got, "attacked: 1 of the images of a batch, by pgd in the linf ball of 0.05") {
 		t.Errorf("got %s", got)
 	}

@@ -10,6 +10,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
+	"tessera/internal/volume"
 )
 
 func summaryCommand() *cobra.Command {
@@ -88,9 +89,9 @@ func summarise(m *config.Model, dirs data.Dirs) (*summary, error) {
 			if p.TransposeOf != "" {
 				continue // counted where it is
 			}
-			layer.Parameters += count(p.Shape)
+			layer.Parameters += volume.Of(p.Shape)
 			if !p.State && !m.Frozen(placed.Path+"."+p.Name) {
-				layer.Trainable += count(p.Shape)
+				layer.Trainable += volume.Of(p.Shape)
 			}
 		}
 		s.Trainable += layer.Trainable
@@ -109,9 +110,9 @@ func (s *summary) addBaseline() error {
 	add := func(path string, parameters int) {
 		s.Layers = append(s.Layers, layerSummary{path, s.spec.Kind, s.input, parameters, parameters})
 	}
-	add("atoms", method.Units()*count(s.input))
+	add("atoms", method.Units()*volume.Of(s.input))
 	if method.Biased() {
-		add("bias", count(s.input))
+		add("bias", volume.Of(s.input))
 	}
 	for _, l := range s.Layers {
 		s.Parameters += l.Parameters
@@ -165,15 +166,6 @@ func variants(m *config.Model) (lines []string) {
 		add("attacked: %g of the images of a batch, by %s in the %s ball of %g", a.Share, a.Method, a.Norm, a.Epsilon)
 	}
 	return lines
-}
-
-// count is the number of values of a shape.
-func count(shape []int) int {
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
-	return n
 }
 
 // shapeText prints a shape as 28x28.

@@ -26,6 +26,8 @@ func TestARunStartsFromAnother(t *testing.T) {
 		"pruned: up to 0.01 of decoder.*, after epoch 2 until the end\n", "averaged: decay 0.99\n")
 	b.contains("no run", b.must(exitConfig, "train", "decoder-only").stderr, "runs/small is not the folder of a run")
 	b.must(0, "train", "small", "--epochs", "1")
-	b.must(0, "train", "decoder-only", "--epochs", "1")
+	b.contains("too short", b.must(exitConfig, "train", "decoder-only", "--epochs", "2").stderr,
+		`--set train.epochs: model "decoder-only": prune[1]: from: the phase begins after epoch 2, but the run ends after epoch 2`)
+	b.must(0, "train", "decoder-only", "--epochs", "3")
 	b.contains("another shape", b.must(exitCheckpoint, "train", "wider", "--epochs", "1").stderr, "it holds no encoder.0.weight", "decoder.0.weight has shape")
 }

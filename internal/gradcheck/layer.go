@@ -7,6 +7,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
 	"tessera/internal/random"
+	"tessera/internal/volume"
 	"tessera/layers"
 	"tessera/losses"
 )
@@ -25,7 +26,7 @@ type scope[T ops.Float] struct {
 func (b *Builder[T]) noise(s losses.Sampler, shape ...int) *gorgonia.Node {
 	b.noises++
 	name := fmt.Sprintf("noise.%d", b.noises)
-	values := make([]float32, size(shape))
+	values := make([]float32, volume.Of(shape))
 	s.Sample(values, random.Stream(Seed, name, 0))
 	return b.Leaf(name, shape, convert[T](values), true)
 }
@@ -64,7 +65,7 @@ func Layer[T ops.Float](l layers.Layer, x []T, batch int, in []int, training boo
 		s := &scope[T]{builder: b, training: training, parameters: map[string]*gorgonia.Node{}}
 		input := b.Leaf("input", append([]int{batch}, in...), x, false)
 		for _, p := range l.Parameters(in) {
-			w := make([]float32, size(p.Shape))
+			w := make([]float32, volume.Of(p.Shape))
 			p.Init.Fill(w, p.FanIn, p.FanOut, random.Stream(Seed, p.Name, 0))
 			s.parameters[p.Name] = b.Leaf(p.Name, p.Shape, convert[T](w), p.State)
 		}
@@ -171,12 +172,4 @@ func convert[T ops.Float](values []float32) []T {
 		converted[i] = T(v)
 	}
 	return converted
-}
-
-func size(shape []int) int {
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
-	return n
 }

@@ -1,0 +1,75 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"tessera/layers"
+)
+
+const (
+	// maxValues bounds the size of one tensor: larger ones are a slip of the keyboard, and would only fail later.
+	maxValues = 1 << 31
+
+	// maxExpanded bounds what an expanding layer computes for a batch: 2 GiB, of which training holds several.
+	maxExpanded = 1 << 29
+)
+
+// bounded refuses a placed layer whose output or parameters are absurdly large, or which makes too much of a batch on its way.
+func (w *walk) bounded(part string, p *Placed) bool {
+	for _, q := range p.opened() {
+		at := part + strings.TrimPrefix(partOf(q.Path), partOf(p.Path))
+		if product(q.Out) > maxValues {
+			s, _ := q.Layer.(layers.Sized)
+			w.report(at, q.Kind, sizeKey(s), fmt.Sprintf("one output has more than %d values", maxValues))
+			return false
+		}
+		w.expands(at, q)
+	}
+	for _, q := range p.Parameters {
+		if product(q.Shape) > maxValues {
+			w.report(part, p.Kind, "", fmt.Sprintf("%s has more than %d values", q.Name, maxValues))
+			return false
+		}
+	}
+	return true
+}
+
+// expands refuses a layer that makes too much of a training batch; its output is as it should be. Batches of images that
+// are only coded are cut to fit.
+func (w *walk) expands(part string, p Placed) {
+	e, ok := p.Layer.(layers.Expanding)
+	if !ok || w.model.origin.doubt("train") != nil || w.model.origin.doubt(part) != nil {
+		return
+	}
+	batch := w.model.Train.Batch
+	n := product([]int{batch, e.Largest(p.In)})
+	if n <= maxExpanded {
+		return
+	}
+	what, advice := e.Expands(p.In)
+	w.found = append(w.found, w.model.finding(part, p.Kind, "", fmt.Sprintf("%s, for each of %d images, take %s in one piece, and training holds several: want at most %s",
+		what, batch, bytesText(n), bytesText(maxExpanded)), advice+" or a smaller train.batch"))
+}
+
+// partOf is what the part at a path is called: "encoder[1].layers[0]" for "encoder.1.0".
+func partOf(path string) string {
+	keys := strings.Split(path, ".")
+	part := keys[0]
+	for i, index := range keys[1:] {
+		if i > 0 {
+			part += ".layers"
+		}
+		part += "[" + index + "]"
+	}
+	return part
+}
+
+// bytesText prints the size of so many values in float32.
+func bytesText(values int) string {
+	bytes := 4 * float64(values)
+	if bytes < 1e9 {
+		return fmt.Sprintf("%.3g MB", bytes/1e6)
+	}
+	return fmt.Sprintf("%.3g GB", bytes/1e9)
+}

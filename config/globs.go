@@ -1,0 +1,97 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// glob checks that a glob, the value of a key, matches at least one parameter, or one of the other names.
+func (c *checker) glob(part, kind, key, glob string, also ...string) bool {
+	if _, err := path.Match(glob, ""); err != nil {
+		c.report(part, kind, key, fmt.Sprintf("%s: malformed glob %q", key, glob), "")
+		return false
+	}
+	if slices.ContainsFunc(append(c.paths(), also...), func(parameter string) bool { return MatchPath(glob, parameter) }) ||
+		slices.ContainsFunc(c.open, func(layer string) bool { return mayMatch(glob, layer) }) {
+		return true
+	}
+	c.report(part, kind, key, fmt.Sprintf("%s: %q matches no parameter", key, glob), c.suggestGlob(glob, also))
+	return false
+}
+
+// moving checks the glob `on` of what moves parameters: one that matches none that is trained would do nothing.
+func (c *checker) moving(part, kind, glob string, also ...string) {
+	if !c.glob(part, kind, "on", glob, also...) || c.model.inDoubt("freeze") {
+		return
+	}
+	trained := func(path string) bool { return MatchPath(glob, path) && !c.model.Frozen(path) }
+	if slices.ContainsFunc(c.names, trained) || slices.ContainsFunc(c.open, func(layer string) bool { return mayMatch(glob, layer) }) {
+		return // whether it is trained is not known
+	}
+	for _, p := range c.layout.Parameters() {
+		own := cmp.Or(p.TransposeOf, p.Path)
+		named := p.TransposeOf == "" || slices.Contains(also, p.Path)
+		if named && MatchPath(glob, p.Path) && !p.State && !c.model.Frozen(own) {
+			return
+		}
+	}
+	c.report(part, kind, "on", fmt.Sprintf("on: %q matches no parameter that is trained: all are frozen, or move by a rule of their own", glob),
+		"leave it out, or train some of them")
+}
+
+// paths lists the parameters that are known by name.
+func (c *checker) paths() []string {
+	var paths []string
+	for _, p := range c.layout.Parameters() {
+		if p.TransposeOf == "" {
+			paths = append(paths, p.Path)
+		}
+	}
+	return append(paths, c.names...)
+}
+
+// views lists the other names of parameters, by which losses and constraints are taken on the atoms of tied decoders.
+func (c *checker) views() []string {
+	var paths []string
+	for _, p := range c.layout.Parameters() {
+		if p.TransposeOf != "" {
+			paths = append(paths, p.Path)
+		}
+	}
+	return paths
+}
+
+// suggestGlob returns the nearest parameter path or usual glob, or all the usual globs.
+func (c *checker) suggestGlob(glob string, also []string) string {
+	paths := append(c.paths(), also...)
+	usual := starred(paths)
+	if near, ok := nearest(glob, append(usual, paths...)); ok {
+		return suggest(near, []string{near})
+	}
+	return suggest(glob, usual)
+}
+
+// mayMatch reports whether a glob may match a parameter of a layer whose parameters are not known.
+func mayMatch(glob, layer string) bool {
+	literal := glob
+	if i := strings.IndexAny(glob, `*?[\`); i >= 0 {
+		literal = glob[:i]
+	}
+	return strings.HasPrefix(literal, layer+".") || strings.HasPrefix(layer+".", literal)
+}
+
+// starred returns the globs that stand for one parameter name in all layers of a list: "decoder.*.weight".
+func starred(paths []string) []string {
+	var globs []string
+	for _, p := range paths {
+		part := strings.Split(p, ".")
+		g := part[0] + ".*." + part[len(part)-1]
+		if !slices.Contains(globs, g) {
+			globs = append(globs, g)
+		}
+	}
+	return globs
+}

@@ -1,0 +1,67 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+
+	"tessera/layers"
+	"tessera/optim"
+)
+
+// search checks what goes with an optimizer that looks at all images.
+func (c *checker) search() {
+	c.sameAtEveryLook("encoder", c.layout.Encoder)
+	c.sameAtEveryLook("decoder", c.layout.Decoder)
+	kind := c.model.Optimizer.Kind
+	for i := range c.model.Prune {
+		c.report(fmt.Sprintf("prune[%d]", i), "", "", fmt.Sprintf("%s does not go on from weights that are held at 0: what it knows would be wrong", kind),
+			"leave the phase out, or take an optimizer that is a rule: "+quoted(rules()))
+	}
+	if c.model.Adversarial != nil {
+		c.report("adversarial", "", "", fmt.Sprintf("attacked images change with the parameters, but %s needs an objective that is the same at every look", kind),
+			"leave it out, or take an optimizer that is a rule: "+quoted(rules()))
+	}
+	if c.model.Average != nil {
+		c.report("average", "", "", fmt.Sprintf("%s takes no small steps that an average would smooth: every iteration is lower than the last", kind), "leave the average out")
+	}
+}
+
+// sameAtEveryLook refuses layers with which the objective over all images is not the same at every look of a search: those that
+// draw noise, and those that follow the images of a batch.
+func (c *checker) sameAtEveryLook(name string, list []Placed) {
+	for i, placed := range list {
+		part := fmt.Sprintf("%s[%d]", name, i)
+		if placed.Layer == nil || c.model.origin.doubt(part) != nil {
+			continue
+		}
+		kind, search := placed.Kind, c.model.Optimizer.Kind
+		_, once := placed.Layer.(layers.Decomposing) // what it keeps is found before the first step
+		moves := !once && slices.ContainsFunc(placed.opened(), c.moves)
+		switch {
+		case layers.IsNoisy(placed.Layer):
+			c.report(part, kind, "", fmt.Sprintf("%s draws noise, but %s needs an objective that is the same at every look", kind, search),
+				"leave it out, or take an optimizer that is a rule: "+quoted(rules()))
+		case moves:
+			c.report(part, kind, "", fmt.Sprintf("%s depends on the batch, but %s looks at all images together", kind, search),
+				"leave it out, or take an optimizer that is a rule: "+quoted(rules()))
+		}
+	}
+}
+
+// moves reports whether a layer has state that follows the images of a batch: unless all of its parameters are frozen, not
+// only its state, it does not work as at inference.
+func (c *checker) moves(placed Placed) bool {
+	return slices.ContainsFunc(placed.Parameters, func(p layers.Parameter) bool { return p.State }) &&
+		!c.model.AllFrozen(placed.Path, layers.Names(placed.Parameters)...)
+}
+
+// rules lists the optimizers that go batch by batch.
+func rules() []string {
+	var names []string
+	for _, e := range optim.Registry.All() {
+		if _, ok := e.New().(optim.Rule); ok {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,104 @@
+package layers
+
+import (
+	"errors"
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
+)
+
+// Filtering is embedded by layers whose filters look at windows of an image, or draw into them.
+type Filtering struct {
+	Filters    int            `toml:"filters" want:"> 0" doc:"channels of the output" required:"true"`
+	Kernel     int            `toml:"kernel" want:"> 0" doc:"rows and columns of a filter"`
+	Stride     int            `toml:"stride" want:"> 0" doc:"pixels, of the larger image, from one place of a filter to the next"`
+	Padding    Padding        `toml:"padding" doc:"\"same\", \"valid\" or a number of pixels on every side, which a transpose cuts off"`
+	Dilation   int            `toml:"dilation" want:"> 0" doc:"pixels from one weight of a filter to the next"`
+	Groups     int            `toml:"groups" want:"> 0" doc:"parts of the channels that do not see each other"`
+	Activation ActivationName `toml:"activation" doc:"function of the outputs, with its default settings"`
+	Bias       bool           `toml:"bias" doc:"learn an offset for every filter"`
+	Init       Init           `toml:"init" doc:"first values of the weights"`
+}
+
+func usualFiltering() Filtering {
+	return Filtering{Kernel: 3, Stride: 1, Padding: Padding{Same: true}, Dilation: 1, Groups: 1, Activation: "linear", Bias: true,
+		Init: &GlorotUniform{}}
+}
+
+// fitting checks the settings against images of shape in, which it returns with what of a convolution does not depend on
+// the direction; more are settings that are not to be absurdly large.
+func (f *Filtering) fitting(in []int, more ...count) (g ops.Convolution, image [3]int, err error) {
+	g = ops.Convolution{Kernel: f.Kernel, Stride: f.Stride, Dilation: f.Dilation, Groups: f.Groups}
+	if image, err = imageOf(in); err != nil {
+		return g, image, err
+	}
+	if err := positive([]count{{"filters", f.Filters}, {"kernel", f.Kernel}, {"stride", f.Stride}, {"dilation", f.Dilation}, {"groups", f.Groups}}); err != nil {
+		return g, image, err
+	}
+	if image[2]%f.Groups != 0 || f.Filters%f.Groups != 0 {
+		return g, image, fmt.Errorf("groups: %d do not divide %d channels and %d filters", f.Groups, image[2], f.Filters)
+	}
+	if err := bounded(image, f.Kernel, append([]count{{"kernel", f.Kernel}, {"dilation", f.Dilation}, {"padding", f.Padding.Pixels}}, more...)); err != nil {
+		return g, image, err
+	}
+	_, err = f.Activation.Activation()
+	return g, image, err
+}
+
+// reach is how many pixels a filter spans.
+func (f *Filtering) reach() int { return (f.Kernel-1)*f.Dilation + 1 }
+
+// filtered is the geometry of a layer's filters over images of shape in.
+type filtered func(in []int) (ops.Convolution, error)
+
+// parameters are the filters and their offsets.
+func (f *Filtering) parameters(in []int, geometry filtered) []Parameter {
+	g, err := geometry(in)
+	if err != nil {
+		return nil // OutputShape says what does not fit
+	}
+	window := f.Kernel * f.Kernel
+	fanIn, fanOut := window*channels(in)/f.Groups, window*f.Filters/f.Groups
+	list := []Parameter{{Name: "weight", Shape: g.Filters(), Init: f.Init, FanIn: fanIn, FanOut: fanOut}}
+	if f.Bias {
+		list = append(list, Parameter{Name: "bias", Shape: []int{f.Filters}, Init: &Zeros{}, FanIn: fanIn, FanOut: fanOut})
+	}
+	return list
+}
+
+// apply adds the filters to the graph of x, by filter, then offsets and activation.
+func (f *Filtering) apply(s Scope, x *gorgonia.Node, geometry filtered,
+	filter func(g ops.Convolution) (*gorgonia.Node, error)) (*gorgonia.Node, error) {
+	if x.Dims() < 2 {
+		return nil, errors.New("want an input with a batch axis")
+	}
+	g, err := geometry(x.Shape()[1:])
+	if err != nil {
+		return nil, err
+	}
+	activation, err := f.Activation.Activation()
+	if err != nil {
+		return nil, err
+	}
+	y, err := filter(g)
+	if err != nil {
+		return nil, err
+	}
+	if f.Bias {
+		var c ops.Chain
+		if y = addChannels(&c, y, s.Parameter("bias")); c.Err() != nil {
+			return nil, c.Err()
+		}
+	}
+	return activation.Activate(y)
+}
+
+// OutputRange implements [Ranged]: the activation's, whatever the input.
+func (f *Filtering) OutputRange(Interval) Interval {
+	activation, err := f.Activation.Activation()
+	if err != nil {
+		return Everything
+	}
+	return activation.OutputRange(Everything)
+}

@@ -1,0 +1,151 @@
+package train
+
+import (
+	"sync/atomic"
+
+	"tessera/graph/engine/kernel"
+	"tessera/optim"
+)
+
+// chunk is a part of one parameter, as long as optim.Norm's blocks, so that the norm has the same bits.
+type chunk struct {
+	of       int // index in moved
+	from, to int
+	state    [][]float32
+	pruned   []int32 // the part of its parameter's
+}
+
+// queue is a list of chunks that threads take one after the other.
+type queue struct {
+	chunks []int
+	begun  atomic.Int64
+	_      [64]byte // on a cache line of its own
+}
+
+// next takes a chunk, -1 when none is left.
+func (q *queue) next() int {
+	if i := int(q.begun.Add(1)) - 1; i < len(q.chunks) {
+		return q.chunks[i]
+	}
+	return -1
+}
+
+// deal gives every thread an equal part of the chunks of each parameter: the part whose gradient it has likely computed.
+func (s *stepper) deal() {
+	s.queues = make([]queue, s.team.Threads())
+	for first := 0; first < len(s.chunks); {
+		n := 1 // chunks of this parameter
+		for first+n < len(s.chunks) && s.chunks[first+n].of == s.chunks[first].of {
+			n++
+		}
+		for thread := range s.queues {
+			from, to := s.share(thread, n)
+			for i := from; i < to; i++ {
+				s.queues[thread].chunks = append(s.queues[thread].chunks, first+i)
+			}
+		}
+		first += n
+	}
+}
+
+// share returns the range of n things that a thread works on.
+func (s *stepper) share(thread, n int) (from, to int) {
+	threads := s.team.Threads()
+	return thread * n / threads, (thread + 1) * n / threads
+}
+
+func (s *stepper) sumChunks(thread int) {
+	from, to := s.share(thread, len(s.chunks))
+	for i := from; i < to; i++ {
+		c := &s.chunks[i]
+		s.squares[i] = 0
+		if g := s.gradients[c.of]; g != nil {
+			s.squares[i] = optim.SquareSum(g[c.from:c.to])
+		}
+	}
+}
+
+func (s *stepper) updateChunks(thread int) {
+	s.drain(thread, &s.queues[thread])
+	if s.beside != nil {
+		s.beside(thread)
+	}
+	for i := 1; i < len(s.queues); i++ { // help those that something holds up
+		s.drain(thread, &s.queues[(thread+i)%len(s.queues)])
+	}
+}
+
+// drain moves the chunks that are left in a queue, and asks for the memory of each while the one before is moved.
+func (s *stepper) drain(thread int, q *queue) {
+	i := q.next()
+	for i >= 0 {
+		after := q.next()
+		if after >= 0 && s.large {
+			s.ask(&s.chunks[after])
+		}
+		s.move(thread, &s.chunks[i])
+		i = after
+	}
+}
+
+// large is how many bytes of weights, gradients and state no longer stay in the caches from step to step.
+const large = 4 << 20
+
+// ask requests what a chunk of a large model is going to write: nothing of it is in this processor's cache.
+func (s *stepper) ask(c *chunk) {
+	m := s.moved[c.of]
+	kernel.PrefetchOwned(m.Data[c.from:c.to])
+	if m.average != nil {
+		kernel.PrefetchOwned(m.average[c.from:c.to])
+	}
+	for _, values := range c.state {
+		kernel.PrefetchOwned(values)
+	}
+}
+
+// move updates one chunk and projects it.
+func (s *stepper) move(thread int, c *chunk) {
+	m, g := s.moved[c.of], s.gradients[c.of]
+	if g == nil {
+		return
+	}
+	g = g[c.from:c.to]
+	if s.factor != 1 {
+		g = s.scaled(thread, g)
+	}
+	w := m.Data[c.from:c.to]
+	s.optimizer.Update(w, g, c.state, s.rate, s.step)
+	if !finite(w) {
+		s.bad[thread] = true
+	}
+	for _, p := range m.fused {
+		p.Project(w, m.Shape)
+	}
+	zero(m.Data, c.pruned)
+	if m.average != nil && len(m.whole) == 0 {
+		follow(m.average[c.from:c.to], w, s.scratch[thread], s.pull)
+	}
+}
+
+// scaled returns the clipped gradient in the thread's own memory.
+func (s *stepper) scaled(thread int, g []float32) []float32 {
+	out := s.scratch[thread][:len(g)]
+	factor := float32(s.factor)
+	for i, v := range g {
+		out[i] = v * factor
+	}
+	return out
+}
+
+func (s *stepper) projectWhole(thread int) {
+	for i := thread; i < len(s.projected); i += s.team.Threads() {
+		m := s.projected[i]
+		for _, c := range m.whole {
+			c.Project(m.Data, m.Shape)
+		}
+		zero(m.Data, m.pruned)
+		if m.average != nil {
+			follow(m.average, m.Data, s.scratch[thread], s.pull)
+		}
+	}
+}
