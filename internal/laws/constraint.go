@@ -9,7 +9,7 @@ import (
 )
 
 // Constraint is what every constraint obeys.
-var Constraint = []Law[constraints.Constraint]{
+var Constraint = Laws[constraints.Constraint]{
 	{"makes any weights feasible", feasible},
 	{"leaves feasible points as they are", idempotent},
 	{"finds the nearest feasible point", nearest},

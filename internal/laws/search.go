@@ -10,7 +10,7 @@ import (
 )
 
 // Search is what every optimizer obeys that searches with all images.
-var Search = []Law[optim.Search]{
+var Search = Laws[optim.Search]{
 	{"gives the same bits twice", searchRepeatable},
 	{"goes on from its state to the same bits, at every iteration", searchResumes},
 	{"never goes up", monotone},
@@ -162,7 +162,7 @@ func searchResumes(fresh func() optim.Search) error {
 func monotone(fresh func() optim.Search) error {
 	for _, project := range []func([]float32){nil, within(-0.3, 2)} {
 		v := newValley(searchDim, true)
-		s := newSearching(fresh(), optim.Objective{Evaluate: v.evaluate, Project: project}, uniform(searchDim, 0, 1))
+		s := newSearching(fresh(), optim.Objective{Evaluate: v.evaluate, Project: project}, uniform[float32](searchDim, 0, 1))
 		g := make([]float32, searchDim)
 		before, _ := v.evaluate(s.w, g)
 		for i := range 100 {
