@@ -38,9 +38,7 @@ func (t layerTrial) noiseless() error {
 }
 
 func (t layerTrial) saysNoisy() error {
-	if !t.training {
-		return nil
-	}
+	t.training = true
 	drawn, err := t.noises()
 	if err != nil {
 		return err
@@ -54,9 +52,7 @@ func (t layerTrial) saysNoisy() error {
 // freshNoise looks at so many images that their noise, or that of two runs, is alike only where it is not drawn anew.
 func (t layerTrial) freshNoise() error {
 	const images = 50
-	if !t.training {
-		return nil
-	}
+	t.training = true
 	if drawn, err := t.noises(); err != nil || len(drawn) == 0 {
 		return err
 	}

@@ -146,7 +146,7 @@ func TestMistakesThatHideAreFound(t *testing.T) {
 	type apply = func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node
 	for law, hidden := range map[string]map[string]apply{
 		"has the right gradients": {
-			"5 of [6] in training on the tape: run 1: input: element": func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+			"5 of [6] at inference on the tape: run 1: input: element": func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 				if x.Shape()[0] < 5 {
 					return x
 				}
@@ -158,7 +158,7 @@ func TestMistakesThatHideAreFound(t *testing.T) {
 				}
 				return wrongly(c, x, meddling{name: "steep", slope: doubled})
 			},
-			"1 of [6] in training on the tape: run 2: input: along": func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+			"1 of [6] at inference on the tape: run 2: input: along": func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 				return wrongly(c, x, meddling{name: "stale slope", slope: stale})
 			},
 		},
