@@ -1,6 +1,10 @@
 package layers_test
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	"tessera/internal/laws"
@@ -66,6 +70,21 @@ func fresh(t *testing.T, name string, keys map[string]any) func() layers.Layer {
 	}
 }
 
+// titled is the name of a layer's test: the layer and its settings.
+func titled(name string, keys map[string]any) string {
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		text := fmt.Sprintf("%v", keys[key])
+		if block, ok := keys[key].([]layers.Layer); ok {
+			text = ""
+			for _, l := range block {
+				text += strings.TrimPrefix(fmt.Sprintf("%T", l), "*layers.")
+			}
+		}
+		name += fmt.Sprintf(" %s=%s", key, text)
+	}
+	return name
+}
+
 func TestEveryLayerObeysItsLaws(t *testing.T) {
 	for _, name := range layers.Registry.Names() {
 		variants := settings[name]
@@ -73,7 +92,7 @@ func TestEveryLayerObeysItsLaws(t *testing.T) {
 			variants = []map[string]any{{}}
 		}
 		for _, keys := range variants {
-			t.Run(name, func(t *testing.T) { laws.Check(t, laws.Layer, fresh(t, name, keys)) })
+			t.Run(titled(name, keys), func(t *testing.T) { laws.Check(t, laws.Layer, fresh(t, name, keys)) })
 		}
 	}
 }

@@ -39,6 +39,11 @@ const blockValues = 1 << 17
 // block is the number of images in a block, of each patch so many values.
 func (l *lowering) block(values int) int { return max(1, blockValues/l.image(values)) }
 
+// scratch is how many values of patches a block holds at most, of a batch of so many images.
+func (l *lowering) scratch(images int) int {
+	return min(max(blockValues, l.image(l.row)), images*l.image(l.row))
+}
+
 // walk goes over the runs of the patches of one group in an image, of each patch those that hold values [from, to), and
 // calls visit with the place of a run's values in the rows and in the image. Of the values of a run [first, last) those in
 // [low, high) are inside of the image, where value q is the image's value at+q.

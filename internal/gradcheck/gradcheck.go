@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"tessera/internal/random"
 )
 
 // Tolerance is the largest relative error of a right gradient. Differences of float64 values are good to about 1e-9.
@@ -12,58 +14,67 @@ const Tolerance = 1e-6
 // step of the central differences, for values of about 1. Inputs must keep further away from kinks than this.
 const step = 1e-5
 
-// Check returns an error that names the worst element unless every gradient of the scalar expression agrees with central
-// differences within [Tolerance], relative to the leaf's largest derivative, in a first run and, bit for bit, in a later
-// one: machines have been seen to leave traces of one run in the next.
+// Check returns an error that names the run and what is worst unless every gradient of the scalar expression agrees with
+// central differences within [Tolerance]. In a first run it looks at every element, relative to the leaf's largest
+// derivative; in a second, with the values of every leaf in reversed order, along one direction of every leaf. A third, with
+// the first values again, must give the gradients of the first bit for bit: machines have been seen to leave traces of one
+// run in the next.
 func Check(e Expression[float64]) error {
 	g, err := Compile(e, true)
 	if err != nil {
 		return err
 	}
 	defer g.Close()
-	first, err := gradients(g)
+	value, err := Compile(e, false)
 	if err != nil {
 		return err
 	}
-	if err := compare(e, g.Leaves, first); err != nil {
-		return err
-	}
-	for _, l := range g.Leaves {
-		for i := range l.Values {
-			l.Values[i] *= 0.9
-		}
-	}
-	if err := g.Run(); err != nil {
-		return err
-	}
-	for _, l := range g.Leaves {
-		for i := range l.Values {
-			l.Values[i] = 0
-		}
-	}
-	return again(e, g, first)
-}
-
-// again runs g with the values that e starts from and wants the gradients that they gave before.
-func again(e Expression[float64], g *Graph[float64], first [][]float64) error {
-	start, err := Compile(e, false)
+	defer value.Close()
+	first, err := checked(g, value, elements)
 	if err != nil {
-		return err
+		return fmt.Errorf("run 1: %w", err)
 	}
-	defer start.Close()
-	for i, l := range g.Leaves {
-		copy(l.Values, start.Leaves[i].Values)
+	reverse(g, value)
+	if _, err := checked(g, value, direction); err != nil {
+		return fmt.Errorf("run 2: %w", err)
 	}
-	later, err := gradients(g)
+	reverse(g, value)
+	third, err := gradients(g)
 	if err != nil {
 		return err
 	}
 	for i, l := range g.Leaves {
-		if !slices.Equal(first[i], later[i]) {
-			return fmt.Errorf("%s: gradient %v in the first run, %v in a later one", l.Name, first[i], later[i])
+		if !slices.Equal(first[i], third[i]) {
+			return fmt.Errorf("%s: gradient %v in run 1, %v in run 3, of the same values", l.Name, first[i], third[i])
 		}
 	}
 	return nil
+}
+
+// reverse changes the values of all leaves in a way that leaves them in their domain and away from kinks.
+func reverse(graphs ...*Graph[float64]) {
+	for _, g := range graphs {
+		for _, l := range g.Leaves {
+			slices.Reverse(l.Values)
+		}
+	}
+}
+
+// checked returns the gradients of g for its values, which must agree with those of the same expression without gradients.
+func checked(g, value *Graph[float64], agree func(value *Graph[float64], l *Leaf[float64], analytic []float64) error) ([][]float64, error) {
+	analytic, err := gradients(g)
+	if err != nil {
+		return nil, err
+	}
+	for i, l := range value.Leaves {
+		if g.Leaves[i].Fixed {
+			continue
+		}
+		if err := agree(value, l, analytic[i]); err != nil {
+			return nil, fmt.Errorf("%s: %w", l.Name, err)
+		}
+	}
+	return analytic, nil
 }
 
 // gradients runs g and returns copies of its gradients, nil for fixed leaves.
@@ -81,50 +92,18 @@ func gradients(g *Graph[float64]) ([][]float64, error) {
 	return list, nil
 }
 
-// compare checks the analytic gradients with central differences of the expression, built anew without gradients.
-func compare(e Expression[float64], leaves []*Leaf[float64], analytic [][]float64) error {
-	g, err := Compile(e, false)
-	if err != nil {
-		return err
-	}
-	defer g.Close()
-	for i, l := range g.Leaves {
-		if leaves[i].Fixed {
-			continue
-		}
-		numeric := make([]float64, len(l.Values))
-		for j := range l.Values {
-			if numeric[j], err = difference(g, l, j); err != nil {
-				return err
-			}
-		}
-		if err := agree(analytic[i], numeric); err != nil {
-			return fmt.Errorf("%s: %w", l.Name, err)
-		}
-	}
-	return nil
-}
-
-// difference is the central difference of g's value with respect to one element.
-func difference(g *Graph[float64], l *Leaf[float64], j int) (float64, error) {
-	x := l.Values[j]
-	defer func() { l.Values[j] = x }()
-	h := step * max(1, math.Abs(x))
-	var f [2]float64
-	for k, moved := range [2]float64{x + h, x - h} {
-		l.Values[j] = moved
-		if err := g.Run(); err != nil {
-			return 0, err
-		}
-		f[k] = g.Output()[0]
-	}
-	return (f[0] - f[1]) / (2 * h), nil
-}
-
-// agree compares two gradients relative to the largest element of either.
-func agree(analytic, numeric []float64) error {
+// elements compares a leaf's gradient with central differences, relative to the largest element of either.
+func elements(g *Graph[float64], l *Leaf[float64], analytic []float64) error {
+	numeric := make([]float64, len(l.Values))
+	towards := make([]float64, len(l.Values))
 	var largest float64
-	for j := range numeric {
+	for j := range l.Values {
+		towards[j] = 1
+		var err error
+		if numeric[j], err = difference(g, l, towards); err != nil {
+			return err
+		}
+		towards[j] = 0
 		largest = max(largest, math.Abs(analytic[j]), math.Abs(numeric[j]))
 	}
 	for j := range numeric {
@@ -134,4 +113,51 @@ func agree(analytic, numeric []float64) error {
 		}
 	}
 	return nil
+}
+
+// direction compares a leaf's derivative along a random direction with a central difference, relative to what its elements
+// add to it.
+func direction(g *Graph[float64], l *Leaf[float64], analytic []float64) error {
+	r := random.Stream(Seed, "direction of "+l.Name, 0)
+	towards := make([]float64, len(l.Values))
+	var want, scale float64
+	for j := range towards {
+		towards[j] = r.NormFloat64()
+		want += towards[j] * analytic[j]
+		scale += math.Abs(towards[j] * analytic[j])
+	}
+	numeric, err := difference(g, l, towards)
+	if err != nil {
+		return err
+	}
+	scale = max(scale, math.Abs(numeric))
+	if d := math.Abs(want - numeric); !(d <= Tolerance*scale) {
+		return fmt.Errorf("along a random direction: gradient %v, central difference %v: relative error %.1e, want <= %.0e",
+			want, numeric, d/scale, Tolerance)
+	}
+	return nil
+}
+
+// difference is the central difference of g's value when the leaf moves towards a direction, in steps that suit the
+// largest of the elements that move.
+func difference(g *Graph[float64], l *Leaf[float64], towards []float64) (float64, error) {
+	start := slices.Clone(l.Values)
+	defer copy(l.Values, start)
+	h := step
+	for j, v := range start {
+		if towards[j] != 0 {
+			h = max(h, step*math.Abs(v))
+		}
+	}
+	var f [2]float64
+	for k, sign := range [2]float64{1, -1} {
+		for j, v := range start {
+			l.Values[j] = v + sign*h*towards[j]
+		}
+		if err := g.Run(); err != nil {
+			return 0, err
+		}
+		f[k] = g.Output()[0]
+	}
+	return (f[0] - f[1]) / (2 * h), nil
 }

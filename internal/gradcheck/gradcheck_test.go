@@ -11,57 +11,7 @@ import (
 	"tessera/graph/ops"
 	"tessera/internal/random"
 	"tessera/layers"
-	"tessera/losses"
-	"tessera/morph"
 )
-
-func lossVariants(name string, l losses.Loss) map[string]losses.Loss {
-	variants := map[string]losses.Loss{"default": l}
-	switch name {
-	case "asymmetric_decay":
-		variants["l1"] = &losses.AsymmetricDecay{Norm: "l1"}
-		variants["l1 alpha"] = &losses.AsymmetricDecay{Norm: "l1", Alpha: 0.3}
-		variants["l2 alpha"] = &losses.AsymmetricDecay{Norm: "l2", Alpha: 0.3}
-		variants["smooth"] = &losses.AsymmetricDecay{Norm: "smooth", Alpha1: 1, Alpha2: 1, Kappa: 0.4}
-		variants["smooth only"] = &losses.AsymmetricDecay{Norm: "smooth", Alpha1: 2, Kappa: 0.7}
-	case "kl":
-		variants["target 0.01"] = &losses.KL{Target: 0.01}
-		variants["target 0.9"] = &losses.KL{Target: 0.9}
-	case "hoyer":
-		variants["target 0"] = &losses.Hoyer{Target: 0}
-		variants["target 1"] = &losses.Hoyer{Target: 1}
-	case "max_approximation":
-		for _, o := range morph.Dilation.Choices() {
-			variants[o] = &losses.MaxApproximation{Operator: morph.Operator(o), Radius: 1}
-		}
-	}
-	return variants
-}
-
-// domain is where l is defined.
-func domain(l losses.Loss) layers.Interval {
-	if _, ok := l.(losses.UnitInterval); ok {
-		return layers.Interval{Low: 0, High: 1}
-	}
-	return layers.Everything
-}
-
-func TestGradientOfEveryLoss(t *testing.T) {
-	for _, e := range losses.Registry.All() {
-		for variant, l := range lossVariants(e.Name, e.New()) {
-			for _, batch := range []int{1, 2, 5} {
-				t.Run(fmt.Sprintf("%s/%s/%d", e.Name, variant, batch), func(t *testing.T) {
-					const columns = 6
-					x := Values[float64](batch*columns, domain(l), random.Stream(Seed, "x", 0))
-					target := Values[float64](batch*columns, layers.Interval{Low: 0, High: 1}, random.Stream(Seed, "target", 0))
-					if err := Check(Loss(l, x, target, batch, columns)); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-		}
-	}
-}
 
 // wrong is an op whose derivative is off by a factor.
 type wrong struct {

@@ -19,7 +19,7 @@ const Seed = 1
 type scope[T ops.Float] struct {
 	builder    *Builder[T]
 	training   bool
-	parameters map[string]*gorgonia.Node
+	parameters map[string]*Leaf[T]
 }
 
 // noise adds a fixed leaf, "noise.1", "noise.2", ..., with values of the sampler.
@@ -28,23 +28,31 @@ func (b *Builder[T]) noise(s losses.Sampler, shape ...int) *gorgonia.Node {
 	name := fmt.Sprintf("noise.%d", b.noises)
 	values := make([]float32, volume.Of(shape))
 	s.Sample(values, random.Stream(Seed, name, 0))
-	return b.Leaf(name, shape, convert[T](values), true)
+	l := b.leaf(name, shape, convert[T](values), true)
+	l.Sampler = s
+	return l.Node
 }
 
 // Parameter implements [layers.Scope].
 func (s *scope[T]) Parameter(name string) *gorgonia.Node {
-	n, ok := s.parameters[name]
+	l, ok := s.parameters[name]
 	if !ok {
 		panic(fmt.Sprintf("the layer uses the parameter %q, which it does not declare", name))
 	}
-	return n
+	l.Used = true
+	return l.Node
 }
 
 // Update implements [layers.Scope].
 func (s *scope[T]) Update(name string, value *gorgonia.Node) {
-	s.Parameter(name)
-	s.builder.updates[name] = new(gorgonia.Value)
-	gorgonia.Read(value, s.builder.updates[name])
+	n := s.Parameter(name)
+	if !s.parameters[name].Fixed {
+		panic(fmt.Sprintf("the layer moves the parameter %q, which the optimizer moves: declare it with State", name))
+	}
+	if !value.Shape().Eq(n.Shape()) {
+		panic(fmt.Sprintf("the layer assigns shape %v to the parameter %q of shape %v", value.Shape(), name, n.Shape()))
+	}
+	s.builder.updates[name] = value
 }
 
 // Noise implements [layers.Scope].
@@ -53,21 +61,26 @@ func (s *scope[T]) Noise(sampler layers.Sampler, shape ...int) *gorgonia.Node {
 }
 
 // Training implements [layers.Scope].
-func (s *scope[T]) Training() bool { return s.training }
+func (s *scope[T]) Training() bool {
+	s.builder.asked = true
+	return s.training
+}
 
 // Frozen implements [layers.Scope]: nothing is.
 func (s *scope[T]) Frozen(...string) bool { return false }
 
 // Layer is the output of l for inputs x of shape (batch, in...). Its leaves are "input", then the parameters by name
-// with their first values, then the noise.
+// with their first values, then the noise. State is fixed.
 func Layer[T ops.Float](l layers.Layer, x []T, batch int, in []int, training bool) Expression[T] {
 	return func(b *Builder[T]) (*gorgonia.Node, error) {
-		s := &scope[T]{builder: b, training: training, parameters: map[string]*gorgonia.Node{}}
+		s := &scope[T]{builder: b, training: training, parameters: map[string]*Leaf[T]{}}
 		input := b.Leaf("input", append([]int{batch}, in...), x, false)
 		for _, p := range l.Parameters(in) {
 			w := make([]float32, volume.Of(p.Shape))
 			p.Init.Fill(w, p.FanIn, p.FanOut, random.Stream(Seed, p.Name, 0))
-			s.parameters[p.Name] = b.Leaf(p.Name, p.Shape, convert[T](w), p.State)
+			leaf := b.leaf(p.Name, p.Shape, convert[T](w), p.State)
+			leaf.Parameter = true
+			s.parameters[p.Name] = leaf
 		}
 		return l.Apply(s, input)
 	}

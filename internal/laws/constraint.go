@@ -9,13 +9,14 @@ import (
 )
 
 // Constraint is what every constraint obeys.
-var Constraint = []Law[constraints.Constraint]{
+var Constraint = Laws[constraints.Constraint]{
 	{"makes any weights feasible", feasible},
 	{"leaves feasible points as they are", idempotent},
 	{"finds the nearest feasible point", nearest},
 	{"writes inside the parameter only", inside},
 	{"keeps NaN visible", keepsNaN},
 	{"projects parts like the whole if pointwise", partwise},
+	{"keeps nothing of one call for the next", constraintForgets},
 	{"does not allocate", constraintAllocates},
 }
 
@@ -195,6 +196,18 @@ func partwise(fresh func() constraints.Constraint) error {
 			rest = rest[n:]
 		}
 		if err := differ(fmt.Sprintf("%s %v: in parts", p.name, p.shape), parts, whole); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// constraintForgets compares one constraint, for all points, with a new one for each of them.
+func constraintForgets(fresh func() constraints.Constraint) error {
+	used := fresh()
+	for _, p := range points() {
+		got, want := project(used, p.w, p.shape), project(fresh(), p.w, p.shape)
+		if err := differ(fmt.Sprintf("%s %v: after other points", p.name, p.shape), got, want); err != nil {
 			return err
 		}
 	}

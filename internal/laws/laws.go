@@ -13,36 +13,64 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
-// Law is one statement that holds for every part of a kind.
-type Law[T any] struct {
-	Name   string                     // what the part does when it obeys: "leaves feasible points as they are"
-	Broken func(fresh func() T) error // nil when the part obeys; fresh returns a new part with the same settings
+// Kit is the laws of one kind of parts.
+type Kit[T any] interface {
+	// Names lists what a part does when it obeys: "leaves feasible points as they are".
+	Names() []string
+	// Judge returns what the parts that fresh returns, new ones with the same settings, break, by the name of the law.
+	Judge(fresh func() T) map[string]error
 }
 
-// Check runs every law on the parts that fresh returns, each as a test of its own.
-func Check[T any](t *testing.T, laws []Law[T], fresh func() T) {
+// Check judges the parts that fresh returns, and makes every law a test of its own.
+func Check[T any](t *testing.T, kit Kit[T], fresh func() T) {
 	t.Helper()
-	for _, law := range laws {
-		t.Run(law.Name, func(t *testing.T) {
-			if err := law.Broken(fresh); err != nil {
+	broken := kit.Judge(fresh)
+	for _, name := range kit.Names() {
+		t.Run(name, func(t *testing.T) {
+			if err := broken[name]; err != nil {
 				t.Error(err)
 			}
 		})
 	}
 }
 
-// Broken returns the names of the laws that the parts of fresh break.
-func Broken[T any](laws []Law[T], fresh func() T) []string {
-	var names []string
-	for _, law := range laws {
-		if law.Broken(fresh) != nil {
-			names = append(names, law.Name)
-		}
+// Laws are a kit of statements that are tried one by one.
+type Laws[T any] []Law[T]
+
+// Law is one statement that holds for every part of a kind.
+type Law[T any] struct {
+	Name   string
+	Broken func(fresh func() T) error // nil when the part obeys
+}
+
+// Names implements [Kit].
+func (l Laws[T]) Names() []string {
+	names := make([]string, len(l))
+	for i, law := range l {
+		names[i] = law.Name
 	}
 	return names
+}
+
+// Judge implements [Kit].
+func (l Laws[T]) Judge(fresh func() T) map[string]error {
+	broken := map[string]error{}
+	for _, law := range l {
+		if err := law.Broken(fresh); err != nil {
+			broken[law.Name] = err
+		}
+	}
+	return broken
+}
+
+// Broken returns the names of the laws that the parts of fresh break.
+func Broken[T any](kit Kit[T], fresh func() T) []string {
+	broken := kit.Judge(fresh)
+	return slices.DeleteFunc(kit.Names(), func(name string) bool { return broken[name] == nil })
 }
 
 // source returns the generator of a law: the same in every run.
@@ -55,6 +83,16 @@ func normal(r *rand.Rand, n int, scale float64) []float32 {
 		w[i] = float32(r.NormFloat64() * scale)
 	}
 	return w
+}
+
+// uniform returns n values of U(low, high).
+func uniform[T float32 | float64](n int, low, high float64) []T {
+	r := source()
+	x := make([]T, n)
+	for i := range x {
+		x[i] = T(low + (high-low)*r.Float64())
+	}
+	return x
 }
 
 // differ returns an error that names the first element whose bits differ; all NaN are equal.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
 	"tessera/graph/ops"
 	"tessera/internal/laws"
 	"tessera/losses"
@@ -50,18 +51,30 @@ func TestWrongLossesBreakTheirLaw(t *testing.T) {
 			return c.Mean(c.Do("row", func() (*gorgonia.Node, error) { return gorgonia.Slice(code, gorgonia.S(0)) }))
 		}},
 		"is a mean over images where it sees them": wrongReconstruction{},
+		"has the right gradients": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
+			return right(c, wrongly(c, code, meddling{name: "steep", slope: doubled}))
+		}},
+		"keeps nothing of one run for the next": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
+			return right(c, wrongly(c, code, meddling{name: "hoarding", do: afterOneRun(add)}))
+		}},
+		"gives the same on both back ends": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
+			return right(c, wrongKernel(c, code))
+		}},
+		"gives in float32 what it gives in float64, rounded": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
+			return right(c, onlyIn(tensor.Float32, code, c.Shift(code, 0.01)))
+		}},
 	}
 	if broken := laws.Broken(laws.Loss, func() losses.Loss { return wrongLoss{"code", right} }); len(broken) > 0 {
 		t.Fatalf("the mean square breaks %q", broken)
 	}
-	for _, law := range laws.Loss {
-		l, ok := mistakes[law.Name]
+	for _, law := range laws.Loss.Names() {
+		l, ok := mistakes[law]
 		if !ok {
-			t.Errorf("no loss breaks %q", law.Name)
+			t.Errorf("no loss breaks %q", law)
 			continue
 		}
-		if broken := laws.Broken(laws.Loss, func() losses.Loss { return l }); !slices.Contains(broken, law.Name) {
-			t.Errorf("a wrong loss obeys %q; it breaks %q", law.Name, broken)
+		if broken := laws.Broken(laws.Loss, func() losses.Loss { return l }); !slices.Contains(broken, law) {
+			t.Errorf("a wrong loss obeys %q; it breaks %q", law, broken)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Optimizer is what every optimizer obeys. Those that are rules obey [Rule] too, the others [Search].
-var Optimizer = []Law[optim.Optimizer]{
+var Optimizer = Laws[optim.Optimizer]{
 	{"is a rule or a search, and not both", oneSort},
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // Rule is what every optimizer obeys that is a rule on single elements.
-var Rule = []Law[optim.Rule]{
+var Rule = Laws[optim.Rule]{
 	{"gives the same bits twice", repeatable},
 	{"updates parts like the whole", splittable},
 	{"descends on a quadratic", descends},

@@ -8,7 +8,7 @@ import (
 )
 
 // Schedule is what every learning-rate schedule obeys.
-var Schedule = []Law[optim.Schedule]{
+var Schedule = Laws[optim.Schedule]{
 	{"is finite and not negative over runs of any length", scheduleRange},
 	{"depends on nothing but its arguments", scheduleRepeatable},
 }

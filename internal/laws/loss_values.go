@@ -1,0 +1,103 @@
+package laws
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"tessera/graph"
+	"tessera/losses"
+)
+
+func (t lossTrial) doubled() error {
+	return t.sameAfter(func(x []float64) []float64 { return slices.Concat(x, x) })
+}
+
+func (t lossTrial) reordered() error {
+	return t.sameAfter(func(x []float64) []float64 {
+		first := len(x) / t.rows
+		return slices.Concat(x[first:], x[:first])
+	})
+}
+
+// sameAfter wants the value of a loss on images to stay when change is done to a batch and its targets.
+func (t lossTrial) sameAfter(change func([]float64) []float64) error {
+	if _, ok := t.fresh().(losses.WeightPenalty); ok {
+		return nil
+	}
+	return t.eachRun(func(given, got tensors[float64]) error {
+		after, err := t.value(given, change)
+		if err != nil {
+			return err
+		}
+		return near(after, got["output"], 1e-12)
+	})
+}
+
+// meanOverImages is what lets all images be taken a few at a time. A penalty of the code may look at all codes together.
+func (t lossTrial) meanOverImages() error {
+	_, reconstruction := t.fresh().(losses.Reconstruction)
+	if _, atoms := t.fresh().(losses.AtomPenalty); !reconstruction && !atoms {
+		return nil
+	}
+	return t.eachRun(func(given, got tensors[float64]) error {
+		mean := 0.0
+		for i := range t.rows {
+			one, err := t.value(given, func(x []float64) []float64 { return portion(x, i, t.rows) })
+			if err != nil {
+				return err
+			}
+			mean += one[0] / float64(t.rows)
+		}
+		return near(got["output"], []float64{mean}, 1e-12)
+	})
+}
+
+// value is that of the loss on another batch, made of what a run was given.
+func (t lossTrial) value(given tensors[float64], change func([]float64) []float64) ([]float64, error) {
+	other, err := newLossTrial(t.fresh, len(change(given["x"]))/lossColumns, t.on).double()
+	if err != nil {
+		return nil, err
+	}
+	own := maps.Clone(given)
+	for _, l := range other.leaves {
+		if l.Name == "x" || l.Name == "target" || l.Sampler != nil {
+			own[l.Name] = change(given[l.Name])
+		}
+	}
+	got, err := other.run(own)
+	return got["output"], err
+}
+
+// finite also holds in float32, which overflows earlier.
+func (t lossTrial) finite() error {
+	return inBoth(t.stand,
+		func(b bench[float64]) error { return finiteLoss(b, t.fresh()) },
+		func(b bench[float32]) error { return finiteLoss(b, t.fresh()) })
+}
+
+// finiteLoss runs a loss on values that are all equal, and on such of which one is not.
+func finiteLoss[T graph.Float](b bench[T], l losses.Loss) error {
+	edges := []T{0, 1, 0.5, 1e-30, 1e-8, 1 - 0x1p-24}
+	if _, unit := l.(losses.UnitInterval); !unit {
+		edges = append(edges, -1, -1e-30, 100, -100)
+	}
+	given := b.given(0)
+	for _, edge := range edges {
+		for _, last := range []T{edge, 0, 1} {
+			for _, wanted := range []T{0, 1} {
+				x := slices.Repeat([]T{edge}, len(given["x"]))
+				x[len(x)-1] = last
+				given["x"], given["target"] = x, slices.Repeat([]T{wanted}, len(x))
+				got, err := b.run(given)
+				if err == nil {
+					err = got.finite()
+				}
+				if err != nil {
+					return fmt.Errorf("values of %v and %v, targets of %v: %w", edge, last, wanted, err)
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package laws
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+
+	"tessera/graph"
+)
+
+// runs is how often a law runs what was compiled, with other inputs, noise and parameters each time.
+const runs = 2
+
+// bench is a rig that draws its own data.
+type bench[T graph.Float] struct {
+	*rig[T]
+	data func(i int) tensors[T] // of the i-th run
+}
+
+// given draws all that the i-th run reads.
+func (b bench[T]) given(i int) tensors[T] {
+	given := b.rig.given(i)
+	maps.Copy(given, b.data(i))
+	return given
+}
+
+// eachRun judges what every run gives.
+func (b bench[T]) eachRun(judge func(given, got tensors[T]) error) error {
+	for i := range runs {
+		given := b.given(i)
+		got, err := b.run(given)
+		if err == nil {
+			err = judge(given, got)
+		}
+		if err != nil {
+			return fmt.Errorf("run %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+// agree runs two benches side by side and wants them to give the same, up to a tolerance.
+func agree[T, U graph.Float](b bench[T], want bench[U], tolerance float64) error {
+	return b.eachRun(func(given, got tensors[T]) error {
+		other, err := want.run(of[U](given))
+		if err != nil {
+			return err
+		}
+		return got.near(of[T](other), tolerance)
+	})
+}
+
+// stand is a part on a back end.
+type stand struct {
+	on     backend
+	anew   func(on backend) (bench[float64], error) // compiles a new part with the same settings
+	double func() (bench[float64], error)           // compiled once, for all laws of a trial
+	single func() (bench[float32], error)           // the same in float32
+}
+
+func newStand(on backend, double func(on backend) (bench[float64], error), single func(on backend) (bench[float32], error)) stand {
+	return stand{on, double,
+		sync.OnceValues(func() (bench[float64], error) { return double(on) }),
+		sync.OnceValues(func() (bench[float32], error) { return single(on) })}
+}
+
+// eachRun judges what every run gives in float64.
+func (s stand) eachRun(judge func(given, got tensors[float64]) error) error {
+	b, err := s.double()
+	if err != nil {
+		return err
+	}
+	return b.eachRun(judge)
+}
+
+// forgets: runs of what was compiled once give what the same runs give alone. What a layer hands on to its next run is its
+// state, and that a run is given.
+func (s stand) forgets() error {
+	used, err := s.double()
+	if err != nil {
+		return err
+	}
+	alone, err := s.anew(s.on)
+	if err != nil {
+		return err
+	}
+	want, err := alone.run(alone.given(1))
+	if err != nil {
+		return err
+	}
+	first, err := used.run(used.given(0))
+	if err != nil {
+		return err
+	}
+	for run, expected := range []tensors[float64]{want, first} { // the second run, and the first once more
+		got, err := used.run(used.given(1 - run))
+		if err != nil {
+			return err
+		}
+		if err := got.near(expected, 0); err != nil {
+			return fmt.Errorf("run %d, and the same run as the first: %w", run+2, err)
+		}
+	}
+	return nil
+}
+
+// likeTape holds the engine to the tape machine.
+func (s stand) likeTape() error {
+	if s.on == onTape {
+		return nil
+	}
+	b, err := s.double()
+	if err != nil {
+		return err
+	}
+	tape, err := s.anew(onTape)
+	if err != nil {
+		return err
+	}
+	return agree(b, tape, 1e-12)
+}
+
+// rounds holds float32 to float64, with room for values that nearly cancel before they are divided.
+func (s stand) rounds() error {
+	single, err := s.single()
+	if err != nil {
+		return err
+	}
+	double, err := s.double()
+	if err != nil {
+		return err
+	}
+	return agree(single, double, 1e-4)
+}
