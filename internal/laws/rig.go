@@ -25,8 +25,8 @@ const (
 
 var backends = []backend{onTape, onEngine}
 
-// team is the engine's, of two so that work is divided.
-var team = sync.OnceValue(func() *engine.Team { return engine.NewTeam(2) })
+// team is the engine's. How it divides work is its own tests' business.
+var team = sync.OnceValue(func() *engine.Team { return engine.NewTeam(1) })
 
 // tensors are values by name.
 type tensors[T graph.Float] map[string][]T
