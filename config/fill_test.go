@@ -246,3 +246,23 @@ func TestAFilledAttackHasTheSettingsOfItsMethod(t *testing.T) {
 		}
 	}
 }
+
+// To name the method that an attack has anyway changes none of its settings.
+func TestAnAttackKeepsItsStepsWhereItsMethodIsNamed(t *testing.T) {
+	f := load(t, `
+[model.m]
+encoder = [{ kind = "dense", units = 4 }]
+adversarial = { steps = 20, step_size = 0.01 }
+[model.n]
+extends = "m"
+adversarial = { method = "pgd" }
+`)
+	for _, m := range []*Model{model(t, f, "n"), model(t, f, "m", "adversarial.method=pgd")} {
+		if a := m.Adversarial; a.Steps != 20 || a.StepSize != 0.01 {
+			t.Errorf("%s: %+v", m.Name, *a)
+		}
+	}
+	if a := model(t, f, "n", "adversarial.method=fgsm").Adversarial; a.Steps != 0 || a.StepSize != 0 {
+		t.Errorf("fgsm: %+v", *a)
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"tessera/attack"
 )
 
 // selector is the key of a table that chooses the part whose keys the table holds: kind, and name for a data set.
@@ -24,8 +26,9 @@ type merger struct {
 // changes, only the keys of over remain. A table laid on a name takes it for { kind = name }. A part of a --set path
 // laid on an array goes into the element of that index. base is not changed.
 //
-// An attack has no kind but a method, and loses what only pgd has when that changes. A data set has no kind but a name: what is taken of the images (fit, limit, validation) stays when it changes, and
-// the keys that only the old set knows do not.
+// An attack has no kind but a method: one that becomes fgsm loses what only pgd has. A data set has no kind but a name:
+// what is taken of the images (fit, limit, validation) stays when it changes, and the keys that only the old set knows do
+// not.
 func (m *merger) lay(key string, base, over *node) *node {
 	if base == nil || over.table == nil || over.whole {
 		return over
@@ -57,13 +60,11 @@ func (m *merger) lay(key string, base, over *node) *node {
 
 // inherits reports whether over keeps a key of base.
 func inherits(table, key string, base, over *node) bool {
-	sel := selector(table)
 	if table == "adversarial" {
-		if !slices.Contains(pgdKeys, key) {
-			return true
-		}
-		sel = "method"
+		method, _ := over.child("method").text()
+		return method != string(attack.FGSM) || !slices.Contains(pgdKeys, key)
 	}
+	sel := selector(table)
 	is, ok := over.child(sel).text()
 	if !ok {
 		return true
