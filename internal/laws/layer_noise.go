@@ -21,8 +21,10 @@ func (t layerTrial) noiseless() error {
 	if t.training {
 		return nil
 	}
-	if left, err := t.noises(); err != nil || len(left) > 0 {
-		return fmt.Errorf("%d noise inputs: %w", len(left), err)
+	if left, err := t.noises(); err != nil {
+		return err
+	} else if len(left) > 0 {
+		return fmt.Errorf("draws %d noise inputs", len(left))
 	}
 	noisy := t
 	noisy.training = true

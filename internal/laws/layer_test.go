@@ -175,6 +175,11 @@ func TestMistakesThatHideAreFound(t *testing.T) {
 				return wrongKernel(c, x)
 			},
 		},
+		"is the identity at inference if it is noisy": {
+			"1 of [6] at inference on the tape: draws 1 noise inputs": func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+				return c.Add(x, s.Noise(noisy, x.Shape()...))
+			},
+		},
 		"keeps its outputs in the range it declares": {
 			"1 of [6] at inference on the tape: float32: run 1, of inputs in {0 1}: output 0 is": func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 				y := c.Clip(x, 0, 1)
