@@ -61,6 +61,9 @@ func run(s settings, folder, only string, rounds int) error {
 	if folder == "" {
 		return errors.New("say where fashion-mnist/ is: --data FOLDER or TESSERA_DATA")
 	}
+	if rounds < 1 {
+		return fmt.Errorf("--rounds: got %d, want > 0", rounds)
+	}
 	folder, err := filepath.Abs(filepath.Join(folder, "fashion-mnist"))
 	if err != nil {
 		return err
