@@ -27,8 +27,9 @@ def nmf(o):
     began = time.perf_counter()
     solver = "cd" if o.what == "nmf" else "mu"
     m = NMF(100, init="nndsvda", solver=solver, max_iter=o.iterations, tol=1e-4, random_state=0)
-    R = m.fit_transform(X) @ m.components_
-    return time.perf_counter() - began, np.mean((R - X) ** 2)
+    H = m.fit_transform(X)
+    took = time.perf_counter() - began
+    return took, np.mean((H @ m.components_ - X) ** 2)
 
 
 def svm(o):
