@@ -43,6 +43,9 @@ func (w *walk) expands(part string, p Placed) {
 		return
 	}
 	batch := w.model.Train.Batch
+	if limit := w.model.Dataset.Limit; limit > 0 { // a batch has no more images than there are
+		batch = min(batch, limit)
+	}
 	n := product([]int{batch, e.Largest(p.In)})
 	if n <= maxExpanded {
 		return
