@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+
 	"tessera/internal/volume"
 )
 

@@ -3,6 +3,7 @@ package metrics
 import (
 	"errors"
 	"math/rand/v2"
+
 	"tessera/internal/volume"
 )
 
