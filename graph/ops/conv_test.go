@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gorgonia.org/gorgonia"
@@ -120,14 +121,16 @@ func TestConvolutionOfManyBlocksEqualsPlainLoops(t *testing.T) {
 	}
 }
 
-// Convolutions whose filters' rows see runs of many values, of batches of many images: multiplied where they stand.
+// inPlace are convolutions whose filters' rows see runs of many values: in large batches they are multiplied where they stand.
+var inPlace = []ops.Convolution{
+	{In: [3]int{5, 6, 64}, Out: [3]int{3, 3, 5}, Kernel: 4, Stride: 2, Dilation: 1, Groups: 1, Top: 1, Left: 1},
+	{In: [3]int{4, 3, 96}, Out: [3]int{4, 3, 2}, Kernel: 3, Stride: 1, Dilation: 1, Groups: 1, Top: 1, Left: 1},
+	{In: [3]int{2, 3, 256}, Out: [3]int{5, 6, 3}, Kernel: 1, Stride: 1, Dilation: 1, Groups: 1, Top: 2, Left: 1},
+	{In: [3]int{3, 2, 128}, Out: [3]int{3, 4, 3}, Kernel: 2, Stride: 2, Dilation: 1, Groups: 1},
+}
+
 func TestConvolutionInPlaceEqualsPlainLoops(t *testing.T) {
-	for _, g := range []ops.Convolution{
-		{In: [3]int{5, 6, 64}, Out: [3]int{3, 3, 5}, Kernel: 4, Stride: 2, Dilation: 1, Groups: 1, Top: 1, Left: 1},
-		{In: [3]int{4, 3, 96}, Out: [3]int{4, 3, 2}, Kernel: 3, Stride: 1, Dilation: 1, Groups: 1, Top: 1, Left: 1},
-		{In: [3]int{2, 3, 256}, Out: [3]int{5, 6, 3}, Kernel: 1, Stride: 1, Dilation: 1, Groups: 1, Top: 2, Left: 1},
-		{In: [3]int{3, 2, 128}, Out: [3]int{3, 4, 3}, Kernel: 2, Stride: 2, Dilation: 1, Groups: 1},
-	} {
+	for _, g := range inPlace {
 		const batch = 41
 		c := newConvolved(g, batch)
 		for name, want := range plain(g, batch, c) {
@@ -135,6 +138,42 @@ func TestConvolutionInPlaceEqualsPlainLoops(t *testing.T) {
 			testConvolution(t, fmt.Sprintf("%s %+v", name, g), expressions[float32](g, batch, c)[name], want, 1e-5)
 		}
 	}
+}
+
+// An engine asks for ranges of units, in memory that holds anything: all of a range is written, and nothing beside it.
+func TestConvolutionsWriteAllOfARangeAndNothingElse(t *testing.T) {
+	for _, g := range slices.Concat(convolutions, inPlace) {
+		for _, batch := range []int{3, 41} { // gathered, and where it can be in place
+			c := newConvolved(g, batch)
+			for name, want := range plain(g, batch, c) {
+				built, err := gradcheck.Build(expressions[float64](g, batch, c)[name], false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				o := built.Value.Op().(ops.Parallel)
+				in := [][]float64{built.Leaves[0].Values, built.Leaves[1].Values}
+				unit := len(want) / o.Units()
+				from, to := o.Units()/3, o.Units()-o.Units()/4
+				dst, scratch := filled(len(want), math.NaN()), filled(o.Scratch(), math.NaN())
+				o.Float64(dst, in, scratch, from, to)
+				for i, v := range dst {
+					inside := i >= from*unit && i < to*unit
+					if inside && !(math.Abs(v-want[i]) <= 1e-11) || !inside && !math.IsNaN(v) {
+						t.Errorf("%s %+v of %d images, units %d to %d: value %d is %v, of %v", name, g, batch, from, to, i, v, want[i])
+						break
+					}
+				}
+			}
+		}
+	}
+}
+
+func filled(n int, value float64) []float64 {
+	v := make([]float64, n)
+	for i := range v {
+		v[i] = value
+	}
+	return v
 }
 
 func testConvolution[T ops.Float](t *testing.T, what string, e gradcheck.Expression[T], want []float64, tolerance float64) {
