@@ -30,7 +30,8 @@ func (m *Model) check(input []int) []finding {
 	c.reconstructs()
 	for i, one := range m.Constraints {
 		if one.Constraint != nil {
-			c.moving(fmt.Sprintf("constraint[%d]", i), one.Kind, one.On, c.views()...)
+			// to freeze what a constraint is on is no mistake: a model that is started and extended keeps its other parts
+			c.moving(fmt.Sprintf("constraint[%d]", i), one.Kind, one.On, func(string) bool { return false }, c.views()...)
 		}
 	}
 	c.freeze()

@@ -22,19 +22,20 @@ func (c *checker) glob(part, kind, key, glob string, also ...string) bool {
 	return false
 }
 
-// moving checks the glob `on` of what moves parameters: one that matches none that is trained would do nothing.
-func (c *checker) moving(part, kind, glob string, also ...string) {
+// moving checks the glob `on` of what moves parameters: one that matches none that it may move would do nothing. still says
+// which stay as they are.
+func (c *checker) moving(part, kind, glob string, still func(path string) bool, also ...string) {
 	if !c.glob(part, kind, "on", glob, also...) || c.model.inDoubt("freeze") {
 		return
 	}
-	trained := func(path string) bool { return MatchPath(glob, path) && !c.model.Frozen(path) }
-	if slices.ContainsFunc(c.names, trained) || slices.ContainsFunc(c.open, func(layer string) bool { return mayMatch(glob, layer) }) {
+	moved := func(path string) bool { return MatchPath(glob, path) && !still(path) }
+	if slices.ContainsFunc(c.names, moved) || slices.ContainsFunc(c.open, func(layer string) bool { return mayMatch(glob, layer) }) {
 		return // whether it is trained is not known
 	}
 	for _, p := range c.layout.Parameters() {
 		own := cmp.Or(p.TransposeOf, p.Path)
 		named := p.TransposeOf == "" || slices.Contains(also, p.Path)
-		if named && MatchPath(glob, p.Path) && !p.State && !c.model.Frozen(own) {
+		if named && MatchPath(glob, p.Path) && !p.State && !still(own) {
 			return
 		}
 	}

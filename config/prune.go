@@ -39,5 +39,5 @@ func (c *checker) prune(i int) {
 		c.report(part, "", "from", fmt.Sprintf("from: the phase begins after epoch %d, but the run ends after epoch %d: nothing would be pruned", p.From, epochs),
 			"train for longer, let the phase begin earlier, or leave it out: prune = []")
 	}
-	c.moving(part, "", p.On)
+	c.moving(part, "", p.On, c.model.Frozen)
 }

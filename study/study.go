@@ -32,7 +32,7 @@ var reproductions = []Reproduction{
 	{
 		Name: "table2", Title: "Table 2: asymmetric auto-encoders on Fashion-MNIST", Dataset: "fashion-mnist", SVM: true, Deep: true,
 		About: "Table 2 of the study: a convolutional encoder, a shallow decoder of 100 atoms. The study trained for 500 epochs; the epochs of " +
-			"ours stand in the table.",
+			"ours stand in the table. Below its rows stand models that go beyond it, with encoders of their own, measured in the same way.",
 		Sources: []string{"table 2", "notebook"}, Figures: allFigures(),
 	},
 	{
