@@ -11,7 +11,7 @@ import (
 const (
 	mostLanes = 16
 	laneLeast = 128 // images for which a lane is worth its while
-	blockSize = 640 // images
+	blockSize = 160 // images
 )
 
 // laneCount is the number of lanes of n images.
