@@ -106,7 +106,7 @@ func (l *lowering) op(n *gorgonia.Node, args []*value) (*value, error) {
 		return &value{op: transpose{swapped}, args: args, shape: shape}, nil
 	}
 	if p, ok := n.Op().(ops.Parallel); ok {
-		return &value{op: unitwise{p}, args: args, shape: shape}, nil
+		return unitwiseValue(p, shape, args), nil
 	}
 	if _, ok := n.Op().(ops.View); ok {
 		return reshaped(args[0], shape), nil
@@ -156,6 +156,15 @@ func kernelValue(k ops.Kernel, shape []int, args []*value) *value {
 		return point(foreign{k}, shape, args...)
 	}
 	return &value{op: blockwise{k, block}, args: args, shape: shape}
+}
+
+// unitwiseValue returns the value of an op of ours that computes its output in units.
+func unitwiseValue(p ops.Parallel, shape []int, args []*value) *value {
+	if q, prepared := p.Prepared(); q != nil {
+		last := len(args) - 1
+		args = append(slices.Clone(args[:last]), &value{op: unitwise{q}, args: args[last:], shape: prepared})
+	}
+	return &value{op: unitwise{p}, args: args, shape: shape}
 }
 
 // native reports whether every value around n is a tensor or scalar of the program's precision that the engine holds

@@ -150,6 +150,7 @@ type parallelScaling struct {
 
 func (s parallelScaling) Hashcode() uint32                                        { return uint32(s.by) }
 func (parallelScaling) Units() int                                                { return 4 }
+func (parallelScaling) Prepared() (ops.Parallel, tensor.Shape)                    { return nil, nil }
 func (parallelScaling) ByUnit(int) bool                                           { return true }
 func (parallelScaling) Scratch() int                                              { return 0 }
 func (parallelScaling) Work() float64                                             { return 4 }

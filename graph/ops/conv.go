@@ -63,11 +63,15 @@ func (g Convolution) Convolve(x, w *gorgonia.Node) (*gorgonia.Node, error) {
 		byUnit:  []bool{true, false},
 		scratch: l.scratch(batch),
 		work:    g.work(batch),
-		f32:     convolve(l, batch, vector.Float32),
-		f64:     convolve(l, batch, vector.Float64),
+		f32:     convolve(l, vector.Float32),
+		f64:     convolve(l, vector.Float64),
 		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return both(g.Images(grad, in[1]))(g.Gradient(in[0], grad))
 		},
+	}
+	if f := newWinograd(g, batch); f != nil {
+		o.prepared, o.scratch, o.work = f.filters(), f.scratch(batch), f.work(batch)
+		o.f32, o.f64 = convolveWinograd(f, vector.Float32), convolveWinograd(f, vector.Float64)
 	}
 	return o.apply(x, w)
 }

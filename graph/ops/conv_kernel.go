@@ -93,10 +93,7 @@ func scatterPatches[T Float](l *lowering, k *vector.Set[T], image, rows []T, gro
 }
 
 // convolve computes the output of images [from, to) of a batch.
-func convolve[T Float](l lowering, batch int, kernels func() *vector.Set[T]) units[T] {
-	if l.inPlace(batch) {
-		return convolveInPlace(l, kernels)
-	}
+func convolve[T Float](l lowering, kernels func() *vector.Set[T]) units[T] {
 	return func(dst []T, in [][]T, rows []T, from, to int) {
 		k, x, w := kernels(), in[0], in[1]
 		image, patches, block := l.In[0]*l.In[1]*l.In[2], l.patches(), l.block(l.row)

@@ -121,18 +121,28 @@ func TestConvolutionOfManyBlocksEqualsPlainLoops(t *testing.T) {
 	}
 }
 
-// inPlace are convolutions whose filters' rows see runs of many values: in large batches they are multiplied where they stand.
-var inPlace = []ops.Convolution{
-	{In: [3]int{5, 6, 64}, Out: [3]int{3, 3, 5}, Kernel: 4, Stride: 2, Dilation: 1, Groups: 1, Top: 1, Left: 1},
-	{In: [3]int{4, 3, 96}, Out: [3]int{4, 3, 2}, Kernel: 3, Stride: 1, Dilation: 1, Groups: 1, Top: 1, Left: 1},
-	{In: [3]int{2, 3, 256}, Out: [3]int{5, 6, 3}, Kernel: 1, Stride: 1, Dilation: 1, Groups: 1, Top: 2, Left: 1},
-	{In: [3]int{3, 2, 128}, Out: [3]int{3, 4, 3}, Kernel: 2, Stride: 2, Dilation: 1, Groups: 1},
+// filtered are convolutions that Winograd's algorithm computes in large batches: of 2 and 3 strides, with tiles of every size,
+// padding beyond the image, and parts of the image that no filter sees.
+var filtered = []ops.Convolution{
+	{In: [3]int{5, 6, 16}, Out: [3]int{3, 4, 64}, Kernel: 4, Stride: 2, Dilation: 1, Groups: 1, Top: 1, Left: 1},
+	{In: [3]int{14, 14, 32}, Out: [3]int{7, 7, 65}, Kernel: 4, Stride: 2, Dilation: 1, Groups: 1, Top: 1, Left: 1},
+	{In: [3]int{4, 3, 64}, Out: [3]int{4, 3, 64}, Kernel: 3, Stride: 1, Dilation: 1, Groups: 1, Top: 1, Left: 1},
+	{In: [3]int{9, 7, 16}, Out: [3]int{5, 2, 64}, Kernel: 6, Stride: 2, Dilation: 1, Groups: 1, Top: 4, Left: 1},
+	{In: [3]int{3, 2, 64}, Out: [3]int{2, 5, 64}, Kernel: 2, Stride: 1, Dilation: 1, Groups: 1, Top: 0, Left: 2},
+	{In: [3]int{4, 2, 64}, Out: [3]int{6, 2, 64}, Kernel: 2, Stride: 1, Dilation: 1, Groups: 1, Top: 2, Left: 5},
 }
 
-func TestConvolutionInPlaceEqualsPlainLoops(t *testing.T) {
-	for _, g := range inPlace {
+func TestFilteredConvolutionsEqualPlainLoops(t *testing.T) {
+	for _, g := range filtered {
 		const batch = 41
 		c := newConvolved(g, batch)
+		built, err := gradcheck.Build(expressions[float64](g, batch, c)["convolve"], false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q, _ := built.Value.Op().(ops.Parallel).Prepared(); q == nil {
+			t.Errorf("%+v is not computed by Winograd's algorithm", g)
+		}
 		for name, want := range plain(g, batch, c) {
 			testConvolution(t, fmt.Sprintf("%s %+v", name, g), expressions[float64](g, batch, c)[name], want, 1e-12)
 			testConvolution(t, fmt.Sprintf("%s %+v", name, g), expressions[float32](g, batch, c)[name], want, 1e-5)
@@ -142,8 +152,8 @@ func TestConvolutionInPlaceEqualsPlainLoops(t *testing.T) {
 
 // An engine asks for ranges of units, in memory that holds anything: all of a range is written, and nothing beside it.
 func TestConvolutionsWriteAllOfARangeAndNothingElse(t *testing.T) {
-	for _, g := range slices.Concat(convolutions, inPlace) {
-		for _, batch := range []int{3, 41} { // gathered, and where it can be in place
+	for _, g := range slices.Concat(convolutions, filtered) {
+		for _, batch := range []int{3, 41} { // gathered, and by Winograd's algorithm where it can be
 			c := newConvolved(g, batch)
 			for name, want := range plain(g, batch, c) {
 				built, err := gradcheck.Build(expressions[float64](g, batch, c)[name], false)
@@ -151,7 +161,7 @@ func TestConvolutionsWriteAllOfARangeAndNothingElse(t *testing.T) {
 					t.Fatal(err)
 				}
 				o := built.Value.Op().(ops.Parallel)
-				in := [][]float64{built.Leaves[0].Values, built.Leaves[1].Values}
+				in := prepared(o, [][]float64{built.Leaves[0].Values, built.Leaves[1].Values})
 				unit := len(want) / o.Units()
 				from, to := o.Units()/3, o.Units()-o.Units()/4
 				dst, scratch := filled(len(want), math.NaN()), filled(o.Scratch(), math.NaN())
@@ -166,6 +176,19 @@ func TestConvolutionsWriteAllOfARangeAndNothingElse(t *testing.T) {
 			}
 		}
 	}
+}
+
+// prepared is what the kernels of o read.
+func prepared(o ops.Parallel, in [][]float64) [][]float64 {
+	q, shape := o.Prepared()
+	if q == nil {
+		return in
+	}
+	last := len(in) - 1
+	v := filled(shape.TotalSize(), math.NaN())
+	q.Float64(v, in[last:], filled(q.Scratch(), math.NaN()), q.Units()/2, q.Units())
+	q.Float64(v, in[last:], filled(q.Scratch(), math.NaN()), 0, q.Units()/2)
+	return append(slices.Clone(in[:last]), v)
 }
 
 func filled(n int, value float64) []float64 {

@@ -30,6 +30,9 @@ type Parallel interface {
 	Float32(dst []float32, in [][]float32, scratch []float32, from, to int)
 	// Float64 is Float32 in the other precision.
 	Float64(dst []float64, in [][]float64, scratch []float64, from, to int)
+	// Prepared returns the op that makes, of the last input, what the kernels read in its place, and its output's shape; nil
+	// where they read the input itself. It has no derivative and stands in no graph: it is computed once, before all units.
+	Prepared() (Parallel, tensor.Shape)
 }
 
 // units computes units of an output as [Parallel] says.
@@ -45,8 +48,10 @@ type parallel struct {
 	fixed   []bool // inputs without a derivative, such as places; nil where all have one
 	scratch int
 	work    float64
-	f32     units[float32]
-	f64     units[float64]
+	// prepared makes of the last input what the kernels read; nil where they read it as it is.
+	prepared *parallel
+	f32      units[float32]
+	f64      units[float64]
 	// derivative returns the gradients with respect to the inputs.
 	derivative func(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error)
 }
@@ -76,6 +81,14 @@ func (o *parallel) Scratch() int { return o.scratch }
 
 // Work implements [Parallel].
 func (o *parallel) Work() float64 { return max(o.work, float64(o.out.TotalSize())) }
+
+// Prepared implements [Parallel].
+func (o *parallel) Prepared() (Parallel, tensor.Shape) {
+	if o.prepared == nil {
+		return nil, nil
+	}
+	return o.prepared, o.prepared.out
+}
 
 // Float32 implements [Parallel].
 func (o *parallel) Float32(dst []float32, in [][]float32, scratch []float32, from, to int) {
@@ -164,9 +177,9 @@ func (o *parallel) UsePreallocDo(dst gorgonia.Value, in ...gorgonia.Value) (gorg
 	var err error
 	switch in[0].Dtype() {
 	case tensor.Float32:
-		err = runUnits(o, o.f32, dst, in)
+		err = runUnits(o, func(o *parallel) units[float32] { return o.f32 }, dst, in)
 	case tensor.Float64:
-		err = runUnits(o, o.f64, dst, in)
+		err = runUnits(o, func(o *parallel) units[float64] { return o.f64 }, dst, in)
 	default:
 		err = fmt.Errorf("got values of type %v, want float32 or float64", in[0].Dtype())
 	}
@@ -176,8 +189,8 @@ func (o *parallel) UsePreallocDo(dst gorgonia.Value, in ...gorgonia.Value) (gorg
 	return dst, nil
 }
 
-// runUnits computes the whole output.
-func runUnits[T Float](o *parallel, f units[T], dst gorgonia.Value, in []gorgonia.Value) error {
+// runUnits computes the whole output by the kernel of o.
+func runUnits[T Float](o *parallel, kernel func(o *parallel) units[T], dst gorgonia.Value, in []gorgonia.Value) error {
 	elements := make([][]T, len(in))
 	for i, v := range in {
 		var err error
@@ -195,6 +208,12 @@ func runUnits[T Float](o *parallel, f units[T], dst gorgonia.Value, in []gorgoni
 	if len(out) != o.out.TotalSize() {
 		return errors.New("the value's size is not the node's")
 	}
-	f(out, elements, make([]T, o.scratch), 0, o.units)
+	if q := o.prepared; q != nil {
+		last := len(elements) - 1
+		prepared := make([]T, q.out.TotalSize())
+		kernel(q)(prepared, elements[last:], make([]T, q.scratch), 0, q.units)
+		elements[last] = prepared
+	}
+	kernel(o)(out, elements, make([]T, o.scratch), 0, o.units)
 	return nil
 }

@@ -113,6 +113,7 @@ func TestUnitsAreComputedInAnyPartsAndOnTheirOwnInputs(t *testing.T) {
 		for i, v := range values {
 			in[i] = v.Data().([]float64)
 		}
+		in = prepared(op, in)
 		got, units := make([]float64, len(want)), op.Units()
 		part := func(v []float64, u int) (from, to int) { return len(v) / units * u, len(v) / units * (u + 1) }
 		for from, to := units, units; to > 0; to = from { // the last units first, in parts of different sizes
