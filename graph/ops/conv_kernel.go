@@ -45,49 +45,85 @@ func (l *lowering) scratch(images int) int {
 }
 
 // walk goes over the runs of the patches of one group in an image, of each patch those that hold values [from, to), and
-// calls visit with the place of a run's values in the rows and in the image. Of the values of a run [first, last) those in
-// [low, high) are inside of the image, where value q is the image's value at+q.
-func (l *lowering) walk(group, from, to int, visit func(row, first, last, at, low, high int)) {
-	line, step := l.In[1]*l.In[2], l.Stride*l.In[2]
+// calls visit with so many neighbouring runs at a time: the place of the first one's values in the rows and in the image, from
+// where the next one is to-from and step values on. Of the values of a run [first, last) those in [low, high) are inside of
+// the image, where value q is the image's value at+q; several runs are all inside or all outside.
+func (l *lowering) walk(group, from, to int, visit func(row, first, last, at, low, high, runs int)) {
+	line, step := l.In[1]*l.In[2], l.step()
 	for i := range l.Out[0] {
 		for r := from / l.run; r*l.run < to; r++ {
 			first, last := max(from-r*l.run, 0), min(to-r*l.run, l.run)
 			y := i*l.Stride + r/l.runs*l.Dilation - l.Top
 			start := (r%l.runs*l.Dilation-l.Left)*l.In[2] + group*l.channels // of the run in its line
 			row := i*l.Out[1]*(to-from) + r*l.run - from
-			for range l.Out[1] {
+			for j, runs := 0, 1; j < l.Out[1]; j += runs {
 				low, high := max(first, -start), min(last, line-start)
-				if y < 0 || y >= l.In[0] || low >= high { // nothing of it
-					visit(row, first, last, 0, last, last)
-				} else {
-					visit(row, first, last, y*line+start, low, high)
+				switch {
+				case y < 0 || y >= l.In[0]:
+					runs = l.Out[1] - j
+					low, high = last, last
+				case low == first && high == last:
+					runs = min(l.Out[1]-j, (line-last-start)/step+1)
+				default:
+					runs = 1
+					low = min(low, last)
+					high = max(low, high)
 				}
-				start += step
-				row += to - from
+				visit(row, first, last, y*line+start, low, high, runs)
+				start += runs * step
+				row += runs * (to - from)
 			}
 		}
 	}
 }
 
+// step is the distance of neighbouring patches in the image.
+func (l *lowering) step() int { return l.Stride * l.In[2] }
+
 // gatherPatches writes values [from, to) of every patch of one group as rows.
 func gatherPatches[T Float](l *lowering, rows, image []T, group, from, to int) {
-	l.walk(group, from, to, func(row, first, last, at, low, high int) {
-		into := rows[row+first : row+last]
-		if high-low != len(into) {
-			clear(into)
+	l.walk(group, from, to, func(row, first, last, at, low, high, runs int) {
+		if low == first && high == last {
+			copyRuns(rows[row+first:], image[at+first:], last-first, runs, to-from, l.step())
+			return
 		}
-		if low < high {
-			copy(into[low-first:], image[at+low:at+high])
+		for range runs {
+			into := rows[row+first : row+last]
+			clear(into)
+			if low < high {
+				copy(into[low-first:], image[at+low:at+high])
+			}
+			row += to - from
 		}
 	})
 }
 
+// copyRuns copies so many runs of values, which lie so far apart. Short ones are not worth calls of copy.
+func copyRuns[T Float](dst, src []T, run, runs, dstStep, srcStep int) {
+	if run > 16 || run%4 != 0 {
+		for i := range runs {
+			copy(dst[i*dstStep:][:run], src[i*srcStep:][:run])
+		}
+		return
+	}
+	for q := 0; q < run; q += 4 {
+		to, from := q, q
+		for range runs {
+			*(*[4]T)(dst[to:]) = [4]T(src[from:])
+			to += dstStep
+			from += srcStep
+		}
+	}
+}
+
 // scatterPatches adds rows of patches of one group to an image.
 func scatterPatches[T Float](l *lowering, k *vector.Set[T], image, rows []T, group int) {
-	l.walk(group, 0, l.row, func(row, _, _, at, low, high int) {
-		if low < high {
-			into := image[at+low : at+high]
-			k.Add(into, into, rows[row+low:row+high])
+	l.walk(group, 0, l.row, func(row, _, _, at, low, high, runs int) {
+		for i := range runs {
+			if low < high {
+				into := image[at+i*l.step()+low : at+i*l.step()+high]
+				k.Add(into, into, rows[row+i*l.row+low:row+i*l.row+high])
+			}
 		}
 	})
 }
