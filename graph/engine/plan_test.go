@@ -145,6 +145,31 @@ func TestAPlanPrintsItsStepsShapesBytesAndFLOPs(t *testing.T) {
 	}
 }
 
+// What follows a convolution writes over its result, which nothing else reads: of two layers one result of each is held, not two.
+func TestResultsOfConvolutionsAreWrittenOver(t *testing.T) {
+	const batch, first, second, code = 64, 14 * 14 * 64, 7 * 7 * 128, 1024
+	team := NewTeam(1)
+	defer team.Close()
+	m, _ := trained(t, "asym", 1, team)
+	p, err := m.Program(graph.Options{Batch: batch, Part: graph.Encoder})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := Compile[float32](p, team)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prepared := 0 // what convolutions read in place of their filters
+	for _, v := range plan.module.values {
+		if u, ok := v.op.(unitwise); ok && !u.op.ByUnit(0) {
+			prepared += size(v.shape)
+		}
+	}
+	if most := batch*(first+second+2*code) + prepared; plan.arena > most {
+		t.Errorf("%d values of buffers, want at most %d\n%v", plan.arena, most, plan)
+	}
+}
+
 func TestSettleGivesMemoryToViewsThatProductsRead(t *testing.T) {
 	row := &value{op: leaf{inputLeaf, 0}, shape: []int{1, 5}, name: "row"}
 	x := &value{op: leaf{inputLeaf, 1}, shape: []int{5, 2}, name: "x"}
