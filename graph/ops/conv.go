@@ -69,7 +69,7 @@ func (g Convolution) Convolve(x, w *gorgonia.Node) (*gorgonia.Node, error) {
 			return both(g.Images(grad, in[1]))(g.Gradient(in[0], grad))
 		},
 	}
-	if f := newWinograd(g, batch); f != nil {
+	if f := newWinograd(g); f != nil && f.pays(batch) {
 		o.prepared, o.scratch, o.work = f.filters(), f.scratch(batch), f.work(batch)
 		o.f32, o.f64 = convolveWinograd(f, vector.Float32), convolveWinograd(f, vector.Float64)
 	}

@@ -25,44 +25,56 @@ type winograd struct {
 	taps          int
 	cell          int // values in a cell
 	rows, columns tiling
-	before        [points * points]int // rows of an image in the matrices before that of a pair of points
-	all           int                  // in all of them
+	before        [points * points]int // products of an image before those of a pair of points
+	products      int                  // of an image: rows of the matrices
 }
 
 const points = 4
 
-// sees says of each point how it sees the four cells of a tile: the sum of two or their difference.
-var sees = [points]struct {
+// sights says of each point how it sees the four cells of a tile: the sum of two or their difference.
+var sights = [points]struct {
 	one, other int
 	minus      bool
 }{{0, 2, true}, {1, 2, false}, {2, 1, true}, {3, 1, true}}
 
-// Below that, moving values takes longer than what is saved; of a few images the filters take longer.
-const (
-	leastCell    = 64
-	leastFilters = 64
-	leastImages  = 8
-)
-
-// valuesAtOnce of cells and products are worked on together: three quarters of a second-level cache.
-const valuesAtOnce = 3 << 17
-
-// newWinograd returns nil where patches are to be gathered.
-func newWinograd(g Convolution, batch int) *winograd {
+// newWinograd returns nil for what cannot be computed so.
+func newWinograd(g Convolution) *winograd {
 	w := &winograd{Convolution: g, taps: g.Kernel / g.Stride, cell: g.Stride * g.Stride * g.In[2]}
-	if g.Kernel%g.Stride != 0 || w.taps < 2 || w.taps > 3 || g.Dilation > 1 || g.Groups > 1 || min(g.Out[0], g.Out[1]) < 2 ||
-		w.cell < leastCell || g.Out[2] < leastFilters || batch < leastImages {
+	if g.Kernel%g.Stride != 0 || w.taps < 2 || w.taps > 3 || g.Dilation > 1 || g.Groups > 1 {
+		return nil
+	}
+	if min(g.Out[0], g.Out[1]) < 2 { // with 2 taps a tile of 1 output has no third cell, which takeCells would look at
 		return nil
 	}
 	w.rows, w.columns = newTiling(g.Out[0], w.tile()), newTiling(g.Out[1], w.tile())
 	for p := range points {
 		for q := range points {
-			w.before[p*points+q] = w.all
-			w.all += w.rows.tiles(p) * w.columns.tiles(q)
+			w.before[p*points+q] = w.products
+			w.products += w.rows.tiles(p) * w.columns.tiles(q)
 		}
 	}
 	return w
 }
+
+// Below leastCell and leastFilters, moving values takes longer than what is saved. leastSaved is how many products of a cell
+// and filters a batch has to be spared: what is made of the filters takes as long for few places and images as for many.
+const (
+	leastCell    = 64
+	leastFilters = 64
+	leastSaved   = 768
+)
+
+// pays reports whether a batch is faster so than by gathered patches.
+func (w *winograd) pays(batch int) bool {
+	saved := batch * (w.Out[0]*w.Out[1]*w.taps*w.taps - w.products)
+	return w.cell >= leastCell && w.Out[2] >= leastFilters && saved >= leastSaved
+}
+
+// valuesAtOnce of cells and products are worked on together: half of a second-level cache.
+const valuesAtOnce = 1 << 18
+
+// most is the largest number of images that are multiplied together.
+func (w *winograd) most() int { return max(1, valuesAtOnce/(w.products*(w.cell+w.Out[2]))) }
 
 // tile is the number of outputs in a whole tile.
 func (w *winograd) tile() int { return points + 1 - w.taps }
@@ -73,7 +85,7 @@ type tiling struct {
 	whole int
 }
 
-// newTiling returns as few tiles of n outputs as possible, of nearly the same size.
+// newTiling returns as few tiles of n outputs as possible, of nearly the same size: none of 1 output but for n = 1 or tiles of 2.
 func newTiling(n, tile int) tiling {
 	count := (n + tile - 1) / tile
 	t := tiling{start: []int{0}}
@@ -154,8 +166,3 @@ func winogradFilters[T Float](w *winograd, kernels func() *vector.Set[T]) units[
 
 // filtersAtOnce values of filters stay in the first-level cache.
 const filtersAtOnce = 1024
-
-// images is the number of images that are multiplied together, of so many.
-func (w *winograd) images(batch int) int {
-	return min(batch, max(1, valuesAtOnce/(w.all*(w.cell+w.Out[2]))))
-}

@@ -2,40 +2,45 @@ package ops
 
 import vector "tessera/graph/engine/kernel"
 
-// scratch is what images at once take: their cells as the products see them, the products, the cells in one row of tiles
-// as a point sees them, the outputs as the points of the rows see them, and a line of zeros.
+// scratch is what most images take: their cells as the products see them, the products, the cells in one row of tiles as a
+// point sees them, an image's outputs as the points of the rows see them, and a line of zeros.
 func (w *winograd) scratch(batch int) int {
-	return w.images(batch)*w.all*(w.cell+w.Out[2]) + w.Stride*w.line() + w.seen()*w.Out[1]*w.Out[2] + w.In[1]*w.In[2]
+	return min(batch, w.most())*w.products*(w.cell+w.Out[2]) + w.Stride*w.line() + w.rowPoints()*w.Out[1]*w.Out[2] + w.In[1]*w.In[2]
 }
 
 // work is the multiplications and additions of a batch.
 func (w *winograd) work(batch int) float64 {
-	return 2 * float64(batch*w.all) * float64(w.cell*w.Out[2])
+	return 2 * float64(batch*w.products) * float64(w.cell*w.Out[2])
 }
 
 // line is the number of values in the cells of one line of an image.
 func (w *winograd) line() int { return (w.Out[1] + w.taps - 1) * w.Stride * w.In[2] }
 
-// seen is the number of points of all tiles of the rows.
-func (w *winograd) seen() int { return (points-1)*w.rows.tiles(0) + w.rows.whole }
+// rowPoints is the number of points of all tiles of the rows.
+func (w *winograd) rowPoints() int { return (points-1)*w.rows.tiles(0) + w.rows.whole }
 
 // convolveWinograd computes the output of images [from, to), of filters as winograd.filters makes them.
 func convolveWinograd[T Float](w *winograd, kernels func() *vector.Set[T]) units[T] {
 	return func(dst []T, in [][]T, scratch []T, from, to int) {
+		if from == to {
+			return
+		}
 		k, filters := kernels(), w.Out[2]
 		image, out := w.In[0]*w.In[1]*w.In[2], w.Out[0]*w.Out[1]*filters
 		take := func(n int) (taken []T) {
 			taken, scratch = scratch[:n], scratch[n:]
 			return taken
 		}
-		lines, seen, zeros := take(w.Stride*w.line()), take(w.seen()*w.Out[1]*filters), take(w.In[1]*w.In[2])
+		lines, half, zeros := take(w.Stride*w.line()), take(w.rowPoints()*w.Out[1]*filters), take(w.In[1]*w.In[2])
 		clear(lines)
 		clear(zeros)
-		for at := from; at < to; at += w.images(to - from) {
-			n := min(w.images(to-from), to-at)
-			cells, products := scratch[:n*w.all*w.cell], scratch[n*w.all*w.cell:][:n*w.all*filters]
+		parts := (to - from + w.most() - 1) / w.most()
+		for part := range parts {
+			at := from + (to-from)*part/parts
+			n := from + (to-from)*(part+1)/parts - at
+			cells, products := scratch[:n*w.products*w.cell], scratch[n*w.products*w.cell:][:n*w.products*filters]
 			for i := range n {
-				seeImage(w, k, cells, in[0][(at+i)*image:][:image], i, n, lines, zeros)
+				takeCells(w, k, cells, in[0][(at+i)*image:][:image], i, n, lines, zeros)
 			}
 			for pair := range points * points {
 				first, m := n*w.before[pair], n*w.rows.tiles(pair/points)*w.columns.tiles(pair%points)
@@ -45,7 +50,7 @@ func convolveWinograd[T Float](w *winograd, kernels func() *vector.Set[T]) units
 				}
 			}
 			for i := range n {
-				joinImage(w, k, dst[(at+i)*out:][:out], products, i, n, seen)
+				joinProducts(w, k, dst[(at+i)*out:][:out], products, i, n, half)
 			}
 		}
 	}
@@ -56,36 +61,32 @@ func (w *winograd) row(p, q, s, t, i, n int) int {
 	return (w.before[p*points+q]+s*w.columns.tiles(q)+t)*n + i
 }
 
-// seeImage writes the cells of an image as the points of both axes see them.
-func seeImage[T Float](w *winograd, k *vector.Set[T], cells, image []T, i, n int, lines, zeros []T) {
-	length, padding, run := w.line(), w.Left*w.In[2], w.cell/w.Stride
-	width := w.In[1] * w.In[2]
+// takeCells writes the cells of an image as the points of both axes see them. What of lines lies beyond the image is 0.
+func takeCells[T Float](w *winograd, k *vector.Set[T], cells, image []T, i, n int, lines, zeros []T) {
+	length, width, run := w.line(), w.In[1]*w.In[2], w.cell/w.Stride
+	padding := min(w.Left*w.In[2], length)
 	inside := min(width, length-padding)
-	if inside <= 0 { // no filter sees any of the image
-		clear(cells)
-		return
-	}
 	line := func(y int) []T {
 		if y < 0 || y >= w.In[0] {
 			return zeros[:inside]
 		}
 		return image[y*width:][:inside]
 	}
-	for p := range points {
-		rows, see := &sees[p], sight(k, p)
+	for p, down := range sights {
+		combine := combination(k, down.minus)
 		for s := range w.rows.tiles(p) {
 			for l := range w.Stride {
 				y := w.rows.start[s]*w.Stride + l - w.Top
-				see(lines[l*length+padding:][:inside], line(y+rows.one*w.Stride), line(y+rows.other*w.Stride))
+				combine(lines[l*length+padding:][:inside], line(y+down.one*w.Stride), line(y+down.other*w.Stride))
 			}
-			for q := range points {
-				columns, see := &sees[q], sight(k, q)
+			for q, along := range sights {
+				combine := combination(k, along.minus)
 				at, step := w.row(p, q, s, 0, i, n)*w.cell, n*w.cell
 				for t := range w.columns.tiles(q) {
-					one, other := (w.columns.start[t]+columns.one)*run, (w.columns.start[t]+columns.other)*run
+					one, other := (w.columns.start[t]+along.one)*run, (w.columns.start[t]+along.other)*run
 					for l := range w.Stride {
 						x := lines[l*length:][:length]
-						see(cells[at+l*run:][:run], x[one:], x[other:])
+						combine(cells[at+l*run:][:run], x[one:][:run], x[other:][:run])
 					}
 					at += step
 				}
@@ -94,16 +95,17 @@ func seeImage[T Float](w *winograd, k *vector.Set[T], cells, image []T, i, n int
 	}
 }
 
-// sight returns how point p sees two cells.
-func sight[T Float](k *vector.Set[T], p int) vector.Binary[T] {
-	if sees[p].minus {
+// combination is how a point sees two cells.
+func combination[T Float](k *vector.Set[T], minus bool) vector.Binary[T] {
+	if minus {
 		return k.Sub
 	}
 	return k.Add
 }
 
-// joinImage computes an image's output from the products.
-func joinImage[T Float](w *winograd, k *vector.Set[T], dst, products []T, i, n int, seen []T) {
+// joinProducts computes an image's output: half way, lines of outputs as the points of the rows see them. Of a short tile
+// of[points-1] is another tile's; join leaves it.
+func joinProducts[T Float](w *winograd, k *vector.Set[T], dst, products []T, i, n int, half []T) {
 	filters, line := w.Out[2], w.Out[1]*w.Out[2]
 	var of [points][]T
 	for p := range points {
@@ -115,7 +117,7 @@ func joinImage[T Float](w *winograd, k *vector.Set[T], dst, products []T, i, n i
 					}
 				}
 				for j := w.columns.start[t]; j < w.columns.start[t+1]; j++ {
-					join(w, k, seen[(p*w.rows.tiles(0)+s)*line+j*filters:][:filters], of, j-w.columns.start[t])
+					join(w, k, half[(p*w.rows.tiles(0)+s)*line+j*filters:][:filters], of, j-w.columns.start[t])
 				}
 			}
 		}
@@ -123,7 +125,7 @@ func joinImage[T Float](w *winograd, k *vector.Set[T], dst, products []T, i, n i
 	for s := range len(w.rows.start) - 1 {
 		for p := range points {
 			if s < w.rows.tiles(p) {
-				of[p] = seen[(p*w.rows.tiles(0)+s)*line:][:line]
+				of[p] = half[(p*w.rows.tiles(0)+s)*line:][:line]
 			}
 		}
 		for j := w.rows.start[s]; j < w.rows.start[s+1]; j++ {
