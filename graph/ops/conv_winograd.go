@@ -25,8 +25,6 @@ type winograd struct {
 	taps          int
 	cell          int // values in a cell
 	rows, columns tiling
-	before        [points * points]int // products of an image before those of a pair of points
-	products      int                  // of an image: rows of the matrices
 }
 
 const points = 4
@@ -47,12 +45,6 @@ func newWinograd(g Convolution) *winograd {
 		return nil
 	}
 	w.rows, w.columns = newTiling(g.Out[0], w.tile()), newTiling(g.Out[1], w.tile())
-	for p := range points {
-		for q := range points {
-			w.before[p*points+q] = w.products
-			w.products += w.rows.tiles(p) * w.columns.tiles(q)
-		}
-	}
 	return w
 }
 
@@ -66,15 +58,18 @@ const (
 
 // pays reports whether a batch is faster so than by gathered patches.
 func (w *winograd) pays(batch int) bool {
-	saved := batch * (w.Out[0]*w.Out[1]*w.taps*w.taps - w.products)
+	saved := batch * (w.Out[0]*w.Out[1]*w.taps*w.taps - w.rows.products()*w.columns.products())
 	return w.cell >= leastCell && w.Out[2] >= leastFilters && saved >= leastSaved
 }
 
-// valuesAtOnce of cells and products are worked on together: half of a second-level cache.
-const valuesAtOnce = 1 << 18
+// valuesAtOnce of cells and products are worked on together: beside the images and filters of a point, a third of a second-level cache.
+const valuesAtOnce = 5 << 15
 
 // most is the largest number of images that are multiplied together.
-func (w *winograd) most() int { return max(1, valuesAtOnce/(w.products*(w.cell+w.Out[2]))) }
+func (w *winograd) most() int { return max(1, valuesAtOnce/w.values()) }
+
+// values is the number of values in the cells and products of an image, for one point of the rows.
+func (w *winograd) values() int { return w.rows.tiles(0) * w.columns.products() * (w.cell + w.Out[2]) }
 
 // tile is the number of outputs in a whole tile.
 func (w *winograd) tile() int { return points + 1 - w.taps }
@@ -107,6 +102,12 @@ func (t tiling) tiles(p int) int {
 	}
 	return len(t.start) - 1
 }
+
+// before is the number of products of all tiles for the points before p.
+func (t tiling) before(p int) int { return p * t.tiles(0) }
+
+// products is the number of products of all tiles.
+func (t tiling) products() int { return (points-1)*t.tiles(0) + t.whole }
 
 // filters is the op that makes of the filters what stands in the products: a matrix of cell values and filters for each
 // pair of points.
