@@ -145,8 +145,8 @@ func (f *fit) derived() ([]folder.File, error) {
 	if err := f.save(file); err != nil {
 		return nil, err
 	}
-	b, err := checkpoint.Encode(file)
-	return []folder.File{{Name: folder.Model, Data: b}}, err
+	parameters, err := f.encode(folder.Model, file)
+	return []folder.File{parameters}, err
 }
 
 // close implements learner.

@@ -71,9 +71,6 @@ func (s *session) endEpoch(m Metrics) error {
 	}
 	var files []folder.File
 	if save {
-		if err := s.writer.Wait(); err != nil {
-			return err
-		}
 		var err error
 		if files, err = s.checkpoint(); err != nil { // its time is this epoch's
 			return err

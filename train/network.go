@@ -252,24 +252,21 @@ func (n *network) restore(from *stored) error {
 // derived implements learner: the parameters of the best epoch, where early stopping looks for it, and the present ones.
 func (n *network) derived() (files []folder.File, err error) {
 	if b := n.progress.Best; b != nil {
-		best, err := n.encodeParameters("best parameters", b.Epoch, b.Step, n.best)
+		best, err := n.encode(folder.Best, n.parametersFile("best parameters", b.Epoch, b.Step, n.best))
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, folder.File{Name: folder.Best, Data: best})
+		files = append(files, best)
 	}
-	parameters, err := n.encodeParameters("parameters", n.progress.Epoch, n.progress.Step, current(n.shown()))
-	if err != nil {
-		return nil, err
-	}
-	return append(files, folder.File{Name: folder.Model, Data: parameters}), nil
+	parameters, err := n.encode(folder.Model, n.parametersFile("parameters", n.progress.Epoch, n.progress.Step, current(n.shown())))
+	return append(files, parameters), err
 }
 
-// encodeParameters returns the file with the model's parameters; data[i] are the values of Parameters[i].
-func (n *network) encodeParameters(contents string, epoch, step int, data [][]float32) ([]byte, error) {
+// parametersFile holds the model's parameters; data[i] are the values of Parameters[i].
+func (n *network) parametersFile(contents string, epoch, step int, data [][]float32) *checkpoint.File {
 	f := &checkpoint.File{Metadata: n.metadata(contents, epoch, step)}
 	for i, p := range n.model.Parameters {
 		f.Tensors = append(f.Tensors, checkpoint.Tensor{Name: p.Path, Shape: p.Shape, Data: data[i]})
 	}
-	return checkpoint.Encode(f)
+	return f
 }

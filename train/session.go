@@ -26,6 +26,7 @@ type session struct {
 	started *data.File   // the first parameters were read from; nil where they were drawn
 	folder  *folder.Folder
 	writer  writer
+	encoded map[string][]byte // files that the writer had, by name: their memory is used again
 
 	identity identity
 	progress progress
@@ -95,7 +96,7 @@ func bareSession(spec *config.Model, shape []int, o Options) (s *session, err er
 	if o.Team == nil {
 		o.Team = alone{}
 	}
-	s = &session{options: o, spec: spec, shape: shape}
+	s = &session{options: o, spec: spec, shape: shape, encoded: map[string][]byte{}}
 	if method, ok := spec.Baseline.(baselines.Method); ok {
 		s.learner, err = newFit(s, method)
 	} else if method, ok := spec.Optimizer.Optimizer.(optim.Search); ok {
@@ -148,8 +149,12 @@ func (s *session) firstFiles() ([]folder.File, error) {
 		checkpoint...), nil
 }
 
-// checkpoint returns the files of the run's present state. The state comes first: the others are derived from it.
+// checkpoint returns the files of the run's present state, once the last ones are on the disk. The state comes first: the others
+// are derived from it.
 func (s *session) checkpoint() ([]folder.File, error) {
+	if err := s.writer.Wait(); err != nil {
+		return nil, err
+	}
 	state, err := s.encodeState()
 	if err != nil {
 		return nil, err
@@ -158,23 +163,32 @@ func (s *session) checkpoint() ([]folder.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append([]folder.File{{Name: folder.State, Data: state}}, derived...), nil
+	return append([]folder.File{state}, derived...), nil
 }
 
 // encodeState returns the file from which a run can go on.
-func (s *session) encodeState() ([]byte, error) {
+func (s *session) encodeState() (folder.File, error) {
 	f := &checkpoint.File{Metadata: s.metadata("state", s.progress.Epoch, s.progress.Step)}
 	for key, value := range map[string]any{identityKey: s.identity, progressKey: s.progress} {
 		text, err := json.Marshal(value)
 		if err != nil {
-			return nil, fmt.Errorf("state: %w", err)
+			return folder.File{}, fmt.Errorf("state: %w", err)
 		}
 		f.Metadata[key] = string(text)
 	}
 	if err := s.learner.save(f); err != nil {
-		return nil, err
+		return folder.File{}, err
 	}
-	return checkpoint.Encode(f)
+	return s.encode(folder.State, f)
+}
+
+// encode returns a file to write, in the memory of the last one of that name: of a large model one is a hundred megabytes.
+func (s *session) encode(name string, f *checkpoint.File) (folder.File, error) {
+	b, err := checkpoint.Encode(f, s.encoded[name])
+	if err == nil {
+		s.encoded[name] = b
+	}
+	return folder.File{Name: name, Data: b}, err
 }
 
 // length returns how many epochs a run of spec has, unless it ends early. Of a baseline they are iterations.

@@ -30,7 +30,7 @@ func sample() *File {
 
 func encode(t testing.TB, f *File) []byte {
 	t.Helper()
-	b, err := Encode(f)
+	b, err := Encode(f, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,6 +51,13 @@ func TestDecodeGivesBackWhatWasEncoded(t *testing.T) {
 func TestEqualContentsGiveEqualBytes(t *testing.T) {
 	if !bytes.Equal(encode(t, sample()), encode(t, sample())) {
 		t.Error("two encodings of the same file differ")
+	}
+	want := encode(t, sample())
+	for _, room := range []int{3, len(want), 2 * len(want)} { // of another file before
+		got, err := Encode(sample(), bytes.Repeat([]byte{'x'}, room))
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("in memory of %d bytes: another encoding (%v)", room, err)
+		}
 	}
 }
 
@@ -172,7 +179,7 @@ func TestEncodeRefusesWhatCannotBeReadBack(t *testing.T) {
 		"short data":    {Tensors: []Tensor{{Name: "a", Shape: []int{2}, Data: []float32{1}}}},
 		"reserved key":  {Metadata: map[string]string{checksumKey: "x"}},
 	} {
-		if _, err := Encode(f); err == nil {
+		if _, err := Encode(f, nil); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
@@ -214,7 +221,7 @@ func FuzzDecode(f *testing.F) {
 		if 4*values != len(data) {
 			t.Fatalf("%d values from %d bytes", values, len(data))
 		}
-		again, err := Encode(file)
+		again, err := Encode(file, nil)
 		if err != nil {
 			t.Fatalf("an accepted file cannot be written: %v", err)
 		}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -27,14 +28,14 @@ type entry struct {
 	Offsets [2]int `json:"data_offsets"`
 }
 
-// Encode returns the bytes of a file. Equal contents give equal bytes. It fails on what no reader could read back: two
-// tensors of one name, data that do not fill the shape, a reserved key.
-func Encode(f *File) ([]byte, error) {
+// Encode returns the bytes of a file, in buffer if it has room for them. Equal contents give equal bytes. It fails on what no
+// reader could read back: two tensors of one name, data that do not fill the shape, a reserved key.
+func Encode(f *File, buffer []byte) ([]byte, error) {
 	header, total, err := header(f)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]byte, 0, 8+len(header)+total)
+	out := slices.Grow(buffer[:0], 8+len(header)+total)
 	out = binary.LittleEndian.AppendUint64(out, uint64(len(header)))
 	out = append(out, header...)
 	for _, t := range f.Tensors {
