@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"tessera/layers"
 )
 
 // decoder fills the structs of a model from a tree, by reflection over their tags, and collects what is wrong.
@@ -231,13 +233,25 @@ func (d *decoder) unknown(n *node, fields []field, p place) {
 		if c.table != nil || c.array && c.header {
 			what = "table"
 		}
-		d.report(p, c.key, c.owner, fmt.Sprintf("unknown %s %q", what, key), suggest(key, keysOf(fields)))
+		d.report(p, c.key, c.owner, fmt.Sprintf("unknown %s %q", what, key), suggestKey(key, c, keysOf(fields), p))
 		doubt := d.doubt(p)
 		if near, ok := nearest(key, keysOf(fields)); ok {
 			f, _ := findField(fields, near)
 			doubt.keys = append(doubt.keys, f)
 		}
 	}
+}
+
+// suggestKey is [suggest]; who gives a layer an activation that it does not take meant a layer of its own.
+func suggestKey(key string, value *node, valid []string, p place) string {
+	_, near := nearest(key, valid)
+	_, inLayer := layers.Registry.Lookup(p.kind)
+	if text, ok := value.text(); ok && inLayer && !near && key == "activation" {
+		if _, ok := layers.Registry.Lookup(text); ok {
+			return fmt.Sprintf("here it is a layer of its own: put { kind = %q } after this one", text)
+		}
+	}
+	return suggest(key, valid)
 }
 
 // values decodes the keys that are given into the fields.

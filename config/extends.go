@@ -61,7 +61,11 @@ func suggestParent(parent string, others []string) string {
 	if len(others) == 0 {
 		return "this file declares no other model; `tessera check --fill MODEL` prints a shipped one to copy"
 	}
-	return suggest(parent, others)
+	hint := suggest(parent, others)
+	if _, near := nearest(parent, others); !near {
+		hint += "; outside of this folder `tessera check --fill MODEL` prints a shipped one to copy"
+	}
+	return hint
 }
 
 // cycle reports a chain of models that comes back to chain[i], once: for that model of the cycle that stands first in
