@@ -97,7 +97,7 @@ func (p *progress) measured() (valError, sparsity, negative string) {
 		valError = "  val_mse " + number(p.epoch.ValMSE)
 	}
 	if p.epoch.Epoch > 0 && !math.IsNaN(p.epoch.CodeHoyer) {
-		sparsity = fmt.Sprintf("  hoyer %.3f  dead %d", p.epoch.CodeHoyer, p.epoch.DeadUnits)
+		sparsity = fmt.Sprintf("  code_hoyer %.3f  dead %d", p.epoch.CodeHoyer, p.epoch.DeadUnits)
 	}
 	if p.epoch.Epoch > 0 {
 		negative = fmt.Sprintf("  negative %d", p.epoch.NegativeWeights)

@@ -25,5 +25,5 @@ func TestTheLiveLineKeepsShareAndTimeLeftAtAnyWidth(t *testing.T) {
 		}
 	}
 	b.contains("80 columns", p.within(80, r), "val_mse 0.03142")
-	b.contains("90 columns", p.within(90, r), "hoyer 0.512")
+	b.contains("100 columns", p.within(100, r), "code_hoyer 0.512")
 }
