@@ -62,7 +62,8 @@ func (w *winograd) pays(batch int) bool {
 	return w.cell >= leastCell && w.Out[2] >= leastFilters && saved >= leastSaved
 }
 
-// valuesAtOnce of cells and products are worked on together: beside the images and filters of a point, a third of a second-level cache.
+// valuesAtOnce of cells and products are worked on together: a third of a second-level cache, beside the images and the filters
+// of a point.
 const valuesAtOnce = 5 << 15
 
 // most is the largest number of images that are multiplied together.

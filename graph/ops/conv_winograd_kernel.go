@@ -2,8 +2,8 @@ package ops
 
 import vector "tessera/graph/engine/kernel"
 
-// scratch is what most images take: for one point of the rows their cells as the points of the columns see them and the products, then
-// the cells of one row of tiles, a line of outputs and a line of zeros.
+// scratch is what most images take: for one point of the rows their cells, as the points of the columns see them, and the
+// products; then the cells of one row of tiles, a line of outputs and a line of zeros.
 func (w *winograd) scratch(batch int) int {
 	return min(batch, w.most())*w.values() + w.Stride*w.line() + w.Out[1]*w.Out[2] + w.In[1]*w.In[2]
 }
@@ -29,7 +29,7 @@ func convolveWinograd[T Float](w *winograd, kernels func() *vector.Set[T]) units
 			taken, scratch = scratch[:n], scratch[n:]
 			return taken
 		}
-		b := batch[T]{winograd: w, k: kernels(), lines: take(w.Stride * w.line()), half: take(w.Out[1] * w.Out[2]), zeros: take(w.In[1] * w.In[2])}
+		b := winogradBatch[T]{winograd: w, k: kernels(), lines: take(w.Stride * w.line()), half: take(w.Out[1] * w.Out[2]), zeros: take(w.In[1] * w.In[2])}
 		clear(b.lines)
 		clear(b.zeros)
 		image, out := w.In[0]*w.In[1]*w.In[2], w.Out[0]*w.Out[1]*w.Out[2]
@@ -52,8 +52,8 @@ func convolveWinograd[T Float](w *winograd, kernels func() *vector.Set[T]) units
 	}
 }
 
-// batch is n images on their way through one point of the rows.
-type batch[T Float] struct {
+// winogradBatch is n images on their way through one point of the rows.
+type winogradBatch[T Float] struct {
 	*winograd
 	k               *vector.Set[T]
 	n               int
@@ -64,12 +64,12 @@ type batch[T Float] struct {
 }
 
 // row is the row of image i in the matrices of a point of the rows, for point q of the columns and tiles s and t.
-func (b *batch[T]) row(p, q, s, t, i int) int {
+func (b *winogradBatch[T]) row(p, q, s, t, i int) int {
 	return (b.rows.tiles(p)*b.columns.before(q)+s*b.columns.tiles(q)+t)*b.n + i
 }
 
 // multiply computes the products of point p of the rows.
-func (b *batch[T]) multiply(p int, filters []T) {
+func (b *winogradBatch[T]) multiply(p int, filters []T) {
 	for q := range points {
 		first, m := b.row(p, q, 0, 0, 0), b.n*b.rows.tiles(p)*b.columns.tiles(q)
 		if m > 0 {
@@ -80,7 +80,7 @@ func (b *batch[T]) multiply(p int, filters []T) {
 }
 
 // takeCells writes the cells of image i as point p of the rows and the points of the columns see them.
-func (b *batch[T]) takeCells(p, i int, image []T) {
+func (b *winogradBatch[T]) takeCells(p, i int, image []T) {
 	length, width, run := b.line(), b.In[1]*b.In[2], b.cell/b.Stride
 	padding := min(b.Left*b.In[2], length)
 	inside := min(width, length-padding)
@@ -120,7 +120,7 @@ func combination[T Float](k *vector.Set[T], minus bool) vector.Binary[T] {
 }
 
 // addProducts adds to the output of image i what point p of the rows gives.
-func (b *batch[T]) addProducts(p, i int, dst []T) {
+func (b *winogradBatch[T]) addProducts(p, i int, dst []T) {
 	filters, line, last := b.Out[2], b.Out[1]*b.Out[2], b.tile()-1
 	for s := range b.rows.tiles(p) {
 		for t := range len(b.columns.start) - 1 {
