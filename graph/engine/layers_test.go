@@ -29,6 +29,15 @@ decoder = [
   { kind = "conv2d_transpose", filters = 1, padding = 1 },
 ]
 
+[model.filtered]      # enough channels for Winograd's algorithm, in a batch of 5
+dataset = "bars"
+encoder = [
+  { kind = "conv2d", filters = 64 },
+  { kind = "tanh" },
+  { kind = "conv2d", filters = 64 },
+  { kind = "dense", units = 5, activation = "sigmoid" },
+]
+
 [model.grey]
 dataset = "bars"
 encoder = [
