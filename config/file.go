@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"tessera/data"
@@ -20,6 +21,15 @@ type File struct {
 	source *source
 	root   *node
 	broken []finding // duplicates
+
+	checking sync.Mutex
+	checked  *verdict
+}
+
+// verdict is what Check found, with data sets searched in dirs.
+type verdict struct {
+	dirs data.Dirs
+	err  error
 }
 
 // topLevel says how each top-level table of a file is checked. A new table is one entry.
@@ -98,7 +108,7 @@ func (f *File) Check() error {
 // Model returns one checked model, changed by the --set arguments. The error is [*Diagnostics] when anything in the
 // file or in a --set is wrong, and [*UnknownModel] when the file has no such model.
 func (f *File) Model(name string, sets ...Set) (*Model, error) {
-	if err := f.Check(); err != nil {
+	if err := f.verdict(); err != nil {
 		return nil, err
 	}
 	if !slices.Contains(f.Names(), name) {
@@ -113,6 +123,16 @@ func (f *File) Model(name string, sets ...Set) (*Model, error) {
 		return nil, diagnostics(f.blame(name, sets, "", found), sources...)
 	}
 	return m, nil
+}
+
+// verdict is what [File.Check] says, found once: a sweep asks for many models.
+func (f *File) verdict() error {
+	f.checking.Lock()
+	defer f.checking.Unlock()
+	if f.checked == nil || !slices.Equal(f.checked.dirs, f.Dirs) {
+		f.checked = &verdict{slices.Clone(f.Dirs), f.Check()}
+	}
+	return f.checked.err
 }
 
 // blame gives mistakes of a sound file, which only the changes can have made, to the first of these that makes one.

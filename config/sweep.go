@@ -94,7 +94,7 @@ func (f *File) SweepNames() []string {
 // value alone. The error is [*Diagnostics] when anything in the file, in a trial or in a --set is wrong, and
 // [*UnknownSweep] when the file has no such sweep.
 func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
-	if err := f.Check(); err != nil {
+	if err := f.verdict(); err != nil {
 		return nil, err
 	}
 	if !slices.Contains(f.SweepNames(), name) {
