@@ -11,11 +11,11 @@ const (
 	// maxValues bounds the size of one tensor: larger ones are a slip of the keyboard, and would only fail later.
 	maxValues = 1 << 31
 
-	// maxExpanded bounds what an expanding layer computes for a batch: 2 GiB, of which training holds several.
+	// maxExpanded bounds a parameter, and what a layer computes for a batch: 2 GiB, of which training holds several.
 	maxExpanded = 1 << 29
 )
 
-// bounded refuses a placed layer whose output or parameters are absurdly large, or which makes too much of a batch on its way.
+// bounded refuses a placed layer whose output or parameters are absurdly large, or which makes too much of a batch.
 func (w *walk) bounded(part string, p *Placed) bool {
 	for _, q := range p.opened() {
 		at := part + strings.TrimPrefix(partOf(q.Path), partOf(p.Path))
@@ -27,30 +27,35 @@ func (w *walk) bounded(part string, p *Placed) bool {
 		w.expands(at, q)
 	}
 	for _, q := range p.Parameters {
-		if product(q.Shape) > maxValues {
-			w.report(part, p.Kind, "", fmt.Sprintf("%s has more than %d values", q.Name, maxValues))
+		if n := product(q.Shape); n > maxExpanded {
+			w.report(part, p.Kind, "", fmt.Sprintf("%s has %d values, which take %s, and training holds several times that: want at most %s",
+				q.Name, n, bytesText(n), bytesText(maxExpanded)))
 			return false
 		}
 	}
 	return true
 }
 
-// expands refuses a layer that makes too much of a training batch; its output is as it should be. Batches of images that
+// expands refuses a layer that makes too much of a training batch, on its way or in the end. Batches of images that
 // are only coded are cut to fit.
 func (w *walk) expands(part string, p Placed) {
-	e, ok := p.Layer.(layers.Expanding)
-	if !ok || w.model.origin.doubt("train") != nil || w.model.origin.doubt(part) != nil {
+	if w.model.origin.doubt("train") != nil || w.model.origin.doubt(part) != nil {
 		return
 	}
 	batch := w.model.Train.Batch
 	if limit := w.model.Dataset.Limit; limit > 0 { // a batch has no more images than there are
 		batch = min(batch, limit)
 	}
-	n := product([]int{batch, e.Largest(p.In)})
-	if n <= maxExpanded {
+	plain, largest, what, advice := true, product(p.Out), "its outputs", "take fewer outputs"
+	if e, ok := p.Layer.(layers.Expanding); ok && e.Largest(p.In) > largest {
+		plain, largest = false, e.Largest(p.In)
+		what, advice = e.Expands(p.In)
+	}
+	n := product([]int{batch, largest})
+	if n <= maxExpanded || plain && w.large { // what follows large outputs is as large, more often than not
 		return
 	}
-	what, advice := e.Expands(p.In)
+	w.large = true
 	w.found = append(w.found, w.model.finding(part, p.Kind, "", fmt.Sprintf("%s, for each of %d images, take %s in one piece, and training holds several: want at most %s",
 		what, batch, bytesText(n), bytesText(maxExpanded)), advice+" or a smaller train.batch"))
 }

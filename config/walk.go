@@ -19,6 +19,7 @@ type walk struct {
 	found  []finding
 	names  []string // paths of parameters whose shapes are not known
 	open   []string // paths of layers of which not even the names of the parameters are known
+	large  bool     // a layer makes too much of a batch
 }
 
 // walk places every layer for images of shape input, nil where that is not known.

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -160,11 +161,31 @@ func (b *builder) decode(code *gorgonia.Node) (*gorgonia.Node, error) {
 // stack applies the layers to x in order and returns the result as (batch, values).
 func (b *builder) stack(list []config.Placed, x *gorgonia.Node) (*gorgonia.Node, error) {
 	for _, placed := range list {
-		y, err := placed.Layer.Apply(&scope{builder: b, placed: placed}, x)
+		y, err := b.layer(placed, x)
 		if err != nil {
 			return nil, fmt.Errorf("%s (%s): %w", placed.Path, placed.Kind, err)
 		}
 		x = y
 	}
 	return flat(x)
+}
+
+// layer applies one layer, and reports one that does not do what it declares before the next one fails for it.
+func (b *builder) layer(placed config.Placed, x *gorgonia.Node) (*gorgonia.Node, error) {
+	defer func() {
+		if r := recover(); r != nil {
+			panic(fmt.Sprintf("%s (%s): %v", placed.Path, placed.Kind, r))
+		}
+	}()
+	y, err := placed.Layer.Apply(&scope{builder: b, placed: placed}, x)
+	if err != nil {
+		return nil, err
+	}
+	if y == nil {
+		return nil, errors.New("Apply gives no node")
+	}
+	if want := append([]int{x.Shape()[0]}, placed.Out...); !slices.Equal(want, []int(y.Shape())) {
+		return nil, fmt.Errorf("Apply gives %v, but OutputShape says %v", []int(y.Shape()), want)
+	}
+	return y, nil
 }

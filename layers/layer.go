@@ -44,7 +44,7 @@ type Parameter struct {
 	Name          string // "weight", "bias", ...
 	Shape         []int
 	Init          Init
-	FanIn, FanOut int  // what one unit reads and feeds, for the Glorot and He rules
+	FanIn, FanOut int  // what one unit reads and feeds, > 0, for the Glorot and He rules
 	State         bool // moved by a rule of its own (a running average), not by the optimizer
 	// TransposeOf is the path of another layer's parameter, of which this one is the transpose: the layer then has none of
 	// its own. Empty otherwise.

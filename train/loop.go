@@ -52,7 +52,7 @@ func (s *session) interrupt() error {
 	if err := s.writer.Wait(); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s: %w at step %d of epoch %d; resume goes on from there", s.folder.Path(), ErrInterrupted, s.progress.Step, s.progress.Epoch+1)
+	return fmt.Errorf("%s: %w at step %d (epoch %d); resume goes on from there", s.folder.Path(), ErrInterrupted, s.progress.Step, s.progress.Epoch+1)
 }
 
 // save hands the files of a checkpoint to the writer.

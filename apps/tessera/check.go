@@ -35,7 +35,7 @@ func checkCommand() *cobra.Command {
 			if err := models.Check(); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%d models, no mistakes\n", len(models.Names()))
+			fmt.Fprintf(cmd.OutOrStdout(), "%s, no mistakes\n", counted(len(models.Names()), "model"))
 			return nil
 		}),
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"tessera"
@@ -83,6 +84,10 @@ func hint(command *cobra.Command, err error, stderr io.Writer) {
 	var unknownSweep *config.UnknownSweep
 	var unknownTable *study.Unknown
 	switch {
+	case errors.As(err, &unknown) && slices.Contains(tessera.Shipped().Names(), unknown.Name):
+		fmt.Fprintf(stderr, shadowed, unknown.Name, unknown.File)
+	case errors.As(err, &unknownSweep) && slices.Contains(tessera.Shipped().SweepNames(), unknownSweep.Name):
+		fmt.Fprintf(stderr, shadowed, unknownSweep.Name, unknownSweep.File)
 	case errors.As(err, &unknown), errors.As(err, &unknownSweep), errors.As(err, &unknownTable), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked):
 	case errors.Is(err, folder.ErrForeign):
 		fmt.Fprintln(stderr, "nothing was replaced: move that away, or give another --out")
@@ -94,6 +99,9 @@ func hint(command *cobra.Command, err error, stderr io.Writer) {
 		fmt.Fprintf(stderr, "%q tells how it is called\n", command.CommandPath()+" --help")
 	}
 }
+
+// shadowed tells why something that comes with tessera is not there.
+const shadowed = "%q comes with tessera, but %s takes the place of what comes with it; --file " + shippedFile + " names that\n"
 
 // exitCode is the one place that maps errors to exit codes.
 func exitCode(err error) int {

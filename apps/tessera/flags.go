@@ -26,19 +26,24 @@ type modelFlags struct {
 }
 
 func (f *modelFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.file, "file", "f", "", "the file that declares models (default ./"+tessera.ModelsFile+", else the models that come with tessera)")
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "the file that declares models (default ./"+tessera.ModelsFile+", else the models that come with tessera, which \""+shippedFile+"\" names)")
 	cmd.Flags().StringArrayVar(&f.sets, "set", nil, "change a key of the model: PATH=VALUE, such as loss.1.weight=0.01; may be repeated")
 	cmd.ValidArgsFunction = f.complete
 }
+
+// shippedFile names the models that come with tessera, unless a file is called so.
+const shippedFile = "shipped"
 
 // load reads the file.
 func (f *modelFlags) load() (*config.File, error) {
 	file := f.file
 	if file == "" {
-		if _, err := os.Stat(tessera.ModelsFile); errors.Is(err, fs.ErrNotExist) {
+		file = tessera.ModelsFile
+	}
+	if f.file == "" || f.file == shippedFile {
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 			return f.search(tessera.Shipped()), nil
 		}
-		file = tessera.ModelsFile
 	}
 	models, err := tessera.Load(file)
 	var diagnostics *config.Diagnostics

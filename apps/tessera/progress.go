@@ -150,3 +150,11 @@ func duration(d time.Duration) string {
 	}
 	return d.Round(time.Second).String()
 }
+
+// counted is a number of things: "1 model", "2 models".
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

@@ -37,7 +37,7 @@ func newSweepProgress(out io.Writer) *sweepProgress {
 // Begin says what is going to be done.
 func (p *sweepProgress) Begin(s *sweep.Sweep) {
 	p.keys, p.began = s.Keys, time.Now()
-	fmt.Fprintf(p.out, "sweep %s: %d trials\n", s.Path, len(s.Trials))
+	fmt.Fprintf(p.out, "sweep %s: %s\n", s.Path, counted(len(s.Trials), "trial"))
 }
 
 // Show shows one event.
@@ -47,7 +47,7 @@ func (p *sweepProgress) Show(e sweep.Event) {
 		p.kept++
 		return
 	case p.kept > 0:
-		fmt.Fprintf(p.out, "%d trials were done before\n", p.kept)
+		fmt.Fprintln(p.out, keptBefore(p.kept))
 		p.kept = 0
 	}
 	p.clear()
@@ -132,6 +132,14 @@ func (p *sweepProgress) clear() {
 func (p *sweepProgress) End() {
 	p.clear()
 	if p.kept > 0 {
-		fmt.Fprintf(p.out, "%d trials were done before\n", p.kept)
+		fmt.Fprintln(p.out, keptBefore(p.kept))
 	}
+}
+
+// keptBefore says how many trials need not be done again.
+func keptBefore(n int) string {
+	if n == 1 {
+		return "1 trial was done before"
+	}
+	return fmt.Sprintf("%d trials were done before", n)
 }

@@ -66,8 +66,11 @@ func wellDeclared(list []layers.Parameter) error {
 			return fmt.Errorf("parameter name %q is empty or used twice", p.Name)
 		}
 		names[p.Name] = true
-		if p.Init == nil || p.FanIn < 1 || p.FanOut < 1 {
-			return fmt.Errorf("%s: initialisation %v with fans %d and %d", p.Name, p.Init, p.FanIn, p.FanOut)
+		if p.Init == nil {
+			return fmt.Errorf("parameter %q: Init is nil: give what it starts with", p.Name)
+		}
+		if p.FanIn < 1 || p.FanOut < 1 {
+			return fmt.Errorf("parameter %q: FanIn %d and FanOut %d, want > 0, whatever Init does with them", p.Name, p.FanIn, p.FanOut)
 		}
 	}
 	return nil
