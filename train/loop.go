@@ -107,5 +107,5 @@ func (s *session) tell(m Metrics, done bool) {
 	if s.finished() {
 		left = 0
 	}
-	s.options.Report(Progress{Run: s.folder.Path(), Epochs: epochs, Steps: steps, EpochDone: done, Metrics: m, Left: left})
+	s.options.Report(Progress{Run: s.folder.Path(), Epochs: epochs, Steps: steps, Iterates: s.spec.Baseline != nil, EpochDone: done, Metrics: m, Left: left})
 }

@@ -54,6 +54,7 @@ type Progress struct {
 	Run       string // its folder
 	Epochs    int    // that it is going to have at most
 	Steps     int    // that it is going to have at most
+	Iterates  bool   // it is a baseline's fit: what counts as an epoch is an iteration
 	EpochDone bool   // Metrics are those of a whole epoch; else of its steps so far, with NaN for what is measured at its end
 	Metrics
 	Left time.Duration // until the last epoch ends, at the pace so far; early stopping may come first
@@ -76,6 +77,9 @@ type Result struct {
 // Errors: what data and graph say; [folder.ErrExists] and the others of that package, [*folder.WriteError] when the
 // disk is full; [*Diverged]; [ErrInterrupted] after ctx was cancelled. The last good checkpoint is kept in all cases.
 func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
+	if spec == nil {
+		return nil, errors.New("train: no model to train")
+	}
 	s, splits, err := newSession(ctx, spec, o)
 	if err != nil {
 		return nil, err

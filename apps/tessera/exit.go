@@ -91,7 +91,7 @@ func hint(command *cobra.Command, err error, stderr io.Writer) {
 	case errors.As(err, &unknown), errors.As(err, &unknownSweep), errors.As(err, &unknownTable), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked):
 	case errors.Is(err, folder.ErrForeign):
 		fmt.Fprintln(stderr, "nothing was replaced: move that away, or give another --out")
-	case errors.Is(err, folder.ErrWorkingFolder):
+	case errors.Is(err, folder.ErrWorkingFolder), errors.Is(err, folder.ErrNotFolder):
 		fmt.Fprintln(stderr, "give another --out")
 	case errors.Is(err, folder.ErrExists):
 		fmt.Fprintln(stderr, "give another --out, or --force to replace that run")

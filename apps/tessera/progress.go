@@ -71,7 +71,11 @@ func (p *progress) pieces(r train.Progress) []string {
 // head is where the run is, and its loss.
 func (p *progress) head(r train.Progress) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "epoch %*d/%d", digits(r.Epochs), r.Epoch, r.Epochs)
+	pass := "epoch"
+	if r.Iterates {
+		pass = "iteration"
+	}
+	fmt.Fprintf(&b, "%s %*d/%d", pass, digits(r.Epochs), r.Epoch, r.Epochs)
 	if p.terminal != nil {
 		fmt.Fprintf(&b, " %3.0f%%", 100*float64(r.Step)/float64(max(1, r.Steps)))
 	}

@@ -22,7 +22,11 @@ import (
 func results(cmd *cobra.Command, r *tessera.Run) error {
 	t := newTable(cmd.OutOrStdout())
 	t.row("run", r.Path)
-	t.row("epochs", r.Result.Epochs)
+	passes := "epochs"
+	if r.Model.Baseline != nil {
+		passes = "iterations"
+	}
+	t.row(passes, r.Result.Epochs)
 	if r.Result.BestEpoch > 0 {
 		t.row("best epoch", r.Result.BestEpoch)
 	}

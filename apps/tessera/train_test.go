@@ -21,7 +21,7 @@ func TestTrainKeepsARunAndPrintsWhatCameOfIt(t *testing.T) {
 		t.Errorf("%d lines of progress, want one per epoch, 12:\n%s", n, r.stderr)
 	}
 	last := strings.Split(strings.TrimSpace(r.stderr), "\n")
-	b.contains("a line of progress", last[len(last)-1], "epoch 12/12", "loss ", "mse ", "kl ", "hoyer ", "dead ", "negative ", "images/s", "left 0s")
+	b.contains("a line of progress", last[len(last)-1], "epoch 12/12", "loss ", "mse ", "kl ", "code_hoyer ", "dead ", "negative ", "images/s", "left 0s")
 	for _, name := range []string{"config.toml", "env.json", "metrics.jsonl", "state.safetensors", "model.safetensors", "atoms.png"} {
 		if !b.exists("runs/small/" + name) {
 			t.Errorf("the run holds no %s", name)
@@ -74,6 +74,14 @@ func TestAnExistingRunIsRefusedWithoutForce(t *testing.T) {
 		t.Error("the refused run changed the old one")
 	}
 	b.must(0, "train", "small", "--epochs", "2", "--out", "mine", "--force")
+	b.write("text", "of a person")
+	for _, force := range []string{"--force", "--force=false"} {
+		r := b.must(exitUsage, "train", "small", "--out", "text", force)
+		b.contains("standard error", r.stderr, "text: exists already, as a file", "give another --out")
+		if strings.Contains(r.stderr, "replace") || b.read("text") != "of a person" {
+			t.Errorf("%s: %s", force, r.stderr)
+		}
+	}
 	if b.read("mine/state.safetensors") == before {
 		t.Error("--force did not replace the run")
 	}

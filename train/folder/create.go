@@ -164,7 +164,7 @@ func vacant(place string, force bool) (old bool, err error) {
 		return false, nil
 	case err != nil:
 		if info, statErr := os.Stat(place); statErr == nil && !info.IsDir() {
-			return false, ErrExists
+			return false, ErrNotFolder
 		}
 		return false, &WriteError{Path: place, Err: err}
 	case !force:

@@ -32,6 +32,8 @@ const (
 var (
 	// ErrExists says that a new run's place is taken.
 	ErrExists = errors.New("exists already")
+	// ErrNotFolder is the [ErrExists] of a place that no run can be in.
+	ErrNotFolder = fmt.Errorf("%w, as a file", ErrExists)
 	// ErrLocked says that another process works on the run.
 	ErrLocked = errors.New("another process is working on it")
 	// ErrForeign says that a run's folder holds what no run writes, so that it cannot be replaced.
