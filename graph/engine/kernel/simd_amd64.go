@@ -12,17 +12,18 @@ func hasAVX512() bool {
 	return hasAVX2() && cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL
 }
 
-// tiledBLASFrom: up to about 600 x 600 x 600, the assembly is as fast as OpenBLAS 0.3.21 or up to 1.3 times faster, and
-// beyond a tenth slower (AVX-512 and AVX2, on one core of a Xeon). tiledThin: with a batch as one side it is never slower,
-// however large the weight.
+// Up to these numbers of multiplications the assembly is as fast as OpenBLAS 0.3.21 or up to 1.3 times faster; beyond,
+// up to a tenth slower (one core each of two generations of Xeon, the other one busy too). tiledThin: with a batch as one
+// side it is never slower, however large the weight.
 const (
-	tiledBLASFrom = 600 * 600 * 600
-	tiledThin     = 128
+	avx512BLASFrom = 1600 * 1600 * 1600
+	avx2BLASFrom   = 1100 * 1100 * 1100
+	tiledThin      = 128
 )
 
 var (
-	avx512Backend = backend{"avx512", set32AVX512, set64AVX512, &stepsAVX512, tiledBLASFrom, tiledThin}
-	avx2Backend   = backend{"avx2", set32AVX2, set64AVX2, &stepsAVX2, tiledBLASFrom, tiledThin}
+	avx512Backend = backend{"avx512", set32AVX512, set64AVX512, &stepsAVX512, avx512BLASFrom, tiledThin}
+	avx2Backend   = backend{"avx2", set32AVX2, set64AVX2, &stepsAVX2, avx2BLASFrom, tiledThin}
 )
 
 // simdBackends lists the instruction sets that the CPU has and that limit (the value of TESSERA_SIMD) allows, the best
