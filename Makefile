@@ -6,7 +6,7 @@ FUZZTIME ?= 10000x
 NUMERIC = ./graph/... ./layers ./losses ./metrics ./morph ./optim ./constraints ./train/...
 CONCURRENT = ./data ./graph/engine ./graph/engine/kernel ./internal/parallel ./metrics ./morph ./train/...
 
-.PHONY: run test check format vet race fuzz portable bench bench-peers golden kill-test parts
+.PHONY: run test check format vet staticcheck race fuzz portable bench bench-peers golden kill-test parts
 
 run: ## train the quick start
 	$(GO) run ./apps/tessera train swimmer-parts
@@ -14,13 +14,16 @@ run: ## train the quick start
 test: ## the README's test command
 	$(GO) test ./...
 
-check: format vet test race fuzz portable ## everything that must pass before a change is kept
+check: format vet staticcheck test race fuzz portable ## everything that must pass before a change is kept
 
 format:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these"; exit 1; }
 
 vet:
 	$(GO) vet ./...
+
+staticcheck:
+	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 
 race: ## with checkptr, on the rooms that share memory or use unsafe; needs a C compiler
 	$(GO) test -race -short $(CONCURRENT)

@@ -115,7 +115,6 @@ type finding struct {
 	model   string
 	part    string
 	kind    string
-	key     string // the key that is wrong, for findings that are not placed yet
 	problem string
 	hint    string
 }

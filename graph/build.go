@@ -182,10 +182,10 @@ func (b *builder) layer(placed config.Placed, x *gorgonia.Node) (*gorgonia.Node,
 		return nil, err
 	}
 	if y == nil {
-		return nil, errors.New("Apply gives no node")
+		return nil, errors.New("its Apply gives no node")
 	}
 	if want := append([]int{x.Shape()[0]}, placed.Out...); !slices.Equal(want, []int(y.Shape())) {
-		return nil, fmt.Errorf("Apply gives %v, but OutputShape says %v", []int(y.Shape()), want)
+		return nil, fmt.Errorf("its Apply gives %v, but its OutputShape says %v", []int(y.Shape()), want)
 	}
 	return y, nil
 }

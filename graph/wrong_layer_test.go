@@ -34,9 +34,9 @@ func (w *wrong) Apply(_ layers.Scope, x *gorgonia.Node) (*gorgonia.Node, error) 
 
 func TestAWrongLayerIsNamed(t *testing.T) {
 	for how, says := range map[string]string{
-		"nothing": "encoder.1 (wrong): Apply gives no node",
+		"nothing": "encoder.1 (wrong): its Apply gives no node",
 		"panic":   "encoder.1 (wrong): boom",
-		"shape":   "encoder.1 (wrong): Apply gives [3 2 2], but OutputShape says [3 4]",
+		"shape":   "encoder.1 (wrong): its Apply gives [3 2 2], but its OutputShape says [3 4]",
 	} {
 		f, err := config.Load("models.toml", []byte(`
 [model.m]
