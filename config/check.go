@@ -69,7 +69,7 @@ func (c *checker) loss(part string, l Loss) {
 		return
 	}
 	if want := l.Loss.On(); l.On != want {
-		c.report(part, l.Kind, "on", fmt.Sprintf("on: got %q, but %s is taken on the %s", l.On, l.Kind, want), "")
+		c.report(part, l.Kind, "on", fmt.Sprintf("on: got %q, but %s is taken on the %s", l.On, l.Kind, want), fmt.Sprintf("write %q, or leave it out", want))
 		return
 	}
 	if _, ok := l.Loss.(losses.UnitInterval); ok {

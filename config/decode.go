@@ -5,8 +5,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-
-	"tessera/layers"
 )
 
 // decoder fills the structs of a model from a tree, by reflection over their tags, and collects what is wrong.
@@ -148,7 +146,10 @@ func (d *decoder) noTable(n *node, s *slot, p place) {
 	if s.short {
 		want = "a name or a table"
 	} else if text, ok := n.text(); ok {
-		hint = fmt.Sprintf("write { %s = %s }", s.selector.key, stringText(text))
+		hint = fmt.Sprintf("write { %s = NAME }, NAME one of %s", s.selector.key, quoted(s.vocabulary.names()))
+		if near, ok := nearest(text, s.vocabulary.names()); ok {
+			hint = fmt.Sprintf("write { %s = %s }", s.selector.key, stringText(near))
+		}
 	}
 	d.report(p, n.at, n.owner, fmt.Sprintf("got %s, want %s", describe(n), want), hint)
 	d.doubt(p).whole = true
@@ -233,25 +234,13 @@ func (d *decoder) unknown(n *node, fields []field, p place) {
 		if c.table != nil || c.array && c.header {
 			what = "table"
 		}
-		d.report(p, c.key, c.owner, fmt.Sprintf("unknown %s %q", what, key), suggestKey(key, c, keysOf(fields), p))
+		d.report(p, c.key, c.owner, fmt.Sprintf("unknown %s %q", what, key), suggestKey(key, c, fields, p, d.kind))
 		doubt := d.doubt(p)
 		if near, ok := nearest(key, keysOf(fields)); ok {
 			f, _ := findField(fields, near)
 			doubt.keys = append(doubt.keys, f)
 		}
 	}
-}
-
-// suggestKey is [suggest]; who gives a layer an activation that it does not take meant a layer of its own.
-func suggestKey(key string, value *node, valid []string, p place) string {
-	_, near := nearest(key, valid)
-	_, inLayer := layers.Registry.Lookup(p.kind)
-	if text, ok := value.text(); ok && inLayer && !near && key == "activation" {
-		if _, ok := layers.Registry.Lookup(text); ok {
-			return fmt.Sprintf("here it is a layer of its own: put { kind = %q } after this one", text)
-		}
-	}
-	return suggest(key, valid)
 }
 
 // values decodes the keys that are given into the fields.

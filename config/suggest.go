@@ -2,9 +2,11 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/agnivade/levenshtein"
+	"tessera/layers"
 )
 
 // Suggest returns what a name that is not among the valid ones was probably meant to be, in words: the nearest one, or all of them
@@ -21,6 +23,42 @@ func suggest(name string, valid []string) string {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	return "valid: " + quoted(valid)
+}
+
+// suggestKey is [suggest] for a key that a table of a model of that kind does not have. Who names a key of a table inside of it meant that one; who gives
+// a layer an activation that it does not take meant a layer of its own.
+func suggestKey(key string, value *node, valid []field, p place, model string) string {
+	if path, ok := inside(key, valid, model); ok {
+		return fmt.Sprintf("did you mean %q?", path)
+	}
+	_, near := nearest(key, keysOf(valid))
+	_, inLayer := layers.Registry.Lookup(p.kind)
+	if text, ok := value.text(); ok && inLayer && !near && key == "activation" {
+		if _, ok := layers.Registry.Lookup(text); ok {
+			return fmt.Sprintf("here it is a layer of its own: put { kind = %q } after this one", text)
+		}
+	}
+	return suggest(key, keysOf(valid))
+}
+
+// inside finds the key in the tables that are among the fields of a model of that kind: "train.epochs" for epochs.
+func inside(key string, fields []field, model string) (path string, ok bool) {
+	for _, f := range fields {
+		if f.value.Kind() != reflect.Struct {
+			continue
+		}
+		inner, slot := tableOf(f.value, model)
+		if slot != nil {
+			for _, name := range slot.vocabulary.names() {
+				part, _ := slot.vocabulary.create(name)
+				inner = append(inner, partFields(part)...)
+			}
+		}
+		if _, ok := findField(inner, key); ok {
+			return f.key + "." + key, true
+		}
+	}
+	return "", false
 }
 
 // nearest returns the valid name that a misspelt one is near to: at most one third of its letters differ, two swapped

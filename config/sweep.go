@@ -46,6 +46,9 @@ func (b *bases) FromTOML(value any) error {
 		if !ok {
 			return fmt.Errorf("got %v, want the name of a model", v)
 		}
+		if slices.Contains(*b, name) {
+			return fmt.Errorf("%q is given twice", name)
+		}
 		*b = append(*b, name)
 	}
 	if len(*b) == 0 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -68,6 +69,7 @@ func (p *sweepPlan) readAxes(d *decoder) {
 		d.report(place{}, seeds.at, seeds.owner, "seeds: got an empty list, want at least one seed", "")
 		return
 	}
+	refuseRepeated(d, place{}, "seeds", seeds.items)
 	p.axes = append(p.axes, axis{key: seedKey, steps: []step{{"train", seeds.key}, {"seed", seeds.key}}, values: seeds.items})
 }
 
@@ -98,11 +100,22 @@ func (p *sweepPlan) readKeys(d *decoder, n *node, before []step) {
 			if len(c.items) == 0 {
 				d.report(place{part: "set"}, c.at, c.owner, a.key+": got an empty list, want at least one value", "")
 			}
+			refuseRepeated(d, place{part: "set"}, a.key, c.items)
 		default:
 			a.values = []*node{c}
 		}
 		if len(a.values) > 0 {
 			p.axes = append(p.axes, a)
+		}
+	}
+}
+
+// refuseRepeated reports values that a list has before: their trials would be the same.
+func refuseRepeated(d *decoder, p place, key string, list []*node) {
+	for i, v := range list {
+		same := func(w *node) bool { return reflect.DeepEqual(v.plain(), w.plain()) }
+		if first := slices.IndexFunc(list, same); first < i {
+			d.report(p, v.at, v.owner, fmt.Sprintf("%s[%d]: %s is given before, as %s[%d]", key, i, describe(v), key, first), "leave it out")
 		}
 	}
 }

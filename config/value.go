@@ -74,11 +74,14 @@ func (d *decoder) list(n *node, f field, p place) {
 	element := f.value.Type().Elem()
 	tables := element.Kind() == reflect.Struct || element.Kind() == reflect.Interface
 	if !n.array {
-		want := "an array"
+		want, hint := "an array", ""
+		if text, ok := n.text(); ok && !tables {
+			hint = fmt.Sprintf("write [%s]", stringText(text))
+		}
 		if tables {
 			want = fmt.Sprintf("an array of tables: [[%s]]", pathText(append([]string{"model", d.model}, p.key(f.key).keys()...)))
 		}
-		d.refuse(n, f, p, fmt.Sprintf("got %s, want %s", describe(n), want), "")
+		d.refuse(n, f, p, fmt.Sprintf("got %s, want %s", describe(n), want), hint)
 		return
 	}
 	list := reflect.MakeSlice(f.value.Type(), len(n.items), len(n.items))

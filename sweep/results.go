@@ -163,7 +163,7 @@ func measures(r *metrics.Report) []measure {
 			}
 		}
 		switch {
-		case name == "images": // which is no metric
+		case name == "images", name == "radius": // which are no metrics
 		case f.CanFloat():
 			all = append(all, measure{name, f.Float(), known})
 		case f.CanInt():

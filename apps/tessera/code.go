@@ -74,7 +74,11 @@ func codingCommand(use, short string, direction func(*tessera.Run) coding) *cobr
 			if err != nil {
 				return err
 			}
-			return writing(out, data.WriteImages(out, c.write, values))
+			if err := data.WriteImages(out, c.write, values); err != nil {
+				return writing(out, err)
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), out)
+			return nil
 		}),
 	}
 	aRun(cmd)

@@ -94,6 +94,7 @@ func dataGetCommand() *cobra.Command {
 	anyOf(cmd, data.Published())
 	cmd.Args = cobra.MatchAll(cobra.MinimumNArgs(1), cmd.Args)
 	addDataFlag(cmd, &dir)
+	cmd.PreRunE = nil // the folder is made
 	return cmd
 }
 

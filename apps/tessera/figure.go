@@ -73,7 +73,12 @@ func figureCommand() *cobra.Command {
 		Short:   "Draw a figure of runs as PNG or SVG",
 		Long:    "Draw a figure of runs as PNG or SVG. The kinds are:\n\n" + kindLines(kinds) + "\nThe curves, the scatters and pareto take the folders of sweeps as well, whose metrics are known, and also show what the study published, alone where no run is named.",
 		Example: "  tessera figure reconstructions runs/shallow runs/shallow-nonneg-kl\n  tessera figure pareto runs/* --out pareto.svg",
-		Args:    cobra.MinimumNArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("figure: which kind? One of %s", strings.Join(kindNames(kinds), ", "))
+			}
+			return nil
+		},
 		RunE: work(func(cmd *cobra.Command, args []string) (err error) {
 			kind, err := w.check(kinds, args)
 			if err != nil {

@@ -73,7 +73,7 @@ func TestMistakesInFiguresAreUsage(t *testing.T) {
 		args string
 		want string
 	}{
-		{"figure", "requires at least 1 arg"},
+		{"figure", "figure: which kind? One of atoms, reconstructions"},
 		{"figure atom runs/small", `unknown figure "atom"`},
 		{"figure atoms", "which run?"},
 		{"figure pareto --published none", "which run?"},

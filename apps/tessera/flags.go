@@ -114,7 +114,14 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("backend", cobra.FixedCompletions(tessera.Backends(), cobra.ShellCompDirectiveNoFileComp))
 }
 
+// addDataFlag adds --data. A folder that does not exist is refused: the next place that is searched may hold other images.
 func addDataFlag(cmd *cobra.Command, dir *string) {
+	cmd.PreRunE = work(func(*cobra.Command, []string) error {
+		if info, err := os.Stat(*dir); *dir != "" && (err != nil || !info.IsDir()) {
+			return &data.Error{Path: *dir, Problem: "no such folder", Hint: "--data names the folder that holds those of the data sets"}
+		}
+		return nil
+	})
 	cmd.Flags().StringVar(dir, "data", "", "the folder with data sets, searched before $"+data.EnvDir+" and the cache")
 }
 

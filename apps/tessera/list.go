@@ -3,19 +3,23 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"tessera/config"
 )
 
-// modelsTitle lists models; the other titles are those of config.Vocabularies.
-const modelsTitle = "models"
+// What a file declares; the other titles are those of config.Vocabularies.
+const (
+	modelsTitle = "models"
+	sweepsTitle = "sweeps"
+)
 
 func listCommand() *cobra.Command {
 	var f modelFlags
 	var asJSON bool
-	titles := append([]string{modelsTitle}, config.Vocabularies()...)
+	titles := slices.Concat([]string{modelsTitle}, config.Vocabularies(), []string{sweepsTitle})
 	cmd := &cobra.Command{
 		Use:   "list [" + strings.Join(titles, ", ") + "]",
 		Short: "Show what there is, with keys and defaults",
@@ -59,15 +63,37 @@ func describe(f *modelFlags, titles []string) (map[string][]config.Description, 
 		if err != nil {
 			return nil, err
 		}
-		for _, name := range models.Names() {
-			m, err := models.Model(name)
-			if err != nil {
-				return nil, err
-			}
-			all[title] = append(all[title], config.Description{Name: name, About: m.About, Keys: []config.KeyDescription{}})
+		if all[title], err = declared(models, title); err != nil {
+			return nil, err
 		}
 	}
 	return all, nil
+}
+
+// declared returns the entries of what a file declares.
+func declared(models *config.File, title string) ([]config.Description, error) {
+	list := []config.Description{}
+	add := func(name, about string) {
+		list = append(list, config.Description{Name: name, About: about, Keys: []config.KeyDescription{}})
+	}
+	if title == sweepsTitle {
+		for _, name := range models.SweepNames() {
+			s, err := models.Sweep(name)
+			if err != nil {
+				return nil, err
+			}
+			add(name, s.About)
+		}
+		return list, nil
+	}
+	for _, name := range models.Names() {
+		m, err := models.Model(name)
+		if err != nil {
+			return nil, err
+		}
+		add(name, m.About)
+	}
+	return list, nil
 }
 
 // printList prints one title: names with one line each, and under each name its keys.
@@ -78,7 +104,7 @@ func printList(out io.Writer, title string, list []config.Description) error {
 		width = max(width, len(d.Name))
 	}
 	for _, d := range list {
-		fmt.Fprintf(out, "  %-*s  %s\n", width, d.Name, d.About)
+		fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("  %-*s  %s", width, d.Name, d.About), " "))
 		t := newTable(out)
 		for _, k := range d.Keys {
 			t.row("      "+k.Key, byDefault(k), k.Want, k.About)

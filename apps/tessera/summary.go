@@ -123,7 +123,11 @@ func (s *summary) addBaseline() error {
 
 func (s *summary) print(cmd *cobra.Command) error {
 	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "%s: %s\n\n", s.Model, s.spec.About)
+	title := s.Model
+	if s.spec.About != "" {
+		title += ": " + s.spec.About
+	}
+	fmt.Fprintf(out, "%s\n\n", title)
 	t := newTable(out)
 	t.row("layer", "kind", "output", "parameters", "trainable")
 	t.row("input", s.spec.Dataset.Name, shapeText(s.input), "", "")

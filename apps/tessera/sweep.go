@@ -33,7 +33,7 @@ func sweepCommand() *cobra.Command {
 		Long: "Train and measure every trial of a sweep of models.toml, as many at once as there are CPUs. The same command goes on with a " +
 			"sweep that was interrupted or killed: nothing is repeated, and the results are the same to the byte.",
 		Example: "  tessera sweep figure8 --dry-run\n  tessera sweep figure8 --epochs 50",
-		Args:    cobra.ExactArgs(1),
+		Args:    one("sweep"),
 		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.sweep(cmd, args[0]) }),
 	}
 	f.add(cmd, "sweeps/NAME")

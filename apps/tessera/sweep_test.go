@@ -169,11 +169,16 @@ func TestFailedTrialsAreToldAtOnceAndAtTheEndWithExitCode8(t *testing.T) {
 	b.contains("standard output", r.stdout, "1 of 1", "0 of 1")
 }
 
+func TestListShowsSweepsToo(t *testing.T) {
+	b := newSweepBench(t)
+	b.contains("list sweeps", b.must(0, "list", "sweeps").stdout, "sweeps\n  targets")
+}
+
 func TestMistakesOfASweepEndWithExitCode3AndOfUsageWith2(t *testing.T) {
 	b := newSweepBench(t)
 	for args, says := range map[string]string{
 		"sweep target":               `unknown sweep "target" in models.toml: did you mean "targets"?`,
-		"sweep":                      "accepts 1 arg(s), received 0",
+		"sweep":                      "sweep: which sweep?",
 		"sweep targets --jobs 0":     "--jobs: got 0, want > 0",
 		"sweep targets --epochs 0":   "--epochs: got 0, want > 0",
 		"sweep targets -f none.toml": "none.toml",

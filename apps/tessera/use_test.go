@@ -225,6 +225,8 @@ func TestEncodeRefusesWhatDoesNotFit(t *testing.T) {
 		{exitUsage, "train", "train: which model?"},
 		{exitUsage, "train small --epochs ten", `"ten" for "--epochs" flag: invalid syntax`},
 		{exitUsage, "eval", "eval: which run?"},
+		{exitData, "eval runs/small --data none", "none: no such folder; --data names"},
+		{exitData, "data verify --data small.npy", "small.npy: no such folder"},
 		{exitUsage, "eval runs/small runs/small", "want one run"},
 		{exitUsage, "eval small.npy", "small.npy: is not a run"},
 		{exitUsage, "resume small.npy", "small.npy: is not a run"},
@@ -251,7 +253,7 @@ func TestEncodeRefusesWhatDoesNotFit(t *testing.T) {
 	if b.read("images.npy") != before {
 		t.Error("encode overwrote its input")
 	}
-	if r := b.must(0, "encode", "runs/small", "--in", "images.npy", "--out", "codes.npy"); r.stderr != "" {
+	if r := b.must(0, "encode", "runs/small", "--in", "images.npy", "--out", "codes.npy"); r.stderr != "" || r.stdout != "codes.npy\n" {
 		t.Errorf("images in [0,1] are warned of: %s", r.stderr)
 	}
 	large := make([]float32, 1024)
