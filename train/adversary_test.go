@@ -2,7 +2,6 @@ package train
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"testing"
 
@@ -87,25 +86,7 @@ func TestAttackedImagesAreThoseOfTheAttack(t *testing.T) {
 }
 
 func TestAdversarialTrainingResumesToTheSameBytes(t *testing.T) {
-	m := model(t, everything+attackedBatches)
-	want := trained(t, m, Options{})
-	for _, at := range []int{1, 5, want.Step - 1} {
-		run := place(t)
-		ctx, cancel := context.WithCancel(context.Background())
-		backend := newHooked()
-		backend.before = func(n int) {
-			if n == at {
-				cancel()
-			}
-		}
-		if _, err := Run(ctx, m, Options{Backend: backend, Out: run}); !errors.Is(err, ErrInterrupted) {
-			t.Fatalf("interrupted in step %d: got %v", at, err)
-		}
-		if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
-			t.Fatal(err)
-		}
-		sameRun(t, run, want.Run)
-	}
+	interruptedEverywhere(t, model(t, everything+attackedBatches))
 }
 
 // What is differentiated with respect to images, or sees attacked ones, cannot work on decompositions of the clean ones.

@@ -80,23 +80,7 @@ kind = "dense"`, 1))
 			t.Errorf("after %d steps %s is %v: it has not moved", want.Step, path, p.Data)
 		}
 	}
-	for _, at := range []int{1, 5, want.Step - 1} {
-		run := place(t)
-		ctx, cancel := context.WithCancel(context.Background())
-		backend := newHooked()
-		backend.before = func(n int) {
-			if n == at {
-				cancel()
-			}
-		}
-		if _, err := Run(ctx, m, Options{Backend: backend, Out: run}); !errors.Is(err, ErrInterrupted) {
-			t.Fatalf("interrupted in step %d: got %v", at, err)
-		}
-		if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
-			t.Fatal(err)
-		}
-		sameRun(t, run, want.Run)
-	}
+	interruptedEverywhere(t, m)
 }
 
 func TestARunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
@@ -129,7 +113,12 @@ func killedEverywhere(t *testing.T, m *config.Model) {
 }
 
 func TestARunKilledAgainAndAgainResumesToTheSameBytes(t *testing.T) {
-	m := model(t, everything)
+	killedAgain(t, model(t, everything))
+}
+
+// The process ends at random operations on the disk, after each resumption too.
+func killedAgain(t *testing.T, m *config.Model) {
+	t.Helper()
 	want := trained(t, m, Options{})
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 5 {

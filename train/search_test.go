@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +14,6 @@ import (
 	"tessera/graph/engine"
 	"tessera/graph/tape"
 	"tessera/train/folder"
-	"tessera/train/internal/faulty"
 )
 
 // searched is a model with all that a search over all images could get wrong: terms of every sort, constraints on single
@@ -297,45 +294,11 @@ func TestASearchInterruptedInAnyBatchResumesToTheSameBytes(t *testing.T) {
 }
 
 func TestASearchKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
-	m := model(t, searched, "train.epochs=6")
-	want := trained(t, m, Options{})
-	for at := 1; ; at++ {
-		run := place(t)
-		_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: run, Disk: &faulty.Disk{DieAt: at}})
-		if err == nil {
-			if at < 60 {
-				t.Errorf("a run has only %d operations on the disk: is it written at all?", at-1)
-			}
-			break
-		}
-		if !errors.Is(err, faulty.ErrDead) {
-			t.Fatalf("killed before operation %d: got %v", at, err)
-		}
-		if _, err := os.Stat(run); err == nil {
-			if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
-				t.Fatalf("killed before operation %d: %v", at, err)
-			}
-			sameRun(t, run, want.Run)
-		}
-	}
+	killedEverywhere(t, model(t, searched, "train.epochs=6"))
 }
 
 func TestASearchKilledAgainAndAgainResumesToTheSameBytes(t *testing.T) {
-	m := model(t, searched)
-	want := trained(t, m, Options{})
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 5 {
-		run, kills := place(t), 0
-		_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: run, Disk: &faulty.Disk{DieAt: 12 + r.IntN(20)}})
-		for ; err != nil; kills++ {
-			if !errors.Is(err, faulty.ErrDead) {
-				t.Fatal(err)
-			}
-			_, err = Resume(context.Background(), run, Options{Backend: tape.Backend{}, Disk: &faulty.Disk{DieAt: 4 + r.IntN(30)}})
-		}
-		t.Logf("killed %d times", kills)
-		sameRun(t, run, want.Run)
-	}
+	killedAgain(t, model(t, searched))
 }
 
 // Whether checkpoints are written changes nothing: the history goes through them.
