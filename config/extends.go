@@ -53,7 +53,7 @@ func (f *File) inherit(n *node, chain []string) (merged *node, found []finding, 
 		return n, found, true
 	}
 	var m merger // a file has no --set paths, so that nothing can be found
-	return m.lay("", base.without("extends"), n), found, false
+	return m.lay("", base.without("extends").ofKind(n.child("kind")), n), found, false
 }
 
 // suggestParent is [suggest], with a word where there is no other model at all.

@@ -178,6 +178,9 @@ func (f *File) build(name string, sets []Set) (*Model, []finding) {
 	changes, found := combined(sets)
 	merged, more, partial := f.merged(name, changes.child("extends"))
 	found = append(found, more...)
+	if merged != nil {
+		merged = merged.ofKind(changes.child("kind"))
+	}
 	if merged != nil && !partial {
 		merged = withDefaults(merged)
 	}

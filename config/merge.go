@@ -23,7 +23,7 @@ type merger struct {
 }
 
 // lay lays over on base and returns the result: tables merge, everything else replaces. When the kind of a table
-// changes, only the keys of over remain. A table laid on a name takes it for { kind = name }. A part of a --set path
+// changes, only the keys of over remain; of a model, see [node.ofKind]. A table laid on a name takes it for { kind = name }. A part of a --set path
 // laid on an array goes into the element of that index. base is not changed.
 //
 // An attack has no kind but a method: one that becomes fgsm loses what only pgd has. A data set has no kind but a name:

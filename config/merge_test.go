@@ -212,3 +212,37 @@ func TestNumbersAreWrittenShortestAndExact(t *testing.T) {
 		}
 	}
 }
+
+// A model that becomes one of another kind keeps what both have, and gets the defaults of the new kind for the rest.
+func TestAModelOfAnotherKindKeepsItsImagesAndSeed(t *testing.T) {
+	f := load(t, `
+[model.trained]
+dataset = { name = "bars", count = 40, limit = 30 }
+encoder = [{ kind = "dense", units = 3 }]
+train = { epochs = 7, batch = 5, seed = 9 }
+[model.fitted]
+extends = "trained"
+kind = "nmf"
+components = 5
+[model.again]
+extends = "fitted"
+kind = "autoencoder"
+encoder = [{ kind = "dense", units = 2 }]
+`)
+	for _, m := range []*Model{model(t, f, "fitted"), model(t, f, "trained", "kind=nmf", "components=5"), model(t, f, "again", "kind=nmf", "components=5"),
+		model(t, f, "again"), model(t, f, "trained", "kind=autoencoder"), model(t, f, "fitted", "kind=autoencoder", `encoder=[{ kind = "dense", units = 2 }]`)} {
+		if m.Dataset.Name != "bars" || m.Dataset.Limit != 30 || m.Train.Seed != 9 {
+			t.Errorf("%s (%s): got %+v, seed %d", m.Name, m.Kind, m.Dataset, m.Train.Seed)
+		}
+		if m.Kind == Autoencoder && (len(m.Decoder) != 1 || len(m.Losses) != 1 || m.Optimizer.Kind != "adam") {
+			t.Errorf("%s (%s): got %+v", m.Name, m.Kind, m)
+		}
+		if m.Kind != Autoencoder && (m.Baseline == nil || m.Baseline.Units() != 5) {
+			t.Errorf("%s (%s): got %+v", m.Name, m.Kind, m.Baseline)
+		}
+		checkFillRoundTrip(t, m)
+	}
+	if n := model(t, f, "trained", "kind=autoencoder").Train.Epochs; n != 7 {
+		t.Errorf("an auto-encoder that stays one has %d epochs", n)
+	}
+}
