@@ -72,6 +72,11 @@ func (c *checker) loss(part string, l Loss) {
 		c.report(part, l.Kind, "on", fmt.Sprintf("on: got %q, but %s is taken on the %s", l.On, l.Kind, want), fmt.Sprintf("write %q, or leave it out", want))
 		return
 	}
+	if n, ok := l.Loss.(losses.Numbered); ok && c.layout.Code != nil {
+		if err := n.CheckUnits(product(c.layout.Code)); err != nil {
+			c.report(part, l.Kind, "", err.Error(), "")
+		}
+	}
 	if _, ok := l.Loss.(losses.UnitInterval); ok {
 		c.unitInterval(part, l)
 	}

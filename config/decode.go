@@ -275,9 +275,17 @@ func (d *decoder) check(n *node, part any, fields []field, p place) {
 		return
 	}
 	err := c.Check()
-	if err == nil {
-		return
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range several.Unwrap() {
+			d.refuted(n, one, fields, p)
+		}
+	} else if err != nil {
+		d.refuted(n, err, fields, p)
 	}
+}
+
+// refuted reports what a part says is wrong with one of its settings.
+func (d *decoder) refuted(n *node, err error, fields []field, p place) {
 	key := keyOf(err, fields)
 	at, owner := locate(n, key)
 	d.report(p, at, owner, err.Error(), "")

@@ -102,13 +102,16 @@ func (p Placed) opened() []Placed {
 	list := []Placed{p}
 	in := p.In
 	for i, l := range b.Inner() {
-		out, err := l.OutputShape(in)
-		if err != nil {
-			return list // which the walk has reported
+		inner := Placed{Path: fmt.Sprintf("%s.%d", p.Path, i), Kind: kindOf(l), Layer: l, In: in}
+		if in != nil { // else no shape is known, nor are parameters
+			out, err := l.OutputShape(in)
+			if err != nil {
+				return list // which the walk has reported
+			}
+			inner.Out, inner.Parameters = out, l.Parameters(in)
 		}
-		inner := Placed{Path: fmt.Sprintf("%s.%d", p.Path, i), Kind: kindOf(l), Layer: l, In: in, Out: out, Parameters: l.Parameters(in)}
 		list = append(list, inner.opened()...)
-		in = out
+		in = inner.Out
 	}
 	return list
 }

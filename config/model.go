@@ -7,6 +7,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 
 	"tessera/constraints"
@@ -139,14 +140,14 @@ func (o *Optimizer) Check() error {
 	if _, search := o.Optimizer.(optim.Search); !search {
 		return nil
 	}
-	_, constant := o.Schedule.Schedule.(*optim.Constant)
-	switch {
-	case o.ClipNorm != 0:
-		return registry.KeyError{Key: "clip_norm", Problem: fmt.Sprintf("got %v, but %s has no gradient to clip: it finds the length of its steps by itself", o.ClipNorm, o.Kind)}
-	case o.Schedule.Schedule != nil && !constant || o.Schedule.WarmupEpochs != 0:
-		return registry.KeyError{Key: "schedule", Problem: fmt.Sprintf("%s has no learning rate to schedule: it finds the length of its steps by itself", o.Kind)}
+	var wrong []error
+	if o.ClipNorm != 0 {
+		wrong = append(wrong, registry.KeyError{Key: "clip_norm", Problem: fmt.Sprintf("got %v, but %s has no gradient to clip: it finds the length of its steps by itself", o.ClipNorm, o.Kind)})
 	}
-	return nil
+	if _, constant := o.Schedule.Schedule.(*optim.Constant); o.Schedule.Schedule != nil && !constant || o.Schedule.WarmupEpochs != 0 {
+		wrong = append(wrong, registry.KeyError{Key: "schedule", Problem: fmt.Sprintf("%s has no learning rate to schedule: it finds the length of its steps by itself", o.Kind)})
+	}
+	return errors.Join(wrong...)
 }
 
 // KL returns target and weight of the model's first KL term, the study's p and beta; ok is false where it has none.

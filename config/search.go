@@ -30,21 +30,28 @@ func (c *checker) search() {
 // draw noise, and those that follow the images of a batch.
 func (c *checker) sameAtEveryLook(name string, list []Placed) {
 	for i, placed := range list {
-		part := fmt.Sprintf("%s[%d]", name, i)
-		if placed.Layer == nil || c.model.origin.doubt(part) != nil {
+		if placed.Layer == nil || c.model.origin.doubt(fmt.Sprintf("%s[%d]", name, i)) != nil {
 			continue
 		}
-		kind, search := placed.Kind, c.model.Optimizer.Kind
-		_, once := placed.Layer.(layers.Decomposing) // what it keeps is found before the first step
-		moves := !once && slices.ContainsFunc(placed.opened(), c.moves)
-		switch {
-		case layers.IsNoisy(placed.Layer):
-			c.report(part, kind, "", fmt.Sprintf("%s draws noise, but %s needs an objective that is the same at every look", kind, search),
-				"leave it out, or take an optimizer that is a rule: "+quoted(rules()))
-		case moves:
-			c.report(part, kind, "", fmt.Sprintf("%s depends on the batch, but %s looks at all images together", kind, search),
-				"leave it out, or take an optimizer that is a rule: "+quoted(rules()))
+		for _, p := range placed.opened() {
+			c.sameLayer(p)
 		}
+	}
+}
+
+// sameLayer is sameAtEveryLook of one layer; a block is judged by the layers inside of it.
+func (c *checker) sameLayer(p Placed) {
+	kind, search := p.Kind, c.model.Optimizer.Kind
+	_, block := p.Layer.(layers.Block)
+	_, once := p.Layer.(layers.Decomposing) // what it keeps is found before the first step
+	switch {
+	case block:
+	case layers.IsNoisy(p.Layer):
+		c.report(partOf(p.Path), kind, "", fmt.Sprintf("%s draws noise, but %s needs an objective that is the same at every look", kind, search),
+			"leave it out, or take an optimizer that is a rule: "+quoted(rules()))
+	case !once && c.moves(p):
+		c.report(partOf(p.Path), kind, "", fmt.Sprintf("%s depends on the batch, but %s looks at all images together", kind, search),
+			"leave it out, or take an optimizer that is a rule: "+quoted(rules()))
 	}
 }
 

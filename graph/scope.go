@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
-	"gorgonia.org/tensor"
 	"tessera/config"
 	"tessera/layers"
 )
@@ -33,7 +32,7 @@ func (s *scope) Update(name string, value *gorgonia.Node) {
 	if err == nil && p.Trainable {
 		err = fmt.Errorf("parameter %q is moved by the optimizer: declare it with State", path)
 	}
-	if err == nil && !value.Shape().Eq(tensor.Shape(p.Shape)) {
+	if err == nil && !slices.Equal(value.Shape(), p.Shape) {
 		err = fmt.Errorf("update of %q: got shape %v, want %v", path, value.Shape(), p.Shape)
 	}
 	if err != nil {

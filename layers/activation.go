@@ -39,6 +39,15 @@ func (n ActivationName) Activation() (Activation, error) {
 	return nil, fmt.Errorf("unknown activation %q", string(n))
 }
 
+// outputRange is that of the named activation, whatever it gets.
+func (n ActivationName) outputRange() Interval {
+	activation, err := n.Activation()
+	if err != nil {
+		return Everything
+	}
+	return activation.OutputRange(Everything)
+}
+
 // pointwise is embedded by activations: it keeps the shape and has no parameters.
 type pointwise struct{}
 

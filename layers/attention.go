@@ -1,7 +1,6 @@
 package layers
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -79,9 +78,6 @@ func (a *Attention) Expands(in []int) (what, advice string) {
 
 // Apply implements [Layer].
 func (a *Attention) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
-	if x.Dims() < 2 {
-		return nil, errors.New("attention: want an input with a batch axis")
-	}
 	g, err := a.geometry(x.Shape()[1:])
 	if err != nil {
 		return nil, fmt.Errorf("attention: %w", err)

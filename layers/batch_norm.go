@@ -1,8 +1,6 @@
 package layers
 
 import (
-	"errors"
-
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
 	"tessera/internal/volume"
@@ -48,9 +46,6 @@ func (*BatchNorm) Parameters(in []int) []Parameter {
 
 // Apply implements [Layer].
 func (b *BatchNorm) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
-	if x.Dims() < 2 {
-		return nil, errors.New("batch_norm: want an input with a batch axis")
-	}
 	var c ops.Chain
 	rows := c.Flatten(x)
 	places := volume.Of(x.Shape()[1:]) / channels(x.Shape()[1:]) // of one image

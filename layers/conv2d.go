@@ -35,7 +35,7 @@ func (l *Conv2D) geometry(in []int) (ops.Convolution, error) {
 	if g.Out[0] < 1 || g.Out[1] < 1 {
 		return g, fmt.Errorf("kernel: a filter that reaches over %d pixels does not fit into an image of %d x %d", reach, image[0], image[1])
 	}
-	return g, nil
+	return g, boundedWindows(g)
 }
 
 // OutputShape implements [Layer].

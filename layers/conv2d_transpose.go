@@ -38,7 +38,7 @@ func (l *Conv2DTranspose) geometry(in []int) (ops.Convolution, error) {
 		return g, fmt.Errorf("padding: nothing is left of an image of %d x %d when %d pixels are cut off on every side",
 			g.In[0]+2*g.Top, g.In[1]+2*g.Left, l.Padding.Pixels)
 	}
-	return g, nil
+	return g, boundedWindows(g)
 }
 
 // OutputShape implements [Layer].

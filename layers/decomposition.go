@@ -1,7 +1,6 @@
 package layers
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 
@@ -72,9 +71,6 @@ func (d *Decomposition) of(method morph.Method) morph.Decomposition {
 
 // decomposed applies a decomposing layer to images.
 func decomposed(l Decomposing, s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
-	if x.Dims() < 3 {
-		return nil, errors.New("want images with a batch axis")
-	}
 	f, err := perImage(l.Decompose(), x.Shape()[1:])
 	if err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package layers
 
 import (
-	"errors"
 	"fmt"
 
 	"gorgonia.org/gorgonia"
@@ -54,29 +53,27 @@ func (d *Dense) Parameters(in []int) []Parameter {
 
 // Apply implements [Layer].
 func (d *Dense) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
-	if x.Dims() < 2 {
-		return nil, errors.New("dense: want an input with a batch axis")
-	}
-	activation, err := d.Activation.Activation()
+	return applyDense(s, x, d.Activation, d.Bias)
+}
+
+// OutputRange implements [Ranged]: the activation's, whatever the input.
+func (d *Dense) OutputRange(Interval) Interval {
+	return d.Activation.outputRange()
+}
+
+// applyDense adds activation(x W + b) to the graph of x, whose images are flattened.
+func applyDense(s Scope, x *gorgonia.Node, name ActivationName, bias bool) (*gorgonia.Node, error) {
+	activation, err := name.Activation()
 	if err != nil {
 		return nil, err
 	}
 	var c ops.Chain
 	y := c.MatMul(c.Flatten(x), s.Parameter("weight"))
-	if d.Bias {
+	if bias {
 		y = c.AddRow(y, s.Parameter("bias"))
 	}
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
 	return activation.Activate(y)
-}
-
-// OutputRange implements [Ranged]: the activation's, whatever the input.
-func (d *Dense) OutputRange(Interval) Interval {
-	activation, err := d.Activation.Activation()
-	if err != nil {
-		return Everything
-	}
-	return activation.OutputRange(Everything)
 }

@@ -1,8 +1,6 @@
 package layers
 
 import (
-	"math/rand/v2"
-
 	"gorgonia.org/gorgonia"
 )
 
@@ -37,18 +35,4 @@ func (d *Dropout) OutputRange(in Interval) Interval {
 		return in
 	}
 	return Interval{min(0, in.Low/(1-d.Rate)), max(0, in.High/(1-d.Rate))}
-}
-
-// maskSampler draws 0 with probability drop and keep otherwise.
-type maskSampler struct{ drop, keep float64 }
-
-// Sample implements [Sampler].
-func (m maskSampler) Sample(dst []float32, r *rand.Rand) {
-	keep := float32(m.keep)
-	for i := range dst {
-		dst[i] = keep
-		if r.Float64() < m.drop {
-			dst[i] = 0
-		}
-	}
 }

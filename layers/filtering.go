@@ -1,7 +1,6 @@
 package layers
 
 import (
-	"errors"
 	"fmt"
 
 	"gorgonia.org/gorgonia"
@@ -70,9 +69,6 @@ func (f *Filtering) parameters(in []int, geometry filtered) []Parameter {
 // apply adds the filters to the graph of x, by filter, then offsets and activation.
 func (f *Filtering) apply(s Scope, x *gorgonia.Node, geometry filtered,
 	filter func(g ops.Convolution) (*gorgonia.Node, error)) (*gorgonia.Node, error) {
-	if x.Dims() < 2 {
-		return nil, errors.New("want an input with a batch axis")
-	}
 	g, err := geometry(x.Shape()[1:])
 	if err != nil {
 		return nil, err
@@ -96,9 +92,5 @@ func (f *Filtering) apply(s Scope, x *gorgonia.Node, geometry filtered,
 
 // OutputRange implements [Ranged]: the activation's, whatever the input.
 func (f *Filtering) OutputRange(Interval) Interval {
-	activation, err := f.Activation.Activation()
-	if err != nil {
-		return Everything
-	}
-	return activation.OutputRange(Everything)
+	return f.Activation.outputRange()
 }

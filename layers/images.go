@@ -62,6 +62,19 @@ func bounded(image [3]int, kernel int, counts []count) error {
 	return nil
 }
 
+// mostWindows bounds what a convolution copies of one image: 1 GiB in float32.
+const mostWindows = 1 << 28
+
+// boundedWindows refuses filters whose windows of one image, each copied, would hold too many values.
+func boundedWindows(g ops.Convolution) error {
+	values := float64(g.Out[0]) * float64(g.Out[1]) * float64(g.Kernel) * float64(g.Kernel) * float64(g.In[2])
+	if values > mostWindows {
+		return fmt.Errorf("kernel: the windows of one image, %d x %d of %d x %d pixels, hold %.3g values: want at most %.3g",
+			g.Out[0], g.Out[1], g.Kernel, g.Kernel, values, float64(mostWindows))
+	}
+	return nil
+}
+
 // onImages applies an op on tensors (batch, height, width, channels) to x, the images of shape in, and returns its result
 // with the shape out.
 func onImages(x *gorgonia.Node, image [3]int, out []int, f func(images *gorgonia.Node) (*gorgonia.Node, error)) (*gorgonia.Node, error) {

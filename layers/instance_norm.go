@@ -1,7 +1,6 @@
 package layers
 
 import (
-	"errors"
 	"fmt"
 
 	"gorgonia.org/gorgonia"
@@ -42,9 +41,6 @@ func (*InstanceNorm) Parameters(in []int) []Parameter { return scaleAndShift(cha
 
 // Apply implements [Layer].
 func (i *InstanceNorm) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
-	if x.Dims() < 2 {
-		return nil, errors.New("instance_norm: want an input with a batch axis")
-	}
 	image, err := imageOf(x.Shape()[1:])
 	if err != nil {
 		return nil, fmt.Errorf("instance_norm: %w", err)

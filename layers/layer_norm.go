@@ -1,7 +1,6 @@
 package layers
 
 import (
-	"errors"
 	"fmt"
 
 	"gorgonia.org/gorgonia"
@@ -38,9 +37,6 @@ func (*LayerNorm) Parameters(in []int) []Parameter { return scaleAndShift(in[len
 
 // Apply implements [Layer].
 func (l *LayerNorm) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
-	if x.Dims() < 2 {
-		return nil, errors.New("layer_norm: want an input with a batch axis")
-	}
 	if _, err := l.OutputShape(x.Shape()[1:]); err != nil {
 		return nil, fmt.Errorf("layer_norm: %w", err)
 	}
@@ -49,18 +45,4 @@ func (l *LayerNorm) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 		return nil, fmt.Errorf("layer_norm: %w", err)
 	}
 	return scaledAndShifted(s, y)
-}
-
-// scaleAndShift declares what a normalisation of n channels learns.
-func scaleAndShift(n int) []Parameter {
-	return []Parameter{
-		{Name: "scale", Shape: []int{n}, Init: &Constant{Value: 1}, FanIn: 1, FanOut: 1},
-		{Name: "shift", Shape: []int{n}, Init: &Constant{Value: 0}, FanIn: 1, FanOut: 1},
-	}
-}
-
-// scaledAndShifted applies it to normalised values.
-func scaledAndShifted(s Scope, y *gorgonia.Node) (*gorgonia.Node, error) {
-	var c ops.Chain
-	return addChannels(&c, mulChannels(&c, y, s.Parameter("scale")), s.Parameter("shift")), c.Err()
 }

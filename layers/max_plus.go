@@ -1,7 +1,6 @@
 package layers
 
 import (
-	"errors"
 	"fmt"
 
 	"gorgonia.org/gorgonia"
@@ -46,9 +45,6 @@ func (m *MaxPlus) Parameters(in []int) []Parameter {
 
 // Apply implements [Layer].
 func (*MaxPlus) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
-	if x.Dims() < 2 {
-		return nil, errors.New("max_plus: want an input with a batch axis")
-	}
 	var c ops.Chain
 	h := c.Flatten(x)
 	return c.Do("max plus", func() (*gorgonia.Node, error) { return ops.MaxPlus(h, s.Parameter("weight")) }), c.Err()

@@ -1,7 +1,6 @@
 package layers
 
 import (
-	"errors"
 	"fmt"
 
 	"gorgonia.org/gorgonia"
@@ -48,9 +47,6 @@ func (*Patches) Parameters([]int) []Parameter { return nil }
 
 // Apply implements [Layer].
 func (p *Patches) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
-	if x.Dims() < 2 {
-		return nil, errors.New("patches: want an input with a batch axis")
-	}
 	g, err := p.geometry(x.Shape()[1:])
 	if err != nil {
 		return nil, fmt.Errorf("patches: %w", err)

@@ -1,7 +1,6 @@
 package layers
 
 import (
-	"errors"
 	"fmt"
 
 	"gorgonia.org/gorgonia"
@@ -54,9 +53,6 @@ func (p *Plasticity) Parameters(in []int) []Parameter {
 
 // Apply implements [Layer].
 func (p *Plasticity) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
-	if x.Dims() < 2 {
-		return nil, errors.New("plasticity: want an input with a batch axis")
-	}
 	var c ops.Chain
 	rows := c.Flatten(x)
 	places := volume.Of(x.Shape()[1:]) / channels(x.Shape()[1:]) // of one image

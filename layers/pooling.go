@@ -1,7 +1,6 @@
 package layers
 
 import (
-	"errors"
 	"fmt"
 
 	"gorgonia.org/gorgonia"
@@ -59,9 +58,6 @@ func (*Pooling) OutputRange(in Interval) Interval { return in }
 
 // apply adds the op that f makes of the geometry to the graph of x.
 func (p *Pooling) apply(x *gorgonia.Node, f func(g ops.Pooling, images *gorgonia.Node) (*gorgonia.Node, error)) (*gorgonia.Node, error) {
-	if x.Dims() < 2 {
-		return nil, errors.New("want an input with a batch axis")
-	}
 	g, err := p.geometry(x.Shape()[1:])
 	if err != nil {
 		return nil, err

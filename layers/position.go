@@ -1,7 +1,6 @@
 package layers
 
 import (
-	"errors"
 	"slices"
 
 	"gorgonia.org/gorgonia"
@@ -32,9 +31,6 @@ func (p *Position) Parameters(in []int) []Parameter {
 
 // Apply implements [Layer].
 func (*Position) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
-	if x.Dims() < 2 {
-		return nil, errors.New("position: want an input with a batch axis")
-	}
 	var c ops.Chain
 	embedding := s.Parameter("embedding")
 	y := c.AddRow(c.Flatten(x), c.Reshape(embedding, embedding.Shape().TotalSize()))

@@ -1,11 +1,9 @@
 package layers
 
 import (
-	"errors"
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
 	"tessera/internal/registry"
 	"tessera/internal/volume"
 )
@@ -69,29 +67,10 @@ func (t *Tied) Parameters(in []int) []Parameter {
 
 // Apply implements [Layer].
 func (t *Tied) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
-	if x.Dims() < 2 {
-		return nil, errors.New("tied: want an input with a batch axis")
-	}
-	activation, err := t.Activation.Activation()
-	if err != nil {
-		return nil, err
-	}
-	var c ops.Chain
-	y := c.MatMul(c.Flatten(x), s.Parameter("weight"))
-	if t.Bias {
-		y = c.AddRow(y, s.Parameter("bias"))
-	}
-	if err := c.Err(); err != nil {
-		return nil, err
-	}
-	return activation.Activate(y)
+	return applyDense(s, x, t.Activation, t.Bias)
 }
 
 // OutputRange implements [Ranged]: the activation's, whatever the input.
 func (t *Tied) OutputRange(Interval) Interval {
-	activation, err := t.Activation.Activation()
-	if err != nil {
-		return Everything
-	}
-	return activation.OutputRange(Everything)
+	return t.Activation.outputRange()
 }

@@ -1,7 +1,6 @@
 package layers
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -54,9 +53,6 @@ func (d *TokenDense) Parameters(in []int) []Parameter {
 
 // Apply implements [Layer].
 func (d *TokenDense) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
-	if x.Dims() < 2 {
-		return nil, errors.New("token_dense: want an input with a batch axis")
-	}
 	activation, err := d.Activation.Activation()
 	if err != nil {
 		return nil, err
@@ -76,9 +72,5 @@ func (d *TokenDense) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 
 // OutputRange implements [Ranged]: the activation's, whatever the input.
 func (d *TokenDense) OutputRange(Interval) Interval {
-	activation, err := d.Activation.Activation()
-	if err != nil {
-		return Everything
-	}
-	return activation.OutputRange(Everything)
+	return d.Activation.outputRange()
 }

@@ -1,7 +1,6 @@
 package layers
 
 import (
-	"errors"
 	"fmt"
 
 	"gorgonia.org/gorgonia"
@@ -54,9 +53,6 @@ func (*Upsample) Parameters([]int) []Parameter { return nil }
 
 // Apply implements [Layer].
 func (u *Upsample) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
-	if x.Dims() < 2 {
-		return nil, errors.New("upsample: want an input with a batch axis")
-	}
 	g, err := u.geometry(x.Shape()[1:])
 	if err != nil {
 		return nil, fmt.Errorf("upsample: %w", err)

@@ -29,11 +29,19 @@ func init() {
 // tiny keeps the derivative of the square root finite at 0 and changes no value: any square that counts is larger.
 const tiny = 1e-30
 
+// CheckUnits implements [Numbered].
+func (*Hoyer) CheckUnits(units int) error {
+	if units < 2 {
+		return fmt.Errorf("the sparseness of a code of %d unit is not defined: want at least 2 units", units)
+	}
+	return nil
+}
+
 // Penalise implements [CodePenalty].
 func (l *Hoyer) Penalise(code *gorgonia.Node) (*gorgonia.Node, error) {
 	units := code.Shape()[1]
-	if units < 2 {
-		return nil, fmt.Errorf("the sparseness of a code of %d unit is not defined, want at least 2 units", units)
+	if err := l.CheckUnits(units); err != nil {
+		return nil, err
 	}
 	root := math.Sqrt(float64(units))
 	var c ops.Chain

@@ -91,6 +91,12 @@ type UnitInterval interface {
 	NeedsUnitInterval()
 }
 
+// Numbered is implemented by terms on the code that do not suit every number of units.
+type Numbered interface {
+	// CheckUnits says what is wrong with a code of so many units.
+	CheckUnits(units int) error
+}
+
 // Shaped is implemented by terms that do not suit images of every shape.
 type Shaped interface {
 	// CheckShape says what is wrong with images of that shape, as a registry.KeyError where a key's value is.

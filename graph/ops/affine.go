@@ -2,6 +2,7 @@ package ops
 
 import (
 	"fmt"
+	"slices"
 
 	"gorgonia.org/gorgonia"
 )
@@ -57,7 +58,7 @@ func (a *affine) follow(n *gorgonia.Node, seen map[*gorgonia.Node]bool) bool {
 		return false
 	}
 	for _, child := range Children(n) {
-		if a.dependent(child) && !(child.Shape().Eq(n.Shape()) && a.follow(child, seen)) {
+		if a.dependent(child) && !(slices.Equal(child.Shape(), n.Shape()) && a.follow(child, seen)) {
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"fmt"
+	"slices"
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
@@ -191,7 +192,7 @@ func (c *Chain) Mean(x *gorgonia.Node, axes ...int) *gorgonia.Node {
 // Reshape is [Reshape]; the same shape adds no node.
 func (c *Chain) Reshape(x *gorgonia.Node, shape ...int) *gorgonia.Node {
 	return c.Do("reshape", func() (*gorgonia.Node, error) {
-		if x.Shape().Eq(tensor.Shape(shape)) {
+		if slices.Equal(x.Shape(), shape) { // to tensor.Shape.Eq a column is a vector
 			return x, nil
 		}
 		return Reshape(x, shape...)

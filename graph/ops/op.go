@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash"
 	"hash/fnv"
+	"slices"
 
 	"github.com/chewxy/hm"
 	"gorgonia.org/gorgonia"
@@ -67,7 +68,7 @@ func (o *op) InferShape(in ...gorgonia.DimSizer) (tensor.Shape, error) {
 		return nil, fmt.Errorf("%s: got %d inputs, want %d", o.name, len(shapes), o.arity)
 	}
 	for _, s := range shapes[1:] {
-		if !s.Eq(shapes[0]) {
+		if !slices.Equal(s, shapes[0]) {
 			return nil, fmt.Errorf("%s: shapes %v and %v differ", o.name, shapes[0], s)
 		}
 	}

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"fmt"
+	"slices"
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
@@ -62,7 +63,7 @@ func (p Patching) move(x *gorgonia.Node, name string, out tensor.Shape, back una
 		f64:    f64,
 		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			g, err := back(grad)
-			if err == nil && !g.Shape().Eq(s) {
+			if err == nil && !slices.Equal(g.Shape(), s) {
 				g, err = Reshape(g, s...)
 			}
 			return gorgonia.Nodes{g}, err

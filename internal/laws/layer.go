@@ -31,8 +31,8 @@ var Layer Kit[layers.Layer] = trials[layers.Layer, layerTrial]{each: eachLayerTr
 }}
 
 // layerShapes are the inputs that layers are tried with, where they take them. The images are large enough for windows to
-// overlap, or of one row and one channel.
-var layerShapes = [][]int{{6}, {2, 3}, {1, 3, 1}, {3, 4, 2}}
+// overlap, or of one row and one channel, or a column, which must not pass for a vector.
+var layerShapes = [][]int{{6}, {2, 3}, {4, 1}, {1, 3, 1}, {3, 4, 2}}
 
 // layerTrial is one way to run a layer.
 type layerTrial struct {
