@@ -5,11 +5,36 @@ import (
 	"math"
 
 	"tessera/layers"
+	"tessera/losses"
 )
 
-// unitInterval checks that the code, or the output, of a term that needs values in [0,1] has such values.
+// unit is what terms such as bce and kl are defined on.
+var unit = layers.Interval{Low: 0, High: 1}
+
+// Suits reports a term that cannot be taken on images with values in [low, high]: one of the output with which they are compared,
+// or of a code that is no bounded function of them. Such values are an error of the data, which no text shows.
+func (m *Model) Suits(low, high float64) error {
+	images := layers.Interval{Low: low, High: high}
+	for i, l := range m.Losses {
+		if _, ok := l.Loss.(losses.UnitInterval); !ok {
+			continue
+		}
+		of, r := "the images", images
+		if l.On != "output" {
+			of = "the code"
+			for _, e := range m.Encoder {
+				r = layers.OutputRange(e.Layer, r)
+			}
+		}
+		if !r.Within(unit) {
+			return fmt.Errorf("loss[%d] (%s) needs %s in [0,1]", i, l.Kind, of)
+		}
+	}
+	return nil
+}
+
+// unitInterval checks that the code, or the output, of a term that needs values in [0,1] has such values where images do.
 func (c *checker) unitInterval(part string, l Loss) {
-	unit := layers.Interval{Low: 0, High: 1}
 	r, known, last := c.valuesOf("encoder", c.model.Encoder, unit, len(c.model.Encoder) > 0)
 	if l.On == "output" {
 		r, known, last = c.valuesOf("decoder", c.model.Decoder, r, known)
@@ -37,7 +62,7 @@ func (c *checker) valuesOf(name string, list []Layer, in layers.Interval, known 
 			continue
 		}
 		in = layers.OutputRange(l.Layer, in)
-		known = known || in == layers.OutputRange(l.Layer, layers.Interval{Low: 0, High: 1})
+		known = known || in == layers.OutputRange(l.Layer, unit)
 	}
 	return in, known, last
 }
@@ -47,7 +72,7 @@ func unitActivations() []string {
 	var names []string
 	for _, name := range layers.ActivationName("").Choices() {
 		a, err := layers.ActivationName(name).Activation()
-		if err == nil && a.OutputRange(layers.Everything).Within(layers.Interval{Low: 0, High: 1}) {
+		if err == nil && a.OutputRange(layers.Everything).Within(unit) {
 			names = append(names, name)
 		}
 	}

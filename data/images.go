@@ -81,6 +81,19 @@ func (m *Images) Float32() []float32 {
 	return all
 }
 
+// Range returns the smallest and the largest value that images may hold: 0 and 1 of bytes, of floats what they do hold.
+func (m *Images) Range() (low, high float32) {
+	if m.bytes != nil || m.n == 0 {
+		return 0, 1
+	}
+	low, high = m.floats[m.row(0)*m.pixels], m.floats[m.row(0)*m.pixels]
+	for i := range m.n {
+		row := m.floats[m.row(i)*m.pixels : (m.row(i)+1)*m.pixels]
+		low, high = min(low, slices.Min(row)), max(high, slices.Max(row))
+	}
+	return low, high
+}
+
 // Bytes returns the bytes of image i, not to be changed, or nil where the images are floats.
 func (m *Images) Bytes(i int) []byte {
 	if m.bytes == nil {

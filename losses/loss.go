@@ -70,7 +70,7 @@ type AtomPenalty interface {
 
 // Dictionary is the decoder as an [AtomPenalty] sees it, from its atoms on.
 type Dictionary struct {
-	Images *gorgonia.Node // the images that are encoded, (batch, pixels)
+	Images *gorgonia.Node // the images that the output should give back, (batch, pixels)
 	Shape  []int          // of one image: (height, width) or (height, width, channels)
 	Code   *gorgonia.Node // what weighs the atoms, (batch, atoms): the code where the decoder has one layer with weights
 	Atoms  *gorgonia.Node // (atoms, pixels)

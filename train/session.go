@@ -71,8 +71,8 @@ func newSession(ctx context.Context, spec *config.Model, o Options) (*session, d
 	if err != nil {
 		return nil, splits, err
 	}
-	if splits.Fit.Len() == 0 {
-		return nil, splits, fmt.Errorf("data: %s: there are no images to fit", set.Name)
+	if err := usable(spec, set, splits); err != nil {
+		return nil, splits, err
 	}
 	s, err := bareSession(spec, set.Shape, o)
 	if err != nil {
@@ -81,6 +81,24 @@ func newSession(ctx context.Context, spec *config.Model, o Options) (*session, d
 	s.images, s.files = splits.Fit, set.Files
 	s.identity = newIdentity(spec, s.images.Len(), s.files)
 	return s, splits, nil
+}
+
+// usable refuses images that the model cannot learn from.
+func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
+	if splits.Fit.Len() == 0 {
+		return &data.Error{Dataset: set.Name, Problem: "there are no images to fit"}
+	}
+	for _, images := range []*data.Images{splits.Fit, splits.Validation} {
+		if images == nil {
+			continue
+		}
+		low, high := images.Range()
+		if err := spec.Suits(float64(low), float64(high)); err != nil {
+			return &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("has values from %g to %g, but %v", low, high, err),
+				Hint: "save them as uint8, which is scaled, or scale them to [0,1]"}
+		}
+	}
+	return nil
 }
 
 // halted returns [ErrInterrupted] for the error of a context that was cancelled before there was a run.

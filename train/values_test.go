@@ -1,0 +1,55 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"tessera/config"
+	"tessera/data"
+	"tessera/graph/tape"
+)
+
+// A term that is defined on [0,1] alone would be minimised to nonsense on other values: below 0 a cross entropy has no bound.
+func TestImagesOutsideOfTheUnitIntervalAreRefusedWhereATermNeedsIt(t *testing.T) {
+	load := func(scale float32) LoadData {
+		return func(context.Context, *config.Dataset) (*data.Set, error) {
+			pixels := make([]float32, 20*64)
+			for i := range pixels {
+				pixels[i] = scale * float32(i%7) / 6
+			}
+			images, err := data.NewFloats([]int{8, 8}, pixels, nil)
+			return &data.Set{Name: "mine", Train: images, Shape: images.Shape}, err
+		}
+	}
+	for _, c := range []struct {
+		settings string
+		scale    float32
+		says     string // "" is fine
+	}{
+		{`encoder=[{kind="dense",units=3,activation="sigmoid"}]`, 10, ""},
+		{`encoder=[{kind="dense",units=3,activation="sigmoid"}]
+loss=[{kind="mse"},{kind="kl"}]`, -10, ""},
+		{`encoder=[{kind="dense",units=3}]
+decoder=[{kind="dense",activation="sigmoid"}]
+loss=[{kind="bce"}]`, 1, ""},
+		{`encoder=[{kind="dense",units=3}]
+decoder=[{kind="dense",activation="sigmoid"}]
+loss=[{kind="bce"}]`, 10, "has values from 0 to 10, but loss[0] (bce) needs the images in [0,1]"},
+		{`encoder=[{kind="flatten"}]
+loss=[{kind="mse"},{kind="kl"}]`, 1, ""},
+		{`encoder=[{kind="flatten"}]
+loss=[{kind="mse"},{kind="kl"}]`, -2, "has values from -2 to -0, but loss[1] (kl) needs the code in [0,1]"},
+	} {
+		m := model(t, "[model.m]\ndataset=\"bars\"\n"+c.settings+"\ntrain={epochs=1,batch=10}\n")
+		_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t), Load: load(c.scale)})
+		var wrong *data.Error
+		switch {
+		case c.says == "" && err != nil:
+			t.Errorf("%s of %g: %v", c.settings, c.scale, err)
+		case c.says != "" && (!errors.As(err, &wrong) || !strings.Contains(err.Error(), c.says)):
+			t.Errorf("%s of %g: got %v, want %q", c.settings, c.scale, err, c.says)
+		}
+	}
+}
