@@ -32,9 +32,12 @@ type Attack struct {
 	Method   Method  `toml:"method" doc:"one step of length epsilon, or several projected into the ball"`
 	Norm     Norm    `toml:"norm" doc:"of the difference to the clean image"`
 	Epsilon  float64 `toml:"epsilon" want:"> 0" doc:"largest norm of the difference; pixels lie in [0,1]"`
-	Steps    int     `toml:"steps" want:"> 0" doc:"of pgd"`
+	Steps    int     `toml:"steps" want:"in [1,1000]" doc:"of pgd"`
 	StepSize float64 `toml:"step_size" want:"> 0" doc:"of pgd, in the norm; 2.5 epsilon / steps by default"`
 }
+
+// mostSteps bounds an attack: more are a slip of the keyboard, and a batch could not be interrupted for hours.
+const mostSteps = 1000
 
 // Default is the attack where nothing is said: PGD of ten steps in a small linf ball.
 func Default() Attack { return Attack{Method: PGD, Norm: LInf, Epsilon: 0.05, Steps: 10} }
@@ -75,8 +78,8 @@ func (a *Attack) Check() error {
 		return wrong("norm", a.Norm, a.Norm.Choices())
 	case !(a.Epsilon > 0) || math.IsInf(a.Epsilon, 0):
 		return wrong("epsilon", a.Epsilon, "> 0")
-	case a.Steps < 1 && a.Method != FGSM:
-		return wrong("steps", a.Steps, "> 0")
+	case (a.Steps < 1 || a.Steps > mostSteps) && a.Method != FGSM:
+		return wrong("steps", a.Steps, fmt.Sprintf("in [1,%d]", mostSteps))
 	case !(a.StepSize >= 0) || math.IsInf(a.StepSize, 0):
 		return wrong("step_size", a.StepSize, "> 0, or 0 for 2.5 epsilon / steps")
 	}

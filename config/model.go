@@ -122,8 +122,13 @@ func (t *Train) defaults() {
 	*t = Train{Epochs: 100, Batch: 128, Seed: 1, CheckpointSeconds: 5}
 }
 
-// Check refuses a selection of test images that the set does not have.
+// Check refuses a selection of test images that the set does not have, and a validation that leaves nothing on one side.
 func (d *Dataset) Check() error {
+	if d.Limit > 0 && d.Validation.Fraction > 0 {
+		if _, err := data.HeldOut(d.Validation.Fraction, d.Limit); err != nil {
+			return err
+		}
+	}
 	switch {
 	case data.HasTest(d.Source):
 		return nil

@@ -104,13 +104,23 @@ func (s *Set) Split(sel Selection, seed uint64) (Splits, error) {
 	return splits, splits.holdOut(sel.Validation.Fraction, seed)
 }
 
+// HeldOut is how many of n images a fraction holds out for the validation. It must leave some on both sides; where it does not, nor
+// does it of fewer images.
+func HeldOut(fraction float64, n int) (int, error) {
+	held := int(math.Round(fraction * float64(n)))
+	if held == 0 || held == n {
+		return 0, registry.KeyError{Key: "validation", Problem: fmt.Sprintf(
+			"%g holds out %d of %d images; at least one must be held out and one fitted", fraction, held, n)}
+	}
+	return held, nil
+}
+
 // holdOut moves a fraction of the fitted images, drawn without replacement, to the validation.
 func (s *Splits) holdOut(fraction float64, seed uint64) error {
 	n := s.Fit.Len()
-	held := int(math.Round(fraction * float64(n)))
-	if held == 0 || held == n {
-		return fmt.Errorf("data: %w", registry.KeyError{Key: "validation", Problem: fmt.Sprintf(
-			"%g holds out %d of %d images; at least one must be held out and one fitted", fraction, held, n)})
+	held, err := HeldOut(fraction, n)
+	if err != nil {
+		return fmt.Errorf("data: %w", err)
 	}
 	order := random.Stream(seed, "split", 0).Perm(n)
 	validation, fit := order[:held], order[held:]
