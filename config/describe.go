@@ -55,7 +55,11 @@ func (v vocabulary) keysOf(name string) []KeyDescription {
 		s.value.Set(reflect.ValueOf(part))
 		setDefaults(table)
 		own, _ := tableOf(table, name)
-		fields = append(fields, slices.DeleteFunc(own, func(f field) bool { return f.key == s.selector.key })...)
+		not := []string{s.selector.key}
+		if t, ok := table.Addr().Interface().(interface{ refused() []string }); ok {
+			not = append(not, t.refused()...)
+		}
+		fields = append(fields, slices.DeleteFunc(own, func(f field) bool { return slices.Contains(not, f.key) })...)
 	}
 	keys := []KeyDescription{}
 	for _, f := range fields {

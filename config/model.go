@@ -140,9 +140,17 @@ func (d *Dataset) Check() error {
 	return nil
 }
 
-// Check refuses what would shape steps whose length a search finds by itself.
+// refused lists the keys that would shape steps whose length a search finds by itself.
+func (o *Optimizer) refused() []string {
+	if _, search := o.Optimizer.(optim.Search); search {
+		return []string{"clip_norm", "schedule"}
+	}
+	return nil
+}
+
+// Check refuses those keys.
 func (o *Optimizer) Check() error {
-	if _, search := o.Optimizer.(optim.Search); !search {
+	if o.refused() == nil {
 		return nil
 	}
 	var wrong []error

@@ -116,3 +116,13 @@ func TestWantTags(t *testing.T) {
 		}
 	}
 }
+
+func TestASearchIsNotDescribedWithKeysThatItRefuses(t *testing.T) {
+	list, _ := Describe("optimizers")
+	for _, d := range list {
+		clips := slices.ContainsFunc(d.Keys, func(k KeyDescription) bool { return k.Key == "clip_norm" || k.Key == "schedule" })
+		if search := d.Name == "lbfgs"; clips == search {
+			t.Errorf("%s: %+v", d.Name, d.Keys)
+		}
+	}
+}
