@@ -3,8 +3,10 @@ package train
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -169,6 +171,97 @@ func TestTheModelOfAPrunedRunIsSparse(t *testing.T) {
 	}
 }
 
+// movingZeros are constraints that move zeros: unit_norm those of an atom that is pruned as a whole.
+var movingZeros = []string{`constraint=[{kind="unit_norm",on="decoder.*.weight"}]`, `constraint=[{kind="box",on="decoder.*.weight",min=0.01,max=1.0}]`}
+
+// sparse prunes nearly all of the decoder's weights from the beginning, over averages.
+var sparse = []string{`prune=[{on="decoder.*.weight",fraction=0.99}]`, averaged}
+
+// The averages are projected again before they are shown: what is validated, kept and opened is held at 0 as in training.
+func TestTheAveragedModelOfAPrunedRunIsSparseUnderConstraints(t *testing.T) {
+	for _, constraint := range movingZeros {
+		sets := append(sparse, constraint)
+		whole := trained(t, model(t, everything, sets...), Options{}).Run
+		resumed := place(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancelled := Options{Backend: tape.Backend{}, Out: resumed, Report: func(p Progress) {
+			if p.EpochDone && p.Epoch == 2 {
+				cancel()
+			}
+		}}
+		if _, err := Run(ctx, model(t, everything, sets...), cancelled); !errors.Is(err, ErrInterrupted) {
+			t.Fatal(err)
+		}
+		sparselyOpened(t, constraint, resumed)
+		if _, err := Resume(context.Background(), resumed, Options{Backend: tape.Backend{}}); err != nil {
+			t.Fatal(err)
+		}
+		sameRun(t, resumed, whole)
+		sparselyOpened(t, constraint, whole)
+	}
+}
+
+// sparselyOpened fails unless the decoder of a run is sparse, from whichever file it is opened; the derived ones are removed.
+func sparselyOpened(t *testing.T, constraint, run string) {
+	t.Helper()
+	state, err := readState(run + "/" + folder.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mask, ok := state.file.Tensor("pruned/0/decoder.0.weight")
+	if !ok {
+		t.Fatal("the state does not say what is pruned")
+	}
+	kept := map[string][]byte{folder.Best: read(t, run, folder.Best), folder.Model: read(t, run, folder.Model)}
+	var last []float32
+	for _, name := range []string{folder.Best, folder.Model, folder.State} {
+		m, err := Open(run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := m.Parameter("decoder.0.weight")
+		if err != nil || !strings.HasSuffix(m.Path, name) {
+			t.Fatalf("%s is opened, want %s (%v)", m.Path, name, err)
+		}
+		wrong := 0
+		for i, v := range mask.Data {
+			if v == 1 && w.Data[i] != 0 {
+				wrong++
+			}
+		}
+		if wrong > 0 {
+			t.Errorf("%s: %d of %d pruned weights of %s are not 0", constraint, wrong, len(nonZero(mask.Data)), name)
+		}
+		if name == folder.State && !slices.Equal(w.Data, last) {
+			t.Errorf("%s: the state opens to another model than the one that is kept", constraint)
+		}
+		last = w.Data
+		if name != folder.State {
+			if err := os.Remove(run + "/" + name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, contents := range kept {
+		if err := os.WriteFile(run+"/"+name, contents, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTheValidatedModelOfAPrunedRunIsTheKeptOne(t *testing.T) {
+	for _, constraint := range movingZeros {
+		r := trained(t, model(t, everything, append(sparse, constraint, "train.patience=0")...), Options{})
+		shown, err := Open(r.Run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := validation(t, shown.Model), lines(t, r.Run)[r.Epochs-1]["val_mse"].(float64); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s: the kept model has a val_mse of %v, measured was %v", constraint, got, want)
+		}
+	}
+}
+
 func TestTheNumberOfThreadsDoesNotChangeAPrunedStep(t *testing.T) {
 	var want [][]float32
 	for _, team := range []Team{alone{}, threads(2), threads(7)} {
@@ -197,10 +290,41 @@ func TestAPrunedRunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
 	killedEverywhere(t, model(t, phasedModel, "train.epochs=2", "prune.1.from=1"))
 }
 
+// Both phases begin with the same step: the second must not choose among the zeros of the first.
+var twoPhases = []string{`prune=[{on="decoder.*.weight",fraction=0.3,from=2,until=6},{on="decoder.*.weight",fraction=0.6,from=2,until=4}]`, "train.epochs=7"}
+
+func TestAPrunedRunInterruptedBetweenEpochsResumesToTheSameBytes(t *testing.T) {
+	for _, sets := range [][]string{twoPhases, append(twoPhases, averaged, movingZeros[0])} {
+		m := model(t, everything, sets...)
+		want := trained(t, m, Options{})
+		for at := 1; at < want.Epochs; at++ {
+			run := place(t)
+			ctx, cancel := context.WithCancel(context.Background())
+			o := Options{Backend: tape.Backend{}, Out: run, Report: func(p Progress) {
+				if p.EpochDone && p.Epoch == at {
+					cancel()
+				}
+			}}
+			if _, err := Run(ctx, m, o); !errors.Is(err, ErrInterrupted) {
+				t.Fatalf("interrupted after epoch %d: got %v", at, err)
+			}
+			if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
+				t.Fatal(err)
+			}
+			sameRun(t, run, want.Run)
+		}
+	}
+}
+
+func TestARunOfTwoPhasesKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
+	killedEverywhere(t, model(t, everything, append(twoPhases, averaged, movingZeros[0])...))
+}
+
 // The folder of a finished run is complete as it is: nothing is written anew from its state.
 func TestAFinishedPrunedRunStaysAsItIs(t *testing.T) {
 	for _, sets := range [][]string{{"train.epochs=1", "prune.0.from=0", "prune.1.from=0"}, {"train.epochs=2", "prune.1.from=1"},
-		{"train.epochs=3"}, {"train.epochs=4"}} {
+		{"train.epochs=3"}, {"train.epochs=4"},
+		{"train.epochs=3", "prune.0.fraction=0.99", `constraint=[{kind="unit_norm",on="*.weight"}]`}} { // a phase that ends with the run
 		r := trained(t, model(t, phasedModel, sets...), Options{})
 		before := read(t, r.Run, folder.Model)
 		if again, err := Resume(context.Background(), r.Run, Options{Backend: tape.Backend{}}); err != nil || !again.AlreadyFinished {
