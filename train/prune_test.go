@@ -317,7 +317,8 @@ func TestAPrunedRunInterruptedBetweenEpochsResumesToTheSameBytes(t *testing.T) {
 }
 
 func TestARunOfTwoPhasesKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
-	killedEverywhere(t, model(t, everything, append(twoPhases, averaged, movingZeros[0])...))
+	killedEverywhere(t, model(t, everything, append(twoPhases, averaged, movingZeros[0], "train.epochs=3",
+		"prune.0.from=1", "prune.0.until=3", "prune.1.from=1", "prune.1.until=2")...))
 }
 
 // The folder of a finished run is complete as it is: nothing is written anew from its state.
