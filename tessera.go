@@ -193,6 +193,9 @@ func (r *Run) Evaluate(ctx context.Context, o metrics.Options) (*metrics.Report,
 	return report, nil
 }
 
+// LastWeight implements [metrics.Weighted].
+func (r *Run) LastWeight() []float32 { return metrics.LastWeight(r.Coder) }
+
 // Attack measures what attacks do to the run: attacked images are sought at the images that it is evaluated on, the first
 // limit of them (0: all). Nothing in it is random. A baseline, which has no gradients, gives [ErrNoGradients].
 func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*attack.Report, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"tessera"
@@ -13,7 +14,7 @@ import (
 	"tessera/train"
 )
 
-var _ metrics.Coder = (*tessera.Run)(nil)
+var _ metrics.Weighted = (*tessera.Run)(nil)
 
 func TestMain(m *testing.M) {
 	code := m.Run()
@@ -49,12 +50,13 @@ func TestLoadReturnsWhatTheSystemSays(t *testing.T) {
 }
 
 // bars returns a small model.
-func bars(t *testing.T, epochs string) *tessera.Run {
+func bars(t *testing.T, epochs string, more ...string) *tessera.Run {
 	t.Helper()
 	dir := t.TempDir()
 	file := dir + "/models.toml"
 	text := "[model.bars]\ndataset = \"bars\"\nencoder = [{ kind = \"dense\", units = 8, activation = \"sigmoid\" }]\n" +
-		"loss = [{ kind = \"mse\" }, { kind = \"kl\", target = 0.3 }]\ntrain = { epochs = " + epochs + " }\n"
+		"loss = [{ kind = \"mse\" }, { kind = \"kl\", target = 0.3 }]\ntrain = { epochs = " + epochs + " }\n" +
+		strings.Join(more, "\n")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -126,6 +128,18 @@ func TestEvaluateUsesTheModelsTarget(t *testing.T) {
 	}
 	if *r.KL != *own.KL || r.MSE != own.MSE || r.Model != "bars" || r.Dataset != "bars" || r.Images != 500 {
 		t.Errorf("got %+v, want %+v", r, own)
+	}
+}
+
+// A run shows a weight that is no dictionary, whichever way it is evaluated.
+func TestEvaluateCountsTheNegativeWeightsOfAConvolution(t *testing.T) {
+	run := bars(t, "1", `decoder=[{kind="dense",units=64},{kind="reshape",shape=[8,8,1]},{kind="conv2d_transpose",filters=1}]`)
+	r, err := run.Evaluate(context.Background(), metrics.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.NegativeWeights == nil || *r.NegativeWeights != metrics.NegativeWeights(run.LastWeight()) || r.HoyerAtoms != nil {
+		t.Errorf("got %+v", r)
 	}
 }
 

@@ -58,17 +58,24 @@ func (l *Layout) Parameters() []ParameterPath {
 // Dictionary is the place in Decoder of the layer whose weight has the atoms as its rows: the last layer with a weight,
 // where that has a row of the input's size for every atom; -1 where there are no atoms.
 func (l *Layout) Dictionary() int {
+	p, i := l.LastWeight()
+	if p.Name == "weight" && len(p.Shape) == 2 && p.Shape[1] == product(l.Input) {
+		return i
+	}
+	return -1
+}
+
+// LastWeight is the weight of the decoder's last layer that has one, and the place in Decoder of that layer, or of the block
+// that it is in; -1 where no layer has one.
+func (l *Layout) LastWeight() (p ParameterPath, layer int) {
 	for i, placed := range slices.Backward(l.Decoder) {
-		for _, p := range placed.Parameters {
-			switch {
-			case p.Name == "weight" && len(p.Shape) == 2 && p.Shape[1] == product(l.Input):
-				return i
-			case p.Name == "weight" || strings.HasSuffix(p.Name, ".weight"): // the latter of a layer inside this one
-				return -1
+		for _, p := range slices.Backward(placed.Parameters) {
+			if p.Name == "weight" || strings.HasSuffix(p.Name, ".weight") { // the latter of a layer inside this one
+				return ParameterPath{Path: placed.Path + "." + p.Name, Parameter: p}, i
 			}
 		}
 	}
-	return -1
+	return ParameterPath{}, -1
 }
 
 // Layers lists every layer, encoder first: after a block the layers inside of it, of which it then has no parameters itself.

@@ -161,6 +161,14 @@ func (c *Coder) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
 	return NewCoder(&m, c.backend), nil
 }
 
+// LastWeight implements [metrics.Weighted].
+func (c *Coder) LastWeight() []float32 {
+	if p := c.model.LastWeight(); p != nil {
+		return p.Data
+	}
+	return nil
+}
+
 // with returns the parameter with a copy of other values.
 func (p *Parameter) with(values []float32) *Parameter {
 	q := *p

@@ -63,6 +63,20 @@ func (m *Model) Parameter(path string) (*Parameter, error) {
 	return nil, fmt.Errorf("model %q: no parameter %q", m.Spec.Name, path)
 }
 
+// LastWeight returns the weight of the decoder's last layer that has one: the encoder's, where that layer is tied to it; nil
+// where none has.
+func (m *Model) LastWeight() *Parameter {
+	p, i := m.Layout.LastWeight()
+	if i < 0 {
+		return nil
+	}
+	last, err := m.Parameter(p.Path)
+	if err != nil { // another one's transpose, unless its atoms were replaced
+		last, _ = m.Parameter(p.TransposeOf)
+	}
+	return last
+}
+
 // Twin returns the same model with a copy of its parameters.
 func (m *Model) Twin() *Model {
 	twin := *m

@@ -194,8 +194,11 @@ func (e *evaluation) report() *Report {
 	return r
 }
 
-// atomMetrics fills in what is measured on the dictionary alone.
+// atomMetrics fills in what is measured on the decoder's weights alone.
 func (e *evaluation) atomMetrics(r *Report) error {
+	if w := LastWeight(e.coder); w != nil {
+		r.NegativeWeights = new(NegativeWeights(w))
+	}
 	if e.atoms == nil {
 		return nil
 	}
@@ -204,7 +207,6 @@ func (e *evaluation) atomMetrics(r *Report) error {
 		return err
 	}
 	r.HoyerAtoms = &sparsity
-	r.NegativeWeights = new(NegativeWeights(e.atoms))
 	return nil
 }
 

@@ -152,8 +152,8 @@ func TestUsedUnitsAreThoseAboveTheMean(t *testing.T) {
 }
 
 func TestNegativeWeightsLeaveTheBiasOut(t *testing.T) {
-	a := &Atoms{Shape: []int{1, 2}, Count: 2, Values: []float32{-1, 0, 2, -0.1}, Bias: []float32{-1, -1}}
-	if got := NegativeWeights(a); got != 2 {
+	c := &affine{atoms: &Atoms{Shape: []int{1, 2}, Count: 2, Values: []float32{-1, 0, 2, -0.1}, Bias: []float32{-1, -1}}}
+	if got := NegativeWeights(LastWeight(c)); got != 2 {
 		t.Errorf("got %d, want 2", got)
 	}
 }

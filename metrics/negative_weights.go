@@ -1,9 +1,29 @@
 package metrics
 
-// NegativeWeights counts the atoms' values below zero; the bias does not count.
-func NegativeWeights(atoms *Atoms) int {
+// Weighted is a [Coder] that shows a weight of its decoder even where that is no dictionary, as that of a convolution.
+type Weighted interface {
+	Coder
+	// LastWeight returns the values of the weight of the decoder's last layer that has one, nil where none has. They are
+	// not to be changed.
+	LastWeight() []float32
+}
+
+// LastWeight returns the values of the weight of the last layer of a coder's decoder that has one: of a coder
+// that is not [Weighted] its atoms.
+func LastWeight(c Coder) []float32 {
+	if w, ok := c.(Weighted); ok {
+		return w.LastWeight()
+	}
+	if a := c.Atoms(); a != nil {
+		return a.Values
+	}
+	return nil
+}
+
+// NegativeWeights counts the values below zero of the weight of a decoder's last layer that has one; a bias does not count.
+func NegativeWeights(weight []float32) int {
 	count := 0
-	for _, v := range atoms.Values {
+	for _, v := range weight {
 		if v < 0 {
 			count++
 		}

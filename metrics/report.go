@@ -6,7 +6,7 @@ import (
 )
 
 // Report is what `eval --json` prints, in this order. A nil value means that the metric has no meaning for the coder:
-// those of atoms where the decoder's last layer has none, KL where codes leave [0,1]. The SVM's are left out unless asked for.
+// those of atoms where the decoder's last layer has none, NegativeWeights where its decoder has no weight, KL where codes leave [0,1]. The SVM's are left out unless asked for.
 type Report struct {
 	Model   string `json:"model"`   // set by the caller
 	Dataset string `json:"dataset"` // set by the caller

@@ -103,11 +103,21 @@ func (n *network) saveAverages(state *checkpoint.File) {
 	}
 }
 
-// openAverages makes the averages of a state, projected, the parameters of a model.
+// openAverages makes the averages of a state the parameters of a model, projected as [network.shown] does.
 func openAverages(m *graph.Model, path string, f *checkpoint.File) error {
 	if err := loadParameters(m, path, f, averagePrefix, current(m)); err != nil {
 		return err
 	}
-	newStepper(m, alone{}).Project()
+	from, err := stateOf(path, f)
+	if err != nil {
+		return err
+	}
+	s := newStepper(m, alone{})
+	phases, err := s.loadPruned(m.Spec.Prune, from)
+	if err != nil {
+		return err
+	}
+	s.hold(phases)
+	s.Project()
 	return nil
 }

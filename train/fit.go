@@ -81,7 +81,7 @@ func (f *fit) epoch(ctx context.Context) (Metrics, error) {
 	f.progress.Epoch, f.progress.Step = p.Iteration, p.Iteration
 	f.progress.Stopped = p.Done && p.Iteration < length(f.spec)
 	return Metrics{Epoch: p.Iteration, Step: p.Iteration, Loss: p.Objective, LearningRate: math.NaN(), ValMSE: math.NaN(),
-		CodeHoyer: math.NaN(), NegativeWeights: metrics.NegativeWeights(f.model.Atoms()),
+		CodeHoyer: math.NaN(), NegativeWeights: new(metrics.NegativeWeights(f.model.Atoms().Values)),
 		Seconds: f.progress.Seconds + time.Since(f.epochFrom).Seconds()}, nil
 }
 

@@ -16,7 +16,7 @@ type Metrics struct {
 	ValMSE          float64 // on the validation images, at the end of the epoch, without noise; NaN where there are none
 	CodeHoyer       float64 // mean sparsity of the codes of the watched images: see [Watched]
 	DeadUnits       int     // units that none of the watched images activates; not measured where CodeHoyer is NaN
-	NegativeWeights int     // values below zero in the weight of the decoder's last layer that has one
+	NegativeWeights *int    // values below zero in the weight of the decoder's last layer that has one; nil where none has
 	LearningRate    float64 // of the epoch's last step; NaN for a baseline
 	ImagesPerSecond float64 // images trained on per second of Seconds
 	Seconds         float64 // wall time of this epoch alone, validation and checkpoint included

@@ -94,11 +94,11 @@ func (n *network) close() {
 
 // epoch implements learner: step after step, then a look at the model and whether to stop.
 func (n *network) epoch(ctx context.Context) (m Metrics, err error) {
-	n.prune()
 	for n.progress.Position < n.images.Len() {
 		if ctx.Err() != nil {
 			return m, errHalted
 		}
+		n.prune() // with the first step: a state between two epochs is that of the one which is over
 		if err := n.step(); err != nil {
 			return m, err
 		}

@@ -19,7 +19,7 @@ import (
 // Networks, 2017.
 type pruned [][]int32
 
-// prune begins and ends the phases that begin or end before the coming epoch. It changes nothing in the middle of one.
+// prune begins and ends the phases that begin or end with the present epoch. It changes nothing in the middle of one.
 func (n *network) prune() {
 	changed := false
 	for i := range n.spec.Prune {
@@ -122,10 +122,14 @@ func zero(values []float32, indices []int32) {
 	}
 }
 
-// heldInState reports whether a state holds what a phase prunes. At the very beginning of the phase it does not: the
-// weights still say what is going to be pruned.
+// heldInState reports whether a state holds what a phase prunes: whether the phase held in the last step. A phase that begins
+// with the next step has chosen nothing yet, and one that ends with it has released nothing.
 func heldInState(phase *config.Prune, p progress) bool {
-	return phase.Holds(p.Epoch) && (p.Epoch > phase.From || p.Position > 0)
+	last := p.Epoch
+	if p.Position == 0 {
+		last--
+	}
+	return phase.Holds(last)
 }
 
 func prunedName(phase int, m *moved) string { return prunedPrefix + strconv.Itoa(phase) + "/" + m.Path }
@@ -151,26 +155,34 @@ func (n *network) savePruned(state *checkpoint.File) {
 }
 
 // restorePruned takes it back.
-func (n *network) restorePruned(from *stored) error {
-	for i := range n.spec.Prune {
-		phase := &n.spec.Prune[i]
-		if n.pruned[i] = nil; !heldInState(phase, from.progress) {
+func (n *network) restorePruned(from *stored) (err error) {
+	if n.pruned, err = n.stepper.loadPruned(n.spec.Prune, from); err == nil {
+		n.stepper.hold(n.pruned)
+	}
+	return err
+}
+
+// loadPruned returns what a state holds at 0, by phase.
+func (s *stepper) loadPruned(phases []config.Prune, from *stored) ([]pruned, error) {
+	all := make([]pruned, len(phases))
+	for i := range phases {
+		phase := &phases[i]
+		if !heldInState(phase, from.progress) {
 			continue
 		}
-		n.pruned[i] = make(pruned, len(n.stepper.moved))
-		for j, m := range n.stepper.moved {
+		all[i] = make(pruned, len(s.moved))
+		for j, m := range s.moved {
 			if !config.MatchPath(phase.On, m.Path) {
 				continue
 			}
 			mask := make([]float32, len(m.Data))
 			if err := load(from.path, from.file, prunedName(i, m), m.Shape, mask); err != nil {
-				return err
+				return nil, err
 			}
-			n.pruned[i][j] = nonZero(mask)
+			all[i][j] = nonZero(mask)
 		}
 	}
-	n.stepper.hold(n.pruned)
-	return nil
+	return all, nil
 }
 
 // nonZero returns the indices of the values that are not 0.

@@ -3,6 +3,7 @@ package train
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -197,10 +198,42 @@ func TestAPrunedRunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
 	killedEverywhere(t, model(t, phasedModel, "train.epochs=2", "prune.1.from=1"))
 }
 
+// Both phases begin with the same step: the second must not choose among the zeros of the first.
+var twoPhases = []string{`prune=[{on="decoder.*.weight",fraction=0.3,from=2,until=6},{on="decoder.*.weight",fraction=0.6,from=2,until=4}]`, "train.epochs=7"}
+
+func TestAPrunedRunInterruptedBetweenEpochsResumesToTheSameBytes(t *testing.T) {
+	for _, sets := range [][]string{twoPhases, append(twoPhases, averaged, movingZeros[0])} {
+		m := model(t, everything, sets...)
+		want := trained(t, m, Options{})
+		for at := 1; at < want.Epochs; at++ {
+			run := place(t)
+			ctx, cancel := context.WithCancel(context.Background())
+			o := Options{Backend: tape.Backend{}, Out: run, Report: func(p Progress) {
+				if p.EpochDone && p.Epoch == at {
+					cancel()
+				}
+			}}
+			if _, err := Run(ctx, m, o); !errors.Is(err, ErrInterrupted) {
+				t.Fatalf("interrupted after epoch %d: got %v", at, err)
+			}
+			if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
+				t.Fatal(err)
+			}
+			sameRun(t, run, want.Run)
+		}
+	}
+}
+
+func TestARunOfTwoPhasesKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
+	killedEverywhere(t, model(t, everything, append(twoPhases, averaged, movingZeros[0], "train.epochs=3",
+		"prune.0.from=1", "prune.0.until=3", "prune.1.from=1", "prune.1.until=2")...))
+}
+
 // The folder of a finished run is complete as it is: nothing is written anew from its state.
 func TestAFinishedPrunedRunStaysAsItIs(t *testing.T) {
 	for _, sets := range [][]string{{"train.epochs=1", "prune.0.from=0", "prune.1.from=0"}, {"train.epochs=2", "prune.1.from=1"},
-		{"train.epochs=3"}, {"train.epochs=4"}} {
+		{"train.epochs=3"}, {"train.epochs=4"},
+		{"train.epochs=3", "prune.0.fraction=0.99", `constraint=[{kind="unit_norm",on="*.weight"}]`}} { // a phase that ends with the run
 		r := trained(t, model(t, phasedModel, sets...), Options{})
 		before := read(t, r.Run, folder.Model)
 		if again, err := Resume(context.Background(), r.Run, Options{Backend: tape.Backend{}}); err != nil || !again.AlreadyFinished {

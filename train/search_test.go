@@ -139,6 +139,10 @@ func TestTheObjectiveInBatchesIsThatOfAllImagesAtOnce(t *testing.T) {
 			`loss=[{kind="mse"},{kind="kl"},{kind="contractive",weight=0.1,probes=2}]`},
 		"decomposed images": {`encoder=[{kind="pado",levels=2},{kind="dense",units=6,activation="sigmoid"}]`,
 			`loss=[{kind="mse"},{kind="kl"}]`},
+		"a Jacobian of decomposed images": {`encoder=[{kind="pado",levels=2},{kind="dense",units=5,activation="sigmoid"}]`,
+			`loss=[{kind="mse"},{kind="contractive"},{kind="kl"}]`},
+		"a Jacobian of signed levels": {`encoder=[{kind="amd",levels=2},{kind="dense",units=5,activation="sigmoid"}]`,
+			`loss=[{kind="mse"},{kind="contractive"},{kind="kl"}]`},
 		"one layer frozen": {`freeze=["encoder.*"]`, "constraint.1.on=*.weight"},
 		"of a frozen weight": {`freeze=["encoder.*"]`, "constraint=[]",
 			`loss=[{kind="mse"},{kind="weight_decay",on="encoder.*.weight"}]`},
@@ -161,19 +165,19 @@ func TestTheObjectiveInBatchesIsThatOfAllImagesAtOnce(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				inputs := [][]float32{images.Float32()}
-				if w.parts != nil {
-					all := make([]int, images.Len())
-					for i := range all {
-						all[i] = i
-					}
-					channels := make([]float32, images.Len()*w.parts.of.Groups()*images.Pixels())
-					w.parts.Batch(w.parts.space(), channels, all)
-					inputs = append(inputs, channels)
-				}
+				var inputs [][]float32
 				for _, in := range want.Inputs {
-					if in.Sampler != nil {
+					switch {
+					case in.Decomposition != nil:
+						channels, _, err := in.Decomposition.Apply(images.Float32(), images.Shape)
+						if err != nil {
+							t.Fatal(err)
+						}
+						inputs = append(inputs, channels)
+					case in.Sampler != nil:
 						inputs = append(inputs, w.drawn(in, 0, images.Len()))
+					default:
+						inputs = append(inputs, images.Float32())
 					}
 				}
 				if err := want.Run(inputs); err != nil {
@@ -200,6 +204,20 @@ func TestTheObjectiveInBatchesIsThatOfAllImagesAtOnce(t *testing.T) {
 // estimated makes the objective of searched one of random vectors: the Jacobian of a deep encoder is estimated.
 var estimated = []string{`encoder=[{kind="dense",units=6,activation="tanh"},{kind="dense",units=8,activation="sigmoid"}]`,
 	`loss=[{kind="mse"},{kind="contractive",weight=0.01}]`}
+
+// With a contractive term images are decomposed in the graph of a portion, and before that of the codes.
+func TestASearchOnDecomposedImagesTakesAContractiveTerm(t *testing.T) {
+	for _, layer := range []string{"pado", "amd"} {
+		m := model(t, searched, `encoder=[{kind="`+layer+`",levels=2},{kind="dense",units=5,activation="sigmoid"}]`,
+			`loss=[{kind="mse"},{kind="contractive"},{kind="kl"}]`, "constraint=[]")
+		all := lines(t, trained(t, m, Options{}).Run)
+		for i, line := range all[1:] {
+			if !(line["loss"].(float64) < all[i]["loss"].(float64)) {
+				t.Errorf("%s: iteration %d leads from %v to %v", layer, i+2, all[i]["loss"], line["loss"])
+			}
+		}
+	}
+}
 
 // The random vectors of an image are drawn once: the line search compares values of one function.
 func TestAnEstimatedObjectiveIsTheSameAtEveryLook(t *testing.T) {

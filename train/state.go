@@ -145,7 +145,12 @@ func readState(path string) (*stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stored{path: path, file: f}
+	return stateOf(path, f)
+}
+
+// stateOf is what a state says of itself.
+func stateOf(path string, f *checkpoint.File) (s *stored, err error) {
+	s = &stored{path: path, file: f}
 	if s.shape, err = storedShape(path, f); err != nil {
 		return nil, err
 	}

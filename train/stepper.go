@@ -134,7 +134,7 @@ func (s *stepper) add(p *graph.Parameter, at int, declared []config.Constraint, 
 	s.moved = append(s.moved, m)
 }
 
-// Project applies every constraint to every parameter, as before the first step.
+// Project applies every constraint to every parameter, as before the first step, and what is held at 0 stays there.
 func (s *stepper) Project() {
 	for _, m := range s.moved {
 		m.projectValues(m.Data)
@@ -148,11 +148,13 @@ func (s *stepper) projectOnto(twin *graph.Model) {
 	}
 }
 
-// projectValues applies the constraints of a parameter to values of its shape.
+// projectValues applies the constraints of a parameter to values of its shape, and then holds at 0 what is held, as a step
+// does.
 func (m *moved) projectValues(values []float32) {
 	for _, c := range slices.Concat(m.fused, m.whole) {
 		c.Project(values, m.Shape)
 	}
+	zero(values, m.pruned)
 }
 
 // Step moves every parameter against its gradient, gradients[i] being that of moved[i] (nil leaves it where it is), and

@@ -1,10 +1,8 @@
 package train
 
 import (
-	"cmp"
 	"errors"
 	"math"
-	"strings"
 
 	"tessera/data"
 	"tessera/graph"
@@ -30,12 +28,12 @@ type watcher struct {
 	inputs     [][]float32      // of one batch
 	codes      []float32        // of all images
 	units      int              // of one code
-	atoms      *graph.Parameter // weight of the decoder's last layer that has one; nil where none has
+	last       *graph.Parameter // weight of the decoder's last layer that has one; nil where none has
 }
 
 // newWatcher compiles the programs for the validation images, or for the first fitted ones where there are none.
 func newWatcher(m *graph.Model, backend graph.Backend, splits data.Splits) (*watcher, error) {
-	w := &watcher{images: splits.Validation, validation: true, size: m.AtOnce(watchBatch), units: m.Units(), programs: compiled{}, atoms: lastWeight(m)}
+	w := &watcher{images: splits.Validation, validation: true, size: m.AtOnce(watchBatch), units: m.Units(), programs: compiled{}, last: m.LastWeight()}
 	if w.images == nil {
 		w.images, w.validation = splits.Fit.Slice(0, min(splits.Fit.Len(), Watched)), false
 	}
@@ -77,16 +75,6 @@ func (w *watcher) decompose(p *program) (*decomposed, error) {
 	return d, err
 }
 
-// lastWeight returns the weight of the decoder's last layer that has one: the encoder's, where that layer is tied to it.
-func lastWeight(m *graph.Model) (last *graph.Parameter) {
-	for _, p := range m.Layout.Parameters() {
-		if strings.HasPrefix(p.Path, "decoder.") && strings.HasSuffix(p.Path, ".weight") {
-			last, _ = m.Parameter(cmp.Or(p.TransposeOf, p.Path)) // which the layout has placed
-		}
-	}
-	return last
-}
-
 // Measure fills in what is measured at the end of an epoch.
 func (w *watcher) Measure(m *Metrics) error {
 	n, sum := w.images.Len(), 0.0
@@ -108,8 +96,8 @@ func (w *watcher) Measure(m *Metrics) error {
 	}
 	dead, err := metrics.DeadUnits(w.codes, w.units)
 	m.DeadUnits = len(dead)
-	if w.atoms != nil {
-		m.NegativeWeights = metrics.NegativeWeights(&metrics.Atoms{Values: w.atoms.Data})
+	if w.last != nil {
+		m.NegativeWeights = new(metrics.NegativeWeights(w.last.Data))
 	}
 	return err
 }

@@ -1,11 +1,14 @@
 package train
 
 import (
+	"context"
 	"errors"
 	"testing"
 
 	"tessera/data"
 	"tessera/graph"
+	"tessera/graph/tape"
+	"tessera/metrics"
 )
 
 // refusing says of how many images it was to compile a program.
@@ -31,6 +34,54 @@ func TestWhatIsLargeIsWatchedInSmallerBatches(t *testing.T) {
 		b := &refusing{}
 		if _, err := newWatcher(m, b, data.Splits{Validation: images}); err == nil || b.batch != want {
 			t.Errorf("%d pixels a side: %d images at once (%v), want %d", side, b.batch, err, want)
+		}
+	}
+}
+
+// The oracle counts in the parameter of that path; "" where the decoder has no weight.
+func TestAnEvaluationCountsTheNegativeWeightsThatMetricsOfTheRunDo(t *testing.T) {
+	const filters = `{kind="conv2d_transpose",filters=1,kernel=3,padding="same"}`
+	for decoder, path := range map[string]string{
+		`{kind="dense",units=5},{kind="dense"},{kind="sigmoid"}`:                        "decoder.1.weight",
+		`{kind="reshape",shape=[8,8,1]},` + filters:                                     "decoder.1.weight",
+		`{kind="reshape",shape=[8,8,1]},{kind="residual",layers=[` + filters + `]}`:     "decoder.1.0.weight",
+		`{kind="dense",units=64},{kind="reshape",shape=[8,8,1]},{kind="instance_norm"}`: "decoder.0.weight",
+		`{kind="tied"}`:    "encoder.0.weight",
+		`{kind="sigmoid"}`: "",
+	} {
+		text := "[model.m]\ndataset = \"bars\"\nencoder = [{ kind = \"dense\", units = 64 }]\ndecoder = [" + decoder + "]\ntrain = { epochs = 1 }\n"
+		run := trained(t, model(t, text), Options{}).Run
+		m, err := Open(run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		coder := graph.NewCoder(m.Model, tape.Backend{})
+		report, err := metrics.Evaluate(context.Background(), coder, make([]float32, 64), metrics.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		logged := lines(t, run)[0]["negative_weights"]
+		if path == "" {
+			if logged != nil || report.NegativeWeights != nil {
+				t.Errorf("%s: got %v and %v, want none", decoder, logged, report.NegativeWeights)
+			}
+			continue
+		}
+		w, err := m.Parameter(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 0
+		for _, v := range w.Data {
+			if v < 0 {
+				want++
+			}
+		}
+		if want == 0 || logged != float64(want) || report.NegativeWeights == nil || *report.NegativeWeights != want {
+			t.Errorf("%s: the run says %v, its evaluation %v, want %d", decoder, logged, report.NegativeWeights, want)
+		}
+		if err := coder.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -77,6 +77,9 @@ func newWhole(m *graph.Model, parameters []*moved, images *data.Images, o Option
 			delete(w.encoders, size)
 			return w, err
 		}
+		if err := w.decompose(w.encoders[size]); err != nil { // a portion may decompose in its graph, for its derivatives
+			return w, err
+		}
 	}
 	return w, nil
 }

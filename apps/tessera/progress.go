@@ -103,8 +103,8 @@ func (p *progress) measured() (valError, sparsity, negative string) {
 	if p.epoch.Epoch > 0 && !math.IsNaN(p.epoch.CodeHoyer) {
 		sparsity = fmt.Sprintf("  code_hoyer %.3f  dead %d", p.epoch.CodeHoyer, p.epoch.DeadUnits)
 	}
-	if p.epoch.Epoch > 0 {
-		negative = fmt.Sprintf("  negative %d", p.epoch.NegativeWeights)
+	if p.epoch.NegativeWeights != nil {
+		negative = fmt.Sprintf("  negative %d", *p.epoch.NegativeWeights)
 	}
 	return valError, sparsity, negative
 }
