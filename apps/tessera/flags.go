@@ -118,7 +118,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 func addDataFlag(cmd *cobra.Command, dir *string) {
 	cmd.PreRunE = work(func(*cobra.Command, []string) error {
 		if info, err := os.Stat(*dir); *dir != "" && (err != nil || !info.IsDir()) {
-			return &data.Error{Path: *dir, Problem: "no such folder", Hint: "--data names the folder that holds those of the data sets"}
+			return &data.Error{Path: *dir, Problem: "no such folder", Hint: "--data names the folder that holds those of the data sets; `tessera data get NAME --data " + *dir + "` makes it and downloads one"}
 		}
 		return nil
 	})

@@ -317,6 +317,10 @@ func TestEvalSaysThatARunIsNotFinished(t *testing.T) {
 
 func TestMissingDataEndWithExitCode4AndSayWhatToDo(t *testing.T) {
 	b := newBench(t)
+	b.contains("standard error", b.must(exitData, "train", "clothes", "--data", "here").stderr, "here: no such folder", "tessera data get NAME --data here")
+	if err := os.Mkdir(b.path("here"), 0o777); err != nil {
+		t.Fatal(err)
+	}
 	r := b.must(exitData, "train", "clothes", "--data", "here")
 	b.contains("standard error", r.stderr, "train-images-idx3-ubyte", "here/fashion-mnist", "tessera data get fashion-mnist", "TESSERA_DATA")
 	if b.exists("runs") {
