@@ -204,16 +204,13 @@ func (m *Model) decode(n *node, partial bool, dirs data.Dirs) []finding {
 	d := &decoder{model: m.Name, partial: partial, origin: m.origin}
 	d.table(n, reflect.ValueOf(m).Elem(), place{})
 	d.settle(n)
-	if partial || m.Kind != Autoencoder {
+	switch {
+	case partial:
 		return d.found
+	case m.Kind != Autoencoder:
+		return append(d.found, m.fits(m.input(dirs))...)
 	}
-	var input []int
-	if m.Dataset.Source != nil && m.origin.doubt("dataset") == nil {
-		if shape, ok := m.Dataset.Source.Shape(dirs); ok {
-			input = shape
-		}
-	}
-	return append(d.found, m.check(input)...)
+	return append(d.found, m.check(m.input(dirs))...)
 }
 
 // settle gives findings whose place is in no text, because a default is concerned, the model's own place.
