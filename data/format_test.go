@@ -277,6 +277,25 @@ func TestBytesAreRoundedAndClippedAndFloatsAreKept(t *testing.T) {
 	}
 }
 
+func TestImagesAreWrittenIntoAnEmptyFolder(t *testing.T) {
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "empty"), filepath.Join(dir, "link")
+	if err := errors.Join(os.Mkdir(path, 0o755), os.Symlink("empty", link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{path, link + "/"} {
+		if err := errors.Join(os.RemoveAll(path), os.Mkdir(path, 0o755), WriteImages(name, []int{1, 3}, make([]float32, 6))); err != nil {
+			t.Fatal(err)
+		}
+		if images, err := ReadImages(background, link, nil); err != nil || images.Len() != 2 {
+			t.Errorf("%s: read back %v, %v", name, images, err)
+		}
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 2 {
+		t.Errorf("the folder holds %v: something was left", entries)
+	}
+}
+
 func TestOutputsThatCannotBeWrittenAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "full/old.png", []byte("x"))
