@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -27,7 +28,7 @@ const (
 	exitConfig      = 3
 	exitData        = 4 // missing, failing a checksum or of the wrong size
 	exitDiverged    = 5
-	exitCheckpoint  = 6 // damaged or not matching
+	exitCheckpoint  = 6 // damaged, not matching or not readable
 	exitWrite       = 7 // disk full, permission
 	exitSweep       = 8 // a sweep finished with failed trials
 	exitInterrupted = 130
@@ -71,6 +72,9 @@ func explain(command *cobra.Command, err error, stderr io.Writer) int {
 	if errors.As(err, &damaged) && filepath.Base(damaged.Path) == folder.State {
 		fmt.Fprintf(stderr, "a run cannot go on without its state: put a copy back, or train it again with `tessera train MODEL -f %s`\n",
 			filepath.Join(filepath.Dir(damaged.Path), folder.Config))
+	}
+	if code == exitCheckpoint && errors.Is(err, fs.ErrPermission) {
+		fmt.Fprintln(stderr, "all files of a run must be readable: give yourself the permission (chmod -R u+rX RUN), or ask their owner for a copy")
 	}
 	if code == exitUsage {
 		hint(command, err, stderr)
@@ -118,6 +122,7 @@ func exitCode(err error) int {
 		diverged     *train.Diverged
 		damaged      *checkpoint.Error
 		unwritten    *folder.WriteError
+		unread       *fs.PathError
 	)
 	switch {
 	case err == nil:
@@ -138,7 +143,7 @@ func exitCode(err error) int {
 		return exitData
 	case errors.As(err, &diverged):
 		return exitDiverged
-	case errors.As(err, &damaged):
+	case errors.As(err, &damaged), errors.As(err, &unread): // what else is read has an error of its own
 		return exitCheckpoint
 	}
 	return exitInternal

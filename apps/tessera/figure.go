@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"tessera"
@@ -15,6 +18,7 @@ import (
 	"tessera/report"
 	"tessera/study"
 	"tessera/sweep"
+	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )
 
@@ -266,18 +270,33 @@ func drawPareto(w *figureWork) (*report.Figure, error) {
 func drawTraining(w *figureWork) (*report.Figure, error) {
 	var courses []report.TrainingRun
 	for _, path := range w.runs {
-		file, err := os.Open(filepath.Join(path, folder.Metrics))
-		if err != nil {
-			return nil, noMetrics(path)
-		}
-		course, err := report.ReadTraining(filepath.Base(filepath.Clean(path)), file)
-		file.Close()
+		course, err := readCourse(path)
 		if err != nil {
 			return nil, err
 		}
 		courses = append(courses, course)
 	}
 	return report.Training(courses...)
+}
+
+// readCourse reads the metrics of a run.
+func readCourse(run string) (report.TrainingRun, error) {
+	path := filepath.Join(run, folder.Metrics)
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return report.TrainingRun{}, noMetrics(run)
+	} else if err != nil {
+		return report.TrainingRun{}, err
+	}
+	defer file.Close()
+	course, err := report.ReadTraining(filepath.Base(filepath.Clean(run)), file)
+	switch {
+	case err != nil:
+		return course, checkpoint.Errorf(path, "damaged: %v; only this figure needs it: the run itself is whole", err)
+	case len(course.Epochs) == 0:
+		return course, noMetrics(run)
+	}
+	return course, nil
 }
 
 // noMetrics says why a run has no course to draw.
