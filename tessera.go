@@ -152,6 +152,9 @@ func (o Options) backend() (graph.Backend, *engine.Team, error) {
 	if o.Backend != "" && !slices.Contains(Backends(), o.Backend) {
 		return nil, nil, fmt.Errorf("tessera: unknown back end %q, want one of %q", o.Backend, Backends())
 	}
+	if o.Threads < 0 {
+		return nil, nil, fmt.Errorf("tessera: Threads: got %d, want > 0, or 0 for one per CPU", o.Threads)
+	}
 	team := engine.NewTeam(o.Threads)
 	if o.Backend == Tape {
 		return tape.Backend{}, team, nil

@@ -18,6 +18,9 @@ func checkCommand() *cobra.Command {
 		Args:  cobra.MaximumNArgs(1),
 		RunE: work(func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
+				if f.file != "" && f.file != args[0] {
+					return usagef("check: which file, %s or --file %s?", args[0], f.file)
+				}
 				f.file = args[0]
 			}
 			models, err := f.load()
@@ -39,6 +42,7 @@ func checkCommand() *cobra.Command {
 			return nil
 		}),
 	}
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "the same as FILE")
 	addDataFlag(cmd, &f.data)
 	cmd.Flags().StringVar(&fill, "fill", "", "print this model with every default written out")
 	_ = cmd.RegisterFlagCompletionFunc("fill", f.complete)

@@ -18,7 +18,9 @@ func newRoot() *cobra.Command {
 		Long:          "Tessera trains the part-based auto-encoders that models.toml declares, evaluates them and uses what they learned.",
 		SilenceUsage:  true,
 		SilenceErrors: true, // explain prints them
+		Version:       versionLine(),
 	}
+	root.SetVersionTemplate("{{.Version}}\n") // the same line as that of the command
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return errors.New(parsing.ReplaceAllString(err.Error(), "")) })
 	root.AddCommand(trainCommand(), resumeCommand(), sweepCommand(), reproduceCommand(), evalCommand(), attackCommand(), encodeCommand(), decodeCommand(),
 		checkCommand(), summaryCommand(), figureCommand(), listCommand(), dataCommand(), doctorCommand(), versionCommand())

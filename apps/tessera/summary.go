@@ -21,6 +21,9 @@ func summaryCommand() *cobra.Command {
 		Short: "Show a model's layers, shapes and numbers of parameters",
 		Args:  one("model"),
 		RunE: work(func(cmd *cobra.Command, args []string) error {
+			if plan && asJSON {
+				return usagef("--plan is text for people: give it without --json")
+			}
 			m, err := f.model(args[0])
 			if err != nil {
 				return err
