@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -83,12 +84,22 @@ func (m *merger) elements(key string, base, over *node) *node {
 		i, err := strconv.ParseUint(k, 10, 31)
 		if err != nil || int(i) >= len(merged.items) {
 			m.found = append(m.found, finding{at: over.table[k].key, owner: over.owner,
-				problem: key + ": " + badIndex(k, err == nil, len(merged.items))})
+				problem: key + ": " + badIndex(k, err == nil, len(merged.items)), hint: noneThere(key, len(merged.items))})
 			continue
 		}
 		merged.items[i] = m.lay("", merged.items[i], over.table[k])
 	}
 	return &merged
+}
+
+// noneThere says what to write instead of an index into a list without elements.
+func noneThere(key string, elements int) string {
+	fields, _ := tableOf(reflect.ValueOf(&Model{}).Elem(), Autoencoder)
+	f, ok := findField(fields, key)
+	if elements > 0 || !ok {
+		return ""
+	}
+	return wholeList(key, isTable(f.value))
 }
 
 func badIndex(key string, number bool, n int) string {
