@@ -30,14 +30,17 @@ import (
 // ModelsFile is the name of the file that declares models.
 const ModelsFile = "models.toml"
 
+// shippedName is what messages call the models that come with this package: no file of the user's holds them.
+const shippedName = "the shipped models"
+
 //go:embed models.toml
 var shipped []byte
 
 // Shipped returns the models that come with this package, those of its models.toml.
 func Shipped() *config.File {
-	f, err := config.Load(ModelsFile, shipped)
+	f, err := config.Load(shippedName, shipped)
 	if err != nil {
-		panic(fmt.Sprintf("tessera: the embedded %s: %v", ModelsFile, err)) // a test reads it
+		panic(fmt.Sprintf("tessera: %s: %v", shippedName, err)) // a test reads it
 	}
 	f.Dirs = data.SearchDirs("")
 	return f

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -37,6 +38,10 @@ func checkCommand() *cobra.Command {
 			}
 			if err := models.Check(); err != nil {
 				return err
+			}
+			if len(models.Names()) == 0 && len(models.SweepNames()) == 0 {
+				fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s declares nothing: a model begins with [model.NAME]; `tessera check -f %s --fill shallow` prints one to copy\n",
+					cmp.Or(f.file, tessera.ModelsFile), shippedFile)
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s, no mistakes\n", counted(len(models.Names()), "model"))
 			return nil

@@ -134,11 +134,22 @@ func (w *figureWork) check(kinds []figureKind, args []string) (*figureKind, erro
 	case w.target < 0 || w.target >= 1 || math.IsNaN(w.target):
 		return nil, usagef("--target: got %v, want 0 or in (0,1)", w.target)
 	}
+	for _, path := range w.runs {
+		if path == "" {
+			return nil, usagef("figure %s: which run?", kind.name)
+		}
+		if err := findFolder(path); err != nil {
+			return nil, err
+		}
+	}
 	if w.out == "" {
 		w.out = kind.name + ".png"
 	}
 	if err := report.CheckPath(w.out); err != nil {
 		return nil, usageError{err}
+	}
+	if err := refuseFolder(w.out); err != nil {
+		return nil, err
 	}
 	var err error
 	w.options, err = w.runFlags.options()

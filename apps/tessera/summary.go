@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -28,7 +29,7 @@ func summaryCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, err := summarise(m, data.SearchDirs(f.data))
+			s, err := summarise(cmd.Context(), m, data.SearchDirs(f.data))
 			if err != nil {
 				return err
 			}
@@ -72,10 +73,14 @@ type layerSummary struct {
 	Trainable   int    `json:"trainable"`
 }
 
-func summarise(m *config.Model, dirs data.Dirs) (*summary, error) {
+func summarise(ctx context.Context, m *config.Model, dirs data.Dirs) (*summary, error) {
 	shape, ok := m.Dataset.Source.Shape(dirs)
-	if !ok {
-		return nil, &data.Error{Dataset: m.Dataset.Name, Problem: "the shape of its images is known from its files only, which were not found"}
+	if !ok { // only the files tell, and they do not: to load them says what is wrong
+		set, err := m.Dataset.Source.Load(ctx, dirs, data.Need{Train: true})
+		if err != nil {
+			return nil, err
+		}
+		shape = set.Shape
 	}
 	s := &summary{Model: m.Name, spec: m, input: shape}
 	if m.Baseline != nil {
