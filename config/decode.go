@@ -224,25 +224,6 @@ func (d *decoder) keys(n *node, fields, all []field, p place) {
 	d.missing(n, all, p)
 }
 
-// asTable says how a value that stands where a table should is written as one: under the one key that must be given, or, of true, as
-// the table of all defaults; "" where it does not tell.
-func asTable(n *node, fields []field, p place) string {
-	var required []field
-	for _, f := range fields {
-		if f.required {
-			required = append(required, f)
-		}
-	}
-	text, isText := n.text()
-	switch {
-	case isText && len(required) == 1 && required[0].value.Kind() == reflect.String:
-		return fmt.Sprintf("write { %s = %s }", required[0].key, stringText(text))
-	case n.leaf == true && len(required) == 0 && !strings.HasSuffix(p.part, "]"):
-		return "write {}, which has all defaults"
-	}
-	return ""
-}
-
 // unknown reports the keys of n that are none of the fields.
 func (d *decoder) unknown(n *node, fields []field, p place) {
 	for _, key := range n.keys {
@@ -264,24 +245,6 @@ func (d *decoder) unknown(n *node, fields []field, p place) {
 			doubt.keys = append(doubt.keys, f)
 		}
 	}
-}
-
-// below returns what is left of a --set path that names the model first, as the headers of a file do.
-func (d *decoder) below(key string, n *node, p place) (path string, ok bool) {
-	if p.part != "" || !n.path || len(n.keys) == 0 {
-		return "", false
-	}
-	if key == "model" {
-		key, n = n.keys[0], n.table[n.keys[0]]
-	}
-	if key != d.model || !n.path || len(n.keys) == 0 {
-		return "", false
-	}
-	var keys []string
-	for n.path && len(n.keys) > 0 {
-		keys, n = append(keys, n.keys[0]), n.table[n.keys[0]]
-	}
-	return pathText(keys), true
 }
 
 // values decodes the keys that are given into the fields.

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 
@@ -90,16 +89,6 @@ func (m *merger) elements(key string, base, over *node) *node {
 		merged.items[i] = m.lay("", merged.items[i], over.table[k])
 	}
 	return &merged
-}
-
-// noneThere says what to write instead of an index into a list without elements.
-func noneThere(key string, elements int) string {
-	fields, _ := tableOf(reflect.ValueOf(&Model{}).Elem(), Autoencoder)
-	f, ok := findField(fields, key)
-	if elements > 0 || !ok {
-		return ""
-	}
-	return wholeList(key, isTable(f.value))
 }
 
 func badIndex(key string, number bool, n int) string {

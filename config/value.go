@@ -106,45 +106,6 @@ func (d *decoder) list(n *node, f field, p place) {
 	f.value.Set(list)
 }
 
-// bracketed says how one value is written as a list of one, "" where it is none that the list takes. Brackets whose texts lost
-// their quotes, to a shell more often than not, get them back.
-func bracketed(n *node, f field) string {
-	text, isText := n.text()
-	element := reflect.New(f.value.Type().Elem()).Elem()
-	switch {
-	case isText && element.Kind() == reflect.String:
-		items := []string{text}
-		if strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]") {
-			items = strings.Split(strings.Trim(text, "[]"), ",")
-		}
-		for i, item := range items {
-			items[i] = stringText(strings.Trim(item, ` '"`))
-		}
-		return "write [" + strings.Join(items, ", ") + "]"
-	case n.leaf != nil && element.Kind() != reflect.String && element.Kind() != reflect.Bool && setNumber(element, n.leaf, f.want):
-		return "write [" + describe(n) + "]"
-	}
-	return ""
-}
-
-// noElements reports the indices of a --set path into a list that has no elements.
-func (d *decoder) noElements(n *node, key string, tables bool, p place) (found []finding) {
-	for _, k := range n.keys {
-		_, err := strconv.ParseUint(k, 10, 31)
-		found = append(found, finding{at: n.table[k].key, owner: n.owner, model: d.model, part: p.part, kind: p.kind,
-			problem: key + ": " + badIndex(k, err == nil, 0), hint: wholeList(key, tables)})
-	}
-	return found
-}
-
-// wholeList says what to write where a list has no elements that could be changed.
-func wholeList(key string, tables bool) string {
-	if tables {
-		return fmt.Sprintf("write the whole list: %s=[{ ... }]", key)
-	}
-	return fmt.Sprintf(`write the whole list: %s=["..."]`, key)
-}
-
 // scalar decodes a boolean, a number or a string.
 func (d *decoder) scalar(n *node, f field, p place) {
 	v := f.value
