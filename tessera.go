@@ -30,14 +30,17 @@ import (
 // ModelsFile is the name of the file that declares models.
 const ModelsFile = "models.toml"
 
+// shippedName is what messages call the models that come with this package: no file of the user's holds them.
+const shippedName = "the shipped models"
+
 //go:embed models.toml
 var shipped []byte
 
 // Shipped returns the models that come with this package, those of its models.toml.
 func Shipped() *config.File {
-	f, err := config.Load(ModelsFile, shipped)
+	f, err := config.Load(shippedName, shipped)
 	if err != nil {
-		panic(fmt.Sprintf("tessera: the embedded %s: %v", ModelsFile, err)) // a test reads it
+		panic(fmt.Sprintf("tessera: %s: %v", shippedName, err)) // a test reads it
 	}
 	f.Dirs = data.SearchDirs("")
 	return f
@@ -151,6 +154,9 @@ func (o Options) open(folder string, backend graph.Backend, team *engine.Team) (
 func (o Options) backend() (graph.Backend, *engine.Team, error) {
 	if o.Backend != "" && !slices.Contains(Backends(), o.Backend) {
 		return nil, nil, fmt.Errorf("tessera: unknown back end %q, want one of %q", o.Backend, Backends())
+	}
+	if o.Threads < 0 {
+		return nil, nil, fmt.Errorf("tessera: Threads: got %d, want > 0, or 0 for one per CPU", o.Threads)
 	}
 	team := engine.NewTeam(o.Threads)
 	if o.Backend == Tape {

@@ -12,6 +12,7 @@ import (
 	"tessera/data"
 	"tessera/metrics"
 	"tessera/train"
+	"tessera/train/folder"
 )
 
 var _ metrics.Weighted = (*tessera.Run)(nil)
@@ -183,5 +184,21 @@ func TestACancelledTrainingIsResumedToItsEnd(t *testing.T) {
 	defer run.Close()
 	if run.Epoch != 3 || run.Step != 24 || run.Result.AlreadyFinished {
 		t.Errorf("resumed to epoch %d, step %d: %+v", run.Epoch, run.Step, run.Result)
+	}
+}
+
+func TestOptionsThatMeanNothingAreErrors(t *testing.T) {
+	m, err := tessera.Shipped().Model("swimmer-parts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []tessera.Options{{Threads: -1}, {Backend: "gpu"}} {
+		o.Out = t.TempDir()
+		if _, err := tessera.Train(t.Context(), m, o); err == nil {
+			t.Errorf("%+v: trained", o)
+		}
+		if _, err := tessera.Open(o.Out, o); err == nil || errors.Is(err, folder.ErrNotRun) {
+			t.Errorf("%+v: opening: %v", o, err)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tessera/config"
 	"tessera/internal/volume"
 	"tessera/metrics"
 )
@@ -16,15 +17,19 @@ type coder struct {
 	bias          []float32 // pixels, or nil
 }
 
-func newCoder(shape []int, units int) (coder, error) {
-	c := coder{shape: slices.Clone(shape), pixels: volume.Of(shape), units: units}
+// newCoder returns an unfitted coder of a method.
+func newCoder(shape []int, s interface {
+	config.Baseline
+	config.Fitted
+}) (coder, error) {
+	c := coder{shape: slices.Clone(shape), pixels: volume.Of(shape), units: s.Units()}
 	if len(shape) == 0 || slices.Min(shape) < 1 {
 		return c, fmt.Errorf("images of shape %v have no pixels", shape)
 	}
-	if units < 1 {
-		return c, fmt.Errorf("components: got %d, want > 0", units)
+	if c.units < 1 {
+		return c, fmt.Errorf("components: got %d, want > 0", c.units)
 	}
-	return c, nil
+	return c, s.Fits(0, c.pixels)
 }
 
 // Shape implements [metrics.Coder].

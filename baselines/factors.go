@@ -21,6 +21,7 @@ type factors struct {
 	codes   []float32 // k x n: the transpose of H
 	squares float64   // the sum of the squares of X
 	stored  *stored
+	fits    func(images, pixels int) error // of the settings
 
 	gram      []float32 // W W', k x k
 	codesGram []float32 // H' H, k x k
@@ -41,6 +42,9 @@ type blockWork struct {
 // load takes the images of a fit.
 func (f *factors) load(images Images) error {
 	if err := accept(images, f.pixels); err != nil {
+		return err
+	}
+	if err := f.fits(images.Len(), f.pixels); err != nil {
 		return err
 	}
 	f.n, f.x = images.Len(), load(images)

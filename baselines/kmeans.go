@@ -34,6 +34,14 @@ func init() {
 // Units implements [config.Baseline].
 func (s *KMeans) Units() int { return s.Components }
 
+// Fits implements [config.Fitted].
+func (s *KMeans) Fits(images, pixels int) error {
+	if images > 0 && s.Components > images {
+		return tooMany(s.Components, images, "the number of images")
+	}
+	return config.Bounded(s.Components, "atoms", pixels)
+}
+
 // MostIterations implements [Method].
 func (s *KMeans) MostIterations() int { return s.Iterations }
 
@@ -42,7 +50,7 @@ func (s *KMeans) Biased() bool { return false }
 
 // New implements [Method].
 func (s *KMeans) New(shape []int, seed uint64) (Model, error) {
-	c, err := newCoder(shape, s.Components)
+	c, err := newCoder(shape, s)
 	if err != nil {
 		return nil, fmt.Errorf("kmeans: %w", err)
 	}
@@ -74,8 +82,8 @@ func (m *kmeans) begin(images Images) error {
 	if err := accept(images, m.pixels); err != nil {
 		return err
 	}
-	if m.units > images.Len() {
-		return tooMany(m.units, images.Len(), "the number of images")
+	if err := m.settings.Fits(images.Len(), m.pixels); err != nil {
+		return err
 	}
 	m.n, m.x = images.Len(), load(images)
 	if err := acceptFinite(m.x, m.pixels); err != nil {

@@ -44,6 +44,19 @@ func init() {
 // Units implements [config.Baseline].
 func (s *NMF) Units() int { return s.Components }
 
+// Fits implements [config.Fitted].
+func (s *NMF) Fits(images, pixels int) error {
+	if s.Batch > 0 && images > 0 {
+		images = s.sample(images)
+	}
+	return fitsFactors(s.Components, s.Init, images, pixels)
+}
+
+// sample is how many of so many images the start of a fit in mini-batches sees: a few batches.
+func (s *NMF) sample(images int) int {
+	return min(images, max(s.Batch, 10*min(s.Components, images)))
+}
+
 // Check reports settings that exclude each other.
 func (s *NMF) Check() error {
 	switch {
@@ -70,14 +83,14 @@ func (s *NMF) New(shape []int, seed uint64) (Model, error) {
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("nmf: %w", err)
 	}
-	c, err := newCoder(shape, s.Components)
+	c, err := newCoder(shape, s)
 	if err != nil {
 		return nil, fmt.Errorf("nmf: %w", err)
 	}
 	if s.Batch > 0 {
 		return &nmfBatches{factors: factors{coder: c}, settings: *s, seed: seed}, nil
 	}
-	m := &factorisation{factors: factors{coder: c}, name: "nmf", iterations: s.Iterations, tolerance: s.Tolerance}
+	m := &factorisation{factors: factors{coder: c, fits: s.Fits}, name: "nmf", iterations: s.Iterations, tolerance: s.Tolerance}
 	m.first = func() (err error) {
 		m.atoms, m.codes, err = start(s.Init, m.x, m.n, m.pixels, m.units, seed)
 		return err

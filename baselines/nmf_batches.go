@@ -52,12 +52,15 @@ func (m *nmfBatches) begin(images Images) error {
 	if err := accept(images, m.pixels); err != nil {
 		return err
 	}
+	if err := m.settings.Fits(images.Len(), m.pixels); err != nil {
+		return err
+	}
 	m.images = images
 	m.shuffle()
 	if m.atoms != nil {
 		return nil
 	}
-	n := min(images.Len(), max(m.settings.Batch, 10*m.units)) // the start sees a few batches
+	n := m.settings.sample(images.Len())
 	sample := make([]float32, n*m.pixels)
 	images.Batch(sample, m.order[:n])
 	if err := acceptNonNegative(sample, m.pixels); err != nil {

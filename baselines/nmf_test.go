@@ -3,6 +3,7 @@ package baselines
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,16 +76,48 @@ func TestMiniBatchesComeCloseToAllTogether(t *testing.T) {
 	}
 }
 
-func TestMoreComponentsThanSingularVectorsAreRefused(t *testing.T) {
-	m := newModel(t, &NMF{Components: 31, Solver: "hals", Loss: "euclidean", Init: "nndsvd", Iterations: 1}, mixedShape, 1)
-	if err := m.Begin(t.Context(), mixed(100)); err == nil {
-		t.Error("accepted")
-	}
-	for _, s := range []Method{&PCA{Components: 31}, &KMeans{Components: 101, Iterations: 1}} {
-		if err := newModel(t, s, mixedShape, 1).Begin(t.Context(), mixed(100)); err == nil {
-			t.Errorf("%T: accepted", s)
+func TestTooManyComponentsAreRefused(t *testing.T) {
+	const huge = 10_000_000
+	for _, c := range []struct {
+		s    Method
+		want string // of the error before there are images, "" for none
+		then string // and with 100 of them
+	}{
+		{&NMF{Components: 31, Solver: "hals", Loss: "euclidean", Init: "nndsvd", Iterations: 1}, "number of pixels", ""},
+		{&NMF{Components: 30, Solver: "hals", Loss: "euclidean", Init: "nndsvd", Iterations: 1}, "", ""},
+		{&NMF{Components: 31, Solver: "hals", Loss: "euclidean", Init: "random", Iterations: 1}, "", ""},
+		{&NMF{Components: 25000, Solver: "hals", Loss: "euclidean", Init: "random", Iterations: 1}, "products of codes take 2.5 GB", ""},
+		{&NMF{Components: 4_000_000_000, Solver: "mu", Loss: "kl", Init: "random", Iterations: 1}, "atoms take 480 GB", ""},
+		{&NMF{Components: huge, Solver: "hals", Loss: "euclidean", Init: "random", Iterations: 1, Batch: 10, ForgetFactor: 0.7}, "products of codes", ""},
+		{&NMF{Components: math.MaxInt, Solver: "hals", Loss: "euclidean", Init: "random", Iterations: 1, Batch: 10, ForgetFactor: 0.7}, "atoms take", ""},
+		{&SparseNMF{Components: huge, Solver: "hals", Per: "atom", CodeSparsity: 0.5, Init: "random", Iterations: 1}, "products of codes", ""},
+		{&NNSAE{Components: 100_000_000}, "atoms take 12 GB", ""},
+		{&PCA{Components: 31}, "want at most 30, the number of pixels", ""},
+		{&KMeans{Components: 100_000_000, Iterations: 1}, "atoms take 12 GB", ""},
+		{&KMeans{Components: 101, Iterations: 1}, "", "want at most 100, the number of images"},
+	} {
+		m, err := c.s.New(mixedShape, 1)
+		if !says(err, c.want) {
+			t.Errorf("%+v: got %v, want %q", c.s, err, c.want)
+		}
+		if err != nil {
+			continue
+		}
+		if err := m.Begin(t.Context(), mixed(100)); !says(err, c.then) {
+			t.Errorf("%+v, with images: got %v, want %q", c.s, err, c.then)
 		}
 	}
+	// What would take too long to begin.
+	s := &NMF{Components: 10000, Init: "random"}
+	if err := s.Fits(60000, 784); !says(err, "codes take 2.4 GB") {
+		t.Errorf("many images: got %v", err)
+	}
+}
+
+// says reports whether an error of a setting has that text, or is none where the text is "".
+func says(err error, text string) bool {
+	var of registry.KeyError
+	return text == "" && err == nil || text != "" && errors.As(err, &of) && strings.Contains(err.Error(), text)
 }
 
 func TestNMFOfFashionReachesTheErrorOfCoordinateDescent(t *testing.T) {

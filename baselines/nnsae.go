@@ -50,6 +50,9 @@ func init() {
 // Units implements [config.Baseline].
 func (s *NNSAE) Units() int { return s.Components }
 
+// Fits implements [config.Fitted].
+func (s *NNSAE) Fits(_, pixels int) error { return config.Bounded(s.Components, "atoms", pixels) }
+
 // MostIterations implements [Method].
 func (s *NNSAE) MostIterations() int { return s.Iterations }
 
@@ -58,7 +61,7 @@ func (s *NNSAE) Biased() bool { return false }
 
 // New implements [Method].
 func (s *NNSAE) New(shape []int, seed uint64) (Model, error) {
-	c, err := newCoder(shape, s.Components)
+	c, err := newCoder(shape, s)
 	if err != nil {
 		return nil, fmt.Errorf("nnsae: %w", err)
 	}

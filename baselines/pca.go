@@ -31,6 +31,11 @@ func init() {
 // Units implements [config.Baseline].
 func (s *PCA) Units() int { return s.Components }
 
+// Fits implements [config.Fitted].
+func (s *PCA) Fits(images, pixels int) error {
+	return fewerThanImagesAndPixels(s.Components, images, pixels, "")
+}
+
 // MostIterations implements [Method]: all is done in one.
 func (s *PCA) MostIterations() int { return 1 }
 
@@ -39,7 +44,7 @@ func (s *PCA) Biased() bool { return true }
 
 // New implements [Method]. Nothing about it is random.
 func (s *PCA) New(shape []int, _ uint64) (Model, error) {
-	c, err := newCoder(shape, s.Components)
+	c, err := newCoder(shape, s)
 	if err != nil {
 		return nil, fmt.Errorf("pca: %w", err)
 	}
@@ -61,8 +66,8 @@ func (m *pca) Begin(ctx context.Context, images Images) error {
 	if err := accept(images, m.pixels); err != nil {
 		return fmt.Errorf("pca: %w", err)
 	}
-	if most := min(images.Len(), m.pixels); m.units > most {
-		return fmt.Errorf("pca: %w", tooMany(m.units, most, "the lesser of images and pixels"))
+	if err := (&PCA{m.units}).Fits(images.Len(), m.pixels); err != nil {
+		return fmt.Errorf("pca: %w", err)
 	}
 	m.images = images
 	if !m.done {

@@ -48,6 +48,11 @@ func init() {
 // Units implements [config.Baseline].
 func (s *SparseNMF) Units() int { return s.Components }
 
+// Fits implements [config.Fitted].
+func (s *SparseNMF) Fits(images, pixels int) error {
+	return fitsFactors(s.Components, s.Init, images, pixels)
+}
+
 // Check reports settings that exclude each other.
 func (s *SparseNMF) Check() error {
 	switch {
@@ -75,11 +80,11 @@ func (s *SparseNMF) New(shape []int, seed uint64) (Model, error) {
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	c, err := newCoder(shape, s.Components)
+	c, err := newCoder(shape, s)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	m := &factorisation{factors: factors{coder: c}, name: name, iterations: s.Iterations, tolerance: s.Tolerance}
+	m := &factorisation{factors: factors{coder: c, fits: s.Fits}, name: name, iterations: s.Iterations, tolerance: s.Tolerance}
 	sparse := &sparsity{f: &m.factors, settings: *s}
 	m.first = func() (err error) {
 		if m.atoms, m.codes, err = start(s.Init, m.x, m.n, m.pixels, m.units, seed); err == nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"tessera/config"
 	"tessera/graph/engine/kernel"
 	"tessera/internal/parallel"
 	"tessera/internal/random"
@@ -28,14 +29,39 @@ func tooMany(components, most int, what string) error {
 	return registry.KeyError{Key: "components", Problem: fmt.Sprintf("got %d, want at most %d, %s", components, most, what)}
 }
 
+// fewerThanImagesAndPixels refuses more components than there are images, where their number is known (> 0), or pixels; when says
+// where that holds.
+func fewerThanImagesAndPixels(components, images, pixels int, when string) error {
+	most, what := pixels, "the number of pixels"
+	if images > 0 {
+		most, what = min(images, pixels), "the lesser of images and pixels"
+	}
+	if components > most {
+		return tooMany(components, most, what+when)
+	}
+	return nil
+}
+
+// fitsFactors refuses components that a factorisation cannot have, or would take too much memory for: of atoms, codes and, for
+// every lane, the products of codes.
+func fitsFactors(components int, init string, images, pixels int) error {
+	for _, err := range []error{config.Bounded(components, "atoms", pixels), config.Bounded(components, "codes", images),
+		config.Bounded(components, "products of codes", components, laneCount(images))} {
+		if err != nil {
+			return err
+		}
+	}
+	if init == "random" {
+		return nil
+	}
+	return fewerThanImagesAndPixels(components, images, pixels, fmt.Sprintf(`, for init = %q; or init = "random"`, init))
+}
+
 // start returns the first atoms (k x p) and codes (k x n) of a factorisation of non-negative images.
 func start(init string, x []float32, n, p, k int, seed uint64) (atoms, codes []float32, err error) {
 	if init == "random" {
 		atoms, codes = randomFactors(x, n, p, k, seed)
 		return atoms, codes, nil
-	}
-	if k > min(n, p) {
-		return nil, nil, tooMany(k, min(n, p), fmt.Sprintf(`the lesser of images and pixels, for init = %q; or init = "random"`, init))
 	}
 	if atoms, codes, err = nndsvd(x, n, p, k, seed); err != nil {
 		return nil, nil, err

@@ -215,7 +215,7 @@ func setDefaults(v reflect.Value) {
 // keys fills the fields of a table that has no kind.
 func (d *decoder) keys(n *node, fields, all []field, p place) {
 	if n.table == nil {
-		d.report(p, n.at, n.owner, fmt.Sprintf("got %s, want a table", describe(n)), "")
+		d.report(p, n.at, n.owner, fmt.Sprintf("got %s, want a table", describe(n)), asTable(n, all, p))
 		d.doubt(p).whole = true
 		return
 	}
@@ -234,7 +234,11 @@ func (d *decoder) unknown(n *node, fields []field, p place) {
 		if c.table != nil || c.array && c.header {
 			what = "table"
 		}
-		d.report(p, c.key, c.owner, fmt.Sprintf("unknown %s %q", what, key), suggestKey(key, c, fields, p, d.kind))
+		hint := suggestKey(key, c, fields, p, d.kind)
+		if path, ok := d.below(key, c, p); ok {
+			hint = fmt.Sprintf("paths begin below the model: did you mean %q?", path)
+		}
+		d.report(p, c.key, c.owner, fmt.Sprintf("unknown %s %q", what, key), hint)
 		doubt := d.doubt(p)
 		if near, ok := nearest(key, keysOf(fields)); ok {
 			f, _ := findField(fields, near)

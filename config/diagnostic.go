@@ -101,11 +101,21 @@ type UnknownModel struct {
 // Error implements error.
 func (e *UnknownModel) Error() string {
 	text := fmt.Sprintf("unknown model %q in %s", e.Name, e.File)
-	if s := suggest(e.Name, e.Names); s != "" {
-		text += ": " + s
+	if e.Suggests() {
+		text += ": " + suggest(e.Name, e.Names)
 	}
 	return text
 }
+
+// Suggests reports whether the error says which model is meant, or which ones there are: it does not where none is near and more
+// are there than anyone reads.
+func (e *UnknownModel) Suggests() bool {
+	_, near := nearest(e.Name, e.Names)
+	return near || len(e.Names) > 0 && len(e.Names) <= mostListed
+}
+
+// mostListed is the most names that an error lists.
+const mostListed = 12
 
 // finding is a mistake before it is printed: a diagnostic and where it is.
 type finding struct {

@@ -166,10 +166,23 @@ func (f *File) checkModels(models *node) []finding {
 	}
 	var found []finding
 	for _, name := range models.keys {
+		if x, bad := misnamed("model", "runs", name, models.table[name].key); bad {
+			x.model, x.owner = name, name
+			found = append(found, x)
+		}
 		_, more := f.build(name, nil)
 		found = append(found, more...)
 	}
 	return found
+}
+
+// misnamed finds a name of a model, or of a sweep, that cannot be the name of a folder below runs, or sweeps: separators are replaced
+// there, but these names would lead out of it.
+func misnamed(what, folder, name string, at span) (f finding, bad bool) {
+	if name != "" && name != "." && name != ".." {
+		return f, false
+	}
+	return finding{at: at, problem: fmt.Sprintf("a %s cannot be called %q: its folder is %s/NAME", what, name, folder), hint: "give it another name"}, true
 }
 
 // build merges, decodes and checks one model.
@@ -204,16 +217,13 @@ func (m *Model) decode(n *node, partial bool, dirs data.Dirs) []finding {
 	d := &decoder{model: m.Name, partial: partial, origin: m.origin}
 	d.table(n, reflect.ValueOf(m).Elem(), place{})
 	d.settle(n)
-	if partial || m.Kind != Autoencoder {
+	switch {
+	case partial:
 		return d.found
+	case m.Kind != Autoencoder:
+		return append(d.found, m.fits(m.input(dirs))...)
 	}
-	var input []int
-	if m.Dataset.Source != nil && m.origin.doubt("dataset") == nil {
-		if shape, ok := m.Dataset.Source.Shape(dirs); ok {
-			input = shape
-		}
-	}
-	return append(d.found, m.check(input)...)
+	return append(d.found, m.check(m.input(dirs))...)
 }
 
 // settle gives findings whose place is in no text, because a default is concerned, the model's own place.

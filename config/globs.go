@@ -65,10 +65,16 @@ func (c *checker) views() []string {
 	return paths
 }
 
-// suggestGlob returns the nearest parameter path or usual glob, or all the usual globs.
+// suggestGlob returns the nearest parameter path or usual glob, or all the usual globs. Who names a list, or a layer, means its
+// weights.
 func (c *checker) suggestGlob(glob string, also []string) string {
 	paths := append(c.paths(), also...)
 	usual := starred(paths)
+	for _, g := range append(usual, paths...) {
+		if glob != "" && strings.HasPrefix(g, glob) && strings.HasSuffix(g, ".weight") {
+			return suggest(g, []string{g})
+		}
+	}
 	if near, ok := nearest(glob, append(usual, paths...)); ok {
 		return suggest(near, []string{near})
 	}

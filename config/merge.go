@@ -83,7 +83,7 @@ func (m *merger) elements(key string, base, over *node) *node {
 		i, err := strconv.ParseUint(k, 10, 31)
 		if err != nil || int(i) >= len(merged.items) {
 			m.found = append(m.found, finding{at: over.table[k].key, owner: over.owner,
-				problem: key + ": " + badIndex(k, err == nil, len(merged.items))})
+				problem: key + ": " + badIndex(k, err == nil, len(merged.items)), hint: noneThere(key, len(merged.items))})
 			continue
 		}
 		merged.items[i] = m.lay("", merged.items[i], over.table[k])

@@ -2,6 +2,7 @@ package config
 
 import (
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +26,9 @@ const (
 	iterationsKey = "iterations"
 )
 
+// index is that of an element, as other languages write it.
+var index = regexp.MustCompile(`\[([0-9]+)\]`)
+
 // ParseSet reads PATH=VALUE. PATH is any key of a model, elements of lists by their index from 0 (loss.1.weight);
 // VALUE is read as a TOML value, else taken as a string. The error is [*Diagnostics].
 func ParseSet(argument string) (Set, error) {
@@ -32,7 +36,11 @@ func ParseSet(argument string) (Set, error) {
 	src := newSource("", argument)
 	src.set = strings.TrimSpace(path)
 	fail := func(problem string) (Set, error) {
-		return Set{}, diagnostics([]finding{{at: span{src, 0, len(argument)}, problem: problem}})
+		f := finding{at: span{src, 0, len(argument)}, problem: problem}
+		if dotted := index.ReplaceAllString(src.set, ".$1"); dotted != src.set {
+			f.hint = "write " + dotted
+		}
+		return Set{}, diagnostics([]finding{f})
 	}
 	switch {
 	case invalidUTF8(argument) >= 0:

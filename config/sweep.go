@@ -144,6 +144,10 @@ func (f *File) checkSweeps(sweeps *node) []finding {
 	}
 	var found []finding
 	for _, name := range sweeps.keys {
+		if x, bad := misnamed("sweep", "sweeps", name, sweeps.table[name].key); bad {
+			x.sweep, x.owner = name, sweepOwner(name)
+			found = append(found, x)
+		}
 		plan, some := f.plan(name)
 		found = append(found, some...)
 		if n := plan.size(); n > mostTrials {

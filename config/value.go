@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -73,10 +74,14 @@ func (d *decoder) part(n *node, v reflect.Value, p place) {
 func (d *decoder) list(n *node, f field, p place) {
 	element := f.value.Type().Elem()
 	tables := element.Kind() == reflect.Struct || element.Kind() == reflect.Interface
+	if n.table != nil && n.path { // of a --set path, with nothing that it could lead into
+		d.found = append(d.found, d.noElements(n, f.key, tables, p)...)
+		return
+	}
 	if !n.array {
 		want, hint := "an array", ""
-		if text, ok := n.text(); ok && !tables {
-			hint = fmt.Sprintf("write [%s]", stringText(text))
+		if !tables {
+			hint = bracketed(n, f)
 		}
 		if tables {
 			want = fmt.Sprintf("an array of tables: [[%s]]", pathText(append([]string{"model", d.model}, p.key(f.key).keys()...)))
@@ -130,6 +135,14 @@ func (d *decoder) scalar(n *node, f field, p place) {
 		if setNumber(v, n.leaf, f.want) {
 			return
 		}
+	}
+	if _, err := strconv.ParseInt(text, 10, 64); isText && errors.Is(err, strconv.ErrRange) && v.Kind() != reflect.String && v.Kind() != reflect.Bool {
+		hint := ""
+		if v.CanFloat() {
+			hint = "write " + text + ".0"
+		}
+		d.refuse(n, f, p, fmt.Sprintf("got %s, which is too large for an integer: want %s", text, wanted(f)), hint)
+		return
 	}
 	d.refuse(n, f, p, fmt.Sprintf("got %s, want %s", describe(n), wanted(f)), "")
 }

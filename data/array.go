@@ -45,7 +45,11 @@ func (a array) images() (*Images, error) {
 	}
 	for i, v := range a.floats {
 		if v64 := float64(v); math.IsNaN(v64) || math.IsInf(v64, 0) {
-			return nil, fmt.Errorf("image %d holds the value %v", i/images.pixels, v)
+			what := "image"
+			if len(a.dims) == 2 { // which may be codes
+				what = "row"
+			}
+			return nil, fmt.Errorf("%s %d holds the value %v", what, i/images.pixels, v)
 		}
 	}
 	return images, nil

@@ -35,8 +35,12 @@ func ReadImages(ctx context.Context, path string, shape []int) (*Images, error) 
 		return nil, &Error{Path: path, Problem: fmt.Sprintf("the images are %s, want %s", by(images.Shape), by(shape))}
 	}
 	if n, err := product(shape); err != nil || n != images.Pixels() {
+		hint := ""
+		if slices.Equal(append([]int{images.Len()}, images.Shape...), shape) {
+			hint = fmt.Sprintf("one image alone is saved with the shape (1,%s)", strings.ReplaceAll(by(shape), "x", ","))
+		}
 		return nil, &Error{Path: path, Problem: fmt.Sprintf("each row has %d values (%s), want %s",
-			images.Pixels(), by(images.Shape), by(shape))}
+			images.Pixels(), by(images.Shape), by(shape)), Hint: hint}
 	}
 	return images.WithShape(shape)
 }

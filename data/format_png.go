@@ -190,6 +190,9 @@ func writePNGs(folder string, shape []int, pixels []byte) (err error) {
 		return &os.PathError{Op: "write images to", Path: folder, Err: errors.New("the folder is not empty")}
 	}
 	folder = filepath.Clean(folder)
+	if resolved, err := filepath.EvalSymlinks(folder); err == nil {
+		folder = resolved // a link keeps pointing where it does
+	}
 	beside, err := os.MkdirTemp(filepath.Dir(folder), "."+filepath.Base(folder)+".*.tmp")
 	if err != nil {
 		return err
@@ -210,6 +213,12 @@ func writePNGs(folder string, shape []int, pixels []byte) (err error) {
 	}
 	if err := os.Chmod(beside, 0o755); err != nil { // MkdirTemp gives 0700
 		return err
+	}
+	// An empty folder makes way. Removing fails on one that came to hold something meanwhile, and renaming on any.
+	if info, err := os.Stat(folder); err == nil && info.IsDir() {
+		if err := os.Remove(folder); err != nil {
+			return err
+		}
 	}
 	return os.Rename(beside, folder)
 }

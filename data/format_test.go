@@ -159,7 +159,7 @@ func TestFilesThatCannotBeImagesAreNamedWithTheirProblem(t *testing.T) {
 		"idx labels":       {idxBytes(idxUint8, []int{3}, []byte{1, 2, 3}), "1 axes"},
 		"idx integers":     {idxBytes(idxInt32, []int{1, 1, 1}, int32(7)), "uint8"},
 		"idx NaN":          {idxBytes(idxFloat32, []int{2, 1, 1}, []float32{1, float32(math.NaN())}), "image 1 holds the value NaN"},
-		"npy infinite":     {npyBytes("<f4", "False", "(1, 1)", binary.LittleEndian, []float32{float32(math.Inf(1))}), "image 0 holds the value +Inf"},
+		"npy infinite":     {npyBytes("<f4", "False", "(1, 1)", binary.LittleEndian, []float32{float32(math.Inf(1))}), "row 0 holds the value +Inf"},
 		"npy cut":          {npyBytes("<f4", "False", "(2, 2)", binary.LittleEndian, []float32{1, 2, 3}), "16 bytes follow it, the file has 12"},
 		"npy complex":      {npyBytes("<c8", "False", "(1, 1)", binary.LittleEndian, make([]byte, 8)), `"c8"`},
 		"npy half":         {npyBytes("<f2", "False", "(1, 1)", binary.LittleEndian, make([]byte, 2)), `"f2"`},
@@ -274,6 +274,25 @@ func TestBytesAreRoundedAndClippedAndFloatsAreKept(t *testing.T) {
 	back, err := ReadImages(background, path, []int{3})
 	if err != nil || !slices.Equal(back.Float32(), codes) {
 		t.Errorf("codes read back as %v, %v", back, err)
+	}
+}
+
+func TestImagesAreWrittenIntoAnEmptyFolder(t *testing.T) {
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "empty"), filepath.Join(dir, "link")
+	if err := errors.Join(os.Mkdir(path, 0o755), os.Symlink("empty", link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{path, link + "/"} {
+		if err := errors.Join(os.RemoveAll(path), os.Mkdir(path, 0o755), WriteImages(name, []int{1, 3}, make([]float32, 6))); err != nil {
+			t.Fatal(err)
+		}
+		if images, err := ReadImages(background, link, nil); err != nil || images.Len() != 2 {
+			t.Errorf("%s: read back %v, %v", name, images, err)
+		}
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 2 {
+		t.Errorf("the folder holds %v: something was left", entries)
 	}
 }
 

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -110,6 +113,18 @@ func (p *published) read(ctx context.Context, dirs Dirs, f publishedFile) (array
 	return a, file, badFile(p.name, path, err)
 }
 
+// dataFlag is what downloads need to replace the file at path, DIR/NAME/FILE: the flag that names DIR, unless they go there anyway.
+func dataFlag(path string) string {
+	dir := filepath.Dir(filepath.Dir(path))
+	if dirs := SearchDirs(""); len(dirs) > 0 && filepath.Clean(dirs[0]) == dir {
+		return ""
+	}
+	if strings.ContainsAny(dir, " \t'") {
+		dir = strconv.Quote(dir)
+	}
+	return " --data " + dir
+}
+
 // check reads a file that should be f and compares it with what f is.
 func (p *published) check(ctx context.Context, path string, f publishedFile) ([]byte, File, error) {
 	b, file, err := readFile(ctx, path, f.size)
@@ -128,7 +143,7 @@ func (p *published) check(ctx context.Context, path string, f publishedFile) ([]
 		err = &Error{Dataset: p.name, Path: path, Problem: problem}
 	}
 	if e, ok := err.(*Error); ok {
-		e.Hint = `run "tessera data get ` + p.name + `", which replaces it`
+		e.Hint = `run "tessera data get ` + p.name + dataFlag(path) + `", which replaces it`
 	}
 	return b, file, err
 }

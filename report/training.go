@@ -26,7 +26,7 @@ type TrainingEpoch struct {
 	DeadUnits float64
 }
 
-// ReadTraining reads the metrics.jsonl of a run.
+// ReadTraining reads the metrics.jsonl of a run. The error says which line is damaged; the file is known to the caller.
 func ReadTraining(label string, r io.Reader) (TrainingRun, error) {
 	run := TrainingRun{Label: label}
 	lines := bufio.NewScanner(r)
@@ -42,10 +42,10 @@ func ReadTraining(label string, r io.Reader) (TrainingRun, error) {
 			DeadUnits *float64 `json:"dead_units"`
 		}
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return TrainingRun{}, fmt.Errorf("report: metrics of %s: line %d: %w", label, n, err)
+			return TrainingRun{}, fmt.Errorf("line %d: %w", n, err)
 		}
 		if e.Epoch == nil {
-			return TrainingRun{}, fmt.Errorf("report: metrics of %s: line %d: no epoch", label, n)
+			return TrainingRun{}, fmt.Errorf("line %d: no epoch", n)
 		}
 		run.Epochs = append(run.Epochs, TrainingEpoch{Epoch: *e.Epoch, Loss: orNaN(e.Loss), ValMSE: orNaN(e.ValMSE),
 			CodeHoyer: orNaN(e.CodeHoyer), DeadUnits: orNaN(e.DeadUnits)})

@@ -14,6 +14,7 @@ import (
 	"tessera/metrics"
 	"tessera/report"
 	"tessera/sweep"
+	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )
 
@@ -143,7 +144,10 @@ func (g *gallery) show(ctx context.Context, s shown, path string, o tessera.Opti
 	if len(course.Epochs) > 0 {
 		g.courses = append(g.courses, course)
 	}
-	return err
+	if err != nil {
+		return checkpoint.Errorf(file.Name(), "damaged: %v; only a figure needs it: remove it to do without", err)
+	}
+	return nil
 }
 
 // load takes the images that are shown from the first run.

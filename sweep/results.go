@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"tessera/metrics"
+	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )
 
@@ -50,7 +51,7 @@ type Setting struct {
 	Deviation map[string]float64 `json:"deviation"` // of the sample, divided by the number of seeds less one; none for one seed
 }
 
-// Read returns the results of a sweep's folder; a folder without any is [fs.ErrNotExist].
+// Read returns the results of a sweep's folder; a folder without any is [fs.ErrNotExist], damaged ones are a [*checkpoint.Error].
 func Read(path string) (*Results, error) {
 	text, err := os.ReadFile(filepath.Join(path, ResultsFile))
 	if err != nil {
@@ -58,7 +59,8 @@ func Read(path string) (*Results, error) {
 	}
 	r := &Results{}
 	if err := json.Unmarshal(text, r); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(path, ResultsFile), err)
+		return nil, checkpoint.Errorf(filepath.Join(path, ResultsFile),
+			"damaged: %v; run the sweep again: it writes the results anew and repeats no trial that is done", err)
 	}
 	return r, nil
 }

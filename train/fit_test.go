@@ -211,7 +211,7 @@ func TestAFitThatConvergesEndsEarly(t *testing.T) {
 func TestWhatAFitRefusesIsNamed(t *testing.T) {
 	var setting registry.KeyError
 	for _, name := range []string{"nmf", "kmeans", "pca"} {
-		_, err := Run(context.Background(), baseline(t, name, "components=501"), Options{Out: place(t)})
+		_, err := Run(context.Background(), baseline(t, name, "components=20", "dataset.count=10"), Options{Out: place(t)})
 		if !errors.As(err, &setting) || setting.Key != "components" {
 			t.Errorf("%s: got %v, want a registry.KeyError", name, err)
 		}

@@ -144,4 +144,19 @@ func TestWhatABaselineRefusesHasItsExitCode(t *testing.T) {
 	b.contains("stderr", b.must(exitConfig, "train", "factors", "--set", "train.epochs=3").stderr, `unknown key "epochs"`)
 	b.contains("stderr", b.must(exitConfig, "train", "components", "--set", "components=65").stderr, "components: got 65, want at most 64")
 	b.contains("stderr", b.must(exitConfig, "train", "factors", "--set", "loss=kl").stderr, "solver")
+	for args, says := range map[string]string{
+		"check --fill components":                                                        "", // a sound file
+		"summary factors --set components=10000000":                                      "components: got 10000000, whose atoms take 2.56 GB",
+		"train factors --set components=10000000":                                        "components: got 10000000, whose atoms take 2.56 GB",
+		"train sparse --set components=4000000000":                                       "components: got 4000000000, whose atoms take",
+		"summary components --set components=100":                                        "components: got 100, want at most 64",
+		"train centres --set components=501":                                             "components: got 501, want at most 500, the number of images",
+		"train factors --set components=6000 --set init=random --set dataset.count=3000": "products of codes take",
+	} {
+		code := exitConfig
+		if says == "" {
+			code = 0
+		}
+		b.contains(args, b.must(code, strings.Fields(args)...).stderr, says)
+	}
 }

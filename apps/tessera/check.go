@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,9 @@ func checkCommand() *cobra.Command {
 		Args:  cobra.MaximumNArgs(1),
 		RunE: work(func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
+				if f.file != "" && f.file != args[0] {
+					return usagef("check: which file, %s or --file %s?", args[0], f.file)
+				}
 				f.file = args[0]
 			}
 			models, err := f.load()
@@ -35,10 +39,15 @@ func checkCommand() *cobra.Command {
 			if err := models.Check(); err != nil {
 				return err
 			}
+			if len(models.Names()) == 0 && len(models.SweepNames()) == 0 {
+				fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s declares nothing: a model begins with [model.NAME]; `tessera check -f %s --fill shallow` prints one to copy\n",
+					cmp.Or(f.file, tessera.ModelsFile), shippedFile)
+			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s, no mistakes\n", counted(len(models.Names()), "model"))
 			return nil
 		}),
 	}
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "the same as FILE")
 	addDataFlag(cmd, &f.data)
 	cmd.Flags().StringVar(&fill, "fill", "", "print this model with every default written out")
 	_ = cmd.RegisterFlagCompletionFunc("fill", f.complete)

@@ -50,8 +50,14 @@ func codingCommand(use, short string, direction func(*tessera.Run) coding) *cobr
 			if err != nil {
 				return err
 			}
-			if _, err := data.FormatOf(out); err != nil {
+			format, err := data.FormatOf(out)
+			if err != nil {
 				return usageError{err}
+			}
+			if format != "folder" {
+				if err := refuseFolder(out); err != nil {
+					return err
+				}
 			}
 			if sameFile(in, out) {
 				return usagef("--out: %s is what is read (--in): it would be overwritten", out)

@@ -79,22 +79,24 @@ func TestModelsThatCannotBeReadAreNotReplacedByTheShippedOnes(t *testing.T) {
 func TestErrorsOfUsageEndWithExitCode2(t *testing.T) {
 	b := newBench(t)
 	for args, says := range map[string]string{
-		"train smal":               `unknown model "smal" in models.toml: did you mean "small"?`,
-		"summary smal":             `did you mean "small"?`,
-		"check --fill smal":        `did you mean "small"?`,
-		"train":                    "train: which model?",
-		"trian small":              "train",
-		"train small --epochs 0":   "--epochs: got 0, want > 0",
-		"train small --seed -1":    "invalid argument",
-		"train small --out .":      ".: is the working folder or holds it",
-		"train small --frob":       "unknown flag",
-		"train small -f none.toml": "none.toml",
-		"check none.toml":          "none.toml",
-		"resume nothing":           "nothing: is not a run",
-		"eval .":                   ".: is not a run",
-		"data frob":                `unknown command "frob"`,
-		"data get swimmer":         `unknown "swimmer", want fashion-mnist, mnist`,
-		"list frobs":               `unknown "frobs", want models, layers`,
+		"train smal":                      `unknown model "smal" in models.toml: did you mean "small"?`,
+		"summary smal":                    `did you mean "small"?`,
+		"check --fill smal":               `did you mean "small"?`,
+		"train":                           "train: which model?",
+		"trian small":                     "train",
+		"train small --epochs 0":          "--epochs: got 0, want > 0",
+		"train small --seed -1":           "invalid argument",
+		"train small --out .":             "--out .: is the working folder or holds it",
+		"train small --frob":              "unknown flag",
+		"train small -f none.toml":        "none.toml",
+		"check none.toml":                 "none.toml",
+		"resume nothing":                  "nothing: no such folder",
+		"eval .":                          ".: is not a run",
+		"data frob":                       `unknown command "frob"`,
+		"data get swimmer":                `unknown "swimmer", want fashion-mnist, mnist`,
+		"summary small --plan --json":     "give it without --json",
+		"check models.toml -f other.toml": "which file, models.toml or --file other.toml?",
+		"list frobs":                      `unknown "frobs", want models, layers`,
 	} {
 		r := b.must(exitUsage, strings.Fields(args)...)
 		b.contains("tessera "+args, r.stderr, says)
@@ -106,7 +108,9 @@ func TestErrorsOfUsageEndWithExitCode2(t *testing.T) {
 
 func TestTheFileInTheFolderComesBeforeTheShippedModels(t *testing.T) {
 	b := newBench(t)
-	b.contains("check", b.must(0, "check").stdout, "2 models, no mistakes")
+	for _, args := range []string{"check", "check models.toml", "check -f models.toml", "check models.toml --file models.toml"} {
+		b.contains(args, b.must(0, strings.Fields(args)...).stdout, "2 models, no mistakes")
+	}
 	const says = `"shallow" comes with tessera, but models.toml takes the place`
 	b.contains("standard error", b.must(exitUsage, "summary", "shallow").stderr, says, "--file shipped")
 	b.contains("standard error", b.must(exitUsage, "reproduce", "table1", "--dry-run").stderr, `"table1" comes with tessera`)
@@ -165,7 +169,11 @@ func TestListShowsWhatThereIsWithKeysAndDefaults(t *testing.T) {
 func TestDoctorVersionAndDataTellWhatTheyFind(t *testing.T) {
 	b := newBench(t)
 	b.contains("doctor", b.must(0, "doctor").stdout, "cpu", "threads", "GOMAXPROCS", "kernels", "gorgonia.org/gorgonia", "v0.9.18", "fashion-mnist", "not found")
-	b.contains("version", b.must(0, "version").stdout, "tessera ", "go1.")
+	line := b.must(0, "version").stdout
+	b.contains("version", line, "tessera ", "go1.")
+	if flag := b.must(0, "--version").stdout; flag != line {
+		t.Errorf("--version prints %q, version %q", flag, line)
+	}
 	b.contains("data list", b.must(0, "data", "list").stdout, "swimmer", "generated", "mnist", "not found")
 }
 

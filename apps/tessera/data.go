@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"tessera/data"
@@ -92,7 +93,13 @@ func dataGetCommand() *cobra.Command {
 		}),
 	}
 	anyOf(cmd, data.Published())
-	cmd.Args = cobra.MatchAll(cobra.MinimumNArgs(1), cmd.Args)
+	known := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return fmt.Errorf("data get: which data set? One of %s", strings.Join(data.Published(), ", "))
+		}
+		return known(cmd, args)
+	}
 	addDataFlag(cmd, &dir)
 	cmd.PreRunE = nil // the folder is made
 	return cmd

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -27,7 +28,7 @@ const (
 	exitConfig      = 3
 	exitData        = 4 // missing, failing a checksum or of the wrong size
 	exitDiverged    = 5
-	exitCheckpoint  = 6 // damaged or not matching
+	exitCheckpoint  = 6 // damaged, not matching or not readable
 	exitWrite       = 7 // disk full, permission
 	exitSweep       = 8 // a sweep finished with failed trials
 	exitInterrupted = 130
@@ -72,6 +73,9 @@ func explain(command *cobra.Command, err error, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "a run cannot go on without its state: put a copy back, or train it again with `tessera train MODEL -f %s`\n",
 			filepath.Join(filepath.Dir(damaged.Path), folder.Config))
 	}
+	if code == exitCheckpoint && errors.Is(err, fs.ErrPermission) {
+		fmt.Fprintln(stderr, "all files of a run must be readable: give yourself the permission (chmod -R u+rX RUN), or ask their owner for a copy")
+	}
 	if code == exitUsage {
 		hint(command, err, stderr)
 	}
@@ -83,21 +87,43 @@ func hint(command *cobra.Command, err error, stderr io.Writer) {
 	var unknown *config.UnknownModel
 	var unknownSweep *config.UnknownSweep
 	var unknownTable *study.Unknown
+	var place placeError
+	var out outError
 	switch {
+	case errors.As(err, &place):
+		if run := filepath.Join("runs", place.path); findFolder(run) == nil {
+			fmt.Fprintf(stderr, "did you mean %q?\n", run)
+		}
 	case errors.As(err, &unknown) && slices.Contains(tessera.Shipped().Names(), unknown.Name):
 		fmt.Fprintf(stderr, shadowed, unknown.Name, unknown.File)
 	case errors.As(err, &unknownSweep) && slices.Contains(tessera.Shipped().SweepNames(), unknownSweep.Name):
 		fmt.Fprintf(stderr, shadowed, unknownSweep.Name, unknownSweep.File)
-	case errors.As(err, &unknown), errors.As(err, &unknownSweep), errors.As(err, &unknownTable), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked):
+	case errors.As(err, &unknown):
+		listModels(command, unknown, stderr)
+	case errors.As(err, &unknownSweep), errors.As(err, &unknownTable), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked):
 	case errors.Is(err, folder.ErrForeign):
 		fmt.Fprintln(stderr, "nothing was replaced: move that away, or give another --out")
 	case errors.Is(err, folder.ErrWorkingFolder), errors.Is(err, folder.ErrNotFolder):
 		fmt.Fprintln(stderr, "give another --out")
+	case errors.As(err, &out) && errors.Is(err, folder.ErrExists) && !folder.Replaceable(out.path):
+		fmt.Fprintln(stderr, "give another --out: it holds what tessera did not write, which is never replaced")
 	case errors.Is(err, folder.ErrExists):
 		fmt.Fprintln(stderr, "give another --out, or --force to replace that run")
 	default:
 		fmt.Fprintf(stderr, "%q tells how it is called\n", command.CommandPath()+" --help")
 	}
+}
+
+// listModels says how to see all models, where the error of an unknown name does not name them.
+func listModels(command *cobra.Command, unknown *config.UnknownModel, stderr io.Writer) {
+	if unknown.Suggests() {
+		return
+	}
+	list := "tessera list models"
+	if f := command.Flags().Lookup("file"); f != nil && f.Value.String() != "" {
+		list += " -f " + f.Value.String()
+	}
+	fmt.Fprintf(stderr, "`%s` shows all %d\n", list, len(unknown.Names))
 }
 
 // shadowed tells why something that comes with tessera is not there.
@@ -108,6 +134,7 @@ func exitCode(err error) int {
 	var (
 		fromWork     workError
 		usage        usageError
+		place        placeError
 		unknown      *config.UnknownModel
 		unknownSweep *config.UnknownSweep
 		unknownTable *study.Unknown
@@ -118,6 +145,7 @@ func exitCode(err error) int {
 		diverged     *train.Diverged
 		damaged      *checkpoint.Error
 		unwritten    *folder.WriteError
+		unread       *fs.PathError
 	)
 	switch {
 	case err == nil:
@@ -126,7 +154,7 @@ func exitCode(err error) int {
 		return exitWrite
 	case errors.Is(err, train.ErrInterrupted), errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case !errors.As(err, &fromWork), errors.As(err, &usage), errors.As(err, &unknown), errors.As(err, &unknownSweep),
+	case !errors.As(err, &fromWork), errors.As(err, &usage), errors.As(err, &place), errors.As(err, &unknown), errors.As(err, &unknownSweep),
 		errors.As(err, &unknownTable), errors.Is(err, folder.ErrExists), errors.Is(err, folder.ErrForeign), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked),
 		errors.Is(err, folder.ErrWorkingFolder), errors.Is(err, tessera.ErrNoGradients):
 		return exitUsage
@@ -138,7 +166,7 @@ func exitCode(err error) int {
 		return exitData
 	case errors.As(err, &diverged):
 		return exitDiverged
-	case errors.As(err, &damaged):
+	case errors.As(err, &damaged), errors.As(err, &unread): // what else is read has an error of its own
 		return exitCheckpoint
 	}
 	return exitInternal

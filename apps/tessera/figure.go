@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -130,11 +129,22 @@ func (w *figureWork) check(kinds []figureKind, args []string) (*figureKind, erro
 	case w.target < 0 || w.target >= 1 || math.IsNaN(w.target):
 		return nil, usagef("--target: got %v, want 0 or in (0,1)", w.target)
 	}
+	for _, path := range w.runs {
+		if path == "" {
+			return nil, usagef("figure %s: which run?", kind.name)
+		}
+		if err := findFolder(path); err != nil {
+			return nil, err
+		}
+	}
 	if w.out == "" {
 		w.out = kind.name + ".png"
 	}
 	if err := report.CheckPath(w.out); err != nil {
 		return nil, usageError{err}
+	}
+	if err := refuseFolder(w.out); err != nil {
+		return nil, err
 	}
 	var err error
 	w.options, err = w.runFlags.options()
@@ -261,31 +271,6 @@ func drawPareto(w *figureWork) (*report.Figure, error) {
 		published = report.PublishedTables(dataset)
 	}
 	return report.Pareto(ours, published)
-}
-
-func drawTraining(w *figureWork) (*report.Figure, error) {
-	var courses []report.TrainingRun
-	for _, path := range w.runs {
-		file, err := os.Open(filepath.Join(path, folder.Metrics))
-		if err != nil {
-			return nil, noMetrics(path)
-		}
-		course, err := report.ReadTraining(filepath.Base(filepath.Clean(path)), file)
-		file.Close()
-		if err != nil {
-			return nil, err
-		}
-		courses = append(courses, course)
-	}
-	return report.Training(courses...)
-}
-
-// noMetrics says why a run has no course to draw.
-func noMetrics(run string) error {
-	if _, err := os.Stat(filepath.Join(run, folder.Config)); err != nil {
-		return fmt.Errorf("%s: %w", run, folder.ErrNotRun)
-	}
-	return usagef("%s has no %s that could be drawn: no epoch of it has ended, or the file was removed", run, folder.Metrics)
 }
 
 func drawPenalties(w *figureWork) (*report.Figure, error) { return report.Penalties(w.target) }

@@ -79,7 +79,7 @@ func TestMistakesInFiguresAreUsage(t *testing.T) {
 		{"figure pareto --published none", "which run?"},
 		{"figure network runs/small", "is of no run"},
 		{"figure atoms runs/small --out atoms.gif", "want .png or .svg"},
-		{"figure atoms runs/none", "not a run"},
+		{"figure atoms runs/none", "no such folder"},
 		{"figure training runs", "not a run"},
 		{"figure penalties --target 1", "--target"},
 		{"figure curves --published all", "--published"},

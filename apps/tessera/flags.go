@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"tessera"
@@ -161,17 +162,42 @@ func (f *runFlags) environment() train.Environment {
 
 // aRun is the argument of commands that take the folder of a run.
 func aRun(cmd *cobra.Command) {
-	cmd.Args = one("run")
+	cmd.Args = cobra.MatchAll(one("run"), func(_ *cobra.Command, args []string) error { return findFolder(args[0]) })
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}
+}
+
+// placeError says that a path which should be the folder of a run, or of a sweep, is none.
+type placeError struct{ path, problem string }
+
+func (e placeError) Error() string { return e.path + ": " + e.problem }
+
+// findFolder refuses a path that is no folder. What else is wrong with it is said when it is opened.
+func findFolder(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return placeError{path, "no such folder"}
+	case err == nil && !info.IsDir():
+		return placeError{path, "is a file, not the folder of a run"}
+	}
+	return nil
+}
+
+// refuseFolder refuses the name of a file to be written that is a folder.
+func refuseFolder(out string) error {
+	if info, err := os.Stat(out); err == nil && info.IsDir() {
+		return usagef("--out: %s is a folder: give the name of a file", out)
+	}
+	return nil
 }
 
 // one accepts one argument: the name of a model, the folder of a run.
 func one(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
-		case len(args) == 0:
+		case len(args) == 0, len(args) == 1 && args[0] == "":
 			return fmt.Errorf("%s: which %s?", cmd.Name(), what)
 		case len(args) > 1:
 			return fmt.Errorf("%s: got %q, want one %s", cmd.Name(), args, what)
@@ -185,7 +211,9 @@ func anyOf(cmd *cobra.Command, valid []string) {
 	cmd.ValidArgs = valid
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		for _, a := range args {
-			if !slices.Contains(valid, a) {
+			if near := config.Suggest(a, valid); !slices.Contains(valid, a) && strings.HasPrefix(near, "did you mean") {
+				return fmt.Errorf("unknown %q: %s", a, near)
+			} else if !slices.Contains(valid, a) {
 				return fmt.Errorf("unknown %q, want %s", a, strings.Join(valid, ", "))
 			}
 		}

@@ -144,7 +144,7 @@ func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
 
 func (b *bench) write(name, text string) {
 	b.Helper()
-	if err := os.WriteFile(b.path(name), []byte(text), 0o600); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(b.path(name)), 0o700), os.WriteFile(b.path(name), []byte(text), 0o600)); err != nil {
 		b.Fatal(err)
 	}
 }

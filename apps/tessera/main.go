@@ -3,8 +3,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 
 	"tessera/train/folder"
 )
@@ -14,7 +16,13 @@ func main() {
 }
 
 // run is the whole command; it returns the exit code. Results go to stdout, progress and messages to stderr.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
+	defer func() {
+		if cause := recover(); cause != nil { // Go would end with 2, which is an error of usage
+			fmt.Fprintf(stderr, "tessera: internal error: %v\n%splease report this, with the command that you gave and the lines above\n", cause, debug.Stack())
+			code = exitInternal
+		}
+	}()
 	ctx, stop := interruptible(ctx, stderr)
 	defer stop()
 	root := newRoot()

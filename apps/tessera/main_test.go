@@ -24,3 +24,19 @@ func TestResultsThatCannotBeWrittenEndWithExitCode7(t *testing.T) {
 		}
 	}
 }
+
+// broken is standard output with a mistake of ours in it.
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { panic("a mistake of ours") }
+
+func TestAPanicEndsWithExitCode1AndAsksToBeReported(t *testing.T) {
+	var stderr strings.Builder
+	if code := run(context.Background(), []string{"version"}, broken{}, &stderr); code != exitInternal {
+		t.Errorf("exit code %d, want %d", code, exitInternal)
+	}
+	text := stderr.String()
+	if !strings.HasPrefix(text, "tessera: internal error: a mistake of ours\ngoroutine ") || !strings.Contains(text, "broken.Write") || !strings.Contains(text, "please report this") {
+		t.Errorf("got %q", text)
+	}
+}

@@ -112,22 +112,30 @@ func foundAs(parts []tessera.FoundPart) string {
 	return strings.ReplaceAll(strings.Join(names, ", "), ", atom", "")
 }
 
-// atoms draws the run's atoms into its folder.
+// atoms draws the run's atoms into its folder and says where.
 func atoms(cmd *cobra.Command, r *tessera.Run) error {
+	path, err := picture(r)
+	if err == nil && path != "" {
+		fmt.Fprintln(cmd.OutOrStdout(), "\natoms ", path)
+	}
+	return err
+}
+
+// picture draws the run's atoms into its folder; path is "" where they are no images.
+func picture(r *tessera.Run) (path string, err error) {
 	a := r.Atoms()
 	if a == nil || len(a.Shape) < 2 {
-		return nil
+		return "", nil
 	}
 	figure, err := report.Atoms(a)
 	if err != nil {
-		return err
+		return "", err
 	}
-	path := filepath.Join(r.Path, folder.Picture)
+	path = filepath.Join(r.Path, folder.Picture)
 	if err := figure.Save(path); err != nil {
-		return &folder.WriteError{Path: path, Err: err}
+		return "", &folder.WriteError{Path: path, Err: err}
 	}
-	fmt.Fprintln(cmd.OutOrStdout(), "\natoms ", path)
-	return nil
+	return path, nil
 }
 
 // table prints aligned columns.

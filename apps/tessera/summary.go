@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -21,11 +22,14 @@ func summaryCommand() *cobra.Command {
 		Short: "Show a model's layers, shapes and numbers of parameters",
 		Args:  one("model"),
 		RunE: work(func(cmd *cobra.Command, args []string) error {
+			if plan && asJSON {
+				return usagef("--plan is text for people: give it without --json")
+			}
 			m, err := f.model(args[0])
 			if err != nil {
 				return err
 			}
-			s, err := summarise(m, data.SearchDirs(f.data))
+			s, err := summarise(cmd.Context(), m, data.SearchDirs(f.data))
 			if err != nil {
 				return err
 			}
@@ -69,10 +73,14 @@ type layerSummary struct {
 	Trainable   int    `json:"trainable"`
 }
 
-func summarise(m *config.Model, dirs data.Dirs) (*summary, error) {
+func summarise(ctx context.Context, m *config.Model, dirs data.Dirs) (*summary, error) {
 	shape, ok := m.Dataset.Source.Shape(dirs)
-	if !ok {
-		return nil, &data.Error{Dataset: m.Dataset.Name, Problem: "the shape of its images is known from its files only, which were not found"}
+	if !ok { // only the files tell, and they do not: to load them says what is wrong
+		set, err := m.Dataset.Source.Load(ctx, dirs, data.Need{Train: true})
+		if err != nil {
+			return nil, err
+		}
+		shape = set.Shape
 	}
 	s := &summary{Model: m.Name, spec: m, input: shape}
 	if m.Baseline != nil {

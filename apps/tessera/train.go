@@ -2,12 +2,19 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"tessera"
+	"tessera/train/folder"
 )
 
 // trainFlags are those of train alone.
@@ -62,9 +69,27 @@ func (f *trainFlags) train(cmd *cobra.Command, name string) error {
 	}
 	options.Out, options.Force, options.Environment = f.out, f.force, f.environment()
 	return training(cmd, options, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
-		return tessera.Train(ctx, model, o)
+		r, err := tessera.Train(ctx, model, o)
+		if err != nil && f.out != "" && slices.ContainsFunc(placing, func(p error) bool { return errors.Is(err, p) }) {
+			err = outError{f.out, err}
+		}
+		return r, err
 	})
 }
+
+// outError is what is wrong with the place of --out, whose path the error begins with.
+type outError struct {
+	path string
+	err  error
+}
+
+func (e outError) Error() string { return "--out " + e.err.Error() }
+
+// Unwrap gives the cause.
+func (e outError) Unwrap() error { return e.err }
+
+// placing are the reasons why no run is put in a place.
+var placing = []error{folder.ErrExists, folder.ErrForeign, folder.ErrNotRun, folder.ErrLocked, folder.ErrWorkingFolder}
 
 // noEpochs says what took the place of --epochs, where that is what a baseline does not have.
 func (f *trainFlags) noEpochs(cmd *cobra.Command, name string, err error) error {
@@ -89,8 +114,13 @@ func resumeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			before := derived(args[0])
 			return training(cmd, options, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
-				return tessera.Resume(ctx, args[0], o)
+				r, err := tessera.Resume(ctx, args[0], o)
+				if err == nil && r.Result.AlreadyFinished {
+					finished(cmd, r, before)
+				}
+				return r, err
 			})
 		}),
 	}
@@ -101,6 +131,37 @@ func resumeCommand() *cobra.Command {
 		flag.Usage, flag.DefValue = flag.Usage+" (default that of the run)", none
 	}
 	return cmd
+}
+
+// derived returns the files of a run that are made from its state. A file that is written anew is another one.
+func derived(run string) map[string]os.FileInfo {
+	files := map[string]os.FileInfo{}
+	for _, name := range []string{folder.Model, folder.Best} {
+		files[name], _ = os.Stat(filepath.Join(run, name)) // nil where there is none
+	}
+	return files
+}
+
+// finished says what was done to a finished run: nothing, unless files that are made from its state were damaged or missing. Its picture
+// is one of these, but no run is worse for the lack of it.
+func finished(cmd *cobra.Command, r *tessera.Run, before map[string]os.FileInfo) {
+	var written []string
+	for name, is := range derived(r.Path) {
+		if was := before[name]; is != nil && (was == nil || !os.SameFile(was, is)) {
+			written = append(written, name)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(r.Path, folder.Picture)); errors.Is(err, fs.ErrNotExist) {
+		if path, err := picture(r); err == nil && path != "" {
+			written = append(written, folder.Picture)
+		}
+	}
+	slices.Sort(written)
+	done := "nothing was done"
+	if len(written) > 0 {
+		done = strings.Join(written, " and ") + " written anew"
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is finished: %s\n", r.Path, done)
 }
 
 // training shows a training while it goes on, and what came of it.
@@ -115,7 +176,6 @@ func training(cmd *cobra.Command, o tessera.Options, begin func(context.Context,
 	defer r.Close()
 	debug.FreeOSMemory() // what trained is garbage: the results need not come on top of it
 	if r.Result.AlreadyFinished {
-		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is finished: nothing was done\n", r.Path)
 		return nil
 	}
 	return results(cmd, r)

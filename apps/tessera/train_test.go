@@ -178,3 +178,13 @@ func TestMetricsAreJSONWithoutNaN(t *testing.T) {
 		t.Errorf("without validation images val_mse should be null: %s", line)
 	}
 }
+
+// docs/run-folder.md promises it.
+func TestAFinishedRunGoesOnToMoreEpochsAsIfItHadHadThemFromTheStart(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "train", "small", "--epochs", "5", "--out", "whole")
+	b.must(0, "train", "small", "--epochs", "2", "--out", "longer")
+	b.write("longer/config.toml", strings.Replace(b.read("longer/config.toml"), "epochs = 2\n", "epochs = 5\n", 1))
+	b.must(0, "resume", "longer")
+	b.sameRun("longer", "whole")
+}

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"image/png"
+	"io/fs"
 	"math"
 	"os"
 	"slices"
@@ -228,11 +230,11 @@ func TestEncodeRefusesWhatDoesNotFit(t *testing.T) {
 		{exitData, "eval runs/small --data none", "none: no such folder; --data names"},
 		{exitData, "data verify --data small.npy", "small.npy: no such folder"},
 		{exitUsage, "eval runs/small runs/small", "want one run"},
-		{exitUsage, "eval small.npy", "small.npy: is not a run"},
-		{exitUsage, "resume small.npy", "small.npy: is not a run"},
-		{exitUsage, "figure training nosuch", "nosuch: is not a run"},
+		{exitUsage, "eval small.npy", "small.npy: is a file, not the folder of a run"},
+		{exitUsage, "resume small.npy", "small.npy: is a file, not the folder of a run"},
+		{exitUsage, "figure training nosuch", "nosuch: no such folder"},
 		{exitUsage, "figure training empty", "has no metrics.jsonl"},
-		{exitUsage, "encode nothing --in small.npy --out codes.npy", "is not a run"},
+		{exitUsage, "encode nothing --in small.npy --out codes.npy", "nothing: no such folder"},
 		{exitUsage, "decode runs/small --in codes.npy --out x --backend pytorch", `want one of`},
 		{exitUsage, "decode runs/small --in codes.npy --out x --threads 0", `want from 1 to 1024`},
 		{exitUsage, "decode runs/small --in codes.npy --out x --threads 1025", `want from 1 to 1024`},
@@ -372,4 +374,49 @@ func testImages(folder string) ([]float32, error) {
 		return nil, err
 	}
 	return set.Test.Float32(), nil
+}
+
+// What the operating system does not let us read of a run, and what is no longer what tessera wrote, is damage and no
+// internal error. A folder in a file's place fails like a missing permission, which root does not miss.
+func TestFilesOfARunThatCannotBeReadEndWithExitCode6(t *testing.T) {
+	b := newBench(t)
+	b.write("models.toml", smallModels+"[sweep.s]\nmodel = \"small\"\n")
+	b.must(0, "train", "small", "--epochs", "2")
+	b.must(0, "sweep", "s", "--epochs", "1")
+	whole := b.read("runs/small/metrics.jsonl")
+	b.write("runs/small/metrics.jsonl", whole+"{\n")
+	b.contains("damaged metrics", b.must(exitCheckpoint, "figure", "training", "runs/small").stderr, "runs/small/metrics.jsonl: damaged: line 3: ")
+	b.write("runs/small/metrics.jsonl", "")
+	b.contains("no metrics", b.must(exitUsage, "figure", "training", "runs/small").stderr, "no epoch of it has ended")
+	b.write("sweeps/s/results.json", "{")
+	b.contains("damaged results", b.must(exitCheckpoint, "figure", "curves", "sweeps/s").stderr, "sweeps/s/results.json: damaged: ", "run the sweep again")
+	b.must(0, "sweep", "s", "--epochs", "1")
+	b.must(0, "figure", "curves", "sweeps/s")
+
+	for _, name := range []string{"model.safetensors", "config.toml", "metrics.jsonl"} {
+		if err := errors.Join(os.Remove(b.path("runs/small/"+name)), os.Mkdir(b.path("runs/small/"+name), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		args := []string{"eval", "runs/small"}
+		if name == "metrics.jsonl" {
+			args = []string{"figure", "training", "runs/small"}
+		}
+		b.contains(name, b.must(exitCheckpoint, args...).stderr, "is a directory")
+	}
+	if err := os.Symlink("loop", b.path("loop")); err != nil {
+		t.Fatal(err)
+	}
+	b.must(exitCheckpoint, "eval", "loop")
+	b.must(exitCheckpoint, "resume", "loop")
+}
+
+func TestAMissingPermissionSaysWhatToDo(t *testing.T) {
+	var stderr strings.Builder
+	err := workError{fmt.Errorf("run: %w", &fs.PathError{Op: "open", Path: "r/config.toml", Err: fs.ErrPermission})}
+	if code := explain(nil, err, &stderr); code != exitCheckpoint {
+		t.Errorf("exit code %d, want %d", code, exitCheckpoint)
+	}
+	if text := stderr.String(); !strings.Contains(text, "r/config.toml: permission") || !strings.Contains(text, "chmod") {
+		t.Errorf("got %q", text)
+	}
 }

@@ -15,10 +15,15 @@ func versionCommand() *cobra.Command {
 		Short: "Show the version",
 		Args:  cobra.NoArgs,
 		RunE: work(func(cmd *cobra.Command, _ []string) error {
-			fmt.Fprintf(cmd.OutOrStdout(), "tessera %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			fmt.Fprintln(cmd.OutOrStdout(), versionLine())
 			return nil
 		}),
 	}
+}
+
+// versionLine says what program this is.
+func versionLine() string {
+	return fmt.Sprintf("tessera %s %s %s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // version is the module's version, with the commit where the build knows it.

@@ -1,0 +1,54 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+
+	"tessera/data"
+	"tessera/internal/registry"
+	"tessera/internal/volume"
+)
+
+// Fitted is a [Baseline] whose size depends on the images.
+type Fitted interface {
+	// Fits refuses settings that do not go with so many images of so many pixels by a [registry.KeyError]. 0 images
+	// stand for a number that is not known yet.
+	Fits(images, pixels int) error
+}
+
+// Bounded refuses so many components where what a baseline holds of them, such as atoms, takes too much in one piece: so many
+// values, as a product, for each component. The bound is that of a layer's parameters.
+func Bounded(components int, what string, each ...int) error {
+	n := volume.Of(append(each, components))
+	if n <= maxExpanded {
+		return nil
+	}
+	return registry.KeyError{Key: "components", Problem: fmt.Sprintf("got %d, whose %s take %s, and training holds several times that: want at most %s",
+		components, what, bytesText(n), bytesText(maxExpanded))}
+}
+
+// fits finds what of a baseline does not go with images of shape input, nil where that is not known.
+func (m *Model) fits(input []int) []finding {
+	baseline, ok := m.Baseline.(Fitted)
+	if !ok || input == nil || m.origin.doubt("").about(func(field) bool { return true }) {
+		return nil
+	}
+	err := baseline.Fits(0, product(input))
+	var of registry.KeyError
+	if !errors.As(err, &of) {
+		return nil
+	}
+	return []finding{m.finding("", "", of.Key, of.Error(), "")}
+}
+
+// input is the shape of the model's images, nil where it is not known.
+func (m *Model) input(dirs data.Dirs) []int {
+	if m.Dataset.Source == nil || m.origin.doubt("dataset") != nil {
+		return nil
+	}
+	shape, ok := m.Dataset.Source.Shape(dirs)
+	if !ok {
+		return nil
+	}
+	return shape
+}
