@@ -42,13 +42,9 @@ func (m *Model) fits(input []int) []finding {
 }
 
 // input is the shape of the model's images, nil where it is not known.
-func (m *Model) input(dirs data.Dirs) []int {
+func (m *Model) input(shape func(data.Source) []int) []int {
 	if m.Dataset.Source == nil || m.origin.doubt("dataset") != nil {
 		return nil
 	}
-	shape, ok := m.Dataset.Source.Shape(dirs)
-	if !ok {
-		return nil
-	}
-	return shape
+	return shape(m.Dataset.Source)
 }

@@ -234,7 +234,7 @@ func (d *decoder) unknown(n *node, fields []field, p place) {
 		if c.table != nil || c.array && c.header {
 			what = "table"
 		}
-		hint := suggestKey(key, c, fields, p, d.kind)
+		hint := suggestKey(key, n, fields, p, d.kind)
 		if path, ok := d.below(key, c, p); ok {
 			hint = fmt.Sprintf("paths begin below the model: did you mean %q?", path)
 		}

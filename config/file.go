@@ -18,6 +18,10 @@ type File struct {
 	// shape is checked when the images are read.
 	Dirs data.Dirs
 
+	// Trained says that the file is of a run, whose images are those that it was trained on: what is found under their names
+	// now says nothing of its models, and nothing that depends on the shape of images is checked.
+	Trained bool
+
 	source *source
 	root   *node
 	broken []finding // duplicates
@@ -208,11 +212,11 @@ func (f *File) build(name string, sets []Set) (*Model, []finding) {
 	if merged == nil {
 		return nil, found
 	}
-	return m, append(found, m.decode(merged, partial, f.Dirs)...)
+	return m, append(found, m.decode(merged, partial, f.shape)...)
 }
 
 // decode fills m from its merged table and checks it.
-func (m *Model) decode(n *node, partial bool, dirs data.Dirs) []finding {
+func (m *Model) decode(n *node, partial bool, shape func(data.Source) []int) []finding {
 	m.origin = &origin{tables: map[string]*node{}, doubts: map[string]*doubt{}}
 	d := &decoder{model: m.Name, partial: partial, origin: m.origin}
 	d.table(n, reflect.ValueOf(m).Elem(), place{})
@@ -221,9 +225,18 @@ func (m *Model) decode(n *node, partial bool, dirs data.Dirs) []finding {
 	case partial:
 		return d.found
 	case m.Kind != Autoencoder:
-		return append(d.found, m.fits(m.input(dirs))...)
+		return append(d.found, m.fits(m.input(shape))...)
 	}
-	return append(d.found, m.check(m.input(dirs))...)
+	return append(d.found, m.check(m.input(shape))...)
+}
+
+// shape is that of a data set's images, nil where it is not known.
+func (f *File) shape(images data.Source) []int {
+	shape, ok := images.Shape(f.Dirs)
+	if f.Trained || !ok {
+		return nil
+	}
+	return shape
 }
 
 // settle gives findings whose place is in no text, because a default is concerned, the model's own place.

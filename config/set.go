@@ -109,20 +109,21 @@ func combined(sets []Set) (*node, []finding) {
 	return all, m.found
 }
 
-// suited returns the changes as they are for one model: Passes become the key that it has.
-func (f *File) suited(model string, sets []Set) []Set {
-	if !slices.ContainsFunc(sets, func(s Set) bool { return s.passes > 0 }) {
-		return sets
+// suited appends the --set arguments to the changes of a trial, Passes as the key of what the model then is.
+func (f *File) suited(model string, changes, sets []Set) []Set {
+	passes := func(s Set) bool { return s.passes > 0 }
+	if !slices.ContainsFunc(sets, passes) {
+		return append(changes, sets...)
 	}
 	key := epochsKey
-	if m, _ := f.build(model, nil); m != nil && m.Baseline != nil {
+	changed := slices.DeleteFunc(slices.Concat(changes, sets), passes)
+	if m, _ := f.build(model, changed); m != nil && m.Baseline != nil {
 		key = ""
 		fields, _ := tableOf(reflect.ValueOf(m.Baseline).Elem(), "")
 		if slices.ContainsFunc(fields, func(k field) bool { return k.key == iterationsKey }) {
 			key = iterationsKey
 		}
 	}
-	var suited []Set
 	for _, s := range sets {
 		if s.passes > 0 {
 			if key == "" {
@@ -130,7 +131,7 @@ func (f *File) suited(model string, sets []Set) []Set {
 			}
 			s, _ = ParseSet(key + "=" + strconv.Itoa(s.passes)) // which is well formed
 		}
-		suited = append(suited, s)
+		changes = append(changes, s)
 	}
-	return suited
+	return changes
 }

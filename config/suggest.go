@@ -25,15 +25,17 @@ func suggest(name string, valid []string) string {
 	return "valid: " + quoted(valid)
 }
 
-// suggestKey is [suggest] for a key that a table of a model of that kind does not have. Who names a key of a table inside of it meant that one; who gives
+// suggestKey is [suggest] for a key that a table n does not have. Who names a key of a table of the model meant that one; who gives
 // a layer an activation that it does not take meant a layer of its own.
-func suggestKey(key string, value *node, valid []field, p place, model string) string {
-	if path, ok := inside(key, valid, model); ok {
-		return fmt.Sprintf("did you mean %q?", path)
+func suggestKey(key string, n *node, valid []field, p place, model string) string {
+	if p.part == "" {
+		if path, ok := inside(key, n, valid, model); ok {
+			return fmt.Sprintf("did you mean %q?", path)
+		}
 	}
 	_, near := nearest(key, keysOf(valid))
 	_, inLayer := layers.Registry.Lookup(p.kind)
-	if text, ok := value.text(); ok && inLayer && !near && key == "activation" {
+	if text, ok := n.child(key).text(); ok && inLayer && !near && key == "activation" {
 		if _, ok := layers.Registry.Lookup(text); ok {
 			return fmt.Sprintf("here it is a layer of its own: put { kind = %q } after this one", text)
 		}
@@ -41,21 +43,26 @@ func suggestKey(key string, value *node, valid []field, p place, model string) s
 	return suggest(key, keysOf(valid))
 }
 
-// inside finds the key in the tables that are among the fields of a model of that kind: "train.epochs" for epochs.
-func inside(key string, fields []field, model string) (path string, ok bool) {
-	for _, f := range fields {
-		if f.value.Kind() != reflect.Struct {
-			continue
-		}
-		inner, slot := tableOf(f.value, model)
-		if slot != nil {
-			for _, name := range slot.vocabulary.names() {
-				part, _ := slot.vocabulary.create(name)
-				inner = append(inner, partFields(part)...)
+// inside finds the key in the tables that are among the fields of a model n of that kind: "train.epochs" for epochs. What every
+// such table has comes before what one has by its own kind.
+func inside(key string, n *node, fields []field, model string) (path string, ok bool) {
+	for _, ofKind := range []bool{false, true} {
+		for _, f := range fields {
+			if f.value.Kind() != reflect.Struct {
+				continue
 			}
-		}
-		if _, ok := findField(inner, key); ok {
-			return f.key + "." + key, true
+			own, slot := tableOf(f.value, model)
+			if (slot != nil) != ofKind {
+				continue
+			}
+			if c := n.child(f.key); ofKind && c != nil {
+				kind, _ := spelledOut(c, slot.selector.key).child(slot.selector.key).text()
+				part, _ := slot.vocabulary.create(kind)
+				own = append(own, partFields(part)...)
+			}
+			if _, ok := findField(own, key); ok {
+				return f.key + "." + key, true
+			}
 		}
 	}
 	return "", false

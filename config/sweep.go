@@ -183,7 +183,7 @@ func (f *File) trial(p *sweepPlan, base string, choice []int, sets []Set) (*Mode
 	for i, a := range p.axes {
 		changes = append(changes, a.change(choice[i]))
 	}
-	changes = append(changes, f.suited(base, sets)...)
+	changes = f.suited(base, changes, sets)
 	m, found := f.build(base, changes)
 	found = f.blame(base, changes, p.owner, found)
 	for i := range found {

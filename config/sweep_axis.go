@@ -114,7 +114,7 @@ func (p *sweepPlan) readKeys(d *decoder, n *node, before []step) {
 func refuseRepeated(d *decoder, p place, key string, list []*node) {
 	for i, v := range list {
 		same := func(w *node) bool { return reflect.DeepEqual(v.plain(), w.plain()) }
-		if first := slices.IndexFunc(list, same); first < i {
+		if first := slices.IndexFunc(list, same); 0 <= first && first < i { // of nan there is none
 			d.report(p, v.at, v.owner, fmt.Sprintf("%s[%d]: %s is given before, as %s[%d]", key, i, describe(v), key, first), "leave it out")
 		}
 	}

@@ -202,7 +202,7 @@ func TestTheShippedFigure8IsTheStudys(t *testing.T) {
 
 // A factorisation has iterations and no epochs, principal components have neither.
 func TestPassesAreEpochsOrIterationsByTheModel(t *testing.T) {
-	f := load(t, string(shipped(t))+"[sweep.mixed]\nmodel = [\"sparse-nmf\", \"pca\", \"shallow\"]\n")
+	f := load(t, string(shipped(t))+"[sweep.mixed]\nmodel = [\"sparse-nmf\", \"pca\", \"shallow\"]\n[sweep.kinds]\nmodel = \"shallow\"\nset.kind = [\"nmf\", \"pca\", \"autoencoder\"]\n")
 	plain, err := f.Sweep("mixed")
 	if err != nil {
 		t.Fatal(err)
@@ -210,6 +210,16 @@ func TestPassesAreEpochsOrIterationsByTheModel(t *testing.T) {
 	quick, err := f.Sweep("mixed", Passes(3))
 	if err != nil {
 		t.Fatal(err)
+	}
+	kinds, err := f.Sweep("kinds", Passes(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"iterations = 3", "", "epochs = 3"} { // of what a trial becomes, not of what it is made from
+		text := string(Fill(kinds.Trials[i].Model))
+		if !strings.Contains(text, want) || want == "" && (strings.Contains(text, "iterations") || strings.Contains(text, "epochs")) {
+			t.Errorf("%v: got\n%s", kinds.Trials[i].Values, text)
+		}
 	}
 	differing := func(i int) (lines []string) {
 		before := strings.Split(string(Fill(plain.Trials[i].Model)), "\n")

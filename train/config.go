@@ -22,6 +22,7 @@ func readConfig(path string) (*config.Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.Trained = true
 	names := f.Names()
 	if len(names) != 1 {
 		return nil, checkpoint.Errorf(path, "holds %d models, want the one that the run is of", len(names))

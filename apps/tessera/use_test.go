@@ -420,3 +420,41 @@ func TestAMissingPermissionSaysWhatToDo(t *testing.T) {
 		t.Errorf("got %q", text)
 	}
 }
+
+// What stands under the name of a run's images now says nothing of the run: it can be used, and other images are other data.
+func TestARunIsOpenedWhereverItsImagesAre(t *testing.T) {
+	b := newBench(t)
+	images := func(shape ...int) {
+		t.Helper()
+		pixels := make([]float32, 20*shape[0]*shape[1])
+		for i := range pixels {
+			pixels[i] = float32(i%7) / 7
+		}
+		if err := data.WriteImages(b.path("train.npy"), shape, pixels); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.write("models.toml", `
+[model.net]
+dataset = { name = "npy", images = "train.npy" }
+encoder = [{ kind = "dense", units = 3 }]
+train = { epochs = 1 }
+[model.factors]
+kind = "nmf"
+dataset = { name = "npy", images = "train.npy" }
+components = 20
+iterations = 2
+init = "random"
+`)
+	images(6, 5)
+	b.must(0, "train", "net")
+	b.must(0, "train", "factors")
+	b.must(0, "encode", "runs/net", "--in", "train.npy", "--out", "codes.npy")
+	images(3, 3)
+	for _, run := range []string{"runs/net", "runs/factors"} {
+		b.must(0, "figure", "atoms", run)
+		b.contains(run, b.must(exitData, "eval", run).stderr, "its images have shape [3 3], the run was trained on [6 5]")
+		b.contains(run, b.must(0, "resume", run).stderr, "is finished")
+	}
+	b.must(0, "decode", "runs/net", "--in", "codes.npy", "--out", "back.npy")
+}
