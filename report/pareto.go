@@ -2,7 +2,7 @@ package report
 
 import (
 	"cmp"
-	"errors"
+	"fmt"
 	"image/color"
 	"slices"
 
@@ -39,7 +39,7 @@ func Pareto(ours, published []Point) (*Figure, error) {
 		}
 	}
 	if len(texts.names) == 0 {
-		return nil, errors.New("report: no points with mse and max_approx to draw")
+		return nil, fmt.Errorf("%w with mse and max_approx", ErrNoPoints)
 	}
 	slices.Reverse(texts.names) // ours find their places first
 	p.extra = append(p.extra, texts)

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"image/color"
 	"math"
@@ -25,6 +26,9 @@ type Point struct {
 	MaxApprox              float64 // to dilated originals, bias not dilated, not clipped
 	MaxApproxReconstructed float64 // to dilated reconstructions
 }
+
+// ErrNoPoints says that a figure of points has none to draw: no run has what its axes show.
+var ErrNoPoints = errors.New("report: no points to draw")
 
 // PointOf takes the metrics of a report; p and beta are NaN where the model has no such penalty.
 func PointOf(label string, p, beta float64, r *metrics.Report) Point {
@@ -120,7 +124,7 @@ type comparison struct {
 
 func compare(ours, published []Point, pointsOnly bool) (comparison, error) {
 	if len(ours)+len(published) == 0 {
-		return comparison{}, fmt.Errorf("report: no points to draw")
+		return comparison{}, ErrNoPoints
 	}
 	targets := targetsOf(slices.Concat(ours, published))
 	return comparison{grouped(targets, ours), grouped(targets, published), pointsOnly}, nil

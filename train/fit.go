@@ -47,7 +47,7 @@ func (f *fit) begin(ctx context.Context, splits data.Splits) error {
 	case err == nil:
 		return f.bounded()
 	case errors.Is(err, baselines.ErrOtherImages):
-		return checkpoint.Errorf(f.from, "does not match: %v", baselines.ErrOtherImages)
+		return checkpoint.Mismatchf(f.from, "does not match: %v", baselines.ErrOtherImages)
 	case errors.As(err, &refused) && refused.Dataset == "":
 		return &data.Error{Dataset: f.spec.Dataset.Name, Err: err}
 	case errors.Is(err, context.Canceled):
@@ -116,7 +116,7 @@ func restoreBaseline(m baselines.Model, path string, file *checkpoint.File) erro
 		state.Tensors[t.Name] = baselines.Tensor{Shape: t.Shape, Values: t.Data}
 	}
 	if err := m.Restore(state); err != nil {
-		return checkpoint.Errorf(path, "does not match its model: %v", err)
+		return checkpoint.Mismatchf(path, "does not match its model: %v", err)
 	}
 	return nil
 }
@@ -125,10 +125,10 @@ func restoreBaseline(m baselines.Model, path string, file *checkpoint.File) erro
 func openBaseline(spec *config.Model, method baselines.Method, shape []int, path string, file *checkpoint.File) (baselines.Model, error) {
 	m, err := method.New(shape, spec.Train.Seed)
 	if err != nil {
-		return nil, checkpoint.Errorf(path, "does not match its model: %v", err)
+		return nil, checkpoint.Mismatchf(path, "does not match its model: %v", err)
 	}
 	if kind := file.Metadata[kindKey]; kind != spec.Kind {
-		return nil, checkpoint.Errorf(path, "does not match: it is of kind %q, the model is of kind %q", kind, spec.Kind)
+		return nil, checkpoint.Mismatchf(path, "does not match: it is of kind %q, the model is of kind %q", kind, spec.Kind)
 	}
 	if err := restoreBaseline(m, path, file); err != nil {
 		return nil, err

@@ -220,7 +220,7 @@ func (n *network) save(state *checkpoint.File) error {
 // restore implements learner.
 func (n *network) restore(from *stored) error {
 	if got, want := len(from.Sums), len(n.spec.Losses); got != want {
-		return checkpoint.Errorf(from.path, "does not match its model: it holds sums of %d loss terms, want %d", got, want)
+		return checkpoint.Mismatchf(from.path, "does not match its model: it holds sums of %d loss terms, want %d", got, want)
 	}
 	if err := loadParameters(n.model, from.path, from.file, "", current(n.model)); err != nil {
 		return err

@@ -92,7 +92,7 @@ func open(spec *config.Model, path string) (*Trained, error) {
 func openNetwork(spec *config.Model, shape []int, path string, f *checkpoint.File) (*graph.Model, error) {
 	m, err := graph.New(spec, shape)
 	if err != nil {
-		return nil, checkpoint.Errorf(path, "does not match its model: %v", err)
+		return nil, checkpoint.Mismatchf(path, "does not match its model: %v", err)
 	}
 	if spec.Average != nil && f.Metadata[contentsKey] == "state" {
 		return m, openAverages(m, path, f)

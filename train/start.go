@@ -76,7 +76,7 @@ func (n *network) take(from *Trained, glob string) error {
 		}
 	}
 	if len(problems) > 0 {
-		return checkpoint.Errorf(from.Path, "does not match: %s; `on` can leave parameters out", strings.Join(problems, "; "))
+		return checkpoint.Mismatchf(from.Path, "does not match: %s; `on` can leave parameters out", strings.Join(problems, "; "))
 	}
 	for _, p := range n.model.Parameters {
 		if config.MatchPath(glob, p.Path) {

@@ -197,7 +197,7 @@ func loadParameters(m *graph.Model, path string, f *checkpoint.File, prefix stri
 	}
 	for _, t := range f.Tensors {
 		if rest, ok := strings.CutPrefix(t.Name, prefix); ok && !strings.Contains(rest, "/") && !known[t.Name] {
-			return checkpoint.Errorf(path, "does not match its model: it holds %s, which the model does not have", t.Name)
+			return checkpoint.Mismatchf(path, "does not match its model: it holds %s, which the model does not have", t.Name)
 		}
 	}
 	return nil
@@ -207,10 +207,10 @@ func loadParameters(m *graph.Model, path string, f *checkpoint.File, prefix stri
 func load(path string, f *checkpoint.File, name string, shape []int, into []float32) error {
 	t, ok := f.Tensor(name)
 	if !ok {
-		return checkpoint.Errorf(path, "does not match its model: it holds no %s", name)
+		return checkpoint.Mismatchf(path, "does not match its model: it holds no %s", name)
 	}
 	if !slices.Equal(t.Shape, shape) {
-		return checkpoint.Errorf(path, "does not match its model: %s has shape %v, want %v", name, t.Shape, shape)
+		return checkpoint.Mismatchf(path, "does not match its model: %s has shape %v, want %v", name, t.Shape, shape)
 	}
 	copy(into, t.Data)
 	return nil
@@ -219,7 +219,7 @@ func load(path string, f *checkpoint.File, name string, shape []int, into []floa
 // fits checks that a state's counters are possible for this session.
 func (s *session) fits(from *stored) error {
 	if differs := s.identity.Differs(from.identity); differs != "" {
-		return checkpoint.Errorf(from.path, "does not match: %s", differs)
+		return checkpoint.Mismatchf(from.path, "does not match: %s", differs)
 	}
 	p := from.progress
 	if p.Epoch < 0 || p.Step < 0 || p.Position < 0 || p.Position >= from.Images || from.Batch > 0 && p.Position%from.Batch != 0 {

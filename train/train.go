@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,6 +48,19 @@ func (o Options) load(ctx context.Context, d *config.Dataset) (*data.Set, error)
 		return o.Load(ctx, d)
 	}
 	return d.Source.Load(ctx, o.Dirs, d.Need())
+}
+
+// trainedOn refuses images of another shape than those of a run.
+func (o Options) trainedOn(shape []int) Options {
+	all := o
+	o.Load = func(ctx context.Context, d *config.Dataset) (*data.Set, error) {
+		set, err := all.load(ctx, d)
+		if err == nil && !slices.Equal(shape, set.Shape) {
+			err = &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its images have shape %v, the run was trained on %v", set.Shape, shape)}
+		}
+		return set, err
+	}
+	return o
 }
 
 // Progress is what is known of a run while it goes on.
@@ -162,7 +176,7 @@ func reopen(ctx context.Context, held *folder.Folder, o Options) (*session, erro
 		s.folder = held
 		return s, s.repair()
 	}
-	s, splits, err := newSession(ctx, spec, o)
+	s, splits, err := newSession(ctx, spec, o.trainedOn(from.shape))
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,9 @@ func explain(command *cobra.Command, err error, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "tessera:", err)
 	}
 	var damaged *checkpoint.Error
-	if errors.As(err, &damaged) && filepath.Base(damaged.Path) == folder.State {
+	if errors.As(err, &damaged) && damaged.Mismatch && filepath.Base(damaged.Path) == folder.State {
+		fmt.Fprintln(stderr, "the run goes on from what it was trained with: put back what has changed, its images or its config.toml, or train a new run")
+	} else if errors.As(err, &damaged) && filepath.Base(damaged.Path) == folder.State {
 		fmt.Fprintf(stderr, "a run cannot go on without its state: put a copy back, or train it again with `tessera train MODEL -f %s`\n",
 			filepath.Join(filepath.Dir(damaged.Path), folder.Config))
 	}

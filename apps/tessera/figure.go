@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -85,7 +86,9 @@ func figureCommand() *cobra.Command {
 			}
 			w.ctx = cmd.Context()
 			f, err := kind.draw(&w)
-			if err != nil {
+			if errors.Is(err, report.ErrNoPoints) {
+				return usageError{fmt.Errorf("figure %s: %w: runs without atoms have no max_approx", kind.name, err)}
+			} else if err != nil {
 				return err
 			}
 			if err := f.Save(w.out); err != nil {

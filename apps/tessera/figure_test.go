@@ -69,6 +69,8 @@ func TestMistakesInFiguresAreUsage(t *testing.T) {
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1")
 	b.must(0, "train", "small", "--epochs", "1", "--out", "bars", "--set", "dataset=bars")
+	b.must(0, "train", "small", "--epochs", "1", "--out", "filters", "--set", "dataset=bars", "--set", "constraint=[]",
+		"--set", `decoder=[{kind="dense",units=64},{kind="reshape",shape=[8,8,1]},{kind="conv2d",filters=1}]`)
 	for _, c := range []struct {
 		args string
 		want string
@@ -85,6 +87,7 @@ func TestMistakesInFiguresAreUsage(t *testing.T) {
 		{"figure curves --published all", "--published"},
 		{"figure codes runs/small --images 256", "want 0 to 255"},
 		{"figure reconstructions runs/small bars", "bars is of bars, the runs before it are of swimmer"},
+		{"figure pareto filters --published none", "figure pareto: report: no points to draw with mse and max_approx: runs without atoms"},
 		{"figure pareto runs/small bars", "bars is of bars, the runs before it are of swimmer"},
 	} {
 		b.contains(c.args, b.must(exitUsage, strings.Fields(c.args)...).stderr, c.want)

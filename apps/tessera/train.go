@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -142,18 +141,12 @@ func derived(run string) map[string]os.FileInfo {
 	return files
 }
 
-// finished says what was done to a finished run: nothing, unless files that are made from its state were damaged or missing. Its picture
-// is one of these, but no run is worse for the lack of it.
+// finished says what was done to a finished run: nothing, unless files that are made from its state were damaged or missing.
 func finished(cmd *cobra.Command, r *tessera.Run, before map[string]os.FileInfo) {
 	var written []string
 	for name, is := range derived(r.Path) {
 		if was := before[name]; is != nil && (was == nil || !os.SameFile(was, is)) {
 			written = append(written, name)
-		}
-	}
-	if _, err := os.Stat(filepath.Join(r.Path, folder.Picture)); errors.Is(err, fs.ErrNotExist) {
-		if path, err := picture(r); err == nil && path != "" {
-			written = append(written, folder.Picture)
 		}
 	}
 	slices.Sort(written)

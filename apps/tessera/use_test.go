@@ -456,5 +456,10 @@ init = "random"
 		b.contains(run, b.must(exitData, "eval", run).stderr, "its images have shape [3 3], the run was trained on [6 5]")
 		b.contains(run, b.must(0, "resume", run).stderr, "is finished")
 	}
+	b.write("runs/net/config.toml", strings.Replace(b.read("runs/net/config.toml"), "epochs = 1\n", "epochs = 2\n", 1))
+	b.contains("another shape", b.must(exitData, "resume", "runs/net").stderr, "its images have shape [3 3], the run was trained on [6 5]")
+	images(6, 5)
+	b.write("train.npy", b.read("train.npy")[:200]+"0"+b.read("train.npy")[201:])
+	b.contains("other images", b.must(exitCheckpoint, "resume", "runs/net").stderr, "does not match: the files of the data set have changed", "put back what has changed")
 	b.must(0, "decode", "runs/net", "--in", "codes.npy", "--out", "back.npy")
 }

@@ -34,8 +34,9 @@ func (f *File) Tensor(name string) (Tensor, bool) {
 
 // Error says that a checkpoint is damaged or does not match what it should continue: which file, and what is wrong.
 type Error struct {
-	Path    string
-	Problem string
+	Path     string
+	Problem  string
+	Mismatch bool // the file is whole, but not of this model or these images
 }
 
 // Error implements error: `PATH: PROBLEM`.
@@ -44,6 +45,11 @@ func (e *Error) Error() string { return e.Path + ": " + e.Problem }
 // Errorf returns an *Error about the file of that path.
 func Errorf(path, format string, args ...any) error {
 	return &Error{Path: path, Problem: fmt.Sprintf(format, args...)}
+}
+
+// Mismatchf is [Errorf] about a file that is whole.
+func Mismatchf(path, format string, args ...any) error {
+	return &Error{Path: path, Problem: fmt.Sprintf(format, args...), Mismatch: true}
 }
 
 // size returns the number of elements of a shape; ok is false for a negative size and beyond what a file could hold.
