@@ -241,7 +241,12 @@ func (r *Run) Evaluate(ctx context.Context, o metrics.Options) (*metrics.Report,
 		}
 	}
 	report, err := metrics.Evaluate(ctx, r, images.Float32(), o)
-	if err != nil {
+	var bad *data.Error
+	if errors.As(err, &bad) { // metrics do not know whose images they measure
+		named := *bad
+		named.Dataset = name
+		return nil, &named
+	} else if err != nil {
 		return nil, err
 	}
 	report.Model, report.Dataset = r.Model.Name, name
