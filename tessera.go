@@ -92,8 +92,9 @@ type Run struct {
 	Step   int
 	Result *train.Result // how the training ended; nil for a run that was opened
 
-	dirs data.Dirs
-	team *engine.Team
+	dirs   data.Dirs
+	team   *engine.Team
+	closed bool
 }
 
 // Train trains a new run of a model, keeps it in its folder and returns it. When ctx is done it finishes the batch, writes a
@@ -165,9 +166,54 @@ func (o Options) backend() (graph.Backend, *engine.Team, error) {
 	return engine.Backend{Team: team}, team, nil
 }
 
-// Close frees the run's compiled programs and goroutines.
+// ErrClosed says that a run was closed before.
+var ErrClosed = errors.New("the run is closed")
+
+// ready returns an error where there is nothing to compute with.
+func (r *Run) ready() error {
+	switch {
+	case r.closed:
+		return fmt.Errorf("%s: %w", r.Path, ErrClosed)
+	case r.Coder == nil || r.Model == nil:
+		return errors.New("tessera: the run holds no model: take one that Train, Resume or Open returned")
+	}
+	return nil
+}
+
+// Encode implements [metrics.Coder]. After Close it is [ErrClosed].
+func (r *Run) Encode(images []float32) ([]float32, error) {
+	if err := r.ready(); err != nil {
+		return nil, err
+	}
+	return r.Coder.Encode(images)
+}
+
+// Decode implements [metrics.Coder]. After Close it is [ErrClosed].
+func (r *Run) Decode(codes []float32) ([]float32, error) {
+	if err := r.ready(); err != nil {
+		return nil, err
+	}
+	return r.Coder.Decode(codes)
+}
+
+// WithAtoms implements [metrics.Coder]. After Close it is [ErrClosed]; what it returned before must not be used then either.
+func (r *Run) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
+	if err := r.ready(); err != nil {
+		return nil, err
+	}
+	return r.Coder.WithAtoms(a)
+}
+
+// Close frees the run's compiled programs and goroutines. What computes is [ErrClosed] afterwards; a second Close does
+// nothing.
 func (r *Run) Close() error {
-	defer r.team.Close()
+	if r.closed {
+		return nil
+	}
+	r.closed = true
+	if r.team != nil { // the zero Run has none
+		defer r.team.Close()
+	}
 	if c, ok := r.Coder.(io.Closer); ok {
 		return c.Close()
 	}
@@ -178,6 +224,9 @@ func (r *Run) Close() error {
 // target of the KL measure and no labels are those of the model and of its images. Data that are missing or do not fit are a
 // [*data.Error].
 func (r *Run) Evaluate(ctx context.Context, o metrics.Options) (*metrics.Report, error) {
+	if err := r.ready(); err != nil {
+		return nil, err
+	}
 	images, err := r.Images(ctx)
 	if err != nil {
 		return nil, err
@@ -192,7 +241,12 @@ func (r *Run) Evaluate(ctx context.Context, o metrics.Options) (*metrics.Report,
 		}
 	}
 	report, err := metrics.Evaluate(ctx, r, images.Float32(), o)
-	if err != nil {
+	var bad *data.Error
+	if errors.As(err, &bad) { // metrics do not know whose images they measure
+		named := *bad
+		named.Dataset = name
+		return nil, &named
+	} else if err != nil {
 		return nil, err
 	}
 	report.Model, report.Dataset = r.Model.Name, name
@@ -205,6 +259,9 @@ func (r *Run) LastWeight() []float32 { return metrics.LastWeight(r.Coder) }
 // Attack measures what attacks do to the run: attacked images are sought at the images that it is evaluated on, the first
 // limit of them (0: all). Nothing in it is random. A baseline, which has no gradients, gives [ErrNoGradients].
 func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*attack.Report, error) {
+	if err := r.ready(); err != nil {
+		return nil, err
+	}
 	target, ok := r.Coder.(attack.Target)
 	if !ok {
 		return nil, fmt.Errorf("%s: a model of kind %q: %w", r.Path, r.Model.Kind, ErrNoGradients)
@@ -254,6 +311,9 @@ type FoundPart struct {
 // Parts looks for the true parts of the run's data set among its atoms and its bias: found is a cosine similarity of
 // at least [metrics.PartCosine]. It returns nil where the true parts are not known or the decoder has no atoms.
 func (r *Run) Parts(ctx context.Context) ([]FoundPart, error) {
+	if err := r.ready(); err != nil {
+		return nil, err
+	}
 	atoms := r.Atoms()
 	if atoms == nil {
 		return nil, nil
@@ -278,6 +338,9 @@ func (r *Run) Parts(ctx context.Context) ([]FoundPart, error) {
 
 // load reads the images that the run is evaluated on.
 func (r *Run) load(ctx context.Context) (*data.Set, error) {
+	if err := r.ready(); err != nil {
+		return nil, err
+	}
 	source := r.Model.Dataset.Source
 	if source == nil {
 		return nil, errors.New("tessera: the model has no data set")
@@ -287,6 +350,9 @@ func (r *Run) load(ctx context.Context) (*data.Set, error) {
 
 // Plan prints how the engine runs one training step of a model: every step with its shapes, bytes and FLOPs.
 func Plan(m *graph.Model) (string, error) {
+	if m == nil || m.Spec == nil {
+		return "", errors.New("tessera: no model to plan: make one with graph.New")
+	}
 	p, err := m.Program(graph.Options{Batch: m.Spec.Train.Batch, Training: true, Prepared: true})
 	if err != nil {
 		return "", err

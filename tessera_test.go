@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"tessera"
+	"tessera/config"
 	"tessera/data"
+	"tessera/graph"
 	"tessera/metrics"
 	"tessera/train"
 	"tessera/train/folder"
@@ -184,6 +187,56 @@ func TestACancelledTrainingIsResumedToItsEnd(t *testing.T) {
 	defer run.Close()
 	if run.Epoch != 3 || run.Step != 24 || run.Result.AlreadyFinished {
 		t.Errorf("resumed to epoch %d, step %d: %+v", run.Epoch, run.Step, run.Result)
+	}
+}
+
+func TestAClosedOrEmptyRunComputesNothing(t *testing.T) {
+	before := runtime.NumGoroutine()
+	run, err := tessera.Open(bars(t, "1").Path, tessera.Options{Threads: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	atoms := run.Atoms()
+	for range 2 {
+		if err := run.Close(); err != nil {
+			t.Errorf("closing: %v", err)
+		}
+	}
+	empty := &tessera.Run{}
+	if err := empty.Close(); err != nil {
+		t.Errorf("closing an empty run: %v", err)
+	}
+	for _, r := range []*tessera.Run{run, empty, {}} {
+		for name, compute := range map[string]func() error{
+			"Encode":    func() error { _, err := r.Encode(make([]float32, 64)); return err },
+			"Decode":    func() error { _, err := r.Decode(make([]float32, 8)); return err },
+			"WithAtoms": func() error { _, err := r.WithAtoms(atoms); return err },
+			"Evaluate":  func() error { _, err := r.Evaluate(t.Context(), metrics.Options{}); return err },
+			"Attack":    func() error { _, err := r.Attack(t.Context(), nil, 1); return err },
+			"Parts":     func() error { _, err := r.Parts(t.Context()); return err },
+			"Images":    func() error { _, err := r.Images(t.Context()); return err },
+		} {
+			if err := compute(); err == nil || r == run && !errors.Is(err, tessera.ErrClosed) {
+				t.Errorf("%s of %q: got %v", name, r.Path, err)
+			}
+		}
+	}
+	if after := runtime.NumGoroutine(); after > before {
+		t.Errorf("%d goroutines, %d before", after, before)
+	}
+}
+
+func TestModelsThatAreNoneAreErrors(t *testing.T) {
+	bare := &config.Model{Dataset: config.Dataset{Name: "bars", Source: &data.Bars{Count: 10}}}
+	for _, m := range []*config.Model{nil, {}, {Name: "own", Kind: config.Autoencoder}, bare} {
+		if _, err := tessera.Train(t.Context(), m, tessera.Options{Out: t.TempDir()}); err == nil {
+			t.Errorf("%+v: trained", m)
+		}
+	}
+	for _, m := range []*graph.Model{nil, {}, {Spec: &config.Model{Train: config.Train{Batch: 1}}}} {
+		if _, err := tessera.Plan(m); err == nil {
+			t.Errorf("%+v: planned", m)
+		}
 	}
 }
 

@@ -31,18 +31,32 @@ func ReadImages(ctx context.Context, path string, shape []int) (*Images, error) 
 	if shape == nil {
 		return images, nil
 	}
-	if len(images.Shape) > 1 && len(shape) > 1 && !slices.Equal(images.Shape, shape) {
-		return nil, &Error{Path: path, Problem: fmt.Sprintf("the images are %s, want %s", by(images.Shape), by(shape))}
-	}
-	if n, err := product(shape); err != nil || n != images.Pixels() {
-		hint := ""
-		if slices.Equal(append([]int{images.Len()}, images.Shape...), shape) {
-			hint = fmt.Sprintf("one image alone is saved with the shape (1,%s)", strings.ReplaceAll(by(shape), "x", ","))
-		}
-		return nil, &Error{Path: path, Problem: fmt.Sprintf("each row has %d values (%s), want %s",
-			images.Pixels(), by(images.Shape), by(shape)), Hint: hint}
+	if err := fits(path, images.Len(), images.Shape, shape); err != nil {
+		return nil, err
 	}
 	return images.WithShape(shape)
+}
+
+// fits refuses the n images of a file whose shape got is not the one that the caller needs, nil for any.
+func fits(path string, n int, got, want []int) error {
+	if want == nil {
+		return nil
+	}
+	if len(got) > 1 && len(want) > 1 && !slices.Equal(got, want) {
+		return &Error{Path: path, Problem: fmt.Sprintf("the images are %s, want %s", by(got), by(want))}
+	}
+	values, err := product(got)
+	if err != nil {
+		return badFile("", path, err)
+	}
+	if wanted, err := product(want); err != nil || wanted != values {
+		hint := ""
+		if slices.Equal(append([]int{n}, got...), want) {
+			hint = fmt.Sprintf("one image alone is saved with the shape (1,%s)", strings.ReplaceAll(by(want), "x", ","))
+		}
+		return &Error{Path: path, Problem: fmt.Sprintf("each row has %d values (%s), want %s", values, by(got), by(want)), Hint: hint}
+	}
+	return nil
 }
 
 func readImages(ctx context.Context, path string, shape []int) (*Images, error) {
@@ -59,7 +73,7 @@ func readImages(ctx context.Context, path string, shape []int) (*Images, error) 
 		if err != nil {
 			return nil, err
 		}
-		images, _, err := readPNGs(ctx, paths, labels, channels)
+		images, _, err := readPNGs(ctx, paths, labels, channels, shape)
 		return images, err
 	}
 	start, err := head(path, len(pngMagic))
@@ -67,7 +81,7 @@ func readImages(ctx context.Context, path string, shape []int) (*Images, error) 
 		return nil, err
 	}
 	if string(start) == pngMagic {
-		images, _, err := readPNGs(ctx, []string{path}, nil, channels)
+		images, _, err := readPNGs(ctx, []string{path}, nil, channels, shape)
 		return images, err
 	}
 	a, _, err := readArray(ctx, path)

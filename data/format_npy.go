@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -94,13 +93,16 @@ func parseNPY(b []byte) (array, error) {
 	if err != nil {
 		return array{}, err
 	}
+	size, err := h.valueSize()
+	if err != nil {
+		return array{}, err
+	}
 	n, err := product(h.dims)
 	if err != nil {
 		return array{}, err
 	}
-	size, _ := strconv.Atoi(h.kind[1:])
 	b = b[h.length:]
-	if want := int64(n) * int64(size); size > 16 || want != int64(len(b)) {
+	if want := int64(n) * int64(size); want != int64(len(b)) {
 		return array{}, errSize(want, int64(len(b)))
 	}
 	a := array{dims: h.dims}
@@ -115,15 +117,28 @@ func parseNPY(b []byte) (array, error) {
 		if h.fortran {
 			a.floats = rowMajor(a.floats, h.dims)
 		}
-	case (h.kind[0] == 'i' || h.kind[0] == 'u') && slices.Contains([]int{1, 2, 4, 8}, size):
+	default:
 		a.ints = npyInts(b, size, h.order, n, h.kind[0] == 'i')
 		if h.fortran {
 			a.ints = rowMajor(a.ints, h.dims)
 		}
-	default:
-		return array{}, fmt.Errorf("values of type %q are not read: save them as uint8 (0 to 255) or float32", h.kind)
 	}
 	return a, nil
+}
+
+// valueSize returns the bytes of one value; types that are not read are an error.
+func (h npyHeader) valueSize() (int, error) {
+	switch h.kind {
+	case "u1", "i1":
+		return 1, nil
+	case "u2", "i2":
+		return 2, nil
+	case "u4", "i4", "f4":
+		return 4, nil
+	case "u8", "i8", "f8":
+		return 8, nil
+	}
+	return 0, fmt.Errorf("values of type %.20q are not read: save images as uint8 (0 to 255), float32 or float64, labels as integers", h.kind)
 }
 
 func npyFloats(b []byte, size int, order binary.ByteOrder, n int) []float32 {

@@ -24,6 +24,9 @@ import (
 
 const pngMagic = "\x89PNG\r\n\x1a\n"
 
+// mostPixels bounds one PNG file: decoded, 16-bit colours take 8 bytes a pixel, 2 GiB. A few bytes can claim any size.
+const mostPixels = 1 << 28
+
 // pngFiles lists the PNG files of a folder by name. Where the folder has only sub-folders, each is a class: their
 // files follow one another, labelled by the position of the folder's name. Other files and hidden ones are left out.
 func pngFiles(folder string) (paths []string, labels []int, classes []string, err error) {
@@ -52,7 +55,7 @@ func pngFiles(folder string) (paths []string, labels []int, classes []string, er
 func pngEntries(folder string) (files, folders []string, err error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, badFile("", folder, err)
 	}
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), ".") {
@@ -60,8 +63,10 @@ func pngEntries(folder string) (files, folders []string, err error) {
 		}
 		path := filepath.Join(folder, e.Name())
 		switch info, err := os.Stat(path); { // follows links, which DirEntry does not
+		case errors.Is(err, os.ErrNotExist):
+			return nil, nil, &Error{Path: path, Problem: "is a link to what is not there", Hint: "remove it, or put back what it names"}
 		case err != nil:
-			return nil, nil, err
+			return nil, nil, badFile("", path, err)
 		case info.IsDir():
 			folders = append(folders, e.Name())
 		case strings.EqualFold(filepath.Ext(path), ".png"):
@@ -71,7 +76,7 @@ func pngEntries(folder string) (files, folders []string, err error) {
 	return files, folders, nil
 }
 
-// pngShape returns the shape of the images of a PNG file, read with that many channels, from its header.
+// pngShape returns the shape of the image of a PNG file, read with that many channels, from its header.
 func pngShape(path string, channels int) ([]int, error) {
 	f, _, err := openFile(path)
 	if err != nil {
@@ -82,57 +87,80 @@ func pngShape(path string, channels int) ([]int, error) {
 	if err != nil {
 		return nil, cut(err)
 	}
+	if config.Height > mostPixels/config.Width { // the decoder refuses a width of 0
+		return nil, &Error{Path: path, Problem: fmt.Sprintf("the header says %dx%d (height x width), more than %d pixels",
+			config.Height, config.Width, mostPixels), Hint: "cut the image into smaller ones"}
+	}
 	shape := []int{config.Height, config.Width, channels}
 	if channels == 1 {
 		shape = shape[:2]
 	}
-	_, err = product(shape)
-	return shape, err
+	return shape, nil
 }
 
-// readPNGs decodes files of one size into images of one or three channels, and hashes them.
-func readPNGs(ctx context.Context, paths []string, labels []int, channels int) (*Images, string, error) {
+// readPNGs decodes files of one size into images of one or three channels, and hashes them. want is the shape of an image
+// as [ReadImages] has it, nil for that of the first file.
+func readPNGs(ctx context.Context, paths []string, labels []int, channels int, want []int) (*Images, string, error) {
 	shape, err := pngShape(paths[0], channels)
 	if err != nil {
 		return nil, "", badFile("", paths[0], err)
+	}
+	if err := fits(paths[0], len(paths), shape, want); err != nil {
+		return nil, "", err
+	}
+	// All headers are looked at first: what one file claims is not asked of the memory for every image.
+	if err := eachPNG(ctx, paths, func(i int) error { return samePNGSize(paths[i], shape) }); err != nil {
+		return nil, "", err
 	}
 	size, _ := product(shape)
 	if _, err := product([]int{size, len(paths)}); err != nil {
 		return nil, "", badFile("", paths[0], err)
 	}
 	pixels := make([]byte, size*len(paths))
-	problems := make([]error, len(paths))
-	parallel.For(len(paths), 16, func(from, to int) {
-		for i := from; i < to; i++ {
-			if problems[i] = ctx.Err(); problems[i] == nil {
-				problems[i] = readPNG(pixels[i*size:(i+1)*size], paths[i], shape)
-			}
-		}
-	})
-	for i, err := range problems { // the first by name, however the work was spread
-		if err != nil {
-			return nil, "", badFile("", paths[i], err)
-		}
+	if err := eachPNG(ctx, paths, func(i int) error { return readPNG(pixels[i*size:(i+1)*size], paths[i], shape) }); err != nil {
+		return nil, "", err
 	}
 	sum := sha256.Sum256(pixels)
 	images, err := NewBytes(shape, pixels, labels)
 	return images, hex.EncodeToString(sum[:]), err
 }
 
-// readPNG decodes one file, which must have that shape, into dst.
-func readPNG(dst []byte, path string, shape []int) error {
-	channels := 1
-	if len(shape) == 3 {
-		channels = shape[2]
+// eachPNG does something with every file and returns the first error by name, however the work was spread.
+func eachPNG(ctx context.Context, paths []string, do func(i int) error) error {
+	problems := make([]error, len(paths))
+	parallel.For(len(paths), 16, func(from, to int) {
+		for i := from; i < to; i++ {
+			if problems[i] = ctx.Err(); problems[i] == nil {
+				problems[i] = do(i)
+			}
+		}
+	})
+	for i, err := range problems {
+		if err != nil {
+			return badFile("", paths[i], err)
+		}
 	}
-	// The header is looked at first: a file that claims to be huge is refused before memory is asked for.
-	got, err := pngShape(path, channels)
+	return nil
+}
+
+// samePNGSize refuses a file whose header says another size than that of the first file.
+func samePNGSize(path string, shape []int) error {
+	got, err := pngShape(path, 1)
 	if err != nil {
 		return err
 	}
 	if got[0] != shape[0] || got[1] != shape[1] {
 		return &Error{Path: path, Problem: fmt.Sprintf("the image is %dx%d (height x width), the first one is %dx%d",
 			got[0], got[1], shape[0], shape[1]), Hint: "all images of a set must have one size"}
+	}
+	return nil
+}
+
+// readPNG decodes one file, whose header says that shape, into dst.
+func readPNG(dst []byte, path string, shape []int) error {
+	channels := 1
+	if len(shape) == 3 {
+		channels = shape[2]
 	}
 	f, err := os.Open(path)
 	if err != nil {

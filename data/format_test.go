@@ -163,6 +163,7 @@ func TestFilesThatCannotBeImagesAreNamedWithTheirProblem(t *testing.T) {
 		"npy cut":          {npyBytes("<f4", "False", "(2, 2)", binary.LittleEndian, []float32{1, 2, 3}), "16 bytes follow it, the file has 12"},
 		"npy complex":      {npyBytes("<c8", "False", "(1, 1)", binary.LittleEndian, make([]byte, 8)), `"c8"`},
 		"npy half":         {npyBytes("<f2", "False", "(1, 1)", binary.LittleEndian, make([]byte, 2)), `"f2"`},
+		"npy wide":         {npyBytes("<f99999999999999999999", "False", "(1, 1)", binary.LittleEndian, make([]byte, 2)), `"f9999999999999999999" are not read: save images as uint8`},
 		"npy objects":      {npyBytes("|O", "False", "(1, 1)", binary.LittleEndian, make([]byte, 8)), "plain numbers"},
 		"npy negative":     {npyBytes("|u1", "False", "(-1, 1)", binary.LittleEndian, []byte{}), "plain numbers"},
 		"npy overflow":     {npyBytes("|u1", "False", "(99999999999999999999, 1)", binary.LittleEndian, []byte{}), "shape"},
@@ -173,6 +174,7 @@ func TestFilesThatCannotBeImagesAreNamedWithTheirProblem(t *testing.T) {
 		"gzip damaged":     {append(packed[:len(packed)-8:len(packed)-8], 1, 2, 3, 4, 5, 6, 7, 8), "checksum"},
 		"gzip header cut":  {packed[:5], "cut short"},
 		"png cut":          {[]byte(pngMagic + "\x00\x00"), "cut short"},
+		"png huge":         {claimingPNG(100000, 100000), "more than 268435456 pixels"},
 	} {
 		path := write(t, t.TempDir(), "some file", c.b)
 		_, err := ReadImages(background, path, nil)
@@ -202,6 +204,7 @@ func TestMissingFilesFoldersAndPipesAreErrors(t *testing.T) {
 func TestImagesTakeTheShapeThatTheCallerNeedsOrAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	flat := write(t, dir, "flat", npyBytes("|u1", "False", "(2, 6)", binary.LittleEndian, make([]byte, 12)))
+	large := write(t, dir, "large.png", claimingPNG(16000, 16000))
 	square := write(t, dir, "square", npyBytes("|u1", "False", "(2, 2, 3)", binary.LittleEndian, make([]byte, 12)))
 	for _, c := range []struct {
 		path  string
@@ -212,6 +215,9 @@ func TestImagesTakeTheShapeThatTheCallerNeedsOrAreRefused(t *testing.T) {
 		{square, []int{3, 2}, "the images are 2x3, want 3x2"},
 		{flat, []int{7}, "each row has 6 values (6), want 7"},
 		{square, []int{28, 28}, "the images are 2x3, want 28x28"},
+		{large, []int{6, 5}, "the images are 16000x16000, want 6x5"},
+		{large, []int{30}, "each row has 256000000 values (16000x16000), want 30"},
+		{large, []int{6, 5, 3}, "the images are 16000x16000x3, want 6x5x3"},
 	} {
 		images, err := ReadImages(background, c.path, c.shape)
 		if c.want != "" {

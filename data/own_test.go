@@ -3,9 +3,12 @@ package data
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"hash/crc32"
 	"image"
 	"image/color"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -166,6 +169,31 @@ func TestPNGColoursBecomeGreyOrChannels(t *testing.T) {
 	}
 }
 
+// claimingPNG is a grey PNG file that ends after a header of that size.
+func claimingPNG(height, width uint32) []byte {
+	header := append([]byte("IHDR"), make([]byte, 8)...)
+	binary.BigEndian.PutUint32(header[4:], width)
+	binary.BigEndian.PutUint32(header[8:], height)
+	header = append(header, 8, 0, 0, 0, 0)
+	b := binary.BigEndian.AppendUint32([]byte(pngMagic), 13)
+	b = binary.BigEndian.AppendUint32(append(b, header...), crc32.ChecksumIEEE(header))
+	return append(b, "\x00\x00\x00\x00IDAT\x35\xaf\x06\x1e"...)
+}
+
+func TestABrokenLinkInAPNGFolderIsNamed(t *testing.T) {
+	for _, name := range []string{"1.png", "class/1.png"} {
+		dir := t.TempDir()
+		link := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink("nowhere", link)); err != nil {
+			t.Fatal(err)
+		}
+		var bad *Error
+		if _, err := ReadImages(background, dir, nil); !errors.As(err, &bad) || bad.Path != link || !strings.Contains(err.Error(), "link") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
 func TestPNGFilesOfAnotherSizeOrDamagedOnesAreNamed(t *testing.T) {
 	black := func(int, int) color.Color { return color.Black }
 	good := pngBytes(t, image.NewGray(image.Rect(0, 0, 5, 4)), black)
@@ -177,6 +205,8 @@ func TestPNGFilesOfAnotherSizeOrDamagedOnesAreNamed(t *testing.T) {
 		"cut":     {good[:len(good)-20], "unexpected EOF"},
 		"garbage": {[]byte("not a PNG file at all"), "png"},
 		"empty":   {nil, "cut short"},
+		"huge":    {claimingPNG(100000, 100000), "the header says 100000x100000 (height x width), more than"},
+		"larger":  {claimingPNG(16384, 16384), "the image is 16384x16384 (height x width), the first one is 4x5"},
 	} {
 		dir := t.TempDir()
 		write(t, dir, "1.png", good)
@@ -186,6 +216,15 @@ func TestPNGFilesOfAnotherSizeOrDamagedOnesAreNamed(t *testing.T) {
 		if !errors.As(err, &bad) || bad.Path != path || bad.Dataset != "png" || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want an *Error about %s with %q", name, err, path, c.want)
 		}
+	}
+	// The first file gives the size, but no memory for every image before the others agree with it.
+	dir := t.TempDir()
+	write(t, dir, "0.png", claimingPNG(16384, 16384))
+	for i := range 1000 {
+		write(t, dir, fmt.Sprintf("s%03d.png", i), good)
+	}
+	if _, err := (&PNG{Images: dir, Channels: 1}).Load(background, nil, Both); err == nil || !strings.Contains(err.Error(), "s000.png: the image is 4x5") {
+		t.Errorf("a large first file: got %v", err)
 	}
 	var key registry.KeyError
 	if err := (&PNG{Channels: 2}).Check(); !errors.As(err, &key) || key.Key != "channels" {

@@ -78,7 +78,7 @@ func (p *PNG) folder(ctx context.Context, set *Set, folder string) (*Images, []s
 	if err != nil {
 		return nil, nil, badFile(set.Name, folder, err)
 	}
-	images, sum, err := readPNGs(ctx, paths, labels, p.Channels)
+	images, sum, err := readPNGs(ctx, paths, labels, p.Channels, nil)
 	if err != nil {
 		return nil, nil, badFile(set.Name, folder, err)
 	}

@@ -138,6 +138,8 @@ func (c *Coder) Atoms() *metrics.Atoms {
 func (c *Coder) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
 	weight, bias := c.model.dictionary()
 	switch {
+	case a == nil:
+		return nil, fmt.Errorf("model %q: no atoms are given", c.model.Spec.Name)
 	case weight == nil:
 		return nil, fmt.Errorf("model %q: its decoder has no atoms to replace", c.model.Spec.Name)
 	case len(a.Values) != len(weight.Data):

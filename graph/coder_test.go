@@ -189,6 +189,9 @@ func TestWithAtomsReplacesThemAndNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := c.WithAtoms(nil); err == nil {
+		t.Error("no atoms were taken")
+	}
 	a := c.Atoms()
 	for i := range a.Values {
 		a.Values[i] *= 2

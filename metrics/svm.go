@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tessera/data"
 	"tessera/internal/parallel"
 )
 
@@ -105,7 +106,7 @@ func newSVMProblem(features []float32, width int, labels []int) (*svmProblem, er
 	}
 	p.classes = slices.Compact(slices.Sorted(slices.Values(labels)))
 	if len(p.classes) < 2 {
-		return nil, fmt.Errorf("metrics: svm: %d classes, want at least 2", len(p.classes))
+		return nil, &data.Error{Problem: fmt.Sprintf("svm: %d classes, want at least 2", len(p.classes)), Hint: "measure without the SVM"}
 	}
 	for i, l := range labels {
 		p.labels[i], _ = slices.BinarySearch(p.classes, l)

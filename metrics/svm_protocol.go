@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"tessera/data"
 	"tessera/internal/parallel"
 	"tessera/internal/random"
 )
@@ -52,8 +53,8 @@ type SVMResult struct {
 	Grid     []float64 // the mean accuracy of every C of the grid
 }
 
-// Measure classifies codes (n x units) by their labels. It fails without one label per code, with fewer than two classes, when
-// a class has too few images to be split, and when ctx is done.
+// Measure classifies codes (n x units) by their labels. It fails without one label per code, when ctx is done, and,
+// with a [*data.Error], with fewer than two classes and when a class has too few images to be split.
 func (s SVMProtocol) Measure(ctx context.Context, codes []float32, units int, labels []int) (*SVMResult, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -162,7 +163,8 @@ func stratifiedSplit(labels []int, classes int, fraction float64, r *rand.Rand) 
 	for class, quota := range shares(members, len(labels), fraction) {
 		of := members[class]
 		if len(of) < 2 || len(of) == quota {
-			return nil, nil, fmt.Errorf("metrics: svm: a class of %d images is too small to be split", len(of))
+			return nil, nil, &data.Error{Problem: fmt.Sprintf("svm: a class is too small: only %d of its images are left to be split", len(of)),
+				Hint: "measure without the SVM, or on ten images of every class or more"}
 		}
 		r.Shuffle(len(of), func(i, j int) { of[i], of[j] = of[j], of[i] })
 		test = append(test, of[:quota]...)

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/data"
 	"tessera/internal/random"
 )
 
@@ -262,10 +264,11 @@ func TestTheSVMRefusesWhatItCannotFit(t *testing.T) {
 		labels   []int
 		edit     func(*SVMProtocol)
 		want     string
+		data     bool // the labels are to blame: a *data.Error
 	}{
 		"no labels":       {labels: nil, want: "0 labels for 60 codes"},
-		"one class":       {labels: make([]int, 60), want: "1 classes"},
-		"a class of one":  {labels: few, want: "too small"},
+		"one class":       {labels: make([]int, 60), want: "1 classes", data: true},
+		"a class of one":  {labels: few, want: "too small", data: true},
 		"infinite":        {features: infinite, labels: labels, want: "code 2 has the value +Inf"},
 		"cancelled":       {ctx: cancelled, labels: labels, want: "canceled"},
 		"fraction":        {labels: labels, edit: func(p *SVMProtocol) { p.Test = 1 }, want: "test fraction 1"},
@@ -282,8 +285,9 @@ func TestTheSVMRefusesWhatItCannotFit(t *testing.T) {
 		if c.features == nil {
 			c.features = features
 		}
-		if _, err := p.Measure(c.ctx, c.features, 2, c.labels); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: error %v, want one with %q", name, err, c.want)
+		var bad *data.Error
+		if _, err := p.Measure(c.ctx, c.features, 2, c.labels); err == nil || !strings.Contains(err.Error(), c.want) || errors.As(err, &bad) != c.data {
+			t.Errorf("%s: error %v, want one with %q, a *data.Error: %v", name, err, c.want, c.data)
 		}
 	}
 	if _, err := (LinearSVM{C: 0, Tolerance: 1}).Fit(context.Background(), features, 2, labels); err == nil {

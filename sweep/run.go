@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"tessera/data"
 	"tessera/graph/engine"
 	"tessera/metrics"
 	"tessera/train"
@@ -66,7 +67,11 @@ type work struct {
 // A trial that fails stops no other; the error is then [*Failed], beside the results of the others. What would stop all
 // of them stops the sweep: [*folder.WriteError], and [train.ErrInterrupted] after ctx was cancelled, when every running trial has
 // written a checkpoint. [folder.ErrLocked] says that another process works on the sweep.
+// Where the SVM is asked for and there are no labels, nothing is written: a [*data.Error].
 func (s *Sweep) Run(ctx context.Context) (*Results, error) {
+	if err := s.labelled(); err != nil {
+		return nil, err
+	}
 	held, err := folder.Hold(s.Path, s.options.Disk)
 	if err != nil {
 		return nil, err
@@ -97,6 +102,20 @@ func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 		return nil, w.fatal
 	}
 	return s.results(), s.failed()
+}
+
+// labelled refuses an SVM on images without labels.
+func (s *Sweep) labelled() error {
+	for _, t := range s.Trials {
+		images, err := t.tested.Evaluation()
+		if err != nil {
+			return err
+		}
+		if s.options.SVM && images.Labels() == nil {
+			return &data.Error{Dataset: t.Model.Dataset.Name, Problem: "--svm needs labels, its images have none", Hint: "do without: --svm=false"}
+		}
+	}
+	return nil
 }
 
 // failed returns the error that lists what has failed, nil where nothing has.

@@ -83,7 +83,7 @@ type loadedSet struct {
 }
 
 // New reads the data of a sweep and gives its trials their identities. It writes nothing. The errors are those of
-// [data.Source].
+// [data.Source], and [folder.ErrForeign] or [folder.ErrNotFolder] where the sweep's folder is no place for one.
 func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
 	if o.Jobs < 1 {
 		o.Jobs = runtime.GOMAXPROCS(0)
@@ -94,6 +94,9 @@ func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
 	s := &Sweep{Name: spec.Name, Path: o.Out, Keys: spec.Keys, options: o, rows: map[*data.Images][]float32{}}
 	if s.Path == "" {
 		s.Path = filepath.Join("sweeps", strings.Map(inFileName, spec.Name))
+	}
+	if err := place(s.Path); err != nil {
+		return nil, err
 	}
 	known := map[string]bool{}
 	for _, declared := range spec.Trials {

@@ -76,9 +76,7 @@ func (w *work) evaluate(ctx context.Context, t *Trial, backend graph.Backend) (r
 	o.KLTarget, _, _ = t.Model.KL()
 	if w.options.SVM {
 		o.SVM = metrics.NewSVMProtocol(t.Model.Train.Seed)
-		if o.Labels = images.Labels(); o.Labels == nil {
-			return nil, &data.Error{Dataset: name, Problem: "its images have no labels, which the SVM needs"}
-		}
+		o.Labels = images.Labels() // which Run has looked for
 	}
 	if report, err = metrics.Evaluate(ctx, coder, w.rows[images], o); err != nil {
 		return nil, err

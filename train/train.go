@@ -94,6 +94,9 @@ func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 	if spec == nil {
 		return nil, errors.New("train: no model to train")
 	}
+	if missing := lacks(spec); missing != "" {
+		return nil, fmt.Errorf("train: model %q has no %s: make models with tessera.Load or package config, which fill in all there is", spec.Name, missing)
+	}
 	s, splits, err := newSession(ctx, spec, o)
 	if err != nil {
 		return nil, err
@@ -113,6 +116,25 @@ func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 		return nil, err
 	}
 	return s.train(ctx)
+}
+
+// lacks says what is missing that every checked declaration has: spec may have been put together by hand.
+func lacks(spec *config.Model) string {
+	switch {
+	case spec.Dataset.Source == nil:
+		return "data set"
+	case spec.Baseline != nil:
+		return ""
+	case len(spec.Encoder) == 0 || len(spec.Decoder) == 0:
+		return "encoder or no decoder"
+	case len(spec.Losses) == 0:
+		return "loss"
+	case spec.Optimizer.Optimizer == nil || spec.Optimizer.Schedule.Schedule == nil:
+		return "optimizer or no schedule of it"
+	case spec.Train.Batch < 1:
+		return "batch size"
+	}
+	return ""
 }
 
 // create makes the new run's folder.

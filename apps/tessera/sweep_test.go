@@ -185,7 +185,22 @@ func TestMistakesOfASweepEndWithExitCode3AndOfUsageWith2(t *testing.T) {
 	} {
 		b.contains("tessera "+args, b.must(exitUsage, strings.Fields(args)...).stderr, says)
 	}
-	r := b.must(exitConfig, "sweep", "targets", "--set", "train.epoch=3")
+	b.must(0, "train", "small", "--epochs", "1")
+	b.write("own/notes.txt", "mine")
+	for args, says := range map[string][]string{
+		"sweep targets --out runs/small":           {"runs/small: is the folder of a run", "nothing was replaced: move that away, or give another --out"},
+		"sweep targets --out runs/small --dry-run": {"runs/small: is the folder of a run"},
+		"sweep targets --out own":                  {"own: is not empty and holds no sweep: neither results.json nor trials/", "give another --out"},
+		"sweep targets --out models.toml":          {"models.toml: exists already, as a file\ngive another --out"},
+	} {
+		b.contains("tessera "+args, b.must(exitUsage, strings.Fields(args)...).stderr, says...)
+	}
+	if b.exists("runs/small/results.json") || b.exists("runs/small/trials") || b.exists("own/results.json") {
+		t.Error("a refused sweep wrote something")
+	}
+	r := b.must(exitData, "sweep", "targets", "--svm")
+	b.contains("standard error", r.stderr, "swimmer: --svm needs labels, its images have none; do without: --svm=false")
+	r = b.must(exitConfig, "sweep", "targets", "--set", "train.epoch=3")
 	b.contains("standard error", r.stderr, `--set train.epoch: sweep "targets": model "small": train: unknown key "epoch"`)
 	b.write("models.toml", strings.Replace(smallSweeps, "[0.1, 0.3]", "[0.1, 3]", 1))
 	for _, args := range []string{"check", "train small", "sweep wild"} {

@@ -307,6 +307,28 @@ func TestADamagedCheckpointIsNamedAndRefused(t *testing.T) {
 	b.contains("standard error", r.stderr, "does not match its model")
 }
 
+func TestEvalWithTheSVMSaysWhichImagesDoNotDo(t *testing.T) {
+	b := newBench(t)
+	const n = 40
+	if err := data.WriteImages(b.path("x.npy"), []int{4, 4}, make([]float32, n*16)); err != nil {
+		t.Fatal(err)
+	}
+	for says, few := range map[string]int{
+		"tessera: npy: svm: a class is too small: only 1 of its images are left": 3,
+		"tessera: npy: svm: 1 classes, want at least 2":                          0,
+	} {
+		labels := make([]byte, n)
+		for i := range few {
+			labels[i] = 1
+		}
+		b.write("y.idx", "\x00\x00\x08\x01\x00\x00\x00"+string(rune(n))+string(labels))
+		b.write("models.toml", smallModels+"[model.own]\nextends = \"small\"\ndataset = { name = \"npy\", images = \"x.npy\", labels = \"y.idx\" }\n")
+		out := fmt.Sprint("runs/own", few)
+		b.must(0, "train", "own", "--epochs", "1", "--out", out)
+		b.contains("standard error", b.must(exitData, "eval", out, "--svm").stderr, says, "measure without the SVM")
+	}
+}
+
 func TestEvalSaysThatARunIsNotFinished(t *testing.T) {
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "2")

@@ -188,7 +188,7 @@ func foreign(entries []fs.DirEntry) []string {
 		case e.IsDir():
 			others = append(others, name+"/")
 		case strings.HasPrefix(name, "."+Picture+".") && strings.HasSuffix(name, ".tmp"): // a killed process left it
-		case !slices.Contains(own, strings.TrimSuffix(name, unfinished)):
+		case !slices.Contains(own, strings.TrimSuffix(name, Unfinished)):
 			others = append(others, name)
 		}
 	}

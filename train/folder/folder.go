@@ -25,8 +25,8 @@ const (
 	Best        = "best.safetensors"  // those of the best epoch, where early stopping looks for it
 	Picture     = "atoms.png"         // the atoms, drawn by the command
 	measured    = "eval.json"         // of a sweep's trial: its metrics
-	unfinished  = ".new"              // the ending of a file that is being written
-	temporary   = unfinished + "-"    // what follows the name of a folder that is being made
+	Unfinished  = ".new"              // the ending of a file that is being written
+	temporary   = Unfinished + "-"    // what follows the name of a folder that is being made
 )
 
 var (
@@ -125,16 +125,16 @@ func (f *Folder) Close() error { return unlock(f.lock) }
 // one cannot be written, all old ones stay.
 func (f *Folder) Write(files ...File) error {
 	for i, file := range files {
-		path := f.Join(file.Name + unfinished)
+		path := f.Join(file.Name + Unfinished)
 		if err := f.disk.WriteFile(path, file.Data); err != nil {
 			for _, written := range files[:i+1] {
-				_ = f.disk.Remove(f.Join(written.Name + unfinished)) // gives the space back; the error stays the first
+				_ = f.disk.Remove(f.Join(written.Name + Unfinished)) // gives the space back; the error stays the first
 			}
 			return &WriteError{Path: f.Join(file.Name), Err: err}
 		}
 	}
 	for _, file := range files {
-		if err := f.disk.Rename(f.Join(file.Name+unfinished), f.Join(file.Name)); err != nil {
+		if err := f.disk.Rename(f.Join(file.Name+Unfinished), f.Join(file.Name)); err != nil {
 			return &WriteError{Path: f.Join(file.Name), Err: err}
 		}
 	}
