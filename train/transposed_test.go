@@ -36,6 +36,16 @@ func norms(p *graph.Parameter, columns bool) []float64 {
 	return squares
 }
 
+// negatives counts the values below zero.
+func negatives(values []float32) (n int) {
+	for _, v := range values {
+		if v < 0 {
+			n++
+		}
+	}
+	return n
+}
+
 func TestNegativeWeightsOfATiedDecoderAreCounted(t *testing.T) {
 	run := trained(t, model(t, tiedText, "constraint=[]", "train.epochs=1"), Options{}).Run
 	m, err := Open(run)
@@ -46,12 +56,7 @@ func TestNegativeWeightsOfATiedDecoderAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := 0
-	for _, v := range w.Data {
-		if v < 0 {
-			want++
-		}
-	}
+	want := negatives(w.Data)
 	if got := lines(t, run)[0]["negative_weights"]; want == 0 || got != float64(want) {
 		t.Errorf("got %v, want %d", got, want)
 	}

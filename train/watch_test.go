@@ -71,12 +71,7 @@ func TestAnEvaluationCountsTheNegativeWeightsThatMetricsOfTheRunDo(t *testing.T)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := 0
-		for _, v := range w.Data {
-			if v < 0 {
-				want++
-			}
-		}
+		want := negatives(w.Data)
 		if want == 0 || logged != float64(want) || report.NegativeWeights == nil || *report.NegativeWeights != want {
 			t.Errorf("%s: the run says %v, its evaluation %v, want %d", decoder, logged, report.NegativeWeights, want)
 		}
