@@ -11,9 +11,9 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/data"
-	"tessera/graph/ops"
 	"tessera/losses"
 	"tessera/metrics"
+	"tessera/ops"
 	"tessera/train"
 )
 

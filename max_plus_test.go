@@ -8,9 +8,9 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/graph"
-	"tessera/graph/tape"
 	"tessera/metrics"
 	"tessera/morph"
+	"tessera/tape"
 )
 
 // maxPlus returns max-plus auto-encoders of the swimmer, one trained and one as it is drawn, and images.

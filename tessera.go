@@ -20,10 +20,10 @@ import (
 	"tessera/attack"
 	"tessera/config"
 	"tessera/data"
+	"tessera/engine"
 	"tessera/graph"
-	"tessera/graph/engine"
-	"tessera/graph/tape"
 	"tessera/metrics"
+	"tessera/tape"
 	"tessera/train"
 )
 

@@ -11,7 +11,7 @@ import (
 	"math"
 	"slices"
 
-	"tessera/internal/registry"
+	"tessera/part"
 )
 
 // Attack is how attacked images are sought.
@@ -66,10 +66,10 @@ const (
 // Choices lists the norms.
 func (Norm) Choices() []string { return []string{string(LInf), string(L2)} }
 
-// Check says what is wrong with an attack, as a registry.KeyError.
+// Check says what is wrong with an attack, as a part.KeyError.
 func (a *Attack) Check() error {
 	wrong := func(key string, got, want any) error {
-		return registry.KeyError{Key: key, Problem: fmt.Sprintf("got %v, want %v", got, want)}
+		return part.KeyError{Key: key, Problem: fmt.Sprintf("got %v, want %v", got, want)}
 	}
 	switch {
 	case !slices.Contains(a.Method.Choices(), string(a.Method)):

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"tessera/attack"
-	"tessera/internal/registry"
+	"tessera/part"
 )
 
 // scaling is a linear model by plain loops: h = x, output = factor x. Its error at x+d is |(factor-1) x + factor d|².
@@ -224,7 +224,7 @@ func TestCheckNamesTheKey(t *testing.T) {
 	} {
 		a := attack.Default()
 		spoil(&a)
-		var wrong registry.KeyError
+		var wrong part.KeyError
 		if err := a.Check(); !errors.As(err, &wrong) || wrong.Key != key {
 			t.Errorf("%s: got %v", key, err)
 		}

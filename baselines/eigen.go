@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math"
 
-	"tessera/graph/engine/kernel"
 	"tessera/internal/parallel"
 	"tessera/internal/random"
+	"tessera/kernel"
 
 	"gonum.org/v1/gonum/mat"
 )

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"math"
 
-	"tessera/graph/engine/kernel"
 	"tessera/internal/parallel"
+	"tessera/kernel"
 )
 
 // ErrDiverged says that an objective became NaN or infinite, which finite images of ordinary size cannot cause.

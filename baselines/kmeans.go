@@ -7,9 +7,9 @@ import (
 	"math"
 
 	"tessera/config"
-	"tessera/graph/engine/kernel"
 	"tessera/internal/parallel"
 	"tessera/internal/random"
+	"tessera/kernel"
 	"tessera/metrics"
 )
 

@@ -1,8 +1,8 @@
 package baselines
 
 import (
-	"tessera/graph/engine/kernel"
 	"tessera/internal/parallel"
+	"tessera/kernel"
 )
 
 // Images are worked on in lanes: runs of consecutive images, as many as their number asks for and whatever the number of

@@ -7,8 +7,8 @@ import (
 	"math"
 	"slices"
 
-	"tessera/graph/engine/kernel"
 	"tessera/internal/random"
+	"tessera/kernel"
 	"tessera/metrics"
 )
 

@@ -3,8 +3,8 @@ package baselines
 import (
 	"math"
 
-	"tessera/graph/engine/kernel"
 	"tessera/internal/parallel"
+	"tessera/kernel"
 )
 
 // sweeps is how often coordinate descent goes over the codes, and over the atoms, for one product with the images: the

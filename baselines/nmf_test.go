@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"tessera/data"
-	"tessera/internal/registry"
 	"tessera/metrics"
+	"tessera/part"
 )
 
 func wantKey(t *testing.T, err error, key string) {
 	t.Helper()
-	var k registry.KeyError
+	var k part.KeyError
 	if !errors.As(err, &k) || k.Key != key {
 		t.Errorf("got %v, want a problem of the key %s", err, key)
 	}
@@ -116,7 +116,7 @@ func TestTooManyComponentsAreRefused(t *testing.T) {
 
 // says reports whether an error of a setting has that text, or is none where the text is "".
 func says(err error, text string) bool {
-	var of registry.KeyError
+	var of part.KeyError
 	return text == "" && err == nil || text != "" && errors.As(err, &of) && strings.Contains(err.Error(), text)
 }
 

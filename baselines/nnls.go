@@ -1,8 +1,8 @@
 package baselines
 
 import (
-	"tessera/graph/engine/kernel"
 	"tessera/internal/parallel"
+	"tessera/kernel"
 )
 
 // group is how many variables a sweep updates before it multiplies their changes into the rest: large enough for the

@@ -8,9 +8,9 @@ import (
 	"slices"
 
 	"tessera/config"
-	"tessera/graph/engine/kernel"
 	"tessera/internal/parallel"
 	"tessera/internal/random"
+	"tessera/kernel"
 	"tessera/metrics"
 )
 

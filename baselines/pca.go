@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"tessera/config"
-	"tessera/graph/engine/kernel"
 	"tessera/internal/parallel"
+	"tessera/kernel"
 	"tessera/metrics"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"tessera/config"
 	"tessera/internal/parallel"
-	"tessera/internal/registry"
+	"tessera/part"
 )
 
 // SparseNMF factorises non-negative images, X = H W with H, W >= 0 and the least squared error, under constraints on Hoyer's
@@ -61,9 +61,9 @@ func (s *SparseNMF) Check() error {
 	case s.Per != "atom" && s.Per != "image":
 		return unknown("per", s.Per, "atom", "image")
 	case s.CodeSparsity == 0 && s.AtomSparsity == 0:
-		return registry.KeyError{Key: "code_sparsity", Problem: `got 0, and atom_sparsity = 0 too, which leaves nothing to constrain: want one of them > 0, or kind = "nmf"`}
+		return part.KeyError{Key: "code_sparsity", Problem: `got 0, and atom_sparsity = 0 too, which leaves nothing to constrain: want one of them > 0, or kind = "nmf"`}
 	case s.Per == "image" && s.CodeSparsity > 0 && s.Solver != "gradient":
-		return registry.KeyError{Key: "per", Problem: `got "image", want "atom" or solver = "gradient"`}
+		return part.KeyError{Key: "per", Problem: `got "image", want "atom" or solver = "gradient"`}
 	}
 	return checkInit(s.Init)
 }

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"math"
 
-	"tessera/graph/engine/kernel"
 	"tessera/internal/parallel"
+	"tessera/kernel"
 )
 
 // sparseHALSRule gives each atom's activations, and each atom, the constrained values that fit best while all others are

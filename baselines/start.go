@@ -5,10 +5,10 @@ import (
 	"math"
 
 	"tessera/config"
-	"tessera/graph/engine/kernel"
 	"tessera/internal/parallel"
 	"tessera/internal/random"
-	"tessera/internal/registry"
+	"tessera/kernel"
+	"tessera/part"
 )
 
 // checkInit reports a start that does not exist; config refuses it before, a literal in Go does not.
@@ -21,12 +21,12 @@ func checkInit(init string) error {
 
 // unknown says that a key's value is none of those there are.
 func unknown(key, got string, want ...string) error {
-	return registry.KeyError{Key: key, Problem: fmt.Sprintf("got %q, want one of %q", got, want)}
+	return part.KeyError{Key: key, Problem: fmt.Sprintf("got %q, want one of %q", got, want)}
 }
 
 // tooMany says that there are more components than a fit can have; what names the most.
 func tooMany(components, most int, what string) error {
-	return registry.KeyError{Key: "components", Problem: fmt.Sprintf("got %d, want at most %d, %s", components, most, what)}
+	return part.KeyError{Key: "components", Problem: fmt.Sprintf("got %d, want at most %d, %s", components, most, what)}
 }
 
 // fewerThanImagesAndPixels refuses more components than there are images, where their number is known (> 0), or pixels; when says

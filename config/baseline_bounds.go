@@ -5,13 +5,13 @@ import (
 	"fmt"
 
 	"tessera/data"
-	"tessera/internal/registry"
 	"tessera/internal/volume"
+	"tessera/part"
 )
 
 // Fitted is a [Baseline] whose size depends on the images.
 type Fitted interface {
-	// Fits refuses settings that do not go with so many images of so many pixels by a [registry.KeyError]. 0 images
+	// Fits refuses settings that do not go with so many images of so many pixels by a [part.KeyError]. 0 images
 	// stand for a number that is not known yet.
 	Fits(images, pixels int) error
 }
@@ -23,7 +23,7 @@ func Bounded(components int, what string, each ...int) error {
 	if n <= maxExpanded {
 		return nil
 	}
-	return registry.KeyError{Key: "components", Problem: fmt.Sprintf("got %d, whose %s take %s, and training holds several times that: want at most %s",
+	return part.KeyError{Key: "components", Problem: fmt.Sprintf("got %d, whose %s take %s, and training holds several times that: want at most %s",
 		components, what, bytesText(n), bytesText(maxExpanded))}
 }
 
@@ -34,7 +34,7 @@ func (m *Model) fits(input []int) []finding {
 		return nil
 	}
 	err := baseline.Fits(0, product(input))
-	var of registry.KeyError
+	var of part.KeyError
 	if !errors.As(err, &of) {
 		return nil
 	}

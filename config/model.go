@@ -12,10 +12,10 @@ import (
 
 	"tessera/constraints"
 	"tessera/data"
-	"tessera/internal/registry"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/optim"
+	"tessera/part"
 )
 
 // Autoencoder is the kind of a model that declares none.
@@ -52,7 +52,7 @@ type Baseline interface {
 }
 
 // Baselines holds every baseline. Package baselines registers them.
-var Baselines = registry.New[Baseline]("baseline")
+var Baselines = part.New[Baseline]("baseline")
 
 // Dataset is a declared data set and what is taken of it.
 type Dataset struct {
@@ -133,9 +133,9 @@ func (d *Dataset) Check() error {
 	case data.HasTest(d.Source):
 		return nil
 	case d.Fit == "test":
-		return registry.KeyError{Key: "fit", Problem: fmt.Sprintf("got \"test\", but %s has no test images", d.Name)}
+		return part.KeyError{Key: "fit", Problem: fmt.Sprintf("got \"test\", but %s has no test images", d.Name)}
 	case d.Validation.Test:
-		return registry.KeyError{Key: "validation", Problem: fmt.Sprintf("got \"test\", but %s has no test images: want a fraction in [0,1)", d.Name)}
+		return part.KeyError{Key: "validation", Problem: fmt.Sprintf("got \"test\", but %s has no test images: want a fraction in [0,1)", d.Name)}
 	}
 	return nil
 }
@@ -155,10 +155,10 @@ func (o *Optimizer) Check() error {
 	}
 	var wrong []error
 	if o.ClipNorm != 0 {
-		wrong = append(wrong, registry.KeyError{Key: "clip_norm", Problem: fmt.Sprintf("got %v, but %s has no gradient to clip: it finds the length of its steps by itself", o.ClipNorm, o.Kind)})
+		wrong = append(wrong, part.KeyError{Key: "clip_norm", Problem: fmt.Sprintf("got %v, but %s has no gradient to clip: it finds the length of its steps by itself", o.ClipNorm, o.Kind)})
 	}
 	if _, constant := o.Schedule.Schedule.(*optim.Constant); o.Schedule.Schedule != nil && !constant || o.Schedule.WarmupEpochs != 0 {
-		wrong = append(wrong, registry.KeyError{Key: "schedule", Problem: fmt.Sprintf("%s has no learning rate to schedule: it finds the length of its steps by itself", o.Kind)})
+		wrong = append(wrong, part.KeyError{Key: "schedule", Problem: fmt.Sprintf("%s has no learning rate to schedule: it finds the length of its steps by itself", o.Kind)})
 	}
 	return errors.Join(wrong...)
 }

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tessera/internal/registry"
+	"tessera/part"
 )
 
 // axis is one key of a sweep and the values that it takes.
@@ -137,10 +137,10 @@ func (s *spread) Check() error {
 		value float64
 	}{{"from", s.From}, {"to", s.To}} {
 		if math.IsInf(end.value, 0) {
-			return registry.KeyError{Key: end.key, Problem: "got an infinity, want a number"}
+			return part.KeyError{Key: end.key, Problem: "got an infinity, want a number"}
 		}
 		if s.Scale == "log" && end.value <= 0 {
-			return registry.KeyError{Key: end.key, Problem: fmt.Sprintf(`got %v, want > 0, or scale = "linear"`, end.value)}
+			return part.KeyError{Key: end.key, Problem: fmt.Sprintf(`got %v, want > 0, or scale = "linear"`, end.value)}
 		}
 	}
 	return nil

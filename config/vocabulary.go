@@ -6,10 +6,10 @@ import (
 
 	"tessera/constraints"
 	"tessera/data"
-	"tessera/internal/registry"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/optim"
+	"tessera/part"
 )
 
 // vocabulary is a registry whose part type is erased, so that parts can be found by the type of a field.
@@ -35,7 +35,7 @@ var vocabularies = []vocabulary{
 	erase("baselines", Baselines, Model{}),
 }
 
-func erase[T any](title string, r *registry.Registry[T], table any) vocabulary {
+func erase[T any](title string, r *part.Registry[T], table any) vocabulary {
 	v := vocabulary{
 		title: title,
 		what:  r.What(),

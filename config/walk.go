@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"tessera/internal/registry"
 	"tessera/layers"
+	"tessera/part"
 )
 
 // walk is what a walk over a model's layers knows, mistakes included. Nothing is reported that may only follow from
@@ -203,7 +203,7 @@ func (w *walk) assume(p *Placed) {
 
 // keyOf finds the key that an error is about: that of a KeyError, or the one that its text begins with.
 func keyOf(err error, fields []field) string {
-	var of registry.KeyError
+	var of part.KeyError
 	if errors.As(err, &of) {
 		return of.Key
 	}

@@ -3,8 +3,8 @@ package constraints
 import (
 	"fmt"
 
-	"tessera/graph/engine/kernel"
-	"tessera/internal/registry"
+	"tessera/kernel"
+	"tessera/part"
 )
 
 // Box keeps every weight in an interval: the projection argmin ||v-w|| over min <= v <= max, which is
@@ -24,7 +24,7 @@ func init() {
 // Check refuses bounds that leave no value.
 func (b *Box) Check() error {
 	if !(b.Min <= b.Max) {
-		return registry.KeyError{Key: "min", Problem: fmt.Sprintf("got %v, want at most max = %v", b.Min, b.Max)}
+		return part.KeyError{Key: "min", Problem: fmt.Sprintf("got %v, want at most max = %v", b.Min, b.Max)}
 	}
 	return nil
 }

@@ -10,7 +10,7 @@
 // NaN stays NaN: a diverged weight must stop the run, not be projected away.
 package constraints
 
-import "tessera/internal/registry"
+import "tessera/part"
 
 // Constraint projects a parameter onto a feasible set.
 type Constraint interface {
@@ -29,4 +29,4 @@ type Pointwise interface {
 }
 
 // Registry holds every constraint.
-var Registry = registry.New[Constraint]("constraint")
+var Registry = part.New[Constraint]("constraint")

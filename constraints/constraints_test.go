@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"tessera/constraints"
-	"tessera/internal/registry"
+	"tessera/part"
 )
 
 func projected(c constraints.Constraint, shape []int, w ...float32) []float32 {
@@ -76,7 +76,7 @@ func TestViolationIsTheLargestBreach(t *testing.T) {
 
 func TestABoxWithoutValuesIsRefused(t *testing.T) {
 	for _, b := range []constraints.Box{{Min: 1, Max: 0}, {Min: math.NaN(), Max: 1}, {Min: 0, Max: math.NaN()}} {
-		var key registry.KeyError
+		var key part.KeyError
 		if err := b.Check(); !errors.As(err, &key) || key.Key != "min" {
 			t.Errorf("[%v, %v]: got %v, want an error about min", b.Min, b.Max, err)
 		}

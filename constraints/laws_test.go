@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"tessera/constraints"
-	"tessera/internal/laws"
+	"tessera/laws"
 )
 
 func TestEveryConstraintObeysTheLaws(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"tessera/internal/registry"
+	"tessera/part"
 )
 
 // Arrays are the keys that the data sets idx and npy share: images and labels of one's own in array files, whose format
@@ -30,11 +30,11 @@ func (*Arrays) Origin() Origin { return OwnFiles }
 func (a *Arrays) Check() error {
 	switch {
 	case a.TestLabels != "" && a.TestImages == "":
-		return registry.KeyError{Key: "test_labels", Problem: "is given without test_images"}
+		return part.KeyError{Key: "test_labels", Problem: "is given without test_images"}
 	case a.Height > 0 && a.Width == 0:
-		return registry.KeyError{Key: "height", Problem: "is given without width"}
+		return part.KeyError{Key: "height", Problem: "is given without width"}
 	case a.Width > 0 && a.Height == 0:
-		return registry.KeyError{Key: "width", Problem: "is given without height"}
+		return part.KeyError{Key: "width", Problem: "is given without height"}
 	}
 	return nil
 }

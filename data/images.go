@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"tessera/graph/engine/kernel"
+	"tessera/kernel"
 )
 
 // Images are n images of one shape with their labels: bytes, which mean value/255, or floats, which are taken as they

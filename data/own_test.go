@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"tessera/internal/registry"
+	"tessera/part"
 )
 
 func TestIDXAndNPYSetsLoadBothSplitsWithLabels(t *testing.T) {
@@ -92,7 +92,7 @@ func TestArraysThatDoNotFitTogetherAreNamed(t *testing.T) {
 	for key, keys := range map[string]Arrays{
 		"test_labels": {TestLabels: "x"}, "height": {Height: 1}, "width": {Width: 1},
 	} {
-		var bad registry.KeyError
+		var bad part.KeyError
 		if err := keys.Check(); !errors.As(err, &bad) || bad.Key != key {
 			t.Errorf("%+v: got %v, want an error at %s", keys, err, key)
 		}
@@ -226,7 +226,7 @@ func TestPNGFilesOfAnotherSizeOrDamagedOnesAreNamed(t *testing.T) {
 	if _, err := (&PNG{Images: dir, Channels: 1}).Load(background, nil, Both); err == nil || !strings.Contains(err.Error(), "s000.png: the image is 4x5") {
 		t.Errorf("a large first file: got %v", err)
 	}
-	var key registry.KeyError
+	var key part.KeyError
 	if err := (&PNG{Channels: 2}).Check(); !errors.As(err, &key) || key.Key != "channels" {
 		t.Errorf("two channels: %v", err)
 	}

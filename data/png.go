@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"tessera/internal/registry"
+	"tessera/part"
 )
 
 func init() {
@@ -32,7 +32,7 @@ func (*PNG) Origin() Origin { return OwnFiles }
 // Check reports a number of channels that PNG files are not read with.
 func (p *PNG) Check() error {
 	if p.Channels != 1 && p.Channels != 3 {
-		return registry.KeyError{Key: "channels", Problem: fmt.Sprintf("got %d, want 1 or 3", p.Channels)}
+		return part.KeyError{Key: "channels", Problem: fmt.Sprintf("got %d, want 1 or 3", p.Channels)}
 	}
 	return nil
 }

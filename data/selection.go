@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"tessera/internal/random"
-	"tessera/internal/registry"
+	"tessera/part"
 )
 
 // Selection says which images of a set are trained on and which validate; its fields are keys of every dataset table.
@@ -109,7 +109,7 @@ func (s *Set) Split(sel Selection, seed uint64) (Splits, error) {
 func HeldOut(fraction float64, n int) (int, error) {
 	held := int(math.Round(fraction * float64(n)))
 	if held == 0 || held == n {
-		return 0, registry.KeyError{Key: "validation", Problem: fmt.Sprintf(
+		return 0, part.KeyError{Key: "validation", Problem: fmt.Sprintf(
 			"%g holds out %d of %d images; at least one must be held out and one fitted", fraction, held, n)}
 	}
 	return held, nil

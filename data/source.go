@@ -8,7 +8,7 @@ import (
 	"context"
 	"errors"
 
-	"tessera/internal/registry"
+	"tessera/part"
 )
 
 // Source is a declared data set; the tagged fields of its struct are the keys that it adds to `dataset = { ... }`.
@@ -33,7 +33,7 @@ func HasTest(s Source) bool {
 }
 
 // Registry holds every data set.
-var Registry = registry.New[Source]("dataset")
+var Registry = part.New[Source]("dataset")
 
 // Need says which splits a caller will use, so that an evaluation on 10,000 images does not read the other 60,000.
 type Need struct{ Train, Test bool }

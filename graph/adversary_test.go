@@ -8,9 +8,9 @@ import (
 
 	"gorgonia.org/tensor"
 	"tessera/attack"
+	"tessera/engine"
 	"tessera/graph"
-	"tessera/graph/engine"
-	"tessera/graph/tape"
+	"tessera/tape"
 )
 
 var _ attack.Target = (*graph.Coder)(nil)

@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"gorgonia.org/tensor"
+	"tessera/engine"
 	"tessera/graph"
-	"tessera/graph/engine"
-	"tessera/graph/tape"
 	"tessera/internal/random"
+	"tessera/tape"
 )
 
 // contracted is a training program in float64 whose loss is a contractive penalty alone.

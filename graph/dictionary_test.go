@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"gorgonia.org/tensor"
+	"tessera/engine"
 	"tessera/graph"
-	"tessera/graph/engine"
-	"tessera/graph/tape"
 	"tessera/metrics"
 	"tessera/morph"
+	"tessera/tape"
 )
 
 // The decoder has a layer before that of the atoms, and an activation after it.

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/engine"
 	"tessera/graph"
-	"tessera/graph/engine"
-	"tessera/graph/tape"
+	"tessera/tape"
 )
 
 // A frozen batch_norm normalises by its running averages in training too, and these stand still.

@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
 	"tessera/internal/volume"
 	"tessera/layers"
+	"tessera/ops"
 )
 
 // input adds a leaf that the caller fills.

@@ -7,8 +7,8 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/config"
-	"tessera/graph/ops"
 	"tessera/losses"
+	"tessera/ops"
 )
 
 // sum adds the loss terms of a sort, each times its weight and a factor, and returns their sum; nil where there are none.

@@ -6,9 +6,9 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/config"
-	"tessera/graph/ops"
 	"tessera/internal/volume"
 	"tessera/losses"
+	"tessera/ops"
 )
 
 // The objective over all images needs no program of all images. It is

@@ -7,8 +7,8 @@ import (
 	"gorgonia.org/gorgonia"
 	"tessera/config"
 	"tessera/graph"
-	"tessera/graph/ops"
 	"tessera/layers"
+	"tessera/ops"
 )
 
 // wrong is a layer that does not do what it declares.

@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
-	"tessera/internal/registry"
+	"tessera/ops"
+	"tessera/part"
 )
 
 // Attention is multi-head self-attention: every token X(i) of an input becomes a mean of all tokens, weighted by how well
@@ -38,7 +38,7 @@ func (a *Attention) geometry(in []int) (ops.Attention, error) {
 	}
 	tokens, features := tokensOf(in)
 	if a.Heads < 1 || features%a.Heads != 0 {
-		return ops.Attention{}, registry.KeyError{Key: "heads", Problem: fmt.Sprintf("%d do not divide the %d features of a token", a.Heads, features)}
+		return ops.Attention{}, part.KeyError{Key: "heads", Problem: fmt.Sprintf("%d do not divide the %d features of a token", a.Heads, features)}
 	}
 	return ops.Attention{Tokens: tokens, Features: features, Heads: a.Heads}, nil
 }

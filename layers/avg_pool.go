@@ -2,7 +2,7 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
+	"tessera/ops"
 )
 
 // AvgPool gives the mean of every window, channel by channel, as [MaxPool] gives the largest value. Windows that reach

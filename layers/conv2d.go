@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
+	"tessera/ops"
 )
 
 // Conv2D slides filters over images (height, width, channels); an image (height, width) has one channel. The output is

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
+	"tessera/ops"
 )
 
 // Conv2DTranspose makes images (height, width, channels) larger: it is the transpose of a [Conv2D] of the same settings,

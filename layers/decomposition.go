@@ -5,9 +5,9 @@ import (
 	"sync"
 
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
 	"tessera/internal/volume"
 	"tessera/morph"
+	"tessera/ops"
 )
 
 // Decomposition is what `amd` and `pado` have in common. They turn an image x into channels, [x,] R_1, ..., R_L, S with

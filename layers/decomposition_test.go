@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"tessera/internal/gradcheck"
+	"tessera/gradcheck"
 	"tessera/layers"
 	"tessera/morph"
 )

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
 	"tessera/internal/volume"
+	"tessera/ops"
 )
 
 // Dense maps the flattened input x of n values to units values: y = activation(x W + b), with W of shape (n, units) and

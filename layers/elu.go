@@ -2,7 +2,7 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
+	"tessera/ops"
 )
 
 // Elu is the exponential linear unit, y = x for x > 0 and alpha * (exp(x) - 1) elsewhere. Its derivative at 0 is alpha.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
 	"tessera/internal/volume"
+	"tessera/ops"
 )
 
 // imageOf returns height, width and channels of an image of shape (height, width, channels), or (height, width) with one

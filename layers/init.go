@@ -3,7 +3,7 @@ package layers
 import (
 	"math/rand/v2"
 
-	"tessera/internal/registry"
+	"tessera/part"
 )
 
 // Init draws the first values of a parameter. In models.toml it is a name (`init = "he_normal"`) or a table
@@ -14,4 +14,4 @@ type Init interface {
 }
 
 // Inits holds every initialisation.
-var Inits = registry.New[Init]("init")
+var Inits = part.New[Init]("init")

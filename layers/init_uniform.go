@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"tessera/internal/registry"
+	"tessera/part"
 )
 
 // Uniform draws from U(low, high).
@@ -20,7 +20,7 @@ func init() {
 // Check reports limits in the wrong order.
 func (u *Uniform) Check() error {
 	if u.High < u.Low {
-		return registry.KeyError{Key: "high", Problem: fmt.Sprintf("got %v, want >= low (%v)", u.High, u.Low)}
+		return part.KeyError{Key: "high", Problem: fmt.Sprintf("got %v, want >= low (%v)", u.High, u.Low)}
 	}
 	return nil
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
+	"tessera/ops"
 )
 
 // InstanceNorm shifts and scales every channel of an image (height, width, channels) or (height, width), over its pixels

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tessera/internal/laws"
+	"tessera/laws"
 	"tessera/layers"
 )
 

@@ -12,7 +12,7 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
-	"tessera/internal/registry"
+	"tessera/part"
 )
 
 // Layer is one element of an encoder or a decoder. Shapes leave the batch out: an image is (height, width) or
@@ -27,7 +27,7 @@ type Layer interface {
 }
 
 // Registry holds every layer, activations included.
-var Registry = registry.New[Layer]("layer")
+var Registry = part.New[Layer]("layer")
 
 // Sized is implemented by layers whose number of outputs is a setting. The last of them in a decoder takes the size of
 // the model's input when its declaration leaves the number out.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
 	"tessera/internal/volume"
+	"tessera/ops"
 )
 
 // MaxPlus maps the flattened input h of n values to units values in the max-plus algebra, y(i) = max over j of h(j) +

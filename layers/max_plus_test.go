@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"gorgonia.org/gorgonia"
-	"tessera/internal/gradcheck"
+	"tessera/gradcheck"
 	"tessera/internal/random"
 	"tessera/layers"
 	"tessera/morph"

@@ -2,7 +2,7 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
+	"tessera/ops"
 )
 
 // MaxPool gives the largest value of every window, channel by channel, for images (height, width, channels) or (height,

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
-	"tessera/internal/registry"
+	"tessera/ops"
+	"tessera/part"
 )
 
 // Patches cuts an image (height, width) or (height, width, channels) into square patches that lie side by side: tokens
@@ -27,7 +27,7 @@ func (p *Patches) geometry(in []int) (ops.Patching, error) {
 	}
 	g := ops.Patching{Height: image[0], Width: image[1], Channels: image[2], Size: p.Size}
 	if p.Size < 1 || g.Height%p.Size != 0 || g.Width%p.Size != 0 {
-		return g, registry.KeyError{Key: "size", Problem: fmt.Sprintf("patches of %d x %d pixels do not divide an image of %d x %d",
+		return g, part.KeyError{Key: "size", Problem: fmt.Sprintf("patches of %d x %d pixels do not divide an image of %d x %d",
 			p.Size, p.Size, g.Height, g.Width)}
 	}
 	return g, nil

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
 	"tessera/internal/volume"
+	"tessera/ops"
 )
 
 // Plasticity is a sigmoid with a gain a and a bias b of its own for every unit of a vector, or every channel of an image

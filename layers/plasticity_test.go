@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"tessera/internal/gradcheck"
+	"tessera/gradcheck"
 	"tessera/layers"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
+	"tessera/ops"
 )
 
 // Pooling is embedded by layers that take one value from every window of an image, channel by channel.

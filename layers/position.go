@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
+	"tessera/ops"
 )
 
 // Position adds to every value a number that is learned for its place, y = x + E, so that layers which treat all tokens

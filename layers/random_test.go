@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"tessera/internal/random"
-	"tessera/internal/registry"
 	"tessera/layers"
+	"tessera/part"
 )
 
 // moments returns the mean and the standard deviation.
@@ -109,7 +109,7 @@ func TestInitsRepeatWithTheSeed(t *testing.T) {
 }
 
 func TestUniformRefusesLimitsInTheWrongOrder(t *testing.T) {
-	var key registry.KeyError
+	var key part.KeyError
 	if err := (&layers.Uniform{Low: 1, High: 0}).Check(); !errors.As(err, &key) || key.Key != "high" {
 		t.Errorf("got %v, want an error of the key high", err)
 	}

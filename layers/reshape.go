@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
 	"tessera/internal/volume"
+	"tessera/ops"
 )
 
 // Reshape gives the values of every input another shape of equal size, in the same order.

@@ -7,8 +7,8 @@ import (
 	"strconv"
 
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
-	"tessera/internal/registry"
+	"tessera/ops"
+	"tessera/part"
 )
 
 // Residual adds to its input what a block of layers makes of it, y = x + block(x), so that the block learns what is to be
@@ -26,7 +26,7 @@ func init() {
 // Check refuses an empty block.
 func (r *Residual) Check() error {
 	if len(r.Layers) == 0 {
-		return registry.KeyError{Key: "layers", Problem: "got none, want at least one layer"}
+		return part.KeyError{Key: "layers", Problem: "got none, want at least one layer"}
 	}
 	return nil
 }

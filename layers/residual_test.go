@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"tessera/internal/gradcheck"
+	"tessera/gradcheck"
 	"tessera/layers"
 )
 

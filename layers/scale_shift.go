@@ -2,7 +2,7 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
+	"tessera/ops"
 )
 
 // scaleAndShift declares what a normalisation of n channels learns.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/internal/registry"
 	"tessera/internal/volume"
+	"tessera/part"
 )
 
 // Tied maps the flattened input h by the transpose of a weight W (inputs, units) of the encoder, y = activation(h Wᵀ + b):
@@ -44,7 +44,7 @@ func (t *Tied) OutputShape(in []int) ([]int, error) {
 		problem = fmt.Sprintf("%s has %d units, but %d values come in", t.Weight, t.lent[1], volume.Of(in))
 	}
 	if problem != "" {
-		return nil, registry.KeyError{Key: "weight", Problem: problem}
+		return nil, part.KeyError{Key: "weight", Problem: problem}
 	}
 	if _, err := t.Activation.Activation(); err != nil {
 		return nil, err

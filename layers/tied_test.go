@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"tessera/internal/gradcheck"
+	"tessera/gradcheck"
 	"tessera/layers"
 )
 

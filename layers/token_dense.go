@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
+	"tessera/ops"
 )
 
 // TokenDense is one dense layer for all tokens of an input alike, where [Dense] joins the tokens to one vector:

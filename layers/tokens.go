@@ -2,8 +2,8 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
 	"tessera/internal/volume"
+	"tessera/ops"
 )
 
 // tokensOf reads a shape as tokens: its last axis holds the features of one, the axes before it count them. A vector is one

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
-	"tessera/internal/gradcheck"
+	"tessera/gradcheck"
 	"tessera/layers"
+	"tessera/ops"
 )
 
 // torch_layers.json holds what PyTorch computes in float32; torch_layers.py beside it wrote it.

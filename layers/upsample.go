@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
+	"tessera/ops"
 )
 
 // Upsample repeats every pixel of an image (height, width, channels) or (height, width), to a block of factor x factor:

@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
+	"tessera/ops"
 )
 
 // ActivityFloor keeps units in use: it is the sum over the units of max(0, 1 - t_j / p), t_j the mean activation of unit

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
+	"tessera/ops"
 )
 
 // AsymmetricDecay decays negative weights fully and the others by a fraction alpha, so that with the default alpha = 0

@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
+	"tessera/ops"
 )
 
 // epsilon keeps logarithms of probabilities finite: they are clipped to [epsilon, 1-epsilon]. In float32 the upper end

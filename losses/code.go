@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
+	"tessera/ops"
 )
 
 // onCode is embedded by the penalties of the code.

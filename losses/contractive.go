@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
+	"tessera/ops"
 )
 
 // Contractive is the squared Frobenius norm of the Jacobian of the code, J = dh/dx, mean over the images: how much a code

@@ -4,9 +4,9 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
-	"tessera/internal/gradcheck"
+	"tessera/gradcheck"
 	"tessera/losses"
+	"tessera/ops"
 )
 
 // Energy is a loss of one's own: the mean over images of sum_j h_j² / 2. It is one struct, whose tagged fields are the

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
+	"tessera/ops"
 )
 
 // KL is the Kullback-Leibler divergence of the wanted mean activation p from the mean t_j of each unit over the batch,

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"tessera/internal/laws"
+	"tessera/laws"
 	"tessera/losses"
 )
 

@@ -9,7 +9,7 @@ import (
 	"math/rand/v2"
 
 	"gorgonia.org/gorgonia"
-	"tessera/internal/registry"
+	"tessera/part"
 )
 
 // Loss is one term of the objective. Every loss is exactly one of [Reconstruction], [CodePenalty], [JacobianPenalty],
@@ -20,7 +20,7 @@ type Loss interface {
 }
 
 // Registry holds every loss.
-var Registry = registry.New[Loss]("loss")
+var Registry = part.New[Loss]("loss")
 
 // Reconstruction compares the output with the images it should reproduce, as a mean over the images: what each adds does
 // not depend on the others.
@@ -99,6 +99,6 @@ type Numbered interface {
 
 // Shaped is implemented by terms that do not suit images of every shape.
 type Shaped interface {
-	// CheckShape says what is wrong with images of that shape, as a registry.KeyError where a key's value is.
+	// CheckShape says what is wrong with images of that shape, as a part.KeyError where a key's value is.
 	CheckShape(shape []int) error
 }

@@ -4,9 +4,9 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
-	"tessera/internal/registry"
 	"tessera/morph"
+	"tessera/ops"
+	"tessera/part"
 )
 
 // MaxApproximation is the error that is made when a morphological operator psi is applied to the atoms instead of to the
@@ -39,7 +39,7 @@ func (l *MaxApproximation) CheckShape(shape []int) error {
 		return fmt.Errorf("images of shape %v have no neighbouring pixels: want (height, width) or (height, width, channels)", shape)
 	}
 	if most := max(shape[0], shape[1]); l.Radius > most {
-		return registry.KeyError{Key: "radius", Problem: fmt.Sprintf("got %d, want <= %d, the longer side of the images", l.Radius, most)}
+		return part.KeyError{Key: "radius", Problem: fmt.Sprintf("got %d, want <= %d, the longer side of the images", l.Radius, most)}
 	}
 	return nil
 }

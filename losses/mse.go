@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
+	"tessera/ops"
 )
 
 // onOutput is embedded by the reconstruction terms.

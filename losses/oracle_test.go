@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"tessera/internal/gradcheck"
-	"tessera/internal/laws"
+	"tessera/gradcheck"
 	"tessera/internal/random"
+	"tessera/laws"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/morph"

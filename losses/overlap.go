@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
+	"tessera/ops"
 )
 
 // Overlap is how much the parts of an image lie over each other: the mean over pixels n and images i of the products of

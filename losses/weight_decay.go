@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/graph/ops"
+	"tessera/ops"
 )
 
 // onWeights is embedded by the penalties of parameters.

@@ -1,6 +1,6 @@
 package optim
 
-import "tessera/graph/engine/kernel"
+import "tessera/kernel"
 
 // Adadelta takes steps in the units of the weights, from running means of squared gradients and of squared steps. With
 // d = g + weight_decay * w and s = a = 0 at first:

@@ -3,7 +3,7 @@ package optim
 import (
 	"math"
 
-	"tessera/graph/engine/kernel"
+	"tessera/kernel"
 )
 
 // Adam scales every step by running moments of the gradient. At step t, with d = g + weight_decay * w and m = v = 0 at

@@ -1,6 +1,6 @@
 package optim
 
-import "tessera/graph/engine/kernel"
+import "tessera/kernel"
 
 // AdamW is [Adam] with the weight decay taken out of the gradient, so that the moments do not scale it:
 //

@@ -3,7 +3,7 @@ package optim_test
 import (
 	"testing"
 
-	"tessera/internal/laws"
+	"tessera/laws"
 	"tessera/optim"
 )
 

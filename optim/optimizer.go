@@ -2,7 +2,7 @@
 // source and its defaults. A new one is one new file with one call of Registry.Register.
 package optim
 
-import "tessera/internal/registry"
+import "tessera/part"
 
 // Optimizer moves parameters to where the objective is lower. Every optimizer is exactly one of [Rule] and [Search].
 type Optimizer interface {
@@ -11,7 +11,7 @@ type Optimizer interface {
 }
 
 // Registry holds every optimizer.
-var Registry = registry.New[Optimizer]("optimizer")
+var Registry = part.New[Optimizer]("optimizer")
 
 // Rule moves parameters against the gradients of one batch after the other. It is a rule on one element of a parameter,
 // its gradient and its state; it sees any contiguous part of a parameter, so that the passes over parameters can be split
@@ -65,4 +65,4 @@ type Schedule interface {
 }
 
 // Schedules holds every schedule.
-var Schedules = registry.New[Schedule]("schedule")
+var Schedules = part.New[Schedule]("schedule")

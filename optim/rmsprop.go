@@ -1,6 +1,6 @@
 package optim
 
-import "tessera/graph/engine/kernel"
+import "tessera/kernel"
 
 // RMSProp divides every step by the root of a running mean of squared gradients. With d = g + weight_decay * w and
 // s = b = 0 at first:

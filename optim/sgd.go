@@ -1,8 +1,8 @@
 package optim
 
 import (
-	"tessera/graph/engine/kernel"
-	"tessera/internal/registry"
+	"tessera/kernel"
+	"tessera/part"
 )
 
 // SGD is stochastic gradient descent, with momentum if wanted. With d = g + weight_decay * w:
@@ -29,7 +29,7 @@ func init() {
 // Check refuses nesterov without momentum, which would be plain descent.
 func (o *SGD) Check() error {
 	if o.Nesterov && o.Momentum == 0 {
-		return registry.KeyError{Key: "nesterov", Problem: "got true without momentum, want momentum > 0"}
+		return part.KeyError{Key: "nesterov", Problem: "got true without momentum, want momentum > 0"}
 	}
 	return nil
 }

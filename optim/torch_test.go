@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"tessera/internal/laws"
+	"tessera/laws"
 	"tessera/optim"
 )
 

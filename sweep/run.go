@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"tessera/data"
-	"tessera/graph/engine"
+	"tessera/engine"
 	"tessera/metrics"
 	"tessera/train"
 	"tessera/train/folder"

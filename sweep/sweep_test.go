@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"tessera/data"
-	"tessera/graph/engine"
+	"tessera/engine"
 	"tessera/metrics"
 	"tessera/train"
 	"tessera/train/folder"

@@ -12,8 +12,8 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/engine"
 	"tessera/graph"
-	"tessera/graph/engine"
 	"tessera/metrics"
 	"tessera/train"
 	"tessera/train/folder"

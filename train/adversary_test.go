@@ -7,9 +7,9 @@ import (
 
 	"tessera/attack"
 	"tessera/config"
+	"tessera/engine"
 	"tessera/graph"
-	"tessera/graph/engine"
-	"tessera/graph/tape"
+	"tessera/tape"
 )
 
 // attackedBatches lets a model of helpers_test.go learn from attacked images.

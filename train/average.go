@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"tessera/graph"
-	"tessera/graph/engine/kernel"
+	"tessera/kernel"
 	"tessera/optim"
 	"tessera/train/checkpoint"
 )

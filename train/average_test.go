@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"tessera/graph"
-	"tessera/graph/tape"
+	"tessera/tape"
 	"tessera/train/folder"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/engine"
 	"tessera/graph"
-	"tessera/graph/engine"
 )
 
 // encode stands for an optimizer where a step is to encode encoded images.

@@ -3,7 +3,7 @@ package train
 import (
 	"sync/atomic"
 
-	"tessera/graph/engine/kernel"
+	"tessera/kernel"
 	"tessera/optim"
 )
 

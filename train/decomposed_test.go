@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/engine"
 	"tessera/graph"
-	"tessera/graph/engine"
-	"tessera/graph/tape"
 	"tessera/morph"
+	"tessera/tape"
 )
 
 // channelled is everything with images of 8 by 8 pixels decomposed; its first layer is the one named.

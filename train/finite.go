@@ -3,7 +3,7 @@ package train
 import (
 	"math"
 
-	"tessera/graph/engine/kernel"
+	"tessera/kernel"
 )
 
 // finite reports whether no value is NaN or infinite. One such value makes the sum NaN or infinite, and a sum is all

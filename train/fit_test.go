@@ -15,7 +15,7 @@ import (
 	"tessera/baselines"
 	"tessera/config"
 	"tessera/data"
-	"tessera/internal/registry"
+	"tessera/part"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
 	"tessera/train/internal/faulty"
@@ -209,11 +209,11 @@ func TestAFitThatConvergesEndsEarly(t *testing.T) {
 }
 
 func TestWhatAFitRefusesIsNamed(t *testing.T) {
-	var setting registry.KeyError
+	var setting part.KeyError
 	for _, name := range []string{"nmf", "kmeans", "pca"} {
 		_, err := Run(context.Background(), baseline(t, name, "components=20", "dataset.count=10"), Options{Out: place(t)})
 		if !errors.As(err, &setting) || setting.Key != "components" {
-			t.Errorf("%s: got %v, want a registry.KeyError", name, err)
+			t.Errorf("%s: got %v, want a part.KeyError", name, err)
 		}
 	}
 	var refused *data.Error

@@ -12,7 +12,7 @@ import (
 
 	"tessera/config"
 	"tessera/graph"
-	"tessera/graph/tape"
+	"tessera/tape"
 	"tessera/train/folder"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"tessera/data"
 	"tessera/graph"
-	"tessera/graph/tape"
+	"tessera/tape"
 	"tessera/train/folder"
 )
 

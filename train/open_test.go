@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"tessera/graph/tape"
+	"tessera/tape"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"tessera/graph"
-	"tessera/graph/tape"
+	"tessera/tape"
 	"tessera/train/folder"
 )
 

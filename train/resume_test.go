@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"tessera/config"
-	"tessera/graph/tape"
+	"tessera/tape"
 	"tessera/train/folder"
 	"tessera/train/internal/faulty"
 )

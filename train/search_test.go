@@ -10,9 +10,9 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/engine"
 	"tessera/graph"
-	"tessera/graph/engine"
-	"tessera/graph/tape"
+	"tessera/tape"
 	"tessera/train/folder"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"tessera/graph/tape"
+	"tessera/tape"
 	"tessera/train/folder"
 )
 

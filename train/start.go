@@ -11,7 +11,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
-	"tessera/internal/registry"
+	"tessera/part"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )
@@ -19,7 +19,7 @@ import (
 // start gives a new run the parameters of the run that its model starts from, and projects them. A resumed run has them in
 // its state: the other run may be gone by then.
 //
-// A folder that is not a run, or a run that has no parameters, is a mistake of the declaration ([registry.KeyError]);
+// A folder that is not a run, or a run that has no parameters, is a mistake of the declaration ([part.KeyError]);
 // parameters that are missing or of another shape are a [*checkpoint.Error] that names each of them.
 func (n *network) start() error {
 	s := n.spec.Start
@@ -54,7 +54,7 @@ func StartOf(spec *config.Model) (*data.File, error) {
 
 // refuse is the error for a run that nothing can be taken from.
 func (n *network) refuse(problem string) error {
-	return fmt.Errorf("model %q: start: %w", n.spec.Name, registry.KeyError{Key: "run", Problem: problem})
+	return fmt.Errorf("model %q: start: %w", n.spec.Name, part.KeyError{Key: "run", Problem: problem})
 }
 
 // takes reports whether a new run has a parameter from the run that its model starts from.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"tessera/graph/tape"
-	"tessera/internal/registry"
+	"tessera/part"
+	"tessera/tape"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
 	"tessera/train/internal/faulty"
@@ -154,9 +154,9 @@ func TestAStartFromNoRunIsAMistakeOfTheDeclaration(t *testing.T) {
 	pca := trained(t, model(t, `model.p = { kind = "pca", components = 3, dataset = "bars" }`), Options{}).Run
 	for run, says := range map[string]string{place(t): "is not the folder of a run", pca: `is of kind "pca"`} {
 		_, err := Run(context.Background(), model(t, everything, from(run, "*")), Options{Backend: tape.Backend{}, Out: place(t)})
-		var key registry.KeyError
+		var key part.KeyError
 		if !errors.As(err, &key) || !strings.Contains(err.Error(), says) {
-			t.Errorf("got %v, want a registry.KeyError that says %q", err, says)
+			t.Errorf("got %v, want a part.KeyError that says %q", err, says)
 		}
 	}
 }

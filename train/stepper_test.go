@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"tessera/config"
+	"tessera/engine"
 	"tessera/graph"
-	"tessera/graph/engine"
 	"tessera/optim"
 )
 

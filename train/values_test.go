@@ -8,7 +8,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
-	"tessera/graph/tape"
+	"tessera/tape"
 )
 
 // A term that is defined on [0,1] alone would be minimised to nonsense on other values: below 0 a cross entropy has no bound.

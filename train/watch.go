@@ -6,8 +6,8 @@ import (
 
 	"tessera/data"
 	"tessera/graph"
-	"tessera/graph/engine/kernel"
 	"tessera/internal/parallel"
+	"tessera/kernel"
 	"tessera/metrics"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"tessera/data"
 	"tessera/graph"
-	"tessera/graph/tape"
 	"tessera/metrics"
+	"tessera/tape"
 )
 
 // refusing says of how many images it was to compile a program.

@@ -13,7 +13,7 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/data"
-	"tessera/internal/registry"
+	"tessera/part"
 	"tessera/study"
 	"tessera/sweep"
 	"tessera/train"
@@ -142,7 +142,7 @@ func exitCode(err error) int {
 		unknownTable *study.Unknown
 		failed       *sweep.Failed
 		diagnostics  *config.Diagnostics
-		setting      registry.KeyError
+		setting      part.KeyError
 		missing      *data.Error
 		diverged     *train.Diverged
 		damaged      *checkpoint.Error

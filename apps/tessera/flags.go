@@ -14,8 +14,8 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/data"
-	"tessera/graph/engine/kernel"
 	"tessera/internal/machine"
+	"tessera/kernel"
 	"tessera/train"
 )
 

@@ -1,0 +1,233 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	G "gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+	"tessera/graph"
+	"tessera/tape"
+)
+
+// program is a graph under test, built by hand.
+type program struct {
+	*graph.Program
+	t testing.TB
+}
+
+func newProgram(t testing.TB, dtype tensor.Dtype) *program {
+	return &program{&graph.Program{Graph: G.NewGraph(), Dtype: dtype}, t}
+}
+
+func (p *program) input(name string, shape ...int) *G.Node {
+	n := G.NewTensor(p.Graph, p.Dtype, len(shape), G.WithShape(shape...), G.WithName(name))
+	p.Inputs = append(p.Inputs, graph.Input{Name: name, Node: n, Shape: shape})
+	return n
+}
+
+func (p *program) parameter(name string, shape ...int) *G.Node {
+	n := G.NewTensor(p.Graph, p.Dtype, len(shape), G.WithShape(shape...), G.WithName(name))
+	r := rand.New(rand.NewPCG(1, uint64(len(p.Parameters))))
+	data := make([]float32, size(shape))
+	for i := range data {
+		data[i] = float32(r.NormFloat64()) / 2
+	}
+	p.Parameters = append(p.Parameters, graph.Binding{Node: n,
+		Parameter: &graph.Parameter{Path: name, Shape: shape, Data: data, Trainable: true}})
+	return n
+}
+
+func (p *program) tap(name string, n *G.Node) {
+	p.Taps = append(p.Taps, graph.Tap{Name: name, Node: n, Shape: n.Shape()})
+}
+
+// loss taps n and adds the gradients with respect to every parameter.
+func (p *program) loss(n *G.Node) {
+	p.tap("loss", n)
+	var wrt G.Nodes
+	for _, b := range p.Parameters {
+		wrt = append(wrt, b.Node)
+	}
+	grads, err := G.Grad(n, wrt...)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for i, g := range grads {
+		p.Parameters[i].Gradient = g
+	}
+}
+
+// must returns n, or ends the test.
+func must(n *G.Node, err error) *G.Node {
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+// compare builds the program twice and checks every tap and gradient of the engine against the tape machine, over
+// several runs with new inputs.
+func compare[T graph.Float](t *testing.T, threads int, tolerance float64, build func(p *program)) *Plan[T] {
+	t.Helper()
+	reference, compiled := newProgram(t, dtypeOf[T]()), newProgram(t, dtypeOf[T]())
+	build(reference)
+	build(compiled)
+	want, err := tape.Compile[T](reference.Program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	team := NewTeam(threads)
+	t.Cleanup(team.Close)
+	got, err := Compile[T](compiled.Program, team)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(7, 7))
+	for round := range 3 {
+		for i, in := range reference.Inputs {
+			values := make([]T, size(in.Shape))
+			for j := range values {
+				values[j] = T(r.Float64()*2 - 0.7)
+			}
+			if err := want.Bind(i, values); err != nil {
+				t.Fatal(err)
+			}
+			if err := got.Bind(i, values); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := want.Run(); err != nil {
+			t.Fatal(err)
+		}
+		if err := got.Run(); err != nil {
+			t.Fatal(err)
+		}
+		for i, tap := range reference.Taps {
+			near(t, fmt.Sprintf("round %d: %s", round, tap.Name), got.Tap(i), want.Tap(i), tolerance)
+		}
+		for i, b := range reference.Parameters {
+			near(t, fmt.Sprintf("round %d: gradient of %s", round, b.Path), got.Gradient(i), want.Gradient(i), tolerance)
+		}
+	}
+	return got
+}
+
+// near checks ||got-want|| <= tolerance ||want||.
+func near[T graph.Float](t *testing.T, what string, got, want []T, tolerance float64) {
+	t.Helper()
+	if err := differ(what, got, want, tolerance); err != nil {
+		t.Error(err)
+	}
+}
+
+// differ returns an error unless ||got-want|| <= tolerance ||want||.
+func differ[T graph.Float](what string, got, want []T, tolerance float64) error {
+	if len(got) != len(want) {
+		return fmt.Errorf("%s: %d values, want %d", what, len(got), len(want))
+	}
+	var d, n float64
+	for i := range got {
+		d += (float64(got[i]) - float64(want[i])) * (float64(got[i]) - float64(want[i]))
+		n += float64(want[i]) * float64(want[i])
+	}
+	if relative := math.Sqrt(d) / max(math.Sqrt(n), 1e-30); !(relative <= tolerance) && d > 0 {
+		return fmt.Errorf("%s: relative difference %.3g, want <= %g", what, relative, tolerance)
+	}
+	return nil
+}
+
+// shallow is the study's auto-encoder with a sparsity term.
+func shallow(batch, pixels, units int) func(p *program) {
+	return func(p *program) {
+		x := p.input("x", batch, pixels)
+		w, b := p.parameter("w", pixels, units), p.parameter("b", units)
+		v, c := p.parameter("v", units, pixels), p.parameter("c", pixels)
+		h := must(G.Sigmoid(must(G.BroadcastAdd(must(G.Mul(x, w)), b, nil, []byte{0}))))
+		y := must(G.LeakyRelu(must(G.BroadcastAdd(must(G.Mul(h, v)), c, nil, []byte{0})), 0.1))
+		rows := must(G.Mean(must(G.Square(must(G.Sub(y, x)))), 1)) // one axis at a time: the reference adds naively in float32
+		mse := must(G.Mean(rows))
+		mean := must(G.Mean(h, 0))
+		number := func(f float64) *G.Node {
+			if p.Dtype == tensor.Float32 {
+				return G.NewConstant(float32(f))
+			}
+			return G.NewConstant(f)
+		}
+		on := must(G.HadamardProd(number(0.05), must(G.Log(must(G.HadamardDiv(number(0.05), mean))))))
+		rest := must(G.Sub(number(1), mean))
+		off := must(G.HadamardProd(number(0.95), must(G.Log(must(G.HadamardDiv(number(0.95), rest))))))
+		kl := must(G.Sum(must(G.Add(on, off))))
+		p.tap("code", h)
+		p.tap("output", y)
+		p.loss(must(G.Add(mse, must(G.Mul(number(0.001), kl)))))
+	}
+}
+
+func TestCompiledShallowAgreesWithTheTapeMachine(t *testing.T) {
+	for _, threads := range []int{1, 2, 3} {
+		for _, batch := range []int{1, 2, 5, 32} {
+			t.Run(fmt.Sprint(threads, " threads, batch ", batch), func(t *testing.T) {
+				compare[float64](t, threads, 1e-12, shallow(batch, 49, 10))
+				compare[float32](t, threads, 1e-5, shallow(batch, 49, 10))
+			})
+		}
+	}
+	compare[float64](t, 3, 1e-12, shallow(20, 300, 64)) // divided
+	plan := compare[float32](t, 2, 1e-5, shallow(128, 784, 100))
+	t.Log("\n" + plan.String())
+}
+
+func TestAStepAllocatesNothing(t *testing.T) {
+	plan := compare[float32](t, 2, 1e-5, shallow(128, 784, 100))
+	if raceEnabled {
+		return
+	}
+	if n := testing.AllocsPerRun(20, func() {
+		if err := plan.Run(); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations per step, want 0", n)
+	}
+}
+
+func BenchmarkShallowStep(b *testing.B) {
+	for _, threads := range []int{1, 2} {
+		b.Run(fmt.Sprint("threads=", threads), func(b *testing.B) {
+			p := newProgram(b, tensor.Float32)
+			shallow(128, 784, 100)(p)
+			team := NewTeam(threads)
+			defer team.Close()
+			plan, err := Compile[float32](p.Program, team)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Run("whole", func(b *testing.B) {
+				for b.Loop() {
+					if err := plan.Run(); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+			b.Run("products", func(b *testing.B) { // the lower bound: the step's own matrix products
+				work := func(thread int) {
+					for _, ph := range plan.phases {
+						for _, st := range ph.shared {
+							switch st.work.(type) {
+							case *multiply[float32], *partial[float32]:
+								from, to := graph.Share(st.units, thread, threads)
+								st.work.run(thread, from, to)
+							}
+						}
+					}
+				}
+				for b.Loop() {
+					team.Do(work)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,295 @@
+package engine
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+
+	"gorgonia.org/tensor"
+	_ "tessera/baselines" // models.toml declares some
+	"tessera/config"
+	"tessera/data"
+	"tessera/graph"
+	"tessera/internal/random"
+	"tessera/tape"
+)
+
+// shipped returns every auto-encoder of models.toml.
+func shipped(t testing.TB) []*config.Model {
+	t.Helper()
+	const path = "../../models.toml"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := config.Load(path, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var models []*config.Model
+	for _, name := range file.Names() {
+		m, err := file.Model(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(m.Encoder) > 0 {
+			models = append(models, m)
+		}
+	}
+	return models
+}
+
+// shapeOf is the shape of a model's images.
+func shapeOf(t testing.TB, m *config.Model) []int {
+	t.Helper()
+	shape, ok := m.Dataset.Source.Shape(data.Dirs{})
+	if !ok {
+		t.Fatalf("%s: the shape of its images is not known", m.Name)
+	}
+	return shape
+}
+
+// pair is one training program on both back ends.
+type pair[T graph.Float] struct {
+	model          *graph.Model
+	program        *graph.Program // the reference's
+	reference, got graph.Runner[T]
+}
+
+// newReference returns a pair that has only the reference.
+func newReference[T graph.Float](t *testing.T, m *graph.Model, batch int) pair[T] {
+	t.Helper()
+	program, err := m.Program(graph.Options{Batch: batch, Training: true, Output: true, Dtype: dtypeOf[T]()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reference, err := tape.Compile[T](program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair[T]{model: m, program: program, reference: reference}
+}
+
+func newPair[T graph.Float](t *testing.T, m *graph.Model, batch int, team *Team) pair[T] {
+	t.Helper()
+	p := newReference[T](t, m, batch)
+	program, err := m.Program(graph.Options{Batch: batch, Training: true, Output: true, Dtype: dtypeOf[T]()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.got, err = Compile[T](program, team); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// step runs both on the same images and noise at the same weights, compares everything, and moves the weights against
+// the reference's gradients. Where rounding puts the input of a leaky relu on the other side of 0, its derivative jumps: among
+// the millions of inputs of a deep encoder that is common in single precision. There a batch also agrees where it is as
+// near to double precision as the reference is, and one that does neither is followed by another, twice: a mistake, unlike
+// rounding, is in all of them. Double precision has one batch.
+func (p pair[T]) step(t *testing.T, step int, tolerance float64) {
+	t.Helper()
+	batches := 1
+	if dtypeOf[T]() == tensor.Float32 {
+		batches = 3
+	}
+	var wrong error
+	for i := range batches {
+		batch := uint64(step + 100*i)
+		p.bind(t, batch)
+		if wrong = p.compare(t, tolerance); wrong != nil && batches > 1 {
+			wrong = p.compareExactly(t, batch, tolerance)
+		}
+		if wrong == nil {
+			break
+		}
+	}
+	if wrong != nil {
+		t.Errorf("step %d: %v", step, wrong)
+	}
+	for i := range p.program.Parameters {
+		w := p.reference.Parameter(i)
+		for j, g := range p.reference.Gradient(i) {
+			w[j] -= g / 10
+		}
+	}
+}
+
+// compareExactly returns what differs from the reference and is further from double precision than three times what the
+// reference is.
+func (p pair[T]) compareExactly(t *testing.T, batch uint64, tolerance float64) error {
+	t.Helper()
+	exact := newReference[float64](t, p.model, p.program.Batch)
+	exact.bind(t, batch)
+	if err := exact.reference.Run(); err != nil {
+		t.Fatal(err)
+	}
+	var differences []error
+	compare := func(name string, got, single []T, double []float64) {
+		if err := differ(name, got, single, tolerance); err != nil && distance(got, double) > tolerance*norm(double)+3*distance(single, double) {
+			differences = append(differences, err)
+		}
+	}
+	for i, tap := range p.program.Taps {
+		compare(tap.Name, p.got.Tap(i), p.reference.Tap(i), exact.reference.Tap(i))
+	}
+	zero := p.zero(tolerance)
+	for i, b := range p.program.Parameters {
+		if norm(p.got.Gradient(i)) > zero || norm(p.reference.Gradient(i)) > zero {
+			compare("gradient of "+b.Path, p.got.Gradient(i), p.reference.Gradient(i), exact.reference.Gradient(i))
+		}
+	}
+	return errors.Join(differences...)
+}
+
+// distance is the norm of the difference.
+func distance[T graph.Float](single []T, double []float64) float64 {
+	difference := make([]float64, len(double))
+	for i, v := range double {
+		difference[i] = float64(single[i]) - v
+	}
+	return norm(difference)
+}
+
+// bind gives both the images and the noise of one batch.
+func (p pair[T]) bind(t *testing.T, batch uint64) {
+	t.Helper()
+	for i, in := range p.program.Inputs {
+		sampled := make([]float32, size(in.Shape))
+		if in.Sampler != nil {
+			in.Sampler.Sample(sampled, random.Stream(1, in.Name, batch))
+		} else {
+			r := rand.New(rand.NewPCG(3, batch))
+			for j := range sampled {
+				sampled[j] = float32(r.IntN(256)) / 255 * float32(r.IntN(2))
+			}
+		}
+		values := parameterValues[T](sampled)
+		for _, r := range []graph.Runner[T]{p.reference, p.got} {
+			if r == nil {
+				continue
+			}
+			if err := r.Bind(i, values); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// compare runs both at the reference's weights and returns what differs.
+func (p pair[T]) compare(t *testing.T, tolerance float64) error {
+	t.Helper()
+	for i := range p.program.Parameters {
+		copy(p.got.Parameter(i), p.reference.Parameter(i))
+	}
+	differences := p.run(t, tolerance)
+	for i, tap := range p.program.Taps {
+		differences = append(differences, differ(tap.Name, p.got.Tap(i), p.reference.Tap(i), tolerance))
+	}
+	zero := p.zero(tolerance)
+	for i, b := range p.program.Parameters {
+		if g := p.reference.Gradient(i); norm(g) > zero || norm(p.got.Gradient(i)) > zero {
+			differences = append(differences, differ("gradient of "+b.Path, p.got.Gradient(i), g, tolerance))
+		}
+	}
+	return errors.Join(differences...)
+}
+
+// zero is the norm up to which a gradient is rounding alone beside the largest: rounding makes no two zeros equal.
+func (p pair[T]) zero(tolerance float64) float64 {
+	largest := 0.0
+	for i := range p.program.Parameters {
+		largest = max(largest, norm(p.reference.Gradient(i)))
+	}
+	return tolerance * largest
+}
+
+// run runs both and compares what they assign to the parameters: in float32 those are shared, so that the second must
+// start from what the first began with.
+func (p pair[T]) run(t *testing.T, tolerance float64) (differences []error) {
+	t.Helper()
+	before, moved := p.state(p.reference), [2][][]T{}
+	for i, r := range []graph.Runner[T]{p.reference, p.got} {
+		for j, u := range p.program.Updates {
+			copy(r.Parameter(p.program.Listed(u.Parameter)), before[j])
+		}
+		if err := r.Run(); err != nil {
+			t.Fatal(err)
+		}
+		moved[i] = p.state(r)
+	}
+	for j, u := range p.program.Updates {
+		differences = append(differences, differ("next "+u.Parameter.Path, moved[1][j], moved[0][j], tolerance))
+	}
+	return differences
+}
+
+// norm is the square root of the sum of squares.
+func norm[T graph.Float](values []T) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += float64(v) * float64(v)
+	}
+	return math.Sqrt(sum)
+}
+
+// state returns copies of the parameters that a program moves itself.
+func (p pair[T]) state(r graph.Runner[T]) (values [][]T) {
+	for _, u := range p.program.Updates {
+		values = append(values, slices.Clone(r.Parameter(p.program.Listed(u.Parameter))))
+	}
+	return values
+}
+
+func TestEveryShippedModelAgreesWithTheTapeMachine(t *testing.T) {
+	team := NewTeam(2)
+	defer team.Close()
+	for _, spec := range shipped(t) {
+		t.Run(spec.Name, func(t *testing.T) {
+			m, err := graph.New(spec, shapeOf(t, spec))
+			if err != nil {
+				t.Fatal(err)
+			}
+			double := newPair[float64](t, m, 5, team)
+			single := newPair[float32](t, m, 32, team)
+			for step := range 3 {
+				double.step(t, step, 1e-12)
+				single.step(t, step, 1e-5)
+			}
+		})
+	}
+}
+
+// A shipped model with an op that runs on one thread, on copies, by its own Do would be slow without a word.
+func TestTheEngineKnowsEveryOpOfTheShippedModels(t *testing.T) {
+	for _, spec := range shipped(t) {
+		m, err := graph.New(spec, shapeOf(t, spec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantKnownOps(t, m)
+	}
+}
+
+func wantKnownOps(t *testing.T, m *graph.Model) {
+	t.Helper()
+	for _, o := range []graph.Options{{Batch: 5, Training: true}, {Batch: 5}, {Batch: 5, Part: graph.Encoder}, {Batch: 5, Part: graph.Decoder}} {
+		p, err := m.Program(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lowered, err := lower(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range lowered.values {
+			if _, unknown := v.op.(opaque); unknown {
+				t.Errorf("%s: %v runs through its own Do", m.Spec.Name, v.op)
+			}
+		}
+	}
+}

@@ -1,0 +1,370 @@
+package engine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	G "gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+	"tessera/ops"
+)
+
+// lowered builds a program in double precision and lowers it.
+func lowered(t *testing.T, build func(p *program)) *module {
+	t.Helper()
+	p := newProgram(t, tensor.Float64)
+	build(p)
+	m, err := lower(p.Program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// want compares the text of a module, less indentation, with a drawing of it.
+func want(t *testing.T, m *module, drawing string) {
+	t.Helper()
+	var lines []string
+	for line := range strings.Lines(drawing) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	if got := strings.TrimSpace(m.String()); got != strings.Join(lines, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", got, strings.Join(lines, "\n"))
+	}
+}
+
+func TestProductsReadTransposedMatricesInPlace(t *testing.T) {
+	m := lowered(t, func(p *program) {
+		x, w, g := p.input("x", 6, 5), p.parameter("w", 4, 5), p.input("g", 6, 4)
+		twice := must(ops.Transpose(must(ops.Transpose(x))))
+		p.tap("y", must(G.Mul(twice, must(ops.Transpose(w)))))
+		p.tap("turned", must(ops.Transpose(must(G.Mul(must(ops.Transpose(g)), x)))))
+	})
+	for rewrite[float64](m) {
+	}
+	want(t, m, `
+		%0 input[6 5] x
+		%1 parameter[4 5] w
+		%2 A×Bᵀ[6 4] %0 %1
+		%3 input[6 4] g
+		%4 Aᵀ×B[5 4] %0 %3`)
+}
+
+// TestGorgoniasTextsAreTheKnownOnes guards what lower relies on: an op is known by its Go type and its text.
+func TestGorgoniasTextsAreTheKnownOnes(t *testing.T) {
+	m := lowered(t, func(p *program) {
+		x, w, v := p.input("x", 6, 5), p.parameter("w", 5, 4), p.parameter("v", 6, 5)
+		z := must(G.Mul(x, w))
+		nodes := []*G.Node{z, must(G.Mul(must(G.Transpose(x, 1, 0)), v)), must(G.Sum(z, 0)), must(G.Sum(z)), must(G.Max(z, 1)),
+			must(G.BroadcastAdd(z, must(G.Sum(z, 0)), nil, []byte{0})), must(G.MaxBetween(x, v)), must(G.MinBetween(x, v)), must(G.SizeOf(0, x)),
+			must(G.BatchedMatMul(p.input("a", 2, 3, 4), p.input("b", 2, 4, 5)))}
+		for _, f := range []func(*G.Node) (*G.Node, error){G.Abs, G.Sign, G.Ceil, G.Floor, G.Sin, G.Cos, G.Exp, G.Log, G.Log2, G.Neg, G.Square,
+			G.Sqrt, G.Inverse, G.InverseSqrt, G.Cube, G.Tanh, G.Sigmoid, G.Log1p, G.Expm1, G.Softplus} {
+			nodes = append(nodes, must(f(x)))
+		}
+		for _, f := range []func(a, b *G.Node) (*G.Node, error){G.Add, G.Sub, G.HadamardProd, G.HadamardDiv, G.Pow} {
+			nodes = append(nodes, must(f(x, v)))
+		}
+		for _, f := range []func(a, b *G.Node, same bool) (*G.Node, error){G.Lt, G.Gt, G.Lte, G.Gte, G.Eq, G.Ne} {
+			nodes = append(nodes, must(f(x, v, true)))
+		}
+		for i, n := range nodes {
+			p.tap(fmt.Sprint(i), n)
+		}
+	})
+	used := map[primitive]bool{copied: true}
+	for _, v := range m.values {
+		if _, ok := v.op.(opaque); ok {
+			t.Errorf("%v is not known any more", v.op)
+		}
+		if p, ok := v.op.(pointwise); ok {
+			used[p.f.(primitive)] = true
+		}
+	}
+	for p := range primitives {
+		if !used[p] {
+			t.Errorf("%v: Gorgonia prints something else for it", p)
+		}
+	}
+}
+
+func TestFoldComputesConstantsAndRemovesViews(t *testing.T) {
+	x := &value{op: leaf{inputLeaf, 0}, shape: []int{3, 4}, name: "x"}
+	flat := reshaped(reshaped(x, []int{12}), []int{3, 4})
+	seven := point(add, nil, uniform(3, nil), uniform(4, nil))
+	m := &module{wanted: []*value{point(mul, x.shape, flat, point(mul, nil, uniform(2, nil), seven))}}
+	fold[float64](m)
+	want(t, m, `
+		%0 input[3 4] x
+		%1 14[1 1]
+		%2 broadcast[3 4] %1
+		%3 ⊙[3 4] %0 %2`)
+}
+
+func TestMergeComputesEqualExpressionsOnce(t *testing.T) {
+	x := &value{op: leaf{inputLeaf, 0}, shape: []int{4}, name: "x"}
+	y := &value{op: leaf{inputLeaf, 1}, shape: []int{4}, name: "y"}
+	m := &module{wanted: []*value{
+		point(add, x.shape, point(mul, x.shape, x, y), point(exp, x.shape, x)),
+		point(sub, x.shape, point(mul, x.shape, y, x), point(exp, x.shape, x)),
+	}}
+	merge(m)
+	want(t, m, `
+		%0 input[4] x
+		%1 input[4] y
+		%2 ⊙[4] %0 %1
+		%3 exp[4] %0
+		%4 +[4] %2 %3
+		%5 -[4] %2 %3`)
+}
+
+// scaling multiplies by a factor that its text does not tell, as ops of a user's own may.
+type scaling struct {
+	failing
+	by float64
+}
+
+func (s scaling) Hashcode() uint32       { return uint32(s.by) }
+func (scaling) Block(s tensor.Shape) int { return s[len(s)-1] }
+func (s scaling) Float32(dst []float32, in [][]float32, _ int) {
+	for i, v := range in[0] {
+		dst[i] = float32(s.by) * v
+	}
+}
+func (s scaling) Float64(dst []float64, in [][]float64, _ int) {
+	for i, v := range in[0] {
+		dst[i] = s.by * v
+	}
+}
+
+// parallelScaling is the same in units.
+type parallelScaling struct {
+	failing
+	by float64
+}
+
+func (s parallelScaling) Hashcode() uint32                                        { return uint32(s.by) }
+func (parallelScaling) Units() int                                                { return 4 }
+func (parallelScaling) Prepared() (ops.Parallel, tensor.Shape)                    { return nil, nil }
+func (parallelScaling) ByUnit(int) bool                                           { return true }
+func (parallelScaling) Scratch() int                                              { return 0 }
+func (parallelScaling) Work() float64                                             { return 4 }
+func (parallelScaling) Float32(_ []float32, _ [][]float32, _ []float32, _, _ int) {}
+func (parallelScaling) Float64(_ []float64, _ [][]float64, _ []float64, _, _ int) {}
+
+func TestMergeKeepsOpsOfEqualTextsApart(t *testing.T) {
+	x := &value{op: leaf{inputLeaf, 0}, shape: []int{4}, name: "x"}
+	for name, of := range map[string]func(by float64) *value{
+		"element by element": func(by float64) *value { return point(foreign{scaling{by: by}}, x.shape, x) },
+		"row by row":         func(by float64) *value { return kernelValue(scaling{by: by}, x.shape, []*value{x}) },
+		"in units": func(by float64) *value {
+			return &value{op: unitwise{parallelScaling{failing{}, by}}, args: []*value{x}, shape: x.shape}
+		},
+	} {
+		m := &module{wanted: []*value{of(2), of(3), of(2)}}
+		merge(m)
+		if m.wanted[0] == m.wanted[1] {
+			t.Errorf("%s: two factors are one", name)
+		}
+		if m.wanted[0] != m.wanted[2] {
+			t.Errorf("%s: one factor is two", name)
+		}
+	}
+}
+
+func TestRewriteRules(t *testing.T) {
+	shape := []int{8}
+	x := func() *value { return &value{op: leaf{inputLeaf, 0}, shape: shape, name: "x"} }
+	c := func(v float64) *value { return uniform(v, shape) }
+	of := func(f primitive, args ...*value) *value { return point(f, shape, args...) }
+	y := x() // read twice
+	for _, test := range []struct {
+		name string
+		from *value
+		to   string
+	}{
+		{"x+0", of(add, x(), c(0)), "x"},
+		{"1*x", of(mul, c(1), x()), "x"},
+		{"x/1", of(div, x(), c(1)), "x"},
+		{"-(-x)", of(neg, of(neg, x())), "x"},
+		{"x+(-x)", of(add, of(exp, x()), of(neg, x())), "(exp(x) - x)"},
+		{"(-x)+x", of(add, of(neg, x()), of(exp, x())), "(exp(x) - x)"},
+		{"x-(-x)", of(sub, of(exp, x()), of(neg, x())), "(exp(x) + x)"},
+		{"-(x*3)", of(neg, of(mul, x(), c(3))), "(x ⊙ -3)"},
+		{"(-x)*3", of(mul, of(neg, x()), c(3)), "(x ⊙ -3)"},
+		{"sigmoid(x)*sigmoid(-x)", of(mul, of(sigmoid, y), of(sigmoid, of(neg, y))), "(sigmoid(x) ⊙ (1 - sigmoid(x)))"},
+		{"sigmoid(-x)*sigmoid(x)", of(mul, of(sigmoid, of(neg, y)), of(sigmoid, y)), "(sigmoid(x) ⊙ (1 - sigmoid(x)))"},
+		{"sigmoid(-x) stays: 1 - sigmoid(x) is 0 for large x", of(sigmoid, of(neg, x())), "sigmoid(neg(x))"},
+		{"x/4", of(div, x(), c(4)), "(x ⊙ 0.25)"},
+		{"x/0 stays", of(div, x(), c(0)), "(x ÷ 0)"},
+		{"(x*3)*5", of(mul, of(mul, x(), c(3)), c(5)), "(x ⊙ 15)"},
+		{"0*x stays: x may be NaN", of(mul, c(0), x()), "(0 ⊙ x)"},
+	} {
+		m := &module{wanted: []*value{test.from}}
+		rewrite[float64](m)
+		if got := formula(m.wanted[0]); got != test.to {
+			t.Errorf("%s: got %s, want %s", test.name, got, test.to)
+		}
+	}
+}
+
+func TestRewriteMakesNoConstantThatThePrecisionCannotHold(t *testing.T) {
+	shape := []int{8}
+	x := &value{op: leaf{inputLeaf, 0}, shape: shape, name: "x"}
+	of := func(f primitive, v *value, c float64) *value { return point(f, shape, v, uniform(c, shape)) }
+	for _, test := range []struct {
+		from           *value
+		single, double string
+	}{
+		{of(div, x, 0x1p-140), "(x ÷ 7.174648137343064e-43)", "(x ⊙ 1.393796574908164e+42)"},
+		{of(mul, of(mul, x, 0x1p-100), 0x1p-100), "((x ⊙ 7.888609052210118e-31) ⊙ 7.888609052210118e-31)", "(x ⊙ 6.223015277861142e-61)"},
+		{of(mul, of(mul, x, 0x1p100), 0x1p100), "((x ⊙ 1.2676506002282294e+30) ⊙ 1.2676506002282294e+30)", "(x ⊙ 1.6069380442589903e+60)"},
+	} {
+		m := &module{wanted: []*value{test.from}}
+		rewrite[float32](m)
+		if got := formula(m.wanted[0]); got != test.single {
+			t.Errorf("single precision: got %s, want %s", got, test.single)
+		}
+		rewrite[float64](m)
+		if got := formula(m.wanted[0]); got != test.double {
+			t.Errorf("double precision: got %s, want %s", got, test.double)
+		}
+	}
+}
+
+// The first round makes one product of x/4, and no value less; that the two products are one shows in the second only.
+func TestOptimiseGoesOnWhileAPassChangesAnything(t *testing.T) {
+	shape := []int{8}
+	x := &value{op: leaf{inputLeaf, 0}, shape: shape, name: "x"}
+	of := func(f primitive, args ...*value) *value { return point(f, shape, args...) }
+	a := of(exp, of(div, x, uniform(4, shape)))
+	b := of(exp, of(mul, x, uniform(0.25, shape)))
+	m := &module{wanted: []*value{of(mul, of(sigmoid, a), of(sigmoid, of(neg, b)))}}
+	optimise[float64](m)
+	const want = "(sigmoid(exp((x ⊙ 0.25))) ⊙ (1 - sigmoid(exp((x ⊙ 0.25)))))"
+	if got := formula(m.wanted[0]); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// formula writes a pointwise value as text.
+func formula(v *value) string {
+	if c, ok := constantOf(v); ok {
+		return fmt.Sprint(c)
+	}
+	switch p, ok := v.op.(pointwise); {
+	case ok && len(v.args) == 1:
+		return fmt.Sprintf("%v(%s)", p.f, formula(v.args[0]))
+	case ok:
+		return fmt.Sprintf("(%s %v %s)", formula(v.args[0]), p.f, formula(v.args[1]))
+	}
+	return v.name
+}
+
+func TestBroadcastsAreHoistedAndFoldsJoined(t *testing.T) {
+	row := &value{op: leaf{inputLeaf, 0}, shape: []int{1, 5}, name: "row"}
+	wide := broadcasted(row, []int{3, 5})
+	m := &module{wanted: []*value{point(exp, wide.shape, wide)}}
+	rewrite[float64](m)
+	want(t, m, "%0 input[1 5] row\n%1 exp[1 5] %0\n%2 broadcast[3 5] %1")
+
+	x := &value{op: leaf{inputLeaf, 0}, shape: []int{3, 5}, name: "x"}
+	rows := reduce(sum, "[1]", x, []int{3})
+	m = &module{wanted: []*value{reduce(sum, "[0]", point(mul, rows.shape, uniform(0.5, rows.shape), rows), nil)}}
+	rewrite[float64](m)
+	want(t, m, "%0 0.5[]\n%1 input[3 5] x\n%2 sum[0 1][] %1\n%3 ⊙[] %0 %2")
+}
+
+func TestFuseMakesOnePassOfWhatOnePassCanCompute(t *testing.T) {
+	m := lowered(t, shallow(32, 49, 10))
+	optimise[float64](m)
+	f := fuse(m)
+	groups := map[*group]bool{}
+	for _, v := range m.values {
+		if space, ok := spaceOf(v); ok {
+			g := f.groupOf[v]
+			if g == nil || g.size != size(space) {
+				t.Fatalf("%v: in a group of %v elements", v.op, g)
+			}
+			groups[g] = true
+		}
+	}
+	var sizes []int
+	for g := range groups {
+		sizes = append(sizes, g.size)
+	}
+	slices.Sort(sizes)
+	if fmt.Sprint(sizes) != "[1 10 320 320 1568]" { // the sum of the terms, KL, the code, its gradient, the output
+		t.Errorf("groups of %v elements", sizes)
+	}
+}
+
+func TestCollapseKeepsTheSlowestAxisUnlessAllJoin(t *testing.T) {
+	whole := split(contiguous([]int{2, 3, 4}), []int{1, 4, 12, 24})
+	if j := collapse([][]axis{slices.Clone(whole)}, true); fmt.Sprint(j) != "[[{24 1}]]" {
+		t.Error(j)
+	}
+	if j := collapse([][]axis{slices.Clone(whole)}, false); fmt.Sprint(j) != "[[{2 12} {12 1}]]" {
+		t.Error(j)
+	}
+	row := []axis{{2, 0}, {3, 4}, {4, 1}} // repeated along the slowest axis
+	if j := collapse([][]axis{slices.Clone(whole), row}, true); fmt.Sprint(j) != "[[{2 12} {12 1}] [{2 0} {12 1}]]" {
+		t.Error(j)
+	}
+}
+
+func TestRefineFindsTheCommonFactorisation(t *testing.T) {
+	if b, ok := refine(boundaries([]int{128, 28, 28}), boundaries([]int{128, 784})); !ok || fmt.Sprint(b) != "[1 28 784 100352]" {
+		t.Error(b, ok)
+	}
+	if _, ok := refine(boundaries([]int{2, 3}), boundaries([]int{3, 2})); ok {
+		t.Error("2x3 and 3x2 have no common factorisation")
+	}
+}
+
+func TestPlacedBlocksNeverOverlapWhileTheyLive(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 200 {
+		phases := make([]phase, 1+r.IntN(8))
+		var values []*value
+		for i := range phases {
+			for range r.IntN(4) {
+				v := &value{id: len(values), op: product{}, shape: []int{1 + r.IntN(100)}}
+				st := &step{writes: []reading{{v, rows}}}
+				if len(values) > 0 {
+					st.reads = append(st.reads, reading{values[r.IntN(len(values))], rows})
+				}
+				values = append(values, v)
+				phases[i].shared = append(phases[i].shared, st)
+			}
+		}
+		blocks, total := place(phases, nil, nil)
+		for i, a := range blocks {
+			if a.offset%align != 0 || a.offset+a.len > total {
+				t.Fatalf("%+v in %d elements", a, total)
+			}
+			for _, b := range blocks[:i] {
+				if a.first <= b.last && b.first <= a.last && a.offset < b.offset+b.len && b.offset < a.offset+a.len {
+					t.Fatalf("%+v overlaps %+v", a, b)
+				}
+			}
+		}
+	}
+}
+
+func TestScheduleWaitsWhereRowsMix(t *testing.T) {
+	v := func(id int) *value { return &value{id: id, op: product{}, shape: []int{64, 64}} }
+	x, a, b, c := v(0), v(1), v(2), v(3)
+	rowwise := &step{name: "a", units: 64, reads: []reading{{x, rows}}, writes: []reading{{a, rows}}}
+	follows := &step{name: "b", units: 64, reads: []reading{{a, rows}}, writes: []reading{{b, rows}}}
+	mixes := &step{name: "c", units: 64, reads: []reading{{a, whole}}, writes: []reading{{c, rows}}}
+	phases := schedule([]*step{rowwise, follows, mixes})
+	if len(phases) != 2 || len(phases[0].shared) != 2 || phases[1].shared[0] != mixes {
+		t.Errorf("%+v", phases)
+	}
+}

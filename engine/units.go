@@ -1,0 +1,60 @@
+package engine
+
+import (
+	"tessera/graph"
+	"tessera/ops"
+)
+
+// units runs an op of ours that computes its output in units.
+type units[T graph.Float] struct {
+	op      ops.Parallel
+	args    []*cell[T]
+	to      *cell[T]
+	in      [][][]T    // per thread
+	scratch []*cell[T] // per thread
+}
+
+func (w *units[T]) run(thread, from, to int) {
+	if from == to {
+		return
+	}
+	in := w.in[thread]
+	for i, a := range w.args {
+		in[i] = a.data
+	}
+	switch dst := any(w.to.data).(type) {
+	case []float32:
+		w.op.Float32(dst, any(in).([][]float32), any(w.scratch[thread].data).([]float32), from, to)
+	case []float64:
+		w.op.Float64(dst, any(in).([][]float64), any(w.scratch[thread].data).([]float64), from, to)
+	}
+}
+
+func (w *units[T]) finish(int) {}
+
+// newScratch returns an empty cell for every thread.
+func newScratch[T graph.Float](threads int) []*cell[T] {
+	cells := make([]*cell[T], threads)
+	for i := range cells {
+		cells[i] = &cell[T]{}
+	}
+	return cells
+}
+
+// unitStep is the step of an op in units. Its scratch is shared with every other such step.
+func (c *compiler[T]) unitStep(v *value, o unitwise) *step {
+	w := &units[T]{op: o.op, to: c.cells[v], scratch: c.scratch}
+	st := &step{name: o.String(), work: w, units: o.op.Units(), serial: o.op.Work() < serialBelow,
+		writes: []reading{{v, rows}}, flops: o.op.Work(), divisible: true}
+	for i, a := range v.args {
+		w.args = append(w.args, c.cells[skipReshapes(a)])
+		st.reads = append(st.reads, reading{skipReshapes(a), rowsIf(o.op.ByUnit(i))})
+	}
+	for _, s := range c.scratch {
+		w.in = append(w.in, make([][]T, len(v.args)))
+		if n := o.op.Scratch(); n > len(s.data) {
+			s.data = make([]T, n)
+		}
+	}
+	return st
+}

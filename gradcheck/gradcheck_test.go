@@ -1,0 +1,74 @@
+package gradcheck
+
+import (
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"strings"
+	"testing"
+
+	"gorgonia.org/gorgonia"
+	"tessera/internal/random"
+	"tessera/layers"
+	"tessera/ops"
+)
+
+// wrong is an op whose derivative is off by a factor.
+type wrong struct {
+	gorgonia.SDOp
+	factor float64
+}
+
+func (w wrong) WriteHash(h hash.Hash) { fmt.Fprintf(h, "wrong(%v)", w.factor) }
+
+func (w wrong) Hashcode() uint32 {
+	h := fnv.New32a()
+	w.WriteHash(h)
+	return h.Sum32()
+}
+
+func (w wrong) SymDiff(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+	grads, err := w.SDOp.SymDiff(in, y, grad)
+	if err != nil {
+		return nil, err
+	}
+	var c ops.Chain
+	return gorgonia.Nodes{c.Scale(grads[0], w.factor)}, c.Err()
+}
+
+// The failing control: a gate that lets a wrong gradient through is worth nothing.
+func TestWrongGradientIsCaught(t *testing.T) {
+	expression := func(factor float64) Expression[float64] {
+		return Scalar(func(b *Builder[float64]) (*gorgonia.Node, error) {
+			x := b.Leaf("input", []int{2, 3}, Values[float64](6, layers.Everything, random.Stream(Seed, "input", 0)), false)
+			y, err := gorgonia.Tanh(x)
+			if err != nil {
+				return nil, err
+			}
+			return gorgonia.ApplyOp(wrong{y.Op().(gorgonia.SDOp), factor}, x)
+		})
+	}
+	if err := Check(expression(1)); err != nil {
+		t.Errorf("a right gradient is refused: %v", err)
+	}
+	for _, factor := range []float64{1 + 1e-5, 0, -1} {
+		err := Check(expression(factor))
+		if err == nil || !strings.Contains(err.Error(), "relative error") {
+			t.Errorf("a gradient off by the factor %v: got %v, want a relative error", factor, err)
+		}
+	}
+}
+
+// greedy uses a parameter that it does not declare.
+type greedy struct{ layers.Linear }
+
+func (greedy) Apply(s layers.Scope, _ *gorgonia.Node) (*gorgonia.Node, error) {
+	return s.Parameter("weight"), nil
+}
+
+func TestUndeclaredParameterIsCaught(t *testing.T) {
+	_, err := Compile(Layer(greedy{}, []float64{1, 2}, 1, []int{2}, false), false)
+	if err == nil || !strings.Contains(err.Error(), `"weight"`) {
+		t.Errorf("got %v, want an error that names the parameter", err)
+	}
+}

@@ -1,0 +1,188 @@
+package gradcheck
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"gorgonia.org/gorgonia"
+	"tessera/internal/random"
+	"tessera/internal/volume"
+	"tessera/layers"
+	"tessera/losses"
+	"tessera/ops"
+)
+
+// Seed of all values that the expressions of this package start from.
+const Seed = 1
+
+// scope is what a layer sees of an expression; it implements [layers.Scope].
+type scope[T ops.Float] struct {
+	builder    *Builder[T]
+	training   bool
+	parameters map[string]*Leaf[T]
+}
+
+// noise adds a fixed leaf, "noise.1", "noise.2", ..., with values of the sampler.
+func (b *Builder[T]) noise(s losses.Sampler, shape ...int) *gorgonia.Node {
+	b.noises++
+	name := fmt.Sprintf("noise.%d", b.noises)
+	values := make([]float32, volume.Of(shape))
+	s.Sample(values, random.Stream(Seed, name, 0))
+	l := b.leaf(name, shape, convert[T](values), true)
+	l.Sampler = s
+	return l.Node
+}
+
+// Parameter implements [layers.Scope].
+func (s *scope[T]) Parameter(name string) *gorgonia.Node {
+	l, ok := s.parameters[name]
+	if !ok {
+		panic(fmt.Sprintf("the layer uses the parameter %q, which it does not declare", name))
+	}
+	l.Used = true
+	return l.Node
+}
+
+// Update implements [layers.Scope].
+func (s *scope[T]) Update(name string, value *gorgonia.Node) {
+	n := s.Parameter(name)
+	if !s.parameters[name].Fixed {
+		panic(fmt.Sprintf("the layer moves the parameter %q, which the optimizer moves: declare it with State", name))
+	}
+	if !value.Shape().Eq(n.Shape()) {
+		panic(fmt.Sprintf("the layer assigns shape %v to the parameter %q of shape %v", value.Shape(), name, n.Shape()))
+	}
+	s.builder.updates[name] = value
+}
+
+// Noise implements [layers.Scope].
+func (s *scope[T]) Noise(sampler layers.Sampler, shape ...int) *gorgonia.Node {
+	return s.builder.noise(sampler, shape...)
+}
+
+// Training implements [layers.Scope].
+func (s *scope[T]) Training() bool {
+	s.builder.asked = true
+	return s.training
+}
+
+// Frozen implements [layers.Scope]: nothing is.
+func (s *scope[T]) Frozen(...string) bool { return false }
+
+// Layer is the output of l for inputs x of shape (batch, in...). Its leaves are "input", then the parameters by name
+// with their first values, then the noise. State is fixed.
+func Layer[T ops.Float](l layers.Layer, x []T, batch int, in []int, training bool) Expression[T] {
+	return func(b *Builder[T]) (*gorgonia.Node, error) {
+		s := &scope[T]{builder: b, training: training, parameters: map[string]*Leaf[T]{}}
+		input := b.Leaf("input", append([]int{batch}, in...), x, false)
+		for _, p := range l.Parameters(in) {
+			w := make([]float32, volume.Of(p.Shape))
+			p.Init.Fill(w, p.FanIn, p.FanOut, random.Stream(Seed, p.Name, 0))
+			leaf := b.leaf(p.Name, p.Shape, convert[T](w), p.State)
+			leaf.Parameter = true
+			s.parameters[p.Name] = leaf
+		}
+		return l.Apply(s, input)
+	}
+}
+
+// Scalar weights every element of e's value by a fixed draw from N(0,1) and adds them up, so that one scalar sees all of
+// the value's derivatives.
+func Scalar[T ops.Float](e Expression[T]) Expression[T] {
+	return func(b *Builder[T]) (*gorgonia.Node, error) {
+		y, err := e(b)
+		if err != nil {
+			return nil, err
+		}
+		values := make([]T, y.Shape().TotalSize())
+		r := random.Stream(Seed, "scalar", 0)
+		for i := range values {
+			values[i] = T(r.NormFloat64())
+		}
+		var c ops.Chain
+		return c.Sum(c.Mul(y, b.Leaf("scalar", y.Shape().Clone(), values, true))), c.Err()
+	}
+}
+
+// SquaredGradient is what [Scalar] makes of e and the squared norm of its gradient with respect to the first leaf, so that
+// its own gradients hold second derivatives of e.
+func SquaredGradient[T ops.Float](e Expression[T]) Expression[T] {
+	return func(b *Builder[T]) (*gorgonia.Node, error) {
+		y, err := Scalar(e)(b)
+		if err != nil {
+			return nil, err
+		}
+		var c ops.Chain
+		return c.Add(y, c.Sum(c.Square(c.Gradient(y, b.Node(0))))), c.Err()
+	}
+}
+
+// Loss is the value of l on x of shape (rows, columns): the output with its target, the code, or a weight, the leaf
+// "x". The target, of equal shape, is the fixed leaf "target" of a reconstruction, as it is of a penalty of atoms, whose
+// images it holds; the leaf "atoms" has as many as an image has pixels. Others do not use it. For a penalty of the
+// Jacobian x holds images, whose codes are the sigmoids of x times the leaf "weight".
+func Loss[T ops.Float](l losses.Loss, x, target []T, rows, columns int) Expression[T] {
+	return func(b *Builder[T]) (*gorgonia.Node, error) {
+		shape := []int{rows, columns}
+		n := b.Leaf("x", shape, x, false)
+		switch l := l.(type) {
+		case losses.Reconstruction:
+			return l.Compare(n, b.Leaf("target", shape, target, true))
+		case losses.CodePenalty:
+			return l.Penalise(n)
+		case losses.JacobianPenalty:
+			return l.PenaliseJacobian(encoding(b, n))
+		case losses.AtomPenalty:
+			return l.PenaliseAtoms(dictionary(b, n, b.Leaf("target", shape, target, true)))
+		case losses.WeightPenalty:
+			return l.Decay(n)
+		}
+		return nil, fmt.Errorf("%T is neither a reconstruction, nor a penalty of the code, of its Jacobian, of atoms or of weights", l)
+	}
+}
+
+// encoding is a dense layer with a sigmoid that makes codes of as many units as an image has pixels.
+func encoding[T ops.Float](b *Builder[T], images *gorgonia.Node) *losses.Encoding {
+	n := images.Shape()[1]
+	weight := b.Leaf("weight", []int{n, n}, Values[T](n*n, layers.Everything, random.Stream(Seed, "weight", 0)), false)
+	var c ops.Chain
+	code := c.Do("sigmoid", func() (*gorgonia.Node, error) { return gorgonia.Sigmoid(c.MatMul(images, weight)) })
+	return &losses.Encoding{Images: images, Code: code, Noise: b.noise}
+}
+
+// dictionary is a linear decoder without a bias whose atoms are images of two rows, or of one.
+func dictionary[T ops.Float](b *Builder[T], code, images *gorgonia.Node) *losses.Dictionary {
+	pixels := code.Shape()[1]
+	shape := []int{1, pixels}
+	if pixels%2 == 0 {
+		shape = []int{2, pixels / 2}
+	}
+	values := Values[T](pixels*pixels, layers.Everything, random.Stream(Seed, "atoms", 0))
+	return &losses.Dictionary{Images: images, Shape: shape, Code: code,
+		Atoms: b.Leaf("atoms", []int{pixels, pixels}, values, false),
+		Decode: func(atoms *gorgonia.Node) (*gorgonia.Node, error) {
+			var c ops.Chain
+			return c.MatMul(code, atoms), c.Err()
+		},
+	}
+}
+
+// Values draws n values of the interval, the part of it from -1 to 1 where it is longer. They keep 0.02 away from every
+// multiple of 0.1, where the kinks are.
+func Values[T ops.Float](n int, within layers.Interval, r *rand.Rand) []T {
+	low, high := max(within.Low, -1), min(within.High, 1)
+	values := make([]T, n)
+	for i := range values {
+		cell := low + 0.1*float64(r.IntN(max(1, int((high-low)*10+0.5))))
+		values[i] = T(cell + 0.02 + 0.06*r.Float64())
+	}
+	return values
+}
+
+func convert[T ops.Float](values []float32) []T {
+	converted := make([]T, len(values))
+	for i, v := range values {
+		converted[i] = T(v)
+	}
+	return converted
+}

@@ -1,0 +1,83 @@
+package gradcheck
+
+import (
+	_ "embed"
+	"encoding/json"
+	"math"
+	"testing"
+
+	"gorgonia.org/gorgonia"
+	"tessera/layers"
+	"tessera/losses"
+	"tessera/ops"
+)
+
+// peer.json holds what PyTorch computes; peer.py beside it wrote it.
+//
+//go:embed testdata/peer.json
+var peerJSON []byte
+
+type peerCase struct{ X, Seed, Target, Value, Gradient []float64 }
+
+type peerFile struct {
+	Rows, Columns       int
+	Activations, Losses map[string]peerCase
+}
+
+// wantPeer compares the value and the gradient with respect to the first leaf of a scalar expression.
+func wantPeer(t *testing.T, e Expression[float64], value float64, gradient []float64) {
+	t.Helper()
+	g, err := Compile(e, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	if err := g.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if got := g.Output()[0]; math.Abs(got-value) > 1e-8*(1+math.Abs(value)) {
+		t.Errorf("got %v, PyTorch %v", got, value)
+	}
+	for i, got := range g.Leaves[0].Gradient() {
+		if math.Abs(got-gradient[i]) > 1e-8*(1+math.Abs(gradient[i])) {
+			t.Errorf("derivative %d: got %v, PyTorch %v", i, got, gradient[i])
+		}
+	}
+}
+
+func TestActivationsAndLossesAgreeWithPyTorch(t *testing.T) {
+	var peer peerFile
+	if err := json.Unmarshal(peerJSON, &peer); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range peer.Activations {
+		t.Run(name, func(t *testing.T) {
+			want := 0.0
+			for i, v := range c.Value {
+				want += v * c.Seed[i]
+			}
+			wantPeer(t, func(b *Builder[float64]) (*gorgonia.Node, error) {
+				a, err := layers.ActivationName(name).Activation()
+				if err != nil {
+					return nil, err
+				}
+				shape := []int{peer.Rows, peer.Columns}
+				y, err := a.Activate(b.Leaf("x", shape, c.X, false))
+				if err != nil {
+					return nil, err
+				}
+				var chain ops.Chain
+				return chain.Sum(chain.Mul(y, b.Leaf("seed", shape, c.Seed, true))), chain.Err()
+			}, want, c.Gradient)
+		})
+	}
+	for name, c := range peer.Losses {
+		t.Run(name, func(t *testing.T) {
+			e, ok := losses.Registry.Lookup(name)
+			if !ok {
+				t.Fatal("is not registered")
+			}
+			wantPeer(t, Loss(e.New(), c.X, c.Target, peer.Rows, peer.Columns), c.Value[0], c.Gradient)
+		})
+	}
+}

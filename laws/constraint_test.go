@@ -1,0 +1,88 @@
+package laws_test
+
+import (
+	"slices"
+	"testing"
+
+	"tessera/constraints"
+	"tessera/laws"
+)
+
+// wrong is a non-negativity constraint whose Project is not the projection.
+type wrong struct {
+	constraints.NonNeg
+	project func(w []float32)
+}
+
+func (c wrong) Project(w []float32, _ []int) { c.project(w) }
+
+// falsePointwise claims to treat every element by itself.
+type falsePointwise struct{ constraints.UnitNorm }
+
+func (falsePointwise) Pointwise() {}
+
+// each returns a projection that maps every element by f.
+func each(f func(float32) float32) func([]float32) {
+	return func(w []float32) {
+		for i := range w {
+			w[i] = f(w[i])
+		}
+	}
+}
+
+// The control of the kit: a law that no wrong part can break proves nothing.
+func TestWrongConstraintsBreakTheirLaw(t *testing.T) {
+	nonneg := constraints.NonNeg{}
+	var sink []float32
+	constraint := func(c constraints.Constraint) func() constraints.Constraint {
+		return func() constraints.Constraint { return c }
+	}
+	mistakes := map[string]func() constraints.Constraint{
+		"makes any weights feasible": constraint(wrong{project: each(func(v float32) float32 { return max(v, -0.01) })}),
+		"leaves feasible points as they are": constraint(wrong{project: each(func(v float32) float32 {
+			return max(v, 0) * 0.999999
+		})}),
+		"finds the nearest feasible point": constraint(wrong{project: each(func(v float32) float32 { return max(v, -v) })}),
+		"writes inside the parameter only": constraint(wrong{project: func(w []float32) {
+			nonneg.Project(w, nil)
+			if len(w) < cap(w) {
+				w[:len(w)+1][len(w)] = 0
+			}
+		}}),
+		"keeps NaN visible": constraint(wrong{project: each(func(v float32) float32 {
+			if v > 0 {
+				return v
+			}
+			return 0
+		})}),
+		"projects parts like the whole if pointwise": constraint(falsePointwise{}),
+		"does not allocate": constraint(wrong{project: func(w []float32) {
+			sink = slices.Clone(w)
+			nonneg.Project(w, nil)
+		}}),
+		"keeps nothing of one call for the next": func() constraints.Constraint {
+			calls := float32(0)
+			return wrong{project: func(w []float32) {
+				each(func(v float32) float32 { return max(v, calls*1e-6) })(w)
+				calls++
+			}}
+		},
+	}
+	for _, law := range laws.Constraint {
+		c, ok := mistakes[law.Name]
+		if !ok {
+			t.Errorf("no constraint breaks %q", law.Name)
+			continue
+		}
+		if law.Broken(c) == nil {
+			t.Errorf("the constraint that is to break %q obeys it", law.Name)
+		}
+	}
+	_ = sink
+}
+
+func TestTheRightConstraintBreaksNoLaw(t *testing.T) {
+	if got := laws.Broken(laws.Constraint, func() constraints.Constraint { return constraints.NonNeg{} }); len(got) > 0 {
+		t.Errorf("the right constraint breaks %q", got)
+	}
+}

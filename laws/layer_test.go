@@ -1,0 +1,198 @@
+package laws_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+	"tessera/laws"
+	"tessera/layers"
+	"tessera/ops"
+)
+
+// wrongLayer is the identity with a mistake.
+type wrongLayer struct {
+	layers.Linear
+	shape      func(in []int) []int
+	parameters func(in []int) []layers.Parameter
+	apply      func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node
+	within     layers.Interval // zero: as it comes
+}
+
+func (w wrongLayer) OutputShape(in []int) ([]int, error) {
+	if w.shape == nil {
+		return in, nil
+	}
+	return w.shape(in), nil
+}
+
+func (w wrongLayer) Parameters(in []int) []layers.Parameter {
+	if w.parameters == nil {
+		return nil
+	}
+	return w.parameters(in)
+}
+
+func (w wrongLayer) Apply(s layers.Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	if w.apply == nil {
+		return x, nil
+	}
+	var c ops.Chain
+	return w.apply(&c, s, x), c.Err()
+}
+
+func (w wrongLayer) OutputRange(layers.Interval) layers.Interval {
+	if w.within == (layers.Interval{}) {
+		return layers.Everything
+	}
+	return w.within
+}
+
+type sampler func(dst []float32, r *rand.Rand)
+
+func (s sampler) Sample(dst []float32, r *rand.Rand) { s(dst, r) }
+
+var steady = sampler(func(dst []float32, _ *rand.Rand) {
+	for i := range dst {
+		dst[i] = 0.5
+	}
+})
+
+var noisy = sampler(func(dst []float32, r *rand.Rand) {
+	for i := range dst {
+		dst[i] = r.Float32()
+	}
+})
+
+func TestWrongLayersBreakTheirLaw(t *testing.T) {
+	calls := 0.0
+	offset := layers.Parameter{Name: "offset", Shape: []int{1}, Init: &layers.Zeros{}, FanIn: 1, FanOut: 1}
+	mistakes := map[string]layers.Layer{
+		"declares the shape of its output": wrongLayer{shape: func(in []int) []int { return append(slices.Clone(in), 1) }},
+		"declares just the parameters it uses": wrongLayer{parameters: func([]int) []layers.Parameter {
+			return []layers.Parameter{offset}
+		}},
+		"moves nothing but its state, and that in training only": wrongLayer{
+			parameters: func([]int) []layers.Parameter { return []layers.Parameter{offset} },
+			apply: func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+				return c.Add(x, c.Sum(wrongly(c, s.Parameter("offset"), meddling{name: "overwrite", do: overwrite})))
+			},
+		},
+		"is deterministic, given its noise": wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+			calls++
+			return c.Shift(x, calls)
+		}},
+		"treats every image by itself at inference": wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+			return c.Sub(x, c.Mean(x))
+		}},
+		"is the identity at inference if it is noisy": wrongLayer{apply: func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+			if s.Training() {
+				return c.Add(x, s.Noise(noisy, x.Shape()...))
+			}
+			return c.Scale(x, 0.5)
+		}},
+		"says whether it is noisy": wrongLayer{apply: func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+			if s.Training() {
+				return c.Add(x, s.Noise(noisy, x.Shape()...))
+			}
+			return x
+		}},
+		"draws new noise for every image and run": wrongLayer{apply: func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+			if s.Training() {
+				return c.Add(x, s.Noise(steady, x.Shape()...))
+			}
+			return x
+		}},
+		"keeps its outputs in the range it declares": wrongLayer{within: layers.Interval{Low: 0, High: 1}},
+		"has the right gradients": wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+			return wrongly(c, x, meddling{name: "steep", slope: doubled})
+		}},
+		"can be differentiated twice": wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+			return wrongly(c, x, meddling{name: "bent", slope: bent})
+		}},
+		"keeps nothing of one run for the next": wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+			return wrongly(c, x, meddling{name: "hoarding", do: afterOneRun(add)})
+		}},
+		"gives the same on both back ends": wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+			return wrongKernel(c, x)
+		}},
+		"gives in float32 what it gives in float64, rounded": wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+			return onlyIn(tensor.Float32, x, c.Shift(x, 0.01))
+		}},
+		"is finite for large inputs, gradients included": wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+			return c.Do("exp", func() (*gorgonia.Node, error) { return gorgonia.Exp(x) })
+		}},
+	}
+	if broken := laws.Broken(laws.Layer, func() layers.Layer { return wrongLayer{} }); len(broken) > 0 {
+		t.Fatalf("the identity breaks %q", broken)
+	}
+	for _, law := range laws.Layer.Names() {
+		l, ok := mistakes[law]
+		if !ok {
+			t.Errorf("no layer breaks %q", law)
+			continue
+		}
+		if broken := laws.Broken(laws.Layer, func() layers.Layer { return l }); !slices.Contains(broken, law) {
+			t.Errorf("a wrong layer obeys %q; it breaks %q", law, broken)
+		}
+	}
+}
+
+// A mistake may show in one batch, one mode, one run, on one back end or in one precision only. The message names the place.
+func TestMistakesThatHideAreFound(t *testing.T) {
+	type apply = func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node
+	for law, hidden := range map[string]map[string]apply{
+		"has the right gradients": {
+			"5 of [6] at inference on the tape: run 1: input: element": func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+				if x.Shape()[0] < 5 {
+					return x
+				}
+				return wrongly(c, x, meddling{name: "steep", slope: doubled})
+			},
+			"1 of [6] at inference on the tape: run 1: input: element": func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+				if s.Training() {
+					return x
+				}
+				return wrongly(c, x, meddling{name: "steep", slope: doubled})
+			},
+			"1 of [6] at inference on the tape: run 2: input: along": func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+				return wrongly(c, x, meddling{name: "stale slope", slope: stale})
+			},
+		},
+		"keeps nothing of one run for the next": {
+			"1 of [6] at inference on the tape: run 2, and the same run as the first: gradient of input": func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+				return wrongly(c, x, meddling{name: "stale slope", slope: stale})
+			},
+		},
+		"gives the same on both back ends": {
+			"2 of [2 3] in training on the engine: run 1: gradient of input: element 0 is": func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+				if !s.Training() || x.Shape()[0] < 2 || x.Dims() < 3 {
+					return x
+				}
+				return wrongKernel(c, x)
+			},
+		},
+		"is the identity at inference if it is noisy": {
+			"1 of [6] at inference on the tape: draws 1 noise inputs": func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+				return c.Add(x, s.Noise(noisy, x.Shape()...))
+			},
+		},
+		"keeps its outputs in the range it declares": {
+			"1 of [6] at inference on the tape: float32: run 1, of inputs in {0 1}: output 0 is": func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+				y := c.Clip(x, 0, 1)
+				return onlyIn(tensor.Float32, y, c.Shift(y, 2))
+			},
+		},
+	} {
+		for message, apply := range hidden {
+			within := layers.Interval{Low: -1.2, High: 1.2}
+			err := laws.Layer.Judge(func() layers.Layer { return wrongLayer{apply: apply, within: within} })[law]
+			if err == nil || !strings.HasPrefix(err.Error(), message) {
+				t.Errorf("%s: got %v, want %q", law, err, message)
+			}
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package laws_test
+
+import (
+	"slices"
+	"testing"
+
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+	"tessera/laws"
+	"tessera/losses"
+	"tessera/ops"
+)
+
+// wrongLoss is the mean square of the code with a mistake.
+type wrongLoss struct {
+	on       string
+	penalise func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node
+}
+
+func (w wrongLoss) On() string { return w.on }
+
+func (w wrongLoss) Penalise(code *gorgonia.Node) (*gorgonia.Node, error) {
+	var c ops.Chain
+	return w.penalise(&c, code), c.Err()
+}
+
+// wrongReconstruction is the root of the mean squared error: a mean over no images.
+type wrongReconstruction struct{}
+
+func (wrongReconstruction) On() string { return "output" }
+
+func (wrongReconstruction) Compare(output, target *gorgonia.Node) (*gorgonia.Node, error) {
+	var c ops.Chain
+	return c.Sqrt(c.Mean(c.Square(c.Sub(output, target)))), c.Err()
+}
+
+func TestWrongLossesBreakTheirLaw(t *testing.T) {
+	right := func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node { return c.Mean(c.Square(code)) }
+	mistakes := map[string]losses.Loss{
+		"is taken on one thing, and by default on that": wrongLoss{"output", right},
+		"is a scalar": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
+			return c.Mean(c.Square(code), 0)
+		}},
+		"is finite at the edges of its domain, gradients included": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
+			return c.Sqrt(c.Mean(c.Square(code)))
+		}},
+		"does not change when the batch is doubled": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
+			return c.Sum(c.Square(code))
+		}},
+		"does not depend on the order of the images": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
+			return c.Mean(c.Do("row", func() (*gorgonia.Node, error) { return gorgonia.Slice(code, gorgonia.S(0)) }))
+		}},
+		"is a mean over images where it sees them": wrongReconstruction{},
+		"has the right gradients": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
+			return right(c, wrongly(c, code, meddling{name: "steep", slope: doubled}))
+		}},
+		"keeps nothing of one run for the next": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
+			return right(c, wrongly(c, code, meddling{name: "hoarding", do: afterOneRun(add)}))
+		}},
+		"gives the same on both back ends": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
+			return right(c, wrongKernel(c, code))
+		}},
+		"gives in float32 what it gives in float64, rounded": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
+			return right(c, onlyIn(tensor.Float32, code, c.Shift(code, 0.01)))
+		}},
+	}
+	if broken := laws.Broken(laws.Loss, func() losses.Loss { return wrongLoss{"code", right} }); len(broken) > 0 {
+		t.Fatalf("the mean square breaks %q", broken)
+	}
+	for _, law := range laws.Loss.Names() {
+		l, ok := mistakes[law]
+		if !ok {
+			t.Errorf("no loss breaks %q", law)
+			continue
+		}
+		if broken := laws.Broken(laws.Loss, func() losses.Loss { return l }); !slices.Contains(broken, law) {
+			t.Errorf("a wrong loss obeys %q; it breaks %q", law, broken)
+		}
+	}
+}

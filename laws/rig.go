@@ -1,0 +1,201 @@
+package laws
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+
+	"gorgonia.org/gorgonia"
+	"tessera/engine"
+	"tessera/gradcheck"
+	"tessera/graph"
+	"tessera/internal/random"
+	"tessera/tape"
+)
+
+// backend is what runs a graph: Gorgonia's tape machine or the engine.
+type backend string
+
+const (
+	onTape   backend = "tape"
+	onEngine backend = "engine"
+)
+
+var backends = []backend{onTape, onEngine}
+
+// team is the engine's. How it divides work is its own tests' business.
+var team = sync.OnceValue(func() *engine.Team { return engine.NewTeam(1) })
+
+// tensors are values by name.
+type tensors[T graph.Float] map[string][]T
+
+// rig is an expression with its derivatives on a back end. Every run is given all that it reads, parameters and state
+// included, and gives all that it makes, so that whatever else two equal runs differ in has leaked.
+type rig[T graph.Float] struct {
+	shape   []int // of the output
+	leaves  []*gradcheck.Leaf[T]
+	program *graph.Program
+	runner  graph.Runner[T]
+}
+
+// newRig compiles an expression. State moves in training only.
+func newRig[T graph.Float](e gradcheck.Expression[T], on backend, training bool) (*rig[T], error) {
+	var output *gorgonia.Node
+	built, err := gradcheck.Build(func(b *gradcheck.Builder[T]) (*gorgonia.Node, error) {
+		var err error
+		if output, err = e(b); err != nil || output.IsScalar() {
+			return output, err
+		}
+		return gradcheck.Scalar(func(*gradcheck.Builder[T]) (*gorgonia.Node, error) { return output, nil })(b)
+	}, true)
+	if err != nil {
+		return nil, err
+	}
+	r := &rig[T]{shape: slices.Clone(output.Shape()), leaves: built.Leaves,
+		program: &graph.Program{Graph: built.Graph, Dtype: built.Dtype}}
+	r.tap("output", output)
+	for _, l := range built.Leaves {
+		r.add(l)
+	}
+	for _, b := range r.program.Parameters {
+		if n := built.Updates[b.Path]; n != nil && training {
+			r.program.Updates = append(r.program.Updates, graph.Update{Parameter: b.Parameter, Node: n})
+		}
+	}
+	switch on {
+	case onTape:
+		r.runner, err = tape.Compile[T](r.program)
+	case onEngine:
+		r.runner, err = engine.Compile[T](r.program, team())
+	}
+	return r, err
+}
+
+func (r *rig[T]) tap(name string, n *gorgonia.Node) {
+	r.program.Taps = append(r.program.Taps, graph.Tap{Name: name, Node: n, Shape: slices.Clone(n.Shape())})
+}
+
+// add makes a leaf an input or a parameter of the program.
+func (r *rig[T]) add(l *gradcheck.Leaf[T]) {
+	p := r.program
+	switch {
+	case !l.Parameter:
+		p.Inputs = append(p.Inputs, graph.Input{Name: l.Name, Node: l.Node, Shape: l.Node.Shape(), Sampler: l.Sampler})
+		if l.Derivative != nil {
+			r.tap("gradient of "+l.Name, l.Derivative)
+		}
+	case l.Used: // a program lists what its graph reads
+		p.Parameters = append(p.Parameters, graph.Binding{Node: l.Node, Gradient: l.Derivative,
+			Parameter: &graph.Parameter{Path: l.Name, Shape: l.Node.Shape(), Data: converted[float32](l.Values), Trainable: !l.Fixed}})
+	}
+}
+
+// given draws what the i-th run reads: noise is drawn, parameters move from where they start, other leaves keep their
+// values. It is the same in both precisions.
+func (r *rig[T]) given(i int) tensors[T] {
+	given := tensors[T]{}
+	for _, l := range r.leaves {
+		values, stream := converted[float32](l.Values), random.Stream(gradcheck.Seed, l.Name, uint64(i))
+		switch {
+		case l.Sampler != nil:
+			l.Sampler.Sample(values, stream)
+		case l.Parameter && i > 0:
+			for j := range values {
+				values[j] += float32(stream.Float64() / 4)
+			}
+		}
+		given[l.Name] = converted[T](values)
+	}
+	return given
+}
+
+// run returns copies of the output, of the derivatives and of the state after it.
+func (r *rig[T]) run(given tensors[T]) (tensors[T], error) {
+	for i, in := range r.program.Inputs {
+		if err := r.runner.Bind(i, given[in.Name]); err != nil {
+			return nil, err
+		}
+	}
+	for i, b := range r.program.Parameters {
+		copy(r.runner.Parameter(i), given[b.Path])
+	}
+	if err := r.runner.Run(); err != nil {
+		return nil, err
+	}
+	got := tensors[T]{}
+	for i, t := range r.program.Taps {
+		got[t.Name] = slices.Clone(r.runner.Tap(i))
+	}
+	for i, b := range r.program.Parameters {
+		if b.Gradient != nil {
+			got["gradient of "+b.Path] = slices.Clone(r.runner.Gradient(i))
+		}
+		got[b.Path+" after the run"] = slices.Clone(r.runner.Parameter(i))
+	}
+	return got, nil
+}
+
+// names are in alphabetical order.
+func (t tensors[T]) names() []string { return slices.Sorted(maps.Keys(t)) }
+
+// near returns an error that names the first value of t that is further from want than so much of 1 and of the largest
+// value of its tensor; all NaN are equal.
+func (t tensors[T]) near(want tensors[T], tolerance float64) error {
+	if !slices.Equal(t.names(), want.names()) {
+		return fmt.Errorf("gives %q, want %q", t.names(), want.names())
+	}
+	for _, name := range t.names() {
+		if err := near(t[name], want[name], tolerance); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func near[T graph.Float](got, want []T, tolerance float64) error {
+	if len(got) != len(want) {
+		return fmt.Errorf("%d values, want %d", len(got), len(want))
+	}
+	unit := 1.0
+	for _, v := range want {
+		unit = max(unit, 1+math.Abs(float64(v)))
+	}
+	for i, v := range got {
+		d := math.Abs(float64(v) - float64(want[i]))
+		if !(d <= tolerance*unit) && (v == v || want[i] == want[i]) {
+			return fmt.Errorf("element %d is %v, want %v: off by %.1e", i, v, want[i], d)
+		}
+	}
+	return nil
+}
+
+// finite returns an error that names the first value that is not.
+func (t tensors[T]) finite() error {
+	for _, name := range t.names() {
+		for i, v := range t[name] {
+			if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+				return fmt.Errorf("%s: element %d is %v", name, i, v)
+			}
+		}
+	}
+	return nil
+}
+
+// of returns the values in another precision.
+func of[T, U graph.Float](t tensors[U]) tensors[T] {
+	other := tensors[T]{}
+	for name, values := range t {
+		other[name] = converted[T](values)
+	}
+	return other
+}
+
+func converted[T, U graph.Float](values []U) []T {
+	list := make([]T, len(values))
+	for i, v := range values {
+		list[i] = T(v)
+	}
+	return list
+}

@@ -1,0 +1,142 @@
+package laws_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"tessera/laws"
+	"tessera/optim"
+)
+
+// wrongRule is gradient descent with a mistake.
+type wrongRule struct {
+	Rate   float64 `toml:"learning_rate"`
+	Decay  float64 `toml:"weight_decay"`
+	states int
+	update func(w, g []float32, state [][]float32, lr float32)
+}
+
+func (o wrongRule) LearningRate() float64 { return o.Rate }
+func (o wrongRule) States() int           { return o.states }
+func (o wrongRule) Update(w, g []float32, state [][]float32, lr float64, _ int) {
+	o.update(w, g, state, float32(lr))
+}
+
+func descend(w, g []float32, lr float32) {
+	for i := range w {
+		w[i] -= lr * g[i]
+	}
+}
+
+// fixedRate has the key, but does not use it.
+type fixedRate struct{ wrongRule }
+
+func (fixedRate) LearningRate() float64 { return 0.01 }
+
+// mistakes maps a law to a rule that breaks it.
+func mistakes() map[string]func() optim.Rule {
+	calls := 0
+	var sink []float32
+	with := func(states int, update func(w, g []float32, state [][]float32, lr float32)) func() optim.Rule {
+		return func() optim.Rule { return &wrongRule{Rate: 0.01, states: states, update: update} }
+	}
+	return map[string]func() optim.Rule{
+		"gives the same bits twice": with(0, func(w, g []float32, _ [][]float32, lr float32) {
+			calls++
+			descend(w, g, lr*float32(calls))
+		}),
+		"updates parts like the whole": with(0, func(w, g []float32, _ [][]float32, lr float32) {
+			norm := float32(optim.Norm(g))
+			descend(w, g, lr/(norm+1))
+		}),
+		"descends on a quadratic": with(0, func(w, g []float32, _ [][]float32, lr float32) { descend(w, g, -lr) }),
+		"moves nothing without gradient and decay": with(0, func(w, g []float32, _ [][]float32, lr float32) {
+			descend(w, g, lr)
+			descend(w, w, lr*0.1)
+		}),
+		"moves nothing at a rate of zero": with(0, func(w, g []float32, _ [][]float32, lr float32) {
+			descend(w, g, lr+1e-4)
+		}),
+		"stays finite at zeros, denormals and large gradients": with(0, func(w, g []float32, _ [][]float32, lr float32) {
+			for i := range w {
+				w[i] -= lr * g[i] / float32(math.Abs(float64(g[i])))
+			}
+		}),
+		"never writes the gradient": with(0, func(w, g []float32, _ [][]float32, lr float32) {
+			for i := range g {
+				g[i] *= lr
+			}
+			descend(w, g, 1)
+		}),
+		"uses all of its state and no more": with(1, func(w, g []float32, _ [][]float32, lr float32) {
+			descend(w, g, lr)
+		}),
+		"takes its base rate from learning_rate": func() optim.Rule { return &fixedRate{} },
+		"does not allocate": with(0, func(w, g []float32, _ [][]float32, lr float32) {
+			sink = slices.Clone(g)
+			descend(w, sink, lr)
+		}),
+	}
+}
+
+// The control of the kit: a law that no wrong part can break proves nothing.
+func TestWrongRulesBreakTheirLaw(t *testing.T) {
+	wrong := mistakes()
+	for _, law := range laws.Rule {
+		fresh, ok := wrong[law.Name]
+		if !ok {
+			t.Errorf("no rule breaks %q", law.Name)
+			continue
+		}
+		if law.Broken(fresh) == nil {
+			t.Errorf("the rule that is to break %q obeys it", law.Name)
+		}
+	}
+}
+
+func TestTheRightRuleBreaksNoLaw(t *testing.T) {
+	right := func() optim.Rule {
+		return &wrongRule{Rate: 0.01, update: func(w, g []float32, _ [][]float32, lr float32) { descend(w, g, lr) }}
+	}
+	if got := laws.Broken(laws.Rule, right); len(got) > 0 {
+		t.Errorf("plain gradient descent breaks %q", got)
+	}
+}
+
+func TestMissingStateIsReportedNotPanicked(t *testing.T) {
+	fresh := func() optim.Rule {
+		return &wrongRule{Rate: 0.01, states: 0, update: func(w, _ []float32, state [][]float32, _ float32) { w[0] = state[0][0] }}
+	}
+	for _, law := range laws.Rule {
+		if law.Name == "uses all of its state and no more" && law.Broken(fresh) == nil {
+			t.Error("a rule that reads more state than it declares obeys")
+		}
+	}
+}
+
+// growing is a schedule that remembers its calls.
+type growing struct{ calls *int }
+
+func (g growing) Factor(_, _ float64) float64 { *g.calls++; return -float64(*g.calls) }
+
+func TestWrongSchedulesBreakEveryLaw(t *testing.T) {
+	calls := 0
+	broken := laws.Broken(laws.Schedule, func() optim.Schedule { return growing{&calls} })
+	if len(broken) != len(laws.Schedule) {
+		t.Errorf("a negative schedule that changes by itself breaks %q only", broken)
+	}
+}
+
+func TestSetFindsKeysAndRefusesOthers(t *testing.T) {
+	o := &optim.SGD{}
+	if err := laws.Set(o, "momentum", 0.5); err != nil || o.Momentum != 0.5 {
+		t.Errorf("momentum is %v after Set, %v", o.Momentum, err)
+	}
+	if err := laws.Set(o, "momentun", 0.5); err == nil {
+		t.Error("an unknown key is taken")
+	}
+	if err := laws.Set(o, "nesterov", 0.5); err == nil {
+		t.Error("a number is taken as a bool")
+	}
+}

@@ -1,0 +1,129 @@
+package laws_test
+
+import (
+	"fmt"
+	"hash"
+	"hash/fnv"
+
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+	"tessera/ops"
+)
+
+// meddling is an op with a mistake in what it computes or in its derivative.
+type meddling struct {
+	gorgonia.SDOp
+	name  string
+	do    func(in, out []float64)                                // nil where the output is right; float32 is always right
+	slope func(c *ops.Chain, grad *gorgonia.Node) *gorgonia.Node // nil where the derivative is
+}
+
+func (m meddling) WriteHash(h hash.Hash) { fmt.Fprint(h, m.name) }
+
+func (m meddling) Hashcode() uint32 {
+	h := fnv.New32a()
+	m.WriteHash(h)
+	return h.Sum32()
+}
+
+func (m meddling) Do(in ...gorgonia.Value) (gorgonia.Value, error) {
+	y, err := m.SDOp.Do(in...)
+	if err != nil || m.do == nil {
+		return y, err
+	}
+	if x, ok := in[0].Data().([]float64); ok {
+		m.do(x, y.Data().([]float64))
+	}
+	return y, nil
+}
+
+func (m meddling) SymDiff(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+	grads, err := m.SDOp.SymDiff(in, y, grad)
+	if err != nil || m.slope == nil {
+		return grads, err
+	}
+	var c ops.Chain
+	return gorgonia.Nodes{m.slope(&c, grads[0])}, c.Err()
+}
+
+// wrongly is tanh with a mistake.
+func wrongly(c *ops.Chain, x *gorgonia.Node, m meddling) *gorgonia.Node {
+	return c.Do(m.name, func() (*gorgonia.Node, error) {
+		y, err := gorgonia.Tanh(x)
+		if err != nil {
+			return nil, err
+		}
+		m.SDOp = y.Op().(gorgonia.SDOp)
+		return gorgonia.ApplyOp(m, x)
+	})
+}
+
+// negated is -x with a mistake.
+func negated(c *ops.Chain, x *gorgonia.Node, m meddling) *gorgonia.Node {
+	return c.Do(m.name, func() (*gorgonia.Node, error) {
+		y, err := gorgonia.Neg(x)
+		if err != nil {
+			return nil, err
+		}
+		m.SDOp = y.Op().(gorgonia.SDOp)
+		return gorgonia.ApplyOp(m, x)
+	})
+}
+
+func doubled(c *ops.Chain, grad *gorgonia.Node) *gorgonia.Node { return c.Scale(grad, 2) }
+
+// bent is right and has a wrong derivative itself.
+func bent(c *ops.Chain, grad *gorgonia.Node) *gorgonia.Node {
+	return c.Neg(negated(c, grad, meddling{name: "steep", slope: doubled}))
+}
+
+// stale is right in one run.
+func stale(c *ops.Chain, grad *gorgonia.Node) *gorgonia.Node {
+	return c.Neg(negated(c, grad, meddling{name: "stale", do: afterOneRun(add)}))
+}
+
+func add(_, out []float64) {
+	for i := range out {
+		out[i] += 0.25
+	}
+}
+
+func overwrite(in, _ []float64) { in[0] = 7 }
+
+// afterOneRun does nothing at first.
+func afterOneRun(do func(in, out []float64)) func(in, out []float64) {
+	ran := false
+	return func(in, out []float64) {
+		if ran {
+			do(in, out)
+		}
+		ran = true
+	}
+}
+
+// twofold is an op whose kernel, which only an engine looks for, is not what the op does.
+type twofold struct{ meddling }
+
+func (twofold) Block(tensor.Shape) int { return 1 }
+
+func (twofold) Float32(dst []float32, in [][]float32, _ int) { copy(dst, in[0]) }
+
+func (twofold) Float64(dst []float64, in [][]float64, _ int) { copy(dst, in[0]) }
+
+func wrongKernel(c *ops.Chain, x *gorgonia.Node) *gorgonia.Node {
+	return c.Do("twofold", func() (*gorgonia.Node, error) {
+		y, err := gorgonia.Tanh(x)
+		if err != nil {
+			return nil, err
+		}
+		return gorgonia.ApplyOp(twofold{meddling{SDOp: y.Op().(gorgonia.SDOp), name: "twofold"}}, x)
+	})
+}
+
+// onlyIn is y in one precision, x in the other.
+func onlyIn(dtype tensor.Dtype, x, y *gorgonia.Node) *gorgonia.Node {
+	if x.Dtype() == dtype {
+		return y
+	}
+	return x
+}

@@ -1,0 +1,137 @@
+package ops
+
+import (
+	"errors"
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+	vector "tessera/kernel"
+)
+
+// Attention is the geometry of multi-head attention over sequences of tokens (batch, Tokens, Features), whose features are
+// cut into as many equal parts as there are heads. The two ops below are the matrix products of every sequence and head;
+// they are linear in each of their inputs and each other's derivatives, so that they can be differentiated as often as
+// wanted.
+type Attention struct {
+	Tokens   int
+	Features int
+	Heads    int
+}
+
+// Check reports what no attention can be.
+func (a Attention) Check() error {
+	if a.Tokens < 1 || a.Features < 1 || a.Heads < 1 {
+		return fmt.Errorf("attention: %+v: every size must be > 0", a)
+	}
+	if a.Features%a.Heads != 0 {
+		return fmt.Errorf("attention: %d heads do not divide %d features", a.Heads, a.Features)
+	}
+	return nil
+}
+
+// Scores compares every token of x with every token of y, both (batch, Tokens, Features), for every head h: (batch, Heads,
+// Tokens, Tokens),
+//
+//	s(b,h,i,j) = sum over the features d of head h of x(b,i,d) y(b,j,d)
+func (a Attention) Scores(x, y *gorgonia.Node) (*gorgonia.Node, error) {
+	if err := errors.Join(a.Check(), a.fits(x, a.sequence()), a.fits(y, a.sequence())); err != nil {
+		return nil, err
+	}
+	batch := x.Shape()[0]
+	o := &parallel{
+		name:   fmt.Sprintf("attentionScores%+v", a),
+		out:    append(tensor.Shape{batch}, a.pairs()...),
+		units:  batch,
+		byUnit: []bool{true, true},
+		work:   a.work(batch),
+		f32:    attentionScores(a, vector.Float32),
+		f64:    attentionScores(a, vector.Float64),
+		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return both(a.Mix(grad, in[1]))(a.MixTransposed(grad, in[0]))
+		},
+	}
+	return o.apply(x, y)
+}
+
+// Mix adds up the tokens of x (batch, Tokens, Features) as the weights p (batch, Heads, Tokens, Tokens) say, every head its
+// own features d:
+//
+//	z(b,i,d) = sum over j of p(b,h,i,j) x(b,j,d)
+func (a Attention) Mix(p, x *gorgonia.Node) (*gorgonia.Node, error) {
+	return a.mix(p, x, false)
+}
+
+// MixTransposed is [Attention.Mix] with p(b,h,j,i) in the place of p(b,h,i,j).
+func (a Attention) MixTransposed(p, x *gorgonia.Node) (*gorgonia.Node, error) {
+	return a.mix(p, x, true)
+}
+
+func (a Attention) mix(p, x *gorgonia.Node, transposed bool) (*gorgonia.Node, error) {
+	if err := errors.Join(a.Check(), a.fits(p, a.pairs()), a.fits(x, a.sequence())); err != nil {
+		return nil, err
+	}
+	batch := x.Shape()[0]
+	o := &parallel{
+		name:   fmt.Sprintf("attentionMix%+v transposed %v", a, transposed),
+		out:    append(tensor.Shape{batch}, a.sequence()...),
+		units:  batch,
+		byUnit: []bool{true, true},
+		work:   a.work(batch),
+		f32:    attentionMix(a, transposed, vector.Float32),
+		f64:    attentionMix(a, transposed, vector.Float64),
+		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			to, from := grad, in[1] // p(i,j) weighs token j of x for token i of the output
+			if transposed {
+				to, from = from, to
+			}
+			return both(a.Scores(to, from))(a.mix(in[0], grad, !transposed))
+		},
+	}
+	return o.apply(p, x)
+}
+
+// sequence and pairs are the shapes of one image's tokens and of the weights between them.
+func (a Attention) sequence() tensor.Shape { return tensor.Shape{a.Tokens, a.Features} }
+func (a Attention) pairs() tensor.Shape    { return tensor.Shape{a.Heads, a.Tokens, a.Tokens} }
+
+// fits reports a node of another shape than (batch) and want.
+func (a Attention) fits(x *gorgonia.Node, want tensor.Shape) error {
+	if s := x.Shape(); len(s) != len(want)+1 || !s[1:].Eq(want) {
+		return fmt.Errorf("attention: got shape %v, want (batch) and %v", s, want)
+	}
+	return nil
+}
+
+// work is the multiplications and additions of a batch.
+func (a Attention) work(batch int) float64 {
+	return 2 * float64(batch*a.Tokens*a.Tokens) * float64(a.Features)
+}
+
+// attentionScores computes the scores of sequences [from, to).
+func attentionScores[T Float](a Attention, kernels func() *vector.Set[T]) units[T] {
+	t, f, d := a.Tokens, a.Features, a.Features/a.Heads
+	return func(dst []T, in [][]T, _ []T, from, to int) {
+		k := kernels()
+		for b := from; b < to; b++ {
+			x, y, s := in[0][b*t*f:(b+1)*t*f], in[1][b*t*f:(b+1)*t*f], dst[b*a.Heads*t*t:]
+			for h := range a.Heads {
+				k.Gemm(false, true, t, t, d, 1, x[h*d:], f, y[h*d:], f, 0, s[h*t*t:(h+1)*t*t], t)
+			}
+		}
+	}
+}
+
+// attentionMix computes the mixed tokens of sequences [from, to).
+func attentionMix[T Float](a Attention, transposed bool, kernels func() *vector.Set[T]) units[T] {
+	t, f, d := a.Tokens, a.Features, a.Features/a.Heads
+	return func(dst []T, in [][]T, _ []T, from, to int) {
+		k := kernels()
+		for b := from; b < to; b++ {
+			p, x, z := in[0][b*a.Heads*t*t:], in[1][b*t*f:(b+1)*t*f], dst[b*t*f:(b+1)*t*f]
+			for h := range a.Heads {
+				k.Gemm(transposed, false, t, d, t, 1, p[h*t*t:(h+1)*t*t], t, x[h*d:], f, 0, z[h*d:], f)
+			}
+		}
+	}
+}

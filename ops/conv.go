@@ -1,0 +1,154 @@
+package ops
+
+import (
+	"errors"
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+	vector "tessera/kernel"
+)
+
+// Convolution is the geometry of a two-dimensional convolution (a cross-correlation, as everywhere in the field) of images
+// whose channels come last:
+//
+//	y(i,j,f) = sum over u,v,c of x(i Stride + u Dilation - Top, j Stride + v Dilation - Left, c) w(u,v,c,f)
+//
+// for 0 <= u,v < Kernel, with x = 0 outside of the image. With Groups > 1 channels and filters are cut into as many equal
+// parts, and a filter sees the channels of its own part only; c then counts within the part. The three ops below are
+// linear in each of their inputs and each other's derivatives, so that they can be differentiated as often as wanted.
+type Convolution struct {
+	In       [3]int // height, width, channels of an image
+	Out      [3]int // height, width, filters
+	Kernel   int
+	Stride   int
+	Dilation int
+	Groups   int
+	Top      int // rows of padding above; what lies below follows from Out
+	Left     int // columns of padding before
+}
+
+// Filters is the shape of w: (Kernel, Kernel, channels of one group, filters).
+func (g Convolution) Filters() []int {
+	return []int{g.Kernel, g.Kernel, g.In[2] / g.Groups, g.Out[2]}
+}
+
+// Check reports what no convolution can be.
+func (g Convolution) Check() error {
+	for _, n := range []int{g.In[0], g.In[1], g.In[2], g.Out[0], g.Out[1], g.Out[2], g.Kernel, g.Stride, g.Dilation, g.Groups} {
+		if n < 1 {
+			return fmt.Errorf("convolution: %+v: every size must be > 0", g)
+		}
+	}
+	if g.Top < 0 || g.Left < 0 {
+		return errors.New("convolution: negative padding")
+	}
+	if g.In[2]%g.Groups != 0 || g.Out[2]%g.Groups != 0 {
+		return fmt.Errorf("convolution: %d channels and %d filters do not divide into %d groups", g.In[2], g.Out[2], g.Groups)
+	}
+	return nil
+}
+
+// Convolve returns y (batch, height, width, filters) of images x (batch, height, width, channels) and filters w.
+func (g Convolution) Convolve(x, w *gorgonia.Node) (*gorgonia.Node, error) {
+	if err := g.fits(x, g.In[:], w, g.Filters()); err != nil {
+		return nil, err
+	}
+	batch := x.Shape()[0]
+	l := newLowering(g)
+	o := &parallel{
+		name:    fmt.Sprintf("convolve%+v", g),
+		out:     tensor.Shape{batch, g.Out[0], g.Out[1], g.Out[2]},
+		units:   batch,
+		byUnit:  []bool{true, false},
+		scratch: l.scratch(batch),
+		work:    g.work(batch),
+		f32:     convolve(l, vector.Float32),
+		f64:     convolve(l, vector.Float64),
+		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return both(g.Images(grad, in[1]))(g.Gradient(in[0], grad))
+		},
+	}
+	if f := newWinograd(g); f != nil && f.pays(batch) {
+		o.prepared, o.scratch, o.work = f.filters(), f.scratch(batch), f.work(batch)
+		o.f32, o.f64 = convolveWinograd(f, vector.Float32), convolveWinograd(f, vector.Float64)
+	}
+	return o.apply(x, w)
+}
+
+// Images returns what the transposed convolution makes of y (batch, height, width, filters): images (batch, height, width,
+// channels). It is the derivative of [Convolution.Convolve] with respect to the images.
+func (g Convolution) Images(y, w *gorgonia.Node) (*gorgonia.Node, error) {
+	if err := g.fits(y, g.Out[:], w, g.Filters()); err != nil {
+		return nil, err
+	}
+	batch := y.Shape()[0]
+	l := newLowering(g)
+	o := &parallel{
+		name:    fmt.Sprintf("convolveImages%+v", g),
+		out:     tensor.Shape{batch, g.In[0], g.In[1], g.In[2]},
+		units:   batch,
+		byUnit:  []bool{true, false},
+		scratch: l.scratch(batch),
+		work:    g.work(batch),
+		f32:     convolveImages(l, vector.Float32),
+		f64:     convolveImages(l, vector.Float64),
+		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return both(g.Convolve(grad, in[1]))(g.Gradient(grad, in[0]))
+		},
+	}
+	return o.apply(y, w)
+}
+
+// Gradient returns the derivative of [Convolution.Convolve] with respect to the filters, for images x and the gradient of
+// y.
+func (g Convolution) Gradient(x, y *gorgonia.Node) (*gorgonia.Node, error) {
+	if err := g.fits(x, g.In[:], nil, nil); err != nil {
+		return nil, err
+	}
+	if err := g.fits(y, g.Out[:], nil, nil); err != nil {
+		return nil, err
+	}
+	l := newLowering(g)
+	filters := g.Filters()
+	o := &parallel{
+		name:    fmt.Sprintf("convolveGradient%+v", g),
+		out:     filters,
+		units:   l.row, // a unit is what one value of a patch gives for all filters
+		byUnit:  []bool{false, false},
+		scratch: l.scratch(x.Shape()[0]),
+		work:    g.work(x.Shape()[0]),
+		f32:     convolveGradient(l, vector.Float32),
+		f64:     convolveGradient(l, vector.Float64),
+		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return both(g.Images(in[1], grad))(g.Convolve(in[0], grad))
+		},
+	}
+	return o.apply(x, y)
+}
+
+// both collects two results.
+func both(a *gorgonia.Node, first error) func(b *gorgonia.Node, err error) (gorgonia.Nodes, error) {
+	return func(b *gorgonia.Node, second error) (gorgonia.Nodes, error) {
+		return gorgonia.Nodes{a, b}, errors.Join(first, second)
+	}
+}
+
+// fits reports images or filters of other shapes than the geometry's.
+func (g Convolution) fits(x *gorgonia.Node, image []int, w *gorgonia.Node, filters []int) error {
+	if err := g.Check(); err != nil {
+		return err
+	}
+	if s := x.Shape(); len(s) != 4 || !s[1:].Eq(tensor.Shape(image)) {
+		return fmt.Errorf("convolution: got images of shape %v, want (batch) and %v", s, image)
+	}
+	if w != nil && !w.Shape().Eq(tensor.Shape(filters)) {
+		return fmt.Errorf("convolution: got filters of shape %v, want %v", w.Shape(), filters)
+	}
+	return nil
+}
+
+// work is the multiplications and additions of a batch.
+func (g Convolution) work(batch int) float64 {
+	return 2 * float64(batch*g.Out[0]*g.Out[1]) * float64(g.Kernel*g.Kernel*g.In[2]/g.Groups*g.Out[2])
+}

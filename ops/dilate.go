@@ -1,0 +1,217 @@
+package ops
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+	vector "tessera/kernel"
+)
+
+// Dilate returns the flat grey-level dilation of every row of x, an image of that shape (height, width) or
+// (height, width, channels), by the disk of that radius in pixels, d = {(dy,dx): dy*dy + dx*dx <= radius*radius}:
+//
+//	y(p) = max of x(p+o) over the offsets o in d for which p+o lies in the image
+//
+// The derivative passes the gradient of each pixel on to the one neighbour that gave the maximum: of several equal ones
+// to the nearest, and of equally near ones to the first in reading order, which makes it a subgradient.
+func Dilate(x *gorgonia.Node, shape []int, radius int) (*gorgonia.Node, error) {
+	g, err := newDisk(shape, radius)
+	if err != nil {
+		return nil, fmt.Errorf("dilate: %w", err)
+	}
+	if len(x.Shape()) != 2 || x.Shape()[1] != tensor.Shape(shape).TotalSize() {
+		return nil, fmt.Errorf("dilate: rows of shape %v are no images of shape %v", x.Shape(), shape)
+	}
+	g.name = fmt.Sprintf("(%v,%d)", shape, radius)
+	return gorgonia.ApplyOp(&op{
+		name:  "dilate" + g.name,
+		arity: 1,
+		rows:  true,
+		f32:   dilate(g, vector.Float32),
+		f64:   dilate(g, vector.Float64),
+		derivative: func(x, y, gradient *gorgonia.Node) (*gorgonia.Node, error) {
+			return gorgonia.ApplyOp(g.gradient(), x, y, gradient)
+		},
+	}, x)
+}
+
+// gradient maps x, y = dilate(x) and the gradient of y to the gradient of x.
+func (d disk) gradient() *op {
+	return &op{
+		name:  "dilateGrad" + d.name,
+		arity: 3,
+		rows:  true,
+		f32:   dilateGrad(d, vector.Float32),
+		f64:   dilateGrad(d, vector.Float64),
+		fixed: []bool{true, true, false},
+		derivatives: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			n, err := gorgonia.ApplyOp(d.pick(), in[0], in[1], grad)
+			return gorgonia.Nodes{nil, nil, n}, err
+		},
+	}
+}
+
+// pick maps x, y = dilate(x) and v to what v holds at the neighbour that gave each maximum: gradient is linear in the
+// gradient of y, and this is its transpose.
+func (d disk) pick() *op {
+	return &op{
+		name:  "dilatePick" + d.name,
+		arity: 3,
+		rows:  true,
+		f32:   dilatePick(d, vector.Float32),
+		f64:   dilatePick(d, vector.Float64),
+		fixed: []bool{true, true, false},
+		derivatives: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			n, err := gorgonia.ApplyOp(d.gradient(), in[0], in[1], grad)
+			return gorgonia.Nodes{nil, nil, n}, err
+		},
+	}
+}
+
+// disk is a disk laid over images of one shape that are padded so that each of its offsets is one distance between
+// elements, for all pixels alike: whole images are then worked on by single calls of the vector kernels. There are radius
+// rows above and below an image, and radius columns after each row, which serve as those before the next one, too.
+type disk struct {
+	name      string
+	rows, row int   // of an image, and the values in one
+	stride    int   // values in one padded row
+	origin    int   // of the first pixel in the padded image
+	padded    int   // values in a padded image
+	offsets   []int // between values of a padded image, the centre's first
+}
+
+func newDisk(shape []int, radius int) (disk, error) {
+	if len(shape) != 2 && len(shape) != 3 || slices.Min(shape) < 1 {
+		return disk{}, fmt.Errorf("shape %v: want (height, width) or (height, width, channels)", shape)
+	}
+	if most := max(shape[0], shape[1]); radius < 1 || radius > most {
+		return disk{}, fmt.Errorf("radius: got %d, want from 1 to %d, the images' longer side", radius, most)
+	}
+	channels := 1
+	if len(shape) == 3 {
+		channels = shape[2]
+	}
+	d := disk{rows: shape[0], row: shape[1] * channels}
+	margin := radius * channels
+	d.stride = d.row + margin
+	d.origin = radius*d.stride + margin
+	d.padded = (d.rows+2*radius)*d.stride + margin
+	type offset struct{ dy, dx int }
+	var list []offset
+	for dy := -radius; dy <= radius; dy++ {
+		for dx := -radius; dx <= radius; dx++ {
+			if dy*dy+dx*dx <= radius*radius {
+				list = append(list, offset{dy, dx})
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b offset) int { return cmp.Compare(a.dy*a.dy+a.dx*a.dx, b.dy*b.dy+b.dx*b.dx) })
+	for _, o := range list {
+		d.offsets = append(d.offsets, o.dy*d.stride+o.dx*channels)
+	}
+	return d, nil
+}
+
+// span is the number of values of a padded image from the first pixel to the last.
+func (d disk) span() int { return (d.rows-1)*d.stride + d.row }
+
+// spread copies an image into the rows of a padded one, or of its span.
+func spread[T Float](d disk, dst, image []T) {
+	for y := range d.rows {
+		copy(dst[y*d.stride:], image[y*d.row:(y+1)*d.row])
+	}
+}
+
+// gather is spread the other way.
+func gather[T Float](d disk, image, src []T) {
+	for y := range d.rows {
+		copy(image[y*d.row:(y+1)*d.row], src[y*d.stride:])
+	}
+}
+
+// padding holds what one goroutine needs for one image.
+type padding[T Float] struct {
+	x, dx                     []T // padded images; -inf lies around x
+	y, rest, selected, picked []T // spans
+}
+
+func pool[T Float](d disk) *sync.Pool {
+	return &sync.Pool{New: func() any {
+		p := &padding[T]{x: make([]T, d.padded), dx: make([]T, d.padded),
+			y: make([]T, d.span()), rest: make([]T, d.span()), selected: make([]T, d.span()), picked: make([]T, d.span())}
+		for i := range p.x {
+			p.x[i] = T(math.Inf(-1))
+		}
+		return p
+	}}
+}
+
+func dilate[T Float](d disk, kernels func() *vector.Set[T]) kernel[T] {
+	paddings := pool[T](d)
+	return func(dst []T, in [][]T, block int) {
+		k, p := kernels(), paddings.Get().(*padding[T])
+		defer paddings.Put(p)
+		for at := 0; at < len(dst); at += block {
+			spread(d, p.x[d.origin:], in[0][at:at+block])
+			copy(p.y, p.x[d.origin:])
+			for _, o := range d.offsets[1:] {
+				k.Max(p.y, p.y, p.x[d.origin+o:])
+			}
+			gather(d, dst[at:at+block], p.y)
+		}
+	}
+}
+
+// dilateGrad maps x, y = dilate(x) and the gradient g of y to the gradient of x. An offset takes what is left of g where
+// x, moved by it, is the maximum; between the rows nothing is left from the start.
+func dilateGrad[T Float](d disk, kernels func() *vector.Set[T]) kernel[T] {
+	paddings := pool[T](d)
+	return func(dst []T, in [][]T, block int) {
+		k, p := kernels(), paddings.Get().(*padding[T])
+		defer paddings.Put(p)
+		for at := 0; at < len(dst); at += block {
+			spread(d, p.x[d.origin:], in[0][at:at+block])
+			spread(d, p.y, in[1][at:at+block])
+			spread(d, p.rest, in[2][at:at+block])
+			clear(p.dx)
+			for _, o := range d.offsets {
+				dx := p.dx[d.origin+o:][:len(p.rest)]
+				k.Eq(p.selected, p.y, p.x[d.origin+o:])
+				k.Mul(p.selected, p.selected, p.rest)
+				k.Add(dx, dx, p.selected)
+				k.Sub(p.rest, p.rest, p.selected)
+			}
+			gather(d, dst[at:at+block], p.dx[d.origin:])
+		}
+	}
+}
+
+// dilatePick maps x, y = dilate(x) and v to v at the neighbours that gave the maxima, in the order of dilateGrad.
+func dilatePick[T Float](d disk, kernels func() *vector.Set[T]) kernel[T] {
+	paddings := pool[T](d)
+	return func(dst []T, in [][]T, block int) {
+		k, p := kernels(), paddings.Get().(*padding[T])
+		defer paddings.Put(p)
+		for at := 0; at < len(dst); at += block {
+			spread(d, p.x[d.origin:], in[0][at:at+block])
+			spread(d, p.y, in[1][at:at+block])
+			clear(p.dx)
+			spread(d, p.dx[d.origin:], in[2][at:at+block])
+			clear(p.picked)
+			k.Fill(p.rest, 1) // what has not picked yet
+			for _, o := range d.offsets {
+				k.Eq(p.selected, p.y, p.x[d.origin+o:])
+				k.Mul(p.selected, p.selected, p.rest)
+				k.Sub(p.rest, p.rest, p.selected)
+				k.Mul(p.selected, p.selected, p.dx[d.origin+o:])
+				k.Add(p.picked, p.picked, p.selected)
+			}
+			gather(d, dst[at:at+block], p.picked)
+		}
+	}
+}
