@@ -48,7 +48,7 @@ golden: ## write the golden files anew; look at what changes
 	$(GO) test . ./config ./report ./study -update
 
 kill-test: ## kill -9 at 20 random moments, resume, compare bytes
-	$(GO) test ./apps/tessera -run 'Kill' -kills 20 -v -count 1
+	$(GO) test ./cli -run 'Kill' -kills 20 -v -count 1
 
 parts: ## the swimmer's parts for seeds 1 to 5
-	$(GO) test ./apps/tessera -run 'Parts' -seeds 5 -v -count 1
+	$(GO) test ./cli -run 'Parts' -seeds 5 -v -count 1

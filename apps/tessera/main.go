@@ -1,54 +1,7 @@
-// Command tessera trains, evaluates and uses the part-based auto-encoders that models.toml declares.
+// Command tessera trains, evaluates and uses the models that models.toml declares. A program of one's own with the same
+// two lines, and imports of one's own parts, is the same command with these parts.
 package main
 
-import (
-	"context"
-	"fmt"
-	"io"
-	"os"
-	"runtime/debug"
+import "tessera/cli"
 
-	"tessera/train/folder"
-)
-
-func main() {
-	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
-}
-
-// run is the whole command; it returns the exit code. Results go to stdout, progress and messages to stderr.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
-	defer func() {
-		if cause := recover(); cause != nil { // Go would end with 2, which is an error of usage
-			fmt.Fprintf(stderr, "tessera: internal error: %v\n%splease report this, with the command that you gave and the lines above\n", cause, debug.Stack())
-			code = exitInternal
-		}
-	}()
-	ctx, stop := interruptible(ctx, stderr)
-	defer stop()
-	root := newRoot()
-	root.SetArgs(args)
-	out := &output{Writer: stdout}
-	root.SetOut(out)
-	root.SetErr(stderr)
-	command, err := root.ExecuteContextC(ctx)
-	if err == nil {
-		err = out.err
-	}
-	return explain(command, err, stderr)
-}
-
-// output is standard output. It remembers what prevented a result from being written, for not every printed line is asked.
-type output struct {
-	io.Writer
-	err error
-}
-
-// Write implements [io.Writer]; its error is a [*folder.WriteError].
-func (o *output) Write(p []byte) (int, error) {
-	n, err := o.Writer.Write(p)
-	if err != nil {
-		err = &folder.WriteError{Path: "standard output", Err: err}
-		o.err = err
-	}
-	return n, err
-}
+func main() { cli.Main() }

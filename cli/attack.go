@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"tessera"
+	"tessera/attack"
+)
+
+// usualEpsilons are the radii of the balls where none is given: a norm over all pixels is larger than the largest of them.
+var usualEpsilons = map[attack.Norm][]float64{attack.LInf: {0.01, 0.03, 0.1}, attack.L2: {0.25, 0.75, 2.5}}
+
+// attackFlags say which attacks are made: each method in each norm with each epsilon.
+type attackFlags struct {
+	methods, norms []string
+	epsilons       []float64
+	steps          int
+	stepSize       float64
+	limit          int
+}
+
+func (f *attackFlags) add(cmd *cobra.Command) {
+	usual := attack.Default()
+	methods, norms := usual.Method.Choices(), usual.Norm.Choices()
+	cmd.Flags().StringSliceVar(&f.methods, "method", methods, "how attacked images are sought")
+	cmd.Flags().StringSliceVar(&f.norms, "norm", norms, "of the difference to the clean image")
+	cmd.Flags().Float64SliceVar(&f.epsilons, "epsilon", nil, "largest norm of the difference, pixels in [0,1] (default linf 0.01,0.03,0.1; l2 0.25,0.75,2.5)")
+	cmd.Flags().IntVar(&f.steps, "steps", usual.Steps, "of pgd")
+	cmd.Flags().Float64Var(&f.stepSize, "step-size", 0, "of pgd, in the norm (default 2.5 epsilon / steps)")
+	cmd.Flags().IntVar(&f.limit, "limit", 0, "attack the first images only; 0 takes all")
+	_ = cmd.RegisterFlagCompletionFunc("method", cobra.FixedCompletions(methods, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("norm", cobra.FixedCompletions(norms, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// attacks checks the flags and lists what they ask for.
+func (f *attackFlags) attacks(cmd *cobra.Command) (list []attack.Attack, err error) {
+	if f.limit < 0 {
+		return nil, usagef("--limit: got %d, want >= 0", f.limit)
+	}
+	if f.steps < 1 {
+		return nil, usagef("--steps: got %d, want > 0", f.steps)
+	}
+	for _, norm := range f.norms {
+		epsilons := f.epsilons
+		if usual, known := usualEpsilons[attack.Norm(norm)]; len(epsilons) == 0 && known {
+			epsilons = usual
+		} else if !known {
+			return nil, usagef("--norm: got %q, want one of %q", norm, attack.L2.Choices())
+		}
+		for _, epsilon := range epsilons {
+			for _, method := range f.methods {
+				a := attack.Attack{Method: attack.Method(method), Norm: attack.Norm(norm), Epsilon: epsilon, Steps: f.steps, StepSize: f.stepSize}
+				if err := a.Check(); err != nil {
+					return nil, usagef("--%s", strings.Replace(err.Error(), "step_size", "step-size", 1))
+				}
+				list = append(list, a)
+			}
+		}
+	}
+	for _, flag := range []string{"steps", "step-size"} {
+		if cmd.Flags().Changed(flag) && !slices.Contains(f.methods, string(attack.PGD)) {
+			return nil, usagef("--%s: %s takes one step of length epsilon; leave it out, or add --method %s", flag, attack.FGSM, attack.PGD)
+		}
+	}
+	if len(list) == 0 {
+		return nil, usagef("--method, --norm: want one at least")
+	}
+	return list, nil
+}
+
+func attackCommand() *cobra.Command {
+	var f runFlags
+	var which attackFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "attack RUN",
+		Short: "Measure a run on attacked test images",
+		Long: "Measure a run on attacked test images: images changed a little, along the gradient of the run's own error, so that it\n" +
+			"reconstructs them badly. The error of an attacked image is that to the clean one.",
+		Example: "  tessera attack runs/shallow\n  tessera attack runs/shallow --norm linf --epsilon 0.05,0.1 --method pgd --steps 40",
+		RunE: work(func(cmd *cobra.Command, args []string) error {
+			options, err := f.options()
+			if err != nil {
+				return err
+			}
+			attacks, err := which.attacks(cmd)
+			if err != nil {
+				return err
+			}
+			r, err := tessera.Open(args[0], options)
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			report, err := r.Attack(cmd.Context(), attacks, which.limit)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), report)
+			}
+			return printAttacks(cmd.OutOrStdout(), report)
+		}),
+	}
+	aRun(cmd)
+	f.add(cmd)
+	which.add(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
+}
+
+// printAttacks prints the clean error and a row for every attack.
+func printAttacks(out io.Writer, r *attack.Report) error {
+	t := newTable(out)
+	t.row("norm", "epsilon", "method", "steps", "mse", "times clean", "code change")
+	t.row("clean", "", "", "", r.MSE, "1.0", "0.000")
+	for _, a := range r.Attacks {
+		t.row(a.Norm, a.Epsilon, a.Method, a.Steps, a.MSE, fmt.Sprintf("%.1f", a.MSE/r.MSE), fmt.Sprintf("%.3f", a.CodeChange))
+	}
+	return t.flush()
+}

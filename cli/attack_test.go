@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera/attack"
+)
+
+func TestAttackMeasuresEveryMethodNormAndEpsilon(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "train", "small", "--epochs", "30")
+	args := []string{"attack", "runs/small", "--epsilon", "0.05,0.2", "--steps", "5", "--limit", "40"}
+	text := b.must(0, append(args, "--json")...).stdout
+	if again := b.must(0, append(args, "--json")...).stdout; again != text {
+		t.Errorf("a second attack measures something else:\n%s\nthan\n%s", again, text)
+	}
+	var r attack.Report
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Model != "small" || r.Dataset != "swimmer" || r.Images != 40 || len(r.Attacks) != 8 {
+		t.Fatalf("got %s", text)
+	}
+	for i, a := range r.Attacks {
+		if method := []attack.Method{attack.FGSM, attack.PGD}[i%2]; a.Method != method || a.Norm != []attack.Norm{attack.LInf, attack.L2}[i/4] ||
+			a.Epsilon != []float64{0.05, 0.2}[i/2%2] || a.Steps != []int{1, 5}[i%2] {
+			t.Errorf("attack %d is %+v", i, a)
+		}
+		if !(a.MSE > r.MSE && a.CodeChange > 0) {
+			t.Errorf("%+v does nothing: clean mse %v", a, r.MSE)
+		}
+	}
+	table := strings.Split(strings.TrimSpace(b.must(0, args...).stdout), "\n")
+	if len(table) != 10 || !strings.HasPrefix(table[0], "norm") || !strings.HasPrefix(table[1], "clean") || !slices.Equal(strings.Fields(table[9])[:4], []string{"l2", "0.2", "pgd", "5"}) {
+		t.Errorf("got\n%s", strings.Join(table, "\n"))
+	}
+}
+
+func TestAttackSaysWhatIsWrong(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "train", "small", "--epochs", "1")
+	b.must(0, "train", "small", "--epochs", "1", "--out", "runs/attacked", "--set", "adversarial.epsilon=0.1", "--set", "adversarial.steps=2")
+	b.shipped()
+	b.must(0, "train", "pca", "--set", "dataset=swimmer", "--set", "components=3")
+	for _, c := range []struct {
+		code int
+		want string
+		args []string
+	}{
+		{2, `--norm: got "l1", want one of ["linf" "l2"]`, []string{"runs/small", "--norm", "l1"}},
+		{2, "--method: got cw", []string{"runs/small", "--method", "cw"}},
+		{2, "--epsilon: got 0, want > 0", []string{"runs/small", "--epsilon", "0.1,0"}},
+		{2, "--steps: got 0, want > 0", []string{"runs/small", "--steps", "0"}},
+		{2, "--step-size: got -1", []string{"runs/small", "--step-size", "-1"}},
+		{2, "--steps: fgsm takes one step of length epsilon; leave it out, or add --method pgd", []string{"runs/small", "--method", "fgsm", "--steps", "5"}},
+		{2, "--step-size: fgsm takes one step", []string{"runs/small", "--method", "fgsm", "--step-size", "0.1"}},
+		{2, "--limit: got -1, want >= 0", []string{"runs/small", "--limit", "-1"}},
+		{2, "it has no gradients", []string{"runs/pca"}},
+		{2, "runs/none", []string{"runs/none"}},
+	} {
+		if got := b.must(c.code, append([]string{"attack"}, c.args...)...).stderr; !strings.Contains(got, c.want) {
+			t.Errorf("%v: got %q, want %q", c.args, got, c.want)
+		}
+	}
+	b.must(0, "attack", "runs/attacked", "--limit", "3", "--method", "fgsm,pgd", "--steps", "5")
+	if got := b.must(0, "summary", "shallow-adversarial").stdout; !strings.Contains(got, "attacked: 1 of the images of a batch, by pgd in the linf ball of 0.05") {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"tessera"
+	"tessera/config"
+)
+
+func checkCommand() *cobra.Command {
+	var f modelFlags
+	var fill string
+	cmd := &cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Find the mistakes of a models.toml",
+		Long:  "Find all mistakes of a file of models (default ./" + tessera.ModelsFile + ", else the models that come with tessera), or print one model with every default written out.",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: work(func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				if f.file != "" && f.file != args[0] {
+					return usagef("check: which file, %s or --file %s?", args[0], f.file)
+				}
+				f.file = args[0]
+			}
+			models, err := f.load()
+			if err != nil {
+				return err
+			}
+			if fill != "" {
+				m, err := models.Model(fill)
+				if err != nil {
+					return err
+				}
+				_, err = cmd.OutOrStdout().Write(config.Fill(m))
+				return err
+			}
+			if err := models.Check(); err != nil {
+				return err
+			}
+			if len(models.Names()) == 0 && len(models.SweepNames()) == 0 {
+				fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s declares nothing: a model begins with [model.NAME]; `tessera check -f %s --fill shallow` prints one to copy\n",
+					cmp.Or(f.file, tessera.ModelsFile), shippedFile)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s, no mistakes\n", counted(len(models.Names()), "model"))
+			return nil
+		}),
+	}
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "the same as FILE")
+	addDataFlag(cmd, &f.data)
+	cmd.Flags().StringVar(&fill, "fill", "", "print this model with every default written out")
+	_ = cmd.RegisterFlagCompletionFunc("fill", f.complete)
+	return cmd
+}

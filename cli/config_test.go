@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"tessera"
+)
+
+func TestMistakesAreReportedWithLineCaretAndSuggestionAndExitCode3(t *testing.T) {
+	b := newBench(t)
+	b.write("bad.toml", `[model.first]
+[[model.first.encoder]]
+kind = "dense"
+unitz = 5
+
+[[model.first.encoder]]
+kind = "sigmiod"
+
+[model.first.train]
+batch = 0
+`)
+	want := `bad.toml:4:1: model "first": encoder[0] (dense): unknown key "unitz"
+    unitz = 5
+    ^^^^^ did you mean "units"?
+bad.toml:7:8: model "first": encoder[1]: unknown kind "sigmiod"
+    kind = "sigmiod"
+           ^^^^^^^^^ did you mean "sigmoid"?
+bad.toml:10:9: model "first": train: batch: got 0, want an integer > 0
+    batch = 0
+            ^
+`
+	for _, args := range []string{"check bad.toml", "train first -f bad.toml", "summary first -f bad.toml", "list models -f bad.toml"} {
+		r := b.must(exitConfig, strings.Fields(args)...)
+		if r.stderr != want || r.stdout != "" {
+			t.Errorf("tessera %s prints\n%s\nwant\n%s", args, r.stderr, want)
+		}
+	}
+}
+
+func TestMistakesOfSetAreReportedByTheirPath(t *testing.T) {
+	b := newBench(t)
+	r := b.must(exitConfig, "train", "small", "--set", "loss.1.wieght=3")
+	want := `--set loss.1.wieght: model "small": loss[1] (kl): unknown key "wieght"
+    loss.1.wieght=3
+           ^^^^^^ did you mean "weight"?
+`
+	if r.stderr != want {
+		t.Errorf("got\n%s\nwant\n%s", r.stderr, want)
+	}
+}
+
+func TestSettingsThatOnlyTheImagesProveWrongEndWithExitCode3(t *testing.T) {
+	b := newBench(t)
+	r := b.must(exitConfig, "train", "small", "--set", "dataset.validation=0.001")
+	b.contains("standard error", r.stderr, "validation: 0.001 holds out 0 of 256 images")
+}
+
+func TestMoreBarsThanAnyoneDrawsAreAMistakeInTheModel(t *testing.T) {
+	b := newBench(t)
+	r := b.must(exitConfig, "train", "small", "--set", "dataset.name=bars", "--set", "dataset.count=1000000000000")
+	b.contains("standard error", r.stderr, "count", "[1,1000000]")
+}
+
+// A link to itself is there, but cannot be read.
+func TestModelsThatCannotBeReadAreNotReplacedByTheShippedOnes(t *testing.T) {
+	b := newBench(t)
+	b.shipped()
+	if err := os.Symlink("models.toml", b.path("models.toml")); err != nil {
+		t.Fatal(err)
+	}
+	b.contains("standard error", b.must(exitUsage, "check").stderr, "models.toml")
+	b.contains("standard error", b.must(exitUsage, "list", "models").stderr, "models.toml")
+}
+
+func TestErrorsOfUsageEndWithExitCode2(t *testing.T) {
+	b := newBench(t)
+	for args, says := range map[string]string{
+		"train smal":                      `unknown model "smal" in models.toml: did you mean "small"?`,
+		"summary smal":                    `did you mean "small"?`,
+		"check --fill smal":               `did you mean "small"?`,
+		"train":                           "train: which model?",
+		"trian small":                     "train",
+		"train small --epochs 0":          "--epochs: got 0, want > 0",
+		"train small --seed -1":           "invalid argument",
+		"train small --out .":             "--out .: is the working folder or holds it",
+		"train small --frob":              "unknown flag",
+		"train small -f none.toml":        "none.toml",
+		"check none.toml":                 "none.toml",
+		"resume nothing":                  "nothing: no such folder",
+		"eval .":                          ".: is not a run",
+		"data frob":                       `unknown command "frob"`,
+		"data get swimmer":                `unknown "swimmer", want fashion-mnist, mnist`,
+		"summary small --plan --json":     "give it without --json",
+		"check models.toml -f other.toml": "which file, models.toml or --file other.toml?",
+		"list frobs":                      `unknown "frobs", want models, layers`,
+	} {
+		r := b.must(exitUsage, strings.Fields(args)...)
+		b.contains("tessera "+args, r.stderr, says)
+		if r.stdout != "" {
+			t.Errorf("tessera %s prints to standard output: %s", args, r.stdout)
+		}
+	}
+}
+
+func TestTheFileInTheFolderComesBeforeTheShippedModels(t *testing.T) {
+	b := newBench(t)
+	for _, args := range []string{"check", "check models.toml", "check -f models.toml", "check models.toml --file models.toml"} {
+		b.contains(args, b.must(0, strings.Fields(args)...).stdout, "2 models, no mistakes")
+	}
+	const says = `"shallow" comes with tessera, but models.toml takes the place`
+	b.contains("standard error", b.must(exitUsage, "summary", "shallow").stderr, says, "--file shipped")
+	b.contains("standard error", b.must(exitUsage, "reproduce", "table1", "--dry-run").stderr, `"table1" comes with tessera`)
+	b.contains("summary", b.must(0, "summary", "shallow", "--file", "shipped").stdout, "157,684 parameters")
+	b.shipped()
+	b.contains("check", b.must(0, "check").stdout, fmt.Sprintf("%d models, no mistakes", len(tessera.Shipped().Names())))
+	b.contains("summary shallow", b.must(0, "summary", "shallow").stdout, "157,684 parameters") // the study's number
+}
+
+func TestFillPrintsAModelThatIsTheSame(t *testing.T) {
+	b := newBench(t)
+	once := b.must(0, "check", "--fill", "small").stdout
+	b.contains("the filled model", once, "beta1 = 0.9", `init = "glorot_uniform"`, "patience = 0")
+	b.write("filled.toml", once)
+	if twice := b.must(0, "check", "filled.toml", "--fill", "small").stdout; twice != once {
+		t.Errorf("filled again:\n%s\nwant\n%s", twice, once)
+	}
+}
+
+func TestSummaryCountsParameters(t *testing.T) {
+	b := newBench(t)
+	b.contains("summary", b.must(0, "summary", "clothes").stdout, "encoder.2", "dense", "28x28", "10,198 parameters")
+	var s struct {
+		Parameters, Trainable int
+		Layers                []struct {
+			Path, Kind  string
+			OutputShape []int `json:"output_shape"`
+			Parameters  int
+		}
+	}
+	if err := json.Unmarshal([]byte(b.must(0, "summary", "clothes", "--json").stdout), &s); err != nil {
+		t.Fatal(err)
+	}
+	if s.Parameters != 784*6+6+6*784+784 || s.Trainable != s.Parameters || len(s.Layers) != 4 ||
+		s.Layers[2].Path != "encoder.2" || s.Layers[2].Kind != "dense" || s.Layers[2].OutputShape[0] != 6 || s.Layers[2].Parameters != 4710 {
+		t.Errorf("got %+v", s)
+	}
+	b.contains("the plan", b.must(0, "summary", "clothes", "--plan").stdout, "phase 1", "steps in")
+}
+
+func TestListShowsWhatThereIsWithKeysAndDefaults(t *testing.T) {
+	b := newBench(t)
+	r := b.must(0, "list")
+	b.contains("list", r.stdout, "models\n", "small", "layers\n", "dense", "masking_noise", "losses\n", "asymmetric_decay", "constraints\n",
+		"nonneg", "optimizers\n", "adadelta", "datasets\n", "swimmer", "learning_rate", "= 0.001")
+	one := b.must(0, "list", "constraints").stdout
+	if strings.Contains(one, "dense") || !strings.Contains(one, "max_norm") {
+		t.Errorf("list constraints prints\n%s", one)
+	}
+	var all map[string][]struct{ Name, About string }
+	if err := json.Unmarshal([]byte(b.must(0, "list", "--json").stdout), &all); err != nil || len(all["layers"]) < 10 {
+		t.Errorf("list --json: %v, %d layers", err, len(all["layers"]))
+	}
+}
+
+func TestDoctorVersionAndDataTellWhatTheyFind(t *testing.T) {
+	b := newBench(t)
+	b.contains("doctor", b.must(0, "doctor").stdout, "cpu", "threads", "GOMAXPROCS", "kernels", "gorgonia.org/gorgonia", "v0.9.18", "fashion-mnist", "not found")
+	line := b.must(0, "version").stdout
+	b.contains("version", line, "tessera ", "go1.")
+	if flag := b.must(0, "--version").stdout; flag != line {
+		t.Errorf("--version prints %q, version %q", flag, line)
+	}
+	b.contains("data list", b.must(0, "data", "list").stdout, "swimmer", "generated", "mnist", "not found")
+}
+
+func TestTheShellCompletesModels(t *testing.T) {
+	b := newBench(t)
+	b.contains("completion", b.must(0, "__complete", "train", "").stdout, "small\n", "clothes\n")
+	b.contains("completion", b.must(0, "__complete", "check", "--fill", "").stdout, "small\n")
+	b.contains("completion", b.must(0, "__complete", "list", "").stdout, "losses\n")
+}

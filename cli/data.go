@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"tessera/data"
+)
+
+func dataCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "data",
+		Short: "List, download and check data sets",
+		Args:  cobra.NoArgs,
+		RunE:  work(func(cmd *cobra.Command, _ []string) error { return cmd.Help() }),
+	}
+	cmd.AddCommand(dataListCommand(), dataGetCommand(), dataVerifyCommand())
+	return cmd
+}
+
+func dataListCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Show the data sets and where they are",
+		Args:  cobra.NoArgs,
+		RunE: work(func(cmd *cobra.Command, _ []string) error {
+			return printData(cmd.OutOrStdout(), data.SearchDirs(dir))
+		}),
+	}
+	addDataFlag(cmd, &dir)
+	return cmd
+}
+
+// printData prints one line per data set.
+func printData(out io.Writer, dirs data.Dirs) error {
+	t := newTable(out)
+	for _, s := range data.List(dirs) {
+		t.row(s.Name, state(s), s.About)
+	}
+	return t.flush()
+}
+
+// state says whether a set can be used.
+func state(s data.Status) string {
+	if s.Origin != data.Downloaded {
+		return string(s.Origin)
+	}
+	found := 0
+	for _, f := range s.Files {
+		if f.Path != "" {
+			found++
+		}
+	}
+	switch found {
+	case len(s.Files):
+		return "found"
+	case 0:
+		return "not found"
+	}
+	return fmt.Sprintf("%d of %d files", found, len(s.Files))
+}
+
+func dataGetCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "get NAME...",
+		Short: "Download data sets and check them",
+		Long:  "Download data sets into --data, else $" + data.EnvDir + ", else the cache. A download that was cut goes on; files that are there and right stay.",
+		RunE: work(func(cmd *cobra.Command, args []string) error {
+			dirs := data.SearchDirs(dir)
+			if len(dirs) == 0 {
+				return usagef("no folder to download to: give --data DIR")
+			}
+			d := data.Download{Progress: showDownload(cmd.ErrOrStderr())}
+			for _, name := range args {
+				files, err := d.Get(cmd.Context(), name, dirs[0])
+				var missing *data.Error
+				if err != nil && !errors.As(err, &missing) {
+					return writing(dirs[0], err)
+				} else if err != nil {
+					return err
+				}
+				for _, f := range files {
+					fmt.Fprintln(cmd.OutOrStdout(), f.Path)
+				}
+			}
+			return nil
+		}),
+	}
+	anyOf(cmd, data.Published())
+	known := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return fmt.Errorf("data get: which data set? One of %s", strings.Join(data.Published(), ", "))
+		}
+		return known(cmd, args)
+	}
+	addDataFlag(cmd, &dir)
+	cmd.PreRunE = nil // the folder is made
+	return cmd
+}
+
+// showDownload prints a line when a file begins, and why a mirror was given up.
+func showDownload(out io.Writer) func(data.Progress) {
+	var last string
+	return func(p data.Progress) {
+		switch {
+		case p.Err != nil:
+			fmt.Fprintf(out, "%s: %v\n", p.URL, p.Err)
+		case p.URL != last:
+			last = p.URL
+			fmt.Fprintln(out, p.URL)
+		}
+	}
+}
+
+func dataVerifyCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "verify [NAME...]",
+		Short: "Compare the checksums of downloaded data sets",
+		RunE: work(func(cmd *cobra.Command, args []string) error {
+			dirs := data.SearchDirs(dir)
+			if len(args) == 0 {
+				if args = present(dirs); len(args) == 0 {
+					fmt.Fprintln(cmd.ErrOrStderr(), "tessera: no downloaded data set was found: there is nothing to verify")
+				}
+			}
+			return verify(cmd, args, dirs)
+		}),
+	}
+	anyOf(cmd, data.Published())
+	addDataFlag(cmd, &dir)
+	return cmd
+}
+
+// present returns the downloaded sets of which some file was found.
+func present(dirs data.Dirs) []string {
+	var names []string
+	for _, s := range data.List(dirs) {
+		if slices.ContainsFunc(s.Files, func(f data.FileStatus) bool { return f.Path != "" }) {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// verify prints the checksum of every file, and returns what is wrong with the first that is wrong.
+func verify(cmd *cobra.Command, names []string, dirs data.Dirs) error {
+	var wrong error
+	t := newTable(cmd.OutOrStdout())
+	for _, name := range names {
+		s, err := data.Verify(cmd.Context(), name, dirs)
+		if err != nil {
+			return err
+		}
+		for _, f := range s.Files {
+			if f.Path == "" {
+				t.row(name, f.Name, "missing")
+				continue
+			}
+			if f.Problem != nil {
+				t.row(name, f.Name, "wrong", f.Problem)
+				continue
+			}
+			t.row(name, f.Name, "right", f.SHA256)
+		}
+		if wrong == nil {
+			wrong = s.Problem()
+		}
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	return wrong
+}

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"tessera/data"
+	"tessera/internal/machine"
+	"tessera/kernel"
+)
+
+func doctorCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Show the machine, the kernels, versions and data",
+		Args:  cobra.NoArgs,
+		RunE: work(func(cmd *cobra.Command, _ []string) error {
+			out := cmd.OutOrStdout()
+			t := newTable(out)
+			t.row("tessera", version())
+			t.row("go", fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH))
+			for _, m := range dependencies("gorgonia.org/gorgonia", "gorgonia.org/tensor", "gonum.org/v1/gonum") {
+				t.row(m.Path, m.Version)
+			}
+			t.row("cpu", machine.CPU())
+			t.row("features", strings.Join(machine.Features(), " "))
+			t.row("threads", fmt.Sprintf("%d (%d CPUs, GOMAXPROCS %d)", runtime.GOMAXPROCS(0), runtime.NumCPU(), runtime.GOMAXPROCS(0)))
+			printKernels(t)
+			t.row("data in", strings.Join(data.SearchDirs(dir), ", "))
+			if err := t.flush(); err != nil {
+				return err
+			}
+			fmt.Fprintln(out)
+			return printData(out, data.SearchDirs(dir))
+		}),
+	}
+	addDataFlag(cmd, &dir)
+	return cmd
+}
+
+// printKernels says what computes, and why nothing better does.
+func printKernels(t table) {
+	k := kernel.Info()
+	t.row("kernels", k.Name)
+	t.row("simd", strings.TrimSuffix(k.SIMD+" ("+k.SIMDNote+")", " ()"))
+	if k.BLAS == "" {
+		t.row("blas", "none: "+k.BLASNote)
+		return
+	}
+	t.row("blas", strings.Join(strings.Fields(k.BLAS+" "+k.BLASCore+" "+k.BLASThreads), " "))
+}

@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"tessera"
+	"tessera/config"
+	"tessera/data"
+	"tessera/part"
+	"tessera/study"
+	"tessera/sweep"
+	"tessera/train"
+	"tessera/train/checkpoint"
+	"tessera/train/folder"
+)
+
+// The exit codes that scripts rely on.
+const (
+	exitInternal    = 1
+	exitUsage       = 2 // an unknown model too
+	exitConfig      = 3
+	exitData        = 4 // missing, failing a checksum or of the wrong size
+	exitDiverged    = 5
+	exitCheckpoint  = 6 // damaged, not matching or not readable
+	exitWrite       = 7 // disk full, permission
+	exitSweep       = 8 // a sweep finished with failed trials
+	exitInterrupted = 130
+)
+
+// usageError is an error in how the command was called.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// workError is an error that a command's work ended with; all others come from cobra, before any work.
+type workError struct{ error }
+
+// Unwrap gives the cause.
+func (e workError) Unwrap() error { return e.error }
+
+// work makes a function the work of a command.
+func work(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := f(cmd, args); err != nil {
+			return workError{err}
+		}
+		return nil
+	}
+}
+
+// explain tells what went wrong and returns the exit code.
+func explain(command *cobra.Command, err error, stderr io.Writer) int {
+	code := exitCode(err)
+	var diagnostics *config.Diagnostics
+	switch {
+	case err == nil:
+	case errors.As(err, &diagnostics): // they say where they are
+		fmt.Fprintln(stderr, err)
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(stderr, "tessera: interrupted")
+	default:
+		fmt.Fprintln(stderr, "tessera:", err)
+	}
+	var damaged *checkpoint.Error
+	if errors.As(err, &damaged) && damaged.Mismatch && filepath.Base(damaged.Path) == folder.State {
+		fmt.Fprintln(stderr, "the run goes on from what it was trained with: put back what has changed, its images or its config.toml, or train a new run")
+	} else if errors.As(err, &damaged) && filepath.Base(damaged.Path) == folder.State {
+		fmt.Fprintf(stderr, "a run cannot go on without its state: put a copy back, or train it again with `tessera train MODEL -f %s`\n",
+			filepath.Join(filepath.Dir(damaged.Path), folder.Config))
+	}
+	if code == exitCheckpoint && errors.Is(err, fs.ErrPermission) {
+		fmt.Fprintln(stderr, "all files of a run must be readable: give yourself the permission (chmod -R u+rX RUN), or ask their owner for a copy")
+	}
+	if code == exitUsage {
+		hint(command, err, stderr)
+	}
+	return code
+}
+
+// hint says what to do after an error of usage, where the error does not.
+func hint(command *cobra.Command, err error, stderr io.Writer) {
+	var unknown *config.UnknownModel
+	var unknownSweep *config.UnknownSweep
+	var unknownTable *study.Unknown
+	var place placeError
+	var out outError
+	switch {
+	case errors.As(err, &place):
+		if run := filepath.Join("runs", place.path); findFolder(run) == nil {
+			fmt.Fprintf(stderr, "did you mean %q?\n", run)
+		}
+	case errors.As(err, &unknown) && slices.Contains(tessera.Shipped().Names(), unknown.Name):
+		fmt.Fprintf(stderr, shadowed, unknown.Name, unknown.File)
+	case errors.As(err, &unknownSweep) && slices.Contains(tessera.Shipped().SweepNames(), unknownSweep.Name):
+		fmt.Fprintf(stderr, shadowed, unknownSweep.Name, unknownSweep.File)
+	case errors.As(err, &unknown):
+		listModels(command, unknown, stderr)
+	case errors.As(err, &unknownSweep), errors.As(err, &unknownTable), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked):
+	case errors.Is(err, folder.ErrForeign):
+		fmt.Fprintln(stderr, "nothing was replaced: move that away, or give another --out")
+	case errors.Is(err, folder.ErrWorkingFolder), errors.Is(err, folder.ErrNotFolder):
+		fmt.Fprintln(stderr, "give another --out")
+	case errors.As(err, &out) && errors.Is(err, folder.ErrExists) && !folder.Replaceable(out.path):
+		fmt.Fprintln(stderr, "give another --out: it holds what tessera did not write, which is never replaced")
+	case errors.Is(err, folder.ErrExists):
+		fmt.Fprintln(stderr, "give another --out, or --force to replace that run")
+	default:
+		fmt.Fprintf(stderr, "%q tells how it is called\n", command.CommandPath()+" --help")
+	}
+}
+
+// listModels says how to see all models, where the error of an unknown name does not name them.
+func listModels(command *cobra.Command, unknown *config.UnknownModel, stderr io.Writer) {
+	if unknown.Suggests() {
+		return
+	}
+	list := "tessera list models"
+	if f := command.Flags().Lookup("file"); f != nil && f.Value.String() != "" {
+		list += " -f " + f.Value.String()
+	}
+	fmt.Fprintf(stderr, "`%s` shows all %d\n", list, len(unknown.Names))
+}
+
+// shadowed tells why something that comes with tessera is not there.
+const shadowed = "%q comes with tessera, but %s takes the place of what comes with it; --file " + shippedFile + " names that\n"
+
+// exitCode is the one place that maps errors to exit codes.
+func exitCode(err error) int {
+	var (
+		fromWork     workError
+		usage        usageError
+		place        placeError
+		unknown      *config.UnknownModel
+		unknownSweep *config.UnknownSweep
+		unknownTable *study.Unknown
+		failed       *sweep.Failed
+		diagnostics  *config.Diagnostics
+		setting      part.KeyError
+		missing      *data.Error
+		diverged     *train.Diverged
+		damaged      *checkpoint.Error
+		unwritten    *folder.WriteError
+		unread       *fs.PathError
+	)
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &unwritten): // an interrupted run that could not be kept is a lost one
+		return exitWrite
+	case errors.Is(err, train.ErrInterrupted), errors.Is(err, context.Canceled):
+		return exitInterrupted
+	case !errors.As(err, &fromWork), errors.As(err, &usage), errors.As(err, &place), errors.As(err, &unknown), errors.As(err, &unknownSweep),
+		errors.As(err, &unknownTable), errors.Is(err, folder.ErrExists), errors.Is(err, folder.ErrForeign), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked),
+		errors.Is(err, folder.ErrWorkingFolder), errors.Is(err, tessera.ErrNoGradients):
+		return exitUsage
+	case errors.As(err, &failed):
+		return exitSweep
+	case errors.As(err, &diagnostics), errors.As(err, &setting):
+		return exitConfig
+	case errors.As(err, &missing):
+		return exitData
+	case errors.As(err, &diverged):
+		return exitDiverged
+	case errors.As(err, &damaged), errors.As(err, &unread): // what else is read has an error of its own
+		return exitCheckpoint
+	}
+	return exitInternal
+}

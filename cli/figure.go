@@ -1,0 +1,284 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"tessera"
+	"tessera/metrics"
+	"tessera/report"
+	"tessera/study"
+	"tessera/sweep"
+	"tessera/train/folder"
+)
+
+// figureKind is one kind of figure.
+type figureKind struct {
+	name, about string
+	least       int // runs that it needs
+	most        int
+	draw        func(*figureWork) (*report.Figure, error)
+}
+
+// many is no bound on runs.
+const many = math.MaxInt
+
+func figureKinds() []figureKind {
+	return []figureKind{
+		{"atoms", "atoms: all of one run, or the first 20 of each of several", 1, many, drawAtoms},
+		{"reconstructions", "originals and what runs make of them", 1, many, drawReconstructions},
+		{"codes", "histograms of the codes of images", 1, many, drawCodes},
+		{"max-approximations", "dilated originals and their max-approximations", 1, many, drawMaxApproximations},
+		{"training", "loss, validation error, sparsity and dead units over epochs", 1, many, drawTraining},
+		{"curves", "four metrics over the weight of the KL penalty", 0, many, drawCurves},
+		{"hoyer-scatter", "max-approximation against the sparsity of codes", 0, many, drawHoyerScatter},
+		{"mse-scatter", "max-approximation against reconstruction", 0, many, drawMSEScatter},
+		{"pareto", "max-approximation against reconstruction, with names and fronts", 0, many, drawPareto},
+		{"penalties", "the sparsity penalties of a unit's mean activation", 0, 0, drawPenalties},
+		{"network", "a dense network", 0, 0, drawNetwork},
+	}
+}
+
+// figureWork is what a figure is drawn from.
+type figureWork struct {
+	runFlags
+	out       string
+	images    []int
+	target    float64
+	published string
+
+	ctx     context.Context
+	runs    []string
+	options tessera.Options
+}
+
+// The choices of --published.
+const (
+	shallowPublished = "shallow"
+	deepPublished    = "deep"
+	nonePublished    = "none"
+)
+
+func figureCommand() *cobra.Command {
+	var w figureWork
+	kinds := figureKinds()
+	cmd := &cobra.Command{
+		Use:     "figure KIND [RUN...]",
+		Short:   "Draw a figure of runs as PNG or SVG",
+		Long:    "Draw a figure of runs as PNG or SVG. The kinds are:\n\n" + kindLines(kinds) + "\nThe curves, the scatters and pareto take the folders of sweeps as well, whose metrics are known, and also show what the study published, alone where no run is named.",
+		Example: "  tessera figure reconstructions runs/shallow runs/shallow-nonneg-kl\n  tessera figure pareto runs/* --out pareto.svg",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("figure: which kind? One of %s", strings.Join(kindNames(kinds), ", "))
+			}
+			return nil
+		},
+		RunE: work(func(cmd *cobra.Command, args []string) (err error) {
+			kind, err := w.check(kinds, args)
+			if err != nil {
+				return err
+			}
+			w.ctx = cmd.Context()
+			f, err := kind.draw(&w)
+			if errors.Is(err, report.ErrNoPoints) {
+				return usageError{fmt.Errorf("figure %s: %w: runs without atoms have no max_approx", kind.name, err)}
+			} else if err != nil {
+				return err
+			}
+			if err := f.Save(w.out); err != nil {
+				return &folder.WriteError{Path: w.out, Err: err}
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), w.out)
+			return nil
+		}),
+	}
+	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		}
+		return kindNames(kinds), cobra.ShellCompDirectiveNoFileComp
+	}
+	w.add(cmd)
+	cmd.Flags().StringVar(&w.out, "out", "", "the file, .png or .svg (default KIND.png)")
+	cmd.Flags().IntSliceVar(&w.images, "images", nil, "which test images are shown (default the ones that the study shows, else ten)")
+	cmd.Flags().Float64Var(&w.target, "target", 0.3, "of penalties: p, 0 or in (0,1)")
+	published := []string{shallowPublished, deepPublished, nonePublished}
+	cmd.Flags().StringVar(&w.published, "published", shallowPublished, fmt.Sprintf("which points of the study are shown: %q", published))
+	_ = cmd.RegisterFlagCompletionFunc("published", cobra.FixedCompletions(published, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// check checks arguments and flags and keeps the arguments.
+func (w *figureWork) check(kinds []figureKind, args []string) (*figureKind, error) {
+	i := slices.IndexFunc(kinds, func(k figureKind) bool { return k.name == args[0] })
+	if i < 0 {
+		return nil, usagef("unknown figure %q, want one of %q", args[0], kindNames(kinds))
+	}
+	kind := &kinds[i]
+	w.runs = args[1:]
+	switch {
+	case len(w.runs) < kind.least, len(w.runs) == 0 && kind.most > 0 && w.published == nonePublished:
+		return nil, usagef("figure %s: which run?", kind.name)
+	case len(w.runs) > kind.most:
+		return nil, usagef("figure %s is of no run", kind.name)
+	case w.published != shallowPublished && w.published != deepPublished && w.published != nonePublished:
+		return nil, usagef("--published: got %q, want %q, %q or %q", w.published, shallowPublished, deepPublished, nonePublished)
+	case w.target < 0 || w.target >= 1 || math.IsNaN(w.target):
+		return nil, usagef("--target: got %v, want 0 or in (0,1)", w.target)
+	}
+	for _, path := range w.runs {
+		if path == "" {
+			return nil, usagef("figure %s: which run?", kind.name)
+		}
+		if err := findFolder(path); err != nil {
+			return nil, err
+		}
+	}
+	if w.out == "" {
+		w.out = kind.name + ".png"
+	}
+	if err := report.CheckPath(w.out); err != nil {
+		return nil, usageError{err}
+	}
+	if err := refuseFolder(w.out); err != nil {
+		return nil, err
+	}
+	var err error
+	w.options, err = w.runFlags.options()
+	return kind, err
+}
+
+func kindNames(kinds []figureKind) []string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = k.name
+	}
+	return names
+}
+
+func kindLines(kinds []figureKind) string {
+	var b strings.Builder
+	for _, k := range kinds {
+		fmt.Fprintf(&b, "  %-19s %s\n", k.name, k.about)
+	}
+	return b.String()
+}
+
+// each opens the runs one after the other.
+func (w *figureWork) each(do func(label string, r *tessera.Run) error) error {
+	for _, path := range w.runs {
+		if err := w.open(path, do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open opens one run.
+func (w *figureWork) open(path string, do func(label string, r *tessera.Run) error) error {
+	r, err := tessera.Open(path, w.options)
+	if err != nil {
+		return err
+	}
+	err = do(filepath.Base(filepath.Clean(path)), r)
+	if closed := r.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// points measures the runs, and takes what sweeps have measured; dataset is that of all of them.
+func (w *figureWork) points() (points []report.Point, dataset string, err error) {
+	add := func(p report.Point, of string) error {
+		if dataset == "" {
+			dataset = of
+		}
+		if of != dataset {
+			return usagef("%s is of %s, the runs before it are of %s: their errors cannot be compared", p.Label, of, dataset)
+		}
+		points = append(points, p)
+		return nil
+	}
+	for _, path := range w.runs {
+		if sweep.Is(path) {
+			err = sweepPoints(path, add)
+		} else {
+			err = w.open(path, func(label string, r *tessera.Run) error {
+				measured, err := r.Evaluate(w.ctx, metrics.Options{})
+				if err != nil {
+					return err
+				}
+				p, beta := study.Penalty(r.Model)
+				return add(report.PointOf(label, p, beta, measured), measured.Dataset)
+			})
+		}
+		if err != nil {
+			return nil, "", err
+		}
+	}
+	return points, dataset, nil
+}
+
+// studied is the data set of the study's curves.
+const studied = "fashion-mnist"
+
+// compared returns the points of the runs and those of the study's curves, where these are of the same data set.
+func (w *figureWork) compared() (ours, published []report.Point, err error) {
+	ours, dataset, err := w.points()
+	if w.published != nonePublished && (dataset == studied || dataset == "") {
+		published = report.PublishedCurves(w.published == deepPublished)
+	}
+	return ours, published, err
+}
+
+func drawCurves(w *figureWork) (*report.Figure, error) {
+	ours, published, err := w.compared()
+	if err != nil {
+		return nil, err
+	}
+	return report.Curves(ours, published)
+}
+
+func drawHoyerScatter(w *figureWork) (*report.Figure, error) {
+	ours, published, err := w.compared()
+	if err != nil {
+		return nil, err
+	}
+	return report.HoyerScatter(ours, published)
+}
+
+func drawMSEScatter(w *figureWork) (*report.Figure, error) {
+	ours, published, err := w.compared()
+	if err != nil {
+		return nil, err
+	}
+	return report.MSEScatter(ours, published)
+}
+
+func drawPareto(w *figureWork) (*report.Figure, error) {
+	ours, dataset, err := w.points()
+	if err != nil {
+		return nil, err
+	}
+	if dataset == "" {
+		dataset = studied
+	}
+	var published []report.Point
+	if w.published != nonePublished {
+		published = report.PublishedTables(dataset)
+	}
+	return report.Pareto(ours, published)
+}
+
+func drawPenalties(w *figureWork) (*report.Figure, error) { return report.Penalties(w.target) }
+
+func drawNetwork(*figureWork) (*report.Figure, error) {
+	return report.Network(report.NetworkLayer{Name: "input", Units: 6}, report.NetworkLayer{Name: "code", Units: 3},
+		report.NetworkLayer{Name: "output", Units: 6})
+}

@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"tessera"
+	"tessera/metrics"
+	"tessera/report"
+	"tessera/study"
+)
+
+func drawAtoms(w *figureWork) (f *report.Figure, err error) {
+	var rows []report.ImageRow
+	err = w.each(func(label string, r *tessera.Run) error {
+		a := r.Atoms()
+		if a == nil || len(a.Shape) < 2 {
+			return usagef("%s has no atoms that are images", label)
+		}
+		if len(w.runs) == 1 {
+			f, err = report.Atoms(a)
+			return err
+		}
+		row, n := study.FirstAtoms(r)
+		row.Caption = fmt.Sprintf("%s: %d of %d atoms", label, n, a.Count)
+		rows = append(rows, row)
+		return nil
+	})
+	if err != nil || f != nil {
+		return f, err
+	}
+	return report.ImageRows(rows...)
+}
+
+// display is the images that a figure shows and what a run says of all test images.
+type display struct {
+	label    string
+	run      *tessera.Run
+	images   []float32
+	measured *metrics.Report
+}
+
+// displays calls do for each run with the images that are shown of its data set, which must be the same for all.
+func (w *figureWork) displays(do func(display) error) error {
+	dataset := ""
+	return w.each(func(label string, r *tessera.Run) error {
+		if name := r.Model.Dataset.Name; dataset == "" {
+			dataset = name
+		} else if name != dataset {
+			return usagef("%s is of %s, the runs before it are of %s: they show no common images", label, name, dataset)
+		}
+		all, err := r.Images(w.ctx)
+		if err != nil {
+			return err
+		}
+		indices := w.images
+		if len(indices) == 0 {
+			indices = report.DisplayIndices(dataset, all.Len())
+		}
+		if i := slices.IndexFunc(indices, func(i int) bool { return i < 0 || i >= all.Len() }); i >= 0 {
+			return usagef("--images: got %d, want 0 to %d", indices[i], all.Len()-1)
+		}
+		d := display{label: label, run: r, images: make([]float32, len(indices)*all.Pixels())}
+		all.Batch(d.images, indices)
+		if d.measured, err = r.Evaluate(w.ctx, metrics.Options{}); err != nil {
+			return err
+		}
+		return do(d)
+	})
+}
+
+func drawReconstructions(w *figureWork) (*report.Figure, error) {
+	var rows []report.ImageRow
+	err := w.displays(func(d display) error {
+		if rows == nil {
+			rows = append(rows, study.Originals(d.run.Shape(), d.images))
+		}
+		row, err := study.Reconstructions(d.run, d.images, fmt.Sprintf("%s: mse %#.3g", d.label, d.measured.MSE))
+		rows = append(rows, row)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return report.ImageRows(rows...)
+}
+
+func drawMaxApproximations(w *figureWork) (*report.Figure, error) {
+	var rows []report.ImageRow
+	err := w.displays(func(d display) error {
+		if rows == nil {
+			dilated, err := study.DilatedOriginals(d.run.Shape(), d.images)
+			if err != nil {
+				return err
+			}
+			rows = append(rows, dilated)
+		}
+		if d.measured.MaxApprox == nil {
+			return usagef("%s has no atoms that could be dilated", d.label)
+		}
+		row, err := study.MaxApproximations(d.run, d.images, fmt.Sprintf("%s: max-approximation error %#.3g", d.label, *d.measured.MaxApprox))
+		rows = append(rows, row)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return report.ImageRows(rows...)
+}
+
+func drawCodes(w *figureWork) (*report.Figure, error) {
+	var rows []report.CodeRow
+	err := w.displays(func(d display) error {
+		row, err := study.Codes(d.run, d.images, fmt.Sprintf("%s: mean Hoyer sparsity %#.3g", d.label, d.measured.Hoyer))
+		rows = append(rows, row)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return report.Histograms(rows...)
+}

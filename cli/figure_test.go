@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"image/png"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestEveryFigureIsDrawnOfRuns(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "train", "small", "--epochs", "2")
+	b.must(0, "train", "small", "--epochs", "2", "--set", "loss.1.weight=0.01")
+	for _, k := range figureKinds() {
+		args := []string{"figure", k.name}
+		if k.most > 0 {
+			args = append(args, "runs/small", "runs/small-2")
+		}
+		r := b.must(0, args...)
+		if r.stdout != k.name+".png\n" {
+			t.Errorf("%s printed %q, want its file", k.name, r.stdout)
+		}
+		f, err := os.Open(b.path(k.name + ".png"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if picture, err := png.DecodeConfig(f); err != nil || picture.Width < 300 || picture.Height < 100 {
+			t.Errorf("%s: %+v, %v", k.name, picture, err)
+		}
+		f.Close()
+	}
+}
+
+func TestFiguresOfTheStudyAreDrawnWithoutRuns(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "figure", "curves", "--published", "deep", "--out", "deep.svg")
+	b.contains("the figure", b.read("deep.svg"), "p = 0.01", "p = 0.2", "published")
+	b.must(0, "figure", "pareto", "--out", "pareto.svg")
+	b.contains("the figure", b.read("pareto.svg"), "sparse-nmf", "ncae p=0.05 β=3")
+}
+
+func TestAFigureOfOneRunShowsAllAtomsAndOnlyTheImagesAskedFor(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "train", "small", "--epochs", "1")
+	b.must(0, "figure", "atoms", "runs/small", "--out", "atoms.svg")
+	if text := b.read("atoms.svg"); strings.Count(text, "<image") != 1 || strings.Contains(text, "<text") {
+		t.Errorf("the atoms are more than one picture without words:\n%.500s", text)
+	}
+	width := func(images string) int {
+		b.must(0, "figure", "reconstructions", "runs/small", "--images", images)
+		f, err := os.Open(b.path("reconstructions.png"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		picture, err := png.DecodeConfig(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return picture.Width
+	}
+	if eight, nine := width("0,1,2,3,4,5,6,255"), width("0,1,2,3,4,5,6,7,8"); nine-eight != 3*32+2 {
+		t.Errorf("nine images are %d pixels wide, eight %d", nine, eight)
+	}
+}
+
+func TestMistakesInFiguresAreUsage(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "train", "small", "--epochs", "1")
+	b.must(0, "train", "small", "--epochs", "1", "--out", "bars", "--set", "dataset=bars")
+	b.must(0, "train", "small", "--epochs", "1", "--out", "filters", "--set", "dataset=bars", "--set", "constraint=[]",
+		"--set", `decoder=[{kind="dense",units=64},{kind="reshape",shape=[8,8,1]},{kind="conv2d",filters=1}]`)
+	for _, c := range []struct {
+		args string
+		want string
+	}{
+		{"figure", "figure: which kind? One of atoms, reconstructions"},
+		{"figure atom runs/small", `unknown figure "atom"`},
+		{"figure atoms", "which run?"},
+		{"figure pareto --published none", "which run?"},
+		{"figure network runs/small", "is of no run"},
+		{"figure atoms runs/small --out atoms.gif", "want .png or .svg"},
+		{"figure atoms runs/none", "no such folder"},
+		{"figure training runs", "not a run"},
+		{"figure penalties --target 1", "--target"},
+		{"figure curves --published all", "--published"},
+		{"figure codes runs/small --images 256", "want 0 to 255"},
+		{"figure reconstructions runs/small bars", "bars is of bars, the runs before it are of swimmer"},
+		{"figure pareto filters --published none", "figure pareto: report: no points to draw with mse and max_approx: runs without atoms"},
+		{"figure pareto runs/small bars", "bars is of bars, the runs before it are of swimmer"},
+	} {
+		b.contains(c.args, b.must(exitUsage, strings.Fields(c.args)...).stderr, c.want)
+	}
+	b.must(exitWrite, "figure", "network", "--out", "no/network.png")
+	if left, _ := os.ReadDir(b.dir); slices.ContainsFunc(left, func(e os.DirEntry) bool { return strings.HasSuffix(e.Name(), ".png") }) {
+		t.Errorf("a figure was left behind: %v", left)
+	}
+}

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"tessera/report"
+	"tessera/train/checkpoint"
+	"tessera/train/folder"
+)
+
+func drawTraining(w *figureWork) (*report.Figure, error) {
+	var courses []report.TrainingRun
+	for _, path := range w.runs {
+		course, err := readCourse(path)
+		if err != nil {
+			return nil, err
+		}
+		courses = append(courses, course)
+	}
+	return report.Training(courses...)
+}
+
+// readCourse reads the metrics of a run.
+func readCourse(run string) (report.TrainingRun, error) {
+	path := filepath.Join(run, folder.Metrics)
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return report.TrainingRun{}, noMetrics(run)
+	} else if err != nil {
+		return report.TrainingRun{}, err
+	}
+	defer file.Close()
+	course, err := report.ReadTraining(filepath.Base(filepath.Clean(run)), file)
+	switch {
+	case err != nil:
+		return course, checkpoint.Errorf(path, "damaged: %v; only this figure needs it: the run itself is whole", err)
+	case len(course.Epochs) == 0:
+		return course, noMetrics(run)
+	}
+	return course, nil
+}
+
+// noMetrics says why a run has no course to draw.
+func noMetrics(run string) error {
+	if _, err := os.Stat(filepath.Join(run, folder.Config)); err != nil {
+		return fmt.Errorf("%s: %w", run, folder.ErrNotRun)
+	}
+	return usagef("%s has no %s that could be drawn: no epoch of it has ended, or the file was removed", run, folder.Metrics)
+}

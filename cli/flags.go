@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"tessera"
+	"tessera/config"
+	"tessera/data"
+	"tessera/internal/machine"
+	"tessera/kernel"
+	"tessera/train"
+)
+
+// modelFlags name a model.
+type modelFlags struct {
+	file string
+	sets []string
+	data string
+}
+
+func (f *modelFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "the file that declares models (default ./"+tessera.ModelsFile+", else the models that come with tessera, which \""+shippedFile+"\" names)")
+	cmd.Flags().StringArrayVar(&f.sets, "set", nil, "change a key of the model: PATH=VALUE, such as loss.1.weight=0.01; may be repeated")
+	cmd.ValidArgsFunction = f.complete
+}
+
+// shippedFile names the models that come with tessera, unless a file is called so.
+const shippedFile = "shipped"
+
+// load reads the file.
+func (f *modelFlags) load() (*config.File, error) {
+	file := f.file
+	if file == "" {
+		file = tessera.ModelsFile
+	}
+	if f.file == "" || f.file == shippedFile {
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+			return f.search(tessera.Shipped()), nil
+		}
+	}
+	models, err := tessera.Load(file)
+	var diagnostics *config.Diagnostics
+	if err != nil && !errors.As(err, &diagnostics) {
+		return nil, usageError{err}
+	} else if err != nil {
+		return nil, err
+	}
+	return f.search(models), nil
+}
+
+// search makes the shapes of images known that only their files tell.
+func (f *modelFlags) search(models *config.File) *config.File {
+	models.Dirs = data.SearchDirs(f.data)
+	return models
+}
+
+// model returns the model of that name; more changes come after those of --set.
+func (f *modelFlags) model(name string, more ...string) (*config.Model, error) {
+	models, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	sets, err := parseSets(slices.Concat(f.sets, more))
+	if err != nil {
+		return nil, err
+	}
+	return models.Model(name, sets...)
+}
+
+// parseSets reads --set arguments.
+func parseSets(arguments []string) ([]config.Set, error) {
+	var sets []config.Set
+	for _, argument := range arguments {
+		set, err := config.ParseSet(argument)
+		if err != nil {
+			return nil, err
+		}
+		sets = append(sets, set)
+	}
+	return sets, nil
+}
+
+// complete lists the models for the shell.
+func (f *modelFlags) complete(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	models, err := f.load()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return models.Names(), cobra.ShellCompDirectiveNoFileComp
+}
+
+// runFlags say how the arithmetic is done and where data are.
+type runFlags struct {
+	data    string
+	threads int
+	backend string
+}
+
+// mostThreads bounds --threads: each thread has buffers of its own, and a slip of the keyboard should not fill the memory. A
+// resumed run may need more threads than there are CPUs.
+const mostThreads = 1024
+
+func (f *runFlags) add(cmd *cobra.Command) {
+	addDataFlag(cmd, &f.data)
+	cmd.Flags().IntVar(&f.threads, "threads", runtime.GOMAXPROCS(0), "how many CPUs are used")
+	cmd.Flags().StringVar(&f.backend, "backend", tessera.Backends()[0], "what runs the model: "+fmt.Sprintf("%q", tessera.Backends()))
+	_ = cmd.RegisterFlagCompletionFunc("backend", cobra.FixedCompletions(tessera.Backends(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// addDataFlag adds --data. A folder that does not exist is refused: the next place that is searched may hold other images.
+func addDataFlag(cmd *cobra.Command, dir *string) {
+	cmd.PreRunE = work(func(*cobra.Command, []string) error {
+		if info, err := os.Stat(*dir); *dir != "" && (err != nil || !info.IsDir()) {
+			return &data.Error{Path: *dir, Problem: "no such folder", Hint: "--data names the folder that holds those of the data sets; `tessera data get NAME --data " + *dir + "` makes it and downloads one"}
+		}
+		return nil
+	})
+	cmd.Flags().StringVar(dir, "data", "", "the folder with data sets, searched before $"+data.EnvDir+" and the cache")
+}
+
+// options checks the flags and makes them options.
+func (f *runFlags) options() (tessera.Options, error) {
+	if f.threads < 1 || f.threads > mostThreads {
+		return tessera.Options{}, usagef("--threads: got %d, want from 1 to %d", f.threads, mostThreads)
+	}
+	if !slices.Contains(tessera.Backends(), f.backend) {
+		return tessera.Options{}, usagef("--backend: got %q, want one of %q", f.backend, tessera.Backends())
+	}
+	runtime.GOMAXPROCS(f.threads)
+	return tessera.Options{Data: f.data, Threads: f.threads, Backend: f.backend}, nil
+}
+
+// follow takes the settings that are not given from a run's record, so that a resumed run goes on to the same bits.
+func (f *runFlags) follow(cmd *cobra.Command, run string) {
+	began, err := train.ReadEnvironment(run)
+	if err != nil {
+		return // what is wrong with the run is said when it is opened
+	}
+	if !cmd.Flags().Changed("threads") && began.Threads > 0 {
+		f.threads = began.Threads
+	}
+	if !cmd.Flags().Changed("backend") && slices.Contains(tessera.Backends(), began.Backend) {
+		f.backend = began.Backend
+	}
+}
+
+// environment is what a run's record says of this process.
+func (f *runFlags) environment() train.Environment {
+	return train.Environment{
+		Version: version(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, CPU: machine.CPU(),
+		Threads: f.threads, Backend: f.backend, BLAS: kernel.Float32().Name, Command: os.Args,
+	}
+}
+
+// aRun is the argument of commands that take the folder of a run.
+func aRun(cmd *cobra.Command) {
+	cmd.Args = cobra.MatchAll(one("run"), func(_ *cobra.Command, args []string) error { return findFolder(args[0]) })
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+}
+
+// placeError says that a path which should be the folder of a run, or of a sweep, is none.
+type placeError struct{ path, problem string }
+
+func (e placeError) Error() string { return e.path + ": " + e.problem }
+
+// findFolder refuses a path that is no folder. What else is wrong with it is said when it is opened.
+func findFolder(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return placeError{path, "no such folder"}
+	case err == nil && !info.IsDir():
+		return placeError{path, "is a file, not the folder of a run"}
+	}
+	return nil
+}
+
+// refuseFolder refuses the name of a file to be written that is a folder.
+func refuseFolder(out string) error {
+	if info, err := os.Stat(out); err == nil && info.IsDir() {
+		return usagef("--out: %s is a folder: give the name of a file", out)
+	}
+	return nil
+}
+
+// one accepts one argument: the name of a model, the folder of a run.
+func one(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0, len(args) == 1 && args[0] == "":
+			return fmt.Errorf("%s: which %s?", cmd.Name(), what)
+		case len(args) > 1:
+			return fmt.Errorf("%s: got %q, want one %s", cmd.Name(), args, what)
+		}
+		return nil
+	}
+}
+
+// anyOf accepts arguments that are among the valid ones, which the shell completes.
+func anyOf(cmd *cobra.Command, valid []string) {
+	cmd.ValidArgs = valid
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		for _, a := range args {
+			if near := config.Suggest(a, valid); !slices.Contains(valid, a) && strings.HasPrefix(near, "did you mean") {
+				return fmt.Errorf("unknown %q: %s", a, near)
+			} else if !slices.Contains(valid, a) {
+				return fmt.Errorf("unknown %q, want %s", a, strings.Join(valid, ", "))
+			}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,202 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	kills = flag.Int("kills", 5, "how many times the kill test kills a training")
+	seeds = flag.Int("seeds", 1, "for how many seeds, from 1, the parts of the swimmer must be found")
+)
+
+// binary builds the command once.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "tessera")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "tessera")
+	if out, err := exec.Command("go", "build", "-o", path, "tessera/apps/tessera").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %v\n%s", err, out)
+	}
+	return path, nil
+})
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code := m.Run()
+	if path, err := binary(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// smallModels declares a model that trains in a moment, with everything in it that must survive a kill: Adam's state,
+// dropout, noise, shuffling, a shorter last batch, early stopping and a checkpoint after every epoch.
+const smallModels = `
+[model.small]
+encoder = [
+  { kind = "gaussian_noise", stddev = 0.1 },
+  { kind = "dropout", rate = 0.1 },
+  { kind = "dense", units = 6, activation = "sigmoid" },
+]
+loss       = [{ kind = "mse" }, { kind = "kl", weight = 0.001, target = 0.2 }]
+constraint = [{ kind = "nonneg" }]
+optimizer  = { kind = "adam", learning_rate = 0.01 }
+train      = { epochs = 12, batch = 24, checkpoint_seconds = 0 }
+
+[model.clothes]
+extends = "small"
+dataset = "fashion-mnist"
+`
+
+// bench is a folder with a models.toml in which the command is run.
+type bench struct {
+	*testing.T
+	binary, dir string
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t, path, t.TempDir()}
+	b.write("models.toml", smallModels)
+	return b
+}
+
+// shipped takes the folder's own models away, so that those that come with the program are used.
+func (b *bench) shipped() {
+	b.Helper()
+	if err := os.Remove(b.path("models.toml")); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// result is what a run of the command left behind.
+type result struct {
+	code           int
+	stdout, stderr string
+	memory         int64 // the most that was resident, in bytes
+}
+
+// command prepares a run of the command that sees no data but what the test gives it.
+func (b *bench) command(args ...string) *exec.Cmd {
+	return b.wrapped(append([]string{b.binary}, args...)...)
+}
+
+func (b *bench) wrapped(args ...string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	b.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Dir = b.dir
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "TESSERA_DATA=") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	cmd.Env = append(cmd.Env, "XDG_CACHE_HOME="+filepath.Join(b.dir, "cache"), "HOME="+b.dir)
+	return cmd
+}
+
+// run runs the command to its end.
+func (b *bench) run(args ...string) result {
+	b.Helper()
+	return b.finish(b.command(args...))
+}
+
+func (b *bench) finish(cmd *exec.Cmd) result {
+	b.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		b.Fatal(err)
+	}
+	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String(), maxResident(cmd.ProcessState)}
+}
+
+// must runs the command and fails the test unless it ends with that exit code.
+func (b *bench) must(code int, args ...string) result {
+	b.Helper()
+	r := b.run(args...)
+	if r.code != code {
+		b.Fatalf("tessera %s: exit code %d, want %d\nstdout: %s\nstderr: %s", strings.Join(args, " "), r.code, code, r.stdout, r.stderr)
+	}
+	return r
+}
+
+func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
+
+func (b *bench) write(name, text string) {
+	b.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(b.path(name)), 0o700), os.WriteFile(b.path(name), []byte(text), 0o600)); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) read(name string) string {
+	b.Helper()
+	text, err := os.ReadFile(b.path(name))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return string(text)
+}
+
+// exists reports whether there is a file or folder of that name.
+func (b *bench) exists(name string) bool {
+	_, err := os.Stat(b.path(name))
+	return err == nil
+}
+
+// contains fails the test unless a text holds all of these.
+func (b *bench) contains(what, text string, wanted ...string) {
+	b.Helper()
+	for _, w := range wanted {
+		if !strings.Contains(text, w) {
+			b.Errorf("%s does not say %q:\n%s", what, w, text)
+		}
+	}
+}
+
+// sameRun fails the test unless two runs hold the same bytes, but for the times in their metrics.
+func (b *bench) sameRun(one, other string) {
+	b.Helper()
+	for _, name := range []string{"config.toml", "state.safetensors", "model.safetensors"} {
+		if b.read(filepath.Join(one, name)) != b.read(filepath.Join(other, name)) {
+			b.Errorf("%s of %s and %s differ", name, one, other)
+		}
+	}
+	if x, y := b.timeless(one), b.timeless(other); x != y {
+		b.Errorf("metrics differ:\n%s\n%s", x, y)
+	}
+}
+
+// timeless returns a run's metrics without what depends on time.
+func (b *bench) timeless(run string) string {
+	b.Helper()
+	var lines []string
+	for line := range strings.Lines(b.read(filepath.Join(run, "metrics.jsonl"))) {
+		before, _, ok := strings.Cut(line, `,"images_per_second"`)
+		if !ok {
+			b.Fatalf("metrics.jsonl: %s", line)
+		}
+		lines = append(lines, before)
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,208 @@
+//go:build unix
+
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// long makes the small model run for about a second, on another number of threads than resume takes by itself.
+var long = []string{"--epochs", "60", "--set", "train.patience=1000", "--threads", "3"}
+
+func TestKilledTrainingsResumeToTheBytesOfAnUninterruptedOne(t *testing.T) {
+	b := newBench(t)
+	b.survivesKills(append([]string{"train", "small"}, long...)...)
+}
+
+// survivesKills runs a training whole, then once more with kills at random moments, and compares the two runs.
+func (b *bench) survivesKills(train ...string) {
+	b.Helper()
+	start := time.Now()
+	b.must(0, append(slices.Clone(train), "--out", "whole")...)
+	whole := time.Since(start)
+	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+	// A kill before the run's folder appears leaves nothing to resume.
+	args := func() []string {
+		if b.exists("killed") {
+			return []string{"resume", "killed"}
+		}
+		return append(slices.Clone(train), "--out", "killed")
+	}
+	killed := 0
+	for killed < *kills && b.kill(time.Duration(r.Float64()*float64(whole)/float64(*kills)), args()...) {
+		killed++
+	}
+	b.must(0, args()...)
+	b.sameRun("whole", "killed")
+	if 2*killed <= *kills {
+		b.Errorf("%d of %d kills hit a run of %v, want most", killed, *kills, whole)
+	}
+	b.Logf("killed %d of %d times", killed, *kills)
+}
+
+func TestKilledFitsResumeToTheBytesOfAnUninterruptedOne(t *testing.T) {
+	b := newBench(t)
+	b.write("models.toml", smallBaselines)
+	b.survivesKills("train", "factors", "--set", "iterations=400", "--set", "tolerance=0.0", "--set", "train.checkpoint_seconds=0.0")
+}
+
+func TestKilledSearchesResumeToTheBytesOfAnUninterruptedOne(t *testing.T) {
+	b := newBench(t)
+	b.survivesKills(append([]string{"train", "small", "--set", "optimizer.kind=lbfgs", "--set", "optimizer.history=4",
+		"--set", `encoder=[{kind="dense",units=6,activation="sigmoid"}]`}, long...)...)
+}
+
+// A kill before the first checkpoint leaves a whole run or none; either way training goes on or starts anew.
+func TestATrainingKilledBeforeItsFirstCheckpointLeavesAWholeRunOrNone(t *testing.T) {
+	b := newBench(t)
+	b.must(0, append([]string{"train", "small", "--out", "whole"}, long...)...)
+	for i := range *kills {
+		run := filepath.Join("early", string(rune('a'+i)))
+		args := append([]string{"train", "small", "--out", run}, long...)
+		b.kill(time.Duration(i)*40*time.Millisecond/time.Duration(*kills), args...)
+		if b.exists(run) {
+			args = []string{"resume", run}
+		}
+		b.must(0, args...)
+		b.sameRun("whole", run)
+	}
+}
+
+// kill starts the command and kills it after a pause; it reports whether that was in time.
+func (b *bench) kill(pause time.Duration, args ...string) bool {
+	b.Helper()
+	cmd := b.command(args...)
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	time.Sleep(pause)
+	_ = cmd.Process.Kill() // too late is as good
+	_ = cmd.Wait()
+	return cmd.ProcessState.ExitCode() != 0
+}
+
+// interrupted runs the command and sends it a number of Ctrl-C once the run has begun.
+func (b *bench) interrupted(times int, run string, args ...string) result {
+	b.Helper()
+	cmd := b.command(args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		if info, err := os.Stat(b.path(filepath.Join(run, "metrics.jsonl"))); err == nil && info.Size() > 0 || time.Now().After(deadline) {
+			break
+		}
+	}
+	for range times {
+		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+			b.Fatal(err)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	_ = cmd.Wait()
+	return result{code: cmd.ProcessState.ExitCode(), stderr: stderr.String()}
+}
+
+func TestOneInterruptLeavesACheckpointInTheMiddleOfAnEpoch(t *testing.T) {
+	b := newBench(t)
+	b.must(0, append([]string{"train", "small", "--out", "whole"}, long...)...)
+	r := b.interrupted(1, "cut", append([]string{"train", "small", "--out", "cut"}, long...)...)
+	if r.code != exitInterrupted {
+		t.Fatalf("exit code %d, want %d: %s", r.code, exitInterrupted, r.stderr)
+	}
+	b.contains("standard error", r.stderr, "cut: interrupted at step ", "resume")
+	b.must(0, "resume", "cut")
+	b.sameRun("whole", "cut")
+}
+
+func TestTwoInterruptsStopAtOnceAndTheRunGoesOn(t *testing.T) {
+	b := newBench(t)
+	b.must(0, append([]string{"train", "small", "--out", "whole"}, long...)...)
+	r := b.interrupted(2, "cut", append([]string{"train", "small", "--out", "cut"}, long...)...)
+	if r.code != exitInterrupted {
+		t.Fatalf("exit code %d, want %d: %s", r.code, exitInterrupted, r.stderr)
+	}
+	b.must(0, "resume", "cut")
+	b.sameRun("whole", "cut")
+}
+
+func TestResumingAFinishedRunChangesNothing(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "train", "small", "--epochs", "2")
+	before := b.everything("runs")
+	r := b.must(0, "resume", "runs/small")
+	b.contains("standard error", r.stderr, "runs/small is finished")
+	if after := b.everything("runs"); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+}
+
+// everything lists the files below a folder with their times and sizes.
+func (b *bench) everything(dir string) string {
+	b.Helper()
+	var list strings.Builder
+	err := filepath.WalkDir(b.path(dir), func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			list.WriteString(path + " " + info.ModTime().String() + " " + info.Mode().String() + "\n")
+		}
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return list.String()
+}
+
+// A limit of the file size stands for a full disk.
+func TestAFullDiskEndsWithExitCode7AndKeepsTheLastCheckpoint(t *testing.T) {
+	b := newBench(t)
+	limited := func(bytes int, args ...string) result {
+		script := fmt.Sprintf(`ulimit -f %d && exec "$0" "$@"`, bytes/512)
+		return b.finish(b.wrapped(append([]string{"sh", "-c", script, b.binary}, args...)...))
+	}
+	tiny := []string{"train", "small", "--set", "encoder.2.units=1", "--epochs", "250", "--out"}
+	b.must(0, append(tiny, "whole")...)
+	r := limited(8192, append(tiny, "none")...)
+	if r.code != exitWrite || b.exists("none") {
+		t.Errorf("no room for a checkpoint: exit code %d, want %d; a run was left: %v", r.code, exitWrite, b.exists("none"))
+	}
+	b.contains("standard error", r.stderr, "cannot write", "state.safetensors")
+
+	room := len(b.read("whole/state.safetensors")) + 1024
+	if metrics := len(b.read("whole/metrics.jsonl")); metrics < room {
+		t.Fatalf("%d bytes of metrics fit into %d", metrics, room)
+	}
+	r = limited(room, append(tiny, "full")...)
+	if r.code != exitWrite {
+		t.Fatalf("no room for the metrics: exit code %d, want %d\n%s", r.code, exitWrite, r.stderr)
+	}
+	b.contains("standard error", r.stderr, "cannot write", "metrics.jsonl")
+	b.must(0, "eval", "full")
+	b.must(0, "resume", "full")
+	b.sameRun("whole", "full")
+}
+
+func TestAFolderThatCannotBeWrittenToEndsWithExitCode7(t *testing.T) {
+	b := newBench(t)
+	b.write("file", "")
+	for _, out := range []string{"file/run", "/dev/null/run"} {
+		r := b.must(exitWrite, "train", "small", "--epochs", "1", "--out", out)
+		b.contains("standard error", r.stderr, "cannot write", out[:5])
+	}
+}

@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// full is standard output on a full disk.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestResultsThatCannotBeWrittenEndWithExitCode7(t *testing.T) {
+	for _, args := range []string{"version", "list", "list --json layers", "summary shallow", "summary shallow --json", "summary shallow --plan",
+		"check", "check --fill shallow", "data list", "doctor"} {
+		var stderr strings.Builder
+		if code := run(context.Background(), strings.Fields(args), full{}, &stderr); code != exitWrite {
+			t.Errorf("%s: exit code %d, want %d", args, code, exitWrite)
+		}
+		if want := "tessera: cannot write standard output: no space left on device\n"; stderr.String() != want {
+			t.Errorf("%s: got %q, want %q", args, stderr.String(), want)
+		}
+	}
+}
+
+// broken is standard output with a mistake of ours in it.
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { panic("a mistake of ours") }
+
+func TestAPanicEndsWithExitCode1AndAsksToBeReported(t *testing.T) {
+	var stderr strings.Builder
+	if code := run(context.Background(), []string{"version"}, broken{}, &stderr); code != exitInternal {
+		t.Errorf("exit code %d, want %d", code, exitInternal)
+	}
+	text := stderr.String()
+	if !strings.HasPrefix(text, "tessera: internal error: a mistake of ours\ngoroutine ") || !strings.Contains(text, "broken.Write") || !strings.Contains(text, "please report this") {
+		t.Errorf("got %q", text)
+	}
+}

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tessera/data"
+)
+
+// What a message says beyond what is wrong: where, and what to do.
+func TestMessagesSayWhatToDo(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "train", "small", "--epochs", "1")
+	b.write("file", "text")
+	b.write("empty.toml", "")
+	b.write("mine/note.txt", "")
+	b.write("runs/small-2/config.toml", "")
+	if err := errors.Join(os.MkdirAll(b.path("folder.npy"), 0o700), os.MkdirAll(b.path("folder.png"), 0o700),
+		data.WriteImages(b.path("one.npy"), []int{32}, make([]float32, 32*32)),
+		data.WriteImages(b.path("codes.npy"), []int{6}, []float32{0, 1, 2, 3, 4, float32(math.Inf(1))})); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		says []string
+	}{
+		{"eval nowhere", exitUsage, []string{"tessera: nowhere: no such folder\n"}},
+		{"eval small", exitUsage, []string{`did you mean "runs/small"?`}},
+		{"resume file", exitUsage, []string{"file: is a file, not the folder of a run"}},
+		{"encode file/x --in a --out b", exitUsage, []string{"file/x: no such folder"}},
+		{"figure pareto sweeps/nope", exitUsage, []string{"sweeps/nope: no such folder"}},
+		{"figure pareto file", exitUsage, []string{"file: is a file"}},
+		{"eval mine", exitUsage, []string{"mine: is not a run"}},
+		{"eval EMPTY", exitUsage, []string{"eval: which run?"}},
+		{"figure atoms EMPTY", exitUsage, []string{"figure atoms: which run?"}},
+		{"train EMPTY", exitUsage, []string{"train: which model?"}},
+		{"train small --out mine", exitUsage, []string{"--out mine: exists already", "give another --out: it holds what tessera did not write"}},
+		{"train small --out runs/small", exitUsage, []string{"--out runs/small: exists already", "or --force to replace that run"}},
+		{"train small --out mine --force", exitUsage, []string{"--out mine: is not a run"}},
+		{"train small --out file", exitUsage, []string{"--out file: exists already, as a file"}},
+		{"train small --out .", exitUsage, []string{"tessera: --out .: is the working folder"}},
+		{"train ..", exitUsage, []string{`unknown model ".."`}},
+		{"summary small --set dataset.name=npy --set dataset.images=missing.npy", exitData, []string{"npy: missing.npy: not found"}},
+		{"encode runs/small --in one.npy --out x.npy", exitData, []string{"each row has 32 values", "saved with the shape (1,32,32)"}},
+		{"decode runs/small --in codes.npy --out x.npy", exitData, []string{"row 0 holds the value +Inf"}},
+		{"decode runs/small --in codes.npy --out folder.npy", exitUsage, []string{"--out: folder.npy is a folder"}},
+		{"figure atoms runs/small --out folder.png", exitUsage, []string{"--out: folder.png is a folder"}},
+		{"train xyz -f shipped", exitUsage, []string{`unknown model "xyz" in the shipped models` + "\n", "`tessera list models -f shipped` shows all"}},
+		{"train shalow -f shipped", exitUsage, []string{`in the shipped models: did you mean "shallow"?`}},
+		{"train xyz", exitUsage, []string{`unknown model "xyz" in models.toml: valid: "small", "clothes"`}},
+		{"list loss", exitUsage, []string{`unknown "loss": did you mean "losses"?`}},
+		{"train small --epoch 3", exitUsage, []string{`unknown flag: --epoch: did you mean "--epochs"?`}},
+		{"data get", exitUsage, []string{"data get: which data set? One of fashion-mnist, mnist"}},
+		{"check empty.toml", 0, []string{"tessera: empty.toml declares nothing: a model begins with [model.NAME]"}},
+	} {
+		args := strings.Fields(c.args)
+		for i, a := range args {
+			args[i] = strings.Replace(a, "EMPTY", "", 1)
+		}
+		r := b.must(c.code, args...)
+		b.contains("tessera "+c.args, r.stderr, c.says...)
+		if c.args == "train small --out mine" && strings.Contains(r.stderr, "--force") {
+			t.Errorf("--force is suggested and would not help:\n%s", r.stderr)
+		}
+	}
+}
+
+func TestResumeSaysWhatItWroteAnewOfAFinishedRun(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "train", "small", "--epochs", "1")
+	b.contains("of a whole run", b.must(0, "resume", "runs/small").stderr, "runs/small is finished: nothing was done")
+	whole := b.read("runs/small/model.safetensors")
+	b.write("runs/small/model.safetensors", "damaged")
+	b.contains("of a damaged one", b.must(0, "resume", "runs/small").stderr, "runs/small is finished: model.safetensors written anew")
+	if b.read("runs/small/model.safetensors") != whole {
+		t.Error("the model is another one")
+	}
+	if err := errors.Join(os.Remove(b.path("runs/small/model.safetensors")), os.Remove(b.path("runs/small/atoms.png"))); err != nil {
+		t.Fatal(err)
+	}
+	b.contains("of an incomplete one", b.must(0, "resume", "runs/small").stderr, "is finished: model.safetensors written anew")
+	if b.exists("runs/small/atoms.png") || b.read("runs/small/model.safetensors") != whole {
+		t.Error("a finished run has what its state says, and nothing more")
+	}
+}
+
+// The images are found, and damaged, in the folder that --data names: the remedy must go there too.
+func TestADamagedDataSetIsReplacedWhereItIs(t *testing.T) {
+	b := newBench(t)
+	images := []byte{0, 0, 8, 1, 0, 0, 0, 1, 7}
+	for _, name := range []string{"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"} {
+		b.write(filepath.Join("bd/mnist", name), string(images))
+	}
+	set := "dataset.name=mnist"
+	b.contains("train", b.must(exitData, "train", "small", "--set", set, "--data", "bd").stderr, "bd/mnist/", `"tessera data get mnist --data bd"`)
+	command := b.command("train", "small", "--set", set)
+	command.Env = append(command.Env, fmt.Sprintf("%s=%s", data.EnvDir, b.path("bd")))
+	if r := b.finish(command); r.code != exitData || !strings.Contains(r.stderr, `"tessera data get mnist", which`) {
+		t.Errorf("a folder that is the first without a flag: %d, %s", r.code, r.stderr)
+	}
+}

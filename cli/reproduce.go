@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"tessera/report"
+	"tessera/study"
+	"tessera/sweep"
+)
+
+func reproduceCommand() *cobra.Command {
+	var f sweepFlags
+	cmd := &cobra.Command{
+		Use:   "reproduce NAME",
+		Short: "Train a table of the study again and put ours beside it",
+		Long: "Train what a table or a figure of the study needs, then write a page of tables and figures with ours beside what was published, and " +
+			"mark what differs. The trials are those of the sweep of that name: the same command goes on with it, and a finished sweep is only read. There are:\n\n" + reproductionLines(),
+		Example: "  tessera reproduce table1 --epochs 2 --out /tmp/look\n  tessera reproduce table1",
+		Args:    one("table"),
+		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.reproduce(cmd, args[0]) }),
+	}
+	f.add(cmd, "sweeps/NAME")
+	cmd.Flags().Lookup("svm").Usage = "classify the codes by a linear SVM as well (default as the study did)"
+	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return study.Names(), cobra.ShellCompDirectiveNoFileComp
+	}
+	return cmd
+}
+
+func reproductionLines() string {
+	var b strings.Builder
+	for _, r := range study.Reproductions() {
+		fmt.Fprintf(&b, "  %-8s %s\n", r.Name, r.Title)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+func (f *sweepFlags) reproduce(cmd *cobra.Command, name string) error {
+	r, err := study.Find(name)
+	if err != nil {
+		return err
+	}
+	if !cmd.Flags().Changed("svm") {
+		f.svm = r.SVM
+	}
+	spec, err := f.declared(cmd, name)
+	if err != nil {
+		return err
+	}
+	return f.run(cmd, spec, func(s *sweep.Sweep, results *sweep.Results) error {
+		page, err := r.Write(cmd.Context(), s, results, study.Options{Data: f.data, Threads: f.jobs, Changed: f.changes()})
+		if err != nil {
+			return err
+		}
+		return printPage(cmd, page)
+	})
+}
+
+// changes are the flags given that make a sweep another one than is declared.
+func (f *sweepFlags) changes() []string {
+	var given []string
+	if f.epochs > 0 {
+		given = append(given, fmt.Sprint("--epochs ", f.epochs))
+	}
+	for _, set := range f.sets {
+		given = append(given, "--set "+set)
+	}
+	return given
+}
+
+// printPage prints the tables of a page and where it is.
+func printPage(cmd *cobra.Command, p *study.Page) error {
+	for _, printed := range []report.Table{report.JudgedTable(p.Rows), report.ShownTable(p.Rows)} {
+		t := newTable(cmd.OutOrStdout())
+		t.row(cells(printed.Head)...)
+		for _, row := range printed.Rows {
+			t.row(cells(row)...)
+		}
+		if err := t.flush(); err != nil {
+			return err
+		}
+		fmt.Fprintln(cmd.OutOrStdout())
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n\npage  %s\n", p.Summary(), filepath.Join(p.Path, study.PageFile))
+	return err
+}

@@ -1,0 +1,143 @@
+//go:build unix
+
+package cli
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// smallStudy declares the sweeps of reproductions with models that train in a moment.
+const smallStudy = smallModels + `
+[model.factors]
+kind = "nmf"
+components = 6
+
+[sweep.table1]
+model = ["small", "factors"]
+seeds = [1, 2]
+
+[sweep.figure8]
+model = "small"
+set.loss.1.target = [0.1, 0.3]
+set.loss.1.weight = [0.001, 0.01]
+
+[sweep.table2]
+model = "small"
+set.optimizer.learning_rate = [0.01, 1e30]
+`
+
+func newStudyBench(t *testing.T) *bench {
+	t.Helper()
+	b := newBench(t)
+	b.write("models.toml", smallStudy)
+	return b
+}
+
+// page returns the files of a page.
+func (b *bench) page(sweep string) map[string]string {
+	b.Helper()
+	files := map[string]string{}
+	paths, _ := filepath.Glob(b.path(sweep + "/page/*"))
+	for _, path := range paths {
+		files[filepath.Base(path)] = b.read(sweep + "/page/" + filepath.Base(path))
+	}
+	return files
+}
+
+func TestAReproductionIsOfTheTrialsOfItsSweep(t *testing.T) {
+	b := newStudyBench(t)
+	b.must(0, "sweep", "table1")
+	r := b.must(0, "reproduce", "table1", "--svm=false")
+	b.contains("standard error", r.stderr, "4 trials were done before\n")
+	b.contains("standard output", r.stdout, "verdict", "sparse-nmf", "0.0109", "not measured", "2 of 2", "small", "factors", "max_approx published",
+		"0 of 6 published rows are within tolerance, 0 outside, 6 not measured.", "page  sweeps/table1/page/README.md\n")
+	files := b.page("sweeps/table1")
+	for _, name := range []string{"README.md", "table.csv", "reconstructions.png", "codes.png", "atoms.png", "max-approximations.png", "training.png",
+		"curves.png", "hoyer-scatter.png", "mse-scatter.png", "pareto.png", "penalties.png"} {
+		if files[name] == "" {
+			t.Errorf("the page holds no %s", name)
+		}
+	}
+	if len(files) != 12 {
+		t.Errorf("%d files", len(files))
+	}
+}
+
+func TestAReproductionKilledGoesOnToTheSameBytes(t *testing.T) {
+	b := newStudyBench(t)
+	args := []string{"reproduce", "table1", "--svm=false", "--out"}
+	b.must(0, append(args, "whole")...)
+	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+	for i := range 3 {
+		b.killAfter("killed", 5*i+r.IntN(5), time.Duration(r.IntN(5000))*time.Microsecond, append(args, "killed")...)
+	}
+	b.must(0, append(args, "killed")...)
+	want, got := b.page("whole"), b.page("killed")
+	for name, text := range want {
+		if got[name] != text {
+			t.Errorf("%s differs", name)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d files, want %d", len(got), len(want))
+	}
+	left, _ := os.ReadDir(b.path("killed/trials"))
+	if len(left) != 4 {
+		t.Errorf("%d trials, want 4: %v", len(left), left)
+	}
+}
+
+func TestAQuickLookIsTrainedForTheEpochsAskedForAndSaysSo(t *testing.T) {
+	b := newStudyBench(t)
+	b.must(0, "reproduce", "table1", "--epochs", "2", "--set", "train.seed=7", "--svm=false", "--out", "look")
+	files := b.page("look")
+	b.contains("the page", files["README.md"], "**A quick look, no reproduction**: made with `--epochs 2 --set train.seed=7`", "| small | 0.2 | 0.001 | 2 | 1 of 1 |")
+	b.contains("the timings", b.read("look/timings.csv"), ",2,") // of the auto-encoder and of the factorisation
+	if lines := strings.Count(b.read("look/timings.csv"), ",2,"); lines != 2 {
+		t.Errorf("%d trials of 2 epochs or iterations, want 2", lines)
+	}
+}
+
+func TestFigure8IsDrawnWithoutItsModels(t *testing.T) {
+	b := newStudyBench(t)
+	b.must(0, "reproduce", "figure8", "--epochs", "1")
+	files := b.page("sweeps/figure8")
+	if len(files) != 6 || files["curves.png"] == "" || files["atoms.png"] != "" {
+		t.Errorf("%d files", len(files))
+	}
+	b.contains("the page", files["README.md"], "| small | 0.1 | 0.001 | 1 | 1 of 1 |", "| small | 0.3 | 0.01 | 1 | 1 of 1 |", "0 of 32 published rows")
+}
+
+func TestAReproductionWithFailedTrialsIsWrittenAndEndsWithExitCode8(t *testing.T) {
+	b := newStudyBench(t)
+	r := b.must(exitSweep, "reproduce", "table2", "--svm=false")
+	b.contains("standard error", r.stderr, `sweep "table2": 1 of 2 trials failed`)
+	b.contains("the page", b.page("sweeps/table2")["README.md"], "## Trials that failed", "diverged at step")
+}
+
+func TestMistakesOfAReproductionAreUsage(t *testing.T) {
+	b := newStudyBench(t)
+	for args, says := range map[string]string{
+		"reproduce tabel1":            `unknown reproduction "tabel1": did you mean "table1"?`,
+		"reproduce":                   "reproduce: which table?",
+		"reproduce mnist":             `unknown sweep "mnist" in models.toml`,
+		"reproduce table1 --epochs 0": "--epochs: got 0, want > 0",
+	} {
+		b.contains("tessera "+args, b.must(exitUsage, strings.Fields(args)...).stderr, says)
+	}
+	r := b.must(0, "reproduce", "table1", "--dry-run")
+	if strings.Count(r.stdout, "waiting") != 4 || b.exists("sweeps") {
+		t.Errorf("a dry run did something:\n%s", r.stdout)
+	}
+	b.must(0, "reproduce", "table1", "--epochs", "1", "--svm=false")
+	if err := os.RemoveAll(b.path("sweeps/table1/page")); err != nil {
+		t.Fatal(err)
+	}
+	b.write("sweeps/table1/page", "in the way")
+	b.must(exitWrite, "reproduce", "table1", "--epochs", "1", "--svm=false")
+}

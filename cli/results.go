@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"tessera"
+	"tessera/data"
+	"tessera/metrics"
+	"tessera/report"
+	"tessera/train/folder"
+)
+
+// results prints what came of a training: a short table, the true parts that were found where they are known, and where
+// the picture of the atoms is.
+func results(cmd *cobra.Command, r *tessera.Run) error {
+	t := newTable(cmd.OutOrStdout())
+	t.row("run", r.Path)
+	passes := "epochs"
+	if r.Model.Baseline != nil {
+		passes = "iterations"
+	}
+	t.row(passes, r.Result.Epochs)
+	if r.Result.BestEpoch > 0 {
+		t.row("best epoch", r.Result.BestEpoch)
+	}
+	measured, err := r.Evaluate(cmd.Context(), metrics.Options{})
+	var missing *data.Error
+	switch {
+	case errors.As(err, &missing): // the run is good without the images that would measure it
+		fmt.Fprintln(cmd.ErrOrStderr(), "tessera: not measured:", err)
+	case err != nil:
+		return err
+	default:
+		t.row("images", measured.Images)
+		t.row("mse", measured.MSE)
+		t.row("hoyer", measured.Hoyer)
+		t.row("dead units", measured.DeadUnits)
+		t.row("negative weights", measured.NegativeWeights)
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	if err := parts(cmd, r); err != nil {
+		return err
+	}
+	return atoms(cmd, r)
+}
+
+// parts prints how many of the true parts were found.
+func parts(cmd *cobra.Command, r *tessera.Run) error {
+	found, err := r.Parts(cmd.Context())
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	t := newTable(cmd.OutOrStdout())
+	fmt.Fprintln(t.out)
+	t.row("parts", "found", "least cosine", "as")
+	for len(found) > 0 {
+		kind := found[0].Kind
+		end := slices.IndexFunc(found, func(p tessera.FoundPart) bool { return p.Kind != kind })
+		if end < 0 {
+			end = len(found)
+		}
+		t.row(kind, countFound(found[:end]), leastCosine(found[:end]), foundAs(found[:end]))
+		found = found[end:]
+	}
+	return t.flush()
+}
+
+func countFound(parts []tessera.FoundPart) string {
+	n := 0
+	for _, p := range parts {
+		if p.Found {
+			n++
+		}
+	}
+	return fmt.Sprintf("%d of %d", n, len(parts))
+}
+
+func leastCosine(parts []tessera.FoundPart) string {
+	least := slices.MinFunc(parts, func(a, b tessera.FoundPart) int {
+		if a.Cosine < b.Cosine {
+			return -1
+		}
+		return 1
+	})
+	return fmt.Sprintf("%.3f", least.Cosine)
+}
+
+// foundAs lists the atoms, or the bias, that the parts were found as.
+func foundAs(parts []tessera.FoundPart) string {
+	var names []string
+	for _, p := range parts {
+		switch {
+		case !p.Found:
+		case p.Atom == metrics.BiasAtom:
+			names = append(names, "bias")
+		default:
+			names = append(names, fmt.Sprint("atom ", p.Atom))
+		}
+	}
+	if len(names) == 0 {
+		return "-"
+	}
+	return strings.ReplaceAll(strings.Join(names, ", "), ", atom", "")
+}
+
+// atoms draws the run's atoms into its folder and says where.
+func atoms(cmd *cobra.Command, r *tessera.Run) error {
+	path, err := picture(r)
+	if err == nil && path != "" {
+		fmt.Fprintln(cmd.OutOrStdout(), "\natoms ", path)
+	}
+	return err
+}
+
+// picture draws the run's atoms into its folder; path is "" where they are no images.
+func picture(r *tessera.Run) (path string, err error) {
+	a := r.Atoms()
+	if a == nil || len(a.Shape) < 2 {
+		return "", nil
+	}
+	figure, err := report.Atoms(a)
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(r.Path, folder.Picture)
+	if err := figure.Save(path); err != nil {
+		return "", &folder.WriteError{Path: path, Err: err}
+	}
+	return path, nil
+}
+
+// table prints aligned columns.
+type table struct{ out *tabwriter.Writer }
+
+func newTable(out io.Writer) table { return table{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)} }
+
+// row prints one row; nil pointers are metrics that have no meaning for the model.
+func (t table) row(cells ...any) {
+	texts := make([]string, len(cells))
+	for i, cell := range cells {
+		texts[i] = cellText(cell)
+	}
+	fmt.Fprintln(t.out, strings.TrimRight(strings.Join(texts, "\t"), "\t"))
+}
+
+func (t table) flush() error { return t.out.Flush() }
+
+func cellText(cell any) string {
+	switch v := cell.(type) {
+	case float64:
+		return number(v)
+	case *float64:
+		if v == nil {
+			return "-"
+		}
+		return number(*v)
+	case *int:
+		if v == nil {
+			return "-"
+		}
+		return fmt.Sprint(*v)
+	}
+	return fmt.Sprint(cell)
+}

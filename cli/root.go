@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"tessera/config"
+)
+
+// parsing is what the Go function that reads a flag's value says of itself.
+var parsing = regexp.MustCompile(`strconv\.\w+: parsing ".*": `)
+
+// newRoot returns the command with all of its sub-commands; each has a file of its own.
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "tessera",
+		Short:         "Train auto-encoders that learn the parts of images",
+		Long:          "Tessera trains the part-based auto-encoders that models.toml declares, evaluates them and uses what they learned.",
+		SilenceUsage:  true,
+		SilenceErrors: true, // explain prints them
+		Version:       versionLine(),
+	}
+	root.SetVersionTemplate("{{.Version}}\n") // the same line as that of the command
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return errors.New(parsing.ReplaceAllString(err.Error(), "") + nearFlag(cmd, err))
+	})
+	root.AddCommand(trainCommand(), resumeCommand(), sweepCommand(), reproduceCommand(), evalCommand(), attackCommand(), encodeCommand(), decodeCommand(),
+		checkCommand(), summaryCommand(), figureCommand(), listCommand(), dataCommand(), doctorCommand(), versionCommand())
+	return root
+}
+
+// nearFlag says which flag an unknown one was probably meant to be, "" where none is near.
+func nearFlag(cmd *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {
+		return ""
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+	if s := config.Suggest("--"+unknown.GetSpecifiedName(), names); strings.HasPrefix(s, "did you mean") {
+		return ": " + s
+	}
+	return ""
+}

@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+
+	"tessera/data"
+)
+
+func TestADamagedCheckpointIsNamedAndRefused(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "train", "small", "--epochs", "2")
+	for _, name := range []string{"model.safetensors", "state.safetensors"} {
+		path := "runs/small/" + name
+		whole := b.read(path)
+		for what, text := range map[string]string{
+			"a changed bit": whole[:len(whole)-9] + string(whole[len(whole)-9]^1) + whole[len(whole)-8:],
+			"cut":           whole[:len(whole)/2],
+			"empty":         "",
+		} {
+			b.write(path, text)
+			command := map[string]string{"model.safetensors": "eval", "state.safetensors": "resume"}[name]
+			r := b.must(exitCheckpoint, command, "runs/small")
+			b.contains(what, r.stderr, path)
+			if command == "resume" {
+				b.contains(what, r.stderr, "train MODEL -f runs/small/config.toml")
+			}
+			if command == "eval" {
+				b.contains(what, r.stderr, "`tessera resume runs/small` writes it anew")
+				b.must(0, "resume", "runs/small")
+				b.must(0, "eval", "runs/small")
+			}
+		}
+		b.write(path, whole)
+	}
+	state := b.read("runs/small/state.safetensors")
+	if err := os.Remove(b.path("runs/small/state.safetensors")); err != nil {
+		t.Fatal(err)
+	}
+	b.contains("without a state", b.must(exitCheckpoint, "resume", "runs/small").stderr, "is missing", "train MODEL -f runs/small/config.toml")
+	b.write("runs/small/state.safetensors", state)
+	b.write("runs/small/config.toml", strings.Replace(b.read("runs/small/config.toml"), "units = 6", "units = 7", 1))
+	r := b.must(exitCheckpoint, "eval", "runs/small")
+	b.contains("standard error", r.stderr, "does not match its model")
+}
+
+func TestEvalSaysThatARunIsNotFinished(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "train", "small", "--epochs", "2")
+	if r := b.must(0, "eval", "runs/small"); r.stderr != "" {
+		t.Errorf("of a finished run: %s", r.stderr)
+	}
+	b.write("runs/small/config.toml", strings.Replace(b.read("runs/small/config.toml"), "epochs = 2", "epochs = 5", 1))
+	b.contains("standard error", b.must(0, "eval", "runs/small").stderr, "runs/small is not finished: epoch 2 of 5")
+}
+
+// What the operating system does not let us read of a run, and what is no longer what tessera wrote, is damage and no
+// internal error. A folder in a file's place fails like a missing permission, which root does not miss.
+func TestFilesOfARunThatCannotBeReadEndWithExitCode6(t *testing.T) {
+	b := newBench(t)
+	b.write("models.toml", smallModels+"[sweep.s]\nmodel = \"small\"\n")
+	b.must(0, "train", "small", "--epochs", "2")
+	b.must(0, "sweep", "s", "--epochs", "1")
+	whole := b.read("runs/small/metrics.jsonl")
+	b.write("runs/small/metrics.jsonl", whole+"{\n")
+	b.contains("damaged metrics", b.must(exitCheckpoint, "figure", "training", "runs/small").stderr, "runs/small/metrics.jsonl: damaged: line 3: ")
+	b.write("runs/small/metrics.jsonl", "")
+	b.contains("no metrics", b.must(exitUsage, "figure", "training", "runs/small").stderr, "no epoch of it has ended")
+	b.write("sweeps/s/results.json", "{")
+	b.contains("damaged results", b.must(exitCheckpoint, "figure", "curves", "sweeps/s").stderr, "sweeps/s/results.json: damaged: ", "run the sweep again")
+	b.must(0, "sweep", "s", "--epochs", "1")
+	b.must(0, "figure", "curves", "sweeps/s")
+
+	for _, name := range []string{"model.safetensors", "config.toml", "metrics.jsonl"} {
+		if err := errors.Join(os.Remove(b.path("runs/small/"+name)), os.Mkdir(b.path("runs/small/"+name), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		args := []string{"eval", "runs/small"}
+		if name == "metrics.jsonl" {
+			args = []string{"figure", "training", "runs/small"}
+		}
+		b.contains(name, b.must(exitCheckpoint, args...).stderr, "is a directory")
+	}
+	if err := os.Symlink("loop", b.path("loop")); err != nil {
+		t.Fatal(err)
+	}
+	b.must(exitCheckpoint, "eval", "loop")
+	b.must(exitCheckpoint, "resume", "loop")
+}
+
+func TestAMissingPermissionSaysWhatToDo(t *testing.T) {
+	var stderr strings.Builder
+	err := workError{fmt.Errorf("run: %w", &fs.PathError{Op: "open", Path: "r/config.toml", Err: fs.ErrPermission})}
+	if code := explain(nil, err, &stderr); code != exitCheckpoint {
+		t.Errorf("exit code %d, want %d", code, exitCheckpoint)
+	}
+	if text := stderr.String(); !strings.Contains(text, "r/config.toml: permission") || !strings.Contains(text, "chmod") {
+		t.Errorf("got %q", text)
+	}
+}
+
+// What stands under the name of a run's images now says nothing of the run: it can be used, and other images are other data.
+func TestARunIsOpenedWhereverItsImagesAre(t *testing.T) {
+	b := newBench(t)
+	images := func(shape ...int) {
+		t.Helper()
+		pixels := make([]float32, 20*shape[0]*shape[1])
+		for i := range pixels {
+			pixels[i] = float32(i%7) / 7
+		}
+		if err := data.WriteImages(b.path("train.npy"), shape, pixels); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.write("models.toml", `
+[model.net]
+dataset = { name = "npy", images = "train.npy" }
+encoder = [{ kind = "dense", units = 3 }]
+train = { epochs = 1 }
+[model.factors]
+kind = "nmf"
+dataset = { name = "npy", images = "train.npy" }
+components = 20
+iterations = 2
+init = "random"
+`)
+	images(6, 5)
+	b.must(0, "train", "net")
+	b.must(0, "train", "factors")
+	b.must(0, "encode", "runs/net", "--in", "train.npy", "--out", "codes.npy")
+	images(3, 3)
+	for _, run := range []string{"runs/net", "runs/factors"} {
+		b.must(0, "figure", "atoms", run)
+		b.contains(run, b.must(exitData, "eval", run).stderr, "its images have shape [3 3], the run was trained on [6 5]")
+		b.contains(run, b.must(0, "resume", run).stderr, "is finished")
+	}
+	b.write("runs/net/config.toml", strings.Replace(b.read("runs/net/config.toml"), "epochs = 1\n", "epochs = 2\n", 1))
+	b.contains("another shape", b.must(exitData, "resume", "runs/net").stderr, "its images have shape [3 3], the run was trained on [6 5]")
+	images(6, 5)
+	b.write("train.npy", b.read("train.npy")[:200]+"0"+b.read("train.npy")[201:])
+	b.contains("other images", b.must(exitCheckpoint, "resume", "runs/net").stderr, "does not match: the files of the data set have changed", "put back what has changed")
+	b.must(0, "decode", "runs/net", "--in", "codes.npy", "--out", "back.npy")
+}

@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"tessera"
+	"tessera/baselines"
+	"tessera/config"
+	"tessera/data"
+	"tessera/graph"
+	"tessera/internal/volume"
+)
+
+func summaryCommand() *cobra.Command {
+	var f modelFlags
+	var asJSON, plan bool
+	cmd := &cobra.Command{
+		Use:   "summary MODEL",
+		Short: "Show a model's layers, shapes and numbers of parameters",
+		Args:  one("model"),
+		RunE: work(func(cmd *cobra.Command, args []string) error {
+			if plan && asJSON {
+				return usagef("--plan is text for people: give it without --json")
+			}
+			m, err := f.model(args[0])
+			if err != nil {
+				return err
+			}
+			s, err := summarise(cmd.Context(), m, data.SearchDirs(f.data))
+			if err != nil {
+				return err
+			}
+			switch {
+			case plan && s.model == nil:
+				return usagef("--plan: %s is a baseline and has no compiled plan", s.Model)
+			case plan:
+				text, err := tessera.Plan(s.model)
+				fmt.Fprint(cmd.OutOrStdout(), text)
+				return err
+			case asJSON:
+				return printJSON(cmd.OutOrStdout(), s)
+			}
+			return s.print(cmd)
+		}),
+	}
+	f.add(cmd)
+	addDataFlag(cmd, &f.data)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	cmd.Flags().BoolVar(&plan, "plan", false, "print the compiled plan of one training step instead")
+	return cmd
+}
+
+// summary is what `summary --json` prints.
+type summary struct {
+	Model      string         `json:"model"`
+	Parameters int            `json:"parameters"`
+	Trainable  int            `json:"trainable"`
+	Layers     []layerSummary `json:"layers"`
+
+	spec  *config.Model
+	input []int        // the shape of one image
+	model *graph.Model // nil for a baseline
+}
+
+type layerSummary struct {
+	Path        string `json:"path"`
+	Kind        string `json:"kind"`
+	OutputShape []int  `json:"output_shape"`
+	Parameters  int    `json:"parameters"`
+	Trainable   int    `json:"trainable"`
+}
+
+func summarise(ctx context.Context, m *config.Model, dirs data.Dirs) (*summary, error) {
+	shape, ok := m.Dataset.Source.Shape(dirs)
+	if !ok { // only the files tell, and they do not: to load them says what is wrong
+		set, err := m.Dataset.Source.Load(ctx, dirs, data.Need{Train: true})
+		if err != nil {
+			return nil, err
+		}
+		shape = set.Shape
+	}
+	s := &summary{Model: m.Name, spec: m, input: shape}
+	if m.Baseline != nil {
+		return s, s.addBaseline()
+	}
+	built, err := graph.New(m, shape)
+	if err != nil {
+		return nil, err
+	}
+	s.model = built
+	for _, placed := range built.Layout.Layers() {
+		layer := layerSummary{Path: placed.Path, Kind: placed.Kind, OutputShape: placed.Out}
+		for _, p := range placed.Parameters {
+			if p.TransposeOf != "" {
+				continue // counted where it is
+			}
+			layer.Parameters += volume.Of(p.Shape)
+			if !p.State && !m.Frozen(placed.Path+"."+p.Name) {
+				layer.Trainable += volume.Of(p.Shape)
+			}
+		}
+		s.Trainable += layer.Trainable
+		s.Parameters += layer.Parameters
+		s.Layers = append(s.Layers, layer)
+	}
+	return s, nil
+}
+
+// addBaseline describes what a baseline is fitted to: its atoms, which decode a code, and the bias where it has one.
+func (s *summary) addBaseline() error {
+	method, ok := s.spec.Baseline.(baselines.Method)
+	if !ok {
+		return fmt.Errorf("model %q: the kind %s cannot be fitted", s.Model, s.spec.Kind)
+	}
+	add := func(path string, parameters int) {
+		s.Layers = append(s.Layers, layerSummary{path, s.spec.Kind, s.input, parameters, parameters})
+	}
+	add("atoms", method.Units()*volume.Of(s.input))
+	if method.Biased() {
+		add("bias", volume.Of(s.input))
+	}
+	for _, l := range s.Layers {
+		s.Parameters += l.Parameters
+	}
+	s.Trainable = s.Parameters
+	return nil
+}
+
+func (s *summary) print(cmd *cobra.Command) error {
+	out := cmd.OutOrStdout()
+	title := s.Model
+	if s.spec.About != "" {
+		title += ": " + s.spec.About
+	}
+	fmt.Fprintf(out, "%s\n\n", title)
+	t := newTable(out)
+	t.row("layer", "kind", "output", "parameters", "trainable")
+	t.row("input", s.spec.Dataset.Name, shapeText(s.input), "", "")
+	for _, l := range s.Layers {
+		t.row(l.Path, l.Kind, shapeText(l.OutputShape), thousands(l.Parameters), thousands(l.Trainable))
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\n%s parameters, %s of them trainable\n", thousands(s.Parameters), thousands(s.Trainable))
+	for _, line := range variants(s.spec) {
+		fmt.Fprintln(out, line)
+	}
+	return nil
+}
+
+// variants says, a line each, what a model trains otherwise than most.
+func variants(m *config.Model) (lines []string) {
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	if len(m.Freeze) > 0 {
+		add("frozen: %s", strings.Join(m.Freeze, ", "))
+	}
+	if m.Start != nil {
+		add("starts from %s, on %s", m.Start.Run, m.Start.On)
+	}
+	for _, p := range m.Prune {
+		what, end := fmt.Sprintf("the smallest %g %%", 100*p.Fraction), "the end"
+		if p.Fraction == 0 {
+			what = fmt.Sprintf("up to %g", p.Threshold)
+		}
+		if p.Until > 0 {
+			end = fmt.Sprintf("epoch %d, then at %g of the learning rate", p.Until, p.Rate)
+		}
+		add("pruned: %s of %s, after epoch %d until %s", what, p.On, p.From, end)
+	}
+	if m.Average != nil {
+		add("averaged: decay %g", m.Average.Decay)
+	}
+	if a := m.Adversarial; a != nil {
+		add("attacked: %g of the images of a batch, by %s in the %s ball of %g", a.Share, a.Method, a.Norm, a.Epsilon)
+	}
+	return lines
+}
+
+// shapeText prints a shape as 28x28.
+func shapeText(shape []int) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", "x"), "[]")
+}
+
+// thousands prints 157684 as 157,684.
+func thousands(n int) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"tessera"
+	"tessera/config"
+	"tessera/data"
+	"tessera/sweep"
+)
+
+// sweepFlags are those of sweep.
+type sweepFlags struct {
+	modelFlags
+	out    string
+	epochs int
+	jobs   int
+	svm    bool
+	dry    bool
+}
+
+func sweepCommand() *cobra.Command {
+	var f sweepFlags
+	cmd := &cobra.Command{
+		Use:   "sweep NAME",
+		Short: "Train and measure every combination of settings",
+		Long: "Train and measure every trial of a sweep of models.toml, as many at once as there are CPUs. The same command goes on with a " +
+			"sweep that was interrupted or killed: nothing is repeated, and the results are the same to the byte.",
+		Example: "  tessera sweep figure8 --dry-run\n  tessera sweep figure8 --epochs 50",
+		Args:    one("sweep"),
+		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.sweep(cmd, args[0]) }),
+	}
+	f.add(cmd, "sweeps/NAME")
+	return cmd
+}
+
+// add adds the flags of what trains a sweep into that folder.
+func (f *sweepFlags) add(cmd *cobra.Command, folder string) {
+	f.modelFlags.add(cmd)
+	cmd.ValidArgsFunction = f.complete
+	addDataFlag(cmd, &f.data)
+	cmd.Flags().StringVar(&f.out, "out", "", "the sweep's folder (default "+folder+")")
+	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "train auto-encoders for so many epochs; baselines that iterate do as many iterations")
+	cmd.Flags().IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "how many trials at once, each on one CPU")
+	cmd.Flags().BoolVar(&f.svm, "svm", false, "classify the codes of every trial by a linear SVM as well; slow")
+	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show the trials and how far they are, and do nothing")
+}
+
+// complete lists the sweeps for the shell.
+func (f *sweepFlags) complete(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	models, err := f.load()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return models.SweepNames(), cobra.ShellCompDirectiveNoFileComp
+}
+
+func (f *sweepFlags) sweep(cmd *cobra.Command, name string) error {
+	spec, err := f.declared(cmd, name)
+	if err != nil {
+		return err
+	}
+	return f.run(cmd, spec, func(s *sweep.Sweep, results *sweep.Results) error {
+		return printResults(cmd.OutOrStdout(), s.Path, results)
+	})
+}
+
+// run runs a sweep and then says what came of it, also where trials have failed; with --dry-run it shows the trials alone.
+func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep.Sweep, *sweep.Results) error) error {
+	show := newSweepProgress(cmd.ErrOrStderr())
+	arithmetic := runFlags{threads: 1, backend: tessera.Engine}
+	s, err := sweep.New(cmd.Context(), spec, sweep.Options{Dirs: data.SearchDirs(f.data), Out: f.out, Jobs: f.jobs, SVM: f.svm,
+		Environment: arithmetic.environment(), Report: show.Show})
+	if err != nil {
+		return err
+	}
+	if f.dry {
+		return printTrials(cmd.OutOrStdout(), s)
+	}
+	show.Begin(s)
+	results, err := s.Run(cmd.Context())
+	show.End()
+	var failed *sweep.Failed
+	if err != nil && !errors.As(err, &failed) {
+		return err
+	}
+	return errors.Join(say(s, results), err)
+}
+
+// declared returns the sweep of that name with the changes of the flags.
+func (f *sweepFlags) declared(cmd *cobra.Command, name string) (*config.Sweep, error) {
+	if f.jobs < 1 {
+		return nil, usagef("--jobs: got %d, want > 0", f.jobs)
+	}
+	if cmd.Flags().Changed("epochs") && f.epochs < 1 {
+		return nil, usagef("--epochs: got %d, want > 0", f.epochs)
+	}
+	models, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	changes, err := parseSets(f.sets)
+	if err != nil {
+		return nil, err
+	}
+	if f.epochs > 0 {
+		changes = append(changes, config.Passes(f.epochs))
+	}
+	return models.Sweep(name, changes...)
+}
+
+// printTrials shows what a sweep would do.
+func printTrials(out io.Writer, s *sweep.Sweep) error {
+	t := newTable(out)
+	t.row(cells([]string{"trial", "model"}, s.Keys, []string{"seed", "state"})...)
+	for _, trial := range s.Trials {
+		t.row(cells([]string{trial.ID, trial.Model.Name}, trial.Texts(), []string{fmt.Sprint(trial.Model.Train.Seed), string(s.State(trial))})...)
+	}
+	return t.flush()
+}
+
+// shownMetrics are the columns of the table that a sweep ends with; the files have all.
+var shownMetrics = []string{"mse", "hoyer", "max_approx", "dead_units", "svm_accuracy"}
+
+// printResults prints one row per setting and where the rest is.
+func printResults(out io.Writer, path string, r *sweep.Results) error {
+	shown := slices.DeleteFunc(slices.Clone(shownMetrics), func(name string) bool {
+		return !slices.ContainsFunc(r.Settings, func(s sweep.Setting) bool { _, ok := s.Mean[name]; return ok })
+	})
+	t := newTable(out)
+	t.row(cells([]string{"model"}, r.Keys, []string{"seeds"}, shown)...)
+	for _, s := range r.Settings {
+		row := cells([]string{s.Model}, s.Texts(r.Keys), []string{fmt.Sprintf("%d of %d", len(s.Seeds), len(s.Trials))})
+		for _, name := range shown {
+			row = append(row, meanText(s, name))
+		}
+		t.row(row...)
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\nsweep  %s\n", filepath.Join(path, sweep.TableFile))
+	return err
+}
+
+// meanText prints a metric's mean, with its deviation where there are several seeds.
+func meanText(s sweep.Setting, name string) string {
+	mean, known := s.Mean[name]
+	deviation, several := s.Deviation[name]
+	switch {
+	case !known:
+		return "-"
+	case several:
+		return fmt.Sprintf("%s ± %.2g", number(mean), deviation)
+	}
+	return number(mean)
+}
+
+// cells joins lists of texts to a row.
+func cells(lists ...[]string) []any {
+	var row []any
+	for _, text := range slices.Concat(lists...) {
+		row = append(row, text)
+	}
+	return row
+}

@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"tessera/sweep"
+	"tessera/train"
+)
+
+// sweepProgress shows how a sweep goes on: a line for every trial that ends and, on a terminal, a live table of those that
+// run.
+type sweepProgress struct {
+	*progress
+	keys    []string
+	began   time.Time
+	running []runningTrial
+	work    float64 // trials' worth of it done by this process
+	kept    int
+	live    int // lines of the table on the screen
+}
+
+// runningTrial is a line of the table.
+type runningTrial struct {
+	trial *sweep.Trial
+	last  train.Progress
+	part  float64 // done of it
+}
+
+func newSweepProgress(out io.Writer) *sweepProgress {
+	return &sweepProgress{progress: newProgress(out)}
+}
+
+// Begin says what is going to be done.
+func (p *sweepProgress) Begin(s *sweep.Sweep) {
+	p.keys, p.began = s.Keys, time.Now()
+	fmt.Fprintf(p.out, "sweep %s: %s\n", s.Path, counted(len(s.Trials), "trial"))
+}
+
+// Show shows one event.
+func (p *sweepProgress) Show(e sweep.Event) {
+	switch {
+	case e.Kept:
+		p.kept++
+		return
+	case p.kept > 0:
+		fmt.Fprintln(p.out, keptBefore(p.kept))
+		p.kept = 0
+	}
+	p.clear()
+	i := slices.IndexFunc(p.running, func(r runningTrial) bool { return r.trial == e.Trial })
+	if e.Ended {
+		if i >= 0 {
+			p.work += 1 - p.running[i].part
+			p.running = slices.Delete(p.running, i, i+1)
+		}
+		fmt.Fprintln(p.out, p.ended(e))
+	} else {
+		part := float64(e.Progress.Step) / float64(max(1, e.Progress.Steps))
+		if i < 0 {
+			i = len(p.running)
+			p.running = append(p.running, runningTrial{trial: e.Trial, part: part})
+		}
+		p.work += part - p.running[i].part
+		p.running[i].part, p.running[i].last = part, *e.Progress
+	}
+	p.draw(e)
+}
+
+// ended is the line of a trial that has ended.
+func (p *sweepProgress) ended(e sweep.Event) string {
+	line := fmt.Sprintf("[%*d/%d] %s", digits(e.Total), e.Done+e.Failed, e.Total, p.settings(e.Trial))
+	if e.Err != nil {
+		return fmt.Sprintf("%s  failed: %v", line, e.Err)
+	}
+	line += fmt.Sprintf("  mse %s  hoyer %.3f", number(e.Metrics.MSE), e.Metrics.Hoyer)
+	if e.Metrics.MaxApprox != nil {
+		line += "  max_approx " + number(*e.Metrics.MaxApprox)
+	}
+	return line + fmt.Sprintf("  dead %d", e.Metrics.DeadUnits)
+}
+
+// settings names a trial.
+func (p *sweepProgress) settings(t *sweep.Trial) string {
+	parts := []string{t.Model.Name}
+	for i, text := range t.Texts() {
+		parts = append(parts, p.keys[i]+"="+text)
+	}
+	return strings.Join(append(parts, fmt.Sprintf("seed=%d", t.Model.Train.Seed)), " ")
+}
+
+// draw draws the table of running trials.
+func (p *sweepProgress) draw(e sweep.Event) {
+	if p.terminal == nil {
+		return
+	}
+	lines := []string{fmt.Sprintf("%d of %d done, %d failed, left %s", e.Done, e.Total, e.Failed, p.left(e))}
+	for _, r := range p.running {
+		lines = append(lines, fmt.Sprintf("  %s  epoch %*d/%d  loss %s  %.0f images/s", p.settings(r.trial), digits(r.last.Epochs), r.last.Epoch,
+			r.last.Epochs, number(r.last.Loss), r.last.ImagesPerSecond))
+	}
+	for _, line := range lines {
+		fmt.Fprintln(p.out, p.fit(line))
+	}
+	p.live = len(lines)
+}
+
+// left is the time until the last trial ends, at the pace so far.
+func (p *sweepProgress) left(e sweep.Event) string {
+	rest := float64(e.Total - e.Done - e.Failed)
+	for _, r := range p.running {
+		rest -= r.part
+	}
+	if p.work <= 0 {
+		return "?"
+	}
+	return duration(time.Duration(float64(time.Since(p.began)) * rest / p.work))
+}
+
+// clear takes the table from the screen.
+func (p *sweepProgress) clear() {
+	if p.live > 0 {
+		fmt.Fprintf(p.out, "\x1b[%dA\r\x1b[J", p.live)
+		p.live = 0
+	}
+}
+
+// End leaves the screen as it should stay.
+func (p *sweepProgress) End() {
+	p.clear()
+	if p.kept > 0 {
+		fmt.Fprintln(p.out, keptBefore(p.kept))
+	}
+}
+
+// keptBefore says how many trials need not be done again.
+func keptBefore(n int) string {
+	if n == 1 {
+		return "1 trial was done before"
+	}
+	return fmt.Sprintf("%d trials were done before", n)
+}

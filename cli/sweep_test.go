@@ -1,0 +1,245 @@
+//go:build unix
+
+package cli
+
+import (
+	"encoding/json"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// smallSweeps are sweeps of the small model on the swimmer.
+const smallSweeps = smallModels + `
+[sweep.targets]
+about = "p and beta"
+model = "small"
+seeds = [1, 2]
+set.loss.1.target = [0.1, 0.3]
+set.loss.1.weight = { from = 1e-4, to = 1e-2, count = 3 }
+
+[sweep.wild]
+model = "small"
+set.optimizer.learning_rate = [0.01, 1e30]
+`
+
+func newSweepBench(t *testing.T) *bench {
+	t.Helper()
+	b := newBench(t)
+	b.write("models.toml", smallSweeps)
+	return b
+}
+
+// lasting returns the files of a sweep that do not depend on time.
+func (b *bench) lasting(sweep string) map[string]string {
+	b.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(b.path(sweep), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		switch name, _ := filepath.Rel(b.path(sweep), path); d.Name() {
+		case "timings.csv", "metrics.jsonl", "env.json":
+		default:
+			text, err := os.ReadFile(path)
+			files[name] = string(text)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return files
+}
+
+func TestASweepKilledTenTimesEndsWithTheBytesOfAnUninterruptedOne(t *testing.T) {
+	b := newSweepBench(t)
+	args := []string{"sweep", "targets", "--out"}
+	b.must(0, append(args, "whole")...)
+	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+	const kills, epochs = 10, 120 // of 144: the last kill comes in time too
+	for i := range kills {
+		b.killAfter("killed", i*epochs/kills+r.IntN(epochs/kills), time.Duration(r.IntN(5000))*time.Microsecond, append(args, "killed")...)
+	}
+	b.must(0, append(args, "killed")...)
+	want, got := b.lasting("whole"), b.lasting("killed")
+	for name, text := range want {
+		if got[name] != text {
+			t.Errorf("%s differs:\n%.400q\nwant\n%.400q", name, got[name], text)
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok && !strings.HasSuffix(name, ".new") {
+			t.Errorf("%s is left over", name)
+		}
+	}
+	for _, trial := range trialsOf(t, want["results.json"]) {
+		if x, y := b.timeless("whole/trials/"+trial), b.timeless("killed/trials/"+trial); x != y {
+			t.Errorf("metrics of %s differ:\n%s\n%s", trial, x, y)
+		}
+	}
+}
+
+// killAfter starts a sweep and kills it a moment after its trials have done so many epochs together.
+func (b *bench) killAfter(sweep string, epochs int, moment time.Duration, args ...string) {
+	b.Helper()
+	cmd := b.command(args...)
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); b.epochs(sweep) < epochs && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(moment)
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != -1 {
+		b.Fatalf("the sweep was not killed after %d epochs: it ended with exit code %d", epochs, code)
+	}
+}
+
+// epochs counts the epochs of a sweep's trials.
+func (b *bench) epochs(sweep string) int {
+	b.Helper()
+	n := 0
+	paths, _ := filepath.Glob(b.path(sweep + "/trials/*/metrics.jsonl"))
+	for _, path := range paths {
+		text, _ := os.ReadFile(path) // a trial may be about to be written
+		n += strings.Count(string(text), "\n")
+	}
+	return n
+}
+
+func trialsOf(t *testing.T, results string) []string {
+	t.Helper()
+	var r struct{ Trials []struct{ Trial string } }
+	if err := json.Unmarshal([]byte(results), &r); err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, trial := range r.Trials {
+		ids = append(ids, trial.Trial)
+	}
+	return ids
+}
+
+func TestASweepSaysWhatItDoesAndWhatCameOfIt(t *testing.T) {
+	b := newSweepBench(t)
+	r := b.must(0, "sweep", "targets", "--epochs", "1")
+	b.contains("standard error", r.stderr, "sweep sweeps/targets: 12 trials\n", "[12/12] small loss.1.target=", "loss.1.weight=0.001 seed=2  mse 0.")
+	if strings.Contains(r.stderr, "\x1b") || strings.Contains(r.stderr, "\r") {
+		t.Errorf("control characters on what is no terminal: %q", r.stderr)
+	}
+	b.contains("standard output", r.stdout, "model  loss.1.target  loss.1.weight  seeds   mse", "2 of 2  0.", " ± ", "sweep  sweeps/targets/results.csv\n")
+	if n := strings.Count(r.stdout, "\n"); n != 1+6+2 {
+		t.Errorf("%d lines:\n%s", n, r.stdout)
+	}
+	for _, name := range []string{"results.json", "results.csv", "summary.csv", "timings.csv", "trials"} {
+		if !b.exists("sweeps/targets/" + name) {
+			t.Errorf("the sweep holds no %s", name)
+		}
+	}
+	r = b.must(0, "sweep", "targets", "--epochs", "1")
+	b.contains("standard error", r.stderr, "12 trials were done before\n")
+}
+
+func TestADryRunShowsTheTrialsAndDoesNothing(t *testing.T) {
+	b := newSweepBench(t)
+	r := b.must(0, "sweep", "targets", "--dry-run")
+	if b.exists("sweeps") || strings.Count(r.stdout, "waiting") != 12 {
+		t.Errorf("something was done, or there are not 12 trials:\n%s", r.stdout)
+	}
+	b.must(0, "sweep", "targets", "--set", "loss.1.target=0.1", "--set", "loss.1.weight=0.001")
+	r = b.must(0, "sweep", "targets", "--dry-run")
+	if strings.Count(r.stdout, "done") != 2 || strings.Count(r.stdout, "waiting") != 10 {
+		t.Errorf("want 2 done:\n%s", r.stdout)
+	}
+}
+
+func TestFailedTrialsAreToldAtOnceAndAtTheEndWithExitCode8(t *testing.T) {
+	b := newSweepBench(t)
+	r := b.must(exitSweep, "sweep", "wild", "--epochs", "2", "--jobs", "1")
+	b.contains("standard error", r.stderr, "[1/2] small optimizer.learning_rate=0.01 seed=1  mse ",
+		"[2/2] small optimizer.learning_rate=1e+30 seed=1  failed: ", `tessera: sweep "wild": 1 of 2 trials failed`, "diverged at step")
+	b.contains("standard output", r.stdout, "1 of 1", "0 of 1")
+}
+
+func TestListShowsSweepsToo(t *testing.T) {
+	b := newSweepBench(t)
+	b.contains("list sweeps", b.must(0, "list", "sweeps").stdout, "sweeps\n  targets")
+}
+
+func TestMistakesOfASweepEndWithExitCode3AndOfUsageWith2(t *testing.T) {
+	b := newSweepBench(t)
+	for args, says := range map[string]string{
+		"sweep target":               `unknown sweep "target" in models.toml: did you mean "targets"?`,
+		"sweep":                      "sweep: which sweep?",
+		"sweep targets --jobs 0":     "--jobs: got 0, want > 0",
+		"sweep targets --epochs 0":   "--epochs: got 0, want > 0",
+		"sweep targets -f none.toml": "none.toml",
+	} {
+		b.contains("tessera "+args, b.must(exitUsage, strings.Fields(args)...).stderr, says)
+	}
+	b.must(0, "train", "small", "--epochs", "1")
+	b.write("own/notes.txt", "mine")
+	for args, says := range map[string][]string{
+		"sweep targets --out runs/small":           {"runs/small: is the folder of a run", "nothing was replaced: move that away, or give another --out"},
+		"sweep targets --out runs/small --dry-run": {"runs/small: is the folder of a run"},
+		"sweep targets --out own":                  {"own: is not empty and holds no sweep: neither results.json nor trials/", "give another --out"},
+		"sweep targets --out models.toml":          {"models.toml: exists already, as a file\ngive another --out"},
+	} {
+		b.contains("tessera "+args, b.must(exitUsage, strings.Fields(args)...).stderr, says...)
+	}
+	if b.exists("runs/small/results.json") || b.exists("runs/small/trials") || b.exists("own/results.json") {
+		t.Error("a refused sweep wrote something")
+	}
+	r := b.must(exitData, "sweep", "targets", "--svm")
+	b.contains("standard error", r.stderr, "swimmer: --svm needs labels, its images have none; do without: --svm=false")
+	r = b.must(exitConfig, "sweep", "targets", "--set", "train.epoch=3")
+	b.contains("standard error", r.stderr, `--set train.epoch: sweep "targets": model "small": train: unknown key "epoch"`)
+	b.write("models.toml", strings.Replace(smallSweeps, "[0.1, 0.3]", "[0.1, 3]", 1))
+	for _, args := range []string{"check", "train small", "sweep wild"} {
+		r := b.must(exitConfig, strings.Fields(args)...)
+		b.contains("tessera "+args, r.stderr, `sweep "targets": model "small": loss[1] (kl): target: got 3, want a number in (0,1)`, "[0.1, 3]")
+	}
+}
+
+func TestAnInterruptedSweepEndsWithExitCode130AndGoesOn(t *testing.T) {
+	b := newSweepBench(t)
+	args := []string{"sweep", "targets", "--out"}
+	b.must(0, append(args, "whole")...)
+	r := b.interrupted(1, "cut/trials/"+trialsOf(t, b.read("whole/results.json"))[0], append(args, "cut")...)
+	if r.code != exitInterrupted {
+		t.Fatalf("exit code %d, want %d: %s", r.code, exitInterrupted, r.stderr)
+	}
+	b.contains("standard error", r.stderr, "cut: interrupted; the same command goes on from there")
+	b.must(0, append(args, "cut")...)
+	for name, text := range b.lasting("whole") {
+		if b.read("cut/"+name) != text {
+			t.Errorf("%s differs", name)
+		}
+	}
+}
+
+func TestFiguresAreDrawnFromASweepWithoutItsModels(t *testing.T) {
+	b := newSweepBench(t)
+	b.must(0, "sweep", "targets", "--epochs", "2")
+	for _, kind := range []string{"curves", "hoyer-scatter", "mse-scatter", "pareto"} {
+		b.must(0, "figure", kind, "sweeps/targets", "--out", "before.svg")
+		parameters, _ := filepath.Glob(b.path("sweeps/targets/trials/*/*.safetensors"))
+		for _, path := range parameters {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.must(0, "figure", kind, "sweeps/targets", "--out", "after.svg")
+		if svg := b.read("after.svg"); svg != b.read("before.svg") || !strings.Contains(svg, "p = 0.3") && kind != "pareto" {
+			t.Errorf("%s: another figure without the trials' parameters, or none of p = 0.3", kind)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"tessera"
+	"tessera/train/folder"
+)
+
+// trainFlags are those of train alone.
+type trainFlags struct {
+	modelFlags
+	runFlags
+	out    string
+	force  bool
+	epochs int
+	seed   uint64
+}
+
+func trainCommand() *cobra.Command {
+	var f trainFlags
+	cmd := &cobra.Command{
+		Use:   "train MODEL",
+		Short: "Train a model and keep the run",
+		Long: "Train a model of models.toml. The run, kept in its folder, can be interrupted (Ctrl-C) or killed at any moment " +
+			"and resumed to the same result.",
+		Example: "  tessera train swimmer-parts\n  tessera train shallow-nonneg-kl --data ~/data --epochs 5 --set optimizer.kind=adam",
+		Args:    one("model"),
+		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.train(cmd, args[0]) }),
+	}
+	f.modelFlags.add(cmd)
+	f.runFlags.add(cmd)
+	cmd.Flags().StringVar(&f.out, "out", "", "the run's folder (default runs/MODEL, then runs/MODEL-2, ...)")
+	cmd.Flags().BoolVar(&f.force, "force", false, "replace the run that --out holds")
+	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "the same as --set train.epochs=N")
+	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "the same as --set train.seed=N")
+	return cmd
+}
+
+func (f *trainFlags) train(cmd *cobra.Command, name string) error {
+	options, err := f.options()
+	if err != nil {
+		return err
+	}
+	var sets []string
+	if cmd.Flags().Changed("epochs") {
+		if f.epochs < 1 {
+			return usagef("--epochs: got %d, want > 0", f.epochs)
+		}
+		sets = append(sets, "train.epochs="+strconv.Itoa(f.epochs))
+	}
+	if cmd.Flags().Changed("seed") {
+		sets = append(sets, "train.seed="+strconv.FormatUint(f.seed, 10))
+	}
+	f.modelFlags.data = f.runFlags.data
+	model, err := f.model(name, sets...)
+	if err != nil {
+		return f.noEpochs(cmd, name, err)
+	}
+	options.Out, options.Force, options.Environment = f.out, f.force, f.environment()
+	return training(cmd, options, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
+		r, err := tessera.Train(ctx, model, o)
+		if err != nil && f.out != "" && slices.ContainsFunc(placing, func(p error) bool { return errors.Is(err, p) }) {
+			err = outError{f.out, err}
+		}
+		return r, err
+	})
+}
+
+// outError is what is wrong with the place of --out, whose path the error begins with.
+type outError struct {
+	path string
+	err  error
+}
+
+func (e outError) Error() string { return "--out " + e.err.Error() }
+
+// Unwrap gives the cause.
+func (e outError) Unwrap() error { return e.err }
+
+// placing are the reasons why no run is put in a place.
+var placing = []error{folder.ErrExists, folder.ErrForeign, folder.ErrNotRun, folder.ErrLocked, folder.ErrWorkingFolder}
+
+// noEpochs says what took the place of --epochs, where that is what a baseline does not have.
+func (f *trainFlags) noEpochs(cmd *cobra.Command, name string, err error) error {
+	if !cmd.Flags().Changed("epochs") {
+		return err
+	}
+	if m, other := f.model(name); other == nil && m.Baseline != nil {
+		return usagef("--epochs: %s is a baseline (%s) and has no epochs; its own keys, such as iterations, are given by --set", name, m.Kind)
+	}
+	return err
+}
+
+func resumeCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "resume RUN",
+		Short: "Go on with a run exactly where it stopped",
+		Long:  "Go on with an interrupted or killed run from its last checkpoint, to the same bytes that an uninterrupted run reaches. A finished run stays as it is. Threads and back end are those with which the run was begun, unless they are given.",
+		RunE: work(func(cmd *cobra.Command, args []string) error {
+			f.follow(cmd, args[0])
+			options, err := f.options()
+			if err != nil {
+				return err
+			}
+			before := derived(args[0])
+			return training(cmd, options, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
+				r, err := tessera.Resume(ctx, args[0], o)
+				if err == nil && r.Result.AlreadyFinished {
+					finished(cmd, r, before)
+				}
+				return r, err
+			})
+		}),
+	}
+	aRun(cmd)
+	f.add(cmd)
+	for name, none := range map[string]string{"threads": "0", "backend": ""} {
+		flag := cmd.Flags().Lookup(name)
+		flag.Usage, flag.DefValue = flag.Usage+" (default that of the run)", none
+	}
+	return cmd
+}
+
+// derived returns the files of a run that are made from its state. A file that is written anew is another one.
+func derived(run string) map[string]os.FileInfo {
+	files := map[string]os.FileInfo{}
+	for _, name := range []string{folder.Model, folder.Best} {
+		files[name], _ = os.Stat(filepath.Join(run, name)) // nil where there is none
+	}
+	return files
+}
+
+// finished says what was done to a finished run: nothing, unless files that are made from its state were damaged or missing.
+func finished(cmd *cobra.Command, r *tessera.Run, before map[string]os.FileInfo) {
+	var written []string
+	for name, is := range derived(r.Path) {
+		if was := before[name]; is != nil && (was == nil || !os.SameFile(was, is)) {
+			written = append(written, name)
+		}
+	}
+	slices.Sort(written)
+	done := "nothing was done"
+	if len(written) > 0 {
+		done = strings.Join(written, " and ") + " written anew"
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is finished: %s\n", r.Path, done)
+}
+
+// training shows a training while it goes on, and what came of it.
+func training(cmd *cobra.Command, o tessera.Options, begin func(context.Context, tessera.Options) (*tessera.Run, error)) error {
+	show := newProgress(cmd.ErrOrStderr())
+	o.Report = show.Show
+	r, err := begin(cmd.Context(), o)
+	show.End()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	debug.FreeOSMemory() // what trained is garbage: the results need not come on top of it
+	if r.Result.AlreadyFinished {
+		return nil
+	}
+	return results(cmd, r)
+}

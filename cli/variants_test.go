@@ -1,0 +1,33 @@
+package cli
+
+import "testing"
+
+// variantModels are small models that use what most do not.
+const variantModels = smallModels + `
+[model.decoder-only]
+extends = "small"
+freeze  = ["encoder.*"]
+start   = { run = "runs/small" }
+prune   = [{ fraction = 0.25, from = 1, until = 3 }, { on = "decoder.*", threshold = 0.01, from = 2 }]
+average = { decay = 0.99 }
+
+[model.wider]
+extends = "small"
+encoder = [{ kind = "dense", units = 7 }]
+loss    = [{ kind = "mse" }]
+start   = { run = "runs/small" }
+`
+
+func TestARunStartsFromAnother(t *testing.T) {
+	b := newBench(t)
+	b.write("models.toml", variantModels)
+	b.contains("summary", b.must(0, "summary", "decoder-only").stdout, "13,318 parameters, 7,168 of them trainable",
+		"frozen: encoder.*\n", "starts from runs/small, on *\n", "pruned: the smallest 25 % of *.weight, after epoch 1 until epoch 3, then at 0.1 of the learning rate\n",
+		"pruned: up to 0.01 of decoder.*, after epoch 2 until the end\n", "averaged: decay 0.99\n")
+	b.contains("no run", b.must(exitConfig, "train", "decoder-only").stderr, "runs/small is not the folder of a run")
+	b.must(0, "train", "small", "--epochs", "1")
+	b.contains("too short", b.must(exitConfig, "train", "decoder-only", "--epochs", "2").stderr,
+		`--set train.epochs: model "decoder-only": prune[1]: from: the phase begins after epoch 2, but the run ends after epoch 2`)
+	b.must(0, "train", "decoder-only", "--epochs", "3")
+	b.contains("another shape", b.must(exitCheckpoint, "train", "wider", "--epochs", "1").stderr, "it holds no encoder.0.weight", "decoder.0.weight has shape")
+}

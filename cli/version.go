@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+
+	"github.com/spf13/cobra"
+)
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Show the version",
+		Args:  cobra.NoArgs,
+		RunE: work(func(cmd *cobra.Command, _ []string) error {
+			fmt.Fprintln(cmd.OutOrStdout(), versionLine())
+			return nil
+		}),
+	}
+}
+
+// versionLine says what program this is.
+func versionLine() string {
+	return fmt.Sprintf("tessera %s %s %s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// version is the module's version, with the commit where the build knows it.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	text := info.Main.Version
+	if text == "" {
+		text = "(devel)"
+	}
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	if commit := settings["vcs.revision"]; text == "(devel)" && commit != "" {
+		text += " " + commit[:min(12, len(commit))]
+		if settings["vcs.modified"] == "true" {
+			text += " modified"
+		}
+	}
+	return text
+}
+
+// dependencies returns those of the modules that the program was built from, in that order.
+func dependencies(paths ...string) []*debug.Module {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return nil
+	}
+	var found []*debug.Module
+	for _, path := range paths {
+		if i := slices.IndexFunc(info.Deps, func(m *debug.Module) bool { return m.Path == path }); i >= 0 {
+			found = append(found, info.Deps[i])
+		}
+	}
+	return found
+}
