@@ -28,7 +28,7 @@ var layout = [][]string{
 	{"ir"},
 	{"ir/fromgraph"},
 	{"ops", "morph", "data", "train/checkpoint", "train/folder"},
-	{"layers", "losses", "constraints", "optim", "metrics", "attack"},
+	{"layers", "losses", "constraints", "optim", "metrics", "attack", "augment"},
 	{"config", "gradcheck"},
 	{"graph", "baselines"},
 	{"tape", "engine", "train/internal"},
