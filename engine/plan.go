@@ -5,6 +5,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph"
+	"tessera/kernel"
 )
 
 // Plan is a compiled program. It implements [graph.Runner].
@@ -36,6 +37,9 @@ func (b Backend) Compile(p *graph.Program) (graph.Runner[float32], error) {
 
 // Compile compiles p for a team. T must be the precision of the program.
 func Compile[T graph.Float](p *graph.Program, team *Team) (*Plan[T], error) {
+	if err := kernel.Err(); err != nil {
+		return nil, fmt.Errorf("engine: %w", err)
+	}
 	if want := dtypeOf[T](); want != p.Dtype {
 		return nil, fmt.Errorf("engine: program is %v, plan is %v", p.Dtype, want)
 	}
