@@ -22,6 +22,7 @@ import (
 	"tessera/data"
 	"tessera/engine"
 	"tessera/graph"
+	"tessera/kernel"
 	"tessera/metrics"
 	"tessera/tape"
 	"tessera/train"
@@ -158,6 +159,9 @@ func (o Options) backend() (graph.Backend, *engine.Team, error) {
 	}
 	if o.Threads < 0 {
 		return nil, nil, fmt.Errorf("tessera: Threads: got %d, want > 0, or 0 for one per CPU", o.Threads)
+	}
+	if err := kernel.Err(); err != nil {
+		return nil, nil, fmt.Errorf("tessera: %w", err)
 	}
 	team := engine.NewTeam(o.Threads)
 	if o.Backend == Tape {
