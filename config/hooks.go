@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"tessera/attack"
@@ -17,7 +18,7 @@ type Hook struct {
 }
 
 // AllHooks lists the hooks of a model in the order in which a training calls them: the phases of prune, adversarial, average,
-// early stopping (train.patience).
+// early stopping (train.patience), and then those of Hooks, sorted by name.
 func (m *Model) AllHooks() (list []Hook) {
 	for i := range m.Prune {
 		list = append(list, Hook{fmt.Sprintf("prune.%d", i), &m.Prune[i], fmt.Sprintf("prune[%d]", i)})
@@ -31,6 +32,9 @@ func (m *Model) AllHooks() (list []Hook) {
 	if t := m.Train; t.Patience > 0 {
 		list = append(list, Hook{"early_stopping", &hooks.EarlyStopping{Patience: t.Patience, MinDelta: t.MinDelta}, "train"})
 	}
+	for _, name := range slices.Sorted(maps.Keys(m.Hooks)) {
+		list = append(list, Hook{name, m.Hooks[name], "hook." + name})
+	}
 	return list
 }
 
@@ -42,7 +46,12 @@ func (m *Model) Distorted() bool {
 // hooks checks every hook of the model.
 func (c *checker) hooks() {
 	c.oneStep()
+	named := map[string]string{}
 	for _, h := range c.model.AllHooks() {
+		if other := named[h.Name]; other != "" {
+			c.report(h.part, "", "", fmt.Sprintf("%s declares this hook already", other), "leave one of them out")
+		}
+		named[h.Name] = h.part
 		if c.model.origin.doubt(h.part) == nil {
 			c.hook(h)
 		}

@@ -43,6 +43,14 @@ func (a *attached) beforeStep(s *hooks.Step) (err error) {
 	return a.BeforeStep(s)
 }
 
+func (a *attached) rate() (factor float64, err error) {
+	defer a.named(&err)
+	if a.Active.Rate == nil {
+		return 1, nil
+	}
+	return a.Active.Rate(), nil
+}
+
 // First says that a new training begins.
 func (h around) First() error {
 	for _, a := range h {
@@ -122,14 +130,16 @@ func (h around) Close() (err error) {
 }
 
 // Rate is what multiplies the learning rate.
-func (h around) Rate() float64 {
+func (h around) Rate() (float64, error) {
 	factor := 1.0
 	for _, a := range h {
-		if a.Active.Rate != nil {
-			factor *= a.Active.Rate()
+		one, err := a.rate()
+		if err != nil {
+			return 0, err
 		}
+		factor *= one
 	}
-	return factor
+	return factor, nil
 }
 
 // Kept is the epoch that a hook keeps, nil where none does.

@@ -102,7 +102,11 @@ func (n *network) step() error {
 		first, err := n.firstBadForward(b)
 		return errors.Join(n.diverged(step, first), err)
 	}
-	n.rate = n.learningRate(step)
+	factor, err := n.around.Rate()
+	if err != nil {
+		return n.failed(err)
+	}
+	n.rate = n.learningRate(step) * factor
 	sound := n.stepper.Step(p.Gradients(), n.rate, step)
 	if err := n.stepper.Failed(); err != nil {
 		return n.failed(err)
@@ -133,10 +137,10 @@ func (n *network) stepOf(b *batch) *hooks.Step {
 // targetInput is the place of the clean images among the inputs of a program that learns from distorted ones.
 const targetInput = 1
 
-// learningRate is that of a step.
+// learningRate is that of a step, but for what hooks make of it.
 func (n *network) learningRate(step int) float64 {
 	o := n.spec.Optimizer
-	return optim.Rate(n.stepper.optimizer.LearningRate(), o.Schedule.Schedule, o.Schedule.WarmupEpochs, step, n.stepsPerEpoch(), n.spec.Train.Epochs) * n.around.Rate()
+	return optim.Rate(n.stepper.optimizer.LearningRate(), o.Schedule.Schedule, o.Schedule.WarmupEpochs, step, n.stepsPerEpoch(), n.spec.Train.Epochs)
 }
 
 // failed names the run and the step in which something went wrong that is not the numbers'.

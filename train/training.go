@@ -20,14 +20,17 @@ type training struct {
 // attach makes the running forms of the model's hooks.
 func (t *trainee) attach(search bool) error {
 	for _, declared := range t.spec.AllHooks() {
-		active, err := declared.Hook.Attach(training{t, declared.Name})
-		if err == nil && active == nil {
-			active = &hooks.Active{}
+		a := &attached{&hooks.Active{}, declared.Name}
+		if err := a.call(func() error {
+			active, err := declared.Hook.Attach(training{t, declared.Name})
+			if active != nil {
+				a.Active = active
+			}
+			return err
+		}); err != nil {
+			return fmt.Errorf("model %q: %w", t.spec.Name, err)
 		}
-		if err != nil {
-			return fmt.Errorf("model %q: hook %s: %w", t.spec.Name, declared.Name, err)
-		}
-		t.around = append(t.around, &attached{active, declared.Name})
+		t.around = append(t.around, a)
 	}
 	if err := t.around.check(search, t.spec.Optimizer.Kind); err != nil {
 		return fmt.Errorf("model %q: %w", t.spec.Name, err)
