@@ -20,7 +20,7 @@ import (
 // shipped returns every auto-encoder of models.toml.
 func shipped(t testing.TB) []*config.Model {
 	t.Helper()
-	const path = "../../models.toml"
+	const path = "../models.toml"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ const (
 var floors = map[string]int{
 	"internal": 0, "kernel": 0, "part": 0,
 	"ops": 1, "morph": 1, "data": 1, "train/checkpoint": 1, "train/folder": 1,
-	"layers": 2, "losses": 2, "constraints": 2, "optim": 2, "metrics": 2, "attack": 2,
+	"layers": 2, "losses": 2, "constraints": 2, "optim": 2, "metrics": 2, "attack": 2, "augment": 2,
 	"config": 3, "gradcheck": 3,
 	"graph": 4, "baselines": 4,
 	"tape": 5, "engine": 5, "train/internal": 5,
