@@ -16,6 +16,7 @@ import (
 	"tessera/data"
 	"tessera/internal/machine"
 	"tessera/kernel"
+	"tessera/table"
 	"tessera/train"
 )
 
@@ -47,7 +48,7 @@ func (f *modelFlags) load() (*config.File, error) {
 		}
 	}
 	models, err := tessera.Load(file)
-	var diagnostics *config.Diagnostics
+	var diagnostics *table.Diagnostics
 	if err != nil && !errors.As(err, &diagnostics) {
 		return nil, usageError{err}
 	} else if err != nil {
@@ -211,7 +212,7 @@ func anyOf(cmd *cobra.Command, valid []string) {
 	cmd.ValidArgs = valid
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		for _, a := range args {
-			if near := config.Suggest(a, valid); !slices.Contains(valid, a) && strings.HasPrefix(near, "did you mean") {
+			if near := table.Suggest(a, valid); !slices.Contains(valid, a) && strings.HasPrefix(near, "did you mean") {
 				return fmt.Errorf("unknown %q: %s", a, near)
 			} else if !slices.Contains(valid, a) {
 				return fmt.Errorf("unknown %q, want %s", a, strings.Join(valid, ", "))

@@ -6,4 +6,5 @@ type Average struct {
 	Decay float64 `toml:"decay" want:"in (0,1)" doc:"how much less the weights of each step before count"`
 }
 
-func (a *Average) defaults() { a.Decay = 0.999 }
+// Defaults sets what holds where the table says nothing.
+func (a *Average) Defaults() { a.Decay = 0.999 }

@@ -12,7 +12,8 @@ type Prune struct {
 	Rate      float64 `toml:"rate" want:"> 0" doc:"multiplies the learning rate once the phase has ended"`
 }
 
-func (p *Prune) defaults() { p.On, p.Rate = "*.weight", 0.1 }
+// Defaults sets what holds where the table says nothing.
+func (p *Prune) Defaults() { p.On, p.Rate = "*.weight", 0.1 }
 
 // Holds reports whether the phase goes on in the epoch that follows so many complete ones.
 func (p *Prune) Holds(epoch int) bool { return epoch >= p.From && !p.Over(epoch) }
@@ -23,7 +24,7 @@ func (p *Prune) Over(epoch int) bool { return p.Until > 0 && epoch >= p.Until }
 // prune checks one phase.
 func (c *checker) prune(i int) {
 	p, part := c.model.Prune[i], fmt.Sprintf("prune[%d]", i)
-	if c.model.origin.doubt(part) != nil {
+	if c.model.origin.Doubt(part) != nil {
 		return
 	}
 	switch {
@@ -35,7 +36,7 @@ func (c *checker) prune(i int) {
 	if p.Until != 0 && p.Until <= p.From {
 		c.report(part, "", "until", fmt.Sprintf("until: got %d, want > from (%d)", p.Until, p.From), "")
 	}
-	if epochs := c.model.Train.Epochs; p.From >= epochs && c.model.origin.doubt("train") == nil {
+	if epochs := c.model.Train.Epochs; p.From >= epochs && c.model.origin.Doubt("train") == nil {
 		c.report(part, "", "from", fmt.Sprintf("from: the phase begins after epoch %d, but the run ends after epoch %d: nothing would be pruned", p.From, epochs),
 			"train for longer, let the phase begin earlier, or leave it out: prune = []")
 	}

@@ -24,7 +24,7 @@ const (
 // A package belongs to the longest of these names that its path begins with; "." is the root package.
 var floors = map[string]int{
 	"internal": 0, "kernel": 0, "part": 0,
-	"ops": 1, "morph": 1, "data": 1, "train/checkpoint": 1, "train/folder": 1,
+	"ops": 1, "morph": 1, "data": 1, "table": 1, "train/checkpoint": 1, "train/folder": 1,
 	"layers": 2, "losses": 2, "constraints": 2, "optim": 2, "metrics": 2, "attack": 2,
 	"config": 3, "gradcheck": 3,
 	"graph": 4, "baselines": 4,
