@@ -108,8 +108,8 @@ func (n *network) badEnd(m Metrics) (b bad) {
 	for _, p := range n.model.Parameters {
 		b.look(p.Path, p.Data)
 	}
-	if n.watcher.validation {
-		b.look("val_mse", []float32{float32(m.ValMSE)})
+	if mse, ok := m.Measured.Number("val_mse"); ok {
+		b.look("val_mse", []float32{float32(mse)})
 	}
 	return b
 }

@@ -111,7 +111,7 @@ func (n *network) epoch(ctx context.Context) (m Metrics, err error) {
 func (n *network) finish() (m Metrics, err error) {
 	m = n.measured()
 	n.shown()
-	if err := n.watcher.Measure(&m); err != nil {
+	if m.Measured, err = n.watcher.Measure(); err != nil {
 		return m, err
 	}
 	if bad := n.badEnd(m); bad.tensor != "" {
@@ -158,8 +158,7 @@ func (n *network) step() error {
 
 // measured returns the metrics of the current epoch's images so far.
 func (n *network) measured() Metrics {
-	m := Metrics{Epoch: n.progress.Epoch + 1, Step: n.progress.Step, LearningRate: n.rate,
-		ValMSE: math.NaN(), CodeHoyer: math.NaN(), Terms: make([]Term, len(n.progress.Sums))}
+	m := Metrics{Epoch: n.progress.Epoch + 1, Step: n.progress.Step, LearningRate: n.rate, Terms: make([]Term, len(n.progress.Sums))}
 	for i, sum := range n.progress.Sums {
 		m.Terms[i] = Term{Name: n.spec.TermName(i), Value: sum / float64(n.progress.Position)}
 		m.Loss += m.Terms[i].Value
@@ -174,8 +173,8 @@ func (n *network) judge(m Metrics) {
 	if n.best == nil {
 		return
 	}
-	measure := m.ValMSE
-	if math.IsNaN(measure) { // nothing validates
+	measure, ok := m.Measured.Number("val_mse")
+	if !ok { // nothing validates
 		measure = m.Loss
 	}
 	b := n.progress.Best

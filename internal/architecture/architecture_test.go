@@ -27,7 +27,7 @@ var floors = map[string]int{
 	"ops": 1, "morph": 1, "data": 1, "train/checkpoint": 1, "train/folder": 1,
 	"layers": 2, "losses": 2, "constraints": 2, "optim": 2, "metrics": 2, "attack": 2,
 	"config": 3, "gradcheck": 3,
-	"graph": 4, "baselines": 4,
+	"graph": 4, "baselines": 4, "evaluation": 4,
 	"tape": 5, "engine": 5, "train/internal": 5,
 	"train": 6, "laws": 6,
 	"report": 7, "sweep": 7,
