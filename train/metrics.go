@@ -3,6 +3,7 @@ package train
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"math"
 
 	"tessera/metrics"
@@ -66,4 +67,19 @@ func (m Metrics) MarshalJSON() ([]byte, error) {
 	field("seconds", m.Seconds)
 	b.WriteByte('}')
 	return b.Bytes(), nil
+}
+
+// known are the metrics that hooks are told of, by their keys; what was not measured is missing.
+func (m Metrics) known() map[string]float64 {
+	all := map[string]float64{"loss": m.Loss}
+	for _, v := range m.Measured {
+		if v.Missing == "" {
+			all[v.Name] = v.Number
+		}
+	}
+	for _, t := range m.Terms {
+		all[t.Name] = t.Value
+	}
+	maps.DeleteFunc(all, func(_ string, v float64) bool { return math.IsNaN(v) })
+	return all
 }
