@@ -36,10 +36,7 @@ func (m *Model) check(input []int) []finding {
 	}
 	c.freeze()
 	c.start()
-	c.adversarial()
-	for i := range c.model.Prune {
-		c.prune(i)
-	}
+	c.hooks()
 	return c.found
 }
 

@@ -207,8 +207,11 @@ func noun(key string, v vocabulary) string {
 }
 
 func setDefaults(v reflect.Value) {
-	if t, ok := v.Addr().Interface().(interface{ defaults() }); ok {
+	switch t := v.Addr().Interface().(type) {
+	case interface{ defaults() }:
 		t.defaults()
+	case interface{ Defaults() }: // the table of another package
+		t.Defaults()
 	}
 }
 
