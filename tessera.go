@@ -47,7 +47,7 @@ func Shipped() *config.File {
 }
 
 // Load reads the models of a file. An error of reading it is the operating system's, one of its text is
-// [*config.Diagnostics]; mistakes in models are found by [config.File.Check] and [config.File.Model].
+// [*table.Diagnostics]; mistakes in models are found by [config.File.Check] and [config.File.Model].
 func Load(file string) (*config.File, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
