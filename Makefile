@@ -4,9 +4,10 @@ GO ?= go
 # A count, not a duration: at the end of a duration go test can fail by itself (go.dev/issue/75804).
 FUZZTIME ?= 10000x
 NUMERIC = ./graph/... ./layers ./losses ./metrics ./morph ./optim ./constraints ./train/...
+BLAS ?= $(firstword $(wildcard /usr/lib/*/openblas-pthread/libopenblas.so.0))
 CONCURRENT = ./data ./engine ./kernel ./internal/parallel ./metrics ./morph ./train/...
 
-.PHONY: run test check format vet staticcheck race fuzz portable bench bench-peers golden kill-test parts
+.PHONY: run test check format vet staticcheck race fuzz portable same-bytes bench bench-peers golden kill-test parts
 
 run: ## train the quick start
 	$(GO) run ./apps/tessera train swimmer-parts
@@ -34,9 +35,13 @@ fuzz: ## FUZZTIME inputs for every fuzz test
 		echo "$$package $$name"; $(GO) test $$package -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) || exit 1; \
 	done
 
-portable: ## the numbers without OpenBLAS, then without assembly too
-	TESSERA_BLAS=none $(GO) test $(NUMERIC)
-	TESSERA_BLAS=none TESSERA_SIMD=none $(GO) test ./graph/...
+portable: ## the numbers without assembly, and with OpenBLAS where Debian's build is installed or BLAS names one
+	TESSERA_BLAS=none TESSERA_SIMD=none $(GO) test ./graph/... ./engine
+	@if [ -n "$(BLAS)" ]; then echo "TESSERA_BLAS=$(BLAS) $(GO) test ./kernel $(NUMERIC)"; TESSERA_BLAS=$(BLAS) $(GO) test ./kernel $(NUMERIC); \
+	else echo "left out: no OpenBLAS found; make portable BLAS=PATH names one"; fi
+
+same-bytes: ## what shipped models and sweeps give at the commit BASE and now; ONLY=GLOB restricts it; TESSERA_DATA says where the data are
+	$(GO) run -trimpath ./bench/samebytes --base "$(BASE)" --only "$(ONLY)" --cache .same-bytes
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem -count 6 ./...

@@ -22,6 +22,7 @@ import (
 	"tessera/data"
 	"tessera/engine"
 	"tessera/graph"
+	"tessera/kernel"
 	"tessera/metrics"
 	"tessera/tape"
 	"tessera/train"
@@ -158,6 +159,9 @@ func (o Options) backend() (graph.Backend, *engine.Team, error) {
 	}
 	if o.Threads < 0 {
 		return nil, nil, fmt.Errorf("tessera: Threads: got %d, want > 0, or 0 for one per CPU", o.Threads)
+	}
+	if err := kernel.Err(); err != nil {
+		return nil, nil, fmt.Errorf("tessera: %w", err)
 	}
 	team := engine.NewTeam(o.Threads)
 	if o.Backend == Tape {
@@ -357,9 +361,13 @@ func Plan(m *graph.Model) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	program, err := p.Module()
+	if err != nil {
+		return "", err
+	}
 	team := engine.NewTeam(0)
 	defer team.Close()
-	plan, err := engine.Compile[float32](p, team)
+	plan, err := engine.Compile[float32](program, team)
 	if err != nil {
 		return "", err
 	}

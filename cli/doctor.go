@@ -34,7 +34,13 @@ func doctorCommand() *cobra.Command {
 				return err
 			}
 			fmt.Fprintln(out)
-			return printData(out, data.SearchDirs(dir))
+			if err := printData(out, data.SearchDirs(dir)); err != nil {
+				return err
+			}
+			if err := kernel.Err(); err != nil {
+				return usageError{err}
+			}
+			return nil
 		}),
 	}
 	addDataFlag(cmd, &dir)

@@ -15,6 +15,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/machine"
+	"tessera/internal/parallel"
 	"tessera/kernel"
 	"tessera/table"
 	"tessera/train"
@@ -132,10 +133,13 @@ func (f *runFlags) options() (tessera.Options, error) {
 	if f.threads < 1 || f.threads > mostThreads {
 		return tessera.Options{}, usagef("--threads: got %d, want from 1 to %d", f.threads, mostThreads)
 	}
+	if err := kernel.Err(); err != nil {
+		return tessera.Options{}, usageError{err}
+	}
 	if !slices.Contains(tessera.Backends(), f.backend) {
 		return tessera.Options{}, usagef("--backend: got %q, want one of %q", f.backend, tessera.Backends())
 	}
-	runtime.GOMAXPROCS(f.threads)
+	parallel.Limit(f.threads)
 	return tessera.Options{Data: f.data, Threads: f.threads, Backend: f.backend}, nil
 }
 

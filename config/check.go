@@ -37,10 +37,7 @@ func (m *Model) check(input []int) []table.Diagnostic {
 	}
 	c.freeze()
 	c.start()
-	c.adversarial()
-	for i := range c.model.Prune {
-		c.prune(i)
-	}
+	c.hooks()
 	return c.found
 }
 

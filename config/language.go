@@ -7,8 +7,10 @@ import (
 	"sync"
 
 	"tessera/attack"
+	"tessera/augment"
 	"tessera/constraints"
 	"tessera/data"
+	"tessera/hooks"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/optim"
@@ -23,7 +25,9 @@ var language = &table.Language{
 		table.Words("constraints", constraints.Registry, Constraint{}),
 		table.Words("optimizers", optim.Registry, Optimizer{}),
 		table.Words("schedules", optim.Schedules, Schedule{}),
+		table.Words("augmentations", augment.Registry, nil),
 		table.Words("inits", layers.Inits, nil),
+		table.Words("hooks", hooks.Registry, nil),
 		table.Words("datasets", data.Registry, Dataset{}),
 		table.Words("baselines", Baselines, Model{}),
 	},

@@ -12,6 +12,7 @@ import (
 
 	"tessera/constraints"
 	"tessera/data"
+	"tessera/hooks"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/optim"
@@ -25,22 +26,23 @@ const Autoencoder = "autoencoder"
 // Model is one checked declaration with every default in place.
 type Model struct {
 	Name        string
-	Kind        string       `toml:"kind" doc:"what the model is: an auto-encoder where the key is left out, or a baseline"`
-	About       string       `toml:"about" doc:"one line for people"`
-	Extends     string       `toml:"extends" doc:"the model that this one starts from"`
-	Dataset     Dataset      `toml:"dataset" doc:"the images: a name, or a table"`
-	Encoder     []Layer      `toml:"encoder" of:"autoencoder" doc:"from an image to its code"`
-	Decoder     []Layer      `toml:"decoder" of:"autoencoder" doc:"from a code to an image; one linear dense layer by default"`
-	Losses      []Loss       `toml:"loss" of:"autoencoder" doc:"the terms of the objective; mse by default"`
-	Constraints []Constraint `toml:"constraint" of:"autoencoder" doc:"projections of the parameters after every step"`
-	Freeze      []string     `toml:"freeze" of:"autoencoder" doc:"globs over parameter paths: what they match keeps its first value"`
-	Start       *Start       `toml:"start" of:"autoencoder" doc:"another run, whose parameters are the first ones of this model"`
-	Optimizer   Optimizer    `toml:"optimizer" of:"autoencoder" doc:"the update rule; adam by default"`
-	Prune       []Prune      `toml:"prune" of:"autoencoder" doc:"phases in which small weights are held at 0"`
-	Adversarial *Adversarial `toml:"adversarial" of:"autoencoder" doc:"train on attacked images"`
-	Average     *Average     `toml:"average" of:"autoencoder" doc:"the run's model is a moving average of the weights"`
-	Train       Train        `toml:"train" doc:"length and rhythm of a run"`
-	Baseline    Baseline     `part:"kind,or=autoencoder"` // the settings of a baseline, nil for auto-encoders
+	Kind        string                `toml:"kind" doc:"what the model is: an auto-encoder where the key is left out, or a baseline"`
+	About       string                `toml:"about" doc:"one line for people"`
+	Extends     string                `toml:"extends" doc:"the model that this one starts from"`
+	Dataset     Dataset               `toml:"dataset" doc:"the images: a name, or a table"`
+	Encoder     []Layer               `toml:"encoder" of:"autoencoder" doc:"from an image to its code"`
+	Decoder     []Layer               `toml:"decoder" of:"autoencoder" doc:"from a code to an image; one linear dense layer by default"`
+	Losses      []Loss                `toml:"loss" of:"autoencoder" doc:"the terms of the objective; mse by default"`
+	Constraints []Constraint          `toml:"constraint" of:"autoencoder" doc:"projections of the parameters after every step"`
+	Freeze      []string              `toml:"freeze" of:"autoencoder" doc:"globs over parameter paths: what they match keeps its first value"`
+	Start       *Start                `toml:"start" of:"autoencoder" doc:"another run, whose parameters are the first ones of this model"`
+	Optimizer   Optimizer             `toml:"optimizer" of:"autoencoder" doc:"the update rule; adam by default"`
+	Prune       []hooks.Prune         `toml:"prune" of:"autoencoder" doc:"phases in which small weights are held at 0"`
+	Adversarial *hooks.Adversarial    `toml:"adversarial" of:"autoencoder" doc:"train on attacked images"`
+	Average     *hooks.Average        `toml:"average" of:"autoencoder" doc:"the run's model is a moving average of the weights"`
+	Hooks       map[string]hooks.Hook `toml:"hook" of:"autoencoder" doc:"further hooks by their registered names: [model.NAME.hook.average]"`
+	Train       Train                 `toml:"train" doc:"length and rhythm of a run"`
+	Baseline    Baseline              `part:"kind,or=autoencoder"` // the settings of a baseline, nil for auto-encoders
 
 	origin *table.Origin // where each part is written; nil for a model made in Go
 	sized  layers.Sized  // the decoder layer that takes the input's size

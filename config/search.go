@@ -13,18 +13,6 @@ import (
 func (c *checker) search() {
 	c.sameAtEveryLook("encoder", c.layout.Encoder)
 	c.sameAtEveryLook("decoder", c.layout.Decoder)
-	kind := c.model.Optimizer.Kind
-	for i := range c.model.Prune {
-		c.report(fmt.Sprintf("prune[%d]", i), "", "", fmt.Sprintf("%s does not go on from weights that are held at 0: what it knows would be wrong", kind),
-			"leave the phase out, or take an optimizer that is a rule: "+table.Quoted(rules()))
-	}
-	if c.model.Adversarial != nil {
-		c.report("adversarial", "", "", fmt.Sprintf("attacked images change with the parameters, but %s needs an objective that is the same at every look", kind),
-			"leave it out, or take an optimizer that is a rule: "+table.Quoted(rules()))
-	}
-	if c.model.Average != nil {
-		c.report("average", "", "", fmt.Sprintf("%s takes no small steps that an average would smooth: every iteration is lower than the last", kind), "leave the average out")
-	}
 }
 
 // sameAtEveryLook refuses layers with which the objective over all images is not the same at every look of a search: those that
