@@ -70,8 +70,21 @@ const (
 // Backends lists the back ends, the default first.
 func Backends() []string { return []string{Engine, Tape} }
 
+// Declare returns the model of a struct literal with every default in place, checked: [config.Complete] says what it takes.
+//
+//	model, err := tessera.Declare(config.Model{
+//		Dataset: config.Dataset{Source: images}, // of data.FromFloats
+//		Encoder: []config.Layer{{Layer: &layers.Dense{Units: 100, Activation: "sigmoid"}}},
+//		Train:   config.Train{Epochs: 20},
+//	})
+func Declare(m config.Model, changes ...config.Set) (*config.Model, error) {
+	return config.Complete(&m, changes...)
+}
+
 // Options say how a model is trained or used. The zero value is ready to use.
 type Options struct {
+	Images *data.Memory // those of a run whose images a Go program gave, to resume or to evaluate it
+
 	Data    string // the folder in which data are searched first, before $TESSERA_DATA and the user's cache folder
 	Out     string // the new run's folder; "" takes runs/MODEL, then runs/MODEL-2, ...
 	Force   bool   // replace the run that Out holds
@@ -85,6 +98,9 @@ type Options struct {
 // Train trains a new run of a model, keeps it in its folder and returns it. When ctx is done it finishes the batch, writes a
 // checkpoint and returns [train.ErrInterrupted]; [Resume] goes on from there. The errors are those of [train.Run].
 func Train(ctx context.Context, m *config.Model, o Options) (*Run, error) {
+	if m != nil && o.Images == nil {
+		o.Images, _ = m.Dataset.Source.(*data.Memory)
+	}
 	return o.train(func(t train.Options) (*train.Result, error) { return train.Run(ctx, m, t) })
 }
 
@@ -113,8 +129,18 @@ func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, e
 	if err != nil {
 		return nil, err
 	}
-	result, err := work(train.Options{Backend: backend, Team: team, Dirs: data.SearchDirs(o.Data), Out: o.Out, Force: o.Force,
-		Environment: o.Environment, Report: o.Report})
+	t := train.Options{Backend: backend, Team: team, Dirs: data.SearchDirs(o.Data), Out: o.Out, Force: o.Force,
+		Environment: o.Environment, Report: o.Report}
+	if o.Images != nil {
+		t.Load = func(ctx context.Context, d *config.Dataset) (*data.Set, error) {
+			source, err := o.Images.For(d.Source)
+			if err != nil {
+				return nil, err
+			}
+			return source.Load(ctx, t.Dirs, d.Need())
+		}
+	}
+	result, err := work(t)
 	if err != nil {
 		team.Close()
 		return nil, err
@@ -274,6 +300,12 @@ func (r *Run) load(ctx context.Context) (*data.Set, error) {
 	source := r.Model.Dataset.Source
 	if source == nil {
 		return nil, errors.New("tessera: the model has no data set")
+	}
+	if r.options.Images != nil {
+		var err error
+		if source, err = r.options.Images.For(source); err != nil {
+			return nil, err
+		}
 	}
 	return source.Load(ctx, r.dirs, data.Need{Train: !data.HasTest(source), Test: data.HasTest(source)})
 }
