@@ -13,6 +13,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 
@@ -113,15 +114,37 @@ func Resume(ctx context.Context, folder string, o Options) (*Run, error) {
 // Open returns the run of that folder, finished or not, at its best epoch where early stopping looked for one, else at
 // its last checkpoint. The errors are those of [train.Open].
 func Open(folder string, o Options) (*Run, error) {
+	return o.open(folder, func() (*train.Trained, error) { return train.Open(folder) })
+}
+
+// OpenFS is [Open] for a run in a folder of a file system, such as one that the program embeds:
+//
+//	//go:embed run/config.toml run/model.safetensors
+//	var files embed.FS
+//
+//	run, err := tessera.OpenFS(files, "run", tessera.Options{})
+func OpenFS(fsys fs.FS, folder string, o Options) (*Run, error) {
+	return o.open(folder, func() (*train.Trained, error) { return train.OpenFS(fsys, folder) })
+}
+
+// ReadModel returns the run whose model.safetensors or best.safetensors these bytes are: the file says how its model is
+// declared, and its checksum is verified. The errors are those of [train.Read].
+func ReadModel(b []byte, o Options) (*Run, error) {
+	const name = "model in memory"
+	return o.open(name, func() (*train.Trained, error) { return train.Read(name, b) })
+}
+
+func (o Options) open(path string, read func() (*train.Trained, error)) (*Run, error) {
 	backend, team, err := o.backend()
 	if err != nil {
 		return nil, err
 	}
-	r, err := o.open(folder, backend, team)
+	t, err := read()
 	if err != nil {
 		team.Close()
+		return nil, err
 	}
-	return r, err
+	return o.newRun(t, path, backend, team), nil
 }
 
 func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, error) {
@@ -145,21 +168,14 @@ func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, e
 		team.Close()
 		return nil, err
 	}
-	r, err := o.open(result.Run, backend, team)
+	trained, err := train.Open(result.Run)
 	if err != nil {
 		team.Close()
 		return nil, err
 	}
+	r := o.newRun(trained, result.Run, backend, team)
 	r.Result = result
 	return r, nil
-}
-
-func (o Options) open(folder string, backend graph.Backend, team *engine.Team) (*Run, error) {
-	t, err := train.Open(folder)
-	if err != nil {
-		return nil, err
-	}
-	return o.newRun(t, folder, backend, team), nil
 }
 
 // backend returns the back end and the team of goroutines that it and the optimizer share.
