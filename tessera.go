@@ -48,7 +48,7 @@ func Shipped() *config.File {
 }
 
 // Load reads the models of a file. An error of reading it is the operating system's, one of its text is
-// [*config.Diagnostics]; mistakes in models are found by [config.File.Check] and [config.File.Model].
+// [*table.Diagnostics]; mistakes in models are found by [config.File.Check] and [config.File.Model].
 func Load(file string) (*config.File, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -335,9 +335,13 @@ func Plan(m *graph.Model) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	program, err := p.Module()
+	if err != nil {
+		return "", err
+	}
 	team := engine.NewTeam(0)
 	defer team.Close()
-	plan, err := engine.Compile[float32](p, team)
+	plan, err := engine.Compile[float32](program, team)
 	if err != nil {
 		return "", err
 	}

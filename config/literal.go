@@ -5,11 +5,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 
 	"github.com/BurntSushi/toml"
 	"tessera/data"
+	"tessera/table"
 )
 
 // LiteralName is the name of a model from a struct literal that gives none.
@@ -20,7 +22,7 @@ const LiteralName = "model"
 // give it as a change: ParseSet("encoder.0.bias=false"). Kinds need not be given: the type of a part says its kind.
 //
 // Parts must be registered, since the run's config.toml names them. The images of [data.FromFloats] are kept as they are. Errors are
-// [*Diagnostics], which name the model, the part and the key: `model "m": encoder[0] (dense): units: got -3, want an integer > 0`.
+// [*table.Diagnostics], which name the model, the part and the key: `model "m": encoder[0] (dense): units: got -3, want an integer > 0`.
 func Complete(m *Model, changes ...Set) (*Model, error) {
 	if m == nil {
 		return nil, errors.New("config: no model to complete")
@@ -52,22 +54,19 @@ func (m *Model) fitsImages(images *data.Memory) error {
 	if !ok || m.Baseline != nil {
 		return nil
 	}
-	if found := m.check(shape); len(found) > 0 {
-		return diagnostics(found)
-	}
-	return nil
+	return table.Report(m.check(shape))
 }
 
 // placeless returns diagnostics without lines and carets, which nobody has written; those of changes keep theirs.
 func placeless(err error) error {
-	var found *Diagnostics
+	var found *table.Diagnostics
 	if !errors.As(err, &found) {
 		return err
 	}
-	all := &Diagnostics{}
+	all := &table.Diagnostics{}
 	for _, d := range found.List {
-		if d.Set == "" {
-			d.File, d.Line, d.Column, d.Width, d.SourceLine = "", 0, 0, 0, ""
+		if d.At.Source != nil && d.At.Source.Set == "" {
+			d.At = table.Span{}
 		}
 		all.List = append(all.List, d)
 	}
@@ -76,69 +75,65 @@ func placeless(err error) error {
 
 // literalText writes what a literal gives as a declaration.
 func literalText(m *Model, name string) ([]byte, error) {
-	table, err := literalTable(reflect.ValueOf(m).Elem())
+	given, err := literalKeys(reflect.ValueOf(m).Elem())
 	if err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
 	e := toml.NewEncoder(&b)
 	e.Indent = ""
-	if err := e.Encode(map[string]any{"model": map[string]any{name: table}}); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	err = e.Encode(map[string]any{"model": map[string]any{name: given}})
+	return b.Bytes(), err
 }
 
-// literalTable returns the keys that a struct gives: those of its fields that are not zero, and those of its part.
-func literalTable(v reflect.Value) (map[string]any, error) {
-	table := map[string]any{}
+// keys are those of a table, with their values as TOML has them.
+type keys = map[string]any
+
+// literalKeys returns the keys that a struct gives: those of its fields that are not zero, and those of its part.
+func literalKeys(v reflect.Value) (keys, error) {
+	given := keys{}
 	for i := range v.NumField() {
-		f, tag := v.Type().Field(i), v.Type().Field(i).Tag
+		f := v.Type().Field(i)
+		key, part := f.Tag.Get("toml"), f.Tag.Get("part")
 		switch {
 		case !f.IsExported():
-		case tag.Get("part") != "":
-			selector, _, _ := strings.Cut(tag.Get("part"), ",")
-			if err := literalPart(table, selector, v.Field(i)); err != nil {
+		case part != "":
+			selector, _, _ := strings.Cut(part, ",")
+			if err := literalPart(given, selector, v.Field(i)); err != nil {
 				return nil, err
 			}
 		case f.Anonymous && f.Type.Kind() == reflect.Struct:
-			inner, err := literalTable(v.Field(i))
+			inner, err := literalKeys(v.Field(i))
 			if err != nil {
 				return nil, err
 			}
-			for key, value := range inner {
-				table[key] = value
-			}
-		case tag.Get("toml") != "":
-			value, given, err := literalValue(v.Field(i))
+			maps.Copy(given, inner)
+		case key != "":
+			value, ok, err := literalValue(v.Field(i))
 			if err != nil {
-				return nil, below(tag.Get("toml"), err)
+				return nil, below(key, err)
 			}
-			if given {
-				table[tag.Get("toml")] = value
+			if ok {
+				given[key] = value
 			}
 		}
 	}
-	return table, nil
+	return given, nil
 }
 
 // literalPart adds the name and the keys of a registered part to the table that it belongs to.
-func literalPart(table map[string]any, selector string, v reflect.Value) error {
+func literalPart(given keys, selector string, v reflect.Value) error {
 	if v.IsNil() {
 		return nil
 	}
-	vocab, known := vocabularyOf(v.Type())
-	name := ""
-	if known {
-		name = vocab.nameOf(v.Interface())
-	}
+	name := language.NameOf(v.Interface())
 	if name == "" {
 		return fmt.Errorf("%T is not registered: register it, so that a run can name it", v.Interface())
 	}
-	if given, ok := table[selector]; ok && given != name {
-		return fmt.Errorf("%s: got %q, but the part is %q; leave it out", selector, given, name)
+	if other, ok := given[selector]; ok && other != name {
+		return fmt.Errorf("%s: got %q, but the part is %q; leave it out", selector, other, name)
 	}
-	table[selector] = name
+	given[selector] = name
 	part := v.Elem()
 	if part.Kind() == reflect.Pointer {
 		if part.IsNil() {
@@ -149,15 +144,13 @@ func literalPart(table map[string]any, selector string, v reflect.Value) error {
 	if part.Kind() != reflect.Struct {
 		return nil
 	}
-	keys, err := literalTable(part)
-	for key, value := range keys {
-		table[key] = value
-	}
+	inner, err := literalKeys(part)
+	maps.Copy(given, inner)
 	return err
 }
 
-// literalValue returns a field's value as TOML has it; given is false for one at its zero value.
-func literalValue(v reflect.Value) (value any, given bool, err error) {
+// literalValue returns a field's value as TOML has it; ok is false for one at its zero value.
+func literalValue(v reflect.Value) (value any, ok bool, err error) {
 	if v.IsZero() {
 		return nil, false, nil
 	}
@@ -166,27 +159,66 @@ func literalValue(v reflect.Value) (value any, given bool, err error) {
 	}
 	switch v.Kind() {
 	case reflect.Struct:
-		table, err := literalTable(v)
-		return table, len(table) > 0, err
+		inner, err := literalKeys(v)
+		return inner, len(inner) > 0, err
 	case reflect.Pointer:
-		table, err := literalTable(v.Elem())
-		return table, true, err
+		inner, err := literalKeys(v.Elem())
+		return inner, true, err
 	case reflect.Interface:
-		table := map[string]any{}
-		return table, true, literalPart(table, "kind", v)
+		inner := keys{}
+		return inner, true, literalPart(inner, "kind", v)
 	case reflect.Slice:
-		list := make([]any, v.Len())
-		for i := range list {
-			if list[i], given, err = literalValue(v.Index(i)); err != nil {
-				return nil, false, below(fmt.Sprintf("[%d]", i), err)
-			}
-			if !given {
-				list[i] = elementZero(v.Index(i))
-			}
-		}
-		return list, true, nil
+		list, err := literalList(v)
+		return list, true, err
+	case reflect.Map:
+		inner, err := literalTables(v)
+		return inner, true, err
 	}
 	return v.Interface(), true, nil
+}
+
+// literalList returns the elements of a slice; one at its zero value is a table without keys, or the value itself.
+func literalList(v reflect.Value) ([]any, error) {
+	list := make([]any, v.Len())
+	for i := range list {
+		element := v.Index(i)
+		value, ok, err := literalValue(element)
+		if err != nil {
+			return nil, below(fmt.Sprintf("[%d]", i), err)
+		}
+		switch k := element.Kind(); {
+		case ok:
+			list[i] = value
+		case k == reflect.Struct || k == reflect.Interface || k == reflect.Pointer:
+			list[i] = keys{}
+		default:
+			list[i] = element.Interface()
+		}
+	}
+	return list, nil
+}
+
+// literalTables returns the tables of a map by their names. The name of a part is that of its table.
+func literalTables(v reflect.Value) (keys, error) {
+	tables := keys{}
+	for at := v.MapRange(); at.Next(); {
+		name, element := at.Key().String(), at.Value()
+		value, ok, err := literalValue(element)
+		if err != nil {
+			return nil, below(name, err)
+		}
+		if !ok {
+			value = keys{}
+		}
+		if inner, is := value.(keys); is && element.Kind() == reflect.Interface {
+			if kind := inner["kind"]; kind != nil && kind != name {
+				return nil, fmt.Errorf("%s: the part is %q; its table has the same name", name, kind)
+			}
+			delete(inner, "kind")
+		}
+		tables[name] = value
+	}
+	return tables, nil
 }
 
 // below puts a key, or an index, before the path that an error begins with: encoder[0]: ...
@@ -195,12 +227,4 @@ func below(key string, err error) error {
 		return fmt.Errorf("%s%w", key, err)
 	}
 	return fmt.Errorf("%s: %w", key, err)
-}
-
-// elementZero is an element of a list at its zero value: a table without keys, or the value itself.
-func elementZero(v reflect.Value) any {
-	if k := v.Kind(); k == reflect.Struct || k == reflect.Interface || k == reflect.Pointer {
-		return map[string]any{}
-	}
-	return v.Interface()
 }

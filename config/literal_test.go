@@ -8,6 +8,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/hooks"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/optim"
@@ -39,7 +40,7 @@ func TestALiteralIsTheModelOfTheSameText(t *testing.T) {
 		Decoder:   []config.Layer{{Layer: &layers.Dense{}}},
 		Losses:    []config.Loss{{Loss: &losses.MSE{}}, {Weight: 0.01, Loss: &losses.KL{Target: 0.1}}},
 		Optimizer: config.Optimizer{Optimizer: &optim.SGD{Rate: 0.2}, Schedule: config.Schedule{Schedule: &optim.Constant{}, WarmupEpochs: 2}},
-		Average:   &config.Average{},
+		Average:   &hooks.Average{},
 		Train:     config.Train{Epochs: 3},
 	}, bias)
 	if err != nil {

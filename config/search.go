@@ -6,31 +6,20 @@ import (
 
 	"tessera/layers"
 	"tessera/optim"
+	"tessera/table"
 )
 
 // search checks what goes with an optimizer that looks at all images.
 func (c *checker) search() {
 	c.sameAtEveryLook("encoder", c.layout.Encoder)
 	c.sameAtEveryLook("decoder", c.layout.Decoder)
-	kind := c.model.Optimizer.Kind
-	for i := range c.model.Prune {
-		c.report(fmt.Sprintf("prune[%d]", i), "", "", fmt.Sprintf("%s does not go on from weights that are held at 0: what it knows would be wrong", kind),
-			"leave the phase out, or take an optimizer that is a rule: "+quoted(rules()))
-	}
-	if c.model.Adversarial != nil {
-		c.report("adversarial", "", "", fmt.Sprintf("attacked images change with the parameters, but %s needs an objective that is the same at every look", kind),
-			"leave it out, or take an optimizer that is a rule: "+quoted(rules()))
-	}
-	if c.model.Average != nil {
-		c.report("average", "", "", fmt.Sprintf("%s takes no small steps that an average would smooth: every iteration is lower than the last", kind), "leave the average out")
-	}
 }
 
 // sameAtEveryLook refuses layers with which the objective over all images is not the same at every look of a search: those that
 // draw noise, and those that follow the images of a batch.
 func (c *checker) sameAtEveryLook(name string, list []Placed) {
 	for i, placed := range list {
-		if placed.Layer == nil || c.model.origin.doubt(fmt.Sprintf("%s[%d]", name, i)) != nil {
+		if placed.Layer == nil || c.model.origin.Doubt(fmt.Sprintf("%s[%d]", name, i)) != nil {
 			continue
 		}
 		for _, p := range placed.opened() {
@@ -48,10 +37,10 @@ func (c *checker) sameLayer(p Placed) {
 	case block:
 	case layers.IsNoisy(p.Layer):
 		c.report(partOf(p.Path), kind, "", fmt.Sprintf("%s draws noise, but %s needs an objective that is the same at every look", kind, search),
-			"leave it out, or take an optimizer that is a rule: "+quoted(rules()))
+			"leave it out, or take an optimizer that is a rule: "+table.Quoted(rules()))
 	case !once && c.moves(p):
 		c.report(partOf(p.Path), kind, "", fmt.Sprintf("%s depends on the batch, but %s looks at all images together", kind, search),
-			"leave it out, or take an optimizer that is a rule: "+quoted(rules()))
+			"leave it out, or take an optimizer that is a rule: "+table.Quoted(rules()))
 	}
 }
 

@@ -81,7 +81,7 @@ func (b *builder) build() error {
 	shape := append([]int{b.options.Batch}, b.model.Shape...)
 	x := b.input("input", nil, shape...)
 	clean := x
-	if b.options.Part == Adversary || b.options.Training && b.model.Spec.Adversarial != nil {
+	if b.options.Part == Adversary || b.options.Training && b.model.Spec.Distorted() {
 		clean = b.input(Target, nil, shape...)
 	}
 	code, err := b.encode(x)
@@ -137,10 +137,10 @@ func (b *builder) encode(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return b.stack(list[1:], y)
 }
 
-// needsImages reports whether images are attacked, or something is differentiated with respect to them: they are then decomposed
+// needsImages reports whether the images are distorted, or something is differentiated with respect to them: they are then decomposed
 // in the graph, at every step.
 func (b *builder) needsImages() bool {
-	return b.options.Part == Adversary || b.options.Training && (b.model.Spec.Adversarial != nil ||
+	return b.options.Part == Adversary || b.options.Training && (b.model.Spec.Distorted() ||
 		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { _, ok := l.Loss.(losses.JacobianPenalty); return ok }))
 }
 

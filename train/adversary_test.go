@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"tessera/attack"
-	"tessera/config"
 	"tessera/engine"
 	"tessera/graph"
+	"tessera/hooks"
 	"tessera/tape"
 )
 
@@ -33,7 +33,7 @@ train = { epochs = 40, batch = 50, checkpoint_seconds = 1000 }
 `
 	m := model(t, text)
 	if a != nil {
-		m.Adversarial = &config.Adversarial{Attack: *a, Share: 1}
+		m.Adversarial = &hooks.Adversarial{Attack: *a, Share: 1}
 	}
 	team := engine.NewTeam(1)
 	t.Cleanup(team.Close)
@@ -64,7 +64,7 @@ func TestAttackedImagesAreThoseOfTheAttack(t *testing.T) {
 	if !slices.Equal(clean, b.values[targetInput]) {
 		t.Fatal("the batch does not hold the images twice")
 	}
-	if err := n.adversary.Attack(b); err != nil {
+	if err := n.around.BeforeStep(n.stepOf(b)); err != nil {
 		t.Fatal(err)
 	}
 	coder := graph.NewCoder(n.model, tape.Backend{})

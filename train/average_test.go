@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tessera/graph"
+	"tessera/hooks"
 	"tessera/tape"
 	"tessera/train/folder"
 )
@@ -169,10 +170,12 @@ func TestTheNumberOfThreadsDoesNotChangeAnAverage(t *testing.T) {
 	var want []*graph.Parameter
 	for _, team := range []Team{alone{}, threads(2), threads(7)} {
 		m, steps := stepped(t, averaged)
-		n := &network{session: &session{}, model: m, stepper: newStepper(m, team)}
-		n.averaged()
+		n := &trainee{job: &job{spec: m.Spec}, model: m, stepper: newStepper(m, team)}
+		if err := n.attach(false); err != nil {
+			t.Fatal(err)
+		}
 		for i, gradients := range steps {
-			n.stepper.Step(gradients, 0.01, i+1)
+			steppedOnce(t, n, gradients, i+1)
 		}
 		got := n.shown().Parameters
 		if want == nil {
@@ -183,6 +186,19 @@ func TestTheNumberOfThreadsDoesNotChangeAnAverage(t *testing.T) {
 				t.Errorf("%d threads: %s differs", team.Threads(), p.Path)
 			}
 		}
+	}
+}
+
+// steppedOnce is a step between the calls of the hooks.
+func steppedOnce(t *testing.T, n *trainee, gradients [][]float32, step int) {
+	t.Helper()
+	if err := n.around.BeforeStep(&hooks.Step{}); err != nil {
+		t.Fatal(err)
+	}
+	n.stepper.Step(gradients, 0.01, step)
+	n.progress.Step = step
+	if err := n.around.AfterStep(); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -197,7 +213,7 @@ func TestAnAveragedRunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
 func TestAStateWithoutAveragesIsRefused(t *testing.T) {
 	run := half(t)
 	edit(t, run, "[model.everything.train]", "[model.everything.average]\n\n[model.everything.train]")
-	if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err == nil || !strings.Contains(err.Error(), "it holds no average/") {
+	if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err == nil || !strings.Contains(err.Error(), "hook average: it holds no ") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -12,7 +12,6 @@ type chunk struct {
 	of       int // index in moved
 	from, to int
 	state    [][]float32
-	pruned   []int32 // the part of its parameter's
 }
 
 // queue is a list of chunks that threads take one after the other.
@@ -95,8 +94,8 @@ const large = 4 << 20
 func (s *stepper) ask(c *chunk) {
 	m := s.moved[c.of]
 	kernel.PrefetchOwned(m.Data[c.from:c.to])
-	if m.average != nil {
-		kernel.PrefetchOwned(m.average[c.from:c.to])
+	for _, values := range m.follows {
+		kernel.PrefetchOwned(values[c.from:c.to])
 	}
 	for _, values := range c.state {
 		kernel.PrefetchOwned(values)
@@ -121,9 +120,9 @@ func (s *stepper) move(thread int, c *chunk) {
 	for _, p := range m.fused {
 		p.Project(w, m.Shape)
 	}
-	zero(m.Data, c.pruned)
-	if m.average != nil && len(m.whole) == 0 {
-		follow(m.average[c.from:c.to], w, s.scratch[thread], s.pull)
+	s.pass(m, w, c.from)
+	if len(m.whole) == 0 {
+		s.tell(thread, m, w, c.from)
 	}
 }
 
@@ -143,9 +142,7 @@ func (s *stepper) projectWhole(thread int) {
 		for _, c := range m.whole {
 			c.Project(m.Data, m.Shape)
 		}
-		zero(m.Data, m.pruned)
-		if m.average != nil {
-			follow(m.average, m.Data, s.scratch[thread], s.pull)
-		}
+		s.pass(m, m.Data, 0)
+		s.tell(thread, m, m.Data, 0)
 	}
 }

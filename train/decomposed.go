@@ -139,7 +139,7 @@ func (d *decomposed) part(from, to int) (least, most []float32) {
 
 // rescale sets what a new run's first layer rescales the channels of its images by; a resumed run has it in its state, a
 // frozen layer keeps what it has, and so does one that started from another run's.
-func (n *network) rescale(d *decomposed) error {
+func (n *trainee) rescale(d *decomposed) error {
 	first, ok := n.model.Decomposing()
 	if !ok || n.progress.Step > 0 {
 		return nil
@@ -161,6 +161,5 @@ func (n *network) rescale(d *decomposed) error {
 			copy(p.Data, values)
 		}
 	}
-	n.averaged()
 	return nil
 }

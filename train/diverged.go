@@ -40,8 +40,8 @@ type bad struct {
 }
 
 // diverged returns the error for what went bad.
-func (s *session) diverged(step int, b bad) error {
-	d := &Diverged{Run: s.folder.Path(), Epoch: s.progress.Epoch + 1, Step: step, Tensor: b.tensor, Value: b.value}
+func (s *job) diverged(step int, b bad) error {
+	d := &Diverged{Run: s.run, Epoch: s.progress.Epoch + 1, Step: step, Tensor: b.tensor, Value: b.value}
 	switch s.spec.Optimizer.Optimizer.(type) {
 	case optim.Rule:
 		d.advice = "a smaller learning_rate or a clip_norm"
@@ -101,17 +101,6 @@ func (p *program) lookTaps(b *bad) {
 	for i, tap := range p.Taps {
 		b.look(tap.Name, p.runner.Tap(i))
 	}
-}
-
-// badEnd looks at what no single step looks at.
-func (n *network) badEnd(m Metrics) (b bad) {
-	for _, p := range n.model.Parameters {
-		b.look(p.Path, p.Data)
-	}
-	if n.watcher.validation {
-		b.look("val_mse", []float32{float32(m.ValMSE)})
-	}
-	return b
 }
 
 // firstBad names what made the objective bad, as the last look left everything.

@@ -25,7 +25,7 @@ type Environment struct {
 }
 
 // environment returns the contents of env.json.
-func (s *session) environment() ([]byte, error) {
+func (s *job) environment() ([]byte, error) {
 	e := s.options.Environment
 	e.Data = append([]data.File{}, s.files...) // an empty list, not null
 	e.Start = s.started

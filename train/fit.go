@@ -8,11 +8,11 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"time"
 
 	"tessera/baselines"
 	"tessera/config"
 	"tessera/data"
+	"tessera/hooks"
 	"tessera/metrics"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
@@ -23,17 +23,17 @@ const numbersKey = "numbers"
 
 // fit learns a baseline by its own rule: an epoch is one iteration.
 type fit struct {
-	*session
+	*job
 	model baselines.Model
 	from  string // the state that was restored, "" for a new fit
 }
 
-func newFit(s *session, method baselines.Method) (*fit, error) {
-	m, err := method.New(s.shape, s.spec.Train.Seed)
+func newFit(j *job, method baselines.Method) (*fit, error) {
+	m, err := method.New(j.shape, j.spec.Train.Seed)
 	if err != nil {
-		return nil, fmt.Errorf("model %q: %w", s.spec.Name, err)
+		return nil, fmt.Errorf("model %q: %w", j.spec.Name, err)
 	}
-	return &fit{session: s, model: m}, nil
+	return &fit{job: j, model: m}, nil
 }
 
 // start implements learner: a fit begins with nothing of another run.
@@ -68,7 +68,7 @@ func (f *fit) bounded() error {
 
 // epoch implements learner. A look at images that were not fitted would take longer than the iteration: only the
 // objective is measured, and the atoms are looked at.
-func (f *fit) epoch(ctx context.Context) (Metrics, error) {
+func (f *fit) epoch(ctx context.Context, _ func(func() Metrics)) (Metrics, error) {
 	p, err := f.model.Step(ctx)
 	switch {
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
@@ -82,7 +82,7 @@ func (f *fit) epoch(ctx context.Context) (Metrics, error) {
 	f.progress.Stopped = p.Done && p.Iteration < length(f.spec)
 	return Metrics{Epoch: p.Iteration, Step: p.Iteration, Loss: p.Objective, LearningRate: math.NaN(), ValMSE: math.NaN(),
 		CodeHoyer: math.NaN(), NegativeWeights: new(metrics.NegativeWeights(f.model.Atoms().Values)),
-		Seconds: f.progress.Seconds + time.Since(f.epochFrom).Seconds()}, nil
+		Seconds: f.spent()}, nil
 }
 
 // save implements learner.
@@ -140,14 +140,13 @@ func openBaseline(spec *config.Model, method baselines.Method, shape []int, path
 }
 
 // derived implements learner: all tensors, for fitted images keep their codes.
-func (f *fit) derived() ([]folder.File, error) {
+func (f *fit) derived() ([]derived, error) {
 	file := &checkpoint.File{Metadata: f.metadata("parameters", f.progress.Epoch, f.progress.Step)}
-	if err := f.save(file); err != nil {
-		return nil, err
-	}
-	parameters, err := f.encode(folder.Model, file)
-	return []folder.File{parameters}, err
+	return []derived{{folder.Model, file}}, f.save(file)
 }
+
+// kept implements learner: the last iteration is the best one.
+func (f *fit) kept() *hooks.Kept { return nil }
 
 // close implements learner.
 func (f *fit) close() {}

@@ -30,7 +30,7 @@ func (s *session) train(ctx context.Context) (*Result, error) {
 // epoch trains on what is left of the current epoch.
 func (s *session) epoch(ctx context.Context) error {
 	s.epochFrom = time.Now()
-	m, err := s.learner.epoch(ctx)
+	m, err := s.learner.epoch(ctx, s.within)
 	if errors.Is(err, errHalted) {
 		return s.interrupt()
 	} else if err != nil {
@@ -41,7 +41,7 @@ func (s *session) epoch(ctx context.Context) error {
 
 // interrupt writes a checkpoint in the middle of an epoch.
 func (s *session) interrupt() error {
-	s.progress.Seconds += time.Since(s.epochFrom).Seconds()
+	s.progress.Seconds = s.spent()
 	files, err := s.checkpoint()
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (s *session) interrupt() error {
 	if err := s.writer.Wait(); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s: %w at step %d (epoch %d); resume goes on from there", s.folder.Path(), ErrInterrupted, s.progress.Step, s.progress.Epoch+1)
+	return fmt.Errorf("%s: %w at step %d (epoch %d); resume goes on from there", s.run, ErrInterrupted, s.progress.Step, s.progress.Epoch+1)
 }
 
 // save hands the files of a checkpoint to the writer.
@@ -94,6 +94,13 @@ func (s *session) endEpoch(m Metrics) error {
 	return nil
 }
 
+// within tells how far an epoch is, when it is time.
+func (s *session) within(measure func() Metrics) {
+	if s.options.Report != nil && time.Since(s.reported) >= reportEvery {
+		s.tell(measure(), false)
+	}
+}
+
 // tell reports.
 func (s *session) tell(m Metrics, done bool) {
 	if s.options.Report == nil {
@@ -107,5 +114,5 @@ func (s *session) tell(m Metrics, done bool) {
 	if s.finished() {
 		left = 0
 	}
-	s.options.Report(Progress{Run: s.folder.Path(), Epochs: epochs, Steps: steps, Iterates: s.spec.Baseline != nil, EpochDone: done, Metrics: m, Left: left})
+	s.options.Report(Progress{Run: s.run, Epochs: epochs, Steps: steps, Iterates: s.spec.Baseline != nil, EpochDone: done, Metrics: m, Left: left})
 }

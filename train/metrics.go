@@ -3,6 +3,7 @@ package train
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"math"
 )
 
@@ -69,4 +70,14 @@ func (m Metrics) MarshalJSON() ([]byte, error) {
 	field("seconds", m.Seconds)
 	b.WriteByte('}')
 	return b.Bytes(), nil
+}
+
+// known are the metrics that hooks are told of, by their keys; what was not measured is missing.
+func (m Metrics) known() map[string]float64 {
+	all := map[string]float64{"loss": m.Loss, "val_mse": m.ValMSE, "code_hoyer": m.CodeHoyer, "dead_units": float64(m.DeadUnits)}
+	for _, t := range m.Terms {
+		all[t.Name] = t.Value
+	}
+	maps.DeleteFunc(all, func(_ string, v float64) bool { return math.IsNaN(v) })
+	return all
 }

@@ -158,14 +158,28 @@ func open(spec *config.Model, path string, f *checkpoint.File) (*Trained, error)
 
 // openNetwork returns the auto-encoder of a checkpoint.
 func openNetwork(spec *config.Model, shape []int, path string, f *checkpoint.File) (*graph.Model, error) {
+	if f.Metadata[contentsKey] == "state" {
+		return shownBy(spec, path, f)
+	}
 	m, err := graph.New(spec, shape)
 	if err != nil {
 		return nil, checkpoint.Mismatchf(path, "does not match its model: %v", err)
 	}
-	if spec.Average != nil && f.Metadata[contentsKey] == "state" {
-		return m, openAverages(m, path, f)
-	}
 	return m, loadParameters(m, path, f, "", current(m))
+}
+
+// shownBy returns the model of a state with the values that its hooks show.
+func shownBy(spec *config.Model, path string, f *checkpoint.File) (*graph.Model, error) {
+	from, err := stateOf(path, f)
+	if err != nil {
+		return nil, err
+	}
+	s, err := finishedSession(spec, from, Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	return s.learner.(interface{ shown() *graph.Model }).shown(), nil
 }
 
 // withRemedy says how to get a damaged file back that is derived from the state.

@@ -21,9 +21,14 @@ type program struct {
 	of        []int       // for each of those, its place in Parameters; -1 where the graph does not read it
 }
 
-// compile builds and compiles the model's program.
+// compile builds and compiles the model's program, for images that the caller decomposes where its encoder does.
 func compile(m *graph.Model, backend graph.Backend, o graph.Options) (*program, error) {
 	o.Prepared = true
+	return compilePlain(m, backend, o)
+}
+
+// compilePlain does the same for plain images.
+func compilePlain(m *graph.Model, backend graph.Backend, o graph.Options) (*program, error) {
 	built, err := m.Program(o)
 	if err != nil {
 		return nil, err

@@ -1,11 +1,9 @@
 package train
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -34,35 +32,6 @@ decay = 0.9
 // phasedModel is everything, pruned in phases.
 var phasedModel = strings.Replace(everything, "[[model.everything.constraint]]", phased+"[[model.everything.constraint]]", 1)
 
-// The oracle sorts the indices.
-func TestPruningTakesTheSmallest(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 6))
-	for range 200 {
-		values := make([]float32, r.IntN(40))
-		for i := range values {
-			values[i] = float32(r.IntN(7)-3) / 4 // many ties
-		}
-		order := make([]int32, len(values))
-		for i := range order {
-			order[i] = int32(i)
-		}
-		size := func(i int32) float64 { return math.Abs(float64(values[i])) }
-		slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(size(a), size(b)) })
-		for _, fraction := range []float64{0.01, 0.25, 0.5, 0.99} {
-			want := slices.Sorted(slices.Values(order[:int(fraction*float64(len(values)))]))
-			if got := smallest(values, fraction, 0); !slices.Equal(got, want) {
-				t.Fatalf("%v of %v: got %v, want %v", fraction, values, got, want)
-			}
-		}
-		for _, threshold := range []float64{0.1, 0.25, 0.5, 1} {
-			want := slices.Sorted(slices.Values(slices.DeleteFunc(slices.Clone(order), func(i int32) bool { return size(i) > threshold })))
-			if got := smallest(values, 0, threshold); !slices.Equal(got, want) {
-				t.Fatalf("to %v of %v: got %v, want %v", threshold, values, got, want)
-			}
-		}
-	}
-}
-
 // seen is what the steps of a run found: by step, the weights that the encoder and the decoder began it with.
 func seen(t *testing.T, text string, sets ...string) (encoder, decoder [][]float32, stepsPerEpoch int) {
 	t.Helper()
@@ -81,10 +50,20 @@ func seen(t *testing.T, text string, sets ...string) (encoder, decoder [][]float
 	return encoder, decoder, r.Step / r.Epochs
 }
 
+// zeros returns the indices of the values that are 0.
+func zeros(values []float32) (indices []int) {
+	for i, v := range values {
+		if v == 0 {
+			indices = append(indices, i)
+		}
+	}
+	return indices
+}
+
 func TestPrunedWeightsAreHeldAtZeroAndReleasedFromIt(t *testing.T) {
 	encoder, decoder, epoch := seen(t, phasedModel, "constraint=[]")
 	before := encoder[epoch-1] // of the last dense step, whose update is not seen: nearly the same
-	held := smallest(encoder[epoch], 0, 1e-30)
+	held := zeros(encoder[epoch])
 	if want := int(0.3 * float64(len(before))); len(held) != want {
 		t.Fatalf("%d weights are 0 at first, want %d", len(held), want)
 	}
@@ -107,12 +86,12 @@ func TestPrunedWeightsAreHeldAtZeroAndReleasedFromIt(t *testing.T) {
 			t.Errorf("weight %d of the decoder is %v", i, w)
 		}
 	}
-	for _, i := range nonZero(decoder[len(decoder)-1]) {
-		if decoder[2*epoch][i] == 0 {
+	for _, i := range zeros(decoder[2*epoch]) {
+		if decoder[len(decoder)-1][i] != 0 {
 			t.Errorf("weight %d of the decoder was released", i)
 		}
 	}
-	if n := len(decoder[2*epoch]) - len(nonZero(decoder[2*epoch])); n == 0 || n == len(decoder[0]) {
+	if n := len(zeros(decoder[2*epoch])); n == 0 || n == len(decoder[0]) {
 		t.Errorf("%d weights of the decoder are pruned", n)
 	}
 }
@@ -122,7 +101,7 @@ func TestPrunedWeightsStayAtZeroUnderConstraints(t *testing.T) {
 	for _, constraint := range []string{`{kind="unit_norm",on="*.weight"}`, `{kind="box",on="*.weight",min=0.01,max=1.0}`} {
 		encoder, _, epoch := seen(t, phasedModel, "constraint=["+constraint+"]")
 		for step := epoch; step <= 3*epoch; step++ {
-			if zeros := len(encoder[step]) - len(nonZero(encoder[step])); zeros < int(0.3*float64(len(encoder[step]))) {
+			if zeros := len(zeros(encoder[step])); zeros < int(0.3*float64(len(encoder[step]))) {
 				t.Errorf("%s: step %d: %d weights are 0", constraint, step+1, zeros)
 			}
 		}
@@ -150,7 +129,7 @@ func TestTheModelOfAPrunedRunIsSparse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mask, ok := state.file.Tensor("pruned/1/decoder.0.weight")
+	mask, ok := state.file.Tensor("hook/prune.1/decoder.0.weight")
 	if !ok {
 		t.Fatal("the state does not say what is pruned")
 	}
@@ -164,7 +143,7 @@ func TestTheModelOfAPrunedRunIsSparse(t *testing.T) {
 		}
 	}
 	for _, tensor := range state.file.Tensors {
-		if strings.HasPrefix(tensor.Name, "pruned/0/") {
+		if strings.HasPrefix(tensor.Name, "hook/prune.0/") {
 			t.Errorf("the state holds %s, whose phase is over", tensor.Name)
 		}
 	}
@@ -174,10 +153,12 @@ func TestTheNumberOfThreadsDoesNotChangeAPrunedStep(t *testing.T) {
 	var want [][]float32
 	for _, team := range []Team{alone{}, threads(2), threads(7)} {
 		m, steps := stepped(t, `prune=[{fraction=0.5}]`)
-		s := newStepper(m, team)
-		s.hold([]pruned{s.choose(&m.Spec.Prune[0])})
+		n := &trainee{job: &job{spec: m.Spec}, model: m, stepper: newStepper(m, team)}
+		if err := errors.Join(n.attach(false), n.around.BeginEpoch()); err != nil {
+			t.Fatal(err)
+		}
 		for i, gradients := range steps {
-			s.Step(gradients, 0.01, i+1)
+			steppedOnce(t, n, gradients, i+1)
 		}
 		if want == nil {
 			want = current(m)

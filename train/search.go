@@ -10,39 +10,39 @@ import (
 	"tessera/train/checkpoint"
 )
 
-// search learns an auto-encoder with an optimizer that looks at all images: an epoch is one iteration of it. An iteration
-// that is interrupted is done again from its beginning, to the same bits.
+// search learns an auto-encoder with an optimizer that evaluates the objective over all images: an epoch is one iteration of
+// it. An iteration that is interrupted is done again from its beginning, to the same bits.
 type search struct {
-	*network
+	*trainee
 	method  optim.Search
-	weights []float32   // all trainable parameters, one after the other
-	state   [][]float32 // the optimizer's, cut into the states of the parameters
-	descent optim.Descent
+	weights []float32                       // all trainable parameters, one after the other
+	state   [][]float32                     // the optimizer's, cut into the states of the parameters
+	next    func(ctx context.Context) error // one iteration
 	whole   *whole
-	ctx     context.Context // of the present iteration
 }
 
-func newSearch(s *session, method optim.Search) (*search, error) {
-	n, err := newNetwork(s)
+func newSearch(j *job, method optim.Search) (*search, error) {
+	t, err := newTrainee(j)
 	if err != nil {
 		return nil, err
 	}
-	r := &search{network: n, method: method}
+	r := &search{trainee: t, method: method}
 	length := 0
-	for _, m := range n.stepper.moved {
+	for _, m := range t.stepper.moved {
 		length += len(m.Data)
 	}
 	r.weights = make([]float32, length)
 	for range method.States() {
 		all := make([]float32, length)
 		r.state = append(r.state, all)
-		for _, m := range n.stepper.moved {
+		for _, m := range t.stepper.moved {
 			m.state, all = append(m.state, all[:len(m.Data):len(m.Data)]), all[len(m.Data):]
+			m.view.State = m.state
 		}
 	}
-	n.rate = math.NaN()
-	s.progress.Search = &optim.Held{}
-	return r, nil
+	t.rate = math.NaN()
+	j.progress.Search = &optim.Held{}
+	return r, t.attach(true)
 }
 
 // begin implements learner.
@@ -50,25 +50,35 @@ func (r *search) begin(_ context.Context, splits data.Splits) (err error) {
 	if r.whole, err = newWhole(r.model, r.stepper.moved, r.images, r.options); err != nil {
 		return err
 	}
-	if err := r.rescale(r.whole.parts); err != nil {
+	if err := r.ready(r.whole.parts); err != nil {
 		return err
 	}
 	if r.watcher, err = newWatcher(r.shown(), r.options.Backend, splits); err != nil {
 		return err
 	}
-	f := optim.Objective{Evaluate: func(w, g []float32) (float64, error) { return r.whole.Evaluate(r.ctx, w, g) }}
+	r.gather()
+	r.next = r.searching()
+	return nil
+}
+
+// searching begins the search and returns what does one iteration of it.
+func (r *search) searching() func(ctx context.Context) error {
+	var within context.Context // of the present iteration
+	f := optim.Objective{Evaluate: func(w, g []float32) (float64, error) { return r.whole.Evaluate(within, w, g) }}
 	if len(r.spec.Constraints) > 0 {
 		f.Project = r.project
 	}
-	r.gather()
-	r.descent = r.method.Begin(f, r.weights, r.state, r.progress.Search)
-	return nil
+	descent := r.method.Begin(f, r.weights, r.state, r.progress.Search)
+	return func(ctx context.Context) error {
+		within = ctx
+		return descent.Next()
+	}
 }
 
 // project applies the constraints to weights that are not the model's yet.
 func (r *search) project(w []float32) {
 	for _, m := range r.stepper.moved {
-		m.projectValues(w[:len(m.Data)])
+		m.constrain(w[:len(m.Data)])
 		w = w[len(m.Data):]
 	}
 }
@@ -84,10 +94,12 @@ func (r *search) gather() {
 func (r *search) scatter() { scatter(r.stepper.moved, r.weights) }
 
 // epoch implements learner. What is measured are the terms of the objective where the iteration ended.
-func (r *search) epoch(ctx context.Context) (m Metrics, err error) {
-	r.ctx = ctx
-	err = r.descent.Next()
-	r.scatter() // the last look may have been elsewhere
+func (r *search) epoch(ctx context.Context, _ func(func() Metrics)) (m Metrics, err error) {
+	if err := r.around.BeginEpoch(); err != nil {
+		return m, err
+	}
+	err = r.next(ctx)
+	r.scatter() // the last evaluation may have been elsewhere
 	switch {
 	case errors.Is(err, optim.ErrMinimum):
 		r.progress.Stopped = true
@@ -114,12 +126,12 @@ func (r *search) restore(from *stored) error {
 	if from.Search == nil || from.Search.Points < 0 || 2*from.Search.Points > r.method.States() {
 		return checkpoint.Errorf(from.path, "damaged: it does not say how many points its search knows")
 	}
-	return r.network.restore(from)
+	return r.trainee.restore(from)
 }
 
 // close implements learner.
 func (r *search) close() {
-	r.network.close()
+	r.trainee.close()
 	if r.whole != nil {
 		_ = r.whole.Close()
 	}

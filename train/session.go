@@ -10,56 +10,54 @@ import (
 	"tessera/baselines"
 	"tessera/config"
 	"tessera/data"
+	"tessera/hooks"
 	"tessera/optim"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )
 
-// session is one run in the hands of this process: its folder, where it is, and what goes on around its learner.
+// session is one run in this process: its folder, its checkpoints and its reports around a learner. It calls the learner; the
+// learner knows the job alone.
 type session struct {
-	options Options
-	spec    *config.Model
-	shape   []int // of one image
+	*job
 	learner learner
-	images  *data.Images // fitted
-	files   []data.File  // the data set was read from
-	started *data.File   // the first parameters were read from; nil where they were drawn
 	folder  *folder.Folder
 	writer  writer
 	encoded map[string][]byte // files that the writer had, by name: their memory is used again
 
-	identity identity
-	progress progress
-
-	saved     time.Time // when the last checkpoint was handed to the writer
-	began     time.Time // this process's first step
-	beganAt   int       // steps that were done then
-	reported  time.Time
-	epochFrom time.Time // when this process began with the current epoch
+	saved    time.Time // when the last checkpoint was handed to the writer
+	began    time.Time // this process's first step
+	beganAt  int       // steps that were done then
+	reported time.Time
 }
 
 // learner is what a run trains: an auto-encoder, moved along gradients, or a baseline, which has a rule of its own. It
-// counts what it has done in the session's progress.
+// counts what it has done in the job's progress.
 type learner interface {
 	// start gives a new run what it begins with beside its first draw.
 	start() error
 	// begin makes the learner ready for its first epoch, or for the next one where a state was restored.
 	begin(ctx context.Context, splits data.Splits) error
-	// epoch does what is left of the present epoch and measures it. When ctx ends, so does it, with errHalted: the session
-	// can then be saved.
-	epoch(ctx context.Context) (Metrics, error)
-	// save adds to the file of a state what the learner needs to go on.
+	// epoch does what is left of the present epoch and measures it; within, it offers to tell how far it is. When ctx ends, so
+	// does the epoch, with errHalted: the session can then be saved.
+	epoch(ctx context.Context, tell func(measure func() Metrics)) (Metrics, error)
+	// save adds to the file of a state what the learner needs to continue.
 	save(state *checkpoint.File) error
 	// restore takes it back.
 	restore(from *stored) error
 	// derived returns the files that are made from the state for those who use the model.
-	derived() ([]folder.File, error)
+	derived() ([]derived, error)
+	// kept is the epoch that is to be used in the place of the last one; nil where there is none.
+	kept() *hooks.Kept
 	// close frees what the learner holds.
 	close()
 }
 
-// errHalted says that an epoch was not done to its end because the context has ended.
-var errHalted = errors.New("halted")
+// derived is a file that is made from the state.
+type derived struct {
+	name string
+	file *checkpoint.File
+}
 
 // newSession loads the data and makes a learner that has not begun; it writes nothing.
 func newSession(ctx context.Context, spec *config.Model, o Options) (*session, data.Splits, error) {
@@ -114,13 +112,13 @@ func bareSession(spec *config.Model, shape []int, o Options) (s *session, err er
 	if o.Team == nil {
 		o.Team = alone{}
 	}
-	s = &session{options: o, spec: spec, shape: shape, encoded: map[string][]byte{}}
+	s = &session{job: &job{options: o, spec: spec, shape: shape}, encoded: map[string][]byte{}}
 	if method, ok := spec.Baseline.(baselines.Method); ok {
-		s.learner, err = newFit(s, method)
+		s.learner, err = newFit(s.job, method)
 	} else if method, ok := spec.Optimizer.Optimizer.(optim.Search); ok {
-		s.learner, err = newSearch(s, method)
+		s.learner, err = newSearch(s.job, method)
 	} else {
-		s.learner, err = newNetwork(s)
+		s.learner, err = newNetwork(s.job)
 	}
 	return s, err
 }
@@ -144,6 +142,9 @@ func (s *session) restore(from *stored) error {
 	s.progress = from.progress
 	return s.learner.restore(from)
 }
+
+// keepIn makes that folder the run's.
+func (s *session) keepIn(f *folder.Folder) { s.folder, s.run = f, f.Path() }
 
 // close frees what the session holds. The writer must have ended.
 func (s *session) close() {
@@ -173,68 +174,55 @@ func (s *session) checkpoint() ([]folder.File, error) {
 	if err := s.writer.Wait(); err != nil {
 		return nil, err
 	}
-	state, err := s.encodeState()
-	if err != nil {
-		return nil, err
-	}
-	derived, err := s.learner.derived()
-	if err != nil {
-		return nil, err
-	}
-	return append([]folder.File{state}, derived...), nil
-}
-
-// encodeState returns the file from which a run can go on.
-func (s *session) encodeState() (folder.File, error) {
 	f := &checkpoint.File{Metadata: s.metadata("state", s.progress.Epoch, s.progress.Step)}
 	for key, value := range map[string]any{identityKey: s.identity, progressKey: s.progress} {
 		text, err := json.Marshal(value)
 		if err != nil {
-			return folder.File{}, fmt.Errorf("state: %w", err)
+			return nil, fmt.Errorf("state: %w", err)
 		}
 		f.Metadata[key] = string(text)
 	}
 	if err := s.learner.save(f); err != nil {
-		return folder.File{}, err
+		return nil, err
 	}
-	return s.encode(folder.State, f)
+	state, err := s.encode(derived{folder.State, f})
+	if err != nil {
+		return nil, err
+	}
+	files, err := s.derivedFiles()
+	return append([]folder.File{state}, files...), err
+}
+
+// derivedFiles are those that are made from the state.
+func (s *session) derivedFiles() (files []folder.File, err error) {
+	all, err := s.learner.derived()
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range all {
+		f, err := s.encode(d)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
 }
 
 // encode returns a file to write, in the memory of the last one of that name: of a large model one is a hundred megabytes.
-func (s *session) encode(name string, f *checkpoint.File) (folder.File, error) {
-	b, err := checkpoint.Encode(f, s.encoded[name])
+func (s *session) encode(d derived) (folder.File, error) {
+	b, err := checkpoint.Encode(d.file, s.encoded[d.name])
 	if err == nil {
-		s.encoded[name] = b
+		s.encoded[d.name] = b
 	}
-	return folder.File{Name: name, Data: b}, err
+	return folder.File{Name: d.name, Data: b}, err
 }
-
-// length returns how many epochs a run of spec has, unless it ends early. Of a baseline they are iterations.
-func length(spec *config.Model) int {
-	if method, ok := spec.Baseline.(baselines.Method); ok {
-		return method.MostIterations()
-	}
-	return spec.Train.Epochs
-}
-
-// stepsPerEpoch counts the last, shorter batch. An iteration of a baseline or of a search is one step.
-func (s *session) stepsPerEpoch() int {
-	if _, search := s.spec.Optimizer.Optimizer.(optim.Search); search || s.spec.Baseline != nil {
-		return 1
-	}
-	return (s.identity.Images + s.spec.Train.Batch - 1) / s.spec.Train.Batch
-}
-
-// finished reports whether nothing is left to do.
-func (s *session) finished() bool { return over(s.spec, s.progress) }
-
-func over(spec *config.Model, p progress) bool { return p.Stopped || p.Epoch >= length(spec) }
 
 // result says how the run ended.
 func (s *session) result() *Result {
-	r := &Result{Run: s.folder.Path(), Epochs: s.progress.Epoch, Step: s.progress.Step, StoppedEarly: s.progress.Stopped}
-	if b := s.progress.Best; b != nil {
-		r.BestEpoch, r.BestError = b.Epoch, b.Error
+	r := &Result{Run: s.run, Epochs: s.progress.Epoch, Step: s.progress.Step, StoppedEarly: s.progress.Stopped}
+	if k := s.learner.kept(); k != nil {
+		r.BestEpoch, r.BestError = k.Epoch, k.Error
 	}
 	return r
 }
@@ -242,7 +230,7 @@ func (s *session) result() *Result {
 // repair completes a finished run that was killed between its last renames: it writes the derived files that differ
 // from the state, and none when none does.
 func (s *session) repair() error {
-	files, err := s.learner.derived()
+	files, err := s.derivedFiles()
 	if err != nil {
 		return err
 	}

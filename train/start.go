@@ -21,7 +21,8 @@ import (
 //
 // A folder that is not a run, or a run that has no parameters, is a mistake of the declaration ([part.KeyError]);
 // parameters that are missing or of another shape are a [*checkpoint.Error] that names each of them.
-func (n *network) start() error {
+func (n *trainee) start() error {
+	n.fresh = true
 	s := n.spec.Start
 	if s == nil {
 		return nil
@@ -39,7 +40,6 @@ func (n *network) start() error {
 		return fmt.Errorf("model %q: start: %w", n.spec.Name, err)
 	}
 	n.stepper.Project()
-	n.averaged()
 	n.started, err = recordOf(from.Path)
 	return err
 }
@@ -53,17 +53,17 @@ func StartOf(spec *config.Model) (*data.File, error) {
 }
 
 // refuse is the error for a run that nothing can be taken from.
-func (n *network) refuse(problem string) error {
+func (n *trainee) refuse(problem string) error {
 	return fmt.Errorf("model %q: start: %w", n.spec.Name, part.KeyError{Key: "run", Problem: problem})
 }
 
 // takes reports whether a new run has a parameter from the run that its model starts from.
-func (n *network) takes(path string) bool {
+func (n *trainee) takes(path string) bool {
 	return n.spec.Start != nil && config.MatchPath(n.spec.Start.On, path)
 }
 
 // take copies every parameter that the glob matches, or none where one does not fit.
-func (n *network) take(from *Trained, glob string) error {
+func (n *trainee) take(from *Trained, glob string) error {
 	var problems []string
 	for _, p := range n.model.Parameters {
 		if !config.MatchPath(glob, p.Path) {

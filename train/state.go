@@ -33,9 +33,6 @@ const (
 	formatText = "tessera 1"
 
 	optimizerPrefix = "optimizer/" // + path + "/" + index
-	bestPrefix      = "best/"      // + path
-	averagePrefix   = "average/"   // + path
-	prunedPrefix    = "pruned/"    // + index of the phase + "/" + path
 )
 
 // identity is what must not change within a run.
@@ -56,16 +53,8 @@ type progress struct {
 	Sums     []float64 `json:"sums,omitempty"`     // over those: of each term of the loss
 	Seconds  float64   `json:"seconds,omitempty"`  // spent on them
 	Stopped  bool      `json:"stopped,omitempty"`  // early
-	Best     *best     `json:"best,omitempty"`     // of early stopping
 
 	Search *optim.Held `json:"search,omitempty"` // of a search: what it knows beside its vectors
-}
-
-// best is the epoch with the best error so far.
-type best struct {
-	Epoch int     `json:"epoch"`
-	Step  int     `json:"step"`
-	Error float64 `json:"error"` // val_mse, or the loss where nothing validates
 }
 
 // newIdentity says what a run is.
@@ -109,20 +98,6 @@ func kindText(method string) string {
 	return method
 }
 
-// metadata returns what every checkpoint of a run says.
-func (s *session) metadata(contents string, epoch, step int) map[string]string {
-	shape, _ := json.Marshal(s.shape) // integers cannot fail
-	m := map[string]string{formatKey: formatText, contentsKey: contents, modelKey: s.spec.Name, shapeKey: string(shape),
-		epochKey: strconv.Itoa(epoch), stepKey: strconv.Itoa(step)}
-	if s.spec.Baseline != nil {
-		m[kindKey] = s.spec.Kind
-	}
-	if contents != "state" { // which has config.toml beside it
-		m[declarationKey] = string(config.Fill(s.spec))
-	}
-	return m
-}
-
 // optimizerName is the name of a part of the optimizer's state of one parameter.
 func optimizerName(m *moved, i int) string { return optimizerPrefix + m.Path + "/" + strconv.Itoa(i) }
 
@@ -155,6 +130,7 @@ func readState(path string) (*stored, error) {
 
 // stateOf is what a state says of itself.
 func stateOf(path string, f *checkpoint.File) (s *stored, err error) {
+	renamed(f)
 	s = &stored{path: path, file: f}
 	if s.shape, err = storedShape(path, f); err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"tessera/config"
 	"tessera/constraints"
 	"tessera/graph"
+	"tessera/hooks"
 	"tessera/internal/hugepages"
 	"tessera/optim"
 )
@@ -32,9 +33,9 @@ type stepper struct {
 	large     bool        // more than the caches keep
 	queues    []queue     // per thread: the chunks that it moves, unless another is done sooner
 
-	averages *averages // nil where there are none
-	carried  []int     // in the model's parameters: those that the graph moves and that are averaged
-	pull     float32   // of the averages towards the weights, in this step
+	views     []*hooks.Parameter // all parameters of the model, as hooks see them
+	pointwise []pointwise        // what hooks project
+	watching  []watching         // what hooks do with moved values
 
 	gradients [][]float32 // of this step
 	rate      float64
@@ -46,13 +47,17 @@ type stepper struct {
 	sum, update, project func(thread int) // bound once: a method value allocates
 }
 
+type (
+	pointwise = func(p *hooks.Parameter, values []float32, from int)
+	watching  = func(p *hooks.Parameter, values []float32, from int, scratch []float32)
+)
+
 // moved is one trainable parameter.
 type moved struct {
 	*graph.Parameter
-	at      int // in the model's parameters
+	view    *hooks.Parameter
 	state   [][]float32
-	average []float32 // nil where there are no averages
-	pruned  []int32   // what is held at 0, ascending
+	follows [][]float32 // what hooks keep of it
 	// Constraints keep their declared order: pointwise ones before the first that is not are fused with the update.
 	fused []constraints.Constraint
 	whole []constraints.Constraint
@@ -63,8 +68,9 @@ func newStepper(m *graph.Model, team Team) *stepper {
 	rule, _ := m.Spec.Optimizer.Optimizer.(optim.Rule)
 	s := &stepper{optimizer: rule, clipNorm: m.Spec.Optimizer.ClipNorm, team: team}
 	for i, p := range m.Parameters {
-		if p.Trainable {
-			s.add(p, i, m.Spec.Constraints, m.Layout)
+		view := &hooks.Parameter{Index: i, Path: p.Path, Shape: p.Shape, Data: p.Data, Trainable: p.Trainable, Frozen: p.Frozen}
+		if s.views = append(s.views, view); p.Trainable {
+			s.add(p, view, m.Spec.Constraints, m.Layout)
 		}
 	}
 	bytes := 0
@@ -84,13 +90,13 @@ func newStepper(m *graph.Model, team Team) *stepper {
 	return s
 }
 
-// guarded makes an error of a panic: an optimizer or a constraint may be a user's own, and on a goroutine of the team
+// guarded makes an error of a panic: an optimizer, a constraint or a hook may be a user's own, and on a goroutine of the team
 // nothing else could catch what it does.
 func (s *stepper) guarded(work func(thread int)) func(thread int) {
 	return func(thread int) {
 		defer func() {
 			if cause := recover(); cause != nil {
-				s.panicked[thread] = fmt.Errorf("the optimizer or a constraint panicked: %v", cause)
+				s.panicked[thread] = fmt.Errorf("the optimizer, a constraint or a hook panicked: %v", cause)
 			}
 		}()
 		work(thread)
@@ -101,13 +107,14 @@ func (s *stepper) guarded(work func(thread int)) func(thread int) {
 func (s *stepper) Failed() error { return errors.Join(s.panicked...) }
 
 // add cuts a parameter into chunks.
-func (s *stepper) add(p *graph.Parameter, at int, declared []config.Constraint, layout *config.Layout) {
-	m := &moved{Parameter: p, at: at}
+func (s *stepper) add(p *graph.Parameter, view *hooks.Parameter, declared []config.Constraint, layout *config.Layout) {
+	m := &moved{Parameter: p, view: view}
 	if s.optimizer != nil {
 		for range s.optimizer.States() {
 			m.state = append(m.state, hugepages.Make[float32](len(p.Data)))
 		}
 	}
+	view.State = m.state
 	for _, c := range declared {
 		asIs, swapped := constrains(c.On, p.Path, layout)
 		_, pointwise := c.Constraint.(constraints.Pointwise)
@@ -134,27 +141,62 @@ func (s *stepper) add(p *graph.Parameter, at int, declared []config.Constraint, 
 	s.moved = append(s.moved, m)
 }
 
-// Project applies every constraint to every parameter, as before the first step, and what is held at 0 stays there.
+// surround makes every step call what these hooks do with single elements.
+func (s *stepper) surround(h around) {
+	for _, a := range h {
+		if a.Active.Project != nil {
+			s.pointwise = append(s.pointwise, a.Active.Project)
+		}
+		if a.Moved != nil {
+			s.watching = append(s.watching, a.Moved)
+		}
+		for _, m := range s.moved {
+			if a.Follows == nil {
+				continue
+			}
+			if values := a.Follows(m.view); values != nil {
+				m.follows = append(m.follows, values)
+			}
+		}
+	}
+}
+
+// Project applies every constraint to every parameter, as before the first step, and then what hooks project.
 func (s *stepper) Project() {
 	for _, m := range s.moved {
-		m.projectValues(m.Data)
+		m.constrain(m.Data)
+		s.pass(m, m.Data, 0)
 	}
 }
 
 // projectOnto does the same to a twin of the model.
 func (s *stepper) projectOnto(twin *graph.Model) {
 	for _, m := range s.moved {
-		m.projectValues(twin.Parameters[m.at].Data)
+		values := twin.Parameters[m.view.Index].Data
+		m.constrain(values)
+		s.pass(m, values, 0)
 	}
 }
 
-// projectValues applies the constraints of a parameter to values of its shape, and then holds at 0 what is held, as a step
-// does.
-func (m *moved) projectValues(values []float32) {
+// constrain applies the constraints of a parameter to values of its shape.
+func (m *moved) constrain(values []float32) {
 	for _, c := range slices.Concat(m.fused, m.whole) {
 		c.Project(values, m.Shape)
 	}
-	zero(values, m.pruned)
+}
+
+// pass projects a part of a parameter's values as hooks say.
+func (s *stepper) pass(m *moved, values []float32, from int) {
+	for _, project := range s.pointwise {
+		project(m.view, values, from)
+	}
+}
+
+// tell shows hooks a part of a parameter's values as they are after the step.
+func (s *stepper) tell(thread int, m *moved, values []float32, from int) {
+	for _, moved := range s.watching {
+		moved(m.view, values, from, s.scratch[thread])
+	}
 }
 
 // Step moves every parameter against its gradient, gradients[i] being that of moved[i] (nil leaves it where it is), and
@@ -162,9 +204,6 @@ func (m *moved) projectValues(values []float32) {
 // A step in which a part panicked has moved anything, and [stepper.Failed] tells of it.
 func (s *stepper) Step(gradients [][]float32, rate float64, step int) bool {
 	s.gradients, s.rate, s.step, s.factor = gradients, rate, step, 1
-	if s.averages != nil {
-		s.pull = s.averages.pull(step)
-	}
 	if s.clipNorm > 0 {
 		s.team.Do(s.sum)
 		total := 0.0
@@ -181,6 +220,5 @@ func (s *stepper) Step(gradients [][]float32, rate float64, step int) bool {
 	if len(s.projected) > 0 {
 		s.team.Do(s.project)
 	}
-	s.carry()
 	return !slices.Contains(s.bad, true)
 }

@@ -112,9 +112,11 @@ func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.folder, err = create(spec, o, files); err != nil {
+	made, err := create(spec, o, files)
+	if err != nil {
 		return nil, err
 	}
+	s.keepIn(made)
 	return s.train(ctx)
 }
 
@@ -195,7 +197,7 @@ func reopen(ctx context.Context, held *folder.Folder, o Options) (*session, erro
 		if err != nil {
 			return nil, err
 		}
-		s.folder = held
+		s.keepIn(held)
 		return s, s.repair()
 	}
 	s, splits, err := newSession(ctx, spec, o.trainedOn(from.shape))
@@ -209,6 +211,6 @@ func reopen(ctx context.Context, held *folder.Folder, o Options) (*session, erro
 		s.close()
 		return nil, halted(err)
 	}
-	s.folder = held
+	s.keepIn(held)
 	return s, held.CutMetrics(s.progress.Epoch)
 }

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// output runs a program and returns what it prints to standard output. The error holds what it prints to standard error.
+// output runs a program and returns its standard output. An error contains its standard error.
 func output(c *exec.Cmd) ([]byte, error) {
 	var stderr bytes.Buffer
 	c.Stderr = &stderr

@@ -14,19 +14,14 @@ import (
 
 // A comparison holds both programs and the results of base.
 type comparison struct {
-	commit    string
 	base, now program
 	cache     string // folder with the results of base on this machine
 	work      string // temporary folder
 	empty     string // folder without models.toml
 }
 
-// prepare builds both programs. That of base is kept in the cache.
-func prepare(ctx context.Context, o options, work string) (*comparison, error) {
-	root, commit, err := repository(ctx, o.base)
-	if err != nil {
-		return nil, err
-	}
+// prepare builds both programs. The program of base is kept in the cache.
+func prepare(ctx context.Context, o options, root, commit, work string) (_ *comparison, err error) {
 	if o.data != "" {
 		if o.data, err = filepath.Abs(o.data); err != nil {
 			return nil, err
@@ -41,7 +36,7 @@ func prepare(ctx context.Context, o options, work string) (*comparison, error) {
 		return nil, err
 	}
 	p := program{data: o.data, threads: o.threads}
-	c := &comparison{commit: commit, base: p, now: p, cache: cache, work: work, empty: filepath.Join(work, "empty")}
+	c := &comparison{base: p, now: p, cache: cache, work: work, empty: filepath.Join(work, "empty")}
 	c.base.binary, c.now.binary = filepath.Join(cache, "tessera"), filepath.Join(work, "now")
 	if err := errors.Join(os.Mkdir(c.empty, 0o755), os.MkdirAll(cache, 0o755)); err != nil {
 		return nil, err
@@ -61,7 +56,8 @@ func prepare(ctx context.Context, o options, work string) (*comparison, error) {
 	return c, nil
 }
 
-// cacheKey names all that results of base depend on beside its commit: this program, what it was built with, the machine, the flags.
+// cacheKey identifies everything that the results of base depend on, apart from its commit: this program with its compiler, the
+// machine, the flags.
 func cacheKey(o options) (string, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -75,8 +71,8 @@ func cacheKey(o options) (string, error) {
 	return strings.TrimPrefix(digest([]byte(text)), "sha256:")[:12], nil
 }
 
-// subjects returns what base ships, and the names of what only the working tree ships.
-func (c *comparison) subjects(ctx context.Context) (base []subject, new []string, err error) {
+// subjects returns the subjects of base, and the names of models and sweeps that only the working tree has.
+func (c *comparison) subjects(ctx context.Context) (base []subject, added []string, err error) {
 	if base, err = c.base.plan(ctx, c.empty); err != nil {
 		return nil, nil, fmt.Errorf("base: %w", err)
 	}
@@ -85,7 +81,7 @@ func (c *comparison) subjects(ctx context.Context) (base []subject, new []string
 		if err != nil {
 			return nil, nil, fmt.Errorf("now: %w", err)
 		}
-		new = append(new, unknown(base, kind, now)...)
+		added = append(added, unknown(base, kind, now)...)
 	}
-	return base, new, nil
+	return base, added, nil
 }

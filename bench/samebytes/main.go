@@ -1,15 +1,14 @@
-// Command samebytes compares what the shipped models and sweeps give at two commits.
+// Command samebytes compares the results of the shipped models and sweeps at two commits.
 //
 //	go run ./bench/samebytes --base COMMIT [--only GLOB] [--jobs N] [--threads 2] [--data DIR] [--cache DIR] [--all]
 //
 // It builds the command of BASE and of the working tree, trains every shipped model and sweep of BASE for a few steps with
-// both, and compares parameters, codes, outputs and metrics value by value. docs/same-bytes.md says what is compared.
+// both, and compares parameters, codes, outputs and metrics value by value. docs/same-bytes.md lists the compared values.
 // The exit code is 0 if everything is equal, 1 if something differs, failed or nothing was compared, 2 for wrong usage.
 package main
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"flag"
 	"fmt"
@@ -23,11 +22,8 @@ import (
 	"syscall"
 )
 
-// exceptionsFile is where exceptionsText comes from, for messages.
+// exceptionsFile lists expected differences. It is read, not embedded: the cache of base depends on this program's bytes.
 const exceptionsFile = "bench/samebytes/exceptions.txt"
-
-//go:embed exceptions.txt
-var exceptionsText string
 
 // options are the flags of the command line.
 type options struct {
@@ -87,7 +83,15 @@ func (o options) check(rest []string) error {
 
 // run compares and prints the report.
 func run(ctx context.Context, o options, out io.Writer) error {
-	exceptions, err := parseExceptions(exceptionsFile, exceptionsText)
+	root, commit, err := repository(ctx, o.base)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(exceptionsFile)))
+	if err != nil {
+		return err
+	}
+	exceptions, err := parseExceptions(exceptionsFile, string(text))
 	if err != nil {
 		return err
 	}
@@ -96,22 +100,27 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(work)
-	c, err := prepare(ctx, o, work)
+	c, err := prepare(ctx, o, root, commit, work)
 	if err != nil {
 		return err
 	}
+	return c.report(ctx, o, &report{out: out, commit: commit, exceptions: exceptions, all: o.all, complete: o.only == ""})
+}
+
+// report compares what the flags select.
+func (c *comparison) report(ctx context.Context, o options, r *report) error {
 	subjects, added, err := c.subjects(ctx)
 	if err != nil {
 		return err
 	}
 	subjects = selected(subjects, o.only)
-	r := &report{out: out, commit: c.commit, exceptions: exceptions, all: o.all, complete: o.only == ""}
-	fmt.Fprintf(out, "base %.12s, now the working tree: %d models, sweeps and variants\n", c.commit, len(subjects))
-	for _, v := range c.compareAll(ctx, subjects, o.jobs) {
-		r.add(<-v)
-	}
-	if ctx.Err() != nil {
-		return errors.New("interrupted; the results of BASE so far are kept")
+	fmt.Fprintf(r.out, "base %.12s, now the working tree: %d models, sweeps and variants\n", r.commit, len(subjects))
+	for _, next := range c.compareAll(ctx, subjects, o.jobs) {
+		v := <-next
+		if ctx.Err() != nil {
+			return errors.New("interrupted; the results of base so far are kept, the same command resumes")
+		}
+		r.add(v)
 	}
 	return r.finish(added)
 }

@@ -14,7 +14,7 @@ import (
 // exitFailedTrials is the exit code of a sweep with failed trials; its tables are complete.
 const exitFailedTrials = 8
 
-// values are results by name: a hash, a number as its program printed it, or a setting.
+// values are results by name: hashes, numbers as the program printed them, settings.
 type values map[string]string
 
 // Names of the folder that train writes and of results.
@@ -22,7 +22,7 @@ const (
 	runFolder  = "run"
 	codes      = "codes"
 	outputs    = "outputs"
-	ofBase     = " of the run of base" // what a program makes of the folder that base trained
+	ofBase     = " of the run of base" // suffix of results from the run that base trained
 	sweepTable = "results.csv"
 )
 

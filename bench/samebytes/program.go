@@ -25,7 +25,7 @@ type program struct {
 type failure struct {
 	args []string
 	code int
-	said string // last line of standard error
+	said string // end of standard error
 }
 
 // Error names the command, its exit code and its message.
@@ -33,7 +33,7 @@ func (f *failure) Error() string {
 	return fmt.Sprintf("%s: exit code %d: %s", strings.Join(f.args, " "), f.code, f.said)
 }
 
-// command runs one sub-command in a folder and returns what it prints to standard output.
+// command runs one sub-command in a folder and returns its standard output.
 func (p program) command(ctx context.Context, folder string, args ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, p.binary, args...)
 	c.Dir = folder // holds no models.toml, so that the shipped one is read
@@ -43,13 +43,24 @@ func (p program) command(ctx context.Context, folder string, args ...string) ([]
 	err := c.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && ctx.Err() == nil {
-		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
-		return stdout.Bytes(), &failure{args, exit.ExitCode(), strings.TrimSpace(lines[len(lines)-1])}
+		return stdout.Bytes(), &failure{args, exit.ExitCode(), lastLines(stderr.String())}
 	}
 	return stdout.Bytes(), err
 }
 
-// environment is that of both programs: without OpenBLAS, which another machine may not have.
+// lastLines returns the last lines of a text as one line, without those that only hold carets.
+func lastLines(text string) string {
+	const most = 3 // a message has two lines in front of its carets
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); strings.Trim(line, "^") != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines[max(0, len(lines)-most):], "; ")
+}
+
+// environment returns the environment of both programs. It turns OpenBLAS off, so that the report does not depend on its version.
 func (p program) environment(inherited []string) []string {
 	var kept []string
 	for _, entry := range inherited {
@@ -64,7 +75,7 @@ func (p program) environment(inherited []string) []string {
 	return kept
 }
 
-// envSIMD chooses the assembly; both programs see what is set.
+// envSIMD chooses the assembly; both programs inherit it.
 const envSIMD = "TESSERA_SIMD"
 
 // parallel adds the number of threads to the arguments of a command.

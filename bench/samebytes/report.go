@@ -46,7 +46,7 @@ func (r *report) add(v verdict) {
 	}
 }
 
-// judge prints what differs, expected or not.
+// judge prints the differences of a subject, the expected ones too.
 func (r *report) judge(v verdict) {
 	var lines []string
 	unexpected := 0
@@ -85,10 +85,11 @@ func (r *report) exception(subject, key string) (exception, bool) {
 	return r.exceptions[i], true
 }
 
-// finish prints what is new, the exceptions that are not met, and the counts. Its error is errUnequal unless all is well.
-func (r *report) finish(new []string) error {
-	if len(new) > 0 {
-		fmt.Fprintf(r.out, "new, not compared: %s\n", strings.Join(new, ", "))
+// finish prints the new models and sweeps, the new values, the stale exceptions and the counts. It returns errUnequal if anything
+// differs, failed or is stale, or if nothing was compared.
+func (r *report) finish(added []string) error {
+	if len(added) > 0 {
+		fmt.Fprintf(r.out, "new, not compared: %s\n", strings.Join(added, ", "))
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.added)) {
 		fmt.Fprintf(r.out, "new value, not compared: %s (of %d)\n", name, r.added[name])
@@ -109,7 +110,7 @@ func (r *report) finish(new []string) error {
 	return nil
 }
 
-// stale returns the exceptions from this commit that no difference has met.
+// stale returns the exceptions for this commit whose value no longer differs.
 func (r *report) stale() []exception {
 	var left []exception
 	for _, e := range r.exceptions {

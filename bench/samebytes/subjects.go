@@ -20,7 +20,7 @@ const (
 	kindVariant = "variant" // a shipped model with changed settings, see variants
 )
 
-// How much is trained. A step is enough to see a different gradient; the second epoch sees what is kept between epochs.
+// How much is trained. A different gradient shows after one step, different state between epochs in the second epoch.
 const (
 	fittedImages = 256 // 100 components need at least as many
 	batch        = 64
@@ -57,7 +57,7 @@ func selected(subjects []subject, glob string) []subject {
 	return kept
 }
 
-// names lists what is shipped of a kind: "models" or "sweeps".
+// names lists the shipped "models" or "sweeps".
 func (p program) names(ctx context.Context, folder, kind string) ([]string, error) {
 	text, err := p.command(ctx, folder, "list", kind, "--json")
 	if err != nil {

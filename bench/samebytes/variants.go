@@ -24,7 +24,7 @@ var variants = []struct {
 	{"mnist", "shallow-nonneg-kl", "mnist", sets(`dataset.name=mnist`)},
 	{"bars", "swimmer-parts", "bars", sets(`dataset.name=bars`)},
 	{"nmf-kullback-leibler", "nmf-mu", "", sets(`loss=kl`)},
-	{"nmf-online", "nmf-mu", "", sets(`batch=64`)},
+	{"nmf-online", "nmf", "", sets(`batch=64`)},
 	{"sparse-nmf-gradient", "sparse-nmf", "", sets(`solver=gradient`)},
 }
 

@@ -12,7 +12,7 @@ import (
 	"tessera/internal/atomicfile"
 )
 
-// A verdict is what the comparison of one subject says.
+// A verdict is the result of comparing one subject.
 type verdict struct {
 	subject   string
 	values    int // how many were compared
@@ -22,7 +22,7 @@ type verdict struct {
 	err       error    // base cannot be measured
 }
 
-// compareAll compares so many subjects at once. The verdicts arrive in the order of the subjects.
+// compareAll compares up to jobs subjects at once. The verdicts arrive in the order of the subjects.
 func (c *comparison) compareAll(ctx context.Context, subjects []subject, jobs int) []chan verdict {
 	verdicts := make([]chan verdict, len(subjects))
 	for i := range verdicts {
@@ -65,7 +65,7 @@ func (c *comparison) compareOne(ctx context.Context, s subject) verdict {
 	return v
 }
 
-// A record is what the cache keeps of a subject.
+// A record holds the results of base for one subject, as the cache keeps them.
 type record struct {
 	LeftOut string `json:"left_out,omitempty"`
 	Values  values `json:"values,omitempty"`
@@ -87,7 +87,7 @@ func (c *comparison) baseRecord(ctx context.Context, s subject) (r record, err e
 	return r, atomicfile.Write(path, func(w io.Writer) error { return json.NewEncoder(w).Encode(r) })
 }
 
-// measureBase trains with base and keeps the folder of the run, which the working tree must be able to read.
+// measureBase trains with base and keeps the run: the working tree must be able to open it.
 func (c *comparison) measureBase(ctx context.Context, s subject) (r record, err error) {
 	folder, images, err := c.workFolder(s)
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *comparison) measureBase(ctx context.Context, s subject) (r record, err 
 	return r, c.keepRun(s, filepath.Join(folder, runFolder))
 }
 
-// keepRun moves the folder of a run into the cache, without what only resume and people read.
+// keepRun copies the folder of a run into the cache, without the files that only resume and people read.
 func (c *comparison) keepRun(s subject, run string) error {
 	for _, name := range []string{"state.safetensors", "atoms.png"} {
 		if err := os.Remove(filepath.Join(run, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -1,0 +1,114 @@
+package hooks
+
+import (
+	"fmt"
+	"math"
+
+	"tessera/attack"
+)
+
+// Adversarial trains a model on adversarial examples: of every batch the first images, whose order is random, are replaced by
+// examples computed from them at the parameters as they are, and the model is to reconstruct the clean images. The
+// examples are computed by the attack of package attack, from the gradient of the reconstruction error with respect to
+// the images, without noise and with running averages as at inference. Nothing in it is random.
+//
+// Source: Goodfellow, Shlens and Szegedy, Explaining and Harnessing Adversarial Examples, 2015; Madry et al., Towards Deep
+// Learning Models Resistant to Adversarial Attacks, 2018.
+type Adversarial struct {
+	attack.Attack
+	Share float64 `toml:"share" want:"in (0,1]" doc:"share of the images of a batch that are replaced; at least one image"`
+}
+
+func init() {
+	Registry.Register("adversarial", "trains on adversarial examples", func() Hook {
+		a := &Adversarial{}
+		a.Defaults()
+		return a
+	})
+}
+
+// Defaults sets the attack [attack.Default] on all images.
+func (a *Adversarial) Defaults() { *a = Adversarial{Attack: attack.Default(), Share: 1} }
+
+// Distorts implements [Distorting].
+func (*Adversarial) Distorts() {}
+
+// NeedsSteps implements [NeedsSteps].
+func (a *Adversarial) NeedsSteps() (problem, hint string) {
+	return "attacked images change with the parameters, but %s needs an objective that is the same at every look", "leave it out"
+}
+
+// Attach implements [Hook].
+func (a *Adversarial) Attach(t Training) (*Active, error) {
+	h := &adversary{Adversarial: a, training: t, programs: map[int]Program{}}
+	h.move = h.moveRows
+	return &Active{Begin: h.begin, BeforeStep: h.attack, Close: h.close}, nil
+}
+
+// adversary is the running form.
+type adversary struct {
+	*Adversarial
+	training Training
+	pixels   int
+	programs map[int]Program // by the number of adversarial examples
+
+	x, clean, gradient []float32        // of this step
+	move               func(thread int) // bound once: a method value allocates
+}
+
+// begin compiles a program for every size of a batch.
+func (h *adversary) begin() error {
+	h.pixels = h.training.Images().Pixels()
+	for _, size := range h.training.BatchSizes() {
+		n := h.examples(size)
+		if h.programs[n] != nil {
+			continue
+		}
+		p, err := h.training.Compile(n, ImageGradient)
+		if err != nil {
+			return fmt.Errorf("attack: %w", err)
+		}
+		h.programs[n] = p
+	}
+	return nil
+}
+
+// examples is how many images of a batch are replaced.
+func (h *adversary) examples(size int) int {
+	return min(size, max(1, int(math.Round(h.Share*float64(size)))))
+}
+
+// attack moves the first images of a batch.
+func (h *adversary) attack(s *Step) error {
+	n := h.examples(s.Size)
+	p := h.programs[n]
+	h.x, h.clean = s.Images[:n*h.pixels], s.Clean[:n*h.pixels]
+	for range h.Rounds() {
+		if err := p.Bind(0, h.x); err != nil {
+			return err
+		}
+		if err := p.Bind(1, h.clean); err != nil {
+			return err
+		}
+		if err := p.Run(); err != nil {
+			return err
+		}
+		h.gradient = p.Value()
+		h.training.Do(h.move)
+	}
+	return nil
+}
+
+// moveRows moves a thread's part of the images; each by itself, so that the number of threads changes no bit.
+func (h *adversary) moveRows(thread int) {
+	n, threads := len(h.x)/h.pixels, h.training.Threads()
+	from, to := thread*n/threads*h.pixels, (thread+1)*n/threads*h.pixels
+	h.Move(h.x[from:to], h.clean[from:to], h.gradient[from:to], h.pixels)
+}
+
+func (h *adversary) close() error {
+	for _, p := range h.programs {
+		_ = p.Close() // what cannot be freed does not make the result wrong
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+// Package hooks holds what happens around the steps of a training: pruning, moving averages, adversarial examples, early
+// stopping.
+//
+// A hook is one file: a struct whose tagged fields are the keys of its table [model.NAME.hook.HOOK], a registration, and the
+// method Attach, which makes its running form for one training. The loop of package train loads a batch, computes the
+// gradients, moves the parameters and projects them; before, between and after it calls the functions of every running hook,
+// hook after hook in their declared order. A hook that keeps values between steps saves them with the run's state, so that
+// a resumed run gives the same bytes.
+package hooks
+
+import "tessera/part"
+
+// Hook is a declared procedure around the steps of a training. It is a pointer to a struct with the settings, which a
+// training must not change: what a training changes belongs to the running form.
+type Hook interface {
+	// Attach returns the running form for one training. The parameters exist; they have not their first values yet, and
+	// images and programs are there from Active.Begin on. A hook must not keep anything else of the training.
+	Attach(t Training) (*Active, error)
+}
+
+// Registry holds every hook that can be declared.
+var Registry = part.New[Hook]("hook")
+
+// Active is the running form of a hook: what the loop calls, and when. All functions may be nil. An error ends the training.
+//
+// The calls of a training, in order:
+//
+//	First                       of a new training alone: the parameters have their first values
+//	Restore                     of a resumed one in its place
+//	Begin                       in every process that trains
+//	  BeginEpoch                before the first step of an epoch
+//	    BeforeStep              the batch is loaded
+//	    Project, Moved          while the parameters are moved, on several threads
+//	    AfterStep               the parameters are moved
+//	  EndEpoch                  the epoch is measured
+//	Save                        for every checkpoint, also in the middle of an epoch
+//	Close                       at the end
+//
+// With an optimizer that searches on all images at once (lbfgs) an epoch is one iteration: there are no steps, and no hook may
+// have functions of them.
+type Active struct {
+	First      func()
+	Begin      func() error
+	BeginEpoch func() error
+	BeforeStep func(s *Step) error
+	AfterStep  func() error
+	EndEpoch   func(e *Epoch) error
+
+	// Project is part of the projection of a trainable parameter p: it follows the constraints. values are those from index
+	// from on; they are a part of p, or of a copy that is shown in the place of p. It must treat every element by itself and
+	// change nothing when it is called again. It is called by several threads at once, for different values.
+	Project func(p *Parameter, values []float32, from int)
+
+	// Moved is told the values of a trainable parameter from index from on, once in every step, after their projection and
+	// while they are in the cache. It must treat every element by itself; scratch has 4096 values of its thread to work in.
+	// It is called by several threads at once, for different values.
+	Moved func(p *Parameter, values []float32, from int, scratch []float32)
+
+	// Follows returns what this hook keeps of the values of p, nil where it keeps nothing: it is fetched into the cache before
+	// Moved, and changed by [Training.Rewrite].
+	Follows func(p *Parameter) []float32
+
+	// Shown returns the values that p has in the model that is validated, kept and opened. They are projected first. At most
+	// one hook of a training may have it.
+	Shown func(p *Parameter) []float32
+
+	// Kept returns the parameters of the epoch that is to be used in the place of the last one, nil where there is none yet.
+	// At most one hook of a training may have it.
+	Kept func() *Kept
+
+	// Rate multiplies the learning rate of the present step.
+	Rate func() float64
+
+	Save    func(s *State)
+	Restore func(s *State) error
+	Close   func() error
+}
+
+// Stepwise reports whether the running form has functions that only a training in steps calls.
+func (a *Active) Stepwise() bool {
+	return a.BeforeStep != nil || a.AfterStep != nil || a.Project != nil || a.Moved != nil || a.Rate != nil
+}
+
+// Step is one step of a training, before it is computed.
+type Step struct {
+	Images []float32 // of the batch, one after the other: what is encoded. A hook that is [Distorting] may change them
+	Clean  []float32 // what is reconstructed, where a hook of the model is Distorting; nil elsewhere
+	Size   int       // how many images
+}
+
+// Epoch is a complete epoch.
+type Epoch struct {
+	Epoch   int                // from 1
+	Step    int                // steps done since the beginning of the training
+	Metrics map[string]float64 // by their keys in metrics.jsonl; what was not measured is missing
+}
+
+// Kept are the parameters of one epoch.
+type Kept struct {
+	Epoch  int
+	Step   int
+	Error  float64
+	Values [][]float32 // of all parameters, in the order of the model
+}
+
+// Distorting is a hook that changes the images which are encoded: a batch then holds the clean ones beside them.
+type Distorting interface{ Distorts() }
+
+// Globbed is a hook that works on the parameters of a glob, which must match one that is trained.
+type Globbed interface {
+	// Glob returns the key and its value.
+	Glob() (key, glob string)
+}
+
+// NeedsSteps is a hook that an optimizer which searches on all images at once must not have.
+type NeedsSteps interface {
+	// NeedsSteps says why, and what to do: %s is the optimizer.
+	NeedsSteps() (problem, hint string)
+}

@@ -1,0 +1,205 @@
+package hooks
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+
+	"tessera/part"
+)
+
+// Prune is a phase of a training in which the small weights of every parameter that a glob matches are held at 0.
+//
+// The phase begins with the first step of its epoch: of each parameter with n weights the floor(fraction n) smallest in
+// absolute value, of equal ones the first, or those that are not larger than the threshold, are set to 0, and so is their
+// moving average. Holding them is a projection after every step, the last one: the optimizer's state is kept as if there
+// were none, so that a released weight starts at 0 with an ordinary step. After the phase the learning rate is
+// multiplied by rate. A model may have several phases; those that begin with the same epoch choose among the same weights.
+//
+// Source: Han et al., DSD: Dense-Sparse-Dense Training for Deep Neural Networks, 2017.
+type Prune struct {
+	On        string  `toml:"on" doc:"a glob over parameter paths"`
+	Fraction  float64 `toml:"fraction" want:"in (0,1)" doc:"pruned share of each parameter, its smallest weights"`
+	Threshold float64 `toml:"threshold" want:"> 0" doc:"in place of fraction: weights that are not larger are pruned"`
+	From      int     `toml:"from" want:">= 0" doc:"the phase begins after this many epochs"`
+	Until     int     `toml:"until" want:"> 0" doc:"the phase ends after this many epochs; left out, it does not end"`
+	Rate      float64 `toml:"rate" want:"> 0" doc:"multiplies the learning rate once the phase has ended"`
+}
+
+func init() {
+	Registry.Register("prune", "holds small weights at 0 during a phase of the training", func() Hook {
+		p := &Prune{}
+		p.Defaults()
+		return p
+	})
+}
+
+// Defaults sets what is not given: all weights, and a tenth of the learning rate afterwards.
+func (p *Prune) Defaults() { p.On, p.Rate = "*.weight", 0.1 }
+
+// Check refuses a phase that says nothing, or too much, of what is pruned, and one that ends before it begins.
+func (p *Prune) Check() error {
+	var wrong []error
+	switch {
+	case p.Fraction == 0 && p.Threshold == 0:
+		wrong = append(wrong, errors.New("nothing to prune: set fraction or threshold"))
+	case p.Fraction != 0 && p.Threshold != 0:
+		wrong = append(wrong, part.KeyError{Key: "threshold", Problem: "fraction is given too; give one of them"})
+	}
+	if p.Until != 0 && p.Until <= p.From {
+		wrong = append(wrong, part.KeyError{Key: "until", Problem: fmt.Sprintf("got %d, want > from (%d)", p.Until, p.From)})
+	}
+	return errors.Join(wrong...)
+}
+
+// Glob implements [Globbed].
+func (p *Prune) Glob() (key, glob string) { return "on", p.On }
+
+// NeedsSteps implements [NeedsSteps].
+func (p *Prune) NeedsSteps() (problem, hint string) {
+	return "%s does not go on from weights that are held at 0: what it knows would be wrong", "leave the phase out"
+}
+
+// over reports whether the phase has ended after that many complete epochs.
+func (p *Prune) over(epoch int) bool { return p.Until > 0 && epoch >= p.Until }
+
+// Attach implements [Hook].
+func (p *Prune) Attach(t Training) (*Active, error) {
+	h := &pruning{Prune: p, training: t, indices: make([][]int32, len(t.Parameters("*")))}
+	for _, q := range t.Parameters(p.On) {
+		if q.Trainable {
+			h.of = append(h.of, q)
+		}
+	}
+	return &Active{BeginEpoch: h.beginEpoch, BeforeStep: h.beforeStep, Project: h.project, Rate: h.rate, Save: h.save, Restore: h.restore}, nil
+}
+
+// pruning is the running form.
+type pruning struct {
+	*Prune
+	training Training
+	of       []*Parameter
+	holds    bool
+	chosen   bool      // what is to be held was chosen for the next step
+	indices  [][]int32 // held at 0, ascending, by the parameter's index in the model
+}
+
+// beginEpoch begins or ends the phase. What is chosen is set to 0 before the step, when all phases have chosen.
+func (h *pruning) beginEpoch() error {
+	epoch := h.training.Epoch()
+	holds := epoch >= h.From && !h.over(epoch)
+	if holds && !h.holds {
+		for _, p := range h.of {
+			h.indices[p.Index] = smallest(p.Data, h.Fraction, h.Threshold)
+		}
+		h.chosen = true
+	} else if !holds {
+		clear(h.indices)
+	}
+	h.holds = holds
+	return nil
+}
+
+func (h *pruning) beforeStep(*Step) error {
+	if !h.chosen {
+		return nil
+	}
+	h.chosen = false
+	for _, p := range h.of {
+		h.training.Rewrite(p, func(values []float32) { h.project(p, values, 0) })
+	}
+	return nil
+}
+
+// project sets what is held to 0.
+func (h *pruning) project(p *Parameter, values []float32, from int) {
+	held := h.indices[p.Index]
+	if len(held) == 0 {
+		return
+	}
+	first, _ := slices.BinarySearch(held, int32(from))
+	for _, i := range held[first:] {
+		if int(i) >= from+len(values) {
+			return
+		}
+		values[int(i)-from] = 0
+	}
+}
+
+func (h *pruning) rate() float64 {
+	if h.over(h.training.Epoch()) {
+		return h.Rate
+	}
+	return 1
+}
+
+// save adds a mask of every parameter while the phase holds: 1 where a weight is held at 0, else 0.
+func (h *pruning) save(s *State) {
+	if !h.holds {
+		return
+	}
+	for _, p := range h.of {
+		mask := make([]float32, len(p.Data))
+		for _, i := range h.indices[p.Index] {
+			mask[i] = 1
+		}
+		s.Put(p.Path, p.Shape, mask)
+	}
+}
+
+func (h *pruning) restore(s *State) error {
+	if h.holds = len(s.Tensors) > 0; !h.holds {
+		return nil
+	}
+	for _, p := range h.of {
+		mask := make([]float32, len(p.Data))
+		if err := s.Load(p.Path, p.Shape, mask); err != nil {
+			return err
+		}
+		h.indices[p.Index] = nonZero(mask)
+	}
+	return nil
+}
+
+// nonZero returns the indices of the values that are not 0.
+func nonZero(values []float32) (indices []int32) {
+	for i, v := range values {
+		if v != 0 {
+			indices = append(indices, int32(i))
+		}
+	}
+	return indices
+}
+
+// smallest returns the indices of the values that are not larger than the threshold or, where a fraction is given, those
+// of the smallest floor(fraction n) of n values; of equal ones the first.
+func smallest(values []float32, fraction, threshold float64) []int32 {
+	below, ties := threshold, len(values) // how many of the size of the threshold are taken
+	if fraction > 0 {
+		sizes := make([]float32, len(values))
+		for i, v := range values {
+			sizes[i] = float32(math.Abs(float64(v)))
+		}
+		slices.Sort(sizes)
+		count := int(fraction * float64(len(values)))
+		if count == 0 {
+			return nil
+		}
+		last := sizes[count-1]
+		ties = count - sort.Search(count, func(i int) bool { return sizes[i] >= last })
+		below = float64(last)
+	}
+	var indices []int32
+	for i, v := range values {
+		size := math.Abs(float64(v))
+		if size < below || size == below && ties > 0 {
+			indices = append(indices, int32(i))
+		}
+		if size == below {
+			ties--
+		}
+	}
+	return indices
+}

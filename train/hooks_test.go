@@ -1,0 +1,178 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"tessera/config"
+	"tessera/engine"
+	"tessera/hooks"
+	"tessera/tape"
+	"tessera/train/folder"
+)
+
+// jolts is a hook as a user writes one: in every second step it adds noise to the encoder's weight, as much as it has added up of
+// the norms of earlier batches, and every epoch it halves that. All of it must be in the state for a resume to be exact.
+type jolts struct {
+	Every int `toml:"every" want:"> 0" doc:"steps between two jolts"`
+}
+
+type jolting struct {
+	*jolts
+	t       hooks.Training
+	weights []*hooks.Parameter
+	sum     []float32
+	record  struct{ Epochs, Steps int }
+}
+
+func (j *jolts) Attach(t hooks.Training) (*hooks.Active, error) {
+	h := &jolting{jolts: j, t: t, weights: t.Parameters("encoder.*.weight"), sum: make([]float32, 1)}
+	return &hooks.Active{
+		BeforeStep: func(s *hooks.Step) error {
+			for _, v := range s.Images {
+				h.sum[0] += v * v / float32(len(s.Images))
+			}
+			return nil
+		},
+		AfterStep: h.jolt,
+		EndEpoch: func(e *hooks.Epoch) error {
+			h.record.Epochs++
+			h.sum[0] *= float32(e.Metrics["val_mse"])
+			return nil
+		},
+		Save: func(s *hooks.State) {
+			s.Put("sum", []int{1}, h.sum)
+			s.PutRecord(h.record)
+		},
+		Restore: func(s *hooks.State) error {
+			return errors.Join(s.Load("sum", []int{1}, h.sum), s.LoadRecord(&h.record))
+		},
+	}, nil
+}
+
+func (h *jolting) jolt() error {
+	h.record.Steps++
+	if h.record.Steps != h.t.Step() || h.record.Epochs != h.t.Epoch() {
+		return fmt.Errorf("counts %d steps and %d epochs, the training %d and %d", h.record.Steps, h.record.Epochs, h.t.Step(), h.t.Epoch())
+	}
+	if h.t.Step()%h.Every != 0 {
+		return nil
+	}
+	random := h.t.Random(h.t.Step())
+	for _, p := range h.weights {
+		h.t.Rewrite(p, func(values []float32) {
+			for i := range values {
+				values[i] += 0.01 * h.sum[0] * random.Float32()
+			}
+		})
+	}
+	return nil
+}
+
+// jolted is a model with a hook of a user's own beside the others.
+func jolted(t *testing.T, sets ...string) *config.Model {
+	t.Helper()
+	m := model(t, phasedModel, sets...)
+	m.Hooks = map[string]hooks.Hook{"jolts": &jolts{Every: 2}}
+	return m
+}
+
+func init() {
+	hooks.Registry.Register("jolts", "adds noise to the encoder's weight", func() hooks.Hook { return &jolts{Every: 2} })
+}
+
+func TestAHookOfAUsersOwnChangesTheTraining(t *testing.T) {
+	with, without := trained(t, jolted(t), Options{}), trained(t, model(t, phasedModel), Options{})
+	if string(read(t, with.Run, folder.Model)) == string(read(t, without.Run, folder.Model)) {
+		t.Error("the hook changes nothing")
+	}
+	from, err := readState(with.Run + "/" + folder.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := from.file.Metadata["hook/jolts"]; got != `{"Epochs":4,"Steps":48}` {
+		t.Errorf("the state holds the record %q", got)
+	}
+	if sum, ok := from.file.Tensor("hook/jolts/sum"); !ok || !(sum.Data[0] > 0) {
+		t.Errorf("the state holds the sum %v", sum)
+	}
+}
+
+func TestTeamsRunHooksAlike(t *testing.T) {
+	want := trained(t, jolted(t), Options{})
+	for _, threads := range []int{2, 3} {
+		team := engine.NewTeam(threads)
+		sameRun(t, trained(t, jolted(t), Options{Team: team}).Run, want.Run)
+		team.Close()
+	}
+}
+
+// failingHook fails, or panics, in one of its functions.
+type failingHook struct {
+	in     string
+	panics bool
+}
+
+func (f *failingHook) fail(in string) error {
+	if f.in != in {
+		return nil
+	}
+	if f.panics {
+		panic("out of order")
+	}
+	return errors.New("out of order")
+}
+
+func (f *failingHook) Attach(hooks.Training) (*hooks.Active, error) {
+	return &hooks.Active{
+		First:      func() { _ = f.fail("First") },
+		Begin:      func() error { return f.fail("Begin") },
+		BeginEpoch: func() error { return f.fail("BeginEpoch") },
+		BeforeStep: func(*hooks.Step) error { return f.fail("BeforeStep") },
+		AfterStep:  func() error { return f.fail("AfterStep") },
+		EndEpoch:   func(*hooks.Epoch) error { return f.fail("EndEpoch") },
+		Project:    func(*hooks.Parameter, []float32, int) { _ = f.fail("Project") },
+		Moved:      func(*hooks.Parameter, []float32, int, []float32) { _ = f.fail("Moved") },
+		Rate:       func() float64 { _ = f.fail("Rate"); return 1 },
+		Save:       func(*hooks.State) { _ = f.fail("Save") },
+	}, f.fail("Attach")
+}
+
+func TestWhatAHookDoesWrongIsAnErrorWithItsName(t *testing.T) {
+	for _, in := range []string{"Attach", "First", "Begin", "BeginEpoch", "BeforeStep", "AfterStep", "EndEpoch", "Project", "Moved", "Rate", "Save"} {
+		for _, panics := range []bool{false, true} {
+			canFail := in != "First" && in != "Project" && in != "Moved" && in != "Rate" && in != "Save"
+			if !panics && !canFail {
+				continue
+			}
+			m := model(t, everything)
+			m.Hooks = map[string]hooks.Hook{"failing": &failingHook{in, panics}}
+			_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)})
+			if err == nil || !strings.Contains(err.Error(), "out of order") || !strings.Contains(err.Error(), "hook") {
+				t.Errorf("%s, panics: %v: got %v", in, panics, err)
+			}
+		}
+	}
+}
+
+func TestHooksThatCannotBeTogetherAreRefused(t *testing.T) {
+	for want, c := range map[string]struct {
+		text  string
+		hooks map[string]hooks.Hook
+	}{
+		"hook mean: average does the same already":                                         {everything, map[string]hooks.Hook{"mean": &hooks.Average{Decay: 0.5}}},
+		"hook stop: early_stopping does the same already":                                  {everything, map[string]hooks.Hook{"stop": &hooks.EarlyStopping{Patience: 1}}},
+		"hook jolts: it needs an optimizer that goes batch by batch, which lbfgs does not": {searched, map[string]hooks.Hook{"jolts": &jolts{Every: 1}}},
+	} {
+		m := model(t, c.text)
+		if m.Hooks = c.hooks; strings.Contains(want, "average") {
+			m.Average = &hooks.Average{Decay: 0.9}
+		}
+		if _, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
