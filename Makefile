@@ -6,7 +6,7 @@ FUZZTIME ?= 10000x
 NUMERIC = ./graph/... ./layers ./losses ./metrics ./morph ./optim ./constraints ./train/...
 CONCURRENT = ./data ./engine ./kernel ./internal/parallel ./metrics ./morph ./train/...
 
-.PHONY: run test check format vet staticcheck race fuzz portable bench bench-peers golden kill-test parts
+.PHONY: run test check format vet staticcheck race fuzz portable same-bytes bench bench-peers golden kill-test parts
 
 run: ## train the quick start
 	$(GO) run ./apps/tessera train swimmer-parts
@@ -37,6 +37,9 @@ fuzz: ## FUZZTIME inputs for every fuzz test
 portable: ## the numbers without OpenBLAS, then without assembly too
 	TESSERA_BLAS=none $(GO) test $(NUMERIC)
 	TESSERA_BLAS=none TESSERA_SIMD=none $(GO) test ./graph/...
+
+same-bytes: ## what shipped models and sweeps give at the commit BASE and now; ONLY=GLOB restricts it; TESSERA_DATA says where the data are
+	$(GO) run -trimpath ./bench/samebytes --base "$(BASE)" --only "$(ONLY)" --cache .same-bytes
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem -count 6 ./...

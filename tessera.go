@@ -357,9 +357,13 @@ func Plan(m *graph.Model) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	program, err := p.Module()
+	if err != nil {
+		return "", err
+	}
 	team := engine.NewTeam(0)
 	defer team.Close()
-	plan, err := engine.Compile[float32](p, team)
+	plan, err := engine.Compile[float32](program, team)
 	if err != nil {
 		return "", err
 	}

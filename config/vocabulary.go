@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strings"
 
+	"tessera/augment"
 	"tessera/constraints"
 	"tessera/data"
 	"tessera/layers"
@@ -30,6 +31,7 @@ var vocabularies = []vocabulary{
 	erase("constraints", constraints.Registry, Constraint{}),
 	erase("optimizers", optim.Registry, Optimizer{}),
 	erase("schedules", optim.Schedules, Schedule{}),
+	erase("augmentations", augment.Registry, nil),
 	erase("inits", layers.Inits, nil),
 	erase("datasets", data.Registry, Dataset{}),
 	erase("baselines", Baselines, Model{}),

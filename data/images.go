@@ -103,7 +103,8 @@ func (m *Images) Bytes(i int) []byte {
 	return m.bytes[row*m.pixels : (row+1)*m.pixels]
 }
 
-// Labels returns the label of each image in a new slice, or nil where they are unknown.
+// Labels returns the label of each image in a new slice, or nil where all are unknown. A negative label is that of an image
+// whose class is not known.
 func (m *Images) Labels() []int {
 	if m.labels == nil {
 		return nil

@@ -15,6 +15,7 @@ type Selection struct {
 	Fit        string     `toml:"fit" oneof:"train test" doc:"the images that are fitted: the training images, or the test images themselves"`
 	Limit      int        `toml:"limit" want:">= 0" doc:"fit only the first so many images; 0 takes all"`
 	Validation Validation `toml:"validation" doc:"\"test\", the study's convention, or the fraction of the fitted images that is held out; 0 for none"`
+	Labelled   float64    `toml:"labelled" want:"in (0,1]" doc:"the fraction of the fitted images whose labels are known in training; all where it is left out"`
 }
 
 // DefaultSelection returns what a data set selects when its table says nothing: the training images, validated on the
@@ -77,8 +78,23 @@ type Splits struct {
 
 // Split takes from a set what sel says: first the fitted split, then the first Limit images of it (all when there are
 // fewer), then the fraction that is held out for validation. Which images those are depends on seed alone; both halves
-// keep the set's order. With fit = "test" and validation = "test" the fitted images validate themselves.
+// keep the set's order. With fit = "test" and validation = "test" the fitted images validate themselves. Of the images
+// that are then fitted, the fraction Labelled of each class (rounded, at least one image) keeps its labels, drawn by the
+// seed; the others have [UnknownLabel]. A fraction of 0, the zero value, or 1 keeps all. Images that validate and test keep
+// their labels.
 func (s *Set) Split(sel Selection, seed uint64) (Splits, error) {
+	splits, err := s.split(sel, seed)
+	if err != nil || sel.Labelled == 0 || sel.Labelled == 1 {
+		return splits, err
+	}
+	if err := splits.hideLabels(sel.Labelled, seed); err != nil {
+		return splits, fmt.Errorf("data: %s: %w", s.Name, err)
+	}
+	return splits, nil
+}
+
+// split takes the images.
+func (s *Set) split(sel Selection, seed uint64) (Splits, error) {
 	var splits Splits
 	splits.Test, _ = s.Evaluation()
 	if (sel.Fit == "test" || sel.Validation.Test) && !s.HasTest {

@@ -1,46 +1,50 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+
+	"tessera/ir"
+)
 
 // axis is one factor of an iteration space with the step that it makes in some buffer; step 0 repeats.
 type axis struct{ length, step int }
 
 // access says how a chain walks over a buffer: axes from the slowest to the fastest.
 type access struct {
-	base *value // what holds the numbers: never a reshape or a broadcast
+	base *ir.Value // what holds the numbers: never a reshape or a broadcast
 	axes []axis
 }
 
 // accessOf resolves reshapes and one broadcast. ok is false where a broadcast of a reshaped broadcast would be needed;
 // settle prevents that.
-func accessOf(v *value) (a access, ok bool) {
+func accessOf(v *ir.Value) (a access, ok bool) {
 	v = skipReshapes(v)
-	if _, ok := v.op.(broadcast); !ok {
-		return access{base: v, axes: contiguous(v.shape)}, true
+	if _, ok := v.Op.(ir.Broadcast); !ok {
+		return access{base: v, axes: contiguous(v.Shape)}, true
 	}
-	from := v.args[0]
+	from := v.Args[0]
 	base := skipReshapes(from)
-	if _, nested := base.op.(broadcast); nested {
+	if _, nested := base.Op.(ir.Broadcast); nested {
 		return access{}, false
 	}
-	axes := make([]axis, len(v.shape))
+	axes := make([]axis, len(v.Shape))
 	step := 1
-	for i := len(v.shape) - 1; i >= 0; i-- {
-		axes[i] = axis{v.shape[i], 0}
-		if from.shape[i] == v.shape[i] && from.shape[i] > 1 {
+	for i := len(v.Shape) - 1; i >= 0; i-- {
+		axes[i] = axis{v.Shape[i], 0}
+		if from.Shape[i] == v.Shape[i] && from.Shape[i] > 1 {
 			axes[i].step = step
 		}
-		step *= from.shape[i]
+		step *= from.Shape[i]
 	}
 	return access{base: base, axes: axes}, true
 }
 
-func skipReshapes(v *value) *value {
+func skipReshapes(v *ir.Value) *ir.Value {
 	for {
-		if _, ok := v.op.(reshape); !ok {
+		if _, ok := v.Op.(ir.Reshape); !ok {
 			return v
 		}
-		v = v.args[0]
+		v = v.Args[0]
 	}
 }
 

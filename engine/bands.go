@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"tessera/graph"
+	"tessera/internal/volume"
+	"tessera/ir"
 )
 
 // band is consecutive shared steps of a phase that a thread goes through a few units at a time: what one of them writes is
@@ -53,7 +55,7 @@ func joins(st *step, before []*step) bool {
 
 // valuesPerUnit is how many values a unit of the steps reads and writes, those of one place once.
 func valuesPerUnit(steps []*step) int {
-	n, counted := 0, map[*value]bool{}
+	n, counted := 0, map[*ir.Value]bool{}
 	for _, st := range steps {
 		for v := range st.over {
 			counted[v] = true
@@ -61,7 +63,7 @@ func valuesPerUnit(steps []*step) int {
 		for _, r := range slices.Concat(st.reads, st.writes) {
 			if r.way == rows && !counted[r.value] {
 				counted[r.value] = true
-				n += size(r.value.shape) / st.units
+				n += volume.Of(r.value.Shape) / st.units
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	G "gorgonia.org/gorgonia"
+	"tessera/ir"
 	"tessera/ops"
 )
 
@@ -35,7 +36,7 @@ func TestBandsAgreeWithTheTapeMachine(t *testing.T) {
 }
 
 func TestAStepIsDelayedToThePhaseOfItsOnlyReaders(t *testing.T) {
-	v := func(id int) *value { return &value{id: id, op: product{}, shape: []int{64, 64}} }
+	v := func(id int) *ir.Value { return &ir.Value{ID: id, Op: ir.Product{}, Shape: []int{64, 64}} }
 	x, a, b, c, d := v(0), v(1), v(2), v(3), v(4)
 	early := &step{name: "early", units: 64, divisible: true, reads: []reading{{x, rows}}, writes: []reading{{a, rows}}}
 	other := &step{name: "other", units: 8, reads: []reading{{x, whole}}, writes: []reading{{b, rows}}}
@@ -54,7 +55,7 @@ func TestAStepIsDelayedToThePhaseOfItsOnlyReaders(t *testing.T) {
 }
 
 func TestAStepThatSeveralPhasesReadStays(t *testing.T) {
-	v := func(id int) *value { return &value{id: id, op: product{}, shape: []int{64, 64}} }
+	v := func(id int) *ir.Value { return &ir.Value{ID: id, Op: ir.Product{}, Shape: []int{64, 64}} }
 	x, a, b, c := v(0), v(1), v(2), v(3)
 	early := &step{name: "early", units: 64, divisible: true, reads: []reading{{x, rows}}, writes: []reading{{a, rows}}}
 	now := &step{name: "now", units: 64, divisible: true, reads: []reading{{a, rows}}, writes: []reading{{b, rows}}}

@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"tessera/graph"
+	"tessera/ir"
 	"tessera/kernel"
 )
 
@@ -9,14 +9,14 @@ import (
 const tile = 1024
 
 // slot is a walk of a chain over one buffer.
-type slot[T graph.Float] struct {
+type slot[T ir.Float] struct {
 	cell  *cell[T]
-	value *value
+	value *ir.Value
 	axes  []axis // collapsed, as many as the chain's
 }
 
 // chain is the executable form of a group: per tile, its instructions in order.
-type chain[T graph.Float] struct {
+type chain[T ir.Float] struct {
 	kernels   *kernels[T]
 	dims      []int // collapsed iteration space; dims[0] is the slowest axis
 	units     int   // equal parts that threads share: the slowest axis before collapsing
@@ -27,13 +27,13 @@ type chain[T graph.Float] struct {
 	sinks     []sink[T]
 	registers int
 	fixed     []T // numbers known at compile time; scalars follow them in the numbers table
-	members   []*value
-	over      map[*value]*value // a written value to the read one whose place it can take
+	members   []*ir.Value
+	over      map[*ir.Value]*ir.Value // a written value to the read one whose place it can take
 	threads   []chainThread[T]
 }
 
 // chainThread is the scratch of one thread.
-type chainThread[T graph.Float] struct {
+type chainThread[T ir.Float] struct {
 	table   [][]T // registers, then vectors
 	numbers []T   // fixed, then scalars
 	memory  []T   // of the registers
@@ -54,7 +54,7 @@ const (
 )
 
 // instruction computes one member for one tile. Vectors are indices of the table, numbers of the numbers.
-type instruction[T graph.Float] struct {
+type instruction[T ir.Float] struct {
 	form    form
 	dst     int
 	a, b    int

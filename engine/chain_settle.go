@@ -1,6 +1,11 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+
+	"tessera/internal/volume"
+	"tessera/ir"
+)
 
 // collapse joins axes that every walk passes as one. Where threads are to share columns and all walks are over matrices,
 // two axes stay.
@@ -72,8 +77,8 @@ func (b *chainBuilder[T]) reuse() {
 	for _, s := range c.sinks {
 		read(s.source, len(c.code))
 	}
-	c.over = map[*value]*value{}
-	taken := map[*value]bool{}
+	c.over = map[*ir.Value]*ir.Value{}
+	taken := map[*ir.Value]bool{}
 	for i, in := range c.code {
 		if in.dst >= 0 {
 			continue
@@ -89,16 +94,16 @@ func (b *chainBuilder[T]) reuse() {
 }
 
 // replaceable reports whether w may be written over r: r is computed elsewhere, and read only by this group.
-func (b *chainBuilder[T]) replaceable(r, w *value) bool {
-	switch r.op.(type) {
-	case product, part, transpose, blockwise, unitwise:
+func (b *chainBuilder[T]) replaceable(r, w *ir.Value) bool {
+	switch r.Op.(type) {
+	case ir.Product, part, ir.Transpose, ir.Blockwise, ir.Unitwise:
 	default:
 		return false // leaves belong to others; chains and opaque ops are left as they are
 	}
-	if size(r.shape) != size(w.shape) || slices.ContainsFunc(b.fusion.module.wanted, func(v *value) bool { return skipReshapes(v) == r }) {
+	if volume.Of(r.Shape) != volume.Of(w.Shape) || slices.ContainsFunc(b.fusion.module.wanted, func(v *ir.Value) bool { return skipReshapes(v) == r }) {
 		return false
 	}
-	return !slices.ContainsFunc(b.fusion.readers[r], func(v *value) bool { return b.fusion.groupOf[v] != b.group })
+	return !slices.ContainsFunc(b.fusion.readers[r], func(v *ir.Value) bool { return b.fusion.groupOf[v] != b.group })
 }
 
 // scratch settles the table's order (registers, then vectors; fixed numbers, then scalars) and allocates what threads

@@ -9,6 +9,8 @@ import (
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/graph"
+	"tessera/internal/volume"
+	"tessera/ir"
 	"tessera/tape"
 )
 
@@ -31,7 +33,7 @@ func (p *program) input(name string, shape ...int) *G.Node {
 func (p *program) parameter(name string, shape ...int) *G.Node {
 	n := G.NewTensor(p.Graph, p.Dtype, len(shape), G.WithShape(shape...), G.WithName(name))
 	r := rand.New(rand.NewPCG(1, uint64(len(p.Parameters))))
-	data := make([]float32, size(shape))
+	data := make([]float32, volume.Of(shape))
 	for i := range data {
 		data[i] = float32(r.NormFloat64()) / 2
 	}
@@ -70,7 +72,7 @@ func must(n *G.Node, err error) *G.Node {
 
 // compare builds the program twice and checks every tap and gradient of the engine against the tape machine, over
 // several runs with new inputs.
-func compare[T graph.Float](t *testing.T, threads int, tolerance float64, build func(p *program)) *Plan[T] {
+func compare[T ir.Float](t *testing.T, threads int, tolerance float64, build func(p *program)) *Plan[T] {
 	t.Helper()
 	reference, compiled := newProgram(t, dtypeOf[T]()), newProgram(t, dtypeOf[T]())
 	build(reference)
@@ -81,14 +83,14 @@ func compare[T graph.Float](t *testing.T, threads int, tolerance float64, build 
 	}
 	team := NewTeam(threads)
 	t.Cleanup(team.Close)
-	got, err := Compile[T](compiled.Program, team)
+	got, err := compileProgram[T](compiled.Program, team)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := rand.New(rand.NewPCG(7, 7))
 	for round := range 3 {
 		for i, in := range reference.Inputs {
-			values := make([]T, size(in.Shape))
+			values := make([]T, volume.Of(in.Shape))
 			for j := range values {
 				values[j] = T(r.Float64()*2 - 0.7)
 			}
@@ -116,7 +118,7 @@ func compare[T graph.Float](t *testing.T, threads int, tolerance float64, build 
 }
 
 // near checks ||got-want|| <= tolerance ||want||.
-func near[T graph.Float](t *testing.T, what string, got, want []T, tolerance float64) {
+func near[T ir.Float](t *testing.T, what string, got, want []T, tolerance float64) {
 	t.Helper()
 	if err := differ(what, got, want, tolerance); err != nil {
 		t.Error(err)
@@ -124,7 +126,7 @@ func near[T graph.Float](t *testing.T, what string, got, want []T, tolerance flo
 }
 
 // differ returns an error unless ||got-want|| <= tolerance ||want||.
-func differ[T graph.Float](what string, got, want []T, tolerance float64) error {
+func differ[T ir.Float](what string, got, want []T, tolerance float64) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("%s: %d values, want %d", what, len(got), len(want))
 	}
@@ -201,7 +203,7 @@ func BenchmarkShallowStep(b *testing.B) {
 			shallow(128, 784, 100)(p)
 			team := NewTeam(threads)
 			defer team.Close()
-			plan, err := Compile[float32](p.Program, team)
+			plan, err := compileProgram[float32](p.Program, team)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -230,4 +232,21 @@ func BenchmarkShallowStep(b *testing.B) {
 			})
 		})
 	}
+}
+
+// dtypeOf is Gorgonia's name of T.
+func dtypeOf[T ir.Float]() tensor.Dtype {
+	if ir.DtypeOf[T]() == ir.Float64 {
+		return tensor.Float64
+	}
+	return tensor.Float32
+}
+
+// compileProgram compiles a graph's program.
+func compileProgram[T ir.Float](p *graph.Program, team *Team) (*Plan[T], error) {
+	m, err := p.Module()
+	if err != nil {
+		return nil, err
+	}
+	return Compile[T](m, team)
 }

@@ -1,22 +1,20 @@
 package engine
 
 import (
-	"fmt"
-
-	"gorgonia.org/gorgonia"
-	"tessera/graph"
 	"tessera/internal/hugepages"
+	"tessera/internal/volume"
+	"tessera/ir"
 )
 
 // compiler turns a module into a plan.
-type compiler[T graph.Float] struct {
+type compiler[T ir.Float] struct {
 	plan    *Plan[T]
 	kernels *kernels[T]
-	cells   map[*value]*cell[T]
-	boxes   map[*value]*gorgonia.Value // of opaque values that are not numbers of the program's precision
+	cells   map[*ir.Value]*cell[T]
+	boxes   map[*ir.Value]*any // of opaque values that are not numbers of the program's precision
 	fusion  *fusion
-	over    map[*value]*value // what is written over what, see place
-	scratch []*cell[T]        // one per thread, for whatever step it is at
+	over    map[*ir.Value]*ir.Value // what is written over what, see place
+	scratch []*cell[T]              // one per thread, for whatever step it is at
 	steps   []*step
 }
 
@@ -42,24 +40,24 @@ func (c *compiler[T]) bindLeaves() {
 	p := c.plan
 	p.inputs = make([]*cell[T], len(p.program.Inputs))
 	for i, in := range p.program.Inputs {
-		p.inputs[i] = &cell[T]{data: make([]T, size(in.Shape))}
+		p.inputs[i] = &cell[T]{data: make([]T, volume.Of(in.Shape))}
 	}
 	for _, b := range p.program.Parameters {
 		p.parameters = append(p.parameters, parameterValues[T](b.Data))
 	}
 	for _, v := range p.module.values {
-		if l, ok := v.op.(leaf); ok {
-			if l.kind == inputLeaf {
-				c.cells[v] = p.inputs[l.index]
+		if l, ok := v.Op.(ir.Leaf); ok {
+			if l.Kind == ir.InputLeaf {
+				c.cells[v] = p.inputs[l.Index]
 			} else {
-				c.cells[v] = &cell[T]{data: p.parameters[l.index]}
+				c.cells[v] = &cell[T]{data: p.parameters[l.Index]}
 			}
 		}
 	}
 }
 
 // parameterValues returns data itself in float32, a converted copy otherwise.
-func parameterValues[T graph.Float](data []float32) []T {
+func parameterValues[T ir.Float](data []float32) []T {
 	if same, ok := any(data).([]T); ok {
 		return same
 	}
@@ -71,34 +69,31 @@ func parameterValues[T graph.Float](data []float32) []T {
 }
 
 // give makes a cell or a box for a value that stands in memory.
-func (c *compiler[T]) give(v *value) {
-	switch o := v.op.(type) {
-	case product, part, transpose, blockwise, unitwise, reduction:
+func (c *compiler[T]) give(v *ir.Value) {
+	switch o := v.Op.(type) {
+	case ir.Product, part, ir.Transpose, ir.Blockwise, ir.Unitwise, ir.Reduction:
 		c.cells[v] = &cell[T]{}
-	case pointwise:
+	case ir.Pointwise:
 		if c.fusion.stored(v) {
 			c.cells[v] = &cell[T]{}
 		}
-	case opaque:
-		if o.node.Dtype() == c.plan.program.Dtype {
-			c.cells[v] = &cell[T]{}
+	case ir.Foreign:
+		if o.Boxed {
+			c.boxes[v] = new(any)
 		} else {
-			c.boxes[v] = new(gorgonia.Value)
+			c.cells[v] = &cell[T]{}
 		}
 	}
 }
 
 // makeSteps makes one step per group and per value that is computed on its own, in topological order.
 func (c *compiler[T]) makeSteps() error {
-	if err := c.checkWanted(); err != nil {
-		return err
-	}
 	done := map[any]bool{}
-	var visit func(v *value) error
-	visit = func(v *value) error {
+	var visit func(v *ir.Value) error
+	visit = func(v *ir.Value) error {
 		g := c.fusion.groupOf[v]
 		var key any = v
-		members := []*value{v}
+		members := []*ir.Value{v}
 		if g != nil {
 			key, members = g, g.members
 		}
@@ -107,7 +102,7 @@ func (c *compiler[T]) makeSteps() error {
 		}
 		done[key] = true
 		for _, member := range members {
-			for _, a := range member.args {
+			for _, a := range member.Args {
 				if err := visit(a); err != nil {
 					return err
 				}
@@ -118,16 +113,6 @@ func (c *compiler[T]) makeSteps() error {
 	for _, v := range c.plan.module.values {
 		if err := visit(v); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// checkWanted refuses wanted values that are not numbers of the program's precision.
-func (c *compiler[T]) checkWanted() error {
-	for _, w := range c.plan.module.wanted {
-		if c.boxes[skipReshapes(w)] != nil {
-			return fmt.Errorf("engine: a wanted value is not %v", c.plan.program.Dtype)
 		}
 	}
 	return nil
@@ -150,7 +135,7 @@ func (c *compiler[T]) placeAll() {
 	}
 }
 
-// bindWanted remembers where the wanted values stand, in the order of wantedNodes.
+// bindWanted remembers where the wanted values stand, in the order of ir.Module.Wanted.
 func (c *compiler[T]) bindWanted() {
 	p := c.plan
 	wanted := p.module.wanted
@@ -163,13 +148,11 @@ func (c *compiler[T]) bindWanted() {
 		p.taps = append(p.taps, next())
 	}
 	p.gradients = make([]*cell[T], len(p.program.Parameters))
-	for i, b := range p.program.Parameters {
-		if b.Gradient != nil {
-			p.gradients[i] = next()
-		}
+	for _, g := range p.program.Gradients {
+		p.gradients[g.Parameter] = next()
 	}
 	for _, u := range p.program.Updates {
 		p.updates = append(p.updates, next())
-		p.moved = append(p.moved, p.parameters[p.program.Listed(u.Parameter)])
+		p.moved = append(p.moved, p.parameters[u.Parameter])
 	}
 }

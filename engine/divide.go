@@ -1,6 +1,11 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+
+	"tessera/internal/volume"
+	"tessera/ir"
+)
 
 // A weight that the optimizer moves is written at every step, and so is its gradient: what one processor wrote and
 // another reads next has to cross between their caches. Of a trained matrix every thread therefore keeps one part along
@@ -12,11 +17,11 @@ import "slices"
 
 // part is the share of one thread of A op(B), summed over its columns of A.
 type part struct {
-	product
+	ir.Product
 	thread int
 }
 
-func (p part) String() string { return p.product.String() + " part" }
+func (p part) String() string { return p.Product.String() + " part" }
 
 // Smaller matrices are not worth the barriers that their division costs: elements, and elements of a thread's share.
 const (
@@ -26,18 +31,18 @@ const (
 
 // divide replaces products that are summed over the longer side of a trained matrix by the sum of parts.
 func divide(m *module, threads int) {
-	m.rebuild(func(v *value) *value {
-		o, ok := v.op.(product)
+	m.rebuild(func(v *ir.Value) *ir.Value {
+		o, ok := v.Op.(ir.Product)
 		if !ok || !m.keeps(v, threads) || !summedAlong(v, o) {
 			return v
 		}
-		var total *value
+		var total *ir.Value
 		for thread := range threads {
-			p := &value{op: part{o, thread}, args: slices.Clone(v.args), shape: v.shape}
+			p := &ir.Value{Op: part{o, thread}, Args: slices.Clone(v.Args), Shape: v.Shape}
 			if total == nil {
 				total = p
 			} else {
-				total = point(add, v.shape, total, p)
+				total = ir.Point(ir.Add, v.Shape, total, p)
 			}
 		}
 		return total
@@ -45,38 +50,38 @@ func divide(m *module, threads int) {
 }
 
 // keeps reports whether v is a product of a batch and a trained matrix that threads keep their parts of.
-func (m *module) keeps(v *value, threads int) bool {
-	o, ok := v.op.(product)
-	if !ok || threads == 1 || o.transA || len(v.shape) != 2 {
+func (m *module) keeps(v *ir.Value, threads int) bool {
+	o, ok := v.Op.(ir.Product)
+	if !ok || threads == 1 || o.TransA || len(v.Shape) != 2 {
 		return false
 	}
-	b := v.args[1]
-	l, ok := b.op.(leaf)
-	if !ok || l.kind != parameterLeaf || !m.trained[l.index] {
+	b := v.Args[1]
+	l, ok := b.Op.(ir.Leaf)
+	if !ok || l.Kind != ir.ParameterLeaf || !m.trained[l.Index] {
 		return false
 	}
-	longer := max(b.shape[0], b.shape[1])
-	return v.shape[0] <= longer && size(b.shape) >= divideFrom && longer >= leastShare*threads
+	longer := max(b.Shape[0], b.Shape[1])
+	return v.Shape[0] <= longer && volume.Of(b.Shape) >= divideFrom && longer >= leastShare*threads
 }
 
 // summedAlong reports whether the longer side of B is the one that the product is summed over.
-func summedAlong(v *value, o product) bool {
-	b := v.args[1].shape
-	return (b[0] >= b[1]) != o.transB
+func summedAlong(v *ir.Value, o ir.Product) bool {
+	b := v.Args[1].Shape
+	return (b[0] >= b[1]) != o.TransB
 }
 
 // byColumns reports whether threads share the columns of a product rather than its rows.
-func (m *module) byColumns(v *value, threads int) bool {
-	o, ok := v.op.(product)
-	if !ok || len(v.shape) != 2 {
+func (m *module) byColumns(v *ir.Value, threads int) bool {
+	o, ok := v.Op.(ir.Product)
+	if !ok || len(v.Shape) != 2 {
 		return false
 	}
 	if m.keeps(v, threads) {
 		return true // what is summed along has been divided
 	}
-	rows, columns, depth := v.shape[0], v.shape[1], v.args[0].shape[1]
+	rows, columns, depth := v.Shape[0], v.Shape[1], v.Args[0].Shape[1]
 	// A product that reads A by rows stays in the phase that makes A's rows, unless packing all of B twice costs more.
-	return columns > rows && (o.transA || depth*columns >= packedTwice)
+	return columns > rows && (o.TransA || depth*columns >= packedTwice)
 }
 
 // packedTwice is how many elements of B two threads should not both pack.
@@ -85,17 +90,17 @@ const packedTwice = 1 << 20
 // inColumns reports whether threads share the columns of a group's matrices rather than their rows: where a product
 // makes columns of what it reads, or a part reads columns of what it makes.
 func (f *fusion) inColumns(g *group, threads int) bool {
-	matrix := func(v *value) bool { return len(v.shape) == 2 && size(v.shape) == g.size }
-	return slices.ContainsFunc(g.members, func(v *value) bool {
-		if slices.ContainsFunc(v.args, func(a *value) bool {
+	matrix := func(v *ir.Value) bool { return len(v.Shape) == 2 && volume.Of(v.Shape) == g.size }
+	return slices.ContainsFunc(g.members, func(v *ir.Value) bool {
+		if slices.ContainsFunc(v.Args, func(a *ir.Value) bool {
 			a = skipReshapes(a)
 			return f.groupOf[a] != g && matrix(a) && f.module.byColumns(a, threads)
 		}) {
 			return true
 		}
-		return matrix(v) && slices.ContainsFunc(f.readers[v], func(r *value) bool {
-			_, ok := r.op.(part)
-			return ok && skipReshapes(r.args[0]) == v
+		return matrix(v) && slices.ContainsFunc(f.readers[v], func(r *ir.Value) bool {
+			_, ok := r.Op.(part)
+			return ok && skipReshapes(r.Args[0]) == v
 		})
 	})
 }

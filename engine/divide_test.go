@@ -1,15 +1,19 @@
 package engine
 
-import "testing"
+import (
+	"testing"
+
+	"tessera/ir"
+)
 
 // weighted is x W and d Wᵀ of a batch of 32 and a matrix of that shape.
-func weighted(rows, columns int, trained bool) (m *module, forward, backward *value) {
-	x := &value{op: leaf{inputLeaf, 0}, shape: []int{32, rows}, name: "x"}
-	d := &value{op: leaf{inputLeaf, 1}, shape: []int{32, columns}, name: "d"}
-	w := &value{op: leaf{parameterLeaf, 0}, shape: []int{rows, columns}, name: "w"}
-	forward = &value{op: product{}, args: []*value{x, w}, shape: []int{32, columns}}
-	backward = &value{op: product{transB: true}, args: []*value{d, w}, shape: []int{32, rows}}
-	return &module{wanted: []*value{forward, backward}, trained: []bool{trained}}, forward, backward
+func weighted(rows, columns int, trained bool) (m *module, forward, backward *ir.Value) {
+	x := &ir.Value{Op: ir.Leaf{Kind: ir.InputLeaf, Index: 0}, Shape: []int{32, rows}, Name: "x"}
+	d := &ir.Value{Op: ir.Leaf{Kind: ir.InputLeaf, Index: 1}, Shape: []int{32, columns}, Name: "d"}
+	w := &ir.Value{Op: ir.Leaf{Kind: ir.ParameterLeaf, Index: 0}, Shape: []int{rows, columns}, Name: "w"}
+	forward = &ir.Value{Op: ir.Product{}, Args: []*ir.Value{x, w}, Shape: []int{32, columns}}
+	backward = &ir.Value{Op: ir.Product{TransB: true}, Args: []*ir.Value{d, w}, Shape: []int{32, rows}}
+	return &module{wanted: []*ir.Value{forward, backward}, trained: []bool{trained}}, forward, backward
 }
 
 func TestDivideMakesPartsOfWhatIsSummedAlongTheLongerSide(t *testing.T) {
@@ -23,7 +27,7 @@ func TestDivideMakesPartsOfWhatIsSummedAlongTheLongerSide(t *testing.T) {
 		%4 +[32 64] %2 %3
 		%5 input[32 64] d
 		%6 A×Bᵀ[32 256] %5 %1`)
-	if m.values[2].op.(part).thread != 0 || m.values[3].op.(part).thread != 1 {
+	if m.values[2].Op.(part).thread != 0 || m.values[3].Op.(part).thread != 1 {
 		t.Error("the parts are not those of threads 0 and 1")
 	}
 	if !m.byColumns(backward, 2) {
@@ -58,7 +62,7 @@ func TestDivideLeavesWhatItDoesNotHelp(t *testing.T) {
 		m, forward, backward := weighted(of.rows, of.columns, of.trained)
 		divide(m, of.threads)
 		for _, v := range m.values {
-			if _, ok := v.op.(part); ok {
+			if _, ok := v.Op.(part); ok {
 				t.Errorf("%s: there is a part", name)
 			}
 		}

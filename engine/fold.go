@@ -3,94 +3,82 @@ package engine
 import (
 	"slices"
 
-	"tessera/graph"
+	"tessera/internal/volume"
+	"tessera/ir"
 )
 
 // fold computes what is known before the first step: arithmetic on constants, reshapes of reshapes, broadcasts of
 // broadcasts and reductions of broadcast values. Constants are rounded to T after every operation, as a run would.
-func fold[T graph.Float](m *module) bool {
-	return m.rebuild(func(v *value) *value {
-		switch o := v.op.(type) {
-		case reshape:
+func fold[T ir.Float](m *module) bool {
+	return m.rebuild(func(v *ir.Value) *ir.Value {
+		switch o := v.Op.(type) {
+		case ir.Reshape:
 			return foldReshape(v)
-		case broadcast:
+		case ir.Broadcast:
 			return foldBroadcast(v)
-		case pointwise:
+		case ir.Pointwise:
 			return foldPointwise[T](v, o)
-		case reduction:
+		case ir.Reduction:
 			return foldReduction[T](v, o)
 		}
 		return v
 	})
 }
 
-func foldReshape(v *value) *value {
-	a := v.args[0]
-	if slices.Equal(a.shape, v.shape) {
+func foldReshape(v *ir.Value) *ir.Value {
+	a := v.Args[0]
+	if slices.Equal(a.Shape, v.Shape) {
 		return a
 	}
-	switch o := a.op.(type) {
-	case reshape:
-		return reshaped(a.args[0], v.shape)
-	case constant:
-		if size(v.shape) == 1 {
-			return &value{op: o, shape: v.shape}
+	switch o := a.Op.(type) {
+	case ir.Reshape:
+		return ir.Reshaped(a.Args[0], v.Shape)
+	case ir.Constant:
+		if volume.Of(v.Shape) == 1 {
+			return &ir.Value{Op: o, Shape: v.Shape}
 		}
-	case broadcast:
-		if _, ok := constantOf(a); ok || size(a.args[0].shape) == 1 {
-			return broadcasted(a.args[0], v.shape)
+	case ir.Broadcast:
+		if _, ok := ir.ConstantOf(a); ok || volume.Of(a.Args[0].Shape) == 1 {
+			return ir.Broadcasted(a.Args[0], v.Shape)
 		}
 	}
 	return v
 }
 
-func foldBroadcast(v *value) *value {
-	a := v.args[0]
-	if slices.Equal(a.shape, v.shape) {
+func foldBroadcast(v *ir.Value) *ir.Value {
+	a := v.Args[0]
+	if slices.Equal(a.Shape, v.Shape) {
 		return a
 	}
-	if _, ok := a.op.(broadcast); ok && (len(a.args[0].shape) == len(v.shape) || size(a.args[0].shape) == 1) {
-		return broadcasted(a.args[0], v.shape)
+	if _, ok := a.Op.(ir.Broadcast); ok && (len(a.Args[0].Shape) == len(v.Shape) || volume.Of(a.Args[0].Shape) == 1) {
+		return ir.Broadcasted(a.Args[0], v.Shape)
 	}
 	return v
 }
 
 // foldPointwise evaluates a primitive whose args are all constants.
-func foldPointwise[T graph.Float](v *value, o pointwise) *value {
-	p, ok := o.f.(primitive)
+func foldPointwise[T ir.Float](v *ir.Value, o ir.Pointwise) *ir.Value {
+	p, ok := o.F.(ir.Primitive)
 	if !ok {
 		return v
 	}
 	var x [2]float64
-	for i, a := range v.args {
-		if x[i], ok = constantOf(a); !ok {
+	for i, a := range v.Args {
+		if x[i], ok = ir.ConstantOf(a); !ok {
 			return v
 		}
 	}
-	return uniform(float64(T(primitiveInfo[p].eval(x[0], x[1]))), v.shape)
+	return ir.Uniform(float64(T(p.Eval(x[0], x[1]))), v.Shape)
 }
 
 // foldReduction evaluates the fold of a constant.
-func foldReduction[T graph.Float](v *value, o reduction) *value {
-	c, ok := constantOf(v.args[0])
+func foldReduction[T ir.Float](v *ir.Value, o ir.Reduction) *ir.Value {
+	c, ok := ir.ConstantOf(v.Args[0])
 	if !ok {
 		return v
 	}
-	if o.f == sum {
-		c = float64(T(c * float64(size(v.args[0].shape)/max(size(v.shape), 1))))
+	if o.F == ir.Sum {
+		c = float64(T(c * float64(volume.Of(v.Args[0].Shape)/max(volume.Of(v.Shape), 1))))
 	}
-	return uniform(c, v.shape)
-}
-
-// uniform is the constant c in every element of shape.
-func uniform(c float64, shape []int) *value {
-	v := &value{op: constant{c}}
-	if len(shape) == 0 {
-		return v
-	}
-	v.shape = slices.Repeat([]int{1}, len(shape))
-	if slices.Equal(v.shape, shape) {
-		return v
-	}
-	return &value{op: broadcast{}, args: []*value{v}, shape: shape}
+	return ir.Uniform(c, v.Shape)
 }

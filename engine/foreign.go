@@ -4,19 +4,17 @@ import (
 	"fmt"
 	"slices"
 
-	"gorgonia.org/gorgonia"
-	"gorgonia.org/tensor"
-	"tessera/graph"
+	"tessera/ir"
 )
 
-// foreignOp runs an op that the engine does not know through its own Do, on tensors that wrap the buffers. Values that
-// are no numbers of the program's precision pass between such ops as they are.
-type foreignOp[T graph.Float] struct {
-	node    *gorgonia.Node
-	args    []*value
-	cells   map[*value]*cell[T]
-	boxes   map[*value]*gorgonia.Value
-	result  *value
+// foreignOp runs an op of which only its own implementation is known, on copies of the buffers. Boxed values pass
+// between such ops as they are.
+type foreignOp[T ir.Float] struct {
+	op      ir.Runner
+	args    []*ir.Value
+	cells   map[*ir.Value]*cell[T]
+	boxes   map[*ir.Value]*any
+	result  *ir.Value
 	failure *failure
 }
 
@@ -25,75 +23,37 @@ func (w *foreignOp[T]) run(int, int, int) {
 		return
 	}
 	if err := w.do(); err != nil {
-		w.failure.set(fmt.Errorf("engine: %v: %w", w.node.Op(), err))
+		w.failure.set(fmt.Errorf("engine: %v: %w", w.op, err))
 	}
 }
 
 func (w *foreignOp[T]) finish(int) {}
 
 func (w *foreignOp[T]) do() error {
-	var out gorgonia.Value
-	if w.node.Op() == nil {
-		out = w.node.Value()
-	} else {
-		in := make([]gorgonia.Value, len(w.args))
-		for i, a := range w.args {
-			v, err := w.wrap(a)
-			if err != nil {
-				return err
-			}
-			in[i] = v
-		}
-		var err error
-		if out, err = w.node.Op().Do(in...); err != nil {
-			return err
-		}
+	in := make([]ir.Tensor, len(w.args))
+	for i, a := range w.args {
+		in[i] = w.copied(a)
 	}
-	if box := w.boxes[w.result]; box != nil {
-		*box = out
-		return nil
-	}
-	values, err := elements[T](out)
+	out, err := w.op.Do(in)
 	if err != nil {
 		return err
 	}
-	to := w.cells[w.result].data
-	if len(values) != len(to) {
-		return fmt.Errorf("returned %d values, its shape %v has %d", len(values), w.result.shape, len(to))
+	if box := w.boxes[w.result]; box != nil {
+		*box = out.Data
+		return nil
 	}
-	copy(to, values)
+	values, ok := out.Data.([]T)
+	if to := w.cells[w.result].data; !ok || len(values) != len(to) {
+		return fmt.Errorf("returned %d values of type %T, want %d of %v", len(values), out.Data, len(to), ir.DtypeOf[T]())
+	}
+	copy(w.cells[w.result].data, values)
 	return nil
 }
 
-// wrap returns a copy of a value in the form that ops take: some overwrite or transpose their inputs in place.
-func (w *foreignOp[T]) wrap(a *value) (gorgonia.Value, error) {
+// copied returns a copy of a value: some ops overwrite or transpose their inputs in place.
+func (w *foreignOp[T]) copied(a *ir.Value) ir.Tensor {
 	if box := w.boxes[skipReshapes(a)]; box != nil {
-		return *box, nil
+		return ir.Tensor{Shape: a.Shape, Data: *box}
 	}
-	data := slices.Clone(w.cells[skipReshapes(a)].data)
-	if len(a.shape) == 0 {
-		return scalarValue(data[0]), nil
-	}
-	return tensor.New(tensor.WithShape(a.shape...), tensor.WithBacking(data)), nil
-}
-
-func scalarValue[T graph.Float](v T) gorgonia.Value {
-	if _, ok := any(v).(float32); ok {
-		return gorgonia.NewF32(float32(v))
-	}
-	return gorgonia.NewF64(float64(v))
-}
-
-// elements returns the numbers of a value in row-major order.
-func elements[T graph.Float](v gorgonia.Value) ([]T, error) {
-	if d, ok := v.(*tensor.Dense); ok && (d.RequiresIterator() || !d.DataOrder().IsRowMajor()) {
-		v = d.Materialize()
-	}
-	switch d := v.Data().(type) {
-	case []T:
-		return d, nil
-	case T:
-		return []T{d}, nil
-	}
-	return nil, fmt.Errorf("returned %T, want %v", v.Data(), dtypeOf[T]())
+	return ir.Tensor{Shape: a.Shape, Data: slices.Clone(w.cells[skipReshapes(a)].data)}
 }

@@ -131,7 +131,7 @@ func TestAnOpThatFailsIsAnErrorNotAHang(t *testing.T) {
 	p.tap("y", y)
 	team := NewTeam(2)
 	defer team.Close()
-	plan, err := Compile[float64](p.Program, team)
+	plan, err := compileProgram[float64](p.Program, team)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,27 +3,30 @@ package engine
 import (
 	"cmp"
 	"slices"
+
+	"tessera/internal/volume"
+	"tessera/ir"
 )
 
 // A group is a chain in the making: pointwise values and reductions that one pass over one iteration space computes.
 type group struct {
-	members []*value // in topological order once fuse has ended
-	bounds  []int    // of the iteration space, see boundaries
-	size    int      // of the iteration space
+	members []*ir.Value // in topological order once fuse has ended
+	bounds  []int       // of the iteration space, see boundaries
+	size    int         // of the iteration space
 }
 
 // fusion assigns pointwise values and reductions to groups.
 type fusion struct {
 	module  *module
-	readers map[*value][]*value // who reads a value, reshapes looked through
-	groupOf map[*value]*group
+	readers map[*ir.Value][]*ir.Value // who reads a value, reshapes looked through
+	groupOf map[*ir.Value]*group
 }
 
 // fuse partitions the pointwise values and the reductions into groups. It walks against the data flow, so that a value
 // is computed in the pass that uses it (the last one where there are several), and a reduction in the pass that makes
 // its arg.
 func fuse(m *module) *fusion {
-	f := &fusion{module: m, readers: map[*value][]*value{}, groupOf: map[*value]*group{}}
+	f := &fusion{module: m, readers: map[*ir.Value][]*ir.Value{}, groupOf: map[*ir.Value]*group{}}
 	f.findReaders()
 	for i := len(m.values) - 1; i >= 0; i-- {
 		if space, ok := spaceOf(m.values[i]); ok {
@@ -31,28 +34,28 @@ func fuse(m *module) *fusion {
 		}
 	}
 	for _, g := range f.groupOf {
-		slices.SortFunc(g.members, func(a, b *value) int { return cmp.Compare(a.id, b.id) })
+		slices.SortFunc(g.members, func(a, b *ir.Value) int { return cmp.Compare(a.ID, b.ID) })
 	}
 	return f
 }
 
 // spaceOf is the shape that a fusible value is computed over.
-func spaceOf(v *value) ([]int, bool) {
-	switch v.op.(type) {
-	case pointwise:
-		return v.shape, true
-	case reduction:
-		return v.args[0].shape, true
+func spaceOf(v *ir.Value) ([]int, bool) {
+	switch v.Op.(type) {
+	case ir.Pointwise:
+		return v.Shape, true
+	case ir.Reduction:
+		return v.Args[0].Shape, true
 	}
 	return nil, false
 }
 
 func (f *fusion) findReaders() {
 	for _, v := range f.module.values {
-		if _, ok := v.op.(reshape); ok {
+		if _, ok := v.Op.(ir.Reshape); ok {
 			continue
 		}
-		for _, a := range v.args {
+		for _, a := range v.Args {
 			if a = skipReshapes(a); !slices.Contains(f.readers[a], v) {
 				f.readers[a] = append(f.readers[a], v)
 			}
@@ -61,9 +64,9 @@ func (f *fusion) findReaders() {
 }
 
 // place opens a group for v and joins it with the groups that read v.
-func (f *fusion) place(v *value, space []int) {
-	g := &group{members: []*value{v}, bounds: boundaries(space), size: size(space)}
-	for _, a := range v.args {
+func (f *fusion) place(v *ir.Value, space []int) {
+	g := &group{members: []*ir.Value{v}, bounds: boundaries(space), size: volume.Of(space)}
+	for _, a := range v.Args {
 		if walked, ok := accessOf(a); ok {
 			lengths := make([]int, len(walked.axes))
 			for i, x := range walked.axes {
@@ -83,12 +86,12 @@ func (f *fusion) place(v *value, space []int) {
 }
 
 // inRegister reports whether r can take v in the pass that computes it: element by element, and not folded first.
-func inRegister(v, r *value) bool {
-	if _, ok := v.op.(reduction); ok {
+func inRegister(v, r *ir.Value) bool {
+	if _, ok := v.Op.(ir.Reduction); ok {
 		return false
 	}
 	space, ok := spaceOf(r)
-	return ok && size(space) == size(v.shape)
+	return ok && volume.Of(space) == volume.Of(v.Shape)
 }
 
 // join makes g and h one group where their spaces have a common factorisation and neither needs the other to be
@@ -111,9 +114,9 @@ func (f *fusion) join(g, h *group) {
 // needsComplete reports whether to can only start after from has ended: it reads a reduction or a broadcast of from,
 // or there is a path between them through something else. Groups are walked as wholes.
 func (f *fusion) needsComplete(from, to *group) bool {
-	seen := map[*value]bool{}
-	var reached func(values []*value) bool
-	reached = func(values []*value) bool {
+	seen := map[*ir.Value]bool{}
+	var reached func(values []*ir.Value) bool
+	reached = func(values []*ir.Value) bool {
 		for _, v := range values {
 			if seen[v] {
 				continue
@@ -127,7 +130,7 @@ func (f *fusion) needsComplete(from, to *group) bool {
 					}
 				case h == from:
 				case h == nil:
-					if reached([]*value{r}) {
+					if reached([]*ir.Value{r}) {
 						return true
 					}
 				default:
@@ -144,11 +147,11 @@ func (f *fusion) needsComplete(from, to *group) bool {
 
 // stored reports whether v must stand in memory after its group's pass: it is wanted, or read outside of the group, or
 // read in a form that no register has.
-func (f *fusion) stored(v *value) bool {
-	if slices.ContainsFunc(f.module.wanted, func(w *value) bool { return skipReshapes(w) == v }) {
+func (f *fusion) stored(v *ir.Value) bool {
+	if slices.ContainsFunc(f.module.wanted, func(w *ir.Value) bool { return skipReshapes(w) == v }) {
 		return true
 	}
-	return slices.ContainsFunc(f.readers[v], func(r *value) bool {
+	return slices.ContainsFunc(f.readers[v], func(r *ir.Value) bool {
 		return f.groupOf[r] != f.groupOf[v] || !inRegister(v, r)
 	})
 }

@@ -3,59 +3,59 @@ package engine
 import (
 	"math"
 
-	"tessera/graph"
+	"tessera/ir"
 	"tessera/kernel"
 )
 
 // kernels holds the element-wise kernels of one precision by primitive, in the forms that a chain needs: on vectors,
 // and with a number on either side. Unary primitives stand under unary. nil entries fall back to a plain loop.
-type kernels[T graph.Float] struct {
+type kernels[T ir.Float] struct {
 	set    *kernel.Set[T]
-	unary  [primitives]kernel.Unary[T]
-	binary [primitives]kernel.Binary[T]
-	right  [primitives]kernel.Scalar[T] // f(a[i], s)
-	left   [primitives]kernel.Scalar[T] // f(s, a[i])
+	unary  [ir.Primitives]kernel.Unary[T]
+	binary [ir.Primitives]kernel.Binary[T]
+	right  [ir.Primitives]kernel.Scalar[T] // f(a[i], s)
+	left   [ir.Primitives]kernel.Scalar[T] // f(s, a[i])
 }
 
 // kernelSet returns the best kernels of this machine.
-func kernelSet[T graph.Float]() *kernel.Set[T] {
+func kernelSet[T ir.Float]() *kernel.Set[T] {
 	if s, ok := any(kernel.Float32()).(*kernel.Set[T]); ok {
 		return s
 	}
 	return any(kernel.Float64()).(*kernel.Set[T])
 }
 
-func newKernels[T graph.Float](s *kernel.Set[T]) *kernels[T] {
+func newKernels[T ir.Float](s *kernel.Set[T]) *kernels[T] {
 	k := &kernels[T]{set: s}
-	k.unary = [primitives]kernel.Unary[T]{
-		abs: s.Abs, sign: s.Sign, exp: s.Exp, ln: s.Log, neg: s.Neg, square: s.Square, sqrt: s.Sqrt,
-		inv: s.Reciprocal, invSqrt: s.InvSqrt, cube: s.Cube, tanh: s.Tanh, sigmoid: s.Sigmoid,
-		log1p: s.Log1p, expm1: s.Expm1, softplus: s.Softplus,
-		copied: func(dst, a []T) { copy(dst, a) },
+	k.unary = [ir.Primitives]kernel.Unary[T]{
+		ir.Abs: s.Abs, ir.Sign: s.Sign, ir.Exp: s.Exp, ir.Log: s.Log, ir.Neg: s.Neg, ir.Square: s.Square, ir.Sqrt: s.Sqrt,
+		ir.Reciprocal: s.Reciprocal, ir.InvSqrt: s.InvSqrt, ir.Cube: s.Cube, ir.Tanh: s.Tanh, ir.Sigmoid: s.Sigmoid,
+		ir.Log1p: s.Log1p, ir.Expm1: s.Expm1, ir.Softplus: s.Softplus,
+		ir.Copy: func(dst, a []T) { copy(dst, a) },
 	}
-	k.binary = [primitives]kernel.Binary[T]{
-		add: s.Add, sub: s.Sub, mul: s.Mul, div: s.Div, maximum: s.Max, minimum: s.Min,
-		lt: s.Lt, gt: s.Gt, lte: s.Lte, gte: s.Gte, eq: s.Eq, ne: s.Ne,
+	k.binary = [ir.Primitives]kernel.Binary[T]{
+		ir.Add: s.Add, ir.Sub: s.Sub, ir.Mul: s.Mul, ir.Div: s.Div, ir.Maximum: s.Max, ir.Minimum: s.Min,
+		ir.Lt: s.Lt, ir.Gt: s.Gt, ir.Lte: s.Lte, ir.Gte: s.Gte, ir.Eq: s.Eq, ir.Ne: s.Ne,
 	}
-	k.right = [primitives]kernel.Scalar[T]{
-		add: s.AddScalar, mul: s.MulScalar, div: s.DivScalar, maximum: s.MaxScalar, minimum: s.MinScalar,
-		sub: func(dst, a []T, x T) { s.AddScalar(dst, a, -x) },
-		lt:  s.LtScalar, gt: s.GtScalar, lte: s.LteScalar, gte: s.GteScalar, eq: s.EqScalar, ne: s.NeScalar,
+	k.right = [ir.Primitives]kernel.Scalar[T]{
+		ir.Add: s.AddScalar, ir.Mul: s.MulScalar, ir.Div: s.DivScalar, ir.Maximum: s.MaxScalar, ir.Minimum: s.MinScalar,
+		ir.Sub: func(dst, a []T, x T) { s.AddScalar(dst, a, -x) },
+		ir.Lt:  s.LtScalar, ir.Gt: s.GtScalar, ir.Lte: s.LteScalar, ir.Gte: s.GteScalar, ir.Eq: s.EqScalar, ir.Ne: s.NeScalar,
 	}
-	k.left = [primitives]kernel.Scalar[T]{
-		add: s.AddScalar, mul: s.MulScalar, sub: s.ScalarSub, div: s.ScalarDiv, maximum: s.MaxScalar, minimum: s.MinScalar,
-		lt: s.GtScalar, gt: s.LtScalar, lte: s.GteScalar, gte: s.LteScalar, eq: s.EqScalar, ne: s.NeScalar,
+	k.left = [ir.Primitives]kernel.Scalar[T]{
+		ir.Add: s.AddScalar, ir.Mul: s.MulScalar, ir.Sub: s.ScalarSub, ir.Div: s.ScalarDiv, ir.Maximum: s.MaxScalar, ir.Minimum: s.MinScalar,
+		ir.Lt: s.GtScalar, ir.Gt: s.LtScalar, ir.Lte: s.GteScalar, ir.Gte: s.LteScalar, ir.Eq: s.EqScalar, ir.Ne: s.NeScalar,
 	}
-	for p := primitive(0); p < primitives; p++ {
+	for p := ir.Primitive(0); p < ir.Primitives; p++ {
 		k.fallBack(p)
 	}
 	return k
 }
 
 // fallBack fills the entries that the kernels lack with plain loops.
-func (k *kernels[T]) fallBack(p primitive) {
-	eval := primitiveInfo[p].eval
-	if primitiveInfo[p].args == 1 {
+func (k *kernels[T]) fallBack(p ir.Primitive) {
+	eval := p.Eval
+	if p.Args() == 1 {
 		if k.unary[p] == nil {
 			k.unary[p] = func(dst, a []T) {
 				for i := range dst {
@@ -88,9 +88,9 @@ func (k *kernels[T]) fallBack(p primitive) {
 	}
 }
 
-// zero of a reduction: what its accumulators start from.
-func (r reducer) start() float64 {
-	if r == largest {
+// startOf is what the accumulators of a reduction start from.
+func startOf(r ir.Reducer) float64 {
+	if r == ir.Largest {
 		return math.Inf(-1)
 	}
 	return 0

@@ -3,15 +3,17 @@ package engine
 import (
 	"fmt"
 	"strings"
+
+	"tessera/ir"
 )
 
 // merge makes equal operations on equal args one value (common subexpressions), and reports whether there were any. Opaque
 // ops are left alone: they may keep state.
 func merge(m *module) bool {
-	seen := map[string]*value{}
-	number := map[*value]int{}
-	return m.rebuild(func(v *value) *value {
-		if _, ok := v.op.(opaque); ok {
+	seen := map[string]*ir.Value{}
+	number := map[*ir.Value]int{}
+	return m.rebuild(func(v *ir.Value) *ir.Value {
+		if _, ok := v.Op.(ir.Foreign); ok {
 			return v
 		}
 		key := mergeKey(v, number)
@@ -25,21 +27,21 @@ func merge(m *module) bool {
 
 // mergeKey identifies an operation, its shape and its args. The args of sums and products are ordered by the order in
 // which they were first met, so that a+b and b+a are one.
-func mergeKey(v *value, number map[*value]int) string {
+func mergeKey(v *ir.Value, number map[*ir.Value]int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%T %v %v%s", v.op, v.op, v.shape, identity(v.op))
-	ids := make([]int, len(v.args))
-	for i, a := range v.args {
+	fmt.Fprintf(&b, "%T %v %v%s", v.Op, v.Op, v.Shape, identity(v.Op))
+	ids := make([]int, len(v.Args))
+	for i, a := range v.Args {
 		if _, ok := number[a]; !ok {
 			number[a] = len(number)
 		}
 		ids[i] = number[a]
 	}
-	if p, ok := v.op.(pointwise); ok && (p.f == add || p.f == mul) && ids[0] > ids[1] {
+	if p, ok := v.Op.(ir.Pointwise); ok && (p.F == ir.Add || p.F == ir.Mul) && ids[0] > ids[1] {
 		ids[0], ids[1] = ids[1], ids[0]
 	}
-	if l, ok := v.op.(leaf); ok {
-		fmt.Fprintf(&b, " %d", l.index)
+	if l, ok := v.Op.(ir.Leaf); ok {
+		fmt.Fprintf(&b, " %d", l.Index)
 	}
 	fmt.Fprintf(&b, " %v", ids)
 	return b.String()
@@ -47,16 +49,16 @@ func mergeKey(v *value, number map[*value]int) string {
 
 // identity tells ops of the packages' users, and of ours, from others whose text is the same: their texts need not hold
 // every attribute, their hashes must.
-func identity(o op) string {
+func identity(o ir.Op) string {
 	switch o := o.(type) {
-	case pointwise:
-		if f, ok := o.f.(foreign); ok {
+	case ir.Pointwise:
+		if f, ok := o.F.(ir.Elementwise); ok {
 			return fmt.Sprintf(" op %x", f.Hashcode())
 		}
-	case blockwise:
-		return fmt.Sprintf(" op %x", o.kernel.Hashcode())
-	case unitwise:
-		return fmt.Sprintf(" op %x", o.op.Hashcode())
+	case ir.Blockwise:
+		return fmt.Sprintf(" op %x", o.Kernel.Hashcode())
+	case ir.Unitwise:
+		return fmt.Sprintf(" op %x", o.Kernel.Hashcode())
 	}
 	return ""
 }

@@ -14,13 +14,15 @@ import (
 	"tessera/data"
 	"tessera/graph"
 	"tessera/internal/random"
+	"tessera/internal/volume"
+	"tessera/ir"
 	"tessera/tape"
 )
 
 // shipped returns every auto-encoder of models.toml.
 func shipped(t testing.TB) []*config.Model {
 	t.Helper()
-	const path = "../../models.toml"
+	const path = "../models.toml"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -53,14 +55,14 @@ func shapeOf(t testing.TB, m *config.Model) []int {
 }
 
 // pair is one training program on both back ends.
-type pair[T graph.Float] struct {
+type pair[T ir.Float] struct {
 	model          *graph.Model
 	program        *graph.Program // the reference's
 	reference, got graph.Runner[T]
 }
 
 // newReference returns a pair that has only the reference.
-func newReference[T graph.Float](t *testing.T, m *graph.Model, batch int) pair[T] {
+func newReference[T ir.Float](t *testing.T, m *graph.Model, batch int) pair[T] {
 	t.Helper()
 	program, err := m.Program(graph.Options{Batch: batch, Training: true, Output: true, Dtype: dtypeOf[T]()})
 	if err != nil {
@@ -73,14 +75,14 @@ func newReference[T graph.Float](t *testing.T, m *graph.Model, batch int) pair[T
 	return pair[T]{model: m, program: program, reference: reference}
 }
 
-func newPair[T graph.Float](t *testing.T, m *graph.Model, batch int, team *Team) pair[T] {
+func newPair[T ir.Float](t *testing.T, m *graph.Model, batch int, team *Team) pair[T] {
 	t.Helper()
 	p := newReference[T](t, m, batch)
 	program, err := m.Program(graph.Options{Batch: batch, Training: true, Output: true, Dtype: dtypeOf[T]()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.got, err = Compile[T](program, team); err != nil {
+	if p.got, err = compileProgram[T](program, team); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -147,7 +149,7 @@ func (p pair[T]) compareExactly(t *testing.T, batch uint64, tolerance float64) e
 }
 
 // distance is the norm of the difference.
-func distance[T graph.Float](single []T, double []float64) float64 {
+func distance[T ir.Float](single []T, double []float64) float64 {
 	difference := make([]float64, len(double))
 	for i, v := range double {
 		difference[i] = float64(single[i]) - v
@@ -159,7 +161,7 @@ func distance[T graph.Float](single []T, double []float64) float64 {
 func (p pair[T]) bind(t *testing.T, batch uint64) {
 	t.Helper()
 	for i, in := range p.program.Inputs {
-		sampled := make([]float32, size(in.Shape))
+		sampled := make([]float32, volume.Of(in.Shape))
 		if in.Sampler != nil {
 			in.Sampler.Sample(sampled, random.Stream(1, in.Name, batch))
 		} else {
@@ -229,7 +231,7 @@ func (p pair[T]) run(t *testing.T, tolerance float64) (differences []error) {
 }
 
 // norm is the square root of the sum of squares.
-func norm[T graph.Float](values []T) float64 {
+func norm[T ir.Float](values []T) float64 {
 	sum := 0.0
 	for _, v := range values {
 		sum += float64(v) * float64(v)
@@ -282,13 +284,13 @@ func wantKnownOps(t *testing.T, m *graph.Model) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lowered, err := lower(p)
+		translated, err := p.Module()
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, v := range lowered.values {
-			if _, unknown := v.op.(opaque); unknown {
-				t.Errorf("%s: %v runs through its own Do", m.Spec.Name, v.op)
+		for _, v := range translated.Values() {
+			if _, unknown := v.Op.(ir.Foreign); unknown {
+				t.Errorf("%s: %v runs through its own Do", m.Spec.Name, v.Op)
 			}
 		}
 	}

@@ -1,12 +1,16 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+
+	"tessera/ir"
+)
 
 // makePanels stores the columns of a matrix apart, thread by thread, where every step that touches it shares them. Rows of
 // such a panel follow each other in memory; else the processor would, at the end of a thread's part of a row, fetch what
 // another thread is about to write.
 func (c *compiler[T]) makePanels() {
-	units := map[*value]int{} // of the steps that touch a value by columns; -1 where one does not
+	units := map[*ir.Value]int{} // of the steps that touch a value by columns; -1 where one does not
 	for _, st := range c.steps {
 		for _, r := range slices.Concat(st.reads, st.writes) {
 			if u, known := units[r.value]; r.way != columns || st.serial || known && u != st.units {
@@ -20,7 +24,7 @@ func (c *compiler[T]) makePanels() {
 		units[skipReshapes(w)] = -1
 	}
 	for _, v := range slices.Backward(c.plan.module.values) { // what is written over another before that one
-		if _, isLeaf := v.op.(leaf); isLeaf || units[v] <= 0 || len(v.shape) != 2 || v.shape[1] != units[v] {
+		if _, isLeaf := v.Op.(ir.Leaf); isLeaf || units[v] <= 0 || len(v.Shape) != 2 || v.Shape[1] != units[v] {
 			units[v] = -1
 		}
 		if below := c.over[v]; below != nil && units[below] != units[v] {

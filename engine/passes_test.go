@@ -9,6 +9,8 @@ import (
 
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+	"tessera/internal/volume"
+	"tessera/ir"
 	"tessera/ops"
 )
 
@@ -17,11 +19,11 @@ func lowered(t *testing.T, build func(p *program)) *module {
 	t.Helper()
 	p := newProgram(t, tensor.Float64)
 	build(p)
-	m, err := lower(p.Program)
+	m, err := p.Module()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m
+	return newModule(m)
 }
 
 // want compares the text of a module, less indentation, with a drawing of it.
@@ -55,49 +57,11 @@ func TestProductsReadTransposedMatricesInPlace(t *testing.T) {
 		%4 Aᵀ×B[5 4] %0 %3`)
 }
 
-// TestGorgoniasTextsAreTheKnownOnes guards what lower relies on: an op is known by its Go type and its text.
-func TestGorgoniasTextsAreTheKnownOnes(t *testing.T) {
-	m := lowered(t, func(p *program) {
-		x, w, v := p.input("x", 6, 5), p.parameter("w", 5, 4), p.parameter("v", 6, 5)
-		z := must(G.Mul(x, w))
-		nodes := []*G.Node{z, must(G.Mul(must(G.Transpose(x, 1, 0)), v)), must(G.Sum(z, 0)), must(G.Sum(z)), must(G.Max(z, 1)),
-			must(G.BroadcastAdd(z, must(G.Sum(z, 0)), nil, []byte{0})), must(G.MaxBetween(x, v)), must(G.MinBetween(x, v)), must(G.SizeOf(0, x)),
-			must(G.BatchedMatMul(p.input("a", 2, 3, 4), p.input("b", 2, 4, 5)))}
-		for _, f := range []func(*G.Node) (*G.Node, error){G.Abs, G.Sign, G.Ceil, G.Floor, G.Sin, G.Cos, G.Exp, G.Log, G.Log2, G.Neg, G.Square,
-			G.Sqrt, G.Inverse, G.InverseSqrt, G.Cube, G.Tanh, G.Sigmoid, G.Log1p, G.Expm1, G.Softplus} {
-			nodes = append(nodes, must(f(x)))
-		}
-		for _, f := range []func(a, b *G.Node) (*G.Node, error){G.Add, G.Sub, G.HadamardProd, G.HadamardDiv, G.Pow} {
-			nodes = append(nodes, must(f(x, v)))
-		}
-		for _, f := range []func(a, b *G.Node, same bool) (*G.Node, error){G.Lt, G.Gt, G.Lte, G.Gte, G.Eq, G.Ne} {
-			nodes = append(nodes, must(f(x, v, true)))
-		}
-		for i, n := range nodes {
-			p.tap(fmt.Sprint(i), n)
-		}
-	})
-	used := map[primitive]bool{copied: true}
-	for _, v := range m.values {
-		if _, ok := v.op.(opaque); ok {
-			t.Errorf("%v is not known any more", v.op)
-		}
-		if p, ok := v.op.(pointwise); ok {
-			used[p.f.(primitive)] = true
-		}
-	}
-	for p := range primitives {
-		if !used[p] {
-			t.Errorf("%v: Gorgonia prints something else for it", p)
-		}
-	}
-}
-
 func TestFoldComputesConstantsAndRemovesViews(t *testing.T) {
-	x := &value{op: leaf{inputLeaf, 0}, shape: []int{3, 4}, name: "x"}
-	flat := reshaped(reshaped(x, []int{12}), []int{3, 4})
-	seven := point(add, nil, uniform(3, nil), uniform(4, nil))
-	m := &module{wanted: []*value{point(mul, x.shape, flat, point(mul, nil, uniform(2, nil), seven))}}
+	x := &ir.Value{Op: ir.Leaf{Kind: ir.InputLeaf, Index: 0}, Shape: []int{3, 4}, Name: "x"}
+	flat := ir.Reshaped(ir.Reshaped(x, []int{12}), []int{3, 4})
+	seven := ir.Point(ir.Add, nil, ir.Uniform(3, nil), ir.Uniform(4, nil))
+	m := &module{wanted: []*ir.Value{ir.Point(ir.Mul, x.Shape, flat, ir.Point(ir.Mul, nil, ir.Uniform(2, nil), seven))}}
 	fold[float64](m)
 	want(t, m, `
 		%0 input[3 4] x
@@ -107,11 +71,11 @@ func TestFoldComputesConstantsAndRemovesViews(t *testing.T) {
 }
 
 func TestMergeComputesEqualExpressionsOnce(t *testing.T) {
-	x := &value{op: leaf{inputLeaf, 0}, shape: []int{4}, name: "x"}
-	y := &value{op: leaf{inputLeaf, 1}, shape: []int{4}, name: "y"}
-	m := &module{wanted: []*value{
-		point(add, x.shape, point(mul, x.shape, x, y), point(exp, x.shape, x)),
-		point(sub, x.shape, point(mul, x.shape, y, x), point(exp, x.shape, x)),
+	x := &ir.Value{Op: ir.Leaf{Kind: ir.InputLeaf, Index: 0}, Shape: []int{4}, Name: "x"}
+	y := &ir.Value{Op: ir.Leaf{Kind: ir.InputLeaf, Index: 1}, Shape: []int{4}, Name: "y"}
+	m := &module{wanted: []*ir.Value{
+		ir.Point(ir.Add, x.Shape, ir.Point(ir.Mul, x.Shape, x, y), ir.Point(ir.Exp, x.Shape, x)),
+		ir.Point(ir.Sub, x.Shape, ir.Point(ir.Mul, x.Shape, y, x), ir.Point(ir.Exp, x.Shape, x)),
 	}}
 	merge(m)
 	want(t, m, `
@@ -129,8 +93,9 @@ type scaling struct {
 	by float64
 }
 
-func (s scaling) Hashcode() uint32       { return uint32(s.by) }
-func (scaling) Block(s tensor.Shape) int { return s[len(s)-1] }
+func (s scaling) Hashcode() uint32 { return uint32(s.by) }
+func (scaling) Spec() any          { return nil }
+func (scaling) Block(s []int) int  { return s[len(s)-1] }
 func (s scaling) Float32(dst []float32, in [][]float32, _ int) {
 	for i, v := range in[0] {
 		dst[i] = float32(s.by) * v
@@ -150,7 +115,8 @@ type parallelScaling struct {
 
 func (s parallelScaling) Hashcode() uint32                                        { return uint32(s.by) }
 func (parallelScaling) Units() int                                                { return 4 }
-func (parallelScaling) Prepared() (ops.Parallel, tensor.Shape)                    { return nil, nil }
+func (parallelScaling) Prepared() (ir.Units, []int)                               { return nil, nil }
+func (parallelScaling) Spec() any                                                 { return nil }
 func (parallelScaling) ByUnit(int) bool                                           { return true }
 func (parallelScaling) Scratch() int                                              { return 0 }
 func (parallelScaling) Work() float64                                             { return 4 }
@@ -158,15 +124,15 @@ func (parallelScaling) Float32(_ []float32, _ [][]float32, _ []float32, _, _ int
 func (parallelScaling) Float64(_ []float64, _ [][]float64, _ []float64, _, _ int) {}
 
 func TestMergeKeepsOpsOfEqualTextsApart(t *testing.T) {
-	x := &value{op: leaf{inputLeaf, 0}, shape: []int{4}, name: "x"}
-	for name, of := range map[string]func(by float64) *value{
-		"element by element": func(by float64) *value { return point(foreign{scaling{by: by}}, x.shape, x) },
-		"row by row":         func(by float64) *value { return kernelValue(scaling{by: by}, x.shape, []*value{x}) },
-		"in units": func(by float64) *value {
-			return &value{op: unitwise{parallelScaling{failing{}, by}}, args: []*value{x}, shape: x.shape}
+	x := &ir.Value{Op: ir.Leaf{Kind: ir.InputLeaf, Index: 0}, Shape: []int{4}, Name: "x"}
+	for name, of := range map[string]func(by float64) *ir.Value{
+		"element by element": func(by float64) *ir.Value { return ir.Point(ir.Elementwise{Blocks: scaling{by: by}}, x.Shape, x) },
+		"row by row":         func(by float64) *ir.Value { return ir.InBlocks(scaling{by: by}, x.Shape, x) },
+		"in units": func(by float64) *ir.Value {
+			return &ir.Value{Op: ir.Unitwise{Kernel: parallelScaling{failing{}, by}}, Args: []*ir.Value{x}, Shape: x.Shape}
 		},
 	} {
-		m := &module{wanted: []*value{of(2), of(3), of(2)}}
+		m := &module{wanted: []*ir.Value{of(2), of(3), of(2)}}
 		merge(m)
 		if m.wanted[0] == m.wanted[1] {
 			t.Errorf("%s: two factors are one", name)
@@ -179,33 +145,33 @@ func TestMergeKeepsOpsOfEqualTextsApart(t *testing.T) {
 
 func TestRewriteRules(t *testing.T) {
 	shape := []int{8}
-	x := func() *value { return &value{op: leaf{inputLeaf, 0}, shape: shape, name: "x"} }
-	c := func(v float64) *value { return uniform(v, shape) }
-	of := func(f primitive, args ...*value) *value { return point(f, shape, args...) }
+	x := func() *ir.Value { return &ir.Value{Op: ir.Leaf{Kind: ir.InputLeaf, Index: 0}, Shape: shape, Name: "x"} }
+	c := func(v float64) *ir.Value { return ir.Uniform(v, shape) }
+	of := func(f ir.Primitive, args ...*ir.Value) *ir.Value { return ir.Point(f, shape, args...) }
 	y := x() // read twice
 	for _, test := range []struct {
 		name string
-		from *value
+		from *ir.Value
 		to   string
 	}{
-		{"x+0", of(add, x(), c(0)), "x"},
-		{"1*x", of(mul, c(1), x()), "x"},
-		{"x/1", of(div, x(), c(1)), "x"},
-		{"-(-x)", of(neg, of(neg, x())), "x"},
-		{"x+(-x)", of(add, of(exp, x()), of(neg, x())), "(exp(x) - x)"},
-		{"(-x)+x", of(add, of(neg, x()), of(exp, x())), "(exp(x) - x)"},
-		{"x-(-x)", of(sub, of(exp, x()), of(neg, x())), "(exp(x) + x)"},
-		{"-(x*3)", of(neg, of(mul, x(), c(3))), "(x ⊙ -3)"},
-		{"(-x)*3", of(mul, of(neg, x()), c(3)), "(x ⊙ -3)"},
-		{"sigmoid(x)*sigmoid(-x)", of(mul, of(sigmoid, y), of(sigmoid, of(neg, y))), "(sigmoid(x) ⊙ (1 - sigmoid(x)))"},
-		{"sigmoid(-x)*sigmoid(x)", of(mul, of(sigmoid, of(neg, y)), of(sigmoid, y)), "(sigmoid(x) ⊙ (1 - sigmoid(x)))"},
-		{"sigmoid(-x) stays: 1 - sigmoid(x) is 0 for large x", of(sigmoid, of(neg, x())), "sigmoid(neg(x))"},
-		{"x/4", of(div, x(), c(4)), "(x ⊙ 0.25)"},
-		{"x/0 stays", of(div, x(), c(0)), "(x ÷ 0)"},
-		{"(x*3)*5", of(mul, of(mul, x(), c(3)), c(5)), "(x ⊙ 15)"},
-		{"0*x stays: x may be NaN", of(mul, c(0), x()), "(0 ⊙ x)"},
+		{"x+0", of(ir.Add, x(), c(0)), "x"},
+		{"1*x", of(ir.Mul, c(1), x()), "x"},
+		{"x/1", of(ir.Div, x(), c(1)), "x"},
+		{"-(-x)", of(ir.Neg, of(ir.Neg, x())), "x"},
+		{"x+(-x)", of(ir.Add, of(ir.Exp, x()), of(ir.Neg, x())), "(exp(x) - x)"},
+		{"(-x)+x", of(ir.Add, of(ir.Neg, x()), of(ir.Exp, x())), "(exp(x) - x)"},
+		{"x-(-x)", of(ir.Sub, of(ir.Exp, x()), of(ir.Neg, x())), "(exp(x) + x)"},
+		{"-(x*3)", of(ir.Neg, of(ir.Mul, x(), c(3))), "(x ⊙ -3)"},
+		{"(-x)*3", of(ir.Mul, of(ir.Neg, x()), c(3)), "(x ⊙ -3)"},
+		{"sigmoid(x)*sigmoid(-x)", of(ir.Mul, of(ir.Sigmoid, y), of(ir.Sigmoid, of(ir.Neg, y))), "(sigmoid(x) ⊙ (1 - sigmoid(x)))"},
+		{"sigmoid(-x)*sigmoid(x)", of(ir.Mul, of(ir.Sigmoid, of(ir.Neg, y)), of(ir.Sigmoid, y)), "(sigmoid(x) ⊙ (1 - sigmoid(x)))"},
+		{"sigmoid(-x) stays: 1 - sigmoid(x) is 0 for large x", of(ir.Sigmoid, of(ir.Neg, x())), "sigmoid(neg(x))"},
+		{"x/4", of(ir.Div, x(), c(4)), "(x ⊙ 0.25)"},
+		{"x/0 stays", of(ir.Div, x(), c(0)), "(x ÷ 0)"},
+		{"(x*3)*5", of(ir.Mul, of(ir.Mul, x(), c(3)), c(5)), "(x ⊙ 15)"},
+		{"0*x stays: x may be NaN", of(ir.Mul, c(0), x()), "(0 ⊙ x)"},
 	} {
-		m := &module{wanted: []*value{test.from}}
+		m := &module{wanted: []*ir.Value{test.from}}
 		rewrite[float64](m)
 		if got := formula(m.wanted[0]); got != test.to {
 			t.Errorf("%s: got %s, want %s", test.name, got, test.to)
@@ -215,17 +181,19 @@ func TestRewriteRules(t *testing.T) {
 
 func TestRewriteMakesNoConstantThatThePrecisionCannotHold(t *testing.T) {
 	shape := []int{8}
-	x := &value{op: leaf{inputLeaf, 0}, shape: shape, name: "x"}
-	of := func(f primitive, v *value, c float64) *value { return point(f, shape, v, uniform(c, shape)) }
+	x := &ir.Value{Op: ir.Leaf{Kind: ir.InputLeaf, Index: 0}, Shape: shape, Name: "x"}
+	of := func(f ir.Primitive, v *ir.Value, c float64) *ir.Value {
+		return ir.Point(f, shape, v, ir.Uniform(c, shape))
+	}
 	for _, test := range []struct {
-		from           *value
+		from           *ir.Value
 		single, double string
 	}{
-		{of(div, x, 0x1p-140), "(x ÷ 7.174648137343064e-43)", "(x ⊙ 1.393796574908164e+42)"},
-		{of(mul, of(mul, x, 0x1p-100), 0x1p-100), "((x ⊙ 7.888609052210118e-31) ⊙ 7.888609052210118e-31)", "(x ⊙ 6.223015277861142e-61)"},
-		{of(mul, of(mul, x, 0x1p100), 0x1p100), "((x ⊙ 1.2676506002282294e+30) ⊙ 1.2676506002282294e+30)", "(x ⊙ 1.6069380442589903e+60)"},
+		{of(ir.Div, x, 0x1p-140), "(x ÷ 7.174648137343064e-43)", "(x ⊙ 1.393796574908164e+42)"},
+		{of(ir.Mul, of(ir.Mul, x, 0x1p-100), 0x1p-100), "((x ⊙ 7.888609052210118e-31) ⊙ 7.888609052210118e-31)", "(x ⊙ 6.223015277861142e-61)"},
+		{of(ir.Mul, of(ir.Mul, x, 0x1p100), 0x1p100), "((x ⊙ 1.2676506002282294e+30) ⊙ 1.2676506002282294e+30)", "(x ⊙ 1.6069380442589903e+60)"},
 	} {
-		m := &module{wanted: []*value{test.from}}
+		m := &module{wanted: []*ir.Value{test.from}}
 		rewrite[float32](m)
 		if got := formula(m.wanted[0]); got != test.single {
 			t.Errorf("single precision: got %s, want %s", got, test.single)
@@ -240,11 +208,11 @@ func TestRewriteMakesNoConstantThatThePrecisionCannotHold(t *testing.T) {
 // The first round makes one product of x/4, and no value less; that the two products are one shows in the second only.
 func TestOptimiseGoesOnWhileAPassChangesAnything(t *testing.T) {
 	shape := []int{8}
-	x := &value{op: leaf{inputLeaf, 0}, shape: shape, name: "x"}
-	of := func(f primitive, args ...*value) *value { return point(f, shape, args...) }
-	a := of(exp, of(div, x, uniform(4, shape)))
-	b := of(exp, of(mul, x, uniform(0.25, shape)))
-	m := &module{wanted: []*value{of(mul, of(sigmoid, a), of(sigmoid, of(neg, b)))}}
+	x := &ir.Value{Op: ir.Leaf{Kind: ir.InputLeaf, Index: 0}, Shape: shape, Name: "x"}
+	of := func(f ir.Primitive, args ...*ir.Value) *ir.Value { return ir.Point(f, shape, args...) }
+	a := of(ir.Exp, of(ir.Div, x, ir.Uniform(4, shape)))
+	b := of(ir.Exp, of(ir.Mul, x, ir.Uniform(0.25, shape)))
+	m := &module{wanted: []*ir.Value{of(ir.Mul, of(ir.Sigmoid, a), of(ir.Sigmoid, of(ir.Neg, b)))}}
 	optimise[float64](m)
 	const want = "(sigmoid(exp((x ⊙ 0.25))) ⊙ (1 - sigmoid(exp((x ⊙ 0.25)))))"
 	if got := formula(m.wanted[0]); got != want {
@@ -253,29 +221,29 @@ func TestOptimiseGoesOnWhileAPassChangesAnything(t *testing.T) {
 }
 
 // formula writes a pointwise value as text.
-func formula(v *value) string {
-	if c, ok := constantOf(v); ok {
+func formula(v *ir.Value) string {
+	if c, ok := ir.ConstantOf(v); ok {
 		return fmt.Sprint(c)
 	}
-	switch p, ok := v.op.(pointwise); {
-	case ok && len(v.args) == 1:
-		return fmt.Sprintf("%v(%s)", p.f, formula(v.args[0]))
+	switch p, ok := v.Op.(ir.Pointwise); {
+	case ok && len(v.Args) == 1:
+		return fmt.Sprintf("%v(%s)", p.F, formula(v.Args[0]))
 	case ok:
-		return fmt.Sprintf("(%s %v %s)", formula(v.args[0]), p.f, formula(v.args[1]))
+		return fmt.Sprintf("(%s %v %s)", formula(v.Args[0]), p.F, formula(v.Args[1]))
 	}
-	return v.name
+	return v.Name
 }
 
 func TestBroadcastsAreHoistedAndFoldsJoined(t *testing.T) {
-	row := &value{op: leaf{inputLeaf, 0}, shape: []int{1, 5}, name: "row"}
-	wide := broadcasted(row, []int{3, 5})
-	m := &module{wanted: []*value{point(exp, wide.shape, wide)}}
+	row := &ir.Value{Op: ir.Leaf{Kind: ir.InputLeaf, Index: 0}, Shape: []int{1, 5}, Name: "row"}
+	wide := ir.Broadcasted(row, []int{3, 5})
+	m := &module{wanted: []*ir.Value{ir.Point(ir.Exp, wide.Shape, wide)}}
 	rewrite[float64](m)
 	want(t, m, "%0 input[1 5] row\n%1 exp[1 5] %0\n%2 broadcast[3 5] %1")
 
-	x := &value{op: leaf{inputLeaf, 0}, shape: []int{3, 5}, name: "x"}
-	rows := reduce(sum, "[1]", x, []int{3})
-	m = &module{wanted: []*value{reduce(sum, "[0]", point(mul, rows.shape, uniform(0.5, rows.shape), rows), nil)}}
+	x := &ir.Value{Op: ir.Leaf{Kind: ir.InputLeaf, Index: 0}, Shape: []int{3, 5}, Name: "x"}
+	rows := ir.Reduce(ir.Sum, x, []int{3}, 1)
+	m = &module{wanted: []*ir.Value{ir.Reduce(ir.Sum, ir.Point(ir.Mul, rows.Shape, ir.Uniform(0.5, rows.Shape), rows), nil, 0)}}
 	rewrite[float64](m)
 	want(t, m, "%0 0.5[]\n%1 input[3 5] x\n%2 sum[0 1][] %1\n%3 ⊙[] %0 %2")
 }
@@ -288,8 +256,8 @@ func TestFuseMakesOnePassOfWhatOnePassCanCompute(t *testing.T) {
 	for _, v := range m.values {
 		if space, ok := spaceOf(v); ok {
 			g := f.groupOf[v]
-			if g == nil || g.size != size(space) {
-				t.Fatalf("%v: in a group of %v elements", v.op, g)
+			if g == nil || g.size != volume.Of(space) {
+				t.Fatalf("%v: in a group of %v elements", v.Op, g)
 			}
 			groups[g] = true
 		}
@@ -331,10 +299,10 @@ func TestPlacedBlocksNeverOverlapWhileTheyLive(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 200 {
 		phases := make([]phase, 1+r.IntN(8))
-		var values []*value
+		var values []*ir.Value
 		for i := range phases {
 			for range r.IntN(4) {
-				v := &value{id: len(values), op: product{}, shape: []int{1 + r.IntN(100)}}
+				v := &ir.Value{ID: len(values), Op: ir.Product{}, Shape: []int{1 + r.IntN(100)}}
 				st := &step{writes: []reading{{v, rows}}}
 				if len(values) > 0 {
 					st.reads = append(st.reads, reading{values[r.IntN(len(values))], rows})
@@ -358,7 +326,7 @@ func TestPlacedBlocksNeverOverlapWhileTheyLive(t *testing.T) {
 }
 
 func TestScheduleWaitsWhereRowsMix(t *testing.T) {
-	v := func(id int) *value { return &value{id: id, op: product{}, shape: []int{64, 64}} }
+	v := func(id int) *ir.Value { return &ir.Value{ID: id, Op: ir.Product{}, Shape: []int{64, 64}} }
 	x, a, b, c := v(0), v(1), v(2), v(3)
 	rowwise := &step{name: "a", units: 64, reads: []reading{{x, rows}}, writes: []reading{{a, rows}}}
 	follows := &step{name: "b", units: 64, reads: []reading{{a, rows}}, writes: []reading{{b, rows}}}

@@ -3,11 +3,14 @@ package engine
 import (
 	"cmp"
 	"slices"
+
+	"tessera/internal/volume"
+	"tessera/ir"
 )
 
 // block is the place of one value in the arena, in elements.
 type block struct {
-	value       *value
+	value       *ir.Value
 	first, last int // phases from which and until which it lives
 	offset, len int
 }
@@ -18,8 +21,8 @@ const align = 16
 // place gives every written value a place in one arena so that values that live at the same time do not overlap.
 // Wanted values live to the end. The largest are placed first, each as low as it fits. over maps a value to the one that
 // it is written over, element by element: they share a place.
-func place(phases []phase, wanted []*value, over map[*value]*value) (blocks []block, total int) {
-	live := map[*value]*block{}
+func place(phases []phase, wanted []*ir.Value, over map[*ir.Value]*ir.Value) (blocks []block, total int) {
+	live := map[*ir.Value]*block{}
 	for i, p := range phases {
 		for _, st := range slices.Concat(p.serial, p.shared) {
 			for _, w := range st.writes {
@@ -28,7 +31,7 @@ func place(phases []phase, wanted []*value, over map[*value]*value) (blocks []bl
 					live[w.value].last = i
 				}
 				if live[w.value] == nil {
-					live[w.value] = &block{value: w.value, first: i, last: i, len: size(w.value.shape)}
+					live[w.value] = &block{value: w.value, first: i, last: i, len: volume.Of(w.value.Shape)}
 				}
 			}
 			for _, r := range st.reads {
@@ -49,7 +52,7 @@ func place(phases []phase, wanted []*value, over map[*value]*value) (blocks []bl
 		}
 	}
 	slices.SortFunc(blocks, func(a, b block) int {
-		return cmp.Or(cmp.Compare(b.len, a.len), cmp.Compare(a.value.id, b.value.id))
+		return cmp.Or(cmp.Compare(b.len, a.len), cmp.Compare(a.value.ID, b.value.ID))
 	})
 	for i := range blocks {
 		blocks[i].offset = lowest(&blocks[i], blocks[:i])

@@ -3,13 +3,13 @@ package engine
 import (
 	"fmt"
 
-	"gorgonia.org/gorgonia"
 	"tessera/graph"
+	"tessera/ir"
 )
 
 // Plan is a compiled program. It implements [graph.Runner].
-type Plan[T graph.Float] struct {
-	program    *graph.Program
+type Plan[T ir.Float] struct {
+	program    *ir.Module
 	module     *module
 	team       *Team
 	phases     []phase
@@ -31,23 +31,27 @@ type Backend struct{ Team *Team }
 
 // Compile implements [graph.Backend].
 func (b Backend) Compile(p *graph.Program) (graph.Runner[float32], error) {
-	return Compile[float32](p, b.Team)
-}
-
-// Compile compiles p for a team. T must be the precision of the program.
-func Compile[T graph.Float](p *graph.Program, team *Team) (*Plan[T], error) {
-	if want := dtypeOf[T](); want != p.Dtype {
-		return nil, fmt.Errorf("engine: program is %v, plan is %v", p.Dtype, want)
-	}
-	m, err := lower(p)
+	m, err := p.Module()
 	if err != nil {
 		return nil, err
 	}
+	return Compile[float32](m, b.Team)
+}
+
+// Compile compiles a program for a team. T must be the precision of the program, which [ir.Module.Check] must accept.
+func Compile[T ir.Float](program *ir.Module, team *Team) (*Plan[T], error) {
+	if want := ir.DtypeOf[T](); want != program.Dtype {
+		return nil, fmt.Errorf("engine: program is %v, plan is %v", program.Dtype, want)
+	}
+	if err := program.Check(); err != nil {
+		return nil, err
+	}
+	m := newModule(program)
 	optimise[T](m)
 	divide(m, team.Threads())
-	plan := &Plan[T]{program: p, module: m, team: team}
-	c := &compiler[T]{plan: plan, kernels: newKernels(kernelSet[T]()), cells: map[*value]*cell[T]{}, boxes: map[*value]*gorgonia.Value{},
-		over: map[*value]*value{}, scratch: newScratch[T](team.Threads())}
+	plan := &Plan[T]{program: program, module: m, team: team}
+	c := &compiler[T]{plan: plan, kernels: newKernels(kernelSet[T]()), cells: map[*ir.Value]*cell[T]{}, boxes: map[*ir.Value]*any{},
+		over: map[*ir.Value]*ir.Value{}, scratch: newScratch[T](team.Threads())}
 	if err := c.compile(); err != nil {
 		return nil, err
 	}
@@ -59,7 +63,7 @@ func Compile[T graph.Float](p *graph.Program, team *Team) (*Plan[T], error) {
 const mostRounds = 100
 
 // optimise runs the passes on values until none changes anything.
-func optimise[T graph.Float](m *module) {
+func optimise[T ir.Float](m *module) {
 	for range mostRounds {
 		folded, merged, rewritten := fold[T](m), merge(m), rewrite[T](m)
 		if !folded && !merged && !rewritten {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"tessera/graph"
+	"tessera/internal/volume"
+	"tessera/ir"
 )
 
 // trained returns a training plan of a shipped model, its images set.
@@ -24,7 +26,7 @@ func trained(t *testing.T, name string, batch int, team *Team) (*graph.Model, *P
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan, err := Compile[float32](p, team)
+		plan, err := compileProgram[float32](p, team)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,14 +157,14 @@ func TestResultsOfConvolutionsAreWrittenOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := Compile[float32](p, team)
+	plan, err := compileProgram[float32](p, team)
 	if err != nil {
 		t.Fatal(err)
 	}
 	prepared := 0 // what convolutions read in place of their filters
 	for _, v := range plan.module.values {
-		if u, ok := v.op.(unitwise); ok && !u.op.ByUnit(0) {
-			prepared += size(v.shape)
+		if u, ok := v.Op.(ir.Unitwise); ok && !u.Kernel.ByUnit(0) {
+			prepared += volume.Of(v.Shape)
 		}
 	}
 	if most := batch*(first+second+2*code) + prepared; plan.arena > most {
@@ -171,9 +173,9 @@ func TestResultsOfConvolutionsAreWrittenOver(t *testing.T) {
 }
 
 func TestSettleGivesMemoryToViewsThatProductsRead(t *testing.T) {
-	row := &value{op: leaf{inputLeaf, 0}, shape: []int{1, 5}, name: "row"}
-	x := &value{op: leaf{inputLeaf, 1}, shape: []int{5, 2}, name: "x"}
-	m := &module{wanted: []*value{{op: product{}, args: []*value{broadcasted(row, []int{3, 5}), x}, shape: []int{3, 2}}}}
+	row := &ir.Value{Op: ir.Leaf{Kind: ir.InputLeaf, Index: 0}, Shape: []int{1, 5}, Name: "row"}
+	x := &ir.Value{Op: ir.Leaf{Kind: ir.InputLeaf, Index: 1}, Shape: []int{5, 2}, Name: "x"}
+	m := &module{wanted: []*ir.Value{{Op: ir.Product{}, Args: []*ir.Value{ir.Broadcasted(row, []int{3, 5}), x}, Shape: []int{3, 2}}}}
 	settle(m)
 	want(t, m, `
 		%0 input[1 5] row

@@ -3,13 +3,15 @@ package engine
 import (
 	"fmt"
 	"strings"
+
+	"tessera/internal/volume"
 )
 
 // chainName lists what a chain computes, in order.
 func chainName(g *group) string {
 	var names []string
 	for _, v := range g.members {
-		names = append(names, v.op.String())
+		names = append(names, v.Op.String())
 	}
 	return strings.Join(names, " ")
 }
@@ -50,11 +52,11 @@ func (p *Plan[T]) printStep(b *strings.Builder, st *step, how string) {
 	var out []string
 	elements := 0
 	for _, w := range st.writes {
-		out = append(out, fmt.Sprint(w.value.shape))
-		elements += size(w.value.shape)
+		out = append(out, fmt.Sprint(w.value.Shape))
+		elements += volume.Of(w.value.Shape)
 	}
 	for _, r := range st.reads {
-		elements += size(r.value.shape)
+		elements += volume.Of(r.value.Shape)
 	}
 	fmt.Fprintf(b, "  %-12s %9s %9s  %s → %s\n", how, flopsText(st.flops), bytesText(elements*p.width()), st.name, strings.Join(out, " "))
 }

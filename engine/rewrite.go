@@ -4,28 +4,28 @@ import (
 	"math"
 	"slices"
 
-	"tessera/graph"
+	"tessera/ir"
 )
 
 // rewrite applies algebraic rules that save work, and reports whether any applied. Each rule keeps the value up to
 // rounding; T is the precision in which the plan holds constants.
-func rewrite[T graph.Float](m *module) bool {
+func rewrite[T ir.Float](m *module) bool {
 	rules, readers := rules[T](), m.readers()
-	return m.rebuild(func(v *value) *value {
-		switch o := v.op.(type) {
-		case reduction:
+	return m.rebuild(func(v *ir.Value) *ir.Value {
+		switch o := v.Op.(type) {
+		case ir.Reduction:
 			return foldsTogether(v, o)
-		case product:
+		case ir.Product:
 			return transposedFactors(v, o)
-		case transpose:
+		case ir.Transpose:
 			return transposedProduct(v, o, readers)
 		}
-		p, ok := v.op.(pointwise)
+		p, ok := v.Op.(ir.Pointwise)
 		if !ok {
 			return v
 		}
 		for _, rule := range rules {
-			if w := rule(v, p.f); w != nil {
+			if w := rule(v, p.F); w != nil {
 				return w
 			}
 		}
@@ -35,135 +35,135 @@ func rewrite[T graph.Float](m *module) bool {
 
 // foldsTogether: a fold of everything that is left of a fold of the same kind is one fold. A factor between them,
 // sum(c*sum(x)), moves out.
-func foldsTogether(v *value, r reduction) *value {
-	a := v.args[0]
-	if len(v.shape) > 0 {
+func foldsTogether(v *ir.Value, r ir.Reduction) *ir.Value {
+	a := v.Args[0]
+	if len(v.Shape) > 0 {
 		return v
 	}
-	if m, ok := applied(a, mul); ok && r.f == sum {
+	if m, ok := applied(a, ir.Mul); ok && r.F == ir.Sum {
 		for i := range m {
-			if c, isConstant := constantOf(m[i]); isConstant && isFold(m[1-i], sum) {
-				inner := &value{op: r, args: []*value{m[1-i]}, shape: v.shape}
-				return point(mul, v.shape, uniform(c, v.shape), inner)
+			if c, isConstant := ir.ConstantOf(m[i]); isConstant && isFold(m[1-i], ir.Sum) {
+				inner := &ir.Value{Op: r, Args: []*ir.Value{m[1-i]}, Shape: v.Shape}
+				return ir.Point(ir.Mul, v.Shape, ir.Uniform(c, v.Shape), inner)
 			}
 		}
 	}
-	if isFold(a, r.f) {
-		return reduce(r.f, "", a.args[0], v.shape)
+	if isFold(a, r.F) {
+		return ir.Reduce(r.F, a.Args[0], v.Shape)
 	}
 	return v
 }
 
 // transposedFactors: a product reads a transposed matrix as it stands in memory.
-func transposedFactors(v *value, p product) *value {
-	if len(v.shape) != 2 {
+func transposedFactors(v *ir.Value, p ir.Product) *ir.Value {
+	if len(v.Shape) != 2 {
 		return v
 	}
-	args := slices.Clone(v.args)
-	for i, flag := range []*bool{&p.transA, &p.transB} {
-		if args[i].op == (transpose{swapped}) {
-			args[i], *flag = args[i].args[0], !*flag
+	args := slices.Clone(v.Args)
+	for i, flag := range []*bool{&p.TransA, &p.TransB} {
+		if args[i].Op == ir.Swapped {
+			args[i], *flag = args[i].Args[0], !*flag
 		}
 	}
-	if slices.Equal(args, v.args) {
+	if slices.Equal(args, v.Args) {
 		return v
 	}
-	return &value{op: p, args: args, shape: v.shape}
+	return &ir.Value{Op: p, Args: args, Shape: v.Shape}
 }
 
 // transposedProduct: (A B)ᵀ is Bᵀ Aᵀ, where nothing else reads A B; and a matrix transposed twice is itself.
-func transposedProduct(v *value, t transpose, readers map[*value]int) *value {
-	a := v.args[0]
-	if t.axes != swapped {
+func transposedProduct(v *ir.Value, t ir.Transpose, readers map[*ir.Value]int) *ir.Value {
+	a := v.Args[0]
+	if t != ir.Swapped {
 		return v
 	}
-	switch o := a.op.(type) {
-	case transpose:
+	switch o := a.Op.(type) {
+	case ir.Transpose:
 		if o == t {
-			return a.args[0]
+			return a.Args[0]
 		}
-	case product:
+	case ir.Product:
 		if readers[a] == 1 {
-			return &value{op: product{!o.transB, !o.transA}, args: []*value{a.args[1], a.args[0]}, shape: v.shape}
+			return &ir.Value{Op: ir.Product{TransA: !o.TransB, TransB: !o.TransA}, Args: []*ir.Value{a.Args[1], a.Args[0]}, Shape: v.Shape}
 		}
 	}
 	return v
 }
 
-func isFold(v *value, f reducer) bool {
-	r, ok := v.op.(reduction)
-	return ok && r.f == f
+func isFold(v *ir.Value, f ir.Reducer) bool {
+	r, ok := v.Op.(ir.Reduction)
+	return ok && r.F == f
 }
 
 // rules are tried in order; each returns nil where it does not apply.
-func rules[T graph.Float]() []func(v *value, f function) *value {
-	return []func(v *value, f function) *value{
+func rules[T ir.Float]() []func(v *ir.Value, f ir.Function) *ir.Value {
+	return []func(v *ir.Value, f ir.Function) *ir.Value{
 		neutralElement, signs, mirroredSigmoid, divisionByConstant[T], constantsTogether[T], hoistBroadcast,
 	}
 }
 
 // holds reports whether T has room for a constant that a rule computes: that it neither overflows nor vanishes.
-func holds[T graph.Float](c float64) bool {
+func holds[T ir.Float](c float64) bool {
 	rounded := float64(T(c))
 	return rounded != 0 && !math.IsInf(rounded, 0) && !math.IsNaN(rounded)
 }
 
 // applied reports whether v is f of args, and returns them.
-func applied(v *value, f primitive) ([]*value, bool) {
-	p, ok := v.op.(pointwise)
-	if !ok || p.f != f {
+func applied(v *ir.Value, f ir.Primitive) ([]*ir.Value, bool) {
+	p, ok := v.Op.(ir.Pointwise)
+	if !ok || p.F != f {
 		return nil, false
 	}
-	return v.args, true
+	return v.Args, true
 }
 
 // neutralElement: x+0, x-0, x*1, x/1 are x.
-func neutralElement(v *value, f function) *value {
-	if len(v.args) != 2 {
+func neutralElement(v *ir.Value, f ir.Function) *ir.Value {
+	if len(v.Args) != 2 {
 		return nil
 	}
-	x, y := v.args[0], v.args[1]
-	c, okY := constantOf(y)
-	d, okX := constantOf(x)
+	x, y := v.Args[0], v.Args[1]
+	c, okY := ir.ConstantOf(y)
+	d, okX := ir.ConstantOf(x)
 	switch {
-	case okY && c == 0 && (f == add || f == sub), okY && c == 1 && (f == mul || f == div):
+	case okY && c == 0 && (f == ir.Add || f == ir.Sub), okY && c == 1 && (f == ir.Mul || f == ir.Div):
 		return x
-	case okX && d == 0 && f == add, okX && d == 1 && f == mul:
+	case okX && d == 0 && f == ir.Add, okX && d == 1 && f == ir.Mul:
 		return y
 	}
 	return nil
 }
 
 // signs: -(-x) is x, x+(-y) is x-y, (-x)+y is y-x, x-(-y) is x+y, (-x)*c is x*(-c), -(x*c) is x*(-c).
-func signs(v *value, f function) *value {
+func signs(v *ir.Value, f ir.Function) *ir.Value {
 	switch f {
-	case neg:
-		if a, ok := applied(v.args[0], neg); ok {
+	case ir.Neg:
+		if a, ok := applied(v.Args[0], ir.Neg); ok {
 			return a[0]
 		}
-		if a, ok := applied(v.args[0], mul); ok {
+		if a, ok := applied(v.Args[0], ir.Mul); ok {
 			for i := range a {
-				if c, isConstant := constantOf(a[i]); isConstant {
-					return point(mul, v.shape, a[1-i], uniform(-c, v.shape))
+				if c, isConstant := ir.ConstantOf(a[i]); isConstant {
+					return ir.Point(ir.Mul, v.Shape, a[1-i], ir.Uniform(-c, v.Shape))
 				}
 			}
 		}
-	case add:
-		if a, ok := applied(v.args[1], neg); ok {
-			return point(sub, v.shape, v.args[0], a[0])
+	case ir.Add:
+		if a, ok := applied(v.Args[1], ir.Neg); ok {
+			return ir.Point(ir.Sub, v.Shape, v.Args[0], a[0])
 		}
-		if a, ok := applied(v.args[0], neg); ok {
-			return point(sub, v.shape, v.args[1], a[0])
+		if a, ok := applied(v.Args[0], ir.Neg); ok {
+			return ir.Point(ir.Sub, v.Shape, v.Args[1], a[0])
 		}
-	case sub:
-		if a, ok := applied(v.args[1], neg); ok {
-			return point(add, v.shape, v.args[0], a[0])
+	case ir.Sub:
+		if a, ok := applied(v.Args[1], ir.Neg); ok {
+			return ir.Point(ir.Add, v.Shape, v.Args[0], a[0])
 		}
-	case mul:
-		for i := range v.args {
-			c, isConstant := constantOf(v.args[1-i])
-			if a, ok := applied(v.args[i], neg); ok && isConstant {
-				return point(mul, v.shape, a[0], uniform(-c, v.shape))
+	case ir.Mul:
+		for i := range v.Args {
+			c, isConstant := ir.ConstantOf(v.Args[1-i])
+			if a, ok := applied(v.Args[i], ir.Neg); ok && isConstant {
+				return ir.Point(ir.Mul, v.Shape, a[0], ir.Uniform(-c, v.Shape))
 			}
 		}
 	}
@@ -172,51 +172,51 @@ func signs(v *value, f function) *value {
 
 // mirroredSigmoid: sigmoid(x)*sigmoid(-x), as Gorgonia differentiates sigmoid, is sigmoid(x)*(1-sigmoid(x)). A sigmoid(-x)
 // by itself stays: near 0 the difference has no correct digit, which a logarithm or a quotient of it would show.
-func mirroredSigmoid(v *value, f function) *value {
-	if f != mul {
+func mirroredSigmoid(v *ir.Value, f ir.Function) *ir.Value {
+	if f != ir.Mul {
 		return nil
 	}
-	for i, y := range v.args {
-		x, isSigmoid := applied(y, sigmoid)
-		mirrored, both := applied(v.args[1-i], sigmoid)
+	for i, y := range v.Args {
+		x, isSigmoid := applied(y, ir.Sigmoid)
+		mirrored, both := applied(v.Args[1-i], ir.Sigmoid)
 		if !isSigmoid || !both {
 			continue
 		}
-		if minus, ok := applied(mirrored[0], neg); ok && minus[0] == x[0] {
-			return point(mul, v.shape, y, point(sub, v.shape, uniform(1, v.shape), y))
+		if minus, ok := applied(mirrored[0], ir.Neg); ok && minus[0] == x[0] {
+			return ir.Point(ir.Mul, v.Shape, y, ir.Point(ir.Sub, v.Shape, ir.Uniform(1, v.Shape), y))
 		}
 	}
 	return nil
 }
 
 // divisionByConstant: x/c is x*(1/c), where T holds 1/c.
-func divisionByConstant[T graph.Float](v *value, f function) *value {
-	if f != div {
+func divisionByConstant[T ir.Float](v *ir.Value, f ir.Function) *ir.Value {
+	if f != ir.Div {
 		return nil
 	}
-	if c, ok := constantOf(v.args[1]); ok && holds[T](1/c) {
-		return point(mul, v.shape, v.args[0], uniform(1/c, v.shape))
+	if c, ok := ir.ConstantOf(v.Args[1]); ok && holds[T](1/c) {
+		return ir.Point(ir.Mul, v.Shape, v.Args[0], ir.Uniform(1/c, v.Shape))
 	}
 	return nil
 }
 
 // constantsTogether: (x*c)*d is x*(c*d), where T holds c*d.
-func constantsTogether[T graph.Float](v *value, f function) *value {
-	if f != mul {
+func constantsTogether[T ir.Float](v *ir.Value, f ir.Function) *ir.Value {
+	if f != ir.Mul {
 		return nil
 	}
-	for i := range v.args {
-		d, ok := constantOf(v.args[1-i])
+	for i := range v.Args {
+		d, ok := ir.ConstantOf(v.Args[1-i])
 		if !ok {
 			continue
 		}
-		a, ok := applied(v.args[i], mul)
+		a, ok := applied(v.Args[i], ir.Mul)
 		if !ok {
 			continue
 		}
 		for j := range a {
-			if c, ok := constantOf(a[j]); ok && holds[T](c*d) {
-				return point(mul, v.shape, a[1-j], uniform(c*d, v.shape))
+			if c, ok := ir.ConstantOf(a[j]); ok && holds[T](c*d) {
+				return ir.Point(ir.Mul, v.Shape, a[1-j], ir.Uniform(c*d, v.Shape))
 			}
 		}
 	}
@@ -224,16 +224,16 @@ func constantsTogether[T graph.Float](v *value, f function) *value {
 }
 
 // hoistBroadcast: f of values that were all broadcast from one smaller shape is computed there and broadcast once.
-func hoistBroadcast(v *value, f function) *value {
+func hoistBroadcast(v *ir.Value, f ir.Function) *ir.Value {
 	var small []int
-	for _, a := range v.args {
-		if _, ok := constantOf(a); ok {
+	for _, a := range v.Args {
+		if _, ok := ir.ConstantOf(a); ok {
 			continue
 		}
-		if _, ok := a.op.(broadcast); !ok {
+		if _, ok := a.Op.(ir.Broadcast); !ok {
 			return nil
 		}
-		if from := a.args[0].shape; small == nil {
+		if from := a.Args[0].Shape; small == nil {
 			small = from
 		} else if !slices.Equal(small, from) {
 			return nil
@@ -242,13 +242,13 @@ func hoistBroadcast(v *value, f function) *value {
 	if small == nil {
 		return nil
 	}
-	args := make([]*value, len(v.args))
-	for i, a := range v.args {
-		if c, ok := constantOf(a); ok {
-			args[i] = uniform(c, small)
+	args := make([]*ir.Value, len(v.Args))
+	for i, a := range v.Args {
+		if c, ok := ir.ConstantOf(a); ok {
+			args[i] = ir.Uniform(c, small)
 		} else {
-			args[i] = a.args[0]
+			args[i] = a.Args[0]
 		}
 	}
-	return &value{op: broadcast{}, args: []*value{point(f, small, args...)}, shape: v.shape}
+	return &ir.Value{Op: ir.Broadcast{}, Args: []*ir.Value{ir.Point(f, small, args...)}, Shape: v.Shape}
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"tessera/graph"
+	"tessera/internal/volume"
 )
 
 // failure keeps the first error of a run. Ops that the engine does not know, and kernels of ops of the user's own, may
@@ -88,7 +89,7 @@ func (p *Plan[T]) Run() error {
 
 // Bind implements [graph.Runner].
 func (p *Plan[T]) Bind(i int, values []T) error {
-	if want := size(p.program.Inputs[i].Shape); len(values) != want {
+	if want := volume.Of(p.program.Inputs[i].Shape); len(values) != want {
 		return fmt.Errorf("engine: %s: got %d values, want %d", p.program.Inputs[i].Name, len(values), want)
 	}
 	p.inputs[i].data = values

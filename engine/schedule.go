@@ -1,6 +1,10 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+
+	"tessera/ir"
+)
 
 // phase is a set of steps between two barriers. Its serial steps run first, one after the other, on the thread that
 // comes to the barrier last; then every thread runs its units of the shared steps, in order, without waiting for the
@@ -14,7 +18,7 @@ type phase struct {
 // schedule arranges steps, given in an order that respects their dependencies, into as few phases as it can. A step may
 // join the phase of a step that it reads when both are split into the same units and unit i needs unit i only.
 func schedule(steps []*step) []phase {
-	s := &scheduler{done: map[*step]bool{}, writer: map[*value]*step{}}
+	s := &scheduler{done: map[*step]bool{}, writer: map[*ir.Value]*step{}}
 	for _, st := range steps {
 		for _, w := range st.writes {
 			s.writer[w.value] = st
@@ -69,7 +73,7 @@ func readersOf(st *step, phases []phase) int {
 
 type scheduler struct {
 	done   map[*step]bool
-	writer map[*value]*step
+	writer map[*ir.Value]*step
 }
 
 // takeSerial removes every serial step that can run now, until no more can.

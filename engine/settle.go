@@ -1,30 +1,32 @@
 package engine
 
+import "tessera/ir"
+
 // settle gives memory to values that are only views where their consumer cannot read a view: a broadcast that a matrix
 // product, a transpose, an op of blocks or units or an opaque one reads, that is wanted, or that lies below another broadcast; and constants there.
 func settle(m *module) {
-	copies := map[*value]*value{}
-	held := func(v *value) *value {
-		switch skipReshapes(v).op.(type) {
-		case broadcast, constant:
+	copies := map[*ir.Value]*ir.Value{}
+	held := func(v *ir.Value) *ir.Value {
+		switch skipReshapes(v).Op.(type) {
+		case ir.Broadcast, ir.Constant:
 			if c, ok := copies[v]; ok {
 				return c
 			}
-			c := &value{op: pointwise{copied}, args: []*value{v}, shape: v.shape}
+			c := &ir.Value{Op: ir.Pointwise{F: ir.Copy}, Args: []*ir.Value{v}, Shape: v.Shape}
 			copies[v] = c
 			return c
 		}
 		return v
 	}
-	m.rebuild(func(v *value) *value {
-		switch v.op.(type) {
-		case product, transpose, blockwise, unitwise, opaque:
-			for i, a := range v.args {
-				v.args[i] = held(a)
+	m.rebuild(func(v *ir.Value) *ir.Value {
+		switch v.Op.(type) {
+		case ir.Product, ir.Transpose, ir.Blockwise, ir.Unitwise, ir.Foreign:
+			for i, a := range v.Args {
+				v.Args[i] = held(a)
 			}
-		case broadcast:
-			if _, ok := skipReshapes(v.args[0]).op.(broadcast); ok {
-				v.args[0] = held(v.args[0])
+		case ir.Broadcast:
+			if _, ok := skipReshapes(v.Args[0]).Op.(ir.Broadcast); ok {
+				v.Args[0] = held(v.Args[0])
 			}
 		}
 		return v
@@ -32,5 +34,5 @@ func settle(m *module) {
 	for i, w := range m.wanted {
 		m.wanted[i] = held(w)
 	}
-	m.rebuild(func(v *value) *value { return v })
+	m.rebuild(func(v *ir.Value) *ir.Value { return v })
 }

@@ -1,11 +1,14 @@
 package engine
 
-import "tessera/graph"
+import (
+	"tessera/internal/volume"
+	"tessera/ir"
+)
 
 // sink is a reduction at the end of a chain.
-type sink[T graph.Float] struct {
+type sink[T ir.Float] struct {
 	slot[T]
-	f       reducer
+	f       ir.Reducer
 	across  bool        // folds over the slowest axis: every thread has accumulators of its own
 	vectors [][]T       // per thread, where the fastest axis is kept
 	numbers [][]float64 // per thread, where the fastest axis is folded
@@ -26,7 +29,7 @@ func (s *sink[T]) take(k *kernels[T], thread int, values []T, off, at int) {
 			into = s.vectors[thread]
 		}
 		into = into[off+at : off+at+len(values)]
-		if s.f == largest {
+		if s.f == ir.Largest {
 			k.set.Max(into, into, values)
 		} else {
 			k.set.Add(into, into, values)
@@ -35,7 +38,7 @@ func (s *sink[T]) take(k *kernels[T], thread int, values []T, off, at int) {
 }
 
 func (s *sink[T]) foldNumber(k *kernels[T], acc float64, values []T) float64 {
-	if s.f == largest {
+	if s.f == ir.Largest {
 		return max(acc, float64(k.set.Maximum(values)))
 	}
 	return acc + float64(k.set.Sum(values))
@@ -45,7 +48,7 @@ func (s *sink[T]) foldNumber(k *kernels[T], acc float64, values []T) float64 {
 func (c *chain[T]) reset(thread, from, to int) {
 	for i := range c.sinks {
 		s := &c.sinks[i]
-		start := s.f.start()
+		start := startOf(s.f)
 		switch {
 		case s.across && s.numbers != nil:
 			fill(s.numbers[thread], start)
@@ -58,7 +61,7 @@ func (c *chain[T]) reset(thread, from, to int) {
 	}
 }
 
-func fill[T graph.Float](dst []T, v T) {
+func fill[T ir.Float](dst []T, v T) {
 	for i := range dst {
 		dst[i] = v
 	}
@@ -82,7 +85,7 @@ func (s *sink[T]) finishNumbers(threads int) {
 	for j := range s.cell.data {
 		acc := s.numbers[0][j]
 		for _, of := range s.numbers[1:threads] {
-			if s.f == largest {
+			if s.f == ir.Largest {
 				acc = max(acc, of[j])
 			} else {
 				acc += of[j]
@@ -96,7 +99,7 @@ func (s *sink[T]) finishVectors(k *kernels[T], threads int) {
 	into := s.cell.data
 	copy(into, s.vectors[0])
 	for _, of := range s.vectors[1:threads] {
-		if s.f == largest {
+		if s.f == ir.Largest {
 			k.set.Max(into, into, of)
 		} else {
 			k.set.Add(into, into, of)
@@ -109,7 +112,7 @@ func (s *sink[T]) allocate(threads int) {
 	if !s.across {
 		return
 	}
-	n := size(s.value.shape)
+	n := volume.Of(s.value.Shape)
 	for range threads {
 		if s.axes[len(s.axes)-1].step == 0 {
 			s.numbers = append(s.numbers, apart[float64](n))

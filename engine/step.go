@@ -1,9 +1,12 @@
 package engine
 
-import "tessera/graph"
+import (
+	"tessera/internal/volume"
+	"tessera/ir"
+)
 
 // cell is the buffer of one value. Its data are set once memory is placed, and for inputs by every Bind.
-type cell[T graph.Float] struct {
+type cell[T ir.Float] struct {
 	data []T
 	// panels says that a matrix is stored as one matrix per thread, its columns, one after the other.
 	panels bool
@@ -44,7 +47,7 @@ func rowsIf(so bool) way {
 
 // reading is a buffer that a step reads or writes.
 type reading struct {
-	value *value
+	value *ir.Value
 	way   way
 }
 
@@ -60,7 +63,7 @@ type step struct {
 	// columns says that units are columns rather than rows, for people.
 	columns bool
 	// over has of values that are written over others what those are.
-	over map[*value]*value
+	over map[*ir.Value]*ir.Value
 	// divisible says that a few units at a time take no longer than all at once.
 	divisible bool
 	// prepare is called for a thread's units before the first of them run; nil for most.
@@ -78,14 +81,14 @@ func (s *step) begin(thread, from, to int) {
 const serialBelow = 2048
 
 // permute is a transpose that moves its elements.
-type permute[T graph.Float] struct {
+type permute[T ir.Float] struct {
 	from, to *cell[T]
 	shape    []int // of the result
 	steps    []int // in the source, per axis of the result
 }
 
 func (w *permute[T]) run(_, from, to int) {
-	per := size(w.shape) / max(w.shape[0], 1)
+	per := volume.Of(w.shape) / max(w.shape[0], 1)
 	index := make([]int, len(w.shape))
 	for u := from; u < to; u++ {
 		clear(index)
@@ -109,24 +112,24 @@ func (w *permute[T]) run(_, from, to int) {
 func (w *permute[T]) finish(int) {}
 
 // blocks runs an op of ours that computes independent blocks of elements.
-type blocks[T graph.Float] struct {
-	op   blockwise
+type blocks[T ir.Float] struct {
+	op   ir.Blockwise
 	args []*cell[T]
 	to   *cell[T]
 	in   [][][]T // per thread
 }
 
 func (w *blocks[T]) run(thread, from, to int) {
-	b := w.op.block
+	b := w.op.Block
 	in := w.in[thread]
 	for i, a := range w.args {
 		in[i] = a.data[from*b : to*b]
 	}
 	switch dst := any(w.to.data[from*b : to*b]).(type) {
 	case []float32:
-		w.op.kernel.Float32(dst, any(in).([][]float32), b)
+		w.op.Kernel.Float32(dst, any(in).([][]float32), b)
 	case []float64:
-		w.op.kernel.Float64(dst, any(in).([][]float64), b)
+		w.op.Kernel.Float64(dst, any(in).([][]float64), b)
 	}
 }
 

@@ -1,13 +1,10 @@
 package engine
 
-import (
-	"tessera/graph"
-	"tessera/ops"
-)
+import "tessera/ir"
 
 // units runs an op of ours that computes its output in units.
-type units[T graph.Float] struct {
-	op      ops.Parallel
+type units[T ir.Float] struct {
+	op      ir.Units
 	args    []*cell[T]
 	to      *cell[T]
 	in      [][][]T    // per thread
@@ -33,7 +30,7 @@ func (w *units[T]) run(thread, from, to int) {
 func (w *units[T]) finish(int) {}
 
 // newScratch returns an empty cell for every thread.
-func newScratch[T graph.Float](threads int) []*cell[T] {
+func newScratch[T ir.Float](threads int) []*cell[T] {
 	cells := make([]*cell[T], threads)
 	for i := range cells {
 		cells[i] = &cell[T]{}
@@ -42,17 +39,17 @@ func newScratch[T graph.Float](threads int) []*cell[T] {
 }
 
 // unitStep is the step of an op in units. Its scratch is shared with every other such step.
-func (c *compiler[T]) unitStep(v *value, o unitwise) *step {
-	w := &units[T]{op: o.op, to: c.cells[v], scratch: c.scratch}
-	st := &step{name: o.String(), work: w, units: o.op.Units(), serial: o.op.Work() < serialBelow,
-		writes: []reading{{v, rows}}, flops: o.op.Work(), divisible: true}
-	for i, a := range v.args {
+func (c *compiler[T]) unitStep(v *ir.Value, o ir.Unitwise) *step {
+	w := &units[T]{op: o.Kernel, to: c.cells[v], scratch: c.scratch}
+	st := &step{name: o.String(), work: w, units: o.Kernel.Units(), serial: o.Kernel.Work() < serialBelow,
+		writes: []reading{{v, rows}}, flops: o.Kernel.Work(), divisible: true}
+	for i, a := range v.Args {
 		w.args = append(w.args, c.cells[skipReshapes(a)])
-		st.reads = append(st.reads, reading{skipReshapes(a), rowsIf(o.op.ByUnit(i))})
+		st.reads = append(st.reads, reading{skipReshapes(a), rowsIf(o.Kernel.ByUnit(i))})
 	}
 	for _, s := range c.scratch {
-		w.in = append(w.in, make([][]T, len(v.args)))
-		if n := o.op.Scratch(); n > len(s.data) {
+		w.in = append(w.in, make([][]T, len(v.Args)))
+		if n := o.Kernel.Scratch(); n > len(s.data) {
 			s.data = make([]T, n)
 		}
 	}

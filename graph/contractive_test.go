@@ -240,7 +240,11 @@ func TestEngineAgreesOnTheContractivePenalty(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := contractive(t, encoder, 2)
 			p := contractive(t, encoder, 2).Program // Compile extends the reference's graph
-			plan, err := engine.Compile[float64](p, team)
+			m, err := p.Module()
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan, err := engine.Compile[float64](m, team)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/config"
+	"tessera/ir/fromgraph"
 	"tessera/losses"
 	"tessera/ops"
 )
@@ -182,7 +183,7 @@ func ancestors(n *gorgonia.Node) map[*gorgonia.Node]bool {
 			continue
 		}
 		seen[n] = true
-		stack = append(stack, ops.Children(n)...)
+		stack = append(stack, fromgraph.Children(n)...)
 	}
 	return seen
 }

@@ -12,6 +12,7 @@ import (
 	"tessera/gradcheck"
 	"tessera/graph"
 	"tessera/internal/random"
+	"tessera/ir"
 	"tessera/tape"
 )
 
@@ -68,7 +69,10 @@ func newRig[T graph.Float](e gradcheck.Expression[T], on backend, training bool)
 	case onTape:
 		r.runner, err = tape.Compile[T](r.program)
 	case onEngine:
-		r.runner, err = engine.Compile[T](r.program, team())
+		var m *ir.Module
+		if m, err = r.program.Module(); err == nil {
+			r.runner, err = engine.Compile[T](m, team())
+		}
 	}
 	return r, err
 }

@@ -1,23 +1,22 @@
 package ops
 
 import (
-	"fmt"
 	"slices"
 
 	"gorgonia.org/gorgonia"
+	"tessera/ir"
+	"tessera/ir/fromgraph"
 )
 
 // Affine recognises an encoder of one dense layer: h is a function, element by element, of z = x w + whatever does not
 // depend on x, where w does not either. It returns z, without what is added to it, and w; ok is false where h is anything
 // else, or an op on the way is not known.
-//
-// An op is known by its Go type and its text, which the pinned version of Gorgonia fixes and a test guards.
 func Affine(x, h *gorgonia.Node) (z, w *gorgonia.Node, ok bool) {
 	a := &affine{depends: map[*gorgonia.Node]bool{x: true}}
 	if !a.dependent(h) || !a.follow(h, map[*gorgonia.Node]bool{}) || a.product == nil {
 		return nil, nil, false
 	}
-	return a.product, Children(a.product)[1], true
+	return a.product, fromgraph.Children(a.product)[1], true
 }
 
 // affine looks for the one product between an input and an output.
@@ -33,7 +32,7 @@ func (a *affine) dependent(n *gorgonia.Node) bool {
 		return d
 	}
 	if op, ok := n.Op().(gorgonia.SDOp); ok {
-		children := Children(n)
+		children := fromgraph.Children(n)
 		for i, sloped := range op.DiffWRT(len(children)) {
 			d = sloped && a.dependent(children[i]) || d
 		}
@@ -57,7 +56,7 @@ func (a *affine) follow(n *gorgonia.Node, seen map[*gorgonia.Node]bool) bool {
 	if !elementByElement(n) {
 		return false
 	}
-	for _, child := range Children(n) {
+	for _, child := range fromgraph.Children(n) {
 		if a.dependent(child) && !(slices.Equal(child.Shape(), n.Shape()) && a.follow(child, seen)) {
 			return false
 		}
@@ -67,16 +66,17 @@ func (a *affine) follow(n *gorgonia.Node, seen map[*gorgonia.Node]bool) bool {
 
 // multiplies reports whether n is the product of the input, or of a view of it, and of what does not depend on it.
 func (a *affine) multiplies(n *gorgonia.Node) bool {
-	if fmt.Sprintf("%T", n.Op()) != "gorgonia.linAlgBinOp" || n.Op().String() != "A × B" {
+	id := fromgraph.Identify(n.Op())
+	if id.Class != fromgraph.MatMul || id.Batched || id.TransA || id.TransB {
 		return false
 	}
-	children := Children(n)
+	children := fromgraph.Children(n)
 	images := children[0]
 	for images.Op() != nil {
-		if _, view := images.Op().(View); !view {
+		if o, ok := images.Op().(ir.Described); !ok || o.IR() != (ir.Reshape{}) {
 			return false
 		}
-		images = Children(images)[0]
+		images = fromgraph.Children(images)[0]
 	}
 	return a.dependent(images) && !a.dependent(children[1])
 }
@@ -86,9 +86,5 @@ func elementByElement(n *gorgonia.Node) bool {
 	if k, ok := n.Op().(Kernel); ok {
 		return k.Block(n.Shape()) == 1
 	}
-	switch fmt.Sprintf("%T", n.Op()) {
-	case "gorgonia.elemBinOp", "gorgonia.elemUnaryOp":
-		return true
-	}
-	return false
+	return fromgraph.Identify(n.Op()).Class == fromgraph.Pointwise
 }

@@ -9,6 +9,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/gradcheck"
+	"tessera/internal/volume"
 	"tessera/ops"
 )
 
@@ -185,7 +186,7 @@ func prepared(o ops.Parallel, in [][]float64) [][]float64 {
 		return in
 	}
 	last := len(in) - 1
-	v := filled(shape.TotalSize(), math.NaN())
+	v := filled(volume.Of(shape), math.NaN())
 	q.Float64(v, in[last:], filled(q.Scratch(), math.NaN()), q.Units()/2, q.Units())
 	q.Float64(v, in[last:], filled(q.Scratch(), math.NaN()), 0, q.Units()/2)
 	return append(slices.Clone(in[:last]), v)

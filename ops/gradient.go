@@ -2,9 +2,9 @@ package ops
 
 import (
 	"fmt"
-	"strings"
 
 	"gorgonia.org/gorgonia"
+	"tessera/ir/fromgraph"
 )
 
 // Gradient returns the derivatives of the scalar y with respect to nodes of its graph, inputs or not, as expressions that
@@ -63,7 +63,7 @@ func (t *transcript) of(n *gorgonia.Node) (*gorgonia.Node, error) {
 	if m, ok := t.known[n]; ok {
 		return m, nil
 	}
-	if IsConstant(n) {
+	if fromgraph.Identify(n.Op()).Class == fromgraph.Constant {
 		t.known[n] = t.graph.AddNode(gorgonia.NewConstant(n.Value()))
 		return t.known[n], nil
 	}
@@ -71,7 +71,7 @@ func (t *transcript) of(n *gorgonia.Node) (*gorgonia.Node, error) {
 		return t.leaf(n), nil
 	}
 	var children gorgonia.Nodes
-	for _, child := range Children(n) {
+	for _, child := range fromgraph.Children(n) {
 		m, err := t.of(child)
 		if err != nil {
 			return nil, err
@@ -95,17 +95,4 @@ func (t *transcript) leaf(n *gorgonia.Node) *gorgonia.Node {
 		t.known[n] = gorgonia.NewTensor(t.graph, n.Dtype(), len(shape), gorgonia.WithShape(shape.Clone()...), name)
 	}
 	return t.known[n]
-}
-
-// IsConstant reports whether a node is a number that never changes.
-func IsConstant(n *gorgonia.Node) bool {
-	return n.Op() != nil && strings.Contains(fmt.Sprintf("%T", n.Op()), "constant")
-}
-
-// Children lists what a node is computed from: in order, one that is used twice listed twice.
-func Children(n *gorgonia.Node) (list gorgonia.Nodes) {
-	for it := n.Graph().From(n.ID()); it.Next(); {
-		list = append(list, it.Node().(*gorgonia.Node))
-	}
-	return list
 }

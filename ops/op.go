@@ -33,12 +33,15 @@ var (
 )
 
 // Block implements [Kernel].
-func (o *op) Block(shape tensor.Shape) int {
+func (o *op) Block(shape []int) int {
 	if o.rows && len(shape) > 0 {
 		return shape[len(shape)-1]
 	}
 	return 1
 }
+
+// Spec implements [Kernel].
+func (o *op) Spec() any { return nil }
 
 // Float32 implements [Kernel].
 func (o *op) Float32(dst []float32, in [][]float32, block int) { o.f32(dst, in, block) }

@@ -10,29 +10,13 @@ import (
 	"github.com/chewxy/hm"
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+	"tessera/ir"
 )
 
-// Parallel is implemented by ops whose output consists of units, equal parts in row-major order, each computed by itself
-// from all of the inputs. An engine may compute any range of them, in any order, on any goroutine. An op is made for
-// inputs of fixed shapes, as the graph's are.
+// Parallel is an op that is computed in units.
 type Parallel interface {
 	gorgonia.Op
-	// Units is the number of equal parts of the output.
-	Units() int
-	// ByUnit reports whether a unit reads its own of as many equal parts of input i and nothing else of it.
-	ByUnit(i int) bool
-	// Scratch is the number of elements that one call works in.
-	Scratch() int
-	// Work is about how many additions and multiplications the whole output takes.
-	Work() float64
-	// Float32 computes units [from, to) of dst, which is the whole output, from the whole inputs. It leaves the others as
-	// they are. scratch holds anything.
-	Float32(dst []float32, in [][]float32, scratch []float32, from, to int)
-	// Float64 is Float32 in the other precision.
-	Float64(dst []float64, in [][]float64, scratch []float64, from, to int)
-	// Prepared returns the op that makes, of the last input, what the kernels read in its place, and its output's shape; nil
-	// where they read the input itself. It has no derivative and stands in no graph: it is computed once, before all units.
-	Prepared() (Parallel, tensor.Shape)
+	ir.Units
 }
 
 // units computes units of an output as [Parallel] says.
@@ -76,6 +60,9 @@ func (o *parallel) Units() int { return o.units }
 // ByUnit implements [Parallel].
 func (o *parallel) ByUnit(i int) bool { return o.byUnit[i] }
 
+// Spec implements [Parallel].
+func (o *parallel) Spec() any { return nil }
+
 // Scratch implements [Parallel].
 func (o *parallel) Scratch() int { return o.scratch }
 
@@ -83,7 +70,7 @@ func (o *parallel) Scratch() int { return o.scratch }
 func (o *parallel) Work() float64 { return max(o.work, float64(o.out.TotalSize())) }
 
 // Prepared implements [Parallel].
-func (o *parallel) Prepared() (Parallel, tensor.Shape) {
+func (o *parallel) Prepared() (ir.Units, []int) {
 	if o.prepared == nil {
 		return nil, nil
 	}

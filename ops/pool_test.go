@@ -47,7 +47,7 @@ func views(g ops.Pooling) [][]int {
 
 const poolBatch = 3
 
-func volume(shape [3]int) int { return shape[0] * shape[1] * shape[2] }
+func valuesOf(shape [3]int) int { return shape[0] * shape[1] * shape[2] }
 
 func batchOf(shape [3]int) []int { return []int{poolBatch, shape[0], shape[1], shape[2]} }
 
@@ -55,7 +55,7 @@ func batchOf(shape [3]int) []int { return []int{poolBatch, shape[0], shape[1], s
 func plainPool(g ops.Pooling, x, y []float64) map[string][]float64 {
 	sum, largest, spread := make([]float64, len(y)), make([]float64, len(y)), make([]float64, len(x))
 	for b := range poolBatch {
-		image, first := x[b*volume(g.In):], b*volume(g.Out)
+		image, first := x[b*valuesOf(g.In):], b*valuesOf(g.Out)
 		for i, seen := range views(g) {
 			share := 1.0
 			if g.Mean {
@@ -65,7 +65,7 @@ func plainPool(g ops.Pooling, x, y []float64) map[string][]float64 {
 			for _, p := range seen {
 				sum[first+i] += share * image[p]
 				largest[first+i] = max(largest[first+i], image[p])
-				spread[b*volume(g.In)+p] += share * y[first+i]
+				spread[b*valuesOf(g.In)+p] += share * y[first+i]
 			}
 		}
 	}
@@ -74,8 +74,8 @@ func plainPool(g ops.Pooling, x, y []float64) map[string][]float64 {
 
 func pools[T ops.Float](g ops.Pooling, fixed bool) (map[string]gradcheck.Expression[T], []T, []T) {
 	r := random.Stream(1, "pool", 0)
-	x := gradcheck.Values[T](poolBatch*volume(g.In), layers.Everything, r)
-	y := gradcheck.Values[T](poolBatch*volume(g.Out), layers.Everything, r)
+	x := gradcheck.Values[T](poolBatch*valuesOf(g.In), layers.Everything, r)
+	y := gradcheck.Values[T](poolBatch*valuesOf(g.Out), layers.Everything, r)
 	image := func(b *gradcheck.Builder[T]) *gorgonia.Node { return b.Leaf("x", batchOf(g.In), x, fixed) }
 	return map[string]gradcheck.Expression[T]{
 		"sum": func(b *gradcheck.Builder[T]) (*gorgonia.Node, error) { return g.Sum(image(b)) },

@@ -9,14 +9,8 @@ import (
 	"github.com/chewxy/hm"
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+	"tessera/ir"
 )
-
-// View is implemented by ops whose output is their only input's elements, in the same order, in another shape. An
-// engine that never overwrites an input which is still needed need not copy them.
-type View interface {
-	gorgonia.Op
-	View()
-}
 
 // Reshape returns x with another shape of equal size. Gorgonia's own result shares its memory with x without telling the
 // tape machine, which then overwrites x, even a batch of images or a weight, when it computes in place; this one is safe.
@@ -32,13 +26,13 @@ func Reshape(x *gorgonia.Node, shape ...int) (*gorgonia.Node, error) {
 type reshape struct{ from, to tensor.Shape }
 
 var (
-	_ View                     = reshape{}
+	_ ir.Described             = reshape{}
 	_ gorgonia.SDOp            = reshape{}
 	_ gorgonia.UsePreallocDoer = reshape{}
 )
 
-// View implements [View].
-func (reshape) View() {}
+// IR implements [ir.Described].
+func (reshape) IR() ir.Op { return ir.Reshape{} }
 
 // Arity implements [gorgonia.Op].
 func (reshape) Arity() int { return 1 }

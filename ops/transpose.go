@@ -5,14 +5,8 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+	"tessera/ir"
 )
-
-// Transposition is implemented by ops whose output is the transpose of their only input, a matrix. An engine need not move
-// the elements where it can read them in place.
-type Transposition interface {
-	gorgonia.Op
-	Transposition()
-}
 
 // Transpose returns the transpose (m, n) of x (n, m). (Gorgonia's own moves the elements of its input in place, even those
 // of a weight.) Its derivative is itself.
@@ -38,8 +32,8 @@ func Transpose(x *gorgonia.Node) (*gorgonia.Node, error) {
 
 type transposition struct{ *parallel }
 
-// Transposition implements [Transposition].
-func (transposition) Transposition() {}
+// IR implements [ir.Described].
+func (transposition) IR() ir.Op { return ir.Swapped }
 
 func transpose[T Float](n, m int) units[T] {
 	return func(dst []T, in [][]T, _ []T, from, to int) {

@@ -1,0 +1,93 @@
+package augment
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// Blur convolves the image, with that Probability, with a Gaussian of standard deviation s from U[Sigma], channel by
+// channel:
+//
+//	y(i, j) = sum over |k|, |l| <= R of w(k) w(l) x(i + k, j + l),  w(k) proportional to exp(-k² / 2s²), sum of w = 1
+//
+// R = round(4 s). Beyond the edge the image is mirrored (edge pixels repeated), so that the mean of the image is kept. A
+// probability of 0, or Sigma = [0, 0], leaves every image as it is.
+//
+// Source: Chen et al., A simple framework for contrastive learning of visual representations, 2020, appendix A, which has
+// the defaults; the values are those of scipy.ndimage.gaussian_filter.
+type Blur struct {
+	Sigma       []float64 `toml:"sigma" want:"in [0,1000]" doc:"[low, high]: the standard deviation, in pixels"`
+	Probability float64   `toml:"probability" want:"in [0,1]" doc:"of blurring the image"`
+}
+
+func init() {
+	Registry.Register("blur", "convolution with a Gaussian of random width", func() Augmentation { return &Blur{Sigma: []float64{0.1, 2}, Probability: 0.5} })
+}
+
+// Check refuses a range that is not [low, high].
+func (b *Blur) Check() error { return checkRange("sigma", b.Sigma) }
+
+// Apply implements [Augmentation].
+func (b *Blur) Apply(dst, src []float32, shape []int, r *rand.Rand, s *Scratch) {
+	if !happens(r, b.Probability) {
+		copy(dst, src)
+		return
+	}
+	smooth(dst, src, sizeOf(shape), uniform(r, b.Sigma[0], b.Sigma[1]), s)
+}
+
+// smooth writes src convolved with the Gaussian of that standard deviation to dst: first the columns, then the rows.
+func smooth(dst, src []float32, in size, sigma float64, s *Scratch) {
+	radius := int(math.Round(4 * sigma))
+	w := s.Float64(radius + 1)
+	gaussian(w, sigma)
+	sum := s.Float64(in.stride())
+	padded := s.Float64((in.width + 2*radius) * in.channels)
+	for y := range in.height {
+		clear(sum)
+		for k := -radius; k <= radius; k++ {
+			add(sum, w[max(k, -k)], src[mirrored(y+k, in.height)*in.stride():])
+		}
+		for x := range in.width + 2*radius {
+			copy(padded[x*in.channels:][:in.channels], sum[mirrored(x-radius, in.width)*in.channels:])
+		}
+		clear(sum)
+		for k := -radius; k <= radius; k++ {
+			add(sum, w[max(k, -k)], padded[(radius+k)*in.channels:])
+		}
+		for x, v := range sum {
+			dst[y*in.stride()+x] = clip(float32(v))
+		}
+	}
+}
+
+// gaussian writes the weights of distances 0, 1, ... from the centre.
+func gaussian(w []float64, sigma float64) {
+	w[0] = 1
+	total := 1.0
+	for k := 1; k < len(w); k++ {
+		z := float64(k) / sigma
+		w[k] = math.Exp(-z * z / 2)
+		total += 2 * w[k]
+	}
+	for k := range w {
+		w[k] /= total
+	}
+}
+
+// add adds weight times x to sum.
+func add[T float32 | float64](sum []float64, weight float64, x []T) {
+	x = x[:len(sum)]
+	for i, v := range x {
+		sum[i] += weight * float64(v)
+	}
+}
+
+// mirrored returns which of n pixels stands at position i of the image and its mirror images: ... 1 0 | 0 1 ... n-1 | n-1 ...
+func mirrored(i, n int) int {
+	i %= 2 * n
+	if i < 0 {
+		i += 2 * n
+	}
+	return min(i, 2*n-1-i)
+}

@@ -1,0 +1,27 @@
+package augment
+
+import "math/rand/v2"
+
+// Brightness multiplies all values of the image by one factor, clipped to [0,1]:
+//
+//	y = clip(f x),  f from U[max(0, 1 - By), 1 + By]
+//
+// Black stays black. By = 0 leaves every image as it is.
+//
+// Source: as torchvision's ColorJitter; Chen et al., A simple framework for contrastive learning of visual
+// representations, 2020, appendix A.
+type Brightness struct {
+	By float64 `toml:"by" want:"in [0,10]" doc:"how far the factor may be from 1"`
+}
+
+func init() {
+	Registry.Register("brightness", "all values times one factor: clip(f x), f within by of 1", func() Augmentation { return &Brightness{By: 0.4} })
+}
+
+// Apply implements [Augmentation].
+func (b *Brightness) Apply(dst, src []float32, _ []int, r *rand.Rand, _ *Scratch) {
+	factor := float32(uniform(r, max(0, 1-b.By), 1+b.By))
+	for i, v := range src {
+		dst[i] = clip(factor * v)
+	}
+}

@@ -1,0 +1,118 @@
+package augment
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"tessera/internal/parallel"
+	"tessera/internal/volume"
+)
+
+// Chain applies augmentations in order to images of one shape. Any number of goroutines may use it.
+//
+// Every image, and within it every step, has a random stream of its own. What one step draws therefore changes no other
+// step, and the result does not depend on the number of goroutines.
+type Chain struct {
+	steps  []Augmentation
+	shape  []int
+	pixels int
+
+	mu   sync.Mutex
+	idle []*worker // grows to the number of goroutines that were at work at once
+}
+
+// worker is what one goroutine needs.
+type worker struct {
+	scratch      Scratch
+	a, b         []float32 // one image each: what is between steps
+	image, step  rand.PCG
+	images, each *rand.Rand // they read image and step
+}
+
+// seed begins the stream of one image.
+type seed struct{ high, low uint64 }
+
+// NewChain returns the chain of those augmentations for images of shape (height, width) or (height, width, channels).
+// Without any augmentation it copies. It is an error when a setting is invalid or an augmentation does not take the shape.
+func NewChain(steps []Augmentation, shape []int) (*Chain, error) {
+	if err := CheckShape(nil, shape); err != nil {
+		return nil, err
+	}
+	for i, a := range steps {
+		if a == nil {
+			return nil, fmt.Errorf("augment: step %d is nil", i)
+		}
+		if err := Check(a); err != nil {
+			return nil, fmt.Errorf("augment: step %d: %w", i, err)
+		}
+		if err := CheckShape(a, shape); err != nil {
+			return nil, fmt.Errorf("augment: step %d: %w", i, err)
+		}
+	}
+	return &Chain{steps: slices.Clone(steps), shape: slices.Clone(shape), pixels: volume.Of(shape)}, nil
+}
+
+// Apply writes the augmented images src to dst: any number of images, one after the other. Both have the same length and
+// share no memory. r gives a seed for every image, in order, so that the first images of a batch do not depend on how many
+// follow. A length that is not a whole number of images, or not the same, panics.
+func (c *Chain) Apply(dst, src []float32, r *rand.Rand) {
+	if len(dst) != len(src) || len(src)%c.pixels != 0 {
+		panic(fmt.Sprintf("augment: %d values into %d, want as many, and a multiple of %d", len(src), len(dst), c.pixels))
+	}
+	n := len(src) / c.pixels
+	seeds := make([]seed, n)
+	for i := range seeds {
+		seeds[i] = seed{r.Uint64(), r.Uint64()}
+	}
+	const grain = 8 // images that one goroutine takes at a time
+	parallel.For(n, grain, func(from, to int) {
+		w := c.take()
+		defer c.give(w)
+		for i := from; i < to; i++ {
+			at := i * c.pixels
+			c.one(w, dst[at:at+c.pixels:at+c.pixels], src[at:at+c.pixels:at+c.pixels], seeds[i])
+		}
+	})
+}
+
+// one augments one image.
+func (c *Chain) one(w *worker, dst, src []float32, s seed) {
+	if len(c.steps) == 0 {
+		copy(dst, src)
+		return
+	}
+	w.image.Seed(s.high, s.low)
+	last := len(c.steps) - 1
+	for i, a := range c.steps {
+		to := w.a
+		if i == last {
+			to = dst
+		}
+		w.step.Seed(w.images.Uint64(), w.images.Uint64())
+		w.scratch.Reset()
+		a.Apply(to, src, c.shape, w.each, &w.scratch)
+		src = to
+		w.a, w.b = w.b, w.a
+	}
+}
+
+func (c *Chain) take() *worker {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := len(c.idle); n > 0 {
+		w := c.idle[n-1]
+		c.idle = c.idle[:n-1]
+		return w
+	}
+	w := &worker{a: make([]float32, c.pixels), b: make([]float32, c.pixels)}
+	w.images, w.each = rand.New(&w.image), rand.New(&w.step)
+	return w
+}
+
+func (c *Chain) give(w *worker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.idle = append(c.idle, w)
+}

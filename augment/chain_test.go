@@ -1,0 +1,186 @@
+package augment_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"tessera/augment"
+	"tessera/part"
+)
+
+func newChain(t *testing.T, shape []int, steps ...augment.Augmentation) *augment.Chain {
+	t.Helper()
+	c, err := augment.NewChain(steps, shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// every returns one of every augmentation, with its defaults.
+func every() []augment.Augmentation {
+	var steps []augment.Augmentation
+	for _, e := range augment.Registry.All() {
+		steps = append(steps, e.New())
+	}
+	return steps
+}
+
+func generator(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 5)) }
+
+// images returns n equal images of that shape.
+func images(n int, shape []int) []float32 {
+	var all []float32
+	for range n {
+		all = append(all, randomImage(shape)...)
+	}
+	return all
+}
+
+func TestAChainAppliesItsStepsInOrder(t *testing.T) {
+	shape, src := []int{1, 3}, []float32{0.25, 0, 0.5}
+	white := &augment.Erase{Probability: 1, Scale: []float64{1, 1}, Ratio: []float64{1, 1}, Fill: "white"}
+	black := &augment.Erase{Probability: 1, Scale: []float64{1, 1}, Ratio: []float64{1, 1}, Fill: "black"}
+	mirror := &augment.Flip{Horizontal: true, Probability: 1}
+	for _, c := range []struct {
+		steps []augment.Augmentation
+		want  []float32
+	}{
+		{nil, src},
+		{[]augment.Augmentation{mirror}, []float32{0.5, 0, 0.25}},
+		{[]augment.Augmentation{mirror, mirror}, src},
+		{[]augment.Augmentation{white, black}, []float32{0, 0, 0}},
+		{[]augment.Augmentation{black, mirror, white}, []float32{1, 1, 1}},
+	} {
+		dst := make([]float32, 3)
+		newChain(t, shape, c.steps...).Apply(dst, src, generator(1))
+		if !slices.Equal(dst, c.want) {
+			t.Errorf("%d steps give %v, want %v", len(c.steps), dst, c.want)
+		}
+	}
+}
+
+// The number of images and of goroutines, and what the chain did before, change no bit.
+func TestAnImageOfABatchDependsOnTheGeneratorAndItsPlaceOnly(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	shape, n := []int{9, 7, 2}, 41
+	src := images(n, shape)
+	pixels := len(src) / n
+	var want []float32
+	for _, procs := range []int{1, 4} {
+		runtime.GOMAXPROCS(procs)
+		c := newChain(t, shape, every()...)
+		for _, count := range []int{n, 1, 17, n} {
+			dst := make([]float32, count*pixels)
+			c.Apply(dst, src[:len(dst)], generator(3))
+			if want == nil {
+				want = dst
+			}
+			if !slices.Equal(dst, want[:len(dst)]) {
+				t.Errorf("%d images on %d processors differ", count, procs)
+			}
+		}
+	}
+	if slices.Equal(want[:pixels], want[pixels:2*pixels]) {
+		t.Error("equal images become equal ones")
+	}
+}
+
+func TestManyGoroutinesShareAChain(t *testing.T) {
+	shape := []int{8, 8}
+	src := images(5, shape)
+	c := newChain(t, shape, every()...)
+	want := make([]float32, len(src))
+	c.Apply(want, src, generator(9))
+	var wait sync.WaitGroup
+	for range 8 {
+		wait.Go(func() {
+			dst := make([]float32, len(src))
+			for range 20 {
+				if c.Apply(dst, src, generator(9)); !slices.Equal(dst, want) {
+					t.Error("another goroutine changes the result")
+				}
+			}
+		})
+	}
+	wait.Wait()
+}
+
+// What a step draws changes no other step.
+func TestEveryStepHasAStreamOfItsOwn(t *testing.T) {
+	shape := []int{6, 6}
+	src := images(8, shape)
+	erase := func(scale float64) augment.Augmentation {
+		return &augment.Erase{Scale: []float64{scale, scale}, Ratio: []float64{1, 1}, Fill: "random"}
+	}
+	none, noise := erase(0.1), &augment.Noise{Std: 0.1}
+	few, many := make([]float32, len(src)), make([]float32, len(src))
+	newChain(t, shape, none, noise).Apply(few, src, generator(2))
+	newChain(t, shape, &augment.Noise{}, noise).Apply(many, src, generator(2)) // draws, and changes nothing
+	if !slices.Equal(few, many) {
+		t.Error("noise depends on what the step before draws")
+	}
+}
+
+func TestAChainAllocatesNothingPerImage(t *testing.T) {
+	shape := []int{12, 12}
+	src := images(100, shape)
+	dst, c, r := make([]float32, len(src)), newChain(t, shape, every()...), generator(1)
+	if n := testing.AllocsPerRun(20, func() { c.Apply(dst, src, r) }); n > 20 {
+		t.Errorf("%v allocations for 100 images", n)
+	}
+}
+
+// grey takes images without channels only.
+type grey struct{ augment.Flip }
+
+func (*grey) CheckShape(shape []int) error {
+	if len(shape) != 2 {
+		return errors.New("grey images only")
+	}
+	return nil
+}
+
+func TestAChainRefusesWhatItCannotApply(t *testing.T) {
+	good := []int{4, 4}
+	for _, c := range []struct {
+		steps []augment.Augmentation
+		shape []int
+		want  string
+	}{
+		{nil, []int{16}, "images of shape [16]"},
+		{nil, []int{4, 0}, "images of shape [4 0]"},
+		{nil, nil, "images of shape []"},
+		{[]augment.Augmentation{&augment.Flip{}, nil}, good, "step 1 is nil"},
+		{[]augment.Augmentation{&grey{}}, []int{4, 4, 3}, "step 0: grey images only"},
+		{[]augment.Augmentation{&augment.Crop{}}, good, "step 0: scale: got []"},
+		{[]augment.Augmentation{&augment.Erase{Scale: []float64{0.1, 1}, Ratio: []float64{2, 1}}}, good, "step 0: ratio: got [2 1]"},
+		{[]augment.Augmentation{&augment.Blur{Sigma: []float64{1}}}, good, "step 0: sigma: got [1], want two numbers"},
+	} {
+		if _, err := augment.NewChain(c.steps, c.shape); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v of %v: got %v, want %q", c.steps, c.shape, err, c.want)
+		}
+	}
+	var key part.KeyError
+	if _, err := augment.NewChain([]augment.Augmentation{&augment.Blur{}}, good); !errors.As(err, &key) || key.Key != "sigma" {
+		t.Errorf("the key is not named: %v", err)
+	}
+	newChain(t, good, &grey{})
+}
+
+// Zero settings, as a program has them that sets nothing, are an error or work.
+func TestZeroSettingsDoNotPanic(t *testing.T) {
+	for _, a := range []augment.Augmentation{&augment.Crop{}, &augment.Flip{}, &augment.Rotate{}, &augment.Shift{}, &augment.Erase{},
+		&augment.Brightness{}, &augment.Contrast{}, &augment.Blur{}, &augment.Noise{}, &augment.Dilate{}, &augment.Erode{}} {
+		c, err := augment.NewChain([]augment.Augmentation{a}, []int{3, 3})
+		if err != nil {
+			continue
+		}
+		c.Apply(make([]float32, 9), make([]float32, 9), generator(1))
+	}
+}

@@ -1,0 +1,29 @@
+package augment
+
+import "math/rand/v2"
+
+// Contrast moves all values of the image away from their mean m, or towards it, by one factor, clipped to [0,1]:
+//
+//	y = clip(m + f (x - m)),  f from U[max(0, 1 - By), 1 + By]
+//
+// The mean is that over all pixels and channels. By = 0 leaves every image as it is.
+//
+// Source: as torchvision's ColorJitter, whose mean of a colour image weights the channels; Chen et al., A simple framework
+// for contrastive learning of visual representations, 2020, appendix A.
+type Contrast struct {
+	By float64 `toml:"by" want:"in [0,10]" doc:"how far the factor may be from 1"`
+}
+
+func init() {
+	Registry.Register("contrast", "the distance of all values to their mean times one factor: clip(m + f (x - m)), f within by of 1",
+		func() Augmentation { return &Contrast{By: 0.4} })
+}
+
+// Apply implements [Augmentation].
+func (c *Contrast) Apply(dst, src []float32, _ []int, r *rand.Rand, _ *Scratch) {
+	factor, m := uniform(r, max(0, 1-c.By), 1+c.By), float64(mean(src))
+	for i, v := range src {
+		// f x + (1-f) m, so that a factor of 1 gives x to the bit.
+		dst[i] = clip(float32(factor*float64(v) + (1-factor)*m))
+	}
+}

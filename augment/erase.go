@@ -1,0 +1,72 @@
+package augment
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+)
+
+// Erase replaces the pixels of a random rectangle, with that Probability. The area is uniform over Scale as a fraction of
+// the image's, the ratio of width to height log-uniform over Ratio as far as the rectangle fits, both sides rounded to
+// whole pixels and at least one, the place uniform. Fill says what the pixels become: values of U[0,1), drawn for every
+// pixel and channel ("random"), the mean of the image ("mean"), 0 ("black") or 1 ("white"). A probability of 0 leaves
+// every image as it is.
+//
+// Source: Zhong, Zheng, Kang, Li and Yang, Random erasing data augmentation, 2020. The defaults are theirs, rounded; "mean" is the
+// mean of the image, theirs is that of the data set.
+type Erase struct {
+	Probability float64   `toml:"probability" want:"in [0,1]" doc:"of erasing anything"`
+	Scale       []float64 `toml:"scale" want:"in (0,1]" doc:"[low, high]: the area of the rectangle as a fraction of the image"`
+	Ratio       []float64 `toml:"ratio" want:"> 0" doc:"[low, high]: width over height of the rectangle"`
+	Fill        string    `toml:"fill" oneof:"random mean black white" doc:"what the pixels become"`
+}
+
+func init() {
+	Registry.Register("erase", "the pixels of a random rectangle replaced (random erasing)", func() Augmentation {
+		return &Erase{Probability: 0.5, Scale: []float64{0.02, 0.4}, Ratio: []float64{0.3, 3.3}, Fill: "random"}
+	})
+}
+
+// Check refuses ranges that are not [low, high].
+func (e *Erase) Check() error {
+	return errors.Join(checkRange("scale", e.Scale), checkRange("ratio", e.Ratio))
+}
+
+// Apply implements [Augmentation].
+func (e *Erase) Apply(dst, src []float32, shape []int, r *rand.Rand, _ *Scratch) {
+	in := sizeOf(shape)
+	copy(dst, src)
+	if !happens(r, e.Probability) {
+		return
+	}
+	b := drawBox(r, e.Scale, e.Ratio, in)
+	height, width := wholePixels(b.height, in.height), wholePixels(b.width, in.width)
+	top, left := r.IntN(in.height-height+1), r.IntN(in.width-width+1)
+	var value float32
+	switch e.Fill {
+	case "mean":
+		value = mean(src)
+	case "white":
+		value = 1
+	}
+	for y := top; y < top+height; y++ {
+		row := dst[y*in.stride()+left*in.channels:][:width*in.channels]
+		for i := range row {
+			if row[i] = value; e.Fill == "random" {
+				row[i] = r.Float32()
+			}
+		}
+	}
+}
+
+// wholePixels rounds a length to 1..n pixels.
+func wholePixels(length float64, n int) int { return min(max(int(math.Round(length)), 1), n) }
+
+// mean returns the mean of the values of an image.
+func mean(image []float32) float32 {
+	sum := 0.0
+	for _, v := range image {
+		sum += float64(v)
+	}
+	return float32(sum / float64(len(image)))
+}

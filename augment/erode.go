@@ -1,0 +1,30 @@
+package augment
+
+import (
+	"math/rand/v2"
+
+	"tessera/morph"
+)
+
+// Erode replaces every pixel, with that Probability for the whole image, by the smallest in the disk of that Radius
+// around it, channel by channel: the flat erosion of the image, which thins bright shapes. Radius 1 is the cross of five
+// pixels. A radius or a probability of 0 leaves every image as it is.
+//
+// Source: Serra, Image analysis and mathematical morphology, 1982; see package morph.
+type Erode struct {
+	Radius      int     `toml:"radius" want:">= 0" doc:"of the disk, in pixels"`
+	Probability float64 `toml:"probability" want:"in [0,1]" doc:"of eroding the image"`
+}
+
+func init() {
+	Registry.Register("erode", "the smallest value in a disk around every pixel", func() Augmentation { return &Erode{Radius: 1, Probability: 0.5} })
+}
+
+// Apply implements [Augmentation].
+func (e *Erode) Apply(dst, src []float32, shape []int, r *rand.Rand, s *Scratch) {
+	if !happens(r, e.Probability) {
+		copy(dst, src)
+		return
+	}
+	s.filter(morph.Erosion, e.Radius, shape).Image(dst, src)
+}

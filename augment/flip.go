@@ -1,0 +1,38 @@
+package augment
+
+import "math/rand/v2"
+
+// Flip mirrors the image: left to right where Horizontal is true, top to bottom where Vertical is true, each with that
+// Probability of its own. Values are moved, not computed. A probability of 0 leaves every image as it is.
+//
+// Source: as old as data augmentation; Krizhevsky, Sutskever and Hinton, ImageNet classification with deep convolutional
+// neural networks, 2012.
+type Flip struct {
+	Horizontal  bool    `toml:"horizontal" doc:"mirror left to right"`
+	Vertical    bool    `toml:"vertical" doc:"mirror top to bottom"`
+	Probability float64 `toml:"probability" want:"in [0,1]" doc:"of each of the two"`
+}
+
+func init() {
+	Registry.Register("flip", "the mirror image", func() Augmentation { return &Flip{Horizontal: true, Probability: 0.5} })
+}
+
+// Apply implements [Augmentation].
+func (f *Flip) Apply(dst, src []float32, shape []int, r *rand.Rand, _ *Scratch) {
+	in := sizeOf(shape)
+	horizontal, vertical := happens(r, f.Probability) && f.Horizontal, happens(r, f.Probability) && f.Vertical
+	for y := range in.height {
+		from := y
+		if vertical {
+			from = in.height - 1 - y
+		}
+		to, row := dst[y*in.stride():][:in.stride()], src[from*in.stride():][:in.stride()]
+		if !horizontal {
+			copy(to, row)
+			continue
+		}
+		for x := range in.width {
+			copy(to[x*in.channels:][:in.channels], row[(in.width-1-x)*in.channels:])
+		}
+	}
+}

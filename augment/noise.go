@@ -1,0 +1,25 @@
+package augment
+
+import "math/rand/v2"
+
+// Noise adds independent Gaussian noise to every value, clipped to [0,1]:
+//
+//	y = clip(x + Std n),  n from N(0, 1)
+//
+// Std = 0 leaves every image as it is.
+//
+// Source: Bishop, Training with noise is equivalent to Tikhonov regularization, 1995.
+type Noise struct {
+	Std float64 `toml:"std" want:">= 0" doc:"standard deviation"`
+}
+
+func init() {
+	Registry.Register("noise", "Gaussian noise on every value: clip(x + std n)", func() Augmentation { return &Noise{Std: 0.1} })
+}
+
+// Apply implements [Augmentation].
+func (n *Noise) Apply(dst, src []float32, _ []int, r *rand.Rand, _ *Scratch) {
+	for i, v := range src {
+		dst[i] = clip(v + float32(n.Std*r.NormFloat64()))
+	}
+}

@@ -1,0 +1,43 @@
+package augment
+
+import "math/rand/v2"
+
+// Shift moves the image by whole pixels, down by dy and right by dx, each uniform over -Pixels, ..., Pixels:
+//
+//	y(i, j) = x(i - dy, j - dx)
+//
+// Pixels beyond the edge count as Fill. Values are moved, not computed. Pixels = 0 leaves every image as it is.
+//
+// Source: He, Zhang, Ren and Sun, Deep residual learning for image recognition, 2016, section 4.2 (4 pixels of padding,
+// then a crop of the first size).
+type Shift struct {
+	Pixels int     `toml:"pixels" want:">= 0" doc:"largest distance, in every direction"`
+	Fill   float64 `toml:"fill" want:"in [0,1]" doc:"the value beyond the edge"`
+}
+
+func init() {
+	Registry.Register("shift", "a translation by up to that many whole pixels", func() Augmentation { return &Shift{Pixels: 2} })
+}
+
+// Apply implements [Augmentation].
+func (m *Shift) Apply(dst, src []float32, shape []int, r *rand.Rand, _ *Scratch) {
+	in := sizeOf(shape)
+	down, right := steps(r, m.Pixels, in.height), steps(r, m.Pixels, in.width)
+	for i := range dst {
+		dst[i] = float32(m.Fill)
+	}
+	for y := max(down, 0); y < min(in.height+down, in.height); y++ {
+		to, row := dst[y*in.stride():][:in.stride()], src[(y-down)*in.stride():][:in.stride()]
+		if right >= 0 {
+			copy(to[right*in.channels:], row)
+		} else {
+			copy(to, row[-right*in.channels:])
+		}
+	}
+}
+
+// steps draws a distance of -most to most pixels; one of n or more moves an image of n pixels out of sight, as n does.
+func steps(r *rand.Rand, most, n int) int {
+	most = min(most, 1<<30) // 2 most + 1 must be an int on every machine
+	return min(max(r.IntN(2*most+1)-most, -n), n)
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// output runs a program and returns its standard output. An error contains its standard error.
+func output(c *exec.Cmd) ([]byte, error) {
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	out, err := c.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", c, err, stderr.Bytes())
+	}
+	return out, nil
+}
+
+// repository returns the root of the working tree and the full hash of a commit.
+func repository(ctx context.Context, base string) (root, commit string, err error) {
+	top, err := output(exec.CommandContext(ctx, "git", "rev-parse", "--show-toplevel"))
+	if err != nil {
+		return "", "", err
+	}
+	hash, err := output(exec.CommandContext(ctx, "git", "rev-parse", "--verify", "--end-of-options", base+"^{commit}"))
+	if err != nil {
+		return "", "", fmt.Errorf("--base %s: no such commit: %w", base, err)
+	}
+	return strings.TrimSpace(string(top)), strings.TrimSpace(string(hash)), nil
+}
+
+// buildCommit builds the command of a commit from a copy of its files in the folder work. The checkout is left alone.
+func buildCommit(ctx context.Context, root, commit, work, binary string) error {
+	archive := exec.CommandContext(ctx, "git", "archive", "--format=tar", commit)
+	archive.Dir = root
+	files, err := output(archive)
+	if err != nil {
+		return err
+	}
+	source := filepath.Join(work, "base")
+	if err := extract(bytes.NewReader(files), source); err != nil {
+		return err
+	}
+	return build(ctx, source, binary)
+}
+
+// build builds the command of the module in a folder. -trimpath lets both sides share the build cache.
+func build(ctx context.Context, source, binary string) error {
+	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", binary, "./apps/tessera")
+	c.Dir = source
+	_, err := output(c)
+	return err
+}
+
+// extract writes the folders and regular files of a tar archive into a folder.
+func extract(archive io.Reader, folder string) error {
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(folder) // a name such as ../x is an error
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for t := tar.NewReader(archive); ; {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch h.Typeflag {
+		case tar.TypeDir:
+			err = root.MkdirAll(filepath.Clean(h.Name), 0o755)
+		case tar.TypeReg:
+			err = extractFile(root, h.Name, t)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func extractFile(root *os.Root, name string, content io.Reader) error {
+	f, err := root.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, content)
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// An exception is a difference that is expected when the working tree is compared with one commit.
+type exception struct {
+	base    string // first digits of the commit
+	subject string // as reports name it: "model shallow"
+	key     string // "eval kl"
+	reason  string
+}
+
+// minCommitDigits keeps an exception from holding for several commits.
+const minCommitDigits = 7
+
+// parseExceptions reads a line for each exception: BASE | KIND NAME | KEY | REASON. Lines that begin with # are comments.
+func parseExceptions(file, text string) ([]exception, error) {
+	var all []exception
+	for i, line := range strings.Split(text, "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		fields := strings.SplitN(line, "|", 4)
+		for j := range fields {
+			fields[j] = strings.TrimSpace(fields[j])
+		}
+		if len(fields) != 4 || fields[1] == "" || fields[2] == "" || fields[3] == "" {
+			return nil, fmt.Errorf("%s:%d: incomplete exception (got %q, want BASE | KIND NAME | KEY | REASON)", file, i+1, line)
+		}
+		if len(fields[0]) < minCommitDigits {
+			return nil, fmt.Errorf("%s:%d: ambiguous commit (got %q, want at least %d digits)", file, i+1, fields[0], minCommitDigits)
+		}
+		all = append(all, exception{fields[0], fields[1], fields[2], fields[3]})
+	}
+	return all, nil
+}
+
+// holds reports whether an exception is about this difference from this commit.
+func (e exception) holds(commit, subject, key string) bool {
+	return e.about(commit, subject) && e.key == key
+}
+
+// about reports whether an exception is about a subject compared with this commit.
+func (e exception) about(commit, subject string) bool {
+	return strings.HasPrefix(commit, e.base) && e.subject == subject
+}

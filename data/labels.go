@@ -1,0 +1,119 @@
+package data
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"tessera/internal/random"
+	"tessera/part"
+)
+
+// UnknownLabel is the label of an image whose class is not known. Every negative label means the same.
+const UnknownLabel = -1
+
+// Classed is implemented by sources that can tell how many classes their labels name without reading any pixels.
+type Classed interface {
+	// Classes returns the number of classes; ok is false where there are no labels, or where only the files can tell
+	// and they are not at hand.
+	Classes(dirs Dirs) (n int, ok bool)
+}
+
+// Classes returns the number of classes of a source, its keys set, without reading any pixels: labels are 0 to n-1. ok is
+// false where the source has no labels, or cannot tell yet.
+func Classes(s Source, dirs Dirs) (n int, ok bool) {
+	if c, is := s.(Classed); is {
+		return c.Classes(dirs)
+	}
+	return 0, false
+}
+
+// ClassCount returns the number of classes of a loaded set: that of the names where they are known, else the largest
+// label plus one. ok is false where no label is known.
+func (s *Set) ClassCount() (n int, ok bool) {
+	if len(s.Classes) > 0 {
+		return len(s.Classes), true
+	}
+	for _, images := range []*Images{s.Train, s.Test} {
+		if images != nil {
+			n = max(n, classesOf(images.Labels()))
+		}
+	}
+	return n, n > 0
+}
+
+// classesOf returns the largest label plus one, 0 where none is known.
+func classesOf(labels []int) int {
+	if len(labels) == 0 {
+		return 0
+	}
+	return max(slices.Max(labels)+1, 0)
+}
+
+// Classes implements [Classed].
+func (p *published) Classes(Dirs) (int, bool) { return len(p.classes), true }
+
+// Classes implements [Classed] by the sub-folders of the training images.
+func (p *PNG) Classes(Dirs) (int, bool) {
+	_, _, classes, err := pngFiles(p.Images)
+	return len(classes), err == nil && len(classes) > 0
+}
+
+// Classes implements [Classed] by the files of labels: the largest label of both plus one.
+func (a *Arrays) Classes(Dirs) (n int, ok bool) {
+	for _, path := range []string{a.Labels, a.TestLabels} {
+		if path == "" {
+			continue
+		}
+		values, _, err := readArray(context.Background(), path)
+		if err != nil {
+			return 0, false
+		}
+		labels, err := values.labels()
+		if err != nil {
+			return 0, false
+		}
+		n = max(n, classesOf(labels))
+	}
+	return n, n > 0
+}
+
+// hideLabels keeps the labels of a fraction of the fitted images and makes the others [UnknownLabel]. Each class keeps its
+// share, rounded, and at least one image; which ones depends on seed alone.
+func (s *Splits) hideLabels(fraction float64, seed uint64) error {
+	labels := s.Fit.Labels()
+	if classesOf(labels) == 0 {
+		return part.KeyError{Key: "labelled", Problem: fmt.Sprintf("got %g, but the fitted images have no labels; leave it out", fraction)}
+	}
+	left := map[int]int{} // how many images of each class may keep their label
+	for _, label := range labels {
+		left[label]++
+	}
+	for label, n := range left {
+		left[label] = max(1, int(math.Round(fraction*float64(n))))
+	}
+	for _, i := range random.Stream(seed, "labelled", 0).Perm(len(labels)) {
+		if label := labels[i]; label < 0 || left[label] == 0 {
+			labels[i] = UnknownLabel
+		} else {
+			left[label]--
+		}
+	}
+	s.Fit = s.Fit.withLabels(labels)
+	return nil
+}
+
+// withLabels returns the same images with other labels, one per image.
+func (m *Images) withLabels(labels []int) *Images {
+	other := *m
+	if m.rows == nil {
+		other.labels = labels
+		return &other
+	}
+	other.labels = slices.Repeat([]int{UnknownLabel}, len(m.labels))
+	for i, label := range labels {
+		other.labels[m.rows[i]] = label
+	}
+	return &other
+}

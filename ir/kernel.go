@@ -1,0 +1,69 @@
+package ir
+
+// Kernel is an op with an implementation of its own.
+type Kernel interface {
+	String() string
+	// Hashcode tells kernels apart: two of equal text and hash compute the same.
+	Hashcode() uint32
+	// Spec says what is computed: a struct whose type names the function and whose fields are all of its attributes.
+	// Exporters recognise an op by it.
+	Spec() any
+}
+
+// Blocks is a kernel whose output has the shape of every arg and is computed in blocks of consecutive elements, each
+// from the same block of the args alone: element-wise functions in blocks of one element, row-wise ones in blocks of one
+// row. A back end may compute any whole number of blocks at a time, in any order, on any goroutine.
+type Blocks interface {
+	Kernel
+	// Block is the length of one block for args of that shape.
+	Block(shape []int) int
+	// Float32 computes the elements of dst, a whole number of blocks, from equally long parts of the args. dst may be
+	// one of the args.
+	Float32(dst []float32, in [][]float32, block int)
+	// Float64 is Float32 in the other precision.
+	Float64(dst []float64, in [][]float64, block int)
+}
+
+// Units is a kernel whose output consists of units, equal parts in row-major order, each computed by itself from all of
+// the args. A back end may compute any range of them, in any order, on any goroutine. It is made for args of fixed
+// shapes.
+type Units interface {
+	Kernel
+	// Units is the number of equal parts of the output.
+	Units() int
+	// ByUnit reports whether a unit reads its own of as many equal parts of arg i and nothing else of it.
+	ByUnit(i int) bool
+	// Scratch is the number of elements that one call needs as workspace.
+	Scratch() int
+	// Work is about how many additions and multiplications the whole output takes.
+	Work() float64
+	// Float32 computes units [from, to) of dst, which is the whole output, from the whole args, and leaves the other units
+	// as they are. scratch holds anything.
+	Float32(dst []float32, in [][]float32, scratch []float32, from, to int)
+	// Float64 is Float32 in the other precision.
+	Float64(dst []float64, in [][]float64, scratch []float64, from, to int)
+	// Prepared returns the kernel that makes, of the last arg, what Float32 and Float64 read in its place, and the shape of
+	// its output; nil where they read the arg itself. It is computed once, before all units.
+	Prepared() (Units, []int)
+}
+
+// Described is implemented by the ops of a graph that know which op of this package they are: a [Reshape] or a
+// [Transpose].
+type Described interface {
+	// IR returns that op.
+	IR() Op
+}
+
+// Runner is the implementation of a [Foreign] op.
+type Runner interface {
+	String() string
+	// Do computes the result. It may change its args, which are copies.
+	Do(in []Tensor) (Tensor, error)
+}
+
+// Tensor is a value at run time, as a [Runner] takes and returns it.
+type Tensor struct {
+	Shape []int
+	// Data is []float32 or []float64, row-major, one element for a scalar; of a boxed value whatever its op returned.
+	Data any
+}

@@ -1,0 +1,120 @@
+package laws_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"tessera/augment"
+	"tessera/laws"
+)
+
+// wrongAugmentation is an augmentation that does what a test says. Its settings are equal by what they point to.
+type wrongAugmentation struct {
+	Calls int
+	apply *func(a *wrongAugmentation, dst, src []float32, shape []int, r *rand.Rand, s *augment.Scratch)
+}
+
+func (a *wrongAugmentation) Apply(dst, src []float32, shape []int, r *rand.Rand, s *augment.Scratch) {
+	(*a.apply)(a, dst, src, shape, r, s)
+}
+
+// augmentsBy returns augmentations that do f.
+func augmentsBy(f func(a *wrongAugmentation, dst, src []float32, shape []int, r *rand.Rand, s *augment.Scratch)) func() augment.Augmentation {
+	return func() augment.Augmentation { return &wrongAugmentation{apply: &f} }
+}
+
+// noShape refuses every image.
+type noShape struct{ augment.Flip }
+
+func (*noShape) CheckShape([]int) error { return errors.New("no image suits") }
+
+// wrongAugmentations maps a law to an augmentation that breaks it.
+func wrongAugmentations() map[string]func() augment.Augmentation {
+	calls := 0
+	var sink []float32
+	type (
+		part  = *wrongAugmentation
+		draw  = *rand.Rand
+		space = *augment.Scratch
+	)
+	return map[string]func() augment.Augmentation{
+		"takes images of every shape": augmentsBy(func(_ part, dst, src []float32, shape []int, _ draw, _ space) {
+			copy(dst, src)
+			dst[shape[0]*shape[1]-1] = src[3]
+		}),
+		"keeps values in [0,1]": augmentsBy(func(_ part, dst, src []float32, _ []int, r draw, _ space) {
+			for i, v := range src {
+				dst[i] = v + 0.01*r.Float32()
+			}
+		}),
+		"gives the same bits for the same stream": augmentsBy(func(_ part, dst, src []float32, _ []int, _ draw, _ space) {
+			copy(dst, src)
+			calls++
+			dst[0] = float32(calls%7) / 7
+		}),
+		"writes every value of the image, whatever was there": augmentsBy(func(_ part, dst, src []float32, _ []int, r draw, _ space) {
+			at := r.IntN(len(src))
+			copy(dst[:at], src)
+			copy(dst[at+1:], src[at+1:])
+		}),
+		"writes inside the image only": augmentsBy(func(_ part, dst, src []float32, _ []int, _ draw, _ space) {
+			if copy(dst, src); len(dst) < cap(dst) {
+				dst[:len(dst)+1][len(dst)] = 0
+			}
+		}),
+		"never writes the source": augmentsBy(func(_ part, dst, src []float32, _ []int, r draw, _ space) {
+			src[r.IntN(len(src))] = 0.5
+			copy(dst, src)
+		}),
+		"keeps nothing of one image for the next": augmentsBy(func(_ part, dst, src []float32, _ []int, _ draw, s space) {
+			old := s.Float32(1)
+			copy(dst, src)
+			dst[0] = min(old[0], 1)
+			old[0] = 0.25
+		}),
+		"never changes its settings": augmentsBy(func(a part, dst, src []float32, _ []int, _ draw, _ space) {
+			a.Calls++
+			copy(dst, src)
+		}),
+		"does not allocate": augmentsBy(func(_ part, dst, src []float32, _ []int, _ draw, _ space) {
+			sink = slices.Clone(src)
+			copy(dst, sink)
+		}),
+	}
+}
+
+// The control of the kit: a law that no wrong part can break proves nothing.
+func TestWrongAugmentationsBreakTheirLaw(t *testing.T) {
+	wrong := wrongAugmentations()
+	for _, law := range laws.Augmentation {
+		fresh, ok := wrong[law.Name]
+		if !ok {
+			t.Errorf("no augmentation breaks %q", law.Name)
+			continue
+		}
+		if law.Broken(fresh) == nil {
+			t.Errorf("the augmentation that is to break %q obeys it", law.Name)
+		}
+	}
+}
+
+func TestTheRightAugmentationBreaksNoLaw(t *testing.T) {
+	right := augmentsBy(func(_ *wrongAugmentation, dst, src []float32, _ []int, r *rand.Rand, _ *augment.Scratch) {
+		f := r.Float32()
+		for i, v := range src {
+			dst[i] = f * v
+		}
+	})
+	if got := laws.Broken(laws.Augmentation, right); len(got) > 0 {
+		t.Errorf("the right augmentation breaks %q", got)
+	}
+}
+
+func TestAnAugmentationThatTakesNoShapeObeysNothing(t *testing.T) {
+	got := laws.Broken(laws.Augmentation, func() augment.Augmentation { return &noShape{} })
+	if !slices.Contains(got, "takes images of every shape") {
+		t.Errorf("breaks %q only", got)
+	}
+}
