@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"tessera"
 	"tessera/config"
 	"tessera/data"
 	"tessera/sweep"
@@ -74,9 +73,7 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, name string) error {
 // run runs a sweep and then says what came of it, also where trials have failed; with --dry-run it shows the trials alone.
 func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep.Sweep, *sweep.Results) error) error {
 	show := newSweepProgress(cmd.ErrOrStderr())
-	arithmetic := runFlags{threads: 1, backend: tessera.Engine}
-	s, err := sweep.New(cmd.Context(), spec, sweep.Options{Dirs: data.SearchDirs(f.data), Out: f.out, Jobs: f.jobs, SVM: f.svm,
-		Environment: arithmetic.environment(), Report: show.Show})
+	s, err := sweep.New(cmd.Context(), spec, sweep.Options{Dirs: data.SearchDirs(f.data), Out: f.out, Jobs: f.jobs, SVM: f.svm, Report: show.Show})
 	if err != nil {
 		return err
 	}

@@ -105,7 +105,7 @@ func TestTeamsRunHooksAlike(t *testing.T) {
 	want := trained(t, jolted(t), Options{})
 	for _, threads := range []int{2, 3} {
 		team := engine.NewTeam(threads)
-		sameRun(t, trained(t, jolted(t), Options{Team: team}).Run, want.Run)
+		sameResult(t, trained(t, jolted(t), Options{Team: team}).Run, want.Run)
 		team.Close()
 	}
 }

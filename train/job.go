@@ -13,15 +13,16 @@ import (
 
 // job is what a learner knows of its run: the model, the images, and where the run is, which the learner counts.
 type job struct {
-	options  Options
-	spec     *config.Model
-	shape    []int // of one image
-	run      string
-	images   *data.Images // fitted
-	files    []data.File  // the data set was read from
-	started  *data.File   // the first parameters were read from; nil where they were drawn
-	identity identity
-	progress progress
+	options    Options
+	spec       *config.Model
+	shape      []int // of one image
+	run        string
+	images     *data.Images // fitted
+	files      []data.File  // the data set was read from
+	started    *data.File   // the first parameters were read from; nil where they were drawn
+	identity   identity
+	arithmetic Arithmetic // with which the run was begun
+	progress   progress
 
 	epochFrom time.Time // when this process began with the current epoch
 }
