@@ -11,6 +11,7 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/metrics"
+	"tessera/table"
 )
 
 var update = flag.Bool("update", false, "write the table of shipped models of README.md anew")
@@ -95,7 +96,7 @@ func TestTheMistakeInREADMEIsWhatItsModelGives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var found *config.Diagnostics
+	var found *table.Diagnostics
 	if err := models.Check(); !errors.As(err, &found) || !strings.Contains(text, "```text\n"+found.Error()+"\n```") {
 		t.Errorf("README.md does not show\n%v", err)
 	}

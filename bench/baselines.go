@@ -22,15 +22,15 @@ func (s settings) baselineContests() []contest {
 	contests := []contest{{
 		name: "nmf",
 		peer: func() (result, error) { return s.sklearn("nmf") },
-		ours: func(environment ...string) (result, error) { return s.factorise(ready, environment, "nmf") },
+		ours: func() (result, error) { return s.factorise(ready, "nmf") },
 	}, {
 		name: "nmf-mu per iteration",
 		peer: func() (result, error) {
 			return perIteration(func(n string) (result, error) { return s.sklearn("nmf-mu", "--iterations", n) })
 		},
-		ours: func(environment ...string) (result, error) {
+		ours: func() (result, error) {
 			return perIteration(func(n string) (result, error) {
-				return s.factorise(ready, environment, "nmf-mu", "--set", "iterations="+n)
+				return s.factorise(ready, "nmf-mu", "--set", "iterations="+n)
 			})
 		},
 	}}
@@ -44,7 +44,7 @@ func (s settings) baselineContests() []contest {
 				}
 				return s.sklearn("svm", "--codes", filepath.Join(s.temporary, "codes.npy"), "--C", fmt.Sprint(c))
 			},
-			ours: func(...string) (result, error) { // no product of its is worth OpenBLAS
+			ours: func() (result, error) {
 				h, err := codes()
 				if err != nil {
 					return result{}, err
@@ -86,18 +86,18 @@ func (s settings) buildTessera() (string, error) {
 }
 
 // tessera runs the command.
-func (s settings) tessera(ready func() (string, error), environment []string, arguments ...string) (string, error) {
+func (s settings) tessera(ready func() (string, error), arguments ...string) (string, error) {
 	binary, err := ready()
 	if err != nil {
 		return "", err
 	}
 	c := exec.Command(binary, arguments...)
-	c.Env = append(append(os.Environ(), "TESSERA_DATA="+filepath.Dir(s.folder)), environment...)
+	c.Env = append(os.Environ(), "TESSERA_DATA="+filepath.Dir(s.folder))
 	return output(c)
 }
 
 // factorise trains a model on the test images, times all of it and reads its error.
-func (s settings) factorise(ready func() (string, error), environment []string, model string, more ...string) (result, error) {
+func (s settings) factorise(ready func() (string, error), model string, more ...string) (result, error) {
 	if _, err := ready(); err != nil {
 		return result{}, err
 	}
@@ -106,11 +106,11 @@ func (s settings) factorise(ready func() (string, error), environment []string, 
 		return result{}, err
 	}
 	began := time.Now()
-	if _, err := s.tessera(ready, environment, append([]string{"train", model, "--set", "dataset.fit=test", "--out", out}, more...)...); err != nil {
+	if _, err := s.tessera(ready, append([]string{"train", model, "--set", "dataset.fit=test", "--out", out}, more...)...); err != nil {
 		return result{}, err
 	}
 	took := time.Since(began)
-	printed, err := s.tessera(ready, nil, "eval", out, "--json")
+	printed, err := s.tessera(ready, "eval", out, "--json")
 	if err != nil {
 		return result{}, err
 	}
@@ -123,11 +123,11 @@ func (s settings) factorise(ready func() (string, error), environment []string, 
 
 // codes fits an NMF to the test images and returns its codes, which both sides classify.
 func (s settings) codes(ready func() (string, error)) (*data.Images, error) {
-	if _, err := s.factorise(ready, nil, "nmf"); err != nil {
+	if _, err := s.factorise(ready, "nmf"); err != nil {
 		return nil, err
 	}
 	file := filepath.Join(s.temporary, "codes.npy")
-	if _, err := s.tessera(ready, nil, "encode", filepath.Join(s.temporary, "nmf"),
+	if _, err := s.tessera(ready, "encode", filepath.Join(s.temporary, "nmf"),
 		"--in", filepath.Join(s.folder, "t10k-images-idx3-ubyte.gz"), "--out", file); err != nil {
 		return nil, err
 	}

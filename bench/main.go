@@ -3,8 +3,7 @@
 //	go run ./bench --data FOLDER [--only NAME] [--rounds 5] [--steps 469] [--threads 2]
 //
 // FOLDER holds fashion-mnist/. Every round runs, for each contest, the peer at its best (bench/torch_steps.py in PyTorch,
-// bench/sklearn_baselines.py in scikit-learn: see there), Tessera with the BLAS found on this machine, and Tessera with its own
-// assembly (TESSERA_BLAS=none). Rounds alternate so that a machine whose speed drifts is fair to all.
+// bench/sklearn_baselines.py in scikit-learn: see there) and Tessera, which inherits TESSERA_BLAS and TESSERA_SIMD. Rounds alternate so that a machine whose speed drifts is fair to all.
 package main
 
 import (
@@ -29,7 +28,7 @@ import (
 type contest struct {
 	name string // the model first
 	peer func() (result, error)
-	ours func(environment ...string) (result, error)
+	ours func() (result, error)
 }
 
 // A result is a time and, where the work has one, how good its outcome is.
@@ -86,15 +85,15 @@ func run(s settings, folder, only string, rounds int) error {
 				return fmt.Errorf("%s: %w", c.name, err)
 			}
 			e := all[i]
-			log.Printf("round %d of %d: %s: peer %.3f ms, ours %.3f ms, without BLAS %.3f ms", round+1, rounds, c.name,
-				e.peer[round].ms, e.blas[round].ms, e.assembly[round].ms)
+			log.Printf("round %d of %d: %s: peer %.3f ms, ours %.3f ms", round+1, rounds, c.name,
+				e.peer[round].ms, e.ours[round].ms)
 		}
 	}
 	return write(os.Stdout, contests, all)
 }
 
 // An entry is what the rounds of one contest gave.
-type entry struct{ peer, blas, assembly []result }
+type entry struct{ peer, ours []result }
 
 // hold adds a round.
 func (e *entry) hold(c contest) error {
@@ -103,8 +102,7 @@ func (e *entry) hold(c contest) error {
 		measure func() (result, error)
 	}{
 		{&e.peer, c.peer},
-		{&e.blas, func() (result, error) { return c.ours() }},
-		{&e.assembly, func() (result, error) { return c.ours("TESSERA_BLAS=none") }},
+		{&e.ours, c.ours},
 	} {
 		r, err := side.measure()
 		if err != nil {
@@ -117,10 +115,10 @@ func (e *entry) hold(c contest) error {
 
 func write(w io.Writer, contests []contest, all []entry) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "contest\tpeer ms\tours ms\tratio\twithout BLAS ms\tratio\tpeer's score\tours")
+	fmt.Fprintln(t, "contest\tpeer ms\tours ms\tratio\tpeer's score\tours")
 	for i, c := range contests {
-		p, b, a := median(all[i].peer), median(all[i].blas), median(all[i].assembly)
-		fmt.Fprintf(t, "%s\t%.3f\t%.3f\t%.2f\t%.3f\t%.2f\t%s\t%s\n", c.name, p.ms, b.ms, b.ms/p.ms, a.ms, a.ms/p.ms, score(p), score(b))
+		p, o := median(all[i].peer), median(all[i].ours)
+		fmt.Fprintf(t, "%s\t%.3f\t%.3f\t%.2f\t%s\t%s\n", c.name, p.ms, o.ms, o.ms/p.ms, score(p), score(o))
 	}
 	return t.Flush()
 }

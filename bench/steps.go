@@ -34,7 +34,7 @@ func (s settings) stepContests() []contest {
 				}
 				return s.torch(w.model, w.optimizer, steps)
 			},
-			ours: func(environment ...string) (result, error) {
+			ours: func() (result, error) {
 				binary, err := ready()
 				if err != nil {
 					return result{}, err
@@ -42,7 +42,7 @@ func (s settings) stepContests() []contest {
 				pattern := fmt.Sprintf("^BenchmarkStep$/^%s$/^%s$/^threads=%d$", w.model, w.optimizer, s.threads)
 				c := exec.Command(binary, "-test.run=^$", "-test.bench="+pattern, "-test.benchtime="+strconv.Itoa(steps)+"x")
 				c.Dir = "train" // the benchmark reads ../models.toml
-				c.Env = append(append(os.Environ(), "TESSERA_DATA="+filepath.Dir(s.folder)), environment...)
+				c.Env = append(os.Environ(), "TESSERA_DATA="+filepath.Dir(s.folder))
 				return perStep(output(c))
 			},
 		})

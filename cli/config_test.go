@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -102,6 +103,25 @@ func TestErrorsOfUsageEndWithExitCode2(t *testing.T) {
 		b.contains("tessera "+args, r.stderr, says)
 		if r.stdout != "" {
 			t.Errorf("tessera %s prints to standard output: %s", args, r.stdout)
+		}
+	}
+}
+
+func TestALibraryThatCannotBeUsedIsAnError(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "train", "small", "--out", "run")
+	for _, variable := range []string{"TESSERA_BLAS=none.so", "TESSERA_SIMD=sse9"} {
+		if strings.HasPrefix(variable, "TESSERA_SIMD") && runtime.GOARCH != "amd64" {
+			continue // nothing to choose from
+		}
+		for _, args := range []string{"doctor", "train small", "train small", "train small --set kind=pca --set units=2", "resume run", "eval run"} {
+			cmd := b.command(strings.Fields(args)...)
+			cmd.Env = append(cmd.Env, variable)
+			r := b.finish(cmd)
+			if r.code != exitUsage {
+				t.Errorf("%s tessera %s: exit code %d, want %d", variable, args, r.code, exitUsage)
+			}
+			b.contains(args, r.stderr, variable+": ", "unset the variable")
 		}
 	}
 }

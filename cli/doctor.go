@@ -34,7 +34,13 @@ func doctorCommand() *cobra.Command {
 				return err
 			}
 			fmt.Fprintln(out)
-			return printData(out, data.SearchDirs(dir))
+			if err := printData(out, data.SearchDirs(dir)); err != nil {
+				return err
+			}
+			if err := kernel.Err(); err != nil {
+				return usageError{err}
+			}
+			return nil
 		}),
 	}
 	addDataFlag(cmd, &dir)
@@ -42,7 +48,7 @@ func doctorCommand() *cobra.Command {
 }
 
 // printKernels says what computes, and why nothing better does.
-func printKernels(t table) {
+func printKernels(t columns) {
 	k := kernel.Info()
 	t.row("kernels", k.Name)
 	t.row("simd", strings.TrimSuffix(k.SIMD+" ("+k.SIMDNote+")", " ()"))

@@ -14,6 +14,9 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/parallel"
+	"tessera/kernel"
+	"tessera/table"
 )
 
 // modelFlags name a model.
@@ -44,7 +47,7 @@ func (f *modelFlags) load() (*config.File, error) {
 		}
 	}
 	models, err := tessera.Load(file)
-	var diagnostics *config.Diagnostics
+	var diagnostics *table.Diagnostics
 	if err != nil && !errors.As(err, &diagnostics) {
 		return nil, usageError{err}
 	} else if err != nil {
@@ -128,10 +131,13 @@ func (f *runFlags) options() (tessera.Options, error) {
 	if f.threads < 1 || f.threads > mostThreads {
 		return tessera.Options{}, usagef("--threads: got %d, want from 1 to %d", f.threads, mostThreads)
 	}
+	if err := kernel.Err(); err != nil {
+		return tessera.Options{}, usageError{err}
+	}
 	if !slices.Contains(tessera.Backends(), f.backend) {
 		return tessera.Options{}, usagef("--backend: got %q, want one of %q", f.backend, tessera.Backends())
 	}
-	runtime.GOMAXPROCS(f.threads)
+	parallel.Limit(f.threads)
 	return tessera.Options{Data: f.data, Threads: f.threads, Backend: f.backend}, nil
 }
 
@@ -186,7 +192,7 @@ func anyOf(cmd *cobra.Command, valid []string) {
 	cmd.ValidArgs = valid
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		for _, a := range args {
-			if near := config.Suggest(a, valid); !slices.Contains(valid, a) && strings.HasPrefix(near, "did you mean") {
+			if near := table.Suggest(a, valid); !slices.Contains(valid, a) && strings.HasPrefix(near, "did you mean") {
 				return fmt.Errorf("unknown %q: %s", a, near)
 			} else if !slices.Contains(valid, a) {
 				return fmt.Errorf("unknown %q, want %s", a, strings.Join(valid, ", "))

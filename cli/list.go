@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera/config"
+	"tessera/table"
 )
 
 // What a file declares; the other titles are those of config.Vocabularies.
@@ -52,8 +53,8 @@ func listCommand() *cobra.Command {
 }
 
 // describe returns the entries of every title.
-func describe(f *modelFlags, titles []string) (map[string][]config.Description, error) {
-	all := map[string][]config.Description{}
+func describe(f *modelFlags, titles []string) (map[string][]table.Description, error) {
+	all := map[string][]table.Description{}
 	for _, title := range titles {
 		if list, ok := config.Describe(title); ok {
 			all[title] = list
@@ -71,10 +72,10 @@ func describe(f *modelFlags, titles []string) (map[string][]config.Description, 
 }
 
 // declared returns the entries of what a file declares.
-func declared(models *config.File, title string) ([]config.Description, error) {
-	list := []config.Description{}
+func declared(models *config.File, title string) ([]table.Description, error) {
+	list := []table.Description{}
 	add := func(name, about string) {
-		list = append(list, config.Description{Name: name, About: about, Keys: []config.KeyDescription{}})
+		list = append(list, table.Description{Name: name, About: about, Keys: []table.KeyDescription{}})
 	}
 	if title == sweepsTitle {
 		for _, name := range models.SweepNames() {
@@ -97,7 +98,7 @@ func declared(models *config.File, title string) ([]config.Description, error) {
 }
 
 // printList prints one title: names with one line each, and under each name its keys.
-func printList(out io.Writer, title string, list []config.Description) error {
+func printList(out io.Writer, title string, list []table.Description) error {
 	fmt.Fprintln(out, title)
 	width := 0
 	for _, d := range list {
@@ -117,7 +118,7 @@ func printList(out io.Writer, title string, list []config.Description) error {
 }
 
 // byDefault says what a key holds when it is not given.
-func byDefault(k config.KeyDescription) string {
+func byDefault(k table.KeyDescription) string {
 	switch {
 	case k.Required:
 		return "required"

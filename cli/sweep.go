@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"tessera/config"
 	"tessera/data"
+	"tessera/kernel"
 	"tessera/sweep"
 )
 
@@ -72,6 +73,9 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, name string) error {
 
 // run runs a sweep and then says what came of it, also where trials have failed; with --dry-run it shows the trials alone.
 func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep.Sweep, *sweep.Results) error) error {
+	if err := kernel.Err(); err != nil {
+		return usageError{err}
+	}
 	show := newSweepProgress(cmd.ErrOrStderr())
 	s, err := sweep.New(cmd.Context(), spec, sweep.Options{Dirs: data.SearchDirs(f.data), Out: f.out, Jobs: f.jobs, SVM: f.svm, Report: show.Show})
 	if err != nil {

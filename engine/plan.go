@@ -5,6 +5,7 @@ import (
 
 	"tessera/graph"
 	"tessera/ir"
+	"tessera/kernel"
 )
 
 // Plan is a compiled program. It implements [graph.Runner].
@@ -43,6 +44,9 @@ func (b Backend) Compile(p *graph.Program) (graph.Runner[float32], error) {
 
 // Compile compiles a program for a team. T must be the precision of the program, which [ir.Module.Check] must accept.
 func Compile[T ir.Float](program *ir.Module, team *Team) (*Plan[T], error) {
+	if err := kernel.Err(); err != nil {
+		return nil, fmt.Errorf("engine: %w", err)
+	}
 	if want := ir.DtypeOf[T](); want != program.Dtype {
 		return nil, fmt.Errorf("engine: program is %v, plan is %v", program.Dtype, want)
 	}

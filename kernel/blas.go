@@ -21,9 +21,9 @@ type library struct {
 	sgemm, dgemm uintptr
 }
 
-// blasNames are tried in this order. The builds with POSIX threads come first: they are safe to call from several
-// goroutines, and an OpenMP build brings a second thread pool into the process. After Debian's folders stand the
-// names of Debian, Fedora and Arch in the loader's path, then Homebrew's and MacPorts' places.
+// blasNames are tried in this order where no library is named. Builds with POSIX threads come first: several goroutines may
+// call them. Builds with OpenMP are not in the list, see load. After Debian's folders come the names of Debian, Fedora and
+// Arch in the loader's path, then the places of Homebrew and MacPorts.
 func blasNames() []string {
 	if runtime.GOOS == "darwin" {
 		return []string{
@@ -32,7 +32,7 @@ func blasNames() []string {
 		}
 	}
 	names := []string{}
-	for _, build := range []string{"openblas-pthread", "openblas-serial", "openblas-openmp"} {
+	for _, build := range []string{"openblas-pthread", "openblas-serial"} {
 		found, _ := filepath.Glob("/usr/lib/*/" + build + "/libopenblas.so.0")
 		for _, path := range found {
 			if strings.Contains(path, debianArch()) {
@@ -40,7 +40,7 @@ func blasNames() []string {
 			}
 		}
 	}
-	return append(names, "libopenblasp.so.0", "libopenblas.so.0", "libopenblas.so", "libopenblaso.so.0")
+	return append(names, "libopenblasp.so.0", "libopenblas.so.0", "libopenblas.so")
 }
 
 // debianArch is the beginning of Debian's name for this architecture's folder: others may be installed beside it.
@@ -51,54 +51,24 @@ func debianArch() string {
 	return "/x86_64-"
 }
 
-// openBLAS loads the library that choice names (the value of TESSERA_BLAS), or the best that is installed.
-func openBLAS(choice string) (*library, error) {
+// openBLAS loads the library of that name or path, the best that is installed where name is empty.
+func openBLAS(name string) (*library, error) {
+	if name != "" {
+		return load(name)
+	}
 	names := blasNames()
-	switch choice {
-	case "none":
-		return nil, fmt.Errorf("switched off by TESSERA_BLAS=none")
-	case "":
-	default:
-		names = []string{choice}
-	}
-	if err := prepareEnvironment(); err != nil {
-		return nil, err
-	}
-	var failed []string
 	for _, name := range names {
-		lib, err := load(name)
-		if err == nil {
+		if lib, err := load(name); err == nil {
 			return lib, nil
 		}
-		failed = append(failed, err.Error())
 	}
-	if choice == "" {
-		return nil, fmt.Errorf("no OpenBLAS found (looked for %s)", strings.Join(names, ", "))
-	}
-	return nil, fmt.Errorf("TESSERA_BLAS=%s: %s", choice, failed[0])
+	return nil, fmt.Errorf("no OpenBLAS found (looked for %s)", strings.Join(names, ", "))
 }
 
-// prepareEnvironment sets what OpenBLAS reads while it is loaded. Without cgo, os.Setenv does not reach C.
-//
-// Rows are split over goroutines by the caller, so each call must stay on its thread: a pool of OpenBLAS' own would
-// spin between calls. The variables are needed beside openblas_set_num_threads, which OpenMP builds forget on other
-// threads. And a release older than the CPU takes it for an older one: on a CPU with the AVX-512 that SkylakeX needs,
-// those kernels are twice as fast as the ones it would pick.
-func prepareEnvironment() error {
-	address, err := purego.Dlsym(purego.RTLD_DEFAULT, "setenv")
-	if err != nil {
-		return fmt.Errorf("libc: %w", err)
-	}
-	var setenv func(name, value string, overwrite int32) int32
-	purego.RegisterFunc(&setenv, address)
-	setenv("OPENBLAS_NUM_THREADS", "1", 1)
-	setenv("OMP_NUM_THREADS", "1", 1)
-	if hasAVX512() && os.Getenv("OPENBLAS_CORETYPE") == "" {
-		setenv("OPENBLAS_CORETYPE", "SkylakeX", 1)
-	}
-	return nil
-}
-
+// load opens a library and checks that goroutines may call it. Rows are split over goroutines by the caller, so that each
+// call must stay on its thread. Builds with POSIX threads are told so once, by describe. Builds with OpenMP keep the number
+// of threads per calling thread: only the environment that the process was started with limits them all, and this package
+// does not change it.
 func load(name string) (*library, error) {
 	handle, err := dlopen(name)
 	if err != nil {
@@ -113,7 +83,10 @@ func load(name string) (*library, error) {
 	}
 	config := lib.describe(handle)
 	if lib.threading == "serial" && !strings.Contains(config, "USE_LOCKING") {
-		return nil, fmt.Errorf("%s: a build without threads and without locks, not safe to call from two goroutines", name)
+		return nil, fmt.Errorf("%s: a build without threads and without locks: two goroutines cannot call it safely", name)
+	}
+	if lib.threading == "openmp" && os.Getenv("OMP_NUM_THREADS") != "1" && os.Getenv("OPENBLAS_NUM_THREADS") != "1" {
+		return nil, fmt.Errorf("%s: a build with OpenMP starts threads of its own in every call: start the process with OMP_NUM_THREADS=1, or name a build with POSIX threads", name)
 	}
 	return lib, lib.verify()
 }

@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"cmp"
+	"fmt"
 	"os"
 	"sync"
 )
@@ -19,34 +21,60 @@ var portableBackend = backend{"portable", portable[float32], portable[float64], 
 
 // chosen is everything that is decided once: the usable back ends, the best first, and the BLAS if there is one.
 type chosen struct {
-	backends  []backend
-	simdNote  string
-	sets32    []*Set[float32]
-	sets64    []*Set[float64]
-	blas      *library
-	blasError error // why there is no BLAS
+	selection
+	sets32   []*Set[float32]
+	sets64   []*Set[float64]
+	blas     *library
+	blasNote string // why there is no BLAS
+}
+
+// selection is the usable instruction sets, the best first.
+type selection struct {
+	backends []backend
+	note     string // why there is no better one
+	err      error  // what is wrong with TESSERA_SIMD
 }
 
 // simd decides on the instruction set alone: what needs no BLAS must not pay for loading one.
-var simd = sync.OnceValues(func() ([]backend, string) {
-	backends, note := simdBackends(os.Getenv("TESSERA_SIMD"))
-	return append(backends, portableBackend), note
+var simd = sync.OnceValue(func() selection {
+	s := simdBackends(os.Getenv("TESSERA_SIMD"))
+	s.backends = append(s.backends, portableBackend)
+	return s
 })
 
-var choice = sync.OnceValue(func() *chosen {
-	c := &chosen{}
-	c.backends, c.simdNote = simd()
-	c.blas, c.blasError = openBLAS(os.Getenv("TESSERA_BLAS"))
+var choice = sync.OnceValue(func() *chosen { return choose(simd(), os.Getenv("TESSERA_BLAS")) })
+
+// choose opens a BLAS where wanted names one, and where nothing is named and the machine has no assembly of this package.
+func choose(s selection, wanted string) *chosen {
+	c := &chosen{selection: s}
 	for _, b := range c.backends {
 		c.sets32 = append(c.sets32, b.set32())
 		c.sets64 = append(c.sets64, b.set64())
 	}
-	if c.blas != nil {
-		c.sets32 = withBLAS(c.sets32, c.blas.gemm32, c.backends[0])
-		c.sets64 = withBLAS(c.sets64, c.blas.gemm64, c.backends[0])
+	switch {
+	case wanted == "none":
+		c.blasNote = "switched off by TESSERA_BLAS=none"
+		return c
+	case wanted == "" && hasAssembly():
+		c.blasNote = "not needed: this machine has kernels in assembly; TESSERA_BLAS names a library to use beside them"
+		return c
 	}
+	var err error
+	if c.blas, err = openBLAS(wanted); err != nil {
+		c.blas, c.blasNote = nil, err.Error()
+		if wanted != "" {
+			c.err = cmp.Or(c.err, fmt.Errorf("TESSERA_BLAS=%s: %w; name an OpenBLAS library, or unset the variable", wanted, err))
+		}
+		return c
+	}
+	c.sets32 = withBLAS(c.sets32, c.blas.gemm32, c.backends[0])
+	c.sets64 = withBLAS(c.sets64, c.blas.gemm64, c.backends[0])
 	return c
-})
+}
+
+// Err says what is wrong with TESSERA_BLAS or TESSERA_SIMD: a library that cannot be used, an instruction set that does not
+// exist. The kernels compute without it; a program that was told to use it should stop instead.
+func Err() error { return choice().err }
 
 // withBLAS puts two sets before the others: the best one with its large products in BLAS, and BLAS for all products.
 func withBLAS[T Float](sets []*Set[T], blas Gemm[T], of backend) []*Set[T] {
@@ -66,20 +94,18 @@ func withBLAS[T Float](sets []*Set[T], blas Gemm[T], of backend) []*Set[T] {
 
 // elementwise32 is the best set without a look at BLAS.
 var elementwise32 = sync.OnceValue(func() *Set[float32] {
-	backends, _ := simd()
-	return backends[0].set32()
+	return simd().backends[0].set32()
 })
 
 // steps is the best optimizer steps.
 func steps() *stepSet {
-	backends, _ := simd()
-	return backends[0].steps
+	return simd().backends[0].steps
 }
 
-// Float32 returns the best kernels of this machine in float32. The first call looks for OpenBLAS.
+// Float32 returns the best kernels of this machine in float32. See [Info] for how they are chosen.
 func Float32() *Set[float32] { return choice().sets32[0] }
 
-// Float64 returns the best kernels of this machine in float64. The first call looks for OpenBLAS.
+// Float64 returns the best kernels of this machine in float64. See [Info] for how they are chosen.
 func Float64() *Set[float64] { return choice().sets64[0] }
 
 // Sets32 returns every usable set in float32, the best first, the portable one last.

@@ -14,12 +14,13 @@ type Selection struct {
 	BLASFrom int
 }
 
-// Info tells what was selected. Like [Float32], it looks for OpenBLAS at the first call.
+// Info tells what was selected. A BLAS is opened where TESSERA_BLAS names one, and where the
+// machine has no assembly of this package and TESSERA_BLAS is not set.
 func Info() Selection {
 	c := choice()
-	s := Selection{Name: c.sets32[0].Name, SIMD: c.backends[0].name, SIMDNote: c.simdNote}
+	s := Selection{Name: c.sets32[0].Name, SIMD: c.backends[0].name, SIMDNote: c.note}
 	if c.blas == nil {
-		s.BLASNote = c.blasError.Error()
+		s.BLASNote = c.blasNote
 		return s
 	}
 	s.BLAS, s.BLASCore, s.BLASThreads, s.BLASFrom = c.blas.path, c.blas.core, c.blas.threading, c.backends[0].blasFrom

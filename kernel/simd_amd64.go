@@ -26,28 +26,33 @@ var (
 	avx2Backend   = backend{"avx2", set32AVX2, set64AVX2, &stepsAVX2, avx2BLASFrom, tiledThin}
 )
 
+// hasAssembly reports whether this package has assembly for the machine, whether or not TESSERA_SIMD switches it off.
+func hasAssembly() bool { return hasAVX2() }
+
 // simdBackends lists the instruction sets that the CPU has and that limit (the value of TESSERA_SIMD) allows, the best
 // first, and says why there is no better one.
-func simdBackends(limit string) (backends []backend, note string) {
+func simdBackends(limit string) (s selection) {
 	switch limit {
 	case "", "avx512", "avx2":
 	case "none":
-		return nil, "switched off by TESSERA_SIMD=none"
+		return selection{note: "switched off by TESSERA_SIMD=none"}
 	default:
-		note = fmt.Sprintf("TESSERA_SIMD=%s is ignored: use avx512, avx2 or none", limit)
+		s.err = fmt.Errorf("TESSERA_SIMD=%s: unknown instruction set (want avx512, avx2 or none); set one of them, or unset the variable", limit)
+	}
+	if !hasAVX2() {
+		s.note = "the CPU has no AVX2, FMA and BMI2"
+		return s
 	}
 	switch {
 	case limit == "avx2":
-		note = "limited by TESSERA_SIMD=avx2"
+		s.note = "limited by TESSERA_SIMD=avx2"
 	case hasAVX512():
-		backends = append(backends, avx512Backend)
-	case note == "":
-		note = "the CPU has no AVX-512 F, BW, DQ and VL"
+		s.backends = append(s.backends, avx512Backend)
+	default:
+		s.note = "the CPU has no AVX-512 F, BW, DQ and VL"
 	}
-	if hasAVX2() {
-		return append(backends, avx2Backend), note
-	}
-	return nil, "the CPU has no AVX2, FMA and BMI2"
+	s.backends = append(s.backends, avx2Backend)
+	return s
 }
 
 func set32AVX512() *Set[float32] {

@@ -25,10 +25,10 @@ const (
 // "." is the root package.
 var layout = [][]string{
 	{"internal", "kernel", "part"},
-	{"ir"},
+	{"ir", "table"},
 	{"ir/fromgraph"},
 	{"ops", "morph", "data", "attack", "train/checkpoint", "train/folder"},
-	{"layers", "losses", "constraints", "optim", "hooks", "metrics", "augment"},
+	{"layers", "losses", "constraints", "optim", "metrics", "augment", "hooks"},
 	{"config", "gradcheck"},
 	{"graph", "baselines"},
 	{"tape", "engine", "train/internal"},

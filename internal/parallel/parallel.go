@@ -1,4 +1,4 @@
-// Package parallel spreads independent work over the processors that Go may use (GOMAXPROCS).
+// Package parallel spreads independent work over the processors that Go may use (GOMAXPROCS), or over fewer.
 package parallel
 
 import (
@@ -7,13 +7,28 @@ import (
 	"sync/atomic"
 )
 
+// limit is set by Limit; 0 is no limit.
+var limit atomic.Int32
+
+// Limit bounds the goroutines of every later [For] of the process; n < 1 removes the bound. It is meant for the command,
+// which owns its process: libraries leave it alone. It changes no result.
+func Limit(n int) { limit.Store(int32(max(n, 0))) }
+
+// workers is how many goroutines a For may use.
+func workers() int {
+	if n := int(limit.Load()); n > 0 {
+		return min(n, runtime.GOMAXPROCS(0))
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
 // For calls f on consecutive ranges [from, to) of at most grain indices that cover [0, n), on at most GOMAXPROCS
-// goroutines, and returns when all calls have. Ranges always start at multiples of grain, but which goroutine takes
+// goroutines (fewer after [Limit]), and returns when all calls have. Ranges always start at multiples of grain, but which goroutine takes
 // which, and when, is open: f must write only to what belongs to its range.
 func For(n, grain int, f func(from, to int)) {
 	grain = max(grain, 1)
 	ranges := (n + grain - 1) / grain
-	workers := min(runtime.GOMAXPROCS(0), ranges)
+	workers := min(workers(), ranges)
 	if workers <= 1 {
 		for from := 0; from < n; from += grain {
 			f(from, min(from+grain, n))

@@ -33,6 +33,21 @@ func TestForCoversEveryIndexOnceInRangesOfTheGrain(t *testing.T) {
 
 func TestForUsesAtMostGOMAXPROCSGoroutines(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
+	atMost(t, 3)
+}
+
+func TestForUsesAtMostAsManyGoroutinesAsItsLimit(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
+	defer Limit(0)
+	for _, n := range []int{1, 2} {
+		Limit(n)
+		atMost(t, int32(n))
+	}
+}
+
+// atMost fails where more than that many ranges run at once.
+func atMost(t *testing.T, limit int32) {
+	t.Helper()
 	var running, most atomic.Int32
 	For(200, 1, func(int, int) {
 		now := running.Add(1)
@@ -41,7 +56,7 @@ func TestForUsesAtMostGOMAXPROCSGoroutines(t *testing.T) {
 		runtime.Gosched()
 		running.Add(-1)
 	})
-	if most.Load() > 3 {
-		t.Errorf("%d ranges ran at once, want at most 3", most.Load())
+	if most.Load() > limit {
+		t.Errorf("%d ranges ran at once, want at most %d", most.Load(), limit)
 	}
 }
