@@ -18,11 +18,11 @@ func readConfig(path string) (*config.Model, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("run: %w", err)
 	}
-	return oneModel(path, text)
+	return parseConfig(path, text)
 }
 
-// oneModel reads the text of a config.toml.
-func oneModel(path string, text []byte) (*config.Model, error) {
+// parseConfig reads the one model of such a text; path stands for it in errors.
+func parseConfig(path string, text []byte) (*config.Model, error) {
 	f, err := config.Load(path, text)
 	if err != nil {
 		return nil, err

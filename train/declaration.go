@@ -22,7 +22,7 @@ func sameDeclaration(spec *config.Model, from *stored) error {
 	if text == "" {
 		return nil
 	}
-	was, err := oneModel(from.path, []byte(text))
+	was, err := parseConfig(from.path, []byte(text))
 	if err != nil {
 		return checkpoint.Mismatchf(from.path, "does not match: the declaration that it was trained with cannot be read: %v", err)
 	}
@@ -56,7 +56,7 @@ func (o Options) lengthen(held *folder.Folder, spec *config.Model, from *stored)
 	longer := *spec
 	longer.Train.Epochs = o.Epochs
 	text := config.Fill(&longer)
-	checked, err := oneModel(held.Join(folder.Config), text)
+	checked, err := parseConfig(held.Join(folder.Config), text)
 	if err != nil {
 		return nil, err
 	}

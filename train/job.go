@@ -31,7 +31,7 @@ type job struct {
 func (j *job) metadata(contents string, epoch, step int) map[string]string {
 	shape, _ := json.Marshal(j.shape) // integers cannot fail
 	m := map[string]string{formatKey: formatText, contentsKey: contents, modelKey: j.spec.Name, shapeKey: string(shape),
-		epochKey: strconv.Itoa(epoch), stepKey: strconv.Itoa(step)}
+		epochKey: strconv.Itoa(epoch), stepKey: strconv.Itoa(step), declarationKey: string(config.Fill(j.spec))}
 	if j.spec.Baseline != nil {
 		m[kindKey] = j.spec.Kind
 	}

@@ -181,7 +181,6 @@ func (s *session) checkpoint() ([]folder.File, error) {
 		return nil, err
 	}
 	f := &checkpoint.File{Metadata: s.metadata("state", s.progress.Epoch, s.progress.Step)}
-	f.Metadata[declarationKey] = string(config.Fill(s.spec))
 	for key, value := range map[string]any{identityKey: s.identity, progressKey: s.progress, arithmeticKey: s.arithmetic} {
 		text, err := json.Marshal(value)
 		if err != nil {
