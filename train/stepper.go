@@ -169,6 +169,16 @@ func (s *stepper) Project() {
 	}
 }
 
+// projectOne does the same to one parameter; one that is not trained is not projected.
+func (s *stepper) projectOne(p *hooks.Parameter) {
+	for _, m := range s.moved {
+		if m.view == p {
+			m.constrain(m.Data)
+			s.pass(m, m.Data, 0)
+		}
+	}
+}
+
 // projectOnto does the same to a twin of the model.
 func (s *stepper) projectOnto(twin *graph.Model) {
 	for _, m := range s.moved {
