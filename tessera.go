@@ -24,6 +24,7 @@ import (
 	"tessera/kernel"
 	"tessera/metrics"
 	"tessera/tape"
+	"tessera/team"
 	"tessera/train"
 )
 
@@ -128,7 +129,7 @@ func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, e
 	return r, nil
 }
 
-func (o Options) open(folder string, backend graph.Backend, team *engine.Team) (*Run, error) {
+func (o Options) open(folder string, backend graph.Backend, team *team.Team) (*Run, error) {
 	t, err := train.Open(folder)
 	if err != nil {
 		return nil, err
@@ -137,7 +138,7 @@ func (o Options) open(folder string, backend graph.Backend, team *engine.Team) (
 }
 
 // backend returns the back end and the team of goroutines that it and the optimizer share.
-func (o Options) backend() (graph.Backend, *engine.Team, error) {
+func (o Options) backend() (graph.Backend, *team.Team, error) {
 	if o.Backend != "" && !slices.Contains(Backends(), o.Backend) {
 		return nil, nil, fmt.Errorf("tessera: unknown back end %q, want one of %q", o.Backend, Backends())
 	}
@@ -147,7 +148,7 @@ func (o Options) backend() (graph.Backend, *engine.Team, error) {
 	if err := kernel.Err(); err != nil {
 		return nil, nil, fmt.Errorf("tessera: %w", err)
 	}
-	team := engine.NewTeam(o.Threads)
+	team := team.New(o.Threads)
 	if o.Backend == Tape {
 		return tape.Backend{}, team, nil
 	}
@@ -291,7 +292,7 @@ func Plan(m *graph.Model) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	team := engine.NewTeam(0)
+	team := team.New(0)
 	defer team.Close()
 	plan, err := engine.Compile[float32](program, team)
 	if err != nil {

@@ -3,8 +3,8 @@ package metrics
 import (
 	"context"
 
-	"tessera/internal/parallel"
 	"tessera/morph"
+	"tessera/team"
 )
 
 // Options are the settings of [Evaluate]; the zero value means the defaults.
@@ -152,7 +152,7 @@ func (e *evaluation) batch(from, to int) error {
 
 // measure takes the errors of a batch, image by image, on all processors.
 func (e *evaluation) measure(d decoded, errors []imageError) {
-	parallel.For(len(errors), 25, func(from, to int) {
+	team.For(len(errors), 25, func(from, to int) {
 		scratch := make([]float32, e.pixels)
 		// Where atoms could be dilated, which operate checked, images of the same shape can.
 		filter, _ := morph.NewFilter(e.operator.Operator, e.operator.Radius, e.coder.Shape())

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"tessera/internal/parallel"
+	"tessera/team"
 )
 
 // hoyerEpsilon keeps the study's quotient finite.
@@ -39,7 +39,7 @@ func MeanHoyer(rows []float32, width int) (float64, error) {
 		return 0, err
 	}
 	each := make([]float64, n)
-	parallel.For(n, 64, func(from, to int) {
+	team.For(n, 64, func(from, to int) {
 		for i := from; i < to; i++ {
 			each[i] = Hoyer(rows[i*width : (i+1)*width])
 		}

@@ -3,7 +3,7 @@ package metrics
 import (
 	"fmt"
 
-	"tessera/internal/parallel"
+	"tessera/team"
 )
 
 // MSE returns the mean squared error over images and pixels, mean (x - y)^2, as the study's tables have it: nothing is
@@ -27,7 +27,7 @@ func meanSquaredErrors(x, y []float32) (plain, clipped float64, err error) {
 	const piece = 1 << 14
 	pieces := (len(x) + piece - 1) / piece
 	plains, clippeds := make([]float64, pieces), make([]float64, pieces)
-	parallel.For(len(x), piece, func(from, to int) {
+	team.For(len(x), piece, func(from, to int) {
 		plains[from/piece], clippeds[from/piece] = squaredErrors(x[from:to], y[from:to])
 	})
 	return mean(plains, len(x)), mean(clippeds, len(x)), nil

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"tessera/config"
-	"tessera/engine"
 	"tessera/hooks"
 	"tessera/tape"
+	"tessera/team"
 	"tessera/train/folder"
 )
 
@@ -104,7 +104,7 @@ func TestAHookOfAUsersOwnChangesTheTraining(t *testing.T) {
 func TestTeamsRunHooksAlike(t *testing.T) {
 	want := trained(t, jolted(t), Options{})
 	for _, threads := range []int{2, 3} {
-		team := engine.NewTeam(threads)
+		team := team.New(threads)
 		sameRun(t, trained(t, jolted(t), Options{Team: team}).Run, want.Run)
 		team.Close()
 	}

@@ -6,9 +6,9 @@ import (
 
 	"tessera/data"
 	"tessera/graph"
-	"tessera/internal/parallel"
 	"tessera/kernel"
 	"tessera/metrics"
+	"tessera/team"
 )
 
 // watchBatch images are looked at together: their outputs stay in the processor's cache. They are fewer where that would
@@ -107,7 +107,7 @@ func (w *watcher) Measure(m *Metrics) error {
 func (w *watcher) batch(from, to int) (sum float64, err error) {
 	p, width := w.programs[to-from], w.images.Pixels()
 	pixels := w.pixels[:(to-from)*width]
-	parallel.For(to-from, 64, func(a, b int) {
+	team.For(to-from, 64, func(a, b int) {
 		w.images.Batch(pixels[a*width:b*width], w.indices[from+a:from+b])
 		if w.decomposed != nil {
 			groups := w.decomposed.of.Groups()
