@@ -20,6 +20,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/engine"
+	"tessera/evaluation"
 	"tessera/graph"
 	"tessera/kernel"
 	"tessera/metrics"
@@ -155,37 +156,19 @@ func (o Options) backend() (graph.Backend, *team.Team, error) {
 	return engine.Backend{Team: team}, team, nil
 }
 
-// Evaluate measures the run on the test images of its data set, on all images where the set has no test split. A zero
-// target of the KL measure and no labels are those of the model and of its images. Data that are missing or do not fit are a
-// [*data.Error].
-func (r *Run) Evaluate(ctx context.Context, o metrics.Options) (*metrics.Report, error) {
-	if err := r.ready(); err != nil {
-		return nil, err
-	}
+// Evaluate measures the run on the test images of its data set, on all images where the set has no test split. Without a
+// selection it measures what `tessera eval` shows, see [metrics.Default]. Data that are missing, do not fit or lack labels that
+// a chosen metric needs are a [*data.Error].
+func (r *Run) Evaluate(ctx context.Context, chosen metrics.Selection) (result *metrics.Result, err error) {
 	images, err := r.Images(ctx)
 	if err != nil {
 		return nil, err
 	}
-	name := r.Model.Dataset.Name
-	if o.KLTarget == 0 {
-		o.KLTarget, _, _ = r.Model.KL()
-	}
-	if o.SVM != nil && o.Labels == nil {
-		if o.Labels = images.Labels(); o.Labels == nil {
-			return nil, &data.Error{Dataset: name, Problem: "its images have no labels, which the SVM needs"}
-		}
-	}
-	report, err := metrics.Evaluate(ctx, r, images.Float32(), o)
-	var bad *data.Error
-	if errors.As(err, &bad) { // metrics do not know whose images they measure
-		named := *bad
-		named.Dataset = name
-		return nil, &named
-	} else if err != nil {
-		return nil, err
-	}
-	report.Model, report.Dataset = r.Model.Name, name
-	return report, nil
+	err = r.computing(func(c metrics.Coder) error {
+		result, err = evaluation.Measure(ctx, r.Model, c, images, images.Float32(), chosen)
+		return err
+	})
+	return result, err
 }
 
 // Attack measures what attacks do to the run: attacked images are sought at the images that it is evaluated on, the first
@@ -226,11 +209,7 @@ func (r *Run) Images(ctx context.Context) (*data.Images, error) {
 	if err != nil {
 		return nil, err
 	}
-	images, err := set.Evaluation()
-	if err != nil {
-		return nil, err
-	}
-	return images, r.shapeFits(set)
+	return evaluation.Images(set, r.Shape())
 }
 
 // FoundPart is a true part of a data set and the atom that is most like it.

@@ -140,11 +140,15 @@ func validation(t *testing.T, m *graph.Model) float64 {
 		t.Fatal(err)
 	}
 	defer w.programs.Close()
-	var measured Metrics
-	if err := w.Measure(&measured); err != nil {
+	measured, err := w.Measure()
+	if err != nil {
 		t.Fatal(err)
 	}
-	return measured.ValMSE
+	mse, ok := measured.Number("val_mse")
+	if !ok {
+		t.Fatal("val_mse was not measured")
+	}
+	return mse
 }
 
 func TestTheStateAloneGivesTheAveragedModel(t *testing.T) {

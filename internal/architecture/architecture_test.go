@@ -30,7 +30,7 @@ var layout = [][]string{
 	{"ops", "morph", "data", "attack", "train/checkpoint", "train/folder"},
 	{"layers", "losses", "constraints", "optim", "metrics", "augment", "hooks"},
 	{"config", "gradcheck"},
-	{"graph", "baselines"},
+	{"graph", "baselines", "evaluation"},
 	{"tape", "engine", "train/internal"},
 	{"train", "laws"},
 	{"report", "sweep"},
