@@ -91,8 +91,7 @@ func newStepper(m *graph.Model, team *team.Team) *stepper {
 	return s
 }
 
-// guarded makes an error of a panic: an optimizer, a constraint or a hook may be a user's own, and on a goroutine of the team
-// nothing else could catch what it does.
+// guarded makes an error of a panic: an optimizer, a constraint or a hook may be a user's own.
 func (s *stepper) guarded(work func(thread int)) func(thread int) {
 	return func(thread int) {
 		defer func() {
