@@ -12,6 +12,7 @@ import (
 	"tessera/data"
 	"tessera/hooks"
 	"tessera/optim"
+	"tessera/team"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )
@@ -110,7 +111,7 @@ func halted(err error) error {
 // bareSession has a learner, but nothing that it could learn from.
 func bareSession(spec *config.Model, shape []int, o Options) (s *session, err error) {
 	if o.Team == nil {
-		o.Team = alone{}
+		o.Team = team.New(1)
 	}
 	s = &session{job: &job{options: o, spec: spec, shape: shape, arithmetic: o.arithmetic(spec)}, encoded: map[string][]byte{}}
 	if method, ok := spec.Baseline.(baselines.Method); ok {
