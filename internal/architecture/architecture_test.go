@@ -25,12 +25,12 @@ const (
 // "." is the root package.
 var layout = [][]string{
 	{"internal", "kernel", "part"},
-	{"ir"},
+	{"ir", "table"},
 	{"ir/fromgraph"},
 	{"ops", "morph", "data", "table", "attack", "train/checkpoint", "train/folder"},
 	{"layers", "losses", "constraints", "optim", "metrics", "augment", "hooks"},
 	{"config", "gradcheck"},
-	{"graph", "baselines"},
+	{"graph", "baselines", "evaluation"},
 	{"tape", "engine", "train/internal"},
 	{"train", "laws"},
 	{"report", "sweep"},
