@@ -4,10 +4,11 @@ GO ?= go
 # A count, not a duration: at the end of a duration go test can fail by itself (go.dev/issue/75804).
 FUZZTIME ?= 10000x
 NUMERIC = ./graph/... ./layers ./losses ./metrics ./morph ./optim ./constraints ./train/...
+ENCODES ?= 20000
 BLAS ?= $(firstword $(wildcard /usr/lib/*/openblas-pthread/libopenblas.so.0))
-CONCURRENT = ./data ./engine ./kernel ./internal/parallel ./metrics ./morph ./train/...
+CONCURRENT = ./augment ./data ./engine ./kernel ./internal/parallel ./metrics ./morph ./train/...
 
-.PHONY: run test check format vet staticcheck race fuzz portable same-bytes bench bench-peers golden kill-test parts
+.PHONY: run test check format vet staticcheck race fuzz portable same-bytes bench bench-peers golden kill-test parts encode-load
 
 run: ## train the quick start
 	$(GO) run ./apps/tessera train swimmer-parts
@@ -54,6 +55,10 @@ golden: ## write the golden files anew; look at what changes
 
 kill-test: ## kill -9 at 20 random moments, resume, compare bytes
 	$(GO) test ./cli -run 'Kill' -kills 20 -v -count 1
+
+encode-load: ## 64 goroutines encode ENCODES times each, compared bit for bit with serial codes; then the time of a single image
+	$(GO) test . -run ManyGoroutinesGetTheCodes -encodes $(ENCODES) -timeout 2h -v -count 1
+	$(GO) test . -run '^$$' -bench Encoder -count 6
 
 parts: ## the swimmer's parts for seeds 1 to 5
 	$(GO) test ./cli -run 'Parts' -seeds 5 -v -count 1

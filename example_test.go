@@ -95,7 +95,7 @@ encoder = [{ kind = "dense", units = 16, activation = "sigmoid" }]
 	}
 	model, err := models.Model("tiny", set)
 	if err != nil {
-		log.Fatal(err) // *config.Diagnostics: every mistake with its line
+		log.Fatal(err) // *table.Diagnostics: every mistake with its line
 	}
 	trained, err := tessera.Train(context.Background(), model, tessera.Options{Out: filepath.Join(runs, "tiny")})
 	if err != nil {

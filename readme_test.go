@@ -12,6 +12,7 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/metrics"
+	"tessera/table"
 )
 
 var update = flag.Bool("update", false, "write the tables of README.md and docs/metrics.md again")
@@ -96,7 +97,7 @@ func TestTheMistakeInREADMEIsWhatItsModelGives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var found *config.Diagnostics
+	var found *table.Diagnostics
 	if err := models.Check(); !errors.As(err, &found) || !strings.Contains(text, "```text\n"+found.Error()+"\n```") {
 		t.Errorf("README.md does not show\n%v", err)
 	}

@@ -13,7 +13,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 
@@ -49,7 +48,7 @@ func Shipped() *config.File {
 }
 
 // Load reads the models of a file. An error of reading it is the operating system's, one of its text is
-// [*config.Diagnostics]; mistakes in models are found by [config.File.Check] and [config.File.Model].
+// [*table.Diagnostics]; mistakes in models are found by [config.File.Check] and [config.File.Model].
 func Load(file string) (*config.File, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -82,21 +81,6 @@ type Options struct {
 
 	Environment train.Environment    // for the run's record, see env.json
 	Report      func(train.Progress) // called after every epoch, and about every tenth of a second within one; may be nil
-}
-
-// Run is a trained model in memory. It is a [metrics.Coder]: it encodes, decodes and shows its atoms. It is not safe for
-// use by several goroutines at once.
-type Run struct {
-	metrics.Coder
-	Model  *config.Model // as it was trained, with every default in place
-	Path   string        // the run's folder
-	Epoch  int           // after which the parameters were as they are; with early stopping the best one; of a baseline: iterations
-	Step   int
-	Result *train.Result // how the training ended; nil for a run that was opened
-
-	dirs   data.Dirs
-	team   *engine.Team
-	closed bool
 }
 
 // Train trains a new run of a model, keeps it in its folder and returns it. When ctx is done it finishes the batch, writes a
@@ -150,7 +134,7 @@ func (o Options) open(folder string, backend graph.Backend, team *engine.Team) (
 	if err != nil {
 		return nil, err
 	}
-	return &Run{Coder: t.Coder(backend), Model: t.Spec, Path: folder, Epoch: t.Epoch, Step: t.Step, dirs: data.SearchDirs(o.Data), team: team}, nil
+	return o.newRun(t, folder, backend, team), nil
 }
 
 // backend returns the back end and the team of goroutines that it and the optimizer share.
@@ -171,73 +155,20 @@ func (o Options) backend() (graph.Backend, *engine.Team, error) {
 	return engine.Backend{Team: team}, team, nil
 }
 
-// ErrClosed says that a run was closed before.
-var ErrClosed = errors.New("the run is closed")
-
-// ready returns an error where there is nothing to compute with.
-func (r *Run) ready() error {
-	switch {
-	case r.closed:
-		return fmt.Errorf("%s: %w", r.Path, ErrClosed)
-	case r.Coder == nil || r.Model == nil:
-		return errors.New("tessera: the run holds no model: take one that Train, Resume or Open returned")
-	}
-	return nil
-}
-
-// Encode implements [metrics.Coder]. After Close it is [ErrClosed].
-func (r *Run) Encode(images []float32) ([]float32, error) {
-	if err := r.ready(); err != nil {
-		return nil, err
-	}
-	return r.Coder.Encode(images)
-}
-
-// Decode implements [metrics.Coder]. After Close it is [ErrClosed].
-func (r *Run) Decode(codes []float32) ([]float32, error) {
-	if err := r.ready(); err != nil {
-		return nil, err
-	}
-	return r.Coder.Decode(codes)
-}
-
-// WithAtoms implements [metrics.Coder]. After Close it is [ErrClosed]; what it returned before must not be used then either.
-func (r *Run) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
-	if err := r.ready(); err != nil {
-		return nil, err
-	}
-	return r.Coder.WithAtoms(a)
-}
-
-// Close frees the run's compiled programs and goroutines. What computes is [ErrClosed] afterwards; a second Close does
-// nothing.
-func (r *Run) Close() error {
-	if r.closed {
-		return nil
-	}
-	r.closed = true
-	if r.team != nil { // the zero Run has none
-		defer r.team.Close()
-	}
-	if c, ok := r.Coder.(io.Closer); ok {
-		return c.Close()
-	}
-	return nil
-}
-
 // Evaluate measures the run on the test images of its data set, on all images where the set has no test split. Without a
 // selection it measures what `tessera eval` shows, see [metrics.Default]. Data that are missing, do not fit or lack labels that
 // a chosen metric needs are a [*data.Error].
-func (r *Run) Evaluate(ctx context.Context, chosen metrics.Selection) (*metrics.Result, error) {
+func (r *Run) Evaluate(ctx context.Context, chosen metrics.Selection) (result *metrics.Result, err error) {
 	images, err := r.Images(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return evaluation.Measure(ctx, r.Model, r.Coder, images, images.Float32(), chosen)
+	err = r.computing(func(c metrics.Coder) error {
+		result, err = evaluation.Measure(ctx, r.Model, c, images, images.Float32(), chosen)
+		return err
+	})
+	return result, err
 }
-
-// LastWeight implements [metrics.Weighted].
-func (r *Run) LastWeight() []float32 { return metrics.LastWeight(r.Coder) }
 
 // Attack measures what attacks do to the run: attacked images are sought at the images that it is evaluated on, the first
 // limit of them (0: all). Nothing in it is random. A baseline, which has no gradients, gives [ErrNoGradients].
@@ -245,9 +176,8 @@ func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*
 	if err := r.ready(); err != nil {
 		return nil, err
 	}
-	target, ok := r.Coder.(attack.Target)
-	if !ok {
-		return nil, fmt.Errorf("%s: a model of kind %q: %w", r.Path, r.Model.Kind, ErrNoGradients)
+	if err := r.attacked(func(attack.Target) error { return nil }); err != nil { // before images are read
+		return nil, err
 	}
 	images, err := r.Images(ctx)
 	if err != nil {
@@ -256,7 +186,11 @@ func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*
 	if limit > 0 {
 		images = images.Slice(0, min(limit, images.Len()))
 	}
-	report, err := attack.Measure(ctx, target, images.Float32(), attacks)
+	var report *attack.Report
+	err = r.attacked(func(target attack.Target) error {
+		report, err = attack.Measure(ctx, target, images.Float32(), attacks)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

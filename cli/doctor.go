@@ -48,7 +48,7 @@ func doctorCommand() *cobra.Command {
 }
 
 // printKernels says what computes, and why nothing better does.
-func printKernels(t table) {
+func printKernels(t columns) {
 	k := kernel.Info()
 	t.row("kernels", k.Name)
 	t.row("simd", strings.TrimSuffix(k.SIMD+" ("+k.SIMDNote+")", " ()"))

@@ -16,6 +16,7 @@ import (
 	"tessera/part"
 	"tessera/study"
 	"tessera/sweep"
+	"tessera/table"
 	"tessera/train"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
@@ -58,7 +59,7 @@ func work(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, 
 // explain tells what went wrong and returns the exit code.
 func explain(command *cobra.Command, err error, stderr io.Writer) int {
 	code := exitCode(err)
-	var diagnostics *config.Diagnostics
+	var diagnostics *table.Diagnostics
 	switch {
 	case err == nil:
 	case errors.As(err, &diagnostics): // they say where they are
@@ -141,7 +142,7 @@ func exitCode(err error) int {
 		unknownSweep *config.UnknownSweep
 		unknownTable *study.Unknown
 		failed       *sweep.Failed
-		diagnostics  *config.Diagnostics
+		diagnostics  *table.Diagnostics
 		setting      part.KeyError
 		missing      *data.Error
 		diverged     *train.Diverged

@@ -17,6 +17,7 @@ import (
 	"tessera/internal/machine"
 	"tessera/internal/parallel"
 	"tessera/kernel"
+	"tessera/table"
 	"tessera/train"
 )
 
@@ -48,7 +49,7 @@ func (f *modelFlags) load() (*config.File, error) {
 		}
 	}
 	models, err := tessera.Load(file)
-	var diagnostics *config.Diagnostics
+	var diagnostics *table.Diagnostics
 	if err != nil && !errors.As(err, &diagnostics) {
 		return nil, usageError{err}
 	} else if err != nil {
@@ -215,7 +216,7 @@ func anyOf(cmd *cobra.Command, valid []string) {
 	cmd.ValidArgs = valid
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		for _, a := range args {
-			if near := config.Suggest(a, valid); !slices.Contains(valid, a) && strings.HasPrefix(near, "did you mean") {
+			if near := table.Suggest(a, valid); !slices.Contains(valid, a) && strings.HasPrefix(near, "did you mean") {
 				return fmt.Errorf("unknown %q: %s", a, near)
 			} else if !slices.Contains(valid, a) {
 				return fmt.Errorf("unknown %q, want %s", a, strings.Join(valid, ", "))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera/config"
+	"tessera/table"
 )
 
 // What a file declares; the other titles are those of config.Vocabularies.
@@ -78,10 +79,10 @@ func describe(f *modelFlags, titles []string) (map[string]any, error) {
 }
 
 // declared returns the entries of what a file declares.
-func declared(models *config.File, title string) ([]config.Description, error) {
-	list := []config.Description{}
+func declared(models *config.File, title string) ([]table.Description, error) {
+	list := []table.Description{}
 	add := func(name, about string) {
-		list = append(list, config.Description{Name: name, About: about, Keys: []config.KeyDescription{}})
+		list = append(list, table.Description{Name: name, About: about, Keys: []table.KeyDescription{}})
 	}
 	if title == sweepsTitle {
 		for _, name := range models.SweepNames() {
@@ -108,12 +109,12 @@ func printTitle(out io.Writer, title string, entries any) error {
 	if described, ok := entries.([]describedMetric); ok {
 		return printMetrics(out, described)
 	}
-	list, _ := entries.([]config.Description)
+	list, _ := entries.([]table.Description)
 	return printList(out, title, list)
 }
 
 // printList prints one title: names with one line each, and under each name its keys.
-func printList(out io.Writer, title string, list []config.Description) error {
+func printList(out io.Writer, title string, list []table.Description) error {
 	fmt.Fprintln(out, title)
 	width := 0
 	for _, d := range list {
@@ -133,7 +134,7 @@ func printList(out io.Writer, title string, list []config.Description) error {
 }
 
 // byDefault says what a key holds when it is not given.
-func byDefault(k config.KeyDescription) string {
+func byDefault(k table.KeyDescription) string {
 	switch {
 	case k.Required:
 		return "required"

@@ -6,8 +6,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-	"tessera/config"
 	"tessera/metrics"
+	"tessera/table"
 )
 
 // metricFlags say what is measured.
@@ -51,7 +51,7 @@ func selected(names ...string) (metrics.Selection, error) {
 	chosen, err := metrics.Select(names...)
 	var unknown *metrics.UnknownError
 	if errors.As(err, &unknown) {
-		return nil, usagef("--metrics: unknown %q: %s", unknown.Name, config.Suggest(unknown.Name, metrics.Names()))
+		return nil, usagef("--metrics: unknown %q: %s", unknown.Name, table.Suggest(unknown.Name, metrics.Names()))
 	}
 	return chosen, err
 }

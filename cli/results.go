@@ -137,13 +137,13 @@ func picture(r *tessera.Run) (path string, err error) {
 	return path, nil
 }
 
-// table prints aligned columns.
-type table struct{ out *tabwriter.Writer }
+// columns prints aligned columns.
+type columns struct{ out *tabwriter.Writer }
 
-func newTable(out io.Writer) table { return table{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)} }
+func newTable(out io.Writer) columns { return columns{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)} }
 
 // row prints one row.
-func (t table) row(cells ...any) {
+func (t columns) row(cells ...any) {
 	texts := make([]string, len(cells))
 	for i, cell := range cells {
 		texts[i] = cellText(cell)
@@ -151,7 +151,7 @@ func (t table) row(cells ...any) {
 	fmt.Fprintln(t.out, strings.TrimRight(strings.Join(texts, "\t"), "\t"))
 }
 
-func (t table) flush() error { return t.out.Flush() }
+func (t columns) flush() error { return t.out.Flush() }
 
 func cellText(cell any) string {
 	if v, ok := cell.(float64); ok {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"tessera/config"
+	"tessera/table"
 )
 
 // parsing is what the Go function that reads a flag's value says of itself.
@@ -40,7 +40,7 @@ func nearFlag(cmd *cobra.Command, err error) string {
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-	if s := config.Suggest("--"+unknown.GetSpecifiedName(), names); strings.HasPrefix(s, "did you mean") {
+	if s := table.Suggest("--"+unknown.GetSpecifiedName(), names); strings.HasPrefix(s, "did you mean") {
 		return ": " + s
 	}
 	return ""

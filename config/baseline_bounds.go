@@ -7,6 +7,7 @@ import (
 	"tessera/data"
 	"tessera/internal/volume"
 	"tessera/part"
+	"tessera/table"
 )
 
 // Fitted is a [Baseline] whose size depends on the images.
@@ -28,9 +29,9 @@ func Bounded(components int, what string, each ...int) error {
 }
 
 // fits finds what of a baseline does not go with images of shape input, nil where that is not known.
-func (m *Model) fits(input []int) []finding {
+func (m *Model) fits(input []int) []table.Diagnostic {
 	baseline, ok := m.Baseline.(Fitted)
-	if !ok || input == nil || m.origin.doubt("").about(func(field) bool { return true }) {
+	if !ok || input == nil || m.origin.Doubt("").Any(func(table.Field) bool { return true }) {
 		return nil
 	}
 	err := baseline.Fits(0, product(input))
@@ -38,12 +39,12 @@ func (m *Model) fits(input []int) []finding {
 	if !errors.As(err, &of) {
 		return nil
 	}
-	return []finding{m.finding("", "", of.Key, of.Error(), "")}
+	return []table.Diagnostic{m.finding("", "", of.Key, of.Error(), "")}
 }
 
 // input is the shape of the model's images, nil where it is not known.
 func (m *Model) input(shape func(data.Source) []int) []int {
-	if m.Dataset.Source == nil || m.origin.doubt("dataset") != nil {
+	if m.Dataset.Source == nil || m.origin.Doubt("dataset") != nil {
 		return nil
 	}
 	return shape(m.Dataset.Source)

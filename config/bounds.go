@@ -39,7 +39,7 @@ func (w *walk) bounded(part string, p *Placed) bool {
 // expands refuses a layer that makes too much of a training batch, on its way or in the end. Batches of images that
 // are only coded are cut to fit.
 func (w *walk) expands(part string, p Placed) {
-	if w.model.origin.doubt("train") != nil || w.model.origin.doubt(part) != nil {
+	if w.model.origin.Doubt("train") != nil || w.model.origin.Doubt(part) != nil {
 		return
 	}
 	batch := w.model.Train.Batch

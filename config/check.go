@@ -7,10 +7,11 @@ import (
 
 	"tessera/losses"
 	"tessera/optim"
+	"tessera/table"
 )
 
 // check finds what is wrong between the parts of a decoded auto-encoder: shapes, ranges of values, roles and globs.
-func (m *Model) check(input []int) []finding {
+func (m *Model) check(input []int) []table.Diagnostic {
 	c := &checker{walk: m.walk(input)}
 	if len(m.Encoder) == 0 && !m.inDoubt("encoder") {
 		c.report("", "", "encoder", "the encoder is empty", "give at least one "+m.header("encoder"))
@@ -42,12 +43,12 @@ func (m *Model) check(input []int) []finding {
 
 // header is how an element of one of the model's lists is begun.
 func (m *Model) header(list string) string {
-	return fmt.Sprintf("[[model.%s.%s]]", keyText(m.Name), list)
+	return fmt.Sprintf("[[model.%s.%s]]", table.KeyText(m.Name), list)
 }
 
 // inDoubt reports whether one of the model's own keys has a mistake.
 func (m *Model) inDoubt(key string) bool {
-	return m.origin.doubt("").about(func(f field) bool { return f.key == key })
+	return m.origin.Doubt("").About(key)
 }
 
 // checker judges the other parts by what the walk over the layers knows.
@@ -98,7 +99,7 @@ func (c *checker) atoms(part string, l Loss) {
 	}
 	if s, ok := l.Loss.(losses.Shaped); ok && c.layout.Input != nil {
 		if err := s.CheckShape(c.layout.Input); err != nil {
-			c.report(part, l.Kind, keyOf(err, partFields(l.Loss)), err.Error(), "")
+			c.report(part, l.Kind, table.KeyOf(err), err.Error(), "")
 		}
 	}
 }
@@ -120,5 +121,5 @@ func (c *checker) reconstructs() {
 			names = append(names, e.Name)
 		}
 	}
-	c.report("", "", "loss", "no loss compares the output with the images", "add one of "+quoted(names))
+	c.report("", "", "loss", "no loss compares the output with the images", "add one of "+table.Quoted(names))
 }

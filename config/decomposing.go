@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tessera/layers"
+	"tessera/table"
 )
 
 // decomposing refuses layers that decompose images where these are not the model's input: what they rescale the channels by
@@ -20,7 +21,7 @@ func (c *checker) decomposing() {
 
 // decomposes looks at a layer, and at those inside of it.
 func (c *checker) decomposes(part string, l layers.Layer) {
-	refused := slices.ContainsFunc(c.found, func(f finding) bool { return f.part == part }) // often for the very place
+	refused := slices.ContainsFunc(c.found, func(f table.Diagnostic) bool { return f.Part == part }) // often for the very place
 	if _, ok := l.(layers.Decomposing); ok && part != "encoder[0]" && !refused {
 		kind := kindOf(l)
 		c.report(part, kind, "", fmt.Sprintf("%s must be the encoder's first layer: it is rescaled by what the fitted images decompose into", kind), "")

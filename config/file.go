@@ -2,17 +2,15 @@ package config
 
 import (
 	"fmt"
-	"maps"
-	"reflect"
 	"slices"
-	"strings"
+	"sort"
 	"sync"
-	"unicode/utf8"
 
 	"tessera/data"
+	"tessera/table"
 )
 
-// File is a read models.toml.
+// File is a read models.toml. Its methods may be called by several goroutines.
 type File struct {
 	// Dirs are searched for data sets whose image shape only their files tell; without them, what depends on that
 	// shape is checked when the images are read.
@@ -22,212 +20,193 @@ type File struct {
 	// now says nothing of its models, and nothing that depends on the shape of images is checked.
 	Trained bool
 
-	source *source
-	root   *node
-	broken []finding // duplicates
+	root, models, sweeps *table.Node // the latter two are empty tables where the file has none
+	source               *table.Source
+	twice                map[string][]table.Diagnostic // what is given twice, by the declaration in which it is
 
-	checking sync.Mutex
-	checked  *verdict
+	mutex    sync.Mutex
+	lineages map[string]*lineage
+	verdicts map[string][]table.Diagnostic // what is wrong with a model of the file as it stands
+	judged   string                        // with which Dirs, and whether Trained
 }
 
-// verdict is what Check found, with data sets searched in dirs.
-type verdict struct {
-	dirs data.Dirs
-	err  error
-}
+// topLevel are the tables of a file. A new one is named here, and checked by [File.Check].
+var topLevel = []string{"model", "sweep"}
 
-// topLevel says how each top-level table of a file is checked. A new table is one entry.
-var topLevel = map[string]func(f *File, n *node) []finding{
-	"model": (*File).checkModels,
-	"sweep": (*File).checkSweeps,
-}
-
-// Load reads the text of a models.toml; file is its name in messages. The error is [*Diagnostics] when the text is not
-// TOML. All other mistakes are found by [File.Check] and [File.Model].
+// Load reads the text of a models.toml; file is its name in messages. The error is [*table.Diagnostics] when the text is not
+// TOML. All other errors are found by [File.Check], [File.Model] and [File.Sweep].
 func Load(file string, text []byte) (*File, error) {
-	src := newSource(file, strings.TrimPrefix(string(text), "\ufeff"))
-	if i := invalidUTF8(src.text); i >= 0 {
-		return nil, diagnostics([]finding{{at: span{src, i, i + 1}, problem: "not valid UTF-8"}})
-	}
-	root, found := parse(src)
+	src := table.NewSource(file, string(text))
+	root, found := table.Parse(src)
 	if root == nil {
-		return nil, diagnostics(found)
+		return nil, table.Report(found)
 	}
-	f := &File{source: src, root: root, broken: found}
-	if models := root.child("model"); models != nil {
-		for name, m := range models.table {
-			m.own(name)
-		}
+	f := &File{root: root, models: root.Child("model"), sweeps: root.Child("sweep"), source: src,
+		twice: map[string][]table.Diagnostic{}, lineages: map[string]*lineage{}}
+	for _, d := range found {
+		f.twice[d.Owner()] = append(f.twice[d.Owner()], d)
 	}
-	if sweeps := root.child("sweep"); sweeps != nil {
-		for name, s := range sweeps.table {
-			s.own(sweepOwner(name))
-		}
+	if !f.models.IsTable() {
+		f.models = table.NewTable()
+	}
+	if !f.sweeps.IsTable() {
+		f.sweeps = table.NewTable()
 	}
 	return f, nil
 }
 
-// invalidUTF8 returns the offset of the first byte that is not UTF-8, or -1.
-func invalidUTF8(text string) int {
-	for i, r := range text {
-		if r == utf8.RuneError {
-			if _, size := utf8.DecodeRuneInString(text[i:]); size == 1 {
-				return i
-			}
-		}
-	}
-	return -1
-}
-
 // Names lists the models of the file, in its order.
-func (f *File) Names() []string {
-	models := f.root.child("model")
-	if models == nil {
-		return nil
-	}
-	return slices.Clone(models.keys)
-}
+func (f *File) Names() []string { return slices.Clone(f.models.Keys) }
 
-// Check finds all mistakes of the file, in its order. The error is nil or [*Diagnostics].
+// Check finds all errors of the file, in its order. The error is nil or [*table.Diagnostics].
 func (f *File) Check() error {
-	found := slices.Clone(f.broken)
-	for _, key := range f.root.keys {
-		n := f.root.table[key]
-		if check, ok := topLevel[key]; ok {
-			found = append(found, check(f, n)...)
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	var found []table.Diagnostic
+	for _, twice := range f.twice {
+		found = append(found, twice...)
+	}
+	for _, key := range f.root.Keys {
+		n := f.root.Child(key)
+		d := table.Diagnostic{At: n.Key}
+		switch known := slices.Contains(topLevel, key); {
+		case known && n.IsTable():
 			continue
+		case known:
+			d.Problem = fmt.Sprintf("%s: got %s, want tables: [%s.NAME]", key, n.Describe(), key)
+		case n.IsTable() || n.IsArray():
+			d.Problem, d.Suggestion = fmt.Sprintf("unknown table %q", key), table.Suggest(key, topLevel)
+		default:
+			d.Problem, d.Suggestion = fmt.Sprintf("unknown key %q", key), table.Suggest(key, topLevel)
 		}
-		what := "key"
-		if n.table != nil || n.array {
-			what = "table"
-		}
-		found = append(found, finding{at: n.key, problem: fmt.Sprintf("unknown %s %q", what, key), hint: suggest(key, sortedKeys(topLevel))})
+		found = append(found, d)
 	}
-	if d := diagnostics(found); d != nil {
-		return d
+	for _, name := range f.models.Keys {
+		found = append(found, f.verdict(name)...)
 	}
-	return nil
+	for _, name := range f.sweeps.Keys {
+		found = append(found, f.checkSweep(name)...)
+	}
+	return table.Report(found)
 }
 
-// Model returns one checked model, changed by the --set arguments. The error is [*Diagnostics] when anything in the
-// file or in a --set is wrong, and [*UnknownModel] when the file has no such model.
+// Model returns one checked model, changed by the --set arguments. The error is [*table.Diagnostics] when anything in the
+// model, in one that it extends or in a --set is wrong, and [*UnknownModel] when the file has no such model.
 func (f *File) Model(name string, sets ...Set) (*Model, error) {
-	if err := f.verdict(); err != nil {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.models.Child(name) == nil {
+		return nil, &UnknownModel{File: f.source.File, Name: name, Names: f.Names()}
+	}
+	if err := table.Report(f.sound(name)); err != nil {
 		return nil, err
 	}
-	if !slices.Contains(f.Names(), name) {
-		return nil, &UnknownModel{File: f.source.file, Name: name, Names: f.Names()}
+	changes, sources := make([]table.Change, len(sets)), make([]*table.Source, len(sets))
+	for i, s := range sets {
+		changes[i], sources[i] = s.Change, s.Source
 	}
-	m, found := f.build(name, sets)
-	if len(found) > 0 {
-		sources := make([]*source, len(sets))
-		for i, s := range sets {
-			sources[i] = s.source
-		}
-		return nil, diagnostics(f.blame(name, sets, "", found), sources...)
+	m, found := f.build(name, changes)
+	if err := table.Report(f.blame(name, changes, "", found), sources...); err != nil {
+		return nil, err
 	}
 	return m, nil
 }
 
-// verdict is what [File.Check] says, found once: a sweep asks for many models.
-func (f *File) verdict() error {
-	f.checking.Lock()
-	defer f.checking.Unlock()
-	if f.checked == nil || !slices.Equal(f.checked.dirs, f.Dirs) {
-		f.checked = &verdict{slices.Clone(f.Dirs), f.Check()}
-	}
-	return f.checked.err
-}
-
-// blame gives mistakes of a sound file, which only the changes can have made, to the first of these that makes one.
-// owner is that of changes which are written in the file, "" where all are --set arguments.
-func (f *File) blame(name string, sets []Set, owner string, found []finding) []finding {
-	misplaced := func(x finding) bool {
-		return x.at.src == nil || x.at.src.set == "" && (owner == "" || x.owner != owner)
-	}
-	if len(sets) == 0 || !slices.ContainsFunc(found, misplaced) {
-		return found
-	}
-	first := sets[len(sets)-1]
-	for i := range sets {
-		if _, some := f.build(name, sets[:i+1]); slices.ContainsFunc(some, misplaced) {
-			first = sets[i]
-			break
-		}
-	}
-	for i, x := range found {
-		if misplaced(x) {
-			found[i].at = first.at
-		}
+// sound returns what is wrong with a model as it stands in the file, and with those that it extends.
+func (f *File) sound(name string) (found []table.Diagnostic) {
+	for _, name := range f.ancestors(name) {
+		found = slices.Concat(found, f.twice[subject(name)], f.verdict(name))
 	}
 	return found
 }
 
-// checkModels checks every model of the file.
-func (f *File) checkModels(models *node) []finding {
-	if models.table == nil {
-		return []finding{{at: models.key, problem: fmt.Sprintf("model: got %s, want tables: [model.NAME]", describe(models))}}
+// verdict returns what is wrong with a model as it stands in the file, found once: a sweep asks for many.
+func (f *File) verdict(name string) []table.Diagnostic {
+	if judged := fmt.Sprintf("%q %v", f.Dirs, f.Trained); f.verdicts == nil || f.judged != judged {
+		f.verdicts, f.judged = map[string][]table.Diagnostic{}, judged
 	}
-	var found []finding
-	for _, name := range models.keys {
-		if x, bad := misnamed("model", "runs", name, models.table[name].key); bad {
-			x.model, x.owner = name, name
-			found = append(found, x)
+	found, ok := f.verdicts[name]
+	if !ok {
+		_, found = f.build(name, nil)
+		found = append(found, misnamed("model", "runs", name, f.models.Child(name))...)
+		f.verdicts[name] = found
+	}
+	return found
+}
+
+// blame gives errors of a sound model, which only the changes can have made, to the first of these that makes one: more changes do
+// not undo them, more often than not. owner is that of changes which are written in the file, "" where all are --set arguments.
+func (f *File) blame(name string, changes []table.Change, owner string, found []table.Diagnostic) []table.Diagnostic {
+	misplaced := func(d table.Diagnostic) bool {
+		return d.At.Source == nil || d.At.Source.Set == "" && (owner == "" || d.Owner() != owner)
+	}
+	if len(changes) == 0 || !slices.ContainsFunc(found, misplaced) {
+		return found
+	}
+	first := sort.Search(len(changes)-1, func(i int) bool {
+		_, some := f.build(name, changes[:i+1])
+		return slices.ContainsFunc(some, misplaced)
+	})
+	for i, d := range found {
+		if misplaced(d) {
+			found[i].At = changes[first].At
 		}
-		_, more := f.build(name, nil)
-		found = append(found, more...)
 	}
 	return found
 }
 
 // misnamed finds a name of a model, or of a sweep, that cannot be the name of a folder below runs, or sweeps: separators are replaced
 // there, but these names would lead out of it.
-func misnamed(what, folder, name string, at span) (f finding, bad bool) {
+func misnamed(what, folder, name string, n *table.Node) []table.Diagnostic {
 	if name != "" && name != "." && name != ".." {
-		return f, false
+		return nil
 	}
-	return finding{at: at, problem: fmt.Sprintf("a %s cannot be called %q: its folder is %s/NAME", what, name, folder), hint: "give it another name"}, true
+	return []table.Diagnostic{table.Diagnostic{At: n.Key, Subject: table.Subject(what, name), Suggestion: "give it another name",
+		Problem: fmt.Sprintf("a %s cannot be called %q: its folder is %s/NAME", what, name, folder)}.In(n)}
 }
 
 // build merges, decodes and checks one model.
-func (f *File) build(name string, sets []Set) (*Model, []finding) {
-	m := &Model{Name: name}
-	changes, found := combined(sets)
-	merged, more, partial := f.merged(name, changes.child("extends"))
-	found = append(found, more...)
+func (f *File) build(name string, changes []table.Change) (*Model, []table.Diagnostic) {
+	all, found := merging().Combine(changes)
+	l := f.lineage(name)
+	if extends := all.Child("extends"); extends != nil {
+		l = f.changed(name, extends)
+	}
+	found = append(found, l.found...)
+	merged := l.table
 	if merged != nil {
-		merged = merged.ofKind(changes.child("kind"))
-	}
-	if merged != nil && !partial {
-		merged = withDefaults(merged)
-	}
-	if merged != nil && changes != nil {
-		var lay merger
-		merged = lay.lay("", merged, changes)
-		found = append(found, lay.found...)
+		merged = ofKind(merged, all.Child("kind"))
+		if !l.partial {
+			merged = withDefaults(merged)
+		}
+		if all != nil {
+			lay := merging()
+			merged = lay.Lay("", merged, all)
+			found = append(found, lay.Found...)
+		}
 	}
 	for i := range found {
-		found[i].model = name
+		found[i].Subject = subject(name)
 	}
 	if merged == nil {
 		return nil, found
 	}
-	return m, append(found, m.decode(merged, partial, f.shape)...)
+	m := &Model{Name: name}
+	return m, append(found, m.decode(merged, l.partial, f.shape)...)
 }
 
 // decode fills m from its merged table and checks it.
-func (m *Model) decode(n *node, partial bool, shape func(data.Source) []int) []finding {
-	m.origin = &origin{tables: map[string]*node{}, doubts: map[string]*doubt{}}
-	d := &decoder{model: m.Name, partial: partial, origin: m.origin}
-	d.table(n, reflect.ValueOf(m).Elem(), place{})
-	d.settle(n)
+func (m *Model) decode(n *table.Node, partial bool, shape func(data.Source) []int) []table.Diagnostic {
+	d := &table.Decoder{Language: language, Subject: subject(m.Name), Path: []string{"model", m.Name}, Partial: partial}
+	d.Decode(n, m, "")
+	m.origin = d.Origin
 	switch {
 	case partial:
-		return d.found
+		return d.Found
 	case m.Kind != Autoencoder:
-		return append(d.found, m.fits(m.input(shape))...)
+		return append(d.Found, m.fits(m.input(shape))...)
 	}
-	return append(d.found, m.check(m.input(shape))...)
+	return append(d.Found, m.check(m.input(shape))...)
 }
 
 // shape is that of a data set's images, nil where it is not known.
@@ -239,15 +218,28 @@ func (f *File) shape(images data.Source) []int {
 	return shape
 }
 
-// settle gives findings whose place is in no text, because a default is concerned, the model's own place.
-func (d *decoder) settle(n *node) {
-	for i, f := range d.found {
-		if f.at.src == nil {
-			d.found[i].at, d.found[i].owner = n.key, d.model
-		}
-	}
+// UnknownModel is the error for a name that no model of the file has.
+type UnknownModel struct {
+	File  string
+	Name  string
+	Names []string // of the file's models
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	return slices.Sorted(maps.Keys(m))
+// Error implements error.
+func (e *UnknownModel) Error() string {
+	text := fmt.Sprintf("unknown model %q in %s", e.Name, e.File)
+	if e.Suggests() {
+		text += ": " + table.Suggest(e.Name, e.Names)
+	}
+	return text
+}
+
+// mostListed is the most names that an error lists.
+const mostListed = 12
+
+// Suggests reports whether the error says which model is meant, or which ones there are: it does not where none is near and more
+// are there than anyone reads.
+func (e *UnknownModel) Suggests() bool {
+	_, near := table.Nearest(e.Name, e.Names)
+	return near || len(e.Names) > 0 && len(e.Names) <= mostListed
 }

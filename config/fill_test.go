@@ -6,11 +6,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"tessera/data"
 	"tessera/layers"
+	"tessera/table"
 )
 
 // shipped returns the text of the project's models.toml.
@@ -103,7 +105,7 @@ func TestEveryShippedModelIsSoundAndItsFilledTextIsTheSameModel(t *testing.T) {
 
 func TestFilledTextKeepsStrangeNamesAndStrings(t *testing.T) {
 	for _, name := range []string{"a b", "ü", `quote"back\slash`, " ", "tab\tline\nend\x7f", "a.b"} {
-		m := model(t, load(t, "[model."+stringText(name)+"]\nabout = "+stringText(name+"\r\n\x01")+"\nencoder = [{ kind = \"dense\", units = 2 }]\n"), name)
+		m := model(t, load(t, "[model."+table.StringText(name)+"]\nabout = "+table.StringText(name+"\r\n\x01")+"\nencoder = [{ kind = \"dense\", units = 2 }]\n"), name)
 		checkFillRoundTrip(t, m)
 	}
 }
@@ -119,10 +121,10 @@ func TestFilledTextIsTheSameModelForRandomSettings(t *testing.T) {
 			t.Fatalf("%v\n%s", err, text)
 		}
 		again := &Model{Name: m.Name}
-		d := &decoder{model: m.Name, origin: &origin{tables: map[string]*node{}, doubts: map[string]*doubt{}}}
-		d.table(f.root.child("model").table[m.Name], reflect.ValueOf(again).Elem(), place{})
+		d := &table.Decoder{Language: language}
+		d.Decode(f.models.Child(m.Name), again, "")
 		if !reflect.DeepEqual(declared(m), declared(again)) {
-			t.Fatalf("the filled text\n%s\nis read as\n%s%v", text, Fill(again), diagnostics(d.found))
+			t.Fatalf("the filled text\n%s\nis read as\n%s%v", text, Fill(again), table.Report(d.Found))
 		}
 	}
 }
@@ -130,22 +132,26 @@ func TestFilledTextIsTheSameModelForRandomSettings(t *testing.T) {
 // randomModel holds one part of every kind, each with random settings.
 func randomModel(r *rand.Rand) *Model {
 	m := &Model{Name: "random", Kind: Autoencoder, About: randomString(r)}
-	for _, v := range vocabularies {
-		for _, name := range v.names() {
-			part, _ := v.create(name)
-			scatter(r, partFields(part))
-			if v.table == nil || v.table == reflect.TypeFor[Model]() {
+	for _, v := range language.Vocabularies {
+		for _, name := range v.Names() {
+			part, _ := v.New(name)
+			scatter(r, table.Fields(part))
+			if v.Around == nil || v.Around == reflect.TypeFor[Model]() {
 				continue
 			}
-			table := reflect.New(v.table).Elem()
-			_, s := tableOf(table, "")
-			s.value.Set(reflect.ValueOf(part))
-			s.selector.value.SetString(name)
-			setDefaults(table)
-			own, _ := tableOf(table, "")
-			own = own[1:]
-			scatter(r, own)
-			switch x := table.Interface().(type) {
+			around := reflect.New(v.Around)
+			for i := range v.Around.NumField() {
+				if v.Around.Field(i).Tag.Get("part") != "" {
+					around.Elem().Field(i).Set(reflect.ValueOf(part))
+				}
+			}
+			if d, ok := around.Interface().(interface{ Defaults() }); ok {
+				d.Defaults()
+			}
+			own := language.FieldsOf(around.Interface(), "")
+			own[0].Value.SetString(name)
+			scatter(r, own[1:])
+			switch x := around.Elem().Interface().(type) {
 			case Layer:
 				m.Encoder, m.Decoder = append(m.Encoder, x), append(m.Decoder, x)
 			case Loss:
@@ -165,8 +171,7 @@ func randomModel(r *rand.Rand) *Model {
 			}
 		}
 	}
-	fields, _ := tableOf(reflect.ValueOf(&m.Train).Elem(), Autoencoder)
-	scatter(r, fields)
+	scatter(r, language.FieldsOf(&m.Train, Autoencoder))
 	return m
 }
 
@@ -179,10 +184,10 @@ func choose[T any](r *rand.Rand, a, b T) T {
 }
 
 // scatter sets fields at random to values that their tags allow.
-func scatter(r *rand.Rand, fields []field) {
+func scatter(r *rand.Rand, fields []table.Field) {
 	numbers := []float64{0, 1, 2, 3, 0.1, 1. / 3, -0.25, 5e-324, 1e-7, 123456789, math.MaxFloat32, 1e300}
 	for _, f := range fields {
-		switch x := f.value.Addr().Interface().(type) {
+		switch x := f.Value.Addr().Interface().(type) {
 		case *data.Validation:
 			*x = data.Validation{Fraction: r.Float64()}
 			continue
@@ -194,28 +199,28 @@ func scatter(r *rand.Rand, fields []field) {
 				names := layers.Registry.Names()
 				e, _ := layers.Registry.Lookup(names[r.IntN(len(names))])
 				part := e.New()
-				scatter(r, partFields(part))
+				scatter(r, table.Fields(part))
 				*x = append(*x, part)
 			}
 			continue
 		}
-		switch choices := f.choices(); {
+		switch choices := f.Choices(); {
 		case choices != nil:
-			f.value.SetString(choices[r.IntN(len(choices))])
-		case f.value.Kind() == reflect.String:
-			f.value.SetString(randomString(r))
-		case f.value.Kind() == reflect.Bool:
-			f.value.SetBool(r.IntN(2) == 0)
-		case f.value.Kind() == reflect.Interface:
-			v, _ := vocabularyOf(f.value.Type())
-			names := v.names()
-			part, _ := v.create(names[r.IntN(len(names))])
-			scatter(r, partFields(part))
-			f.value.Set(reflect.ValueOf(part))
-		case f.value.Kind() != reflect.Struct:
+			f.Value.SetString(choices[r.IntN(len(choices))])
+		case f.Value.Kind() == reflect.String:
+			f.Value.SetString(randomString(r))
+		case f.Value.Kind() == reflect.Bool:
+			f.Value.SetBool(r.IntN(2) == 0)
+		case f.Value.Kind() == reflect.Interface:
+			v := language.Vocabularies[slices.IndexFunc(language.Vocabularies, func(v *table.Vocabulary) bool { return v.Holds(f.Value.Type()) })]
+			names := v.Names()
+			part, _ := v.New(names[r.IntN(len(names))])
+			scatter(r, table.Fields(part))
+			f.Value.Set(reflect.ValueOf(part))
+		case f.Value.Kind() != reflect.Struct:
 			for range 50 {
 				n := numbers[r.IntN(len(numbers))]
-				if f.value.CanFloat() && setNumber(f.value, n, f.want) || setNumber(f.value, int64(min(n, 1e9)), f.want) {
+				if f.Value.CanFloat() && f.SetNumber(n) || f.SetNumber(int64(min(n, 1e9))) {
 					break
 				}
 			}

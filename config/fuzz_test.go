@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tessera/table"
 )
 
 // FuzzLoad: no text makes the package panic, every mistake has a place, and what is sound survives being filled.
@@ -60,7 +62,7 @@ func FuzzLoad(f *testing.F) {
 // checkPlaces: every diagnostic prints as three lines and marks a place of its line.
 func checkPlaces(t *testing.T, err error) {
 	t.Helper()
-	var all *Diagnostics
+	var all *table.Diagnostics
 	if err == nil {
 		return
 	}
@@ -68,7 +70,7 @@ func checkPlaces(t *testing.T, err error) {
 		t.Fatalf("got a %T: %v", err, err)
 	}
 	for _, d := range all.List {
-		if d.Line < 1 || d.Column < 1 || d.Problem == "" {
+		if at := d.At.Place(); at.Line < 1 || at.Column < 1 || d.Problem == "" {
 			t.Errorf("no place or no problem: %+v", d)
 		}
 		if n := strings.Count(d.String(), "\n"); n != 2 {

@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"tessera/table"
 )
 
 // glob checks that a glob, the value of a key, matches at least one parameter, or one of the other names.
@@ -72,13 +73,13 @@ func (c *checker) suggestGlob(glob string, also []string) string {
 	usual := starred(paths)
 	for _, g := range append(usual, paths...) {
 		if glob != "" && strings.HasPrefix(g, glob) && strings.HasSuffix(g, ".weight") {
-			return suggest(g, []string{g})
+			return table.Suggest(g, []string{g})
 		}
 	}
-	if near, ok := nearest(glob, append(usual, paths...)); ok {
-		return suggest(near, []string{near})
+	if near, ok := table.Nearest(glob, append(usual, paths...)); ok {
+		return table.Suggest(near, []string{near})
 	}
-	return suggest(glob, usual)
+	return table.Suggest(glob, usual)
 }
 
 // mayMatch reports whether a glob may match a parameter of a layer whose parameters are not known.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"tessera/table"
 )
 
 var update = flag.Bool("update", false, "write what the golden files should hold")
@@ -93,9 +95,9 @@ func (g golden) run() error {
 
 // withoutLists replaces the lists of all registered names, which grow with every new part.
 func withoutLists(text string) string {
-	for _, v := range vocabularies {
-		if len(v.names()) > 1 {
-			text = strings.ReplaceAll(text, quoted(v.names()), "<all "+v.title+">")
+	for _, v := range language.Vocabularies {
+		if len(v.Names()) > 1 {
+			text = strings.ReplaceAll(text, table.Quoted(v.Names()), "<all "+v.Title+">")
 		}
 	}
 	return text
@@ -138,7 +140,7 @@ func TestDiagnosticsAreRightToTheColumn(t *testing.T) {
 // line has them.
 func checkCarets(t *testing.T, err error) {
 	t.Helper()
-	var all *Diagnostics
+	var all *table.Diagnostics
 	if !errors.As(err, &all) {
 		t.Fatalf("got a %T", err)
 	}
@@ -148,21 +150,22 @@ func checkCarets(t *testing.T, err error) {
 		if len(lines) != 3 {
 			t.Fatalf("not three lines: %q", d.String())
 		}
+		at := d.At.Place()
 		source, caret := []rune(lines[1]), []rune(lines[2])
-		for i := range 4 + d.Column - 1 {
+		for i := range 4 + at.Column - 1 {
 			if (source[i] == '\t') != (caret[i] == '\t') || source[i] != '\t' && caret[i] != ' ' {
 				t.Errorf("the caret line %q does not follow %q", lines[2], lines[1])
 			}
 		}
-		if marked := strings.TrimLeft(lines[2], " \t"); !strings.HasPrefix(marked, strings.Repeat("^", d.Width)) {
-			t.Errorf("%q: want %d carets", lines[2], d.Width)
+		if marked := strings.TrimLeft(lines[2], " \t"); !strings.HasPrefix(marked, strings.Repeat("^", at.Width)) {
+			t.Errorf("%q: want %d carets", lines[2], at.Width)
 		}
-		if d.Set == "" && d.Line < last {
-			t.Errorf("line %d is reported after line %d", d.Line, last)
+		if d.At.Source.Set == "" && at.Line < last {
+			t.Errorf("line %d is reported after line %d", at.Line, last)
 		}
-		last = d.Line
-		if n := utf8.RuneCountInString(d.SourceLine); d.Column-1+d.Width > max(n, 1)+1 {
-			t.Errorf("columns %d to %d of a line of %d", d.Column, d.Column+d.Width, n)
+		last = at.Line
+		if n := utf8.RuneCountInString(at.Text); at.Column-1+at.Width > max(n, 1)+1 {
+			t.Errorf("columns %d to %d of a line of %d", at.Column, at.Column+at.Width, n)
 		}
 	}
 }

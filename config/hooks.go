@@ -8,6 +8,7 @@ import (
 	"tessera/attack"
 	"tessera/hooks"
 	"tessera/optim"
+	"tessera/table"
 )
 
 // Hook is a declared hook of a model.
@@ -52,7 +53,7 @@ func (c *checker) hooks() {
 			c.report(h.part, "", "", fmt.Sprintf("%s declares this hook already", other), "leave one of them out")
 		}
 		named[h.Name] = h.part
-		if c.model.origin.doubt(h.part) == nil {
+		if c.model.origin.Doubt(h.part) == nil {
 			c.hook(h)
 		}
 	}
@@ -63,15 +64,15 @@ func (c *checker) hook(h Hook) {
 	_, search := c.model.Optimizer.Optimizer.(optim.Search)
 	if needs, ok := h.Hook.(hooks.NeedsSteps); search && ok {
 		problem, hint := needs.NeedsSteps()
-		c.report(h.part, "", "", fmt.Sprintf(problem, c.model.Optimizer.Kind), hint+", or take an optimizer that is a rule: "+quoted(rules()))
+		c.report(h.part, "", "", fmt.Sprintf(problem, c.model.Optimizer.Kind), hint+", or take an optimizer that is a rule: "+table.Quoted(rules()))
 	}
 	if own, ok := h.Hook.(interface{ Check() error }); ok {
 		for _, err := range split(own.Check()) {
-			c.report(h.part, "", keyOf(err, nil), err.Error(), "")
+			c.report(h.part, "", table.KeyOf(err), err.Error(), "")
 		}
 	}
 	if p, ok := h.Hook.(*hooks.Prune); ok {
-		if epochs := c.model.Train.Epochs; p.From >= epochs && c.model.origin.doubt("train") == nil {
+		if epochs := c.model.Train.Epochs; p.From >= epochs && c.model.origin.Doubt("train") == nil {
 			c.report(h.part, "", "from", fmt.Sprintf("from: the phase begins after epoch %d, but the run ends after epoch %d: nothing would be pruned", p.From, epochs),
 				"train for longer, let the phase begin earlier, or leave it out: prune = []")
 		}
@@ -98,11 +99,11 @@ var pgdKeys = []string{"steps", "step_size"}
 // oneStep refuses them where the attack is one step of length epsilon, and takes their defaults away.
 func (c *checker) oneStep() {
 	a := c.model.Adversarial
-	if a == nil || a.Method != attack.FGSM || c.model.origin.doubt("adversarial") != nil {
+	if a == nil || a.Method != attack.FGSM || c.model.origin.Doubt("adversarial") != nil {
 		return
 	}
 	for _, key := range pgdKeys {
-		if c.model.origin.tables["adversarial"].child(key) != nil {
+		if c.model.origin.Table("adversarial").Child(key) != nil {
 			c.report("adversarial", "", key, fmt.Sprintf("%s: %s takes one step of length epsilon", key, a.Method),
 				fmt.Sprintf("leave it out, or take method = %q", attack.PGD))
 		}

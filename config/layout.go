@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tessera/layers"
+	"tessera/table"
 )
 
 // Layout is a model seen as a row of shapes, for one shape of the input.
@@ -39,7 +40,7 @@ type ParameterPath struct {
 func (m *Model) Layout(input []int) (*Layout, error) {
 	w := m.walk(input)
 	if len(w.found) > 0 {
-		return nil, diagnostics(w.found)
+		return nil, table.Report(w.found)
 	}
 	return w.layout, nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/layers"
+	"tessera/table"
 )
 
 func TestAsymmetricEncoderHas6742132ParametersAnd2304OfThemAreState(t *testing.T) {
@@ -71,7 +72,7 @@ encoder = [{ kind = "dense", units = 3 }]
 decoder = [{ kind = "dense", units = 64 }]
 `), "m")
 	_, err := m.Layout([]int{28, 28})
-	var all *Diagnostics
+	var all *table.Diagnostics
 	if !errors.As(err, &all) || len(all.List) != 1 {
 		t.Fatalf("got %v", err)
 	}

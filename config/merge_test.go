@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/optim"
+	"tessera/table"
 )
 
 func TestDefaultsAreThoseOfTheContract(t *testing.T) {
@@ -182,14 +184,59 @@ func TestUnknownModelsAreSuggested(t *testing.T) {
 	}
 }
 
-// TestMistakesAnywhereInTheFileAreReportedWithAModel: nobody trains from a file that is half read.
-func TestMistakesAnywhereInTheFileAreReportedWithAModel(t *testing.T) {
-	f := load(t, family+"[model.broken]\nextends = \"bse\"\n")
-	_, err := f.Model("base")
-	var all *Diagnostics
-	if !errors.As(err, &all) || len(all.List) != 1 || all.List[0].Model != "broken" {
-		t.Errorf("got %v", err)
+// A model that extends a broken one is broken, with an error where that one is written; all others can be trained.
+func TestABrokenModelBlocksOnlyThoseThatExtendIt(t *testing.T) {
+	f := load(t, family+`
+[model.broken]
+extends = "base"
+abuot = "x"
+[model.heir]
+extends = "broken"
+encoder = [{ kind = "dense", units = 2, activation = "sigmoid" }]
+[model.lost]
+extends = "heir"
+about = "twice"
+about = "twice"
+[sweep.of-base]
+model = "base"
+set.train.epochs = [1, 2]
+[sweep.of-heir]
+model = ["base", "heir"]
+[sweep.broken]
+model = "bse"
+[modle.x]
+`)
+	for name, subjects := range map[string][]string{
+		"base": nil, "same": nil, "broken": {`model "broken"`}, "heir": {`model "broken"`}, "lost": {`model "broken"`, `model "lost"`},
+	} {
+		_, err := f.Model(name)
+		if got := subjectsOf(err); !slices.Equal(got, subjects) {
+			t.Errorf("model %q: got errors of %q, want %q:\n%v", name, got, subjects, err)
+		}
 	}
+	for name, subjects := range map[string][]string{"of-base": nil, "of-heir": {`model "broken"`}, "broken": {`sweep "broken"`}} {
+		_, err := f.Sweep(name)
+		if got := subjectsOf(err); !slices.Equal(got, subjects) {
+			t.Errorf("sweep %q: got errors of %q, want %q:\n%v", name, got, subjects, err)
+		}
+	}
+	if got := subjectsOf(f.Check()); !slices.Equal(got, []string{`model "broken"`, `model "lost"`, `sweep "broken"`, ""}) {
+		t.Errorf("check reports errors of %q:\n%v", got, f.Check())
+	}
+	if _, err := f.Model("base", parseSets(t, []string{"extends=heir"})...); !slices.Equal(subjectsOf(err), []string{`model "base"`}) {
+		t.Errorf("base that extends a broken model: %v", err)
+	}
+}
+
+// subjectsOf lists what the errors are of.
+func subjectsOf(err error) (subjects []string) {
+	var all *table.Diagnostics
+	if errors.As(err, &all) {
+		for _, d := range all.List {
+			subjects = append(subjects, d.Subject)
+		}
+	}
+	return subjects
 }
 
 func TestTextsThatAreNotUTF8AreRefused(t *testing.T) {
@@ -207,7 +254,7 @@ func TestNumbersAreWrittenShortestAndExact(t *testing.T) {
 		1: "1.0", 0.1: "0.1", 2.9296875e-06: "2.9296875e-06", 1e300: "1e+300", 1. / 3: "0.3333333333333333",
 		math.Inf(1): "inf", math.Inf(-1): "-inf", 123456789: "1.23456789e+08",
 	} {
-		if got := numberText(v); got != want {
+		if got := table.NumberText(v); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}

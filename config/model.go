@@ -17,6 +17,7 @@ import (
 	"tessera/losses"
 	"tessera/optim"
 	"tessera/part"
+	"tessera/table"
 )
 
 // Autoencoder is the kind of a model that declares none.
@@ -41,10 +42,10 @@ type Model struct {
 	Average     *hooks.Average        `toml:"average" of:"autoencoder" doc:"the run's model is a moving average of the weights"`
 	Hooks       map[string]hooks.Hook // further hooks by their registered names
 	Train       Train                 `toml:"train" doc:"length and rhythm of a run"`
-	Baseline    Baseline              `part:"kind"` // the settings of a baseline, nil for auto-encoders
+	Baseline    Baseline              `part:"kind,or=autoencoder"` // the settings of a baseline, nil for auto-encoders
 
-	origin *origin      // where each part is written; nil for a model made in Go
-	sized  layers.Sized // the decoder layer that takes the input's size
+	origin *table.Origin // where each part is written; nil for a model made in Go
+	sized  layers.Sized  // the decoder layer that takes the input's size
 }
 
 // Baseline holds the settings of a model that is not trained by gradients; its tagged fields are keys of the model.
@@ -113,16 +114,20 @@ type Train struct {
 // AtomWeights is the glob that constraints and weight penalties are taken on by default: the decoder's weights.
 const AtomWeights = "decoder.*.weight"
 
-// The methods named defaults set what a table's own keys hold when they are not given; the keys of the part, which
-// have been read before, keep their values.
+// Defaults selects what [data.DefaultSelection] says of the source, whose own keys have been read.
+func (d *Dataset) Defaults() { d.Selection = data.DefaultSelection(d.Source) }
 
-func (d *Dataset) defaults()    { d.Selection = data.DefaultSelection(d.Source) }
-func (l *Loss) defaults()       { l.On, l.Weight = l.Loss.On(), 1 }
-func (c *Constraint) defaults() { c.On = AtomWeights }
-func (o *Optimizer) defaults()  { o.Schedule = Schedule{Kind: "constant", Schedule: &optim.Constant{}} }
-func (t *Train) defaults() {
-	*t = Train{Epochs: 100, Batch: 128, Seed: 1, CheckpointSeconds: 5}
-}
+// Defaults takes the term with weight 1, on what it is made for.
+func (l *Loss) Defaults() { l.On, l.Weight = l.Loss.On(), 1 }
+
+// Defaults projects the decoder's weights.
+func (c *Constraint) Defaults() { c.On = AtomWeights }
+
+// Defaults keeps the learning rate constant.
+func (o *Optimizer) Defaults() { o.Schedule = Schedule{Kind: "constant", Schedule: &optim.Constant{}} }
+
+// Defaults sets what holds where the table says nothing.
+func (t *Train) Defaults() { *t = Train{Epochs: 100, Batch: 128, Seed: 1, CheckpointSeconds: 5} }
 
 // Check refuses a selection of test images that the set does not have, and a validation that leaves nothing on one side.
 func (d *Dataset) Check() error {
@@ -142,8 +147,8 @@ func (d *Dataset) Check() error {
 	return nil
 }
 
-// refused lists the keys that would shape steps whose length a search finds by itself.
-func (o *Optimizer) refused() []string {
+// Refused lists the keys that would shape steps whose length a search finds by itself.
+func (o *Optimizer) Refused() []string {
 	if _, search := o.Optimizer.(optim.Search); search {
 		return []string{"clip_norm", "schedule"}
 	}
@@ -152,7 +157,7 @@ func (o *Optimizer) refused() []string {
 
 // Check refuses those keys.
 func (o *Optimizer) Check() error {
-	if o.refused() == nil {
+	if o.Refused() == nil {
 		return nil
 	}
 	var wrong []error
@@ -174,22 +179,6 @@ func (m *Model) KL() (target, weight float64, ok bool) {
 	}
 	return 0, 0, false
 }
-
-// implicit is the table that every auto-encoder extends: what holds where a model says nothing.
-const implicit = `
-dataset = { name = "swimmer" }
-decoder = [{ kind = "dense" }]
-loss = [{ kind = "mse" }]
-constraint = []
-optimizer = { kind = "adam", schedule = { kind = "constant" } }
-train = {}
-`
-
-// implicitBaseline is the same for baselines.
-const implicitBaseline = `
-dataset = { name = "swimmer" }
-train = {}
-`
 
 // TermName is the name of Losses[i] in metrics and taps: its kind, and "kind.2", "kind.3", ... where a kind is repeated.
 func (m *Model) TermName(i int) string {

@@ -1,11 +1,11 @@
 package config
 
 import (
-	"bytes"
 	"reflect"
 	"testing"
 
 	"tessera/layers"
+	"tessera/table"
 )
 
 // block has the kinds of fields that no part of today has: layers within a layer, and a table that may be absent.
@@ -18,18 +18,18 @@ type skip struct {
 	Scale float64 `toml:"scale" want:"> 0" doc:"of the input"`
 }
 
-func (s *skip) defaults() { s.Scale = 1 }
+func (s *skip) Defaults() { s.Scale = 1 }
 
-func decodeBlock(t *testing.T, text string) (*block, *Diagnostics) {
+func decodeBlock(t *testing.T, text string) (*block, error) {
 	t.Helper()
-	root, found := parse(newSource("models.toml", text))
+	root, found := table.Parse(table.NewSource("models.toml", text))
 	if len(found) > 0 {
-		t.Fatal(diagnostics(found))
+		t.Fatal(table.Report(found))
 	}
 	b := &block{}
-	d := &decoder{model: "m", origin: &origin{tables: map[string]*node{}, doubts: map[string]*doubt{}}}
-	d.table(root.child("b"), reflect.ValueOf(b).Elem(), place{part: "encoder[0]", kind: "block"})
-	return b, diagnostics(d.found)
+	d := &table.Decoder{Language: language, Subject: subject("m")}
+	d.Decode(root.Child("b"), b, "encoder[0]")
+	return b, table.Report(d.Found)
 }
 
 func TestLayersWithinALayerAreReadAndWritten(t *testing.T) {
@@ -60,10 +60,8 @@ scale = 0.5
 	if !reflect.DeepEqual(b, want) {
 		t.Errorf("got %+v", b)
 	}
-	var out bytes.Buffer
-	(&writer{out: &out}).table([]string{"b"}, allFields(reflect.ValueOf(b).Elem(), ""), "[", "]")
-	if out.String() != text {
-		t.Errorf("written as\n%s", out.String())
+	if out := (&table.Writer{Language: language}).Write([]string{"b"}, b); string(out) != text {
+		t.Errorf("written as\n%s", out)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"tessera/layers"
 	"tessera/optim"
+	"tessera/table"
 )
 
 // search checks what goes with an optimizer that looks at all images.
@@ -18,7 +19,7 @@ func (c *checker) search() {
 // draw noise, and those that follow the images of a batch.
 func (c *checker) sameAtEveryLook(name string, list []Placed) {
 	for i, placed := range list {
-		if placed.Layer == nil || c.model.origin.doubt(fmt.Sprintf("%s[%d]", name, i)) != nil {
+		if placed.Layer == nil || c.model.origin.Doubt(fmt.Sprintf("%s[%d]", name, i)) != nil {
 			continue
 		}
 		for _, p := range placed.opened() {
@@ -36,10 +37,10 @@ func (c *checker) sameLayer(p Placed) {
 	case block:
 	case layers.IsNoisy(p.Layer):
 		c.report(partOf(p.Path), kind, "", fmt.Sprintf("%s draws noise, but %s needs an objective that is the same at every look", kind, search),
-			"leave it out, or take an optimizer that is a rule: "+quoted(rules()))
+			"leave it out, or take an optimizer that is a rule: "+table.Quoted(rules()))
 	case !once && c.moves(p):
 		c.report(partOf(p.Path), kind, "", fmt.Sprintf("%s depends on the batch, but %s looks at all images together", kind, search),
-			"leave it out, or take an optimizer that is a rule: "+quoted(rules()))
+			"leave it out, or take an optimizer that is a rule: "+table.Quoted(rules()))
 	}
 }
 

@@ -6,7 +6,8 @@ type Start struct {
 	On  string `toml:"on" doc:"a glob over parameter paths: what it matches is taken, all else drawn"`
 }
 
-func (s *Start) defaults() { s.On = "*" }
+// Defaults sets what holds where the table says nothing.
+func (s *Start) Defaults() { s.On = "*" }
 
 // start checks that something is to be taken, and from somewhere. The other run is read when the training begins.
 func (c *checker) start() {

@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"slices"
+
+	"tessera/table"
 )
 
 // Sweep is one checked [sweep.NAME]: the trials that its models, settings and seeds make.
@@ -81,49 +83,44 @@ func (e *UnknownSweep) Error() string {
 	if len(e.Names) == 0 {
 		return text + ", which declares none"
 	}
-	return text + ": " + suggest(e.Name, e.Names)
+	return text + ": " + table.Suggest(e.Name, e.Names)
 }
 
 // SweepNames lists the sweeps of the file, in its order.
-func (f *File) SweepNames() []string {
-	sweeps := f.root.child("sweep")
-	if sweeps == nil {
-		return nil
-	}
-	return slices.Clone(sweeps.keys)
-}
+func (f *File) SweepNames() []string { return slices.Clone(f.sweeps.Keys) }
 
 // Sweep returns one checked sweep. The --set arguments change every trial; a key that the sweep itself sets takes their
-// value alone. The error is [*Diagnostics] when anything in the file, in a trial or in a --set is wrong, and
-// [*UnknownSweep] when the file has no such sweep.
+// value alone. The error is [*table.Diagnostics] when anything in the sweep, in one of its models, in a trial or in a --set is
+// wrong, and [*UnknownSweep] when the file has no such sweep.
 func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
-	if err := f.verdict(); err != nil {
-		return nil, err
-	}
-	if !slices.Contains(f.SweepNames(), name) {
-		return nil, &UnknownSweep{File: f.source.file, Name: name, Names: f.SweepNames()}
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.sweeps.Child(name) == nil {
+		return nil, &UnknownSweep{File: f.source.File, Name: name, Names: f.SweepNames()}
 	}
 	plan, found := f.plan(name)
+	for _, base := range plan.table.Model {
+		found = append(found, f.sound(base)...)
+	}
+	found = append(found, f.twice[plan.subject()]...)
 	plan.override(sets)
+	found = append(found, plan.tooMany()...)
 	s := &Sweep{Name: name, About: plan.table.About}
 	for _, a := range plan.axes {
 		if a.isKey() {
 			s.Keys = append(s.Keys, a.key)
 		}
 	}
-	var sources []*source
+	var sources []*table.Source
 	for _, set := range sets {
-		if set.source != nil { // Passes have none: a source is made for each model
-			sources = append(sources, set.source)
+		if set.Source != nil { // Passes have none: a source is made for each model
+			sources = append(sources, set.Source)
 		}
-	}
-	if n := plan.size(); n > mostTrials {
-		found = append(found, plan.tooMany())
 	}
 	for _, base := range plan.table.Model {
 		for choice := range plan.choices() {
 			if len(found) > 0 {
-				return nil, diagnostics(found, sources...)
+				return nil, table.Report(found, sources...)
 			}
 			m, some := f.trial(plan, base, choice, sets)
 			s.Trials = append(s.Trials, Trial{Model: m, Values: plan.values(choice)})
@@ -131,63 +128,43 @@ func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
 		}
 	}
 	if len(found) > 0 {
-		return nil, diagnostics(found, sources...)
+		return nil, table.Report(found, sources...)
 	}
 	return s, nil
 }
 
-// checkSweeps checks every sweep of the file: its table, and each value with the first ones of the other keys. That all
-// combinations are sound is checked when a sweep is asked for.
-func (f *File) checkSweeps(sweeps *node) []finding {
-	if sweeps.table == nil {
-		return []finding{{at: sweeps.key, problem: fmt.Sprintf("sweep: got %s, want tables: [sweep.NAME]", describe(sweeps))}}
+// checkSweep checks a sweep of the file: its table, and each value with the first ones of the other keys. That all
+// combinations are sound is checked when the sweep is asked for.
+func (f *File) checkSweep(name string) []table.Diagnostic {
+	plan, found := f.plan(name)
+	found = append(found, misnamed("sweep", "sweeps", name, plan.node)...)
+	if many := plan.tooMany(); many != nil {
+		return append(found, many...)
 	}
-	var found []finding
-	for _, name := range sweeps.keys {
-		if x, bad := misnamed("sweep", "sweeps", name, sweeps.table[name].key); bad {
-			x.sweep, x.owner = name, sweepOwner(name)
-			found = append(found, x)
+	for _, base := range plan.table.Model {
+		if len(f.sound(base)) > 0 {
+			continue // what is wrong with it is said elsewhere
 		}
-		plan, some := f.plan(name)
-		found = append(found, some...)
-		if n := plan.size(); n > mostTrials {
-			found = append(found, plan.tooMany())
-			continue
-		}
-		for _, base := range plan.table.Model {
-			if !f.sound(base) {
-				continue // what is wrong with it is said elsewhere
-			}
-			for choice := range plan.singly() {
-				_, some := f.trial(plan, base, choice, nil)
-				found = append(found, some...)
-			}
+		for choice := range plan.singly() {
+			_, some := f.trial(plan, base, choice, nil)
+			found = append(found, some...)
 		}
 	}
 	return found
 }
 
-// sound reports whether the file has a model and finds no mistake in it.
-func (f *File) sound(model string) bool {
-	if !slices.Contains(f.Names(), model) {
-		return false
-	}
-	_, found := f.build(model, nil)
-	return len(found) == 0
-}
-
-// trial builds one model of a sweep. Mistakes that no value of the sweep and no --set holds, but the model's own tables,
+// trial builds one model of a sweep. Errors that no value of the sweep and no --set holds, but the model's own tables,
 // are given to the first of the changes that makes one.
-func (f *File) trial(p *sweepPlan, base string, choice []int, sets []Set) (*Model, []finding) {
-	var changes []Set
+func (f *File) trial(p *sweepPlan, base string, choice []int, sets []Set) (*Model, []table.Diagnostic) {
+	var changes []table.Change
 	for i, a := range p.axes {
 		changes = append(changes, a.change(choice[i]))
 	}
 	changes = f.suited(base, changes, sets)
 	m, found := f.build(base, changes)
-	found = f.blame(base, changes, p.owner, found)
+	found = f.blame(base, changes, p.subject(), found)
 	for i := range found {
-		found[i].sweep = p.name
+		found[i].Scope = p.subject()
 	}
 	return m, found
 }

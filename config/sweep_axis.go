@@ -9,19 +9,15 @@ import (
 	"strings"
 
 	"tessera/part"
+	"tessera/table"
 )
 
 // axis is one key of a sweep and the values that it takes.
 type axis struct {
-	key    string // "loss.1.weight"
-	steps  []step
-	values []*node
-}
-
-// step is one part of a key.
-type step struct {
-	name string
-	at   span
+	key    string   // "loss.1.weight"
+	names  []string // of the key
+	at     []table.Span
+	values []*table.Node
 }
 
 // seedKey is the key that a sweep's seeds set.
@@ -31,78 +27,51 @@ const seedKey = "train.seed"
 func (a axis) isKey() bool { return len(a.values) > 1 && a.key != seedKey }
 
 // change is the --set that gives the key its i-th value, with the places of the file.
-func (a axis) change(i int) Set {
-	value := *a.values[i]
-	value.key = a.steps[len(a.steps)-1].at
-	n := &value
-	for i := len(a.steps) - 1; i >= 0; i-- {
-		table := newTable()
-		table.owner, table.path = n.owner, true
-		if i > 0 {
-			table.key, table.at = a.steps[i-1].at, a.steps[i-1].at
-		}
-		table.put(a.steps[i].name, n)
-		n = table
-	}
-	return Set{source: value.at.src, root: n, at: value.at}
-}
-
-// path is the key that a --set argument sets.
-func (s Set) path() []string {
-	var path []string
-	for n := s.root; n != nil && n.path && len(n.keys) == 1; n = n.table[n.keys[0]] {
-		path = append(path, n.keys[0])
-	}
-	return path
-}
+func (a axis) change(i int) table.Change { return table.NewChange(a.names, a.at, a.values[i]) }
 
 // readAxes reads the keys of `set`, then the seeds: these vary fastest.
-func (p *sweepPlan) readAxes(d *decoder) {
-	if set := p.node.child("set"); set != nil && set.table != nil {
-		p.readKeys(d, set, nil)
+func (p *sweepPlan) readAxes(d *table.Decoder) {
+	if set := p.node.Child("set"); set.IsTable() {
+		p.readKeys(d, set, axis{})
 	}
-	seeds := p.node.child("seeds")
-	if seeds == nil || d.doubt(place{}).about(func(f field) bool { return f.key == "seeds" }) {
+	seeds := p.node.Child("seeds")
+	if seeds == nil || d.Origin.Doubt("").About("seeds") {
 		return
 	}
-	if len(seeds.items) == 0 {
-		d.report(place{}, seeds.at, seeds.owner, "seeds: got an empty list, want at least one seed", "")
+	if len(seeds.Items) == 0 {
+		d.Report("", seeds, "seeds: got an empty list, want at least one seed", "")
 		return
 	}
-	refuseRepeated(d, place{}, "seeds", seeds.items)
-	p.axes = append(p.axes, axis{key: seedKey, steps: []step{{"train", seeds.key}, {"seed", seeds.key}}, values: seeds.items})
+	refuseRepeated(d, "", "seeds", seeds.Items)
+	p.axes = append(p.axes, axis{key: seedKey, names: []string{"train", "seed"}, at: []table.Span{seeds.Key, seeds.Key}, values: seeds.Items})
 }
 
 // readKeys reads the keys of a table, which may lead to other tables.
-func (p *sweepPlan) readKeys(d *decoder, n *node, before []step) {
-	for _, k := range n.keys {
-		c := n.table[k]
-		a := axis{steps: append(before[:len(before):len(before)], step{k, c.key})}
-		names := make([]string, len(a.steps))
-		for i, s := range a.steps {
-			names[i] = s.name
-		}
-		a.key = strings.Join(names, ".")
+func (p *sweepPlan) readKeys(d *table.Decoder, n *table.Node, before axis) {
+	for _, k := range n.Keys {
+		c := n.Child(k)
+		a := axis{names: append(slices.Clone(before.names), k), at: append(slices.Clone(before.at), c.Key)}
+		a.key = strings.Join(a.names, ".")
 		switch {
 		case strings.Contains(k, "."):
-			d.report(place{part: "set"}, c.key, c.owner, fmt.Sprintf("unknown key %q", k), "write the path without quotes")
+			d.ReportKey("set", c, fmt.Sprintf("unknown key %q", k), "write the path without quotes")
 			continue
 		case a.key == seedKey:
-			d.report(place{part: "set"}, c.key, c.owner, `the seed is set by the sweep's key "seeds"`, "write seeds = [1, 2, 3] above")
+			d.ReportKey("set", c, `the seed is set by the sweep's key "seeds"`, "write seeds = [1, 2, 3] above")
 			continue
 		case isSpread(c):
 			a.values = spreadOut(d, c, "set."+a.key)
-		case c.table != nil:
-			p.readKeys(d, c, a.steps)
+		case c.IsTable():
+			p.readKeys(d, c, a)
 			continue
-		case c.array:
-			a.values = c.items
-			if len(c.items) == 0 {
-				d.report(place{part: "set"}, c.at, c.owner, a.key+": got an empty list, want at least one value", "")
+		case c.IsArray():
+			a.values = c.Items
+			if len(c.Items) == 0 {
+				d.Report("set", c, a.key+": got an empty list, want at least one value", "")
 			}
-			refuseRepeated(d, place{part: "set"}, a.key, c.items)
+			refuseRepeated(d, "set", a.key, c.Items)
 		default:
-			a.values = []*node{c}
+			a.values = []*table.Node{c}
 		}
 		if len(a.values) > 0 {
 			p.axes = append(p.axes, a)
@@ -111,11 +80,11 @@ func (p *sweepPlan) readKeys(d *decoder, n *node, before []step) {
 }
 
 // refuseRepeated reports values that a list has before: their trials would be the same.
-func refuseRepeated(d *decoder, p place, key string, list []*node) {
+func refuseRepeated(d *table.Decoder, part, key string, list []*table.Node) {
 	for i, v := range list {
-		same := func(w *node) bool { return reflect.DeepEqual(v.plain(), w.plain()) }
+		same := func(w *table.Node) bool { return reflect.DeepEqual(v.Plain(), w.Plain()) }
 		if first := slices.IndexFunc(list, same); 0 <= first && first < i { // of nan there is none
-			d.report(p, v.at, v.owner, fmt.Sprintf("%s[%d]: %s is given before, as %s[%d]", key, i, describe(v), key, first), "leave it out")
+			d.Report(part, v, fmt.Sprintf("%s[%d]: %s is given before, as %s[%d]", key, i, v.Describe(), key, first), "leave it out")
 		}
 	}
 }
@@ -128,7 +97,8 @@ type spread struct {
 	Scale string  `toml:"scale" oneof:"log linear" doc:"what is evenly spaced: the logarithms, or the values"`
 }
 
-func (s *spread) defaults() { s.Scale = "log" }
+// Defaults spaces the logarithms evenly.
+func (s *spread) Defaults() { s.Scale = "log" }
 
 // Check refuses a logarithmic range that reaches zero.
 func (s *spread) Check() error {
@@ -147,36 +117,30 @@ func (s *spread) Check() error {
 }
 
 // isSpread tells a range from a table that leads to other keys: no key of a model is called from or to.
-func isSpread(n *node) bool { return n.child("from") != nil || n.child("to") != nil }
+func isSpread(n *table.Node) bool { return n.Child("from") != nil || n.Child("to") != nil }
 
 // spreadOut returns the values of a range. They are rounded to six digits, and to whole numbers where both ends are
 // written as such; what is rounded to the same value is one.
-func spreadOut(d *decoder, n *node, part string) []*node {
+func spreadOut(d *table.Decoder, n *table.Node, part string) []*table.Node {
 	s := &spread{}
-	before := len(d.found)
-	at := place{part: part}
-	d.table(n, reflect.ValueOf(s).Elem(), at)
-	if len(d.found) == before {
-		fields, _ := tableOf(reflect.ValueOf(s).Elem(), "")
-		d.check(n, s, fields, at)
-	}
-	if len(d.found) > before {
+	before := len(d.Found)
+	if d.Decode(n, s, part); len(d.Found) > before {
 		return nil
 	}
-	_, whole := n.child("from").leaf.(int64)
+	_, whole := n.Child("from").Leaf.(int64)
 	if whole {
-		_, whole = n.child("to").leaf.(int64)
+		_, whole = n.Child("to").Leaf.(int64)
 	}
-	var values []*node
+	var values []*table.Node
 	for i := range s.Count {
 		var leaf any = s.value(i)
 		if whole {
 			leaf = int64(math.Round(s.value(i)))
 		}
-		if len(values) > 0 && values[len(values)-1].leaf == leaf {
+		if len(values) > 0 && values[len(values)-1].Leaf == leaf {
 			continue
 		}
-		values = append(values, &node{key: n.key, at: n.at, owner: n.owner, leaf: leaf})
+		values = append(values, n.NewScalar(leaf))
 	}
 	return values
 }

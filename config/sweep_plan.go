@@ -2,55 +2,50 @@ package config
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
-	"strings"
+
+	"tessera/table"
 )
 
 // sweepPlan is a read sweep before its trials are built.
 type sweepPlan struct {
 	name  string
-	owner string // of what is written in its tables
-	node  *node
+	node  *table.Node
 	table sweepTable
 	axes  []axis
 }
 
-// sweepOwner is the owner of what is written in a sweep's tables; no model has such a name in its header.
-func sweepOwner(name string) string { return "[sweep." + keyText(name) + "]" }
+// subject names the sweep in messages.
+func (p *sweepPlan) subject() string { return table.Subject("sweep", p.name) }
 
 // plan reads a sweep's table.
-func (f *File) plan(name string) (*sweepPlan, []finding) {
-	n := f.root.child("sweep").table[name]
-	p := &sweepPlan{name: name, owner: sweepOwner(name), node: n}
-	d := &decoder{origin: &origin{tables: map[string]*node{}, doubts: map[string]*doubt{}}}
-	if n.table == nil {
-		d.report(place{}, n.key, p.owner, fmt.Sprintf("got %s, want a table: [sweep.%s]", describe(n), keyText(name)), "")
-	} else {
-		d.table(n, reflect.ValueOf(&p.table).Elem(), place{})
-		p.table.Model = f.known(d, n, p.table.Model)
+func (f *File) plan(name string) (*sweepPlan, []table.Diagnostic) {
+	p := &sweepPlan{name: name, node: f.sweeps.Child(name)}
+	d := &table.Decoder{Language: language, Subject: p.subject(), Path: []string{"sweep", name}}
+	if p.node.IsTable() {
+		d.Decode(p.node, &p.table, "")
+		p.table.Model = f.known(d, p.node, p.table.Model)
 		p.readAxes(d)
+	} else {
+		d.ReportKey("", p.node, fmt.Sprintf("got %s, want a table: [sweep.%s]", p.node.Describe(), table.KeyText(name)), "")
 	}
-	for i := range d.found {
-		d.found[i].sweep = name
-	}
-	return p, d.found
+	return p, d.Found
 }
 
 // known reports models that the file does not have, or that none is given, and returns the others.
-func (f *File) known(d *decoder, n *node, models bases) bases {
-	given := n.child("model")
-	if given == nil && !d.doubt(place{}).about(func(k field) bool { return k.key == "model" }) {
-		d.report(place{}, n.at, n.owner, `missing key "model"`, "want the name of a model, or a list of names")
+func (f *File) known(d *table.Decoder, n *table.Node, models bases) bases {
+	given := n.Child("model")
+	if given == nil && !d.Origin.Doubt("").About("model") {
+		d.Report("", n, `missing key "model"`, "want the name of a model, or a list of names")
 	}
 	var known bases
 	for i, name := range models {
 		at := given
-		if given.array {
-			at = given.items[i]
+		if given.IsArray() {
+			at = given.Items[i]
 		}
-		if !slices.Contains(f.Names(), name) {
-			d.report(place{}, at.at, at.owner, fmt.Sprintf("model: unknown model %q", name), suggest(name, f.Names()))
+		if f.models.Child(name) == nil {
+			d.Report("", at, fmt.Sprintf("model: unknown model %q", name), table.Suggest(name, f.Names()))
 			continue
 		}
 		known = append(known, name)
@@ -58,19 +53,16 @@ func (f *File) known(d *decoder, n *node, models bases) bases {
 	return known
 }
 
-// size is the number of trials.
-func (p *sweepPlan) size() int {
+// tooMany reports a sweep of more trials than anyone wants.
+func (p *sweepPlan) tooMany() []table.Diagnostic {
 	n := len(p.table.Model)
 	for _, a := range p.axes {
-		if n *= len(a.values); n > mostTrials {
-			return n
-		}
+		n = min(n*len(a.values), mostTrials+1) // which are never 0
 	}
-	return n
-}
-
-func (p *sweepPlan) tooMany() finding {
-	return finding{at: p.node.key, owner: p.owner, sweep: p.name, problem: fmt.Sprintf("gives more than %d trials", mostTrials)}
+	if n <= mostTrials {
+		return nil
+	}
+	return []table.Diagnostic{table.Diagnostic{At: p.node.Key, Subject: p.subject(), Problem: fmt.Sprintf("gives more than %d trials", mostTrials)}.In(p.node)}
 }
 
 // choices yields every combination: the place of the chosen value on each axis. The slice is used again.
@@ -118,7 +110,7 @@ func (p *sweepPlan) values(choice []int) []any {
 	values := []any{}
 	for i, a := range p.axes {
 		if a.isKey() {
-			values = append(values, a.values[choice[i]].plain())
+			values = append(values, a.values[choice[i]].Plain())
 		}
 	}
 	return values
@@ -127,8 +119,6 @@ func (p *sweepPlan) values(choice []int) []any {
 // override takes the keys that are set otherwise out.
 func (p *sweepPlan) override(sets []Set) {
 	p.axes = slices.DeleteFunc(p.axes, func(a axis) bool {
-		return slices.ContainsFunc(sets, func(s Set) bool {
-			return strings.Join(s.path(), ".") == a.key || s.passes > 0 && (a.key == epochsKey || a.key == iterationsKey)
-		})
+		return slices.ContainsFunc(sets, func(s Set) bool { return s.sets(a.key) })
 	})
 }

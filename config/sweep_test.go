@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/losses"
+	"tessera/table"
 )
 
 const sweeping = `
@@ -117,13 +118,13 @@ func TestRangesHoldBothEndsAndRoundValues(t *testing.T) {
 		`{ from = 1, to = 3, count = 3, scale = "linear" }`:       {int64(1), int64(2), int64(3)},
 		`{ from = 0.1, to = 0.1, count = 3, scale = "logaritm" }`: nil,
 	} {
-		root, _ := parse(newSource("models.toml", "r = "+text))
-		d := &decoder{origin: &origin{tables: map[string]*node{}, doubts: map[string]*doubt{}}}
+		root, _ := table.Parse(table.NewSource("models.toml", "r = "+text))
+		d := &table.Decoder{Language: language}
 		var got []any
-		for _, n := range spreadOut(d, root.child("r"), "set.r") {
-			got = append(got, n.leaf)
+		for _, n := range spreadOut(d, root.Child("r"), "set.r") {
+			got = append(got, n.Leaf)
 		}
-		if !reflect.DeepEqual(got, want) || (want == nil) != (len(d.found) > 0) {
+		if !reflect.DeepEqual(got, want) || (want == nil) != (len(d.Found) > 0) {
 			t.Errorf("%s: got %v, want %v", text, got, want)
 		}
 	}
@@ -141,7 +142,7 @@ set.loss.1.kind = ["hoyer", "kl"]
 		t.Fatal(err)
 	}
 	_, err := f.Sweep("c")
-	var found *Diagnostics
+	var found *table.Diagnostics
 	if !errors.As(err, &found) || len(found.List) != 1 || !strings.Contains(err.Error(), `sweep "c": model "m": loss[1] (kl): kl needs values in [0,1]`) {
 		t.Errorf("got %v", err)
 	}
@@ -168,11 +169,12 @@ func TestUnknownSweepsAreSuggested(t *testing.T) {
 
 // A table of a sweep with the key from or to is a range.
 func TestNoPartHasAKeyThatARangeHas(t *testing.T) {
-	for _, v := range vocabularies {
-		for _, name := range v.names() {
-			for _, k := range v.keysOf(name) {
+	for _, title := range Vocabularies() {
+		list, _ := Describe(title)
+		for _, d := range list {
+			for _, k := range d.Keys {
 				if k.Key == "from" || k.Key == "to" {
-					t.Errorf("%s %s has the key %q, with which a sweep's range begins", v.what, name, k.Key)
+					t.Errorf("%s: %s has the key %q, with which a sweep's range begins", title, d.Name, k.Key)
 				}
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"tessera/layers"
 	"tessera/losses"
+	"tessera/table"
 )
 
 // unit is what terms such as bce and kl are defined on.
@@ -43,7 +44,7 @@ func (c *checker) unitInterval(part string, l Loss) {
 		return
 	}
 	c.report(part, l.Kind, "", fmt.Sprintf("%s needs values in [0,1], but %s gives %s", l.Kind, last, intervalText(r)),
-		"these give values in [0,1]: "+quoted(unitActivations()))
+		"these give values in [0,1]: "+table.Quoted(unitActivations()))
 }
 
 // valuesOf folds the ranges of a list of layers. The range is not known after a layer in doubt, until one follows
@@ -57,7 +58,7 @@ func (c *checker) valuesOf(name string, list []Layer, in layers.Interval, known 
 			in, known = layers.Everything, false
 			continue
 		}
-		if c.model.origin.doubt(part).values() {
+		if c.model.origin.Doubt(part).Any(aboutValues) {
 			in, known = layers.Everything, false
 			continue
 		}

@@ -1,62 +1,61 @@
 package config
 
 import (
-	"math"
 	"reflect"
 	"slices"
 	"testing"
+
+	"tessera/table"
 )
 
 // TestEveryRegisteredPartCanBeDeclared: tags are well formed, no part has a key that its table has already, defaults
 // are values that the key may be given (or leave it open), and every type can be decoded.
 func TestEveryRegisteredPartCanBeDeclared(t *testing.T) {
-	for _, v := range vocabularies {
-		for _, name := range v.names() {
-			part, _ := v.create(name)
+	for _, v := range language.Vocabularies {
+		for _, name := range v.Names() {
+			part, _ := v.New(name)
 			if k := reflect.TypeOf(part).Kind(); k != reflect.Pointer {
-				t.Errorf("%s %s: the constructor returns a %s, want a pointer", v.what, name, k)
+				t.Errorf("%s %s: the constructor returns a %s, want a pointer", v.What, name, k)
 				continue
 			}
-			if nested := v.title == "inits" || v.title == "layers"; nested && v.nameOf(part) != name {
-				t.Errorf("%s %s has the type of %s: a part inside another is named by its type", v.what, name, v.nameOf(part))
+			if nested := v.Title == "inits" || v.Title == "layers"; nested && language.NameOf(part) != name {
+				t.Errorf("%s %s has the type of %s: a part inside another is named by its type", v.What, name, language.NameOf(part))
 			}
-			if v.about(name) == "" {
-				t.Errorf("%s %s says nothing about itself", v.what, name)
+			if v.About(name) == "" {
+				t.Errorf("%s %s says nothing about itself", v.What, name)
 			}
-			fields := partFields(part)
-			if v.table != nil {
-				own, _ := tableOf(reflect.New(v.table).Elem(), name)
-				fields = append(fields, own...)
+			fields := table.Fields(part)
+			if v.Around != nil {
+				fields = append(fields, language.FieldsOf(reflect.New(v.Around).Interface(), name)...)
 			}
-			checkFields(t, v.what+" "+name, fields)
+			checkFields(t, v.What+" "+name, fields)
 		}
 	}
-	fields, _ := tableOf(reflect.ValueOf(&Model{}).Elem(), Autoencoder)
-	checkFields(t, "model", fields)
+	checkFields(t, "model", language.FieldsOf(&Model{}, Autoencoder))
 }
 
-func checkFields(t *testing.T, part string, fields []field) {
+func checkFields(t *testing.T, part string, fields []table.Field) {
 	var keys []string
 	for _, f := range fields {
-		if slices.Contains(keys, f.key) {
-			t.Errorf("%s: two keys %q", part, f.key)
+		if slices.Contains(keys, f.Key) {
+			t.Errorf("%s: two keys %q", part, f.Key)
 		}
-		keys = append(keys, f.key)
-		if _, err := satisfies(f.want, 1); err != nil {
-			t.Errorf("%s: %s: %v", part, f.key, err)
+		keys = append(keys, f.Key)
+		if err := f.Malformed(); err != nil {
+			t.Errorf("%s: %s: %v", part, f.Key, err)
 		}
-		if f.doc == "" {
-			t.Errorf("%s: %s has no doc", part, f.key)
+		if f.Doc == "" {
+			t.Errorf("%s: %s has no doc", part, f.Key)
 		}
-		if c := f.choices(); c != nil && f.value.String() != "" && !slices.Contains(c, f.value.String()) {
-			t.Errorf("%s: %s: the default %q is none of %q", part, f.key, f.value.String(), c)
+		if c := f.Choices(); c != nil && f.Value.String() != "" && !slices.Contains(c, f.Value.String()) {
+			t.Errorf("%s: %s: the default %q is none of %q", part, f.Key, f.Value.String(), c)
 		}
-		switch f.value.Kind() {
+		switch f.Value.Kind() {
 		case reflect.Map, reflect.Func, reflect.Chan, reflect.Complex128:
-			t.Errorf("%s: %s: a %s cannot be decoded", part, f.key, f.value.Type())
+			t.Errorf("%s: %s: a %s cannot be decoded", part, f.Key, f.Value.Type())
 		case reflect.Interface:
-			if _, ok := vocabularyOf(f.value.Type()); !ok {
-				t.Errorf("%s: %s: no registry of %s", part, f.key, f.value.Type())
+			if !slices.ContainsFunc(language.Vocabularies, func(v *table.Vocabulary) bool { return v.Holds(f.Value.Type()) }) {
+				t.Errorf("%s: %s: no registry of %s", part, f.Key, f.Value.Type())
 			}
 		}
 	}
@@ -72,8 +71,8 @@ func TestDescriptionsTellKeysDefaultsAndWants(t *testing.T) {
 		t.Error("nothing can be described")
 	}
 	list, _ := Describe("losses")
-	i := slices.IndexFunc(list, func(d Description) bool { return d.Name == "kl" })
-	want := []KeyDescription{
+	i := slices.IndexFunc(list, func(d table.Description) bool { return d.Name == "kl" })
+	want := []table.KeyDescription{
 		{Key: "target", Want: "a number in (0,1)", Default: "0.1", About: "p, the wanted mean activation of every unit"},
 		{Key: "on", Want: "a string", Default: `"code"`, About: "what it is taken on: output, code, atoms, or a glob over parameter paths"},
 		{Key: "weight", Want: "a number >= 0", Default: "1.0", About: "multiplies the term"},
@@ -83,44 +82,10 @@ func TestDescriptionsTellKeysDefaultsAndWants(t *testing.T) {
 	}
 }
 
-func TestWantTags(t *testing.T) {
-	inf := math.Inf(1)
-	for _, c := range []struct {
-		want    string
-		yes, no []float64
-	}{
-		{"", []float64{0, -1, inf}, []float64{inf - inf}},
-		{"> 0", []float64{5e-324}, []float64{0, -1, inf, inf - inf}},
-		{">= 0", []float64{0, 1}, []float64{-5e-324, inf}},
-		{"< 2", []float64{1.9}, []float64{2, -inf}},
-		{"<= 2", []float64{2}, []float64{2.1}},
-		{"in (0,1)", []float64{0.5}, []float64{0, 1}},
-		{"in [0,1)", []float64{0}, []float64{1, -1}},
-		{"in (-1,1]", []float64{0, 1}, []float64{-1, 2, inf - inf}},
-		{"in [0,1]", []float64{0, 1}, []float64{1.1}},
-	} {
-		for _, v := range c.yes {
-			if ok, err := satisfies(c.want, v); !ok || err != nil {
-				t.Errorf("%g does not satisfy %q: %v", v, c.want, err)
-			}
-		}
-		for _, v := range c.no {
-			if ok, err := satisfies(c.want, v); ok || err != nil {
-				t.Errorf("%g satisfies %q: %v", v, c.want, err)
-			}
-		}
-	}
-	for _, malformed := range []string{">", "over 3", "in 0,1", "in (0 1)", "in (a,b)", "> x", "in", "in ("} {
-		if _, err := satisfies(malformed, 1); err == nil {
-			t.Errorf("%q is taken", malformed)
-		}
-	}
-}
-
 func TestASearchIsNotDescribedWithKeysThatItRefuses(t *testing.T) {
 	list, _ := Describe("optimizers")
 	for _, d := range list {
-		clips := slices.ContainsFunc(d.Keys, func(k KeyDescription) bool { return k.Key == "clip_norm" || k.Key == "schedule" })
+		clips := slices.ContainsFunc(d.Keys, func(k table.KeyDescription) bool { return k.Key == "clip_norm" || k.Key == "schedule" })
 		if search := d.Name == "lbfgs"; clips == search {
 			t.Errorf("%s: %+v", d.Name, d.Keys)
 		}

@@ -1,14 +1,11 @@
 package config
 
 import (
-	"errors"
 	"fmt"
-	"reflect"
 	"slices"
-	"strings"
 
 	"tessera/layers"
-	"tessera/part"
+	"tessera/table"
 )
 
 // walk is what a walk over a model's layers knows, mistakes included. Nothing is reported that may only follow from
@@ -16,7 +13,7 @@ import (
 type walk struct {
 	model  *Model
 	layout *Layout
-	found  []finding
+	found  []table.Diagnostic
 	names  []string // paths of parameters whose shapes are not known
 	open   []string // paths of layers of which not even the names of the parameters are known
 	large  bool     // a layer makes too much of a batch
@@ -86,7 +83,7 @@ func (w *walk) list(name string, list []Layer, in []int) ([]Placed, []int) {
 
 // place finds a layer's parameters and output shape.
 func (w *walk) place(part string, p *Placed) []int {
-	doubtful := w.model.origin.doubt(part).shape()
+	doubtful := w.model.origin.Doubt(part).Any(aboutShape)
 	if p.Layer == nil {
 		w.open = append(w.open, p.Path)
 		return nil
@@ -134,13 +131,12 @@ func (w *walk) refused(part, kind string, l layers.Layer, err error) {
 		w.report(part, kind, "", fmt.Sprintf("missing key %q", sizeKey(s)))
 		return
 	}
-	w.report(part, kind, keyOf(err, partFields(l)), err.Error())
+	w.report(part, kind, table.KeyOf(err), err.Error())
 }
 
 // kindOf is the name under which a layer is registered, "" for one of the caller's own.
 func kindOf(l layers.Layer) string {
-	v, _ := vocabularyOf(reflect.TypeFor[layers.Layer]())
-	return v.nameOf(l)
+	return language.NameOf(l)
 }
 
 // borrowers lists the layers that borrow a parameter: a layer, or those inside of it.
@@ -176,10 +172,10 @@ func (w *walk) lend(part string, p *Placed, b layers.Borrower) bool {
 	}
 	hint := "want a layer of the decoder, and a dense one in the encoder"
 	if len(valid) > 0 {
-		hint = suggest(path, valid)
+		hint = table.Suggest(path, valid)
 	}
 	_, err := b.OutputShape(p.In)
-	w.found = append(w.found, w.model.finding(part, p.Kind, keyOf(err, partFields(b)), err.Error(), hint))
+	w.found = append(w.found, w.model.finding(part, p.Kind, table.KeyOf(err), err.Error(), hint))
 	return false
 }
 
@@ -201,49 +197,19 @@ func (w *walk) assume(p *Placed) {
 	w.open = append(w.open, p.Path)
 }
 
-// keyOf finds the key that an error is about: that of a KeyError, or the one that its text begins with.
-func keyOf(err error, fields []field) string {
-	var of part.KeyError
-	if errors.As(err, &of) {
-		return of.Key
-	}
-	key, _, _ := strings.Cut(err.Error(), ": ")
-	if _, ok := findField(fields, key); ok {
-		return key
-	}
-	return ""
-}
-
 func (w *walk) report(part, kind, key, problem string) {
 	w.found = append(w.found, w.model.finding(part, kind, key, problem, ""))
 }
 
 // finding places a mistake of a part at one of its keys, else at its kind, else at the model's name.
-func (m *Model) finding(part, kind, key, problem, hint string) finding {
-	f := finding{model: m.Name, part: part, kind: kind, problem: problem, hint: hint}
-	if m.origin == nil {
-		return f
-	}
-	if n := m.origin.tables[part]; n != nil {
-		f.at, f.owner = locate(n, key)
-	}
-	if f.at.src == nil {
-		f.at, f.owner = m.origin.tables[""].key, m.Name
-	}
-	return f
+func (m *Model) finding(part, kind, key, problem, hint string) table.Diagnostic {
+	return m.origin.Find(table.Diagnostic{Subject: subject(m.Name), Part: part, Kind: kind, Problem: problem, Suggestion: hint}, key)
 }
 
-// sizeKey finds the key that sets a layer's number of outputs: the one that SetOutputUnits changes.
+// sizeKey is the key that sets a layer's number of outputs, "" where it has none.
 func sizeKey(s layers.Sized) string {
 	if s == nil {
 		return ""
 	}
-	scratch := reflect.New(reflect.TypeOf(s).Elem())
-	scratch.Interface().(layers.Sized).SetOutputUnits(1)
-	for _, f := range partFields(scratch.Interface()) {
-		if f.value.CanInt() && f.value.Int() == 1 {
-			return f.key
-		}
-	}
-	return "units"
+	return layers.SizeKey
 }

@@ -1,10 +1,9 @@
 package layers
 
 import (
-	"fmt"
-
 	"gorgonia.org/gorgonia"
 	"tessera/ops"
+	"tessera/part"
 )
 
 // Conv2D slides filters over images (height, width, channels); an image (height, width) has one channel. The output is
@@ -33,7 +32,7 @@ func (l *Conv2D) geometry(in []int) (ops.Convolution, error) {
 	g.Out[0], g.Top = l.Padding.along(image[0], reach, l.Stride)
 	g.Out[1], g.Left = l.Padding.along(image[1], reach, l.Stride)
 	if g.Out[0] < 1 || g.Out[1] < 1 {
-		return g, fmt.Errorf("kernel: a filter that reaches over %d pixels does not fit into an image of %d x %d", reach, image[0], image[1])
+		return g, part.KeyErrorf("kernel", "a filter that reaches over %d pixels does not fit into an image of %d x %d", reach, image[0], image[1])
 	}
 	return g, boundedWindows(g)
 }

@@ -1,10 +1,9 @@
 package layers
 
 import (
-	"fmt"
-
 	"gorgonia.org/gorgonia"
 	"tessera/ops"
+	"tessera/part"
 )
 
 // Conv2DTranspose makes images (height, width, channels) larger: it is the transpose of a [Conv2D] of the same settings,
@@ -35,7 +34,7 @@ func (l *Conv2DTranspose) geometry(in []int) (ops.Convolution, error) {
 	g.In[0], g.Top = l.Padding.back(image[0], reach, l.Stride)
 	g.In[1], g.Left = l.Padding.back(image[1], reach, l.Stride)
 	if g.In[0] < 1 || g.In[1] < 1 {
-		return g, fmt.Errorf("padding: nothing is left of an image of %d x %d when %d pixels are cut off on every side",
+		return g, part.KeyErrorf("padding", "nothing is left of an image of %d x %d when %d pixels are cut off on every side",
 			g.In[0]+2*g.Top, g.In[1]+2*g.Left, l.Padding.Pixels)
 	}
 	return g, boundedWindows(g)

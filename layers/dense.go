@@ -1,11 +1,10 @@
 package layers
 
 import (
-	"fmt"
-
 	"gorgonia.org/gorgonia"
 	"tessera/internal/volume"
 	"tessera/ops"
+	"tessera/part"
 )
 
 // Dense maps the flattened input x of n values to units values: y = activation(x W + b), with W of shape (n, units) and
@@ -33,7 +32,7 @@ func (d *Dense) SetOutputUnits(n int) { d.Units = n }
 // OutputShape implements [Layer].
 func (d *Dense) OutputShape([]int) ([]int, error) {
 	if d.Units < 1 {
-		return nil, fmt.Errorf("units: got %d, want > 0", d.Units)
+		return nil, part.KeyErrorf("units", "got %d, want > 0", d.Units)
 	}
 	if _, err := d.Activation.Activation(); err != nil {
 		return nil, err

@@ -1,10 +1,9 @@
 package layers
 
 import (
-	"fmt"
-
 	"gorgonia.org/gorgonia"
 	"tessera/ops"
+	"tessera/part"
 )
 
 // Filtering is embedded by layers whose filters look at windows of an image, or draw into them.
@@ -36,7 +35,7 @@ func (f *Filtering) fitting(in []int, more ...count) (g ops.Convolution, image [
 		return g, image, err
 	}
 	if image[2]%f.Groups != 0 || f.Filters%f.Groups != 0 {
-		return g, image, fmt.Errorf("groups: %d do not divide %d channels and %d filters", f.Groups, image[2], f.Filters)
+		return g, image, part.KeyErrorf("groups", "%d do not divide %d channels and %d filters", f.Groups, image[2], f.Filters)
 	}
 	if err := bounded(image, f.Kernel, append([]count{{"kernel", f.Kernel}, {"dilation", f.Dilation}, {"padding", f.Padding.Pixels}}, more...)); err != nil {
 		return g, image, err

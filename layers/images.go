@@ -6,6 +6,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"tessera/internal/volume"
 	"tessera/ops"
+	"tessera/part"
 )
 
 // imageOf returns height, width and channels of an image of shape (height, width, channels), or (height, width) with one
@@ -42,7 +43,7 @@ type count struct {
 func positive(counts []count) error {
 	for _, c := range counts {
 		if c.value < 1 {
-			return fmt.Errorf("%s: got %d, want > 0", c.key, c.value)
+			return part.KeyErrorf(c.key, "got %d, want > 0", c.value)
 		}
 	}
 	return nil
@@ -56,7 +57,7 @@ const longestSide = 1 << 24
 func bounded(image [3]int, kernel int, counts []count) error {
 	for _, c := range counts {
 		if c.value > longestSide/max(image[0], image[1], kernel) {
-			return fmt.Errorf("%s: %d comes to more than %d pixels on a side", c.key, c.value, longestSide)
+			return part.KeyErrorf(c.key, "%d comes to more than %d pixels on a side", c.value, longestSide)
 		}
 	}
 	return nil
@@ -69,7 +70,7 @@ const mostWindows = 1 << 28
 func boundedWindows(g ops.Convolution) error {
 	values := float64(g.Out[0]) * float64(g.Out[1]) * float64(g.Kernel) * float64(g.Kernel) * float64(g.In[2])
 	if values > mostWindows {
-		return fmt.Errorf("kernel: the windows of one image, %d x %d of %d x %d pixels, hold %.3g values: want at most %.3g",
+		return part.KeyErrorf("kernel", "the windows of one image, %d x %d of %d x %d pixels, hold %.3g values: want at most %.3g",
 			g.Out[0], g.Out[1], g.Kernel, g.Kernel, values, float64(mostWindows))
 	}
 	return nil

@@ -29,7 +29,10 @@ type Layer interface {
 // Registry holds every layer, activations included.
 var Registry = part.New[Layer]("layer")
 
-// Sized is implemented by layers whose number of outputs is a setting. The last of them in a decoder takes the size of
+// SizeKey is the key of the setting that is the number of outputs of a [Sized] layer.
+const SizeKey = "units"
+
+// Sized is implemented by layers whose number of outputs is a setting, under the key [SizeKey]. The last of them in a decoder takes the size of
 // the model's input when its declaration leaves the number out.
 type Sized interface {
 	Layer

@@ -1,11 +1,10 @@
 package layers
 
 import (
-	"fmt"
-
 	"gorgonia.org/gorgonia"
 	"tessera/internal/volume"
 	"tessera/ops"
+	"tessera/part"
 )
 
 // MaxPlus maps the flattened input h of n values to units values in the max-plus algebra, y(i) = max over j of h(j) +
@@ -32,7 +31,7 @@ func (m *MaxPlus) SetOutputUnits(n int) { m.Units = n }
 // OutputShape implements [Layer].
 func (m *MaxPlus) OutputShape([]int) ([]int, error) {
 	if m.Units < 1 {
-		return nil, fmt.Errorf("units: got %d, want > 0", m.Units)
+		return nil, part.KeyErrorf("units", "got %d, want > 0", m.Units)
 	}
 	return []int{m.Units}, nil
 }

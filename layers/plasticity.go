@@ -1,11 +1,10 @@
 package layers
 
 import (
-	"fmt"
-
 	"gorgonia.org/gorgonia"
 	"tessera/internal/volume"
 	"tessera/ops"
+	"tessera/part"
 )
 
 // Plasticity is a sigmoid with a gain a and a bias b of its own for every unit of a vector, or every channel of an image
@@ -38,7 +37,7 @@ func init() {
 // OutputShape implements [Layer].
 func (p *Plasticity) OutputShape(in []int) ([]int, error) {
 	if !(p.Mean > 0 && p.Mean < 1) {
-		return nil, fmt.Errorf("mean: got %v, want in (0,1)", p.Mean)
+		return nil, part.KeyErrorf("mean", "got %v, want in (0,1)", p.Mean)
 	}
 	return in, nil
 }

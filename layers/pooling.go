@@ -1,10 +1,9 @@
 package layers
 
 import (
-	"fmt"
-
 	"gorgonia.org/gorgonia"
 	"tessera/ops"
+	"tessera/part"
 )
 
 // Pooling is embedded by layers that take one value from every window of an image, channel by channel.
@@ -28,7 +27,7 @@ func (p *Pooling) geometry(in []int) (ops.Pooling, error) {
 		return ops.Pooling{}, err
 	}
 	if p.Padding.Pixels >= p.Kernel {
-		return ops.Pooling{}, fmt.Errorf("padding: got %d, want less than the kernel's %d pixels: a window must see some of the image",
+		return ops.Pooling{}, part.KeyErrorf("padding", "got %d, want less than the kernel's %d pixels: a window must see some of the image",
 			p.Padding.Pixels, p.Kernel)
 	}
 	g := ops.Pooling{In: image, Kernel: p.Kernel, Stride: stride}
@@ -36,7 +35,7 @@ func (p *Pooling) geometry(in []int) (ops.Pooling, error) {
 	g.Out[1], g.Left = p.Padding.along(image[1], p.Kernel, stride)
 	g.Out[2] = image[2]
 	if g.Out[0] < 1 || g.Out[1] < 1 {
-		return g, fmt.Errorf("kernel: a window of %d x %d pixels does not fit into an image of %d x %d", p.Kernel, p.Kernel, image[0], image[1])
+		return g, part.KeyErrorf("kernel", "a window of %d x %d pixels does not fit into an image of %d x %d", p.Kernel, p.Kernel, image[0], image[1])
 	}
 	return g, g.Check()
 }

@@ -1,13 +1,12 @@
 package layers
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"gorgonia.org/gorgonia"
 	"tessera/internal/volume"
 	"tessera/ops"
+	"tessera/part"
 )
 
 // Reshape gives the values of every input another shape of equal size, in the same order.
@@ -22,15 +21,15 @@ func init() {
 // OutputShape implements [Layer].
 func (r *Reshape) OutputShape(in []int) ([]int, error) {
 	if len(r.Shape) == 0 {
-		return nil, errors.New("shape: got none, want at least one axis")
+		return nil, part.KeyErrorf("shape", "got none, want at least one axis")
 	}
 	for _, d := range r.Shape {
 		if d < 1 {
-			return nil, fmt.Errorf("shape: got %v, want every axis > 0", r.Shape)
+			return nil, part.KeyErrorf("shape", "got %v, want every axis > 0", r.Shape)
 		}
 	}
 	if volume.Of(r.Shape) != volume.Of(in) {
-		return nil, fmt.Errorf("shape: %v has %d values, the input %v has %d", r.Shape, volume.Of(r.Shape), in, volume.Of(in))
+		return nil, part.KeyErrorf("shape", "%v has %d values, the input %v has %d", r.Shape, volume.Of(r.Shape), in, volume.Of(in))
 	}
 	return slices.Clone(r.Shape), nil
 }

@@ -44,7 +44,7 @@ func (r *Residual) OutputShape(in []int) ([]int, error) {
 		return nil, err
 	}
 	if out := shapes[len(r.Layers)]; !alike(in, out) {
-		return nil, fmt.Errorf("layers: the block turns shape %v into %v, want the same: stride 1 and as many filters as channels, or units as values", in, out)
+		return nil, part.KeyErrorf("layers", "the block turns shape %v into %v, want the same: stride 1 and as many filters as channels, or units as values", in, out)
 	}
 	return slices.Clone(in), nil
 }

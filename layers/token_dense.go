@@ -1,11 +1,11 @@
 package layers
 
 import (
-	"fmt"
 	"slices"
 
 	"gorgonia.org/gorgonia"
 	"tessera/ops"
+	"tessera/part"
 )
 
 // TokenDense is one dense layer for all tokens of an input alike, where [Dense] joins the tokens to one vector:
@@ -31,7 +31,7 @@ func init() {
 // OutputShape implements [Layer].
 func (d *TokenDense) OutputShape(in []int) ([]int, error) {
 	if d.Units < 1 {
-		return nil, fmt.Errorf("units: got %d, want > 0", d.Units)
+		return nil, part.KeyErrorf("units", "got %d, want > 0", d.Units)
 	}
 	if _, err := d.Activation.Activation(); err != nil {
 		return nil, err

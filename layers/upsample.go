@@ -5,6 +5,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/ops"
+	"tessera/part"
 )
 
 // Upsample repeats every pixel of an image (height, width, channels) or (height, width), to a block of factor x factor:
@@ -34,7 +35,7 @@ func (u *Upsample) geometry(in []int) (ops.Pooling, error) {
 	}
 	g := ops.Pooling{In: [3]int{image[0] * u.Factor, image[1] * u.Factor, image[2]}, Out: image, Kernel: u.Factor, Stride: u.Factor}
 	if g.Check() != nil {
-		return g, fmt.Errorf("factor: %d makes an image of %d x %d, which is too large", u.Factor, g.In[0], g.In[1])
+		return g, part.KeyErrorf("factor", "%d makes an image of %d x %d, which is too large", u.Factor, g.In[0], g.In[1])
 	}
 	return g, nil
 }

@@ -14,3 +14,8 @@ type KeyError struct {
 
 // Error implements error.
 func (e KeyError) Error() string { return fmt.Sprintf("%s: %s", e.Key, e.Problem) }
+
+// KeyErrorf returns a [KeyError] whose problem is formatted as by [fmt.Sprintf].
+func KeyErrorf(key, format string, args ...any) error {
+	return KeyError{Key: key, Problem: fmt.Sprintf(format, args...)}
+}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"tessera/config"
 	"tessera/report"
+	"tessera/table"
 )
 
 // Reproduction is one table or figure of the study that can be trained again.
@@ -65,7 +65,7 @@ type Unknown struct{ Name string }
 
 // Error implements error.
 func (e *Unknown) Error() string {
-	return fmt.Sprintf("unknown reproduction %q: %s", e.Name, config.Suggest(e.Name, Names()))
+	return fmt.Sprintf("unknown reproduction %q: %s", e.Name, table.Suggest(e.Name, Names()))
 }
 
 // Find returns the reproduction of that name; the error is [*Unknown].

@@ -1,0 +1,117 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tessera/table"
+)
+
+// lineage is a model's table, laid on those of the models that it extends.
+type lineage struct {
+	table   *table.Node // nil where the model is no table
+	found   []table.Diagnostic
+	partial bool // a model that it extends is not known: what it would inherit is missing
+	open    bool // it is being found: a model that comes back to it extends itself
+}
+
+// lineage finds the table of one of the file's models, once.
+func (f *File) lineage(name string) *lineage {
+	l, ok := f.lineages[name]
+	if ok {
+		return l
+	}
+	l = &lineage{open: true}
+	f.lineages[name] = l
+	n := f.models.Child(name)
+	if n.IsTable() {
+		f.extend(l, name, n)
+	} else {
+		l.found, l.partial = []table.Diagnostic{table.Diagnostic{At: n.Key,
+			Problem: fmt.Sprintf("got %s, want a table: [model.%s]", n.Describe(), table.KeyText(name))}.In(n)}, true
+	}
+	l.open = false
+	return l
+}
+
+// changed is the lineage of a model that extends another one than the file says.
+func (f *File) changed(name string, extends *table.Node) *lineage {
+	l := &lineage{}
+	n := f.models.Child(name)
+	if !n.IsTable() {
+		return l
+	}
+	l.table = without(n, "extends")
+	l.table.Put("extends", extends)
+	parent, _ := extends.Text()
+	if chain := f.ancestors(parent); slices.Contains(chain, name) {
+		l.cycle(append([]string{name}, chain[:slices.Index(chain, name)+1]...), extends)
+		return l
+	}
+	l.found = f.sound(parent)
+	f.extend(l, name, l.table)
+	return l
+}
+
+// extend lays n, the table of a model, on the models that it extends.
+func (f *File) extend(l *lineage, name string, n *table.Node) {
+	l.table = n
+	e := n.Child("extends")
+	if e == nil {
+		return
+	}
+	l.partial = true
+	parent, ok := e.Text()
+	if !ok {
+		return // decoding reports what extends should be
+	}
+	if f.models.Child(parent) == nil {
+		l.found = append(l.found, table.Diagnostic{At: e.At, Problem: fmt.Sprintf("extends: unknown model %q", parent), Suggestion: f.suggestParent(name, parent)}.In(e))
+		return
+	}
+	base := f.lineage(parent)
+	switch {
+	case base.open:
+		f.cycle(name)
+	case !base.partial:
+		l.table, l.partial = merging().Lay("", ofKind(without(base.table, "extends"), n.Child("kind")), n), false
+	}
+}
+
+// cycle reports that a model of the file comes back to itself, for that model of the cycle that stands first in the file.
+func (f *File) cycle(name string) {
+	chain := f.ancestors(name)
+	first := slices.MinFunc(chain, func(a, b string) int { return f.models.Child(a).Key.Start - f.models.Child(b).Key.Start })
+	f.lineage(first).cycle(append(f.ancestors(first), first), f.models.Child(first).Child("extends"))
+}
+
+func (l *lineage) cycle(chain []string, extends *table.Node) {
+	l.partial = true
+	l.found = append(l.found, table.Diagnostic{At: extends.At, Problem: "extends: a cycle: " + strings.Join(chain, " -> ")}.In(extends))
+}
+
+// ancestors lists a model and those that it extends, as far as they are known, each once.
+func (f *File) ancestors(name string) (list []string) {
+	seen := map[string]bool{}
+	for f.models.Child(name) != nil && !seen[name] {
+		seen[name] = true
+		list = append(list, name)
+		name, _ = f.models.Child(name).Child("extends").Text()
+	}
+	return list
+}
+
+// suggestParent says which model is probably meant, with a word where there is none to be meant.
+func (f *File) suggestParent(name, parent string) string {
+	const copying = "`tessera check --fill MODEL` prints a shipped one to copy"
+	others := slices.DeleteFunc(slices.Clone(f.models.Keys), func(k string) bool { return k == name })
+	if len(others) == 0 {
+		return "this file declares no other model; " + copying
+	}
+	hint := table.Suggest(parent, others)
+	if _, near := table.Nearest(parent, others); !near {
+		hint += "; outside of this folder " + copying
+	}
+	return hint
+}

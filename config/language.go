@@ -1,0 +1,161 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+
+	"tessera/attack"
+	"tessera/augment"
+	"tessera/constraints"
+	"tessera/data"
+	"tessera/layers"
+	"tessera/losses"
+	"tessera/optim"
+	"tessera/table"
+)
+
+// language lists what models.toml is made of. A new registry is one line here.
+var language = &table.Language{
+	Vocabularies: []*table.Vocabulary{
+		table.Words("layers", layers.Registry, Layer{}),
+		table.Words("losses", losses.Registry, Loss{}),
+		table.Words("constraints", constraints.Registry, Constraint{}),
+		table.Words("optimizers", optim.Registry, Optimizer{}),
+		table.Words("schedules", optim.Schedules, Schedule{}),
+		table.Words("augmentations", augment.Registry, nil),
+		table.Words("inits", layers.Inits, nil),
+		table.Words("datasets", data.Registry, Dataset{}),
+		table.Words("baselines", Baselines, Model{}),
+	},
+	Hint: layerOfItsOwn,
+}
+
+// layerOfItsOwn is what to do with an activation of a layer that takes none.
+func layerOfItsOwn(key string, n *table.Node, kind string, near bool) string {
+	text, _ := n.Child(key).Text()
+	_, isLayer := layers.Registry.Lookup(text)
+	if _, in := layers.Registry.Lookup(kind); !in || !isLayer || near || key != "activation" {
+		return ""
+	}
+	return fmt.Sprintf("here it is a layer of its own: put { kind = %q } after this one", text)
+}
+
+// Vocabularies lists what can be described: "layers", "losses", ...
+func Vocabularies() []string {
+	var titles []string
+	for _, v := range language.Vocabularies {
+		titles = append(titles, v.Title)
+	}
+	return titles
+}
+
+// Describe lists the parts of one vocabulary with their keys and defaults, sorted by name; ok is false when there is no
+// such vocabulary.
+func Describe(title string) (list []table.Description, ok bool) { return language.Describe(title) }
+
+// Fill writes a model as TOML with every default in place and inheritance resolved. The text declares that one model;
+// it decodes to the same model, and is what a run keeps to be trained again from.
+func Fill(m *Model) []byte {
+	omit := []string{"extends"}
+	if m.About == "" {
+		omit = append(omit, "about")
+	}
+	if m.Baseline == nil {
+		omit = append(omit, "kind")
+	}
+	w := &table.Writer{Language: language, Origin: m.origin, Kind: m.Kind}
+	return w.Write([]string{"model", m.Name}, m, omit...)
+}
+
+// implicit is what holds where a model says nothing; of a baseline only the data set. What the keys of these tables hold is set
+// by the methods named Defaults.
+var implicit = sync.OnceValue(func() *table.Node {
+	root, _ := table.Parse(table.NewSource("", `
+dataset = { name = "swimmer" }
+decoder = [{ kind = "dense" }]
+loss = [{ kind = "mse" }]
+optimizer = { kind = "adam" }
+`))
+	return root.Nowhere()
+})
+
+// withDefaults lays a model's table on what holds where it says nothing.
+func withDefaults(n *table.Node) *table.Node {
+	base := implicit()
+	kind := n.Child("kind")
+	if is, ok := kind.Text(); ok && is != Autoencoder {
+		base = base.Only(func(key string) bool { return key == "dataset" })
+	}
+	merged := merging().Lay("", base, without(n, "kind"))
+	if kind != nil {
+		merged.Put("kind", kind)
+	}
+	return merged
+}
+
+// merging lays models, or changes, on each other; see [inherits].
+func merging() *table.Merger { return &table.Merger{Selector: selector, Keeps: inherits} }
+
+// selector is the key of a table that chooses the part whose keys the table holds.
+func selector(table string) string {
+	if table == "dataset" {
+		return "name"
+	}
+	return "kind"
+}
+
+// selectionKeys are the keys of a data set's table that every data set has.
+var selectionKeys = table.Keys(&data.Selection{}, "")
+
+// inherits reports whether over keeps a key of base. An attack has no kind but a method: one that becomes fgsm loses what only pgd
+// has. A data set has no kind but a name: what is taken of the images (fit, limit, validation) stays when it changes, and
+// the keys that only the old set knows do not. Of a model, see [ofKind].
+func inherits(name, key string, base, over *table.Node) bool {
+	if name == "adversarial" {
+		method, _ := over.Child("method").Text()
+		return method != string(attack.FGSM) || !slices.Contains(pgdKeys, key)
+	}
+	return table.SameKind(selector(name), base, over) || name == "dataset" && slices.Contains(selectionKeys, key)
+}
+
+// ofKind returns a model's table as one of the kind that another table gives, nil where it gives none. What models of both
+// kinds have stays, such as the data set and the seed; all other keys are dropped.
+func ofKind(n, kind *table.Node) *table.Node {
+	is, ok := kind.Text()
+	if !ok {
+		return n
+	}
+	was, ok := n.Child("kind").Text()
+	if !ok {
+		was = Autoencoder
+	}
+	var common, train []string
+	if was != is {
+		common, train = table.Keys(&Model{}, ""), table.Keys(&Train{}, is)
+	}
+	changed := n.Only(func(key string) bool { return key != "kind" && (was == is || slices.Contains(common, key)) })
+	if c := changed.Child("train"); was != is && c.IsTable() {
+		changed.Put("train", c.Only(func(key string) bool { return slices.Contains(train, key) }))
+	}
+	changed.Put("kind", kind)
+	return changed
+}
+
+// without returns a table less one key.
+func without(n *table.Node, key string) *table.Node {
+	return n.Only(func(k string) bool { return k != key })
+}
+
+// subject names a model in messages.
+func subject(model string) string { return table.Subject("model", model) }
+
+// aboutShape tells keys that may concern the shape of a layer's output: numbers may, names may not.
+func aboutShape(f table.Field) bool {
+	k := f.Value.Kind()
+	return k != reflect.Bool && k != reflect.Interface && f.Choices() == nil
+}
+
+// aboutValues tells keys that may concern the range of a layer's output: an activation may, and so may inner layers.
+func aboutValues(f table.Field) bool { return f.Choices() != nil || f.IsTable() }

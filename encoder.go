@@ -1,0 +1,250 @@
+package tessera
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"runtime"
+	"slices"
+	"sync"
+
+	"tessera/engine"
+	"tessera/graph"
+	"tessera/internal/batches"
+	"tessera/internal/volume"
+	"tessera/metrics"
+	"tessera/tape"
+)
+
+// EncoderOptions say how an encoder is compiled. The zero value is ready to use.
+type EncoderOptions struct {
+	// Sizes are the batch sizes that programs are compiled for; nil takes 1, 8, 64 and 256. Other numbers of images are
+	// split over them and padded.
+	Sizes []int
+	// Workers is how many programs of each size there are at most: so many goroutines compute at once with one size. 0 takes
+	// one per CPU, but not more than 8 programs in all.
+	Workers int
+}
+
+// mostPrograms is how many programs an encoder compiles at most where Workers is not given.
+const mostPrograms = 8
+
+// defaultSizes of compiled batches: one image without padding, and enough images for the matrix products to be efficient.
+func defaultSizes() []int { return []int{1, 8, 64, 256} }
+
+// Encoder encodes images with the parameters of a run. Any number of goroutines may use it at the same time; each call
+// computes on the goroutine of its caller.
+//
+// The code of an image has the same bits in every call. They are those of [Run.Encode] for a batch of the largest size: an
+// encoder measures which sizes round alike and leaves the others out. Dense layers round all sizes alike; a convolution
+// computes a handful of images by another algorithm, so that Run.Encode rounds those differently.
+type Encoder struct {
+	name  string
+	in    int
+	out   int
+	pool  *batches.Pool // nil for a baseline
+	whole *whole        // a baseline, which has no programs to compile
+}
+
+// whole is a coder that codes everything at once, one call after the other; the run takes turns with it.
+type whole struct {
+	mu    *sync.Mutex   // the run's
+	coder metrics.Coder // nil after Close
+}
+
+// Encoder returns an encoder of the run's model for any number of goroutines. It has programs of its own: it works beside the
+// run and after the run's Close, and is closed by itself. A model in which the code of an image depends on the other images
+// of its batch is an error.
+func (r *Run) Encoder(o EncoderOptions) (*Encoder, error) {
+	if err := r.ready(); err != nil {
+		return nil, err
+	}
+	e := &Encoder{name: r.Path, in: volume.Of(r.Shape()), out: r.Units()}
+	if r.network == nil {
+		e.whole = &whole{mu: &r.mu, coder: r.coder}
+		return e, nil
+	}
+	if o.Sizes == nil {
+		o.Sizes = defaultSizes()
+	}
+	if o.Workers == 0 {
+		o.Workers = max(1, min(runtime.GOMAXPROCS(0), mostPrograms/max(1, len(o.Sizes))))
+	}
+	o.Sizes = slices.Clone(o.Sizes)
+	for i, size := range o.Sizes {
+		if size > 0 { // others are refused below
+			o.Sizes[i] = r.network.AtOnce(size)
+		}
+	}
+	var err error
+	e.pool, err = batches.New(batches.Options{In: e.in, Out: e.out, Sizes: o.Sizes, Workers: o.Workers,
+		Compile: func(size int) (batches.Program, error) { return r.options.encoding(r.network, size) }})
+	if err != nil {
+		return nil, fmt.Errorf("run %s: encoder: %w", r.Path, err)
+	}
+	return e, nil
+}
+
+// encoding is a coder that is given one batch size only, and therefore compiles once. It computes on the goroutine that calls
+// it: for a few images the threads of a team would wait for each other longer than they compute.
+type encoding struct {
+	coder *graph.Coder
+	team  *engine.Team
+}
+
+func (o Options) encoding(m *graph.Model, size int) (*encoding, error) {
+	e := &encoding{team: engine.NewTeam(1)}
+	if o.Backend == Tape {
+		e.coder = graph.NewCoder(m, tape.Backend{})
+	} else {
+		e.coder = graph.NewCoder(m, engine.Backend{Team: e.team})
+	}
+	if _, err := e.Run(make([]float32, size*m.Pixels())); err != nil { // compiles
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+// Run implements [batches.Program].
+func (e *encoding) Run(rows []float32) ([]float32, error) { return e.coder.Encode(rows) }
+
+// Close implements [batches.Program].
+func (e *encoding) Close() error {
+	defer e.team.Close()
+	return e.coder.Close()
+}
+
+// Encode appends the codes of the images to dst and returns the extended slice: images are row-major, n times as many values
+// as the model's shape has, and give n times Units values. dst may be nil. When ctx ends, Encode returns its error; after
+// Close it returns [ErrClosed].
+func (e *Encoder) Encode(ctx context.Context, dst, images []float32) ([]float32, error) {
+	err := e.check(images)
+	if err != nil {
+		return dst, err
+	}
+	if e.pool != nil {
+		dst, err = e.pool.Run(ctx, dst, images)
+	} else {
+		dst, err = e.whole.encode(ctx, dst, images)
+	}
+	if errors.Is(err, batches.ErrClosed) {
+		err = ErrClosed
+	}
+	if err != nil {
+		return dst, fmt.Errorf("run %s: encode: %w", e.name, err)
+	}
+	return dst, nil
+}
+
+// check refuses what is not whole images.
+func (e *Encoder) check(images []float32) error {
+	if e == nil || e.pool == nil && e.whole == nil {
+		return errors.New("tessera: the encoder has no model: take one that Run.Encoder returned")
+	}
+	if len(images)%e.in != 0 {
+		return fmt.Errorf("run %s: encode: got %d values, want a multiple of the %d of an image", e.name, len(images), e.in)
+	}
+	return nil
+}
+
+func (w *whole) encode(ctx context.Context, dst, images []float32) ([]float32, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.coder == nil {
+		return dst, ErrClosed
+	}
+	if err := ctx.Err(); err != nil || len(images) == 0 {
+		return dst, err
+	}
+	codes, err := w.coder.Encode(images)
+	if err != nil {
+		return dst, err
+	}
+	return append(dst, codes...), nil
+}
+
+// streamed is how many images a stream collects before it encodes them.
+const streamed = 256
+
+// Stream encodes a sequence of images, or of slices of several images each, and gives one slice of codes for every slice of
+// images, in the same order. It reads ahead until it has 256 images, so that a sequence of single images is encoded in
+// efficient batches. The first error ends the sequence. The slices it gives belong to the caller; those it takes are copied.
+func (e *Encoder) Stream(ctx context.Context, images iter.Seq[[]float32]) iter.Seq2[[]float32, error] {
+	return func(yield func([]float32, error) bool) {
+		s := stream{encoder: e, ctx: ctx, yield: yield}
+		for piece := range images {
+			if err := e.check(piece); err != nil {
+				if s.flush() {
+					yield(nil, err)
+				}
+				return
+			}
+			s.pending = append(s.pending, piece...)
+			s.lengths = append(s.lengths, len(piece)/e.in*e.out)
+			if len(s.pending) >= streamed*e.in && !s.flush() {
+				return
+			}
+		}
+		s.flush()
+	}
+}
+
+// stream is a Stream in progress.
+type stream struct {
+	encoder *Encoder
+	ctx     context.Context
+	yield   func([]float32, error) bool
+	pending []float32 // images that were read
+	lengths []int     // of the codes of each slice among them
+}
+
+// flush encodes what was read and reports whether the sequence continues.
+func (s *stream) flush() bool {
+	if len(s.lengths) == 0 {
+		return true
+	}
+	codes, err := s.encoder.Encode(s.ctx, nil, s.pending)
+	if err != nil {
+		s.yield(nil, err)
+		return false
+	}
+	for _, n := range s.lengths {
+		if !s.yield(codes[:n:n], nil) {
+			return false
+		}
+		codes = codes[n:]
+	}
+	s.pending, s.lengths = s.pending[:0], s.lengths[:0]
+	return true
+}
+
+// Units is the length of a code; 0 of an encoder without a model.
+func (e *Encoder) Units() int {
+	if e == nil {
+		return 0
+	}
+	return e.out
+}
+
+// Programs is how many programs the encoder has compiled so far; a baseline has none.
+func (e *Encoder) Programs() int {
+	if e == nil || e.pool == nil {
+		return 0
+	}
+	return e.pool.Programs()
+}
+
+// Close frees the encoder's programs, once no goroutine encodes. Afterwards Encode returns [ErrClosed].
+func (e *Encoder) Close() error {
+	switch {
+	case e == nil:
+	case e.pool != nil:
+		return e.pool.Close()
+	case e.whole != nil:
+		e.whole.mu.Lock()
+		defer e.whole.mu.Unlock()
+		e.whole.coder = nil
+	}
+	return nil
+}

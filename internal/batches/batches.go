@@ -1,0 +1,228 @@
+// Package batches runs any number of rows through programs of a few fixed batch sizes, from any number of goroutines.
+//
+// A row's result has the same bits whichever call it is part of: [New] measures which batch sizes round alike and leaves
+// the others out.
+package batches
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// Program computes one result for each row of a batch of fixed size. A pool calls it from one goroutine at a time.
+type Program interface {
+	// Run returns the results of a whole batch. They are valid until the next Run.
+	Run(rows []float32) (results []float32, err error)
+	// Close frees what the program holds.
+	Close() error
+}
+
+// Options describe a pool.
+type Options struct {
+	In, Out int                             // values of one row, and of its result
+	Sizes   []int                           // of the compiled batches, each > 0
+	Workers int                             // programs of each size at most, > 0
+	Compile func(size int) (Program, error) // called by one goroutine at a time
+}
+
+// Pool holds the programs. It is safe for use by several goroutines at once.
+type Pool struct {
+	in, out int
+	compile func(size int) (Program, error)
+	sizes   []*bucket // ascending
+	first   []int     // of n rows, at most as many as the largest size: which bucket takes the first ones
+	making  sync.Mutex
+	open    sync.RWMutex // read by every Run, written by Close
+	closed  bool
+}
+
+// bucket is the programs of one size.
+type bucket struct {
+	size   int
+	places chan struct{} // one token for each program in use
+	mu     sync.Mutex
+	idle   []*worker
+	made   int
+}
+
+// worker is a program and the batch that is padded for it.
+type worker struct {
+	program Program
+	padded  []float32
+}
+
+// ErrClosed says that the pool was closed before.
+var ErrClosed = errors.New("closed")
+
+// New returns a pool with one program of each size that it uses: those that round as the largest one does.
+func New(o Options) (*Pool, error) {
+	sizes := slices.Compact(slices.Sorted(slices.Values(o.Sizes)))
+	switch {
+	case len(sizes) == 0:
+		return nil, errors.New("no batch sizes are given")
+	case sizes[0] < 1:
+		return nil, fmt.Errorf("batch size: got %d, want > 0", sizes[0])
+	case o.Workers < 1:
+		return nil, fmt.Errorf("workers: got %d, want > 0", o.Workers)
+	}
+	p := &Pool{in: o.In, out: o.Out, compile: o.Compile}
+	for _, size := range sizes {
+		p.sizes = append(p.sizes, &bucket{size: size, places: make(chan struct{}, o.Workers)})
+	}
+	if err := p.agree(); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	p.plan()
+	return p, nil
+}
+
+// perRun is what a run costs beside its rows, in rows: above all reading the weights once.
+const perRun = 4
+
+// plan decides for every number of rows up to the largest size which size takes the first of them: the smallest that holds
+// all, padded, or the largest that they fill, whichever costs less in all.
+func (p *Pool) plan() {
+	largest := p.sizes[len(p.sizes)-1].size
+	p.first = make([]int, largest+1)
+	cost := make([]int, largest+1)
+	for n := 1; n <= largest; n++ {
+		above := slices.IndexFunc(p.sizes, func(b *bucket) bool { return b.size >= n })
+		p.first[n], cost[n] = above, p.sizes[above].size+perRun
+		if above > 0 {
+			full := p.sizes[above-1].size
+			if c := full + perRun + cost[n-full]; c < cost[n] {
+				p.first[n], cost[n] = above-1, c
+			}
+		}
+	}
+}
+
+// Run appends the results of all rows to dst and returns the extended slice. When ctx ends, it returns the context's error.
+func (p *Pool) Run(ctx context.Context, dst, rows []float32) ([]float32, error) {
+	p.open.RLock()
+	defer p.open.RUnlock()
+	if p.closed {
+		return dst, ErrClosed
+	}
+	if len(rows)%p.in != 0 {
+		return dst, fmt.Errorf("%d values are not a whole number of rows of %d", len(rows), p.in)
+	}
+	dst = slices.Grow(dst, len(rows)/p.in*p.out)
+	kept := dst
+	for n := len(rows) / p.in; n > 0; n = len(rows) / p.in {
+		b := p.sizes[p.first[min(n, len(p.first)-1)]]
+		count := min(n, b.size)
+		var err error
+		if dst, err = p.piece(ctx, b, dst, rows[:count*p.in]); err != nil {
+			return kept, err
+		}
+		rows = rows[count*p.in:]
+	}
+	return dst, nil
+}
+
+// piece runs at most one batch of rows.
+func (p *Pool) piece(ctx context.Context, b *bucket, dst, rows []float32) ([]float32, error) {
+	if err := ctx.Err(); err != nil {
+		return dst, err
+	}
+	select {
+	case b.places <- struct{}{}:
+	case <-ctx.Done():
+		return dst, ctx.Err()
+	}
+	defer func() { <-b.places }()
+	w, err := p.worker(b)
+	if err != nil {
+		return dst, err
+	}
+	defer b.give(w)
+	count := len(rows) / p.in
+	if count < b.size {
+		if w.padded == nil {
+			w.padded = make([]float32, b.size*p.in)
+		}
+		clear(w.padded[copy(w.padded, rows):])
+		rows = w.padded
+	}
+	results, err := w.program.Run(rows)
+	if err != nil {
+		return dst, err
+	}
+	return append(dst, results[:count*p.out]...), nil
+}
+
+// worker returns a program that nobody uses; the caller holds a place.
+func (p *Pool) worker(b *bucket) (*worker, error) {
+	b.mu.Lock()
+	if last := len(b.idle) - 1; last >= 0 {
+		w := b.idle[last]
+		b.idle = b.idle[:last]
+		b.mu.Unlock()
+		return w, nil
+	}
+	b.mu.Unlock()
+	p.making.Lock()
+	defer p.making.Unlock()
+	program, err := p.compile(b.size)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	b.made++
+	b.mu.Unlock()
+	return &worker{program: program}, nil
+}
+
+func (b *bucket) give(w *worker) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.idle = append(b.idle, w)
+}
+
+// Programs is how many programs the pool has compiled.
+func (p *Pool) Programs() int {
+	total := 0
+	for _, b := range p.sizes {
+		b.mu.Lock()
+		total += b.made
+		b.mu.Unlock()
+	}
+	return total
+}
+
+// Sizes are the batch sizes that the pool uses.
+func (p *Pool) Sizes() []int {
+	var sizes []int
+	for _, b := range p.sizes {
+		sizes = append(sizes, b.size)
+	}
+	return sizes
+}
+
+// Close waits for the calls that run, then frees all programs. Afterwards Run returns [ErrClosed]; a second Close does nothing.
+func (p *Pool) Close() error {
+	p.open.Lock()
+	defer p.open.Unlock()
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	var errs []error
+	for _, b := range p.sizes {
+		errs = append(errs, b.close())
+	}
+	return errors.Join(errs...)
+}
+
+func (b *bucket) close() error {
+	var errs []error
+	for _, w := range b.idle {
+		errs = append(errs, w.program.Close())
+	}
+	b.idle = nil
+	return errors.Join(errs...)
+}

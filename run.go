@@ -1,0 +1,206 @@
+package tessera
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"tessera/attack"
+	"tessera/config"
+	"tessera/data"
+	"tessera/engine"
+	"tessera/graph"
+	"tessera/metrics"
+	"tessera/train"
+)
+
+// Run is a trained model in memory. It is a [metrics.Coder]: it encodes, decodes and shows its atoms. Several goroutines may
+// use it; they take turns. An [Encoder] lets them encode at the same time.
+type Run struct {
+	Model  *config.Model // as it was trained, with every default in place
+	Path   string        // the run's folder, or the name of what it was read from
+	Epoch  int           // epoch of the parameters, the best one under early stopping; iterations of a baseline
+	Step   int           // optimizer steps of the parameters
+	Result *train.Result // how the training ended; nil for a run that was opened
+
+	mu      sync.Mutex    // held by what computes
+	coder   metrics.Coder // nil in the zero Run
+	network *graph.Model  // nil for a baseline
+	options Options
+	dirs    data.Dirs
+	team    *engine.Team
+	closed  bool
+}
+
+// newRun returns the run of a model that was read; it owns the team.
+func (o Options) newRun(t *train.Trained, path string, backend graph.Backend, team *engine.Team) *Run {
+	return &Run{Model: t.Spec, Path: path, Epoch: t.Epoch, Step: t.Step,
+		coder: t.Coder(backend), network: t.Model, options: o, dirs: data.SearchDirs(o.Data), team: team}
+}
+
+// ErrClosed says that a run or an encoder was closed before.
+var ErrClosed = errors.New("closed")
+
+// errNoModel says that a run was not made by this package.
+var errNoModel = errors.New("tessera: the run holds no model: take one that Train, Resume or Open returned")
+
+// ready returns an error where there is nothing to compute with.
+func (r *Run) ready() error {
+	if r == nil {
+		return errNoModel
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.usable()
+}
+
+// usable is ready for those that hold the lock.
+func (r *Run) usable() error {
+	switch {
+	case r.closed:
+		return fmt.Errorf("run %s: %w", r.Path, ErrClosed)
+	case r.coder == nil || r.Model == nil:
+		return errNoModel
+	}
+	return nil
+}
+
+// computing calls f with the run's coder while no other goroutine computes.
+func (r *Run) computing(f func(metrics.Coder) error) error {
+	if r == nil {
+		return errNoModel
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.usable(); err != nil {
+		return err
+	}
+	return f(r.coder)
+}
+
+// Shape implements [metrics.Coder]. The zero Run has none.
+func (r *Run) Shape() []int {
+	if r == nil || r.coder == nil {
+		return nil
+	}
+	return r.coder.Shape()
+}
+
+// Units implements [metrics.Coder]. It is 0 of the zero Run.
+func (r *Run) Units() int {
+	if r == nil || r.coder == nil {
+		return 0
+	}
+	return r.coder.Units()
+}
+
+// Encode implements [metrics.Coder]. After Close it returns [ErrClosed].
+func (r *Run) Encode(images []float32) (codes []float32, err error) {
+	err = r.computing(func(c metrics.Coder) error { codes, err = c.Encode(images); return err })
+	return codes, err
+}
+
+// Decode implements [metrics.Coder]. After Close it returns [ErrClosed].
+func (r *Run) Decode(codes []float32) (images []float32, err error) {
+	err = r.computing(func(c metrics.Coder) error { images, err = c.Decode(codes); return err })
+	return images, err
+}
+
+// Atoms implements [metrics.Coder]. The zero Run has none.
+func (r *Run) Atoms() *metrics.Atoms {
+	if r == nil || r.coder == nil {
+		return nil
+	}
+	return r.coder.Atoms()
+}
+
+// WithAtoms implements [metrics.Coder]. The coder computes with the run's goroutines: after Close of the run, its Encode and
+// Decode return [ErrClosed] too.
+func (r *Run) WithAtoms(a *metrics.Atoms) (other metrics.Coder, err error) {
+	err = r.computing(func(c metrics.Coder) error {
+		made, err := c.WithAtoms(a)
+		other = &reAtomed{made, r}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return other, nil
+}
+
+// LastWeight implements [metrics.Weighted].
+func (r *Run) LastWeight() []float32 {
+	if r == nil || r.coder == nil {
+		return nil
+	}
+	return metrics.LastWeight(r.coder)
+}
+
+// reAtomed is a run's coder with other atoms.
+type reAtomed struct {
+	metrics.Coder
+	run *Run
+}
+
+// Encode implements [metrics.Coder].
+func (a *reAtomed) Encode(images []float32) (codes []float32, err error) {
+	err = a.run.computing(func(metrics.Coder) error { codes, err = a.Coder.Encode(images); return err })
+	return codes, err
+}
+
+// Decode implements [metrics.Coder].
+func (a *reAtomed) Decode(codes []float32) (images []float32, err error) {
+	err = a.run.computing(func(metrics.Coder) error { images, err = a.Coder.Decode(codes); return err })
+	return images, err
+}
+
+// WithAtoms implements [metrics.Coder].
+func (a *reAtomed) WithAtoms(atoms *metrics.Atoms) (metrics.Coder, error) {
+	return a.run.WithAtoms(atoms)
+}
+
+// LastWeight implements [metrics.Weighted].
+func (a *reAtomed) LastWeight() []float32 { return metrics.LastWeight(a.Coder) }
+
+// Close implements [io.Closer].
+func (a *reAtomed) Close() error { return closeCoder(a.Coder) }
+
+func closeCoder(c metrics.Coder) error {
+	if closer, ok := c.(io.Closer); ok {
+		return closer.Close()
+	}
+	return nil
+}
+
+// attacked calls f with the gradients of the run.
+func (r *Run) attacked(f func(attack.Target) error) error {
+	return r.computing(func(c metrics.Coder) error {
+		target, ok := c.(attack.Target)
+		if !ok {
+			return fmt.Errorf("%s: a model of kind %q: %w", r.Path, r.Model.Kind, ErrNoGradients)
+		}
+		return f(target)
+	})
+}
+
+// Close frees the run's compiled programs and goroutines, once nothing computes. Afterwards every method that returns an error
+// returns [ErrClosed]; a second Close does nothing. Encoders of the run are closed by themselves.
+func (r *Run) Close() error {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil
+	}
+	r.closed = true
+	if r.team != nil { // the zero Run has none
+		defer r.team.Close()
+	}
+	if r.coder == nil {
+		return nil
+	}
+	return closeCoder(r.coder)
+}

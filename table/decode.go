@@ -1,0 +1,284 @@
+package table
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Decoder fills structs from trees, by reflection over their tags, and collects what is wrong.
+type Decoder struct {
+	Language *Language
+	Subject  string   // of the diagnostics, such as `model "NAME"`
+	Path     []string // of the header: ["model", "NAME"]
+	Partial  bool     // part of the tree is unknown: nothing is missing, and a table without a kind cannot be judged
+	Found    []Diagnostic
+	Origin   *Origin
+
+	kind string // of the outermost table
+}
+
+// Decode fills the struct that into points to from the table n. part is where in the declaration that is, "" for all of it.
+func (d *Decoder) Decode(n *Node, into any, part string) {
+	if d.Origin == nil {
+		d.Origin = &Origin{map[string]*Node{}, map[string]*Doubt{}, map[any]string{}}
+	}
+	first := len(d.Found)
+	d.table(n, reflect.ValueOf(into).Elem(), spot{part: part})
+	for i := range d.Found[first:] {
+		if f := &d.Found[first+i]; f.At.Source == nil { // a default is concerned
+			*f = f.In(n)
+		}
+	}
+}
+
+// Report adds what is wrong with the value n of a part.
+func (d *Decoder) Report(part string, n *Node, problem, suggestion string) {
+	d.report(spot{part: part}, n.At, n, problem, suggestion)
+}
+
+// ReportKey is Report with the caret at the key of n.
+func (d *Decoder) ReportKey(part string, n *Node, problem, suggestion string) {
+	d.report(spot{part: part}, n.Key, n, problem, suggestion)
+}
+
+func (d *Decoder) report(p spot, at Span, n *Node, problem, suggestion string) {
+	d.Found = append(d.Found, Diagnostic{At: at, Subject: d.Subject, Part: p.part, Kind: p.kind, Problem: problem, Suggestion: suggestion, node: n})
+}
+
+// spot is where in a declaration the decoder is.
+type spot struct {
+	part string // "encoder[0]"
+	kind string
+}
+
+func (p spot) key(key string) spot {
+	if p.part != "" {
+		key = p.part + "." + key
+	}
+	return spot{part: key}
+}
+
+func (p spot) element(i int) spot { return spot{part: fmt.Sprintf("%s[%d]", p.part, i)} }
+
+// header is that of the table at a place, without the indices of elements.
+func (d *Decoder) header(p spot) string {
+	keys := strings.Split(p.part, ".")
+	for i, k := range keys {
+		keys[i], _, _ = strings.Cut(k, "[")
+	}
+	return pathText(slices.Concat(d.Path, keys))
+}
+
+// table fills the struct v, whose fields are the keys of n.
+func (d *Decoder) table(n *Node, v reflect.Value, p spot) {
+	d.Origin.tables[p.part] = n
+	fields, slot := d.Language.fieldsOf(v, d.kind)
+	if slot == nil {
+		setDefaults(v)
+		if !n.IsTable() {
+			d.report(p, n.At, n, fmt.Sprintf("got %s, want a table", n.Describe()), asTable(n, fields, p))
+			d.Origin.doubting(p.part).whole = true
+			return
+		}
+		before := len(d.Found)
+		if d.keys(n, fields, fields, p); len(d.Found) == before {
+			d.check(n, v.Addr().Interface(), fields, p)
+		}
+		return
+	}
+	if slot.short {
+		n = n.Named(slot.selector.Key)
+		d.Origin.tables[p.part] = n
+	}
+	if !n.IsTable() {
+		d.noTable(n, slot, p)
+		return
+	}
+	kind, ok := d.choose(n, slot, p)
+	if p.part == "" {
+		d.kind = kind
+	}
+	if !ok { // the keys that every such table has can still be judged
+		d.Origin.doubting(p.part).whole = true
+		if p.part == "" {
+			d.kind = slot.or
+		}
+		fields, _ = d.Language.fieldsOf(v, slot.or)
+		d.values(n, slices.DeleteFunc(fields, func(f Field) bool { return f.Key == slot.selector.Key }), p)
+		return
+	}
+	p.kind = kind
+	d.withPart(n, v, slot, p)
+}
+
+// withPart fills a struct whose part is chosen: first the keys of the part, which the defaults of the others may depend on.
+func (d *Decoder) withPart(n *Node, v reflect.Value, s *slot, p spot) {
+	var part []Field
+	if !s.value.IsNil() {
+		part = Fields(s.value.Interface())
+	}
+	own, _ := d.Language.fieldsOf(v, p.kind)
+	all := d.Language.allFields(v, p.kind)
+	before := len(d.Found)
+	d.unknown(n, all, p)
+	d.values(n, part, p)
+	setDefaults(v)
+	d.values(n, own, p)
+	d.missing(n, all, p)
+	if len(d.Found) == before && !s.value.IsNil() {
+		d.check(n, s.value.Interface(), all, p)
+		d.check(n, v.Addr().Interface(), all, p)
+	}
+}
+
+// noTable reports a value that should be the table of a part.
+func (d *Decoder) noTable(n *Node, s *slot, p spot) {
+	want, hint := "a table", ""
+	if s.short {
+		want = "a name or a table"
+	} else if text, ok := n.Text(); ok {
+		hint = fmt.Sprintf("write { %s = NAME }, NAME one of %s", s.selector.Key, Quoted(s.Names()))
+		if near, ok := Nearest(text, s.Names()); ok {
+			hint = fmt.Sprintf("write { %s = %s }", s.selector.Key, StringText(near))
+		}
+	}
+	d.report(p, n.At, n, fmt.Sprintf("got %s, want %s", n.Describe(), want), hint)
+	d.Origin.doubting(p.part).whole = true
+}
+
+// choose creates the part that the selecting key names. Without that key the part that is there already stays.
+func (d *Decoder) choose(n *Node, s *slot, p spot) (kind string, ok bool) {
+	key, selected := s.selector.Key, s.selector.Value
+	valid := func() []string {
+		if s.or != "" {
+			return append([]string{s.or}, s.Names()...)
+		}
+		return s.Names()
+	}
+	c := n.Child(key)
+	if c == nil {
+		implied := selected.String()
+		if s.or != "" {
+			implied = s.or
+		}
+		if implied == "" && !d.Partial {
+			d.report(p, n.At, n, fmt.Sprintf("missing key %q", key), "valid: "+Quoted(valid()))
+		}
+		selected.SetString(implied)
+		return implied, implied != ""
+	}
+	name, isText := c.Text()
+	if !isText {
+		d.report(p, c.At, c, fmt.Sprintf("%s: got %s, want a name", key, c.Describe()), "valid: "+Quoted(valid()))
+		return "", false
+	}
+	part, ok := s.New(name)
+	switch {
+	case ok:
+		s.value.Set(reflect.ValueOf(part))
+		d.Origin.name(part, name)
+	case name != s.or:
+		noun := "kind"
+		if key != noun {
+			noun = s.What
+		}
+		d.report(p, c.At, c, fmt.Sprintf("unknown %s %q", noun, name), Suggest(name, valid()))
+		return "", false
+	}
+	selected.SetString(name)
+	return name, true
+}
+
+func setDefaults(v reflect.Value) {
+	if t, ok := v.Addr().Interface().(interface{ Defaults() }); ok {
+		t.Defaults()
+	}
+}
+
+// keys fills those of all fields of a table that are given.
+func (d *Decoder) keys(n *Node, fields, all []Field, p spot) {
+	d.unknown(n, all, p)
+	d.values(n, fields, p)
+	d.missing(n, all, p)
+}
+
+// unknown reports the keys of n that are none of the fields.
+func (d *Decoder) unknown(n *Node, fields []Field, p spot) {
+	for i, key := range n.Keys {
+		if _, ok := findField(fields, key); ok {
+			continue
+		}
+		c, what := n.table[i], "key"
+		if c.IsTable() || c.IsArray() && c.header {
+			what = "table"
+		}
+		hint := d.suggestKey(key, n, fields, p)
+		if path, ok := d.below(key, c, p); ok {
+			hint = fmt.Sprintf("paths begin below the %s: did you mean %q?", d.Path[0], path)
+		}
+		d.report(p, c.Key, c, fmt.Sprintf("unknown %s %q", what, key), hint)
+		doubt := d.Origin.doubting(p.part)
+		if near, ok := Nearest(key, keysOf(fields)); ok {
+			f, _ := findField(fields, near)
+			doubt.fields = append(doubt.fields, f)
+		}
+	}
+}
+
+// values decodes the keys that are given into the fields.
+func (d *Decoder) values(n *Node, fields []Field, p spot) {
+	for _, f := range fields {
+		c := n.Child(f.Key)
+		if c == nil {
+			if f.Value.Kind() == reflect.Struct {
+				setDefaults(f.Value)
+			}
+			continue
+		}
+		if !d.value(c, f, p) {
+			doubt := d.Origin.doubting(p.part)
+			doubt.fields = append(doubt.fields, f)
+		}
+	}
+}
+
+// missing reports required keys that are not given, unless a misspelt key was probably meant to be them.
+func (d *Decoder) missing(n *Node, fields []Field, p spot) {
+	for _, f := range fields {
+		if !f.Required || n.Child(f.Key) != nil || d.Partial || d.Origin.Doubt(p.part).About(f.Key) {
+			continue
+		}
+		d.Found = append(d.Found, n.find(Diagnostic{Subject: d.Subject, Part: p.part, Kind: p.kind,
+			Problem: fmt.Sprintf("missing key %q", f.Key), Suggestion: "want " + f.wanted()}, ""))
+		doubt := d.Origin.doubting(p.part)
+		doubt.fields = append(doubt.fields, f)
+	}
+}
+
+// check asks a part, or the table around it, what is wrong with its settings together.
+func (d *Decoder) check(n *Node, part any, fields []Field, p spot) {
+	c, ok := part.(interface{ Check() error })
+	if !ok {
+		return
+	}
+	err := c.Check()
+	if err == nil {
+		return
+	}
+	list := []error{err}
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		list = several.Unwrap()
+	}
+	for _, one := range list {
+		key := KeyOf(one)
+		d.Found = append(d.Found, n.find(Diagnostic{Subject: d.Subject, Part: p.part, Kind: p.kind, Problem: one.Error()}, key))
+		doubt := d.Origin.doubting(p.part)
+		if f, ok := findField(fields, key); ok {
+			doubt.fields = append(doubt.fields, f)
+		} else {
+			doubt.whole = true
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package table
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Node is one value of a text with the place where it is written. It is a table, an array, or a scalar.
+type Node struct {
+	Key Span // the key, or the last name of the table's header
+	At  Span // the value; of a table or an element under a header, the header's name
+
+	Keys  []string // of a table, in the order of the text
+	Items []*Node  // of an array
+	Leaf  any      // of a scalar: string, int64, float64, bool or a time
+
+	table  []*Node        // the values of Keys
+	index  map[string]int // the positions in Keys, of a large table
+	form   form
+	header bool // the table, or the array of tables, has a header
+	path   bool // the table stands only for a name in a --set path
+	whole  bool // the table replaces what it is laid on, as the name that it was would
+
+	parent *Node  // the table or array in which it is written
+	name   string // its key, or "[0]" of an element
+}
+
+// form is what a node is.
+type form byte
+
+const (
+	scalar form = iota
+	array
+	table
+)
+
+// indexed is the number of keys from which a table has an index.
+const indexed = 12
+
+// NewTable returns an empty table.
+func NewTable() *Node { return &Node{form: table} }
+
+// NewScalar returns a value that is written where n is.
+func (n *Node) NewScalar(leaf any) *Node {
+	return &Node{Key: n.Key, At: n.At, Leaf: leaf, parent: n.parent, name: n.name}
+}
+
+// IsTable reports whether n is a table.
+func (n *Node) IsTable() bool { return n != nil && n.form == table }
+
+// IsArray reports whether n is an array.
+func (n *Node) IsArray() bool { return n != nil && n.form == array }
+
+// Put adds or replaces a key of a table.
+func (n *Node) Put(key string, value *Node) {
+	if i := n.position(key); i >= 0 {
+		n.table[i] = value
+		return
+	}
+	n.Keys, n.table = append(n.Keys, key), append(n.table, value)
+	switch {
+	case n.index != nil:
+		n.index[key] = len(n.Keys) - 1
+	case len(n.Keys) >= indexed:
+		n.index = make(map[string]int, 2*indexed)
+		for i, k := range n.Keys {
+			n.index[k] = i
+		}
+	}
+}
+
+// add is Put of a value that is written in n.
+func (n *Node) add(key string, value *Node) {
+	value.parent, value.name = n, key
+	n.Put(key, value)
+}
+
+// position returns the position of a key, -1 where there is none.
+func (n *Node) position(key string) int {
+	if n.index == nil {
+		return slices.Index(n.Keys, key)
+	}
+	if i, ok := n.index[key]; ok {
+		return i
+	}
+	return -1
+}
+
+// Child returns the value of a key, nil when n is no table or has no such key.
+func (n *Node) Child(key string) *Node {
+	if n == nil || n.form != table {
+		return nil
+	}
+	if i := n.position(key); i >= 0 {
+		return n.table[i]
+	}
+	return nil
+}
+
+// value returns the value of a key, or that of "key[1]", an element of an array.
+func (n *Node) value(key string) *Node {
+	name, index, ok := strings.Cut(strings.TrimSuffix(key, "]"), "[")
+	c := n.Child(name)
+	if i, err := strconv.Atoi(index); ok && err == nil && c != nil && i < len(c.Items) {
+		return c.Items[i]
+	}
+	return c
+}
+
+// Text returns the string that n is.
+func (n *Node) Text() (string, bool) {
+	if n == nil || n.form != scalar {
+		return "", false
+	}
+	s, ok := n.Leaf.(string)
+	return s, ok
+}
+
+// Plain returns the value without its places.
+func (n *Node) Plain() any {
+	switch n.form {
+	case table:
+		m := make(map[string]any, len(n.Keys))
+		for i, k := range n.Keys {
+			m[k] = n.table[i].Plain()
+		}
+		return m
+	case array:
+		list := make([]any, len(n.Items))
+		for i, v := range n.Items {
+			list[i] = v.Plain()
+		}
+		return list
+	}
+	return n.Leaf
+}
+
+// Describe names the value as it was given.
+func (n *Node) Describe() string {
+	switch n.form {
+	case table:
+		return "a table"
+	case array:
+		return "an array"
+	}
+	switch v := n.Leaf.(type) {
+	case string:
+		text := []rune(strconv.Quote(v))
+		if len(text) > 40 {
+			return string(text[:36]) + `..."`
+		}
+		return string(text)
+	case float64:
+		return NumberText(v)
+	case time.Time:
+		return "a date or time"
+	}
+	return fmt.Sprint(n.Leaf)
+}
+
+// Named returns the table { key = n } where n is a text: a name that stands for a table.
+func (n *Node) Named(key string) *Node {
+	if _, ok := n.Text(); !ok {
+		return n
+	}
+	t := &Node{Key: n.Key, At: n.At, form: table, parent: n.parent, name: n.name}
+	t.Put(key, n)
+	return t
+}
+
+// Only returns a table with those of its keys that keep takes.
+func (n *Node) Only(keep func(key string) bool) *Node {
+	c := *n
+	c.Keys, c.table, c.index = nil, nil, nil
+	for i, k := range n.Keys {
+		if keep(k) {
+			c.Put(k, n.table[i])
+		}
+	}
+	return &c
+}
+
+// names returns the keys that lead to n, from the top of its file; none of a --set argument or of a default.
+func (n *Node) names() []string {
+	if n == nil || n.At.Source != nil && n.At.Source.Set != "" {
+		return nil
+	}
+	var names []string
+	for ; n.parent != nil; n = n.parent {
+		names = append(names, n.name)
+	}
+	slices.Reverse(names)
+	return names
+}
+
+// Subject names the declaration in which n is written: `model "NAME"` in the table [model.NAME], "" where it is in none.
+func (n *Node) Subject() string {
+	if names := n.names(); len(names) >= 2 {
+		return Subject(names[0], names[1])
+	}
+	return ""
+}
+
+// Subject names the declaration of a table such as [model.NAME] in messages.
+func Subject(what, name string) string { return fmt.Sprintf("%s %q", what, name) }
+
+// partOf joins keys and indices: "encoder[0].init".
+func partOf(names []string) string {
+	return strings.ReplaceAll(strings.Join(names, "."), ".[", "[")
+}
+
+// Nowhere forgets where a tree is written, and returns it.
+func (n *Node) Nowhere() *Node {
+	n.Key, n.At, n.parent = Span{}, Span{}, nil
+	for _, c := range n.table {
+		c.Nowhere()
+	}
+	for _, c := range n.Items {
+		c.Nowhere()
+	}
+	return n
+}

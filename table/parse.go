@@ -1,0 +1,189 @@
+package table
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// Parse reads a source into a tree of values and places. Values come from BurntSushi/toml, places from a second reading; see
+// [places]. What it finds are syntax errors, after which the tree is nil, and keys given twice, which are left out of it.
+func Parse(src *Source) (*Node, []Diagnostic) {
+	if i := invalidUTF8(src.Text); i >= 0 {
+		return nil, []Diagnostic{{At: Span{src, i, i + 1}, Problem: "not valid UTF-8"}}
+	}
+	p := readPlaces(src)
+	if p.syntax != nil {
+		return nil, []Diagnostic{*p.syntax}
+	}
+	var values map[string]any
+	_, err := toml.Decode(p.masked(), &values)
+	if err != nil {
+		return nil, append(p.duplicates(), valueError(src, err))
+	}
+	fill(p.root, values)
+	return p.root, p.duplicates()
+}
+
+// fill sets the scalars of a tree from the decoded values, which have the same structure.
+func fill(n *Node, value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for i, k := range n.Keys {
+			if x, ok := v[k]; ok {
+				fill(n.table[i], x)
+			}
+		}
+	case []map[string]any:
+		for i := range min(len(v), len(n.Items)) {
+			fill(n.Items[i], v[i])
+		}
+	case []any:
+		for i := range min(len(v), len(n.Items)) {
+			fill(n.Items[i], v[i])
+		}
+	default:
+		n.Leaf = value
+	}
+}
+
+func valueError(src *Source, err error) Diagnostic {
+	d := Diagnostic{At: Span{src, 0, 0}, Problem: err.Error()}
+	var value toml.ParseError
+	if errors.As(err, &value) {
+		at := min(max(value.Position.Start, 0), len(src.Text))
+		d.Problem, d.At = value.Message, Span{src, at, min(at+max(value.Position.Len, 1), len(src.Text))}
+	}
+	return d
+}
+
+var (
+	decimalComma = regexp.MustCompile(`^[-+]?[0-9]+,[0-9]+$`)
+	bareWord     = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
+)
+
+// typo says what to do about the commonest errors in a value: a text without quotes, a decimal comma.
+func typo(text string, at int) string {
+	line := text[strings.LastIndexByte(text[:at], '\n')+1:]
+	line, _, _ = strings.Cut(line, "\n")
+	_, value, _ := strings.Cut(line, "=")
+	switch value = strings.TrimSpace(value); {
+	case decimalComma.MatchString(value):
+		return "numbers have a decimal point"
+	case bareWord.MatchString(value):
+		return "put text in quotes"
+	}
+	return ""
+}
+
+// index is that of an element, as other languages write it.
+var index = regexp.MustCompile(`\[([0-9]+)\]`)
+
+// Change is one change of a table: --set PATH=VALUE.
+type Change struct {
+	Source *Source
+	Root   *Node
+	At     Span // of the whole change
+}
+
+// ParseChange reads PATH=VALUE. PATH is any key of a table, elements of lists by their index from 0 (loss.1.weight); VALUE
+// is read as a TOML value, else taken as a string. The error is [*Diagnostics].
+func ParseChange(argument string) (Change, error) {
+	path, value, ok := strings.Cut(argument, "=")
+	src := newSource("", argument)
+	src.Set = strings.TrimSpace(path)
+	whole := Span{src, 0, len(argument)}
+	fail := func(problem string) (Change, error) {
+		d := Diagnostic{At: whole, Problem: problem}
+		if dotted := index.ReplaceAllString(src.Set, ".$1"); dotted != src.Set {
+			d.Suggestion = "write " + dotted
+		}
+		return Change{}, Report([]Diagnostic{d})
+	}
+	switch {
+	case invalidUTF8(argument) >= 0:
+		return fail("not valid UTF-8")
+	case !ok || src.Set == "":
+		src.Set = strings.TrimSpace(argument)
+		return fail("want PATH=VALUE, such as train.batch=64")
+	case strings.ContainsAny(path, "[]{}#\r\n"):
+		return fail("not a path of keys, such as train.batch or loss.1.weight")
+	}
+	if root, found := Parse(src); root != nil && len(found) == 0 && root.single() {
+		root.path = true
+		return Change{src, root, whole}, nil
+	}
+	text := *src
+	text.Text = path + `=""`
+	root, found := Parse(&text)
+	if root == nil || len(found) > 0 || !root.single() {
+		return fail("not a path of keys, such as train.batch or loss.1.weight")
+	}
+	root.path = true
+	n := root
+	for n.IsTable() {
+		n = n.table[0]
+		n.Key.Source = src
+		n.At = n.Key
+	}
+	n.Leaf, n.At = value, Span{src, len(argument) - len(value), len(argument)}
+	return Change{src, root, whole}, nil
+}
+
+// single reports whether a tree is one path: an argument with line breaks may hold more.
+func (n *Node) single() bool {
+	for n.IsTable() && (n.path || n.parent == nil) {
+		if len(n.Keys) != 1 {
+			return false
+		}
+		n = n.table[0]
+	}
+	return true
+}
+
+// NewChange returns the change of the key that a path of names leads to; its value, and the names, are written in n.
+func NewChange(path []string, at []Span, n *Node) Change {
+	value := *n
+	value.Key = at[len(at)-1]
+	last := &value
+	for i := len(path) - 1; i >= 0; i-- {
+		t := &Node{form: table, path: true, parent: n.parent, name: n.name}
+		if i > 0 {
+			t.Key, t.At = at[i-1], at[i-1]
+		}
+		t.Put(path[i], last)
+		last = t
+	}
+	return Change{n.At.Source, last, n.At}
+}
+
+// Path lists the names of the key that is changed.
+func (c Change) Path() []string {
+	var path []string
+	for n := c.Root; n != nil && n.path && len(n.Keys) == 1; n = n.table[0] {
+		path = append(path, n.Keys[0])
+	}
+	return path
+}
+
+// pathText prints a dotted path, each of its names in quotes where it needs them.
+func pathText(path []string) string {
+	texts := make([]string, len(path))
+	for i, k := range path {
+		texts[i] = KeyText(k)
+	}
+	return strings.Join(texts, ".")
+}
+
+func badIndex(key string, number bool, n int) string {
+	switch {
+	case !number:
+		return fmt.Sprintf("got %q, want an index: 0 is the first element", key)
+	case n == 0:
+		return fmt.Sprintf("index %s is out of range: there are no elements", key)
+	}
+	return fmt.Sprintf("index %s is out of range: the elements are 0 to %d", key, n-1)
+}

@@ -1,0 +1,268 @@
+package table
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+// places is the second reading of a text: a tree of the same structure as the decoded values, which holds where each is
+// written. BurntSushi/toml has one place per dotted path, and thus none of the second element of an array of tables. The
+// syntax tree of go-toml has all; nothing else is taken from it, and no other file knows it.
+//
+// Keys and tables that are given twice are reported and blanked out of the text, since they would end the first reading.
+type places struct {
+	src           *Source
+	parser        unstable.Parser
+	root, current *Node
+	syntax        *Diagnostic
+	twice         []duplicate
+	masks         []Span
+	dropped       string // the header of a table that was given before, whose section is left out; "" for none
+	droppedAt     int
+}
+
+// duplicate is a key or a table that is given twice.
+type duplicate struct {
+	Diagnostic
+	table *Node // which has it already
+}
+
+// name is one part of a dotted key.
+type name struct {
+	text string
+	at   Span
+}
+
+// mostNames bounds a dotted key: nobody writes more, and readers of TOML take time with the square of their number.
+const mostNames = 100
+
+func readPlaces(src *Source) *places {
+	p := &places{src: src, root: NewTable()}
+	p.current = p.root
+	p.parser.Reset([]byte(src.Text))
+	for p.syntax == nil && p.parser.NextExpression() {
+		p.expression(p.parser.Expression())
+	}
+	if err := p.parser.Error(); err != nil {
+		p.syntax = p.syntaxError(err)
+	}
+	p.endSection(len(src.Text))
+	return p
+}
+
+func (p *places) syntaxError(err error) *Diagnostic {
+	d := &Diagnostic{At: Span{p.src, len(p.src.Text), len(p.src.Text)}, Problem: err.Error()}
+	var syntax *unstable.ParserError
+	if errors.As(err, &syntax) {
+		d.Problem = syntax.Message
+		d.At = p.span(p.parser.Range(syntax.Highlight))
+	}
+	at := d.At.Start
+	d.Suggestion = typo(p.src.Text, at)
+	// The parser counts in bytes: name the whole character.
+	if r, size := utf8.DecodeRuneInString(p.src.Text[at:]); size > 1 {
+		d.Problem = strings.ReplaceAll(d.Problem, fmt.Sprintf("%#U", p.src.Text[at]), fmt.Sprintf("%#U", r))
+		d.At.End = max(d.At.End, at+size)
+	}
+	return d
+}
+
+func (p *places) span(r unstable.Range) Span {
+	return Span{p.src, int(r.Offset), int(r.Offset + r.Length)}
+}
+
+// names returns the parts of a key.
+func (p *places) names(it unstable.Iterator) []name {
+	var list []name
+	for it.Next() {
+		list = append(list, name{string(it.Node().Data), p.span(it.Node().Raw)})
+	}
+	if len(list) > mostNames && p.syntax == nil {
+		p.syntax = &Diagnostic{At: list[mostNames].at, Problem: fmt.Sprintf("a key of more than %d names", mostNames)}
+	}
+	return list
+}
+
+func (p *places) expression(e *unstable.Node) {
+	if e.Kind == unstable.KeyValue {
+		if p.dropped == "" {
+			p.keyValue(p.current, e)
+		}
+		return
+	}
+	names := p.names(e.Key())
+	start := strings.LastIndexByte(p.src.Text[:names[0].at.Start], '\n') + 1
+	if p.dropped != "" && strings.HasPrefix(headerText(names), p.dropped) {
+		return // a table of the table that was given before
+	}
+	p.endSection(start)
+	if !p.header(names, e.Kind == unstable.ArrayTable) {
+		p.dropped, p.droppedAt = headerText(names), start
+	}
+}
+
+func headerText(names []name) string {
+	var b strings.Builder
+	for _, n := range names {
+		fmt.Fprintf(&b, "%q.", n.text)
+	}
+	return b.String()
+}
+
+// endSection masks the section of a table that was given before.
+func (p *places) endSection(end int) {
+	if p.dropped != "" {
+		p.masks = append(p.masks, Span{p.src, p.droppedAt, end})
+		p.dropped = ""
+	}
+}
+
+// header enters the table that a header names, and reports whether it is a new one.
+func (p *places) header(names []name, element bool) bool {
+	n, last := p.root, names[len(names)-1]
+	for _, one := range names[:len(names)-1] {
+		c := n.Child(one.text)
+		if c == nil {
+			c = &Node{Key: one.at, At: one.at, form: table}
+			n.add(one.text, c)
+		}
+		if len(c.Items) > 0 {
+			c = c.Items[len(c.Items)-1]
+		}
+		if !c.IsTable() {
+			return true // BurntSushi reports it
+		}
+		n = c
+	}
+	whole := Span{p.src, names[0].at.Start, last.at.End}
+	c := n.Child(last.text)
+	switch {
+	case element && (c == nil || c.IsArray() && c.header):
+		if c == nil {
+			c = &Node{Key: last.at, At: whole, form: array, header: true}
+			n.add(last.text, c)
+		}
+		p.current = &Node{Key: last.at, At: whole, form: table}
+		c.append(p.current)
+		return true
+	case !element && (c == nil || c.IsTable() && !c.header):
+		if c == nil {
+			c = NewTable()
+			n.add(last.text, c)
+		}
+		c.Key, c.At, c.header = last.at, whole, true
+		p.current = c
+		return true
+	}
+	p.duplicate(n, "table", last, c)
+	return false
+}
+
+func (n *Node) append(item *Node) {
+	item.parent, item.name = n, "["+strconv.Itoa(len(n.Items))+"]"
+	n.Items = append(n.Items, item)
+}
+
+func (p *places) duplicate(table *Node, what string, n name, first *Node) {
+	p.twice = append(p.twice, duplicate{table: table, Diagnostic: Diagnostic{At: n.at,
+		Problem: fmt.Sprintf("%s %q is given twice (first on line %d)", what, n.text, first.Key.Place().Line)}})
+}
+
+// duplicates says of which declaration and part what is given twice is.
+func (p *places) duplicates() []Diagnostic {
+	var found []Diagnostic
+	for _, d := range p.twice {
+		if names := d.table.names(); len(names) >= 2 {
+			d.Subject, d.Part = d.table.Subject(), partOf(names[2:])
+			if d.Part != "" {
+				d.Kind, _ = d.table.Child("kind").Text()
+			}
+		}
+		found = append(found, d.In(d.table))
+	}
+	return found
+}
+
+// keyValue adds a key and its value to a table.
+func (p *places) keyValue(n *Node, e *unstable.Node) {
+	names := p.names(e.Key())
+	for _, one := range names[:len(names)-1] {
+		c := n.Child(one.text)
+		if c == nil {
+			c = &Node{Key: one.at, At: one.at, form: table, path: p.src.Set != ""}
+			n.add(one.text, c)
+		}
+		if !c.IsTable() {
+			return // BurntSushi reports it
+		}
+		n = c
+	}
+	last, whole := names[len(names)-1], p.span(e.Raw)
+	if first := n.Child(last.text); first != nil {
+		p.duplicate(n, "key", last, first)
+		p.masks = append(p.masks, p.withComma(whole))
+		return
+	}
+	at := Span{p.src, last.at.End, whole.End}
+	for at.Start < at.End && strings.IndexByte(" \t=", p.src.Text[at.Start]) >= 0 {
+		at.Start++
+	}
+	v := p.value(e.Value(), at)
+	v.Key = last.at
+	n.add(last.text, v)
+}
+
+// withComma widens the place of a key of an inline table by the comma that follows it.
+func (p *places) withComma(s Span) Span {
+	rest := p.src.Text[s.End:]
+	if blank := len(rest) - len(strings.TrimLeft(rest, " \t\r\n")); blank < len(rest) && rest[blank] == ',' {
+		s.End += blank + 1
+	}
+	return s
+}
+
+// value builds the tree of a value; at is its place, where the syntax tree has none.
+func (p *places) value(e *unstable.Node, at Span) *Node {
+	if e.Raw.Length > 0 && e.Kind != unstable.InlineTable {
+		at = p.span(e.Raw)
+	}
+	v := &Node{Key: at, At: at}
+	switch e.Kind {
+	case unstable.Array:
+		v.form = array
+		for it := e.Children(); it.Next(); {
+			item := at
+			if raw := it.Node().Raw; raw.Length > 0 {
+				item = p.span(raw)
+			}
+			v.append(p.value(it.Node(), item))
+		}
+	case unstable.InlineTable:
+		v.form = table
+		for it := e.Children(); it.Next(); {
+			p.keyValue(v, it.Node())
+		}
+	}
+	return v
+}
+
+// masked returns the text with duplicates blanked out, line by line in place.
+func (p *places) masked() string {
+	if len(p.masks) == 0 {
+		return p.src.Text
+	}
+	text := []byte(p.src.Text)
+	for _, m := range p.masks {
+		for i := m.Start; i < m.End; i++ {
+			if text[i] != '\n' && text[i] != '\r' {
+				text[i] = ' '
+			}
+		}
+	}
+	return string(text)
+}

@@ -1,0 +1,271 @@
+package table
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tessera/part"
+)
+
+// KeyOf returns the key that an error is about, as its [part.KeyError] says; "" where it does not.
+func KeyOf(err error) string {
+	var of part.KeyError
+	errors.As(err, &of)
+	return of.Key
+}
+
+// fromTOML is the method of a type that reads itself.
+type fromTOML interface{ FromTOML(value any) error }
+
+// value decodes one value into a field. It reports what is wrong and returns whether nothing was.
+func (d *Decoder) value(n *Node, f Field, p spot) bool {
+	before := len(d.Found)
+	v := f.Value
+	if t, ok := v.Addr().Interface().(fromTOML); ok {
+		if err := t.FromTOML(n.Plain()); err != nil {
+			d.refuse(n, f, p, err.Error(), "")
+		}
+		return len(d.Found) == before
+	}
+	switch v.Kind() {
+	case reflect.Interface:
+		d.part(n, f, p)
+	case reflect.Struct:
+		d.table(n, v, p.key(f.Key))
+	case reflect.Pointer: // a table that is absent by default
+		t := reflect.New(v.Type().Elem())
+		d.table(n, t.Elem(), p.key(f.Key))
+		v.Set(t)
+	case reflect.Slice:
+		d.list(n, f, p)
+	case reflect.Map:
+		d.tables(n, f, p)
+	default:
+		d.scalar(n, f, p)
+	}
+	return len(d.Found) == before
+}
+
+func (d *Decoder) refuse(n *Node, f Field, p spot, problem, hint string) {
+	d.report(p, n.At, n, f.Key+": "+problem, hint)
+}
+
+// part decodes a value whose type is the interface of a registry: a name, a table with a kind, or, of a field with a bare key, the
+// value of that key.
+func (d *Decoder) part(n *Node, f Field, p spot) {
+	v := f.Value
+	vocab := d.Language.of(v.Type())
+	if name, key, ok := strings.Cut(f.bare, "."); ok && n.form == scalar {
+		if _, isText := n.Text(); !isText {
+			part, _ := vocab.New(name)
+			if inner, ok := findField(Fields(part), key); ok && d.value(n, inner.renamed(f.Key), p) {
+				v.Set(reflect.ValueOf(part))
+				d.Origin.name(part, name)
+			}
+			return
+		}
+	}
+	p = p.key(f.Key)
+	if n = n.Named("kind"); !n.IsTable() {
+		d.report(p, n.At, n, fmt.Sprintf("got %s, want a name or a table", n.Describe()), "valid: "+Quoted(vocab.Names()))
+		return
+	}
+	d.Origin.tables[p.part] = n
+	kind := ""
+	if !v.IsNil() {
+		kind = d.Language.NameOf(v.Interface())
+	}
+	selector := Field{&column{Key: "kind"}, reflect.ValueOf(&kind).Elem()}
+	kind, ok := d.choose(n, &slot{Vocabulary: vocab, value: v, selector: selector}, p)
+	if !ok {
+		d.Origin.doubting(p.part).whole = true
+		return
+	}
+	p.kind = kind
+	d.settings(n, v.Interface(), []Field{selector}, p)
+}
+
+// settings decodes the keys of a part; more are keys of its table.
+func (d *Decoder) settings(n *Node, part any, more []Field, p spot) {
+	before := len(d.Found)
+	fields := Fields(part)
+	d.keys(n, fields, append(more, fields...), p)
+	if len(d.Found) == before {
+		d.check(n, part, fields, p)
+	}
+}
+
+// tables decodes a table of tables: with free names, or with those of parts.
+func (d *Decoder) tables(n *Node, f Field, p spot) {
+	p = p.key(f.Key)
+	if !n.IsTable() {
+		d.report(p, n.At, n, fmt.Sprintf("got %s, want tables: [%s.NAME]", n.Describe(), d.header(p)), "")
+		return
+	}
+	all := reflect.MakeMap(f.Value.Type())
+	for i, name := range n.Keys {
+		item, at := n.table[i], p.key(KeyText(name))
+		v := reflect.New(f.Value.Type().Elem()).Elem()
+		if v.Kind() == reflect.Interface {
+			d.named(item, v, name, at)
+		} else {
+			d.table(item, v, at)
+		}
+		if v.Kind() != reflect.Interface || !v.IsNil() {
+			all.SetMapIndex(reflect.ValueOf(name), v)
+		}
+	}
+	f.Value.Set(all)
+}
+
+// named decodes the table of a part whose name is that of the table.
+func (d *Decoder) named(n *Node, v reflect.Value, name string, p spot) {
+	vocab := d.Language.of(v.Type())
+	part, ok := vocab.New(name)
+	d.Origin.tables[p.part] = n
+	switch {
+	case !ok:
+		d.report(spot{}, n.Key, n, fmt.Sprintf("unknown %s %q", vocab.What, name), Suggest(name, vocab.Names()))
+		d.Origin.doubting(p.part).whole = true
+	case !n.IsTable():
+		d.report(p, n.At, n, fmt.Sprintf("got %s, want a table", n.Describe()), asTable(n, Fields(part), p))
+		d.Origin.doubting(p.part).whole = true
+	default:
+		v.Set(reflect.ValueOf(part))
+		d.Origin.name(part, name)
+		d.settings(n, part, nil, p)
+	}
+}
+
+// list decodes an array: of tables, or of scalars.
+func (d *Decoder) list(n *Node, f Field, p spot) {
+	element := f.Value.Type().Elem()
+	tables := element.Kind() == reflect.Struct || element.Kind() == reflect.Interface
+	switch {
+	case n.IsTable() && n.path: // of a --set path, with nothing that it could lead into
+		d.noElements(n, f.Key, tables, p)
+		return
+	case !n.IsArray() && tables:
+		d.refuse(n, f, p, fmt.Sprintf("got %s, want an array of tables: [[%s]]", n.Describe(), d.header(p.key(f.Key))), "")
+		return
+	case !n.IsArray():
+		d.refuse(n, f, p, fmt.Sprintf("got %s, want an array", n.Describe()), bracketed(n, f))
+		return
+	}
+	list := reflect.MakeSlice(f.Value.Type(), len(n.Items), len(n.Items))
+	for i, item := range n.Items {
+		one := f.renamed(fmt.Sprintf("%s[%d]", f.Key, i))
+		one.Value = list.Index(i)
+		switch element.Kind() {
+		case reflect.Struct:
+			d.table(item, one.Value, p.key(one.Key))
+		case reflect.Interface:
+			d.part(item, one, p)
+		default:
+			d.scalar(item, one, p)
+		}
+	}
+	f.Value.Set(list)
+}
+
+// scalar decodes a boolean, a number or a string.
+func (d *Decoder) scalar(n *Node, f Field, p spot) {
+	v := f.Value
+	text, isText := n.Text()
+	choices := f.Choices()
+	switch {
+	case choices != nil && !isText:
+		d.refuse(n, f, p, fmt.Sprintf("got %s, want a name", n.Describe()), "valid: "+Quoted(choices))
+		return
+	case choices != nil && !slices.Contains(choices, text):
+		d.refuse(n, f, p, fmt.Sprintf("unknown name %q", text), Suggest(text, choices))
+		return
+	case v.Kind() == reflect.String && isText:
+		v.SetString(text)
+		return
+	case v.Kind() == reflect.Bool:
+		if b, ok := n.Leaf.(bool); ok {
+			v.SetBool(b)
+			return
+		}
+	case v.Kind() != reflect.String && f.SetNumber(n.Leaf):
+		return
+	}
+	problem, hint := fmt.Sprintf("got %s, want %s", n.Describe(), f.wanted()), ""
+	if _, err := strconv.ParseInt(text, 10, 64); isText && errors.Is(err, strconv.ErrRange) && v.Kind() != reflect.String && v.Kind() != reflect.Bool {
+		problem = fmt.Sprintf("got %s, which is too large for an integer: want %s", text, f.wanted())
+		if v.CanFloat() {
+			hint = "write " + text + ".0"
+		}
+	}
+	d.refuse(n, f, p, problem, hint)
+}
+
+// SetNumber sets a numeric field to an int64 or a float64 when it can hold the value and its tag allows it.
+func (f Field) SetNumber(value any) bool {
+	v := f.Value
+	whole, isWhole := value.(int64)
+	number, isReal := value.(float64)
+	if isWhole {
+		number = float64(whole)
+	}
+	if ok, err := satisfies(f.Want, number); !ok || err != nil {
+		return false
+	}
+	switch {
+	case v.CanFloat() && (isWhole || isReal):
+		v.SetFloat(number)
+	case v.CanInt() && isWhole && !v.OverflowInt(whole):
+		v.SetInt(whole)
+	case v.CanUint() && isWhole && whole >= 0 && !v.OverflowUint(uint64(whole)):
+		v.SetUint(uint64(whole))
+	default:
+		return false
+	}
+	return true
+}
+
+// wanted describes the values that a field takes.
+func (f Field) wanted() string {
+	if c := f.Choices(); c != nil {
+		return "one of " + Quoted(c)
+	}
+	if _, ok := f.Value.Addr().Interface().(fromTOML); ok {
+		return "" // the type says what it wants
+	}
+	text := typeText(f.Value.Type())
+	if f.Want != "" {
+		text += " " + f.Want
+	}
+	if f.bare != "" {
+		text = "a number, " + text
+	}
+	return text
+}
+
+// typeText names a type as users of TOML do.
+func typeText(t reflect.Type) string {
+	switch k := t.Kind(); {
+	case k == reflect.String:
+		return "a string"
+	case k == reflect.Bool:
+		return "true or false"
+	case k >= reflect.Uint && k <= reflect.Uint64:
+		return "an integer >= 0"
+	case k >= reflect.Int && k <= reflect.Int64:
+		return "an integer"
+	case k == reflect.Float32 || k == reflect.Float64:
+		return "a number"
+	case k == reflect.Slice && isTable(reflect.Zero(t)):
+		return "an array of tables"
+	case k == reflect.Slice:
+		return "an array, each " + typeText(t.Elem())
+	case k == reflect.Interface:
+		return "a name or a table"
+	}
+	return "a table"
+}

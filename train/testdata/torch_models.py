@@ -1,0 +1,152 @@
+#!/usr/bin/python3
+"""Writes torch_models.json: what five steps of training make of four models in PyTorch, in float64.
+
+    python3 torch_models.py > torch_models.json
+
+Run it with Debian's python3-torch; the checked-in file was made with PyTorch 1.13. First parameters and batches are
+formulas of integers, see uniform, so that other languages make the same ones. Everything is laid out as Tessera has it:
+dense weights (inputs, units), filters (kernel, kernel, channels, filters), images (height, width).
+"""
+import json
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+STEPS, IMAGES, SIDE, CLASSES = 5, 12, 6, 5
+PIXELS = SIDE * SIDE
+UNKNOWN = -1
+TEMPERATURE, LABEL_WEIGHT = 0.5, 0.5  # of nt_xent; of the cross entropy of the semi-supervised model
+PRIME = 2147483647
+
+
+def uniform(stream, n):
+    """n values in [0,1): i -> x = (7919 i + 104729 stream + 12345) mod p, x² mod p, 48271 x mod p, x / p."""
+    x = (np.arange(n, dtype=np.int64) * 7919 + stream * 104729 + 12345) % PRIME
+    x = x * x % PRIME
+    return x * 48271 % PRIME / PRIME
+
+
+def images(stream):
+    return torch.from_numpy(uniform(stream, IMAGES * PIXELS).reshape(IMAGES, PIXELS))
+
+
+def labels(stream):
+    return torch.from_numpy((uniform(stream, IMAGES) * CLASSES).astype(np.int64))
+
+
+def few_labels(stream, step):
+    """About a tenth of the labels, at least that of image number step."""
+    known = uniform(stream + 1000, IMAGES) < 0.1
+    known[step] = True
+    return torch.where(torch.from_numpy(known), labels(stream), torch.tensor(UNKNOWN))
+
+
+def numbers(x):
+    return [float(f"{v:.12g}") for v in x.detach().flatten().tolist()]
+
+
+class Parameters:
+    """First parameters by path: 2 u - 1 times a scale, u from a stream that counts the parameters."""
+
+    def __init__(self):
+        self.entries = {}
+
+    def add(self, path, shape, scale, frozen=False):
+        stream = len(self.entries) + 1
+        start = (2 * uniform(stream, int(np.prod(shape))) - 1) * scale
+        values = torch.from_numpy(start.reshape(shape)).requires_grad_(not frozen)
+        self.entries[path] = {"shape": list(shape), "stream": stream, "scale": scale, "tensor": values}
+
+    def dense(self, path, inputs, units, frozen=False):
+        self.add(path + ".weight", (inputs, units), 0.5, frozen)
+        self.add(path + ".bias", (units,), 0.1, frozen)
+
+    def __getitem__(self, path):
+        return self.entries[path]["tensor"]
+
+    def apply(self, path, x):
+        return x @ self[path + ".weight"] + self[path + ".bias"]
+
+    def trained(self):
+        return [e["tensor"] for e in self.entries.values() if e["tensor"].requires_grad]
+
+    def written(self):
+        return [{"path": path, "shape": e["shape"], "stream": e["stream"], "scale": e["scale"], "values": numbers(e["tensor"])}
+                for path, e in self.entries.items()]
+
+
+def nt_xent(first, second):
+    """Mean over all 2 n rows of -log softmax of the cosines / temperature to all others, at the row's own other view."""
+    n = len(first)
+    z = F.normalize(torch.cat([first, second]))
+    similar = (z @ z.T / TEMPERATURE).masked_fill(torch.eye(2 * n, dtype=torch.bool), float("-inf"))
+    return F.cross_entropy(similar, torch.cat([torch.arange(n, 2 * n), torch.arange(n)]))
+
+
+def train(name, inputs, parameters, terms):
+    """inputs holds name: first stream; step s reads stream + s. terms gives the weighted terms of one step by name."""
+    optimizer = torch.optim.Adam(parameters.trained(), lr=0.01)
+    losses = []
+    for step in range(STEPS):
+        values = terms({key: stream + step for key, stream in inputs.items()}, step)
+        loss = sum(values.values())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append({"loss": loss.item(), **{"loss." + key: v.item() for key, v in values.items()}})
+    return {"name": name, "inputs": inputs, "losses": losses, "parameters": parameters.written()}
+
+
+def classifier(name, frozen):
+    p = Parameters()
+    p.dense("encoder.0", PIXELS, 8, frozen)
+    p.dense("head.class.0", 8, CLASSES)
+
+    def terms(streams, _):
+        code = torch.sigmoid(p.apply("encoder.0", images(streams["images"])))
+        return {"cross_entropy": F.cross_entropy(p.apply("head.class.0", code), labels(streams["labels"]))}
+
+    return train(name, {"images": 100, "labels": 200}, p, terms)
+
+
+def semi_supervised():
+    p = Parameters()
+    p.dense("encoder.0", PIXELS, 8)
+    p.dense("decoder.0", 8, PIXELS)
+    p.dense("head.class.0", 8, CLASSES)
+
+    def terms(streams, step):
+        x, y = images(streams["images"]), few_labels(streams["labels"], step)
+        code = torch.sigmoid(p.apply("encoder.0", x))
+        return {"mse": F.mse_loss(p.apply("decoder.0", code), x),
+                "cross_entropy": LABEL_WEIGHT * F.cross_entropy(p.apply("head.class.0", code), y, ignore_index=UNKNOWN)}
+
+    return train("semi-supervised", {"images": 300, "labels": 400}, p, terms)
+
+
+def simclr():
+    p = Parameters()
+    p.add("encoder.0.weight", (3, 3, 1, 4), 0.5)
+    p.add("encoder.0.bias", (4,), 0.1)
+    p.dense("encoder.1", PIXELS * 4, 8)
+    p.dense("head.projection.0", 8, 6)
+    p.dense("head.projection.1", 6, 4)
+
+    def project(x):
+        filters = p["encoder.0.weight"].permute(3, 2, 0, 1)
+        y = F.relu(F.conv2d(x.reshape(-1, 1, SIDE, SIDE), filters, p["encoder.0.bias"], padding=1))
+        code = p.apply("encoder.1", y.permute(0, 2, 3, 1).reshape(len(x), -1))
+        return p.apply("head.projection.1", F.relu(p.apply("head.projection.0", code)))
+
+    def terms(streams, _):
+        return {"nt_xent": nt_xent(project(images(streams["view.1"])), project(images(streams["view.2"])))}
+
+    return train("simclr", {"view.1": 500, "view.2": 600}, p, terms)
+
+
+print(json.dumps({
+    "steps": STEPS, "images": IMAGES, "side": SIDE, "classes": CLASSES,
+    "uniform": uniform(7, 5).tolist(), "labels": labels(200).tolist(), "few_labels": [few_labels(400 + s, s).tolist() for s in range(STEPS)],
+    "models": [classifier("classifier", False), classifier("classifier-on-parts", True), semi_supervised(), simclr()],
+}).replace('{"path"', '\n{"path"').replace('{"name"', '\n{"name"'))

@@ -1,0 +1,118 @@
+package train
+
+import (
+	_ "embed"
+	"encoding/json"
+	"math"
+	"slices"
+	"testing"
+
+	"tessera/data"
+	"tessera/internal/volume"
+)
+
+// torch_models.json holds what PyTorch makes of four models in float64; torch_models.py beside it wrote it.
+//
+//go:embed testdata/torch_models.json
+var torchModels []byte
+
+// torchFixture is torch_models.json.
+type torchFixture struct {
+	Steps, Images, Side, Classes int
+
+	// What the formulas give, to compare them in both languages.
+	Uniform   []float64 // of stream 7
+	Labels    []int     // of stream 200
+	FewLabels [][]int   `json:"few_labels"` // of streams 400, 401, ..., by step
+
+	Models []torchModel
+}
+
+// torchModel is one model after five steps of Adam with a learning rate of 0.01.
+type torchModel struct {
+	Name       string
+	Inputs     map[string]int // the stream of the first step: step s reads the next ones
+	Losses     []map[string]float64
+	Parameters []torchParameter
+}
+
+// torchParameter is a parameter whose first values are (2 u - 1) scale with u from its stream, and those after the last step.
+type torchParameter struct {
+	Path   string
+	Shape  []int
+	Stream int
+	Scale  float64
+	Values []float64
+}
+
+func readTorchModels(t *testing.T) torchFixture {
+	t.Helper()
+	var f torchFixture
+	if err := json.Unmarshal(torchModels, &f); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// drawn returns n values in [0,1), the same as uniform in torch_models.py.
+func drawn(stream, n int) []float64 {
+	const prime = 1<<31 - 1
+	values := make([]float64, n)
+	for i := range values {
+		x := (int64(i)*7919 + int64(stream)*104729 + 12345) % prime
+		x = x * x % prime
+		values[i] = float64(x*48271%prime) / prime
+	}
+	return values
+}
+
+// start returns the first values of a parameter.
+func (p torchParameter) start() []float64 {
+	values := drawn(p.Stream, volume.Of(p.Shape))
+	for i, u := range values {
+		values[i] = (2*u - 1) * p.Scale
+	}
+	return values
+}
+
+// labels returns the labels of a stream.
+func (f torchFixture) labels(stream int) []int {
+	labels := make([]int, f.Images)
+	for i, u := range drawn(stream, f.Images) {
+		labels[i] = int(u * float64(f.Classes))
+	}
+	return labels
+}
+
+// fewLabels returns the labels of a stream of which about a tenth is known, at least that of image number step.
+func (f torchFixture) fewLabels(stream, step int) []int {
+	labels := f.labels(stream)
+	for i, u := range drawn(stream+1000, f.Images) {
+		if u >= 0.1 && i != step {
+			labels[i] = data.UnknownLabel
+		}
+	}
+	return labels
+}
+
+func TestBothLanguagesMakeTheSameBatches(t *testing.T) {
+	f := readTorchModels(t)
+	if got := drawn(7, len(f.Uniform)); !slices.Equal(got, f.Uniform) {
+		t.Errorf("stream 7 is %v, in Python %v", got, f.Uniform)
+	}
+	if got := f.labels(200); !slices.Equal(got, f.Labels) {
+		t.Errorf("labels are %v, in Python %v", got, f.Labels)
+	}
+	for step, want := range f.FewLabels {
+		if got := f.fewLabels(400+step, step); !slices.Equal(got, want) {
+			t.Errorf("step %d: known labels are %v, in Python %v", step, got, want)
+		}
+	}
+	for _, p := range f.Models[1].Parameters { // frozen ones have their first values
+		for i, v := range p.start() {
+			if p.Path[:8] == "encoder." && math.Abs(v-p.Values[i]) > 1e-11 {
+				t.Errorf("%s: value %d starts at %v, in Python at %v", p.Path, i, v, p.Values[i])
+			}
+		}
+	}
+}
