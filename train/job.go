@@ -34,6 +34,9 @@ func (j *job) metadata(contents string, epoch, step int) map[string]string {
 	if j.spec.Baseline != nil {
 		m[kindKey] = j.spec.Kind
 	}
+	if contents != "state" { // which has config.toml beside it
+		m[declarationKey] = string(config.Fill(j.spec))
+	}
 	return m
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,15 +19,16 @@ import (
 
 // The metadata of a run's checkpoints.
 const (
-	formatKey   = "format"   // formatText
-	contentsKey = "contents" // "state", "parameters", "best parameters"
-	modelKey    = "model"    // the model's name
-	kindKey     = "kind"     // of a baseline
-	shapeKey    = "shape"    // of one image, JSON
-	epochKey    = "epoch"    // complete epochs (of best parameters: the epoch that they are of)
-	stepKey     = "step"     // steps done
-	identityKey = "identity" // of a state: what the run is, JSON
-	progressKey = "progress" // of a state: where the run is, JSON
+	formatKey      = "format"      // formatText
+	contentsKey    = "contents"    // "state", "parameters", "best parameters"
+	modelKey       = "model"       // the model's name
+	kindKey        = "kind"        // of a baseline
+	shapeKey       = "shape"       // of one image, JSON
+	epochKey       = "epoch"       // complete epochs (of best parameters: the epoch that they are of)
+	stepKey        = "step"        // steps done
+	identityKey    = "identity"    // of a state: what the run is, JSON
+	declarationKey = "declaration" // of parameters: what config.toml says
+	progressKey    = "progress"    // of a state: where the run is, JSON
 
 	formatText = "tessera 1"
 
@@ -143,11 +145,20 @@ func stateOf(path string, f *checkpoint.File) (s *stored, err error) {
 
 // readOwn reads a checkpoint that this program wrote; a run has it, so that one which is missing is damage.
 func readOwn(path string) (*checkpoint.File, error) {
-	f, err := checkpoint.Read(path)
+	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, checkpoint.Errorf(path, "is missing")
 	} else if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	return decodeOwn(path, b)
+}
+
+// decodeOwn reads the bytes of such a checkpoint.
+func decodeOwn(path string, b []byte) (*checkpoint.File, error) {
+	f, err := checkpoint.Decode(b)
+	if err != nil {
+		return nil, checkpoint.Errorf(path, "%v", err)
 	}
 	if got := f.Metadata[formatKey]; got != formatText {
 		return nil, checkpoint.Errorf(path, "its format is %q, this program reads %q", got, formatText)
