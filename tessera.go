@@ -93,8 +93,10 @@ type Options struct {
 	Threads int    // 0 takes one per CPU; baselines, and what is done beside the programs, take GOMAXPROCS
 	Backend string // one of Backends; "" takes the default
 
-	Environment train.Environment    // for the run's record, see env.json
-	Report      func(train.Progress) // called after every epoch, and about every tenth of a second within one; may be nil
+	Epochs int // of Resume: the run's new number of epochs, also in its config.toml; 0 leaves it as it is
+
+	Warn   func(text string)    // told of what does not end a training, but changes its result; may be nil
+	Report func(train.Progress) // called after every epoch, and about every tenth of a second within one; may be nil
 }
 
 // Train trains a new run of a model, keeps it in its folder and returns it. When ctx is done it finishes the batch, writes a
@@ -106,9 +108,17 @@ func Train(ctx context.Context, m *config.Model, o Options) (*Run, error) {
 	return o.train(func(t train.Options) (*train.Result, error) { return train.Run(ctx, m, t) })
 }
 
-// Resume goes on with the run of that folder exactly where its last checkpoint was written; of a finished run it
-// changes nothing. The errors are those of [train.Resume].
+// Resume continues the run of that folder exactly where its last checkpoint was written; it is a no-op on a finished run. Threads
+// 0 and Backend "" are those with which the run was begun. The errors are those of [train.Resume].
 func Resume(ctx context.Context, folder string, o Options) (*Run, error) {
+	if began, err := train.ArithmeticOf(folder); err == nil { // what is wrong with the run is said when it is opened
+		if o.Threads == 0 {
+			o.Threads = began.Threads
+		}
+		if o.Backend == "" && slices.Contains(Backends(), began.Backend) {
+			o.Backend = began.Backend
+		}
+	}
 	return o.train(func(t train.Options) (*train.Result, error) { return train.Resume(ctx, folder, t) })
 }
 
@@ -154,7 +164,7 @@ func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, e
 		return nil, err
 	}
 	t := train.Options{Backend: backend, Team: team, Dirs: data.SearchDirs(o.Data), Out: o.Out, Force: o.Force,
-		Environment: o.Environment, Report: o.Report}
+		Epochs: o.Epochs, Warn: o.Warn, Report: o.Report}
 	if o.Images != nil {
 		t.Load = func(ctx context.Context, d *config.Dataset) (*data.Set, error) {
 			source, err := o.Images.For(d.Source)
