@@ -22,11 +22,15 @@ import (
 	"tessera/data"
 	"tessera/engine"
 	"tessera/graph"
+	"tessera/internal/machine"
 	"tessera/kernel"
 	"tessera/metrics"
 	"tessera/tape"
 	"tessera/train"
 )
+
+// Version is that of this module.
+const Version = machine.Release
 
 // ModelsFile is the name of the file that declares models.
 const ModelsFile = "models.toml"

@@ -160,7 +160,7 @@ func (f *runFlags) follow(cmd *cobra.Command, run string) {
 // environment is what a run's record says of this process.
 func (f *runFlags) environment() train.Environment {
 	return train.Environment{
-		Version: version(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, CPU: machine.CPU(),
+		Version: machine.Version(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, CPU: machine.CPU(),
 		Threads: f.threads, Backend: f.backend, BLAS: kernel.Float32().Name, Command: os.Args,
 	}
 }
