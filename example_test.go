@@ -14,7 +14,6 @@ import (
 	"tessera/data"
 	"tessera/layers"
 	"tessera/losses"
-	"tessera/metrics"
 	"tessera/ops"
 	"tessera/train"
 )
@@ -61,12 +60,14 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	report, err := run.Evaluate(ctx, metrics.Options{})
+	result, err := run.Evaluate(ctx, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(len(codes), "activations,", len(outputs), "pixels")
-	fmt.Println("mse below 0.01:", report.MSE < 0.01, "- negative weights:", *report.NegativeWeights)
+	mse, _ := result.Number("mse")
+	negative, _ := result.Number("negative_weights")
+	fmt.Println("mse below 0.01:", mse < 0.01, "- negative weights:", negative)
 	// Output:
 	// epoch 50 of 150
 	// epoch 100 of 150

@@ -21,6 +21,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/engine"
+	"tessera/evaluation"
 	"tessera/graph"
 	"tessera/internal/machine"
 	"tessera/kernel"
@@ -96,8 +97,10 @@ type Options struct {
 	Threads int    // 0 takes one per CPU; baselines, and what is done beside the programs, take GOMAXPROCS
 	Backend string // one of Backends; "" takes the default
 
-	Environment train.Environment    // for the run's record, see env.json
-	Report      func(train.Progress) // called after every epoch, and about every tenth of a second within one; may be nil
+	Epochs int // of Resume: the run's new number of epochs, also in its config.toml; 0 leaves it as it is
+
+	Warn   func(text string)    // told of what does not end a training, but changes its result; may be nil
+	Report func(train.Progress) // called after every epoch, and about every tenth of a second within one; may be nil
 }
 
 // Train trains a new run of a model, keeps it in its folder and returns it. When ctx is done it finishes the batch, writes a
@@ -109,9 +112,17 @@ func Train(ctx context.Context, m *config.Model, o Options) (*Run, error) {
 	return o.train(func(t train.Options) (*train.Result, error) { return train.Run(ctx, m, t) })
 }
 
-// Resume goes on with the run of that folder exactly where its last checkpoint was written; of a finished run it
-// changes nothing. The errors are those of [train.Resume].
+// Resume continues the run of that folder exactly where its last checkpoint was written; it is a no-op on a finished run. Threads
+// 0 and Backend "" are those with which the run was begun. The errors are those of [train.Resume].
 func Resume(ctx context.Context, folder string, o Options) (*Run, error) {
+	if began, err := train.ArithmeticOf(folder); err == nil { // what is wrong with the run is said when it is opened
+		if o.Threads == 0 {
+			o.Threads = began.Threads
+		}
+		if o.Backend == "" && slices.Contains(Backends(), began.Backend) {
+			o.Backend = began.Backend
+		}
+	}
 	return o.train(func(t train.Options) (*train.Result, error) { return train.Resume(ctx, folder, t) })
 }
 
@@ -157,7 +168,7 @@ func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, e
 		return nil, err
 	}
 	t := train.Options{Backend: backend, Team: team, Dirs: data.SearchDirs(o.Data), Out: o.Out, Force: o.Force,
-		Environment: o.Environment, Report: o.Report}
+		Epochs: o.Epochs, Warn: o.Warn, Report: o.Report}
 	if o.Images != nil {
 		t.Load = func(ctx context.Context, d *config.Dataset) (*data.Set, error) {
 			source, err := o.Images.For(d.Source)
@@ -200,37 +211,19 @@ func (o Options) backend() (graph.Backend, *engine.Team, error) {
 	return engine.Backend{Team: team}, team, nil
 }
 
-// Evaluate measures the run on the test images of its data set, on all images where the set has no test split. A zero
-// target of the KL measure and no labels are those of the model and of its images. Data that are missing or do not fit are a
-// [*data.Error].
-func (r *Run) Evaluate(ctx context.Context, o metrics.Options) (*metrics.Report, error) {
-	if err := r.ready(); err != nil {
-		return nil, err
-	}
+// Evaluate measures the run on the test images of its data set, on all images where the set has no test split. Without a
+// selection it measures what `tessera eval` shows, see [metrics.Default]. Data that are missing, do not fit or lack labels that
+// a chosen metric needs are a [*data.Error].
+func (r *Run) Evaluate(ctx context.Context, chosen metrics.Selection) (result *metrics.Result, err error) {
 	images, err := r.Images(ctx)
 	if err != nil {
 		return nil, err
 	}
-	name := r.Model.Dataset.Name
-	if o.KLTarget == 0 {
-		o.KLTarget, _, _ = r.Model.KL()
-	}
-	if o.SVM != nil && o.Labels == nil {
-		if o.Labels = images.Labels(); o.Labels == nil {
-			return nil, &data.Error{Dataset: name, Problem: "its images have no labels, which the SVM needs"}
-		}
-	}
-	report, err := metrics.Evaluate(ctx, r, images.Float32(), o)
-	var bad *data.Error
-	if errors.As(err, &bad) { // metrics do not know whose images they measure
-		named := *bad
-		named.Dataset = name
-		return nil, &named
-	} else if err != nil {
-		return nil, err
-	}
-	report.Model, report.Dataset = r.Model.Name, name
-	return report, nil
+	err = r.computing(func(c metrics.Coder) error {
+		result, err = evaluation.Measure(ctx, r.Model, c, images, images.Float32(), chosen)
+		return err
+	})
+	return result, err
 }
 
 // Attack measures what attacks do to the run: attacked images are sought at the images that it is evaluated on, the first
@@ -271,11 +264,7 @@ func (r *Run) Images(ctx context.Context) (*data.Images, error) {
 	if err != nil {
 		return nil, err
 	}
-	images, err := set.Evaluation()
-	if err != nil {
-		return nil, err
-	}
-	return images, r.shapeFits(set)
+	return evaluation.Images(set, r.Shape())
 }
 
 // FoundPart is a true part of a data set and the atom that is most like it.

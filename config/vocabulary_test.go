@@ -51,7 +51,7 @@ func checkFields(t *testing.T, part string, fields []table.Field) {
 			t.Errorf("%s: %s: the default %q is none of %q", part, f.Key, f.Value.String(), c)
 		}
 		switch f.Value.Kind() {
-		case reflect.Map, reflect.Func, reflect.Chan, reflect.Complex128:
+		case reflect.Func, reflect.Chan, reflect.Complex128:
 			t.Errorf("%s: %s: a %s cannot be decoded", part, f.Key, f.Value.Type())
 		case reflect.Interface:
 			if !slices.ContainsFunc(language.Vocabularies, func(v *table.Vocabulary) bool { return v.Holds(f.Value.Type()) }) {

@@ -19,16 +19,18 @@ import (
 
 // The metadata of a run's checkpoints.
 const (
-	formatKey      = "format"      // formatText
-	contentsKey    = "contents"    // "state", "parameters", "best parameters"
-	modelKey       = "model"       // the model's name
-	kindKey        = "kind"        // of a baseline
-	shapeKey       = "shape"       // of one image, JSON
-	epochKey       = "epoch"       // complete epochs (of best parameters: the epoch that they are of)
-	stepKey        = "step"        // steps done
-	identityKey    = "identity"    // of a state: what the run is, JSON
-	declarationKey = "declaration" // of parameters: what config.toml says
-	progressKey    = "progress"    // of a state: where the run is, JSON
+	formatKey   = "format"   // formatText
+	contentsKey = "contents" // "state", "parameters", "best parameters"
+	modelKey    = "model"    // the model's name
+	kindKey     = "kind"     // of a baseline
+	shapeKey    = "shape"    // of one image, JSON
+	epochKey    = "epoch"    // complete epochs (of best parameters: the epoch that they are of)
+	stepKey     = "step"     // steps done
+	identityKey = "identity" // of a state: what the run is, JSON
+	progressKey = "progress" // of a state: where the run is, JSON
+
+	declarationKey = "declaration" // what the run is trained with, as config.toml
+	arithmeticKey  = "arithmetic"  // of a state: JSON
 
 	formatText = "tessera 1"
 
@@ -116,7 +118,8 @@ type stored struct {
 	file *checkpoint.File
 	identity
 	progress
-	shape []int
+	arithmetic Arithmetic // zero in a state of an earlier version
+	shape      []int
 }
 
 // readState reads a state and what it says of itself.
@@ -134,6 +137,9 @@ func stateOf(path string, f *checkpoint.File) (s *stored, err error) {
 	s = &stored{path: path, file: f}
 	if s.shape, err = storedShape(path, f); err != nil {
 		return nil, err
+	}
+	if s.arithmetic, err = storedArithmetic(f.Metadata[arithmeticKey]); err != nil {
+		return nil, checkpoint.Errorf(path, "damaged: %s: %v", arithmeticKey, err)
 	}
 	for key, into := range map[string]any{identityKey: &s.identity, progressKey: &s.progress} {
 		if err := json.Unmarshal([]byte(f.Metadata[key]), into); err != nil {
@@ -206,8 +212,11 @@ func load(path string, f *checkpoint.File, name string, shape []int, into []floa
 	return nil
 }
 
-// fits checks that a state's counters are possible for this session.
+// fits checks that a state is of this declaration and these images, and that its counters are possible.
 func (s *session) fits(from *stored) error {
+	if err := sameDeclaration(s.spec, from); err != nil {
+		return err
+	}
 	if differs := s.identity.Differs(from.identity); differs != "" {
 		return checkpoint.Mismatchf(from.path, "does not match: %s", differs)
 	}
