@@ -23,12 +23,16 @@ import (
 	"tessera/engine"
 	"tessera/evaluation"
 	"tessera/graph"
+	"tessera/internal/machine"
 	"tessera/kernel"
 	"tessera/metrics"
 	"tessera/tape"
 	"tessera/team"
 	"tessera/train"
 )
+
+// Version is that of this module.
+const Version = machine.Release
 
 // ModelsFile is the name of the file that declares models.
 const ModelsFile = "models.toml"
