@@ -22,6 +22,7 @@ import (
 	"tessera/engine"
 	"tessera/graph"
 	"tessera/kernel"
+	"tessera/losses"
 	"tessera/metrics"
 	"tessera/tape"
 	"tessera/train"
@@ -283,7 +284,7 @@ func Plan(m *graph.Model) (string, error) {
 	if m == nil || m.Spec == nil {
 		return "", errors.New("tessera: no model to plan: make one with graph.New")
 	}
-	p, err := m.Program(graph.Options{Batch: m.Spec.Train.Batch, Training: true, Prepared: true})
+	p, err := m.Program(graph.Request{Batch: m.Spec.Train.Batch, Want: []string{losses.Code, graph.Loss}, Prepared: true})
 	if err != nil {
 		return "", err
 	}

@@ -9,6 +9,7 @@ import (
 	"tessera/data"
 	"tessera/graph"
 	"tessera/hooks"
+	"tessera/losses"
 	"tessera/optim"
 )
 
@@ -34,7 +35,7 @@ func newNetwork(j *job) (*network, error) {
 func (n *network) begin(_ context.Context, splits data.Splits) (err error) {
 	inputs, sizes := map[int][]graph.Input{}, n.batchSizes()
 	for _, size := range sizes {
-		p, err := compile(n.model, n.options.Backend, graph.Options{Batch: size, Training: true})
+		p, err := compile(n.model, n.options.Backend, graph.Request{Batch: size, Want: n.wanted(losses.Code)})
 		if err != nil {
 			return err
 		}
@@ -57,6 +58,14 @@ func (n *network) begin(_ context.Context, splits data.Splits) (err error) {
 	n.loader.Start(n.progress.Epoch, n.progress.Position, n.progress.Step)
 	n.options.Team.Do(n.loader.Fill)
 	return nil
+}
+
+// wanted is what is asked of a program for training: the loss, and values where images are encoded for it anyway.
+func (n *network) wanted(values ...string) []string {
+	if !n.model.Encodes() {
+		values = nil
+	}
+	return append(values, graph.Loss)
 }
 
 // close implements learner.

@@ -164,7 +164,7 @@ func (s *session) firstFiles() ([]folder.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append([]folder.File{{Name: folder.Config, Data: config.Fill(s.spec)}, {Name: folder.Environment, Data: environment}},
+	return append([]folder.File{{Name: folder.Config, Data: config.Fill(s.spec.Resolved(s.shape))}, {Name: folder.Environment, Data: environment}},
 		checkpoint...), nil
 }
 

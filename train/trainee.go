@@ -164,7 +164,7 @@ func (t *trainee) badEnd(m Metrics) (b bad) {
 	for _, p := range t.model.Parameters {
 		b.look(p.Path, p.Data)
 	}
-	if t.watcher.validation {
+	if t.watcher.validation && t.watcher.outputs {
 		b.look("val_mse", []float32{float32(m.ValMSE)})
 	}
 	return b

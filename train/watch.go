@@ -18,6 +18,7 @@ const watchBatch = 500
 // watcher measures a model between epochs, without noise.
 type watcher struct {
 	images     *data.Images
+	outputs    bool // the model has a decoder
 	validation bool // the images are validation images: their error is val_mse
 	size       int  // of a batch
 	programs   compiled
@@ -33,7 +34,7 @@ type watcher struct {
 
 // newWatcher compiles the programs for the validation images, or for the first fitted ones where there are none.
 func newWatcher(m *graph.Model, backend graph.Backend, splits data.Splits) (*watcher, error) {
-	w := &watcher{images: splits.Validation, validation: true, size: m.AtOnce(watchBatch), units: m.Units(), programs: compiled{}, last: m.LastWeight()}
+	w := &watcher{images: splits.Validation, validation: true, outputs: len(m.Layout.Decoder) > 0, size: m.AtOnce(watchBatch), units: m.Units(), programs: compiled{}, last: m.LastWeight()}
 	if w.images == nil {
 		w.images, w.validation = splits.Fit.Slice(0, min(splits.Fit.Len(), Watched)), false
 	}
@@ -45,7 +46,7 @@ func newWatcher(m *graph.Model, backend graph.Backend, splits data.Splits) (*wat
 		if size == 0 || w.programs[size] != nil {
 			continue
 		}
-		p, err := compile(m, backend, graph.Options{Batch: size})
+		p, err := compile(m, backend, graph.Request{Batch: size, Want: m.Layout.Values()})
 		if err != nil {
 			return nil, errors.Join(err, w.programs.Close())
 		}
@@ -87,7 +88,7 @@ func (w *watcher) Measure(m *Metrics) error {
 		sum += squares
 	}
 	m.ValMSE = math.NaN()
-	if w.validation {
+	if w.validation && w.outputs {
 		m.ValMSE = sum / float64(n*w.images.Pixels())
 	}
 	var err error
@@ -122,6 +123,9 @@ func (w *watcher) batch(from, to int) (sum float64, err error) {
 		return 0, err
 	}
 	copy(w.codes[from*w.units:to*w.units], p.runner.Tap(p.code))
+	if !w.outputs {
+		return 0, nil
+	}
 	output, distance := p.runner.Tap(p.output), kernel.Float32().SquaredDistance
 	for ; len(pixels) > 0; pixels, output = pixels[width:], output[width:] {
 		sum += float64(distance(pixels[:width], output[:width]))
