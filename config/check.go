@@ -32,6 +32,7 @@ func (m *Model) check(input []int) []table.Diagnostic {
 			c.moving(fmt.Sprintf("constraint[%d]", i), one.Kind, one.On, func(string) bool { return false }, c.views()...)
 		}
 	}
+	c.drawn()
 	c.freeze()
 	c.start()
 	c.hooks()

@@ -50,6 +50,9 @@ func (c *checker) value(part string, l Loss, reads losses.Reads) {
 	if pixels := product(c.layout.Input); reads.Images && l.On != losses.Output && size > 0 && pixels > 0 && size != pixels {
 		c.report(part, l.Kind, "on", fmt.Sprintf("on: %q has %d values, but %s compares it with images of %d", l.On, size, l.Kind, pixels), "")
 	}
+	if reads.Views && len(c.model.Views) == 0 && !c.model.inDoubt("view") {
+		c.report(part, l.Kind, "", fmt.Sprintf("%s compares the two views of each image, but the model has none", l.Kind), "give one "+c.model.header("view"))
+	}
 	if reads.Labels {
 		c.labels(part, l, size)
 	}
@@ -64,7 +67,7 @@ func (c *checker) labels(part string, l Loss, size int) {
 	if source == nil || c.model.origin.Doubt("dataset") != nil {
 		return
 	}
-	if _, ok := source.(data.Classed); !ok {
+	if data.IsUnlabelled(source) {
 		c.report(part, l.Kind, "", fmt.Sprintf("%s needs labels, but %s has none", l.Kind, c.model.Dataset.Name), "take a data set with labels, such as fashion-mnist")
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 
+	"tessera/augment"
 	"tessera/constraints"
 	"tessera/data"
 	"tessera/hooks"
@@ -31,8 +32,9 @@ type Model struct {
 	Extends     string                `toml:"extends" doc:"the model that this one starts from"`
 	Dataset     Dataset               `toml:"dataset" doc:"the images: a name, or a table"`
 	Encoder     []Layer               `toml:"encoder" of:"autoencoder" doc:"from an image to its code"`
-	Decoder     []Layer               `toml:"decoder" of:"autoencoder" doc:"from a code to an image; one linear dense layer by default, none where it is []"`
+	Decoder     []Layer               `toml:"decoder" of:"autoencoder" none:"true" doc:"from a code to an image; one linear dense layer by default, none where it is []"`
 	Heads       map[string]Head       `toml:"head" of:"autoencoder" doc:"further stacks by name, each from one value to one of its own"`
+	Views       []View                `toml:"view" of:"autoencoder" doc:"random augmentations of the images: one for both views, or one for each"`
 	Losses      []Loss                `toml:"loss" of:"autoencoder" doc:"the terms of the objective; mse by default"`
 	Constraints []Constraint          `toml:"constraint" of:"autoencoder" doc:"projections of the parameters after every step"`
 	Freeze      []string              `toml:"freeze" of:"autoencoder" doc:"globs over parameter paths: what they match keeps its first value"`
@@ -77,6 +79,11 @@ type Layer struct {
 type Head struct {
 	From   string  `toml:"from" doc:"the value that it reads: code, output, or another head"`
 	Layers []Layer `toml:"layers" doc:"in order; units of the last one default to the number of classes where a loss compares the head with labels" required:"true"`
+}
+
+// View is how one of the two views of an image is drawn, or both.
+type View struct {
+	Augment []augment.Augmentation `toml:"augment" doc:"in order; none leaves the image as it is"`
 }
 
 // Loss is one weighted term of the objective.
