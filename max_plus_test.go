@@ -50,20 +50,21 @@ func TestMaxPlusDecodersDilateWithoutAnErrorTrainedOrNot(t *testing.T) {
 	for _, constraint := range []string{`constraint=[]`, `constraint=[{kind="nonneg"}]`, `constraint=[{kind="box"}]`} {
 		coders, images := maxPlus(t, constraint)
 		for name, coder := range coders {
-			r, err := metrics.Evaluate(context.Background(), coder, images, metrics.Options{})
+			r, err := metrics.Evaluate(context.Background(), coder, metrics.Sample{Images: images}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.MaxApproxReconstructed == nil || *r.MaxApproxReconstructed > 1e-12 {
-				t.Errorf("%s, %s: max_approx_reconstructed is %v, want 0", name, constraint, r.MaxApproxReconstructed)
-			}
-			if r.MaxApprox == nil || !(*r.MaxApprox > 1e-4) { // the control: to originals there is an error
-				t.Errorf("%s, %s: max_approx is %v", name, constraint, r.MaxApprox)
+			if e, ok := r.Number("max_approx"); !ok || !(e > 1e-4) { // the control: to originals there is an error
+				t.Errorf("%s, %s: max_approx is %v", name, constraint, e)
 			}
 			for _, radius := range []int{1, 2, 4} {
-				m := metrics.MaxApproximation{Operator: morph.Dilation, Radius: radius, Reconstructions: true}
-				if e, err := m.Measure(coder, images); err != nil || e > 1e-12 {
-					t.Errorf("%s, %s, radius %d: error %v (%v), want 0", name, constraint, radius, e, err)
+				m := &metrics.MaxApprox{Morphology: metrics.Morphology{Operator: morph.Dilation, Radius: radius}}
+				r, err := metrics.Evaluate(context.Background(), coder, metrics.Sample{Images: images}, metrics.Selection{{Metric: m}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if e, ok := r.Number("max_approx_reconstructed"); !ok || e > 1e-12 {
+					t.Errorf("%s, %s, radius %d: error %v, want 0", name, constraint, radius, e)
 				}
 			}
 			if c, ok := coder.(io.Closer); ok && name == "untrained" {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 
 	"tessera/attack"
@@ -204,12 +203,4 @@ func (r *Run) Close() error {
 		return nil
 	}
 	return closeCoder(r.coder)
-}
-
-// shapeFits refuses images of another shape than those that the run was trained on.
-func (r *Run) shapeFits(set *data.Set) error {
-	if slices.Equal(set.Shape, r.Shape()) {
-		return nil
-	}
-	return &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its images have shape %v, the run was trained on %v", set.Shape, r.Shape())}
 }

@@ -118,7 +118,7 @@ func TestAnOpenedRunIsTheTrainedOneOnEitherBackEnd(t *testing.T) {
 
 func TestEvaluateUsesTheModelsTarget(t *testing.T) {
 	run := bars(t, "1")
-	r, err := run.Evaluate(context.Background(), metrics.Options{})
+	r, err := run.Evaluate(context.Background(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,11 +126,12 @@ func TestEvaluateUsesTheModelsTarget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := metrics.Evaluate(context.Background(), run, set.Train.Float32(), metrics.Options{KLTarget: 0.3})
+	own, err := metrics.Evaluate(context.Background(), run, metrics.Sample{Images: set.Train.Float32()}, metrics.Selection{{Metric: &metrics.KL{Target: 0.3}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *r.KL != *own.KL || r.MSE != own.MSE || r.Model != "bars" || r.Dataset != "bars" || r.Images != 500 {
+	got, _ := r.Number("kl")
+	if want, ok := own.Number("kl"); !ok || got != want || r.Model != "bars" || r.Dataset != "bars" || r.Images != 500 {
 		t.Errorf("got %+v, want %+v", r, own)
 	}
 }
@@ -138,18 +139,19 @@ func TestEvaluateUsesTheModelsTarget(t *testing.T) {
 // A run shows a weight that is no dictionary, whichever way it is evaluated.
 func TestEvaluateCountsTheNegativeWeightsOfAConvolution(t *testing.T) {
 	run := bars(t, "1", `decoder=[{kind="dense",units=64},{kind="reshape",shape=[8,8,1]},{kind="conv2d_transpose",filters=1}]`)
-	r, err := run.Evaluate(context.Background(), metrics.Options{})
+	r, err := run.Evaluate(context.Background(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.NegativeWeights == nil || *r.NegativeWeights != metrics.NegativeWeights(run.LastWeight()) || r.HoyerAtoms != nil {
+	counted, ok := r.Number("negative_weights")
+	if _, atoms := r.Number("hoyer_atoms"); !ok || int(counted) != metrics.NegativeWeights(run.LastWeight()) || atoms {
 		t.Errorf("got %+v", r)
 	}
 }
 
 func TestEvaluateWithTheSVMNeedsLabels(t *testing.T) {
 	var missing *data.Error
-	if _, err := bars(t, "1").Evaluate(context.Background(), metrics.Options{SVM: metrics.NewSVMProtocol(1)}); !errors.As(err, &missing) {
+	if _, err := bars(t, "1").Evaluate(context.Background(), metrics.Selection{{Metric: &metrics.SVM{}}}); !errors.As(err, &missing) {
 		t.Errorf("got %v, want a *data.Error", err)
 	}
 }
@@ -211,7 +213,7 @@ func TestAClosedOrEmptyRunComputesNothing(t *testing.T) {
 			"Encode":    func() error { _, err := r.Encode(make([]float32, 64)); return err },
 			"Decode":    func() error { _, err := r.Decode(make([]float32, 8)); return err },
 			"WithAtoms": func() error { _, err := r.WithAtoms(atoms); return err },
-			"Evaluate":  func() error { _, err := r.Evaluate(t.Context(), metrics.Options{}); return err },
+			"Evaluate":  func() error { _, err := r.Evaluate(t.Context(), nil); return err },
 			"Attack":    func() error { _, err := r.Attack(t.Context(), nil, 1); return err },
 			"Parts":     func() error { _, err := r.Parts(t.Context()); return err },
 			"Images":    func() error { _, err := r.Images(t.Context()); return err },

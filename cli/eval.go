@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -15,10 +14,7 @@ import (
 )
 
 func evalCommand() *cobra.Command {
-	var f runFlags
-	var asJSON, svm bool
-	var o metrics.Options
-	var operator string
+	var f evalFlags
 	cmd := &cobra.Command{
 		Use:     "eval RUN",
 		Short:   "Measure a run on the test images",
@@ -29,11 +25,9 @@ func evalCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if o.Operator = morph.Operator(operator); operator != "" && !slices.Contains(o.Operator.Choices(), operator) {
-				return usagef("--operator: unknown %q, want %s", operator, strings.Join(o.Operator.Choices(), ", "))
-			}
-			if cmd.Flags().Changed("radius") && o.Radius < 1 {
-				return usagef("--radius: got %d, want > 0", o.Radius)
+			chosen, err := f.chosen(cmd)
+			if err != nil {
+				return err
 			}
 			r, err := tessera.Open(args[0], options)
 			if err != nil {
@@ -43,27 +37,63 @@ func evalCommand() *cobra.Command {
 			if length := r.Model.Train.Epochs; r.Model.Baseline == nil && r.Epoch < length && r.Model.Train.Patience == 0 {
 				fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is not finished: epoch %d of %d\n", r.Path, r.Epoch, length)
 			}
-			if svm {
-				o.SVM = metrics.NewSVMProtocol(r.Model.Train.Seed)
-			}
-			measured, err := r.Evaluate(cmd.Context(), o)
+			measured, err := r.Evaluate(cmd.Context(), chosen)
 			if err != nil {
 				return err
 			}
-			if asJSON {
+			if f.json {
 				return printJSON(cmd.OutOrStdout(), measured)
 			}
-			return printFields(cmd.OutOrStdout(), measured)
+			return printResult(cmd.OutOrStdout(), measured)
 		}),
 	}
 	aRun(cmd)
-	f.add(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
-	cmd.Flags().BoolVar(&svm, "svm", false, "classify the codes by a linear SVM as well; slow")
-	cmd.Flags().BoolVar(&o.Atoms, "atoms", false, "how many atoms are used and how much they overlap as well; takes some seconds")
-	cmd.Flags().StringVar(&operator, "operator", "", "of the max-approximation: dilation (default), erosion, opening, closing")
-	cmd.Flags().IntVar(&o.Radius, "radius", 0, "of its disk, in pixels (default 1)")
+	f.runFlags.add(cmd)
+	f.metricFlags.add(cmd)
+	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
+	cmd.Flags().BoolVar(&f.atoms, "atoms", false, "how many atoms are used and how much they overlap as well; takes some seconds")
+	cmd.Flags().StringVar(&f.operator, "operator", "", "of the max-approximation: dilation (default), erosion, opening, closing")
+	cmd.Flags().IntVar(&f.radius, "radius", 0, "of its disk, in pixels (default 1)")
 	return cmd
+}
+
+// evalFlags are those of eval.
+type evalFlags struct {
+	runFlags
+	metricFlags
+	json     bool
+	atoms    bool
+	operator string
+	radius   int
+}
+
+// chosen are the metrics of the flags, with their settings.
+func (f *evalFlags) chosen(cmd *cobra.Command) (metrics.Selection, error) {
+	if choices := morph.Operator("").Choices(); f.operator != "" && !slices.Contains(choices, f.operator) {
+		return nil, usagef("--operator: unknown %q, want %s", f.operator, strings.Join(choices, ", "))
+	}
+	if cmd.Flags().Changed("radius") && f.radius < 1 {
+		return nil, usagef("--radius: got %d, want > 0", f.radius)
+	}
+	var others []string
+	if f.atoms {
+		others = []string{"hoyer_atoms_dilated", "used_units", "jaccard"}
+	}
+	chosen, err := f.metricFlags.chosen(others...)
+	if err != nil {
+		return nil, err
+	}
+	if f.operator != "" {
+		if err := chosen.Set("operator", f.operator); err != nil {
+			return nil, usageError{err}
+		}
+	}
+	if f.radius > 0 {
+		if err := chosen.Set("radius", f.radius); err != nil {
+			return nil, usageError{err}
+		}
+	}
+	return chosen, nil
 }
 
 // printJSON prints one document.
@@ -72,18 +102,4 @@ func printJSON(out io.Writer, v any) error {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
-}
-
-// printFields prints a struct as a table under its JSON keys, so that tomorrow's metric is shown today.
-func printFields(out io.Writer, v any) error {
-	t := newTable(out)
-	s := reflect.ValueOf(v).Elem()
-	for i := range s.NumField() {
-		key, option, _ := strings.Cut(s.Type().Field(i).Tag.Get("json"), ",")
-		if option == "omitempty" && s.Field(i).IsZero() {
-			continue
-		}
-		t.row(key, s.Field(i).Interface())
-	}
-	return t.flush()
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera"
-	"tessera/metrics"
 	"tessera/report"
 	"tessera/study"
 	"tessera/sweep"
@@ -210,12 +209,12 @@ func (w *figureWork) points() (points []report.Point, dataset string, err error)
 			err = sweepPoints(path, add)
 		} else {
 			err = w.open(path, func(label string, r *tessera.Run) error {
-				measured, err := r.Evaluate(w.ctx, metrics.Options{})
+				measured, err := r.Evaluate(w.ctx, nil)
 				if err != nil {
 					return err
 				}
 				p, beta := study.Penalty(r.Model)
-				return add(report.PointOf(label, p, beta, measured), measured.Dataset)
+				return add(report.Point{Label: label, P: p, Beta: beta, Values: measured.Values}, measured.Dataset)
 			})
 		}
 		if err != nil {

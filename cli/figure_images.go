@@ -37,7 +37,7 @@ type display struct {
 	label    string
 	run      *tessera.Run
 	images   []float32
-	measured *metrics.Report
+	measured *metrics.Result
 }
 
 // displays calls do for each run with the images that are shown of its data set, which must be the same for all.
@@ -62,7 +62,7 @@ func (w *figureWork) displays(do func(display) error) error {
 		}
 		d := display{label: label, run: r, images: make([]float32, len(indices)*all.Pixels())}
 		all.Batch(d.images, indices)
-		if d.measured, err = r.Evaluate(w.ctx, metrics.Options{}); err != nil {
+		if d.measured, err = r.Evaluate(w.ctx, nil); err != nil {
 			return err
 		}
 		return do(d)
@@ -75,7 +75,7 @@ func drawReconstructions(w *figureWork) (*report.Figure, error) {
 		if rows == nil {
 			rows = append(rows, study.Originals(d.run.Shape(), d.images))
 		}
-		row, err := study.Reconstructions(d.run, d.images, fmt.Sprintf("%s: mse %#.3g", d.label, d.measured.MSE))
+		row, err := study.Reconstructions(d.run, d.images, study.Caption(d.label, "mse", d.measured.Values, "mse"))
 		rows = append(rows, row)
 		return err
 	})
@@ -95,10 +95,10 @@ func drawMaxApproximations(w *figureWork) (*report.Figure, error) {
 			}
 			rows = append(rows, dilated)
 		}
-		if d.measured.MaxApprox == nil {
+		if _, ok := d.measured.Number("max_approx"); !ok {
 			return usagef("%s has no atoms that could be dilated", d.label)
 		}
-		row, err := study.MaxApproximations(d.run, d.images, fmt.Sprintf("%s: max-approximation error %#.3g", d.label, *d.measured.MaxApprox))
+		row, err := study.MaxApproximations(d.run, d.images, study.Caption(d.label, "max-approximation error", d.measured.Values, "max_approx"))
 		rows = append(rows, row)
 		return err
 	})
@@ -111,7 +111,7 @@ func drawMaxApproximations(w *figureWork) (*report.Figure, error) {
 func drawCodes(w *figureWork) (*report.Figure, error) {
 	var rows []report.CodeRow
 	err := w.displays(func(d display) error {
-		row, err := study.Codes(d.run, d.images, fmt.Sprintf("%s: mean Hoyer sparsity %#.3g", d.label, d.measured.Hoyer))
+		row, err := study.Codes(d.run, d.images, study.Caption(d.label, "mean Hoyer sparsity", d.measured.Values, "hoyer"))
 		rows = append(rows, row)
 		return err
 	})

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,13 +45,7 @@ func sweepPoint(path string, s sweep.Setting) (report.Point, error) {
 	if err != nil {
 		return report.Point{}, err
 	}
-	known := func(name string) float64 {
-		if v, ok := s.Mean[name]; ok {
-			return v
-		}
-		return math.NaN()
-	}
-	p := report.Point{MSE: known("mse"), Hoyer: known("hoyer"), MaxApprox: known("max_approx"), MaxApproxReconstructed: known("max_approx_reconstructed")}
+	p := report.Point{Values: s.Mean}
 	p.P, p.Beta = study.Penalty(m)
 	return p, nil
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"strings"
 	"time"
@@ -23,7 +22,7 @@ type progress struct {
 }
 
 func newProgress(out io.Writer) *progress {
-	p := &progress{out: out, epoch: train.Metrics{ValMSE: math.NaN(), CodeHoyer: math.NaN()}}
+	p := &progress{out: out}
 	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		p.terminal = f
 	}
@@ -97,14 +96,14 @@ func (p *progress) terms(r train.Progress) string {
 
 // measured is what the end of the last epoch showed.
 func (p *progress) measured() (valError, sparsity, negative string) {
-	if !math.IsNaN(p.epoch.ValMSE) {
-		valError = "  val_mse " + number(p.epoch.ValMSE)
+	if mse, ok := p.epoch.Measured.Number("val_mse"); ok {
+		valError = "  val_mse " + number(mse)
 	}
-	if p.epoch.Epoch > 0 && !math.IsNaN(p.epoch.CodeHoyer) {
-		sparsity = fmt.Sprintf("  code_hoyer %.3f  dead %d", p.epoch.CodeHoyer, p.epoch.DeadUnits)
+	if hoyer, ok := p.epoch.Measured.Number("code_hoyer"); ok {
+		sparsity = fmt.Sprintf("  code_hoyer %.3f  dead %s", hoyer, valueText(p.epoch.Measured, "dead_units"))
 	}
-	if p.epoch.NegativeWeights != nil {
-		negative = fmt.Sprintf("  negative %d", *p.epoch.NegativeWeights)
+	if _, ok := p.epoch.Measured.Number("negative_weights"); ok {
+		negative = "  negative " + valueText(p.epoch.Measured, "negative_weights")
 	}
 	return valError, sparsity, negative
 }

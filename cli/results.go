@@ -30,7 +30,7 @@ func results(cmd *cobra.Command, r *tessera.Run) error {
 	if r.Result.BestEpoch > 0 {
 		t.row("best epoch", r.Result.BestEpoch)
 	}
-	measured, err := r.Evaluate(cmd.Context(), metrics.Options{})
+	measured, err := r.Evaluate(cmd.Context(), nil)
 	var missing *data.Error
 	switch {
 	case errors.As(err, &missing): // the run is good without the images that would measure it
@@ -39,10 +39,9 @@ func results(cmd *cobra.Command, r *tessera.Run) error {
 		return err
 	default:
 		t.row("images", measured.Images)
-		t.row("mse", measured.MSE)
-		t.row("hoyer", measured.Hoyer)
-		t.row("dead units", measured.DeadUnits)
-		t.row("negative weights", measured.NegativeWeights)
+		for _, name := range []string{"mse", "hoyer", "dead_units", "negative_weights"} {
+			t.row(strings.ReplaceAll(name, "_", " "), valueText(measured.Values, name))
+		}
 	}
 	if err := t.flush(); err != nil {
 		return err
@@ -143,7 +142,7 @@ type columns struct{ out *tabwriter.Writer }
 
 func newTable(out io.Writer) columns { return columns{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)} }
 
-// row prints one row; nil pointers are metrics that have no meaning for the model.
+// row prints one row.
 func (t columns) row(cells ...any) {
 	texts := make([]string, len(cells))
 	for i, cell := range cells {
@@ -155,19 +154,20 @@ func (t columns) row(cells ...any) {
 func (t columns) flush() error { return t.out.Flush() }
 
 func cellText(cell any) string {
-	switch v := cell.(type) {
-	case float64:
+	if v, ok := cell.(float64); ok {
 		return number(v)
-	case *float64:
-		if v == nil {
-			return "-"
-		}
-		return number(*v)
-	case *int:
-		if v == nil {
-			return "-"
-		}
-		return fmt.Sprint(*v)
 	}
 	return fmt.Sprint(cell)
+}
+
+// valueText prints the value of that name: "-" where it is not applicable or was not measured.
+func valueText(values metrics.Values, name string) string {
+	v, ok := values.Number(name)
+	if !ok {
+		return "-"
+	}
+	if m, _ := metrics.MeasureOf(name); m.Count {
+		return fmt.Sprint(int(v))
+	}
+	return number(v)
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"tessera"
 	"tessera/config"
 	"tessera/data"
 	"tessera/kernel"
@@ -19,10 +18,10 @@ import (
 // sweepFlags are those of sweep.
 type sweepFlags struct {
 	modelFlags
+	metricFlags
 	out    string
 	epochs int
 	jobs   int
-	svm    bool
 	dry    bool
 }
 
@@ -49,7 +48,7 @@ func (f *sweepFlags) add(cmd *cobra.Command, folder string) {
 	cmd.Flags().StringVar(&f.out, "out", "", "the sweep's folder (default "+folder+")")
 	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "train auto-encoders for so many epochs; baselines that iterate do as many iterations")
 	cmd.Flags().IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "how many trials at once, each on one CPU")
-	cmd.Flags().BoolVar(&f.svm, "svm", false, "classify the codes of every trial by a linear SVM as well; slow")
+	f.metricFlags.add(cmd)
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show the trials and how far they are, and do nothing")
 }
 
@@ -78,9 +77,12 @@ func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep
 		return usageError{err}
 	}
 	show := newSweepProgress(cmd.ErrOrStderr())
-	arithmetic := runFlags{threads: 1, backend: tessera.Engine}
-	s, err := sweep.New(cmd.Context(), spec, sweep.Options{Dirs: data.SearchDirs(f.data), Out: f.out, Jobs: f.jobs, SVM: f.svm,
-		Environment: arithmetic.environment(), Report: show.Show})
+	chosen, err := f.chosen()
+	if err != nil {
+		return err
+	}
+	s, err := sweep.New(cmd.Context(), spec, sweep.Options{Dirs: data.SearchDirs(f.data), Out: f.out, Jobs: f.jobs, Metrics: chosen,
+		Report: show.Show})
 	if err != nil {
 		return err
 	}
@@ -135,7 +137,7 @@ var shownMetrics = []string{"mse", "hoyer", "max_approx", "dead_units", "svm_acc
 // printResults prints one row per setting and where the rest is.
 func printResults(out io.Writer, path string, r *sweep.Results) error {
 	shown := slices.DeleteFunc(slices.Clone(shownMetrics), func(name string) bool {
-		return !slices.ContainsFunc(r.Settings, func(s sweep.Setting) bool { _, ok := s.Mean[name]; return ok })
+		return !slices.ContainsFunc(r.Settings, func(s sweep.Setting) bool { _, ok := s.Mean.Number(name); return ok })
 	})
 	t := newTable(out)
 	t.row(cells([]string{"model"}, r.Keys, []string{"seeds"}, shown)...)
@@ -155,8 +157,8 @@ func printResults(out io.Writer, path string, r *sweep.Results) error {
 
 // meanText prints a metric's mean, with its deviation where there are several seeds.
 func meanText(s sweep.Setting, name string) string {
-	mean, known := s.Mean[name]
-	deviation, several := s.Deviation[name]
+	mean, known := s.Mean.Number(name)
+	deviation, several := s.Deviation.Number(name)
 	switch {
 	case !known:
 		return "-"

@@ -76,11 +76,14 @@ func (p *sweepProgress) ended(e sweep.Event) string {
 	if e.Err != nil {
 		return fmt.Sprintf("%s  failed: %v", line, e.Err)
 	}
-	line += fmt.Sprintf("  mse %s  hoyer %.3f", number(e.Metrics.MSE), e.Metrics.Hoyer)
-	if e.Metrics.MaxApprox != nil {
-		line += "  max_approx " + number(*e.Metrics.MaxApprox)
+	for _, m := range []struct{ name, head, format string }{
+		{"mse", "mse", "%.4g"}, {"hoyer", "hoyer", "%.3f"}, {"max_approx", "max_approx", "%.4g"}, {"dead_units", "dead", "%.0f"},
+	} {
+		if v, ok := e.Metrics.Number(m.name); ok {
+			line += fmt.Sprintf("  %s "+m.format, m.head, v)
+		}
 	}
-	return line + fmt.Sprintf("  dead %d", e.Metrics.DeadUnits)
+	return line
 }
 
 // settings names a trial.

@@ -199,7 +199,7 @@ func TestMistakesOfASweepEndWithExitCode3AndOfUsageWith2(t *testing.T) {
 		t.Error("a refused sweep wrote something")
 	}
 	r := b.must(exitData, "sweep", "targets", "--svm")
-	b.contains("standard error", r.stderr, "swimmer: --svm needs labels, its images have none; do without: --svm=false")
+	b.contains("standard error", r.stderr, "swimmer: svm_accuracy needs labels, its images have none; measure without it: --svm=false")
 	r = b.must(exitConfig, "sweep", "targets", "--set", "train.epoch=3")
 	b.contains("standard error", r.stderr, `--set train.epoch: sweep "targets": model "small": train: unknown key "epoch"`)
 	b.write("models.toml", strings.Replace(smallSweeps, "[0.1, 0.3]", "[0.1, 3]", 1))

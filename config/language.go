@@ -10,6 +10,7 @@ import (
 	"tessera/augment"
 	"tessera/constraints"
 	"tessera/data"
+	"tessera/hooks"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/optim"
@@ -26,6 +27,7 @@ var language = &table.Language{
 		table.Words("schedules", optim.Schedules, Schedule{}),
 		table.Words("augmentations", augment.Registry, nil),
 		table.Words("inits", layers.Inits, nil),
+		table.Words("hooks", hooks.Registry, nil),
 		table.Words("datasets", data.Registry, Dataset{}),
 		table.Words("baselines", Baselines, Model{}),
 	},

@@ -101,7 +101,7 @@ func TestAChangedKindDropsInheritedKeys(t *testing.T) {
 	if want := (&optim.Adam{Rate: 1e-3, Beta1: 0.5, Beta2: 0.999, Epsilon: 1e-8}); !reflect.DeepEqual(m.Optimizer.Optimizer, want) || m.Optimizer.ClipNorm != 0 {
 		t.Errorf("optimizer %+v, clip_norm %g", m.Optimizer.Optimizer, m.Optimizer.ClipNorm)
 	}
-	if want := (data.Selection{Fit: "train", Validation: data.Validation{Test: true}}); m.Dataset.Name != "mnist" || m.Dataset.Selection != want {
+	if want := (data.Selection{Fit: "train", Validation: data.Validation{Fraction: 0.1}}); m.Dataset.Name != "mnist" || m.Dataset.Selection != want {
 		t.Errorf("a name replaces a data set's table: got %+v", m.Dataset)
 	}
 	// The kind changes twice: the keys of the first adadelta do not come back.

@@ -43,7 +43,7 @@ type Model struct {
 	Prune       []hooks.Prune         `toml:"prune" of:"autoencoder" doc:"phases in which small weights are held at 0"`
 	Adversarial *hooks.Adversarial    `toml:"adversarial" of:"autoencoder" doc:"train on attacked images"`
 	Average     *hooks.Average        `toml:"average" of:"autoencoder" doc:"the run's model is a moving average of the weights"`
-	Hooks       map[string]hooks.Hook // further hooks by their registered names
+	Hooks       map[string]hooks.Hook `toml:"hook" of:"autoencoder" doc:"further hooks by their registered names: [model.NAME.hook.average]"`
 	Train       Train                 `toml:"train" doc:"length and rhythm of a run"`
 	Baseline    Baseline              `part:"kind,or=autoencoder"` // the settings of a baseline, nil for auto-encoders
 

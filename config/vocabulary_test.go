@@ -51,10 +51,6 @@ func checkFields(t *testing.T, part string, fields []table.Field) {
 			t.Errorf("%s: %s: the default %q is none of %q", part, f.Key, f.Value.String(), c)
 		}
 		switch f.Value.Kind() {
-		case reflect.Map: // of tables
-			if k := f.Value.Type().Elem().Kind(); k != reflect.Struct && k != reflect.Interface {
-				t.Errorf("%s: %s: a %s cannot be decoded", part, f.Key, f.Value.Type())
-			}
 		case reflect.Func, reflect.Chan, reflect.Complex128:
 			t.Errorf("%s: %s: a %s cannot be decoded", part, f.Key, f.Value.Type())
 		case reflect.Interface:

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"tessera/internal/volume"
 	"tessera/kernel"
 )
 
@@ -185,13 +186,9 @@ func (m *Images) copyRow(dst []float32, i int) {
 
 // product returns the number of values of a shape, refusing sizes that no memory holds.
 func product(shape []int) (int, error) {
-	const most = math.MaxInt / 16
-	n := 1
-	for _, d := range shape {
-		if d < 0 || d > 0 && n > most/d {
-			return 0, fmt.Errorf("shape %v is not possible", shape)
-		}
-		n *= d
+	n, ok := volume.Within(shape, math.MaxInt/16)
+	if !ok {
+		return 0, fmt.Errorf("shape %v is not possible", shape)
 	}
 	return n, nil
 }

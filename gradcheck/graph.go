@@ -8,6 +8,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+	"tessera/ir/fromgraph"
 	"tessera/losses"
 	"tessera/ops"
 )
@@ -200,15 +201,14 @@ func (g *Graph[T]) Leaf(name string) *Leaf[T] {
 // Close ends the machine.
 func (g *Graph[T]) Close() error { return g.machine.Close() }
 
+// flat returns the elements of a value, nil where it has none of type T.
 func flat[T ops.Float](v gorgonia.Value) []T {
 	if v == nil {
 		return nil
 	}
-	switch d := v.Data().(type) {
-	case []T:
-		return d
-	case T:
-		return []T{d}
+	values, err := fromgraph.Elements[T](v)
+	if err != nil {
+		return nil
 	}
-	return nil
+	return values
 }

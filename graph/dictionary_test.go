@@ -1,6 +1,7 @@
 package graph_test
 
 import (
+	"context"
 	"math"
 	"strings"
 	"testing"
@@ -64,16 +65,20 @@ func TestMaxApproximationTermIsTheMetric(t *testing.T) {
 		for _, term := range []struct {
 			name   string
 			weight float64
-			metric metrics.MaxApproximation
+			metric metrics.Morphology
 		}{
-			{"loss.max_approximation", 0.5, metrics.MaxApproximation{Operator: morph.Dilation, Radius: 1}},
-			{"loss.max_approximation.2", 1, metrics.MaxApproximation{Operator: morph.Erosion, Radius: 2}},
+			{"loss.max_approximation", 0.5, metrics.Dilation()},
+			{"loss.max_approximation.2", 1, metrics.Morphology{Operator: morph.Erosion, Radius: 2}},
 		} {
-			want, err := term.metric.Measure(coder, images)
+			chosen := metrics.Selection{{Metric: &metrics.MaxApprox{Morphology: term.metric}}}
+			r, err := metrics.Evaluate(context.Background(), coder, metrics.Sample{Images: images}, chosen)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want *= term.weight
+			want, ok := r.Number("max_approx")
+			if want *= term.weight; !ok {
+				t.Fatal("max_approx was not measured")
+			}
 			if got := tapped(t, m, backend, images, term.name); math.Abs(got-want) > 1e-5*want {
 				t.Errorf("%T: %s: got %v, want %v", backend, term.name, got, want)
 			}

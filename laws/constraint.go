@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tessera/constraints"
+	"tessera/internal/volume"
 )
 
 // Constraint is what every constraint obeys.
@@ -35,10 +36,7 @@ func points() []point {
 	r := source()
 	var all []point
 	for _, shape := range [][]int{{5}, {1, 1}, {3, 7}, {7, 1}, {4, 64}, {3, 2, 3, 3}} {
-		n := 1
-		for _, d := range shape {
-			n *= d
-		}
+		n := volume.Of(shape)
 		for _, scale := range []float64{1e-42, 1e-6, 0.05, 1, 30, 1e20} {
 			all = append(all, point{fmt.Sprintf("normal * %g", scale), shape, normal(r, n, scale)})
 		}

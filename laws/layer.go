@@ -7,6 +7,7 @@ import (
 	"tessera/gradcheck"
 	"tessera/graph"
 	"tessera/internal/random"
+	"tessera/internal/volume"
 	"tessera/layers"
 )
 
@@ -108,9 +109,4 @@ func images[T graph.Float](t layerTrial, i int) []T {
 }
 
 // elements is the number of values of n tensors of that shape.
-func elements(n int, shape []int) int {
-	for _, d := range shape {
-		n *= d
-	}
-	return n
-}
+func elements(n int, shape []int) int { return n * volume.Of(shape) }

@@ -82,6 +82,12 @@ func decomposed(l Decomposing, s Scope, x *gorgonia.Node) (*gorgonia.Node, error
 	return l.Rescale(s, y)
 }
 
+// DecomposeOp is the spec of the op that decomposes images of that shape; see [morph.Decomposition].
+type DecomposeOp struct {
+	morph.Decomposition
+	Shape []int
+}
+
 // perImage is a decomposition as a function of images.
 func perImage(d morph.Decomposition, in []int) (ops.PerImage, error) {
 	if _, err := morph.NewDecomposer(d, in); err != nil {
@@ -89,7 +95,7 @@ func perImage(d morph.Decomposition, in []int) (ops.PerImage, error) {
 	}
 	single, double := &linear[float32]{of: d, in: in}, &linear[float64]{of: d, in: in}
 	return ops.PerImage{
-		Name:    fmt.Sprintf("%s(%d,%d,%d,%t)%v", d.Method, d.Levels, d.Start, d.Step, d.Original, in),
+		Spec:    DecomposeOp{d, in},
 		Out:     []int{in[0], in[1], channels(in) * d.Groups()},
 		Work:    float64(200 * d.Stack() * volume.Of(in)),
 		Float32: func(dst, image []float32) { value(single, dst, image) },

@@ -1,9 +1,7 @@
 package metrics
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"iter"
 
 	"tessera/internal/volume"
@@ -58,13 +56,4 @@ func decode(coder Coder, codes []float32) ([]float32, error) {
 		return nil, fmt.Errorf("metrics: decode returned %d values, want %d", len(images), want)
 	}
 	return images, nil
-}
-
-// closeAll closes the coders that can be closed, and joins what went wrong to err.
-func closeAll(err *error, coders ...Coder) {
-	for _, c := range coders {
-		if closer, ok := c.(io.Closer); ok {
-			*err = errors.Join(*err, closer.Close())
-		}
-	}
 }

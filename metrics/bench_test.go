@@ -25,7 +25,7 @@ func BenchmarkEvaluate10000(b *testing.B) {
 	c := memory{newAffine(r, []int{28, 28}, 100), uniform(r, batchSize*100), normal(r, batchSize*784)}
 	images := uniform(r, 10_000*784)
 	for b.Loop() {
-		if _, err := Evaluate(context.Background(), c, images, Options{}); err != nil {
+		if _, err := Evaluate(context.Background(), c, Sample{Images: images}, nil); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -36,7 +36,7 @@ func BenchmarkJaccard(b *testing.B) {
 	atoms := &Atoms{Shape: []int{28, 28}, Count: 100, Values: uniform(r, 78400)}
 	codes := uniform(r, JaccardImages*100)
 	for b.Loop() {
-		if _, err := Jaccard(atoms, codes); err != nil {
+		if _, err := meanJaccard(atoms, codes); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,35 +1,63 @@
 package metrics
 
-import "math"
+import (
+	"context"
+	"math"
+)
+
+func init() {
+	Registry.Register("dead_units", "units that are hardly ever active", func() Metric { return deadUnits{} })
+}
 
 // deadFraction of the greatest activation of any unit is what a unit must reach once to count as alive.
 const deadFraction = 0.01
 
-// DeadUnits returns the units whose greatest activation over all codes is below 1 % of the greatest of any unit. When no
+// deadUnits counts the units whose greatest activation over all codes is below 1 % of the greatest of any unit. When no
 // activation is positive, no unit is ever active: all are dead.
-func DeadUnits(codes []float32, units int) ([]int, error) {
-	n, err := rowCount(codes, units)
-	if err != nil {
-		return nil, err
+type deadUnits struct{}
+
+// Describe implements [Metric].
+func (deadUnits) Describe() Description {
+	return Description{
+		Measures: []Measure{{Name: "dead_units", Unit: "units", Better: Lower, Count: true,
+			Doc: "units whose largest activation over these images is below 1 % of the largest of any unit"}},
+		Reads: ReadsCodes,
 	}
-	greatest := make([]float64, units)
-	for j := range greatest {
-		greatest[j] = math.Inf(-1)
+}
+
+// Start implements [Metric].
+func (deadUnits) Start(s *Subject) (Meter, error) {
+	m := &deadMeter{greatest: make([]float64, s.Units)}
+	for j := range m.greatest {
+		m.greatest[j] = math.Inf(-1)
 	}
-	for i := range n {
-		for j, v := range codes[i*units : (i+1)*units] {
-			greatest[j] = max(greatest[j], float64(v))
+	return m, nil
+}
+
+type deadMeter struct{ greatest []float64 } // activation of each unit
+
+// Add implements [Meter].
+func (m *deadMeter) Add(b *Batch) error {
+	units := len(m.greatest)
+	for i := range len(b.Codes) / units {
+		for j, v := range b.Codes[i*units : (i+1)*units] {
+			m.greatest[j] = max(m.greatest[j], float64(v))
 		}
 	}
+	return nil
+}
+
+// Values implements [Meter].
+func (m *deadMeter) Values(context.Context) ([]Value, error) {
 	most := math.Inf(-1)
-	for _, v := range greatest {
+	for _, v := range m.greatest {
 		most = max(most, v)
 	}
-	var dead []int
-	for j, v := range greatest {
+	dead := 0
+	for _, v := range m.greatest {
 		if most <= 0 || v < deadFraction*most {
-			dead = append(dead, j)
+			dead++
 		}
 	}
-	return dead, nil
+	return []Value{Number(float64(dead))}, nil
 }

@@ -6,14 +6,12 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"reflect"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"tessera/internal/volume"
-	"tessera/morph"
 )
 
 func close6(t *testing.T, name string, got, want float64) {
@@ -23,8 +21,28 @@ func close6(t *testing.T, name string, got, want float64) {
 	}
 }
 
-// plainReport recomputes every number by loops over pixels, straight from the study's formulas.
-func plainReport(t *testing.T, c *affine, images []float32) *Report {
+// measured evaluates a coder on images.
+func measured(t *testing.T, c Coder, images []float32, chosen ...Choice) *Result {
+	t.Helper()
+	r, err := Evaluate(context.Background(), c, Sample{Images: images}, chosen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// number returns a number that must be there.
+func number(t *testing.T, r *Result, name string) float64 {
+	t.Helper()
+	v, ok := r.Number(name)
+	if !ok {
+		t.Fatalf("%s was not measured: %+v", name, r.Values)
+	}
+	return v
+}
+
+// plainValues recomputes the standard metrics by loops over pixels, straight from the study's formulas.
+func plainValues(t *testing.T, c *affine, images []float32) Values {
 	t.Helper()
 	pixels := volume.Of(c.shape)
 	n := len(images) / pixels
@@ -40,41 +58,43 @@ func plainReport(t *testing.T, c *affine, images []float32) *Report {
 		y, _ := other.Decode(codes)
 		return y
 	}
-	error2 := func(x, y []float32, low, high float64) *float64 {
+	error2 := func(x, y []float32, low, high float64) float64 {
 		sum := 0.0
 		for i := range x {
 			d := float64(x[i]) - math.Max(low, math.Min(high, float64(y[i])))
 			sum += d * d
 		}
-		return new(sum / float64(len(x)))
+		return sum / float64(len(x))
 	}
 	inf := math.Inf(1)
-	r := &Report{Images: n}
-	r.MSE, r.MSEClipped = *error2(images, plain, -inf, inf), *error2(images, plain, 0, 1)
-	r.MaxApprox = error2(dilate(images), with(dilatedAtoms), -inf, inf)
-	r.MaxApproxClipped = error2(dilate(images), with(dilatedAtoms), 0, 1)
-	r.MaxApproxBiasDilated = error2(dilate(images), with(biasToo), -inf, inf)
-	r.MaxApproxReconstructed = error2(dilate(plain), with(dilatedAtoms), -inf, inf)
-	r.Hoyer = plainHoyer(codes, c.units)
-	r.HoyerAtoms = new(plainHoyer(c.atoms.Values, pixels))
-	negative := 0
-	for _, w := range c.atoms.Values {
-		if w < 0 {
-			negative++
-		}
-	}
-	r.NegativeWeights = &negative
-	most := slices.Max(codes)
+	var v Values
+	v.Set("mse", error2(images, plain, -inf, inf))
+	v.Set("mse_clipped", error2(images, plain, 0, 1))
+	v.Set("hoyer", plainHoyer(codes, c.units))
+	v.Set("hoyer_atoms", plainHoyer(c.atoms.Values, pixels))
+	v.Set("max_approx", error2(dilate(images), with(dilatedAtoms), -inf, inf))
+	v.Set("max_approx_clipped", error2(dilate(images), with(dilatedAtoms), 0, 1))
+	v.Set("max_approx_bias_dilated", error2(dilate(images), with(biasToo), -inf, inf))
+	v.Set("max_approx_reconstructed", error2(dilate(plain), with(dilatedAtoms), -inf, inf))
+	dead, most := 0, slices.Max(codes)
 	for j := range c.units {
 		unit := float32(math.Inf(-1))
 		for i := range n {
 			unit = max(unit, codes[i*c.units+j])
 		}
 		if float64(unit) < 0.01*float64(most) {
-			r.DeadUnits++
+			dead++
 		}
 	}
-	return r
+	v.Set("dead_units", float64(dead))
+	negative := 0
+	for _, w := range c.atoms.Values {
+		if w < 0 {
+			negative++
+		}
+	}
+	v.Set("negative_weights", float64(negative))
+	return append(v, Value{Name: "kl", Missing: "codes leave [0,1]"})
 }
 
 // plainCross dilates each image of (height, width) by the 3x3 cross.
@@ -119,67 +139,16 @@ func TestEvaluateEqualsPlainLoops(t *testing.T) {
 	}
 	c.offset[2], c.offset[3] = 0, -1
 	images := uniform(r, (batchSize+77)*volume.Of(c.shape))
-	got, err := Evaluate(context.Background(), c, images, Options{})
-	if err != nil {
-		t.Fatal(err)
+	got, want := measured(t, c, images).Values, plainValues(t, c, images)
+	if dead, _ := want.Number("dead_units"); dead != 2 {
+		t.Fatalf("the oracle counts %g dead units, the test made 2", dead)
 	}
-	want := plainReport(t, c, images)
-	if want.DeadUnits != 2 {
-		t.Fatalf("the oracle counts %d dead units, the test made 2", want.DeadUnits)
+	if got = got.Shown(); len(got) != len(want) {
+		t.Fatalf("got %+v, want %+v", got, want)
 	}
-	compareReports(t, got, want)
-}
-
-func compareReports(t *testing.T, got, want *Report) {
-	t.Helper()
-	g, w := reflect.ValueOf(got).Elem(), reflect.ValueOf(want).Elem()
-	for i := range g.NumField() {
-		name := g.Type().Field(i).Name
-		a, b := g.Field(i), w.Field(i)
-		if a.Kind() == reflect.Pointer {
-			if a.IsNil() != b.IsNil() {
-				t.Errorf("%s: nil %t, want %t", name, a.IsNil(), b.IsNil())
-			}
-			if a.IsNil() || b.IsNil() {
-				continue
-			}
-			a, b = a.Elem(), b.Elem()
-		}
-		if a.Kind() == reflect.Float64 {
-			close6(t, name, a.Float(), b.Float())
-		} else if !a.Equal(b) {
-			t.Errorf("%s: got %v, want %v", name, a, b)
-		}
-	}
-}
-
-func TestEvaluateAgreesWithMaxApproximation(t *testing.T) {
-	r := rand.New(rand.NewPCG(2, 1))
-	c := newAffine(r, []int{6, 5, 2}, 7)
-	images := uniform(r, 41*volume.Of(c.shape))
-	for _, o := range []Options{{}, {Operator: morph.Erosion}, {Operator: morph.Opening, Radius: 2}, {Radius: 3}} {
-		report, err := Evaluate(context.Background(), c, images, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, one := range map[string]struct {
-			got *float64
-			m   MaxApproximation
-		}{
-			"max_approx":               {report.MaxApprox, MaxApproximation{}},
-			"max_approx_clipped":       {report.MaxApproxClipped, MaxApproximation{Clip: true}},
-			"max_approx_bias_dilated":  {report.MaxApproxBiasDilated, MaxApproximation{OperateBias: true}},
-			"max_approx_reconstructed": {report.MaxApproxReconstructed, MaxApproximation{Reconstructions: true}},
-		} {
-			one.m.Operator, one.m.Radius = morph.Dilation, max(o.Radius, 1)
-			if o.Operator != "" {
-				one.m.Operator = o.Operator
-			}
-			want, err := one.m.Measure(c, images)
-			if err != nil {
-				t.Fatal(err)
-			}
-			close6(t, name, *one.got, want)
+	for i := range want {
+		if close6(t, want[i].Name, got[i].Number, want[i].Number); got[i].Name != want[i].Name || got[i].Missing != want[i].Missing {
+			t.Errorf("got %+v, want %+v", got[i], want[i])
 		}
 	}
 }
@@ -188,29 +157,33 @@ func TestEvaluateMeasuresUsageAndOverlapOfAtoms(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 1))
 	c := newAffine(r, []int{6, 5}, 7)
 	images := uniform(r, (JaccardImages+1)*30) // one more than Jaccard looks at
-	report, err := Evaluate(context.Background(), c, images, Options{Atoms: true})
+	chosen, err := Select("hoyer_atoms_dilated", "used_units", "jaccard*")
 	if err != nil {
 		t.Fatal(err)
 	}
+	result := measured(t, c, images, chosen...)
 	codes, _ := c.Encode(images)
-	used, _ := UsedUnits(codes, 7, UsageThreshold)
-	if *report.UsedUnits != len(used) {
-		t.Errorf("used units: got %d, want %d", *report.UsedUnits, len(used))
+	used := 0
+	for j := range 7 {
+		mean := 0.0
+		for i := j; i < len(codes); i += 7 {
+			mean += float64(codes[i]) / float64(len(codes)/7)
+		}
+		if mean > 0.1 {
+			used++
+		}
 	}
+	close6(t, "used units", number(t, result, "used_units"), float64(used))
 	dilated := *c.atoms
 	dilated.Values = plainCross(c.atoms.Values, c.shape)
-	for name, one := range map[string]struct {
-		got   *float64
-		atoms *Atoms
-	}{"jaccard": {report.Jaccard, c.atoms}, "jaccard_dilated": {report.JaccardDilated, &dilated}} {
-		want, err := Jaccard(one.atoms, codes[:JaccardImages*7])
+	for name, atoms := range map[string]*Atoms{"jaccard": c.atoms, "jaccard_dilated": &dilated} {
+		want, err := meanJaccard(atoms, codes[:JaccardImages*7])
 		if err != nil {
 			t.Fatal(err)
 		}
-		close6(t, name, *one.got, want)
+		close6(t, name, number(t, result, name), want)
 	}
-	want, _ := MeanHoyer(dilated.Values, 30)
-	close6(t, "hoyer_atoms_dilated", *report.HoyerAtomsDilated, want)
+	close6(t, "hoyer_atoms_dilated", number(t, result, "hoyer_atoms_dilated"), plainHoyer(dilated.Values, 30))
 }
 
 func TestEvaluateDoesNotDependOnTheNumberOfProcessors(t *testing.T) {
@@ -221,11 +194,7 @@ func TestEvaluateDoesNotDependOnTheNumberOfProcessors(t *testing.T) {
 	var first []byte
 	for _, procs := range []int{1, 2, 5} {
 		runtime.GOMAXPROCS(procs)
-		report, err := Evaluate(context.Background(), c, images, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := json.Marshal(report)
+		text, err := json.Marshal(measured(t, c, images))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,17 +207,17 @@ func TestEvaluateDoesNotDependOnTheNumberOfProcessors(t *testing.T) {
 	}
 }
 
-func TestReportHasTheContractsKeysInOrder(t *testing.T) {
+func TestAResultHasTheContractsKeysInOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 1))
 	c := newAffine(r, []int{4, 4}, 3)
 	c.hidden = true
 	c.offset[0] = 50 // no code in [0,1]
-	report, err := Evaluate(context.Background(), c, uniform(r, 32), Options{})
-	if err != nil {
-		t.Fatal(err)
+	result := measured(t, c, uniform(r, 32))
+	result.Model, result.Dataset = "m", "d"
+	for i, name := range []string{"mse", "mse_clipped", "hoyer", "dead_units"} {
+		result.Set(name, float64(i+1))
 	}
-	report.Model, report.Dataset, report.MSE, report.MSEClipped, report.Hoyer, report.DeadUnits = "m", "d", 1, 2, 3, 4
-	text, err := json.Marshal(report)
+	text, err := json.Marshal(result)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,12 +233,9 @@ func TestACoderWithoutBiasHasOneMaxApproximation(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 1))
 	c := newAffine(r, []int{4, 4}, 3)
 	c.atoms.Bias = nil
-	report, err := Evaluate(context.Background(), c, uniform(r, 160), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if *report.MaxApproxBiasDilated != *report.MaxApprox {
-		t.Errorf("bias dilated %g, not dilated %g", *report.MaxApproxBiasDilated, *report.MaxApprox)
+	result := measured(t, c, uniform(r, 160))
+	if with, without := number(t, result, "max_approx_bias_dilated"), number(t, result, "max_approx"); with != without {
+		t.Errorf("bias dilated %g, not dilated %g", with, without)
 	}
 }
 
@@ -295,10 +261,7 @@ func TestTheCodersOfMaxApproximationAreClosed(t *testing.T) {
 	for _, fail := range []error{nil, errors.New("boom")} {
 		c := closing{newAffine(r, []int{4, 4}, 3), new(int)}
 		c.fail = fail
-		if _, err := Evaluate(context.Background(), c, uniform(r, 32), Options{}); !errors.Is(err, fail) {
-			t.Fatal(err)
-		}
-		if _, err := (Options{}).maxApproximation().Measure(c, uniform(r, 32)); !errors.Is(err, fail) {
+		if _, err := Evaluate(context.Background(), c, Sample{Images: uniform(r, 32)}, nil); !errors.Is(err, fail) {
 			t.Fatal(err)
 		}
 		if *c.open != 0 {
@@ -316,7 +279,7 @@ func TestEvaluateRefusesWhatCannotBeMeasured(t *testing.T) {
 		ctx    context.Context
 		values int
 		edit   func(*affine)
-		o      Options
+		o      Selection
 		want   string
 	}{
 		"no images":     {values: 0, want: "no images"},
@@ -324,7 +287,8 @@ func TestEvaluateRefusesWhatCannotBeMeasured(t *testing.T) {
 		"coder fails":   {values: 32, edit: func(a *affine) { a.fail = boom }, want: "boom"},
 		"nan weights":   {values: 32, edit: func(a *affine) { a.atoms.Bias[3] = float32(math.NaN()) }, want: "mse is NaN"},
 		"short atoms":   {values: 32, edit: func(a *affine) { a.atoms.Count = 7 }, want: "7 atoms"},
-		"target":        {values: 32, o: Options{KLTarget: 1}, want: "kl target 1"},
+		"target":        {values: 32, o: Selection{{Metric: &KL{Target: 1}}}, want: "kl target 1"},
+		"no labels":     {values: 32, o: Selection{{Metric: &SVM{}}}, want: "no labels, which svm_accuracy needs"},
 		"cancelled":     {ctx: cancelled, values: 32, want: "canceled"},
 	} {
 		a := newAffine(r, []int{4, 4}, 3)
@@ -334,7 +298,7 @@ func TestEvaluateRefusesWhatCannotBeMeasured(t *testing.T) {
 		if c.ctx == nil {
 			c.ctx = context.Background()
 		}
-		_, err := Evaluate(c.ctx, a, uniform(r, c.values), c.o)
+		_, err := Evaluate(c.ctx, a, Sample{Images: uniform(r, c.values)}, c.o)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %q", name, err, c.want)
 		}

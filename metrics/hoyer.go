@@ -1,11 +1,14 @@
 package metrics
 
 import (
+	"context"
 	"fmt"
 	"math"
-
-	"tessera/internal/parallel"
 )
+
+func init() {
+	Registry.Register("hoyer", "sparsity of the codes", func() Metric { return codeHoyer{} })
+}
 
 // hoyerEpsilon keeps the study's quotient finite.
 const hoyerEpsilon = 1e-7
@@ -38,13 +41,9 @@ func MeanHoyer(rows []float32, width int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	each := make([]float64, n)
-	parallel.For(n, 64, func(from, to int) {
-		for i := from; i < to; i++ {
-			each[i] = Hoyer(rows[i*width : (i+1)*width])
-		}
-	})
-	return mean(each, n), nil
+	var sum imageSum
+	sum.add(n, 64, func(i int) float64 { return Hoyer(rows[i*width : (i+1)*width]) })
+	return sum.mean(1), nil
 }
 
 // rowCount checks that values are whole rows of that width and returns how many.
@@ -53,4 +52,35 @@ func rowCount(values []float32, width int) (int, error) {
 		return 0, fmt.Errorf("metrics: %d values are no whole number of rows of %d", len(values), width)
 	}
 	return len(values) / width, nil
+}
+
+// codeHoyer is the mean over images of the [Hoyer] sparsity of their codes.
+type codeHoyer struct{}
+
+// Describe implements [Metric].
+func (codeHoyer) Describe() Description {
+	return Description{
+		Measures: []Measure{{Name: "hoyer", Better: Higher, Doc: "mean over images of the sparsity of h, (√k - \\|h\\|₁ / \\|h\\|₂) / (√k - 1). " +
+			"0 when all units are equally active, 1 when one is; an image whose code is all zero counts as 0. The study's sparsity of encodings"}},
+		Reads: ReadsCodes,
+	}
+}
+
+// Start implements [Metric].
+func (codeHoyer) Start(s *Subject) (Meter, error) { return &hoyerMeter{units: s.Units}, nil }
+
+type hoyerMeter struct {
+	units int
+	sum   imageSum
+}
+
+// Add implements [Meter].
+func (m *hoyerMeter) Add(b *Batch) error {
+	m.sum.add(len(b.Codes)/m.units, 64, func(i int) float64 { return Hoyer(b.Codes[i*m.units : (i+1)*m.units]) })
+	return nil
+}
+
+// Values implements [Meter].
+func (m *hoyerMeter) Values(context.Context) ([]Value, error) {
+	return []Value{Number(m.sum.mean(1))}, nil
 }

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -12,21 +13,67 @@ import (
 // JaccardImages is how many images, the first ones, the study averages its Jaccard measure over.
 const JaccardImages = 1000
 
-// Jaccard measures how much the weighted atoms of an image overlap. For each image with code h, the weighted atoms are
-// |h_j w_j|; the grey-scale Jaccard index of two of them is
+func init() {
+	Registry.Register("jaccard", "overlap of the weighted atoms", func() Metric { return &Jaccard{Dilation()} })
+}
+
+// Jaccard measures how much the weighted atoms of an image overlap, before and after a morphological operator on the atoms.
+// For each image with code h, the weighted atoms are |h_j w_j|; the grey-scale Jaccard index of two of them is
 //
 //	J(A, B) = sum_n min(A_n, B_n) / sum_n max(A_n, B_n), 0 when both are all zero.
 //
-// The result is the mean over all pairs of atoms, then over the codes (n x atoms; the study takes the first
-// [JaccardImages] images): 0 for disjoint atoms, 1 for equal ones. Fewer than two atoms, or no codes, give 0.
+// The result is the mean over all pairs of atoms, then over the first [JaccardImages] images, as in the study: 0 for
+// disjoint atoms, 1 for equal ones. Fewer than two atoms give 0.
+type Jaccard struct{ Morphology }
+
+// Describe implements [Metric].
+func (*Jaccard) Describe() Description {
+	return Description{
+		Measures: []Measure{
+			{Name: "jaccard", Better: Lower, Doc: "grey-scale Jaccard index of the weighted atoms \\|h_j w_j\\|, Σ min(A, B) / Σ max(A, B). Mean over all pairs " +
+				"and the first 1000 images; 0 for disjoint atoms. Only where every value of a code weighs one atom"},
+			{Name: "jaccard_dilated", Better: Lower, Doc: "`jaccard` of the dilated atoms (of those after `--operator`)"},
+		},
+		Reads: ReadsCodes | ReadsAtoms | ReadsPictures, ScaleFree: true, Ordered: true, Partial: true, OnRequest: true,
+	}
+}
+
+// Start implements [Metric].
+func (m *Jaccard) Start(s *Subject) (Meter, error) {
+	if s.Atoms.Count != s.Units {
+		return Fixed(NotApplicable(otherWeights), NotApplicable(otherWeights)), nil
+	}
+	operated, err := m.apply(s.Atoms)
+	return &jaccardMeter{atoms: s.Atoms, operated: operated}, err
+}
+
+type jaccardMeter struct {
+	atoms, operated *Atoms
+	codes           []float32 // of the first images
+}
+
+// Add implements [Meter].
+func (m *jaccardMeter) Add(b *Batch) error {
+	m.codes = append(m.codes, b.Codes[:min(len(b.Codes), JaccardImages*m.atoms.Count-len(m.codes))]...)
+	return nil
+}
+
+// Values implements [Meter].
+func (m *jaccardMeter) Values(context.Context) ([]Value, error) {
+	before, err := meanJaccard(m.atoms, m.codes)
+	if err != nil {
+		return nil, err
+	}
+	after, err := meanJaccard(m.operated, m.codes)
+	return []Value{Number(before), Number(after)}, err
+}
+
+// meanJaccard is the index of atoms whose weights are the codes (n x atoms).
 //
 // For one pair, sum_n min(alpha a_n, beta b_n) depends on the weights alpha, beta only through the pixels with
 // a_n/b_n <= beta/alpha, where the minimum is alpha a_n; so the pixels of a pair are sorted by a_n/b_n once, with running
 // sums of both atoms, and each image costs one binary search instead of a pass over the pixels.
-func Jaccard(atoms *Atoms, codes []float32) (float64, error) {
-	if err := atoms.check(); err != nil {
-		return 0, err
-	}
+func meanJaccard(atoms *Atoms, codes []float32) (float64, error) {
 	k := atoms.Count
 	n, err := rowCount(codes, max(k, 1))
 	if err != nil {

@@ -47,7 +47,7 @@ func TestJaccardEqualsItsDefinition(t *testing.T) {
 				}
 			}
 		}
-		got, err := Jaccard(atoms, codes)
+		got, err := meanJaccard(atoms, codes)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,15 +70,15 @@ func TestJaccardOfKnownAtoms(t *testing.T) {
 		"a zero atom":          {[]float32{0, 0, 0, 0, 0, 0, 0, 0}, []float32{1, 1}, 0},
 		"two images":           {[]float32{1, 0, 0, 0, 1, 0, 0, 0}, []float32{1, 1, 1, 0}, 0.5},
 	} {
-		got, err := Jaccard(&Atoms{Shape: shape, Count: 2, Values: c.values}, c.codes)
+		got, err := meanJaccard(&Atoms{Shape: shape, Count: 2, Values: c.values}, c.codes)
 		if err != nil || math.Abs(got-c.want) > 1e-12 {
 			t.Errorf("%s: %g %v, want %g", name, got, err, c.want)
 		}
 	}
-	if got, err := Jaccard(&Atoms{Shape: shape, Count: 1, Values: make([]float32, 4)}, []float32{1}); got != 0 || err != nil {
+	if got, err := meanJaccard(&Atoms{Shape: shape, Count: 1, Values: make([]float32, 4)}, []float32{1}); got != 0 || err != nil {
 		t.Errorf("one atom: %g %v", got, err)
 	}
-	if _, err := Jaccard(&Atoms{Shape: shape, Count: 2, Values: make([]float32, 8)}, []float32{1}); err == nil {
+	if _, err := meanJaccard(&Atoms{Shape: shape, Count: 2, Values: make([]float32, 8)}, []float32{1}); err == nil {
 		t.Error("half a code was accepted")
 	}
 }

@@ -1,9 +1,14 @@
 package metrics
 
 import (
+	"context"
 	"fmt"
 	"math"
 )
+
+func init() {
+	Registry.Register("kl", "divergence of mean activations from their target", func() Metric { return &KL{} })
+}
 
 // KLTarget is the activation that the study's measure expects where a model has no target of its own.
 const KLTarget = 0.01
@@ -11,46 +16,91 @@ const KLTarget = 0.01
 // klClip keeps means away from 0 and 1, where the divergence is infinite.
 const klClip = 1e-7
 
-// KL returns the sum over units of the Kullback-Leibler divergence KL(p || t_j) = p ln(p/t_j) + (1-p) ln((1-p)/(1-t_j)),
-// where t_j is the mean of unit j over all codes, clipped to [1e-7, 1-1e-7]. ok is false where a code leaves [0,1] (or
-// is NaN) or there is none: the measure has no meaning there. A target outside (0,1) is an error.
-func KL(codes []float32, units int, target float64) (sum float64, ok bool, err error) {
-	if !(target > 0 && target < 1) {
-		return 0, false, fmt.Errorf("metrics: kl target %g, want in (0,1)", target)
-	}
-	means, err := unitMeans(codes, units)
-	if err != nil {
-		return 0, false, err
-	}
-	if len(codes) == 0 {
-		return 0, false, nil
-	}
-	for _, v := range codes {
-		if !(v >= 0 && v <= 1) {
-			return 0, false, nil
-		}
-	}
-	for _, t := range means {
-		t = min(max(t, klClip), 1-klClip)
-		sum += target*math.Log(target/t) + (1-target)*math.Log((1-target)/(1-t))
-	}
-	return sum, true, nil
+// KL is the sum over units of the Kullback-Leibler divergence KL(p || t_j) = p ln(p/t_j) + (1-p) ln((1-p)/(1-t_j)),
+// where t_j is the mean of unit j over all codes, clipped to [1e-7, 1-1e-7]. It is not applicable where a code leaves
+// [0,1] or is NaN.
+type KL struct {
+	Target float64 `toml:"target" want:"in (0,1)" doc:"p, the expected mean activation of every unit; 0 takes that of the model's first kl term, else 0.01"`
 }
 
-// unitMeans returns the mean activation of every unit over all codes; zeros when there is no code.
-func unitMeans(codes []float32, units int) ([]float64, error) {
-	n, err := rowCount(codes, units)
-	if err != nil {
-		return nil, err
+// Describe implements [Metric].
+func (*KL) Describe() Description {
+	return Description{
+		Measures: []Measure{{Name: "kl", Unit: "nats", Better: Neither,
+			Doc: "Σ_j p ln(p/t_j) + (1-p) ln((1-p)/(1-t_j)), t_j the mean activation of unit j. p is the target of the model's first `kl` " +
+				"term, else 0.01; the sum is not multiplied by the weight of that term. Not applicable where codes leave [0,1]"}},
+		Reads: ReadsCodes, Partial: true,
 	}
-	means := make([]float64, units)
-	for i := range n {
-		for j, v := range codes[i*units : (i+1)*units] {
-			means[j] += float64(v)
+}
+
+// Start implements [Metric].
+func (m *KL) Start(s *Subject) (Meter, error) {
+	target := m.Target
+	if target == 0 {
+		target = s.Known["kl.target"]
+	}
+	if target == 0 {
+		target = KLTarget
+	}
+	if !(target > 0 && target < 1) {
+		return nil, fmt.Errorf("metrics: kl target %g, want in (0,1)", target)
+	}
+	return &klMeter{target: target, means: unitSums{sums: make([]float64, s.Units)}}, nil
+}
+
+type klMeter struct {
+	target  float64
+	means   unitSums
+	outside bool // a code left [0,1]
+}
+
+// Add implements [Meter].
+func (m *klMeter) Add(b *Batch) error {
+	for _, v := range b.Codes {
+		if !(v >= 0 && v <= 1) {
+			m.outside = true
+			break
 		}
 	}
-	for j := range means {
-		means[j] /= float64(max(n, 1))
+	m.means.add(b.Codes)
+	return nil
+}
+
+// Values implements [Meter].
+func (m *klMeter) Values(context.Context) ([]Value, error) {
+	if m.outside {
+		return []Value{NotApplicable("codes leave [0,1]")}, nil
 	}
-	return means, nil
+	p, sum := m.target, 0.0
+	for _, t := range m.means.means() {
+		t = min(max(t, klClip), 1-klClip)
+		sum += p*math.Log(p/t) + (1-p)*math.Log((1-p)/(1-t))
+	}
+	return []Value{Number(sum)}, nil
+}
+
+// unitSums adds up the activations of every unit, code after code.
+type unitSums struct {
+	sums []float64
+	n    int
+}
+
+func (u *unitSums) add(codes []float32) {
+	units := len(u.sums)
+	n := len(codes) / units
+	for i := range n {
+		for j, v := range codes[i*units : (i+1)*units] {
+			u.sums[j] += float64(v)
+		}
+	}
+	u.n += n
+}
+
+// means are the mean activations of the units; zeros where there is no code.
+func (u *unitSums) means() []float64 {
+	means := make([]float64, len(u.sums))
+	for j, sum := range u.sums {
+		means[j] = sum / float64(max(u.n, 1))
+	}
+	return means
 }

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"context"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -11,27 +12,48 @@ import (
 	"tessera/morph"
 )
 
+// added gives the values of a metric of these batches, without a coder.
+func added(t *testing.T, m Metric, s Subject, batches ...Batch) Values {
+	t.Helper()
+	meter, err := m.Start(&s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range batches {
+		if err := meter.Add(&batches[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	values, err := meter.Values(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, one := range m.Describe().Measures {
+		values[i].Name = one.Name
+	}
+	return values
+}
+
 func TestReconstructionErrorsOfKnownValues(t *testing.T) {
-	x, y := []float32{0, 1, 0.5, 0.25}, []float32{-1, 3, 0.5, 0.75}
-	got, err := MSE(x, y)
-	if err != nil || got != (1+4+0+0.25)/4 {
-		t.Errorf("mse %g %v", got, err)
+	b := Batch{Images: []float32{0, 1, 0.5, 0.25}, Outputs: []float32{-1, 3, 0.5, 0.75}}
+	s := Subject{Shape: []int{1, 2}}
+	for name, c := range map[string]struct {
+		m    Metric
+		want float64
+	}{"mse": {&MSE{}, (1 + 4 + 0 + 0.25) / 4}, "mse, single": {&MSE{Single: true}, (1 + 4 + 0 + 0.25) / 4}, "clipped": {clippedMSE{}, 0.25 / 4}} {
+		if got := added(t, c.m, s, b, b); got[0].Number != c.want {
+			t.Errorf("%s: got %g, want %g", name, got[0].Number, c.want)
+		}
 	}
-	got, err = ClippedMSE(x, y)
-	if err != nil || got != 0.25/4 {
-		t.Errorf("clipped mse %g %v", got, err)
-	}
-	if _, err = MSE(x, y[:3]); err == nil {
-		t.Error("different lengths were accepted")
-	}
-	if got, _ = ClippedMSE([]float32{0}, []float32{float32(math.NaN())}); !math.IsNaN(got) {
-		t.Errorf("NaN clipped to %g", got)
+	b = Batch{Images: []float32{0, 0}, Outputs: []float32{float32(math.NaN()), 0}}
+	if got := added(t, clippedMSE{}, s, b); !math.IsNaN(got[0].Number) {
+		t.Errorf("NaN clipped to %g", got[0].Number)
 	}
 }
 
 func TestMSEOfManyValuesEqualsPlainLoops(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	x, y := uniform(r, 100_001), normal(r, 100_001)
+	x, y := uniform(r, 100_000), normal(r, 100_000)
 	var plain, clipped float64
 	for i := range x {
 		d := float64(x[i]) - float64(y[i])
@@ -39,10 +61,12 @@ func TestMSEOfManyValuesEqualsPlainLoops(t *testing.T) {
 		d = float64(x[i]) - math.Max(0, math.Min(1, float64(y[i])))
 		clipped += d * d / float64(len(x))
 	}
-	got, _ := MSE(x, y)
-	close6(t, "mse", got, plain)
-	got, _ = ClippedMSE(x, y)
-	close6(t, "clipped", got, clipped)
+	s, first, second := Subject{Shape: []int{10, 10}}, Batch{Images: x[:70_000], Outputs: y[:70_000]}, Batch{Images: x[70_000:], Outputs: y[70_000:]}
+	close6(t, "mse", added(t, &MSE{}, s, first, second)[0].Number, plain)
+	close6(t, "clipped", added(t, clippedMSE{}, s, first, second)[0].Number, clipped)
+	if got := added(t, &MSE{Single: true}, s, first, second)[0].Number; math.Abs(got-plain) > 1e-6*plain {
+		t.Errorf("in float32: %g, want %g", got, plain)
+	}
 }
 
 func TestHoyerLaws(t *testing.T) {
@@ -102,27 +126,26 @@ func TestKLEqualsItsFormula(t *testing.T) {
 		}
 		want += p*math.Log(p/mean) + (1-p)*math.Log((1-p)/(1-mean))
 	}
-	got, ok, err := KL(codes, units, p)
-	if !ok || err != nil {
-		t.Fatal(ok, err)
+	s := Subject{Units: units, Known: map[string]float64{"kl.target": 0.3}}
+	close6(t, "kl", added(t, &KL{Target: p}, s, Batch{Codes: codes[:12]}, Batch{Codes: codes[12:]})[0].Number, want)
+	if known, given := added(t, &KL{}, s, Batch{Codes: codes}), added(t, &KL{Target: 0.3}, s, Batch{Codes: codes}); known[0] != given[0] {
+		t.Errorf("the model's target gives %v, given it is %v", known, given)
 	}
-	close6(t, "kl", got, want)
 }
 
 func TestKLIsFiniteAtTheEdgesAndAbsentOutside(t *testing.T) {
-	got, ok, err := KL([]float32{0, 1, 0, 1}, 2, 0.01)
 	want := 0.01*math.Log(0.01/1e-7) + 0.99*math.Log(0.99/(1-1e-7)) + 0.01*math.Log(0.01/(1-1e-7)) + 0.99*math.Log(0.99/1e-7)
-	if !ok || err != nil {
-		t.Fatal(ok, err)
+	kl := func(units int, target float64, codes ...float32) Value {
+		return added(t, &KL{Target: target}, Subject{Units: units}, Batch{Codes: codes})[0]
 	}
-	close6(t, "kl", got, want)
+	close6(t, "kl", kl(2, 0, 0, 1, 0, 1).Number, want)
 	for _, v := range []float32{-1e-6, 1.0001, float32(math.NaN())} {
-		if _, ok, err := KL([]float32{0.5, v}, 2, 0.01); ok || err != nil {
-			t.Errorf("code %g: ok %t, error %v", v, ok, err)
+		if got := kl(2, 0, 0.5, v); got.Missing == "" {
+			t.Errorf("code %g: %v", v, got)
 		}
 	}
-	if got, ok, _ := KL([]float32{0.25, 0.25}, 1, 0.25); !ok || math.Abs(got) > 1e-12 {
-		t.Errorf("at its target the divergence is %g", got)
+	if got := kl(1, 0.25, 0.25, 0.25); got.Missing != "" || math.Abs(got.Number) > 1e-12 {
+		t.Errorf("at its target the divergence is %v", got)
 	}
 }
 
@@ -130,24 +153,24 @@ func TestDeadUnitsAreThoseBelowOnePercentOfTheGreatest(t *testing.T) {
 	for name, c := range map[string]struct {
 		codes []float32
 		units int
-		want  []int
+		want  float64
 	}{
-		"below, at and above": {[]float32{100, 0.5, 0, 0, 0.9, 1}, 3, []int{1}},
-		"all zero":            {make([]float32, 6), 3, []int{0, 1, 2}},
-		"negative only":       {[]float32{5, -5, 5, -5}, 2, []int{1}},
-		"none dead":           {[]float32{1, 0, 0, 2}, 2, nil},
+		"below, at and above": {[]float32{100, 0.5, 0, 0, 0.9, 1}, 3, 1},
+		"all zero":            {make([]float32, 6), 3, 3},
+		"negative only":       {[]float32{5, -5, 5, -5}, 2, 1},
+		"none dead":           {[]float32{1, 0, 0, 2}, 2, 0},
 	} {
-		got, err := DeadUnits(c.codes, c.units)
-		if err != nil || !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v %v, want %v", name, got, err, c.want)
+		got := added(t, deadUnits{}, Subject{Units: c.units}, Batch{Codes: c.codes[:c.units]}, Batch{Codes: c.codes[c.units:]})
+		if got[0].Number != c.want {
+			t.Errorf("%s: %v, want %g", name, got, c.want)
 		}
 	}
 }
 
 func TestUsedUnitsAreThoseAboveTheMean(t *testing.T) {
-	got, err := UsedUnits([]float32{0.25, 0.5, 0, 0.25, 0.25, 0.75}, 3, 0.25)
-	if err != nil || !slices.Equal(got, []int{1, 2}) {
-		t.Errorf("got %v %v", got, err)
+	got := added(t, &UsedUnits{Threshold: 0.25}, Subject{Units: 3}, Batch{Codes: []float32{0.25, 0.5, 0, 0.25, 0.25, 0.75}})
+	if got[0].Number != 2 {
+		t.Errorf("got %v", got)
 	}
 }
 
@@ -180,24 +203,30 @@ func TestPartsAreFoundAsAtomsOrAsTheBias(t *testing.T) {
 // oracles of its own).
 func TestMaxApproximationEqualsItsFormula(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 2))
-	c := newAffine(r, []int{6, 5}, 4)
-	images := uniform(r, 23*30)
-	codes, _ := c.Encode(images)
-	reconstructions, _ := c.Decode(codes)
-	for _, op := range []morph.Operator{morph.Dilation, morph.Erosion, morph.Opening, morph.Closing} {
-		for flags := range 8 {
-			m := MaxApproximation{op, 1 + flags%2, flags&1 != 0, flags&2 != 0, flags&4 != 0}
-			got, err := m.Measure(c, images)
-			if err != nil {
-				t.Fatal(err)
+	for _, shape := range [][]int{{6, 5}, {6, 5, 2}} {
+		c := newAffine(r, shape, 4)
+		images := uniform(r, 23*volume.Of(shape))
+		for _, op := range []morph.Operator{"", morph.Dilation, morph.Erosion, morph.Opening, morph.Closing} {
+			for radius := range 4 {
+				m := Morphology{op, radius}
+				got := measured(t, c, images, Choice{Metric: &MaxApprox{m}})
+				m = m.orDefault()
+				close6(t, "max_approx", number(t, got, "max_approx"), plainMaxApproximation(t, c, m, images, convention{}))
+				close6(t, "clipped", number(t, got, "max_approx_clipped"), plainMaxApproximation(t, c, m, images, convention{clip: true}))
+				close6(t, "bias dilated", number(t, got, "max_approx_bias_dilated"), plainMaxApproximation(t, c, m, images, convention{bias: true}))
+				close6(t, "reconstructed", number(t, got, "max_approx_reconstructed"), plainMaxApproximation(t, c, m, images, convention{reconstructed: true}))
 			}
-			close6(t, string(op), got, plainMaxApproximation(t, m, c, images, codes, reconstructions))
 		}
 	}
 }
 
-func plainMaxApproximation(t *testing.T, m MaxApproximation, c *affine, images, codes, reconstructions []float32) float64 {
+// convention is one of the study's for max-approximation.
+type convention struct{ bias, clip, reconstructed bool }
+
+func plainMaxApproximation(t *testing.T, c *affine, m Morphology, images []float32, by convention) float64 {
 	t.Helper()
+	codes, _ := c.Encode(images)
+	reconstructions, _ := c.Decode(codes)
 	psi := func(v []float32) []float32 {
 		out, err := morph.Apply(m.Operator, m.Radius, v, c.shape)
 		if err != nil {
@@ -206,10 +235,10 @@ func plainMaxApproximation(t *testing.T, m MaxApproximation, c *affine, images, 
 		return out
 	}
 	atoms, bias, target := psi(c.atoms.Values), c.atoms.Bias, psi(images)
-	if m.OperateBias {
+	if by.bias {
 		bias = psi(bias)
 	}
-	if m.Reconstructions {
+	if by.reconstructed {
 		target = psi(reconstructions)
 	}
 	pixels, sum := volume.Of(c.shape), 0.0
@@ -222,7 +251,7 @@ func plainMaxApproximation(t *testing.T, m MaxApproximation, c *affine, images, 
 			y *= 0.1
 		}
 		d := float64(y)
-		if m.Clip {
+		if by.clip {
 			d = math.Max(0, math.Min(1, d))
 		}
 		d -= float64(target[i])
@@ -242,16 +271,20 @@ func TestMaxApproximationIsExactForDisjointAtoms(t *testing.T) {
 	for i := range images {
 		images[i] = 0.7*atoms.Values[i] + 0.4*atoms.Values[81+i]
 	}
-	got, err := MaxApproximation{Operator: morph.Dilation, Radius: 1}.Measure(c, images)
-	if err != nil || got > 1e-14 {
-		t.Errorf("error %g %v, want 0", got, err)
+	if got := number(t, measured(t, c, images), "max_approx"); got > 1e-14 {
+		t.Errorf("error %g, want 0", got)
 	}
 }
 
 func TestMaxApproximationNeedsAtoms(t *testing.T) {
 	c := newAffine(rand.New(rand.NewPCG(5, 2)), []int{3, 3}, 2)
 	c.hidden = true
-	if _, err := (MaxApproximation{Operator: morph.Dilation, Radius: 1}).Measure(c, make([]float32, 9)); !errors.Is(err, ErrNoAtoms) {
+	if _, err := Dilation().Coder(c, false); !errors.Is(err, ErrNoAtoms) {
 		t.Errorf("error %v, want ErrNoAtoms", err)
+	}
+	for _, v := range measured(t, c, make([]float32, 9), Choice{Metric: &MaxApprox{}}).Values {
+		if v.Missing != "the decoder's last layer has no atoms" {
+			t.Errorf("got %+v", v)
+		}
 	}
 }

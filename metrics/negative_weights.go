@@ -1,5 +1,9 @@
 package metrics
 
+func init() {
+	Registry.Register("negative_weights", "weights of the decoder below zero", func() Metric { return negativeWeights{} })
+}
+
 // Weighted is a [Coder] that shows a weight of its decoder even where that is no dictionary, as that of a convolution.
 type Weighted interface {
 	Coder
@@ -29,4 +33,22 @@ func NegativeWeights(weight []float32) int {
 		}
 	}
 	return count
+}
+
+// negativeWeights is [NegativeWeights] of the model that is measured.
+type negativeWeights struct{}
+
+// Describe implements [Metric].
+func (negativeWeights) Describe() Description {
+	return Description{
+		Measures: []Measure{{Name: "negative_weights", Unit: "weights", Better: Lower, Count: true,
+			Doc: "how many values of the weight of the decoder's last layer that has one are below 0. Of the atoms, or of the filters where that " +
+				"layer is a convolution; a bias does not count. metrics.jsonl counts the same"}},
+		Reads: ReadsWeights, ScaleFree: true,
+	}
+}
+
+// Start implements [Metric].
+func (negativeWeights) Start(s *Subject) (Meter, error) {
+	return Fixed(Number(float64(NegativeWeights(s.Weight)))), nil
 }

@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"compress/gzip"
-	"context"
 	"io"
 	"math"
 	"os"
@@ -67,19 +66,19 @@ func TestTheConstantMeanImageHasTheStudysFingerprint(t *testing.T) {
 	shape := []int{28, 28}
 	c := &affine{shape: shape, units: 3, encoder: make([]float32, 784*3), offset: []float32{1, 1, 1},
 		atoms: &Atoms{Shape: shape, Count: 3, Values: make([]float32, 3*784), Bias: bias}}
-	r, err := Evaluate(context.Background(), c, test, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, v := range map[string]struct{ got, want, tolerance float64 }{
-		"mse":                      {r.MSE, .0860, .00005},
-		"mse_clipped":              {r.MSEClipped, .0860, .00005},
-		"max_approx":               {*r.MaxApprox, .1190, .00005},
-		"max_approx_reconstructed": {*r.MaxApproxReconstructed, .00347, .000005},
-		"hoyer":                    {r.Hoyer, 0, 1e-6},
+	r := measured(t, c, test)
+	for _, v := range []struct {
+		name            string
+		want, tolerance float64
+	}{
+		{"mse", .0860, .00005},
+		{"mse_clipped", .0860, .00005},
+		{"max_approx", .1190, .00005},
+		{"max_approx_reconstructed", .00347, .000005},
+		{"hoyer", 0, 1e-6},
 	} {
-		if math.Abs(v.got-v.want) > v.tolerance {
-			t.Errorf("%s: %.5f, the study has %.5f", name, v.got, v.want)
+		if got := number(t, r, v.name); math.Abs(got-v.want) > v.tolerance {
+			t.Errorf("%s: %.5f, the study has %.5f", v.name, got, v.want)
 		}
 	}
 }

@@ -19,6 +19,15 @@ type Attention struct {
 	Heads    int
 }
 
+// AttentionScoresOp is the spec of [Attention.Scores], AttentionMixOp that of [Attention.Mix] and [Attention.MixTransposed].
+type (
+	AttentionScoresOp Attention
+	AttentionMixOp    struct {
+		Attention
+		Transposed bool
+	}
+)
+
 // Check reports what no attention can be.
 func (a Attention) Check() error {
 	if a.Tokens < 1 || a.Features < 1 || a.Heads < 1 {
@@ -39,19 +48,19 @@ func (a Attention) Scores(x, y *gorgonia.Node) (*gorgonia.Node, error) {
 		return nil, err
 	}
 	batch := x.Shape()[0]
-	o := &parallel{
-		name:   fmt.Sprintf("attentionScores%+v", a),
-		out:    append(tensor.Shape{batch}, a.pairs()...),
-		units:  batch,
-		byUnit: []bool{true, true},
-		work:   a.work(batch),
-		f32:    attentionScores(a, vector.Float32),
-		f64:    attentionScores(a, vector.Float64),
-		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+	o := &Unitwise{
+		Spec:    AttentionScoresOp(a),
+		Out:     append(tensor.Shape{batch}, a.pairs()...),
+		Units:   batch,
+		ByUnit:  []bool{true, true},
+		Work:    a.work(batch),
+		Float32: attentionScores(a, vector.Float32),
+		Float64: attentionScores(a, vector.Float64),
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return both(a.Mix(grad, in[1]))(a.MixTransposed(grad, in[0]))
 		},
 	}
-	return o.apply(x, y)
+	return o.Apply(x, y)
 }
 
 // Mix adds up the tokens of x (batch, Tokens, Features) as the weights p (batch, Heads, Tokens, Tokens) say, every head its
@@ -72,15 +81,15 @@ func (a Attention) mix(p, x *gorgonia.Node, transposed bool) (*gorgonia.Node, er
 		return nil, err
 	}
 	batch := x.Shape()[0]
-	o := &parallel{
-		name:   fmt.Sprintf("attentionMix%+v transposed %v", a, transposed),
-		out:    append(tensor.Shape{batch}, a.sequence()...),
-		units:  batch,
-		byUnit: []bool{true, true},
-		work:   a.work(batch),
-		f32:    attentionMix(a, transposed, vector.Float32),
-		f64:    attentionMix(a, transposed, vector.Float64),
-		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+	o := &Unitwise{
+		Spec:    AttentionMixOp{a, transposed},
+		Out:     append(tensor.Shape{batch}, a.sequence()...),
+		Units:   batch,
+		ByUnit:  []bool{true, true},
+		Work:    a.work(batch),
+		Float32: attentionMix(a, transposed, vector.Float32),
+		Float64: attentionMix(a, transposed, vector.Float64),
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			to, from := grad, in[1] // p(i,j) weighs token j of x for token i of the output
 			if transposed {
 				to, from = from, to
@@ -88,7 +97,7 @@ func (a Attention) mix(p, x *gorgonia.Node, transposed bool) (*gorgonia.Node, er
 			return both(a.Scores(to, from))(a.mix(in[0], grad, !transposed))
 		},
 	}
-	return o.apply(p, x)
+	return o.Apply(p, x)
 }
 
 // sequence and pairs are the shapes of one image's tokens and of the weights between them.

@@ -28,6 +28,14 @@ type Convolution struct {
 	Left     int // columns of padding before
 }
 
+// ConvolveOp is the spec of [Convolution.Convolve], ConvolveImagesOp that of [Convolution.Images] (the transposed
+// convolution), ConvolveGradientOp that of [Convolution.Gradient]. Inputs and outputs are as there.
+type (
+	ConvolveOp         Convolution
+	ConvolveImagesOp   Convolution
+	ConvolveGradientOp Convolution
+)
+
 // Filters is the shape of w: (Kernel, Kernel, channels of one group, filters).
 func (g Convolution) Filters() []int {
 	return []int{g.Kernel, g.Kernel, g.In[2] / g.Groups, g.Out[2]}
@@ -56,24 +64,24 @@ func (g Convolution) Convolve(x, w *gorgonia.Node) (*gorgonia.Node, error) {
 	}
 	batch := x.Shape()[0]
 	l := newLowering(g)
-	o := &parallel{
-		name:    fmt.Sprintf("convolve%+v", g),
-		out:     tensor.Shape{batch, g.Out[0], g.Out[1], g.Out[2]},
-		units:   batch,
-		byUnit:  []bool{true, false},
-		scratch: l.scratch(batch),
-		work:    g.work(batch),
-		f32:     convolve(l, vector.Float32),
-		f64:     convolve(l, vector.Float64),
-		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+	o := &Unitwise{
+		Spec:    ConvolveOp(g),
+		Out:     tensor.Shape{batch, g.Out[0], g.Out[1], g.Out[2]},
+		Units:   batch,
+		ByUnit:  []bool{true, false},
+		Scratch: l.scratch(batch),
+		Work:    g.work(batch),
+		Float32: convolve(l, vector.Float32),
+		Float64: convolve(l, vector.Float64),
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return both(g.Images(grad, in[1]))(g.Gradient(in[0], grad))
 		},
 	}
 	if f := newWinograd(g); f != nil && f.pays(batch) {
-		o.prepared, o.scratch, o.work = f.filters(), f.scratch(batch), f.work(batch)
-		o.f32, o.f64 = convolveWinograd(f, vector.Float32), convolveWinograd(f, vector.Float64)
+		o.Prepared, o.Scratch, o.Work = f.filters(), f.scratch(batch), f.work(batch)
+		o.Float32, o.Float64 = convolveWinograd(f, vector.Float32), convolveWinograd(f, vector.Float64)
 	}
-	return o.apply(x, w)
+	return o.Apply(x, w)
 }
 
 // Images returns what the transposed convolution makes of y (batch, height, width, filters): images (batch, height, width,
@@ -84,20 +92,20 @@ func (g Convolution) Images(y, w *gorgonia.Node) (*gorgonia.Node, error) {
 	}
 	batch := y.Shape()[0]
 	l := newLowering(g)
-	o := &parallel{
-		name:    fmt.Sprintf("convolveImages%+v", g),
-		out:     tensor.Shape{batch, g.In[0], g.In[1], g.In[2]},
-		units:   batch,
-		byUnit:  []bool{true, false},
-		scratch: l.scratch(batch),
-		work:    g.work(batch),
-		f32:     convolveImages(l, vector.Float32),
-		f64:     convolveImages(l, vector.Float64),
-		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+	o := &Unitwise{
+		Spec:    ConvolveImagesOp(g),
+		Out:     tensor.Shape{batch, g.In[0], g.In[1], g.In[2]},
+		Units:   batch,
+		ByUnit:  []bool{true, false},
+		Scratch: l.scratch(batch),
+		Work:    g.work(batch),
+		Float32: convolveImages(l, vector.Float32),
+		Float64: convolveImages(l, vector.Float64),
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return both(g.Convolve(grad, in[1]))(g.Gradient(grad, in[0]))
 		},
 	}
-	return o.apply(y, w)
+	return o.Apply(y, w)
 }
 
 // Gradient returns the derivative of [Convolution.Convolve] with respect to the filters, for images x and the gradient of
@@ -111,20 +119,20 @@ func (g Convolution) Gradient(x, y *gorgonia.Node) (*gorgonia.Node, error) {
 	}
 	l := newLowering(g)
 	filters := g.Filters()
-	o := &parallel{
-		name:    fmt.Sprintf("convolveGradient%+v", g),
-		out:     filters,
-		units:   l.row, // a unit is what one value of a patch gives for all filters
-		byUnit:  []bool{false, false},
-		scratch: l.scratch(x.Shape()[0]),
-		work:    g.work(x.Shape()[0]),
-		f32:     convolveGradient(l, vector.Float32),
-		f64:     convolveGradient(l, vector.Float64),
-		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+	o := &Unitwise{
+		Spec:    ConvolveGradientOp(g),
+		Out:     filters,
+		Units:   l.row, // a unit is what one value of a patch gives for all filters
+		ByUnit:  []bool{false, false},
+		Scratch: l.scratch(x.Shape()[0]),
+		Work:    g.work(x.Shape()[0]),
+		Float32: convolveGradient(l, vector.Float32),
+		Float64: convolveGradient(l, vector.Float64),
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return both(g.Images(in[1], grad))(g.Convolve(in[0], grad))
 		},
 	}
-	return o.apply(x, y)
+	return o.Apply(x, y)
 }
 
 // both collects two results.

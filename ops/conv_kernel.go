@@ -1,8 +1,6 @@
 package ops
 
-import (
-	vector "tessera/kernel"
-)
+import vector "tessera/kernel"
 
 // lowering turns a convolution into matrix products: every place of the output becomes a row that holds the patch of the
 // image under the filters (im2col), and rows times filters is the output. A patch consists of runs of values that lie side

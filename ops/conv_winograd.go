@@ -1,8 +1,6 @@
 package ops
 
 import (
-	"fmt"
-
 	"gorgonia.org/tensor"
 	vector "tessera/kernel"
 )
@@ -110,18 +108,20 @@ func (t tiling) before(p int) int { return p * t.tiles(0) }
 // products is the number of products of all tiles.
 func (t tiling) products() int { return (points-1)*t.tiles(0) + t.whole }
 
+// WinogradOp is the spec of the op that prepares the filters of a convolution: what [ConvolveOp] reads in their place.
+type WinogradOp Convolution
+
 // filters is the op that makes of the filters what stands in the products: a matrix of cell values and filters for each
 // pair of points.
-func (w *winograd) filters() *parallel {
-	return &parallel{
-		name:   fmt.Sprintf("winograd%+v", w.Convolution),
-		in:     []tensor.Shape{w.Filters()},
-		out:    tensor.Shape{points * points, w.cell, w.Out[2]},
-		units:  points * points,
-		byUnit: []bool{false},
-		work:   float64(points * points * w.taps * w.cell * w.Out[2]),
-		f32:    winogradFilters(w, vector.Float32),
-		f64:    winogradFilters(w, vector.Float64),
+func (w *winograd) filters() *Unitwise {
+	return &Unitwise{
+		Spec:    WinogradOp(w.Convolution),
+		Out:     tensor.Shape{points * points, w.cell, w.Out[2]},
+		Units:   points * points,
+		ByUnit:  []bool{false},
+		Work:    float64(points * points * w.taps * w.cell * w.Out[2]),
+		Float32: winogradFilters(w, vector.Float32),
+		Float64: winogradFilters(w, vector.Float64),
 	}
 }
 

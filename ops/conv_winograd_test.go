@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"tessera/internal/volume"
 	vector "tessera/kernel"
 )
 
@@ -29,7 +30,7 @@ func TestWinogradEqualsGatheredPatches(t *testing.T) {
 				x[i] = math.NaN()
 			}
 		}
-		filters, got := unknown(w.filters().out.TotalSize()), unknown(batch*n)
+		filters, got := unknown(volume.Of(w.filters().Out)), unknown(batch*n)
 		winogradFilters(w, vector.Float64)(filters, [][]float64{f}, nil, 0, points*points)
 		convolveWinograd(w, vector.Float64)(got, [][]float64{x, filters}, unknown(w.scratch(batch)), from, to)
 		for i, v := range got {

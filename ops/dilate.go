@@ -8,8 +8,20 @@ import (
 	"sync"
 
 	"gorgonia.org/gorgonia"
-	"gorgonia.org/tensor"
+	"tessera/internal/volume"
 	vector "tessera/kernel"
+)
+
+// DilateOp is the spec of [Dilate]. DilateGradOp is that of its derivative, of x, y = dilate(x) and the gradient of y;
+// DilatePickOp that of the transpose of the derivative: of x, y and v it gives what v holds at the neighbour that gave
+// each maximum.
+type (
+	DilateOp struct {
+		Shape  []int // of one image
+		Radius int   // in pixels
+	}
+	DilateGradOp DilateOp
+	DilatePickOp DilateOp
 )
 
 // Dilate returns the flat grey-level dilation of every row of x, an image of that shape (height, width) or
@@ -24,33 +36,30 @@ func Dilate(x *gorgonia.Node, shape []int, radius int) (*gorgonia.Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dilate: %w", err)
 	}
-	if len(x.Shape()) != 2 || x.Shape()[1] != tensor.Shape(shape).TotalSize() {
+	if len(x.Shape()) != 2 || x.Shape()[1] != volume.Of(shape) {
 		return nil, fmt.Errorf("dilate: rows of shape %v are no images of shape %v", x.Shape(), shape)
 	}
-	g.name = fmt.Sprintf("(%v,%d)", shape, radius)
-	return gorgonia.ApplyOp(&op{
-		name:  "dilate" + g.name,
-		arity: 1,
-		rows:  true,
-		f32:   dilate(g, vector.Float32),
-		f64:   dilate(g, vector.Float64),
-		derivative: func(x, y, gradient *gorgonia.Node) (*gorgonia.Node, error) {
-			return gorgonia.ApplyOp(g.gradient(), x, y, gradient)
+	return Blockwise{
+		Spec:    g.spec,
+		Rows:    true,
+		Float32: dilate(g, vector.Float32),
+		Float64: dilate(g, vector.Float64),
+		Derivative: func(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return one(g.gradient().Apply(in[0], y, grad))
 		},
-	}, x)
+	}.Apply(x)
 }
 
 // gradient maps x, y = dilate(x) and the gradient of y to the gradient of x.
-func (d disk) gradient() *op {
-	return &op{
-		name:  "dilateGrad" + d.name,
-		arity: 3,
-		rows:  true,
-		f32:   dilateGrad(d, vector.Float32),
-		f64:   dilateGrad(d, vector.Float64),
-		fixed: []bool{true, true, false},
-		derivatives: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			n, err := gorgonia.ApplyOp(d.pick(), in[0], in[1], grad)
+func (d disk) gradient() Blockwise {
+	return Blockwise{
+		Spec:    DilateGradOp(d.spec),
+		Rows:    true,
+		Float32: dilateGrad(d, vector.Float32),
+		Float64: dilateGrad(d, vector.Float64),
+		Fixed:   []bool{true, true, false},
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			n, err := d.pick().Apply(in[0], in[1], grad)
 			return gorgonia.Nodes{nil, nil, n}, err
 		},
 	}
@@ -58,16 +67,15 @@ func (d disk) gradient() *op {
 
 // pick maps x, y = dilate(x) and v to what v holds at the neighbour that gave each maximum: gradient is linear in the
 // gradient of y, and this is its transpose.
-func (d disk) pick() *op {
-	return &op{
-		name:  "dilatePick" + d.name,
-		arity: 3,
-		rows:  true,
-		f32:   dilatePick(d, vector.Float32),
-		f64:   dilatePick(d, vector.Float64),
-		fixed: []bool{true, true, false},
-		derivatives: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			n, err := gorgonia.ApplyOp(d.gradient(), in[0], in[1], grad)
+func (d disk) pick() Blockwise {
+	return Blockwise{
+		Spec:    DilatePickOp(d.spec),
+		Rows:    true,
+		Float32: dilatePick(d, vector.Float32),
+		Float64: dilatePick(d, vector.Float64),
+		Fixed:   []bool{true, true, false},
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			n, err := d.gradient().Apply(in[0], in[1], grad)
 			return gorgonia.Nodes{nil, nil, n}, err
 		},
 	}
@@ -77,7 +85,7 @@ func (d disk) pick() *op {
 // elements, for all pixels alike: whole images are then worked on by single calls of the vector kernels. There are radius
 // rows above and below an image, and radius columns after each row, which serve as those before the next one, too.
 type disk struct {
-	name      string
+	spec      DilateOp
 	rows, row int   // of an image, and the values in one
 	stride    int   // values in one padded row
 	origin    int   // of the first pixel in the padded image
@@ -96,7 +104,7 @@ func newDisk(shape []int, radius int) (disk, error) {
 	if len(shape) == 3 {
 		channels = shape[2]
 	}
-	d := disk{rows: shape[0], row: shape[1] * channels}
+	d := disk{spec: DilateOp{slices.Clone(shape), radius}, rows: shape[0], row: shape[1] * channels}
 	margin := radius * channels
 	d.stride = d.row + margin
 	d.origin = radius*d.stride + margin

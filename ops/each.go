@@ -10,7 +10,7 @@ import (
 
 // PerImage is a function of single images that is not made of other ops. Its calls may run side by side.
 type PerImage struct {
-	Name string  // with every attribute, exactly
+	Spec any     // says what the function computes, as [Blockwise].Spec does
 	Out  []int   // the shape of one result
 	Work float64 // about how many additions one image takes
 
@@ -22,6 +22,13 @@ type PerImage struct {
 	Pull64, Push64 func(dst, image, v []float64)
 }
 
+// EachPullOp is the spec of the derivative of [Each], of images and the gradients of the results; EachPushOp that of its
+// transpose, of images and changes of them. Of is the spec of the function.
+type (
+	EachPullOp struct{ Of any }
+	EachPushOp struct{ Of any }
+)
+
 // Each applies f to every image of x, whose first axis is the batch. It may be differentiated as often as wanted; the second
 // derivative of f itself is taken to be 0.
 func Each(x *gorgonia.Node, f PerImage) (*gorgonia.Node, error) {
@@ -29,20 +36,19 @@ func Each(x *gorgonia.Node, f PerImage) (*gorgonia.Node, error) {
 		return nil, errors.New("each: want a batch of images")
 	}
 	e := eachImage{f, x.Shape().Clone(), slices.Concat(tensor.Shape{x.Shape()[0]}, f.Out)}
-	o := &parallel{
-		name:   f.Name,
-		out:    e.out,
-		units:  e.in[0],
-		byUnit: []bool{true},
-		work:   f.Work * float64(e.in[0]),
-		f32:    each(e.in[0], f.Float32),
-		f64:    each(e.in[0], f.Float64),
-		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			n, err := e.pull(in[0], grad)
-			return gorgonia.Nodes{n}, err
+	o := &Unitwise{
+		Spec:    f.Spec,
+		Out:     e.out,
+		Units:   e.in[0],
+		ByUnit:  []bool{true},
+		Work:    f.Work * float64(e.in[0]),
+		Float32: each(e.in[0], f.Float32),
+		Float64: each(e.in[0], f.Float64),
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return one(e.pull(in[0], grad))
 		},
 	}
-	return o.apply(x)
+	return o.Apply(x)
 }
 
 // eachImage is a function of images with the shapes of its batches.
@@ -52,28 +58,27 @@ type eachImage struct {
 }
 
 func (e eachImage) pull(x, v *gorgonia.Node) (*gorgonia.Node, error) {
-	return e.linear("Pull", e.in, e.Pull32, e.Pull64, e.push).apply(x, v)
+	return e.linear(EachPullOp{e.Spec}, e.in, e.Pull32, e.Pull64, e.push).Apply(x, v)
 }
 
 func (e eachImage) push(x, v *gorgonia.Node) (*gorgonia.Node, error) {
-	return e.linear("Push", e.out, e.Push32, e.Push64, e.pull).apply(x, v)
+	return e.linear(EachPushOp{e.Spec}, e.out, e.Push32, e.Push64, e.pull).Apply(x, v)
 }
 
 // linear is an op that is linear in its second input, with its transpose.
-func (e eachImage) linear(name string, out tensor.Shape, f32 func(dst, image, v []float32), f64 func(dst, image, v []float64),
-	transpose func(x, v *gorgonia.Node) (*gorgonia.Node, error)) *parallel {
-	return &parallel{
-		name:   e.Name + name,
-		out:    out,
-		units:  e.in[0],
-		byUnit: []bool{true, true},
-		work:   2 * e.Work * float64(e.in[0]),
-		f32:    eachLinear(e.in[0], f32),
-		f64:    eachLinear(e.in[0], f64),
-		fixed:  []bool{true, false},
-		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			n, err := transpose(in[0], grad)
-			return gorgonia.Nodes{nil, n}, err
+func (e eachImage) linear(spec any, out tensor.Shape, f32 func(dst, image, v []float32), f64 func(dst, image, v []float64),
+	transpose func(x, v *gorgonia.Node) (*gorgonia.Node, error)) *Unitwise {
+	return &Unitwise{
+		Spec:    spec,
+		Out:     out,
+		Units:   e.in[0],
+		ByUnit:  []bool{true, true},
+		Work:    2 * e.Work * float64(e.in[0]),
+		Float32: eachLinear(e.in[0], f32),
+		Float64: eachLinear(e.in[0], f64),
+		Fixed:   []bool{true, false},
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return second(transpose(in[0], grad))
 		},
 	}
 }

@@ -7,6 +7,13 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
+// EluOp is the spec of [Elu], EluGradOp of its derivative: of the output y and g it gives g where y > 0, and (y + Alpha) g
+// elsewhere.
+type (
+	EluOp     struct{ Alpha float64 }
+	EluGradOp struct{ Alpha float64 }
+)
+
 // Elu returns, element by element, x where x > 0 and alpha * (exp(x) - 1) elsewhere, alpha >= 0. The derivative is 1 or
 // y + alpha, so that nothing but the output y is needed for it; at 0 it is alpha, and its error is at most one rounding
 // of alpha.
@@ -14,36 +21,33 @@ func Elu(x *gorgonia.Node, alpha float64) (*gorgonia.Node, error) {
 	if !(alpha >= 0) {
 		return nil, fmt.Errorf("elu: alpha: got %v, want >= 0", alpha)
 	}
-	return gorgonia.ApplyOp(&op{
-		name:  fmt.Sprintf("elu(%v)", alpha),
-		arity: 1,
-		f32:   elu(float32(alpha)),
-		f64:   elu(alpha),
-		derivative: func(_, y, grad *gorgonia.Node) (*gorgonia.Node, error) {
-			return gorgonia.ApplyOp(eluGrad(alpha), y, grad)
+	return Blockwise{
+		Spec:    EluOp{alpha},
+		Float32: elu(float32(alpha)),
+		Float64: elu(alpha),
+		Derivative: func(_ gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return one(eluGrad(alpha).Apply(y, grad))
 		},
-	}, x)
+	}.Apply(x)
 }
 
-// eluGrad maps the output y and g to g where y > 0 and to (y + alpha) * g elsewhere.
-func eluGrad(alpha float64) *op {
-	return &op{
-		name:  fmt.Sprintf("eluGrad(%v)", alpha),
-		arity: 2,
-		f32:   eluSlope(float32(alpha)),
-		f64:   eluSlope(alpha),
-		derivatives: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+func eluGrad(alpha float64) Blockwise {
+	return Blockwise{
+		Spec:    EluGradOp{alpha},
+		Float32: eluSlope(float32(alpha)),
+		Float64: eluSlope(alpha),
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			y, g := in[0], in[1]
 			var c Chain
-			bent := c.Do("curvature", func() (*gorgonia.Node, error) { return gorgonia.ApplyOp(rampGrad(0, 1), y, c.Mul(g, grad)) })
-			slope := c.Do("slope", func() (*gorgonia.Node, error) { return gorgonia.ApplyOp(eluGrad(alpha), y, grad) })
+			bent := c.Do("curvature", func() (*gorgonia.Node, error) { return rampGrad(0, 1).Apply(y, c.Mul(g, grad)) })
+			slope := c.Do("slope", func() (*gorgonia.Node, error) { return eluGrad(alpha).Apply(y, grad) })
 			return gorgonia.Nodes{bent, slope}, c.Err()
 		},
 	}
 }
 
 func elu[T Float](alpha T) kernel[T] {
-	return elementwise(func(x T) T {
+	return Map(func(x T) T {
 		if x > 0 {
 			return x
 		}
@@ -52,7 +56,7 @@ func elu[T Float](alpha T) kernel[T] {
 }
 
 func eluSlope[T Float](alpha T) kernel[T] {
-	return elementwise2(func(y, g T) T {
+	return Map2(func(y, g T) T {
 		if y > 0 {
 			return g
 		}

@@ -1,6 +1,9 @@
 package ops
 
 import (
+	"fmt"
+	"slices"
+
 	"gorgonia.org/gorgonia"
 	"tessera/ir"
 )
@@ -14,11 +17,81 @@ type Kernel interface {
 	ir.Blocks
 }
 
-// kernel computes the elements of dst as [Kernel] says.
-type kernel[T Float] func(dst []T, in [][]T, block int)
+// Blockwise describes an op of one's own whose inputs and output have one shape, and whose output is computed in blocks of
+// consecutive elements: each element from the same element of the inputs, or each row of the last axis from the same row
+// of the inputs. The engine fuses such ops with their neighbours and shares them over its threads.
+type Blockwise struct {
+	// Spec says what the op computes: a struct of a type that is this op's alone, whose fields are all of its attributes
+	// (numbers, texts, and lists or structs of them, no pointers). Ops of equal specs are one op: the graph computes equal
+	// expressions once. The type's name, less "Op", is the op's.
+	Spec any
+	Rows bool // blocks are rows of the last axis, not elements
+	// Float32 computes the elements of dst, a whole number of blocks, from equally long parts of the inputs. dst may be one
+	// of the inputs. It may be called on several goroutines at once. [Map] and [Map2] make one of a function of numbers.
+	Float32 func(dst []float32, in [][]float32, block int)
+	// Float64 is Float32 in the other precision.
+	Float64 func(dst []float64, in [][]float64, block int)
+	// Derivative makes the gradients; nil for an op that has none.
+	Derivative Derivative
+	// Fixed marks inputs without a derivative, on which the output depends in steps alone; nil where all have one.
+	Fixed []bool
+}
 
-// elementwise turns a function of one value into a kernel.
-func elementwise[T Float](f func(x T) T) kernel[T] {
+// Apply adds the op to the graph of its inputs. It is an error when their shapes differ or the description is not complete.
+func (b Blockwise) Apply(in ...*gorgonia.Node) (*gorgonia.Node, error) {
+	o := &blockwise{describe: b}
+	var err error
+	if len(in) > 0 && in[0] != nil {
+		o.out = in[0].Shape()
+	}
+	if o.op, err = newOp(b.Spec, in, o.out, b.Fixed, b.Derivative); err != nil {
+		return nil, err
+	}
+	if b.Float32 == nil || b.Float64 == nil {
+		return nil, fmt.Errorf("%s: got no kernel for one of the precisions, want Float32 and Float64", o.name)
+	}
+	for _, s := range o.in[1:] {
+		if !slices.Equal(s, o.out) {
+			return nil, fmt.Errorf("%s: shapes %v and %v differ", o.name, o.out, s)
+		}
+	}
+	o.alike = true
+	o.f32 = func(dst []float32, in [][]float32) { b.Float32(dst, in, o.Block(o.out)) }
+	o.f64 = func(dst []float64, in [][]float64) { b.Float64(dst, in, o.Block(o.out)) }
+	return gorgonia.ApplyOp(o, in...)
+}
+
+// blockwise is an op made of a [Blockwise].
+type blockwise struct {
+	op
+	describe Blockwise
+}
+
+var _ Kernel = (*blockwise)(nil)
+
+// Block implements [ir.Blocks].
+func (o *blockwise) Block(shape []int) int {
+	if o.describe.Rows && len(shape) > 0 {
+		return shape[len(shape)-1]
+	}
+	return 1
+}
+
+// Float32 implements [ir.Blocks].
+func (o *blockwise) Float32(dst []float32, in [][]float32, block int) {
+	o.describe.Float32(dst, in, block)
+}
+
+// Float64 implements [ir.Blocks].
+func (o *blockwise) Float64(dst []float64, in [][]float64, block int) {
+	o.describe.Float64(dst, in, block)
+}
+
+// kernel computes the elements of dst as [Blockwise] says.
+type kernel[T Float] = func(dst []T, in [][]T, block int)
+
+// Map makes a kernel of a function of one number.
+func Map[T Float](f func(x T) T) func(dst []T, in [][]T, block int) {
 	return func(dst []T, in [][]T, _ int) {
 		for i, x := range in[0][:len(dst)] {
 			dst[i] = f(x)
@@ -26,8 +99,8 @@ func elementwise[T Float](f func(x T) T) kernel[T] {
 	}
 }
 
-// elementwise2 turns a function of two values into a kernel.
-func elementwise2[T Float](f func(x, y T) T) kernel[T] {
+// Map2 makes a kernel of a function of two numbers.
+func Map2[T Float](f func(x, y T) T) func(dst []T, in [][]T, block int) {
 	return func(dst []T, in [][]T, _ int) {
 		second := in[1][:len(dst)]
 		for i, x := range in[0][:len(dst)] {

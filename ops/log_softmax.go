@@ -7,19 +7,32 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
+// LogSoftmaxOp is the spec of [LogSoftmax], over the last axis. LogSoftmaxGradOp is that of its derivative: of the output y and
+// g it computes g_j - exp(y_j) sum_i g_i.
+type (
+	LogSoftmaxOp     struct{}
+	LogSoftmaxGradOp struct{}
+)
+
 // LogSoftmax returns x_j - log(sum_i exp(x_i)) over the last axis, each row shifted by its maximum, so that nothing
 // overflows and small probabilities keep their digits. The derivative is g_j - exp(y_j) sum_i g_i; it can be taken once.
 func LogSoftmax(x *gorgonia.Node) (*gorgonia.Node, error) {
-	return gorgonia.ApplyOp(&op{
-		name:  "logSoftmax",
-		arity: 1,
-		rows:  true,
-		f32:   logSoftmax[float32],
-		f64:   logSoftmax[float64],
-		derivative: func(_, y, grad *gorgonia.Node) (*gorgonia.Node, error) {
-			return gorgonia.ApplyOp(&op{name: "logSoftmaxGrad", arity: 2, rows: true, f32: logSoftmaxSlope[float32], f64: logSoftmaxSlope[float64]}, y, grad)
+	return Blockwise{
+		Spec:    LogSoftmaxOp{},
+		Rows:    true,
+		Float32: logSoftmax[float32],
+		Float64: logSoftmax[float64],
+		Derivative: func(_ gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return one(logSoftmaxGrad.Apply(y, grad))
 		},
-	}, x)
+	}.Apply(x)
+}
+
+var logSoftmaxGrad = Blockwise{
+	Spec:    LogSoftmaxGradOp{},
+	Rows:    true,
+	Float32: logSoftmaxSlope[float32],
+	Float64: logSoftmaxSlope[float64],
 }
 
 func logSoftmax[T Float](dst []T, in [][]T, block int) {

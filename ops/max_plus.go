@@ -20,16 +20,16 @@ func MaxPlus(h, w *gorgonia.Node) (*gorgonia.Node, error) {
 		return nil, fmt.Errorf("max plus: shapes %v and %v are not (batch, units) and (units, n)", h.Shape(), w.Shape())
 	}
 	m := maxPlus{batch: h.Shape()[0], units: h.Shape()[1], n: w.Shape()[1]}
-	o := &parallel{
-		name:    "maxPlus",
-		out:     tensor.Shape{m.batch, m.n},
-		units:   m.batch,
-		byUnit:  []bool{true, false},
-		scratch: m.n,
-		work:    m.work(),
-		f32:     maxPlusValue(m, vector.Float32),
-		f64:     maxPlusValue(m, vector.Float64),
-		derivative: func(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+	o := &Unitwise{
+		Spec:    MaxPlusOp{},
+		Out:     tensor.Shape{m.batch, m.n},
+		Units:   m.batch,
+		ByUnit:  []bool{true, false},
+		Scratch: m.n,
+		Work:    m.work(),
+		Float32: maxPlusValue(m, vector.Float32),
+		Float64: maxPlusValue(m, vector.Float64),
+		Derivative: func(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			winner, err := m.winner(in[0], in[1], y)
 			if err != nil {
 				return nil, err
@@ -37,8 +37,20 @@ func MaxPlus(h, w *gorgonia.Node) (*gorgonia.Node, error) {
 			return both(m.codeGradient(winner, grad))(m.weightGradient(winner, grad))
 		},
 	}
-	return o.apply(h, w)
+	return o.Apply(h, w)
 }
+
+// The specs of [MaxPlus] and of the ops that its derivatives consist of. MaxPlusWinnerOp gives, of h, w and y, the first unit
+// j that gave each element of y. MaxPlusCodeOp and MaxPlusWeightOp add the gradient of y up by winner: for h (batch, units) and
+// for w (units, n). MaxPlusPickCodeOp and MaxPlusPickWeightOp are their transposes: what v holds at each winner.
+type (
+	MaxPlusOp           struct{}
+	MaxPlusWinnerOp     struct{}
+	MaxPlusCodeOp       struct{}
+	MaxPlusWeightOp     struct{}
+	MaxPlusPickCodeOp   struct{}
+	MaxPlusPickWeightOp struct{}
+)
 
 // maxPlus is the shapes of a product.
 type maxPlus struct{ batch, units, n int }
@@ -47,92 +59,88 @@ func (m maxPlus) work() float64 { return 2 * float64(m.batch*m.units*m.n) }
 
 // winner returns, for every element of y, the first unit that gave it.
 func (m maxPlus) winner(h, w, y *gorgonia.Node) (*gorgonia.Node, error) {
-	o := &parallel{
-		name:    "maxPlusWinner",
-		out:     tensor.Shape{m.batch, m.n},
-		units:   m.batch,
-		byUnit:  []bool{true, false, true},
-		scratch: m.n,
-		work:    m.work(),
-		f32:     maxPlusWinner(m, vector.Float32),
-		f64:     maxPlusWinner(m, vector.Float64),
-		fixed:   []bool{true, true, true},
+	o := &Unitwise{
+		Spec:    MaxPlusWinnerOp{},
+		Out:     tensor.Shape{m.batch, m.n},
+		Units:   m.batch,
+		ByUnit:  []bool{true, false, true},
+		Scratch: m.n,
+		Work:    m.work(),
+		Float32: maxPlusWinner(m, vector.Float32),
+		Float64: maxPlusWinner(m, vector.Float64),
+		Fixed:   []bool{true, true, true},
 	}
-	return o.apply(h, w, y)
+	return o.Apply(h, w, y)
 }
 
 // codeGradient is the derivative with respect to h.
 func (m maxPlus) codeGradient(winner, grad *gorgonia.Node) (*gorgonia.Node, error) {
-	o := &parallel{
-		name:   fmt.Sprintf("maxPlusCode(%d)", m.units),
-		out:    tensor.Shape{m.batch, m.units},
-		units:  m.batch,
-		byUnit: []bool{true, true},
-		work:   float64(m.batch * m.n),
-		f32:    maxPlusCode[float32](m),
-		f64:    maxPlusCode[float64](m),
-		fixed:  []bool{true, false},
-		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			n, err := m.pickCode(in[0], grad)
-			return gorgonia.Nodes{nil, n}, err
+	o := &Unitwise{
+		Spec:    MaxPlusCodeOp{},
+		Out:     tensor.Shape{m.batch, m.units},
+		Units:   m.batch,
+		ByUnit:  []bool{true, true},
+		Work:    float64(m.batch * m.n),
+		Float32: maxPlusCode[float32](m),
+		Float64: maxPlusCode[float64](m),
+		Fixed:   []bool{true, false},
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return second(m.pickCode(in[0], grad))
 		},
 	}
-	return o.apply(winner, grad)
+	return o.Apply(winner, grad)
 }
 
 // weightGradient is the derivative with respect to w.
 func (m maxPlus) weightGradient(winner, grad *gorgonia.Node) (*gorgonia.Node, error) {
-	o := &parallel{
-		name:   fmt.Sprintf("maxPlusWeight(%d)", m.units),
-		out:    tensor.Shape{m.units, m.n},
-		units:  m.units,
-		byUnit: []bool{false, false},
-		work:   float64(m.batch * m.n),
-		f32:    maxPlusWeight[float32](m),
-		f64:    maxPlusWeight[float64](m),
-		fixed:  []bool{true, false},
-		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			n, err := m.pickWeight(in[0], grad)
-			return gorgonia.Nodes{nil, n}, err
+	o := &Unitwise{
+		Spec:    MaxPlusWeightOp{},
+		Out:     tensor.Shape{m.units, m.n},
+		Units:   m.units,
+		ByUnit:  []bool{false, false},
+		Work:    float64(m.batch * m.n),
+		Float32: maxPlusWeight[float32](m),
+		Float64: maxPlusWeight[float64](m),
+		Fixed:   []bool{true, false},
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return second(m.pickWeight(in[0], grad))
 		},
 	}
-	return o.apply(winner, grad)
+	return o.Apply(winner, grad)
 }
 
 // pickCode is the transpose of codeGradient: for every element of y what v (batch, units) holds at its winner.
 func (m maxPlus) pickCode(winner, v *gorgonia.Node) (*gorgonia.Node, error) {
-	o := &parallel{
-		name:   "maxPlusPickCode",
-		out:    tensor.Shape{m.batch, m.n},
-		units:  m.batch,
-		byUnit: []bool{true, true},
-		f32:    maxPlusPickCode[float32](m),
-		f64:    maxPlusPickCode[float64](m),
-		fixed:  []bool{true, false},
-		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			n, err := m.codeGradient(in[0], grad)
-			return gorgonia.Nodes{nil, n}, err
+	o := &Unitwise{
+		Spec:    MaxPlusPickCodeOp{},
+		Out:     tensor.Shape{m.batch, m.n},
+		Units:   m.batch,
+		ByUnit:  []bool{true, true},
+		Float32: maxPlusPickCode[float32](m),
+		Float64: maxPlusPickCode[float64](m),
+		Fixed:   []bool{true, false},
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return second(m.codeGradient(in[0], grad))
 		},
 	}
-	return o.apply(winner, v)
+	return o.Apply(winner, v)
 }
 
 // pickWeight is the transpose of weightGradient: for every element of y what v (units, n) holds at its winner.
 func (m maxPlus) pickWeight(winner, v *gorgonia.Node) (*gorgonia.Node, error) {
-	o := &parallel{
-		name:   "maxPlusPickWeight",
-		out:    tensor.Shape{m.batch, m.n},
-		units:  m.batch,
-		byUnit: []bool{true, false},
-		f32:    maxPlusPickWeight[float32](m),
-		f64:    maxPlusPickWeight[float64](m),
-		fixed:  []bool{true, false},
-		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			n, err := m.weightGradient(in[0], grad)
-			return gorgonia.Nodes{nil, n}, err
+	o := &Unitwise{
+		Spec:    MaxPlusPickWeightOp{},
+		Out:     tensor.Shape{m.batch, m.n},
+		Units:   m.batch,
+		ByUnit:  []bool{true, false},
+		Float32: maxPlusPickWeight[float32](m),
+		Float64: maxPlusPickWeight[float64](m),
+		Fixed:   []bool{true, false},
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return second(m.weightGradient(in[0], grad))
 		},
 	}
-	return o.apply(winner, v)
+	return o.Apply(winner, v)
 }
 
 func maxPlusValue[T Float](m maxPlus, kernels func() *vector.Set[T]) units[T] {

@@ -5,78 +5,102 @@ import (
 	"fmt"
 	"hash"
 	"hash/fnv"
-	"slices"
+	"reflect"
+	"strings"
+	"unicode"
 
 	"github.com/chewxy/hm"
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+	"tessera/internal/volume"
+	"tessera/ir"
+	"tessera/ir/fromgraph"
 )
 
-// op is every op of this package: a name, a kernel in both precisions and a derivative.
+// Derivative returns the gradients with respect to the inputs in of an op with output y, of which grad is the gradient:
+// an expression for each, nil for those that are fixed. An expression of differentiable ops can be differentiated again.
+type Derivative func(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error)
+
+// op is what every op of this package is to Gorgonia. It is made for inputs of fixed shapes, as the graph's are.
 type op struct {
-	name  string // with every attribute, exactly: the graph merges nodes whose ops and inputs are equal
-	arity int
-	rows  bool // blocks are rows of the last axis, not elements
-	f32   kernel[float32]
-	f64   kernel[float64]
-	// derivative returns the gradient with respect to the only input.
-	derivative func(x, y, grad *gorgonia.Node) (*gorgonia.Node, error)
-	// derivatives is derivative of an op of several inputs: a gradient for each, nil for those that are fixed.
-	derivatives func(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error)
-	fixed       []bool // inputs without a derivative, since the output depends on them in steps alone; nil where all have one
+	spec       any
+	name       string // see nameOf
+	identity   string // what the hash is of
+	in         []tensor.Shape
+	out        tensor.Shape
+	alike      bool   // inputs and output have one type and shape
+	fixed      []bool // inputs without a derivative; nil where all have one
+	derivative Derivative
+	f32        func(dst []float32, in [][]float32) // compute the whole output
+	f64        func(dst []float64, in [][]float64)
 }
 
 var (
-	_ Kernel                   = (*op)(nil)
 	_ gorgonia.SDOp            = (*op)(nil)
 	_ gorgonia.UsePreallocDoer = (*op)(nil)
 )
 
-// Block implements [Kernel].
-func (o *op) Block(shape []int) int {
-	if o.rows && len(shape) > 0 {
-		return shape[len(shape)-1]
+// newOp checks what all ops have in common.
+func newOp(spec any, in gorgonia.Nodes, out tensor.Shape, fixed []bool, derivative Derivative) (op, error) {
+	o := op{spec: spec, out: out.Clone(), fixed: fixed, derivative: derivative}
+	if spec == nil {
+		return o, errors.New("ops: an op needs a Spec: a struct that says what it computes, with every attribute")
 	}
-	return 1
+	o.name = nameOf(spec)
+	if len(in) == 0 {
+		return o, fmt.Errorf("%s: got no inputs", o.name)
+	}
+	for i, n := range in {
+		if n == nil {
+			return o, fmt.Errorf("%s: input %d is nil", o.name, i)
+		}
+		o.in = append(o.in, n.Shape().Clone())
+	}
+	o.identity = fmt.Sprintf("%s %#v %v -> %v", reflect.TypeOf(spec).PkgPath(), spec, o.in, o.out)
+	if fixed != nil && len(fixed) != len(in) {
+		return o, fmt.Errorf("%s: got Fixed of %d inputs, want %d", o.name, len(fixed), len(in))
+	}
+	return o, nil
 }
 
-// Spec implements [Kernel].
-func (o *op) Spec() any { return nil }
+// nameOf is the spec's type, less "Op", and its attributes: "ramp{Above:1 Below:0}".
+func nameOf(spec any) string {
+	t := reflect.TypeOf(spec)
+	name := []rune(strings.TrimSuffix(t.Name(), "Op"))
+	if len(name) == 0 {
+		return fmt.Sprintf("%T%+v", spec, spec)
+	}
+	name[0] = unicode.ToLower(name[0])
+	if t.Kind() == reflect.Struct && t.NumField() == 0 {
+		return string(name)
+	}
+	return fmt.Sprintf("%s%+v", string(name), spec)
+}
 
-// Float32 implements [Kernel].
-func (o *op) Float32(dst []float32, in [][]float32, block int) { o.f32(dst, in, block) }
-
-// Float64 implements [Kernel].
-func (o *op) Float64(dst []float64, in [][]float64, block int) { o.f64(dst, in, block) }
+// Spec implements [ir.Kernel].
+func (o *op) Spec() any { return o.spec }
 
 // Arity implements [gorgonia.Op].
-func (o *op) Arity() int { return o.arity }
+func (o *op) Arity() int { return len(o.in) }
 
-// Type implements [gorgonia.Op]: all inputs and the output are alike.
+// Type implements [gorgonia.Op].
 func (o *op) Type() hm.Type {
-	types := make([]hm.Type, o.arity+1)
-	for i := range types {
-		types[i] = hm.TypeVariable('a')
+	a := hm.TypeVariable('a')
+	of := func(s tensor.Shape) hm.Type {
+		if o.alike {
+			return a
+		}
+		return gorgonia.TensorType{Dims: len(s), Of: a}
 	}
-	return hm.NewFnType(types...)
+	var types []hm.Type
+	for _, s := range o.in {
+		types = append(types, of(s))
+	}
+	return hm.NewFnType(append(types, of(o.out))...)
 }
 
 // InferShape implements [gorgonia.Op].
-func (o *op) InferShape(in ...gorgonia.DimSizer) (tensor.Shape, error) {
-	shapes, err := gorgonia.DimSizersToShapes(in)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.name, err)
-	}
-	if len(shapes) != o.arity {
-		return nil, fmt.Errorf("%s: got %d inputs, want %d", o.name, len(shapes), o.arity)
-	}
-	for _, s := range shapes[1:] {
-		if !slices.Equal(s, shapes[0]) {
-			return nil, fmt.Errorf("%s: shapes %v and %v differ", o.name, shapes[0], s)
-		}
-	}
-	return shapes[0].Clone(), nil
-}
+func (o *op) InferShape(...gorgonia.DimSizer) (tensor.Shape, error) { return o.out.Clone(), nil }
 
 // ReturnsPtr implements [gorgonia.Op].
 func (o *op) ReturnsPtr() bool { return true }
@@ -87,8 +111,10 @@ func (o *op) CallsExtern() bool { return false }
 // OverwritesInput implements [gorgonia.Op].
 func (o *op) OverwritesInput() int { return -1 }
 
-// WriteHash implements [gorgonia.Op].
-func (o *op) WriteHash(h hash.Hash) { fmt.Fprintf(h, "tessera.%s", o.name) }
+// WriteHash implements [gorgonia.Op]. The graph merges nodes of equal hash: it covers the spec's type and every attribute.
+func (o *op) WriteHash(h hash.Hash) {
+	fmt.Fprint(h, o.identity)
+}
 
 // Hashcode implements [gorgonia.Op].
 func (o *op) Hashcode() uint32 {
@@ -98,36 +124,32 @@ func (o *op) Hashcode() uint32 {
 }
 
 // String implements [fmt.Stringer].
-func (o *op) String() string { return o.name }
+func (o *op) String() string {
+	if o.alike {
+		return o.name
+	}
+	shapes := make([]string, len(o.in))
+	for i, s := range o.in {
+		shapes[i] = fmt.Sprint(s)
+	}
+	return fmt.Sprintf("%s %s -> %v", o.name, strings.Join(shapes, " "), o.out)
+}
 
 // DiffWRT implements [gorgonia.SDOp].
 func (o *op) DiffWRT(inputs int) []bool {
-	return sloped(inputs, o.fixed)
-}
-
-// sloped reports for each input whether there is a derivative with respect to it.
-func sloped(inputs int, fixed []bool) []bool {
 	wrt := make([]bool, inputs)
 	for i := range wrt {
-		wrt[i] = fixed == nil || !fixed[i]
+		wrt[i] = o.fixed == nil || !o.fixed[i]
 	}
 	return wrt
 }
 
 // SymDiff implements [gorgonia.SDOp].
-func (o *op) SymDiff(in gorgonia.Nodes, output, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-	var grads gorgonia.Nodes
-	var err error
-	switch {
-	case o.derivatives != nil:
-		grads, err = o.derivatives(in, output, grad)
-	case o.derivative != nil:
-		var n *gorgonia.Node
-		n, err = o.derivative(in[0], output, grad)
-		grads = gorgonia.Nodes{n}
-	default:
-		err = errors.New("has no derivative")
+func (o *op) SymDiff(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+	if o.derivative == nil {
+		return nil, fmt.Errorf("%s: has no derivative", o.name)
 	}
+	grads, err := o.derivative(in, y, grad)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.name, err)
 	}
@@ -136,22 +158,20 @@ func (o *op) SymDiff(in gorgonia.Nodes, output, grad *gorgonia.Node) (gorgonia.N
 
 // Do implements [gorgonia.Op].
 func (o *op) Do(in ...gorgonia.Value) (gorgonia.Value, error) {
-	if len(in) != o.arity {
-		return nil, fmt.Errorf("%s: got %d inputs, want %d", o.name, len(in), o.arity)
+	if len(in) != len(o.in) {
+		return nil, fmt.Errorf("%s: got %d inputs, want %d", o.name, len(in), len(o.in))
 	}
-	dst := tensor.New(tensor.Of(in[0].Dtype()), tensor.WithShape(in[0].Shape().Clone()...))
-	return o.UsePreallocDo(dst, in...)
+	return o.UsePreallocDo(nil, in...)
 }
 
-// UsePreallocDo implements [gorgonia.UsePreallocDoer].
+// UsePreallocDo implements [gorgonia.UsePreallocDoer]. A scalar is a new value: Gorgonia passes those by value.
 func (o *op) UsePreallocDo(dst gorgonia.Value, in ...gorgonia.Value) (gorgonia.Value, error) {
-	block := o.Block(in[0].Shape())
 	var err error
 	switch in[0].Dtype() {
 	case tensor.Float32:
-		dst, err = run(o.f32, dst, in, block)
+		dst, err = compute(o, o.f32, dst, in)
 	case tensor.Float64:
-		dst, err = run(o.f64, dst, in, block)
+		dst, err = compute(o, o.f64, dst, in)
 	default:
 		err = fmt.Errorf("got values of type %v, want float32 or float64", in[0].Dtype())
 	}
@@ -161,56 +181,42 @@ func (o *op) UsePreallocDo(dst gorgonia.Value, in ...gorgonia.Value) (gorgonia.V
 	return dst, nil
 }
 
-// run applies k to the elements of in. A scalar in gives a scalar out: Gorgonia passes those by value.
-func run[T Float](k kernel[T], dst gorgonia.Value, in []gorgonia.Value, block int) (gorgonia.Value, error) {
+// compute applies f to the elements of in.
+func compute[T Float](o *op, f func(dst []T, in [][]T), dst gorgonia.Value, in []gorgonia.Value) (gorgonia.Value, error) {
 	elements := make([][]T, len(in))
 	for i, v := range in {
 		var err error
-		if elements[i], err = flat[T](v); err != nil {
+		if elements[i], err = fromgraph.Elements[T](v); err != nil {
 			return nil, err
 		}
+		if len(elements[i]) != volume.Of(o.in[i]) {
+			return nil, fmt.Errorf("input %d: got %d values, want shape %v", i, len(elements[i]), o.in[i])
+		}
 	}
-	if len(in[0].Shape()) == 0 {
+	if len(o.out) == 0 {
 		var out [1]T
-		k(out[:], elements, block)
-		return scalar(out[0]), nil
+		f(out[:], elements)
+		return fromgraph.Scalar(out[0]), nil
 	}
-	out, err := flat[T](dst)
+	if dst == nil {
+		dst = tensor.New(tensor.Of(in[0].Dtype()), tensor.WithShape(o.out.Clone()...))
+	}
+	out, err := fromgraph.Backing[T](dst)
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range elements {
-		if len(e) != len(out) {
-			return nil, fmt.Errorf("got %d values, want %d", len(e), len(out))
-		}
+	if len(out) != volume.Of(o.out) {
+		return nil, errors.New("the value's size is not the node's")
 	}
-	k(out, elements, block)
+	f(out, elements)
 	return dst, nil
 }
 
-// scalar returns v as Gorgonia's scalar value.
-func scalar[T Float](v T) gorgonia.Value {
-	if v, ok := any(v).(float32); ok {
-		return gorgonia.NewF32(v)
-	}
-	return gorgonia.NewF64(float64(v))
+// layout is an op that only moves elements; package ir has one like it.
+type layout struct {
+	op
+	ir ir.Op
 }
 
-// flat returns the elements of v in row-major order.
-func flat[T Float](v gorgonia.Value) ([]T, error) {
-	if d, ok := v.(*tensor.Dense); ok {
-		if d.DataOrder().IsColMajor() {
-			return nil, errors.New("got a column-major tensor, want row-major")
-		}
-		if d.RequiresIterator() { // a view with gaps
-			v = d.Materialize()
-		}
-	}
-	switch e := v.Data().(type) {
-	case []T:
-		return e, nil
-	case T:
-		return []T{e}, nil
-	}
-	return nil, fmt.Errorf("got %T, want values of one precision", v.Data())
-}
+// IR implements [ir.Described].
+func (l *layout) IR() ir.Op { return l.ir }

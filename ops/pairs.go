@@ -4,29 +4,62 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"gorgonia.org/tensor"
+)
+
+// WithDiagonalOp is the spec of [WithDiagonal], PartnersOp that of [Partners] and PartnersGradOp that of its transpose, which is
+// its derivative.
+type (
+	WithDiagonalOp struct{ Value float64 }
+	PartnersOp     struct{}
+	PartnersGradOp struct{}
 )
 
 // WithDiagonal returns the square matrix x with v in the place of every element of its diagonal. The derivative there is 0.
 func WithDiagonal(x *gorgonia.Node, v float64) (*gorgonia.Node, error) {
+	n, err := square("with diagonal", x)
+	if err != nil {
+		return nil, err
+	}
+	return Unitwise{Spec: WithDiagonalOp{v}, Out: []int{n, n}, Units: n, ByUnit: []bool{true},
+		Float32: withDiagonal[float32](n, v), Float64: withDiagonal[float64](n, v),
+		Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return one(WithDiagonal(grad, 0))
+		},
+	}.Apply(x)
+}
+
+// Partners returns n elements of the matrix x (n, n), n even: row i gives column i + n/2, counted around the end. Its
+// derivative puts the gradients back to their places.
+func Partners(x *gorgonia.Node) (*gorgonia.Node, error) {
+	n, err := square("partners", x)
+	if err != nil {
+		return nil, err
+	}
+	if n%2 != 0 {
+		return nil, fmt.Errorf("partners: got shape %v, want an even number of rows", x.Shape())
+	}
+	return Unitwise{Spec: PartnersOp{}, Out: []int{n}, Units: n, ByUnit: []bool{true},
+		Float32: partners[float32](n), Float64: partners[float64](n),
+		Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) { return one(unpartner(grad)) },
+	}.Apply(x)
+}
+
+// unpartner is the transpose of [Partners].
+func unpartner(x *gorgonia.Node) (*gorgonia.Node, error) {
+	n := x.Shape()[0]
+	return Unitwise{Spec: PartnersGradOp{}, Out: []int{n, n}, Units: n, ByUnit: []bool{true},
+		Float32: unpartners[float32](n), Float64: unpartners[float64](n),
+		Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) { return one(Partners(grad)) },
+	}.Apply(x)
+}
+
+// square returns the number of rows of a square matrix.
+func square(what string, x *gorgonia.Node) (int, error) {
 	shape := x.Shape()
 	if len(shape) != 2 || shape[0] != shape[1] {
-		return nil, fmt.Errorf("with diagonal: got shape %v, want a square matrix", shape)
+		return 0, fmt.Errorf("%s: got shape %v, want a square matrix", what, shape)
 	}
-	n := shape[0]
-	o := &parallel{
-		name:   fmt.Sprintf("withDiagonal(%v)", v),
-		out:    tensor.Shape{n, n},
-		units:  n,
-		byUnit: []bool{true},
-		f32:    withDiagonal[float32](n, v),
-		f64:    withDiagonal[float64](n, v),
-		derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			g, err := WithDiagonal(grad, 0)
-			return gorgonia.Nodes{g}, err
-		},
-	}
-	return o.apply(x)
+	return shape[0], nil
 }
 
 func withDiagonal[T Float](n int, v float64) units[T] {
@@ -36,47 +69,6 @@ func withDiagonal[T Float](n int, v float64) units[T] {
 			dst[i*n+i] = T(v)
 		}
 	}
-}
-
-// Partners returns, of a matrix (2 n, 2 n), the vector of the elements whose column is n from their row, around the end: row i
-// gives column i + n, row n + i column i.
-func Partners(x *gorgonia.Node) (*gorgonia.Node, error) {
-	shape := x.Shape()
-	if len(shape) != 2 || shape[0] != shape[1] || shape[0]%2 != 0 {
-		return nil, fmt.Errorf("partners: got shape %v, want a square matrix of even size", shape)
-	}
-	n := shape[0]
-	o := &parallel{
-		name:   "partners",
-		out:    tensor.Shape{n},
-		units:  n,
-		byUnit: []bool{true},
-		f32:    partners[float32](n),
-		f64:    partners[float64](n),
-		derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			g, err := unpartner(grad)
-			return gorgonia.Nodes{g}, err
-		},
-	}
-	return o.apply(x)
-}
-
-// unpartner is the transpose of [Partners].
-func unpartner(x *gorgonia.Node) (*gorgonia.Node, error) {
-	n := x.Shape()[0]
-	o := &parallel{
-		name:   "unpartners",
-		out:    tensor.Shape{n, n},
-		units:  n,
-		byUnit: []bool{true},
-		f32:    unpartners[float32](n),
-		f64:    unpartners[float64](n),
-		derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			g, err := Partners(grad)
-			return gorgonia.Nodes{g}, err
-		},
-	}
-	return o.apply(x)
 }
 
 func partners[T Float](n int) units[T] {

@@ -16,6 +16,12 @@ type Patching struct {
 	Size                    int
 }
 
+// CutPatchesOp is the spec of [Patching.Cut], JoinPatchesOp that of [Patching.Join].
+type (
+	CutPatchesOp  Patching
+	JoinPatchesOp Patching
+)
+
 // Check reports what cannot be cut.
 func (p Patching) Check() error {
 	if p.Height < 1 || p.Width < 1 || p.Channels < 1 || p.Size < 1 {
@@ -35,18 +41,18 @@ func (p Patching) Features() int { return p.Size * p.Size * p.Channels }
 
 // Cut returns the tokens (batch, tokens, features) of images x, of any shape with (batch) first.
 func (p Patching) Cut(x *gorgonia.Node) (*gorgonia.Node, error) {
-	return p.move(x, "cut", tensor.Shape{p.Tokens(), p.Features()}, p.Join,
+	return p.move(x, CutPatchesOp(p), tensor.Shape{p.Tokens(), p.Features()}, p.Join,
 		movePatches[float32](p, false), movePatches[float64](p, false))
 }
 
 // Join returns the images (batch, Height, Width, Channels) of tokens x.
 func (p Patching) Join(x *gorgonia.Node) (*gorgonia.Node, error) {
-	return p.move(x, "join", tensor.Shape{p.Height, p.Width, p.Channels}, p.Cut,
+	return p.move(x, JoinPatchesOp(p), tensor.Shape{p.Height, p.Width, p.Channels}, p.Cut,
 		movePatches[float32](p, true), movePatches[float64](p, true))
 }
 
 // move adds the op that gives images, or tokens, of shape out; back undoes it.
-func (p Patching) move(x *gorgonia.Node, name string, out tensor.Shape, back unary, f32 units[float32], f64 units[float64]) (*gorgonia.Node, error) {
+func (p Patching) move(x *gorgonia.Node, spec any, out tensor.Shape, back unary, f32 units[float32], f64 units[float64]) (*gorgonia.Node, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
@@ -54,14 +60,14 @@ func (p Patching) move(x *gorgonia.Node, name string, out tensor.Shape, back una
 	if len(s) < 2 || s[1:].TotalSize() != out.TotalSize() {
 		return nil, fmt.Errorf("patches: got shape %v, want (batch) and %d values", s, out.TotalSize())
 	}
-	o := &parallel{
-		name:   fmt.Sprintf("%sPatches%+v", name, p),
-		out:    append(tensor.Shape{s[0]}, out...),
-		units:  s[0],
-		byUnit: []bool{true},
-		f32:    f32,
-		f64:    f64,
-		derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+	o := &Unitwise{
+		Spec:    spec,
+		Out:     append(tensor.Shape{s[0]}, out...),
+		Units:   s[0],
+		ByUnit:  []bool{true},
+		Float32: f32,
+		Float64: f64,
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			g, err := back(grad)
 			if err == nil && !slices.Equal(g.Shape(), s) {
 				g, err = Reshape(g, s...)
@@ -69,7 +75,7 @@ func (p Patching) move(x *gorgonia.Node, name string, out tensor.Shape, back una
 			return gorgonia.Nodes{g}, err
 		},
 	}
-	return o.apply(x)
+	return o.Apply(x)
 }
 
 // movePatches copies images [from, to) to their tokens, or back.

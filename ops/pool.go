@@ -23,6 +23,18 @@ type Pooling struct {
 	Mean   bool // sums are divided by the number of pixels that the window sees
 }
 
+// The specs of the ops of a pooling. PoolSumOp, PoolSpreadOp and PoolMaxOp are those of [Pooling.Sum], [Pooling.Spread] and
+// [Pooling.Max]. Of images, PoolWinnerOp gives the place of each window's largest value; of winners and y, PoolPutOp adds
+// the values of y to the pixels of an empty image that the winners name; of winners and images, PoolPickOp gives those pixels.
+type (
+	PoolSumOp    Pooling
+	PoolSpreadOp Pooling
+	PoolMaxOp    Pooling
+	PoolWinnerOp Pooling
+	PoolPutOp    Pooling
+	PoolPickOp   Pooling
+)
+
 // maxPlaces is the number of pixels that float32 can count.
 const maxPlaces = 1 << 24
 
@@ -53,10 +65,10 @@ func (g Pooling) Sum(x *gorgonia.Node) (*gorgonia.Node, error) {
 	if err := g.fits(x, g.In); err != nil {
 		return nil, err
 	}
-	o := g.op("poolSum", x.Shape()[0], g.Out, true)
-	o.f32, o.f64 = poolSum(g, vector.Float32), poolSum(g, vector.Float64)
-	o.derivative = func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) { return one(g.Spread(grad)) }
-	return o.apply(x)
+	o := g.op(PoolSumOp(g), x.Shape()[0], g.Out, true)
+	o.Float32, o.Float64 = poolSum(g, vector.Float32), poolSum(g, vector.Float64)
+	o.Derivative = func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) { return one(g.Spread(grad)) }
+	return o.Apply(x)
 }
 
 // Spread is the transpose of [Pooling.Sum]: every value of y (batch, height, width, channels) is added to all pixels that
@@ -65,11 +77,11 @@ func (g Pooling) Spread(y *gorgonia.Node) (*gorgonia.Node, error) {
 	if err := g.fits(y, g.Out); err != nil {
 		return nil, err
 	}
-	o := g.op("poolSpread", y.Shape()[0], g.In, true)
-	o.scratch = g.In[2]
-	o.f32, o.f64 = poolSpread(g, vector.Float32), poolSpread(g, vector.Float64)
-	o.derivative = func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) { return one(g.Sum(grad)) }
-	return o.apply(y)
+	o := g.op(PoolSpreadOp(g), y.Shape()[0], g.In, true)
+	o.Scratch = g.In[2]
+	o.Float32, o.Float64 = poolSpread(g, vector.Float32), poolSpread(g, vector.Float64)
+	o.Derivative = func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) { return one(g.Sum(grad)) }
+	return o.Apply(y)
 }
 
 // Max returns the largest value that every window over images x (batch, height, width, channels) sees. The gradient goes
@@ -78,59 +90,57 @@ func (g Pooling) Max(x *gorgonia.Node) (*gorgonia.Node, error) {
 	if err := g.fits(x, g.In); err != nil {
 		return nil, err
 	}
-	o := g.op("poolMax", x.Shape()[0], g.Out, true)
-	o.f32, o.f64 = poolMax(g, vector.Float32), poolMax(g, vector.Float64)
-	o.derivative = func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+	o := g.op(PoolMaxOp(g), x.Shape()[0], g.Out, true)
+	o.Float32, o.Float64 = poolMax(g, vector.Float32), poolMax(g, vector.Float64)
+	o.Derivative = func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 		winner, err := g.winner(in[0])
 		if err != nil {
 			return nil, err
 		}
 		return one(g.put(winner, grad))
 	}
-	return o.apply(x)
+	return o.Apply(x)
 }
 
 // winner returns which pixel of the image has the largest value of every window.
 func (g Pooling) winner(x *gorgonia.Node) (*gorgonia.Node, error) {
-	o := g.op("poolWinner", x.Shape()[0], g.Out, true)
-	o.fixed = []bool{true}
-	o.scratch = g.In[2]
-	o.f32, o.f64 = poolWinner[float32](g), poolWinner[float64](g)
-	return o.apply(x)
+	o := g.op(PoolWinnerOp(g), x.Shape()[0], g.Out, true)
+	o.Fixed = []bool{true}
+	o.Scratch = g.In[2]
+	o.Float32, o.Float64 = poolWinner[float32](g), poolWinner[float64](g)
+	return o.Apply(x)
 }
 
 // put adds the values of y to the pixels of an empty image that winner names.
 func (g Pooling) put(winner, y *gorgonia.Node) (*gorgonia.Node, error) {
-	o := g.op("poolPut", y.Shape()[0], g.In, true, true)
-	o.fixed = []bool{true, false}
-	o.f32, o.f64 = poolPut[float32](g), poolPut[float64](g)
-	o.derivative = func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-		n, err := g.pick(in[0], grad)
-		return gorgonia.Nodes{nil, n}, err
+	o := g.op(PoolPutOp(g), y.Shape()[0], g.In, true, true)
+	o.Fixed = []bool{true, false}
+	o.Float32, o.Float64 = poolPut[float32](g), poolPut[float64](g)
+	o.Derivative = func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+		return second(g.pick(in[0], grad))
 	}
-	return o.apply(winner, y)
+	return o.Apply(winner, y)
 }
 
 // pick returns the values of the pixels of images x that winner names.
 func (g Pooling) pick(winner, x *gorgonia.Node) (*gorgonia.Node, error) {
-	o := g.op("poolPick", x.Shape()[0], g.Out, true, true)
-	o.fixed = []bool{true, false}
-	o.f32, o.f64 = poolPick[float32](g), poolPick[float64](g)
-	o.derivative = func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-		n, err := g.put(in[0], grad)
-		return gorgonia.Nodes{nil, n}, err
+	o := g.op(PoolPickOp(g), x.Shape()[0], g.Out, true, true)
+	o.Fixed = []bool{true, false}
+	o.Float32, o.Float64 = poolPick[float32](g), poolPick[float64](g)
+	o.Derivative = func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+		return second(g.put(in[0], grad))
 	}
-	return o.apply(winner, x)
+	return o.Apply(winner, x)
 }
 
 // op is what the ops of a pooling have in common: a unit is an image.
-func (g Pooling) op(name string, batch int, out [3]int, byUnit ...bool) *parallel {
-	return &parallel{
-		name:   fmt.Sprintf("%s%+v", name, g),
-		out:    tensor.Shape{batch, out[0], out[1], out[2]},
-		units:  batch,
-		byUnit: byUnit,
-		work:   float64(batch*g.Out[0]*g.Out[1]*g.Out[2]) * float64(min(g.Kernel, g.In[0])*min(g.Kernel, g.In[1])),
+func (g Pooling) op(spec any, batch int, out [3]int, byUnit ...bool) *Unitwise {
+	return &Unitwise{
+		Spec:   spec,
+		Out:    tensor.Shape{batch, out[0], out[1], out[2]},
+		Units:  batch,
+		ByUnit: byUnit,
+		Work:   float64(batch*g.Out[0]*g.Out[1]*g.Out[2]) * float64(min(g.Kernel, g.In[0])*min(g.Kernel, g.In[1])),
 	}
 }
 
@@ -147,3 +157,6 @@ func (g Pooling) fits(x *gorgonia.Node, image [3]int) error {
 
 // one is the result of a derivative with respect to the only input.
 func one(n *gorgonia.Node, err error) (gorgonia.Nodes, error) { return gorgonia.Nodes{n}, err }
+
+// second is the result of a derivative with respect to the second of two inputs, the first of which is fixed.
+func second(n *gorgonia.Node, err error) (gorgonia.Nodes, error) { return gorgonia.Nodes{nil, n}, err }

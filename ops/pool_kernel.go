@@ -1,8 +1,6 @@
 package ops
 
-import (
-	vector "tessera/kernel"
-)
+import vector "tessera/kernel"
 
 // view is a place of the output and what of the image its window sees: rows [top, bottom) and columns [left, right).
 type view struct{ place, top, bottom, left, right int }

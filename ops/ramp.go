@@ -1,40 +1,42 @@
 package ops
 
 import (
-	"fmt"
-
 	"gorgonia.org/gorgonia"
 	vector "tessera/kernel"
+)
+
+// RampOp is the spec of [Ramp], RampGradOp of its derivative: of x and g it gives Above g where x > 0, and Below g
+// elsewhere.
+type (
+	RampOp     struct{ Above, Below float64 }
+	RampGradOp struct{ Above, Below float64 }
 )
 
 // Ramp returns, element by element, above * x where x > 0 and below * x elsewhere: relu is Ramp(x, 1, 0), a leaky relu
 // Ramp(x, 1, slope), max(-x, 0) is Ramp(x, 0, -1). The derivative at 0 is below.
 func Ramp(x *gorgonia.Node, above, below float64) (*gorgonia.Node, error) {
-	return gorgonia.ApplyOp(&op{
-		name:  fmt.Sprintf("ramp(%v,%v)", above, below),
-		arity: 1,
-		f32:   fastRamp(float32(above), float32(below)),
-		f64:   ramp(above, below),
-		derivative: func(x, y, grad *gorgonia.Node) (*gorgonia.Node, error) {
+	return Blockwise{
+		Spec:    RampOp{above, below},
+		Float32: fastRamp(float32(above), float32(below)),
+		Float64: ramp(above, below),
+		Derivative: func(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			x := in[0]
 			if above == 1 && below >= 0 {
 				x = y // y > 0 just where x > 0: nothing needs x any more, which may be overwritten
 			}
-			return gorgonia.ApplyOp(rampGrad(above, below), x, grad)
+			return one(rampGrad(above, below).Apply(x, grad))
 		},
-	}, x)
+	}.Apply(x)
 }
 
-// rampGrad maps x and g to above * g where x > 0 and to below * g elsewhere.
-func rampGrad(above, below float64) *op {
-	return &op{
-		name:  fmt.Sprintf("rampGrad(%v,%v)", above, below),
-		arity: 2,
-		f32:   fastGate(float32(above), float32(below)),
-		f64:   gate(above, below),
-		fixed: []bool{true, false},
-		derivatives: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			n, err := gorgonia.ApplyOp(rampGrad(above, below), in[0], grad)
-			return gorgonia.Nodes{nil, n}, err
+func rampGrad(above, below float64) Blockwise {
+	return Blockwise{
+		Spec:    RampGradOp{above, below},
+		Float32: fastGate(float32(above), float32(below)),
+		Float64: gate(above, below),
+		Fixed:   []bool{true, false},
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return second(rampGrad(above, below).Apply(in[0], grad))
 		},
 	}
 }
@@ -59,7 +61,7 @@ func fastGate(above, below float32) kernel[float32] {
 }
 
 func ramp[T Float](above, below T) kernel[T] {
-	return elementwise(func(x T) T {
+	return Map(func(x T) T {
 		if x > 0 {
 			return above * x
 		}
@@ -68,7 +70,7 @@ func ramp[T Float](above, below T) kernel[T] {
 }
 
 func gate[T Float](above, below T) kernel[T] {
-	return elementwise2(func(x, g T) T {
+	return Map2(func(x, g T) T {
 		if x > 0 {
 			return above * g
 		}

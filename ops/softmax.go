@@ -7,44 +7,48 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
+// SoftmaxOp is the spec of [Softmax], over the last axis. SoftmaxGradOp is that of its derivative: of the output y and g it
+// gives y_j (g_j - sum_i g_i y_i). SoftmaxBendOp is that of the latter's derivative with respect to y: of y, g and the
+// gradient c it gives c_j (g_j - sum_i g_i y_i) - g_j sum_i c_i y_i.
+type (
+	SoftmaxOp     struct{}
+	SoftmaxGradOp struct{}
+	SoftmaxBendOp struct{}
+)
+
 // Softmax returns exp(x_j) / sum_i exp(x_i) over the last axis, each row shifted by its maximum so that nothing
 // overflows. (The logarithm of Gorgonia's own silently changes the softmax itself.) The derivative is
 // y_j * (g_j - sum_i g_i y_i).
 func Softmax(x *gorgonia.Node) (*gorgonia.Node, error) {
-	return gorgonia.ApplyOp(&op{
-		name:  "softmax",
-		arity: 1,
-		rows:  true,
-		f32:   softmax[float32],
-		f64:   softmax[float64],
-		derivative: func(_, y, grad *gorgonia.Node) (*gorgonia.Node, error) {
-			return gorgonia.ApplyOp(softmaxGrad(), y, grad)
+	return Blockwise{
+		Spec:    SoftmaxOp{},
+		Rows:    true,
+		Float32: softmax[float32],
+		Float64: softmax[float64],
+		Derivative: func(_ gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return one(softmaxGrad().Apply(y, grad))
 		},
-	}, x)
+	}.Apply(x)
 }
 
-// softmaxGrad maps the output y and g to y_j (g_j - sum_i g_i y_i). It is linear in g, by a symmetric matrix.
-func softmaxGrad() *op {
-	return &op{
-		name:  "softmaxGrad",
-		arity: 2,
-		rows:  true,
-		f32:   softmaxSlope[float32],
-		f64:   softmaxSlope[float64],
-		derivatives: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			return both(gorgonia.ApplyOp(softmaxBend, in[0], in[1], grad))(gorgonia.ApplyOp(softmaxGrad(), in[0], grad))
+// softmaxGrad is linear in g, by a symmetric matrix.
+func softmaxGrad() Blockwise {
+	return Blockwise{
+		Spec:    SoftmaxGradOp{},
+		Rows:    true,
+		Float32: softmaxSlope[float32],
+		Float64: softmaxSlope[float64],
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return both(softmaxBend.Apply(in[0], in[1], grad))(softmaxGrad().Apply(in[0], grad))
 		},
 	}
 }
 
-// softmaxBend maps y, g and the gradient c of what softmaxGrad makes of them to the gradient of y,
-// c_j (g_j - sum_i g_i y_i) - g_j sum_i c_i y_i.
-var softmaxBend = &op{
-	name:  "softmaxBend",
-	arity: 3,
-	rows:  true,
-	f32:   softmaxCurvature[float32],
-	f64:   softmaxCurvature[float64],
+var softmaxBend = Blockwise{
+	Spec:    SoftmaxBendOp{},
+	Rows:    true,
+	Float32: softmaxCurvature[float32],
+	Float64: softmaxCurvature[float64],
 }
 
 func softmax[T Float](dst []T, in [][]T, block int) {

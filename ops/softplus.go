@@ -6,22 +6,24 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
+// SoftplusOp is the spec of [Softplus].
+type SoftplusOp struct{}
+
 // Softplus returns log(1 + exp(x)), element by element, as max(x,0) + log1p(exp(-|x|)), which neither overflows nor
 // loses small values. (Gorgonia's own jumps by exp(-16) where it switches to x.) The derivative is sigmoid(x).
 func Softplus(x *gorgonia.Node) (*gorgonia.Node, error) {
-	return gorgonia.ApplyOp(&op{
-		name:  "softplus",
-		arity: 1,
-		f32:   elementwise(softplus[float32]),
-		f64:   elementwise(softplus[float64]),
-		derivative: func(x, _, grad *gorgonia.Node) (*gorgonia.Node, error) {
-			s, err := gorgonia.Sigmoid(x)
+	return Blockwise{
+		Spec:    SoftplusOp{},
+		Float32: Map(softplus[float32]),
+		Float64: Map(softplus[float64]),
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			s, err := gorgonia.Sigmoid(in[0])
 			if err != nil {
 				return nil, err
 			}
-			return gorgonia.HadamardProd(s, grad)
+			return one(gorgonia.HadamardProd(s, grad))
 		},
-	}, x)
+	}.Apply(x)
 }
 
 func softplus[T Float](x T) T {

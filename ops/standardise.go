@@ -18,53 +18,58 @@ func Standardise(x *gorgonia.Node, places, channels int, epsilon float64) (*gorg
 		return nil, fmt.Errorf("standardise: shape %v does not divide into blocks of %d places and %d channels, or epsilon %v is not > 0",
 			x.Shape(), places, channels, epsilon)
 	}
-	return standard{places: places, channels: channels, epsilon: epsilon}.value(x)
+	return StandardiseOp{places, channels, epsilon}.value(x)
 }
 
-// standard is the shape of a block.
-type standard struct {
-	places, channels int
-	epsilon          float64
-}
+// StandardiseOp is the spec of [Standardise]. StandardiseSlopeOp is that of J g, of x and g; StandardiseCurveOp that of the
+// derivative of h·J g with respect to x, of x, g and h.
+type (
+	StandardiseOp struct {
+		Places, Channels int // of a block
+		Epsilon          float64
+	}
+	StandardiseSlopeOp StandardiseOp
+	StandardiseCurveOp StandardiseOp
+)
 
-func (s standard) value(x *gorgonia.Node) (*gorgonia.Node, error) {
-	o := s.op("standardise", x, 1)
-	o.f32, o.f64 = standardise(s, vector.Float32), standardise(s, vector.Float64)
-	o.derivative = func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+func (s StandardiseOp) value(x *gorgonia.Node) (*gorgonia.Node, error) {
+	o := s.op(s, x, 1)
+	o.Float32, o.Float64 = standardise(s, vector.Float32), standardise(s, vector.Float64)
+	o.Derivative = func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 		return one(s.slope(in[0], grad))
 	}
-	return o.apply(x)
+	return o.Apply(x)
 }
 
 // slope returns J g at x.
-func (s standard) slope(x, g *gorgonia.Node) (*gorgonia.Node, error) {
-	o := s.op("standardiseSlope", x, 2)
-	o.f32, o.f64 = standardiseSlope(s, vector.Float32), standardiseSlope(s, vector.Float64)
-	o.derivative = func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+func (s StandardiseOp) slope(x, g *gorgonia.Node) (*gorgonia.Node, error) {
+	o := s.op(StandardiseSlopeOp(s), x, 2)
+	o.Float32, o.Float64 = standardiseSlope(s, vector.Float32), standardiseSlope(s, vector.Float64)
+	o.Derivative = func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 		return both(s.curve(in[0], in[1], grad))(s.slope(in[0], grad))
 	}
-	return o.apply(x, g)
+	return o.Apply(x, g)
 }
 
 // curve returns the derivative of h·J g with respect to x, which J depends on. With m places and r = 1/sqrt(variance +
 // epsilon) it is -r/m (r a y + (y·g) J h + (y·h) J g), where a = g·h - m mean(g) mean(h) - (y·g)(y·h)/m.
-func (s standard) curve(x, g, h *gorgonia.Node) (*gorgonia.Node, error) {
-	o := s.op("standardiseCurve", x, 3)
-	o.f32, o.f64 = standardiseCurve(s, vector.Float32), standardiseCurve(s, vector.Float64)
-	return o.apply(x, g, h)
+func (s StandardiseOp) curve(x, g, h *gorgonia.Node) (*gorgonia.Node, error) {
+	o := s.op(StandardiseCurveOp(s), x, 3)
+	o.Float32, o.Float64 = standardiseCurve(s, vector.Float32), standardiseCurve(s, vector.Float64)
+	return o.Apply(x, g, h)
 }
 
 // op is what the ops have in common: a unit is a block, of all inputs alike.
-func (s standard) op(name string, x *gorgonia.Node, inputs int) *parallel {
-	o := &parallel{
-		name:    fmt.Sprintf("%s%+v", name, s),
-		out:     x.Shape().Clone(),
-		units:   x.Shape().TotalSize() / (s.places * s.channels),
-		scratch: 4 * s.places,
-		work:    float64(4 * inputs * x.Shape().TotalSize()),
+func (s StandardiseOp) op(spec any, x *gorgonia.Node, inputs int) *Unitwise {
+	o := &Unitwise{
+		Spec:    spec,
+		Out:     x.Shape().Clone(),
+		Units:   x.Shape().TotalSize() / (s.Places * s.Channels),
+		Scratch: 4 * s.Places,
+		Work:    float64(4 * inputs * x.Shape().TotalSize()),
 	}
 	for range inputs {
-		o.byUnit = append(o.byUnit, true)
+		o.ByUnit = append(o.ByUnit, true)
 	}
 	return o
 }

@@ -69,34 +69,34 @@ func (c *channel[T]) curve(dst []T) {
 }
 
 // standardUnits computes blocks: f turns a channel into that of the output.
-func standardUnits[T Float](s standard, kernels func() *vector.Set[T], f func(c channel[T]) []T) units[T] {
+func standardUnits[T Float](s StandardiseOp, kernels func() *vector.Set[T], f func(c channel[T]) []T) units[T] {
 	return func(dst []T, in [][]T, scratch []T, from, to int) {
-		line := func(i int) []T { return scratch[i*s.places : (i+1)*s.places] }
+		line := func(i int) []T { return scratch[i*s.Places : (i+1)*s.Places] }
 		c := channel[T]{k: kernels(), y: line(0), t: line(1), g: line(2), h: line(3)}
-		for at := from * s.places * s.channels; at < to*s.places*s.channels; at += s.places * s.channels {
-			for i := at; i < at+s.channels; i++ {
+		for at := from * s.Places * s.Channels; at < to*s.Places*s.Channels; at += s.Places * s.Channels {
+			for i := at; i < at+s.Channels; i++ {
 				for j, values := range [][]T{c.y, c.g, c.h}[:len(in)] {
-					take(values, in[j][i:], s.channels)
+					take(values, in[j][i:], s.Channels)
 				}
-				c.standardised(s.epsilon)
-				give(dst[i:], f(c), s.channels)
+				c.standardised(s.Epsilon)
+				give(dst[i:], f(c), s.Channels)
 			}
 		}
 	}
 }
 
-func standardise[T Float](s standard, kernels func() *vector.Set[T]) units[T] {
+func standardise[T Float](s StandardiseOp, kernels func() *vector.Set[T]) units[T] {
 	return standardUnits(s, kernels, func(c channel[T]) []T { return c.y })
 }
 
-func standardiseSlope[T Float](s standard, kernels func() *vector.Set[T]) units[T] {
+func standardiseSlope[T Float](s StandardiseOp, kernels func() *vector.Set[T]) units[T] {
 	return standardUnits(s, kernels, func(c channel[T]) []T {
 		c.slope(c.t, c.g)
 		return c.t
 	})
 }
 
-func standardiseCurve[T Float](s standard, kernels func() *vector.Set[T]) units[T] {
+func standardiseCurve[T Float](s StandardiseOp, kernels func() *vector.Set[T]) units[T] {
 	return standardUnits(s, kernels, func(c channel[T]) []T {
 		c.curve(c.t)
 		return c.t

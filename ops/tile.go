@@ -8,6 +8,12 @@ import (
 	vector "tessera/kernel"
 )
 
+// TileOp is the spec of [Tile], FoldOp that of [Fold].
+type (
+	TileOp struct{ Times int }
+	FoldOp struct{ Times int }
+)
+
 // Tile returns the vector x (n) repeated: (times*n), y[t*n+i] = x[i]. It lays numbers of channels over an image whose
 // channels come last. Its derivative is [Fold].
 func Tile(x *gorgonia.Node, times int) (*gorgonia.Node, error) {
@@ -15,19 +21,18 @@ func Tile(x *gorgonia.Node, times int) (*gorgonia.Node, error) {
 		return nil, fmt.Errorf("tile: got shape %v %d times, want a vector at least once", x.Shape(), times)
 	}
 	n := x.Shape()[0]
-	o := &parallel{
-		name:   fmt.Sprintf("tile(%d)", times),
-		out:    tensor.Shape{times * n},
-		units:  times,
-		byUnit: []bool{false},
-		f32:    tile[float32](n),
-		f64:    tile[float64](n),
-		derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			g, err := Fold(grad, times)
-			return gorgonia.Nodes{g}, err
+	o := &Unitwise{
+		Spec:    TileOp{times},
+		Out:     tensor.Shape{times * n},
+		Units:   times,
+		ByUnit:  []bool{false},
+		Float32: tile[float32](n),
+		Float64: tile[float64](n),
+		Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return one(Fold(grad, times))
 		},
 	}
-	return o.apply(x)
+	return o.Apply(x)
 }
 
 // Fold returns the sum (n) of the equal parts of the vector x (times*n): y[i] = sum over t of x[t*n+i]. Its derivative is
@@ -37,20 +42,19 @@ func Fold(x *gorgonia.Node, times int) (*gorgonia.Node, error) {
 		return nil, fmt.Errorf("fold: shape %v does not consist of %d equal parts", x.Shape(), times)
 	}
 	n := x.Shape()[0] / times
-	o := &parallel{
-		name:   fmt.Sprintf("fold(%d)", times),
-		out:    tensor.Shape{n},
-		units:  n,
-		byUnit: []bool{false},
-		work:   float64(times * n),
-		f32:    fold(n, vector.Float32),
-		f64:    fold(n, vector.Float64),
-		derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			g, err := Tile(grad, times)
-			return gorgonia.Nodes{g}, err
+	o := &Unitwise{
+		Spec:    FoldOp{times},
+		Out:     tensor.Shape{n},
+		Units:   n,
+		ByUnit:  []bool{false},
+		Work:    float64(times * n),
+		Float32: fold(n, vector.Float32),
+		Float64: fold(n, vector.Float64),
+		Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return one(Tile(grad, times))
 		},
 	}
-	return o.apply(x)
+	return o.Apply(x)
 }
 
 func tile[T Float](n int) units[T] {

@@ -8,6 +8,9 @@ import (
 	"tessera/ir"
 )
 
+// TransposeOp is the spec of [Transpose].
+type TransposeOp struct{}
+
 // Transpose returns the transpose (m, n) of x (n, m). (Gorgonia's own moves the elements of its input in place, even those
 // of a weight.) Its derivative is itself.
 func Transpose(x *gorgonia.Node) (*gorgonia.Node, error) {
@@ -15,32 +18,24 @@ func Transpose(x *gorgonia.Node) (*gorgonia.Node, error) {
 		return nil, fmt.Errorf("transpose: got shape %v, want a matrix", x.Shape())
 	}
 	n, m := x.Shape()[0], x.Shape()[1]
-	return gorgonia.ApplyOp(transposition{&parallel{
-		name:   "transpose",
-		in:     []tensor.Shape{{n, m}},
-		out:    tensor.Shape{m, n},
-		units:  m,
-		byUnit: []bool{false},
-		f32:    transpose[float32](n, m),
-		f64:    transpose[float64](n, m),
-		derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			g, err := Transpose(grad)
-			return gorgonia.Nodes{g}, err
-		},
-	}}, x)
+	l := &layout{ir: ir.Swapped}
+	var err error
+	l.op, err = newOp(TransposeOp{}, gorgonia.Nodes{x}, tensor.Shape{m, n}, nil, func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+		return one(Transpose(grad))
+	})
+	if err != nil {
+		return nil, err
+	}
+	l.f32 = func(dst []float32, in [][]float32) { transpose(dst, in[0], n, m) }
+	l.f64 = func(dst []float64, in [][]float64) { transpose(dst, in[0], n, m) }
+	return gorgonia.ApplyOp(l, x)
 }
 
-type transposition struct{ *parallel }
-
-// IR implements [ir.Described].
-func (transposition) IR() ir.Op { return ir.Swapped }
-
-func transpose[T Float](n, m int) units[T] {
-	return func(dst []T, in [][]T, _ []T, from, to int) {
-		for j := from; j < to; j++ {
-			for i, row := 0, dst[j*n:(j+1)*n]; i < n; i++ {
-				row[i] = in[0][i*m+j]
-			}
+// transpose writes the transpose of x (n, m).
+func transpose[T Float](dst, x []T, n, m int) {
+	for j := range m {
+		for i, row := 0, dst[j*n:(j+1)*n]; i < n; i++ {
+			row[i] = x[i*m+j]
 		}
 	}
 }

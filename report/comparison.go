@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"tessera/metrics"
 )
 
 // What counts as reproduced: two trainings that the study itself made of the same shallow settings differ by up to these.
@@ -20,29 +22,20 @@ type Measured struct {
 	Model     string
 	Values    string // its settings where they vary: "loss.1.target=0.1"
 	Dataset   string
-	P, Beta   float64            // of its KL penalty, NaN where it has none
-	Epochs    int                // of its training; 0 of a baseline, which ends by a rule of its own
-	Done      int                // seeds that are measured
-	Trials    int                // of so many
-	Mean      map[string]float64 // by the names of `eval --json`; those without meaning for the model are left out
-	Deviation map[string]float64 // over seeds; none of one seed
+	P, Beta   float64        // of its KL penalty, NaN where it has none
+	Epochs    int            // of its training; 0 of a baseline, which ends by a rule of its own
+	Done      int            // seeds that are measured
+	Trials    int            // of so many
+	Mean      metrics.Values // by the names of `eval --json`; those without meaning for the model are left out
+	Deviation metrics.Values // over seeds; none of one seed
 }
 
 // Point is what figures show of it.
 func (m Measured) Point() Point {
-	return Point{Label: m.name(), P: m.P, Beta: m.Beta, MSE: m.mean("mse"), Hoyer: m.mean("hoyer"),
-		MaxApprox: m.mean("max_approx"), MaxApproxReconstructed: m.mean("max_approx_reconstructed")}
+	return Point{Label: m.name(), P: m.P, Beta: m.Beta, Values: m.Mean}
 }
 
 func (m Measured) name() string { return strings.TrimSpace(m.Model + " " + m.Values) }
-
-// mean is NaN where the metric is not known.
-func (m Measured) mean(name string) float64 {
-	if v, ok := m.Mean[name]; ok {
-		return v
-	}
-	return math.NaN()
-}
 
 // ComparedRow is one model of ours beside what was published of it; one of the two may be nil.
 type ComparedRow struct {
@@ -136,34 +129,15 @@ func (r ComparedRow) of(name string) float64 {
 	if r.Measured == nil {
 		return math.NaN()
 	}
-	return r.Measured.mean(name)
+	return orNaN(r.Measured.Mean, name)
 }
 
 // published is the published metric of that name, NaN where it is not known.
 func (r ComparedRow) published(name string) float64 {
-	p := r.Published
-	if p == nil {
+	if r.Published == nil {
 		return math.NaN()
 	}
-	switch name {
-	case "mse":
-		return p.MSE
-	case "hoyer":
-		return p.Hoyer
-	case "max_approx":
-		return p.MaxApprox
-	case "max_approx_bias_dilated":
-		return p.MaxApproxBiasDilated
-	case "max_approx_reconstructed":
-		return p.MaxApproxReconstructed
-	case "max_approx_clipped":
-		return p.MaxApproxClipped
-	case "svm_accuracy":
-		return p.SVM
-	case "svm_std":
-		return p.SVMStd
-	}
-	return math.NaN()
+	return orNaN(r.Published.Values, name)
 }
 
 // number prints a metric with four digits, "-" where it is not known.
@@ -178,7 +152,7 @@ func number(v float64) string {
 func (r ComparedRow) measuredText(name string) string {
 	text := number(r.of(name))
 	if r.Measured != nil {
-		if d, several := r.Measured.Deviation[name]; several {
+		if d, several := r.Measured.Deviation.Number(name); several {
 			text += fmt.Sprintf(" ± %.2g", d)
 		}
 	}

@@ -138,9 +138,7 @@ func (r ComparedRow) record() []string {
 	for _, name := range comparedMetrics {
 		deviation := math.NaN()
 		if r.Measured != nil {
-			if d, several := r.Measured.Deviation[name]; several {
-				deviation = d
-			}
+			deviation = orNaN(r.Measured.Deviation, name)
 		}
 		record = append(record, field(r.published(name)), field(r.of(name)), field(deviation))
 	}

@@ -13,17 +13,17 @@ import (
 func compared() []ComparedRow {
 	nan := math.NaN()
 	published := func(model, declared string, p, beta, mse, hoyer, maxApprox, svm float64, note string) Published {
-		return Published{Source: "table 1", Dataset: "bars", Model: model, Declared: declared, MaxApproxBiasDilated: 2 * maxApprox, MaxApproxClipped: nan, SVM: svm, SVMStd: svm / 20,
-			Note: note, Point: Point{P: p, Beta: beta, MSE: mse, Hoyer: hoyer, MaxApprox: maxApprox, MaxApproxReconstructed: nan}}
+		return Published{Source: "table 1", Dataset: "bars", Model: model, Declared: declared, Note: note, Point: Point{P: p, Beta: beta,
+			Values: numbers("max_approx_bias_dilated", 2*maxApprox, "svm_accuracy", svm, "svm_std", svm/20, "mse", mse, "hoyer", hoyer, "max_approx", maxApprox)}}
 	}
 	measured := func(model string, p, beta float64, epochs, done int, mse, hoyer float64) Measured {
 		m := Measured{Model: model, Dataset: "bars", P: p, Beta: beta, Epochs: epochs, Done: done, Trials: 3}
 		if done > 0 {
-			m.Mean = map[string]float64{"mse": mse, "hoyer": hoyer, "max_approx": 10 * mse, "max_approx_bias_dilated": 11 * mse,
-				"max_approx_reconstructed": 9 * mse, "max_approx_clipped": mse, "dead_units": 2}
+			m.Mean = numbers("mse", mse, "hoyer", hoyer, "max_approx", 10*mse, "max_approx_bias_dilated", 11*mse,
+				"max_approx_reconstructed", 9*mse, "max_approx_clipped", mse, "dead_units", 2)
 		}
 		if done > 1 {
-			m.Deviation = map[string]float64{"mse": mse / 100, "hoyer": 0.001}
+			m.Deviation = numbers("mse", mse/100, "hoyer", 0.001)
 		}
 		return m
 	}

@@ -2,19 +2,19 @@ package report_test
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 
+	"tessera/metrics"
 	"tessera/report"
 )
 
 // One's own models among those of the study: reconstruction against max-approximation.
 func ExamplePareto() {
 	ours := []report.Point{
-		{Label: "parts", MSE: 0.0124, MaxApprox: 0.048},
-		{Label: "flat", MSE: 0.0148, MaxApprox: 0.0214},
-		{Label: "no atoms", MSE: 0.0090, MaxApprox: math.NaN()}, // left out
+		{Label: "parts", Values: metrics.Values{{Name: "mse", Number: 0.0124}, {Name: "max_approx", Number: 0.048}}},
+		{Label: "flat", Values: metrics.Values{{Name: "mse", Number: 0.0148}, {Name: "max_approx", Number: 0.0214}}},
+		{Label: "no atoms", Values: metrics.Values{{Name: "mse", Number: 0.0090}}}, // left out
 	}
 	figure, err := report.Pareto(ours, report.PublishedTables("fashion-mnist"))
 	if err != nil {

@@ -30,12 +30,12 @@ func figures(t *testing.T) map[string]func() (*Figure, error) {
 	copy(bias, parts[:1024])
 	ours := measuredCurves()
 	named := []Point{
-		{Label: "parts-balanced", MSE: 0.0124, Hoyer: 0.60, MaxApprox: 0.048},
-		{Label: "parts-dominating", MSE: 0.0107, Hoyer: 0.55, MaxApprox: 0.097},
-		{Label: "parts-flat", MSE: 0.0148, Hoyer: 0.65, MaxApprox: 0.0214},
-		{Label: "shallow", MSE: 0.0072, Hoyer: 0.07, MaxApprox: 16.2},
-		{Label: "beaten", MSE: 0.0131, Hoyer: 0.5, MaxApprox: 0.12},
-		{Label: "without atoms", MSE: 0.0131, Hoyer: 0.5, MaxApprox: math.NaN()},
+		{Label: "parts-balanced", Values: numbers("mse", 0.0124, "hoyer", 0.60, "max_approx", 0.048)},
+		{Label: "parts-dominating", Values: numbers("mse", 0.0107, "hoyer", 0.55, "max_approx", 0.097)},
+		{Label: "parts-flat", Values: numbers("mse", 0.0148, "hoyer", 0.65, "max_approx", 0.0214)},
+		{Label: "shallow", Values: numbers("mse", 0.0072, "hoyer", 0.07, "max_approx", 16.2)},
+		{Label: "beaten", Values: numbers("mse", 0.0131, "hoyer", 0.5, "max_approx", 0.12)},
+		{Label: "without atoms", Values: numbers("mse", 0.0131, "hoyer", 0.5, "max_approx", math.NaN())},
 	}
 	return map[string]func() (*Figure, error){
 		"penalties":      func() (*Figure, error) { return Penalties(0.3) },
@@ -75,7 +75,7 @@ func figures(t *testing.T) map[string]func() (*Figure, error) {
 			return Training(runs...)
 		},
 		"training_short": func() (*Figure, error) {
-			return Training(TrainingRun{"one epoch", []TrainingEpoch{{1, 0.1, math.NaN(), 0.5, 0}}})
+			return Training(TrainingRun{"one epoch", []TrainingEpoch{{1, numbers("loss", 0.1, "code_hoyer", 0.5, "dead_units", 0)}}})
 		},
 		"network": func() (*Figure, error) {
 			return Network(NetworkLayer{"input x", 5}, NetworkLayer{"code h", 3}, NetworkLayer{"output", 5})
@@ -111,19 +111,35 @@ func codes(n int, value func(u float64) float64) []float32 {
 func measuredCurves() []Point {
 	points := PublishedCurves(false)
 	for i := range points {
-		points[i].MSE *= 0.93
-		points[i].Hoyer = min(1, points[i].Hoyer+0.02)
-		points[i].MaxApprox *= 0.8
-		points[i].MaxApproxReconstructed *= 0.85
+		p := &points[i]
+		p.Values = numbers("mse", mseMetric.of(*p)*0.93, "hoyer", min(1, hoyerMetric.of(*p)+0.02), "max_approx", maxMetric.of(*p)*0.8,
+			"max_approx_reconstructed", recMetric.of(*p)*0.85)
 	}
 	return points
+}
+
+// numbers are values by name: a name, its number, the next name, ...; NaN leaves a name out.
+func numbers(pairs ...any) (v metrics.Values) {
+	for i := 0; i < len(pairs); i += 2 {
+		var number float64
+		switch n := pairs[i+1].(type) {
+		case int:
+			number = float64(n)
+		case float64:
+			number = n
+		}
+		if !math.IsNaN(number) {
+			v.Set(pairs[i].(string), number)
+		}
+	}
+	return v
 }
 
 func course(label string, start float64) TrainingRun {
 	run := TrainingRun{Label: label}
 	for e := 1.0; e <= 60; e++ {
-		run.Epochs = append(run.Epochs, TrainingEpoch{Epoch: e, Loss: start/math.Sqrt(e) + 0.006, ValMSE: start / 2 / math.Sqrt(e),
-			CodeHoyer: max(0, 0.7-start*8/math.Sqrt(e)), DeadUnits: math.Floor(start * 200 / e)})
+		run.Epochs = append(run.Epochs, TrainingEpoch{Epoch: e, Values: numbers("loss", start/math.Sqrt(e)+0.006, "val_mse", start/2/math.Sqrt(e),
+			"code_hoyer", max(0, 0.7-start*8/math.Sqrt(e)), "dead_units", math.Floor(start*200/e))})
 	}
 	return run
 }

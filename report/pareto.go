@@ -50,7 +50,7 @@ func Pareto(ours, published []Point) (*Figure, error) {
 func (p panel) labelled(points []Point) []Point {
 	var shown []Point
 	for _, at := range points {
-		if len(p.shown(plotter.XYs{{X: at.MSE, Y: at.MaxApprox}})) == 1 {
+		if len(p.shown(plotter.XYs{{X: mseMetric.of(at), Y: maxMetric.of(at)}})) == 1 {
 			shown = append(shown, at)
 		}
 	}
@@ -62,11 +62,11 @@ func (p panel) labelled(points []Point) []Point {
 func Front(points []Point) []Point {
 	sorted := slices.Clone(points)
 	slices.SortStableFunc(sorted, func(a, b Point) int {
-		return cmp.Or(cmp.Compare(a.MSE, b.MSE), cmp.Compare(a.MaxApprox, b.MaxApprox))
+		return cmp.Or(cmp.Compare(mseMetric.of(a), mseMetric.of(b)), cmp.Compare(maxMetric.of(a), maxMetric.of(b)))
 	})
 	var front []Point
 	for _, p := range sorted {
-		if len(front) == 0 || p.MaxApprox < front[len(front)-1].MaxApprox {
+		if len(front) == 0 || maxMetric.of(p) < maxMetric.of(front[len(front)-1]) {
 			front = append(front, p)
 		}
 	}

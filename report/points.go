@@ -15,34 +15,18 @@ import (
 	"tessera/metrics"
 )
 
-// Point is the metrics of one model on test images. NaN means not measured, or, of P and Beta, that the model has no such
-// penalty.
+// Point is the metrics of one model on test images.
 type Point struct {
-	Label                  string  // what the model is called in a figure
-	P                      float64 // target of the mean activation
-	Beta                   float64 // weight of that penalty
-	MSE                    float64
-	Hoyer                  float64
-	MaxApprox              float64 // to dilated originals, bias not dilated, not clipped
-	MaxApproxReconstructed float64 // to dilated reconstructions
+	Label  string         // what the model is called in a figure
+	P      float64        // target of the mean activation; NaN where the model has no such penalty
+	Beta   float64        // weight of that penalty; NaN where there is none
+	Values metrics.Values // by the names of `eval --json`
 }
 
 // ErrNoPoints says that a figure of points has none to draw: no run has what its axes show.
 var ErrNoPoints = errors.New("report: no points to draw")
 
-// PointOf takes the metrics of a report; p and beta are NaN where the model has no such penalty.
-func PointOf(label string, p, beta float64, r *metrics.Report) Point {
-	known := func(v *float64) float64 {
-		if v == nil {
-			return math.NaN()
-		}
-		return *v
-	}
-	return Point{Label: label, P: p, Beta: beta, MSE: r.MSE, Hoyer: r.Hoyer, MaxApprox: known(r.MaxApprox),
-		MaxApproxReconstructed: known(r.MaxApproxReconstructed)}
-}
-
-// metric is one number of a point.
+// metric is one number of a point; NaN, which is not drawn, where it has none.
 type metric struct {
 	axis
 	of func(Point) float64
@@ -50,12 +34,24 @@ type metric struct {
 
 // The metrics of figures, with the study's axes.
 var (
-	mseMetric   = metric{axis{label: "mse of test images", log: true}, func(p Point) float64 { return p.MSE }}
-	hoyerMetric = metric{axis{label: "mean Hoyer sparsity of codes", max: 1}, func(p Point) float64 { return p.Hoyer }}
-	maxMetric   = metric{axis{label: "max-approximation error", log: true}, func(p Point) float64 { return p.MaxApprox }}
-	recMetric   = metric{axis{label: "error to reconstructions", log: true}, func(p Point) float64 { return p.MaxApproxReconstructed }}
+	mseMetric   = metric{axis{label: "mse of test images", log: true}, numberOf("mse")}
+	hoyerMetric = metric{axis{label: "mean Hoyer sparsity of codes", max: 1}, numberOf("hoyer")}
+	maxMetric   = metric{axis{label: "max-approximation error", log: true}, numberOf("max_approx")}
+	recMetric   = metric{axis{label: "error to reconstructions", log: true}, numberOf("max_approx_reconstructed")}
 	betaMetric  = metric{axis{label: "weight β", log: true}, func(p Point) float64 { return p.Beta }}
 )
+
+func numberOf(name string) func(Point) float64 {
+	return func(p Point) float64 { return orNaN(p.Values, name) }
+}
+
+// orNaN is the number of that name as plots want it: NaN, which they leave out, where there is none.
+func orNaN(values metrics.Values, name string) float64 {
+	if v, ok := values.Number(name); ok {
+		return v
+	}
+	return math.NaN()
+}
 
 // group is the points of one target, in the order of the figure, with the colour that they have everywhere.
 type group struct {

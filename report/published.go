@@ -14,18 +14,15 @@ import (
 //go:embed published.csv
 var publishedCSV []byte
 
-// Published is one row of what the study published, see published.csv for where it is from and what it means. A number
-// that is not published is NaN.
+// Published is one row of what the study published, see published.csv for where it is from and what it means. What is not
+// published is not among its values.
 type Published struct {
 	Source   string // "table 1", "table 2", "notebook", "figure 8", "figure 8 deep"
 	Dataset  string
 	Model    string
 	Declared string // the shipped model that is this one, "" where none is
 	Point
-	MaxApproxBiasDilated float64
-	MaxApproxClipped     float64
-	SVM, SVMStd          float64
-	Note                 string
+	Note string
 }
 
 // PublishedRows returns everything that was published, in the order of the tables.
@@ -76,10 +73,22 @@ func parsePublished(text []byte) ([]Published, error) {
 	var rows []Published
 	for i, record := range records[1:] {
 		row := Published{Source: record[0], Dataset: record[1], Model: record[2], Declared: record[3], Note: record[14]}
-		for j, to := range []*float64{&row.P, &row.Beta, &row.MSE, &row.Hoyer, &row.MaxApprox, &row.MaxApproxBiasDilated,
-			&row.MaxApproxReconstructed, &row.MaxApproxClipped, &row.SVM, &row.SVMStd} {
-			if *to, err = optional(record[4+j]); err != nil {
-				return nil, fmt.Errorf("report: published.csv: row %d, %s: %w", i+1, records[0][4+j], err)
+		row.P, row.Beta = math.NaN(), math.NaN()
+		for j := 4; j < 14; j++ {
+			if record[j] == "" {
+				continue
+			}
+			number, err := strconv.ParseFloat(record[j], 64)
+			if err != nil {
+				return nil, fmt.Errorf("report: published.csv: row %d, %s: %w", i+1, records[0][j], err)
+			}
+			switch name := records[0][j]; name {
+			case "p":
+				row.P = number
+			case "beta":
+				row.Beta = number
+			default:
+				row.Values.Set(name, number)
 			}
 		}
 		row.Label = row.Model
@@ -89,11 +98,4 @@ func parsePublished(text []byte) ([]Published, error) {
 		rows = append(rows, row)
 	}
 	return rows, nil
-}
-
-func optional(text string) (float64, error) {
-	if text == "" {
-		return math.NaN(), nil
-	}
-	return strconv.ParseFloat(text, 64)
 }

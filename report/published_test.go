@@ -1,12 +1,11 @@
 package report
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 	"strings"
 	"testing"
-
-	"tessera/metrics"
 )
 
 func TestPublishedRowsAreThoseOfTheStudy(t *testing.T) {
@@ -14,15 +13,15 @@ func TestPublishedRowsAreThoseOfTheStudy(t *testing.T) {
 	count := map[string]int{}
 	for i, r := range rows {
 		count[r.Source]++
-		if !(r.MSE > 0 && r.MSE < 0.1) {
-			t.Errorf("row %d: mse %v", i, r.MSE)
+		if mse, ok := r.Values.Number("mse"); !ok || !(mse > 0 && mse < 0.1) {
+			t.Errorf("row %d: mse %v", i, mse)
 		}
-		for _, v := range []float64{r.Hoyer, r.SVM, r.SVMStd} {
-			if v < 0 || v > 1 { // NaN is neither
-				t.Errorf("row %d (%s): %v is not in [0,1]", i, r.Label, v)
+		for _, name := range []string{"hoyer", "svm_accuracy", "svm_std"} {
+			if v, _ := r.Values.Number(name); v < 0 || v > 1 {
+				t.Errorf("row %d (%s): %s %v is not in [0,1]", i, r.Label, name, v)
 			}
 		}
-		if strings.HasPrefix(r.Source, "table") && (math.IsNaN(r.SVM) || math.IsNaN(r.MaxApprox) || math.IsNaN(r.MaxApproxBiasDilated)) {
+		if strings.HasPrefix(r.Source, "table") && !has(r.Point, "svm_accuracy", "max_approx", "max_approx_bias_dilated") {
 			t.Errorf("row %d (%s) lacks numbers", i, r.Label)
 		}
 	}
@@ -31,6 +30,11 @@ func TestPublishedRowsAreThoseOfTheStudy(t *testing.T) {
 			t.Errorf("%s: %d rows, want %d", source, count[source], want)
 		}
 	}
+}
+
+// has reports whether a point has all of these numbers.
+func has(p Point, names ...string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool { _, ok := p.Values.Number(name); return !ok })
 }
 
 func TestPublishedNumbersByHand(t *testing.T) {
@@ -42,16 +46,23 @@ func TestPublishedNumbersByHand(t *testing.T) {
 		return PublishedRows()[i]
 	}
 	nmf := find("table 1", "sparse-nmf")
-	if nmf.MSE != 0.0109 || nmf.Hoyer != 0.6504 || nmf.MaxApprox != 0.107 || nmf.MaxApproxClipped != 0.0222 || nmf.SVM != 0.812 || !math.IsNaN(nmf.P) {
-		t.Errorf("sparse NMF: %+v", nmf)
+	if !math.IsNaN(nmf.P) || !math.IsNaN(nmf.Beta) {
+		t.Errorf("sparse NMF: p %v, β %v", nmf.P, nmf.Beta)
 	}
-	shallow := find("table 1", "shallow")
-	if shallow.MaxApprox != 18.04 || shallow.MaxApproxBiasDilated != 18.24 {
-		t.Errorf("shallow: %+v", shallow)
-	}
-	deep := find("figure 8 deep", "asym-nonneg-kl p=0.01 β=0.05")
-	if deep.MSE != 0.0261 || deep.Hoyer != 0.837 || deep.MaxApprox != 0.0308 || deep.MaxApproxReconstructed != 0.0098 {
-		t.Errorf("deep: %+v", deep)
+	for _, c := range []struct {
+		row  Published
+		want map[string]float64
+	}{
+		{nmf, map[string]float64{"mse": 0.0109, "hoyer": 0.6504, "max_approx": 0.107, "max_approx_clipped": 0.0222, "svm_accuracy": 0.812}},
+		{find("table 1", "shallow"), map[string]float64{"max_approx": 18.04, "max_approx_bias_dilated": 18.24}},
+		{find("figure 8 deep", "asym-nonneg-kl p=0.01 β=0.05"),
+			map[string]float64{"mse": 0.0261, "hoyer": 0.837, "max_approx": 0.0308, "max_approx_reconstructed": 0.0098}},
+	} {
+		for name, want := range c.want {
+			if got, ok := c.row.Values.Number(name); !ok || got != want {
+				t.Errorf("%s: %s is %v, want %v", c.row.Label, name, got, want)
+			}
+		}
 	}
 }
 
@@ -60,7 +71,7 @@ func TestPublishedCurvesAreAWholeGrid(t *testing.T) {
 		seen := map[[2]float64]bool{}
 		for _, p := range PublishedCurves(deep) {
 			seen[[2]float64{p.P, p.Beta}] = true
-			if math.IsNaN(p.MSE + p.Hoyer + p.MaxApprox + p.MaxApproxReconstructed) {
+			if !has(p, "mse", "hoyer", "max_approx", "max_approx_reconstructed") {
 				t.Errorf("deep %v, %s lacks a number", deep, p.Label)
 			}
 		}
@@ -93,13 +104,6 @@ func TestPublishedMistakesAreNamed(t *testing.T) {
 	}
 }
 
-func TestPointOfTakesTheMetricsOfAReport(t *testing.T) {
-	p := PointOf("model", math.NaN(), math.NaN(), &metrics.Report{MSE: 1, Hoyer: 2, MaxApprox: new(3.0)})
-	if p.Label != "model" || p.MSE != 1 || p.Hoyer != 2 || p.MaxApprox != 3 || !math.IsNaN(p.MaxApproxReconstructed) {
-		t.Errorf("%+v", p)
-	}
-}
-
 func TestTargetsAreInOrderAndPointsWithoutOneLast(t *testing.T) {
 	nan := math.NaN()
 	got := targetsOf([]Point{{P: nan}, {P: 0.2}, {P: 0.01}, {P: nan}, {P: 0.2}})
@@ -115,9 +119,11 @@ func TestTrainingIsReadFromMetricsLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(run.Epochs) != 2 || !math.IsNaN(run.Epochs[0].ValMSE) || run.Epochs[0].DeadUnits != 3 ||
-		run.Epochs[1] != (TrainingEpoch{2, 0.25, 0.2, 0.3, 0}) {
-		t.Errorf("got %+v", run)
+	text, err := json.Marshal(run.Epochs)
+	want := `[{"Epoch":1,"Values":{"epoch":1,"step":4,"loss":0.5,"mse":0.5,"val_mse":null,"code_hoyer":0.1,"dead_units":3}},` +
+		`{"Epoch":2,"Values":{"epoch":2,"loss":0.25,"val_mse":0.2,"code_hoyer":0.3,"dead_units":0}}]`
+	if err != nil || string(text) != want {
+		t.Errorf("got  %s\nwant %s", text, want)
 	}
 	for _, text := range []string{"{\"epoch\":1}\nno", "{\"loss\":1}"} {
 		if _, err := ReadTraining("run", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "line") {

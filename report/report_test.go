@@ -103,7 +103,7 @@ func TestWhatCannotBeDrawnIsAnError(t *testing.T) {
 			return Atoms(&metrics.Atoms{Shape: []int{2, 2}, Count: 1, Values: four, Bias: four[:1]})
 		},
 		"no points":            func() (*Figure, error) { return Curves(nil, nil) },
-		"no points to compare": func() (*Figure, error) { return Pareto([]Point{{MSE: 0.1, MaxApprox: math.NaN()}}, nil) },
+		"no points to compare": func() (*Figure, error) { return Pareto([]Point{{Values: numbers("mse", 0.1)}}, nil) },
 		"no epochs":            func() (*Figure, error) { return Training(TrainingRun{Label: "empty"}) },
 		"one layer":            func() (*Figure, error) { return Network(NetworkLayer{"alone", 3}) },
 		"a layer of nothing":   func() (*Figure, error) { return Network(NetworkLayer{"input", 3}, NetworkLayer{"output", 0}) },
@@ -323,20 +323,21 @@ func TestNoPointOfTheFrontIsBeatenAndAllOthersAre(t *testing.T) {
 	for i := range 300 {
 		_, a := math.Modf(float64(i) * math.Phi)
 		_, b := math.Modf(float64(i) * math.Sqrt2)
-		points = append(points, Point{MSE: math.Round(20*a) + 1, MaxApprox: math.Round(20*b*b) + 1})
+		points = append(points, Point{Values: numbers("mse", math.Round(20*a)+1, "max_approx", math.Round(20*b*b)+1)})
 	}
+	mse, approx := mseMetric.of, maxMetric.of
 	beats := func(a, b Point) bool {
-		return a.MSE <= b.MSE && a.MaxApprox <= b.MaxApprox && (a.MSE < b.MSE || a.MaxApprox < b.MaxApprox)
+		return mse(a) <= mse(b) && approx(a) <= approx(b) && (mse(a) < mse(b) || approx(a) < approx(b))
 	}
 	front := Front(points)
 	for _, p := range points {
 		beaten := slices.ContainsFunc(points, func(q Point) bool { return beats(q, p) })
-		on := slices.ContainsFunc(front, func(q Point) bool { return q.MSE == p.MSE && q.MaxApprox == p.MaxApprox })
+		on := slices.ContainsFunc(front, func(q Point) bool { return mse(q) == mse(p) && approx(q) == approx(p) })
 		if beaten == on {
-			t.Errorf("(%v, %v): beaten %v, on the front %v", p.MSE, p.MaxApprox, beaten, on)
+			t.Errorf("(%v, %v): beaten %v, on the front %v", mse(p), approx(p), beaten, on)
 		}
 	}
-	if !slices.IsSortedFunc(front, func(a, b Point) int { return int(a.MSE - b.MSE) }) {
+	if !slices.IsSortedFunc(front, func(a, b Point) int { return int(mse(a) - mse(b)) }) {
 		t.Error("the front is not in order")
 	}
 }

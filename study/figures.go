@@ -172,12 +172,12 @@ func (g *gallery) load(ctx context.Context, run *tessera.Run) error {
 // add shows what a model makes of the images.
 func (g *gallery) add(c metrics.Coder, s shown) error {
 	label, measured := s.Point().Label, s.row.Metrics
-	row, err := Reconstructions(c, g.images, fmt.Sprintf("%s: mse %#.3g", label, measured.MSE))
+	row, err := Reconstructions(c, g.images, Caption(label, "mse", measured.Values, "mse"))
 	if err != nil {
 		return err
 	}
 	g.reconstructions = append(g.reconstructions, row)
-	codes, err := Codes(c, g.images, fmt.Sprintf("%s: mean Hoyer sparsity %#.3g", label, measured.Hoyer))
+	codes, err := Codes(c, g.images, Caption(label, "mean Hoyer sparsity", measured.Values, "hoyer"))
 	if err != nil {
 		return err
 	}
@@ -186,10 +186,10 @@ func (g *gallery) add(c metrics.Coder, s shown) error {
 		atoms.Caption = fmt.Sprintf("%s: %d of %d atoms", label, n, c.Units())
 		g.atoms = append(g.atoms, atoms)
 	}
-	if measured.MaxApprox == nil {
+	if _, ok := measured.Number("max_approx"); !ok {
 		return nil
 	}
-	row, err = MaxApproximations(c, g.images, fmt.Sprintf("%s: max-approximation error %#.3g", label, *measured.MaxApprox))
+	row, err = MaxApproximations(c, g.images, Caption(label, "max-approximation error", measured.Values, "max_approx"))
 	if errors.Is(err, metrics.ErrNoAtoms) {
 		return nil
 	}

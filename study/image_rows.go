@@ -1,15 +1,13 @@
 package study
 
 import (
+	"fmt"
 	"io"
 
 	"tessera/metrics"
 	"tessera/morph"
 	"tessera/report"
 )
-
-// Dilation is the study's operator.
-var Dilation = metrics.MaxApproximation{Operator: morph.Dilation, Radius: 1}
 
 // ShownAtoms is how many atoms of each model are drawn where there are several.
 const ShownAtoms = 20
@@ -21,7 +19,7 @@ func Originals(shape []int, images []float32) report.ImageRow {
 
 // DilatedOriginals are dilated images as a row of a figure.
 func DilatedOriginals(shape []int, images []float32) (report.ImageRow, error) {
-	dilated, err := morph.Apply(Dilation.Operator, Dilation.Radius, images, shape)
+	dilated, err := morph.Apply(morph.Dilation, 1, images, shape)
 	return report.ImageRow{Caption: "dilated originals", Shape: shape, Images: dilated}, err
 }
 
@@ -33,7 +31,7 @@ func Reconstructions(c metrics.Coder, images []float32, caption string) (report.
 
 // MaxApproximations are what a coder with dilated atoms makes of images. A coder without atoms is [metrics.ErrNoAtoms].
 func MaxApproximations(c metrics.Coder, images []float32, caption string) (report.ImageRow, error) {
-	operated, err := Dilation.Coder(c)
+	operated, err := metrics.Dilation().Coder(c, false)
 	if err != nil {
 		return report.ImageRow{}, err
 	}
@@ -58,6 +56,15 @@ func FirstAtoms(c metrics.Coder) (row report.ImageRow, n int) {
 	}
 	n = min(ShownAtoms, a.Count)
 	return report.ImageRow{Shape: a.Shape, Images: a.Values[:n*a.Pixels()], Tone: report.Signed}, n
+}
+
+// Caption names a model with one of its values: "shallow: mse 0.0071". A value that is not applicable is left out.
+func Caption(label, what string, of metrics.Values, name string) string {
+	number, ok := of.Number(name)
+	if !ok {
+		return label
+	}
+	return fmt.Sprintf("%s: %s %#.3g", label, what, number)
 }
 
 // through encodes with one coder and decodes with another.

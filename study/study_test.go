@@ -15,6 +15,7 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/internal/pictures"
+	"tessera/metrics"
 	"tessera/report"
 	"tessera/sweep"
 )
@@ -56,10 +57,9 @@ func small() Reproduction {
 
 // published are its rows; the first differs from what is measured by nothing that is close to it.
 func published() []report.Published {
-	nan := math.NaN()
 	row := func(source, declared string, p, mse float64, note string) report.Published {
-		return report.Published{Source: source, Dataset: "bars", Model: "small", Declared: declared, MaxApproxBiasDilated: nan, MaxApproxClipped: nan, SVM: nan, SVMStd: nan, Note: note,
-			Point: report.Point{Label: "small", P: p, Beta: 0.001, MSE: mse, Hoyer: nan, MaxApprox: 0.5, MaxApproxReconstructed: nan}}
+		return report.Published{Source: source, Dataset: "bars", Model: "small", Declared: declared, Note: note,
+			Point: report.Point{Label: "small", P: p, Beta: 0.001, Values: metrics.Values{{Name: "mse", Number: mse}, {Name: "max_approx", Number: 0.5}}}}
 	}
 	return []report.Published{
 		row("table 1", "small", 0.1, 1000, "far away"),
@@ -129,8 +129,8 @@ func TestThePagePutsMeansOverSeedsBesideWhatWasPublished(t *testing.T) {
 		t.Fatalf("rows %q, want %q", got, want)
 	}
 	for i, at := range []int{0, 2} {
-		m := p.Rows[at].Measured
-		if m.Mean["mse"] != results.Settings[i].Mean["mse"] || m.Deviation["mse"] != results.Settings[i].Deviation["mse"] || m.Done != 2 || m.Epochs != 40 {
+		m, want := p.Rows[at].Measured, results.Settings[i]
+		if !slices.Equal(m.Mean, want.Mean) || !slices.Equal(m.Deviation, want.Deviation) || len(m.Mean) == 0 || m.Done != 2 || m.Epochs != 40 {
 			t.Errorf("row %d is of %+v, want of %+v", at, m, results.Settings[i])
 		}
 	}

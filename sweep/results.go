@@ -11,7 +11,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,19 +35,19 @@ type Row struct {
 	Model   string          `json:"model"`
 	Values  map[string]any  `json:"values"` // of the keys
 	Seed    uint64          `json:"seed"`
-	Metrics *metrics.Report `json:"metrics"` // as `eval --json` prints them; null while the trial is not done
+	Metrics *metrics.Result `json:"metrics"` // as `eval --json` prints them; null while the trial is not done
 	Error   string          `json:"error,omitempty"`
 }
 
-// Setting is one model with one value for every key. Means and deviations are over the seeds whose trials are done, by
-// the names of the metrics; those that have no meaning for the model are left out.
+// Setting is one model with one value for every key. Means and deviations are over the seeds whose trials are done, sorted
+// by name; metrics that are not applicable to the model are left out.
 type Setting struct {
-	Model     string             `json:"model"`
-	Values    map[string]any     `json:"values"`
-	Trials    []string           `json:"trials"`
-	Seeds     []uint64           `json:"seeds"` // of the trials that are done
-	Mean      map[string]float64 `json:"mean"`
-	Deviation map[string]float64 `json:"deviation"` // of the sample, divided by the number of seeds less one; none for one seed
+	Model     string         `json:"model"`
+	Values    map[string]any `json:"values"`
+	Trials    []string       `json:"trials"`
+	Seeds     []uint64       `json:"seeds"` // of the trials that are done
+	Mean      metrics.Values `json:"mean"`
+	Deviation metrics.Values `json:"deviation"` // of the sample, divided by the number of seeds less one; none for one seed
 }
 
 // Read returns the results of a sweep's folder; a folder without any is [fs.ErrNotExist], damaged ones are a [*checkpoint.Error].
@@ -79,7 +78,7 @@ func (s *Sweep) results() *Results {
 	r := &Results{Sweep: s.Name, Keys: append([]string{}, s.Keys...), Settings: []Setting{}, Trials: []Row{}}
 	rows := map[string][]Row{}
 	for _, t := range s.Trials {
-		row := Row{Trial: t.ID, Model: t.Model.Name, Values: map[string]any{}, Seed: t.Model.Train.Seed, Metrics: t.report}
+		row := Row{Trial: t.ID, Model: t.Model.Name, Values: map[string]any{}, Seed: t.Model.Train.Seed, Metrics: t.measured}
 		for i, key := range s.Keys {
 			row.Values[key] = t.Values[i]
 			if v, ok := t.Values[i].(float64); ok && math.IsInf(v, 0) { // which JSON cannot say
@@ -105,24 +104,24 @@ func (s *Sweep) results() *Results {
 
 // fill sets what is said of all trials of a setting.
 func (s *Setting) fill(rows []Row) {
-	s.Seeds, s.Mean, s.Deviation = []uint64{}, map[string]float64{}, map[string]float64{}
-	values := map[string][]float64{}
+	s.Seeds, s.Mean, s.Deviation = []uint64{}, metrics.Values{}, metrics.Values{}
+	numbers := map[string][]float64{}
 	for _, row := range rows {
 		s.Trials = append(s.Trials, row.Trial)
 		if row.Metrics == nil {
 			continue
 		}
 		s.Seeds = append(s.Seeds, row.Seed)
-		for _, m := range measures(row.Metrics) {
-			if m.known {
-				values[m.name] = append(values[m.name], m.value)
+		for _, v := range row.Metrics.Values {
+			if v.Missing == "" {
+				numbers[v.Name] = append(numbers[v.Name], v.Number)
 			}
 		}
 	}
-	for name, v := range values {
-		s.Mean[name] = mean(v)
-		if len(v) > 1 {
-			s.Deviation[name] = deviation(v)
+	for _, name := range slices.Sorted(maps.Keys(numbers)) {
+		s.Mean.Set(name, mean(numbers[name]))
+		if len(numbers[name]) > 1 {
+			s.Deviation.Set(name, deviation(numbers[name]))
 		}
 	}
 }
@@ -143,52 +142,43 @@ func deviation(v []float64) float64 {
 	return math.Sqrt(sum / float64(len(v)-1))
 }
 
-// measure is one metric of a report.
-type measure struct {
-	name  string
-	value float64
-	known bool
-}
-
-// measures lists the metrics of a report in its order, by reflection, so that tomorrow's metric is among them.
-func measures(r *metrics.Report) []measure {
-	var all []measure
-	v := reflect.ValueOf(r).Elem()
-	for i := range v.NumField() {
-		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		f := v.Field(i)
-		known := f.Kind() != reflect.Pointer || !f.IsNil()
-		if f.Kind() == reflect.Pointer {
-			f = reflect.New(f.Type().Elem()).Elem()
-			if known {
-				f = v.Field(i).Elem()
+// names lists the metrics that some trial has, in the order of an evaluation; where none is done, the columns are those that
+// every auto-encoder has.
+func (r *Results) names() []string {
+	var all []string
+	for _, t := range r.Trials {
+		if t.Metrics == nil {
+			continue
+		}
+		next := 0 // where a name that is not there yet belongs
+		for _, v := range t.Metrics.Values {
+			if at := slices.Index(all, v.Name); at >= 0 {
+				next = at + 1
+			} else if v.Missing == "" {
+				all = slices.Insert(all, next, v.Name)
+				next++
 			}
 		}
-		switch {
-		case name == "images", name == "radius": // which are no metrics
-		case f.CanFloat():
-			all = append(all, measure{name, f.Float(), known})
-		case f.CanInt():
-			all = append(all, measure{name, float64(f.Int()), known})
-		}
+	}
+	if len(all) == 0 {
+		return everyones()
 	}
 	return all
 }
 
-// names lists the metrics that some trial has; where none is done, those that every model has.
-func (r *Results) names() []string {
+// everyones lists the standard metrics that are applicable to every auto-encoder.
+func everyones() []string {
 	var all []string
-	some := map[string]bool{}
-	for _, m := range measures(&metrics.Report{}) {
-		all = append(all, m.name)
-		some[m.name] = m.known
-	}
-	for _, s := range r.Settings {
-		for name := range maps.Keys(s.Mean) {
-			some[name] = true
+	for _, c := range metrics.Default() {
+		d := c.Metric.Describe()
+		if c.Optional || d.Partial || d.Reads&^(metrics.ReadsImages|metrics.ReadsCodes|metrics.ReadsOutputs) != 0 {
+			continue
+		}
+		for _, m := range d.Measures {
+			all = append(all, m.Name)
 		}
 	}
-	return slices.DeleteFunc(all, func(name string) bool { return !some[name] })
+	return all
 }
 
 // files are the results as they are written.
@@ -213,10 +203,8 @@ func (r *Results) table() []byte {
 			row = append(row, make([]string, 2+len(names))...)
 		} else {
 			row = append(row, t.Metrics.Dataset, strconv.Itoa(t.Metrics.Images))
-			for _, m := range measures(t.Metrics) {
-				if slices.Contains(names, m.name) {
-					row = append(row, number(m.value, m.known))
-				}
+			for _, name := range names {
+				row = append(row, number(t.Metrics.Values, name))
 			}
 		}
 		rows = append(rows, append(row, t.Error))
@@ -235,9 +223,7 @@ func (r *Results) summary() []byte {
 	for _, s := range r.Settings {
 		row := slices.Concat([]string{s.Model}, texts(s.Values, r.Keys), []string{strconv.Itoa(len(s.Seeds))})
 		for _, name := range names {
-			m, known := s.Mean[name]
-			d, several := s.Deviation[name]
-			row = append(row, number(m, known), number(d, several))
+			row = append(row, number(s.Mean, name), number(s.Deviation, name))
 		}
 		rows = append(rows, row)
 	}
@@ -251,8 +237,10 @@ func table(rows [][]string) []byte {
 	return b.Bytes()
 }
 
-func number(v float64, known bool) string {
-	if !known {
+// number prints the number of that name, nothing where there is none.
+func number(values metrics.Values, name string) string {
+	v, ok := values.Number(name)
+	if !ok {
 		return ""
 	}
 	return strconv.FormatFloat(v, 'g', -1, 64)

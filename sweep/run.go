@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -23,7 +24,7 @@ type Event struct {
 	Progress *train.Progress // while it is trained
 	Ended    bool            // the trial is done, or has failed
 	Kept     bool            // its metrics were there before
-	Metrics  *metrics.Report // of a trial that is done
+	Metrics  *metrics.Result // of a trial that is done
 	Err      error           // of a trial that has failed
 
 	Done, Failed, Total int // trials
@@ -67,7 +68,7 @@ type work struct {
 // A trial that fails stops no other; the error is then [*Failed], beside the results of the others. What would stop all
 // of them stops the sweep: [*folder.WriteError], and [train.ErrInterrupted] after ctx was cancelled, when every running trial has
 // written a checkpoint. [folder.ErrLocked] says that another process works on the sweep.
-// Where the SVM is asked for and there are no labels, nothing is written: a [*data.Error].
+// Where a metric is asked for by name that needs labels, and there are none, nothing is written: a [*data.Error].
 func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 	if err := s.labelled(); err != nil {
 		return nil, err
@@ -80,13 +81,13 @@ func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 	folder.Tidy(filepath.Join(s.Path, trialsDir), s.options.Disk)
 	w := &work{Sweep: s, folder: held, event: Event{Total: len(s.Trials)}}
 	for _, t := range s.Trials {
-		t.report, t.err = s.kept(t), nil
-		if t.report == nil {
+		t.measured, t.err = s.kept(t), nil
+		if t.measured == nil {
 			w.todo = append(w.todo, t)
 			continue
 		}
 		w.event.Done++
-		w.tell(Event{Trial: t, Ended: true, Kept: true, Metrics: t.report})
+		w.tell(Event{Trial: t, Ended: true, Kept: true, Metrics: t.measured})
 	}
 	if err := w.write(); err != nil {
 		return nil, err
@@ -104,18 +105,22 @@ func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 	return s.results(), s.failed()
 }
 
-// labelled refuses an SVM on images without labels.
+// labelled refuses images without labels where a metric needs them.
 func (s *Sweep) labelled() error {
-	if !s.options.SVM {
+	needs := slices.IndexFunc(s.options.Metrics, func(c metrics.Choice) bool {
+		return !c.Optional && c.Metric.Describe().Reads.Has(metrics.ReadsLabels)
+	})
+	if needs < 0 {
 		return nil
 	}
+	name := s.options.Metrics[needs].Metric.Describe().Measures[0].Name
 	for _, t := range s.Trials {
 		images, err := t.tested.Evaluation()
 		if err != nil {
 			return err
 		}
 		if images.Labels() == nil {
-			return &data.Error{Dataset: t.Model.Dataset.Name, Problem: "--svm needs labels, its images have none", Hint: "do without: --svm=false"}
+			return &data.Error{Dataset: t.Model.Dataset.Name, Problem: name + " needs labels, its images have none", Hint: "measure without it: --svm=false, or other --metrics"}
 		}
 	}
 	return nil
@@ -144,8 +149,8 @@ func (w *work) trials(ctx context.Context) {
 		if t == nil {
 			return
 		}
-		report, err := w.do(ctx, t, team)
-		w.end(t, report, err)
+		measured, err := w.do(ctx, t, team)
+		w.end(t, measured, err)
 	}
 }
 
@@ -165,7 +170,7 @@ func (w *work) next(ctx context.Context) *Trial {
 }
 
 // end writes down how a trial ended.
-func (w *work) end(t *Trial, report *metrics.Report, err error) {
+func (w *work) end(t *Trial, measured *metrics.Result, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var unwritten *folder.WriteError
@@ -181,10 +186,10 @@ func (w *work) end(t *Trial, report *metrics.Report, err error) {
 		t.err = err
 		w.event.Failed++
 	default:
-		t.report = report
+		t.measured = measured
 		w.event.Done++
 	}
-	w.tell(Event{Trial: t, Ended: true, Metrics: report, Err: err})
+	w.tell(Event{Trial: t, Ended: true, Metrics: measured, Err: err})
 	if err := w.write(); err != nil {
 		w.giveUp(err)
 	}
@@ -231,7 +236,7 @@ func (w *work) timings() []byte {
 	rows := [][]string{{"trial", "epochs", "seconds"}}
 	for _, t := range w.Trials {
 		text, err := os.ReadFile(filepath.Join(t.Path, folder.Metrics))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) || t.report == nil && t.err == nil {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) || t.measured == nil && t.err == nil {
 			continue
 		}
 		epochs, seconds := spent(text)

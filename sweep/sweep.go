@@ -40,15 +40,14 @@ const (
 	keptFile    = "eval.json" // of a trial: its metrics
 )
 
-// Options are what a sweep needs beside its declaration. Only SVM changes a byte of the results.
+// Options are what a sweep needs beside its declaration. Only Metrics changes a byte of the results.
 type Options struct {
-	Dirs        data.Dirs         // where data sets are searched
-	Out         string            // the sweep's folder; "" takes sweeps/NAME
-	Jobs        int               // how many trials at once; < 1 takes one per processor
-	SVM         bool              // classify the codes of every trial as well; slow
-	Environment train.Environment // for the record of every run
-	Report      func(Event)       // called by one goroutine at a time; may be nil
-	Disk        folder.Disk       // nil: the operating system's
+	Dirs    data.Dirs         // where data sets are searched
+	Out     string            // the sweep's folder; "" takes sweeps/NAME
+	Jobs    int               // how many trials at once; < 1 takes one per processor
+	Metrics metrics.Selection // what is measured of every trial; nil: [metrics.Default]
+	Report  func(Event)       // called by one goroutine at a time; may be nil
+	Disk    folder.Disk       // nil: the operating system's
 }
 
 // Sweep is a sweep whose trials are known by the identities that their data give them.
@@ -69,10 +68,10 @@ type Trial struct {
 	ID   string // hash of the filled model, of the data and of what it starts from
 	Path string // the folder of its run
 
-	fitted *data.Set // what it is trained on
-	tested *data.Set // what it is evaluated on
-	report *metrics.Report
-	err    error
+	fitted   *data.Set // what it is trained on
+	tested   *data.Set // what it is evaluated on
+	measured *metrics.Result
+	err      error
 }
 
 // loadedSet is a data set in memory, which all trials of the same source and need share.

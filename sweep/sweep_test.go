@@ -200,15 +200,25 @@ func TestASweepIsPutIntoAFolderOfItsOwn(t *testing.T) {
 	}
 }
 
+// withSVM is the default selection and the SVM.
+func withSVM(t *testing.T) metrics.Selection {
+	t.Helper()
+	svm, err := metrics.Select("svm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return metrics.Default().Add(svm)
+}
+
 // Whether there are labels is known before results are written anew.
 func TestTheSVMNeedsLabels(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "s")
 	run(t, declared, Options{Out: out}, "train.epochs=1")
 	before := lasting(t, out)
 	var missing *data.Error
-	again := open(t, spec(t, declared, "s", "train.epochs=1"), Options{Out: out, SVM: true})
+	again := open(t, spec(t, declared, "s", "train.epochs=1"), Options{Out: out, Metrics: withSVM(t)})
 	if _, err := again.Run(context.Background()); !errors.As(err, &missing) ||
-		!strings.Contains(err.Error(), "bars: --svm needs labels, its images have none") {
+		!strings.Contains(err.Error(), "bars: svm_accuracy needs labels, its images have none") {
 		t.Errorf("got %v", err)
 	}
 	same(t, "refused", lasting(t, out), before)
@@ -291,12 +301,15 @@ func TestMeansAndDeviationsAreOverSeeds(t *testing.T) {
 			if row.Values["loss.1.target"] != s.Values["loss.1.target"] {
 				t.Errorf("setting %d has trial %+v", i, row)
 			}
-			x = append(x, row.Metrics.MSE)
+			mse, _ := row.Metrics.Number("mse")
+			x = append(x, mse)
 		}
 		m := (x[0] + x[1] + x[2]) / 3
 		d := math.Sqrt(((x[0]-m)*(x[0]-m) + (x[1]-m)*(x[1]-m) + (x[2]-m)*(x[2]-m)) / 2)
-		if math.Abs(s.Mean["mse"]-m) > 1e-15 || math.Abs(s.Deviation["mse"]-d) > 1e-15 || d == 0 || !slices.Equal(s.Seeds, []uint64{1, 2, 7}) {
-			t.Errorf("got %v ± %v over %v, want %v ± %v", s.Mean["mse"], s.Deviation["mse"], s.Seeds, m, d)
+		gotMean, _ := s.Mean.Number("mse")
+		gotDeviation, _ := s.Deviation.Number("mse")
+		if math.Abs(gotMean-m) > 1e-15 || math.Abs(gotDeviation-d) > 1e-15 || d == 0 || !slices.Equal(s.Seeds, []uint64{1, 2, 7}) {
+			t.Errorf("got %v ± %v over %v, want %v ± %v", gotMean, gotDeviation, s.Seeds, m, d)
 		}
 	}
 }
@@ -314,14 +327,14 @@ func TestTablesSayWhatTheDocumentSays(t *testing.T) {
 	}
 	for i, row := range rows {
 		trial := r.Trials[i]
-		kept := &metrics.Report{}
+		kept := &metrics.Result{}
 		text, err := os.ReadFile(filepath.Join(TrialPath(out, row["trial"]), keptFile))
 		if err != nil || json.Unmarshal(text, kept) != nil {
 			t.Fatal(err)
 		}
 		if row["trial"] != trial.Trial || row["loss.1.target"] != trial.Texts(r.Keys)[0] || row["seed"] != strconv.FormatUint(trial.Seed, 10) ||
-			row["mse"] != strconv.FormatFloat(kept.MSE, 'g', -1, 64) || row["dataset"] != "bars" || row["images"] != "100" ||
-			row["max_approx"] != strconv.FormatFloat(*trial.Metrics.MaxApprox, 'g', -1, 64) || row["error"] != "" {
+			row["mse"] != number(kept.Values, "mse") || row["dataset"] != "bars" || row["images"] != "100" ||
+			row["max_approx"] != number(trial.Metrics.Values, "max_approx") || row["error"] != "" {
 			t.Errorf("row %v\nof trial %+v", row, trial)
 		}
 		if _, ok := row["svm_accuracy"]; ok {
@@ -330,8 +343,8 @@ func TestTablesSayWhatTheDocumentSays(t *testing.T) {
 	}
 	for i, row := range readTable(t, filepath.Join(out, SummaryFile)) {
 		s := r.Settings[i]
-		if row["model"] != "small" || row["seeds"] != "2" || row["hoyer"] != strconv.FormatFloat(s.Mean["hoyer"], 'g', -1, 64) ||
-			row["hoyer_deviation"] != strconv.FormatFloat(s.Deviation["hoyer"], 'g', -1, 64) {
+		if row["model"] != "small" || row["seeds"] != "2" || row["hoyer"] != number(s.Mean, "hoyer") ||
+			row["hoyer_deviation"] != number(s.Deviation, "hoyer") {
 			t.Errorf("row %v\nof setting %+v", row, s)
 		}
 	}
@@ -377,7 +390,7 @@ func TestTheSVMIsAddedToTrialsThatAreDone(t *testing.T) {
 	set := []string{"loss.1.target=0.1", "train.seed=1", "encoder.1.units=2", "train.epochs=1"}
 	run(t, text, o, set...)
 	before := lasting(t, out)
-	o.SVM = true
+	o.Metrics = withSVM(t)
 	epochs := 0
 	o.Report = func(e Event) {
 		if e.Progress != nil {
@@ -385,10 +398,11 @@ func TestTheSVMIsAddedToTrialsThatAreDone(t *testing.T) {
 		}
 	}
 	r := run(t, text, o, set...)
-	if epochs > 0 || len(r.Trials) != 1 || r.Trials[0].Metrics.SVMAccuracy == nil || r.Settings[0].Mean["svm_accuracy"] < 0.2 {
+	accuracy, _ := r.Settings[0].Mean.Number("svm_accuracy")
+	if each, ok := r.Trials[0].Metrics.Number("svm_accuracy"); epochs > 0 || len(r.Trials) != 1 || !ok || each != accuracy || accuracy < 0.2 {
 		t.Errorf("%d reports of training, %+v", epochs, r.Settings)
 	}
-	o.SVM = false
+	o.Metrics = nil
 	run(t, text, o, set...)
 	after := lasting(t, out)
 	for _, name := range []string{ResultsFile, TableFile, SummaryFile} {

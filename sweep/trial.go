@@ -8,11 +8,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"tessera/config"
 	"tessera/data"
 	"tessera/engine"
+	"tessera/evaluation"
 	"tessera/graph"
 	"tessera/metrics"
 	"tessera/train"
@@ -20,11 +20,11 @@ import (
 )
 
 // do trains a trial, or goes on with it, and measures it.
-func (w *work) do(ctx context.Context, t *Trial, team *engine.Team) (*metrics.Report, error) {
+func (w *work) do(ctx context.Context, t *Trial, team *engine.Team) (*metrics.Result, error) {
 	backend := engine.Backend{Team: team}
 	o := train.Options{Backend: backend, Team: team, Dirs: w.options.Dirs, Out: t.Path, Disk: w.options.Disk,
-		Environment: w.options.Environment, Report: w.progress(t),
-		Load: func(context.Context, *config.Dataset) (*data.Set, error) { return t.fitted, nil }}
+		Report: w.progress(t),
+		Load:   func(context.Context, *config.Dataset) (*data.Set, error) { return t.fitted, nil }}
 	var err error
 	if t.begun() {
 		_, err = train.Resume(ctx, t.Path, o)
@@ -34,11 +34,11 @@ func (w *work) do(ctx context.Context, t *Trial, team *engine.Team) (*metrics.Re
 	if err != nil {
 		return nil, err
 	}
-	report, err := w.evaluate(ctx, t, backend)
+	measured, err := w.evaluate(ctx, t, backend)
 	if err != nil {
 		return nil, err
 	}
-	return report, w.keep(t, report)
+	return measured, w.keep(t, measured)
 }
 
 // progress passes on how a trial's training goes on.
@@ -50,8 +50,8 @@ func (w *work) progress(t *Trial) func(train.Progress) {
 	}
 }
 
-// evaluate measures a trained trial on the test images of its data set, on all images where the set has no test split.
-func (w *work) evaluate(ctx context.Context, t *Trial, backend graph.Backend) (report *metrics.Report, err error) {
+// evaluate measures a trained trial on the images that its data set is evaluated on.
+func (w *work) evaluate(ctx context.Context, t *Trial, backend graph.Backend) (measured *metrics.Result, err error) {
 	trained, err := train.Open(t.Path)
 	if err != nil {
 		return nil, err
@@ -64,30 +64,16 @@ func (w *work) evaluate(ctx context.Context, t *Trial, backend graph.Backend) (r
 			}
 		}()
 	}
-	images, err := t.tested.Evaluation()
+	images, err := evaluation.Images(t.tested, coder.Shape())
 	if err != nil {
 		return nil, err
 	}
-	name := t.Model.Dataset.Name
-	if !slices.Equal(t.tested.Shape, coder.Shape()) {
-		return nil, &data.Error{Dataset: name, Problem: fmt.Sprintf("its test images have shape %v, the fitted ones %v", t.tested.Shape, coder.Shape())}
-	}
-	var o metrics.Options
-	o.KLTarget, _, _ = t.Model.KL()
-	if w.options.SVM {
-		o.SVM = metrics.NewSVMProtocol(t.Model.Train.Seed)
-		o.Labels = images.Labels() // which Run has looked for
-	}
-	if report, err = metrics.Evaluate(ctx, coder, w.rows[images], o); err != nil {
-		return nil, err
-	}
-	report.Model, report.Dataset = t.Model.Name, name
-	return report, nil
+	return evaluation.Measure(ctx, t.Model, coder, images, w.rows[images], w.options.Metrics)
 }
 
-// keep writes the metrics of a trial into its folder.
-func (w *work) keep(t *Trial, report *metrics.Report) error {
-	text, err := json.MarshalIndent(report, "", "  ")
+// keep writes the metrics of a trial into its folder, those that are not applicable included.
+func (w *work) keep(t *Trial, measured *metrics.Result) error {
+	text, err := json.MarshalIndent(measured.Whole(), "", "  ")
 	if err != nil {
 		return fmt.Errorf("%s: %w", keptFile, err)
 	}
@@ -99,21 +85,22 @@ func (w *work) keep(t *Trial, report *metrics.Report) error {
 	return held.Write(folder.File{Name: keptFile, Data: append(text, '\n')})
 }
 
-// kept returns the metrics of a trial that is done, nil where there are none, or not those of the SVM that are asked for.
-// What cannot be read is measured again.
-func (s *Sweep) kept(t *Trial) *metrics.Report {
+// kept returns the metrics of a trial that is done, nil where one that is asked for is not there. What cannot be read is
+// measured again.
+func (s *Sweep) kept(t *Trial) *metrics.Result {
 	text, err := os.ReadFile(filepath.Join(t.Path, keptFile))
 	if err != nil {
 		return nil
 	}
-	report := &metrics.Report{}
-	if json.Unmarshal(text, report) != nil || report.Images == 0 || s.options.SVM && report.SVMAccuracy == nil {
+	measured := &metrics.Result{}
+	if json.Unmarshal(text, measured) != nil || measured.Images == 0 {
 		return nil
 	}
-	if !s.options.SVM {
-		report.SVMAccuracy, report.SVMStd, report.SVMC = nil, nil, nil
+	picked, ok := s.options.Metrics.Of(measured)
+	if !ok {
+		return nil
 	}
-	return report
+	return picked
 }
 
 // spent adds up the epochs and seconds of a run's metrics.jsonl.

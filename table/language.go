@@ -9,6 +9,7 @@
 //     FromTOML(any) error and TOML() any reads and writes itself
 //   - a struct is a table, a pointer to a struct one that is absent by default, a slice of structs an array of tables
 //   - a map of structs by name is a table of tables with free names, such as [model.X.head.NAME]
+//   - a [*Node] takes whatever stands there; it is not written
 //   - an interface of a registry is a part: its name, or a table whose key "kind" has the name. With the tag bare:"NAME.KEY" a
 //     number is also one: the key of the part of that name. A slice of them is a list of parts, and in a map of them the name of a
 //     table is that of the part, such as [model.X.hook.NAME]

@@ -89,7 +89,7 @@ func isTable(v reflect.Value) bool {
 	case reflect.Struct, reflect.Map:
 		return true
 	case reflect.Pointer:
-		return !v.IsNil()
+		return !v.IsNil() && v.Type() != reflect.TypeFor[*Node]()
 	case reflect.Slice:
 		k := v.Type().Elem().Kind()
 		return k == reflect.Struct || k == reflect.Interface

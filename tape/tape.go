@@ -8,10 +8,15 @@ import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/graph"
+	"tessera/ir"
+	"tessera/ir/fromgraph"
 )
 
 // Backend compiles programs for the TapeMachine.
 type Backend struct{}
+
+// Name is how options and records call this back end.
+func (Backend) Name() string { return "tape" }
 
 // Compile implements [graph.Backend].
 func (Backend) Compile(p *graph.Program) (graph.Runner[float32], error) { return Compile[float32](p) }
@@ -30,9 +35,8 @@ type runner[T graph.Float] struct {
 // Compile prepares p, whose graph it extends by nodes that read the wanted values; a program is compiled once.
 // T must be the precision of the program.
 func Compile[T graph.Float](p *graph.Program) (graph.Runner[T], error) {
-	var zero T
-	if want := tensor.New(tensor.FromScalar(zero)).Dtype(); want != p.Dtype {
-		return nil, fmt.Errorf("tape: program is %v, runner is %v", p.Dtype, want)
+	if have, err := fromgraph.Dtype(p.Dtype); err != nil || have != ir.DtypeOf[T]() {
+		return nil, fmt.Errorf("tape: program is %v, runner is %v", p.Dtype, ir.DtypeOf[T]())
 	}
 	r := &runner[T]{program: p,
 		parameters: make([][]T, len(p.Parameters)),
@@ -120,15 +124,13 @@ func (r *runner[T]) Run() (err error) {
 	return nil
 }
 
-// flat returns the elements of a value.
+// flat returns the elements of a value, nil where it has none of type T.
 func flat[T graph.Float](v gorgonia.Value) []T {
-	switch d := v.Data().(type) {
-	case []T:
-		return d
-	case T:
-		return []T{d}
+	values, err := fromgraph.Elements[T](v)
+	if err != nil {
+		return nil
 	}
-	return nil
+	return values
 }
 
 // Tap implements [graph.Runner].

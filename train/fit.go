@@ -80,9 +80,22 @@ func (f *fit) epoch(ctx context.Context, _ func(func() Metrics)) (Metrics, error
 	}
 	f.progress.Epoch, f.progress.Step = p.Iteration, p.Iteration
 	f.progress.Stopped = p.Done && p.Iteration < length(f.spec)
-	return Metrics{Epoch: p.Iteration, Step: p.Iteration, Loss: p.Objective, LearningRate: math.NaN(), ValMSE: math.NaN(),
-		CodeHoyer: math.NaN(), NegativeWeights: new(metrics.NegativeWeights(f.model.Atoms().Values)),
+	return Metrics{Epoch: p.Iteration, Step: p.Iteration, Loss: p.Objective, LearningRate: math.NaN(), Measured: watchedFit(f.model.Atoms()),
 		Seconds: f.spent()}, nil
+}
+
+// watchedFit are the watched metrics of a baseline: of its atoms alone.
+func watchedFit(atoms *metrics.Atoms) metrics.Values {
+	var values metrics.Values
+	for _, one := range watched {
+		v := metrics.NotApplicable("the images of a baseline's fit are not encoded meanwhile")
+		if one.metric == "negative_weights" {
+			v = metrics.Number(float64(metrics.NegativeWeights(atoms.Values)))
+		}
+		v.Name = one.key
+		values = append(values, v)
+	}
+	return values
 }
 
 // save implements learner.

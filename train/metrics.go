@@ -5,22 +5,21 @@ import (
 	"encoding/json"
 	"maps"
 	"math"
+
+	"tessera/metrics"
 )
 
-// Metrics are the numbers of one epoch, a line of metrics.jsonl. An epoch of a baseline is one iteration; codes are not
-// looked at meanwhile.
+// Metrics are the numbers of one epoch, a line of metrics.jsonl. An epoch of a baseline is one iteration; its codes are not
+// measured.
 type Metrics struct {
-	Epoch           int     // from 1
-	Step            int     // steps done since the beginning of the run
-	Loss            float64 // mean over the images of the epoch, as each was when its batch was computed: the sum of Terms
-	Terms           []Term  // the weighted terms of the loss, in their declared order; none of a baseline, whose loss is its objective
-	ValMSE          float64 // on the validation images, at the end of the epoch, without noise; NaN where there are none
-	CodeHoyer       float64 // mean sparsity of the codes of the watched images: see [Watched]
-	DeadUnits       int     // units that none of the watched images activates; not measured where CodeHoyer is NaN
-	NegativeWeights *int    // values below zero in the weight of the decoder's last layer that has one; nil where none has
-	LearningRate    float64 // of the epoch's last step; NaN for a baseline
-	ImagesPerSecond float64 // images trained on per second of Seconds
-	Seconds         float64 // wall time of this epoch alone, validation and checkpoint included
+	Epoch           int            // from 1
+	Step            int            // steps done since the beginning of the run
+	Loss            float64        // mean over the images of the epoch, as each was when its batch was computed: the sum of Terms
+	Terms           []Term         // the weighted terms of the loss, in their declared order; none of a baseline, whose loss is its objective
+	Measured        metrics.Values // at the end of the epoch, without noise: see [Watched]; empty within an epoch
+	LearningRate    float64        // of the epoch's last step; NaN for a baseline
+	ImagesPerSecond float64        // images trained on per second of Seconds
+	Seconds         float64        // wall time of this epoch alone, validation and checkpoint included
 }
 
 // Watched is how many of the fitted images the sparsity of codes and the dead units are measured on where there are no
@@ -57,14 +56,12 @@ func (m Metrics) MarshalJSON() ([]byte, error) {
 	for _, t := range m.Terms {
 		field(t.Name, t.Value)
 	}
-	field("val_mse", m.ValMSE)
-	field("code_hoyer", m.CodeHoyer)
-	if math.IsNaN(m.CodeHoyer) {
-		field("dead_units", nil)
-	} else {
-		field("dead_units", m.DeadUnits)
+	for _, v := range m.Measured.Shown() {
+		if v.Missing != "" {
+			v.Number = math.NaN()
+		}
+		field(v.Name, v.Number)
 	}
-	field("negative_weights", m.NegativeWeights)
 	field("learning_rate", m.LearningRate)
 	field("images_per_second", m.ImagesPerSecond)
 	field("seconds", m.Seconds)
@@ -74,7 +71,12 @@ func (m Metrics) MarshalJSON() ([]byte, error) {
 
 // known are the metrics that hooks are told of, by their keys; what was not measured is missing.
 func (m Metrics) known() map[string]float64 {
-	all := map[string]float64{"loss": m.Loss, "val_mse": m.ValMSE, "code_hoyer": m.CodeHoyer, "dead_units": float64(m.DeadUnits)}
+	all := map[string]float64{"loss": m.Loss}
+	for _, v := range m.Measured {
+		if v.Missing == "" {
+			all[v.Name] = v.Number
+		}
+	}
 	for _, t := range m.Terms {
 		all[t.Name] = t.Value
 	}

@@ -137,7 +137,7 @@ func bareSession(spec *config.Model, shape []int, o Options) (s *session, err er
 	if o.Team == nil {
 		o.Team = alone{}
 	}
-	s = &session{job: &job{options: o, spec: spec, shape: shape}, encoded: map[string][]byte{}}
+	s = &session{job: &job{options: o, spec: spec, shape: shape, arithmetic: o.arithmetic()}, encoded: map[string][]byte{}}
 	if method, ok := spec.Baseline.(baselines.Method); ok {
 		s.learner, err = newFit(s.job, method)
 	} else if method, ok := spec.Optimizer.Optimizer.(optim.Search); ok {
@@ -163,6 +163,12 @@ func finishedSession(spec *config.Model, from *stored, o Options) (*session, err
 func (s *session) restore(from *stored) error {
 	if err := s.fits(from); err != nil {
 		return err
+	}
+	if from.arithmetic.Threads > 0 {
+		if other := from.arithmetic.differs(s.arithmetic); other != "" && s.options.Warn != nil {
+			s.options.Warn("the run was begun with other " + other + ": the last bits of its result will be others than those of an uninterrupted run")
+		}
+		s.arithmetic = from.arithmetic
 	}
 	s.progress = from.progress
 	return s.learner.restore(from)
@@ -200,7 +206,7 @@ func (s *session) checkpoint() ([]folder.File, error) {
 		return nil, err
 	}
 	f := &checkpoint.File{Metadata: s.metadata("state", s.progress.Epoch, s.progress.Step)}
-	for key, value := range map[string]any{identityKey: s.identity, progressKey: s.progress} {
+	for key, value := range map[string]any{identityKey: s.identity, progressKey: s.progress, arithmeticKey: s.arithmetic} {
 		text, err := json.Marshal(value)
 		if err != nil {
 			return nil, fmt.Errorf("state: %w", err)

@@ -2,7 +2,6 @@ package train
 
 import (
 	"errors"
-	"math"
 	"slices"
 
 	"tessera/graph"
@@ -74,7 +73,7 @@ func (t *trainee) batchSizes() []int {
 func (t *trainee) finish() (m Metrics, err error) {
 	m = t.measured()
 	t.shown()
-	if err := t.watcher.Measure(&m); err != nil {
+	if m.Measured, err = t.watcher.Measure(); err != nil {
 		return m, err
 	}
 	if bad := t.badEnd(m); bad.tensor != "" {
@@ -88,8 +87,7 @@ func (t *trainee) finish() (m Metrics, err error) {
 
 // measured returns the metrics of the current epoch's images so far.
 func (t *trainee) measured() Metrics {
-	m := Metrics{Epoch: t.progress.Epoch + 1, Step: t.progress.Step, LearningRate: t.rate,
-		ValMSE: math.NaN(), CodeHoyer: math.NaN(), Terms: make([]Term, len(t.progress.Sums))}
+	m := Metrics{Epoch: t.progress.Epoch + 1, Step: t.progress.Step, LearningRate: t.rate, Terms: make([]Term, len(t.progress.Sums))}
 	for i, sum := range t.progress.Sums {
 		m.Terms[i] = Term{Name: t.spec.TermName(i), Value: sum / float64(t.progress.Position)}
 		m.Loss += m.Terms[i].Value
@@ -164,8 +162,8 @@ func (t *trainee) badEnd(m Metrics) (b bad) {
 	for _, p := range t.model.Parameters {
 		b.look(p.Path, p.Data)
 	}
-	if t.watcher.validation && t.watcher.outputs {
-		b.look("val_mse", []float32{float32(m.ValMSE)})
+	if mse, ok := m.Measured.Number("val_mse"); ok {
+		b.look("val_mse", []float32{float32(mse)})
 	}
 	return b
 }

@@ -1,19 +1,23 @@
 package train
 
 import (
+	"context"
 	"errors"
-	"math"
 
 	"tessera/data"
 	"tessera/graph"
 	"tessera/internal/parallel"
-	"tessera/kernel"
 	"tessera/metrics"
 )
 
-// watchBatch images are looked at together: their outputs stay in the processor's cache. They are fewer where that would
+// watchBatch images are measured together: their outputs stay in the processor's cache. They are fewer where that would
 // fill the memory.
 const watchBatch = 500
+
+// watched are the metrics that are measured between epochs, in the order of metrics.jsonl, and their keys there.
+var watched = []struct{ metric, key string }{
+	{"mse", "val_mse"}, {"hoyer", "code_hoyer"}, {"dead_units", "dead_units"}, {"negative_weights", "negative_weights"},
+}
 
 // watcher measures a model between epochs, without noise.
 type watcher struct {
@@ -22,12 +26,12 @@ type watcher struct {
 	validation bool // the images are validation images: their error is val_mse
 	size       int  // of a batch
 	programs   compiled
+	chosen     metrics.Selection
 	indices    []int
 	pixels     []float32        // of one batch
 	decomposed *decomposed      // images; nil where the encoder does not decompose any
 	channels   []float32        // of one batch
 	inputs     [][]float32      // of one batch
-	codes      []float32        // of all images
 	units      int              // of one code
 	last       *graph.Parameter // weight of the decoder's last layer that has one; nil where none has
 }
@@ -41,6 +45,9 @@ func newWatcher(m *graph.Model, backend graph.Backend, splits data.Splits) (*wat
 	n := w.images.Len()
 	if n == 0 {
 		return nil, errors.New("there are no validation images")
+	}
+	if err := w.choose(); err != nil {
+		return nil, err
 	}
 	for _, size := range []int{min(n, w.size), n % w.size} {
 		if size == 0 || w.programs[size] != nil {
@@ -60,8 +67,19 @@ func newWatcher(m *graph.Model, backend graph.Backend, splits data.Splits) (*wat
 		w.indices[i] = i
 	}
 	w.pixels = make([]float32, min(n, w.size)*w.images.Pixels())
-	w.codes = make([]float32, n*w.units)
 	return w, nil
+}
+
+// choose takes the watched metrics from the registry.
+func (w *watcher) choose() (err error) {
+	var names []string
+	for _, one := range watched {
+		names = append(names, one.metric)
+	}
+	if w.chosen, err = metrics.Select(names...); err != nil {
+		return err
+	}
+	return w.chosen.Set("single", true) // right to seven digits, in a fraction of the time
 }
 
 // decompose finds the levels of the watched images once, where a program wants them.
@@ -76,36 +94,48 @@ func (w *watcher) decompose(p *program) (*decomposed, error) {
 	return d, err
 }
 
-// Measure fills in what is measured at the end of an epoch.
-func (w *watcher) Measure(m *Metrics) error {
-	n, sum := w.images.Len(), 0.0
-	for from := 0; from < n; from += w.size {
-		to := min(from+w.size, n)
-		squares, err := w.batch(from, to)
-		if err != nil {
-			return err
-		}
-		sum += squares
-	}
-	m.ValMSE = math.NaN()
+// Measure measures the watched images at the end of an epoch.
+func (w *watcher) Measure() (values metrics.Values, err error) {
+	subject := metrics.Subject{Shape: w.images.Shape, Units: w.units, Images: w.images.Len()}
+	has := metrics.ReadsImages | metrics.ReadsCodes
 	if w.validation && w.outputs {
-		m.ValMSE = sum / float64(n*w.images.Pixels())
+		has |= metrics.ReadsOutputs
 	}
-	var err error
-	if m.CodeHoyer, err = metrics.MeanHoyer(w.codes, w.units); err != nil {
-		return err
-	}
-	dead, err := metrics.DeadUnits(w.codes, w.units)
-	m.DeadUnits = len(dead)
 	if w.last != nil {
-		m.NegativeWeights = new(metrics.NegativeWeights(w.last.Data))
+		subject.Weight = w.last.Data
+		has |= metrics.ReadsWeights
 	}
-	return err
+	meters, err := metrics.Start(subject, has, nil, w.chosen)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, meters.Close()) }()
+	for from := 0; from < subject.Images; from += w.size {
+		if err := w.batch(meters, from, min(from+w.size, subject.Images)); err != nil {
+			return nil, err
+		}
+	}
+	if values, err = meters.Values(context.Background()); err != nil {
+		return nil, err
+	}
+	return watchedKeys(values), nil
 }
 
-// batch encodes and decodes the images from to to, keeps their codes and returns the sum of their squared errors. The
-// kernel sums an image in float32, images are summed in float64: the mean is that of package metrics to seven digits.
-func (w *watcher) batch(from, to int) (sum float64, err error) {
+// watchedKeys gives the values their keys of metrics.jsonl.
+func watchedKeys(values metrics.Values) metrics.Values {
+	for i := range values {
+		for _, one := range watched {
+			if values[i].Name == one.metric {
+				values[i].Name = one.key
+				break
+			}
+		}
+	}
+	return values
+}
+
+// batch encodes and decodes the images from to to and adds them to the meters.
+func (w *watcher) batch(meters *metrics.Meters, from, to int) error {
 	p, width := w.programs[to-from], w.images.Pixels()
 	pixels := w.pixels[:(to-from)*width]
 	parallel.For(to-from, 64, func(a, b int) {
@@ -120,15 +150,11 @@ func (w *watcher) batch(from, to int) (sum float64, err error) {
 		w.inputs = append(w.inputs, w.channels[:len(pixels)*w.decomposed.of.Groups()])
 	}
 	if err := p.Run(w.inputs); err != nil {
-		return 0, err
+		return err
 	}
-	copy(w.codes[from*w.units:to*w.units], p.runner.Tap(p.code))
-	if !w.outputs {
-		return 0, nil
+	b := metrics.Batch{Images: pixels, Codes: p.runner.Tap(p.code)}
+	if p.output >= 0 {
+		b.Outputs = p.runner.Tap(p.output)
 	}
-	output, distance := p.runner.Tap(p.output), kernel.Float32().SquaredDistance
-	for ; len(pixels) > 0; pixels, output = pixels[width:], output[width:] {
-		sum += float64(distance(pixels[:width], output[:width]))
-	}
-	return sum, nil
+	return meters.Add(b, nil)
 }

@@ -14,3 +14,14 @@ func Of(shape []int) int {
 	}
 	return n
 }
+
+// Within is [Of] for a shape that comes from outside; ok is false for a negative length, and for more than most values.
+func Within(shape []int, most int) (n int, ok bool) {
+	for _, d := range shape {
+		if d < 0 {
+			return 0, false
+		}
+	}
+	n = Of(shape)
+	return n, n <= most
+}

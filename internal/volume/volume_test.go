@@ -18,3 +18,18 @@ func TestOf(t *testing.T) {
 		}
 	}
 }
+
+func TestWithin(t *testing.T) {
+	for _, c := range []struct {
+		shape []int
+		most  int
+		want  bool
+	}{
+		{nil, 1, true}, {[]int{3, 4}, 12, true}, {[]int{3, 4}, 11, false}, {[]int{0, 4}, 0, true}, {[]int{-3, -4}, 12, false},
+		{[]int{math.MaxInt, math.MaxInt}, math.MaxInt / 16, false},
+	} {
+		if _, ok := Within(c.shape, c.most); ok != c.want {
+			t.Errorf("%v within %d: got %v, want %v", c.shape, c.most, ok, c.want)
+		}
+	}
+}

@@ -52,15 +52,5 @@ func Mismatchf(path, format string, args ...any) error {
 	return &Error{Path: path, Problem: fmt.Sprintf(format, args...), Mismatch: true}
 }
 
-// size returns the number of elements of a shape; ok is false for a negative size and beyond what a file could hold.
-func size(shape []int) (n int, ok bool) {
-	const most = 1 << 40
-	n = 1
-	for _, d := range shape {
-		if d < 0 || d > 0 && n > most/d {
-			return 0, false
-		}
-		n *= d
-	}
-	return n, true
-}
+// mostValues is more than a file could hold of one tensor.
+const mostValues = 1 << 40

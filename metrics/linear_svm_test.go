@@ -299,16 +299,19 @@ func TestEvaluateReportsTheSVM(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 4))
 	images, labels := clouds(r, 300, 12, 3)
 	c := newAffine(r, []int{3, 4}, 20)
-	report, err := Evaluate(context.Background(), c, images, Options{SVM: smallProtocol(3), Labels: labels})
+	labels = append(labels, -1, -1) // two images of an unknown class
+	images = append(images, images[:24]...)
+	got, err := Evaluate(context.Background(), c, Sample{Images: images, Labels: labels}, Selection{{Metric: &SVM{Protocol: smallProtocol(3)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	labels, images = labels[:300], images[:3600]
 	codes, _ := c.Encode(images)
 	want, err := smallProtocol(3).Measure(context.Background(), codes, 20, labels)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *report.SVMAccuracy != want.Accuracy || *report.SVMStd != want.Std || *report.SVMC != want.C {
-		t.Errorf("report %g %g %g, want %+v", *report.SVMAccuracy, *report.SVMStd, *report.SVMC, want)
+	if number(t, got, "svm_accuracy") != want.Accuracy || number(t, got, "svm_std") != want.Std || number(t, got, "svm_c") != want.C {
+		t.Errorf("got %+v, want %+v", got.Values, want)
 	}
 }

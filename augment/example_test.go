@@ -1,0 +1,39 @@
+package augment_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"tessera/augment"
+)
+
+// invert is an augmentation of one's own: it turns white into black with a probability.
+type invert struct {
+	Probability float64 `toml:"probability" want:"in [0,1]" doc:"of inverting the image"`
+}
+
+// Apply implements [augment.Augmentation].
+func (v *invert) Apply(dst, src []float32, _ []int, r *rand.Rand, _ *augment.Scratch) {
+	copy(dst, src)
+	if r.Float64() < v.Probability {
+		for i := range dst {
+			dst[i] = 1 - src[i]
+		}
+	}
+}
+
+// An augmentation of one's own is a struct with settings and Apply. augment.Registry.Register makes it a kind of
+// models.toml; a Chain takes it without that.
+func Example_ownAugmentation() {
+	steps := []augment.Augmentation{&invert{Probability: 1}, &augment.Flip{Horizontal: true, Probability: 1}}
+	chain, err := augment.NewChain(steps, []int{1, 4})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	images := []float32{0, 0.25, 0.5, 1, 1, 1, 0, 0} // two images of one row
+	views := make([]float32, len(images))
+	chain.Apply(views, images, rand.New(rand.NewPCG(1, 1)))
+	fmt.Println(views)
+	// Output: [0 0.5 0.75 1 1 1 0 0]
+}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"tessera/metrics"
+	"tessera/table"
+)
+
+// metricFlags say what is measured.
+type metricFlags struct {
+	names []string
+	svm   bool
+}
+
+func (f *metricFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar(&f.names, "metrics", nil, "what is measured, by names and globs of `tessera list metrics`: mse,max_approx* (default all that are quick)")
+	cmd.Flags().BoolVar(&f.svm, "svm", false, "classify the codes by a linear SVM as well; slow")
+	_ = cmd.RegisterFlagCompletionFunc("metrics", cobra.FixedCompletions(metrics.Names(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// chosen are the metrics of the flags; others that a flag asks for are left out where they are not applicable.
+func (f *metricFlags) chosen(others ...string) (metrics.Selection, error) {
+	chosen, err := selected(f.names...)
+	if err != nil {
+		return nil, err
+	}
+	if len(f.names) == 0 {
+		chosen = metrics.Default()
+	}
+	more, err := selected(others...)
+	if err != nil {
+		return nil, err
+	}
+	for i := range more {
+		more[i].Optional = true
+	}
+	chosen = chosen.Add(more)
+	if !f.svm {
+		return chosen, nil
+	}
+	svm, err := selected("svm")
+	return chosen.Add(svm), err
+}
+
+// selected are the metrics of these names; an unknown one is a usage error with a suggestion.
+func selected(names ...string) (metrics.Selection, error) {
+	chosen, err := metrics.Select(names...)
+	var unknown *metrics.UnknownError
+	if errors.As(err, &unknown) {
+		return nil, usagef("--metrics: unknown %q: %s", unknown.Name, table.Suggest(unknown.Name, metrics.Names()))
+	}
+	return chosen, err
+}
+
+// printResult prints what was measured as a table: "-" for what is not applicable.
+func printResult(out io.Writer, r *metrics.Result) error {
+	t := newTable(out)
+	t.row("model", r.Model)
+	t.row("dataset", r.Dataset)
+	t.row("images", r.Images)
+	r.Each(func(key string, value any) {
+		switch value.(type) {
+		case nil, float64:
+			t.row(key, valueText(r.Values, key))
+		default: // a setting
+			t.row(key, value)
+		}
+	})
+	return t.flush()
+}
+
+// describedMetric is one metric as `tessera list metrics` shows it.
+type describedMetric struct {
+	Name     string          `json:"name"`
+	Measures []metricMeasure `json:"measures"`
+	Settings []metricSetting `json:"settings"`
+}
+
+type metricMeasure struct {
+	Name   string         `json:"name"`
+	Better metrics.Better `json:"better"`
+	Unit   string         `json:"unit,omitempty"`
+	About  string         `json:"about"`
+}
+
+type metricSetting struct {
+	Key     string `json:"key"`
+	Want    string `json:"want,omitempty"`
+	Default any    `json:"default"`
+	About   string `json:"about"`
+}
+
+// describedMetrics lists the registered metrics.
+func describedMetrics() []describedMetric {
+	var all []describedMetric
+	for _, e := range metrics.Registry.All() {
+		m := e.New()
+		d := describedMetric{Name: e.Name, Settings: []metricSetting{}}
+		for _, one := range m.Describe().Measures {
+			d.Measures = append(d.Measures, metricMeasure{one.Name, one.Better, one.Unit, one.Summary()})
+		}
+		for _, s := range metrics.Settings(m) {
+			d.Settings = append(d.Settings, metricSetting{s.Key, s.Want, s.Value, s.Doc})
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// printMetrics prints a line for every measure: its name, which direction is better, what it is; then the settings that
+// Go programs and flags give it.
+func printMetrics(out io.Writer, all []describedMetric) error {
+	fmt.Fprintln(out, metricsTitle)
+	t := newTable(out)
+	for _, m := range all {
+		for _, one := range m.Measures {
+			t.row("  "+one.Name, string(one.Better), one.About)
+		}
+		for _, s := range m.Settings {
+			t.row("      "+s.Key, fmt.Sprintf("= %v", s.Default), s.About)
+		}
+	}
+	return t.flush()
+}

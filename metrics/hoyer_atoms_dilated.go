@@ -1,0 +1,33 @@
+package metrics
+
+func init() {
+	Registry.Register("hoyer_atoms_dilated", "sparsity of the dilated atoms", func() Metric { return &HoyerAtomsDilated{Dilation()} })
+}
+
+// HoyerAtomsDilated is the mean over atoms of the [Hoyer] sparsity of the atoms after a morphological operator.
+type HoyerAtomsDilated struct{ Morphology }
+
+// Describe implements [Metric].
+func (*HoyerAtomsDilated) Describe() Description {
+	return Description{
+		Measures: []Measure{{Name: "hoyer_atoms_dilated", Better: Higher,
+			Doc: "`hoyer_atoms` of the dilated atoms (of those after `--operator`). Only where every value of a code weighs one atom"}},
+		Reads: ReadsAtoms | ReadsPictures, ScaleFree: true, Partial: true, OnRequest: true,
+	}
+}
+
+// Start implements [Metric].
+func (m *HoyerAtomsDilated) Start(s *Subject) (Meter, error) {
+	if s.Atoms.Count != s.Units {
+		return Fixed(NotApplicable(otherWeights)), nil
+	}
+	operated, err := m.apply(s.Atoms)
+	if err != nil {
+		return nil, err
+	}
+	sparsity, err := MeanHoyer(operated.Values, operated.Pixels())
+	return Fixed(Number(sparsity)), err
+}
+
+// otherWeights says why what weighs atoms by codes is not applicable.
+const otherWeights = "a deeper decoder weighs its atoms by other values than the codes"

@@ -1,0 +1,179 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"tessera/internal/parallel"
+	"tessera/internal/volume"
+	"tessera/morph"
+)
+
+func init() {
+	Registry.Register("max_approx", "error of an operator on atoms in the place of images", func() Metric { return &MaxApprox{Dilation()} })
+}
+
+// ErrNoAtoms says that a coder's decoder has no dictionary of atoms to measure or operate on.
+var ErrNoAtoms = errors.New("metrics: the decoder's last layer has no atoms")
+
+// Morphology is the flat morphological operator of metrics that apply one.
+type Morphology struct {
+	Operator morph.Operator `toml:"operator" doc:"what is applied; empty: dilation"`
+	Radius   int            `toml:"radius" want:"> 0" doc:"of its disk, in pixels; 0: 1"`
+}
+
+// Dilation is the study's operator: dilation by the disk of radius 1.
+func Dilation() Morphology { return Morphology{Operator: morph.Dilation, Radius: 1} }
+
+// orDefault fills in what is not given.
+func (m Morphology) orDefault() Morphology {
+	if m.Operator == "" {
+		m.Operator = morph.Dilation
+	}
+	if m.Radius == 0 {
+		m.Radius = 1
+	}
+	return m
+}
+
+// apply applies the operator to atoms.
+func (m Morphology) apply(a *Atoms) (*Atoms, error) {
+	m = m.orDefault()
+	return a.Apply(m.Operator, m.Radius)
+}
+
+// Coder returns the coder that decodes with the operator applied to the atoms, and to the bias image where that is asked
+// for: what draws max-approximations. It fails with [ErrNoAtoms] where there are none. Where the coder is an io.Closer,
+// the caller closes it.
+func (m Morphology) Coder(coder Coder, operateBias bool) (Coder, error) {
+	atoms := coder.Atoms()
+	if atoms == nil {
+		return nil, ErrNoAtoms
+	}
+	if err := atoms.check(); err != nil {
+		return nil, err
+	}
+	operated, err := m.apply(atoms)
+	if err != nil {
+		return nil, err
+	}
+	if operateBias {
+		m = m.orDefault()
+		if operated, err = operated.ApplyToBias(m.Operator, m.Radius); err != nil {
+			return nil, err
+		}
+	}
+	return coder.WithAtoms(operated)
+}
+
+// MaxApprox measures how well a morphological operator psi on images is replaced by psi on the atoms alone:
+//
+//	D_psi(x) = activation( sum_j h_j(x) psi(w_j) + b ), error = mean over images and pixels of (D_psi(x) - psi(x))^2
+//
+// with the codes h of the encoder. The study's main number is dilation by the disk of radius 1, to originals, bias not
+// operated on, nothing clipped; its published tables mix the conventions, hence four numbers.
+type MaxApprox struct{ Morphology }
+
+// Describe implements [Metric].
+func (*MaxApprox) Describe() Description {
+	return Description{
+		Measures: []Measure{
+			{Name: "max_approx", Better: Lower, Doc: "mean over images and pixels of (D(x) - δ(x))², D(x) = s(Σ h_j δ(w_j) + b). δ is the grey-level dilation " +
+				"by the disk of radius 1 (a pixel and its four neighbours), or what `--operator` and `--radius` say: each atom is dilated, the bias is not, nothing is " +
+				"clipped. The study's max-approximation error, as in its text and curves"},
+			{Name: "max_approx_clipped", Better: Lower, Doc: "`max_approx` with D(x) clipped to [0,1]. As in later notebooks of the study's author"},
+			{Name: "max_approx_bias_dilated", Better: Lower, Doc: "`max_approx` with the bias dilated too. As in tables 1 and 2 of the report"},
+			{Name: "max_approx_reconstructed", Better: Lower, Doc: "`max_approx` with δ(y), the dilated reconstruction, in the place of δ(x)"},
+		},
+		Reads: ReadsImages | ReadsCodes | ReadsOutputs | ReadsAtoms | ReadsPictures, ScaleFree: true,
+	}
+}
+
+// Start implements [Metric].
+func (m *MaxApprox) Start(s *Subject) (Meter, error) {
+	meter := &approxMeter{Morphology: m.orDefault(), shape: s.Shape, pixels: volume.Of(s.Shape)}
+	var err error
+	if meter.dilated, err = m.Coder(s.Coder, false); err != nil {
+		return nil, err
+	}
+	if s.Atoms.Bias != nil {
+		if meter.biased, err = m.Coder(s.Coder, true); err != nil {
+			return nil, errors.Join(err, meter.Close())
+		}
+	}
+	return meter, nil
+}
+
+type approxMeter struct {
+	Morphology
+	shape   []int
+	pixels  int
+	dilated Coder // decodes with operated atoms
+	biased  Coder // decodes with an operated bias as well; nil without a bias, where dilated says the same
+
+	each []approxErrors // of the images of one batch
+	sum  approxErrors
+	n    int
+}
+
+// approxErrors holds sums over pixels of squared errors.
+type approxErrors struct{ plain, clipped, biased, reconstructed float64 }
+
+// Add implements [Meter].
+func (m *approxMeter) Add(b *Batch) error {
+	dilated, err := decode(m.dilated, b.Codes)
+	if err != nil {
+		return err
+	}
+	biased := dilated
+	if m.biased != nil {
+		if biased, err = decode(m.biased, b.Codes); err != nil {
+			return err
+		}
+	}
+	n := len(b.Images) / m.pixels
+	if len(m.each) < n {
+		m.each = make([]approxErrors, n)
+	}
+	parallel.For(n, 25, func(from, to int) {
+		scratch := make([]float32, m.pixels)
+		// Where atoms could be operated on, which Start checked, images of the same shape can.
+		filter, _ := morph.NewFilter(m.Operator, m.Radius, m.shape)
+		for i := from; i < to; i++ {
+			one := func(batch []float32) []float32 { return batch[i*m.pixels : (i+1)*m.pixels] }
+			e := &m.each[i]
+			filter.Image(scratch, one(b.Images))
+			e.plain, e.clipped = squaredErrors(scratch, one(dilated))
+			e.biased = squaredError(scratch, one(biased))
+			filter.Image(scratch, one(b.Outputs))
+			e.reconstructed = squaredError(scratch, one(dilated))
+		}
+	})
+	for _, e := range m.each[:n] {
+		m.sum.plain += e.plain
+		m.sum.clipped += e.clipped
+		m.sum.biased += e.biased
+		m.sum.reconstructed += e.reconstructed
+	}
+	m.n += n
+	return nil
+}
+
+// Values implements [Meter].
+func (m *approxMeter) Values(context.Context) ([]Value, error) {
+	values := float64(m.n * m.pixels)
+	return []Value{Number(m.sum.plain / values), Number(m.sum.clipped / values), Number(m.sum.biased / values),
+		Number(m.sum.reconstructed / values)}, nil
+}
+
+// Close frees the coders that decode with operated atoms.
+func (m *approxMeter) Close() error {
+	var all []error
+	for _, c := range []Coder{m.dilated, m.biased} {
+		if closer, ok := c.(io.Closer); ok {
+			all = append(all, closer.Close())
+		}
+	}
+	return errors.Join(all...)
+}

@@ -1,0 +1,230 @@
+package metrics
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// Value is one number that was measured, or the reason why there is none.
+type Value struct {
+	Name    string
+	Number  float64
+	Missing string // why the metric is not applicable; "" where Number holds
+
+	optional bool // nobody asked for it by name: it is not shown where it is missing
+}
+
+// Number returns a value that was measured.
+func Number(v float64) Value { return Value{Number: v} }
+
+// NotApplicable returns a value that has no meaning for a model, for that reason.
+func NotApplicable(why string) Value { return Value{Missing: why} }
+
+// notKnown is the reason of a value that was read as null.
+const notKnown = "not applicable"
+
+// Values are numbers by name, in the order in which they are shown.
+type Values []Value
+
+// Find returns the value of that name; ok is false where there is none.
+func (v Values) Find(name string) (value Value, ok bool) {
+	i := slices.IndexFunc(v, func(one Value) bool { return one.Name == name })
+	if i < 0 {
+		return Value{}, false
+	}
+	return v[i], true
+}
+
+// Number returns the number of that name; ok is false where it was not measured or is not applicable.
+func (v Values) Number(name string) (number float64, ok bool) {
+	value, ok := v.Find(name)
+	return value.Number, ok && value.Missing == ""
+}
+
+// Set gives the value of that name a number; it is appended where it is not there yet.
+func (v *Values) Set(name string, number float64) {
+	value := Value{Name: name, Number: number}
+	if i := slices.IndexFunc(*v, func(one Value) bool { return one.Name == name }); i >= 0 {
+		(*v)[i] = value
+		return
+	}
+	*v = append(*v, value)
+}
+
+// Shown returns the values without those that are not applicable and that nobody asked for by name.
+func (v Values) Shown() Values {
+	return slices.DeleteFunc(slices.Clone(v), func(one Value) bool { return !one.shown() })
+}
+
+func (v Value) shown() bool { return v.Missing == "" || !v.optional }
+
+// MarshalJSON writes one object in the order of the values, null for what is not applicable.
+func (v Values) MarshalJSON() ([]byte, error) {
+	var o object
+	for _, one := range v {
+		o.value(one)
+	}
+	return o.bytes()
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, and keeps the order. What is neither a number nor null is left out.
+func (v *Values) UnmarshalJSON(text []byte) error {
+	*v = Values{}
+	return eachMember(text, func(name string, raw json.RawMessage) error {
+		v.read(name, raw)
+		return nil
+	})
+}
+
+func (v *Values) read(name string, raw json.RawMessage) {
+	one := Value{Name: name}
+	if string(raw) == "null" {
+		one.Missing = notKnown
+	} else if json.Unmarshal(raw, &one.Number) != nil {
+		return
+	}
+	*v = append(*v, one)
+}
+
+// Result is what was measured of one model on one set of images: what `eval --json` prints.
+type Result struct {
+	Model   string // set by the caller
+	Dataset string // set by the caller
+	Images  int    // how many were measured
+	Values
+
+	given []given // settings that somebody gave
+}
+
+// given is a setting of a metric that somebody gave, shown before the first value of that metric.
+type given struct {
+	before string // the name of that value
+	key    string
+	value  any
+}
+
+// Whole returns the result with every value shown, those that nobody asked for and that are not applicable included: what
+// says later that they were measured.
+func (r *Result) Whole() *Result {
+	whole := *r
+	whole.Values = slices.Clone(r.Values)
+	for i := range whole.Values {
+		whole.Values[i].optional = false
+	}
+	return &whole
+}
+
+// MarshalJSON writes one object: model, dataset, images, then the values in their order, with the settings that were given.
+func (r *Result) MarshalJSON() ([]byte, error) {
+	var o object
+	o.member("model", r.Model)
+	o.member("dataset", r.Dataset)
+	o.member("images", r.Images)
+	r.Each(func(key string, value any) { o.member(key, value) })
+	return o.bytes()
+}
+
+// Each calls f for everything that is shown after model, dataset and images, in order: the values (a float64, or nil where
+// one is not applicable), and each setting that was given (a string or a number) before the values of its metric.
+func (r *Result) Each(f func(key string, value any)) {
+	told := map[string]bool{}
+	for _, one := range r.Values {
+		for _, g := range r.given {
+			if g.before == one.Name && !told[g.key] {
+				told[g.key] = true
+				f(g.key, g.value)
+			}
+		}
+		switch {
+		case one.Missing == "":
+			f(one.Name, one.Number)
+		case one.shown():
+			f(one.Name, nil)
+		}
+	}
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. Settings that were given are left out.
+func (r *Result) UnmarshalJSON(text []byte) error {
+	*r = Result{}
+	known := map[string]any{"model": &r.Model, "dataset": &r.Dataset, "images": &r.Images}
+	settings := map[string]bool{}
+	for _, e := range Registry.All() {
+		for _, s := range Settings(e.New()) {
+			settings[s.Key] = true
+		}
+	}
+	return eachMember(text, func(name string, raw json.RawMessage) error {
+		if to, ok := known[name]; ok {
+			return json.Unmarshal(raw, to)
+		}
+		if !settings[name] {
+			r.Values.read(name, raw)
+		}
+		return nil
+	})
+}
+
+// object writes the members of a JSON object in order.
+type object struct {
+	text bytes.Buffer
+	err  error
+}
+
+func (o *object) value(v Value) {
+	if v.Missing == "" {
+		o.member(v.Name, v.Number)
+	} else if v.shown() {
+		o.member(v.Name, nil)
+	}
+}
+
+func (o *object) member(name string, value any) {
+	separator := byte('{')
+	if o.text.Len() > 0 {
+		separator = ','
+	}
+	o.text.WriteByte(separator)
+	for i, part := range []any{name, value} {
+		text, err := json.Marshal(part)
+		if err != nil && o.err == nil {
+			o.err = fmt.Errorf("metrics: %s: %w", name, err)
+		}
+		if i > 0 {
+			o.text.WriteByte(':')
+		}
+		o.text.Write(text)
+	}
+}
+
+func (o *object) bytes() ([]byte, error) {
+	if o.text.Len() == 0 {
+		o.text.WriteByte('{')
+	}
+	o.text.WriteByte('}')
+	return o.text.Bytes(), o.err
+}
+
+// eachMember calls f for the members of a JSON object, in order.
+func eachMember(text []byte, f func(name string, raw json.RawMessage) error) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return fmt.Errorf("metrics: want a JSON object, got %.20q", text)
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			return err
+		}
+		if err := f(name.(string), raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
