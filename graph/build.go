@@ -250,4 +250,3 @@ func (b *builder) target() (*gorgonia.Node, error) {
 	}
 	return b.values[v], nil
 }
-
