@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-STEPS, IMAGES, SIDE, CLASSES = 5, 12, 6, 5
+STEPS, IMAGES, SIDE, CLASSES = 5, 12, 6, 10
 PIXELS = SIDE * SIDE
 UNKNOWN = -1
 TEMPERATURE, LABEL_WEIGHT = 0.5, 0.5  # of nt_xent; of the cross entropy of the semi-supervised model
