@@ -6,11 +6,13 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"gorgonia.org/gorgonia"
 	"tessera"
 	"tessera/config"
 	"tessera/data"
+	"tessera/layers"
 	"tessera/losses"
 	"tessera/ops"
 	"tessera/train"
@@ -74,6 +76,58 @@ func Example() {
 	// mse below 0.01: true - negative weights: 0
 }
 
+// Train a model that is declared in Go on images that are in memory, and encode from many goroutines.
+func ExampleDeclare() {
+	values := make([]float32, 40*6*6) // 40 images of 6x6 pixels, each with one bright row
+	for i := range 40 {
+		for j := range 6 {
+			values[i*36+i%6*6+j] = 1
+		}
+	}
+	images, err := data.FromFloats(values, []int{6, 6}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	model, err := tessera.Declare(config.Model{
+		Name:    "rows",
+		Dataset: config.Dataset{Source: images},
+		Encoder: []config.Layer{{Layer: &layers.Dense{Units: 6, Activation: "sigmoid"}}},
+		Losses:  []config.Loss{{Loss: &losses.MSE{}}, {Weight: 0.01, Loss: &losses.KL{Target: 0.2}}},
+		Train:   config.Train{Epochs: 5, Batch: 8},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	run, err := tessera.Train(ctx, model, tessera.Options{Out: filepath.Join(runs, "rows")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer run.Close()
+
+	encoder, err := run.Encoder(tessera.EncoderOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer encoder.Close()
+	codes, err := encoder.Encode(ctx, nil, values[:3*36]) // from any goroutine
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(codes)/encoder.Units(), "codes of", encoder.Units(), "activations")
+	count := 0
+	for _, err := range encoder.Stream(ctx, slices.Chunk(values, 36)) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		count++
+	}
+	fmt.Println(count, "codes one after the other")
+	// Output:
+	// 3 codes of 6 activations
+	// 40 codes one after the other
+}
+
 // A model from a file of one's own, changed as by --set, trained for a moment and opened again.
 func ExampleOpen() {
 	file := filepath.Join(runs, "models.toml")
@@ -124,13 +178,17 @@ func init() {
 	})
 }
 
-// On says that the loss is taken on the output.
+// On says that the loss is taken on the output by default.
 func (*Charbonnier) On() string { return "output" }
 
-// Compare returns the loss as an expression. Gorgonia differentiates it.
-func (l *Charbonnier) Compare(output, target *gorgonia.Node) (*gorgonia.Node, error) {
+// Reads says what it is computed from: that value, and the images.
+func (*Charbonnier) Reads() losses.Reads { return losses.Reads{On: true, Images: true} }
+
+// Build returns the loss as an expression. Gorgonia differentiates it.
+func (l *Charbonnier) Build(v losses.Values) (*gorgonia.Node, error) {
 	var c ops.Chain
-	return c.Mean(c.Sqrt(c.Shift(c.Square(c.Sub(output, target)), l.Epsilon*l.Epsilon))), c.Err()
+	output, images := c.Do("output", v.On), c.Do("images", v.Images)
+	return c.Mean(c.Sqrt(c.Shift(c.Square(c.Sub(output, images)), l.Epsilon*l.Epsilon))), c.Err()
 }
 
 // A loss of one's own is a struct and its registration; models.toml, the messages about mistakes and the list of

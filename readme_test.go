@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,7 +15,7 @@ import (
 	"tessera/table"
 )
 
-var update = flag.Bool("update", false, "write the table of shipped models of README.md anew")
+var update = flag.Bool("update", false, "write the tables of README.md and docs/metrics.md again")
 
 // The table of shipped models stands between these lines of README.md.
 const tableHead, tableFoot = "| model | what it is |\n| --- | --- |\n", "\n## Checks\n"
@@ -129,14 +130,55 @@ func TestTheDeclarationsOfTheDocsAreRight(t *testing.T) {
 	}
 }
 
-func TestEveryMetricIsDocumented(t *testing.T) {
-	text, err := os.ReadFile("docs/metrics.md")
+// metricsTable is the table of docs/metrics.md: the metrics that are always shown first, then the others by name.
+func metricsTable() string {
+	var b strings.Builder
+	b.WriteString("| key | better | what it is |\n| --- | --- | --- |\n")
+	names := slices.Clone(metrics.Standard)
+	for _, e := range metrics.Registry.All() {
+		if !slices.Contains(names, e.Name) {
+			names = append(names, e.Name)
+		}
+	}
+	for _, name := range names {
+		e, _ := metrics.Registry.Lookup(name)
+		d := e.New().Describe()
+		for _, m := range d.Measures {
+			b.WriteString("| `" + m.Name + "` | " + string(m.Better) + " | " + m.Doc)
+			if m.Unit != "" && !m.Count {
+				b.WriteString(" (in " + m.Unit + ")")
+			}
+			if !d.ScaleFree {
+				b.WriteString(". Depends on scale")
+			}
+			if d.OnRequest {
+				b.WriteString(". On request")
+			}
+			b.WriteString(" |\n")
+		}
+	}
+	return b.String()
+}
+
+func TestTheMetricsInTheDocsAreTheRegisteredOnes(t *testing.T) {
+	const file = "docs/metrics.md"
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range metrics.Names() {
-		if !strings.Contains(string(text), "`"+name+"`") {
-			t.Errorf("docs/metrics.md does not tell of %s", name)
+	before, rest, ok := strings.Cut(string(text), "| key | better | what it is |\n")
+	_, after, ok2 := strings.Cut(rest, "\n\n")
+	if !ok || !ok2 {
+		t.Fatalf("%s has no table of metrics", file)
+	}
+	want := before + metricsTable() + "\n" + after
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
 		}
+		return
+	}
+	if want != string(text) {
+		t.Errorf("the table of %s is not that of the registry, which is\n%s\n(go test . -update writes it)", file, metricsTable())
 	}
 }

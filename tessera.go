@@ -13,6 +13,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 
@@ -23,6 +24,7 @@ import (
 	"tessera/evaluation"
 	"tessera/graph"
 	"tessera/kernel"
+	"tessera/losses"
 	"tessera/metrics"
 	"tessera/tape"
 	"tessera/train"
@@ -71,42 +73,90 @@ const (
 // Backends lists the back ends, the default first.
 func Backends() []string { return []string{Engine, Tape} }
 
+// Declare returns the model of a struct literal with every default in place, checked: [config.Complete] says what it takes.
+//
+//	model, err := tessera.Declare(config.Model{
+//		Dataset: config.Dataset{Source: images}, // of data.FromFloats
+//		Encoder: []config.Layer{{Layer: &layers.Dense{Units: 100, Activation: "sigmoid"}}},
+//		Train:   config.Train{Epochs: 20},
+//	})
+func Declare(m config.Model, changes ...config.Set) (*config.Model, error) {
+	return config.Complete(&m, changes...)
+}
+
 // Options say how a model is trained or used. The zero value is ready to use.
 type Options struct {
+	Images *data.Memory // those of a run whose images a Go program gave, to resume or to evaluate it
+
 	Data    string // the folder in which data are searched first, before $TESSERA_DATA and the user's cache folder
 	Out     string // the new run's folder; "" takes runs/MODEL, then runs/MODEL-2, ...
 	Force   bool   // replace the run that Out holds
 	Threads int    // 0 takes one per CPU; baselines, and what is done beside the programs, take GOMAXPROCS
 	Backend string // one of Backends; "" takes the default
 
-	Environment train.Environment    // for the run's record, see env.json
-	Report      func(train.Progress) // called after every epoch, and about every tenth of a second within one; may be nil
+	Epochs int // of Resume: the run's new number of epochs, also in its config.toml; 0 leaves it as it is
+
+	Warn   func(text string)    // told of what does not end a training, but changes its result; may be nil
+	Report func(train.Progress) // called after every epoch, and about every tenth of a second within one; may be nil
 }
 
 // Train trains a new run of a model, keeps it in its folder and returns it. When ctx is done it finishes the batch, writes a
 // checkpoint and returns [train.ErrInterrupted]; [Resume] goes on from there. The errors are those of [train.Run].
 func Train(ctx context.Context, m *config.Model, o Options) (*Run, error) {
+	if m != nil && o.Images == nil {
+		o.Images, _ = m.Dataset.Source.(*data.Memory)
+	}
 	return o.train(func(t train.Options) (*train.Result, error) { return train.Run(ctx, m, t) })
 }
 
-// Resume goes on with the run of that folder exactly where its last checkpoint was written; of a finished run it
-// changes nothing. The errors are those of [train.Resume].
+// Resume continues the run of that folder exactly where its last checkpoint was written; it is a no-op on a finished run. Threads
+// 0 and Backend "" are those with which the run was begun. The errors are those of [train.Resume].
 func Resume(ctx context.Context, folder string, o Options) (*Run, error) {
+	if began, err := train.ArithmeticOf(folder); err == nil { // what is wrong with the run is said when it is opened
+		if o.Threads == 0 {
+			o.Threads = began.Threads
+		}
+		if o.Backend == "" && slices.Contains(Backends(), began.Backend) {
+			o.Backend = began.Backend
+		}
+	}
 	return o.train(func(t train.Options) (*train.Result, error) { return train.Resume(ctx, folder, t) })
 }
 
 // Open returns the run of that folder, finished or not, at its best epoch where early stopping looked for one, else at
 // its last checkpoint. The errors are those of [train.Open].
 func Open(folder string, o Options) (*Run, error) {
+	return o.open(folder, func() (*train.Trained, error) { return train.Open(folder) })
+}
+
+// OpenFS is [Open] for a run in a folder of a file system, such as one that the program embeds:
+//
+//	//go:embed run/config.toml run/model.safetensors
+//	var files embed.FS
+//
+//	run, err := tessera.OpenFS(files, "run", tessera.Options{})
+func OpenFS(fsys fs.FS, folder string, o Options) (*Run, error) {
+	return o.open(folder, func() (*train.Trained, error) { return train.OpenFS(fsys, folder) })
+}
+
+// ReadModel returns the run whose model.safetensors or best.safetensors these bytes are: the file says how its model is
+// declared, and its checksum is verified. The errors are those of [train.Read].
+func ReadModel(b []byte, o Options) (*Run, error) {
+	const name = "model in memory"
+	return o.open(name, func() (*train.Trained, error) { return train.Read(name, b) })
+}
+
+func (o Options) open(path string, read func() (*train.Trained, error)) (*Run, error) {
 	backend, team, err := o.backend()
 	if err != nil {
 		return nil, err
 	}
-	r, err := o.open(folder, backend, team)
+	t, err := read()
 	if err != nil {
 		team.Close()
+		return nil, err
 	}
-	return r, err
+	return o.newRun(t, path, backend, team), nil
 }
 
 func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, error) {
@@ -114,27 +164,30 @@ func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, e
 	if err != nil {
 		return nil, err
 	}
-	result, err := work(train.Options{Backend: backend, Team: team, Dirs: data.SearchDirs(o.Data), Out: o.Out, Force: o.Force,
-		Environment: o.Environment, Report: o.Report})
+	t := train.Options{Backend: backend, Team: team, Dirs: data.SearchDirs(o.Data), Out: o.Out, Force: o.Force,
+		Epochs: o.Epochs, Warn: o.Warn, Report: o.Report}
+	if o.Images != nil {
+		t.Load = func(ctx context.Context, d *config.Dataset) (*data.Set, error) {
+			source, err := o.Images.For(d.Source)
+			if err != nil {
+				return nil, err
+			}
+			return source.Load(ctx, t.Dirs, d.Need())
+		}
+	}
+	result, err := work(t)
 	if err != nil {
 		team.Close()
 		return nil, err
 	}
-	r, err := o.open(result.Run, backend, team)
+	trained, err := train.Open(result.Run)
 	if err != nil {
 		team.Close()
 		return nil, err
 	}
+	r := o.newRun(trained, result.Run, backend, team)
 	r.Result = result
 	return r, nil
-}
-
-func (o Options) open(folder string, backend graph.Backend, team *engine.Team) (*Run, error) {
-	t, err := train.Open(folder)
-	if err != nil {
-		return nil, err
-	}
-	return o.newRun(t, folder, backend, team), nil
 }
 
 // backend returns the back end and the team of goroutines that it and the optimizer share.
@@ -254,6 +307,12 @@ func (r *Run) load(ctx context.Context) (*data.Set, error) {
 	if source == nil {
 		return nil, errors.New("tessera: the model has no data set")
 	}
+	if r.options.Images != nil {
+		var err error
+		if source, err = r.options.Images.For(source); err != nil {
+			return nil, err
+		}
+	}
 	return source.Load(ctx, r.dirs, data.Need{Train: !data.HasTest(source), Test: data.HasTest(source)})
 }
 
@@ -262,7 +321,7 @@ func Plan(m *graph.Model) (string, error) {
 	if m == nil || m.Spec == nil {
 		return "", errors.New("tessera: no model to plan: make one with graph.New")
 	}
-	p, err := m.Program(graph.Options{Batch: m.Spec.Train.Batch, Training: true, Prepared: true})
+	p, err := m.Program(graph.Request{Batch: m.Spec.Train.Batch, Want: []string{losses.Code, graph.Loss}, Prepared: true})
 	if err != nil {
 		return "", err
 	}

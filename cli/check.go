@@ -39,6 +39,11 @@ func checkCommand() *cobra.Command {
 			if err := models.Check(); err != nil {
 				return err
 			}
+			for _, name := range models.Names() {
+				if m, err := models.Model(name); err == nil {
+					warn(cmd, m.Warnings()...)
+				}
+			}
 			if len(models.Names()) == 0 && len(models.SweepNames()) == 0 {
 				fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s declares nothing: a model begins with [model.NAME]; `tessera check -f %s --fill shallow` prints one to copy\n",
 					cmp.Or(f.file, tessera.ModelsFile), shippedFile)

@@ -20,7 +20,7 @@ func doctorCommand() *cobra.Command {
 		RunE: work(func(cmd *cobra.Command, _ []string) error {
 			out := cmd.OutOrStdout()
 			t := newTable(out)
-			t.row("tessera", version())
+			t.row("tessera", machine.Version())
 			t.row("go", fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH))
 			for _, m := range dependencies("gorgonia.org/gorgonia", "gorgonia.org/tensor", "gonum.org/v1/gonum") {
 				t.row(m.Path, m.Version)

@@ -14,11 +14,9 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/data"
-	"tessera/internal/machine"
 	"tessera/internal/parallel"
 	"tessera/kernel"
 	"tessera/table"
-	"tessera/train"
 )
 
 // modelFlags name a model.
@@ -141,28 +139,6 @@ func (f *runFlags) options() (tessera.Options, error) {
 	}
 	parallel.Limit(f.threads)
 	return tessera.Options{Data: f.data, Threads: f.threads, Backend: f.backend}, nil
-}
-
-// follow takes the settings that are not given from a run's record, so that a resumed run goes on to the same bits.
-func (f *runFlags) follow(cmd *cobra.Command, run string) {
-	began, err := train.ReadEnvironment(run)
-	if err != nil {
-		return // what is wrong with the run is said when it is opened
-	}
-	if !cmd.Flags().Changed("threads") && began.Threads > 0 {
-		f.threads = began.Threads
-	}
-	if !cmd.Flags().Changed("backend") && slices.Contains(tessera.Backends(), began.Backend) {
-		f.backend = began.Backend
-	}
-}
-
-// environment is what a run's record says of this process.
-func (f *runFlags) environment() train.Environment {
-	return train.Environment{
-		Version: version(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, CPU: machine.CPU(),
-		Threads: f.threads, Backend: f.backend, BLAS: kernel.Float32().Name, Command: os.Args,
-	}
 }
 
 // aRun is the argument of commands that take the folder of a run.

@@ -17,10 +17,13 @@ const (
 	sweepsTitle = "sweeps"
 )
 
+// metricsTitle is that of the metrics, which no file declares.
+const metricsTitle = "metrics"
+
 func listCommand() *cobra.Command {
 	var f modelFlags
 	var asJSON bool
-	titles := slices.Concat([]string{modelsTitle}, config.Vocabularies(), []string{sweepsTitle})
+	titles := slices.Concat([]string{modelsTitle}, config.Vocabularies(), []string{metricsTitle, sweepsTitle})
 	cmd := &cobra.Command{
 		Use:   "list [" + strings.Join(titles, ", ") + "]",
 		Short: "Show what there is, with keys and defaults",
@@ -39,7 +42,7 @@ func listCommand() *cobra.Command {
 				if i > 0 {
 					fmt.Fprintln(cmd.OutOrStdout())
 				}
-				if err := printList(cmd.OutOrStdout(), title, all[title]); err != nil {
+				if err := printTitle(cmd.OutOrStdout(), title, all[title]); err != nil {
 					return err
 				}
 			}
@@ -53,9 +56,13 @@ func listCommand() *cobra.Command {
 }
 
 // describe returns the entries of every title.
-func describe(f *modelFlags, titles []string) (map[string][]table.Description, error) {
-	all := map[string][]table.Description{}
+func describe(f *modelFlags, titles []string) (map[string]any, error) {
+	all := map[string]any{}
 	for _, title := range titles {
+		if title == metricsTitle {
+			all[title] = describedMetrics()
+			continue
+		}
 		if list, ok := config.Describe(title); ok {
 			all[title] = list
 			continue
@@ -95,6 +102,15 @@ func declared(models *config.File, title string) ([]table.Description, error) {
 		add(name, m.About)
 	}
 	return list, nil
+}
+
+// printTitle prints the entries of one title.
+func printTitle(out io.Writer, title string, entries any) error {
+	if described, ok := entries.([]describedMetric); ok {
+		return printMetrics(out, described)
+	}
+	list, _ := entries.([]table.Description)
+	return printList(out, title, list)
 }
 
 // printList prints one title: names with one line each, and under each name its keys.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -69,5 +70,59 @@ func printResult(out io.Writer, r *metrics.Result) error {
 			t.row(key, value)
 		}
 	})
+	return t.flush()
+}
+
+// describedMetric is one metric as `tessera list metrics` shows it.
+type describedMetric struct {
+	Name     string          `json:"name"`
+	Measures []metricMeasure `json:"measures"`
+	Settings []metricSetting `json:"settings"`
+}
+
+type metricMeasure struct {
+	Name   string         `json:"name"`
+	Better metrics.Better `json:"better"`
+	Unit   string         `json:"unit,omitempty"`
+	About  string         `json:"about"`
+}
+
+type metricSetting struct {
+	Key     string `json:"key"`
+	Want    string `json:"want,omitempty"`
+	Default any    `json:"default"`
+	About   string `json:"about"`
+}
+
+// describedMetrics lists the registered metrics.
+func describedMetrics() []describedMetric {
+	var all []describedMetric
+	for _, e := range metrics.Registry.All() {
+		m := e.New()
+		d := describedMetric{Name: e.Name, Settings: []metricSetting{}}
+		for _, one := range m.Describe().Measures {
+			d.Measures = append(d.Measures, metricMeasure{one.Name, one.Better, one.Unit, one.Summary()})
+		}
+		for _, s := range metrics.Settings(m) {
+			d.Settings = append(d.Settings, metricSetting{s.Key, s.Want, s.Value, s.Doc})
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// printMetrics prints a line for every measure: its name, which direction is better, what it is; then the settings that
+// Go programs and flags give it.
+func printMetrics(out io.Writer, all []describedMetric) error {
+	fmt.Fprintln(out, metricsTitle)
+	t := newTable(out)
+	for _, m := range all {
+		for _, one := range m.Measures {
+			t.row("  "+one.Name, string(one.Better), one.About)
+		}
+		for _, s := range m.Settings {
+			t.row("      "+s.Key, fmt.Sprintf("= %v", s.Default), s.About)
+		}
+	}
 	return t.flush()
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"tessera"
 	"tessera/config"
 	"tessera/data"
 	"tessera/kernel"
@@ -78,13 +77,12 @@ func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep
 		return usageError{err}
 	}
 	show := newSweepProgress(cmd.ErrOrStderr())
-	arithmetic := runFlags{threads: 1, backend: tessera.Engine}
 	chosen, err := f.chosen()
 	if err != nil {
 		return err
 	}
 	s, err := sweep.New(cmd.Context(), spec, sweep.Options{Dirs: data.SearchDirs(f.data), Out: f.out, Jobs: f.jobs, Metrics: chosen,
-		Environment: arithmetic.environment(), Report: show.Show})
+		Report: show.Show})
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,8 @@ func (f *trainFlags) train(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return f.noEpochs(cmd, name, err)
 	}
-	options.Out, options.Force, options.Environment = f.out, f.force, f.environment()
+	options.Out, options.Force = f.out, f.force
+	warn(cmd, model.Warnings()...)
 	return training(cmd, options, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
 		r, err := tessera.Train(ctx, model, o)
 		if err != nil && f.out != "" && slices.ContainsFunc(placing, func(p error) bool { return errors.Is(err, p) }) {
@@ -103,15 +104,27 @@ func (f *trainFlags) noEpochs(cmd *cobra.Command, name string, err error) error 
 
 func resumeCommand() *cobra.Command {
 	var f runFlags
+	var epochs int
 	cmd := &cobra.Command{
 		Use:   "resume RUN",
-		Short: "Go on with a run exactly where it stopped",
-		Long:  "Go on with an interrupted or killed run from its last checkpoint, to the same bytes that an uninterrupted run reaches. A finished run stays as it is. Threads and back end are those with which the run was begun, unless they are given.",
+		Short: "Continue a run exactly where it stopped",
+		Long: "Continue an interrupted or killed run from its last checkpoint, to the same bytes that an uninterrupted run reaches. It is a no-op on a finished run; --epochs trains one for longer. " +
+			"Threads and back end are those with which the run was begun, unless they are given. " +
+			"The run's config.toml must be what it was trained with: epochs (of a baseline iterations), patience, min_delta and checkpoint_seconds alone may be edited.",
+		Example: "  tessera resume runs/shallow\n  tessera resume runs/shallow --epochs 1000",
 		RunE: work(func(cmd *cobra.Command, args []string) error {
-			f.follow(cmd, args[0])
 			options, err := f.options()
 			if err != nil {
 				return err
+			}
+			if !cmd.Flags().Changed("threads") {
+				options.Threads = 0
+			}
+			if !cmd.Flags().Changed("backend") {
+				options.Backend = ""
+			}
+			if options.Epochs = epochs; cmd.Flags().Changed("epochs") && epochs < 1 {
+				return usagef("--epochs: got %d, want > 0", epochs)
 			}
 			before := derived(args[0])
 			return training(cmd, options, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
@@ -125,11 +138,19 @@ func resumeCommand() *cobra.Command {
 	}
 	aRun(cmd)
 	f.add(cmd)
+	cmd.Flags().IntVar(&epochs, "epochs", 0, "train the run up to this many epochs; its config.toml is edited")
 	for name, none := range map[string]string{"threads": "0", "backend": ""} {
 		flag := cmd.Flags().Lookup(name)
 		flag.Usage, flag.DefValue = flag.Usage+" (default that of the run)", none
 	}
 	return cmd
+}
+
+// warn tells of what is no error, but probably not what is wanted.
+func warn(cmd *cobra.Command, texts ...string) {
+	for _, text := range texts {
+		fmt.Fprintln(cmd.ErrOrStderr(), "tessera: warning:", text)
+	}
 }
 
 // derived returns the files of a run that are made from its state. A file that is written anew is another one.
@@ -161,6 +182,7 @@ func finished(cmd *cobra.Command, r *tessera.Run, before map[string]os.FileInfo)
 func training(cmd *cobra.Command, o tessera.Options, begin func(context.Context, tessera.Options) (*tessera.Run, error)) error {
 	show := newProgress(cmd.ErrOrStderr())
 	o.Report = show.Show
+	o.Warn = func(text string) { warn(cmd, text) }
 	r, err := begin(cmd.Context(), o)
 	show.End()
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"tessera/internal/machine"
 )
 
 func versionCommand() *cobra.Command {
@@ -23,30 +24,7 @@ func versionCommand() *cobra.Command {
 
 // versionLine says what program this is.
 func versionLine() string {
-	return fmt.Sprintf("tessera %s %s %s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-}
-
-// version is the module's version, with the commit where the build knows it.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	text := info.Main.Version
-	if text == "" {
-		text = "(devel)"
-	}
-	settings := map[string]string{}
-	for _, s := range info.Settings {
-		settings[s.Key] = s.Value
-	}
-	if commit := settings["vcs.revision"]; text == "(devel)" && commit != "" {
-		text += " " + commit[:min(12, len(commit))]
-		if settings["vcs.modified"] == "true" {
-			text += " modified"
-		}
-	}
-	return text
+	return fmt.Sprintf("tessera %s %s %s/%s", machine.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // dependencies returns those of the modules that the program was built from, in that order.

@@ -66,11 +66,6 @@ func (c *checker) hook(h Hook) {
 		problem, hint := needs.NeedsSteps()
 		c.report(h.part, "", "", fmt.Sprintf(problem, c.model.Optimizer.Kind), hint+", or take an optimizer that is a rule: "+table.Quoted(rules()))
 	}
-	if own, ok := h.Hook.(interface{ Check() error }); ok {
-		for _, err := range split(own.Check()) {
-			c.report(h.part, "", table.KeyOf(err), err.Error(), "")
-		}
-	}
 	if p, ok := h.Hook.(*hooks.Prune); ok {
 		if epochs := c.model.Train.Epochs; p.From >= epochs && c.model.origin.Doubt("train") == nil {
 			c.report(h.part, "", "from", fmt.Sprintf("from: the phase begins after epoch %d, but the run ends after epoch %d: nothing would be pruned", p.From, epochs),
@@ -81,16 +76,6 @@ func (c *checker) hook(h Hook) {
 		_, glob := g.Glob()
 		c.moving(h.part, "", glob, c.model.Frozen)
 	}
-}
-
-// split lists the errors that one is made of.
-func split(err error) []error {
-	if several, ok := err.(interface{ Unwrap() []error }); ok {
-		return several.Unwrap()
-	} else if err != nil {
-		return []error{err}
-	}
-	return nil
 }
 
 // pgdKeys are the keys that only an attack of several steps has.

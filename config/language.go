@@ -10,6 +10,7 @@ import (
 	"tessera/augment"
 	"tessera/constraints"
 	"tessera/data"
+	"tessera/hooks"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/optim"
@@ -26,6 +27,7 @@ var language = &table.Language{
 		table.Words("schedules", optim.Schedules, Schedule{}),
 		table.Words("augmentations", augment.Registry, nil),
 		table.Words("inits", layers.Inits, nil),
+		table.Words("hooks", hooks.Registry, nil),
 		table.Words("datasets", data.Registry, Dataset{}),
 		table.Words("baselines", Baselines, Model{}),
 	},
@@ -66,7 +68,7 @@ func Fill(m *Model) []byte {
 		omit = append(omit, "kind")
 	}
 	w := &table.Writer{Language: language, Origin: m.origin, Kind: m.Kind}
-	return w.Write([]string{"model", m.Name}, m, omit...)
+	return w.Write([]string{"model", m.Name}, m.Resolved(m.shape), omit...)
 }
 
 // implicit is what holds where a model says nothing; of a baseline only the data set. What the keys of these tables hold is set

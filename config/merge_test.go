@@ -20,7 +20,7 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 	if m.Kind != Autoencoder || m.Dataset.Name != "swimmer" {
 		t.Errorf("kind %q, dataset %q", m.Kind, m.Dataset.Name)
 	}
-	if want := (&layers.Dense{Units: 1024, Activation: "linear", Bias: true, Init: &layers.GlorotUniform{}}); len(m.Decoder) != 1 || !reflect.DeepEqual(m.Decoder[0].Layer, want) {
+	if want := (&layers.Dense{Units: 1024, Activation: "linear", Bias: true, Init: &layers.GlorotUniform{}}); len(m.Decoder) != 1 || !reflect.DeepEqual(m.Resolved([]int{32, 32}).Decoder[0].Layer, want) {
 		t.Errorf("decoder %+v", m.Decoder)
 	}
 	if want := []Loss{{"mse", "output", 1, &losses.MSE{}}}; !reflect.DeepEqual(m.Losses, want) {
@@ -101,7 +101,7 @@ func TestAChangedKindDropsInheritedKeys(t *testing.T) {
 	if want := (&optim.Adam{Rate: 1e-3, Beta1: 0.5, Beta2: 0.999, Epsilon: 1e-8}); !reflect.DeepEqual(m.Optimizer.Optimizer, want) || m.Optimizer.ClipNorm != 0 {
 		t.Errorf("optimizer %+v, clip_norm %g", m.Optimizer.Optimizer, m.Optimizer.ClipNorm)
 	}
-	if want := (data.Selection{Fit: "train", Validation: data.Validation{Test: true}}); m.Dataset.Name != "mnist" || m.Dataset.Selection != want {
+	if want := (data.Selection{Fit: "train", Validation: data.Validation{Fraction: 0.1}}); m.Dataset.Name != "mnist" || m.Dataset.Selection != want {
 		t.Errorf("a name replaces a data set's table: got %+v", m.Dataset)
 	}
 	// The kind changes twice: the keys of the first adadelta do not come back.

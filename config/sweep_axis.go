@@ -116,8 +116,11 @@ func (s *spread) Check() error {
 	return nil
 }
 
-// isSpread tells a range from a table that leads to other keys: no key of a model is called from or to.
-func isSpread(n *table.Node) bool { return n.Child("from") != nil || n.Child("to") != nil }
+// isSpread tells a range from a table that leads to other keys: it has the key to or at least two of a range's keys, and no kind.
+func isSpread(n *table.Node) bool {
+	known := func(key string) bool { return slices.Contains(table.Keys(&spread{}, ""), key) }
+	return n.IsTable() && n.Child("kind") == nil && (n.Child("to") != nil || len(n.Only(known).Keys) >= 2)
+}
 
 // spreadOut returns the values of a range. They are rounded to six digits, and to whole numbers where both ends are
 // written as such; what is rounded to the same value is one.

@@ -167,15 +167,21 @@ func TestUnknownSweepsAreSuggested(t *testing.T) {
 	}
 }
 
-// A table of a sweep with the key from or to is a range.
-func TestNoPartHasAKeyThatARangeHas(t *testing.T) {
-	for _, title := range Vocabularies() {
+// A table of a sweep with the key to, or two of a range's keys, is a range, unless it has a kind.
+func TestNoTableWithoutAKindHasTheKeysOfARange(t *testing.T) {
+	for _, title := range []string{"hooks", "datasets"} {
 		list, _ := Describe(title)
 		for _, d := range list {
+			var of []string
 			for _, k := range d.Keys {
-				if k.Key == "from" || k.Key == "to" {
-					t.Errorf("%s: %s has the key %q, with which a sweep's range begins", title, d.Name, k.Key)
+				if k.Key == "to" {
+					of = append(of, k.Key, k.Key)
+				} else if slices.Contains(table.Keys(&spread{}, ""), k.Key) {
+					of = append(of, k.Key)
 				}
+			}
+			if len(of) > 1 {
+				t.Errorf("%s: %s has the keys %q, by which a sweep knows a range", title, d.Name, of)
 			}
 		}
 	}

@@ -51,7 +51,7 @@ func checkFields(t *testing.T, part string, fields []table.Field) {
 			t.Errorf("%s: %s: the default %q is none of %q", part, f.Key, f.Value.String(), c)
 		}
 		switch f.Value.Kind() {
-		case reflect.Map, reflect.Func, reflect.Chan, reflect.Complex128:
+		case reflect.Func, reflect.Chan, reflect.Complex128:
 			t.Errorf("%s: %s: a %s cannot be decoded", part, f.Key, f.Value.Type())
 		case reflect.Interface:
 			if !slices.ContainsFunc(language.Vocabularies, func(v *table.Vocabulary) bool { return v.Holds(f.Value.Type()) }) {
@@ -74,7 +74,7 @@ func TestDescriptionsTellKeysDefaultsAndWants(t *testing.T) {
 	i := slices.IndexFunc(list, func(d table.Description) bool { return d.Name == "kl" })
 	want := []table.KeyDescription{
 		{Key: "target", Want: "a number in (0,1)", Default: "0.1", About: "p, the wanted mean activation of every unit"},
-		{Key: "on", Want: "a string", Default: `"code"`, About: "what it is taken on: output, code, atoms, or a glob over parameter paths"},
+		{Key: "on", Want: "a string", Default: `"code"`, About: "what it is taken on: output, code, a head, atoms, or a glob over parameter paths"},
 		{Key: "weight", Want: "a number >= 0", Default: "1.0", About: "multiplies the term"},
 	}
 	if !reflect.DeepEqual(list[i].Keys, want) {

@@ -14,15 +14,17 @@ import (
 type Selection struct {
 	Fit        string     `toml:"fit" oneof:"train test" doc:"the images that are fitted: the training images, or the test images themselves"`
 	Limit      int        `toml:"limit" want:">= 0" doc:"fit only the first so many images; 0 takes all"`
-	Validation Validation `toml:"validation" doc:"\"test\", the study's convention, or the fraction of the fitted images that is held out; 0 for none"`
+	Validation Validation `toml:"validation" doc:"fraction of the fitted images that is held out, 0 for none, or \"test\": the test images, on which nothing should be selected"`
 	Labelled   float64    `toml:"labelled" want:"in (0,1]" doc:"the fraction of the fitted images whose labels are known in training; all where it is left out"`
 }
 
-// DefaultSelection returns what a data set selects when its table says nothing: the training images, validated on the
-// test images where s has them (the study's convention) and on none otherwise. Ask after the source's own keys are
-// set, for an idx, png or npy set has a test split only when a key names it.
+// DefaultSelection returns what a data set selects when its table says nothing: the training images, a tenth of them held
+// out for the validation, none of a generated set.
 func DefaultSelection(s Source) Selection {
-	return Selection{Fit: "train", Validation: Validation{Test: HasTest(s)}}
+	if origin(s) == Generated {
+		return Selection{Fit: "train"}
+	}
+	return Selection{Fit: "train", Validation: Validation{Fraction: 0.1}}
 }
 
 // Need returns the splits that fitting and validating read. An evaluation needs the test images too.

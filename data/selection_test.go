@@ -100,17 +100,17 @@ func TestSplitsThatAreNotPossibleAreRefused(t *testing.T) {
 	}
 }
 
-func TestDefaultsValidateOnTestImagesWhereThereAreSome(t *testing.T) {
+func TestDefaultsHoldOutATenthOfWhatIsNotGenerated(t *testing.T) {
 	for _, c := range []struct {
 		source Source
-		want   bool
+		want   float64
 	}{
-		{FashionMNIST(), true}, {MNIST(), true}, {&Swimmer{}, false}, {&Bars{}, false}, {&IDX{}, false},
-		{&IDX{Arrays{TestImages: "a"}}, true}, {&NPY{Arrays{TestImages: "a"}}, true}, {&PNG{TestImages: "a"}, true},
+		{FashionMNIST(), 0.1}, {MNIST(), 0.1}, {&Swimmer{}, 0}, {&Bars{}, 0}, {&IDX{}, 0.1},
+		{&IDX{Arrays{TestImages: "a"}}, 0.1}, {&NPY{Arrays{TestImages: "a"}}, 0.1}, {&PNG{TestImages: "a"}, 0.1},
 	} {
 		sel := DefaultSelection(c.source)
-		if sel.Validation.Test != c.want || sel.Fit != "train" || sel.Limit != 0 || sel.Validation.Fraction != 0 {
-			t.Errorf("%T: default %+v, want validation by test images: %v", c.source, sel, c.want)
+		if sel != (Selection{Fit: "train", Validation: Validation{Fraction: c.want}}) {
+			t.Errorf("%T: default %+v, want %v held out", c.source, sel, c.want)
 		}
 	}
 }

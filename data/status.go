@@ -51,17 +51,22 @@ func (s Status) Problem() error {
 func List(dirs Dirs) []Status {
 	var all []Status
 	for _, entry := range Registry.All() {
-		s := Status{Name: entry.Name, About: entry.About, Origin: Generated}
 		source := entry.New()
-		if o, ok := source.(interface{ Origin() Origin }); ok {
-			s.Origin = o.Origin()
-		}
+		s := Status{Name: entry.Name, About: entry.About, Origin: origin(source)}
 		if p, ok := source.(*published); ok {
 			s.Files = p.locate(dirs)
 		}
 		all = append(all, s)
 	}
 	return all
+}
+
+// origin says where the images of a source come from.
+func origin(s Source) Origin {
+	if o, ok := s.(interface{ Origin() Origin }); ok {
+		return o.Origin()
+	}
+	return Generated
 }
 
 // Verify reads the files of a downloaded set and compares their checksums. What it finds stands in the status; the

@@ -30,6 +30,9 @@ type Plan[T ir.Float] struct {
 // Backend compiles programs into plans that share one team of goroutines.
 type Backend struct{ Team *Team }
 
+// Name is how options and records call this back end.
+func (Backend) Name() string { return "engine" }
+
 // Compile implements [graph.Backend].
 func (b Backend) Compile(p *graph.Program) (graph.Runner[float32], error) {
 	m, err := p.Module()

@@ -22,7 +22,7 @@ func trained(t *testing.T, name string, batch int, team *Team) (*graph.Model, *P
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := m.Program(graph.Options{Batch: batch, Training: true})
+		p, err := m.Program(graph.Request{Batch: batch, Training: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func TestResultsOfConvolutionsAreWrittenOver(t *testing.T) {
 	team := NewTeam(1)
 	defer team.Close()
 	m, _ := trained(t, "asym", 1, team)
-	p, err := m.Program(graph.Options{Batch: batch, Part: graph.Encoder})
+	p, err := m.Program(graph.Request{Batch: batch, Want: []string{"code"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ type deadUnits struct{}
 func (deadUnits) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "dead_units", Unit: "units", Better: Lower, Count: true,
-			Doc: "units whose largest activation over these images is below 1 % of the largest of any unit. It depends on the scale of single units"}},
+			Doc: "units whose largest activation over these images is below 1 % of the largest of any unit"}},
 		Reads: ReadsCodes,
 	}
 }

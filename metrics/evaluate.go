@@ -63,7 +63,7 @@ type evaluation struct {
 	coder  Coder
 	sample Sample
 	pixels int
-	heads  []Named
+	heads  []string // with one logit per class
 	meters *Meters
 }
 
@@ -116,7 +116,7 @@ func (e *evaluation) batch(from, to int) (err error) {
 	logits := map[string][]float32{}
 	if reads.Has(ReadsLogits) {
 		for _, head := range e.heads {
-			if logits[head.Name], err = headValues(e.coder, head, b.Images, to-from); err != nil {
+			if logits[head], err = headValue(e.coder, head, b.Images, to-from); err != nil {
 				return err
 			}
 		}

@@ -60,9 +60,8 @@ type codeHoyer struct{}
 // Describe implements [Metric].
 func (codeHoyer) Describe() Description {
 	return Description{
-		Measures: []Measure{{Name: "hoyer", Better: Higher, Doc: "mean over images of the sparsity of h, (√k - \\|h\\|₁ / \\|h\\|₂) / (√k - 1): " +
-			"0 when all units are equally active, 1 when one is; an image whose code is all zero counts as 0: the study's sparsity of encodings. " +
-			"It depends on the scale of single units"}},
+		Measures: []Measure{{Name: "hoyer", Better: Higher, Doc: "mean over images of the sparsity of h, (√k - \\|h\\|₁ / \\|h\\|₂) / (√k - 1). " +
+			"0 when all units are equally active, 1 when one is; an image whose code is all zero counts as 0. The study's sparsity of encodings"}},
 		Reads: ReadsCodes,
 	}
 }

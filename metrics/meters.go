@@ -27,7 +27,7 @@ type running struct {
 // Start begins to measure what is chosen of a model. What the batches and the subject are going to have is has; a metric
 // that reads more than that is not applicable, which is a [*data.Error] where it lacks labels and is not optional.
 // Metrics that read logits are started for each of the heads.
-func Start(s Subject, has Reads, heads []Named, chosen Selection) (*Meters, error) {
+func Start(s Subject, has Reads, heads []string, chosen Selection) (*Meters, error) {
 	m := &Meters{}
 	for _, c := range chosen {
 		if err := m.start(s, has, heads, c); err != nil {
@@ -38,7 +38,7 @@ func Start(s Subject, has Reads, heads []Named, chosen Selection) (*Meters, erro
 }
 
 // start starts the meter of a choice, or those of all heads.
-func (m *Meters) start(s Subject, has Reads, heads []Named, c Choice) error {
+func (m *Meters) start(s Subject, has Reads, heads []string, c Choice) error {
 	d := c.Metric.Describe()
 	if lacks := d.Reads &^ has; lacks != 0 {
 		if lacks.Has(ReadsLabels) && !c.Optional {
@@ -47,14 +47,14 @@ func (m *Meters) start(s Subject, has Reads, heads []Named, c Choice) error {
 		m.running = append(m.running, running{choice: c, missing: lacks.why()})
 		return nil
 	}
-	of := []Named{{}}
+	of := []string{""}
 	if d.Reads.Has(ReadsLogits) {
 		of = heads
 	}
 	for _, head := range of {
-		run := running{choice: c, head: head.Name}
+		run := running{choice: c, head: head}
 		if len(of) > 1 {
-			run.prefix = head.Name + "."
+			run.prefix = head + "."
 		}
 		subject := s
 		subject.Head = head

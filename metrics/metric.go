@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"strings"
 
 	"tessera/part"
 )
@@ -38,6 +39,12 @@ type Measure struct {
 	Unit   string // "units", "nats"; "" where the number has none
 	Better Better
 	Count  bool // always a whole number
+}
+
+// Summary is the first sentence of the documentation, without marks.
+func (m Measure) Summary() string {
+	first, _, _ := strings.Cut(m.Doc, ". ")
+	return strings.NewReplacer(`\|`, "|", "`", "").Replace(first)
 }
 
 // Better says in which direction a number improves.
@@ -79,7 +86,7 @@ type Subject struct {
 
 	Atoms  *Atoms    // nil unless the metric reads atoms
 	Weight []float32 // nil unless the metric reads weights; not to be changed
-	Head   Named     // the head of a metric that reads logits
+	Head   string    // whose logits are measured, of a metric that reads some
 }
 
 // Batch is some consecutive images and what the model makes of them, row-major. What a metric does not read may be nil.
@@ -88,7 +95,7 @@ type Batch struct {
 	Images  []float32 // n x pixels
 	Codes   []float32 // n x units
 	Outputs []float32 // n x pixels
-	Logits  []float32 // n x classes, of the head that is measured
+	Logits  []float32 // n x classes, of the head that is measured; a class is the index of its logit
 	Labels  []int     // n; a negative one says that the class of the image is unknown
 }
 

@@ -20,7 +20,7 @@ type MSE struct {
 func (*MSE) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "mse", Better: Lower,
-			Doc: "mean over images and pixels of (x - y)², nothing clipped: the study's reconstruction error"}},
+			Doc: "mean over images and pixels of (x - y)², nothing clipped. The study's reconstruction error"}},
 		Reads: ReadsImages | ReadsOutputs, ScaleFree: true,
 	}
 }

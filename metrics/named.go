@@ -5,48 +5,42 @@ import (
 	"slices"
 )
 
-// Named is one of the values that a model computes of an image.
-type Named struct {
-	Name   string // "code", "output", or that of a head
-	Size   int    // values per image
-	Logits bool   // a loss compares it with labels: one logit per class, the class being its index
-}
-
 // OutputName is the name of the decoder's value.
 const OutputName = "output"
 
-// NamedCoder is a [Coder] of a model that has heads, or no decoder.
-type NamedCoder interface {
+// ValueCoder is a [Coder] of a model of named values: one that has heads, or no decoder.
+type ValueCoder interface {
 	Coder
-	// Named lists the values that Values computes. A model without a decoder has no "output".
-	Named() []Named
-	// Values returns the value of that name of n = len(images)/pixels images, n x Size.
-	Values(name string, images []float32) ([]float32, error)
+	// Values lists the values that the model computes: "code", "output" where it has a decoder, and its heads.
+	Values() []string
+	// Value returns the value of that name of n = len(images)/pixels images, row-major.
+	Value(name string, images []float32) ([]float32, error)
+	// ClassHeads lists the heads that a loss compares with labels: one logit per class, the class being its index.
+	ClassHeads() []string
 }
 
 // hasOutput reports whether the coder reconstructs images.
 func hasOutput(c Coder) bool {
-	n, ok := c.(NamedCoder)
-	return !ok || slices.ContainsFunc(n.Named(), func(v Named) bool { return v.Name == OutputName })
+	v, ok := c.(ValueCoder)
+	return !ok || slices.Contains(v.Values(), OutputName)
 }
 
 // classHeads lists the heads of a coder that give logits of classes.
-func classHeads(c Coder) []Named {
-	n, ok := c.(NamedCoder)
-	if !ok {
-		return nil
+func classHeads(c Coder) []string {
+	if v, ok := c.(ValueCoder); ok {
+		return v.ClassHeads()
 	}
-	return slices.DeleteFunc(slices.Clone(n.Named()), func(v Named) bool { return !v.Logits })
+	return nil
 }
 
-// headValues is coder.Values with its error and its answer's length checked.
-func headValues(coder Coder, head Named, images []float32, n int) ([]float32, error) {
-	values, err := coder.(NamedCoder).Values(head.Name, images)
+// headValue is coder.Value of n images with its error and its answer's length checked.
+func headValue(coder Coder, head string, images []float32, n int) ([]float32, error) {
+	logits, err := coder.(ValueCoder).Value(head, images)
 	if err != nil {
-		return nil, fmt.Errorf("metrics: %s: %w", head.Name, err)
+		return nil, fmt.Errorf("metrics: %s: %w", head, err)
 	}
-	if want := n * head.Size; len(values) != want {
-		return nil, fmt.Errorf("metrics: %s: got %d values, want %d", head.Name, len(values), want)
+	if len(logits) == 0 || len(logits)%n != 0 {
+		return nil, fmt.Errorf("metrics: %s: got %d values of %d images, want as many of each", head, len(logits), n)
 	}
-	return values, nil
+	return logits, nil
 }

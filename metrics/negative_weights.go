@@ -42,7 +42,7 @@ type negativeWeights struct{}
 func (negativeWeights) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "negative_weights", Unit: "weights", Better: Lower, Count: true,
-			Doc: "how many values of the weight of the decoder's last layer that has one are below 0: of the atoms, of the filters where that " +
+			Doc: "how many values of the weight of the decoder's last layer that has one are below 0. Of the atoms, or of the filters where that " +
 				"layer is a convolution; a bias does not count. metrics.jsonl counts the same"}},
 		Reads: ReadsWeights, ScaleFree: true,
 	}

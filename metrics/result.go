@@ -150,12 +150,17 @@ func (r *Result) Each(f func(key string, value any)) {
 func (r *Result) UnmarshalJSON(text []byte) error {
 	*r = Result{}
 	known := map[string]any{"model": &r.Model, "dataset": &r.Dataset, "images": &r.Images}
-	settings := settingKeys()
+	settings := map[string]bool{}
+	for _, e := range Registry.All() {
+		for _, s := range Settings(e.New()) {
+			settings[s.Key] = true
+		}
+	}
 	return eachMember(text, func(name string, raw json.RawMessage) error {
 		if to, ok := known[name]; ok {
 			return json.Unmarshal(raw, to)
 		}
-		if !slices.Contains(settings, name) {
+		if !settings[name] {
 			r.Values.read(name, raw)
 		}
 		return nil

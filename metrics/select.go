@@ -127,12 +127,13 @@ func (c Choice) names() []string {
 func (s Selection) Set(key string, value any) error {
 	found := false
 	for i := range s {
-		field, ok := setting(s[i].Metric, key)
-		if !ok {
+		all := Settings(s[i].Metric)
+		at := slices.IndexFunc(all, func(one Setting) bool { return one.Key == key })
+		if at < 0 {
 			continue
 		}
-		v := reflect.ValueOf(value)
-		if !v.IsValid() || v.Kind() != field.Kind() || !v.CanConvert(field.Type()) {
+		field, v := all[at].field, reflect.ValueOf(value)
+		if !v.IsValid() || v.Kind() != field.Kind() {
 			return fmt.Errorf("metrics: %s: got %T, want %s", key, value, field.Type())
 		}
 		field.Set(v.Convert(field.Type()))
@@ -145,35 +146,30 @@ func (s Selection) Set(key string, value any) error {
 	return nil
 }
 
-// setting finds the field of a metric with that key.
-func setting(m Metric, key string) (field reflect.Value, ok bool) {
-	v := reflect.ValueOf(m)
-	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
-		return field, false
-	}
-	for _, f := range reflect.VisibleFields(v.Elem().Type()) {
-		if f.Tag.Get("toml") == key {
-			return v.Elem().FieldByIndex(f.Index), true
-		}
-	}
-	return field, false
+// Setting is one setting of a metric.
+type Setting struct {
+	Key   string
+	Want  string // the values that are valid, "" where all are
+	Doc   string
+	Value any // that it has now
+
+	field reflect.Value
 }
 
-// settingKeys lists the keys of all settings of registered metrics.
-func settingKeys() []string {
-	var keys []string
-	for _, e := range Registry.All() {
-		t := reflect.TypeOf(e.New())
-		if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
-			continue
-		}
-		for _, f := range reflect.VisibleFields(t.Elem()) {
-			if key := f.Tag.Get("toml"); key != "" {
-				keys = append(keys, key)
-			}
+// Settings lists the settings of a metric: the fields of its struct that are tagged `toml`.
+func Settings(m Metric) []Setting {
+	v := reflect.ValueOf(m)
+	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
+		return nil
+	}
+	var all []Setting
+	for _, f := range reflect.VisibleFields(v.Elem().Type()) {
+		if key := f.Tag.Get("toml"); key != "" && f.IsExported() {
+			field := v.Elem().FieldByIndex(f.Index)
+			all = append(all, Setting{Key: key, Want: f.Tag.Get("want"), Doc: f.Tag.Get("doc"), Value: field.Interface(), field: field})
 		}
 	}
-	return keys
+	return all
 }
 
 // Of picks from an earlier result what is selected, in the order of the selection. ok is false where it lacks some value:

@@ -18,7 +18,7 @@ type UsedUnits struct {
 func (*UsedUnits) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "used_units", Unit: "units", Better: Neither, Count: true,
-			Doc: "units whose mean activation over these images is above 0.1, the study's usage of atoms. It depends on the scale of single units"}},
+			Doc: "units whose mean activation over these images is above 0.1, the study's usage of atoms"}},
 		Reads: ReadsCodes, OnRequest: true,
 	}
 }

@@ -42,13 +42,12 @@ const (
 
 // Options are what a sweep needs beside its declaration. Only Metrics changes a byte of the results.
 type Options struct {
-	Dirs        data.Dirs         // where data sets are searched
-	Out         string            // the sweep's folder; "" takes sweeps/NAME
-	Jobs        int               // how many trials at once; < 1 takes one per processor
-	Metrics     metrics.Selection // what is measured of every trial; nil: [metrics.Default]
-	Environment train.Environment // for the record of every run
-	Report      func(Event)       // called by one goroutine at a time; may be nil
-	Disk        folder.Disk       // nil: the operating system's
+	Dirs    data.Dirs         // where data sets are searched
+	Out     string            // the sweep's folder; "" takes sweeps/NAME
+	Jobs    int               // how many trials at once; < 1 takes one per processor
+	Metrics metrics.Selection // what is measured of every trial; nil: [metrics.Default]
+	Report  func(Event)       // called by one goroutine at a time; may be nil
+	Disk    folder.Disk       // nil: the operating system's
 }
 
 // Sweep is a sweep whose trials are known by the identities that their data give them.

@@ -23,8 +23,8 @@ import (
 func (w *work) do(ctx context.Context, t *Trial, team *engine.Team) (*metrics.Result, error) {
 	backend := engine.Backend{Team: team}
 	o := train.Options{Backend: backend, Team: team, Dirs: w.options.Dirs, Out: t.Path, Disk: w.options.Disk,
-		Environment: w.options.Environment, Report: w.progress(t),
-		Load: func(context.Context, *config.Dataset) (*data.Set, error) { return t.fitted, nil }}
+		Report: w.progress(t),
+		Load:   func(context.Context, *config.Dataset) (*data.Set, error) { return t.fitted, nil }}
 	var err error
 	if t.begun() {
 		_, err = train.Resume(ctx, t.Path, o)

@@ -9,13 +9,14 @@
 //     FromTOML(any) error and TOML() any reads and writes itself
 //   - a struct is a table, a pointer to a struct one that is absent by default, a slice of structs an array of tables
 //   - a map of structs by name is a table of tables with free names, such as [model.X.head.NAME]
+//   - a [*Node] takes whatever stands there; it is not written
 //   - an interface of a registry is a part: its name, or a table whose key "kind" has the name. With the tag bare:"NAME.KEY" a
 //     number is also one: the key of the part of that name. A slice of them is a list of parts, and in a map of them the name of a
 //     table is that of the part, such as [model.X.hook.NAME]
 //
 // The field of a struct that is tagged part:"kind" is filled by the part that the key "kind" names; the keys of the part then belong to
 // the struct's table. part:"kind,short" also takes the name in place of the table. part:"kind,or=NAME" also takes NAME, which is no
-// part, and implies it. A field tagged of:"KIND" is a key only where the kind of the outermost table is KIND.
+// part, and implies it. A slice of tables tagged none:"true" is written when it is empty, too. A field tagged of:"KIND" is a key only where the kind of the outermost table is KIND.
 //
 // Two methods are asked of structs and parts: Defaults(), which sets what a table's own keys hold where they are not given, after the
 // keys of its part were read, and Check() error, which refuses values that do not go together by a [part.KeyError], or several joined.
@@ -108,6 +109,7 @@ type column struct {
 	Required       bool
 	oneof          []string
 	of, bare       string
+	none           bool  // an empty list says something else than none that is given
 	at             []int // of the field in its struct
 }
 
@@ -159,7 +161,7 @@ func schemaOf(t reflect.Type) *schema {
 			}
 		case key != "" && f.IsExported():
 			s.columns = append(s.columns, column{Key: key, Want: f.Tag.Get("want"), Doc: f.Tag.Get("doc"), Required: f.Tag.Get("required") == "true",
-				oneof: strings.Fields(f.Tag.Get("oneof")), of: f.Tag.Get("of"), bare: f.Tag.Get("bare"), at: f.Index})
+				oneof: strings.Fields(f.Tag.Get("oneof")), of: f.Tag.Get("of"), bare: f.Tag.Get("bare"), none: f.Tag.Get("none") == "true", at: f.Index})
 		}
 	}
 	s.selector = slices.IndexFunc(s.columns, func(c column) bool { return c.Key == selector })

@@ -25,6 +25,10 @@ type fromTOML interface{ FromTOML(value any) error }
 func (d *Decoder) value(n *Node, f Field, p spot) bool {
 	before := len(d.Found)
 	v := f.Value
+	if v.Type() == reflect.TypeFor[*Node]() {
+		v.Set(reflect.ValueOf(n))
+		return true
+	}
 	if t, ok := v.Addr().Interface().(fromTOML); ok {
 		if err := t.FromTOML(n.Plain()); err != nil {
 			d.refuse(n, f, p, err.Error(), "")

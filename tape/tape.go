@@ -15,6 +15,9 @@ import (
 // Backend compiles programs for the TapeMachine.
 type Backend struct{}
 
+// Name is how options and records call this back end.
+func (Backend) Name() string { return "tape" }
+
 // Compile implements [graph.Backend].
 func (Backend) Compile(p *graph.Program) (graph.Runner[float32], error) { return Compile[float32](p) }
 

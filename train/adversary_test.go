@@ -114,7 +114,7 @@ func TestTeamsAttackAlike(t *testing.T) {
 	want := trained(t, m, Options{})
 	for _, threads := range []int{2, 3} {
 		team := engine.NewTeam(threads)
-		sameRun(t, trained(t, m, Options{Team: team}).Run, want.Run)
+		sameResult(t, trained(t, m, Options{Team: team}).Run, want.Run)
 		team.Close()
 	}
 }

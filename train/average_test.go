@@ -5,7 +5,6 @@ import (
 	"math"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"tessera/graph"
@@ -212,14 +211,6 @@ func TestAnAveragedRunInterruptedAtAnyStepResumesToTheSameBytes(t *testing.T) {
 
 func TestAnAveragedRunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
 	killedEverywhere(t, model(t, everything, averaged, "train.epochs=2"))
-}
-
-func TestAStateWithoutAveragesIsRefused(t *testing.T) {
-	run := half(t)
-	edit(t, run, "[model.everything.train]", "[model.everything.average]\n\n[model.everything.train]")
-	if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err == nil || !strings.Contains(err.Error(), "hook average: it holds no ") {
-		t.Errorf("got %v", err)
-	}
 }
 
 func TestAnAveragedTrainingStepAllocatesNothing(t *testing.T) {

@@ -18,6 +18,11 @@ func readConfig(path string) (*config.Model, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("run: %w", err)
 	}
+	return parseConfig(path, text)
+}
+
+// parseConfig reads the one model of such a text; path stands for it in errors.
+func parseConfig(path string, text []byte) (*config.Model, error) {
 	f, err := config.Load(path, text)
 	if err != nil {
 		return nil, err

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"tessera/data"
+	"tessera/internal/machine"
 	"tessera/train/folder"
 )
 
@@ -26,7 +28,8 @@ type Environment struct {
 
 // environment returns the contents of env.json.
 func (s *job) environment() ([]byte, error) {
-	e := s.options.Environment
+	e := Environment{Version: machine.Version(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, CPU: machine.CPU(),
+		Threads: s.arithmetic.Threads, Backend: s.arithmetic.Backend, BLAS: s.arithmetic.Kernel, Command: os.Args}
 	e.Data = append([]data.File{}, s.files...) // an empty list, not null
 	e.Start = s.started
 	text, err := json.MarshalIndent(e, "", "  ")
@@ -36,8 +39,7 @@ func (s *job) environment() ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// ReadEnvironment returns the record of a run: with how many threads and which back end it was begun, above all, for the
-// order of sums depends on both.
+// ReadEnvironment returns the record of a run.
 func ReadEnvironment(run string) (Environment, error) {
 	path := filepath.Join(run, folder.Environment)
 	text, err := os.ReadFile(path)

@@ -255,7 +255,7 @@ func TestACheckpointOfAnotherBaselineIsRefused(t *testing.T) {
 	if _, err := Open(run); !errors.As(err, &damaged) || !strings.Contains(err.Error(), `kind "kmeans"`) {
 		t.Errorf("open: got %v", err)
 	}
-	if _, err := Resume(context.Background(), run, Options{}); !errors.As(err, &damaged) || !strings.Contains(err.Error(), `kind "kmeans"`) {
+	if _, err := Resume(context.Background(), run, Options{}); !errors.As(err, &damaged) || !strings.Contains(err.Error(), `kind: got "nmf", want "kmeans"`) {
 		t.Errorf("resume: got %v", err)
 	}
 	run = trained(t, baseline(t, "nmf"), Options{}).Run

@@ -75,9 +75,7 @@ func (h *jolting) jolt() error {
 // jolted is a model with a hook of a user's own beside the others.
 func jolted(t *testing.T, sets ...string) *config.Model {
 	t.Helper()
-	m := model(t, phasedModel, sets...)
-	m.Hooks = map[string]hooks.Hook{"jolts": &jolts{Every: 2}}
-	return m
+	return model(t, phasedModel, append(sets, "hook.jolts.every=2")...)
 }
 
 func init() {
@@ -101,11 +99,29 @@ func TestAHookOfAUsersOwnChangesTheTraining(t *testing.T) {
 	}
 }
 
+func TestAHookOfAUsersOwnResumesToTheSameBytes(t *testing.T) {
+	m := jolted(t, "train.epochs=2", "prune.1.from=1")
+	interruptedEverywhere(t, m)
+	killedEverywhere(t, m)
+	killedAgain(t, m)
+}
+
+func TestAStateWithoutAHookIsRefused(t *testing.T) {
+	run := half(t)
+	edit(t, run, "[model.everything.train]", "[model.everything.hook.jolts]\n\n[model.everything.train]")
+	for _, want := range []string{"hook.jolts.every: got 2, want nothing", "hook jolts: it holds no sum"} {
+		if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		forget(t, run)
+	}
+}
+
 func TestTeamsRunHooksAlike(t *testing.T) {
 	want := trained(t, jolted(t), Options{})
 	for _, threads := range []int{2, 3} {
 		team := engine.NewTeam(threads)
-		sameRun(t, trained(t, jolted(t), Options{Team: team}).Run, want.Run)
+		sameResult(t, trained(t, jolted(t), Options{Team: team}).Run, want.Run)
 		team.Close()
 	}
 }

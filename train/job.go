@@ -13,15 +13,16 @@ import (
 
 // job is what a learner knows of its run: the model, the images, and where the run is, which the learner counts.
 type job struct {
-	options  Options
-	spec     *config.Model
-	shape    []int // of one image
-	run      string
-	images   *data.Images // fitted
-	files    []data.File  // the data set was read from
-	started  *data.File   // the first parameters were read from; nil where they were drawn
-	identity identity
-	progress progress
+	options    Options
+	spec       *config.Model
+	shape      []int // of one image
+	run        string
+	images     *data.Images // fitted
+	files      []data.File  // the data set was read from
+	started    *data.File   // the first parameters were read from; nil where they were drawn
+	identity   identity
+	arithmetic Arithmetic // with which the run was begun
+	progress   progress
 
 	epochFrom time.Time // when this process began with the current epoch
 }
@@ -30,7 +31,7 @@ type job struct {
 func (j *job) metadata(contents string, epoch, step int) map[string]string {
 	shape, _ := json.Marshal(j.shape) // integers cannot fail
 	m := map[string]string{formatKey: formatText, contentsKey: contents, modelKey: j.spec.Name, shapeKey: string(shape),
-		epochKey: strconv.Itoa(epoch), stepKey: strconv.Itoa(step)}
+		epochKey: strconv.Itoa(epoch), stepKey: strconv.Itoa(step), declarationKey: string(config.Fill(j.spec))}
 	if j.spec.Baseline != nil {
 		m[kindKey] = j.spec.Kind
 	}

@@ -66,7 +66,11 @@ func TestMetricsAreMeansOverTheImagesOfOneEpoch(t *testing.T) {
 func TestValMSEIsTheErrorOfTheCleanValidationImages(t *testing.T) {
 	m := model(t, everything)
 	r := trained(t, m, Options{})
-	o, err := open(m, r.Run+"/"+folder.Model)
+	f, err := readOwn(r.Run + "/" + folder.Model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := open(m, folder.Model, f)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -39,14 +40,85 @@ func (t *Trained) Coder(backend graph.Backend) metrics.Coder {
 // model.safetensors, else, should a crash have left none, those of the state. A file that is damaged or does not match
 // config.toml is a [*checkpoint.Error]; a folder that is not a run is [folder.ErrNotRun].
 func Open(run string) (*Trained, error) {
-	if _, err := os.Stat(filepath.Join(run, folder.Config)); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil, fmt.Errorf("%s: %w", run, folder.ErrNotRun)
+	return files{run, filepath.Join, os.ReadFile}.open()
+}
+
+// OpenFS reads the model of the run in a folder of a file system, such as an [embed.FS]; "" and "." name its root. It needs
+// config.toml and one of the files that [Open] reads. The errors are those of Open.
+func OpenFS(fsys fs.FS, dir string) (*Trained, error) {
+	if fsys == nil {
+		return nil, errors.New("train: no file system to open a run in")
 	}
-	spec, err := readConfig(filepath.Join(run, folder.Config))
+	return files{path.Clean(dir), path.Join, func(name string) ([]byte, error) { return fs.ReadFile(fsys, name) }}.open()
+}
+
+// Read reads a model from the bytes of model.safetensors or best.safetensors alone: their metadata hold the declaration. name
+// stands for the file in errors, which are those of [Open]. Files of versions without that need their folder.
+func Read(name string, b []byte) (*Trained, error) {
+	f, err := decodeOwn(name, b)
 	if err != nil {
 		return nil, err
 	}
-	return open(spec, parametersOf(run))
+	text, ok := f.Metadata[declarationKey]
+	if !ok {
+		return nil, checkpoint.Errorf(name, "holds no declaration of its model: an older version wrote it; open the folder of its run")
+	}
+	spec, err := parseConfig(name, []byte(text))
+	if err != nil {
+		return nil, err
+	}
+	return open(spec, name, f)
+}
+
+// files are those of a run's folder.
+type files struct {
+	run  string
+	join func(...string) string
+	read func(path string) ([]byte, error)
+}
+
+func (r files) open() (*Trained, error) {
+	at := r.join(r.run, folder.Config)
+	text, err := r.read(at)
+	if missing(err) {
+		return nil, fmt.Errorf("%s: %w", r.run, folder.ErrNotRun)
+	} else if err != nil {
+		return nil, fmt.Errorf("run: %w", err)
+	}
+	spec, err := parseConfig(at, text)
+	if err != nil {
+		return nil, err
+	}
+	path, b, err := r.parameters()
+	if err != nil {
+		return nil, err
+	}
+	f, err := decodeOwn(path, b)
+	if err != nil {
+		return nil, withRemedy(path, err)
+	}
+	return open(spec, path, f)
+}
+
+// parameters reads the first file of a run that holds parameters.
+func (r files) parameters() (path string, b []byte, err error) {
+	for _, name := range []string{folder.Best, folder.Model, folder.State} {
+		path = r.join(r.run, name)
+		if b, err = r.read(path); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return path, nil, checkpoint.Errorf(path, "is missing")
+	} else if err != nil {
+		return path, nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	return path, b, nil
+}
+
+// missing reports whether a file is not there, or its folder is none.
+func missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
 // parametersOf is the file of a run that [Open] reads.
@@ -60,12 +132,8 @@ func parametersOf(run string) string {
 	return filepath.Join(run, folder.State)
 }
 
-// open reads the model of spec from one checkpoint.
-func open(spec *config.Model, path string) (*Trained, error) {
-	f, err := readOwn(path)
-	if err != nil {
-		return nil, withRemedy(path, err)
-	}
+// open makes the model of spec from one checkpoint.
+func open(spec *config.Model, path string, f *checkpoint.File) (*Trained, error) {
 	shape, err := storedShape(path, f)
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"tessera/tape"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
+	"tessera/train/internal/faulty"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -87,24 +88,110 @@ func TestOpenTakesTheBestElseTheModelElseTheState(t *testing.T) {
 }
 
 func TestWhatDoesNotMatchIsRefusedByName(t *testing.T) {
-	for _, c := range []struct{ old, new, want string }{
-		{"units = 8", "units = 9", "encoder.2.weight has shape [64 8], want [64 9]"},
-		{"bias = true", "bias = false", "encoder.2.bias"},
-		{`kind = "adam"`, `kind = "adamw"`, `its optimizer is "adam", the model's is "adamw"`},
-		{"batch = 32\nseed = 1", "batch = 32\nseed = 2", "its seed is 1, the model's is 2"},
-		{"batch = 32", "batch = 31", "its batch is 32, the model's is 31"},
-		{"validation = 0.25", "validation = 0.5", "375 images"},
+	for _, c := range []struct{ old, new, want, before string }{
+		{"units = 8", "units = 9", "encoder.2.units: got 9, want 8", "encoder.2.weight has shape [64 8], want [64 9]"},
+		{"bias = true", "bias = false", "encoder.2.bias: got false, want true", "encoder.2.bias"},
+		{`kind = "adam"`, `kind = "adamw"`, `optimizer.kind: got "adamw", want "adam"`, `its optimizer is "adam", the model's is "adamw"`},
+		{"batch = 32\nseed = 1", "batch = 33\nseed = 2", "train.batch: got 33, want 32; train.seed: got 2, want 1", "its seed is 1, the model's is 2"},
+		{"batch = 32", "batch = 31", "train.batch: got 31, want 32", "its batch is 32, the model's is 31"},
+		{"validation = 0.25", "validation = 0.5", "dataset.validation: got 0.5, want 0.25", "375 images"},
+		{"weight = 0.001", "weight = 0.002", "loss.1.weight: got 0.002, want 0.001", ""},
+		{"learning_rate = 0.01", "learning_rate = 0.02", "optimizer.learning_rate: got 0.02, want 0.01", ""},
+		{"[model.everything.train]", "[model.everything.average]\n\n[model.everything.train]", "average.decay: got 0.999, want nothing", "hook average: it holds no "},
+		{"[[model.everything.loss]]\nkind = \"kl\"\ntarget = 0.1\non = \"code\"\nweight = 0.001\n", "", "loss.1.kind: got \"weight_decay\", want \"kl\"", "sums of 3 loss terms, want 2"},
 	} {
-		run := half(t)
-		edit(t, run, c.old, c.new)
-		before := read(t, run, folder.State)
-		_, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}})
-		var mismatch *checkpoint.Error
-		if !errors.As(err, &mismatch) || !strings.Contains(err.Error(), c.want) || !strings.HasSuffix(mismatch.Path, folder.State) {
-			t.Errorf("%s -> %s: got %v, want a *checkpoint.Error with %q", c.old, c.new, err, c.want)
+		for want, earlier := range map[string]bool{c.want: false, c.before: true} {
+			if want == "" {
+				continue
+			}
+			run := half(t)
+			edit(t, run, c.old, c.new)
+			if earlier {
+				forget(t, run)
+			}
+			before := read(t, run, folder.State)
+			_, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}})
+			var mismatch *checkpoint.Error
+			if !errors.As(err, &mismatch) || !mismatch.Mismatch || !strings.Contains(err.Error(), want) || !strings.HasSuffix(mismatch.Path, folder.State) {
+				t.Errorf("%s -> %s: got %v, want a *checkpoint.Error with %q", c.old, c.new, err, want)
+			}
+			if !bytes.Equal(before, read(t, run, folder.State)) {
+				t.Errorf("%s -> %s: the refused state was changed", c.old, c.new)
+			}
 		}
-		if !bytes.Equal(before, read(t, run, folder.State)) {
-			t.Errorf("%s -> %s: the refused state was changed", c.old, c.new)
+	}
+}
+
+// forget makes the state of a run one of an earlier version, which knows neither its declaration nor its arithmetic.
+func forget(t *testing.T, run string) {
+	t.Helper()
+	path := filepath.Join(run, folder.State)
+	f, err := checkpoint.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(f.Metadata, declarationKey)
+	delete(f.Metadata, arithmeticKey)
+	b, err := checkpoint.Encode(f, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b, 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheScheduleOfATrainingMayBeEdited(t *testing.T) {
+	constant := []string{`optimizer.schedule={kind="constant"}`, "train.patience=5"}
+	run := half(t, constant...)
+	edit(t, run, "epochs = 4", "epochs = 5")
+	edit(t, run, "patience = 5", "patience = 7")
+	edit(t, run, "min_delta = 0.0", "min_delta = 0.001")
+	edit(t, run, "checkpoint_seconds = 0.0", "checkpoint_seconds = 2.0")
+	r, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}})
+	if err != nil || r.Epochs != 5 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	run = half(t, append(constant, "train.patience=0")...)
+	edit(t, run, "patience = 0", "patience = 3")
+	if r, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil || r.BestEpoch < 2 {
+		t.Errorf("early stopping from the second epoch on: got %+v, %v", r, err)
+	}
+}
+
+// At whatever operation on the disk the process ends, the run is resumed to the bytes of one that was as long from its start.
+func TestARunIsTrainedForLonger(t *testing.T) {
+	const constant = `optimizer.schedule={kind="constant"}`
+	want := trained(t, model(t, everything, constant, "train.epochs=3"), Options{})
+	short := model(t, everything, constant, "train.epochs=2")
+	for at := 1; ; at++ {
+		run := trained(t, short, Options{}).Run
+		_, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}, Epochs: 3, Disk: &faulty.Disk{DieAt: at}})
+		if err == nil {
+			sameRun(t, run, want.Run)
+			break
+		}
+		if !errors.Is(err, faulty.ErrDead) {
+			t.Fatal(err)
+		}
+		if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}, Epochs: 3}); err != nil {
+			t.Fatal(err)
+		}
+		sameRun(t, run, want.Run)
+	}
+	for epochs, problem := range map[int]string{2: "epochs: got 2, but 3 are complete", -1: "epochs: got -1"} {
+		if _, err := Resume(context.Background(), want.Run, Options{Backend: tape.Backend{}, Epochs: epochs}); err == nil || !strings.Contains(err.Error(), problem) {
+			t.Errorf("%d epochs: got %v", epochs, err)
+		}
+	}
+}
+
+func TestAResumeWithOtherArithmeticWarns(t *testing.T) {
+	for team, want := range map[Team]string{alone{}: "", threads(2): "threads (got 2, want 1)"} {
+		var got []string
+		_, err := Resume(context.Background(), half(t), Options{Backend: tape.Backend{}, Team: team, Warn: func(text string) { got = append(got, text) }})
+		if err != nil || len(got) > 0 != (want != "") || len(got) > 0 && !strings.Contains(got[0], want) {
+			t.Errorf("got %q, %v, want %q", got, err, want)
 		}
 	}
 }

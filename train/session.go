@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"tessera/baselines"
@@ -86,6 +87,9 @@ func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
 	if splits.Fit.Len() == 0 {
 		return &data.Error{Dataset: set.Name, Problem: "there are no images to fit"}
 	}
+	if err := labelled(spec, set.Name, splits.Fit); err != nil {
+		return err
+	}
 	for _, images := range []*data.Images{splits.Fit, splits.Validation} {
 		if images == nil {
 			continue
@@ -95,6 +99,27 @@ func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
 			return &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("has values from %g to %g, but %v", low, high, err),
 				Hint: "save them as uint8, which is scaled, or scale them to [0,1]"}
 		}
+	}
+	return nil
+}
+
+// labelled refuses images without the labels that a term of the model compares with.
+func labelled(spec *config.Model, name string, images *data.Images) error {
+	i := slices.IndexFunc(spec.Losses, func(l config.Loss) bool { return l.Loss.Reads().Labels })
+	if i < 0 {
+		return nil
+	}
+	layout, err := spec.Layout(images.Shape)
+	if err != nil {
+		return err
+	}
+	kind, classes, labels := spec.Losses[i].Kind, layout.Size(spec.Losses[i].On), images.Labels()
+	if len(labels) == 0 || slices.Max(labels) < 0 {
+		return &data.Error{Dataset: name, Problem: fmt.Sprintf("its images have no labels, which loss[%d] (%s) needs", i, kind)}
+	}
+	if most := slices.Max(labels); most >= classes {
+		return &data.Error{Dataset: name, Problem: fmt.Sprintf("has the label %d, but %q, which loss[%d] (%s) compares with labels, has %d values: want at least %d",
+			most, spec.Losses[i].On, i, kind, classes, most+1)}
 	}
 	return nil
 }
@@ -112,7 +137,7 @@ func bareSession(spec *config.Model, shape []int, o Options) (s *session, err er
 	if o.Team == nil {
 		o.Team = alone{}
 	}
-	s = &session{job: &job{options: o, spec: spec, shape: shape}, encoded: map[string][]byte{}}
+	s = &session{job: &job{options: o, spec: spec, shape: shape, arithmetic: o.arithmetic()}, encoded: map[string][]byte{}}
 	if method, ok := spec.Baseline.(baselines.Method); ok {
 		s.learner, err = newFit(s.job, method)
 	} else if method, ok := spec.Optimizer.Optimizer.(optim.Search); ok {
@@ -139,6 +164,12 @@ func (s *session) restore(from *stored) error {
 	if err := s.fits(from); err != nil {
 		return err
 	}
+	if from.arithmetic.Threads > 0 {
+		if other := from.arithmetic.differs(s.arithmetic); other != "" && s.options.Warn != nil {
+			s.options.Warn("the run was begun with other " + other + ": the last bits of its result will be others than those of an uninterrupted run")
+		}
+		s.arithmetic = from.arithmetic
+	}
 	s.progress = from.progress
 	return s.learner.restore(from)
 }
@@ -164,7 +195,7 @@ func (s *session) firstFiles() ([]folder.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append([]folder.File{{Name: folder.Config, Data: config.Fill(s.spec)}, {Name: folder.Environment, Data: environment}},
+	return append([]folder.File{{Name: folder.Config, Data: config.Fill(s.spec.Resolved(s.shape))}, {Name: folder.Environment, Data: environment}},
 		checkpoint...), nil
 }
 
@@ -175,7 +206,7 @@ func (s *session) checkpoint() ([]folder.File, error) {
 		return nil, err
 	}
 	f := &checkpoint.File{Metadata: s.metadata("state", s.progress.Epoch, s.progress.Step)}
-	for key, value := range map[string]any{identityKey: s.identity, progressKey: s.progress} {
+	for key, value := range map[string]any{identityKey: s.identity, progressKey: s.progress, arithmeticKey: s.arithmetic} {
 		text, err := json.Marshal(value)
 		if err != nil {
 			return nil, fmt.Errorf("state: %w", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +28,9 @@ const (
 	stepKey     = "step"     // steps done
 	identityKey = "identity" // of a state: what the run is, JSON
 	progressKey = "progress" // of a state: where the run is, JSON
+
+	declarationKey = "declaration" // what the run is trained with, as config.toml
+	arithmeticKey  = "arithmetic"  // of a state: JSON
 
 	formatText = "tessera 1"
 
@@ -114,7 +118,8 @@ type stored struct {
 	file *checkpoint.File
 	identity
 	progress
-	shape []int
+	arithmetic Arithmetic // zero in a state of an earlier version
+	shape      []int
 }
 
 // readState reads a state and what it says of itself.
@@ -133,6 +138,9 @@ func stateOf(path string, f *checkpoint.File) (s *stored, err error) {
 	if s.shape, err = storedShape(path, f); err != nil {
 		return nil, err
 	}
+	if s.arithmetic, err = storedArithmetic(f.Metadata[arithmeticKey]); err != nil {
+		return nil, checkpoint.Errorf(path, "damaged: %s: %v", arithmeticKey, err)
+	}
 	for key, into := range map[string]any{identityKey: &s.identity, progressKey: &s.progress} {
 		if err := json.Unmarshal([]byte(f.Metadata[key]), into); err != nil {
 			return nil, checkpoint.Errorf(path, "damaged: %s: %v", key, err)
@@ -143,11 +151,20 @@ func stateOf(path string, f *checkpoint.File) (s *stored, err error) {
 
 // readOwn reads a checkpoint that this program wrote; a run has it, so that one which is missing is damage.
 func readOwn(path string) (*checkpoint.File, error) {
-	f, err := checkpoint.Read(path)
+	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, checkpoint.Errorf(path, "is missing")
 	} else if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	return decodeOwn(path, b)
+}
+
+// decodeOwn reads the bytes of such a checkpoint.
+func decodeOwn(path string, b []byte) (*checkpoint.File, error) {
+	f, err := checkpoint.Decode(b)
+	if err != nil {
+		return nil, checkpoint.Errorf(path, "%v", err)
 	}
 	if got := f.Metadata[formatKey]; got != formatText {
 		return nil, checkpoint.Errorf(path, "its format is %q, this program reads %q", got, formatText)
@@ -195,8 +212,11 @@ func load(path string, f *checkpoint.File, name string, shape []int, into []floa
 	return nil
 }
 
-// fits checks that a state's counters are possible for this session.
+// fits checks that a state is of this declaration and these images, and that its counters are possible.
 func (s *session) fits(from *stored) error {
+	if err := sameDeclaration(s.spec, from); err != nil {
+		return err
+	}
 	if differs := s.identity.Differs(from.identity); differs != "" {
 		return checkpoint.Mismatchf(from.path, "does not match: %s", differs)
 	}

@@ -29,15 +29,16 @@ var ErrInterrupted = errors.New("interrupted")
 
 // Options are what a run needs beside its model. None of them but Backend changes a byte of the result.
 type Options struct {
-	Backend     graph.Backend
-	Team        Team             // runs the optimizer and the projections; nil: the caller's goroutine alone
-	Dirs        data.Dirs        // where data sets are searched
-	Load        LoadData         // reads the data set; nil: its source, from Dirs
-	Out         string           // the new run's folder; "" takes runs/MODEL, then runs/MODEL-2, ...
-	Force       bool             // replace the run that Out holds
-	Environment Environment      // for the run's record; the data files are added to it
-	Report      func(p Progress) // called after every epoch, and about every tenth of a second within one; may be nil
-	Disk        folder.Disk      // nil: the operating system's
+	Backend graph.Backend
+	Team    Team              // runs the optimizer and the projections; nil: the caller's goroutine alone
+	Dirs    data.Dirs         // where data sets are searched
+	Load    LoadData          // reads the data set; nil: its source, from Dirs
+	Out     string            // the new run's folder; "" takes runs/MODEL, then runs/MODEL-2, ...
+	Force   bool              // replace the run that Out holds
+	Epochs  int               // of Resume: the run's new number of epochs, also in its config.toml; 0 leaves it as it is
+	Warn    func(text string) // told of what does not end a training, but changes its result; may be nil
+	Report  func(p Progress)  // called after every epoch, and about every tenth of a second within one; may be nil
+	Disk    folder.Disk       // nil: the operating system's
 }
 
 // LoadData returns what a data set's source would read for [data.Selection.Need]: several runs at once can share one copy.
@@ -127,8 +128,8 @@ func lacks(spec *config.Model) string {
 		return "data set"
 	case spec.Baseline != nil:
 		return ""
-	case len(spec.Encoder) == 0 || len(spec.Decoder) == 0:
-		return "encoder or no decoder"
+	case len(spec.Encoder) == 0:
+		return "encoder"
 	case len(spec.Losses) == 0:
 		return "loss"
 	case spec.Optimizer.Optimizer == nil || spec.Optimizer.Schedule.Schedule == nil:
@@ -160,8 +161,12 @@ func disk(o Options) folder.Disk {
 	return o.Disk
 }
 
-// Resume goes on with the run of that folder exactly where its last checkpoint was written. Of a finished run it
-// changes nothing. Out and Force of the options say nothing here.
+// Resume continues the run of that folder exactly where its last checkpoint was written; it is a no-op on a finished run. Out and
+// Force of the options are not read.
+//
+// The state knows the declaration that it was trained with: of config.toml train.epochs (of a baseline iterations),
+// train.patience, train.min_delta and train.checkpoint_seconds may have been edited since; any other difference is an error
+// that lists all of them, key by key. Epochs of the options edits that key.
 //
 // Errors are those of [Run], and [*checkpoint.Error] for a state that is damaged or does not match its model or data.
 func Resume(ctx context.Context, run string, o Options) (*Result, error) {
@@ -191,6 +196,9 @@ func reopen(ctx context.Context, held *folder.Folder, o Options) (*session, erro
 	from, err := readState(held.Join(folder.State))
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", held.Path(), err)
+	}
+	if spec, err = o.lengthen(held, spec, from); err != nil {
+		return nil, err
 	}
 	if over(spec, from.progress) { // without its data, which may be gone
 		s, err := finishedSession(spec, from, o)

@@ -27,7 +27,7 @@ var layout = [][]string{
 	{"internal", "kernel", "part"},
 	{"ir", "table"},
 	{"ir/fromgraph"},
-	{"ops", "morph", "data", "attack", "train/checkpoint", "train/folder"},
+	{"ops", "morph", "data", "table", "attack", "train/checkpoint", "train/folder"},
 	{"layers", "losses", "constraints", "optim", "metrics", "augment", "hooks"},
 	{"config", "gradcheck"},
 	{"graph", "baselines", "evaluation"},

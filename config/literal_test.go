@@ -1,0 +1,118 @@
+package config_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"tessera/config"
+	"tessera/data"
+	"tessera/hooks"
+	"tessera/layers"
+	"tessera/losses"
+	"tessera/optim"
+)
+
+// memory returns 20 random images of 6x5 pixels.
+func memory(t *testing.T) *data.Memory {
+	t.Helper()
+	values := make([]float32, 20*30)
+	for i := range values {
+		values[i] = rand.Float32()
+	}
+	m, err := data.FromFloats(values, []int{6, 5}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestALiteralIsTheModelOfTheSameText(t *testing.T) {
+	bias, err := config.ParseSet("decoder.0.bias=false")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := config.Complete(&config.Model{
+		Name:      "m",
+		Dataset:   config.Dataset{Source: &data.Bars{Count: 50}, Selection: data.Selection{Validation: data.Validation{Fraction: 0.5}}},
+		Encoder:   []config.Layer{{Layer: &layers.Dense{Units: 7, Activation: "relu"}}, {Kind: "dense", Layer: &layers.Dense{Units: 5, Activation: "sigmoid", Init: &layers.HeNormal{}}}},
+		Decoder:   []config.Layer{{Layer: &layers.Dense{}}},
+		Losses:    []config.Loss{{Loss: &losses.MSE{}}, {Weight: 0.01, Loss: &losses.KL{Target: 0.1}}},
+		Optimizer: config.Optimizer{Optimizer: &optim.SGD{Rate: 0.2}, Schedule: config.Schedule{Schedule: &optim.Constant{}, WarmupEpochs: 2}},
+		Average:   &hooks.Average{},
+		Train:     config.Train{Epochs: 3},
+	}, bias)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := config.Load("models.toml", []byte(`[model.m]
+dataset = { name = "bars", count = 50, validation = 0.5 }
+encoder = [{ kind = "dense", units = 7, activation = "relu" }, { kind = "dense", units = 5, activation = "sigmoid", init = "he_normal" }]
+decoder = [{ kind = "dense", bias = false }]
+loss = [{ kind = "mse" }, { kind = "kl", weight = 0.01, target = 0.1 }]
+optimizer = { kind = "sgd", learning_rate = 0.2, schedule = { kind = "constant", warmup_epochs = 2 } }
+average = {}
+train = { epochs = 3 }
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := f.Model("m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g, w := config.Fill(got), config.Fill(want); !bytes.Equal(g, w) {
+		t.Errorf("got\n%s\nwant\n%s", g, w)
+	}
+}
+
+func TestALiteralOfImagesInMemoryIsChecked(t *testing.T) {
+	images := memory(t)
+	m, err := config.Complete(&config.Model{Dataset: config.Dataset{Source: images}, Encoder: []config.Layer{{Layer: &layers.Dense{Units: 3}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Name != config.LiteralName || m.Dataset.Source != data.Source(images) || len(m.Decoder) != 1 || len(m.Losses) != 1 || m.Train.Batch != 128 {
+		t.Errorf("got %+v", m)
+	}
+	layout, err := m.Layout([]int{6, 5})
+	if err != nil || layout.Decoder[0].Out[0] != 30 {
+		t.Errorf("layout %+v, error %v", layout, err)
+	}
+	if _, err := config.Complete(m); err != nil { // what is complete can be completed again
+		t.Errorf("completed twice: %v", err)
+	}
+	small := &config.Model{Dataset: config.Dataset{Source: images}, Encoder: []config.Layer{{Layer: &layers.Dense{Units: 3}}},
+		Decoder: []config.Layer{{Layer: &layers.Dense{Units: 29}}}}
+	if _, err := config.Complete(small); err == nil || !strings.Contains(err.Error(), "decoder[0] (dense): the decoder gives 29 values, but the images have 6x5 = 30") {
+		t.Errorf("a decoder of 29 values: %v", err)
+	}
+}
+
+type unknownLayer struct{ layers.Dense }
+
+func TestWhatIsWrongWithALiteralNamesTheField(t *testing.T) {
+	var none *layers.Dense
+	for want, m := range map[string]*config.Model{
+		"no model to complete":                                    nil,
+		`model "model": the encoder is empty`:                     {},
+		`encoder[0] (dense): units: got -3, want`:                 {Encoder: []config.Layer{{Layer: &layers.Dense{Units: -3}}}},
+		`encoder[0] (dense): missing key "units"`:                 {Encoder: []config.Layer{{Layer: &layers.Dense{}}}},
+		`encoder[0]: missing key "kind"`:                          {Encoder: []config.Layer{{}}},
+		`encoder[0]: got a nil *layers.Dense`:                     {Encoder: []config.Layer{{Layer: none}}},
+		`encoder[0]: *config_test.unknownLayer is not registered`: {Encoder: []config.Layer{{Layer: &unknownLayer{}}}},
+		`kind: got "conv2d", but the part is "dense"`:             {Encoder: []config.Layer{{Kind: "conv2d", Layer: &layers.Dense{Units: 3}}}},
+		`train: epochs: got -1`:                                   {Encoder: []config.Layer{{Layer: &layers.Dense{Units: 3}}}, Train: config.Train{Epochs: -1}},
+		`loss[0] (kl): target: got 2.0`:                           {Losses: []config.Loss{{Loss: &losses.KL{Target: 2}}}},
+		`dataset (bars): count: got -4`:                           {Dataset: config.Dataset{Source: &data.Bars{Count: -4}}},
+	} {
+		_, err := config.Complete(m)
+		if err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), "<nil>", "nil"), want) {
+			t.Errorf("got %v\nwant %q", err, want)
+		}
+		if err != nil && (strings.Contains(err.Error(), "^^^") || strings.Contains(err.Error(), ":1:")) {
+			t.Errorf("a place in a text that nobody wrote: %v", err)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package data
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestImagesFromMemoryAreASource(t *testing.T) {
+	values := []float32{0, 0.5, 1, 0.25, 1, 1, 0, 0}
+	m, err := FromFloats(values, []int{2, 2}, []int{3, -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := m.Load(t.Context(), nil, Both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shape, ok := m.Shape(nil); !ok || !slices.Equal(shape, []int{2, 2}) || m.HasTest() {
+		t.Errorf("shape %v, test images %v", shape, m.HasTest())
+	}
+	if !slices.Equal(set.Train.Float32(), values) || !slices.Equal(set.Train.Labels(), []int{3, -1}) || set.Files[0].SHA256 != m.SHA256 {
+		t.Errorf("got %v, labels %v, files %v", set.Train.Float32(), set.Train.Labels(), set.Files)
+	}
+	both, err := m.WithTest(values[:4], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if set, err = both.Load(t.Context(), nil, Both); err != nil || !set.HasTest || set.Test.Len() != 1 || set.Test.Labels() != nil {
+		t.Errorf("with test images: %+v, %v", set, err)
+	}
+}
+
+func TestTheChecksumCoversImagesShapeAndLabels(t *testing.T) {
+	sums := map[string]bool{}
+	for i, make := range []func() (*Memory, error){
+		func() (*Memory, error) { return FromFloats([]float32{0, 1, 1, 0}, []int{2, 2}, nil) },
+		func() (*Memory, error) { return FromFloats([]float32{0, 1, 1, 0.5}, []int{2, 2}, nil) },
+		func() (*Memory, error) { return FromFloats([]float32{0, 1, 1, 0}, []int{1, 4}, nil) },
+		func() (*Memory, error) { return FromFloats([]float32{0, 1, 1, 0}, []int{2, 2}, []int{0}) },
+		func() (*Memory, error) { return FromFloats([]float32{0, 1, 1, 0}, []int{2, 2}, []int{1}) },
+	} {
+		m, err := make()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, _ := make()
+		if sums[m.SHA256] || again.SHA256 != m.SHA256 {
+			t.Errorf("set %d: checksum %s is another's, or changes", i, m.SHA256)
+		}
+		sums[m.SHA256] = true
+		if _, err := m.For(again); err != nil {
+			t.Errorf("set %d: %v", i, err)
+		}
+		if _, err := m.For(&Memory{SHA256: "0123"}); err == nil {
+			t.Errorf("set %d is taken for another", i)
+		}
+	}
+}
+
+func TestImagesThatCannotBeAreErrors(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
+	for want, make := range map[string]func() (*Memory, error){
+		"3 values":               func() (*Memory, error) { return FromFloats([]float32{0, 1, 1}, []int{2, 2}, nil) },
+		"no values":              func() (*Memory, error) { return FromFloats(nil, []int{2, 2}, nil) },
+		"got [4], want":          func() (*Memory, error) { return FromFloats([]float32{0, 1, 1, 0}, []int{4}, nil) },
+		"got [], want":           func() (*Memory, error) { return FromFloats([]float32{0}, nil, nil) },
+		"shape [-1 -2]":          func() (*Memory, error) { return FromFloats([]float32{0}, []int{-1, -2}, nil) },
+		"2 labels for 1":         func() (*Memory, error) { return FromFloats([]float32{0, 1, 1, 0}, []int{2, 2}, []int{1, 2}) },
+		"image 0, value 3":       func() (*Memory, error) { return FromFloats([]float32{0, 1, 1, nan}, []int{2, 2}, nil) },
+		"image 1, value 0":       func() (*Memory, error) { return FromFloats([]float32{0, 1, 1, 0, inf, 0, 0, 0}, []int{2, 2}, nil) },
+		"not in this process":    func() (*Memory, error) { return (&Memory{}).WithTest([]float32{1}, nil) },
+		"images are not in this": func() (*Memory, error) { _, err := (&Memory{}).Load(t.Context(), nil, Both); return nil, err },
+	} {
+		var wrong *Error
+		if _, err := make(); !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an *Error with %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package metrics
+
+import (
+	"context"
+	"math"
+	"slices"
+)
+
+func init() {
+	Registry.Register("ece", "expected calibration error", func() Metric { return &ECE{Bins: 15} })
+}
+
+// ECE is the expected calibration error of a head: the images are put into M bins of equal width by their confidence, the
+// largest probability of softmax(logits), bin m being ((m-1)/M, m/M], and
+//
+//	ECE = sum_m |B_m|/n |accuracy(B_m) - mean confidence(B_m)|.
+//
+// Images of an unknown class are left out.
+//
+// Source: Guo et al., On Calibration of Modern Neural Networks, ICML 2017.
+type ECE struct {
+	Bins int `toml:"bins" want:"> 0" doc:"M, how many bins of confidence; 0: 15"`
+}
+
+// Describe implements [Metric].
+func (*ECE) Describe() Description {
+	return Description{
+		Measures: []Measure{{Name: "ece", Better: Lower,
+			Doc: "expected calibration error of a head, Σ \\|B_m\\|/n \\|accuracy(B_m) - confidence(B_m)\\|. B_m are the labelled images whose confidence, " +
+				"the largest probability, lies in the m-th of 15 bins of equal width (Guo et al. 2017). Of a head that a loss compares with labels"}},
+		Reads: ReadsLogits | ReadsLabels, ScaleFree: true, Partial: true,
+	}
+}
+
+// Start implements [Metric].
+func (m *ECE) Start(*Subject) (Meter, error) {
+	bins := m.Bins
+	if bins < 1 {
+		bins = 15
+	}
+	return &eceMeter{bins: make([]confidenceBin, bins)}, nil
+}
+
+type eceMeter struct {
+	bins []confidenceBin
+	n    int
+}
+
+// confidenceBin holds the sums over the images of one bin.
+type confidenceBin struct{ right, confidence float64 }
+
+// Add implements [Meter].
+func (m *eceMeter) Add(b *Batch) error {
+	return b.EachLabelled(func(logits []float32, class int) {
+		best := max(slices.Index(logits, slices.Max(logits)), 0) // of NaN there is no largest
+		confidence := math.Exp(logProbability(logits, best))
+		bin := &m.bins[m.bin(confidence)]
+		bin.confidence += confidence
+		if best == class {
+			bin.right++
+		}
+		m.n++
+	})
+}
+
+// bin is the one of a confidence; one of NaN is counted in the first, which makes the result NaN.
+func (m *eceMeter) bin(confidence float64) int {
+	i := int(math.Ceil(confidence*float64(len(m.bins)))) - 1
+	return min(max(i, 0), len(m.bins)-1)
+}
+
+// Values implements [Meter].
+func (m *eceMeter) Values(context.Context) ([]Value, error) {
+	if m.n == 0 {
+		return []Value{NotApplicable(noLabels)}, nil
+	}
+	sum := 0.0
+	for _, bin := range m.bins {
+		sum += math.Abs(bin.right - bin.confidence)
+	}
+	return []Value{Number(sum / float64(m.n))}, nil
+}

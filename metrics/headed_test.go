@@ -1,0 +1,107 @@
+package metrics
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"tessera/internal/volume"
+)
+
+// headed is a coder with heads, x W of the images, all of which are compared with labels.
+type headed struct {
+	*affine
+	names   []string
+	heads   map[string][]float32 // pixels x classes
+	without bool                 // without a decoder
+}
+
+func newHeaded(r *rand.Rand, classes int, names ...string) *headed {
+	h := &headed{affine: newAffine(r, []int{4, 4}, 3), names: names, heads: map[string][]float32{}}
+	for _, name := range names {
+		h.heads[name] = normal(r, 16*classes)
+	}
+	return h
+}
+
+func (h *headed) Values() []string {
+	if h.without {
+		return append([]string{"code"}, h.names...)
+	}
+	return append([]string{"code", OutputName}, h.names...)
+}
+
+func (h *headed) ClassHeads() []string { return h.names }
+
+func (h *headed) Value(name string, images []float32) ([]float32, error) {
+	w := h.heads[name]
+	return matrixProduct(images, w, volume.Of(h.shape), len(w)/16), nil
+}
+
+// labelledSample has labels of every class, and a third of the images without one.
+func labelledSample(r *rand.Rand, n, classes int) Sample {
+	s := Sample{Images: uniform(r, n*16), Labels: make([]int, n)}
+	for i := range s.Labels {
+		s.Labels[i] = r.IntN(classes*3/2) - classes/2
+	}
+	return s
+}
+
+// ofHead evaluates one metric of a coder with heads.
+func ofHead(t *testing.T, c *headed, s Sample, m Metric) *Result {
+	t.Helper()
+	r, err := Evaluate(context.Background(), c, s, Selection{{Metric: m}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// labelledRows are the logits and the classes of the images of a known class, in float64.
+func labelledRows(t *testing.T, c *headed, s Sample, head string) (rows [][]float64, classes []int) {
+	t.Helper()
+	logits, err := c.Value(head, s.Images)
+	if err != nil {
+		t.Fatal(err)
+	}
+	width := len(logits) / len(s.Labels)
+	for i, class := range s.Labels {
+		if class < 0 {
+			continue
+		}
+		row := make([]float64, width)
+		for k := range row {
+			row[k] = float64(logits[i*width+k])
+		}
+		rows, classes = append(rows, row), append(classes, class)
+	}
+	return rows, classes
+}
+
+func TestAModelWithoutDecoderHasNoOutput(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 9))
+	c := newHeaded(r, 3, "class")
+	c.without = true
+	c.hidden = true
+	got := measured(t, c, uniform(r, 160))
+	for _, name := range []string{"mse", "mse_clipped", "max_approx", "hoyer_atoms"} {
+		if v, ok := got.Find(name); !ok || v.Missing == "" {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+	if v, _ := got.Find("mse"); v.Missing != "the model has no decoder" {
+		t.Errorf("mse: %+v", v)
+	}
+	number(t, got, "hoyer")
+}
+
+func TestLogitsOfTheWrongNumberAreRefused(t *testing.T) {
+	b := Batch{Logits: make([]float32, 6), Labels: []int{2, -1, 1}}
+	if err := b.EachLabelled(func([]float32, int) {}); err == nil || !strings.Contains(err.Error(), "2 logits, an image has the class 2") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := headValue(newHeaded(rand.New(rand.NewPCG(2, 9)), 0, "class"), "class", make([]float32, 32), 2); err == nil {
+		t.Error("a head without logits was taken")
+	}
+}

@@ -1,0 +1,38 @@
+package metrics
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// noLabels says why what needs a labelled image is not applicable.
+const noLabels = "the class of no image is known"
+
+// EachLabelled calls f with the logits and the class of every image of a known class, in order. A class that has no logit is
+// an error.
+func (b *Batch) EachLabelled(f func(logits []float32, class int)) error {
+	if len(b.Labels) == 0 {
+		return nil
+	}
+	classes := len(b.Logits) / len(b.Labels)
+	for i, class := range b.Labels {
+		switch {
+		case class < 0:
+		case class >= classes:
+			return fmt.Errorf("metrics: the head has %d logits, an image has the class %d", classes, class)
+		default:
+			f(b.Logits[i*classes:(i+1)*classes], class)
+		}
+	}
+	return nil
+}
+
+// logProbability is the logarithm of a class's probability, the softmax of the logits, without overflow.
+func logProbability(logits []float32, class int) float64 {
+	most, sum := float64(slices.Max(logits)), 0.0
+	for _, x := range logits {
+		sum += math.Exp(float64(x) - most)
+	}
+	return float64(logits[class]) - most - math.Log(sum)
+}

@@ -1,0 +1,253 @@
+package metrics
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera/data"
+	"tessera/morph"
+)
+
+func selected(t *testing.T, names ...string) Selection {
+	t.Helper()
+	s, err := Select(names...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// chosenNames lists the measures of a selection, those of optional choices in brackets.
+func chosenNames(s Selection) string {
+	var names []string
+	for _, c := range s {
+		for _, name := range c.names() {
+			if c.Optional {
+				name = "[" + name + "]"
+			}
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+func TestMetricsAreSelectedByNamesAndGlobs(t *testing.T) {
+	for names, want := range map[string]string{
+		"mse":                        "mse",
+		"kl mse":                     "kl mse",
+		"max_approx":                 "max_approx max_approx_clipped max_approx_bias_dilated max_approx_reconstructed",
+		"max_approx_clipped":         "max_approx_clipped",
+		"max_approx_clipped mse mse": "max_approx_clipped mse",
+		"svm":                        "svm_accuracy svm_std svm_c",
+		"svm_c svm_std":              "svm_std svm_c",
+		"hoyer*":                     "[hoyer] [hoyer_atoms] [hoyer_atoms_dilated]",
+		"hoyer* hoyer":               "hoyer [hoyer_atoms] [hoyer_atoms_dilated]",
+		"mse_?lipped":                "[mse_clipped]",
+	} {
+		if got := chosenNames(selected(t, strings.Fields(names)...)); got != want {
+			t.Errorf("%q: %s, want %s", names, got, want)
+		}
+	}
+	for _, name := range []string{"mes", "", "hoyer**x", "[", "MSE"} {
+		_, err := Select("mse", name)
+		var unknown *UnknownError
+		if !errors.As(err, &unknown) || unknown.Name != name || !strings.Contains(err.Error(), "tessera list metrics") {
+			t.Errorf("%q: got %v", name, err)
+		}
+	}
+}
+
+func TestASelectionIsExtendedWithoutRepeating(t *testing.T) {
+	base := selected(t, "mse", "svm_c")
+	if got := chosenNames(base.Add(selected(t, "svm_std", "kl", "mse"))); got != "mse svm_std svm_c kl" {
+		t.Errorf("got %s", got)
+	}
+	if got := chosenNames(base); got != "mse svm_c" {
+		t.Errorf("adding changed the selection to %s", got)
+	}
+	if got, want := chosenNames(Default().Add(selected(t, "mse", "max_approx_clipped"))), chosenNames(Default()); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestEveryMetricDescribesItself(t *testing.T) {
+	seen := map[string]string{}
+	for _, e := range Registry.All() {
+		d := e.New().Describe()
+		if len(d.Measures) == 0 || d.Reads == 0 {
+			t.Errorf("%s: %+v", e.Name, d)
+		}
+		for _, m := range d.Measures {
+			if seen[m.Name] != "" {
+				t.Errorf("%s is a measure of %s and of %s", m.Name, seen[m.Name], e.Name)
+			}
+			seen[m.Name] = e.Name
+			if m.Doc == "" || m.Summary() == "" || !slices.Contains([]Better{Lower, Higher, Neither}, m.Better) || strings.ContainsAny(m.Name, " .*?[") {
+				t.Errorf("%s: %+v", e.Name, m)
+			}
+			if found, ok := MeasureOf("head." + m.Name); !ok || found != m {
+				t.Errorf("%s is not found: %+v", m.Name, found)
+			}
+		}
+		for _, s := range Settings(e.New()) {
+			if s.Doc == "" {
+				t.Errorf("%s: the setting %s has no doc", e.Name, s.Key)
+			}
+		}
+	}
+	for _, name := range Standard {
+		if _, ok := Registry.Lookup(name); !ok {
+			t.Errorf("the standard metric %s is not registered", name)
+		}
+	}
+	if _, ok := MeasureOf("nothing"); ok {
+		t.Error("a measure of that name is known")
+	}
+}
+
+func TestSettingsReachEveryMetricThatHasThem(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 1))
+	c := newAffine(r, []int{6, 5}, 7)
+	images := uniform(r, 41*30)
+	s := selected(t, "mse", "max_approx", "hoyer_atoms_dilated")
+	for key, value := range map[string]any{"operator": "opening", "radius": 2} {
+		if err := s.Set(key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := measured(t, c, images, s...)
+	m := Morphology{morph.Opening, 2}
+	want := measured(t, c, images, Choice{Metric: &MSE{}}, Choice{Metric: &MaxApprox{m}}, Choice{Metric: &HoyerAtomsDilated{m}})
+	if !slices.Equal(got.Values, want.Values) {
+		t.Errorf("got %+v, want %+v", got.Values, want.Values)
+	}
+	text, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if before, after, ok := strings.Cut(string(text), `"radius":2`); !ok || strings.Contains(after, "radius") || !strings.Contains(before, `"operator":"opening"`) ||
+		!strings.Contains(before, `"mse"`) || !strings.HasPrefix(after, `,"max_approx":`) && !strings.HasPrefix(after, `,"operator"`) {
+		t.Errorf("the settings are not before the first metric that has them: %s", text)
+	}
+	var read Result
+	if err := json.Unmarshal(text, &read); err != nil || !slices.Equal(read.Values, want.Values) {
+		t.Errorf("read back as %+v (%v)", read, err)
+	}
+	for key, value := range map[string]any{"operator": 3, "radius": "2", "colour": 1} {
+		if err := s.Set(key, value); err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%s = %v: got %v", key, value, err)
+		}
+	}
+	if err := s.Set("radius", nil); err == nil {
+		t.Error("a setting of nothing was taken")
+	}
+}
+
+func TestAnEarlierResultIsPickedFrom(t *testing.T) {
+	whole := &Result{Model: "m", Images: 3, Values: Values{{Name: "hoyer", Number: 1}, {Name: "mse", Number: 2}, {Name: "a.kl", Number: 3},
+		{Name: "b.kl", Missing: "none"}, {Name: "dead_units", Missing: "none"}}}
+	picked, ok := selected(t, "mse", "k?", "hoyer").Of(whole)
+	if !ok || picked.Model != "m" || picked.Images != 3 {
+		t.Fatalf("%+v, %t", picked, ok)
+	}
+	if text, err := json.Marshal(picked); err != nil || string(text) != `{"model":"m","dataset":"","images":3,"mse":2,"a.kl":3,"hoyer":1}` {
+		t.Errorf("%s, %v", text, err)
+	}
+	if text, _ := json.Marshal(picked.Whole()); !strings.Contains(string(text), `"b.kl":null`) {
+		t.Errorf("whole: %s", text)
+	}
+	if _, ok := selected(t, "mse_clipped").Of(whole); ok {
+		t.Error("what is not there was picked")
+	}
+	if picked, ok := selected(t, "dead_units").Of(whole); !ok || picked.Shown()[0].Missing != "none" {
+		t.Errorf("what is not applicable: %+v, %t", picked, ok)
+	}
+}
+
+func TestResultsAreReadAsTheyAreWritten(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"model":"m","dataset":"d","images":2,"b":1.5,"a":null,"operator":"opening","radius":2,"c":3}`: `{"model":"m","dataset":"d","images":2,"b":1.5,"a":null,"c":3}`,
+		`{"model":"m","dataset":"","images":0}`:                                                         `{"model":"m","dataset":"","images":0}`,
+	} {
+		var r Result
+		if err := json.Unmarshal([]byte(text), &r); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := json.Marshal(&r); err != nil || string(got) != want {
+			t.Errorf("%s became %s (%v)", text, got, err)
+		}
+	}
+	for _, text := range []string{"[1]", "3", `{"images":"many"}`, `{"model":`} {
+		if json.Unmarshal([]byte(text), &Result{}) == nil {
+			t.Errorf("%s was read", text)
+		}
+	}
+	var v Values
+	if text, err := json.Marshal(v); err != nil || string(text) != "{}" {
+		t.Errorf("no values are written as %s (%v)", text, err)
+	}
+	if err := json.Unmarshal([]byte(`{"x":[1,{"y":2}],"z":true,"w":1}`), &v); err != nil || len(v) != 1 || v[0].Name != "w" {
+		t.Errorf("got %+v, %v", v, err)
+	}
+}
+
+// counting counts what a coder is asked for.
+type counting struct {
+	*affine
+	encoded, decoded *int
+}
+
+func (c counting) Encode(images []float32) ([]float32, error) {
+	*c.encoded++
+	return c.affine.Encode(images)
+}
+
+func (c counting) Decode(codes []float32) ([]float32, error) {
+	*c.decoded++
+	return c.affine.Decode(codes)
+}
+
+func TestOnlyWhatIsReadIsComputedAndOnce(t *testing.T) {
+	r := rand.New(rand.NewPCG(10, 1))
+	images := uniform(r, (batchSize+1)*16)
+	for names, want := range map[string][2]int{
+		"mse mse_clipped hoyer kl dead_units": {2, 2},
+		"max_approx mse":                      {2, 2}, // the coders with operated atoms are others
+		"hoyer kl":                            {2, 0},
+		"hoyer_atoms negative_weights":        {0, 0},
+	} {
+		c := counting{newAffine(r, []int{4, 4}, 3), new(int), new(int)}
+		measured(t, c, images, selected(t, strings.Fields(names)...)...)
+		if *c.encoded != want[0] || *c.decoded != want[1] {
+			t.Errorf("%s: %d encodings, %d decodings, want %v", names, *c.encoded, *c.decoded, want)
+		}
+	}
+}
+
+func TestWhatIsMissingIsSaid(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 1))
+	c := newAffine(r, []int{16}, 3) // vectors
+	for name, v := range map[string]string{"max_approx": "no rows and columns", "jaccard": "no rows and columns", "mse": "", "hoyer_atoms": ""} {
+		for _, got := range measured(t, c, uniform(r, 320), selected(t, name)...).Values {
+			if (got.Missing == "") != (v == "") || !strings.Contains(got.Missing, v) {
+				t.Errorf("%s: %q, want %q", got.Name, got.Missing, v)
+			}
+		}
+	}
+	_, err := Evaluate(context.Background(), c, Sample{Images: uniform(r, 320)}, selected(t, "svm"))
+	var missing *data.Error
+	if !errors.As(err, &missing) {
+		t.Errorf("got %v, want a *data.Error", err)
+	}
+	if got := measured(t, c, uniform(r, 320), selected(t, "svm*")...).Shown(); len(got) != 0 {
+		t.Errorf("optional metrics without labels: %+v", got)
+	}
+	if _, err := Evaluate(context.Background(), c, Sample{Images: uniform(r, 320), Labels: []int{1}}, nil); err == nil || !strings.Contains(err.Error(), "1 labels") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,64 @@
+package train
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"tessera/kernel"
+	"tessera/train/folder"
+)
+
+// Arithmetic is what the last bits of a result depend on beside the declaration and the images: the order in which
+// products are added up.
+type Arithmetic struct {
+	Threads int    `json:"threads"`
+	Backend string `json:"backend"` // tape, engine
+	Kernel  string `json:"kernel"`  // which products and functions: [kernel.Float32]
+}
+
+// arithmetic is that of this process.
+func (o Options) arithmetic() Arithmetic {
+	a := Arithmetic{Threads: o.Team.Threads(), Kernel: kernel.Float32().Name}
+	if named, ok := o.Backend.(interface{ Name() string }); ok {
+		a.Backend = named.Name()
+	}
+	return a
+}
+
+// differs says what is different now, "" where nothing is.
+func (a Arithmetic) differs(now Arithmetic) string {
+	var lines []string
+	add := func(what string, was, is any) {
+		if was != is {
+			lines = append(lines, fmt.Sprintf("%s (got %v, want %v)", what, is, was))
+		}
+	}
+	add("threads", a.Threads, now.Threads)
+	add("back end", a.Backend, now.Backend)
+	add("kernels", a.Kernel, now.Kernel)
+	return strings.Join(lines, ", ")
+}
+
+// ArithmeticOf returns that with which a run was begun; it is zero where the run does not say.
+func ArithmeticOf(run string) (a Arithmetic, err error) {
+	from, err := readState(filepath.Join(run, folder.State))
+	if err != nil {
+		return a, err
+	}
+	if from.arithmetic.Threads > 0 {
+		return from.arithmetic, nil
+	}
+	e, err := ReadEnvironment(run) // a state of an earlier version
+	return Arithmetic{Threads: e.Threads, Backend: e.Backend, Kernel: e.BLAS}, err
+}
+
+// storedArithmetic is that of a state; zero in one of an earlier version.
+func storedArithmetic(text string) (a Arithmetic, err error) {
+	if text == "" {
+		return a, nil
+	}
+	err = json.Unmarshal([]byte(text), &a)
+	return a, err
+}
