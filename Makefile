@@ -4,6 +4,8 @@ GO ?= go
 # A count, not a duration: at the end of a duration go test can fail by itself (go.dev/issue/75804).
 FUZZTIME ?= 10000x
 NUMERIC = ./graph/... ./layers ./losses ./metrics ./morph ./optim ./constraints ./train/...
+# Where same-bytes keeps the results of BASE. Several checkouts may share one folder.
+CACHE ?= .same-bytes
 CONCURRENT = ./data ./graph/engine ./graph/engine/kernel ./internal/parallel ./metrics ./morph ./train/...
 
 .PHONY: run test check format vet staticcheck race fuzz portable same-bytes bench bench-peers golden kill-test parts
@@ -39,7 +41,7 @@ portable: ## the numbers without OpenBLAS, then without assembly too
 	TESSERA_BLAS=none TESSERA_SIMD=none $(GO) test ./graph/...
 
 same-bytes: ## what shipped models and sweeps give at the commit BASE and now; ONLY=GLOB restricts it; TESSERA_DATA says where the data are
-	$(GO) run -trimpath ./bench/samebytes --base "$(BASE)" --only "$(ONLY)" --cache .same-bytes
+	$(GO) run -trimpath ./bench/samebytes --base "$(BASE)" --only "$(ONLY)" --cache "$(CACHE)"
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem -count 6 ./...
