@@ -60,15 +60,8 @@ func (c *Coder) Decode(codes []float32) ([]float32, error) {
 // Values lists the values that the model computes: "code", "output" where it has a decoder, and its heads.
 func (c *Coder) Values() []string { return c.model.Layout.Values() }
 
-// ClassHeads lists the values that a loss compares with labels, each with a unit for each class.
-func (c *Coder) ClassHeads() (names []string) {
-	for _, l := range c.model.Spec.Losses {
-		if l.Loss.Reads().Labels && !slices.Contains(names, l.On) {
-			names = append(names, l.On)
-		}
-	}
-	return names
-}
+// ClassHeads implements [metrics.ValueCoder].
+func (c *Coder) ClassHeads() []string { return c.model.ClassHeads() }
 
 // Value computes a value of images by its name, and returns it row by row.
 func (c *Coder) Value(name string, images []float32) ([]float32, error) {
