@@ -45,6 +45,9 @@ type builder struct {
 
 // Program builds the model's graph for one batch size. All programs of a model share its parameters.
 func (m *Model) Program(o Options) (p *Program, err error) {
+	if m == nil || m.Spec == nil || m.Layout == nil {
+		return nil, errors.New("graph: no model to make a program of: take one that New returned")
+	}
 	if o.Batch < 1 {
 		return nil, fmt.Errorf("model %q: batch: got %d, want > 0", m.Spec.Name, o.Batch)
 	}

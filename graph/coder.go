@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -24,14 +25,21 @@ type Coder struct {
 	adversary coding
 }
 
-// NewCoder returns the coder of a model whose programs run on that back end.
+// NewCoder returns the coder of a model whose programs run on that back end. Without a model or a back end it codes nothing:
+// its methods return [ErrNoModel].
 func NewCoder(m *Model, backend Backend) *Coder {
+	if m == nil || m.Layout == nil || backend == nil {
+		return &Coder{}
+	}
 	return &Coder{model: m, backend: backend,
 		encoder:   coding{part: Encoder, in: m.Pixels(), out: m.Units()},
 		decoder:   coding{part: Decoder, in: m.Units(), out: m.Pixels()},
 		adversary: coding{part: Adversary, in: m.Pixels(), out: m.Pixels()},
 	}
 }
+
+// ErrNoModel says that a coder was made without a model or without a back end.
+var ErrNoModel = errors.New("graph: the coder has no model or no back end")
 
 // coding is one direction of a coder.
 type coding struct {
@@ -47,13 +55,26 @@ type compiledBatch struct {
 }
 
 // Shape implements [metrics.Coder].
-func (c *Coder) Shape() []int { return slices.Clone(c.model.Shape) }
+func (c *Coder) Shape() []int {
+	if c.model == nil {
+		return nil
+	}
+	return slices.Clone(c.model.Shape)
+}
 
 // Units implements [metrics.Coder].
-func (c *Coder) Units() int { return c.model.Units() }
+func (c *Coder) Units() int {
+	if c.model == nil {
+		return 0
+	}
+	return c.model.Units()
+}
 
 // Encode implements [metrics.Coder].
 func (c *Coder) Encode(images []float32) ([]float32, error) {
+	if c.model == nil {
+		return nil, ErrNoModel
+	}
 	codes, err := c.code(&c.encoder, images)
 	if err != nil {
 		return nil, fmt.Errorf("model %q: encode: %w", c.model.Spec.Name, err)
@@ -63,6 +84,9 @@ func (c *Coder) Encode(images []float32) ([]float32, error) {
 
 // Decode implements [metrics.Coder].
 func (c *Coder) Decode(codes []float32) ([]float32, error) {
+	if c.model == nil {
+		return nil, ErrNoModel
+	}
 	images, err := c.code(&c.decoder, codes)
 	if err != nil {
 		return nil, fmt.Errorf("model %q: decode: %w", c.model.Spec.Name, err)
@@ -123,6 +147,9 @@ func (c *Coder) runner(d *coding, size int) (Runner[float32], error) {
 // Atoms implements [metrics.Coder]: the rows of the weight of the decoder's last layer that has one, and that layer's
 // bias, where the layer gives whole images.
 func (c *Coder) Atoms() *metrics.Atoms {
+	if c.model == nil {
+		return nil
+	}
 	weight, bias := c.model.dictionary()
 	if weight == nil {
 		return nil
@@ -136,6 +163,9 @@ func (c *Coder) Atoms() *metrics.Atoms {
 
 // WithAtoms implements [metrics.Coder]: a coder of a copy of the model that shares every parameter but these.
 func (c *Coder) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
+	if c.model == nil {
+		return nil, ErrNoModel
+	}
 	weight, bias := c.model.dictionary()
 	switch {
 	case a == nil:
@@ -165,6 +195,9 @@ func (c *Coder) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
 
 // LastWeight implements [metrics.Weighted].
 func (c *Coder) LastWeight() []float32 {
+	if c.model == nil {
+		return nil
+	}
 	if p := c.model.LastWeight(); p != nil {
 		return p.Data
 	}
