@@ -7,13 +7,14 @@ import (
 	"tessera/graph"
 	"tessera/ir"
 	"tessera/kernel"
+	"tessera/team"
 )
 
 // Plan is a compiled program. It implements [graph.Runner].
 type Plan[T ir.Float] struct {
 	program    *ir.Module
 	module     *module
-	team       *Team
+	team       *team.Team
 	phases     []phase
 	inputs     []*cell[T]
 	parameters [][]T
@@ -30,7 +31,7 @@ type Plan[T ir.Float] struct {
 
 // Backend compiles programs into plans that share one team of goroutines.
 type Backend struct {
-	Team *Team // nil: each plan runs on the goroutine that calls it, alone
+	Team *team.Team // nil: each plan runs on the goroutine that calls it, alone
 }
 
 // Name is how options and records call this back end.
@@ -48,16 +49,17 @@ func (b Backend) Compile(p *graph.Program) (graph.Runner[float32], error) {
 	return Compile[float32](m, b.Team)
 }
 
-// Compile compiles a program for a team; nil is the goroutine that runs the plan, alone. T must be the precision of the program, which [ir.Module.Check] must accept.
-func Compile[T ir.Float](program *ir.Module, team *Team) (*Plan[T], error) {
+// Compile compiles a program for a team; nil is the goroutine that runs the plan, alone. T must be the precision of the
+// program, which [ir.Module.Check] must accept.
+func Compile[T ir.Float](program *ir.Module, members *team.Team) (*Plan[T], error) {
 	if err := kernel.Err(); err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
 	if program == nil {
 		return nil, errors.New("engine: no program to compile")
 	}
-	if team == nil {
-		team = NewTeam(1) // which has no goroutines that would have to end
+	if members == nil {
+		members = team.New(1) // which has no goroutines that would have to end
 	}
 	if want := ir.DtypeOf[T](); want != program.Dtype {
 		return nil, fmt.Errorf("engine: program is %v, plan is %v", program.Dtype, want)
@@ -67,10 +69,10 @@ func Compile[T ir.Float](program *ir.Module, team *Team) (*Plan[T], error) {
 	}
 	m := newModule(program)
 	optimise[T](m)
-	divide(m, team.Threads())
-	plan := &Plan[T]{program: program, module: m, team: team}
+	divide(m, members.Threads())
+	plan := &Plan[T]{program: program, module: m, team: members}
 	c := &compiler[T]{plan: plan, kernels: newKernels(kernelSet[T]()), cells: map[*ir.Value]*cell[T]{}, boxes: map[*ir.Value]*any{},
-		over: map[*ir.Value]*ir.Value{}, scratch: newScratch[T](team.Threads())}
+		over: map[*ir.Value]*ir.Value{}, scratch: newScratch[T](members.Threads())}
 	if err := c.compile(); err != nil {
 		return nil, err
 	}

@@ -1,22 +1,21 @@
 package train
 
-import "tessera/engine"
+import (
+	"tessera/engine"
+	"tessera/team"
+)
 
-// complete returns the options with what runs programs, where they name nothing: the engine on a team with one goroutine per
-// CPU. release ends that team.
+// complete returns the options with what runs programs, where they name nothing: the engine on Team, or on a team with one
+// goroutine per CPU. release ends that team.
 func (o Options) complete() (complete Options, release func()) {
+	release = func() {}
 	if o.Backend != nil {
-		return o, func() {}
+		return o, release
 	}
-	team, own := o.Team.(*engine.Team)
-	if own && team != nil {
-		o.Backend = engine.Backend{Team: team}
-		return o, func() {}
-	}
-	team = engine.NewTeam(0)
-	o.Backend = engine.Backend{Team: team}
 	if o.Team == nil {
-		o.Team = team
+		o.Team = team.New(0)
+		release = o.Team.Close
 	}
-	return o, team.Close
+	o.Backend = engine.Backend{Team: o.Team}
+	return o, release
 }
