@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -27,6 +28,9 @@ type Model struct {
 // New returns the model of spec for images of that shape, its parameters drawn from spec's seed: each from a stream of
 // its own, named by its path.
 func New(spec *config.Model, shape []int) (*Model, error) {
+	if spec == nil {
+		return nil, errors.New("graph: no declaration to make a model of")
+	}
 	layout, err := spec.Layout(shape)
 	if err != nil {
 		return nil, err
