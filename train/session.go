@@ -114,6 +114,7 @@ func bareSession(spec *config.Model, shape []int, o Options) (s *session, err er
 	}
 	s = &session{job: &job{options: o, spec: spec, shape: shape, arithmetic: o.arithmetic()}, encoded: map[string][]byte{}}
 	if method, ok := spec.Baseline.(baselines.Method); ok {
+		s.arithmetic.Backend = "" // it has no graph
 		s.learner, err = newFit(s.job, method)
 	} else if method, ok := spec.Optimizer.Optimizer.(optim.Search); ok {
 		s.learner, err = newSearch(s.job, method)
