@@ -9,7 +9,6 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/layers"
-	"tessera/metrics"
 )
 
 // rows returns images of 6x5 pixels with one bright row each.
@@ -41,7 +40,7 @@ func TestARunOfImagesInMemoryNeedsThemAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer run.Close()
-	if report, err := run.Evaluate(t.Context(), metrics.Options{}); err != nil || report.Images != 36 {
+	if report, err := run.Evaluate(t.Context(), nil); err != nil || report.Images != 36 {
 		t.Errorf("of the run that was trained: %+v, %v", report, err)
 	}
 	for want, o := range map[string]tessera.Options{
@@ -55,7 +54,7 @@ func TestARunOfImagesInMemoryNeedsThemAgain(t *testing.T) {
 		}
 		defer opened.Close()
 		var missing *data.Error
-		_, err = opened.Evaluate(t.Context(), metrics.Options{})
+		_, err = opened.Evaluate(t.Context(), nil)
 		if want == "" && err != nil || want != "" && (!errors.As(err, &missing) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("Images %v: got %v, want %q", o.Images != nil, err, want)
 		}

@@ -112,7 +112,7 @@ func bareSession(spec *config.Model, shape []int, o Options) (s *session, err er
 	if o.Team == nil {
 		o.Team = alone{}
 	}
-	s = &session{job: &job{options: o, spec: spec, shape: shape, arithmetic: o.arithmetic()}, encoded: map[string][]byte{}}
+	s = &session{job: &job{options: o, spec: spec, shape: shape, arithmetic: o.arithmetic(spec)}, encoded: map[string][]byte{}}
 	if method, ok := spec.Baseline.(baselines.Method); ok {
 		s.arithmetic.Backend = "" // it has no graph
 		s.learner, err = newFit(s.job, method)
@@ -140,7 +140,7 @@ func (s *session) restore(from *stored) error {
 	if err := s.fits(from); err != nil {
 		return err
 	}
-	if from.arithmetic.Threads > 0 {
+	if from.arithmetic != (Arithmetic{}) {
 		if other := from.arithmetic.differs(s.arithmetic); other != "" && s.options.Warn != nil {
 			s.options.Warn("the run was begun with other " + other + ": the last bits of its result will be others than those of an uninterrupted run")
 		}
