@@ -141,7 +141,7 @@ func (s *session) restore(from *stored) error {
 		return err
 	}
 	if from.arithmetic != (Arithmetic{}) {
-		if other := from.arithmetic.differs(s.arithmetic); other != "" && s.options.Warn != nil {
+		if other := from.arithmetic.differs(s.arithmetic); other != "" && s.spec.Baseline == nil && s.options.Warn != nil {
 			s.options.Warn("the run was begun with other " + other + ": the last bits of its result will be others than those of an uninterrupted run")
 		}
 		s.arithmetic = from.arithmetic
