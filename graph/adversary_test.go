@@ -11,6 +11,7 @@ import (
 	"tessera/engine"
 	"tessera/graph"
 	"tessera/tape"
+	"tessera/team"
 )
 
 var _ attack.Target = (*graph.Coder)(nil)
@@ -58,7 +59,7 @@ func TestInputGradientIsThatOfTheReconstructionTermsAlone(t *testing.T) {
 	clean := noise(n * 12)
 	images := slices.Clone(clean)
 	slices.Reverse(images)
-	p, err := m.Program(graph.Options{Batch: n, Part: graph.Adversary, Dtype: tensor.Float64})
+	p, err := m.Program(graph.Request{Batch: n, Want: []string{graph.InputGradient}, Dtype: tensor.Float64})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func TestInputGradientIsThatOfTheReconstructionTermsAlone(t *testing.T) {
 			t.Errorf("pixel %d: gradient %v, central difference %v", i, want[i], numeric)
 		}
 	}
-	team := engine.NewTeam(2)
+	team := team.New(2)
 	defer team.Close()
 	for name, backend := range map[string]graph.Backend{"engine": engine.Backend{Team: team}, "tape": tape.Backend{}} {
 		coder := graph.NewCoder(m, backend)
@@ -121,7 +122,7 @@ encoder = [{ kind = "dense", units = 5, activation = "sigmoid" }]
 epsilon = 0.1
 `
 	m := model(t, text, "twin", 3, 4)
-	p, err := m.Program(graph.Options{Batch: 2, Training: true, Output: true})
+	p, err := m.Program(graph.Request{Batch: 2, Training: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +154,7 @@ epsilon = 0.1
 			t.Errorf("loss: got %v, want %v", r.Tap(i)[0], want)
 		}
 	}
-	inference, err := m.Program(graph.Options{Batch: 2})
+	inference, err := m.Program(graph.Request{Batch: 2})
 	if err != nil || len(inference.Inputs) != 1 {
 		t.Errorf("inference reads %d inputs (%v), want the images alone", len(inference.Inputs), err)
 	}

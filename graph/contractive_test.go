@@ -11,6 +11,7 @@ import (
 	"tessera/graph"
 	"tessera/internal/random"
 	"tessera/tape"
+	"tessera/team"
 )
 
 // contracted is a training program in float64 whose loss is a contractive penalty alone.
@@ -46,7 +47,7 @@ func contractive(t *testing.T, encoder string, probes int) contracted {
 	t.Helper()
 	m := model(t, fmt.Sprintf("[model.m]\nencoder = %s\nloss = [{ kind = \"mse\", weight = 0.0 }, { kind = \"contractive\", probes = %d }]\n",
 		encoder, probes), "m", 3, 4)
-	p, err := m.Program(graph.Options{Batch: contractedImages, Training: true, Dtype: tensor.Float64})
+	p, err := m.Program(graph.Request{Batch: contractedImages, Training: true, Dtype: tensor.Float64})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +235,7 @@ func (c contracted) slope(t *testing.T, w []float64, j int) float64 {
 
 // The engine computes what the reference does, second derivatives included.
 func TestEngineAgreesOnTheContractivePenalty(t *testing.T) {
-	team := engine.NewTeam(2)
+	team := team.New(2)
 	defer team.Close()
 	for name, encoder := range encoders {
 		t.Run(name, func(t *testing.T) {

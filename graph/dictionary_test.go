@@ -12,6 +12,7 @@ import (
 	"tessera/metrics"
 	"tessera/morph"
 	"tessera/tape"
+	"tessera/team"
 )
 
 // The decoder has a layer before that of the atoms, and an activation after it.
@@ -30,7 +31,7 @@ loss = [{ kind = "mse" }, { kind = "max_approximation" }]
 // tapped runs a training program once on these images and returns what it says of a tap.
 func tapped(t *testing.T, m *graph.Model, backend graph.Backend, images []float32, name string) float64 {
 	t.Helper()
-	p, err := m.Program(graph.Options{Batch: len(images) / m.Pixels(), Training: true})
+	p, err := m.Program(graph.Request{Batch: len(images) / m.Pixels(), Training: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func tapped(t *testing.T, m *graph.Model, backend graph.Backend, images []float3
 func TestMaxApproximationTermIsTheMetric(t *testing.T) {
 	m := model(t, onAtoms, "dilated", 3, 4)
 	images := noise(7 * 12)
-	team := engine.NewTeam(2)
+	team := team.New(2)
 	defer team.Close()
 	for _, backend := range []graph.Backend{tape.Backend{}, engine.Backend{Team: team}} {
 		coder := graph.NewCoder(m, backend)
@@ -89,7 +90,7 @@ func TestMaxApproximationTermIsTheMetric(t *testing.T) {
 // The noise of a layer that is applied to the operated atoms too is drawn once.
 func TestOperatedAtomsMeetTheSameNoise(t *testing.T) {
 	m := model(t, onAtoms, "noisy", 3, 4)
-	p, err := m.Program(graph.Options{Batch: 2, Training: true, Dtype: tensor.Float64})
+	p, err := m.Program(graph.Request{Batch: 2, Training: true, Dtype: tensor.Float64})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"tessera/engine"
 	"tessera/graph"
 	"tessera/tape"
+	"tessera/team"
 )
 
 // A frozen batch_norm normalises by its running averages in training too, and these stand still.
@@ -17,7 +18,7 @@ freeze = ["encoder.1.*"]
 encoder = [{ kind = "dense", units = 5 }, { kind = "batch_norm" }, { kind = "dense", units = 4, activation = "sigmoid" }]
 `
 
-func run(t *testing.T, b graph.Backend, m *graph.Model, o graph.Options, images []float32) (*graph.Program, graph.Runner[float32]) {
+func run(t *testing.T, b graph.Backend, m *graph.Model, o graph.Request, images []float32) (*graph.Program, graph.Runner[float32]) {
 	t.Helper()
 	p, err := m.Program(o)
 	if err != nil {
@@ -38,7 +39,7 @@ func run(t *testing.T, b graph.Backend, m *graph.Model, o graph.Options, images 
 }
 
 func TestAFrozenLayerWorksInTrainingAsAtInference(t *testing.T) {
-	images, team := noise(6*12), engine.NewTeam(2)
+	images, team := noise(6*12), team.New(2)
 	defer team.Close()
 	for name, backend := range map[string]graph.Backend{"tape": tape.Backend{}, "engine": engine.Backend{Team: team}} {
 		for _, text := range []string{frozen, strings.Replace(frozen, "freeze", "# freeze", 1)} {
@@ -50,10 +51,10 @@ func TestAFrozenLayerWorksInTrainingAsAtInference(t *testing.T) {
 					}
 				}
 			}
-			_, still := run(t, backend, m, graph.Options{Batch: 6}, images)
+			_, still := run(t, backend, m, graph.Request{Batch: 6}, images)
 			codes := slices.Clone(still.Tap(0))
 			before := slices.Clone(m.Parameters[4].Data)
-			p, training := run(t, backend, m, graph.Options{Batch: 6, Training: true}, images)
+			p, training := run(t, backend, m, graph.Request{Batch: 6, Training: true}, images)
 			isFrozen := text == frozen
 			if same := close(codes, training.Tap(0)); same != isFrozen {
 				t.Errorf("%s: codes in training are those of inference: %v, want %v", name, same, isFrozen)
@@ -72,7 +73,7 @@ func TestAFrozenLayerWorksInTrainingAsAtInference(t *testing.T) {
 
 // A block is no reason for a frozen layer of it to be used otherwise, nor is it a block in a block.
 func TestAFrozenLayerOfABlockWorksInTrainingAsAtInference(t *testing.T) {
-	images, team := noise(6*12), engine.NewTeam(2)
+	images, team := noise(6*12), team.New(2)
 	defer team.Close()
 	norm := `{ kind = "batch_norm" }, { kind = "dense", units = 12 }`
 	for path, block := range map[string]string{"encoder.1.0.": norm, "encoder.1.0.0.": `{ kind = "residual", layers = [` + norm + `] }`} {
@@ -93,9 +94,9 @@ encoder = [{ kind = "dense", units = 12 }, { kind = "residual", layers = [`+bloc
 					}
 				}
 			}
-			_, still := run(t, engine.Backend{Team: team}, m, graph.Options{Batch: 6}, images)
+			_, still := run(t, engine.Backend{Team: team}, m, graph.Request{Batch: 6}, images)
 			codes := slices.Clone(still.Tap(0))
-			p, training := run(t, engine.Backend{Team: team}, m, graph.Options{Batch: 6, Training: true}, images)
+			p, training := run(t, engine.Backend{Team: team}, m, graph.Request{Batch: 6, Training: true}, images)
 			if same := close(codes, training.Tap(0)); same != isFrozen {
 				t.Errorf("%s: codes in training are those of inference: %v, want %v", glob, same, isFrozen)
 			}

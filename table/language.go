@@ -16,7 +16,7 @@
 //
 // The field of a struct that is tagged part:"kind" is filled by the part that the key "kind" names; the keys of the part then belong to
 // the struct's table. part:"kind,short" also takes the name in place of the table. part:"kind,or=NAME" also takes NAME, which is no
-// part, and implies it. A field tagged of:"KIND" is a key only where the kind of the outermost table is KIND.
+// part, and implies it. A slice of tables tagged none:"true" is written when it is empty, too. A field tagged of:"KIND" is a key only where the kind of the outermost table is KIND.
 //
 // Two methods are asked of structs and parts: Defaults(), which sets what a table's own keys hold where they are not given, after the
 // keys of its part were read, and Check() error, which refuses values that do not go together by a [part.KeyError], or several joined.
@@ -84,9 +84,11 @@ func (v *Vocabulary) Holds(part reflect.Type) bool { return v.part == part }
 
 // of finds the vocabulary of an interface type, nil where there is none.
 func (l *Language) of(part reflect.Type) *Vocabulary {
-	for _, v := range l.Vocabularies {
-		if v.Holds(part) {
-			return v
+	if l != nil {
+		for _, v := range l.Vocabularies {
+			if v.Holds(part) {
+				return v
+			}
 		}
 	}
 	return nil
@@ -109,6 +111,8 @@ type column struct {
 	Required       bool
 	oneof          []string
 	of, bare       string
+	bounds         bounds
+	none           bool  // an empty list says something else than none that is given
 	at             []int // of the field in its struct
 }
 
@@ -160,7 +164,7 @@ func schemaOf(t reflect.Type) *schema {
 			}
 		case key != "" && f.IsExported():
 			s.columns = append(s.columns, column{Key: key, Want: f.Tag.Get("want"), Doc: f.Tag.Get("doc"), Required: f.Tag.Get("required") == "true",
-				oneof: strings.Fields(f.Tag.Get("oneof")), of: f.Tag.Get("of"), bare: f.Tag.Get("bare"), at: f.Index})
+				oneof: strings.Fields(f.Tag.Get("oneof")), of: f.Tag.Get("of"), bare: f.Tag.Get("bare"), none: f.Tag.Get("none") == "true", bounds: boundsOf(f.Tag.Get("want")), at: f.Index})
 		}
 	}
 	s.selector = slices.IndexFunc(s.columns, func(c column) bool { return c.Key == selector })
@@ -222,15 +226,7 @@ func (l *Language) allFields(v reflect.Value, kind string) []Field {
 }
 
 // Keys lists the keys of the table of a struct, or of a part, given by a pointer: of those tagged `of` the ones of that kind.
-func Keys(table any, kind string) []string {
-	var keys []string
-	for _, c := range schemaOf(reflect.TypeOf(table).Elem()).columns {
-		if c.of == "" || c.of == kind {
-			keys = append(keys, c.Key)
-		}
-	}
-	return keys
-}
+func Keys(table any, kind string) []string { return keysOf((*Language)(nil).FieldsOf(table, kind)) }
 
 func findField(fields []Field, key string) (Field, bool) {
 	for _, f := range fields {
@@ -261,10 +257,7 @@ func (f Field) Choices() []string {
 }
 
 // Malformed says what is wrong with the field's tag `want`, nil where nothing is.
-func (f Field) Malformed() error {
-	_, err := satisfies(f.Want, 1)
-	return err
-}
+func (f Field) Malformed() error { return f.bounds.malformed }
 
 // IsTable reports whether the field is written under a header of its own: a struct that is there, or an array or a map of tables.
 func (f Field) IsTable() bool { return isTable(f.Value) }

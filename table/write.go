@@ -34,7 +34,9 @@ func (w *Writer) table(path []string, fields []Field, open, end string) {
 	fmt.Fprintf(&w.out, "%s%s%s\n", open, pathText(path), end)
 	var tables []Field
 	for _, f := range fields {
-		if isTable(f.Value) {
+		if f.none && f.Value.Kind() == reflect.Slice && f.Value.Len() == 0 {
+			fmt.Fprintf(&w.out, "%s = []\n", KeyText(f.Key))
+		} else if isTable(f.Value) {
 			tables = append(tables, f)
 		} else if text, ok := w.fieldText(f); ok {
 			fmt.Fprintf(&w.out, "%s = %s\n", KeyText(f.Key), text)
@@ -98,7 +100,7 @@ func isTable(v reflect.Value) bool {
 // fieldText prints the value of a field as TOML; ok is false where there is none.
 func (w *Writer) fieldText(f Field) (text string, ok bool) {
 	v := f.Value
-	if open, err := satisfies(f.Want, 0); f.Want != "" && v.Kind() != reflect.Slice && v.IsZero() && err == nil && !open {
+	if (v.CanInt() || v.CanUint() || v.CanFloat()) && v.IsZero() && !f.bounds.hold(0) {
 		return "", false
 	}
 	if name, key, ok := strings.Cut(f.bare, "."); ok && !v.IsNil() && w.nameOf(v) == name {

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"tessera/config"
-	"tessera/engine"
 	"tessera/hooks"
 	"tessera/tape"
+	"tessera/team"
 	"tessera/train/folder"
 )
 
@@ -162,7 +162,7 @@ func TestAStateWithoutAHookIsRefused(t *testing.T) {
 func TestTeamsRunHooksAlike(t *testing.T) {
 	want := trained(t, jolted(t), Options{})
 	for _, threads := range []int{2, 3} {
-		team := engine.NewTeam(threads)
+		team := team.New(threads)
 		sameResult(t, trained(t, jolted(t), Options{Team: team}).Run, want.Run)
 		team.Close()
 	}
