@@ -15,6 +15,7 @@ import (
 	"tessera/internal/volume"
 	"tessera/metrics"
 	"tessera/tape"
+	"tessera/team"
 )
 
 // EncoderOptions say how an encoder is compiled. The zero value is ready to use.
@@ -90,11 +91,11 @@ func (r *Run) Encoder(o EncoderOptions) (*Encoder, error) {
 // it: for a few images the threads of a team would wait for each other longer than they compute.
 type encoding struct {
 	coder *graph.Coder
-	team  *engine.Team
+	team  *team.Team
 }
 
 func (o Options) encoding(m *graph.Model, size int) (*encoding, error) {
-	e := &encoding{team: engine.NewTeam(1)}
+	e := &encoding{team: team.New(1)}
 	if o.Backend == Tape {
 		e.coder = graph.NewCoder(m, tape.Backend{})
 	} else {

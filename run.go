@@ -9,9 +9,9 @@ import (
 	"tessera/attack"
 	"tessera/config"
 	"tessera/data"
-	"tessera/engine"
 	"tessera/graph"
 	"tessera/metrics"
+	"tessera/team"
 	"tessera/train"
 )
 
@@ -29,12 +29,12 @@ type Run struct {
 	network *graph.Model  // nil for a baseline
 	options Options
 	dirs    data.Dirs
-	team    *engine.Team
+	team    *team.Team
 	closed  bool
 }
 
 // newRun returns the run of a model that was read; it owns the team.
-func (o Options) newRun(t *train.Trained, path string, backend graph.Backend, team *engine.Team) *Run {
+func (o Options) newRun(t *train.Trained, path string, backend graph.Backend, team *team.Team) *Run {
 	return &Run{Model: t.Spec, Path: path, Epoch: t.Epoch, Step: t.Step,
 		coder: t.Coder(backend), network: t.Model, options: o, dirs: data.SearchDirs(o.Data), team: team}
 }

@@ -23,12 +23,17 @@ import (
 	"tessera/engine"
 	"tessera/evaluation"
 	"tessera/graph"
+	"tessera/internal/machine"
 	"tessera/kernel"
 	"tessera/losses"
 	"tessera/metrics"
 	"tessera/tape"
+	"tessera/team"
 	"tessera/train"
 )
+
+// Version is that of this module.
+const Version = machine.Release
 
 // ModelsFile is the name of the file that declares models.
 const ModelsFile = "models.toml"
@@ -191,7 +196,7 @@ func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, e
 }
 
 // backend returns the back end and the team of goroutines that it and the optimizer share.
-func (o Options) backend() (graph.Backend, *engine.Team, error) {
+func (o Options) backend() (graph.Backend, *team.Team, error) {
 	if o.Backend != "" && !slices.Contains(Backends(), o.Backend) {
 		return nil, nil, fmt.Errorf("tessera: unknown back end %q, want one of %q", o.Backend, Backends())
 	}
@@ -201,7 +206,7 @@ func (o Options) backend() (graph.Backend, *engine.Team, error) {
 	if err := kernel.Err(); err != nil {
 		return nil, nil, fmt.Errorf("tessera: %w", err)
 	}
-	team := engine.NewTeam(o.Threads)
+	team := team.New(o.Threads)
 	if o.Backend == Tape {
 		return tape.Backend{}, team, nil
 	}
@@ -329,7 +334,7 @@ func Plan(m *graph.Model) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	team := engine.NewTeam(0)
+	team := team.New(0)
 	defer team.Close()
 	plan, err := engine.Compile[float32](program, team)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sync"
 
-	"tessera/internal/parallel"
 	"tessera/internal/volume"
+	"tessera/team"
 )
 
 // Chain applies augmentations in order to images of one shape. Any number of goroutines may use it.
@@ -67,7 +67,7 @@ func (c *Chain) Apply(dst, src []float32, r *rand.Rand) {
 		seeds[i] = seed{r.Uint64(), r.Uint64()}
 	}
 	const grain = 8 // images that one goroutine takes at a time
-	parallel.For(n, grain, func(from, to int) {
+	team.For(n, grain, func(from, to int) {
 		w := c.take()
 		defer c.give(w)
 		for i := from; i < to; i++ {

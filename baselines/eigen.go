@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"math"
 
-	"tessera/internal/parallel"
 	"tessera/internal/random"
 	"tessera/kernel"
 
 	"gonum.org/v1/gonum/mat"
+	"tessera/team"
 )
 
 // leading computes the count leading eigenvalues, largest first, and orthonormal eigenvectors (rows of v, count x n) of a
@@ -67,7 +67,7 @@ func eigen(a []float64, n int) (values, v []float64, err error) {
 
 // timesSymmetric computes Y = Q A for row vectors Q (m x n).
 func timesSymmetric(y, q, a []float64, m, n int) {
-	parallel.For(n, 128, func(from, to int) {
+	team.For(n, 128, func(from, to int) {
 		kernel.Float64().Gemm(false, false, m, to-from, n, 1, q, n, a[from:], n, 0, y[from:], n)
 	})
 }
@@ -99,7 +99,7 @@ func orthonormalise(q, y []float64, m, n int) error {
 // addGram adds X'X of n rows to g (p x p), whose upper triangle alone is used.
 func addGram[T kernel.Float](gemm kernel.Gemm[T], g, x []T, n, p int) {
 	const tile = 128
-	parallel.For(p, tile, func(from, to int) {
+	team.For(p, tile, func(from, to int) {
 		gemm(true, false, to-from, p-from, n, 1, x[from:], p, x[from:], p, 1, g[from*p+from:], p)
 	})
 }
@@ -107,7 +107,7 @@ func addGram[T kernel.Float](gemm kernel.Gemm[T], g, x []T, n, p int) {
 // addDualGram adds X X' of n rows to g (n x n), whose upper triangle alone is used.
 func addDualGram[T kernel.Float](gemm kernel.Gemm[T], g, x []T, n, p int) {
 	const tile = 128
-	parallel.For(n, tile, func(from, to int) {
+	team.For(n, tile, func(from, to int) {
 		gemm(false, true, to-from, n-from, p, 1, x[from*p:], p, x[from*p:], p, 1, g[from*n+from:], n)
 	})
 }

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"math"
 
-	"tessera/internal/parallel"
 	"tessera/kernel"
+	"tessera/team"
 )
 
 // ErrDiverged says that an objective became NaN or infinite, which finite images of ordinary size cannot cause.
@@ -119,7 +119,7 @@ func (f *factors) decodeBlock(w *blockWork, from, to int) []float32 {
 // codes of different atoms can be compared. Neither the product nor what follows under a rule for single atoms changes.
 func (f *factors) unitAtoms() {
 	ops := kernel.Float32()
-	parallel.For(f.units, 1, func(j, _ int) {
+	team.For(f.units, 1, func(j, _ int) {
 		atom, codes := f.atoms[j*f.pixels:(j+1)*f.pixels], f.codes[j*f.n:(j+1)*f.n]
 		if norm := float32(l2Norm(atom)); norm > 0 {
 			ops.DivScalar(atom, atom, norm)
@@ -139,7 +139,7 @@ func gramOf(dst, a []float32, rows, columns int) {
 // sweepAtoms improves the atoms that many times over by coordinate descent.
 func (f *factors) sweepAtoms(times int) {
 	const columns = 128
-	parallel.For(f.pixels, columns, func(from, to int) {
+	team.For(f.pixels, columns, func(from, to int) {
 		s := newSweeper(to - from)
 		for range times {
 			s.sweep(f.codesGram, f.units, f.target[from:], f.pixels, f.atoms[from:], f.pixels, to-from)
@@ -241,7 +241,7 @@ func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 func transpose(a []float32, rows, columns int) []float32 {
 	const tile = 32
 	t := make([]float32, rows*columns)
-	parallel.For(rows, tile, func(from, to int) {
+	team.For(rows, tile, func(from, to int) {
 		for c := 0; c < columns; c += tile {
 			for i := from; i < to; i++ {
 				for j := c; j < min(c+tile, columns); j++ {

@@ -7,10 +7,10 @@ import (
 	"math"
 
 	"tessera/config"
-	"tessera/internal/parallel"
 	"tessera/internal/random"
 	"tessera/kernel"
 	"tessera/metrics"
+	"tessera/team"
 )
 
 // KMeans finds centres W that minimise the sum over images of the squared distance to the nearest one: a start by
@@ -114,7 +114,7 @@ func (m *kmeans) seedCentres() {
 	for j := range m.units {
 		centre := m.atoms[j*m.pixels : (j+1)*m.pixels]
 		copy(centre, m.image(next))
-		parallel.For(m.n, blockSize, func(from, to int) {
+		team.For(m.n, blockSize, func(from, to int) {
 			for i := from; i < to; i++ {
 				m.distances[i] = min(m.distances[i], kernel.Float32().SquaredDistance(m.image(i), centre))
 			}
@@ -164,7 +164,7 @@ func (m *kmeans) Step(ctx context.Context) (Progress, error) {
 // assign finds the nearest centre of every image, and its distance.
 func (m *kmeans) assign() {
 	halves := m.halfSquares()
-	parallel.For(m.n, blockSize, func(from, to int) {
+	team.For(m.n, blockSize, func(from, to int) {
 		m.nearestOf(m.x[from*m.pixels:to*m.pixels], halves, m.nearest[from:to])
 		for i := from; i < to; i++ {
 			c := int(m.nearest[i]) * m.pixels
@@ -251,7 +251,7 @@ func (m *kmeans) Encode(images []float32) ([]float32, error) {
 		return nil, err
 	}
 	codes, nearest, halves := make([]float32, n*m.units), make([]int32, n), m.halfSquares()
-	parallel.For(n, blockSize, func(from, to int) {
+	team.For(n, blockSize, func(from, to int) {
 		m.nearestOf(images[from*m.pixels:to*m.pixels], halves, nearest[from:to])
 	})
 	for i, c := range nearest {

@@ -1,8 +1,8 @@
 package baselines
 
 import (
-	"tessera/internal/parallel"
 	"tessera/kernel"
+	"tessera/team"
 )
 
 // Images are worked on in lanes: runs of consecutive images, as many as their number asks for and whatever the number of
@@ -22,7 +22,7 @@ func laneStart(n, lane int) int { return n * lane / laneCount(n) }
 
 // forLanes calls f for every block [from, to) of every lane: the blocks of one lane in order, lanes at the same time.
 func forLanes(n int, f func(lane, from, to int)) {
-	parallel.For(laneCount(n), 1, func(first, end int) {
+	team.For(laneCount(n), 1, func(first, end int) {
 		for lane := first; lane < end; lane++ {
 			until := laneStart(n, lane+1)
 			for from := laneStart(n, lane); from < until; from += blockSize {
@@ -55,7 +55,7 @@ func (s *laneSums) reset() {
 // total writes the sum of all lanes into dst.
 func (s *laneSums) total(dst []float32) {
 	k := kernel.Float32()
-	parallel.For(s.size, 1<<13, func(from, to int) {
+	team.For(s.size, 1<<13, func(from, to int) {
 		copy(dst[from:to], s.sums[0][from:to])
 		for _, sum := range s.sums[1:] {
 			k.Add(dst[from:to], dst[from:to], sum[from:to])
@@ -75,7 +75,7 @@ func multiply(transA, transB bool, m, n, depth int, a []float32, b []float32, c 
 		ldb = depth
 	}
 	if m >= n {
-		parallel.For(m, grain, func(from, to int) {
+		team.For(m, grain, func(from, to int) {
 			rows := from * lda
 			if transA {
 				rows = from
@@ -84,7 +84,7 @@ func multiply(transA, transB bool, m, n, depth int, a []float32, b []float32, c 
 		})
 		return
 	}
-	parallel.For(n, grain, func(from, to int) {
+	team.For(n, grain, func(from, to int) {
 		columns := from
 		if transB {
 			columns = from * ldb

@@ -3,8 +3,8 @@ package baselines
 import (
 	"math"
 
-	"tessera/internal/parallel"
 	"tessera/kernel"
+	"tessera/team"
 )
 
 // sweeps is how often coordinate descent goes over the codes, and over the atoms, for one product with the images: the
@@ -51,7 +51,7 @@ func (r *multiplicativeRule) prepare() float64 { return (&halsRule{r.f}).prepare
 func (r *multiplicativeRule) improve() float64 {
 	f := r.f
 	const columns = 128
-	parallel.For(f.pixels, columns, func(from, to int) {
+	team.For(f.pixels, columns, func(from, to int) {
 		n := to - from
 		scale(f.codesGram, f.units, f.target[from:], f.pixels, f.atoms[from:], f.pixels, n, make([]float32, f.units*n))
 	})
@@ -98,7 +98,7 @@ func (r *klRule) improve() float64 {
 // scaleAtoms is the rule for the atoms, from H'R in f.target.
 func (r *klRule) scaleAtoms() {
 	f, ops := r.f, kernel.Float32()
-	parallel.For(f.units, 1, func(j, _ int) {
+	team.For(f.units, 1, func(j, _ int) {
 		atom, target := f.atoms[j*f.pixels:(j+1)*f.pixels], f.target[j*f.pixels:(j+1)*f.pixels]
 		if !(r.codeSums[j] > 0) {
 			return
@@ -177,7 +177,7 @@ func divergence(y, x []float32) float64 {
 // rowSums returns the sum of each row.
 func rowSums(a []float32, rows, columns int) []float32 {
 	sums := make([]float32, rows)
-	parallel.For(rows, 1, func(j, _ int) { sums[j] = kernel.Float32().Sum(a[j*columns : (j+1)*columns]) })
+	team.For(rows, 1, func(j, _ int) { sums[j] = kernel.Float32().Sum(a[j*columns : (j+1)*columns]) })
 	return sums
 }
 
@@ -191,7 +191,7 @@ func (r *klRule) encode(images []float32) []float32 {
 	ops, k, p := kernel.Float32(), r.f.units, r.f.pixels
 	atoms, atomSums := r.f.atoms, rowSums(r.f.atoms, k, p)
 	codes := encodeSquared(images, atoms, k, p, 1e-2)
-	parallel.For(len(images)/p, encodeBlock, func(from, to int) {
+	team.For(len(images)/p, encodeBlock, func(from, to int) {
 		n, x := to-from, images[from*p:to*p]
 		y, h := make([]float32, n*p), transpose(codes[from*k:to*k], n, k)
 		before, scratch := make([]float32, k*n), make([]float32, k*n)

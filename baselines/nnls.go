@@ -1,8 +1,8 @@
 package baselines
 
 import (
-	"tessera/internal/parallel"
 	"tessera/kernel"
+	"tessera/team"
 )
 
 // group is how many variables a sweep updates before it multiplies their changes into the rest: large enough for the
@@ -68,7 +68,7 @@ func encodeSquared(images, atoms []float32, k, p int, precision float64) []float
 	gram := make([]float32, k*k)
 	gramOf(gram, atoms, k, p)
 	codes := make([]float32, len(images)/p*k)
-	parallel.For(len(images)/p, encodeBlock, func(from, to int) {
+	team.For(len(images)/p, encodeBlock, func(from, to int) {
 		n := to - from
 		a, h := make([]float32, k*n), make([]float32, k*n)
 		kernel.Float32().Gemm(false, true, k, n, p, 1, atoms, p, images[from*p:], p, 0, a, n)

@@ -8,10 +8,10 @@ import (
 	"slices"
 
 	"tessera/config"
-	"tessera/internal/parallel"
 	"tessera/internal/random"
 	"tessera/kernel"
 	"tessera/metrics"
+	"tessera/team"
 )
 
 // NNSAE is the non-negative sparse auto-encoder of tied weights W that learns online, without gradients through its encoder.
@@ -213,7 +213,7 @@ func (m *nnsae) Encode(images []float32) ([]float32, error) {
 	codes := make([]float32, n*m.units)
 	multiply(false, true, n, m.units, m.pixels, images, m.atoms, codes)
 	ops := kernel.Float32()
-	parallel.For(n, blockSize, func(from, to int) {
+	team.For(n, blockSize, func(from, to int) {
 		for i := from; i < to; i++ {
 			code := codes[i*m.units : (i+1)*m.units]
 			ops.MulAdd(code, m.slopes, code, m.offsets)

@@ -8,9 +8,9 @@ import (
 	"slices"
 
 	"tessera/config"
-	"tessera/internal/parallel"
 	"tessera/kernel"
 	"tessera/metrics"
+	"tessera/team"
 )
 
 // PCA finds the principal components: the orthonormal atoms W that minimise |X - mean - H W|^2 with H = (X - mean) W', in
@@ -102,7 +102,7 @@ func (m *pca) fit(ctx context.Context) (float64, error) {
 	gram := make([]float64, size*size)
 	centred := make([]float64, step*p)
 	err = m.blocks(ctx, step, func(x []float32, count int) error {
-		parallel.For(count, blockSize, func(from, to int) {
+		team.For(count, blockSize, func(from, to int) {
 			for i := from; i < to; i++ {
 				row, image := centred[i*p:(i+1)*p], x[i*p:(i+1)*p]
 				for j, v := range image {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"tessera/config"
-	"tessera/internal/parallel"
 	"tessera/part"
+	"tessera/team"
 )
 
 // SparseNMF factorises non-negative images, X = H W with H, W >= 0 and the least squared error, under constraints on Hoyer's
@@ -121,11 +121,11 @@ func (s *sparsity) projectCodes(codes []float32, n int) {
 	k := s.f.units
 	if s.settings.Per == "atom" {
 		l1 := sparseNorm(n, s.settings.CodeSparsity)
-		parallel.For(k, 1, func(j, _ int) { projectHoyer(codes[j*n:(j+1)*n], l1, 1) })
+		team.For(k, 1, func(j, _ int) { projectHoyer(codes[j*n:(j+1)*n], l1, 1) })
 		return
 	}
 	l1 := sparseNorm(k, s.settings.CodeSparsity)
-	parallel.For(n, encodeBlock, func(from, to int) {
+	team.For(n, encodeBlock, func(from, to int) {
 		code := make([]float32, k)
 		for i := from; i < to; i++ {
 			for j := range code {
@@ -143,7 +143,7 @@ func (s *sparsity) projectCodes(codes []float32, n int) {
 func (s *sparsity) projectAtoms(atoms []float32) {
 	p := s.f.pixels
 	l1 := sparseNorm(p, s.settings.AtomSparsity)
-	parallel.For(s.f.units, 1, func(j, _ int) { projectKeepingNorm(atoms[j*p:(j+1)*p], l1) })
+	team.For(s.f.units, 1, func(j, _ int) { projectKeepingNorm(atoms[j*p:(j+1)*p], l1) })
 }
 
 // projectKeepingNorm projects onto the vectors of the same L2 norm whose L1 norm is l1 times that.

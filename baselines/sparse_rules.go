@@ -4,8 +4,8 @@ import (
 	"errors"
 	"math"
 
-	"tessera/internal/parallel"
 	"tessera/kernel"
+	"tessera/team"
 )
 
 // sparseHALSRule gives each atom's activations, and each atom, the constrained values that fit best while all others are
@@ -74,7 +74,7 @@ func (r *sparseHALSRule) sweepRows(gram, a, x []float32, n int, best func(c []fl
 		to := min(from+group, k)
 		rest := r.rest[:(to-from)*n]
 		copy(rest, a[from*n:to*n])
-		parallel.For(n, columns, func(begin, end int) {
+		team.For(n, columns, func(begin, end int) {
 			ops.Gemm(false, false, to-from, end-begin, k, -1, gram[from*k:], k, x[begin:], n, 1, rest[begin:], n)
 		})
 		for j := from; j < to; j++ {
@@ -149,7 +149,7 @@ func descend(gram []float32, k int, a, x []float32, n int, step *float64, projec
 	ops := kernel.Float32()
 	gradient, candidate, d := make([]float32, k*n), make([]float32, k*n), make([]float32, k*n)
 	copy(gradient, a)
-	parallel.For(n, columns, func(from, to int) {
+	team.For(n, columns, func(from, to int) {
 		ops.Gemm(false, false, k, to-from, k, 1, gram, k, x[from:], n, -1, gradient[from:], n)
 	})
 	squares := make([]float32, k*k)

@@ -5,10 +5,10 @@ import (
 	"math"
 
 	"tessera/config"
-	"tessera/internal/parallel"
 	"tessera/internal/random"
 	"tessera/kernel"
 	"tessera/part"
+	"tessera/team"
 )
 
 // checkInit reports a start that does not exist; config refuses it before, a literal in Go does not.
@@ -117,7 +117,7 @@ func nndsvd(x []float32, n, p, k int, seed uint64) (atoms, codes []float32, err 
 		atoms, codes = side, make([]float32, k*n)
 		multiply(false, true, k, n, p, atoms, x, codes)
 	}
-	parallel.For(k, 1, func(j, _ int) {
+	team.For(k, 1, func(j, _ int) {
 		u, v := codes[j*n:(j+1)*n], atoms[j*p:(j+1)*p]
 		split(u, v, math.Sqrt(values[j]))
 	})

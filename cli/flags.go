@@ -14,9 +14,9 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/data"
-	"tessera/internal/parallel"
 	"tessera/kernel"
 	"tessera/table"
+	"tessera/team"
 )
 
 // modelFlags name a model.
@@ -137,7 +137,7 @@ func (f *runFlags) options() (tessera.Options, error) {
 	if !slices.Contains(tessera.Backends(), f.backend) {
 		return tessera.Options{}, usagef("--backend: got %q, want one of %q", f.backend, tessera.Backends())
 	}
-	parallel.Limit(f.threads)
+	team.Limit(f.threads)
 	return tessera.Options{Data: f.data, Threads: f.threads, Backend: f.backend}, nil
 }
 

@@ -28,6 +28,8 @@ type File struct {
 	lineages map[string]*lineage
 	verdicts map[string][]table.Diagnostic // what is wrong with a model of the file as it stands
 	judged   string                        // with which Dirs, and whether Trained
+
+	suggested int // how often a model was suggested
 }
 
 // topLevel are the tables of a file. A new one is named here, and checked by [File.Check].

@@ -105,13 +105,23 @@ func (f *File) ancestors(name string) (list []string) {
 // suggestParent says which model is probably meant, with a word where there is none to be meant.
 func (f *File) suggestParent(name, parent string) string {
 	const copying = "`tessera check --fill MODEL` prints a shipped one to copy"
-	others := slices.DeleteFunc(slices.Clone(f.models.Keys), func(k string) bool { return k == name })
-	if len(others) == 0 {
+	if len(f.models.Keys) == 1 {
 		return "this file declares no other model; " + copying
 	}
-	hint := table.Suggest(parent, others)
-	if _, near := table.Nearest(parent, others); !near {
+	hint := f.suggest(parent, name)
+	if strings.HasPrefix(hint, "valid: ") {
 		hint += "; outside of this folder " + copying
 	}
 	return hint
+}
+
+// mostSuggested bounds for how many errors the nearest of all models is sought: that takes time with their product.
+const mostSuggested = 100
+
+// suggest says which model is probably meant, other than one.
+func (f *File) suggest(name, not string) string {
+	if f.suggested++; f.suggested > mostSuggested {
+		return ""
+	}
+	return table.Suggest(name, slices.DeleteFunc(f.Names(), func(k string) bool { return k == not }))
 }

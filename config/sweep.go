@@ -26,48 +26,12 @@ type Trial struct {
 // mostTrials bounds a sweep: more are a slip of the keyboard.
 const mostTrials = 10000
 
-// sweepTable is what [sweep.NAME] holds. What `model` and `set` hold is checked further by their places.
+// sweepTable is what [sweep.NAME] holds. What `model` and `set` hold is read by [sweepPlan].
 type sweepTable struct {
-	About string   `toml:"about" doc:"one line for people"`
-	Model bases    `toml:"model" doc:"the model that is trained, or a list of models"`
-	Seeds []uint64 `toml:"seeds" doc:"one trial for each; the model's own seed where none are given"`
-	Set   settings `toml:"set" doc:"keys as --set names them, with a value, a list of values or a range"`
-}
-
-// bases are the models of a sweep.
-type bases []string
-
-// FromTOML sets b from a name or a list of names.
-func (b *bases) FromTOML(value any) error {
-	list, isList := value.([]any)
-	if !isList {
-		list = []any{value}
-	}
-	for _, v := range list {
-		name, ok := v.(string)
-		if !ok {
-			return fmt.Errorf("got %v, want the name of a model", v)
-		}
-		if slices.Contains(*b, name) {
-			return fmt.Errorf("%q is given twice", name)
-		}
-		*b = append(*b, name)
-	}
-	if len(*b) == 0 {
-		return fmt.Errorf("got an empty list, want at least one model")
-	}
-	return nil
-}
-
-// settings are the changes of a sweep.
-type settings struct{}
-
-// FromTOML refuses what is no table.
-func (*settings) FromTOML(value any) error {
-	if _, ok := value.(map[string]any); !ok {
-		return fmt.Errorf("want a table: [sweep.NAME.set]")
-	}
-	return nil
+	About string      `toml:"about" doc:"one line for people"`
+	Model *table.Node `toml:"model" doc:"the model that is trained, or a list of models"`
+	Seeds []uint64    `toml:"seeds" doc:"one trial for each; the model's own seed where none are given"`
+	Set   *table.Node `toml:"set" doc:"keys as --set names them, with a value, a list of values or a range"`
 }
 
 // UnknownSweep is the error for a name that no sweep of the file has.
@@ -99,7 +63,7 @@ func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
 		return nil, &UnknownSweep{File: f.source.File, Name: name, Names: f.SweepNames()}
 	}
 	plan, found := f.plan(name)
-	for _, base := range plan.table.Model {
+	for _, base := range plan.models {
 		found = append(found, f.sound(base)...)
 	}
 	found = append(found, f.twice[plan.subject()]...)
@@ -117,11 +81,12 @@ func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
 			sources = append(sources, set.Source)
 		}
 	}
-	for _, base := range plan.table.Model {
-		for choice := range plan.choices() {
+	for _, base := range plan.models {
+		for i := range plan.size() {
 			if len(found) > 0 {
 				return nil, table.Report(found, sources...)
 			}
+			choice := plan.choice(i)
 			m, some := f.trial(plan, base, choice, sets)
 			s.Trials = append(s.Trials, Trial{Model: m, Values: plan.values(choice)})
 			found = some
@@ -141,11 +106,11 @@ func (f *File) checkSweep(name string) []table.Diagnostic {
 	if many := plan.tooMany(); many != nil {
 		return append(found, many...)
 	}
-	for _, base := range plan.table.Model {
+	for _, base := range plan.models {
 		if len(f.sound(base)) > 0 {
 			continue // what is wrong with it is said elsewhere
 		}
-		for choice := range plan.singly() {
+		for _, choice := range plan.singly() {
 			_, some := f.trial(plan, base, choice, nil)
 			found = append(found, some...)
 		}

@@ -31,8 +31,10 @@ func (a axis) change(i int) table.Change { return table.NewChange(a.names, a.at,
 
 // readAxes reads the keys of `set`, then the seeds: these vary fastest.
 func (p *sweepPlan) readAxes(d *table.Decoder) {
-	if set := p.node.Child("set"); set.IsTable() {
+	if set := p.table.Set; set.IsTable() {
 		p.readKeys(d, set, axis{})
+	} else if set != nil {
+		d.Report("", set, "set: want a table: [sweep.NAME.set]", "")
 	}
 	seeds := p.node.Child("seeds")
 	if seeds == nil || d.Origin.Doubt("").About("seeds") {

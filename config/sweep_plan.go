@@ -9,10 +9,11 @@ import (
 
 // sweepPlan is a read sweep before its trials are built.
 type sweepPlan struct {
-	name  string
-	node  *table.Node
-	table sweepTable
-	axes  []axis
+	name   string
+	node   *table.Node
+	table  sweepTable
+	models []string
+	axes   []axis
 }
 
 // subject names the sweep in messages.
@@ -24,7 +25,7 @@ func (f *File) plan(name string) (*sweepPlan, []table.Diagnostic) {
 	d := &table.Decoder{Language: language, Subject: p.subject(), Path: []string{"sweep", name}}
 	if p.node.IsTable() {
 		d.Decode(p.node, &p.table, "")
-		p.table.Model = f.known(d, p.node, p.table.Model)
+		p.models = f.known(d, p.node, p.table.Model)
 		p.readAxes(d)
 	} else {
 		d.ReportKey("", p.node, fmt.Sprintf("got %s, want a table: [sweep.%s]", p.node.Describe(), table.KeyText(name)), "")
@@ -32,77 +33,75 @@ func (f *File) plan(name string) (*sweepPlan, []table.Diagnostic) {
 	return p, d.Found
 }
 
-// known reports models that the file does not have, or that none is given, and returns the others.
-func (f *File) known(d *table.Decoder, n *table.Node, models bases) bases {
-	given := n.Child("model")
-	if given == nil && !d.Origin.Doubt("").About("model") {
+// known returns the models that are named: one, or a list, each once and of the file.
+func (f *File) known(d *table.Decoder, n, given *table.Node) (models []string) {
+	list := []*table.Node{given}
+	switch {
+	case given == nil && d.Origin.Doubt("").About("model"):
+		return nil
+	case given == nil:
 		d.Report("", n, `missing key "model"`, "want the name of a model, or a list of names")
+		return nil
+	case given.IsArray():
+		list = given.Items
 	}
-	var known bases
-	for i, name := range models {
-		at := given
-		if given.IsArray() {
-			at = given.Items[i]
-		}
-		if f.models.Child(name) == nil {
-			d.Report("", at, fmt.Sprintf("model: unknown model %q", name), table.Suggest(name, f.Names()))
-			continue
-		}
-		known = append(known, name)
+	if len(list) == 0 {
+		d.Report("", given, "model: got an empty list, want at least one model", "")
 	}
-	return known
+	for _, at := range list {
+		name, ok := at.Text()
+		switch {
+		case !ok:
+			d.Report("", given, fmt.Sprintf("model: got %s, want the name of a model", at.Describe()), "")
+		case slices.Contains(models, name):
+			d.Report("", given, fmt.Sprintf("model: %q is given twice", name), "")
+		case f.models.Child(name) == nil:
+			d.Report("", at, fmt.Sprintf("model: unknown model %q", name), f.suggest(name, name))
+		default:
+			models = append(models, name)
+		}
+	}
+	return models
+}
+
+// size is the number of settings of one model, mostTrials + 1 where they are more.
+func (p *sweepPlan) size() int {
+	n := 1
+	for _, a := range p.axes {
+		n = min(n*len(a.values), mostTrials+1) // which are never 0
+	}
+	return n
 }
 
 // tooMany reports a sweep of more trials than anyone wants.
 func (p *sweepPlan) tooMany() []table.Diagnostic {
-	n := len(p.table.Model)
-	for _, a := range p.axes {
-		n = min(n*len(a.values), mostTrials+1) // which are never 0
-	}
-	if n <= mostTrials {
+	if len(p.models)*p.size() <= mostTrials {
 		return nil
 	}
 	return []table.Diagnostic{table.Diagnostic{At: p.node.Key, Subject: p.subject(), Problem: fmt.Sprintf("gives more than %d trials", mostTrials)}.In(p.node)}
 }
 
-// choices yields every combination: the place of the chosen value on each axis. The slice is used again.
-func (p *sweepPlan) choices() func(yield func([]int) bool) {
-	return func(yield func([]int) bool) {
-		choice := make([]int, len(p.axes))
-		for {
-			if !yield(choice) {
-				return
-			}
-			i := len(choice) - 1
-			for ; i >= 0; i-- {
-				if choice[i]++; choice[i] < len(p.axes[i].values) {
-					break
-				}
-				choice[i] = 0
-			}
-			if i < 0 {
-				return
-			}
-		}
+// choice is the n-th combination: the place of the chosen value on each axis, the last axis varying fastest.
+func (p *sweepPlan) choice(n int) []int {
+	choice := make([]int, len(p.axes))
+	for i, a := range slices.Backward(p.axes) {
+		choice[i] = n % len(a.values)
+		n /= len(a.values)
 	}
+	return choice
 }
 
-// singly yields the combination of all first values, and those that differ from it in one value.
-func (p *sweepPlan) singly() func(yield func([]int) bool) {
-	return func(yield func([]int) bool) {
-		choice := make([]int, len(p.axes))
-		if !yield(choice) {
-			return
-		}
-		for i, a := range p.axes {
-			for choice[i] = 1; choice[i] < len(a.values); choice[i]++ {
-				if !yield(choice) {
-					return
-				}
-			}
-			choice[i] = 0
+// singly lists the combination of all first values, and those that differ from it in one value.
+func (p *sweepPlan) singly() [][]int {
+	list := [][]int{make([]int, len(p.axes))}
+	for i, a := range p.axes {
+		for j := 1; j < len(a.values); j++ {
+			choice := make([]int, len(p.axes))
+			choice[i] = j
+			list = append(list, choice)
 		}
 	}
+	return list
 }
 
 // values are the chosen values of the keys.

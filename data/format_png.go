@@ -19,7 +19,7 @@ import (
 	"strings"
 
 	"tessera/internal/atomicfile"
-	"tessera/internal/parallel"
+	"tessera/team"
 )
 
 const pngMagic = "\x89PNG\r\n\x1a\n"
@@ -128,7 +128,7 @@ func readPNGs(ctx context.Context, paths []string, labels []int, channels int, w
 // eachPNG does something with every file and returns the first error by name, however the work was spread.
 func eachPNG(ctx context.Context, paths []string, do func(i int) error) error {
 	problems := make([]error, len(paths))
-	parallel.For(len(paths), 16, func(from, to int) {
+	team.For(len(paths), 16, func(from, to int) {
 		for i := from; i < to; i++ {
 			if problems[i] = ctx.Err(); problems[i] == nil {
 				problems[i] = do(i)

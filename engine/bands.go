@@ -3,9 +3,9 @@ package engine
 import (
 	"slices"
 
-	"tessera/graph"
 	"tessera/internal/volume"
 	"tessera/ir"
+	"tessera/team"
 )
 
 // band is consecutive shared steps of a phase that a thread goes through a few units at a time: what one of them writes is
@@ -72,7 +72,7 @@ func valuesPerUnit(steps []*step) int {
 
 // run computes a thread's units of a band.
 func (b *band) run(thread, threads int) {
-	from, to := graph.Share(b.steps[0].units, thread, threads)
+	from, to := team.Share(b.steps[0].units, thread, threads)
 	for _, st := range b.steps {
 		st.begin(thread, from, to)
 	}

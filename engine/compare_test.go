@@ -12,6 +12,7 @@ import (
 	"tessera/internal/volume"
 	"tessera/ir"
 	"tessera/tape"
+	"tessera/team"
 )
 
 // program is a graph under test, built by hand.
@@ -81,7 +82,7 @@ func compare[T ir.Float](t *testing.T, threads int, tolerance float64, build fun
 	if err != nil {
 		t.Fatal(err)
 	}
-	team := NewTeam(threads)
+	team := team.New(threads)
 	t.Cleanup(team.Close)
 	got, err := compileProgram[T](compiled.Program, team)
 	if err != nil {
@@ -201,9 +202,9 @@ func BenchmarkShallowStep(b *testing.B) {
 		b.Run(fmt.Sprint("threads=", threads), func(b *testing.B) {
 			p := newProgram(b, tensor.Float32)
 			shallow(128, 784, 100)(p)
-			team := NewTeam(threads)
-			defer team.Close()
-			plan, err := compileProgram[float32](p.Program, team)
+			members := team.New(threads)
+			defer members.Close()
+			plan, err := compileProgram[float32](p.Program, members)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -220,14 +221,14 @@ func BenchmarkShallowStep(b *testing.B) {
 						for _, st := range ph.shared {
 							switch st.work.(type) {
 							case *multiply[float32], *partial[float32]:
-								from, to := graph.Share(st.units, thread, threads)
+								from, to := team.Share(st.units, thread, threads)
 								st.work.run(thread, from, to)
 							}
 						}
 					}
 				}
 				for b.Loop() {
-					team.Do(work)
+					members.Do(work)
 				}
 			})
 		})
@@ -243,7 +244,7 @@ func dtypeOf[T ir.Float]() tensor.Dtype {
 }
 
 // compileProgram compiles a graph's program.
-func compileProgram[T ir.Float](p *graph.Program, team *Team) (*Plan[T], error) {
+func compileProgram[T ir.Float](p *graph.Program, team *team.Team) (*Plan[T], error) {
 	m, err := p.Module()
 	if err != nil {
 		return nil, err

@@ -5,13 +5,14 @@ import (
 
 	"tessera/graph"
 	"tessera/kernel"
+	"tessera/team"
 )
 
 // BenchmarkEncode encodes batches of 1000 images in memory with the shallow encoder, as a library call, and for
 // comparison computes that encoder's matrix product alone, with the same kernels and team.
 func BenchmarkEncode(b *testing.B) {
 	const images = 1000
-	team := NewTeam(2)
+	team := team.New(2)
 	defer team.Close()
 	perSecond := func(b *testing.B) { b.ReportMetric(float64(b.N)*images/b.Elapsed().Seconds(), "images/s") }
 	for _, spec := range shipped(b) {

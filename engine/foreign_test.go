@@ -6,6 +6,7 @@ import (
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/graph"
+	"tessera/team"
 )
 
 // number is the constant f in the program's precision.
@@ -129,7 +130,7 @@ func TestAnOpThatFailsIsAnErrorNotAHang(t *testing.T) {
 	w := p.parameter("w", 64, 64)
 	y := must(G.ApplyOp(failing{}, must(G.Mul(x, w))))
 	p.tap("y", y)
-	team := NewTeam(2)
+	team := team.New(2)
 	defer team.Close()
 	plan, err := compileProgram[float64](p.Program, team)
 	if err != nil {

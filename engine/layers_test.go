@@ -5,6 +5,7 @@ import (
 
 	"tessera/config"
 	"tessera/graph"
+	"tessera/team"
 )
 
 // layered are models of the layers on images and on tokens that shipped models do not have.
@@ -84,7 +85,7 @@ func TestLayersOnImagesAndTokensAgreeWithTheTapeMachine(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, threads := range []int{1, 2} {
-				team := NewTeam(threads)
+				team := team.New(threads)
 				defer team.Close()
 				for _, batch := range []int{1, 2, 5} {
 					double, single := newPair[float64](t, m, batch, team), newPair[float32](t, m, batch, team)

@@ -17,6 +17,7 @@ import (
 	"tessera/internal/volume"
 	"tessera/ir"
 	"tessera/tape"
+	"tessera/team"
 )
 
 // shipped returns every auto-encoder of models.toml.
@@ -75,7 +76,7 @@ func newReference[T ir.Float](t *testing.T, m *graph.Model, batch int) pair[T] {
 	return pair[T]{model: m, program: program, reference: reference}
 }
 
-func newPair[T ir.Float](t *testing.T, m *graph.Model, batch int, team *Team) pair[T] {
+func newPair[T ir.Float](t *testing.T, m *graph.Model, batch int, team *team.Team) pair[T] {
 	t.Helper()
 	p := newReference[T](t, m, batch)
 	program, err := m.Program(graph.Request{Batch: batch, Training: true, Dtype: dtypeOf[T]()})
@@ -248,7 +249,7 @@ func (p pair[T]) state(r graph.Runner[T]) (values [][]T) {
 }
 
 func TestEveryShippedModelAgreesWithTheTapeMachine(t *testing.T) {
-	team := NewTeam(2)
+	team := team.New(2)
 	defer team.Close()
 	for _, spec := range shipped(t) {
 		t.Run(spec.Name, func(t *testing.T) {

@@ -6,13 +6,14 @@ import (
 	"tessera/graph"
 	"tessera/ir"
 	"tessera/kernel"
+	"tessera/team"
 )
 
 // Plan is a compiled program. It implements [graph.Runner].
 type Plan[T ir.Float] struct {
 	program    *ir.Module
 	module     *module
-	team       *Team
+	team       *team.Team
 	phases     []phase
 	inputs     []*cell[T]
 	parameters [][]T
@@ -28,7 +29,7 @@ type Plan[T ir.Float] struct {
 }
 
 // Backend compiles programs into plans that share one team of goroutines.
-type Backend struct{ Team *Team }
+type Backend struct{ Team *team.Team }
 
 // Name is how options and records call this back end.
 func (Backend) Name() string { return "engine" }
@@ -43,7 +44,7 @@ func (b Backend) Compile(p *graph.Program) (graph.Runner[float32], error) {
 }
 
 // Compile compiles a program for a team. T must be the precision of the program, which [ir.Module.Check] must accept.
-func Compile[T ir.Float](program *ir.Module, team *Team) (*Plan[T], error) {
+func Compile[T ir.Float](program *ir.Module, team *team.Team) (*Plan[T], error) {
 	if err := kernel.Err(); err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}

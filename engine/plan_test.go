@@ -9,10 +9,11 @@ import (
 	"tessera/graph"
 	"tessera/internal/volume"
 	"tessera/ir"
+	"tessera/team"
 )
 
 // trained returns a training plan of a shipped model, its images set.
-func trained(t *testing.T, name string, batch int, team *Team) (*graph.Model, *Plan[float32]) {
+func trained(t *testing.T, name string, batch int, team *team.Team) (*graph.Model, *Plan[float32]) {
 	t.Helper()
 	for _, spec := range shipped(t) {
 		if spec.Name != name {
@@ -63,7 +64,7 @@ func TestNoShippedShallowModelAllocatesInAStep(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	team := NewTeam(2)
+	team := team.New(2)
 	defer team.Close()
 	for _, spec := range shipped(t) {
 		if !strings.HasPrefix(spec.Name, "shallow") {
@@ -82,7 +83,7 @@ func TestNoShippedShallowModelAllocatesInAStep(t *testing.T) {
 
 func TestRunsOfOnePlanAndOfTwinsGiveEqualBytes(t *testing.T) {
 	for _, threads := range []int{1, 2} {
-		team := NewTeam(threads)
+		team := team.New(threads)
 		_, plan := trained(t, "shallow-nonneg-kl", 128, team)
 		want := results(t, plan)
 		for range 20 {
@@ -100,16 +101,16 @@ func TestRunsOfOnePlanAndOfTwinsGiveEqualBytes(t *testing.T) {
 }
 
 func TestPlansRunSideBySide(t *testing.T) {
-	shared := NewTeam(2)
+	shared := team.New(2)
 	defer shared.Close()
 	var all sync.WaitGroup
 	for i := range 4 {
-		team := shared // two plans on one team, two on teams of their own
+		members := shared // two plans on one team, two on teams of their own
 		if i >= 2 {
-			team = NewTeam(2)
-			defer team.Close()
+			members = team.New(2)
+			defer members.Close()
 		}
-		_, plan := trained(t, "shallow-nonneg-kl", 32, team)
+		_, plan := trained(t, "shallow-nonneg-kl", 32, members)
 		all.Go(func() {
 			want := results(t, plan)
 			for range 30 {
@@ -123,7 +124,7 @@ func TestPlansRunSideBySide(t *testing.T) {
 }
 
 func TestPlansOfOneModelShareItsWeights(t *testing.T) {
-	team := NewTeam(2)
+	team := team.New(2)
 	defer team.Close()
 	m, plan := trained(t, "shallow", 16, team)
 	before := results(t, plan)
@@ -136,7 +137,7 @@ func TestPlansOfOneModelShareItsWeights(t *testing.T) {
 }
 
 func TestAPlanPrintsItsStepsShapesBytesAndFLOPs(t *testing.T) {
-	team := NewTeam(2)
+	team := team.New(2)
 	defer team.Close()
 	_, plan := trained(t, "shallow", 128, team)
 	text := plan.String()
@@ -150,7 +151,7 @@ func TestAPlanPrintsItsStepsShapesBytesAndFLOPs(t *testing.T) {
 // What follows a convolution writes over its result, which nothing else reads: of two layers one result of each is held, not two.
 func TestResultsOfConvolutionsAreWrittenOver(t *testing.T) {
 	const batch, first, second, code = 64, 14 * 14 * 64, 7 * 7 * 128, 1024
-	team := NewTeam(1)
+	team := team.New(1)
 	defer team.Close()
 	m, _ := trained(t, "asym", 1, team)
 	p, err := m.Program(graph.Request{Batch: batch, Want: []string{"code"}})
@@ -186,7 +187,7 @@ func TestSettleGivesMemoryToViewsThatProductsRead(t *testing.T) {
 }
 
 func TestWrongInputsAreErrors(t *testing.T) {
-	team := NewTeam(1)
+	team := team.New(1)
 	defer team.Close()
 	_, plan := trained(t, "shallow", 4, team)
 	if err := plan.Bind(0, make([]float32, 3)); err == nil {

@@ -11,6 +11,7 @@ import (
 	"tessera/engine"
 	"tessera/graph"
 	"tessera/tape"
+	"tessera/team"
 )
 
 var _ attack.Target = (*graph.Coder)(nil)
@@ -90,7 +91,7 @@ func TestInputGradientIsThatOfTheReconstructionTermsAlone(t *testing.T) {
 			t.Errorf("pixel %d: gradient %v, central difference %v", i, want[i], numeric)
 		}
 	}
-	team := engine.NewTeam(2)
+	team := team.New(2)
 	defer team.Close()
 	for name, backend := range map[string]graph.Backend{"engine": engine.Backend{Team: team}, "tape": tape.Backend{}} {
 		coder := graph.NewCoder(m, backend)

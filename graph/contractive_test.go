@@ -11,6 +11,7 @@ import (
 	"tessera/graph"
 	"tessera/internal/random"
 	"tessera/tape"
+	"tessera/team"
 )
 
 // contracted is a training program in float64 whose loss is a contractive penalty alone.
@@ -234,7 +235,7 @@ func (c contracted) slope(t *testing.T, w []float64, j int) float64 {
 
 // The engine computes what the reference does, second derivatives included.
 func TestEngineAgreesOnTheContractivePenalty(t *testing.T) {
-	team := engine.NewTeam(2)
+	team := team.New(2)
 	defer team.Close()
 	for name, encoder := range encoders {
 		t.Run(name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"tessera/metrics"
 	"tessera/morph"
 	"tessera/tape"
+	"tessera/team"
 )
 
 // The decoder has a layer before that of the atoms, and an activation after it.
@@ -57,7 +58,7 @@ func tapped(t *testing.T, m *graph.Model, backend graph.Backend, images []float3
 func TestMaxApproximationTermIsTheMetric(t *testing.T) {
 	m := model(t, onAtoms, "dilated", 3, 4)
 	images := noise(7 * 12)
-	team := engine.NewTeam(2)
+	team := team.New(2)
 	defer team.Close()
 	for _, backend := range []graph.Backend{tape.Backend{}, engine.Backend{Team: team}} {
 		coder := graph.NewCoder(m, backend)

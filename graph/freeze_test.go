@@ -8,6 +8,7 @@ import (
 	"tessera/engine"
 	"tessera/graph"
 	"tessera/tape"
+	"tessera/team"
 )
 
 // A frozen batch_norm normalises by its running averages in training too, and these stand still.
@@ -38,7 +39,7 @@ func run(t *testing.T, b graph.Backend, m *graph.Model, o graph.Request, images 
 }
 
 func TestAFrozenLayerWorksInTrainingAsAtInference(t *testing.T) {
-	images, team := noise(6*12), engine.NewTeam(2)
+	images, team := noise(6*12), team.New(2)
 	defer team.Close()
 	for name, backend := range map[string]graph.Backend{"tape": tape.Backend{}, "engine": engine.Backend{Team: team}} {
 		for _, text := range []string{frozen, strings.Replace(frozen, "freeze", "# freeze", 1)} {
@@ -72,7 +73,7 @@ func TestAFrozenLayerWorksInTrainingAsAtInference(t *testing.T) {
 
 // A block is no reason for a frozen layer of it to be used otherwise, nor is it a block in a block.
 func TestAFrozenLayerOfABlockWorksInTrainingAsAtInference(t *testing.T) {
-	images, team := noise(6*12), engine.NewTeam(2)
+	images, team := noise(6*12), team.New(2)
 	defer team.Close()
 	norm := `{ kind = "batch_norm" }, { kind = "dense", units = 12 }`
 	for path, block := range map[string]string{"encoder.1.0.": norm, "encoder.1.0.0.": `{ kind = "residual", layers = [` + norm + `] }`} {

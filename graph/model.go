@@ -18,6 +18,10 @@ type Model struct {
 	Shape      []int // of one image
 	Layout     *config.Layout
 	Parameters []*Parameter // encoder, decoder, then heads, in the order of the layers
+
+	// Lent are further parameters that programs can read, by their paths. They are not the model's own: what a hook of its training
+	// keeps, such as teacher.encoder.0.weight.
+	Lent []*Parameter
 }
 
 // New returns the model of spec for images of that shape, its parameters drawn from spec's seed: each from a stream of
@@ -69,7 +73,7 @@ func (m *Model) Classes() int {
 
 // Parameter returns the parameter of that path.
 func (m *Model) Parameter(path string) (*Parameter, error) {
-	for _, p := range m.Parameters {
+	for _, p := range slices.Concat(m.Parameters, m.Lent) {
 		if p.Path == path {
 			return p, nil
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"tessera/attack"
+	"tessera/team"
 )
 
 // Adversarial trains a model on adversarial examples: of every batch the first images, whose order is random, are replaced by
@@ -101,8 +102,8 @@ func (h *adversary) attack(s *Step) error {
 
 // moveRows moves a thread's part of the images; each by itself, so that the number of threads changes no bit.
 func (h *adversary) moveRows(thread int) {
-	n, threads := len(h.x)/h.pixels, h.training.Threads()
-	from, to := thread*n/threads*h.pixels, (thread+1)*n/threads*h.pixels
+	from, to := team.Part(len(h.x)/h.pixels, thread, h.training.Threads())
+	from, to = from*h.pixels, to*h.pixels
 	h.Move(h.x[from:to], h.clean[from:to], h.gradient[from:to], h.pixels)
 }
 

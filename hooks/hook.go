@@ -60,6 +60,10 @@ type Active struct {
 	// Moved, and changed by [Training.Rewrite].
 	Follows func(p *Parameter) []float32
 
+	// Lends lists parameters that the programs of the training can read beside those of the model, under the path NAME.PATH with
+	// the name of the hook. The list and its memory stay the same.
+	Lends func() []*Parameter
+
 	// Shown returns the values that p has in the model that is validated, kept and opened. They are projected first. At most
 	// one hook of a training may have it.
 	Shown func(p *Parameter) []float32

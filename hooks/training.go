@@ -15,6 +15,8 @@ type Training interface {
 	// Rewrite calls change with the values of p and with all that hooks keep of them (a moving average), so that none goes
 	// on from values that are no longer there. Only BeginEpoch, BeforeStep, AfterStep and EndEpoch may call it.
 	Rewrite(p *Parameter, change func(values []float32))
+	// Project applies to p what follows every step: its constraints, and what hooks project. When Rewrite may be called.
+	Project(p *Parameter)
 	// Images are the fitted images, in no order of the training. From Active.Begin on.
 	Images() *data.Images
 	// BatchSizes lists the sizes of the batches of an epoch.

@@ -1,4 +1,4 @@
-// Package laws holds the conformance kits of the vocabulary: what every constraint, optimizer, layer and loss must obey,
+// Package laws holds the conformance kits of the vocabulary: what every constraint, optimizer, layer, loss and metric must obey,
 // whatever it computes. A room's test ranges over its registry, so that a part added tomorrow is covered today:
 //
 //	for _, e := range constraints.Registry.All() {

@@ -14,6 +14,7 @@ import (
 	"tessera/internal/random"
 	"tessera/ir"
 	"tessera/tape"
+	"tessera/team"
 )
 
 // backend is what runs a graph: Gorgonia's tape machine or the engine.
@@ -26,8 +27,8 @@ const (
 
 var backends = []backend{onTape, onEngine}
 
-// team is the engine's. How it divides work is its own tests' business.
-var team = sync.OnceValue(func() *engine.Team { return engine.NewTeam(1) })
+// workers are the engine's. How it divides work is its own tests' business.
+var workers = sync.OnceValue(func() *team.Team { return team.New(1) })
 
 // tensors are values by name.
 type tensors[T graph.Float] map[string][]T
@@ -71,7 +72,7 @@ func newRig[T graph.Float](e gradcheck.Expression[T], on backend, training bool)
 	case onEngine:
 		var m *ir.Module
 		if m, err = r.program.Module(); err == nil {
-			r.runner, err = engine.Compile[T](m, team())
+			r.runner, err = engine.Compile[T](m, workers())
 		}
 	}
 	return r, err

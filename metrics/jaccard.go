@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sort"
 
-	"tessera/internal/parallel"
+	"tessera/team"
 )
 
 // JaccardImages is how many images, the first ones, the study averages its Jaccard measure over.
@@ -84,7 +84,7 @@ func meanJaccard(atoms *Atoms, codes []float32) (float64, error) {
 	}
 	weights := byUnit(codes, k)
 	rows := make([]float64, k) // the sum over pairs (i, j > i) of each i
-	parallel.For(k-1, 1, func(i, _ int) {
+	team.For(k-1, 1, func(i, _ int) {
 		var o overlap
 		for j := i + 1; j < k; j++ {
 			o.set(atoms.row(i), atoms.row(j))

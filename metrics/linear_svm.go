@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"tessera/data"
-	"tessera/internal/parallel"
+	"tessera/team"
 )
 
 // LinearSVM is a linear support vector machine, one class against the rest. For each class, with y = +1 for its images
@@ -131,7 +131,7 @@ func (p *svmProblem) row(i int) []float64 { return p.rows[i*p.width : (i+1)*p.wi
 // use, which must not keep them; calls for different classes may come at once. Classes are solved in parallel.
 func (p *svmProblem) path(ctx context.Context, cs []float64, tolerance float64, use func(class, step int, w []float64)) error {
 	moments := newMoments(p)
-	parallel.For(len(p.classes), 1, func(class, _ int) {
+	team.For(len(p.classes), 1, func(class, _ int) {
 		t := newTron(p, class, moments)
 		for step, c := range cs {
 			if ctx.Err() != nil {

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"io"
 
-	"tessera/internal/parallel"
 	"tessera/internal/volume"
 	"tessera/morph"
+	"tessera/team"
 )
 
 func init() {
@@ -136,7 +136,7 @@ func (m *approxMeter) Add(b *Batch) error {
 	if len(m.each) < n {
 		m.each = make([]approxErrors, n)
 	}
-	parallel.For(n, 25, func(from, to int) {
+	team.For(n, 25, func(from, to int) {
 		scratch := make([]float32, m.pixels)
 		// Where atoms could be operated on, which Start checked, images of the same shape can.
 		filter, _ := morph.NewFilter(m.Operator, m.Radius, m.shape)

@@ -1,6 +1,6 @@
 package metrics
 
-import "tessera/internal/parallel"
+import "tessera/team"
 
 // imageSum adds up what each image gives, image after image: the sum does not depend on batches or processors.
 type imageSum struct {
@@ -14,7 +14,7 @@ func (s *imageSum) add(n, grain int, of func(i int) float64) {
 	if len(s.each) < n {
 		s.each = make([]float64, n)
 	}
-	parallel.For(n, grain, func(from, to int) {
+	team.For(n, grain, func(from, to int) {
 		for i := from; i < to; i++ {
 			s.each[i] = of(i)
 		}

@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"tessera/data"
-	"tessera/internal/parallel"
 	"tessera/internal/random"
+	"tessera/team"
 )
 
 // SVMProtocol is the study's classification of codes by a [LinearSVM]:
@@ -139,7 +139,7 @@ func accuracies(ctx context.Context, train, test *svmProblem, cs []float64, tole
 		return nil, err
 	}
 	right := make([]float64, len(cs))
-	parallel.For(len(cs), 1, func(step, _ int) {
+	team.For(len(cs), 1, func(step, _ int) {
 		count := 0
 		for i, label := range test.labels {
 			row := decisions[(step*test.n+i)*classes:][:classes]

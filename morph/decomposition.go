@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"tessera/internal/parallel"
+	"tessera/team"
 )
 
 // Method names an additive morphological decomposition.
@@ -46,7 +46,7 @@ func (d Decomposition) Apply(images []float32, shape []int) ([]float32, []int, e
 	out := g
 	out.channels *= d.Groups()
 	values := make([]float32, n*out.pixels())
-	parallel.For(n, grain, func(from, to int) {
+	team.For(n, grain, func(from, to int) {
 		w := newDecomposer(d, g)
 		levels := make([]float32, d.Stack()*g.pixels())
 		for i := from; i < to; i++ {

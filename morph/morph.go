@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"slices"
 
-	"tessera/internal/parallel"
+	"tessera/team"
 )
 
 // Operator names a flat morphological operator.
@@ -41,7 +41,7 @@ func Apply(op Operator, radius int, images []float32, shape []int) ([]float32, e
 	}
 	out := make([]float32, len(images))
 	pixels := g.pixels()
-	parallel.For(n, grain, func(from, to int) {
+	team.For(n, grain, func(from, to int) {
 		f := newFilter(op, radius, g)
 		for i := from; i < to; i++ {
 			f.Image(out[i*pixels:(i+1)*pixels], images[i*pixels:(i+1)*pixels])

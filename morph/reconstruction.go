@@ -3,7 +3,7 @@ package morph
 import (
 	"fmt"
 
-	"tessera/internal/parallel"
+	"tessera/team"
 )
 
 // ReconstructByDilation grows each marker under its mask: the limit of m <- min(dilate(m), mask), where the dilation is
@@ -32,7 +32,7 @@ func reconstruct(marker, mask []float32, shape []int, flipped int32) ([]float32,
 	}
 	out := make([]float32, len(mask))
 	pixels := g.pixels()
-	parallel.For(n, grain, func(from, to int) {
+	team.For(n, grain, func(from, to int) {
 		r := newReconstructor(g)
 		for i := from; i < to; i++ {
 			at, end := i*pixels, (i+1)*pixels

@@ -12,8 +12,8 @@ import (
 	"sync"
 
 	"tessera/data"
-	"tessera/engine"
 	"tessera/metrics"
+	"tessera/team"
 	"tessera/train"
 	"tessera/train/folder"
 )
@@ -142,7 +142,7 @@ func (s *Sweep) failed() error {
 
 // trials does one trial after the other until none is left.
 func (w *work) trials(ctx context.Context) {
-	team := engine.NewTeam(1)
+	team := team.New(1)
 	defer team.Close()
 	for {
 		t := w.next(ctx)

@@ -17,6 +17,7 @@ import (
 	"tessera/data"
 	"tessera/engine"
 	"tessera/metrics"
+	"tessera/team"
 	"tessera/train"
 	"tessera/train/folder"
 )
@@ -34,7 +35,7 @@ func TestATrialIsTheRunThatTrainMakes(t *testing.T) {
 	s := open(t, spec(t, declared, "s"), Options{Out: out})
 	for _, trial := range s.Trials {
 		alone := filepath.Join(t.TempDir(), "run")
-		if _, err := train.Run(context.Background(), trial.Model, train.Options{Backend: engine.Backend{Team: engine.NewTeam(1)}, Out: alone}); err != nil {
+		if _, err := train.Run(context.Background(), trial.Model, train.Options{Backend: engine.Backend{Team: team.New(1)}, Out: alone}); err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range []string{folder.Config, folder.State, folder.Model} {
@@ -241,7 +242,7 @@ func TestATrialIsAnotherOneWhenItsStartIs(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "source")
 	start := func(seed string) {
 		m := spec(t, declared, "s", "train.epochs=1", "train.seed="+seed).Trials[0].Model
-		o := train.Options{Backend: engine.Backend{Team: engine.NewTeam(1)}, Out: source, Force: true}
+		o := train.Options{Backend: engine.Backend{Team: team.New(1)}, Out: source, Force: true}
 		if _, err := train.Run(context.Background(), m, o); err != nil {
 			t.Fatal(err)
 		}

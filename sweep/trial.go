@@ -15,12 +15,13 @@ import (
 	"tessera/evaluation"
 	"tessera/graph"
 	"tessera/metrics"
+	"tessera/team"
 	"tessera/train"
 	"tessera/train/folder"
 )
 
 // do trains a trial, or goes on with it, and measures it.
-func (w *work) do(ctx context.Context, t *Trial, team *engine.Team) (*metrics.Result, error) {
+func (w *work) do(ctx context.Context, t *Trial, team *team.Team) (*metrics.Result, error) {
 	backend := engine.Backend{Team: team}
 	o := train.Options{Backend: backend, Team: team, Dirs: w.options.Dirs, Out: t.Path, Disk: w.options.Disk,
 		Report: w.progress(t),

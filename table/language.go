@@ -84,9 +84,11 @@ func (v *Vocabulary) Holds(part reflect.Type) bool { return v.part == part }
 
 // of finds the vocabulary of an interface type, nil where there is none.
 func (l *Language) of(part reflect.Type) *Vocabulary {
-	for _, v := range l.Vocabularies {
-		if v.Holds(part) {
-			return v
+	if l != nil {
+		for _, v := range l.Vocabularies {
+			if v.Holds(part) {
+				return v
+			}
 		}
 	}
 	return nil
@@ -109,7 +111,8 @@ type column struct {
 	Required       bool
 	oneof          []string
 	of, bare       string
-	none           bool  // an empty list says something else than none that is given
+	none           bool // an empty list says something else than none that is given
+	bounds         bounds
 	at             []int // of the field in its struct
 }
 
@@ -161,7 +164,7 @@ func schemaOf(t reflect.Type) *schema {
 			}
 		case key != "" && f.IsExported():
 			s.columns = append(s.columns, column{Key: key, Want: f.Tag.Get("want"), Doc: f.Tag.Get("doc"), Required: f.Tag.Get("required") == "true",
-				oneof: strings.Fields(f.Tag.Get("oneof")), of: f.Tag.Get("of"), bare: f.Tag.Get("bare"), none: f.Tag.Get("none") == "true", at: f.Index})
+				oneof: strings.Fields(f.Tag.Get("oneof")), of: f.Tag.Get("of"), bare: f.Tag.Get("bare"), none: f.Tag.Get("none") == "true", bounds: boundsOf(f.Tag.Get("want")), at: f.Index})
 		}
 	}
 	s.selector = slices.IndexFunc(s.columns, func(c column) bool { return c.Key == selector })
@@ -223,15 +226,7 @@ func (l *Language) allFields(v reflect.Value, kind string) []Field {
 }
 
 // Keys lists the keys of the table of a struct, or of a part, given by a pointer: of those tagged `of` the ones of that kind.
-func Keys(table any, kind string) []string {
-	var keys []string
-	for _, c := range schemaOf(reflect.TypeOf(table).Elem()).columns {
-		if c.of == "" || c.of == kind {
-			keys = append(keys, c.Key)
-		}
-	}
-	return keys
-}
+func Keys(table any, kind string) []string { return keysOf((*Language)(nil).FieldsOf(table, kind)) }
 
 func findField(fields []Field, key string) (Field, bool) {
 	for _, f := range fields {
@@ -262,10 +257,7 @@ func (f Field) Choices() []string {
 }
 
 // Malformed says what is wrong with the field's tag `want`, nil where nothing is.
-func (f Field) Malformed() error {
-	_, err := satisfies(f.Want, 1)
-	return err
-}
+func (f Field) Malformed() error { return f.bounds.malformed }
 
 // IsTable reports whether the field is written under a header of its own: a struct that is there, or an array or a map of tables.
 func (f Field) IsTable() bool { return isTable(f.Value) }

@@ -22,6 +22,7 @@ type places struct {
 	syntax        *Diagnostic
 	twice         []duplicate
 	masks         []Span
+	depth         int    // of the value that is read
 	dropped       string // the header of a table that was given before, whose section is left out; "" for none
 	droppedAt     int
 }
@@ -38,8 +39,11 @@ type name struct {
 	at   Span
 }
 
-// mostNames bounds a dotted key: nobody writes more, and readers of TOML take time with the square of their number.
-const mostNames = 100
+// Nobody writes more, and readers of TOML take time with the square of these.
+const (
+	mostNames = 100 // in a dotted key
+	mostDepth = 200 // of arrays and inline tables inside of each other
+)
 
 func readPlaces(src *Source) *places {
 	p := &places{src: src, root: NewTable()}
@@ -232,6 +236,11 @@ func (p *places) value(e *unstable.Node, at Span) *Node {
 		at = p.span(e.Raw)
 	}
 	v := &Node{Key: at, At: at}
+	p.depth++
+	defer func() { p.depth-- }()
+	if p.depth > mostDepth && p.syntax == nil {
+		p.syntax = &Diagnostic{At: at, Problem: fmt.Sprintf("more than %d arrays or inline tables inside of each other", mostDepth)}
+	}
 	switch e.Kind {
 	case unstable.Array:
 		v.form = array

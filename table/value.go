@@ -218,7 +218,7 @@ func (f Field) SetNumber(value any) bool {
 	if isWhole {
 		number = float64(whole)
 	}
-	if ok, err := satisfies(f.Want, number); !ok || err != nil {
+	if !f.bounds.hold(number) {
 		return false
 	}
 	switch {

@@ -3,59 +3,51 @@ package table
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 )
 
-// satisfies reports whether v is among the values that a `want` tag describes: "> 0", ">= 0", "< 1", "<= 1", "in (0,1)"
-// and the same with square brackets for ends that are included. The empty tag takes every number but NaN. Infinities
-// satisfy no tag.
-func satisfies(want string, v float64) (bool, error) {
-	if want == "" {
-		return !math.IsNaN(v), nil
-	}
-	if math.IsInf(v, 0) {
-		return false, nil
-	}
-	operator, rest, ok := strings.Cut(want, " ")
-	if !ok {
-		return false, fmt.Errorf("malformed want %q", want)
-	}
-	if operator == "in" {
-		return within(rest, v)
-	}
-	limit, err := strconv.ParseFloat(rest, 64)
-	if err != nil {
-		return false, fmt.Errorf("malformed want %q", want)
-	}
-	switch operator {
-	case ">":
-		return v > limit, nil
-	case ">=":
-		return v >= limit, nil
-	case "<":
-		return v < limit, nil
-	case "<=":
-		return v <= limit, nil
-	}
-	return false, fmt.Errorf("malformed want %q", want)
+// bounds are the values that a `want` tag describes: "> 0", ">= 0", "< 1", "<= 1", "in (0,1)" and the same with square
+// brackets for ends that are included. The empty tag takes every number but NaN. Infinities satisfy no tag.
+type bounds struct {
+	low, high         float64
+	openLow, openHigh bool
+	infinite          bool
+	malformed         error
 }
 
-// within reports whether v lies in an interval such as "[0,1)".
-func within(interval string, v float64) (bool, error) {
-	malformed := fmt.Errorf("malformed want \"in %s\"", interval)
-	if len(interval) < 2 {
-		return false, malformed
+var wants = regexp.MustCompile(`^(>|>=|<|<=) (\S+)$|^in ([\[(])([^,]+),([^,]+)([\])])$`)
+
+func boundsOf(want string) bounds {
+	b := bounds{low: math.Inf(-1), high: math.Inf(1), infinite: want == ""}
+	m := wants.FindStringSubmatch(want)
+	switch {
+	case b.infinite:
+		return b
+	case m == nil:
+		b.malformed = fmt.Errorf("malformed want %q", want)
+		return b
 	}
-	open, end := interval[0], interval[len(interval)-1]
-	low, high, ok := strings.Cut(interval[1:len(interval)-1], ",")
-	if !ok || !strings.ContainsRune("([", rune(open)) || !strings.ContainsRune(")]", rune(end)) {
-		return false, malformed
+	number := func(text string) float64 {
+		v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		if err != nil {
+			b.malformed = fmt.Errorf("malformed want %q", want)
+		}
+		return v
 	}
-	a, errA := strconv.ParseFloat(strings.TrimSpace(low), 64)
-	b, errB := strconv.ParseFloat(strings.TrimSpace(high), 64)
-	if errA != nil || errB != nil {
-		return false, malformed
+	switch m[1] {
+	case ">", ">=":
+		b.low, b.openLow = number(m[2]), m[1] == ">"
+	case "<", "<=":
+		b.high, b.openHigh = number(m[2]), m[1] == "<"
+	default:
+		b.low, b.openLow, b.high, b.openHigh = number(m[4]), m[3] == "(", number(m[5]), m[6] == ")"
 	}
-	return (v > a || open == '[' && v == a) && (v < b || end == ']' && v == b), nil
+	return b
+}
+
+// hold reports whether v is among the values.
+func (b bounds) hold(v float64) bool {
+	return (v > b.low || v == b.low && !b.openLow) && (v < b.high || v == b.high && !b.openHigh) && (b.infinite || !math.IsInf(v, 0)) && b.malformed == nil
 }

@@ -22,18 +22,18 @@ func TestWantTags(t *testing.T) {
 		{"in [0,1]", []float64{0, 1}, []float64{1.1}},
 	} {
 		for _, v := range c.yes {
-			if ok, err := satisfies(c.want, v); !ok || err != nil {
-				t.Errorf("%g does not satisfy %q: %v", v, c.want, err)
+			if b := boundsOf(c.want); !b.hold(v) || b.malformed != nil {
+				t.Errorf("%g does not satisfy %q: %v", v, c.want, b.malformed)
 			}
 		}
 		for _, v := range c.no {
-			if ok, err := satisfies(c.want, v); ok || err != nil {
-				t.Errorf("%g satisfies %q: %v", v, c.want, err)
+			if b := boundsOf(c.want); b.hold(v) || b.malformed != nil {
+				t.Errorf("%g satisfies %q: %v", v, c.want, b.malformed)
 			}
 		}
 	}
 	for _, malformed := range []string{">", "over 3", "in 0,1", "in (0 1)", "in (a,b)", "> x", "in", "in ("} {
-		if _, err := satisfies(malformed, 1); err == nil {
+		if b := boundsOf(malformed); b.malformed == nil || b.hold(1) {
 			t.Errorf("%q is taken", malformed)
 		}
 	}

@@ -100,7 +100,7 @@ func isTable(v reflect.Value) bool {
 // fieldText prints the value of a field as TOML; ok is false where there is none.
 func (w *Writer) fieldText(f Field) (text string, ok bool) {
 	v := f.Value
-	if open, err := satisfies(f.Want, 0); f.Want != "" && v.Kind() != reflect.Slice && v.IsZero() && err == nil && !open {
+	if (v.CanInt() || v.CanUint() || v.CanFloat()) && v.IsZero() && !f.bounds.hold(0) {
 		return "", false
 	}
 	if name, key, ok := strings.Cut(f.bare, "."); ok && !v.IsNil() && w.nameOf(v) == name {

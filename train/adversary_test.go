@@ -10,6 +10,7 @@ import (
 	"tessera/graph"
 	"tessera/hooks"
 	"tessera/tape"
+	"tessera/team"
 )
 
 // attackedBatches lets a model of helpers_test.go learn from attacked images.
@@ -35,7 +36,7 @@ train = { epochs = 40, batch = 50, checkpoint_seconds = 1000 }
 	if a != nil {
 		m.Adversarial = &hooks.Adversarial{Attack: *a, Share: 1}
 	}
-	team := engine.NewTeam(1)
+	team := team.New(1)
 	t.Cleanup(team.Close)
 	backend := engine.Backend{Team: team}
 	r := trained(t, m, Options{Backend: backend, Team: team})
@@ -98,7 +99,7 @@ encoder = [{ kind = "pado", levels = 1 }, { kind = "dense", units = 5, activatio
 loss = [{ kind = "mse" }, { kind = "contractive", weight = 0.01 }]
 train = { epochs = 2, batch = 50 }
 `
-	team := engine.NewTeam(1)
+	team := team.New(1)
 	defer team.Close()
 	plain := trained(t, model(t, decomposed), Options{Backend: engine.Backend{Team: team}})
 	attacked := trained(t, model(t, decomposed, "adversarial.epsilon=0.2"), Options{Backend: engine.Backend{Team: team}})
@@ -113,7 +114,7 @@ func TestTeamsAttackAlike(t *testing.T) {
 	m := model(t, everything+attackedBatches, "train.epochs=2")
 	want := trained(t, m, Options{})
 	for _, threads := range []int{2, 3} {
-		team := engine.NewTeam(threads)
+		team := team.New(threads)
 		sameResult(t, trained(t, m, Options{Team: team}).Run, want.Run)
 		team.Close()
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"tessera/config"
 	"tessera/kernel"
 	"tessera/train/folder"
 )
@@ -13,14 +14,18 @@ import (
 // Arithmetic is what the last bits of a result depend on beside the declaration and the images: the order in which
 // products are added up.
 type Arithmetic struct {
-	Threads int    `json:"threads"`
-	Backend string `json:"backend"` // tape, engine
-	Kernel  string `json:"kernel"`  // which products and functions: [kernel.Float32]
+	Threads int    `json:"threads,omitempty"` // 0 for a baseline
+	Backend string `json:"backend,omitempty"` // tape, engine; empty for a baseline
+	Kernel  string `json:"kernel"`            // which products and functions: [kernel.Float32]
 }
 
-// arithmetic is that of this process.
-func (o Options) arithmetic() Arithmetic {
-	a := Arithmetic{Threads: o.Team.Threads(), Kernel: kernel.Float32().Name}
+// arithmetic is that of this process. A baseline gives the same bits on any number of threads, and has no back end.
+func (o Options) arithmetic(spec *config.Model) Arithmetic {
+	a := Arithmetic{Kernel: kernel.Float32().Name}
+	if spec.Baseline != nil {
+		return a
+	}
+	a.Threads = o.Team.Threads()
 	if named, ok := o.Backend.(interface{ Name() string }); ok {
 		a.Backend = named.Name()
 	}
@@ -47,7 +52,7 @@ func ArithmeticOf(run string) (a Arithmetic, err error) {
 	if err != nil {
 		return a, err
 	}
-	if from.arithmetic.Threads > 0 {
+	if from.arithmetic != (Arithmetic{}) {
 		return from.arithmetic, nil
 	}
 	e, err := ReadEnvironment(run) // a state of an earlier version

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"tessera/graph"
 	"tessera/hooks"
 )
 
@@ -150,6 +151,19 @@ func (h around) Kept() *hooks.Kept {
 		}
 	}
 	return nil
+}
+
+// lent lists what hooks lend to the programs of a training.
+func (h around) lent() (list []*graph.Parameter) {
+	for _, a := range h {
+		if a.Lends == nil {
+			continue
+		}
+		for _, p := range a.Lends() {
+			list = append(list, &graph.Parameter{Path: a.name + "." + p.Path, Shape: p.Shape, Data: p.Data, Frozen: true})
+		}
+	}
+	return list
 }
 
 // shows returns the hook that shows other values than those of the parameters, nil where none does.

@@ -10,6 +10,7 @@ import (
 	"tessera/graph"
 	"tessera/hooks"
 	"tessera/tape"
+	"tessera/team"
 	"tessera/train/folder"
 )
 
@@ -171,7 +172,7 @@ func TestTheStateAloneGivesTheAveragedModel(t *testing.T) {
 
 func TestTheNumberOfThreadsDoesNotChangeAnAverage(t *testing.T) {
 	var want []*graph.Parameter
-	for _, team := range []Team{alone{}, threads(2), threads(7)} {
+	for _, team := range []*team.Team{threads(t, 1), threads(t, 2), threads(t, 7)} {
 		m, steps := stepped(t, averaged)
 		n := &trainee{job: &job{spec: m.Spec}, model: m, stepper: newStepper(m, team)}
 		if err := n.attach(false); err != nil {

@@ -11,6 +11,7 @@ import (
 	"tessera/data"
 	"tessera/engine"
 	"tessera/graph"
+	"tessera/team"
 )
 
 // encode stands for an optimizer where a step is to encode encoded images.
@@ -70,7 +71,7 @@ func BenchmarkStep(b *testing.B) {
 }
 
 func benchmarkStep(b *testing.B, spec *config.Model, threads int) {
-	team := engine.NewTeam(threads)
+	team := team.New(threads)
 	defer team.Close()
 	s, splits, err := newSession(context.Background(), spec, Options{Backend: engine.Backend{Team: team}, Team: team, Dirs: data.SearchDirs("")})
 	if err != nil {
@@ -98,7 +99,7 @@ func benchmarkStep(b *testing.B, spec *config.Model, threads int) {
 
 // benchmarkEncode times the codes of images in memory, as a library call.
 func benchmarkEncode(b *testing.B, spec *config.Model, threads int) {
-	team := engine.NewTeam(threads)
+	team := team.New(threads)
 	defer team.Close()
 	backend := engine.Backend{Team: team}
 	s, _, err := newSession(context.Background(), spec, Options{Backend: backend, Team: team, Dirs: data.SearchDirs("")})

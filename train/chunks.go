@@ -5,6 +5,7 @@ import (
 
 	"tessera/kernel"
 	"tessera/optim"
+	"tessera/team"
 )
 
 // chunk is a part of one parameter, as long as optim.Norm's blocks, so that the norm has the same bits.
@@ -50,7 +51,7 @@ func (s *stepper) deal() {
 // share returns the range of n things that a thread works on.
 func (s *stepper) share(thread, n int) (from, to int) {
 	threads := s.team.Threads()
-	return thread * n / threads, (thread + 1) * n / threads
+	return team.Part(n, thread, threads)
 }
 
 func (s *stepper) sumChunks(thread int) {

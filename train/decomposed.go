@@ -6,9 +6,9 @@ import (
 
 	"tessera/data"
 	"tessera/graph"
-	"tessera/internal/parallel"
 	"tessera/kernel"
 	"tessera/morph"
+	"tessera/team"
 )
 
 // decomposed are the levels of images that a model's encoder decomposes first, found once for a whole run: a step only
@@ -58,7 +58,7 @@ func (d *decomposed) fill() {
 	} else {
 		d.floats = make([]float32, n*d.row)
 	}
-	parallel.For(n, 32, func(from, to int) {
+	team.For(n, 32, func(from, to int) {
 		w, _ := morph.NewDecomposer(d.of, d.images.Shape) // which has been made before
 		image, levels := make([]float32, d.images.Pixels()), make([]float32, d.row)
 		for i := from; i < to; i++ {
@@ -96,7 +96,7 @@ func (d *decomposed) Ranges() (low, gain []float32) {
 	low, high := make([]float32, channels), make([]float32, channels)
 	var mu sync.Mutex
 	first := true
-	parallel.For(d.images.Len(), 256, func(from, to int) {
+	team.For(d.images.Len(), 256, func(from, to int) {
 		least, most := d.part(from, to)
 		mu.Lock()
 		defer mu.Unlock()

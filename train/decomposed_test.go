@@ -13,6 +13,7 @@ import (
 	"tessera/graph"
 	"tessera/morph"
 	"tessera/tape"
+	"tessera/team"
 )
 
 // channelled is everything with images of 8 by 8 pixels decomposed; its first layer is the one named.
@@ -142,7 +143,7 @@ func TestFittedChannelsRunFromZeroToOne(t *testing.T) {
 
 func TestBothBackEndsTrainDecomposedImages(t *testing.T) {
 	m := model(t, channelled(amdLayer))
-	team := engine.NewTeam(2)
+	team := team.New(2)
 	defer team.Close()
 	want := lines(t, trained(t, m, Options{}).Run)
 	got := lines(t, trained(t, m, Options{Backend: engine.Backend{Team: team}, Team: team}).Run)

@@ -29,7 +29,7 @@ type Environment struct {
 // environment returns the contents of env.json.
 func (s *job) environment() ([]byte, error) {
 	e := Environment{Version: machine.Version(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, CPU: machine.CPU(),
-		Threads: s.arithmetic.Threads, Backend: s.arithmetic.Backend, BLAS: s.arithmetic.Kernel, Command: os.Args}
+		Threads: s.options.Team.Threads(), Backend: s.arithmetic.Backend, BLAS: s.arithmetic.Kernel, Command: os.Args}
 	e.Data = append([]data.File{}, s.files...) // an empty list, not null
 	e.Start = s.started
 	text, err := json.MarshalIndent(e, "", "  ")

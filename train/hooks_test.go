@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"tessera/config"
-	"tessera/engine"
 	"tessera/hooks"
 	"tessera/tape"
+	"tessera/team"
 	"tessera/train/folder"
 )
 
@@ -106,6 +108,46 @@ func TestAHookOfAUsersOwnResumesToTheSameBytes(t *testing.T) {
 	killedAgain(t, m)
 }
 
+// Every epoch draws units again, into weights that are averaged, followed and constrained.
+func TestARevivedAndTaughtRunResumesToTheSameBytes(t *testing.T) {
+	m := model(t, everything, averaged, "hook.revive={every=1,threshold=0.9}", "hook.teacher.decay=0.9", "train.epochs=3")
+	plain := trained(t, model(t, everything, averaged, "train.epochs=3"), Options{})
+	r := trained(t, m, Options{})
+	if string(read(t, r.Run, folder.Model)) == string(read(t, plain.Run, folder.Model)) {
+		t.Error("no unit was drawn again")
+	}
+	interruptedEverywhere(t, m)
+}
+
+func TestProgramsReadWhatATeacherLends(t *testing.T) {
+	s, splits, err := newSession(context.Background(), model(t, everything, "hook.teacher.decay=0.5"), Options{Backend: tape.Backend{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	n := s.learner.(*network)
+	if err := errors.Join(n.start(), n.begin(context.Background(), splits)); err != nil {
+		t.Fatal(err)
+	}
+	w, err := n.model.Parameter("encoder.2.weight")
+	if err != nil {
+		t.Fatal(err)
+	}
+	taught, err := n.model.Parameter("teacher.encoder.2.weight")
+	if err != nil || !slices.Equal(taught.Data, w.Data) {
+		t.Fatalf("the teacher does not start with the first weights: %v", err)
+	}
+	first := slices.Clone(w.Data)
+	if err := n.step(); err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range taught.Data {
+		if want := (first[i] + w.Data[i]) / 2; math.Abs(float64(v-want)) > 1e-6 || first[i] == w.Data[i] {
+			t.Fatalf("weight %d of the teacher is %v, want %v", i, v, want)
+		}
+	}
+}
+
 func TestAStateWithoutAHookIsRefused(t *testing.T) {
 	run := half(t)
 	edit(t, run, "[model.everything.train]", "[model.everything.hook.jolts]\n\n[model.everything.train]")
@@ -120,7 +162,7 @@ func TestAStateWithoutAHookIsRefused(t *testing.T) {
 func TestTeamsRunHooksAlike(t *testing.T) {
 	want := trained(t, jolted(t), Options{})
 	for _, threads := range []int{2, 3} {
-		team := engine.NewTeam(threads)
+		team := team.New(threads)
 		sameResult(t, trained(t, jolted(t), Options{Team: team}).Run, want.Run)
 		team.Close()
 	}

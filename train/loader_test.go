@@ -1,7 +1,9 @@
 package train
 
 import (
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"tessera/data"
@@ -109,6 +111,25 @@ func TestTheNumberOfThreadsChangesNoValue(t *testing.T) {
 		}
 		if !slices.Equal(got.values[0], want.values[0]) || !slices.Equal(got.values[1], want.values[1]) {
 			t.Errorf("%d threads give another batch than one", threads)
+		}
+	}
+}
+
+// spoilt is a sampler of a user's own that panics.
+type spoilt struct{}
+
+func (spoilt) Sample([]float32, *rand.Rand) { panic("no noise") }
+
+func TestASamplerThatPanicsInTheFirstBatchIsAnError(t *testing.T) {
+	inputs := map[int][]graph.Input{70: {{Name: "input", Shape: []int{70, 1}}, {Name: "noise", Shape: []int{70, 3}, Sampler: spoilt{}}}}
+	for _, n := range []int{1, 3} {
+		n := &network{
+			trainee: &trainee{job: &job{options: Options{Team: threads(t, n)}}},
+			loader:  newLoader(numbered(t, 70), 7, 70, 1, n, inputs),
+		}
+		n.loader.Start(0, 0, 0)
+		if err := n.fill(); err == nil || !strings.Contains(err.Error(), "no noise") {
+			t.Errorf("got %v", err)
 		}
 	}
 }

@@ -61,6 +61,17 @@ func (n *network) begin(_ context.Context, splits data.Splits) (err error) {
 		return err
 	}
 	n.loader.Start(n.progress.Epoch, n.progress.Position, n.progress.Step)
+	return n.fill()
+}
+
+// fill makes the first batch; the others are made beside the steps. A sampler or an augmentation may be a user's own: its
+// panic is an error.
+func (n *network) fill() (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("making the first batch panicked: %v", cause)
+		}
+	}()
 	n.options.Team.Do(n.loader.Fill)
 	return nil
 }

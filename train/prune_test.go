@@ -10,6 +10,7 @@ import (
 
 	"tessera/graph"
 	"tessera/tape"
+	"tessera/team"
 	"tessera/train/folder"
 )
 
@@ -151,7 +152,7 @@ func TestTheModelOfAPrunedRunIsSparse(t *testing.T) {
 
 func TestTheNumberOfThreadsDoesNotChangeAPrunedStep(t *testing.T) {
 	var want [][]float32
-	for _, team := range []Team{alone{}, threads(2), threads(7)} {
+	for _, team := range []*team.Team{threads(t, 1), threads(t, 2), threads(t, 7)} {
 		m, steps := stepped(t, `prune=[{fraction=0.5}]`)
 		n := &trainee{job: &job{spec: m.Spec}, model: m, stepper: newStepper(m, team)}
 		if err := errors.Join(n.attach(false), n.around.BeginEpoch()); err != nil {

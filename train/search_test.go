@@ -14,6 +14,7 @@ import (
 	"tessera/engine"
 	"tessera/graph"
 	"tessera/tape"
+	"tessera/team"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )
@@ -65,7 +66,7 @@ checkpoint_seconds = 0
 `
 
 // looked returns the objective of a model over all its images as newWhole computes it, and everything that it needs.
-func looked(t *testing.T, spec *config.Model, backend graph.Backend, team Team) (w *whole, m *graph.Model, images *data.Images, weights []float32) {
+func looked(t *testing.T, spec *config.Model, backend graph.Backend, team *team.Team) (w *whole, m *graph.Model, images *data.Images, weights []float32) {
 	t.Helper()
 	set, err := spec.Dataset.Source.Load(context.Background(), data.Dirs{}, data.Need{})
 	if err != nil {
@@ -130,8 +131,8 @@ func TestASearchThatCannotBeginClosesItsProgramsOnce(t *testing.T) {
 
 // The oracle is one program of all images, on Gorgonia's own machine.
 func TestTheObjectiveInBatchesIsThatOfAllImagesAtOnce(t *testing.T) {
-	team := engine.NewTeam(2)
-	defer team.Close()
+	two := team.New(2)
+	defer two.Close()
 	for name, sets := range map[string][]string{
 		"terms of every sort": nil,
 		"no penalties":        {`loss=[{kind="mse"},{kind="overlap",weight=0.1}]`},
@@ -153,8 +154,8 @@ func TestTheObjectiveInBatchesIsThatOfAllImagesAtOnce(t *testing.T) {
 		for _, batch := range []string{"train.batch=1", "train.batch=32", "train.batch=75", "train.batch=1000"} {
 			for _, b := range []struct {
 				backend graph.Backend
-				team    Team
-			}{{tape.Backend{}, alone{}}, {engine.Backend{Team: team}, team}} {
+				team    *team.Team
+			}{{tape.Backend{}, team.New(1)}, {engine.Backend{Team: two}, two}} {
 				spec := model(t, searched, append(sets, batch)...)
 				w, m, images, weights := looked(t, spec, b.backend, b.team)
 				want, err := compile(m, tape.Backend{}, graph.Request{Batch: images.Len(), Training: true})
@@ -223,7 +224,7 @@ func TestASearchOnDecomposedImagesTakesAContractiveTerm(t *testing.T) {
 
 // The random vectors of an image are drawn once: the line search compares values of one function.
 func TestAnEstimatedObjectiveIsTheSameAtEveryLook(t *testing.T) {
-	w, _, _, weights := looked(t, model(t, searched, estimated...), tape.Backend{}, alone{})
+	w, _, _, weights := looked(t, model(t, searched, estimated...), tape.Backend{}, team.New(1))
 	defer w.Close()
 	g, again := make([]float32, len(weights)), make([]float32, len(weights))
 	first, err := w.Evaluate(context.Background(), weights, g)

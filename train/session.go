@@ -13,6 +13,7 @@ import (
 	"tessera/data"
 	"tessera/hooks"
 	"tessera/optim"
+	"tessera/team"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )
@@ -135,9 +136,9 @@ func halted(err error) error {
 // bareSession has a learner, but nothing that it could learn from.
 func bareSession(spec *config.Model, shape []int, o Options) (s *session, err error) {
 	if o.Team == nil {
-		o.Team = alone{}
+		o.Team = team.New(1)
 	}
-	s = &session{job: &job{options: o, spec: spec, shape: shape, arithmetic: o.arithmetic()}, encoded: map[string][]byte{}}
+	s = &session{job: &job{options: o, spec: spec, shape: shape, arithmetic: o.arithmetic(spec)}, encoded: map[string][]byte{}}
 	if method, ok := spec.Baseline.(baselines.Method); ok {
 		s.learner, err = newFit(s.job, method)
 	} else if method, ok := spec.Optimizer.Optimizer.(optim.Search); ok {
@@ -164,7 +165,7 @@ func (s *session) restore(from *stored) error {
 	if err := s.fits(from); err != nil {
 		return err
 	}
-	if from.arithmetic.Threads > 0 {
+	if from.arithmetic != (Arithmetic{}) {
 		if other := from.arithmetic.differs(s.arithmetic); other != "" && s.options.Warn != nil {
 			s.options.Warn("the run was begun with other " + other + ": the last bits of its result will be others than those of an uninterrupted run")
 		}

@@ -19,18 +19,17 @@ import (
 
 // The metadata of a run's checkpoints.
 const (
-	formatKey   = "format"   // formatText
-	contentsKey = "contents" // "state", "parameters", "best parameters"
-	modelKey    = "model"    // the model's name
-	kindKey     = "kind"     // of a baseline
-	shapeKey    = "shape"    // of one image, JSON
-	epochKey    = "epoch"    // complete epochs (of best parameters: the epoch that they are of)
-	stepKey     = "step"     // steps done
-	identityKey = "identity" // of a state: what the run is, JSON
-	progressKey = "progress" // of a state: where the run is, JSON
-
-	declarationKey = "declaration" // what the run is trained with, as config.toml
-	arithmeticKey  = "arithmetic"  // of a state: JSON
+	formatKey      = "format"      // formatText
+	contentsKey    = "contents"    // "state", "parameters", "best parameters"
+	modelKey       = "model"       // the model's name
+	kindKey        = "kind"        // of a baseline
+	shapeKey       = "shape"       // of one image, JSON
+	epochKey       = "epoch"       // complete epochs (of best parameters: the epoch that they are of)
+	stepKey        = "step"        // steps done
+	identityKey    = "identity"    // of a state: what the run is, JSON
+	declarationKey = "declaration" // what the run is trained with: the text of config.toml
+	progressKey    = "progress"    // of a state: where the run is, JSON
+	arithmeticKey  = "arithmetic"  // of a state: [Arithmetic], JSON
 
 	formatText = "tessera 1"
 

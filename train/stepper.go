@@ -12,6 +12,7 @@ import (
 	"tessera/hooks"
 	"tessera/internal/hugepages"
 	"tessera/optim"
+	"tessera/team"
 )
 
 // stepper moves the trainable parameters and projects them: clip, optimizer, constraints.
@@ -22,7 +23,7 @@ import (
 type stepper struct {
 	optimizer optim.Rule // nil for a search, which moves parameters by itself
 	clipNorm  float64
-	team      Team
+	team      *team.Team
 	moved     []*moved
 	chunks    []chunk
 	projected []*moved    // those with constraints on the whole of them
@@ -64,7 +65,7 @@ type moved struct {
 }
 
 // newStepper returns the stepper of a model, its optimizer state all zero.
-func newStepper(m *graph.Model, team Team) *stepper {
+func newStepper(m *graph.Model, team *team.Team) *stepper {
 	rule, _ := m.Spec.Optimizer.Optimizer.(optim.Rule)
 	s := &stepper{optimizer: rule, clipNorm: m.Spec.Optimizer.ClipNorm, team: team}
 	for i, p := range m.Parameters {
@@ -90,8 +91,7 @@ func newStepper(m *graph.Model, team Team) *stepper {
 	return s
 }
 
-// guarded makes an error of a panic: an optimizer, a constraint or a hook may be a user's own, and on a goroutine of the team
-// nothing else could catch what it does.
+// guarded makes an error of a panic: an optimizer, a constraint or a hook may be a user's own.
 func (s *stepper) guarded(work func(thread int)) func(thread int) {
 	return func(thread int) {
 		defer func() {
@@ -166,6 +166,16 @@ func (s *stepper) Project() {
 	for _, m := range s.moved {
 		m.constrain(m.Data)
 		s.pass(m, m.Data, 0)
+	}
+}
+
+// projectOne does the same to one parameter; one that is not trained is not projected.
+func (s *stepper) projectOne(p *hooks.Parameter) {
+	for _, m := range s.moved {
+		if m.view == p {
+			m.constrain(m.Data)
+			s.pass(m, m.Data, 0)
+		}
 	}
 }
 

@@ -6,26 +6,21 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"tessera/config"
 	"tessera/engine"
 	"tessera/graph"
 	"tessera/optim"
+	"tessera/team"
 )
 
-// threads is a team of that many goroutines.
-type threads int
-
-func (n threads) Threads() int { return int(n) }
-
-func (n threads) Do(f func(thread int)) {
-	var wait sync.WaitGroup
-	for i := range int(n) {
-		wait.Go(func() { f(i) })
-	}
-	wait.Wait()
+// threads is a team that the test closes.
+func threads(t testing.TB, n int) *team.Team {
+	t.Helper()
+	team := team.New(n)
+	t.Cleanup(team.Close)
+	return team
 }
 
 // stepped is a model with parameters longer than one chunk, and gradients for it.
@@ -55,7 +50,7 @@ func stepped(t testing.TB, sets ...string) (*graph.Model, [][][]float32) {
 // The oracle does one thing after the other to whole parameters.
 func TestTheFusedStepIsTheStepsOneAfterTheOther(t *testing.T) {
 	for _, clip := range []string{"optimizer.clip_norm=0.5", "optimizer.clip_norm=0", "optimizer.clip_norm=1e9"} {
-		for _, team := range []Team{alone{}, threads(2), threads(3), threads(100)} {
+		for _, team := range []*team.Team{threads(t, 1), threads(t, 2), threads(t, 3), threads(t, 100)} {
 			m, steps := stepped(t, clip)
 			want, _ := stepped(t, clip)
 			s := newStepper(m, team)
@@ -108,9 +103,9 @@ func TestConstraintsOfOneParameterKeepTheirOrder(t *testing.T) {
 	} {
 		m, steps := stepped(t, order)
 		want, _ := stepped(t, order)
-		newStepper(m, alone{}).Project()
+		newStepper(m, team.New(1)).Project()
 		projectAll(want)
-		s := newStepper(m, threads(2))
+		s := newStepper(m, threads(t, 2))
 		s.Step(steps[0], 0, 1) // moves nothing: Adam's step is a multiple of the rate
 		projectAll(want)
 		for i, p := range m.Parameters {
@@ -124,7 +119,7 @@ func TestConstraintsOfOneParameterKeepTheirOrder(t *testing.T) {
 func TestAStepFindsEveryValueThatIsNotFinite(t *testing.T) {
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		m, steps := stepped(t)
-		s := newStepper(m, threads(2))
+		s := newStepper(m, threads(t, 2))
 		g := steps[0][3]
 		g[len(g)-1] = float32(v)
 		if s.Step(steps[0], 0.01, 1) {
@@ -135,7 +130,7 @@ func TestAStepFindsEveryValueThatIsNotFinite(t *testing.T) {
 
 func TestAStepAllocatesNothing(t *testing.T) {
 	m, steps := stepped(t)
-	s := newStepper(m, alone{})
+	s := newStepper(m, team.New(1))
 	step := 0
 	if n := testing.AllocsPerRun(10, func() {
 		step++
@@ -151,7 +146,7 @@ type broken struct{ optim.Rule }
 func (broken) Update([]float32, []float32, [][]float32, float64, int) { panic("a mistake") }
 
 func TestAPanicOfAnOptimizerIsAnError(t *testing.T) {
-	for _, team := range []Team{alone{}, threads(2), engine.NewTeam(3)} {
+	for _, team := range []*team.Team{threads(t, 1), threads(t, 2), threads(t, 3)} {
 		m, steps := stepped(t)
 		s := newStepper(m, team)
 		if s.Step(steps[0], 0.01, 1); s.Failed() != nil {
@@ -161,9 +156,6 @@ func TestAPanicOfAnOptimizerIsAnError(t *testing.T) {
 		s.Step(steps[1], 0.01, 2)
 		if err := s.Failed(); err == nil || !strings.Contains(err.Error(), "a mistake") {
 			t.Errorf("%d threads: got %v", team.Threads(), err)
-		}
-		if closed, ok := team.(*engine.Team); ok {
-			closed.Close()
 		}
 	}
 }
@@ -181,7 +173,7 @@ var quiet = strings.NewReplacer("rate = 0.2", "rate = 0.0", `kind = "gaussian_no
 func stepsWithoutAllocations(t *testing.T, spec *config.Model) {
 	t.Helper()
 	for _, threads := range []int{1, 2} {
-		team := engine.NewTeam(threads)
+		team := team.New(threads)
 		s, splits, err := newSession(context.Background(), spec, Options{Backend: engine.Backend{Team: team}, Team: team})
 		if err != nil {
 			t.Fatal(err)

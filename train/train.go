@@ -20,6 +20,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
+	"tessera/team"
 	"tessera/train/folder"
 )
 
@@ -30,7 +31,7 @@ var ErrInterrupted = errors.New("interrupted")
 // Options are what a run needs beside its model. None of them but Backend changes a byte of the result.
 type Options struct {
 	Backend graph.Backend
-	Team    Team              // runs the optimizer and the projections; nil: the caller's goroutine alone
+	Team    *team.Team        // runs the optimizer and the projections; nil: the caller's goroutine alone
 	Dirs    data.Dirs         // where data sets are searched
 	Load    LoadData          // reads the data set; nil: its source, from Dirs
 	Out     string            // the new run's folder; "" takes runs/MODEL, then runs/MODEL-2, ...

@@ -37,6 +37,7 @@ func (t *trainee) attach(search bool) error {
 		return fmt.Errorf("model %q: %w", t.spec.Name, err)
 	}
 	t.stepper.surround(t.around)
+	t.model.Lent = t.around.lent()
 	if t.around.shows() != nil {
 		t.twin = t.model.Twin()
 	}
@@ -68,6 +69,9 @@ func (t training) Rewrite(p *hooks.Parameter, change func(values []float32)) {
 		}
 	}
 }
+
+// Project implements [hooks.Training].
+func (t training) Project(p *hooks.Parameter) { t.stepper.projectOne(p) }
 
 // Images implements [hooks.Training].
 func (t training) Images() *data.Images { return t.images }

@@ -6,8 +6,8 @@ import (
 
 	"tessera/data"
 	"tessera/graph"
-	"tessera/internal/parallel"
 	"tessera/metrics"
+	"tessera/team"
 )
 
 // watchBatch images are measured together: their outputs stay in the processor's cache. They are fewer where that would
@@ -138,7 +138,7 @@ func watchedKeys(values metrics.Values) metrics.Values {
 func (w *watcher) batch(meters *metrics.Meters, from, to int) error {
 	p, width := w.programs[to-from], w.images.Pixels()
 	pixels := w.pixels[:(to-from)*width]
-	parallel.For(to-from, 64, func(a, b int) {
+	team.For(to-from, 64, func(a, b int) {
 		w.images.Batch(pixels[a*width:b*width], w.indices[from+a:from+b])
 		if w.decomposed != nil {
 			groups := w.decomposed.of.Groups()

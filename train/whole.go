@@ -8,6 +8,7 @@ import (
 	"tessera/data"
 	"tessera/graph"
 	"tessera/losses"
+	"tessera/team"
 )
 
 // whole is the objective over all fitted images, computed train.batch images at a time: first all codes, then the terms
@@ -19,7 +20,7 @@ type whole struct {
 	moved    []*moved
 	images   *data.Images
 	backend  graph.Backend
-	team     Team
+	team     *team.Team
 	order    []int                // of the images
 	pixels   []float32            // of one batch
 	parts    *decomposed          // images; nil where the encoder does not decompose any
@@ -188,7 +189,7 @@ func (w *whole) add(p *program) {
 		for i, m := range w.moved {
 			n := len(m.Data)
 			if g := gradients[i]; g != nil {
-				from, to := thread*n/threads, (thread+1)*n/threads
+				from, to := team.Part(n, thread, threads)
 				for k, v := range g[from:to] {
 					sums[from+k] += float64(v)
 				}

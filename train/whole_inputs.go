@@ -2,9 +2,9 @@ package train
 
 import (
 	"tessera/graph"
-	"tessera/internal/parallel"
 	"tessera/internal/random"
 	"tessera/internal/volume"
+	"tessera/team"
 )
 
 // This file feeds the programs of an objective over all images.
@@ -43,7 +43,7 @@ func (w *whole) run(p *program, from, to int) error {
 func (w *whole) load(from, to int) []float32 {
 	width := w.images.Pixels()
 	pixels := w.pixels[:(to-from)*width]
-	parallel.For(to-from, 64, func(a, b int) {
+	team.For(to-from, 64, func(a, b int) {
 		w.images.Batch(pixels[a*width:b*width], w.order[from+a:from+b])
 	})
 	return pixels
@@ -53,7 +53,7 @@ func (w *whole) load(from, to int) []float32 {
 func (w *whole) combined(from, to int) []float32 {
 	width := w.parts.of.Groups() * w.images.Pixels()
 	channels := w.channels[:(to-from)*width]
-	parallel.For(to-from, 16, func(a, b int) {
+	team.For(to-from, 16, func(a, b int) {
 		w.parts.Batch(w.parts.space(), channels[a*width:b*width], w.order[from+a:from+b])
 	})
 	return channels
@@ -69,7 +69,7 @@ func (w *whole) drawn(in graph.Input, from, to int) []float32 {
 		w.noise[in.Name] = make([]float32, length)
 	}
 	noise, row := w.noise[in.Name][:length], length/(to-from)
-	parallel.For(to-from, 64, func(a, b int) {
+	team.For(to-from, 64, func(a, b int) {
 		for i := a; i < b; i++ {
 			in.Sampler.Sample(noise[i*row:(i+1)*row], random.Stream(w.model.Spec.Train.Seed, in.Name, uint64(from+i)))
 		}

@@ -24,10 +24,10 @@ const (
 // folders of one line never import each other. A package belongs to the longest of these names that its path begins with;
 // "." is the root package.
 var layout = [][]string{
-	{"internal", "kernel", "part"},
+	{"internal", "kernel", "part", "team"},
 	{"ir", "table"},
 	{"ir/fromgraph"},
-	{"ops", "morph", "data", "table", "attack", "train/checkpoint", "train/folder"},
+	{"ops", "morph", "data", "attack", "train/checkpoint", "train/folder"},
 	{"layers", "losses", "constraints", "optim", "metrics", "augment", "hooks"},
 	{"config", "gradcheck"},
 	{"graph", "baselines", "evaluation"},

@@ -1,26 +1,38 @@
 package machine
 
-import "runtime/debug"
+import (
+	"runtime/debug"
+)
 
-// Version is that of the program's main module, with the commit where the build knows it.
+// Release is the version of this module.
+const Release = "0.2.0-dev"
+
+// module is the path of this module.
+const module = "tessera"
+
+// Version is [Release] with the commit, where the program was built from this module's repository: a program of another
+// module has a commit of its own.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
+	if !ok || info.Main.Path != module {
+		return Release
 	}
-	text := info.Main.Version
-	if text == "" {
-		text = "(devel)"
-	}
-	settings := map[string]string{}
-	for _, s := range info.Settings {
-		settings[s.Key] = s.Value
-	}
-	if commit := settings["vcs.revision"]; text == "(devel)" && commit != "" {
-		text += " " + commit[:min(12, len(commit))]
-		if settings["vcs.modified"] == "true" {
-			text += " modified"
+	return Release + revision(info.Settings)
+}
+
+// revision is " COMMIT" or " COMMIT modified", empty where the build does not know it.
+func revision(settings []debug.BuildSetting) string {
+	var commit, modified string
+	for _, s := range settings {
+		switch {
+		case s.Key == "vcs.revision" && s.Value != "":
+			commit = " " + s.Value[:min(12, len(s.Value))]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			modified = " modified"
 		}
 	}
-	return text
+	if commit == "" {
+		return ""
+	}
+	return commit + modified
 }

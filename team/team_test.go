@@ -1,4 +1,4 @@
-package engine
+package team
 
 import (
 	"runtime"
@@ -10,7 +10,7 @@ import (
 
 func TestEveryMemberOfATeamWorksOnce(t *testing.T) {
 	for _, threads := range []int{1, 2, 5} {
-		team := NewTeam(threads)
+		team := New(threads)
 		for range 200 {
 			count := make([]atomic.Int32, threads)
 			team.Do(func(thread int) { count[thread].Add(1) })
@@ -25,7 +25,7 @@ func TestEveryMemberOfATeamWorksOnce(t *testing.T) {
 }
 
 func TestAClosedTeamWorksAgain(t *testing.T) {
-	team := NewTeam(3)
+	team := New(3)
 	for range 20 {
 		team.Close()
 		team.Close()
@@ -39,7 +39,7 @@ func TestAClosedTeamWorksAgain(t *testing.T) {
 }
 
 func TestNobodyPassesABarrierEarly(t *testing.T) {
-	team := NewTeam(3)
+	team := New(3)
 	defer team.Close()
 	var arrived, actions atomic.Int32
 	team.Do(func(int) {
@@ -66,7 +66,7 @@ func TestTeamsWorkSideBySide(t *testing.T) {
 	var all sync.WaitGroup
 	for range 3 {
 		all.Go(func() {
-			team := NewTeam(2)
+			team := New(2)
 			defer team.Close()
 			var n atomic.Int32
 			for range 300 {
@@ -92,7 +92,7 @@ func TestABusyMachineDoesNotMakeABarrierCrawl(t *testing.T) {
 			}
 		})
 	}
-	team := NewTeam(2)
+	team := New(2)
 	began := time.Now()
 	for range 1000 {
 		team.Do(func(int) {})
@@ -108,7 +108,7 @@ func TestABusyMachineDoesNotMakeABarrierCrawl(t *testing.T) {
 
 func TestAClosedTeamLeavesNoGoroutine(t *testing.T) {
 	before := runtime.NumGoroutine()
-	team := NewTeam(4)
+	team := New(4)
 	team.Do(func(int) {})
 	team.Close()
 	for range 100 {

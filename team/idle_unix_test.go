@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package engine
+package team
 
 import (
 	"testing"
@@ -20,7 +20,7 @@ func processTime(t *testing.T) time.Duration {
 }
 
 func TestAnIdleTeamUsesNoProcessor(t *testing.T) {
-	team := NewTeam(4)
+	team := New(4)
 	defer team.Close()
 	team.Do(func(int) {})
 	time.Sleep(50 * time.Millisecond) // the workers park

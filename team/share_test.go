@@ -1,9 +1,7 @@
-package graph_test
+package team
 
 import (
 	"testing"
-
-	"tessera/graph"
 )
 
 func TestSharesCoverEverythingOnceAndAreNearlyEqual(t *testing.T) {
@@ -11,7 +9,7 @@ func TestSharesCoverEverythingOnceAndAreNearlyEqual(t *testing.T) {
 		for _, n := range []int{0, 1, 5, 128, 100, 255, 784, 785, 6272} {
 			next := 0
 			for thread := range threads {
-				from, to := graph.Share(n, thread, threads)
+				from, to := Share(n, thread, threads)
 				if from != next || to < from {
 					t.Fatalf("%d of %d threads has [%d, %d) of %d, want it to begin with %d", thread, threads, from, to, n, next)
 				}

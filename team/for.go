@@ -1,5 +1,4 @@
-// Package parallel spreads independent work over the processors that Go may use (GOMAXPROCS), or over fewer.
-package parallel
+package team
 
 import (
 	"runtime"
@@ -23,30 +22,37 @@ func workers() int {
 }
 
 // For calls f on consecutive ranges [from, to) of at most grain indices that cover [0, n), on at most GOMAXPROCS
-// goroutines (fewer after [Limit]), and returns when all calls have. Ranges always start at multiples of grain, but which goroutine takes
-// which, and when, is open: f must write only to what belongs to its range.
+// goroutines (fewer after [Limit]), and returns when all calls have. Ranges always start at multiples of grain, but which
+// goroutine takes which, and when, is open: f must write only to what belongs to its range. When a call panics, no further
+// ranges are begun, and For panics with a [*Panic].
 func For(n, grain int, f func(from, to int)) {
 	grain = max(grain, 1)
 	ranges := (n + grain - 1) / grain
-	workers := min(workers(), ranges)
-	if workers <= 1 {
-		for from := 0; from < n; from += grain {
+	var next atomic.Int64
+	var failed failure
+	work := func() {
+		defer func() {
+			if cause := recover(); cause != nil {
+				failed.set(cause)
+				next.Store(int64(ranges))
+			}
+		}()
+		for {
+			from := (int(next.Add(1)) - 1) * grain
+			if from >= n {
+				return
+			}
 			f(from, min(from+grain, n))
 		}
-		return
 	}
-	var next atomic.Int64
-	var wait sync.WaitGroup
-	for range workers {
-		wait.Go(func() {
-			for {
-				from := (int(next.Add(1)) - 1) * grain
-				if from >= n {
-					return
-				}
-				f(from, min(from+grain, n))
-			}
-		})
+	if workers := min(workers(), ranges); workers > 1 {
+		var wait sync.WaitGroup
+		for range workers {
+			wait.Go(work)
+		}
+		wait.Wait()
+	} else {
+		work()
 	}
-	wait.Wait()
+	failed.raise()
 }

@@ -1,4 +1,4 @@
-package graph
+package team
 
 // shareAlign is to how many elements the borders of shares are rounded: a cache line of float32, so that two threads
 // do not write to one line. shareLong is how many elements a share must have for that not to make shares unequal.
@@ -19,4 +19,9 @@ func border(n, thread, threads int) int {
 		return at
 	}
 	return (at + shareAlign/2) / shareAlign * shareAlign
+}
+
+// Part returns the range of n things that belong to one of several threads, all ranges being as equal as can be.
+func Part(n, thread, threads int) (from, to int) {
+	return n * thread / threads, n * (thread + 1) / threads
 }

@@ -1,0 +1,107 @@
+package hooks
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"tessera/data"
+)
+
+// fake is a training of an auto-encoder of two linear layers, code = max(0, x W + b), output = code D, computed by plain loops.
+type fake struct {
+	parameters  []*Parameter
+	images      *data.Images
+	follows     [][]float32 // what a moving average keeps, by parameter
+	epoch, step int
+	stopped     bool
+	projected   []string
+}
+
+// newFake has images of 4 pixels and 3 units.
+func newFake(t *testing.T, images ...[]float32) *fake {
+	t.Helper()
+	made, err := data.NewFloats([]int{4}, slices.Concat(images...), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fake{images: made}
+	for i, p := range []Parameter{{Path: "encoder.0.weight", Shape: []int{4, 3}}, {Path: "encoder.0.bias", Shape: []int{3}},
+		{Path: "decoder.0.weight", Shape: []int{3, 4}}, {Path: "decoder.0.bias", Shape: []int{4}}} {
+		n := 1
+		for _, d := range p.Shape {
+			n *= d
+		}
+		p.Index, p.Trainable, p.Data, p.State = i, true, make([]float32, n), [][]float32{make([]float32, n)}
+		f.parameters = append(f.parameters, &p)
+		f.follows = append(f.follows, make([]float32, n))
+	}
+	return f
+}
+
+func (f *fake) Parameters(glob string) (list []*Parameter) {
+	for _, p := range f.parameters {
+		switch glob {
+		case "*", p.Path, p.Path[:8] + "*.weight", p.Path[:8] + "*.bias":
+			if glob[0] == '*' || glob == p.Path || glob[len(glob)-4:] == p.Path[len(p.Path)-4:] {
+				list = append(list, p)
+			}
+		}
+	}
+	return list
+}
+
+func (f *fake) Shown(p *Parameter) []float32 { return p.Data }
+func (f *fake) Rewrite(p *Parameter, change func([]float32)) {
+	change(p.Data)
+	change(f.follows[p.Index])
+}
+func (f *fake) Project(p *Parameter)     { f.projected = append(f.projected, p.Path) }
+func (f *fake) Images() *data.Images     { return f.images }
+func (f *fake) BatchSizes() []int        { return []int{f.images.Len()} }
+func (f *fake) Random(n int) *rand.Rand  { return rand.New(rand.NewPCG(1, uint64(n))) }
+func (f *fake) Epoch() int               { return f.epoch }
+func (f *fake) Step() int                { return f.step }
+func (f *fake) Stop()                    { f.stopped = true }
+func (f *fake) Threads() int             { return 1 }
+func (f *fake) Do(work func(thread int)) { work(0) }
+func (f *fake) Compile(images int, want Value) (Program, error) {
+	return &linear{f: f, images: images, want: want}, nil
+}
+
+type linear struct {
+	f      *fake
+	images int
+	want   Value
+	x      []float32
+	value  []float32
+}
+
+func (l *linear) Bind(_ int, values []float32) error { l.x = values; return nil }
+func (l *linear) Value() []float32                   { return l.value }
+func (l *linear) Close() error                       { return nil }
+func (l *linear) Run() error {
+	w, b, d, c := l.f.parameters[0].Data, l.f.parameters[1].Data, l.f.parameters[2].Data, l.f.parameters[3].Data
+	l.value = nil
+	for x := range slices.Chunk(l.x, 4) {
+		code := slices.Clone(b)
+		for j := range code {
+			for i, v := range x {
+				code[j] += v * w[i*3+j]
+			}
+			code[j] = max(0, code[j])
+		}
+		if l.want == Code {
+			l.value = append(l.value, code...)
+			continue
+		}
+		y := slices.Clone(c)
+		for i := range y {
+			for j, v := range code {
+				y[i] += v * d[j*4+i]
+			}
+		}
+		l.value = append(l.value, y...)
+	}
+	return nil
+}

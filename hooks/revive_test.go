@@ -1,0 +1,136 @@
+package hooks
+
+import (
+	"math"
+	"slices"
+	"testing"
+)
+
+// deadSecond is a training whose units 0 and 2 give back the pixels 0 and 1, and whose unit 1 is dead.
+func deadSecond(t *testing.T) *fake {
+	f := newFake(t, []float32{1, 0, 0, 0}, []float32{0, 1, 0, 0}, []float32{0, 0, 0.3, 0}, []float32{0, 0, 0.6, 0.8})
+	w, b, d := f.parameters[0].Data, f.parameters[1].Data, f.parameters[2].Data
+	w[0*3+0], w[1*3+2] = 2, 4 // norms 2 and 4
+	d[0*4+0], d[2*4+1] = 0.5, 0.25
+	w[0*3+1], b[1], d[1*4+3] = 0.5, -7, 0.125 // never active
+	for _, p := range f.parameters {
+		for i := range p.State[0] {
+			p.State[0][i] = 1
+		}
+	}
+	return f
+}
+
+func TestADeadUnitTakesTheImageWithTheLargestError(t *testing.T) {
+	f := deadSecond(t)
+	hook := &Revive{Every: 2, Threshold: 0.01, Sample: 100}
+	active, err := hook.Attach(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := active.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	before := [][]float32{}
+	for _, p := range f.parameters {
+		before = append(before, slices.Clone(p.Data))
+	}
+	for _, f.epoch = range []int{0, 1} {
+		if err := active.BeginEpoch(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, p := range f.parameters {
+		if !slices.Equal(p.Data, before[i]) {
+			t.Fatalf("%s has changed before its epoch", p.Path)
+		}
+	}
+	f.epoch = 2
+	if err := active.BeginEpoch(); err != nil {
+		t.Fatal(err)
+	}
+	v := []float32{0, 0, 0.6, 0.8} // of norm 1: the worst image
+	w, b, d := f.parameters[0], f.parameters[1], f.parameters[2]
+	want := [][]float32{before[0], before[1], before[2], before[3]}
+	for i := range v {
+		want[0][i*3+1] = 3 * v[i]     // the mean of 2 and 4
+		want[2][1*4+i] = 0.375 * v[i] // of 0.5 and 0.25
+	}
+	want[1][1] = 0
+	for i, p := range f.parameters {
+		for j := range p.Data {
+			if math.Abs(float64(p.Data[j]-want[i][j])) > 1e-6 {
+				t.Errorf("%s[%d] is %v, want %v", p.Path, j, p.Data[j], want[i][j])
+			}
+		}
+	}
+	for _, c := range []struct {
+		p     *Parameter
+		drawn []int
+	}{{w, []int{1, 4, 7, 10}}, {b, []int{1}}, {d, []int{4, 5, 6, 7}}} {
+		for i, s := range c.p.State[0] {
+			if drawn := slices.Contains(c.drawn, i); drawn != (s == 0) {
+				t.Errorf("%s: the optimizer's state of element %d is %v", c.p.Path, i, s)
+			}
+			if drawn := slices.Contains(c.drawn, i); drawn && f.follows[c.p.Index][i] != c.p.Data[i] || !drawn && f.follows[c.p.Index][i] != 0 {
+				t.Errorf("%s: its average has %v at %d", c.p.Path, f.follows[c.p.Index][i], i)
+			}
+		}
+	}
+	if !slices.Equal(f.projected, []string{w.Path, b.Path, d.Path}) {
+		t.Errorf("projected: %q", f.projected)
+	}
+	f.epoch = 4
+	if err := active.BeginEpoch(); err != nil {
+		t.Fatal(err)
+	}
+	if len(f.projected) != 3 {
+		t.Error("a living unit was drawn again")
+	}
+}
+
+// More units are dead than there are images: the rest stays as it is, and where none lives the mean norm is that of all.
+func TestUnitsThatAreAllDeadAreDrawnAsFarAsImagesGo(t *testing.T) {
+	f := newFake(t, []float32{0, 0, 0, 2}, []float32{0, 1, 0, 0})
+	w, b := f.parameters[0].Data, f.parameters[1].Data
+	w[0], w[1], w[2] = 1, 2, 3
+	b[0], b[1], b[2] = -9, -9, -9
+	active, err := (&Revive{Every: 1, Threshold: 0.01, Sample: 100}).Attach(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := active.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	f.epoch = 1
+	if err := active.BeginEpoch(); err != nil {
+		t.Fatal(err)
+	}
+	if want := []float32{0, 0, 3, 0, 2, 0, 0, 0, 0, 2, 0, 0}; !slices.Equal(w, want) || !slices.Equal(b, []float32{0, 0, -9}) {
+		t.Errorf("got %v and %v, want %v", w, b, want)
+	}
+}
+
+func TestReviveWantsOneDenseEncoder(t *testing.T) {
+	for _, change := range []func(f *fake){
+		func(f *fake) { f.parameters[0].Shape = []int{2, 2, 1, 3} },
+		func(f *fake) { f.parameters[0].Path = "decoder.2.weight" },
+		func(f *fake) { f.parameters[2].Path = "encoder.1.weight" },
+		func(f *fake) { f.parameters[0].Trainable = false },
+	} {
+		f := deadSecond(t)
+		change(f)
+		if _, err := (&Revive{Every: 1, Threshold: 0.01, Sample: 1}).Attach(f); err == nil {
+			t.Error("is attached")
+		}
+	}
+	f := deadSecond(t)
+	f.parameters[0].Shape = []int{2, 6}
+	active, err := (&Revive{Every: 1, Threshold: 0.01, Sample: 1}).Attach(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := active.Begin(); err == nil {
+		t.Error("a layer that does not read the pixels is taken")
+	}
+}

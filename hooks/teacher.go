@@ -1,0 +1,36 @@
+package hooks
+
+// Teacher keeps an exponential moving average of the parameters, which losses can read the values of: the teacher starts with the
+// first parameters w_0, and after every step t
+//
+//	w'_t = decay w'_(t-1) + (1-decay) w_t
+//
+// with w_t after the projection, running averages of layers included. The run's model stays that of the last step; its state
+// holds the teacher.
+//
+// Source: Tarvainen and Valpola, Mean teachers are better role models, 2017; Grill et al., Bootstrap your own latent, 2020.
+type Teacher struct {
+	Decay float64 `toml:"decay" want:"in (0,1)" doc:"decay of the exponential moving average"`
+}
+
+func init() {
+	Registry.Register("teacher", "a moving average of the parameters whose values losses can read",
+		func() Hook { return &Teacher{Decay: 0.99} })
+}
+
+// NeedsSteps implements [NeedsSteps].
+func (*Teacher) NeedsSteps() (problem, hint string) {
+	return "%s takes no small steps that a teacher could follow", "leave the teacher out"
+}
+
+// Attach implements [Hook].
+func (h *Teacher) Attach(t Training) (*Active, error) {
+	m, active := follow(t, func(int) float32 { return float32(1 - h.Decay) })
+	active.Lends = func() (list []*Parameter) {
+		for i, p := range m.of {
+			list = append(list, &Parameter{Index: p.Index, Path: p.Path, Shape: p.Shape, Data: m.values[i], Frozen: true})
+		}
+		return list
+	}
+	return active, nil
+}

@@ -1,0 +1,44 @@
+package hooks
+
+import (
+	"math"
+	"testing"
+)
+
+// The oracle adds up the weights of all steps, in float64.
+func TestTheTeacherIsTheMovingAverage(t *testing.T) {
+	f := newFake(t, []float32{1, 0, 0, 0})
+	const decay = 0.75
+	active, err := (&Teacher{Decay: decay}).Attach(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, stat := f.parameters[0], f.parameters[1]
+	stat.Trainable = false // a running average of its layer
+	w.Data[3], stat.Data[0] = 5, 2
+	active.First()
+	want, wantStat := 5.0, 2.0
+	scratch := make([]float32, 5) // shorter than the parameter
+	for ; f.step < 20; f.step++ {
+		if err := active.BeforeStep(&Step{}); err != nil {
+			t.Fatal(err)
+		}
+		w.Data[3], stat.Data[0] = float32(f.step), float32(-f.step)
+		active.Moved(w, w.Data[2:], 2, scratch)
+		if err := active.AfterStep(); err != nil {
+			t.Fatal(err)
+		}
+		want = decay*want + (1-decay)*float64(f.step)
+		wantStat = decay*wantStat - (1-decay)*float64(f.step)
+	}
+	lent := active.Lends()
+	if len(lent) != 4 || lent[0].Path != w.Path || lent[0].Trainable {
+		t.Fatalf("lent: %+v", lent)
+	}
+	if math.Abs(float64(lent[0].Data[3])-want) > 1e-5 || math.Abs(float64(lent[1].Data[0])-wantStat) > 1e-5 {
+		t.Errorf("got %v and %v, want %v and %v", lent[0].Data[3], lent[1].Data[0], want, wantStat)
+	}
+	if &lent[0].Data[0] != &active.Follows(w)[0] {
+		t.Error("what is lent is a copy")
+	}
+}

@@ -1,0 +1,125 @@
+package laws_test
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"tessera/laws"
+	"tessera/metrics"
+)
+
+// largest is a right metric: the largest value of any code. What is wrong with the others is one of its parts.
+type largest struct {
+	describe func(d *metrics.Description)
+	add      func(m *largestMeter, b *metrics.Batch)
+	value    func(m *largestMeter) float64
+}
+
+func (l largest) Describe() metrics.Description {
+	d := metrics.Description{
+		Measures: []metrics.Measure{{Name: "largest", Doc: "largest value of any code", Better: metrics.Neither}}, Reads: metrics.ReadsCodes}
+	if l.describe != nil {
+		l.describe(&d)
+	}
+	return d
+}
+
+func (l largest) Start(*metrics.Subject) (metrics.Meter, error) { return &largestMeter{of: l}, nil }
+
+type largestMeter struct {
+	of   largest
+	most float64
+	sum  float64
+	n    int
+}
+
+func (m *largestMeter) Add(b *metrics.Batch) error {
+	m.n++
+	for _, v := range b.Codes {
+		m.most = max(m.most, float64(v))
+	}
+	if m.of.add != nil {
+		m.of.add(m, b)
+	}
+	return nil
+}
+
+func (m *largestMeter) Values(context.Context) ([]metrics.Value, error) {
+	v := m.most
+	if m.of.value != nil {
+		v = m.of.value(m)
+	}
+	return []metrics.Value{metrics.Number(v)}, nil
+}
+
+// sum gives a metric the sum of what each batch gives.
+func sum(of func(b *metrics.Batch) float64) largest {
+	return largest{add: func(m *largestMeter, b *metrics.Batch) { m.sum += of(b) }, value: func(m *largestMeter) float64 { return m.sum }}
+}
+
+func TestWrongMetricsBreakTheirLaw(t *testing.T) {
+	metric := func(m metrics.Metric) func() metrics.Metric { return func() metrics.Metric { return m } }
+	images := func(d *metrics.Description) { d.Reads |= metrics.ReadsImages }
+	calls := 0.0
+	first := largest{describe: images, add: func(m *largestMeter, b *metrics.Batch) {
+		if m.n == 1 {
+			m.sum = float64(b.Images[0])
+		}
+	}, value: func(m *largestMeter) float64 { return m.sum }}
+	means := sum(func(b *metrics.Batch) float64 { return float64(slices.Max(b.Codes)) })
+	means.value = func(m *largestMeter) float64 { return m.sum / float64(m.n) }
+	unscaled := largest{describe: func(d *metrics.Description) { d.ScaleFree = true }}
+	mistakes := map[string][]func() metrics.Metric{
+		"describes itself": {
+			metric(largest{describe: func(d *metrics.Description) { d.Measures[0].Name = "the largest" }}),
+			metric(largest{describe: func(d *metrics.Description) { d.Measures[0].Doc = "" }}),
+			metric(largest{describe: func(d *metrics.Description) { d.Measures[0].Better = "more" }}),
+			metric(largest{describe: func(d *metrics.Description) { d.Reads = 0 }}),
+		},
+		"gives finite numbers or says why there are none": {
+			metric(largest{value: func(m *largestMeter) float64 { return math.Log(m.most) }}), // of a model of dead units
+			metric(largest{describe: func(d *metrics.Description) { d.Measures[0].Count = true }}),
+			metric(sum(func(b *metrics.Batch) float64 { panic("not today") })),
+			metric(partial{}),
+		},
+		"gives the same numbers again": {func() metrics.Metric {
+			return largest{value: func(m *largestMeter) float64 { calls++; return calls }}
+		}},
+		"changes nothing that it reads": {metric(largest{add: func(_ *largestMeter, b *metrics.Batch) { slices.Sort(b.Codes) }})},
+		"reads only what it says": {
+			metric(sum(func(b *metrics.Batch) float64 { return float64(len(b.Images)) })),
+			metric(sum(func(b *metrics.Batch) float64 { return float64(b.Outputs[0]) })),
+		},
+		"does not depend on how images are cut into batches":           {metric(means)},
+		"does not depend on the order of the images unless it says so": {metric(first)},
+		"does not depend on the scale of units if it says so":          {metric(unscaled)},
+	}
+	for _, law := range laws.Metric {
+		if len(mistakes[law.Name]) == 0 {
+			t.Errorf("no metric breaks %q", law.Name)
+		}
+		for i, wrong := range mistakes[law.Name] {
+			if law.Broken(wrong) == nil {
+				t.Errorf("metric %d that is to break %q obeys it", i, law.Name)
+			}
+		}
+	}
+}
+
+// partial is not applicable anywhere, and does not say that this may be.
+type partial struct{ largest }
+
+func (partial) Start(*metrics.Subject) (metrics.Meter, error) {
+	return metrics.Fixed(metrics.NotApplicable("never")), nil
+}
+
+func TestTheRightMetricBreaksNoLaw(t *testing.T) {
+	ordered := largest{describe: func(d *metrics.Description) { d.Ordered = true }}
+	for _, m := range []metrics.Metric{largest{}, ordered} {
+		if got := laws.Broken(laws.Metric, func() metrics.Metric { return m }); len(got) > 0 {
+			t.Errorf("the right metric breaks %q", got)
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package metrics_test
+
+import (
+	"testing"
+
+	"tessera/laws"
+	"tessera/metrics"
+	"tessera/morph"
+)
+
+// others are settings that the laws are tried with besides the defaults. The study's protocol of the SVM takes minutes.
+var others = map[string][]metrics.Metric{
+	"mse":        {&metrics.MSE{Single: true}},
+	"kl":         {&metrics.KL{Target: 0.3}},
+	"max_approx": {&metrics.MaxApprox{}, &metrics.MaxApprox{Morphology: metrics.Morphology{Operator: morph.Opening, Radius: 2}}},
+	"used_units": {&metrics.UsedUnits{}},
+	"ece":        {&metrics.ECE{}, &metrics.ECE{Bins: 3}},
+	"svm":        {&metrics.SVM{Protocol: quick()}, &metrics.SVM{Seed: 9, Protocol: quick()}},
+}
+
+func quick() *metrics.SVMProtocol {
+	p := metrics.NewSVMProtocol(1)
+	p.Grid, p.GridSplits, p.Splits, p.GridTest, p.Test = []float64{1, 10}, 2, 2, 0.2, 0.2
+	return p
+}
+
+func TestEveryMetricObeysTheLaws(t *testing.T) {
+	for _, e := range metrics.Registry.All() {
+		if e.Name != "svm" {
+			t.Run(e.Name, func(t *testing.T) { laws.Check(t, laws.Metric, e.New) })
+		}
+		for _, m := range others[e.Name] {
+			t.Run(e.Name+" with other settings", func(t *testing.T) { laws.Check(t, laws.Metric, func() metrics.Metric { return m }) })
+		}
+	}
+}
