@@ -65,7 +65,7 @@ func withOptions(t *testing.T) map[string]func() error {
 		"tessera.Run.Evaluate": func() error { _, err := run.Evaluate(ctx, nil); return err },
 		"train.Run":            func() error { _, err := train.Run(ctx, m, train.Options{}); return err },
 		"train.Resume":         func() error { _, err := train.Resume(ctx, "", train.Options{}); return err },
-		"graph.Model.Program":  func() error { _, err := g.Program(graph.Options{}); return err },
+		"graph.Model.Program":  func() error { _, err := g.Program(graph.Request{}); return err },
 		"sweep.New":            func() error { _, err := sweep.New(ctx, &config.Sweep{}, sweep.Options{}); return err },
 		"study.Reproduction.Write": func() error {
 			_, err := study.Reproduction{}.Write(ctx, nil, nil, study.Options{})
