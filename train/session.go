@@ -138,6 +138,7 @@ func bareSession(spec *config.Model, shape []int, o Options) (s *session, err er
 	if o.Team == nil {
 		o.Team = team.New(1)
 	}
+	spec = spec.Resolved(shape) // config.toml names every size
 	s = &session{job: &job{options: o, spec: spec, shape: shape, arithmetic: o.arithmetic(spec)}, encoded: map[string][]byte{}}
 	if method, ok := spec.Baseline.(baselines.Method); ok {
 		s.arithmetic.Backend = "" // it has no graph
@@ -197,7 +198,7 @@ func (s *session) firstFiles() ([]folder.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append([]folder.File{{Name: folder.Config, Data: config.Fill(s.spec.Resolved(s.shape))}, {Name: folder.Environment, Data: environment}},
+	return append([]folder.File{{Name: folder.Config, Data: config.Fill(s.spec)}, {Name: folder.Environment, Data: environment}},
 		checkpoint...), nil
 }
 
