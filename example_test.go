@@ -178,13 +178,17 @@ func init() {
 	})
 }
 
-// On says that the loss is taken on the output.
+// On says that the loss is taken on the output by default.
 func (*Charbonnier) On() string { return "output" }
 
-// Compare returns the loss as an expression. Gorgonia differentiates it.
-func (l *Charbonnier) Compare(output, target *gorgonia.Node) (*gorgonia.Node, error) {
+// Reads says what it is computed from: that value, and the images.
+func (*Charbonnier) Reads() losses.Reads { return losses.Reads{On: true, Images: true} }
+
+// Build returns the loss as an expression. Gorgonia differentiates it.
+func (l *Charbonnier) Build(v losses.Values) (*gorgonia.Node, error) {
 	var c ops.Chain
-	return c.Mean(c.Sqrt(c.Shift(c.Square(c.Sub(output, target)), l.Epsilon*l.Epsilon))), c.Err()
+	output, images := c.Do("output", v.On), c.Do("images", v.Images)
+	return c.Mean(c.Sqrt(c.Shift(c.Square(c.Sub(output, images)), l.Epsilon*l.Epsilon))), c.Err()
 }
 
 // A loss of one's own is a struct and its registration; models.toml, the messages about mistakes and the list of

@@ -65,7 +65,7 @@ func withOptions(t *testing.T) map[string]func() error {
 		"tessera.Run.Evaluate": func() error { _, err := run.Evaluate(ctx, nil); return err },
 		"train.Run":            func() error { _, err := train.Run(ctx, m, train.Options{}); return err },
 		"train.Resume":         func() error { _, err := train.Resume(ctx, "", train.Options{}); return err },
-		"graph.Model.Program":  func() error { _, err := g.Program(graph.Options{}); return err },
+		"graph.Model.Program":  func() error { _, err := g.Program(graph.Request{}); return err },
 		"sweep.New":            func() error { _, err := sweep.New(ctx, &config.Sweep{}, sweep.Options{}); return err },
 		"study.Reproduction.Write": func() error {
 			_, err := study.Reproduction{}.Write(ctx, nil, nil, study.Options{})
@@ -121,8 +121,8 @@ func TestNilAndZeroValuesPanicNowhere(t *testing.T) {
 		"train.Trained.Coder": fails(func() error { _, err := (&train.Trained{}).Coder(nil).Encode(nil); return err }),
 		"graph.New nil":       fails(func() error { _, err := graph.New(nil, []int{2, 2}); return err }),
 		"graph.New zero":      func() error { _, err := graph.New(&config.Model{}, nil); return err },
-		"graph.Program nil":   fails(func() error { _, err := (*graph.Model)(nil).Program(graph.Options{Batch: 1}); return err }),
-		"graph.Program zero":  fails(func() error { _, err := (&graph.Model{}).Program(graph.Options{Batch: 1}); return err }),
+		"graph.Program nil":   fails(func() error { _, err := (*graph.Model)(nil).Program(graph.Request{Batch: 1}); return err }),
+		"graph.Program zero":  fails(func() error { _, err := (&graph.Model{}).Program(graph.Request{Batch: 1}); return err }),
 		"graph.NewCoder":      fails(func() error { _, err := graph.NewCoder(nil, nil).Decode([]float32{1}); return err }),
 		"engine.Compile":      fails(func() error { _, err := engine.Compile[float32](nil, nil); return err }),
 		"engine.Compile zero": func() error { _, err := engine.Compile[float32](&ir.Module{}, nil); return err },
@@ -180,8 +180,8 @@ func calmly(t *testing.T, name string, call func() error) {
 	}
 }
 
-// takingOptions lists the exported functions and methods of this module that take a type whose name ends in Options or
-// Selection, as package.Function or package.Type.Method.
+// takingOptions lists the exported functions and methods of this module that take a type whose name ends in Options, or is
+// Selection or Request, as package.Function or package.Type.Method.
 func takingOptions(t *testing.T) []string {
 	t.Helper()
 	found := map[string]bool{}
@@ -246,6 +246,6 @@ func takesOptions(f *ast.FuncType) bool {
 		case *ast.SelectorExpr:
 			name = named.Sel.Name
 		}
-		return strings.HasSuffix(name, "Options") || name == "Selection"
+		return strings.HasSuffix(name, "Options") || name == "Selection" || name == "Request"
 	})
 }

@@ -25,6 +25,7 @@ import (
 	"tessera/graph"
 	"tessera/internal/machine"
 	"tessera/kernel"
+	"tessera/losses"
 	"tessera/metrics"
 	"tessera/tape"
 	"tessera/team"
@@ -325,7 +326,7 @@ func Plan(m *graph.Model) (string, error) {
 	if m == nil || m.Spec == nil {
 		return "", errors.New("tessera: no model to plan: make one with graph.New")
 	}
-	p, err := m.Program(graph.Options{Batch: m.Spec.Train.Batch, Training: true, Prepared: true})
+	p, err := m.Program(graph.Request{Batch: m.Spec.Train.Batch, Want: []string{losses.Code, graph.Loss}, Prepared: true})
 	if err != nil {
 		return "", err
 	}

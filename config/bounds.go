@@ -64,8 +64,11 @@ func (w *walk) expands(part string, p Placed) {
 func partOf(path string) string {
 	keys := strings.Split(path, ".")
 	part := keys[0]
+	if part == "head" {
+		part, keys = "head."+keys[1], keys[1:]
+	}
 	for i, index := range keys[1:] {
-		if i > 0 {
+		if i > 0 || strings.HasPrefix(part, "head.") {
 			part += ".layers"
 		}
 		part += "[" + index + "]"

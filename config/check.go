@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"tessera/losses"
 	"tessera/optim"
 	"tessera/table"
 )
@@ -16,25 +15,24 @@ func (m *Model) check(input []int) []table.Diagnostic {
 	if len(m.Encoder) == 0 && !m.inDoubt("encoder") {
 		c.report("", "", "encoder", "the encoder is empty", "give at least one "+m.header("encoder"))
 	}
-	if len(m.Decoder) == 0 && !m.inDoubt("decoder") {
-		c.report("", "", "decoder", "the decoder is empty", "leave it out for one linear dense layer")
-	}
 	c.decomposing()
 	if _, search := m.Optimizer.Optimizer.(optim.Search); search {
 		c.search()
 	}
+	before := len(c.found)
 	for i, l := range m.Losses {
 		if l.Loss != nil {
 			c.loss(fmt.Sprintf("loss[%d]", i), l)
 		}
 	}
-	c.reconstructs()
+	c.unread(len(c.found) == before)
 	for i, one := range m.Constraints {
 		if one.Constraint != nil {
 			// to freeze what a constraint is on is no mistake: a model that is started and extended keeps its other parts
 			c.moving(fmt.Sprintf("constraint[%d]", i), one.Kind, one.On, func(string) bool { return false }, c.views()...)
 		}
 	}
+	c.drawn()
 	c.freeze()
 	c.start()
 	c.hooks()
@@ -60,29 +58,6 @@ func (c *checker) report(part, kind, key, problem, hint string) {
 	c.found = append(c.found, c.model.finding(part, kind, key, problem, hint))
 }
 
-// loss checks what a term is taken on, and that its values are in its domain.
-func (c *checker) loss(part string, l Loss) {
-	if _, ok := l.Loss.(losses.WeightPenalty); ok {
-		c.glob(part, l.Kind, "on", l.On, c.views()...)
-		return
-	}
-	if want := l.Loss.On(); l.On != want {
-		c.report(part, l.Kind, "on", fmt.Sprintf("on: got %q, but %s is taken on the %s", l.On, l.Kind, want), fmt.Sprintf("write %q, or leave it out", want))
-		return
-	}
-	if n, ok := l.Loss.(losses.Numbered); ok && c.layout.Code != nil {
-		if err := n.CheckUnits(product(c.layout.Code)); err != nil {
-			c.report(part, l.Kind, "", err.Error(), "")
-		}
-	}
-	if _, ok := l.Loss.(losses.UnitInterval); ok {
-		c.unitInterval(part, l)
-	}
-	if _, ok := l.Loss.(losses.AtomPenalty); ok {
-		c.atoms(part, l)
-	}
-}
-
 // atoms checks that the decoder has atoms for a term that is taken on them, and of a shape that suits it.
 func (c *checker) atoms(part string, l Loss) {
 	inDecoder := func(path string) bool { return strings.HasPrefix(path, "decoder.") }
@@ -90,36 +65,17 @@ func (c *checker) atoms(part string, l Loss) {
 		return // a layer whose shapes are not known
 	}
 	list := c.layout.Decoder
-	if len(list) == 0 || product(list[len(list)-1].Out) != product(c.layout.Input) {
+	if len(list) == 0 {
+		if !c.model.inDoubt("decoder") {
+			c.report(part, l.Kind, "", fmt.Sprintf("%s is taken on the atoms, but the model has no decoder", l.Kind), "leave the term out, or give a decoder")
+		}
+		return
+	}
+	if product(list[len(list)-1].Out) != product(c.layout.Input) {
 		return // which is a mistake of its own, or not known
 	}
 	if c.layout.Dictionary() < 0 {
 		c.report(part, l.Kind, "", fmt.Sprintf("%s is taken on the atoms, but the decoder's last layer with weights gives no whole images", l.Kind),
 			"end the decoder with a dense layer, or one and activations")
 	}
-	if s, ok := l.Loss.(losses.Shaped); ok && c.layout.Input != nil {
-		if err := s.CheckShape(c.layout.Input); err != nil {
-			c.report(part, l.Kind, table.KeyOf(err), err.Error(), "")
-		}
-	}
-}
-
-// reconstructs checks that a term compares the output with the images: nothing else teaches the decoder.
-func (c *checker) reconstructs() {
-	m := c.model
-	if m.inDoubt("loss") {
-		return
-	}
-	for _, l := range m.Losses {
-		if _, ok := l.Loss.(losses.Reconstruction); ok || l.Loss == nil {
-			return
-		}
-	}
-	var names []string
-	for _, e := range losses.Registry.All() {
-		if _, ok := e.New().(losses.Reconstruction); ok {
-			names = append(names, e.Name)
-		}
-	}
-	c.report("", "", "loss", "no loss compares the output with the images", "add one of "+table.Quoted(names))
 }

@@ -17,6 +17,11 @@ func (c *checker) decomposing() {
 	for i, l := range c.model.Decoder {
 		c.decomposes(fmt.Sprintf("decoder[%d]", i), l.Layer)
 	}
+	for name, h := range c.model.Heads {
+		for i, l := range h.Layers {
+			c.decomposes(fmt.Sprintf("head.%s.layers[%d]", name, i), l.Layer)
+		}
+	}
 }
 
 // decomposes looks at a layer, and at those inside of it.

@@ -208,21 +208,22 @@ func (f *File) build(name string, changes []table.Change) (*Model, []table.Diagn
 		return nil, found
 	}
 	m := &Model{Name: name}
-	return m, append(found, m.decode(merged, l.partial, f.shape)...)
+	return m, append(found, m.decode(merged, l.partial, f.Dirs, f.shape)...)
 }
 
 // decode fills m from its merged table and checks it.
-func (m *Model) decode(n *table.Node, partial bool, shape func(data.Source) []int) []table.Diagnostic {
+func (m *Model) decode(n *table.Node, partial bool, dirs data.Dirs, shape func(data.Source) []int) []table.Diagnostic {
 	d := &table.Decoder{Language: language, Subject: subject(m.Name), Path: []string{"model", m.Name}, Partial: partial}
 	d.Decode(n, m, "")
-	m.origin = d.Origin
+	m.origin, m.dirs = d.Origin, dirs
 	switch {
 	case partial:
 		return d.Found
 	case m.Kind != Autoencoder:
 		return append(d.Found, m.fits(m.input(shape))...)
 	}
-	return append(d.Found, m.check(m.input(shape))...)
+	m.shape = m.input(shape)
+	return append(d.Found, m.check(m.shape)...)
 }
 
 // shape is that of a data set's images, nil where it is not known.

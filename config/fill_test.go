@@ -59,8 +59,8 @@ func parseSets(t testing.TB, arguments []string) []Set {
 
 // declared is a model without where it was written and how it came about.
 func declared(m *Model) Model {
-	d := *m
-	d.Extends, d.origin, d.sized = "", nil, nil
+	d := *m.Resolved(m.shape)
+	d.Extends, d.origin, d.dirs = "", nil, nil
 	return d
 }
 

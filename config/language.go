@@ -71,7 +71,7 @@ func Fill(m *Model) []byte {
 		omit = append(omit, "kind")
 	}
 	w := &table.Writer{Language: language, Origin: m.origin, Kind: m.Kind}
-	return w.Write([]string{"model", m.Name}, m, omit...)
+	return w.Write([]string{"model", m.Name}, m.Resolved(m.shape), omit...)
 }
 
 // implicit is what holds where a model says nothing; of a baseline only the data set. What the keys of these tables hold is set

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tessera/layers"
+	"tessera/losses"
 	"tessera/table"
 )
 
@@ -17,6 +18,60 @@ type Layout struct {
 	Encoder []Placed
 	Code    []int // the encoder's output, flattened: what the decoder reads
 	Decoder []Placed
+	Heads   []PlacedHead // each after what it reads
+}
+
+// PlacedHead is one head of a model.
+type PlacedHead struct {
+	Name, From string
+	Layers     []Placed
+}
+
+// Values lists the values of the model: "code", "output" where it has a decoder, and its heads, each after what it reads.
+func (l *Layout) Values() []string {
+	names := []string{losses.Code}
+	if len(l.Decoder) > 0 {
+		names = append(names, losses.Output)
+	}
+	for _, h := range l.Heads {
+		names = append(names, h.Name)
+	}
+	return names
+}
+
+// Stack returns the layers that compute a value other than the code, and the value that they read; ok is false where there
+// is no such value.
+func (l *Layout) Stack(name string) (from string, list []Placed, ok bool) {
+	if name == losses.Output {
+		return losses.Code, l.Decoder, len(l.Decoder) > 0
+	}
+	for _, h := range l.Heads {
+		if h.Name == name {
+			return h.From, h.Layers, true
+		}
+	}
+	return "", nil, false
+}
+
+// Size is the number of values of a value for one image, 0 where there is no such value or it is not known.
+func (l *Layout) Size(name string) int {
+	if name == losses.Code {
+		return product(l.Code)
+	}
+	_, list, ok := l.Stack(name)
+	if !ok || len(list) == 0 {
+		return 0
+	}
+	return product(list[len(list)-1].Out)
+}
+
+// Stacked lists the layers of the encoder, the decoder and the heads.
+func (l *Layout) Stacked() []Placed {
+	all := slices.Concat(l.Encoder, l.Decoder)
+	for _, h := range l.Heads {
+		all = append(all, h.Layers...)
+	}
+	return all
 }
 
 // Placed is one layer of a model, its place and its shapes (which leave the batch out).
@@ -34,9 +89,11 @@ type ParameterPath struct {
 	layers.Parameter
 }
 
-// Layout walks the shapes of an auto-encoder for images of shape input. It gives the last decoder layer whose number of
-// outputs was left out that of the input, and reports what does not fit as [*Diagnostics]: a layer that refuses its
-// input, and a decoder whose output is not of the input's size.
+// Layout walks the shapes of an auto-encoder for images of shape input. Its layers are copies, in which the numbers of
+// outputs that were left out are filled in: of the last decoder layer that has one that of the input, of a head that is
+// compared with labels that of the classes. The declaration is not changed, so that any number of goroutines may ask. What
+// does not fit is reported as [*Diagnostics]: a layer that refuses its input, a decoder whose output is not of the input's
+// size.
 func (m *Model) Layout(input []int) (*Layout, error) {
 	w := m.walk(input)
 	if len(w.found) > 0 {
@@ -45,10 +102,10 @@ func (m *Model) Layout(input []int) (*Layout, error) {
 	return w.layout, nil
 }
 
-// Parameters lists every parameter, encoder first, in the order of the layers, and those that are another's transpose.
+// Parameters lists every parameter, of the encoder, the decoder and then the heads, in the order of the layers, and those that are another's transpose.
 func (l *Layout) Parameters() []ParameterPath {
 	var all []ParameterPath
-	for _, placed := range slices.Concat(l.Encoder, l.Decoder) {
+	for _, placed := range l.Stacked() {
 		for _, p := range placed.Parameters {
 			all = append(all, ParameterPath{Path: placed.Path + "." + p.Name, Parameter: p})
 		}
@@ -82,7 +139,7 @@ func (l *Layout) LastWeight() (p ParameterPath, layer int) {
 // Layers lists every layer, encoder first: after a block the layers inside of it, of which it then has no parameters itself.
 func (l *Layout) Layers() []Placed {
 	var all []Placed
-	for _, placed := range slices.Concat(l.Encoder, l.Decoder) {
+	for _, placed := range l.Stacked() {
 		all = append(all, placed.opened()...)
 	}
 	return all

@@ -20,7 +20,7 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 	if m.Kind != Autoencoder || m.Dataset.Name != "swimmer" {
 		t.Errorf("kind %q, dataset %q", m.Kind, m.Dataset.Name)
 	}
-	if want := (&layers.Dense{Units: 1024, Activation: "linear", Bias: true, Init: &layers.GlorotUniform{}}); len(m.Decoder) != 1 || !reflect.DeepEqual(m.Decoder[0].Layer, want) {
+	if want := (&layers.Dense{Units: 1024, Activation: "linear", Bias: true, Init: &layers.GlorotUniform{}}); len(m.Decoder) != 1 || !reflect.DeepEqual(m.Resolved([]int{32, 32}).Decoder[0].Layer, want) {
 		t.Errorf("decoder %+v", m.Decoder)
 	}
 	if want := []Loss{{"mse", "output", 1, &losses.MSE{}}}; !reflect.DeepEqual(m.Losses, want) {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 
+	"tessera/augment"
 	"tessera/constraints"
 	"tessera/data"
 	"tessera/hooks"
@@ -31,7 +32,9 @@ type Model struct {
 	Extends     string                `toml:"extends" doc:"the model that this one starts from"`
 	Dataset     Dataset               `toml:"dataset" doc:"the images: a name, or a table"`
 	Encoder     []Layer               `toml:"encoder" of:"autoencoder" doc:"from an image to its code"`
-	Decoder     []Layer               `toml:"decoder" of:"autoencoder" doc:"from a code to an image; one linear dense layer by default"`
+	Decoder     []Layer               `toml:"decoder" of:"autoencoder" none:"true" doc:"from a code to an image; one linear dense layer by default, none where it is []"`
+	Heads       map[string]Head       `toml:"head" of:"autoencoder" doc:"further stacks by name, each from one value to one of its own"`
+	Views       []View                `toml:"view" of:"autoencoder" doc:"random augmentations of the images: one for both views, or one for each"`
 	Losses      []Loss                `toml:"loss" of:"autoencoder" doc:"the terms of the objective; mse by default"`
 	Constraints []Constraint          `toml:"constraint" of:"autoencoder" doc:"projections of the parameters after every step"`
 	Freeze      []string              `toml:"freeze" of:"autoencoder" doc:"globs over parameter paths: what they match keeps its first value"`
@@ -45,7 +48,8 @@ type Model struct {
 	Baseline    Baseline              `part:"kind,or=autoencoder"` // the settings of a baseline, nil for auto-encoders
 
 	origin *table.Origin // where each part is written; nil for a model made in Go
-	sized  layers.Sized  // the decoder layer that takes the input's size
+	shape  []int         // of one image, where it was known when the model was read
+	dirs   data.Dirs     // in which data sets were searched when the model was read
 }
 
 // Baseline holds the settings of a model that is not trained by gradients; its tagged fields are keys of the model.
@@ -70,10 +74,22 @@ type Layer struct {
 	Layer layers.Layer `part:"kind"`
 }
 
+// Head is a stack of layers beside encoder and decoder: it computes a value, which has its name, from another one. Its
+// parameters are "head.NAME.0.weight", ...
+type Head struct {
+	From   string  `toml:"from" doc:"the value that it reads: code, output, or another head"`
+	Layers []Layer `toml:"layers" doc:"in order; units of the last one default to the number of classes where a loss compares the head with labels" required:"true"`
+}
+
+// View is how one of the two views of an image is drawn, or both.
+type View struct {
+	Augment []augment.Augmentation `toml:"augment" doc:"in order; none leaves the image as it is"`
+}
+
 // Loss is one weighted term of the objective.
 type Loss struct {
 	Kind   string      `toml:"kind" doc:"the term"`
-	On     string      `toml:"on" doc:"what it is taken on: output, code, atoms, or a glob over parameter paths"`
+	On     string      `toml:"on" doc:"what it is taken on: output, code, a head, atoms, or a glob over parameter paths"`
 	Weight float64     `toml:"weight" want:">= 0" doc:"multiplies the term"`
 	Loss   losses.Loss `part:"kind"`
 }
@@ -128,6 +144,9 @@ func (o *Optimizer) Defaults() { o.Schedule = Schedule{Kind: "constant", Schedul
 
 // Defaults sets what holds where the table says nothing.
 func (t *Train) Defaults() { *t = Train{Epochs: 100, Batch: 128, Seed: 1, CheckpointSeconds: 5} }
+
+// Defaults reads the code.
+func (h *Head) Defaults() { h.From = losses.Code }
 
 // Check refuses a selection of test images that the set does not have, and a validation that leaves nothing on one side.
 func (d *Dataset) Check() error {

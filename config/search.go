@@ -13,6 +13,15 @@ import (
 func (c *checker) search() {
 	c.sameAtEveryLook("encoder", c.layout.Encoder)
 	c.sameAtEveryLook("decoder", c.layout.Decoder)
+	for _, h := range c.layout.Heads {
+		c.sameAtEveryLook(headPart(h.Name)+".layers", h.Layers)
+	}
+	for i, l := range c.model.Losses {
+		if l.Loss != nil && !l.Loss.Reads().InParts(l.On) {
+			c.report(fmt.Sprintf("loss[%d]", i), l.Kind, "", fmt.Sprintf("%s needs its whole batch in one piece, but %s takes all images together, a few at a time", l.Kind, c.model.Optimizer.Kind),
+				"leave it out, or take an optimizer that is a rule: "+table.Quoted(rules()))
+		}
+	}
 }
 
 // sameAtEveryLook refuses layers with which the objective over all images is not the same at every look of a search: those that

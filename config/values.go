@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"tessera/layers"
 	"tessera/losses"
@@ -17,13 +18,14 @@ var unit = layers.Interval{Low: 0, High: 1}
 func (m *Model) Suits(low, high float64) error {
 	images := layers.Interval{Low: low, High: high}
 	for i, l := range m.Losses {
-		if _, ok := l.Loss.(losses.UnitInterval); !ok {
+		reads := l.Loss.Reads()
+		if !reads.Unit {
 			continue
 		}
 		of, r := "the images", images
-		if l.On != "output" {
-			of = "the code"
-			for _, e := range m.Encoder {
+		if !reads.Images {
+			of = "the " + l.On
+			for _, e := range m.chain(l.On) {
 				r = layers.OutputRange(e.Layer, r)
 			}
 		}
@@ -36,15 +38,39 @@ func (m *Model) Suits(low, high float64) error {
 
 // unitInterval checks that the code, or the output, of a term that needs values in [0,1] has such values where images do.
 func (c *checker) unitInterval(part string, l Loss) {
-	r, known, last := c.valuesOf("encoder", c.model.Encoder, unit, len(c.model.Encoder) > 0)
-	if l.On == "output" {
-		r, known, last = c.valuesOf("decoder", c.model.Decoder, r, known)
-	}
+	r, known, last := c.rangeOf(l.On)
 	if !known || r.Within(unit) {
 		return
 	}
 	c.report(part, l.Kind, "", fmt.Sprintf("%s needs values in [0,1], but %s gives %s", l.Kind, last, intervalText(r)),
 		"these give values in [0,1]: "+table.Quoted(unitActivations()))
+}
+
+// rangeOf is the range of a value where images lie in [0,1], whether it is known, and what gives it.
+func (c *checker) rangeOf(name string) (layers.Interval, bool, string) {
+	if name == losses.Code {
+		return c.valuesOf("encoder", c.model.Encoder, unit, len(c.model.Encoder) > 0)
+	}
+	from, part, list := losses.Code, "decoder", c.model.Decoder
+	if h, ok := c.model.Heads[name]; ok {
+		if _, _, placed := c.layout.Stack(name); !placed {
+			return layers.Everything, false, name
+		}
+		from, part, list = h.From, headPart(name)+".layers", h.Layers
+	}
+	r, known, _ := c.rangeOf(from)
+	return c.valuesOf(part, list, r, known)
+}
+
+// chain lists the layers from the images to a value.
+func (m *Model) chain(name string) []Layer {
+	if h, ok := m.Heads[name]; ok {
+		return slices.Concat(m.chain(h.From), h.Layers)
+	}
+	if name == losses.Output {
+		return slices.Concat(m.Encoder, m.Decoder)
+	}
+	return m.Encoder
 }
 
 // valuesOf folds the ranges of a list of layers. The range is not known after a layer in doubt, until one follows

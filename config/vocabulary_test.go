@@ -74,7 +74,7 @@ func TestDescriptionsTellKeysDefaultsAndWants(t *testing.T) {
 	i := slices.IndexFunc(list, func(d table.Description) bool { return d.Name == "kl" })
 	want := []table.KeyDescription{
 		{Key: "target", Want: "a number in (0,1)", Default: "0.1", About: "p, the wanted mean activation of every unit"},
-		{Key: "on", Want: "a string", Default: `"code"`, About: "what it is taken on: output, code, atoms, or a glob over parameter paths"},
+		{Key: "on", Want: "a string", Default: `"code"`, About: "what it is taken on: output, code, a head, atoms, or a glob over parameter paths"},
 		{Key: "weight", Want: "a number >= 0", Default: "1.0", About: "multiplies the term"},
 	}
 	if !reflect.DeepEqual(list[i].Keys, want) {

@@ -23,40 +23,42 @@ type walk struct {
 func (m *Model) walk(input []int) *walk {
 	w := &walk{model: m, layout: &Layout{Input: slices.Clone(input)}}
 	var out []int
-	w.layout.Encoder, out = w.list("encoder", m.Encoder, input)
+	w.layout.Encoder, out = w.list(stack{path: "encoder", part: "encoder"}, m.Encoder, input)
 	if len(m.Encoder) == 0 { // what it should be is not known
 		out, w.open = nil, append(w.open, "encoder.0")
 	}
 	if out != nil {
 		w.layout.Code = []int{product(out)}
 	}
-	if m.sized == nil {
-		m.sized = lastSized(m.Decoder)
-	}
-	if size := product(input); m.sized != nil && m.sized.OutputUnits() != size {
-		m.sized.SetOutputUnits(size) // 0 where the input is not known
-	}
-	w.layout.Decoder, out = w.list("decoder", m.Decoder, w.layout.Code)
+	w.layout.Decoder, out = w.list(stack{path: "decoder", part: "decoder", open: true, size: product(input)}, m.Decoder, w.layout.Code)
 	if len(m.Decoder) > 0 && input != nil && out != nil && product(out) != product(input) {
 		i := w.sizing()
 		s, _ := m.Decoder[i].Layer.(layers.Sized)
 		w.report(fmt.Sprintf("decoder[%d]", i), m.Decoder[i].Kind, sizeKey(s), fmt.Sprintf(
 			"the decoder gives %s values, but the images have %s", shapeText(out), shapeText(input)))
 	}
+	w.heads()
 	return w
 }
 
-// lastSized returns the last decoder layer that has a number of outputs, when that was left out.
-func lastSized(decoder []Layer) layers.Sized {
-	for _, l := range slices.Backward(decoder) {
-		if s, ok := l.Layer.(layers.Sized); ok {
-			if s.OutputUnits() == 0 {
-				return s
+// stack is a list of layers.
+type stack struct {
+	path, part string // "head.class", "head.class.layers"
+	open       bool   // the last layer with a number of outputs may leave it out
+	size       int    // and then has this one; 0 where that is not known
+}
+
+// opened is the index of the layer whose number of outputs is left out and known otherwise, -1 where there is none.
+func (s stack) opened(list []Layer) int {
+	for i, l := range slices.Backward(list) {
+		if sized, ok := l.Layer.(layers.Sized); ok && s.open {
+			if sized.OutputUnits() == 0 {
+				return i
 			}
-			return nil
+			return -1
 		}
 	}
-	return nil
+	return -1
 }
 
 // sizing is the index of the decoder layer that is to blame for the size of the output: the last one that has a
@@ -70,19 +72,22 @@ func (w *walk) sizing() int {
 	return len(w.model.Decoder) - 1
 }
 
-// list places the layers of one list and returns the shape that comes out.
-func (w *walk) list(name string, list []Layer, in []int) ([]Placed, []int) {
-	placed := make([]Placed, len(list))
+// list places copies of the layers of one stack and returns the shape that comes out.
+func (w *walk) list(s stack, list []Layer, in []int) ([]Placed, []int) {
+	placed, open := make([]Placed, len(list)), s.opened(list)
 	for i, l := range list {
-		placed[i] = Placed{Path: fmt.Sprintf("%s.%d", name, i), Kind: l.Kind, Layer: l.Layer, In: in}
-		in = w.place(fmt.Sprintf("%s[%d]", name, i), &placed[i])
+		placed[i] = Placed{Path: fmt.Sprintf("%s.%d", s.path, i), Kind: l.Kind, Layer: copyOf(l.Layer), In: in}
+		if i == open && s.size > 0 {
+			placed[i].Layer.(layers.Sized).SetOutputUnits(s.size)
+		}
+		in = w.place(fmt.Sprintf("%s[%d]", s.part, i), &placed[i], i == open)
 		placed[i].Out = in
 	}
 	return placed, in
 }
 
-// place finds a layer's parameters and output shape.
-func (w *walk) place(part string, p *Placed) []int {
+// place finds a layer's parameters and output shape. The number of outputs of an open one may be missing.
+func (w *walk) place(part string, p *Placed, open bool) []int {
 	doubtful := w.model.origin.Doubt(part).Any(aboutShape)
 	if p.Layer == nil {
 		w.open = append(w.open, p.Path)
@@ -95,7 +100,7 @@ func (w *walk) place(part string, p *Placed) []int {
 		}
 	}
 	s, isSized := p.Layer.(layers.Sized)
-	if isSized && s.OutputUnits() == 0 && s != w.model.sized && !doubtful {
+	if isSized && s.OutputUnits() == 0 && !open && !doubtful {
 		w.report(part, p.Kind, "", fmt.Sprintf("missing key %q", sizeKey(s)))
 		w.assume(p)
 		return nil

@@ -20,6 +20,24 @@ type Classed interface {
 	Classes(dirs Dirs) (n int, ok bool)
 }
 
+// Unlabelled is implemented by sources that know, without reading any pixels, that their images have no labels.
+type Unlabelled interface{ Unlabelled() bool }
+
+// IsUnlabelled reports whether it is known of a source, its keys set, that its images have no labels.
+func IsUnlabelled(s Source) bool {
+	u, ok := s.(Unlabelled)
+	return ok && u.Unlabelled()
+}
+
+// Unlabelled implements [Unlabelled].
+func (*Swimmer) Unlabelled() bool { return true }
+
+// Unlabelled implements [Unlabelled].
+func (*Bars) Unlabelled() bool { return true }
+
+// Unlabelled implements [Unlabelled]: without a file of labels.
+func (a *Arrays) Unlabelled() bool { return a.Labels == "" }
+
 // Classes returns the number of classes of a source, its keys set, without reading any pixels: labels are 0 to n-1. ok is
 // false where the source has no labels, or cannot tell yet.
 func Classes(s Source, dirs Dirs) (n int, ok bool) {

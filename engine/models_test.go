@@ -65,7 +65,7 @@ type pair[T ir.Float] struct {
 // newReference returns a pair that has only the reference.
 func newReference[T ir.Float](t *testing.T, m *graph.Model, batch int) pair[T] {
 	t.Helper()
-	program, err := m.Program(graph.Options{Batch: batch, Training: true, Output: true, Dtype: dtypeOf[T]()})
+	program, err := m.Program(graph.Request{Batch: batch, Training: true, Dtype: dtypeOf[T]()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func newReference[T ir.Float](t *testing.T, m *graph.Model, batch int) pair[T] {
 func newPair[T ir.Float](t *testing.T, m *graph.Model, batch int, team *team.Team) pair[T] {
 	t.Helper()
 	p := newReference[T](t, m, batch)
-	program, err := m.Program(graph.Options{Batch: batch, Training: true, Output: true, Dtype: dtypeOf[T]()})
+	program, err := m.Program(graph.Request{Batch: batch, Training: true, Dtype: dtypeOf[T]()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +280,7 @@ func TestTheEngineKnowsEveryOpOfTheShippedModels(t *testing.T) {
 
 func wantKnownOps(t *testing.T, m *graph.Model) {
 	t.Helper()
-	for _, o := range []graph.Options{{Batch: 5, Training: true}, {Batch: 5}, {Batch: 5, Part: graph.Encoder}, {Batch: 5, Part: graph.Decoder}} {
+	for _, o := range []graph.Request{{Batch: 5, Training: true}, {Batch: 5}, {Batch: 5, Want: []string{"code"}}, {Batch: 5, Given: []string{"code"}, Want: []string{"output"}}} {
 		p, err := m.Program(o)
 		if err != nil {
 			t.Fatal(err)

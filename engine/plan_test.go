@@ -23,7 +23,7 @@ func trained(t *testing.T, name string, batch int, team *team.Team) (*graph.Mode
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := m.Program(graph.Options{Batch: batch, Training: true})
+		p, err := m.Program(graph.Request{Batch: batch, Training: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func TestResultsOfConvolutionsAreWrittenOver(t *testing.T) {
 	team := team.New(1)
 	defer team.Close()
 	m, _ := trained(t, "asym", 1, team)
-	p, err := m.Program(graph.Options{Batch: batch, Part: graph.Encoder})
+	p, err := m.Program(graph.Request{Batch: batch, Want: []string{"code"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,6 +31,7 @@ type Leaf[T ops.Float] struct {
 	Values    []T
 	Fixed     bool           // not differentiated: a target, a mask
 	Parameter bool           // of a layer
+	Batch     bool           // of a loss: its first axis is the batch
 	Used      bool           // of a parameter: the layer asks for it
 	Sampler   losses.Sampler // that draws its values; nil where nothing does
 

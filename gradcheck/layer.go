@@ -29,7 +29,7 @@ func (b *Builder[T]) noise(s losses.Sampler, shape ...int) *gorgonia.Node {
 	values := make([]float32, volume.Of(shape))
 	s.Sample(values, random.Stream(Seed, name, 0))
 	l := b.leaf(name, shape, convert[T](values), true)
-	l.Sampler = s
+	l.Sampler, l.Batch = s, true
 	return l.Node
 }
 
@@ -114,56 +114,6 @@ func SquaredGradient[T ops.Float](e Expression[T]) Expression[T] {
 		}
 		var c ops.Chain
 		return c.Add(y, c.Sum(c.Square(c.Gradient(y, b.Node(0))))), c.Err()
-	}
-}
-
-// Loss is the value of l on x of shape (rows, columns): the output with its target, the code, or a weight, the leaf
-// "x". The target, of equal shape, is the fixed leaf "target" of a reconstruction, as it is of a penalty of atoms, whose
-// images it holds; the leaf "atoms" has as many as an image has pixels. Others do not use it. For a penalty of the
-// Jacobian x holds images, whose codes are the sigmoids of x times the leaf "weight".
-func Loss[T ops.Float](l losses.Loss, x, target []T, rows, columns int) Expression[T] {
-	return func(b *Builder[T]) (*gorgonia.Node, error) {
-		shape := []int{rows, columns}
-		n := b.Leaf("x", shape, x, false)
-		switch l := l.(type) {
-		case losses.Reconstruction:
-			return l.Compare(n, b.Leaf("target", shape, target, true))
-		case losses.CodePenalty:
-			return l.Penalise(n)
-		case losses.JacobianPenalty:
-			return l.PenaliseJacobian(encoding(b, n))
-		case losses.AtomPenalty:
-			return l.PenaliseAtoms(dictionary(b, n, b.Leaf("target", shape, target, true)))
-		case losses.WeightPenalty:
-			return l.Decay(n)
-		}
-		return nil, fmt.Errorf("%T is neither a reconstruction, nor a penalty of the code, of its Jacobian, of atoms or of weights", l)
-	}
-}
-
-// encoding is a dense layer with a sigmoid that makes codes of as many units as an image has pixels.
-func encoding[T ops.Float](b *Builder[T], images *gorgonia.Node) *losses.Encoding {
-	n := images.Shape()[1]
-	weight := b.Leaf("weight", []int{n, n}, Values[T](n*n, layers.Everything, random.Stream(Seed, "weight", 0)), false)
-	var c ops.Chain
-	code := c.Do("sigmoid", func() (*gorgonia.Node, error) { return gorgonia.Sigmoid(c.MatMul(images, weight)) })
-	return &losses.Encoding{Images: images, Code: code, Noise: b.noise}
-}
-
-// dictionary is a linear decoder without a bias whose atoms are images of two rows, or of one.
-func dictionary[T ops.Float](b *Builder[T], code, images *gorgonia.Node) *losses.Dictionary {
-	pixels := code.Shape()[1]
-	shape := []int{1, pixels}
-	if pixels%2 == 0 {
-		shape = []int{2, pixels / 2}
-	}
-	values := Values[T](pixels*pixels, layers.Everything, random.Stream(Seed, "atoms", 0))
-	return &losses.Dictionary{Images: images, Shape: shape, Code: code,
-		Atoms: b.Leaf("atoms", []int{pixels, pixels}, values, false),
-		Decode: func(atoms *gorgonia.Node) (*gorgonia.Node, error) {
-			var c ops.Chain
-			return c.MatMul(code, atoms), c.Err()
-		},
 	}
 }
 

@@ -59,7 +59,7 @@ func TestInputGradientIsThatOfTheReconstructionTermsAlone(t *testing.T) {
 	clean := noise(n * 12)
 	images := slices.Clone(clean)
 	slices.Reverse(images)
-	p, err := m.Program(graph.Options{Batch: n, Part: graph.Adversary, Dtype: tensor.Float64})
+	p, err := m.Program(graph.Request{Batch: n, Want: []string{graph.InputGradient}, Dtype: tensor.Float64})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ encoder = [{ kind = "dense", units = 5, activation = "sigmoid" }]
 epsilon = 0.1
 `
 	m := model(t, text, "twin", 3, 4)
-	p, err := m.Program(graph.Options{Batch: 2, Training: true, Output: true})
+	p, err := m.Program(graph.Request{Batch: 2, Training: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ epsilon = 0.1
 			t.Errorf("loss: got %v, want %v", r.Tap(i)[0], want)
 		}
 	}
-	inference, err := m.Program(graph.Options{Batch: 2})
+	inference, err := m.Program(graph.Request{Batch: 2})
 	if err != nil || len(inference.Inputs) != 1 {
 		t.Errorf("inference reads %d inputs (%v), want the images alone", len(inference.Inputs), err)
 	}

@@ -30,7 +30,7 @@ encoder = [
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := m.Program(graph.Options{Batch: 3, Training: true})
+	p, err := m.Program(graph.Request{Batch: 3, Training: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,188 +7,249 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
-	"tessera/config"
 	"tessera/losses"
 )
 
-// Part is what of a model a program runs.
-type Part int
-
+// What a program can be asked for beside values of the model, which are asked for by name ("code", "output", a head).
 const (
-	Autoencoder Part = iota // images to codes and outputs
-	Encoder                 // images to codes
-	Decoder                 // codes to outputs
-	Portion                 // what a few of all images add to the objective over all
-	Penalties               // what does not see images adds to it
-	Adversary               // images, and those that should be given back for them, to the gradient with respect to the former
+	// Loss is the objective with its terms, and its gradient with respect to every trainable parameter that it reaches.
+	Loss = "loss"
+	// InputGradient is the gradient, with respect to the images, of the terms that compare the output with the images,
+	// each times its weight. The program then has the input [Target].
+	InputGradient = "gradient of input"
 )
 
-// Options say which program of a model is wanted.
-type Options struct {
-	Batch    int          // images; of Penalties all
-	Of       int          // of a Portion: all images
-	Part     Part         // training programs are of the whole auto-encoder, of a Portion or of Penalties
-	Training bool         // noise active, losses and gradients built; a Portion and Penalties always have them
+// The names of the inputs that hold streams.
+const (
+	Images = "input"  // the images that are encoded, (batch, shape)
+	Target = "target" // the images to reconstruct, where those that are encoded are distorted
+	Views  = "views"  // the first views of all images, then the second ones, (2 batch, shape)
+	Labels = "labels" // (batch, classes): 1 at the class of an image, 0 elsewhere, and all 0 where it is unknown
+)
+
+// Request says which program of a model is wanted. A program is built from what is wanted backwards to what is given.
+type Request struct {
+	Batch int
+	Want  []string // values by name, [Loss], [InputGradient]: what can be read after a run; nil: all values, and with Training the loss
+
+	// Given are values that the caller gives, so that nothing before them is computed. With Loss the terms are those that
+	// read nothing but these values and parameters, and the gradient with respect to the values is computed too.
+	Given []string
+	// Of, where it is not 0, makes the images a part of so many over which the objective is: the loss is what they add to
+	// it, less the terms that read the code alone, of which they add the derivative. See portion.go.
+	Of int
+
+	Training bool         // layers work as in training; Loss always does
 	Prepared bool         // images are decomposed by the caller: see Input.Decomposition
-	Output   bool         // tap "output" in training too, which costs a pass over memory; inference always does
 	Dtype    tensor.Dtype // the zero value means tensor.Float32
 }
 
 // builder adds a model's expressions to one graph.
 type builder struct {
 	model   *Model
-	options Options
+	request Request
 	program *Program
 	nodes   map[string]*gorgonia.Node // of parameters, by path
+	streams map[string]*gorgonia.Node // inputs that hold streams, by name
+	values  map[value]*gorgonia.Node  // what has been computed
 	weighs  *gorgonia.Node            // what enters the decoder's layer that holds the atoms; nil where there is none
 }
 
-// Program builds the model's graph for one batch size. All programs of a model share its parameters.
-func (m *Model) Program(o Options) (p *Program, err error) {
+// value is one value of the model for one stream of images, or of its teacher.
+type value struct {
+	name string
+	pass
+}
+
+// pass is one way through the model.
+type pass struct {
+	stream  string // Images or Views
+	teacher bool   // with the parameters of the teacher, as at inference
+}
+
+// Program builds a program of the model for one batch size. All programs of a model share its parameters.
+func (m *Model) Program(r Request) (p *Program, err error) {
 	if m == nil || m.Spec == nil || m.Layout == nil {
 		return nil, errors.New("graph: no model to make a program of: take one that New returned")
 	}
-	if o.Batch < 1 {
-		return nil, fmt.Errorf("model %q: batch: got %d, want > 0", m.Spec.Name, o.Batch)
+	if r.Batch < 1 {
+		return nil, fmt.Errorf("model %q: batch: got %d, want > 0", m.Spec.Name, r.Batch)
 	}
-	if o.Dtype == (tensor.Dtype{}) {
-		o.Dtype = tensor.Float32
+	if r.Dtype == (tensor.Dtype{}) {
+		r.Dtype = tensor.Float32
 	}
-	o.Training = o.Training || o.Part == Portion
+	if r.Want == nil {
+		if r.Want = m.Layout.Values(); r.Training {
+			r.Want = append(r.Want, Loss)
+		}
+	}
+	r.Training = r.Training || slices.Contains(r.Want, Loss)
 	// Gorgonia panics on some malformed expressions; a layer or loss of the user's own must not take the program down.
 	defer func() {
 		if r := recover(); r != nil {
 			p, err = nil, fmt.Errorf("model %q: building the graph: %v", m.Spec.Name, r)
 		}
 	}()
-	b := &builder{model: m, options: o, nodes: map[string]*gorgonia.Node{},
-		program: &Program{Graph: gorgonia.NewGraph(), Dtype: o.Dtype, Batch: o.Batch}}
+	b := &builder{model: m, request: r, nodes: map[string]*gorgonia.Node{}, streams: map[string]*gorgonia.Node{}, values: map[value]*gorgonia.Node{},
+		program: &Program{Graph: gorgonia.NewGraph(), Dtype: r.Dtype, Batch: r.Batch}}
 	if err := b.build(); err != nil {
 		return nil, fmt.Errorf("model %q: %w", m.Spec.Name, err)
 	}
 	return b.program, nil
 }
 
+// build adds inputs first, then the values in the order in which a model computes them, then the terms of the objective.
+// This order is that of the program's inputs, and part of what makes equal programs equal.
 func (b *builder) build() error {
-	switch b.options.Part {
-	case Penalties:
-		return b.penalties()
-	case Decoder:
-		code := b.input("code", nil, b.options.Batch, b.model.Units())
-		output, err := b.stack(b.model.Layout.Decoder, code)
+	terms := b.terms()
+	if err := b.give(terms); err != nil {
+		return err
+	}
+	needed := b.needed(terms)
+	b.open(terms, needed)
+	for _, v := range needed {
+		if _, err := b.value(v); err != nil {
+			return err
+		}
+	}
+	if b.reads(terms, func(r losses.Reads) bool { return r.Images || r.Atoms }) {
+		if _, err := b.target(); err != nil {
+			return err
+		}
+	}
+	return b.deliver(terms)
+}
+
+// give adds the values that the caller gives: parameters, where the loss is differentiated with respect to them.
+func (b *builder) give(terms []int) error {
+	for _, name := range b.request.Given {
+		size := b.model.Layout.Size(name)
+		if size == 0 {
+			return fmt.Errorf("there is no value %q to be given", name)
+		}
+		v := value{name, pass{stream: Images}}
+		switch {
+		case !slices.Contains(b.request.Want, Loss):
+			b.values[v] = b.input(name, nil, b.request.Batch, size)
+		case b.reads(terms, func(r losses.Reads) bool { return r.On }):
+			b.values[v] = b.given(name, []int{b.request.Batch, size})
+		}
+	}
+	return nil
+}
+
+// needed lists the values that are to be computed, in the order of the model: code, output, heads; of the images first, then
+// of the views, then of the teacher.
+func (b *builder) needed(terms []int) (list []value) {
+	wanted := map[value]bool{}
+	for _, name := range b.request.Want {
+		if name != Loss && name != InputGradient {
+			wanted[value{name, pass{stream: Images}}] = true
+		}
+	}
+	for _, i := range terms {
+		declared := b.model.Spec.Losses[i]
+		r := declared.Loss.Reads()
+		p := passOf(r)
+		if r.On {
+			wanted[value{declared.On, p}] = true
+		}
+		if r.Atoms {
+			wanted[value{losses.Output, p}] = true
+		}
+		for _, name := range r.Values {
+			wanted[value{name, p}] = true
+		}
+	}
+	for _, p := range []pass{{stream: Images}, {stream: Views}} {
+		for _, name := range b.model.Layout.Values() {
+			if v := (value{name, p}); wanted[v] && b.values[v] == nil {
+				list = append(list, v)
+			}
+			delete(wanted, value{name, p})
+		}
+	}
+	for v := range wanted { // of a name that the model does not have: computing it says so
+		list = append(list, v)
+	}
+	return list
+}
+
+// passOf is the way through the model of the values that a term reads.
+func passOf(r losses.Reads) pass {
+	if r.Views {
+		return pass{stream: Views}
+	}
+	return pass{stream: Images}
+}
+
+// open adds the inputs of the streams that are read.
+func (b *builder) open(terms []int, needed []value) {
+	shape := append([]int{b.request.Batch}, b.model.Shape...)
+	from := func(stream string) bool {
+		return slices.ContainsFunc(needed, func(v value) bool { return v.stream == stream && b.encodes(v) })
+	}
+	attacked := slices.Contains(b.request.Want, InputGradient)
+	encoded := attacked || from(Images)
+	if encoded || b.reads(terms, func(r losses.Reads) bool { return r.Teacher && !r.Views }) {
+		b.streams[Images] = b.input(Images, nil, shape...)
+	}
+	if attacked || encoded && b.request.Training && b.model.Spec.Distorted() {
+		b.streams[Target] = b.input(Target, nil, shape...)
+	}
+	if b.reads(terms, func(r losses.Reads) bool { return r.Views }) {
+		shape[0] *= 2
+		b.streams[Views] = b.input(Views, nil, shape...)
+	}
+	if b.reads(terms, func(r losses.Reads) bool { return r.Labels }) {
+		b.streams[Labels] = b.input(Labels, nil, b.request.Batch, b.model.Classes())
+	}
+}
+
+// reads reports whether one of the terms reads something of a sort.
+func (b *builder) reads(terms []int, sort func(losses.Reads) bool) bool {
+	return slices.ContainsFunc(terms, func(i int) bool { return sort(b.model.Spec.Losses[i].Loss.Reads()) })
+}
+
+// deliver taps what is wanted, in this order: values, the terms, the loss, the gradient of the images.
+func (b *builder) deliver(terms []int) error {
+	for _, name := range b.model.Layout.Values() {
+		if !slices.Contains(b.request.Want, name) {
+			continue
+		}
+		n, err := b.value(value{name, pass{stream: Images}})
 		if err != nil {
 			return err
 		}
-		return b.tap("output", output)
-	}
-	shape := append([]int{b.options.Batch}, b.model.Shape...)
-	x := b.input("input", nil, shape...)
-	clean := x
-	if b.options.Part == Adversary || b.options.Training && b.model.Spec.Distorted() {
-		clean = b.input(Target, nil, shape...)
-	}
-	code, err := b.encode(x)
-	if err != nil {
-		return err
-	}
-	if b.options.Part != Adversary {
-		if err := b.tap("code", code); err != nil || b.options.Part == Encoder {
+		if err := b.tap(name, n); err != nil {
 			return err
 		}
 	}
-	output, err := b.decode(code)
-	if err != nil {
-		return err
+	switch {
+	case slices.Contains(b.request.Want, InputGradient):
+		return b.inputGradient(terms)
+	case slices.Contains(b.request.Want, Loss):
+		return b.objective(terms)
 	}
-	target, err := flat(clean)
-	if err != nil {
-		return err
-	}
-	if b.options.Part == Adversary {
-		return b.adversary(x, output, target)
-	}
-	if b.options.Output || !b.options.Training {
-		if err := b.tap("output", output); err != nil || !b.options.Training {
-			return err
-		}
-	}
-	if b.options.Part == Portion {
-		return b.portion(x, code, output, target)
-	}
-	loss, err := b.sum(func(config.Loss) bool { return true }, 1, x, code, output, target)
-	if err != nil {
-		return err
-	}
-	return b.differentiate(loss)
+	return nil
 }
 
-// encode applies the encoder. The caller may have decomposed the images for its first layer.
-func (b *builder) encode(x *gorgonia.Node) (*gorgonia.Node, error) {
-	list := b.model.Layout.Encoder
-	first, ok := b.model.Decomposing()
-	if !ok || !b.options.Prepared || b.needsImages() {
-		return b.stack(list, x)
+// target returns the images to compare with, (batch, pixels).
+func (b *builder) target() (*gorgonia.Node, error) {
+	clean := b.streams[Target]
+	if clean == nil {
+		clean = b.streams[Images]
 	}
-	of := first.Decompose()
-	name := list[0].Path + ".channels"
-	channels := b.input(name, nil, append([]int{b.options.Batch}, list[0].Out...)...)
-	b.program.Inputs[len(b.program.Inputs)-1].Decomposition = &of
-	y, err := first.Rescale(&scope{builder: b, placed: list[0]}, channels)
-	if err != nil {
-		return nil, fmt.Errorf("%s (%s): %w", list[0].Path, list[0].Kind, err)
+	if clean == nil {
+		return nil, errors.New("the images are not read")
 	}
-	return b.stack(list[1:], y)
-}
-
-// needsImages reports whether the images are distorted, or something is differentiated with respect to them: they are then decomposed
-// in the graph, at every step.
-func (b *builder) needsImages() bool {
-	return b.options.Part == Adversary || b.options.Training && (b.model.Spec.Distorted() ||
-		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { _, ok := l.Loss.(losses.JacobianPenalty); return ok }))
-}
-
-// decode applies the decoder, and keeps what enters its layer that holds the atoms.
-func (b *builder) decode(code *gorgonia.Node) (*gorgonia.Node, error) {
-	list, i := b.model.Layout.Decoder, b.model.Layout.Dictionary()
-	if i < 0 {
-		return b.stack(list, code)
-	}
-	weighs, err := b.stack(list[:i], code)
-	if err != nil {
-		return nil, err
-	}
-	b.weighs = weighs
-	return b.stack(list[i:], weighs)
-}
-
-// stack applies the layers to x in order and returns the result as (batch, values).
-func (b *builder) stack(list []config.Placed, x *gorgonia.Node) (*gorgonia.Node, error) {
-	for _, placed := range list {
-		y, err := b.layer(placed, x)
+	v := value{name: Target}
+	if b.values[v] == nil {
+		n, err := flat(clean)
 		if err != nil {
-			return nil, fmt.Errorf("%s (%s): %w", placed.Path, placed.Kind, err)
+			return nil, err
 		}
-		x = y
+		b.values[v] = n
 	}
-	return flat(x)
-}
-
-// layer applies one layer, and reports one that does not do what it declares before the next one fails for it.
-func (b *builder) layer(placed config.Placed, x *gorgonia.Node) (*gorgonia.Node, error) {
-	defer func() {
-		if r := recover(); r != nil {
-			panic(fmt.Sprintf("%s (%s): %v", placed.Path, placed.Kind, r))
-		}
-	}()
-	y, err := placed.Layer.Apply(&scope{builder: b, placed: placed}, x)
-	if err != nil {
-		return nil, err
-	}
-	if y == nil {
-		return nil, errors.New("its Apply gives no node")
-	}
-	if want := append([]int{x.Shape()[0]}, placed.Out...); !slices.Equal(want, []int(y.Shape())) {
-		return nil, fmt.Errorf("its Apply gives %v, but its OutputShape says %v", []int(y.Shape()), want)
-	}
-	return y, nil
+	return b.values[v], nil
 }

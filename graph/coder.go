@@ -5,24 +5,22 @@ import (
 	"fmt"
 	"slices"
 
+	"tessera/losses"
 	"tessera/metrics"
 )
 
 // codingBatch images are encoded or decoded by one run of a program, fewer where that would fill the memory.
 const codingBatch = 1000
 
-// keptRunners of each direction stay compiled: a caller that codes by the same few batch sizes compiles once.
+// keptRunners of each kind stay compiled: a caller that codes by the same few batch sizes compiles once.
 const keptRunners = 4
 
-// Coder encodes images and decodes codes with a model, without noise: it makes an auto-encoder a [metrics.Coder]. It reads
-// the model's parameters when it codes, so that it follows their training. It is not safe for use by several goroutines
-// at once.
+// Coder computes values of a model, without noise: it makes an auto-encoder a [metrics.Coder]. It reads the model's
+// parameters when it codes, so that it follows their training. It is not safe for use by several goroutines at once.
 type Coder struct {
-	model     *Model
-	backend   Backend
-	encoder   coding
-	decoder   coding
-	adversary coding
+	model   *Model
+	backend Backend
+	ready   map[string][]compiledBatch // by what they compute from what; the last used one last
 }
 
 // NewCoder returns the coder of a model whose programs run on that back end. Without a model or a back end it codes nothing:
@@ -31,22 +29,11 @@ func NewCoder(m *Model, backend Backend) *Coder {
 	if m == nil || m.Layout == nil || backend == nil {
 		return &Coder{}
 	}
-	return &Coder{model: m, backend: backend,
-		encoder:   coding{part: Encoder, in: m.Pixels(), out: m.Units()},
-		decoder:   coding{part: Decoder, in: m.Units(), out: m.Pixels()},
-		adversary: coding{part: Adversary, in: m.Pixels(), out: m.Pixels()},
-	}
+	return &Coder{model: m, backend: backend, ready: map[string][]compiledBatch{}}
 }
 
 // ErrNoModel says that a coder was made without a model or without a back end.
 var ErrNoModel = errors.New("graph: the coder has no model or no back end")
-
-// coding is one direction of a coder.
-type coding struct {
-	part    Part
-	in, out int             // values of one row
-	ready   []compiledBatch // the last used one last
-}
 
 // compiledBatch is a program for one batch size.
 type compiledBatch struct {
@@ -75,58 +62,97 @@ func (c *Coder) Encode(images []float32) ([]float32, error) {
 	if c.model == nil {
 		return nil, ErrNoModel
 	}
-	codes, err := c.code(&c.encoder, images)
+	codes, err := c.run(Request{Want: []string{losses.Code}}, c.model.Pixels(), images)
 	if err != nil {
 		return nil, fmt.Errorf("model %q: encode: %w", c.model.Spec.Name, err)
 	}
 	return codes, nil
 }
 
-// Decode implements [metrics.Coder].
+// Decode implements [metrics.Coder]. It is an error where the model has no decoder.
 func (c *Coder) Decode(codes []float32) ([]float32, error) {
 	if c.model == nil {
 		return nil, ErrNoModel
 	}
-	images, err := c.code(&c.decoder, codes)
+	images, err := c.run(Request{Given: []string{losses.Code}, Want: []string{losses.Output}}, c.Units(), codes)
 	if err != nil {
 		return nil, fmt.Errorf("model %q: decode: %w", c.model.Spec.Name, err)
 	}
 	return images, nil
 }
 
-// code runs all rows through one direction.
-func (c *Coder) code(d *coding, rows []float32) ([]float32, error) {
-	if len(rows)%d.in != 0 {
-		return nil, fmt.Errorf("%d values are not a whole number of rows of %d", len(rows), d.in)
+// Values lists the values that the model computes: "code", "output" where it has a decoder, and its heads.
+func (c *Coder) Values() []string {
+	if c.model == nil {
+		return nil
 	}
-	n := len(rows) / d.in
-	out := make([]float32, 0, n*d.out)
+	return c.model.Layout.Values()
+}
+
+// ClassHeads lists the values that a loss compares with labels, each with a unit for each class.
+func (c *Coder) ClassHeads() (names []string) {
+	if c.model == nil {
+		return nil
+	}
+	for _, l := range c.model.Spec.Losses {
+		if l.Loss.Reads().Labels && !slices.Contains(names, l.On) {
+			names = append(names, l.On)
+		}
+	}
+	return names
+}
+
+// Value computes a value of images by its name, and returns it row by row.
+func (c *Coder) Value(name string, images []float32) ([]float32, error) {
+	if c.model == nil {
+		return nil, ErrNoModel
+	}
+	values, err := c.run(Request{Want: []string{name}}, c.model.Pixels(), images)
+	if err != nil {
+		return nil, fmt.Errorf("model %q: %s: %w", c.model.Spec.Name, name, err)
+	}
+	return values, nil
+}
+
+// run computes the one thing that is wanted of rows of that width, a batch at a time: of those of the first input, and as
+// many of each further one.
+func (c *Coder) run(want Request, width int, inputs ...[]float32) ([]float32, error) {
+	if width == 0 || len(inputs[0])%width != 0 {
+		return nil, fmt.Errorf("%d values are not a whole number of rows of %d", len(inputs[0]), width)
+	}
+	n := len(inputs[0]) / width
+	out := []float32{}
 	batch := c.model.AtOnce(codingBatch)
 	for from := 0; from < n; from += batch {
-		size := min(batch, n-from)
-		r, err := c.runner(d, size)
+		want.Batch = min(batch, n-from)
+		r, err := c.runner(want)
 		if err != nil {
 			return nil, err
 		}
-		if err := r.Bind(0, rows[from*d.in:(from+size)*d.in]); err != nil {
-			return nil, err
+		for i, rows := range inputs {
+			if err := r.Bind(i, rows[from*width:(from+want.Batch)*width]); err != nil {
+				return nil, err
+			}
 		}
 		if err := r.Run(); err != nil {
 			return nil, err
 		}
-		out = append(out, r.Tap(0)...)
+		rows := r.Tap(0)
+		out = append(slices.Grow(out, len(rows)/want.Batch*(n-from)), rows...)
 	}
 	return out, nil
 }
 
 // runner returns the compiled program for a batch size.
-func (c *Coder) runner(d *coding, size int) (Runner[float32], error) {
-	if i := slices.IndexFunc(d.ready, func(b compiledBatch) bool { return b.size == size }); i >= 0 {
-		found := d.ready[i]
-		d.ready = append(slices.Delete(d.ready, i, i+1), found)
+func (c *Coder) runner(want Request) (Runner[float32], error) {
+	key := fmt.Sprint(want.Given, want.Want)
+	ready := c.ready[key]
+	if i := slices.IndexFunc(ready, func(b compiledBatch) bool { return b.size == want.Batch }); i >= 0 {
+		found := ready[i]
+		c.ready[key] = append(slices.Delete(ready, i, i+1), found)
 		return found.runner, nil
 	}
-	program, err := c.model.Program(Options{Batch: size, Part: d.part})
+	program, err := c.model.Program(want)
 	if err != nil {
 		return nil, err
 	}
@@ -134,13 +160,13 @@ func (c *Coder) runner(d *coding, size int) (Runner[float32], error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(d.ready) == keptRunners {
-		if err := d.ready[0].runner.Close(); err != nil {
+	if len(ready) == keptRunners {
+		if err := ready[0].runner.Close(); err != nil {
 			return nil, err
 		}
-		d.ready = slices.Delete(d.ready, 0, 1)
+		ready = slices.Delete(ready, 0, 1)
 	}
-	d.ready = append(d.ready, compiledBatch{size, r})
+	c.ready[key] = append(ready, compiledBatch{want.Batch, r})
 	return r, nil
 }
 
@@ -241,16 +267,16 @@ func (m *Model) transposed(path string) *Parameter {
 	return t
 }
 
-// Close frees what the compiled programs hold. The coder compiles anew when it is used afterwards.
+// Close frees what the compiled programs hold. The coder compiles again when it is used afterwards.
 func (c *Coder) Close() error {
 	var first error
-	for _, d := range []*coding{&c.encoder, &c.decoder, &c.adversary} {
-		for _, b := range d.ready {
+	for _, ready := range c.ready {
+		for _, b := range ready {
 			if err := b.runner.Close(); err != nil && first == nil {
 				first = err
 			}
 		}
-		d.ready = nil
 	}
+	clear(c.ready)
 	return first
 }

@@ -47,7 +47,7 @@ func contractive(t *testing.T, encoder string, probes int) contracted {
 	t.Helper()
 	m := model(t, fmt.Sprintf("[model.m]\nencoder = %s\nloss = [{ kind = \"mse\", weight = 0.0 }, { kind = \"contractive\", probes = %d }]\n",
 		encoder, probes), "m", 3, 4)
-	p, err := m.Program(graph.Options{Batch: contractedImages, Training: true, Dtype: tensor.Float64})
+	p, err := m.Program(graph.Request{Batch: contractedImages, Training: true, Dtype: tensor.Float64})
 	if err != nil {
 		t.Fatal(err)
 	}

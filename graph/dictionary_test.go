@@ -31,7 +31,7 @@ loss = [{ kind = "mse" }, { kind = "max_approximation" }]
 // tapped runs a training program once on these images and returns what it says of a tap.
 func tapped(t *testing.T, m *graph.Model, backend graph.Backend, images []float32, name string) float64 {
 	t.Helper()
-	p, err := m.Program(graph.Options{Batch: len(images) / m.Pixels(), Training: true})
+	p, err := m.Program(graph.Request{Batch: len(images) / m.Pixels(), Training: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestMaxApproximationTermIsTheMetric(t *testing.T) {
 // The noise of a layer that is applied to the operated atoms too is drawn once.
 func TestOperatedAtomsMeetTheSameNoise(t *testing.T) {
 	m := model(t, onAtoms, "noisy", 3, 4)
-	p, err := m.Program(graph.Options{Batch: 2, Training: true, Dtype: tensor.Float64})
+	p, err := m.Program(graph.Request{Batch: 2, Training: true, Dtype: tensor.Float64})
 	if err != nil {
 		t.Fatal(err)
 	}

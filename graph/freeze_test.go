@@ -18,7 +18,7 @@ freeze = ["encoder.1.*"]
 encoder = [{ kind = "dense", units = 5 }, { kind = "batch_norm" }, { kind = "dense", units = 4, activation = "sigmoid" }]
 `
 
-func run(t *testing.T, b graph.Backend, m *graph.Model, o graph.Options, images []float32) (*graph.Program, graph.Runner[float32]) {
+func run(t *testing.T, b graph.Backend, m *graph.Model, o graph.Request, images []float32) (*graph.Program, graph.Runner[float32]) {
 	t.Helper()
 	p, err := m.Program(o)
 	if err != nil {
@@ -51,10 +51,10 @@ func TestAFrozenLayerWorksInTrainingAsAtInference(t *testing.T) {
 					}
 				}
 			}
-			_, still := run(t, backend, m, graph.Options{Batch: 6}, images)
+			_, still := run(t, backend, m, graph.Request{Batch: 6}, images)
 			codes := slices.Clone(still.Tap(0))
 			before := slices.Clone(m.Parameters[4].Data)
-			p, training := run(t, backend, m, graph.Options{Batch: 6, Training: true}, images)
+			p, training := run(t, backend, m, graph.Request{Batch: 6, Training: true}, images)
 			isFrozen := text == frozen
 			if same := close(codes, training.Tap(0)); same != isFrozen {
 				t.Errorf("%s: codes in training are those of inference: %v, want %v", name, same, isFrozen)
@@ -94,9 +94,9 @@ encoder = [{ kind = "dense", units = 12 }, { kind = "residual", layers = [`+bloc
 					}
 				}
 			}
-			_, still := run(t, engine.Backend{Team: team}, m, graph.Options{Batch: 6}, images)
+			_, still := run(t, engine.Backend{Team: team}, m, graph.Request{Batch: 6}, images)
 			codes := slices.Clone(still.Tap(0))
-			p, training := run(t, engine.Backend{Team: team}, m, graph.Options{Batch: 6, Training: true}, images)
+			p, training := run(t, engine.Backend{Team: team}, m, graph.Request{Batch: 6, Training: true}, images)
 			if same := close(codes, training.Tap(0)); same != isFrozen {
 				t.Errorf("%s: codes in training are those of inference: %v, want %v", glob, same, isFrozen)
 			}

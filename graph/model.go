@@ -10,6 +10,7 @@ import (
 	"tessera/internal/random"
 	"tessera/internal/volume"
 	"tessera/layers"
+	"tessera/losses"
 )
 
 // Model is a checked declaration with its parameters in memory.
@@ -17,7 +18,7 @@ type Model struct {
 	Spec       *config.Model
 	Shape      []int // of one image
 	Layout     *config.Layout
-	Parameters []*Parameter // encoder first, in the order of the layers
+	Parameters []*Parameter // encoder, decoder, then heads, in the order of the layers
 
 	// Lent are further parameters that programs can read, by their paths. They are not the model's own: what a hook of its training
 	// keeps, such as teacher.encoder.0.weight.
@@ -35,7 +36,7 @@ func New(spec *config.Model, shape []int) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{Spec: spec, Shape: slices.Clone(shape), Layout: layout}
-	for _, placed := range m.placed() {
+	for _, placed := range m.Layout.Stacked() {
 		for _, p := range placed.Parameters {
 			if p.TransposeOf != "" {
 				continue // another layer's
@@ -56,9 +57,22 @@ func initialised(path string, p layers.Parameter, seed uint64) *Parameter {
 	return &Parameter{Path: path, Shape: slices.Clone(p.Shape), Data: w}
 }
 
-// placed lists the layers of the encoder and then of the decoder.
-func (m *Model) placed() []config.Placed {
-	return slices.Concat(m.Layout.Encoder, m.Layout.Decoder)
+// Encodes reports whether the objective reads a value of the images themselves, not only of their views.
+func (m *Model) Encodes() bool {
+	return slices.ContainsFunc(m.Spec.Losses, func(l config.Loss) bool {
+		r := l.Loss.Reads()
+		return r.Per != losses.Parameter && !r.Views
+	})
+}
+
+// Classes is the number of units of the values that terms compare with labels; 0 where none does.
+func (m *Model) Classes() int {
+	for _, l := range m.Spec.Losses {
+		if l.Loss.Reads().Labels {
+			return m.Layout.Size(l.On)
+		}
+	}
+	return 0
 }
 
 // Parameter returns the parameter of that path.

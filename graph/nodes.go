@@ -19,9 +19,9 @@ func (b *builder) input(name string, s layers.Sampler, shape ...int) *gorgonia.N
 
 func (b *builder) leaf(name string, shape []int) *gorgonia.Node {
 	if len(shape) == 0 {
-		return gorgonia.NewScalar(b.program.Graph, b.options.Dtype, gorgonia.WithName(name))
+		return gorgonia.NewScalar(b.program.Graph, b.request.Dtype, gorgonia.WithName(name))
 	}
-	return gorgonia.NewTensor(b.program.Graph, b.options.Dtype, len(shape), gorgonia.WithShape(shape...), gorgonia.WithName(name))
+	return gorgonia.NewTensor(b.program.Graph, b.request.Dtype, len(shape), gorgonia.WithShape(shape...), gorgonia.WithName(name))
 }
 
 // tap makes a node readable after a run.

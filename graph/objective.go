@@ -6,24 +6,72 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
-	"tessera/config"
 	"tessera/ir/fromgraph"
 	"tessera/losses"
 	"tessera/ops"
 )
 
-// sum adds the loss terms of a sort, each times its weight and a factor, and returns their sum; nil where there are none.
-func (b *builder) sum(sort func(config.Loss) bool, factor float64, x, code, output, target *gorgonia.Node) (loss *gorgonia.Node, err error) {
-	for i, declared := range b.model.Spec.Losses {
-		if !sort(declared) {
-			continue
+// terms lists the terms of the objective that the request is about, by their index.
+func (b *builder) terms() (list []int) {
+	for i, l := range b.model.Spec.Losses {
+		r, take := l.Loss.Reads(), false
+		switch {
+		case slices.Contains(b.request.Want, InputGradient):
+			take = r.Images && l.On == losses.Output
+		case !slices.Contains(b.request.Want, Loss):
+		case len(b.request.Given) > 0:
+			take = readsOnly(l, b.request.Given...)
+		case b.request.Of > 0:
+			take = !readsOnly(l, losses.Code)
+		default:
+			take = true
 		}
-		term, err := b.term(i, factor, x, code, output, target)
+		if take {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// objective taps the terms and their sum, and adds the gradients.
+func (b *builder) objective(terms []int) error {
+	factor := 1.0
+	if b.request.Of > 0 {
+		if b.request.Of < b.request.Batch {
+			return fmt.Errorf("%d images are no part of %d", b.request.Batch, b.request.Of)
+		}
+		factor = float64(b.request.Batch) / float64(b.request.Of)
+	}
+	loss, err := b.sum(terms, factor, true)
+	if err != nil {
+		return err
+	}
+	if b.request.Of > 0 {
+		if loss, err = b.portion(loss); err != nil {
+			return err
+		}
+	}
+	if loss == nil {
+		return errors.New("no loss: declare at least one [[loss]]")
+	}
+	if err := b.tap(Loss, loss); err != nil {
+		return err
+	}
+	return b.gradients(loss)
+}
+
+// sum adds terms, each times its weight and a factor; nil where there are none.
+func (b *builder) sum(terms []int, factor float64, tapped bool) (loss *gorgonia.Node, err error) {
+	for _, i := range terms {
+		declared := b.model.Spec.Losses[i]
+		term, err := b.term(i, factor)
 		if err != nil {
 			return nil, fmt.Errorf("loss[%d] (%s): %w", i, declared.Kind, err)
 		}
-		if err := b.tap("loss."+b.model.Spec.TermName(i), term); err != nil {
-			return nil, err
+		if tapped {
+			if err := b.tap("loss."+b.model.Spec.TermName(i), term); err != nil {
+				return nil, err
+			}
 		}
 		if loss == nil {
 			loss = term
@@ -34,43 +82,19 @@ func (b *builder) sum(sort func(config.Loss) bool, factor float64, x, code, outp
 	return loss, nil
 }
 
-// differentiate taps the loss and adds the gradients.
-func (b *builder) differentiate(loss *gorgonia.Node) error {
-	if loss == nil {
-		return errors.New("no loss: declare at least one [[loss]]")
-	}
-	if err := b.tap("loss", loss); err != nil {
-		return err
-	}
-	return b.gradients(loss)
-}
-
 // term returns the i-th weighted loss term, a scalar.
-func (b *builder) term(i int, factor float64, x, code, output, target *gorgonia.Node) (*gorgonia.Node, error) {
+func (b *builder) term(i int, factor float64) (*gorgonia.Node, error) {
 	declared := b.model.Spec.Losses[i]
-	var value *gorgonia.Node
-	var err error
-	switch l := declared.Loss.(type) {
-	case losses.Reconstruction:
-		value, err = l.Compare(output, target)
-	case losses.CodePenalty:
-		value, err = l.Penalise(code)
-	case losses.JacobianPenalty:
-		value, err = l.PenaliseJacobian(b.encoding(i, x, code))
-	case losses.AtomPenalty:
-		value, err = b.onAtoms(l, target)
-	case losses.WeightPenalty:
-		value, err = b.decay(l, declared.On)
-	default:
-		err = fmt.Errorf("is neither a reconstruction, nor a penalty of the code, of its Jacobian, of atoms or of weights (%T)", l)
-	}
-	if err != nil {
+	n, err := declared.Loss.Build(&term{builder: b, index: i, declared: declared, reads: declared.Loss.Reads()})
+	switch {
+	case err != nil:
 		return nil, err
+	case n == nil:
+		return nil, errors.New("its Build gives no node")
+	case !n.IsScalar():
+		return nil, fmt.Errorf("has shape %v, want a scalar", n.Shape())
 	}
-	if !value.IsScalar() {
-		return nil, fmt.Errorf("has shape %v, want a scalar", value.Shape())
-	}
-	return scaled(value, declared.Weight*factor)
+	return scaled(n, declared.Weight*factor)
 }
 
 // scaled returns weight * n; a weight of 1 adds no node.
@@ -79,70 +103,6 @@ func scaled(n *gorgonia.Node, weight float64) (*gorgonia.Node, error) {
 		return n, nil
 	}
 	return gorgonia.Mul(ops.Scalar(n, weight), n)
-}
-
-// encoding is the encoder as the i-th term sees it; its noise is named after the term.
-func (b *builder) encoding(i int, x, code *gorgonia.Node) *losses.Encoding {
-	noises := 0
-	return &losses.Encoding{Images: x, Code: code, Noise: func(s losses.Sampler, shape ...int) *gorgonia.Node {
-		noises++
-		n := b.input(noiseName("loss."+b.model.Spec.TermName(i), noises), s, shape...)
-		b.program.Inputs[len(b.program.Inputs)-1].Fixed = b.options.Part == Portion
-		return n
-	}}
-}
-
-// onAtoms returns a penalty of the atoms.
-func (b *builder) onAtoms(l losses.AtomPenalty, images *gorgonia.Node) (*gorgonia.Node, error) {
-	d, err := b.dictionary(images)
-	if err != nil {
-		return nil, err
-	}
-	return l.PenaliseAtoms(d)
-}
-
-// decay sums a weight penalty over the parameters that the glob matches.
-func (b *builder) decay(l losses.WeightPenalty, glob string) (*gorgonia.Node, error) {
-	var sum *gorgonia.Node
-	for _, path := range b.model.Layout.MatchParameters(glob) {
-		w, err := b.parameter(path)
-		if err != nil {
-			return nil, err
-		}
-		term, err := l.Decay(w)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		if sum == nil {
-			sum = term
-		} else if sum, err = gorgonia.Add(sum, term); err != nil {
-			return nil, err
-		}
-	}
-	if sum == nil {
-		return nil, fmt.Errorf("on = %q matches no parameter", glob)
-	}
-	return sum, nil
-}
-
-// dictionary returns the decoder from its atoms on.
-func (b *builder) dictionary(images *gorgonia.Node) (*losses.Dictionary, error) {
-	if b.weighs == nil {
-		return nil, errors.New("the decoder's last layer with weights gives no whole images: there are no atoms")
-	}
-	rest := b.model.Layout.Decoder[b.model.Layout.Dictionary():]
-	path := rest[0].Path + ".weight"
-	atoms, err := b.parameter(path)
-	if err != nil {
-		return nil, err
-	}
-	return &losses.Dictionary{Images: images, Shape: slices.Clone(b.model.Shape), Code: b.weighs, Atoms: atoms,
-		Decode: func(other *gorgonia.Node) (*gorgonia.Node, error) {
-			b.nodes[path] = other
-			defer func() { b.nodes[path] = atoms }()
-			return b.stack(rest, b.weighs)
-		},
-	}, nil
 }
 
 // gradients adds the derivatives of the loss with respect to every trainable parameter that it reaches. A parameter
@@ -157,7 +117,7 @@ func (b *builder) gradients(loss *gorgonia.Node) error {
 		}
 	}
 	if len(wrt) == 0 {
-		if b.options.Part == Penalties { // of frozen weights: a value, and nothing to move
+		if len(b.request.Given) > 0 { // of frozen weights: a value, and nothing to move
 			return nil
 		}
 		return errors.New("the loss reaches no trainable parameter")
@@ -170,6 +130,23 @@ func (b *builder) gradients(loss *gorgonia.Node) error {
 		b.program.Parameters[of[i]].Gradient = g
 	}
 	return nil
+}
+
+// inputGradient adds the gradient of the terms with respect to the images.
+func (b *builder) inputGradient(terms []int) error {
+	images := b.streams[Images]
+	loss, err := b.sum(terms, 1, false)
+	if err != nil {
+		return err
+	}
+	if loss == nil || !ancestors(loss)[images] {
+		return errors.New("no loss compares the output with the images: there is no error to raise")
+	}
+	grads, err := gorgonia.Grad(loss, images)
+	if err != nil {
+		return fmt.Errorf("differentiating the loss: %w", err)
+	}
+	return b.tap(InputGradient, grads[0])
 }
 
 // ancestors returns every node that n is computed from.

@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"errors"
 	"fmt"
 
 	"gorgonia.org/gorgonia"
@@ -15,63 +14,48 @@ import (
 //
 //	mean over images of R  +  P(codes of all images)  +  D(weights)
 //
-// where R are the terms that see images one by one, P those of the code, which may look at all codes together, and D
-// those of weights. With the codes H of all images, an [Encoder] program at a time, a [Penalties] program gives P + D and
-// the derivatives dP/dH and dD/dw; then [Portion] programs of a few images each give R and the derivatives of
-// R + sum(dP/dH * H) with respect to the weights, which add up to those of the whole.
+// where R are the terms that are means over images, P those that read the code alone, all codes together, and D those of
+// weights. With the codes H of all images, from a program (images -> code) a batch at a time, a program (given the code ->
+// loss) computes P + D and the derivatives dP/dH and dD/dw; then programs of a few images each (Request.Of) compute R and the
+// derivatives of R + sum(dP/dH * H) with respect to the weights, which add up to those of the whole.
 
-// CodeName is the name of the codes of all images in a [Penalties] program, a parameter of shape (images, units), and
-// PullName that of the input of a [Portion] program that takes dP/dH.
-const (
-	CodeName = "code"
-	PullName = "pull"
-)
+// PullName is the name of the input of a program with Request.Of that takes dP/dH, (batch, units).
+const PullName = "pull"
 
-// Penalised reports which terms the model has beside those that see images: whether any, and whether some are taken on
-// the code.
-func (m *Model) Penalised() (any, code bool) {
+// Penalised reports which terms the model has that read nothing but the code and parameters: whether any, and whether some
+// read the code.
+func (m *Model) Penalised() (some, code bool) {
 	for _, l := range m.Spec.Losses {
-		if !seesImages(l) {
-			any = true
-			_, on := l.Loss.(losses.CodePenalty)
-			code = code || on
+		if readsOnly(l, losses.Code) {
+			some, code = true, code || l.Loss.Reads().On
 		}
 	}
-	return any, code
+	return some, code
 }
 
-// seesImages reports whether a term is a mean over images.
-func seesImages(l config.Loss) bool {
-	switch l.Loss.(type) {
-	case losses.Reconstruction, losses.JacobianPenalty, losses.AtomPenalty:
-		return true
-	}
-	return false
+// readsOnly reports whether a term reads nothing but these values and parameters.
+func readsOnly(l config.Loss, names ...string) bool {
+	return l.Loss.Reads().Alone(l.On, names...)
 }
 
-// portion adds what some images add to the objective over all: their part of the mean, and the pull on their codes.
-func (b *builder) portion(x, code, output, target *gorgonia.Node) error {
-	if b.options.Of < b.options.Batch {
-		return fmt.Errorf("%d images are no portion of %d", b.options.Batch, b.options.Of)
-	}
-	loss, err := b.sum(seesImages, float64(b.options.Batch)/float64(b.options.Of), x, code, output, target)
-	if err != nil {
-		return err
-	}
+// portion adds to what some images add to the mean the pull on their codes.
+func (b *builder) portion(loss *gorgonia.Node) (*gorgonia.Node, error) {
 	if err := b.repeatable(); err != nil {
-		return err
+		return nil, err
 	}
-	if _, ok := b.model.Penalised(); ok {
-		var c ops.Chain
-		pull := c.Sum(c.Mul(b.input(PullName, nil, b.options.Batch, b.model.Units()), code))
-		if loss != nil {
-			pull = c.Add(loss, pull)
-		}
-		if loss = pull; c.Err() != nil {
-			return c.Err()
-		}
+	if _, ok := b.model.Penalised(); !ok {
+		return loss, nil
 	}
-	return b.differentiate(loss)
+	code, err := b.value(value{losses.Code, pass{stream: Images}})
+	if err != nil {
+		return nil, err
+	}
+	var c ops.Chain
+	pull := c.Sum(c.Mul(b.input(PullName, nil, b.request.Batch, b.model.Units()), code))
+	if loss != nil {
+		pull = c.Add(loss, pull)
+	}
+	return pull, c.Err()
 }
 
 // repeatable refuses layers whose training is not the same each time, and not that of inference.
@@ -87,22 +71,10 @@ func (b *builder) repeatable() error {
 	return nil
 }
 
-// penalties adds the terms that see no images, on the codes of all.
-func (b *builder) penalties() error {
-	any, ofCode := b.model.Penalised()
-	if !any {
-		return errors.New("the model has no penalties")
-	}
-	var code *gorgonia.Node
-	if ofCode {
-		shape := []int{b.options.Batch, b.model.Units()}
-		code = b.leaf(CodeName, shape)
-		b.program.Parameters = append(b.program.Parameters, Binding{Node: code,
-			Parameter: &Parameter{Path: CodeName, Shape: shape, Data: make([]float32, volume.Of(shape)), Trainable: true}})
-	}
-	loss, err := b.sum(func(l config.Loss) bool { return !seesImages(l) }, 1, nil, code, nil, nil)
-	if err != nil {
-		return err
-	}
-	return b.differentiate(loss)
+// given adds a value as a parameter of its own.
+func (b *builder) given(name string, shape []int) *gorgonia.Node {
+	n := b.leaf(name, shape)
+	b.program.Parameters = append(b.program.Parameters, Binding{Node: n,
+		Parameter: &Parameter{Path: name, Shape: shape, Data: make([]float32, volume.Of(shape)), Trainable: true}})
+	return n
 }

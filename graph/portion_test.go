@@ -32,14 +32,14 @@ loss    = [{ kind = "mse" }, { kind = "contractive" }]
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = m.Program(graph.Options{Batch: 3, Of: 10, Part: graph.Portion})
+		_, err = m.Program(graph.Request{Batch: 3, Of: 10, Want: []string{graph.Loss}})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got %v, want %q", name, err, want)
 		}
-		if _, err := m.Program(graph.Options{Batch: 3, Of: 2, Part: graph.Portion}); err == nil {
+		if _, err := m.Program(graph.Request{Batch: 3, Of: 2, Want: []string{graph.Loss}}); err == nil {
 			t.Errorf("%s: 3 of 2 images are taken", name)
 		}
-		if _, err := m.Program(graph.Options{Batch: 10, Part: graph.Penalties}); err == nil {
+		if _, err := m.Program(graph.Request{Batch: 10, Given: []string{"code"}, Want: []string{graph.Loss}}); err == nil {
 			t.Errorf("%s: there are no penalties, and yet a program of them", name)
 		}
 	}

@@ -25,7 +25,7 @@ type Program struct {
 	Graph      *gorgonia.ExprGraph
 	Dtype      tensor.Dtype // tensor.Float32 for training, tensor.Float64 for checks
 	Batch      int
-	Inputs     []Input   // Inputs[0] is the images (inference of a decoder: the codes); [Target] comes next where there is one
+	Inputs     []Input   // values that are given; then the streams [Images], [Target], [Views], [Labels], as far as they are read; then noise
 	Parameters []Binding // every parameter that the graph reads
 	Taps       []Tap     // what can be read after a run
 	Updates    []Update  // state that the graph moves: assigned after the run
@@ -33,7 +33,7 @@ type Program struct {
 
 // Input is a leaf that the caller fills before every run.
 type Input struct {
-	Name    string // "input", [Target], or what the noise is of
+	Name    string // [Images], [Target], [Views], [Labels], the name of a value, or what the noise is of
 	Node    *gorgonia.Node
 	Shape   []int          // batch included
 	Sampler layers.Sampler // nil for data
@@ -50,7 +50,7 @@ type Binding struct {
 	Gradient *gorgonia.Node // nil in inference and for parameters that the optimizer does not move
 }
 
-// Tap is a named value that can be read after a run: "loss", "loss.mse" (weighted, they sum to "loss"), "code", "output".
+// Tap is a named value that can be read after a run: "loss", "loss.mse" (weighted, they sum to "loss"), and values by name: "code", "output".
 type Tap struct {
 	Name  string
 	Node  *gorgonia.Node

@@ -13,16 +13,25 @@ import (
 type scope struct {
 	*builder
 	placed config.Placed
+	pass   pass
 	noises int
 }
 
 // Parameter implements [layers.Scope].
 func (s *scope) Parameter(name string) *gorgonia.Node {
-	n, err := s.parameter(s.placed.Path + "." + name)
+	n, err := s.parameter(s.path() + "." + name)
 	if err != nil {
 		panic(err) // a layer that uses what it does not declare; Program turns it into an error
 	}
 	return n
+}
+
+// path is that of the layer whose parameters are read.
+func (s *scope) path() string {
+	if s.pass.teacher {
+		return TeacherPrefix + s.placed.Path
+	}
+	return s.placed.Path
 }
 
 // Update implements [layers.Scope].
@@ -40,7 +49,7 @@ func (s *scope) Update(name string, value *gorgonia.Node) {
 	}
 	assigned := slices.ContainsFunc(s.program.Updates, func(u Update) bool { return u.Parameter == p })
 	s.Parameter(name)                                 // the program lists what it moves
-	if s.options.Training && !assigned && !p.Frozen { // a layer that is applied again, for other atoms, moves its state once
+	if s.request.Training && !assigned && !p.Frozen { // a layer that is applied again, for other atoms, moves its state once
 		s.program.Updates = append(s.program.Updates, Update{Parameter: p, Node: value})
 	}
 }
@@ -48,7 +57,11 @@ func (s *scope) Update(name string, value *gorgonia.Node) {
 // Noise implements [layers.Scope].
 func (s *scope) Noise(sampler layers.Sampler, shape ...int) *gorgonia.Node {
 	s.noises++
-	name := noiseName(s.placed.Path, s.noises)
+	part := s.placed.Path
+	if s.pass.stream != Images {
+		part = s.pass.stream + "." + part
+	}
+	name := noiseName(part, s.noises)
 	for _, in := range s.program.Inputs { // a layer that is applied again, for other atoms, to the same noise
 		if in.Name == name {
 			return in.Node
@@ -68,7 +81,7 @@ func noiseName(part string, n int) string {
 // Training implements [layers.Scope]. A layer all of whose parameters are frozen works in training as it does at
 // inference: a normalisation that was learned is not replaced by that of the batch.
 func (s *scope) Training() bool {
-	return s.options.Training && !s.Frozen(layers.Names(s.placed.Parameters)...)
+	return s.request.Training && !s.pass.teacher && !s.Frozen(layers.Names(s.placed.Parameters)...)
 }
 
 // Frozen implements [layers.Scope].

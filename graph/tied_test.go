@@ -132,7 +132,7 @@ func TestOtherAtomsOfATiedDecoderLeaveTheEncoderAlone(t *testing.T) {
 // The loss reaches a tied weight through the encoder, through the decoder, and as atoms: the parts add up.
 func TestGradientsOfTiedWeightsAreDifferences(t *testing.T) {
 	m := model(t, tiedText, "tied", 3, 4)
-	p, err := m.Program(graph.Options{Batch: 3, Training: true, Dtype: tensor.Float64})
+	p, err := m.Program(graph.Request{Batch: 3, Training: true, Dtype: tensor.Float64})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ encoder = [{ kind = "dense", units = 4 }, { kind = "wrong", how = "`+how+`" }]
 		}
 		m, err := graph.New(spec, []int{8, 8})
 		if err == nil {
-			_, err = m.Program(graph.Options{Batch: 3})
+			_, err = m.Program(graph.Request{Batch: 3})
 		}
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: got %v, want %q in it", how, err, says)

@@ -14,12 +14,12 @@ import (
 // Loss is what every loss obeys, in batches of 1, 2 and 5, on both back ends, in float64, in a first run of what was compiled
 // and in a second.
 var Loss Kit[losses.Loss] = trials[losses.Loss, lossTrial]{each: eachLossTrial, laws: []trialLaw[lossTrial]{
-	{"is taken on one thing, and by default on that", lossTrial.takenOn},
+	{"is taken by default on what it reads", lossTrial.takenOn},
 	{"is a scalar", lossTrial.scalar},
 	{"is finite at the edges of its domain, gradients included", lossTrial.finite},
 	{"does not change when the batch is doubled", lossTrial.doubled},
 	{"does not depend on the order of the images", lossTrial.reordered},
-	{"is a mean over images where it sees them", lossTrial.meanOverImages},
+	{"is a mean over images where it says so", lossTrial.meanOverImages},
 	{"has the right gradients", lossTrial.gradients},
 	{"keeps nothing of one run for the next", lossTrial.forgets},
 	{"gives the same on both back ends", lossTrial.likeTape},
@@ -62,21 +62,29 @@ func lossBench[T graph.Float](t lossTrial, on backend) (bench[T], error) {
 // lossOn is the loss on the values of the first run.
 func lossOn[T graph.Float](t lossTrial) gradcheck.Expression[T] {
 	data := lossData[T](t, 0)
-	return gradcheck.Loss(t.fresh(), data["x"], data["target"], t.rows, lossColumns)
+	return gradcheck.Loss(t.fresh(), data["x"], data["target"], t.given(), lossColumns)
+}
+
+// given is the number of rows of what the loss reads: two for each image where it reads views.
+func (t lossTrial) given() int {
+	if t.fresh().Reads().Views {
+		return 2 * t.rows
+	}
+	return t.rows
 }
 
 // lossData draws values of the loss's domain and targets for the i-th run.
 func lossData[T graph.Float](t lossTrial, i int) tensors[T] {
 	draw := func(name string, within layers.Interval) []T {
 		stream := random.Stream(gradcheck.Seed, name, uint64(i))
-		return converted[T](gradcheck.Values[float32](t.rows*lossColumns, within, stream))
+		return converted[T](gradcheck.Values[float32](t.given()*lossColumns, within, stream))
 	}
 	return tensors[T]{"x": draw("x", lossDomain(t.fresh())), "target": draw("target", layers.Interval{Low: 0, High: 1})}
 }
 
 // lossDomain is where l is defined.
 func lossDomain(l losses.Loss) layers.Interval {
-	if _, ok := l.(losses.UnitInterval); ok {
+	if l.Reads().Unit {
 		return layers.Interval{Low: 0, High: 1}
 	}
 	return layers.Everything
@@ -84,25 +92,21 @@ func lossDomain(l losses.Loss) layers.Interval {
 
 func (t lossTrial) takenOn() error {
 	l := t.fresh()
-	var kinds []string
-	if _, ok := l.(losses.Reconstruction); ok {
-		kinds = append(kinds, "output")
+	reads, on := l.Reads(), l.On()
+	named := slices.Contains([]string{losses.Code, losses.Output}, on)
+	wrong := ""
+	switch {
+	case on == "":
+		wrong = "is taken on nothing"
+	case reads.Per == losses.Parameter && (named || on == losses.Atoms || reads.On || reads.Images || reads.Labels || reads.Atoms || reads.Jacobian):
+		wrong = "reads parameters, and something else"
+	case reads.Per != losses.Parameter && reads.Atoms != (on == losses.Atoms):
+		wrong = "reads the atoms only if it is taken on them"
+	case reads.Per != losses.Parameter && !reads.Atoms && !reads.On:
+		wrong = "is taken on a value that it does not read"
 	}
-	if _, ok := l.(losses.CodePenalty); ok {
-		kinds = append(kinds, "code")
-	}
-	if _, ok := l.(losses.JacobianPenalty); ok {
-		kinds = append(kinds, "code")
-	}
-	if _, ok := l.(losses.AtomPenalty); ok {
-		kinds = append(kinds, "atoms")
-	}
-	_, weights := l.(losses.WeightPenalty)
-	if weights {
-		kinds = append(kinds, l.On())
-	}
-	if len(kinds) != 1 || kinds[0] != l.On() || weights && slices.Contains([]string{"output", "code", "atoms", ""}, l.On()) {
-		return fmt.Errorf("taken on %q by default, implements the interfaces of %q", l.On(), kinds)
+	if wrong != "" {
+		return fmt.Errorf("%s: on %q by default, and reads %+v", wrong, on, reads)
 	}
 	return nil
 }

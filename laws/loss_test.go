@@ -11,7 +11,7 @@ import (
 	"tessera/ops"
 )
 
-// wrongLoss is the mean square of the code with a mistake.
+// wrongLoss is the mean square of a value with an error.
 type wrongLoss struct {
 	on       string
 	penalise func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node
@@ -19,25 +19,29 @@ type wrongLoss struct {
 
 func (w wrongLoss) On() string { return w.on }
 
-func (w wrongLoss) Penalise(code *gorgonia.Node) (*gorgonia.Node, error) {
+func (w wrongLoss) Reads() losses.Reads { return losses.Reads{On: true} }
+
+func (w wrongLoss) Build(v losses.Values) (*gorgonia.Node, error) {
 	var c ops.Chain
-	return w.penalise(&c, code), c.Err()
+	return w.penalise(&c, c.Do("on", v.On)), c.Err()
 }
 
-// wrongReconstruction is the root of the mean squared error: a mean over no images.
+// wrongReconstruction is the root of the mean squared error: no mean over images.
 type wrongReconstruction struct{}
 
 func (wrongReconstruction) On() string { return "output" }
 
-func (wrongReconstruction) Compare(output, target *gorgonia.Node) (*gorgonia.Node, error) {
+func (wrongReconstruction) Reads() losses.Reads { return losses.Reads{On: true, Images: true} }
+
+func (wrongReconstruction) Build(v losses.Values) (*gorgonia.Node, error) {
 	var c ops.Chain
-	return c.Sqrt(c.Mean(c.Square(c.Sub(output, target)))), c.Err()
+	return c.Sqrt(c.Mean(c.Square(c.Sub(c.Do("on", v.On), c.Do("images", v.Images))))), c.Err()
 }
 
 func TestWrongLossesBreakTheirLaw(t *testing.T) {
 	right := func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node { return c.Mean(c.Square(code)) }
 	mistakes := map[string]losses.Loss{
-		"is taken on one thing, and by default on that": wrongLoss{"output", right},
+		"is taken by default on what it reads": wrongLoss{"atoms", right},
 		"is a scalar": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
 			return c.Mean(c.Square(code), 0)
 		}},
@@ -50,7 +54,7 @@ func TestWrongLossesBreakTheirLaw(t *testing.T) {
 		"does not depend on the order of the images": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
 			return c.Mean(c.Do("row", func() (*gorgonia.Node, error) { return gorgonia.Slice(code, gorgonia.S(0)) }))
 		}},
-		"is a mean over images where it sees them": wrongReconstruction{},
+		"is a mean over images where it says so": wrongReconstruction{},
 		"has the right gradients": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
 			return right(c, wrongly(c, code, meddling{name: "steep", slope: doubled}))
 		}},

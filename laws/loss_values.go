@@ -9,7 +9,11 @@ import (
 	"tessera/losses"
 )
 
+// doubled holds those to it that do not compare the images of a batch with each other.
 func (t lossTrial) doubled() error {
+	if t.fresh().Reads().Per == losses.Batch {
+		return nil
+	}
 	return t.sameAfter(func(x []float64) []float64 { return slices.Concat(x, x) })
 }
 
@@ -20,9 +24,9 @@ func (t lossTrial) reordered() error {
 	})
 }
 
-// sameAfter wants the value of a loss on images to stay when change is done to a batch and its targets.
+// sameAfter wants the value of a loss on images to stay when change is done to a batch and all that is read of it.
 func (t lossTrial) sameAfter(change func([]float64) []float64) error {
-	if _, ok := t.fresh().(losses.WeightPenalty); ok {
+	if t.fresh().Reads().Per == losses.Parameter {
 		return nil
 	}
 	return t.eachRun(func(given, got tensors[float64]) error {
@@ -34,10 +38,9 @@ func (t lossTrial) sameAfter(change func([]float64) []float64) error {
 	})
 }
 
-// meanOverImages is what lets all images be taken a few at a time. A penalty of the code may look at all codes together.
+// meanOverImages is what lets all images be taken a few at a time. Noise is drawn for a whole batch.
 func (t lossTrial) meanOverImages() error {
-	_, reconstruction := t.fresh().(losses.Reconstruction)
-	if _, atoms := t.fresh().(losses.AtomPenalty); !reconstruction && !atoms {
+	if reads := t.fresh().Reads(); reads.Per != losses.Image || reads.Jacobian {
 		return nil
 	}
 	return t.eachRun(func(given, got tensors[float64]) error {
@@ -53,16 +56,24 @@ func (t lossTrial) meanOverImages() error {
 	})
 }
 
-// value is that of the loss on another batch, made of what a run was given.
+// value is that of the loss on another batch, made of what a run was given: change is done to what is given of the images,
+// and of the views to each of the two.
 func (t lossTrial) value(given tensors[float64], change func([]float64) []float64) ([]float64, error) {
-	other, err := newLossTrial(t.fresh, len(change(given["x"]))/lossColumns, t.on).double()
+	both := func(x []float64) []float64 {
+		if !t.fresh().Reads().Views {
+			return change(x)
+		}
+		return slices.Concat(change(x[:len(x)/2]), change(x[len(x)/2:]))
+	}
+	rows := len(both(given["x"])) * t.rows / len(given["x"])
+	other, err := newLossTrial(t.fresh, rows, t.on).double()
 	if err != nil {
 		return nil, err
 	}
 	own := maps.Clone(given)
 	for _, l := range other.leaves {
-		if l.Name == "x" || l.Name == "target" || l.Sampler != nil {
-			own[l.Name] = change(given[l.Name])
+		if l.Batch {
+			own[l.Name] = both(given[l.Name])
 		}
 	}
 	got, err := other.run(own)
@@ -79,7 +90,7 @@ func (t lossTrial) finite() error {
 // finiteLoss runs a loss on values that are all equal, and on such of which one is not.
 func finiteLoss[T graph.Float](b bench[T], l losses.Loss) error {
 	edges := []T{0, 1, 0.5, 1e-30, 1e-8, 1 - 0x1p-24}
-	if _, unit := l.(losses.UnitInterval); !unit {
+	if !l.Reads().Unit {
 		edges = append(edges, -1, -1e-30, 100, -100)
 	}
 	given := b.given(0)

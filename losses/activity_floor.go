@@ -10,7 +10,7 @@ import (
 // held by a gradient of constant size. It cannot bring back a unit of relu that is active on no image at all, whose
 // gradient is 0; softplus has no such units.
 type ActivityFloor struct {
-	onCode
+	meanActivation
 	Floor float64 `toml:"floor" want:"> 0" doc:"p, the least wanted mean activation of every unit"`
 }
 
@@ -20,9 +20,9 @@ func init() {
 	})
 }
 
-// Penalise implements [CodePenalty].
-func (l *ActivityFloor) Penalise(code *gorgonia.Node) (*gorgonia.Node, error) {
+// Build implements [Loss].
+func (l *ActivityFloor) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
-	lacking := c.From(1, c.Scale(c.Mean(code, 0), 1/l.Floor))
+	lacking := c.From(1, c.Scale(c.Mean(c.Do("on", v.On), 0), 1/l.Floor))
 	return c.Sum(c.Ramp(lacking, 1, 0)), c.Err()
 }

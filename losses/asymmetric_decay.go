@@ -35,16 +35,17 @@ func init() {
 	})
 }
 
-// Decay implements [WeightPenalty].
-func (l *AsymmetricDecay) Decay(weight *gorgonia.Node) (*gorgonia.Node, error) {
-	var c ops.Chain
+// Build implements [Loss].
+func (l *AsymmetricDecay) Build(v Values) (*gorgonia.Node, error) {
 	switch l.Norm {
 	case "l2":
-		return c.Scale(c.Sum(c.Mul(weight, c.Ramp(weight, l.Alpha, 1))), 0.5), c.Err()
+		return overWeights(v, func(c *ops.Chain, w *gorgonia.Node) *gorgonia.Node {
+			return c.Scale(c.Sum(c.Mul(w, c.Ramp(w, l.Alpha, 1))), 0.5)
+		})
 	case "l1": // of -w, so that the derivative at 0 is alpha's: a projected weight is left where it is
-		return c.Sum(c.Ramp(c.Neg(weight), 1, -l.Alpha)), c.Err()
+		return overWeights(v, func(c *ops.Chain, w *gorgonia.Node) *gorgonia.Node { return c.Sum(c.Ramp(c.Neg(w), 1, -l.Alpha)) })
 	case "smooth":
-		return l.smooth(&c, weight), c.Err()
+		return overWeights(v, l.smooth)
 	}
 	return nil, fmt.Errorf("norm: got %q, want l2, l1 or smooth", l.Norm)
 }

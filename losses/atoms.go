@@ -4,4 +4,7 @@ package losses
 type onAtoms struct{}
 
 // On implements [Loss].
-func (onAtoms) On() string { return "atoms" }
+func (onAtoms) On() string { return Atoms }
+
+// Reads implements [Loss].
+func (onAtoms) Reads() Reads { return Reads{Atoms: true} }

@@ -17,12 +17,13 @@ func init() {
 	Registry.Register("bce", "binary cross entropy, mean over pixels and batch of -(x log y + (1-x) log(1-y))", func() Loss { return &BCE{} })
 }
 
-// NeedsUnitInterval implements [UnitInterval].
-func (BCE) NeedsUnitInterval() {}
+// Reads implements [Loss].
+func (BCE) Reads() Reads { return Reads{On: true, Images: true, Unit: true} }
 
-// Compare implements [Reconstruction].
-func (BCE) Compare(output, target *gorgonia.Node) (*gorgonia.Node, error) {
+// Build implements [Loss].
+func (BCE) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
+	output, target := c.Do("on", v.On), c.Do("images", v.Images)
 	y := c.Clip(output, epsilon, 1-epsilon)
 	present := c.Mul(target, c.Log(y))
 	absent := c.Mul(c.From(1, target), c.Log1p(c.Neg(y)))

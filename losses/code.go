@@ -5,20 +5,29 @@ import (
 	"tessera/ops"
 )
 
-// onCode is embedded by the penalties of the code.
+// onCode is embedded by the penalties of the code that are a mean over the images.
 type onCode struct{}
 
 // On implements [Loss].
-func (onCode) On() string { return "code" }
+func (onCode) On() string { return Code }
+
+// Reads implements [Loss].
+func (onCode) Reads() Reads { return Reads{On: true} }
+
+// meanActivation is embedded by the penalties of the mean activations of the units over the batch.
+type meanActivation struct{ onCode }
+
+// Reads implements [Loss].
+func (meanActivation) Reads() Reads { return Reads{Per: Means, On: true} }
 
 // targeted is embedded by the penalties that draw each unit's mean activation over the batch, t_j, towards a target p.
 // They are sums over the units, so that each unit is held to p by itself however many there are.
 type targeted struct {
-	onCode
+	meanActivation
 	Target float64 `toml:"target" doc:"p, the wanted mean activation of every unit"`
 }
 
 // fromTarget returns p - t, one value per unit.
-func (l targeted) fromTarget(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
-	return c.From(l.Target, c.Mean(code, 0))
+func (l targeted) fromTarget(c *ops.Chain, v Values) *gorgonia.Node {
+	return c.From(l.Target, c.Mean(c.Do("on", v.On), 0))
 }

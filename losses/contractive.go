@@ -33,10 +33,17 @@ func init() {
 	})
 }
 
-// PenaliseJacobian implements [JacobianPenalty].
-func (l *Contractive) PenaliseJacobian(e *Encoding) (*gorgonia.Node, error) {
+// Reads implements [Loss].
+func (*Contractive) Reads() Reads { return Reads{On: true, Jacobian: true} }
+
+// Build implements [Loss].
+func (l *Contractive) Build(v Values) (*gorgonia.Node, error) {
 	if l.Probes < 1 {
 		return nil, fmt.Errorf("probes: got %d, want > 0", l.Probes)
+	}
+	e, err := v.Encoding()
+	if err != nil {
+		return nil, err
 	}
 	var c ops.Chain
 	images := float64(e.Images.Shape()[0])

@@ -19,8 +19,8 @@ func init() {
 	})
 }
 
-// Penalise implements [CodePenalty].
-func (l *EpsilonL1) Penalise(code *gorgonia.Node) (*gorgonia.Node, error) {
+// Build implements [Loss].
+func (l *EpsilonL1) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
-	return c.Sum(c.Sqrt(c.Shift(c.Square(l.fromTarget(&c, code)), l.Epsilon))), c.Err()
+	return c.Sum(c.Sqrt(c.Shift(c.Square(l.fromTarget(&c, v)), l.Epsilon))), c.Err()
 }

@@ -21,9 +21,11 @@ func init() {
 
 func (*Energy) On() string { return "code" }
 
-func (e *Energy) Penalise(code *gorgonia.Node) (*gorgonia.Node, error) {
+func (*Energy) Reads() losses.Reads { return losses.Reads{On: true} }
+
+func (e *Energy) Build(v losses.Values) (*gorgonia.Node, error) {
 	var c ops.Chain
-	perImage := c.Sum(c.Square(c.Scale(code, 1/e.Scale)), 1)
+	perImage := c.Sum(c.Square(c.Scale(c.Do("on", v.On), 1/e.Scale)), 1)
 	return c.Scale(c.Mean(perImage), 0.5), c.Err()
 }
 

@@ -29,7 +29,7 @@ func init() {
 // tiny keeps the derivative of the square root finite at 0 and changes no value: any square that counts is larger.
 const tiny = 1e-30
 
-// CheckUnits implements [Numbered].
+// CheckUnits implements [UnitsChecker].
 func (*Hoyer) CheckUnits(units int) error {
 	if units < 2 {
 		return fmt.Errorf("the sparseness of a code of %d unit is not defined: want at least 2 units", units)
@@ -37,8 +37,12 @@ func (*Hoyer) CheckUnits(units int) error {
 	return nil
 }
 
-// Penalise implements [CodePenalty].
-func (l *Hoyer) Penalise(code *gorgonia.Node) (*gorgonia.Node, error) {
+// Build implements [Loss].
+func (l *Hoyer) Build(v Values) (*gorgonia.Node, error) {
+	code, err := v.On()
+	if err != nil {
+		return nil, err
+	}
 	units := code.Shape()[1]
 	if err := l.CheckUnits(units); err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 // sum_j p log(p/t_j) + (1-p) log((1-p)/(1-t_j)), in nats, for codes in [0,1]. t is clipped to [1e-7, 1-1e-7]; the
 // gradient is 0 where the clip acts. Ng, Sparse Autoencoder, CS294A lecture notes, 2011.
 type KL struct {
-	onCode
+	meanActivation
 	Target float64 `toml:"target" want:"in (0,1)" doc:"p, the wanted mean activation of every unit"`
 }
 
@@ -22,17 +22,17 @@ func init() {
 	})
 }
 
-// NeedsUnitInterval implements [UnitInterval].
-func (*KL) NeedsUnitInterval() {}
+// Reads implements [Loss].
+func (*KL) Reads() Reads { return Reads{Per: Means, On: true, Unit: true} }
 
-// Penalise implements [CodePenalty].
-func (l *KL) Penalise(code *gorgonia.Node) (*gorgonia.Node, error) {
+// Build implements [Loss].
+func (l *KL) Build(v Values) (*gorgonia.Node, error) {
 	p := l.Target
 	if !(p > 0 && p < 1) {
 		return nil, fmt.Errorf("target: got %v, want in (0,1)", p)
 	}
 	var c ops.Chain
-	t := c.Clip(c.Mean(code, 0), epsilon, 1-epsilon)
+	t := c.Clip(c.Mean(c.Do("on", v.On), 0), epsilon, 1-epsilon)
 	on := c.Scale(c.Shift(c.Neg(c.Log(t)), math.Log(p)), p)
 	off := c.Scale(c.Shift(c.Neg(c.Log1p(c.Neg(t))), math.Log1p(-p)), 1-p)
 	return c.Sum(c.Add(on, off)), c.Err()

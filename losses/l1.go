@@ -12,8 +12,12 @@ func init() {
 	Registry.Register("l1", "mean over images of the l1 norm of the code", func() Loss { return &L1{} })
 }
 
-// Penalise implements [CodePenalty].
-func (*L1) Penalise(code *gorgonia.Node) (*gorgonia.Node, error) {
+// Build implements [Loss].
+func (*L1) Build(v Values) (*gorgonia.Node, error) {
+	code, err := v.On()
+	if err != nil {
+		return nil, err
+	}
 	var c ops.Chain
 	return c.Scale(c.Sum(c.Abs(code)), 1/float64(code.Shape()[0])), c.Err()
 }

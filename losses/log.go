@@ -15,8 +15,8 @@ func init() {
 	})
 }
 
-// Penalise implements [CodePenalty].
-func (l *Log) Penalise(code *gorgonia.Node) (*gorgonia.Node, error) {
+// Build implements [Loss].
+func (l *Log) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
-	return c.Sum(c.Log1p(c.Square(l.fromTarget(&c, code)))), c.Err()
+	return c.Sum(c.Log1p(c.Square(l.fromTarget(&c, v)))), c.Err()
 }

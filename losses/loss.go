@@ -1,104 +1,96 @@
 // Package losses is the vocabulary of objectives: one file per term, each a symbolic Gorgonia expression with its
 // formula, its source and its defaults.
 //
-// A new term is one new file with one call of Registry.Register. Gradients come from automatic differentiation only.
-// The optional weight that multiplies every term, and what it is taken on, belong to the declaration, not to the term.
+// A new term is one new file with one call of Registry.Register. It says what it reads, by [Loss.Reads], and asks for it by
+// name when it is built, from [Values]. Gradients come from automatic differentiation only. The weight that multiplies
+// every term, and the value that it is taken on, belong to the declaration, not to the term.
 package losses
 
 import (
-	"math/rand/v2"
+	"slices"
 
 	"gorgonia.org/gorgonia"
 	"tessera/part"
 )
 
-// Loss is one term of the objective. Every loss is exactly one of [Reconstruction], [CodePenalty], [JacobianPenalty],
-// [AtomPenalty] and [WeightPenalty].
+// Loss is one term of the objective.
 type Loss interface {
-	// On is what the term is taken on by default: "output", "code", "atoms", or a glob over parameter paths.
+	// On is the default of the key `on`: the name of a value ("output", "code", a head), [Atoms], or, of a term that reads
+	// parameters, a glob over their paths.
 	On() string
+	// Reads says what the term is computed from. It depends on the settings alone.
+	Reads() Reads
+	// Build returns the term, a scalar. It may ask v for what Reads declares, and for nothing else.
+	Build(v Values) (*gorgonia.Node, error)
 }
 
 // Registry holds every loss.
 var Registry = part.New[Loss]("loss")
 
-// Reconstruction compares the output with the images it should reproduce, as a mean over the images: what each adds does
-// not depend on the others.
-type Reconstruction interface {
-	Loss
-	// Compare returns a scalar; output and target have equal shapes, the batch first.
-	Compare(output, target *gorgonia.Node) (*gorgonia.Node, error)
+// The names of values that every model may have, beside its heads.
+const (
+	Code   = "code"   // what the encoder computes
+	Output = "output" // what the decoder computes
+
+	// Atoms is what a term with Reads.Atoms is taken on.
+	Atoms = "atoms"
+)
+
+// Per says over what a term is taken. The laws of package laws hold a term to it.
+type Per int
+
+const (
+	// Image terms are means over the images: what one image adds does not depend on the others.
+	Image Per = iota
+	// Means are functions of means over the batch, such as the mean activation of every unit or a mean over those
+	// images whose label is known. A batch in which every image stands twice has the same value.
+	Means
+	// Batch terms compare the images of a batch with each other. The order of the images changes nothing.
+	Batch
+	// Parameter terms see no images.
+	Parameter
+)
+
+// Reads is what a term is computed from.
+type Reads struct {
+	Per Per
+
+	On     bool // the value that `on` names
+	Unit   bool // that value must lie in [0,1]
+	Views  bool // that value, and those of Values, are computed from the two views, not from the images: (2 batch, values)
+	Images bool // the images, to compare with: the value that `on` names must be as large as one
+	Labels bool // the labels: the value that `on` names must have one unit for each class
+
+	Values  []string // further values by name
+	Teacher bool     // the values of the teacher
+
+	Atoms    bool // the decoder from its atoms on: [Values.Dictionary]
+	Jacobian bool // derivatives of the value that `on` names with respect to the images: [Values.Encoding]
 }
 
-// CodePenalty is taken on the code.
-type CodePenalty interface {
-	Loss
-	// Penalise returns a scalar; code has shape (batch, units).
-	Penalise(code *gorgonia.Node) (*gorgonia.Node, error)
+// InParts reports whether a term on that value can be computed over all images a few at a time: a mean over the images, or
+// a function of all codes alone, which are small enough to be held together.
+func (r Reads) InParts(on string) bool {
+	return r.Per == Image && !r.Views || r.Per == Parameter || r.Alone(on, Code)
 }
 
-// JacobianPenalty is taken on how the code changes with the images, as a mean over the images.
-type JacobianPenalty interface {
-	Loss
-	// PenaliseJacobian returns a scalar. Derivatives of the code are to be taken by [ops.Gradient]: they are differentiated
-	// again.
-	PenaliseJacobian(e *Encoding) (*gorgonia.Node, error)
+// Alone reports whether a term that is taken on that value reads nothing but these values and parameters.
+func (r Reads) Alone(on string, values ...string) bool {
+	if r.Images || r.Labels || r.Views || r.Teacher || r.Atoms || r.Jacobian || r.On && !slices.Contains(values, on) {
+		return false
+	}
+	return !slices.ContainsFunc(r.Values, func(name string) bool { return !slices.Contains(values, name) })
 }
 
-// Encoding is the encoder as a [JacobianPenalty] sees it.
-type Encoding struct {
-	Images *gorgonia.Node // what enters the encoder, the batch first
-	Code   *gorgonia.Node // (batch, units)
-
-	// Noise returns a new input of that shape, the batch first, whose values s draws anew at every training step; over all
-	// images at once they are drawn once for each image, as that objective must not change from look to look.
-	Noise func(s Sampler, shape ...int) *gorgonia.Node
-}
-
-// Sampler draws the values of a noise input.
-type Sampler interface {
-	Sample(dst []float32, r *rand.Rand)
-}
-
-// AtomPenalty is taken on the atoms and what they are used for: the rows of the weight of the decoder's last layer that
-// has one, which must be images. It is a mean over the images that they are used for.
-type AtomPenalty interface {
-	Loss
-	// PenaliseAtoms returns a scalar.
-	PenaliseAtoms(d *Dictionary) (*gorgonia.Node, error)
-}
-
-// Dictionary is the decoder as an [AtomPenalty] sees it, from its atoms on.
-type Dictionary struct {
-	Images *gorgonia.Node // the images that the output should give back, (batch, pixels)
-	Shape  []int          // of one image: (height, width) or (height, width, channels)
-	Code   *gorgonia.Node // what weighs the atoms, (batch, atoms): the code where the decoder has one layer with weights
-	Atoms  *gorgonia.Node // (atoms, pixels)
-
-	// Decode returns the output, (batch, pixels), that the same code, bias and later layers give with other atoms.
-	Decode func(atoms *gorgonia.Node) (*gorgonia.Node, error)
-}
-
-// WeightPenalty is taken on each parameter that its glob matches, and summed over them.
-type WeightPenalty interface {
-	Loss
-	// Decay returns a scalar for one parameter.
-	Decay(weight *gorgonia.Node) (*gorgonia.Node, error)
-}
-
-// UnitInterval is implemented by terms that are defined only on values in [0,1]: KL on the code, BCE on the output.
-type UnitInterval interface {
-	NeedsUnitInterval()
-}
-
-// Numbered is implemented by terms on the code that do not suit every number of units.
-type Numbered interface {
-	// CheckUnits says what is wrong with a code of so many units.
+// UnitsChecker is implemented by terms that are not defined for every number of units of the value that `on` names.
+type UnitsChecker interface {
+	// CheckUnits reports why the term cannot be taken on a value of that many units.
 	CheckUnits(units int) error
 }
 
-// Shaped is implemented by terms that do not suit images of every shape.
-type Shaped interface {
-	// CheckShape says what is wrong with images of that shape, as a part.KeyError where a key's value is.
+// ShapeChecker is implemented by terms that are not defined for images of every shape.
+type ShapeChecker interface {
+	// CheckShape reports why the term cannot be taken with images of that shape, as a part.KeyError where the value of a
+	// key is at fault.
 	CheckShape(shape []int) error
 }

@@ -33,7 +33,7 @@ func init() {
 	})
 }
 
-// CheckShape implements [Shaped]: images are (height, width) or (height, width, channels), and no smaller than the disk.
+// CheckShape implements [ShapeChecker]: images are (height, width) or (height, width, channels), and no smaller than the disk.
 func (l *MaxApproximation) CheckShape(shape []int) error {
 	if len(shape) != 2 && len(shape) != 3 {
 		return fmt.Errorf("images of shape %v have no neighbouring pixels: want (height, width) or (height, width, channels)", shape)
@@ -44,8 +44,12 @@ func (l *MaxApproximation) CheckShape(shape []int) error {
 	return nil
 }
 
-// PenaliseAtoms implements [AtomPenalty].
-func (l *MaxApproximation) PenaliseAtoms(d *Dictionary) (*gorgonia.Node, error) {
+// Build implements [Loss].
+func (l *MaxApproximation) Build(v Values) (*gorgonia.Node, error) {
+	d, err := v.Dictionary()
+	if err != nil {
+		return nil, err
+	}
 	var c ops.Chain
 	atoms, want := l.operate(&c, d.Atoms, d.Shape), l.operate(&c, d.Images, d.Shape)
 	got := c.Do("decode", func() (*gorgonia.Node, error) { return d.Decode(atoms) })

@@ -5,11 +5,14 @@ import (
 	"tessera/ops"
 )
 
-// onOutput is embedded by the reconstruction terms.
+// onOutput is embedded by the terms that compare the output with the images, as a mean over the images.
 type onOutput struct{}
 
 // On implements [Loss].
-func (onOutput) On() string { return "output" }
+func (onOutput) On() string { return Output }
+
+// Reads implements [Loss].
+func (onOutput) Reads() Reads { return Reads{On: true, Images: true} }
 
 // MSE is the mean over pixels and batch of (output - target)².
 type MSE struct{ onOutput }
@@ -18,8 +21,9 @@ func init() {
 	Registry.Register("mse", "mean squared error over pixels and batch", func() Loss { return &MSE{} })
 }
 
-// Compare implements [Reconstruction].
-func (MSE) Compare(output, target *gorgonia.Node) (*gorgonia.Node, error) {
+// Build implements [Loss].
+func (MSE) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
+	output, target := c.Do("on", v.On), c.Do("images", v.Images)
 	return c.Mean(c.Square(c.Sub(output, target))), c.Err()
 }

@@ -225,7 +225,7 @@ var edges = []float64{0, 1, 0.5, 0.1, 1e-9, 1 - 1e-9}
 func batch(l losses.Loss, rows, columns int) (x, target []float64) {
 	within := layers.Interval{Low: 0, High: 1}
 	target = gradcheck.Values[float64](rows*columns, within, random.Stream(1, "values", 0))
-	if _, ok := l.(losses.UnitInterval); !ok {
+	if !l.Reads().Unit {
 		within = layers.Everything
 	}
 	x = gradcheck.Values[float64](rows*columns, within, random.Stream(1, "values", 0))
@@ -342,7 +342,7 @@ func TestAsymmetricDecayLeavesZeroWeightsAlone(t *testing.T) {
 }
 
 func TestAsymmetricDecayRefusesAnUnknownNorm(t *testing.T) {
-	if _, err := (&losses.AsymmetricDecay{Norm: "l3"}).Decay(nil); err == nil {
+	if _, err := (&losses.AsymmetricDecay{Norm: "l3"}).Build(nil); err == nil {
 		t.Error("the norm l3 is accepted")
 	}
 }

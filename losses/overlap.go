@@ -21,8 +21,12 @@ func init() {
 	})
 }
 
-// PenaliseAtoms implements [AtomPenalty].
-func (Overlap) PenaliseAtoms(d *Dictionary) (*gorgonia.Node, error) {
+// Build implements [Loss].
+func (Overlap) Build(v Values) (*gorgonia.Node, error) {
+	d, err := v.Dictionary()
+	if err != nil {
+		return nil, err
+	}
 	var c ops.Chain
 	whole := c.Square(c.MatMul(d.Code, d.Atoms))
 	alone := c.MatMul(c.Square(d.Code), c.Square(d.Atoms))

@@ -1,6 +1,8 @@
 package losses
 
 import (
+	"errors"
+
 	"gorgonia.org/gorgonia"
 	"tessera/ops"
 )
@@ -11,6 +13,23 @@ type onWeights struct{}
 // On implements [Loss].
 func (onWeights) On() string { return "decoder.*.weight" }
 
+// Reads implements [Loss].
+func (onWeights) Reads() Reads { return Reads{Per: Parameter} }
+
+// overWeights adds up a scalar of every parameter that `on` matches.
+func overWeights(v Values, one func(c *ops.Chain, w *gorgonia.Node) *gorgonia.Node) (sum *gorgonia.Node, err error) {
+	weights, err := v.Weights()
+	var c ops.Chain
+	for _, w := range weights {
+		if term := one(&c, w); sum == nil {
+			sum = term
+		} else {
+			sum = c.Add(sum, term)
+		}
+	}
+	return sum, errors.Join(err, c.Err())
+}
+
 // WeightDecay is half the squared norm, sum w² / 2, so that its gradient is the weights themselves.
 type WeightDecay struct{ onWeights }
 
@@ -18,8 +37,7 @@ func init() {
 	Registry.Register("weight_decay", "half the squared norm of the weights", func() Loss { return &WeightDecay{} })
 }
 
-// Decay implements [WeightPenalty].
-func (*WeightDecay) Decay(weight *gorgonia.Node) (*gorgonia.Node, error) {
-	var c ops.Chain
-	return c.Scale(c.Sum(c.Square(weight)), 0.5), c.Err()
+// Build implements [Loss].
+func (*WeightDecay) Build(v Values) (*gorgonia.Node, error) {
+	return overWeights(v, func(c *ops.Chain, w *gorgonia.Node) *gorgonia.Node { return c.Scale(c.Sum(c.Square(w)), 0.5) })
 }

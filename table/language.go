@@ -16,7 +16,7 @@
 //
 // The field of a struct that is tagged part:"kind" is filled by the part that the key "kind" names; the keys of the part then belong to
 // the struct's table. part:"kind,short" also takes the name in place of the table. part:"kind,or=NAME" also takes NAME, which is no
-// part, and implies it. A field tagged of:"KIND" is a key only where the kind of the outermost table is KIND.
+// part, and implies it. A slice of tables tagged none:"true" is written when it is empty, too. A field tagged of:"KIND" is a key only where the kind of the outermost table is KIND.
 //
 // Two methods are asked of structs and parts: Defaults(), which sets what a table's own keys hold where they are not given, after the
 // keys of its part were read, and Check() error, which refuses values that do not go together by a [part.KeyError], or several joined.
@@ -112,6 +112,7 @@ type column struct {
 	oneof          []string
 	of, bare       string
 	bounds         bounds
+	none           bool  // an empty list says something else than none that is given
 	at             []int // of the field in its struct
 }
 
@@ -163,7 +164,7 @@ func schemaOf(t reflect.Type) *schema {
 			}
 		case key != "" && f.IsExported():
 			s.columns = append(s.columns, column{Key: key, Want: f.Tag.Get("want"), Doc: f.Tag.Get("doc"), Required: f.Tag.Get("required") == "true",
-				oneof: strings.Fields(f.Tag.Get("oneof")), of: f.Tag.Get("of"), bare: f.Tag.Get("bare"), bounds: boundsOf(f.Tag.Get("want")), at: f.Index})
+				oneof: strings.Fields(f.Tag.Get("oneof")), of: f.Tag.Get("of"), bare: f.Tag.Get("bare"), none: f.Tag.Get("none") == "true", bounds: boundsOf(f.Tag.Get("want")), at: f.Index})
 		}
 	}
 	s.selector = slices.IndexFunc(s.columns, func(c column) bool { return c.Key == selector })

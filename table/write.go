@@ -34,7 +34,9 @@ func (w *Writer) table(path []string, fields []Field, open, end string) {
 	fmt.Fprintf(&w.out, "%s%s%s\n", open, pathText(path), end)
 	var tables []Field
 	for _, f := range fields {
-		if isTable(f.Value) {
+		if f.none && f.Value.Kind() == reflect.Slice && f.Value.Len() == 0 {
+			fmt.Fprintf(&w.out, "%s = []\n", KeyText(f.Key))
+		} else if isTable(f.Value) {
 			tables = append(tables, f)
 		} else if text, ok := w.fieldText(f); ok {
 			fmt.Fprintf(&w.out, "%s = %s\n", KeyText(f.Key), text)

@@ -64,7 +64,7 @@ func (b *bad) look(tensor string, v []float32) {
 // firstBadForward names what made the loss of a batch bad, by a program that shows the output too. The parameters were
 // finite after the last step, yet a projection may have changed that.
 func (n *network) firstBadForward(inputs *batch) (b bad, err error) {
-	p, err := compile(n.model, n.options.Backend, graph.Options{Batch: inputs.size, Training: true, Output: true})
+	p, err := compile(n.model, n.options.Backend, graph.Request{Batch: inputs.size, Want: n.wanted(n.model.Layout.Values()...)})
 	if err != nil {
 		return b, err
 	}

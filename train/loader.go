@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 
+	"tessera/augment"
 	"tessera/data"
 	"tessera/graph"
 	"tessera/internal/random"
@@ -23,6 +24,10 @@ type loader struct {
 	threads int
 	inputs  map[int][]graph.Input // of the program for each batch size
 	order   []int                 // of the images in the epoch of the next batch
+
+	labels []int            // of the images; nil where no input wants them
+	views  []*augment.Chain // how the first and the second views are drawn; none where no input wants them
+	plain  [][]float32      // per thread: images before they are augmented
 
 	decomposed *decomposed // images; nil where no input is of that kind
 	spaces     []*space    // per thread, to combine them in
@@ -67,6 +72,17 @@ func (l *loader) combine(d *decomposed) {
 	}
 	for range l.threads {
 		l.spaces = append(l.spaces, d.space())
+	}
+}
+
+// label makes the loader give labels to the input that wants them.
+func (l *loader) label() { l.labels = l.images.Labels() }
+
+// view makes the loader give views to the input that wants them.
+func (l *loader) view(chains []*augment.Chain) {
+	l.views = chains
+	for range l.threads {
+		l.plain = append(l.plain, make([]float32, noiseRows*l.images.Pixels()))
 	}
 }
 
@@ -131,6 +147,10 @@ func (l *loader) Fill(thread int) {
 			row := len(b.values[i]) / b.size
 			dst := b.values[i][from*row : to*row]
 			switch {
+			case in.Name == graph.Labels:
+				oneHot(dst, row, l.labels, b.indices[from:to])
+			case in.Name == graph.Views:
+				l.augment(thread, b.values[i], part, b.indices[from:to])
 			case in.Decomposition != nil:
 				l.decomposed.Batch(l.spaces[thread], dst, b.indices[from:to])
 			case in.Sampler == nil:
@@ -139,6 +159,27 @@ func (l *loader) Fill(thread int) {
 				in.Sampler.Sample(dst, noise(l.seed, in.Name, part, l.step))
 			}
 		}
+	}
+}
+
+// oneHot writes a row for each label: 1 at its class, and 0 where it is unknown.
+func oneHot(dst []float32, classes int, labels, indices []int) {
+	clear(dst)
+	for k, i := range indices {
+		if label := labels[i]; label >= 0 {
+			dst[k*classes+label] = 1
+		}
+	}
+}
+
+// augment draws both views of a part of the batch: all first views lie before all second ones.
+func (l *loader) augment(thread int, views []float32, part int, indices []int) {
+	pixels := l.images.Pixels()
+	plain := l.plain[thread][:len(indices)*pixels]
+	l.images.Batch(plain, indices)
+	for v, chain := range l.views {
+		at := (v*len(views)/2/pixels + part*noiseRows) * pixels
+		chain.Apply(views[at:at+len(plain)], plain, noise(l.seed, "view."+strconv.Itoa(v+1), part, l.step))
 	}
 }
 

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"math"
 
+	"tessera/augment"
+	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
 	"tessera/hooks"
+	"tessera/losses"
 	"tessera/optim"
 )
 
@@ -34,7 +37,7 @@ func newNetwork(j *job) (*network, error) {
 func (n *network) begin(_ context.Context, splits data.Splits) (err error) {
 	inputs, sizes := map[int][]graph.Input{}, n.batchSizes()
 	for _, size := range sizes {
-		p, err := compile(n.model, n.options.Backend, graph.Options{Batch: size, Training: true})
+		p, err := compile(n.model, n.options.Backend, graph.Request{Batch: size, Want: n.wanted(losses.Code)})
 		if err != nil {
 			return err
 		}
@@ -47,6 +50,9 @@ func (n *network) begin(_ context.Context, splits data.Splits) (err error) {
 	}
 	n.loader = newLoader(n.images, n.spec.Train.Seed, sizes[0], n.spec.Train.Epochs, n.options.Team.Threads(), inputs)
 	n.loader.combine(parts)
+	if err := n.feed(inputs[sizes[0]]); err != nil {
+		return err
+	}
 	n.stepper.beside = n.loader.Fill
 	if err := n.ready(parts); err != nil {
 		return err
@@ -68,6 +74,43 @@ func (n *network) fill() (err error) {
 	}()
 	n.options.Team.Do(n.loader.Fill)
 	return nil
+}
+
+// feed gives the loader what it makes labels and views of, where an input wants them.
+func (n *network) feed(inputs []graph.Input) error {
+	for _, in := range inputs {
+		switch in.Name {
+		case graph.Labels:
+			n.loader.label()
+		case graph.Views:
+			chains, err := chainsOf(n.spec.Views, n.images.Shape)
+			if err != nil {
+				return fmt.Errorf("model %q: %w", n.spec.Name, err)
+			}
+			n.loader.view(chains)
+		}
+	}
+	return nil
+}
+
+// chainsOf returns how the first and the second view of an image are drawn: by one declared view both.
+func chainsOf(views []config.View, shape []int) (chains []*augment.Chain, err error) {
+	for i := range 2 {
+		chain, err := augment.NewChain(views[min(i, len(views)-1)].Augment, shape)
+		if err != nil {
+			return nil, err
+		}
+		chains = append(chains, chain)
+	}
+	return chains, nil
+}
+
+// wanted is what is asked of a program for training: the loss, and values where images are encoded for it anyway.
+func (n *network) wanted(values ...string) []string {
+	if !n.model.Encodes() {
+		values = nil
+	}
+	return append(values, graph.Loss)
 }
 
 // close implements learner.

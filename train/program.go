@@ -22,13 +22,13 @@ type program struct {
 }
 
 // compile builds and compiles the model's program, for images that the caller decomposes where its encoder does.
-func compile(m *graph.Model, backend graph.Backend, o graph.Options) (*program, error) {
+func compile(m *graph.Model, backend graph.Backend, o graph.Request) (*program, error) {
 	o.Prepared = true
 	return compilePlain(m, backend, o)
 }
 
 // compilePlain does the same for plain images.
-func compilePlain(m *graph.Model, backend graph.Backend, o graph.Options) (*program, error) {
+func compilePlain(m *graph.Model, backend graph.Backend, o graph.Request) (*program, error) {
 	built, err := m.Program(o)
 	if err != nil {
 		return nil, err

@@ -158,7 +158,7 @@ func TestTheObjectiveInBatchesIsThatOfAllImagesAtOnce(t *testing.T) {
 			}{{tape.Backend{}, team.New(1)}, {engine.Backend{Team: two}, two}} {
 				spec := model(t, searched, append(sets, batch)...)
 				w, m, images, weights := looked(t, spec, b.backend, b.team)
-				want, err := compile(m, tape.Backend{}, graph.Options{Batch: images.Len(), Training: true})
+				want, err := compile(m, tape.Backend{}, graph.Request{Batch: images.Len(), Training: true})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"tessera/baselines"
@@ -87,6 +88,9 @@ func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
 	if splits.Fit.Len() == 0 {
 		return &data.Error{Dataset: set.Name, Problem: "there are no images to fit"}
 	}
+	if err := labelled(spec, set.Name, splits.Fit); err != nil {
+		return err
+	}
 	for _, images := range []*data.Images{splits.Fit, splits.Validation} {
 		if images == nil {
 			continue
@@ -96,6 +100,27 @@ func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
 			return &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("has values from %g to %g, but %v", low, high, err),
 				Hint: "save them as uint8, which is scaled, or scale them to [0,1]"}
 		}
+	}
+	return nil
+}
+
+// labelled refuses images without the labels that a term of the model compares with.
+func labelled(spec *config.Model, name string, images *data.Images) error {
+	i := slices.IndexFunc(spec.Losses, func(l config.Loss) bool { return l.Loss.Reads().Labels })
+	if i < 0 {
+		return nil
+	}
+	layout, err := spec.Layout(images.Shape)
+	if err != nil {
+		return err
+	}
+	kind, classes, labels := spec.Losses[i].Kind, layout.Size(spec.Losses[i].On), images.Labels()
+	if len(labels) == 0 || slices.Max(labels) < 0 {
+		return &data.Error{Dataset: name, Problem: fmt.Sprintf("its images have no labels, which loss[%d] (%s) needs", i, kind)}
+	}
+	if most := slices.Max(labels); most >= classes {
+		return &data.Error{Dataset: name, Problem: fmt.Sprintf("has the label %d, but %q, which loss[%d] (%s) compares with labels, has %d values: want at least %d",
+			most, spec.Losses[i].On, i, kind, classes, most+1)}
 	}
 	return nil
 }
@@ -171,7 +196,7 @@ func (s *session) firstFiles() ([]folder.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append([]folder.File{{Name: folder.Config, Data: config.Fill(s.spec)}, {Name: folder.Environment, Data: environment}},
+	return append([]folder.File{{Name: folder.Config, Data: config.Fill(s.spec.Resolved(s.shape))}, {Name: folder.Environment, Data: environment}},
 		checkpoint...), nil
 }
 

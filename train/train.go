@@ -131,8 +131,8 @@ func lacks(spec *config.Model) string {
 		return "data set"
 	case spec.Baseline != nil:
 		return ""
-	case len(spec.Encoder) == 0 || len(spec.Decoder) == 0:
-		return "encoder or no decoder"
+	case len(spec.Encoder) == 0:
+		return "encoder"
 	case len(spec.Losses) == 0:
 		return "loss"
 	case spec.Optimizer.Optimizer == nil || spec.Optimizer.Schedule.Schedule == nil:

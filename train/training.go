@@ -9,6 +9,7 @@ import (
 	"tessera/graph"
 	"tessera/hooks"
 	"tessera/internal/random"
+	"tessera/losses"
 )
 
 // training is what one hook sees of a training; it implements [hooks.Training].
@@ -100,23 +101,16 @@ func (t training) Do(f func(thread int)) { t.options.Team.Do(f) }
 
 // Compile implements [hooks.Training].
 func (t training) Compile(images int, want hooks.Value) (hooks.Program, error) {
-	o := graph.Options{Batch: images}
-	if want == hooks.ImageGradient {
-		o.Part = graph.Adversary
-	}
-	p, err := compilePlain(t.model, t.options.Backend, o)
+	name := map[hooks.Value]string{hooks.Code: losses.Code, hooks.Output: losses.Output, hooks.ImageGradient: graph.InputGradient}[want]
+	p, err := compilePlain(t.model, t.options.Backend, graph.Request{Batch: images, Want: []string{name}})
 	if err != nil {
 		return nil, err
 	}
-	tap := map[hooks.Value]int{hooks.Code: p.code, hooks.Output: p.output, hooks.ImageGradient: 0}[want]
-	return valueOf{p.runner, tap}, nil
+	return valueOf{p.runner}, nil
 }
 
 // valueOf is a program of which one value is read; it implements [hooks.Program].
-type valueOf struct {
-	graph.Runner[float32]
-	tap int
-}
+type valueOf struct{ graph.Runner[float32] }
 
 // Value implements [hooks.Program].
-func (v valueOf) Value() []float32 { return v.Tap(v.tap) }
+func (v valueOf) Value() []float32 { return v.Tap(0) }

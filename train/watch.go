@@ -22,6 +22,7 @@ var watched = []struct{ metric, key string }{
 // watcher measures a model between epochs, without noise.
 type watcher struct {
 	images     *data.Images
+	outputs    bool // the model has a decoder
 	validation bool // the images are validation images: their error is val_mse
 	size       int  // of a batch
 	programs   compiled
@@ -37,7 +38,7 @@ type watcher struct {
 
 // newWatcher compiles the programs for the validation images, or for the first fitted ones where there are none.
 func newWatcher(m *graph.Model, backend graph.Backend, splits data.Splits) (*watcher, error) {
-	w := &watcher{images: splits.Validation, validation: true, size: m.AtOnce(watchBatch), units: m.Units(), programs: compiled{}, last: m.LastWeight()}
+	w := &watcher{images: splits.Validation, validation: true, outputs: len(m.Layout.Decoder) > 0, size: m.AtOnce(watchBatch), units: m.Units(), programs: compiled{}, last: m.LastWeight()}
 	if w.images == nil {
 		w.images, w.validation = splits.Fit.Slice(0, min(splits.Fit.Len(), Watched)), false
 	}
@@ -52,7 +53,7 @@ func newWatcher(m *graph.Model, backend graph.Backend, splits data.Splits) (*wat
 		if size == 0 || w.programs[size] != nil {
 			continue
 		}
-		p, err := compile(m, backend, graph.Options{Batch: size})
+		p, err := compile(m, backend, graph.Request{Batch: size, Want: m.Layout.Values()})
 		if err != nil {
 			return nil, errors.Join(err, w.programs.Close())
 		}
@@ -97,7 +98,7 @@ func (w *watcher) decompose(p *program) (*decomposed, error) {
 func (w *watcher) Measure() (values metrics.Values, err error) {
 	subject := metrics.Subject{Shape: w.images.Shape, Units: w.units, Images: w.images.Len()}
 	has := metrics.ReadsImages | metrics.ReadsCodes
-	if w.validation {
+	if w.validation && w.outputs {
 		has |= metrics.ReadsOutputs
 	}
 	if w.last != nil {

@@ -7,6 +7,7 @@ import (
 
 	"tessera/data"
 	"tessera/graph"
+	"tessera/losses"
 	"tessera/team"
 )
 
@@ -63,7 +64,7 @@ func newWhole(m *graph.Model, parameters []*moved, images *data.Images, o Option
 		if size == 0 || w.portions[size] != nil {
 			continue
 		}
-		if w.portions[size], err = compile(m, w.backend, graph.Options{Batch: size, Of: n, Part: graph.Portion}); err != nil {
+		if w.portions[size], err = compile(m, w.backend, graph.Request{Batch: size, Of: n, Want: []string{losses.Code, graph.Loss}}); err != nil {
 			delete(w.portions, size)
 			return w, err
 		}
@@ -74,7 +75,7 @@ func newWhole(m *graph.Model, parameters []*moved, images *data.Images, o Option
 		if w.codes == nil {
 			continue
 		}
-		if w.encoders[size], err = compile(m, w.backend, graph.Options{Batch: size, Part: graph.Encoder}); err != nil {
+		if w.encoders[size], err = compile(m, w.backend, graph.Request{Batch: size, Want: []string{losses.Code}}); err != nil {
 			delete(w.encoders, size)
 			return w, err
 		}
@@ -87,11 +88,11 @@ func newWhole(m *graph.Model, parameters []*moved, images *data.Images, o Option
 
 // compileRest compiles the terms that see no images.
 func (w *whole) compileRest(images int) (err error) {
-	any, code := w.model.Penalised()
-	if !any {
+	some, code := w.model.Penalised()
+	if !some {
 		return nil
 	}
-	if w.rest, err = compile(w.model, w.backend, graph.Options{Batch: images, Part: graph.Penalties}); err != nil {
+	if w.rest, err = compile(w.model, w.backend, graph.Request{Batch: images, Given: []string{losses.Code}, Want: []string{graph.Loss}}); err != nil {
 		return err
 	}
 	w.rest.follow(w.moved)

@@ -1,0 +1,128 @@
+package gradcheck
+
+import (
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+	"tessera/internal/random"
+	"tessera/layers"
+	"tessera/losses"
+	"tessera/ops"
+)
+
+// Loss is the value of l on x of shape (rows, columns), the leaf "x": the value that `on` names, or the one parameter that it
+// matches. What else the term reads are leaves too: "target", the images to compare with, of the shape of x, and
+// "labels", both fixed; further values, "value.NAME", and fixed ones of the teacher, "teacher.NAME"; for a term on the
+// atoms "atoms", as many as an image has pixels. Of a term that reads views the first half of the rows are those of the
+// first view. For a term on a Jacobian x holds images, whose codes are the sigmoids of x times the leaf "weight".
+func Loss[T ops.Float](l losses.Loss, x, target []T, rows, columns int) Expression[T] {
+	return func(b *Builder[T]) (*gorgonia.Node, error) {
+		v := &values[T]{builder: b, reads: l.Reads(), target: target, rows: rows, columns: columns, leaves: map[string]*gorgonia.Node{}}
+		v.x = v.leaf("x", x, false)
+		return l.Build(v)
+	}
+}
+
+// values is what a loss reads; it implements [losses.Values].
+type values[T ops.Float] struct {
+	builder       *Builder[T]
+	reads         losses.Reads
+	x             *gorgonia.Node
+	target        []T
+	rows, columns int
+	leaves        map[string]*gorgonia.Node
+	encoding      *losses.Encoding
+}
+
+// leaf returns the leaf of that name, which has a row for every image, adding it at its first use.
+func (v *values[T]) leaf(name string, of []T, fixed bool) *gorgonia.Node {
+	if v.leaves[name] == nil {
+		l := v.builder.leaf(name, []int{v.rows, v.columns}, of, fixed)
+		l.Batch = v.reads.Per != losses.Parameter
+		v.leaves[name] = l.Node
+	}
+	return v.leaves[name]
+}
+
+// drawn returns the leaf of that name with values of the domain of the loss.
+func (v *values[T]) drawn(name string, fixed bool) *gorgonia.Node {
+	within := layers.Everything
+	if v.reads.Unit {
+		within = layers.Interval{Low: 0, High: 1}
+	}
+	return v.leaf(name, Values[T](v.rows*v.columns, within, random.Stream(Seed, name, 0)), fixed)
+}
+
+// On implements [losses.Values].
+func (v *values[T]) On() (*gorgonia.Node, error) {
+	if !v.reads.Jacobian {
+		return v.x, nil
+	}
+	e, err := v.Encoding()
+	if err != nil {
+		return nil, err
+	}
+	return e.Code, nil
+}
+
+// Value implements [losses.Values].
+func (v *values[T]) Value(name string) (*gorgonia.Node, error) {
+	return v.drawn("value."+name, false), nil
+}
+
+// Teacher implements [losses.Values].
+func (v *values[T]) Teacher(name string) (*gorgonia.Node, error) {
+	if !v.reads.Teacher {
+		return nil, fmt.Errorf("teacher: the loss does not declare that it reads the teacher")
+	}
+	return v.drawn("teacher."+name, true), nil
+}
+
+// Images implements [losses.Values].
+func (v *values[T]) Images() (*gorgonia.Node, error) { return v.leaf("target", v.target, true), nil }
+
+// Labels implements [losses.Values]. The label of every third image is unknown.
+func (v *values[T]) Labels() (*gorgonia.Node, error) {
+	labels, r := make([]T, v.rows*v.columns), random.Stream(Seed, "labels", 0)
+	for i := range v.rows {
+		if class := r.IntN(v.columns); i%3 != 1 {
+			labels[i*v.columns+class] = 1
+		}
+	}
+	return v.leaf("labels", labels, true), nil
+}
+
+// Weights implements [losses.Values].
+func (v *values[T]) Weights() ([]*gorgonia.Node, error) { return []*gorgonia.Node{v.x}, nil }
+
+// Encoding implements [losses.Values] by a dense layer with a sigmoid that makes codes of as many units as an image has
+// pixels.
+func (v *values[T]) Encoding() (*losses.Encoding, error) {
+	if v.encoding != nil {
+		return v.encoding, nil
+	}
+	n := v.columns
+	weight := v.builder.Leaf("weight", []int{n, n}, Values[T](n*n, layers.Everything, random.Stream(Seed, "weight", 0)), false)
+	var c ops.Chain
+	code := c.Do("sigmoid", func() (*gorgonia.Node, error) { return gorgonia.Sigmoid(c.MatMul(v.x, weight)) })
+	v.encoding = &losses.Encoding{Images: v.x, Code: code, Noise: v.builder.noise}
+	return v.encoding, c.Err()
+}
+
+// Dictionary implements [losses.Values] by a linear decoder without a bias whose atoms are images of two rows, or of one.
+func (v *values[T]) Dictionary() (*losses.Dictionary, error) {
+	pixels := v.columns
+	shape := []int{1, pixels}
+	if pixels%2 == 0 {
+		shape = []int{2, pixels / 2}
+	}
+	images, err := v.Images()
+	atoms := Values[T](pixels*pixels, layers.Everything, random.Stream(Seed, "atoms", 0))
+	return &losses.Dictionary{Images: images, Shape: shape, Code: v.x,
+		Atoms: v.builder.Leaf("atoms", []int{pixels, pixels}, atoms, false),
+		Decode: func(atoms *gorgonia.Node) (*gorgonia.Node, error) {
+			var c ops.Chain
+			return c.MatMul(v.x, atoms), c.Err()
+		},
+	}, err
+}

@@ -1,0 +1,4 @@
+package graph
+
+// TeacherPrefix stands before the path of a parameter of the teacher.
+const TeacherPrefix = "teacher."

@@ -1,0 +1,51 @@
+package losses
+
+import (
+	"gorgonia.org/gorgonia"
+	"tessera/ops"
+)
+
+// NTXent is the normalised temperature-scaled cross entropy between the two views of the images of a batch: every view is to be
+// recognised among all others by its partner, the other view of its image. With the 2 n values z of both views it is the
+// mean over them of
+//
+//	-log( exp(s_ij / T) / sum over k != i of exp(s_ik / T) ),  s_ij = z_i z_j / (|z_i| |z_j|)
+//
+// where j is the partner of i. Source: Chen, Kornblith, Norouzi and Hinton, A Simple Framework for Contrastive Learning of
+// Visual Representations, ICML 2020.
+type NTXent struct {
+	Temperature float64 `toml:"temperature" want:"> 0" doc:"T, divides the cosine similarities"`
+}
+
+func init() {
+	Registry.Register("nt_xent", "cross entropy of recognising the other view of each image among the batch (SimCLR)", func() Loss {
+		return &NTXent{Temperature: 0.5}
+	})
+}
+
+// never is the logit of what cannot be chosen: its exponential is 0.
+const never = -1e30
+
+// On implements [Loss]: a head of that name.
+func (*NTXent) On() string { return "projection" }
+
+// Reads implements [Loss].
+func (*NTXent) Reads() Reads { return Reads{Per: Batch, On: true, Views: true} }
+
+// Build implements [Loss].
+func (l *NTXent) Build(v Values) (*gorgonia.Node, error) {
+	z, err := v.On()
+	if err != nil {
+		return nil, err
+	}
+	var c ops.Chain
+	transpose := func(x *gorgonia.Node) *gorgonia.Node {
+		return c.Do("transpose", func() (*gorgonia.Node, error) { return ops.Transpose(x) })
+	}
+	norms := c.InvSqrt(c.Shift(c.Sum(c.Square(z), 1), tiny))
+	columns := c.MulRow(transpose(z), norms) // (units, 2 n), each column of norm 1
+	similar := c.Scale(c.MatMul(transpose(columns), columns), 1/l.Temperature)
+	others := c.Do("others", func() (*gorgonia.Node, error) { return ops.WithDiagonal(similar, never) })
+	p := c.Do("log softmax", func() (*gorgonia.Node, error) { return ops.LogSoftmax(others) })
+	return c.Neg(c.Mean(c.Do("partners", func() (*gorgonia.Node, error) { return ops.Partners(p) }))), c.Err()
+}

@@ -1,0 +1,64 @@
+package ops
+
+import (
+	"math"
+	"slices"
+
+	"gorgonia.org/gorgonia"
+)
+
+// LogSoftmaxOp is the spec of [LogSoftmax], over the last axis. LogSoftmaxGradOp is that of its derivative: of the output y and
+// g it computes g_j - exp(y_j) sum_i g_i.
+type (
+	LogSoftmaxOp     struct{}
+	LogSoftmaxGradOp struct{}
+)
+
+// LogSoftmax returns x_j - log(sum_i exp(x_i)) over the last axis, each row shifted by its maximum, so that nothing
+// overflows and small probabilities keep their digits. The derivative is g_j - exp(y_j) sum_i g_i; it can be taken once.
+func LogSoftmax(x *gorgonia.Node) (*gorgonia.Node, error) {
+	return Blockwise{
+		Spec:    LogSoftmaxOp{},
+		Rows:    true,
+		Float32: logSoftmax[float32],
+		Float64: logSoftmax[float64],
+		Derivative: func(_ gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return one(logSoftmaxGrad.Apply(y, grad))
+		},
+	}.Apply(x)
+}
+
+var logSoftmaxGrad = Blockwise{
+	Spec:    LogSoftmaxGradOp{},
+	Rows:    true,
+	Float32: logSoftmaxSlope[float32],
+	Float64: logSoftmaxSlope[float64],
+}
+
+func logSoftmax[T Float](dst []T, in [][]T, block int) {
+	for start := 0; start < len(dst); start += block {
+		x, y := in[0][start:start+block], dst[start:start+block]
+		top := slices.Max(x)
+		sum := 0.0
+		for _, v := range x {
+			sum += math.Exp(float64(v - top))
+		}
+		shift := top + T(math.Log(sum))
+		for j, v := range x {
+			y[j] = v - shift
+		}
+	}
+}
+
+func logSoftmaxSlope[T Float](dst []T, in [][]T, block int) {
+	for start := 0; start < len(dst); start += block {
+		y, g, d := in[0][start:start+block], in[1][start:start+block], dst[start:start+block]
+		var sum T
+		for _, v := range g {
+			sum += v
+		}
+		for j, v := range y {
+			d[j] = g[j] - T(math.Exp(float64(v)))*sum
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package ops
+
+import (
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+)
+
+// WithDiagonalOp is the spec of [WithDiagonal], PartnersOp that of [Partners] and PartnersGradOp that of its transpose, which is
+// its derivative.
+type (
+	WithDiagonalOp struct{ Value float64 }
+	PartnersOp     struct{}
+	PartnersGradOp struct{}
+)
+
+// WithDiagonal returns the square matrix x with v in the place of every element of its diagonal. The derivative there is 0.
+func WithDiagonal(x *gorgonia.Node, v float64) (*gorgonia.Node, error) {
+	n, err := square("with diagonal", x)
+	if err != nil {
+		return nil, err
+	}
+	return Unitwise{Spec: WithDiagonalOp{v}, Out: []int{n, n}, Units: n, ByUnit: []bool{true},
+		Float32: withDiagonal[float32](n, v), Float64: withDiagonal[float64](n, v),
+		Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return one(WithDiagonal(grad, 0))
+		},
+	}.Apply(x)
+}
+
+// Partners returns n elements of the matrix x (n, n), n even: row i gives column i + n/2, counted around the end. Its
+// derivative puts the gradients back to their places.
+func Partners(x *gorgonia.Node) (*gorgonia.Node, error) {
+	n, err := square("partners", x)
+	if err != nil {
+		return nil, err
+	}
+	if n%2 != 0 {
+		return nil, fmt.Errorf("partners: got shape %v, want an even number of rows", x.Shape())
+	}
+	return Unitwise{Spec: PartnersOp{}, Out: []int{n}, Units: n, ByUnit: []bool{true},
+		Float32: partners[float32](n), Float64: partners[float64](n),
+		Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) { return one(unpartner(grad)) },
+	}.Apply(x)
+}
+
+// unpartner is the transpose of [Partners].
+func unpartner(x *gorgonia.Node) (*gorgonia.Node, error) {
+	n := x.Shape()[0]
+	return Unitwise{Spec: PartnersGradOp{}, Out: []int{n, n}, Units: n, ByUnit: []bool{true},
+		Float32: unpartners[float32](n), Float64: unpartners[float64](n),
+		Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) { return one(Partners(grad)) },
+	}.Apply(x)
+}
+
+// square returns the number of rows of a square matrix.
+func square(what string, x *gorgonia.Node) (int, error) {
+	shape := x.Shape()
+	if len(shape) != 2 || shape[0] != shape[1] {
+		return 0, fmt.Errorf("%s: got shape %v, want a square matrix", what, shape)
+	}
+	return shape[0], nil
+}
+
+func withDiagonal[T Float](n int, v float64) units[T] {
+	return func(dst []T, in [][]T, _ []T, from, to int) {
+		copy(dst[from*n:to*n], in[0][from*n:to*n])
+		for i := from; i < to; i++ {
+			dst[i*n+i] = T(v)
+		}
+	}
+}
+
+func partners[T Float](n int) units[T] {
+	return func(dst []T, in [][]T, _ []T, from, to int) {
+		for i := from; i < to; i++ {
+			dst[i] = in[0][i*n+(i+n/2)%n]
+		}
+	}
+}
+
+func unpartners[T Float](n int) units[T] {
+	return func(dst []T, in [][]T, _ []T, from, to int) {
+		clear(dst[from*n : to*n])
+		for i := from; i < to; i++ {
+			dst[i*n+(i+n/2)%n] = in[0][i]
+		}
+	}
+}
