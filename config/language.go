@@ -26,6 +26,7 @@ var language = &table.Language{
 		table.Words("optimizers", optim.Registry, Optimizer{}),
 		table.Words("schedules", optim.Schedules, Schedule{}),
 		table.Words("augmentations", augment.Registry, nil),
+		table.Words("weights", losses.Weights, nil),
 		table.Words("inits", layers.Inits, nil),
 		table.Words("hooks", hooks.Registry, nil),
 		table.Words("datasets", data.Registry, Dataset{}),

@@ -89,17 +89,12 @@ func (c *Coder) Values() []string {
 	return c.model.Layout.Values()
 }
 
-// ClassHeads lists the values that a loss compares with labels, each with a unit for each class.
-func (c *Coder) ClassHeads() (names []string) {
+// ClassHeads implements [metrics.ValueCoder].
+func (c *Coder) ClassHeads() []string {
 	if c.model == nil {
 		return nil
 	}
-	for _, l := range c.model.Spec.Losses {
-		if l.Loss.Reads().Labels && !slices.Contains(names, l.On) {
-			names = append(names, l.On)
-		}
-	}
-	return names
+	return c.model.ClassHeads()
 }
 
 // Value computes a value of images by its name, and returns it row by row.

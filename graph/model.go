@@ -75,6 +75,17 @@ func (m *Model) Classes() int {
 	return 0
 }
 
+// ClassHeads lists the values that terms compare with labels, in the order of the terms.
+func (m *Model) ClassHeads() []string {
+	var names []string
+	for _, l := range m.Spec.Losses {
+		if l.Loss.Reads().Labels && !slices.Contains(names, l.On) {
+			names = append(names, l.On)
+		}
+	}
+	return names
+}
+
 // Parameter returns the parameter of that path.
 func (m *Model) Parameter(path string) (*Parameter, error) {
 	for _, p := range slices.Concat(m.Parameters, m.Lent) {
