@@ -180,8 +180,8 @@ func calmly(t *testing.T, name string, call func() error) {
 	}
 }
 
-// takingOptions lists the exported functions and methods of this module that take a type whose name ends in Options or
-// Selection, as package.Function or package.Type.Method.
+// takingOptions lists the exported functions and methods of this module that take a type whose name ends in Options, or is
+// Selection or Request, as package.Function or package.Type.Method.
 func takingOptions(t *testing.T) []string {
 	t.Helper()
 	found := map[string]bool{}
@@ -246,6 +246,6 @@ func takesOptions(f *ast.FuncType) bool {
 		case *ast.SelectorExpr:
 			name = named.Sel.Name
 		}
-		return strings.HasSuffix(name, "Options") || name == "Selection"
+		return strings.HasSuffix(name, "Options") || name == "Selection" || name == "Request"
 	})
 }

@@ -37,7 +37,7 @@ func goes(t *testing.T, args ...string) {
 
 func TestAModuleOutsideHasItsOwnPartsInEveryCommand(t *testing.T) {
 	b := outside(t)
-	for kind, part := range map[string]string{"layers": "centre", "datasets": "stripes", "augmentations": "darken", "metrics": "mean_code"} {
+	for kind, part := range map[string]string{"layers": "centre", "losses": "spread", "hooks": "wobble", "datasets": "stripes", "augmentations": "darken", "metrics": "mean_code"} {
 		b.contains("list "+kind, b.must(0, "list", kind).stdout, part)
 	}
 	b.must(0, "check")
@@ -46,6 +46,8 @@ func TestAModuleOutsideHasItsOwnPartsInEveryCommand(t *testing.T) {
 	b.must(0, "train", "stripes", "--epochs", "2", "--out", "run")
 	b.contains("config.toml", b.read("run/config.toml"), `name = "stripes"`, `kind = "centre"`, "wobble")
 	b.contains("eval", b.must(0, "eval", "run", "--json").stdout, `"mean_code"`)
+	b.must(0, "train", "pairs", "--out", "pairs")
+	b.contains("eval of a model without a decoder", b.must(0, "eval", "pairs", "--json").stdout, `"mean_code"`)
 	b.must(0, "sweep", "counts", "--epochs", "1")
 	b.contains("the table of the sweep", b.read("sweeps/counts/results.csv"), "mean_code", "60", "90")
 }
