@@ -29,7 +29,7 @@ vet:
 staticcheck:
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 
-race: ## with checkptr, on the rooms that share memory or use unsafe; needs a C compiler
+race: ## with checkptr, on the packages that share memory or use unsafe; needs a C compiler
 	$(GO) test -race -short $(CONCURRENT)
 
 fuzz: ## FUZZTIME inputs for every fuzz test
@@ -52,7 +52,7 @@ bench:
 bench-peers: ## training steps beside PyTorch's, NMF and SVM beside scikit-learn's, in turn; TESSERA_DATA says where fashion-mnist/ is
 	$(GO) run ./bench
 
-golden: ## write the golden files anew; look at what changes
+golden: ## write the golden files again; review the differences
 	$(GO) test . ./config ./report ./study -update
 
 kill-test: ## kill -9 at 20 random moments, resume, compare bytes
