@@ -6,7 +6,9 @@ FUZZTIME ?= 10000x
 NUMERIC = ./graph/... ./layers ./losses ./metrics ./morph ./optim ./constraints ./train/...
 ENCODES ?= 20000
 BLAS ?= $(firstword $(wildcard /usr/lib/*/openblas-pthread/libopenblas.so.0))
-CONCURRENT = ./augment ./data ./engine ./kernel ./internal/parallel ./metrics ./morph ./train/...
+# Where same-bytes keeps the results of BASE. Several checkouts may share one folder.
+CACHE ?= .same-bytes
+CONCURRENT = . ./augment ./data ./engine ./kernel ./team ./metrics ./morph ./train/...
 
 .PHONY: run test check format vet staticcheck race fuzz portable same-bytes bench bench-peers golden kill-test parts encode-load
 
@@ -42,7 +44,7 @@ portable: ## the numbers without assembly, and with OpenBLAS where Debian's buil
 	else echo "left out: no OpenBLAS found; make portable BLAS=PATH names one"; fi
 
 same-bytes: ## what shipped models and sweeps give at the commit BASE and now; ONLY=GLOB restricts it; TESSERA_DATA says where the data are
-	$(GO) run -trimpath ./bench/samebytes --base "$(BASE)" --only "$(ONLY)" --cache .same-bytes
+	$(GO) run -trimpath ./bench/samebytes --base "$(BASE)" --only "$(ONLY)" --cache "$(CACHE)"
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem -count 6 ./...

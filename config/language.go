@@ -59,8 +59,11 @@ func Vocabularies() []string {
 func Describe(title string) (list []table.Description, ok bool) { return language.Describe(title) }
 
 // Fill writes a model as TOML with every default in place and inheritance resolved. The text declares that one model;
-// it decodes to the same model, and is what a run keeps to be trained again from.
+// it decodes to the same model, and is what a run keeps to be trained again from. Nothing is written for nil.
 func Fill(m *Model) []byte {
+	if m == nil {
+		return nil
+	}
 	omit := []string{"extends"}
 	if m.About == "" {
 		omit = append(omit, "about")

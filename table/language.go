@@ -111,8 +111,8 @@ type column struct {
 	Required       bool
 	oneof          []string
 	of, bare       string
-	none           bool // an empty list says something else than none that is given
 	bounds         bounds
+	none           bool  // an empty list says something else than none that is given
 	at             []int // of the field in its struct
 }
 
