@@ -92,7 +92,7 @@ func ExampleDeclare() {
 		Name:    "rows",
 		Dataset: config.Dataset{Source: images},
 		Encoder: []config.Layer{{Layer: &layers.Dense{Units: 6, Activation: "sigmoid"}}},
-		Losses:  []config.Loss{{Loss: &losses.MSE{}}, {Weight: 0.01, Loss: &losses.KL{Target: 0.2}}},
+		Losses:  []config.Loss{{Loss: &losses.MSE{}}, {Weight: &losses.Constant{Value: 0.01}, Loss: &losses.KL{Target: 0.2}}},
 		Train:   config.Train{Epochs: 5, Batch: 8},
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
+	"tessera/losses"
 	"tessera/metrics"
 	"tessera/team"
 	"tessera/train"
@@ -135,6 +136,41 @@ func (r *Run) LastWeight() []float32 {
 		return nil
 	}
 	return metrics.LastWeight(r.coder)
+}
+
+// Value implements [metrics.ValueCoder]: a value of images by its name, such as that of a head. A baseline has none.
+func (r *Run) Value(name string, images []float32) (values []float32, err error) {
+	err = r.computing(func(c metrics.Coder) error {
+		named, ok := c.(metrics.ValueCoder)
+		if !ok {
+			return fmt.Errorf("run %s: a model of kind %q has no value %q", r.Path, r.Model.Kind, name)
+		}
+		values, err = named.Value(name, images)
+		return err
+	})
+	return values, err
+}
+
+// Values implements [metrics.ValueCoder]; a baseline has codes and outputs.
+func (r *Run) Values() []string {
+	if r == nil || r.coder == nil {
+		return nil
+	}
+	if named, ok := r.coder.(metrics.ValueCoder); ok {
+		return named.Values()
+	}
+	return []string{losses.Code, losses.Output}
+}
+
+// ClassHeads implements [metrics.ValueCoder].
+func (r *Run) ClassHeads() []string {
+	if r == nil {
+		return nil
+	}
+	if named, ok := r.coder.(metrics.ValueCoder); ok {
+		return named.ClassHeads()
+	}
+	return nil
 }
 
 // reAtomed is a run's coder with other atoms.

@@ -18,7 +18,10 @@ import (
 	"tessera/train/folder"
 )
 
-var _ metrics.Weighted = (*tessera.Run)(nil)
+var (
+	_ metrics.Weighted   = (*tessera.Run)(nil)
+	_ metrics.ValueCoder = (*tessera.Run)(nil)
+)
 
 func TestMain(m *testing.M) {
 	code := m.Run()

@@ -64,8 +64,11 @@ const batchImages = 1000
 
 // Measure attacks a model at images, in each of the ways. The result does not depend on anything random.
 func Measure(ctx context.Context, target Target, images []float32, attacks []Attack) (*Report, error) {
+	if target == nil {
+		return nil, errors.New("attack: nothing to attack: give a target")
+	}
 	pixels := volume.Of(target.Shape())
-	if len(images) == 0 || len(images)%pixels != 0 {
+	if pixels == 0 || len(images) == 0 || len(images)%pixels != 0 {
 		return nil, fmt.Errorf("attack: %d values are not one or more images of %d", len(images), pixels)
 	}
 	if len(attacks) == 0 {

@@ -99,6 +99,9 @@ func (p *progress) measured() (valError, sparsity, negative string) {
 	if mse, ok := p.epoch.Measured.Number("val_mse"); ok {
 		valError = "  val_mse " + number(mse)
 	}
+	if accuracy, ok := p.epoch.Measured.Number("val_accuracy"); ok {
+		valError += "  val_accuracy " + number(accuracy)
+	}
 	if hoyer, ok := p.epoch.Measured.Number("code_hoyer"); ok {
 		sparsity = fmt.Sprintf("  code_hoyer %.3f  dead %s", hoyer, valueText(p.epoch.Measured, "dead_units"))
 	}

@@ -42,6 +42,11 @@ func results(cmd *cobra.Command, r *tessera.Run) error {
 		for _, name := range []string{"mse", "hoyer", "dead_units", "negative_weights"} {
 			t.row(strings.ReplaceAll(name, "_", " "), valueText(measured.Values, name))
 		}
+		for _, v := range measured.Shown() { // one for each head
+			if m, _ := metrics.MeasureOf(v.Name); m.Name == "accuracy" {
+				t.row(v.Name, valueText(measured.Values, v.Name))
+			}
+		}
 	}
 	if err := t.flush(); err != nil {
 		return err

@@ -77,7 +77,7 @@ func (p *sweepProgress) ended(e sweep.Event) string {
 		return fmt.Sprintf("%s  failed: %v", line, e.Err)
 	}
 	for _, m := range []struct{ name, head, format string }{
-		{"mse", "mse", "%.4g"}, {"hoyer", "hoyer", "%.3f"}, {"max_approx", "max_approx", "%.4g"}, {"dead_units", "dead", "%.0f"},
+		{"mse", "mse", "%.4g"}, {"hoyer", "hoyer", "%.3f"}, {"max_approx", "max_approx", "%.4g"}, {"accuracy", "accuracy", "%.4g"}, {"dead_units", "dead", "%.0f"},
 	} {
 		if v, ok := e.Metrics.Number(m.name); ok {
 			line += fmt.Sprintf("  %s "+m.format, m.head, v)

@@ -58,10 +58,21 @@ func Load(file string, text []byte) (*File, error) {
 }
 
 // Names lists the models of the file, in its order.
-func (f *File) Names() []string { return slices.Clone(f.models.Keys) }
+func (f *File) Names() []string {
+	if f.empty() {
+		return nil
+	}
+	return slices.Clone(f.models.Keys)
+}
+
+// empty reports whether the file was not made by [Load]: it then holds nothing.
+func (f *File) empty() bool { return f == nil || f.root == nil }
 
 // Check finds all errors of the file, in its order. The error is nil or [*table.Diagnostics].
 func (f *File) Check() error {
+	if f.empty() {
+		return nil
+	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	var found []table.Diagnostic
@@ -95,6 +106,9 @@ func (f *File) Check() error {
 // Model returns one checked model, changed by the --set arguments. The error is [*table.Diagnostics] when anything in the
 // model, in one that it extends or in a --set is wrong, and [*UnknownModel] when the file has no such model.
 func (f *File) Model(name string, sets ...Set) (*Model, error) {
+	if f.empty() {
+		return nil, &UnknownModel{Name: name}
+	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	if f.models.Child(name) == nil {

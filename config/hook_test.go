@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,5 +37,65 @@ func TestHooksAreTablesByTheirRegisteredName(t *testing.T) {
 		} else {
 			t.Log(err)
 		}
+	}
+}
+
+func TestHooksThatCannotWorkAreRefusedAtTheirTables(t *testing.T) {
+	const text = `[model.m]
+encoder = [{ kind = "dense", units = 4 }]
+train = { patience = 2 }
+[model.m.hook.HOOK]
+KEY
+`
+	for _, c := range []struct{ hook, key, set, want string }{
+		{"early_stopping", "patience = 3", "", "models.toml:4:2: model \"m\": hook.early_stopping: train declares this hook already"},
+		{"prune", "fraction = 0.5\non = \"nothing\"", "", "models.toml:6:6: model \"m\": hook.prune: on: \"nothing\" matches no parameter"},
+		{"prune", "from = 200\nfraction = 0.5", "", "models.toml:5:8: model \"m\": hook.prune: from: the phase begins after epoch 200"},
+		{"prune", "rate = 0.5", "", "nothing to prune: set fraction or threshold"},
+		{"teacher", "decay = 0.5", "optimizer = { kind = \"lbfgs\" }\n", "model \"m\": hook.teacher: lbfgs takes no small steps that a teacher could follow"},
+		{"revive", "every = 5", "optimizer = { kind = \"lbfgs\" }\n", "model \"m\": hook.revive: lbfgs does not continue from weights that were drawn again"},
+	} {
+		written := strings.NewReplacer("HOOK", c.hook, "KEY", c.key, "[model.m.hook", c.set+"[model.m.hook").Replace(text)
+		if err := load(t, written).Check(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %s", c.hook, err, c.want)
+		}
+	}
+}
+
+func TestEarlyStoppingOnTestImagesIsAWarning(t *testing.T) {
+	const text = `[model.m]
+dataset = "fashion-mnist"
+encoder = [{ kind = "dense", units = 4 }]
+`
+	for set, want := range map[string]int{"train.patience=0": 0, "train.patience=3": 0, "dataset.validation=test": 0} {
+		if got := model(t, load(t, text), "m", set).Warnings(); len(got) != want {
+			t.Errorf("%s: %q", set, got)
+		}
+	}
+	for _, set := range []string{"train.patience=3", "hook.early_stopping.patience=3"} {
+		if got := model(t, load(t, text), "m", set, "dataset.validation=test").Warnings(); len(got) != 1 || !strings.Contains(got[0], `model "m": early stopping`) {
+			t.Errorf("%s: %q", set, got)
+		}
+	}
+}
+
+func TestDifferencesNameEveryKey(t *testing.T) {
+	f := load(t, hooked)
+	was := model(t, f, "n")
+	if d := Differences(was, model(t, f, "n")); len(d) > 0 {
+		t.Errorf("equal declarations differ: %v", d)
+	}
+	is := model(t, f, "n", "hook.average.decay=0.25", "train.seed=7", `loss=[{kind="mse"},{kind="l1",weight=0.5}]`)
+	var got []string
+	for _, d := range Differences(was, is) {
+		got = append(got, d.String())
+	}
+	want := []string{"hook.average.decay: got 0.25, want 0.5", `loss.1.kind: got "l1", want nothing`, `loss.1.on: got "code", want nothing`,
+		"loss.1.weight: got 0.5, want nothing", "train.seed: got 7, want 1"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if d := Differences(is, was); d[1].String() != `loss.1.kind: got nothing, want "l1"` {
+		t.Errorf("got %v", d[1])
 	}
 }

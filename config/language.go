@@ -26,6 +26,7 @@ var language = &table.Language{
 		table.Words("optimizers", optim.Registry, Optimizer{}),
 		table.Words("schedules", optim.Schedules, Schedule{}),
 		table.Words("augmentations", augment.Registry, nil),
+		table.Words("weights", losses.Weights, nil),
 		table.Words("inits", layers.Inits, nil),
 		table.Words("hooks", hooks.Registry, nil),
 		table.Words("datasets", data.Registry, Dataset{}),
@@ -58,8 +59,11 @@ func Vocabularies() []string {
 func Describe(title string) (list []table.Description, ok bool) { return language.Describe(title) }
 
 // Fill writes a model as TOML with every default in place and inheritance resolved. The text declares that one model;
-// it decodes to the same model, and is what a run keeps to be trained again from.
+// it decodes to the same model, and is what a run keeps to be trained again from. Nothing is written for nil.
 func Fill(m *Model) []byte {
+	if m == nil {
+		return nil
+	}
 	omit := []string{"extends"}
 	if m.About == "" {
 		omit = append(omit, "about")

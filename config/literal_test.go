@@ -38,7 +38,7 @@ func TestALiteralIsTheModelOfTheSameText(t *testing.T) {
 		Dataset:   config.Dataset{Source: &data.Bars{Count: 50}, Selection: data.Selection{Validation: data.Validation{Fraction: 0.5}}},
 		Encoder:   []config.Layer{{Layer: &layers.Dense{Units: 7, Activation: "relu"}}, {Kind: "dense", Layer: &layers.Dense{Units: 5, Activation: "sigmoid", Init: &layers.HeNormal{}}}},
 		Decoder:   []config.Layer{{Layer: &layers.Dense{}}},
-		Losses:    []config.Loss{{Loss: &losses.MSE{}}, {Weight: 0.01, Loss: &losses.KL{Target: 0.1}}},
+		Losses:    []config.Loss{{Loss: &losses.MSE{}}, {Weight: &losses.Constant{Value: 0.01}, Loss: &losses.KL{Target: 0.1}}},
 		Optimizer: config.Optimizer{Optimizer: &optim.SGD{Rate: 0.2}, Schedule: config.Schedule{Schedule: &optim.Constant{}, WarmupEpochs: 2}},
 		Average:   &hooks.Average{},
 		Train:     config.Train{Epochs: 3},

@@ -53,6 +53,9 @@ func (c *checker) value(part string, l Loss, reads losses.Reads) {
 	if reads.Views && len(c.model.Views) == 0 && !c.model.inDoubt("view") {
 		c.report(part, l.Kind, "", fmt.Sprintf("%s compares the two views of each image, but the model has none", l.Kind), "give one "+c.model.header("view"))
 	}
+	if reads.Teacher && c.model.Hooks["teacher"] == nil && !c.model.inDoubt("hook") {
+		c.report(part, l.Kind, "", fmt.Sprintf("%s reads the values of a teacher, but the model has none", l.Kind), fmt.Sprintf("declare it: [model.%s.hook.teacher]", table.KeyText(c.model.Name)))
+	}
 	if reads.Labels {
 		c.labels(part, l, size)
 	}

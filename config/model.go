@@ -9,6 +9,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"tessera/augment"
 	"tessera/constraints"
@@ -88,10 +89,10 @@ type View struct {
 
 // Loss is one weighted term of the objective.
 type Loss struct {
-	Kind   string      `toml:"kind" doc:"the term"`
-	On     string      `toml:"on" doc:"what it is taken on: output, code, a head, atoms, or a glob over parameter paths"`
-	Weight float64     `toml:"weight" want:">= 0" doc:"multiplies the term"`
-	Loss   losses.Loss `part:"kind"`
+	Kind   string        `toml:"kind" doc:"the term"`
+	On     string        `toml:"on" doc:"what it is taken on: output, code, a head, atoms, or a glob over parameter paths"`
+	Weight losses.Weight `toml:"weight" bare:"constant.value" doc:"multiplies the term"`
+	Loss   losses.Loss   `part:"kind"`
 }
 
 // Constraint is a projection of every parameter that its glob matches.
@@ -134,7 +135,7 @@ const AtomWeights = "decoder.*.weight"
 func (d *Dataset) Defaults() { d.Selection = data.DefaultSelection(d.Source) }
 
 // Defaults takes the term with weight 1, on what it is made for.
-func (l *Loss) Defaults() { l.On, l.Weight = l.Loss.On(), 1 }
+func (l *Loss) Defaults() { l.On, l.Weight = l.Loss.On(), &losses.Constant{Value: 1} }
 
 // Defaults projects the decoder's weights.
 func (c *Constraint) Defaults() { c.On = AtomWeights }
@@ -193,7 +194,7 @@ func (o *Optimizer) Check() error {
 func (m *Model) KL() (target, weight float64, ok bool) {
 	for _, l := range m.Losses {
 		if kl, is := l.Loss.(*losses.KL); is {
-			return kl.Target, l.Weight, true
+			return kl.Target, l.Weight.At(math.Inf(1)), true
 		}
 	}
 	return 0, 0, false

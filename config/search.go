@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tessera/layers"
+	"tessera/losses"
 	"tessera/optim"
 	"tessera/table"
 )
@@ -17,6 +18,10 @@ func (c *checker) search() {
 		c.sameAtEveryLook(headPart(h.Name)+".layers", h.Layers)
 	}
 	for i, l := range c.model.Losses {
+		if _, constant := l.Weight.(*losses.Constant); !constant && l.Weight != nil {
+			c.report(fmt.Sprintf("loss[%d]", i), l.Kind, "weight", fmt.Sprintf("weight: changes with the epochs, but %s needs an objective that is the same at every look", c.model.Optimizer.Kind),
+				"give a number, or take an optimizer that is a rule: "+table.Quoted(rules()))
+		}
 		if l.Loss != nil && !l.Loss.Reads().InParts(l.On) {
 			c.report(fmt.Sprintf("loss[%d]", i), l.Kind, "", fmt.Sprintf("%s needs its whole batch in one piece, but %s takes all images together, a few at a time", l.Kind, c.model.Optimizer.Kind),
 				"leave it out, or take an optimizer that is a rule: "+table.Quoted(rules()))

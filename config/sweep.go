@@ -51,12 +51,20 @@ func (e *UnknownSweep) Error() string {
 }
 
 // SweepNames lists the sweeps of the file, in its order.
-func (f *File) SweepNames() []string { return slices.Clone(f.sweeps.Keys) }
+func (f *File) SweepNames() []string {
+	if f.empty() {
+		return nil
+	}
+	return slices.Clone(f.sweeps.Keys)
+}
 
 // Sweep returns one checked sweep. The --set arguments change every trial; a key that the sweep itself sets takes their
 // value alone. The error is [*table.Diagnostics] when anything in the sweep, in one of its models, in a trial or in a --set is
 // wrong, and [*UnknownSweep] when the file has no such sweep.
 func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
+	if f.empty() {
+		return nil, &UnknownSweep{Name: name}
+	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	if f.sweeps.Child(name) == nil {

@@ -53,7 +53,7 @@ func TestTrialsAreAllCombinationsWithSeedsFastest(t *testing.T) {
 					want := []any{weight, map[string]any{"kind": kind}}
 					m := trial.Model
 					if !reflect.DeepEqual(trial.Values, want) || m.Name != model || m.Optimizer.Kind != kind || m.Train.Seed != seed ||
-						m.Train.Epochs != 3 || (m.Losses[1].Weight == 0.5) != (weight == 0.5) {
+						m.Train.Epochs != 3 || (m.Losses[1].Weight.At(0) == 0.5) != (weight == 0.5) {
 						t.Errorf("trial %d: values %v, model %+v", i, trial.Values, m)
 					}
 				}
@@ -101,7 +101,7 @@ func TestSetTakesThePlaceOfASweptKey(t *testing.T) {
 		t.Errorf("%d trials of %q", len(s.Trials), s.Keys)
 	}
 	for _, trial := range s.Trials {
-		if trial.Model.Losses[1].Weight != 0.25 {
+		if trial.Model.Losses[1].Weight.At(0) != 0.25 {
 			t.Errorf("weight %v", trial.Model.Losses[1].Weight)
 		}
 	}
@@ -195,7 +195,7 @@ func TestTheShippedFigure8IsTheStudys(t *testing.T) {
 	var got [][2]float64
 	for _, trial := range s.Trials {
 		kl := trial.Model.Losses[1]
-		got = append(got, [2]float64{kl.Loss.(*losses.KL).Target, kl.Weight})
+		got = append(got, [2]float64{kl.Loss.(*losses.KL).Target, kl.Weight.At(0)})
 	}
 	var want [][2]float64
 	for _, p := range []float64{0.01, 0.05, 0.1, 0.2} {

@@ -75,7 +75,7 @@ func TestDescriptionsTellKeysDefaultsAndWants(t *testing.T) {
 	want := []table.KeyDescription{
 		{Key: "target", Want: "a number in (0,1)", Default: "0.1", About: "p, the wanted mean activation of every unit"},
 		{Key: "on", Want: "a string", Default: `"code"`, About: "what it is taken on: output, code, a head, atoms, or a glob over parameter paths"},
-		{Key: "weight", Want: "a number >= 0", Default: "1.0", About: "multiplies the term"},
+		{Key: "weight", Want: "a number, a name or a table", Default: "1.0", About: "multiplies the term"},
 	}
 	if !reflect.DeepEqual(list[i].Keys, want) {
 		t.Errorf("kl: got\n%+v\nwant\n%+v", list[i].Keys, want)

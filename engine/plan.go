@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 
 	"tessera/graph"
@@ -29,13 +30,18 @@ type Plan[T ir.Float] struct {
 }
 
 // Backend compiles programs into plans that share one team of goroutines.
-type Backend struct{ Team *team.Team }
+type Backend struct {
+	Team *team.Team // nil: each plan runs on the goroutine that calls it, alone
+}
 
 // Name is how options and records call this back end.
 func (Backend) Name() string { return "engine" }
 
 // Compile implements [graph.Backend].
 func (b Backend) Compile(p *graph.Program) (graph.Runner[float32], error) {
+	if p == nil {
+		return nil, errors.New("engine: no program to compile")
+	}
 	m, err := p.Module()
 	if err != nil {
 		return nil, err
@@ -43,10 +49,17 @@ func (b Backend) Compile(p *graph.Program) (graph.Runner[float32], error) {
 	return Compile[float32](m, b.Team)
 }
 
-// Compile compiles a program for a team. T must be the precision of the program, which [ir.Module.Check] must accept.
-func Compile[T ir.Float](program *ir.Module, team *team.Team) (*Plan[T], error) {
+// Compile compiles a program for a team; nil is the goroutine that runs the plan, alone. T must be the precision of the
+// program, which [ir.Module.Check] must accept.
+func Compile[T ir.Float](program *ir.Module, members *team.Team) (*Plan[T], error) {
 	if err := kernel.Err(); err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
+	}
+	if program == nil {
+		return nil, errors.New("engine: no program to compile")
+	}
+	if members == nil {
+		members = team.New(1) // which has no goroutines that would have to end
 	}
 	if want := ir.DtypeOf[T](); want != program.Dtype {
 		return nil, fmt.Errorf("engine: program is %v, plan is %v", program.Dtype, want)
@@ -56,10 +69,10 @@ func Compile[T ir.Float](program *ir.Module, team *team.Team) (*Plan[T], error) 
 	}
 	m := newModule(program)
 	optimise[T](m)
-	divide(m, team.Threads())
-	plan := &Plan[T]{program: program, module: m, team: team}
+	divide(m, members.Threads())
+	plan := &Plan[T]{program: program, module: m, team: members}
 	c := &compiler[T]{plan: plan, kernels: newKernels(kernelSet[T]()), cells: map[*ir.Value]*cell[T]{}, boxes: map[*ir.Value]*any{},
-		over: map[*ir.Value]*ir.Value{}, scratch: newScratch[T](team.Threads())}
+		over: map[*ir.Value]*ir.Value{}, scratch: newScratch[T](members.Threads())}
 	if err := c.compile(); err != nil {
 		return nil, err
 	}

@@ -29,6 +29,9 @@ func Images(set *data.Set, shape []int) (*data.Images, error) {
 // metrics is that of the model, as is the target of their KL measure. What the images lack is a [*data.Error]; the other
 // errors are those of [metrics.Evaluate].
 func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, images *data.Images, rows []float32, chosen metrics.Selection) (*metrics.Result, error) {
+	if m == nil || images == nil {
+		return nil, errors.New("evaluation: no model, or no images to measure it on")
+	}
 	sample := metrics.Sample{Images: rows, Labels: images.Labels(), Seed: m.Train.Seed}
 	if target, _, ok := m.KL(); ok {
 		sample.Known = map[string]float64{"kl.target": target}

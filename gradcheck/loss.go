@@ -12,7 +12,7 @@ import (
 
 // Loss is the value of l on x of shape (rows, columns), the leaf "x": the value that `on` names, or the one parameter that it
 // matches. What else the term reads are leaves too: "target", the images to compare with, of the shape of x, and
-// "labels", both fixed; further values, "value.NAME", and fixed ones of the teacher, "teacher.NAME"; for a term on the
+// "labels", both fixed; further values, "value.NAME"; the value of the teacher, "teacher", fixed; for a term on the
 // atoms "atoms", as many as an image has pixels. Of a term that reads views the first half of the rows are those of the
 // first view. For a term on a Jacobian x holds images, whose codes are the sigmoids of x times the leaf "weight".
 func Loss[T ops.Float](l losses.Loss, x, target []T, rows, columns int) Expression[T] {
@@ -71,11 +71,11 @@ func (v *values[T]) Value(name string) (*gorgonia.Node, error) {
 }
 
 // Teacher implements [losses.Values].
-func (v *values[T]) Teacher(name string) (*gorgonia.Node, error) {
+func (v *values[T]) Teacher() (*gorgonia.Node, error) {
 	if !v.reads.Teacher {
 		return nil, fmt.Errorf("teacher: the loss does not declare that it reads the teacher")
 	}
-	return v.drawn("teacher."+name, true), nil
+	return v.drawn("teacher", true), nil
 }
 
 // Images implements [losses.Values].

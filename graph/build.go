@@ -69,6 +69,9 @@ type pass struct {
 
 // Program builds a program of the model for one batch size. All programs of a model share its parameters.
 func (m *Model) Program(r Request) (p *Program, err error) {
+	if m == nil || m.Spec == nil || m.Layout == nil {
+		return nil, errors.New("graph: no model to make a program of: take one that New returned")
+	}
 	if r.Batch < 1 {
 		return nil, fmt.Errorf("model %q: batch: got %d, want > 0", m.Spec.Name, r.Batch)
 	}

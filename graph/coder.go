@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -22,10 +23,17 @@ type Coder struct {
 	ready   map[string][]compiledBatch // by what they compute from what; the last used one last
 }
 
-// NewCoder returns the coder of a model whose programs run on that back end.
+// NewCoder returns the coder of a model whose programs run on that back end. Without a model or a back end it codes nothing:
+// its methods return [ErrNoModel].
 func NewCoder(m *Model, backend Backend) *Coder {
+	if m == nil || m.Layout == nil || backend == nil {
+		return &Coder{}
+	}
 	return &Coder{model: m, backend: backend, ready: map[string][]compiledBatch{}}
 }
+
+// ErrNoModel says that a coder was made without a model or without a back end.
+var ErrNoModel = errors.New("graph: the coder has no model or no back end")
 
 // compiledBatch is a program for one batch size.
 type compiledBatch struct {
@@ -34,13 +42,26 @@ type compiledBatch struct {
 }
 
 // Shape implements [metrics.Coder].
-func (c *Coder) Shape() []int { return slices.Clone(c.model.Shape) }
+func (c *Coder) Shape() []int {
+	if c.model == nil {
+		return nil
+	}
+	return slices.Clone(c.model.Shape)
+}
 
 // Units implements [metrics.Coder].
-func (c *Coder) Units() int { return c.model.Units() }
+func (c *Coder) Units() int {
+	if c.model == nil {
+		return 0
+	}
+	return c.model.Units()
+}
 
 // Encode implements [metrics.Coder].
 func (c *Coder) Encode(images []float32) ([]float32, error) {
+	if c.model == nil {
+		return nil, ErrNoModel
+	}
 	codes, err := c.run(Request{Want: []string{losses.Code}}, c.model.Pixels(), images)
 	if err != nil {
 		return nil, fmt.Errorf("model %q: encode: %w", c.model.Spec.Name, err)
@@ -50,6 +71,9 @@ func (c *Coder) Encode(images []float32) ([]float32, error) {
 
 // Decode implements [metrics.Coder]. It is an error where the model has no decoder.
 func (c *Coder) Decode(codes []float32) ([]float32, error) {
+	if c.model == nil {
+		return nil, ErrNoModel
+	}
 	images, err := c.run(Request{Given: []string{losses.Code}, Want: []string{losses.Output}}, c.Units(), codes)
 	if err != nil {
 		return nil, fmt.Errorf("model %q: decode: %w", c.model.Spec.Name, err)
@@ -58,20 +82,26 @@ func (c *Coder) Decode(codes []float32) ([]float32, error) {
 }
 
 // Values lists the values that the model computes: "code", "output" where it has a decoder, and its heads.
-func (c *Coder) Values() []string { return c.model.Layout.Values() }
-
-// ClassHeads lists the values that a loss compares with labels, each with a unit for each class.
-func (c *Coder) ClassHeads() (names []string) {
-	for _, l := range c.model.Spec.Losses {
-		if l.Loss.Reads().Labels && !slices.Contains(names, l.On) {
-			names = append(names, l.On)
-		}
+func (c *Coder) Values() []string {
+	if c.model == nil {
+		return nil
 	}
-	return names
+	return c.model.Layout.Values()
+}
+
+// ClassHeads implements [metrics.ValueCoder].
+func (c *Coder) ClassHeads() []string {
+	if c.model == nil {
+		return nil
+	}
+	return c.model.ClassHeads()
 }
 
 // Value computes a value of images by its name, and returns it row by row.
 func (c *Coder) Value(name string, images []float32) ([]float32, error) {
+	if c.model == nil {
+		return nil, ErrNoModel
+	}
 	values, err := c.run(Request{Want: []string{name}}, c.model.Pixels(), images)
 	if err != nil {
 		return nil, fmt.Errorf("model %q: %s: %w", c.model.Spec.Name, name, err)
@@ -138,6 +168,9 @@ func (c *Coder) runner(want Request) (Runner[float32], error) {
 // Atoms implements [metrics.Coder]: the rows of the weight of the decoder's last layer that has one, and that layer's
 // bias, where the layer gives whole images.
 func (c *Coder) Atoms() *metrics.Atoms {
+	if c.model == nil {
+		return nil
+	}
 	weight, bias := c.model.dictionary()
 	if weight == nil {
 		return nil
@@ -151,6 +184,9 @@ func (c *Coder) Atoms() *metrics.Atoms {
 
 // WithAtoms implements [metrics.Coder]: a coder of a copy of the model that shares every parameter but these.
 func (c *Coder) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
+	if c.model == nil {
+		return nil, ErrNoModel
+	}
 	weight, bias := c.model.dictionary()
 	switch {
 	case a == nil:
@@ -180,6 +216,9 @@ func (c *Coder) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
 
 // LastWeight implements [metrics.Weighted].
 func (c *Coder) LastWeight() []float32 {
+	if c.model == nil {
+		return nil
+	}
 	if p := c.model.LastWeight(); p != nil {
 		return p.Data
 	}

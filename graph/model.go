@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -27,6 +28,9 @@ type Model struct {
 // New returns the model of spec for images of that shape, its parameters drawn from spec's seed: each from a stream of
 // its own, named by its path.
 func New(spec *config.Model, shape []int) (*Model, error) {
+	if spec == nil {
+		return nil, errors.New("graph: no declaration to make a model of")
+	}
 	layout, err := spec.Layout(shape)
 	if err != nil {
 		return nil, err
@@ -69,6 +73,17 @@ func (m *Model) Classes() int {
 		}
 	}
 	return 0
+}
+
+// ClassHeads lists the values that terms compare with labels, in the order of the terms.
+func (m *Model) ClassHeads() []string {
+	var names []string
+	for _, l := range m.Spec.Losses {
+		if l.Loss.Reads().Labels && !slices.Contains(names, l.On) {
+			names = append(names, l.On)
+		}
+	}
+	return names
 }
 
 // Parameter returns the parameter of that path.

@@ -3,6 +3,7 @@ package graph
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"gorgonia.org/gorgonia"
@@ -94,7 +95,21 @@ func (b *builder) term(i int, factor float64) (*gorgonia.Node, error) {
 	case !n.IsScalar():
 		return nil, fmt.Errorf("has shape %v, want a scalar", n.Shape())
 	}
-	return scaled(n, declared.Weight*factor)
+	if declared.Weight == nil { // of a declaration made in Go
+		return scaled(n, factor)
+	}
+	if c, ok := declared.Weight.(*losses.Constant); ok {
+		return scaled(n, c.Value*factor)
+	}
+	if !slices.Contains(b.request.Want, Loss) { // of what is not trained: the last weight
+		return scaled(n, declared.Weight.At(math.Inf(1))*factor)
+	}
+	w := b.input("weight."+b.model.Spec.TermName(i), nil)
+	b.program.Inputs[len(b.program.Inputs)-1].Weight = declared.Weight
+	if n, err = gorgonia.Mul(w, n); err != nil {
+		return nil, err
+	}
+	return scaled(n, factor)
 }
 
 // scaled returns weight * n; a weight of 1 adds no node.

@@ -8,6 +8,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/layers"
+	"tessera/losses"
 	"tessera/morph"
 )
 
@@ -38,6 +39,8 @@ type Input struct {
 	Shape   []int          // batch included
 	Sampler layers.Sampler // nil for data
 	Fixed   bool           // noise that is drawn once for each image: an objective over all images is the same at every look
+
+	Weight losses.Weight // the schedule of the weight of a term, whose number the caller gives; nil for all others
 
 	// Decomposition is what the caller makes of the images for this input, nil for all others.
 	Decomposition *morph.Decomposition

@@ -36,13 +36,13 @@ func (t *term) Value(name string) (*gorgonia.Node, error) {
 }
 
 // Teacher implements [losses.Values].
-func (t *term) Teacher(name string) (*gorgonia.Node, error) {
+func (t *term) Teacher() (*gorgonia.Node, error) {
 	if !t.reads.Teacher {
 		return nil, errors.New("it does not declare that it reads the teacher")
 	}
 	p := passOf(t.reads)
 	p.teacher = true
-	return t.value(value{name, p})
+	return t.value(value{t.declared.On, p})
 }
 
 // Images implements [losses.Values].

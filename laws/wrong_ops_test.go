@@ -104,6 +104,8 @@ func afterOneRun(do func(in, out []float64)) func(in, out []float64) {
 // twofold is an op whose kernel, which only an engine looks for, is not what the op does.
 type twofold struct{ meddling }
 
+var _ ops.Kernel = twofold{}
+
 func (twofold) Block([]int) int { return 1 }
 
 // Spec makes it a kernel to the engine.

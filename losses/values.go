@@ -13,8 +13,8 @@ type Values interface {
 	On() (*gorgonia.Node, error)
 	// Value returns a value by its name: "code", "output" or a head, (batch, units).
 	Value(name string) (*gorgonia.Node, error)
-	// Teacher returns the same value as the teacher computes it. No gradient flows through it.
-	Teacher(name string) (*gorgonia.Node, error)
+	// Teacher returns the value that `on` names as the teacher computes it. No gradient flows through it.
+	Teacher() (*gorgonia.Node, error)
 	// Images returns the images to compare with, (batch, pixels): the clean ones where those that are encoded are distorted.
 	Images() (*gorgonia.Node, error)
 	// Labels returns the labels, (batch, classes): 1 at the class of an image, 0 elsewhere, and all 0 where it is unknown.

@@ -48,6 +48,9 @@ type Page struct {
 // Write writes the page of a sweep that was run, its table and its figures, into the folder page of the sweep. Files of an older
 // page are replaced. A file that cannot be written is a [*folder.WriteError].
 func (r Reproduction) Write(ctx context.Context, s *sweep.Sweep, results *sweep.Results, o Options) (*Page, error) {
+	if s == nil || results == nil {
+		return nil, errors.New("study: no sweep, or no results of it, to write a page of")
+	}
 	if o.rows == nil {
 		o.rows = report.PublishedRows()
 	}

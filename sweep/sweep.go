@@ -84,6 +84,9 @@ type loadedSet struct {
 // New reads the data of a sweep and gives its trials their identities. It writes nothing. The errors are those of
 // [data.Source], and [folder.ErrForeign] or [folder.ErrNotFolder] where the sweep's folder is no place for one.
 func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
+	if spec == nil {
+		return nil, errors.New("sweep: no declaration of a sweep: take one that config.File.Sweep returned")
+	}
 	if o.Jobs < 1 {
 		o.Jobs = runtime.GOMAXPROCS(0)
 	}

@@ -64,7 +64,8 @@ func (d *Decoder) part(n *Node, f Field, p spot) {
 	v := f.Value
 	vocab := d.Language.of(v.Type())
 	if name, key, ok := strings.Cut(f.bare, "."); ok && n.form == scalar {
-		if _, isText := n.Text(); !isText {
+		text, isText := n.Text()
+		if _, err := strconv.ParseInt(text, 10, 64); !isText || errors.Is(err, strconv.ErrRange) { // too large for a number of TOML
 			part, _ := vocab.New(name)
 			if inner, ok := findField(Fields(part), key); ok && d.value(n, inner.renamed(f.Key), p) {
 				v.Set(reflect.ValueOf(part))

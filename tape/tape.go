@@ -3,6 +3,7 @@
 package tape
 
 import (
+	"errors"
 	"fmt"
 
 	"gorgonia.org/gorgonia"
@@ -35,6 +36,9 @@ type runner[T graph.Float] struct {
 // Compile prepares p, whose graph it extends by nodes that read the wanted values; a program is compiled once.
 // T must be the precision of the program.
 func Compile[T graph.Float](p *graph.Program) (graph.Runner[T], error) {
+	if p == nil {
+		return nil, errors.New("tape: no program to compile")
+	}
 	if have, err := fromgraph.Dtype(p.Dtype); err != nil || have != ir.DtypeOf[T]() {
 		return nil, fmt.Errorf("tape: program is %v, runner is %v", p.Dtype, ir.DtypeOf[T]())
 	}

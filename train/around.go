@@ -52,39 +52,36 @@ func (a *attached) rate() (factor float64, err error) {
 	return a.Active.Rate(), nil
 }
 
-// First says that a new training begins.
-func (h around) First() error {
+// each calls one function of every hook; without a function nothing is called.
+func (h around) each(of func(a *hooks.Active) func() error) error {
 	for _, a := range h {
-		if err := a.call(func() error {
-			if a.Active.First != nil {
-				a.Active.First()
-			}
-			return nil
-		}); err != nil {
+		if err := a.call(of(a.Active)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// First says that a new training begins.
+func (h around) First() error {
+	return h.each(func(a *hooks.Active) func() error {
+		return func() error {
+			if a.First != nil {
+				a.First()
+			}
+			return nil
+		}
+	})
 }
 
 // Begin says that images and programs are there.
 func (h around) Begin() error {
-	for _, a := range h {
-		if err := a.call(a.Active.Begin); err != nil {
-			return err
-		}
-	}
-	return nil
+	return h.each(func(a *hooks.Active) func() error { return a.Begin })
 }
 
 // BeginEpoch comes before the first step of an epoch.
 func (h around) BeginEpoch() error {
-	for _, a := range h {
-		if err := a.call(a.Active.BeginEpoch); err != nil {
-			return err
-		}
-	}
-	return nil
+	return h.each(func(a *hooks.Active) func() error { return a.BeginEpoch })
 }
 
 // BeforeStep comes before the model is computed.
@@ -99,27 +96,19 @@ func (h around) BeforeStep(s *hooks.Step) error {
 
 // AfterStep comes when the parameters have moved.
 func (h around) AfterStep() error {
-	for _, a := range h {
-		if err := a.call(a.Active.AfterStep); err != nil {
-			return err
-		}
-	}
-	return nil
+	return h.each(func(a *hooks.Active) func() error { return a.AfterStep })
 }
 
 // EndEpoch tells what was measured.
 func (h around) EndEpoch(e *hooks.Epoch) error {
-	for _, a := range h {
-		if err := a.call(func() error {
-			if a.Active.EndEpoch == nil {
+	return h.each(func(a *hooks.Active) func() error {
+		return func() error {
+			if a.EndEpoch == nil {
 				return nil
 			}
-			return a.Active.EndEpoch(e)
-		}); err != nil {
-			return err
+			return a.EndEpoch(e)
 		}
-	}
-	return nil
+	})
 }
 
 // Close ends all hooks.

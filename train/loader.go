@@ -144,6 +144,12 @@ func (l *loader) Fill(thread int) {
 	for part := parts * thread / l.threads; part < parts*(thread+1)/l.threads; part++ {
 		from, to := part*noiseRows, min((part+1)*noiseRows, b.size)
 		for i, in := range l.inputs[b.size] {
+			if in.Weight != nil {
+				if part == 0 {
+					b.values[i][0] = float32(in.Weight.At(l.done()))
+				}
+				continue
+			}
 			row := len(b.values[i]) / b.size
 			dst := b.values[i][from*row : to*row]
 			switch {
@@ -160,6 +166,11 @@ func (l *loader) Fill(thread int) {
 			}
 		}
 	}
+}
+
+// done is how many epochs are complete before the next batch, a fraction of one included.
+func (l *loader) done() float64 {
+	return float64(l.epoch) + float64(l.position)/float64(len(l.order))
 }
 
 // oneHot writes a row for each label: 1 at its class, and 0 where it is unknown.

@@ -138,8 +138,10 @@ func bareSession(spec *config.Model, shape []int, o Options) (s *session, err er
 	if o.Team == nil {
 		o.Team = team.New(1)
 	}
+	spec = spec.Resolved(shape) // config.toml names every size
 	s = &session{job: &job{options: o, spec: spec, shape: shape, arithmetic: o.arithmetic(spec)}, encoded: map[string][]byte{}}
 	if method, ok := spec.Baseline.(baselines.Method); ok {
+		s.arithmetic.Backend = "" // it has no graph
 		s.learner, err = newFit(s.job, method)
 	} else if method, ok := spec.Optimizer.Optimizer.(optim.Search); ok {
 		s.learner, err = newSearch(s.job, method)
@@ -166,7 +168,7 @@ func (s *session) restore(from *stored) error {
 		return err
 	}
 	if from.arithmetic != (Arithmetic{}) {
-		if other := from.arithmetic.differs(s.arithmetic); other != "" && s.options.Warn != nil {
+		if other := from.arithmetic.differs(s.arithmetic); other != "" && s.spec.Baseline == nil && s.options.Warn != nil {
 			s.options.Warn("the run was begun with other " + other + ": the last bits of its result will be others than those of an uninterrupted run")
 		}
 		s.arithmetic = from.arithmetic
@@ -196,7 +198,7 @@ func (s *session) firstFiles() ([]folder.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append([]folder.File{{Name: folder.Config, Data: config.Fill(s.spec.Resolved(s.shape))}, {Name: folder.Environment, Data: environment}},
+	return append([]folder.File{{Name: folder.Config, Data: config.Fill(s.spec)}, {Name: folder.Environment, Data: environment}},
 		checkpoint...), nil
 }
 

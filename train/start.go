@@ -46,7 +46,7 @@ func (n *trainee) start() error {
 
 // StartOf names the file that a new run of a model would take its first parameters from; nil where the model has no start.
 func StartOf(spec *config.Model) (*data.File, error) {
-	if spec.Start == nil {
+	if spec == nil || spec.Start == nil {
 		return nil, nil
 	}
 	return recordOf(parametersOf(spec.Start.Run))

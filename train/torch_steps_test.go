@@ -12,6 +12,7 @@ import (
 	"tessera/graph"
 	"tessera/internal/volume"
 	"tessera/tape"
+	"tessera/team"
 )
 
 // torchDeclared are the models of torch_models.py. Images and labels are given by the test.
@@ -48,7 +49,8 @@ func TestModelsWithHeadsAgreeWithPyTorchOverFiveSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	threads := threads(t, 2)
+	workers := team.New(2)
+	defer workers.Close()
 	backends := map[string]func(p *graph.Program) (graph.Runner[float64], error){
 		"tape": func(p *graph.Program) (graph.Runner[float64], error) { return tape.Compile[float64](p) },
 		"engine": func(p *graph.Program) (graph.Runner[float64], error) {
@@ -56,7 +58,7 @@ func TestModelsWithHeadsAgreeWithPyTorchOverFiveSteps(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return engine.Compile[float64](m, threads)
+			return engine.Compile[float64](m, workers)
 		},
 	}
 	for _, want := range f.Models {

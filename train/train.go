@@ -30,8 +30,8 @@ var ErrInterrupted = errors.New("interrupted")
 
 // Options are what a run needs beside its model. None of them but Backend changes a byte of the result.
 type Options struct {
-	Backend graph.Backend
-	Team    *team.Team        // runs the optimizer and the projections; nil: the caller's goroutine alone
+	Backend graph.Backend     // runs the programs; nil: the engine on Team, on one goroutine per CPU where that is nil too
+	Team    *team.Team        // runs the optimizer and the projections; nil: with a Backend the caller's goroutine alone
 	Dirs    data.Dirs         // where data sets are searched
 	Load    LoadData          // reads the data set; nil: its source, from Dirs
 	Out     string            // the new run's folder; "" takes runs/MODEL, then runs/MODEL-2, ...
@@ -99,6 +99,8 @@ func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 	if missing := lacks(spec); missing != "" {
 		return nil, fmt.Errorf("train: model %q has no %s: make models with tessera.Load or package config, which fill in all there is", spec.Name, missing)
 	}
+	o, release := o.complete()
+	defer release()
 	s, splits, err := newSession(ctx, spec, o)
 	if err != nil {
 		return nil, err
@@ -171,6 +173,8 @@ func disk(o Options) folder.Disk {
 //
 // Errors are those of [Run], and [*checkpoint.Error] for a state that is damaged or does not match its model or data.
 func Resume(ctx context.Context, run string, o Options) (*Result, error) {
+	o, release := o.complete()
+	defer release()
 	held, err := folder.Open(run, disk(o))
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"tessera/data"
 	"tessera/graph"
@@ -19,12 +20,17 @@ var watched = []struct{ metric, key string }{
 	{"mse", "val_mse"}, {"hoyer", "code_hoyer"}, {"dead_units", "dead_units"}, {"negative_weights", "negative_weights"},
 }
 
+// watchedOfHeads are those of heads that are compared with labels: val_accuracy, val_class.accuracy where there are several.
+var watchedOfHeads = []string{"accuracy", "nll"}
+
 // watcher measures a model between epochs, without noise.
 type watcher struct {
 	images     *data.Images
-	outputs    bool // the model has a decoder
-	validation bool // the images are validation images: their error is val_mse
-	size       int  // of a batch
+	labels     []int    // of the images; nil where they are not known
+	heads      []string // that are compared with labels
+	outputs    bool     // the model has a decoder
+	validation bool     // the images are validation images: their error is val_mse
+	size       int      // of a batch
 	programs   compiled
 	chosen     metrics.Selection
 	indices    []int
@@ -38,7 +44,8 @@ type watcher struct {
 
 // newWatcher compiles the programs for the validation images, or for the first fitted ones where there are none.
 func newWatcher(m *graph.Model, backend graph.Backend, splits data.Splits) (*watcher, error) {
-	w := &watcher{images: splits.Validation, validation: true, outputs: len(m.Layout.Decoder) > 0, size: m.AtOnce(watchBatch), units: m.Units(), programs: compiled{}, last: m.LastWeight()}
+	w := &watcher{images: splits.Validation, validation: true, heads: m.ClassHeads(), outputs: len(m.Layout.Decoder) > 0,
+		size: m.AtOnce(watchBatch), units: m.Units(), programs: compiled{}, last: m.LastWeight()}
 	if w.images == nil {
 		w.images, w.validation = splits.Fit.Slice(0, min(splits.Fit.Len(), Watched)), false
 	}
@@ -62,6 +69,7 @@ func newWatcher(m *graph.Model, backend graph.Backend, splits data.Splits) (*wat
 			return nil, errors.Join(err, w.programs.Close())
 		}
 	}
+	w.labels = w.images.Labels()
 	w.indices = make([]int, n)
 	for i := range w.indices {
 		w.indices[i] = i
@@ -71,14 +79,26 @@ func newWatcher(m *graph.Model, backend graph.Backend, splits data.Splits) (*wat
 }
 
 // choose takes the watched metrics from the registry.
-func (w *watcher) choose() (err error) {
+func (w *watcher) choose() error {
 	var names []string
 	for _, one := range watched {
 		names = append(names, one.metric)
 	}
-	if w.chosen, err = metrics.Select(names...); err != nil {
+	chosen, err := metrics.Select(names...)
+	if err != nil {
 		return err
 	}
+	if len(w.heads) > 0 {
+		of, err := metrics.Select(watchedOfHeads...)
+		if err != nil {
+			return err
+		}
+		for i := range of {
+			of[i].Optional = true // without labels there is nothing to compare with
+		}
+		chosen = chosen.Add(of)
+	}
+	w.chosen = chosen
 	return w.chosen.Set("single", true) // right to seven digits, in a fraction of the time
 }
 
@@ -101,11 +121,14 @@ func (w *watcher) Measure() (values metrics.Values, err error) {
 	if w.validation && w.outputs {
 		has |= metrics.ReadsOutputs
 	}
+	if w.validation && w.labels != nil && len(w.heads) > 0 {
+		has |= metrics.ReadsLabels | metrics.ReadsLogits
+	}
 	if w.last != nil {
 		subject.Weight = w.last.Data
 		has |= metrics.ReadsWeights
 	}
-	meters, err := metrics.Start(subject, has, nil, w.chosen)
+	meters, err := metrics.Start(subject, has, w.heads, w.chosen)
 	if err != nil {
 		return nil, err
 	}
@@ -124,10 +147,11 @@ func (w *watcher) Measure() (values metrics.Values, err error) {
 // watchedKeys gives the values their keys of metrics.jsonl.
 func watchedKeys(values metrics.Values) metrics.Values {
 	for i := range values {
+		name := values[i].Name
+		values[i].Name = "val_" + name
 		for _, one := range watched {
-			if values[i].Name == one.metric {
+			if name == one.metric {
 				values[i].Name = one.key
-				break
 			}
 		}
 	}
@@ -152,9 +176,17 @@ func (w *watcher) batch(meters *metrics.Meters, from, to int) error {
 	if err := p.Run(w.inputs); err != nil {
 		return err
 	}
-	b := metrics.Batch{Images: pixels, Codes: p.runner.Tap(p.code)}
+	b, logits := metrics.Batch{Images: pixels, Codes: p.runner.Tap(p.code)}, map[string][]float32{}
 	if p.output >= 0 {
 		b.Outputs = p.runner.Tap(p.output)
 	}
-	return meters.Add(b, nil)
+	if w.labels != nil {
+		b.Labels = w.labels[from:to]
+	}
+	for i, tap := range p.Taps {
+		if slices.Contains(w.heads, tap.Name) {
+			logits[tap.Name] = p.runner.Tap(i)
+		}
+	}
+	return meters.Add(b, logits)
 }

@@ -3,6 +3,11 @@ package train
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"tessera/data"
@@ -79,5 +84,70 @@ func TestAnEvaluationCountsTheNegativeWeightsThatMetricsOfTheRunDo(t *testing.T)
 		if err := coder.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// labelledFiles writes images of two classes, bright above or below, and their labels. It returns the table of their data set.
+func labelledFiles(t *testing.T, n int) string {
+	t.Helper()
+	images, labels := []byte{0, 0, 8, 3, 0, 0, 0, byte(n), 0, 0, 0, 4, 0, 0, 0, 4}, []byte{0, 0, 8, 1, 0, 0, 0, byte(n)}
+	r := rand.New(rand.NewPCG(4, 4))
+	for i := range n {
+		class := i % 2
+		for p := range 16 {
+			images = append(images, byte(r.IntN(100)+100*((p/8+class)%2)))
+		}
+		labels = append(labels, byte(class))
+	}
+	dir := t.TempDir()
+	for name, text := range map[string][]byte{"images": images, "labels": labels} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return fmt.Sprintf("{ name = \"idx\", images = %q, labels = %q, validation = 0.25 }", filepath.Join(dir, "images"), filepath.Join(dir, "labels"))
+}
+
+// What an epoch says of its validation images is what an evaluation says of the same images.
+func TestHeadsThatAreComparedWithLabelsAreWatched(t *testing.T) {
+	text := "[model.m]\ndataset = " + labelledFiles(t, 120) + `
+encoder = [{ kind = "dense", units = 5, activation = "relu" }]
+decoder = []
+head.class = { layers = [{ kind = "dense" }] }
+loss = [{ kind = "cross_entropy", on = "class" }]
+train = { epochs = 3, batch = 16 }
+`
+	spec := model(t, text)
+	run := trained(t, spec, Options{}).Run
+	m, err := Open(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := spec.Dataset.Source.Load(context.Background(), nil, data.Both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	splits, err := set.Split(spec.Dataset.Selection, spec.Train.Seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	coder := graph.NewCoder(m.Model, tape.Backend{})
+	defer coder.Close()
+	want, err := metrics.Evaluate(context.Background(), coder, metrics.Sample{Images: splits.Validation.Float32(), Labels: splits.Validation.Labels()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := lines(t, run)[2]
+	for key, name := range map[string]string{"val_accuracy": "accuracy", "val_nll": "nll", "code_hoyer": "hoyer", "dead_units": "dead_units"} {
+		v, ok := want.Number(name)
+		if got, is := last[key].(float64); !ok || !is || math.Abs(got-v) > 1e-6*math.Max(1, v) {
+			t.Errorf("%s is %v, the evaluation says %v", key, last[key], v)
+		}
+	}
+	if v, is := last["val_mse"]; !is || v != nil {
+		t.Errorf("without a decoder val_mse is %v", v)
+	}
+	if accuracy, _ := want.Number("accuracy"); accuracy < 0.6 {
+		t.Errorf("accuracy %v of classes that are easy to tell", accuracy)
 	}
 }

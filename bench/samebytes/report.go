@@ -48,8 +48,25 @@ func (r *report) add(v verdict) {
 
 // judge prints the differences of a subject, the expected ones too.
 func (r *report) judge(v verdict) {
-	var lines []string
-	unexpected := 0
+	lines, unexpected := r.differences(v)
+	switch {
+	case unexpected == 0:
+		r.equal++
+		fmt.Fprintf(r.out, "equal     %s (%d values)\n", v.subject, v.values)
+	case v.values == 0: // a command of the working tree failed
+		r.different++
+		fmt.Fprintf(r.out, "DIFFERS   %s\n", v.subject)
+	default:
+		r.different++
+		fmt.Fprintf(r.out, "DIFFERS   %s (%d of %d values)\n", v.subject, unexpected, v.values)
+	}
+	for _, line := range lines {
+		fmt.Fprintf(r.out, "            %s\n", line)
+	}
+}
+
+// differences returns a line for each difference to print, and the number of those that no exception covers.
+func (r *report) differences(v verdict) (lines []string, unexpected int) {
 	for _, d := range v.different {
 		text := fmt.Sprintf("%s: base %s, now %s", d.key, d.base, d.now)
 		if e, ok := r.exception(v.subject, d.key); ok {
@@ -64,16 +81,7 @@ func (r *report) judge(v verdict) {
 	if hidden := unexpected - shownDifferences; hidden > 0 && !r.all {
 		lines = append(lines, fmt.Sprintf("and %d more; --all prints them", hidden))
 	}
-	if unexpected > 0 {
-		r.different++
-		fmt.Fprintf(r.out, "DIFFERS   %s (%d of %d values)\n", v.subject, unexpected, v.values)
-	} else {
-		r.equal++
-		fmt.Fprintf(r.out, "equal     %s (%d values)\n", v.subject, v.values)
-	}
-	for _, line := range lines {
-		fmt.Fprintf(r.out, "            %s\n", line)
-	}
+	return lines, unexpected
 }
 
 // exception returns the exception that covers a difference.

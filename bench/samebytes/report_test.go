@@ -47,6 +47,7 @@ func TestReport(t *testing.T) {
 		"not compared":       {report{exceptions: []exception{expected}}, []verdict{same}, true, "0 exceptions stale"},
 		"unknown":            {report{exceptions: []exception{expected}, complete: true}, []verdict{same}, false, "1 exceptions stale"},
 		"left out, no stale": {report{exceptions: []exception{expected}, complete: true}, []verdict{same, {subject: "model b", leftOut: "x"}}, true, "0 exceptions stale"},
+		"command":            {report{exceptions: []exception{expected}}, []verdict{{subject: "model b", different: []difference{{"command", "works", "no"}}}}, false, "DIFFERS   model b\n"},
 		"command, not stale": {report{exceptions: []exception{expected}}, []verdict{{subject: "model b", different: []difference{{"command", "works", "no"}}}}, false, "0 exceptions stale"},
 	} {
 		text, err := reported(t, &c.r, c.verdicts...)

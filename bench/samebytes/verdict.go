@@ -114,10 +114,21 @@ func (c *comparison) keepRun(s subject, run string) error {
 		}
 	}
 	kept := c.keptRun(s)
-	if err := os.RemoveAll(kept); err != nil {
+	if err := os.MkdirAll(filepath.Dir(kept), 0o755); err != nil {
 		return err
 	}
-	return os.CopyFS(kept, os.DirFS(run)) // the cache may be on another disk
+	part, err := os.MkdirTemp(filepath.Dir(kept), "part-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(part)
+	if err := os.CopyFS(part, os.DirFS(run)); err != nil { // a copy, because the cache may be on another disk
+		return err
+	}
+	if err := os.Rename(part, kept); err != nil && !errors.Is(err, fs.ErrExist) { // another process may have kept the same run
+		return err
+	}
+	return nil
 }
 
 // keptRun is the folder in the cache of the run that base trained.

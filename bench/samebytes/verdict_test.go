@@ -81,6 +81,29 @@ func TestBaseIsTrainedOnce(t *testing.T) {
 	}
 }
 
+// Two processes that share a cache may keep the same run.
+func TestARunThatIsKeptAlreadyIsNoError(t *testing.T) {
+	c := fakes(t, "1", "1")
+	verdicts(t, c)
+	records, err := filepath.Glob(filepath.Join(c.cache, "*.json"))
+	if err != nil || len(records) == 0 {
+		t.Fatalf("got %q, %v; want records", records, err)
+	}
+	for _, name := range records {
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for subject, v := range verdicts(t, c) {
+		if v.err != nil || len(v.different) > 0 {
+			t.Errorf("%s: %+v", subject, v)
+		}
+	}
+	if runs, err := os.ReadDir(filepath.Join(c.cache, "runs")); err != nil || len(runs) != 1 {
+		t.Errorf("got %v, %v; want one run", runs, err)
+	}
+}
+
 func TestMissingDataAreNoDifference(t *testing.T) {
 	v := verdicts(t, fakes(t, fakeSeedNone, "1"))["model tiny"]
 	if v.leftOut != "tessera: bars: no such data" || v.err != nil || v.values != 0 {

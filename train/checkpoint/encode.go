@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -33,6 +34,9 @@ type entry struct {
 // Encode returns the bytes of a file, in buffer if it has room for them. Equal contents give equal bytes. It fails on what no
 // reader could read back: two tensors of one name, data that do not fill the shape, a reserved key.
 func Encode(f *File, buffer []byte) ([]byte, error) {
+	if f == nil {
+		return nil, errors.New("checkpoint: no file to encode")
+	}
 	header, total, err := header(f)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,77 @@
+package losses
+
+import (
+	"math"
+
+	"tessera/part"
+)
+
+// Weight is what multiplies a term, over the course of a training: a number, [Constant], or a schedule.
+type Weight interface {
+	// At returns the weight after so many epochs, which may be a fraction of one, and +Inf for the end.
+	At(epoch float64) float64
+}
+
+// Weights holds every schedule of the weight of a term.
+var Weights = part.New[Weight]("weight")
+
+// Constant is the same weight throughout.
+type Constant struct {
+	Value float64 `toml:"value" want:">= 0" doc:"multiplies the term"`
+}
+
+func init() {
+	Weights.Register("constant", "the same weight throughout", func() Weight { return &Constant{Value: 1} })
+}
+
+// At implements [Weight].
+func (c *Constant) At(float64) float64 { return c.Value }
+
+// between is what the schedules have in common that go from one weight to another.
+type between struct {
+	From   float64 `toml:"from" want:">= 0" doc:"weight at the beginning"`
+	To     float64 `toml:"to" want:">= 0" doc:"weight at the end, and from then on"`
+	Epochs float64 `toml:"epochs" want:"> 0" doc:"from the one to the other; may be a fraction"`
+}
+
+// at goes from From to To as shape, of [0,1] onto [0,1], does.
+func (b between) at(epoch float64, shape func(float64) float64) float64 {
+	if epoch >= b.Epochs {
+		return b.To
+	}
+	return b.From + (b.To-b.From)*shape(epoch/b.Epochs)
+}
+
+// Linear goes in a straight line: from + (to - from) min(1, epoch / epochs).
+type Linear struct{ between }
+
+func init() {
+	Weights.Register("linear", "in a straight line from one weight to another", func() Weight { return &Linear{between{0, 1, 10}} })
+}
+
+// At implements [Weight].
+func (l *Linear) At(epoch float64) float64 {
+	return l.at(epoch, func(x float64) float64 { return x })
+}
+
+// Cosine goes along half a cosine: from + (to - from) (1 - cos(pi min(1, epoch / epochs))) / 2.
+type Cosine struct{ between }
+
+func init() {
+	Weights.Register("cosine", "along half a cosine from one weight to another", func() Weight { return &Cosine{between{0, 1, 10}} })
+}
+
+// At implements [Weight].
+func (c *Cosine) At(epoch float64) float64 {
+	return c.at(epoch, func(x float64) float64 { return (1 - math.Cos(math.Pi*x)) / 2 })
+}
+
+// Step jumps from one weight to another after so many epochs.
+type Step struct{ between }
+
+func init() {
+	Weights.Register("step", "one weight first, another after so many epochs", func() Weight { return &Step{between{0, 1, 10}} })
+}
+
+// At implements [Weight].
+func (s *Step) At(epoch float64) float64 { return s.at(epoch, func(float64) float64 { return 0 }) }

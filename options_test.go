@@ -1,0 +1,251 @@
+package tessera_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera"
+	"tessera/attack"
+	"tessera/config"
+	"tessera/data"
+	"tessera/engine"
+	"tessera/evaluation"
+	"tessera/graph"
+	"tessera/ir"
+	"tessera/layers"
+	"tessera/metrics"
+	"tessera/report"
+	"tessera/study"
+	"tessera/sweep"
+	"tessera/tape"
+	"tessera/train"
+	"tessera/train/checkpoint"
+)
+
+// sourceFolder is that of this package: the tests change the working folder.
+var sourceFolder, _ = filepath.Abs(".")
+
+func dense(units int) layers.Layer { return &layers.Dense{Units: units} }
+
+// bareModel is a complete declaration of a small model.
+func bareModel(t *testing.T) *config.Model {
+	t.Helper()
+	m, err := tessera.Declare(config.Model{Dataset: config.Dataset{Source: rows(t, 1)}, Train: config.Train{Epochs: 1},
+		Encoder: []config.Layer{{Kind: "dense", Layer: dense(3)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// withOptions calls every exported function and method that takes options, by package and name, with zero options. A call
+// either gives a sensible default or returns an error.
+func withOptions(t *testing.T) map[string]func() error {
+	ctx, m := t.Context(), bareModel(t)
+	g, err := graph.New(m, []int{6, 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir()) // a run without Out goes to runs/
+	run := &tessera.Run{}
+	return map[string]func() error{
+		"tessera.Train":        func() error { r, err := tessera.Train(ctx, m, tessera.Options{}); return closed(r, err) },
+		"tessera.Resume":       func() error { r, err := tessera.Resume(ctx, "", tessera.Options{}); return closed(r, err) },
+		"tessera.Open":         func() error { r, err := tessera.Open("", tessera.Options{}); return closed(r, err) },
+		"tessera.OpenFS":       func() error { r, err := tessera.OpenFS(nil, "", tessera.Options{}); return closed(r, err) },
+		"tessera.ReadModel":    func() error { r, err := tessera.ReadModel(nil, tessera.Options{}); return closed(r, err) },
+		"tessera.Run.Encoder":  func() error { _, err := run.Encoder(tessera.EncoderOptions{}); return err },
+		"tessera.Run.Evaluate": func() error { _, err := run.Evaluate(ctx, nil); return err },
+		"train.Run":            func() error { _, err := train.Run(ctx, m, train.Options{}); return err },
+		"train.Resume":         func() error { _, err := train.Resume(ctx, "", train.Options{}); return err },
+		"graph.Model.Program":  func() error { _, err := g.Program(graph.Request{}); return err },
+		"sweep.New":            func() error { _, err := sweep.New(ctx, &config.Sweep{}, sweep.Options{}); return err },
+		"study.Reproduction.Write": func() error {
+			_, err := study.Reproduction{}.Write(ctx, nil, nil, study.Options{})
+			return err
+		},
+		"metrics.Evaluate":      func() error { _, err := metrics.Evaluate(ctx, nil, metrics.Sample{}, nil); return err },
+		"metrics.Start":         func() error { _, err := metrics.Start(metrics.Subject{}, 0, nil, nil); return err },
+		"data.Set.Split":        func() error { _, err := (&data.Set{}).Split(data.Selection{}, 0); return err },
+		"evaluation.Measure":    func() error { _, err := evaluation.Measure(ctx, nil, nil, nil, nil, nil); return err },
+		"metrics.Selection.Add": func() error { metrics.Selection(nil).Add(nil); return nil },
+	}
+}
+
+func closed(r *tessera.Run, err error) error {
+	if err != nil {
+		return err
+	}
+	return r.Close()
+}
+
+func TestZeroOptionsPanicNowhere(t *testing.T) {
+	calls := withOptions(t)
+	for name, call := range calls {
+		calmly(t, name, call)
+	}
+	for _, name := range []string{"tessera.Train", "train.Run"} { // which have all that they need
+		if err := calls[name](); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, name := range takingOptions(t) {
+		if _, ok := calls[name]; !ok {
+			t.Errorf("%s takes options and is not in the table of this test", name)
+		}
+	}
+}
+
+func TestNilAndZeroValuesPanicNowhere(t *testing.T) {
+	ctx := t.Context()
+	fails := func(call func() error) func() error {
+		return func() error {
+			err := call()
+			if err == nil {
+				panic("neither a default nor an error")
+			}
+			return err
+		}
+	}
+	for name, call := range map[string]func() error{
+		"train nil":           fails(func() error { _, err := train.Run(ctx, nil, train.Options{}); return err }),
+		"train zero":          fails(func() error { _, err := train.Run(ctx, &config.Model{}, train.Options{}); return err }),
+		"train.StartOf":       func() error { _, err := train.StartOf(nil); return err },
+		"train.Trained.Coder": fails(func() error { _, err := (&train.Trained{}).Coder(nil).Encode(nil); return err }),
+		"graph.New nil":       fails(func() error { _, err := graph.New(nil, []int{2, 2}); return err }),
+		"graph.New zero":      func() error { _, err := graph.New(&config.Model{}, nil); return err },
+		"graph.Program nil":   fails(func() error { _, err := (*graph.Model)(nil).Program(graph.Request{Batch: 1}); return err }),
+		"graph.Program zero":  fails(func() error { _, err := (&graph.Model{}).Program(graph.Request{Batch: 1}); return err }),
+		"graph.NewCoder":      fails(func() error { _, err := graph.NewCoder(nil, nil).Decode([]float32{1}); return err }),
+		"engine.Compile":      fails(func() error { _, err := engine.Compile[float32](nil, nil); return err }),
+		"engine.Compile zero": func() error { _, err := engine.Compile[float32](&ir.Module{}, nil); return err },
+		"engine.Backend":      fails(func() error { _, err := engine.Backend{}.Compile(nil); return err }),
+		"tape.Backend":        fails(func() error { _, err := tape.Backend{}.Compile(nil); return err }),
+		"config.Fill":         func() error { config.Fill(nil); config.Fill(&config.Model{}); return nil },
+		"config.Complete":     fails(func() error { _, err := config.Complete(nil); return err }),
+		"config.File.Check":   func() error { return (&config.File{}).Check() },
+		"config.File.Names":   func() error { (&config.File{}).Names(); (&config.File{}).SweepNames(); return nil },
+		"config.File.Model":   fails(func() error { _, err := (&config.File{}).Model("m"); return err }),
+		"config.File.Sweep":   fails(func() error { _, err := (&config.File{}).Sweep("s"); return err }),
+		"sweep.New":           fails(func() error { _, err := sweep.New(ctx, nil, sweep.Options{}); return err }),
+		"attack.Measure":      fails(func() error { _, err := attack.Measure(ctx, nil, nil, nil); return err }),
+		"report.Atoms":        fails(func() error { _, err := report.Atoms(nil); return err }),
+		"report.Curves":       func() error { _, _ = report.Curves(nil, nil); return nil },
+		"report.Training":     fails(func() error { _, err := report.Training(); return err }),
+		"checkpoint.Encode":   fails(func() error { _, err := checkpoint.Encode(nil, nil); return err }),
+		"tessera.Plan":        fails(func() error { _, err := tessera.Plan(nil); return err }),
+		"tessera.Declare":     fails(func() error { _, err := tessera.Declare(config.Model{}); return err }),
+		"data.Memory":         fails(func() error { _, err := (*data.Memory)(nil).Load(ctx, nil, data.Both); return err }),
+		"tessera.Encoder": fails(func() error {
+			e := &tessera.Encoder{}
+			_, _, _ = e.Units(), e.Programs(), e.Close()
+			_, err := e.Encode(ctx, nil, nil)
+			return err
+		}),
+	} {
+		calmly(t, name, call)
+	}
+	for name, r := range map[string]*tessera.Run{"nil": nil, "zero": {}} {
+		calmly(t, name+" run", func() error {
+			_, _, _, _ = r.Shape(), r.Units(), r.Atoms(), r.LastWeight()
+			_, err := r.Encode(nil)
+			if err == nil || r.Close() != nil {
+				t.Errorf("%s run: encodes", name)
+			}
+			return nil
+		})
+	}
+}
+
+// calmly fails the test where a call panics.
+func calmly(t *testing.T, name string, call func() error) {
+	t.Helper()
+	defer func() {
+		if cause := recover(); cause != nil {
+			t.Errorf("%s: panic: %v", name, cause)
+		}
+	}()
+	if err := call(); err != nil {
+		if err.Error() == "" {
+			t.Errorf("%s: an error without a text", name)
+		}
+		t.Logf("%s: %v", name, err)
+	}
+}
+
+// takingOptions lists the exported functions and methods of this module that take a type whose name ends in Options, or is
+// Selection or Request, as package.Function or package.Type.Method.
+func takingOptions(t *testing.T) []string {
+	t.Helper()
+	found := map[string]bool{}
+	err := filepath.WalkDir(sourceFolder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if base := d.Name(); d.IsDir() && path != sourceFolder && (base == "testdata" || base == "internal" || strings.HasPrefix(base, ".")) {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil || file.Name.Name == "main" {
+			return err
+		}
+		for _, declared := range file.Decls {
+			if f, ok := declared.(*ast.FuncDecl); ok && f.Name.IsExported() && takesOptions(f.Type) {
+				if name, ok := exportedName(f); ok {
+					found[file.Name.Name+"."+name] = true
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) < 8 {
+		t.Fatalf("only %d functions take options: %v", len(found), found)
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// exportedName is the name of a function, or of a method behind that of its type; ok is false for one of a hidden type.
+func exportedName(f *ast.FuncDecl) (name string, ok bool) {
+	if f.Recv == nil {
+		return f.Name.Name, true
+	}
+	of := f.Recv.List[0].Type
+	if pointer, ok := of.(*ast.StarExpr); ok {
+		of = pointer.X
+	}
+	if generic, ok := of.(*ast.IndexExpr); ok {
+		of = generic.X
+	}
+	receiver := of.(*ast.Ident)
+	return receiver.Name + "." + f.Name.Name, receiver.IsExported()
+}
+
+func takesOptions(f *ast.FuncType) bool {
+	return slices.ContainsFunc(f.Params.List, func(p *ast.Field) bool {
+		of := p.Type
+		if pointer, ok := of.(*ast.StarExpr); ok {
+			of = pointer.X
+		}
+		var name string
+		switch named := of.(type) {
+		case *ast.Ident:
+			name = named.Name
+		case *ast.SelectorExpr:
+			name = named.Sel.Name
+		}
+		return strings.HasSuffix(name, "Options") || name == "Selection" || name == "Request"
+	})
+}

@@ -1,0 +1,51 @@
+package parts
+
+import (
+	"gorgonia.org/gorgonia"
+	"tessera/layers"
+	"tessera/ops"
+)
+
+// Centre subtracts from each value the mean of its image: y = x - mean(x). It is one op of its own.
+type Centre struct{}
+
+func init() {
+	layers.Registry.Register("centre", "subtracts the mean of the image, y = x - mean(x)", func() layers.Layer { return &Centre{} })
+}
+
+// OutputShape implements [layers.Layer].
+func (*Centre) OutputShape(in []int) ([]int, error) { return in, nil }
+
+// Parameters implements [layers.Layer].
+func (*Centre) Parameters([]int) []layers.Parameter { return nil }
+
+// Apply implements [layers.Layer]. The map is linear and symmetric: it is its own derivative and its own transpose.
+func (*Centre) Apply(_ layers.Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	return ops.Each(x, ops.PerImage{
+		Spec:    centring{},
+		Out:     x.Shape()[1:],
+		Work:    2 * float64(x.Shape()[1:].TotalSize()),
+		Float32: centre[float32], Float64: centre[float64],
+		Pull32: alongV[float32], Push32: alongV[float32],
+		Pull64: alongV[float64], Push64: alongV[float64],
+	})
+}
+
+// centring says what the op computes.
+type centring struct{}
+
+// String implements fmt.Stringer.
+func (centring) String() string { return "centre" }
+
+func alongV[T float32 | float64](dst, _, v []T) { centre(dst, v) }
+
+func centre[T float32 | float64](dst, x []T) {
+	var sum T
+	for _, v := range x {
+		sum += v
+	}
+	mean := sum / T(len(x))
+	for i, v := range x {
+		dst[i] = v - mean
+	}
+}

@@ -1,0 +1,24 @@
+package parts
+
+import (
+	"math/rand/v2"
+
+	"tessera/augment"
+)
+
+// Darken multiplies the image by a random factor in [1-By, 1].
+type Darken struct {
+	By float64 `toml:"by" want:"in [0,1]" doc:"largest share of the brightness that is lost"`
+}
+
+func init() {
+	augment.Registry.Register("darken", "a random factor below 1", func() augment.Augmentation { return &Darken{By: 0.5} })
+}
+
+// Apply implements [augment.Augmentation].
+func (d *Darken) Apply(dst, src []float32, _ []int, r *rand.Rand, _ *augment.Scratch) {
+	factor := 1 - float32(d.By)*r.Float32()
+	for i, v := range src {
+		dst[i] = factor * v
+	}
+}
