@@ -1,7 +1,7 @@
-# The same few targets for people and for CI.
+# The targets for developers and CI.
 
 GO ?= go
-# A count, not a duration: at the end of a duration go test can fail by itself (go.dev/issue/75804).
+# A count, not a duration: go test can fail without reason at the end of a duration (go.dev/issue/75804).
 FUZZTIME ?= 10000x
 NUMERIC = ./graph/... ./layers ./losses ./metrics ./morph ./optim ./constraints ./train/...
 ENCODES ?= 20000
@@ -18,7 +18,7 @@ run: ## train the quick start
 test: ## the README's test command
 	$(GO) test ./...
 
-check: format vet staticcheck test race fuzz portable ## everything that must pass before a change is kept
+check: format vet staticcheck test race fuzz portable ## everything that must pass before a change is merged
 
 format:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these"; exit 1; }
@@ -29,7 +29,7 @@ vet:
 staticcheck:
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 
-race: ## with checkptr, on the rooms that share memory or use unsafe; needs a C compiler
+race: ## with checkptr, for the packages that share memory or use unsafe; needs a C compiler
 	$(GO) test -race -short $(CONCURRENT)
 
 fuzz: ## FUZZTIME inputs for every fuzz test
@@ -38,21 +38,21 @@ fuzz: ## FUZZTIME inputs for every fuzz test
 		echo "$$package $$name"; $(GO) test $$package -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) || exit 1; \
 	done
 
-portable: ## the numbers without assembly, and with OpenBLAS where Debian's build is installed or BLAS names one
+portable: ## the numeric tests without assembly, and with OpenBLAS if Debian's build is installed or BLAS names one
 	TESSERA_BLAS=none TESSERA_SIMD=none $(GO) test ./graph/... ./engine
 	@if [ -n "$(BLAS)" ]; then echo "TESSERA_BLAS=$(BLAS) $(GO) test ./kernel $(NUMERIC)"; TESSERA_BLAS=$(BLAS) $(GO) test ./kernel $(NUMERIC); \
-	else echo "left out: no OpenBLAS found; make portable BLAS=PATH names one"; fi
+	else echo "skipped: no OpenBLAS found; make portable BLAS=PATH names one"; fi
 
-same-bytes: ## what shipped models and sweeps give at the commit BASE and now; ONLY=GLOB restricts it; TESSERA_DATA says where the data are
+same-bytes: ## compare the results of shipped models and sweeps at the commit BASE and now; ONLY=GLOB restricts them; TESSERA_DATA is the data folder
 	$(GO) run -trimpath ./bench/samebytes --base "$(BASE)" --only "$(ONLY)" --cache "$(CACHE)"
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem -count 6 ./...
 
-bench-peers: ## training steps beside PyTorch's, NMF and SVM beside scikit-learn's, in turn; TESSERA_DATA says where fashion-mnist/ is
+bench-peers: ## training steps beside PyTorch, NMF and SVM beside scikit-learn, alternating; TESSERA_DATA is the folder that holds fashion-mnist/
 	$(GO) run ./bench
 
-golden: ## write the golden files anew; look at what changes
+golden: ## write the golden files again; check the diff
 	$(GO) test . ./config ./report ./study -update
 
 kill-test: ## kill -9 at 20 random moments, resume, compare bytes
