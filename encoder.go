@@ -23,7 +23,7 @@ type EncoderOptions struct {
 	// Sizes are the batch sizes that programs are compiled for; nil takes 1, 8, 64 and 256. Other numbers of images are
 	// split over them and padded.
 	Sizes []int
-	// Workers is how many programs of each size there are at most: so many goroutines compute at once with one size. 0 takes
+	// Workers is the largest number of programs of each size, and of goroutines that compute at once with one size. 0 takes
 	// one per CPU, but not more than 8 programs in all.
 	Workers int
 }
@@ -54,8 +54,8 @@ type whole struct {
 	coder metrics.Coder // nil after Close
 }
 
-// Encoder returns an encoder of the run's model for any number of goroutines. It has programs of its own: it works beside the
-// run and after the run's Close, and is closed by itself. A model in which the code of an image depends on the other images
+// Encoder returns an encoder of the run's model for any number of goroutines. It has its own programs. It works beside the
+// run and after the run's Close, and needs its own Close. A model in which the code of an image depends on the other images
 // of its batch is an error.
 func (r *Run) Encoder(o EncoderOptions) (*Encoder, error) {
 	if err := r.ready(); err != nil {

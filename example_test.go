@@ -128,7 +128,7 @@ func ExampleDeclare() {
 	// 40 codes one after the other
 }
 
-// A model from a file of one's own, changed as by --set, trained for a moment and opened again.
+// A model from your own file, changed as by --set, trained for a moment and opened again.
 func ExampleOpen() {
 	file := filepath.Join(runs, "models.toml")
 	text := `
@@ -149,7 +149,7 @@ encoder = [{ kind = "dense", units = 16, activation = "sigmoid" }]
 	}
 	model, err := models.Model("tiny", set)
 	if err != nil {
-		log.Fatal(err) // *table.Diagnostics: every mistake with its line
+		log.Fatal(err) // *table.Diagnostics: every error with its line
 	}
 	trained, err := tessera.Train(context.Background(), model, tessera.Options{Out: filepath.Join(runs, "tiny")})
 	if err != nil {
@@ -191,7 +191,7 @@ func (l *Charbonnier) Build(v losses.Values) (*gorgonia.Node, error) {
 	return c.Mean(c.Sqrt(c.Shift(c.Square(c.Sub(output, images)), l.Epsilon*l.Epsilon))), c.Err()
 }
 
-// A loss of one's own is a struct and its registration; models.toml, the messages about mistakes and the list of
+// A user-defined loss is a struct and its registration; models.toml, the error messages and the list of
 // losses know it from then on.
 func Example_loss() {
 	models, err := config.Load("models.toml", []byte(`

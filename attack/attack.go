@@ -29,14 +29,14 @@ import (
 // Both start from the clean image and clip x' to [0,1] after every step: nothing in them is random. A pixel whose clean value
 // lies outside of [0,1] may go no further out.
 type Attack struct {
-	Method   Method  `toml:"method" doc:"one step of length epsilon, or several projected into the ball"`
-	Norm     Norm    `toml:"norm" doc:"of the difference to the clean image"`
-	Epsilon  float64 `toml:"epsilon" want:"> 0" doc:"largest norm of the difference; pixels lie in [0,1]"`
-	Steps    int     `toml:"steps" want:"in [1,1000]" doc:"of pgd"`
-	StepSize float64 `toml:"step_size" want:"> 0" doc:"of pgd, in the norm; 2.5 epsilon / steps by default"`
+	Method   Method  `toml:"method" doc:"fgsm: one step of length epsilon; pgd: several steps, each projected into the ball"`
+	Norm     Norm    `toml:"norm" doc:"norm of the perturbation"`
+	Epsilon  float64 `toml:"epsilon" want:"> 0" doc:"largest norm of the perturbation; pixels lie in [0,1]"`
+	Steps    int     `toml:"steps" want:"in [1,1000]" doc:"number of steps of pgd"`
+	StepSize float64 `toml:"step_size" want:"> 0" doc:"step size of pgd, in the norm; 2.5 epsilon / steps by default"`
 }
 
-// mostSteps bounds an attack: more are a slip of the keyboard, and a batch could not be interrupted for hours.
+// mostSteps bounds an attack. More steps are probably a typo, and a batch could not be interrupted for hours.
 const mostSteps = 1000
 
 // Default is the attack where nothing is said: PGD of ten steps in a small linf ball.

@@ -201,7 +201,7 @@ func TestNoiseHasItsMeanAndStandardDeviation(t *testing.T) {
 	}
 }
 
-// The extremes over the disk, by plain loops; package morph has tests of its own.
+// The extremes over the disk, by plain loops; package morph has its own tests.
 func TestDilateAndErodeTakeTheExtremesOverTheDisk(t *testing.T) {
 	in, radius := size{6, 7, 2}, 2
 	src := patterned(in)

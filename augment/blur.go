@@ -17,7 +17,7 @@ import (
 // the defaults; the values are those of scipy.ndimage.gaussian_filter.
 type Blur struct {
 	Sigma       []float64 `toml:"sigma" want:"in [0,1000]" doc:"[low, high]: the standard deviation, in pixels"`
-	Probability float64   `toml:"probability" want:"in [0,1]" doc:"of blurring the image"`
+	Probability float64   `toml:"probability" want:"in [0,1]" doc:"probability of blurring the image"`
 }
 
 func init() {

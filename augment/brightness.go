@@ -11,7 +11,7 @@ import "math/rand/v2"
 // Source: as torchvision's ColorJitter; Chen et al., A simple framework for contrastive learning of visual
 // representations, 2020, appendix A.
 type Brightness struct {
-	By float64 `toml:"by" want:"in [0,10]" doc:"how far the factor may be from 1"`
+	By float64 `toml:"by" want:"in [0,10]" doc:"largest distance of the factor from 1"`
 }
 
 func init() {

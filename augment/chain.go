@@ -12,8 +12,8 @@ import (
 
 // Chain applies augmentations in order to images of one shape. Any number of goroutines may use it.
 //
-// Every image, and within it every step, has a random stream of its own. What one step draws therefore changes no other
-// step, and the result does not depend on the number of goroutines.
+// Every image has its own random stream, and so has every step within it. The draws of one step therefore do not change
+// another step, and the result does not depend on the number of goroutines.
 type Chain struct {
 	steps  []Augmentation
 	shape  []int

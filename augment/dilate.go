@@ -12,8 +12,8 @@ import (
 //
 // Source: Serra, Image analysis and mathematical morphology, 1982; see package morph.
 type Dilate struct {
-	Radius      int     `toml:"radius" want:">= 0" doc:"of the disk, in pixels"`
-	Probability float64 `toml:"probability" want:"in [0,1]" doc:"of dilating the image"`
+	Radius      int     `toml:"radius" want:">= 0" doc:"radius of the disk in pixels"`
+	Probability float64 `toml:"probability" want:"in [0,1]" doc:"probability of dilating the image"`
 }
 
 func init() {

@@ -15,10 +15,10 @@ import (
 // Source: Zhong, Zheng, Kang, Li and Yang, Random erasing data augmentation, 2020. The defaults are theirs, rounded; "mean" is the
 // mean of the image, theirs is that of the data set.
 type Erase struct {
-	Probability float64   `toml:"probability" want:"in [0,1]" doc:"of erasing anything"`
+	Probability float64   `toml:"probability" want:"in [0,1]" doc:"probability of erasing a rectangle"`
 	Scale       []float64 `toml:"scale" want:"in (0,1]" doc:"[low, high]: the area of the rectangle as a fraction of the image"`
 	Ratio       []float64 `toml:"ratio" want:"> 0" doc:"[low, high]: width over height of the rectangle"`
-	Fill        string    `toml:"fill" oneof:"random mean black white" doc:"what the pixels become"`
+	Fill        string    `toml:"fill" oneof:"random mean black white" doc:"new values of the erased pixels"`
 }
 
 func init() {

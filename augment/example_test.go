@@ -7,7 +7,7 @@ import (
 	"tessera/augment"
 )
 
-// invert is an augmentation of one's own: it turns white into black with a probability.
+// invert is a user-defined augmentation: it turns white into black with a probability.
 type invert struct {
 	Probability float64 `toml:"probability" want:"in [0,1]" doc:"of inverting the image"`
 }
@@ -22,7 +22,7 @@ func (v *invert) Apply(dst, src []float32, _ []int, r *rand.Rand, _ *augment.Scr
 	}
 }
 
-// An augmentation of one's own is a struct with settings and Apply. augment.Registry.Register makes it a kind of
+// A user-defined augmentation is a struct with settings and Apply. augment.Registry.Register makes it a kind of
 // models.toml; a Chain takes it without that.
 func Example_ownAugmentation() {
 	steps := []augment.Augmentation{&invert{Probability: 1}, &augment.Flip{Horizontal: true, Probability: 1}}

@@ -2,15 +2,15 @@ package augment
 
 import "math/rand/v2"
 
-// Flip mirrors the image: left to right where Horizontal is true, top to bottom where Vertical is true, each with that
-// Probability of its own. Values are moved, not computed. A probability of 0 leaves every image as it is.
+// Flip mirrors the image: left to right where Horizontal is true, top to bottom where Vertical is true, each independently with
+// that Probability. Values are moved, not computed. A probability of 0 leaves every image as it is.
 //
 // Source: as old as data augmentation; Krizhevsky, Sutskever and Hinton, ImageNet classification with deep convolutional
 // neural networks, 2012.
 type Flip struct {
 	Horizontal  bool    `toml:"horizontal" doc:"mirror left to right"`
 	Vertical    bool    `toml:"vertical" doc:"mirror top to bottom"`
-	Probability float64 `toml:"probability" want:"in [0,1]" doc:"of each of the two"`
+	Probability float64 `toml:"probability" want:"in [0,1]" doc:"probability of each of the two"`
 }
 
 func init() {

@@ -22,7 +22,7 @@ type variant struct {
 	batches bool // the objective of mini-batches may rise
 }
 
-// variants lists the methods in every setting that is an algorithm of its own, 6 iterations each.
+// variants lists the methods in every setting that selects another algorithm, 6 iterations each.
 func variants() []variant {
 	const k, iterations = 7, 6
 	nmf := func(solver, loss, init string, batch int) *NMF {

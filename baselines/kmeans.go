@@ -22,8 +22,8 @@ import (
 // S. Vassilvitskii, k-means++: the advantages of careful seeding, SODA 2007.
 type KMeans struct {
 	Components int     `toml:"components" want:"> 0" doc:"centres"`
-	Iterations int     `toml:"iterations" want:"> 0" doc:"the most iterations"`
-	Tolerance  float64 `toml:"tolerance" want:">= 0" doc:"end when an iteration lowers the error by less than this part of it"`
+	Iterations int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations"`
+	Tolerance  float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration lowers the error by less than this fraction of it"`
 }
 
 func init() {

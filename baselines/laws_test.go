@@ -151,7 +151,7 @@ func TestAResumedFitEqualsAnUnbrokenOne(t *testing.T) {
 	})
 }
 
-// countdown is a context that ends after it was asked so many times.
+// countdown is a context that ends after the given number of checks.
 type countdown struct {
 	context.Context
 	left int

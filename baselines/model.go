@@ -28,7 +28,7 @@ type Method interface {
 // Model is a baseline that can be fitted, saved and restored, and codes images meanwhile. Its methods must not be called
 // at the same time.
 //
-// [Fit] does all in one call. To go on with an interrupted fit, call Restore and then Begin with the same images; to
+// [Fit] does all in one call. To resume an interrupted fit, call Restore and then Begin with the same images; to
 // code images with a finished one, Restore alone is enough.
 type Model interface {
 	metrics.Coder
@@ -37,7 +37,7 @@ type Model interface {
 	// method cannot take are a [*data.Error], and others than those that a restored fit began with [ErrOtherImages].
 	Begin(ctx context.Context, images Images) error
 	// Step does one iteration. When ctx ends it returns ctx's error, and the model's state is one from which the fit can
-	// go on.
+	// resume.
 	Step(ctx context.Context) (Progress, error)
 	// Done reports whether the fit has ended: it has converged or used up its iterations.
 	Done() bool
@@ -170,8 +170,8 @@ func accept(images Images, pixels int) error {
 	return nil
 }
 
-// ErrOtherImages says that a restored fit cannot go on with these images.
-var ErrOtherImages = errors.New("the images are not those that the saved fit began with")
+// ErrOtherImages says that a restored fit cannot resume with these images.
+var ErrOtherImages = errors.New("other images than the saved fit began with")
 
 // acceptNonNegative refuses what a non-negative factorisation cannot take.
 func acceptNonNegative(x []float32, pixels int) error {

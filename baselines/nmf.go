@@ -14,7 +14,7 @@ import (
 //
 // Solver hals is hierarchical alternating least squares, coordinate descent with several sweeps per product with the
 // images (euclidean only); mu is Lee and Seung's multiplicative rules. Neither ever raises the objective. The fit ends
-// when an iteration lowers it by less than tolerance times itself, or after so many iterations. Atoms get norm 1 under the
+// when an iteration lowers it by less than tolerance times itself, or after the given number of iterations. Atoms get norm 1 under the
 // Euclidean loss and sum 1 under the other: their scale is in the codes.
 //
 // With batch > 0 the images are read in shuffled mini-batches and never held in memory together; an iteration is one pass
@@ -26,12 +26,12 @@ import (
 type NMF struct {
 	Components   int     `toml:"components" want:"> 0" doc:"atoms"`
 	Solver       string  `toml:"solver" oneof:"hals mu" doc:"hals: coordinate descent; mu: multiplicative rules"`
-	Loss         string  `toml:"loss" oneof:"euclidean kl" doc:"what is minimised; kl wants solver = \"mu\""`
+	Loss         string  `toml:"loss" oneof:"euclidean kl" doc:"objective that is minimised; kl needs solver = \"mu\""`
 	Init         string  `toml:"init" oneof:"nndsvda nndsvd random" doc:"the start: from singular vectors, zeros filled with the mean or kept, or random"`
-	Iterations   int     `toml:"iterations" want:"> 0" doc:"the most iterations"`
-	Tolerance    float64 `toml:"tolerance" want:">= 0" doc:"end when an iteration lowers the objective by less than this part of it"`
-	Batch        int     `toml:"batch" want:">= 0" doc:"images per mini-batch; 0 takes all together"`
-	ForgetFactor float64 `toml:"forget_factor" want:"in (0,1]" doc:"with batch > 0: what a pass leaves of the weight of the one before"`
+	Iterations   int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations"`
+	Tolerance    float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration lowers the objective by less than this fraction of it"`
+	Batch        int     `toml:"batch" want:">= 0" doc:"mini-batch size; 0 takes the full batch"`
+	ForgetFactor float64 `toml:"forget_factor" want:"in (0,1]" doc:"with batch > 0: factor of the weight of earlier passes, per pass"`
 }
 
 func init() {
@@ -52,7 +52,7 @@ func (s *NMF) Fits(images, pixels int) error {
 	return fitsFactors(s.Components, s.Init, images, pixels)
 }
 
-// sample is how many of so many images the start of a fit in mini-batches sees: a few batches.
+// sample is the number of images that the start of a mini-batch fit reads: a few batches.
 func (s *NMF) sample(images int) int {
 	return min(images, max(s.Batch, 10*min(s.Components, images)))
 }

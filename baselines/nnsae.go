@@ -32,11 +32,11 @@ import (
 type NNSAE struct {
 	Components     int     `toml:"components" want:"> 0" doc:"units, each with an atom"`
 	Iterations     int     `toml:"iterations" want:"> 0" doc:"passes over the images"`
-	LearningRate   float64 `toml:"learning_rate" want:"> 0" doc:"of the weights"`
+	LearningRate   float64 `toml:"learning_rate" want:"> 0" doc:"learning rate of the weights"`
 	Regularisation float64 `toml:"regularisation" want:"> 0" doc:"bounds the rate where a code is small"`
-	DecayPositive  float64 `toml:"decay_positive" want:"in [0,1]" doc:"what a positive weight loses of itself per image"`
-	DecayNegative  float64 `toml:"decay_negative" want:"in [0,1]" doc:"what a negative weight loses of itself per image; 1 makes it 0"`
-	PlasticityRate float64 `toml:"plasticity_rate" want:">= 0" doc:"of the units' slopes and offsets"`
+	DecayPositive  float64 `toml:"decay_positive" want:"in [0,1]" doc:"fraction by which a positive weight shrinks per image"`
+	DecayNegative  float64 `toml:"decay_negative" want:"in [0,1]" doc:"fraction by which a negative weight shrinks per image; 1 makes it 0"`
+	PlasticityRate float64 `toml:"plasticity_rate" want:">= 0" doc:"learning rate of the units' slopes and offsets"`
 	Mean           float64 `toml:"mean" want:"in (0,1)" doc:"the wanted mean activation of every unit"`
 }
 

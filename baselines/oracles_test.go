@@ -188,11 +188,11 @@ func TestEncodingFittedImagesAnewComesCloseToTheirCodes(t *testing.T) {
 	m := newModel(t, &NMF{Components: 5, Solver: "hals", Loss: "euclidean", Init: "nndsvda", Iterations: 300}, mixedShape, 1).(*factorisation)
 	images := mixed(400)
 	fit(t, m, images)
-	anew, kept := m.rule.encode(images.values), m.Codes()
-	if d := math.Sqrt(squaredDistance(anew, kept) / squaredDistance(kept, make([]float32, len(kept)))); d > 0.01 {
+	again, kept := m.rule.encode(images.values), m.Codes()
+	if d := math.Sqrt(squaredDistance(again, kept) / squaredDistance(kept, make([]float32, len(kept)))); d > 0.01 {
 		t.Errorf("the codes differ by %v of their norm", d)
 	}
-	a := meanSquares(images.values, anew, m.atoms, nil, 5, 30)
+	a := meanSquares(images.values, again, m.atoms, nil, 5, 30)
 	b := meanSquares(images.values, kept, m.atoms, nil, 5, 30)
 	if a > b*(1+1e-6) {
 		t.Errorf("the error of the new codes is %v, of the kept ones %v", a, b)

@@ -14,8 +14,8 @@ import (
 )
 
 // PCA finds the principal components: the orthonormal atoms W that minimise |X - mean - H W|^2 with H = (X - mean) W', in
-// the order of the variance that they explain. They are all eigenvectors of the covariance in float64, exact, of which the
-// first so many are kept. Each is turned so that its entry of the largest magnitude is positive. A component beyond the
+// the order of the variance that they explain. They are all eigenvectors of the covariance in float64, exact. The
+// first ones are kept, as many as there are components. Each is turned so that its entry of the largest magnitude is positive. A component beyond the
 // rank of fewer images than pixels is 0.
 //
 // Source: I. T. Jolliffe, Principal component analysis, 2nd edition, Springer 2002.

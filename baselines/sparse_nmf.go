@@ -22,7 +22,7 @@ import (
 // constrained is improved by coordinate descent, where Hoyer took multiplicative rules. No iteration raises the error.
 //
 // Images that were not fitted get their best non-negative codes, with per = "image" of that sparsity; a constraint over
-// the fitted images says nothing about others.
+// the fitted images does not apply to others.
 //
 // Sources: P. O. Hoyer, Non-negative matrix factorization with sparseness constraints, JMLR 5, 2004; V. Potluru, S. Plis,
 // J. Le Roux, B. Pearlmutter, V. Calhoun, T. Hayes, Block coordinate descent for sparse NMF, ICLR 2013.
@@ -33,8 +33,8 @@ type SparseNMF struct {
 	Per          string  `toml:"per" oneof:"atom image" doc:"code_sparsity is that of an atom's activations over the images, or of an image's code"`
 	Solver       string  `toml:"solver" oneof:"hals gradient" doc:"hals: exact, atom after atom; gradient: Hoyer's projected gradient"`
 	Init         string  `toml:"init" oneof:"random nndsvda nndsvd" doc:"the start: random, or from singular vectors, zeros filled with the mean or kept"`
-	Iterations   int     `toml:"iterations" want:"> 0" doc:"the most iterations"`
-	Tolerance    float64 `toml:"tolerance" want:">= 0" doc:"end when an iteration lowers the error by less than this part of it"`
+	Iterations   int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations"`
+	Tolerance    float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration lowers the error by less than this fraction of it"`
 }
 
 func init() {

@@ -65,7 +65,7 @@ func (r *sparseHALSRule) improveAtoms(sweeps int) {
 }
 
 // sweepRows replaces one row x[j] of x (k x n) after the other by best(c) with c = a[j] - sum over l != j of G[j][l] x[l];
-// best works in place and is told G[j][j]. Rows that do not matter, with G[j][j] = 0, stay.
+// best works in place and gets G[j][j]. Rows that do not matter, with G[j][j] = 0, stay.
 func (r *sparseHALSRule) sweepRows(gram, a, x []float32, n int, best func(c []float32, diagonal float32)) {
 	const columns = 1024
 	ops, k := kernel.Float32(), r.f.units

@@ -129,7 +129,7 @@ func TestSummaryAndListKnowBaselines(t *testing.T) {
 	b.must(exitUsage, "summary", "factors", "--plan")
 	b.contains("list", b.must(0, "list", "baselines").stdout, "nmf", "sparse_nmf", "kmeans", "pca", "code_sparsity")
 	b.contains("list", b.must(0, "list", "models").stdout, "factors")
-	b.contains("check", b.must(0, "check").stdout, "4 models, no mistakes")
+	b.contains("check", b.must(0, "check").stdout, "4 models, no errors")
 	filled := b.must(0, "check", "--fill", "factors").stdout
 	b.contains("check --fill", filled, `kind = "nmf"`, `solver = "hals"`, "seed = 1")
 	if strings.Contains(filled, "epochs") {

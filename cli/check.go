@@ -14,8 +14,8 @@ func checkCommand() *cobra.Command {
 	var fill string
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
-		Short: "Find the mistakes of a models.toml",
-		Long:  "Find all mistakes of a file of models (default ./" + tessera.ModelsFile + ", else the models that come with tessera), or print one model with every default written out.",
+		Short: "Check a models.toml and list all errors",
+		Long:  "List all errors of a file of models (default ./" + tessera.ModelsFile + ", else the models that come with tessera), or print one model with every default written out.",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: work(func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -48,7 +48,7 @@ func checkCommand() *cobra.Command {
 				fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s declares nothing: a model begins with [model.NAME]; `tessera check -f %s --fill shallow` prints one to copy\n",
 					cmp.Or(f.file, tessera.ModelsFile), shippedFile)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s, no mistakes\n", counted(len(models.Names()), "model"))
+			fmt.Fprintf(cmd.OutOrStdout(), "%s, no errors\n", counted(len(models.Names()), "model"))
 			return nil
 		}),
 	}

@@ -129,14 +129,14 @@ func TestALibraryThatCannotBeUsedIsAnError(t *testing.T) {
 func TestTheFileInTheFolderComesBeforeTheShippedModels(t *testing.T) {
 	b := newBench(t)
 	for _, args := range []string{"check", "check models.toml", "check -f models.toml", "check models.toml --file models.toml"} {
-		b.contains(args, b.must(0, strings.Fields(args)...).stdout, "2 models, no mistakes")
+		b.contains(args, b.must(0, strings.Fields(args)...).stdout, "2 models, no errors")
 	}
 	const says = `"shallow" comes with tessera, but models.toml takes the place`
 	b.contains("standard error", b.must(exitUsage, "summary", "shallow").stderr, says, "--file shipped")
 	b.contains("standard error", b.must(exitUsage, "reproduce", "table1", "--dry-run").stderr, `"table1" comes with tessera`)
 	b.contains("summary", b.must(0, "summary", "shallow", "--file", "shipped").stdout, "157,684 parameters")
 	b.shipped()
-	b.contains("check", b.must(0, "check").stdout, fmt.Sprintf("%d models, no mistakes", len(tessera.Shipped().Names())))
+	b.contains("check", b.must(0, "check").stdout, fmt.Sprintf("%d models, no errors", len(tessera.Shipped().Names())))
 	b.contains("summary shallow", b.must(0, "summary", "shallow").stdout, "157,684 parameters") // the study's number
 }
 

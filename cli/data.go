@@ -70,7 +70,7 @@ func dataGetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get NAME...",
 		Short: "Download data sets and check them",
-		Long:  "Download data sets into --data, else $" + data.EnvDir + ", else the cache. A download that was cut goes on; files that are there and right stay.",
+		Long:  "Download data sets into --data, else $" + data.EnvDir + ", else the cache. An interrupted download resumes; files with the right checksum are kept.",
 		RunE: work(func(cmd *cobra.Command, args []string) error {
 			dirs := data.SearchDirs(dir)
 			if len(dirs) == 0 {

@@ -71,9 +71,9 @@ func explain(command *cobra.Command, err error, stderr io.Writer) int {
 	}
 	var damaged *checkpoint.Error
 	if errors.As(err, &damaged) && damaged.Mismatch && filepath.Base(damaged.Path) == folder.State {
-		fmt.Fprintln(stderr, "the run goes on from what it was trained with: put back what has changed, its images or its config.toml, or train a new run")
+		fmt.Fprintln(stderr, "a run resumes only with the images and the config.toml that it was trained with: put back what has changed, or train a new run")
 	} else if errors.As(err, &damaged) && filepath.Base(damaged.Path) == folder.State {
-		fmt.Fprintf(stderr, "a run cannot go on without its state: put a copy back, or train it again with `tessera train MODEL -f %s`\n",
+		fmt.Fprintf(stderr, "a run cannot resume without its state: put a copy back, or train it again with `tessera train MODEL -f %s`\n",
 			filepath.Join(filepath.Dir(damaged.Path), folder.Config))
 	}
 	if code == exitCheckpoint && errors.Is(err, fs.ErrPermission) {
@@ -169,7 +169,7 @@ func exitCode(err error) int {
 		return exitData
 	case errors.As(err, &diverged):
 		return exitDiverged
-	case errors.As(err, &damaged), errors.As(err, &unread): // what else is read has an error of its own
+	case errors.As(err, &damaged), errors.As(err, &unread): // other files that are read have their own errors
 		return exitCheckpoint
 	}
 	return exitInternal

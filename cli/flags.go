@@ -104,7 +104,7 @@ type runFlags struct {
 	backend string
 }
 
-// mostThreads bounds --threads: each thread has buffers of its own, and a slip of the keyboard should not fill the memory. A
+// mostThreads bounds --threads: each thread has its own buffers, and a typo should not fill the memory. A
 // resumed run may need more threads than there are CPUs.
 const mostThreads = 1024
 

@@ -21,7 +21,7 @@ func interruptible(parent context.Context, stderr io.Writer) (context.Context, f
 		case <-ctx.Done():
 			return
 		}
-		fmt.Fprintln(stderr, "\ntessera: interrupted: finishing what is in hand; once more stops now")
+		fmt.Fprintln(stderr, "\ntessera: interrupted: finishing the current batch; press Ctrl-C again to stop immediately")
 		cancel()
 		<-signals
 		os.Exit(exitInterrupted)

@@ -62,7 +62,7 @@ func TestKilledSearchesResumeToTheBytesOfAnUninterruptedOne(t *testing.T) {
 		"--set", `encoder=[{kind="dense",units=6,activation="sigmoid"}]`}, long...)...)
 }
 
-// A kill before the first checkpoint leaves a whole run or none; either way training goes on or starts anew.
+// A kill before the first checkpoint leaves a whole run or none; either way training resumes or starts again.
 func TestATrainingKilledBeforeItsFirstCheckpointLeavesAWholeRunOrNone(t *testing.T) {
 	b := newBench(t)
 	b.must(0, append([]string{"train", "small", "--out", "whole"}, long...)...)
@@ -180,17 +180,17 @@ func TestAFullDiskEndsWithExitCode7AndKeepsTheLastCheckpoint(t *testing.T) {
 	b.must(0, append(tiny, "whole")...)
 	r := limited(8192, append(tiny, "none")...)
 	if r.code != exitWrite || b.exists("none") {
-		t.Errorf("no room for a checkpoint: exit code %d, want %d; a run was left: %v", r.code, exitWrite, b.exists("none"))
+		t.Errorf("no space for a checkpoint: exit code %d, want %d; a run was left: %v", r.code, exitWrite, b.exists("none"))
 	}
 	b.contains("standard error", r.stderr, "cannot write", "state.safetensors")
 
-	room := len(b.read("whole/state.safetensors")) + 1024
-	if metrics := len(b.read("whole/metrics.jsonl")); metrics < room {
-		t.Fatalf("%d bytes of metrics fit into %d", metrics, room)
+	limit := len(b.read("whole/state.safetensors")) + 1024
+	if metrics := len(b.read("whole/metrics.jsonl")); metrics < limit {
+		t.Fatalf("%d bytes of metrics fit into %d", metrics, limit)
 	}
-	r = limited(room, append(tiny, "full")...)
+	r = limited(limit, append(tiny, "full")...)
 	if r.code != exitWrite {
-		t.Fatalf("no room for the metrics: exit code %d, want %d\n%s", r.code, exitWrite, r.stderr)
+		t.Fatalf("no space for the metrics: exit code %d, want %d\n%s", r.code, exitWrite, r.stderr)
 	}
 	b.contains("standard error", r.stderr, "cannot write", "metrics.jsonl")
 	b.must(0, "eval", "full")

@@ -77,14 +77,14 @@ func TestResumeSaysWhatItWroteAnewOfAFinishedRun(t *testing.T) {
 	b.contains("of a whole run", b.must(0, "resume", "runs/small").stderr, "runs/small is finished: nothing was done")
 	whole := b.read("runs/small/model.safetensors")
 	b.write("runs/small/model.safetensors", "damaged")
-	b.contains("of a damaged one", b.must(0, "resume", "runs/small").stderr, "runs/small is finished: model.safetensors written anew")
+	b.contains("of a damaged one", b.must(0, "resume", "runs/small").stderr, "runs/small is finished: model.safetensors written again")
 	if b.read("runs/small/model.safetensors") != whole {
 		t.Error("the model is another one")
 	}
 	if err := errors.Join(os.Remove(b.path("runs/small/model.safetensors")), os.Remove(b.path("runs/small/atoms.png"))); err != nil {
 		t.Fatal(err)
 	}
-	b.contains("of an incomplete one", b.must(0, "resume", "runs/small").stderr, "is finished: model.safetensors written anew")
+	b.contains("of an incomplete one", b.must(0, "resume", "runs/small").stderr, "is finished: model.safetensors written again")
 	if b.exists("runs/small/atoms.png") || b.read("runs/small/model.safetensors") != whole {
 		t.Error("a finished run has what its state says, and nothing more")
 	}

@@ -12,7 +12,7 @@ import (
 	"tessera/train"
 )
 
-// progress shows how training goes on: one live line on a terminal, one plain line per epoch elsewhere.
+// progress shows the progress of a training: one live line on a terminal, one plain line per epoch elsewhere.
 type progress struct {
 	out      io.Writer
 	terminal *os.File // nil where out is none
@@ -146,7 +146,7 @@ func (p *progress) within(width int, r train.Progress) string {
 
 func digits(n int) int { return len(fmt.Sprint(n)) }
 
-// number prints a value with four significant digits in little room.
+// number prints a value with four significant digits.
 func number(v float64) string { return fmt.Sprintf("%.4g", v) }
 
 // duration prints a time to whole seconds, tenths below ten.

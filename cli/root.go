@@ -13,7 +13,7 @@ import (
 // parsing is what the Go function that reads a flag's value says of itself.
 var parsing = regexp.MustCompile(`strconv\.\w+: parsing ".*": `)
 
-// newRoot returns the command with all of its sub-commands; each has a file of its own.
+// newRoot returns the command with all of its sub-commands; each has its own file.
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "tessera",

@@ -103,7 +103,7 @@ func TestAMissingPermissionSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// What stands under the name of a run's images now says nothing of the run: it can be used, and other images are other data.
+// A file that now has the name of a run's images does not affect the run: the run can be used, and other images are other data.
 func TestARunIsOpenedWhereverItsImagesAre(t *testing.T) {
 	b := newBench(t)
 	images := func(shape ...int) {

@@ -30,7 +30,7 @@ func sweepCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sweep NAME",
 		Short: "Train and measure every combination of settings",
-		Long: "Train and measure every trial of a sweep of models.toml, as many at once as there are CPUs. The same command goes on with a " +
+		Long: "Train and measure every trial of a sweep of models.toml, as many at once as there are CPUs. The same command resumes a " +
 			"sweep that was interrupted or killed: nothing is repeated, and the results are the same to the byte.",
 		Example: "  tessera sweep figure8 --dry-run\n  tessera sweep figure8 --epochs 50",
 		Args:    one("sweep"),
@@ -46,7 +46,7 @@ func (f *sweepFlags) add(cmd *cobra.Command, folder string) {
 	cmd.ValidArgsFunction = f.complete
 	addDataFlag(cmd, &f.data)
 	cmd.Flags().StringVar(&f.out, "out", "", "the sweep's folder (default "+folder+")")
-	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "train auto-encoders for so many epochs; baselines that iterate do as many iterations")
+	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "the number of epochs of auto-encoders, and of iterations of baselines that iterate")
 	cmd.Flags().IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "how many trials at once, each on one CPU")
 	f.metricFlags.add(cmd)
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show the trials and how far they are, and do nothing")

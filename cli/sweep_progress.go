@@ -11,7 +11,7 @@ import (
 	"tessera/train"
 )
 
-// sweepProgress shows how a sweep goes on: a line for every trial that ends and, on a terminal, a live table of those that
+// sweepProgress shows the progress of a sweep: a line for every trial that ends and, on a terminal, a live table of those that
 // run.
 type sweepProgress struct {
 	*progress

@@ -85,7 +85,7 @@ func TestASweepKilledTenTimesEndsWithTheBytesOfAnUninterruptedOne(t *testing.T) 
 	}
 }
 
-// killAfter starts a sweep and kills it a moment after its trials have done so many epochs together.
+// killAfter starts a sweep and kills it a moment after its trials have done that number of epochs together.
 func (b *bench) killAfter(sweep string, epochs int, moment time.Duration, args ...string) {
 	b.Helper()
 	cmd := b.command(args...)
@@ -218,7 +218,7 @@ func TestAnInterruptedSweepEndsWithExitCode130AndGoesOn(t *testing.T) {
 	if r.code != exitInterrupted {
 		t.Fatalf("exit code %d, want %d: %s", r.code, exitInterrupted, r.stderr)
 	}
-	b.contains("standard error", r.stderr, "cut: interrupted; the same command goes on from there")
+	b.contains("standard error", r.stderr, "cut: interrupted; the same command resumes from there")
 	b.must(0, append(args, "cut")...)
 	for name, text := range b.lasting("whole") {
 		if b.read("cut/"+name) != text {

@@ -153,7 +153,7 @@ func warn(cmd *cobra.Command, texts ...string) {
 	}
 }
 
-// derived returns the files of a run that are made from its state. A file that is written anew is another one.
+// derived returns the files of a run that are made from its state. A file that is written again is another one.
 func derived(run string) map[string]os.FileInfo {
 	files := map[string]os.FileInfo{}
 	for _, name := range []string{folder.Model, folder.Best} {
@@ -173,12 +173,12 @@ func finished(cmd *cobra.Command, r *tessera.Run, before map[string]os.FileInfo)
 	slices.Sort(written)
 	done := "nothing was done"
 	if len(written) > 0 {
-		done = strings.Join(written, " and ") + " written anew"
+		done = strings.Join(written, " and ") + " written again"
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is finished: %s\n", r.Path, done)
 }
 
-// training shows a training while it goes on, and what came of it.
+// training shows a training while it runs, and its result.
 func training(cmd *cobra.Command, o tessera.Options, begin func(context.Context, tessera.Options) (*tessera.Run, error)) error {
 	show := newProgress(cmd.ErrOrStderr())
 	o.Report = show.Show

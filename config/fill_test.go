@@ -97,7 +97,7 @@ func TestEveryShippedModelIsSoundAndItsFilledTextIsTheSameModel(t *testing.T) {
 	for _, name := range f.Names() {
 		m := model(t, f, name)
 		if m.About == " " {
-			t.Errorf("%s says nothing about itself", name)
+			t.Errorf("%s has no description", name)
 		}
 		checkFillRoundTrip(t, m)
 	}

@@ -9,7 +9,7 @@ import (
 	"tessera/table"
 )
 
-// FuzzLoad: no text makes the package panic, every mistake has a place, and what is sound survives being filled.
+// FuzzLoad: no text makes the package panic, every error has a place, and what is sound survives being filled.
 func FuzzLoad(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.golden")
 	for _, file := range files {

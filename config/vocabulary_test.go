@@ -22,7 +22,7 @@ func TestEveryRegisteredPartCanBeDeclared(t *testing.T) {
 				t.Errorf("%s %s has the type of %s: a part inside another is named by its type", v.What, name, language.NameOf(part))
 			}
 			if v.About(name) == "" {
-				t.Errorf("%s %s says nothing about itself", v.What, name)
+				t.Errorf("%s %s has no description", v.What, name)
 			}
 			fields := table.Fields(part)
 			if v.Around != nil {

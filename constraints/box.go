@@ -12,7 +12,7 @@ import (
 //
 // The default, [0,1], is the set of grey-level images: the atoms of a max-plus decoder.
 type Box struct {
-	Min float64 `toml:"min" doc:"least value of a weight"`
+	Min float64 `toml:"min" doc:"smallest value of a weight"`
 	Max float64 `toml:"max" doc:"largest value of a weight; not below min"`
 }
 

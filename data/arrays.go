@@ -7,8 +7,8 @@ import (
 	"tessera/part"
 )
 
-// Arrays are the keys that the data sets idx and npy share: images and labels of one's own in array files, whose format
-// (IDX or NPY, gzipped or not) is told by their content. Paths are relative to the current folder. uint8 values become
+// Arrays are the keys that the data sets idx and npy share: your own images and labels in array files, whose format
+// (IDX or NPY, gzipped or not) is detected from their content. Paths are relative to the current folder. uint8 values become
 // value/255, floats are taken as they are. Images are (n, height, width), (n, height, width, channels), or (n, values)
 // with the keys height and width.
 type Arrays struct {
@@ -16,8 +16,8 @@ type Arrays struct {
 	Labels     string `toml:"labels" doc:"file of their labels, one integer per image"`
 	TestImages string `toml:"test_images" doc:"file of the test images; without it the set has no test split"`
 	TestLabels string `toml:"test_labels" doc:"file of their labels"`
-	Height     int    `toml:"height" want:"> 0" doc:"rows of pixels, for files that hold an image as a row of values"`
-	Width      int    `toml:"width" want:"> 0" doc:"columns of pixels, for the same"`
+	Height     int    `toml:"height" want:"> 0" doc:"image height in pixels, for files that hold an image as a row of values"`
+	Width      int    `toml:"width" want:"> 0" doc:"image width in pixels, for files that hold an image as a row of values"`
 }
 
 // HasTest implements [Tester].

@@ -35,7 +35,7 @@ type Progress struct {
 
 // Get makes dir hold the data set of that name, complete and with the right checksums, and returns its files. Files
 // that are there and right stay; those that fail their checksum are replaced. A file grows as NAME.gz.part, which a
-// later call goes on from, and takes its name when its uncompressed bytes have the known checksum. A mirror that cuts
+// later call resumes, and takes its name when its uncompressed bytes have the known checksum. A mirror that cuts
 // the connection is asked for the rest; one that has no such file, or other bytes, is given up for the next.
 //
 // When every mirror fails the error is an *Error that says why each did. Errors of the file system are returned as
@@ -99,7 +99,7 @@ func (d Download) file(ctx context.Context, set *published, f publishedFile, dir
 		t.report(0, -1, err)
 	}
 	return File{}, &Error{Dataset: set.name, Path: f.name + ".gz", Problem: "no mirror has it", Err: oneLine(problems),
-		Hint: "run the same command again to go on, or put the file into " + filepath.Dir(path) + " by hand"}
+		Hint: "run the same command again to resume, or put the file into " + filepath.Dir(path) + " by hand"}
 }
 
 // urls returns where a file may be found.

@@ -15,14 +15,14 @@ import (
 	"slices"
 )
 
-// anySize is the limit for files of one's own: as long as memory lasts.
+// anySize is the limit for the user's files: whatever fits into memory.
 const anySize = 1 << 50
 
 // errTooLarge says that a file has more bytes than its reader wants.
 var errTooLarge = errors.New("the file is too large")
 
-// readFile returns the uncompressed bytes of a file, at most so many, and their SHA-256. Whether it is gzipped is told by
-// its content. Bytes are hashed while the next ones are being inflated.
+// readFile returns the uncompressed bytes of a file, at most the given number, and their SHA-256. The content tells
+// whether the file is gzipped. Bytes are hashed while the next ones are being inflated.
 func readFile(ctx context.Context, path string, most int64) ([]byte, File, error) {
 	f, size, err := openFile(path)
 	if err != nil {

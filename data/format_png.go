@@ -64,7 +64,7 @@ func pngEntries(folder string) (files, folders []string, err error) {
 		path := filepath.Join(folder, e.Name())
 		switch info, err := os.Stat(path); { // follows links, which DirEntry does not
 		case errors.Is(err, os.ErrNotExist):
-			return nil, nil, &Error{Path: path, Problem: "is a link to what is not there", Hint: "remove it, or put back what it names"}
+			return nil, nil, &Error{Path: path, Problem: "is a broken link", Hint: "remove it, or restore its target"}
 		case err != nil:
 			return nil, nil, badFile("", path, err)
 		case info.IsDir():

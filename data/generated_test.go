@@ -119,7 +119,7 @@ func TestBarsAreUnionsOfBarsPresentWithProbabilityOneEighth(t *testing.T) {
 		if !union {
 			t.Fatalf("image %d is not a union of bars: %v", i, image)
 		}
-		if len(present) == 16 { // all rows lit: which columns were drawn cannot be told
+		if len(present) == 16 { // all rows lit: which columns were drawn is unknown
 			continue
 		}
 		for _, p := range present {

@@ -3,11 +3,11 @@ package data
 import "context"
 
 func init() {
-	Registry.Register("idx", "one's own images in IDX files, the layout of MNIST: images, labels, test images, test labels",
+	Registry.Register("idx", "your own images in IDX files, the layout of MNIST: images, labels, test images, test labels",
 		func() Source { return &IDX{} })
 }
 
-// IDX is a set of one's own in IDX files, as MNIST's are: unsigned bytes or floats of 3 or 4 axes, gzipped or not.
+// IDX is the user's data set in IDX files, as MNIST's are: unsigned bytes or floats of 3 or 4 axes, gzipped or not.
 type IDX struct{ Arrays }
 
 // Load implements [Source].

@@ -13,8 +13,8 @@ import (
 // are. A subset shares the pixels of the images that it was taken from. Images are never changed, so that any number
 // of goroutines may read them.
 type Images struct {
-	// Shape is the shape of one image: (height, width) or (height, width, channels). Files that say nothing about
-	// the shape, and codes, give vectors: (values).
+	// Shape is the shape of one image: (height, width) or (height, width, channels). Files without a
+	// shape, and codes, give vectors: (values).
 	Shape []int
 
 	pixels int       // values per image

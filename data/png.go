@@ -10,11 +10,11 @@ import (
 )
 
 func init() {
-	Registry.Register("png", "one's own images in a folder of PNG files of one size, with class sub-folders as labels",
+	Registry.Register("png", "your own images in a folder of PNG files of one size, with class sub-folders as labels",
 		func() Source { return &PNG{Channels: 1} })
 }
 
-// PNG is a set of one's own in folders of PNG files of one size, in the order of their names. In a folder that has
+// PNG is the user's data set in folders of PNG files of one size, in the order of their names. In a folder that has
 // sub-folders only, each of them is a class; labels count the classes by name. Folders are relative to the current
 // one. Colours become grey by 0.299 R + 0.587 G + 0.114 B, or stay with channels = 3; transparency is seen over black.
 type PNG struct {

@@ -13,12 +13,12 @@ import (
 // Selection says which images of a set are trained on and which validate; its fields are keys of every dataset table.
 type Selection struct {
 	Fit        string     `toml:"fit" oneof:"train test" doc:"the images that are fitted: the training images, or the test images themselves"`
-	Limit      int        `toml:"limit" want:">= 0" doc:"fit only the first so many images; 0 takes all"`
+	Limit      int        `toml:"limit" want:">= 0" doc:"number of images that are fitted, the first ones; 0 takes all"`
 	Validation Validation `toml:"validation" doc:"fraction of the fitted images that is held out, 0 for none, or \"test\": the test images, on which nothing should be selected"`
 	Labelled   float64    `toml:"labelled" want:"in (0,1]" doc:"the fraction of the fitted images whose labels are known in training; all where it is left out"`
 }
 
-// DefaultSelection returns what a data set selects when its table says nothing: the training images, a tenth of them held
+// DefaultSelection returns what a data set selects when its table is empty: the training images, a tenth of them held
 // out for the validation, none of a generated set.
 func DefaultSelection(s Source) Selection {
 	if origin(s) == Generated {

@@ -26,7 +26,7 @@ type Tester interface {
 	HasTest() bool
 }
 
-// HasTest reports whether s, with its keys set, has a test split of its own.
+// HasTest reports whether s, with its keys set, has its own test split.
 func HasTest(s Source) bool {
 	t, ok := s.(Tester)
 	return ok && t.HasTest()

@@ -74,7 +74,7 @@ func (c *compiler[T]) productStep(v *ir.Value, o ir.Product) *step {
 		writes: []reading{{v, result}}, flops: flops, columns: w.columns}
 }
 
-// partStep is a thread's part of a product: the others have nothing to do in it, but parts of their own.
+// partStep is a thread's part of a product: the others compute their own parts of the product.
 func (c *compiler[T]) partStep(v *ir.Value, o part) *step {
 	w := &partial[T]{c.multiply(v, o.Product), o.thread}
 	return &step{name: fmt.Sprintf("%v %d×%d×%d", o, w.m, w.k, w.n), work: w, units: w.k,

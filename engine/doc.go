@@ -9,8 +9,8 @@
 //	settle    memory for views that their consumer cannot read
 //	divide    products with trained matrices into parts, so that threads keep theirs
 //	fuse      element-wise values and the reductions of them into groups, each one pass over its elements
-//	compile   groups into chains of instructions (chain_build), everything else into steps of its own
-//	schedule  steps into phases: inside a phase every thread works on rows or columns of its own, between phases there is a barrier
+//	compile   groups into chains of instructions (chain_build), everything else into separate steps
+//	schedule  steps into phases: inside a phase every thread works on its own rows or columns, between phases there is a barrier
 //	bands     steps of a phase that a thread goes through a few rows at a time
 //	place     liveness, and one arena of static buffers
 //

@@ -93,7 +93,7 @@ var anything = map[string]func(p *program){
 		p.tap("per channel", s)
 		p.loss(must(G.Sum(must(G.Square(s)))))
 	},
-	"a leaf with a value of its own": func(p *program) {
+	"a leaf that has a value": func(p *program) {
 		x, w := p.input("x", 4, 5), p.parameter("w", 5, 3)
 		fixed := G.NewMatrix(p.Graph, p.Dtype, G.WithShape(4, 3), G.WithName("fixed"),
 			G.WithValue(tensor.New(tensor.WithShape(4, 3), tensor.WithBacking(tensor.Range(p.Dtype, 1, 13)))))

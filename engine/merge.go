@@ -47,7 +47,7 @@ func mergeKey(v *ir.Value, number map[*ir.Value]int) string {
 	return b.String()
 }
 
-// identity tells ops of the packages' users, and of ours, from others whose text is the same: their texts need not hold
+// identity tells ops of users and of this module from others whose text is the same: their texts need not hold
 // every attribute, their hashes must.
 func identity(o ir.Op) string {
 	switch o := o.(type) {

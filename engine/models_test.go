@@ -92,7 +92,7 @@ func newPair[T ir.Float](t *testing.T, m *graph.Model, batch int, team *team.Tea
 // step runs both on the same images and noise at the same weights, compares everything, and moves the weights against
 // the reference's gradients. Where rounding puts the input of a leaky relu on the other side of 0, its derivative jumps: among
 // the millions of inputs of a deep encoder that is common in single precision. There a batch also agrees where it is as
-// near to double precision as the reference is, and one that does neither is followed by another, twice: a mistake, unlike
+// near to double precision as the reference is, and one that does neither is followed by another, twice: an error, unlike
 // rounding, is in all of them. Double precision has one batch.
 func (p pair[T]) step(t *testing.T, step int, tolerance float64) {
 	t.Helper()

@@ -79,8 +79,8 @@ func Compile[T ir.Float](program *ir.Module, members *team.Team) (*Plan[T], erro
 	return plan, nil
 }
 
-// mostRounds bounds how often the passes run. Models need a handful of rounds; rules that undid each other would else
-// never settle.
+// mostRounds bounds the number of times that the passes run. Models need a few; rules that undo each other
+// would never settle.
 const mostRounds = 100
 
 // optimise runs the passes on values until none changes anything.

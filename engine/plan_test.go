@@ -105,7 +105,7 @@ func TestPlansRunSideBySide(t *testing.T) {
 	defer shared.Close()
 	var all sync.WaitGroup
 	for i := range 4 {
-		members := shared // two plans on one team, two on teams of their own
+		members := shared // two plans on one team, two on separate teams
 		if i >= 2 {
 			members = team.New(2)
 			defer members.Close()

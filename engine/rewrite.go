@@ -102,7 +102,7 @@ func rules[T ir.Float]() []func(v *ir.Value, f ir.Function) *ir.Value {
 	}
 }
 
-// holds reports whether T has room for a constant that a rule computes: that it neither overflows nor vanishes.
+// holds reports whether T can represent a constant that a rule computes: the constant neither overflows nor vanishes.
 func holds[T ir.Float](c float64) bool {
 	rounded := float64(T(c))
 	return rounded != 0 && !math.IsInf(rounded, 0) && !math.IsNaN(rounded)

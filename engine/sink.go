@@ -9,7 +9,7 @@ import (
 type sink[T ir.Float] struct {
 	slot[T]
 	f       ir.Reducer
-	across  bool        // folds over the slowest axis: every thread has accumulators of its own
+	across  bool        // folds over the slowest axis: every thread has its own accumulators
 	vectors [][]T       // per thread, where the fastest axis is kept
 	numbers [][]float64 // per thread, where the fastest axis is folded
 	source  int         // what is folded: an index of the table

@@ -111,7 +111,7 @@ func (w *permute[T]) run(_, from, to int) {
 
 func (w *permute[T]) finish(int) {}
 
-// blocks runs an op of ours that computes independent blocks of elements.
+// blocks runs an op of package ops that computes independent blocks of elements.
 type blocks[T ir.Float] struct {
 	op   ir.Blockwise
 	args []*cell[T]

@@ -2,7 +2,7 @@ package engine
 
 import "tessera/ir"
 
-// units runs an op of ours that computes its output in units.
+// units runs an op of package ops that computes its output in units.
 type units[T ir.Float] struct {
 	op      ir.Units
 	args    []*cell[T]

@@ -66,7 +66,7 @@ func dtypeOf[T ops.Float]() tensor.Dtype {
 // Expression builds a value from leaves.
 type Expression[T ops.Float] func(b *Builder[T]) (*gorgonia.Node, error)
 
-// Built is an expression in a graph of its own, for any machine.
+// Built is an expression in its own graph, for any machine.
 type Built[T ops.Float] struct {
 	Graph   *gorgonia.ExprGraph
 	Dtype   tensor.Dtype

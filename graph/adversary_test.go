@@ -16,7 +16,7 @@ import (
 
 var _ attack.Target = (*graph.Coder)(nil)
 
-// attacked has noise, which an attack does not see, a norm with a state of its own, and two reconstruction terms beside others.
+// attacked has noise, which an attack does not see, a norm with state, and two reconstruction terms beside others.
 const attacked = `
 [model.attacked]
 encoder = [{ kind = "gaussian_noise" }, { kind = "dense", units = 5 }, { kind = "batch_norm" }, { kind = "sigmoid" }]

@@ -8,7 +8,7 @@ import (
 	"tessera/graph"
 )
 
-// A block's layers have parameters, state and noise of their own, under the path of the block.
+// A block's layers have their own parameters, state and noise, under the path of the block.
 func TestProgramsHaveWhatTheLayersOfABlockUse(t *testing.T) {
 	f, err := config.Load("models.toml", []byte(`
 [model.m]

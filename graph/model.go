@@ -145,7 +145,7 @@ func (m *Model) Pixels() int { return volume.Of(m.Shape) }
 // mostAtOnce is how many values the largest tensor of a program that codes images may have: half a gigabyte.
 const mostAtOnce = 1 << 27
 
-// AtOnce is how many images, at most so many, are coded by one program.
+// AtOnce is the number of images that one program codes, at most most.
 func (m *Model) AtOnce(most int) int {
 	return max(1, min(most, mostAtOnce/max(1, m.Layout.Largest())))
 }

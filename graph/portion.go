@@ -62,7 +62,7 @@ func (b *builder) portion(loss *gorgonia.Node) (*gorgonia.Node, error) {
 func (b *builder) repeatable() error {
 	for _, in := range b.program.Inputs {
 		if in.Sampler != nil && !in.Fixed {
-			return fmt.Errorf("%s is noise: the objective over all images must be the same at every look", in.Name)
+			return fmt.Errorf("%s is noise: the objective over all images must be the same function at every evaluation", in.Name)
 		}
 	}
 	if len(b.program.Updates) > 0 {
@@ -71,7 +71,7 @@ func (b *builder) repeatable() error {
 	return nil
 }
 
-// given adds a value as a parameter of its own.
+// given adds a value as a separate parameter.
 func (b *builder) given(name string, shape []int) *gorgonia.Node {
 	n := b.leaf(name, shape)
 	b.program.Parameters = append(b.program.Parameters, Binding{Node: n,

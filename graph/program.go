@@ -38,7 +38,7 @@ type Input struct {
 	Node    *gorgonia.Node
 	Shape   []int          // batch included
 	Sampler layers.Sampler // nil for data
-	Fixed   bool           // noise that is drawn once for each image: an objective over all images is the same at every look
+	Fixed   bool           // noise that is drawn once for each image: the full-batch objective is the same at every evaluation
 
 	Weight losses.Weight // the schedule of the weight of a term, whose number the caller gives; nil for all others
 
@@ -83,7 +83,7 @@ type Runner[T Float] interface {
 	// Tap returns the values of Taps[i]; they are valid until the next Run.
 	Tap(i int) []T
 	// Parameter returns the values that the program reads as Parameters[i]. In float32 it is Parameter.Data itself;
-	// in float64 a copy of its own, which the caller may set.
+	// in float64 a copy, which the caller may set.
 	Parameter(i int) []T
 	// Gradient returns the gradient of "loss" with respect to Parameters[i], nil where there is none; valid until the next Run.
 	Gradient(i int) []T

@@ -45,7 +45,7 @@ func (s *scope) Update(name string, value *gorgonia.Node) {
 		err = fmt.Errorf("update of %q: got shape %v, want %v", path, value.Shape(), p.Shape)
 	}
 	if err != nil {
-		panic(err) // a layer with a mistake; Program turns it into an error
+		panic(err) // a layer with an error; Program turns it into an error
 	}
 	assigned := slices.ContainsFunc(s.program.Updates, func(u Update) bool { return u.Parameter == p })
 	s.Parameter(name)                                 // the program lists what it moves

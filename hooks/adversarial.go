@@ -17,7 +17,7 @@ import (
 // Learning Models Resistant to Adversarial Attacks, 2018.
 type Adversarial struct {
 	attack.Attack
-	Share float64 `toml:"share" want:"in (0,1]" doc:"share of the images of a batch that are replaced; at least one image"`
+	Share float64 `toml:"share" want:"in (0,1]" doc:"fraction of the mini-batch that is replaced by adversarial examples; at least one image"`
 }
 
 func init() {
@@ -36,7 +36,7 @@ func (*Adversarial) Distorts() {}
 
 // NeedsSteps implements [NeedsSteps].
 func (a *Adversarial) NeedsSteps() (problem, hint string) {
-	return "attacked images change with the parameters, but %s needs an objective that is the same at every look", "leave it out"
+	return "adversarial examples change with the parameters, but %s needs an objective that is the same at every evaluation", "leave it out"
 }
 
 // Attach implements [Hook].

@@ -51,7 +51,7 @@ type Active struct {
 	// change nothing when it is called again. It is called by several threads at once, for different values.
 	Project func(p *Parameter, values []float32, from int)
 
-	// Moved is told the values of a trainable parameter from index from on, once in every step, after their projection and
+	// Moved gets the values of a trainable parameter from index from on, once in every step, after their projection and
 	// while they are in the cache. It must treat every element by itself; scratch has 4096 values of its thread to work in.
 	// It is called by several threads at once, for different values.
 	Moved func(p *Parameter, values []float32, from int, scratch []float32)

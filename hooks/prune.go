@@ -21,8 +21,8 @@ import (
 // Source: Han et al., DSD: Dense-Sparse-Dense Training for Deep Neural Networks, 2017.
 type Prune struct {
 	On        string  `toml:"on" doc:"a glob over parameter paths"`
-	Fraction  float64 `toml:"fraction" want:"in (0,1)" doc:"pruned share of each parameter, its smallest weights"`
-	Threshold float64 `toml:"threshold" want:"> 0" doc:"in place of fraction: weights that are not larger are pruned"`
+	Fraction  float64 `toml:"fraction" want:"in (0,1)" doc:"fraction of each parameter that is pruned: its smallest weights"`
+	Threshold float64 `toml:"threshold" want:"> 0" doc:"in place of fraction: weights of at most this magnitude are pruned"`
 	From      int     `toml:"from" want:">= 0" doc:"the phase begins after this many epochs"`
 	Until     int     `toml:"until" want:"> 0" doc:"the phase ends after this many epochs; left out, it does not end"`
 	Rate      float64 `toml:"rate" want:"> 0" doc:"multiplies the learning rate once the phase has ended"`
@@ -39,7 +39,7 @@ func init() {
 // Defaults sets what is not given: all weights, and a tenth of the learning rate afterwards.
 func (p *Prune) Defaults() { p.On, p.Rate = "*.weight", 0.1 }
 
-// Check refuses a phase that says nothing, or too much, of what is pruned, and one that ends before it begins.
+// Check refuses a phase with neither or both of fraction and threshold, and a phase that ends before it begins.
 func (p *Prune) Check() error {
 	var wrong []error
 	switch {
@@ -59,7 +59,7 @@ func (p *Prune) Glob() (key, glob string) { return "on", p.On }
 
 // NeedsSteps implements [NeedsSteps].
 func (p *Prune) NeedsSteps() (problem, hint string) {
-	return "%s does not go on from weights that are held at 0: what it knows would be wrong", "leave the phase out"
+	return "%s cannot be combined with pruning: weights held at 0 invalidate its curvature history", "leave the phase out"
 }
 
 // over reports whether the phase has ended after that many complete epochs.

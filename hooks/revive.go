@@ -27,7 +27,7 @@ import (
 // a draw in proportion to the squared error, and without its factor of 0.2.
 type Revive struct {
 	Every     int     `toml:"every" want:"> 0" doc:"epochs between two searches for dead units"`
-	Threshold float64 `toml:"threshold" want:"in (0,1)" doc:"share of the largest activation of any unit below which a unit is dead"`
+	Threshold float64 `toml:"threshold" want:"in (0,1)" doc:"a unit is dead below this fraction of the largest activation of any unit"`
 	Sample    int     `toml:"sample" want:"> 0" doc:"fitted images that are encoded, the first ones"`
 }
 

@@ -5,7 +5,7 @@ import "math"
 // Function is what a [Pointwise] value applies: a [Primitive], or an [Elementwise] kernel.
 type Function interface{ String() string }
 
-// Elementwise is a function with a kernel of its own, whose blocks have one element.
+// Elementwise is a function with its own kernel, whose blocks have one element.
 type Elementwise struct{ Blocks }
 
 // Primitive is a function of one or two numbers.

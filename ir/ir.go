@@ -153,7 +153,7 @@ func Sorted(wanted []*Value) []*Value {
 	return list
 }
 
-// Clone returns a module with values of its own, so that passes can change them. Parameters keep their data.
+// Clone returns a module with its own values, so that passes can change them. Parameters keep their data.
 func (m *Module) Clone() *Module {
 	copied := map[*Value]*Value{}
 	for _, v := range m.Values() {

@@ -1,6 +1,6 @@
 package ir
 
-// Kernel is an op with an implementation of its own.
+// Kernel is an op with its own implementation.
 type Kernel interface {
 	String() string
 	// Hashcode tells kernels apart: two of equal text and hash compute the same.

@@ -66,7 +66,7 @@ func openBLAS(name string) (*library, error) {
 }
 
 // load opens a library and checks that goroutines may call it. Rows are split over goroutines by the caller, so that each
-// call must stay on its thread. Builds with POSIX threads are told so once, by describe. Builds with OpenMP keep the number
+// call must stay on its thread. For builds with POSIX threads, describe sets one thread. Builds with OpenMP keep the number
 // of threads per calling thread: only the environment that the process was started with limits them all, and this package
 // does not change it.
 func load(name string) (*library, error) {
@@ -86,7 +86,7 @@ func load(name string) (*library, error) {
 		return nil, fmt.Errorf("%s: a build without threads and without locks: two goroutines cannot call it safely", name)
 	}
 	if lib.threading == "openmp" && os.Getenv("OMP_NUM_THREADS") != "1" && os.Getenv("OPENBLAS_NUM_THREADS") != "1" {
-		return nil, fmt.Errorf("%s: a build with OpenMP starts threads of its own in every call: start the process with OMP_NUM_THREADS=1, or name a build with POSIX threads", name)
+		return nil, fmt.Errorf("%s: a build with OpenMP starts its own threads in every call: start the process with OMP_NUM_THREADS=1, or name a build with POSIX threads", name)
 	}
 	return lib, lib.verify()
 }

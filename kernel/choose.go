@@ -73,7 +73,7 @@ func choose(s selection, wanted string) *chosen {
 }
 
 // Err says what is wrong with TESSERA_BLAS or TESSERA_SIMD: a library that cannot be used, an instruction set that does not
-// exist. The kernels compute without it; a program that was told to use it should stop instead.
+// exist. The kernels compute without it; a program whose user asked for it should stop instead.
 func Err() error { return choice().err }
 
 // withBLAS puts two sets before the others: the best one with its large products in BLAS, and BLAS for all products.

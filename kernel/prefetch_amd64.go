@@ -15,7 +15,7 @@ func Prefetch(a []uint8) {
 func prefetchOwned(first *float32, lines int)
 
 // PrefetchOwned asks for a slice that is written soon, for this processor alone: other processors that have read it would
-// else be told at every write. It changes nothing else.
+// otherwise be notified at every write. It changes nothing else.
 func PrefetchOwned(a []float32) {
 	if len(a) > 0 {
 		prefetchOwned(&a[0], (4*len(a)+63)/64)

@@ -170,7 +170,7 @@ func keepsNaN(fresh func() constraints.Constraint) error {
 			w[n/2] = float32(math.NaN())
 			c.Project(w, shape)
 			if x := w[n/2]; x == x {
-				return fmt.Errorf("%v: NaN becomes %v, so a diverged run would go on", shape, x)
+				return fmt.Errorf("%v: NaN becomes %v, so a diverged run would continue", shape, x)
 			}
 			if d := c.Violation(w, shape); d == d {
 				return fmt.Errorf("%v: violation %v of weights with a NaN, want NaN", shape, d)

@@ -37,7 +37,7 @@ func TestWrongConstraintsBreakTheirLaw(t *testing.T) {
 	constraint := func(c constraints.Constraint) func() constraints.Constraint {
 		return func() constraints.Constraint { return c }
 	}
-	mistakes := map[string]func() constraints.Constraint{
+	faulty := map[string]func() constraints.Constraint{
 		"makes any weights feasible": constraint(wrong{project: each(func(v float32) float32 { return max(v, -0.01) })}),
 		"leaves feasible points as they are": constraint(wrong{project: each(func(v float32) float32 {
 			return max(v, 0) * 0.999999
@@ -69,7 +69,7 @@ func TestWrongConstraintsBreakTheirLaw(t *testing.T) {
 		},
 	}
 	for _, law := range laws.Constraint {
-		c, ok := mistakes[law.Name]
+		c, ok := faulty[law.Name]
 		if !ok {
 			t.Errorf("no constraint breaks %q", law.Name)
 			continue

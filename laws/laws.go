@@ -1,5 +1,5 @@
 // Package laws holds the conformance kits of the vocabulary: what every constraint, optimizer, layer, loss and metric must obey,
-// whatever it computes. A room's test ranges over its registry, so that a part added tomorrow is covered today:
+// whatever it computes. A package's test ranges over its registry, so that a part added tomorrow is covered today:
 //
 //	for _, e := range constraints.Registry.All() {
 //		t.Run(e.Name, func(t *testing.T) { laws.Check(t, laws.Constraint, e.New) })
@@ -25,7 +25,7 @@ type Kit[T any] interface {
 	Judge(fresh func() T) map[string]error
 }
 
-// Check judges the parts that fresh returns, and makes every law a test of its own.
+// Check judges the parts that fresh returns, and makes every law a separate test.
 func Check[T any](t *testing.T, kit Kit[T], fresh func() T) {
 	t.Helper()
 	broken := kit.Judge(fresh)

@@ -67,8 +67,8 @@ func inRange[T graph.Float](b bench[T], l layers.Layer, tolerance float64) error
 
 func bounded[T graph.Float](values []T, by layers.Interval, tolerance float64) error {
 	for i, v := range values {
-		v, room := float64(v), tolerance*math.Abs(float64(v))
-		if !(v >= by.Low-room && v <= by.High+room) {
+		v, slack := float64(v), tolerance*math.Abs(float64(v))
+		if !(v >= by.Low-slack && v <= by.High+slack) {
 			return fmt.Errorf("output %d is %v, declared to lie in %v", i, v, by)
 		}
 	}

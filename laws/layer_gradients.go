@@ -2,7 +2,7 @@ package laws
 
 import "tessera/gradcheck"
 
-// gradients holds a layer to the gradient gate, which has runs of its own, on Gorgonia's machine: another law holds the
+// gradients holds a layer to the gradient gate, which compiles separate runs, on Gorgonia's machine: another law holds the
 // engine to that.
 func (t layerTrial) gradients() error { return t.gate(gradcheck.Scalar) }
 

@@ -51,7 +51,7 @@ func (t layerTrial) saysNoisy() error {
 	return nil
 }
 
-// freshNoise looks at so many images that their noise, or that of two runs, is alike only where it is not drawn anew.
+// freshNoise takes enough images for their noise, or that of two runs, to be alike only where it is not drawn again.
 func (t layerTrial) freshNoise() error {
 	const images = 50
 	t.training = true

@@ -13,7 +13,7 @@ import (
 	"tessera/ops"
 )
 
-// wrongLayer is the identity with a mistake.
+// wrongLayer is the identity with a fault.
 type wrongLayer struct {
 	layers.Linear
 	shape      func(in []int) []int
@@ -70,7 +70,7 @@ var noisy = sampler(func(dst []float32, r *rand.Rand) {
 func TestWrongLayersBreakTheirLaw(t *testing.T) {
 	calls := 0.0
 	offset := layers.Parameter{Name: "offset", Shape: []int{1}, Init: &layers.Zeros{}, FanIn: 1, FanOut: 1}
-	mistakes := map[string]layers.Layer{
+	faulty := map[string]layers.Layer{
 		"declares the shape of its output": wrongLayer{shape: func(in []int) []int { return append(slices.Clone(in), 1) }},
 		"declares just the parameters it uses": wrongLayer{parameters: func([]int) []layers.Parameter {
 			return []layers.Parameter{offset}
@@ -130,7 +130,7 @@ func TestWrongLayersBreakTheirLaw(t *testing.T) {
 		t.Fatalf("the identity breaks %q", broken)
 	}
 	for _, law := range laws.Layer.Names() {
-		l, ok := mistakes[law]
+		l, ok := faulty[law]
 		if !ok {
 			t.Errorf("no layer breaks %q", law)
 			continue
@@ -141,7 +141,7 @@ func TestWrongLayersBreakTheirLaw(t *testing.T) {
 	}
 }
 
-// A mistake may show in one batch, one mode, one run, on one back end or in one precision only. The message names the place.
+// A fault may show in one batch, one mode, one run, on one back end or in one precision only. The message names the place.
 func TestMistakesThatHideAreFound(t *testing.T) {
 	type apply = func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node
 	for law, hidden := range map[string]map[string]apply{

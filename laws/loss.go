@@ -124,7 +124,7 @@ func (t lossTrial) scalar() error {
 	})
 }
 
-// gradients holds a loss to the gradient gate, which has runs of its own.
+// gradients holds a loss to the gradient gate, which compiles separate runs.
 func (t lossTrial) gradients() error {
 	if t.on != onTape {
 		return nil

@@ -40,7 +40,7 @@ func (wrongReconstruction) Build(v losses.Values) (*gorgonia.Node, error) {
 
 func TestWrongLossesBreakTheirLaw(t *testing.T) {
 	right := func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node { return c.Mean(c.Square(code)) }
-	mistakes := map[string]losses.Loss{
+	faulty := map[string]losses.Loss{
 		"is taken by default on what it reads": wrongLoss{"atoms", right},
 		"is a scalar": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
 			return c.Mean(c.Square(code), 0)
@@ -72,7 +72,7 @@ func TestWrongLossesBreakTheirLaw(t *testing.T) {
 		t.Fatalf("the mean square breaks %q", broken)
 	}
 	for _, law := range laws.Loss.Names() {
-		l, ok := mistakes[law]
+		l, ok := faulty[law]
 		if !ok {
 			t.Errorf("no loss breaks %q", law)
 			continue

@@ -71,7 +71,7 @@ func TestWrongMetricsBreakTheirLaw(t *testing.T) {
 	means := sum(func(b *metrics.Batch) float64 { return float64(slices.Max(b.Codes)) })
 	means.value = func(m *largestMeter) float64 { return m.sum / float64(m.n) }
 	unscaled := largest{describe: func(d *metrics.Description) { d.ScaleFree = true }}
-	mistakes := map[string][]func() metrics.Metric{
+	faulty := map[string][]func() metrics.Metric{
 		"describes itself": {
 			metric(largest{describe: func(d *metrics.Description) { d.Measures[0].Name = "the largest" }}),
 			metric(largest{describe: func(d *metrics.Description) { d.Measures[0].Doc = "" }}),
@@ -97,10 +97,10 @@ func TestWrongMetricsBreakTheirLaw(t *testing.T) {
 		"does not depend on the scale of units if it says so":          {metric(unscaled)},
 	}
 	for _, law := range laws.Metric {
-		if len(mistakes[law.Name]) == 0 {
+		if len(faulty[law.Name]) == 0 {
 			t.Errorf("no metric breaks %q", law.Name)
 		}
-		for i, wrong := range mistakes[law.Name] {
+		for i, wrong := range faulty[law.Name] {
 			if law.Broken(wrong) == nil {
 				t.Errorf("metric %d that is to break %q obeys it", i, law.Name)
 			}

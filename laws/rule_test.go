@@ -9,7 +9,7 @@ import (
 	"tessera/optim"
 )
 
-// wrongRule is gradient descent with a mistake.
+// wrongRule is gradient descent with a fault.
 type wrongRule struct {
 	Rate   float64 `toml:"learning_rate"`
 	Decay  float64 `toml:"weight_decay"`
@@ -34,8 +34,8 @@ type fixedRate struct{ wrongRule }
 
 func (fixedRate) LearningRate() float64 { return 0.01 }
 
-// mistakes maps a law to a rule that breaks it.
-func mistakes() map[string]func() optim.Rule {
+// faulty maps a law to a rule that breaks it.
+func faulty() map[string]func() optim.Rule {
 	calls := 0
 	var sink []float32
 	with := func(states int, update func(w, g []float32, state [][]float32, lr float32)) func() optim.Rule {
@@ -82,7 +82,7 @@ func mistakes() map[string]func() optim.Rule {
 
 // The control of the kit: a law that no wrong part can break proves nothing.
 func TestWrongRulesBreakTheirLaw(t *testing.T) {
-	wrong := mistakes()
+	wrong := faulty()
 	for _, law := range laws.Rule {
 		fresh, ok := wrong[law.Name]
 		if !ok {

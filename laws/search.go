@@ -12,7 +12,7 @@ import (
 // Search is what every optimizer obeys that searches with all images.
 var Search = Laws[optim.Search]{
 	{"gives the same bits twice", searchRepeatable},
-	{"goes on from its state to the same bits, at every iteration", searchResumes},
+	{"resumes from its state to the same bits, at every iteration", searchResumes},
 	{"never goes up", monotone},
 	{"finds the minimum of a quadratic", findsMinimum},
 	{"finds the minimum of a quadratic in a box", findsMinimumInABox},
@@ -100,7 +100,7 @@ func saysNotFinite(fresh func() optim.Search) error {
 	return nil
 }
 
-// unmovedByErrors lets each look fail in turn; the search that then begins anew is the one that never failed.
+// unmovedByErrors lets each evaluation fail in turn; the search that begins again gives the result of one that never failed.
 func unmovedByErrors(fresh func() optim.Search) error {
 	start := normal(source(), searchDim, 3)
 	for fail := 1; fail <= 25; fail++ {

@@ -9,7 +9,7 @@ import (
 	"tessera/optim"
 )
 
-// wrongSearch is L-BFGS with a mistake.
+// wrongSearch is L-BFGS with a fault.
 type wrongSearch struct {
 	optim.LBFGS
 	more  int                            // states
@@ -17,7 +17,7 @@ type wrongSearch struct {
 	next  func(s *sabotage, n int) error // of the n-th iteration; nil for what is right
 }
 
-// sabotage is all that a mistake can reach.
+// sabotage is the state that a fault can reach.
 type sabotage struct {
 	f     optim.Objective
 	w     []float32
@@ -73,7 +73,7 @@ func searchMistakes() map[string]func() optim.Search {
 			s.w[0] += float32(calls) * 1e-3
 			return err
 		}),
-		"goes on from its state to the same bits, at every iteration": with(func(s *sabotage) { *s.held = optim.Held{} }, nil),
+		"resumes from its state to the same bits, at every iteration": with(func(s *sabotage) { *s.held = optim.Held{} }, nil),
 		"never goes up": with(nil, func(s *sabotage, n int) error {
 			err := s.right.Next()
 			s.w[1] += float32(n)

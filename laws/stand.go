@@ -53,7 +53,7 @@ func agree[T, U graph.Float](b bench[T], want bench[U], tolerance float64) error
 // stand is a part on a back end.
 type stand struct {
 	on     backend
-	anew   func(on backend) (bench[float64], error) // compiles a new part with the same settings
+	fresh  func(on backend) (bench[float64], error) // compiles a new part with the same settings
 	double func() (bench[float64], error)           // compiled once, for all laws of a trial
 	single func() (bench[float32], error)           // the same in float32
 }
@@ -80,7 +80,7 @@ func (s stand) forgets() error {
 	if err != nil {
 		return err
 	}
-	alone, err := s.anew(s.on)
+	alone, err := s.fresh(s.on)
 	if err != nil {
 		return err
 	}
@@ -113,14 +113,14 @@ func (s stand) likeTape() error {
 	if err != nil {
 		return err
 	}
-	tape, err := s.anew(onTape)
+	tape, err := s.fresh(onTape)
 	if err != nil {
 		return err
 	}
 	return agree(b, tape, 1e-12)
 }
 
-// rounds holds float32 to float64, with room for values that nearly cancel before they are divided.
+// rounds holds float32 to float64, with a tolerance for values that nearly cancel before they are divided.
 func (s stand) rounds() error {
 	single, err := s.single()
 	if err != nil {

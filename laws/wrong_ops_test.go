@@ -10,7 +10,7 @@ import (
 	"tessera/ops"
 )
 
-// meddling is an op with a mistake in what it computes or in its derivative.
+// meddling is an op with a fault in what it computes or in its derivative.
 type meddling struct {
 	gorgonia.SDOp
 	name  string
@@ -46,7 +46,7 @@ func (m meddling) SymDiff(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.N
 	return gorgonia.Nodes{m.slope(&c, grads[0])}, c.Err()
 }
 
-// wrongly is tanh with a mistake.
+// wrongly is tanh with a fault.
 func wrongly(c *ops.Chain, x *gorgonia.Node, m meddling) *gorgonia.Node {
 	return c.Do(m.name, func() (*gorgonia.Node, error) {
 		y, err := gorgonia.Tanh(x)
@@ -58,7 +58,7 @@ func wrongly(c *ops.Chain, x *gorgonia.Node, m meddling) *gorgonia.Node {
 	})
 }
 
-// negated is -x with a mistake.
+// negated is -x with a fault.
 func negated(c *ops.Chain, x *gorgonia.Node, m meddling) *gorgonia.Node {
 	return c.Do(m.name, func() (*gorgonia.Node, error) {
 		y, err := gorgonia.Neg(x)

@@ -20,9 +20,9 @@ import (
 // query_bias, value_bias and output_bias, which start at 0 (an offset of the keys would change nothing). Vaswani et al.,
 // Attention Is All You Need, 2017.
 type Attention struct {
-	Heads int  `toml:"heads" want:"> 0" doc:"parts of the features that attend each in its own way"`
-	Bias  bool `toml:"bias" doc:"learn offsets of queries, values and outputs"`
-	Init  Init `toml:"init" doc:"first values of the weights"`
+	Heads int  `toml:"heads" want:"> 0" doc:"number of attention heads"`
+	Bias  bool `toml:"bias" doc:"learn biases of queries, values and outputs"`
+	Init  Init `toml:"init" doc:"initial values of the weights"`
 }
 
 func init() {

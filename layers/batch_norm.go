@@ -21,7 +21,7 @@ import (
 // (channels): scale, which starts at 1, shift, at 0, and the state running_mean, at 0, and running_variance, at 1. Ioffe
 // and Szegedy, Batch Normalization, 2015.
 type BatchNorm struct {
-	Momentum float64 `toml:"momentum" want:"in [0,1)" doc:"share of a running average that a step keeps"`
+	Momentum float64 `toml:"momentum" want:"in [0,1)" doc:"decay of the running averages: the fraction that a step keeps"`
 	Epsilon  float64 `toml:"epsilon" want:"> 0" doc:"added to the variance"`
 }
 

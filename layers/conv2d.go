@@ -13,7 +13,7 @@ import (
 //
 // with 0 <= u,v < kernel and zeros outside of the image. [Padding] says what top, left and the output's size are: without
 // it, height' = floor((height - dilation (kernel-1) - 1) / stride) + 1. With groups > 1 channels and filters are cut into
-// as many equal parts, and each filter sees the channels of its own part. Parameters: weight (kernel, kernel,
+// as many equal parts, and each filter sees the channels of its group. Parameters: weight (kernel, kernel,
 // channels/groups, filters) and bias (filters), which starts at 0.
 type Conv2D struct{ Filtering }
 

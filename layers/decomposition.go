@@ -23,8 +23,8 @@ import (
 // Source of the defaults: the study's experiments on additive morphological decompositions, 5 levels, radii 1, 2, ..., 5.
 type Decomposition struct {
 	Levels   int  `toml:"levels" want:"> 0" doc:"L, the number of residuals"`
-	Radius   int  `toml:"radius" want:"> 0" doc:"of the disk of the first level, in pixels"`
-	Step     int  `toml:"step" want:">= 0" doc:"what each level adds to the radius"`
+	Radius   int  `toml:"radius" want:"> 0" doc:"radius of the disk of the first level in pixels"`
+	Step     int  `toml:"step" want:">= 0" doc:"increase of the radius per level"`
 	Original bool `toml:"original" doc:"the image itself is the first channel"`
 }
 

@@ -8,7 +8,7 @@ import (
 // is the input; in training only. Srivastava et al., Dropout, JMLR 15 (2014), in its inverted form.
 type Dropout struct {
 	pointwise
-	Rate float64 `toml:"rate" want:"in [0,1)" doc:"probability of a value to be dropped"`
+	Rate float64 `toml:"rate" want:"in [0,1)" doc:"probability that a value is dropped"`
 }
 
 func init() {

@@ -9,7 +9,7 @@ import (
 // Clevert, Unterthiner and Hochreiter, Fast and Accurate Deep Network Learning by ELUs, 2015.
 type Elu struct {
 	pointwise
-	Alpha float64 `toml:"alpha" want:">= 0" doc:"minus the limit for very negative values"`
+	Alpha float64 `toml:"alpha" want:">= 0" doc:"y tends to -alpha for very negative x"`
 }
 
 func init() {

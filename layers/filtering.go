@@ -9,14 +9,14 @@ import (
 // Filtering is embedded by layers whose filters look at windows of an image, or draw into them.
 type Filtering struct {
 	Filters    int            `toml:"filters" want:"> 0" doc:"channels of the output" required:"true"`
-	Kernel     int            `toml:"kernel" want:"> 0" doc:"rows and columns of a filter"`
-	Stride     int            `toml:"stride" want:"> 0" doc:"pixels, of the larger image, from one place of a filter to the next"`
+	Kernel     int            `toml:"kernel" want:"> 0" doc:"height and width of a filter"`
+	Stride     int            `toml:"stride" want:"> 0" doc:"stride in pixels of the larger image"`
 	Padding    Padding        `toml:"padding" doc:"\"same\", \"valid\" or a number of pixels on every side, which a transpose cuts off"`
-	Dilation   int            `toml:"dilation" want:"> 0" doc:"pixels from one weight of a filter to the next"`
-	Groups     int            `toml:"groups" want:"> 0" doc:"parts of the channels that do not see each other"`
+	Dilation   int            `toml:"dilation" want:"> 0" doc:"distance in pixels between neighbouring weights of a filter"`
+	Groups     int            `toml:"groups" want:"> 0" doc:"number of channel groups that are convolved separately"`
 	Activation ActivationName `toml:"activation" doc:"function of the outputs, with its default settings"`
-	Bias       bool           `toml:"bias" doc:"learn an offset for every filter"`
-	Init       Init           `toml:"init" doc:"first values of the weights"`
+	Bias       bool           `toml:"bias" doc:"learn a bias for every filter"`
+	Init       Init           `toml:"init" doc:"initial values of the weights"`
 }
 
 func usualFiltering() Filtering {

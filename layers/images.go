@@ -49,7 +49,7 @@ func positive(counts []count) error {
 	return nil
 }
 
-// longestSide is that of an image; what is longer is a slip of the keyboard, and would overflow.
+// longestSide bounds the side of an image in pixels. A longer one is probably a typo, and would overflow.
 const longestSide = 1 << 24
 
 // bounded reports the first count that is too much for images of that shape and that kernel: times a side of either, it would

@@ -7,7 +7,7 @@ type Zeros struct{}
 
 // Constant sets every value to the same number.
 type Constant struct {
-	Value float64 `toml:"value" doc:"of every element" required:"true"`
+	Value float64 `toml:"value" doc:"value of every element" required:"true"`
 }
 
 func init() {

@@ -11,7 +11,7 @@ import (
 	"tessera/layers"
 )
 
-// settings that a layer needs or that are worth a check of their own, besides the defaults; a layer that is not here is
+// settings that a layer needs or that are worth a separate check, besides the defaults; a layer that is not here is
 // checked with its defaults. The file of a layer's own tests may add to it.
 var settings = map[string][]map[string]any{
 	"dense": {

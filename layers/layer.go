@@ -48,7 +48,7 @@ type Parameter struct {
 	Shape         []int
 	Init          Init
 	FanIn, FanOut int  // what one unit reads and feeds, > 0, for the Glorot and He rules
-	State         bool // moved by a rule of its own (a running average), not by the optimizer
+	State         bool // moved by the layer's rule (a running average), not by the optimizer
 	// TransposeOf is the path of another layer's parameter, of which this one is the transpose: the layer then has none of
 	// its own. Empty otherwise.
 	TransposeOf string
@@ -79,8 +79,8 @@ type Scope interface {
 	// Update makes every training step assign the value of a node to a declared parameter with State, once the step's
 	// gradients are known: the graph itself reads the parameter as it was. Without effect at inference.
 	Update(name string, value *gorgonia.Node)
-	// Noise returns an input node of that shape (batch included) whose values s draws anew, from the run's own
-	// stream, at every training step.
+	// Noise returns an input node of that shape (batch included) whose values s draws from the run's own
+	// stream at every training step.
 	Noise(s Sampler, shape ...int) *gorgonia.Node
 	// Training reports whether the graph is built for training; noise layers are the identity otherwise.
 	Training() bool

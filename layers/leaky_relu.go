@@ -9,7 +9,7 @@ import (
 // Nonlinearities Improve Neural Network Acoustic Models, 2013. The default slope of 0.1 is the study's decoder.
 type LeakyRelu struct {
 	pointwise
-	Slope float64 `toml:"slope" want:"in [0,1]" doc:"factor of negative values"`
+	Slope float64 `toml:"slope" want:"in [0,1]" doc:"slope for negative values"`
 }
 
 func init() {

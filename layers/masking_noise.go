@@ -6,7 +6,7 @@ import "gorgonia.org/gorgonia"
 // the corruption of Vincent et al., Stacked Denoising Autoencoders, JMLR 11 (2010).
 type MaskingNoise struct {
 	pointwise
-	Rate float64 `toml:"rate" want:"in [0,1)" doc:"probability of a value to be set to 0"`
+	Rate float64 `toml:"rate" want:"in [0,1)" doc:"probability that a value is set to 0"`
 }
 
 func init() {

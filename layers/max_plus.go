@@ -9,11 +9,11 @@ import (
 
 // MaxPlus maps the flattened input h of n values to units values in the max-plus algebra, y(i) = max over j of h(j) +
 // weight(j,i), with weight of shape (n, units). As a decoder its rows are atoms, and flat dilations of an output are
-// exactly what the dilated atoms give, since they commute with maxima and with adding numbers: the max-approximation has
-// no error of its own. The derivative is 1 for the first unit that gives the maximum.
+// exactly what the dilated atoms give, since they commute with maxima and with adding numbers: the max-approximation
+// is exact. The derivative is 1 for the first unit that gives the maximum.
 type MaxPlus struct {
-	Units int  `toml:"units" want:"> 0" doc:"outputs; the last of a decoder takes the input's size by default"`
-	Init  Init `toml:"init" doc:"first values of the weights"`
+	Units int  `toml:"units" want:"> 0" doc:"number of outputs; the last layer of a decoder takes the input's size by default"`
+	Init  Init `toml:"init" doc:"initial values of the weights"`
 }
 
 func init() {

@@ -44,17 +44,17 @@ func (p Padding) TOML() any {
 }
 
 // along returns the output's length and the padding before the input along one axis of length in, for windows that reach
-// over so many pixels. The length is < 1 where no window fits.
+// over reach pixels. The length is < 1 where no window fits.
 func (p Padding) along(in, reach, stride int) (out, before int) {
 	if p.Same {
 		out = (in + stride - 1) / stride
 		return out, max((out-1)*stride+reach-in, 0) / 2
 	}
-	room := in + 2*p.Pixels - reach
-	if room < 0 {
+	slack := in + 2*p.Pixels - reach
+	if slack < 0 {
 		return 0, p.Pixels
 	}
-	return room/stride + 1, p.Pixels
+	return slack/stride + 1, p.Pixels
 }
 
 // back is along for the transposed convolution: out is the length of the axis whose convolution with that padding gives in

@@ -7,7 +7,7 @@ import (
 	"tessera/part"
 )
 
-// Plasticity is a sigmoid with a gain a and a bias b of its own for every unit of a vector, or every channel of an image
+// Plasticity is a sigmoid with a gain a and a bias b for every unit of a vector, or every channel of an image
 // (height, width, channels):
 //
 //	h = 1 / (1 + exp(-a g - b))
@@ -23,9 +23,9 @@ import (
 // Parts-based Image Representations by Non-negative Sparse Autoencoders, 2012, who take one image at a time.
 type Plasticity struct {
 	Mean float64 `toml:"mean" want:"in (0,1)" doc:"the wanted mean activation of every unit"`
-	Rate float64 `toml:"rate" want:">= 0" doc:"how far a step moves gain and bias"`
-	Gain float64 `toml:"gain" want:"> 0" doc:"first gain of every unit"`
-	Bias float64 `toml:"bias" doc:"first bias of every unit"`
+	Rate float64 `toml:"rate" want:">= 0" doc:"learning rate of gain and bias"`
+	Gain float64 `toml:"gain" want:"> 0" doc:"initial gain of every unit"`
+	Bias float64 `toml:"bias" doc:"initial bias of every unit"`
 }
 
 func init() {

@@ -8,8 +8,8 @@ import (
 
 // Pooling is embedded by layers that take one value from every window of an image, channel by channel.
 type Pooling struct {
-	Kernel  int     `toml:"kernel" want:"> 0" doc:"rows and columns of a window"`
-	Stride  int     `toml:"stride" want:"> 0" doc:"pixels from one window to the next; those of the kernel by default"`
+	Kernel  int     `toml:"kernel" want:"> 0" doc:"height and width of a window"`
+	Stride  int     `toml:"stride" want:"> 0" doc:"stride in pixels; the kernel's size by default"`
 	Padding Padding `toml:"padding" doc:"\"same\", \"valid\" or a number of pixels on every side, less than the kernel's"`
 }
 

@@ -11,7 +11,7 @@ import (
 // alike know where each of them stands. Its parameter is embedding, of the input's shape, which starts at N(0, 0.02²).
 // Dosovitskiy et al., An Image is Worth 16x16 Words, 2021.
 type Position struct {
-	Init Init `toml:"init" doc:"first values of the embedding"`
+	Init Init `toml:"init" doc:"initial values of the embedding"`
 }
 
 func init() {

@@ -37,8 +37,8 @@ func TestNoiseHasItsMomentsInTraining(t *testing.T) {
 		const n = 40000
 		y := apply(t, c.layer, slices.Repeat([]float64{1}, n), n/100, []int{10, 10}, true)
 		mean, stddev := moments(y)
-		if room := 5 * c.stddev / math.Sqrt(n); math.Abs(mean-c.mean) > room {
-			t.Errorf("%s: mean %v, want %v within %v", c.name, mean, c.mean, room)
+		if bound := 5 * c.stddev / math.Sqrt(n); math.Abs(mean-c.mean) > bound {
+			t.Errorf("%s: mean %v, want %v within %v", c.name, mean, c.mean, bound)
 		}
 		if math.Abs(stddev-c.stddev) > 0.02*c.stddev {
 			t.Errorf("%s: standard deviation %v, want %v", c.name, stddev, c.stddev)

@@ -11,7 +11,7 @@ import (
 
 // Reshape gives the values of every input another shape of equal size, in the same order.
 type Reshape struct {
-	Shape []int `toml:"shape" want:"> 0" doc:"of one output, without the batch" required:"true"`
+	Shape []int `toml:"shape" want:"> 0" doc:"shape of one output, without the batch axis" required:"true"`
 }
 
 func init() {

@@ -9,13 +9,13 @@ import (
 )
 
 // Tied maps the flattened input h by the transpose of a weight W (inputs, units) of the encoder, y = activation(h Wᵀ + b):
-// the columns of W are its atoms. It has no parameter of its own but b of shape (inputs), which starts at 0. Its weight,
+// the columns of W are its atoms. Its only parameter is b of shape (inputs), which starts at 0. Its weight,
 // "decoder.0.weight", is another name of W seen as atoms: losses and constraints may be taken on either, and gradients of
 // both layers add up. Where a glob names both, W is taken once, as the encoder has it.
 type Tied struct {
 	Weight     string         `toml:"weight" doc:"path of the encoder's weight that is used transposed"`
 	Activation ActivationName `toml:"activation" doc:"function of the outputs, with its default settings"`
-	Bias       bool           `toml:"bias" doc:"learn an offset for every output"`
+	Bias       bool           `toml:"bias" doc:"learn a bias for every output"`
 
 	lent []int // the shape of the encoder's weight
 }

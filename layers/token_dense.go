@@ -16,10 +16,10 @@ import (
 // channels of a pixel. W has shape (features, units) and b shape (units), which starts at 0. The output has the input's
 // shape with units in the place of its last axis.
 type TokenDense struct {
-	Units      int            `toml:"units" want:"> 0" doc:"outputs per token" required:"true"`
+	Units      int            `toml:"units" want:"> 0" doc:"number of outputs per token" required:"true"`
 	Activation ActivationName `toml:"activation" doc:"function of the outputs, with its default settings"`
-	Bias       bool           `toml:"bias" doc:"learn an offset for every output"`
-	Init       Init           `toml:"init" doc:"first values of the weights"`
+	Bias       bool           `toml:"bias" doc:"learn a bias for every output"`
+	Init       Init           `toml:"init" doc:"initial values of the weights"`
 }
 
 func init() {

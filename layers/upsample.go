@@ -14,7 +14,7 @@ import (
 //
 // It is the nearest neighbour of the larger image's pixels.
 type Upsample struct {
-	Factor int `toml:"factor" want:"> 0" doc:"rows and columns that a pixel becomes"`
+	Factor int `toml:"factor" want:"> 0" doc:"scale factor of height and width"`
 }
 
 func init() {

@@ -23,7 +23,7 @@ import (
 type AsymmetricDecay struct {
 	onWeights
 	Alpha  float64 `toml:"alpha" want:"in [0,1]" doc:"decay of weights >= 0 relative to the others (l2, l1)"`
-	Norm   string  `toml:"norm" oneof:"l2 l1 smooth" doc:"what of a weight is decayed"`
+	Norm   string  `toml:"norm" oneof:"l2 l1 smooth" doc:"norm that is penalised"`
 	Alpha1 float64 `toml:"alpha1" want:">= 0" doc:"factor of the smoothed |w| (smooth)"`
 	Alpha2 float64 `toml:"alpha2" want:">= 0" doc:"factor of w²/2 (smooth)"`
 	Kappa  float64 `toml:"kappa" want:"> 0" doc:"|w| below which |w| is smoothed (smooth)"`

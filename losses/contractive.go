@@ -17,14 +17,14 @@ import (
 //	|J|² = sum over units j of s'(z_j)² |w_j|²
 //
 // Elsewhere it is Hutchinson's estimate, which is right in the mean: |J|² is the expectation of |J^T v|², v with elements
-// of +1 and -1 at random, drawn anew for every image and step; with an optimizer that looks at all images, once for every
+// of +1 and -1 at random, drawn for every image and step; with a full-batch optimizer, once for every
 // image. Each of the probes is one pass back through the encoder.
 // Where images of a batch see each other (batch_norm) J is that of the whole batch, divided by its images.
 //
 // The images are those of the batch, before any noise that the encoder adds to them.
 type Contractive struct {
 	onCode
-	Probes int `toml:"probes" want:"in [1,100]" doc:"random vectors of the estimate, where the encoder is not one dense layer"`
+	Probes int `toml:"probes" want:"in [1,100]" doc:"number of random vectors of the estimate, where the encoder is not one dense layer"`
 }
 
 func init() {

@@ -9,7 +9,7 @@ import (
 	"tessera/ops"
 )
 
-// Energy is a loss of one's own: the mean over images of sum_j h_j² / 2. It is one struct, whose tagged fields are the
+// Energy is a user-defined loss: the mean over images of sum_j h_j² / 2. It is one struct, whose tagged fields are the
 // settings, with one expression and one registration; its gradient, its checks and its line in `tessera list` follow.
 type Energy struct {
 	Scale float64 `toml:"scale" want:"> 0" doc:"unit of the activations"`

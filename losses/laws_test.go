@@ -8,7 +8,7 @@ import (
 	"tessera/losses"
 )
 
-// settings worth a check of their own, besides the defaults.
+// settings worth a separate check, besides the defaults.
 var settings = map[string][]map[string]any{
 	"asymmetric_decay":  {{}, {"alpha": 0.5}, {"norm": "l1"}, {"norm": "l1", "alpha": 0.5}, {"norm": "smooth"}, {"norm": "smooth", "kappa": 1.5}, {"norm": "smooth", "alpha1": 2.0, "alpha2": 0.0}},
 	"kl":                {{}, {"target": 0.01}, {"target": 0.9}, {"target": 0.99}},

@@ -24,7 +24,7 @@ import (
 type MaxApproximation struct {
 	onAtoms
 	Operator morph.Operator `toml:"operator" doc:"psi, flat and grey-level, by a disk"`
-	Radius   int            `toml:"radius" want:"> 0" doc:"of the disk, in pixels"`
+	Radius   int            `toml:"radius" want:"> 0" doc:"radius of the disk in pixels"`
 }
 
 func init() {

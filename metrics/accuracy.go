@@ -6,7 +6,7 @@ import (
 )
 
 func init() {
-	Registry.Register("accuracy", "images of which the right class has the largest logit", func() Metric { return accuracy{} })
+	Registry.Register("accuracy", "fraction of images whose class has the largest logit", func() Metric { return accuracy{} })
 }
 
 // accuracy is the share of images of which the logit of their class is the largest of a head; of equally large ones the

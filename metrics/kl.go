@@ -10,7 +10,7 @@ func init() {
 	Registry.Register("kl", "divergence of mean activations from their target", func() Metric { return &KL{} })
 }
 
-// KLTarget is the activation that the study's measure expects where a model has no target of its own.
+// KLTarget is the activation that the study's measure expects where a model declares no target.
 const KLTarget = 0.01
 
 // klClip keeps means away from 0 and 1, where the divergence is infinite.

@@ -19,8 +19,8 @@ var ErrNoAtoms = errors.New("metrics: the decoder's last layer has no atoms")
 
 // Morphology is the flat morphological operator of metrics that apply one.
 type Morphology struct {
-	Operator morph.Operator `toml:"operator" doc:"what is applied; empty: dilation"`
-	Radius   int            `toml:"radius" want:"> 0" doc:"of its disk, in pixels; 0: 1"`
+	Operator morph.Operator `toml:"operator" doc:"morphological operator; empty takes dilation"`
+	Radius   int            `toml:"radius" want:"> 0" doc:"radius of its disk in pixels; 0 takes 1"`
 }
 
 // Dilation is the study's operator: dilation by the disk of radius 1.

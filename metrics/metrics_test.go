@@ -200,7 +200,7 @@ func TestPartsAreFoundAsAtomsOrAsTheBias(t *testing.T) {
 }
 
 // Against the formula, every operator and convention, by loops that share nothing with the code but morph (which has
-// oracles of its own).
+// its own oracles).
 func TestMaxApproximationEqualsItsFormula(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 2))
 	for _, shape := range [][]int{{6, 5}, {6, 5, 2}} {

@@ -25,7 +25,7 @@ func (s *imageSum) add(n, grain int, of func(i int) float64) {
 	s.n += n
 }
 
-// mean is the mean over images of what each gives, divided by so many values; 0 of no image.
+// mean is the mean over images, divided by valuesPerImage; 0 without images.
 func (s *imageSum) mean(valuesPerImage int) float64 {
 	if s.n == 0 {
 		return 0

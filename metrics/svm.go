@@ -8,7 +8,7 @@ func init() {
 
 // SVM classifies the codes by the study's [SVMProtocol]. Images of an unknown class are left out.
 type SVM struct {
-	Seed uint64 `toml:"seed" doc:"of the random splits; 0 takes that of the run"`
+	Seed uint64 `toml:"seed" doc:"seed of the random splits; 0 takes the run's seed"`
 
 	Protocol *SVMProtocol // nil takes the study's
 }

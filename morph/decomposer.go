@@ -79,8 +79,8 @@ func Sources[T float32 | float64](w *Decomposer, dst []int32, image []T) {
 	}
 }
 
-// Combine writes the channels of one image, [x,] R_1, ..., R_L, S as [Decomposition.Apply] does, from the image, of so many
-// channels itself, and its levels.
+// Combine writes the channels of one image, [x,] R_1, ..., R_L, S as [Decomposition.Apply] does, from the image, which has
+// that number of channels, and its levels.
 func Combine[T float32 | float64](d Decomposition, channels int, dst, image, levels []T) {
 	n, groups := len(image), d.Groups()
 	for i, x := range image {

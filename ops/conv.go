@@ -15,7 +15,7 @@ import (
 //	y(i,j,f) = sum over u,v,c of x(i Stride + u Dilation - Top, j Stride + v Dilation - Left, c) w(u,v,c,f)
 //
 // for 0 <= u,v < Kernel, with x = 0 outside of the image. With Groups > 1 channels and filters are cut into as many equal
-// parts, and a filter sees the channels of its own part only; c then counts within the part. The three ops below are
+// parts, and a filter sees the channels of its group only; c then counts within the group. The three ops below are
 // linear in each of their inputs and each other's derivatives, so that they can be differentiated as often as wanted.
 type Convolution struct {
 	In       [3]int // height, width, channels of an image

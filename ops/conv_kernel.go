@@ -27,23 +27,23 @@ func newLowering(g Convolution) lowering {
 // patches is the number of patches in one image.
 func (l *lowering) patches() int { return l.Out[0] * l.Out[1] }
 
-// image is the number of values in the patches of an image, of each patch so many.
+// image is the number of values in the patches of an image, where each patch has that number of values.
 func (l *lowering) image(values int) int { return l.patches() * values }
 
 // blockValues is how many values of patches are made before they are multiplied: they should stay in the second-level
 // cache, and the filters be packed as seldom as possible.
 const blockValues = 1 << 17
 
-// block is the number of images in a block, of each patch so many values.
+// block is the number of images in a block, where each patch has that number of values.
 func (l *lowering) block(values int) int { return max(1, blockValues/l.image(values)) }
 
-// scratch is how many values of patches a block holds at most, of a batch of so many images.
+// scratch is the largest number of patch values in a block, for a batch of that number of images.
 func (l *lowering) scratch(images int) int {
 	return min(max(blockValues, l.image(l.row)), images*l.image(l.row))
 }
 
 // walk goes over the runs of the patches of one group in an image, of each patch those that hold values [from, to), and
-// calls visit with so many neighbouring runs at a time: the place of the first one's values in the rows and in the image, from
+// calls visit with one or more neighbouring runs at a time: the place of the first one's values in the rows and in the image, from
 // where the next one is to-from and step values on. Of the values of a run [first, last) those in [low, high) are inside of
 // the image, where value q is the image's value at+q; several runs are all inside or all outside.
 func (l *lowering) walk(group, from, to int, visit func(row, first, last, at, low, high, runs int)) {
@@ -96,7 +96,7 @@ func gatherPatches[T Float](l *lowering, rows, image []T, group, from, to int) {
 	})
 }
 
-// copyRuns copies so many runs of values, which lie so far apart. Short ones are not worth calls of copy.
+// copyRuns copies runs of run values, which lie dstStep and srcStep values apart. Short runs are not worth calls of copy.
 func copyRuns[T Float](dst, src []T, run, runs, dstStep, srcStep int) {
 	if run > 16 || run%4 != 0 {
 		for i := range runs {

@@ -28,7 +28,7 @@ func softsign(x *gorgonia.Node, scale float64) (*gorgonia.Node, error) {
 	}.Apply(x)
 }
 
-// An element-wise op of one's own: the engine fuses it with its neighbours.
+// A user-defined element-wise op: the engine fuses it with its neighbours.
 func ExampleBlockwise() {
 	y := func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
 		return softsign(b.Leaf("x", []int{3}, []float64{-1, 0.5, 3}, false), 1)
@@ -71,7 +71,7 @@ func mirrored[T ops.Float](m int) func(dst []T, in [][]T, _ []T, from, to int) {
 	}
 }
 
-// An op of one's own in units: the engine shares the rows over its threads.
+// A user-defined op in units: the engine shares the rows over its threads.
 func ExampleUnitwise() {
 	y := func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
 		return mirror(b.Leaf("x", []int{2, 3}, []float64{1, 2, 3, 4, 5, 6}, false))

@@ -17,7 +17,7 @@ type Kernel interface {
 	ir.Blocks
 }
 
-// Blockwise describes an op of one's own whose inputs and output have one shape, and whose output is computed in blocks of
+// Blockwise describes a user-defined op whose inputs and output have one shape, and whose output is computed in blocks of
 // consecutive elements: each element from the same element of the inputs, or each row of the last axis from the same row
 // of the inputs. The engine fuses such ops with their neighbours and shares them over its threads.
 type Blockwise struct {

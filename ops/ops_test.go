@@ -262,6 +262,6 @@ func TestOpsRefuseWhatTheyCannotCompute(t *testing.T) {
 	}
 	var c ops.Chain
 	if n := c.Sum(c.Reshape(x, 5)); n != nil || c.Err() == nil {
-		t.Errorf("a chain goes on after an error: %v, %v", n, c.Err())
+		t.Errorf("a chain continues after an error: %v, %v", n, c.Err())
 	}
 }

@@ -16,7 +16,7 @@ type Parallel interface {
 	ir.Units
 }
 
-// Unitwise describes an op of one's own whose output consists of units, equal parts in row-major order, each computed by
+// Unitwise describes a user-defined op whose output consists of units, equal parts in row-major order, each computed by
 // itself from all of the inputs. The engine shares the units over its threads.
 type Unitwise struct {
 	// Spec says what the op computes, as [Blockwise].Spec does. Shapes need not be part of it.

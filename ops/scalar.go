@@ -1,4 +1,4 @@
-// Package ops is a leaf: small helpers on Gorgonia nodes and Gorgonia ops of our own, one per file.
+// Package ops holds small helpers on Gorgonia nodes and ops that Gorgonia lacks, one per file.
 package ops
 
 import (

@@ -13,10 +13,10 @@ import "tessera/kernel"
 // Source: Zeiler, ADADELTA: an adaptive learning rate method, 2012. Defaults are those of the study (Keras): rate 1,
 // rho 0.95, epsilon 1e-7; PyTorch's are 1, 0.9 and 1e-6.
 type Adadelta struct {
-	Rate        float64 `toml:"learning_rate" want:"> 0" doc:"factor of the step that the rule finds by itself"`
+	Rate        float64 `toml:"learning_rate" want:"> 0" doc:"factor of the step that the rule computes"`
 	Rho         float64 `toml:"rho" want:"in [0,1)" doc:"decay of the running means"`
 	Epsilon     float64 `toml:"epsilon" want:"> 0" doc:"added under both roots; sets the size of the first steps"`
-	WeightDecay float64 `toml:"weight_decay" want:">= 0" doc:"L2: so many times the weight is added to its gradient"`
+	WeightDecay float64 `toml:"weight_decay" want:">= 0" doc:"L2 penalty: weight_decay times the weight is added to its gradient"`
 }
 
 func init() {

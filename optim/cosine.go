@@ -9,7 +9,7 @@ import "math"
 // It starts at 1 and reaches final at the end of the run, where it stays. Source: Loshchilov and Hutter, SGDR, 2017,
 // without restarts; PyTorch's CosineAnnealingLR over T_max = epochs, with eta_min = final * learning_rate.
 type Cosine struct {
-	Final float64 `toml:"final" want:"in [0,1]" doc:"fraction of the rate at the end of the run"`
+	Final float64 `toml:"final" want:"in [0,1]" doc:"final learning rate as a fraction of the base rate"`
 }
 
 func init() {

@@ -11,10 +11,10 @@ import (
 // ErrMinimum says that no lower point was found: as far as rounding shows, the search is at a minimum.
 var ErrMinimum = errors.New("no lower point was found")
 
-// ErrNotFinite says that the objective or its gradient is NaN or infinite where the search stands.
+// ErrNotFinite says that the objective or its gradient is NaN or infinite at the current point.
 var ErrNotFinite = errors.New("the objective is not finite")
 
-// point is a place with what the objective is there.
+// point is an evaluated point: parameters, gradient and value of the objective.
 type point struct {
 	w, g  []float32
 	value float64
@@ -23,7 +23,7 @@ type point struct {
 func newPoint(n int) *point { return &point{w: make([]float32, n), g: make([]float32, n)} }
 
 // descent implements [Descent] for [LBFGS]. Points and gradients are rounded to float32, which is what the state keeps and
-// what gonum is told: it could not be told the same again otherwise.
+// what gonum gets: otherwise the same values could not be replayed to it.
 type descent struct {
 	settings  LBFGS
 	objective Objective

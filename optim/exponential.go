@@ -6,11 +6,11 @@ import "math"
 // of an epoch it is PyTorch's ExponentialLR, with factor for its gamma. The default, 0.99, leaves 0.37 of the rate
 // after 100 epochs.
 type Exponential struct {
-	Ratio float64 `toml:"factor" want:"in (0,1]" doc:"what an epoch multiplies the rate by"`
+	Ratio float64 `toml:"factor" want:"in (0,1]" doc:"factor of the learning rate per epoch"`
 }
 
 func init() {
-	Schedules.Register("exponential", "factor^epoch, a little at each step",
+	Schedules.Register("exponential", "factor^epoch, applied at every step",
 		func() Schedule { return &Exponential{Ratio: 0.99} })
 }
 

@@ -19,7 +19,7 @@ import "gonum.org/v1/gonum/optimize"
 // search is slower; it may end short of a minimum. On any set all that is looked at is feasible, and every iteration lowers the
 // objective.
 //
-// Where no lower point is found, or a step shows no positive curvature, the history is forgotten and the search goes on
+// Where no lower point is found, or a step shows no positive curvature, the history is dropped and the search continues
 // along the gradient; where that is not lower either, it ends.
 //
 // The direction and the line search (Moré and Thuente) are those of gonum/optimize. gonum hides its history, so the last
@@ -30,12 +30,12 @@ import "gonum.org/v1/gonum/optimize"
 // Numerical Optimization, 2nd edition, algorithm 7.5. The defaults of both Wolfe factors are those of minFunc, with which
 // Hosseini-Asl et al. trained.
 type LBFGS struct {
-	History     int `toml:"history" want:"in [1,1000]" doc:"past iterations that shape a direction; each keeps two values per parameter"`
-	Evaluations int `toml:"evaluations" want:"> 0" doc:"most looks at all images in one iteration; one or two are usual"`
+	History     int `toml:"history" want:"in [1,1000]" doc:"number of past iterations in the history; each keeps two values per parameter"`
+	Evaluations int `toml:"evaluations" want:"> 0" doc:"maximum evaluations of the full-batch objective per iteration; typically 1 or 2"`
 }
 
 func init() {
-	Registry.Register("lbfgs", "quasi-Newton steps on all images at once: w <- w - a H g, H from past steps",
+	Registry.Register("lbfgs", "full-batch quasi-Newton steps: w <- w - a H g, H from past steps",
 		func() Optimizer { return &LBFGS{History: 15, Evaluations: 25} })
 }
 

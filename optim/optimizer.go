@@ -25,13 +25,13 @@ type Rule interface {
 	Update(w, g []float32, state [][]float32, lr float64, step int)
 }
 
-// Search moves all parameters together: it looks at the objective over all images, at as many points as it needs, and
-// finds the length of its steps by itself.
+// Search moves all parameters together: it evaluates the full-batch objective at as many points as it needs and
+// finds its step length by a line search.
 type Search interface {
 	Optimizer
 	// Begin returns a search for the minimum of f from w: all parameters, one after the other. state[i], as long as w
-	// each, and held are all that the search knows, and are kept up to date. A search that begins with what another one
-	// has left there goes on as that would have, to the same bits.
+	// each, and held are all that the search knows, and are kept up to date. A search that begins with the state of another
+	// one continues it, to the same bits.
 	Begin(f Objective, w []float32, state [][]float32, held *Held) Descent
 }
 

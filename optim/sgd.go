@@ -16,9 +16,9 @@ import (
 // multiplies the whole step, not the gradient that enters b. Defaults are PyTorch's.
 type SGD struct {
 	Rate        float64 `toml:"learning_rate" want:"> 0" doc:"base learning rate"`
-	Momentum    float64 `toml:"momentum" want:"in [0,1)" doc:"share of the last step that goes on; 0 keeps no state"`
+	Momentum    float64 `toml:"momentum" want:"in [0,1)" doc:"share of the previous step that is added to the next; 0 keeps no state"`
 	Nesterov    bool    `toml:"nesterov" doc:"look ahead along the momentum"`
-	WeightDecay float64 `toml:"weight_decay" want:">= 0" doc:"L2: so many times the weight is added to its gradient"`
+	WeightDecay float64 `toml:"weight_decay" want:">= 0" doc:"L2 penalty: weight_decay times the weight is added to its gradient"`
 }
 
 func init() {

@@ -5,12 +5,12 @@ import "math"
 // Step lowers the rate in stairs: factor^floor(epoch/epochs), constant within an epoch. PyTorch's StepLR, with epochs
 // for its step_size and factor for its gamma.
 type Step struct {
-	Epochs int     `toml:"epochs" want:"> 0" doc:"length of a stair"`
-	Ratio  float64 `toml:"factor" want:"in (0,1]" doc:"what each stair multiplies the rate by"`
+	Epochs int     `toml:"epochs" want:"> 0" doc:"number of epochs between two steps"`
+	Ratio  float64 `toml:"factor" want:"in (0,1]" doc:"factor of the learning rate at each step"`
 }
 
 func init() {
-	Schedules.Register("step", "factor^floor(epoch/epochs): stairs", func() Schedule { return &Step{Epochs: 30, Ratio: 0.1} })
+	Schedules.Register("step", "factor^floor(epoch/epochs)", func() Schedule { return &Step{Epochs: 30, Ratio: 0.1} })
 }
 
 // Factor implements [Schedule].

@@ -23,9 +23,9 @@ type Measured struct {
 	Values    string // its settings where they vary: "loss.1.target=0.1"
 	Dataset   string
 	P, Beta   float64        // of its KL penalty, NaN where it has none
-	Epochs    int            // of its training; 0 of a baseline, which ends by a rule of its own
+	Epochs    int            // of its training; 0 for a baseline, which ends by its own rule
 	Done      int            // seeds that are measured
-	Trials    int            // of so many
+	Trials    int            // seeds that are declared
 	Mean      metrics.Values // by the names of `eval --json`; those without meaning for the model are left out
 	Deviation metrics.Values // over seeds; none of one seed
 }
@@ -37,7 +37,7 @@ func (m Measured) Point() Point {
 
 func (m Measured) name() string { return strings.TrimSpace(m.Model + " " + m.Values) }
 
-// ComparedRow is one model of ours beside what was published of it; one of the two may be nil.
+// ComparedRow is one of our models beside its published numbers; one of the two may be nil.
 type ComparedRow struct {
 	Published *Published
 	Measured  *Measured

@@ -13,7 +13,7 @@ import (
 	"tessera/morph"
 )
 
-var update = flag.Bool("update", false, "write the golden pictures anew")
+var update = flag.Bool("update", false, "write the golden pictures again")
 
 // figures are one small figure of every kind.
 func figures(t *testing.T) map[string]func() (*Figure, error) {

@@ -17,7 +17,7 @@ type label struct {
 	color color.Color
 }
 
-// labels writes names beside points so that none hides a point, a line or another name, as far as there is room: each takes
+// labels writes names beside points so that none hides a point, a line or another name, as far as there is space: each takes
 // the first free place around its point, near ones first; far ones are tied to their point by a thin line.
 type labels struct {
 	names []label

@@ -30,19 +30,19 @@ func panels(rows [][]panel, names legend, panelHeight int) (*Figure, error) {
 }
 
 // grid is panels with their plots, so laid out that the axes of a column and those of a row lie on one line. Titles and labels
-// are placed here: the plot's own ones are given too much room above logarithmic axes.
+// are placed here: the plot's own ones get too much space above logarithmic axes.
 type grid struct {
 	panels [][]panel
 	plots  [][]*plot.Plot
 }
 
-// room is what surrounds the data of a plot.
-type room struct{ left, right, bottom, top vg.Length }
+// margins is the space around the data of a plot.
+type margins struct{ left, right, bottom, top vg.Length }
 
-// texts is the room of titles and labels, the same in all panels.
-func (g grid) texts() room {
+// texts is the space of titles and labels, the same in all panels.
+func (g grid) texts() margins {
 	label := textStyle(labelSize).Height("M") + 4
-	r := room{left: label, bottom: label}
+	r := margins{left: label, bottom: label}
 	for _, row := range g.panels {
 		for _, p := range row {
 			if p.title != "" {
@@ -59,7 +59,7 @@ func (g grid) draw(area draw.Canvas) {
 	inner := func(i, j int) draw.Canvas {
 		return draw.Crop(tiles.At(area, j, i), texts.left, 0, texts.bottom, -texts.top)
 	}
-	columns, rows := make([]room, tiles.Cols), make([]room, tiles.Rows)
+	columns, rows := make([]margins, tiles.Cols), make([]margins, tiles.Rows)
 	for i := range g.plots {
 		for j, p := range g.plots[i] {
 			r := ticksOf(p, inner(i, j))
@@ -78,10 +78,10 @@ func (g grid) draw(area draw.Canvas) {
 	}
 }
 
-// ticksOf is the room of a plot's ticks and their numbers.
-func ticksOf(p *plot.Plot, c draw.Canvas) room {
+// ticksOf is the space of a plot's ticks and their numbers.
+func ticksOf(p *plot.Plot, c draw.Canvas) margins {
 	data := p.DataCanvas(c)
-	return room{data.Min.X - c.Min.X, c.Max.X - data.Max.X, data.Min.Y - c.Min.Y, c.Max.Y - data.Max.Y}
+	return margins{data.Min.X - c.Min.X, c.Max.X - data.Max.X, data.Min.Y - c.Min.Y, c.Max.Y - data.Max.Y}
 }
 
 // write writes title and labels into a tile, beside the middle of its data.

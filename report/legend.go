@@ -8,7 +8,7 @@ import (
 // thumbnail is how wide a legend's sample of a line is.
 const thumbnail = vg.Length(18)
 
-// legend is a strip of names above the panels, as many to a line as there is room, where it can hide no data.
+// legend is a strip of names above the panels, as many to a line as fit, where it can hide no data.
 type legend []line
 
 // height returns how many pixels high the strip is at that width.

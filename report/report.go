@@ -92,7 +92,7 @@ func (f *Figure) writeSVG(w io.Writer) error {
 	return err
 }
 
-// dots is a length of so many pixels of the PNG.
+// dots is the length of that number of pixels of the PNG.
 func dots(pixels int) vg.Length { return vg.Length(pixels) * vg.Inch / dpi }
 
 // pixels is the least number of pixels that hold a length.

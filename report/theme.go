@@ -47,7 +47,7 @@ var (
 	quiet      = color.Gray{Y: 0x6C} // what is there for comparison
 	gridLines  = color.Gray{Y: 0xE4}
 	separator  = color.RGBA{0x80, 0x80, 0x80, 0xFF} // between images: neither black nor white
-	frameColor = color.RGBA{0xFF, 0xBE, 0x00, 0xFF} // around what is told apart
+	frameColor = color.RGBA{0xFF, 0xBE, 0x00, 0xFF} // around what is highlighted
 	markLine   = palette[1]
 )
 

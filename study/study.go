@@ -25,14 +25,14 @@ type Reproduction struct {
 var reproductions = []Reproduction{
 	{
 		Name: "table1", Title: "Table 1: shallow auto-encoders on Fashion-MNIST", Dataset: "fashion-mnist", SVM: true,
-		About: "Table 1 of the study: sparse NMF and shallow auto-encoders of 100 units, 500 epochs of Adadelta. Below its rows stand models " +
+		About: "Table 1 of the study: sparse NMF and shallow auto-encoders of 100 units, 500 epochs of Adadelta. Below its rows are models " +
 			"that go beyond it and baselines, measured in the same way.",
 		Sources: []string{"table 1", "notebook"}, Figures: allFigures(),
 	},
 	{
 		Name: "table2", Title: "Table 2: asymmetric auto-encoders on Fashion-MNIST", Dataset: "fashion-mnist", SVM: true, Deep: true,
-		About: "Table 2 of the study: a convolutional encoder, a shallow decoder of 100 atoms. The study trained for 500 epochs; the epochs of " +
-			"ours stand in the table. Below its rows stand models that go beyond it, with encoders of their own, measured in the same way.",
+		About: "Table 2 of the study: a convolutional encoder, a shallow decoder of 100 atoms. The study trained for 500 epochs; our " +
+			"epochs are in the table. Below its rows are models that go beyond it, with other encoders, measured in the same way.",
 		Sources: []string{"table 2", "notebook"}, Figures: allFigures(),
 	},
 	{
@@ -42,8 +42,8 @@ var reproductions = []Reproduction{
 	},
 	{
 		Name: "mnist", Title: "MNIST: what the author's notebooks of 2019 hold", Dataset: "mnist",
-		About: "Rows of the author's notebooks for the paper of 2019, on handwritten digits. The study trained for 500 epochs; the epochs of ours " +
-			"stand in the table.",
+		About: "Rows of the author's notebooks for the paper of 2019, on handwritten digits. The study trained for 500 epochs; our epochs " +
+			"are in the table.",
 		Sources: []string{"notebook"}, Figures: []string{"reconstructions", "codes", "atoms", "max-approximations", "training", "pareto"},
 	},
 }

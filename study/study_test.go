@@ -20,7 +20,7 @@ import (
 	"tessera/sweep"
 )
 
-var update = flag.Bool("update", false, "write the golden pictures anew")
+var update = flag.Bool("update", false, "write the golden pictures again")
 
 // declared is a small reproduction: two auto-encoders told apart by p, and a baseline, on bars.
 const declared = `

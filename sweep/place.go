@@ -32,7 +32,7 @@ func place(path string) error {
 		return nil // it is not there, or making it says what is wrong
 	}
 	if _, err := os.Stat(filepath.Join(path, folder.Config)); !errors.Is(err, fs.ErrNotExist) {
-		return &foreign{path, "is the folder of a run, a sweep needs one of its own"}
+		return &foreign{path, "is the folder of a run; a sweep needs its own folder"}
 	}
 	if len(entries) > 0 && !slices.ContainsFunc(entries, ofSweep) {
 		return &foreign{path, "is not empty and holds no sweep: neither " + ResultsFile + " nor " + trialsDir + "/"}

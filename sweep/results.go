@@ -59,7 +59,7 @@ func Read(path string) (*Results, error) {
 	r := &Results{}
 	if err := json.Unmarshal(text, r); err != nil {
 		return nil, checkpoint.Errorf(filepath.Join(path, ResultsFile),
-			"damaged: %v; run the sweep again: it writes the results anew and repeats no trial that is done", err)
+			"damaged: %v; run the sweep again: it writes the results again and repeats no finished trial", err)
 	}
 	return r, nil
 }

@@ -18,7 +18,7 @@ import (
 	"tessera/train/folder"
 )
 
-// Event says how a sweep goes on.
+// Event reports the progress of a sweep.
 type Event struct {
 	Trial    *Trial
 	Progress *train.Progress // while it is trained
@@ -159,7 +159,7 @@ func (w *work) next(ctx context.Context) *Trial {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if ctx.Err() != nil && w.fatal == nil && len(w.todo) > 0 {
-		w.fatal = fmt.Errorf("%s: %w; the same command goes on from there", w.Path, train.ErrInterrupted)
+		w.fatal = fmt.Errorf("%s: %w; the same command resumes from there", w.Path, train.ErrInterrupted)
 	}
 	if w.fatal != nil || len(w.todo) == 0 {
 		return nil
@@ -180,7 +180,7 @@ func (w *work) end(t *Trial, measured *metrics.Result, err error) {
 		w.giveUp(err)
 		return
 	case interrupted:
-		w.giveUp(fmt.Errorf("%s: %w; the same command goes on from there", w.Path, train.ErrInterrupted))
+		w.giveUp(fmt.Errorf("%s: %w; the same command resumes from there", w.Path, train.ErrInterrupted))
 		return
 	case err != nil:
 		t.err = err

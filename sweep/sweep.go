@@ -2,12 +2,12 @@
 //
 // A trial is an ordinary run in SWEEP/trials/ID on one thread: as many trials as there are processors, each alone on one,
 // finish sooner than the same trials one after the other on all of them. ID is the hash of the filled model, of the data
-// and of the parameters that it starts from, so that a sweep that was killed, or declared anew, repeats no trial that is
-// there: a finished one keeps its metrics in eval.json, a begun one goes on from its last checkpoint to the bytes that it
-// would have reached.
+// and of the parameters that it starts from, so that a sweep that was killed, or declared again, repeats no trial that is
+// there: a finished one keeps its metrics in eval.json, a started one resumes from its last checkpoint and reaches
+// the bytes of an uninterrupted trial.
 //
 // The sweep's own folder holds what the trials say together; see [Results]. None of these bytes depends on time, on how
-// many trials ran at once or on how often the sweep was killed. Times are in a file of their own.
+// many trials ran at once or on how often the sweep was killed. Times are in a separate file.
 package sweep
 
 import (

@@ -167,7 +167,7 @@ func TestAFailedTrialStopsNoOther(t *testing.T) {
 func TestASweepIsPutIntoAFolderOfItsOwn(t *testing.T) {
 	for name, c := range map[string]struct {
 		files []string
-		err   error // nil where a sweep may go on there
+		err   error // nil where a sweep may resume there
 	}{
 		"nothing":              {nil, nil},
 		"an old sweep":         {[]string{"notes.md", ResultsFile}, nil},
@@ -211,7 +211,7 @@ func withSVM(t *testing.T) metrics.Selection {
 	return metrics.Default().Add(svm)
 }
 
-// Whether there are labels is known before results are written anew.
+// Whether there are labels is known before results are written again.
 func TestTheSVMNeedsLabels(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "s")
 	run(t, declared, Options{Out: out}, "train.epochs=1")

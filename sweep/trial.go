@@ -20,7 +20,7 @@ import (
 	"tessera/train/folder"
 )
 
-// do trains a trial, or goes on with it, and measures it.
+// do trains or resumes a trial and measures it.
 func (w *work) do(ctx context.Context, t *Trial, team *team.Team) (*metrics.Result, error) {
 	backend := engine.Backend{Team: team}
 	o := train.Options{Backend: backend, Team: team, Dirs: w.options.Dirs, Out: t.Path, Disk: w.options.Disk,
@@ -42,7 +42,7 @@ func (w *work) do(ctx context.Context, t *Trial, team *team.Team) (*metrics.Resu
 	return measured, w.keep(t, measured)
 }
 
-// progress passes on how a trial's training goes on.
+// progress passes on the progress of a trial's training.
 func (w *work) progress(t *Trial) func(train.Progress) {
 	return func(p train.Progress) {
 		w.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"tessera/part"
 )
 
-// A language of its own: nothing in this package knows models.
+// A language of this test: nothing in this package knows models.
 
 type shape interface{ Area() float64 }
 
@@ -56,7 +56,7 @@ type piece struct {
 
 func (p *piece) Defaults() { p.Weight = &constant{1} }
 
-type room struct {
+type wing struct {
 	Pieces []piece  `toml:"piece" doc:"p"`
 	Size   []int    `toml:"size" want:"> 0" doc:"s"`
 	Door   *piece   `toml:"door" doc:"d"`
@@ -64,8 +64,8 @@ type room struct {
 	Notes  []string `toml:"notes" doc:"n"`
 }
 
-type house struct {
-	Rooms  map[string]room  `toml:"room" doc:"tables with free names"`
+type villa struct {
+	Wings  map[string]wing  `toml:"wing" doc:"tables with free names"`
 	Shapes map[string]shape `toml:"shape" doc:"tables with the names of parts"`
 	Raw    *Node            `toml:"raw" doc:"whatever it is"`
 }
@@ -80,46 +80,46 @@ func words() *Language {
 	return &Language{Vocabularies: []*Vocabulary{Words("shapes", shapes, piece{}), Words("ramps", ramps, nil)}}
 }
 
-func read(t *testing.T, text string) (*house, *Decoder) {
+func read(t *testing.T, text string) (*villa, *Decoder) {
 	t.Helper()
 	root, found := Parse(NewSource("x.toml", text))
 	if len(found) > 0 {
 		t.Fatal(Report(found))
 	}
-	h, d := &house{}, &Decoder{Language: words(), Subject: Subject("house", "h"), Path: []string{"house", "h"}}
-	d.Decode(root.Child("house").Child("h"), h, "")
+	h, d := &villa{}, &Decoder{Language: words(), Subject: Subject("villa", "h"), Path: []string{"villa", "h"}}
+	d.Decode(root.Child("villa").Child("h"), h, "")
 	return h, d
 }
 
-const declared = `[house.h]
+const declared = `[villa.h]
 
-[house.h.room.hall]
+[villa.h.wing.hall]
 size = [3, 4]
 
-[[house.h.room.hall.piece]]
+[[villa.h.wing.hall.piece]]
 kind = "square"
 side = 2.0
 weight = 0.5
 
-[[house.h.room.hall.piece]]
+[[villa.h.wing.hall.piece]]
 kind = "big_square"
 side = 100.0
 weight = { kind = "linear", from = 0.0, to = 3.0 }
 
-[house.h.room.hall.door]
+[villa.h.wing.hall.door]
 kind = "strip"
 from = 0.0
 to = 2.0
 weight = 1.0
 
-[[house.h.room.hall.shape]]
+[[villa.h.wing.hall.shape]]
 kind = "strip"
 from = 0.0
 to = 1.0
 
-[house.h.room."the attic"]
+[villa.h.wing."the attic"]
 
-[house.h.shape.big_square]
+[villa.h.shape.big_square]
 side = 5.0
 `
 
@@ -128,8 +128,8 @@ func TestTablesOfPartsByNameAndInListsAreReadAndWritten(t *testing.T) {
 	if err := Report(d.Found); err != nil {
 		t.Fatal(err)
 	}
-	want := &house{
-		Rooms: map[string]room{"the attic": {}, "hall": {
+	want := &villa{
+		Wings: map[string]wing{"the attic": {}, "hall": {
 			Size:   []int{3, 4},
 			Pieces: []piece{{"square", &square{2}, &constant{0.5}}, {"big_square", &square{100}, &linear{0, 3}}},
 			Door:   &piece{"strip", &strip{0, 2}, &constant{1}},
@@ -143,41 +143,41 @@ func TestTablesOfPartsByNameAndInListsAreReadAndWritten(t *testing.T) {
 	if got := (&Writer{Language: d.Language, Origin: d.Origin}).Write(d.Path, h); string(got) != declared {
 		t.Errorf("written as\n%s", got)
 	}
-	if got := d.Origin.NameOf(h.Rooms["hall"].Pieces[1].Shape); got != "big_square" {
+	if got := d.Origin.NameOf(h.Wings["hall"].Pieces[1].Shape); got != "big_square" {
 		t.Errorf("a struct that is registered twice is remembered as %q", got)
 	}
-	if n := d.Origin.Table("room.hall.piece[1].weight"); n == nil || n.At.Place().Line != 14 {
+	if n := d.Origin.Table("wing.hall.piece[1].weight"); n == nil || n.At.Place().Line != 14 {
 		t.Errorf("the weight is at %+v", n)
 	}
 }
 
 func TestErrorsInTablesByNameHaveAPlaceEach(t *testing.T) {
 	_, d := read(t, `
-[house.h]
-room.hall.piece = [{ kind = "sqare", weight = -1 }, { kind = "square", weight = -1 }, { kind = "strip", to = -1, weight = true }]
-room.hall.door = 3
-room.cellar = 3
+[villa.h]
+wing.hall.piece = [{ kind = "sqare", weight = -1 }, { kind = "square", weight = -1 }, { kind = "strip", to = -1, weight = true }]
+wing.hall.door = 3
+wing.cellar = 3
 shape.cube = { side = 1 }
 shape.strip = { to = -2 }
 shape.square = true
-[[house.h.room.attic.shape]]
+[[villa.h.wing.attic.shape]]
 kind = "square"
 weight = { kind = "linaer" }
 `)
 	got := Report(d.Found)
 	want := []string{
-		`x.toml:3:29: house "h": room.hall.piece[0]: unknown kind "sqare"`,
-		`x.toml:3:47: house "h": room.hall.piece[0]: weight: got -1, want a number >= 0`,
-		`x.toml:3:62: house "h": room.hall.piece[1] (square): missing key "side"`,
-		`x.toml:3:81: house "h": room.hall.piece[1] (square): weight: got -1, want a number >= 0`,
-		`x.toml:3:123: house "h": room.hall.piece[2] (strip): weight: got true, want a number >= 0`,
-		`x.toml:4:18: house "h": room.hall.door: got 3, want a table`,
-		`x.toml:5:15: house "h": room.cellar: got 3, want a table`,
-		`x.toml:6:7: house "h": unknown shape "cube"`,
-		`x.toml:7:22: house "h": shape.strip: to: got -2, want >= from (0)`,
-		`x.toml:8:16: house "h": shape.square: got true, want a table`,
-		`x.toml:10:8: house "h": room.attic.shape[0] (square): missing key "side"`,
-		`x.toml:11:1: house "h": room.attic.shape[0] (square): unknown table "weight"`,
+		`x.toml:3:29: villa "h": wing.hall.piece[0]: unknown kind "sqare"`,
+		`x.toml:3:47: villa "h": wing.hall.piece[0]: weight: got -1, want a number >= 0`,
+		`x.toml:3:62: villa "h": wing.hall.piece[1] (square): missing key "side"`,
+		`x.toml:3:81: villa "h": wing.hall.piece[1] (square): weight: got -1, want a number >= 0`,
+		`x.toml:3:123: villa "h": wing.hall.piece[2] (strip): weight: got true, want a number >= 0`,
+		`x.toml:4:18: villa "h": wing.hall.door: got 3, want a table`,
+		`x.toml:5:15: villa "h": wing.cellar: got 3, want a table`,
+		`x.toml:6:7: villa "h": unknown shape "cube"`,
+		`x.toml:7:22: villa "h": shape.strip: to: got -2, want >= from (0)`,
+		`x.toml:8:16: villa "h": shape.square: got true, want a table`,
+		`x.toml:10:8: villa "h": wing.attic.shape[0] (square): missing key "side"`,
+		`x.toml:11:1: villa "h": wing.attic.shape[0] (square): unknown table "weight"`,
 	}
 	var all *Diagnostics
 	if !errors.As(got, &all) {
@@ -194,7 +194,7 @@ weight = { kind = "linaer" }
 }
 
 func TestAKeyMayTakeWhateverStandsThere(t *testing.T) {
-	h, d := read(t, "[house.h]\nraw = { a = [1, \"x\"] }\n")
+	h, d := read(t, "[villa.h]\nraw = { a = [1, \"x\"] }\n")
 	if got := fmt.Sprint(h.Raw.Plain()); got != "map[a:[1 x]]" || len(d.Found) > 0 {
 		t.Errorf("got %s, %v", got, d.Found)
 	}
@@ -203,7 +203,7 @@ func TestAKeyMayTakeWhateverStandsThere(t *testing.T) {
 func TestChangesReachTablesByName(t *testing.T) {
 	root, _ := Parse(NewSource("x.toml", declared))
 	var changes []Change
-	for _, argument := range []string{"room.hall.piece.0.weight=2", "room.hall.piece.1.weight.to=5", "shape.big_square.side=7", "room.new.size=[1]", "room.hall.door.kind=square", "room.hall.door.side=1"} {
+	for _, argument := range []string{"wing.hall.piece.0.weight=2", "wing.hall.piece.1.weight.to=5", "shape.big_square.side=7", "wing.new.size=[1]", "wing.hall.door.kind=square", "wing.hall.door.side=1"} {
 		c, err := ParseChange(argument)
 		if err != nil {
 			t.Fatal(err)
@@ -212,15 +212,15 @@ func TestChangesReachTablesByName(t *testing.T) {
 	}
 	all, _ := Merger{}.Combine(changes)
 	var m Merger
-	merged := m.Lay("", root.Child("house").Child("h"), all)
-	h, d := &house{}, &Decoder{Language: words()}
+	merged := m.Lay("", root.Child("villa").Child("h"), all)
+	h, d := &villa{}, &Decoder{Language: words()}
 	d.Decode(merged, h, "")
 	if err := Report(append(m.Found, d.Found...)); err != nil {
 		t.Fatal(err)
 	}
-	hall := h.Rooms["hall"]
+	hall := h.Wings["hall"]
 	if !reflect.DeepEqual(hall.Pieces[0].Weight, &constant{2}) || !reflect.DeepEqual(hall.Pieces[1].Weight, &linear{0, 5}) ||
-		!reflect.DeepEqual(h.Shapes["big_square"], &square{7}) || len(h.Rooms["new"].Size) != 1 || !reflect.DeepEqual(hall.Door.Shape, &square{1}) {
+		!reflect.DeepEqual(h.Shapes["big_square"], &square{7}) || len(h.Wings["new"].Size) != 1 || !reflect.DeepEqual(hall.Door.Shape, &square{1}) {
 		t.Errorf("got %+v", h)
 	}
 }

@@ -211,7 +211,7 @@ func TestARunOfTwoPhasesKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
 		"prune.0.from=1", "prune.0.until=3", "prune.1.from=1", "prune.1.until=2")...))
 }
 
-// The folder of a finished run is complete as it is: nothing is written anew from its state.
+// The folder of a finished run is complete as it is: nothing is written again from its state.
 func TestAFinishedPrunedRunStaysAsItIs(t *testing.T) {
 	for _, sets := range [][]string{{"train.epochs=1", "prune.0.from=0", "prune.1.from=0"}, {"train.epochs=2", "prune.1.from=1"},
 		{"train.epochs=3"}, {"train.epochs=4"},
@@ -222,7 +222,7 @@ func TestAFinishedPrunedRunStaysAsItIs(t *testing.T) {
 			t.Fatalf("got %v, %v", again, err)
 		}
 		if !slices.Equal(before, read(t, r.Run, folder.Model)) {
-			t.Errorf("%v: the model was written anew", sets)
+			t.Errorf("%v: the model was written again", sets)
 		}
 	}
 }

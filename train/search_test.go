@@ -89,7 +89,7 @@ func looked(t *testing.T, spec *config.Model, backend graph.Backend, team *team.
 	return w, m, splits.Fit, weights
 }
 
-// failing compiles so many programs, then none, and counts how often each of their runners is closed.
+// failing compiles that number of programs, then none, and counts how often each of their runners is closed.
 type failing struct {
 	tape.Backend
 	good   int

@@ -140,10 +140,10 @@ func TestAStepAllocatesNothing(t *testing.T) {
 	}
 }
 
-// broken is an optimizer of a user's own that has a mistake.
+// broken is a user's optimizer that panics.
 type broken struct{ optim.Rule }
 
-func (broken) Update([]float32, []float32, [][]float32, float64, int) { panic("a mistake") }
+func (broken) Update([]float32, []float32, [][]float32, float64, int) { panic("a fault") }
 
 func TestAPanicOfAnOptimizerIsAnError(t *testing.T) {
 	for _, team := range []*team.Team{threads(t, 1), threads(t, 2), threads(t, 3)} {
@@ -154,7 +154,7 @@ func TestAPanicOfAnOptimizerIsAnError(t *testing.T) {
 		}
 		s.optimizer = broken{s.optimizer}
 		s.Step(steps[1], 0.01, 2)
-		if err := s.Failed(); err == nil || !strings.Contains(err.Error(), "a mistake") {
+		if err := s.Failed(); err == nil || !strings.Contains(err.Error(), "a fault") {
 			t.Errorf("%d threads: got %v", team.Threads(), err)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package architecture holds the house to its plan, docs/architecture.md.
+// Package architecture checks the import rules of docs/architecture.md.
 package architecture
 
 import (
@@ -40,13 +40,13 @@ var layout = [][]string{
 	{"apps", "bench"},
 }
 
-// floors is the line of a folder in the layout.
-var floors = map[string]int{}
+// levels is the line of a folder in the layout.
+var levels = map[string]int{}
 
 func init() {
-	for floor, folders := range layout {
+	for level, folders := range layout {
 		for _, name := range folders {
-			floors[name] = floor
+			levels[name] = level
 		}
 	}
 }
@@ -94,10 +94,10 @@ func goFiles(t *testing.T) []goFile {
 	return files
 }
 
-// room returns the room of a folder, "" when it is in none.
-func room(folder string) string {
+// owner returns the listed folder that holds a folder, "" without one.
+func owner(folder string) string {
 	for name := folder; ; name = path.Dir(name) {
-		if _, ok := floors[name]; ok && (name != "." || folder == ".") {
+		if _, ok := levels[name]; ok && (name != "." || folder == ".") {
 			return name
 		}
 		if name == "." {
@@ -121,14 +121,14 @@ func forbidden(folder, imported string) string {
 	case !inside:
 		return ""
 	}
-	from, to := room(folder), room(target)
+	from, to := owner(folder), owner(target)
 	switch {
 	case from == "" || to == "":
-		return "it has no place in the house: give its room a floor here and in docs/architecture.md"
+		return "the package has no level: give it one here and in docs/architecture.md"
 	case from == to && strings.HasPrefix(target, folder+"/internal/"):
-		return "" // a room's own back room
-	case floors[to] >= floors[from]:
-		return "imports point down: " + from + " is on floor " + strconv.Itoa(floors[from]) + ", " + to + " on floor " + strconv.Itoa(floors[to])
+		return "" // an internal package of the folder itself
+	case levels[to] >= levels[from]:
+		return "imports point down: " + from + " is on level " + strconv.Itoa(levels[from]) + ", " + to + " on level " + strconv.Itoa(levels[to])
 	}
 	return ""
 }
@@ -164,7 +164,7 @@ func TestForbiddenImportsAreFound(t *testing.T) {
 		"study":               "tessera/cli",
 		"part":                "tessera/data",
 		"optim":               "tessera/laws",
-		"newroom":             "tessera/data",
+		"newpackage":          "tessera/data",
 	} {
 		if forbidden(folder, imported) == "" {
 			t.Errorf("%s may import %s", folder, imported)
@@ -172,17 +172,17 @@ func TestForbiddenImportsAreFound(t *testing.T) {
 	}
 }
 
-func TestEveryRoomIsThere(t *testing.T) {
+func TestEveryListedFolderExists(t *testing.T) {
 	folders := map[string]bool{}
 	for _, f := range goFiles(t) {
-		folders[room(f.folder)] = true
-		if room(f.folder) == "" {
-			t.Errorf("%s is in no room", f.path)
+		folders[owner(f.folder)] = true
+		if owner(f.folder) == "" {
+			t.Errorf("%s is in no listed folder", f.path)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(floors)) {
+	for _, name := range slices.Sorted(maps.Keys(levels)) {
 		if !folders[name] {
-			t.Errorf("the room %s is empty", name)
+			t.Errorf("the folder %s is empty", name)
 		}
 	}
 }

@@ -11,7 +11,7 @@ const Release = "0.2.0-dev"
 const module = "tessera"
 
 // Version is [Release] with the commit, where the program was built from this module's repository: a program of another
-// module has a commit of its own.
+// module has its own commit.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Path != module {

@@ -1,4 +1,4 @@
-// Package random gives every consumer of randomness a stream of its own, derived from the run's one seed.
+// Package random gives every consumer of randomness its own stream, derived from the run's one seed.
 //
 // A stream is named by a path (a parameter's, a noise layer's, "shuffle") and a counter (the step or the epoch), so
 // that adding a layer does not reshuffle the others, and a resumed run needs no saved generator: the seed and the

@@ -8,7 +8,7 @@ import (
 	"tessera/ir"
 )
 
-// foreign returns the value of an op, or of a leaf with a value of its own, that only Gorgonia knows.
+// foreign returns the value of an op, or of a leaf that has a value, that only Gorgonia knows.
 func (t *Translator) foreign(n *gorgonia.Node, args []*ir.Value, shape []int) *ir.Value {
 	boxed := n.Dtype() != t.dtype
 	return &ir.Value{Op: ir.Foreign{Run: &runner{n, boxed, t.dtype}, Boxed: boxed}, Args: args, Shape: shape}

@@ -1,5 +1,5 @@
 // Package fromgraph makes the representation of package ir of Gorgonia's expressions. It is the only place that knows how
-// Gorgonia's own ops are told apart: they are not exported, so that an op is known by its Go type and its text. Both are
+// Gorgonia's own ops are recognised: they are not exported, so an op is identified by its Go type and its text. Both are
 // fixed by the version in go.mod, and a test compares the tables below with that version's source. Whatever is not in
 // them becomes an [ir.Foreign] op, which runs by its own Do.
 package fromgraph

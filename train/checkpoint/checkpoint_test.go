@@ -53,10 +53,10 @@ func TestEqualContentsGiveEqualBytes(t *testing.T) {
 		t.Error("two encodings of the same file differ")
 	}
 	want := encode(t, sample())
-	for _, room := range []int{3, len(want), 2 * len(want)} { // of another file before
-		got, err := Encode(sample(), bytes.Repeat([]byte{'x'}, room))
+	for _, size := range []int{3, len(want), 2 * len(want)} { // of another file before
+		got, err := Encode(sample(), bytes.Repeat([]byte{'x'}, size))
 		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("in memory of %d bytes: another encoding (%v)", room, err)
+			t.Errorf("in memory of %d bytes: another encoding (%v)", size, err)
 		}
 	}
 }

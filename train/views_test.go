@@ -1,0 +1,76 @@
+package train
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"tessera/augment"
+	"tessera/data"
+	"tessera/graph"
+)
+
+// filled is what a loader of that many threads gives to the inputs of its second batch.
+func filled(t *testing.T, threads int) (views, labels []float32) {
+	t.Helper()
+	const n, side, classes, size = 60, 5, 3, 40
+	pixels, known := make([]float32, n*side*side), make([]int, n)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range pixels {
+		pixels[i] = r.Float32()
+	}
+	for i := range known {
+		known[i] = i%(classes+1) - 1 // every fourth is unknown
+	}
+	images, err := data.NewFloats([]int{side, side}, pixels, known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inputs := map[int][]graph.Input{}
+	for _, batch := range []int{size, n % size} {
+		inputs[batch] = []graph.Input{{Name: graph.Views, Shape: []int{2 * batch, side, side}}, {Name: graph.Labels, Shape: []int{batch, classes}}}
+	}
+	l := newLoader(images, 7, size, 2, threads, inputs)
+	l.label()
+	chain, err := augment.NewChain([]augment.Augmentation{&augment.Noise{Std: 0.3}}, []int{side, side})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.view([]*augment.Chain{chain, chain})
+	l.Start(0, 0, 0)
+	for range 2 {
+		for thread := range threads {
+			l.Fill(thread)
+		}
+		b := l.Take()
+		views, labels = slices.Clone(b.values[0]), slices.Clone(b.values[1])
+	}
+	return views, labels
+}
+
+func TestViewsAndLabelsDoNotDependOnTheNumberOfThreads(t *testing.T) {
+	views, labels := filled(t, 1)
+	for _, threads := range []int{2, 3, 5} {
+		v, l := filled(t, threads)
+		if !slices.Equal(v, views) || !slices.Equal(l, labels) {
+			t.Errorf("%d threads give another batch than one", threads)
+		}
+	}
+	first, second := views[:len(views)/2], views[len(views)/2:]
+	if slices.Equal(first, second) {
+		t.Error("both views of every image are the same")
+	}
+	unknown := 0
+	for row := range slices.Chunk(labels, 3) {
+		sum := row[0] + row[1] + row[2]
+		if sum != 0 && sum != 1 {
+			t.Errorf("labels %v, want one 1, or none", row)
+		}
+		if sum == 0 {
+			unknown++
+		}
+	}
+	if unknown == 0 || unknown == len(labels)/3 {
+		t.Errorf("%d of %d labels are unknown", unknown, len(labels)/3)
+	}
+}
