@@ -76,7 +76,7 @@ func Example() {
 	// mse below 0.01: true - negative weights: 0
 }
 
-// Train a model that is declared in Go on images that are in memory, and encode from many goroutines.
+// Train a model declared in Go, on images in memory, and encode from many goroutines.
 func ExampleDeclare() {
 	values := make([]float32, 40*6*6) // 40 images of 6x6 pixels, each with one bright row
 	for i := range 40 {

@@ -1,8 +1,8 @@
 // Package tessera trains auto-encoders that learn the parts of images, and the methods that they are compared with, declared
 // in TOML, and uses what they learned.
 //
-// It is the front door for Go programs: models are read with [Load] or [Shipped], trained with [Train], and a trained
-// [Run] encodes, decodes and is measured. The rooms behind it can be used on their own: package config reads
+// It is the entry point for Go programs: models are read with [Load] or [Shipped], trained with [Train], and a trained
+// [Run] encodes, decodes and is measured. The packages behind it can be used directly: package config reads
 // declarations, graph makes models of them, train trains and keeps runs, metrics measures any coder, data reads images.
 // The vocabulary of declarations (layers, losses, constraints, optimizers, data sets) grows by registering parts; see
 // docs/adding-a-part.md.
@@ -55,7 +55,7 @@ func Shipped() *config.File {
 }
 
 // Load reads the models of a file. An error of reading it is the operating system's, one of its text is
-// [*table.Diagnostics]; mistakes in models are found by [config.File.Check] and [config.File.Model].
+// [*table.Diagnostics]; errors in models are found by [config.File.Check] and [config.File.Model].
 func Load(file string) (*config.File, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -106,7 +106,7 @@ type Options struct {
 }
 
 // Train trains a new run of a model, keeps it in its folder and returns it. When ctx is done it finishes the batch, writes a
-// checkpoint and returns [train.ErrInterrupted]; [Resume] goes on from there. The errors are those of [train.Run].
+// checkpoint and returns [train.ErrInterrupted]; [Resume] resumes from there. The errors are those of [train.Run].
 func Train(ctx context.Context, m *config.Model, o Options) (*Run, error) {
 	if m != nil && o.Images == nil {
 		o.Images, _ = m.Dataset.Source.(*data.Memory)

@@ -14,7 +14,7 @@ import (
 	"tessera/part"
 )
 
-// Attack is how attacked images are sought.
+// Attack computes adversarial examples.
 //
 // fgsm goes one step of length epsilon along the gradient g, in the norm of the ball:
 //

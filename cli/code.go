@@ -89,8 +89,8 @@ func codingCommand(use, short string, direction func(*tessera.Run) coding) *cobr
 	}
 	aRun(cmd)
 	f.add(cmd)
-	cmd.Flags().StringVar(&in, "in", "", "what is read")
-	cmd.Flags().StringVar(&out, "out", "", "what is written, in the format of its name")
+	cmd.Flags().StringVar(&in, "in", "", "input file or folder")
+	cmd.Flags().StringVar(&out, "out", "", "output file or folder; its name selects the format")
 	_ = cmd.MarkFlagRequired("in")
 	_ = cmd.MarkFlagRequired("out")
 	return cmd

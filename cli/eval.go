@@ -51,9 +51,9 @@ func evalCommand() *cobra.Command {
 	f.runFlags.add(cmd)
 	f.metricFlags.add(cmd)
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
-	cmd.Flags().BoolVar(&f.atoms, "atoms", false, "how many atoms are used and how much they overlap as well; takes some seconds")
-	cmd.Flags().StringVar(&f.operator, "operator", "", "of the max-approximation: dilation (default), erosion, opening, closing")
-	cmd.Flags().IntVar(&f.radius, "radius", 0, "of its disk, in pixels (default 1)")
+	cmd.Flags().BoolVar(&f.atoms, "atoms", false, "also measure how many atoms are used and how much they overlap; takes some seconds")
+	cmd.Flags().StringVar(&f.operator, "operator", "", "operator of the max-approximation: dilation (default), erosion, opening, closing")
+	cmd.Flags().IntVar(&f.radius, "radius", 0, "radius of its disk in pixels (default 1)")
 	return cmd
 }
 

@@ -113,7 +113,7 @@ func hint(command *cobra.Command, err error, stderr io.Writer) {
 	case errors.Is(err, folder.ErrExists):
 		fmt.Fprintln(stderr, "give another --out, or --force to replace that run")
 	default:
-		fmt.Fprintf(stderr, "%q tells how it is called\n", command.CommandPath()+" --help")
+		fmt.Fprintf(stderr, "see %q for the usage\n", command.CommandPath()+" --help")
 	}
 }
 

@@ -70,7 +70,7 @@ func figureCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "figure KIND [RUN...]",
 		Short:   "Draw a figure of runs as PNG or SVG",
-		Long:    "Draw a figure of runs as PNG or SVG. The kinds are:\n\n" + kindLines(kinds) + "\nThe curves, the scatters and pareto take the folders of sweeps as well, whose metrics are known, and also show what the study published, alone where no run is named.",
+		Long:    "Draw a figure of runs as PNG or SVG. The kinds are:\n\n" + kindLines(kinds) + "\nThe curves, the scatters and pareto also take folders of measured sweeps. They show the published numbers of the study too, and only these when no run is named.",
 		Example: "  tessera figure reconstructions runs/shallow runs/shallow-nonneg-kl\n  tessera figure pareto runs/* --out pareto.svg",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -105,10 +105,10 @@ func figureCommand() *cobra.Command {
 	}
 	w.add(cmd)
 	cmd.Flags().StringVar(&w.out, "out", "", "the file, .png or .svg (default KIND.png)")
-	cmd.Flags().IntSliceVar(&w.images, "images", nil, "which test images are shown (default the ones that the study shows, else ten)")
-	cmd.Flags().Float64Var(&w.target, "target", 0.3, "of penalties: p, 0 or in (0,1)")
+	cmd.Flags().IntSliceVar(&w.images, "images", nil, "indices of the test images to show (default the images of the study, else ten)")
+	cmd.Flags().Float64Var(&w.target, "target", 0.3, "target p of the figure penalties, 0 or in (0,1)")
 	published := []string{shallowPublished, deepPublished, nonePublished}
-	cmd.Flags().StringVar(&w.published, "published", shallowPublished, fmt.Sprintf("which points of the study are shown: %q", published))
+	cmd.Flags().StringVar(&w.published, "published", shallowPublished, fmt.Sprintf("published points to show: %q", published))
 	_ = cmd.RegisterFlagCompletionFunc("published", cobra.FixedCompletions(published, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -110,8 +110,8 @@ const mostThreads = 1024
 
 func (f *runFlags) add(cmd *cobra.Command) {
 	addDataFlag(cmd, &f.data)
-	cmd.Flags().IntVar(&f.threads, "threads", runtime.GOMAXPROCS(0), "how many CPUs are used")
-	cmd.Flags().StringVar(&f.backend, "backend", tessera.Backends()[0], "what runs the model: "+fmt.Sprintf("%q", tessera.Backends()))
+	cmd.Flags().IntVar(&f.threads, "threads", runtime.GOMAXPROCS(0), "number of CPUs to use")
+	cmd.Flags().StringVar(&f.backend, "backend", tessera.Backends()[0], "back end that runs the model: "+fmt.Sprintf("%q", tessera.Backends()))
 	_ = cmd.RegisterFlagCompletionFunc("backend", cobra.FixedCompletions(tessera.Backends(), cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -119,7 +119,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 func addDataFlag(cmd *cobra.Command, dir *string) {
 	cmd.PreRunE = work(func(*cobra.Command, []string) error {
 		if info, err := os.Stat(*dir); *dir != "" && (err != nil || !info.IsDir()) {
-			return &data.Error{Path: *dir, Problem: "no such folder", Hint: "--data names the folder that holds those of the data sets; `tessera data get NAME --data " + *dir + "` makes it and downloads one"}
+			return &data.Error{Path: *dir, Problem: "no such folder", Hint: "--data is the folder that holds the folders of the data sets; `tessera data get NAME --data " + *dir + "` makes it and downloads one"}
 		}
 		return nil
 	})

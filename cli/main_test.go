@@ -28,7 +28,7 @@ func TestResultsThatCannotBeWrittenEndWithExitCode7(t *testing.T) {
 // broken is standard output that panics.
 type broken struct{}
 
-func (broken) Write([]byte) (int, error) { panic("a bug of ours") }
+func (broken) Write([]byte) (int, error) { panic("an internal fault") }
 
 func TestAPanicEndsWithExitCode1AndAsksToBeReported(t *testing.T) {
 	var stderr strings.Builder
@@ -36,7 +36,7 @@ func TestAPanicEndsWithExitCode1AndAsksToBeReported(t *testing.T) {
 		t.Errorf("exit code %d, want %d", code, exitInternal)
 	}
 	text := stderr.String()
-	if !strings.HasPrefix(text, "tessera: internal error: a bug of ours\ngoroutine ") || !strings.Contains(text, "broken.Write") || !strings.Contains(text, "please report this") {
+	if !strings.HasPrefix(text, "tessera: internal error: an internal fault\ngoroutine ") || !strings.Contains(text, "broken.Write") || !strings.Contains(text, "please report this") {
 		t.Errorf("got %q", text)
 	}
 }

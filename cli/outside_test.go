@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// outside builds the command of the module in testdata/outside, which has parts of its own, and returns a bench for it.
+// outside builds the command of the module in testdata/outside, which registers its own parts, and returns a bench for it.
 func outside(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t)
@@ -59,7 +59,7 @@ func TestTheOutsidePartsObeyTheLaws(t *testing.T) {
 	goes(t, "test", "./...")
 }
 
-// A hook with a state of its own, killed ten times: each time once some more epochs are in metrics.jsonl.
+// A hook with state, killed ten times: each time once some more epochs are in metrics.jsonl.
 func TestAnOutsideRunIsKilledTenTimesAndResumed(t *testing.T) {
 	const kills, between = 10, 20
 	b := outside(t)

@@ -23,7 +23,7 @@ func reproduceCommand() *cobra.Command {
 		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.reproduce(cmd, args[0]) }),
 	}
 	f.add(cmd, "sweeps/NAME")
-	cmd.Flags().Lookup("svm").Usage = "classify the codes by a linear SVM as well (default as the study did)"
+	cmd.Flags().Lookup("svm").Usage = "also classify the codes by a linear SVM (default as in the study)"
 	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp

@@ -30,7 +30,7 @@ func TestADamagedCheckpointIsNamedAndRefused(t *testing.T) {
 				b.contains(what, r.stderr, "train MODEL -f runs/small/config.toml")
 			}
 			if command == "eval" {
-				b.contains(what, r.stderr, "`tessera resume runs/small` writes it anew")
+				b.contains(what, r.stderr, "`tessera resume runs/small` writes it again")
 				b.must(0, "resume", "runs/small")
 				b.must(0, "eval", "runs/small")
 			}

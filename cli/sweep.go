@@ -47,9 +47,9 @@ func (f *sweepFlags) add(cmd *cobra.Command, folder string) {
 	addDataFlag(cmd, &f.data)
 	cmd.Flags().StringVar(&f.out, "out", "", "the sweep's folder (default "+folder+")")
 	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "the number of epochs of auto-encoders, and of iterations of baselines that iterate")
-	cmd.Flags().IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "how many trials at once, each on one CPU")
+	cmd.Flags().IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "number of trials that run at once, each on one CPU")
 	f.metricFlags.add(cmd)
-	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show the trials and how far they are, and do nothing")
+	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show the trials and their progress, and train nothing")
 }
 
 // complete lists the sweeps for the shell.

@@ -109,7 +109,7 @@ func resumeCommand() *cobra.Command {
 		Use:   "resume RUN",
 		Short: "Continue a run exactly where it stopped",
 		Long: "Continue an interrupted or killed run from its last checkpoint, to the same bytes that an uninterrupted run reaches. It is a no-op on a finished run; --epochs trains one for longer. " +
-			"Threads and back end are those with which the run was begun, unless they are given. " +
+			"Threads and back end are those of the start of the run, unless the flags are given. " +
 			"The run's config.toml must be what it was trained with: epochs (of a baseline iterations), patience, min_delta and checkpoint_seconds alone may be edited.",
 		Example: "  tessera resume runs/shallow\n  tessera resume runs/shallow --epochs 1000",
 		RunE: work(func(cmd *cobra.Command, args []string) error {

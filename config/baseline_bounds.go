@@ -12,13 +12,13 @@ import (
 
 // Fitted is a [Baseline] whose size depends on the images.
 type Fitted interface {
-	// Fits refuses settings that do not go with so many images of so many pixels by a [part.KeyError]. 0 images
+	// Fits refuses settings that do not fit the number of images or of pixels by a [part.KeyError]. 0 images
 	// stand for a number that is not known yet.
 	Fits(images, pixels int) error
 }
 
-// Bounded refuses so many components where what a baseline holds of them, such as atoms, takes too much in one piece: so many
-// values, as a product, for each component. The bound is that of a layer's parameters.
+// Bounded refuses a number of components for which a tensor of the baseline, the atoms for example, is too large. The product
+// of each is the number of values per component. The bound is that of a layer's parameters.
 func Bounded(components int, what string, each ...int) error {
 	n := volume.Of(append(each, components))
 	if n <= maxExpanded {

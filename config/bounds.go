@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// maxValues bounds the size of one tensor: larger ones are a slip of the keyboard, and would only fail later.
+	// maxValues bounds the size of one tensor: larger ones are probably a typo, and would only fail later.
 	maxValues = 1 << 31
 
 	// maxExpanded bounds a parameter, and what a layer computes for a batch: 2 GiB, of which training holds several.
@@ -76,7 +76,7 @@ func partOf(path string) string {
 	return part
 }
 
-// bytesText prints the size of so many values in float32.
+// bytesText prints the size of values in float32.
 func bytesText(values int) string {
 	bytes := 4 * float64(values)
 	if bytes < 1e9 {

@@ -28,7 +28,7 @@ func (m *Model) check(input []int) []table.Diagnostic {
 	c.unread(len(c.found) == before)
 	for i, one := range m.Constraints {
 		if one.Constraint != nil {
-			// to freeze what a constraint is on is no mistake: a model that is started and extended keeps its other parts
+			// to freeze what a constraint is on is no error: a model that is started and extended keeps its other parts
 			c.moving(fmt.Sprintf("constraint[%d]", i), one.Kind, one.On, func(string) bool { return false }, c.views()...)
 		}
 	}
@@ -44,7 +44,7 @@ func (m *Model) header(list string) string {
 	return fmt.Sprintf("[[model.%s.%s]]", table.KeyText(m.Name), list)
 }
 
-// inDoubt reports whether one of the model's own keys has a mistake.
+// inDoubt reports whether one of the model's own keys has an error.
 func (m *Model) inDoubt(key string) bool {
 	return m.origin.Doubt("").About(key)
 }
@@ -72,7 +72,7 @@ func (c *checker) atoms(part string, l Loss) {
 		return
 	}
 	if product(list[len(list)-1].Out) != product(c.layout.Input) {
-		return // which is a mistake of its own, or not known
+		return // reported elsewhere, or unknown
 	}
 	if c.layout.Dictionary() < 0 {
 		c.report(part, l.Kind, "", fmt.Sprintf("%s is taken on the atoms, but the decoder's last layer with weights gives no whole images", l.Kind),

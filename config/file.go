@@ -16,8 +16,8 @@ type File struct {
 	// shape is checked when the images are read.
 	Dirs data.Dirs
 
-	// Trained says that the file is of a run, whose images are those that it was trained on: what is found under their names
-	// now says nothing of its models, and nothing that depends on the shape of images is checked.
+	// Trained says that the file is of a run, whose images are those that it was trained on: files that now have their names
+	// do not describe them, and nothing that depends on the shape of images is checked.
 	Trained bool
 
 	root, models, sweeps *table.Node // the latter two are empty tables where the file has none

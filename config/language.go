@@ -42,7 +42,7 @@ func layerOfItsOwn(key string, n *table.Node, kind string, near bool) string {
 	if _, in := layers.Registry.Lookup(kind); !in || !isLayer || near || key != "activation" {
 		return ""
 	}
-	return fmt.Sprintf("here it is a layer of its own: put { kind = %q } after this one", text)
+	return fmt.Sprintf("here an activation with settings is a separate layer: put { kind = %q } after this one", text)
 }
 
 // Vocabularies lists what can be described: "layers", "losses", ...
@@ -75,8 +75,8 @@ func Fill(m *Model) []byte {
 	return w.Write([]string{"model", m.Name}, m.Resolved(m.shape), omit...)
 }
 
-// implicit is what holds where a model says nothing; of a baseline only the data set. What the keys of these tables hold is set
-// by the methods named Defaults.
+// implicit holds the tables of a model that declares none; of a baseline only the data set. The methods named Defaults set the
+// keys of these tables.
 var implicit = sync.OnceValue(func() *table.Node {
 	root, _ := table.Parse(table.NewSource("", `
 dataset = { name = "swimmer" }
@@ -87,7 +87,7 @@ optimizer = { kind = "adam" }
 	return root.Nowhere()
 })
 
-// withDefaults lays a model's table on what holds where it says nothing.
+// withDefaults lays a model's table on the defaults.
 func withDefaults(n *table.Node) *table.Node {
 	base := implicit()
 	kind := n.Child("kind")

@@ -34,7 +34,7 @@ type Model struct {
 	Dataset     Dataset               `toml:"dataset" doc:"the images: a name, or a table"`
 	Encoder     []Layer               `toml:"encoder" of:"autoencoder" doc:"from an image to its code"`
 	Decoder     []Layer               `toml:"decoder" of:"autoencoder" none:"true" doc:"from a code to an image; one linear dense layer by default, none where it is []"`
-	Heads       map[string]Head       `toml:"head" of:"autoencoder" doc:"further stacks by name, each from one value to one of its own"`
+	Heads       map[string]Head       `toml:"head" of:"autoencoder" doc:"further stacks by name, each from one value to a new one"`
 	Views       []View                `toml:"view" of:"autoencoder" doc:"random augmentations of the images: one for both views, or one for each"`
 	Losses      []Loss                `toml:"loss" of:"autoencoder" doc:"the terms of the objective; mse by default"`
 	Constraints []Constraint          `toml:"constraint" of:"autoencoder" doc:"projections of the parameters after every step"`
@@ -45,7 +45,7 @@ type Model struct {
 	Adversarial *hooks.Adversarial    `toml:"adversarial" of:"autoencoder" doc:"train on attacked images"`
 	Average     *hooks.Average        `toml:"average" of:"autoencoder" doc:"the run's model is a moving average of the weights"`
 	Hooks       map[string]hooks.Hook `toml:"hook" of:"autoencoder" doc:"further hooks by their registered names: [model.NAME.hook.average]"`
-	Train       Train                 `toml:"train" doc:"length and rhythm of a run"`
+	Train       Train                 `toml:"train" doc:"training schedule"`
 	Baseline    Baseline              `part:"kind,or=autoencoder"` // the settings of a baseline, nil for auto-encoders
 
 	origin *table.Origin // where each part is written; nil for a model made in Go
@@ -114,18 +114,18 @@ type Optimizer struct {
 type Schedule struct {
 	Kind         string         `toml:"kind" doc:"the schedule"`
 	Schedule     optim.Schedule `part:"kind"`
-	WarmupEpochs float64        `toml:"warmup_epochs" want:">= 0" doc:"linear from 0 to the full rate over so many epochs"`
+	WarmupEpochs float64        `toml:"warmup_epochs" want:">= 0" doc:"number of epochs over which the rate rises linearly from 0"`
 }
 
-// Train is the length and the rhythm of a run. A baseline has a seed and checkpoints only; its own keys say how long it is
+// Train is the training schedule. A baseline has a seed and checkpoints only; its own keys say how long it is
 // fitted.
 type Train struct {
-	Epochs            int     `toml:"epochs" of:"autoencoder" want:"> 0" doc:"passes over the training images; of lbfgs iterations"`
-	Batch             int     `toml:"batch" of:"autoencoder" want:"> 0" doc:"images per step; the last step of an epoch takes what is left; of lbfgs images in memory at a time"`
-	Seed              uint64  `toml:"seed" doc:"of every random stream: weights, shuffling, noise, splits"`
-	Patience          int     `toml:"patience" of:"autoencoder" want:">= 0" doc:"stop after so many epochs without a better val_mse; 0 never stops early"`
+	Epochs            int     `toml:"epochs" of:"autoencoder" want:"> 0" doc:"passes over the training images; for lbfgs iterations"`
+	Batch             int     `toml:"batch" of:"autoencoder" want:"> 0" doc:"mini-batch size; the last batch of an epoch is smaller; for lbfgs the micro-batch size"`
+	Seed              uint64  `toml:"seed" doc:"seed of every random stream: weights, shuffling, noise, splits"`
+	Patience          int     `toml:"patience" of:"autoencoder" want:">= 0" doc:"number of epochs without a better val_mse after which the training stops; 0 never stops early"`
 	MinDelta          float64 `toml:"min_delta" of:"autoencoder" want:">= 0" doc:"how much lower val_mse must be to count as better"`
-	CheckpointSeconds float64 `toml:"checkpoint_seconds" want:">= 0" doc:"write a checkpoint at the end of an epoch when that long has passed"`
+	CheckpointSeconds float64 `toml:"checkpoint_seconds" want:">= 0" doc:"seconds between checkpoints, which are written at the end of an epoch"`
 }
 
 // AtomWeights is the glob that constraints and weight penalties are taken on by default: the decoder's weights.
@@ -143,7 +143,7 @@ func (c *Constraint) Defaults() { c.On = AtomWeights }
 // Defaults keeps the learning rate constant.
 func (o *Optimizer) Defaults() { o.Schedule = Schedule{Kind: "constant", Schedule: &optim.Constant{}} }
 
-// Defaults sets what holds where the table says nothing.
+// Defaults sets the defaults of the table.
 func (t *Train) Defaults() { *t = Train{Epochs: 100, Batch: 128, Seed: 1, CheckpointSeconds: 5} }
 
 // Defaults reads the code.

@@ -10,16 +10,16 @@ import (
 	"tessera/table"
 )
 
-// search checks what goes with an optimizer that looks at all images.
+// search checks what goes with a full-batch optimizer.
 func (c *checker) search() {
-	c.sameAtEveryLook("encoder", c.layout.Encoder)
-	c.sameAtEveryLook("decoder", c.layout.Decoder)
+	c.sameAtEveryEvaluation("encoder", c.layout.Encoder)
+	c.sameAtEveryEvaluation("decoder", c.layout.Decoder)
 	for _, h := range c.layout.Heads {
-		c.sameAtEveryLook(headPart(h.Name)+".layers", h.Layers)
+		c.sameAtEveryEvaluation(headPart(h.Name)+".layers", h.Layers)
 	}
 	for i, l := range c.model.Losses {
 		if _, constant := l.Weight.(*losses.Constant); !constant && l.Weight != nil {
-			c.report(fmt.Sprintf("loss[%d]", i), l.Kind, "weight", fmt.Sprintf("weight: changes with the epochs, but %s needs an objective that is the same at every look", c.model.Optimizer.Kind),
+			c.report(fmt.Sprintf("loss[%d]", i), l.Kind, "weight", fmt.Sprintf("weight: changes with the epochs, but %s needs an objective that is the same at every evaluation", c.model.Optimizer.Kind),
 				"give a number, or take an optimizer that is a rule: "+table.Quoted(rules()))
 		}
 		if l.Loss != nil && !l.Loss.Reads().InParts(l.On) {
@@ -29,9 +29,9 @@ func (c *checker) search() {
 	}
 }
 
-// sameAtEveryLook refuses layers with which the objective over all images is not the same at every look of a search: those that
+// sameAtEveryEvaluation refuses layers with which the full-batch objective is not the same at every evaluation of a search: those that
 // draw noise, and those that follow the images of a batch.
-func (c *checker) sameAtEveryLook(name string, list []Placed) {
+func (c *checker) sameAtEveryEvaluation(name string, list []Placed) {
 	for i, placed := range list {
 		if placed.Layer == nil || c.model.origin.Doubt(fmt.Sprintf("%s[%d]", name, i)) != nil {
 			continue
@@ -42,7 +42,7 @@ func (c *checker) sameAtEveryLook(name string, list []Placed) {
 	}
 }
 
-// sameLayer is sameAtEveryLook of one layer; a block is judged by the layers inside of it.
+// sameLayer is sameAtEveryEvaluation of one layer; a block is judged by the layers inside of it.
 func (c *checker) sameLayer(p Placed) {
 	kind, search := p.Kind, c.model.Optimizer.Kind
 	_, block := p.Layer.(layers.Block)
@@ -50,10 +50,10 @@ func (c *checker) sameLayer(p Placed) {
 	switch {
 	case block:
 	case layers.IsNoisy(p.Layer):
-		c.report(partOf(p.Path), kind, "", fmt.Sprintf("%s draws noise, but %s needs an objective that is the same at every look", kind, search),
+		c.report(partOf(p.Path), kind, "", fmt.Sprintf("%s draws noise, but %s needs an objective that is the same at every evaluation", kind, search),
 			"leave it out, or take an optimizer that is a rule: "+table.Quoted(rules()))
 	case !once && c.moves(p):
-		c.report(partOf(p.Path), kind, "", fmt.Sprintf("%s depends on the batch, but %s looks at all images together", kind, search),
+		c.report(partOf(p.Path), kind, "", fmt.Sprintf("%s depends on the batch, but %s evaluates the full batch", kind, search),
 			"leave it out, or take an optimizer that is a rule: "+table.Quoted(rules()))
 	}
 }

@@ -3,10 +3,10 @@ package config
 // Start is where a new run of the model takes its first parameters from: those of another run.
 type Start struct {
 	Run string `toml:"run" required:"true" doc:"the folder of the other run"`
-	On  string `toml:"on" doc:"a glob over parameter paths: what it matches is taken, all else drawn"`
+	On  string `toml:"on" doc:"a glob over parameter paths: matching parameters are copied, all others are initialised"`
 }
 
-// Defaults sets what holds where the table says nothing.
+// Defaults sets the defaults of the table.
 func (s *Start) Defaults() { s.On = "*" }
 
 // start checks that something is to be taken, and from somewhere. The other run is read when the training begins.

@@ -23,7 +23,7 @@ type Trial struct {
 	Values []any // of the sweep's keys: a string, int64, float64, bool, or []any and map[string]any of these
 }
 
-// mostTrials bounds a sweep: more are a slip of the keyboard.
+// mostTrials bounds a sweep: more are probably a typo.
 const mostTrials = 10000
 
 // sweepTable is what [sweep.NAME] holds. What `model` and `set` hold is read by [sweepPlan].

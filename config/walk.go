@@ -8,8 +8,8 @@ import (
 	"tessera/table"
 )
 
-// walk is what a walk over a model's layers knows, mistakes included. Nothing is reported that may only follow from
-// another mistake: an unknown shape is nil, and stays unknown until a layer whose number of outputs is given.
+// walk is the state of a walk over a model's layers, errors included. Nothing is reported that may only follow from
+// another error: an unknown shape is nil, and stays unknown until a layer whose number of outputs is given.
 type walk struct {
 	model  *Model
 	layout *Layout
@@ -158,7 +158,7 @@ func borrowers(l layers.Layer) (list []layers.Borrower) {
 }
 
 // lend gives a layer the shape of the encoder's parameter that it borrows. It reports false where the shape is not known,
-// or where there is no such parameter, which is a mistake.
+// or where there is no such parameter, which is an error.
 func (w *walk) lend(part string, p *Placed, b layers.Borrower) bool {
 	path := b.Borrows()
 	b.Lend(nil)
@@ -206,7 +206,7 @@ func (w *walk) report(part, kind, key, problem string) {
 	w.found = append(w.found, w.model.finding(part, kind, key, problem, ""))
 }
 
-// finding places a mistake of a part at one of its keys, else at its kind, else at the model's name.
+// finding places an error of a part at one of its keys, else at its kind, else at the model's name.
 func (m *Model) finding(part, kind, key, problem, hint string) table.Diagnostic {
 	return m.origin.Find(table.Diagnostic{Subject: subject(m.Name), Part: part, Kind: kind, Problem: problem, Suggestion: hint}, key)
 }

@@ -74,7 +74,7 @@ func claimedSize(f io.ReaderAt, packed int64) int64 {
 	return min(int64(binary.LittleEndian.Uint32(claim[:])), bestRatio*packed)
 }
 
-// readHashed reads all of r, about size bytes, and hashes them on a goroutine of its own.
+// readHashed reads all of r, about size bytes, and hashes them on a separate goroutine.
 func readHashed(ctx context.Context, r io.Reader, size int64) (b []byte, sum string, err error) {
 	const piece = 1 << 20
 	pieces := make(chan []byte, 4)

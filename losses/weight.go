@@ -8,7 +8,7 @@ import (
 
 // Weight is what multiplies a term, over the course of a training: a number, [Constant], or a schedule.
 type Weight interface {
-	// At returns the weight after so many epochs, which may be a fraction of one, and +Inf for the end.
+	// At returns the weight after that number of epochs, which may be a fraction, and +Inf for the end.
 	At(epoch float64) float64
 }
 
@@ -66,11 +66,11 @@ func (c *Cosine) At(epoch float64) float64 {
 	return c.at(epoch, func(x float64) float64 { return (1 - math.Cos(math.Pi*x)) / 2 })
 }
 
-// Step jumps from one weight to another after so many epochs.
+// Step jumps from one weight to another after a number of epochs.
 type Step struct{ between }
 
 func init() {
-	Weights.Register("step", "one weight first, another after so many epochs", func() Weight { return &Step{between{0, 1, 10}} })
+	Weights.Register("step", "one weight first, another after a number of epochs", func() Weight { return &Step{between{0, 1, 10}} })
 }
 
 // At implements [Weight].

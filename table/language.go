@@ -259,5 +259,5 @@ func (f Field) Choices() []string {
 // Malformed says what is wrong with the field's tag `want`, nil where nothing is.
 func (f Field) Malformed() error { return f.bounds.malformed }
 
-// IsTable reports whether the field is written under a header of its own: a struct that is there, or an array or a map of tables.
+// IsTable reports whether the field is written under its own header: a struct that is there, or an array or a map of tables.
 func (f Field) IsTable() bool { return isTable(f.Value) }

@@ -19,7 +19,7 @@ type Writer struct {
 	out bytes.Buffer
 }
 
-// Write returns the text of a table with that path as its header: its values, then its tables. Keys that say nothing are left
+// Write returns the text of a table with that path as its header: its values, then its tables. Redundant keys are left
 // out: those among omit, and numbers of 0 that their key may not be given, which stand for a setting left open.
 func (w *Writer) Write(path []string, table any, omit ...string) []byte {
 	fields := slices.DeleteFunc(w.Language.allFields(reflect.ValueOf(table).Elem(), w.Kind), func(f Field) bool { return slices.Contains(omit, f.Key) })
@@ -80,7 +80,7 @@ func (w *Writer) nameOf(part reflect.Value) string {
 	return w.Language.NameOf(part.Interface())
 }
 
-// isTable reports whether a value is written under a header of its own: a struct that is there, an array or a map of tables.
+// isTable reports whether a value is written under its own header: a struct that is there, an array or a map of tables.
 func isTable(v reflect.Value) bool {
 	if _, ok := v.Interface().(interface{ TOML() any }); ok {
 		return false

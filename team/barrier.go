@@ -55,7 +55,7 @@ func (b *barrier) wait(action func()) {
 	}
 }
 
-// pass lets all that wait go on.
+// pass releases all waiting threads.
 func (b *barrier) pass() {
 	b.round.Add(1)
 	if b.parked.Load() > 0 {

@@ -19,7 +19,7 @@ type chunk struct {
 type queue struct {
 	chunks []int
 	begun  atomic.Int64
-	_      [64]byte // on a cache line of its own
+	_      [64]byte // on a separate cache line
 }
 
 // next takes a chunk, -1 when none is left.

@@ -14,7 +14,7 @@ import (
 // loader prepares batches ahead of the steps: while the team moves the parameters of one step, it gathers, scales and
 // gives noise to the next batch. What a batch holds depends on the seed, the epoch and the step alone.
 //
-// It has no goroutine of its own: with as many threads as processors, that would take one from the team in the middle of
+// It starts no goroutine: with as many threads as processors, that would take one from the team in the middle of
 // a step, and every barrier would wait for it.
 type loader struct {
 	images  *data.Images

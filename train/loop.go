@@ -12,7 +12,7 @@ import (
 // reportEvery is the least time between two reports within an epoch.
 const reportEvery = 100 * time.Millisecond
 
-// train goes on to the end of the run.
+// train continues to the end of the run.
 func (s *session) train(ctx context.Context) (*Result, error) {
 	now := time.Now()
 	s.began, s.beganAt, s.saved = now, s.progress.Step, now
@@ -52,7 +52,7 @@ func (s *session) interrupt() error {
 	if err := s.writer.Wait(); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s: %w at step %d (epoch %d); resume goes on from there", s.run, ErrInterrupted, s.progress.Step, s.progress.Epoch+1)
+	return fmt.Errorf("%s: %w at step %d (epoch %d); resume continues from there", s.run, ErrInterrupted, s.progress.Step, s.progress.Epoch+1)
 }
 
 // save hands the files of a checkpoint to the writer.

@@ -22,8 +22,8 @@ type Metrics struct {
 	Seconds         float64        // wall time of this epoch alone, validation and checkpoint included
 }
 
-// Watched is how many of the fitted images the sparsity of codes and the dead units are measured on where there are no
-// validation images: the first so many.
+// Watched is how many of the fitted images the sparsity of codes and the dead units are measured on without
+// validation images: the first ones.
 const Watched = 10000
 
 // Term is one weighted term of the loss.
@@ -69,7 +69,7 @@ func (m Metrics) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// known are the metrics that hooks are told of, by their keys; what was not measured is missing.
+// known are the metrics that hooks get, by their keys; what was not measured is missing.
 func (m Metrics) known() map[string]float64 {
 	all := map[string]float64{"loss": m.Loss}
 	for _, v := range m.Measured {

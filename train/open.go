@@ -188,5 +188,5 @@ func withRemedy(path string, err error) error {
 	if !errors.As(err, &damaged) || filepath.Base(path) == folder.State {
 		return err
 	}
-	return checkpoint.Errorf(damaged.Path, "%s; `tessera resume %s` writes it anew from the state", damaged.Problem, filepath.Dir(path))
+	return checkpoint.Errorf(damaged.Path, "%s; `tessera resume %s` writes it again from the state", damaged.Problem, filepath.Dir(path))
 }

@@ -33,7 +33,7 @@ type session struct {
 	reported time.Time
 }
 
-// learner is what a run trains: an auto-encoder, moved along gradients, or a baseline, which has a rule of its own. It
+// learner is what a run trains: an auto-encoder, moved along gradients, or a baseline, which has its own rule. It
 // counts what it has done in the job's progress.
 type learner interface {
 	// start gives a new run what it begins with beside its first draw.

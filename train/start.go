@@ -19,7 +19,7 @@ import (
 // start gives a new run the parameters of the run that its model starts from, and projects them. A resumed run has them in
 // its state: the other run may be gone by then.
 //
-// A folder that is not a run, or a run that has no parameters, is a mistake of the declaration ([part.KeyError]);
+// A folder that is not a run, or a run that has no parameters, is an error of the declaration ([part.KeyError]);
 // parameters that are missing or of another shape are a [*checkpoint.Error] that names each of them.
 func (n *trainee) start() error {
 	n.fresh = true

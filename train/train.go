@@ -1,10 +1,10 @@
 // Package train fits models and keeps their runs: the loop, checkpoints, early stopping, an exact resume.
 //
 // A step of an auto-encoder is, in this order: forward and backward on one batch (which an adversary may have attacked), the
-// optimizer, the projections; with an optimizer that looks at all images it is one iteration of that. A step of a baseline
-// is an iteration of its own rule. Both are an epoch at the same time. A run's folder holds all
+// optimizer, the projections; for a full-batch optimizer it is one iteration. A step of a baseline
+// is an iteration of its rule. Both are an epoch at the same time. A run's folder holds all
 // that is known of it; see package folder for how it survives crashes, and docs for what its files hold. Whatever
-// happens, a resumed run goes on from its last checkpoint to the same bytes that an uninterrupted one reaches: nothing
+// happens, a run that resumes from its last checkpoint reaches the bytes of an uninterrupted one: nothing
 // in it depends on time, on the number of threads that project, or on a generator that would have to be saved.
 package train
 
@@ -65,7 +65,7 @@ func (o Options) trainedOn(shape []int) Options {
 	return o
 }
 
-// Progress is what is known of a run while it goes on.
+// Progress describes a run in progress.
 type Progress struct {
 	Run       string // its folder
 	Epochs    int    // that it is going to have at most

@@ -59,7 +59,7 @@ func (w *whole) combined(from, to int) []float32 {
 	return channels
 }
 
-// drawn returns the noise of the images from to to. That of an image is the same at every look, whatever the batch is.
+// drawn returns the noise of the images from to to. An image has the same noise at every evaluation, in any batch.
 func (w *whole) drawn(in graph.Input, from, to int) []float32 {
 	if w.noise == nil {
 		w.noise = map[string][]float32{}

@@ -2,7 +2,7 @@ package train
 
 import "tessera/train/folder"
 
-// writer puts checkpoints on the disk while training goes on. What it writes was encoded before, so nothing changes
+// writer puts checkpoints on the disk during training. What it writes was encoded before, so nothing changes
 // under its hands; one checkpoint is written at a time.
 type writer struct {
 	done chan error // of the checkpoint in work; nil when there is none

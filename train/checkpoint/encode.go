@@ -31,7 +31,7 @@ type entry struct {
 	Offsets [2]int `json:"data_offsets"`
 }
 
-// Encode returns the bytes of a file, in buffer if it has room for them. Equal contents give equal bytes. It fails on what no
+// Encode returns the bytes of a file, in buffer if it is large enough. Equal contents give equal bytes. It fails on what no
 // reader could read back: two tensors of one name, data that do not fill the shape, a reserved key.
 func Encode(f *File, buffer []byte) ([]byte, error) {
 	if f == nil {

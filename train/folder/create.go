@@ -19,8 +19,8 @@ const stale = time.Minute
 // must be free or an empty folder, else it fails with [ErrExists]; with force a run that is there is replaced in one
 // step once the new one is whole. Force never replaces what is not a run ([ErrNotRun]), a run in whose folder somebody keeps
 // files of his own ([ErrForeign], which names them), nor a run that another process works on ([ErrLocked]).
-// The working folder and those above it are never replaced, not even empty ([ErrWorkingFolder]): who stands there would be
-// left in a folder that is gone.
+// The working folder and those above it are never replaced, not even empty ([ErrWorkingFolder]): replacing one would
+// leave the process in a deleted directory.
 func Create(path string, force bool, disk Disk, files ...File) (*Folder, error) {
 	place, err := filepath.Abs(path)
 	if err != nil {

@@ -4,5 +4,5 @@ package folder
 
 import "errors"
 
-// exchange is not to be had here; two renames take its place.
+// exchange is not available on this platform; two renames take its place.
 func exchange(a, b string) error { return errors.ErrUnsupported }
