@@ -65,11 +65,10 @@ func (r *Revive) Attach(t Training) (*Active, error) {
 			h.bias = p
 		}
 	}
-	for _, p := range t.Parameters("decoder.*.weight") {
-		if slices.Equal(p.Shape, []int{h.units, h.encoder.Shape[0]}) && p.Trainable {
+	if decoder := t.Parameters("decoder.*.weight"); len(decoder) > 0 { // of the first layer with weights
+		if p := decoder[0]; slices.Equal(p.Shape, []int{h.units, h.encoder.Shape[0]}) && p.Trainable {
 			h.decoder = p
 		}
-		break // the first layer with weights
 	}
 	return &Active{Begin: h.begin, BeginEpoch: h.beginEpoch, Close: h.close}, nil
 }

@@ -68,7 +68,7 @@ func apart(what string, got, want metrics.Values, bound float64) error {
 func described(fresh func() metrics.Metric) error {
 	d := fresh().Describe()
 	if len(d.Measures) == 0 || d.Reads == 0 {
-		return errors.New("About or Reads is empty; say what it measures and what it reads")
+		return errors.New("its About or Reads is empty; say what it measures and what it reads")
 	}
 	seen := map[string]bool{}
 	for _, m := range d.Measures {

@@ -60,8 +60,6 @@ func (p spot) key(key string) spot {
 	return spot{part: key}
 }
 
-func (p spot) element(i int) spot { return spot{part: fmt.Sprintf("%s[%d]", p.part, i)} }
-
 // header is that of the table at a place, without the indices of elements.
 func (d *Decoder) header(p spot) string {
 	keys := strings.Split(p.part, ".")
