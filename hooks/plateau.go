@@ -1,0 +1,64 @@
+package hooks
+
+// Plateau lowers the learning rate when the validation error stops falling. After every epoch it compares val_mse, or the
+// loss where val_mse is not measured, with the lowest value so far. The epoch is an improvement if
+//
+//	value < (1 - threshold) lowest
+//
+// After more than patience epochs without one the learning rate is multiplied by factor, down to smallest times the rate
+// that the optimizer and its schedule give; the next cooldown epochs are not counted. The rules are those of PyTorch's
+// ReduceLROnPlateau with a relative threshold.
+type Plateau struct {
+	Factor    float64 `toml:"factor" want:"in (0,1)" doc:"multiplies the learning rate at every reduction"`
+	Patience  int     `toml:"patience" want:">= 0" doc:"epochs without an improvement before a reduction"`
+	Threshold float64 `toml:"threshold" want:"in [0,1)" doc:"smallest relative decrease that counts as an improvement"`
+	Cooldown  int     `toml:"cooldown" want:">= 0" doc:"epochs after a reduction that are not counted"`
+	Smallest  float64 `toml:"smallest" want:"in [0,1]" doc:"lower bound of the product of all reductions"`
+}
+
+func init() {
+	Registry.Register("plateau", "lowers the learning rate when the validation error stops falling",
+		func() Hook { return &Plateau{Factor: 0.1, Patience: 10, Threshold: 1e-4} })
+}
+
+// NeedsSteps implements [NeedsSteps].
+func (*Plateau) NeedsSteps() (problem, hint string) {
+	return "%s has no learning rate that a plateau could lower", "leave the hook out"
+}
+
+// Attach implements [Hook].
+func (p *Plateau) Attach(Training) (*Active, error) {
+	r := &plateau{Plateau: p, Rate: 1}
+	return &Active{EndEpoch: r.judge, Rate: func() float64 { return r.Rate },
+		Save: func(s *State) { s.PutRecord(r) }, Restore: func(s *State) error { return s.LoadRecord(r) }}, nil
+}
+
+// plateau is the running form; its exported fields are its state.
+type plateau struct {
+	*Plateau `json:"-"`
+	Rate     float64  `json:"rate"`             // product of all reductions
+	Lowest   *float64 `json:"lowest,omitempty"` // nil before the first epoch is complete
+	Bad      int      `json:"bad"`              // epochs since an improvement or a reduction
+	Cooling  int      `json:"cooling"`          // epochs that are still not counted
+}
+
+// judge compares a complete epoch with the best one.
+func (r *plateau) judge(e *Epoch) error {
+	value, validated := e.Metrics["val_mse"]
+	if !validated {
+		value = e.Metrics["loss"]
+	}
+	if r.Lowest == nil || value < *r.Lowest*(1-r.Threshold) {
+		r.Lowest, r.Bad = &value, 0
+	} else {
+		r.Bad++
+	}
+	if r.Cooling > 0 {
+		r.Cooling, r.Bad = r.Cooling-1, 0
+	}
+	if r.Bad > r.Patience {
+		r.Rate = max(r.Rate*r.Factor, r.Smallest)
+		r.Cooling, r.Bad = r.Cooldown, 0
+	}
+	return nil
+}

@@ -1,0 +1,34 @@
+package hooks
+
+import (
+	"math"
+	"testing"
+)
+
+// The rates are those of PyTorch 1.13: ReduceLROnPlateau(factor=0.5, patience=2, threshold=0.01, cooldown=1, min_lr=0.2).
+// After every epoch the hook is saved and another one is restored from it.
+func TestPlateauLowersTheRateAsPyTorchDoes(t *testing.T) {
+	errors := []float64{1.0, 0.9, 0.895, 0.893, 0.892, 0.891, 0.5, 0.499, 0.498, 0.497, 0.496, 0.495, 0.494, 0.493, 0.492, 0.3, 0.31, 0.32, 0.33, 0.34, 0.35}
+	want := []float64{1, 1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.2, 0.2, 0.2}
+	declared := &Plateau{Factor: 0.5, Patience: 2, Threshold: 0.01, Cooldown: 1, Smallest: 0.2}
+	for _, key := range []string{"val_mse", "loss"} {
+		state := &State{}
+		for i, value := range errors {
+			active, err := declared.Attach(newFake(t, []float32{0, 0, 0, 1}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := active.Restore(state); err != nil {
+				t.Fatal(err)
+			}
+			if err := active.EndEpoch(&Epoch{Epoch: i + 1, Metrics: map[string]float64{key: value}}); err != nil {
+				t.Fatal(err)
+			}
+			if got := active.Rate(); math.Abs(got-want[i]) > 1e-12 {
+				t.Errorf("%s, epoch %d: got %v, want %v", key, i+1, got, want[i])
+			}
+			state = &State{}
+			active.Save(state)
+		}
+	}
+}
