@@ -65,6 +65,15 @@ func (m *Model) Encodes() bool {
 	})
 }
 
+// Trained lists what a program of a training step computes: the loss, and the codes where the objective reads a value of the
+// images themselves.
+func (m *Model) Trained() []string {
+	if !m.Encodes() {
+		return []string{Loss}
+	}
+	return []string{losses.Code, Loss}
+}
+
 // Classes is the number of units of the values that terms compare with labels; 0 where none does.
 func (m *Model) Classes() int {
 	for _, l := range m.Spec.Losses {

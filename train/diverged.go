@@ -64,7 +64,11 @@ func (b *bad) look(tensor string, v []float32) {
 // firstBadForward names what made the loss of a batch bad, by a program that shows the output too. The parameters were
 // finite after the last step, yet a projection may have changed that.
 func (n *network) firstBadForward(inputs *batch) (b bad, err error) {
-	p, err := compile(n.model, n.options.Backend, graph.Request{Batch: inputs.size, Want: n.wanted(n.model.Layout.Values()...)})
+	want := n.model.Trained()
+	if n.model.Encodes() {
+		want = append(n.model.Layout.Values(), graph.Loss)
+	}
+	p, err := compile(n.model, n.options.Backend, graph.Request{Batch: inputs.size, Want: want})
 	if err != nil {
 		return b, err
 	}

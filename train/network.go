@@ -11,7 +11,6 @@ import (
 	"tessera/data"
 	"tessera/graph"
 	"tessera/hooks"
-	"tessera/losses"
 	"tessera/optim"
 )
 
@@ -37,7 +36,7 @@ func newNetwork(j *job) (*network, error) {
 func (n *network) begin(_ context.Context, splits data.Splits) (err error) {
 	inputs, sizes := map[int][]graph.Input{}, n.batchSizes()
 	for _, size := range sizes {
-		p, err := compile(n.model, n.options.Backend, graph.Request{Batch: size, Want: n.wanted(losses.Code)})
+		p, err := compile(n.model, n.options.Backend, graph.Request{Batch: size, Want: n.model.Trained()})
 		if err != nil {
 			return err
 		}
@@ -103,14 +102,6 @@ func chainsOf(views []config.View, shape []int) (chains []*augment.Chain, err er
 		chains = append(chains, chain)
 	}
 	return chains, nil
-}
-
-// wanted is what is asked of a program for training: the loss, and values where images are encoded for it anyway.
-func (n *network) wanted(values ...string) []string {
-	if !n.model.Encodes() {
-		values = nil
-	}
-	return append(values, graph.Loss)
 }
 
 // close implements learner.
