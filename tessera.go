@@ -25,7 +25,6 @@ import (
 	"tessera/graph"
 	"tessera/internal/machine"
 	"tessera/kernel"
-	"tessera/losses"
 	"tessera/metrics"
 	"tessera/tape"
 	"tessera/team"
