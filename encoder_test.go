@@ -18,7 +18,10 @@ import (
 	"tessera/config"
 )
 
-var encodes = flag.Int("encodes", 5, "how many times each of 64 goroutines encodes; make encode-load takes 20000")
+var (
+	encodes    = flag.Int("encodes", 5, "how many times each of 64 goroutines encodes; make encode-load takes 20000")
+	encodeSeed = flag.Uint64("encode-seed", 0, "the seed of what they encode, which the test logs; 0 takes a new one")
+)
 
 // untrained returns the run of a model of that text after no more than one pass over a few images.
 func untrained(t testing.TB, text string, o tessera.Options) *tessera.Run {
@@ -103,8 +106,11 @@ func TestManyGoroutinesGetTheCodesOfOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	in, out := pixels(run), run.Units()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := *encodeSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("what is encoded is that of -encode-seed %d", seed)
 	var wait sync.WaitGroup
 	for g := range goroutines {
 		wait.Go(func() {

@@ -16,8 +16,9 @@ import (
 )
 
 var (
-	kills = flag.Int("kills", 5, "how many times the kill test kills a training")
-	seeds = flag.Int("seeds", 1, "for how many seeds, from 1, the parts of the swimmer must be found")
+	kills    = flag.Int("kills", 5, "how many times the kill test kills a training")
+	killSeed = flag.Uint64("kill-seed", 0, "the seed of the moments of kills, which a test logs; 0 takes one from the clock")
+	seeds    = flag.Int("seeds", 1, "for how many seeds, from 1, the parts of the swimmer must be found")
 )
 
 // binary builds the command once.
@@ -33,7 +34,13 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
+// asCommand is an environment variable: with it the test binary is the command itself, with a part that only tests have.
+const asCommand = "CLI_TEST_AS_COMMAND"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		Main()
+	}
 	flag.Parse()
 	code := m.Run()
 	if path, err := binary(); err == nil {

@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,7 +71,7 @@ func TestAReproductionKilledGoesOnToTheSameBytes(t *testing.T) {
 	b := newStudyBench(t)
 	args := []string{"reproduce", "table1", "--svm=false", "--out"}
 	b.must(0, append(args, "whole")...)
-	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+	r := b.moments()
 	for i := range 3 {
 		b.killAfter("killed", 5*i+r.IntN(5), time.Duration(r.IntN(5000))*time.Microsecond, append(args, "killed")...)
 	}

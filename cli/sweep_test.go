@@ -5,7 +5,6 @@ package cli
 import (
 	"encoding/json"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,7 +60,7 @@ func TestASweepKilledTenTimesEndsWithTheBytesOfAnUninterruptedOne(t *testing.T) 
 	b := newSweepBench(t)
 	args := []string{"sweep", "targets", "--out"}
 	b.must(0, append(args, "whole")...)
-	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+	r := b.moments()
 	const kills, epochs = 10, 120 // of 144: the last kill comes in time too
 	for i := range kills {
 		b.killAfter("killed", i*epochs/kills+r.IntN(epochs/kills), time.Duration(r.IntN(5000))*time.Microsecond, append(args, "killed")...)
@@ -88,18 +87,8 @@ func TestASweepKilledTenTimesEndsWithTheBytesOfAnUninterruptedOne(t *testing.T) 
 // killAfter starts a sweep and kills it a moment after its trials have done that number of epochs together.
 func (b *bench) killAfter(sweep string, epochs int, moment time.Duration, args ...string) {
 	b.Helper()
-	cmd := b.command(args...)
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	for deadline := time.Now().Add(time.Minute); b.epochs(sweep) < epochs && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond)
-	}
-	time.Sleep(moment)
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != -1 {
-		b.Fatalf("the sweep was not killed after %d epochs: it ended with exit code %d", epochs, code)
+	if !b.killWhen(func() bool { return b.epochs(sweep) >= epochs }, moment, args...) {
+		b.Fatalf("the sweep was not killed after %d epochs: it ended by itself", epochs)
 	}
 }
 
@@ -214,7 +203,7 @@ func TestAnInterruptedSweepEndsWithExitCode130AndGoesOn(t *testing.T) {
 	b := newSweepBench(t)
 	args := []string{"sweep", "targets", "--out"}
 	b.must(0, append(args, "whole")...)
-	r := b.interrupted(1, "cut/trials/"+trialsOf(t, b.read("whole/results.json"))[0], append(args, "cut")...)
+	r := b.interrupted("cut/trials/"+trialsOf(t, b.read("whole/results.json"))[0], append(args, "cut")...)
 	if r.code != exitInterrupted {
 		t.Fatalf("exit code %d, want %d: %s", r.code, exitInterrupted, r.stderr)
 	}

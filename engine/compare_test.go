@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	G "gorgonia.org/gorgonia"
@@ -118,7 +119,7 @@ func compare[T ir.Float](t *testing.T, threads int, tolerance float64, build fun
 	return got
 }
 
-// near checks ||got-want|| <= tolerance ||want||.
+// near checks what differ returns.
 func near[T ir.Float](t *testing.T, what string, got, want []T, tolerance float64) {
 	t.Helper()
 	if err := differ(what, got, want, tolerance); err != nil {
@@ -126,20 +127,47 @@ func near[T ir.Float](t *testing.T, what string, got, want []T, tolerance float6
 	}
 }
 
-// differ returns an error unless ||got-want|| <= tolerance ||want||.
+// elementTolerance is how many times the tolerance of a tensor's norm an element may be off, relative to the largest magnitude.
+const elementTolerance = 4
+
+// differ returns an error unless ||got-want|| <= tolerance ||want|| and, for every element,
+// |got-want| <= elementTolerance tolerance max|want|: one wrong element of many is small in the norm.
 func differ[T ir.Float](what string, got, want []T, tolerance float64) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("%s: %d values, want %d", what, len(got), len(want))
 	}
-	var d, n float64
+	var d, n, worst, largest float64
+	at := 0
 	for i := range got {
+		if off := math.Abs(float64(got[i]) - float64(want[i])); off > worst {
+			worst, at = off, i
+		}
+		largest = max(largest, math.Abs(float64(want[i])))
 		d += (float64(got[i]) - float64(want[i])) * (float64(got[i]) - float64(want[i]))
 		n += float64(want[i]) * float64(want[i])
 	}
 	if relative := math.Sqrt(d) / max(math.Sqrt(n), 1e-30); !(relative <= tolerance) && d > 0 {
 		return fmt.Errorf("%s: relative difference %.3g, want <= %g", what, relative, tolerance)
 	}
+	if bound := elementTolerance * tolerance * max(largest, 1e-30); worst > bound {
+		return fmt.Errorf("%s: element %d is %g, want %g within %.3g", what, at, got[at], want[at], bound)
+	}
 	return nil
+}
+
+func TestOneWrongElementOfManyIsFound(t *testing.T) {
+	want := make([]float64, 100_000)
+	for i := range want {
+		want[i] = 1
+	}
+	got := slices.Clone(want)
+	got[777] += 1e-4 // 3e-7 in the norm
+	if differ("ones", got, want, 1e-5) == nil {
+		t.Error("an element that is off by 1e-4 was not found")
+	}
+	if err := differ("ones", want, want, 1e-5); err != nil {
+		t.Error(err)
+	}
 }
 
 // shallow is the study's auto-encoder with a sparsity term.

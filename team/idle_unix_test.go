@@ -19,15 +19,19 @@ func processTime(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
+// A busy machine may let the workers park late, so that only a team that is never idle fails.
 func TestAnIdleTeamUsesNoProcessor(t *testing.T) {
 	team := New(4)
 	defer team.Close()
 	team.Do(func(int) {})
-	time.Sleep(50 * time.Millisecond) // the workers park
-	began := processTime(t)
 	const idle = 300 * time.Millisecond
-	time.Sleep(idle)
-	if used := processTime(t) - began; used > idle/5 {
-		t.Errorf("an idle team used %v of processor time in %v", used, idle)
+	least := time.Hour
+	for range 30 {
+		began := processTime(t)
+		time.Sleep(idle)
+		if least = min(least, processTime(t)-began); least <= idle/5 {
+			return
+		}
 	}
+	t.Errorf("an idle team used at least %v of processor time in each of 30 times %v", least, idle)
 }

@@ -102,7 +102,7 @@ func TestAClosedTeamKeepsNoWorkers(t *testing.T) {
 	for range 10 {
 		team.Do(func(int) { team.Wait(nil) })
 	}
-	for range 1000 {
+	for range 60_000 { // a minute: only a goroutine that stays fails
 		if runtime.NumGoroutine() <= before {
 			return
 		}

@@ -81,7 +81,8 @@ func TestTeamsWorkSideBySide(t *testing.T) {
 }
 
 // TestABusyMachineDoesNotMakeABarrierCrawl keeps every processor busy with something else. A barrier that never lets go
-// of its processor would wait for a time slice, 10 ms, at each of the 2000 crossings.
+// of its processor would wait for a time slice, 10 ms, at each of the 200 crossings of every round. The fastest round counts:
+// other work on the machine does not slow down all of them.
 func TestABusyMachineDoesNotMakeABarrierCrawl(t *testing.T) {
 	var stop atomic.Bool
 	var busy sync.WaitGroup
@@ -93,16 +94,19 @@ func TestABusyMachineDoesNotMakeABarrierCrawl(t *testing.T) {
 		})
 	}
 	team := New(2)
-	began := time.Now()
-	for range 1000 {
-		team.Do(func(int) {})
+	fastest := time.Hour
+	for range 10 {
+		began := time.Now()
+		for range 100 {
+			team.Do(func(int) {})
+		}
+		fastest = min(fastest, time.Since(began))
 	}
-	took := time.Since(began)
 	stop.Store(true)
 	busy.Wait()
 	team.Close()
-	if took > 5*time.Second {
-		t.Errorf("1000 jobs took %v beside busy goroutines", took)
+	if fastest > time.Second {
+		t.Errorf("100 jobs took %v beside busy goroutines, in the fastest of 10 rounds", fastest)
 	}
 }
 
@@ -111,7 +115,7 @@ func TestAClosedTeamLeavesNoGoroutine(t *testing.T) {
 	team := New(4)
 	team.Do(func(int) {})
 	team.Close()
-	for range 100 {
+	for range 60_000 { // a minute: only a goroutine that stays fails
 		if runtime.NumGoroutine() <= before {
 			return
 		}

@@ -91,6 +91,7 @@ func TestARunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
 func killedEverywhere(t *testing.T, m *config.Model) {
 	t.Helper()
 	want := trained(t, m, Options{})
+	resumed := 0
 	for at := 1; ; at++ {
 		run := place(t)
 		_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: run, Disk: &faulty.Disk{DieAt: at}})
@@ -108,7 +109,11 @@ func killedEverywhere(t *testing.T, m *config.Model) {
 				t.Fatalf("killed before operation %d: %v", at, err)
 			}
 			sameRun(t, run, want.Run)
+			resumed++
 		}
+	}
+	if resumed == 0 {
+		t.Error("no killed run left a checkpoint: nothing was resumed")
 	}
 }
 
@@ -121,6 +126,7 @@ func killedAgain(t *testing.T, m *config.Model) {
 	t.Helper()
 	want := trained(t, m, Options{})
 	r := rand.New(rand.NewPCG(1, 2))
+	again := 0
 	for range 5 {
 		run, kills := place(t), 0
 		_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: run, Disk: &faulty.Disk{DieAt: 12 + r.IntN(20)}})
@@ -130,8 +136,15 @@ func killedAgain(t *testing.T, m *config.Model) {
 			}
 			_, err = Resume(context.Background(), run, Options{Backend: tape.Backend{}, Disk: &faulty.Disk{DieAt: 4 + r.IntN(30)}})
 		}
+		if kills == 0 {
+			t.Error("the run ended before it was killed")
+		}
+		again += max(0, kills-1)
 		t.Logf("killed %d times", kills)
 		sameRun(t, run, want.Run)
+	}
+	if again == 0 {
+		t.Error("no resumption was killed")
 	}
 }
 

@@ -2,6 +2,8 @@ package pictures
 
 import (
 	"image"
+	"image/color"
+	"image/draw"
 	"testing"
 )
 
@@ -11,11 +13,79 @@ func TestAPictureThatDiffersIsFound(t *testing.T) {
 	if err := alike(a, b); err != nil {
 		t.Error(err)
 	}
-	b.Pix[400] = tolerance + 1
+	for i := range mayDiffer + 1 {
+		if err := alike(a, b); err != nil {
+			t.Errorf("%d pixels: %v", i, err)
+		}
+		b.SetRGBA(2*i, 5, color.RGBA{R: tolerance + 1})
+	}
 	if alike(a, b) == nil {
-		t.Error("one pixel of 400 differs, which was not found")
+		t.Errorf("%d pixels of a tile differ, which was not found", mayDiffer+1)
 	}
 	if alike(a, image.NewRGBA(image.Rect(0, 0, 20, 21))) == nil {
 		t.Error("another size was not found")
 	}
+}
+
+// Every letter, marker and tick of a figure must be guarded: what is erased is found, wherever it lies in the grid of tiles.
+func TestAnErasedMarkOfAGoldenPictureIsFound(t *testing.T) {
+	want, err := read("../../report/testdata/curves.png")
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := marks(want)
+	if len(labels) < 50 {
+		t.Fatalf("%d marks in the golden picture, want labels and markers", len(labels))
+	}
+	for _, mark := range labels {
+		around := image.Rect(mark.Min.X/side*side, mark.Min.Y/side*side, mark.Max.X+side, mark.Max.Y+side) // on the grid of tiles
+		whole, erased := cut(want, around), cut(want, around)
+		draw.Draw(erased, mark, image.White, image.Point{}, draw.Src)
+		if alike(erased, whole) == nil {
+			t.Errorf("without what is drawn in %v the picture passes", mark)
+		}
+	}
+}
+
+// cut returns a copy of a part of a picture.
+func cut(picture image.Image, part image.Rectangle) *image.RGBA {
+	c := image.NewRGBA(part.Intersect(picture.Bounds()))
+	draw.Draw(c, c.Bounds(), picture, c.Bounds().Min, draw.Src)
+	return c
+}
+
+// marks returns the bounds of the connected groups of dark or coloured pixels that are about as large as a letter or marker.
+func marks(picture image.Image) (found []image.Rectangle) {
+	size := picture.Bounds()
+	seen := map[image.Point]bool{}
+	for y := size.Min.Y; y < size.Max.Y; y++ {
+		for x := size.Min.X; x < size.Max.X; x++ {
+			if box, n := group(picture, image.Pt(x, y), seen); n >= 12 && box.Dx() <= 24 && box.Dy() <= 24 {
+				found = append(found, box)
+			}
+		}
+	}
+	return found
+}
+
+// group returns the bounds and the number of the inked pixels connected with one that are not seen yet.
+func group(picture image.Image, from image.Point, seen map[image.Point]bool) (box image.Rectangle, n int) {
+	for todo := []image.Point{from}; len(todo) > 0; {
+		p := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if seen[p] || !p.In(picture.Bounds()) || !inked(picture, p) {
+			continue
+		}
+		seen[p] = true
+		n++
+		box = box.Union(image.Rect(p.X, p.Y, p.X+1, p.Y+1))
+		todo = append(todo, p.Add(image.Pt(1, 0)), p.Add(image.Pt(-1, 0)), p.Add(image.Pt(0, 1)), p.Add(image.Pt(0, -1)))
+	}
+	return box, n
+}
+
+// inked tells what is drawn from the white ground.
+func inked(picture image.Image, p image.Point) bool {
+	r, g, b, _ := picture.At(p.X, p.Y).RGBA()
+	return min(r, g, b) < 0xa000
 }

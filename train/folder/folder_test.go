@@ -171,18 +171,25 @@ func TestCreateNextTakesTheFirstFreePlaceEvenInARace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "runs", "model")
 	const n = 8
 	var wait sync.WaitGroup
-	for range n {
+	paths := make([]string, n)
+	for i := range n {
 		wait.Go(func() {
 			f, err := folder.CreateNext(path, folder.OS{}, files("a")...)
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			contents(t, f.Path())
+			paths[i] = f.Path()
 			_ = f.Close()
 		})
 	}
 	wait.Wait()
+	if t.Failed() {
+		return
+	}
+	for _, path := range paths {
+		contents(t, path)
+	}
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil || len(entries) != n {
 		t.Fatalf("%d runs made %v (%v)", n, entries, err)

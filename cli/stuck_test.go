@@ -1,0 +1,98 @@
+//go:build unix
+
+package cli
+
+import (
+	"bufio"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"tessera/hooks"
+)
+
+// stuck is a hook that never ends the batch stuckAt while the file "stick" exists: no machine is fast enough to finish it.
+type stuck struct{}
+
+const stuckAt = 30
+
+// Attach implements [hooks.Hook].
+func (stuck) Attach(hooks.Training) (*hooks.Active, error) {
+	step := 0
+	return &hooks.Active{BeforeStep: func(*hooks.Step) error {
+		if step++; step != stuckAt {
+			return nil
+		}
+		if _, err := os.Stat("stick"); err != nil {
+			return nil
+		}
+		if _, err := os.Stderr.WriteString("\nthe batch is stuck\n"); err != nil {
+			return err
+		}
+		select {}
+	}}, nil
+}
+
+func init() {
+	if os.Getenv(asCommand) != "" {
+		hooks.Registry.Register("stuck", "a batch that never ends", func() hooks.Hook { return &stuck{} })
+	}
+}
+
+// One interrupt gives the same exit code, but it waits for the batch and writes a checkpoint. Here the batch never ends, and
+// the state stays the one from before the first step.
+func TestASecondInterruptStopsWithoutTheBatchAndWithoutACheckpoint(t *testing.T) {
+	b := newBench(t)
+	b.binary = os.Args[0]
+	t.Setenv(asCommand, "1")
+	b.write("stick", "")
+	train := append([]string{"train", "small", "--set", "hook.stuck={}", "--set", "train.checkpoint_seconds=3600"}, long...)
+
+	cmd := b.command(append(train, "--out", "cut")...)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(stderr)
+	waitFor := func(text string) {
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), text) {
+				return
+			}
+		}
+		t.Fatalf("standard error ended without %q", text)
+	}
+	interrupt := func() {
+		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitFor("the batch is stuck")
+	before := b.read("cut/state.safetensors")
+	interrupt()
+	waitFor("press Ctrl-C again to stop immediately")
+	interrupt()
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "interrupted at step") {
+			t.Errorf("a checkpoint was written: %s", lines.Text())
+		}
+	}
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d", code, exitInterrupted)
+	}
+	if b.read("cut/state.safetensors") != before {
+		t.Error("the state is not the one from before the interrupts")
+	}
+
+	if err := os.Remove(b.path("stick")); err != nil {
+		t.Fatal(err)
+	}
+	b.must(0, append(train, "--out", "whole")...)
+	b.must(0, "resume", "cut")
+	b.sameRun("whole", "cut")
+}
