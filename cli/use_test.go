@@ -225,7 +225,7 @@ func TestEncodeRefusesWhatDoesNotFit(t *testing.T) {
 		{exitUsage, "train", "train: which model?"},
 		{exitUsage, "train small --epochs ten", `"ten" for "--epochs" flag: invalid syntax`},
 		{exitUsage, "eval", "eval: which run?"},
-		{exitData, "eval runs/small --data none", "none: no such folder; --data names"},
+		{exitData, "eval runs/small --data none", "none: no such folder; --data is the folder"},
 		{exitData, "data verify --data small.npy", "small.npy: no such folder"},
 		{exitUsage, "eval runs/small runs/small", "want one run"},
 		{exitUsage, "eval small.npy", "small.npy: is a file, not the folder of a run"},
