@@ -13,15 +13,15 @@ import (
 // the least squares fit x ≈ y Wᵀ, whose weight W of shape (inputs, units) has the atoms as columns. A [Tied] decoder uses
 // the same weight. From y(0) = 0 and z(1) = 0, for t = 1 to steps,
 //
-//	y(t)   = max(0, z(t) - step_size (z(t) G - x W) / row - threshold),  G = Wᵀ W
+//	y(t)   = max(0, z(t) - step_size_t (z(t) G - x W) / row - threshold_t),  G = Wᵀ W
 //	z(t+1) = y(t) + momentum_t (y(t) - y(t-1))
 //
 // element by element, where row holds the sums of the rows of |G|: with a step_size of 1, and no threshold or momentum, no
 // step raises the error. The code is y(steps). G and row are computed once per batch, x W once per image: a code costs
 // inputs·units + (steps-1) units² multiplications besides G.
 //
-// Parameters: weight; step_size of shape (units), which starts at 1; threshold (units), which starts at 0 and makes codes
-// sparse; and momentum_1, momentum_2, ... to steps-1, of shape (1), which start at the (t-1)/(t+2) of Nesterov's method.
+// Parameters: weight; step_size_1, ... of shape (units), which start at 1; threshold_1, ... (units), which start at 0 and
+// make codes sparse; and momentum_1, ... to steps-1, of shape (1), which start at the (t-1)/(t+2) of Nesterov's method.
 // Losses and constraints act on the atoms as on those of any tied decoder.
 //
 // Sources: Gregor and LeCun, Learning Fast Approximations of Sparse Coding, 2010 (unrolled steps with learned sizes and
@@ -63,36 +63,42 @@ func (u *Unrolled) Parameters(in []int) []Parameter {
 	constant := func(name string, size int, value float64) {
 		list = append(list, Parameter{Name: name, Shape: []int{size}, Init: &Constant{Value: value}, FanIn: u.Units, FanOut: u.Units})
 	}
-	constant("step_size", u.Units, 1)
-	constant("threshold", u.Units, 0)
-	for t := 1; t < u.Steps; t++ {
-		constant(momentum(t), 1, float64(t-1)/float64(t+2))
+	for t := 1; t <= u.Steps; t++ {
+		constant(numbered("step_size", t), u.Units, 1)
+		constant(numbered("threshold", t), u.Units, 0)
+		if t < u.Steps {
+			constant(numbered("momentum", t), 1, float64(t-1)/float64(t+2))
+		}
 	}
 	return list
 }
 
-// momentum is the name of the parameter of step t.
-func momentum(t int) string { return fmt.Sprintf("momentum_%d", t) }
+// numbered is the name of a parameter of step t.
+func numbered(name string, t int) string { return fmt.Sprintf("%s_%d", name, t) }
 
 // Apply implements [Layer].
 func (u *Unrolled) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	w := s.Parameter("weight")
 	gram := c.MatMul(c.Do("transpose", func() (*gorgonia.Node, error) { return ops.Transpose(w) }), w)
-	size := c.Div(s.Parameter("step_size"), c.Shift(c.Sum(c.Abs(gram), 1), tiny))
-	drive := c.SubRow(c.MulRow(c.MatMul(c.Flatten(x), w), size), s.Parameter("threshold")) // what every step adds
-	y := c.Ramp(drive, 1, 0)                                                               // step 1: z is 0
-	z := y                                                                                 // z(2), up to momentum_1
-	var before *gorgonia.Node
+	row := c.Shift(c.Sum(c.Abs(gram), 1), tiny)
+	slope := c.Neg(c.MatMul(c.Flatten(x), w)) // at 0
+	step := func(t int, z, slope *gorgonia.Node) *gorgonia.Node {
+		down := c.MulRow(slope, c.Div(s.Parameter(numbered("step_size", t)), row))
+		if z != nil {
+			down = c.Sub(down, z)
+		}
+		return c.Ramp(c.Neg(c.AddRow(down, s.Parameter(numbered("threshold", t)))), 1, 0)
+	}
+	y := step(1, nil, slope)
+	var before *gorgonia.Node // nil for 0
 	for t := 1; t < u.Steps; t++ {
-		factor := c.Tile(s.Parameter(momentum(t)), u.Units)
 		moved := y
 		if before != nil {
 			moved = c.Sub(y, before)
 		}
-		z = c.Add(y, c.MulRow(moved, factor))
-		before = y
-		y = c.Ramp(c.Add(c.Sub(z, c.MulRow(c.MatMul(z, gram), size)), drive), 1, 0)
+		z := c.Add(y, c.MulRow(moved, c.Tile(s.Parameter(numbered("momentum", t)), u.Units)))
+		before, y = y, step(t+1, z, c.Add(c.MatMul(z, gram), slope))
 	}
 	return y, c.Err()
 }

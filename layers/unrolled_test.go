@@ -14,8 +14,8 @@ func init() {
 }
 
 // descended is the code of one image x by plain loops: w[i][j] is pixel i of atom j.
-func descended(x []float64, w [][]float64, size, threshold, momenta []float64) []float64 {
-	units := len(size)
+func descended(x []float64, w, size, threshold [][]float64, momenta []float64) []float64 {
+	units := len(w[0])
 	y, z := make([]float64, units), make([]float64, units)
 	for t := 0; t <= len(momenta); t++ {
 		next := make([]float64, units)
@@ -31,7 +31,7 @@ func descended(x []float64, w [][]float64, size, threshold, momenta []float64) [
 			for i := range x {
 				slope -= x[i] * w[i][j]
 			}
-			next[j] = max(0, z[j]-size[j]*slope/row-threshold[j])
+			next[j] = max(0, z[j]-size[t][j]*slope/row-threshold[t][j])
 		}
 		for j := range units {
 			if t < len(momenta) {
@@ -46,7 +46,11 @@ func descended(x []float64, w [][]float64, size, threshold, momenta []float64) [
 func TestUnrolledEqualsPlainLoops(t *testing.T) {
 	const batch, pixels, units = 3, 6, 4
 	x, drawn := drawnNormal(batch*pixels, "x"), drawnNormal(pixels*units, "w")
-	size, threshold := []float64{1, 0.5, 1.5, 0.8}, []float64{0, 0.1, -0.1, 0.02}
+	var size, threshold [][]float64
+	for t := range 4 {
+		size = append(size, []float64{1 + 0.1*float64(t), 0.5, 1.5 - 0.2*float64(t), 0.8})
+		threshold = append(threshold, []float64{0, 0.1, -0.1 + 0.05*float64(t), 0.02})
+	}
 	for _, momenta := range [][]float64{{}, {0.3}, {0.2, 0.5, -0.1}} {
 		l := &layers.Unrolled{Units: units, Steps: len(momenta) + 1, Init: &layers.HeNormal{}}
 		g, err := gradcheck.Compile(gradcheck.Layer(l, x, batch, []int{2, 3}, false), false)
@@ -55,8 +59,10 @@ func TestUnrolledEqualsPlainLoops(t *testing.T) {
 		}
 		defer g.Close()
 		copy(g.Leaf("weight").Values, drawn)
-		copy(g.Leaf("step_size").Values, size)
-		copy(g.Leaf("threshold").Values, threshold)
+		for t := range l.Steps {
+			copy(g.Leaf(fmt.Sprintf("step_size_%d", t+1)).Values, size[t])
+			copy(g.Leaf(fmt.Sprintf("threshold_%d", t+1)).Values, threshold[t])
+		}
 		for i, m := range momenta {
 			g.Leaf(fmt.Sprintf("momentum_%d", i+1)).Values[0] = m
 		}
@@ -91,11 +97,14 @@ func TestUnrolledStepsDescend(t *testing.T) {
 		}
 		defer g.Close()
 		copy(g.Leaf("weight").Values, w)
-		for j := range units {
-			g.Leaf("step_size").Values[j], g.Leaf("threshold").Values[j] = 1, 0
-		}
-		for i := 1; i < steps; i++ {
-			g.Leaf(fmt.Sprintf("momentum_%d", i)).Values[0] = 0
+		for i := 1; i <= steps; i++ {
+			for j := range units {
+				g.Leaf(fmt.Sprintf("step_size_%d", i)).Values[j] = 1
+				g.Leaf(fmt.Sprintf("threshold_%d", i)).Values[j] = 0
+			}
+			if i < steps {
+				g.Leaf(fmt.Sprintf("momentum_%d", i)).Values[0] = 0
+			}
 		}
 		if err := g.Run(); err != nil {
 			t.Fatal(err)

@@ -150,18 +150,19 @@ def unrolled():
     units, steps = 8, 4
     p = Parameters()
     p.add("encoder.0.weight", (PIXELS, units), 0.3, shift=0.1)
-    p.add("encoder.0.step_size", (units,), 0.2, shift=1.0)
-    p.add("encoder.0.threshold", (units,), 0.02, shift=0.02)
-    for t in range(1, steps):
-        p.add(f"encoder.0.momentum_{t}", (1,), 0.1, shift=0.3)
+    for t in range(1, steps + 1):
+        p.add(f"encoder.0.step_size_{t}", (units,), 0.2, shift=1.0)
+        p.add(f"encoder.0.threshold_{t}", (units,), 0.02, shift=0.02)
+        if t < steps:
+            p.add(f"encoder.0.momentum_{t}", (1,), 0.1, shift=0.3)
 
     def terms(streams, _):
         x, w = images(streams["images"]), p["encoder.0.weight"]
         gram = w.T @ w
-        size = p["encoder.0.step_size"] / gram.abs().sum(1)
         z = before = torch.zeros(IMAGES, units, dtype=torch.float64)
         for t in range(1, steps + 1):
-            y = F.relu(z - (z @ gram - x @ w) * size - p["encoder.0.threshold"])
+            size = p[f"encoder.0.step_size_{t}"] / gram.abs().sum(1)
+            y = F.relu(z - (z @ gram - x @ w) * size - p[f"encoder.0.threshold_{t}"])
             if t < steps:
                 z, before = y + p[f"encoder.0.momentum_{t}"] * (y - before), y
         root = units ** 0.5
