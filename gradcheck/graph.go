@@ -9,7 +9,6 @@ import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/ir/fromgraph"
-	"tessera/losses"
 	"tessera/ops"
 )
 
@@ -33,7 +32,7 @@ type Leaf[T ops.Float] struct {
 	Parameter bool           // of a layer
 	Batch     bool           // of a loss: its first axis is the batch
 	Used      bool           // of a parameter: the layer asks for it
-	Sampler   losses.Sampler // that draws its values; nil where nothing does
+	Sampler   ops.Sampler // that draws its values; nil where nothing does
 
 	Node       *gorgonia.Node
 	Derivative *gorgonia.Node // of the expression with respect to the leaf; nil where it was not wanted

@@ -7,6 +7,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"tessera/config"
 	"tessera/layers"
+	"tessera/ops"
 )
 
 // scope is what one placed layer sees of the graph being built; it implements [layers.Scope].
@@ -55,7 +56,7 @@ func (s *scope) Update(name string, value *gorgonia.Node) {
 }
 
 // Noise implements [layers.Scope].
-func (s *scope) Noise(sampler layers.Sampler, shape ...int) *gorgonia.Node {
+func (s *scope) Noise(sampler ops.Sampler, shape ...int) *gorgonia.Node {
 	s.noises++
 	part := s.placed.Path
 	if s.pass.stream != Images {

@@ -8,6 +8,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"tessera/config"
 	"tessera/losses"
+	"tessera/ops"
 )
 
 // term is what one term of the objective sees of the graph being built; it implements [losses.Values].
@@ -82,7 +83,7 @@ func (t *term) Encoding() (*losses.Encoding, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &losses.Encoding{Images: t.streams[Images], Code: code, Noise: func(s losses.Sampler, shape ...int) *gorgonia.Node {
+	return &losses.Encoding{Images: t.streams[Images], Code: code, Noise: func(s ops.Sampler, shape ...int) *gorgonia.Node {
 		t.noises++
 		n := t.input(noiseName("loss."+t.model.Spec.TermName(t.index), t.noises), s, shape...)
 		t.program.Inputs[len(t.program.Inputs)-1].Fixed = t.request.Of > 0
