@@ -28,10 +28,10 @@ func (b *Builder[T]) Node(i int) *gorgonia.Node { return b.leaves[i].Node }
 type Leaf[T ops.Float] struct {
 	Name      string
 	Values    []T
-	Fixed     bool           // not differentiated: a target, a mask
-	Parameter bool           // of a layer
-	Batch     bool           // of a loss: its first axis is the batch
-	Used      bool           // of a parameter: the layer asks for it
+	Fixed     bool        // not differentiated: a target, a mask
+	Parameter bool        // of a layer
+	Batch     bool        // of a loss: its first axis is the batch
+	Used      bool        // of a parameter: the layer asks for it
 	Sampler   ops.Sampler // that draws its values; nil where nothing does
 
 	Node       *gorgonia.Node
