@@ -37,7 +37,7 @@ type Request struct {
 	// Given are values that the caller gives, so that nothing before them is computed. With Loss the terms are those that
 	// read nothing but these values and parameters, and the gradient with respect to the values is computed too.
 	Given []string
-	// Of, where it is not 0, is the number of images of the objective, of which these images are a part: the loss is what they add to
+	// Of, where it is not 0, is the number of images of the objective, of which these are some: the loss is what they add to
 	// it, less the terms that read the code alone, of which they add the derivative. See portion.go.
 	Of int
 

@@ -58,11 +58,11 @@ func (s *scope) Update(name string, value *gorgonia.Node) {
 // Noise implements [layers.Scope].
 func (s *scope) Noise(sampler ops.Sampler, shape ...int) *gorgonia.Node {
 	s.noises++
-	part := s.placed.Path
+	of := s.placed.Path
 	if s.pass.stream != Images {
-		part = s.pass.stream + "." + part
+		of = s.pass.stream + "." + of
 	}
-	name := noiseName(part, s.noises)
+	name := noiseName(of, s.noises)
 	for _, in := range s.program.Inputs { // a layer that is applied again, for other atoms, to the same noise
 		if in.Name == name {
 			return in.Node
@@ -71,12 +71,12 @@ func (s *scope) Noise(sampler ops.Sampler, shape ...int) *gorgonia.Node {
 	return s.input(name, sampler, shape...)
 }
 
-// noiseName is the name of the n-th noise input of a part, from 1. Its stream of random numbers is named so too.
-func noiseName(part string, n int) string {
+// noiseName is the name of the n-th noise input of a layer or a term, from 1. Its stream of random numbers is named so too.
+func noiseName(of string, n int) string {
 	if n == 1 {
-		return part + ".noise"
+		return of + ".noise"
 	}
-	return fmt.Sprintf("%s.noise.%d", part, n)
+	return fmt.Sprintf("%s.noise.%d", of, n)
 }
 
 // Training implements [layers.Scope]. A layer all of whose parameters are frozen works in training as it does at

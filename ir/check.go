@@ -130,7 +130,7 @@ func (m *Module) fits(v *Value) error {
 		return fitsBlocks(v, o.Block)
 	case Unitwise:
 		units := max(1, o.Kernel.Units())
-		return want(volume.Of(v.Shape)%units == 0, "%d units are no equal parts of the output", units)
+		return want(volume.Of(v.Shape)%units == 0, "its size is not a multiple of %d units", units)
 	}
 	return fitsShape(v)
 }
@@ -178,7 +178,7 @@ func fitsBlocks(v *Value, block int) error {
 			return fmt.Errorf("an arg has shape %v", a.Shape)
 		}
 	}
-	return want(block > 0 && volume.Of(v.Shape)%block == 0, "blocks of %d are no equal parts of the output", block)
+	return want(block > 0 && volume.Of(v.Shape)%block == 0, "its size is not a multiple of blocks of %d", block)
 }
 
 // fitsShape checks the ops whose result's shape follows from those of their args.
