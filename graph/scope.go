@@ -10,6 +10,9 @@ import (
 	"tessera/ops"
 )
 
+// teacherPrefix stands before the path of a parameter of the teacher, which the hook of that name lends.
+const teacherPrefix = "teacher."
+
 // scope is what one placed layer sees of the graph being built; it implements [layers.Scope].
 type scope struct {
 	*builder
@@ -30,7 +33,7 @@ func (s *scope) Parameter(name string) *gorgonia.Node {
 // path is that of the layer whose parameters are read.
 func (s *scope) path() string {
 	if s.pass.teacher {
-		return TeacherPrefix + s.placed.Path
+		return teacherPrefix + s.placed.Path
 	}
 	return s.placed.Path
 }
