@@ -15,6 +15,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,6 +26,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/kernel"
 	"tessera/metrics"
 	"tessera/train"
 	"tessera/train/folder"
@@ -84,6 +86,9 @@ type loadedSet struct {
 // New reads the data of a sweep and gives its trials their identities. It writes nothing. The errors are those of
 // [data.Source], and [folder.ErrForeign] or [folder.ErrNotFolder] where the sweep's folder is no place for one.
 func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
+	if err := kernel.Err(); err != nil { // else every trial would fail by it
+		return nil, fmt.Errorf("sweep: %w", err)
+	}
 	if spec == nil {
 		return nil, errors.New("sweep: no declaration of a sweep: take one that config.File.Sweep returned")
 	}
