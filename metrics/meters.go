@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"tessera/data"
+	"tessera/kernel"
 )
 
 // Meters measures several metrics of one model together: what a batch of images gives is shared by all of them.
@@ -28,8 +29,14 @@ type running struct {
 // that reads more than that is not applicable, which is a [*data.Error] where it lacks labels and is not optional.
 // Metrics that read logits are started for each of the heads.
 func Start(s Subject, has Reads, heads []string, chosen Selection) (*Meters, error) {
+	if err := kernel.Err(); err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
 	m := &Meters{}
-	for _, c := range chosen {
+	for i, c := range chosen {
+		if c.Metric == nil || len(c.Metric.Describe().Measures) == 0 {
+			return nil, errors.Join(fmt.Errorf("metrics: choice %d has no metric, or one without measures; take it from metrics.Select", i), m.Close())
+		}
 		if err := m.start(s, has, heads, c); err != nil {
 			return nil, errors.Join(err, m.Close())
 		}
