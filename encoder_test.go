@@ -183,14 +183,14 @@ func TestABaselineHasAnEncoderToo(t *testing.T) {
 	wait.Wait()
 }
 
-// slow is a metric that takes its time: from started to going on.
-type slow struct{ started, goOn chan struct{} }
+// slow is a metric that computes from started until release is closed.
+type slow struct{ started, release chan struct{} }
 
 func (s slow) Describe() metrics.Description {
 	return metrics.Description{Reads: metrics.ReadsCodes, Measures: []metrics.Measure{{Name: "slow"}}}
 }
 func (s slow) Start(*metrics.Subject) (metrics.Meter, error) { return s, nil }
-func (s slow) Add(*metrics.Batch) error                      { s.started <- struct{}{}; <-s.goOn; return nil }
+func (s slow) Add(*metrics.Batch) error                      { s.started <- struct{}{}; <-s.release; return nil }
 func (slow) Values(context.Context) ([]metrics.Value, error) {
 	return []metrics.Value{metrics.Number(0)}, nil
 }
@@ -202,13 +202,13 @@ func TestABaselinesEncoderWaitsNoLongerThanItsContext(t *testing.T) {
 	s := slow{make(chan struct{}), make(chan struct{})}
 	var measuring sync.WaitGroup
 	measuring.Go(func() { _, _ = run.Evaluate(context.Background(), metrics.Selection{{Metric: s}}) })
-	<-s.started // the run computes until it is told to go on
+	<-s.started // the run computes until release is closed
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if _, err := e.Encode(ctx, nil, one); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("while the run computes: got %v, want the context's error", err)
 	}
-	close(s.goOn)
+	close(s.release)
 	go func() {
 		for range s.started { // further batches
 		}

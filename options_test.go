@@ -143,6 +143,18 @@ func TestNilAndZeroValuesPanicNowhere(t *testing.T) {
 		"metrics choice":      fails(func() error { _, err := metrics.Start(metrics.Subject{}, 0, nil, metrics.Selection{{}}); return err }),
 		"baselines.Fit":       fails(func() error { _, err := baselines.Fit(ctx, nil, nil, nil); return err }),
 		"baselines.Matrix":    func() error { return fmt.Errorf("%d images", baselines.Matrix{}.Len()) },
+		"sweep trial": fails(func() error {
+			_, err := sweep.New(ctx, &config.Sweep{Trials: []config.Trial{{}}}, sweep.Options{})
+			return err
+		}),
+		"sweep metric": fails(func() error {
+			_, err := sweep.New(ctx, &config.Sweep{}, sweep.Options{Metrics: metrics.Selection{{}}})
+			return err
+		}),
+		"data.Set.Split":      fails(func() error { _, err := (*data.Set)(nil).Split(data.Selection{}, 0); return err }),
+		"data.Set.Evaluation": fails(func() error { _, err := (*data.Set)(nil).Evaluation(); return err }),
+		"report.Figure":       fails(func() error { return (&report.Figure{}).Save("a.png") }),
+		"report.ComparedRow":  func() error { r := report.ComparedRow{}; r.Penalty(); return errors.New(r.Verdict() + r.Name()) },
 		"attack.Perturb":      fails(func() error { a := attack.Default(); _, err := a.Perturb(nil, nil); return err }),
 		"attack.Measure":      fails(func() error { _, err := attack.Measure(ctx, nil, nil, nil); return err }),
 		"report.Atoms":        fails(func() error { _, err := report.Atoms(nil); return err }),

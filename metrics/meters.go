@@ -32,11 +32,11 @@ func Start(s Subject, has Reads, heads []string, chosen Selection) (*Meters, err
 	if err := kernel.Err(); err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
+	if err := chosen.Check(); err != nil {
+		return nil, err
+	}
 	m := &Meters{}
-	for i, c := range chosen {
-		if c.Metric == nil || len(c.Metric.Describe().Measures) == 0 {
-			return nil, errors.Join(fmt.Errorf("metrics: choice %d has no metric, or one without measures; take it from metrics.Select", i), m.Close())
-		}
+	for _, c := range chosen {
 		if err := m.start(s, has, heads, c); err != nil {
 			return nil, errors.Join(err, m.Close())
 		}

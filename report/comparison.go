@@ -137,6 +137,9 @@ func (r ComparedRow) Name() string {
 	if r.Measured != nil {
 		return r.Measured.name()
 	}
+	if r.Published == nil {
+		return ""
+	}
 	return cmp.Or(r.Published.Declared, r.Published.Model)
 }
 
@@ -145,7 +148,10 @@ func (r ComparedRow) Penalty() (p, beta float64) {
 	if r.Published != nil {
 		return r.Published.P, r.Published.Beta
 	}
-	return r.Measured.P, r.Measured.Beta
+	if r.Measured != nil {
+		return r.Measured.P, r.Measured.Beta
+	}
+	return math.NaN(), math.NaN()
 }
 
 // of is the measured metric of that name, NaN where it is not known.

@@ -92,6 +92,12 @@ func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
 	if spec == nil {
 		return nil, errors.New("sweep: no declaration of a sweep: take one that config.File.Sweep returned")
 	}
+	if ctx == nil || slices.ContainsFunc(spec.Trials, func(t config.Trial) bool { return t.Model == nil || t.Model.Dataset.Source == nil }) {
+		return nil, errors.New("sweep: no context, or a trial without a model or its data set: take a sweep that config.File.Sweep returned")
+	}
+	if err := o.Metrics.Check(); err != nil {
+		return nil, fmt.Errorf("sweep: %w", err)
+	}
 	if o.Jobs < 1 {
 		o.Jobs = runtime.GOMAXPROCS(0)
 	}
@@ -109,7 +115,7 @@ func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
 	for _, declared := range spec.Trials {
 		t, err := s.trial(ctx, declared)
 		if err != nil {
-			if errors.Is(err, context.Canceled) {
+			if ctx.Err() != nil {
 				err = train.ErrInterrupted
 			}
 			return nil, err
