@@ -207,11 +207,13 @@ func TestACallWithoutAContextIsAnError(t *testing.T) {
 			r, err := tessera.Train(none, m, tessera.Options{Out: out + "-2"})
 			return closed(r, err)
 		},
-		"Resume":   func() error { r, err := tessera.Resume(none, out, tessera.Options{}); return closed(r, err) },
-		"Evaluate": func() error { _, err := run.Evaluate(none, nil); return err },
-		"Attack":   func() error { _, err := run.Attack(none, []attack.Attack{attack.Default()}, 0); return err },
-		"Images":   func() error { _, err := run.Images(none); return err },
-		"Encode":   func() error { _, err := e.Encode(none, nil, nil); return err },
+		"Resume":           func() error { r, err := tessera.Resume(none, out, tessera.Options{}); return closed(r, err) },
+		"Evaluate":         func() error { _, err := run.Evaluate(none, nil); return err },
+		"Attack":           func() error { _, err := run.Attack(none, []attack.Attack{attack.Default()}, 0); return err },
+		"Images":           func() error { _, err := run.Images(none); return err },
+		"Encode":           func() error { _, err := e.Encode(none, nil, nil); return err },
+		"attack.Measure":   func() error { _, err := attack.Measure(none, nil, nil, nil); return err },
+		"metrics.Evaluate": func() error { _, err := metrics.Evaluate(none, run, metrics.Sample{}, nil); return err },
 	} {
 		calmly(t, name, func() error {
 			err := call()

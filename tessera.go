@@ -88,6 +88,10 @@ func Declare(m config.Model, changes ...config.Set) (*config.Model, error) {
 	return config.Complete(&m, changes...)
 }
 
+// MostThreads bounds the threads of a run: each has its own buffers, and a typo should not fill the memory. A resumed run may
+// need more threads than there are CPUs.
+const MostThreads = 1024
+
 // Options say how a model is trained or used. The zero value is ready to use.
 type Options struct {
 	Images *data.Memory // those of a run whose images a Go program gave, to resume or to evaluate it
@@ -208,8 +212,8 @@ func (o Options) backend() (graph.Backend, *team.Team, error) {
 	if o.Backend != "" && !slices.Contains(Backends(), o.Backend) {
 		return nil, nil, fmt.Errorf("tessera: unknown back end %q, want one of %q", o.Backend, Backends())
 	}
-	if o.Threads < 0 {
-		return nil, nil, fmt.Errorf("tessera: Threads: got %d, want > 0, or 0 for one per CPU", o.Threads)
+	if o.Threads < 0 || o.Threads > MostThreads {
+		return nil, nil, fmt.Errorf("tessera: Threads: got %d, want from 1 to %d, or 0 for one per CPU", o.Threads, MostThreads)
 	}
 	if err := kernel.Err(); err != nil {
 		return nil, nil, fmt.Errorf("tessera: %w", err)

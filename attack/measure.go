@@ -72,6 +72,9 @@ const batchImages = 1000
 
 // Measure attacks a model at images, in each of the ways. The result does not depend on anything random.
 func Measure(ctx context.Context, target Target, images []float32, attacks []Attack) (*Report, error) {
+	if ctx == nil {
+		return nil, errors.New("attack: no context: give context.Background()")
+	}
 	if target == nil {
 		return nil, errNoTarget
 	}
