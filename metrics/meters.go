@@ -69,6 +69,9 @@ func (m *Meters) start(s Subject, has Reads, heads []string, c Choice) error {
 		if run.meter, err = c.Metric.Start(&subject); err != nil {
 			return err
 		}
+		if run.meter == nil {
+			return fmt.Errorf("metrics: %s: Start returned neither a meter nor an error", c.first())
+		}
 		m.running = append(m.running, run)
 	}
 	m.reads |= d.Reads
