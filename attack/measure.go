@@ -25,9 +25,17 @@ type Target interface {
 	InputGradient(images, clean []float32) (gradient []float32, err error)
 }
 
+var errNoTarget = errors.New("attack: nothing to attack: give a target")
+
 // Perturb returns attacked images for clean ones.
 func (a *Attack) Perturb(target Target, clean []float32) ([]float32, error) {
+	if target == nil {
+		return nil, errNoTarget
+	}
 	pixels := volume.Of(target.Shape())
+	if pixels == 0 || len(clean)%pixels != 0 {
+		return nil, fmt.Errorf("attack: %d values are not whole images of %d", len(clean), pixels)
+	}
 	x := append([]float32(nil), clean...)
 	for range a.Rounds() {
 		gradient, err := target.InputGradient(x, clean)
@@ -64,8 +72,11 @@ const batchImages = 1000
 
 // Measure attacks a model at images, in each of the ways. The result does not depend on anything random.
 func Measure(ctx context.Context, target Target, images []float32, attacks []Attack) (*Report, error) {
+	if ctx == nil {
+		return nil, errors.New("attack: no context: give context.Background()")
+	}
 	if target == nil {
-		return nil, errors.New("attack: nothing to attack: give a target")
+		return nil, errNoTarget
 	}
 	pixels := volume.Of(target.Shape())
 	if pixels == 0 || len(images) == 0 || len(images)%pixels != 0 {

@@ -6,6 +6,7 @@ import (
 
 	"tessera/config"
 	"tessera/internal/volume"
+	"tessera/kernel"
 	"tessera/metrics"
 )
 
@@ -22,6 +23,9 @@ func newCoder(shape []int, s interface {
 	config.Baseline
 	config.Fitted
 }) (coder, error) {
+	if err := kernel.Err(); err != nil {
+		return coder{}, err
+	}
 	c := coder{shape: slices.Clone(shape), pixels: volume.Of(shape), units: s.Units()}
 	if len(shape) == 0 || slices.Min(shape) < 1 {
 		return c, fmt.Errorf("images of shape %v have no pixels", shape)

@@ -92,6 +92,9 @@ const (
 // of batches.
 func Fit(ctx context.Context, m Model, images Images, report func(Progress) error) (Progress, error) {
 	var last Progress
+	if m == nil || images == nil || ctx == nil {
+		return last, errors.New("baselines: fit: no model, no images or no context")
+	}
 	if err := m.Begin(ctx, images); err != nil {
 		return last, err
 	}
@@ -125,7 +128,7 @@ func NewMatrix(values []float32, pixels int) (Matrix, error) {
 }
 
 // Len implements [Images].
-func (m Matrix) Len() int { return len(m.values) / m.pixels }
+func (m Matrix) Len() int { return len(m.values) / max(1, m.pixels) }
 
 // Pixels implements [Images].
 func (m Matrix) Pixels() int { return m.pixels }

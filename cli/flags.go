@@ -104,10 +104,6 @@ type runFlags struct {
 	backend string
 }
 
-// mostThreads bounds --threads: each thread has its own buffers, and a typo should not fill the memory. A
-// resumed run may need more threads than there are CPUs.
-const mostThreads = 1024
-
 func (f *runFlags) add(cmd *cobra.Command) {
 	addDataFlag(cmd, &f.data)
 	cmd.Flags().IntVar(&f.threads, "threads", runtime.GOMAXPROCS(0), "number of CPUs to use")
@@ -128,8 +124,8 @@ func addDataFlag(cmd *cobra.Command, dir *string) {
 
 // options checks the flags and makes them options.
 func (f *runFlags) options() (tessera.Options, error) {
-	if f.threads < 1 || f.threads > mostThreads {
-		return tessera.Options{}, usagef("--threads: got %d, want from 1 to %d", f.threads, mostThreads)
+	if f.threads < 1 || f.threads > tessera.MostThreads {
+		return tessera.Options{}, usagef("--threads: got %d, want from 1 to %d", f.threads, tessera.MostThreads)
 	}
 	if err := kernel.Err(); err != nil {
 		return tessera.Options{}, usageError{err}

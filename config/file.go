@@ -22,6 +22,7 @@ type File struct {
 
 	root, models, sweeps *table.Node // the latter two are empty tables where the file has none
 	source               *table.Source
+	images               *data.Memory                  // of a literal: what its data set in memory holds; else nil
 	twice                map[string][]table.Diagnostic // what is given twice, by the declaration in which it is
 
 	mutex    sync.Mutex
@@ -208,21 +209,24 @@ func (f *File) build(name string, changes []table.Change) (*Model, []table.Diagn
 		return nil, found
 	}
 	m := &Model{Name: name}
-	return m, append(found, m.decode(merged, l.partial, f.Dirs, f.shape)...)
+	return m, append(found, m.decode(merged, l.partial, f)...)
 }
 
 // decode fills m from its merged table and checks it.
-func (m *Model) decode(n *table.Node, partial bool, dirs data.Dirs, shape func(data.Source) []int) []table.Diagnostic {
+func (m *Model) decode(n *table.Node, partial bool, f *File) []table.Diagnostic {
 	d := &table.Decoder{Language: language, Subject: subject(m.Name), Path: []string{"model", m.Name}, Partial: partial}
 	d.Decode(n, m, "")
-	m.origin, m.dirs = d.Origin, dirs
+	m.origin, m.dirs = d.Origin, f.Dirs
+	if _, ok := m.Dataset.Source.(*data.Memory); ok && f.images != nil {
+		m.Dataset.Source = f.images
+	}
 	switch {
 	case partial:
 		return d.Found
 	case m.Kind != Autoencoder:
-		return append(d.Found, m.fits(m.input(shape))...)
+		return append(d.Found, m.fits(m.input(f.shape))...)
 	}
-	m.shape = m.input(shape)
+	m.shape = m.input(f.shape)
 	return append(d.Found, m.check(m.shape)...)
 }
 

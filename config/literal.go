@@ -36,25 +36,12 @@ func Complete(m *Model, changes ...Set) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	memory, _ := m.Dataset.Source.(*data.Memory)
+	f.images, _ = m.Dataset.Source.(*data.Memory)
 	complete, err := f.Model(name, changes...)
-	if err == nil && memory != nil && complete.Dataset.Name == data.MemoryName {
-		complete.Dataset.Source = memory
-		err = complete.fitsImages(memory)
-	}
 	if err != nil {
 		return nil, placeless(err)
 	}
 	return complete, nil
-}
-
-// fitsImages checks what depends on the shape of images that the text does not know.
-func (m *Model) fitsImages(images *data.Memory) error {
-	shape, ok := images.Shape(nil)
-	if !ok || m.Baseline != nil {
-		return nil
-	}
-	return table.Report(m.check(shape))
 }
 
 // placeless returns diagnostics without lines and carets, which nobody has written; those of changes keep theirs.

@@ -146,7 +146,7 @@ func WriteImages(path string, shape []int, values []float32) error {
 	case format == "png" && dims[0] != 1:
 		return fmt.Errorf("%s: %d images do not fit into one PNG file: give the name of a folder", path, dims[0])
 	case format == "png":
-		return writePNG(path, shape, toBytes(values))
+		return atomicfile.Write(path, func(w io.Writer) error { return encodePNG(w, shape, toBytes(values)) })
 	}
 	return writePNGs(path, shape, toBytes(values))
 }

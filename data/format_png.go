@@ -197,8 +197,8 @@ func cut(err error) error {
 	return err
 }
 
-// writePNG writes one image of bytes.
-func writePNG(path string, shape []int, pixels []byte) error {
+// encodePNG writes one image of bytes.
+func encodePNG(w io.Writer, shape []int, pixels []byte) error {
 	rect := image.Rect(0, 0, shape[1], shape[0])
 	var img image.Image = &image.Gray{Pix: pixels, Stride: shape[1], Rect: rect}
 	if len(shape) == 3 && shape[2] == 3 {
@@ -208,7 +208,7 @@ func writePNG(path string, shape []int, pixels []byte) error {
 		}
 		img = rgba
 	}
-	return atomicfile.Write(path, func(w io.Writer) error { return png.Encode(w, img) })
+	return png.Encode(w, img)
 }
 
 // writePNGs writes images as 00000.png, 00001.png, ... into a folder that is made beside and renamed, so that it is
@@ -233,11 +233,16 @@ func writePNGs(folder string, shape []int, pixels []byte) (err error) {
 	size, _ := product(shape)
 	n := len(pixels) / size
 	digits := max(5, len(strconv.Itoa(n-1)))
+	disk := atomicfile.OS{}
 	for i := range n {
 		path := filepath.Join(beside, fmt.Sprintf("%0*d.png", digits, i))
-		if err := writePNG(path, shape, pixels[i*size:(i+1)*size]); err != nil {
+		one := func(w io.Writer) error { return encodePNG(w, shape, pixels[i*size:(i+1)*size]) }
+		if err := disk.WriteFile(path, one); err != nil {
 			return err
 		}
+	}
+	if err := disk.Sync(beside); err != nil {
+		return err
 	}
 	if err := os.Chmod(beside, 0o755); err != nil { // MkdirTemp gives 0700
 		return err

@@ -38,6 +38,11 @@ func (*Bars) Unlabelled() bool { return true }
 // Unlabelled implements [Unlabelled]: without a file of labels.
 func (a *Arrays) Unlabelled() bool { return a.Labels == "" }
 
+// Unlabelled implements [Unlabelled]: the images are in this process, and no label of the training images is known.
+func (m *Memory) Unlabelled() bool {
+	return m != nil && m.train != nil && classesOf(m.train.labels) == 0
+}
+
 // Classes returns the number of classes of a source, its keys set, without reading any pixels: labels are 0 to n-1. ok is
 // false where the source has no labels, or cannot tell yet.
 func Classes(s Source, dirs Dirs) (n int, ok bool) {
@@ -93,6 +98,19 @@ func (a *Arrays) Classes(Dirs) (n int, ok bool) {
 			return 0, false
 		}
 		n = max(n, classesOf(labels))
+	}
+	return n, n > 0
+}
+
+// Classes implements [Classed] by the labels of all images: the largest one plus one.
+func (m *Memory) Classes(Dirs) (n int, ok bool) {
+	if m == nil {
+		return 0, false
+	}
+	for _, images := range []*Images{m.train, m.test} {
+		if images != nil {
+			n = max(n, classesOf(images.labels))
+		}
 	}
 	return n, n > 0
 }

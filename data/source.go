@@ -7,6 +7,8 @@ package data
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"tessera/part"
 )
@@ -60,9 +62,25 @@ type File struct {
 	SHA256 string `json:"sha256"` // of the uncompressed bytes; of a folder: of its images' pixels
 }
 
+// check refuses what a source must not return: no set, or images of another shape than the set's.
+func (s *Set) check() error {
+	if s == nil {
+		return errors.New("data: the source returned no set")
+	}
+	for _, images := range []*Images{s.Train, s.Test} {
+		if images != nil && images.n > 0 && !slices.Equal(images.Shape, s.Shape) {
+			return &Error{Dataset: s.Name, Problem: fmt.Sprintf("the source returned images of shape %v in a set of shape %v", images.Shape, s.Shape)}
+		}
+	}
+	return nil
+}
+
 // Evaluation returns the images on which a model is evaluated: the test images, or all images where the set has no
 // test split.
 func (s *Set) Evaluation() (*Images, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
 	switch {
 	case s.Test != nil:
 		return s.Test, nil

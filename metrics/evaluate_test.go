@@ -289,6 +289,7 @@ func TestEvaluateRefusesWhatCannotBeMeasured(t *testing.T) {
 		"short atoms":   {values: 32, edit: func(a *affine) { a.atoms.Count = 7 }, want: "7 atoms"},
 		"target":        {values: 32, o: Selection{{Metric: &KL{Target: 1}}}, want: "kl target 1"},
 		"no labels":     {values: 32, o: Selection{{Metric: &SVM{}}}, want: "no labels, which svm_accuracy needs"},
+		"no meter":      {values: 32, o: Selection{{Metric: unstarted{}}}, want: "unstarted: Start returned neither"},
 		"cancelled":     {ctx: cancelled, values: 32, want: "canceled"},
 	} {
 		a := newAffine(r, []int{4, 4}, 3)

@@ -93,25 +93,52 @@ func (r ComparedRow) Outside() []string {
 	return names
 }
 
-// Verdict says whether the row is reproduced: "within", "OUTSIDE: mse", "not measured" where a published row has no trial that is
-// done, and nothing where nothing was published.
+// Verdict says whether the row is reproduced: "within", "OUTSIDE: mse", "not measured" where a published row has no trial that
+// is done, "not measured: mse" where its trials lack a published metric, and nothing where no metric with a tolerance was published.
 func (r ComparedRow) Verdict() string {
+	unmeasured, judged := r.unmeasured()
 	outside := r.Outside()
 	switch {
 	case r.Measured == nil || r.Measured.Done == 0:
 		return "not measured"
-	case r.Published == nil:
+	case !judged:
 		return ""
 	case len(outside) > 0:
 		return "OUTSIDE: " + strings.Join(outside, ", ")
+	case len(unmeasured) > 0:
+		return "not measured: " + strings.Join(unmeasured, ", ")
 	}
-	return "within"
+	return Within
+}
+
+// Within is the verdict on a row whose published metrics with a tolerance were all measured and are within it.
+const Within = "within"
+
+// unmeasured names the published metrics with a tolerance that have no measured value; judged is false where none was published.
+func (r ComparedRow) unmeasured() (names []string, judged bool) {
+	for _, m := range []struct {
+		name       string
+		published  float64
+		difference float64
+	}{{"mse", r.published("mse"), r.MSEDifference()}, {"Hoyer", r.published("hoyer"), r.HoyerDifference()}} {
+		if math.IsNaN(m.published) {
+			continue
+		}
+		judged = true
+		if math.IsNaN(m.difference) {
+			names = append(names, m.name)
+		}
+	}
+	return names, judged
 }
 
 // Name is what the row is called: by the model that is declared, with the settings that tell it apart, else by the published one.
 func (r ComparedRow) Name() string {
 	if r.Measured != nil {
 		return r.Measured.name()
+	}
+	if r.Published == nil {
+		return ""
 	}
 	return cmp.Or(r.Published.Declared, r.Published.Model)
 }
@@ -121,7 +148,10 @@ func (r ComparedRow) Penalty() (p, beta float64) {
 	if r.Published != nil {
 		return r.Published.P, r.Published.Beta
 	}
-	return r.Measured.P, r.Measured.Beta
+	if r.Measured != nil {
+		return r.Measured.P, r.Measured.Beta
+	}
+	return math.NaN(), math.NaN()
 }
 
 // of is the measured metric of that name, NaN where it is not known.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"image/color"
+	"math"
 	"slices"
 
 	"gonum.org/v1/plot/plotter"
@@ -58,9 +59,11 @@ func (p panel) labelled(points []Point) []Point {
 }
 
 // Front returns the points that no other point beats: none has a lower error of reconstruction and at most the same of
-// max-approximation, or the other way round. They are in the order of the first. Points of the same two errors count once.
+// max-approximation, or the other way round. They are in the order of the first. Points of the same two errors count once; points that lack one of the two are left out.
 func Front(points []Point) []Point {
-	sorted := slices.Clone(points)
+	sorted := slices.DeleteFunc(slices.Clone(points), func(p Point) bool {
+		return math.IsNaN(mseMetric.of(p)) || math.IsNaN(maxMetric.of(p))
+	})
 	slices.SortStableFunc(sorted, func(a, b Point) int {
 		return cmp.Or(cmp.Compare(mseMetric.of(a), mseMetric.of(b)), cmp.Compare(maxMetric.of(a), maxMetric.of(b)))
 	})

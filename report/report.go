@@ -17,6 +17,7 @@ package report
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"image"
 	"image/png"
@@ -42,6 +43,9 @@ type Figure struct {
 func (f *Figure) Save(path string) error {
 	if err := CheckPath(path); err != nil {
 		return err
+	}
+	if f == nil || f.draw == nil {
+		return errors.New("report: no figure to save: take one that a function of this package returned")
 	}
 	write := f.writePNG
 	if extension(path) == ".svg" {

@@ -64,14 +64,14 @@ func (p *Page) judged(b *strings.Builder) {
 func (p *Page) Summary() string {
 	var within, outside, missing int
 	for _, r := range p.Rows {
-		switch {
-		case r.Published == nil:
-		case r.Measured == nil || r.Measured.Done == 0:
-			missing++
+		switch verdict := r.Verdict(); {
+		case r.Published == nil || verdict == "":
+		case verdict == report.Within:
+			within++
 		case len(r.Outside()) > 0:
 			outside++
 		default:
-			within++
+			missing++
 		}
 	}
 	text := fmt.Sprintf("%d of %d published rows are within tolerance, %d outside", within, within+outside+missing, outside)

@@ -150,7 +150,7 @@ func (w *work) trials(ctx context.Context) {
 			return
 		}
 		measured, err := w.do(ctx, t, team)
-		w.end(t, measured, err)
+		w.end(t, measured, err, ctx.Err() != nil)
 	}
 }
 
@@ -169,17 +169,16 @@ func (w *work) next(ctx context.Context) *Trial {
 	return t
 }
 
-// end writes down how a trial ended.
-func (w *work) end(t *Trial, measured *metrics.Result, err error) {
+// end writes down how a trial ended; an error of one whose context has ended is that of the interruption.
+func (w *work) end(t *Trial, measured *metrics.Result, err error, interrupted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var unwritten *folder.WriteError
-	interrupted := errors.Is(err, train.ErrInterrupted) || errors.Is(err, context.Canceled)
 	switch {
 	case errors.As(err, &unwritten):
 		w.giveUp(err)
 		return
-	case interrupted:
+	case err != nil && interrupted:
 		w.giveUp(fmt.Errorf("%s: %w; the same command resumes from there", w.Path, train.ErrInterrupted))
 		return
 	case err != nil:

@@ -15,6 +15,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,6 +26,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/kernel"
 	"tessera/metrics"
 	"tessera/train"
 	"tessera/train/folder"
@@ -84,8 +86,17 @@ type loadedSet struct {
 // New reads the data of a sweep and gives its trials their identities. It writes nothing. The errors are those of
 // [data.Source], and [folder.ErrForeign] or [folder.ErrNotFolder] where the sweep's folder is no place for one.
 func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
+	if err := kernel.Err(); err != nil { // else every trial would fail by it
+		return nil, fmt.Errorf("sweep: %w", err)
+	}
 	if spec == nil {
 		return nil, errors.New("sweep: no declaration of a sweep: take one that config.File.Sweep returned")
+	}
+	if ctx == nil || slices.ContainsFunc(spec.Trials, func(t config.Trial) bool { return t.Model == nil || t.Model.Dataset.Source == nil }) {
+		return nil, errors.New("sweep: no context, or a trial without a model or its data set: take a sweep that config.File.Sweep returned")
+	}
+	if err := o.Metrics.Check(); err != nil {
+		return nil, fmt.Errorf("sweep: %w", err)
 	}
 	if o.Jobs < 1 {
 		o.Jobs = runtime.GOMAXPROCS(0)
@@ -104,7 +115,7 @@ func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
 	for _, declared := range spec.Trials {
 		t, err := s.trial(ctx, declared)
 		if err != nil {
-			if errors.Is(err, context.Canceled) {
+			if ctx.Err() != nil {
 				err = train.ErrInterrupted
 			}
 			return nil, err

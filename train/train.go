@@ -20,6 +20,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
+	"tessera/kernel"
 	"tessera/team"
 	"tessera/train/folder"
 )
@@ -93,6 +94,9 @@ type Result struct {
 // Errors: what data and graph say; [folder.ErrExists] and the others of that package, [*folder.WriteError] when the
 // disk is full; [*Diverged]; [ErrInterrupted] after ctx was cancelled. The last good checkpoint is kept in all cases.
 func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
+	if err := kernel.Err(); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
 	if spec == nil {
 		return nil, errors.New("train: no model to train")
 	}
@@ -173,6 +177,9 @@ func disk(o Options) folder.Disk {
 //
 // Errors are those of [Run], and [*checkpoint.Error] for a state that is damaged or does not match its model or data.
 func Resume(ctx context.Context, run string, o Options) (*Result, error) {
+	if err := kernel.Err(); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
 	o, release := o.complete()
 	defer release()
 	held, err := folder.Open(run, disk(o))

@@ -107,6 +107,9 @@ func (p *Pool) Run(ctx context.Context, dst, rows []float32) ([]float32, error) 
 	if p.closed {
 		return dst, ErrClosed
 	}
+	if err := ctx.Err(); err != nil {
+		return dst, err
+	}
 	if len(rows)%p.in != 0 {
 		return dst, fmt.Errorf("%d values are not a whole number of rows of %d", len(rows), p.in)
 	}

@@ -9,10 +9,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"tessera/internal/atomicfile"
 )
 
 // The files of a run.
@@ -75,6 +78,11 @@ type File struct {
 	Data []byte
 }
 
+func (f File) write(w io.Writer) error {
+	_, err := w.Write(f.Data)
+	return err
+}
+
 // Folder is a run's folder, held by this process until Close.
 type Folder struct {
 	path string
@@ -124,22 +132,13 @@ func (f *Folder) Close() error { return unlock(f.lock) }
 // Write puts the files in place, in that order, each whole: at any moment a reader sees an old one or the new one. When
 // one cannot be written, all old ones stay.
 func (f *Folder) Write(files ...File) error {
+	all := make([]atomicfile.File, len(files))
 	for i, file := range files {
-		path := f.Join(file.Name + Unfinished)
-		if err := f.disk.WriteFile(path, file.Data); err != nil {
-			for _, written := range files[:i+1] {
-				_ = f.disk.Remove(f.Join(written.Name + Unfinished)) // gives the space back; the error stays the first
-			}
-			return &WriteError{Path: f.Join(file.Name), Err: err}
-		}
+		path := f.Join(file.Name)
+		all[i] = atomicfile.File{Path: path, Beside: path + Unfinished, Write: file.write}
 	}
-	for _, file := range files {
-		if err := f.disk.Rename(f.Join(file.Name+Unfinished), f.Join(file.Name)); err != nil {
-			return &WriteError{Path: f.Join(file.Name), Err: err}
-		}
-	}
-	if err := f.disk.Sync(f.path); err != nil {
-		return &WriteError{Path: f.path, Err: err}
+	if path, err := atomicfile.Replace(f.disk, all...); err != nil {
+		return &WriteError{Path: path, Err: err}
 	}
 	return nil
 }
