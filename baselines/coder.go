@@ -56,7 +56,7 @@ var errUnfitted = fmt.Errorf("baselines: the model has not been fitted")
 // decode returns codes x atoms + bias.
 func decode(codes, atoms, bias []float32, units, pixels int) ([]float32, error) {
 	if len(codes)%units != 0 {
-		return nil, fmt.Errorf("baselines: %d values are not a whole number of codes of %d values", len(codes), units)
+		return nil, fmt.Errorf("baselines: got %d values, want whole codes of %d values", len(codes), units)
 	}
 	n := len(codes) / units
 	images := make([]float32, n*pixels)
@@ -76,7 +76,7 @@ func (c *coder) imageCount(images []float32) (int, error) {
 		return 0, errUnfitted
 	}
 	if len(images)%c.pixels != 0 {
-		return 0, fmt.Errorf("baselines: %d values are not a whole number of images of shape %v", len(images), c.shape)
+		return 0, fmt.Errorf("baselines: got %d values, want whole images of shape %v", len(images), c.shape)
 	}
 	return len(images) / c.pixels, nil
 }
@@ -91,7 +91,7 @@ type replaced struct {
 func replaceAtoms(c metrics.Coder, a *metrics.Atoms) (metrics.Coder, error) {
 	pixels := volume.Of(c.Shape())
 	if a == nil || a.Count != c.Units() || len(a.Values) != a.Count*pixels || a.Bias != nil && len(a.Bias) != pixels {
-		return nil, fmt.Errorf("baselines: other atoms must be %d images of shape %v", c.Units(), c.Shape())
+		return nil, fmt.Errorf("baselines: replaced atoms: want %d images of shape %v", c.Units(), c.Shape())
 	}
 	return replaced{c, &metrics.Atoms{Shape: c.Shape(), Count: a.Count,
 		Values: slices.Clone(a.Values), Bias: slices.Clone(a.Bias)}}, nil

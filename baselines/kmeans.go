@@ -27,7 +27,7 @@ type KMeans struct {
 }
 
 func init() {
-	config.Baselines.Register("kmeans", "k-means: every image is its nearest centre",
+	config.Baselines.Register("kmeans", "k-means: every image is reconstructed as its nearest centre",
 		func() config.Baseline { return &KMeans{Components: 100, Iterations: 200, Tolerance: 1e-4} })
 }
 

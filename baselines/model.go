@@ -119,7 +119,7 @@ type Matrix struct {
 // NewMatrix returns the images whose pixels, image after image, are values. The slice is kept, not copied.
 func NewMatrix(values []float32, pixels int) (Matrix, error) {
 	if pixels < 1 || len(values)%pixels != 0 {
-		return Matrix{}, fmt.Errorf("baselines: %d values are not a whole number of images of %d pixels", len(values), pixels)
+		return Matrix{}, fmt.Errorf("baselines: got %d values, want whole images of %d pixels", len(values), pixels)
 	}
 	return Matrix{values, pixels}, nil
 }
@@ -163,7 +163,7 @@ func span(indices []int, from, to int) []int {
 func accept(images Images, pixels int) error {
 	switch {
 	case images.Pixels() != pixels:
-		return fmt.Errorf("images have %d pixels, the model's have %d", images.Pixels(), pixels)
+		return fmt.Errorf("images: got %d pixels each, want %d as in the model", images.Pixels(), pixels)
 	case images.Len() == 0:
 		return fmt.Errorf("there are no images to fit")
 	}
@@ -171,7 +171,7 @@ func accept(images Images, pixels int) error {
 }
 
 // ErrOtherImages says that a restored fit cannot resume with these images.
-var ErrOtherImages = errors.New("other images than the saved fit began with")
+var ErrOtherImages = errors.New("the images are not those that the saved fit began with")
 
 // acceptNonNegative refuses what a non-negative factorisation cannot take.
 func acceptNonNegative(x []float32, pixels int) error {

@@ -33,11 +33,11 @@ type NNSAE struct {
 	Components     int     `toml:"components" want:"> 0" doc:"units, each with an atom"`
 	Iterations     int     `toml:"iterations" want:"> 0" doc:"passes over the images"`
 	LearningRate   float64 `toml:"learning_rate" want:"> 0" doc:"learning rate of the weights"`
-	Regularisation float64 `toml:"regularisation" want:"> 0" doc:"bounds the rate where a code is small"`
+	Regularisation float64 `toml:"regularisation" want:"> 0" doc:"bounds the learning rate for small codes"`
 	DecayPositive  float64 `toml:"decay_positive" want:"in [0,1]" doc:"fraction by which a positive weight shrinks per image"`
 	DecayNegative  float64 `toml:"decay_negative" want:"in [0,1]" doc:"fraction by which a negative weight shrinks per image; 1 makes it 0"`
 	PlasticityRate float64 `toml:"plasticity_rate" want:">= 0" doc:"learning rate of the units' slopes and offsets"`
-	Mean           float64 `toml:"mean" want:"in (0,1)" doc:"the wanted mean activation of every unit"`
+	Mean           float64 `toml:"mean" want:"in (0,1)" doc:"target mean activation of every unit"`
 }
 
 func init() {

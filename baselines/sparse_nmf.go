@@ -30,9 +30,9 @@ type SparseNMF struct {
 	Components   int     `toml:"components" want:"> 0" doc:"atoms"`
 	CodeSparsity float64 `toml:"code_sparsity" want:"in [0,1]" doc:"Hoyer sparsity of the codes; 0 does not constrain them"`
 	AtomSparsity float64 `toml:"atom_sparsity" want:"in [0,1]" doc:"Hoyer sparsity of each atom; 0 does not constrain them"`
-	Per          string  `toml:"per" oneof:"atom image" doc:"code_sparsity is that of an atom's activations over the images, or of an image's code"`
+	Per          string  `toml:"per" oneof:"atom image" doc:"code_sparsity constrains the activations of an atom over all images, or the code of an image"`
 	Solver       string  `toml:"solver" oneof:"hals gradient" doc:"hals: exact, atom after atom; gradient: Hoyer's projected gradient"`
-	Init         string  `toml:"init" oneof:"random nndsvda nndsvd" doc:"the start: random, or from singular vectors, zeros filled with the mean or kept"`
+	Init         string  `toml:"init" oneof:"random nndsvda nndsvd" doc:"initialisation: random, or from singular vectors with zeros replaced by the mean (nndsvda) or kept (nndsvd)"`
 	Iterations   int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations"`
 	Tolerance    float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration lowers the error by less than this fraction of it"`
 }

@@ -10,7 +10,7 @@ import "math"
 type UnitNorm struct{}
 
 func init() {
-	Registry.Register("unit_norm", "every row of Euclidean length 1: w <- w / ||w||",
+	Registry.Register("unit_norm", "every row of Euclidean norm 1: w <- w / ||w||",
 		func() Constraint { return &UnitNorm{} })
 }
 

@@ -16,8 +16,8 @@ type Arrays struct {
 	Labels     string `toml:"labels" doc:"file of their labels, one integer per image"`
 	TestImages string `toml:"test_images" doc:"file of the test images; without it the set has no test split"`
 	TestLabels string `toml:"test_labels" doc:"file of their labels"`
-	Height     int    `toml:"height" want:"> 0" doc:"image height in pixels, for files that hold an image as a row of values"`
-	Width      int    `toml:"width" want:"> 0" doc:"image width in pixels, for files that hold an image as a row of values"`
+	Height     int    `toml:"height" want:"> 0" doc:"image height in pixels, for files with one row of values per image"`
+	Width      int    `toml:"width" want:"> 0" doc:"image width in pixels, for files with one row of values per image"`
 }
 
 // HasTest implements [Tester].
@@ -133,7 +133,7 @@ func sameShape(set *Set, path string) error {
 		return nil
 	}
 	if by(set.Test.Shape) != by(set.Shape) {
-		return &Error{Dataset: set.Name, Path: path, Problem: fmt.Sprintf("the test images are %s, the training images %s",
+		return &Error{Dataset: set.Name, Path: path, Problem: fmt.Sprintf("the test images differ from the training images (got %s, want %s)",
 			by(set.Test.Shape), by(set.Shape))}
 	}
 	return nil

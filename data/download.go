@@ -98,7 +98,7 @@ func (d Download) file(ctx context.Context, set *published, f publishedFile, dir
 		problems = append(problems, fmt.Errorf("%s: %w", url, err))
 		t.report(0, -1, err)
 	}
-	return File{}, &Error{Dataset: set.name, Path: f.name + ".gz", Problem: "no mirror has it", Err: oneLine(problems),
+	return File{}, &Error{Dataset: set.name, Path: f.name + ".gz", Problem: "no mirror provides it", Err: oneLine(problems),
 		Hint: "run the same command again to resume, or put the file into " + filepath.Dir(path) + " by hand"}
 }
 

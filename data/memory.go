@@ -14,14 +14,14 @@ import (
 const MemoryName = "memory"
 
 func init() {
-	Registry.Register(MemoryName, "images that a Go program gives (data.FromFloats); a run names them by their checksum",
+	Registry.Register(MemoryName, "images from a Go program (data.FromFloats); a run identifies them by their checksum",
 		func() Source { return &Memory{} })
 }
 
 // Memory is a data set in memory: training images, and test images where [Memory.WithTest] adds them. Make one with [FromFloats].
 // A run's config.toml holds the checksum only: who resumes or evaluates such a run gives the images again.
 type Memory struct {
-	SHA256 string `toml:"sha256" doc:"checksum of the images and labels, which a Go program gives"`
+	SHA256 string `toml:"sha256" doc:"checksum of the images and labels, set by the Go program"`
 	Tests  bool   `toml:"tests" doc:"whether there are test images"`
 
 	train, test *Images // nil in a declaration that was read
@@ -129,12 +129,12 @@ func (m *Memory) For(declared Source) (Source, error) {
 	case !ok:
 		return nil, &Error{Dataset: MemoryName, Problem: "images are given, but the model declares a data set of another kind"}
 	case want.SHA256 != m.SHA256:
-		return nil, &Error{Dataset: MemoryName, Problem: fmt.Sprintf("other images than the run was trained on (SHA-256 got %.12s..., want %.12s...)", m.SHA256, want.SHA256)}
+		return nil, &Error{Dataset: MemoryName, Problem: fmt.Sprintf("these are not the images that the run was trained on (SHA-256: got %.12s..., want %.12s...)", m.SHA256, want.SHA256)}
 	}
 	return m, nil
 }
 
 func (m *Memory) missing() error {
 	return &Error{Dataset: MemoryName, Problem: "its images are not in this process",
-		Hint: "give the images that the run was trained on again, from Go: tessera.Options{Images: ...}"}
+		Hint: "pass the images that the run was trained on, from Go: tessera.Options{Images: ...}"}
 }

@@ -65,7 +65,7 @@ func (p *PNG) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
 		return nil, err
 	}
 	if set.Train != nil && !slices.Equal(classes, set.Classes) {
-		return nil, &Error{Dataset: set.Name, Path: p.TestImages, Problem: fmt.Sprintf("the class folders are %q, those of the training images %q",
+		return nil, &Error{Dataset: set.Name, Path: p.TestImages, Problem: fmt.Sprintf("the class folders differ from those of the training images (got %q, want %q)",
 			strings.Join(classes, " "), strings.Join(set.Classes, " "))}
 	}
 	set.Test, set.Classes = images, classes

@@ -12,10 +12,10 @@ import (
 
 // Selection says which images of a set are trained on and which validate; its fields are keys of every dataset table.
 type Selection struct {
-	Fit        string     `toml:"fit" oneof:"train test" doc:"the images that are fitted: the training images, or the test images themselves"`
-	Limit      int        `toml:"limit" want:">= 0" doc:"number of images that are fitted, the first ones; 0 takes all"`
-	Validation Validation `toml:"validation" doc:"fraction of the fitted images that is held out, 0 for none, or \"test\": the test images, on which nothing should be selected"`
-	Labelled   float64    `toml:"labelled" want:"in (0,1]" doc:"the fraction of the fitted images whose labels are known in training; all where it is left out"`
+	Fit        string     `toml:"fit" oneof:"train test" doc:"split that is fitted: the training images or the test images"`
+	Limit      int        `toml:"limit" want:">= 0" doc:"fit only the first images, this many; 0 fits all"`
+	Validation Validation `toml:"validation" doc:"fraction of the fitted images that is held out, 0 for none, or \"test\" for the test images; never select a model on the test images"`
+	Labelled   float64    `toml:"labelled" want:"in (0,1]" doc:"fraction of the fitted images whose labels are known in training; all by default"`
 }
 
 // DefaultSelection returns what a data set selects when its table is empty: the training images, a tenth of them held

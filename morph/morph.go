@@ -64,7 +64,7 @@ func gridOf(values []float32, shape []int) (g grid, n int, err error) {
 		return g, 0, err
 	}
 	if len(values)%g.pixels() != 0 {
-		return g, 0, fmt.Errorf("morph: %d values are no whole number of images of shape %v", len(values), shape)
+		return g, 0, fmt.Errorf("morph: got %d values, want whole images of shape %v", len(values), shape)
 	}
 	return g, len(values) / g.pixels(), nil
 }

@@ -78,7 +78,7 @@ func (u Unitwise) op(in gorgonia.Nodes) (*unitwise, error) {
 	case len(u.Out) == 0:
 		err = errors.New("got a scalar output, want at least one axis")
 	case u.Units < 1 || volume.Of(u.Out)%u.Units != 0:
-		err = fmt.Errorf("%d units are no equal parts of shape %v", u.Units, u.Out)
+		err = fmt.Errorf("%d units do not divide shape %v into equal parts", u.Units, u.Out)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.name, err)

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrMinimum says that no lower point was found: as far as rounding shows, the search is at a minimum.
-var ErrMinimum = errors.New("no lower point was found")
+var ErrMinimum = errors.New("the line search found no lower point")
 
 // ErrNotFinite says that the objective or its gradient is NaN or infinite at the current point.
 var ErrNotFinite = errors.New("the objective is not finite")

@@ -15,7 +15,7 @@ const largestAtom = 256
 // there is one, is the last cell, in a yellow frame.
 func Atoms(a *metrics.Atoms) (*Figure, error) {
 	if a == nil || a.Count < 1 || len(a.Values) != a.Count*a.Pixels() || a.Bias != nil && len(a.Bias) != a.Pixels() {
-		return nil, errors.New("report: no atoms that could be drawn")
+		return nil, errors.New("report: no atoms to draw")
 	}
 	cells, n := a.Values, a.Count
 	if a.Bias != nil {

@@ -37,7 +37,7 @@ func Histograms(rows ...CodeRow) (*Figure, error) {
 	blocks := make([]block, len(rows))
 	for i, row := range rows {
 		if row.Units < 1 || len(row.Codes) == 0 || len(row.Codes)%row.Units != 0 {
-			return nil, fmt.Errorf("report: %d values are no whole number of codes of %d units", len(row.Codes), row.Units)
+			return nil, fmt.Errorf("report: got %d values, want whole codes of %d units", len(row.Codes), row.Units)
 		}
 		h, err := newHistograms(row)
 		if err != nil {

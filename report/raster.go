@@ -41,7 +41,7 @@ func newRaster(shape []int, columns int, tone Tone, values []float32, width, cel
 	}
 	size := r.height * r.width * r.channels
 	if size < 1 || len(values) == 0 || len(values)%size != 0 {
-		return nil, 0, fmt.Errorf("report: %d values are no whole number of images of shape %v", len(values), shape)
+		return nil, 0, fmt.Errorf("report: got %d values, want whole images of shape %v", len(values), shape)
 	}
 	for _, v := range values {
 		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {

@@ -120,7 +120,7 @@ func (s *Sweep) labelled() error {
 			return err
 		}
 		if images.Labels() == nil {
-			return &data.Error{Dataset: t.Model.Dataset.Name, Problem: name + " needs labels, its images have none", Hint: "measure without it: --svm=false, or other --metrics"}
+			return &data.Error{Dataset: t.Model.Dataset.Name, Problem: "its images have no labels, but " + name + " needs them", Hint: "leave it out: --svm=false, or other --metrics"}
 		}
 	}
 	return nil
@@ -159,7 +159,7 @@ func (w *work) next(ctx context.Context) *Trial {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if ctx.Err() != nil && w.fatal == nil && len(w.todo) > 0 {
-		w.fatal = fmt.Errorf("%s: %w; the same command resumes from there", w.Path, train.ErrInterrupted)
+		w.fatal = fmt.Errorf("%s: %w; run the same command again to resume", w.Path, train.ErrInterrupted)
 	}
 	if w.fatal != nil || len(w.todo) == 0 {
 		return nil
@@ -180,7 +180,7 @@ func (w *work) end(t *Trial, measured *metrics.Result, err error) {
 		w.giveUp(err)
 		return
 	case interrupted:
-		w.giveUp(fmt.Errorf("%s: %w; the same command resumes from there", w.Path, train.ErrInterrupted))
+		w.giveUp(fmt.Errorf("%s: %w; run the same command again to resume", w.Path, train.ErrInterrupted))
 		return
 	case err != nil:
 		t.err = err
