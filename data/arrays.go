@@ -7,10 +7,10 @@ import (
 	"tessera/part"
 )
 
-// Arrays are the keys that the data sets idx and npy share: your own images and labels in array files, whose format
-// (IDX or NPY, gzipped or not) is detected from their content. Paths are relative to the current folder. uint8 values become
-// value/255, floats are taken as they are. Images are (n, height, width), (n, height, width, channels), or (n, values)
-// with the keys height and width.
+// Arrays are the keys that the data sets idx and npy share: your own images and labels in array files, whose format (IDX or
+// NPY, gzipped or not) is detected from the content. Paths are relative to the current directory. uint8 values become
+// value/255, floats are used as they are. Images are (n, height, width), (n, height, width, channels), or (n, values) with
+// the keys height and width.
 type Arrays struct {
 	Images     string `toml:"images" required:"true" doc:"file of the training images"`
 	Labels     string `toml:"labels" doc:"file of their labels, one integer per image"`

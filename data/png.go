@@ -29,7 +29,7 @@ func (p *PNG) HasTest() bool { return p.TestImages != "" }
 // Origin tells `tessera data list` that nothing can be downloaded.
 func (*PNG) Origin() Origin { return OwnFiles }
 
-// Check reports a number of channels that PNG files are not read with.
+// Check reports an invalid number of channels.
 func (p *PNG) Check() error {
 	if p.Channels != 1 && p.Channels != 3 {
 		return part.KeyError{Key: "channels", Problem: fmt.Sprintf("got %d, want 1 or 3", p.Channels)}

@@ -60,7 +60,7 @@ type step struct {
 	reads  []reading
 	writes []reading
 	flops  float64
-	// columns is set if units are columns rather than rows; only String reads it.
+	// columns is set if units are columns rather than rows.
 	columns bool
 	// over maps values to the values that they overwrite.
 	over map[*ir.Value]*ir.Value
