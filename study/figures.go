@@ -66,7 +66,7 @@ func imageRows(rows []report.ImageRow) (*report.Figure, error) {
 	return report.ImageRows(rows...)
 }
 
-// gallery is what a page's figures are drawn from.
+// gallery has the data of the figures of a page.
 type gallery struct {
 	reconstructions, atoms, maxApproximations []report.ImageRow
 	codes                                     []report.CodeRow
@@ -82,8 +82,8 @@ type gallery struct {
 // runsFigures are the figures for which runs are opened.
 var runsFigures = []string{"reconstructions", "codes", "atoms", "max-approximations", "training"}
 
-// newGallery collects what the figures of a reproduction show. Each setting is shown by the first of its trials that is
-// done, with what was measured of that one trial.
+// newGallery collects the data of the figures of a reproduction. The first finished trial of each setting, with its own
+// metrics, represents the setting.
 func (r Reproduction) newGallery(ctx context.Context, path string, all []shown, o tessera.Options) (*gallery, error) {
 	g := &gallery{}
 	if r.Dataset == "fashion-mnist" {
@@ -110,7 +110,7 @@ func (r Reproduction) newGallery(ctx context.Context, path string, all []shown, 
 	return g, nil
 }
 
-// show adds one trial to the figures of images.
+// show adds one trial to the figures with images.
 func (g *gallery) show(ctx context.Context, s shown, path string, o tessera.Options) (err error) {
 	run, err := tessera.Open(path, o)
 	if err != nil {
@@ -150,7 +150,7 @@ func (g *gallery) show(ctx context.Context, s shown, path string, o tessera.Opti
 	return nil
 }
 
-// load takes the images that are shown from the first run.
+// load reads the displayed images from the first run.
 func (g *gallery) load(ctx context.Context, run *tessera.Run) error {
 	all, err := run.Images(ctx)
 	if err != nil {
@@ -169,7 +169,7 @@ func (g *gallery) load(ctx context.Context, run *tessera.Run) error {
 	return nil
 }
 
-// add shows what a model makes of the images.
+// add adds the reconstructions and codes of a model.
 func (g *gallery) add(c metrics.Coder, s shown) error {
 	label, measured := s.Point().Label, s.row.Metrics
 	row, err := Reconstructions(c, g.images, Caption(label, "mse", measured.Values, "mse"))

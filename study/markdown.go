@@ -8,7 +8,7 @@ import (
 	"tessera/report"
 )
 
-// conventions says what the columns of the second table are, by the beginning of their heads.
+// conventions describes the columns of the second table, by the beginning of their heads.
 var conventions = []struct{ column, text string }{
 	{"max_approx", "mean squared difference of the dilated original (grey-level dilation by the disk of radius 1: a pixel and its four neighbours) and " +
 		"the output with every atom dilated, **the bias not dilated, nothing clipped**. The study's text and curves use this definition. For most rows " +
@@ -83,7 +83,7 @@ func (p *Page) Summary() string {
 	return text + "."
 }
 
-// shown writes the table without verdicts and what its columns mean.
+// shown writes the table without verdicts and the meaning of its columns.
 func (p *Page) shown(b *strings.Builder) {
 	t := report.ShownTable(p.Rows)
 	if len(t.Head) == 3 {
@@ -98,7 +98,7 @@ func (p *Page) shown(b *strings.Builder) {
 	b.WriteString("\n")
 }
 
-// remarks writes what is known about single rows.
+// remarks writes the notes about single rows.
 func (p *Page) remarks(b *strings.Builder) {
 	var notes []string
 	for _, r := range p.Rows {

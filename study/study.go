@@ -1,5 +1,5 @@
-// Package study puts what sweeps measured beside what the study published: a page of tables and figures for each of its
-// tables. It reads the results and the runs of a sweep and trains nothing.
+// Package study compares the results of sweeps with the published results of the study: a page of tables and figures for
+// each of its tables. It reads the results and the runs of a sweep and does not train.
 package study
 
 import (
@@ -77,8 +77,8 @@ func Find(name string) (Reproduction, error) {
 	return reproductions[i], nil
 }
 
-// published returns the rows that the reproduction is compared with: all of its first source, and those of the others
-// that some measured model is meant by.
+// published returns the published rows of the reproduction: all rows of its first source, and those rows of the other
+// sources that match a measured model.
 func (r Reproduction) published(rows []report.Published, measured []report.Measured) []report.Published {
 	var wanted []report.Published
 	for i, source := range r.Sources {
