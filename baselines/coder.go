@@ -9,7 +9,7 @@ import (
 	"tessera/metrics"
 )
 
-// coder is what all models are: codes times atoms, plus a bias where the method has one.
+// coder is the common part of all models: codes times atoms, plus a bias if the method has one.
 type coder struct {
 	shape         []int
 	pixels, units int
@@ -70,7 +70,7 @@ func decode(codes, atoms, bias []float32, units, pixels int) ([]float32, error) 
 	return images, nil
 }
 
-// imageCount returns how many images the values are.
+// imageCount returns the number of images.
 func (c *coder) imageCount(images []float32) (int, error) {
 	if c.atoms == nil {
 		return 0, errUnfitted
@@ -123,7 +123,7 @@ func (c *coder) save() map[string]Tensor {
 	return tensors
 }
 
-// restore takes them back; the bias where there is one.
+// restore reads them back, with the bias if there is one.
 func (c *coder) restore(s State) error {
 	atoms, err := s.tensor(atomsName, c.units, c.pixels)
 	if err != nil {

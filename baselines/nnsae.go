@@ -84,13 +84,13 @@ type nnsae struct {
 	drive, code, left []float32 // g, h and x - y of one image
 }
 
-// The names of what is saved beside the atoms.
+// The names of the saved values besides the atoms.
 const (
 	slopesName  = "slopes"
 	offsetsName = "offsets"
 )
 
-// onlineBatch images are read together, and the context is looked at between them.
+// onlineBatch is the number of images that are read together. The context is checked between batches.
 const onlineBatch = 128
 
 // Begin implements [Model].
@@ -121,12 +121,12 @@ func (m *nnsae) start() {
 	m.objective = math.MaxFloat64
 }
 
-// shuffle makes the order of the present pass, which seed and iteration say.
+// shuffle sets the order of the current pass, which depends on the seed and the iteration.
 func (m *nnsae) shuffle() {
 	m.order = random.Stream(m.seed, "shuffle", uint64(m.iteration)).Perm(m.images.Len())
 }
 
-// Step implements [Model]: one pass over the images. Ended by ctx it stands between two of them.
+// Step implements [Model]: one pass over the images. If ctx ends, the model is in a state between two passes.
 func (m *nnsae) Step(ctx context.Context) (Progress, error) {
 	x := make([]float32, onlineBatch*m.pixels)
 	for m.position < len(m.order) {

@@ -1,9 +1,9 @@
 // Package morph is flat grey-level mathematical morphology on images: dilation, erosion, opening and closing by disks,
 // reconstruction, and the additive decompositions built from them.
 //
-// Images are float32, row-major, of shape (height, width) or (height, width, channels); every channel is treated on its
-// own. Pixels outside an image are ignored: a maximum or minimum runs over the neighbours that exist. For disks that
-// equals the mirrored border of scipy and scikit-image, because a mirrored pixel always lies in the disk already.
+// Images are float32, row-major, of shape (height, width) or (height, width, channels); every channel is treated on its own.
+// Pixels outside of an image are ignored: a maximum or minimum runs over the existing neighbours. For disks this equals the
+// mirrored border of scipy and scikit-image, because a mirrored pixel always lies in the disk.
 package morph
 
 import (

@@ -1,5 +1,5 @@
-// Package atomicfile writes files that are either the old ones or the new ones, never halves: beside the target,
-// flushed to the disk, then renamed over it.
+// Package atomicfile replaces files atomically: a new file is written beside the target, flushed to the disk, and renamed
+// over it.
 package atomicfile
 
 import (
@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// Write makes path hold what write writes. When anything fails, path is as it was and nothing is left beside it.
+// Write replaces path by the output of write. If anything fails, path is unchanged and no temporary file is left.
 func Write(path string, write func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
 	if err != nil {
