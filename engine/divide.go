@@ -16,13 +16,13 @@ import (
 // result. If the product sums over that side, divide makes a sum of partial products, one per thread, which the next chain
 // adds up.
 
-// part is the share of one thread of A op(B), summed over its columns of A.
-type part struct {
+// partialProduct is A op(B), summed over one thread's columns of A.
+type partialProduct struct {
 	ir.Product
 	thread int
 }
 
-func (p part) String() string { return p.Product.String() + " part" }
+func (p partialProduct) String() string { return p.Product.String() + " partial" }
 
 // Smaller matrices, in elements and in elements per thread, are not worth the barriers that their division costs.
 const (
@@ -30,7 +30,7 @@ const (
 	leastShare = 64
 )
 
-// divide replaces products that are summed over the longer side of a trained matrix by the sum of parts.
+// divide replaces products that are summed over the longer side of a trained matrix by the sum of partial products.
 func divide(m *module, threads int) {
 	m.rebuild(func(v *ir.Value) *ir.Value {
 		o, ok := v.Op.(ir.Product)
@@ -39,7 +39,7 @@ func divide(m *module, threads int) {
 		}
 		var total *ir.Value
 		for thread := range threads {
-			p := &ir.Value{Op: part{o, thread}, Args: slices.Clone(v.Args), Shape: v.Shape}
+			p := &ir.Value{Op: partialProduct{o, thread}, Args: slices.Clone(v.Args), Shape: v.Shape}
 			if total == nil {
 				total = p
 			} else {
@@ -50,7 +50,7 @@ func divide(m *module, threads int) {
 	})
 }
 
-// keeps reports whether v is a product of a batch and a trained matrix that threads keep their parts of.
+// keeps reports whether v is a product of a batch and a trained matrix that threads keep their shares of.
 func (m *module) keeps(v *ir.Value, threads int) bool {
 	o, ok := v.Op.(ir.Product)
 	if !ok || threads == 1 || o.TransA || len(v.Shape) != 2 {
@@ -100,7 +100,7 @@ func (f *fusion) inColumns(g *group, threads int) bool {
 			return true
 		}
 		return matrix(v) && slices.ContainsFunc(f.readers[v], func(r *ir.Value) bool {
-			_, ok := r.Op.(part)
+			_, ok := r.Op.(partialProduct)
 			return ok && skipReshapes(r.Args[0]) == v
 		})
 	})

@@ -17,20 +17,20 @@ type Blocks interface {
 	Kernel
 	// Block is the length of one block for args of that shape.
 	Block(shape []int) int
-	// Float32 computes the elements of dst, a whole number of blocks, from equally long parts of the args. dst may be
+	// Float32 computes the elements of dst, a whole number of blocks, from equally long slices of the args. dst may be
 	// one of the args.
 	Float32(dst []float32, in [][]float32, block int)
 	// Float64 is Float32 in the other precision.
 	Float64(dst []float64, in [][]float64, block int)
 }
 
-// Units is a kernel whose output consists of units: equal parts in row-major order, each computed independently from all
+// Units is a kernel whose output consists of units: equally long slices in row-major order, each computed independently from all
 // args. A back end may compute any range of them, in any order, on any goroutine. It is made for args of fixed shapes.
 type Units interface {
 	Kernel
-	// Units is the number of equal parts of the output.
+	// Units is the number of units of the output.
 	Units() int
-	// ByUnit reports whether arg i has as many equal parts and a unit reads only its own part.
+	// ByUnit reports whether arg i has as many units and a unit reads only the one at the same place.
 	ByUnit(i int) bool
 	// Scratch is the number of elements that one call needs as workspace.
 	Scratch() int

@@ -14,13 +14,13 @@ type Optimizer interface {
 var Registry = part.New[Optimizer]("optimizer")
 
 // Rule updates parameters after every mini-batch. It is an element-wise function of a parameter, its gradient and its state.
-// It is called with any contiguous part of a parameter, so the passes over parameters can be split over threads and fused
+// It is called with any contiguous slice of a parameter, so the passes over parameters can be split over threads and fused
 // with the projections that follow.
 type Rule interface {
 	Optimizer
 	// LearningRate is the base learning rate, which the schedule scales.
 	LearningRate() float64
-	// Update moves w in place. w, g and each state[i] are equally long parts of one parameter, of its gradient and of
+	// Update moves w in place. w, g and each state[i] are equally long slices of one parameter, of its gradient and of
 	// its state; lr is the learning rate of this step and step counts from 1.
 	Update(w, g []float32, state [][]float32, lr float64, step int)
 }
