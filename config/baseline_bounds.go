@@ -24,7 +24,7 @@ func Bounded(components int, what string, each ...int) error {
 	if n <= maxExpanded {
 		return nil
 	}
-	return part.KeyError{Key: "components", Problem: fmt.Sprintf("got %d, whose %s take %s, and training holds several times that: want at most %s",
+	return part.KeyError{Key: "components", Problem: fmt.Sprintf("got %d, whose %s take %s, and training needs several times that: want at most %s",
 		components, what, bytesText(n), bytesText(maxExpanded))}
 }
 

@@ -28,7 +28,7 @@ func (w *walk) bounded(part string, p *Placed) bool {
 	}
 	for _, q := range p.Parameters {
 		if n := product(q.Shape); n > maxExpanded {
-			w.report(part, p.Kind, "", fmt.Sprintf("%s has %d values, which take %s, and training holds several times that: want at most %s",
+			w.report(part, p.Kind, "", fmt.Sprintf("%s has %d values (%s), and training needs several times that: want at most %s",
 				q.Name, n, bytesText(n), bytesText(maxExpanded)))
 			return false
 		}
@@ -56,7 +56,7 @@ func (w *walk) expands(part string, p Placed) {
 		return
 	}
 	w.large = true
-	w.found = append(w.found, w.model.finding(part, p.Kind, "", fmt.Sprintf("%s, for each of %d images, take %s in one piece, and training holds several: want at most %s",
+	w.found = append(w.found, w.model.finding(part, p.Kind, "", fmt.Sprintf("%s, for each of %d images, take %s in one piece, and training needs several: want at most %s",
 		what, batch, bytesText(n), bytesText(maxExpanded)), advice+" or a smaller train.batch"))
 }
 

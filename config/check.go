@@ -67,7 +67,7 @@ func (c *checker) atoms(part string, l Loss) {
 	list := c.layout.Decoder
 	if len(list) == 0 {
 		if !c.model.inDoubt("decoder") {
-			c.report(part, l.Kind, "", fmt.Sprintf("%s is taken on the atoms, but the model has no decoder", l.Kind), "leave the term out, or give a decoder")
+			c.report(part, l.Kind, "", fmt.Sprintf("%s reads the atoms, but the model has no decoder", l.Kind), "leave the term out, or add a decoder")
 		}
 		return
 	}
@@ -75,7 +75,7 @@ func (c *checker) atoms(part string, l Loss) {
 		return // reported elsewhere, or unknown
 	}
 	if c.layout.Dictionary() < 0 {
-		c.report(part, l.Kind, "", fmt.Sprintf("%s is taken on the atoms, but the decoder's last layer with weights gives no whole images", l.Kind),
+		c.report(part, l.Kind, "", fmt.Sprintf("%s reads the atoms, but the model has none: the decoder's last layer with weights does not give whole images", l.Kind),
 			"end the decoder with a dense layer, or one and activations")
 	}
 }

@@ -29,7 +29,7 @@ func (c *checker) decomposes(part string, l layers.Layer) {
 	refused := slices.ContainsFunc(c.found, func(f table.Diagnostic) bool { return f.Part == part }) // often for the very place
 	if _, ok := l.(layers.Decomposing); ok && part != "encoder[0]" && !refused {
 		kind := kindOf(l)
-		c.report(part, kind, "", fmt.Sprintf("%s must be the encoder's first layer: it is rescaled by what the fitted images decompose into", kind), "")
+		c.report(part, kind, "", fmt.Sprintf("%s must be the encoder's first layer: it decomposes the images themselves", kind), "")
 	}
 	if b, ok := l.(layers.Block); ok {
 		for i, inner := range b.Inner() {

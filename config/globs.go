@@ -40,7 +40,7 @@ func (c *checker) moving(part, kind, glob string, still func(path string) bool, 
 			return
 		}
 	}
-	c.report(part, kind, "on", fmt.Sprintf("on: %q matches no parameter that is trained: all are frozen, or follow their layer's rule", glob),
+	c.report(part, kind, "on", fmt.Sprintf("on: %q matches no trainable parameter: all are frozen, or updated by their layer", glob),
 		"leave it out, or train some of them")
 }
 

@@ -59,10 +59,10 @@ func (w *walk) head(name string, h Head) {
 // misnamedHead says what is wrong with the name of a head, "" where nothing is.
 func misnamedHead(name string) string {
 	if slices.Contains([]string{losses.Code, losses.Output, losses.Atoms, "images", "labels", "views", "loss", "teacher"}, name) {
-		return fmt.Sprintf("a head cannot be called %q: that name means something else", name)
+		return fmt.Sprintf("a head cannot be called %q: the name is reserved", name)
 	}
 	if name == "" || strings.ContainsAny(name, `./*?[]\ `) {
-		return fmt.Sprintf("a head cannot be called %q: its name is part of paths", name)
+		return fmt.Sprintf("a head cannot be called %q: the name becomes part of parameter paths", name)
 	}
 	return ""
 }
@@ -74,7 +74,7 @@ func (w *walk) lost(name string, left []string) {
 		return
 	}
 	if !slices.Contains(left, from) {
-		w.found = append(w.found, w.model.finding(headPart(name), "", "from", fmt.Sprintf("from: there is no value %q", from), table.Suggest(from, w.layout.Values())))
+		w.found = append(w.found, w.model.finding(headPart(name), "", "from", fmt.Sprintf("from: unknown value %q", from), table.Suggest(from, w.layout.Values())))
 		return
 	}
 	chain := []string{name}

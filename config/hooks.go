@@ -64,7 +64,7 @@ func (c *checker) hook(h Hook) {
 	_, search := c.model.Optimizer.Optimizer.(optim.Search)
 	if needs, ok := h.Hook.(hooks.NeedsSteps); search && ok {
 		problem, hint := needs.NeedsSteps()
-		c.report(h.part, "", "", fmt.Sprintf(problem, c.model.Optimizer.Kind), hint+", or take an optimizer that is a rule: "+table.Quoted(rules()))
+		c.report(h.part, "", "", fmt.Sprintf(problem, c.model.Optimizer.Kind), hint+", or choose a mini-batch optimizer: "+table.Quoted(rules()))
 	}
 	if p, ok := h.Hook.(*hooks.Prune); ok {
 		if epochs := c.model.Train.Epochs; p.From >= epochs && c.model.origin.Doubt("train") == nil {

@@ -18,7 +18,7 @@ func (c *checker) loss(part string, l Loss) {
 	}
 	if reads.Atoms {
 		if want := l.Loss.On(); l.On != want {
-			c.report(part, l.Kind, "on", fmt.Sprintf("on: got %q, but %s is taken on the %s", l.On, l.Kind, want), fmt.Sprintf("write %q, or leave it out", want))
+			c.report(part, l.Kind, "on", fmt.Sprintf("on: got %q, but %s reads the %s", l.On, l.Kind, want), fmt.Sprintf("write %q, or leave it out", want))
 			return
 		}
 		c.atoms(part, l)
@@ -71,7 +71,7 @@ func (c *checker) labels(part string, l Loss, size int) {
 		return
 	}
 	if data.IsUnlabelled(source) {
-		c.report(part, l.Kind, "", fmt.Sprintf("%s needs labels, but %s has none", l.Kind, c.model.Dataset.Name), "take a data set with labels, such as fashion-mnist")
+		c.report(part, l.Kind, "", fmt.Sprintf("%s needs labels, but %s has none", l.Kind, c.model.Dataset.Name), "choose a data set with labels, such as fashion-mnist")
 		return
 	}
 	if classes := c.model.Classes(); classes > 0 && size > 0 && size != classes {
@@ -86,10 +86,10 @@ func (c *checker) hasValue(part, kind, key, name string) bool {
 		return true // a head that is not placed is reported itself
 	}
 	if name == losses.Output {
-		c.report(part, kind, key, fmt.Sprintf("%s reads the output, but the model has no decoder", kind), "leave the term out, or give a decoder")
+		c.report(part, kind, key, fmt.Sprintf("%s reads the output, but the model has no decoder", kind), "leave the term out, or add a decoder")
 		return false
 	}
-	c.report(part, kind, key, fmt.Sprintf("%s: there is no value %q", key, name), table.Suggest(name, values))
+	c.report(part, kind, key, fmt.Sprintf("%s: unknown value %q", key, name), table.Suggest(name, values))
 	return false
 }
 

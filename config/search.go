@@ -20,11 +20,11 @@ func (c *checker) search() {
 	for i, l := range c.model.Losses {
 		if _, constant := l.Weight.(*losses.Constant); !constant && l.Weight != nil {
 			c.report(fmt.Sprintf("loss[%d]", i), l.Kind, "weight", fmt.Sprintf("weight: changes with the epochs, but %s needs an objective that is the same at every evaluation", c.model.Optimizer.Kind),
-				"give a number, or take an optimizer that is a rule: "+table.Quoted(rules()))
+				"give a number, or choose a mini-batch optimizer: "+table.Quoted(rules()))
 		}
 		if l.Loss != nil && !l.Loss.Reads().InParts(l.On) {
-			c.report(fmt.Sprintf("loss[%d]", i), l.Kind, "", fmt.Sprintf("%s needs its whole batch in one piece, but %s takes all images together, a few at a time", l.Kind, c.model.Optimizer.Kind),
-				"leave it out, or take an optimizer that is a rule: "+table.Quoted(rules()))
+			c.report(fmt.Sprintf("loss[%d]", i), l.Kind, "", fmt.Sprintf("%s needs the whole batch in one piece, but %s computes the full batch in micro-batches", l.Kind, c.model.Optimizer.Kind),
+				"leave it out, or choose a mini-batch optimizer: "+table.Quoted(rules()))
 		}
 	}
 }
@@ -51,10 +51,10 @@ func (c *checker) sameLayer(p Placed) {
 	case block:
 	case layers.IsNoisy(p.Layer):
 		c.report(partOf(p.Path), kind, "", fmt.Sprintf("%s draws noise, but %s needs an objective that is the same at every evaluation", kind, search),
-			"leave it out, or take an optimizer that is a rule: "+table.Quoted(rules()))
+			"leave it out, or choose a mini-batch optimizer: "+table.Quoted(rules()))
 	case !once && c.moves(p):
 		c.report(partOf(p.Path), kind, "", fmt.Sprintf("%s depends on the batch, but %s evaluates the full batch", kind, search),
-			"leave it out, or take an optimizer that is a rule: "+table.Quoted(rules()))
+			"leave it out, or choose a mini-batch optimizer: "+table.Quoted(rules()))
 	}
 }
 

@@ -28,10 +28,10 @@ const mostTrials = 10000
 
 // sweepTable is what [sweep.NAME] holds. What `model` and `set` hold is read by [sweepPlan].
 type sweepTable struct {
-	About string      `toml:"about" doc:"one line for people"`
+	About string      `toml:"about" doc:"one-line description"`
 	Model *table.Node `toml:"model" doc:"the model that is trained, or a list of models"`
-	Seeds []uint64    `toml:"seeds" doc:"one trial for each; the model's own seed where none are given"`
-	Set   *table.Node `toml:"set" doc:"keys as --set names them, with a value, a list of values or a range"`
+	Seeds []uint64    `toml:"seeds" doc:"one trial per seed; the model's seed by default"`
+	Set   *table.Node `toml:"set" doc:"swept keys, named as in --set; each has a value, a list of values or a range"`
 }
 
 // UnknownSweep is the error for a name that no sweep of the file has.

@@ -96,7 +96,7 @@ type spread struct {
 	From  float64 `toml:"from" required:"true" doc:"the first value"`
 	To    float64 `toml:"to" required:"true" doc:"the last value"`
 	Count int     `toml:"count" want:"in [2,1000]" required:"true" doc:"how many values"`
-	Scale string  `toml:"scale" oneof:"log linear" doc:"what is evenly spaced: the logarithms, or the values"`
+	Scale string  `toml:"scale" oneof:"log linear" doc:"spacing of the values, logarithmic or linear"`
 }
 
 // Defaults spaces the logarithms evenly.

@@ -14,7 +14,7 @@ func (c *checker) drawn() {
 		return
 	}
 	if len(m.Views) > 2 {
-		c.report("view[2]", "", "", fmt.Sprintf("an image has two views, but %d are declared", len(m.Views)), "leave all but two out, or all but one, which both are drawn by")
+		c.report("view[2]", "", "", fmt.Sprintf("an image has two views, but %d are declared", len(m.Views)), "give two tables, one for each view, or one table for both")
 	}
 	if !m.inDoubt("loss") && !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss == nil || l.Loss.Reads().Views }) {
 		c.report("view[0]", "", "", "no loss compares the views", `add one that does, such as kind = "nt_xent"`)

@@ -1,5 +1,5 @@
-// Package data reads and makes image sets: generated ones (swimmer, bars), downloaded ones (fashion-mnist, mnist) and
-// one's own (idx, png, npy). Pixels stay bytes in memory and are scaled per batch.
+// Package data reads and generates image sets: generated sets (swimmer, bars), downloaded sets (fashion-mnist, mnist) and
+// user files (idx, png, npy). Pixels stay bytes in memory and are scaled per batch.
 //
 // A new data set is one new file with one call of Registry.Register.
 package data
@@ -15,15 +15,15 @@ import (
 
 // Source is a declared data set; the tagged fields of its struct are the keys that it adds to `dataset = { ... }`.
 type Source interface {
-	// Shape returns the shape of one image, (height, width) or (height, width, channels), without reading any
-	// pixels; ok is false where only the files can tell and they are not at hand.
+	// Shape returns the shape of one image, (height, width) or (height, width, channels), without reading any pixels. ok is
+	// false if the shape depends on files that are missing.
 	Shape(dirs Dirs) (shape []int, ok bool)
 	// Load reads or makes the images of the splits that are needed. A missing file, a wrong checksum and a wrong size
 	// are an *Error. A source without a test split returns its images as Train whatever the need.
 	Load(ctx context.Context, dirs Dirs, need Need) (*Set, error)
 }
 
-// Tester is implemented by sources that have a test split, or have one when their keys say so. All others have none.
+// Tester is implemented by sources that have a test split, or may have one depending on their keys.
 type Tester interface {
 	HasTest() bool
 }
@@ -37,7 +37,7 @@ func HasTest(s Source) bool {
 // Registry holds every data set.
 var Registry = part.New[Source]("dataset")
 
-// Need says which splits a caller will use, so that an evaluation on 10,000 images does not read the other 60,000.
+// Need selects the splits that a caller uses: an evaluation on 10,000 images does not read the other 60,000.
 type Need struct{ Train, Test bool }
 
 // Both is the need for all images of a set.
@@ -75,8 +75,7 @@ func (s *Set) check() error {
 	return nil
 }
 
-// Evaluation returns the images on which a model is evaluated: the test images, or all images where the set has no
-// test split.
+// Evaluation returns the images on which a model is evaluated: the test images, or all images if the set has no test split.
 func (s *Set) Evaluation() (*Images, error) {
 	if err := s.check(); err != nil {
 		return nil, err

@@ -7,8 +7,7 @@ import (
 	"tessera/ir"
 )
 
-// collapse joins axes that every walk passes as one. Where threads are to share columns and all walks are over matrices,
-// two axes stay.
+// collapse joins axes that every walk passes as one. Two axes stay if threads share columns and all walks are over matrices.
 func (b *chainBuilder[T]) collapse(inColumns bool) {
 	c := b.chain
 	var walks []*slot[T]
@@ -50,8 +49,8 @@ func (b *chainBuilder[T]) collapse(inColumns bool) {
 	}
 }
 
-// reuse finds written values that can take the place of a read one: both are walked alike, nothing else reads that one,
-// and within a tile it is read for the last time before the other is written. Less memory stays in the cache.
+// reuse finds written values that can overwrite a read one: both have the same walk, nothing else reads the old value, and
+// in every tile its last read comes before the write. The chain then needs less cache.
 func (b *chainBuilder[T]) reuse() {
 	c := b.chain
 	last := make([]int, len(c.vectors)) // instruction that reads a vector last
@@ -106,7 +105,7 @@ func (b *chainBuilder[T]) replaceable(r, w *ir.Value) bool {
 	return !slices.ContainsFunc(b.fusion.readers[r], func(v *ir.Value) bool { return b.fusion.groupOf[v] != b.group })
 }
 
-// order settles that of the table: registers, then vectors; fixed numbers, then scalars.
+// order fixes the order of the table: registers, then vectors; fixed numbers, then scalars.
 func (b *chainBuilder[T]) order() {
 	c := b.chain
 	entry := func(i *int) {
@@ -169,8 +168,7 @@ func (b *chainBuilder[T]) scratch(threads int) {
 	}
 }
 
-// apart returns n elements that share no cache line with anything else: threads that write to one line in turn slow
-// each other down more than they help.
+// apart returns n elements that share no cache line with other data: threads that write to one line slow each other down.
 func apart[E any](n int) []E {
 	const line = 128 // bytes; processors fetch pairs of lines
 	return make([]E, n+2*line)[line : line+n : line+n]

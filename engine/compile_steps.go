@@ -110,7 +110,7 @@ func (c *compiler[T]) transposeStep(v *ir.Value, o ir.Transpose) *step {
 		reads: []reading{{skipReshapes(v.Args[0]), whole}}, writes: []reading{{v, rows}}}
 }
 
-// chainStep describes what a chain reads and writes.
+// chainStep describes the buffers that a chain reads and writes.
 func chainStep[T ir.Float](ch *chain[T], g *group) *step {
 	st := &step{name: chainName(g), work: ch, units: ch.units, serial: g.size < serialBelow, flops: float64(g.size * len(g.members)), columns: ch.columns,
 		divisible: true, prepare: ch.reset, over: ch.over}
@@ -128,7 +128,7 @@ func chainStep[T ir.Float](ch *chain[T], g *group) *step {
 	return st
 }
 
-// way says what of a walk's buffer a unit of its chain touches.
+// way is the part of a walk's buffer that a unit of its chain touches.
 func (s *slot[T]) way(inColumns bool) way {
 	first, last := s.axes[0], s.axes[len(s.axes)-1]
 	switch all := first.step*first.length == volume.Of(s.value.Shape); {

@@ -130,7 +130,7 @@ func (b *builder) gradients(loss *gorgonia.Node) error {
 		if len(b.request.Given) > 0 { // of frozen weights: a value, and nothing to move
 			return nil
 		}
-		return errors.New("the loss reaches no trainable parameter")
+		return errors.New("the loss depends on no trainable parameter")
 	}
 	grads, err := gorgonia.Grad(loss, wrt...)
 	if err != nil {

@@ -75,7 +75,7 @@ func (t *term) Encoding() (*losses.Encoding, error) {
 // Dictionary implements [losses.Values].
 func (t *term) Dictionary() (*losses.Dictionary, error) {
 	if t.weighs == nil {
-		return nil, errors.New("the decoder's last layer with weights gives no whole images: there are no atoms")
+		return nil, errors.New("the model has no atoms: the decoder's last layer with weights does not give whole images")
 	}
 	images, err := t.target()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"tessera/internal/volume"
 )
 
-// Check reports the first value of a module that its op cannot give: an op that is not complete, a wrong number of args,
-// shapes that do not fit, an index out of range. A back end checks a module before it relies on it.
+// Check reports the first invalid value of a module: an incomplete op, a wrong number of args, shapes that do
+// not fit, an index out of range. A back end checks every module first.
 func (m *Module) Check() error {
 	switch {
 	case m == nil:
@@ -48,7 +48,7 @@ func (m *Module) Check() error {
 	return nil
 }
 
-// whole reports values and ops that are missing, and values that are computed from themselves.
+// whole reports missing values and ops, and cycles.
 func (m *Module) whole() error {
 	const entered, left = 1, 2
 	state := map[*Value]int{}
@@ -93,7 +93,7 @@ func (m *Module) ofParameter(index int, v *Value) error {
 	return nil
 }
 
-// arity is the number of args of an op, -1 where any number will do.
+// arity is the number of args of an op, -1 for any number.
 func arity(o Op) int {
 	switch o := o.(type) {
 	case Leaf, Constant:
@@ -110,7 +110,7 @@ func arity(o Op) int {
 	return -1
 }
 
-// fits reports what is wrong with a value whose args are right.
+// fits reports the error of a value whose args are valid.
 func (m *Module) fits(v *Value) error {
 	if n := arity(v.Op); n >= 0 && len(v.Args) != n {
 		return fmt.Errorf("got %d args, want %d", len(v.Args), n)

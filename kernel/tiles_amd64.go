@@ -105,7 +105,7 @@ func (s *tiles[T]) block(w *workspace[T], x *product[T], p, kc, j, nc int) {
 	}
 }
 
-// rowsOfA says where the rows of a block of op(A) are.
+// rowsOfA locates the rows of a block of op(A).
 type rowsOfA[T Float] struct {
 	at        []T
 	row, step int // from row to row and from k to k

@@ -13,7 +13,7 @@ import (
 // gradient is 0; softplus has no such units.
 type ActivityFloor struct {
 	meanActivation
-	Floor float64 `toml:"floor" want:"> 0" doc:"p, the least wanted mean activation of every unit"`
+	Floor float64 `toml:"floor" want:"> 0" doc:"p, the minimum mean activation of every unit"`
 }
 
 func init() {

@@ -24,7 +24,7 @@ func (meanActivation) Reads() Reads { return Reads{Per: Means, On: true} }
 // They are sums over the units, so that each unit is held to p by itself however many there are.
 type Targeted struct {
 	meanActivation
-	Target float64 `toml:"target" doc:"p, the wanted mean activation of every unit"`
+	Target float64 `toml:"target" doc:"p, the target mean activation of every unit"`
 }
 
 // fromTarget returns p - t, one value per unit.

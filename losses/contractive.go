@@ -24,7 +24,7 @@ import (
 // The images are those of the batch, before any noise that the encoder adds to them.
 type Contractive struct {
 	onCode
-	Probes int `toml:"probes" want:"in [1,100]" doc:"number of random vectors of the estimate, where the encoder is not one dense layer"`
+	Probes int `toml:"probes" want:"in [1,100]" doc:"number of random vectors of the estimate; unused if the encoder is one dense layer"`
 }
 
 func init() {

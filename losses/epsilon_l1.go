@@ -10,7 +10,7 @@ import (
 // Regression, 2006, for the smoothing; Zhang and Lu use p = 0.
 type EpsilonL1 struct {
 	Targeted
-	Epsilon float64 `toml:"epsilon" want:"> 0" doc:"rounds the corner at t = p"`
+	Epsilon float64 `toml:"epsilon" want:"> 0" doc:"smooths the corner at t = p"`
 }
 
 func init() {

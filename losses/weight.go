@@ -17,11 +17,11 @@ var Weights = part.New[Weight]("weight")
 
 // Constant is the same weight throughout.
 type Constant struct {
-	Value float64 `toml:"value" want:">= 0" doc:"multiplies the term"`
+	Value float64 `toml:"value" want:">= 0" doc:"factor of the term: a number or a schedule"`
 }
 
 func init() {
-	Weights.Register("constant", "the same weight throughout", func() Weight { return &Constant{Value: 1} })
+	Weights.Register("constant", "constant weight", func() Weight { return &Constant{Value: 1} })
 }
 
 // At implements [Weight].
@@ -30,8 +30,8 @@ func (c *Constant) At(float64) float64 { return c.Value }
 // Between is what the schedules have in common that go from one weight to another.
 type Between struct {
 	From   float64 `toml:"from" want:">= 0" doc:"weight at the beginning"`
-	To     float64 `toml:"to" want:">= 0" doc:"weight at the end, and from then on"`
-	Epochs float64 `toml:"epochs" want:"> 0" doc:"from the one to the other; may be a fraction"`
+	To     float64 `toml:"to" want:">= 0" doc:"weight at the end and afterwards"`
+	Epochs float64 `toml:"epochs" want:"> 0" doc:"number of epochs between the two weights; may be a fraction"`
 }
 
 // at goes from From to To as shape, of [0,1] onto [0,1], does.
@@ -46,7 +46,7 @@ func (b Between) at(epoch float64, shape func(float64) float64) float64 {
 type Linear struct{ Between }
 
 func init() {
-	Weights.Register("linear", "in a straight line from one weight to another", func() Weight { return &Linear{Between{0, 1, 10}} })
+	Weights.Register("linear", "linear from one weight to another", func() Weight { return &Linear{Between{0, 1, 10}} })
 }
 
 // At implements [Weight].
@@ -58,7 +58,7 @@ func (l *Linear) At(epoch float64) float64 {
 type Cosine struct{ Between }
 
 func init() {
-	Weights.Register("cosine", "along half a cosine from one weight to another", func() Weight { return &Cosine{Between{0, 1, 10}} })
+	Weights.Register("cosine", "half a cosine from one weight to another", func() Weight { return &Cosine{Between{0, 1, 10}} })
 }
 
 // At implements [Weight].

@@ -49,7 +49,7 @@ func (m *Meters) start(s Subject, has Reads, heads []string, c Choice) error {
 	d := c.Metric.Describe()
 	if lacks := d.Reads &^ has; lacks != 0 {
 		if lacks.Has(ReadsLabels) && !c.Optional {
-			return &data.Error{Problem: fmt.Sprintf("its images have no labels, which %s needs", d.Measures[0].Name)}
+			return &data.Error{Problem: fmt.Sprintf("its images have no labels, but %s needs them", d.Measures[0].Name)}
 		}
 		m.running = append(m.running, running{choice: c, missing: lacks.why()})
 		return nil

@@ -59,7 +59,7 @@ func (o Options) trainedOn(shape []int) Options {
 	o.Load = func(ctx context.Context, d *config.Dataset) (*data.Set, error) {
 		set, err := all.load(ctx, d)
 		if err == nil && !slices.Equal(shape, set.Shape) {
-			err = &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its images have shape %v, the run was trained on %v", set.Shape, shape)}
+			err = &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its images do not have the shape of the training images (got %v, want %v)", set.Shape, shape)}
 		}
 		return set, err
 	}
@@ -101,7 +101,7 @@ func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 		return nil, errors.New("train: no model to train")
 	}
 	if missing := lacks(spec); missing != "" {
-		return nil, fmt.Errorf("train: model %q has no %s: make models with tessera.Load or package config, which fill in all there is", spec.Name, missing)
+		return nil, fmt.Errorf("train: model %q has no %s; make models with tessera.Load, tessera.Declare or package config, which fill in every default", spec.Name, missing)
 	}
 	o, release := o.complete()
 	defer release()

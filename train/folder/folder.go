@@ -40,11 +40,11 @@ var (
 	// ErrLocked says that another process works on the run.
 	ErrLocked = errors.New("another process is working on it")
 	// ErrForeign says that a run's folder holds what no run writes, so that it cannot be replaced.
-	ErrForeign = errors.New("holds what tessera did not write")
+	ErrForeign = errors.New("contains files that tessera did not write")
 	// ErrWorkingFolder says that a new run would take the place of the folder that the process works in, or of one above it.
-	ErrWorkingFolder = errors.New("is the working folder or holds it")
+	ErrWorkingFolder = errors.New("is the current directory or contains it")
 	// ErrNotRun says that a folder is not a run.
-	ErrNotRun = errors.New("is not a run: it holds no " + Config)
+	ErrNotRun = errors.New("is not a run: it contains no " + Config)
 )
 
 // WriteError says what could not be written: a full disk, a missing permission.
