@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/BurntSushi/toml"
+	"tessera/table"
 )
 
 // Difference is a key that two declarations set differently.
@@ -46,37 +46,7 @@ func Differences(was, is *Model) (list []Difference) {
 
 // keysOfModel lists all keys of a model with their values.
 func keysOfModel(m *Model) map[string]string {
-	var file struct{ Model map[string]map[string]any }
-	_, _ = toml.Decode(string(Fill(m)), &file) // what Fill writes is TOML
-	all := map[string]string{"name": strconv.Quote(m.Name)}
-	flatten(all, "", file.Model[m.Name])
+	all := map[string]string{"name": table.StringText(m.Name)}
+	filled(m).Leaves("", func(key, value string) { all[key] = value })
 	return all
-}
-
-// flatten adds the values below a key.
-func flatten(all map[string]string, key string, value any) {
-	at := func(below string) string {
-		if key == "" {
-			return below
-		}
-		return key + "." + below
-	}
-	switch v := value.(type) {
-	case map[string]any:
-		for k, below := range v {
-			flatten(all, at(k), below)
-		}
-	case []map[string]any:
-		for i, below := range v {
-			flatten(all, at(strconv.Itoa(i)), below)
-		}
-	case []any:
-		for i, below := range v {
-			flatten(all, at(strconv.Itoa(i)), below)
-		}
-	case string:
-		all[key] = strconv.Quote(v)
-	default:
-		all[key] = fmt.Sprint(v)
-	}
 }

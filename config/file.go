@@ -43,18 +43,22 @@ func Load(file string, text []byte) (*File, error) {
 	if root == nil {
 		return nil, table.Report(found)
 	}
-	f := &File{root: root, models: root.Child("model"), sweeps: root.Child("sweep"), source: src,
-		twice: map[string][]table.Diagnostic{}, lineages: map[string]*lineage{}}
+	f := newFile(src, root)
 	for _, d := range found {
 		f.twice[d.Owner()] = append(f.twice[d.Owner()], d)
 	}
-	if !f.models.IsTable() {
-		f.models = table.NewTable()
-	}
-	if !f.sweeps.IsTable() {
-		f.sweeps = table.NewTable()
-	}
 	return f, nil
+}
+
+func newFile(src *table.Source, root *table.Node) *File {
+	tables := func(key string) *table.Node {
+		if n := root.Child(key); n.IsTable() {
+			return n
+		}
+		return table.NewTable()
+	}
+	return &File{root: root, models: tables("model"), sweeps: tables("sweep"), source: src,
+		twice: map[string][]table.Diagnostic{}, lineages: map[string]*lineage{}}
 }
 
 // Names lists the models of the file, in its order.

@@ -42,13 +42,12 @@ func (l *Language) keysOf(v *Vocabulary, name string) []KeyDescription {
 	part, _ := v.New(name)
 	fields := Fields(part)
 	if v.Around != nil {
-		table := reflect.New(v.Around).Elem()
-		_, s := l.fieldsOf(table, name)
+		table := reflect.New(v.Around)
+		own, s := l.fieldsOf(table.Elem(), name)
 		s.value.Set(reflect.ValueOf(part))
-		setDefaults(table)
-		own, _ := l.fieldsOf(table, name)
+		setDefaults(table.Interface())
 		not := []string{s.selector.Key}
-		if t, ok := table.Addr().Interface().(interface{ Refused() []string }); ok {
+		if t, ok := table.Interface().(interface{ Refused() []string }); ok {
 			not = append(not, t.Refused()...)
 		}
 		fields = append(fields, slices.DeleteFunc(own, func(f Field) bool { return slices.Contains(not, f.Key) })...)
@@ -57,8 +56,8 @@ func (l *Language) keysOf(v *Vocabulary, name string) []KeyDescription {
 	w := &Writer{Language: l}
 	for _, f := range fields {
 		k := KeyDescription{Key: f.Key, Want: f.wanted(), Required: f.Required, Choices: f.Choices(), About: f.Doc}
-		if text, ok := w.fieldText(f); ok && !isTable(f.Value) && !f.Required {
-			k.Default = text
+		if c := w.field(f, ""); c != nil && !c.header && !f.Required {
+			k.Default = c.inline()
 		}
 		keys = append(keys, k)
 	}
