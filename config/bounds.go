@@ -21,7 +21,7 @@ func (w *walk) bounded(part string, p *Placed) bool {
 		at := part + strings.TrimPrefix(partOf(q.Path), partOf(p.Path))
 		if product(q.Out) > maxValues {
 			s, _ := q.Layer.(layers.Sized)
-			w.report(at, q.Kind, sizeKey(s), fmt.Sprintf("one output has more than %d values", maxValues))
+			w.report(at, q.Kind, sizeKey(s), fmt.Sprintf("one output has more than %d values", maxValues), "")
 			return false
 		}
 		w.expands(at, q)
@@ -29,7 +29,7 @@ func (w *walk) bounded(part string, p *Placed) bool {
 	for _, q := range p.Parameters {
 		if n := product(q.Shape); n > maxExpanded {
 			w.report(part, p.Kind, "", fmt.Sprintf("%s has %d values, which take %s, and training holds several times that: want at most %s",
-				q.Name, n, bytesText(n), bytesText(maxExpanded)))
+				q.Name, n, bytesText(n), bytesText(maxExpanded)), "")
 			return false
 		}
 	}
@@ -56,8 +56,8 @@ func (w *walk) expands(part string, p Placed) {
 		return
 	}
 	w.large = true
-	w.found = append(w.found, w.model.finding(part, p.Kind, "", fmt.Sprintf("%s, for each of %d images, take %s in one piece, and training holds several: want at most %s",
-		what, batch, bytesText(n), bytesText(maxExpanded)), advice+" or a smaller train.batch"))
+	w.report(part, p.Kind, "", fmt.Sprintf("%s, for each of %d images, take %s in one piece, and training holds several: want at most %s",
+		what, batch, bytesText(n), bytesText(maxExpanded)), advice+" or a smaller train.batch")
 }
 
 // partOf is what the part at a path is called: "encoder[1].layers[0]" for "encoder.1.0".

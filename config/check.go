@@ -54,10 +54,6 @@ type checker struct {
 	*walk
 }
 
-func (c *checker) report(part, kind, key, problem, hint string) {
-	c.found = append(c.found, c.model.finding(part, kind, key, problem, hint))
-}
-
 // atoms checks that the decoder has atoms for a term that is taken on them, and of a shape that suits it.
 func (c *checker) atoms(part string, l Loss) {
 	inDecoder := func(path string) bool { return strings.HasPrefix(path, "decoder.") }

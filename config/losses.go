@@ -81,9 +81,12 @@ func (c *checker) labels(part string, l Loss, size int) {
 
 // hasValue checks that the model has a value that the key of a part names.
 func (c *checker) hasValue(part, kind, key, name string) bool {
-	values := c.layout.Values()
-	if slices.Contains(values, name) || c.model.hasHead(name) || name == losses.Output && c.model.inDoubt("decoder") || c.model.inDoubt("head") {
+	if c.model.hasHead(name) || name == losses.Output && c.model.inDoubt("decoder") || c.model.inDoubt("head") {
 		return true // a head that is not placed is reported itself
+	}
+	values := c.layout.Values()
+	if slices.Contains(values, name) {
+		return true
 	}
 	if name == losses.Output {
 		c.report(part, kind, key, fmt.Sprintf("%s reads the output, but the model has no decoder", kind), "leave the term out, or give a decoder")

@@ -12,10 +12,13 @@ import (
 
 // search checks what goes with a full-batch optimizer.
 func (c *checker) search() {
-	c.sameAtEveryEvaluation("encoder", c.layout.Encoder)
-	c.sameAtEveryEvaluation("decoder", c.layout.Decoder)
-	for _, h := range c.layout.Heads {
-		c.sameAtEveryEvaluation(headPart(h.Name)+".layers", h.Layers)
+	for _, p := range c.layout.Stacked() {
+		if p.Layer == nil || c.model.origin.Doubt(partOf(p.Path)) != nil {
+			continue
+		}
+		for _, inner := range p.opened() {
+			c.sameLayer(inner)
+		}
 	}
 	for i, l := range c.model.Losses {
 		if _, constant := l.Weight.(*losses.Constant); !constant && l.Weight != nil {
@@ -29,20 +32,8 @@ func (c *checker) search() {
 	}
 }
 
-// sameAtEveryEvaluation refuses layers with which the full-batch objective is not the same at every evaluation of a search: those that
-// draw noise, and those that follow the images of a batch.
-func (c *checker) sameAtEveryEvaluation(name string, list []Placed) {
-	for i, placed := range list {
-		if placed.Layer == nil || c.model.origin.Doubt(fmt.Sprintf("%s[%d]", name, i)) != nil {
-			continue
-		}
-		for _, p := range placed.opened() {
-			c.sameLayer(p)
-		}
-	}
-}
-
-// sameLayer is sameAtEveryEvaluation of one layer; a block is judged by the layers inside of it.
+// sameLayer refuses layers with which the full-batch objective is not the same at every evaluation of a search: those that draw noise,
+// and those that follow the images of a batch. A block is judged by the layers inside of it.
 func (c *checker) sameLayer(p Placed) {
 	kind, search := p.Kind, c.model.Optimizer.Kind
 	_, block := p.Layer.(layers.Block)

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"math"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,10 +82,13 @@ func (p *sweepPlan) readKeys(d *table.Decoder, n *table.Node, before axis) {
 
 // refuseRepeated reports values that a list has before: their trials would be the same.
 func refuseRepeated(d *table.Decoder, part, key string, list []*table.Node) {
+	first := map[string]int{}
 	for i, v := range list {
-		same := func(w *table.Node) bool { return reflect.DeepEqual(v.Plain(), w.Plain()) }
-		if first := slices.IndexFunc(list, same); 0 <= first && first < i { // of nan there is none
-			d.Report(part, v, fmt.Sprintf("%s[%d]: %s is given before, as %s[%d]", key, i, v.Describe(), key, first), "leave it out")
+		text := v.String()
+		if at, ok := first[text]; ok {
+			d.Report(part, v, fmt.Sprintf("%s[%d]: %s is given before, as %s[%d]", key, i, v.Describe(), key, at), "leave it out")
+		} else {
+			first[text] = i
 		}
 	}
 }

@@ -48,17 +48,18 @@ func (f *File) known(d *table.Decoder, n, given *table.Node) (models []string) {
 	if len(list) == 0 {
 		d.Report("", given, "model: got an empty list, want at least one model", "")
 	}
+	seen := map[string]bool{}
 	for _, at := range list {
 		name, ok := at.Text()
 		switch {
 		case !ok:
 			d.Report("", given, fmt.Sprintf("model: got %s, want the name of a model", at.Describe()), "")
-		case slices.Contains(models, name):
+		case seen[name]:
 			d.Report("", given, fmt.Sprintf("model: %q is given twice", name), "")
 		case f.models.Child(name) == nil:
 			d.Report("", at, fmt.Sprintf("model: unknown model %q", name), f.suggest(name, name))
 		default:
-			models = append(models, name)
+			models, seen[name] = append(models, name), true
 		}
 	}
 	return models

@@ -26,7 +26,7 @@ func (c *checker) drawn() {
 				continue
 			}
 			if err := augment.CheckShape(a, c.layout.Input); err != nil {
-				c.report(part, language.NameOf(a), "", err.Error(), "")
+				c.report(part, language.NameOf(m.origin, part, a), "", err.Error(), "")
 			}
 		}
 	}

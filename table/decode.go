@@ -23,7 +23,7 @@ type Decoder struct {
 // Decode fills the struct that into points to from the table n. part is where in the declaration that is, "" for all of it.
 func (d *Decoder) Decode(n *Node, into any, part string) {
 	if d.Origin == nil {
-		d.Origin = &Origin{map[string]*Node{}, map[string]*Doubt{}, map[any]string{}}
+		d.Origin = newOrigin()
 	}
 	first := len(d.Found)
 	d.table(n, reflect.ValueOf(into).Elem(), spot{part: part})
@@ -143,35 +143,37 @@ func (d *Decoder) noTable(n *Node, fields []Field, s *slot, p spot) {
 // choose creates the part that the selecting key names. Without that key the part that is there already stays.
 func (d *Decoder) choose(n *Node, s *slot, p spot) (kind string, ok bool) {
 	key, selected := s.selector.Key, s.selector.Value
-	valid := s.Names()
-	if s.or != "" {
-		valid = append([]string{s.or}, valid...)
+	valid := func() []string { // most tables need none
+		if s.or != "" {
+			return append([]string{s.or}, s.Names()...)
+		}
+		return s.Names()
 	}
 	c := n.Child(key)
 	if c == nil {
 		implied := cmp.Or(s.or, selected.String())
 		if implied == "" && !d.Partial {
-			d.report(p, n.At, n, fmt.Sprintf("missing key %q", key), "valid: "+Quoted(valid))
+			d.report(p, n.At, n, fmt.Sprintf("missing key %q", key), "valid: "+Quoted(valid()))
 		}
 		selected.SetString(implied)
 		return implied, implied != ""
 	}
 	name, isText := c.Text()
 	if !isText {
-		d.report(p, c.At, c, fmt.Sprintf("%s: got %s, want a name", key, c.Describe()), "valid: "+Quoted(valid))
+		d.report(p, c.At, c, fmt.Sprintf("%s: got %s, want a name", key, c.Describe()), "valid: "+Quoted(valid()))
 		return "", false
 	}
 	part, ok := s.New(name)
 	switch {
 	case ok:
 		s.value.Set(reflect.ValueOf(part))
-		d.Origin.name(part, name)
+		d.Origin.names[p.part] = name
 	case name != s.or:
 		noun := key
 		if key != "kind" {
 			noun = s.What
 		}
-		d.report(p, c.At, c, fmt.Sprintf("unknown %s %q", noun, name), Suggest(name, valid))
+		d.report(p, c.At, c, fmt.Sprintf("unknown %s %q", noun, name), Suggest(name, valid()))
 		return "", false
 	}
 	selected.SetString(name)

@@ -57,7 +57,7 @@ func (l *Language) keysOf(v *Vocabulary, name string) []KeyDescription {
 	for _, f := range fields {
 		k := KeyDescription{Key: f.Key, Want: f.wanted(), Required: f.Required, Choices: f.Choices(), About: f.Doc}
 		if c := w.field(f, ""); c != nil && !c.header && !f.Required {
-			k.Default = c.inline()
+			k.Default = c.String()
 		}
 		keys = append(keys, k)
 	}

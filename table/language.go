@@ -94,11 +94,17 @@ func (l *Language) of(part reflect.Type) *Vocabulary {
 	return nil
 }
 
-// NameOf finds the name under which a part is registered, by its type; "" where it is not. Of a part that was decoded,
-// [Origin.NameOf] knows the name that was written.
-func (l *Language) NameOf(part any) string {
+// NameOf finds the name of the part at a place of a declaration: that by which it was chosen there, as its origin knows, else that under
+// which its type is registered, the first of several; "" where there is none.
+func (l *Language) NameOf(o *Origin, at string, part any) string {
+	t := reflect.TypeOf(part)
 	for _, v := range l.Vocabularies {
-		if name, ok := v.named()[reflect.TypeOf(part)]; ok {
+		if name, ok := v.named()[t]; ok {
+			if o != nil {
+				if chosen, ok := v.New(o.names[at]); ok && reflect.TypeOf(chosen) == t {
+					return o.names[at]
+				}
+			}
 			return name
 		}
 	}

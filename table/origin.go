@@ -1,9 +1,6 @@
 package table
 
-import (
-	"reflect"
-	"slices"
-)
+import "slices"
 
 // Origin is where the parts of a declaration are written, what is not known of them because their tables have errors, and
 // under which names they were chosen. A part is "encoder[0]", "optimizer.schedule", ..., "" the declaration itself. A nil Origin,
@@ -11,7 +8,11 @@ import (
 type Origin struct {
 	tables map[string]*Node
 	doubts map[string]*Doubt
-	names  map[any]string
+	names  map[string]string
+}
+
+func newOrigin() *Origin {
+	return &Origin{map[string]*Node{}, map[string]*Doubt{}, map[string]string{}}
 }
 
 // Doubt is what is not known of a part because its table has errors. A nil Doubt is none.
@@ -42,21 +43,6 @@ func (o *Origin) doubting(part string) *Doubt {
 		o.doubts[part] = &Doubt{}
 	}
 	return o.doubts[part]
-}
-
-// name keeps the name of a part, which is a pointer.
-func (o *Origin) name(part any, name string) {
-	if reflect.TypeOf(part).Kind() == reflect.Pointer {
-		o.names[part] = name
-	}
-}
-
-// NameOf returns the name by which a part was chosen, "" where that is not known.
-func (o *Origin) NameOf(part any) string {
-	if o == nil || reflect.TypeOf(part).Kind() != reflect.Pointer {
-		return ""
-	}
-	return o.names[part]
 }
 
 // Find gives a diagnostic of a part the place of one of its keys, or of an element of one ("key[1]"), else that of its kind, else

@@ -41,6 +41,7 @@ type Place struct {
 	Line, Column int
 	Width        int    // in characters; a span of several lines ends with its first
 	Text         string // of the line
+	from         int    // in bytes of Text
 }
 
 // Place returns the place of the span's first line, the zero place of a span that is nowhere.
@@ -62,6 +63,7 @@ func (s Span) Place() Place {
 		Column: utf8.RuneCountInString(text[:from]) + 1,
 		Width:  max(utf8.RuneCountInString(strings.TrimRight(text[from:to], " \t")), 1),
 		Text:   text,
+		from:   from,
 	}
 }
 

@@ -16,21 +16,32 @@ func Suggest(name string, valid []string) string {
 	if near, ok := Nearest(name, valid); ok {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
+	if more := len(valid) - mostListed; more > 0 {
+		return fmt.Sprintf("valid: %s and %d more", Quoted(valid[:mostListed]), more)
+	}
 	return "valid: " + Quoted(valid)
 }
+
+const (
+	mostListed   = 100 // names that are listed: a file may have any number of them
+	mostCompared = 100 // bytes of a name that others are compared with: that takes time with the product of their lengths
+)
 
 // Nearest returns the valid name that a misspelt one is near to: at most one third of its letters differ, two swapped
 // letters count as one, case and the choice of - or _ as none; or one of the two is the beginning of the other.
 func Nearest(name string, valid []string) (string, bool) {
 	best, distance := "", 0
+	if len(name) > mostCompared {
+		return "", false
+	}
 	a := plainName(name)
 	for _, v := range valid {
+		if len(v) > mostCompared {
+			continue
+		}
 		b := plainName(v)
 		limit := max(1, max(len(a), len(b))/3)
-		d := limit + 1
-		if max(len(a), len(b))-min(len(a), len(b)) <= 4*limit { // in bytes, of which a letter has at most four
-			d = editDistance(a, b)
-		}
+		d := editDistance(a, b)
 		if d > limit && min(len(a), len(b)) >= 3 && (strings.HasPrefix(a, b) || strings.HasPrefix(b, a)) {
 			d = limit
 		}

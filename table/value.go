@@ -69,7 +69,7 @@ func (d *Decoder) part(n *Node, f Field, p spot) {
 			part, _ := vocab.New(name)
 			if inner, ok := findField(Fields(part), key); ok && d.value(n, inner.renamed(f.Key), p) {
 				v.Set(reflect.ValueOf(part))
-				d.Origin.name(part, name)
+				d.Origin.names[p.key(f.Key).part] = name
 			}
 			return
 		}
@@ -82,7 +82,7 @@ func (d *Decoder) part(n *Node, f Field, p spot) {
 	d.Origin.tables[p.part] = n
 	kind := ""
 	if !v.IsNil() {
-		kind = d.Language.NameOf(v.Interface())
+		kind = d.Language.NameOf(d.Origin, p.part, v.Interface())
 	}
 	selector := Field{&column{Key: "kind"}, reflect.ValueOf(&kind).Elem()}
 	kind, ok := d.choose(n, &slot{Vocabulary: vocab, value: v, selector: selector}, p)
@@ -130,7 +130,7 @@ func (d *Decoder) named(n *Node, v reflect.Value, name string, p spot) {
 		d.noTable(n, Fields(part), nil, p)
 	default:
 		v.Set(reflect.ValueOf(part))
-		d.Origin.name(part, name)
+		d.Origin.names[p.part] = name
 		d.fill(n, nil, "", nil, part, p)
 	}
 }

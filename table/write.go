@@ -13,7 +13,7 @@ import (
 // Writer turns structs into trees, the reverse of a [Decoder].
 type Writer struct {
 	Language *Language
-	Origin   *Origin // knows the names of parts; those of others are found by their type
+	Origin   *Origin // knows the names of parts; see [Language.NameOf]
 	Kind     string  // of the outermost table
 
 	// Given leaves out what is zero, in place of writing every default: a struct literal becomes the table that sets what it
@@ -72,7 +72,7 @@ func (w *Writer) part(n *Node, selector string, v reflect.Value, at string) {
 		w.fail(at, "got a nil %T; leave the part out, or give its settings", v.Interface())
 		return
 	}
-	switch given, name := n.Child(selector), w.nameOf(v); {
+	switch given, name := n.Child(selector), w.Language.NameOf(w.Origin, at, v.Interface()); {
 	case given != nil && (!w.Given || given.Leaf == name):
 	case name == "":
 		w.fail(at, "%T is not registered: register it, so that a run can name it", v.Interface())
@@ -84,20 +84,13 @@ func (w *Writer) part(n *Node, selector string, v reflect.Value, at string) {
 	w.fields(n, Fields(v.Interface()), at)
 }
 
-func (w *Writer) nameOf(part reflect.Value) string {
-	if name := w.Origin.NameOf(part.Interface()); name != "" {
-		return name
-	}
-	return w.Language.NameOf(part.Interface())
-}
-
 // field writes the value of a key, nil where there is none.
 func (w *Writer) field(f Field, at string) *Node {
 	v := f.Value
 	if v.IsZero() && (w.Given || (v.CanInt() || v.CanUint() || v.CanFloat()) && !f.bounds.hold(0)) {
 		return nil
 	}
-	if name, key, ok := strings.Cut(f.bare, "."); ok && !v.IsNil() && w.nameOf(v) == name {
+	if name, key, ok := strings.Cut(f.bare, "."); ok && !v.IsNil() && w.Language.NameOf(w.Origin, at, v.Interface()) == name {
 		if fields := Fields(v.Interface()); len(fields) == 1 && fields[0].Key == key {
 			return w.value(fields[0].Value, at)
 		}
@@ -165,13 +158,14 @@ func (w *Writer) tables(v reflect.Value, at string) *Node {
 	all.header, all.path = true, true
 	for _, key := range slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) }) {
 		name := key.String()
-		c := w.value(v.MapIndex(key), at+"."+name)
+		below := spot{part: at}.key(KeyText(name)).part
+		c := w.value(v.MapIndex(key), below)
 		if c == nil {
 			c = NewTable()
 		}
 		if c = c.Named("kind"); v.Type().Elem().Kind() == reflect.Interface {
 			if kind, _ := c.Child("kind").Text(); w.Given && kind != name && kind != "" {
-				w.fail(at+"."+name, "the part is %q; its table has the same name", kind)
+				w.fail(below, "the part is %q; its table has the same name", kind)
 			}
 			c = c.Only(func(key string) bool { return key != "kind" })
 		}
@@ -214,7 +208,7 @@ func (n *Node) print(out *bytes.Buffer, path []string, open, end string) {
 	}
 	for i, c := range n.table {
 		if !c.header {
-			fmt.Fprintf(out, "%s = %s\n", KeyText(n.Keys[i]), c.inline())
+			fmt.Fprintf(out, "%s = %s\n", KeyText(n.Keys[i]), c.String())
 		}
 	}
 	for i, c := range n.table {
@@ -230,14 +224,14 @@ func (n *Node) print(out *bytes.Buffer, path []string, open, end string) {
 	}
 }
 
-// inline prints a value on one line.
-func (n *Node) inline() string {
+// String prints a value on one line, as TOML.
+func (n *Node) String() string {
 	var items []string
 	for i, c := range n.table {
-		items = append(items, KeyText(n.Keys[i])+" = "+c.inline())
+		items = append(items, KeyText(n.Keys[i])+" = "+c.String())
 	}
 	for _, c := range n.Items {
-		items = append(items, c.inline())
+		items = append(items, c.String())
 	}
 	switch leaf := n.Leaf.(type) {
 	case string:
@@ -257,7 +251,7 @@ func (n *Node) inline() string {
 // Leaves calls yield with the dotted path of every value that is no table and no list, and its text.
 func (n *Node) Leaves(path string, yield func(path, text string)) {
 	if n.form == scalar {
-		yield(path, n.inline())
+		yield(path, n.String())
 	}
 	below := func(key string, c *Node) { c.Leaves(strings.TrimPrefix(path+"."+key, "."), yield) }
 	for i, c := range n.table {
