@@ -27,6 +27,7 @@ type File struct {
 	mutex    sync.Mutex
 	lineages map[string]*lineage
 	verdicts map[string][]table.Diagnostic // what is wrong with a model of the file as it stands
+	clean    map[string]bool               // models that are sound, and all that they extend
 	judged   string                        // with which Dirs, and whether Trained
 
 	suggested int // how often a model was suggested
@@ -134,17 +135,20 @@ func (f *File) Model(name string, sets ...Set) (*Model, error) {
 
 // sound returns what is wrong with a model as it stands in the file, and with those that it extends.
 func (f *File) sound(name string) (found []table.Diagnostic) {
-	for _, name := range f.ancestors(name) {
-		found = slices.Concat(found, f.twice[subject(name)], f.verdict(name))
+	f.judge()
+	chain := f.ancestors(name, f.clean)
+	for _, at := range chain {
+		found = append(append(found, f.twice[subject(at)]...), f.verdict(at)...)
+	}
+	for _, at := range chain {
+		f.clean[at] = len(found) == 0
 	}
 	return found
 }
 
 // verdict returns what is wrong with a model as it stands in the file, found once: a sweep asks for many.
 func (f *File) verdict(name string) []table.Diagnostic {
-	if judged := fmt.Sprintf("%q %v", f.Dirs, f.Trained); f.verdicts == nil || f.judged != judged {
-		f.verdicts, f.judged = map[string][]table.Diagnostic{}, judged
-	}
+	f.judge()
 	found, ok := f.verdicts[name]
 	if !ok {
 		_, found = f.build(name, nil)
@@ -152,6 +156,13 @@ func (f *File) verdict(name string) []table.Diagnostic {
 		f.verdicts[name] = found
 	}
 	return found
+}
+
+// judge forgets verdicts that depend on other settings of the file.
+func (f *File) judge() {
+	if judged := fmt.Sprintf("%q %v", f.Dirs, f.Trained); f.verdicts == nil || f.judged != judged {
+		f.verdicts, f.clean, f.judged = map[string][]table.Diagnostic{}, map[string]bool{}, judged
+	}
 }
 
 // blame gives errors of a sound model, which only the changes can have made, to the first of these that makes one: more changes do

@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+
 	"tessera/table"
 )
 
@@ -102,4 +103,55 @@ func starred(paths []string) []string {
 		}
 	}
 	return globs
+}
+
+// Frozen reports whether a glob of the key freeze matches a parameter path.
+func (m *Model) Frozen(parameter string) bool {
+	return slices.ContainsFunc(m.Freeze, func(glob string) bool { return MatchPath(glob, parameter) })
+}
+
+// AllFrozen reports whether there are names, and the parameters of the layer at path that have them are all frozen.
+func (m *Model) AllFrozen(path string, names ...string) bool {
+	return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return !m.Frozen(path + "." + name) })
+}
+
+// freeze checks the globs of frozen parameters, and that something is left to train.
+func (c *checker) freeze() {
+	if c.model.inDoubt("freeze") {
+		return
+	}
+	before := len(c.found)
+	for i, glob := range c.model.Freeze {
+		c.glob("", "", fmt.Sprintf("freeze[%d]", i), glob)
+	}
+	if len(c.model.Freeze) == 0 || len(c.found) > before || len(c.names) > 0 || len(c.open) > 0 {
+		return // or parameters are not known
+	}
+	for _, p := range c.layout.Parameters() {
+		if !p.State && p.TransposeOf == "" && !c.model.Frozen(p.Path) {
+			return
+		}
+	}
+	c.report("", "", "freeze", "freeze: nothing is left to train", "leave the parameters out that are to be trained")
+}
+
+// Start is where a new run of the model takes its first parameters from: those of another run.
+type Start struct {
+	Run string `toml:"run" required:"true" doc:"the folder of the other run"`
+	On  string `toml:"on" doc:"a glob over parameter paths: matching parameters are copied, all others are initialised"`
+}
+
+// Defaults sets the defaults of the table.
+func (s *Start) Defaults() { s.On = "*" }
+
+// start checks that something is to be taken, and from somewhere. The other run is read when the training begins.
+func (c *checker) start() {
+	s := c.model.Start
+	if s == nil || c.model.inDoubt("start") {
+		return
+	}
+	if s.Run == "" {
+		c.report("start", "", "run", "run: got \"\", want the folder of a run", "")
+	}
+	c.glob("start", "", "on", s.On)
 }

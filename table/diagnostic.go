@@ -53,12 +53,12 @@ func (d Diagnostic) String() string {
 		}
 	}
 	b.WriteString(shown(d.Problem))
-	switch {
+	switch hint := shortened(d.Suggestion, 20*mostShown); {
 	case place.Line > 0:
 		text, caret := place.marked()
-		fmt.Fprintf(&b, "\n    %s\n    %s", text, strings.TrimSuffix(caret+" "+d.Suggestion, " "))
-	case d.Suggestion != "":
-		fmt.Fprintf(&b, "\n    %s", d.Suggestion)
+		fmt.Fprintf(&b, "\n    %s\n    %s", text, strings.TrimSuffix(caret+" "+hint, " "))
+	case hint != "":
+		fmt.Fprintf(&b, "\n    %s", hint)
 	}
 	return b.String()
 }
@@ -67,15 +67,17 @@ func (d Diagnostic) String() string {
 const mostShown = 400
 
 // shown returns a text as it is printed.
-func shown(text string) string {
+func shown(text string) string { return printable(shortened(text, mostShown)) }
+
+// shortened returns the first characters of a text.
+func shortened(text string, most int) string {
 	n := 0
 	for i := range text {
-		if n++; n > mostShown {
-			text = text[:i] + "..."
-			break
+		if n++; n > most {
+			return text[:i] + "..."
 		}
 	}
-	return printable(text)
+	return text
 }
 
 // marked returns the line and the carets below it: tabs are copied, so that these line up wherever they stop.
