@@ -122,12 +122,12 @@ func (f *File) Model(name string, sets ...Set) (*Model, error) {
 	if err := table.Report(f.sound(name)); err != nil {
 		return nil, err
 	}
-	changes, sources := make([]table.Change, len(sets)), make([]*table.Source, len(sets))
+	changes := make([]table.Change, len(sets))
 	for i, s := range sets {
-		changes[i], sources[i] = s.Change, s.Source
+		changes[i] = s.Change
 	}
 	m, found := f.build(name, changes)
-	if err := table.Report(f.blame(name, changes, "", found), sources...); err != nil {
+	if err := table.Report(f.blame(name, changes, "", found), sourcesOf(sets)...); err != nil {
 		return nil, err
 	}
 	return m, nil

@@ -11,56 +11,50 @@ import (
 )
 
 // glob checks that a glob, the value of a key, matches at least one parameter, or one of the other names.
-func (c *checker) glob(part, kind, key, glob string, also ...string) bool {
+func (w *walk) glob(part, kind, key, glob string, also ...string) bool {
 	if _, err := path.Match(glob, ""); err != nil {
-		c.report(part, kind, key, fmt.Sprintf("%s: malformed glob %q", key, glob), "")
+		w.report(part, kind, key, fmt.Sprintf("%s: malformed glob %q", key, glob), "")
 		return false
 	}
-	if slices.ContainsFunc(append(c.paths(), also...), func(parameter string) bool { return MatchPath(glob, parameter) }) ||
-		slices.ContainsFunc(c.open, func(layer string) bool { return mayMatch(glob, layer) }) {
+	if slices.ContainsFunc(append(w.paths(), also...), func(parameter string) bool { return MatchPath(glob, parameter) }) ||
+		slices.ContainsFunc(w.open, func(layer string) bool { return mayMatch(glob, layer) }) {
 		return true
 	}
-	c.report(part, kind, key, fmt.Sprintf("%s: %q matches no parameter", key, glob), c.suggestGlob(glob, also))
+	w.report(part, kind, key, fmt.Sprintf("%s: %q matches no parameter", key, glob), w.suggestGlob(glob, also))
 	return false
 }
 
 // moving checks the glob `on` of what moves parameters: one that matches none that it may move would do nothing. still says
 // which stay as they are.
-func (c *checker) moving(part, kind, glob string, still func(path string) bool, also ...string) {
-	if !c.glob(part, kind, "on", glob, also...) || c.model.inDoubt("freeze") {
+func (w *walk) moving(part, kind, glob string, still func(path string) bool, also ...string) {
+	if !w.glob(part, kind, "on", glob, also...) || w.model.inDoubt("freeze") {
 		return
 	}
 	moved := func(path string) bool { return MatchPath(glob, path) && !still(path) }
-	if slices.ContainsFunc(c.names, moved) || slices.ContainsFunc(c.open, func(layer string) bool { return mayMatch(glob, layer) }) {
+	if slices.ContainsFunc(w.names, moved) || slices.ContainsFunc(w.open, func(layer string) bool { return mayMatch(glob, layer) }) {
 		return // whether it is trained is not known
 	}
-	for _, p := range c.layout.Parameters() {
+	for _, p := range w.layout.Parameters() {
 		own := cmp.Or(p.TransposeOf, p.Path)
 		named := p.TransposeOf == "" || slices.Contains(also, p.Path)
 		if named && MatchPath(glob, p.Path) && !p.State && !still(own) {
 			return
 		}
 	}
-	c.report(part, kind, "on", fmt.Sprintf("on: %q matches no parameter that is trained: all are frozen, or follow their layer's rule", glob),
+	w.report(part, kind, "on", fmt.Sprintf("on: %q matches no parameter that is trained: all are frozen, or follow their layer's rule", glob),
 		"leave it out, or train some of them")
 }
 
 // paths lists the parameters that are known by name.
-func (c *checker) paths() []string {
-	var paths []string
-	for _, p := range c.layout.Parameters() {
-		if p.TransposeOf == "" {
-			paths = append(paths, p.Path)
-		}
-	}
-	return append(paths, c.names...)
-}
+func (w *walk) paths() []string { return append(w.named(true), w.names...) }
 
 // views lists the other names of parameters, by which losses and constraints are taken on the atoms of tied decoders.
-func (c *checker) views() []string {
-	var paths []string
-	for _, p := range c.layout.Parameters() {
-		if p.TransposeOf != "" {
+func (w *walk) views() []string { return w.named(false) }
+
+// named lists the parameters of the layout, or else those that are another name of one.
+func (w *walk) named(own bool) (paths []string) {
+	for _, p := range w.layout.Parameters() {
+		if own == (p.TransposeOf == "") {
 			paths = append(paths, p.Path)
 		}
 	}
@@ -69,8 +63,8 @@ func (c *checker) views() []string {
 
 // suggestGlob returns the nearest parameter path or usual glob, or all the usual globs. Who names a list, or a layer, means its
 // weights.
-func (c *checker) suggestGlob(glob string, also []string) string {
-	paths := append(c.paths(), also...)
+func (w *walk) suggestGlob(glob string, also []string) string {
+	paths := append(w.paths(), also...)
 	usual := starred(paths)
 	for _, g := range append(usual, paths...) {
 		if glob != "" && strings.HasPrefix(g, glob) && strings.HasSuffix(g, ".weight") {
@@ -116,23 +110,23 @@ func (m *Model) AllFrozen(path string, names ...string) bool {
 }
 
 // freeze checks the globs of frozen parameters, and that something is left to train.
-func (c *checker) freeze() {
-	if c.model.inDoubt("freeze") {
+func (w *walk) freeze() {
+	if w.model.inDoubt("freeze") {
 		return
 	}
-	before := len(c.found)
-	for i, glob := range c.model.Freeze {
-		c.glob("", "", fmt.Sprintf("freeze[%d]", i), glob)
+	before := len(w.found)
+	for i, glob := range w.model.Freeze {
+		w.glob("", "", fmt.Sprintf("freeze[%d]", i), glob)
 	}
-	if len(c.model.Freeze) == 0 || len(c.found) > before || len(c.names) > 0 || len(c.open) > 0 {
+	if len(w.model.Freeze) == 0 || len(w.found) > before || len(w.names) > 0 || len(w.open) > 0 {
 		return // or parameters are not known
 	}
-	for _, p := range c.layout.Parameters() {
-		if !p.State && p.TransposeOf == "" && !c.model.Frozen(p.Path) {
+	for _, p := range w.layout.Parameters() {
+		if !p.State && p.TransposeOf == "" && !w.model.Frozen(p.Path) {
 			return
 		}
 	}
-	c.report("", "", "freeze", "freeze: nothing is left to train", "leave the parameters out that are to be trained")
+	w.report("", "", "freeze", "freeze: nothing is left to train", "leave the parameters out that are to be trained")
 }
 
 // Start is where a new run of the model takes its first parameters from: those of another run.
@@ -145,13 +139,13 @@ type Start struct {
 func (s *Start) Defaults() { s.On = "*" }
 
 // start checks that something is to be taken, and from somewhere. The other run is read when the training begins.
-func (c *checker) start() {
-	s := c.model.Start
-	if s == nil || c.model.inDoubt("start") {
+func (w *walk) start() {
+	s := w.model.Start
+	if s == nil || w.model.inDoubt("start") {
 		return
 	}
 	if s.Run == "" {
-		c.report("start", "", "run", "run: got \"\", want the folder of a run", "")
+		w.report("start", "", "run", "run: got \"\", want the folder of a run", "")
 	}
-	c.glob("start", "", "on", s.On)
+	w.glob("start", "", "on", s.On)
 }
