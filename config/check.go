@@ -125,6 +125,7 @@ func intervalText(i layers.Interval) string {
 // check finds what is wrong between the parts of a decoded auto-encoder: shapes, ranges of values, roles and globs.
 func (m *Model) check(input []int) []table.Diagnostic {
 	w := m.walk(input) // the checks know what it found
+	w.listed()
 	if len(m.Encoder) == 0 && !m.inDoubt("encoder") {
 		w.report("", "", "encoder", "the encoder is empty", "give at least one "+m.header("encoder"))
 	}

@@ -16,8 +16,13 @@ func (w *walk) glob(part, kind, key, glob string, also ...string) bool {
 		w.report(part, kind, key, fmt.Sprintf("%s: malformed glob %q", key, glob), "")
 		return false
 	}
-	if slices.ContainsFunc(append(w.paths(), also...), func(parameter string) bool { return MatchPath(glob, parameter) }) ||
-		slices.ContainsFunc(w.open, func(layer string) bool { return mayMatch(glob, layer) }) {
+	matched := func(parameter string) bool { return MatchPath(glob, parameter) }
+	for _, list := range [][]string{w.own, w.names, also} {
+		if slices.ContainsFunc(list, matched) {
+			return true
+		}
+	}
+	if slices.ContainsFunc(w.open, func(layer string) bool { return mayMatch(glob, layer) }) {
 		return true
 	}
 	w.report(part, kind, key, fmt.Sprintf("%s: %q matches no parameter", key, glob), w.suggestGlob(glob, also))
@@ -34,7 +39,7 @@ func (w *walk) moving(part, kind, glob string, still func(path string) bool, als
 	if slices.ContainsFunc(w.names, moved) || slices.ContainsFunc(w.open, func(layer string) bool { return mayMatch(glob, layer) }) {
 		return // whether it is trained is not known
 	}
-	for _, p := range w.layout.Parameters() {
+	for _, p := range w.all {
 		own := cmp.Or(p.TransposeOf, p.Path)
 		named := p.TransposeOf == "" || slices.Contains(also, p.Path)
 		if named && MatchPath(glob, p.Path) && !p.State && !still(own) {
@@ -46,19 +51,21 @@ func (w *walk) moving(part, kind, glob string, still func(path string) bool, als
 }
 
 // paths lists the parameters that are known by name.
-func (w *walk) paths() []string { return append(w.named(true), w.names...) }
+func (w *walk) paths() []string { return append(slices.Clip(w.own), w.names...) }
 
 // views lists the other names of parameters, by which losses and constraints are taken on the atoms of tied decoders.
-func (w *walk) views() []string { return w.named(false) }
+func (w *walk) views() []string { return w.other }
 
-// named lists the parameters of the layout, or else those that are another name of one.
-func (w *walk) named(own bool) (paths []string) {
-	for _, p := range w.layout.Parameters() {
-		if own == (p.TransposeOf == "") {
-			paths = append(paths, p.Path)
+// listed lists the parameters of the layout, for all globs that are matched with them.
+func (w *walk) listed() {
+	w.all = w.layout.Parameters()
+	for _, p := range w.all {
+		if p.TransposeOf == "" {
+			w.own = append(w.own, p.Path)
+		} else {
+			w.other = append(w.other, p.Path)
 		}
 	}
-	return paths
 }
 
 // suggestGlob returns the nearest parameter path or usual glob, or all the usual globs. Who names a list, or a layer, means its
@@ -121,7 +128,7 @@ func (w *walk) freeze() {
 	if len(w.model.Freeze) == 0 || len(w.found) > before || len(w.names) > 0 || len(w.open) > 0 {
 		return // or parameters are not known
 	}
-	for _, p := range w.layout.Parameters() {
+	for _, p := range w.all {
 		if !p.State && p.TransposeOf == "" && !w.model.Frozen(p.Path) {
 			return
 		}

@@ -34,6 +34,9 @@ func TestTheWorkGrowsWithTheText(t *testing.T) {
 			return models(func(i, n int) string { return chained(i-1, i == 0) })(n) +
 				"[sweep.s]\nmodel = [" + repeated(n, func(i int) string { return fmt.Sprintf("\"m%d\",", i) }) + "]\n"
 		},
+		"constraints of layers": func(n int) string {
+			return "[model.m]\nencoder = [" + strings.Repeat("{ kind = \"dense\", units = 3 }, ", n) + "]\nconstraint = [" + strings.Repeat("{ kind = \"nonneg\" }, ", n) + "]\n"
+		},
 		"errors in one line": func(n int) string {
 			return "[model.m]\nencoder = [" + strings.Repeat("{ kind = \"dense\", unitz = 3 }, ", n) + "]\n"
 		},

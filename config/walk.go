@@ -17,6 +17,9 @@ type walk struct {
 	names  []string // paths of parameters whose shapes are not known
 	open   []string // paths of layers of which not even the names of the parameters are known
 	large  bool     // a layer makes too much of a batch
+
+	all        []ParameterPath // of the layout; see listed
+	own, other []string        // their paths, and those that are another name of one
 }
 
 // walk places every layer for images of shape input, nil where that is not known.
