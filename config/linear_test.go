@@ -121,7 +121,7 @@ func TestNamesOfAnyLengthAreShortened(t *testing.T) {
 	for _, text := range []string{
 		"[model." + long + "]\n",
 		"[model." + long + "]\nencoder = [{ kind = \"dense\", unitz = 3 }]\n",
-		"[model." + long + "]\nextends = \"" + long + "b\"\n[model.m]\n" + oneLayer,
+		"[model." + long + "]\nextends = \"" + strings.Repeat("ab", len(long)/2) + "\"\n[model.m]\n" + oneLayer,
 		"[model.m]\n" + long + " = 1\n" + oneLayer,
 	} {
 		err := load(t, text).Check()
