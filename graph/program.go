@@ -9,7 +9,6 @@ import (
 	"gorgonia.org/tensor"
 	"tessera/layers"
 	"tessera/losses"
-	"tessera/morph"
 )
 
 // Parameter is one named tensor of a model. Data is shared by every program and plan that uses the parameter.
@@ -42,8 +41,8 @@ type Input struct {
 
 	Weight losses.Weight // the schedule of the weight of a term, whose number the caller gives; nil for all others
 
-	// Decomposition is what the caller makes of the images for this input, nil for all others.
-	Decomposition *morph.Decomposition
+	// Preparation is what the caller makes of the images for this input, nil for all others; see [layers.Preparing].
+	Preparation any
 }
 
 // Binding is a parameter and its nodes.

@@ -39,6 +39,9 @@ func (a *Adversarial) NeedsSteps() (problem, hint string) {
 	return "adversarial examples change with the parameters, but %s needs an objective that is the same at every evaluation", "leave it out"
 }
 
+// Stage implements [Staged].
+func (*Adversarial) Stage() Stage { return Distort }
+
 // Attach implements [Hook].
 func (a *Adversarial) Attach(t Training) (*Active, error) {
 	h := &adversary{Adversarial: a, training: t, programs: map[int]Program{}}

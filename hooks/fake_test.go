@@ -12,6 +12,7 @@ import (
 type fake struct {
 	parameters  []*Parameter
 	images      *data.Images
+	preparation any
 	follows     [][]float32 // what a moving average keeps, by parameter
 	epoch, step int
 	stopped     bool
@@ -57,6 +58,7 @@ func (f *fake) Rewrite(p *Parameter, change func([]float32)) {
 	change(f.follows[p.Index])
 }
 func (f *fake) Project(p *Parameter)     { f.projected = append(f.projected, p.Path) }
+func (f *fake) Preparation() any         { return f.preparation }
 func (f *fake) Images() *data.Images     { return f.images }
 func (f *fake) BatchSizes() []int        { return []int{f.images.Len()} }
 func (f *fake) Random(n int) *rand.Rand  { return rand.New(rand.NewPCG(1, uint64(n))) }

@@ -65,6 +65,9 @@ func (p *Prune) NeedsSteps() (problem, hint string) {
 // over reports whether the phase has ended after that many complete epochs.
 func (p *Prune) over(epoch int) bool { return p.Until > 0 && epoch >= p.Until }
 
+// Stage implements [Staged].
+func (*Prune) Stage() Stage { return Select }
+
 // Attach implements [Hook].
 func (p *Prune) Attach(t Training) (*Active, error) {
 	h := &pruning{Prune: p, training: t, indices: make([][]int32, len(t.Parameters("*")))}

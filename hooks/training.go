@@ -17,7 +17,9 @@ type Training interface {
 	Rewrite(p *Parameter, change func(values []float32))
 	// Project applies to p what follows every step: its constraints, and what hooks project. When Rewrite may be called.
 	Project(p *Parameter)
-	// Images are the fitted images, in no order of the training. From Active.Begin on.
+	// Preparation describes the first part of the encoder's first layer; nil where it has none. See layers.Preparing.
+	Preparation() any
+	// Images are the fitted images, in no order of the training. From Active.Prepare on.
 	Images() *data.Images
 	// BatchSizes lists the sizes of the batches of an epoch.
 	BatchSizes() []int
@@ -45,6 +47,7 @@ type Parameter struct {
 	State     [][]float32 // what the optimizer keeps, each as long as Data; none for a parameter that it does not move
 	Trainable bool        // moved by the optimizer
 	Frozen    bool        // keeps its value; a parameter that is neither is moved by a rule of its layer (a running average)
+	Started   bool        // a new training has its first values from another run
 }
 
 // Value is what a program computes.

@@ -68,7 +68,9 @@ func (n *network) firstBadForward(inputs *batch) (b bad, err error) {
 	if n.model.Encodes() {
 		want = append(n.model.Layout.Values(), graph.Loss)
 	}
-	p, err := compile(n.model, n.options.Backend, graph.Request{Batch: inputs.size, Want: want})
+	r := n.request(want...)
+	r.Batch = inputs.size
+	p, err := compile(n.model, n.options.Backend, r)
 	if err != nil {
 		return b, err
 	}
@@ -80,18 +82,13 @@ func (n *network) firstBadForward(inputs *batch) (b bad, err error) {
 	for _, q := range p.Parameters {
 		b.look(q.Path, q.Data)
 	}
-	p.lookTaps(&b)
+	b.lookRun(p)
 	return b, nil
 }
 
 // firstBadBackward names what made the parameters bad while the loss was good.
 func (p *program) firstBadBackward() (b bad) {
-	p.lookTaps(&b)
-	for i, q := range p.Parameters {
-		if g := p.runner.Gradient(i); g != nil {
-			b.look("gradient of "+q.Path, g)
-		}
-	}
+	b.lookRun(p)
 	for _, q := range p.Parameters {
 		b.look(q.Path, q.Data)
 	}
@@ -99,12 +96,6 @@ func (p *program) firstBadBackward() (b bad) {
 		b = bad{"the optimizer's step", math.NaN()}
 	}
 	return b
-}
-
-func (p *program) lookTaps(b *bad) {
-	for i, tap := range p.Taps {
-		b.look(tap.Name, p.runner.Tap(i))
-	}
 }
 
 // firstBad names what made the objective bad, as the last look left everything.
@@ -121,10 +112,10 @@ func (w *whole) firstBad() (b bad, err error) {
 			return nil
 		}
 		p := w.portions[to-from]
-		if err := w.run(p, from, to); err != nil {
+		if err := w.feed.run(p, from, to); err != nil {
 			return err
 		}
-		b.look("input", w.pixels[:(to-from)*w.images.Pixels()])
+		b.look("input", w.feed.inputs[0])
 		b.lookRun(p)
 		return nil
 	})
@@ -136,7 +127,9 @@ func (w *whole) firstBad() (b bad, err error) {
 
 // lookRun looks at what a program's last run gave.
 func (b *bad) lookRun(p *program) {
-	p.lookTaps(b)
+	for i, tap := range p.Taps {
+		b.look(tap.Name, p.runner.Tap(i))
+	}
 	for i, q := range p.Parameters {
 		if g := p.runner.Gradient(i); g != nil {
 			b.look("gradient of "+q.Path, g)

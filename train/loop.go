@@ -24,7 +24,7 @@ func (s *session) train(ctx context.Context) (*Result, error) {
 	if err := s.writer.Wait(); err != nil {
 		return nil, err
 	}
-	return s.result(), nil
+	return s.result()
 }
 
 // epoch trains on what is left of the current epoch.

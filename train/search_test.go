@@ -13,6 +13,8 @@ import (
 	"tessera/data"
 	"tessera/engine"
 	"tessera/graph"
+	"tessera/internal/volume"
+	"tessera/morph"
 	"tessera/tape"
 	"tessera/team"
 	"tessera/train/checkpoint"
@@ -79,11 +81,15 @@ func looked(t *testing.T, spec *config.Model, backend graph.Backend, team *team.
 	if m, err = graph.New(spec, set.Shape); err != nil {
 		t.Fatal(err)
 	}
-	parameters := newStepper(m, team).moved
-	if w, err = newWhole(m, parameters, splits.Fit, Options{Backend: backend, Team: team}); err != nil {
+	s := newStepper(m, team)
+	r := &trainee{job: &job{spec: spec, images: splits.Fit, options: Options{Backend: backend, Team: team}}, model: m, stepper: s}
+	if err := r.attach(true); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range parameters {
+	if w, err = newWhole(r); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range s.moved {
 		weights = append(weights, p.Data...)
 	}
 	return w, m, splits.Fit, weights
@@ -158,7 +164,7 @@ func TestTheObjectiveInBatchesIsThatOfAllImagesAtOnce(t *testing.T) {
 			}{{tape.Backend{}, team.New(1)}, {engine.Backend{Team: two}, two}} {
 				spec := model(t, searched, append(sets, batch)...)
 				w, m, images, weights := looked(t, spec, b.backend, b.team)
-				want, err := compile(m, tape.Backend{}, graph.Request{Batch: images.Len(), Training: true})
+				want, err := compile(m, tape.Backend{}, graph.Request{Batch: images.Len(), Training: true, Prepared: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -171,14 +177,16 @@ func TestTheObjectiveInBatchesIsThatOfAllImagesAtOnce(t *testing.T) {
 				var inputs [][]float32
 				for _, in := range want.Inputs {
 					switch {
-					case in.Decomposition != nil:
-						channels, _, err := in.Decomposition.Apply(images.Float32(), images.Shape)
+					case in.Preparation != nil:
+						channels, _, err := in.Preparation.(morph.Decomposition).Apply(images.Float32(), images.Shape)
 						if err != nil {
 							t.Fatal(err)
 						}
 						inputs = append(inputs, channels)
 					case in.Sampler != nil:
-						inputs = append(inputs, w.drawn(in, 0, images.Len()))
+						noise := make([]float32, volume.Of(in.Shape))
+						w.feed.fill(in, noise, w.feed.order)
+						inputs = append(inputs, noise)
 					default:
 						inputs = append(inputs, images.Float32())
 					}

@@ -22,7 +22,6 @@ import (
 // A folder that is not a run, or a run that has no parameters, is an error of the declaration ([part.KeyError]);
 // parameters that are missing or of another shape are a [*checkpoint.Error] that names each of them.
 func (n *trainee) start() error {
-	n.fresh = true
 	s := n.spec.Start
 	if s == nil {
 		return nil
@@ -55,11 +54,6 @@ func StartOf(spec *config.Model) (*data.File, error) {
 // refuse is the error for a run that nothing can be taken from.
 func (n *trainee) refuse(problem string) error {
 	return fmt.Errorf("model %q: start: %w", n.spec.Name, part.KeyError{Key: "run", Problem: problem})
-}
-
-// takes reports whether a new run has a parameter from the run that its model starts from.
-func (n *trainee) takes(path string) bool {
-	return n.spec.Start != nil && config.MatchPath(n.spec.Start.On, path)
 }
 
 // take copies every parameter that the glob matches, or none where one does not fit.

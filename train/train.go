@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -52,19 +51,6 @@ func (o Options) load(ctx context.Context, d *config.Dataset) (*data.Set, error)
 	return d.Source.Load(ctx, o.Dirs, d.Need())
 }
 
-// trainedOn refuses images of another shape than those of a run.
-func (o Options) trainedOn(shape []int) Options {
-	all := o
-	o.Load = func(ctx context.Context, d *config.Dataset) (*data.Set, error) {
-		set, err := all.load(ctx, d)
-		if err == nil && !slices.Equal(shape, set.Shape) {
-			err = &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its images have shape %v, the run was trained on %v", set.Shape, shape)}
-		}
-		return set, err
-	}
-	return o
-}
-
 // Progress describes a run in progress.
 type Progress struct {
 	Run       string // its folder
@@ -101,26 +87,22 @@ func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 	}
 	o, release := o.complete()
 	defer release()
-	s, splits, err := newSession(ctx, spec, o)
+	s, splits, err := newSession(ctx, spec, o, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
-	if err := s.learner.start(); err != nil {
-		return nil, err
-	}
-	if err := s.learner.begin(ctx, splits); err != nil {
+	if err := s.learner.begin(ctx, splits, true); err != nil {
 		return nil, halted(err)
 	}
 	files, err := s.firstFiles()
 	if err != nil {
 		return nil, err
 	}
-	made, err := create(spec, o, files)
-	if err != nil {
+	if s.folder, err = create(spec, o, files); err != nil {
 		return nil, err
 	}
-	s.keepIn(made)
+	s.run = s.folder.Path()
 	return s.train(ctx)
 }
 
@@ -185,16 +167,16 @@ func Resume(ctx context.Context, run string, o Options) (*Result, error) {
 	}
 	defer s.close()
 	if s.finished() {
-		r := s.result()
+		r, err := s.result()
 		r.AlreadyFinished = true
-		return r, nil
+		return r, err
 	}
 	return s.train(ctx)
 }
 
 // reopen returns the session of an existing run.
-func reopen(ctx context.Context, held *folder.Folder, o Options) (*session, error) {
-	spec, err := readConfig(held.Join(folder.Config))
+func reopen(ctx context.Context, held *folder.Folder, o Options) (s *session, err error) {
+	spec, err := folderOf(held.Path()).config()
 	if err != nil {
 		return nil, err
 	}
@@ -206,24 +188,26 @@ func reopen(ctx context.Context, held *folder.Folder, o Options) (*session, erro
 		return nil, err
 	}
 	if over(spec, from.progress) { // without its data, which may be gone
-		s, err := finishedSession(spec, from, o)
-		if err != nil {
+		if s, err = finishedSession(spec, from, o); err != nil {
 			return nil, err
 		}
-		s.keepIn(held)
-		return s, s.repair()
+	} else {
+		var splits data.Splits
+		if s, splits, err = newSession(ctx, spec, o, from.shape); err != nil {
+			return nil, err
+		}
+		if err = s.restore(from); err == nil {
+			err = s.learner.begin(ctx, splits, false)
+		}
+		if err != nil {
+			s.close()
+			return nil, halted(err)
+		}
 	}
-	s, splits, err := newSession(ctx, spec, o.trainedOn(from.shape))
-	if err != nil {
+	if err := s.repair(held); err != nil {
+		s.close()
 		return nil, err
 	}
-	if err = s.restore(from); err == nil {
-		err = s.learner.begin(ctx, splits)
-	}
-	if err != nil {
-		s.close()
-		return nil, halted(err)
-	}
-	s.keepIn(held)
-	return s, held.CutMetrics(s.progress.Epoch)
+	s.folder, s.run = held, held.Path()
+	return s, nil
 }

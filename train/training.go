@@ -9,39 +9,15 @@ import (
 	"tessera/graph"
 	"tessera/hooks"
 	"tessera/internal/random"
+	"tessera/layers"
 	"tessera/losses"
 )
 
 // training is what one hook sees of a training; it implements [hooks.Training].
 type training struct {
 	*trainee
-	name string // of the hook
-}
-
-// attach makes the running forms of the model's hooks.
-func (t *trainee) attach(search bool) error {
-	for _, declared := range t.spec.AllHooks() {
-		a := &attached{&hooks.Active{}, declared.Name}
-		if err := a.call(func() error {
-			active, err := declared.Hook.Attach(training{t, declared.Name})
-			if active != nil {
-				a.Active = active
-			}
-			return err
-		}); err != nil {
-			return fmt.Errorf("model %q: %w", t.spec.Name, err)
-		}
-		t.around = append(t.around, a)
-	}
-	if err := t.around.check(search, t.spec.Optimizer.Kind); err != nil {
-		return fmt.Errorf("model %q: %w", t.spec.Name, err)
-	}
-	t.stepper.surround(t.around)
-	t.model.Lent = t.around.lent()
-	if t.around.shows() != nil {
-		t.twin = t.model.Twin()
-	}
-	return nil
+	name   string // of the hook
+	search bool
 }
 
 // Parameters implements [hooks.Training].
@@ -55,15 +31,21 @@ func (t training) Parameters(glob string) (list []*hooks.Parameter) {
 }
 
 // Shown implements [hooks.Training].
-func (t training) Shown(p *hooks.Parameter) []float32 { return t.shown().Parameters[p.Index].Data }
+func (t training) Shown(p *hooks.Parameter) []float32 {
+	m, err := t.shown()
+	if err != nil {
+		panic(err) // an error of this hook
+	}
+	return m.Parameters[p.Index].Data
+}
 
 // Rewrite implements [hooks.Training].
 func (t training) Rewrite(p *hooks.Parameter, change func(values []float32)) {
+	if t.search {
+		panic(fmt.Sprintf("it changes %s, but %s does not continue from changed parameters", p.Path, t.spec.Optimizer.Kind))
+	}
 	change(p.Data)
 	for _, a := range t.around {
-		if a.Follows == nil {
-			continue
-		}
 		if values := a.Follows(p); values != nil {
 			change(values)
 		}
@@ -73,11 +55,18 @@ func (t training) Rewrite(p *hooks.Parameter, change func(values []float32)) {
 // Project implements [hooks.Training].
 func (t training) Project(p *hooks.Parameter) { t.stepper.projectOne(p) }
 
+// Preparation implements [hooks.Training].
+func (t training) Preparation() any {
+	if len(t.spec.Encoder) > 0 {
+		if first, ok := t.spec.Encoder[0].Layer.(layers.Preparing); ok {
+			return first.Preparation()
+		}
+	}
+	return nil
+}
+
 // Images implements [hooks.Training].
 func (t training) Images() *data.Images { return t.images }
-
-// BatchSizes implements [hooks.Training].
-func (t training) BatchSizes() []int { return t.batchSizes() }
 
 // Random implements [hooks.Training].
 func (t training) Random(counter int) *rand.Rand {
@@ -99,10 +88,13 @@ func (t training) Threads() int { return t.options.Team.Threads() }
 // Do implements [hooks.Training].
 func (t training) Do(f func(thread int)) { t.options.Team.Do(f) }
 
+// BatchSizes implements [hooks.Training].
+func (t training) BatchSizes() []int { return batchSizes(t.images.Len(), t.spec.Train.Batch) }
+
 // Compile implements [hooks.Training].
 func (t training) Compile(images int, want hooks.Value) (hooks.Program, error) {
 	name := map[hooks.Value]string{hooks.Code: losses.Code, hooks.Output: losses.Output, hooks.ImageGradient: graph.InputGradient}[want]
-	p, err := compilePlain(t.model, t.options.Backend, graph.Request{Batch: images, Want: []string{name}})
+	p, err := compile(t.model, t.options.Backend, graph.Request{Batch: images, Want: []string{name}})
 	if err != nil {
 		return nil, err
 	}
