@@ -15,12 +15,13 @@ import (
 // what is measured between epochs.
 type trainee struct {
 	*job
-	model   *graph.Model
-	twin    *graph.Model // the model with the values that a hook shows; nil where none does
-	stepper *stepper
-	around  around
-	watcher *watcher
-	rate    float64 // of the last step
+	model    *graph.Model
+	twin     *graph.Model // the model with the values that a hook shows; nil where none does
+	stepper  *stepper
+	around   around
+	watcher  *watcher
+	compiled []compiled // for hooks
+	rate     float64    // of the last step
 }
 
 // newTrainee returns a model with its first parameters, projected, and a fresh optimizer. Its hooks are not attached yet.
@@ -200,6 +201,9 @@ func (t *trainee) derived() (files []derived, err error) {
 // close implements learner.
 func (t *trainee) close() {
 	_ = t.around.close() // what cannot be freed does not make the result wrong
+	for _, c := range t.compiled {
+		_ = c.Close()
+	}
 	if t.watcher != nil {
 		_ = t.watcher.programs.Close()
 	}

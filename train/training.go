@@ -92,17 +92,46 @@ func (t training) Do(f func(thread int)) { t.options.Team.Do(f) }
 func (t training) BatchSizes() []int { return batchSizes(t.images.Len(), t.spec.Train.Batch) }
 
 // Compile implements [hooks.Training].
-func (t training) Compile(images int, want hooks.Value) (hooks.Program, error) {
+func (t training) Compile(want hooks.Value, images ...int) (hooks.Program, error) {
 	name := map[hooks.Value]string{hooks.Code: losses.Code, hooks.Output: losses.Output, hooks.ImageGradient: graph.InputGradient}[want]
-	p, err := compile(t.model, t.options.Backend, graph.Request{Batch: images, Want: []string{name}})
+	p := &valueProgram{t.trainee, name, compiled{}}
+	t.compiled = append(t.compiled, p.of)
+	for _, n := range images {
+		if _, err := p.program(n); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// valueProgram computes one value of any number of images; it implements [hooks.Program].
+type valueProgram struct {
+	*trainee
+	want string
+	of   compiled
+}
+
+// program returns that of so many images.
+func (v *valueProgram) program(images int) (p *program, err error) {
+	if v.of[images] == nil {
+		if p, err = compile(v.model, v.options.Backend, graph.Request{Batch: images, Want: []string{v.want}}); err == nil {
+			v.of[images] = p
+		}
+	}
+	return v.of[images], err
+}
+
+// Run implements [hooks.Program].
+func (v *valueProgram) Run(images, clean []float32) ([]float32, error) {
+	p, err := v.program(len(images) / v.model.Pixels())
 	if err != nil {
 		return nil, err
 	}
-	return valueOf{p.runner}, nil
+	for i, values := range [][]float32{images, clean}[:len(p.Inputs)] {
+		if err := p.runner.Bind(i, values); err != nil {
+			return nil, err
+		}
+	}
+	err = p.runner.Run()
+	return p.runner.Tap(0), err
 }
-
-// valueOf is a program of which one value is read; it implements [hooks.Program].
-type valueOf struct{ graph.Runner[float32] }
-
-// Value implements [hooks.Program].
-func (v valueOf) Value() []float32 { return v.Tap(0) }
