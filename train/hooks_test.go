@@ -169,6 +169,24 @@ func TestTeamsRunHooksAlike(t *testing.T) {
 	}
 }
 
+// outside is a hook in a line.
+type outside struct {
+	attach func(t hooks.Training) (*hooks.Active, error)
+}
+
+func (o *outside) Attach(t hooks.Training) (*hooks.Active, error) { return o.attach(t) }
+
+func TestAllHooksTogetherResumeToTheSameBytes(t *testing.T) {
+	m := model(t, everything, averaged, `prune=[{fraction=0.3,from=1,until=2},{threshold=0.02,on="decoder.*.weight"}]`, "adversarial={epsilon=0.05,share=0.5}",
+		"hook.revive={every=1,threshold=0.9}", "hook.teacher.decay=0.9", "hook.plateau={patience=0,factor=0.5,threshold=0.5}", "hook.jolts.every=3",
+		"train.patience=2", "train.min_delta=0.00001", "train.epochs=4")
+	if list := m.AllHooks(); len(list) != 9 {
+		t.Fatalf("%d hooks", len(list))
+	}
+	interruptedEverywhere(t, m)
+	killedAgain(t, m)
+}
+
 // failingHook fails, or panics, in one of its functions.
 type failingHook struct {
 	in     string
@@ -197,17 +215,21 @@ func (f *failingHook) Attach(hooks.Training) (*hooks.Active, error) {
 		Moved:      func(*hooks.Parameter, []float32, int, []float32) { _ = f.fail("Moved") },
 		Rate:       func() float64 { _ = f.fail("Rate"); return 1 },
 		Save:       func(*hooks.State) { _ = f.fail("Save") },
+		Shown:      func(p *hooks.Parameter) []float32 { _ = f.fail("Shown"); return p.Data },
+		Kept:       func() *hooks.Kept { _ = f.fail("Kept"); return nil },
+		Follows:    func(*hooks.Parameter) []float32 { _ = f.fail("Follows"); return nil },
+		Lends:      func() []*hooks.Parameter { _ = f.fail("Lends"); return nil },
 	}, f.fail("Attach")
 }
 
 func TestWhatAHookDoesWrongIsAnErrorWithItsName(t *testing.T) {
-	for _, in := range []string{"Attach", "First", "Begin", "BeginEpoch", "BeforeStep", "AfterStep", "EndEpoch", "Project", "Moved", "Rate", "Save"} {
+	for _, in := range []string{"Attach", "First", "Begin", "BeginEpoch", "BeforeStep", "AfterStep", "EndEpoch", "Project", "Moved", "Rate", "Save", "Shown", "Kept", "Follows", "Lends"} {
 		for _, panics := range []bool{false, true} {
-			canFail := in != "Project" && in != "Moved" && in != "Rate" && in != "Save"
+			canFail := in != "Project" && in != "Moved" && !slices.Contains([]string{"Rate", "Save", "Shown", "Kept", "Follows", "Lends"}, in)
 			if !panics && !canFail {
 				continue
 			}
-			m := model(t, everything)
+			m := model(t, everything, "train.patience=0")
 			m.Hooks = map[string]hooks.Hook{"failing": &failingHook{in, panics}}
 			_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)})
 			if err == nil || !strings.Contains(err.Error(), "out of order") || !strings.Contains(err.Error(), "hook") {

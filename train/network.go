@@ -134,9 +134,7 @@ func (n *network) step() error {
 	if !sound {
 		return n.diverged(step, p.firstBadBackward())
 	}
-	for i, term := range p.terms {
-		n.progress.Sums[i] += p.scalar(term) * float64(b.size)
-	}
+	p.addTerms(n.progress.Sums, float64(b.size))
 	n.progress.Step = step
 	n.progress.Position += b.size
 	if err := n.around.each(func(a *attached) error { return a.AfterStep() }); err != nil {

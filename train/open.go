@@ -139,17 +139,6 @@ func (r files) parameters() (path string, b []byte, err error) {
 	return path, b, nil
 }
 
-// parametersOf is the file of a run that [Open] reads.
-func parametersOf(run string) string {
-	for _, name := range []string{folder.Best, folder.Model} {
-		path := filepath.Join(run, name)
-		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-			return path
-		}
-	}
-	return filepath.Join(run, folder.State)
-}
-
 // open makes the model of spec from one checkpoint.
 func open(spec *config.Model, path string, f *checkpoint.File) (*Trained, error) {
 	shape, err := storedShape(path, f)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"tessera/graph"
 )
@@ -13,9 +12,8 @@ import (
 type program struct {
 	*graph.Program
 	runner    graph.Runner[float32]
-	loss      int // tap
-	terms     []int
-	names     []string    // of the terms
+	loss      int         // tap, -1 where there is none
+	terms     []int       // tap of each of the model's losses, -1 where the program does not compute it
 	gradients [][]float32 // of the parameters in the stepper's order, read after every run
 	of        []int       // for each of those, its place in Parameters; -1 where the graph does not read it
 }
@@ -30,15 +28,17 @@ func compile(m *graph.Model, backend graph.Backend, r graph.Request) (*program, 
 	if err != nil {
 		return nil, fmt.Errorf("model %q: batch %d: %w", m.Spec.Name, r.Batch, err)
 	}
-	p := &program{Program: built, runner: runner, loss: -1}
-	for i, tap := range built.Taps {
-		if name, term := strings.CutPrefix(tap.Name, "loss."); term {
-			p.terms, p.names = append(p.terms, i), append(p.names, name)
-		} else if tap.Name == graph.Loss {
-			p.loss = i
-		}
+	p := &program{Program: built, runner: runner}
+	p.loss = p.tap(graph.Loss)
+	for i := range m.Spec.Losses {
+		p.terms = append(p.terms, p.tap("loss."+m.Spec.TermName(i)))
 	}
 	return p, nil
+}
+
+// tap returns the place of a tap, -1 where there is none.
+func (p *program) tap(name string) int {
+	return slices.IndexFunc(p.Taps, func(t graph.Tap) bool { return t.Name == name })
 }
 
 // follow makes Gradients return those of these parameters.
@@ -72,12 +72,19 @@ func (p *program) Run(inputs [][]float32) error {
 
 // value returns the tap of that name, nil where there is none.
 func (p *program) value(name string) []float32 {
-	for i, tap := range p.Taps {
-		if tap.Name == name {
-			return p.runner.Tap(i)
-		}
+	if i := p.tap(name); i >= 0 {
+		return p.runner.Tap(i)
 	}
 	return nil
+}
+
+// addTerms adds the terms of the loss that the last run computed, that many times.
+func (p *program) addTerms(sums []float64, times float64) {
+	for i, tap := range p.terms {
+		if tap >= 0 {
+			sums[i] += p.scalar(tap) * times
+		}
+	}
 }
 
 // scalar returns the value of a tap of one value.

@@ -13,6 +13,7 @@ import (
 	"tessera/data"
 	"tessera/engine"
 	"tessera/graph"
+	"tessera/hooks"
 	"tessera/internal/volume"
 	"tessera/morph"
 	"tessera/tape"
@@ -196,7 +197,7 @@ func TestTheObjectiveInBatchesIsThatOfAllImagesAtOnce(t *testing.T) {
 				}
 				near(t, name+", "+batch+": loss", value, want.scalar(want.loss))
 				for i, tap := range want.terms {
-					near(t, name+", "+batch+": "+want.names[i], w.terms[i], want.scalar(tap))
+					near(t, name+", "+batch+": "+spec.TermName(i), w.terms[i], want.scalar(tap))
 				}
 				for i, wanted := range want.Gradients() {
 					for j, v := range wanted {
@@ -319,6 +320,64 @@ func TestASearchInterruptedInAnyBatchResumesToTheSameBytes(t *testing.T) {
 			}
 			sameRun(t, run, want.Run)
 		}
+	}
+}
+
+// counts counts the epochs that begin.
+type counts struct{}
+
+func (counts) Attach(hooks.Training) (*hooks.Active, error) {
+	var record struct{ Begun int }
+	return &hooks.Active{BeginEpoch: func() error { record.Begun++; return nil },
+		Save: func(s *hooks.State) { s.PutRecord(record) }, Restore: func(s *hooks.State) error { return s.LoadRecord(&record) }}, nil
+}
+
+func init() {
+	hooks.Registry.Register("counts", "counts epochs", func() hooks.Hook { return &counts{} })
+}
+
+// An iteration that is done again does not begin again.
+func TestAnInterruptedIterationBeginsOnceForHooks(t *testing.T) {
+	m := model(t, searched, "train.epochs=3", "hook.counts={}")
+	for at := 5; at <= 15; at += 5 {
+		run := place(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		backend := newHooked()
+		backend.before = func(n int) {
+			if n == at {
+				cancel()
+			}
+		}
+		if _, err := Run(ctx, m, Options{Backend: backend, Out: run}); !errors.Is(err, ErrInterrupted) {
+			t.Fatal(err)
+		}
+		if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
+			t.Fatal(err)
+		}
+		from, err := readState(run + "/" + folder.State)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := from.file.Metadata["hook/counts"]; got != `{"Begun":3}` {
+			t.Errorf("interrupted in batch %d: the hook counts %s, want 3", at, got)
+		}
+	}
+}
+
+// The search would forget the change at its next iteration, but a resumed one would begin with it.
+func TestAHookCannotChangeParametersInASearch(t *testing.T) {
+	m := model(t, searched, "train.epochs=3")
+	m.Hooks = map[string]hooks.Hook{"outside": &outside{func(t hooks.Training) (*hooks.Active, error) {
+		return &hooks.Active{EndEpoch: func(*hooks.Epoch) error {
+			for _, p := range t.Parameters("encoder.*.weight") {
+				t.Rewrite(p, func(values []float32) { values[0] /= 2 })
+			}
+			return nil
+		}}, nil
+	}}}
+	_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)})
+	if err == nil || !strings.Contains(err.Error(), "hook outside") || !strings.Contains(err.Error(), "lbfgs") {
+		t.Errorf("got %v, want an error of the hook", err)
 	}
 }
 

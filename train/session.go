@@ -262,9 +262,16 @@ func (s *session) result() (*Result, error) {
 	return r, err
 }
 
-// repair removes from a run's folder what a killed process left: lines of metrics that its state does not know. In a finished run it
-// also writes the derived files that differ from the state.
+// repair removes from a run's folder what its state does not know: lines of metrics that a killed process left, and the best epoch of
+// early stopping that was switched off since. In a finished run it also writes the derived files that differ from the state.
 func (s *session) repair(held *folder.Folder) error {
+	if k, err := s.learner.kept(); err != nil {
+		return err
+	} else if k == nil {
+		if err := held.Remove(folder.Best); err != nil {
+			return err
+		}
+	}
 	if s.finished() {
 		files, err := s.derivedFiles()
 		if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/engine"
 	"tessera/graph"
 	"tessera/team"
 	"tessera/train/folder"
@@ -39,6 +40,21 @@ type Options struct {
 	Warn    func(text string) // told of what does not end a training, but changes its result; may be nil
 	Report  func(p Progress)  // called after every epoch, and about every tenth of a second within one; may be nil
 	Disk    folder.Disk       // nil: the operating system's
+}
+
+// complete returns the options with what runs programs, where they name nothing: the engine on Team, or on a team with one
+// goroutine per CPU. release ends that team.
+func (o Options) complete() (complete Options, release func()) {
+	release = func() {}
+	if o.Backend != nil {
+		return o, release
+	}
+	if o.Team == nil {
+		o.Team = team.New(0)
+		release = o.Team.Close
+	}
+	o.Backend = engine.Backend{Team: o.Team}
+	return o, release
 }
 
 // LoadData returns what a data set's source would read for [data.Selection.Need]: several runs at once can share one copy.

@@ -158,9 +158,7 @@ func (w *whole) batches(ctx context.Context, f func(from, to int) error) error {
 
 // add adds what a program's last run says of the terms and of the gradient.
 func (w *whole) add(p *program) {
-	for i, tap := range p.terms {
-		w.terms[w.termOf(p.names[i])] += p.scalar(tap)
-	}
+	p.addTerms(w.terms, 1)
 	gradients, threads := p.Gradients(), w.team.Threads()
 	w.team.Do(func(thread int) {
 		sums := w.sums
@@ -175,16 +173,6 @@ func (w *whole) add(p *program) {
 			sums = sums[n:]
 		}
 	})
-}
-
-// termOf is the place of a term in the model's losses.
-func (w *whole) termOf(name string) int {
-	for i := range w.model.Spec.Losses {
-		if w.model.Spec.TermName(i) == name {
-			return i
-		}
-	}
-	return -1
 }
 
 // Terms returns the terms of the objective at weights; it looks there unless that was the last look.
