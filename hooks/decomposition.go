@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"math"
 	"slices"
 	"sync"
 
@@ -175,41 +176,28 @@ func (d *decomposed) Batch(dst []float32, indices []int) {
 
 // ranges returns the least value of each channel over all images, and 1 over the range of its values, 1 for a constant one.
 func (d *decomposed) ranges() (low, gain []float32) {
+	channels := d.of.Groups() * d.deep
+	low = slices.Repeat([]float32{float32(math.Inf(1))}, channels)
+	high := slices.Repeat([]float32{float32(math.Inf(-1))}, channels)
 	var mu sync.Mutex
-	var high []float32
-	team.For(d.images.Len(), 256, func(from, to int) {
-		least, most := d.extremes(from, to)
+	team.For(d.images.Len(), 64, func(from, to int) {
+		indices, values := make([]int, to-from), make([]float32, (to-from)*d.of.Groups()*d.images.Pixels())
+		for i := range indices {
+			indices[i] = from + i
+		}
+		d.Batch(values, indices)
 		mu.Lock()
 		defer mu.Unlock()
-		if low == nil {
-			low, high = least, most
-		}
-		for c := range low {
-			low[c], high[c] = min(low[c], least[c]), max(high[c], most[c])
+		for i, v := range values {
+			c := i % channels
+			low[c], high[c] = min(low[c], v), max(high[c], v)
 		}
 	})
 	for c := range high {
-		if high[c] -= low[c]; high[c] == 0 {
-			high[c] = 1
+		if gain = append(gain, high[c]-low[c]); gain[c] == 0 {
+			gain[c] = 1
 		}
-		high[c] = 1 / high[c]
+		gain[c] = 1 / gain[c]
 	}
-	return low, high
-}
-
-// extremes returns the least and the greatest value of each channel of some images.
-func (d *decomposed) extremes(from, to int) (least, most []float32) {
-	channels := d.of.Groups() * d.deep
-	values := make([]float32, d.of.Groups()*d.images.Pixels())
-	for i := from; i < to; i++ {
-		d.Batch(values, []int{i})
-		if i == from {
-			least, most = slices.Clone(values[:channels]), slices.Clone(values[:channels])
-		}
-		for j, v := range values {
-			c := j % channels
-			least[c], most[c] = min(least[c], v), max(most[c], v)
-		}
-	}
-	return least, most
+	return low, gain
 }

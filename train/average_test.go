@@ -175,7 +175,7 @@ func TestTheNumberOfThreadsDoesNotChangeAnAverage(t *testing.T) {
 	for _, team := range []*team.Team{threads(t, 1), threads(t, 2), threads(t, 7)} {
 		m, steps := stepped(t, averaged)
 		n := &trainee{job: &job{spec: m.Spec}, model: m, stepper: newStepper(m, team)}
-		if err := n.attach(false); err != nil {
+		if err := n.attach(); err != nil {
 			t.Fatal(err)
 		}
 		for i, gradients := range steps {

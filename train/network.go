@@ -28,17 +28,12 @@ func newNetwork(j *job) (*network, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &network{trainee: t, distorted: j.spec.Distorted()}, t.attach(false)
+	return &network{trainee: t, distorted: j.spec.Distorted()}, t.attach()
 }
 
 // begin implements learner: it prepares a program for each batch size of an epoch, what feeds and watches them, and the first
 // batch.
 func (n *network) begin(_ context.Context, splits data.Splits, fresh bool) (err error) {
-	if fresh {
-		if err := n.start(); err != nil {
-			return err
-		}
-	}
 	train := n.spec.Train
 	n.programs, err = compileAll(n.model, n.options.Backend, n.request(n.model.Trained()...), n.images.Len(), train.Batch)
 	if err != nil {

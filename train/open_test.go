@@ -159,7 +159,7 @@ func TestTheScheduleOfATrainingMayBeEdited(t *testing.T) {
 	}
 }
 
-// Else Open would go on to return an epoch that nothing selects any more.
+// Else Open would still return an epoch that nothing selects any more.
 func TestARunWhoseEarlyStoppingIsSwitchedOffHasNoBestEpoch(t *testing.T) {
 	run := half(t)
 	if !exists(run, folder.Best) {

@@ -41,16 +41,11 @@ func newSearch(j *job, method optim.Search) (*search, error) {
 	}
 	t.rate = math.NaN()
 	j.progress.Search = &optim.Held{}
-	return r, t.attach(true)
+	return r, t.attach()
 }
 
 // begin implements learner.
 func (r *search) begin(_ context.Context, splits data.Splits, fresh bool) (err error) {
-	if fresh {
-		if err := r.start(); err != nil {
-			return err
-		}
-	}
 	if r.whole, err = newWhole(r.trainee); err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func looked(t *testing.T, spec *config.Model, backend graph.Backend, team *team.
 	}
 	s := newStepper(m, team)
 	r := &trainee{job: &job{spec: spec, images: splits.Fit, options: Options{Backend: backend, Team: team}}, model: m, stepper: s}
-	if err := r.attach(true); err != nil {
+	if err := r.attach(); err != nil {
 		t.Fatal(err)
 	}
 	if w, err = newWhole(r); err != nil {

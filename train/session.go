@@ -60,15 +60,14 @@ type derived struct {
 	file *checkpoint.File
 }
 
-// newSession loads the data and makes a learner that has not begun; it writes nothing. A run that exists knows the shape of an
-// image; shape is nil for a new one.
-func newSession(ctx context.Context, spec *config.Model, o Options, shape []int) (*session, data.Splits, error) {
+// newSession loads the data and makes a learner that has not begun, from a state or, for nil, a new one; it writes nothing.
+func newSession(ctx context.Context, spec *config.Model, o Options, from *stored) (*session, data.Splits, error) {
 	set, err := o.load(ctx, &spec.Dataset)
 	if err != nil {
 		return nil, data.Splits{}, halted(err)
 	}
-	if shape != nil && !slices.Equal(shape, set.Shape) {
-		return nil, data.Splits{}, &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its images have shape %v, the run was trained on %v", set.Shape, shape)}
+	if from != nil && !slices.Equal(from.shape, set.Shape) {
+		return nil, data.Splits{}, &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its images have shape %v, the run was trained on %v", set.Shape, from.shape)}
 	}
 	splits, err := set.Split(spec.Dataset.Selection, spec.Train.Seed)
 	if err != nil {
@@ -83,7 +82,10 @@ func newSession(ctx context.Context, spec *config.Model, o Options, shape []int)
 	}
 	s.images, s.files = splits.Fit, set.Files
 	s.identity = newIdentity(spec, s.images.Len(), s.files)
-	return s, splits, nil
+	if from != nil {
+		err = s.restore(from)
+	}
+	return s, splits, err
 }
 
 // usable refuses images that the model cannot learn from.

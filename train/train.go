@@ -204,25 +204,21 @@ func reopen(ctx context.Context, held *folder.Folder, o Options) (s *session, er
 		return nil, err
 	}
 	if over(spec, from.progress) { // without its data, which may be gone
-		if s, err = finishedSession(spec, from, o); err != nil {
-			return nil, err
-		}
+		s, err = finishedSession(spec, from, o)
 	} else {
 		var splits data.Splits
-		if s, splits, err = newSession(ctx, spec, o, from.shape); err != nil {
-			return nil, err
-		}
-		if err = s.restore(from); err == nil {
+		if s, splits, err = newSession(ctx, spec, o, from); err == nil {
 			err = s.learner.begin(ctx, splits, false)
 		}
-		if err != nil {
-			s.close()
-			return nil, halted(err)
-		}
 	}
-	if err := s.repair(held); err != nil {
-		s.close()
-		return nil, err
+	if err == nil {
+		err = s.repair(held)
+	}
+	if err != nil {
+		if s != nil {
+			s.close()
+		}
+		return nil, halted(err)
 	}
 	s.folder, s.run = held, held.Path()
 	return s, nil

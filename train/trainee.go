@@ -37,14 +37,14 @@ func newTrainee(j *job) (*trainee, error) {
 }
 
 // attach makes the running forms of the model's hooks.
-func (t *trainee) attach(search bool) (err error) {
+func (t *trainee) attach() (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("model %q: %w", t.spec.Name, err)
 		}
 	}()
 	for _, declared := range t.spec.AllHooks() {
-		a, err := attach(declared.Name, declared.Hook, training{t, declared.Name, search})
+		a, err := attach(declared.Name, declared.Hook, training{t, declared.Name})
 		if err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func (t *trainee) attach(search bool) (err error) {
 			t.twin = t.model.Twin()
 		}
 	}
-	if err := t.around.check(search, t.spec.Optimizer.Kind); err != nil {
+	if err := t.around.check(t.searches(), t.spec.Optimizer.Kind); err != nil {
 		return err
 	}
 	if t.model.Lent, err = t.around.lent(); err != nil {
@@ -69,6 +69,9 @@ func (t *trainee) request(want ...string) graph.Request {
 // ready gives a run what it begins with, once its programs are compiled and its images prepared.
 func (t *trainee) ready(splits data.Splits, fresh bool) error {
 	if fresh {
+		if err := t.start(); err != nil {
+			return err
+		}
 		if err := t.around.each(func(a *attached) error { return a.First() }); err != nil {
 			return err
 		}

@@ -16,8 +16,7 @@ import (
 // training is what one hook sees of a training; it implements [hooks.Training].
 type training struct {
 	*trainee
-	name   string // of the hook
-	search bool
+	name string // of the hook
 }
 
 // Parameters implements [hooks.Training].
@@ -41,7 +40,7 @@ func (t training) Shown(p *hooks.Parameter) []float32 {
 
 // Rewrite implements [hooks.Training].
 func (t training) Rewrite(p *hooks.Parameter, change func(values []float32)) {
-	if t.search {
+	if t.searches() {
 		panic(fmt.Sprintf("it changes %s, but %s does not continue from changed parameters", p.Path, t.spec.Optimizer.Kind))
 	}
 	change(p.Data)
@@ -111,14 +110,14 @@ type valueProgram struct {
 	of   compiled
 }
 
-// program returns that of so many images.
-func (v *valueProgram) program(images int) (p *program, err error) {
-	if v.of[images] == nil {
-		if p, err = compile(v.model, v.options.Backend, graph.Request{Batch: images, Want: []string{v.want}}); err == nil {
-			v.of[images] = p
+// program returns the one for n images.
+func (v *valueProgram) program(n int) (p *program, err error) {
+	if v.of[n] == nil {
+		if p, err = compile(v.model, v.options.Backend, graph.Request{Batch: n, Want: []string{v.want}}); err == nil {
+			v.of[n] = p
 		}
 	}
-	return v.of[images], err
+	return v.of[n], err
 }
 
 // Run implements [hooks.Program].
