@@ -30,7 +30,7 @@ func newFeed(images *data.Images, h around, seed uint64, programs ...compiled) (
 	return f, err
 }
 
-// run runs a program of the images from to to.
+// run runs a program of the images from to to. A sampler may be a user's own: its panic is an error.
 func (f *feed) run(p *program, from, to int) error {
 	f.inputs = f.inputs[:0]
 	for _, in := range p.Inputs {
@@ -45,7 +45,13 @@ func (f *feed) run(p *program, from, to int) error {
 		}
 		values := f.memory[in.Name][:n]
 		f.inputs = append(f.inputs, values)
-		team.For(to-from, 32, func(a, b int) { f.fill(in, values[a*row:b*row], f.order[from+a:from+b]) })
+		err := guard("making the input "+in.Name, func() error {
+			team.For(to-from, 32, func(a, b int) { f.fill(in, values[a*row:b*row], f.order[from+a:from+b]) })
+			return nil
+		})
+		if err != nil {
+			return err
+		}
 	}
 	return p.Run(f.inputs)
 }

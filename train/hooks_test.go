@@ -177,9 +177,9 @@ type outside struct {
 func (o *outside) Attach(t hooks.Training) (*hooks.Active, error) { return o.attach(t) }
 
 func TestAllHooksTogetherResumeToTheSameBytes(t *testing.T) {
-	m := model(t, everything, averaged, `prune=[{fraction=0.3,from=1,until=2},{threshold=0.02,on="decoder.*.weight"}]`, "adversarial={epsilon=0.05,share=0.5}",
+	m := model(t, everything, averaged, `prune=[{fraction=0.3,from=1},{threshold=0.02,on="decoder.*.weight"}]`, "adversarial={epsilon=0.05,share=0.5}",
 		"hook.revive={every=1,threshold=0.9}", "hook.teacher.decay=0.9", "hook.plateau={patience=0,factor=0.5,threshold=0.5}", "hook.jolts.every=3",
-		"train.patience=2", "train.min_delta=0.00001", "train.epochs=4")
+		"train.patience=1", "train.epochs=2")
 	if list := m.AllHooks(); len(list) != 9 {
 		t.Fatalf("%d hooks", len(list))
 	}

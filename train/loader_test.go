@@ -133,3 +133,14 @@ func TestASamplerThatPanicsInTheFirstBatchIsAnError(t *testing.T) {
 		}
 	}
 }
+
+func TestASamplerThatPanicsInAnEvaluationIsAnError(t *testing.T) {
+	f, err := newFeed(numbered(t, 70), nil, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &program{Program: &graph.Program{Inputs: []graph.Input{{Name: "noise", Shape: []int{70, 3}, Sampler: spoilt{}}}}}
+	if err := f.run(p, 0, 70); err == nil || !strings.Contains(err.Error(), "no noise") {
+		t.Errorf("got %v", err)
+	}
+}
