@@ -155,7 +155,7 @@ func TestAStartThatDoesNotFitNamesEveryParameterAndMakesNoRun(t *testing.T) {
 
 func TestAStartFromNoRunIsAMistakeOfTheDeclaration(t *testing.T) {
 	pca := trained(t, model(t, `model.p = { kind = "pca", components = 3, dataset = "bars" }`), Options{}).Run
-	for run, says := range map[string]string{place(t): "is not the folder of a run", pca: `is of kind "pca"`} {
+	for run, says := range map[string]string{place(t): "is not the folder of a run", pca: `a run of kind "pca"`} {
 		_, err := Run(context.Background(), model(t, everything, from(run, "*")), Options{Backend: tape.Backend{}, Out: place(t)})
 		var key part.KeyError
 		if !errors.As(err, &key) || !strings.Contains(err.Error(), says) {
