@@ -74,7 +74,7 @@ func withOptions(t *testing.T) map[string]func() error {
 		"metrics.Evaluate":      func() error { _, err := metrics.Evaluate(ctx, nil, metrics.Sample{}, nil); return err },
 		"metrics.Start":         func() error { _, err := metrics.Start(metrics.Subject{}, 0, nil, nil); return err },
 		"data.Set.Split":        func() error { _, err := (&data.Set{}).Split(data.Selection{}, 0); return err },
-		"evaluation.Measure":    func() error { _, err := evaluation.Measure(ctx, nil, nil, nil, nil, nil); return err },
+		"evaluation.Measure":    func() error { _, err := evaluation.Measure(ctx, nil, nil, nil, nil); return err },
 		"metrics.Selection.Add": func() error { metrics.Selection(nil).Add(nil); return nil },
 	}
 }

@@ -61,6 +61,7 @@ func printResult(out io.Writer, r *metrics.Result) error {
 	t := newTable(out)
 	t.row("model", r.Model)
 	t.row("dataset", r.Dataset)
+	t.row("split", r.Split)
 	t.row("images", r.Images)
 	r.Each(func(key string, value any) {
 		switch value.(type) {

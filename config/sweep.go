@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tessera/data"
 	"tessera/table"
 )
 
@@ -13,6 +14,10 @@ type Sweep struct {
 	About string
 	// Keys are the keys that more than one value is given for, as --set names them; seeds are not among them.
 	Keys []string
+	// Split is what the trials are measured on.
+	Split data.Split
+	// Select are the metrics by which settings are selected, nil where none are.
+	Select []Criterion
 	// Trials are all combinations of models, values and seeds, the last of these varying fastest.
 	Trials []Trial
 }
@@ -28,10 +33,12 @@ const mostTrials = 10000
 
 // sweepTable is what [sweep.NAME] holds. What `model` and `set` hold is read by [sweepPlan].
 type sweepTable struct {
-	About string      `toml:"about" doc:"one line for people"`
-	Model *table.Node `toml:"model" doc:"the model that is trained, or a list of models"`
-	Seeds []uint64    `toml:"seeds" doc:"one trial for each; the model's own seed where none are given"`
-	Set   *table.Node `toml:"set" doc:"keys as --set names them, with a value, a list of values or a range"`
+	About  string      `toml:"about" doc:"one line for people"`
+	Model  *table.Node `toml:"model" doc:"the model that is trained, or a list of models"`
+	Seeds  []uint64    `toml:"seeds" doc:"one trial for each; the model's own seed where none are given"`
+	Split  string      `toml:"split" oneof:"train validation test" doc:"images that the trials are measured on; validation where all trials hold images out, else test"`
+	Select *table.Node `toml:"select" doc:"metrics by which settings are selected on the validation images: \"mse\" takes the least mean over the seeds, \"-accuracy\" the largest, a list the Pareto front; the selected settings alone are measured on the test images"`
+	Set    *table.Node `toml:"set" doc:"keys as --set names them, with a value, a list of values or a range"`
 }
 
 // UnknownSweep is the error for a name that no sweep of the file has.
@@ -77,7 +84,7 @@ func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
 	found = append(found, f.twice[plan.subject()]...)
 	plan.override(sets)
 	found = append(found, plan.tooMany()...)
-	s := &Sweep{Name: name, About: plan.table.About}
+	s := &Sweep{Name: name, About: plan.table.About, Select: plan.criteria}
 	for _, a := range plan.axes {
 		if a.isKey() {
 			s.Keys = append(s.Keys, a.key)
@@ -100,6 +107,9 @@ func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
 			found = some
 		}
 	}
+	if len(found) == 0 {
+		s.Split, found = plan.split(s.Trials)
+	}
 	if len(found) > 0 {
 		return nil, table.Report(found, sources...)
 	}
@@ -114,14 +124,21 @@ func (f *File) checkSweep(name string) []table.Diagnostic {
 	if many := plan.tooMany(); many != nil {
 		return append(found, many...)
 	}
+	var trials []Trial
 	for _, base := range plan.models {
 		if len(f.sound(base)) > 0 {
 			continue // what is wrong with it is said elsewhere
 		}
 		for _, choice := range plan.singly() {
-			_, some := f.trial(plan, base, choice, nil)
+			m, some := f.trial(plan, base, choice, nil)
 			found = append(found, some...)
+			if len(some) == 0 {
+				trials = append(trials, Trial{Model: m})
+			}
 		}
+	}
+	if len(found) == 0 {
+		_, found = plan.split(trials)
 	}
 	return found
 }
