@@ -22,6 +22,9 @@ type Sample struct {
 // Take returns the images of a set that belong to a split of a model; shape is that of the images which the model takes.
 // Images of another shape, and a split that the model does not have, are a [*data.Error].
 func Take(set *data.Set, m *config.Model, shape []int, split data.Split) (*Sample, error) {
+	if set == nil || m == nil {
+		return nil, errors.New("evaluation: no data set, or no model to measure on it")
+	}
 	images, split, err := set.Measured(m.Dataset.Selection, m.Train.Seed, split)
 	if err != nil {
 		return nil, err
