@@ -58,9 +58,9 @@ func evalCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.split, "split", string(data.TestSplit), "images that are measured: "+strings.Join(data.SplitNames(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("split", cobra.FixedCompletions(data.SplitNames(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
-	cmd.Flags().BoolVar(&f.atoms, "atoms", false, "also measure how many atoms are used and how much they overlap; takes some seconds")
-	cmd.Flags().StringVar(&f.operator, "operator", "", "operator of the max-approximation: dilation (default), erosion, opening, closing")
-	cmd.Flags().IntVar(&f.radius, "radius", 0, "radius of its disk in pixels (default 1)")
+	cmd.Flags().BoolVar(&f.atoms, "atoms", false, "also measure how many atoms are used and how much they overlap; takes several seconds")
+	cmd.Flags().StringVar(&f.operator, "operator", "", "operator of the max-approximation: dilation, erosion, opening or closing (default dilation)")
+	cmd.Flags().IntVar(&f.radius, "radius", 0, "radius of the operator's disk in pixels (default 1)")
 	return cmd
 }
 
