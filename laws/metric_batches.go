@@ -149,7 +149,7 @@ func readsWhatItSays(fresh func() metrics.Metric) error {
 		if err != nil {
 			return err
 		}
-		return apart("with nothing but what it says that it reads", got, want, 0)
+		return apart("with nothing but what it says that it reads", got, want, exactly)
 	})
 }
 

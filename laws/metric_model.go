@@ -92,7 +92,7 @@ func sumOfParts(m *measured) {
 	for p := range pixels {
 		j := p % m.units
 		m.atoms.Values[j*pixels+p] = 1
-		m.encoder[p*m.units+j] = float32(m.units) / float32(pixels)
+		m.encoder[p*m.units+j] = 1 / float32((pixels-j+m.units-1)/m.units) // the mean of the atom's pixels
 	}
 	for i := range len(m.sample.Images) / pixels {
 		image := m.sample.Images[i*pixels : (i+1)*pixels]
