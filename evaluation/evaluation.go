@@ -32,7 +32,7 @@ func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, images *
 	if m == nil || images == nil {
 		return nil, errors.New("evaluation: no model, or no images to measure it on")
 	}
-	sample := metrics.Sample{Images: rows, Labels: images.Labels(), Seed: m.Train.Seed}
+	sample := metrics.Sample{Images: rows, Labels: images.Labels(), Seed: m.Train.Seed, Parts: images.Parts}
 	if target, _, ok := m.KL(); ok {
 		sample.Known = map[string]float64{"kl.target": target}
 	}

@@ -122,7 +122,7 @@ func finiteValues(fresh func() metrics.Metric) error {
 func (m *measured) gives(r metrics.Reads) bool {
 	return !(r.Has(metrics.ReadsOutputs) && m.encodes || r.Has(metrics.ReadsAtoms) && m.opaque || r.Has(metrics.ReadsWeights) && m.encodes ||
 		r.Has(metrics.ReadsLabels) && m.sample.Labels == nil || r.Has(metrics.ReadsLogits) && len(m.heads) == 0 ||
-		r.Has(metrics.ReadsPictures) && len(m.shape) < 2)
+		r.Has(metrics.ReadsPictures) && len(m.shape) < 2 || r.Has(metrics.ReadsParts) && m.sample.Parts == nil)
 }
 
 func repeats(fresh func() metrics.Metric) error {

@@ -85,6 +85,10 @@ func measuredModels() []*measured {
 func sumOfParts(m *measured) {
 	r, pixels := source(), volume.Of(m.shape)
 	m.atoms.Bias = nil
+	m.sample.Parts = [][]float32{make([]float32, pixels), make([]float32, pixels)}
+	for p := range pixels {
+		m.sample.Parts[p%2][p] = 1
+	}
 	clear(m.atoms.Values)
 	clear(m.encoder)
 	clear(m.offset)
