@@ -43,10 +43,14 @@ func (coherence) Start(s *Subject) (Meter, error) {
 		return Fixed(missing, missing), nil
 	}
 	most, sum := 0.0, 0.0
-	cosines := cosinesOf(directions[:n*pixels], directions[:n*pixels], pixels)
-	for i := range n {
-		for _, c := range cosines[i*n : i*n+i] {
-			most, sum = max(most, math.Abs(c)), sum+math.Abs(c)
+	const rows = 64
+	for from := 0; from < n; from += rows {
+		to := min(from+rows, n)
+		cosines := cosinesOf(directions[from*pixels:to*pixels], directions[:to*pixels], pixels)
+		for i := from; i < to; i++ {
+			for _, c := range cosines[(i-from)*to : (i-from)*to+i] {
+				most, sum = max(most, math.Abs(c)), sum+math.Abs(c)
+			}
 		}
 	}
 	return Fixed(Number(min(most, 1)), Number(sum/float64(n*(n-1)/2))), nil

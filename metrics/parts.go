@@ -56,17 +56,15 @@ func PartsRecovered(parts [][]float32, atoms *Atoms, threshold float64) ([]Part,
 	}
 	table := make([]Part, len(parts))
 	for i, j := range matched {
-		switch j {
-		case assignment.None:
+		if j == assignment.None {
 			table[i] = Part{Atom: NoAtom}
 			continue
-		case atoms.Count:
-			table[i].Atom = BiasAtom
-		default:
-			table[i].Atom = j
 		}
-		table[i].Cosine = similarity(i, j)
-		table[i].Found = table[i].Cosine >= threshold
+		c := similarity(i, j)
+		if j == atoms.Count {
+			j = BiasAtom
+		}
+		table[i] = Part{Atom: j, Cosine: c, Found: c >= threshold}
 	}
 	return table, nil
 }

@@ -93,6 +93,32 @@ func TestUsefulUnitsAreOfEvenlySpacedImages(t *testing.T) {
 	}
 }
 
+// More atoms than are compared at a time, one of them zero.
+func TestCoherenceOfManyAtomsEqualsPlainLoops(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 4))
+	const k, pixels = 150, 9
+	a := &Atoms{Shape: []int{pixels}, Count: k, Values: normal(r, k*pixels)}
+	clear(a.row(70))
+	most, sum := 0.0, 0.0
+	for i := range k {
+		for j := range i {
+			c := math.Abs(cosine(a.row(i), a.row(j)))
+			most, sum = max(most, c), sum+c
+		}
+	}
+	got := added(t, coherence{}, Subject{Atoms: a})
+	close6(t, "coherence", got[0].Number, most)
+	close6(t, "mean", got[1].Number, sum/((k-1)*(k-2)/2))
+}
+
+func TestUsefulUnitsOfTooManyUnitsAreNotMeasured(t *testing.T) {
+	const k = usefulMost + 1
+	s := Subject{Shape: []int{1}, Units: k, Atoms: &Atoms{Shape: []int{1}, Count: k, Values: make([]float32, k)}}
+	if got := added(t, &UsefulUnits{}, s); got[0].Missing != "there are more than 4096 units" {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func TestClassesAreNeeded(t *testing.T) {
 	for _, m := range []Metric{&KNN{}, &KMeans{}} {
 		s := Subject{Units: 1, Atoms: &Atoms{Shape: []int{1}, Count: 1, Values: []float32{1}}}

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"sort"
 
@@ -13,8 +14,10 @@ func init() {
 }
 
 const (
-	usefulImages = 2000 // how many images are measured at most
-	usefulRise   = 0.01 // of the mean squared error, by default
+	usefulImages = 2000    // how many images are measured at most
+	usefulValues = 1 << 24 // and how many values they have at most
+	usefulMost   = 4096    // units: the order needs the products of all pairs
+	usefulRise   = 0.01    // of the mean squared error, by default
 )
 
 // UsefulUnits is the least number of units such that freezing all others at their mean activation, over these images, raises
@@ -27,9 +30,9 @@ const (
 //  2. How many. A bisection along that order with the decoder itself finds a number of frozen units that raises the error by
 //     no more than 1 %, where one more raises it by more.
 //
-// The order is greedy: another set may be smaller. At most 2000 images are measured, evenly spaced over all. The cost is that
-// of decoding these log2(k) + 2 times, and of O(images k (pixels + k)) multiplications: a fraction of a second for the study's
-// models. It needs a decoder in which every value of a code weighs one atom.
+// The order is greedy: another set may be smaller. At most 2000 images of at most 2^24 values are measured, evenly spaced over
+// all. The cost is that of decoding these log2(k) + 2 times, and of O(images k (pixels + k)) multiplications: a fraction of a
+// second for the study's models. It needs a decoder in which every value of a code weighs one atom, and at most 4096 units.
 type UsefulUnits struct {
 	Rise float64 `toml:"rise" want:">= 0" doc:"how much the error may rise, as a fraction of it; 0 takes 0.01"`
 }
@@ -49,12 +52,16 @@ func (m *UsefulUnits) Start(s *Subject) (Meter, error) {
 	if why := otherAtoms(s); why != "" {
 		return Fixed(NotApplicable(why)), nil
 	}
+	if s.Units > usefulMost {
+		return Fixed(NotApplicable(fmt.Sprintf("there are more than %d units", usefulMost))), nil
+	}
 	rise := m.Rise
 	if rise == 0 {
 		rise = usefulRise
 	}
-	return &usefulMeter{coder: s.Coder, atoms: s.Atoms, pixels: volume.Of(s.Shape), rise: rise,
-		every: max(1, (s.Images+usefulImages-1)/usefulImages)}, nil
+	pixels := volume.Of(s.Shape)
+	most := max(1, min(usefulImages, usefulValues/pixels))
+	return &usefulMeter{coder: s.Coder, atoms: s.Atoms, pixels: pixels, rise: rise, every: max(1, (s.Images+most-1)/most)}, nil
 }
 
 type usefulMeter struct {
