@@ -21,7 +21,7 @@ type Constraint interface {
 	Violation(w []float32, shape []int) float64
 }
 
-// Pointwise is implemented by constraints whose Project treats every element by itself, so that any part of a
+// Pointwise is implemented by constraints whose Project treats every element by itself, so that any slice of a
 // parameter can be projected alone (shape is then ignored): the engine fuses these with the optimizer's pass.
 type Pointwise interface {
 	Constraint

@@ -16,6 +16,7 @@ func compileChain[T ir.Float](f *fusion, g *group, k *kernels[T], cells map[*ir.
 	}
 	b.collapse(f.inColumns(g, threads))
 	b.reuse()
+	b.order()
 	b.scratch(threads)
 	return b.chain, nil
 }

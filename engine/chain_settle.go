@@ -96,7 +96,7 @@ func (b *chainBuilder[T]) reuse() {
 // replaceable reports whether w may be written over r: r is computed elsewhere, and read only by this group.
 func (b *chainBuilder[T]) replaceable(r, w *ir.Value) bool {
 	switch r.Op.(type) {
-	case ir.Product, part, ir.Transpose, ir.Blockwise, ir.Unitwise:
+	case ir.Product, partialProduct, ir.Transpose, ir.Blockwise, ir.Unitwise:
 	default:
 		return false // leaves belong to others; chains and opaque ops are left as they are
 	}
@@ -106,9 +106,8 @@ func (b *chainBuilder[T]) replaceable(r, w *ir.Value) bool {
 	return !slices.ContainsFunc(b.fusion.readers[r], func(v *ir.Value) bool { return b.fusion.groupOf[v] != b.group })
 }
 
-// scratch settles the table's order (registers, then vectors; fixed numbers, then scalars) and allocates what threads
-// need.
-func (b *chainBuilder[T]) scratch(threads int) {
+// order settles that of the table: registers, then vectors; fixed numbers, then scalars.
+func (b *chainBuilder[T]) order() {
 	c := b.chain
 	entry := func(i *int) {
 		if *i < 0 {
@@ -144,6 +143,13 @@ func (b *chainBuilder[T]) scratch(threads int) {
 	}
 	for i := range c.sinks {
 		entry(&c.sinks[i].source)
+	}
+}
+
+// scratch allocates what threads need.
+func (b *chainBuilder[T]) scratch(threads int) {
+	c := b.chain
+	for i := range c.sinks {
 		c.sinks[i].allocate(threads)
 	}
 	most := 0 // args of a foreign function

@@ -71,7 +71,7 @@ func parameterValues[T ir.Float](data []float32) []T {
 // give makes a cell or a box for a value that stands in memory.
 func (c *compiler[T]) give(v *ir.Value) {
 	switch o := v.Op.(type) {
-	case ir.Product, part, ir.Transpose, ir.Blockwise, ir.Unitwise, ir.Reduction:
+	case ir.Product, partialProduct, ir.Transpose, ir.Blockwise, ir.Unitwise, ir.Reduction:
 		c.cells[v] = &cell[T]{}
 	case ir.Pointwise:
 		if c.fusion.stored(v) {
@@ -118,7 +118,7 @@ func (c *compiler[T]) makeSteps() error {
 	return nil
 }
 
-// placeAll gives every written value its part of the arena.
+// placeAll gives every written value its place in the arena.
 func (c *compiler[T]) placeAll() {
 	p := c.plan
 	p.blocks, p.arena = place(p.phases, p.module.wanted, c.over)

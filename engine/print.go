@@ -40,7 +40,7 @@ func (p *Plan[T]) String() string {
 	return b.String()
 }
 
-// shared says what threads share: columns of the result or, of a part of a product, of A.
+// shared says what threads share: columns of the result or, of a partial product, of A.
 func (s *step) shared() string {
 	if s.columns {
 		return fmt.Sprintf("%d columns", s.units)

@@ -28,7 +28,7 @@ type work interface {
 	finish(threads int)
 }
 
-// way says which part of a buffer unit i of a step touches.
+// way says what of a buffer unit i of a step touches.
 type way uint8
 
 const (

@@ -20,7 +20,7 @@
 //	Product     a matrix product, batched where there are more than two axes
 //	Transpose   a permutation of the axes
 //	Blockwise   an op with a kernel that computes blocks of elements, such as the rows of a softmax
-//	Unitwise    an op with a kernel that computes equal parts of its output, such as the images of a convolution
+//	Unitwise    an op with a kernel that computes units, equally long slices of its output, such as the images of a convolution
 //	Foreign     an op of which only its own implementation is known
 //
 // Elementwise, Blockwise and Unitwise say through [Kernel].Spec what they compute: a struct whose type names the

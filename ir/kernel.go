@@ -17,21 +17,21 @@ type Blocks interface {
 	Kernel
 	// Block is the length of one block for args of that shape.
 	Block(shape []int) int
-	// Float32 computes the elements of dst, a whole number of blocks, from equally long parts of the args. dst may be
+	// Float32 computes the elements of dst, a whole number of blocks, from equally long slices of the args. dst may be
 	// one of the args.
 	Float32(dst []float32, in [][]float32, block int)
 	// Float64 is Float32 in the other precision.
 	Float64(dst []float64, in [][]float64, block int)
 }
 
-// Units is a kernel whose output consists of units, equal parts in row-major order, each computed by itself from all of
+// Units is a kernel whose output consists of units, equally long slices in row-major order, each computed by itself from all of
 // the args. A back end may compute any range of them, in any order, on any goroutine. It is made for args of fixed
 // shapes.
 type Units interface {
 	Kernel
-	// Units is the number of equal parts of the output.
+	// Units is the number of units of the output.
 	Units() int
-	// ByUnit reports whether a unit reads its own of as many equal parts of arg i and nothing else of it.
+	// ByUnit reports whether a unit reads the unit at the same place of arg i, which consists of as many, and nothing else of it.
 	ByUnit(i int) bool
 	// Scratch is the number of elements that one call needs as workspace.
 	Scratch() int

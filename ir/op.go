@@ -34,7 +34,7 @@ type (
 		Kernel Blocks
 		Block  int
 	}
-	// Unitwise computes equal parts of its output from its args.
+	// Unitwise computes the units of its output from its args.
 	Unitwise struct{ Kernel Units }
 	// Foreign is an op of which only its own implementation is known. It runs on copies, on one thread.
 	Foreign struct {

@@ -107,9 +107,3 @@ func Float32() *Set[float32] { return choice().sets32[0] }
 
 // Float64 returns the best kernels of this machine in float64. See [Info] for how they are chosen.
 func Float64() *Set[float64] { return choice().sets64[0] }
-
-// Sets32 returns every usable set in float32, the best first, the portable one last.
-func Sets32() []*Set[float32] { return choice().sets32 }
-
-// Sets64 returns every usable set in float64, the best first, the portable one last.
-func Sets64() []*Set[float64] { return choice().sets64 }

@@ -1,6 +1,8 @@
 package losses
 
 import (
+	"fmt"
+
 	"gorgonia.org/gorgonia"
 	"tessera/ops"
 )
@@ -22,6 +24,9 @@ func init() {
 
 // Build implements [Loss].
 func (l *ActivityFloor) Build(v Values) (*gorgonia.Node, error) {
+	if !(l.Floor > 0) {
+		return nil, fmt.Errorf("floor: got %v, want > 0", l.Floor)
+	}
 	var c ops.Chain
 	lacking := c.From(1, c.Scale(c.Mean(c.Do("on", v.On), 0), 1/l.Floor))
 	return c.Sum(c.Ramp(lacking, 1, 0)), c.Err()

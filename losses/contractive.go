@@ -68,7 +68,7 @@ func (l *Contractive) Build(v Values) (*gorgonia.Node, error) {
 // signs draws +1 or -1, each with probability 1/2.
 type signs struct{}
 
-// Sample implements [Sampler].
+// Sample implements [ops.Sampler].
 func (signs) Sample(dst []float32, r *rand.Rand) {
 	for i := range dst {
 		dst[i] = float32(int(r.Uint64()&1)*2 - 1)

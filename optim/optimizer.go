@@ -14,13 +14,13 @@ type Optimizer interface {
 var Registry = part.New[Optimizer]("optimizer")
 
 // Rule moves parameters against the gradients of one batch after the other. It is a rule on one element of a parameter,
-// its gradient and its state; it sees any contiguous part of a parameter, so that the passes over parameters can be split
+// its gradient and its state; it sees any contiguous slice of a parameter, so that the passes over parameters can be split
 // over threads and fused with the projections that follow.
 type Rule interface {
 	Optimizer
 	// LearningRate is the base rate; a schedule multiplies it.
 	LearningRate() float64
-	// Update moves w in place. w, g and each state[i] are equally long parts of one parameter, of its gradient and of
+	// Update moves w in place. w, g and each state[i] are equally long slices of one parameter, of its gradient and of
 	// its state; lr is the learning rate of this step and step counts from 1.
 	Update(w, g []float32, state [][]float32, lr float64, step int)
 }
