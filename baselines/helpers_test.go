@@ -22,6 +22,15 @@ type variant struct {
 	batches bool // the objective of mini-batches may rise
 }
 
+// signed reports whether images may have negative values.
+func (v variant) signed() bool {
+	switch v.method.(type) {
+	case *PCA, *KMeans, *NNSAE:
+		return true
+	}
+	return false
+}
+
 // variants lists the methods in every setting that selects another algorithm, 6 iterations each.
 func variants() []variant {
 	const k, iterations = 7, 6
@@ -34,6 +43,7 @@ func variants() []variant {
 	return []variant{
 		{"pca", &PCA{Components: k}, false},
 		{"kmeans", &KMeans{Components: k, Iterations: iterations}, false},
+		{"kmeans restarts", &KMeans{Components: k, Iterations: iterations, Restarts: 3}, false},
 		{"nmf hals", nmf("hals", "euclidean", "nndsvda", 0), false},
 		{"nmf hals random", nmf("hals", "euclidean", "random", 0), false},
 		{"nmf mu", nmf("mu", "euclidean", "nndsvd", 0), false},

@@ -14,21 +14,24 @@ import (
 )
 
 // KMeans finds centres W that minimise the sum over images of the squared distance to the nearest one: a start by
-// k-means++ (each next centre is an image, drawn with a probability proportional to its squared distance from the nearest
-// centre so far), then Lloyd's iterations, which never raise it. The code of an image is 1 at its nearest centre, the first
-// of equals, and 0 elsewhere. A centre that loses all its images moves to the image that is farthest from its own.
+// greedy k-means++ (each next centre is the best of 2 + log k images that are drawn with a probability proportional to their
+// squared distance from the nearest centre so far), then Lloyd's iterations, which never raise it. The code of an image is 1 at its nearest centre, the first
+// of equals, and 0 elsewhere. A centre that loses all its images moves to the image that is farthest from its own. The best of several fits
+// is kept. Three by default: on 6000 images of Fashion-MNIST with 40 centres single fits have a mean error of 0.02985 over
+// seeds, the best of three 0.02974, and more gain less than they cost.
 //
 // Sources: S. Lloyd, Least squares quantization in PCM, IEEE Trans. Information Theory 28(2), 1982; D. Arthur,
-// S. Vassilvitskii, k-means++: the advantages of careful seeding, SODA 2007.
+// S. Vassilvitskii, k-means++: the advantages of careful seeding, SODA 2007, whose last section has the greedy choice.
 type KMeans struct {
 	Components int     `toml:"components" want:"> 0" doc:"centres"`
-	Iterations int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations"`
+	Iterations int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations of each fit"`
 	Tolerance  float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration lowers the error by less than this fraction of it"`
+	Restarts   int     `toml:"restarts" want:"> 0" doc:"fits from different random starts, of which the best is kept"`
 }
 
 func init() {
 	config.Baselines.Register("kmeans", "k-means: every image is its nearest centre",
-		func() config.Baseline { return &KMeans{Components: 100, Iterations: 200, Tolerance: 1e-4} })
+		func() config.Baseline { return &KMeans{Components: 100, Iterations: 200, Tolerance: 1e-4, Restarts: 3} })
 }
 
 // Units implements [config.Baseline].
@@ -43,7 +46,7 @@ func (s *KMeans) Fits(images, pixels int) error {
 }
 
 // MostIterations implements [Method].
-func (s *KMeans) MostIterations() int { return s.Iterations }
+func (s *KMeans) MostIterations() int { return mostIterations(s.Iterations, s.Restarts) }
 
 // Biased implements [Method].
 func (s *KMeans) Biased() bool { return false }
@@ -54,7 +57,7 @@ func (s *KMeans) New(shape []int, seed uint64) (Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kmeans: %w", err)
 	}
-	return &kmeans{coder: c, settings: *s, seed: seed}, nil
+	return newRestarted(s.Restarts, seed, func(seed uint64) (Model, error) { return &kmeans{coder: c, settings: *s, seed: seed}, nil })
 }
 
 type kmeans struct {
@@ -106,21 +109,52 @@ func (m *kmeans) begin(images Images) error {
 // seedCentres draws the first centres.
 func (m *kmeans) seedCentres() {
 	rng := random.Stream(m.seed, "init/centres", 0)
+	trials := 2 + int(math.Log(float64(m.units)))
+	m.atoms = make([]float32, 0, m.units*m.pixels)
 	for i := range m.distances {
 		m.distances[i] = math.MaxFloat32
 	}
-	m.atoms = make([]float32, m.units*m.pixels)
-	next := rng.IntN(m.n)
-	for j := range m.units {
-		centre := m.atoms[j*m.pixels : (j+1)*m.pixels]
-		copy(centre, m.image(next))
-		team.For(m.n, blockSize, func(from, to int) {
-			for i := from; i < to; i++ {
-				m.distances[i] = min(m.distances[i], kernel.Float32().SquaredDistance(m.image(i), centre))
-			}
-		})
-		next = draw(m.distances, rng.Float64())
+	candidates := []int{rng.IntN(m.n)}
+	for range m.units {
+		m.atoms = append(m.atoms, m.image(m.bestCentre(candidates))...)
+		candidates = candidates[:0]
+		for range trials {
+			candidates = append(candidates, draw(m.distances, rng.Float64()))
+		}
 	}
+}
+
+// bestCentre returns the candidate with which the sum of the squared distances is least, the first of equals, and lowers the
+// distances to those from it.
+func (m *kmeans) bestCentre(candidates []int) int {
+	sums := make([][]float64, laneCount(m.n))
+	forLanes(m.n, func(lane, from, to int) {
+		if sums[lane] == nil {
+			sums[lane] = make([]float64, len(candidates))
+		}
+		for i := from; i < to; i++ {
+			for c, candidate := range candidates {
+				sums[lane][c] += float64(min(m.distances[i], kernel.Float32().SquaredDistance(m.image(i), m.image(candidate))))
+			}
+		}
+	})
+	best, least := 0, math.Inf(1)
+	for c := range candidates {
+		total := 0.0
+		for _, s := range sums {
+			total += s[c]
+		}
+		if total < least {
+			best, least = c, total
+		}
+	}
+	centre := m.image(candidates[best])
+	team.For(m.n, blockSize, func(from, to int) {
+		for i := from; i < to; i++ {
+			m.distances[i] = min(m.distances[i], kernel.Float32().SquaredDistance(m.image(i), centre))
+		}
+	})
+	return candidates[best]
 }
 
 // draw returns an index with a probability proportional to its weight, by a number u in [0,1).

@@ -298,7 +298,7 @@ func TestWhatCannotBeFittedIsRefused(t *testing.T) {
 			"NaN": with(float32(math.NaN())), "infinite": with(float32(math.Inf(1))), "none": Matrix{nil, 30},
 			"wrong size": Matrix{make([]float32, 310), 31},
 		}
-		if v.name != "pca" && v.name != "kmeans" && v.name != "nnsae" {
+		if !v.signed() {
 			refused["negative"] = with(-1)
 		}
 		for name, images := range refused {
@@ -357,9 +357,9 @@ func refuses(t *testing.T, v variant, s State, what string) {
 }
 
 func TestAFactorisationRefusesToResumeOnOtherImages(t *testing.T) {
-	m := newModel(t, variants()[2].method, mixedShape, 1)
+	m := newModel(t, variants()[3].method, mixedShape, 1)
 	fit(t, m, mixed(60))
-	resumed := newModel(t, variants()[2].method, mixedShape, 1)
+	resumed := newModel(t, variants()[3].method, mixedShape, 1)
 	if err := resumed.Restore(m.State()); err != nil {
 		t.Fatal(err)
 	}
