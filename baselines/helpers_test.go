@@ -17,15 +17,15 @@ import (
 
 // variant is one way of fitting; all of them obey the same laws.
 type variant struct {
-	name    string
-	method  Method
-	batches bool // the objective of mini-batches may rise
+	name   string
+	method Method
+	rises  bool // the objective may rise, and need not be that of the codes
 }
 
 // signed reports whether images may have negative values.
 func (v variant) signed() bool {
 	switch v.method.(type) {
-	case *PCA, *KMeans, *NNSAE:
+	case *PCA, *KMeans, *NNSAE, *SemiNMF:
 		return true
 	}
 	return false
@@ -36,6 +36,12 @@ func variants() []variant {
 	const k, iterations = 7, 6
 	nmf := func(solver, loss, init string, batch int) *NMF {
 		return &NMF{Components: k, Solver: solver, Loss: loss, Init: init, Iterations: iterations, Batch: batch, ForgetFactor: 0.7}
+	}
+	penalised := func(solver, loss string) *NMF {
+		return &NMF{Components: k, Solver: solver, Loss: loss, Init: "random", Iterations: iterations, L1Codes: 0.004, L2Codes: 0.002, L1Atoms: 0.003, L2Atoms: 0.001}
+	}
+	beta := func(loss string, exponent float64) *NMF {
+		return &NMF{Components: k, Solver: "mu", Loss: loss, Beta: exponent, Floor: 0.02, Init: "random", Iterations: iterations}
 	}
 	sparse := func(solver, per string, codes, atoms float64) *SparseNMF {
 		return &SparseNMF{Components: k, Solver: solver, Per: per, CodeSparsity: codes, AtomSparsity: atoms, Init: "random", Iterations: iterations}
@@ -48,6 +54,20 @@ func variants() []variant {
 		{"nmf hals random", nmf("hals", "euclidean", "random", 0), false},
 		{"nmf mu", nmf("mu", "euclidean", "nndsvd", 0), false},
 		{"nmf kl", nmf("mu", "kl", "nndsvda", 0), false},
+		{"nmf restarts", &NMF{Components: k, Solver: "hals", Loss: "euclidean", Init: "random", Iterations: iterations, Restarts: 2}, false},
+		{"nmf hals penalised", penalised("hals", "euclidean"), false},
+		{"nmf mu penalised", penalised("mu", "euclidean"), false},
+		{"nmf kl penalised", penalised("mu", "kl"), false},
+		{"nmf itakura-saito", beta("itakura_saito", 0), false},
+		{"nmf beta 0.5", beta("beta", 0.5), false},
+		{"nmf beta 3", beta("beta", 3), false},
+		{"orthogonal atoms", &OrthogonalNMF{Components: k, Orthogonal: "atoms", Init: "random", Iterations: iterations}, true},
+		{"orthogonal codes", &OrthogonalNMF{Components: k, Orthogonal: "codes", Init: "random", Iterations: iterations, Restarts: 2}, true},
+		{"local", &LocalNMF{Components: k, Init: "random", Iterations: iterations}, true},
+		{"semi", &SemiNMF{Components: k, Iterations: iterations}, false},
+		{"convex", &ConvexNMF{Components: k, Iterations: iterations, Restarts: 2}, false},
+		{"separable pixels", &SeparableNMF{Components: k, Anchors: "pixels", Normalised: true}, false},
+		{"separable images", &SeparableNMF{Components: k, Anchors: "images"}, false},
 		{"nmf batches", nmf("hals", "euclidean", "nndsvda", 100), true},
 		{"sparse codes", sparse("hals", "atom", 0.5, 0), false},
 		{"sparse atoms", sparse("hals", "atom", 0, 0.7), false},

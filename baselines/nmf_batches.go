@@ -129,7 +129,7 @@ func (m *nmfBatches) batch(indices []int) error {
 	sum.total(total)
 	ops.Add(m.codesGram, m.codesGram, total[:k*k])
 	ops.Add(m.target, m.target, total[k*k:])
-	m.sweepAtoms(sweeps)
+	m.sweepAtoms(sweeps, m.codesGram, m.target)
 	for _, e := range errs {
 		m.errors += e
 	}

@@ -65,14 +65,20 @@ const (
 // encodeSquared returns the codes (n x k) that minimise |X - HW|^2 over H >= 0 for fixed atoms: sweeps from zero until one
 // changes the codes of a block by less than precision times their norm.
 func encodeSquared(images, atoms []float32, k, p int, precision float64) []float32 {
+	return encodePenalised(images, atoms, k, p, 0, 0, precision)
+}
+
+// encodePenalised is encodeSquared with l1 |H|_1 + l2/2 |H|^2 added to half the squared error.
+func encodePenalised(images, atoms []float32, k, p int, l1, l2, precision float64) []float32 {
 	gram := make([]float32, k*k)
 	gramOf(gram, atoms, k, p)
+	gram = ridge(gram, k, l2)
 	codes := make([]float32, len(images)/p*k)
 	team.For(len(images)/p, encodeBlock, func(from, to int) {
 		n := to - from
 		a, h := make([]float32, k*n), make([]float32, k*n)
 		kernel.Float32().Gemm(false, true, k, n, p, 1, atoms, p, images[from*p:], p, 0, a, n)
-		solveNonNegative(gram, k, a, h, n, precision)
+		solveNonNegative(gram, k, lowered(a, l1), h, n, precision)
 		copy(codes[from*k:to*k], transpose(h, k, n))
 	})
 	return codes
