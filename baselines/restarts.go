@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -53,8 +54,13 @@ func checkRestarts(restarts int, init string) error {
 	return nil
 }
 
-// mostIterations is the number of iterations of all restarts together.
-func mostIterations(iterations, restarts int) int { return iterations * max(restarts, 1) }
+// mostIterations is the number of iterations of all restarts together, at most the largest int.
+func mostIterations(iterations, restarts int) int {
+	if restarts > 1 && iterations > math.MaxInt/restarts {
+		return math.MaxInt
+	}
+	return iterations * max(restarts, 1)
+}
 
 // fresh makes the present fit a new one.
 func (m *restarted) fresh() (err error) {
