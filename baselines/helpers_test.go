@@ -24,7 +24,9 @@ type variant struct {
 
 // signed reports whether images may have negative values.
 func (v variant) signed() bool {
-	switch v.method.(type) {
+	switch m := v.method.(type) {
+	case *Dictionary:
+		return !m.NonNegative
 	case *PCA, *KMeans, *NNSAE, *SemiNMF:
 		return true
 	}
@@ -68,6 +70,8 @@ func variants() []variant {
 		{"convex", &ConvexNMF{Components: k, Iterations: iterations, Restarts: 2}, false},
 		{"separable pixels", &SeparableNMF{Components: k, Anchors: "pixels", Normalised: true}, false},
 		{"separable images", &SeparableNMF{Components: k, Anchors: "images"}, false},
+		{"dictionary", &Dictionary{Components: k, L1: 0.1, Iterations: iterations, Batch: 100, ForgetFactor: 0.7}, true},
+		{"dictionary nonneg", &Dictionary{Components: k, L1: 0.1, NonNegative: true, Iterations: iterations, Batch: 100, ForgetFactor: 0.7}, true},
 		{"nmf batches", nmf("hals", "euclidean", "nndsvda", 100), true},
 		{"sparse codes", sparse("hals", "atom", 0.5, 0), false},
 		{"sparse atoms", sparse("hals", "atom", 0, 0.7), false},

@@ -235,7 +235,8 @@ func TestZerosInTheImagesDoNoHarm(t *testing.T) {
 		for _, images := range []Matrix{mixed(400), zeros} {
 			m := newModel(t, v.method, mixedShape, 1)
 			objectives := fit(t, m, images)
-			signed := map[string]bool{"pca atoms": true, "pca codes": true, "pca codes of others": true, "semi atoms": true}
+			signed := map[string]bool{"pca atoms": true, "pca codes": true, "pca codes of others": true, "semi atoms": true,
+				"dictionary atoms": true, "dictionary codes": true, "dictionary codes of others": true}
 			for name, values := range map[string][]float32{
 				"atoms": m.Atoms().Values, "codes": encode(t, m, images.values), "codes of others": encode(t, m, mixed(500).values),
 			} {

@@ -31,7 +31,7 @@ import (
 // lowers it by less than tolerance times itself, or after the given number of iterations.
 //
 // With batch > 0 the images are read in shuffled mini-batches and never held in memory together; an iteration is one pass
-// over them, and the codes of fitted images are not kept (see nmfBatches).
+// over them, and the codes of fitted images are not kept (see online.go).
 //
 // Sources: D. D. Lee, H. S. Seung, Algorithms for non-negative matrix factorization, NIPS 2000; N. Gillis, F. Glineur,
 // Accelerated multiplicative updates and hierarchical ALS algorithms for nonnegative matrix factorization, Neural
@@ -143,7 +143,8 @@ func (s *NMF) New(shape []int, seed uint64) (Model, error) {
 		return nil, fmt.Errorf("nmf: %w", err)
 	}
 	if s.Batch > 0 {
-		return &nmfBatches{factors: factors{coder: c}, settings: *s, seed: seed}, nil
+		return &online{factors: factors{coder: c, fits: s.Fits}, method: &onlineNMF{*s, c.pixels, seed}, seed: seed,
+			schedule: schedule{"nmf", s.Batch, s.ForgetFactor, s.Iterations, s.Tolerance}}, nil
 	}
 	return newRestarted(s.Restarts, seed, func(seed uint64) (Model, error) { return s.model(c, seed), nil })
 }
@@ -171,6 +172,28 @@ func (s *NMF) model(c coder, seed uint64) Model {
 	}
 	return m
 }
+
+// onlineNMF is the factorisation of mini-batches.
+type onlineNMF struct {
+	settings NMF
+	pixels   int
+	seed     uint64
+}
+
+func (o *onlineNMF) sample(images int) int { return o.settings.sample(images) }
+
+func (o *onlineNMF) first(sample []float32, n int) ([]float32, error) {
+	atoms, _, err := start(o.settings.Init, sample, n, o.pixels, o.settings.Components, o.seed)
+	return atoms, err
+}
+
+func (o *onlineNMF) encode(images, atoms []float32, precision float64) []float32 {
+	return encodeSquared(images, atoms, o.settings.Components, o.pixels, precision)
+}
+
+func (o *onlineNMF) penalty([]float32) float64 { return 0 }
+
+func (o *onlineNMF) improve(f *factors) { f.sweepAtoms(sweeps, f.codesGram, f.target) }
 
 // penalties are the weights on the factors, as the rules take them.
 type penalties struct{ l1Codes, l2Codes, l1Atoms, l2Atoms float64 }

@@ -11,7 +11,8 @@ import (
 type oracles struct {
 	Images, Pixels, Components, Iterations int
 	X, Signed, Codes, Atoms, Weights       []float32
-	Products                               map[string][]float64
+	Products, Lassos                       map[string][]float64
+	L1, Dictionary                         float64
 }
 
 func readOracles(t *testing.T) *oracles {
