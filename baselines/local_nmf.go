@@ -22,7 +22,7 @@ import (
 // Source: S. Z. Li, X. W. Hou, H. J. Zhang, Q. S. Cheng, Learning spatially localized, parts-based representation, CVPR 2001.
 type LocalNMF struct {
 	Components int     `toml:"components" want:"> 0" doc:"atoms"`
-	Init       string  `toml:"init" oneof:"random nndsvda nndsvd" doc:"the start: random, or from singular vectors, zeros filled with the mean or kept"`
+	Init       string  `toml:"init" oneof:"random nndsvda nndsvd" doc:"initialisation: random, or from singular vectors with zeros replaced by the mean (nndsvda) or kept (nndsvd)"`
 	Iterations int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations of each fit"`
 	Tolerance  float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration changes the divergence by less than this fraction of it"`
 	Restarts   int     `toml:"restarts" want:"> 0" doc:"with init = \"random\": fits from different starts, of which the best is kept"`

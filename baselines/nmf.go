@@ -47,12 +47,12 @@ type NMF struct {
 	L2Codes      float64 `toml:"l2_codes" want:">= 0" doc:"weight of half the squared norm of the codes"`
 	L1Atoms      float64 `toml:"l1_atoms" want:">= 0" doc:"weight of the L1 norm of the atoms"`
 	L2Atoms      float64 `toml:"l2_atoms" want:">= 0" doc:"weight of half the squared norm of the atoms"`
-	Init         string  `toml:"init" oneof:"nndsvda nndsvd random" doc:"the start: from singular vectors, zeros filled with the mean or kept, or random"`
+	Init         string  `toml:"init" oneof:"nndsvda nndsvd random" doc:"initialisation: from singular vectors with zeros replaced by the mean (nndsvda) or kept (nndsvd), or random"`
 	Iterations   int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations of each fit"`
 	Tolerance    float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration lowers the objective by less than this fraction of it"`
 	Restarts     int     `toml:"restarts" want:"> 0" doc:"with init = \"random\": fits from different starts, of which the best is kept"`
 	Batch        int     `toml:"batch" want:">= 0" doc:"mini-batch size; 0 takes the full batch"`
-	ForgetFactor float64 `toml:"forget_factor" want:"in (0,1]" doc:"with batch > 0: factor of the weight of earlier passes, per pass"`
+	ForgetFactor float64 `toml:"forget_factor" want:"in (0,1]" doc:"with batch > 0: decay of the weight of earlier passes, per pass"`
 }
 
 func init() {

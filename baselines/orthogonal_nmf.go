@@ -29,7 +29,7 @@ import (
 type OrthogonalNMF struct {
 	Components int     `toml:"components" want:"> 0" doc:"atoms"`
 	Orthogonal string  `toml:"orthogonal" oneof:"atoms codes" doc:"the factor whose vectors become orthogonal"`
-	Init       string  `toml:"init" oneof:"random nndsvda nndsvd" doc:"the start: random, or from singular vectors, zeros filled with the mean or kept"`
+	Init       string  `toml:"init" oneof:"random nndsvda nndsvd" doc:"initialisation: random, or from singular vectors with zeros replaced by the mean (nndsvda) or kept (nndsvd)"`
 	Iterations int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations of each fit"`
 	Tolerance  float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration changes the error by less than this fraction of it"`
 	Restarts   int     `toml:"restarts" want:"> 0" doc:"with init = \"random\": fits from different starts, of which the best is kept"`

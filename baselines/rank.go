@@ -2,6 +2,7 @@ package baselines
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -32,6 +33,9 @@ type RankError struct {
 // Source: A. B. Owen, P. O. Perry, Bi-cross-validation of the SVD and the nonnegative matrix factorization, Annals of Applied
 // Statistics 3(2), 2009.
 func BiCrossValidate(ctx context.Context, method Method, images Images, components []int, folds int, seed uint64, report func(done int)) ([]RankError, error) {
+	if ctx == nil || method == nil || images == nil {
+		return nil, errors.New("baselines: bi-cross-validation: no method, no images or no context")
+	}
 	n, p := images.Len(), images.Pixels()
 	v := validation{method: method, components: components, seed: seed, n: n, p: p}
 	if err := v.check(folds); err != nil {

@@ -114,6 +114,7 @@ func TestWhatBiCrossValidationCannotMeasureIsRefused(t *testing.T) {
 		t.Errorf("k-means: got %v", err)
 	}
 	for name, err := range map[string]error{
+		"nothing":    second(BiCrossValidate(t.Context(), pca, nil, []int{1}, 2, 1, nil)),
 		"folds":      second(BiCrossValidate(t.Context(), pca, images, []int{1}, 1, 1, nil)),
 		"many folds": second(BiCrossValidate(t.Context(), pca, images, []int{1}, 11, 1, nil)),
 		"none":       second(BiCrossValidate(t.Context(), pca, images, nil, 2, 1, nil)),

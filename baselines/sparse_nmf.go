@@ -18,15 +18,15 @@ import (
 //	code_sparsity, per = "image"   of each image's code: what Hoyer's paper says
 //	atom_sparsity                  of each atom
 //
-// Solver gradient is Hoyer's nmfsc, which the study ran: in each iteration the codes and then the atoms take one projected
-// gradient step where they are constrained, one multiplicative update where they are not. A step is halved until the error
-// does not rise, and starts a fifth longer the next time; other than Hoyer's it is also doubled while the error falls further.
-// It is the only solver for per = "image". Solver hals is Potluru's: two sweeps per iteration over the atoms and over their
-// activations give one after the other the best values, for the constrained minimiser is the projection of the unconstrained
-// one. It needs a tenth of the iterations. No iteration of either raises the error.
+// Solver gradient is Hoyer's nmfsc, which the study ran. In each iteration the codes and then the atoms take one projected
+// gradient step if they are constrained, and one multiplicative update if they are not. A step is halved until the error
+// does not rise, and the next one starts a fifth longer; unlike Hoyer's it is also doubled while the error falls further. It is
+// the only solver for per = "image". Solver hals is Potluru's: two sweeps per iteration set one atom, or its activations,
+// after the other to the constrained minimiser, which is the projection of the unconstrained one. It needs a tenth of the
+// iterations. No iteration of either raises the error.
 //
-// Images that were not fitted get their best non-negative codes, with per = "image" of that sparsity; a constraint over
-// the fitted images does not apply to others.
+// Images that were not fitted get their best non-negative codes, with per = "image" of that sparsity. A constraint over the
+// fitted images does not apply to other images.
 //
 // Sources: P. O. Hoyer, Non-negative matrix factorization with sparseness constraints, JMLR 5, 2004; V. Potluru, S. Plis,
 // J. Le Roux, B. Pearlmutter, V. Calhoun, T. Hayes, Block coordinate descent for sparse NMF, ICLR 2013.
@@ -34,9 +34,9 @@ type SparseNMF struct {
 	Components   int     `toml:"components" want:"> 0" doc:"atoms"`
 	CodeSparsity float64 `toml:"code_sparsity" want:"in [0,1]" doc:"Hoyer sparsity of the codes; 0 does not constrain them"`
 	AtomSparsity float64 `toml:"atom_sparsity" want:"in [0,1]" doc:"Hoyer sparsity of each atom; 0 does not constrain them"`
-	Per          string  `toml:"per" oneof:"atom image" doc:"code_sparsity is that of an atom's activations over the images, or of an image's code"`
-	Solver       string  `toml:"solver" oneof:"hals gradient" doc:"hals: Potluru's, exact, atom after atom, two sweeps per iteration; gradient: Hoyer's nmfsc, projected gradient steps"`
-	Init         string  `toml:"init" oneof:"random nndsvda nndsvd" doc:"the start: random, or from singular vectors, zeros filled with the mean or kept"`
+	Per          string  `toml:"per" oneof:"atom image" doc:"code_sparsity constrains the activations of an atom over all images, or the code of an image"`
+	Solver       string  `toml:"solver" oneof:"hals gradient" doc:"hals: exact, atom after atom, two sweeps per iteration (Potluru); gradient: projected gradient steps (Hoyer's nmfsc)"`
+	Init         string  `toml:"init" oneof:"random nndsvda nndsvd" doc:"initialisation: random, or from singular vectors with zeros replaced by the mean (nndsvda) or kept (nndsvd)"`
 	Iterations   int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations"`
 	Tolerance    float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration lowers the error by less than this fraction of it"`
 }

@@ -20,7 +20,7 @@ func Images(set *data.Set, shape []int) (*data.Images, error) {
 		return nil, err
 	}
 	if !slices.Equal(set.Shape, shape) {
-		return nil, &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its images have shape %v, the run was trained on %v", set.Shape, shape)}
+		return nil, &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its images do not have the shape of the training images (got %v, want %v)", set.Shape, shape)}
 	}
 	return images, nil
 }

@@ -162,7 +162,7 @@ func TestAnEvaluationKnowsItsModel(t *testing.T) {
 	}
 	_, err = evaluation.Measure(context.Background(), m, coder, images, rows, metrics.Selection{{Metric: &metrics.SVM{}}})
 	var lacking *data.Error
-	if !errors.As(err, &lacking) || lacking.Dataset != "bars" || !strings.Contains(err.Error(), "no labels, which svm_accuracy needs") {
+	if !errors.As(err, &lacking) || lacking.Dataset != "bars" || !strings.Contains(err.Error(), "no labels, but svm_accuracy needs them") {
 		t.Errorf("without labels: %v", err)
 	}
 	if _, err := evaluation.Images(set, []int{3, 3}); !errors.As(err, &lacking) || !strings.Contains(err.Error(), "trained on [3 3]") {

@@ -102,7 +102,7 @@ func (h *adversary) attack(s *Step) error {
 
 // moveRows moves a thread's part of the images; each by itself, so that the number of threads changes no bit.
 func (h *adversary) moveRows(thread int) {
-	from, to := team.Part(len(h.x)/h.pixels, thread, h.training.Threads())
+	from, to := team.EvenShare(len(h.x)/h.pixels, thread, h.training.Threads())
 	from, to = from*h.pixels, to*h.pixels
 	h.Move(h.x[from:to], h.clean[from:to], h.gradient[from:to], h.pixels)
 }

@@ -22,14 +22,14 @@ import (
 type Prune struct {
 	On        string  `toml:"on" doc:"a glob over parameter paths"`
 	Fraction  float64 `toml:"fraction" want:"in (0,1)" doc:"fraction of each parameter that is pruned: its smallest weights"`
-	Threshold float64 `toml:"threshold" want:"> 0" doc:"in place of fraction: weights of at most this magnitude are pruned"`
+	Threshold float64 `toml:"threshold" want:"> 0" doc:"instead of fraction: prune weights whose magnitude is at most this"`
 	From      int     `toml:"from" want:">= 0" doc:"the phase begins after this many epochs"`
-	Until     int     `toml:"until" want:"> 0" doc:"the phase ends after this many epochs; left out, it does not end"`
-	Rate      float64 `toml:"rate" want:"> 0" doc:"multiplies the learning rate once the phase has ended"`
+	Until     int     `toml:"until" want:"> 0" doc:"the phase ends after this many epochs; by default it never ends"`
+	Rate      float64 `toml:"rate" want:"> 0" doc:"factor of the learning rate after the phase"`
 }
 
 func init() {
-	Registry.Register("prune", "holds small weights at 0 during a phase of the training", func() Hook {
+	Registry.Register("prune", "prunes small weights during a phase of the training", func() Hook {
 		p := &Prune{}
 		p.Defaults()
 		return p

@@ -27,12 +27,12 @@ import (
 // a draw in proportion to the squared error, and without its factor of 0.2.
 type Revive struct {
 	Every     int     `toml:"every" want:"> 0" doc:"epochs between two searches for dead units"`
-	Threshold float64 `toml:"threshold" want:"in (0,1)" doc:"a unit is dead below this fraction of the largest activation of any unit"`
-	Sample    int     `toml:"sample" want:"> 0" doc:"fitted images that are encoded, the first ones"`
+	Threshold float64 `toml:"threshold" want:"in (0,1)" doc:"a unit is dead if its largest activation is below this fraction of the largest of any unit"`
+	Sample    int     `toml:"sample" want:"> 0" doc:"number of fitted images that are encoded, from the first"`
 }
 
 func init() {
-	Registry.Register("revive", "draws dead units again from the images with the largest error",
+	Registry.Register("revive", "re-initialises dead units from images with large reconstruction errors",
 		func() Hook { return &Revive{Every: 10, Threshold: 0.01, Sample: 10000} })
 }
 

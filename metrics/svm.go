@@ -19,7 +19,7 @@ func (*SVM) Describe() Description {
 		Measures: []Measure{
 			{Name: "svm_accuracy", Better: Higher, Doc: "accuracy of a linear SVM on the codes, mean over 25 splits. Differences below 0.02 mean nothing"},
 			{Name: "svm_std", Better: Neither, Doc: "standard deviation of `svm_accuracy` over its splits"},
-			{Name: "svm_c", Better: Neither, Doc: "the C of the SVM that was chosen"},
+			{Name: "svm_c", Better: Neither, Doc: "value of C chosen for the SVM"},
 		},
 		Reads: ReadsCodes | ReadsLabels, Ordered: true, OnRequest: true,
 	}

@@ -86,8 +86,7 @@ func (w *work) keep(t *Trial, measured *metrics.Result) error {
 	return held.Write(folder.File{Name: keptFile, Data: append(text, '\n')})
 }
 
-// kept returns the metrics of a trial that is done, nil where one that is asked for is not there. What cannot be read is
-// measured again.
+// kept returns the metrics of a finished trial, nil if a requested metric is missing. Unreadable metrics are measured again.
 func (s *Sweep) kept(t *Trial) *metrics.Result {
 	text, err := os.ReadFile(filepath.Join(t.Path, keptFile))
 	if err != nil {

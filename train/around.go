@@ -170,11 +170,11 @@ func (h around) check(search bool, optimizer string) error {
 	shown, kept := "", ""
 	for _, a := range h {
 		if search && a.Stepwise() {
-			return fmt.Errorf("hook %s: it needs an optimizer that goes batch by batch, which %s does not", a.name, optimizer)
+			return fmt.Errorf("hook %s: needs a mini-batch optimizer (got %s)", a.name, optimizer)
 		}
 		for which, claims := range map[*string]bool{&shown: a.Shown != nil, &kept: a.Active.Kept != nil} {
 			if claims && *which != "" {
-				return fmt.Errorf("hook %s: %s does the same already: leave one of them out", a.name, *which)
+				return fmt.Errorf("hook %s: %s declares this hook already; leave one of them out", a.name, *which)
 			} else if claims {
 				*which = a.name
 			}

@@ -147,7 +147,7 @@ func openBaseline(spec *config.Model, method baselines.Method, shape []int, path
 		return nil, err
 	}
 	if a := m.Atoms(); len(a.Values) == 0 {
-		return nil, checkpoint.Errorf(path, "holds no atoms yet; resume continues the fit")
+		return nil, checkpoint.Errorf(path, "holds no atoms yet; resume the run to continue the fit")
 	}
 	return m, nil
 }

@@ -61,7 +61,7 @@ func Read(name string, b []byte) (*Trained, error) {
 	}
 	text, ok := f.Metadata[declarationKey]
 	if !ok {
-		return nil, checkpoint.Errorf(name, "holds no declaration of its model: an older version wrote it; open the folder of its run")
+		return nil, checkpoint.Errorf(name, "its metadata contain no declaration of the model: an older version wrote it; open the run's folder instead")
 	}
 	spec, err := parseConfig(name, []byte(text))
 	if err != nil {

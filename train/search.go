@@ -124,7 +124,7 @@ func (r *search) epoch(ctx context.Context, _ func(func() Metrics)) (m Metrics, 
 // restore implements learner.
 func (r *search) restore(from *stored) error {
 	if from.Search == nil || from.Search.Points < 0 || 2*from.Search.Points > r.method.States() {
-		return checkpoint.Errorf(from.path, "damaged: it does not say how many points its search knows")
+		return checkpoint.Errorf(from.path, "damaged: the number of evaluated points is missing")
 	}
 	return r.trainee.restore(from)
 }

@@ -116,7 +116,7 @@ func labelled(spec *config.Model, name string, images *data.Images) error {
 	}
 	kind, classes, labels := spec.Losses[i].Kind, layout.Size(spec.Losses[i].On), images.Labels()
 	if len(labels) == 0 || slices.Max(labels) < 0 {
-		return &data.Error{Dataset: name, Problem: fmt.Sprintf("its images have no labels, which loss[%d] (%s) needs", i, kind)}
+		return &data.Error{Dataset: name, Problem: fmt.Sprintf("its images have no labels, but loss[%d] (%s) needs them", i, kind)}
 	}
 	if most := slices.Max(labels); most >= classes {
 		return &data.Error{Dataset: name, Problem: fmt.Sprintf("has the label %d, but %q, which loss[%d] (%s) compares with labels, has %d values: want at least %d",

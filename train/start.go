@@ -34,7 +34,7 @@ func (n *trainee) start() error {
 	case err != nil:
 		return fmt.Errorf("model %q: start: %w", n.spec.Name, err)
 	case from.Model == nil:
-		return n.refuse(fmt.Sprintf("%s is of kind %q, whose atoms are no parameters", s.Run, from.Spec.Kind))
+		return n.refuse(fmt.Sprintf("%s is a run of kind %q, which has no network parameters", s.Run, from.Spec.Kind))
 	}
 	if err := n.take(from, s.On); err != nil {
 		return fmt.Errorf("model %q: start: %w", n.spec.Name, err)

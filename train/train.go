@@ -20,6 +20,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
+	"tessera/kernel"
 	"tessera/team"
 	"tessera/train/folder"
 )
@@ -58,7 +59,7 @@ func (o Options) trainedOn(shape []int) Options {
 	o.Load = func(ctx context.Context, d *config.Dataset) (*data.Set, error) {
 		set, err := all.load(ctx, d)
 		if err == nil && !slices.Equal(shape, set.Shape) {
-			err = &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its images have shape %v, the run was trained on %v", set.Shape, shape)}
+			err = &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its images do not have the shape of the training images (got %v, want %v)", set.Shape, shape)}
 		}
 		return set, err
 	}
@@ -93,11 +94,14 @@ type Result struct {
 // Errors: what data and graph say; [folder.ErrExists] and the others of that package, [*folder.WriteError] when the
 // disk is full; [*Diverged]; [ErrInterrupted] after ctx was cancelled. The last good checkpoint is kept in all cases.
 func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
+	if err := kernel.Err(); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
 	if spec == nil {
 		return nil, errors.New("train: no model to train")
 	}
 	if missing := lacks(spec); missing != "" {
-		return nil, fmt.Errorf("train: model %q has no %s: make models with tessera.Load or package config, which fill in all there is", spec.Name, missing)
+		return nil, fmt.Errorf("train: model %q has no %s; make models with tessera.Load, tessera.Declare or package config, which fill in every default", spec.Name, missing)
 	}
 	o, release := o.complete()
 	defer release()
@@ -173,6 +177,9 @@ func disk(o Options) folder.Disk {
 //
 // Errors are those of [Run], and [*checkpoint.Error] for a state that is damaged or does not match its model or data.
 func Resume(ctx context.Context, run string, o Options) (*Result, error) {
+	if err := kernel.Err(); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
 	o, release := o.complete()
 	defer release()
 	held, err := folder.Open(run, disk(o))

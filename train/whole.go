@@ -189,7 +189,7 @@ func (w *whole) add(p *program) {
 		for i, m := range w.moved {
 			n := len(m.Data)
 			if g := gradients[i]; g != nil {
-				from, to := team.Part(n, thread, threads)
+				from, to := team.EvenShare(n, thread, threads)
 				for k, v := range g[from:to] {
 					sums[from+k] += float64(v)
 				}
