@@ -29,8 +29,8 @@ func newFactorisation(name string, c coder, fits func(images, pixels int) error,
 type rule interface {
 	// prepare computes, from codes and atoms alone, what improve needs, and the objective.
 	prepare() (objective float64)
-	// improve does one iteration and prepares the next one: first the atoms, then the codes, so the codes belong to the
-	// current atoms.
+	// improve does one iteration and prepares the next one. Most rules update the atoms first, so the codes belong to the
+	// current atoms; Hoyer's starts with the codes.
 	improve() (objective float64)
 	// encode returns the codes (n x k) of images that were not fitted.
 	encode(images []float32) []float32

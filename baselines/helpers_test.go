@@ -39,16 +39,10 @@ func variants() []variant {
 	nmf := func(solver, loss, init string, batch int) *NMF {
 		return &NMF{Components: k, Solver: solver, Loss: loss, Init: init, Iterations: iterations, Batch: batch, ForgetFactor: 0.7}
 	}
-	penalised := func(solver, loss string) *NMF {
-		return &NMF{Components: k, Solver: solver, Loss: loss, Init: "random", Iterations: iterations, L1Codes: 0.004, L2Codes: 0.002, L1Atoms: 0.003, L2Atoms: 0.001}
-	}
-	beta := func(loss string, exponent float64) *NMF {
-		return &NMF{Components: k, Solver: "mu", Loss: loss, Beta: exponent, Floor: 0.02, Init: "random", Iterations: iterations}
-	}
 	sparse := func(solver, per string, codes, atoms float64) *SparseNMF {
 		return &SparseNMF{Components: k, Solver: solver, Per: per, CodeSparsity: codes, AtomSparsity: atoms, Init: "random", Iterations: iterations}
 	}
-	return []variant{
+	return append([]variant{
 		{"pca", &PCA{Components: k}, false},
 		{"kmeans", &KMeans{Components: k, Iterations: iterations}, false},
 		{"kmeans restarts", &KMeans{Components: k, Iterations: iterations, Restarts: 3}, false},
@@ -56,6 +50,27 @@ func variants() []variant {
 		{"nmf hals random", nmf("hals", "euclidean", "random", 0), false},
 		{"nmf mu", nmf("mu", "euclidean", "nndsvd", 0), false},
 		{"nmf kl", nmf("mu", "kl", "nndsvda", 0), false},
+		{"nmf batches", nmf("hals", "euclidean", "nndsvda", 100), true},
+		{"sparse codes", sparse("hals", "atom", 0.5, 0), false},
+		{"sparse atoms", sparse("hals", "atom", 0, 0.7), false},
+		{"sparse both", sparse("hals", "atom", 0.4, 0.6), false},
+		{"sparse gradient", sparse("gradient", "atom", 0.5, 0), false},
+		{"sparse gradient atoms", sparse("gradient", "atom", 0, 0.7), false},
+		{"nnsae", &NNSAE{Components: k, Iterations: iterations, LearningRate: 0.01, Regularisation: 2e-4, DecayNegative: 1,
+			PlasticityRate: 0.001, Mean: 0.2}, true},
+		{"sparse gradient images", sparse("gradient", "image", 0.6, 0.5), false},
+	}, newerVariants(k, iterations)...)
+}
+
+// newerVariants are penalties, divergences and kinds beyond those of variants.
+func newerVariants(k, iterations int) []variant {
+	penalised := func(solver, loss string) *NMF {
+		return &NMF{Components: k, Solver: solver, Loss: loss, Init: "random", Iterations: iterations, L1Codes: 0.004, L2Codes: 0.002, L1Atoms: 0.003, L2Atoms: 0.001}
+	}
+	beta := func(loss string, exponent float64) *NMF {
+		return &NMF{Components: k, Solver: "mu", Loss: loss, Beta: exponent, Floor: 0.02, Init: "random", Iterations: iterations}
+	}
+	return []variant{
 		{"nmf restarts", &NMF{Components: k, Solver: "hals", Loss: "euclidean", Init: "random", Iterations: iterations, Restarts: 2}, false},
 		{"nmf hals penalised", penalised("hals", "euclidean"), false},
 		{"nmf mu penalised", penalised("mu", "euclidean"), false},
@@ -72,15 +87,6 @@ func variants() []variant {
 		{"separable images", &SeparableNMF{Components: k, Anchors: "images"}, false},
 		{"dictionary", &Dictionary{Components: k, L1: 0.1, Iterations: iterations, Batch: 100, ForgetFactor: 0.7}, true},
 		{"dictionary nonneg", &Dictionary{Components: k, L1: 0.1, NonNegative: true, Iterations: iterations, Batch: 100, ForgetFactor: 0.7}, true},
-		{"nmf batches", nmf("hals", "euclidean", "nndsvda", 100), true},
-		{"sparse codes", sparse("hals", "atom", 0.5, 0), false},
-		{"sparse atoms", sparse("hals", "atom", 0, 0.7), false},
-		{"sparse both", sparse("hals", "atom", 0.4, 0.6), false},
-		{"sparse gradient", sparse("gradient", "atom", 0.5, 0), false},
-		{"sparse gradient atoms", sparse("gradient", "atom", 0, 0.7), false},
-		{"nnsae", &NNSAE{Components: k, Iterations: iterations, LearningRate: 0.01, Regularisation: 2e-4, DecayNegative: 1,
-			PlasticityRate: 0.001, Mean: 0.2}, true},
-		{"sparse gradient images", sparse("gradient", "image", 0.6, 0.5), false},
 	}
 }
 

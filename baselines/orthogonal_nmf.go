@@ -22,8 +22,8 @@ import (
 //	codes:   H <- H * sqrt(X W' / (H M)),     W <- W * T / (H'H W)
 //
 // Vectors of the orthogonal factor get norm 1 after every update. They become orthogonal step by step, nearly but not
-// exactly, and the squared error, which is reported, may rise meanwhile. A fit ends when it changes by less than tolerance times itself. Images that
-// were not fitted get their best non-negative codes.
+// exactly, and the squared error, which is reported, may rise meanwhile. A fit ends when the error changes by less than
+// tolerance times itself. Images that were not fitted get their best non-negative codes.
 //
 // Source: C. Ding, T. Li, W. Peng, H. Park, Orthogonal nonnegative matrix tri-factorizations for clustering, KDD 2006.
 type OrthogonalNMF struct {

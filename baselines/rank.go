@@ -27,12 +27,13 @@ type RankError struct {
 // where H(B) are the codes of B's images for the atoms W, and W(C) the least-squares atoms of C's pixels for the codes H, which
 // are non-negative for an NMF. For a PCA this is B D^+ C with the truncated pseudo-inverse, after pixel means of the fitted images
 // are subtracted. All other settings are those of method. The error falls while components describe what images
-// have in common, and rises when they describe noise: the number with the least error is the choice. 2 folds hold out most, 2 to
-// 4 are usual. report, which may be nil, is called after each of the folds x folds blocks.
+// have in common, and rises when they describe noise: the number with the least error is the choice. Two folds hold out the
+// largest blocks. report, which may be nil, is called after each of the folds x folds blocks.
 //
 // Source: A. B. Owen, P. O. Perry, Bi-cross-validation of the SVD and the nonnegative matrix factorization, Annals of Applied
 // Statistics 3(2), 2009.
-func BiCrossValidate(ctx context.Context, method Method, images Images, components []int, folds int, seed uint64, report func(done int)) ([]RankError, error) {
+func BiCrossValidate(ctx context.Context, method Method, images Images, components []int, folds int, seed uint64,
+	report func(done int)) ([]RankError, error) {
 	if ctx == nil || method == nil || images == nil {
 		return nil, errors.New("baselines: bi-cross-validation: no method, no images or no context")
 	}

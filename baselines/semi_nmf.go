@@ -15,8 +15,8 @@ import (
 //
 //	W = (H'H)^-1 H'X,   H <- H * sqrt(([XW']+ + H [WW']-) / ([XW']- + H [WW']+))
 //
-// No iteration raises the error. Atoms get norm 1, and their scale is in the codes. The start is k-means: each image's code is 1.2 at its
-// centre and 0.2 elsewhere. Images that were not fitted get their best non-negative codes.
+// No iteration raises the error. Atoms get norm 1, and their scale is in the codes. The start is k-means: each image's code
+// is 1.2 at its centre and 0.2 elsewhere. Images that were not fitted get their best non-negative codes.
 //
 // Source: C. Ding, T. Li, M. I. Jordan, Convex and semi-nonnegative matrix factorizations, IEEE Trans. Pattern Analysis and
 // Machine Intelligence 32(1), 2010.
@@ -160,7 +160,8 @@ func solveAtoms(gram, target, atoms []float32, k, p int) {
 	})
 }
 
-// cholesky returns the lower triangle L with L L' = G, and which pivots are large enough to be used; the others' rows and columns are 0.
+// cholesky returns the lower triangle L with L L' = G, and which pivots are large enough to be used. The columns of the others
+// are 0.
 func cholesky(gram []float32, k int) (l []float64, used []bool) {
 	l, used = make([]float64, k*k), make([]bool, k)
 	for j := range k {

@@ -16,9 +16,9 @@ import (
 //	                     least-squares solution for these codes, then H the one for these atoms
 //	anchors = "images"   W is k images: each part is seen alone in one image. H is the non-negative least-squares solution
 //
-// With normalised = true rows or columns are divided by their sums first, as the theory wants it where they have different
-// scales; then of noisy data dark ones are chosen too. Components beyond the rank of X are 0. There is nothing random and one iteration. The error reported is the
-// mean squared error. Atoms of pixels get norm 1.
+// With normalised = true rows or columns are divided by their sums first, as the theory requires if their scales differ; in
+// noisy data this also selects dark ones. Components beyond the rank of X are 0. The fit is one iteration without randomness.
+// The objective is the mean squared error. Atoms have norm 1 with anchors = "pixels".
 //
 // Sources: M. C. U. Araujo et al., The successive projections algorithm for variable selection in spectroscopic multicomponent
 // analysis, Chemometrics and Intelligent Laboratory Systems 57(2), 2001; N. Gillis, S. A. Vavasis, Fast and robust recursive

@@ -14,10 +14,7 @@ import (
 )
 
 func rankCommand() *cobra.Command {
-	var f modelFlags
-	var ranks []int
-	var folds int
-	var asJSON bool
+	var f rankFlags
 	cmd := &cobra.Command{
 		Use:   "rank MODEL --ranks K,K,...",
 		Short: "Choose the number of components of a PCA or an NMF",
@@ -26,30 +23,11 @@ func rankCommand() *cobra.Command {
 		Example: "  tessera rank nmf --ranks 10,20,50,100 --set dataset.limit=2000\n  tessera rank pca --ranks 5,10,20,40,80 --folds 4",
 		Args:    one("model"),
 		RunE: work(func(cmd *cobra.Command, args []string) error {
-			m, err := f.model(args[0])
+			errs, err := f.measure(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			method, ok := m.Baseline.(baselines.Method)
-			if !ok || m.Kind != "pca" && m.Kind != "nmf" {
-				return usagef(`rank: %s is of kind %q: want a model of kind "pca" or "nmf"`, m.Name, m.Kind)
-			}
-			if len(ranks) == 0 {
-				return usagef("rank: --ranks is missing: give numbers of components, such as --ranks 5,10,20")
-			}
-			images, err := fitted(cmd.Context(), m, data.SearchDirs(f.data))
-			if err != nil {
-				return err
-			}
-			report := func(done int) { fmt.Fprintf(cmd.ErrOrStderr(), "tessera: block %d of %d\n", done, folds*folds) }
-			errs, err := baselines.BiCrossValidate(cmd.Context(), method, images, ranks, folds, m.Train.Seed, report)
-			var refused *data.Error
-			switch {
-			case cmd.Context().Err() != nil, errors.As(err, &refused), errors.Is(err, baselines.ErrDiverged):
-				return err
-			case err != nil:
-				return usagef("rank: %v", err)
-			case asJSON:
+			if f.json {
 				return printJSON(cmd.OutOrStdout(), errs)
 			}
 			return printRanks(cmd, errs)
@@ -57,10 +35,44 @@ func rankCommand() *cobra.Command {
 	}
 	f.add(cmd)
 	addDataFlag(cmd, &f.data)
-	cmd.Flags().IntSliceVar(&ranks, "ranks", nil, "numbers of components to compare")
-	cmd.Flags().IntVar(&folds, "folds", 2, "folds of the images, and of the pixels")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	cmd.Flags().IntSliceVar(&f.ranks, "ranks", nil, "numbers of components to compare")
+	cmd.Flags().IntVar(&f.folds, "folds", 2, "folds of the images, and of the pixels")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
 	return cmd
+}
+
+// rankFlags are the flags of rank.
+type rankFlags struct {
+	modelFlags
+	ranks []int
+	folds int
+	json  bool
+}
+
+// measure cross-validates the model of that name.
+func (f *rankFlags) measure(cmd *cobra.Command, name string) ([]baselines.RankError, error) {
+	m, err := f.model(name)
+	if err != nil {
+		return nil, err
+	}
+	method, ok := m.Baseline.(baselines.Method)
+	if !ok || m.Kind != "pca" && m.Kind != "nmf" {
+		return nil, usagef(`rank: %s is of kind %q: want a model of kind "pca" or "nmf"`, m.Name, m.Kind)
+	}
+	if len(f.ranks) == 0 {
+		return nil, usagef("rank: --ranks is missing: give numbers of components, such as --ranks 5,10,20")
+	}
+	images, err := fitted(cmd.Context(), m, data.SearchDirs(f.data))
+	if err != nil {
+		return nil, err
+	}
+	report := func(done int) { fmt.Fprintf(cmd.ErrOrStderr(), "tessera: block %d of %d\n", done, f.folds*f.folds) }
+	errs, err := baselines.BiCrossValidate(cmd.Context(), method, images, f.ranks, f.folds, m.Train.Seed, report)
+	var refused *data.Error
+	if err == nil || cmd.Context().Err() != nil || errors.As(err, &refused) || errors.Is(err, baselines.ErrDiverged) {
+		return errs, err
+	}
+	return nil, usagef("rank: %v", err)
 }
 
 // fitted loads the images that the model would be fitted to.
