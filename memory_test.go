@@ -47,7 +47,7 @@ func TestARunOfImagesInMemoryNeedsThemAgain(t *testing.T) {
 	for want, o := range map[string]tessera.Options{
 		"":                                      {Images: images},
 		"its images are not in this process":    {},
-		"other images than the run was trained": {Images: rows(t, 0.5)},
+		"not the images that the run was trained on": {Images: rows(t, 0.5)},
 	} {
 		opened, err := tessera.Open(out, o)
 		if err != nil {

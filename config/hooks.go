@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -90,8 +91,8 @@ type Hook struct {
 	part string // where it is declared
 }
 
-// AllHooks lists the hooks of a model in the order in which a training calls them: the phases of prune, adversarial, average,
-// early stopping (train.patience), and then those of Hooks, sorted by name.
+// AllHooks lists the hooks of a model in the order in which a training calls them, that of their stages: those declared by other
+// tables (prune, adversarial, average, train.patience), those that belong to the first layer, and those of Hooks.
 func (m *Model) AllHooks() (list []Hook) {
 	for i := range m.Prune {
 		list = append(list, Hook{fmt.Sprintf("prune.%d", i), &m.Prune[i], fmt.Sprintf("prune[%d]", i)})
@@ -107,6 +108,26 @@ func (m *Model) AllHooks() (list []Hook) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Hooks)) {
 		list = append(list, Hook{name, m.Hooks[name], "hook." + name})
+	}
+	list = append(list, m.preparing()...)
+	slices.SortStableFunc(list, func(a, b Hook) int { return cmp.Compare(hooks.StageOf(a.Hook), hooks.StageOf(b.Hook)) })
+	return list
+}
+
+// preparing lists the hooks that belong to the encoder's first layer and are not declared.
+func (m *Model) preparing() (list []Hook) {
+	if len(m.Encoder) == 0 {
+		return nil
+	}
+	first, ok := m.Encoder[0].Layer.(layers.Preparing)
+	if !ok {
+		return nil
+	}
+	for _, e := range hooks.Registry.All() {
+		h := e.New()
+		if p, ok := h.(hooks.Preparing); ok && m.Hooks[e.Name] == nil && p.Prepares(first.Preparation()) {
+			list = append(list, Hook{e.Name, h, "encoder[0]"})
+		}
 	}
 	return list
 }

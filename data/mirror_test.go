@@ -190,7 +190,7 @@ func TestWhenAllMirrorsFailTheErrorSaysWhyAndNoFileHasTheName(t *testing.T) {
 	if !errors.As(err, &bad) || bad.Dataset != "tiny" || strings.Contains(err.Error(), "\n") {
 		t.Fatalf("got %v, want an *Error of one line", err)
 	}
-	for _, want := range []string{"no mirror has it", missing.URL + "/tiny/", "404 Not Found", other.URL, "wrong size: more than 2368 bytes", gone.URL, "refused"} {
+	for _, want := range []string{"no mirror provides it", missing.URL + "/tiny/", "404 Not Found", other.URL, "wrong size: more than 2368 bytes", gone.URL, "refused"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("got %q, want %q in it", err, want)
 		}

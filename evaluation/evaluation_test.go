@@ -165,7 +165,7 @@ func TestAnEvaluationKnowsItsModel(t *testing.T) {
 	if !errors.As(err, &lacking) || lacking.Dataset != "bars" || !strings.Contains(err.Error(), "no labels, but svm_accuracy needs them") {
 		t.Errorf("without labels: %v", err)
 	}
-	if _, err := evaluation.Images(set, []int{3, 3}); !errors.As(err, &lacking) || !strings.Contains(err.Error(), "trained on [3 3]") {
+	if _, err := evaluation.Images(set, []int{3, 3}); !errors.As(err, &lacking) || !strings.Contains(err.Error(), "want [3 3]") {
 		t.Errorf("of another shape: %v", err)
 	}
 }

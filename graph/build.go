@@ -42,7 +42,7 @@ type Request struct {
 	Of int
 
 	Training bool         // layers work as in training; Loss always does
-	Prepared bool         // images are decomposed by the caller: see Input.Decomposition
+	Prepared bool         // images are prepared for the first layer by the caller: see Input.Preparation
 	Dtype    tensor.Dtype // the zero value means tensor.Float32
 }
 

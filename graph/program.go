@@ -8,7 +8,6 @@ import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/losses"
-	"tessera/morph"
 	"tessera/ops"
 )
 
@@ -42,8 +41,8 @@ type Input struct {
 
 	Weight losses.Weight // the schedule of the weight of a term, whose number the caller gives; nil for all others
 
-	// Decomposition is what the caller makes of the images for this input, nil for all others.
-	Decomposition *morph.Decomposition
+	// Preparation is what the caller makes of the images for this input, nil for all others; see [layers.Preparing].
+	Preparation any
 }
 
 // Binding is a parameter and its nodes.

@@ -36,11 +36,8 @@ func newFit(j *job, method baselines.Method) (*fit, error) {
 	return &fit{job: j, model: m}, nil
 }
 
-// start implements learner: a fit begins with nothing of another run.
-func (f *fit) start() error { return nil }
-
 // begin implements learner.
-func (f *fit) begin(ctx context.Context, splits data.Splits) error {
+func (f *fit) begin(ctx context.Context, splits data.Splits, _ bool) error {
 	err := f.model.Begin(ctx, splits.Fit)
 	var refused *data.Error
 	switch {
@@ -159,7 +156,7 @@ func (f *fit) derived() ([]derived, error) {
 }
 
 // kept implements learner: the last iteration is the best one.
-func (f *fit) kept() *hooks.Kept { return nil }
+func (f *fit) kept() (*hooks.Kept, error) { return nil, nil }
 
 // close implements learner.
 func (f *fit) close() {}

@@ -143,6 +143,17 @@ func (f *Folder) Write(files ...File) error {
 	return nil
 }
 
+// Remove removes one of the run's files, where it has it.
+func (f *Folder) Remove(name string) error {
+	if _, err := os.Stat(f.Join(name)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := f.disk.Remove(f.Join(name)); err != nil {
+		return &WriteError{Path: f.Join(name), Err: err}
+	}
+	return nil
+}
+
 // Append adds one line to the run's metrics.
 func (f *Folder) Append(line []byte) error {
 	if err := f.disk.Append(f.Join(Metrics), append(line, '\n')); err != nil {
