@@ -258,7 +258,7 @@ func TestEncodeRefusesWhatDoesNotFit(t *testing.T) {
 		{exitUsage, "eval small.npy", "small.npy: is a file, not the folder of a run"},
 		{exitUsage, "resume small.npy", "small.npy: is a file, not the folder of a run"},
 		{exitUsage, "figure training nosuch", "nosuch: no such folder"},
-		{exitUsage, "figure training empty", "has no metrics.jsonl"},
+		{exitUsage, "figure training empty", "no metrics.jsonl to draw"},
 		{exitUsage, "encode nothing --in small.npy --out codes.npy", "nothing: no such folder"},
 		{exitUsage, "decode runs/small --in codes.npy --out x --backend pytorch", `want one of`},
 		{exitUsage, "decode runs/small --in codes.npy --out x --threads 0", `want from 1 to 1024`},
@@ -276,7 +276,7 @@ func TestEncodeRefusesWhatDoesNotFit(t *testing.T) {
 	b.must(exitWrite, "encode", "runs/small", "--in", "images.npy", "--out", "no/such/codes.npy")
 	before := b.read("images.npy")
 	r := b.must(exitUsage, "encode", "runs/small", "--in", "images.npy", "--out", "./images.npy")
-	b.contains("standard error", r.stderr, "is what is read")
+	b.contains("standard error", r.stderr, "is also the input (--in)")
 	if b.read("images.npy") != before {
 		t.Error("encode overwrote its input")
 	}
