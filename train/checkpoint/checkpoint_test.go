@@ -37,7 +37,7 @@ func encode(t testing.TB, f *File) []byte {
 	return b
 }
 
-func TestDecodeGivesBackWhatWasEncoded(t *testing.T) {
+func TestDecodeReturnsWhatWasEncoded(t *testing.T) {
 	want := sample()
 	got, err := Decode(encode(t, want))
 	if err != nil {
@@ -61,7 +61,7 @@ func TestEqualContentsGiveEqualBytes(t *testing.T) {
 	}
 }
 
-// The layout by the format's own description, read with encoding/json and plain offsets.
+// The layout follows the format's description, read with encoding/json and plain offsets.
 func TestEncodeWritesTheSafetensorsLayout(t *testing.T) {
 	b := encode(t, sample())
 	n := binary.LittleEndian.Uint64(b)
@@ -201,8 +201,8 @@ func TestReadNamesTheFile(t *testing.T) {
 	}
 }
 
-// Whatever parse accepts can be written and read back as the same contents; it never panics and never allocates more
-// than the file holds.
+// Accepted files can be written and read back with the same contents. parse never panics and never allocates more than the
+// size of the file.
 func FuzzDecode(f *testing.F) {
 	b := encode(f, sample())
 	n := binary.LittleEndian.Uint64(b)
