@@ -13,7 +13,7 @@ import (
 	"tessera/metrics"
 )
 
-// Metric is what every metric obeys.
+// Metric contains the laws of metrics.
 var Metric = Laws[metrics.Metric]{
 	{"describes itself", described},
 	{"gives finite numbers or says why there are none", finiteValues},
@@ -25,10 +25,10 @@ var Metric = Laws[metrics.Metric]{
 	{"does not depend on the scale of units if it says so", scaleless},
 }
 
-// sameUpTo is the relative difference that another order of additions may make.
+// sameUpTo is the tolerance for another order of additions.
 const sameUpTo = 1e-12
 
-// scaleUpTo is the relative difference that scaled units may make: the sparsity of atoms has a constant in its denominator.
+// scaleUpTo is the tolerance for scaled units: the sparsity of atoms has a constant in its denominator.
 const scaleUpTo = 1e-5
 
 // valuesOf evaluates a metric on a model; a panic is an error. What the images lack, a [*data.Error], gives no values.
@@ -44,7 +44,7 @@ func valuesOf(m metrics.Metric, of *measured) (v metrics.Values, err error) {
 	return r.Values, nil
 }
 
-// recovered makes an error of a panic.
+// recovered turns a panic into an error.
 func recovered(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("panics: %v", r)
@@ -171,7 +171,7 @@ func scaleless(fresh func() metrics.Metric) error {
 	return nil
 }
 
-// alike returns an error where two models give different numbers.
+// alike returns an error if two models give different numbers.
 func alike(fresh func() metrics.Metric, one, other *measured, what string, bound float64) error {
 	want, err := valuesOf(fresh(), one)
 	if err != nil {
