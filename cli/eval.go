@@ -57,7 +57,7 @@ func evalCommand() *cobra.Command {
 	return cmd
 }
 
-// evalFlags are those of eval.
+// evalFlags are the flags of eval.
 type evalFlags struct {
 	runFlags
 	metricFlags
@@ -67,7 +67,7 @@ type evalFlags struct {
 	radius   int
 }
 
-// chosen are the metrics of the flags, with their settings.
+// chosen returns the metrics of the flags, with their settings.
 func (f *evalFlags) chosen(cmd *cobra.Command) (metrics.Selection, error) {
 	if choices := morph.Operator("").Choices(); f.operator != "" && !slices.Contains(choices, f.operator) {
 		return nil, usagef("--operator: unknown %q, want %s", f.operator, strings.Join(choices, ", "))
