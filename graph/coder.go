@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tessera/layers"
 	"tessera/losses"
 	"tessera/metrics"
 )
@@ -179,7 +180,7 @@ func (c *Coder) Atoms() *metrics.Atoms {
 	if weight == nil {
 		return nil
 	}
-	a := &metrics.Atoms{Shape: c.Shape(), Count: weight.Shape[0], Values: slices.Clone(weight.Data)}
+	a := &metrics.Atoms{Shape: c.Shape(), Count: weight.Shape[0], Values: slices.Clone(weight.Data), Indirect: c.model.indirect()}
 	if bias != nil {
 		a.Bias = slices.Clone(bias.Data)
 	}
@@ -250,6 +251,18 @@ func (m *Model) dictionary() (weight, bias *Parameter) {
 	}
 	bias, _ = m.Parameter(path + ".bias")
 	return weight, bias
+}
+
+// indirect returns the reason why the output is not a sum of atoms weighted by the code, "" if it is.
+func (m *Model) indirect() string {
+	i := m.Layout.Dictionary()
+	if _, ok := m.Layout.Decoder[i].Layer.(*layers.MaxPlus); ok {
+		return "the decoder takes the maximum of its atoms, not their sum"
+	}
+	if i > 0 {
+		return "a deeper decoder weighs its atoms by other values than the codes"
+	}
+	return ""
 }
 
 // transposed returns the transposed copy of the encoder's weight that a tied decoder has under that path.
