@@ -69,7 +69,7 @@ func addSplitFlag(cmd *cobra.Command, split *string) {
 	_ = cmd.RegisterFlagCompletionFunc("split", cobra.FixedCompletions(data.SplitNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// evalFlags are those of eval.
+// evalFlags are the flags of eval.
 type evalFlags struct {
 	runFlags
 	metricFlags
@@ -80,7 +80,7 @@ type evalFlags struct {
 	radius   int
 }
 
-// chosen are the metrics of the flags, with their settings.
+// chosen returns the metrics of the flags, with their settings.
 func (f *evalFlags) chosen(cmd *cobra.Command) (metrics.Selection, error) {
 	if choices := morph.Operator("").Choices(); f.operator != "" && !slices.Contains(choices, f.operator) {
 		return nil, usagef("--operator: unknown %q, want %s", f.operator, strings.Join(choices, ", "))

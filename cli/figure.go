@@ -20,12 +20,12 @@ import (
 // figureKind is one kind of figure.
 type figureKind struct {
 	name, about string
-	least       int // runs that it needs
+	least       int // minimum number of runs
 	most        int
 	draw        func(*figureWork) (*report.Figure, error)
 }
 
-// many is no bound on runs.
+// many means any number of runs.
 const many = math.MaxInt
 
 func figureKinds() []figureKind {
@@ -44,7 +44,7 @@ func figureKinds() []figureKind {
 	}
 }
 
-// figureWork is what a figure is drawn from.
+// figureWork is the input of a figure.
 type figureWork struct {
 	runFlags
 	out       string
@@ -169,7 +169,7 @@ func kindLines(kinds []figureKind) string {
 	return b.String()
 }
 
-// each opens the runs one after the other.
+// each opens the runs one by one.
 func (w *figureWork) each(do func(label string, r *tessera.Run) error) error {
 	for _, path := range w.runs {
 		if err := w.open(path, do); err != nil {
@@ -192,7 +192,7 @@ func (w *figureWork) open(path string, do func(label string, r *tessera.Run) err
 	return err
 }
 
-// points measures the runs, and takes what sweeps have measured; dataset is that of all of them.
+// points measures the runs and reads the results of sweeps; dataset is their common data set.
 func (w *figureWork) points() (points []report.Point, dataset string, err error) {
 	add := func(p report.Point, of string) error {
 		if dataset == "" {
@@ -227,7 +227,7 @@ func (w *figureWork) points() (points []report.Point, dataset string, err error)
 // studied is the data set of the study's curves.
 const studied = "fashion-mnist"
 
-// compared returns the points of the runs and those of the study's curves, where these are of the same data set.
+// compared returns the points of the runs and, if they use the same data set, of the study's curves.
 func (w *figureWork) compared() (ours, published []report.Point, err error) {
 	ours, dataset, err := w.points()
 	if w.published != nonePublished && (dataset == studied || dataset == "") {

@@ -10,7 +10,7 @@ import (
 	"tessera/table"
 )
 
-// metricFlags say what is measured.
+// metricFlags are the flags that select metrics.
 type metricFlags struct {
 	names []string
 	svm   bool
@@ -22,7 +22,7 @@ func (f *metricFlags) add(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("metrics", cobra.FixedCompletions(metrics.Names(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// chosen are the metrics of the flags; others that a flag asks for are left out where they are not applicable.
+// chosen returns the metrics of the flags; metrics that another flag adds are omitted if not applicable.
 func (f *metricFlags) chosen(others ...string) (metrics.Selection, error) {
 	chosen, err := selected(f.names...)
 	if err != nil {
@@ -46,7 +46,7 @@ func (f *metricFlags) chosen(others ...string) (metrics.Selection, error) {
 	return chosen.Add(svm), err
 }
 
-// selected are the metrics of these names; an unknown one is a usage error with a suggestion.
+// selected returns the named metrics; an unknown name is a usage error with a suggestion.
 func selected(names ...string) (metrics.Selection, error) {
 	chosen, err := metrics.Select(names...)
 	var unknown *metrics.UnknownError
@@ -56,7 +56,7 @@ func selected(names ...string) (metrics.Selection, error) {
 	return chosen, err
 }
 
-// printResult prints what was measured as a table: "-" for what is not applicable.
+// printResult prints metrics as a table, with "-" for values that are not applicable.
 func printResult(out io.Writer, r *metrics.Result) error {
 	t := newTable(out)
 	t.row("model", r.Model)
@@ -112,8 +112,7 @@ func describedMetrics() []describedMetric {
 	return all
 }
 
-// printMetrics prints a line for every measure: its name, which direction is better, what it is; then the settings that
-// Go programs and flags give it.
+// printMetrics prints a line for every measure with its name, the better direction and a description, then its settings.
 func printMetrics(out io.Writer, all []describedMetric) error {
 	fmt.Fprintln(out, metricsTitle)
 	t := newTable(out)

@@ -15,7 +15,7 @@ import (
 // progress shows the progress of a training: one live line on a terminal, one plain line per epoch elsewhere.
 type progress struct {
 	out      io.Writer
-	terminal *os.File // nil where out is none
+	terminal *os.File // nil if out is not a terminal
 	epoch    train.Metrics
 	begun    bool // a live line is on the screen
 	run      string
@@ -55,19 +55,19 @@ func (p *progress) End() {
 	}
 }
 
-// line is the text of one report. What is measured at the end of an epoch is shown as the last epoch left it.
+// line is the text of one report. It shows the metrics at the end of the last epoch.
 func (p *progress) line(r train.Progress) string {
 	return strings.Join(p.pieces(r), "")
 }
 
-// pieces are those of a line, in order.
+// pieces are the pieces of a line, in order.
 func (p *progress) pieces(r train.Progress) []string {
 	valError, sparsity, negative := p.measured()
 	return []string{p.head(r), p.terms(r), valError, sparsity, negative, fmt.Sprintf("  %.0f images/s", r.ImagesPerSecond),
 		"  left " + duration(r.Left)}
 }
 
-// head is where the run is, and its loss.
+// head is the position of the run and its loss.
 func (p *progress) head(r train.Progress) string {
 	var b strings.Builder
 	pass := "epoch"
@@ -82,7 +82,7 @@ func (p *progress) head(r train.Progress) string {
 	return b.String()
 }
 
-// terms are those of the loss, where there are several.
+// terms are the terms of the loss, if there are several.
 func (p *progress) terms(r train.Progress) string {
 	if len(r.Terms) < 2 {
 		return ""
@@ -94,7 +94,7 @@ func (p *progress) terms(r train.Progress) string {
 	return b.String()
 }
 
-// measured is what the end of the last epoch showed.
+// measured shows the metrics at the end of the last epoch.
 func (p *progress) measured() (valError, sparsity, negative string) {
 	if mse, ok := p.epoch.Measured.Number("val_mse"); ok {
 		valError = "  val_mse " + number(mse)
@@ -111,8 +111,8 @@ func (p *progress) measured() (valError, sparsity, negative string) {
 	return valError, sparsity, negative
 }
 
-// fitted is the most of a line that the terminal's width takes, the time left always: a wrapped line could not be
-// written over. The terms of the loss go first.
+// fitted shortens a line to the terminal's width, because a wrapped line could not be overwritten. It removes the terms of
+// the loss first and never the remaining time.
 func (p *progress) fitted(r train.Progress) string {
 	width, _, err := term.GetSize(int(p.terminal.Fd()))
 	if err != nil || width < 2 {
@@ -121,7 +121,7 @@ func (p *progress) fitted(r train.Progress) string {
 	return p.within(width, r)
 }
 
-// fit cuts a line to the width of the terminal.
+// fit truncates a line to the width of the terminal.
 func (p *progress) fit(line string) string {
 	width, _, err := term.GetSize(int(p.terminal.Fd()))
 	if err != nil || width < 2 || utf8.RuneCountInString(line) < width {
@@ -130,7 +130,7 @@ func (p *progress) fit(line string) string {
 	return string([]rune(line)[:width-1])
 }
 
-// within leaves the least important pieces out until the line fits.
+// within removes the least important pieces until the line fits.
 func (p *progress) within(width int, r train.Progress) string {
 	pieces := p.pieces(r)
 	line := strings.Join(pieces, "")
@@ -157,7 +157,7 @@ func duration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// counted is a number of things: "1 model", "2 models".
+// counted is a number with a noun: "1 model", "2 models".
 func counted(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -16,7 +16,7 @@ import (
 	"tessera/sweep"
 )
 
-// sweepFlags are those of sweep.
+// sweepFlags are the flags of sweep.
 type sweepFlags struct {
 	modelFlags
 	metricFlags
@@ -41,7 +41,7 @@ func sweepCommand() *cobra.Command {
 	return cmd
 }
 
-// add adds the flags of what trains a sweep into that folder.
+// add adds the flags of commands that train a sweep in that folder.
 func (f *sweepFlags) add(cmd *cobra.Command, folder string) {
 	f.modelFlags.add(cmd)
 	cmd.ValidArgsFunction = f.complete
@@ -72,7 +72,7 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, name string) error {
 	})
 }
 
-// run runs a sweep and then says what came of it, also where trials have failed; with --dry-run it shows the trials alone.
+// run runs a sweep and prints the results, also if trials failed. With --dry-run it only shows the trials.
 func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep.Sweep, *sweep.Results) error) error {
 	if err := kernel.Err(); err != nil {
 		return usageError{err}
@@ -121,7 +121,7 @@ func (f *sweepFlags) declared(cmd *cobra.Command, name string) (*config.Sweep, e
 	return models.Sweep(name, changes...)
 }
 
-// printTrials shows what a sweep would do.
+// printTrials shows the trials of a sweep.
 func printTrials(out io.Writer, s *sweep.Sweep) error {
 	t := newTable(out)
 	t.row(cells([]string{"trial", "model"}, s.Keys, []string{"seed", "state"})...)
@@ -131,10 +131,11 @@ func printTrials(out io.Writer, s *sweep.Sweep) error {
 	return t.flush()
 }
 
-// shownMetrics are the columns of the table that a sweep ends with; the files have all.
+// shownMetrics are the columns of the table at the end of a sweep; the files contain all metrics.
 var shownMetrics = []string{"mse", "hoyer", "hoyer_contribution", "max_approx", "dead_units", "accuracy", "svm_accuracy"}
 
-// printResults prints one row per setting, the selected settings with their metrics on the test images, and where the rest is.
+// printResults prints one row per setting, the selected settings with their metrics on the test images, and the paths of
+// the complete results.
 func printResults(out io.Writer, path string, r *sweep.Results) error {
 	which := "the " + r.Split
 	if r.Split == string(data.AllSplit) {
@@ -177,7 +178,7 @@ func printSettings(out io.Writer, keys []string, settings []sweep.Setting) error
 	return t.flush()
 }
 
-// meanText prints a metric's mean, with its deviation where there are several seeds.
+// meanText prints a metric's mean, with its deviation if there are several seeds.
 func meanText(s sweep.Setting, name string) string {
 	mean, known := s.Mean.Number(name)
 	deviation, several := s.Deviation.Number(name)
@@ -190,7 +191,7 @@ func meanText(s sweep.Setting, name string) string {
 	return number(mean)
 }
 
-// cells joins lists of texts to a row.
+// cells joins lists of texts into a row.
 func cells(lists ...[]string) []any {
 	var row []any
 	for _, text := range slices.Concat(lists...) {

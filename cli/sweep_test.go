@@ -134,7 +134,7 @@ func TestASweepSaysWhatItDoesAndWhatCameOfIt(t *testing.T) {
 		}
 	}
 	r = b.must(0, "sweep", "targets", "--epochs", "1")
-	b.contains("standard error", r.stderr, "12 trials were done before\n")
+	b.contains("standard error", r.stderr, "12 trials were already done\n")
 }
 
 func TestADryRunShowsTheTrialsAndDoesNothing(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"tessera/train/folder"
 )
 
-// trainFlags are those of train alone.
+// trainFlags are the flags of train only.
 type trainFlags struct {
 	modelFlags
 	runFlags
@@ -77,7 +77,7 @@ func (f *trainFlags) train(cmd *cobra.Command, name string) error {
 	})
 }
 
-// outError is what is wrong with the place of --out, whose path the error begins with.
+// outError is an error of the path --out; the message begins with the path.
 type outError struct {
 	path string
 	err  error
@@ -88,16 +88,16 @@ func (e outError) Error() string { return "--out " + e.err.Error() }
 // Unwrap gives the cause.
 func (e outError) Unwrap() error { return e.err }
 
-// placing are the reasons why no run is put in a place.
+// placing are the errors of a path where no run can be created.
 var placing = []error{folder.ErrExists, folder.ErrForeign, folder.ErrNotRun, folder.ErrLocked, folder.ErrWorkingFolder}
 
-// noEpochs says what took the place of --epochs, where that is what a baseline does not have.
+// noEpochs is the error of --epochs for a baseline, which has iterations instead.
 func (f *trainFlags) noEpochs(cmd *cobra.Command, name string, err error) error {
 	if !cmd.Flags().Changed("epochs") {
 		return err
 	}
 	if m, other := f.model(name); other == nil && m.Baseline != nil {
-		return usagef("--epochs: %s is a baseline (%s) and has no epochs; set its own keys, as in --set iterations=50", name, m.Kind)
+		return usagef("--epochs: %s is a baseline (%s) and has no epochs; set its keys, as in --set iterations=50", name, m.Kind)
 	}
 	return err
 }
@@ -108,7 +108,7 @@ func resumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume RUN",
 		Short: "Continue a run where it stopped",
-		Long: "Continue an interrupted or killed run from its last checkpoint. The result is the same, to the byte, as that of an\n" +
+		Long: "Continue an interrupted or killed run from its last checkpoint. The result is byte-identical to that of an\n" +
 			"uninterrupted run. A finished run is not changed; --epochs trains it for longer.\n\n" +
 			"Before resuming, you may edit these keys of the run's config.toml: epochs (iterations of a baseline), patience,\n" +
 			"min_delta and checkpoint_seconds. Any other change is an error.",
@@ -147,23 +147,23 @@ func resumeCommand() *cobra.Command {
 	return cmd
 }
 
-// warn tells of what is no error, but probably not what is wanted.
+// warn prints warnings: valid settings that are probably not intended.
 func warn(cmd *cobra.Command, texts ...string) {
 	for _, text := range texts {
 		fmt.Fprintln(cmd.ErrOrStderr(), "tessera: warning:", text)
 	}
 }
 
-// derived returns the files of a run that are made from its state. A file that is written again is another one.
+// derived returns the file information of a run's derived files; rewriting a file changes it.
 func derived(run string) map[string]os.FileInfo {
 	files := map[string]os.FileInfo{}
 	for _, name := range []string{folder.Model, folder.Best} {
-		files[name], _ = os.Stat(filepath.Join(run, name)) // nil where there is none
+		files[name], _ = os.Stat(filepath.Join(run, name)) // nil if missing
 	}
 	return files
 }
 
-// finished says what was done to a finished run: nothing, unless files that are made from its state were damaged or missing.
+// finished reports the resume of a finished run: a no-op unless derived files were damaged or missing.
 func finished(cmd *cobra.Command, r *tessera.Run, before map[string]os.FileInfo) {
 	var written []string
 	for name, is := range derived(r.Path) {
@@ -179,7 +179,7 @@ func finished(cmd *cobra.Command, r *tessera.Run, before map[string]os.FileInfo)
 	fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is finished: %s\n", r.Path, done)
 }
 
-// training shows a training while it runs, and its result.
+// training shows the progress of a training and its result.
 func training(cmd *cobra.Command, o tessera.Options, begin func(context.Context, tessera.Options) (*tessera.Run, error)) error {
 	show := newProgress(cmd.ErrOrStderr())
 	o.Report = show.Show
@@ -190,7 +190,7 @@ func training(cmd *cobra.Command, o tessera.Options, begin func(context.Context,
 		return err
 	}
 	defer r.Close()
-	debug.FreeOSMemory() // what trained is garbage: the results need not come on top of it
+	debug.FreeOSMemory() // frees the memory of the training before the results are computed
 	if r.Result.AlreadyFinished {
 		return nil
 	}

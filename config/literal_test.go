@@ -95,7 +95,7 @@ type unknownLayer struct{ layers.Dense }
 func TestWhatIsWrongWithALiteralNamesTheField(t *testing.T) {
 	var none *layers.Dense
 	for want, m := range map[string]*config.Model{
-		"no model to complete":                                    nil,
+		"the model is nil":                                        nil,
 		`model "model": the encoder is empty`:                     {},
 		`encoder[0] (dense): units: got -3, want`:                 {Encoder: []config.Layer{{Layer: &layers.Dense{Units: -3}}}},
 		`encoder[0] (dense): missing key "units"`:                 {Encoder: []config.Layer{{Layer: &layers.Dense{}}}},

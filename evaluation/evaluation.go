@@ -1,4 +1,4 @@
-// Package evaluation measures a trained model on the images of its data set: what `eval`, sweeps and Go programs share.
+// Package evaluation measures a trained model on the images of its data set, for `eval`, sweeps and Go programs.
 package evaluation
 
 import (

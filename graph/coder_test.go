@@ -38,7 +38,7 @@ func model(t *testing.T, text, name string, shape ...int) *graph.Model {
 		t.Fatal(err)
 	}
 	r := rand.New(rand.NewPCG(1, 2))
-	for _, p := range m.Parameters { // biases start at zero, where an error in them would not show
+	for _, p := range m.Parameters { // biases start at zero, which would hide an error
 		for i := range p.Data {
 			p.Data[i] = float32(r.NormFloat64()) / 2
 		}
@@ -131,7 +131,7 @@ func TestCoderAgreesWithPlainLoopsWithoutNoise(t *testing.T) {
 	}
 }
 
-func TestCoderForgetsNoBatchSizeWronglyWhenManyAreAsked(t *testing.T) {
+func TestCoderIsRightAfterMoreBatchSizesThanItKeeps(t *testing.T) {
 	m := model(t, deep, "deep", 3, 4)
 	c := graph.NewCoder(m, tape.Backend{})
 	images := noise(9 * 12)

@@ -13,7 +13,7 @@ import (
 	"tessera/metrics"
 )
 
-// Metric is what every metric obeys.
+// Metric contains the laws of metrics.
 var Metric = Laws[metrics.Metric]{
 	{"describes itself", described},
 	{"gives finite numbers or says why there are none", finiteValues},
@@ -25,15 +25,15 @@ var Metric = Laws[metrics.Metric]{
 	{"does not depend on the scale of units if it says so", scaleless},
 }
 
-// tolerance is by how much two numbers may differ: the sum of both.
+// tolerance is the maximum difference of two numbers: the sum of both parts.
 type tolerance struct{ relative, absolute float64 }
 
 var (
 	exactly = tolerance{}
-	// sameUpTo is what another order of additions may change.
+	// sameUpTo is the tolerance for another order of additions.
 	sameUpTo = tolerance{relative: 1e-12}
-	// scaleUpTo is what scaled units may change: the sparsity of atoms has a constant in its denominator, and a number that
-	// is 0 without rounding need not be 0 with it.
+	// scaleUpTo is the tolerance for scaled units: the sparsity of atoms has a constant in its denominator, and a number
+	// that is 0 without rounding may differ from 0 with it.
 	scaleUpTo = tolerance{relative: 1e-5, absolute: 1e-7}
 )
 
@@ -50,7 +50,7 @@ func valuesOf(m metrics.Metric, of *measured) (v metrics.Values, err error) {
 	return r.Values, nil
 }
 
-// recovered makes an error of a panic.
+// recovered turns a panic into an error.
 func recovered(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("panics: %v", r)
@@ -178,7 +178,7 @@ func scaleless(fresh func() metrics.Metric) error {
 	return nil
 }
 
-// alike returns an error where two models give different numbers.
+// alike returns an error if two models give different numbers.
 func alike(fresh func() metrics.Metric, one, other *measured, what string, up tolerance) error {
 	want, err := valuesOf(fresh(), one)
 	if err != nil {

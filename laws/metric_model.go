@@ -9,8 +9,8 @@ import (
 	"tessera/metrics"
 )
 
-// measured is a model that metrics are tried on, by plain loops: h = f(x V + c) times a factor for each unit,
-// y = leaky(h W + b) with the atoms W divided by these factors, and heads x U.
+// measured is a model for the laws of metrics, in plain loops: h = f(x V + c) times a factor for each unit, y = leaky(h W +
+// b) with the atoms W divided by these factors, and heads x U.
 type measured struct {
 	name    string
 	shape   []int
@@ -21,12 +21,12 @@ type measured struct {
 	atoms   *metrics.Atoms
 	heads   map[string][]float32 // pixels x classes
 	sigmoid bool                 // f is the sigmoid, else relu
-	opaque  bool                 // the atoms are not shown
+	opaque  bool                 // the model does not return its atoms
 	encodes bool                 // there is no decoder
 	sample  metrics.Sample
 }
 
-// classesOfHeads is how many classes the samples have.
+// classesOfHeads is the number of classes of the samples.
 const classesOfHeads = 3
 
 // newMeasured returns a model of images of that shape, and n images with labels, some of them unknown.
@@ -51,7 +51,7 @@ func newMeasured(name string, shape []int, units, n int, edit func(*measured)) *
 	return m
 }
 
-// measuredModels are of every kind that metrics meet.
+// measuredModels are models of every kind.
 func measuredModels() []*measured {
 	return []*measured{
 		newMeasured("a dense model", []int{6, 5}, 7, 260, nil),

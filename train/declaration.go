@@ -11,12 +11,12 @@ import (
 	"tessera/train/folder"
 )
 
-// editable are the keys that may be changed in config.toml before a run is resumed: how long it is trained, and how often it is
-// saved.
+// editable are the keys of config.toml that may be changed before a run is resumed: its length and the interval of
+// checkpoints.
 var editable = []string{"train.epochs", "iterations", "train.patience", "train.min_delta", "train.checkpoint_seconds"}
 
-// sameDeclaration refuses a declaration that is another one than the state was trained with, key by key. A state of an
-// earlier version has no record of it; see [identity].
+// sameDeclaration returns an error that lists the keys whose values differ between the declaration and the state. States of
+// earlier versions do not contain the declaration; see [identity].
 func sameDeclaration(spec *config.Model, from *stored) error {
 	text := from.file.Metadata[declarationKey]
 	if text == "" {
@@ -24,7 +24,7 @@ func sameDeclaration(spec *config.Model, from *stored) error {
 	}
 	was, err := parseConfig(from.path, []byte(text))
 	if err != nil {
-		return checkpoint.Mismatchf(from.path, "does not match: the declaration that it was trained with cannot be read: %v", err)
+		return checkpoint.Mismatchf(from.path, "does not match: its declaration cannot be read: %v", err)
 	}
 	differing := slices.DeleteFunc(config.Differences(was, spec), func(d config.Difference) bool { return slices.Contains(editable, d.Key) })
 	if len(differing) == 0 {
@@ -37,7 +37,7 @@ func sameDeclaration(spec *config.Model, from *stored) error {
 	return checkpoint.Mismatchf(from.path, "does not match %s: %s", folder.Config, strings.Join(lines, "; "))
 }
 
-// lengthen gives a run another number of epochs, and its config.toml too.
+// lengthen changes the number of epochs of a run and of its config.toml.
 func (o Options) lengthen(held *folder.Folder, spec *config.Model, from *stored) (*config.Model, error) {
 	wrong := func(problem string, a ...any) error {
 		return fmt.Errorf("run %s: %w", held.Path(), part.KeyError{Key: "epochs", Problem: fmt.Sprintf(problem, a...)})
@@ -46,7 +46,7 @@ func (o Options) lengthen(held *folder.Folder, spec *config.Model, from *stored)
 	case o.Epochs == 0 || o.Epochs == spec.Train.Epochs:
 		return spec, nil
 	case spec.Baseline != nil:
-		return nil, wrong("a baseline (%s) has none; edit its own keys, such as iterations, in %s", spec.Kind, held.Join(folder.Config))
+		return nil, wrong("a baseline (%s) has no epochs; edit its keys, for example iterations, in %s", spec.Kind, held.Join(folder.Config))
 	case o.Epochs < max(1, from.Epoch):
 		return nil, wrong("got %d, but %d are complete; want more", o.Epochs, from.Epoch)
 	}

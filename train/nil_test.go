@@ -11,7 +11,7 @@ import (
 
 func TestNoModelIsAnError(t *testing.T) {
 	for want, spec := range map[string]*config.Model{
-		"no model":                    nil,
+		"the model is nil":            nil,
 		`model "" has no data set`:    {},
 		`model "own" has no data set`: {Name: "own", Kind: config.Autoencoder},
 		`model "bare" has no encoder`: {Name: "bare", Dataset: config.Dataset{Source: &data.Bars{Count: 10}}},
