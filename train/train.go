@@ -29,6 +29,9 @@ import (
 // were still being read.
 var ErrInterrupted = errors.New("interrupted")
 
+// errNoContext says that a run cannot be told to end.
+var errNoContext = errors.New("train: no context (got nil); give context.Background()")
+
 // Options are what a run needs beside its model. None of them but Backend changes a byte of the result.
 type Options struct {
 	Backend graph.Backend     // runs the programs; nil: the engine on Team, on one goroutine per CPU where that is nil too
@@ -99,11 +102,17 @@ func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 	if err := kernel.Err(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
+	if ctx == nil {
+		return nil, errNoContext
+	}
 	if spec == nil {
 		return nil, errors.New("train: no model to train")
 	}
 	if missing := lacks(spec); missing != "" {
 		return nil, fmt.Errorf("train: model %q has no %s; make models with tessera.Load, tessera.Declare or package config, which fill in every default", spec.Name, missing)
+	}
+	if err := spec.Missing(); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
 	}
 	o, release := o.complete()
 	defer release()
@@ -177,6 +186,9 @@ func disk(o Options) folder.Disk {
 func Resume(ctx context.Context, run string, o Options) (*Result, error) {
 	if err := kernel.Err(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
+	}
+	if ctx == nil {
+		return nil, errNoContext
 	}
 	o, release := o.complete()
 	defer release()
