@@ -219,7 +219,8 @@ func reopen(ctx context.Context, held *folder.Folder, o Options) (s *session, er
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", held.Path(), err)
 	}
-	if spec, err = o.lengthen(held, spec, from); err != nil {
+	spec, edited, err := o.lengthen(held, spec, from)
+	if err != nil {
 		return nil, err
 	}
 	if over(spec, from.progress) { // without its data, which may be gone
@@ -232,6 +233,9 @@ func reopen(ctx context.Context, held *folder.Folder, o Options) (s *session, er
 	}
 	if err == nil {
 		err = s.repair(held)
+	}
+	if err == nil { // a run that cannot continue keeps its declaration
+		err = held.Write(edited...)
 	}
 	if err != nil {
 		if s != nil {
