@@ -19,6 +19,7 @@ func Main() {
 
 // run is the whole command; it returns the exit code. Results go to stdout, progress and messages to stderr.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
+	stdout, stderr = visible{stdout}, visible{stderr}
 	defer func() {
 		if cause := recover(); cause != nil { // Go would end with 2, which is an error of usage
 			fmt.Fprintf(stderr, "tessera: internal error: %v\n%splease report this, with the command that you gave and the lines above\n", cause, debug.Stack())
