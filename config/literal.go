@@ -19,7 +19,8 @@ const LiteralName = "model"
 
 // Complete returns the checked model that a struct literal declares: a copy with every default in place, as [File.Model] returns
 // one. m keeps its values. A field at its zero value takes the default; to set a value that is zero (bias = false, the weight 0),
-// give it as a change: ParseSet("encoder.0.bias=false"). Kinds need not be given: the type of a part says its kind.
+// give it as a change: ParseSet("encoder.0.bias=false"). Only a number whose key is required, such as the last weight of a schedule
+// (losses.Linear), is taken as it is. Kinds need not be given: the type of a part says its kind.
 //
 // Parts must be registered, since the run's config.toml names them. The images of [data.FromFloats] are kept as they are. Errors are
 // [*table.Diagnostics], which name the model, the part and the key: `model "m": encoder[0] (dense): units: got -3, want an integer > 0`.
