@@ -65,9 +65,9 @@ func (s *NMF) Check() error {
 	case s.Loss != "euclidean" && s.Loss != "kl":
 		return unknown("loss", s.Loss, "euclidean", "kl")
 	case s.Loss == "kl" && s.Solver != "mu":
-		return part.KeyError{Key: "loss", Problem: fmt.Sprintf(`got "kl", which solver = %q cannot minimise: want solver = "mu"`, s.Solver)}
+		return part.KeyErrorf("loss", `got "kl", which solver = %q cannot minimise: want solver = "mu"`, s.Solver)
 	case s.Batch > 0 && s.Solver != "hals":
-		return part.KeyError{Key: "batch", Problem: fmt.Sprintf(`got %d, but mini-batches want solver = "hals"`, s.Batch)}
+		return part.KeyErrorf("batch", `got %d, but mini-batches want solver = "hals"`, s.Batch)
 	}
 	return checkInit(s.Init)
 }

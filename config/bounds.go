@@ -104,8 +104,8 @@ func Bounded(components int, what string, each ...int) error {
 	if n <= maxExpanded {
 		return nil
 	}
-	return part.KeyError{Key: "components", Problem: fmt.Sprintf("got %d, whose %s take %s, and training needs several times that: want at most %s",
-		components, what, bytesText(n), bytesText(maxExpanded))}
+	return part.KeyErrorf("components", "got %d, whose %s take %s, and training needs several times that: want at most %s",
+		components, what, bytesText(n), bytesText(maxExpanded))
 }
 
 // fits finds what of a baseline does not go with images of shape input, nil where that is not known.
