@@ -188,7 +188,7 @@ func digits(n int) int { return len(fmt.Sprint(n)) }
 // number prints a value with four significant digits.
 func number(v float64) string { return fmt.Sprintf("%.4g", v) }
 
-// longest is the time from which a duration says nothing more.
+// longest is the time from which a duration is not printed exactly.
 const longest = 100 * 365 * 24 * time.Hour
 
 // duration prints a time to whole seconds, tenths below ten.

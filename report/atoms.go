@@ -54,7 +54,7 @@ type numbering struct {
 	every int // columns from one number to the next
 }
 
-// newNumbering chooses the largest text with which every number fits its cell, and makes room for it in the grid.
+// newNumbering chooses the largest text with which every number fits its cell, and reserves a strip for it in the grid.
 func newNumbering(grid *raster, count int) numbering {
 	n := numbering{grid: grid, count: count, every: 1}
 	cell, widest := dots(grid.width*grid.scale), fmt.Sprint(count-1)

@@ -195,8 +195,8 @@ func TestAtomsAreNumberedAtAnySizeOfTheirCells(t *testing.T) {
 		grid.scale = max(1, min((rowWidth-rule)/grid.columns-rule, largestAtom)/c.side)
 		n := newNumbering(grid, c.count)
 		widest := n.style.Width(fmt.Sprint(c.count - 1))
-		if room := dots(n.every * grid.stepX()); widest > room || n.style.Font.Size < leastNumber || n.every < c.every {
-			t.Errorf("%d atoms of %d pixels: %v points in every column of %d, %v wide in %v", c.count, c.side, n.style.Font.Size, n.every, widest, room)
+		if space := dots(n.every * grid.stepX()); widest > space || n.style.Font.Size < leastNumber || n.every < c.every {
+			t.Errorf("%d atoms of %d pixels: %v points in every column of %d, %v wide in %v", c.count, c.side, n.style.Font.Size, n.every, widest, space)
 		}
 	}
 	f, err := Atoms(&metrics.Atoms{Shape: []int{1, 1}, Count: 4, Values: []float32{1, 1, 1, 1}})

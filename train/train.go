@@ -29,7 +29,7 @@ import (
 // were still being read.
 var ErrInterrupted = errors.New("interrupted")
 
-// errNoContext says that a run cannot be told to end.
+// errNoContext says that nothing could interrupt a run.
 var errNoContext = errors.New("train: no context (got nil); give context.Background()")
 
 // Options are what a run needs beside its model. None of them but Backend changes a byte of the result.
