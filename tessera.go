@@ -225,16 +225,22 @@ func (o Options) backend() (graph.Backend, *team.Team, error) {
 	return engine.Backend{Team: team}, team, nil
 }
 
-// Evaluate measures the run on the test images of its data set, on all images where the set has no test split. Without a
-// selection it measures what `tessera eval` shows, see [metrics.Default]. Data that are missing, do not fit or lack labels that
-// a chosen metric needs are a [*data.Error].
-func (r *Run) Evaluate(ctx context.Context, chosen metrics.Selection) (result *metrics.Result, err error) {
-	images, err := r.Images(ctx)
+// Evaluate is [Run.EvaluateOn] the test images of the data set, or all images where the set has no test split.
+func (r *Run) Evaluate(ctx context.Context, chosen metrics.Selection) (*metrics.Result, error) {
+	return r.EvaluateOn(ctx, data.TestSplit, chosen)
+}
+
+// EvaluateOn measures the run on one split of its data set: the test images, the images that were held out for validation, or
+// the fitted ones. Without a selection it measures what `tessera eval` shows, see [metrics.Default]. Data that are missing, do
+// not fit or lack labels that a chosen metric needs, and a validation split of a model that holds no images out, are a
+// [*data.Error].
+func (r *Run) EvaluateOn(ctx context.Context, split data.Split, chosen metrics.Selection) (result *metrics.Result, err error) {
+	sample, err := r.sample(ctx, split)
 	if err != nil {
 		return nil, err
 	}
 	err = r.computing(func(c metrics.Coder) error {
-		result, err = evaluation.Measure(ctx, r.Model, c, images, images.Float32(), chosen)
+		result, err = evaluation.Measure(ctx, r.Model, c, sample, chosen)
 		return err
 	})
 	return result, err
@@ -274,11 +280,20 @@ var ErrNoGradients = errors.New("it has no gradients to attack it with")
 // Images returns what the run is evaluated on: the test images of its data set, all images where the set has no test split.
 // Data that are missing or do not fit are a [*data.Error].
 func (r *Run) Images(ctx context.Context) (*data.Images, error) {
-	set, err := r.load(ctx)
+	s, err := r.sample(ctx, data.TestSplit)
 	if err != nil {
 		return nil, err
 	}
-	return evaluation.Images(set, r.Shape())
+	return s.Images, nil
+}
+
+// sample reads the images of a split.
+func (r *Run) sample(ctx context.Context, split data.Split) (*evaluation.Sample, error) {
+	set, err := r.load(ctx, split)
+	if err != nil {
+		return nil, err
+	}
+	return evaluation.Take(set, r.Model, r.Shape(), split)
 }
 
 // FoundPart is a true part of a data set and the atom that is most like it.
@@ -300,7 +315,7 @@ func (r *Run) Parts(ctx context.Context) ([]FoundPart, error) {
 	if data.HasTest(r.Model.Dataset.Source) { // published images: nobody knows their parts
 		return nil, nil
 	}
-	set, err := r.load(ctx)
+	set, err := r.load(ctx, data.TestSplit)
 	if err != nil || len(set.Parts) == 0 {
 		return nil, err
 	}
@@ -315,8 +330,8 @@ func (r *Run) Parts(ctx context.Context) ([]FoundPart, error) {
 	return found, nil
 }
 
-// load reads the images that the run is evaluated on.
-func (r *Run) load(ctx context.Context) (*data.Set, error) {
+// load reads the images of a split.
+func (r *Run) load(ctx context.Context, split data.Split) (*data.Set, error) {
 	if ctx == nil {
 		return nil, errNoContext
 	}
@@ -333,7 +348,7 @@ func (r *Run) load(ctx context.Context) (*data.Set, error) {
 			return nil, err
 		}
 	}
-	return source.Load(ctx, r.dirs, data.Need{Train: !data.HasTest(source), Test: data.HasTest(source)})
+	return source.Load(ctx, r.dirs, data.NeedOf(source, r.Model.Dataset.Selection, split))
 }
 
 // Plan prints how the engine runs one training step of a model: every step with its shapes, bytes and FLOPs.

@@ -18,7 +18,7 @@ type metricFlags struct {
 
 func (f *metricFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&f.names, "metrics", nil, "metrics to measure, names or globs as in mse,max_approx* (default all quick ones); see tessera list metrics")
-	cmd.Flags().BoolVar(&f.svm, "svm", false, "also classify the codes by a linear SVM (slow)")
+	cmd.Flags().BoolVar(&f.svm, "svm", false, "also classify the codes by a linear SVM, by the study's protocol and on a held-out fifth (slow)")
 	_ = cmd.RegisterFlagCompletionFunc("metrics", cobra.FixedCompletions(metrics.Names(), cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -42,7 +42,7 @@ func (f *metricFlags) chosen(others ...string) (metrics.Selection, error) {
 	if !f.svm {
 		return chosen, nil
 	}
-	svm, err := selected("svm")
+	svm, err := selected("svm", "svm_holdout")
 	return chosen.Add(svm), err
 }
 
@@ -61,6 +61,7 @@ func printResult(out io.Writer, r *metrics.Result) error {
 	t := newTable(out)
 	t.row("model", r.Model)
 	t.row("dataset", r.Dataset)
+	t.row("split", r.Split)
 	t.row("images", r.Images)
 	r.Each(func(key string, value any) {
 		switch value.(type) {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"tessera/config"
@@ -136,27 +137,49 @@ func printTrials(out io.Writer, s *sweep.Sweep) error {
 }
 
 // shownMetrics are the columns of the table that a sweep ends with; the files have all.
-var shownMetrics = []string{"mse", "hoyer", "max_approx", "dead_units", "accuracy", "svm_accuracy"}
+var shownMetrics = []string{"mse", "hoyer", "hoyer_contribution", "max_approx", "dead_units", "accuracy", "svm_accuracy"}
 
-// printResults prints one row per setting and where the rest is.
+// printResults prints one row per setting, the selected settings with their metrics on the test images, and where the rest is.
 func printResults(out io.Writer, path string, r *sweep.Results) error {
+	which := "the " + r.Split
+	if r.Split == string(data.AllSplit) {
+		which = r.Split
+	}
+	fmt.Fprintf(out, "measured on %s images\n\n", which)
+	if err := printSettings(out, r.Keys, r.Settings); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nsweep  %s\n", filepath.Join(path, sweep.TableFile))
+	if len(r.Selected) == 0 {
+		return nil
+	}
+	var criteria []string
+	for _, c := range r.Select {
+		criteria = append(criteria, c.String())
+	}
+	fmt.Fprintf(out, "\nselected by %s, measured on the test images\n\n", strings.Join(criteria, ", "))
+	if err := printSettings(out, r.Keys, r.Selected); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\nselected  %s\n", filepath.Join(path, sweep.SelectedFile))
+	return err
+}
+
+// printSettings prints one row per setting.
+func printSettings(out io.Writer, keys []string, settings []sweep.Setting) error {
 	shown := slices.DeleteFunc(slices.Clone(shownMetrics), func(name string) bool {
-		return !slices.ContainsFunc(r.Settings, func(s sweep.Setting) bool { _, ok := s.Mean.Number(name); return ok })
+		return !slices.ContainsFunc(settings, func(s sweep.Setting) bool { _, ok := s.Mean.Number(name); return ok })
 	})
 	t := newTable(out)
-	t.row(cells([]string{"model"}, r.Keys, []string{"seeds"}, shown)...)
-	for _, s := range r.Settings {
-		row := cells([]string{s.Model}, s.Texts(r.Keys), []string{fmt.Sprintf("%d of %d", len(s.Seeds), len(s.Trials))})
+	t.row(cells([]string{"model"}, keys, []string{"seeds"}, shown)...)
+	for _, s := range settings {
+		row := cells([]string{s.Model}, s.Texts(keys), []string{fmt.Sprintf("%d of %d", len(s.Seeds), len(s.Trials))})
 		for _, name := range shown {
 			row = append(row, meanText(s, name))
 		}
 		t.row(row...)
 	}
-	if err := t.flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(out, "\nsweep  %s\n", filepath.Join(path, sweep.TableFile))
-	return err
+	return t.flush()
 }
 
 // meanText prints a metric's mean, with its deviation where there are several seeds.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tessera/data"
 	"tessera/table"
 )
 
@@ -16,6 +17,10 @@ type Sweep struct {
 	About string
 	// Keys are the keys that more than one value is given for, as --set names them; seeds are not among them.
 	Keys []string
+	// Split is what the trials are measured on.
+	Split data.Split
+	// Select are the metrics by which settings are selected, nil where none are.
+	Select []Criterion
 	// Trials are all combinations of models, values and seeds, the last of these varying fastest.
 	Trials []Trial
 }
@@ -31,10 +36,12 @@ const mostTrials = 10000
 
 // sweepTable is what [sweep.NAME] holds. What `model` and `set` hold is read by [sweepPlan].
 type sweepTable struct {
-	About string      `toml:"about" doc:"one-line description"`
-	Model *table.Node `toml:"model" doc:"the model that is trained, or a list of models"`
-	Seeds []uint64    `toml:"seeds" doc:"one trial per seed; the model's seed by default"`
-	Set   *table.Node `toml:"set" doc:"swept keys, named as in --set; each has a value, a list of values or a range"`
+	About  string      `toml:"about" doc:"one-line description"`
+	Model  *table.Node `toml:"model" doc:"the model that is trained, or a list of models"`
+	Seeds  []uint64    `toml:"seeds" doc:"one trial per seed; the model's seed by default"`
+	Split  string      `toml:"split" oneof:"train validation test" doc:"images that the trials are measured on; by default validation if all trials hold images out, else test"`
+	Select *table.Node `toml:"select" doc:"metrics that select settings on the validation images: \"mse\" takes the smallest mean over the seeds, \"-accuracy\" the largest, a list the Pareto front; only the selected settings are measured on the test images"`
+	Set    *table.Node `toml:"set" doc:"swept keys, named as in --set; each has a value, a list of values or a range"`
 }
 
 // UnknownSweep is the error for a name that no sweep of the file has.
@@ -80,7 +87,7 @@ func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
 	found = append(found, f.twice[plan.subject()]...)
 	plan.override(sets)
 	found = append(found, plan.tooMany()...)
-	s := &Sweep{Name: name, About: plan.table.About}
+	s := &Sweep{Name: name, About: plan.table.About, Select: plan.criteria}
 	for _, a := range plan.axes {
 		if a.isKey() {
 			s.Keys = append(s.Keys, a.key)
@@ -92,6 +99,9 @@ func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
 			m, some := f.trial(plan, base, choice, sets)
 			s.Trials, found = append(s.Trials, Trial{Model: m, Values: plan.values(choice)}), some
 		}
+	}
+	if len(found) == 0 {
+		s.Split, found = plan.split(s.Trials)
 	}
 	if err := table.Report(found, sourcesOf(sets)...); err != nil {
 		return nil, err
@@ -107,14 +117,21 @@ func (f *File) checkSweep(name string) []table.Diagnostic {
 	if many := plan.tooMany(); many != nil {
 		return append(found, many...)
 	}
+	var trials []Trial
 	for _, base := range plan.models {
 		if len(f.sound(base)) > 0 {
 			continue // what is wrong with it is said elsewhere
 		}
 		for _, choice := range plan.singly() {
-			_, some := f.trial(plan, base, choice, nil)
+			m, some := f.trial(plan, base, choice, nil)
 			found = append(found, some...)
+			if len(some) == 0 {
+				trials = append(trials, Trial{Model: m})
+			}
 		}
+	}
+	if len(found) == 0 {
+		_, found = plan.split(trials)
 	}
 	return found
 }

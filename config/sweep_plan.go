@@ -18,6 +18,8 @@ type sweepPlan struct {
 	table  sweepTable
 	models []string
 	axes   []axis
+
+	criteria []Criterion
 }
 
 // subject names the sweep in messages.
@@ -31,6 +33,7 @@ func (f *File) plan(name string) (*sweepPlan, []table.Diagnostic) {
 		d.Decode(p.node, &p.table, "")
 		p.models = f.known(d, p.node, p.table.Model)
 		p.readAxes(d)
+		p.readSelect(d)
 	} else {
 		d.ReportKey("", p.node, fmt.Sprintf("got %s, want a table: [sweep.%s]", p.node.Describe(), table.KeyText(name)), "")
 	}

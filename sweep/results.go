@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 
+	"tessera/config"
+	"tessera/data"
 	"tessera/metrics"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
@@ -27,6 +29,10 @@ type Results struct {
 	Keys     []string  `json:"keys"`     // that vary, as --set names them
 	Settings []Setting `json:"settings"` // the trials that differ by their seeds alone, together
 	Trials   []Row     `json:"trials"`
+	Split    string    `json:"split"` // the images that settings and trials were measured on: data.Split
+
+	Select   []config.Criterion `json:"select,omitempty"`   // the metrics by which settings were selected
+	Selected []Setting          `json:"selected,omitempty"` // the selected settings, measured on the test images
 }
 
 // Row is one trial.
@@ -75,7 +81,7 @@ func TrialPath(path, trial string) string { return filepath.Join(path, trialsDir
 
 // results are those of the trials as far as they are known.
 func (s *Sweep) results() *Results {
-	r := &Results{Sweep: s.Name, Keys: append([]string{}, s.Keys...), Settings: []Setting{}, Trials: []Row{}}
+	r := &Results{Sweep: s.Name, Keys: append([]string{}, s.Keys...), Split: string(s.measuredOn()), Settings: []Setting{}, Trials: []Row{}}
 	rows := map[string][]Row{}
 	for _, t := range s.Trials {
 		row := Row{Trial: t.ID, Model: t.Model.Name, Values: map[string]any{}, Seed: t.Model.Train.Seed, Metrics: t.measured}
@@ -99,7 +105,17 @@ func (s *Sweep) results() *Results {
 		one := &r.Settings[i]
 		one.fill(rows[one.Model+"\x00"+strings.Join(texts(one.Values, s.Keys), "\x00")])
 	}
+	r.Select, r.Selected = s.criteria, s.selected(r.Settings)
 	return r
+}
+
+// measuredOn is the split of the trials: all images where the test images are asked for and no set has any.
+func (s *Sweep) measuredOn() data.Split {
+	tests := slices.ContainsFunc(s.Trials, func(t *Trial) bool { return t.tested.HasTest })
+	if s.split == data.TestSplit && !tests {
+		return data.AllSplit
+	}
+	return s.split
 }
 
 // fill sets the summary of the trials of a setting.
@@ -190,19 +206,23 @@ func (r *Results) files() ([]folder.File, error) {
 	if err := e.Encode(r); err != nil {
 		return nil, fmt.Errorf("%s: %w", ResultsFile, err)
 	}
-	return []folder.File{{Name: ResultsFile, Data: b.Bytes()}, {Name: TableFile, Data: r.table()}, {Name: SummaryFile, Data: r.summary()}}, nil
+	files := []folder.File{{Name: ResultsFile, Data: b.Bytes()}, {Name: TableFile, Data: r.table()}, {Name: SummaryFile, Data: r.summary()}}
+	if len(r.Selected) > 0 {
+		files = append(files, folder.File{Name: SelectedFile, Data: r.selectionTable()})
+	}
+	return files, nil
 }
 
 // table is one row per trial.
 func (r *Results) table() []byte {
 	names := r.names()
-	rows := [][]string{slices.Concat([]string{"trial", "model"}, r.Keys, []string{"seed", "dataset", "images"}, names, []string{"error"})}
+	rows := [][]string{slices.Concat([]string{"trial", "model"}, r.Keys, []string{"seed", "dataset", "split", "images"}, names, []string{"error"})}
 	for _, t := range r.Trials {
 		row := slices.Concat([]string{t.Trial, t.Model}, t.Texts(r.Keys), []string{strconv.FormatUint(t.Seed, 10)})
 		if t.Metrics == nil {
-			row = append(row, make([]string, 2+len(names))...)
+			row = append(row, make([]string, 3+len(names))...)
 		} else {
-			row = append(row, t.Metrics.Dataset, strconv.Itoa(t.Metrics.Images))
+			row = append(row, t.Metrics.Dataset, t.Metrics.Split, strconv.Itoa(t.Metrics.Images))
 			for _, name := range names {
 				row = append(row, number(t.Metrics.Values, name))
 			}
@@ -215,20 +235,32 @@ func (r *Results) table() []byte {
 // summary is one row per setting.
 func (r *Results) summary() []byte {
 	names := r.names()
-	head := slices.Concat([]string{"model"}, r.Keys, []string{"seeds"})
-	for _, name := range names {
-		head = append(head, name, name+"_deviation")
-	}
-	rows := [][]string{head}
+	rows := [][]string{slices.Concat([]string{"model"}, r.Keys, []string{"seeds"}, columns(names))}
 	for _, s := range r.Settings {
-		row := slices.Concat([]string{s.Model}, texts(s.Values, r.Keys), []string{strconv.Itoa(len(s.Seeds))})
-		for _, name := range names {
-			row = append(row, number(s.Mean, name), number(s.Deviation, name))
-		}
-		rows = append(rows, row)
+		rows = append(rows, slices.Concat([]string{s.Model}, texts(s.Values, r.Keys), []string{seedCount(s)}, s.numbers(names)))
 	}
 	return table(rows)
 }
+
+// columns are a metric's mean and its deviation.
+func columns(names []string) []string {
+	var head []string
+	for _, name := range names {
+		head = append(head, name, name+"_deviation")
+	}
+	return head
+}
+
+// numbers are the cells of these columns.
+func (s Setting) numbers(names []string) []string {
+	var row []string
+	for _, name := range names {
+		row = append(row, number(s.Mean, name), number(s.Deviation, name))
+	}
+	return row
+}
+
+func seedCount(s Setting) string { return strconv.Itoa(len(s.Seeds)) }
 
 func table(rows [][]string) []byte {
 	var b bytes.Buffer

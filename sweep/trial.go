@@ -35,11 +35,11 @@ func (w *work) do(ctx context.Context, t *Trial, team *team.Team) (*metrics.Resu
 	if err != nil {
 		return nil, err
 	}
-	measured, err := w.evaluate(ctx, t, backend)
+	measured, err := w.evaluate(ctx, t, backend, w.split)
 	if err != nil {
 		return nil, err
 	}
-	return measured, w.keep(t, measured)
+	return measured, w.keep(t, keptFile, measured)
 }
 
 // progress passes on the progress of a trial's training.
@@ -51,8 +51,8 @@ func (w *work) progress(t *Trial) func(train.Progress) {
 	}
 }
 
-// evaluate measures a trained trial on the images that its data set is evaluated on.
-func (w *work) evaluate(ctx context.Context, t *Trial, backend graph.Backend) (measured *metrics.Result, err error) {
+// evaluate measures a trained trial on a split of its data set.
+func (w *work) evaluate(ctx context.Context, t *Trial, backend graph.Backend, split data.Split) (measured *metrics.Result, err error) {
 	trained, err := train.Open(t.Path)
 	if err != nil {
 		return nil, err
@@ -65,30 +65,39 @@ func (w *work) evaluate(ctx context.Context, t *Trial, backend graph.Backend) (m
 			}
 		}()
 	}
-	images, err := evaluation.Images(t.tested, coder.Shape())
+	set := t.fitted
+	if split == data.TestSplit {
+		set = t.tested
+	}
+	sample, err := evaluation.Take(set, t.Model, coder.Shape(), split)
 	if err != nil {
 		return nil, err
 	}
-	return evaluation.Measure(ctx, t.Model, coder, images, w.rows[images], w.options.Metrics)
+	sample.Rows = w.rows[sample.Images]
+	return evaluation.Measure(ctx, t.Model, coder, sample, w.options.Metrics)
 }
 
-// keep writes the metrics of a trial into its folder, those that are not applicable included.
-func (w *work) keep(t *Trial, measured *metrics.Result) error {
+// keep writes the metrics of a trial into a file of its folder, those that are not applicable included.
+func (w *work) keep(t *Trial, file string, measured *metrics.Result) error {
 	text, err := json.MarshalIndent(measured.Whole(), "", "  ")
 	if err != nil {
-		return fmt.Errorf("%s: %w", keptFile, err)
+		return fmt.Errorf("%s: %w", file, err)
 	}
 	held, err := folder.Open(t.Path, w.options.Disk)
 	if err != nil {
 		return err
 	}
 	defer held.Close()
-	return held.Write(folder.File{Name: keptFile, Data: append(text, '\n')})
+	return held.Write(folder.File{Name: file, Data: append(text, '\n')})
 }
 
-// kept returns the metrics of a finished trial, nil if a requested metric is missing. Unreadable metrics are measured again.
-func (s *Sweep) kept(t *Trial) *metrics.Result {
-	text, err := os.ReadFile(filepath.Join(t.Path, keptFile))
+// kept returns the metrics of a finished trial on the sweep's images, nil if a requested metric is missing. Unreadable metrics
+// are measured again.
+func (s *Sweep) kept(t *Trial) *metrics.Result { return s.read(t, keptFile, s.split) }
+
+// read returns the metrics that a file of a trial holds, nil if they are not those of this split.
+func (s *Sweep) read(t *Trial, file string, split data.Split) *metrics.Result {
+	text, err := os.ReadFile(filepath.Join(t.Path, file))
 	if err != nil {
 		return nil
 	}
@@ -96,8 +105,11 @@ func (s *Sweep) kept(t *Trial) *metrics.Result {
 	if json.Unmarshal(text, measured) != nil || measured.Images == 0 {
 		return nil
 	}
+	if split == data.TestSplit && !t.tested.HasTest {
+		split = data.AllSplit
+	}
 	picked, ok := s.options.Metrics.Of(measured)
-	if !ok {
+	if !ok || picked.Split != string(split) {
 		return nil
 	}
 	return picked
