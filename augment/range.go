@@ -1,7 +1,6 @@
 package augment
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -13,7 +12,7 @@ func checkRange(key string, values []float64) error {
 	if len(values) == 2 && values[0] <= values[1] {
 		return nil
 	}
-	return part.KeyError{Key: key, Problem: fmt.Sprintf("got %v, want two numbers [low, high] with low <= high", values)}
+	return part.KeyErrorf(key, "got %v, want two numbers [low, high] with low <= high", values)
 }
 
 // uniform draws from U[low, high], and draws once even if both are equal.

@@ -48,9 +48,9 @@ func (s *Dictionary) Fits(images, pixels int) error {
 func (s *Dictionary) Check() error {
 	switch {
 	case !(s.L1 > 0):
-		return part.KeyError{Key: "l1", Problem: fmt.Sprintf("got %v, want > 0", s.L1)}
+		return part.KeyErrorf("l1", "got %v, want > 0", s.L1)
 	case s.Batch < 1:
-		return part.KeyError{Key: "batch", Problem: fmt.Sprintf("got %d, want > 0", s.Batch)}
+		return part.KeyErrorf("batch", "got %d, want > 0", s.Batch)
 	}
 	return nil
 }

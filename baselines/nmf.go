@@ -87,15 +87,15 @@ func (s *NMF) Check() error {
 	case !slices.Contains(losses, s.Loss):
 		return unknown("loss", s.Loss, losses...)
 	case s.Loss != "euclidean" && s.Solver != "mu":
-		return part.KeyError{Key: "loss", Problem: fmt.Sprintf(`got %q, which solver = %q cannot minimise: want solver = "mu"`, s.Loss, s.Solver)}
+		return part.KeyErrorf("loss", `got %q, which solver = %q cannot minimise: want solver = "mu"`, s.Loss, s.Solver)
 	case s.Loss == "beta" && !finite(s.Beta):
-		return part.KeyError{Key: "beta", Problem: fmt.Sprintf("got %v, want a finite number", s.Beta)}
+		return part.KeyErrorf("beta", "got %v, want a finite number", s.Beta)
 	case s.exponent() <= 0 && !(s.Floor > 0):
-		return part.KeyError{Key: "floor", Problem: fmt.Sprintf("got %v, want > 0", s.Floor)}
+		return part.KeyErrorf("floor", "got %v, want > 0", s.Floor)
 	case s.Batch > 0 && s.Solver != "hals":
-		return part.KeyError{Key: "batch", Problem: fmt.Sprintf(`got %d, but mini-batches want solver = "hals"`, s.Batch)}
+		return part.KeyErrorf("batch", `got %d, but mini-batches want solver = "hals"`, s.Batch)
 	case s.Batch > 0 && s.Restarts > 1:
-		return part.KeyError{Key: "restarts", Problem: fmt.Sprintf("got %d, but mini-batches are fitted once: want 1, or batch = 0", s.Restarts)}
+		return part.KeyErrorf("restarts", "got %d, but mini-batches are fitted once: want 1, or batch = 0", s.Restarts)
 	}
 	return errors.Join(s.checkPenalties(), checkInit(s.Init), checkRestarts(s.Restarts, s.Init))
 }
@@ -109,7 +109,7 @@ func (s *NMF) checkPenalties() error {
 	case atoms > 0 && !(codes > 0):
 		return part.KeyError{Key: "l1_codes", Problem: "got no penalty on the codes, to which atoms with a penalty would move their scale: want l1_codes or l2_codes > 0"}
 	case atoms > 0 && s.Batch > 0:
-		return part.KeyError{Key: "batch", Problem: fmt.Sprintf("got %d, but mini-batches have no penalties: want 0", s.Batch)}
+		return part.KeyErrorf("batch", "got %d, but mini-batches have no penalties: want 0", s.Batch)
 	}
 	return nil
 }

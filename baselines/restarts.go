@@ -3,7 +3,6 @@ package baselines
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -49,7 +48,7 @@ func newRestarted(restarts int, seed uint64, one func(seed uint64) (Model, error
 // checkRestarts refuses restarts of a start that does not depend on the seed.
 func checkRestarts(restarts int, init string) error {
 	if restarts > 1 && init != "random" {
-		return part.KeyError{Key: "restarts", Problem: fmt.Sprintf(`got %d, but every fit from init = %q is the same: want 1, or init = "random"`, restarts, init)}
+		return part.KeyErrorf("restarts", `got %d, but every fit from init = %q is the same: want 1, or init = "random"`, restarts, init)
 	}
 	return nil
 }

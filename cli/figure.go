@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera"
+	"tessera/data"
 	"tessera/report"
 	"tessera/study"
 	"tessera/sweep"
@@ -105,7 +106,7 @@ func figureCommand() *cobra.Command {
 	}
 	w.add(cmd)
 	cmd.Flags().StringVar(&w.out, "out", "", "output file, .png or .svg (default KIND.png)")
-	cmd.Flags().IntSliceVar(&w.images, "images", nil, "indices of the test images to show (default the images of the study, or the first ten)")
+	cmd.Flags().IntSliceVar(&w.images, "images", nil, "indices of the images to show, test images where the set has them (default the images of the study, or ten evenly spread ones)")
 	cmd.Flags().Float64Var(&w.target, "target", 0.3, "target p of the figure penalties, 0 or in (0,1)")
 	published := []string{shallowPublished, deepPublished, nonePublished}
 	cmd.Flags().StringVar(&w.published, "published", shallowPublished, fmt.Sprintf("published points to show: %q", published))
@@ -214,7 +215,7 @@ func (w *figureWork) points() (points []report.Point, dataset string, err error)
 					return err
 				}
 				p, beta := study.Penalty(r.Model)
-				return add(report.Point{Label: label, P: p, Beta: beta, Values: measured.Values}, measured.Dataset)
+				return add(report.Point{Label: label, P: p, Beta: beta, Values: measured.Values, AllImages: !data.HasTest(r.Model.Dataset.Source)}, measured.Dataset)
 			})
 		}
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tessera"
+	"tessera/data"
 	"tessera/report"
 	"tessera/study"
 	"tessera/sweep"
@@ -45,7 +46,7 @@ func sweepPoint(path string, s sweep.Setting) (report.Point, error) {
 	if err != nil {
 		return report.Point{}, err
 	}
-	p := report.Point{Values: s.Mean}
+	p := report.Point{Values: s.Mean, AllImages: !data.HasTest(m.Dataset.Source)}
 	p.P, p.Beta = study.Penalty(m)
 	return p, nil
 }

@@ -20,6 +20,7 @@ func Main() {
 
 // run executes the command and returns the exit code. Results go to stdout, progress and messages to stderr.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
+	stdout, stderr = visible{stdout}, visible{stderr}
 	defer func() {
 		if cause := recover(); cause != nil { // Go would exit with code 2, which means a usage error
 			fmt.Fprintf(stderr, "tessera: internal error: %v\n%splease report this, with the command that you gave and the lines above\n", cause, debug.Stack())

@@ -8,12 +8,47 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	"tessera/train"
 )
 
-// progress shows the progress of a training: one live line on a terminal, one plain line per epoch elsewhere.
+// mostLines is about how many progress lines are printed where no live line is possible and no --log-every is given.
+const mostLines = 60
+
+// progressFlags say how much progress is shown.
+type progressFlags struct {
+	quiet bool
+	every int // 0: about [mostLines] lines
+}
+
+// add adds the flags; what is counted are "epochs" or "trials".
+func (f *progressFlags) add(cmd *cobra.Command, what string) {
+	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "show no progress; results, warnings and errors remain")
+	cmd.Flags().IntVar(&f.every, "log-every", 0, fmt.Sprintf("print a progress line every N %s, also on a terminal (default a live line there, elsewhere about %d lines)", what, mostLines))
+	cmd.MarkFlagsMutuallyExclusive("quiet", "log-every")
+}
+
+// check refuses a number of which there is no every.
+func (f *progressFlags) check(cmd *cobra.Command) error {
+	if cmd.Flags().Changed("log-every") && f.every < 1 {
+		return usagef("--log-every: got %d, want > 0", f.every)
+	}
+	return nil
+}
+
+// due reports whether a line is printed after done of all.
+func (f progressFlags) due(done, all int) bool {
+	every := f.every
+	if every == 0 {
+		every = max(1, (all-1)/mostLines+1)
+	}
+	return done%every == 0
+}
+
+// progress shows the progress of a training: one live line on a terminal, some plain lines elsewhere.
 type progress struct {
+	progressFlags
 	out      io.Writer
 	terminal *os.File // nil if out is not a terminal
 	epoch    train.Metrics
@@ -21,10 +56,12 @@ type progress struct {
 	run      string
 }
 
-func newProgress(out io.Writer) *progress {
-	p := &progress{out: out}
-	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		p.terminal = f
+func newProgress(out io.Writer, f progressFlags) *progress {
+	p := &progress{progressFlags: f, out: out}
+	if f.quiet {
+		p.out = io.Discard
+	} else if screen := file(out); p.every == 0 && screen != nil && term.IsTerminal(int(screen.Fd())) {
+		p.out, p.terminal = screen, screen
 	}
 	return p
 }
@@ -33,8 +70,9 @@ func newProgress(out io.Writer) *progress {
 func (p *progress) Show(r train.Progress) {
 	if p.run == "" {
 		p.run = r.Run
-		fmt.Fprintln(p.out, "run", r.Run)
+		fmt.Fprintln(p.out, "run", spelled(r.Run))
 	}
+	first := p.epoch.Epoch == 0
 	if r.EpochDone {
 		p.epoch = r.Metrics
 	}
@@ -42,7 +80,7 @@ func (p *progress) Show(r train.Progress) {
 	case p.terminal != nil:
 		fmt.Fprintf(p.out, "\r%s\x1b[K", p.fitted(r))
 		p.begun = true
-	case r.EpochDone:
+	case r.EpochDone && (first || r.Left == 0 || p.due(r.Epoch, r.Epochs)): // nothing is left after the last epoch
 		fmt.Fprintln(p.out, p.line(r))
 	}
 }
@@ -57,7 +95,7 @@ func (p *progress) End() {
 
 // line is the text of one report. It shows the metrics at the end of the last epoch.
 func (p *progress) line(r train.Progress) string {
-	return strings.Join(p.pieces(r), "")
+	return spelled(strings.Join(p.pieces(r), ""))
 }
 
 // pieces are the pieces of a line, in order.
@@ -123,6 +161,7 @@ func (p *progress) fitted(r train.Progress) string {
 
 // fit truncates a line to the width of the terminal.
 func (p *progress) fit(line string) string {
+	line = spelled(line)
 	width, _, err := term.GetSize(int(p.terminal.Fd()))
 	if err != nil || width < 2 || utf8.RuneCountInString(line) < width {
 		return line
@@ -133,13 +172,13 @@ func (p *progress) fit(line string) string {
 // within removes the least important pieces until the line fits.
 func (p *progress) within(width int, r train.Progress) string {
 	pieces := p.pieces(r)
-	line := strings.Join(pieces, "")
+	line := spelled(strings.Join(pieces, ""))
 	for _, least := range []int{1, 5, 4, 3, 2} { // terms, images/s, negative weights, sparsity, error
 		if utf8.RuneCountInString(line) < width {
 			return line
 		}
 		pieces[least] = ""
-		line = strings.Join(pieces, "")
+		line = spelled(strings.Join(pieces, ""))
 	}
 	return string([]rune(line)[:min(utf8.RuneCountInString(line), width-1)])
 }
@@ -149,10 +188,16 @@ func digits(n int) int { return len(fmt.Sprint(n)) }
 // number prints a value with four significant digits.
 func number(v float64) string { return fmt.Sprintf("%.4g", v) }
 
+// longest is the time from which a duration is not printed exactly.
+const longest = 100 * 365 * 24 * time.Hour
+
 // duration prints a time to whole seconds, tenths below ten.
 func duration(d time.Duration) string {
 	if d < 10*time.Second {
 		return d.Round(100 * time.Millisecond).String()
+	}
+	if d >= longest {
+		return "over 100 years"
 	}
 	return d.Round(time.Second).String()
 }

@@ -20,6 +20,7 @@ import (
 type sweepFlags struct {
 	modelFlags
 	metricFlags
+	progressFlags
 	out    string
 	epochs int
 	jobs   int
@@ -50,6 +51,7 @@ func (f *sweepFlags) add(cmd *cobra.Command, folder string) {
 	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "number of epochs, or of iterations of iterative baselines")
 	cmd.Flags().IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "number of trials that run at the same time, each on one CPU")
 	f.metricFlags.add(cmd)
+	f.progressFlags.add(cmd, "trials")
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show the trials and their progress without training")
 }
 
@@ -77,7 +79,7 @@ func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep
 	if err := kernel.Err(); err != nil {
 		return usageError{err}
 	}
-	show := newSweepProgress(cmd.ErrOrStderr())
+	show := newSweepProgress(cmd.ErrOrStderr(), f.progressFlags)
 	chosen, err := f.chosen()
 	if err != nil {
 		return err
@@ -106,6 +108,9 @@ func (f *sweepFlags) declared(cmd *cobra.Command, name string) (*config.Sweep, e
 	}
 	if cmd.Flags().Changed("epochs") && f.epochs < 1 {
 		return nil, usagef("--epochs: got %d, want > 0", f.epochs)
+	}
+	if err := f.progressFlags.check(cmd); err != nil {
+		return nil, err
 	}
 	models, err := f.load()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"tessera/train"
 )
 
-// sweepProgress shows the progress of a sweep: a line for every finished trial and, on a terminal, a live table of running
-// trials.
+// sweepProgress shows the progress of a sweep. On a terminal: a line for every finished trial and a live table of running
+// trials. Elsewhere: a line for some finished trials and for every failed one.
 type sweepProgress struct {
 	*progress
 	keys    []string
@@ -30,14 +30,14 @@ type runningTrial struct {
 	part  float64 // completed fraction
 }
 
-func newSweepProgress(out io.Writer) *sweepProgress {
-	return &sweepProgress{progress: newProgress(out)}
+func newSweepProgress(out io.Writer, f progressFlags) *sweepProgress {
+	return &sweepProgress{progress: newProgress(out, f)}
 }
 
 // Begin prints the number of trials.
 func (p *sweepProgress) Begin(s *sweep.Sweep) {
 	p.keys, p.began = s.Keys, time.Now()
-	fmt.Fprintf(p.out, "sweep %s: %s\n", s.Path, counted(len(s.Trials), "trial"))
+	fmt.Fprintf(p.out, "sweep %s: %s\n", spelled(s.Path), counted(len(s.Trials), "trial"))
 }
 
 // Show shows one event.
@@ -57,7 +57,9 @@ func (p *sweepProgress) Show(e sweep.Event) {
 			p.work += 1 - p.running[i].part
 			p.running = slices.Delete(p.running, i, i+1)
 		}
-		fmt.Fprintln(p.out, p.ended(e))
+		if done := e.Done + e.Failed; p.terminal != nil || e.Err != nil || done == e.Total || p.due(done, e.Total) {
+			fmt.Fprintln(p.out, spelled(p.ended(e)))
+		}
 	} else {
 		part := float64(e.Progress.Step) / float64(max(1, e.Progress.Steps))
 		if i < 0 {
@@ -120,7 +122,7 @@ func (p *sweepProgress) left(e sweep.Event) string {
 	if p.work <= 0 {
 		return "?"
 	}
-	return duration(time.Duration(float64(time.Since(p.began)) * rest / p.work))
+	return duration(time.Duration(min(float64(time.Since(p.began))*rest/p.work, float64(longest))))
 }
 
 // clear removes the table from the screen.

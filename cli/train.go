@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera"
+	"tessera/part"
 	"tessera/train/folder"
 )
 
@@ -20,6 +21,7 @@ import (
 type trainFlags struct {
 	modelFlags
 	runFlags
+	progressFlags
 	out    string
 	force  bool
 	epochs int
@@ -39,6 +41,7 @@ func trainCommand() *cobra.Command {
 	}
 	f.modelFlags.add(cmd)
 	f.runFlags.add(cmd)
+	f.progressFlags.add(cmd, "epochs")
 	cmd.Flags().StringVar(&f.out, "out", "", "folder of the run (default runs/MODEL, then runs/MODEL-2, ...)")
 	cmd.Flags().BoolVar(&f.force, "force", false, "replace the run in the folder --out")
 	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "number of epochs; short for --set train.epochs=N")
@@ -49,6 +52,9 @@ func trainCommand() *cobra.Command {
 func (f *trainFlags) train(cmd *cobra.Command, name string) error {
 	options, err := f.options()
 	if err != nil {
+		return err
+	}
+	if err := f.progressFlags.check(cmd); err != nil {
 		return err
 	}
 	var sets []string
@@ -68,7 +74,7 @@ func (f *trainFlags) train(cmd *cobra.Command, name string) error {
 	}
 	options.Out, options.Force = f.out, f.force
 	warn(cmd, model.Warnings()...)
-	return training(cmd, options, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
+	return training(cmd, options, f.progressFlags, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
 		r, err := tessera.Train(ctx, model, o)
 		if err != nil && f.out != "" && slices.ContainsFunc(placing, func(p error) bool { return errors.Is(err, p) }) {
 			err = outError{f.out, err}
@@ -103,8 +109,7 @@ func (f *trainFlags) noEpochs(cmd *cobra.Command, name string, err error) error 
 }
 
 func resumeCommand() *cobra.Command {
-	var f runFlags
-	var epochs int
+	var f resumeFlags
 	cmd := &cobra.Command{
 		Use:   "resume RUN",
 		Short: "Continue a run where it stopped",
@@ -113,38 +118,55 @@ func resumeCommand() *cobra.Command {
 			"Before resuming, you may edit these keys of the run's config.toml: epochs (iterations of a baseline), patience,\n" +
 			"min_delta and checkpoint_seconds. Any other change is an error.",
 		Example: "  tessera resume runs/shallow\n  tessera resume runs/shallow --epochs 1000",
-		RunE: work(func(cmd *cobra.Command, args []string) error {
-			options, err := f.options()
-			if err != nil {
-				return err
-			}
-			if !cmd.Flags().Changed("threads") {
-				options.Threads = 0
-			}
-			if !cmd.Flags().Changed("backend") {
-				options.Backend = ""
-			}
-			if options.Epochs = epochs; cmd.Flags().Changed("epochs") && epochs < 1 {
-				return usagef("--epochs: got %d, want > 0", epochs)
-			}
-			before := derived(args[0])
-			return training(cmd, options, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
-				r, err := tessera.Resume(ctx, args[0], o)
-				if err == nil && r.Result.AlreadyFinished {
-					finished(cmd, r, before)
-				}
-				return r, err
-			})
-		}),
+		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.resume(cmd, args[0]) }),
 	}
 	aRun(cmd)
-	f.add(cmd)
-	cmd.Flags().IntVar(&epochs, "epochs", 0, "train the run up to this many epochs (edits its config.toml)")
+	f.runFlags.add(cmd)
+	f.progressFlags.add(cmd, "epochs")
+	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "train the run up to this many epochs (edits its config.toml)")
 	for name, none := range map[string]string{"threads": "0", "backend": ""} {
 		flag := cmd.Flags().Lookup(name)
 		flag.Usage, flag.DefValue = flag.Usage+" (default as in the run)", none
 	}
 	return cmd
+}
+
+// resumeFlags are those of resume.
+type resumeFlags struct {
+	runFlags
+	progressFlags
+	epochs int
+}
+
+func (f *resumeFlags) resume(cmd *cobra.Command, run string) error {
+	options, err := f.options()
+	if err != nil {
+		return err
+	}
+	if err := f.progressFlags.check(cmd); err != nil {
+		return err
+	}
+	if !cmd.Flags().Changed("threads") {
+		options.Threads = 0
+	}
+	if !cmd.Flags().Changed("backend") {
+		options.Backend = ""
+	}
+	if options.Epochs = f.epochs; cmd.Flags().Changed("epochs") && f.epochs < 1 {
+		return usagef("--epochs: got %d, want > 0", f.epochs)
+	}
+	before := derived(run)
+	return training(cmd, options, f.progressFlags, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
+		r, err := tessera.Resume(ctx, run, o)
+		if err == nil && r.Result.AlreadyFinished {
+			finished(cmd, r, before)
+		}
+		var of part.KeyError
+		if errors.As(err, &of) && of.Key == "epochs" { // what config.toml says is wrong with a table.Diagnostics
+			err = usagef("--epochs: %s: %s", run, of.Problem)
+		}
+		return r, err
+	})
 }
 
 // warn prints warnings: valid settings that are probably not intended.
@@ -180,8 +202,8 @@ func finished(cmd *cobra.Command, r *tessera.Run, before map[string]os.FileInfo)
 }
 
 // training shows the progress of a training and its result.
-func training(cmd *cobra.Command, o tessera.Options, begin func(context.Context, tessera.Options) (*tessera.Run, error)) error {
-	show := newProgress(cmd.ErrOrStderr())
+func training(cmd *cobra.Command, o tessera.Options, f progressFlags, begin func(context.Context, tessera.Options) (*tessera.Run, error)) error {
+	show := newProgress(cmd.ErrOrStderr(), f)
 	o.Report = show.Show
 	o.Warn = func(text string) { warn(cmd, text) }
 	r, err := begin(cmd.Context(), o)

@@ -105,8 +105,8 @@ func Bounded(components int, what string, each ...int) error {
 	if n <= maxExpanded {
 		return nil
 	}
-	return part.KeyError{Key: "components", Problem: fmt.Sprintf("got %d, whose %s take %s, and training needs several times that: want at most %s",
-		components, what, bytesText(n), bytesText(maxExpanded))}
+	return part.KeyErrorf("components", "got %d, whose %s take %s, and training needs several times that: want at most %s",
+		components, what, bytesText(n), bytesText(maxExpanded))
 }
 
 // fits reports settings of a baseline that do not fit images of shape input; nil means an unknown shape.

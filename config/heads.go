@@ -66,6 +66,7 @@ func (w *walk) head(name string, h Head, labelled bool) {
 	if labelled {
 		s.size = w.model.Classes()
 		s.open = s.size > 0
+		w.tooManyClasses(&s, h.Layers)
 	}
 	list, _ := w.list(s, h.Layers, in)
 	w.layout.index[name] = len(w.layout.Heads)
@@ -73,6 +74,21 @@ func (w *walk) head(name string, h Head, labelled bool) {
 	if len(h.Layers) == 0 && w.model.origin.Doubt(headPart(name)) == nil {
 		w.report(headPart(name), "", "layers", "layers: got none, want at least one layer", "")
 	}
+}
+
+// maxClasses bounds the number of units that the labels alone decide: a label such as 20240101 is probably no class, but a date.
+const maxClasses = 1 << 16
+
+// tooManyClasses refuses a number of classes that would become an absurd number of units; the size of the stack is then unknown.
+func (w *walk) tooManyClasses(s *stack, list []Layer) {
+	i := s.opened(list)
+	if i < 0 || s.size <= maxClasses {
+		return
+	}
+	w.report(fmt.Sprintf("%s[%d]", s.part, i), list[i].Kind, layers.SizeKey, fmt.Sprintf(
+		"%s: the number of classes comes from the largest label (got label %d, want at most %d)", layers.SizeKey, s.size-1, maxClasses-1),
+		"number the classes 0, 1, 2, ...")
+	s.size = 0
 }
 
 // misnamedHead returns the problem of a head's name, "" if it is valid.

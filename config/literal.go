@@ -19,7 +19,8 @@ const LiteralName = "model"
 
 // Complete returns the checked model of a struct literal: a copy with all defaults, as from [File.Model]. m is not changed.
 // A field with the zero value gets the default. To set a zero value (bias = false, weight 0), pass a change:
-// ParseSet("encoder.0.bias=false"). Kinds are optional: the type of a part determines its kind.
+// ParseSet("encoder.0.bias=false"). Required numbers, such as the last weight of
+// a schedule (losses.Linear), are taken as they are. Kinds are optional: the type of a part determines its kind.
 //
 // Parts must be registered, because the run's config.toml names them. The images of [data.FromFloats] are not copied.
 // Errors are [*table.Diagnostics], which name the model, the part and the key: `model "m": encoder[0] (dense): units: got

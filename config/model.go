@@ -161,9 +161,9 @@ func (d *Dataset) Check() error {
 	case data.HasTest(d.Source):
 		return nil
 	case d.Fit == "test":
-		return part.KeyError{Key: "fit", Problem: fmt.Sprintf("got \"test\", but %s has no test images", d.Name)}
+		return part.KeyErrorf("fit", "got \"test\", but %s has no test images", d.Name)
 	case d.Validation.Test:
-		return part.KeyError{Key: "validation", Problem: fmt.Sprintf("got \"test\", but %s has no test images: want a fraction in [0,1)", d.Name)}
+		return part.KeyErrorf("validation", "got \"test\", but %s has no test images: want a fraction in [0,1)", d.Name)
 	}
 	return nil
 }
@@ -183,10 +183,10 @@ func (o *Optimizer) Check() error {
 	}
 	var wrong []error
 	if o.ClipNorm != 0 {
-		wrong = append(wrong, part.KeyError{Key: "clip_norm", Problem: fmt.Sprintf("got %v, but %s clips no gradients: its line search chooses the length of a step", o.ClipNorm, o.Kind)})
+		wrong = append(wrong, part.KeyErrorf("clip_norm", "got %v, but %s clips no gradients: its line search chooses the length of a step", o.ClipNorm, o.Kind))
 	}
 	if _, constant := o.Schedule.Schedule.(*optim.Constant); o.Schedule.Schedule != nil && !constant || o.Schedule.WarmupEpochs != 0 {
-		wrong = append(wrong, part.KeyError{Key: "schedule", Problem: fmt.Sprintf("%s has no learning rate to schedule: its line search chooses the length of a step", o.Kind)})
+		wrong = append(wrong, part.KeyErrorf("schedule", "%s has no learning rate to schedule: its line search chooses the length of a step", o.Kind))
 	}
 	return errors.Join(wrong...)
 }

@@ -233,7 +233,7 @@ func (s *spread) Check() error {
 			return part.KeyError{Key: end.key, Problem: "got an infinity, want a number"}
 		}
 		if s.Scale == "log" && end.value <= 0 {
-			return part.KeyError{Key: end.key, Problem: fmt.Sprintf(`got %v, want > 0, or scale = "linear"`, end.value)}
+			return part.KeyErrorf(end.key, `got %v, want > 0, or scale = "linear"`, end.value)
 		}
 	}
 	return nil

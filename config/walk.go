@@ -54,7 +54,7 @@ type stack struct {
 // opened is the index of the layer whose number of outputs gets the default, -1 if there is none.
 func (s stack) opened(list []Layer) int {
 	for i, l := range slices.Backward(list) {
-		if sized, ok := l.Layer.(layers.Sized); ok && s.open {
+		if sized, ok := l.Layer.(layers.Sized); ok && s.open && !isNil(l.Layer) {
 			if sized.OutputUnits() == 0 {
 				return i
 			}
@@ -92,8 +92,10 @@ func (w *walk) list(s stack, list []Layer, in []int) ([]Placed, []int) {
 // place determines a layer's parameters and output shape. The number of outputs of an open layer may be missing.
 func (w *walk) place(part string, p *Placed, open bool) []int {
 	doubtful := w.model.origin.Doubt(part).Any(aboutShape)
-	if p.Layer == nil {
-		w.open = append(w.open, p.Path)
+	if isNil(p.Layer) {
+		if w.open = append(w.open, p.Path); w.model.origin == nil { // a text has said what is wrong
+			w.report(part, p.Kind, "", fmt.Sprintf("there is no layer (got %s)", nilText(p.Layer)), "")
+		}
 		return nil
 	}
 	for _, b := range borrowers(p.Layer) {

@@ -3,7 +3,6 @@ package hooks
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
@@ -50,7 +49,7 @@ func (p *Prune) Check() error {
 		wrong = append(wrong, part.KeyError{Key: "threshold", Problem: "fraction is set too; set only one of them"})
 	}
 	if p.Until != 0 && p.Until <= p.From {
-		wrong = append(wrong, part.KeyError{Key: "until", Problem: fmt.Sprintf("got %d, want > from (%d)", p.Until, p.From)})
+		wrong = append(wrong, part.KeyErrorf("until", "got %d, want > from (%d)", p.Until, p.From))
 	}
 	return errors.Join(wrong...)
 }

@@ -1,9 +1,6 @@
 package laws
 
-import (
-	"fmt"
-	"runtime/debug"
-)
+import "fmt"
 
 // batches are the numbers of images or rows in the trials.
 var batches = []int{1, 2, 5}
@@ -32,7 +29,6 @@ func (k trials[T, C]) Names() []string {
 
 // Judge implements [Kit]. For every law it returns the first failing trial; a part that cannot be run breaks all laws.
 func (k trials[T, C]) Judge(fresh func() T) map[string]error {
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // thousands of small graphs: collecting them takes a third of the time
 	broken := map[string]error{}
 	err := k.each(fresh, func(c C) {
 		for _, law := range k.laws {

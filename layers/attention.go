@@ -37,7 +37,7 @@ func (a *Attention) geometry(in []int) (ops.Attention, error) {
 	}
 	tokens, features := tokensOf(in)
 	if a.Heads < 1 || features%a.Heads != 0 {
-		return ops.Attention{}, part.KeyError{Key: "heads", Problem: fmt.Sprintf("%d do not divide the %d features of a token", a.Heads, features)}
+		return ops.Attention{}, part.KeyErrorf("heads", "%d do not divide the %d features of a token", a.Heads, features)
 	}
 	return ops.Attention{Tokens: tokens, Features: features, Heads: a.Heads}, nil
 }

@@ -27,8 +27,8 @@ func (p *Patches) geometry(in []int) (ops.Patching, error) {
 	}
 	g := ops.Patching{Height: image[0], Width: image[1], Channels: image[2], Size: p.Size}
 	if p.Size < 1 || g.Height%p.Size != 0 || g.Width%p.Size != 0 {
-		return g, part.KeyError{Key: "size", Problem: fmt.Sprintf("patches of %d x %d pixels do not divide an image of %d x %d",
-			p.Size, p.Size, g.Height, g.Width)}
+		return g, part.KeyErrorf("size", "patches of %d x %d pixels do not divide an image of %d x %d",
+			p.Size, p.Size, g.Height, g.Width)
 	}
 	return g, nil
 }

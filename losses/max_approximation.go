@@ -38,7 +38,7 @@ func (l *MaxApproximation) CheckShape(shape []int) error {
 		return fmt.Errorf("images of shape %v have no neighbouring pixels: want (height, width) or (height, width, channels)", shape)
 	}
 	if most := max(shape[0], shape[1]); l.Radius > most {
-		return part.KeyError{Key: "radius", Problem: fmt.Sprintf("got %d, want <= %d, the longer side of the images", l.Radius, most)}
+		return part.KeyErrorf("radius", "got %d, want <= %d, the longer side of the images", l.Radius, most)
 	}
 	return nil
 }

@@ -27,10 +27,10 @@ func init() {
 // At implements [Weight].
 func (c *Constant) At(float64) float64 { return c.Value }
 
-// Between is embedded by the schedules between two weights.
+// Between is embedded by the schedules between two weights. To has no default: a struct literal with To 0 falls to 0.
 type Between struct {
 	From   float64 `toml:"from" want:">= 0" doc:"weight at the beginning"`
-	To     float64 `toml:"to" want:">= 0" doc:"weight at the end and afterwards"`
+	To     float64 `toml:"to" want:">= 0" required:"true" doc:"weight at the end and afterwards"`
 	Epochs float64 `toml:"epochs" want:"> 0" doc:"number of epochs between the two weights; may be a fraction"`
 }
 
@@ -46,7 +46,7 @@ func (b Between) at(epoch float64, shape func(float64) float64) float64 {
 type Linear struct{ Between }
 
 func init() {
-	Weights.Register("linear", "linear from one weight to another", func() Weight { return &Linear{Between{0, 1, 10}} })
+	Weights.Register("linear", "linear from one weight to another", func() Weight { return &Linear{Between{Epochs: 10}} })
 }
 
 // At implements [Weight].
@@ -58,7 +58,7 @@ func (l *Linear) At(epoch float64) float64 {
 type Cosine struct{ Between }
 
 func init() {
-	Weights.Register("cosine", "half a cosine from one weight to another", func() Weight { return &Cosine{Between{0, 1, 10}} })
+	Weights.Register("cosine", "half a cosine from one weight to another", func() Weight { return &Cosine{Between{Epochs: 10}} })
 }
 
 // At implements [Weight].
@@ -70,7 +70,7 @@ func (c *Cosine) At(epoch float64) float64 {
 type Step struct{ Between }
 
 func init() {
-	Weights.Register("step", "one weight first, another after a number of epochs", func() Weight { return &Step{Between{0, 1, 10}} })
+	Weights.Register("step", "one weight first, another after a number of epochs", func() Weight { return &Step{Between{Epochs: 10}} })
 }
 
 // At implements [Weight].

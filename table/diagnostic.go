@@ -41,11 +41,11 @@ func (d Diagnostic) String() string {
 	if s := d.At.Source; s != nil && s.Set != "" {
 		fmt.Fprintf(&b, "--set %s: ", shown(s.Set))
 	} else if s != nil {
-		fmt.Fprintf(&b, "%s:%d:%d: ", s.File, place.Line, place.Column)
+		fmt.Fprintf(&b, "%s:%d:%d: ", printable(s.File), place.Line, place.Column)
 	}
 	part := shown(d.Part)
 	if part != "" && d.Kind != "" {
-		part += fmt.Sprintf(" (%s)", d.Kind)
+		part += fmt.Sprintf(" (%s)", shown(d.Kind))
 	}
 	for _, of := range []string{shown(d.Scope), shown(d.Subject), part} {
 		if of != "" {
@@ -53,7 +53,7 @@ func (d Diagnostic) String() string {
 		}
 	}
 	b.WriteString(shown(d.Problem))
-	switch hint := shortened(d.Suggestion, 20*mostShown); {
+	switch hint := printable(shortened(d.Suggestion, 20*mostShown)); {
 	case place.Line > 0:
 		text, caret := place.marked()
 		fmt.Fprintf(&b, "\n    %s\n    %s", text, strings.TrimSuffix(caret+" "+hint, " "))

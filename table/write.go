@@ -17,7 +17,7 @@ type Writer struct {
 	Kind     string  // of the outermost table
 
 	// Given omits zero values instead of writing all defaults: a struct literal becomes a table with the keys that it sets.
-	// The kind of a part may be empty there.
+	// Required numbers are written, because 0 is a valid value of them. The kind of a part may be empty there.
 	Given bool
 
 	err error
@@ -88,7 +88,11 @@ func (w *Writer) part(n *Node, selector string, v reflect.Value, at string) {
 // field writes the value of a key, nil if there is none.
 func (w *Writer) field(f Field, at string) *Node {
 	v := f.Value
-	if v.IsZero() && (w.Given || (v.CanInt() || v.CanUint() || v.CanFloat()) && !f.bounds.hold(0)) {
+	isNumber := v.CanInt() || v.CanUint() || v.CanFloat()
+	switch zero := v.IsZero(); {
+	case zero && isNumber && !f.bounds.hold(0):
+		return nil
+	case zero && w.Given && !(isNumber && f.Required): // a required number has no default that 0 could stand for
 		return nil
 	}
 	if name, key, ok := strings.Cut(f.bare, "."); ok && !v.IsNil() && w.Language.NameOf(w.Origin, at, v.Interface()) == name {

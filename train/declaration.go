@@ -37,28 +37,26 @@ func sameDeclaration(spec *config.Model, from *stored) error {
 	return checkpoint.Mismatchf(from.path, "does not match %s: %s", folder.Config, strings.Join(lines, "; "))
 }
 
-// lengthen changes the number of epochs of a run and of its config.toml.
-func (o Options) lengthen(held *folder.Folder, spec *config.Model, from *stored) (*config.Model, error) {
+// lengthen returns the model of a run with another number of epochs, and the edited config.toml, which is written when the run is
+// ready to continue.
+func (o Options) lengthen(held *folder.Folder, spec *config.Model, from *stored) (longer *config.Model, edited []folder.File, err error) {
 	wrong := func(problem string, a ...any) error {
-		return fmt.Errorf("run %s: %w", held.Path(), part.KeyError{Key: "epochs", Problem: fmt.Sprintf(problem, a...)})
+		return fmt.Errorf("run %s: %w", held.Path(), part.KeyErrorf("epochs", problem, a...))
 	}
 	switch {
 	case o.Epochs == 0 || o.Epochs == spec.Train.Epochs:
-		return spec, nil
+		return spec, nil, nil
 	case spec.Baseline != nil:
-		return nil, wrong("a baseline (%s) has no epochs; edit its keys, for example iterations, in %s", spec.Kind, held.Join(folder.Config))
+		return nil, nil, wrong("a baseline (%s) has no epochs; edit its keys, for example iterations, in %s", spec.Kind, held.Join(folder.Config))
 	case o.Epochs < max(1, from.Epoch):
-		return nil, wrong("got %d, but %d are complete; want more", o.Epochs, from.Epoch)
+		return nil, nil, wrong("got %d, but %d are complete; want more", o.Epochs, from.Epoch)
 	}
 	if err := sameDeclaration(spec, from); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	longer := *spec
-	longer.Train.Epochs = o.Epochs
-	text := config.Fill(&longer)
-	checked, err := parseConfig(held.Join(folder.Config), text)
-	if err != nil {
-		return nil, err
-	}
-	return checked, held.Write(folder.File{Name: folder.Config, Data: text})
+	other := *spec
+	other.Train.Epochs = o.Epochs
+	text := config.Fill(&other)
+	longer, err = parseConfig(held.Join(folder.Config), text)
+	return longer, []folder.File{{Name: folder.Config, Data: text}}, err
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
+	"tessera/internal/volume"
 	"tessera/train/folder"
 )
 
@@ -103,13 +105,21 @@ func (s *session) tell(m Metrics, done bool) {
 	}
 	s.reported = time.Now()
 	epochs := length(s.spec)
-	steps := s.stepsPerEpoch() * epochs
-	pace := s.reported.Sub(s.began).Seconds() / float64(max(1, s.progress.Step-s.beganAt))
-	left := time.Duration(pace * float64(steps-s.progress.Step) * float64(time.Second))
+	steps := volume.Of([]int{s.stepsPerEpoch(), epochs})
+	left := timeLeft(s.reported.Sub(s.began), s.progress.Step-s.beganAt, steps-s.progress.Step)
 	if s.finished() {
 		left = 0
 	}
 	s.options.Report(Progress{Run: s.run, Epochs: epochs, Steps: steps, Iterates: s.spec.Baseline != nil, EpochDone: done, Metrics: m, Left: left})
+}
+
+// timeLeft is the time that steps take at the pace so far, at most the longest duration.
+func timeLeft(spent time.Duration, done, steps int) time.Duration {
+	left := float64(spent) / float64(max(1, done)) * float64(steps)
+	if left >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(left)
 }
 
 // writer writes checkpoints to the disk during training, one at a time. It gets encoded files, so training can continue to

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/config"
+	"tessera/data"
 	"tessera/tape"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
@@ -200,6 +202,20 @@ func TestARunIsTrainedForLonger(t *testing.T) {
 		if _, err := Resume(context.Background(), want.Run, Options{Backend: tape.Backend{}, Epochs: epochs}); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%d epochs: got %v", epochs, err)
 		}
+	}
+}
+
+func TestARunThatCannotBeTrainedForLongerKeepsItsDeclaration(t *testing.T) {
+	run := trained(t, model(t, everything), Options{}).Run
+	before := read(t, run, folder.Config)
+	gone := errors.New("the data are gone")
+	_, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}, Epochs: 9,
+		Load: func(context.Context, *config.Dataset) (*data.Set, error) { return nil, gone }})
+	if !errors.Is(err, gone) {
+		t.Errorf("got %v", err)
+	}
+	if after := read(t, run, folder.Config); !bytes.Equal(after, before) {
+		t.Errorf("config.toml was edited:\n%s", after)
 	}
 }
 

@@ -29,6 +29,9 @@ import (
 // unless the data were still being read.
 var ErrInterrupted = errors.New("interrupted")
 
+// errNoContext says that nothing could interrupt a run.
+var errNoContext = errors.New("train: no context (got nil); give context.Background()")
+
 // Options are the options of a run. Only Backend affects the bytes of the result.
 type Options struct {
 	Backend graph.Backend     // runs the programs; nil: the engine on Team, or on one goroutine per CPU if Team is nil too
@@ -99,11 +102,17 @@ func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 	if err := kernel.Err(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
+	if ctx == nil {
+		return nil, errNoContext
+	}
 	if spec == nil {
 		return nil, errors.New("train: the model is nil")
 	}
 	if missing := lacks(spec); missing != "" {
 		return nil, fmt.Errorf("train: model %q has no %s; make models with tessera.Load, tessera.Declare or package config, which fill in every default", spec.Name, missing)
+	}
+	if err := spec.Missing(); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
 	}
 	o, release := o.complete()
 	defer release()
@@ -178,6 +187,9 @@ func Resume(ctx context.Context, run string, o Options) (*Result, error) {
 	if err := kernel.Err(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
+	if ctx == nil {
+		return nil, errNoContext
+	}
 	o, release := o.complete()
 	defer release()
 	held, err := folder.Open(run, disk(o))
@@ -207,7 +219,8 @@ func reopen(ctx context.Context, held *folder.Folder, o Options) (s *session, er
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", held.Path(), err)
 	}
-	if spec, err = o.lengthen(held, spec, from); err != nil {
+	spec, edited, err := o.lengthen(held, spec, from)
+	if err != nil {
 		return nil, err
 	}
 	if over(spec, from.progress) { // without its data, which may have been deleted
@@ -220,6 +233,9 @@ func reopen(ctx context.Context, held *folder.Folder, o Options) (s *session, er
 	}
 	if err == nil {
 		err = s.repair(held)
+	}
+	if err == nil { // a run that cannot continue keeps its declaration
+		err = held.Write(edited...)
 	}
 	if err != nil {
 		if s != nil {
