@@ -1,13 +1,13 @@
 package tessera
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"runtime"
 	"slices"
-	"sync"
 
 	"tessera/engine"
 	"tessera/graph"
@@ -50,7 +50,7 @@ type Encoder struct {
 
 // whole is a coder that codes everything at once, one call after the other; the run takes turns with it.
 type whole struct {
-	mu    *sync.Mutex   // the run's
+	mu    *turns        // the run's
 	coder metrics.Coder // nil after Close
 }
 
@@ -118,9 +118,12 @@ func (e *encoding) Close() error {
 
 // Encode appends the codes of the images to dst and returns the extended slice: images are row-major, n times as many values
 // as the model's shape has, and give n times Units values. dst may be nil. When ctx ends, Encode returns its error; after
-// Close it returns [ErrClosed].
+// Close it returns [ErrClosed]. A baseline encodes all images in one piece, which ctx does not end.
 func (e *Encoder) Encode(ctx context.Context, dst, images []float32) ([]float32, error) {
 	err := e.check(images)
+	if err == nil && ctx == nil {
+		err = errNoContext
+	}
 	if err != nil {
 		return dst, err
 	}
@@ -150,13 +153,15 @@ func (e *Encoder) check(images []float32) error {
 }
 
 func (w *whole) encode(ctx context.Context, dst, images []float32) ([]float32, error) {
-	w.mu.Lock()
+	if err := w.mu.Within(ctx); err != nil {
+		return dst, err
+	}
 	defer w.mu.Unlock()
 	if w.coder == nil {
 		return dst, ErrClosed
 	}
-	if err := ctx.Err(); err != nil || len(images) == 0 {
-		return dst, err
+	if len(images) == 0 {
+		return dst, nil
 	}
 	codes, err := w.coder.Encode(images)
 	if err != nil {
@@ -173,6 +178,10 @@ const streamed = 256
 // efficient batches. The first error ends the sequence. The slices it gives belong to the caller; those it takes are copied.
 func (e *Encoder) Stream(ctx context.Context, images iter.Seq[[]float32]) iter.Seq2[[]float32, error] {
 	return func(yield func([]float32, error) bool) {
+		if err := e.check(nil); err != nil || images == nil {
+			yield(nil, cmp.Or(err, errors.New("tessera: no sequence of images to encode")))
+			return
+		}
 		s := stream{encoder: e, ctx: ctx, yield: yield}
 		for piece := range images {
 			if err := e.check(piece); err != nil {

@@ -13,9 +13,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"tessera"
 	"tessera/config"
+	"tessera/metrics"
 )
 
 var (
@@ -119,7 +121,8 @@ func TestManyGoroutinesGetTheCodesOfOne(t *testing.T) {
 			for range *encodes {
 				n := 1 + r.IntN(most)
 				from := r.IntN(most - n + 1)
-				codes, err := e.Encode(context.Background(), codes[:0], images[from*in:(from+n)*in])
+				var err error
+				codes, err = e.Encode(context.Background(), codes[:0], images[from*in:(from+n)*in])
 				if err != nil || !sameBits(codes, want[from*out:(from+n)*out]) {
 					t.Errorf("images %d to %d: other codes than serially, error %v", from, from+n, err)
 					return
@@ -178,6 +181,57 @@ func TestABaselineHasAnEncoderToo(t *testing.T) {
 		})
 	}
 	wait.Wait()
+}
+
+// slow is a metric that computes from started until release is closed.
+type slow struct{ started, release chan struct{} }
+
+func (s slow) Describe() metrics.Description {
+	return metrics.Description{Reads: metrics.ReadsCodes, Measures: []metrics.Measure{{Name: "slow"}}}
+}
+func (s slow) Start(*metrics.Subject) (metrics.Meter, error) { return s, nil }
+func (s slow) Add(*metrics.Batch) error                      { s.started <- struct{}{}; <-s.release; return nil }
+func (slow) Values(context.Context) ([]metrics.Value, error) {
+	return []metrics.Value{metrics.Number(0)}, nil
+}
+
+func TestABaselinesEncoderWaitsNoLongerThanItsContext(t *testing.T) {
+	run := untrained(t, baselineText, tessera.Options{})
+	e := encoder(t, run, tessera.EncoderOptions{})
+	one := randomImages(run, 1, 3)
+	s := slow{make(chan struct{}), make(chan struct{})}
+	var measuring sync.WaitGroup
+	measuring.Go(func() { _, _ = run.Evaluate(context.Background(), metrics.Selection{{Metric: s}}) })
+	<-s.started // the run computes until release is closed
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := e.Encode(ctx, nil, one); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while the run computes: got %v, want the context's error", err)
+	}
+	close(s.release)
+	go func() {
+		for range s.started { // further batches
+		}
+	}()
+	measuring.Wait()
+	close(s.started)
+	if codes, err := e.Encode(t.Context(), nil, one); err != nil || len(codes) != run.Units() {
+		t.Errorf("afterwards: %d values, %v", len(codes), err)
+	}
+}
+
+func TestACancelledContextEncodesNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, text := range []string{smallText, baselineText} {
+		run := untrained(t, text, tessera.Options{})
+		e := encoder(t, run, tessera.EncoderOptions{})
+		for _, n := range []int{0, 1} {
+			if _, err := e.Encode(ctx, nil, randomImages(run, n, 3)); !errors.Is(err, context.Canceled) {
+				t.Errorf("%d images: got %v, want the context's error", n, err)
+			}
+		}
+	}
 }
 
 func TestAStreamKeepsTheOrder(t *testing.T) {

@@ -169,7 +169,7 @@ encoder = [{ kind = "dense", units = 16, activation = "sigmoid" }]
 
 // Charbonnier is the mean over pixels and batch of sqrt((output - target)² + epsilon²): nearly the absolute error, smooth at 0.
 type Charbonnier struct {
-	Epsilon float64 `toml:"epsilon" want:"> 0" doc:"rounds the corner at 0"`
+	Epsilon float64 `toml:"epsilon" want:"> 0" doc:"smooths the corner at 0"`
 }
 
 func init() {

@@ -1,11 +1,15 @@
 package tessera_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +17,7 @@ import (
 
 	"tessera"
 	"tessera/attack"
+	"tessera/baselines"
 	"tessera/config"
 	"tessera/data"
 	"tessera/engine"
@@ -139,6 +144,22 @@ func TestNilAndZeroValuesPanicNowhere(t *testing.T) {
 		"config.File.Model":   fails(func() error { _, err := (&config.File{}).Model("m"); return err }),
 		"config.File.Sweep":   fails(func() error { _, err := (&config.File{}).Sweep("s"); return err }),
 		"sweep.New":           fails(func() error { _, err := sweep.New(ctx, nil, sweep.Options{}); return err }),
+		"metrics choice":      fails(func() error { _, err := metrics.Start(metrics.Subject{}, 0, nil, metrics.Selection{{}}); return err }),
+		"baselines.Fit":       fails(func() error { _, err := baselines.Fit(ctx, nil, nil, nil); return err }),
+		"baselines.Matrix":    func() error { return fmt.Errorf("%d images", baselines.Matrix{}.Len()) },
+		"sweep trial": fails(func() error {
+			_, err := sweep.New(ctx, &config.Sweep{Trials: []config.Trial{{}}}, sweep.Options{})
+			return err
+		}),
+		"sweep metric": fails(func() error {
+			_, err := sweep.New(ctx, &config.Sweep{}, sweep.Options{Metrics: metrics.Selection{{}}})
+			return err
+		}),
+		"data.Set.Split":      fails(func() error { _, err := (*data.Set)(nil).Split(data.Selection{}, 0); return err }),
+		"data.Set.Evaluation": fails(func() error { _, err := (*data.Set)(nil).Evaluation(); return err }),
+		"report.Figure":       fails(func() error { return (&report.Figure{}).Save("a.png") }),
+		"report.ComparedRow":  func() error { r := report.ComparedRow{}; r.Penalty(); return errors.New(r.Verdict() + r.Name()) },
+		"attack.Perturb":      fails(func() error { a := attack.Default(); _, err := a.Perturb(nil, nil); return err }),
 		"attack.Measure":      fails(func() error { _, err := attack.Measure(ctx, nil, nil, nil); return err }),
 		"report.Atoms":        fails(func() error { _, err := report.Atoms(nil); return err }),
 		"report.Curves":       func() error { _, _ = report.Curves(nil, nil); return nil },
@@ -156,6 +177,13 @@ func TestNilAndZeroValuesPanicNowhere(t *testing.T) {
 	} {
 		calmly(t, name, call)
 	}
+	for name, e := range map[string]*tessera.Encoder{"nil": nil, "zero": {}} {
+		calmly(t, name+" encoder", fails(func() (last error) {
+			for _, last = range e.Stream(ctx, nil) {
+			}
+			return last
+		}))
+	}
 	for name, r := range map[string]*tessera.Run{"nil": nil, "zero": {}} {
 		calmly(t, name+" run", func() error {
 			_, _, _, _ = r.Shape(), r.Units(), r.Atoms(), r.LastWeight()
@@ -165,6 +193,50 @@ func TestNilAndZeroValuesPanicNowhere(t *testing.T) {
 			}
 			return nil
 		})
+	}
+}
+
+func TestACallWithoutAContextIsAnError(t *testing.T) {
+	m := bareModel(t)
+	out := t.TempDir() + "/run"
+	run, err := tessera.Train(t.Context(), m, tessera.Options{Out: out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	e := encoder(t, run, tessera.EncoderOptions{})
+	var none context.Context
+	for name, call := range map[string]func() error{
+		"Train": func() error {
+			r, err := tessera.Train(none, m, tessera.Options{Out: out + "-2"})
+			return closed(r, err)
+		},
+		"Resume":           func() error { r, err := tessera.Resume(none, out, tessera.Options{}); return closed(r, err) },
+		"Evaluate":         func() error { _, err := run.Evaluate(none, nil); return err },
+		"Attack":           func() error { _, err := run.Attack(none, []attack.Attack{attack.Default()}, 0); return err },
+		"Images":           func() error { _, err := run.Images(none); return err },
+		"Encode":           func() error { _, err := e.Encode(none, nil, nil); return err },
+		"attack.Measure":   func() error { _, err := attack.Measure(none, nil, nil, nil); return err },
+		"metrics.Evaluate": func() error { _, err := metrics.Evaluate(none, run, metrics.Sample{}, nil); return err },
+	} {
+		calmly(t, name, func() error {
+			err := call()
+			if err == nil || !strings.Contains(err.Error(), "no context") {
+				t.Errorf("%s: got %v", name, err)
+			}
+			return err
+		})
+	}
+	if _, err := os.Stat(out + "-2"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the refused training left a folder: %v", err)
+	}
+}
+
+func TestANewRunHasTheEpochsOfItsModel(t *testing.T) {
+	for _, epochs := range []int{-1, 3} {
+		if r, err := tessera.Train(t.Context(), bareModel(t), tessera.Options{Out: t.TempDir() + "/run", Epochs: epochs}); closed(r, err) == nil {
+			t.Errorf("Epochs %d, which Resume takes: trained", epochs)
+		}
 	}
 }
 

@@ -15,26 +15,27 @@ import (
 	"tessera/table"
 )
 
-var update = flag.Bool("update", false, "write the tables of README.md and docs/metrics.md again")
+var update = flag.Bool("update", false, "write the tables of docs/shipped-models.md and docs/metrics.md")
 
-// The table of shipped models stands between these lines of README.md.
-const tableHead, tableFoot = "| model | what it is |\n| --- | --- |\n", "\n## Checks\n"
+// The table of shipped models is the end of this file, after these lines.
+const (
+	modelsFile = "docs/shipped-models.md"
+	tableHead  = "| model | what it is |\n| --- | --- |\n"
+)
 
-func readme(t *testing.T) string {
+func read(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile("README.md")
+	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
 }
 
-func TestREADMEListsTheShippedModels(t *testing.T) {
-	text := readme(t)
-	before, rest, ok := strings.Cut(text, tableHead)
-	got, after, ok2 := strings.Cut(rest, tableFoot)
-	if !ok || !ok2 {
-		t.Fatal("README.md has no table of models")
+func TestDocsListTheShippedModels(t *testing.T) {
+	before, got, ok := strings.Cut(read(t, modelsFile), tableHead)
+	if !ok {
+		t.Fatalf("%s has no table of models", modelsFile)
 	}
 	var want strings.Builder
 	models := tessera.Shipped()
@@ -46,13 +47,13 @@ func TestREADMEListsTheShippedModels(t *testing.T) {
 		want.WriteString("| `" + name + "` | " + m.About + " |\n")
 	}
 	if *update {
-		if err := os.WriteFile("README.md", []byte(before+tableHead+want.String()+tableFoot+after), 0o600); err != nil {
+		if err := os.WriteFile(modelsFile, []byte(before+tableHead+want.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	if got != want.String() {
-		t.Errorf("README.md lists\n%s\nwant\n%s\n(go test . -update writes it)", got, want.String())
+		t.Errorf("%s lists\n%s\nwant\n%s\n(go test . -update writes it)", modelsFile, got, want.String())
 	}
 }
 
@@ -75,24 +76,27 @@ func trimmed(text string) string {
 	return b.String()
 }
 
-func TestGoInREADMEIsThatOfTheExamples(t *testing.T) {
-	examples, err := os.ReadFile("example_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	snippets := blocks(readme(t), "go")
-	if len(snippets) != 2 {
-		t.Errorf("%d snippets, want 2", len(snippets))
-	}
-	for _, snippet := range snippets {
-		if !strings.Contains(trimmed(string(examples)), trimmed(snippet)) {
-			t.Errorf("not in example_test.go:\n%s", snippet)
+func TestGoInDocsIsThatOfTheExamples(t *testing.T) {
+	examples := trimmed(read(t, "example_test.go"))
+	for file, within := range map[string]string{"README.md": "tessera.Train(", "docs/adding-a-part.md": "Charbonnier"} {
+		found := 0
+		for _, snippet := range blocks(read(t, file), "go") {
+			if !strings.Contains(snippet, within) {
+				continue
+			}
+			found++
+			if !strings.Contains(examples, trimmed(snippet)) {
+				t.Errorf("%s: not in example_test.go:\n%s", file, snippet)
+			}
+		}
+		if found != 1 {
+			t.Errorf("%s: %d snippets with %q, want 1", file, found, within)
 		}
 	}
 }
 
-func TestTheMistakeInREADMEIsWhatItsModelGives(t *testing.T) {
-	text := readme(t)
+func TestTheErrorInREADMEIsWhatItsModelGives(t *testing.T) {
+	text := read(t, "README.md")
 	models, err := config.Load("models.toml", []byte(strings.Replace(blocks(text, "toml")[0], "units ", "unitz ", 1)))
 	if err != nil {
 		t.Fatal(err)
@@ -104,11 +108,8 @@ func TestTheMistakeInREADMEIsWhatItsModelGives(t *testing.T) {
 }
 
 func TestTheDeclarationsOfTheDocsAreRight(t *testing.T) {
-	text, err := os.ReadFile("docs/models.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := blocks(string(text), "toml")
+	text := read(t, "docs/models.md")
+	found := blocks(text, "toml")
 	if len(found) < 2 {
 		t.Fatalf("docs/models.md has %d declarations", len(found))
 	}
@@ -123,8 +124,8 @@ func TestTheDeclarationsOfTheDocsAreRight(t *testing.T) {
 	}
 	for _, of := range []any{config.Model{}, config.Train{}} {
 		for i := range reflect.TypeOf(of).NumField() {
-			if key := reflect.TypeOf(of).Field(i).Tag.Get("toml"); key != "" && !strings.Contains(string(text), "`"+key+"`") {
-				t.Errorf("docs/models.md does not tell of %s", key)
+			if key := reflect.TypeOf(of).Field(i).Tag.Get("toml"); key != "" && !strings.Contains(text, "`"+key+"`") {
+				t.Errorf("docs/models.md does not describe %s", key)
 			}
 		}
 	}
@@ -162,11 +163,8 @@ func metricsTable() string {
 
 func TestTheMetricsInTheDocsAreTheRegisteredOnes(t *testing.T) {
 	const file = "docs/metrics.md"
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(text), "| key | better | what it is |\n")
+	text := read(t, file)
+	before, rest, ok := strings.Cut(text, "| key | better | what it is |\n")
 	_, after, ok2 := strings.Cut(rest, "\n\n")
 	if !ok || !ok2 {
 		t.Fatalf("%s has no table of metrics", file)
@@ -178,7 +176,7 @@ func TestTheMetricsInTheDocsAreTheRegisteredOnes(t *testing.T) {
 		}
 		return
 	}
-	if want != string(text) {
+	if want != text {
 		t.Errorf("the table of %s is not that of the registry, which is\n%s\n(go test . -update writes it)", file, metricsTable())
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 
 	"tessera/attack"
 	"tessera/config"
@@ -25,7 +24,7 @@ type Run struct {
 	Step   int           // optimizer steps of the parameters
 	Result *train.Result // how the training ended; nil for a run that was opened
 
-	mu      sync.Mutex    // held by what computes
+	mu      turns         // held by what computes
 	coder   metrics.Coder // nil in the zero Run
 	network *graph.Model  // nil for a baseline
 	options Options
@@ -199,8 +198,12 @@ func (a *reAtomed) WithAtoms(atoms *metrics.Atoms) (metrics.Coder, error) {
 // LastWeight implements [metrics.Weighted].
 func (a *reAtomed) LastWeight() []float32 { return metrics.LastWeight(a.Coder) }
 
-// Close implements [io.Closer].
-func (a *reAtomed) Close() error { return closeCoder(a.Coder) }
+// Close implements [io.Closer]. It waits while the run computes.
+func (a *reAtomed) Close() error {
+	a.run.mu.Lock()
+	defer a.run.mu.Unlock()
+	return closeCoder(a.Coder)
+}
 
 func closeCoder(c metrics.Coder) error {
 	if closer, ok := c.(io.Closer); ok {

@@ -88,6 +88,10 @@ func Declare(m config.Model, changes ...config.Set) (*config.Model, error) {
 	return config.Complete(&m, changes...)
 }
 
+// MostThreads bounds the threads of a run: each has its own buffers, and a typo should not fill the memory. A resumed run may
+// need more threads than there are CPUs.
+const MostThreads = 1024
+
 // Options say how a model is trained or used. The zero value is ready to use.
 type Options struct {
 	Images *data.Memory // those of a run whose images a Go program gave, to resume or to evaluate it
@@ -107,6 +111,12 @@ type Options struct {
 // Train trains a new run of a model, keeps it in its folder and returns it. When ctx is done it finishes the batch, writes a
 // checkpoint and returns [train.ErrInterrupted]; [Resume] resumes from there. The errors are those of [train.Run].
 func Train(ctx context.Context, m *config.Model, o Options) (*Run, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
+	if o.Epochs != 0 {
+		return nil, fmt.Errorf("tessera: Epochs: got %d, want 0 for a new run; set Train.Epochs of the model", o.Epochs)
+	}
 	if m != nil && o.Images == nil {
 		o.Images, _ = m.Dataset.Source.(*data.Memory)
 	}
@@ -116,6 +126,9 @@ func Train(ctx context.Context, m *config.Model, o Options) (*Run, error) {
 // Resume continues the run of that folder exactly where its last checkpoint was written; it is a no-op on a finished run. Threads
 // 0 and Backend "" are those with which the run was begun. The errors are those of [train.Resume].
 func Resume(ctx context.Context, folder string, o Options) (*Run, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
 	if began, err := train.ArithmeticOf(folder); err == nil { // what is wrong with the run is said when it is opened
 		if o.Threads == 0 {
 			o.Threads = began.Threads
@@ -199,8 +212,8 @@ func (o Options) backend() (graph.Backend, *team.Team, error) {
 	if o.Backend != "" && !slices.Contains(Backends(), o.Backend) {
 		return nil, nil, fmt.Errorf("tessera: unknown back end %q, want one of %q", o.Backend, Backends())
 	}
-	if o.Threads < 0 {
-		return nil, nil, fmt.Errorf("tessera: Threads: got %d, want > 0, or 0 for one per CPU", o.Threads)
+	if o.Threads < 0 || o.Threads > MostThreads {
+		return nil, nil, fmt.Errorf("tessera: Threads: got %d, want from 1 to %d, or 0 for one per CPU", o.Threads, MostThreads)
 	}
 	if err := kernel.Err(); err != nil {
 		return nil, nil, fmt.Errorf("tessera: %w", err)
@@ -319,6 +332,9 @@ func (r *Run) Parts(ctx context.Context) ([]FoundPart, error) {
 
 // load reads the images of a split.
 func (r *Run) load(ctx context.Context, split data.Split) (*data.Set, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
 	if err := r.ready(); err != nil {
 		return nil, err
 	}

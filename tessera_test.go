@@ -250,7 +250,7 @@ func TestOptionsThatMeanNothingAreErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range []tessera.Options{{Threads: -1}, {Backend: "gpu"}} {
+	for _, o := range []tessera.Options{{Threads: -1}, {Threads: tessera.MostThreads + 1}, {Backend: "gpu"}} {
 		o.Out = t.TempDir()
 		if _, err := tessera.Train(t.Context(), m, o); err == nil {
 			t.Errorf("%+v: trained", o)

@@ -1,9 +1,9 @@
-// Package attack makes images that a model reconstructs badly although they hardly differ from clean ones, and measures
-// what they do to it.
+// Package attack computes adversarial examples, which a model reconstructs badly although they hardly differ from clean
+// images, and measures their effect.
 //
-// An attacked image x' = x + d lies in the ball |d| <= epsilon around a clean image x, and its pixels in [0,1]; it is sought
-// along the gradient, with respect to x', of the model's error between its output for x' and the clean x. What a model
-// gives as that gradient is its own affair: this package knows nothing of graphs.
+// An adversarial example x' = x + d lies in the ball |d| <= epsilon around a clean image x and has pixels in [0,1]. The
+// attack follows the gradient, with respect to x', of the error between the model's output for x' and the clean x. The model
+// computes this gradient; this package does not know graphs.
 package attack
 
 import (
@@ -16,18 +16,18 @@ import (
 
 // Attack computes adversarial examples.
 //
-// fgsm goes one step of length epsilon along the gradient g, in the norm of the ball:
+// fgsm takes one step of length epsilon along the gradient g, in the norm of the ball:
 //
 //	linf: d = epsilon sign(g)        l2: d = epsilon g / |g|
 //
-// (Goodfellow, Shlens and Szegedy, Explaining and Harnessing Adversarial Examples, 2015). pgd goes several shorter ones,
-// and after each projects d back into the ball (Madry, Makelov, Schmidt, Tsipras and Vladu, Towards Deep Learning Models
+// (Goodfellow, Shlens and Szegedy, Explaining and Harnessing Adversarial Examples, 2015). pgd takes several shorter steps
+// and projects d back into the ball after each (Madry, Makelov, Schmidt, Tsipras and Vladu, Towards Deep Learning Models
 // Resistant to Adversarial Attacks, 2018):
 //
 //	linf: d = clip(d + step_size sign(g), -epsilon, epsilon)        l2: d = d + step_size g / |g|, scaled down to epsilon
 //
-// Both start from the clean image and clip x' to [0,1] after every step: nothing in them is random. A pixel whose clean value
-// lies outside of [0,1] may go no further out.
+// Both start from the clean image and clip x' to [0,1] after every step: neither uses randomness. A pixel whose clean value
+// is outside of [0,1] may not move further out.
 type Attack struct {
 	Method   Method  `toml:"method" doc:"fgsm: one step of length epsilon; pgd: several steps, each projected into the ball"`
 	Norm     Norm    `toml:"norm" doc:"norm of the perturbation"`
@@ -39,10 +39,10 @@ type Attack struct {
 // mostSteps bounds an attack. More steps are probably a typo, and a batch could not be interrupted for hours.
 const mostSteps = 1000
 
-// Default is the attack where nothing is said: PGD of ten steps in a small linf ball.
+// Default is the attack without settings: PGD with ten steps in a small linf ball.
 func Default() Attack { return Attack{Method: PGD, Norm: LInf, Epsilon: 0.05, Steps: 10} }
 
-// Method is how the gradient is followed.
+// Method selects how the attack follows the gradient.
 type Method string
 
 // The methods.
@@ -54,7 +54,7 @@ const (
 // Choices lists the methods.
 func (Method) Choices() []string { return []string{string(FGSM), string(PGD)} }
 
-// Norm is that of the difference between an attacked image and the clean one.
+// Norm is the norm of the difference between an adversarial example and the clean image.
 type Norm string
 
 // The norms.
@@ -66,7 +66,7 @@ const (
 // Choices lists the norms.
 func (Norm) Choices() []string { return []string{string(LInf), string(L2)} }
 
-// Check says what is wrong with an attack, as a part.KeyError.
+// Check reports the first invalid setting as a part.KeyError.
 func (a *Attack) Check() error {
 	wrong := func(key string, got, want any) error {
 		return part.KeyError{Key: key, Problem: fmt.Sprintf("got %v, want %v", got, want)}
@@ -86,7 +86,7 @@ func (a *Attack) Check() error {
 	return nil
 }
 
-// Rounds is how many gradients the attack follows.
+// Rounds is the number of gradient steps of the attack.
 func (a *Attack) Rounds() int {
 	if a.Method == FGSM {
 		return 1
@@ -106,7 +106,7 @@ func (a *Attack) step() float64 {
 }
 
 // Move takes one step with whole images of that many pixels: x, which is clean before the first step, moves along the
-// gradient and is projected. An l2 step along a gradient of zero, or one that is not finite, goes nowhere.
+// gradient and is projected. An l2 step along a zero or non-finite gradient does not move x.
 func (a *Attack) Move(x, clean, gradient []float32, pixels int) {
 	for at := 0; at < len(x); at += pixels {
 		to := at + pixels
@@ -149,7 +149,7 @@ func (a *Attack) moveL2(x, clean, gradient []float32) {
 	}
 }
 
-// bounded clips v to [0,1], or to the clean value where that lies further out.
+// bounded clips v to [0,1], or to the clean value if that is further out.
 func bounded(v, clean float32) float32 { return min(max(v, min(clean, 0)), max(clean, 1)) }
 
 // norm is the l2 norm.

@@ -14,20 +14,28 @@ import (
 type Target interface {
 	// Shape is the shape of one image.
 	Shape() []int
-	// Units is the length of a code.
+	// Units is the number of units of a code.
 	Units() int
 	// Encode returns the codes of images.
 	Encode(images []float32) (codes []float32, err error)
 	// Decode returns the images of codes.
 	Decode(codes []float32) (images []float32, err error)
-	// InputGradient returns the gradient, with respect to images, of the error that the model makes when it should give
-	// back others for them: the clean ones. Every image has its own; their scale does not matter.
+	// InputGradient returns the gradient, with respect to images, of the reconstruction error between the outputs for images
+	// and the clean images. Each image has its own gradient; its scale does not matter.
 	InputGradient(images, clean []float32) (gradient []float32, err error)
 }
 
-// Perturb returns attacked images for clean ones.
+var errNoTarget = errors.New("attack: nothing to attack: give a target")
+
+// Perturb returns the adversarial examples of clean images.
 func (a *Attack) Perturb(target Target, clean []float32) ([]float32, error) {
+	if target == nil {
+		return nil, errNoTarget
+	}
 	pixels := volume.Of(target.Shape())
+	if pixels == 0 || len(clean)%pixels != 0 {
+		return nil, fmt.Errorf("attack: %d values are not whole images of %d", len(clean), pixels)
+	}
 	x := append([]float32(nil), clean...)
 	for range a.Rounds() {
 		gradient, err := target.InputGradient(x, clean)
@@ -39,7 +47,7 @@ func (a *Attack) Perturb(target Target, clean []float32) ([]float32, error) {
 	return x, nil
 }
 
-// Result is what one attack does to a model.
+// Result is the effect of one attack on a model.
 type Result struct {
 	Method     Method  `json:"method"`
 	Norm       Norm    `json:"norm"`
@@ -50,7 +58,7 @@ type Result struct {
 	CodeChange float64 `json:"code_change"` // |h(x')-h(x)| / |h(x)|, mean over the images whose code is not 0; 0 where there is none
 }
 
-// Report is what attacks do to a model.
+// Report is the effect of several attacks on a model.
 type Report struct {
 	Model   string   `json:"model"`
 	Dataset string   `json:"dataset"`
@@ -59,13 +67,16 @@ type Report struct {
 	Attacks []Result `json:"attacks"`
 }
 
-// batchImages are attacked together; between batches a cancelled context is seen.
+// batchImages is the number of images that are attacked together. The context is checked between batches.
 const batchImages = 1000
 
-// Measure attacks a model at images, in each of the ways. The result does not depend on anything random.
+// Measure runs each attack on the images. The result is deterministic.
 func Measure(ctx context.Context, target Target, images []float32, attacks []Attack) (*Report, error) {
+	if ctx == nil {
+		return nil, errors.New("attack: no context: give context.Background()")
+	}
 	if target == nil {
-		return nil, errors.New("attack: nothing to attack: give a target")
+		return nil, errNoTarget
 	}
 	pixels := volume.Of(target.Shape())
 	if pixels == 0 || len(images) == 0 || len(images)%pixels != 0 {
@@ -96,7 +107,7 @@ func Measure(ctx context.Context, target Target, images []float32, attacks []Att
 	return r, nil
 }
 
-// sums are what a batch adds to a measure.
+// sums are the contributions of a batch to a measure.
 type sums struct {
 	squares float64 // of errors
 	changes float64
@@ -131,8 +142,8 @@ func measureBatch(ctx context.Context, target Target, x []float32, attacks []Att
 	return nil
 }
 
-// add counts what a model makes of images that should be reconstructed as clean ones, whose codes are given, and returns
-// its codes of them.
+// add adds the errors of a model on images, compared with the clean images and their codes, and returns the codes of the
+// images.
 func (s *sums) add(target Target, images, clean, cleanCodes []float32) ([]float32, error) {
 	codes, err := target.Encode(images)
 	if err != nil {

@@ -44,11 +44,3 @@ func CheckShape(a Augmentation, shape []int) error {
 	}
 	return nil
 }
-
-// Check reports the first invalid setting of a as a [part.KeyError] where a has settings that depend on each other.
-func Check(a Augmentation) error {
-	if c, ok := a.(interface{ Check() error }); ok {
-		return c.Check()
-	}
-	return nil
-}

@@ -66,7 +66,7 @@ func (c *Chain) Apply(dst, src []float32, r *rand.Rand) {
 	for i := range seeds {
 		seeds[i] = seed{r.Uint64(), r.Uint64()}
 	}
-	const grain = 8 // images that one goroutine takes at a time
+	const grain = 16 // images that one goroutine takes at a time; training asks for as many on each of its threads, which start no further ones
 	team.For(n, grain, func(from, to int) {
 		w := c.take()
 		defer c.give(w)

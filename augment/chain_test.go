@@ -2,6 +2,7 @@ package augment_test
 
 import (
 	"errors"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -159,8 +160,18 @@ func TestAChainRefusesWhatItCannotApply(t *testing.T) {
 		{[]augment.Augmentation{&augment.Flip{}, nil}, good, "step 1 is nil"},
 		{[]augment.Augmentation{&grey{}}, []int{4, 4, 3}, "step 0: grey images only"},
 		{[]augment.Augmentation{&augment.Crop{}}, good, "step 0: scale: got []"},
-		{[]augment.Augmentation{&augment.Erase{Scale: []float64{0.1, 1}, Ratio: []float64{2, 1}}}, good, "step 0: ratio: got [2 1]"},
+		{[]augment.Augmentation{&augment.Erase{Scale: []float64{0.1, 1}, Ratio: []float64{2, 1}, Fill: "mean"}}, good, "step 0: ratio: got [2 1]"},
 		{[]augment.Augmentation{&augment.Blur{Sigma: []float64{1}}}, good, "step 0: sigma: got [1], want two numbers"},
+		{[]augment.Augmentation{(*augment.Shift)(nil)}, good, "step 0: got a nil *augment.Shift"},
+		{[]augment.Augmentation{&augment.Shift{Pixels: -1}}, good, "step 0: pixels: got -1, want >= 0"},
+		{[]augment.Augmentation{&augment.Dilate{Radius: -1}}, good, "step 0: radius: got -1, want >= 0"},
+		{[]augment.Augmentation{&augment.Erode{Radius: -1}}, good, "step 0: radius: got -1, want >= 0"},
+		{[]augment.Augmentation{&augment.Crop{Scale: []float64{-1, 1}, Ratio: []float64{1, 1}}}, good, "step 0: scale: got -1, want in (0,1]"},
+		{[]augment.Augmentation{&augment.Crop{Scale: []float64{1, 1}, Ratio: []float64{-1, 1}}}, good, "step 0: ratio: got -1, want > 0"},
+		{[]augment.Augmentation{&augment.Blur{Sigma: []float64{1, math.Inf(1)}}}, good, "step 0: sigma: got +Inf, want in [0,1000]"},
+		{[]augment.Augmentation{&augment.Erase{Scale: []float64{1, 1}, Ratio: []float64{1, 1}, Fill: "grey"}}, good, "step 0: fill: got grey, want one of"},
+		{[]augment.Augmentation{&augment.Rotate{Fill: 7}}, good, "step 0: fill: got 7, want in [0,1]"},
+		{[]augment.Augmentation{&augment.Noise{Std: math.NaN()}}, good, "step 0: std: got NaN, want >= 0"},
 	} {
 		if _, err := augment.NewChain(c.steps, c.shape); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v of %v: got %v, want %q", c.steps, c.shape, err, c.want)

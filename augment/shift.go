@@ -16,7 +16,7 @@ type Shift struct {
 }
 
 func init() {
-	Registry.Register("shift", "a translation by up to that many whole pixels", func() Augmentation { return &Shift{Pixels: 2} })
+	Registry.Register("shift", "a translation by a random whole number of pixels", func() Augmentation { return &Shift{Pixels: 2} })
 }
 
 // Apply implements [Augmentation].

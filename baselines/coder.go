@@ -6,10 +6,11 @@ import (
 
 	"tessera/config"
 	"tessera/internal/volume"
+	"tessera/kernel"
 	"tessera/metrics"
 )
 
-// coder is what all models are: codes times atoms, plus a bias where the method has one.
+// coder is the common part of all models: codes times atoms, plus a bias if the method has one.
 type coder struct {
 	shape         []int
 	pixels, units int
@@ -22,6 +23,9 @@ func newCoder(shape []int, s interface {
 	config.Baseline
 	config.Fitted
 }) (coder, error) {
+	if err := kernel.Err(); err != nil {
+		return coder{}, err
+	}
 	c := coder{shape: slices.Clone(shape), pixels: volume.Of(shape), units: s.Units()}
 	if len(shape) == 0 || slices.Min(shape) < 1 {
 		return c, fmt.Errorf("images of shape %v have no pixels", shape)
@@ -56,7 +60,7 @@ var errUnfitted = fmt.Errorf("baselines: the model has not been fitted")
 // decode returns codes x atoms + bias.
 func decode(codes, atoms, bias []float32, units, pixels int) ([]float32, error) {
 	if len(codes)%units != 0 {
-		return nil, fmt.Errorf("baselines: %d values are not a whole number of codes of %d values", len(codes), units)
+		return nil, fmt.Errorf("baselines: got %d values, want whole codes of %d values", len(codes), units)
 	}
 	n := len(codes) / units
 	images := make([]float32, n*pixels)
@@ -70,13 +74,13 @@ func decode(codes, atoms, bias []float32, units, pixels int) ([]float32, error) 
 	return images, nil
 }
 
-// imageCount returns how many images the values are.
+// imageCount returns the number of images.
 func (c *coder) imageCount(images []float32) (int, error) {
 	if c.atoms == nil {
 		return 0, errUnfitted
 	}
 	if len(images)%c.pixels != 0 {
-		return 0, fmt.Errorf("baselines: %d values are not a whole number of images of shape %v", len(images), c.shape)
+		return 0, fmt.Errorf("baselines: got %d values, want whole images of shape %v", len(images), c.shape)
 	}
 	return len(images) / c.pixels, nil
 }
@@ -91,7 +95,7 @@ type replaced struct {
 func replaceAtoms(c metrics.Coder, a *metrics.Atoms) (metrics.Coder, error) {
 	pixels := volume.Of(c.Shape())
 	if a == nil || a.Count != c.Units() || len(a.Values) != a.Count*pixels || a.Bias != nil && len(a.Bias) != pixels {
-		return nil, fmt.Errorf("baselines: other atoms must be %d images of shape %v", c.Units(), c.Shape())
+		return nil, fmt.Errorf("baselines: replaced atoms: want %d images of shape %v", c.Units(), c.Shape())
 	}
 	return replaced{c, &metrics.Atoms{Shape: c.Shape(), Count: a.Count,
 		Values: slices.Clone(a.Values), Bias: slices.Clone(a.Bias)}}, nil
@@ -123,7 +127,7 @@ func (c *coder) save() map[string]Tensor {
 	return tensors
 }
 
-// restore takes them back; the bias where there is one.
+// restore reads them back, with the bias if there is one.
 func (c *coder) restore(s State) error {
 	atoms, err := s.tensor(atomsName, c.units, c.pixels)
 	if err != nil {

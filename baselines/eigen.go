@@ -12,8 +12,9 @@ import (
 )
 
 // leading computes the count leading eigenvalues, largest first, and orthonormal eigenvectors (rows of v, count x n) of a
-// positive semi-definite symmetric matrix a (n x n) by block power iteration and a Rayleigh-Ritz step. The first are
-// accurate, the last good enough for the start of a factorisation, and it is much faster than all of them exactly.
+// positive semi-definite symmetric matrix a (n x n) by block power iteration and a Rayleigh-Ritz step. The first ones are
+// accurate, the last ones accurate enough to initialise a factorisation. It is much faster than computing all eigenvectors
+// exactly.
 //
 // Source: N. Halko, P.-G. Martinsson, J. Tropp, Finding structure with randomness, SIAM Review 53(2), 2011.
 func leading(a []float64, n, count int, seed uint64) (values, v []float64, err error) {
@@ -72,8 +73,8 @@ func timesSymmetric(y, q, a []float64, m, n int) {
 	})
 }
 
-// orthonormalise writes an orthonormal basis of the m rows of y into q, by the eigenvectors of Y Y'. Where the rows are
-// dependent, the last ones of q are 0.
+// orthonormalise writes an orthonormal basis of the m rows of y into q, by the eigenvectors of Y Y'. If the rows are
+// dependent, the last rows of q are 0.
 func orthonormalise(q, y []float64, m, n int) error {
 	const rank = 1e-14 // relative to the largest eigenvalue
 	gemm := kernel.Float64().Gemm
@@ -124,8 +125,8 @@ func symmetric[T kernel.Float](upper []T, n int) []float64 {
 	return s
 }
 
-// flipSigns turns each row so that its entry of the largest magnitude, the first of equals, is positive: an eigenvector's
-// sign is otherwise an accident of the algorithm.
+// flipSigns makes the entry of the largest magnitude (the first of equals) of each row positive, because the sign of an
+// eigenvector is arbitrary.
 func flipSigns(v []float64, rows, columns int) {
 	for i := range rows {
 		row := v[i*columns : (i+1)*columns]

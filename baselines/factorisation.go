@@ -23,14 +23,14 @@ type factorisation struct {
 type rule interface {
 	// prepare computes, from codes and atoms alone, what improve needs, and the objective.
 	prepare() (objective float64)
-	// improve does one iteration: first the atoms, then the codes, so that the codes are those of the atoms; and
-	// prepares the next one.
+	// improve does one iteration and prepares the next one: first the atoms, then the codes, so the codes belong to the
+	// current atoms.
 	improve() (objective float64)
 	// encode returns the codes (n x k) of images that were not fitted.
 	encode(images []float32) []float32
 }
 
-// stateful is a rule that remembers more than codes and atoms.
+// stateful is a rule with state besides codes and atoms.
 type stateful interface {
 	save(numbers map[string]float64)
 	restore(s State) error

@@ -8,12 +8,12 @@ import (
 	"tessera/team"
 )
 
-// ErrDiverged says that an objective became NaN or infinite, which finite images of ordinary size cannot cause.
+// ErrDiverged means that an objective became NaN or infinite. Finite images of ordinary size cannot cause it.
 var ErrDiverged = errors.New("baselines: the objective is not a finite number")
 
-// factors is a factorisation X = H W with H, W >= 0 while it is fitted, and the products that its rules share. The codes
-// are kept by atom, k x n: what a rule does to one atom's activations is then done to a run of memory, and the rules for
-// codes and for atoms are the same function.
+// factors is a factorisation X = H W with H, W >= 0 while it is fitted, and the products that its rules share. The codes are
+// stored by atom, k x n: the activations of one atom are contiguous, and the rules for codes and for atoms are the same
+// function.
 type factors struct {
 	coder
 	n       int
@@ -82,8 +82,8 @@ func (f *factors) sumLanes(of func(i int) float64) float64 {
 	return sum(sums)
 }
 
-// pass calls update, which may be nil, for every block and then sums what the atoms' rule needs of the codes: H'X and
-// H'H. Both depend on the codes alone, so that a restored fit finds the sums that an unbroken one has.
+// pass calls update, which may be nil, for every block and then computes the sums that the rule of the atoms needs: H'X and
+// H'H. Both depend only on the codes, so a restored fit computes the same sums as an uninterrupted one.
 func (f *factors) pass(update func(w *blockWork, from, to int)) {
 	f.grams.reset()
 	f.targets.reset()
@@ -115,8 +115,8 @@ func (f *factors) decodeBlock(w *blockWork, from, to int) []float32 {
 	return w.image[:(to-from)*f.pixels]
 }
 
-// unitAtoms gives every atom norm 1 and its scale to its codes: a code is then an atom's share in an image, so that
-// codes of different atoms can be compared. Neither the product nor what follows under a rule for single atoms changes.
+// unitAtoms scales every atom to norm 1 and its codes by the inverse factor, so codes of different atoms can be compared.
+// The product, and the next steps of a rule for single atoms, do not change.
 func (f *factors) unitAtoms() {
 	ops := kernel.Float32()
 	team.For(f.units, 1, func(j, _ int) {
@@ -136,7 +136,7 @@ func gramOf(dst, a []float32, rows, columns int) {
 	kernel.Float32().Gemm(false, true, rows, rows, columns, 1, a, columns, a, columns, 0, dst, rows)
 }
 
-// sweepAtoms improves the atoms that many times over by coordinate descent.
+// sweepAtoms improves the atoms by that many sweeps of coordinate descent.
 func (f *factors) sweepAtoms(times int) {
 	const columns = 128
 	team.For(f.pixels, columns, func(from, to int) {
@@ -147,9 +147,8 @@ func (f *factors) sweepAtoms(times int) {
 	})
 }
 
-// squaredError is the mean of (X - HW)^2, from the sums of the last pass and the present gram:
-// |X|^2 - 2 <H'X, W> + <H'H, WW'>. Where little is left of |X|^2 the difference has too few digits, and the error is summed
-// pixel by pixel.
+// squaredError is the mean of (X - HW)^2, from the sums of the last pass and the present gram: |X|^2 - 2 <H'X, W> + <H'H,
+// WW'>. If the error is small compared with |X|^2, the difference has too few digits and the error is summed pixel by pixel.
 func (f *factors) squaredError() float64 {
 	const cancelled = 1e-2
 	e := f.squares - 2*dot(f.target, f.atoms) + dot(f.codesGram, f.gram)
@@ -206,7 +205,7 @@ func (f *factors) restore(s State) error {
 	return nil
 }
 
-// resume loads the images of a restored fit, which must be those that the codes belong to.
+// resume loads the images of a restored fit, which must be the images of its codes.
 func (f *factors) resume(images Images) error {
 	before := f.stored
 	if err := f.load(images); err != nil {

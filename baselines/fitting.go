@@ -2,7 +2,7 @@ package baselines
 
 import "fmt"
 
-// fitting is how far an iterative fit has come.
+// fitting is the progress of an iterative fit.
 type fitting struct {
 	iteration int
 	objective float64
@@ -12,7 +12,7 @@ type fitting struct {
 // Done implements [Model].
 func (f *fitting) Done() bool { return f.done }
 
-// advance counts an iteration that ended at that objective and decides whether it was the last.
+// advance counts an iteration with that objective and decides whether it was the last one.
 func (f *fitting) advance(objective float64, iterations int, tolerance float64) (Progress, error) {
 	if !finite(objective) {
 		return Progress{}, fmt.Errorf("iteration %d: %w", f.iteration+1, ErrDiverged)

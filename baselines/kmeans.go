@@ -27,7 +27,7 @@ type KMeans struct {
 }
 
 func init() {
-	config.Baselines.Register("kmeans", "k-means: every image is its nearest centre",
+	config.Baselines.Register("kmeans", "k-means: every image is reconstructed as its nearest centre",
 		func() config.Baseline { return &KMeans{Components: 100, Iterations: 200, Tolerance: 1e-4} })
 }
 
@@ -95,7 +95,7 @@ func (m *kmeans) begin(images Images) error {
 	if fresh {
 		m.seedCentres()
 	}
-	// A restored fit finds the assignment that an unbroken one has: it follows from the centres.
+	// A restored fit computes the same assignment as an uninterrupted one, because it depends only on the centres.
 	m.assign()
 	if fresh {
 		m.objective = m.meanDistance()

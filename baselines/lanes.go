@@ -5,9 +5,9 @@ import (
 	"tessera/team"
 )
 
-// Images are worked on in lanes: runs of consecutive images, as many as their number asks for and whatever the number of
-// processors is. Sums over images are taken per lane, in order, and then over the lanes, in order: so a result is the same
-// on one processor and on many. Within a lane, blocks of images keep what is computed in the cache.
+// Images are processed in lanes: runs of consecutive images, whose number depends on the number of images and not on the
+// number of processors. Sums over images are computed per lane, in order, and then over the lanes, in order, so a result is
+// the same on any number of processors. Within a lane, images are processed in blocks that fit into the cache.
 const (
 	mostLanes = 16
 	laneLeast = 128 // images for which a lane is worth its while

@@ -19,35 +19,35 @@ type Method interface {
 	// New returns an unfitted model for images of that shape: (height, width) or (height, width, channels). Every
 	// random choice of its fit comes from seed.
 	New(shape []int, seed uint64) (Model, error)
-	// MostIterations is how many iterations a fit has unless it converges before.
+	// MostIterations is the number of iterations of a fit that does not converge earlier.
 	MostIterations() int
 	// Biased reports whether a bias is added to every decoded image.
 	Biased() bool
 }
 
-// Model is a baseline that can be fitted, saved and restored, and codes images meanwhile. Its methods must not be called
-// at the same time.
+// Model is a baseline that can be fitted, saved and restored. It can encode images at any time. Its methods must not be
+// called concurrently.
 //
 // [Fit] does all in one call. To resume an interrupted fit, call Restore and then Begin with the same images; to
 // code images with a finished one, Restore alone is enough.
 type Model interface {
 	metrics.Coder
-	// Begin takes the images to be fitted, which must not change afterwards, and makes the first atoms, or those that
-	// were restored, ready for Step. A setting that these images prove wrong is a [registry.KeyError], images that the
-	// method cannot take are a [*data.Error], and others than those that a restored fit began with [ErrOtherImages].
+	// Begin takes the images to be fitted, which must not change afterwards, and makes the first atoms, or those that were
+	// restored, ready for Step. Errors: a [part.KeyError] for a setting that does not fit the images, a [*data.Error] for
+	// images that the method cannot take, and [ErrOtherImages] for other images than those of the restored fit.
 	Begin(ctx context.Context, images Images) error
 	// Step does one iteration. When ctx ends it returns ctx's error, and the model's state is one from which the fit can
 	// resume.
 	Step(ctx context.Context) (Progress, error)
 	// Done reports whether the fit has ended: it has converged or used up its iterations.
 	Done() bool
-	// State returns all that Restore needs for coding and for an exact resume. Its slices belong to the model and are
-	// good until the next Step.
+	// State returns everything that Restore needs for coding and for an exact resume. Its slices belong to the model and are
+	// valid until the next Step.
 	State() State
 	// Restore takes over a state that a model with the same settings returned.
 	Restore(State) error
-	// Codes returns the codes of the fitted images, n x Units(), in a new slice, or nil where the method keeps none
-	// because Encode gives the very same.
+	// Codes returns the codes of the fitted images, n x Units(), in a new slice, or nil if the method keeps none because
+	// Encode returns the same codes.
 	Codes() []float32
 }
 
@@ -59,16 +59,16 @@ type Images interface {
 	Batch(dst []float32, indices []int)
 }
 
-// Progress is where a fit is after an iteration.
+// Progress is the progress of a fit after an iteration.
 type Progress struct {
 	Iteration int // iterations done
-	// Objective is what the method minimises, as a mean over images and pixels: the squared error, or the
-	// Kullback-Leibler divergence of nmf with loss = "kl".
+	// Objective is the objective of the method, as a mean over images and pixels: the squared error, or the Kullback-Leibler
+	// divergence of nmf with loss = "kl".
 	Objective float64
 	Done      bool
 }
 
-// State is a model's parameters and where its fit is. Numbers survive a round trip through JSON.
+// State is the parameters of a model and the progress of its fit. Numbers survive a round trip through JSON.
 type State struct {
 	Tensors map[string]Tensor
 	Numbers map[string]float64
@@ -87,11 +87,13 @@ const (
 	codesName = "codes" // n x k, of the fitted images
 )
 
-// Fit fits m to images from where it stands, calls report (which may be nil) after every iteration, and returns the last
-// progress. It ends early with the error of ctx or of report; the model then stands after a whole number of iterations, or
-// of batches.
+// Fit fits m to images from its current state, calls report (which may be nil) after every iteration, and returns the last
+// progress. It ends early with the error of ctx or of report, after a whole number of iterations or batches.
 func Fit(ctx context.Context, m Model, images Images, report func(Progress) error) (Progress, error) {
 	var last Progress
+	if m == nil || images == nil || ctx == nil {
+		return last, errors.New("baselines: fit: no model, no images or no context")
+	}
 	if err := m.Begin(ctx, images); err != nil {
 		return last, err
 	}
@@ -119,13 +121,13 @@ type Matrix struct {
 // NewMatrix returns the images whose pixels, image after image, are values. The slice is kept, not copied.
 func NewMatrix(values []float32, pixels int) (Matrix, error) {
 	if pixels < 1 || len(values)%pixels != 0 {
-		return Matrix{}, fmt.Errorf("baselines: %d values are not a whole number of images of %d pixels", len(values), pixels)
+		return Matrix{}, fmt.Errorf("baselines: got %d values, want whole images of %d pixels", len(values), pixels)
 	}
 	return Matrix{values, pixels}, nil
 }
 
 // Len implements [Images].
-func (m Matrix) Len() int { return len(m.values) / m.pixels }
+func (m Matrix) Len() int { return len(m.values) / max(1, m.pixels) }
 
 // Pixels implements [Images].
 func (m Matrix) Pixels() int { return m.pixels }
@@ -159,21 +161,21 @@ func span(indices []int, from, to int) []int {
 	return indices
 }
 
-// accept checks what Begin is given.
+// accept checks the images of Begin.
 func accept(images Images, pixels int) error {
 	switch {
 	case images.Pixels() != pixels:
-		return fmt.Errorf("images have %d pixels, the model's have %d", images.Pixels(), pixels)
+		return fmt.Errorf("images: got %d pixels each, want %d as in the model", images.Pixels(), pixels)
 	case images.Len() == 0:
 		return fmt.Errorf("there are no images to fit")
 	}
 	return nil
 }
 
-// ErrOtherImages says that a restored fit cannot resume with these images.
-var ErrOtherImages = errors.New("other images than the saved fit began with")
+// ErrOtherImages means that a restored fit cannot resume with these images.
+var ErrOtherImages = errors.New("the images are not those that the saved fit began with")
 
-// acceptNonNegative refuses what a non-negative factorisation cannot take.
+// acceptNonNegative refuses negative and non-finite values.
 func acceptNonNegative(x []float32, pixels int) error {
 	return acceptValues(x, pixels, 0, "a number >= 0")
 }
@@ -192,7 +194,7 @@ func acceptValues(x []float32, pixels int, least float32, want string) error {
 	return nil
 }
 
-// tensor returns the named tensor when it has that shape; a size of -1 stands for any.
+// tensor returns the named tensor if it has that shape; a size of -1 matches any.
 func (s State) tensor(name string, shape ...int) (Tensor, error) {
 	t, ok := s.Tensors[name]
 	if !ok {

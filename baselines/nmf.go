@@ -27,11 +27,11 @@ type NMF struct {
 	Components   int     `toml:"components" want:"> 0" doc:"atoms"`
 	Solver       string  `toml:"solver" oneof:"hals mu" doc:"hals: coordinate descent; mu: multiplicative rules"`
 	Loss         string  `toml:"loss" oneof:"euclidean kl" doc:"objective that is minimised; kl needs solver = \"mu\""`
-	Init         string  `toml:"init" oneof:"nndsvda nndsvd random" doc:"the start: from singular vectors, zeros filled with the mean or kept, or random"`
+	Init         string  `toml:"init" oneof:"nndsvda nndsvd random" doc:"initialisation: from singular vectors with zeros replaced by the mean (nndsvda) or kept (nndsvd), or random"`
 	Iterations   int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations"`
 	Tolerance    float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration lowers the objective by less than this fraction of it"`
 	Batch        int     `toml:"batch" want:">= 0" doc:"mini-batch size; 0 takes the full batch"`
-	ForgetFactor float64 `toml:"forget_factor" want:"in (0,1]" doc:"with batch > 0: factor of the weight of earlier passes, per pass"`
+	ForgetFactor float64 `toml:"forget_factor" want:"in (0,1]" doc:"with batch > 0: decay of the weight of earlier passes, per pass"`
 }
 
 func init() {

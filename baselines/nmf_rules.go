@@ -7,8 +7,8 @@ import (
 	"tessera/team"
 )
 
-// sweeps is how often coordinate descent goes over the codes, and over the atoms, for one product with the images: the
-// products take most of the time, and the first sweeps bring most of what they allow (Gillis and Glineur).
+// sweeps is the number of sweeps of coordinate descent over the codes, and over the atoms, per product with the images. The
+// products take most of the time, and the first sweeps achieve most of the improvement (Gillis and Glineur).
 const sweeps = 4
 
 // halsRule is hierarchical alternating least squares.
@@ -113,7 +113,7 @@ func (r *klRule) scaleAtoms() {
 	})
 }
 
-// pass improves the codes where that is asked for, sums H'R and the sums of the codes, and returns the objective.
+// pass improves the codes if requested, computes H'R and the sums of the codes, and returns the objective.
 func (r *klRule) pass(improve bool) float64 {
 	f := r.f
 	f.targets.reset()

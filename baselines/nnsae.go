@@ -33,11 +33,11 @@ type NNSAE struct {
 	Components     int     `toml:"components" want:"> 0" doc:"units, each with an atom"`
 	Iterations     int     `toml:"iterations" want:"> 0" doc:"passes over the images"`
 	LearningRate   float64 `toml:"learning_rate" want:"> 0" doc:"learning rate of the weights"`
-	Regularisation float64 `toml:"regularisation" want:"> 0" doc:"bounds the rate where a code is small"`
+	Regularisation float64 `toml:"regularisation" want:"> 0" doc:"bounds the learning rate for small codes"`
 	DecayPositive  float64 `toml:"decay_positive" want:"in [0,1]" doc:"fraction by which a positive weight shrinks per image"`
 	DecayNegative  float64 `toml:"decay_negative" want:"in [0,1]" doc:"fraction by which a negative weight shrinks per image; 1 makes it 0"`
 	PlasticityRate float64 `toml:"plasticity_rate" want:">= 0" doc:"learning rate of the units' slopes and offsets"`
-	Mean           float64 `toml:"mean" want:"in (0,1)" doc:"the wanted mean activation of every unit"`
+	Mean           float64 `toml:"mean" want:"in (0,1)" doc:"target mean activation of every unit"`
 }
 
 func init() {
@@ -84,13 +84,13 @@ type nnsae struct {
 	drive, code, left []float32 // g, h and x - y of one image
 }
 
-// The names of what is saved beside the atoms.
+// The names of the saved values besides the atoms.
 const (
 	slopesName  = "slopes"
 	offsetsName = "offsets"
 )
 
-// onlineBatch images are read together, and the context is looked at between them.
+// onlineBatch is the number of images that are read together. The context is checked between batches.
 const onlineBatch = 128
 
 // Begin implements [Model].
@@ -121,12 +121,12 @@ func (m *nnsae) start() {
 	m.objective = math.MaxFloat64
 }
 
-// shuffle makes the order of the present pass, which seed and iteration say.
+// shuffle sets the order of the current pass, which depends on the seed and the iteration.
 func (m *nnsae) shuffle() {
 	m.order = random.Stream(m.seed, "shuffle", uint64(m.iteration)).Perm(m.images.Len())
 }
 
-// Step implements [Model]: one pass over the images. Ended by ctx it stands between two of them.
+// Step implements [Model]: one pass over the images. If ctx ends, the model is in a state between two passes.
 func (m *nnsae) Step(ctx context.Context) (Progress, error) {
 	x := make([]float32, onlineBatch*m.pixels)
 	for m.position < len(m.order) {

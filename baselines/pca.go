@@ -14,9 +14,9 @@ import (
 )
 
 // PCA finds the principal components: the orthonormal atoms W that minimise |X - mean - H W|^2 with H = (X - mean) W', in
-// the order of the variance that they explain. They are all eigenvectors of the covariance in float64, exact. The
-// first ones are kept, as many as there are components. Each is turned so that its entry of the largest magnitude is positive. A component beyond the
-// rank of fewer images than pixels is 0.
+// the order of the variance that they explain. All eigenvectors of the covariance are computed exactly in float64, and the
+// first ones, as many as components, are kept. The sign of each makes its entry of the largest magnitude positive. With
+// fewer images than pixels, components beyond the rank are 0.
 //
 // Source: I. T. Jolliffe, Principal component analysis, 2nd edition, Springer 2002.
 type PCA struct {
@@ -36,13 +36,13 @@ func (s *PCA) Fits(images, pixels int) error {
 	return fewerThanImagesAndPixels(s.Components, images, pixels, "")
 }
 
-// MostIterations implements [Method]: all is done in one.
+// MostIterations implements [Method]: one.
 func (s *PCA) MostIterations() int { return 1 }
 
 // Biased implements [Method]: the bias is the mean image.
 func (s *PCA) Biased() bool { return true }
 
-// New implements [Method]. Nothing about it is random.
+// New implements [Method]. It does not use the seed.
 func (s *PCA) New(shape []int, _ uint64) (Model, error) {
 	c, err := newCoder(shape, s)
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 //	code_sparsity, per = "image"   of each image's code: what Hoyer's paper says
 //	atom_sparsity                  of each atom
 //
-// Solver hals gives one atom, or its activations, after the other the best values there are: the constrained minimiser is
-// the projection of the unconstrained one. Solver gradient is Hoyer's: a step against the gradient, projected, halved until
-// the error falls and a fifth longer the next time. It is the slower one, and the only one for per = "image". What is not
-// constrained is improved by coordinate descent, where Hoyer took multiplicative rules. No iteration raises the error.
+// Solver hals sets one atom, or its activations, after the other to the constrained minimiser, which is the projection of
+// the unconstrained one. Solver gradient is Hoyer's: a projected gradient step, halved until the error falls, and a fifth
+// longer the next time. It is slower, and the only solver for per = "image". Unconstrained factors are improved by
+// coordinate descent instead of Hoyer's multiplicative rules. No iteration raises the error.
 //
-// Images that were not fitted get their best non-negative codes, with per = "image" of that sparsity; a constraint over
-// the fitted images does not apply to others.
+// Images that were not fitted get their best non-negative codes, with per = "image" of that sparsity. A constraint over the
+// fitted images does not apply to other images.
 //
 // Sources: P. O. Hoyer, Non-negative matrix factorization with sparseness constraints, JMLR 5, 2004; V. Potluru, S. Plis,
 // J. Le Roux, B. Pearlmutter, V. Calhoun, T. Hayes, Block coordinate descent for sparse NMF, ICLR 2013.
@@ -30,9 +30,9 @@ type SparseNMF struct {
 	Components   int     `toml:"components" want:"> 0" doc:"atoms"`
 	CodeSparsity float64 `toml:"code_sparsity" want:"in [0,1]" doc:"Hoyer sparsity of the codes; 0 does not constrain them"`
 	AtomSparsity float64 `toml:"atom_sparsity" want:"in [0,1]" doc:"Hoyer sparsity of each atom; 0 does not constrain them"`
-	Per          string  `toml:"per" oneof:"atom image" doc:"code_sparsity is that of an atom's activations over the images, or of an image's code"`
+	Per          string  `toml:"per" oneof:"atom image" doc:"code_sparsity constrains the activations of an atom over all images, or the code of an image"`
 	Solver       string  `toml:"solver" oneof:"hals gradient" doc:"hals: exact, atom after atom; gradient: Hoyer's projected gradient"`
-	Init         string  `toml:"init" oneof:"random nndsvda nndsvd" doc:"the start: random, or from singular vectors, zeros filled with the mean or kept"`
+	Init         string  `toml:"init" oneof:"random nndsvda nndsvd" doc:"initialisation: random, or from singular vectors with zeros replaced by the mean (nndsvda) or kept (nndsvd)"`
 	Iterations   int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations"`
 	Tolerance    float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration lowers the error by less than this fraction of it"`
 }

@@ -11,7 +11,7 @@ import (
 	"tessera/team"
 )
 
-// checkInit reports a start that does not exist; config refuses it before, a literal in Go does not.
+// checkInit reports an unknown initialisation. Package config refuses it earlier, a Go literal does not.
 func checkInit(init string) error {
 	if init != "random" && init != "nndsvd" && init != "nndsvda" {
 		return unknown("init", init, "random", "nndsvd", "nndsvda")
@@ -19,18 +19,18 @@ func checkInit(init string) error {
 	return nil
 }
 
-// unknown says that a key's value is none of those there are.
+// unknown is the error of a key with an unknown value.
 func unknown(key, got string, want ...string) error {
 	return part.KeyError{Key: key, Problem: fmt.Sprintf("got %q, want one of %q", got, want)}
 }
 
-// tooMany says that there are more components than a fit can have; what names the most.
+// tooMany is the error of too many components; what describes the maximum.
 func tooMany(components, most int, what string) error {
 	return part.KeyError{Key: "components", Problem: fmt.Sprintf("got %d, want at most %d, %s", components, most, what)}
 }
 
-// fewerThanImagesAndPixels refuses more components than there are images, where their number is known (> 0), or pixels; when says
-// where that holds.
+// fewerThanImagesAndPixels refuses more components than images (if their number is known, > 0) or pixels; when describes the
+// condition.
 func fewerThanImagesAndPixels(components, images, pixels int, when string) error {
 	most, what := pixels, "the number of pixels"
 	if images > 0 {
@@ -42,8 +42,8 @@ func fewerThanImagesAndPixels(components, images, pixels int, when string) error
 	return nil
 }
 
-// fitsFactors refuses components that a factorisation cannot have, or would take too much memory for: of atoms, codes and, for
-// every lane, the products of codes.
+// fitsFactors refuses a number of components for which atoms, codes or the products of codes of all lanes take too much
+// memory.
 func fitsFactors(components int, init string, images, pixels int) error {
 	for _, err := range []error{config.Bounded(components, "atoms", pixels), config.Bounded(components, "codes", images),
 		config.Bounded(components, "products of codes", components, laneCount(images))} {

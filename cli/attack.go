@@ -26,12 +26,13 @@ type attackFlags struct {
 func (f *attackFlags) add(cmd *cobra.Command) {
 	usual := attack.Default()
 	methods, norms := usual.Method.Choices(), usual.Norm.Choices()
-	cmd.Flags().StringSliceVar(&f.methods, "method", methods, "attack that computes the adversarial examples")
-	cmd.Flags().StringSliceVar(&f.norms, "norm", norms, "norm of the perturbation")
-	cmd.Flags().Float64SliceVar(&f.epsilons, "epsilon", nil, "largest norm of the perturbation, pixels in [0,1] (default linf 0.01,0.03,0.1; l2 0.25,0.75,2.5)")
+	cmd.Flags().StringSliceVar(&f.methods, "method", methods, "attacks that compute the adversarial examples")
+	cmd.Flags().StringSliceVar(&f.norms, "norm", norms, "norms of the perturbation")
+	cmd.Flags().Float64SliceVar(&f.epsilons, "epsilon", nil, "largest norm of the perturbation, for pixels in [0,1] (default 0.01,0.03,0.1 for linf; 0.25,0.75,2.5 for l2)")
+	cmd.Flags().Lookup("epsilon").DefValue = "" // the usage names it
 	cmd.Flags().IntVar(&f.steps, "steps", usual.Steps, "number of steps of pgd")
 	cmd.Flags().Float64Var(&f.stepSize, "step-size", 0, "step size of pgd, in the norm (default 2.5 epsilon / steps)")
-	cmd.Flags().IntVar(&f.limit, "limit", 0, "attack the first images only; 0 takes all")
+	cmd.Flags().IntVar(&f.limit, "limit", 0, "number of images to attack, from the first; 0 attacks all")
 	_ = cmd.RegisterFlagCompletionFunc("method", cobra.FixedCompletions(methods, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("norm", cobra.FixedCompletions(norms, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -67,7 +68,7 @@ func (f *attackFlags) attacks(cmd *cobra.Command) (list []attack.Attack, err err
 		}
 	}
 	if len(list) == 0 {
-		return nil, usagef("--method, --norm: want one at least")
+		return nil, usagef("--method, --norm: want at least one of each")
 	}
 	return list, nil
 }
@@ -78,9 +79,9 @@ func attackCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "attack RUN",
-		Short: "Measure a run on attacked test images",
-		Long: "Measure a run on attacked test images: images changed a little, along the gradient of the run's own error, so that it\n" +
-			"reconstructs them badly. The error of an attacked image is that to the clean one.",
+		Short: "Measure a run on adversarial examples",
+		Long: "Measure how well a run reconstructs adversarial examples. These are test images with a small perturbation along the\n" +
+			"gradient of the run's reconstruction error. The error compares the reconstruction with the clean image.",
 		Example: "  tessera attack runs/shallow\n  tessera attack runs/shallow --norm linf --epsilon 0.05,0.1 --method pgd --steps 40",
 		RunE: work(func(cmd *cobra.Command, args []string) error {
 			options, err := f.options()

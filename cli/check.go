@@ -14,8 +14,8 @@ func checkCommand() *cobra.Command {
 	var fill string
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
-		Short: "Check a models.toml and list all errors",
-		Long:  "List all errors of a file of models (default ./" + tessera.ModelsFile + ", else the models that come with tessera), or print one model with every default written out.",
+		Short: "Report all errors of a models.toml",
+		Long:  "Report all errors of the models and sweeps in FILE (default ./" + tessera.ModelsFile + ", or the shipped models if there is none).\n--fill prints one model with every default instead.",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: work(func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -54,7 +54,7 @@ func checkCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&f.file, "file", "f", "", "the same as FILE")
 	addDataFlag(cmd, &f.data)
-	cmd.Flags().StringVar(&fill, "fill", "", "print this model with every default written out")
+	cmd.Flags().StringVar(&fill, "fill", "", "print this model with every default")
 	_ = cmd.RegisterFlagCompletionFunc("fill", f.complete)
 	return cmd
 }

@@ -18,7 +18,7 @@ func encodeCommand() *cobra.Command {
 	cmd := codingCommand("encode RUN", "Turn images into codes", func(r *tessera.Run) coding {
 		return coding{read: r.Shape(), write: []int{r.Units()}, code: r.Encode, images: true}
 	})
-	cmd.Long = "Turn images (.npy, IDX or a folder of PNG files) into codes (.npy, float32, one row per image)."
+	cmd.Long = "Encode images (.npy, IDX or PNG files) as codes (.npy, float32, one row per image)."
 	cmd.Example = "  tessera encode runs/shallow --in images.npy --out codes.npy"
 	return cmd
 }
@@ -27,7 +27,7 @@ func decodeCommand() *cobra.Command {
 	cmd := codingCommand("decode RUN", "Turn codes into images", func(r *tessera.Run) coding {
 		return coding{read: []int{r.Units()}, write: r.Shape(), code: r.Decode}
 	})
-	cmd.Long = "Turn codes (.npy) into images: .npy (float32), .idx, .png for one image, or a new folder of PNG files."
+	cmd.Long = "Decode codes (.npy) to images: .npy (float32), .idx, .png for one image, or a new folder of PNG files."
 	cmd.Example = "  tessera decode runs/shallow --in codes.npy --out images"
 	return cmd
 }
@@ -60,7 +60,7 @@ func codingCommand(use, short string, direction func(*tessera.Run) coding) *cobr
 				}
 			}
 			if sameFile(in, out) {
-				return usagef("--out: %s is what is read (--in): it would be overwritten", out)
+				return usagef("--out: %s is also the input (--in) and would be overwritten; give another name", out)
 			}
 			r, err := tessera.Open(args[0], options)
 			if err != nil {
@@ -129,7 +129,7 @@ func warnRange(out io.Writer, file string, pixels []float32) {
 	if low >= 0 && high <= 1 {
 		return
 	}
-	hint := "scale them as the images that the model was trained on"
+	hint := "scale them as the training images were scaled"
 	if low >= 0 && high > 1 && high <= 255 {
 		hint = "save them as uint8, or divide them by 255"
 	}

@@ -83,11 +83,11 @@ func TestErrorsOfUsageEndWithExitCode2(t *testing.T) {
 		"train smal":                      `unknown model "smal" in models.toml: did you mean "small"?`,
 		"summary smal":                    `did you mean "small"?`,
 		"check --fill smal":               `did you mean "small"?`,
-		"train":                           "train: which model?",
+		"train":                           "train: missing model",
 		"trian small":                     "train",
 		"train small --epochs 0":          "--epochs: got 0, want > 0",
 		"train small --seed -1":           "invalid argument",
-		"train small --out .":             "--out .: is the working folder or holds it",
+		"train small --out .":             "--out .: is the current directory or contains it",
 		"train small --frob":              "unknown flag",
 		"train small -f none.toml":        "none.toml",
 		"check none.toml":                 "none.toml",
@@ -95,7 +95,7 @@ func TestErrorsOfUsageEndWithExitCode2(t *testing.T) {
 		"eval .":                          ".: is not a run",
 		"data frob":                       `unknown command "frob"`,
 		"data get swimmer":                `unknown "swimmer", want fashion-mnist, mnist`,
-		"summary small --plan --json":     "give it without --json",
+		"summary small --plan --json":     "leave out --json",
 		"check models.toml -f other.toml": "which file, models.toml or --file other.toml?",
 		"list frobs":                      `unknown "frobs", want models, layers`,
 	} {
@@ -131,9 +131,9 @@ func TestTheFileInTheFolderComesBeforeTheShippedModels(t *testing.T) {
 	for _, args := range []string{"check", "check models.toml", "check -f models.toml", "check models.toml --file models.toml"} {
 		b.contains(args, b.must(0, strings.Fields(args)...).stdout, "2 models, no errors")
 	}
-	const says = `"shallow" comes with tessera, but models.toml takes the place`
+	const says = `"shallow" is shipped with tessera, but models.toml replaces`
 	b.contains("standard error", b.must(exitUsage, "summary", "shallow").stderr, says, "--file shipped")
-	b.contains("standard error", b.must(exitUsage, "reproduce", "table1", "--dry-run").stderr, `"table1" comes with tessera`)
+	b.contains("standard error", b.must(exitUsage, "reproduce", "table1", "--dry-run").stderr, `"table1" is shipped with tessera`)
 	b.contains("summary", b.must(0, "summary", "shallow", "--file", "shipped").stdout, "157,684 parameters")
 	b.shipped()
 	b.contains("check", b.must(0, "check").stdout, fmt.Sprintf("%d models, no errors", len(tessera.Shipped().Names())))

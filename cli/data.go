@@ -26,7 +26,7 @@ func dataListCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "Show the data sets and where they are",
+		Short: "List the data sets and where they are found",
 		Args:  cobra.NoArgs,
 		RunE: work(func(cmd *cobra.Command, _ []string) error {
 			return printData(cmd.OutOrStdout(), data.SearchDirs(dir))
@@ -69,12 +69,12 @@ func dataGetCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "get NAME...",
-		Short: "Download data sets and check them",
-		Long:  "Download data sets into --data, else $" + data.EnvDir + ", else the cache. An interrupted download resumes; files with the right checksum are kept.",
+		Short: "Download data sets and verify their checksums",
+		Long:  "Download data sets into the folder --data, $" + data.EnvDir + " or the cache, the first that is given.\nAn interrupted download resumes. Files with the right checksum are kept.",
 		RunE: work(func(cmd *cobra.Command, args []string) error {
 			dirs := data.SearchDirs(dir)
 			if len(dirs) == 0 {
-				return usagef("no folder to download to: give --data DIR")
+				return usagef("no folder for downloads; give --data DIR")
 			}
 			d := data.Download{Progress: showDownload(cmd.ErrOrStderr())}
 			for _, name := range args {
@@ -96,7 +96,7 @@ func dataGetCommand() *cobra.Command {
 	known := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return fmt.Errorf("data get: which data set? One of %s", strings.Join(data.Published(), ", "))
+			return fmt.Errorf("data get: missing data set, want one of %s", strings.Join(data.Published(), ", "))
 		}
 		return known(cmd, args)
 	}
@@ -123,7 +123,7 @@ func dataVerifyCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "verify [NAME...]",
-		Short: "Compare the checksums of downloaded data sets",
+		Short: "Verify the checksums of downloaded data sets",
 		RunE: work(func(cmd *cobra.Command, args []string) error {
 			dirs := data.SearchDirs(dir)
 			if len(args) == 0 {
@@ -168,7 +168,7 @@ func verify(cmd *cobra.Command, names []string, dirs data.Dirs) error {
 				t.row(name, f.Name, "wrong", f.Problem)
 				continue
 			}
-			t.row(name, f.Name, "right", f.SHA256)
+			t.row(name, f.Name, "ok", f.SHA256)
 		}
 		if wrong == nil {
 			wrong = s.Problem()

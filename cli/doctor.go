@@ -15,7 +15,7 @@ func doctorCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Show the machine, the kernels, versions and data",
+		Short: "Show CPU, kernels, versions and data folders",
 		Args:  cobra.NoArgs,
 		RunE: work(func(cmd *cobra.Command, _ []string) error {
 			out := cmd.OutOrStdout()

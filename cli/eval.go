@@ -19,7 +19,7 @@ func evalCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eval RUN",
 		Short: "Measure a run on the test images, or on another split",
-		Long: "Measure a run on the test images of its data set, on all images where the set has no test split. --split validation measures " +
+		Long: "Measure a run on the test images of its data set, or on all images if the set has no test split. --split validation measures " +
 			"the images that the training held out: choose settings by these. --split train measures the fitted images.",
 		Example: "  tessera eval runs/shallow-nonneg-kl --svm\n  tessera eval runs/classifier --split validation\n  tessera eval runs/shallow-nonneg-kl --operator opening --radius 2 --atoms",
 		RunE: work(func(cmd *cobra.Command, args []string) error {
@@ -58,9 +58,9 @@ func evalCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.split, "split", string(data.TestSplit), "images that are measured: "+strings.Join(data.SplitNames(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("split", cobra.FixedCompletions(data.SplitNames(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
-	cmd.Flags().BoolVar(&f.atoms, "atoms", false, "also measure how many atoms are used and how much they overlap; takes some seconds")
-	cmd.Flags().StringVar(&f.operator, "operator", "", "operator of the max-approximation: dilation (default), erosion, opening, closing")
-	cmd.Flags().IntVar(&f.radius, "radius", 0, "radius of its disk in pixels (default 1)")
+	cmd.Flags().BoolVar(&f.atoms, "atoms", false, "also measure how many atoms are used and how much they overlap; takes several seconds")
+	cmd.Flags().StringVar(&f.operator, "operator", "", "operator of the max-approximation: dilation, erosion, opening or closing (default dilation)")
+	cmd.Flags().IntVar(&f.radius, "radius", 0, "radius of the operator's disk in pixels (default 1)")
 	return cmd
 }
 

@@ -71,9 +71,9 @@ func explain(command *cobra.Command, err error, stderr io.Writer) int {
 	}
 	var damaged *checkpoint.Error
 	if errors.As(err, &damaged) && damaged.Mismatch && filepath.Base(damaged.Path) == folder.State {
-		fmt.Fprintln(stderr, "a run resumes only with the images and the config.toml that it was trained with: put back what has changed, or train a new run")
+		fmt.Fprintln(stderr, "a run resumes only with the images and the config.toml that it was trained with: restore them, or train a new run")
 	} else if errors.As(err, &damaged) && filepath.Base(damaged.Path) == folder.State {
-		fmt.Fprintf(stderr, "a run cannot resume without its state: put a copy back, or train it again with `tessera train MODEL -f %s`\n",
+		fmt.Fprintf(stderr, "a run cannot resume without its state: restore a copy, or train it again with `tessera train MODEL -f %s`\n",
 			filepath.Join(filepath.Dir(damaged.Path), folder.Config))
 	}
 	if code == exitCheckpoint && errors.Is(err, fs.ErrPermission) {
@@ -105,11 +105,11 @@ func hint(command *cobra.Command, err error, stderr io.Writer) {
 		listModels(command, unknown, stderr)
 	case errors.As(err, &unknownSweep), errors.As(err, &unknownTable), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked):
 	case errors.Is(err, folder.ErrForeign):
-		fmt.Fprintln(stderr, "nothing was replaced: move that away, or give another --out")
+		fmt.Fprintln(stderr, "nothing was replaced: move it away, or give another --out")
 	case errors.Is(err, folder.ErrWorkingFolder), errors.Is(err, folder.ErrNotFolder):
 		fmt.Fprintln(stderr, "give another --out")
 	case errors.As(err, &out) && errors.Is(err, folder.ErrExists) && !folder.Replaceable(out.path):
-		fmt.Fprintln(stderr, "give another --out: it holds what tessera did not write, which is never replaced")
+		fmt.Fprintln(stderr, "give another --out: the folder contains files that tessera did not write, which are never replaced")
 	case errors.Is(err, folder.ErrExists):
 		fmt.Fprintln(stderr, "give another --out, or --force to replace that run")
 	default:
@@ -130,7 +130,7 @@ func listModels(command *cobra.Command, unknown *config.UnknownModel, stderr io.
 }
 
 // shadowed tells why something that comes with tessera is not there.
-const shadowed = "%q comes with tessera, but %s takes the place of what comes with it; --file " + shippedFile + " names that\n"
+const shadowed = "%q is shipped with tessera, but %s replaces the shipped models and sweeps; add --file " + shippedFile + " to use it\n"
 
 // exitCode is the one place that maps errors to exit codes.
 func exitCode(err error) int {

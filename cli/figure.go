@@ -30,17 +30,17 @@ const many = math.MaxInt
 
 func figureKinds() []figureKind {
 	return []figureKind{
-		{"atoms", "atoms: all of one run, or the first 20 of each of several", 1, many, drawAtoms},
-		{"reconstructions", "originals and what runs make of them", 1, many, drawReconstructions},
-		{"codes", "histograms of the codes of images", 1, many, drawCodes},
-		{"max-approximations", "dilated originals and their max-approximations", 1, many, drawMaxApproximations},
+		{"atoms", "all atoms of one run, or the first 20 of each of several runs", 1, many, drawAtoms},
+		{"reconstructions", "images and their reconstructions", 1, many, drawReconstructions},
+		{"codes", "histograms of the codes of single images", 1, many, drawCodes},
+		{"max-approximations", "dilated images and their max-approximations", 1, many, drawMaxApproximations},
 		{"training", "loss, validation error, sparsity and dead units over epochs", 1, many, drawTraining},
 		{"curves", "four metrics over the weight of the KL penalty", 0, many, drawCurves},
-		{"hoyer-scatter", "max-approximation against the sparsity of codes", 0, many, drawHoyerScatter},
-		{"mse-scatter", "max-approximation against reconstruction", 0, many, drawMSEScatter},
-		{"pareto", "max-approximation against reconstruction, with names and fronts", 0, many, drawPareto},
-		{"penalties", "the sparsity penalties of a unit's mean activation", 0, 0, drawPenalties},
-		{"network", "a dense network", 0, 0, drawNetwork},
+		{"hoyer-scatter", "max-approximation error against sparsity of the codes", 0, many, drawHoyerScatter},
+		{"mse-scatter", "max-approximation error against reconstruction error", 0, many, drawMSEScatter},
+		{"pareto", "max-approximation error against reconstruction error, with names and Pareto fronts", 0, many, drawPareto},
+		{"penalties", "sparsity penalties over the mean activation of a unit; takes no runs", 0, 0, drawPenalties},
+		{"network", "diagram of a dense network; takes no runs", 0, 0, drawNetwork},
 	}
 }
 
@@ -70,11 +70,11 @@ func figureCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "figure KIND [RUN...]",
 		Short:   "Draw a figure of runs as PNG or SVG",
-		Long:    "Draw a figure of runs as PNG or SVG. The kinds are:\n\n" + kindLines(kinds) + "\nThe curves, the scatters and pareto also take folders of measured sweeps. They show the published numbers of the study too, and only these when no run is named.",
+		Long:    "Draw a figure of runs as PNG or SVG. The kinds are:\n\n" + kindLines(kinds) + "\ncurves, hoyer-scatter, mse-scatter and pareto also take folders of finished sweeps. They also show the published numbers\nof the study. Without runs they show only these.",
 		Example: "  tessera figure reconstructions runs/shallow runs/shallow-nonneg-kl\n  tessera figure pareto runs/* --out pareto.svg",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return fmt.Errorf("figure: which kind? One of %s", strings.Join(kindNames(kinds), ", "))
+				return fmt.Errorf("figure: missing kind, want one of %s", strings.Join(kindNames(kinds), ", "))
 			}
 			return nil
 		},
@@ -104,8 +104,8 @@ func figureCommand() *cobra.Command {
 		return kindNames(kinds), cobra.ShellCompDirectiveNoFileComp
 	}
 	w.add(cmd)
-	cmd.Flags().StringVar(&w.out, "out", "", "the file, .png or .svg (default KIND.png)")
-	cmd.Flags().IntSliceVar(&w.images, "images", nil, "indices of the test images to show (default the images of the study, else ten)")
+	cmd.Flags().StringVar(&w.out, "out", "", "output file, .png or .svg (default KIND.png)")
+	cmd.Flags().IntSliceVar(&w.images, "images", nil, "indices of the test images to show (default the images of the study, or the first ten)")
 	cmd.Flags().Float64Var(&w.target, "target", 0.3, "target p of the figure penalties, 0 or in (0,1)")
 	published := []string{shallowPublished, deepPublished, nonePublished}
 	cmd.Flags().StringVar(&w.published, "published", shallowPublished, fmt.Sprintf("published points to show: %q", published))
@@ -123,9 +123,9 @@ func (w *figureWork) check(kinds []figureKind, args []string) (*figureKind, erro
 	w.runs = args[1:]
 	switch {
 	case len(w.runs) < kind.least, len(w.runs) == 0 && kind.most > 0 && w.published == nonePublished:
-		return nil, usagef("figure %s: which run?", kind.name)
+		return nil, usagef("figure %s: missing run", kind.name)
 	case len(w.runs) > kind.most:
-		return nil, usagef("figure %s is of no run", kind.name)
+		return nil, usagef("figure %s takes no runs (got %q)", kind.name, w.runs)
 	case w.published != shallowPublished && w.published != deepPublished && w.published != nonePublished:
 		return nil, usagef("--published: got %q, want %q, %q or %q", w.published, shallowPublished, deepPublished, nonePublished)
 	case w.target < 0 || w.target >= 1 || math.IsNaN(w.target):
@@ -133,7 +133,7 @@ func (w *figureWork) check(kinds []figureKind, args []string) (*figureKind, erro
 	}
 	for _, path := range w.runs {
 		if path == "" {
-			return nil, usagef("figure %s: which run?", kind.name)
+			return nil, usagef("figure %s: missing run", kind.name)
 		}
 		if err := findFolder(path); err != nil {
 			return nil, err
@@ -199,7 +199,7 @@ func (w *figureWork) points() (points []report.Point, dataset string, err error)
 			dataset = of
 		}
 		if of != dataset {
-			return usagef("%s is of %s, the runs before it are of %s: their errors cannot be compared", p.Label, of, dataset)
+			return usagef("%s: errors on different data sets cannot be compared (got %s, want %s as for the other runs)", p.Label, of, dataset)
 		}
 		points = append(points, p)
 		return nil

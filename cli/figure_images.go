@@ -47,7 +47,7 @@ func (w *figureWork) displays(do func(display) error) error {
 		if name := r.Model.Dataset.Name; dataset == "" {
 			dataset = name
 		} else if name != dataset {
-			return usagef("%s is of %s, the runs before it are of %s: they show no common images", label, name, dataset)
+			return usagef("%s: runs on different data sets have no images in common (got %s, want %s as for the other runs)", label, name, dataset)
 		}
 		all, err := r.Images(w.ctx)
 		if err != nil {
@@ -96,7 +96,7 @@ func drawMaxApproximations(w *figureWork) (*report.Figure, error) {
 			rows = append(rows, dilated)
 		}
 		if _, ok := d.measured.Number("max_approx"); !ok {
-			return usagef("%s has no atoms that could be dilated", d.label)
+			return usagef("%s has no atoms that can be dilated", d.label)
 		}
 		row, err := study.MaxApproximations(d.run, d.images, study.Caption(d.label, "max-approximation error", d.measured.Values, "max_approx"))
 		rows = append(rows, row)

@@ -38,7 +38,7 @@ func readCourse(run string) (report.TrainingRun, error) {
 	course, err := report.ReadTraining(filepath.Base(filepath.Clean(run)), file)
 	switch {
 	case err != nil:
-		return course, checkpoint.Errorf(path, "damaged: %v; only this figure needs it: the run itself is whole", err)
+		return course, checkpoint.Errorf(path, "damaged: %v; only this figure needs the file, the run itself is intact", err)
 	case len(course.Epochs) == 0:
 		return course, noMetrics(run)
 	}
@@ -50,5 +50,5 @@ func noMetrics(run string) error {
 	if _, err := os.Stat(filepath.Join(run, folder.Config)); err != nil {
 		return fmt.Errorf("%s: %w", run, folder.ErrNotRun)
 	}
-	return usagef("%s has no %s that could be drawn: no epoch of it has ended, or the file was removed", run, folder.Metrics)
+	return usagef("%s: no %s to draw: no epoch has finished, or the file was removed", run, folder.Metrics)
 }

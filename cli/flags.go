@@ -27,8 +27,8 @@ type modelFlags struct {
 }
 
 func (f *modelFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.file, "file", "f", "", "the file that declares models (default ./"+tessera.ModelsFile+", else the models that come with tessera, which \""+shippedFile+"\" names)")
-	cmd.Flags().StringArrayVar(&f.sets, "set", nil, "change a key of the model: PATH=VALUE, such as loss.1.weight=0.01; may be repeated")
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "file that declares the models, or \""+shippedFile+"\" (default ./"+tessera.ModelsFile+", or shipped if there is none)")
+	cmd.Flags().StringArrayVar(&f.sets, "set", nil, "change a key of the model, as in loss.1.weight=0.01 (PATH=VALUE); may be repeated")
 	cmd.ValidArgsFunction = f.complete
 }
 
@@ -104,14 +104,10 @@ type runFlags struct {
 	backend string
 }
 
-// mostThreads bounds --threads: each thread has its own buffers, and a typo should not fill the memory. A
-// resumed run may need more threads than there are CPUs.
-const mostThreads = 1024
-
 func (f *runFlags) add(cmd *cobra.Command) {
 	addDataFlag(cmd, &f.data)
 	cmd.Flags().IntVar(&f.threads, "threads", runtime.GOMAXPROCS(0), "number of CPUs to use")
-	cmd.Flags().StringVar(&f.backend, "backend", tessera.Backends()[0], "back end that runs the model: "+fmt.Sprintf("%q", tessera.Backends()))
+	cmd.Flags().StringVar(&f.backend, "backend", tessera.Backends()[0], "back end that runs the model: "+strings.Join(tessera.Backends(), " or "))
 	_ = cmd.RegisterFlagCompletionFunc("backend", cobra.FixedCompletions(tessera.Backends(), cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -123,13 +119,13 @@ func addDataFlag(cmd *cobra.Command, dir *string) {
 		}
 		return nil
 	})
-	cmd.Flags().StringVar(dir, "data", "", "the folder with data sets, searched before $"+data.EnvDir+" and the cache")
+	cmd.Flags().StringVar(dir, "data", "", "folder with the data sets, searched before $"+data.EnvDir+" and the cache")
 }
 
 // options checks the flags and makes them options.
 func (f *runFlags) options() (tessera.Options, error) {
-	if f.threads < 1 || f.threads > mostThreads {
-		return tessera.Options{}, usagef("--threads: got %d, want from 1 to %d", f.threads, mostThreads)
+	if f.threads < 1 || f.threads > tessera.MostThreads {
+		return tessera.Options{}, usagef("--threads: got %d, want from 1 to %d", f.threads, tessera.MostThreads)
 	}
 	if err := kernel.Err(); err != nil {
 		return tessera.Options{}, usageError{err}
@@ -169,7 +165,7 @@ func findFolder(path string) error {
 // refuseFolder refuses the name of a file to be written that is a folder.
 func refuseFolder(out string) error {
 	if info, err := os.Stat(out); err == nil && info.IsDir() {
-		return usagef("--out: %s is a folder: give the name of a file", out)
+		return usagef("--out: %s is a folder; give a file name", out)
 	}
 	return nil
 }
@@ -179,7 +175,7 @@ func one(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 0, len(args) == 1 && args[0] == "":
-			return fmt.Errorf("%s: which %s?", cmd.Name(), what)
+			return fmt.Errorf("%s: missing %s", cmd.Name(), what)
 		case len(args) > 1:
 			return fmt.Errorf("%s: got %q, want one %s", cmd.Name(), args, what)
 		}

@@ -26,7 +26,7 @@ func listCommand() *cobra.Command {
 	titles := slices.Concat([]string{modelsTitle}, config.Vocabularies(), []string{metricsTitle, sweepsTitle})
 	cmd := &cobra.Command{
 		Use:   "list [" + strings.Join(titles, ", ") + "]",
-		Short: "Show what there is, with keys and defaults",
+		Short: "List models, layers, losses and all other parts, with keys and defaults",
 		RunE: work(func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				args = titles
@@ -50,7 +50,7 @@ func listCommand() *cobra.Command {
 		}),
 	}
 	anyOf(cmd, titles)
-	cmd.Flags().StringVarP(&f.file, "file", "f", "", "the file that declares models")
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "file that declares the models, or \""+shippedFile+"\"")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
 }

@@ -17,8 +17,8 @@ type metricFlags struct {
 }
 
 func (f *metricFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&f.names, "metrics", nil, "metrics to measure: names and globs of `tessera list metrics`: mse,max_approx* (default all that are quick)")
-	cmd.Flags().BoolVar(&f.svm, "svm", false, "also classify the codes by a linear SVM, by the study's protocol and on a held-out fifth; slow")
+	cmd.Flags().StringSliceVar(&f.names, "metrics", nil, "metrics to measure, names or globs as in mse,max_approx* (default all quick ones); see tessera list metrics")
+	cmd.Flags().BoolVar(&f.svm, "svm", false, "also classify the codes by a linear SVM, by the study's protocol and on a held-out fifth (slow)")
 	_ = cmd.RegisterFlagCompletionFunc("metrics", cobra.FixedCompletions(metrics.Names(), cobra.ShellCompDirectiveNoFileComp))
 }
 

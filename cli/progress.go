@@ -89,7 +89,7 @@ func (p *progress) terms(r train.Progress) string {
 	}
 	var b strings.Builder
 	for _, t := range r.Terms {
-		fmt.Fprintf(&b, "  %s %s", t.Name, number(t.Value))
+		fmt.Fprintf(&b, "  %s %s", t.Name, number(t.Number))
 	}
 	return b.String()
 }

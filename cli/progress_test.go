@@ -16,7 +16,7 @@ func TestTheLiveLineKeepsShareAndTimeLeftAtAnyWidth(t *testing.T) {
 	p.epoch = train.Metrics{Epoch: 3, Measured: metrics.Values{{Name: "val_mse", Number: math.Pi / 100}, {Name: "code_hoyer", Number: 0.5123}, {Name: "dead_units", Number: 12}}}
 	r := train.Progress{Epochs: 500, Steps: 1000, Left: 83 * time.Second}
 	r.Epoch, r.Step, r.Loss, r.ImagesPerSecond = 4, 250, 0.0312345, 54321
-	r.Terms = []train.Term{{Name: "mse", Value: 0.03}, {Name: "kl", Value: 0.0012345}, {Name: "asymmetric_decay", Value: 1e-5}}
+	r.Terms = metrics.Values{{Name: "mse", Number: 0.03}, {Name: "kl", Number: 0.0012345}, {Name: "asymmetric_decay", Number: 1e-5}}
 	b := &bench{T: t}
 	for _, width := range []int{50, 80, 100, 120, 200} {
 		line := p.within(width, r)

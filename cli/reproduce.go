@@ -15,10 +15,10 @@ func reproduceCommand() *cobra.Command {
 	var f sweepFlags
 	cmd := &cobra.Command{
 		Use:   "reproduce NAME",
-		Short: "Train a table of the study again and compare the results",
-		Long: "Train what a table or a figure of the study needs, then write a page of tables and figures with ours beside what was published, and " +
-			"mark what differs. The trials are those of the sweep of that name: the same command resumes it, and a finished sweep is only read. The tables and figures are:\n\n" + reproductionLines(),
-		Example: "  tessera reproduce table1 --epochs 2 --out /tmp/look\n  tessera reproduce table1",
+		Short: "Reproduce a table or figure of the study",
+		Long: "Train the models of a table or figure of the study, then write a page that compares our results with the published ones.\n" +
+			"The models are the trials of the sweep NAME: an interrupted sweep resumes, and a finished sweep is not trained again.\n\n" + reproductionLines(),
+		Example: "  tessera reproduce table1 --epochs 2 --out trial\n  tessera reproduce table1",
 		Args:    one("table"),
 		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.reproduce(cmd, args[0]) }),
 	}

@@ -18,7 +18,7 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "tessera",
 		Short:         "Train auto-encoders that learn the parts of images",
-		Long:          "Tessera trains the part-based auto-encoders that models.toml declares, evaluates them and uses what they learned.",
+		Long:          "Tessera trains and evaluates models that are declared in models.toml: part-based auto-encoders, classifiers, baselines.\nTo begin: tessera train swimmer-parts",
 		SilenceUsage:  true,
 		SilenceErrors: true, // explain prints them
 		Version:       versionLine(),

@@ -69,7 +69,7 @@ func TestFilesOfARunThatCannotBeReadEndWithExitCode6(t *testing.T) {
 	b.write("runs/small/metrics.jsonl", whole+"{\n")
 	b.contains("damaged metrics", b.must(exitCheckpoint, "figure", "training", "runs/small").stderr, "runs/small/metrics.jsonl: damaged: line 3: ")
 	b.write("runs/small/metrics.jsonl", "")
-	b.contains("no metrics", b.must(exitUsage, "figure", "training", "runs/small").stderr, "no epoch of it has ended")
+	b.contains("no metrics", b.must(exitUsage, "figure", "training", "runs/small").stderr, "no epoch has finished")
 	b.write("sweeps/s/results.json", "{")
 	b.contains("damaged results", b.must(exitCheckpoint, "figure", "curves", "sweeps/s").stderr, "sweeps/s/results.json: damaged: ", "run the sweep again")
 	b.must(0, "sweep", "s", "--epochs", "1")
@@ -135,13 +135,13 @@ init = "random"
 	images(3, 3)
 	for _, run := range []string{"runs/net", "runs/factors"} {
 		b.must(0, "figure", "atoms", run)
-		b.contains(run, b.must(exitData, "eval", run).stderr, "its images have shape [3 3], the run was trained on [6 5]")
+		b.contains(run, b.must(exitData, "eval", run).stderr, "its images do not have the shape of the training images (got [3 3], want [6 5])")
 		b.contains(run, b.must(0, "resume", run).stderr, "is finished")
 	}
 	b.write("runs/net/config.toml", strings.Replace(b.read("runs/net/config.toml"), "epochs = 1\n", "epochs = 2\n", 1))
-	b.contains("another shape", b.must(exitData, "resume", "runs/net").stderr, "its images have shape [3 3], the run was trained on [6 5]")
+	b.contains("another shape", b.must(exitData, "resume", "runs/net").stderr, "its images do not have the shape of the training images (got [3 3], want [6 5])")
 	images(6, 5)
 	b.write("train.npy", b.read("train.npy")[:200]+"0"+b.read("train.npy")[201:])
-	b.contains("other images", b.must(exitCheckpoint, "resume", "runs/net").stderr, "does not match: the files of the data set have changed", "put back what has changed")
+	b.contains("other images", b.must(exitCheckpoint, "resume", "runs/net").stderr, "does not match: the files of the data set have changed", "restore them")
 	b.must(0, "decode", "runs/net", "--in", "codes.npy", "--out", "back.npy")
 }

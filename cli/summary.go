@@ -19,11 +19,11 @@ func summaryCommand() *cobra.Command {
 	var asJSON, plan bool
 	cmd := &cobra.Command{
 		Use:   "summary MODEL",
-		Short: "Show a model's layers, shapes and numbers of parameters",
+		Short: "Show the layers, shapes and parameter counts of a model",
 		Args:  one("model"),
 		RunE: work(func(cmd *cobra.Command, args []string) error {
 			if plan && asJSON {
-				return usagef("--plan is text for people: give it without --json")
+				return usagef("--plan: has no JSON form; leave out --json")
 			}
 			m, err := f.model(args[0])
 			if err != nil {
@@ -138,7 +138,7 @@ func (s *summary) print(cmd *cobra.Command) error {
 	fmt.Fprintf(out, "%s\n\n", title)
 	t := newTable(out)
 	t.row("layer", "kind", "output", "parameters", "trainable")
-	t.row("input", s.spec.Dataset.Name, shapeText(s.input), "", "")
+	t.row("input", s.spec.Dataset.Name, shapeText(s.input), 0, 0)
 	for _, l := range s.Layers {
 		t.row(l.Path, l.Kind, shapeText(l.OutputShape), thousands(l.Parameters), thousands(l.Trainable))
 	}
@@ -159,7 +159,7 @@ func variants(m *config.Model) (lines []string) {
 		add("frozen: %s", strings.Join(m.Freeze, ", "))
 	}
 	if m.Start != nil {
-		add("starts from %s, on %s", m.Start.Run, m.Start.On)
+		add("initial parameters: from %s, %s", m.Start.Run, m.Start.On)
 	}
 	for _, p := range m.Prune {
 		what, end := fmt.Sprintf("the smallest %g %%", 100*p.Fraction), "the end"
@@ -172,10 +172,10 @@ func variants(m *config.Model) (lines []string) {
 		add("pruned: %s of %s, after epoch %d until %s", what, p.On, p.From, end)
 	}
 	if m.Average != nil {
-		add("averaged: decay %g", m.Average.Decay)
+		add("averaged weights: decay %g", m.Average.Decay)
 	}
 	if a := m.Adversarial; a != nil {
-		add("attacked: %g of the images of a batch, by %s in the %s ball of %g", a.Share, a.Method, a.Norm, a.Epsilon)
+		add("adversarial training: a fraction of %g of each batch, %s, %s norm, epsilon %g", a.Share, a.Method, a.Norm, a.Epsilon)
 	}
 	return lines
 }

@@ -31,8 +31,8 @@ func sweepCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sweep NAME",
 		Short: "Train and measure every combination of settings",
-		Long: "Train and measure every trial of a sweep of models.toml, as many at once as there are CPUs. The same command resumes a " +
-			"sweep that was interrupted or killed: nothing is repeated, and the results are the same to the byte.",
+		Long: "Train and measure every trial of a sweep of models.toml, one trial per CPU at a time. To resume a sweep that was\n" +
+			"interrupted or killed, run the same command again: no trial is repeated, and the results are the same to the byte.",
 		Example: "  tessera sweep figure8 --dry-run\n  tessera sweep figure8 --epochs 50",
 		Args:    one("sweep"),
 		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.sweep(cmd, args[0]) }),
@@ -46,11 +46,11 @@ func (f *sweepFlags) add(cmd *cobra.Command, folder string) {
 	f.modelFlags.add(cmd)
 	cmd.ValidArgsFunction = f.complete
 	addDataFlag(cmd, &f.data)
-	cmd.Flags().StringVar(&f.out, "out", "", "the sweep's folder (default "+folder+")")
-	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "the number of epochs of auto-encoders, and of iterations of baselines that iterate")
-	cmd.Flags().IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "number of trials that run at once, each on one CPU")
+	cmd.Flags().StringVar(&f.out, "out", "", "folder of the sweep (default "+folder+")")
+	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "number of epochs, or of iterations of iterative baselines")
+	cmd.Flags().IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "number of trials that run at the same time, each on one CPU")
 	f.metricFlags.add(cmd)
-	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show the trials and their progress, and train nothing")
+	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show the trials and their progress without training")
 }
 
 // complete lists the sweeps for the shell.

@@ -167,7 +167,7 @@ func TestMistakesOfASweepEndWithExitCode3AndOfUsageWith2(t *testing.T) {
 	b := newSweepBench(t)
 	for args, says := range map[string]string{
 		"sweep target":               `unknown sweep "target" in models.toml: did you mean "targets"?`,
-		"sweep":                      "sweep: which sweep?",
+		"sweep":                      "sweep: missing sweep",
 		"sweep targets --jobs 0":     "--jobs: got 0, want > 0",
 		"sweep targets --epochs 0":   "--epochs: got 0, want > 0",
 		"sweep targets -f none.toml": "none.toml",
@@ -177,7 +177,7 @@ func TestMistakesOfASweepEndWithExitCode3AndOfUsageWith2(t *testing.T) {
 	b.must(0, "train", "small", "--epochs", "1")
 	b.write("own/notes.txt", "mine")
 	for args, says := range map[string][]string{
-		"sweep targets --out runs/small":           {"runs/small: is the folder of a run", "nothing was replaced: move that away, or give another --out"},
+		"sweep targets --out runs/small":           {"runs/small: is the folder of a run", "nothing was replaced: move it away, or give another --out"},
 		"sweep targets --out runs/small --dry-run": {"runs/small: is the folder of a run"},
 		"sweep targets --out own":                  {"own: is not empty and holds no sweep: neither results.json nor trials/", "give another --out"},
 		"sweep targets --out models.toml":          {"models.toml: exists already, as a file\ngive another --out"},
@@ -188,7 +188,7 @@ func TestMistakesOfASweepEndWithExitCode3AndOfUsageWith2(t *testing.T) {
 		t.Error("a refused sweep wrote something")
 	}
 	r := b.must(exitData, "sweep", "targets", "--svm")
-	b.contains("standard error", r.stderr, "swimmer: svm_accuracy needs labels, its images have none; measure without it: --svm=false")
+	b.contains("standard error", r.stderr, "swimmer: its images have no labels, but svm_accuracy needs them; leave it out: --svm=false")
 	r = b.must(exitConfig, "sweep", "targets", "--set", "train.epoch=3")
 	b.contains("standard error", r.stderr, `--set train.epoch: sweep "targets": model "small": train: unknown key "epoch"`)
 	b.write("models.toml", strings.Replace(smallSweeps, "[0.1, 0.3]", "[0.1, 3]", 1))
@@ -207,7 +207,7 @@ func TestAnInterruptedSweepEndsWithExitCode130AndGoesOn(t *testing.T) {
 	if r.code != exitInterrupted {
 		t.Fatalf("exit code %d, want %d: %s", r.code, exitInterrupted, r.stderr)
 	}
-	b.contains("standard error", r.stderr, "cut: interrupted; the same command resumes from there")
+	b.contains("standard error", r.stderr, "cut: interrupted; run the same command again to resume")
 	b.must(0, append(args, "cut")...)
 	for name, text := range b.lasting("whole") {
 		if b.read("cut/"+name) != text {

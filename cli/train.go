@@ -31,18 +31,18 @@ func trainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "train MODEL",
 		Short: "Train a model and keep the run",
-		Long: "Train a model of models.toml. The run, kept in its folder, can be interrupted (Ctrl-C) or killed at any moment " +
-			"and resumed to the same result.",
+		Long: "Train a model of models.toml and keep the run in a folder. A run that is interrupted (Ctrl-C) or killed at any moment\n" +
+			"can be resumed and gives the same result to the byte.",
 		Example: "  tessera train swimmer-parts\n  tessera train shallow-nonneg-kl --data ~/data --epochs 5 --set optimizer.kind=adam",
 		Args:    one("model"),
 		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.train(cmd, args[0]) }),
 	}
 	f.modelFlags.add(cmd)
 	f.runFlags.add(cmd)
-	cmd.Flags().StringVar(&f.out, "out", "", "the run's folder (default runs/MODEL, then runs/MODEL-2, ...)")
-	cmd.Flags().BoolVar(&f.force, "force", false, "replace the run that --out holds")
-	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "the same as --set train.epochs=N")
-	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "the same as --set train.seed=N")
+	cmd.Flags().StringVar(&f.out, "out", "", "folder of the run (default runs/MODEL, then runs/MODEL-2, ...)")
+	cmd.Flags().BoolVar(&f.force, "force", false, "replace the run in the folder --out")
+	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "number of epochs; short for --set train.epochs=N")
+	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "seed; short for --set train.seed=N")
 	return cmd
 }
 
@@ -97,7 +97,7 @@ func (f *trainFlags) noEpochs(cmd *cobra.Command, name string, err error) error 
 		return err
 	}
 	if m, other := f.model(name); other == nil && m.Baseline != nil {
-		return usagef("--epochs: %s is a baseline (%s) and has no epochs; its own keys, such as iterations, are given by --set", name, m.Kind)
+		return usagef("--epochs: %s is a baseline (%s) and has no epochs; set its own keys, as in --set iterations=50", name, m.Kind)
 	}
 	return err
 }
@@ -107,10 +107,11 @@ func resumeCommand() *cobra.Command {
 	var epochs int
 	cmd := &cobra.Command{
 		Use:   "resume RUN",
-		Short: "Continue a run exactly where it stopped",
-		Long: "Continue an interrupted or killed run from its last checkpoint, to the same bytes that an uninterrupted run reaches. It is a no-op on a finished run; --epochs trains one for longer. " +
-			"Threads and back end are those of the start of the run, unless the flags are given. " +
-			"The run's config.toml must be what it was trained with: epochs (of a baseline iterations), patience, min_delta and checkpoint_seconds alone may be edited.",
+		Short: "Continue a run where it stopped",
+		Long: "Continue an interrupted or killed run from its last checkpoint. The result is the same, to the byte, as that of an\n" +
+			"uninterrupted run. A finished run is not changed; --epochs trains it for longer.\n\n" +
+			"Before resuming, you may edit these keys of the run's config.toml: epochs (iterations of a baseline), patience,\n" +
+			"min_delta and checkpoint_seconds. Any other change is an error.",
 		Example: "  tessera resume runs/shallow\n  tessera resume runs/shallow --epochs 1000",
 		RunE: work(func(cmd *cobra.Command, args []string) error {
 			options, err := f.options()
@@ -138,10 +139,10 @@ func resumeCommand() *cobra.Command {
 	}
 	aRun(cmd)
 	f.add(cmd)
-	cmd.Flags().IntVar(&epochs, "epochs", 0, "train the run up to this many epochs; its config.toml is edited")
+	cmd.Flags().IntVar(&epochs, "epochs", 0, "train the run up to this many epochs (edits its config.toml)")
 	for name, none := range map[string]string{"threads": "0", "backend": ""} {
 		flag := cmd.Flags().Lookup(name)
-		flag.Usage, flag.DefValue = flag.Usage+" (default that of the run)", none
+		flag.Usage, flag.DefValue = flag.Usage+" (default as in the run)", none
 	}
 	return cmd
 }

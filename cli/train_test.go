@@ -87,7 +87,7 @@ func TestAnExistingRunIsRefusedWithoutForce(t *testing.T) {
 	}
 	b.write("mine/my-notes.txt", "dear")
 	r = b.must(exitUsage, "train", "small", "--epochs", "1", "--out", "mine", "--force")
-	b.contains("standard error", r.stderr, "mine: holds what tessera did not write: my-notes.txt", "nothing was replaced")
+	b.contains("standard error", r.stderr, "mine: contains files that tessera did not write: my-notes.txt", "nothing was replaced")
 	if b.read("mine/my-notes.txt") != "dear" {
 		t.Error("--force destroyed a file that is not the run's")
 	}

@@ -2,41 +2,155 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
+	"tessera/layers"
+	"tessera/losses"
 	"tessera/optim"
 	"tessera/table"
 )
 
-// check finds what is wrong between the parts of a decoded auto-encoder: shapes, ranges of values, roles and globs.
-func (m *Model) check(input []int) []table.Diagnostic {
-	c := &checker{walk: m.walk(input)}
-	if len(m.Encoder) == 0 && !m.inDoubt("encoder") {
-		c.report("", "", "encoder", "the encoder is empty", "give at least one "+m.header("encoder"))
-	}
-	c.decomposing()
-	if _, search := m.Optimizer.Optimizer.(optim.Search); search {
-		c.search()
-	}
-	before := len(c.found)
+// unit is what terms such as bce and kl are defined on.
+var unit = layers.Interval{Low: 0, High: 1}
+
+// Suits reports a term that cannot be taken on images with values in [low, high]: one of the output with which they are compared,
+// or of a code that is no bounded function of them. Such values are an error of the data, which no text shows.
+func (m *Model) Suits(low, high float64) error {
+	images := layers.Interval{Low: low, High: high}
 	for i, l := range m.Losses {
-		if l.Loss != nil {
-			c.loss(fmt.Sprintf("loss[%d]", i), l)
+		reads := l.Loss.Reads()
+		if !reads.Unit {
+			continue
+		}
+		of, r := "the images", images
+		if !reads.Images {
+			of = "the " + l.On
+			for _, e := range m.chain(l.On) {
+				r = layers.OutputRange(e.Layer, r)
+			}
+		}
+		if !r.Within(unit) {
+			return fmt.Errorf("loss[%d] (%s) needs %s in [0,1]", i, l.Kind, of)
 		}
 	}
-	c.unread(len(c.found) == before)
+	return nil
+}
+
+// unitInterval checks that the code, or the output, of a term that needs values in [0,1] has such values where images do.
+func (w *walk) unitInterval(part string, l Loss) {
+	r, known, last := w.rangeOf(l.On)
+	if !known || r.Within(unit) {
+		return
+	}
+	w.report(part, l.Kind, "", fmt.Sprintf("%s needs values in [0,1], but %s gives %s", l.Kind, last, intervalText(r)),
+		"these give values in [0,1]: "+table.Quoted(unitActivations()))
+}
+
+// rangeOf is the range of a value where images lie in [0,1], whether it is known, and what gives it.
+func (w *walk) rangeOf(name string) (layers.Interval, bool, string) {
+	if name == losses.Code {
+		return w.valuesOf("encoder", w.model.Encoder, unit, len(w.model.Encoder) > 0)
+	}
+	from, part, list := losses.Code, "decoder", w.model.Decoder
+	if h, ok := w.model.Heads[name]; ok {
+		if _, _, placed := w.layout.Stack(name); !placed {
+			return layers.Everything, false, name
+		}
+		from, part, list = h.From, headPart(name)+".layers", h.Layers
+	}
+	r, known, _ := w.rangeOf(from)
+	return w.valuesOf(part, list, r, known)
+}
+
+// chain lists the layers from the images to a value.
+func (m *Model) chain(name string) []Layer {
+	if h, ok := m.Heads[name]; ok {
+		return slices.Concat(m.chain(h.From), h.Layers)
+	}
+	if name == losses.Output {
+		return slices.Concat(m.Encoder, m.Decoder)
+	}
+	return m.Encoder
+}
+
+// valuesOf folds the ranges of a list of layers. The range is not known after a layer in doubt, until one follows
+// that gives the same range whatever it gets.
+func (w *walk) valuesOf(name string, list []Layer, in layers.Interval, known bool) (layers.Interval, bool, string) {
+	last := "the code"
+	for i, l := range list {
+		part := fmt.Sprintf("%s[%d]", name, i)
+		last = fmt.Sprintf("%s (%s)", part, l.Kind)
+		if l.Layer == nil {
+			in, known = layers.Everything, false
+			continue
+		}
+		if w.model.origin.Doubt(part).Any(aboutValues) {
+			in, known = layers.Everything, false
+			continue
+		}
+		in = layers.OutputRange(l.Layer, in)
+		known = known || in == layers.OutputRange(l.Layer, unit)
+	}
+	return in, known, last
+}
+
+// unitActivations lists the activations that map every value into [0,1].
+func unitActivations() []string {
+	var names []string
+	for _, name := range layers.ActivationName("").Choices() {
+		a, err := layers.ActivationName(name).Activation()
+		if err == nil && a.OutputRange(layers.Everything).Within(unit) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func intervalText(i layers.Interval) string {
+	if i == layers.Everything {
+		return "any value"
+	}
+	low, high := fmt.Sprintf("[%g", i.Low), fmt.Sprintf("%g]", i.High)
+	if math.IsInf(i.Low, -1) {
+		low = "(-inf"
+	}
+	if math.IsInf(i.High, 1) {
+		high = "inf)"
+	}
+	return "values in " + low + "," + high
+}
+
+// check finds what is wrong between the parts of a decoded auto-encoder: shapes, ranges of values, roles and globs.
+func (m *Model) check(input []int) []table.Diagnostic {
+	w := m.walk(input) // the checks know what it found
+	w.listed()
+	if len(m.Encoder) == 0 && !m.inDoubt("encoder") {
+		w.report("", "", "encoder", "the encoder is empty", "give at least one "+m.header("encoder"))
+	}
+	w.decomposing()
+	if _, search := m.Optimizer.Optimizer.(optim.Search); search {
+		w.search()
+	}
+	before := len(w.found)
+	for i, l := range m.Losses {
+		if l.Loss != nil {
+			w.loss(fmt.Sprintf("loss[%d]", i), l)
+		}
+	}
+	w.unread(len(w.found) == before)
 	for i, one := range m.Constraints {
 		if one.Constraint != nil {
 			// to freeze what a constraint is on is no error: a model that is started and extended keeps its other parts
-			c.moving(fmt.Sprintf("constraint[%d]", i), one.Kind, one.On, func(string) bool { return false }, c.views()...)
+			w.moving(fmt.Sprintf("constraint[%d]", i), one.Kind, one.On, func(string) bool { return false }, w.views()...)
 		}
 	}
-	c.drawn()
-	c.freeze()
-	c.start()
-	c.hooks()
-	return c.found
+	w.drawn()
+	w.freeze()
+	w.start()
+	w.hooks()
+	return w.found
 }
 
 // header is how an element of one of the model's lists is begun.
@@ -49,33 +163,24 @@ func (m *Model) inDoubt(key string) bool {
 	return m.origin.Doubt("").About(key)
 }
 
-// checker judges the other parts by what the walk over the layers knows.
-type checker struct {
-	*walk
-}
-
-func (c *checker) report(part, kind, key, problem, hint string) {
-	c.found = append(c.found, c.model.finding(part, kind, key, problem, hint))
-}
-
 // atoms checks that the decoder has atoms for a term that is taken on them, and of a shape that suits it.
-func (c *checker) atoms(part string, l Loss) {
+func (w *walk) atoms(part string, l Loss) {
 	inDecoder := func(path string) bool { return strings.HasPrefix(path, "decoder.") }
-	if slices.ContainsFunc(c.names, inDecoder) || slices.ContainsFunc(c.open, inDecoder) {
+	if slices.ContainsFunc(w.names, inDecoder) || slices.ContainsFunc(w.open, inDecoder) {
 		return // a layer whose shapes are not known
 	}
-	list := c.layout.Decoder
+	list := w.layout.Decoder
 	if len(list) == 0 {
-		if !c.model.inDoubt("decoder") {
-			c.report(part, l.Kind, "", fmt.Sprintf("%s is taken on the atoms, but the model has no decoder", l.Kind), "leave the term out, or give a decoder")
+		if !w.model.inDoubt("decoder") {
+			w.report(part, l.Kind, "", fmt.Sprintf("%s reads the atoms, but the model has no decoder", l.Kind), "leave the term out, or add a decoder")
 		}
 		return
 	}
-	if product(list[len(list)-1].Out) != product(c.layout.Input) {
+	if product(list[len(list)-1].Out) != product(w.layout.Input) {
 		return // reported elsewhere, or unknown
 	}
-	if c.layout.Dictionary() < 0 {
-		c.report(part, l.Kind, "", fmt.Sprintf("%s is taken on the atoms, but the decoder's last layer with weights gives no whole images", l.Kind),
+	if w.layout.Dictionary() < 0 {
+		w.report(part, l.Kind, "", fmt.Sprintf("%s reads the atoms, but the model has none: the decoder's last layer with weights does not give whole images", l.Kind),
 			"end the decoder with a dense layer, or one and activations")
 	}
 }

@@ -22,11 +22,13 @@ type File struct {
 
 	root, models, sweeps *table.Node // the latter two are empty tables where the file has none
 	source               *table.Source
+	images               *data.Memory                  // of a literal: what its data set in memory holds; else nil
 	twice                map[string][]table.Diagnostic // what is given twice, by the declaration in which it is
 
 	mutex    sync.Mutex
 	lineages map[string]*lineage
 	verdicts map[string][]table.Diagnostic // what is wrong with a model of the file as it stands
+	clean    map[string]bool               // models that are sound, and all that they extend
 	judged   string                        // with which Dirs, and whether Trained
 
 	suggested int // how often a model was suggested
@@ -43,18 +45,22 @@ func Load(file string, text []byte) (*File, error) {
 	if root == nil {
 		return nil, table.Report(found)
 	}
-	f := &File{root: root, models: root.Child("model"), sweeps: root.Child("sweep"), source: src,
-		twice: map[string][]table.Diagnostic{}, lineages: map[string]*lineage{}}
+	f := newFile(src, root)
 	for _, d := range found {
 		f.twice[d.Owner()] = append(f.twice[d.Owner()], d)
 	}
-	if !f.models.IsTable() {
-		f.models = table.NewTable()
-	}
-	if !f.sweeps.IsTable() {
-		f.sweeps = table.NewTable()
-	}
 	return f, nil
+}
+
+func newFile(src *table.Source, root *table.Node) *File {
+	tables := func(key string) *table.Node {
+		if n := root.Child(key); n.IsTable() {
+			return n
+		}
+		return table.NewTable()
+	}
+	return &File{root: root, models: tables("model"), sweeps: tables("sweep"), source: src,
+		twice: map[string][]table.Diagnostic{}, lineages: map[string]*lineage{}}
 }
 
 // Names lists the models of the file, in its order.
@@ -117,12 +123,12 @@ func (f *File) Model(name string, sets ...Set) (*Model, error) {
 	if err := table.Report(f.sound(name)); err != nil {
 		return nil, err
 	}
-	changes, sources := make([]table.Change, len(sets)), make([]*table.Source, len(sets))
+	changes := make([]table.Change, len(sets))
 	for i, s := range sets {
-		changes[i], sources[i] = s.Change, s.Source
+		changes[i] = s.Change
 	}
 	m, found := f.build(name, changes)
-	if err := table.Report(f.blame(name, changes, "", found), sources...); err != nil {
+	if err := table.Report(f.blame(name, changes, "", found), sourcesOf(sets)...); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -130,17 +136,20 @@ func (f *File) Model(name string, sets ...Set) (*Model, error) {
 
 // sound returns what is wrong with a model as it stands in the file, and with those that it extends.
 func (f *File) sound(name string) (found []table.Diagnostic) {
-	for _, name := range f.ancestors(name) {
-		found = slices.Concat(found, f.twice[subject(name)], f.verdict(name))
+	f.judge()
+	chain := f.ancestors(name, f.clean)
+	for _, at := range chain {
+		found = append(append(found, f.twice[subject(at)]...), f.verdict(at)...)
+	}
+	for _, at := range chain {
+		f.clean[at] = len(found) == 0
 	}
 	return found
 }
 
 // verdict returns what is wrong with a model as it stands in the file, found once: a sweep asks for many.
 func (f *File) verdict(name string) []table.Diagnostic {
-	if judged := fmt.Sprintf("%q %v", f.Dirs, f.Trained); f.verdicts == nil || f.judged != judged {
-		f.verdicts, f.judged = map[string][]table.Diagnostic{}, judged
-	}
+	f.judge()
 	found, ok := f.verdicts[name]
 	if !ok {
 		_, found = f.build(name, nil)
@@ -148,6 +157,13 @@ func (f *File) verdict(name string) []table.Diagnostic {
 		f.verdicts[name] = found
 	}
 	return found
+}
+
+// judge forgets verdicts that depend on other settings of the file.
+func (f *File) judge() {
+	if judged := fmt.Sprintf("%q %v", f.Dirs, f.Trained); f.verdicts == nil || f.judged != judged {
+		f.verdicts, f.clean, f.judged = map[string][]table.Diagnostic{}, map[string]bool{}, judged
+	}
 }
 
 // blame gives errors of a sound model, which only the changes can have made, to the first of these that makes one: more changes do
@@ -208,21 +224,24 @@ func (f *File) build(name string, changes []table.Change) (*Model, []table.Diagn
 		return nil, found
 	}
 	m := &Model{Name: name}
-	return m, append(found, m.decode(merged, l.partial, f.Dirs, f.shape)...)
+	return m, append(found, m.decode(merged, l.partial, f)...)
 }
 
 // decode fills m from its merged table and checks it.
-func (m *Model) decode(n *table.Node, partial bool, dirs data.Dirs, shape func(data.Source) []int) []table.Diagnostic {
+func (m *Model) decode(n *table.Node, partial bool, f *File) []table.Diagnostic {
 	d := &table.Decoder{Language: language, Subject: subject(m.Name), Path: []string{"model", m.Name}, Partial: partial}
 	d.Decode(n, m, "")
-	m.origin, m.dirs = d.Origin, dirs
+	m.origin, m.dirs = d.Origin, f.Dirs
+	if _, ok := m.Dataset.Source.(*data.Memory); ok && f.images != nil {
+		m.Dataset.Source = f.images
+	}
 	switch {
 	case partial:
 		return d.Found
 	case m.Kind != Autoencoder:
-		return append(d.Found, m.fits(m.input(shape))...)
+		return append(d.Found, m.fits(m.input(f.shape))...)
 	}
-	m.shape = m.input(shape)
+	m.shape = m.input(f.shape)
 	return append(d.Found, m.check(m.shape)...)
 }
 

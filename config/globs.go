@@ -6,70 +6,72 @@ import (
 	"path"
 	"slices"
 	"strings"
+
 	"tessera/table"
 )
 
 // glob checks that a glob, the value of a key, matches at least one parameter, or one of the other names.
-func (c *checker) glob(part, kind, key, glob string, also ...string) bool {
+func (w *walk) glob(part, kind, key, glob string, also ...string) bool {
 	if _, err := path.Match(glob, ""); err != nil {
-		c.report(part, kind, key, fmt.Sprintf("%s: malformed glob %q", key, glob), "")
+		w.report(part, kind, key, fmt.Sprintf("%s: malformed glob %q", key, glob), "")
 		return false
 	}
-	if slices.ContainsFunc(append(c.paths(), also...), func(parameter string) bool { return MatchPath(glob, parameter) }) ||
-		slices.ContainsFunc(c.open, func(layer string) bool { return mayMatch(glob, layer) }) {
+	matched := func(parameter string) bool { return MatchPath(glob, parameter) }
+	for _, list := range [][]string{w.own, w.names, also} {
+		if slices.ContainsFunc(list, matched) {
+			return true
+		}
+	}
+	if slices.ContainsFunc(w.open, func(layer string) bool { return mayMatch(glob, layer) }) {
 		return true
 	}
-	c.report(part, kind, key, fmt.Sprintf("%s: %q matches no parameter", key, glob), c.suggestGlob(glob, also))
+	w.report(part, kind, key, fmt.Sprintf("%s: %q matches no parameter", key, glob), w.suggestGlob(glob, also))
 	return false
 }
 
 // moving checks the glob `on` of what moves parameters: one that matches none that it may move would do nothing. still says
 // which stay as they are.
-func (c *checker) moving(part, kind, glob string, still func(path string) bool, also ...string) {
-	if !c.glob(part, kind, "on", glob, also...) || c.model.inDoubt("freeze") {
+func (w *walk) moving(part, kind, glob string, still func(path string) bool, also ...string) {
+	if !w.glob(part, kind, "on", glob, also...) || w.model.inDoubt("freeze") {
 		return
 	}
 	moved := func(path string) bool { return MatchPath(glob, path) && !still(path) }
-	if slices.ContainsFunc(c.names, moved) || slices.ContainsFunc(c.open, func(layer string) bool { return mayMatch(glob, layer) }) {
+	if slices.ContainsFunc(w.names, moved) || slices.ContainsFunc(w.open, func(layer string) bool { return mayMatch(glob, layer) }) {
 		return // whether it is trained is not known
 	}
-	for _, p := range c.layout.Parameters() {
+	for _, p := range w.all {
 		own := cmp.Or(p.TransposeOf, p.Path)
 		named := p.TransposeOf == "" || slices.Contains(also, p.Path)
 		if named && MatchPath(glob, p.Path) && !p.State && !still(own) {
 			return
 		}
 	}
-	c.report(part, kind, "on", fmt.Sprintf("on: %q matches no parameter that is trained: all are frozen, or follow their layer's rule", glob),
+	w.report(part, kind, "on", fmt.Sprintf("on: %q matches no trainable parameter: all are frozen, or updated by their layer", glob),
 		"leave it out, or train some of them")
 }
 
 // paths lists the parameters that are known by name.
-func (c *checker) paths() []string {
-	var paths []string
-	for _, p := range c.layout.Parameters() {
-		if p.TransposeOf == "" {
-			paths = append(paths, p.Path)
-		}
-	}
-	return append(paths, c.names...)
-}
+func (w *walk) paths() []string { return append(slices.Clip(w.own), w.names...) }
 
 // views lists the other names of parameters, by which losses and constraints are taken on the atoms of tied decoders.
-func (c *checker) views() []string {
-	var paths []string
-	for _, p := range c.layout.Parameters() {
-		if p.TransposeOf != "" {
-			paths = append(paths, p.Path)
+func (w *walk) views() []string { return w.other }
+
+// listed lists the parameters of the layout, for all globs that are matched with them.
+func (w *walk) listed() {
+	w.all = w.layout.Parameters()
+	for _, p := range w.all {
+		if p.TransposeOf == "" {
+			w.own = append(w.own, p.Path)
+		} else {
+			w.other = append(w.other, p.Path)
 		}
 	}
-	return paths
 }
 
 // suggestGlob returns the nearest parameter path or usual glob, or all the usual globs. Who names a list, or a layer, means its
 // weights.
-func (c *checker) suggestGlob(glob string, also []string) string {
-	paths := append(c.paths(), also...)
+func (w *walk) suggestGlob(glob string, also []string) string {
+	paths := append(w.paths(), also...)
 	usual := starred(paths)
 	for _, g := range append(usual, paths...) {
 		if glob != "" && strings.HasPrefix(g, glob) && strings.HasSuffix(g, ".weight") {
@@ -102,4 +104,55 @@ func starred(paths []string) []string {
 		}
 	}
 	return globs
+}
+
+// Frozen reports whether a glob of the key freeze matches a parameter path.
+func (m *Model) Frozen(parameter string) bool {
+	return slices.ContainsFunc(m.Freeze, func(glob string) bool { return MatchPath(glob, parameter) })
+}
+
+// AllFrozen reports whether there are names, and the parameters of the layer at path that have them are all frozen.
+func (m *Model) AllFrozen(path string, names ...string) bool {
+	return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return !m.Frozen(path + "." + name) })
+}
+
+// freeze checks the globs of frozen parameters, and that something is left to train.
+func (w *walk) freeze() {
+	if w.model.inDoubt("freeze") {
+		return
+	}
+	before := len(w.found)
+	for i, glob := range w.model.Freeze {
+		w.glob("", "", fmt.Sprintf("freeze[%d]", i), glob)
+	}
+	if len(w.model.Freeze) == 0 || len(w.found) > before || len(w.names) > 0 || len(w.open) > 0 {
+		return // or parameters are not known
+	}
+	for _, p := range w.all {
+		if !p.State && p.TransposeOf == "" && !w.model.Frozen(p.Path) {
+			return
+		}
+	}
+	w.report("", "", "freeze", "freeze: nothing is left to train", "leave the parameters out that are to be trained")
+}
+
+// Start is where a new run of the model takes its first parameters from: those of another run.
+type Start struct {
+	Run string `toml:"run" required:"true" doc:"the folder of the other run"`
+	On  string `toml:"on" doc:"a glob over parameter paths: matching parameters are copied, all others are initialised"`
+}
+
+// Defaults sets the defaults of the table.
+func (s *Start) Defaults() { s.On = "*" }
+
+// start checks that something is to be taken, and from somewhere. The other run is read when the training begins.
+func (w *walk) start() {
+	s := w.model.Start
+	if s == nil || w.model.inDoubt("start") {
+		return
+	}
+	if s.Run == "" {
+		w.report("start", "", "run", "run: got \"\", want the folder of a run", "")
+	}
+	w.glob("start", "", "on", s.On)
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,74 +18,95 @@ func headPart(name string) string { return "head." + name }
 
 // heads places the heads, each after what it reads, and reports those that read nothing there is, or themselves.
 func (w *walk) heads() {
-	left := slices.Sorted(maps.Keys(w.model.Heads))
-	for placed := true; placed; {
-		placed = false
-		for _, name := range slices.Clone(left) {
-			h := w.model.Heads[name]
-			if !slices.Contains(w.layout.Values(), h.From) {
-				continue
-			}
-			w.head(name, h)
-			left = slices.DeleteFunc(left, func(n string) bool { return n == name })
-			placed = true
+	names := slices.Sorted(maps.Keys(w.model.Heads))
+	rounds := map[string]int{losses.Code: 1}
+	if len(w.layout.Decoder) > 0 {
+		rounds[losses.Output] = 1
+	}
+	for _, name := range names {
+		w.round(rounds, name)
+	}
+	labelled := w.model.labelled()
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rounds[a], rounds[b]) })
+	for _, name := range names {
+		if rounds[name] > 0 {
+			w.head(name, w.model.Heads[name], labelled[name])
 		}
 	}
-	for _, name := range left {
-		w.lost(name, left)
-	}
+	w.lost(slices.DeleteFunc(names, func(name string) bool { return rounds[name] > 0 }))
 }
 
-// head places one head.
-func (w *walk) head(name string, h Head) {
+// round says in which of several rounds through the sorted names a value is there, what it reads being there before: 0 where it never is.
+func (w *walk) round(rounds map[string]int, name string) int {
+	r, known := rounds[name]
+	h, isHead := w.model.Heads[name]
+	if known || !isHead {
+		return r
+	}
+	rounds[name] = 0 // a head that comes back to itself is never there
+	if r = w.round(rounds, h.From); r > 0 && w.model.hasHead(h.From) && h.From > name {
+		r++
+	}
+	rounds[name] = r
+	return r
+}
+
+// head places one head; the labels that a loss compares it with say how many units it has.
+func (w *walk) head(name string, h Head, labelled bool) {
 	if problem := misnamedHead(name); problem != "" {
-		w.report(headPart(name), "", "", problem)
+		w.report(headPart(name), "", "", problem, "")
 	}
 	var in []int
 	if n := w.layout.Size(h.From); n > 0 {
 		in = []int{n}
 	}
 	s := stack{path: headPart(name), part: headPart(name) + ".layers"}
-	if w.model.labelled(name) {
+	if labelled {
 		s.size = w.model.Classes()
 		s.open = s.size > 0
 	}
 	list, _ := w.list(s, h.Layers, in)
+	w.layout.index[name] = len(w.layout.Heads)
 	w.layout.Heads = append(w.layout.Heads, PlacedHead{name, h.From, list})
 	if len(h.Layers) == 0 && w.model.origin.Doubt(headPart(name)) == nil {
-		w.report(headPart(name), "", "layers", "layers: got none, want at least one layer")
+		w.report(headPart(name), "", "layers", "layers: got none, want at least one layer", "")
 	}
 }
 
 // misnamedHead says what is wrong with the name of a head, "" where nothing is.
 func misnamedHead(name string) string {
 	if slices.Contains([]string{losses.Code, losses.Output, losses.Atoms, "images", "labels", "views", "loss", "teacher"}, name) {
-		return fmt.Sprintf("a head cannot be called %q: that name means something else", name)
+		return fmt.Sprintf("a head cannot be called %q: the name is reserved", name)
 	}
 	if name == "" || strings.ContainsAny(name, `./*?[]\ `) {
-		return fmt.Sprintf("a head cannot be called %q: its name is part of paths", name)
+		return fmt.Sprintf("a head cannot be called %q: the name becomes part of parameter paths", name)
 	}
 	return ""
 }
 
-// lost reports a head that reads what there is not, or one of those that read each other.
-func (w *walk) lost(name string, left []string) {
-	from := w.model.Heads[name].From
-	if w.model.origin.Doubt(headPart(name)).About("from") {
-		return
-	}
-	if !slices.Contains(left, from) {
-		w.found = append(w.found, w.model.finding(headPart(name), "", "from", fmt.Sprintf("from: there is no value %q", from), table.Suggest(from, w.layout.Values())))
-		return
-	}
-	chain := []string{name}
-	for at := from; at != name; at = w.model.Heads[at].From {
-		if !slices.Contains(left, at) || slices.Contains(chain, at) || at < name {
-			return // reported for another head
+// lost reports heads that read what there is not, and each cycle of heads that read each other at the first of their names.
+func (w *walk) lost(names []string) {
+	seen := map[string]int{} // from which of the names a head was reached
+	inDoubt := func(name string) bool { return w.model.origin.Doubt(headPart(name)).About("from") }
+	for i, name := range names {
+		if from := w.model.Heads[name].From; !w.model.hasHead(from) && !inDoubt(name) {
+			w.report(headPart(name), "", "from", fmt.Sprintf("from: unknown value %q", from), table.Suggest(from, w.layout.Values()))
 		}
-		chain = append(chain, at)
+		var chain []string
+		at := name
+		for ; seen[at] == 0 && w.model.hasHead(at); at = w.model.Heads[at].From {
+			seen[at], chain = i+1, append(chain, at)
+		}
+		if seen[at] != i+1 || len(chain) == 0 {
+			continue
+		}
+		chain = chain[slices.Index(chain, at):]
+		first := slices.Index(chain, slices.Min(chain))
+		chain = slices.Concat(chain[first:], chain[:first+1])
+		if !inDoubt(chain[0]) {
+			w.report(headPart(chain[0]), "", "from", "from: a cycle: "+strings.Join(chain, " -> "), "")
+		}
 	}
-	w.report(headPart(name), "", "from", "from: a cycle: "+strings.Join(append(chain, name), " -> "))
 }
 
 // hasHead reports whether a head of that name is declared.
@@ -93,9 +115,15 @@ func (m *Model) hasHead(name string) bool {
 	return ok
 }
 
-// labelled reports whether a loss compares a value with the labels.
-func (m *Model) labelled(name string) bool {
-	return slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss != nil && l.On == name && l.Loss.Reads().Labels })
+// labelled tells the values that a loss compares with the labels.
+func (m *Model) labelled() map[string]bool {
+	values := map[string]bool{}
+	for _, l := range m.Losses {
+		if l.Loss != nil && l.Loss.Reads().Labels {
+			values[l.On] = true
+		}
+	}
+	return values
 }
 
 // Classes is the number of classes of the data set, 0 where it has no labels or where only its files can tell.
@@ -115,8 +143,9 @@ func (m *Model) Resolved(shape []int) *Model {
 	if m.Heads != nil {
 		resolved.Heads = map[string]Head{}
 	}
+	labelled := m.labelled()
 	for name, h := range m.Heads {
-		resolved.Heads[name] = Head{h.From, sizedBy(h.Layers, stack{open: m.labelled(name), size: m.Classes()})}
+		resolved.Heads[name] = Head{h.From, sizedBy(h.Layers, stack{open: labelled[name], size: m.Classes()})}
 	}
 	return &resolved
 }

@@ -50,17 +50,17 @@ func TestHeadsComputeValuesFromValues(t *testing.T) {
 
 func TestWrongHeadsAreReportedWhereTheyAre(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
-		"a value that there is not":  {`from   = "hidden"`, `from = "hiden"`, `models.toml:9:8: model "m": head.class: from: there is no value "hiden"`},
+		"a value that there is not":  {`from   = "hidden"`, `from = "hiden"`, `models.toml:9:8: model "m": head.class: from: unknown value "hiden"`},
 		"a cycle":                    {"[model.m.head.hidden]", "[model.m.head.hidden]\nfrom = \"class\"", `head.class: from: a cycle: class -> hidden -> class`},
 		"a name that is taken":       {"head.hidden", "head.output", `head.output: a head cannot be called "output"`},
 		"read by nothing":            {`{ kind = "cross_entropy", on = "class" }, `, "", `head.class: no loss reads the head "class"`},
-		"no such value of a loss":    {`on = "class"`, `on = "clas"`, `loss[0] (cross_entropy): on: there is no value "clas"`},
+		"no such value of a loss":    {`on = "class"`, `on = "clas"`, `loss[0] (cross_entropy): on: unknown value "clas"`},
 		"labels that there are not":  {`"fashion-mnist"`, `"swimmer"`, `loss[0] (cross_entropy): cross_entropy needs labels, but swimmer has none`},
 		"too few classes":            {`layers = [{ kind = "dense" }]`, `layers = [{ kind = "dense", units = 9 }]`, `on: "class" has 9 values, but fashion-mnist has 10 classes`},
 		"a range that does not suit": {`units = 7, activation = "sigmoid"`, `units = 7`, `loss[1] (kl): kl needs values in [0,1]`},
 		"an output without decoder":  {`{ kind = "kl", on = "hidden", target = 0.2 }`, `{ kind = "mse" }`, `mse reads the output, but the model has no decoder`},
 		"views that there are not":   {`{ kind = "kl", on = "hidden", target = 0.2 }`, `{ kind = "nt_xent", on = "hidden" }`, `nt_xent compares the two views of each image, but the model has none`},
-		"lbfgs":                      {"decoder = []", "decoder = []\noptimizer = { kind = \"lbfgs\" }", `loss[0] (cross_entropy): cross_entropy needs its whole batch in one piece`},
+		"lbfgs":                      {"decoder = []", "decoder = []\noptimizer = { kind = \"lbfgs\" }", `loss[0] (cross_entropy): cross_entropy needs the whole batch in one piece`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.ReplaceAll(headed, c.old, c.new)

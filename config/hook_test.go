@@ -62,6 +62,54 @@ KEY
 	}
 }
 
+// between is a hook that names a stage between two others.
+type between struct{ at hooks.Stage }
+
+func (between) Attach(hooks.Training) (*hooks.Active, error) { return nil, nil }
+func (b between) Stage() hooks.Stage                         { return b.at }
+
+func TestHooksAreInTheOrderOfTheirStages(t *testing.T) {
+	const text = `[model.m]
+encoder = [{ kind = "pado" }, { kind = "dense", units = 4 }]
+train = { patience = 2 }
+prune = [PHASES]
+adversarial = { epsilon = 0.1 }
+average = { decay = 0.9 }
+hook = { teacher = { decay = 0.9 }, plateau = { patience = 3 } }
+`
+	m := model(t, load(t, strings.Replace(text, "PHASES", strings.Repeat("{ fraction = 0.1 }, ", 11), 1)), "m")
+	m.Hooks["afterwards"], m.Hooks["zealous"], m.Hooks["first"] = between{hooks.Follow + 1}, between{hooks.Distort - 1}, between{1}
+	var got []string
+	for _, h := range m.AllHooks() {
+		got = append(got, h.Name)
+	}
+	want := []string{"first", "decomposition", "prune.0", "prune.1", "prune.2", "prune.3", "prune.4", "prune.5", "prune.6", "prune.7", "prune.8", "prune.9",
+		"prune.10", "zealous", "adversarial", "average", "afterwards", "early_stopping", "plateau", "teacher"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	m = model(t, load(t, hooked), "n")
+	if got := m.AllHooks(); len(got) != 2 || got[0].Name != "average" {
+		t.Errorf("got %v", got)
+	}
+}
+
+// What belongs to the first layer may be declared too, for its settings.
+func TestAHookOfTheFirstLayerIsThereOnce(t *testing.T) {
+	const text = `[model.m]
+encoder = [{ kind = "amd" }, { kind = "dense", units = 4 }]
+`
+	for set, cached := range map[string]bool{"train.epochs=3": true, "hook.decomposition.cache=false": false} {
+		m := model(t, load(t, text), "m", set)
+		if list := m.AllHooks(); len(list) != 1 || list[0].Name != "decomposition" || list[0].Hook.(*hooks.Decomposition).Cache != cached {
+			t.Errorf("%s: got %v", set, list)
+		}
+		if written := strings.Contains(string(Fill(m)), "decomposition"); written == cached {
+			t.Errorf("%s: filled to\n%s", set, Fill(m))
+		}
+	}
+}
+
 func TestEarlyStoppingOnTestImagesIsAWarning(t *testing.T) {
 	const text = `[model.m]
 dataset = "fashion-mnist"

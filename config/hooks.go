@@ -1,15 +1,88 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 
 	"tessera/attack"
 	"tessera/hooks"
+	"tessera/layers"
+	"tessera/losses"
 	"tessera/optim"
 	"tessera/table"
 )
+
+// search checks what goes with a full-batch optimizer.
+func (w *walk) search() {
+	for _, p := range w.layout.Stacked() {
+		if p.Layer == nil || w.model.origin.Doubt(partOf(p.Path)) != nil {
+			continue
+		}
+		for _, inner := range p.opened() {
+			w.sameLayer(inner)
+		}
+	}
+	for i, l := range w.model.Losses {
+		if _, constant := l.Weight.(*losses.Constant); !constant && l.Weight != nil {
+			w.report(fmt.Sprintf("loss[%d]", i), l.Kind, "weight", fmt.Sprintf("weight: changes with the epochs, but %s needs an objective that is the same at every evaluation", w.model.Optimizer.Kind),
+				"give a number, or choose a mini-batch optimizer: "+table.Quoted(rules()))
+		}
+		if l.Loss != nil && !l.Loss.Reads().InParts(l.On) {
+			w.report(fmt.Sprintf("loss[%d]", i), l.Kind, "", fmt.Sprintf("%s needs the whole batch in one piece, but %s computes the full batch in micro-batches", l.Kind, w.model.Optimizer.Kind),
+				"leave it out, or choose a mini-batch optimizer: "+table.Quoted(rules()))
+		}
+	}
+}
+
+// sameLayer refuses layers with which the full-batch objective is not the same at every evaluation of a search: those that draw noise,
+// and those that follow the images of a batch. A block is judged by the layers inside of it.
+func (w *walk) sameLayer(p Placed) {
+	kind, search := p.Kind, w.model.Optimizer.Kind
+	_, block := p.Layer.(layers.Block)
+	_, once := p.Layer.(layers.Decomposing) // what it keeps is found before the first step
+	switch {
+	case block:
+	case layers.IsNoisy(p.Layer):
+		w.report(partOf(p.Path), kind, "", fmt.Sprintf("%s draws noise, but %s needs an objective that is the same at every evaluation", kind, search),
+			"leave it out, or choose a mini-batch optimizer: "+table.Quoted(rules()))
+	case !once && w.moves(p):
+		w.report(partOf(p.Path), kind, "", fmt.Sprintf("%s depends on the batch, but %s evaluates the full batch", kind, search),
+			"leave it out, or choose a mini-batch optimizer: "+table.Quoted(rules()))
+	}
+}
+
+// moves reports whether a layer has state that follows the images of a batch: unless all of its parameters are frozen, not
+// only its state, it does not work as at inference.
+func (w *walk) moves(placed Placed) bool {
+	return slices.ContainsFunc(placed.Parameters, func(p layers.Parameter) bool { return p.State }) &&
+		!w.model.AllFrozen(placed.Path, layers.Names(placed.Parameters)...)
+}
+
+// rules lists the optimizers that go batch by batch.
+func rules() []string {
+	var names []string
+	for _, e := range optim.Registry.All() {
+		if _, ok := e.New().(optim.Rule); ok {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
+// decomposing refuses layers that decompose images where these are not the model's input: what they rescale the channels by
+// is found on the fitted images, before the first step.
+func (w *walk) decomposing() {
+	for _, p := range w.layout.Layers() {
+		part := partOf(p.Path)
+		if _, ok := p.Layer.(layers.Decomposing); !ok || part == "encoder[0]" ||
+			slices.ContainsFunc(w.found, func(f table.Diagnostic) bool { return f.Part == part }) { // often for the very place
+			continue
+		}
+		w.report(part, p.Kind, "", fmt.Sprintf("%s must be the encoder's first layer: it decomposes the images themselves", p.Kind), "")
+	}
+}
 
 // Hook is a declared hook of a model.
 type Hook struct {
@@ -18,8 +91,8 @@ type Hook struct {
 	part string // where it is declared
 }
 
-// AllHooks lists the hooks of a model in the order in which a training calls them: the phases of prune, adversarial, average,
-// early stopping (train.patience), and then those of Hooks, sorted by name.
+// AllHooks lists the hooks of a model in the order in which a training calls them, that of their stages: those declared by other
+// tables (prune, adversarial, average, train.patience), those that belong to the first layer, and those of Hooks.
 func (m *Model) AllHooks() (list []Hook) {
 	for i := range m.Prune {
 		list = append(list, Hook{fmt.Sprintf("prune.%d", i), &m.Prune[i], fmt.Sprintf("prune[%d]", i)})
@@ -36,6 +109,26 @@ func (m *Model) AllHooks() (list []Hook) {
 	for _, name := range slices.Sorted(maps.Keys(m.Hooks)) {
 		list = append(list, Hook{name, m.Hooks[name], "hook." + name})
 	}
+	list = append(list, m.preparing()...)
+	slices.SortStableFunc(list, func(a, b Hook) int { return cmp.Compare(hooks.StageOf(a.Hook), hooks.StageOf(b.Hook)) })
+	return list
+}
+
+// preparing lists the hooks that belong to the encoder's first layer and are not declared.
+func (m *Model) preparing() (list []Hook) {
+	if len(m.Encoder) == 0 {
+		return nil
+	}
+	first, ok := m.Encoder[0].Layer.(layers.Preparing)
+	if !ok {
+		return nil
+	}
+	for _, e := range hooks.Registry.All() {
+		h := e.New()
+		if p, ok := h.(hooks.Preparing); ok && m.Hooks[e.Name] == nil && p.Prepares(first.Preparation()) {
+			list = append(list, Hook{e.Name, h, "encoder[0]"})
+		}
+	}
 	return list
 }
 
@@ -45,36 +138,36 @@ func (m *Model) Distorted() bool {
 }
 
 // hooks checks every hook of the model.
-func (c *checker) hooks() {
-	c.oneStep()
+func (w *walk) hooks() {
+	w.oneStep()
 	named := map[string]string{}
-	for _, h := range c.model.AllHooks() {
+	for _, h := range w.model.AllHooks() {
 		if other := named[h.Name]; other != "" {
-			c.report(h.part, "", "", fmt.Sprintf("%s declares this hook already", other), "leave one of them out")
+			w.report(h.part, "", "", fmt.Sprintf("%s declares this hook already", other), "leave one of them out")
 		}
 		named[h.Name] = h.part
-		if c.model.origin.Doubt(h.part) == nil {
-			c.hook(h)
+		if w.model.origin.Doubt(h.part) == nil {
+			w.hook(h)
 		}
 	}
 }
 
 // hook checks one hook, and what it works on.
-func (c *checker) hook(h Hook) {
-	_, search := c.model.Optimizer.Optimizer.(optim.Search)
+func (w *walk) hook(h Hook) {
+	_, search := w.model.Optimizer.Optimizer.(optim.Search)
 	if needs, ok := h.Hook.(hooks.NeedsSteps); search && ok {
 		problem, hint := needs.NeedsSteps()
-		c.report(h.part, "", "", fmt.Sprintf(problem, c.model.Optimizer.Kind), hint+", or take an optimizer that is a rule: "+table.Quoted(rules()))
+		w.report(h.part, "", "", fmt.Sprintf(problem, w.model.Optimizer.Kind), hint+", or choose a mini-batch optimizer: "+table.Quoted(rules()))
 	}
 	if p, ok := h.Hook.(*hooks.Prune); ok {
-		if epochs := c.model.Train.Epochs; p.From >= epochs && c.model.origin.Doubt("train") == nil {
-			c.report(h.part, "", "from", fmt.Sprintf("from: the phase begins after epoch %d, but the run ends after epoch %d: nothing would be pruned", p.From, epochs),
+		if epochs := w.model.Train.Epochs; p.From >= epochs && w.model.origin.Doubt("train") == nil {
+			w.report(h.part, "", "from", fmt.Sprintf("from: the phase begins after epoch %d, but the run ends after epoch %d: nothing would be pruned", p.From, epochs),
 				"train for longer, let the phase begin earlier, or leave it out: prune = []")
 		}
 	}
 	if g, ok := h.Hook.(hooks.Globbed); ok {
 		_, glob := g.Glob()
-		c.moving(h.part, "", glob, c.model.Frozen)
+		w.moving(h.part, "", glob, w.model.Frozen)
 	}
 }
 
@@ -82,16 +175,26 @@ func (c *checker) hook(h Hook) {
 var pgdKeys = []string{"steps", "step_size"}
 
 // oneStep refuses them where the attack is one step of length epsilon, and takes their defaults away.
-func (c *checker) oneStep() {
-	a := c.model.Adversarial
-	if a == nil || a.Method != attack.FGSM || c.model.origin.Doubt("adversarial") != nil {
+func (w *walk) oneStep() {
+	a := w.model.Adversarial
+	if a == nil || a.Method != attack.FGSM || w.model.origin.Doubt("adversarial") != nil {
 		return
 	}
 	for _, key := range pgdKeys {
-		if c.model.origin.Table("adversarial").Child(key) != nil {
-			c.report("adversarial", "", key, fmt.Sprintf("%s: %s takes one step of length epsilon", key, a.Method),
+		if w.model.origin.Table("adversarial").Child(key) != nil {
+			w.report("adversarial", "", key, fmt.Sprintf("%s: %s takes one step of length epsilon", key, a.Method),
 				fmt.Sprintf("leave it out, or take method = %q", attack.PGD))
 		}
 	}
 	a.Steps, a.StepSize = 0, 0
+}
+
+// Warnings says, a line each, what is no error in a model, but probably not what its author wants.
+func (m *Model) Warnings() (list []string) {
+	stops := func(h Hook) bool { _, early := h.Hook.(*hooks.EarlyStopping); return early }
+	if m.Dataset.Validation.Test && slices.ContainsFunc(m.AllHooks(), stops) {
+		list = append(list, fmt.Sprintf("model %q: early stopping (train.patience) selects an epoch on the test images (dataset.validation = \"test\"), "+
+			"so that what is measured on them is too good; hold out training images: dataset.validation = 0.1", m.Name))
+	}
+	return list
 }

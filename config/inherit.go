@@ -45,7 +45,7 @@ func (f *File) changed(name string, extends *table.Node) *lineage {
 	l.table = without(n, "extends")
 	l.table.Put("extends", extends)
 	parent, _ := extends.Text()
-	if chain := f.ancestors(parent); slices.Contains(chain, name) {
+	if chain := f.ancestors(parent, nil); slices.Contains(chain, name) {
 		l.cycle(append([]string{name}, chain[:slices.Index(chain, name)+1]...), extends)
 		return l
 	}
@@ -81,9 +81,9 @@ func (f *File) extend(l *lineage, name string, n *table.Node) {
 
 // cycle reports that a model of the file comes back to itself, for that model of the cycle that stands first in the file.
 func (f *File) cycle(name string) {
-	chain := f.ancestors(name)
+	chain := f.ancestors(name, nil)
 	first := slices.MinFunc(chain, func(a, b string) int { return f.models.Child(a).Key.Start - f.models.Child(b).Key.Start })
-	f.lineage(first).cycle(append(f.ancestors(first), first), f.models.Child(first).Child("extends"))
+	f.lineage(first).cycle(append(f.ancestors(first, nil), first), f.models.Child(first).Child("extends"))
 }
 
 func (l *lineage) cycle(chain []string, extends *table.Node) {
@@ -91,10 +91,10 @@ func (l *lineage) cycle(chain []string, extends *table.Node) {
 	l.found = append(l.found, table.Diagnostic{At: extends.At, Problem: "extends: a cycle: " + strings.Join(chain, " -> ")}.In(extends))
 }
 
-// ancestors lists a model and those that it extends, as far as they are known, each once.
-func (f *File) ancestors(name string) (list []string) {
+// ancestors lists a model and those that it extends, as far as they are known, each once and up to one that is clean.
+func (f *File) ancestors(name string, clean map[string]bool) (list []string) {
 	seen := map[string]bool{}
-	for f.models.Child(name) != nil && !seen[name] {
+	for f.models.Child(name) != nil && !seen[name] && !clean[name] {
 		seen[name] = true
 		list = append(list, name)
 		name, _ = f.models.Child(name).Child("extends").Text()

@@ -64,6 +64,11 @@ func Fill(m *Model) []byte {
 	if m == nil {
 		return nil
 	}
+	return filled(m).TOML("model", m.Name)
+}
+
+// filled is the table that [Fill] writes.
+func filled(m *Model) *table.Node {
 	omit := []string{"extends"}
 	if m.About == "" {
 		omit = append(omit, "about")
@@ -72,7 +77,8 @@ func Fill(m *Model) []byte {
 		omit = append(omit, "kind")
 	}
 	w := &table.Writer{Language: language, Origin: m.origin, Kind: m.Kind}
-	return w.Write([]string{"model", m.Name}, m.Resolved(m.shape), omit...)
+	n, _ := w.Tree(m.Resolved(m.shape), omit...) // whose parts are registered, or have the name that it gives
+	return n
 }
 
 // implicit holds the tables of a model that declares none; of a baseline only the data set. The methods named Defaults set the

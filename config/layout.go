@@ -19,6 +19,8 @@ type Layout struct {
 	Code    []int // the encoder's output, flattened: what the decoder reads
 	Decoder []Placed
 	Heads   []PlacedHead // each after what it reads
+
+	index map[string]int // of each head in Heads
 }
 
 // PlacedHead is one head of a model.
@@ -45,12 +47,11 @@ func (l *Layout) Stack(name string) (from string, list []Placed, ok bool) {
 	if name == losses.Output {
 		return losses.Code, l.Decoder, len(l.Decoder) > 0
 	}
-	for _, h := range l.Heads {
-		if h.Name == name {
-			return h.From, h.Layers, true
-		}
+	i, ok := l.index[name]
+	if !ok {
+		return "", nil, false
 	}
-	return "", nil, false
+	return l.Heads[i].From, l.Heads[i].Layers, true
 }
 
 // Size is the number of values of a value for one image, 0 where there is no such value or it is not known.
@@ -81,6 +82,8 @@ type Placed struct {
 	Layer      layers.Layer
 	In, Out    []int
 	Parameters []layers.Parameter // the path of one is Path + "." + Name
+
+	origin *table.Origin // of the model
 }
 
 // ParameterPath names one parameter of a layout.
@@ -167,7 +170,11 @@ func (p Placed) opened() []Placed {
 	list := []Placed{p}
 	in := p.In
 	for i, l := range b.Inner() {
-		inner := Placed{Path: fmt.Sprintf("%s.%d", p.Path, i), Kind: kindOf(l), Layer: l, In: in}
+		inner := Placed{Path: fmt.Sprintf("%s.%d", p.Path, i), Layer: l, In: in, origin: p.origin}
+		inner.Kind = language.NameOf(p.origin, partOf(inner.Path), l)
+		if l == nil {
+			return list
+		}
 		if in != nil { // else no shape is known, nor are parameters
 			out, err := l.OutputShape(in)
 			if err != nil {

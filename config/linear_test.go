@@ -2,41 +2,151 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"tessera/layers"
 )
 
-// Twice as many models take twice the work, not four times: each is merged and checked once.
-func TestTheWorkGrowsWithTheNumberOfModels(t *testing.T) {
-	for name, one := range map[string]func(i, n int) string{
-		"models":          func(i, _ int) string { return "encoder = [{ kind = \"dense\", units = 3 }]\n" },
-		"chain":           func(i, n int) string { return chained(i-1, i == 0) },
-		"backwards chain": func(i, n int) string { return chained(i+1, i == n-1) },
-		"pairs":           func(i, _ int) string { return chained(i^1, false) },
-		"broken":          func(i, _ int) string { return "encoder = [{ kind = \"dense\", unitz = 3 }]\n" },
+const oneLayer = "encoder = [{ kind = \"dense\", units = 3 }]\n"
+
+// Twice as much text takes twice the work, not four times: nothing in it is compared with all the rest.
+func TestTheWorkGrowsWithTheText(t *testing.T) {
+	for name, text := range map[string]func(n int) string{
+		"models":          models(func(i, _ int) string { return oneLayer }),
+		"chain":           models(func(i, n int) string { return chained(i-1, i == 0) }),
+		"backwards chain": models(func(i, n int) string { return chained(i+1, i == n-1) }),
+		"pairs":           models(func(i, _ int) string { return chained(i^1, false) }),
+		"broken":          models(func(i, _ int) string { return strings.Replace(oneLayer, "units", "unitz", 1) }),
+		"chain of heads":  heads(func(i, n int) string { return name(i + 1) }),
+		"chain of heads that begins nowhere": heads(func(i, n int) string {
+			if i == n-1 {
+				return "nowhere"
+			}
+			return name(i + 1)
+		}),
+		"cycle of heads": heads(func(i, n int) string { return name((i + 1) % n) }),
+		"values of a sweep": func(n int) string {
+			return "[model.m]\n" + oneLayer + "[sweep.s]\nmodel = \"m\"\nseeds = [" + repeated(n, func(i int) string { return fmt.Sprint(i, ",") }) + "]\n"
+		},
+		"models of a sweep": func(n int) string {
+			return models(func(i, n int) string { return chained(i-1, i == 0) })(n) +
+				"[sweep.s]\nmodel = [" + repeated(n, func(i int) string { return fmt.Sprintf("\"m%d\",", i) }) + "]\n"
+		},
+		"constraints of layers": func(n int) string {
+			return "[model.m]\nencoder = [" + strings.Repeat("{ kind = \"dense\", units = 3 }, ", n) + "]\nconstraint = [" + strings.Repeat("{ kind = \"nonneg\" }, ", n) + "]\n"
+		},
+		"errors in one line": func(n int) string {
+			return "[model.m]\nencoder = [" + strings.Repeat("{ kind = \"dense\", unitz = 3 }, ", n) + "]\n"
+		},
 	} {
 		work := func(n int) float64 {
-			var b strings.Builder
-			for i := range n {
-				fmt.Fprintf(&b, "[model.m%d]\n%s", i, one(i, n))
-			}
-			return testing.AllocsPerRun(1, func() {
-				f, err := Load("models.toml", []byte(b.String()))
+			all := []byte(text(n))
+			printed := 0
+			allocations := testing.AllocsPerRun(1, func() {
+				f, err := Load("models.toml", all)
 				if err != nil {
 					t.Fatal(err)
 				}
-				_ = f.Check()
+				if err = f.Check(); err != nil {
+					printed = len(err.Error())
+				}
 			})
+			return allocations + float64(printed)/100
 		}
 		if few, many := work(250), work(500); many > 2.5*few {
-			t.Errorf("%s: %g allocations for 250 models, %g for 500", name, few, many)
+			t.Errorf("%s: %g allocations for 250, %g for 500", name, few, many)
 		}
+	}
+}
+
+func repeated(n int, one func(i int) string) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(one(i))
+	}
+	return b.String()
+}
+
+func models(one func(i, n int) string) func(n int) string {
+	return func(n int) string {
+		return repeated(n, func(i int) string { return fmt.Sprintf("[model.m%d]\n%s", i, one(i, n)) })
+	}
+}
+
+// name sorts as its number does.
+func name(i int) string { return fmt.Sprintf("h%06d", i) }
+
+// heads are those of one model, each of which reads another value; the code where there is no such head.
+func heads(from func(i, n int) string) func(n int) string {
+	return func(n int) string {
+		return "[model.m]\n" + oneLayer + repeated(n, func(i int) string {
+			reads := from(i, n)
+			if reads == name(n) {
+				reads = "code"
+			}
+			return fmt.Sprintf("[model.m.head.%s]\nfrom = %q\nlayers = [{ kind = \"dense\", units = 3 }]\n", name(i), reads)
+		})
 	}
 }
 
 func chained(parent int, last bool) string {
 	if last {
-		return "encoder = [{ kind = \"dense\", units = 3 }]\n"
+		return oneLayer
 	}
 	return fmt.Sprintf("extends = \"m%d\"\n", parent)
+}
+
+// Heads are placed in the rounds in which they can be, each in the order of the names.
+func TestHeadsArePlacedInRounds(t *testing.T) {
+	from := map[string]string{"a": "d", "b": "code", "c": "a", "d": "b", "e": "output"}
+	text := "[model.m]\n" + oneLayer
+	for name, reads := range from {
+		text += fmt.Sprintf("[model.m.head.%s]\nfrom = %q\nlayers = [{ kind = \"dense\", units = 3 }]\n", name, reads)
+	}
+	m, _ := load(t, text).build("m", nil)
+	var got []string
+	for _, h := range m.walk([]int{32, 32}).layout.Heads {
+		got = append(got, h.Name)
+	}
+	if want := []string{"b", "d", "e", "a", "c"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A name of any length is not compared letter by letter, and printed once at most, shortened.
+func TestNamesOfAnyLengthAreShortened(t *testing.T) {
+	long := strings.Repeat("a", 1_000_000)
+	for _, text := range []string{
+		"[model." + long + "]\n",
+		"[model." + long + "]\nencoder = [{ kind = \"dense\", unitz = 3 }]\n",
+		"[model." + long + "]\nextends = \"" + strings.Repeat("ab", len(long)/2) + "\"\n[model.m]\n" + oneLayer,
+		"[model.m]\n" + long + " = 1\n" + oneLayer,
+	} {
+		err := load(t, text).Check()
+		if err == nil || len(err.Error()) > 12_000 {
+			t.Errorf("an error of %d bytes", len(fmt.Sprint(err)))
+		}
+	}
+	_, err := ParseSet(long + ".=1")
+	if err == nil || len(err.Error()) > 12_000 {
+		t.Errorf("an error of %d bytes", len(fmt.Sprint(err)))
+	}
+}
+
+// A layer that is registered twice has the name by which it was chosen, also in a block, whose layers are copied to be laid out.
+func TestALayerOfABlockHasTheNameThatWasWritten(t *testing.T) {
+	layers.Registry.Register("zz_twice", "another name of leaky_relu", func() layers.Layer { return &layers.LeakyRelu{Slope: 0.5} })
+	m := model(t, load(t, "[model.m]\nencoder = [{ kind = \"residual\", layers = [{ kind = \"relu\" }, { kind = \"zz_twice\" }] }, { kind = \"dense\", units = 3 }]\n"), "m")
+	layout, err := m.Layout([]int{32, 32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := layout.Layers()[2]; got.Kind != "zz_twice" || got.Path != "encoder.0.1" {
+		t.Errorf("got %+v", got)
+	}
+	if text := string(Fill(m)); !strings.Contains(text, "kind = \"zz_twice\"\nslope = 0.5") {
+		t.Errorf("filled to\n%s", text)
+	}
 }

@@ -4,97 +4,101 @@ import (
 	"fmt"
 	"slices"
 
+	"tessera/augment"
 	"tessera/data"
 	"tessera/losses"
 	"tessera/table"
 )
 
 // loss checks that what a term reads exists, and that it is defined on it.
-func (c *checker) loss(part string, l Loss) {
+func (w *walk) loss(part string, l Loss) {
 	reads := l.Loss.Reads()
 	if reads.Per == losses.Parameter {
-		c.glob(part, l.Kind, "on", l.On, c.views()...)
+		w.glob(part, l.Kind, "on", l.On, w.views()...)
 		return
 	}
 	if reads.Atoms {
 		if want := l.Loss.On(); l.On != want {
-			c.report(part, l.Kind, "on", fmt.Sprintf("on: got %q, but %s is taken on the %s", l.On, l.Kind, want), fmt.Sprintf("write %q, or leave it out", want))
+			w.report(part, l.Kind, "on", fmt.Sprintf("on: got %q, but %s reads the %s", l.On, l.Kind, want), fmt.Sprintf("write %q, or leave it out", want))
 			return
 		}
-		c.atoms(part, l)
+		w.atoms(part, l)
 	}
-	if reads.On && !c.hasValue(part, l.Kind, "on", l.On) {
+	if reads.On && !w.hasValue(part, l.Kind, "on", l.On) {
 		return
 	}
 	for _, name := range reads.Values {
-		c.hasValue(part, l.Kind, c.keyHolding(l.Loss, name), name)
+		w.hasValue(part, l.Kind, w.keyHolding(l.Loss, name), name)
 	}
-	if s, ok := l.Loss.(losses.ShapeChecker); ok && c.layout.Input != nil && len(c.layout.Decoder) > 0 {
-		if err := s.CheckShape(c.layout.Input); err != nil {
-			c.report(part, l.Kind, table.KeyOf(err), err.Error(), "")
+	if s, ok := l.Loss.(losses.ShapeChecker); ok && w.layout.Input != nil && len(w.layout.Decoder) > 0 {
+		if err := s.CheckShape(w.layout.Input); err != nil {
+			w.report(part, l.Kind, table.KeyOf(err), err.Error(), "")
 		}
 	}
 	if reads.On {
-		c.value(part, l, reads)
+		w.value(part, l, reads)
 	}
 }
 
 // value checks that the value that `on` names is of a size and a range that suit the term.
-func (c *checker) value(part string, l Loss, reads losses.Reads) {
-	size := c.layout.Size(l.On)
+func (w *walk) value(part string, l Loss, reads losses.Reads) {
+	size := w.layout.Size(l.On)
 	if n, ok := l.Loss.(losses.UnitsChecker); ok && size > 0 {
 		if err := n.CheckUnits(size); err != nil {
-			c.report(part, l.Kind, "", err.Error(), "")
+			w.report(part, l.Kind, "", err.Error(), "")
 		}
 	}
-	if pixels := product(c.layout.Input); reads.Images && l.On != losses.Output && size > 0 && pixels > 0 && size != pixels {
-		c.report(part, l.Kind, "on", fmt.Sprintf("on: %q has %d values, but %s compares it with images of %d", l.On, size, l.Kind, pixels), "")
+	if pixels := product(w.layout.Input); reads.Images && l.On != losses.Output && size > 0 && pixels > 0 && size != pixels {
+		w.report(part, l.Kind, "on", fmt.Sprintf("on: %q has %d values, but %s compares it with images of %d", l.On, size, l.Kind, pixels), "")
 	}
-	if reads.Views && len(c.model.Views) == 0 && !c.model.inDoubt("view") {
-		c.report(part, l.Kind, "", fmt.Sprintf("%s compares the two views of each image, but the model has none", l.Kind), "give one "+c.model.header("view"))
+	if reads.Views && len(w.model.Views) == 0 && !w.model.inDoubt("view") {
+		w.report(part, l.Kind, "", fmt.Sprintf("%s compares the two views of each image, but the model has none", l.Kind), "give one "+w.model.header("view"))
 	}
-	if reads.Teacher && c.model.Hooks["teacher"] == nil && !c.model.inDoubt("hook") {
-		c.report(part, l.Kind, "", fmt.Sprintf("%s reads the values of a teacher, but the model has none", l.Kind), fmt.Sprintf("declare it: [model.%s.hook.teacher]", table.KeyText(c.model.Name)))
+	if reads.Teacher && w.model.Hooks["teacher"] == nil && !w.model.inDoubt("hook") {
+		w.report(part, l.Kind, "", fmt.Sprintf("%s reads the values of a teacher, but the model has none", l.Kind), fmt.Sprintf("declare it: [model.%s.hook.teacher]", table.KeyText(w.model.Name)))
 	}
 	if reads.Labels {
-		c.labels(part, l, size)
+		w.labels(part, l, size)
 	}
 	if reads.Unit {
-		c.unitInterval(part, l)
+		w.unitInterval(part, l)
 	}
 }
 
 // labels checks that the data set has labels, and that the value has a unit for each class.
-func (c *checker) labels(part string, l Loss, size int) {
-	source := c.model.Dataset.Source
-	if source == nil || c.model.origin.Doubt("dataset") != nil {
+func (w *walk) labels(part string, l Loss, size int) {
+	source := w.model.Dataset.Source
+	if source == nil || w.model.origin.Doubt("dataset") != nil {
 		return
 	}
 	if data.IsUnlabelled(source) {
-		c.report(part, l.Kind, "", fmt.Sprintf("%s needs labels, but %s has none", l.Kind, c.model.Dataset.Name), "take a data set with labels, such as fashion-mnist")
+		w.report(part, l.Kind, "", fmt.Sprintf("%s needs labels, but %s has none", l.Kind, w.model.Dataset.Name), "choose a data set with labels, such as fashion-mnist")
 		return
 	}
-	if classes := c.model.Classes(); classes > 0 && size > 0 && size != classes {
-		c.report(part, l.Kind, "on", fmt.Sprintf("on: %q has %d values, but %s has %d classes", l.On, size, c.model.Dataset.Name, classes), "")
+	if classes := w.model.Classes(); classes > 0 && size > 0 && size != classes {
+		w.report(part, l.Kind, "on", fmt.Sprintf("on: %q has %d values, but %s has %d classes", l.On, size, w.model.Dataset.Name, classes), "")
 	}
 }
 
 // hasValue checks that the model has a value that the key of a part names.
-func (c *checker) hasValue(part, kind, key, name string) bool {
-	values := c.layout.Values()
-	if slices.Contains(values, name) || c.model.hasHead(name) || name == losses.Output && c.model.inDoubt("decoder") || c.model.inDoubt("head") {
+func (w *walk) hasValue(part, kind, key, name string) bool {
+	if w.model.hasHead(name) || name == losses.Output && w.model.inDoubt("decoder") || w.model.inDoubt("head") {
 		return true // a head that is not placed is reported itself
 	}
+	values := w.layout.Values()
+	if slices.Contains(values, name) {
+		return true
+	}
 	if name == losses.Output {
-		c.report(part, kind, key, fmt.Sprintf("%s reads the output, but the model has no decoder", kind), "leave the term out, or give a decoder")
+		w.report(part, kind, key, fmt.Sprintf("%s reads the output, but the model has no decoder", kind), "leave the term out, or add a decoder")
 		return false
 	}
-	c.report(part, kind, key, fmt.Sprintf("%s: there is no value %q", key, name), table.Suggest(name, values))
+	w.report(part, kind, key, fmt.Sprintf("%s: unknown value %q", key, name), table.Suggest(name, values))
 	return false
 }
 
 // keyHolding is the key of a part whose value is that name.
-func (c *checker) keyHolding(l losses.Loss, name string) string {
+func (w *walk) keyHolding(l losses.Loss, name string) string {
 	for _, f := range table.Fields(l) {
 		if f.Value.CanInterface() && f.Value.Interface() == any(name) {
 			return f.Key
@@ -105,8 +109,8 @@ func (c *checker) keyHolding(l losses.Loss, name string) string {
 
 // unread checks that every value but the code is read by a term, directly or by way of a head: nothing else trains it. Where the terms are not
 // sound it is not known what reads the output.
-func (c *checker) unread(sound bool) {
-	m := c.model
+func (w *walk) unread(sound bool) {
+	m := w.model
 	if m.inDoubt("loss") || slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss == nil }) {
 		return
 	}
@@ -117,9 +121,9 @@ func (c *checker) unread(sound bool) {
 			read[name] = true
 		}
 	}
-	for _, h := range slices.Backward(c.layout.Heads) {
+	for _, h := range slices.Backward(w.layout.Heads) {
 		if !read[h.Name] {
-			c.report(headPart(h.Name), "", "", fmt.Sprintf("no loss reads the head %q: nothing trains it", h.Name), fmt.Sprintf("add a loss with on = %q", h.Name))
+			w.report(headPart(h.Name), "", "", fmt.Sprintf("no loss reads the head %q: nothing trains it", h.Name), fmt.Sprintf("add a loss with on = %q", h.Name))
 		}
 		read[h.From] = true
 	}
@@ -128,7 +132,7 @@ func (c *checker) unread(sound bool) {
 		if len(m.Decoder) == 0 {
 			problem, hint = "there is no loss", "valid: "+table.Quoted(losses.Registry.Names())
 		}
-		c.report("", "", "loss", problem, hint)
+		w.report("", "", "loss", problem, hint)
 	}
 }
 
@@ -140,4 +144,32 @@ func reconstructions() (names []string) {
 		}
 	}
 	return names
+}
+
+// drawn checks the views: one for both or one for each, of images that the augmentations take, and read by a loss.
+func (w *walk) drawn() {
+	m := w.model
+	if len(m.Views) == 0 || m.inDoubt("view") {
+		return
+	}
+	if len(m.Views) > 2 {
+		w.report("view[2]", "", "", fmt.Sprintf("an image has two views, but %d are declared", len(m.Views)), "give two tables, one for each view, or one table for both")
+	}
+	if !m.inDoubt("loss") && !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss == nil || l.Loss.Reads().Views }) {
+		w.report("view[0]", "", "", "no loss compares the views", `add one that does, such as kind = "nt_xent"`)
+	}
+	for i, v := range m.Views {
+		for k, a := range v.Augment {
+			part := fmt.Sprintf("view[%d].augment[%d]", i, k)
+			if a == nil || w.layout.Input == nil || m.origin.Doubt(part) != nil {
+				continue
+			}
+			if err := augment.CheckShape(a, w.layout.Input); err != nil {
+				w.report(part, language.NameOf(m.origin, part, a), "", err.Error(), "")
+			}
+		}
+	}
+	if !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss != nil && !l.Loss.Reads().Views && l.Loss.Reads().On }) && m.Distorted() {
+		w.report("adversarial", "", "", "no loss reads the images themselves, only their views: there is nothing to attack", "leave it out")
+	}
 }

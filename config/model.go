@@ -28,21 +28,21 @@ const Autoencoder = "autoencoder"
 // Model is one checked declaration with every default in place.
 type Model struct {
 	Name        string
-	Kind        string                `toml:"kind" doc:"what the model is: an auto-encoder where the key is left out, or a baseline"`
-	About       string                `toml:"about" doc:"one line for people"`
-	Extends     string                `toml:"extends" doc:"the model that this one starts from"`
-	Dataset     Dataset               `toml:"dataset" doc:"the images: a name, or a table"`
+	Kind        string                `toml:"kind" doc:"an auto-encoder by default, or a baseline"`
+	About       string                `toml:"about" doc:"one-line description"`
+	Extends     string                `toml:"extends" doc:"parent model, from which this one inherits"`
+	Dataset     Dataset               `toml:"dataset" doc:"data set: a name, or a table"`
 	Encoder     []Layer               `toml:"encoder" of:"autoencoder" doc:"from an image to its code"`
 	Decoder     []Layer               `toml:"decoder" of:"autoencoder" none:"true" doc:"from a code to an image; one linear dense layer by default, none where it is []"`
-	Heads       map[string]Head       `toml:"head" of:"autoencoder" doc:"further stacks by name, each from one value to a new one"`
+	Heads       map[string]Head       `toml:"head" of:"autoencoder" doc:"further outputs by name, each computed from another value"`
 	Views       []View                `toml:"view" of:"autoencoder" doc:"random augmentations of the images: one for both views, or one for each"`
 	Losses      []Loss                `toml:"loss" of:"autoencoder" doc:"the terms of the objective; mse by default"`
 	Constraints []Constraint          `toml:"constraint" of:"autoencoder" doc:"projections of the parameters after every step"`
-	Freeze      []string              `toml:"freeze" of:"autoencoder" doc:"globs over parameter paths: what they match keeps its first value"`
-	Start       *Start                `toml:"start" of:"autoencoder" doc:"another run, whose parameters are the first ones of this model"`
+	Freeze      []string              `toml:"freeze" of:"autoencoder" doc:"globs over parameter paths; matching parameters keep their initial values"`
+	Start       *Start                `toml:"start" of:"autoencoder" doc:"run from which the initial parameters are copied"`
 	Optimizer   Optimizer             `toml:"optimizer" of:"autoencoder" doc:"the update rule; adam by default"`
-	Prune       []hooks.Prune         `toml:"prune" of:"autoencoder" doc:"phases in which small weights are held at 0"`
-	Adversarial *hooks.Adversarial    `toml:"adversarial" of:"autoencoder" doc:"train on attacked images"`
+	Prune       []hooks.Prune         `toml:"prune" of:"autoencoder" doc:"phases in which small weights are pruned"`
+	Adversarial *hooks.Adversarial    `toml:"adversarial" of:"autoencoder" doc:"adversarial training"`
 	Average     *hooks.Average        `toml:"average" of:"autoencoder" doc:"the run's model is a moving average of the weights"`
 	Hooks       map[string]hooks.Hook `toml:"hook" of:"autoencoder" doc:"further hooks by their registered names: [model.NAME.hook.average]"`
 	Train       Train                 `toml:"train" doc:"training schedule"`
@@ -79,19 +79,19 @@ type Layer struct {
 // parameters are "head.NAME.0.weight", ...
 type Head struct {
 	From   string  `toml:"from" doc:"the value that it reads: code, output, or another head"`
-	Layers []Layer `toml:"layers" doc:"in order; units of the last one default to the number of classes where a loss compares the head with labels" required:"true"`
+	Layers []Layer `toml:"layers" doc:"in order; the units of the last one default to the number of classes if a loss compares the head with labels" required:"true"`
 }
 
 // View is how one of the two views of an image is drawn, or both.
 type View struct {
-	Augment []augment.Augmentation `toml:"augment" doc:"in order; none leaves the image as it is"`
+	Augment []augment.Augmentation `toml:"augment" doc:"applied in order; an empty list leaves the image unchanged"`
 }
 
 // Loss is one weighted term of the objective.
 type Loss struct {
 	Kind   string        `toml:"kind" doc:"the term"`
-	On     string        `toml:"on" doc:"what it is taken on: output, code, a head, atoms, or a glob over parameter paths"`
-	Weight losses.Weight `toml:"weight" bare:"constant.value" doc:"multiplies the term"`
+	On     string        `toml:"on" doc:"value that the term reads: output, code, a head, atoms, or a glob over parameter paths"`
+	Weight losses.Weight `toml:"weight" bare:"constant.value" doc:"factor of the term: a number or a schedule"`
 	Loss   losses.Loss   `part:"kind"`
 }
 
@@ -107,7 +107,7 @@ type Optimizer struct {
 	Kind      string          `toml:"kind" doc:"the update rule"`
 	Optimizer optim.Optimizer `part:"kind"`
 	ClipNorm  float64         `toml:"clip_norm" want:">= 0" doc:"largest global norm of the gradient; 0 does not clip"`
-	Schedule  Schedule        `toml:"schedule" doc:"multiplies the learning rate over the run"`
+	Schedule  Schedule        `toml:"schedule" doc:"factor of the learning rate over the run"`
 }
 
 // Schedule scales the learning rate over the run.
@@ -124,7 +124,7 @@ type Train struct {
 	Batch             int     `toml:"batch" of:"autoencoder" want:"> 0" doc:"mini-batch size; the last batch of an epoch is smaller; for lbfgs the micro-batch size"`
 	Seed              uint64  `toml:"seed" doc:"seed of every random stream: weights, shuffling, noise, splits"`
 	Patience          int     `toml:"patience" of:"autoencoder" want:">= 0" doc:"number of epochs without a better val_mse after which the training stops; 0 never stops early"`
-	MinDelta          float64 `toml:"min_delta" of:"autoencoder" want:">= 0" doc:"how much lower val_mse must be to count as better"`
+	MinDelta          float64 `toml:"min_delta" of:"autoencoder" want:">= 0" doc:"smallest decrease of val_mse that counts as an improvement"`
 	CheckpointSeconds float64 `toml:"checkpoint_seconds" want:">= 0" doc:"seconds between checkpoints, which are written at the end of an epoch"`
 }
 
@@ -182,10 +182,10 @@ func (o *Optimizer) Check() error {
 	}
 	var wrong []error
 	if o.ClipNorm != 0 {
-		wrong = append(wrong, part.KeyError{Key: "clip_norm", Problem: fmt.Sprintf("got %v, but %s has no gradient to clip: it finds the length of its steps by itself", o.ClipNorm, o.Kind)})
+		wrong = append(wrong, part.KeyError{Key: "clip_norm", Problem: fmt.Sprintf("got %v, but %s clips no gradients: its line search chooses the length of a step", o.ClipNorm, o.Kind)})
 	}
 	if _, constant := o.Schedule.Schedule.(*optim.Constant); o.Schedule.Schedule != nil && !constant || o.Schedule.WarmupEpochs != 0 {
-		wrong = append(wrong, part.KeyError{Key: "schedule", Problem: fmt.Sprintf("%s has no learning rate to schedule: it finds the length of its steps by itself", o.Kind)})
+		wrong = append(wrong, part.KeyError{Key: "schedule", Problem: fmt.Sprintf("%s has no learning rate to schedule: its line search chooses the length of a step", o.Kind)})
 	}
 	return errors.Join(wrong...)
 }

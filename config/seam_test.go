@@ -60,8 +60,8 @@ scale = 0.5
 	if !reflect.DeepEqual(b, want) {
 		t.Errorf("got %+v", b)
 	}
-	if out := (&table.Writer{Language: language}).Write([]string{"b"}, b); string(out) != text {
-		t.Errorf("written as\n%s", out)
+	if n, err := (&table.Writer{Language: language}).Tree(b); err != nil || string(n.TOML("b")) != text {
+		t.Errorf("written as\n%s%v", n.TOML("b"), err)
 	}
 }
 

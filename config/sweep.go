@@ -2,7 +2,10 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 
 	"tessera/data"
 	"tessera/table"
@@ -33,12 +36,12 @@ const mostTrials = 10000
 
 // sweepTable is what [sweep.NAME] holds. What `model` and `set` hold is read by [sweepPlan].
 type sweepTable struct {
-	About  string      `toml:"about" doc:"one line for people"`
+	About  string      `toml:"about" doc:"one-line description"`
 	Model  *table.Node `toml:"model" doc:"the model that is trained, or a list of models"`
-	Seeds  []uint64    `toml:"seeds" doc:"one trial for each; the model's own seed where none are given"`
+	Seeds  []uint64    `toml:"seeds" doc:"one trial per seed; the model's seed by default"`
 	Split  string      `toml:"split" oneof:"train validation test" doc:"images that the trials are measured on; validation where all trials hold images out, else test"`
 	Select *table.Node `toml:"select" doc:"metrics by which settings are selected on the validation images: \"mse\" takes the least mean over the seeds, \"-accuracy\" the largest, a list the Pareto front; the selected settings alone are measured on the test images"`
-	Set    *table.Node `toml:"set" doc:"keys as --set names them, with a value, a list of values or a range"`
+	Set    *table.Node `toml:"set" doc:"swept keys, named as in --set; each has a value, a list of values or a range"`
 }
 
 // UnknownSweep is the error for a name that no sweep of the file has.
@@ -90,28 +93,18 @@ func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
 			s.Keys = append(s.Keys, a.key)
 		}
 	}
-	var sources []*table.Source
-	for _, set := range sets {
-		if set.Source != nil { // Passes have none: a source is made for each model
-			sources = append(sources, set.Source)
-		}
-	}
 	for _, base := range plan.models {
-		for i := range plan.size() {
-			if len(found) > 0 {
-				return nil, table.Report(found, sources...)
-			}
+		for i := 0; i < plan.size() && len(found) == 0; i++ {
 			choice := plan.choice(i)
 			m, some := f.trial(plan, base, choice, sets)
-			s.Trials = append(s.Trials, Trial{Model: m, Values: plan.values(choice)})
-			found = some
+			s.Trials, found = append(s.Trials, Trial{Model: m, Values: plan.values(choice)}), some
 		}
 	}
 	if len(found) == 0 {
 		s.Split, found = plan.split(s.Trials)
 	}
-	if len(found) > 0 {
-		return nil, table.Report(found, sources...)
+	if err := table.Report(found, sourcesOf(sets)...); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
@@ -157,4 +150,72 @@ func (f *File) trial(p *sweepPlan, base string, choice []int, sets []Set) (*Mode
 		found[i].Scope = p.subject()
 	}
 	return m, found
+}
+
+// Set is one change of a model: --set PATH=VALUE.
+type Set struct {
+	table.Change
+	passes int // of Passes, else 0
+}
+
+// ParseSet reads PATH=VALUE; see [table.ParseChange].
+func ParseSet(argument string) (Set, error) {
+	change, err := table.ParseChange(argument)
+	return Set{Change: change}, err
+}
+
+// sourcesOf lists the texts of the --set arguments; Passes have none.
+func sourcesOf(sets []Set) (sources []*table.Source) {
+	for _, s := range sets {
+		if s.Source != nil {
+			sources = append(sources, s.Source)
+		}
+	}
+	return sources
+}
+
+// Passes is a change that a sweep makes by the kind of each of its models: auto-encoders are trained for n epochs, baselines that
+// iterate do n iterations, and the others stay as they are.
+func Passes(n int) Set { return Set{passes: n} }
+
+// The keys that Passes sets.
+const (
+	epochsKey     = "train.epochs"
+	iterationsKey = "iterations"
+)
+
+// suited appends the --set arguments to the changes of a trial, Passes as the key of what the model then is.
+func (f *File) suited(model string, changes []table.Change, sets []Set) []table.Change {
+	for _, s := range sets {
+		if s.passes == 0 {
+			changes = append(changes, s.Change)
+		}
+	}
+	for _, s := range sets {
+		if s.passes == 0 {
+			continue
+		}
+		m, _ := f.build(model, changes)
+		if key := passesOf(m); key != "" {
+			change, _ := table.ParseChange(key + "=" + strconv.Itoa(s.passes)) // which is well formed
+			changes = append(changes, change)
+		}
+	}
+	return changes
+}
+
+// passesOf is the key by which a model is trained for longer, "" where it has none.
+func passesOf(m *Model) string {
+	switch {
+	case m == nil || m.Baseline == nil:
+		return epochsKey
+	case reflect.TypeOf(m.Baseline).Kind() == reflect.Pointer && slices.Contains(table.Keys(m.Baseline, ""), iterationsKey):
+		return iterationsKey
+	}
+	return ""
+}
+
+// sets reports whether a change is of a key.
+func (s Set) sets(key string) bool {
+	return strings.Join(s.Path(), ".") == key || s.passes > 0 && (key == epochsKey || key == iterationsKey)
 }

@@ -2,8 +2,12 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 
+	"tessera/part"
 	"tessera/table"
 )
 
@@ -51,17 +55,18 @@ func (f *File) known(d *table.Decoder, n, given *table.Node) (models []string) {
 	if len(list) == 0 {
 		d.Report("", given, "model: got an empty list, want at least one model", "")
 	}
+	seen := map[string]bool{}
 	for _, at := range list {
 		name, ok := at.Text()
 		switch {
 		case !ok:
 			d.Report("", given, fmt.Sprintf("model: got %s, want the name of a model", at.Describe()), "")
-		case slices.Contains(models, name):
+		case seen[name]:
 			d.Report("", given, fmt.Sprintf("model: %q is given twice", name), "")
 		case f.models.Child(name) == nil:
 			d.Report("", at, fmt.Sprintf("model: unknown model %q", name), f.suggest(name, name))
 		default:
-			models = append(models, name)
+			models, seen[name] = append(models, name), true
 		}
 	}
 	return models
@@ -123,4 +128,162 @@ func (p *sweepPlan) override(sets []Set) {
 	p.axes = slices.DeleteFunc(p.axes, func(a axis) bool {
 		return slices.ContainsFunc(sets, func(s Set) bool { return s.sets(a.key) })
 	})
+}
+
+// axis is one key of a sweep and the values that it takes.
+type axis struct {
+	key    string   // "loss.1.weight"
+	names  []string // of the key
+	at     []table.Span
+	values []*table.Node
+}
+
+// seedKey is the key that a sweep's seeds set.
+const seedKey = "train.seed"
+
+// isKey reports whether the key is one of the sweep's keys: it varies, and not as the seed.
+func (a axis) isKey() bool { return len(a.values) > 1 && a.key != seedKey }
+
+// change is the --set that gives the key its i-th value, with the places of the file.
+func (a axis) change(i int) table.Change { return table.NewChange(a.names, a.at, a.values[i]) }
+
+// readAxes reads the keys of `set`, then the seeds: these vary fastest.
+func (p *sweepPlan) readAxes(d *table.Decoder) {
+	if set := p.table.Set; set.IsTable() {
+		p.readKeys(d, set, axis{})
+	} else if set != nil {
+		d.Report("", set, "set: want a table: [sweep.NAME.set]", "")
+	}
+	seeds := p.node.Child("seeds")
+	if seeds == nil || d.Origin.Doubt("").About("seeds") {
+		return
+	}
+	if len(seeds.Items) == 0 {
+		d.Report("", seeds, "seeds: got an empty list, want at least one seed", "")
+		return
+	}
+	refuseRepeated(d, "", "seeds", seeds.Items)
+	p.axes = append(p.axes, axis{key: seedKey, names: []string{"train", "seed"}, at: []table.Span{seeds.Key, seeds.Key}, values: seeds.Items})
+}
+
+// readKeys reads the keys of a table, which may lead to other tables.
+func (p *sweepPlan) readKeys(d *table.Decoder, n *table.Node, before axis) {
+	for _, k := range n.Keys {
+		c := n.Child(k)
+		a := axis{names: append(slices.Clone(before.names), k), at: append(slices.Clone(before.at), c.Key)}
+		a.key = strings.Join(a.names, ".")
+		switch {
+		case strings.Contains(k, "."):
+			d.ReportKey("set", c, fmt.Sprintf("unknown key %q", k), "write the path without quotes")
+			continue
+		case a.key == seedKey:
+			d.ReportKey("set", c, `the seed is set by the sweep's key "seeds"`, "write seeds = [1, 2, 3] above")
+			continue
+		case isSpread(c):
+			a.values = spreadOut(d, c, "set."+a.key)
+		case c.IsTable():
+			p.readKeys(d, c, a)
+			continue
+		case c.IsArray():
+			a.values = c.Items
+			if len(c.Items) == 0 {
+				d.Report("set", c, a.key+": got an empty list, want at least one value", "")
+			}
+			refuseRepeated(d, "set", a.key, c.Items)
+		default:
+			a.values = []*table.Node{c}
+		}
+		if len(a.values) > 0 {
+			p.axes = append(p.axes, a)
+		}
+	}
+}
+
+// refuseRepeated reports values that a list has before: their trials would be the same.
+func refuseRepeated(d *table.Decoder, part, key string, list []*table.Node) {
+	first := map[string]int{}
+	for i, v := range list {
+		text := v.String()
+		if at, ok := first[text]; ok {
+			d.Report(part, v, fmt.Sprintf("%s[%d]: %s is given before, as %s[%d]", key, i, v.Describe(), key, at), "leave it out")
+		} else {
+			first[text] = i
+		}
+	}
+}
+
+// spread is a range of values, evenly spaced in their logarithms or as they are, both ends included.
+type spread struct {
+	From  float64 `toml:"from" required:"true" doc:"the first value"`
+	To    float64 `toml:"to" required:"true" doc:"the last value"`
+	Count int     `toml:"count" want:"in [2,1000]" required:"true" doc:"how many values"`
+	Scale string  `toml:"scale" oneof:"log linear" doc:"spacing of the values, logarithmic or linear"`
+}
+
+// Defaults spaces the logarithms evenly.
+func (s *spread) Defaults() { s.Scale = "log" }
+
+// Check refuses a logarithmic range that reaches zero.
+func (s *spread) Check() error {
+	for _, end := range []struct {
+		key   string
+		value float64
+	}{{"from", s.From}, {"to", s.To}} {
+		if math.IsInf(end.value, 0) {
+			return part.KeyError{Key: end.key, Problem: "got an infinity, want a number"}
+		}
+		if s.Scale == "log" && end.value <= 0 {
+			return part.KeyError{Key: end.key, Problem: fmt.Sprintf(`got %v, want > 0, or scale = "linear"`, end.value)}
+		}
+	}
+	return nil
+}
+
+// isSpread tells a range from a table that leads to other keys: it has the key to or at least two of a range's keys, and no kind.
+func isSpread(n *table.Node) bool {
+	known := func(key string) bool { return slices.Contains(table.Keys(&spread{}, ""), key) }
+	return n.IsTable() && n.Child("kind") == nil && (n.Child("to") != nil || len(n.Only(known).Keys) >= 2)
+}
+
+// spreadOut returns the values of a range. They are rounded to six digits, and to whole numbers where both ends are
+// written as such; what is rounded to the same value is one.
+func spreadOut(d *table.Decoder, n *table.Node, part string) []*table.Node {
+	s := &spread{}
+	before := len(d.Found)
+	if d.Decode(n, s, part); len(d.Found) > before {
+		return nil
+	}
+	_, whole := n.Child("from").Leaf.(int64)
+	if whole {
+		_, whole = n.Child("to").Leaf.(int64)
+	}
+	var values []*table.Node
+	for i := range s.Count {
+		var leaf any = s.value(i)
+		if whole {
+			leaf = int64(math.Round(s.value(i)))
+		}
+		if len(values) > 0 && values[len(values)-1].Leaf == leaf {
+			continue
+		}
+		values = append(values, n.NewScalar(leaf))
+	}
+	return values
+}
+
+// value is the i-th value of the range.
+func (s *spread) value(i int) float64 {
+	switch i {
+	case 0:
+		return s.From
+	case s.Count - 1:
+		return s.To
+	}
+	t := float64(i) / float64(s.Count-1)
+	v := s.From + t*(s.To-s.From)
+	if s.Scale == "log" {
+		v = s.From * math.Pow(s.To/s.From, t)
+	}
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64) // its own text cannot fail
+	return rounded
 }

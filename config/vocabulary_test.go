@@ -18,9 +18,6 @@ func TestEveryRegisteredPartCanBeDeclared(t *testing.T) {
 				t.Errorf("%s %s: the constructor returns a %s, want a pointer", v.What, name, k)
 				continue
 			}
-			if nested := v.Title == "inits" || v.Title == "layers"; nested && language.NameOf(part) != name {
-				t.Errorf("%s %s has the type of %s: a part inside another is named by its type", v.What, name, language.NameOf(part))
-			}
 			if v.About(name) == "" {
 				t.Errorf("%s %s has no description", v.What, name)
 			}
@@ -73,9 +70,9 @@ func TestDescriptionsTellKeysDefaultsAndWants(t *testing.T) {
 	list, _ := Describe("losses")
 	i := slices.IndexFunc(list, func(d table.Description) bool { return d.Name == "kl" })
 	want := []table.KeyDescription{
-		{Key: "target", Want: "a number in (0,1)", Default: "0.1", About: "p, the wanted mean activation of every unit"},
-		{Key: "on", Want: "a string", Default: `"code"`, About: "what it is taken on: output, code, a head, atoms, or a glob over parameter paths"},
-		{Key: "weight", Want: "a number, a name or a table", Default: "1.0", About: "multiplies the term"},
+		{Key: "target", Want: "a number in (0,1)", Default: "0.1", About: "p, the target mean activation of every unit"},
+		{Key: "on", Want: "a string", Default: `"code"`, About: "value that the term reads: output, code, a head, atoms, or a glob over parameter paths"},
+		{Key: "weight", Want: "a number, a name or a table", Default: "1.0", About: "factor of the term: a number or a schedule"},
 	}
 	if !reflect.DeepEqual(list[i].Keys, want) {
 		t.Errorf("kl: got\n%+v\nwant\n%+v", list[i].Keys, want)

@@ -17,11 +17,14 @@ type walk struct {
 	names  []string // paths of parameters whose shapes are not known
 	open   []string // paths of layers of which not even the names of the parameters are known
 	large  bool     // a layer makes too much of a batch
+
+	all        []ParameterPath // of the layout; see listed
+	own, other []string        // their paths, and those that are another name of one
 }
 
 // walk places every layer for images of shape input, nil where that is not known.
 func (m *Model) walk(input []int) *walk {
-	w := &walk{model: m, layout: &Layout{Input: slices.Clone(input)}}
+	w := &walk{model: m, layout: &Layout{Input: slices.Clone(input), index: map[string]int{}}}
 	var out []int
 	w.layout.Encoder, out = w.list(stack{path: "encoder", part: "encoder"}, m.Encoder, input)
 	if len(m.Encoder) == 0 { // what it should be is not known
@@ -35,7 +38,7 @@ func (m *Model) walk(input []int) *walk {
 		i := w.sizing()
 		s, _ := m.Decoder[i].Layer.(layers.Sized)
 		w.report(fmt.Sprintf("decoder[%d]", i), m.Decoder[i].Kind, sizeKey(s), fmt.Sprintf(
-			"the decoder gives %s values, but the images have %s", shapeText(out), shapeText(input)))
+			"the decoder gives %s values, but the images have %s", shapeText(out), shapeText(input)), "")
 	}
 	w.heads()
 	return w
@@ -76,7 +79,7 @@ func (w *walk) sizing() int {
 func (w *walk) list(s stack, list []Layer, in []int) ([]Placed, []int) {
 	placed, open := make([]Placed, len(list)), s.opened(list)
 	for i, l := range list {
-		placed[i] = Placed{Path: fmt.Sprintf("%s.%d", s.path, i), Kind: l.Kind, Layer: copyOf(l.Layer), In: in}
+		placed[i] = Placed{Path: fmt.Sprintf("%s.%d", s.path, i), Kind: l.Kind, Layer: copyOf(l.Layer), In: in, origin: w.model.origin}
 		if i == open && s.size > 0 {
 			placed[i].Layer.(layers.Sized).SetOutputUnits(s.size)
 		}
@@ -101,7 +104,7 @@ func (w *walk) place(part string, p *Placed, open bool) []int {
 	}
 	s, isSized := p.Layer.(layers.Sized)
 	if isSized && s.OutputUnits() == 0 && !open && !doubtful {
-		w.report(part, p.Kind, "", fmt.Sprintf("missing key %q", sizeKey(s)))
+		w.report(part, p.Kind, "", fmt.Sprintf("missing key %q", sizeKey(s)), "")
 		w.assume(p)
 		return nil
 	}
@@ -127,21 +130,16 @@ func (w *walk) place(part string, p *Placed, open bool) []int {
 func (w *walk) refused(part, kind string, l layers.Layer, err error) {
 	if b, ok := l.(layers.Block); ok {
 		if inner, ok := err.(layers.InnerError); ok {
-			l := b.Inner()[inner.Index]
-			w.refused(fmt.Sprintf("%s.layers[%d]", part, inner.Index), kindOf(l), l, inner.Err)
+			part, l := fmt.Sprintf("%s.layers[%d]", part, inner.Index), b.Inner()[inner.Index]
+			w.refused(part, language.NameOf(w.model.origin, part, l), l, inner.Err)
 			return
 		}
 	}
 	if s, ok := l.(layers.Sized); ok && s.OutputUnits() == 0 {
-		w.report(part, kind, "", fmt.Sprintf("missing key %q", sizeKey(s)))
+		w.report(part, kind, "", fmt.Sprintf("missing key %q", sizeKey(s)), "")
 		return
 	}
-	w.report(part, kind, table.KeyOf(err), err.Error())
-}
-
-// kindOf is the name under which a layer is registered, "" for one of the caller's own.
-func kindOf(l layers.Layer) string {
-	return language.NameOf(l)
+	w.report(part, kind, table.KeyOf(err), err.Error(), "")
 }
 
 // borrowers lists the layers that borrow a parameter: a layer, or those inside of it.
@@ -180,7 +178,7 @@ func (w *walk) lend(part string, p *Placed, b layers.Borrower) bool {
 		hint = table.Suggest(path, valid)
 	}
 	_, err := b.OutputShape(p.In)
-	w.found = append(w.found, w.model.finding(part, p.Kind, table.KeyOf(err), err.Error(), hint))
+	w.report(part, p.Kind, table.KeyOf(err), err.Error(), hint)
 	return false
 }
 
@@ -202,8 +200,8 @@ func (w *walk) assume(p *Placed) {
 	w.open = append(w.open, p.Path)
 }
 
-func (w *walk) report(part, kind, key, problem string) {
-	w.found = append(w.found, w.model.finding(part, kind, key, problem, ""))
+func (w *walk) report(part, kind, key, problem, hint string) {
+	w.found = append(w.found, w.model.finding(part, kind, key, problem, hint))
 }
 
 // finding places an error of a part at one of its keys, else at its kind, else at the model's name.

@@ -1,10 +1,10 @@
 // Package constraints is the vocabulary of projections: one file per feasible set, each stating its argmin problem.
 //
-// A constraint is w -> w', applied once before the first step and after every optimizer step. A new one is one new file
-// with one call of Registry.Register; the law tests (feasible, idempotent, nearest point) find it by themselves.
+// A constraint is w -> w', applied once before the first step and after every optimizer step. A new one is one new file with
+// one call of Registry.Register; the law tests (feasible, idempotent, nearest point) include it automatically.
 //
-// Several constraints on one parameter are projected in the order of their declaration. A set that bounds rows is said
-// over the rows of the first axis of a parameter: the atoms of a dense decoder weight (inputs, units), the filters of a
+// Several constraints on one parameter are projected in the order of their declaration. A set that bounds rows applies to
+// the rows of the first axis of a parameter: the atoms of a dense decoder weight (inputs, units), the filters of a
 // convolution. A parameter with fewer than two axes is one row.
 //
 // NaN stays NaN: a diverged weight must stop the run, not be projected away.
@@ -16,13 +16,13 @@ import "tessera/part"
 type Constraint interface {
 	// Project replaces w, of that shape, row-major, by the nearest point of the feasible set. It is idempotent to the bit.
 	Project(w []float32, shape []int)
-	// Violation says how far w is from the feasible set: the largest amount by which a weight or a row breaks its
-	// bound, 0 in the set, and NaN when w holds a NaN. After Project it is at most float32's rounding of the bound.
+	// Violation is the distance of w from the feasible set: the largest amount by which a weight or a row breaks its bound,
+	// 0 in the set, and NaN when w holds a NaN. After Project it is at most float32's rounding of the bound.
 	Violation(w []float32, shape []int) float64
 }
 
-// Pointwise is implemented by constraints whose Project treats every element by itself, so that any part of a
-// parameter can be projected alone (shape is then ignored): the engine fuses these with the optimizer's pass.
+// Pointwise is implemented by constraints whose Project treats every element separately. Any part of a parameter can then be
+// projected alone (shape is ignored): the engine fuses these with the optimizer's pass.
 type Pointwise interface {
 	Constraint
 	Pointwise()

@@ -5,11 +5,11 @@ package constraints
 //
 // Source: Srebro and Shraibman, Rank, trace-norm and max-norm, 2005; used with dropout by Srivastava et al., 2014.
 type MaxNorm struct {
-	Max float64 `toml:"max" want:"> 0" doc:"largest Euclidean length of a row"`
+	Max float64 `toml:"max" want:"> 0" doc:"largest Euclidean norm of a row"`
 }
 
 func init() {
-	Registry.Register("max_norm", "every row of Euclidean length <= max: w <- w * min(1, max / ||w||)",
+	Registry.Register("max_norm", "every row of Euclidean norm <= max: w <- w * min(1, max / ||w||)",
 		func() Constraint { return &MaxNorm{Max: 1} })
 }
 

@@ -2,15 +2,15 @@ package constraints
 
 import "math"
 
-// UnitNorm keeps every row (atom) at Euclidean length 1: the projection argmin ||v-w|| over ||v|| = 1, row by row,
-// which is v = w / ||w||.
+// UnitNorm keeps every row (atom) at Euclidean norm 1: the projection argmin ||v-w|| over ||v|| = 1, row by row, which is v
+// = w / ||w||.
 //
-// All points of the sphere are equally near to a row of zeros. It becomes 1/sqrt(n) everywhere: deterministic, and like
-// scaling it keeps a non-negative parameter non-negative, so that nonneg followed by unit_norm satisfies both.
+// All points of the sphere are equally near to a row of zeros. It becomes 1/sqrt(n) everywhere. This is deterministic and,
+// like scaling, keeps a non-negative parameter non-negative: nonneg followed by unit_norm satisfies both.
 type UnitNorm struct{}
 
 func init() {
-	Registry.Register("unit_norm", "every row of Euclidean length 1: w <- w / ||w||",
+	Registry.Register("unit_norm", "every row of Euclidean norm 1: w <- w / ||w||",
 		func() Constraint { return &UnitNorm{} })
 }
 

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// array is what a file of numbers holds: one of bytes, floats and ints, row-major.
+// array is the content of a file of numbers, row-major: exactly one of bytes, floats and ints.
 type array struct {
 	dims   []int
 	bytes  []byte

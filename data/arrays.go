@@ -7,17 +7,17 @@ import (
 	"tessera/part"
 )
 
-// Arrays are the keys that the data sets idx and npy share: your own images and labels in array files, whose format
-// (IDX or NPY, gzipped or not) is detected from their content. Paths are relative to the current folder. uint8 values become
-// value/255, floats are taken as they are. Images are (n, height, width), (n, height, width, channels), or (n, values)
-// with the keys height and width.
+// Arrays are the keys that the data sets idx and npy share: your own images and labels in array files, whose format (IDX or
+// NPY, gzipped or not) is detected from the content. Paths are relative to the current directory. uint8 values become
+// value/255, floats are used as they are. Images are (n, height, width), (n, height, width, channels), or (n, values) with
+// the keys height and width.
 type Arrays struct {
 	Images     string `toml:"images" required:"true" doc:"file of the training images"`
 	Labels     string `toml:"labels" doc:"file of their labels, one integer per image"`
 	TestImages string `toml:"test_images" doc:"file of the test images; without it the set has no test split"`
 	TestLabels string `toml:"test_labels" doc:"file of their labels"`
-	Height     int    `toml:"height" want:"> 0" doc:"image height in pixels, for files that hold an image as a row of values"`
-	Width      int    `toml:"width" want:"> 0" doc:"image width in pixels, for files that hold an image as a row of values"`
+	Height     int    `toml:"height" want:"> 0" doc:"image height in pixels, for files with one row of values per image"`
+	Width      int    `toml:"width" want:"> 0" doc:"image width in pixels, for files with one row of values per image"`
 }
 
 // HasTest implements [Tester].
@@ -133,7 +133,7 @@ func sameShape(set *Set, path string) error {
 		return nil
 	}
 	if by(set.Test.Shape) != by(set.Shape) {
-		return &Error{Dataset: set.Name, Path: path, Problem: fmt.Sprintf("the test images are %s, the training images %s",
+		return &Error{Dataset: set.Name, Path: path, Problem: fmt.Sprintf("the test images differ from the training images (got %s, want %s)",
 			by(set.Test.Shape), by(set.Shape))}
 	}
 	return nil

@@ -14,7 +14,7 @@ const EnvDir = "TESSERA_DATA"
 // DIR/fashion-mnist/train-images-idx3-ubyte.gz.
 type Dirs []string
 
-// SearchDirs returns the folders in which data are searched: flag (the --data option, "" where it was not given),
+// SearchDirs returns the folders in which data are searched: flag (the --data option, "" if it was not given),
 // $TESSERA_DATA, and the folder tessera in the user's cache. Downloads go to the first of them.
 func SearchDirs(flag string) Dirs {
 	var dirs Dirs

@@ -15,7 +15,7 @@ import (
 // Each has the layout of a data folder: $TESSERA_MIRROR/fashion-mnist/train-images-idx3-ubyte.gz.
 const EnvMirror = "TESSERA_MIRROR"
 
-// Download says how published data sets are fetched. The zero value is ready to use.
+// Download configures how published data sets are fetched. The zero value is ready to use.
 type Download struct {
 	Mirrors  []string       // tried in order, each with the layout of a data folder; nil takes $TESSERA_MIRROR, else the known ones
 	Client   *http.Client   // nil takes http.DefaultClient
@@ -25,7 +25,7 @@ type Download struct {
 	pause time.Duration // before a mirror is asked again; 0 takes a second
 }
 
-// Progress is how far the download of one file is.
+// Progress is the progress of the download of one file.
 type Progress struct {
 	Dataset, File string
 	URL           string
@@ -33,13 +33,12 @@ type Progress struct {
 	Err           error // why this mirror was given up; the next one is tried
 }
 
-// Get makes dir hold the data set of that name, complete and with the right checksums, and returns its files. Files
-// that are there and right stay; those that fail their checksum are replaced. A file grows as NAME.gz.part, which a
-// later call resumes, and takes its name when its uncompressed bytes have the known checksum. A mirror that cuts
-// the connection is asked for the rest; one that has no such file, or other bytes, is given up for the next.
+// Get downloads the data set of that name into dir and returns its files. Files with the right checksum are kept, others are
+// replaced. A file is written to NAME.gz.part, which a later call resumes, and is renamed when its uncompressed bytes have
+// the known checksum. If a mirror cuts the connection, Get requests the missing bytes. If a mirror does not have the file,
+// or has other bytes, Get tries the next mirror.
 //
-// When every mirror fails the error is an *Error that says why each did. Errors of the file system are returned as
-// they are.
+// If every mirror fails, the error is an *Error with the reason for each. Errors of the file system are returned unchanged.
 func (d Download) Get(ctx context.Context, name, dir string) ([]File, error) {
 	set, err := publishedSet(name)
 	if err != nil {
@@ -64,7 +63,7 @@ func (d Download) get(ctx context.Context, set *published, dir string) ([]File, 
 	return files, nil
 }
 
-// file makes dir hold one file.
+// file downloads one file into dir.
 func (d Download) file(ctx context.Context, set *published, f publishedFile, dir string) (File, error) {
 	old, found := Dirs{dir}.find(set.name, f.name)
 	if found {
@@ -98,7 +97,7 @@ func (d Download) file(ctx context.Context, set *published, f publishedFile, dir
 		problems = append(problems, fmt.Errorf("%s: %w", url, err))
 		t.report(0, -1, err)
 	}
-	return File{}, &Error{Dataset: set.name, Path: f.name + ".gz", Problem: "no mirror has it", Err: oneLine(problems),
+	return File{}, &Error{Dataset: set.name, Path: f.name + ".gz", Problem: "no mirror provides it", Err: oneLine(problems),
 		Hint: "run the same command again to resume, or put the file into " + filepath.Dir(path) + " by hand"}
 }
 

@@ -2,7 +2,8 @@ package data
 
 import "strings"
 
-// Error says that data are missing, fail their checksum or have the wrong size or format: what, where, and what to do.
+// Error is for data that are missing, fail their checksum or have the wrong size or format. It has the place, the problem
+// and what to do.
 type Error struct {
 	Dataset string // the name of the data set, "" for a file that belongs to none
 	Path    string // the file or folder

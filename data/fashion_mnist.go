@@ -1,7 +1,7 @@
 package data
 
 func init() {
-	Registry.Register("fashion-mnist", "60,000 and 10,000 grey 28x28 images of clothes in 10 classes (Zalando); downloaded", FashionMNIST)
+	Registry.Register("fashion-mnist", "60,000 training and 10,000 test images of clothes, grey, 28x28 pixels, 10 classes (Zalando); downloaded", FashionMNIST)
 }
 
 // FashionMNIST returns the set of Xiao, Rasul and Vollgraf, "Fashion-MNIST: a novel image dataset for benchmarking machine

@@ -18,7 +18,7 @@ import (
 // anySize is the limit for the user's files: whatever fits into memory.
 const anySize = 1 << 50
 
-// errTooLarge says that a file has more bytes than its reader wants.
+// errTooLarge is for a file with more bytes than its reader allows.
 var errTooLarge = errors.New("the file is too large")
 
 // readFile returns the uncompressed bytes of a file, at most the given number, and their SHA-256. The content tells
@@ -43,7 +43,7 @@ func readFile(ctx context.Context, path string, most int64) ([]byte, File, error
 	return b, File{Path: path, SHA256: sum}, err
 }
 
-// openFile opens a regular file: a pipe would make the reader wait for ever.
+// openFile opens a regular file: reading a pipe could block forever.
 func openFile(path string) (*os.File, int64, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -56,7 +56,7 @@ func openFile(path string) (*os.File, int64, error) {
 	return f, info.Size(), err
 }
 
-// isGzip tells whether f starts as a gzip file does.
+// isGzip reports whether f starts like a gzip file.
 func isGzip(f io.ReaderAt) bool {
 	var magic [2]byte
 	_, err := f.ReadAt(magic[:], 0)
@@ -128,8 +128,8 @@ func head(path string, n int) ([]byte, error) {
 	return b[:got], err
 }
 
-// badFile makes err, what is wrong with a file of a data set ("" for none), an *Error; a cancelled
-// context and nil stay what they are.
+// badFile wraps err, the error of a file of a data set ("" for none), in an *Error. A cancelled context and nil stay
+// unchanged.
 func badFile(dataset, path string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -153,7 +153,7 @@ func badFile(dataset, path string, err error) error {
 	return &Error{Dataset: dataset, Path: path, Problem: "cannot be read", Err: err}
 }
 
-// errSize is the problem of a file whose header promises more, or less, than there is.
+// errSize is the problem of a file that is longer or shorter than its header says.
 func errSize(want, got int64) error {
 	return fmt.Errorf("the header says %d bytes follow it, the file has %d", want, got)
 }

@@ -16,12 +16,12 @@ import (
 	"tessera/internal/atomicfile"
 )
 
-// ReadImages reads the images, or the codes, of a file that belongs to no data set: .npy, IDX, both gzipped or not
-// (told by their content), one PNG, or a folder of PNG files of one size. uint8 values become value/255, floats are
-// taken as they are; arrays are (n, values), (n, height, width) or (n, height, width, channels).
+// ReadImages reads the images, or the codes, of a file that belongs to no data set: .npy, IDX, both gzipped or not (detected
+// from the content), one PNG, or a folder of PNG files of one size. uint8 values become value/255, floats are taken as they
+// are; arrays are (n, values), (n, height, width) or (n, height, width, channels).
 //
-// shape is that of one image as the caller needs it: images of as many values take it, others are refused, and PNG
-// files are read in grey unless it has three channels. With a nil shape the file says what its images are. All errors
+// shape is the shape of one image that the caller needs. Images with as many values are reshaped to it, others are refused.
+// PNG files are read in grey unless shape has three channels. With a nil shape, the file determines the shape. All errors
 // about the file are an *Error.
 func ReadImages(ctx context.Context, path string, shape []int) (*Images, error) {
 	images, err := readImages(ctx, path, shape)
@@ -37,7 +37,7 @@ func ReadImages(ctx context.Context, path string, shape []int) (*Images, error) 
 	return images.WithShape(shape)
 }
 
-// fits refuses the n images of a file whose shape got is not the one that the caller needs, nil for any.
+// fits refuses the n images of a file if their shape got is not the shape want, nil for any.
 func fits(path string, n int, got, want []int) error {
 	if want == nil {
 		return nil
@@ -146,7 +146,7 @@ func WriteImages(path string, shape []int, values []float32) error {
 	case format == "png" && dims[0] != 1:
 		return fmt.Errorf("%s: %d images do not fit into one PNG file: give the name of a folder", path, dims[0])
 	case format == "png":
-		return writePNG(path, shape, toBytes(values))
+		return atomicfile.Write(path, func(w io.Writer) error { return encodePNG(w, shape, toBytes(values)) })
 	}
 	return writePNGs(path, shape, toBytes(values))
 }
@@ -192,7 +192,7 @@ func toBytes(values []float32) []byte {
 	return b
 }
 
-// by writes a shape as people do: 28x28.
+// by formats a shape as 28x28.
 func by(shape []int) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", "x"), "[]")
 }

@@ -21,7 +21,7 @@ const (
 
 var idxSize = map[byte]int{idxUint8: 1, idxInt8: 1, idxInt16: 2, idxInt32: 4, idxFloat32: 4, idxFloat64: 8}
 
-// isIDX tells whether b starts as an IDX file does.
+// isIDX reports whether b starts like an IDX file.
 func isIDX(b []byte) bool {
 	return len(b) >= 4 && b[0] == 0 && b[1] == 0 && idxSize[b[2]] > 0
 }

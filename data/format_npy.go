@@ -12,8 +12,8 @@ import (
 )
 
 // The NPY layout of NumPy (numpy.lib.format, versions 1 to 3): a magic text, the version, the length of the header, the
-// header (a Python dictionary with descr, fortran_order and shape), then the values. It is read here, not by a library,
-// because the libraries at hand trust the header: damaged ones make them panic.
+// header (a Python dictionary with descr, fortran_order and shape), then the values. No library is used, because existing
+// libraries trust the header and panic on damaged files.
 const npyMagic = "\x93NUMPY"
 
 // npyHeaderMost is the longest header that is read: far more than the header of any array of numbers.
@@ -25,7 +25,7 @@ var (
 	npyShape   = regexp.MustCompile(`['"]shape['"]\s*:\s*\(([0-9,\s]*)\)`)
 )
 
-// npyHeader says what follows the header of an NPY file.
+// npyHeader describes the values that follow the header of an NPY file.
 type npyHeader struct {
 	kind    string // "u1", "f4", ...
 	order   binary.ByteOrder

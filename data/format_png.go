@@ -108,7 +108,7 @@ func readPNGs(ctx context.Context, paths []string, labels []int, channels int, w
 	if err := fits(paths[0], len(paths), shape, want); err != nil {
 		return nil, "", err
 	}
-	// All headers are looked at first: what one file claims is not asked of the memory for every image.
+	// All headers are checked first, so a wrong size in one file does not determine the memory for all images.
 	if err := eachPNG(ctx, paths, func(i int) error { return samePNGSize(paths[i], shape) }); err != nil {
 		return nil, "", err
 	}
@@ -156,7 +156,7 @@ func samePNGSize(path string, shape []int) error {
 	return nil
 }
 
-// readPNG decodes one file, whose header says that shape, into dst.
+// readPNG decodes one file of that shape into dst.
 func readPNG(dst []byte, path string, shape []int) error {
 	channels := 1
 	if len(shape) == 3 {
@@ -176,7 +176,7 @@ func readPNG(dst []byte, path string, shape []int) error {
 			copy(dst, grey.Pix)
 			return nil
 		}
-		// Grey is 0.299 R + 0.587 G + 0.114 B; transparent pixels are seen over black.
+		// Grey is 0.299 R + 0.587 G + 0.114 B; transparent pixels are blended over black.
 		grey := &image.Gray{Pix: dst, Stride: shape[1], Rect: image.Rect(0, 0, shape[1], shape[0])}
 		draw.Draw(grey, grey.Rect, decoded, decoded.Bounds().Min, draw.Src)
 		return nil
@@ -189,7 +189,7 @@ func readPNG(dst []byte, path string, shape []int) error {
 	return nil
 }
 
-// cut makes an end where the decoder expects more one that the reader of a message understands.
+// cut replaces an unexpected end of the file by a message that users understand.
 func cut(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -197,8 +197,8 @@ func cut(err error) error {
 	return err
 }
 
-// writePNG writes one image of bytes.
-func writePNG(path string, shape []int, pixels []byte) error {
+// encodePNG writes one image of bytes.
+func encodePNG(w io.Writer, shape []int, pixels []byte) error {
 	rect := image.Rect(0, 0, shape[1], shape[0])
 	var img image.Image = &image.Gray{Pix: pixels, Stride: shape[1], Rect: rect}
 	if len(shape) == 3 && shape[2] == 3 {
@@ -208,7 +208,7 @@ func writePNG(path string, shape []int, pixels []byte) error {
 		}
 		img = rgba
 	}
-	return atomicfile.Write(path, func(w io.Writer) error { return png.Encode(w, img) })
+	return png.Encode(w, img)
 }
 
 // writePNGs writes images as 00000.png, 00001.png, ... into a folder that is made beside and renamed, so that it is
@@ -233,16 +233,22 @@ func writePNGs(folder string, shape []int, pixels []byte) (err error) {
 	size, _ := product(shape)
 	n := len(pixels) / size
 	digits := max(5, len(strconv.Itoa(n-1)))
+	disk := atomicfile.OS{}
 	for i := range n {
 		path := filepath.Join(beside, fmt.Sprintf("%0*d.png", digits, i))
-		if err := writePNG(path, shape, pixels[i*size:(i+1)*size]); err != nil {
+		one := func(w io.Writer) error { return encodePNG(w, shape, pixels[i*size:(i+1)*size]) }
+		if err := disk.WriteFile(path, one); err != nil {
 			return err
 		}
+	}
+	if err := disk.Sync(beside); err != nil {
+		return err
 	}
 	if err := os.Chmod(beside, 0o755); err != nil { // MkdirTemp gives 0700
 		return err
 	}
-	// An empty folder makes way. Removing fails on one that came to hold something meanwhile, and renaming on any.
+	// An empty folder is removed first, because renaming fails on any existing folder. Removing fails if the folder is not
+	// empty any more.
 	if info, err := os.Stat(folder); err == nil && info.IsDir() {
 		if err := os.Remove(folder); err != nil {
 			return err

@@ -9,9 +9,8 @@ import (
 	"tessera/kernel"
 )
 
-// Images are n images of one shape with their labels: bytes, which mean value/255, or floats, which are taken as they
-// are. A subset shares the pixels of the images that it was taken from. Images are never changed, so that any number
-// of goroutines may read them.
+// Images are n images of one shape with their labels. Pixels are bytes, which mean value/255, or floats, which are used as
+// they are. A subset shares the pixels of its source. Images are immutable, so any number of goroutines may read them.
 type Images struct {
 	// Shape is the shape of one image: (height, width) or (height, width, channels). Files without a
 	// shape, and codes, give vectors: (values).
@@ -53,7 +52,7 @@ func newImages(m *Images, values int) (*Images, error) {
 	return m, nil
 }
 
-// Len returns how many images there are.
+// Len returns the number of images.
 func (m *Images) Len() int { return m.n }
 
 // Pixels returns the number of values of one image, channels included.
@@ -70,7 +69,7 @@ func (m *Images) Batch(dst []float32, indices []int) {
 	}
 }
 
-// ahead is how many images early a batch asks for the bytes of one: shuffled images lie anywhere in memory.
+// ahead is the prefetch distance of a batch in images, because shuffled images are scattered in memory.
 const ahead = 4
 
 // Float32 returns all images, one after the other, as [Images.Batch] gives them, in a new slice.
@@ -82,7 +81,7 @@ func (m *Images) Float32() []float32 {
 	return all
 }
 
-// Range returns the smallest and the largest value that images may hold: 0 and 1 of bytes, of floats what they do hold.
+// Range returns the smallest and the largest value of images: 0 and 1 for bytes, the actual values for floats.
 func (m *Images) Range() (low, high float32) {
 	if m.bytes != nil || m.n == 0 {
 		return 0, 1
@@ -104,8 +103,8 @@ func (m *Images) Bytes(i int) []byte {
 	return m.bytes[row*m.pixels : (row+1)*m.pixels]
 }
 
-// Labels returns the label of each image in a new slice, or nil where all are unknown. A negative label is that of an image
-// whose class is not known.
+// Labels returns the label of each image in a new slice, or nil if all are unknown. A negative label means that the class of
+// the image is unknown.
 func (m *Images) Labels() []int {
 	if m.labels == nil {
 		return nil
@@ -164,7 +163,7 @@ func (m *Images) WithShape(shape []int) (*Images, error) {
 	return &other, nil
 }
 
-// row returns where image i lies in memory.
+// row returns the offset of image i in memory.
 func (m *Images) row(i int) int {
 	if m.rows != nil {
 		return m.rows[i]

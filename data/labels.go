@@ -13,17 +13,17 @@ import (
 // UnknownLabel is the label of an image whose class is not known. Every negative label means the same.
 const UnknownLabel = -1
 
-// Classed is implemented by sources that can tell how many classes their labels name without reading any pixels.
+// Classed is implemented by sources that know the number of classes without reading any pixels.
 type Classed interface {
-	// Classes returns the number of classes; ok is false where there are no labels, or where only the files can tell
-	// and they are not at hand.
+	// Classes returns the number of classes. ok is false if there are no labels, or if the number depends on files that are
+	// missing.
 	Classes(dirs Dirs) (n int, ok bool)
 }
 
 // Unlabelled is implemented by sources that know, without reading any pixels, that their images have no labels.
 type Unlabelled interface{ Unlabelled() bool }
 
-// IsUnlabelled reports whether it is known of a source, its keys set, that its images have no labels.
+// IsUnlabelled reports whether a source with these keys is known to have no labels.
 func IsUnlabelled(s Source) bool {
 	u, ok := s.(Unlabelled)
 	return ok && u.Unlabelled()
@@ -38,8 +38,13 @@ func (*Bars) Unlabelled() bool { return true }
 // Unlabelled implements [Unlabelled]: without a file of labels.
 func (a *Arrays) Unlabelled() bool { return a.Labels == "" }
 
-// Classes returns the number of classes of a source, its keys set, without reading any pixels: labels are 0 to n-1. ok is
-// false where the source has no labels, or cannot tell yet.
+// Unlabelled implements [Unlabelled]: the images are in this process, and no label of the training images is known.
+func (m *Memory) Unlabelled() bool {
+	return m != nil && m.train != nil && classesOf(m.train.labels) == 0
+}
+
+// Classes returns the number n of classes of a source with these keys, without reading any pixels; labels are 0 to n-1. ok
+// is false if the source has no labels or the number is not known yet.
 func Classes(s Source, dirs Dirs) (n int, ok bool) {
 	if c, is := s.(Classed); is {
 		return c.Classes(dirs)
@@ -47,8 +52,8 @@ func Classes(s Source, dirs Dirs) (n int, ok bool) {
 	return 0, false
 }
 
-// ClassCount returns the number of classes of a loaded set: that of the names where they are known, else the largest
-// label plus one. ok is false where no label is known.
+// ClassCount returns the number of classes of a loaded set: the number of class names if they are known, otherwise the
+// largest label plus one. ok is false if no label is known.
 func (s *Set) ClassCount() (n int, ok bool) {
 	if len(s.Classes) > 0 {
 		return len(s.Classes), true
@@ -97,8 +102,21 @@ func (a *Arrays) Classes(Dirs) (n int, ok bool) {
 	return n, n > 0
 }
 
-// hideLabels keeps the labels of a fraction of the fitted images and makes the others [UnknownLabel]. Each class keeps its
-// share, rounded, and at least one image; which ones depends on seed alone.
+// Classes implements [Classed] by the labels of all images: the largest one plus one.
+func (m *Memory) Classes(Dirs) (n int, ok bool) {
+	if m == nil {
+		return 0, false
+	}
+	for _, images := range []*Images{m.train, m.test} {
+		if images != nil {
+			n = max(n, classesOf(images.labels))
+		}
+	}
+	return n, n > 0
+}
+
+// hideLabels keeps the labels of a fraction of the fitted images and sets the others to [UnknownLabel]. Each class keeps its
+// share, rounded, and at least one image. The choice depends only on the seed.
 func (s *Splits) hideLabels(fraction float64, seed uint64) error {
 	labels := s.Fit.Labels()
 	if classesOf(labels) == 0 {

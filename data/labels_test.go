@@ -101,7 +101,7 @@ func TestLabelsOfImagesWithoutAnyCannotBeHidden(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = (&Set{Name: "plain", Train: images}).Split(Selection{Labelled: 0.1}, 1)
+		_, err = (&Set{Name: "plain", Shape: images.Shape, Train: images}).Split(Selection{Labelled: 0.1}, 1)
 		var key part.KeyError
 		if !errors.As(err, &key) || key.Key != "labelled" {
 			t.Errorf("labels %v: got %v", labels, err)

@@ -14,23 +14,22 @@ import (
 const MemoryName = "memory"
 
 func init() {
-	Registry.Register(MemoryName, "images that a Go program gives (data.FromFloats); a run names them by their checksum",
+	Registry.Register(MemoryName, "images from a Go program (data.FromFloats); a run identifies them by their checksum",
 		func() Source { return &Memory{} })
 }
 
-// Memory is a data set in memory: training images, and test images where [Memory.WithTest] adds them. Make one with [FromFloats].
-// A run's config.toml holds the checksum only: who resumes or evaluates such a run gives the images again.
+// Memory is a data set in memory: training images, and test images where [Memory.WithTest] adds them. Make one with
+// [FromFloats]. The config.toml of a run has only the checksum. To resume or evaluate such a run, pass the images again.
 type Memory struct {
-	SHA256 string `toml:"sha256" doc:"checksum of the images and labels, which a Go program gives"`
+	SHA256 string `toml:"sha256" doc:"checksum of the images and labels, set by the Go program"`
 	Tests  bool   `toml:"tests" doc:"whether there are test images"`
 
 	train, test *Images // nil in a declaration that was read
 }
 
-// FromFloats returns the data set of the training images whose values, image after image and row by row, are given: n times the
-// product of shape, which is (height, width) or (height, width, channels). Labels, one per image and negative where a class is not known, may
-// be nil. The slices are kept and must not change afterwards. Values that are not finite, and lengths that do not fit, are
-// an [*Error].
+// FromFloats returns a data set of training images. values has n images, row by row, of shape (height, width) or (height,
+// width, channels). labels has one class per image, negative if the class is unknown, or is nil. The slices are kept and
+// must not change afterwards. Non-finite values and lengths that do not fit are an [*Error].
 func FromFloats(values []float32, shape []int, labels []int) (*Memory, error) {
 	images, err := memoryImages("training images", values, shape, labels)
 	if err != nil {
@@ -39,7 +38,7 @@ func FromFloats(values []float32, shape []int, labels []int) (*Memory, error) {
 	return &Memory{SHA256: checksumOf(images, nil), train: images}, nil
 }
 
-// WithTest returns the data set with test images of the same shape, given as [FromFloats] takes them.
+// WithTest returns the data set with test images of the same shape, in the form of [FromFloats].
 func (m *Memory) WithTest(values []float32, labels []int) (*Memory, error) {
 	if m == nil || m.train == nil {
 		return nil, m.missing()
@@ -129,12 +128,12 @@ func (m *Memory) For(declared Source) (Source, error) {
 	case !ok:
 		return nil, &Error{Dataset: MemoryName, Problem: "images are given, but the model declares a data set of another kind"}
 	case want.SHA256 != m.SHA256:
-		return nil, &Error{Dataset: MemoryName, Problem: fmt.Sprintf("other images than the run was trained on (SHA-256 got %.12s..., want %.12s...)", m.SHA256, want.SHA256)}
+		return nil, &Error{Dataset: MemoryName, Problem: fmt.Sprintf("these are not the images that the run was trained on (SHA-256: got %.12s..., want %.12s...)", m.SHA256, want.SHA256)}
 	}
 	return m, nil
 }
 
 func (m *Memory) missing() error {
 	return &Error{Dataset: MemoryName, Problem: "its images are not in this process",
-		Hint: "give the images that the run was trained on again, from Go: tessera.Options{Images: ...}"}
+		Hint: "pass the images that the run was trained on, from Go: tessera.Options{Images: ...}"}
 }

@@ -80,3 +80,35 @@ func TestImagesThatCannotBeAreErrors(t *testing.T) {
 		}
 	}
 }
+
+func TestTheLabelsInMemoryTellTheNumberOfClasses(t *testing.T) {
+	values := make([]float32, 8)
+	for _, c := range []struct {
+		train, test []int
+		want        int
+		unlabelled  bool
+	}{
+		{nil, nil, 0, true},
+		{[]int{-1, -1}, nil, 0, true},
+		{[]int{0, 2}, nil, 3, false},
+		{[]int{-1, 0}, []int{4, 1}, 5, false},
+	} {
+		m, err := FromFloats(values, []int{2, 2}, c.train)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.test != nil {
+			if m, err = m.WithTest(values, c.test); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n, ok := Classes(m, nil)
+		if n != c.want || ok != (c.want > 0) || IsUnlabelled(m) != c.unlabelled {
+			t.Errorf("labels %v and %v: got %d classes (%v), unlabelled %v, want %d, %v", c.train, c.test, n, ok, IsUnlabelled(m), c.want, c.unlabelled)
+		}
+	}
+	declared := &Memory{SHA256: "0123"} // of a config.toml: the images may have labels
+	if n, ok := Classes(declared, nil); ok || IsUnlabelled(declared) {
+		t.Errorf("images that are not in this process: %d classes, unlabelled %v", n, IsUnlabelled(declared))
+	}
+}

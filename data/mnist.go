@@ -1,7 +1,7 @@
 package data
 
 func init() {
-	Registry.Register("mnist", "60,000 and 10,000 grey 28x28 images of handwritten digits (LeCun); downloaded", MNIST)
+	Registry.Register("mnist", "60,000 training and 10,000 test images of handwritten digits, grey, 28x28 pixels (LeCun); downloaded", MNIST)
 }
 
 // MNIST returns the set of LeCun, Cortes and Burges, "The MNIST database of handwritten digits" (1998): 60,000 training and

@@ -75,7 +75,7 @@ func TestArraysThatDoNotFitTogetherAreNamed(t *testing.T) {
 		{Arrays{Images: two, Labels: labels}, labels, "3 labels for 2 images"},
 		{Arrays{Images: two, Labels: floats}, floats, "integers"},
 		{Arrays{Images: two, Labels: wide}, wide, "one label per image"},
-		{Arrays{Images: two, TestImages: wide}, wide, "the test images are 2x3, the training images 2x2"},
+		{Arrays{Images: two, TestImages: wide}, wide, "the test images differ from the training images (got 2x3, want 2x2)"},
 		{Arrays{Images: flat}, flat, "height and width"},
 		{Arrays{Images: flat, Height: 4, Width: 1}, flat, "6 values, but height = 4"},
 		{Arrays{Images: flat, Height: math.MaxInt, Width: math.MaxInt}, flat, "not possible"},

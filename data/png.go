@@ -29,7 +29,7 @@ func (p *PNG) HasTest() bool { return p.TestImages != "" }
 // Origin tells `tessera data list` that nothing can be downloaded.
 func (*PNG) Origin() Origin { return OwnFiles }
 
-// Check reports a number of channels that PNG files are not read with.
+// Check reports an invalid number of channels.
 func (p *PNG) Check() error {
 	if p.Channels != 1 && p.Channels != 3 {
 		return part.KeyError{Key: "channels", Problem: fmt.Sprintf("got %d, want 1 or 3", p.Channels)}
@@ -65,7 +65,7 @@ func (p *PNG) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
 		return nil, err
 	}
 	if set.Train != nil && !slices.Equal(classes, set.Classes) {
-		return nil, &Error{Dataset: set.Name, Path: p.TestImages, Problem: fmt.Sprintf("the class folders are %q, those of the training images %q",
+		return nil, &Error{Dataset: set.Name, Path: p.TestImages, Problem: fmt.Sprintf("the class folders differ from those of the training images (got %q, want %q)",
 			strings.Join(classes, " "), strings.Join(set.Classes, " "))}
 	}
 	set.Test, set.Classes = images, classes

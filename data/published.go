@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// published is a data set that others publish: four IDX files of grey 28x28 images with known content. What
-// fashion-mnist and mnist share.
+// published is a downloaded data set of four IDX files of grey 28x28 images with known content: the common part of
+// fashion-mnist and mnist.
 type published struct {
 	name    string
 	mirrors []string // folders, tried in order
@@ -113,7 +113,8 @@ func (p *published) read(ctx context.Context, dirs Dirs, f publishedFile) (array
 	return a, file, badFile(p.name, path, err)
 }
 
-// dataFlag is what downloads need to replace the file at path, DIR/NAME/FILE: the flag that names DIR, unless they go there anyway.
+// dataFlag returns the --data flag with which a download replaces the file at path, DIR/NAME/FILE; empty if downloads go to
+// DIR anyway.
 func dataFlag(path string) string {
 	dir := filepath.Dir(filepath.Dir(path))
 	if dirs := SearchDirs(""); len(dirs) > 0 && filepath.Clean(dirs[0]) == dir {
@@ -125,7 +126,7 @@ func dataFlag(path string) string {
 	return " --data " + dir
 }
 
-// check reads a file that should be f and compares it with what f is.
+// check reads a file and compares it with the size and checksum of f.
 func (p *published) check(ctx context.Context, path string, f publishedFile) ([]byte, File, error) {
 	b, file, err := readFile(ctx, path, f.size)
 	problem := ""

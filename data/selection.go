@@ -10,16 +10,16 @@ import (
 	"tessera/part"
 )
 
-// Selection says which images of a set are trained on and which validate; its fields are keys of every dataset table.
+// Selection selects the fitted and the validation images of a set. Its fields are keys of every dataset table.
 type Selection struct {
-	Fit        string     `toml:"fit" oneof:"train test" doc:"the images that are fitted: the training images, or the test images themselves"`
-	Limit      int        `toml:"limit" want:">= 0" doc:"number of images that are fitted, the first ones; 0 takes all"`
-	Validation Validation `toml:"validation" doc:"fraction of the fitted images that is held out, 0 for none, or \"test\": the test images, on which nothing should be selected"`
-	Labelled   float64    `toml:"labelled" want:"in (0,1]" doc:"the fraction of the fitted images whose labels are known in training; all where it is left out"`
+	Fit        string     `toml:"fit" oneof:"train test" doc:"split that is fitted: the training images or the test images"`
+	Limit      int        `toml:"limit" want:">= 0" doc:"fit only the first images, this many; 0 fits all"`
+	Validation Validation `toml:"validation" doc:"fraction of the fitted images that is held out, 0 for none, or \"test\" for the test images; never select a model on the test images"`
+	Labelled   float64    `toml:"labelled" want:"in (0,1]" doc:"fraction of the fitted images whose labels are known in training; all by default"`
 }
 
-// DefaultSelection returns what a data set selects when its table is empty: the training images, a tenth of them held
-// out for the validation, none of a generated set.
+// DefaultSelection returns the selection of an empty table: the training images, a tenth of them held out for validation
+// (none for a generated set).
 func DefaultSelection(s Source) Selection {
 	if origin(s) == Generated {
 		return Selection{Fit: "train"}
@@ -32,8 +32,8 @@ func (s Selection) Need() Need {
 	return Need{Train: s.Fit != "test", Test: s.Fit == "test" || s.Validation.Test}
 }
 
-// Validation is `validation = "test"`, the images on which a model is also evaluated, or a fraction in [0,1) of the
-// fitted images, which are then held out; 0 validates on nothing.
+// Validation is `validation = "test"`, the test images, or the fraction in [0,1) of the fitted images that is held out; with
+// 0 there is no validation set.
 type Validation struct {
 	Test     bool
 	Fraction float64
@@ -78,12 +78,11 @@ type Splits struct {
 	Test       *Images // for the evaluation: see [Set.Evaluation]; nil where the test images were not loaded
 }
 
-// Split takes from a set what sel says: first the fitted split, then the first Limit images of it (all when there are
-// fewer), then the fraction that is held out for validation. Which images those are depends on seed alone; both halves
-// keep the set's order. With fit = "test" and validation = "test" the fitted images validate themselves. Of the images
-// that are then fitted, the fraction Labelled of each class (rounded, at least one image) keeps its labels, drawn by the
-// seed; the others have [UnknownLabel]. A fraction of 0, the zero value, or 1 keeps all. Images that validate and test keep
-// their labels.
+// Split applies a selection: first the fitted split, then its first Limit images (all if there are fewer), then the held-out
+// fraction. The held-out images depend only on the seed, and both parts keep the order of the set. With fit = "test" and
+// validation = "test" the fitted images are also the validation set. Of the images that are fitted then, the fraction
+// Labelled of each class (rounded, at least one image), drawn by the seed, keeps its labels; the others have [UnknownLabel].
+// A fraction of 0, the zero value, or 1 keeps all. Validation and test images keep their labels.
 func (s *Set) Split(sel Selection, seed uint64) (Splits, error) {
 	splits, err := s.split(sel, seed)
 	if err != nil || sel.Labelled == 0 || sel.Labelled == 1 {
@@ -98,6 +97,9 @@ func (s *Set) Split(sel Selection, seed uint64) (Splits, error) {
 // split takes the images.
 func (s *Set) split(sel Selection, seed uint64) (Splits, error) {
 	var splits Splits
+	if err := s.check(); err != nil {
+		return splits, err
+	}
 	splits.Test, _ = s.Evaluation()
 	if (sel.Fit == "test" || sel.Validation.Test) && !s.HasTest {
 		return Splits{}, fmt.Errorf("data: %s has no test images to fit or to validate on", s.Name)
@@ -122,8 +124,8 @@ func (s *Set) split(sel Selection, seed uint64) (Splits, error) {
 	return splits, splits.holdOut(sel.Validation.Fraction, seed)
 }
 
-// HeldOut is how many of n images a fraction holds out for the validation. It must leave some on both sides; where it does not, nor
-// does it of fewer images.
+// HeldOut is the number of n images that a fraction holds out for validation. Both parts must have at least one image. A
+// fraction that fails for n images also fails for fewer.
 func HeldOut(fraction float64, n int) (int, error) {
 	held := int(math.Round(fraction * float64(n)))
 	if held == 0 || held == n {

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -154,5 +155,21 @@ func TestValidationReadsAndWritesTOMLValues(t *testing.T) {
 		if v != (Validation{Fraction: 0.5}) {
 			t.Errorf("%v: a refused value changed the setting to %+v", in, v)
 		}
+	}
+}
+
+// A source of somebody else's may return what it must not.
+func TestASetOfImagesOfAnotherShapeIsAnError(t *testing.T) {
+	images, err := NewFloats([]int{2, 3}, make([]float32, 60), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := &Set{Name: "odd", Shape: []int{2, 2}, Train: images}
+	var located *Error
+	if _, err := set.Split(Selection{Fit: "train"}, 1); !errors.As(err, &located) || !strings.Contains(err.Error(), "odd: the source returned images of shape [2 3]") {
+		t.Errorf("split: got %v", err)
+	}
+	if _, err := set.Evaluation(); !errors.As(err, &located) {
+		t.Errorf("evaluation: got %v", err)
 	}
 }

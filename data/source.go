@@ -1,5 +1,5 @@
-// Package data reads and makes image sets: generated ones (swimmer, bars), downloaded ones (fashion-mnist, mnist) and
-// one's own (idx, png, npy). Pixels stay bytes in memory and are scaled per batch.
+// Package data reads and generates image sets: generated sets (swimmer, bars), downloaded sets (fashion-mnist, mnist) and
+// user files (idx, png, npy). Pixels stay bytes in memory and are scaled per batch.
 //
 // A new data set is one new file with one call of Registry.Register.
 package data
@@ -7,21 +7,23 @@ package data
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"tessera/part"
 )
 
 // Source is a declared data set; the tagged fields of its struct are the keys that it adds to `dataset = { ... }`.
 type Source interface {
-	// Shape returns the shape of one image, (height, width) or (height, width, channels), without reading any
-	// pixels; ok is false where only the files can tell and they are not at hand.
+	// Shape returns the shape of one image, (height, width) or (height, width, channels), without reading any pixels. ok is
+	// false if the shape depends on files that are missing.
 	Shape(dirs Dirs) (shape []int, ok bool)
 	// Load reads or makes the images of the splits that are needed. A missing file, a wrong checksum and a wrong size
 	// are an *Error. A source without a test split returns its images as Train whatever the need.
 	Load(ctx context.Context, dirs Dirs, need Need) (*Set, error)
 }
 
-// Tester is implemented by sources that have a test split, or have one when their keys say so. All others have none.
+// Tester is implemented by sources that have a test split, or may have one depending on their keys.
 type Tester interface {
 	HasTest() bool
 }
@@ -35,7 +37,7 @@ func HasTest(s Source) bool {
 // Registry holds every data set.
 var Registry = part.New[Source]("dataset")
 
-// Need says which splits a caller will use, so that an evaluation on 10,000 images does not read the other 60,000.
+// Need selects the splits that a caller uses: an evaluation on 10,000 images does not read the other 60,000.
 type Need struct{ Train, Test bool }
 
 // Both is the need for all images of a set.
@@ -60,9 +62,24 @@ type File struct {
 	SHA256 string `json:"sha256"` // of the uncompressed bytes; of a folder: of its images' pixels
 }
 
-// Evaluation returns the images on which a model is evaluated: the test images, or all images where the set has no
-// test split.
+// check refuses what a source must not return: no set, or images of another shape than the set's.
+func (s *Set) check() error {
+	if s == nil {
+		return errors.New("data: the source returned no set")
+	}
+	for _, images := range []*Images{s.Train, s.Test} {
+		if images != nil && images.n > 0 && !slices.Equal(images.Shape, s.Shape) {
+			return &Error{Dataset: s.Name, Problem: fmt.Sprintf("the source returned images of shape %v in a set of shape %v", images.Shape, s.Shape)}
+		}
+	}
+	return nil
+}
+
+// Evaluation returns the images on which a model is evaluated: the test images, or all images if the set has no test split.
 func (s *Set) Evaluation() (*Images, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
 	switch {
 	case s.Test != nil:
 		return s.Test, nil

@@ -6,8 +6,7 @@ import (
 	"os"
 )
 
-// Origin says where the images of a data set come from. A source that is not [Generated] says so by a method
-// Origin() Origin.
+// Origin is where the images of a data set come from. A source that is not [Generated] has a method Origin() Origin.
 type Origin string
 
 // The origins.
@@ -34,10 +33,10 @@ type FileStatus struct {
 	SHA256  string `json:"sha256,omitempty"` // of the uncompressed bytes, after Verify
 }
 
-// Complete reports whether the set can be loaded as far as is known: no file of it has a problem.
+// Complete reports whether no file of the set has a known problem.
 func (s Status) Complete() bool { return s.Problem() == nil }
 
-// Problem returns what is wrong with the first file that has something wrong.
+// Problem returns the problem of the first file that has one.
 func (s Status) Problem() error {
 	for _, f := range s.Files {
 		if f.Problem != nil {
@@ -61,7 +60,7 @@ func List(dirs Dirs) []Status {
 	return all
 }
 
-// origin says where the images of a source come from.
+// origin returns where the images of a source come from.
 func origin(s Source) Origin {
 	if o, ok := s.(interface{ Origin() Origin }); ok {
 		return o.Origin()
@@ -69,8 +68,8 @@ func origin(s Source) Origin {
 	return Generated
 }
 
-// Verify reads the files of a downloaded set and compares their checksums. What it finds stands in the status; the
-// error is one of asking: a name that is not a downloaded set's, or a cancelled context.
+// Verify reads the files of a downloaded set and compares their checksums. The status has the results. The error is for a
+// name that is not a downloaded set, or a cancelled context.
 func Verify(ctx context.Context, name string, dirs Dirs) (Status, error) {
 	set, err := publishedSet(name)
 	if err != nil {

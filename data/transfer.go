@@ -24,10 +24,10 @@ type transfer struct {
 	best int64  // the most that part has held
 }
 
-// diskError is an error of writing, which no other mirror would mend.
+// diskError is a write error: trying another mirror would not help.
 type diskError struct{ error }
 
-// statusError is an answer of the mirror that says no.
+// statusError is a refusal by the mirror.
 type statusError struct{ code int }
 
 func (e statusError) Error() string {
@@ -40,8 +40,8 @@ func (e statusError) final() bool {
 		e.code != http.StatusRequestedRangeNotSatisfiable
 }
 
-// run fetches the file and checks it. Bytes that fail the check are discarded. When they began with those of an
-// earlier try, perhaps from another mirror, that compresses differently, the file is fetched once more from its start.
+// run fetches the file and checks it. Bytes that fail the check are discarded. If the first bytes came from an earlier try,
+// perhaps from a mirror that compresses differently, the file is fetched once more from its start.
 func (t *transfer) run(ctx context.Context) (File, error) {
 	fresh := t.empty()
 	defer func() {
@@ -77,8 +77,8 @@ func (t *transfer) empty() bool {
 	return err != nil || info.Size() == 0
 }
 
-// fetch completes part, asking for the rest as long as answers make it longer than it ever was; three in a row that do
-// not are too many.
+// fetch completes part. It requests the missing bytes as long as part grows, and gives up after three requests in a row
+// without progress.
 func (t *transfer) fetch(ctx context.Context) error {
 	const tries = 3
 	for barren := 0; ; {
@@ -237,7 +237,7 @@ func (t *transfer) report(done, total int64, err error) {
 	}
 }
 
-// strongTag returns the answer's entity tag where it names bytes; weak ones do not.
+// strongTag returns the entity tag of the response if it is strong: only strong tags identify bytes.
 func strongTag(response *http.Response) string {
 	tag := response.Header.Get("ETag")
 	if strings.HasPrefix(tag, "W/") {

@@ -6,10 +6,10 @@ import (
 	"tessera/ir"
 )
 
-// axis is one factor of an iteration space with the step that it makes in some buffer; step 0 repeats.
+// axis is one factor of an iteration space with its stride in a buffer; stride 0 repeats.
 type axis struct{ length, step int }
 
-// access says how a chain walks over a buffer: axes from the slowest to the fastest.
+// access describes how a chain walks over a buffer: axes from the slowest to the fastest.
 type access struct {
 	base *ir.Value // what holds the numbers: never a reshape or a broadcast
 	axes []axis
@@ -73,8 +73,7 @@ func boundaries(shape []int) []int {
 	return b
 }
 
-// refine unites two sets of boundaries of equally large spaces; ok is false when one does not divide the other, that
-// is, when there is no common factorisation.
+// refine unites two sets of boundaries of spaces of equal size. ok is false if there is no common factorisation.
 func refine(a, b []int) (united []int, ok bool) {
 	united = slices.Concat(a, b)
 	slices.Sort(united)

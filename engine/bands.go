@@ -8,21 +8,21 @@ import (
 	"tessera/team"
 )
 
-// band is consecutive shared steps of a phase that a thread goes through a few units at a time: what one of them writes is
-// then still in the caches when the next reads it.
+// band is a sequence of shared steps of a phase that a thread processes a few units at a time: the results of one step are
+// then still in the caches when the next step reads them.
 type band struct {
 	steps []*step
 	units int // at a time
 }
 
-// bandValues is how many values the steps of a band touch at a time: half of a second-level cache.
+// bandValues is the number of values that the steps of a band touch at a time: half of a second-level cache.
 const bandValues = 1 << 18
 
-// wholeTiles is what larger bands are multiples of: products whose rows are units then have no tile that is not full.
+// Larger bands are multiples of wholeTiles, so that products whose rows are units have only full tiles.
 const wholeTiles = 12
 
-// bands groups the shared steps of a phase. A step joins the band before it when it reads there, row by row, what was
-// written row by row. Products stay alone: the more rows at a time, the faster they are.
+// bands groups the shared steps of a phase. A step joins the preceding band if it reads, row by row, values that the band
+// writes row by row. Products stay alone: the more rows at a time, the faster they are.
 func bands(shared []*step) []band {
 	var list []band
 	for _, st := range shared {
@@ -53,7 +53,7 @@ func joins(st *step, before []*step) bool {
 	})
 }
 
-// valuesPerUnit is how many values a unit of the steps reads and writes, those of one place once.
+// valuesPerUnit is the number of values that a unit of the steps reads and writes; a shared place counts once.
 func valuesPerUnit(steps []*step) int {
 	n, counted := 0, map[*ir.Value]bool{}
 	for _, st := range steps {

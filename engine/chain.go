@@ -5,7 +5,7 @@ import (
 	"tessera/kernel"
 )
 
-// tile is how many elements a chain handles at a time: its registers stay in the first-level cache.
+// tile is the number of elements that a chain handles at a time: its registers stay in the first-level cache.
 const tile = 1024
 
 // slot is a walk of a chain over one buffer.
@@ -41,7 +41,7 @@ type chainThread[T ir.Float] struct {
 	offsets []int // of vectors, scalars and sinks in the current row
 }
 
-// form says which operands of an instruction are vectors.
+// form lists which operands of an instruction are vectors.
 type form uint8
 
 const (

@@ -16,6 +16,7 @@ func compileChain[T ir.Float](f *fusion, g *group, k *kernels[T], cells map[*ir.
 	}
 	b.collapse(f.inColumns(g, threads))
 	b.reuse()
+	b.order()
 	b.scratch(threads)
 	return b.chain, nil
 }
@@ -135,7 +136,7 @@ func (b *chainBuilder[T]) asVectors(v *ir.Value) []int {
 	return in
 }
 
-// operand returns where a stands: a table entry or a number.
+// operand returns the location of a: a table entry or a number.
 func (b *chainBuilder[T]) operand(a *ir.Value) (vector, number *int, err error) {
 	if c, ok := ir.ConstantOf(a); ok {
 		i, ok := b.number[a]
@@ -173,7 +174,7 @@ func (b *chainBuilder[T]) operand(a *ir.Value) (vector, number *int, err error) 
 	return &i, nil, nil
 }
 
-// release gives back the registers whose last reader is v.
+// release frees the registers whose last reader is v.
 func (b *chainBuilder[T]) release(v *ir.Value) {
 	for _, a := range v.Args {
 		base := skipReshapes(a)
@@ -184,7 +185,7 @@ func (b *chainBuilder[T]) release(v *ir.Value) {
 	}
 }
 
-// destination is where the member v is written: its buffer when it is stored, else a register.
+// destination is where the member v is written: its buffer if it is stored, otherwise a register.
 func (b *chainBuilder[T]) destination(v *ir.Value) int {
 	if b.fusion.stored(v) {
 		b.chain.vectors = append(b.chain.vectors, slot[T]{cell: b.cells[v], value: v, axes: split(contiguous(v.Shape), b.group.bounds)})

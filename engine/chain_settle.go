@@ -7,8 +7,7 @@ import (
 	"tessera/ir"
 )
 
-// collapse joins axes that every walk passes as one. Where threads are to share columns and all walks are over matrices,
-// two axes stay.
+// collapse joins axes that every walk passes as one. Two axes stay if threads share columns and all walks are over matrices.
 func (b *chainBuilder[T]) collapse(inColumns bool) {
 	c := b.chain
 	var walks []*slot[T]
@@ -50,8 +49,8 @@ func (b *chainBuilder[T]) collapse(inColumns bool) {
 	}
 }
 
-// reuse finds written values that can take the place of a read one: both are walked alike, nothing else reads that one,
-// and within a tile it is read for the last time before the other is written. Less memory stays in the cache.
+// reuse finds written values that can overwrite a read one: both have the same walk, nothing else reads the old value, and
+// in every tile its last read comes before the write. The chain then needs less cache.
 func (b *chainBuilder[T]) reuse() {
 	c := b.chain
 	last := make([]int, len(c.vectors)) // instruction that reads a vector last
@@ -96,7 +95,7 @@ func (b *chainBuilder[T]) reuse() {
 // replaceable reports whether w may be written over r: r is computed elsewhere, and read only by this group.
 func (b *chainBuilder[T]) replaceable(r, w *ir.Value) bool {
 	switch r.Op.(type) {
-	case ir.Product, part, ir.Transpose, ir.Blockwise, ir.Unitwise:
+	case ir.Product, partialProduct, ir.Transpose, ir.Blockwise, ir.Unitwise:
 	default:
 		return false // leaves belong to others; chains and opaque ops are left as they are
 	}
@@ -106,9 +105,8 @@ func (b *chainBuilder[T]) replaceable(r, w *ir.Value) bool {
 	return !slices.ContainsFunc(b.fusion.readers[r], func(v *ir.Value) bool { return b.fusion.groupOf[v] != b.group })
 }
 
-// scratch settles the table's order (registers, then vectors; fixed numbers, then scalars) and allocates what threads
-// need.
-func (b *chainBuilder[T]) scratch(threads int) {
+// order fixes the order of the table: registers, then vectors; fixed numbers, then scalars.
+func (b *chainBuilder[T]) order() {
 	c := b.chain
 	entry := func(i *int) {
 		if *i < 0 {
@@ -144,6 +142,13 @@ func (b *chainBuilder[T]) scratch(threads int) {
 	}
 	for i := range c.sinks {
 		entry(&c.sinks[i].source)
+	}
+}
+
+// scratch allocates what threads need.
+func (b *chainBuilder[T]) scratch(threads int) {
+	c := b.chain
+	for i := range c.sinks {
 		c.sinks[i].allocate(threads)
 	}
 	most := 0 // args of a foreign function
@@ -163,8 +168,7 @@ func (b *chainBuilder[T]) scratch(threads int) {
 	}
 }
 
-// apart returns n elements that share no cache line with anything else: threads that write to one line in turn slow
-// each other down more than they help.
+// apart returns n elements that share no cache line with other data: threads that write to one line slow each other down.
 func apart[E any](n int) []E {
 	const line = 128 // bytes; processors fetch pairs of lines
 	return make([]E, n+2*line)[line : line+n : line+n]

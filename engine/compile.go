@@ -68,10 +68,10 @@ func parameterValues[T ir.Float](data []float32) []T {
 	return converted
 }
 
-// give makes a cell or a box for a value that stands in memory.
+// give makes a cell or a box for a value that is stored in memory.
 func (c *compiler[T]) give(v *ir.Value) {
 	switch o := v.Op.(type) {
-	case ir.Product, part, ir.Transpose, ir.Blockwise, ir.Unitwise, ir.Reduction:
+	case ir.Product, partialProduct, ir.Transpose, ir.Blockwise, ir.Unitwise, ir.Reduction:
 		c.cells[v] = &cell[T]{}
 	case ir.Pointwise:
 		if c.fusion.stored(v) {
@@ -86,7 +86,7 @@ func (c *compiler[T]) give(v *ir.Value) {
 	}
 }
 
-// makeSteps makes one step per group and per value that is computed on its own, in topological order.
+// makeSteps makes one step per group and one per value outside of groups, in topological order.
 func (c *compiler[T]) makeSteps() error {
 	done := map[any]bool{}
 	var visit func(v *ir.Value) error
@@ -118,7 +118,7 @@ func (c *compiler[T]) makeSteps() error {
 	return nil
 }
 
-// placeAll gives every written value its part of the arena.
+// placeAll gives every written value its place in the arena.
 func (c *compiler[T]) placeAll() {
 	p := c.plan
 	p.blocks, p.arena = place(p.phases, p.module.wanted, c.over)
@@ -135,7 +135,7 @@ func (c *compiler[T]) placeAll() {
 	}
 }
 
-// bindWanted remembers where the wanted values stand, in the order of ir.Module.Wanted.
+// bindWanted records where the wanted values are stored, in the order of ir.Module.Wanted.
 func (c *compiler[T]) bindWanted() {
 	p := c.plan
 	wanted := p.module.wanted

@@ -10,9 +10,8 @@ import (
 )
 
 func (c *compiler[T]) makeStep(v *ir.Value, g *group) error {
-	threads := c.plan.team.Threads()
 	if g != nil {
-		chain, err := compileChain(c.fusion, g, c.kernels, c.cells, threads)
+		chain, err := compileChain(c.fusion, g, c.kernels, c.cells, c.plan.team.Threads())
 		if err != nil {
 			return err
 		}
@@ -23,35 +22,43 @@ func (c *compiler[T]) makeStep(v *ir.Value, g *group) error {
 	switch o := v.Op.(type) {
 	case ir.Product:
 		c.steps = append(c.steps, c.productStep(v, o))
-	case part:
-		c.steps = append(c.steps, c.partStep(v, o))
+	case partialProduct:
+		c.steps = append(c.steps, c.partialStep(v, o))
 	case ir.Transpose:
 		c.steps = append(c.steps, c.transposeStep(v, o))
 	case ir.Blockwise:
-		w := &blocks[T]{op: o, to: c.cells[v]}
-		for _, a := range v.Args {
-			w.args = append(w.args, c.cells[skipReshapes(a)])
-		}
-		for range threads {
-			w.in = append(w.in, make([][]T, len(v.Args)))
-		}
-		st := &step{name: o.String(), work: w, units: volume.Of(v.Shape) / o.Block, serial: volume.Of(v.Shape) < serialBelow,
-			writes: []reading{{v, rows}}, flops: float64(volume.Of(v.Shape)), divisible: true}
-		for _, a := range v.Args {
-			st.reads = append(st.reads, reading{skipReshapes(a), rows})
-		}
-		c.steps = append(c.steps, st)
+		c.steps = append(c.steps, c.blockStep(v, o))
 	case ir.Unitwise:
 		c.steps = append(c.steps, c.unitStep(v, o))
 	case ir.Foreign:
-		w := &foreignOp[T]{op: o.Run, args: v.Args, cells: c.cells, boxes: c.boxes, result: v, failure: &c.plan.failure}
-		st := &step{name: o.String(), work: w, units: 1, serial: true, writes: []reading{{v, whole}}}
-		for _, a := range v.Args {
-			st.reads = append(st.reads, reading{skipReshapes(a), whole})
-		}
-		c.steps = append(c.steps, st)
+		c.steps = append(c.steps, c.foreignStep(v, o))
 	}
 	return nil
+}
+
+// blockStep is the step of an op in blocks.
+func (c *compiler[T]) blockStep(v *ir.Value, o ir.Blockwise) *step {
+	w := &blocks[T]{op: o, to: c.cells[v]}
+	st := &step{name: o.String(), work: w, units: volume.Of(v.Shape) / o.Block, serial: volume.Of(v.Shape) < serialBelow,
+		writes: []reading{{v, rows}}, flops: float64(volume.Of(v.Shape)), divisible: true}
+	for _, a := range v.Args {
+		w.args = append(w.args, c.cells[skipReshapes(a)])
+		st.reads = append(st.reads, reading{skipReshapes(a), rows})
+	}
+	for range c.plan.team.Threads() {
+		w.in = append(w.in, make([][]T, len(v.Args)))
+	}
+	return st
+}
+
+// foreignStep is the step of an op that runs by its own implementation.
+func (c *compiler[T]) foreignStep(v *ir.Value, o ir.Foreign) *step {
+	w := &foreignOp[T]{op: o.Run, args: v.Args, cells: c.cells, boxes: c.boxes, result: v, failure: &c.plan.failure}
+	st := &step{name: o.String(), work: w, units: 1, serial: true, writes: []reading{{v, whole}}}
+	for _, a := range v.Args {
+		st.reads = append(st.reads, reading{skipReshapes(a), whole})
+	}
+	return st
 }
 
 func (c *compiler[T]) productStep(v *ir.Value, o ir.Product) *step {
@@ -74,8 +81,8 @@ func (c *compiler[T]) productStep(v *ir.Value, o ir.Product) *step {
 		writes: []reading{{v, result}}, flops: flops, columns: w.columns}
 }
 
-// partStep is a thread's part of a product: the others compute their own parts of the product.
-func (c *compiler[T]) partStep(v *ir.Value, o part) *step {
+// partialStep is the sum over one thread's columns of A: the others compute theirs.
+func (c *compiler[T]) partialStep(v *ir.Value, o partialProduct) *step {
 	w := &partial[T]{c.multiply(v, o.Product), o.thread}
 	return &step{name: fmt.Sprintf("%v %d×%d×%d", o, w.m, w.k, w.n), work: w, units: w.k,
 		reads:  []reading{{skipReshapes(v.Args[0]), columns}, {skipReshapes(v.Args[1]), whole}},
@@ -103,7 +110,7 @@ func (c *compiler[T]) transposeStep(v *ir.Value, o ir.Transpose) *step {
 		reads: []reading{{skipReshapes(v.Args[0]), whole}}, writes: []reading{{v, rows}}}
 }
 
-// chainStep describes what a chain reads and writes.
+// chainStep describes the buffers that a chain reads and writes.
 func chainStep[T ir.Float](ch *chain[T], g *group) *step {
 	st := &step{name: chainName(g), work: ch, units: ch.units, serial: g.size < serialBelow, flops: float64(g.size * len(g.members)), columns: ch.columns,
 		divisible: true, prepare: ch.reset, over: ch.over}
@@ -121,7 +128,7 @@ func chainStep[T ir.Float](ch *chain[T], g *group) *step {
 	return st
 }
 
-// way says which part of a walk's buffer a unit of its chain touches.
+// way is the part of a walk's buffer that a unit of its chain touches.
 func (s *slot[T]) way(inColumns bool) way {
 	first, last := s.axes[0], s.axes[len(s.axes)-1]
 	switch all := first.step*first.length == volume.Of(s.value.Shape); {

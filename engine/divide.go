@@ -7,29 +7,30 @@ import (
 	"tessera/ir"
 )
 
-// A weight that the optimizer moves is written at every step, and so is its gradient: what one processor wrote and
-// another reads next has to cross between their caches. Of a trained matrix every thread therefore keeps one part along
-// the longer side, rows or columns, for good: it alone reads it, computes its gradient and moves it. What crosses is only
-// what belongs to the shorter side, which is smaller.
+// A trained weight and its gradient are written at every step. Values that one processor writes and another one reads next
+// must move between their caches. Every thread therefore permanently keeps one part of a trained matrix along its longer
+// side, rows or columns: only this thread reads the part, computes its gradient and updates it. Only values of the shorter
+// side, which are fewer, move between caches.
 //
-// A product with such a matrix is shared along that side. Where it is a side of the result, a thread computes columns of
-// it; where it is summed over, divide makes a sum of parts of the product, one per thread, which the next chain adds up.
+// A product with such a matrix is shared along that side. If the result has that side, a thread computes columns of the
+// result. If the product sums over that side, divide makes a sum of partial products, one per thread, which the next chain
+// adds up.
 
-// part is the share of one thread of A op(B), summed over its columns of A.
-type part struct {
+// partialProduct is A op(B), summed over one thread's columns of A.
+type partialProduct struct {
 	ir.Product
 	thread int
 }
 
-func (p part) String() string { return p.Product.String() + " part" }
+func (p partialProduct) String() string { return p.Product.String() + " partial" }
 
-// Smaller matrices are not worth the barriers that their division costs: elements, and elements of a thread's share.
+// Smaller matrices, in elements and in elements per thread, are not worth the barriers that their division costs.
 const (
 	divideFrom = 1 << 14
 	leastShare = 64
 )
 
-// divide replaces products that are summed over the longer side of a trained matrix by the sum of parts.
+// divide replaces products that are summed over the longer side of a trained matrix by the sum of partial products.
 func divide(m *module, threads int) {
 	m.rebuild(func(v *ir.Value) *ir.Value {
 		o, ok := v.Op.(ir.Product)
@@ -38,7 +39,7 @@ func divide(m *module, threads int) {
 		}
 		var total *ir.Value
 		for thread := range threads {
-			p := &ir.Value{Op: part{o, thread}, Args: slices.Clone(v.Args), Shape: v.Shape}
+			p := &ir.Value{Op: partialProduct{o, thread}, Args: slices.Clone(v.Args), Shape: v.Shape}
 			if total == nil {
 				total = p
 			} else {
@@ -49,7 +50,7 @@ func divide(m *module, threads int) {
 	})
 }
 
-// keeps reports whether v is a product of a batch and a trained matrix that threads keep their parts of.
+// keeps reports whether v is a product of a batch and a trained matrix that threads keep their shares of.
 func (m *module) keeps(v *ir.Value, threads int) bool {
 	o, ok := v.Op.(ir.Product)
 	if !ok || threads == 1 || o.TransA || len(v.Shape) != 2 {
@@ -84,11 +85,11 @@ func (m *module) byColumns(v *ir.Value, threads int) bool {
 	return columns > rows && (o.TransA || depth*columns >= packedTwice)
 }
 
-// packedTwice is how many elements of B two threads should not both pack.
+// packedTwice is the number of elements of B from which two threads should not both pack B.
 const packedTwice = 1 << 20
 
-// inColumns reports whether threads share the columns of a group's matrices rather than their rows: where a product
-// makes columns of what it reads, or a part reads columns of what it makes.
+// inColumns reports whether threads share the columns of a group's matrices rather than their rows: if a product computes
+// columns of the group's input, or a partial product reads columns of its output.
 func (f *fusion) inColumns(g *group, threads int) bool {
 	matrix := func(v *ir.Value) bool { return len(v.Shape) == 2 && volume.Of(v.Shape) == g.size }
 	return slices.ContainsFunc(g.members, func(v *ir.Value) bool {
@@ -99,7 +100,7 @@ func (f *fusion) inColumns(g *group, threads int) bool {
 			return true
 		}
 		return matrix(v) && slices.ContainsFunc(f.readers[v], func(r *ir.Value) bool {
-			_, ok := r.Op.(part)
+			_, ok := r.Op.(partialProduct)
 			return ok && skipReshapes(r.Args[0]) == v
 		})
 	})

@@ -22,13 +22,13 @@ func TestDivideMakesPartsOfWhatIsSummedAlongTheLongerSide(t *testing.T) {
 	want(t, m, `
 		%0 input[32 256] x
 		%1 parameter[256 64] w
-		%2 A×B part[32 64] %0 %1
-		%3 A×B part[32 64] %0 %1
+		%2 A×B partial[32 64] %0 %1
+		%3 A×B partial[32 64] %0 %1
 		%4 +[32 64] %2 %3
 		%5 input[32 64] d
 		%6 A×Bᵀ[32 256] %5 %1`)
-	if m.values[2].Op.(part).thread != 0 || m.values[3].Op.(part).thread != 1 {
-		t.Error("the parts are not those of threads 0 and 1")
+	if m.values[2].Op.(partialProduct).thread != 0 || m.values[3].Op.(partialProduct).thread != 1 {
+		t.Error("the partial products are not those of threads 0 and 1")
 	}
 	if !m.byColumns(backward, 2) {
 		t.Error("the product that keeps the longer side is not shared along it")
@@ -40,8 +40,8 @@ func TestDivideMakesPartsOfWhatIsSummedAlongTheLongerSide(t *testing.T) {
 		%1 parameter[64 256] w
 		%2 A×B[32 256] %0 %1
 		%3 input[32 256] d
-		%4 A×Bᵀ part[32 64] %3 %1
-		%5 A×Bᵀ part[32 64] %3 %1
+		%4 A×Bᵀ partial[32 64] %3 %1
+		%5 A×Bᵀ partial[32 64] %3 %1
 		%6 +[32 64] %4 %5`)
 	if !m.byColumns(forward, 2) {
 		t.Error("the product that keeps the longer side is not shared along it")
@@ -62,12 +62,12 @@ func TestDivideLeavesWhatItDoesNotHelp(t *testing.T) {
 		m, forward, backward := weighted(of.rows, of.columns, of.trained)
 		divide(m, of.threads)
 		for _, v := range m.values {
-			if _, ok := v.Op.(part); ok {
-				t.Errorf("%s: there is a part", name)
+			if _, ok := v.Op.(partialProduct); ok {
+				t.Errorf("%s: there is a partial product", name)
 			}
 		}
 		if m.byColumns(forward, of.threads) && of.columns <= 32 || m.keeps(forward, of.threads) || m.keeps(backward, of.threads) {
-			t.Errorf("%s: threads keep parts", name)
+			t.Errorf("%s: threads keep shares", name)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package engine compiles a program of package ir once into a static, fused plan and runs that.
+// Package engine compiles a program of package ir once into a static, fused plan and runs the plan.
 //
 // The passes, in order, one file each:
 //
@@ -16,5 +16,5 @@
 //
 // and plan and run are the result.
 //
-// A value that nothing wanted depends on is never visited: dead code needs no pass.
+// Values on which no wanted value depends are never visited: dead code needs no pass.
 package engine

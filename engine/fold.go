@@ -7,7 +7,7 @@ import (
 	"tessera/ir"
 )
 
-// fold computes what is known before the first step: arithmetic on constants, reshapes of reshapes, broadcasts of
+// fold computes values that are known before the first step: arithmetic on constants, reshapes of reshapes, broadcasts of
 // broadcasts and reductions of broadcast values. Constants are rounded to T after every operation, as a run would.
 func fold[T ir.Float](m *module) bool {
 	return m.rebuild(func(v *ir.Value) *ir.Value {

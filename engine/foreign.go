@@ -7,8 +7,8 @@ import (
 	"tessera/ir"
 )
 
-// foreignOp runs an op of which only its own implementation is known, on copies of the buffers. Boxed values pass
-// between such ops as they are.
+// foreignOp runs an op that the engine knows only by its own implementation, on copies of the buffers. Boxed values pass
+// between such ops unchanged.
 type foreignOp[T ir.Float] struct {
 	op      ir.Runner
 	args    []*ir.Value

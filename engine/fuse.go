@@ -8,7 +8,7 @@ import (
 	"tessera/ir"
 )
 
-// A group is a chain in the making: pointwise values and reductions that one pass over one iteration space computes.
+// A group becomes one chain: pointwise values and reductions that one pass over one iteration space computes.
 type group struct {
 	members []*ir.Value // in topological order once fuse has ended
 	bounds  []int       // of the iteration space, see boundaries
@@ -22,9 +22,8 @@ type fusion struct {
 	groupOf map[*ir.Value]*group
 }
 
-// fuse partitions the pointwise values and the reductions into groups. It walks against the data flow, so that a value
-// is computed in the pass that uses it (the last one where there are several), and a reduction in the pass that makes
-// its arg.
+// fuse partitions the pointwise values and the reductions into groups. It walks against the data flow: a value is computed
+// in the pass that uses it (the last one if there are several), and a reduction in the pass that computes its arg.
 func fuse(m *module) *fusion {
 	f := &fusion{module: m, readers: map[*ir.Value][]*ir.Value{}, groupOf: map[*ir.Value]*group{}}
 	f.findReaders()
@@ -39,7 +38,7 @@ func fuse(m *module) *fusion {
 	return f
 }
 
-// spaceOf is the shape that a fusible value is computed over.
+// spaceOf is the iteration space of a fusible value.
 func spaceOf(v *ir.Value) ([]int, bool) {
 	switch v.Op.(type) {
 	case ir.Pointwise:
@@ -94,8 +93,7 @@ func inRegister(v, r *ir.Value) bool {
 	return ok && volume.Of(space) == volume.Of(v.Shape)
 }
 
-// join makes g and h one group where their spaces have a common factorisation and neither needs the other to be
-// complete.
+// join merges g and h if their spaces have a common factorisation and neither needs the other to be complete.
 func (f *fusion) join(g, h *group) {
 	if g.size != h.size {
 		return
@@ -145,8 +143,8 @@ func (f *fusion) needsComplete(from, to *group) bool {
 	return reached(from.members)
 }
 
-// stored reports whether v must stand in memory after its group's pass: it is wanted, or read outside of the group, or
-// read in a form that no register has.
+// stored reports whether v must be in memory after its group's pass: it is wanted, read outside of the group, or read in a
+// form that no register has.
 func (f *fusion) stored(v *ir.Value) bool {
 	if slices.ContainsFunc(f.module.wanted, func(w *ir.Value) bool { return skipReshapes(w) == v }) {
 		return true

@@ -7,8 +7,8 @@ import (
 	"tessera/kernel"
 )
 
-// kernels holds the element-wise kernels of one precision by primitive, in the forms that a chain needs: on vectors,
-// and with a number on either side. Unary primitives stand under unary. nil entries fall back to a plain loop.
+// kernels holds the element-wise kernels of one precision by primitive, in the forms that a chain needs: on vectors, and
+// with a number on either side. Unary primitives are under unary. nil entries fall back to a plain loop.
 type kernels[T ir.Float] struct {
 	set    *kernel.Set[T]
 	unary  [ir.Primitives]kernel.Unary[T]
@@ -88,7 +88,7 @@ func (k *kernels[T]) fallBack(p ir.Primitive) {
 	}
 }
 
-// startOf is what the accumulators of a reduction start from.
+// startOf is the initial value of the accumulators of a reduction.
 func startOf(r ir.Reducer) float64 {
 	if r == ir.Largest {
 		return math.Inf(-1)

@@ -84,10 +84,14 @@ func TestLayersOnImagesAndTokensAgreeWithTheTapeMachine(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, threads := range []int{1, 2} {
+			threads, batches := []int{1, 2}, []int{1, 2, 5}
+			if testing.Short() { // as the race detector runs it
+				threads, batches = []int{2}, []int{5}
+			}
+			for _, threads := range threads {
 				team := team.New(threads)
 				defer team.Close()
-				for _, batch := range []int{1, 2, 5} {
+				for _, batch := range batches {
 					double, single := newPair[float64](t, m, batch, team), newPair[float32](t, m, batch, team)
 					for step := range 3 {
 						double.step(t, step, 1e-12)

@@ -25,8 +25,8 @@ func merge(m *module) bool {
 	})
 }
 
-// mergeKey identifies an operation, its shape and its args. The args of sums and products are ordered by the order in
-// which they were first met, so that a+b and b+a are one.
+// mergeKey identifies an operation, its shape and its args. The args of sums and products are sorted by first occurrence, so
+// a+b and b+a are one value.
 func mergeKey(v *ir.Value, number map[*ir.Value]int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%T %v %v%s", v.Op, v.Op, v.Shape, identity(v.Op))
@@ -47,8 +47,7 @@ func mergeKey(v *ir.Value, number map[*ir.Value]int) string {
 	return b.String()
 }
 
-// identity tells ops of users and of this module from others whose text is the same: their texts need not hold
-// every attribute, their hashes must.
+// identity distinguishes ops with equal texts: the text of an op need not have every attribute, but its hash must.
 func identity(o ir.Op) string {
 	switch o := o.(type) {
 	case ir.Pointwise:

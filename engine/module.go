@@ -6,7 +6,7 @@ import "tessera/ir"
 type module struct {
 	values []*ir.Value // in topological order; a value's ID is its place
 	wanted []*ir.Value // taps, gradients and updates, in the order of ir.Module.Wanted
-	// trained says of every parameter whether a gradient with respect to it is wanted.
+	// trained[i] is set if a gradient with respect to parameter i is wanted.
 	trained []bool
 }
 
@@ -21,9 +21,9 @@ func newModule(program *ir.Module) *module {
 	return m
 }
 
-// rebuild visits every value that the wanted ones need, args first, and replaces each by what f returns for it (with
-// its args replaced already). It is the frame of every pass; values that are no longer needed drop out. It reports whether f
-// replaced any.
+// rebuild visits every value that the wanted ones need, args first, and replaces each by what f returns for it (with its
+// args replaced already). Every pass uses it. Values that are no longer needed drop out. It reports whether f replaced any
+// value.
 func (m *module) rebuild(f func(*ir.Value) *ir.Value) (changed bool) {
 	done := map[*ir.Value]*ir.Value{}
 	var visit func(*ir.Value) *ir.Value
@@ -64,5 +64,5 @@ func (m *module) readers() map[*ir.Value]int {
 	return n
 }
 
-// String lists the values, one per line, for tests and for people.
+// String lists the values, one per line.
 func (m *module) String() string { return ir.Text(m.values) }

@@ -2,9 +2,9 @@ package engine
 
 import "tessera/ir"
 
-// multiply is a matrix product, batched where there are more than two axes. Its units are the rows of the result, or the
-// columns of a single one: each thread packs its part of one operand and the whole of the other, so that what is split
-// should be the longer side.
+// multiply is a matrix product, batched if there are more than two axes. Its units are the rows of the result, or the
+// columns of a single product. Each thread packs its share of one operand and the whole of the other, so the longer side
+// should be split.
 type multiply[T ir.Float] struct {
 	kernels        *kernels[T]
 	a, b, c        *cell[T]
@@ -74,7 +74,7 @@ func (w *multiply[T]) ldb() int {
 
 func (w *multiply[T]) finish(int) {}
 
-// partial is one thread's part of a product: its units are the columns of A.
+// partial computes a [partialProduct]: its units are the columns of A.
 type partial[T ir.Float] struct {
 	multiply[T]
 	thread int

@@ -6,9 +6,9 @@ import (
 	"tessera/ir"
 )
 
-// makePanels stores the columns of a matrix apart, thread by thread, where every step that touches it shares them. Rows of
-// such a panel follow each other in memory; else the processor would, at the end of a thread's part of a row, fetch what
-// another thread is about to write.
+// makePanels stores the columns of a matrix thread by thread if every step that touches the matrix shares its columns. The
+// rows of such a panel are contiguous. Otherwise the processor would prefetch, at the end of a thread's part of a row,
+// memory that another thread is about to write.
 func (c *compiler[T]) makePanels() {
 	units := map[*ir.Value]int{} // of the steps that touch a value by columns; -1 where one does not
 	for _, st := range c.steps {

@@ -18,9 +18,9 @@ type block struct {
 // align is the distance to which places are rounded, in elements: whole cache lines in both precisions.
 const align = 16
 
-// place gives every written value a place in one arena so that values that live at the same time do not overlap.
-// Wanted values live to the end. The largest are placed first, each as low as it fits. over maps a value to the one that
-// it is written over, element by element: they share a place.
+// place gives every written value a place in one arena; values that live at the same time do not overlap. Wanted values live
+// to the end. The largest values are placed first, each at the lowest free offset. over maps a value to the one that it
+// overwrites element by element: both share a place.
 func place(phases []phase, wanted []*ir.Value, over map[*ir.Value]*ir.Value) (blocks []block, total int) {
 	live := map[*ir.Value]*block{}
 	for i, p := range phases {

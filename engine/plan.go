@@ -34,7 +34,7 @@ type Backend struct {
 	Team *team.Team // nil: each plan runs on the goroutine that calls it, alone
 }
 
-// Name is how options and records call this back end.
+// Name is the name of this back end in options and records.
 func (Backend) Name() string { return "engine" }
 
 // Compile implements [graph.Backend].

@@ -7,7 +7,7 @@ import (
 	"tessera/internal/volume"
 )
 
-// chainName lists what a chain computes, in order.
+// chainName lists the functions of a chain, in order.
 func chainName(g *group) string {
 	var names []string
 	for _, v := range g.members {
@@ -16,7 +16,7 @@ func chainName(g *group) string {
 	return strings.Join(names, " ")
 }
 
-// String prints the plan: its phases, and of every step what it computes, the shapes it writes, its bytes and FLOPs.
+// String prints the plan: its phases and, for every step, its functions, the shapes that it writes, its bytes and FLOPs.
 func (p *Plan[T]) String() string {
 	var b strings.Builder
 	var steps int
@@ -40,7 +40,7 @@ func (p *Plan[T]) String() string {
 	return b.String()
 }
 
-// shared says what threads share: columns of the result or, of a part of a product, of A.
+// shared describes the units that threads share: rows or columns of the result or, for a partial product, columns of A.
 func (s *step) shared() string {
 	if s.columns {
 		return fmt.Sprintf("%d columns", s.units)

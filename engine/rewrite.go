@@ -54,7 +54,7 @@ func foldsTogether(v *ir.Value, r ir.Reduction) *ir.Value {
 	return v
 }
 
-// transposedFactors: a product reads a transposed matrix as it stands in memory.
+// transposedFactors: a product reads a transposed matrix without copying it.
 func transposedFactors(v *ir.Value, p ir.Product) *ir.Value {
 	if len(v.Shape) != 2 {
 		return v
@@ -170,8 +170,8 @@ func signs(v *ir.Value, f ir.Function) *ir.Value {
 	return nil
 }
 
-// mirroredSigmoid: sigmoid(x)*sigmoid(-x), as Gorgonia differentiates sigmoid, is sigmoid(x)*(1-sigmoid(x)). A sigmoid(-x)
-// by itself stays: near 0 the difference has no correct digit, which a logarithm or a quotient of it would show.
+// mirroredSigmoid: sigmoid(x)*sigmoid(-x), as Gorgonia differentiates sigmoid, is sigmoid(x)*(1-sigmoid(x)). A single
+// sigmoid(-x) stays, because 1-sigmoid(x) has no correct digit near 0, and a logarithm or quotient would amplify the error.
 func mirroredSigmoid(v *ir.Value, f ir.Function) *ir.Value {
 	if f != ir.Mul {
 		return nil

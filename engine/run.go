@@ -8,8 +8,8 @@ import (
 	"tessera/internal/volume"
 )
 
-// failure keeps the first error of a run. Ops that the engine does not know, and kernels of ops of the user's own, may
-// fail or panic on any thread; the others must not be left waiting at a barrier.
+// failure keeps the first error of a run. Unknown ops, and kernels of user ops, may fail or panic on any thread; the other
+// threads must not wait forever at a barrier.
 type failure struct {
 	mu    sync.Mutex
 	first error
@@ -30,7 +30,7 @@ func (f *failure) guard() {
 	}
 }
 
-// makeJob prepares what every thread does, so that a run allocates nothing.
+// makeJob prepares the work of every thread, so a run allocates nothing.
 func (c *compiler[T]) makeJob() {
 	p := c.plan
 	p.between = make([]func(), len(p.phases))

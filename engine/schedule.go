@@ -39,7 +39,7 @@ func schedule(steps []*step) []phase {
 	return phases
 }
 
-// delay moves a shared step whose result is only read in one later phase, unit by unit, into that phase: there it is read
+// delay moves a shared step whose result only one later phase reads, unit by unit, into that phase: the result is then read
 // while it is in the caches.
 func delay(phases []phase) {
 	for i := len(phases) - 2; i >= 0; i-- {
@@ -52,7 +52,7 @@ func delay(phases []phase) {
 	}
 }
 
-// readersOf returns the phase in which shared steps read all that st writes, in the same units; 0 where there is not one.
+// readersOf returns the one phase in which shared steps read all results of st in the same units; 0 if there is none.
 func readersOf(st *step, phases []phase) int {
 	found := 0
 	for i, p := range phases {
@@ -120,5 +120,5 @@ func (s *scheduler) ready(st *step, in map[*step]bool) bool {
 	return true
 }
 
-// writes reports whether unit i of w writes just what unit i of r's reader reads.
+// writes reports whether unit i of w writes exactly the values that unit i of r's reader reads.
 func writes(w *step, r reading) bool { return slices.Contains(w.writes, r) }

@@ -2,8 +2,8 @@ package engine
 
 import "tessera/ir"
 
-// settle gives memory to values that are only views where their consumer cannot read a view: a broadcast that a matrix
-// product, a transpose, an op of blocks or units or an opaque one reads, that is wanted, or that lies below another broadcast; and constants there.
+// settle gives memory to views that their consumer cannot read: broadcasts and constants that are wanted, that are below
+// another broadcast, or that are read by a matrix product, a transpose, an op of blocks or units, or an opaque op.
 func settle(m *module) {
 	copies := map[*ir.Value]*ir.Value{}
 	held := func(v *ir.Value) *ir.Value {

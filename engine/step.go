@@ -5,10 +5,10 @@ import (
 	"tessera/ir"
 )
 
-// cell is the buffer of one value. Its data are set once memory is placed, and for inputs by every Bind.
+// cell is the buffer of one value. Its data are set when memory is placed, and for inputs by every Bind.
 type cell[T ir.Float] struct {
 	data []T
-	// panels says that a matrix is stored as one matrix per thread, its columns, one after the other.
+	// panels is set if a matrix is stored as one matrix per thread: the columns of each thread, one thread after the other.
 	panels bool
 }
 
@@ -20,15 +20,15 @@ func (c *cell[T]) columns(m, n, from, to int) (at, stride int) {
 	return from, n
 }
 
-// work is how a step computes.
+// work is the computation of a step.
 type work interface {
 	// run computes units [from, to) as thread.
 	run(thread, from, to int)
-	// finish combines what the threads left, after all have run.
+	// finish combines the results of the threads after all have run.
 	finish(threads int)
 }
 
-// way says which part of a buffer unit i of a step touches.
+// way is the part of a buffer that unit i of a step touches.
 type way uint8
 
 const (
@@ -37,7 +37,7 @@ const (
 	columns            // column i of a matrix
 )
 
-// rowsIf is rows where that is so, else the whole.
+// rowsIf is rows if the condition holds, otherwise the whole.
 func rowsIf(so bool) way {
 	if so {
 		return rows
@@ -60,11 +60,11 @@ type step struct {
 	reads  []reading
 	writes []reading
 	flops  float64
-	// columns says that units are columns rather than rows, for people.
+	// columns is set if units are columns rather than rows.
 	columns bool
-	// over has of values that are written over others what those are.
+	// over maps values to the values that they overwrite.
 	over map[*ir.Value]*ir.Value
-	// divisible says that a few units at a time take no longer than all at once.
+	// divisible is set if a few units at a time take no longer than all at once.
 	divisible bool
 	// prepare is called for a thread's units before the first of them run; nil for most.
 	prepare func(thread, from, to int)
@@ -77,7 +77,7 @@ func (s *step) begin(thread, from, to int) {
 	}
 }
 
-// serialBelow is how many elements make sharing worth a barrier.
+// serialBelow is the number of elements from which sharing is worth a barrier.
 const serialBelow = 2048
 
 // permute is a transpose that moves its elements.

@@ -30,7 +30,7 @@ func Take(set *data.Set, m *config.Model, shape []int, split data.Split) (*Sampl
 		return nil, err
 	}
 	if !slices.Equal(set.Shape, shape) {
-		return nil, &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its images have shape %v, the run was trained on %v", set.Shape, shape)}
+		return nil, &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its images do not have the shape of the training images (got %v, want %v)", set.Shape, shape)}
 	}
 	return &Sample{Split: split, Images: images}, nil
 }

@@ -162,10 +162,10 @@ func TestAnEvaluationKnowsItsModel(t *testing.T) {
 	}
 	_, err = evaluation.Measure(context.Background(), m, coder, sample, metrics.Selection{{Metric: &metrics.SVM{}}})
 	var lacking *data.Error
-	if !errors.As(err, &lacking) || lacking.Dataset != "bars" || !strings.Contains(err.Error(), "no labels, which svm_accuracy needs") {
+	if !errors.As(err, &lacking) || lacking.Dataset != "bars" || !strings.Contains(err.Error(), "no labels, but svm_accuracy needs them") {
 		t.Errorf("without labels: %v", err)
 	}
-	if _, err := evaluation.Take(set, m, []int{3, 3}, data.TestSplit); !errors.As(err, &lacking) || !strings.Contains(err.Error(), "trained on [3 3]") {
+	if _, err := evaluation.Take(set, m, []int{3, 3}, data.TestSplit); !errors.As(err, &lacking) || !strings.Contains(err.Error(), "want [3 3]") {
 		t.Errorf("of another shape: %v", err)
 	}
 }

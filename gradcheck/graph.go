@@ -9,7 +9,6 @@ import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/ir/fromgraph"
-	"tessera/losses"
 	"tessera/ops"
 )
 
@@ -29,11 +28,11 @@ func (b *Builder[T]) Node(i int) *gorgonia.Node { return b.leaves[i].Node }
 type Leaf[T ops.Float] struct {
 	Name      string
 	Values    []T
-	Fixed     bool           // not differentiated: a target, a mask
-	Parameter bool           // of a layer
-	Batch     bool           // of a loss: its first axis is the batch
-	Used      bool           // of a parameter: the layer asks for it
-	Sampler   losses.Sampler // that draws its values; nil where nothing does
+	Fixed     bool        // not differentiated: a target, a mask
+	Parameter bool        // of a layer
+	Batch     bool        // of a loss: its first axis is the batch
+	Used      bool        // of a parameter: the layer asks for it
+	Sampler   ops.Sampler // that draws its values; nil where nothing does
 
 	Node       *gorgonia.Node
 	Derivative *gorgonia.Node // of the expression with respect to the leaf; nil where it was not wanted

@@ -8,7 +8,6 @@ import (
 	"tessera/internal/random"
 	"tessera/internal/volume"
 	"tessera/layers"
-	"tessera/losses"
 	"tessera/ops"
 )
 
@@ -23,7 +22,7 @@ type scope[T ops.Float] struct {
 }
 
 // noise adds a fixed leaf, "noise.1", "noise.2", ..., with values of the sampler.
-func (b *Builder[T]) noise(s losses.Sampler, shape ...int) *gorgonia.Node {
+func (b *Builder[T]) noise(s ops.Sampler, shape ...int) *gorgonia.Node {
 	b.noises++
 	name := fmt.Sprintf("noise.%d", b.noises)
 	values := make([]float32, volume.Of(shape))
@@ -56,7 +55,7 @@ func (s *scope[T]) Update(name string, value *gorgonia.Node) {
 }
 
 // Noise implements [layers.Scope].
-func (s *scope[T]) Noise(sampler layers.Sampler, shape ...int) *gorgonia.Node {
+func (s *scope[T]) Noise(sampler ops.Sampler, shape ...int) *gorgonia.Node {
 	return s.builder.noise(sampler, shape...)
 }
 

@@ -1,8 +1,6 @@
 package gradcheck
 
 import (
-	"fmt"
-
 	"gorgonia.org/gorgonia"
 	"tessera/internal/random"
 	"tessera/layers"
@@ -19,7 +17,7 @@ func Loss[T ops.Float](l losses.Loss, x, target []T, rows, columns int) Expressi
 	return func(b *Builder[T]) (*gorgonia.Node, error) {
 		v := &values[T]{builder: b, reads: l.Reads(), target: target, rows: rows, columns: columns, leaves: map[string]*gorgonia.Node{}}
 		v.x = v.leaf("x", x, false)
-		return l.Build(v)
+		return losses.Build(l, l.On(), v)
 	}
 }
 
@@ -71,12 +69,7 @@ func (v *values[T]) Value(name string) (*gorgonia.Node, error) {
 }
 
 // Teacher implements [losses.Values].
-func (v *values[T]) Teacher() (*gorgonia.Node, error) {
-	if !v.reads.Teacher {
-		return nil, fmt.Errorf("teacher: the loss does not declare that it reads the teacher")
-	}
-	return v.drawn("teacher", true), nil
-}
+func (v *values[T]) Teacher() (*gorgonia.Node, error) { return v.drawn("teacher", true), nil }
 
 // Images implements [losses.Values].
 func (v *values[T]) Images() (*gorgonia.Node, error) { return v.leaf("target", v.target, true), nil }

@@ -1,8 +1,10 @@
 package graph
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"gorgonia.org/gorgonia"
@@ -35,13 +37,26 @@ type Request struct {
 	// Given are values that the caller gives, so that nothing before them is computed. With Loss the terms are those that
 	// read nothing but these values and parameters, and the gradient with respect to the values is computed too.
 	Given []string
-	// Of, where it is not 0, is the number of images of the objective, of which these images are a part: the loss is what they add to
+	// Of, where it is not 0, is the number of images of the objective, of which these are some: the loss is what they add to
 	// it, less the terms that read the code alone, of which they add the derivative. See portion.go.
 	Of int
 
 	Training bool         // layers work as in training; Loss always does
-	Prepared bool         // images are decomposed by the caller: see Input.Decomposition
+	Prepared bool         // images are prepared for the first layer by the caller: see Input.Preparation
 	Dtype    tensor.Dtype // the zero value means tensor.Float32
+}
+
+// check refuses a request that no program can meet.
+func (r Request) check() error {
+	switch {
+	case r.Batch < 1:
+		return fmt.Errorf("batch: got %d, want > 0", r.Batch)
+	case r.Of != 0 && r.Of < r.Batch:
+		return fmt.Errorf("of: got %d images, want at least those of the batch, %d", r.Of, r.Batch)
+	case slices.Contains(r.Want, Loss) && slices.Contains(r.Want, InputGradient):
+		return fmt.Errorf("want: got both %q and %q, which are taken of different terms; ask for two programs", Loss, InputGradient)
+	}
+	return nil
 }
 
 // builder adds a model's expressions to one graph.
@@ -72,8 +87,8 @@ func (m *Model) Program(r Request) (p *Program, err error) {
 	if m == nil || m.Spec == nil || m.Layout == nil {
 		return nil, errors.New("graph: no model to make a program of: take one that New returned")
 	}
-	if r.Batch < 1 {
-		return nil, fmt.Errorf("model %q: batch: got %d, want > 0", m.Spec.Name, r.Batch)
+	if err := r.check(); err != nil {
+		return nil, fmt.Errorf("model %q: %w", m.Spec.Name, err)
 	}
 	if r.Dtype == (tensor.Dtype{}) {
 		r.Dtype = tensor.Float32
@@ -169,10 +184,9 @@ func (b *builder) needed(terms []int) (list []value) {
 			delete(wanted, value{name, p})
 		}
 	}
-	for v := range wanted { // of a name that the model does not have: computing it says so
-		list = append(list, v)
-	}
-	return list
+	unknown := slices.Collect(maps.Keys(wanted)) // of names that the model does not have: computing the first says so
+	slices.SortFunc(unknown, func(a, b value) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.stream, b.stream)) })
+	return append(list, unknown...)
 }
 
 // passOf is the way through the model of the values that a term reads.
@@ -191,7 +205,7 @@ func (b *builder) open(terms []int, needed []value) {
 	}
 	attacked := slices.Contains(b.request.Want, InputGradient)
 	encoded := attacked || from(Images)
-	if encoded || b.reads(terms, func(r losses.Reads) bool { return r.Teacher && !r.Views }) {
+	if encoded || b.reads(terms, func(r losses.Reads) bool { return r.Images || r.Teacher && !r.Views }) {
 		b.streams[Images] = b.input(Images, nil, shape...)
 	}
 	if attacked || encoded && b.request.Training && b.model.Spec.Distorted() {

@@ -97,10 +97,13 @@ func (c *Coder) ClassHeads() []string {
 	return c.model.ClassHeads()
 }
 
-// Value computes a value of images by its name, and returns it row by row.
+// Value computes a value of images by its name, one of Values, and returns it row by row.
 func (c *Coder) Value(name string, images []float32) ([]float32, error) {
 	if c.model == nil {
 		return nil, ErrNoModel
+	}
+	if !slices.Contains(c.Values(), name) {
+		return nil, fmt.Errorf("model %q: there is no value %q; it has %q", c.model.Spec.Name, name, c.Values())
 	}
 	values, err := c.run(Request{Want: []string{name}}, c.model.Pixels(), images)
 	if err != nil {

@@ -139,15 +139,6 @@ func (m *Model) transposeOf(path string) string {
 	return ""
 }
 
-// Decomposing returns the encoder's first layer where that decomposes images.
-func (m *Model) Decomposing() (layers.Decomposing, bool) {
-	if len(m.Layout.Encoder) == 0 {
-		return nil, false
-	}
-	first, ok := m.Layout.Encoder[0].Layer.(layers.Decomposing)
-	return first, ok
-}
-
 // Pixels is the number of values of one image.
 func (m *Model) Pixels() int { return volume.Of(m.Shape) }
 

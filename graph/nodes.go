@@ -6,12 +6,11 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/internal/volume"
-	"tessera/layers"
 	"tessera/ops"
 )
 
 // input adds a leaf that the caller fills.
-func (b *builder) input(name string, s layers.Sampler, shape ...int) *gorgonia.Node {
+func (b *builder) input(name string, s ops.Sampler, shape ...int) *gorgonia.Node {
 	n := b.leaf(name, shape)
 	b.program.Inputs = append(b.program.Inputs, Input{Name: name, Node: n, Shape: slices.Clone(shape), Sampler: s})
 	return n

@@ -38,9 +38,6 @@ func (b *builder) terms() (list []int) {
 func (b *builder) objective(terms []int) error {
 	factor := 1.0
 	if b.request.Of > 0 {
-		if b.request.Of < b.request.Batch {
-			return fmt.Errorf("%d images are no part of %d", b.request.Batch, b.request.Of)
-		}
 		factor = float64(b.request.Batch) / float64(b.request.Of)
 	}
 	loss, err := b.sum(terms, factor, true)
@@ -86,12 +83,10 @@ func (b *builder) sum(terms []int, factor float64, tapped bool) (loss *gorgonia.
 // term returns the i-th weighted loss term, a scalar.
 func (b *builder) term(i int, factor float64) (*gorgonia.Node, error) {
 	declared := b.model.Spec.Losses[i]
-	n, err := declared.Loss.Build(&term{builder: b, index: i, declared: declared, reads: declared.Loss.Reads()})
+	n, err := losses.Build(declared.Loss, declared.On, &term{builder: b, index: i, declared: declared, reads: declared.Loss.Reads()})
 	switch {
 	case err != nil:
 		return nil, err
-	case n == nil:
-		return nil, errors.New("its Build gives no node")
 	case !n.IsScalar():
 		return nil, fmt.Errorf("has shape %v, want a scalar", n.Shape())
 	}
@@ -135,7 +130,7 @@ func (b *builder) gradients(loss *gorgonia.Node) error {
 		if len(b.request.Given) > 0 { // of frozen weights: a value, and nothing to move
 			return nil
 		}
-		return errors.New("the loss reaches no trainable parameter")
+		return errors.New("the loss depends on no trainable parameter")
 	}
 	grads, err := gorgonia.Grad(loss, wrt...)
 	if err != nil {

@@ -66,7 +66,7 @@ func (b *builder) repeatable() error {
 		}
 	}
 	if len(b.program.Updates) > 0 {
-		return fmt.Errorf("%s is moved by the images of one batch: there are none", b.program.Updates[0].Parameter.Path)
+		return fmt.Errorf("%s is updated from the images of each mini-batch, but the objective takes the full batch", b.program.Updates[0].Parameter.Path)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ loss    = [{ kind = "mse" }, { kind = "contractive" }]
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"noisy": "encoder.0.noise is noise", "normed": "encoder.1.running_mean is moved", "quiet": "", "probed": ""} {
+	for name, want := range map[string]string{"noisy": "encoder.0.noise is noise", "normed": "encoder.1.running_mean is updated", "quiet": "", "probed": ""} {
 		spec, err := file.Model(name)
 		if err != nil {
 			t.Fatal(err)

@@ -7,9 +7,8 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
-	"tessera/layers"
 	"tessera/losses"
-	"tessera/morph"
+	"tessera/ops"
 )
 
 // Parameter is one named tensor of a model. Data is shared by every program and plan that uses the parameter.
@@ -36,14 +35,14 @@ type Program struct {
 type Input struct {
 	Name    string // [Images], [Target], [Views], [Labels], the name of a value, or what the noise is of
 	Node    *gorgonia.Node
-	Shape   []int          // batch included
-	Sampler layers.Sampler // nil for data
-	Fixed   bool           // noise that is drawn once for each image: the full-batch objective is the same at every evaluation
+	Shape   []int       // batch included
+	Sampler ops.Sampler // nil for data
+	Fixed   bool        // noise that is drawn once for each image: the full-batch objective is the same at every evaluation
 
 	Weight losses.Weight // the schedule of the weight of a term, whose number the caller gives; nil for all others
 
-	// Decomposition is what the caller makes of the images for this input, nil for all others.
-	Decomposition *morph.Decomposition
+	// Preparation is what the caller makes of the images for this input, nil for all others; see [layers.Preparing].
+	Preparation any
 }
 
 // Binding is a parameter and its nodes.

@@ -7,7 +7,11 @@ import (
 	"gorgonia.org/gorgonia"
 	"tessera/config"
 	"tessera/layers"
+	"tessera/ops"
 )
+
+// teacherPrefix stands before the path of a parameter of the teacher, which the hook of that name lends.
+const teacherPrefix = "teacher."
 
 // scope is what one placed layer sees of the graph being built; it implements [layers.Scope].
 type scope struct {
@@ -29,7 +33,7 @@ func (s *scope) Parameter(name string) *gorgonia.Node {
 // path is that of the layer whose parameters are read.
 func (s *scope) path() string {
 	if s.pass.teacher {
-		return TeacherPrefix + s.placed.Path
+		return teacherPrefix + s.placed.Path
 	}
 	return s.placed.Path
 }
@@ -55,13 +59,13 @@ func (s *scope) Update(name string, value *gorgonia.Node) {
 }
 
 // Noise implements [layers.Scope].
-func (s *scope) Noise(sampler layers.Sampler, shape ...int) *gorgonia.Node {
+func (s *scope) Noise(sampler ops.Sampler, shape ...int) *gorgonia.Node {
 	s.noises++
-	part := s.placed.Path
+	of := s.placed.Path
 	if s.pass.stream != Images {
-		part = s.pass.stream + "." + part
+		of = s.pass.stream + "." + of
 	}
-	name := noiseName(part, s.noises)
+	name := noiseName(of, s.noises)
 	for _, in := range s.program.Inputs { // a layer that is applied again, for other atoms, to the same noise
 		if in.Name == name {
 			return in.Node
@@ -70,12 +74,12 @@ func (s *scope) Noise(sampler layers.Sampler, shape ...int) *gorgonia.Node {
 	return s.input(name, sampler, shape...)
 }
 
-// noiseName is the name of the n-th noise input of a part, from 1. Its stream of random numbers is named so too.
-func noiseName(part string, n int) string {
+// noiseName is the name of the n-th noise input of a layer or a term, from 1. Its stream of random numbers is named so too.
+func noiseName(of string, n int) string {
 	if n == 1 {
-		return part + ".noise"
+		return of + ".noise"
 	}
-	return fmt.Sprintf("%s.noise.%d", part, n)
+	return fmt.Sprintf("%s.noise.%d", of, n)
 }
 
 // Training implements [layers.Scope]. A layer all of whose parameters are frozen works in training as it does at

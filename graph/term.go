@@ -8,6 +8,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"tessera/config"
 	"tessera/losses"
+	"tessera/ops"
 )
 
 // term is what one term of the objective sees of the graph being built; it implements [losses.Values].
@@ -21,45 +22,26 @@ type term struct {
 
 // On implements [losses.Values].
 func (t *term) On() (*gorgonia.Node, error) {
-	if !t.reads.On {
-		return nil, errors.New("it does not declare that it reads the value that `on` names")
-	}
 	return t.value(value{t.declared.On, passOf(t.reads)})
 }
 
 // Value implements [losses.Values].
 func (t *term) Value(name string) (*gorgonia.Node, error) {
-	if !slices.Contains(t.reads.Values, name) && !(t.reads.On && name == t.declared.On) {
-		return nil, fmt.Errorf("it does not declare that it reads the value %q", name)
-	}
 	return t.value(value{name, passOf(t.reads)})
 }
 
 // Teacher implements [losses.Values].
 func (t *term) Teacher() (*gorgonia.Node, error) {
-	if !t.reads.Teacher {
-		return nil, errors.New("it does not declare that it reads the teacher")
-	}
 	p := passOf(t.reads)
 	p.teacher = true
 	return t.value(value{t.declared.On, p})
 }
 
 // Images implements [losses.Values].
-func (t *term) Images() (*gorgonia.Node, error) {
-	if !t.reads.Images {
-		return nil, errors.New("it does not declare that it reads the images")
-	}
-	return t.target()
-}
+func (t *term) Images() (*gorgonia.Node, error) { return t.target() }
 
 // Labels implements [losses.Values].
-func (t *term) Labels() (*gorgonia.Node, error) {
-	if !t.reads.Labels {
-		return nil, errors.New("it does not declare that it reads the labels")
-	}
-	return t.streams[Labels], nil
-}
+func (t *term) Labels() (*gorgonia.Node, error) { return t.streams[Labels], nil }
 
 // Weights implements [losses.Values].
 func (t *term) Weights() (list []*gorgonia.Node, err error) {
@@ -82,7 +64,7 @@ func (t *term) Encoding() (*losses.Encoding, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &losses.Encoding{Images: t.streams[Images], Code: code, Noise: func(s losses.Sampler, shape ...int) *gorgonia.Node {
+	return &losses.Encoding{Images: t.streams[passOf(t.reads).stream], Code: code, Noise: func(s ops.Sampler, shape ...int) *gorgonia.Node {
 		t.noises++
 		n := t.input(noiseName("loss."+t.model.Spec.TermName(t.index), t.noises), s, shape...)
 		t.program.Inputs[len(t.program.Inputs)-1].Fixed = t.request.Of > 0
@@ -93,7 +75,7 @@ func (t *term) Encoding() (*losses.Encoding, error) {
 // Dictionary implements [losses.Values].
 func (t *term) Dictionary() (*losses.Dictionary, error) {
 	if t.weighs == nil {
-		return nil, errors.New("the decoder's last layer with weights gives no whole images: there are no atoms")
+		return nil, errors.New("the model has no atoms: the decoder's last layer with weights does not give whole images")
 	}
 	images, err := t.target()
 	if err != nil {

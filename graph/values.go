@@ -7,6 +7,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/config"
+	"tessera/layers"
 	"tessera/losses"
 )
 
@@ -56,21 +57,22 @@ func (m *Model) lacksValue(name string) error {
 	return fmt.Errorf("the model has no value %q: it has %q", name, m.Layout.Values())
 }
 
-// encode applies the encoder. The caller may have decomposed the images for its first layer.
+// encode applies the encoder. The caller may have prepared the images for its first layer.
 func (b *builder) encode(p pass) (*gorgonia.Node, error) {
 	list, x := b.model.Layout.Encoder, b.streams[p.stream]
 	if x == nil {
 		return nil, fmt.Errorf("the stream %q is not read", p.stream)
 	}
-	first, ok := b.model.Decomposing()
-	if !ok || !b.request.Prepared || p != (pass{stream: Images}) || b.needsImages() {
+	if len(list) == 0 || !b.request.Prepared || p != (pass{stream: Images}) || b.needsImages() {
 		return b.stack(list, x, p)
 	}
-	of := first.Decompose()
-	name := list[0].Path + ".channels"
-	channels := b.input(name, nil, append([]int{b.request.Batch}, list[0].Out...)...)
-	b.program.Inputs[len(b.program.Inputs)-1].Decomposition = &of
-	y, err := first.Rescale(&scope{builder: b, placed: list[0], pass: p}, channels)
+	first, ok := list[0].Layer.(layers.Preparing)
+	if !ok {
+		return b.stack(list, x, p)
+	}
+	prepared := b.input(list[0].Path+".prepared", nil, append([]int{b.request.Batch}, list[0].Out...)...)
+	b.program.Inputs[len(b.program.Inputs)-1].Preparation = first.Preparation()
+	y, err := first.Rest(&scope{builder: b, placed: list[0], pass: p}, prepared)
 	if err != nil {
 		return nil, fmt.Errorf("%s (%s): %w", list[0].Path, list[0].Kind, err)
 	}
@@ -78,7 +80,7 @@ func (b *builder) encode(p pass) (*gorgonia.Node, error) {
 }
 
 // needsImages reports whether the images are distorted, or something is differentiated with respect to them: they are then
-// decomposed in the graph, at every step.
+// prepared in the graph, at every step.
 func (b *builder) needsImages() bool {
 	return slices.Contains(b.request.Want, InputGradient) || b.request.Training && (b.model.Spec.Distorted() ||
 		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { return l.Loss.Reads().Jacobian }))

@@ -39,11 +39,14 @@ func (a *Adversarial) NeedsSteps() (problem, hint string) {
 	return "adversarial examples change with the parameters, but %s needs an objective that is the same at every evaluation", "leave it out"
 }
 
+// Stage implements [Staged].
+func (*Adversarial) Stage() Stage { return Distort }
+
 // Attach implements [Hook].
 func (a *Adversarial) Attach(t Training) (*Active, error) {
-	h := &adversary{Adversarial: a, training: t, programs: map[int]Program{}}
+	h := &adversary{Adversarial: a, training: t}
 	h.move = h.moveRows
-	return &Active{Begin: h.begin, BeforeStep: h.attack, Close: h.close}, nil
+	return &Active{Begin: h.begin, BeforeStep: h.attack}, nil
 }
 
 // adversary is the running form.
@@ -51,25 +54,20 @@ type adversary struct {
 	*Adversarial
 	training Training
 	pixels   int
-	programs map[int]Program // by the number of adversarial examples
+	program  Program
 
 	x, clean, gradient []float32        // of this step
 	move               func(thread int) // bound once: a method value allocates
 }
 
-// begin compiles a program for every size of a batch.
-func (h *adversary) begin() error {
+func (h *adversary) begin() (err error) {
 	h.pixels = h.training.Images().Pixels()
-	for _, size := range h.training.BatchSizes() {
-		n := h.examples(size)
-		if h.programs[n] != nil {
-			continue
-		}
-		p, err := h.training.Compile(n, ImageGradient)
-		if err != nil {
-			return fmt.Errorf("attack: %w", err)
-		}
-		h.programs[n] = p
+	sizes := h.training.BatchSizes()
+	for i, size := range sizes {
+		sizes[i] = h.examples(size)
+	}
+	if h.program, err = h.training.Compile(ImageGradient, sizes...); err != nil {
+		return fmt.Errorf("attack: %w", err)
 	}
 	return nil
 }
@@ -80,21 +78,13 @@ func (h *adversary) examples(size int) int {
 }
 
 // attack moves the first images of a batch.
-func (h *adversary) attack(s *Step) error {
-	n := h.examples(s.Size)
-	p := h.programs[n]
-	h.x, h.clean = s.Images[:n*h.pixels], s.Clean[:n*h.pixels]
+func (h *adversary) attack(s *Step) (err error) {
+	n := h.examples(s.Size) * h.pixels
+	h.x, h.clean = s.Images[:n], s.Clean[:n]
 	for range h.Rounds() {
-		if err := p.Bind(0, h.x); err != nil {
+		if h.gradient, err = h.program.Run(h.x, h.clean); err != nil {
 			return err
 		}
-		if err := p.Bind(1, h.clean); err != nil {
-			return err
-		}
-		if err := p.Run(); err != nil {
-			return err
-		}
-		h.gradient = p.Value()
 		h.training.Do(h.move)
 	}
 	return nil
@@ -102,14 +92,7 @@ func (h *adversary) attack(s *Step) error {
 
 // moveRows moves a thread's part of the images; each by itself, so that the number of threads changes no bit.
 func (h *adversary) moveRows(thread int) {
-	from, to := team.Part(len(h.x)/h.pixels, thread, h.training.Threads())
+	from, to := team.EvenShare(len(h.x)/h.pixels, thread, h.training.Threads())
 	from, to = from*h.pixels, to*h.pixels
 	h.Move(h.x[from:to], h.clean[from:to], h.gradient[from:to], h.pixels)
-}
-
-func (h *adversary) close() error {
-	for _, p := range h.programs {
-		_ = p.Close() // what cannot be freed does not make the result wrong
-	}
-	return nil
 }

@@ -34,6 +34,9 @@ func (a *Average) NeedsSteps() (problem, hint string) {
 	return "%s takes no small steps that an average would smooth: every iteration is lower than the last", "leave the average out"
 }
 
+// Stage implements [Staged].
+func (*Average) Stage() Stage { return Follow }
+
 // Attach implements [Hook].
 func (a *Average) Attach(t Training) (*Active, error) {
 	m, active := follow(t, func(step int) float32 {

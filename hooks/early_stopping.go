@@ -16,6 +16,9 @@ func init() {
 		func() Hook { return &EarlyStopping{Patience: 10} })
 }
 
+// Stage implements [Staged].
+func (*EarlyStopping) Stage() Stage { return Judge }
+
 // Attach implements [Hook].
 func (e *EarlyStopping) Attach(t Training) (*Active, error) {
 	s := &stopping{EarlyStopping: e, training: t, of: t.Parameters("*")}
@@ -43,10 +46,7 @@ type bestEpoch struct {
 
 // judge keeps the parameters of a better epoch and stops after too many others.
 func (s *stopping) judge(e *Epoch) error {
-	measure, validated := e.Metrics["val_mse"]
-	if !validated {
-		measure = e.Metrics["loss"]
-	}
+	measure := e.error()
 	if s.best == nil || measure < s.best.Error-s.MinDelta {
 		s.best = &bestEpoch{e.Epoch, e.Step, measure}
 		for i, p := range s.of {

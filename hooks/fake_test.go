@@ -12,6 +12,7 @@ import (
 type fake struct {
 	parameters  []*Parameter
 	images      *data.Images
+	preparation any
 	follows     [][]float32 // what a moving average keeps, by parameter
 	epoch, step int
 	stopped     bool
@@ -57,6 +58,7 @@ func (f *fake) Rewrite(p *Parameter, change func([]float32)) {
 	change(f.follows[p.Index])
 }
 func (f *fake) Project(p *Parameter)     { f.projected = append(f.projected, p.Path) }
+func (f *fake) Preparation() any         { return f.preparation }
 func (f *fake) Images() *data.Images     { return f.images }
 func (f *fake) BatchSizes() []int        { return []int{f.images.Len()} }
 func (f *fake) Random(n int) *rand.Rand  { return rand.New(rand.NewPCG(1, uint64(n))) }
@@ -65,25 +67,18 @@ func (f *fake) Step() int                { return f.step }
 func (f *fake) Stop()                    { f.stopped = true }
 func (f *fake) Threads() int             { return 1 }
 func (f *fake) Do(work func(thread int)) { work(0) }
-func (f *fake) Compile(images int, want Value) (Program, error) {
-	return &linear{f: f, images: images, want: want}, nil
+func (f *fake) Compile(want Value, _ ...int) (Program, error) {
+	return linear{f, want}, nil
 }
 
 type linear struct {
-	f      *fake
-	images int
-	want   Value
-	x      []float32
-	value  []float32
+	f    *fake
+	want Value
 }
 
-func (l *linear) Bind(_ int, values []float32) error { l.x = values; return nil }
-func (l *linear) Value() []float32                   { return l.value }
-func (l *linear) Close() error                       { return nil }
-func (l *linear) Run() error {
+func (l linear) Run(images, _ []float32) (value []float32, err error) {
 	w, b, d, c := l.f.parameters[0].Data, l.f.parameters[1].Data, l.f.parameters[2].Data, l.f.parameters[3].Data
-	l.value = nil
-	for x := range slices.Chunk(l.x, 4) {
+	for x := range slices.Chunk(images, 4) {
 		code := slices.Clone(b)
 		for j := range code {
 			for i, v := range x {
@@ -92,7 +87,7 @@ func (l *linear) Run() error {
 			code[j] = max(0, code[j])
 		}
 		if l.want == Code {
-			l.value = append(l.value, code...)
+			value = append(value, code...)
 			continue
 		}
 		y := slices.Clone(c)
@@ -101,7 +96,7 @@ func (l *linear) Run() error {
 				y[i] += v * d[j*4+i]
 			}
 		}
-		l.value = append(l.value, y...)
+		value = append(value, y...)
 	}
-	return nil
+	return value, nil
 }

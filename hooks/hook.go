@@ -4,17 +4,21 @@
 // A hook is one file: a struct whose tagged fields are the keys of its table [model.NAME.hook.HOOK], a registration, and the
 // method Attach, which makes its running form for one training. The loop of package train loads a batch, computes the
 // gradients, moves the parameters and projects them; before, between and after it calls the functions of every running hook,
-// hook after hook in their declared order. A hook that keeps values between steps saves them with the run's state, so that
+// hook after hook in the order of their [Stage]. A hook that keeps values between steps saves them with the run's state, so that
 // a resumed run gives the same bytes.
 package hooks
 
-import "tessera/part"
+import (
+	"tessera/data"
+	"tessera/metrics"
+	"tessera/part"
+)
 
 // Hook is a declared procedure around the steps of a training. It is a pointer to a struct with the settings, which a
 // training must not change: what a training changes belongs to the running form.
 type Hook interface {
 	// Attach returns the running form for one training. The parameters exist; they have not their first values yet, and
-	// images and programs are there from Active.Begin on. A hook must not keep anything else of the training.
+	// images are there from Active.Prepare on. A hook must not keep anything else of the training.
 	Attach(t Training) (*Active, error)
 }
 
@@ -25,8 +29,9 @@ var Registry = part.New[Hook]("hook")
 //
 // The calls of a training, in order:
 //
+//	Restore                     of a resumed training
+//	Prepare                     for the fitted images, and then for those that are measured between epochs
 //	First                       of a new training alone: the parameters have their first values
-//	Restore                     of a resumed one in its place
 //	Begin                       in every process that trains
 //	  BeginEpoch                before the first step of an epoch
 //	    BeforeStep              the batch is loaded
@@ -39,12 +44,16 @@ var Registry = part.New[Hook]("hook")
 // With an optimizer that searches on all images at once (lbfgs) an epoch is one iteration: there are no steps, and no hook may
 // have functions of them.
 type Active struct {
-	First      func()
+	First      func() error
 	Begin      func() error
 	BeginEpoch func() error
 	BeforeStep func(s *Step) error
 	AfterStep  func() error
 	EndEpoch   func(e *Epoch) error
+
+	// Prepare returns what the first layer of the encoder reads in the place of these images. Only a hook that is [Preparing] for
+	// that layer has it; a program that needs the images themselves, for a gradient with respect to them, does not use it.
+	Prepare func(images *data.Images) (Prepared, error)
 
 	// Project is part of the projection of a trainable parameter p: it follows the constraints. values are those from index
 	// from on; they are a part of p, or of a copy that is shown in the place of p. It must treat every element by itself and
@@ -85,6 +94,18 @@ func (a *Active) Stepwise() bool {
 	return a.BeforeStep != nil || a.AfterStep != nil || a.Project != nil || a.Moved != nil || a.Rate != nil
 }
 
+// Prepared computes what a layer reads in the place of images.
+type Prepared interface {
+	// Batch writes it for the images of those indices to dst, one after the other. Several threads call it at once.
+	Batch(dst []float32, indices []int)
+}
+
+// Preparing is a hook that belongs to every model whose encoder begins with a layer of some preparation, declared or not.
+type Preparing interface {
+	// Prepares reports whether it is for that preparation; see layers.Preparing.
+	Prepares(preparation any) bool
+}
+
 // Step is one step of a training, before it is computed.
 type Step struct {
 	Images []float32 // of the batch, one after the other: what is encoded. A hook that is [Distorting] may change them
@@ -94,9 +115,18 @@ type Step struct {
 
 // Epoch is a complete epoch.
 type Epoch struct {
-	Epoch   int                // from 1
-	Step    int                // steps done since the beginning of the training
-	Metrics map[string]float64 // by their keys in metrics.jsonl; what was not measured is missing
+	Epoch   int            // from 1
+	Step    int            // steps done since the beginning of the training
+	Metrics metrics.Values // the loss, its terms and what was measured, by their keys in metrics.jsonl
+}
+
+// error is what judges the epoch: val_mse, or the loss where no images validate.
+func (e *Epoch) error() float64 {
+	if v, ok := e.Metrics.Number("val_mse"); ok {
+		return v
+	}
+	v, _ := e.Metrics.Number("loss")
+	return v
 }
 
 // Kept are the parameters of one epoch.

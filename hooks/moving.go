@@ -26,10 +26,11 @@ func follow(t Training, pull func(step int) float32) (*moving, *Active) {
 	}
 	scratch := make([]float32, 4096)
 	return m, &Active{
-		First: func() {
+		First: func() error {
 			for i, p := range m.of {
 				copy(m.values[i], p.Data)
 			}
+			return nil
 		},
 		BeforeStep: func(*Step) error { m.pull = pull(t.Step() + 1); return nil },
 		Moved:      m.moved,

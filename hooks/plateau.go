@@ -44,10 +44,7 @@ type plateau struct {
 
 // judge compares a complete epoch with the best one.
 func (r *plateau) judge(e *Epoch) error {
-	value, validated := e.Metrics["val_mse"]
-	if !validated {
-		value = e.Metrics["loss"]
-	}
+	value := e.error()
 	if r.Lowest == nil || value < *r.Lowest*(1-r.Threshold) {
 		r.Lowest, r.Bad = &value, 0
 	} else {

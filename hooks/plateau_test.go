@@ -3,6 +3,8 @@ package hooks
 import (
 	"math"
 	"testing"
+
+	"tessera/metrics"
 )
 
 // The rates are those of PyTorch 1.13: ReduceLROnPlateau(factor=0.5, patience=2, threshold=0.01, cooldown=1, min_lr=0.2).
@@ -21,7 +23,7 @@ func TestPlateauLowersTheRateAsPyTorchDoes(t *testing.T) {
 			if err := active.Restore(state); err != nil {
 				t.Fatal(err)
 			}
-			if err := active.EndEpoch(&Epoch{Epoch: i + 1, Metrics: map[string]float64{key: value}}); err != nil {
+			if err := active.EndEpoch(&Epoch{Epoch: i + 1, Metrics: metrics.Values{{Name: key, Number: value}}}); err != nil {
 				t.Fatal(err)
 			}
 			if got := active.Rate(); math.Abs(got-want[i]) > 1e-12 {

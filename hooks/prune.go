@@ -1,11 +1,11 @@
 package hooks
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 
 	"tessera/part"
 )
@@ -22,14 +22,14 @@ import (
 type Prune struct {
 	On        string  `toml:"on" doc:"a glob over parameter paths"`
 	Fraction  float64 `toml:"fraction" want:"in (0,1)" doc:"fraction of each parameter that is pruned: its smallest weights"`
-	Threshold float64 `toml:"threshold" want:"> 0" doc:"in place of fraction: weights of at most this magnitude are pruned"`
+	Threshold float64 `toml:"threshold" want:"> 0" doc:"instead of fraction: prune weights whose magnitude is at most this"`
 	From      int     `toml:"from" want:">= 0" doc:"the phase begins after this many epochs"`
-	Until     int     `toml:"until" want:"> 0" doc:"the phase ends after this many epochs; left out, it does not end"`
-	Rate      float64 `toml:"rate" want:"> 0" doc:"multiplies the learning rate once the phase has ended"`
+	Until     int     `toml:"until" want:"> 0" doc:"the phase ends after this many epochs; by default it never ends"`
+	Rate      float64 `toml:"rate" want:"> 0" doc:"factor of the learning rate after the phase"`
 }
 
 func init() {
-	Registry.Register("prune", "holds small weights at 0 during a phase of the training", func() Hook {
+	Registry.Register("prune", "prunes small weights during a phase of the training", func() Hook {
 		p := &Prune{}
 		p.Defaults()
 		return p
@@ -64,6 +64,9 @@ func (p *Prune) NeedsSteps() (problem, hint string) {
 
 // over reports whether the phase has ended after that many complete epochs.
 func (p *Prune) over(epoch int) bool { return p.Until > 0 && epoch >= p.Until }
+
+// Stage implements [Staged].
+func (*Prune) Stage() Stage { return Select }
 
 // Attach implements [Hook].
 func (p *Prune) Attach(t Training) (*Active, error) {
@@ -158,48 +161,29 @@ func (h *pruning) restore(s *State) error {
 		if err := s.Load(p.Path, p.Shape, mask); err != nil {
 			return err
 		}
-		h.indices[p.Index] = nonZero(mask)
+		h.indices[p.Index] = nil
+		for i, held := range mask {
+			if held != 0 {
+				h.indices[p.Index] = append(h.indices[p.Index], int32(i))
+			}
+		}
 	}
 	return nil
 }
 
-// nonZero returns the indices of the values that are not 0.
-func nonZero(values []float32) (indices []int32) {
-	for i, v := range values {
-		if v != 0 {
-			indices = append(indices, int32(i))
-		}
-	}
-	return indices
-}
-
 // smallest returns the indices of the values that are not larger than the threshold or, where a fraction is given, those
-// of the smallest floor(fraction n) of n values; of equal ones the first.
-func smallest(values []float32, fraction, threshold float64) []int32 {
-	below, ties := threshold, len(values) // how many of the size of the threshold are taken
-	if fraction > 0 {
-		sizes := make([]float32, len(values))
-		for i, v := range values {
-			sizes[i] = float32(math.Abs(float64(v)))
+// of the smallest floor(fraction n) of n values; of equal ones the first. They ascend.
+func smallest(values []float32, fraction, threshold float64) (indices []int32) {
+	size := func(i int32) float64 { return math.Abs(float64(values[i])) }
+	for i := range int32(len(values)) {
+		if fraction > 0 || size(i) <= threshold {
+			indices = append(indices, i)
 		}
-		slices.Sort(sizes)
-		count := int(fraction * float64(len(values)))
-		if count == 0 {
-			return nil
-		}
-		last := sizes[count-1]
-		ties = count - sort.Search(count, func(i int) bool { return sizes[i] >= last })
-		below = float64(last)
 	}
-	var indices []int32
-	for i, v := range values {
-		size := math.Abs(float64(v))
-		if size < below || size == below && ties > 0 {
-			indices = append(indices, int32(i))
-		}
-		if size == below {
-			ties--
-		}
+	if fraction > 0 {
+		slices.SortStableFunc(indices, func(i, j int32) int { return cmp.Compare(size(i), size(j)) })
+		indices = indices[:int(fraction*float64(len(values)))]
+		slices.Sort(indices)
 	}
 	return indices
 }

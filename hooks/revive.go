@@ -27,12 +27,12 @@ import (
 // a draw in proportion to the squared error, and without its factor of 0.2.
 type Revive struct {
 	Every     int     `toml:"every" want:"> 0" doc:"epochs between two searches for dead units"`
-	Threshold float64 `toml:"threshold" want:"in (0,1)" doc:"a unit is dead below this fraction of the largest activation of any unit"`
-	Sample    int     `toml:"sample" want:"> 0" doc:"fitted images that are encoded, the first ones"`
+	Threshold float64 `toml:"threshold" want:"in (0,1)" doc:"a unit is dead if its largest activation is below this fraction of the largest of any unit"`
+	Sample    int     `toml:"sample" want:"> 0" doc:"number of fitted images that are encoded, from the first"`
 }
 
 func init() {
-	Registry.Register("revive", "draws dead units again from the images with the largest error",
+	Registry.Register("revive", "re-initialises dead units from images with large reconstruction errors",
 		func() Hook { return &Revive{Every: 10, Threshold: 0.01, Sample: 10000} })
 }
 
@@ -46,7 +46,7 @@ const reviveBatch = 500
 
 // Attach implements [Hook].
 func (r *Revive) Attach(t Training) (*Active, error) {
-	h := &reviving{Revive: r, training: t, encode: map[int]Program{}, decode: map[int]Program{}}
+	h := &reviving{Revive: r, training: t}
 	for _, p := range t.Parameters("encoder.*.weight") {
 		if h.encoder != nil || len(p.Shape) != 2 {
 			return nil, notOneDense
@@ -70,7 +70,7 @@ func (r *Revive) Attach(t Training) (*Active, error) {
 			h.decoder = p
 		}
 	}
-	return &Active{Begin: h.begin, BeginEpoch: h.beginEpoch, Close: h.close}, nil
+	return &Active{Begin: h.begin, BeginEpoch: h.beginEpoch}, nil
 }
 
 var notOneDense = part.KeyError{Key: "encoder", Problem: "revive wants one layer with weights, a dense layer on the pixels"}
@@ -80,41 +80,22 @@ type reviving struct {
 	*Revive
 	training               Training
 	encoder, bias, decoder *Parameter // bias and decoder are nil where there are none to draw
-	units                  int
-	encode, decode         map[int]Program // by number of images
+	units, sample          int
+	encode, decode         Program
 }
 
 // begin compiles the programs.
-func (h *reviving) begin() error {
+func (h *reviving) begin() (err error) {
 	images := h.training.Images()
 	if images.Pixels() != h.encoder.Shape[0] {
 		return notOneDense
 	}
-	n := min(h.Sample, images.Len())
-	for _, size := range []int{min(n, reviveBatch), n % reviveBatch} {
-		if size == 0 || h.encode[size] != nil {
-			continue
-		}
-		var err error
-		if h.encode[size], err = h.training.Compile(size, Code); err != nil {
-			delete(h.encode, size)
-			return err
-		}
-		if h.decode[size], err = h.training.Compile(size, Output); err != nil {
-			delete(h.decode, size)
-			return err
-		}
+	h.sample = min(h.Sample, images.Len())
+	if h.encode, err = h.training.Compile(Code, min(h.sample, reviveBatch)); err != nil {
+		return err
 	}
-	return nil
-}
-
-func (h *reviving) close() error {
-	for _, programs := range []map[int]Program{h.encode, h.decode} {
-		for _, p := range programs {
-			_ = p.Close() // what cannot be freed does not make the result wrong
-		}
-	}
-	return nil
+	h.decode, err = h.training.Compile(Output, min(h.sample, reviveBatch))
+	return err
 }
 
 func (h *reviving) beginEpoch() error {
@@ -133,29 +114,26 @@ func (h *reviving) beginEpoch() error {
 	return nil
 }
 
-// run gives f the values that programs compute of the sample, an image at a time.
-func (h *reviving) run(programs map[int]Program, f func(image int, pixels, value []float32)) error {
+// run gives f the value that a program computes of each image of the sample.
+func (h *reviving) run(program Program, f func(pixels, value []float32)) error {
 	images := h.training.Images()
-	n, width := min(h.Sample, images.Len()), images.Pixels()
-	pixels := make([]float32, min(n, reviveBatch)*width)
-	for from := 0; from < n; from += reviveBatch {
-		size := min(reviveBatch, n-from)
-		indices := make([]int, size)
+	width := images.Pixels()
+	pixels := make([]float32, min(h.sample, reviveBatch)*width)
+	for from := 0; from < h.sample; from += reviveBatch {
+		batch := images.Slice(from, min(from+reviveBatch, h.sample))
+		indices := make([]int, batch.Len())
 		for i := range indices {
-			indices[i] = from + i
+			indices[i] = i
 		}
-		batch := pixels[:size*width]
-		images.Batch(batch, indices)
-		p := programs[size]
-		if err := p.Bind(0, batch); err != nil {
+		x := pixels[:batch.Len()*width]
+		batch.Batch(x, indices)
+		values, err := program.Run(x, nil)
+		if err != nil {
 			return err
 		}
-		if err := p.Run(); err != nil {
-			return err
-		}
-		row := len(p.Value()) / size
-		for i := range size {
-			f(from+i, batch[i*width:(i+1)*width], p.Value()[i*row:(i+1)*row])
+		row := len(values) / batch.Len()
+		for i := range indices {
+			f(x[i*width:(i+1)*width], values[i*row:(i+1)*row])
 		}
 	}
 	return nil
@@ -163,22 +141,20 @@ func (h *reviving) run(programs map[int]Program, f func(image int, pixels, value
 
 // dead tells the dead units.
 func (h *reviving) dead() ([]bool, error) {
-	most := make([]float32, h.units)
-	wrong := 0
-	err := h.run(h.encode, func(_ int, _, code []float32) {
-		if len(code) != h.units {
-			wrong = len(code)
-			return
+	var most []float32
+	err := h.run(h.encode, func(_, code []float32) {
+		if most == nil {
+			most = make([]float32, len(code))
 		}
 		for j, v := range code {
 			most[j] = max(most[j], v)
 		}
 	})
+	if err == nil && len(most) != h.units {
+		err = fmt.Errorf("a code has %d values, want %d, the units of %s", len(most), h.units, h.encoder.Path)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if wrong != 0 {
-		return nil, fmt.Errorf("a code has %d values, want %d, the units of %s", wrong, h.units, h.encoder.Path)
 	}
 	largest := slices.Max(most)
 	dead := make([]bool, h.units)
@@ -189,45 +165,36 @@ func (h *reviving) dead() ([]bool, error) {
 }
 
 // worst lists the images of the sample, the one with the largest error first.
-func (h *reviving) worst() ([]int, error) {
+func (h *reviving) worst() (order []int, err error) {
 	var errs []float64
-	err := h.run(h.decode, func(_ int, x, y []float32) {
+	err = h.run(h.decode, func(x, y []float32) {
 		sum := 0.0
 		for i, v := range x {
 			sum += (float64(v) - float64(y[i])) * (float64(v) - float64(y[i]))
 		}
-		errs = append(errs, sum)
+		order, errs = append(order, len(errs)), append(errs, sum)
 	})
-	order := make([]int, len(errs))
-	for i := range order {
-		order[i] = i
-	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(errs[b], errs[a]) })
 	return order, err
 }
 
 // draw gives the dead units the directions of images, in order.
 func (h *reviving) draw(dead []bool, worst []int) {
-	pixels := h.encoder.Shape[0]
-	columns := norm{h.encoder.Data, h.units, 1, pixels}.mean(dead)
-	rows := 0.0
-	if h.decoder != nil {
-		rows = norm{h.decoder.Data, 1, pixels, pixels}.mean(dead)
-	}
-	x := make([]float32, pixels)
+	columns, rows := h.norm(h.encoder, dead), h.norm(h.decoder, dead)
+	x := make([]float32, h.encoder.Shape[0])
 	for unit, is := range dead {
 		if !is || len(worst) == 0 {
 			continue
 		}
 		h.training.Images().Batch(x, worst[:1])
 		worst = worst[1:]
-		length := norm{x, 1, 0, pixels}.of(0)
+		length := math.Sqrt(squares(x, 0, 1, len(x)))
 		if length == 0 {
 			continue
 		}
-		h.set(h.encoder, unit, h.units, func(i int) float32 { return float32(columns * float64(x[i]) / length) }, pixels)
-		h.set(h.bias, unit, h.units, func(int) float32 { return 0 }, 1)
-		h.set(h.decoder, unit*pixels, 1, func(i int) float32 { return float32(rows * float64(x[i]) / length) }, pixels)
+		h.set(h.encoder, unit, func(i int) float32 { return float32(columns * float64(x[i]) / length) })
+		h.set(h.bias, unit, func(int) float32 { return 0 })
+		h.set(h.decoder, unit, func(i int) float32 { return float32(rows * float64(x[i]) / length) })
 	}
 	for _, p := range []*Parameter{h.encoder, h.bias, h.decoder} {
 		if p != nil {
@@ -236,11 +203,21 @@ func (h *reviving) draw(dead []bool, worst []int) {
 	}
 }
 
-// set gives n values of p, from the index first on and stride apart, new values, and their optimizer's state 0.
-func (h *reviving) set(p *Parameter, first, stride int, value func(i int) float32, n int) {
+// values says where the values of a unit are in p: n values, from the index first on and stride apart.
+func (h *reviving) values(p *Parameter, unit int) (first, stride, n int) {
+	n = len(p.Data) / h.units
+	if p == h.decoder {
+		return unit * n, 1, n
+	}
+	return unit, h.units, n
+}
+
+// set gives the values of a unit in p new values, and their optimizer's state 0.
+func (h *reviving) set(p *Parameter, unit int, value func(i int) float32) {
 	if p == nil {
 		return
 	}
+	first, stride, n := h.values(p, unit)
 	h.training.Rewrite(p, func(values []float32) {
 		for i := range n {
 			values[first+i*stride] = value(i)
@@ -253,31 +230,28 @@ func (h *reviving) set(p *Parameter, first, stride int, value func(i int) float3
 	}
 }
 
-// norm is that of the weights of units: n values each, stride apart, the first of a unit step apart from that of the next.
-type norm struct {
-	values          []float32
-	stride, step, n int
-}
-
-// of returns the norm of one unit.
-func (w norm) of(unit int) float64 {
-	sum := 0.0
-	for i := range w.n {
-		v := float64(w.values[unit*w.step+i*w.stride])
-		sum += v * v
+// norm returns the mean norm of the values of the units that are not dead, of all where all are.
+func (h *reviving) norm(p *Parameter, dead []bool) float64 {
+	if p == nil {
+		return 0
 	}
-	return math.Sqrt(sum)
-}
-
-// mean returns the mean norm of the units that are not dead, of all where all are.
-func (w norm) mean(dead []bool) float64 {
 	sum, living := 0.0, 0
 	all := !slices.Contains(dead, false)
 	for unit, is := range dead {
 		if all || !is {
-			sum += w.of(unit)
+			first, stride, n := h.values(p, unit)
+			sum += math.Sqrt(squares(p.Data, first, stride, n))
 			living++
 		}
 	}
 	return sum / float64(living)
+}
+
+// squares returns the sum of the squares of n values.
+func squares(values []float32, first, stride, n int) (sum float64) {
+	for i := range n {
+		v := float64(values[first+i*stride])
+		sum += v * v
+	}
+	return sum
 }

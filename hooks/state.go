@@ -20,17 +20,9 @@ type Tensor struct {
 	Values []float32
 }
 
-// Empty reports whether nothing was kept: the hook was added to the training since.
-func (s *State) Empty() bool { return len(s.Tensors) == 0 && s.Record == nil }
-
 // Put adds a tensor.
 func (s *State) Put(name string, shape []int, values []float32) {
 	s.Tensors = append(s.Tensors, Tensor{name, shape, values})
-}
-
-// Has reports whether there is a tensor of that name.
-func (s *State) Has(name string) bool {
-	return slices.ContainsFunc(s.Tensors, func(t Tensor) bool { return t.Name == name })
 }
 
 // Load copies the tensor of that name.

@@ -16,7 +16,9 @@ func TestTheTeacherIsTheMovingAverage(t *testing.T) {
 	w, stat := f.parameters[0], f.parameters[1]
 	stat.Trainable = false // a running average of its layer
 	w.Data[3], stat.Data[0] = 5, 2
-	active.First()
+	if err := active.First(); err != nil {
+		t.Fatal(err)
+	}
 	want, wantStat := 5.0, 2.0
 	scratch := make([]float32, 5) // shorter than the parameter
 	for ; f.step < 20; f.step++ {

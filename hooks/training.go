@@ -17,13 +17,15 @@ type Training interface {
 	Rewrite(p *Parameter, change func(values []float32))
 	// Project applies to p what follows every step: its constraints, and what hooks project. When Rewrite may be called.
 	Project(p *Parameter)
-	// Images are the fitted images, in no order of the training. From Active.Begin on.
+	// Preparation describes the first part of the encoder's first layer; nil where it has none. See layers.Preparing.
+	Preparation() any
+	// Images are the fitted images, in no order of the training. From Active.Prepare on.
 	Images() *data.Images
 	// BatchSizes lists the sizes of the batches of an epoch.
 	BatchSizes() []int
 	// Compile returns a program that computes a value of the model, at the parameters as they are when it runs, without
-	// noise. Its Inputs[0] are that many images. From Active.Begin on. The hook closes it.
-	Compile(images int, want Value) (Program, error)
+	// noise, for these numbers of images; others are compiled when they come. From Active.Begin on. It ends with the training.
+	Compile(want Value, images ...int) (Program, error)
 	// Random is the stream of this hook at a counter, such as a step: equal ones give equal numbers, also after a resume.
 	Random(counter int) *rand.Rand
 	// Epoch is how many epochs are complete, Step how many steps are done.
@@ -45,6 +47,7 @@ type Parameter struct {
 	State     [][]float32 // what the optimizer keeps, each as long as Data; none for a parameter that it does not move
 	Trainable bool        // moved by the optimizer
 	Frozen    bool        // keeps its value; a parameter that is neither is moved by a rule of its layer (a running average)
+	Started   bool        // a new training has its first values from another run
 }
 
 // Value is what a program computes.
@@ -56,18 +59,12 @@ const (
 	Output              // the reconstruction: (images, pixels)
 
 	// ImageGradient is the gradient, with respect to the images, of the sum over images of the mean squared error between the
-	// reconstruction and a second input of the program, the clean images: (images, pixels).
+	// reconstruction and the clean images: (images, pixels).
 	ImageGradient
 )
 
 // Program computes one value. It is not safe for use by several goroutines at once.
 type Program interface {
-	// Bind makes the next runs read input i from values, which must not change during a run.
-	Bind(i int, values []float32) error
-	// Run computes the value.
-	Run() error
-	// Value returns it; it is valid until the next Run.
-	Value() []float32
-	// Close frees the program.
-	Close() error
+	// Run returns the value of images, until the next Run. clean are read by an ImageGradient alone.
+	Run(images, clean []float32) ([]float32, error)
 }

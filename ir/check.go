@@ -8,9 +8,15 @@ import (
 	"tessera/internal/volume"
 )
 
-// Check reports the first value of a module that its op cannot give: a wrong number of args, shapes that do not fit, an
-// index out of range. A back end checks a module before it relies on it.
+// Check reports the first invalid value of a module: an incomplete op, a wrong number of args, shapes that do
+// not fit, an index out of range. A back end checks every module first.
 func (m *Module) Check() error {
+	switch {
+	case m == nil:
+		return errors.New("ir: no module")
+	case m.Dtype > Float64:
+		return fmt.Errorf("ir: unknown precision, %d", uint8(m.Dtype))
+	}
 	if err := m.whole(); err != nil {
 		return fmt.Errorf("ir: %w", err)
 	}
@@ -42,7 +48,7 @@ func (m *Module) Check() error {
 	return nil
 }
 
-// whole reports values and ops that are missing, and values that are computed from themselves.
+// whole reports missing values and ops, and cycles.
 func (m *Module) whole() error {
 	const entered, left = 1, 2
 	state := map[*Value]int{}
@@ -51,12 +57,13 @@ func (m *Module) whole() error {
 		switch {
 		case v == nil:
 			return errors.New("a value is nil")
-		case v.Op == nil:
-			return fmt.Errorf("a value of shape %v has no op", v.Shape)
 		case state[v] == entered:
 			return fmt.Errorf("%v%v is computed from itself", v.Op, v.Shape)
 		case state[v] == left:
 			return nil
+		}
+		if err := complete(v.Op); err != nil {
+			return fmt.Errorf("a value of shape %v %w", v.Shape, err)
 		}
 		state[v] = entered
 		for _, a := range v.Args {
@@ -86,7 +93,7 @@ func (m *Module) ofParameter(index int, v *Value) error {
 	return nil
 }
 
-// arity is the number of args of an op, -1 where any number will do.
+// arity is the number of args of an op, -1 for any number.
 func arity(o Op) int {
 	switch o := o.(type) {
 	case Leaf, Constant:
@@ -96,14 +103,14 @@ func arity(o Op) int {
 	case Product:
 		return 2
 	case Pointwise:
-		if p, ok := o.F.(Primitive); ok && p < Primitives {
+		if p, ok := o.F.(Primitive); ok {
 			return p.Args()
 		}
 	}
 	return -1
 }
 
-// fits reports what is wrong with a value whose args are right.
+// fits reports the error of a value whose args are valid.
 func (m *Module) fits(v *Value) error {
 	if n := arity(v.Op); n >= 0 && len(v.Args) != n {
 		return fmt.Errorf("got %d args, want %d", len(v.Args), n)
@@ -125,12 +132,12 @@ func (m *Module) fits(v *Value) error {
 	case Constant:
 		return want(volume.Of(v.Shape) == 1, "a constant has one element")
 	case Pointwise:
-		return fitsPointwise(v, o)
+		return fitsPointwise(v)
 	case Blockwise:
 		return fitsBlocks(v, o.Block)
 	case Unitwise:
 		units := max(1, o.Kernel.Units())
-		return want(volume.Of(v.Shape)%units == 0, "%d units are no equal parts of the output", units)
+		return want(volume.Of(v.Shape)%units == 0, "its size is not a multiple of %d units", units)
 	}
 	return fitsShape(v)
 }
@@ -160,10 +167,7 @@ func (m *Module) fitsLeaf(v *Value, l Leaf) error {
 	return want(slices.Equal(shapes[l.Index], v.Shape), "the module says shape %v", shapes[l.Index])
 }
 
-func fitsPointwise(v *Value, o Pointwise) error {
-	if p, ok := o.F.(Primitive); ok && p >= Primitives {
-		return errors.New("no such primitive")
-	}
+func fitsPointwise(v *Value) error {
 	for _, a := range v.Args {
 		if !slices.Equal(a.Shape, v.Shape) {
 			return fmt.Errorf("an arg has shape %v", a.Shape)
@@ -178,7 +182,7 @@ func fitsBlocks(v *Value, block int) error {
 			return fmt.Errorf("an arg has shape %v", a.Shape)
 		}
 	}
-	return want(block > 0 && volume.Of(v.Shape)%block == 0, "blocks of %d are no equal parts of the output", block)
+	return want(block > 0 && volume.Of(v.Shape)%block == 0, "its size is not a multiple of blocks of %d", block)
 }
 
 // fitsShape checks the ops whose result's shape follows from those of their args.

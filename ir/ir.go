@@ -1,10 +1,10 @@
-// Package ir is the typed representation of a program: what a model computes, free of the library that declared it.
-// Package engine compiles it, exporters and other back ends can read it. [tessera/ir/fromgraph] makes it of a Gorgonia
-// graph; a program may also be written by hand from the constructors of this package, and [Module.Check] verifies it.
+// Package ir is the typed representation of a program: the computation of a model, independent of the library that declared
+// it. Package engine compiles it; exporters and other back ends can read it. [tessera/ir/fromgraph] translates a Gorgonia
+// graph to it. A program can also be built with the constructors of this package. [Module.Check] verifies it.
 //
-// A [Module] lists the inputs, the parameters, and what is wanted: taps, gradients, updates. Each of these is a [Value],
-// and each value names the [Op] that computes it and the values that the op reads. Values form a directed acyclic graph;
-// [Module.Values] lists it in an order in which args come first.
+// A [Module] lists the inputs, the parameters and the wanted values: taps, gradients, updates. Each [Value] has the [Op]
+// that computes it and the values that the op reads. Values form a directed acyclic graph; [Module.Values] lists it in an
+// order in which args come first.
 //
 // Every value is a row-major tensor in the precision of the module, with the batch (if any) as its first axis; an empty
 // shape is a scalar. The only exception is the result of a [Foreign] op that is marked Boxed.
@@ -20,11 +20,11 @@
 //	Product     a matrix product, batched where there are more than two axes
 //	Transpose   a permutation of the axes
 //	Blockwise   an op with a kernel that computes blocks of elements, such as the rows of a softmax
-//	Unitwise    an op with a kernel that computes equal parts of its output, such as the images of a convolution
+//	Unitwise    an op with a kernel that computes units, equally long slices of its output, such as the images of a convolution
 //	Foreign     an op of which only its own implementation is known
 //
-// Elementwise, Blockwise and Unitwise say through [Kernel].Spec what they compute: a struct whose type names the
-// function and whose fields are its attributes (see the ...Op types of package ops).
+// [Kernel].Spec describes Elementwise, Blockwise and Unitwise ops: it is a struct whose type is the function and whose
+// fields are its attributes (see the ...Op types of package ops).
 package ir
 
 import (

@@ -74,6 +74,16 @@ func TestCheckRefusesWhatDoesNotFit(t *testing.T) {
 		"a parameter":        func(m *ir.Module, _ *ir.Value) { m.Parameters[0].Shape = []int{4, 3} },
 		"a parameter's data": func(m *ir.Module, _ *ir.Value) { m.Parameters[0].Data = nil },
 		"a primitive":        func(_ *ir.Module, p *ir.Value) { p.Op, p.Args = ir.Pointwise{F: ir.Primitives}, nil },
+		"no function":        func(_ *ir.Module, p *ir.Value) { p.Op = ir.Pointwise{} },
+		"another function":   func(_ *ir.Module, p *ir.Value) { p.Op = ir.Pointwise{F: nothing{}} },
+		"no element kernel":  func(_ *ir.Module, p *ir.Value) { p.Op = ir.Pointwise{F: ir.Elementwise{}} },
+		"no block kernel":    func(_ *ir.Module, p *ir.Value) { p.Op = ir.Blockwise{Block: 4} },
+		"no unit kernel":     func(_ *ir.Module, p *ir.Value) { p.Op = ir.Unitwise{} },
+		"no implementation":  func(_ *ir.Module, p *ir.Value) { p.Op = ir.Foreign{} },
+		"another op":         func(_ *ir.Module, p *ir.Value) { p.Op = nothing{} },
+		"a reducer":          func(m *ir.Module, _ *ir.Value) { m.Taps[0].Value.Op = ir.Reduction{F: 2, Axes: ir.NewAxes(0, 1)} },
+		"a kind of leaf":     func(_ *ir.Module, p *ir.Value) { p.Args[0].Op = ir.Leaf{Kind: 2} },
+		"a precision":        func(m *ir.Module, _ *ir.Value) { m.Dtype = 2 },
 		"a gradient":         func(m *ir.Module, p *ir.Value) { m.Gradients = []ir.Gradient{{Parameter: 2, Value: p}} },
 		"an update":          func(m *ir.Module, p *ir.Value) { m.Updates = []ir.Update{{Parameter: 1, Value: p}} },
 		"a constant":         func(_ *ir.Module, p *ir.Value) { p.Op, p.Args = ir.Constant{Value: 1}, nil },
@@ -89,6 +99,9 @@ func TestCheckRefusesWhatDoesNotFit(t *testing.T) {
 		if err := m.Check(); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+	if err := (*ir.Module)(nil).Check(); err == nil {
+		t.Error("no module: no error")
 	}
 }
 

@@ -3,9 +3,9 @@ package ir
 // Kernel is an op with its own implementation.
 type Kernel interface {
 	String() string
-	// Hashcode tells kernels apart: two of equal text and hash compute the same.
+	// Hashcode distinguishes kernels: two kernels with equal text and hash compute the same.
 	Hashcode() uint32
-	// Spec says what is computed: a struct whose type names the function and whose fields are all of its attributes.
+	// Spec describes the computation: a struct whose type is the function and whose fields are all of its attributes.
 	// Exporters recognise an op by it.
 	Spec() any
 }
@@ -17,33 +17,32 @@ type Blocks interface {
 	Kernel
 	// Block is the length of one block for args of that shape.
 	Block(shape []int) int
-	// Float32 computes the elements of dst, a whole number of blocks, from equally long parts of the args. dst may be
+	// Float32 computes the elements of dst, a whole number of blocks, from equally long slices of the args. dst may be
 	// one of the args.
 	Float32(dst []float32, in [][]float32, block int)
 	// Float64 is Float32 in the other precision.
 	Float64(dst []float64, in [][]float64, block int)
 }
 
-// Units is a kernel whose output consists of units, equal parts in row-major order, each computed by itself from all of
-// the args. A back end may compute any range of them, in any order, on any goroutine. It is made for args of fixed
-// shapes.
+// Units is a kernel whose output consists of units: equally long slices in row-major order, each computed independently from all
+// args. A back end may compute any range of them, in any order, on any goroutine. It is made for args of fixed shapes.
 type Units interface {
 	Kernel
-	// Units is the number of equal parts of the output.
+	// Units is the number of units of the output.
 	Units() int
-	// ByUnit reports whether a unit reads its own of as many equal parts of arg i and nothing else of it.
+	// ByUnit reports whether arg i has as many units and a unit reads only the one at the same place.
 	ByUnit(i int) bool
 	// Scratch is the number of elements that one call needs as workspace.
 	Scratch() int
-	// Work is about how many additions and multiplications the whole output takes.
+	// Work is the approximate number of additions and multiplications of the whole output.
 	Work() float64
 	// Float32 computes units [from, to) of dst, which is the whole output, from the whole args, and leaves the other units
 	// as they are. scratch holds anything.
 	Float32(dst []float32, in [][]float32, scratch []float32, from, to int)
 	// Float64 is Float32 in the other precision.
 	Float64(dst []float64, in [][]float64, scratch []float64, from, to int)
-	// Prepared returns the kernel that makes, of the last arg, what Float32 and Float64 read in its place, and the shape of
-	// its output; nil where they read the arg itself. It is computed once, before all units.
+	// Prepared returns a kernel that converts the last arg to the form that Float32 and Float64 read, and the shape of that
+	// form; nil if they read the arg itself. It is computed once, before all units.
 	Prepared() (Units, []int)
 }
 

@@ -2,7 +2,7 @@ package ir
 
 import "fmt"
 
-// Op says how a value is computed from its args. Equal ops on equal args give the same value.
+// Op is the computation of a value from its args. Equal ops on equal args give the same value.
 type Op interface{ String() string }
 
 type (
@@ -34,18 +34,18 @@ type (
 		Kernel Blocks
 		Block  int
 	}
-	// Unitwise computes equal parts of its output from its args.
+	// Unitwise computes the units of its output from its args.
 	Unitwise struct{ Kernel Units }
-	// Foreign is an op of which only its own implementation is known. It runs on copies, on one thread.
+	// Foreign is an op that is known only by its own implementation. It runs on copies, on one thread.
 	Foreign struct {
 		Run Runner
-		// Boxed says that the result is no tensor in the module's precision (booleans, say): only other foreign ops, and
-		// nothing that is wanted, may read it.
+		// Boxed is set if the result is not a tensor in the module's precision, for example booleans. Only other foreign ops
+		// may read it, and it cannot be a wanted value.
 		Boxed bool
 	}
 )
 
-// LeafKind says what a leaf is.
+// LeafKind is the kind of a leaf.
 type LeafKind uint8
 
 // The kinds of leaves.

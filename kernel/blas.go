@@ -21,7 +21,7 @@ type library struct {
 	sgemm, dgemm uintptr
 }
 
-// blasNames are tried in this order where no library is named. Builds with POSIX threads come first: several goroutines may
+// blasNames are tried in this order if no library is named. Builds with POSIX threads come first: several goroutines may
 // call them. Builds with OpenMP are not in the list, see load. After Debian's folders come the names of Debian, Fedora and
 // Arch in the loader's path, then the places of Homebrew and MacPorts.
 func blasNames() []string {
@@ -65,10 +65,10 @@ func openBLAS(name string) (*library, error) {
 	return nil, fmt.Errorf("no OpenBLAS found (looked for %s)", strings.Join(names, ", "))
 }
 
-// load opens a library and checks that goroutines may call it. Rows are split over goroutines by the caller, so that each
-// call must stay on its thread. For builds with POSIX threads, describe sets one thread. Builds with OpenMP keep the number
-// of threads per calling thread: only the environment that the process was started with limits them all, and this package
-// does not change it.
+// load opens a library and checks that goroutines may call it. The caller splits rows over goroutines, so each call must
+// stay on its thread. For builds with POSIX threads, describe sets one thread. Builds with OpenMP keep the number of threads
+// per calling thread: only the environment that the process was started with limits them all, and this package does not
+// change it.
 func load(name string) (*library, error) {
 	handle, err := dlopen(name)
 	if err != nil {
@@ -101,7 +101,7 @@ func dlopen(name string) (uintptr, error) {
 	return purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
 }
 
-// describe asks OpenBLAS for its build and tells it to stay on one thread; another BLAS has none of these functions.
+// describe asks OpenBLAS for its build and sets it to one thread; other BLAS libraries lack these functions.
 func (l *library) describe(handle uintptr) (config string) {
 	if f, err := purego.Dlsym(handle, "openblas_set_num_threads"); err == nil {
 		purego.SyscallN(f, 1)
@@ -123,7 +123,7 @@ func (l *library) describe(handle uintptr) (config string) {
 	return config
 }
 
-// verify multiplies two small matrices: a library of other conventions under these names is refused, not trusted.
+// verify multiplies two small matrices, to refuse a library with the same names and other conventions.
 func (l *library) verify() error {
 	a, b := []float32{1, 2, 3, 4, 5, 6}, []float32{7, 8, 9, 10, 11, 12}
 	want := [4]float32{58, 64, 139, 154}
@@ -135,9 +135,9 @@ func (l *library) verify() error {
 	return nil
 }
 
-// call is the arguments of one product, on the heap, where nothing moves: C gets their addresses, and a goroutine's
-// stack may move at any call. Its pointers keep the operands alive, and on the heap, until the call returns.
-// Integers are 64 bits wide so that a library with 64-bit integers reads them right too.
+// call is the arguments of one product, on the heap, where nothing moves: C gets their addresses, and a goroutine's stack
+// may move at any call. Its pointers keep the operands alive, and on the heap, until the call returns. Integers are 64 bits
+// wide, which also fits libraries with 64-bit integers.
 type call[T Float] struct {
 	transA, transB         byte
 	m, n, k, lda, ldb, ldc int64

@@ -13,13 +13,13 @@ type backend struct {
 	set32 func() *Set[float32]
 	set64 func() *Set[float64]
 	steps *stepSet
-	// A product is faster in OpenBLAS from that number of multiplications on, unless one of its sides is thin.
+	// A product with at least this number of multiplications is faster in OpenBLAS, unless one of its sides is thin.
 	blasFrom, thin int
 }
 
 var portableBackend = backend{"portable", portable[float32], portable[float64], &portableSteps, 1 << 9, 0}
 
-// chosen is everything that is decided once: the usable back ends, the best first, and the BLAS if there is one.
+// chosen is the selection, made once: the usable back ends, the best first, and the BLAS if there is one.
 type chosen struct {
 	selection
 	sets32   []*Set[float32]
@@ -35,7 +35,7 @@ type selection struct {
 	err      error  // what is wrong with TESSERA_SIMD
 }
 
-// simd decides on the instruction set alone: what needs no BLAS must not pay for loading one.
+// simd selects the instruction set only, so callers without BLAS do not load a library.
 var simd = sync.OnceValue(func() selection {
 	s := simdBackends(os.Getenv("TESSERA_SIMD"))
 	s.backends = append(s.backends, portableBackend)
@@ -44,7 +44,7 @@ var simd = sync.OnceValue(func() selection {
 
 var choice = sync.OnceValue(func() *chosen { return choose(simd(), os.Getenv("TESSERA_BLAS")) })
 
-// choose opens a BLAS where wanted names one, and where nothing is named and the machine has no assembly of this package.
+// choose opens a BLAS if wanted names one, or if nothing is named and this package has no assembly for the machine.
 func choose(s selection, wanted string) *chosen {
 	c := &chosen{selection: s}
 	for _, b := range c.backends {
@@ -72,8 +72,8 @@ func choose(s selection, wanted string) *chosen {
 	return c
 }
 
-// Err says what is wrong with TESSERA_BLAS or TESSERA_SIMD: a library that cannot be used, an instruction set that does not
-// exist. The kernels compute without it; a program whose user asked for it should stop instead.
+// Err is the error of TESSERA_BLAS or TESSERA_SIMD: a library that cannot be used, or an unknown instruction set. The
+// kernels compute without it, but a program whose user asked for it should stop.
 func Err() error { return choice().err }
 
 // withBLAS puts two sets before the others: the best one with its large products in BLAS, and BLAS for all products.
@@ -92,7 +92,7 @@ func withBLAS[T Float](sets []*Set[T], blas Gemm[T], of backend) []*Set[T] {
 	return append([]*Set[T]{&best, &pure}, sets...)
 }
 
-// elementwise32 is the best set without a look at BLAS.
+// elementwise32 is the best set, independent of BLAS.
 var elementwise32 = sync.OnceValue(func() *Set[float32] {
 	return simd().backends[0].set32()
 })
@@ -107,9 +107,3 @@ func Float32() *Set[float32] { return choice().sets32[0] }
 
 // Float64 returns the best kernels of this machine in float64. See [Info] for how they are chosen.
 func Float64() *Set[float64] { return choice().sets64[0] }
-
-// Sets32 returns every usable set in float32, the best first, the portable one last.
-func Sets32() []*Set[float32] { return choice().sets32 }
-
-// Sets64 returns every usable set in float64, the best first, the portable one last.
-func Sets64() []*Set[float64] { return choice().sets64 }

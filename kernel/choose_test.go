@@ -12,14 +12,14 @@ import (
 )
 
 func TestBestComesFirstAndPortableLast(t *testing.T) {
-	sets := Sets32()
+	sets := choice().sets32
 	if sets[0] != Float32() || sets[len(sets)-1].Name != "portable" {
 		t.Errorf("order of %d sets: %s ... %s", len(sets), sets[0].Name, sets[len(sets)-1].Name)
 	}
-	if len(Sets64()) != len(sets) {
-		t.Errorf("%d sets in float64, %d in float32", len(Sets64()), len(sets))
+	if len(choice().sets64) != len(sets) {
+		t.Errorf("%d sets in float64, %d in float32", len(choice().sets64), len(sets))
 	}
-	for i, set := range Sets64() {
+	for i, set := range choice().sets64 {
 		if set.Name != sets[i].Name {
 			t.Errorf("set %d is %s in float64 and %s in float32", i, set.Name, sets[i].Name)
 		}
@@ -90,7 +90,7 @@ func TestBLASThatCannotBeLoadedIsAnError(t *testing.T) {
 func TestDenormalsSurviveTheLibrary(t *testing.T) {
 	before := floatModes()
 	a, c := []float32{0x1p-140}, []float32{0}
-	for _, set := range Sets32() {
+	for _, set := range choice().sets32 {
 		set.Gemm(false, false, 1, 1, 1, 1, a, 1, []float32{0.5}, 1, 0, c, 1)
 		if c[0] != 0x1p-141 {
 			t.Errorf("%s: 2^-140 / 2 is %g", set.Name, c[0])
@@ -102,7 +102,7 @@ func TestDenormalsSurviveTheLibrary(t *testing.T) {
 }
 
 func TestGemmAllocatesNothing(t *testing.T) {
-	for _, set := range Sets32() {
+	for _, set := range choice().sets32 {
 		a, b, c := make([]float32, 64*64), make([]float32, 64*64), make([]float32, 64*64)
 		for _, transB := range []bool{false, true} {
 			run := func() { set.Gemm(false, transB, 64, 64, 64, 1, a, 64, b, 64, 0, c, 64) }
@@ -135,7 +135,7 @@ func TestProductsRunSideBySideWithEqualBytes(t *testing.T) {
 	const n = 90
 	r := rand.New(rand.NewPCG(1, 1))
 	a, b := matrix[float32](r, n, n, n), matrix[float32](r, n, n, n)
-	for _, set := range Sets32() {
+	for _, set := range choice().sets32 {
 		want := make([]float32, n*n)
 		set.Gemm(false, true, n, n, n, 1, a, n, b, n, 0, want, n)
 		var wait sync.WaitGroup
@@ -159,7 +159,7 @@ func TestProductsRunSideBySideWithEqualBytes(t *testing.T) {
 
 // Operands on a goroutine's stack are the trap of calls by address: the stack moves when it grows.
 func TestOperandsMayComeFromAStack(t *testing.T) {
-	for _, set := range Sets32() {
+	for _, set := range choice().sets32 {
 		done := make(chan float32)
 		go func() {
 			var a, b, c [9]float32
@@ -192,7 +192,7 @@ func TestShortMatricesAreRefusedBeforeMemoryIsTouched(t *testing.T) {
 		return false
 	}
 	x := make([]float32, 12)
-	for _, set := range Sets32() {
+	for _, set := range choice().sets32 {
 		for i, run := range []func(){
 			func() { set.Gemm(false, false, 4, 3, 4, 1, x, 4, x, 3, 0, x, 3) },
 			func() { set.Gemm(false, false, 3, 4, 4, 1, x, 4, x, 4, 0, x, 4) },

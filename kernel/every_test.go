@@ -54,7 +54,7 @@ func invocations[T Float](set *Set[T]) (list []invocation[T]) {
 
 // elementwiseSets are the sets that differ in more than their products.
 func elementwiseSets() (list []*Set[float32]) {
-	for _, set := range Sets32() {
+	for _, set := range choice().sets32 {
 		if !strings.HasPrefix(set.Name, "openblas") {
 			list = append(list, set)
 		}
@@ -258,7 +258,7 @@ func TestKernelsStopAtTheShortestSlice(t *testing.T) {
 }
 
 func TestDoublePrecisionIsComplete(t *testing.T) {
-	for _, set := range Sets64() {
+	for _, set := range choice().sets64 {
 		single := invocations(portable[float32]())
 		for i, k := range invocations(set) {
 			a, b := []float64{0.25, -0.5, 3}, []float32{0.25, -0.5, 3}

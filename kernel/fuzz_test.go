@@ -26,10 +26,10 @@ func FuzzGemmAgreesWithPlainLoops(f *testing.F) {
 	f.Add(uint8(133), uint8(255), uint8(255), uint8(90))
 	f.Fuzz(func(t *testing.T, m, n, k, flags uint8) {
 		transA, transB, beta, pad := flags&1 != 0, flags&2 != 0, flags>>2&3, int(flags>>4)
-		for _, set := range Sets32() {
+		for _, set := range choice().sets32 {
 			checkProduct(t, set, transA, transB, int(m), int(n), int(k), 0.75, float32(beta)/2, pad)
 		}
-		for _, set := range Sets64() {
+		for _, set := range choice().sets64 {
 			checkProduct(t, set, transA, transB, int(m), int(n), int(k), 0.75, float64(beta)/2, pad)
 		}
 	})

@@ -5,8 +5,7 @@ import (
 	"unsafe"
 )
 
-// checkGemm panics when a shape is negative or a slice too short for it: the kernels below read and write through bare
-// pointers.
+// checkGemm panics if a shape is negative or a slice is too short, because the kernels read and write through raw pointers.
 func checkGemm(transA, transB bool, m, n, k, lenA, lda, lenB, ldb, lenC, ldc int) {
 	if m < 0 || n < 0 || k < 0 {
 		panic(fmt.Sprintf("kernel: gemm of negative size (%d x %d) (%d x %d)", m, k, k, n))

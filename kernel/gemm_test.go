@@ -97,8 +97,8 @@ func testGemm[T Float](t *testing.T, sets []*Set[T]) {
 }
 
 func TestGemmAgreesWithPlainLoops(t *testing.T) {
-	t.Run("float32", func(t *testing.T) { testGemm(t, Sets32()) })
-	t.Run("float64", func(t *testing.T) { testGemm(t, Sets64()) })
+	t.Run("float32", func(t *testing.T) { testGemm(t, choice().sets32) })
+	t.Run("float64", func(t *testing.T) { testGemm(t, choice().sets64) })
 }
 
 // shapes are the products of the workloads, the halves of C that one of two goroutines computes, and the textbook one.
@@ -148,5 +148,5 @@ func benchmarkGemm[T Float](b *testing.B, sets []*Set[T]) {
 	}
 }
 
-func BenchmarkGemm32(b *testing.B) { benchmarkGemm(b, Sets32()) }
-func BenchmarkGemm64(b *testing.B) { benchmarkGemm(b, Sets64()) }
+func BenchmarkGemm32(b *testing.B) { benchmarkGemm(b, choice().sets32) }
+func BenchmarkGemm64(b *testing.B) { benchmarkGemm(b, choice().sets64) }

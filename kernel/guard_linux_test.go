@@ -118,6 +118,6 @@ func testGemmInside[T Float](t *testing.T, sets []*Set[T]) {
 }
 
 func TestGemmStaysInsideItsMatrices(t *testing.T) {
-	t.Run("float32", func(t *testing.T) { testGemmInside(t, Sets32()) })
-	t.Run("float64", func(t *testing.T) { testGemmInside(t, Sets64()) })
+	t.Run("float32", func(t *testing.T) { testGemmInside(t, choice().sets32) })
+	t.Run("float64", func(t *testing.T) { testGemmInside(t, choice().sets64) })
 }

@@ -1,6 +1,6 @@
 package kernel
 
-// floatModes returns this thread's floating-point control register: rounding, and what happens to denormals.
+// floatModes returns this thread's floating-point control register: rounding, and the treatment of denormals.
 func floatModes() uint32
 
 func setFloatModes(modes uint32)

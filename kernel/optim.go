@@ -2,10 +2,10 @@ package kernel
 
 import "math"
 
-// The optimizer steps: one pass over equally long parts of a parameter w, its gradient g and its state, which starts
+// The optimizer steps: one pass over equally long slices of a parameter w, its gradient g and its state, which starts
 // at 0. w and the state change in place, g does not. The formulas are PyTorch's, element by element; hyper-parameters
 // are float64 and are rounded to float32 once per call, after 1-beta and the like have been computed, as there.
-// The steps run on the shortest of the slices, and parts of a parameter may be updated side by side. In assembly,
+// The steps run on the shortest of the slices, and slices of a parameter may be updated side by side. In assembly,
 // numbers below 1.2e-38 (denormals) count as 0: decaying states would become and stay denormal, and slow.
 
 // SGDParams are the settings of [SGD].

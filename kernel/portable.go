@@ -198,7 +198,8 @@ func leaky[T Float](g, y, slope T) T {
 	return g * slope
 }
 
-// sigmoid takes the exponential of a number <= 0 only, so that nothing overflows and the far left keeps its digits.
+// sigmoid computes the exponential only of numbers <= 0, so it does not overflow and keeps its digits for very negative
+// numbers.
 func sigmoid(a float64) float64 {
 	e := math.Exp(-math.Abs(a))
 	if a < 0 {

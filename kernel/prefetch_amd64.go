@@ -3,8 +3,8 @@ package kernel
 //go:noescape
 func prefetch(first *byte, lines int)
 
-// Prefetch asks for a slice that is read soon, so that a gather of rows from all over a large array does not wait for
-// the memory at each of them. It changes nothing else.
+// Prefetch loads a slice that is read soon into the cache, so that gathering scattered rows of a large array does not wait
+// for memory at every row. It has no other effect.
 func Prefetch(a []uint8) {
 	if len(a) > 0 {
 		prefetch(&a[0], (len(a)+63)/64)
@@ -14,8 +14,8 @@ func Prefetch(a []uint8) {
 //go:noescape
 func prefetchOwned(first *float32, lines int)
 
-// PrefetchOwned asks for a slice that is written soon, for this processor alone: other processors that have read it would
-// otherwise be notified at every write. It changes nothing else.
+// PrefetchOwned loads a slice that is written soon, exclusively for this processor. Otherwise every write would notify the
+// processors that have read it. It has no other effect.
 func PrefetchOwned(a []float32) {
 	if len(a) > 0 {
 		prefetchOwned(&a[0], (4*len(a)+63)/64)

@@ -2,8 +2,8 @@
 
 package kernel
 
-// Prefetch asks for a slice that is read soon; this architecture's own guesses have to do.
+// Prefetch does nothing on this architecture, which relies on hardware prefetching.
 func Prefetch([]uint8) {}
 
-// PrefetchOwned asks for a slice that is written soon; this architecture's own guesses have to do.
+// PrefetchOwned does nothing on this architecture, which relies on hardware prefetching.
 func PrefetchOwned([]float32) {}

@@ -24,8 +24,8 @@ type (
 	// Reduce2 folds two slices, always in the same order for the same length.
 	Reduce2[T Float] = func(a, b []T) T
 
-	// Gemm computes C = alpha op(A) op(B) + beta C for row-major matrices: op(A) is m x k, op(B) is k x n, C is m x n,
-	// and op transposes where transA or transB says so. lda, ldb and ldc are the distances between the starts of
+	// Gemm computes C = alpha op(A) op(B) + beta C for row-major matrices: op(A) is m x k, op(B) is k x n, C is m x n, and
+	// op transposes A if transA is set and B if transB is set. lda, ldb and ldc are the distances between the starts of
 	// consecutive rows as stored. With beta = 0, C is not read: a NaN there vanishes. C must not overlap A or B.
 	//
 	// A call runs on the calling goroutine alone, allocates nothing in the steady state and may run beside others.
@@ -39,7 +39,7 @@ type (
 // denormal results included, against the exact value; zeros, infinities and NaN come out as in package math, whose
 // functions are what float64 uses.
 type Set[T Float] struct {
-	// Name says the back end: "openblas+avx512", "avx512", "avx2", "portable", ...
+	// Name is the name of the back end: "openblas+avx512", "avx512", "avx2", "portable", ...
 	Name string
 
 	Gemm Gemm[T]
@@ -75,8 +75,8 @@ type Set[T Float] struct {
 	Tanh       Unary[T] // <= 3 ulp
 	Softplus   Unary[T] // log(1+exp(a)), <= 2 ulp
 
-	// Affine is a*s + t; AddScaled is a + b*s; MulAdd is a*b + c. Whether the product is rounded by itself depends on
-	// the back end.
+	// Affine is a*s + t; AddScaled is a + b*s; MulAdd is a*b + c. Whether the product is rounded before the addition depends
+	// on the back end.
 	Affine    Scalar2[T]
 	AddScaled BinaryScalar[T]
 	MulAdd    Ternary[T]

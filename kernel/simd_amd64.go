@@ -30,7 +30,7 @@ var (
 func hasAssembly() bool { return hasAVX2() }
 
 // simdBackends lists the instruction sets that the CPU has and that limit (the value of TESSERA_SIMD) allows, the best
-// first, and says why there is no better one.
+// first, and the reason why there is no better one.
 func simdBackends(limit string) (s selection) {
 	switch limit {
 	case "", "avx512", "avx2":

@@ -72,10 +72,10 @@ func (s *tiles[T]) gemm(transA, transB bool, m, n, k int, alpha T, a []T, lda in
 	pool.give(w)
 }
 
-// evenly returns the size of the parts when total is cut into as few equal parts as possible of at most most.
+// evenly returns the size of tiles when total is cut into as few equal tiles as possible of at most most.
 func evenly(total, most int) int {
-	parts := (total + most - 1) / most
-	return (total + parts - 1) / parts
+	tiles := (total + most - 1) / most
+	return (total + tiles - 1) / tiles
 }
 
 // block adds the share of kc columns of op(A) to nc columns of C.
@@ -105,7 +105,7 @@ func (s *tiles[T]) block(w *workspace[T], x *product[T], p, kc, j, nc int) {
 	}
 }
 
-// rowsOfA says where the rows of a block of op(A) are.
+// rowsOfA locates the rows of a block of op(A).
 type rowsOfA[T Float] struct {
 	at        []T
 	row, step int // from row to row and from k to k

@@ -1,5 +1,5 @@
-// Package laws holds the conformance kits of the vocabulary: what every constraint, optimizer, layer, loss and metric must obey,
-// whatever it computes. A package's test ranges over its registry, so that a part added tomorrow is covered today:
+// Package laws holds the conformance kits of the vocabulary: what every constraint, optimizer, layer, loss, weight schedule,
+// augmentation and metric must obey, whatever it computes. A package's test ranges over its registry, so that a part added tomorrow is covered today:
 //
 //	for _, e := range constraints.Registry.All() {
 //		t.Run(e.Name, func(t *testing.T) { laws.Check(t, laws.Constraint, e.New) })

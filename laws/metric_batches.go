@@ -56,8 +56,8 @@ func givenBy(of *measured, reads metrics.Reads) (g given, err error) {
 
 // cut returns the images from to to of the batch.
 func (g given) cut(from, to int) metrics.Batch {
-	part := func(v []float32) []float32 { width := len(v) / g.n; return v[from*width : to*width : to*width] }
-	b := metrics.Batch{Images: part(g.batch.Images), Codes: part(g.batch.Codes), Outputs: part(g.batch.Outputs), Logits: part(g.batch.Logits)}
+	rows := func(v []float32) []float32 { width := len(v) / g.n; return v[from*width : to*width : to*width] }
+	b := metrics.Batch{Images: rows(g.batch.Images), Codes: rows(g.batch.Codes), Outputs: rows(g.batch.Outputs), Logits: rows(g.batch.Logits)}
 	if g.batch.Labels != nil {
 		b.Labels = g.batch.Labels[from:to:to]
 	}

@@ -41,13 +41,13 @@ func newTraining(o optim.Rule, w []float32) *training {
 // step moves the parameter against g, in pieces of at most size elements.
 func (t *training) step(o optim.Rule, g []float32, lr float64, size int) {
 	t.steps++
-	part := make([][]float32, len(t.state))
+	state := make([][]float32, len(t.state))
 	for from := 0; from < len(t.w); from += size {
 		to := min(from+size, len(t.w))
-		for i := range part {
-			part[i] = t.state[i][from:to]
+		for i := range state {
+			state[i] = t.state[i][from:to]
 		}
-		o.Update(t.w[from:to], g[from:to], part, lr, t.steps)
+		o.Update(t.w[from:to], g[from:to], state, lr, t.steps)
 	}
 }
 
@@ -197,7 +197,7 @@ func readsGradient(fresh func() optim.Rule) error {
 	return nil
 }
 
-// usesState also looks for writes outside the part: guards stand before and behind it.
+// usesState also looks for writes outside of w: guards stand before and behind it.
 func usesState(fresh func() optim.Rule) (err error) {
 	const n, guard, mark = 21, 16, -77
 	defer func() {

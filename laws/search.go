@@ -116,7 +116,7 @@ func unmovedByErrors(fresh func() optim.Search) error {
 			switch {
 			case errors.Is(err, errLook):
 				if failed = true; !slices.Equal(before, s.w) {
-					return fmt.Errorf("look %d fails, and the weights have moved", fail)
+					return fmt.Errorf("evaluation %d fails, and the weights have changed", fail)
 				}
 				iterations--
 			case err != nil:
@@ -124,7 +124,7 @@ func unmovedByErrors(fresh func() optim.Search) error {
 			}
 		}
 		if !failed {
-			return fmt.Errorf("%d iterations have no %d looks", iterations, fail)
+			return fmt.Errorf("%d iterations make fewer than %d evaluations", iterations, fail)
 		}
 		resumed := s.continued(fresh(), f)
 		for range iterations + 5 {
@@ -138,7 +138,7 @@ func unmovedByErrors(fresh func() optim.Search) error {
 					return err
 				}
 			}
-			if err := t.differ(fmt.Sprintf("look %d failed", fail), want); err != nil {
+			if err := t.differ(fmt.Sprintf("evaluation %d failed", fail), want); err != nil {
 				return err
 			}
 		}

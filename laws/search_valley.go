@@ -23,7 +23,7 @@ func newValley(n int, quartic bool) *valley {
 	return v
 }
 
-var errLook = errors.New("a look that fails")
+var errLook = errors.New("a failing evaluation")
 
 func (v *valley) evaluate(w, g []float32) (sum float64, err error) {
 	if v.looks++; v.looks == v.fail {

@@ -22,5 +22,8 @@ func init() {
 // Decompose implements [Decomposing].
 func (a *AMD) Decompose() morph.Decomposition { return a.of(morph.AMD) }
 
+// Preparation implements [Preparing].
+func (a *AMD) Preparation() any { return a.Decompose() }
+
 // Apply implements [Layer].
 func (a *AMD) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) { return decomposed(a, s, x) }

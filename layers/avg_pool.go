@@ -11,7 +11,7 @@ import (
 type AvgPool struct{ Pooling }
 
 func init() {
-	Registry.Register("avg_pool", "the mean of every window of an image", func() Layer {
+	Registry.Register("avg_pool", "average pooling: the mean of every window of an image", func() Layer {
 		return &AvgPool{Pooling{Kernel: 2}}
 	})
 }

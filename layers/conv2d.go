@@ -18,7 +18,7 @@ import (
 type Conv2D struct{ Filtering }
 
 func init() {
-	Registry.Register("conv2d", "filters that slide over an image", func() Layer { return &Conv2D{usualFiltering()} })
+	Registry.Register("conv2d", "2D convolution", func() Layer { return &Conv2D{usualFiltering()} })
 }
 
 // geometry is the convolution of images of shape in.

@@ -20,7 +20,7 @@ import (
 type Conv2DTranspose struct{ Filtering }
 
 func init() {
-	Registry.Register("conv2d_transpose", "filters that draw a larger image", func() Layer { return &Conv2DTranspose{usualFiltering()} })
+	Registry.Register("conv2d_transpose", "transposed 2D convolution, which enlarges an image", func() Layer { return &Conv2DTranspose{usualFiltering()} })
 }
 
 // geometry is the convolution whose transpose the layer is: its images are the layer's outputs.

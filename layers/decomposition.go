@@ -30,14 +30,12 @@ type Decomposition struct {
 
 var studied = Decomposition{Levels: 5, Radius: 1, Step: 1}
 
-// Decomposing is implemented by layers whose costly part, a decomposition, is a fixed function of single images. Where one
-// is the first of an encoder, training decomposes every image once and applies the rest only.
+// Decomposing is implemented by layers that decompose images and then rescale the channels by the parameters "low" and "gain". Their
+// Preparation is a [morph.Decomposition].
 type Decomposing interface {
-	Layer
-	// Decompose returns what Apply does first.
+	Preparing
+	// Decompose returns the decomposition.
 	Decompose() morph.Decomposition
-	// Rescale is what it does then, to decomposed images. It reads the parameters "low" and "gain".
-	Rescale(s Scope, channels *gorgonia.Node) (*gorgonia.Node, error)
 }
 
 // OutputShape implements [Layer].
@@ -57,8 +55,8 @@ func (d *Decomposition) Parameters(in []int) []Parameter {
 	}
 }
 
-// Rescale implements [Decomposing].
-func (*Decomposition) Rescale(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+// Rest implements [Preparing]: it rescales the channels.
+func (*Decomposition) Rest(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	places := volume.Of(x.Shape()[1 : x.Dims()-1])
 	y := c.MulRow(c.SubRow(c.Flatten(x), c.Tile(s.Parameter("low"), places)), c.Tile(s.Parameter("gain"), places))
@@ -79,7 +77,7 @@ func decomposed(l Decomposing, s Scope, x *gorgonia.Node) (*gorgonia.Node, error
 	if err != nil {
 		return nil, err
 	}
-	return l.Rescale(s, y)
+	return l.Rest(s, y)
 }
 
 // DecomposeOp is the spec of the op that decomposes images of that shape; see [morph.Decomposition].

@@ -11,8 +11,8 @@ import (
 // b of shape (units), which starts at 0. The rows of the last decoder layer's W are the atoms. Inputs of any rank are
 // flattened by the layer itself.
 type Dense struct {
-	Units      int            `toml:"units" want:"> 0" doc:"number of outputs; the last layer of a decoder takes the input's size by default"`
-	Activation ActivationName `toml:"activation" doc:"function of the outputs, with its default settings"`
+	Units      int            `toml:"units" want:"> 0" doc:"number of outputs; for the last layer of a decoder the size of the image by default"`
+	Activation ActivationName `toml:"activation" doc:"activation function, with its default settings"`
 	Bias       bool           `toml:"bias" doc:"learn a bias for every output"`
 	Init       Init           `toml:"init" doc:"initial values of the weights"`
 }

@@ -11,10 +11,10 @@ type Filtering struct {
 	Filters    int            `toml:"filters" want:"> 0" doc:"channels of the output" required:"true"`
 	Kernel     int            `toml:"kernel" want:"> 0" doc:"height and width of a filter"`
 	Stride     int            `toml:"stride" want:"> 0" doc:"stride in pixels of the larger image"`
-	Padding    Padding        `toml:"padding" doc:"\"same\", \"valid\" or a number of pixels on every side, which a transpose cuts off"`
+	Padding    Padding        `toml:"padding" doc:"\"same\", \"valid\" or a number of pixels on every side; conv2d_transpose cuts them off"`
 	Dilation   int            `toml:"dilation" want:"> 0" doc:"distance in pixels between neighbouring weights of a filter"`
 	Groups     int            `toml:"groups" want:"> 0" doc:"number of channel groups that are convolved separately"`
-	Activation ActivationName `toml:"activation" doc:"function of the outputs, with its default settings"`
+	Activation ActivationName `toml:"activation" doc:"activation function, with its default settings"`
 	Bias       bool           `toml:"bias" doc:"learn a bias for every filter"`
 	Init       Init           `toml:"init" doc:"initial values of the weights"`
 }

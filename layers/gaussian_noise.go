@@ -41,7 +41,7 @@ func (g *GaussianNoise) OutputRange(in Interval) Interval {
 // normalSampler draws from N(0, stddev²).
 type normalSampler struct{ stddev float64 }
 
-// Sample implements [Sampler].
+// Sample implements [ops.Sampler].
 func (n normalSampler) Sample(dst []float32, r *rand.Rand) {
 	for i := range dst {
 		dst[i] = float32(n.stddev * r.NormFloat64())

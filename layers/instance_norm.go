@@ -19,7 +19,7 @@ type InstanceNorm struct {
 }
 
 func init() {
-	Registry.Register("instance_norm", "normalises every channel of every image by itself", func() Layer {
+	Registry.Register("instance_norm", "normalises every channel of every image separately", func() Layer {
 		return &InstanceNorm{Epsilon: 1e-5}
 	})
 }

@@ -8,10 +8,10 @@ package layers
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"gorgonia.org/gorgonia"
+	"tessera/ops"
 	"tessera/part"
 )
 
@@ -81,16 +81,11 @@ type Scope interface {
 	Update(name string, value *gorgonia.Node)
 	// Noise returns an input node of that shape (batch included) whose values s draws from the run's own
 	// stream at every training step.
-	Noise(s Sampler, shape ...int) *gorgonia.Node
+	Noise(s ops.Sampler, shape ...int) *gorgonia.Node
 	// Training reports whether the graph is built for training; noise layers are the identity otherwise.
 	Training() bool
 	// Frozen reports whether there are names, and all of the declared parameters with these keep their values.
 	Frozen(names ...string) bool
-}
-
-// Sampler draws the values of a noise input.
-type Sampler interface {
-	Sample(dst []float32, r *rand.Rand)
 }
 
 // Noisy is implemented by layers that draw noise in training: all that calls [Scope.Noise] must.

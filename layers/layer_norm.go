@@ -19,7 +19,7 @@ type LayerNorm struct {
 }
 
 func init() {
-	Registry.Register("layer_norm", "normalises the last axis of every input by itself", func() Layer {
+	Registry.Register("layer_norm", "normalises the last axis of every input separately", func() Layer {
 		return &LayerNorm{Epsilon: 1e-5}
 	})
 }

@@ -12,7 +12,7 @@ import (
 // exactly what the dilated atoms give, since they commute with maxima and with adding numbers: the max-approximation
 // is exact. The derivative is 1 for the first unit that gives the maximum.
 type MaxPlus struct {
-	Units int  `toml:"units" want:"> 0" doc:"number of outputs; the last layer of a decoder takes the input's size by default"`
+	Units int  `toml:"units" want:"> 0" doc:"number of outputs; for the last layer of a decoder the size of the image by default"`
 	Init  Init `toml:"init" doc:"initial values of the weights"`
 }
 

@@ -12,7 +12,7 @@ import (
 type MaxPool struct{ Pooling }
 
 func init() {
-	Registry.Register("max_pool", "the largest value of every window of an image", func() Layer {
+	Registry.Register("max_pool", "max pooling: the largest value of every window of an image", func() Layer {
 		return &MaxPool{Pooling{Kernel: 2}}
 	})
 }

@@ -21,5 +21,8 @@ func init() {
 // Decompose implements [Decomposing].
 func (p *PADO) Decompose() morph.Decomposition { return p.of(morph.PADO) }
 
+// Preparation implements [Preparing].
+func (p *PADO) Preparation() any { return p.Decompose() }
+
 // Apply implements [Layer].
 func (p *PADO) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) { return decomposed(p, s, x) }

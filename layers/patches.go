@@ -12,7 +12,7 @@ import (
 // (height/size * width/size, size*size*channels), row by row, the pixels of a patch row by row with their channels last. A
 // token_dense layer after it makes the patches' embeddings.
 type Patches struct {
-	Size int `toml:"size" want:"> 0" doc:"height and width of a patch; they divide those of the image"`
+	Size int `toml:"size" want:"> 0" doc:"height and width of a patch; must divide those of the image"`
 }
 
 func init() {

@@ -22,14 +22,14 @@ import (
 // Plasticity of a Neuron's Intrinsic Excitability, 2005; Lemme, Reinhart and Steil, Online Learning and Generalization of
 // Parts-based Image Representations by Non-negative Sparse Autoencoders, 2012, who take one image at a time.
 type Plasticity struct {
-	Mean float64 `toml:"mean" want:"in (0,1)" doc:"the wanted mean activation of every unit"`
+	Mean float64 `toml:"mean" want:"in (0,1)" doc:"target mean activation of every unit"`
 	Rate float64 `toml:"rate" want:">= 0" doc:"learning rate of gain and bias"`
 	Gain float64 `toml:"gain" want:"> 0" doc:"initial gain of every unit"`
 	Bias float64 `toml:"bias" doc:"initial bias of every unit"`
 }
 
 func init() {
-	Registry.Register("plasticity", "sigmoid with a gain and a bias that adapt to a wanted mean activation", func() Layer {
+	Registry.Register("plasticity", "sigmoid whose gain and bias adapt to a target mean activation", func() Layer {
 		return &Plasticity{Mean: 0.2, Rate: 0.001, Gain: 1, Bias: -3}
 	})
 }

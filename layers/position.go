@@ -15,7 +15,7 @@ type Position struct {
 }
 
 func init() {
-	Registry.Register("position", "adds a learned embedding of the place, y = x + E", func() Layer {
+	Registry.Register("position", "adds a learned embedding of the position, y = x + E", func() Layer {
 		return &Position{Init: &Normal{Stddev: 0.02}}
 	})
 }

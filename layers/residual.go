@@ -16,7 +16,7 @@ import (
 // have the block's index in front of their names, "0.weight" for the weight of its first layer. He, Zhang, Ren and Sun, Deep
 // Residual Learning for Image Recognition, 2015.
 type Residual struct {
-	Layers []Layer `toml:"layers" doc:"the block, in order; it keeps the shape" required:"true"`
+	Layers []Layer `toml:"layers" doc:"layers of the block, in order; the block must keep the shape" required:"true"`
 }
 
 func init() {

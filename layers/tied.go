@@ -14,7 +14,7 @@ import (
 // both layers add up. Where a glob names both, W is taken once, as the encoder has it.
 type Tied struct {
 	Weight     string         `toml:"weight" doc:"path of the encoder's weight that is used transposed"`
-	Activation ActivationName `toml:"activation" doc:"function of the outputs, with its default settings"`
+	Activation ActivationName `toml:"activation" doc:"activation function, with its default settings"`
 	Bias       bool           `toml:"bias" doc:"learn a bias for every output"`
 
 	lent []int // the shape of the encoder's weight

@@ -17,7 +17,7 @@ import (
 // shape with units in the place of its last axis.
 type TokenDense struct {
 	Units      int            `toml:"units" want:"> 0" doc:"number of outputs per token" required:"true"`
-	Activation ActivationName `toml:"activation" doc:"function of the outputs, with its default settings"`
+	Activation ActivationName `toml:"activation" doc:"activation function, with its default settings"`
 	Bias       bool           `toml:"bias" doc:"learn a bias for every output"`
 	Init       Init           `toml:"init" doc:"initial values of the weights"`
 }

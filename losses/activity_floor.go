@@ -1,6 +1,8 @@
 package losses
 
 import (
+	"fmt"
+
 	"gorgonia.org/gorgonia"
 	"tessera/ops"
 )
@@ -11,7 +13,7 @@ import (
 // gradient is 0; softplus has no such units.
 type ActivityFloor struct {
 	meanActivation
-	Floor float64 `toml:"floor" want:"> 0" doc:"p, the least wanted mean activation of every unit"`
+	Floor float64 `toml:"floor" want:"> 0" doc:"p, the minimum mean activation of every unit"`
 }
 
 func init() {
@@ -22,6 +24,9 @@ func init() {
 
 // Build implements [Loss].
 func (l *ActivityFloor) Build(v Values) (*gorgonia.Node, error) {
+	if !(l.Floor > 0) {
+		return nil, fmt.Errorf("floor: got %v, want > 0", l.Floor)
+	}
 	var c ops.Chain
 	lacking := c.From(1, c.Scale(c.Mean(c.Do("on", v.On), 0), 1/l.Floor))
 	return c.Sum(c.Ramp(lacking, 1, 0)), c.Err()

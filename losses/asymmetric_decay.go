@@ -30,7 +30,7 @@ type AsymmetricDecay struct {
 }
 
 func init() {
-	Registry.Register("asymmetric_decay", "decay of negative weights, and of the others by the fraction alpha", func() Loss {
+	Registry.Register("asymmetric_decay", "decay of negative weights, and a fraction alpha of it for the others", func() Loss {
 		return &AsymmetricDecay{Norm: "l2", Alpha1: 1, Alpha2: 1, Kappa: 0.4}
 	})
 }

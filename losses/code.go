@@ -20,14 +20,14 @@ type meanActivation struct{ onCode }
 // Reads implements [Loss].
 func (meanActivation) Reads() Reads { return Reads{Per: Means, On: true} }
 
-// targeted is embedded by the penalties that draw each unit's mean activation over the batch, t_j, towards a target p.
+// Targeted is embedded by the penalties that draw each unit's mean activation over the batch, t_j, towards a target p.
 // They are sums over the units, so that each unit is held to p by itself however many there are.
-type targeted struct {
+type Targeted struct {
 	meanActivation
-	Target float64 `toml:"target" doc:"p, the wanted mean activation of every unit"`
+	Target float64 `toml:"target" doc:"p, the target mean activation of every unit"`
 }
 
 // fromTarget returns p - t, one value per unit.
-func (l targeted) fromTarget(c *ops.Chain, v Values) *gorgonia.Node {
+func (l Targeted) fromTarget(c *ops.Chain, v Values) *gorgonia.Node {
 	return c.From(l.Target, c.Mean(c.Do("on", v.On), 0))
 }

@@ -14,7 +14,7 @@ import (
 type Consistency struct{}
 
 func init() {
-	Registry.Register("consistency", "mean squared distance of a value to the teacher's", func() Loss { return &Consistency{} })
+	Registry.Register("consistency", "mean squared distance between a value and the teacher's", func() Loss { return &Consistency{} })
 }
 
 // On implements [Loss].

@@ -24,7 +24,7 @@ import (
 // The images are those of the batch, before any noise that the encoder adds to them.
 type Contractive struct {
 	onCode
-	Probes int `toml:"probes" want:"in [1,100]" doc:"number of random vectors of the estimate, where the encoder is not one dense layer"`
+	Probes int `toml:"probes" want:"in [1,100]" doc:"number of random vectors of the estimate; unused if the encoder is one dense layer"`
 }
 
 func init() {
@@ -68,7 +68,7 @@ func (l *Contractive) Build(v Values) (*gorgonia.Node, error) {
 // signs draws +1 or -1, each with probability 1/2.
 type signs struct{}
 
-// Sample implements [Sampler].
+// Sample implements [ops.Sampler].
 func (signs) Sample(dst []float32, r *rand.Rand) {
 	for i := range dst {
 		dst[i] = float32(int(r.Uint64()&1)*2 - 1)

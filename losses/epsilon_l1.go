@@ -9,13 +9,13 @@ import (
 // Its least value is sqrt(epsilon) per unit, not 0. Lee, Lee, Abbeel and Ng, Efficient L1 Regularized Logistic
 // Regression, 2006, for the smoothing; Zhang and Lu use p = 0.
 type EpsilonL1 struct {
-	targeted
-	Epsilon float64 `toml:"epsilon" want:"> 0" doc:"rounds the corner at t = p"`
+	Targeted
+	Epsilon float64 `toml:"epsilon" want:"> 0" doc:"smooths the corner at t = p"`
 }
 
 func init() {
 	Registry.Register("epsilon_l1", "sum over units of sqrt((p-t)² + epsilon), t the mean over the batch", func() Loss {
-		return &EpsilonL1{targeted: targeted{Target: 0.1}, Epsilon: 1e-4}
+		return &EpsilonL1{Targeted: Targeted{Target: 0.1}, Epsilon: 1e-4}
 	})
 }
 

@@ -17,11 +17,11 @@ import (
 // the formula gives a little more than 1; the derivative is taken to be 0 there.
 type Hoyer struct {
 	onCode
-	Target float64 `toml:"target" want:"in [0,1]" doc:"s, the wanted sparseness of every code"`
+	Target float64 `toml:"target" want:"in [0,1]" doc:"s, the target sparsity of every code"`
 }
 
 func init() {
-	Registry.Register("hoyer", "mean over images of |s - sigma(h)|, sigma Hoyer's sparseness of the code", func() Loss {
+	Registry.Register("hoyer", "mean over images of |s - sigma(h)|, sigma the Hoyer sparsity of the code", func() Loss {
 		return &Hoyer{Target: 0.6}
 	})
 }

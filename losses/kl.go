@@ -13,7 +13,7 @@ import (
 // gradient is 0 where the clip acts. Ng, Sparse Autoencoder, CS294A lecture notes, 2011.
 type KL struct {
 	meanActivation
-	Target float64 `toml:"target" want:"in (0,1)" doc:"p, the wanted mean activation of every unit"`
+	Target float64 `toml:"target" want:"in (0,1)" doc:"p, the target mean activation of every unit"`
 }
 
 func init() {

@@ -7,11 +7,11 @@ import (
 
 // L2 is sum_j (p - t_j)², where t_j is the mean of unit j over the batch. Lee, Ekanadham and Ng, Sparse Deep Belief Net
 // Model for Visual Area V2, 2008.
-type L2 struct{ targeted }
+type L2 struct{ Targeted }
 
 func init() {
 	Registry.Register("l2", "sum over units of (p-t)², t the mean over the batch", func() Loss {
-		return &L2{targeted{Target: 0.1}}
+		return &L2{Targeted{Target: 0.1}}
 	})
 }
 

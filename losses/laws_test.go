@@ -38,3 +38,9 @@ func TestEveryLossObeysItsLaws(t *testing.T) {
 		}
 	}
 }
+
+func TestEveryWeightObeysTheLaws(t *testing.T) {
+	for _, e := range losses.Weights.All() {
+		t.Run(e.Name, func(t *testing.T) { laws.Check(t, laws.Weight, e.New) })
+	}
+}

@@ -7,11 +7,11 @@ import (
 
 // Log is sum_j log(1 + (p - t_j)²), where t_j is the mean of unit j over the batch: the form of Olshausen and Field,
 // Emergence of Simple-Cell Receptive Field Properties by Learning a Sparse Code, Nature 381 (1996).
-type Log struct{ targeted }
+type Log struct{ Targeted }
 
 func init() {
 	Registry.Register("log", "sum over units of log(1 + (p-t)²), t the mean over the batch", func() Loss {
-		return &Log{targeted{Target: 0.1}}
+		return &Log{Targeted{Target: 0.1}}
 	})
 }
 

@@ -28,7 +28,7 @@ type MaxApproximation struct {
 }
 
 func init() {
-	Registry.Register("max_approximation", "mean squared error of operating on the atoms instead of on the images", func() Loss {
+	Registry.Register("max_approximation", "mean squared error between dilated images and the sums of their dilated atoms, or with another operator", func() Loss {
 		return &MaxApproximation{Operator: morph.Dilation, Radius: 1}
 	})
 }

@@ -1,6 +1,8 @@
 package losses
 
 import (
+	"fmt"
+
 	"gorgonia.org/gorgonia"
 	"tessera/ops"
 )
@@ -11,17 +13,21 @@ import (
 //
 //	-log( exp(s_ij / T) / sum over k != i of exp(s_ik / T) ),  s_ij = z_i z_j / (|z_i| |z_j|)
 //
-// where j is the partner of i. Source: Chen, Kornblith, Norouzi and Hinton, A Simple Framework for Contrastive Learning of
+// where j is the partner of i. A value shorter than 1e-12 has no direction: its similarity to all others and its derivative
+// are taken to be 0. Source: Chen, Kornblith, Norouzi and Hinton, A Simple Framework for Contrastive Learning of
 // Visual Representations, ICML 2020.
 type NTXent struct {
 	Temperature float64 `toml:"temperature" want:"> 0" doc:"T, divides the cosine similarities"`
 }
 
 func init() {
-	Registry.Register("nt_xent", "cross entropy of recognising the other view of each image among the batch (SimCLR)", func() Loss {
+	Registry.Register("nt_xent", "cross entropy of identifying the other view of each image in the batch (SimCLR)", func() Loss {
 		return &NTXent{Temperature: 0.5}
 	})
 }
+
+// shortest is the length below which a value has no direction.
+const shortest = 1e-12
 
 // never is the logit of what cannot be chosen: its exponential is 0.
 const never = -1e30
@@ -34,6 +40,9 @@ func (*NTXent) Reads() Reads { return Reads{Per: Batch, On: true, Views: true} }
 
 // Build implements [Loss].
 func (l *NTXent) Build(v Values) (*gorgonia.Node, error) {
+	if !(l.Temperature > 0) {
+		return nil, fmt.Errorf("temperature: got %v, want > 0", l.Temperature)
+	}
 	z, err := v.On()
 	if err != nil {
 		return nil, err
@@ -42,8 +51,9 @@ func (l *NTXent) Build(v Values) (*gorgonia.Node, error) {
 	transpose := func(x *gorgonia.Node) *gorgonia.Node {
 		return c.Do("transpose", func() (*gorgonia.Node, error) { return ops.Transpose(x) })
 	}
-	norms := c.InvSqrt(c.Shift(c.Sum(c.Square(z), 1), tiny))
-	columns := c.MulRow(transpose(z), norms) // (units, 2 n), each column of norm 1
+	squares := c.Sum(c.Square(z), 1)
+	norms := c.Mul(c.InvSqrt(c.Shift(squares, tiny)), c.From(1, c.Lt(squares, shortest*shortest)))
+	columns := c.MulRow(transpose(z), norms) // (units, 2 n), each column of norm 1, or 0 where a value has no direction
 	similar := c.Scale(c.MatMul(transpose(columns), columns), 1/l.Temperature)
 	others := c.Do("others", func() (*gorgonia.Node, error) { return ops.WithDiagonal(similar, never) })
 	p := c.Do("log softmax", func() (*gorgonia.Node, error) { return ops.LogSoftmax(others) })

@@ -1,9 +1,8 @@
 package losses
 
 import (
-	"math/rand/v2"
-
 	"gorgonia.org/gorgonia"
+	"tessera/ops"
 )
 
 // Values is what a term is built from. All values have the batch as their first axis. To ask for what the model does not
@@ -35,12 +34,7 @@ type Encoding struct {
 
 	// Noise returns a new input of that shape, the batch first. s draws its values again at every training step. With an
 	// objective over all images, which must stay the same between evaluations, they are drawn once for each image.
-	Noise func(s Sampler, shape ...int) *gorgonia.Node
-}
-
-// Sampler draws the values of a noise input.
-type Sampler interface {
-	Sample(dst []float32, r *rand.Rand)
+	Noise func(s ops.Sampler, shape ...int) *gorgonia.Node
 }
 
 // Dictionary is the decoder as a term with Reads.Atoms sees it. The atoms are the rows of the weight of the decoder's last

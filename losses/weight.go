@@ -17,25 +17,25 @@ var Weights = part.New[Weight]("weight")
 
 // Constant is the same weight throughout.
 type Constant struct {
-	Value float64 `toml:"value" want:">= 0" doc:"multiplies the term"`
+	Value float64 `toml:"value" want:">= 0" doc:"factor of the term: a number or a schedule"`
 }
 
 func init() {
-	Weights.Register("constant", "the same weight throughout", func() Weight { return &Constant{Value: 1} })
+	Weights.Register("constant", "constant weight", func() Weight { return &Constant{Value: 1} })
 }
 
 // At implements [Weight].
 func (c *Constant) At(float64) float64 { return c.Value }
 
-// between is what the schedules have in common that go from one weight to another.
-type between struct {
+// Between is what the schedules have in common that go from one weight to another.
+type Between struct {
 	From   float64 `toml:"from" want:">= 0" doc:"weight at the beginning"`
-	To     float64 `toml:"to" want:">= 0" doc:"weight at the end, and from then on"`
-	Epochs float64 `toml:"epochs" want:"> 0" doc:"from the one to the other; may be a fraction"`
+	To     float64 `toml:"to" want:">= 0" doc:"weight at the end and afterwards"`
+	Epochs float64 `toml:"epochs" want:"> 0" doc:"number of epochs between the two weights; may be a fraction"`
 }
 
 // at goes from From to To as shape, of [0,1] onto [0,1], does.
-func (b between) at(epoch float64, shape func(float64) float64) float64 {
+func (b Between) at(epoch float64, shape func(float64) float64) float64 {
 	if epoch >= b.Epochs {
 		return b.To
 	}
@@ -43,10 +43,10 @@ func (b between) at(epoch float64, shape func(float64) float64) float64 {
 }
 
 // Linear goes in a straight line: from + (to - from) min(1, epoch / epochs).
-type Linear struct{ between }
+type Linear struct{ Between }
 
 func init() {
-	Weights.Register("linear", "in a straight line from one weight to another", func() Weight { return &Linear{between{0, 1, 10}} })
+	Weights.Register("linear", "linear from one weight to another", func() Weight { return &Linear{Between{0, 1, 10}} })
 }
 
 // At implements [Weight].
@@ -55,10 +55,10 @@ func (l *Linear) At(epoch float64) float64 {
 }
 
 // Cosine goes along half a cosine: from + (to - from) (1 - cos(pi min(1, epoch / epochs))) / 2.
-type Cosine struct{ between }
+type Cosine struct{ Between }
 
 func init() {
-	Weights.Register("cosine", "along half a cosine from one weight to another", func() Weight { return &Cosine{between{0, 1, 10}} })
+	Weights.Register("cosine", "half a cosine from one weight to another", func() Weight { return &Cosine{Between{0, 1, 10}} })
 }
 
 // At implements [Weight].
@@ -67,10 +67,10 @@ func (c *Cosine) At(epoch float64) float64 {
 }
 
 // Step jumps from one weight to another after a number of epochs.
-type Step struct{ between }
+type Step struct{ Between }
 
 func init() {
-	Weights.Register("step", "one weight first, another after a number of epochs", func() Weight { return &Step{between{0, 1, 10}} })
+	Weights.Register("step", "one weight first, another after a number of epochs", func() Weight { return &Step{Between{0, 1, 10}} })
 }
 
 // At implements [Weight].

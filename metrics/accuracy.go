@@ -17,7 +17,7 @@ type accuracy struct{}
 func (accuracy) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "accuracy", Better: Higher,
-			Doc: "share of the labelled images of which the largest logit of a head is that of their class. Of a head that a loss compares with labels"}},
+			Doc: "fraction of the labelled images for which the largest logit of a head is that of their class. For heads that a loss compares with labels"}},
 		Reads: ReadsLogits | ReadsLabels, ScaleFree: true, Partial: true,
 	}
 }

@@ -22,6 +22,9 @@ type Sample struct {
 // when the coder does, when ctx is done, when a number is not finite, and, with a [*data.Error], when a choice that is not
 // optional lacks labels.
 func Evaluate(ctx context.Context, coder Coder, s Sample, chosen Selection) (r *Result, err error) {
+	if ctx == nil {
+		return nil, errors.New("metrics: no context: give context.Background()")
+	}
 	if coder == nil {
 		return nil, errors.New("metrics: no coder to evaluate")
 	}

@@ -288,7 +288,8 @@ func TestEvaluateRefusesWhatCannotBeMeasured(t *testing.T) {
 		"nan weights":   {values: 32, edit: func(a *affine) { a.atoms.Bias[3] = float32(math.NaN()) }, want: "mse is NaN"},
 		"short atoms":   {values: 32, edit: func(a *affine) { a.atoms.Count = 7 }, want: "7 atoms"},
 		"target":        {values: 32, o: Selection{{Metric: &KL{Target: 1}}}, want: "kl target 1"},
-		"no labels":     {values: 32, o: Selection{{Metric: &SVM{}}}, want: "no labels, which svm_accuracy needs"},
+		"no labels":     {values: 32, o: Selection{{Metric: &SVM{}}}, want: "no labels, but svm_accuracy needs them"},
+		"no meter":      {values: 32, o: Selection{{Metric: unstarted{}}}, want: "unstarted: Start returned neither"},
 		"cancelled":     {ctx: cancelled, values: 32, want: "canceled"},
 	} {
 		a := newAffine(r, []int{4, 4}, 3)

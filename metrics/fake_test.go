@@ -103,3 +103,9 @@ func uniform(r *rand.Rand, n int) []float32 {
 	}
 	return v
 }
+
+// unstarted is a metric that forgets to return its meter.
+type unstarted struct{}
+
+func (unstarted) Describe() Description         { return Description{Measures: []Measure{{Name: "unstarted"}}} }
+func (unstarted) Start(*Subject) (Meter, error) { return nil, nil }

@@ -49,7 +49,7 @@ func MeanHoyer(rows []float32, width int) (float64, error) {
 // rowCount checks that values are whole rows of that width and returns how many.
 func rowCount(values []float32, width int) (int, error) {
 	if width < 1 || len(values)%width != 0 {
-		return 0, fmt.Errorf("metrics: %d values are no whole number of rows of %d", len(values), width)
+		return 0, fmt.Errorf("metrics: got %d values, want a multiple of %d", len(values), width)
 	}
 	return len(values) / width, nil
 }
@@ -61,7 +61,7 @@ type codeHoyer struct{}
 func (codeHoyer) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "hoyer", Better: Higher, Doc: "mean over images of the sparsity of h, (√k - \\|h\\|₁ / \\|h\\|₂) / (√k - 1). " +
-			"0 when all units are equally active, 1 when one is; an image whose code is all zero counts as 0. The study's sparsity of encodings"}},
+			"0 if all units are equally active, 1 if only one is; an image whose code is all zero counts as 0. The study's sparsity of encodings"}},
 		Reads: ReadsCodes,
 	}
 }

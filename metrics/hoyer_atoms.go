@@ -11,7 +11,7 @@ type atomHoyer struct{}
 func (atomHoyer) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "hoyer_atoms", Better: Higher,
-			Doc: "mean over atoms of their sparsity, as of `hoyer` with N for k. An atom of zeros counts as 0"}},
+			Doc: "mean over atoms of their sparsity, as `hoyer` with N in place of k. An atom of zeros counts as 0"}},
 		Reads: ReadsAtoms, ScaleFree: true,
 	}
 }

@@ -11,7 +11,7 @@ type HoyerAtomsDilated struct{ Morphology }
 func (*HoyerAtomsDilated) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "hoyer_atoms_dilated", Better: Higher,
-			Doc: "`hoyer_atoms` of the dilated atoms (of those after `--operator`). Only where every value of a code weighs one atom"}},
+			Doc: "`hoyer_atoms` of the dilated atoms (or of the atoms after `--operator`). Only if every value of a code weighs one atom"}},
 		Reads: ReadsAtoms | ReadsPictures, ScaleFree: true, Partial: true, OnRequest: true,
 	}
 }

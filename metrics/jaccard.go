@@ -31,8 +31,8 @@ func (*Jaccard) Describe() Description {
 	return Description{
 		Measures: []Measure{
 			{Name: "jaccard", Better: Lower, Doc: "grey-scale Jaccard index of the weighted atoms \\|h_j w_j\\|, Σ min(A, B) / Σ max(A, B). Mean over all pairs " +
-				"and the first 1000 images; 0 for disjoint atoms. Only where every value of a code weighs one atom"},
-			{Name: "jaccard_dilated", Better: Lower, Doc: "`jaccard` of the dilated atoms (of those after `--operator`)"},
+				"and the first 1000 images; 0 for disjoint atoms. Only if every value of a code weighs one atom"},
+			{Name: "jaccard_dilated", Better: Lower, Doc: "`jaccard` of the dilated atoms (or of the atoms after `--operator`)"},
 		},
 		Reads: ReadsCodes | ReadsAtoms | ReadsPictures, ScaleFree: true, Ordered: true, Partial: true, OnRequest: true,
 	}

@@ -28,7 +28,7 @@ func (*KL) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "kl", Unit: "nats", Better: Neither,
 			Doc: "Σ_j p ln(p/t_j) + (1-p) ln((1-p)/(1-t_j)), t_j the mean activation of unit j. p is the target of the model's first `kl` " +
-				"term, else 0.01; the sum is not multiplied by the weight of that term. Not applicable where codes leave [0,1]"}},
+				"term, else 0.01; the sum is not multiplied by the weight of that term. Not applicable if codes leave [0,1]"}},
 		Reads: ReadsCodes, Partial: true,
 	}
 }

@@ -80,11 +80,11 @@ func (*MaxApprox) Describe() Description {
 	return Description{
 		Measures: []Measure{
 			{Name: "max_approx", Better: Lower, Doc: "mean over images and pixels of (D(x) - δ(x))², D(x) = s(Σ h_j δ(w_j) + b). δ is the grey-level dilation " +
-				"by the disk of radius 1 (a pixel and its four neighbours), or what `--operator` and `--radius` say: each atom is dilated, the bias is not, nothing is " +
+				"by the disk of radius 1 (a pixel and its four neighbours), or the operator of `--operator` and `--radius`. Each atom is dilated, the bias is not, nothing is " +
 				"clipped. The study's max-approximation error, as in its text and curves"},
-			{Name: "max_approx_clipped", Better: Lower, Doc: "`max_approx` with D(x) clipped to [0,1]. As in later notebooks of the study's author"},
-			{Name: "max_approx_bias_dilated", Better: Lower, Doc: "`max_approx` with the bias dilated too. As in tables 1 and 2 of the report"},
-			{Name: "max_approx_reconstructed", Better: Lower, Doc: "`max_approx` with δ(y), the dilated reconstruction, in the place of δ(x)"},
+			{Name: "max_approx_clipped", Better: Lower, Doc: "`max_approx` with D(x) clipped to [0,1], as in later notebooks of the study's author"},
+			{Name: "max_approx_bias_dilated", Better: Lower, Doc: "`max_approx` with the bias dilated too, as in tables 1 and 2 of the report"},
+			{Name: "max_approx_reconstructed", Better: Lower, Doc: "`max_approx` with δ(y), the dilated reconstruction, instead of δ(x)"},
 		},
 		Reads: ReadsImages | ReadsCodes | ReadsOutputs | ReadsAtoms | ReadsPictures, ScaleFree: true,
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"tessera/data"
+	"tessera/kernel"
 )
 
 // Meters measures several metrics of one model together: what a batch of images gives is shared by all of them.
@@ -28,6 +29,12 @@ type running struct {
 // that reads more than that is not applicable, which is a [*data.Error] where it lacks labels and is not optional.
 // Metrics that read logits are started for each of the heads.
 func Start(s Subject, has Reads, heads []string, chosen Selection) (*Meters, error) {
+	if err := kernel.Err(); err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	if err := chosen.Check(); err != nil {
+		return nil, err
+	}
 	m := &Meters{}
 	for _, c := range chosen {
 		if err := m.start(s, has, heads, c); err != nil {
@@ -42,7 +49,7 @@ func (m *Meters) start(s Subject, has Reads, heads []string, c Choice) error {
 	d := c.Metric.Describe()
 	if lacks := d.Reads &^ has; lacks != 0 {
 		if lacks.Has(ReadsLabels) && !c.Optional {
-			return &data.Error{Problem: fmt.Sprintf("its images have no labels, which %s needs", d.Measures[0].Name)}
+			return &data.Error{Problem: fmt.Sprintf("its images have no labels, but %s needs them", d.Measures[0].Name)}
 		}
 		m.running = append(m.running, running{choice: c, missing: lacks.why()})
 		return nil
@@ -61,6 +68,9 @@ func (m *Meters) start(s Subject, has Reads, heads []string, c Choice) error {
 		var err error
 		if run.meter, err = c.Metric.Start(&subject); err != nil {
 			return err
+		}
+		if run.meter == nil {
+			return fmt.Errorf("metrics: %s: Start returned neither a meter nor an error", c.first())
 		}
 		m.running = append(m.running, run)
 	}

@@ -13,7 +13,7 @@ func init() {
 
 // MSE is the mean squared error over images and pixels, mean (x - y)^2, as the study's tables have it: nothing is clipped.
 type MSE struct {
-	Single bool `toml:"single" doc:"add up the squares of one image in float32: faster, and right to seven digits"`
+	Single bool `toml:"single" doc:"sum the squares of an image in float32: faster, accurate to seven digits"`
 }
 
 // Describe implements [Metric].

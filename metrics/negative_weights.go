@@ -42,8 +42,8 @@ type negativeWeights struct{}
 func (negativeWeights) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "negative_weights", Unit: "weights", Better: Lower, Count: true,
-			Doc: "how many values of the weight of the decoder's last layer that has one are below 0. Of the atoms, or of the filters where that " +
-				"layer is a convolution; a bias does not count. metrics.jsonl counts the same"}},
+			Doc: "number of values below 0 in the weight of the decoder's last layer with weights: atoms, or filters if that " +
+				"layer is a convolution. A bias does not count. metrics.jsonl has the same count"}},
 		Reads: ReadsWeights, ScaleFree: true,
 	}
 }

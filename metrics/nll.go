@@ -14,7 +14,7 @@ type nll struct{}
 func (nll) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "nll", Unit: "nats", Better: Lower,
-			Doc: "mean over the labelled images of -ln p_c, p the softmax of a head's logits, c the class of the image. Of a head that a loss compares with labels"}},
+			Doc: "mean over the labelled images of -ln p_c, p the softmax of a head's logits, c the class of the image. For heads that a loss compares with labels"}},
 		Reads: ReadsLogits | ReadsLabels, ScaleFree: true, Partial: true,
 	}
 }

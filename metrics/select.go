@@ -40,6 +40,27 @@ func Default() Selection {
 	return s
 }
 
+// Check returns an error for a choice without a metric, or with one that has no measures.
+func (s Selection) Check() error {
+	for i, c := range s {
+		if c.first() == "" {
+			return fmt.Errorf("metrics: choice %d has no metric, or one without measures; take it from metrics.Select", i)
+		}
+	}
+	return nil
+}
+
+// first is the name of the metric's first measure, "" where there is none.
+func (c Choice) first() string {
+	if c.Metric == nil {
+		return ""
+	}
+	if m := c.Metric.Describe().Measures; len(m) > 0 {
+		return m[0].Name
+	}
+	return ""
+}
+
 // UnknownError says that no metric has a name, or matches a glob.
 type UnknownError struct{ Name string }
 
@@ -87,8 +108,7 @@ func Names() []string {
 
 // add chooses one measure; those of one metric are computed together.
 func (s *Selection) add(m Metric, measure string, optional bool) {
-	first := func(m Metric) string { return m.Describe().Measures[0].Name }
-	i := slices.IndexFunc(*s, func(c Choice) bool { return first(c.Metric) == first(m) })
+	i := slices.IndexFunc(*s, func(c Choice) bool { return c.first() == Choice{Metric: m}.first() })
 	if i < 0 {
 		*s = append(*s, Choice{Metric: m, Only: []string{measure}, Optional: optional})
 		return
@@ -114,6 +134,9 @@ func (s Selection) Add(others Selection) Selection {
 // names are the measures that are chosen, in the metric's order.
 func (c Choice) names() []string {
 	var names []string
+	if c.Metric == nil {
+		return nil
+	}
 	for _, m := range c.Metric.Describe().Measures {
 		if c.Only == nil || slices.Contains(c.Only, m.Name) {
 			names = append(names, m.Name)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Decomposer finds the levels of images of one shape, one image at a time. It is not safe for use by several goroutines at
-// once.
+// Decomposer computes the levels of images of one shape, one image at a time. It is not safe for use by several goroutines
+// at once.
 type Decomposer struct {
 	Decomposition
 	grid          grid

@@ -1,9 +1,9 @@
 // Package morph is flat grey-level mathematical morphology on images: dilation, erosion, opening and closing by disks,
 // reconstruction, and the additive decompositions built from them.
 //
-// Images are float32, row-major, of shape (height, width) or (height, width, channels); every channel is treated on its
-// own. Pixels outside an image are ignored: a maximum or minimum runs over the neighbours that exist. For disks that
-// equals the mirrored border of scipy and scikit-image, because a mirrored pixel always lies in the disk already.
+// Images are float32, row-major, of shape (height, width) or (height, width, channels); every channel is treated on its own.
+// Pixels outside of an image are ignored: a maximum or minimum runs over the existing neighbours. For disks this equals the
+// mirrored border of scipy and scikit-image, because a mirrored pixel always lies in the disk.
 package morph
 
 import (
@@ -64,7 +64,7 @@ func gridOf(values []float32, shape []int) (g grid, n int, err error) {
 		return g, 0, err
 	}
 	if len(values)%g.pixels() != 0 {
-		return g, 0, fmt.Errorf("morph: %d values are no whole number of images of shape %v", len(values), shape)
+		return g, 0, fmt.Errorf("morph: got %d values, want whole images of shape %v", len(values), shape)
 	}
 	return g, len(values) / g.pixels(), nil
 }

@@ -89,7 +89,7 @@ func (c *Chain) Tile(x *gorgonia.Node, times int) *gorgonia.Node {
 	})
 }
 
-// Fold is [Fold]; one part adds no node.
+// Fold is [Fold]; once adds no node.
 func (c *Chain) Fold(x *gorgonia.Node, times int) *gorgonia.Node {
 	return c.Do("fold", func() (*gorgonia.Node, error) {
 		if times == 1 {

@@ -33,9 +33,9 @@ func convolveWinograd[T Float](w *winograd, kernels func() *vector.Set[T]) units
 		clear(b.lines)
 		clear(b.zeros)
 		image, out := w.In[0]*w.In[1]*w.In[2], w.Out[0]*w.Out[1]*w.Out[2]
-		parts := (to - from + w.most() - 1) / w.most()
-		for part := range parts {
-			first, last := from+(to-from)*part/parts, from+(to-from)*(part+1)/parts
+		batches := (to - from + w.most() - 1) / w.most()
+		for batch := range batches {
+			first, last := from+(to-from)*batch/batches, from+(to-from)*(batch+1)/batches
 			b.n = last - first
 			values := b.n * w.rows.tiles(0) * w.columns.products()
 			b.cells, b.products = scratch[:values*w.cell], scratch[values*w.cell:]

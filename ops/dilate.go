@@ -37,7 +37,7 @@ func Dilate(x *gorgonia.Node, shape []int, radius int) (*gorgonia.Node, error) {
 		return nil, fmt.Errorf("dilate: %w", err)
 	}
 	if len(x.Shape()) != 2 || x.Shape()[1] != volume.Of(shape) {
-		return nil, fmt.Errorf("dilate: rows of shape %v are no images of shape %v", x.Shape(), shape)
+		return nil, fmt.Errorf("dilate: got rows of shape %v, want images of shape %v", x.Shape(), shape)
 	}
 	return Blockwise{
 		Spec:    g.spec,

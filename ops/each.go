@@ -86,7 +86,7 @@ func (e eachImage) linear(spec any, out tensor.Shape, f32 func(dst, image, v []f
 func each[T Float](batch int, f func(dst, image []T)) units[T] {
 	return func(dst []T, in [][]T, _ []T, from, to int) {
 		for i := from; i < to; i++ {
-			f(part(dst, i, batch), part(in[0], i, batch))
+			f(nth(dst, i, batch), nth(in[0], i, batch))
 		}
 	}
 }
@@ -94,13 +94,13 @@ func each[T Float](batch int, f func(dst, image []T)) units[T] {
 func eachLinear[T Float](batch int, f func(dst, image, v []T)) units[T] {
 	return func(dst []T, in [][]T, _ []T, from, to int) {
 		for i := from; i < to; i++ {
-			f(part(dst, i, batch), part(in[0], i, batch), part(in[1], i, batch))
+			f(nth(dst, i, batch), nth(in[0], i, batch), nth(in[1], i, batch))
 		}
 	}
 }
 
-// part is the i-th of n equal parts.
-func part[T Float](x []T, i, n int) []T {
+// nth is the i-th of n equally long slices of x.
+func nth[T Float](x []T, i, n int) []T {
 	size := len(x) / n
 	return x[i*size : (i+1)*size]
 }

@@ -33,13 +33,14 @@ func curved(op func(x *gorgonia.Node) (*gorgonia.Node, error)) gradcheck.Express
 func TestSecondDerivativesOfOps(t *testing.T) {
 	geometry := ops.Convolution{In: [3]int{3, 2, 1}, Out: [3]int{3, 2, 2}, Kernel: 3, Stride: 1, Dilation: 1, Groups: 1, Top: 1, Left: 1}
 	for name, op := range map[string]func(x *gorgonia.Node) (*gorgonia.Node, error){
-		"ramp":     func(x *gorgonia.Node) (*gorgonia.Node, error) { return ops.Ramp(x, 1, 0.1) },
-		"negative": func(x *gorgonia.Node) (*gorgonia.Node, error) { return ops.Ramp(x, 0, -1) },
-		"clip":     func(x *gorgonia.Node) (*gorgonia.Node, error) { return ops.Clip(x, -0.2, 0.25) },
-		"elu":      func(x *gorgonia.Node) (*gorgonia.Node, error) { return ops.Elu(x, 1.5) },
-		"softplus": ops.Softplus,
-		"softmax":  ops.Softmax,
-		"dilate":   func(x *gorgonia.Node) (*gorgonia.Node, error) { return ops.Dilate(x, []int{2, 3}, 1) },
+		"ramp":        func(x *gorgonia.Node) (*gorgonia.Node, error) { return ops.Ramp(x, 1, 0.1) },
+		"negative":    func(x *gorgonia.Node) (*gorgonia.Node, error) { return ops.Ramp(x, 0, -1) },
+		"clip":        func(x *gorgonia.Node) (*gorgonia.Node, error) { return ops.Clip(x, -0.2, 0.25) },
+		"elu":         func(x *gorgonia.Node) (*gorgonia.Node, error) { return ops.Elu(x, 1.5) },
+		"softplus":    ops.Softplus,
+		"softmax":     ops.Softmax,
+		"log softmax": ops.LogSoftmax,
+		"dilate":      func(x *gorgonia.Node) (*gorgonia.Node, error) { return ops.Dilate(x, []int{2, 3}, 1) },
 		"reshape": func(x *gorgonia.Node) (*gorgonia.Node, error) {
 			var c ops.Chain
 			return c.Square(c.Reshape(x, 2, 9)), c.Err()

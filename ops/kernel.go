@@ -26,7 +26,7 @@ type Blockwise struct {
 	// expressions once. The type's name, less "Op", is the op's.
 	Spec any
 	Rows bool // blocks are rows of the last axis, not elements
-	// Float32 computes the elements of dst, a whole number of blocks, from equally long parts of the inputs. dst may be one
+	// Float32 computes the elements of dst, a whole number of blocks, from equally long slices of the inputs. dst may be one
 	// of the inputs. It may be called on several goroutines at once. [Map] and [Map2] make one of a function of numbers.
 	Float32 func(dst []float32, in [][]float32, block int)
 	// Float64 is Float32 in the other precision.

@@ -7,15 +7,20 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
-// LogSoftmaxOp is the spec of [LogSoftmax], over the last axis. LogSoftmaxGradOp is that of its derivative: of the output y and
-// g it computes g_j - exp(y_j) sum_i g_i.
+// LogSoftmaxOp is the spec of [LogSoftmax], over the last axis. With p = exp(y), y its output: LogSoftmaxGradOp is that of its
+// derivative, of y and g it gives g_j - p_j sum_i g_i; LogSoftmaxPushOp that of the transpose of the latter, of y and c it
+// gives c_j - sum_i c_i p_i; LogSoftmaxBendOp that of its derivative with respect to y, of y, g and c it gives
+// -c_j p_j sum_i g_i.
 type (
 	LogSoftmaxOp     struct{}
 	LogSoftmaxGradOp struct{}
+	LogSoftmaxPushOp struct{}
+	LogSoftmaxBendOp struct{}
 )
 
 // LogSoftmax returns x_j - log(sum_i exp(x_i)) over the last axis, each row shifted by its maximum, so that nothing
-// overflows and small probabilities keep their digits. The derivative is g_j - exp(y_j) sum_i g_i; it can be taken once.
+// overflows and small probabilities keep their digits. The derivative is g_j - exp(y_j) sum_i g_i, which can be
+// differentiated once more.
 func LogSoftmax(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return Blockwise{
 		Spec:    LogSoftmaxOp{},
@@ -33,6 +38,23 @@ var logSoftmaxGrad = Blockwise{
 	Rows:    true,
 	Float32: logSoftmaxSlope[float32],
 	Float64: logSoftmaxSlope[float64],
+	Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+		return both(logSoftmaxBend.Apply(in[0], in[1], grad))(logSoftmaxPush.Apply(in[0], grad))
+	},
+}
+
+var logSoftmaxPush = Blockwise{
+	Spec:    LogSoftmaxPushOp{},
+	Rows:    true,
+	Float32: logSoftmaxChange[float32],
+	Float64: logSoftmaxChange[float64],
+}
+
+var logSoftmaxBend = Blockwise{
+	Spec:    LogSoftmaxBendOp{},
+	Rows:    true,
+	Float32: logSoftmaxCurvature[float32],
+	Float64: logSoftmaxCurvature[float64],
 }
 
 func logSoftmax[T Float](dst []T, in [][]T, block int) {
@@ -59,6 +81,32 @@ func logSoftmaxSlope[T Float](dst []T, in [][]T, block int) {
 		}
 		for j, v := range y {
 			d[j] = g[j] - T(math.Exp(float64(v)))*sum
+		}
+	}
+}
+
+func logSoftmaxChange[T Float](dst []T, in [][]T, block int) {
+	for start := 0; start < len(dst); start += block {
+		y, c, d := in[0][start:start+block], in[1][start:start+block], dst[start:start+block]
+		var dot T
+		for j, v := range y {
+			dot += T(math.Exp(float64(v))) * c[j]
+		}
+		for j := range y {
+			d[j] = c[j] - dot
+		}
+	}
+}
+
+func logSoftmaxCurvature[T Float](dst []T, in [][]T, block int) {
+	for start := 0; start < len(dst); start += block {
+		y, g, c, d := in[0][start:start+block], in[1][start:start+block], in[2][start:start+block], dst[start:start+block]
+		var sum T
+		for _, v := range g {
+			sum += v
+		}
+		for j, v := range y {
+			d[j] = -c[j] * T(math.Exp(float64(v))) * sum
 		}
 	}
 }

@@ -16,14 +16,14 @@ type Parallel interface {
 	ir.Units
 }
 
-// Unitwise describes a user-defined op whose output consists of units, equal parts in row-major order, each computed by
+// Unitwise describes a user-defined op whose output consists of units, equally long slices in row-major order, each computed by
 // itself from all of the inputs. The engine shares the units over its threads.
 type Unitwise struct {
 	// Spec says what the op computes, as [Blockwise].Spec does. Shapes need not be part of it.
 	Spec   any
 	Out    []int  // shape of the output
-	Units  int    // number of equal parts of the output
-	ByUnit []bool // per input: unit i reads part i, of as many equal parts, and nothing else of it
+	Units  int    // number of units of the output
+	ByUnit []bool // per input: it consists of as many units, and unit i of the output reads unit i of it alone
 	// Scratch is the number of elements that one call needs as workspace.
 	Scratch int
 	// Work is about how many additions and multiplications the whole output takes; the default, and the least, is one for
@@ -78,7 +78,7 @@ func (u Unitwise) op(in gorgonia.Nodes) (*unitwise, error) {
 	case len(u.Out) == 0:
 		err = errors.New("got a scalar output, want at least one axis")
 	case u.Units < 1 || volume.Of(u.Out)%u.Units != 0:
-		err = fmt.Errorf("%d units are no equal parts of shape %v", u.Units, u.Out)
+		err = fmt.Errorf("shape %v does not divide into %d units", u.Out, u.Units)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.name, err)

@@ -35,11 +35,11 @@ func Tile(x *gorgonia.Node, times int) (*gorgonia.Node, error) {
 	return o.Apply(x)
 }
 
-// Fold returns the sum (n) of the equal parts of the vector x (times*n): y[i] = sum over t of x[t*n+i]. Its derivative is
+// Fold returns the sum (n) of the rows of the vector x, taken as (times, n): y[i] = sum over t of x[t*n+i]. Its derivative is
 // [Tile].
 func Fold(x *gorgonia.Node, times int) (*gorgonia.Node, error) {
 	if len(x.Shape()) != 1 || times < 1 || x.Shape()[0]%times != 0 {
-		return nil, fmt.Errorf("fold: shape %v does not consist of %d equal parts", x.Shape(), times)
+		return nil, fmt.Errorf("fold: shape %v does not divide into %d rows", x.Shape(), times)
 	}
 	n := x.Shape()[0] / times
 	o := &Unitwise{

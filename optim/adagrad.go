@@ -12,7 +12,7 @@ import "tessera/kernel"
 // Defaults are PyTorch's.
 type Adagrad struct {
 	Rate        float64 `toml:"learning_rate" want:"> 0" doc:"base learning rate"`
-	Epsilon     float64 `toml:"epsilon" want:"> 0" doc:"added to the root, against division by zero"`
+	Epsilon     float64 `toml:"epsilon" want:"> 0" doc:"added to the root to avoid division by zero"`
 	WeightDecay float64 `toml:"weight_decay" want:">= 0" doc:"L2 penalty: weight_decay times the weight is added to its gradient"`
 }
 

@@ -18,7 +18,7 @@ type Adam struct {
 	Rate        float64 `toml:"learning_rate" want:"> 0" doc:"base learning rate"`
 	Beta1       float64 `toml:"beta1" want:"in [0,1)" doc:"decay of the running mean of gradients"`
 	Beta2       float64 `toml:"beta2" want:"in [0,1)" doc:"decay of the running mean of squared gradients"`
-	Epsilon     float64 `toml:"epsilon" want:"> 0" doc:"added to the root, against division by zero"`
+	Epsilon     float64 `toml:"epsilon" want:"> 0" doc:"added to the root to avoid division by zero"`
 	WeightDecay float64 `toml:"weight_decay" want:">= 0" doc:"L2 penalty: weight_decay times the weight is added to its gradient"`
 }
 

@@ -4,7 +4,7 @@ package optim
 type Constant struct{}
 
 func init() {
-	Schedules.Register("constant", "the same rate throughout", func() Schedule { return &Constant{} })
+	Schedules.Register("constant", "constant learning rate", func() Schedule { return &Constant{} })
 }
 
 // Factor implements [Schedule].

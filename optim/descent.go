@@ -8,10 +8,10 @@ import (
 	"gonum.org/v1/gonum/optimize"
 )
 
-// ErrMinimum says that no lower point was found: as far as rounding shows, the search is at a minimum.
-var ErrMinimum = errors.New("no lower point was found")
+// ErrMinimum means that the line search found no lower point: up to rounding, the search is at a minimum.
+var ErrMinimum = errors.New("the line search found no lower point")
 
-// ErrNotFinite says that the objective or its gradient is NaN or infinite at the current point.
+// ErrNotFinite means that the objective or its gradient is NaN or infinite at the current point.
 var ErrNotFinite = errors.New("the objective is not finite")
 
 // point is an evaluated point: parameters, gradient and value of the objective.
@@ -22,8 +22,8 @@ type point struct {
 
 func newPoint(n int) *point { return &point{w: make([]float32, n), g: make([]float32, n)} }
 
-// descent implements [Descent] for [LBFGS]. Points and gradients are rounded to float32, which is what the state keeps and
-// what gonum gets: otherwise the same values could not be replayed to it.
+// descent implements [Descent] for [LBFGS]. Points and gradients are rounded to float32 before they enter the state and
+// gonum. Otherwise a resumed search could not replay the same values.
 type descent struct {
 	settings  LBFGS
 	objective Objective
@@ -64,7 +64,7 @@ func (d *descent) Next() error {
 	}
 }
 
-// first looks at the point where the search begins.
+// first evaluates the point where the search begins.
 func (d *descent) first() error {
 	copy(d.trial.w, d.w)
 	if err := d.look(d.trial); err != nil {
@@ -77,7 +77,7 @@ func (d *descent) first() error {
 	return nil
 }
 
-// look evaluates a point; its value is infinite where anything is not finite.
+// look evaluates a point. Its value is infinite if the value or the gradient is not finite.
 func (d *descent) look(p *point) (err error) {
 	if p.value, err = d.objective.Evaluate(p.w, p.g); err != nil {
 		return err
@@ -92,8 +92,8 @@ func (d *descent) look(p *point) (err error) {
 	return nil
 }
 
-// step tells gonum the points that it does not know yet, finds the direction from the last one and returns the length of
-// the first step along it.
+// step passes gonum the points that it has not seen yet, computes the direction at the last point and returns the length of
+// the first step.
 func (d *descent) step() (length float64) {
 	if d.told == 0 {
 		d.method = &optimize.LBFGS{Store: d.settings.History}
@@ -111,7 +111,7 @@ func (d *descent) step() (length float64) {
 	return length
 }
 
-// feasible turns the direction to where its end is projected to, and returns 1, the length that leads there.
+// feasible replaces the direction by the difference to its projected end point, and returns 1, the length that leads there.
 func (d *descent) feasible(length float64) float64 {
 	for i, v := range d.direction {
 		d.trial.w[i] = float32(d.here.X[i] + length*v)
@@ -123,7 +123,7 @@ func (d *descent) feasible(length float64) float64 {
 	return 1
 }
 
-// search looks for a lower point along the direction, first at that length; nil when it finds none.
+// search runs a line search along the direction, beginning with that length; nil if it finds no lower point.
 func (d *descent) search(length float64) (found *point, err error) {
 	if floats.Norm(d.here.Gradient, math.Inf(1)) == 0 {
 		return nil, nil
@@ -150,9 +150,8 @@ func (d *descent) search(length float64) (found *point, err error) {
 	return nil, nil
 }
 
-// line does one line search within that many evaluations and leaves the point that it ends at, else the lowest one, in
-// lowest. It returns how many evaluations are left; again says that the search met a point that is not finite before it
-// found a lower one.
+// line runs one line search with at most that many evaluations. It stores the point where the search ends, or the lowest
+// one, in lowest, and returns the number of remaining evaluations. again reports a non-finite point before any lower one.
 func (d *descent) line(length, longest float64, most int) (left int, again bool, err error) {
 	line := &optimize.LinesearchMethod{
 		Linesearcher:    &optimize.MoreThuente{DecreaseFactor: 1e-4, CurvatureFactor: 0.9, MaximumStep: longest},
@@ -181,7 +180,7 @@ func (d *descent) line(length, longest float64, most int) (left int, again bool,
 	return left, false, nil
 }
 
-// given is a direction that is known already.
+// given is a fixed direction.
 type given struct {
 	direction []float64
 	length    float64
@@ -198,8 +197,8 @@ func (g given) NextDirection(at *optimize.Location, direction []float64) float64
 	return g.InitDirection(at, direction)
 }
 
-// accept moves to a point. The history is forgotten unless the step shows that the gradient grows along it: gonum would
-// divide by that growth.
+// accept moves to a point. The history is dropped unless the step has positive curvature, because gonum divides by the
+// curvature.
 func (d *descent) accept(p *point) {
 	growth, step, change := 0.0, 0.0, 0.0
 	for i := range p.w {
@@ -213,7 +212,7 @@ func (d *descent) accept(p *point) {
 	}
 }
 
-// hold appends a point to the state, which lets go of its oldest one when it is full.
+// hold appends a point to the state and drops the oldest one if the state is full.
 func (d *descent) hold(p *point) {
 	if last := d.settings.History; d.held.Points > last {
 		for i := range 2 * last {
@@ -228,7 +227,7 @@ func (d *descent) hold(p *point) {
 	d.held.Value = p.value
 }
 
-// forget lets go of all points but the last.
+// forget drops all points except the last.
 func (d *descent) forget() {
 	last := d.held.Points - 1
 	copy(d.state[0], d.state[2*last])

@@ -6,7 +6,7 @@ import (
 	"tessera/optim"
 )
 
-// A rule moves any part of a parameter; the caller keeps the state and counts the steps from 1.
+// A rule moves any slice of a parameter; the caller keeps the state and counts the steps from 1.
 func ExampleRule() {
 	rule := &optim.SGD{Rate: 0.1, Momentum: 0.5}
 	w := []float32{1, -1}

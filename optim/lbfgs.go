@@ -2,33 +2,34 @@ package optim
 
 import "gonum.org/v1/gonum/optimize"
 
-// LBFGS is the limited-memory quasi-Newton method on all images at once. From the point w with gradient g an iteration
-// searches along
+// LBFGS is the limited-memory quasi-Newton method on the full batch. From the point w with gradient g, an iteration searches
+// along
 //
 //	d = -H g
 //
-// where H is the inverse Hessian as the last history differences of points and gradients show it (two-loop recursion),
-// first with length 1 (after a restart: 1/||g||), for a point that satisfies the strong Wolfe conditions
+// where H approximates the inverse Hessian from the last history differences of points and gradients (two-loop recursion).
+// The line search begins with length 1 (after a restart: 1/||g||) and looks for a point that satisfies the strong Wolfe
+// conditions
 //
 //	f(w + a d) <= f(w) + 1e-4 a g'd   and   |g(w + a d)'d| <= 0.9 |g'd|
 //
-// or, when evaluations have found none, for the lowest point seen. Where parameters are constrained, d leads to the
-// projection of that first point, P(w - H g) - w, and a <= 1, so that a convex set is not left. Points between the ends are
-// projected before they are looked at: on a convex set that changes nothing but rounding. On a set that is not convex, as the
-// spheres of unit_norm, the conditions then compare f(P(w + a d)) with slopes along the straight line, are a guide only, and the
-// search is slower; it may end short of a minimum. On any set all that is looked at is feasible, and every iteration lowers the
-// objective.
+// or, if the allowed evaluations find none, takes the lowest evaluated point. If parameters are constrained, d leads to the
+// projection of the first point, P(w - H g) - w, and a <= 1, so the search stays in a convex set. All points are projected
+// before they are evaluated; in a convex set this changes them only by rounding. In a set that is not convex, such as the
+// spheres of unit_norm, the conditions compare f(P(w + a d)) with slopes along the straight line and are only a heuristic:
+// the search is slower and may end before a minimum. In every set, all evaluated points are feasible and every iteration
+// lowers the objective.
 //
-// Where no lower point is found, or a step shows no positive curvature, the history is dropped and the search continues
-// along the gradient; where that is not lower either, it ends.
+// If the line search finds no lower point, or a step has no positive curvature, the history is dropped and the search
+// continues along the gradient. If this finds no lower point either, the search ends.
 //
-// The direction and the line search (Moré and Thuente) are those of gonum/optimize. gonum hides its history, so the last
-// history + 1 points and gradients are kept beside it, as the optimizer's state: replayed to a new gonum method they give
-// the same bits, so that nothing depends on when a checkpoint is written.
+// The direction and the line search (Moré and Thuente) are those of gonum/optimize. gonum hides its history, so the
+// optimizer's state also has the last history + 1 points and gradients. A new gonum method that replays them gives the same
+// bits. Checkpoints therefore do not change the result.
 //
 // Source: Liu and Nocedal, On the limited memory BFGS method for large scale optimization, 1989; Nocedal and Wright,
-// Numerical Optimization, 2nd edition, algorithm 7.5. The defaults of both Wolfe factors are those of minFunc, with which
-// Hosseini-Asl et al. trained.
+// Numerical Optimization, 2nd edition, algorithm 7.5. Both Wolfe factors have the defaults of minFunc, which Hosseini-Asl et
+// al. used.
 type LBFGS struct {
 	History     int `toml:"history" want:"in [1,1000]" doc:"number of past iterations in the history; each keeps two values per parameter"`
 	Evaluations int `toml:"evaluations" want:"> 0" doc:"maximum evaluations of the full-batch objective per iteration; typically 1 or 2"`

@@ -15,8 +15,8 @@ import "tessera/kernel"
 type RMSProp struct {
 	Rate        float64 `toml:"learning_rate" want:"> 0" doc:"base learning rate"`
 	Rho         float64 `toml:"rho" want:"in [0,1)" doc:"decay of the running mean of squared gradients"`
-	Epsilon     float64 `toml:"epsilon" want:"> 0" doc:"added to the root, against division by zero"`
-	Momentum    float64 `toml:"momentum" want:"in [0,1)" doc:"share of the previous step that is added to the next; 0 keeps no state for it"`
+	Epsilon     float64 `toml:"epsilon" want:"> 0" doc:"added to the root to avoid division by zero"`
+	Momentum    float64 `toml:"momentum" want:"in [0,1)" doc:"fraction of the previous step that is added to the next; 0 keeps no state for it"`
 	WeightDecay float64 `toml:"weight_decay" want:">= 0" doc:"L2 penalty: weight_decay times the weight is added to its gradient"`
 }
 

@@ -16,8 +16,8 @@ import (
 // multiplies the whole step, not the gradient that enters b. Defaults are PyTorch's.
 type SGD struct {
 	Rate        float64 `toml:"learning_rate" want:"> 0" doc:"base learning rate"`
-	Momentum    float64 `toml:"momentum" want:"in [0,1)" doc:"share of the previous step that is added to the next; 0 keeps no state"`
-	Nesterov    bool    `toml:"nesterov" doc:"look ahead along the momentum"`
+	Momentum    float64 `toml:"momentum" want:"in [0,1)" doc:"fraction of the previous step that is added to the next; 0 keeps no state"`
+	Nesterov    bool    `toml:"nesterov" doc:"Nesterov momentum: the gradient one momentum step ahead"`
 	WeightDecay float64 `toml:"weight_decay" want:">= 0" doc:"L2 penalty: weight_decay times the weight is added to its gradient"`
 }
 

@@ -38,8 +38,11 @@ func New[T any](what string) *Registry[T] {
 // What names one part of this registry, such as "layer".
 func (r *Registry[T]) What() string { return r.what }
 
-// Register adds a part. It panics when the name is taken: two parts of one name are a programming error.
+// Register adds a part. It panics when the name is taken or empty, or when nothing makes the part: these are programming errors.
 func (r *Registry[T]) Register(name, about string, new func() T) {
+	if name == "" || new == nil {
+		panic(fmt.Sprintf("part: %s %q is registered without a name or a function that makes it", r.what, name))
+	}
 	if _, taken := r.entries[name]; taken {
 		panic(fmt.Sprintf("part: %s %q is registered twice", r.what, name))
 	}

@@ -8,14 +8,14 @@ import (
 	"tessera/metrics"
 )
 
-// largestAtom is how wide one atom is drawn at most, in pixels.
+// largestAtom is the maximum width of one atom in pixels.
 const largestAtom = 256
 
-// Atoms draws a dictionary as a grid, row by row, each atom scaled by itself: see [Signed]. The decoder's bias, where
-// there is one, is the last cell, in a yellow frame.
+// Atoms draws a dictionary as a grid, row by row, each atom scaled separately: see [Signed]. The decoder's bias, if there is
+// one, is the last cell, in a yellow frame.
 func Atoms(a *metrics.Atoms) (*Figure, error) {
 	if a == nil || a.Count < 1 || len(a.Values) != a.Count*a.Pixels() || a.Bias != nil && len(a.Bias) != a.Pixels() {
-		return nil, errors.New("report: no atoms that could be drawn")
+		return nil, errors.New("report: no atoms to draw")
 	}
 	cells, n := a.Values, a.Count
 	if a.Bias != nil {
@@ -41,8 +41,8 @@ func WriteAtoms(path string, a *metrics.Atoms) error {
 	return f.Save(path)
 }
 
-// gridColumns returns how wide a grid of n cells is: between square and some 2.5 times as wide as high, with the fewest
-// empty cells.
+// gridColumns returns the number of columns of a grid of n cells: between square and about 2.5 times as wide as high, with
+// the fewest empty cells.
 func gridColumns(n int) int {
 	square := int(math.Ceil(math.Sqrt(float64(n))))
 	best, empty := square, n

@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// axis is how one direction of a panel is measured.
+// axis is the scale of one direction of a panel.
 type axis struct {
 	label    string
 	log      bool
@@ -15,7 +15,7 @@ type axis struct {
 	min, max float64 // the least range that is shown; both 0 leave it to the data
 }
 
-// shows reports whether a value has a place on the axis.
+// shows reports whether the axis can show a value.
 func (a axis) shows(v float64) bool {
 	return !math.IsNaN(v) && !math.IsInf(v, 0) && (!a.log || v > 0)
 }

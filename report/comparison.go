@@ -11,13 +11,13 @@ import (
 	"tessera/metrics"
 )
 
-// What counts as reproduced: two trainings that the study itself made of the same shallow settings differ by up to these.
+// The tolerances of a reproduction: two trainings of the study with the same shallow settings differ by up to as much.
 const (
 	MSETolerance   = 0.10 // of the published mse
 	HoyerTolerance = 0.02 // of sparsity, absolute
 )
 
-// Measured is what was measured of one model with its settings, over seeds.
+// Measured has the measured values of one model and its settings, over seeds.
 type Measured struct {
 	Model     string
 	Values    string // its settings where they vary: "loss.1.target=0.1"
@@ -30,7 +30,7 @@ type Measured struct {
 	Deviation metrics.Values // over seeds; none of one seed
 }
 
-// Point is what figures show of it.
+// Point is the point that figures show.
 func (m Measured) Point() Point {
 	return Point{Label: m.name(), P: m.P, Beta: m.Beta, Values: m.Mean}
 }
@@ -43,9 +43,9 @@ type ComparedRow struct {
 	Measured  *Measured
 }
 
-// Compare puts published rows and what was measured beside each other: first the published rows in their order, then what
-// nothing was published of. A published row is that of the model that it names as declared, on the same data, with the
-// same p and beta where both have some. What is published as more than one row takes the first.
+// Compare matches measured models with published rows: first the published rows in their order, then the models without one.
+// A published row matches the model that it names, on the same data, with the same p and beta if both have them. A model
+// that matches several rows takes the first.
 func Compare(published []Published, measured []Measured) []ComparedRow {
 	var rows []ComparedRow
 	taken := make([]bool, len(measured))
@@ -71,17 +71,17 @@ func (p Published) Is(m Measured) bool {
 	return p.Declared == m.Model && p.Dataset == m.Dataset && agree(p.P, m.P) && agree(p.Beta, m.Beta)
 }
 
-// MSEDifference is the difference of the mse, in parts of the published one; NaN where one of the two is missing.
+// MSEDifference is the difference of the mse divided by the published mse; NaN if one of the two is missing.
 func (r ComparedRow) MSEDifference() float64 {
 	return r.of("mse")/r.published("mse") - 1
 }
 
-// HoyerDifference is the difference of the codes' sparsity; NaN where one of the two is missing.
+// HoyerDifference is the difference of the codes' sparsity; NaN if one of the two is missing.
 func (r ComparedRow) HoyerDifference() float64 {
 	return r.of("hoyer") - r.published("hoyer")
 }
 
-// Outside names the metrics that are further from what was published than its tolerance.
+// Outside names the metrics that differ from the published values by more than the tolerance.
 func (r ComparedRow) Outside() []string {
 	var names []string
 	if math.Abs(r.MSEDifference()) > MSETolerance {
@@ -93,25 +93,52 @@ func (r ComparedRow) Outside() []string {
 	return names
 }
 
-// Verdict says whether the row is reproduced: "within", "OUTSIDE: mse", "not measured" where a published row has no trial that is
-// done, and nothing where nothing was published.
+// Verdict says whether the row is reproduced: "within", "OUTSIDE: mse", "not measured" where a published row has no trial that
+// is done, "not measured: mse" where its trials lack a published metric, and nothing where no metric with a tolerance was published.
 func (r ComparedRow) Verdict() string {
+	unmeasured, judged := r.unmeasured()
 	outside := r.Outside()
 	switch {
 	case r.Measured == nil || r.Measured.Done == 0:
 		return "not measured"
-	case r.Published == nil:
+	case !judged:
 		return ""
 	case len(outside) > 0:
 		return "OUTSIDE: " + strings.Join(outside, ", ")
+	case len(unmeasured) > 0:
+		return "not measured: " + strings.Join(unmeasured, ", ")
 	}
-	return "within"
+	return Within
 }
 
-// Name is what the row is called: by the model that is declared, with the settings that tell it apart, else by the published one.
+// Within is the verdict on a row whose published metrics with a tolerance were all measured and are within it.
+const Within = "within"
+
+// unmeasured names the published metrics with a tolerance that have no measured value; judged is false where none was published.
+func (r ComparedRow) unmeasured() (names []string, judged bool) {
+	for _, m := range []struct {
+		name       string
+		published  float64
+		difference float64
+	}{{"mse", r.published("mse"), r.MSEDifference()}, {"Hoyer", r.published("hoyer"), r.HoyerDifference()}} {
+		if math.IsNaN(m.published) {
+			continue
+		}
+		judged = true
+		if math.IsNaN(m.difference) {
+			names = append(names, m.name)
+		}
+	}
+	return names, judged
+}
+
+// Name is the name of the row: the declared model with its distinguishing settings, otherwise the published model.
 func (r ComparedRow) Name() string {
 	if r.Measured != nil {
 		return r.Measured.name()
+	}
+	if r.Published == nil {
+		return ""
 	}
 	return cmp.Or(r.Published.Declared, r.Published.Model)
 }
@@ -121,7 +148,10 @@ func (r ComparedRow) Penalty() (p, beta float64) {
 	if r.Published != nil {
 		return r.Published.P, r.Published.Beta
 	}
-	return r.Measured.P, r.Measured.Beta
+	if r.Measured != nil {
+		return r.Measured.P, r.Measured.Beta
+	}
+	return math.NaN(), math.NaN()
 }
 
 // of is the measured metric of that name, NaN where it is not known.

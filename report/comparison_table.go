@@ -34,7 +34,7 @@ func (t Table) Markdown() string {
 	return b.String()
 }
 
-// JudgedTable is reconstruction and sparsity, ours beside what was published, with their differences and verdicts.
+// JudgedTable compares reconstruction and sparsity with the published values, with differences and verdicts.
 func JudgedTable(rows []ComparedRow) Table {
 	t := Table{Head: []string{"model", "p", "β", "epochs", "seeds", "mse published", "mse ours", "difference", "Hoyer published", "Hoyer ours",
 		"difference", "verdict"}}
@@ -45,8 +45,8 @@ func JudgedTable(rows []ComparedRow) Table {
 	return t
 }
 
-// ShownTable is what no tolerance is known for: the errors of max-approximation, each by its convention, the classification of
-// codes, and dead units. The metrics that no row has are left out.
+// ShownTable has the metrics without a known tolerance: the errors of max-approximation, each by its convention, the
+// classification of codes, and dead units. The metrics that no row has are left out.
 func ShownTable(rows []ComparedRow) Table {
 	t := Table{Head: []string{"model", "p", "β"}}
 	body := make([][]string, len(rows))
@@ -83,7 +83,7 @@ func (r ComparedRow) publishedText(name string) string {
 	return text
 }
 
-// head is what a row of any table begins with: model, p, beta, epochs, seeds.
+// head has the first cells of every row: model, p, beta, epochs, seeds.
 func (r ComparedRow) head() []string {
 	p, beta := r.Penalty()
 	epochs, seeds := "-", "-"
@@ -107,8 +107,8 @@ func difference(format string, v float64) string {
 var comparedMetrics = []string{"mse", "hoyer", "max_approx", "max_approx_bias_dilated", "max_approx_reconstructed", "max_approx_clipped",
 	"svm_accuracy", "dead_units"}
 
-// ComparisonCSV writes the rows for other programs: what was published, the mean and the deviation of every metric with six
-// digits, empty where it is not known.
+// ComparisonCSV writes the rows for other programs: the published value, the mean and the deviation of every metric with six
+// digits, empty if unknown.
 func ComparisonCSV(rows []ComparedRow) []byte {
 	head := []string{"source", "dataset", "model", "p", "beta", "epochs", "seeds", "verdict", "mse_difference", "hoyer_difference"}
 	for _, name := range comparedMetrics {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/metrics"
 )
 
 // compared is a small table: within, outside by one metric and by both, without a trial, without p and beta, unpublished.
@@ -85,6 +87,28 @@ func TestVerdictsByHand(t *testing.T) {
 	}
 	if d := rows[1].MSEDifference(); math.Abs(d-0.12) > 1e-12 {
 		t.Errorf("the difference of 0.0112 and 0.01 is %v", d)
+	}
+}
+
+func TestARowWithoutAPublishedMetricIsNotWithin(t *testing.T) {
+	nan := math.NaN()
+	for _, c := range []struct {
+		published, measured metrics.Values
+		want                string
+	}{
+		{numbers("mse", 1, "hoyer", 0.5), numbers("mse", 1, "hoyer", 0.5), "within"},
+		{numbers("mse", 1, "hoyer", 0.5), numbers("dead_units", 1), "not measured: mse, Hoyer"},
+		{numbers("mse", 1, "hoyer", 0.5), numbers("mse", 1), "not measured: Hoyer"},
+		{numbers("mse", 1, "hoyer", 0.5), numbers("mse", 2), "OUTSIDE: mse"},
+		{numbers("mse", 1), numbers("mse", 1), "within"},
+		{numbers("mse", 1), metrics.Values{{Name: "mse", Number: nan}}, "not measured: mse"},
+		{numbers("mse", 0), numbers("mse", 0), "not measured: mse"}, // no relative difference
+		{numbers("max_approx", 1), numbers("mse", 1), ""},
+	} {
+		r := ComparedRow{Published: &Published{Point: Point{Values: c.published}}, Measured: &Measured{Done: 1, Mean: c.measured}}
+		if got := r.Verdict(); got != c.want {
+			t.Errorf("published %v, measured %v: got %q, want %q", c.published, c.measured, got, c.want)
+		}
 	}
 }
 

@@ -1,8 +1,8 @@
 package report
 
-// Curves draws four metrics over the weight of the sparsity penalty, one line for each target p: the error of reconstruction,
-// the sparsity of codes, and the errors of max-approximation to dilated originals and to dilated reconstructions. What was
-// published, see [PublishedCurves], is dashed; either may be empty.
+// Curves draws four metrics over the weight of the sparsity penalty, one line for each target p: the error of
+// reconstruction, the sparsity of codes, and the errors of max-approximation to dilated originals and to dilated
+// reconstructions. Published points, see [PublishedCurves], are dashed; either set may be empty.
 func Curves(ours, published []Point) (*Figure, error) {
 	c, err := compare(ours, published, false)
 	if err != nil {

@@ -27,9 +27,10 @@ const (
 	histogramWidth = bins + histogramGap
 )
 
-// Histograms draws, for each row, one histogram of each code's values in 100 bins and a red line at its largest value. All codes
-// of a row share the range: [0,1] where they are in it and reach a fifth of it, else from their least (or 0) to their greatest value. Counts
-// are cut at a quarter of the units, as in the study, so that the many small values do not hide the few large ones.
+// Histograms draws, for each row, one histogram of each code's values in 100 bins and a red line at its largest value. All
+// codes of a row share the range: [0,1] if they lie in it and reach a fifth of it, otherwise from their smallest value (or
+// 0) to their largest. Counts are clipped at a quarter of the units, as in the study, so that the many small values do not
+// hide the few large ones.
 func Histograms(rows ...CodeRow) (*Figure, error) {
 	if len(rows) == 0 {
 		return nil, errors.New("report: no codes to draw")
@@ -37,7 +38,7 @@ func Histograms(rows ...CodeRow) (*Figure, error) {
 	blocks := make([]block, len(rows))
 	for i, row := range rows {
 		if row.Units < 1 || len(row.Codes) == 0 || len(row.Codes)%row.Units != 0 {
-			return nil, fmt.Errorf("report: %d values are no whole number of codes of %d units", len(row.Codes), row.Units)
+			return nil, fmt.Errorf("report: got %d values, want whole codes of %d units", len(row.Codes), row.Units)
 		}
 		h, err := newHistograms(row)
 		if err != nil {
@@ -49,7 +50,7 @@ func Histograms(rows ...CodeRow) (*Figure, error) {
 	return stack(blocks), nil
 }
 
-// leastReach is the largest code below which [0,1] would show nothing but a line at 0.
+// leastReach is the maximum of the codes below which [0,1] would show only a line at 0.
 const leastReach = 0.2
 
 // histograms are those of one row.

@@ -17,14 +17,14 @@ type label struct {
 	color color.Color
 }
 
-// labels writes names beside points so that none hides a point, a line or another name, as far as there is space: each takes
-// the first free place around its point, near ones first; far ones are tied to their point by a thin line.
+// labels writes names beside points. If there is space, no name hides a point, a line or another name: each takes the first
+// free place around its point, near places first. A thin line connects distant names to their points.
 type labels struct {
 	names []label
 	lines []line // steps that names should not hide
 }
 
-// The places around a point that are tried: directions, the best to read first, and distances.
+// The candidate places around a point: directions, most legible first, and distances.
 var (
 	directions = []vg.Point{
 		{X: 1}, {X: -1}, {Y: 1}, {Y: -1}, {X: 1, Y: 1}, {X: -1, Y: 1}, {X: 1, Y: -1}, {X: -1, Y: -1},
@@ -33,7 +33,7 @@ var (
 	distances = []vg.Length{5, 8, 12, 16, 20, 25, 30, 36, 44, 52, 60, 70, 80}
 )
 
-// tied is the distance from which on a line ties a name to its point.
+// tied is the distance from which a line connects a name to its point.
 const tied = 12
 
 // Plot implements [plot.Plotter].
@@ -66,7 +66,7 @@ func (l labels) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// freePlace returns where a text of that size hides least, and how far from its point that is.
+// freePlace returns the place where a text of that size hides least, and its distance from the point.
 func freePlace(area vg.Rectangle, taken []vg.Rectangle, at, size vg.Point) (best vg.Rectangle, distance vg.Length) {
 	least := math.Inf(1)
 	for _, d := range distances {
@@ -118,7 +118,7 @@ func overlap(a, b vg.Rectangle) vg.Length {
 	return max(0, min(a.Max.X, b.Max.X)-max(a.Min.X, b.Min.X)) * max(0, min(a.Max.Y, b.Max.Y)-max(a.Min.Y, b.Min.Y))
 }
 
-// outside is the area of a box that lies outside of another one, much weighted: cut text is worst.
+// outside is the area of a box that lies outside of another one, with a large weight: clipped text is worst.
 func outside(box, area vg.Rectangle) vg.Length {
 	return 100 * (overlap(box, box) - overlap(box, area))
 }

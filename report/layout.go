@@ -29,8 +29,8 @@ func panels(rows [][]panel, names legend, panelHeight int) (*Figure, error) {
 	return f, nil
 }
 
-// grid is panels with their plots, so laid out that the axes of a column and those of a row lie on one line. Titles and labels
-// are placed here: the plot's own ones get too much space above logarithmic axes.
+// grid is a set of panels with their plots, aligned by the axes of each column and row. Titles and labels are placed here,
+// because gonum/plot leaves too much space above logarithmic axes.
 type grid struct {
 	panels [][]panel
 	plots  [][]*plot.Plot

@@ -5,10 +5,10 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// thumbnail is how wide a legend's sample of a line is.
+// thumbnail is the width of a line sample in a legend.
 const thumbnail = vg.Length(18)
 
-// legend is a strip of names above the panels, as many to a line as fit, where it can hide no data.
+// legend is a strip of names above the panels, where it hides no data. Each line has as many names as fit.
 type legend []line
 
 // height returns how many pixels high the strip is at that width.
@@ -24,7 +24,7 @@ func (l legend) rowHeight() int {
 	return pixels(textStyle(labelSize).Height("M")) + 6
 }
 
-// place is where an entry goes: from the left, and in which row.
+// place is the position of an entry: distance from the left, and row.
 type place struct {
 	x   vg.Length
 	row int

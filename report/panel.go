@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// line is a series of points of one look.
+// line is a series of points with one style.
 type line struct {
 	name       string
 	points     plotter.XYs
@@ -29,7 +29,7 @@ func (l line) glyphStyle() draw.GlyphStyle {
 	return draw.GlyphStyle{Color: l.color, Radius: glyphRadius, Shape: l.glyph}
 }
 
-// The glyphs: what was measured here is filled, what was published is a ring.
+// The glyphs: measured points are filled, published points are rings.
 var (
 	disc = draw.CircleGlyph{}
 	ring = draw.RingGlyph{}
@@ -43,7 +43,7 @@ type panel struct {
 	extra []plot.Plotter // drawn over the lines
 }
 
-// plot returns the panel as a plot. Points that have no place on an axis are left out.
+// plot returns the panel as a plot. Points that an axis cannot show are left out.
 func (p panel) plot() (*plot.Plot, error) {
 	out := themed()
 	grid := plotter.NewGrid()

@@ -4,14 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"image/color"
+	"math"
 	"slices"
 
 	"gonum.org/v1/plot/plotter"
 )
 
-// Pareto draws reconstruction against max-approximation, both better towards the lower left corner, every point labelled, with
-// the points that were published, see [PublishedTables], and the fronts of both: the points that no other one beats in
-// both metrics. Points that lack one of the two are left out.
+// Pareto draws max-approximation error against reconstruction error; the lower left corner is best. Every point is labelled.
+// The figure has the measured points, the published points (see [PublishedTables]) and the Pareto front of both. Points that
+// lack one of the two metrics are left out.
 func Pareto(ours, published []Point) (*Figure, error) {
 	p := panel{x: mseMetric.axis, y: maxMetric.axis}
 	var names legend
@@ -57,10 +58,12 @@ func (p panel) labelled(points []Point) []Point {
 	return shown
 }
 
-// Front returns the points that no other point beats: none has a lower error of reconstruction and at most the same of
-// max-approximation, or the other way round. They are in the order of the first. Points of the same two errors count once.
+// Front returns the Pareto front: no other point is better in one of the two errors and at least as good in the other one.
+// The points are sorted by reconstruction error. Points with the same two errors count once; points that lack one are left out.
 func Front(points []Point) []Point {
-	sorted := slices.Clone(points)
+	sorted := slices.DeleteFunc(slices.Clone(points), func(p Point) bool {
+		return math.IsNaN(mseMetric.of(p)) || math.IsNaN(maxMetric.of(p))
+	})
 	slices.SortStableFunc(sorted, func(a, b Point) int {
 		return cmp.Or(cmp.Compare(mseMetric.of(a), mseMetric.of(b)), cmp.Compare(maxMetric.of(a), maxMetric.of(b)))
 	})

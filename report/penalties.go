@@ -13,7 +13,7 @@ type penalty struct {
 	value func(p, t float64) float64
 }
 
-// penaltyEpsilon rounds the corner of epsilon_l1, as the loss does by default.
+// penaltyEpsilon is the default epsilon of the loss epsilon_l1.
 const penaltyEpsilon = 1e-4
 
 // penalties are the losses of these names, in the study's order, for one unit.
@@ -24,9 +24,9 @@ var penalties = []penalty{
 	{"log", func(p, t float64) float64 { return math.Log1p((p - t) * (p - t)) }},
 }
 
-// Penalties draws the penalties l2, kl, epsilon_l1 (epsilon 1e-4) and log of a unit whose mean activation t should be
-// the target p. For p in (0,1) t goes from 0 to 1, the ends left out, where kl is infinite; for p = 0, the study's other figure, t goes
-// from -1 to 1, without kl, which has no meaning there. Other targets are an error.
+// Penalties draws the penalties l2, kl, epsilon_l1 (epsilon 1e-4) and log over the mean activation t of a unit, for the
+// target p. For p in (0,1), t is in (0,1), because kl is infinite at both ends. For p = 0, the study's other figure, t is in
+// [-1,1] and kl, which is undefined there, is left out. Other targets are an error.
 func Penalties(target float64) (*Figure, error) {
 	from, to := 0.001, 0.999
 	switch {

@@ -23,10 +23,10 @@ type Point struct {
 	Values metrics.Values // by the names of `eval --json`
 }
 
-// ErrNoPoints says that a figure of points has none to draw: no run has what its axes show.
+// ErrNoPoints means that a figure has no points to draw: no run has the metrics of its axes.
 var ErrNoPoints = errors.New("report: no points to draw")
 
-// metric is one number of a point; NaN, which is not drawn, where it has none.
+// metric is one number of a point; NaN, which is not drawn, if it has none.
 type metric struct {
 	axis
 	of func(Point) float64
@@ -45,7 +45,7 @@ func numberOf(name string) func(Point) float64 {
 	return func(p Point) float64 { return orNaN(p.Values, name) }
 }
 
-// orNaN is the number of that name as plots want it: NaN, which they leave out, where there is none.
+// orNaN is the number of that name for plots: NaN, which they leave out, if there is none.
 func orNaN(values metrics.Values, name string) float64 {
 	if v, ok := values.Number(name); ok {
 		return v
@@ -53,15 +53,15 @@ func orNaN(values metrics.Values, name string) float64 {
 	return math.NaN()
 }
 
-// group is the points of one target, in the order of the figure, with the colour that they have everywhere.
+// group is the points of one target, in the order of the figure, with their colour.
 type group struct {
 	p      float64
 	color  color.Color
 	points []Point
 }
 
-// grouped returns the points by target, in increasing order, those without one last. Targets get their colours together,
-// so that a target has one colour in ours and in what was published.
+// grouped returns the points by target, in increasing order, points without a target last. A target has the same colour in
+// measured and published points.
 func grouped(targets []float64, points []Point) []group {
 	var groups []group
 	for i, p := range targets {
@@ -112,7 +112,7 @@ func xys(points []Point, x, y metric) plotter.XYs {
 	return out
 }
 
-// comparison is ours and what was published, by target.
+// comparison is the measured and the published points, by target.
 type comparison struct {
 	ours, published []group
 	pointsOnly      bool
@@ -126,7 +126,7 @@ func compare(ours, published []Point, pointsOnly bool) (comparison, error) {
 	return comparison{grouped(targets, ours), grouped(targets, published), pointsOnly}, nil
 }
 
-// lines draws one metric over another, what was published below ours.
+// lines draws one metric over another, published points below measured ones.
 func (c comparison) lines(x, y metric) []line {
 	var lines []line
 	add := func(groups []group, dashes []vg.Length, glyph draw.GlyphDrawer) {
@@ -139,7 +139,7 @@ func (c comparison) lines(x, y metric) []line {
 	return lines
 }
 
-// legend names the colours, and the two looks where both are there.
+// legend names the colours and, if both kinds of points exist, the two styles.
 func (c comparison) legend() legend {
 	var l legend
 	has := func(groups []group) bool {

@@ -14,8 +14,8 @@ import (
 //go:embed published.csv
 var publishedCSV []byte
 
-// Published is one row of what the study published, see published.csv for where it is from and what it means. What is not
-// published is not among its values.
+// Published is one published row of the study; published.csv explains the sources and columns. Metrics that were not
+// published are missing in its values.
 type Published struct {
 	Source   string // "table 1", "table 2", "notebook", "figure 8", "figure 8 deep"
 	Dataset  string
@@ -25,7 +25,7 @@ type Published struct {
 	Note string
 }
 
-// PublishedRows returns everything that was published, in the order of the tables.
+// PublishedRows returns all published rows, in the order of the tables.
 func PublishedRows() []Published {
 	rows, err := publishedRows()
 	if err != nil {

@@ -9,16 +9,16 @@ import (
 	"slices"
 )
 
-// Tone says how values become grey levels.
+// Tone is the mapping of values to grey levels.
 type Tone int
 
 const (
-	// Stretched draws each image from black, its least value, to white, its greatest, as the study does.
+	// Stretched maps the smallest value of each image to black and the largest to white, as the study does.
 	Stretched Tone = iota
-	// Unit draws 0 black and 1 white in every image; values outside are cut.
+	// Unit maps 0 to black and 1 to white in every image and clips other values.
 	Unit
-	// Signed draws 0 black and the largest magnitude of each image bright; of an image with negative values these are
-	// blue and positive ones red.
+	// Signed maps 0 to black and the largest magnitude of each image to full brightness. In an image with negative values,
+	// these are blue and positive values are red.
 	Signed
 )
 
@@ -41,7 +41,7 @@ func newRaster(shape []int, columns int, tone Tone, values []float32, width, cel
 	}
 	size := r.height * r.width * r.channels
 	if size < 1 || len(values) == 0 || len(values)%size != 0 {
-		return nil, 0, fmt.Errorf("report: %d values are no whole number of images of shape %v", len(values), shape)
+		return nil, 0, fmt.Errorf("report: got %d values, want whole images of shape %v", len(values), shape)
 	}
 	for _, v := range values {
 		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
@@ -98,7 +98,7 @@ func (r *raster) one(picture *image.RGBA, left, top int, values []float32) {
 	}
 }
 
-// levels returns which values of an image are black and white.
+// levels returns the values of an image that are drawn black and white.
 func (r *raster) levels(values []float32) (black, white float32) {
 	if r.tone == Unit {
 		return 0, 1

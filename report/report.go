@@ -1,7 +1,7 @@
-// Package report draws figures of coders, codes, atoms and metrics as PNG and SVG files. It is given plain data (images,
-// codes, atoms, points) and knows nothing of how they came about; one file per figure.
+// Package report draws figures of coders, codes, atoms and metrics as PNG and SVG files. Its inputs are plain data: images,
+// codes, atoms, points. Each figure is one file.
 //
-// The figures of the study (B. Ponchon, report of 2018; Ponchon et al., ISMM 2019, arXiv 1904.00763) and what draws them:
+// The figures of the study (B. Ponchon, report of 2018; Ponchon et al., ISMM 2019, arXiv 1904.00763) and their functions:
 //
 //	a dense network                            [Network]
 //	penalties of the mean activation           [Penalties]
@@ -17,6 +17,7 @@ package report
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"image"
 	"image/png"
@@ -38,10 +39,13 @@ type Figure struct {
 	draw          func(draw.Canvas)
 }
 
-// Save writes the figure, as PNG (144 dpi) or SVG by the extension of path, whole or not at all.
+// Save writes the figure atomically, as PNG (144 dpi) or SVG depending on the extension of path.
 func (f *Figure) Save(path string) error {
 	if err := CheckPath(path); err != nil {
 		return err
+	}
+	if f == nil || f.draw == nil {
+		return errors.New("report: no figure to save: take one that a function of this package returned")
 	}
 	write := f.writePNG
 	if extension(path) == ".svg" {
@@ -50,7 +54,7 @@ func (f *Figure) Save(path string) error {
 	return atomicfile.Write(path, write)
 }
 
-// CheckPath reports a path whose extension says no format: one would rather know before the work than after.
+// CheckPath reports a path with an unknown extension, so that a command can refuse it before any work.
 func CheckPath(path string) error {
 	if e := extension(path); e != ".png" && e != ".svg" {
 		return fmt.Errorf("report: %s: unknown extension %q, want .png or .svg", path, e)
@@ -71,7 +75,7 @@ func (f *Figure) Image() image.Image {
 	return c.Image()
 }
 
-// svgRepairs name what images are, and fonts of the same measures for machines that lack the drawing's own.
+// svgRepairs add the type of images, and fonts with the same metrics for systems that lack the fonts of the drawing.
 var svgRepairs = [][2]string{
 	{`"data:image/jpg;base64,`, `"data:image/png;base64,`},
 	{"font-family:Liberation Sans;", "font-family:Liberation Sans,Arial,Helvetica,sans-serif;"},

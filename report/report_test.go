@@ -325,12 +325,14 @@ func TestNoPointOfTheFrontIsBeatenAndAllOthersAre(t *testing.T) {
 		_, b := math.Modf(float64(i) * math.Sqrt2)
 		points = append(points, Point{Values: numbers("mse", math.Round(20*a)+1, "max_approx", math.Round(20*b*b)+1)})
 	}
+	complete := len(points)
+	points = append(points, Point{Values: numbers("max_approx", 0.1)}, Point{Values: numbers("mse", 0.1)}, Point{})
 	mse, approx := mseMetric.of, maxMetric.of
 	beats := func(a, b Point) bool {
 		return mse(a) <= mse(b) && approx(a) <= approx(b) && (mse(a) < mse(b) || approx(a) < approx(b))
 	}
 	front := Front(points)
-	for _, p := range points {
+	for _, p := range points[:complete] {
 		beaten := slices.ContainsFunc(points, func(q Point) bool { return beats(q, p) })
 		on := slices.ContainsFunc(front, func(q Point) bool { return mse(q) == mse(p) && approx(q) == approx(p) })
 		if beaten == on {

@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// The look of all figures.
+// The style of all figures.
 const (
 	dpi = 144 // a pixel is half a point: sharp on screens, a column wide in print
 
@@ -30,8 +30,8 @@ const (
 	glyphRadius = vg.Length(2.5)
 )
 
-// The colours of series, told apart by all eyes (Okabe and Ito), in the order of the study's lines: blue, red, green,
-// black, then more.
+// The colours of series, distinguishable with colour blindness (Okabe and Ito), in the order of the study's lines: blue,
+// red, green, black, then others.
 var palette = []color.Color{
 	color.RGBA{0x00, 0x72, 0xB2, 0xFF}, // blue
 	color.RGBA{0xD5, 0x5E, 0x00, 0xFF}, // vermilion
@@ -51,13 +51,13 @@ var (
 	markLine   = palette[1]
 )
 
-// dashed is the line of what is drawn for comparison.
+// dashed is the line style of published points.
 var dashed = []vg.Length{4, 2.5}
 
 // series returns the colour of the i-th series.
 func series(i int) color.Color { return palette[i%len(palette)] }
 
-// seriesDashes returns the dashes of the i-th series: when the colours are used up they come again, dashed, then dotted.
+// seriesDashes returns the dashes of the i-th series: after the last colour, the colours repeat, dashed, then dotted.
 func seriesDashes(i int) []vg.Length {
 	return [][]vg.Length{nil, {6, 2}, {1.5, 1.5}}[i/len(palette)%3]
 }

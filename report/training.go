@@ -12,13 +12,13 @@ import (
 	"tessera/metrics"
 )
 
-// TrainingRun is the course of one training.
+// TrainingRun is the history of one training.
 type TrainingRun struct {
 	Label  string
 	Epochs []TrainingEpoch
 }
 
-// TrainingEpoch is what was measured in one epoch: everything that its line of metrics.jsonl says, by name.
+// TrainingEpoch has the values of one epoch: all values of its line in metrics.jsonl, by name.
 type TrainingEpoch struct {
 	Epoch  float64
 	Values metrics.Values

@@ -26,32 +26,32 @@ type figure struct {
 
 // figures are those that pages may have, in their order.
 var figures = []figure{
-	{"reconstructions", "Originals and reconstructions, each image from its least value, black, to its greatest, white", func(g *gallery) (*report.Figure, error) { return imageRows(g.reconstructions) }},
-	{"codes", "Histograms of the codes of these images: 100 bins, counts cut at a quarter of the units, the largest value in red",
+	{"reconstructions", "Images and reconstructions; each image is scaled from its smallest value (black) to its largest (white)", func(g *gallery) (*report.Figure, error) { return imageRows(g.reconstructions) }},
+	{"codes", "Histograms of the codes of these images: 100 bins, counts clipped at a quarter of the units, the largest value in red",
 		func(g *gallery) (*report.Figure, error) {
 			if len(g.codes) == 0 {
 				return nil, nil
 			}
 			return report.Histograms(g.codes...)
 		}},
-	{"atoms", "Atoms, each scaled by its largest value: 0 is black; where there are signs, positive is red and negative blue",
+	{"atoms", "Atoms, each scaled by its largest magnitude: 0 is black; if values have signs, positive is red and negative blue",
 		func(g *gallery) (*report.Figure, error) { return imageRows(g.atoms) }},
-	{"max-approximations", "Dilated originals and max-approximations: every atom dilated, the bias not; grey levels as above",
+	{"max-approximations", "Dilated images and max-approximations (atoms dilated, bias not); grey levels as above",
 		func(g *gallery) (*report.Figure, error) { return imageRows(g.maxApproximations) }},
-	{"training", "Training, of the first seed", func(g *gallery) (*report.Figure, error) {
+	{"training", "Training of the first seed", func(g *gallery) (*report.Figure, error) {
 		if len(g.courses) == 0 {
 			return nil, nil
 		}
 		return report.Training(g.courses...)
 	}},
-	{"curves", "Four metrics over β, a line for each p", func(g *gallery) (*report.Figure, error) { return report.Curves(g.penalized, g.curves) }},
-	{"hoyer-scatter", "Max-approximation against the sparsity of codes",
+	{"curves", "Four metrics over β, one line per p", func(g *gallery) (*report.Figure, error) { return report.Curves(g.penalized, g.curves) }},
+	{"hoyer-scatter", "Max-approximation error against sparsity of the codes",
 		func(g *gallery) (*report.Figure, error) { return report.HoyerScatter(g.penalized, g.curves) }},
-	{"mse-scatter", "Max-approximation against reconstruction",
+	{"mse-scatter", "Max-approximation error against reconstruction error",
 		func(g *gallery) (*report.Figure, error) { return report.MSEScatter(g.penalized, g.curves) }},
-	{"pareto", "Max-approximation against reconstruction, with what no other beats",
+	{"pareto", "Max-approximation error against reconstruction error, with the Pareto fronts",
 		func(g *gallery) (*report.Figure, error) { return report.Pareto(g.points, g.tables) }},
-	{"penalties", "The sparsity penalties of a unit's mean activation, p = 0.3", func(*gallery) (*report.Figure, error) { return report.Penalties(0.3) }},
+	{"penalties", "Sparsity penalties over the mean activation of a unit, p = 0.3", func(*gallery) (*report.Figure, error) { return report.Penalties(0.3) }},
 }
 
 // allFigures are the names of all figures.
@@ -66,7 +66,7 @@ func imageRows(rows []report.ImageRow) (*report.Figure, error) {
 	return report.ImageRows(rows...)
 }
 
-// gallery is what a page's figures are drawn from.
+// gallery has the data of the figures of a page.
 type gallery struct {
 	reconstructions, atoms, maxApproximations []report.ImageRow
 	codes                                     []report.CodeRow
@@ -82,8 +82,8 @@ type gallery struct {
 // runsFigures are the figures for which runs are opened.
 var runsFigures = []string{"reconstructions", "codes", "atoms", "max-approximations", "training"}
 
-// newGallery collects what the figures of a reproduction show. Each setting is shown by the first of its trials that is
-// done, with what was measured of that one trial.
+// newGallery collects the data of the figures of a reproduction. The first finished trial of each setting, with its own
+// metrics, represents the setting.
 func (r Reproduction) newGallery(ctx context.Context, path string, all []shown, o tessera.Options) (*gallery, error) {
 	g := &gallery{}
 	if r.Dataset == "fashion-mnist" {
@@ -110,7 +110,7 @@ func (r Reproduction) newGallery(ctx context.Context, path string, all []shown, 
 	return g, nil
 }
 
-// show adds one trial to the figures of images.
+// show adds one trial to the figures with images.
 func (g *gallery) show(ctx context.Context, s shown, path string, o tessera.Options) (err error) {
 	run, err := tessera.Open(path, o)
 	if err != nil {
@@ -150,7 +150,7 @@ func (g *gallery) show(ctx context.Context, s shown, path string, o tessera.Opti
 	return nil
 }
 
-// load takes the images that are shown from the first run.
+// load reads the displayed images from the first run.
 func (g *gallery) load(ctx context.Context, run *tessera.Run) error {
 	all, err := run.Images(ctx)
 	if err != nil {
@@ -169,7 +169,7 @@ func (g *gallery) load(ctx context.Context, run *tessera.Run) error {
 	return nil
 }
 
-// add shows what a model makes of the images.
+// add adds the reconstructions and codes of a model.
 func (g *gallery) add(c metrics.Coder, s shown) error {
 	label, measured := s.Point().Label, s.row.Metrics
 	row, err := Reconstructions(c, g.images, Caption(label, "mse", measured.Values, "mse"))

@@ -9,7 +9,7 @@ import (
 	"tessera/report"
 )
 
-// ShownAtoms is how many atoms of each model are drawn where there are several.
+// ShownAtoms is the number of atoms of each model that are drawn if there are several models.
 const ShownAtoms = 20
 
 // Originals are images as a row of a figure.
@@ -23,13 +23,14 @@ func DilatedOriginals(shape []int, images []float32) (report.ImageRow, error) {
 	return report.ImageRow{Caption: "dilated originals", Shape: shape, Images: dilated}, err
 }
 
-// Reconstructions are what a coder makes of images.
+// Reconstructions are the reconstructions of images by a coder.
 func Reconstructions(c metrics.Coder, images []float32, caption string) (report.ImageRow, error) {
 	decoded, err := through(c, c, images)
 	return report.ImageRow{Caption: caption, Shape: c.Shape(), Images: decoded}, err
 }
 
-// MaxApproximations are what a coder with dilated atoms makes of images. A coder without atoms is [metrics.ErrNoAtoms].
+// MaxApproximations are the reconstructions of images by a coder with dilated atoms. For a coder without atoms the error is
+// [metrics.ErrNoAtoms].
 func MaxApproximations(c metrics.Coder, images []float32, caption string) (report.ImageRow, error) {
 	operated, err := metrics.Dilation().Coder(c, false)
 	if err != nil {
@@ -48,7 +49,7 @@ func Codes(c metrics.Coder, images []float32, caption string) (report.CodeRow, e
 	return report.CodeRow{Caption: caption, Units: c.Units(), Codes: codes}, err
 }
 
-// FirstAtoms are a coder's first atoms that are shown, and how many these are; 0 where it has none that are images.
+// FirstAtoms are the first atoms of a coder and their number; 0 if it has no atoms that are images.
 func FirstAtoms(c metrics.Coder) (row report.ImageRow, n int) {
 	a := c.Atoms()
 	if a == nil || len(a.Shape) < 2 {

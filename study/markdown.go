@@ -8,14 +8,15 @@ import (
 	"tessera/report"
 )
 
-// conventions says what the columns of the second table are, by the beginning of their heads.
+// conventions describes the columns of the second table, by the beginning of their heads.
 var conventions = []struct{ column, text string }{
 	{"max_approx", "mean squared difference of the dilated original (grey-level dilation by the disk of radius 1: a pixel and its four neighbours) and " +
-		"the output with every atom dilated, **the bias not dilated, nothing clipped**. The study's curves and its text mean this one; of most rows " +
-		"of its tables it is only known from the curves, which are of other trainings."},
-	{"bias dilated", "the same with the bias dilated as an image too, **nothing clipped**. This is what tables 1 and 2 of the study print. Without a bias the two are the same."},
+		"the output with every atom dilated, **the bias not dilated, nothing clipped**. The study's text and curves use this definition. For most rows " +
+		"of its tables the value is known only from the curves, which come from other trainings."},
+	{"bias dilated", "the same with the bias dilated as an image too, **nothing clipped**. This is what tables 1 and 2 of the study print. For a model without bias both are the same."},
 	{"to reconstructions", "the same as max_approx, compared with the dilated reconstruction instead of the dilated original."},
-	{"clipped", "the same as max_approx with the output clipped to [0,1] before it is compared, as in the author's notebooks of 2019: several times smaller, not to be compared with the others."},
+	{"clipped", "the same as max_approx with the output clipped to [0,1] before it is compared, as in the author's notebooks of 2019. " +
+		"The values are several times smaller and cannot be compared with the others."},
 	{"SVM", "mean accuracy of a linear SVM on the codes of test images, 25 splits. The study's ± is over the splits of one training, ours over seeds. " +
 		"Differences below 0.02 mean nothing: the study measured one model five times and found 0.782 to 0.803."},
 	{"dead units", "units whose largest activation on the test images is below 1 % of the largest of any unit."},
@@ -26,7 +27,7 @@ func (p *Page) markdown() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%s\n\n", p.Title, p.About)
 	if len(p.changed) > 0 {
-		fmt.Fprintf(&b, "**A quick look, no reproduction**: made with `%s`, which changes what is declared.\n\n", strings.Join(p.changed, " "))
+		fmt.Fprintf(&b, "**A quick trial, not a reproduction**: made with `%s`, which changes the declared settings.\n\n", strings.Join(p.changed, " "))
 	}
 	p.judged(&b)
 	p.shown(&b)
@@ -37,7 +38,7 @@ func (p *Page) markdown() []byte {
 			fmt.Fprintf(&b, "### %s\n\n![%s](%s.png)\n\n", f.title, f.name, f.name)
 		}
 	}
-	fmt.Fprintf(&b, "---\n\nThis page is written by `tessera reproduce %s`; [%s](%s) holds its numbers. Measured on the test images.\n", p.Name, TableFile, TableFile)
+	fmt.Fprintf(&b, "---\n\nThis page was written by `tessera reproduce %s`; [%s](%s) has its numbers. All values are measured on the test images.\n", p.Name, TableFile, TableFile)
 	return []byte(b.String())
 }
 
@@ -49,14 +50,15 @@ func (p *Page) judged(b *strings.Builder) {
 	})
 	fmt.Fprintf(b, "## Reconstruction and sparsity\n\n%s\n", report.JudgedTable(p.Rows).Markdown())
 	fmt.Fprintf(b, "%s\n\n", p.Summary())
-	fmt.Fprintf(b, "Ours are means over the seeds that are done, ± their standard deviation. mse is the mean over images and pixels, nothing clipped; Hoyer the mean "+
-		"sparsity of the codes. Within means: the mse at most %.0f %% from the published one, Hoyer at most %.2f. So far apart are two trainings of "+
-		"the same settings that the study itself made. A better number is outside as well.\n\n", 100*report.MSETolerance, report.HoyerTolerance)
+	fmt.Fprintf(b, "Our values are means over the finished seeds, ± the standard deviation. mse is the mean over images and pixels, nothing clipped. "+
+		"Hoyer is the mean sparsity of the codes. A row is within tolerance if its mse differs by at most %.0f %% from the published one and its "+
+		"Hoyer sparsity by at most %.2f: two trainings of the study with the same settings differ by as much. A better value outside of the "+
+		"tolerance is also marked.\n\n", 100*report.MSETolerance, report.HoyerTolerance)
 	if len(outside) > 0 && strings.TrimSpace(p.notes) == "" {
-		fmt.Fprintf(b, "Of what is outside nothing is explained yet: what is written into `%s` beside this page becomes part of it.\n\n", NotesFile)
+		fmt.Fprintf(b, "The rows outside of the tolerance are not explained yet. Write the explanation into `%s` beside this page: it becomes a section of the page.\n\n", NotesFile)
 	}
 	if len(compared) == 0 {
-		b.WriteString("No trial of a published row is done.\n\n")
+		b.WriteString("No trial of a published row has finished.\n\n")
 	}
 }
 
@@ -64,14 +66,14 @@ func (p *Page) judged(b *strings.Builder) {
 func (p *Page) Summary() string {
 	var within, outside, missing int
 	for _, r := range p.Rows {
-		switch {
-		case r.Published == nil:
-		case r.Measured == nil || r.Measured.Done == 0:
-			missing++
+		switch verdict := r.Verdict(); {
+		case r.Published == nil || verdict == "":
+		case verdict == report.Within:
+			within++
 		case len(r.Outside()) > 0:
 			outside++
 		default:
-			within++
+			missing++
 		}
 	}
 	text := fmt.Sprintf("%d of %d published rows are within tolerance, %d outside", within, within+outside+missing, outside)
@@ -81,7 +83,7 @@ func (p *Page) Summary() string {
 	return text + "."
 }
 
-// shown writes the table without verdicts and what its columns mean.
+// shown writes the table without verdicts and the meaning of its columns.
 func (p *Page) shown(b *strings.Builder) {
 	t := report.ShownTable(p.Rows)
 	if len(t.Head) == 3 {
@@ -96,7 +98,7 @@ func (p *Page) shown(b *strings.Builder) {
 	b.WriteString("\n")
 }
 
-// remarks writes what is known about single rows.
+// remarks writes the notes about single rows.
 func (p *Page) remarks(b *strings.Builder) {
 	var notes []string
 	for _, r := range p.Rows {

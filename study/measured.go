@@ -10,7 +10,7 @@ import (
 	"tessera/sweep"
 )
 
-// shown is one setting of a sweep: what was measured of it, and the trial that stands for it in figures.
+// shown is one setting of a sweep: its measured values, and the trial that represents it in figures.
 type shown struct {
 	report.Measured
 	model *config.Model
@@ -62,7 +62,7 @@ func values(keys []string, s sweep.Setting) string {
 	return strings.Join(parts, " ")
 }
 
-// told reports whether model, p and beta tell all settings apart.
+// told reports whether model, p and beta distinguish all settings.
 func told(all []shown) bool {
 	type key struct {
 		model   string

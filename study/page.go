@@ -24,7 +24,7 @@ const (
 	NotesFile = "notes.md"  // what somebody wrote about the rows; it is put into the page and never written
 )
 
-// Options are what a page needs beside a sweep.
+// Options are the settings of a page.
 type Options struct {
 	Data    string   // as of tessera.Options
 	Threads int      // as of tessera.Options
@@ -84,7 +84,7 @@ func (r Reproduction) Write(ctx context.Context, s *sweep.Sweep, results *sweep.
 	return p, p.write(PageFile, p.markdown())
 }
 
-// drawAll draws the figures of which there is something to show.
+// drawAll draws the figures that have data.
 func (p *Page) drawAll(g *gallery) error {
 	for _, f := range figures {
 		path := filepath.Join(p.Path, f.name+".png")
@@ -106,7 +106,7 @@ func (p *Page) drawAll(g *gallery) error {
 	return nil
 }
 
-// readNotes reads what somebody wrote about the rows.
+// readNotes reads the explanations that a user wrote.
 func (p *Page) readNotes() error {
 	text, err := os.ReadFile(filepath.Join(p.Path, NotesFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

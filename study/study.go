@@ -1,5 +1,5 @@
-// Package study puts what sweeps measured beside what the study published: a page of tables and figures for each of its
-// tables. It reads the results and the runs of a sweep and trains nothing.
+// Package study compares the results of sweeps with the published results of the study: a page of tables and figures for
+// each of its tables. It reads the results and the runs of a sweep and does not train.
 package study
 
 import (
@@ -25,24 +25,24 @@ type Reproduction struct {
 var reproductions = []Reproduction{
 	{
 		Name: "table1", Title: "Table 1: shallow auto-encoders on Fashion-MNIST", Dataset: "fashion-mnist", SVM: true,
-		About: "Table 1 of the study: sparse NMF and shallow auto-encoders of 100 units, 500 epochs of Adadelta. Below its rows are models " +
-			"that go beyond it and baselines, measured in the same way.",
+		About: "Table 1 of the study: sparse NMF and shallow auto-encoders of 100 units, 500 epochs of Adadelta. The last rows are models " +
+			"that go beyond the study, and baselines, measured in the same way.",
 		Sources: []string{"table 1", "notebook"}, Figures: allFigures(),
 	},
 	{
 		Name: "table2", Title: "Table 2: asymmetric auto-encoders on Fashion-MNIST", Dataset: "fashion-mnist", SVM: true, Deep: true,
 		About: "Table 2 of the study: a convolutional encoder, a shallow decoder of 100 atoms. The study trained for 500 epochs; our " +
-			"epochs are in the table. Below its rows are models that go beyond it, with other encoders, measured in the same way.",
+			"epochs are in the table. The last rows are models that go beyond the study, with other encoders, measured in the same way.",
 		Sources: []string{"table 2", "notebook"}, Figures: allFigures(),
 	},
 	{
 		Name: "figure8", Title: "Figure 8: four metrics over p and β", Dataset: "fashion-mnist",
-		About:   "Figure 8 of the study: the shallow non-negative auto-encoder with four targets p and eight weights β of the KL penalty. What was published is read off the printed curves, to about 1 %.",
+		About:   "Figure 8 of the study: the shallow non-negative auto-encoder with four targets p and eight weights β of the KL penalty. The published values are read off the printed curves, to about 1 %.",
 		Sources: []string{"figure 8"}, Figures: []string{"curves", "hoyer-scatter", "mse-scatter", "penalties"},
 	},
 	{
-		Name: "mnist", Title: "MNIST: what the author's notebooks of 2019 hold", Dataset: "mnist",
-		About: "Rows of the author's notebooks for the paper of 2019, on handwritten digits. The study trained for 500 epochs; our epochs " +
+		Name: "mnist", Title: "MNIST: results from the author's notebooks of 2019", Dataset: "mnist",
+		About: "Results on handwritten digits from the author's notebooks for the paper of 2019. The study trained for 500 epochs; our epochs " +
 			"are in the table.",
 		Sources: []string{"notebook"}, Figures: []string{"reconstructions", "codes", "atoms", "max-approximations", "training", "pareto"},
 	},
@@ -77,8 +77,8 @@ func Find(name string) (Reproduction, error) {
 	return reproductions[i], nil
 }
 
-// published returns the rows that the reproduction is compared with: all of its first source, and those of the others
-// that some measured model is meant by.
+// published returns the published rows of the reproduction: all rows of its first source, and those rows of the other
+// sources that match a measured model.
 func (r Reproduction) published(rows []report.Published, measured []report.Measured) []report.Published {
 	var wanted []report.Published
 	for i, source := range r.Sources {

@@ -205,7 +205,7 @@ func TestNotesBecomePartOfThePageAndStay(t *testing.T) {
 	}
 	reproduce(t, out, "models", Options{Changed: []string{"--epochs 3"}})
 	page := read(t, filepath.Join(out, "page", "README.md"))
-	contains(t, page, "## Explanations\n\nIt was the weather.\n", "**A quick look, no reproduction**: made with `--epochs 3`")
+	contains(t, page, "## Explanations\n\nIt was the weather.\n", "**A quick trial, not a reproduction**: made with `--epochs 3`")
 	if strings.Contains(page, "nothing is explained yet") || read(t, notes) != "It was the weather.\n" {
 		t.Errorf("the notes were not taken:\n%s", page)
 	}

@@ -1,8 +1,10 @@
 package sweep
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -143,11 +145,16 @@ func (d *dying) Mkdir(path string) error {
 	return d.OS.Mkdir(path)
 }
 
-func (d *dying) WriteFile(path string, data []byte) error {
-	if err := d.next(); err != nil {
-		return errors.Join(err, d.OS.WriteFile(path, data[:len(data)/2]))
+func (d *dying) WriteFile(path string, write func(io.Writer) error) error {
+	var whole bytes.Buffer
+	if err := write(&whole); err != nil {
+		return err
 	}
-	return d.OS.WriteFile(path, data)
+	data, err := whole.Bytes(), d.next()
+	if err != nil {
+		data = data[:len(data)/2]
+	}
+	return errors.Join(err, d.OS.WriteFile(path, func(w io.Writer) error { _, err := w.Write(data); return err }))
 }
 
 func (d *dying) Append(path string, data []byte) error {

@@ -12,7 +12,7 @@ import (
 	"tessera/train/folder"
 )
 
-// foreign is the [folder.ErrForeign] of a folder in which no sweep is put.
+// foreign is the [folder.ErrForeign] of a folder that cannot become a sweep's folder.
 type foreign struct{ path, problem string }
 
 // Error implements error.
@@ -21,8 +21,8 @@ func (e *foreign) Error() string { return e.path + ": " + e.problem }
 // Is makes it a [folder.ErrForeign].
 func (e *foreign) Is(target error) bool { return target == folder.ErrForeign }
 
-// place says whether a sweep may be in a folder: one that is empty or not there yet, or that a sweep was in before, also
-// when it was killed within its first files.
+// place checks whether a folder may be a sweep's folder: it does not exist, is empty, or has files of a sweep only (also of
+// one that was killed while writing its first files).
 func place(path string) error {
 	entries, err := os.ReadDir(path)
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 	"tessera/train/folder"
 )
 
-// Results are what the trials of a sweep say, in the order of its declaration: results.json. results.csv and summary.csv
-// hold the trials and the settings as tables.
+// Results are the results of all trials of a sweep, in the order of the declaration: results.json. results.csv and
+// summary.csv have the trials and the settings as tables.
 type Results struct {
 	Sweep    string    `json:"sweep"`
 	Keys     []string  `json:"keys"`     // that vary, as --set names them
@@ -118,7 +118,7 @@ func (s *Sweep) measuredOn() data.Split {
 	return s.split
 }
 
-// fill sets what is said of all trials of a setting.
+// fill sets the summary of the trials of a setting.
 func (s *Setting) fill(rows []Row) {
 	s.Seeds, s.Mean, s.Deviation = []uint64{}, metrics.Values{}, metrics.Values{}
 	numbers := map[string][]float64{}
@@ -158,7 +158,7 @@ func deviation(v []float64) float64 {
 	return math.Sqrt(sum / float64(len(v)-1))
 }
 
-// names lists the metrics that some trial has, in the order of an evaluation; where none is done, the columns are those that
+// names lists the metrics of all trials, in the order of an evaluation. If no trial has finished, it lists the metrics that
 // every auto-encoder has.
 func (r *Results) names() []string {
 	var all []string
@@ -269,7 +269,7 @@ func table(rows [][]string) []byte {
 	return b.Bytes()
 }
 
-// number prints the number of that name, nothing where there is none.
+// number formats the number of that name, empty if there is none.
 func number(values metrics.Values, name string) string {
 	v, ok := values.Number(name)
 	if !ok {
@@ -278,13 +278,13 @@ func number(values metrics.Values, name string) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// Texts are the trial's values of some keys as people read them.
+// Texts are the trial's values of some keys as text.
 func (r Row) Texts(keys []string) []string { return texts(r.Values, keys) }
 
-// Texts are the setting's values of some keys as people read them.
+// Texts are the setting's values of some keys as text.
 func (s Setting) Texts(keys []string) []string { return texts(s.Values, keys) }
 
-// Texts are the trial's values as people read them, in the order of the sweep's keys.
+// Texts are the trial's values as text, in the order of the sweep's keys.
 func (t *Trial) Texts() []string {
 	all := make([]string, len(t.Values))
 	for i, v := range t.Values {

@@ -30,7 +30,7 @@ type Event struct {
 	Done, Failed, Total int // trials
 }
 
-// Failed says which trials of a sweep have failed. The others are done.
+// Failed lists the failed trials of a sweep. All other trials have finished.
 type Failed struct {
 	Sweep  string
 	Total  int
@@ -47,7 +47,7 @@ func (e *Failed) Error() string {
 	return b.String()
 }
 
-// problem says why the trial has failed, without its path: results do not depend on where they are.
+// problem is the error of a failed trial without its path, because results must not depend on their folder.
 func (t *Trial) problem() string { return strings.TrimPrefix(t.err.Error(), t.Path+": ") }
 
 // work is a sweep while its trials run.
@@ -62,13 +62,13 @@ type work struct {
 	fatal error
 }
 
-// Run does what is left of a sweep and returns its results, which are also in its folder. Every trial that ends is
-// written down at once.
+// Run runs the unfinished trials of a sweep and returns the results, which it also writes to the sweep's folder after every
+// trial.
 //
-// A trial that fails stops no other; the error is then [*Failed], beside the results of the others. What would stop all
-// of them stops the sweep: [*folder.WriteError], and [train.ErrInterrupted] after ctx was cancelled, when every running trial has
-// written a checkpoint. [folder.ErrLocked] says that another process works on the sweep.
-// Where a metric is asked for by name that needs labels, and there are none, nothing is written: a [*data.Error].
+// A failed trial does not stop the others: Run returns their results and [*Failed]. Errors that concern all trials stop the
+// sweep: [*folder.WriteError], and [train.ErrInterrupted] after ctx was cancelled and every running trial has written a
+// checkpoint. [folder.ErrLocked] means that another process is working on the sweep. If a metric is named that needs labels
+// and the images have none, the error is a [*data.Error] and nothing is written.
 func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 	if err := s.labelled(); err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func (s *Sweep) labelled() error {
 			return err
 		}
 		if images.Labels() == nil {
-			return &data.Error{Dataset: t.Model.Dataset.Name, Problem: name + " needs labels, its images have none", Hint: "measure without it: --svm=false, or other --metrics"}
+			return &data.Error{Dataset: t.Model.Dataset.Name, Problem: "its images have no labels, but " + name + " needs them", Hint: "leave it out: --svm=false, or other --metrics"}
 		}
 	}
 	return nil
@@ -156,16 +156,16 @@ func (w *work) trials(ctx context.Context) {
 			return
 		}
 		measured, err := w.do(ctx, t, team)
-		w.end(t, measured, err)
+		w.end(t, measured, err, ctx.Err() != nil)
 	}
 }
 
-// next takes a trial from those that are left.
+// next takes one of the remaining trials.
 func (w *work) next(ctx context.Context) *Trial {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if ctx.Err() != nil && w.fatal == nil && len(w.todo) > 0 {
-		w.fatal = fmt.Errorf("%s: %w; the same command resumes from there", w.Path, train.ErrInterrupted)
+		w.fatal = fmt.Errorf("%s: %w; run the same command again to resume", w.Path, train.ErrInterrupted)
 	}
 	if w.fatal != nil || len(w.todo) == 0 {
 		return nil
@@ -175,18 +175,17 @@ func (w *work) next(ctx context.Context) *Trial {
 	return t
 }
 
-// end writes down how a trial ended.
-func (w *work) end(t *Trial, measured *metrics.Result, err error) {
+// end records the result of a trial. An error of a trial whose context has ended is that of the interruption.
+func (w *work) end(t *Trial, measured *metrics.Result, err error, interrupted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var unwritten *folder.WriteError
-	interrupted := errors.Is(err, train.ErrInterrupted) || errors.Is(err, context.Canceled)
 	switch {
 	case errors.As(err, &unwritten):
 		w.giveUp(err)
 		return
-	case interrupted:
-		w.giveUp(fmt.Errorf("%s: %w; the same command resumes from there", w.Path, train.ErrInterrupted))
+	case err != nil && interrupted:
+		w.giveUp(fmt.Errorf("%s: %w; run the same command again to resume", w.Path, train.ErrInterrupted))
 		return
 	case err != nil:
 		t.err = err
@@ -201,7 +200,7 @@ func (w *work) end(t *Trial, measured *metrics.Result, err error) {
 	}
 }
 
-// giveUp ends the sweep; what cannot be written matters more than an interruption, which may be its consequence.
+// giveUp ends the sweep. A write error takes precedence over an interruption, which may be its consequence.
 func (w *work) giveUp(err error) {
 	if w.fatal == nil || errors.Is(w.fatal, train.ErrInterrupted) {
 		w.fatal = err
@@ -218,7 +217,7 @@ func (w *work) tell(e Event) {
 	w.options.Report(e)
 }
 
-// write puts down the results as far as they are known, where they differ from what is there.
+// write writes the known results if they differ from the files.
 func (w *work) write() error {
 	files, err := w.results().files()
 	if err != nil {

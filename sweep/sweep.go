@@ -1,13 +1,12 @@
-// Package sweep trains the trials of a declared sweep, several at once, and keeps what comes of each.
+// Package sweep trains and measures the trials of a declared sweep, several at once, and keeps the results.
 //
-// A trial is an ordinary run in SWEEP/trials/ID on one thread: as many trials as there are processors, each alone on one,
-// finish sooner than the same trials one after the other on all of them. ID is the hash of the filled model, of the data
-// and of the parameters that it starts from, so that a sweep that was killed, or declared again, repeats no trial that is
-// there: a finished one keeps its metrics in eval.json, a started one resumes from its last checkpoint and reaches
-// the bytes of an uninterrupted trial.
+// A trial is an ordinary run in SWEEP/trials/ID on one thread. One trial per processor at a time is faster than one trial
+// after the other on all processors. ID is the hash of the filled model, of the data and of the parameters that it starts
+// from. A sweep that was killed, or declared again, therefore repeats no existing trial: a finished trial has its metrics in
+// eval.json, and a started trial resumes from its last checkpoint and reaches the bytes of an uninterrupted trial.
 //
-// The sweep's own folder holds what the trials say together; see [Results]. None of these bytes depends on time, on how
-// many trials ran at once or on how often the sweep was killed. Times are in a separate file.
+// The sweep's folder has the results of all trials; see [Results]. These bytes do not depend on time, on the number of
+// parallel trials or on interruptions. Times are in a separate file.
 package sweep
 
 import (
@@ -26,6 +25,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/kernel"
 	"tessera/metrics"
 	"tessera/train"
 	"tessera/train/folder"
@@ -41,7 +41,7 @@ const (
 	keptFile    = "eval.json" // of a trial: its metrics
 )
 
-// Options are what a sweep needs beside its declaration. Only Metrics changes a byte of the results.
+// Options are the settings of a sweep outside of its declaration. Only Metrics changes the bytes of the results.
 type Options struct {
 	Dirs    data.Dirs         // where data sets are searched
 	Out     string            // the sweep's folder; "" takes sweeps/NAME
@@ -88,8 +88,17 @@ type loadedSet struct {
 // New reads the data of a sweep and gives its trials their identities. It writes nothing. The errors are those of
 // [data.Source], and [folder.ErrForeign] or [folder.ErrNotFolder] where the sweep's folder is no place for one.
 func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
+	if err := kernel.Err(); err != nil { // else every trial would fail by it
+		return nil, fmt.Errorf("sweep: %w", err)
+	}
 	if spec == nil {
 		return nil, errors.New("sweep: no declaration of a sweep: take one that config.File.Sweep returned")
+	}
+	if ctx == nil || slices.ContainsFunc(spec.Trials, func(t config.Trial) bool { return t.Model == nil || t.Model.Dataset.Source == nil }) {
+		return nil, errors.New("sweep: no context, or a trial without a model or its data set: take a sweep that config.File.Sweep returned")
+	}
+	if err := o.Metrics.Check(); err != nil {
+		return nil, fmt.Errorf("sweep: %w", err)
 	}
 	if o.Jobs < 1 {
 		o.Jobs = runtime.GOMAXPROCS(0)
@@ -114,7 +123,7 @@ func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
 	for _, declared := range spec.Trials {
 		t, err := s.trial(ctx, declared)
 		if err != nil {
-			if errors.Is(err, context.Canceled) {
+			if ctx.Err() != nil {
 				err = train.ErrInterrupted
 			}
 			return nil, err
@@ -145,7 +154,7 @@ func (s *Sweep) measuresCriteria() error {
 	return nil
 }
 
-// inFileName replaces what a quoted name in models.toml may hold and a file name may not.
+// inFileName replaces characters that a quoted name in models.toml may have and a file name may not.
 func inFileName(r rune) rune {
 	if strings.ContainsRune(`/\:`, r) {
 		return '-'
@@ -194,7 +203,7 @@ func (s *Sweep) load(ctx context.Context, d *config.Dataset, need data.Need) (*d
 	return set, nil
 }
 
-// identity hashes a model with every default in place, but for its line for people, and the files that it reads.
+// identity hashes a model with every default, except its description, and the files that it reads.
 func identity(m *config.Model, files []data.File) string {
 	silent := *m
 	silent.About = ""
@@ -206,7 +215,7 @@ func identity(m *config.Model, files []data.File) string {
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
-// State is how far a trial is.
+// State is the state of a trial.
 type State string
 
 // The states of a trial.
@@ -216,7 +225,7 @@ const (
 	Done    State = "done"    // its metrics are kept
 )
 
-// State looks how far a trial is.
+// State reads the state of a trial.
 func (s *Sweep) State(t *Trial) State {
 	switch {
 	case s.kept(t) != nil:

@@ -91,11 +91,11 @@ func (w *work) keep(t *Trial, file string, measured *metrics.Result) error {
 	return held.Write(folder.File{Name: file, Data: append(text, '\n')})
 }
 
-// kept returns the metrics of a trial on the sweep's images, nil where one that is asked for is not there. What cannot be read
-// is measured again.
+// kept returns the metrics of a finished trial on the sweep's images, nil if a requested metric is missing. Unreadable metrics
+// are measured again.
 func (s *Sweep) kept(t *Trial) *metrics.Result { return s.read(t, keptFile, s.split) }
 
-// read returns the metrics that a file of a trial keeps, nil where they are not those of these images.
+// read returns the metrics that a file of a trial holds, nil if they are not those of this split.
 func (s *Sweep) read(t *Trial, file string, split data.Split) *metrics.Result {
 	text, err := os.ReadFile(filepath.Join(t.Path, file))
 	if err != nil {

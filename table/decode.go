@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -22,7 +23,7 @@ type Decoder struct {
 // Decode fills the struct that into points to from the table n. part is where in the declaration that is, "" for all of it.
 func (d *Decoder) Decode(n *Node, into any, part string) {
 	if d.Origin == nil {
-		d.Origin = &Origin{map[string]*Node{}, map[string]*Doubt{}, map[any]string{}}
+		d.Origin = newOrigin()
 	}
 	first := len(d.Found)
 	d.table(n, reflect.ValueOf(into).Elem(), spot{part: part})
@@ -69,72 +70,66 @@ func (d *Decoder) header(p spot) string {
 	return pathText(slices.Concat(d.Path, keys))
 }
 
-// table fills the struct v, whose fields are the keys of n.
+// table fills the struct v, whose fields are the keys of n, and the part in it.
 func (d *Decoder) table(n *Node, v reflect.Value, p spot) {
-	d.Origin.tables[p.part] = n
-	fields, slot := d.Language.fieldsOf(v, d.kind)
-	if slot == nil {
-		setDefaults(v)
-		if !n.IsTable() {
-			d.report(p, n.At, n, fmt.Sprintf("got %s, want a table", n.Describe()), asTable(n, fields, p))
-			d.Origin.doubting(p.part).whole = true
-			return
-		}
-		before := len(d.Found)
-		if d.keys(n, fields, fields, p); len(d.Found) == before {
-			d.check(n, v.Addr().Interface(), fields, p)
-		}
-		return
+	fields, s := d.Language.fieldsOf(v, d.kind)
+	if s != nil && s.short {
+		n = n.Named(s.selector.Key)
 	}
-	if slot.short {
-		n = n.Named(slot.selector.Key)
-		d.Origin.tables[p.part] = n
+	d.Origin.tables[p.part] = n
+	around := v.Addr().Interface()
+	if s == nil {
+		setDefaults(around)
 	}
 	if !n.IsTable() {
-		d.noTable(n, slot, p)
+		d.noTable(n, fields, s, p)
 		return
 	}
-	kind, ok := d.choose(n, slot, p)
-	if p.part == "" {
-		d.kind = kind
+	if s == nil {
+		d.fill(n, fields, "", around, nil, p)
+		return
+	}
+	kind, ok := d.choose(n, s, p)
+	if p.part == "" { // which keys there are depends on it
+		d.kind = cmp.Or(kind, s.or)
+		fields, _ = d.Language.fieldsOf(v, d.kind)
 	}
 	if !ok { // the keys that every such table has can still be judged
 		d.Origin.doubting(p.part).whole = true
-		if p.part == "" {
-			d.kind = slot.or
-		}
-		fields, _ = d.Language.fieldsOf(v, slot.or)
-		d.values(n, slices.DeleteFunc(fields, func(f Field) bool { return f.Key == slot.selector.Key }), p)
+		d.values(n, slices.DeleteFunc(fields, func(f Field) bool { return f.Key == s.selector.Key }), p)
 		return
 	}
 	p.kind = kind
-	d.withPart(n, v, slot, p)
+	d.fill(n, fields, s.selector.Key, around, s.value.Interface(), p)
 }
 
-// withPart fills a struct whose part is chosen: first the keys of the part, which the defaults of the others may depend on.
-func (d *Decoder) withPart(n *Node, v reflect.Value, s *slot, p spot) {
-	var part []Field
-	if !s.value.IsNil() {
-		part = Fields(s.value.Interface())
-	}
-	own, _ := d.Language.fieldsOf(v, p.kind)
-	all := d.Language.allFields(v, p.kind)
-	before := len(d.Found)
+// fill decodes the keys of a table: first those of its part, which the defaults of the others may depend on.
+func (d *Decoder) fill(n *Node, own []Field, selector string, around, part any, p spot) {
+	before, inner := len(d.Found), Fields(part)
+	all := joined(own, inner, selector)
 	d.unknown(n, all, p)
-	d.values(n, part, p)
-	setDefaults(v)
+	d.values(n, inner, p)
+	setDefaults(around)
 	d.values(n, own, p)
 	d.missing(n, all, p)
-	if len(d.Found) == before && !s.value.IsNil() {
-		d.check(n, s.value.Interface(), all, p)
-		d.check(n, v.Addr().Interface(), all, p)
+	if len(d.Found) == before {
+		d.check(n, part, all, p)
+		d.check(n, around, all, p)
 	}
 }
 
-// noTable reports a value that should be the table of a part.
-func (d *Decoder) noTable(n *Node, s *slot, p spot) {
+// lost reports a value that says so little that nothing is known of the part that it should be.
+func (d *Decoder) lost(p spot, at Span, n *Node, problem, hint string) {
+	d.report(p, at, n, problem, hint)
+	d.Origin.doubting(p.part).whole = true
+}
+
+// noTable reports a value that should be a table.
+func (d *Decoder) noTable(n *Node, fields []Field, s *slot, p spot) {
 	want, hint := "a table", ""
-	if s.short {
+	if s == nil {
+		hint = asTable(n, fields, p)
+	} else if s.short {
 		want = "a name or a table"
 	} else if text, ok := n.Text(); ok {
 		hint = fmt.Sprintf("write { %s = NAME }, NAME one of %s", s.selector.Key, Quoted(s.Names()))
@@ -142,14 +137,13 @@ func (d *Decoder) noTable(n *Node, s *slot, p spot) {
 			hint = fmt.Sprintf("write { %s = %s }", s.selector.Key, StringText(near))
 		}
 	}
-	d.report(p, n.At, n, fmt.Sprintf("got %s, want %s", n.Describe(), want), hint)
-	d.Origin.doubting(p.part).whole = true
+	d.lost(p, n.At, n, fmt.Sprintf("got %s, want %s", n.Describe(), want), hint)
 }
 
 // choose creates the part that the selecting key names. Without that key the part that is there already stays.
 func (d *Decoder) choose(n *Node, s *slot, p spot) (kind string, ok bool) {
 	key, selected := s.selector.Key, s.selector.Value
-	valid := func() []string {
+	valid := func() []string { // most tables need none
 		if s.or != "" {
 			return append([]string{s.or}, s.Names()...)
 		}
@@ -157,10 +151,7 @@ func (d *Decoder) choose(n *Node, s *slot, p spot) (kind string, ok bool) {
 	}
 	c := n.Child(key)
 	if c == nil {
-		implied := selected.String()
-		if s.or != "" {
-			implied = s.or
-		}
+		implied := cmp.Or(s.or, selected.String())
 		if implied == "" && !d.Partial {
 			d.report(p, n.At, n, fmt.Sprintf("missing key %q", key), "valid: "+Quoted(valid()))
 		}
@@ -176,10 +167,10 @@ func (d *Decoder) choose(n *Node, s *slot, p spot) (kind string, ok bool) {
 	switch {
 	case ok:
 		s.value.Set(reflect.ValueOf(part))
-		d.Origin.name(part, name)
+		d.Origin.names[p.part] = name
 	case name != s.or:
-		noun := "kind"
-		if key != noun {
+		noun := key
+		if key != "kind" {
 			noun = s.What
 		}
 		d.report(p, c.At, c, fmt.Sprintf("unknown %s %q", noun, name), Suggest(name, valid()))
@@ -189,17 +180,10 @@ func (d *Decoder) choose(n *Node, s *slot, p spot) (kind string, ok bool) {
 	return name, true
 }
 
-func setDefaults(v reflect.Value) {
-	if t, ok := v.Addr().Interface().(interface{ Defaults() }); ok {
+func setDefaults(table any) {
+	if t, ok := table.(interface{ Defaults() }); ok {
 		t.Defaults()
 	}
-}
-
-// keys fills those of all fields of a table that are given.
-func (d *Decoder) keys(n *Node, fields, all []Field, p spot) {
-	d.unknown(n, all, p)
-	d.values(n, fields, p)
-	d.missing(n, all, p)
 }
 
 // unknown reports the keys of n that are none of the fields.
@@ -231,7 +215,7 @@ func (d *Decoder) values(n *Node, fields []Field, p spot) {
 		c := n.Child(f.Key)
 		if c == nil {
 			if f.Value.Kind() == reflect.Struct {
-				setDefaults(f.Value)
+				setDefaults(f.Value.Addr().Interface())
 			}
 			continue
 		}

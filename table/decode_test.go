@@ -140,10 +140,10 @@ func TestTablesOfPartsByNameAndInListsAreReadAndWritten(t *testing.T) {
 	if !reflect.DeepEqual(h, want) {
 		t.Errorf("got %+v\nwant %+v", h, want)
 	}
-	if got := (&Writer{Language: d.Language, Origin: d.Origin}).Write(d.Path, h); string(got) != declared {
-		t.Errorf("written as\n%s", got)
+	if n, err := (&Writer{Language: d.Language, Origin: d.Origin}).Tree(h); err != nil || string(n.TOML(d.Path...)) != declared {
+		t.Errorf("written as\n%s%v", n.TOML(d.Path...), err)
 	}
-	if got := d.Origin.NameOf(h.Wings["hall"].Pieces[1].Shape); got != "big_square" {
+	if got := d.Language.NameOf(d.Origin, "wing.hall.piece[1]", h.Wings["hall"].Pieces[1].Shape); got != "big_square" {
 		t.Errorf("a struct that is registered twice is remembered as %q", got)
 	}
 	if n := d.Origin.Table("wing.hall.piece[1].weight"); n == nil || n.At.Place().Line != 14 {

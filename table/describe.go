@@ -1,8 +1,13 @@
 package table
 
 import (
+	"fmt"
+	"math"
 	"reflect"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // Description is one registered part as `tessera list` shows it.
@@ -42,13 +47,12 @@ func (l *Language) keysOf(v *Vocabulary, name string) []KeyDescription {
 	part, _ := v.New(name)
 	fields := Fields(part)
 	if v.Around != nil {
-		table := reflect.New(v.Around).Elem()
-		_, s := l.fieldsOf(table, name)
+		table := reflect.New(v.Around)
+		own, s := l.fieldsOf(table.Elem(), name)
 		s.value.Set(reflect.ValueOf(part))
-		setDefaults(table)
-		own, _ := l.fieldsOf(table, name)
+		setDefaults(table.Interface())
 		not := []string{s.selector.Key}
-		if t, ok := table.Addr().Interface().(interface{ Refused() []string }); ok {
+		if t, ok := table.Interface().(interface{ Refused() []string }); ok {
 			not = append(not, t.Refused()...)
 		}
 		fields = append(fields, slices.DeleteFunc(own, func(f Field) bool { return slices.Contains(not, f.Key) })...)
@@ -57,10 +61,54 @@ func (l *Language) keysOf(v *Vocabulary, name string) []KeyDescription {
 	w := &Writer{Language: l}
 	for _, f := range fields {
 		k := KeyDescription{Key: f.Key, Want: f.wanted(), Required: f.Required, Choices: f.Choices(), About: f.Doc}
-		if text, ok := w.fieldText(f); ok && !isTable(f.Value) && !f.Required {
-			k.Default = text
+		if c := w.field(f, ""); c != nil && !c.header && !f.Required {
+			k.Default = c.String()
 		}
 		keys = append(keys, k)
 	}
 	return keys
+}
+
+// bounds are the values that a `want` tag describes: "> 0", ">= 0", "< 1", "<= 1", "in (0,1)" and the same with square
+// brackets for ends that are included. The empty tag takes every number but NaN. Infinities satisfy no tag.
+type bounds struct {
+	low, high         float64
+	openLow, openHigh bool
+	infinite          bool
+	malformed         error
+}
+
+var wants = regexp.MustCompile(`^(>|>=|<|<=) (\S+)$|^in ([\[(])([^,]+),([^,]+)([\])])$`)
+
+func boundsOf(want string) bounds {
+	b := bounds{low: math.Inf(-1), high: math.Inf(1), infinite: want == ""}
+	m := wants.FindStringSubmatch(want)
+	switch {
+	case b.infinite:
+		return b
+	case m == nil:
+		b.malformed = fmt.Errorf("malformed want %q", want)
+		return b
+	}
+	number := func(text string) float64 {
+		v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		if err != nil {
+			b.malformed = fmt.Errorf("malformed want %q", want)
+		}
+		return v
+	}
+	switch m[1] {
+	case ">", ">=":
+		b.low, b.openLow = number(m[2]), m[1] == ">"
+	case "<", "<=":
+		b.high, b.openHigh = number(m[2]), m[1] == "<"
+	default:
+		b.low, b.openLow, b.high, b.openHigh = number(m[4]), m[3] == "(", number(m[5]), m[6] == ")"
+	}
+	return b
+}
+
+// hold reports whether v is among the values.
+func (b bounds) hold(v float64) bool {
+	return (v > b.low || v == b.low && !b.openLow) && (v < b.high || v == b.high && !b.openHigh) && (b.infinite || !math.IsInf(v, 0)) && b.malformed == nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Diagnostic is one error of a text: what is wrong, where it is written, and what was probably meant.
@@ -33,45 +34,75 @@ func (d Diagnostic) In(n *Node) Diagnostic {
 func (d Diagnostic) Owner() string { return d.node.Subject() }
 
 // String prints the error as `FILE:LINE:COLUMN: SUBJECT: PART (KIND): PROBLEM`, then the line, then a caret with the
-// suggestion. An error of a --set argument starts with `--set PATH`.
+// suggestion. An error of a --set argument starts with `--set PATH`. What is too long to be read is shortened.
 func (d Diagnostic) String() string {
 	var b strings.Builder
 	place := d.At.Place()
 	if s := d.At.Source; s != nil && s.Set != "" {
-		fmt.Fprintf(&b, "--set %s: ", printable(s.Set))
+		fmt.Fprintf(&b, "--set %s: ", shown(s.Set))
 	} else if s != nil {
 		fmt.Fprintf(&b, "%s:%d:%d: ", s.File, place.Line, place.Column)
 	}
-	for _, of := range []string{d.Scope, d.Subject} {
+	part := shown(d.Part)
+	if part != "" && d.Kind != "" {
+		part += fmt.Sprintf(" (%s)", d.Kind)
+	}
+	for _, of := range []string{shown(d.Scope), shown(d.Subject), part} {
 		if of != "" {
 			b.WriteString(of + ": ")
 		}
 	}
-	switch {
-	case d.Part != "" && d.Kind != "":
-		fmt.Fprintf(&b, "%s (%s): ", d.Part, d.Kind)
-	case d.Part != "":
-		b.WriteString(d.Part + ": ")
-	}
-	b.WriteString(printable(d.Problem))
-	switch {
+	b.WriteString(shown(d.Problem))
+	switch hint := shortened(d.Suggestion, 20*mostShown); {
 	case place.Line > 0:
-		fmt.Fprintf(&b, "\n    %s\n    %s", printable(place.Text), strings.TrimSuffix(place.caret()+" "+d.Suggestion, " "))
-	case d.Suggestion != "":
-		fmt.Fprintf(&b, "\n    %s", d.Suggestion)
+		text, caret := place.marked()
+		fmt.Fprintf(&b, "\n    %s\n    %s", text, strings.TrimSuffix(caret+" "+hint, " "))
+	case hint != "":
+		fmt.Fprintf(&b, "\n    %s", hint)
 	}
 	return b.String()
 }
 
-// caret marks the place below its line: tabs are copied, so that it lines up wherever they stop.
-func (p Place) caret() string {
-	line := []rune(p.Text)[:p.Column-1]
-	for i, r := range line {
-		if r != '\t' {
-			line[i] = ' '
+// mostShown is the most characters of a name or a problem that are printed, and of a line on either side of its caret.
+const mostShown = 400
+
+// shown returns a text as it is printed.
+func shown(text string) string { return printable(shortened(text, mostShown)) }
+
+// shortened returns the first characters of a text.
+func shortened(text string, most int) string {
+	n := 0
+	for i := range text {
+		if n++; n > most {
+			return text[:i] + "..."
 		}
 	}
-	return string(line) + strings.Repeat("^", p.Width)
+	return text
+}
+
+// marked returns the line and the carets below it: tabs are copied, so that these line up wherever they stop.
+func (p Place) marked() (line, caret string) {
+	before := []rune(tail(p.Text[:p.from]))
+	line = printable(string(before)) + shown(p.Text[p.from:])
+	for i, r := range before {
+		if r != '\t' {
+			before[i] = ' '
+		}
+	}
+	return line, string(before) + strings.Repeat("^", min(p.Width, mostShown))
+}
+
+// tail returns the last characters of a text.
+func tail(text string) string {
+	from := len(text)
+	for range mostShown {
+		_, size := utf8.DecodeLastRuneInString(text[:from])
+		from -= size
+	}
+	if from > 0 {
+		return "..." + text[from:]
+	}
+	return text
 }
 
 // Diagnostics are all errors of a text, in its order.
@@ -79,11 +110,17 @@ type Diagnostics struct {
 	List []Diagnostic
 }
 
-// Error implements error: every error with its line and caret.
+// mostPrinted is the most errors that are printed: each takes time with the length of its line.
+const mostPrinted = 1000
+
+// Error implements error: the errors with their lines and carets.
 func (d *Diagnostics) Error() string {
-	texts := make([]string, len(d.List))
-	for i, one := range d.List {
-		texts[i] = one.String()
+	var texts []string
+	for _, one := range d.List[:min(len(d.List), mostPrinted)] {
+		texts = append(texts, one.String())
+	}
+	if more := len(d.List) - mostPrinted; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more errors", more))
 	}
 	return strings.Join(texts, "\n")
 }

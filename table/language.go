@@ -94,11 +94,17 @@ func (l *Language) of(part reflect.Type) *Vocabulary {
 	return nil
 }
 
-// NameOf finds the name under which a part is registered, by its type; "" where it is not. Of a part that was decoded,
-// [Origin.NameOf] knows the name that was written.
-func (l *Language) NameOf(part any) string {
+// NameOf finds the name of the part at a place of a declaration: that by which it was chosen there, as its origin knows, else that under
+// which its type is registered, the first of several; "" where there is none.
+func (l *Language) NameOf(o *Origin, at string, part any) string {
+	t := reflect.TypeOf(part)
 	for _, v := range l.Vocabularies {
-		if name, ok := v.named()[reflect.TypeOf(part)]; ok {
+		if name, ok := v.named()[t]; ok {
+			if o != nil {
+				if chosen, ok := v.New(o.names[at]); ok && reflect.TypeOf(chosen) == t {
+					return o.names[at]
+				}
+			}
 			return name
 		}
 	}
@@ -181,12 +187,15 @@ type slot struct {
 	or       string        // a name that is no part and implied; "" where there is none
 }
 
+// every stands for all kinds of the outermost table.
+const every = "*"
+
 // fieldsOf lists the keys of a table's struct, those of its part excluded, and its slot, nil where it has none.
 func (l *Language) fieldsOf(v reflect.Value, kind string) ([]Field, *slot) {
 	schema := schemaOf(v.Type())
 	fields := make([]Field, 0, len(schema.columns))
 	for i := range schema.columns {
-		if c := &schema.columns[i]; c.of == "" || c.of == kind {
+		if c := &schema.columns[i]; c.of == "" || c.of == kind || kind == every {
 			fields = append(fields, Field{c, v.FieldByIndex(c.at)})
 		}
 	}
@@ -215,14 +224,10 @@ func Fields(part any) []Field {
 	return fields
 }
 
-// allFields lists the keys of a table with those of its part, which follow the selecting key.
-func (l *Language) allFields(v reflect.Value, kind string) []Field {
-	fields, s := l.fieldsOf(v, kind)
-	if s == nil || s.value.IsNil() {
-		return fields
-	}
-	i := slices.IndexFunc(fields, func(f Field) bool { return f.Key == s.selector.Key }) + 1
-	return slices.Concat(fields[:i], Fields(s.value.Interface()), fields[i:])
+// joined lists the keys of a table with those of its part, which follow the selecting key.
+func joined(own, part []Field, selector string) []Field {
+	i := slices.IndexFunc(own, func(f Field) bool { return f.Key == selector }) + 1
+	return slices.Concat(own[:i], part, own[i:])
 }
 
 // Keys lists the keys of the table of a struct, or of a part, given by a pointer: of those tagged `of` the ones of that kind.

@@ -2,6 +2,8 @@ package table
 
 import (
 	"fmt"
+	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/agnivade/levenshtein"
@@ -16,21 +18,32 @@ func Suggest(name string, valid []string) string {
 	if near, ok := Nearest(name, valid); ok {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
+	if more := len(valid) - mostListed; more > 0 {
+		return fmt.Sprintf("valid: %s and %d more", Quoted(valid[:mostListed]), more)
+	}
 	return "valid: " + Quoted(valid)
 }
+
+const (
+	mostListed   = 100 // names that are listed: a file may have any number of them
+	mostCompared = 100 // bytes of a name that others are compared with: that takes time with the product of their lengths
+)
 
 // Nearest returns the valid name that a misspelt one is near to: at most one third of its letters differ, two swapped
 // letters count as one, case and the choice of - or _ as none; or one of the two is the beginning of the other.
 func Nearest(name string, valid []string) (string, bool) {
 	best, distance := "", 0
+	if len(name) > mostCompared {
+		return "", false
+	}
 	a := plainName(name)
 	for _, v := range valid {
+		if len(v) > mostCompared {
+			continue
+		}
 		b := plainName(v)
 		limit := max(1, max(len(a), len(b))/3)
-		d := limit + 1
-		if max(len(a), len(b))-min(len(a), len(b)) <= 4*limit { // in bytes, of which a letter has at most four
-			d = editDistance(a, b)
-		}
+		d := editDistance(a, b)
 		if d > limit && min(len(a), len(b)) >= 3 && (strings.HasPrefix(a, b) || strings.HasPrefix(b, a)) {
 			d = limit
 		}
@@ -64,4 +77,114 @@ func Quoted(names []string) string {
 		q[i] = fmt.Sprintf("%q", n)
 	}
 	return strings.Join(q, ", ")
+}
+
+// What was probably meant by a key, a value or a path that is nearly right.
+
+// suggestKey says what was probably meant by a key that a table n does not have: a key of a table inside of the declaration, what the
+// language knows, or one of the keys.
+func (d *Decoder) suggestKey(key string, n *Node, valid []Field, p spot) string {
+	if p.part == "" {
+		if path, ok := d.inside(key, n, valid); ok {
+			return fmt.Sprintf("did you mean %q?", path)
+		}
+	}
+	if d.Language.Hint != nil {
+		_, near := Nearest(key, keysOf(valid))
+		if hint := d.Language.Hint(key, n, p.kind, near); hint != "" {
+			return hint
+		}
+	}
+	return Suggest(key, keysOf(valid))
+}
+
+// inside finds the key in the tables that are among the fields of a declaration n: "train.epochs" for epochs. What every such table
+// has comes before what one has by its own kind.
+func (d *Decoder) inside(key string, n *Node, fields []Field) (path string, ok bool) {
+	for _, ofKind := range []bool{false, true} {
+		for _, f := range fields {
+			if f.Value.Kind() != reflect.Struct {
+				continue
+			}
+			own, slot := d.Language.fieldsOf(f.Value, d.kind)
+			if (slot != nil) != ofKind {
+				continue
+			}
+			if c := n.Child(f.Key); ofKind && c != nil {
+				kind, _ := c.Named(slot.selector.Key).Child(slot.selector.Key).Text()
+				part, _ := slot.New(kind)
+				own = append(own, Fields(part)...)
+			}
+			if _, ok := findField(own, key); ok {
+				return f.Key + "." + key, true
+			}
+		}
+	}
+	return "", false
+}
+
+// asTable says how a value that stands where a table should is written as one: under the one key that must be given, or, of true, as
+// the table of all defaults; "" where neither is clear.
+func asTable(n *Node, fields []Field, p spot) string {
+	var required []Field
+	for _, f := range fields {
+		if f.Required {
+			required = append(required, f)
+		}
+	}
+	text, isText := n.Text()
+	switch {
+	case isText && len(required) == 1 && required[0].Value.Kind() == reflect.String:
+		return fmt.Sprintf("write { %s = %s }", required[0].Key, StringText(text))
+	case n.Leaf == true && len(required) == 0 && !strings.HasSuffix(p.part, "]"):
+		return "write {}, which has all defaults"
+	}
+	return ""
+}
+
+// bracketed says how one value is written as a list of one, "" where it is none that the list takes. Brackets whose texts lost
+// their quotes, to a shell more often than not, get them back.
+func bracketed(n *Node, f Field) string {
+	text, isText := n.Text()
+	element := reflect.New(f.Value.Type().Elem()).Elem()
+	switch {
+	case isText && element.Kind() == reflect.String:
+		items := []string{text}
+		if strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]") {
+			items = strings.Split(strings.Trim(text, "[]"), ",")
+		}
+		for i, item := range items {
+			items[i] = StringText(strings.Trim(item, ` '"`))
+		}
+		return "write [" + strings.Join(items, ", ") + "]"
+	case n.Leaf != nil && element.Kind() != reflect.String && element.Kind() != reflect.Bool && (Field{f.column, element}).SetNumber(n.Leaf):
+		return "write [" + n.Describe() + "]"
+	}
+	return ""
+}
+
+// below returns what is left of a --set path that names the declaration first, as the headers of a file do.
+func (d *Decoder) below(key string, n *Node, p spot) (path string, ok bool) {
+	if p.part != "" || !n.path || len(n.Keys) == 0 || len(d.Path) != 2 {
+		return "", false
+	}
+	if key == d.Path[0] {
+		key, n = n.Keys[0], n.table[0]
+	}
+	if key != d.Path[1] || !n.path || len(n.Keys) == 0 {
+		return "", false
+	}
+	return pathText(Change{Root: n}.Path()), true
+}
+
+// noElements reports the indices of a --set path into a list that has no elements.
+func (d *Decoder) noElements(n *Node, key string, tables bool, p spot) {
+	hint := fmt.Sprintf(`write the whole list: %s=["..."]`, key)
+	if tables {
+		hint = fmt.Sprintf("write the whole list: %s=[{ ... }]", key)
+	}
+	for i, k := range n.Keys {
+		_, err := strconv.ParseUint(k, 10, 31)
+		d.report(p, n.table[i].Key, n, key+": "+badIndex(k, err == nil, 0), hint)
+	}
 }

@@ -69,7 +69,7 @@ func (d *Decoder) part(n *Node, f Field, p spot) {
 			part, _ := vocab.New(name)
 			if inner, ok := findField(Fields(part), key); ok && d.value(n, inner.renamed(f.Key), p) {
 				v.Set(reflect.ValueOf(part))
-				d.Origin.name(part, name)
+				d.Origin.names[p.key(f.Key).part] = name
 			}
 			return
 		}
@@ -82,7 +82,7 @@ func (d *Decoder) part(n *Node, f Field, p spot) {
 	d.Origin.tables[p.part] = n
 	kind := ""
 	if !v.IsNil() {
-		kind = d.Language.NameOf(v.Interface())
+		kind = d.Language.NameOf(d.Origin, p.part, v.Interface())
 	}
 	selector := Field{&column{Key: "kind"}, reflect.ValueOf(&kind).Elem()}
 	kind, ok := d.choose(n, &slot{Vocabulary: vocab, value: v, selector: selector}, p)
@@ -91,17 +91,7 @@ func (d *Decoder) part(n *Node, f Field, p spot) {
 		return
 	}
 	p.kind = kind
-	d.settings(n, v.Interface(), []Field{selector}, p)
-}
-
-// settings decodes the keys of a part; more are keys of its table.
-func (d *Decoder) settings(n *Node, part any, more []Field, p spot) {
-	before := len(d.Found)
-	fields := Fields(part)
-	d.keys(n, fields, append(more, fields...), p)
-	if len(d.Found) == before {
-		d.check(n, part, fields, p)
-	}
+	d.fill(n, []Field{selector}, "kind", nil, v.Interface(), p)
 }
 
 // tables decodes a table of tables: with free names, or with those of parts.
@@ -137,12 +127,11 @@ func (d *Decoder) named(n *Node, v reflect.Value, name string, p spot) {
 		d.report(spot{}, n.Key, n, fmt.Sprintf("unknown %s %q", vocab.What, name), Suggest(name, vocab.Names()))
 		d.Origin.doubting(p.part).whole = true
 	case !n.IsTable():
-		d.report(p, n.At, n, fmt.Sprintf("got %s, want a table", n.Describe()), asTable(n, Fields(part), p))
-		d.Origin.doubting(p.part).whole = true
+		d.noTable(n, Fields(part), nil, p)
 	default:
 		v.Set(reflect.ValueOf(part))
-		d.Origin.name(part, name)
-		d.settings(n, part, nil, p)
+		d.Origin.names[p.part] = name
+		d.fill(n, nil, "", nil, part, p)
 	}
 }
 

@@ -10,74 +10,169 @@ import (
 	"strings"
 )
 
-// Writer writes structs as TOML, with every default in place.
+// Writer turns structs into trees, the reverse of a [Decoder].
 type Writer struct {
 	Language *Language
-	Origin   *Origin // knows the names of parts; those of others are found by their type
+	Origin   *Origin // knows the names of parts; see [Language.NameOf]
 	Kind     string  // of the outermost table
 
-	out bytes.Buffer
+	// Given leaves out what is zero, in place of writing every default: a struct literal becomes the table that sets what it
+	// sets. The kind of a part need not be set there.
+	Given bool
+
+	err error
 }
 
-// Write returns the text of a table with that path as its header: its values, then its tables. Redundant keys are left
-// out: those among omit, and numbers of 0 that their key may not be given, which stand for a setting left open.
-func (w *Writer) Write(path []string, table any, omit ...string) []byte {
-	fields := slices.DeleteFunc(w.Language.allFields(reflect.ValueOf(table).Elem(), w.Kind), func(f Field) bool { return slices.Contains(omit, f.Key) })
-	w.table(path, fields, "[", "]")
-	return w.out.Bytes()
+// Tree returns the table of a struct, given by a pointer, without the keys among omit. Numbers of 0 that their key may not be given
+// stand for a setting left open, and are left out. The error names a part that is not registered, or whose name is not the given one.
+func (w *Writer) Tree(table any, omit ...string) (*Node, error) {
+	w.err = nil
+	n := w.table(reflect.ValueOf(table).Elem(), "")
+	return n.Only(func(key string) bool { return !slices.Contains(omit, key) }), w.err
 }
 
-func (w *Writer) table(path []string, fields []Field, open, end string) {
-	if w.out.Len() > 0 {
-		w.out.WriteByte('\n')
+func (w *Writer) fail(at, format string, args ...any) {
+	if problem := fmt.Sprintf(format, args...); w.err == nil && at != "" {
+		w.err = fmt.Errorf("%s: %s", at, problem)
+	} else if w.err == nil {
+		w.err = fmt.Errorf("%s", problem)
 	}
-	fmt.Fprintf(&w.out, "%s%s%s\n", open, pathText(path), end)
-	var tables []Field
+}
+
+// table writes a struct and the part in it under a header; at is where it is, such as "encoder[0]".
+func (w *Writer) table(v reflect.Value, at string) *Node {
+	kind := w.Kind
+	if w.Given {
+		kind = every
+	}
+	fields, s := w.Language.fieldsOf(v, kind)
+	n := NewTable()
+	n.header = true
+	if s == nil || s.value.IsNil() {
+		return w.fields(n, fields, at)
+	}
+	first := slices.IndexFunc(fields, func(f Field) bool { return f.Key == s.selector.Key }) + 1
+	w.part(w.fields(n, fields[:first], at), s.selector.Key, s.value, at)
+	return w.fields(n, fields[first:], at)
+}
+
+// fields adds the keys of a table that have a value.
+func (w *Writer) fields(n *Node, fields []Field, at string) *Node {
 	for _, f := range fields {
-		if f.none && f.Value.Kind() == reflect.Slice && f.Value.Len() == 0 {
-			fmt.Fprintf(&w.out, "%s = []\n", KeyText(f.Key))
-		} else if isTable(f.Value) {
-			tables = append(tables, f)
-		} else if text, ok := w.fieldText(f); ok {
-			fmt.Fprintf(&w.out, "%s = %s\n", KeyText(f.Key), text)
+		if c := w.field(f, spot{part: at}.key(f.Key).part); c != nil {
+			n.Put(f.Key, c)
 		}
 	}
-	for _, f := range tables {
-		below := append(slices.Clone(path), f.Key)
-		switch f.Value.Kind() {
-		case reflect.Slice:
-			for i := range f.Value.Len() {
-				w.table(below, w.fields(f.Value.Index(i)), "[[", "]]")
-			}
-		case reflect.Map:
-			for _, name := range slices.SortedFunc(slices.Values(f.Value.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) }) {
-				v := f.Value.MapIndex(name)
-				fields := Fields(v.Interface())
-				if v.Kind() != reflect.Interface {
-					fields = w.fields(v)
-				}
-				w.table(append(slices.Clone(below), name.String()), fields, "[", "]")
-			}
-		default:
-			w.table(below, w.fields(reflect.Indirect(f.Value)), "[", "]")
+	return n
+}
+
+// part adds the name, where it is not there, and the keys of a part to the table that it belongs to.
+func (w *Writer) part(n *Node, selector string, v reflect.Value, at string) {
+	if v.Elem().Kind() == reflect.Pointer && v.Elem().IsNil() {
+		w.fail(at, "got a nil %T; leave the part out, or give its settings", v.Interface())
+		return
+	}
+	switch given, name := n.Child(selector), w.Language.NameOf(w.Origin, at, v.Interface()); {
+	case given != nil && (!w.Given || given.Leaf == name):
+	case name == "":
+		w.fail(at, "%T is not registered: register it, so that a run can name it", v.Interface())
+	case given != nil:
+		w.fail(at, "%s: got %s, but the part is %q; leave it out", selector, given.Describe(), name)
+	default:
+		n.Put(selector, &Node{Leaf: name})
+	}
+	w.fields(n, Fields(v.Interface()), at)
+}
+
+// field writes the value of a key, nil where there is none.
+func (w *Writer) field(f Field, at string) *Node {
+	v := f.Value
+	if v.IsZero() && (w.Given || (v.CanInt() || v.CanUint() || v.CanFloat()) && !f.bounds.hold(0)) {
+		return nil
+	}
+	if name, key, ok := strings.Cut(f.bare, "."); ok && !v.IsNil() && w.Language.NameOf(w.Origin, at, v.Interface()) == name {
+		if fields := Fields(v.Interface()); len(fields) == 1 && fields[0].Key == key {
+			return w.value(fields[0].Value, at)
 		}
 	}
+	if f.none && v.Len() == 0 {
+		return &Node{form: array}
+	}
+	return w.value(v, at)
 }
 
-// fields lists the keys of a table inside of another, that of a part with its kind.
-func (w *Writer) fields(v reflect.Value) []Field {
-	if v.Kind() == reflect.Interface {
-		kind := Field{&column{Key: "kind"}, reflect.ValueOf(w.nameOf(v))}
-		return append([]Field{kind}, Fields(v.Interface())...)
+func (w *Writer) value(v reflect.Value, at string) *Node {
+	if t, ok := v.Interface().(interface{ TOML() any }); ok {
+		return w.value(reflect.ValueOf(t.TOML()), at)
 	}
-	return w.Language.allFields(v, w.Kind)
+	switch kind := v.Kind(); {
+	case kind == reflect.String:
+		return &Node{Leaf: v.String()}
+	case kind == reflect.Bool:
+		return &Node{Leaf: v.Bool()}
+	case v.CanUint() && v.Uint() > math.MaxInt64:
+		return &Node{Leaf: v.Uint()}
+	case v.CanUint():
+		return &Node{Leaf: int64(v.Uint())}
+	case v.CanInt():
+		return &Node{Leaf: v.Int()}
+	case v.CanFloat():
+		return &Node{Leaf: v.Float()}
+	case kind == reflect.Struct:
+		return w.table(v, at)
+	case kind == reflect.Slice && !v.IsNil():
+		return w.list(v, at)
+	case kind == reflect.Map:
+		return w.tables(v, at)
+	case kind == reflect.Interface && !v.IsNil():
+		n := NewTable()
+		if w.part(n, "kind", v, at); len(n.Keys) == 1 {
+			return n.table[0]
+		}
+		return n
+	case kind == reflect.Pointer && !v.IsNil() && v.Type() != reflect.TypeFor[*Node]():
+		return w.table(v.Elem(), at)
+	}
+	return nil
 }
 
-func (w *Writer) nameOf(part reflect.Value) string {
-	if name := w.Origin.NameOf(part.Interface()); name != "" {
-		return name
+// list writes an array, whose tables stand under headers.
+func (w *Writer) list(v reflect.Value, at string) *Node {
+	list := &Node{form: array, header: isTable(v)}
+	for i := range v.Len() {
+		c := w.value(v.Index(i), fmt.Sprintf("%s[%d]", at, i))
+		if c == nil {
+			c = NewTable()
+		}
+		if list.header {
+			c = c.Named("kind")
+		}
+		list.append(c)
 	}
-	return w.Language.NameOf(part.Interface())
+	return list
+}
+
+// tables writes a table of tables; the name of a part is that of its table.
+func (w *Writer) tables(v reflect.Value, at string) *Node {
+	all := NewTable()
+	all.header, all.path = true, true
+	for _, key := range slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) }) {
+		name := key.String()
+		below := spot{part: at}.key(KeyText(name)).part
+		c := w.value(v.MapIndex(key), below)
+		if c == nil {
+			c = NewTable()
+		}
+		if c = c.Named("kind"); v.Type().Elem().Kind() == reflect.Interface {
+			if kind, _ := c.Child("kind").Text(); w.Given && kind != name && kind != "" {
+				w.fail(below, "the part is %q; its table has the same name", kind)
+			}
+			c = c.Only(func(key string) bool { return key != "kind" })
+		}
+		c.header = true
+		all.Put(name, c)
+	}
+	return all
 }
 
 // isTable reports whether a value is written under its own header: a struct that is there, an array or a map of tables.
@@ -97,111 +192,72 @@ func isTable(v reflect.Value) bool {
 	return false
 }
 
-// fieldText prints the value of a field as TOML; ok is false where there is none.
-func (w *Writer) fieldText(f Field) (text string, ok bool) {
-	v := f.Value
-	if (v.CanInt() || v.CanUint() || v.CanFloat()) && v.IsZero() && !f.bounds.hold(0) {
-		return "", false
-	}
-	if name, key, ok := strings.Cut(f.bare, "."); ok && !v.IsNil() && w.nameOf(v) == name {
-		if fields := Fields(v.Interface()); len(fields) == 1 && fields[0].Key == key {
-			return w.text(fields[0].Value)
-		}
-	}
-	return w.text(v)
+// TOML prints a table of a [Writer] under a path as its header: its values, then its tables.
+func (n *Node) TOML(path ...string) []byte {
+	var out bytes.Buffer
+	n.print(&out, path, "[", "]")
+	return out.Bytes()
 }
 
-func (w *Writer) text(v reflect.Value) (text string, ok bool) {
-	if t, ok := v.Interface().(interface{ TOML() any }); ok {
-		return w.text(reflect.ValueOf(t.TOML()))
+func (n *Node) print(out *bytes.Buffer, path []string, open, end string) {
+	if !n.path {
+		if out.Len() > 0 {
+			out.WriteByte('\n')
+		}
+		fmt.Fprintf(out, "%s%s%s\n", open, pathText(path), end)
 	}
-	switch {
-	case v.Kind() == reflect.String:
-		return StringText(v.String()), true
-	case v.Kind() == reflect.Bool:
-		return strconv.FormatBool(v.Bool()), true
-	case v.CanInt():
-		return strconv.FormatInt(v.Int(), 10), true
-	case v.CanUint():
-		return strconv.FormatUint(v.Uint(), 10), true
-	case v.CanFloat():
-		return NumberText(v.Float()), true
-	case v.Kind() == reflect.Slice && v.IsNil(): // not given
-		return "", false
-	case v.Kind() == reflect.Slice:
-		var items []string
-		for i := range v.Len() {
-			if item, ok := w.text(v.Index(i)); ok {
-				items = append(items, item)
+	for i, c := range n.table {
+		if !c.header {
+			fmt.Fprintf(out, "%s = %s\n", KeyText(n.Keys[i]), c.String())
+		}
+	}
+	for i, c := range n.table {
+		below := append(slices.Clone(path), n.Keys[i])
+		if c.header && c.IsTable() {
+			c.print(out, below, "[", "]")
+		}
+		for _, item := range c.Items {
+			if c.header {
+				item.print(out, below, "[[", "]]")
 			}
 		}
-		return "[" + strings.Join(items, ", ") + "]", true
-	case v.Kind() == reflect.Interface && !v.IsNil():
-		return w.partText(v), true
 	}
-	return "", false
 }
 
-// partText prints a part inside another: its name, or an inline table when it has settings.
-func (w *Writer) partText(v reflect.Value) string {
-	name := StringText(w.nameOf(v))
-	items := []string{"kind = " + name}
-	for _, f := range Fields(v.Interface()) {
-		if text, ok := w.fieldText(f); ok {
-			items = append(items, KeyText(f.Key)+" = "+text)
-		}
+// String prints a value on one line, as TOML.
+func (n *Node) String() string {
+	var items []string
+	for i, c := range n.table {
+		items = append(items, KeyText(n.Keys[i])+" = "+c.String())
 	}
-	if len(items) == 1 {
-		return name
+	for _, c := range n.Items {
+		items = append(items, c.String())
 	}
-	return "{ " + strings.Join(items, ", ") + " }"
+	switch leaf := n.Leaf.(type) {
+	case string:
+		return StringText(leaf)
+	case float64:
+		return NumberText(leaf)
+	}
+	switch n.form {
+	case table:
+		return "{ " + strings.Join(items, ", ") + " }"
+	case array:
+		return "[" + strings.Join(items, ", ") + "]"
+	}
+	return fmt.Sprint(n.Leaf)
 }
 
-// NumberText prints a float as the shortest TOML value that reads back as the same float.
-func NumberText(v float64) string {
-	switch {
-	case math.IsNaN(v):
-		return "nan"
-	case math.IsInf(v, 1):
-		return "inf"
-	case math.IsInf(v, -1):
-		return "-inf"
+// Leaves calls yield with the dotted path of every value that is no table and no list, and its text.
+func (n *Node) Leaves(path string, yield func(path, text string)) {
+	if n.form == scalar {
+		yield(path, n.String())
 	}
-	text := strconv.FormatFloat(v, 'g', -1, 64)
-	if !strings.ContainsAny(text, ".e") {
-		text += ".0"
+	below := func(key string, c *Node) { c.Leaves(strings.TrimPrefix(path+"."+key, "."), yield) }
+	for i, c := range n.table {
+		below(n.Keys[i], c)
 	}
-	return text
-}
-
-// StringText prints a basic TOML string.
-func StringText(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range strings.ToValidUTF8(s, "\ufffd") {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r < ' ' || r == 0x7f:
-			fmt.Fprintf(&b, `\u%04X`, r)
-		default:
-			b.WriteRune(r)
-		}
+	for i, c := range n.Items {
+		below(strconv.Itoa(i), c)
 	}
-	b.WriteByte('"')
-	return b.String()
-}
-
-// KeyText prints a key, in quotes where it needs them.
-func KeyText(key string) string {
-	bare := strings.Trim(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") == ""
-	if bare && key != "" {
-		return key
-	}
-	return StringText(key)
 }

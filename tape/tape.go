@@ -11,6 +11,7 @@ import (
 	"tessera/graph"
 	"tessera/ir"
 	"tessera/ir/fromgraph"
+	"tessera/kernel"
 )
 
 // Backend compiles programs for the TapeMachine.
@@ -36,6 +37,9 @@ type runner[T graph.Float] struct {
 // Compile prepares p, whose graph it extends by nodes that read the wanted values; a program is compiled once.
 // T must be the precision of the program.
 func Compile[T graph.Float](p *graph.Program) (graph.Runner[T], error) {
+	if err := kernel.Err(); err != nil { // no kernel computes here, but the user named one that cannot be used
+		return nil, fmt.Errorf("tape: %w", err)
+	}
 	if p == nil {
 		return nil, errors.New("tape: no program to compile")
 	}

@@ -21,7 +21,7 @@ func border(n, thread, threads int) int {
 	return (at + shareAlign/2) / shareAlign * shareAlign
 }
 
-// Part returns the range of n things that belong to one of several threads, all ranges being as equal as can be.
-func Part(n, thread, threads int) (from, to int) {
+// EvenShare returns the range of n things that belong to one of several threads. All ranges are as equal as can be.
+func EvenShare(n, thread, threads int) (from, to int) {
 	return n * thread / threads, n * (thread + 1) / threads
 }

@@ -51,12 +51,12 @@ train = { epochs = 40, batch = 50, checkpoint_seconds = 1000 }
 
 func TestAttackedImagesAreThoseOfTheAttack(t *testing.T) {
 	m := model(t, everything+attackedBatches, "train.batch=20")
-	s, splits, err := newSession(context.Background(), m, Options{Backend: tape.Backend{}})
+	s, splits, err := newSession(context.Background(), m, Options{Backend: tape.Backend{}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.close()
-	if err := s.learner.begin(context.Background(), splits); err != nil {
+	if err := s.learner.begin(context.Background(), splits, true); err != nil {
 		t.Fatal(err)
 	}
 	n := s.learner.(*network)
@@ -65,7 +65,9 @@ func TestAttackedImagesAreThoseOfTheAttack(t *testing.T) {
 	if !slices.Equal(clean, b.values[targetInput]) {
 		t.Fatal("the batch does not hold the images twice")
 	}
-	if err := n.around.BeforeStep(n.stepOf(b)); err != nil {
+	if err := n.around.each(func(a *attached) error {
+		return a.BeforeStep(&hooks.Step{Images: b.values[0], Clean: b.values[1], Size: b.size})
+	}); err != nil {
 		t.Fatal(err)
 	}
 	coder := graph.NewCoder(n.model, tape.Backend{})

@@ -1,7 +1,6 @@
 package train
 
 import (
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -57,13 +56,4 @@ func ArithmeticOf(run string) (a Arithmetic, err error) {
 	}
 	e, err := ReadEnvironment(run) // a state of an earlier version
 	return Arithmetic{Threads: e.Threads, Backend: e.Backend, Kernel: e.BLAS}, err
-}
-
-// storedArithmetic is that of a state; zero in one of an earlier version.
-func storedArithmetic(text string) (a Arithmetic, err error) {
-	if text == "" {
-		return a, nil
-	}
-	err = json.Unmarshal([]byte(text), &a)
-	return a, err
 }

@@ -1,184 +1,206 @@
 package train
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
+	"tessera/data"
 	"tessera/graph"
 	"tessera/hooks"
+	"tessera/train/checkpoint"
 )
 
-// around are the hooks of one training in their declared order; it calls each function of all that have it. What a hook
-// returns as an error is named after it, and so is a panic: a hook may be a user's own.
+// around are the hooks of one training in their order.
 type around []*attached
 
-// attached is one running hook.
+// attached is one running hook. Those of its functions that every hook could have are not nil.
 type attached struct {
-	*hooks.Active
-	name string
+	hooks.Active
+	name     string
+	stepwise bool // has functions that only a training in steps calls
 }
 
-// named gives an error of the hook its name.
-func (a *attached) named(err *error) {
-	if cause := recover(); cause != nil {
-		*err = fmt.Errorf("panicked: %v", cause)
-	}
-	if *err != nil {
-		*err = fmt.Errorf("hook %s: %w", a.name, *err)
-	}
-}
-
-func (a *attached) call(f func() error) (err error) {
-	defer a.named(&err)
-	if f == nil {
-		return nil
-	}
-	return f()
-}
-
-func (a *attached) beforeStep(s *hooks.Step) (err error) {
-	defer a.named(&err)
-	if a.BeforeStep == nil {
-		return nil
-	}
-	return a.BeforeStep(s)
-}
-
-func (a *attached) rate() (factor float64, err error) {
-	defer a.named(&err)
-	if a.Active.Rate == nil {
-		return 1, nil
-	}
-	return a.Active.Rate(), nil
-}
-
-// each calls one function of every hook; without a function nothing is called.
-func (h around) each(of func(a *hooks.Active) func() error) error {
-	for _, a := range h {
-		if err := a.call(of(a.Active)); err != nil {
-			return err
+// guard makes an error of a panic: what is called may be a user's own.
+func guard(what string, call func() error) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("%s panicked: %v", what, cause)
 		}
-	}
-	return nil
+	}()
+	return call()
 }
 
-// First says that a new training begins.
-func (h around) First() error {
-	return h.each(func(a *hooks.Active) func() error {
-		return func() error {
-			if a.First != nil {
-				a.First()
-			}
-			return nil
+// call calls the hook; its error is named after it, and so is a panic.
+func (a *attached) call(f func(a *attached) error) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("panicked: %v", cause)
 		}
-	})
-}
-
-// Begin says that images and programs are there.
-func (h around) Begin() error {
-	return h.each(func(a *hooks.Active) func() error { return a.Begin })
-}
-
-// BeginEpoch comes before the first step of an epoch.
-func (h around) BeginEpoch() error {
-	return h.each(func(a *hooks.Active) func() error { return a.BeginEpoch })
-}
-
-// BeforeStep comes before the model is computed.
-func (h around) BeforeStep(s *hooks.Step) error {
-	for _, a := range h {
-		if err := a.beforeStep(s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// AfterStep comes when the parameters have moved.
-func (h around) AfterStep() error {
-	return h.each(func(a *hooks.Active) func() error { return a.AfterStep })
-}
-
-// EndEpoch tells what was measured.
-func (h around) EndEpoch(e *hooks.Epoch) error {
-	return h.each(func(a *hooks.Active) func() error {
-		return func() error {
-			if a.EndEpoch == nil {
-				return nil
-			}
-			return a.EndEpoch(e)
-		}
-	})
-}
-
-// Close ends all hooks.
-func (h around) Close() (err error) {
-	for _, a := range h {
-		err = errors.Join(err, a.call(a.Active.Close))
-	}
-	return err
-}
-
-// Rate is what multiplies the learning rate.
-func (h around) Rate() (float64, error) {
-	factor := 1.0
-	for _, a := range h {
-		one, err := a.rate()
 		if err != nil {
-			return 0, err
+			err = fmt.Errorf("hook %s: %w", a.name, err)
 		}
-		factor *= one
-	}
-	return factor, nil
+	}()
+	return f(a)
 }
 
-// Kept is the epoch that a hook keeps, nil where none does.
-func (h around) Kept() *hooks.Kept {
+// each calls every hook, to the first error.
+func (h around) each(f func(a *attached) error) error {
 	for _, a := range h {
-		if a.Active.Kept != nil {
-			return a.Active.Kept()
+		if err := a.call(f); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// lent lists what hooks lend to the programs of a training.
-func (h around) lent() (list []*graph.Parameter) {
-	for _, a := range h {
-		if a.Lends == nil {
-			continue
+// attach makes the running form of a hook.
+func attach(name string, h hooks.Hook, t hooks.Training) (*attached, error) {
+	a := &attached{name: name}
+	err := a.call(func(*attached) error {
+		active, err := h.Attach(t)
+		if active != nil {
+			a.Active, a.stepwise = *active, active.Stepwise()
 		}
-		for _, p := range a.Lends() {
-			list = append(list, &graph.Parameter{Path: a.name + "." + p.Path, Shape: p.Shape, Data: p.Data, Frozen: true})
-		}
-	}
-	return list
-}
-
-// shows returns the hook that shows other values than those of the parameters, nil where none does.
-func (h around) shows() *attached {
-	for _, a := range h {
-		if a.Shown != nil {
-			return a
+		return err
+	})
+	nothing := func() error { return nil }
+	for _, f := range []*func() error{&a.First, &a.Begin, &a.BeginEpoch, &a.AfterStep, &a.Close} {
+		if *f == nil {
+			*f = nothing
 		}
 	}
-	return nil
+	if a.BeforeStep == nil {
+		a.BeforeStep = func(*hooks.Step) error { return nil }
+	}
+	if a.EndEpoch == nil {
+		a.EndEpoch = func(*hooks.Epoch) error { return nil }
+	}
+	if a.Rate == nil {
+		a.Rate = func() float64 { return 1 }
+	}
+	if a.Follows == nil {
+		a.Follows = func(*hooks.Parameter) []float32 { return nil }
+	}
+	return a, err
 }
 
 // check refuses hooks that cannot be together, and those of steps in a training that has none.
 func (h around) check(search bool, optimizer string) error {
-	shown, kept := "", ""
-	for _, a := range h {
-		if search && a.Stepwise() {
-			return fmt.Errorf("hook %s: it needs an optimizer that goes batch by batch, which %s does not", a.name, optimizer)
+	for i, a := range h {
+		if search && a.stepwise {
+			return fmt.Errorf("hook %s: needs a mini-batch optimizer (got %s)", a.name, optimizer)
 		}
-		for which, claims := range map[*string]bool{&shown: a.Shown != nil, &kept: a.Active.Kept != nil} {
-			if claims && *which != "" {
-				return fmt.Errorf("hook %s: %s does the same already: leave one of them out", a.name, *which)
-			} else if claims {
-				*which = a.name
+		for _, b := range h[:i] {
+			if a.Shown != nil && b.Shown != nil || a.Kept != nil && b.Kept != nil || a.Prepare != nil && b.Prepare != nil {
+				return fmt.Errorf("hook %s: %s does the same already; leave one of them out", a.name, b.name)
 			}
 		}
 	}
 	return nil
+}
+
+// prepares reports whether a hook prepares images for the first layer.
+func (h around) prepares() bool {
+	return slices.ContainsFunc(h, func(a *attached) bool { return a.Prepare != nil })
+}
+
+// prepare returns what a hook makes of images for these programs; nil where none of them reads that.
+func (h around) prepare(images *data.Images, programs ...compiled) (p hooks.Prepared, err error) {
+	wants := func(in graph.Input) bool { return in.Preparation != nil }
+	wanted := false
+	for _, all := range programs {
+		for _, one := range all {
+			wanted = wanted || slices.ContainsFunc(one.Inputs, wants)
+		}
+	}
+	if !wanted {
+		return nil, nil
+	}
+	err = h.each(func(a *attached) (err error) {
+		if a.Prepare != nil {
+			p, err = a.Prepare(images)
+		}
+		return err
+	})
+	return p, err
+}
+
+// kept is the epoch that a hook keeps, nil where none does.
+func (h around) kept() (k *hooks.Kept, err error) {
+	err = h.each(func(a *attached) error {
+		if a.Kept != nil {
+			k = a.Kept()
+		}
+		return nil
+	})
+	return k, err
+}
+
+// lent lists what hooks lend to the programs of a training.
+func (h around) lent() (list []*graph.Parameter, err error) {
+	err = h.each(func(a *attached) error {
+		if a.Lends == nil {
+			return nil
+		}
+		for _, p := range a.Lends() {
+			list = append(list, &graph.Parameter{Path: a.name + "." + p.Path, Shape: p.Shape, Data: p.Data, Frozen: true})
+		}
+		return nil
+	})
+	return list, err
+}
+
+// hookPrefix begins the metadata of a hook's record, "hook/NAME", and its tensors, "hook/NAME/...".
+const hookPrefix = "hook/"
+
+// save adds what the hooks keep to a state.
+func (h around) save(state *checkpoint.File) error {
+	return h.each(func(a *attached) error {
+		if a.Save == nil {
+			return nil
+		}
+		var s hooks.State
+		a.Save(&s)
+		if s.Record != nil {
+			state.Metadata[hookPrefix+a.name] = string(s.Record)
+		}
+		for _, t := range s.Tensors {
+			state.Tensors = append(state.Tensors, checkpoint.Tensor{Name: hookPrefix + a.name + "/" + t.Name, Shape: t.Shape, Data: t.Values})
+		}
+		return nil
+	})
+}
+
+// restore gives it back to them.
+func (h around) restore(from *stored) error {
+	err := h.each(func(a *attached) error {
+		if a.Restore == nil {
+			return nil
+		}
+		s := &hooks.State{}
+		if record, ok := from.file.Metadata[hookPrefix+a.name]; ok {
+			s.Record = json.RawMessage(record)
+		}
+		for _, t := range from.file.Tensors {
+			if rest, ok := strings.CutPrefix(t.Name, hookPrefix+a.name+"/"); ok {
+				s.Put(rest, t.Shape, t.Data)
+			}
+		}
+		return a.Restore(s)
+	})
+	if err != nil {
+		return checkpoint.Mismatchf(from.path, "does not match its model: %v", err)
+	}
+	return nil
+}
+
+// close ends all hooks.
+func (h around) close() (err error) {
+	for _, a := range h {
+		err = errors.Join(err, a.call(func(a *attached) error { return a.Close() }))
+	}
+	return err
 }

@@ -118,7 +118,7 @@ func TestTheValidatedModelIsTheAveragedOne(t *testing.T) {
 	if got := validation(t, shown.Model); math.Abs(got-last) > 1e-9 {
 		t.Errorf("the kept model has a val_mse of %v, measured was %v", got, last)
 	}
-	if err := loadParameters(shown.Model, "", state.file, "", current(shown.Model)); err != nil {
+	if err := loadParameters(shown.Model, "", state.file); err != nil {
 		t.Fatal(err)
 	}
 	if got := validation(t, shown.Model); math.Abs(got-last) < 1e-9 {
@@ -129,12 +129,12 @@ func TestTheValidatedModelIsTheAveragedOne(t *testing.T) {
 // validation is the val_mse of a model on the validation images of its data set.
 func validation(t *testing.T, m *graph.Model) float64 {
 	t.Helper()
-	s, splits, err := newSession(context.Background(), m.Spec, Options{Backend: tape.Backend{}})
+	s, splits, err := newSession(context.Background(), m.Spec, Options{Backend: tape.Backend{}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.close()
-	w, err := newWatcher(m, tape.Backend{}, splits)
+	w, err := newWatcher(m, nil, tape.Backend{}, splits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,13 +175,17 @@ func TestTheNumberOfThreadsDoesNotChangeAnAverage(t *testing.T) {
 	for _, team := range []*team.Team{threads(t, 1), threads(t, 2), threads(t, 7)} {
 		m, steps := stepped(t, averaged)
 		n := &trainee{job: &job{spec: m.Spec}, model: m, stepper: newStepper(m, team)}
-		if err := n.attach(false); err != nil {
+		if err := n.attach(); err != nil {
 			t.Fatal(err)
 		}
 		for i, gradients := range steps {
 			steppedOnce(t, n, gradients, i+1)
 		}
-		got := n.shown().Parameters
+		shown, err := n.shown()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := shown.Parameters
 		if want == nil {
 			want = got
 		}
@@ -196,12 +200,12 @@ func TestTheNumberOfThreadsDoesNotChangeAnAverage(t *testing.T) {
 // steppedOnce is a step between the calls of the hooks.
 func steppedOnce(t *testing.T, n *trainee, gradients [][]float32, step int) {
 	t.Helper()
-	if err := n.around.BeforeStep(&hooks.Step{}); err != nil {
+	if err := n.around.each(func(a *attached) error { return a.BeforeStep(&hooks.Step{}) }); err != nil {
 		t.Fatal(err)
 	}
 	n.stepper.Step(gradients, 0.01, step)
 	n.progress.Step = step
-	if err := n.around.AfterStep(); err != nil {
+	if err := n.around.each(func(a *attached) error { return a.AfterStep() }); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -73,12 +73,12 @@ func BenchmarkStep(b *testing.B) {
 func benchmarkStep(b *testing.B, spec *config.Model, threads int) {
 	team := team.New(threads)
 	defer team.Close()
-	s, splits, err := newSession(context.Background(), spec, Options{Backend: engine.Backend{Team: team}, Team: team, Dirs: data.SearchDirs("")})
+	s, splits, err := newSession(context.Background(), spec, Options{Backend: engine.Backend{Team: team}, Team: team, Dirs: data.SearchDirs("")}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer s.close()
-	if err := s.learner.begin(context.Background(), splits); err != nil {
+	if err := s.learner.begin(context.Background(), splits, true); err != nil {
 		b.Fatal(err)
 	}
 	var times []time.Duration
@@ -102,7 +102,7 @@ func benchmarkEncode(b *testing.B, spec *config.Model, threads int) {
 	team := team.New(threads)
 	defer team.Close()
 	backend := engine.Backend{Team: team}
-	s, _, err := newSession(context.Background(), spec, Options{Backend: backend, Team: team, Dirs: data.SearchDirs("")})
+	s, _, err := newSession(context.Background(), spec, Options{Backend: backend, Team: team, Dirs: data.SearchDirs("")}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -50,8 +50,7 @@ func (s *stepper) deal() {
 
 // share returns the range of n things that a thread works on.
 func (s *stepper) share(thread, n int) (from, to int) {
-	threads := s.team.Threads()
-	return team.Part(n, thread, threads)
+	return team.EvenShare(n, thread, s.team.Threads())
 }
 
 func (s *stepper) sumChunks(thread int) {

@@ -3,14 +3,11 @@ package train
 import (
 	"context"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
-	"tessera/data"
 	"tessera/engine"
-	"tessera/graph"
 	"tessera/morph"
 	"tessera/tape"
 	"tessera/team"
@@ -30,57 +27,6 @@ func decomposition(layer string) morph.Decomposition {
 	return morph.Decomposition{Method: morph.PADO, Levels: 3, Start: 1, Step: 1, Original: true}
 }
 
-func TestDecomposedImagesAreThoseOfPackageMorph(t *testing.T) {
-	r := rand.New(rand.NewPCG(8, 9))
-	const n = 70
-	shape := []int{9, 7}
-	bytes, floats := make([]byte, n*63), make([]float32, n*63)
-	for i := range bytes {
-		bytes[i], floats[i] = byte(r.IntN(256)), r.Float32()
-	}
-	ofBytes, _ := data.NewBytes(shape, bytes, nil)
-	ofFloats, _ := data.NewFloats(shape, floats, nil)
-	for _, images := range []*data.Images{ofBytes, ofFloats} {
-		for _, layer := range []string{amdLayer, padoLayer} {
-			of := decomposition(layer)
-			d, err := decompose(images, []graph.Input{{Name: "input"}, {Decomposition: &of}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, _, err := of.Apply(images.Float32(), shape)
-			if err != nil {
-				t.Fatal(err)
-			}
-			row := len(want) / n
-			indices := r.Perm(n)
-			got := make([]float32, len(want))
-			d.Batch(d.space(), got, indices)
-			for k, i := range indices {
-				if !slices.Equal(got[k*row:(k+1)*row], want[i*row:(i+1)*row]) {
-					t.Fatalf("%s: image %d differs", of.Method, i)
-				}
-			}
-			low, gain := d.Ranges()
-			for c := range low {
-				least, most := math.Inf(1), math.Inf(-1)
-				for i := c; i < len(want); i += len(low) {
-					least, most = min(least, float64(want[i])), max(most, float64(want[i]))
-				}
-				if float64(low[c]) != least || math.Abs(float64(gain[c])*(most-least)-1) > 1e-6 {
-					t.Errorf("%s: channel %d: low %v and gain %v of values from %v to %v", of.Method, c, low[c], gain[c], least, most)
-				}
-			}
-		}
-	}
-}
-
-func TestNoDecompositionIsMadeWhereNoneIsWanted(t *testing.T) {
-	images, _ := data.NewBytes([]int{2, 2}, make([]byte, 8), nil)
-	if d, err := decompose(images, []graph.Input{{Name: "input"}}); d != nil || err != nil {
-		t.Errorf("got %v, %v", d, err)
-	}
-}
-
 // What training and validation see, prepared, is what a trained model makes of plain images.
 func TestATrainedModelTakesPlainImages(t *testing.T) {
 	for _, layer := range []string{amdLayer, padoLayer} {
@@ -90,7 +36,7 @@ func TestATrainedModelTakesPlainImages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, splits, err := newSession(context.Background(), m, Options{Backend: tape.Backend{}})
+		_, splits, err := newSession(context.Background(), m, Options{Backend: tape.Backend{}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,22 +67,39 @@ func TestFittedChannelsRunFromZeroToOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, splits, err := newSession(context.Background(), m, Options{Backend: tape.Backend{}})
+	_, splits, err := newSession(context.Background(), m, Options{Backend: tape.Backend{}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	of := decomposition(amdLayer)
-	d, err := decompose(splits.Fit, []graph.Input{{Decomposition: &of}})
+	channels, shape, err := of.Apply(splits.Fit.Float32(), splits.Fit.Shape)
 	if err != nil {
 		t.Fatal(err)
 	}
-	low, gain := d.Ranges()
+	low, gain := slices.Clone(channels[:shape[2]]), slices.Clone(channels[:shape[2]]) // gain is the greatest value at first
+	for i, v := range channels {
+		c := i % shape[2]
+		low[c], gain[c] = min(low[c], v), max(gain[c], v)
+	}
+	for c := range gain {
+		gain[c] = 1 / (gain[c] - low[c])
+	}
 	if slices.Min(low) >= 0 {
 		t.Fatalf("low %v and gain %v are no test", low, gain)
 	}
 	for name, want := range map[string][]float32{"low": low, "gain": gain} {
 		if p, err := opened.Parameter("encoder.0." + name); err != nil || !slices.Equal(p.Data, want) {
 			t.Errorf("%s is %v, want %v (%v)", name, p.Data, want, err)
+		}
+	}
+}
+
+// Without its cache every step decomposes its images: the numbers are the same.
+func TestACacheChangesNoResult(t *testing.T) {
+	for _, layer := range []string{amdLayer, padoLayer} {
+		for _, o := range []Options{{}, {Backend: engine.Backend{Team: threads(t, 2)}}} {
+			with, without := trained(t, model(t, channelled(layer)), o), trained(t, model(t, channelled(layer), "hook.decomposition.cache=false"), o)
+			sameNumbers(t, with.Run, without.Run)
 		}
 	}
 }
@@ -167,7 +130,7 @@ func TestADecomposingRunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
 // A frozen layer keeps the numbers that another run rescaled by.
 func TestAFrozenDecompositionKeepsItsRange(t *testing.T) {
 	for freeze, want := range map[string]float32{`freeze=["encoder.0.*"]`: 5, `freeze=["encoder.3.*"]`: -0.5} {
-		s, _, err := newSession(context.Background(), model(t, channelled(amdLayer), freeze, "constraint=[]"), Options{Backend: tape.Backend{}})
+		s, splits, err := newSession(context.Background(), model(t, channelled(amdLayer), freeze, "constraint=[]"), Options{Backend: tape.Backend{}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +140,7 @@ func TestAFrozenDecompositionKeepsItsRange(t *testing.T) {
 			t.Fatal(err)
 		}
 		low.Data[0] = 5
-		if err := n.rescale(nil); err != nil {
+		if err := n.begin(context.Background(), splits, true); err != nil {
 			t.Fatal(err)
 		}
 		if low.Data[0] != want {

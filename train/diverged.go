@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"tessera/graph"
+	"tessera/kernel"
 	"tessera/optim"
 )
 
@@ -68,7 +69,9 @@ func (n *network) firstBadForward(inputs *batch) (b bad, err error) {
 	if n.model.Encodes() {
 		want = append(n.model.Layout.Values(), graph.Loss)
 	}
-	p, err := compile(n.model, n.options.Backend, graph.Request{Batch: inputs.size, Want: want})
+	r := n.request(want...)
+	r.Batch = inputs.size
+	p, err := compile(n.model, n.options.Backend, r)
 	if err != nil {
 		return b, err
 	}
@@ -80,18 +83,13 @@ func (n *network) firstBadForward(inputs *batch) (b bad, err error) {
 	for _, q := range p.Parameters {
 		b.look(q.Path, q.Data)
 	}
-	p.lookTaps(&b)
+	b.lookRun(p)
 	return b, nil
 }
 
 // firstBadBackward names what made the parameters bad while the loss was good.
 func (p *program) firstBadBackward() (b bad) {
-	p.lookTaps(&b)
-	for i, q := range p.Parameters {
-		if g := p.runner.Gradient(i); g != nil {
-			b.look("gradient of "+q.Path, g)
-		}
-	}
+	b.lookRun(p)
 	for _, q := range p.Parameters {
 		b.look(q.Path, q.Data)
 	}
@@ -99,12 +97,6 @@ func (p *program) firstBadBackward() (b bad) {
 		b = bad{"the optimizer's step", math.NaN()}
 	}
 	return b
-}
-
-func (p *program) lookTaps(b *bad) {
-	for i, tap := range p.Taps {
-		b.look(tap.Name, p.runner.Tap(i))
-	}
 }
 
 // firstBad names what made the objective bad, as the last look left everything.
@@ -121,10 +113,10 @@ func (w *whole) firstBad() (b bad, err error) {
 			return nil
 		}
 		p := w.portions[to-from]
-		if err := w.run(p, from, to); err != nil {
+		if err := w.feed.run(p, from, to); err != nil {
 			return err
 		}
-		b.look("input", w.pixels[:(to-from)*w.images.Pixels()])
+		b.look("input", w.feed.inputs[0])
 		b.lookRun(p)
 		return nil
 	})
@@ -136,10 +128,32 @@ func (w *whole) firstBad() (b bad, err error) {
 
 // lookRun looks at what a program's last run gave.
 func (b *bad) lookRun(p *program) {
-	p.lookTaps(b)
+	for i, tap := range p.Taps {
+		b.look(tap.Name, p.runner.Tap(i))
+	}
 	for i, q := range p.Parameters {
 		if g := p.runner.Gradient(i); g != nil {
 			b.look("gradient of "+q.Path, g)
 		}
 	}
+}
+
+// finite reports whether no value is NaN or infinite. One such value makes the sum NaN or infinite, and a sum is all
+// that this costs; should a sum of large finite values overflow, each is looked at.
+func finite(v []float32) bool {
+	if sum := kernel.Float32().Sum(v); sum-sum == 0 {
+		return true
+	}
+	_, ok := firstBad(v)
+	return !ok
+}
+
+// firstBad returns the first value that is not finite; ok is false where all are.
+func firstBad(v []float32) (value float32, ok bool) {
+	for _, x := range v {
+		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+			return x, true
+		}
+	}
+	return 0, false
 }

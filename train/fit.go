@@ -36,11 +36,8 @@ func newFit(j *job, method baselines.Method) (*fit, error) {
 	return &fit{job: j, model: m}, nil
 }
 
-// start implements learner: a fit begins with nothing of another run.
-func (f *fit) start() error { return nil }
-
 // begin implements learner.
-func (f *fit) begin(ctx context.Context, splits data.Splits) error {
+func (f *fit) begin(ctx context.Context, splits data.Splits, _ bool) error {
 	err := f.model.Begin(ctx, splits.Fit)
 	var refused *data.Error
 	switch {
@@ -147,7 +144,7 @@ func openBaseline(spec *config.Model, method baselines.Method, shape []int, path
 		return nil, err
 	}
 	if a := m.Atoms(); len(a.Values) == 0 {
-		return nil, checkpoint.Errorf(path, "holds no atoms yet; resume continues the fit")
+		return nil, checkpoint.Errorf(path, "holds no atoms yet; resume the run to continue the fit")
 	}
 	return m, nil
 }
@@ -159,7 +156,7 @@ func (f *fit) derived() ([]derived, error) {
 }
 
 // kept implements learner: the last iteration is the best one.
-func (f *fit) kept() *hooks.Kept { return nil }
+func (f *fit) kept() (*hooks.Kept, error) { return nil, nil }
 
 // close implements learner.
 func (f *fit) close() {}

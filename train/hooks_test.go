@@ -42,7 +42,8 @@ func (j *jolts) Attach(t hooks.Training) (*hooks.Active, error) {
 		AfterStep: h.jolt,
 		EndEpoch: func(e *hooks.Epoch) error {
 			h.record.Epochs++
-			h.sum[0] *= float32(e.Metrics["val_mse"])
+			error, _ := e.Metrics.Number("val_mse")
+			h.sum[0] *= float32(error)
 			return nil
 		},
 		Save: func(s *hooks.State) {
@@ -120,13 +121,13 @@ func TestARevivedAndTaughtRunResumesToTheSameBytes(t *testing.T) {
 }
 
 func TestProgramsReadWhatATeacherLends(t *testing.T) {
-	s, splits, err := newSession(context.Background(), model(t, everything, "hook.teacher.decay=0.5"), Options{Backend: tape.Backend{}})
+	s, splits, err := newSession(context.Background(), model(t, everything, "hook.teacher.decay=0.5"), Options{Backend: tape.Backend{}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.close()
 	n := s.learner.(*network)
-	if err := errors.Join(n.start(), n.begin(context.Background(), splits)); err != nil {
+	if err := n.begin(context.Background(), splits, true); err != nil {
 		t.Fatal(err)
 	}
 	w, err := n.model.Parameter("encoder.2.weight")
@@ -168,6 +169,24 @@ func TestTeamsRunHooksAlike(t *testing.T) {
 	}
 }
 
+// outside is a hook in a line.
+type outside struct {
+	attach func(t hooks.Training) (*hooks.Active, error)
+}
+
+func (o *outside) Attach(t hooks.Training) (*hooks.Active, error) { return o.attach(t) }
+
+func TestAllHooksTogetherResumeToTheSameBytes(t *testing.T) {
+	m := model(t, everything, averaged, `prune=[{fraction=0.3,from=1},{threshold=0.02,on="decoder.*.weight"}]`, "adversarial={epsilon=0.05,share=0.5}",
+		"hook.revive={every=1,threshold=0.9}", "hook.teacher.decay=0.9", "hook.plateau={patience=0,factor=0.5,threshold=0.5}", "hook.jolts.every=3",
+		"train.patience=1", "train.epochs=2")
+	if list := m.AllHooks(); len(list) != 9 {
+		t.Fatalf("%d hooks", len(list))
+	}
+	interruptedEverywhere(t, m)
+	killedAgain(t, m)
+}
+
 // failingHook fails, or panics, in one of its functions.
 type failingHook struct {
 	in     string
@@ -186,7 +205,7 @@ func (f *failingHook) fail(in string) error {
 
 func (f *failingHook) Attach(hooks.Training) (*hooks.Active, error) {
 	return &hooks.Active{
-		First:      func() { _ = f.fail("First") },
+		First:      func() error { return f.fail("First") },
 		Begin:      func() error { return f.fail("Begin") },
 		BeginEpoch: func() error { return f.fail("BeginEpoch") },
 		BeforeStep: func(*hooks.Step) error { return f.fail("BeforeStep") },
@@ -196,17 +215,21 @@ func (f *failingHook) Attach(hooks.Training) (*hooks.Active, error) {
 		Moved:      func(*hooks.Parameter, []float32, int, []float32) { _ = f.fail("Moved") },
 		Rate:       func() float64 { _ = f.fail("Rate"); return 1 },
 		Save:       func(*hooks.State) { _ = f.fail("Save") },
+		Shown:      func(p *hooks.Parameter) []float32 { _ = f.fail("Shown"); return p.Data },
+		Kept:       func() *hooks.Kept { _ = f.fail("Kept"); return nil },
+		Follows:    func(*hooks.Parameter) []float32 { _ = f.fail("Follows"); return nil },
+		Lends:      func() []*hooks.Parameter { _ = f.fail("Lends"); return nil },
 	}, f.fail("Attach")
 }
 
 func TestWhatAHookDoesWrongIsAnErrorWithItsName(t *testing.T) {
-	for _, in := range []string{"Attach", "First", "Begin", "BeginEpoch", "BeforeStep", "AfterStep", "EndEpoch", "Project", "Moved", "Rate", "Save"} {
+	for _, in := range []string{"Attach", "First", "Begin", "BeginEpoch", "BeforeStep", "AfterStep", "EndEpoch", "Project", "Moved", "Rate", "Save", "Shown", "Kept", "Follows", "Lends"} {
 		for _, panics := range []bool{false, true} {
-			canFail := in != "First" && in != "Project" && in != "Moved" && in != "Rate" && in != "Save"
+			canFail := in != "Project" && in != "Moved" && !slices.Contains([]string{"Rate", "Save", "Shown", "Kept", "Follows", "Lends"}, in)
 			if !panics && !canFail {
 				continue
 			}
-			m := model(t, everything)
+			m := model(t, everything, "train.patience=0")
 			m.Hooks = map[string]hooks.Hook{"failing": &failingHook{in, panics}}
 			_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)})
 			if err == nil || !strings.Contains(err.Error(), "out of order") || !strings.Contains(err.Error(), "hook") {
@@ -223,7 +246,7 @@ func TestHooksThatCannotBeTogetherAreRefused(t *testing.T) {
 	}{
 		"hook mean: average does the same already":                                         {everything, map[string]hooks.Hook{"mean": &hooks.Average{Decay: 0.5}}},
 		"hook stop: early_stopping does the same already":                                  {everything, map[string]hooks.Hook{"stop": &hooks.EarlyStopping{Patience: 1}}},
-		"hook jolts: it needs an optimizer that goes batch by batch, which lbfgs does not": {searched, map[string]hooks.Hook{"jolts": &jolts{Every: 1}}},
+		"hook jolts: needs a mini-batch optimizer (got lbfgs)": {searched, map[string]hooks.Hook{"jolts": &jolts{Every: 1}}},
 	} {
 		m := model(t, c.text)
 		if m.Hooks = c.hooks; strings.Contains(want, "average") {

@@ -46,9 +46,15 @@ func length(spec *config.Model) int {
 	return spec.Train.Epochs
 }
 
+// searches reports whether the optimizer evaluates the objective over all images.
+func (j *job) searches() bool {
+	_, search := j.spec.Optimizer.Optimizer.(optim.Search)
+	return search
+}
+
 // stepsPerEpoch counts the last, shorter batch. An iteration of a baseline or of a search is one step.
 func (j *job) stepsPerEpoch() int {
-	if _, search := j.spec.Optimizer.Optimizer.(optim.Search); search || j.spec.Baseline != nil {
+	if j.searches() || j.spec.Baseline != nil {
 		return 1
 	}
 	return (j.identity.Images + j.spec.Train.Batch - 1) / j.spec.Train.Batch

@@ -7,6 +7,7 @@ import (
 	"tessera/augment"
 	"tessera/data"
 	"tessera/graph"
+	"tessera/hooks"
 	"tessera/internal/random"
 	"tessera/internal/volume"
 )
@@ -17,20 +18,18 @@ import (
 // It starts no goroutine: with as many threads as processors, that would take one from the team in the middle of
 // a step, and every barrier would wait for it.
 type loader struct {
-	images  *data.Images
-	seed    uint64
-	size    int // of all batches but the last of an epoch
-	epochs  int
-	threads int
-	inputs  map[int][]graph.Input // of the program for each batch size
-	order   []int                 // of the images in the epoch of the next batch
+	images   *data.Images
+	prepared hooks.Prepared // what a hook makes of them; nil where no input wants that
+	views    []*augment.Chain
+	seed     uint64
+	size     int // of all batches but the last of an epoch
+	epochs   int
+	threads  int                   // how many call Fill
+	inputs   map[int][]graph.Input // of the program for each batch size
 
-	labels []int            // of the images; nil where no input wants them
-	views  []*augment.Chain // how the first and the second views are drawn; none where no input wants them
-	plain  [][]float32      // per thread: images before they are augmented
-
-	decomposed *decomposed // images; nil where no input is of that kind
-	spaces     []*space    // per thread, to combine them in
+	order  []int       // of the images in the epoch of the next batch
+	labels []int       // of the images
+	plain  [][]float32 // per thread: images before they are augmented
 
 	batches         [2]*batch // one read, one prepared
 	next            int       // which is prepared
@@ -46,15 +45,20 @@ type batch struct {
 	memory  [][]float32 // what values is cut from
 }
 
-// newLoader returns a loader for programs of these inputs, by batch size; size is that of all batches but the last of an
-// epoch, and threads how many will call Fill.
-func newLoader(images *data.Images, seed uint64, size, epochs, threads int, inputs map[int][]graph.Input) *loader {
-	l := &loader{images: images, seed: seed, size: size, inputs: inputs, epochs: epochs, threads: threads, order: make([]int, images.Len())}
+// Start chooses the first batch: that of the given epoch and place in it, with that many steps before. Every thread must
+// call Fill before it is taken.
+func (l *loader) Start(epoch, position, step int) {
+	l.order, l.labels = make([]int, l.images.Len()), l.images.Labels()
+	if l.views != nil {
+		for range l.threads {
+			l.plain = append(l.plain, make([]float32, noiseRows*l.images.Pixels()))
+		}
+	}
 	for k := range l.batches {
 		b := &batch{}
-		for i := range inputs[size] { // all programs have equally many
+		for i := range l.inputs[l.size] { // all programs have equally many
 			length := 0
-			for _, of := range inputs {
+			for _, of := range l.inputs {
 				length = max(length, volume.Of(of[i].Shape))
 			}
 			b.memory = append(b.memory, make([]float32, length))
@@ -62,33 +66,6 @@ func newLoader(images *data.Images, seed uint64, size, epochs, threads int, inpu
 		b.values = make([][]float32, len(b.memory))
 		l.batches[k] = b
 	}
-	return l
-}
-
-// combine makes the loader give decomposed images, nil for none, to the inputs that want them.
-func (l *loader) combine(d *decomposed) {
-	if l.decomposed = d; d == nil {
-		return
-	}
-	for range l.threads {
-		l.spaces = append(l.spaces, d.space())
-	}
-}
-
-// label makes the loader give labels to the input that wants them.
-func (l *loader) label() { l.labels = l.images.Labels() }
-
-// view makes the loader give views to the input that wants them.
-func (l *loader) view(chains []*augment.Chain) {
-	l.views = chains
-	for range l.threads {
-		l.plain = append(l.plain, make([]float32, noiseRows*l.images.Pixels()))
-	}
-}
-
-// Start chooses the first batch: that of the given epoch and place in it, with that many steps before. Every thread must
-// call Fill before it is taken.
-func (l *loader) Start(epoch, position, step int) {
 	l.epoch, l.position, l.step = epoch, position, step
 	if epoch < l.epochs {
 		l.shuffle()
@@ -157,8 +134,8 @@ func (l *loader) Fill(thread int) {
 				oneHot(dst, row, l.labels, b.indices[from:to])
 			case in.Name == graph.Views:
 				l.augment(thread, b.values[i], part, b.indices[from:to])
-			case in.Decomposition != nil:
-				l.decomposed.Batch(l.spaces[thread], dst, b.indices[from:to])
+			case in.Preparation != nil:
+				l.prepared.Batch(dst, b.indices[from:to])
 			case in.Sampler == nil:
 				l.images.Batch(dst, b.indices[from:to])
 			default:
@@ -188,8 +165,9 @@ func (l *loader) augment(thread int, views []float32, part int, indices []int) {
 	pixels := l.images.Pixels()
 	plain := l.plain[thread][:len(indices)*pixels]
 	l.images.Batch(plain, indices)
-	for v, chain := range l.views {
+	for v := range 2 { // by one declared view both
 		at := (v*len(views)/2/pixels + part*noiseRows) * pixels
+		chain := l.views[min(v, len(l.views)-1)]
 		chain.Apply(views[at:at+len(plain)], plain, noise(l.seed, "view."+strconv.Itoa(v+1), part, l.step))
 	}
 }

@@ -31,7 +31,7 @@ func loads(t *testing.T, epoch, position, step int) (batches [][][]float32) {
 	for _, size := range []int{4, 2} {
 		inputs[size] = []graph.Input{{Name: "input", Shape: []int{size, 1}}, {Name: "encoder.0.noise", Shape: []int{size, 3}, Sampler: uniform{}}}
 	}
-	l := newLoader(numbered(t, 10), 7, 4, 3, 2, inputs)
+	l := &loader{images: numbered(t, 10), seed: 7, size: 4, epochs: 3, threads: 2, inputs: inputs}
 	l.Start(epoch, position, step)
 	fill(l)
 	for ; epoch < 3; epoch, position = epoch+1, 0 {
@@ -100,7 +100,7 @@ func TestTheNumberOfThreadsChangesNoValue(t *testing.T) {
 	inputs := map[int][]graph.Input{70: {{Name: "input", Shape: []int{70, 1}}, {Name: "noise", Shape: []int{70, 3}, Sampler: uniform{}}}}
 	var want *batch
 	for _, threads := range []int{1, 2, 3, 9} {
-		l := newLoader(numbered(t, 70), 7, 70, 1, threads, inputs)
+		l := &loader{images: numbered(t, 70), seed: 7, size: 70, epochs: 1, threads: threads, inputs: inputs}
 		l.Start(0, 0, 0)
 		for thread := range threads {
 			l.Fill(thread)
@@ -125,11 +125,22 @@ func TestASamplerThatPanicsInTheFirstBatchIsAnError(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		n := &network{
 			trainee: &trainee{job: &job{options: Options{Team: threads(t, n)}}},
-			loader:  newLoader(numbered(t, 70), 7, 70, 1, n, inputs),
+			loader:  &loader{images: numbered(t, 70), seed: 7, size: 70, epochs: 1, threads: n, inputs: inputs},
 		}
 		n.loader.Start(0, 0, 0)
 		if err := n.fill(); err == nil || !strings.Contains(err.Error(), "no noise") {
 			t.Errorf("got %v", err)
 		}
+	}
+}
+
+func TestASamplerThatPanicsInAnEvaluationIsAnError(t *testing.T) {
+	f, err := newFeed(numbered(t, 70), nil, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &program{Program: &graph.Program{Inputs: []graph.Input{{Name: "noise", Shape: []int{70, 3}, Sampler: spoilt{}}}}}
+	if err := f.run(p, 0, 70); err == nil || !strings.Contains(err.Error(), "no noise") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -24,7 +24,7 @@ func (s *session) train(ctx context.Context) (*Result, error) {
 	if err := s.writer.Wait(); err != nil {
 		return nil, err
 	}
-	return s.result(), nil
+	return s.result()
 }
 
 // epoch trains on what is left of the current epoch.
@@ -46,19 +46,13 @@ func (s *session) interrupt() error {
 	if err != nil {
 		return err
 	}
-	if err := s.save(files); err != nil {
+	if err := s.folder.SyncMetrics(); err != nil {
 		return err
 	}
-	if err := s.writer.Wait(); err != nil {
+	if err := s.folder.Write(files...); err != nil {
 		return err
 	}
 	return fmt.Errorf("%s: %w at step %d (epoch %d); resume continues from there", s.run, ErrInterrupted, s.progress.Step, s.progress.Epoch+1)
-}
-
-// save hands the files of a checkpoint to the writer.
-func (s *session) save(files []folder.File) error {
-	s.saved = time.Now()
-	return s.writer.Start(s.folder, files)
 }
 
 // endEpoch writes a line of metrics and, when it is time, a checkpoint.
@@ -86,7 +80,8 @@ func (s *session) endEpoch(m Metrics) error {
 		return err
 	}
 	if save {
-		if err := s.save(files); err != nil {
+		s.saved = time.Now()
+		if err := s.writer.Start(s.folder, files); err != nil {
 			return err
 		}
 	}
@@ -115,4 +110,49 @@ func (s *session) tell(m Metrics, done bool) {
 		left = 0
 	}
 	s.options.Report(Progress{Run: s.run, Epochs: epochs, Steps: steps, Iterates: s.spec.Baseline != nil, EpochDone: done, Metrics: m, Left: left})
+}
+
+// writer puts checkpoints on the disk during training. What it writes was encoded before, so nothing changes
+// under its hands; one checkpoint is written at a time.
+type writer struct {
+	done chan error // of the checkpoint in work; nil when there is none
+}
+
+// Start waits for the last checkpoint and begins to write the next: first the metrics that it stands for, then its
+// files in order.
+func (w *writer) Start(f *folder.Folder, files []folder.File) error {
+	if err := w.Wait(); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	w.done = done
+	go func() {
+		if err := f.SyncMetrics(); err != nil {
+			done <- err
+			return
+		}
+		done <- f.Write(files...)
+	}()
+	return nil
+}
+
+// Wait returns when the last checkpoint is on the disk, or what prevented that.
+func (w *writer) Wait() error {
+	if w.done == nil {
+		return nil
+	}
+	err := <-w.done
+	w.done = nil
+	return err
+}
+
+// Failed returns what prevented the last checkpoint, as far as that is known by now.
+func (w *writer) Failed() error {
+	select {
+	case err := <-w.done:
+		w.done = nil
+		return err
+	default:
+		return nil
+	}
 }

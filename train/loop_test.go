@@ -66,7 +66,7 @@ func TestMetricsAreMeansOverTheImagesOfOneEpoch(t *testing.T) {
 func TestValMSEIsTheErrorOfTheCleanValidationImages(t *testing.T) {
 	m := model(t, everything)
 	r := trained(t, m, Options{})
-	f, err := readOwn(r.Run + "/" + folder.Model)
+	f, err := decodeOwn(folder.Model, read(t, r.Run, folder.Model))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,6 @@
 package train
 
 import (
-	"bytes"
-	"encoding/json"
-	"maps"
 	"math"
 
 	"tessera/metrics"
@@ -15,7 +12,7 @@ type Metrics struct {
 	Epoch           int            // from 1
 	Step            int            // steps done since the beginning of the run
 	Loss            float64        // mean over the images of the epoch, as each was when its batch was computed: the sum of Terms
-	Terms           []Term         // the weighted terms of the loss, in their declared order; none of a baseline, whose loss is its objective
+	Terms           metrics.Values // the weighted terms of the loss by their kinds, "kind.2" for the second of a kind; none of a baseline, whose loss is its objective
 	Measured        metrics.Values // at the end of the epoch, without noise: see [Watched]; empty within an epoch
 	LearningRate    float64        // of the epoch's last step; NaN for a baseline
 	ImagesPerSecond float64        // images trained on per second of Seconds
@@ -26,60 +23,35 @@ type Metrics struct {
 // validation images: the first ones.
 const Watched = 10000
 
-// Term is one weighted term of the loss.
-type Term struct {
-	Name  string // its kind; "kind.2" for the second of a kind
-	Value float64
+// values are the numbers that depend on the training alone, by their keys: the loss, its terms, and what was measured.
+func (m Metrics) values() metrics.Values {
+	v := metrics.Values{finiteValue("loss", m.Loss)}
+	for _, t := range m.Terms {
+		v = append(v, finiteValue(t.Name, t.Number))
+	}
+	for _, one := range m.Measured.Shown() {
+		if one.Missing == "" {
+			one = finiteValue(one.Name, one.Number)
+		}
+		v = append(v, one)
+	}
+	return v
+}
+
+// finiteValue is a value that is missing where it is not finite.
+func finiteValue(name string, number float64) metrics.Value {
+	v := metrics.Number(number)
+	if math.IsNaN(number) || math.IsInf(number, 0) {
+		v = metrics.NotApplicable("it is not finite")
+	}
+	v.Name = name
+	return v
 }
 
 // MarshalJSON writes one object with the keys in a fixed order. A value that is not a number is null.
 func (m Metrics) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	field := func(key string, value any) {
-		if f, ok := value.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
-			value = nil
-		}
-		name, _ := json.Marshal(key) // texts and finite numbers cannot fail
-		text, _ := json.Marshal(value)
-		if b.Len() == 0 {
-			b.WriteByte('{')
-		} else {
-			b.WriteByte(',')
-		}
-		b.Write(name)
-		b.WriteByte(':')
-		b.Write(text)
-	}
-	field("epoch", m.Epoch)
-	field("step", m.Step)
-	field("loss", m.Loss)
-	for _, t := range m.Terms {
-		field(t.Name, t.Value)
-	}
-	for _, v := range m.Measured.Shown() {
-		if v.Missing != "" {
-			v.Number = math.NaN()
-		}
-		field(v.Name, v.Number)
-	}
-	field("learning_rate", m.LearningRate)
-	field("images_per_second", m.ImagesPerSecond)
-	field("seconds", m.Seconds)
-	b.WriteByte('}')
-	return b.Bytes(), nil
-}
-
-// known are the metrics that hooks get, by their keys; what was not measured is missing.
-func (m Metrics) known() map[string]float64 {
-	all := map[string]float64{"loss": m.Loss}
-	for _, v := range m.Measured {
-		if v.Missing == "" {
-			all[v.Name] = v.Number
-		}
-	}
-	for _, t := range m.Terms {
-		all[t.Name] = t.Value
-	}
-	maps.DeleteFunc(all, func(_ string, v float64) bool { return math.IsNaN(v) })
-	return all
+	all := metrics.Values{finiteValue("epoch", float64(m.Epoch)), finiteValue("step", float64(m.Step))}
+	all = append(all, m.values()...)
+	return append(all, finiteValue("learning_rate", m.LearningRate), finiteValue("images_per_second", m.ImagesPerSecond),
+		finiteValue("seconds", m.Seconds)).MarshalJSON()
 }

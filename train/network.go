@@ -7,7 +7,6 @@ import (
 	"math"
 
 	"tessera/augment"
-	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
 	"tessera/hooks"
@@ -29,79 +28,44 @@ func newNetwork(j *job) (*network, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &network{trainee: t, programs: compiled{}, distorted: j.spec.Distorted()}, t.attach(false)
+	return &network{trainee: t, distorted: j.spec.Distorted()}, t.attach()
 }
 
-// begin prepares a program for each batch size of an epoch, what feeds and watches them, and the first batch.
-func (n *network) begin(_ context.Context, splits data.Splits) (err error) {
-	inputs, sizes := map[int][]graph.Input{}, n.batchSizes()
-	for _, size := range sizes {
-		p, err := compile(n.model, n.options.Backend, graph.Request{Batch: size, Want: n.model.Trained()})
-		if err != nil {
-			return err
-		}
-		p.follow(n.stepper.moved)
-		n.programs[size], inputs[size] = p, p.Inputs
-	}
-	parts, err := decompose(n.images, inputs[sizes[0]])
+// begin implements learner: it prepares a program for each batch size of an epoch, what feeds and watches them, and the first
+// batch.
+func (n *network) begin(_ context.Context, splits data.Splits, fresh bool) (err error) {
+	train := n.spec.Train
+	n.programs, err = compileAll(n.model, n.options.Backend, n.request(n.model.Trained()...), n.images.Len(), train.Batch)
 	if err != nil {
 		return err
 	}
-	n.loader = newLoader(n.images, n.spec.Train.Seed, sizes[0], n.spec.Train.Epochs, n.options.Team.Threads(), inputs)
-	n.loader.combine(parts)
-	if err := n.feed(inputs[sizes[0]]); err != nil {
+	n.loader = &loader{images: n.images, seed: train.Seed, size: min(train.Batch, n.images.Len()), epochs: train.Epochs,
+		threads: n.options.Team.Threads(), inputs: map[int][]graph.Input{}}
+	for size, p := range n.programs {
+		p.follow(n.stepper.moved)
+		n.loader.inputs[size] = p.Inputs
+	}
+	if n.loader.prepared, err = n.around.prepare(n.images, n.programs); err != nil {
 		return err
+	}
+	for _, v := range n.spec.Views {
+		chain, err := augment.NewChain(v.Augment, n.images.Shape)
+		if err != nil {
+			return fmt.Errorf("model %q: %w", n.spec.Name, err)
+		}
+		n.loader.views = append(n.loader.views, chain)
 	}
 	n.stepper.beside = n.loader.Fill
-	if err := n.ready(parts); err != nil {
-		return err
-	}
-	if n.watcher, err = newWatcher(n.shown(), n.options.Backend, splits); err != nil {
+	if err := n.ready(splits, fresh); err != nil {
 		return err
 	}
 	n.loader.Start(n.progress.Epoch, n.progress.Position, n.progress.Step)
 	return n.fill()
 }
 
-// fill makes the first batch; the others are made beside the steps. A sampler or an augmentation may be a user's own: its
-// panic is an error.
-func (n *network) fill() (err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("making the first batch panicked: %v", cause)
-		}
-	}()
-	n.options.Team.Do(n.loader.Fill)
-	return nil
-}
-
-// feed gives the loader what it makes labels and views of, where an input wants them.
-func (n *network) feed(inputs []graph.Input) error {
-	for _, in := range inputs {
-		switch in.Name {
-		case graph.Labels:
-			n.loader.label()
-		case graph.Views:
-			chains, err := chainsOf(n.spec.Views, n.images.Shape)
-			if err != nil {
-				return fmt.Errorf("model %q: %w", n.spec.Name, err)
-			}
-			n.loader.view(chains)
-		}
-	}
-	return nil
-}
-
-// chainsOf returns how the first and the second view of an image are drawn: by one declared view both.
-func chainsOf(views []config.View, shape []int) (chains []*augment.Chain, err error) {
-	for i := range 2 {
-		chain, err := augment.NewChain(views[min(i, len(views)-1)].Augment, shape)
-		if err != nil {
-			return nil, err
-		}
-		chains = append(chains, chain)
-	}
-	return chains, nil
+// fill makes the first batch; the others are made beside the steps.
+func (n *network) fill() error {
+	return guard("making the first batch", func() error { n.options.Team.Do(n.loader.Fill); return nil })
 }
 
 // close implements learner.
@@ -117,7 +81,7 @@ func (n *network) epoch(ctx context.Context, tell func(measure func() Metrics)) 
 			return m, errHalted
 		}
 		if n.progress.Position == 0 { // a state between two epochs is that of the one which is over
-			if err := n.around.BeginEpoch(); err != nil {
+			if err := n.around.each(func(a *attached) error { return a.BeginEpoch() }); err != nil {
 				return m, n.failed(err)
 			}
 		}
@@ -135,7 +99,11 @@ func (n *network) epoch(ctx context.Context, tell func(measure func() Metrics)) 
 // moves the parameters.
 func (n *network) step() error {
 	b := n.loader.Take()
-	if err := n.around.BeforeStep(n.stepOf(b)); err != nil {
+	n.here = hooks.Step{Images: b.values[0], Size: b.size}
+	if n.distorted {
+		n.here.Clean = b.values[targetInput]
+	}
+	if err := n.around.each(func(a *attached) error { return a.BeforeStep(&n.here) }); err != nil {
 		return n.failed(err)
 	}
 	p := n.programs[b.size]
@@ -147,11 +115,13 @@ func (n *network) step() error {
 		first, err := n.firstBadForward(b)
 		return errors.Join(n.diverged(step, first), err)
 	}
-	factor, err := n.around.Rate()
-	if err != nil {
+	o := n.spec.Optimizer
+	n.rate = optim.Rate(n.stepper.optimizer.LearningRate(), o.Schedule.Schedule, o.Schedule.WarmupEpochs, step, n.stepsPerEpoch(), n.spec.Train.Epochs)
+	factor := 1.0
+	if err := n.around.each(func(a *attached) error { factor *= a.Rate(); return nil }); err != nil {
 		return n.failed(err)
 	}
-	n.rate = n.learningRate(step) * factor
+	n.rate *= factor
 	sound := n.stepper.Step(p.Gradients(), n.rate, step)
 	if err := n.stepper.Failed(); err != nil {
 		return n.failed(err)
@@ -159,34 +129,17 @@ func (n *network) step() error {
 	if !sound {
 		return n.diverged(step, p.firstBadBackward())
 	}
-	for i, term := range p.terms {
-		n.progress.Sums[i] += p.scalar(term) * float64(b.size)
-	}
+	p.addTerms(n.progress.Sums, float64(b.size))
 	n.progress.Step = step
 	n.progress.Position += b.size
-	if err := n.around.AfterStep(); err != nil {
+	if err := n.around.each(func(a *attached) error { return a.AfterStep() }); err != nil {
 		return n.failed(err)
 	}
 	return nil
 }
 
-// stepOf is a batch as hooks see it.
-func (n *network) stepOf(b *batch) *hooks.Step {
-	n.here = hooks.Step{Images: b.values[0], Size: b.size}
-	if n.distorted {
-		n.here.Clean = b.values[targetInput]
-	}
-	return &n.here
-}
-
 // targetInput is the place of the clean images among the inputs of a program that learns from distorted ones.
 const targetInput = 1
-
-// learningRate is that of a step, but for what hooks make of it.
-func (n *network) learningRate(step int) float64 {
-	o := n.spec.Optimizer
-	return optim.Rate(n.stepper.optimizer.LearningRate(), o.Schedule.Schedule, o.Schedule.WarmupEpochs, step, n.stepsPerEpoch(), n.spec.Train.Epochs)
-}
 
 // failed names the run and the step in which something went wrong that is not the numbers'.
 func (n *network) failed(err error) error {

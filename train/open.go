@@ -40,7 +40,7 @@ func (t *Trained) Coder(backend graph.Backend) metrics.Coder {
 // model.safetensors, else, should a crash have left none, those of the state. A file that is damaged or does not match
 // config.toml is a [*checkpoint.Error]; a folder that is not a run is [folder.ErrNotRun].
 func Open(run string) (*Trained, error) {
-	return files{run, filepath.Join, os.ReadFile}.open()
+	return folderOf(run).open()
 }
 
 // OpenFS reads the model of the run in a folder of a file system, such as an [embed.FS]; "" and "." name its root. It needs
@@ -61,7 +61,7 @@ func Read(name string, b []byte) (*Trained, error) {
 	}
 	text, ok := f.Metadata[declarationKey]
 	if !ok {
-		return nil, checkpoint.Errorf(name, "holds no declaration of its model: an older version wrote it; open the folder of its run")
+		return nil, checkpoint.Errorf(name, "its metadata contain no declaration of the model: an older version wrote it; open the run's folder instead")
 	}
 	spec, err := parseConfig(name, []byte(text))
 	if err != nil {
@@ -77,15 +77,38 @@ type files struct {
 	read func(path string) ([]byte, error)
 }
 
-func (r files) open() (*Trained, error) {
+// folderOf are the files of a folder of the operating system.
+func folderOf(run string) files { return files{run, filepath.Join, os.ReadFile} }
+
+// config reads the declaration.
+func (r files) config() (*config.Model, error) {
 	at := r.join(r.run, folder.Config)
 	text, err := r.read(at)
-	if missing(err) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, fmt.Errorf("%s: %w", r.run, folder.ErrNotRun)
 	} else if err != nil {
 		return nil, fmt.Errorf("run: %w", err)
 	}
-	spec, err := parseConfig(at, text)
+	return parseConfig(at, text)
+}
+
+// parseConfig reads the one model of a text such as that of config.toml; path stands for it in errors.
+func parseConfig(path string, text []byte) (*config.Model, error) {
+	f, err := config.Load(path, text)
+	if err != nil {
+		return nil, err
+	}
+	f.Trained = true
+	names := f.Names()
+	if len(names) != 1 {
+		return nil, checkpoint.Errorf(path, "holds %d models, want the one that the run is of", len(names))
+	}
+	return f.Model(names[0])
+}
+
+// open reads the model.
+func (r files) open() (*Trained, error) {
+	spec, err := r.config()
 	if err != nil {
 		return nil, err
 	}
@@ -114,22 +137,6 @@ func (r files) parameters() (path string, b []byte, err error) {
 		return path, nil, fmt.Errorf("checkpoint: %w", err)
 	}
 	return path, b, nil
-}
-
-// missing reports whether a file is not there, or its folder is none.
-func missing(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
-}
-
-// parametersOf is the file of a run that [Open] reads.
-func parametersOf(run string) string {
-	for _, name := range []string{folder.Best, folder.Model} {
-		path := filepath.Join(run, name)
-		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-			return path
-		}
-	}
-	return filepath.Join(run, folder.State)
 }
 
 // open makes the model of spec from one checkpoint.
@@ -165,7 +172,7 @@ func openNetwork(spec *config.Model, shape []int, path string, f *checkpoint.Fil
 	if err != nil {
 		return nil, checkpoint.Mismatchf(path, "does not match its model: %v", err)
 	}
-	return m, loadParameters(m, path, f, "", current(m))
+	return m, loadParameters(m, path, f)
 }
 
 // shownBy returns the model of a state with the values that its hooks show.
@@ -179,7 +186,7 @@ func shownBy(spec *config.Model, path string, f *checkpoint.File) (*graph.Model,
 		return nil, err
 	}
 	defer s.close()
-	return s.learner.(interface{ shown() *graph.Model }).shown(), nil
+	return s.learner.(interface{ shown() (*graph.Model, error) }).shown()
 }
 
 // withRemedy says how to get a damaged file back that is derived from the state.

@@ -100,7 +100,7 @@ func TestFilesThatHoldNoRunAreErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Read("bytes", old); !errors.As(err, &damaged) || !strings.Contains(err.Error(), "open the folder of its run") {
+	if _, err := Read("bytes", old); !errors.As(err, &damaged) || !strings.Contains(err.Error(), "open the run's folder instead") {
 		t.Errorf("a file without a declaration: %v", err)
 	}
 	files["runs/a/"+folder.Model].Data = old

@@ -159,6 +159,22 @@ func TestTheScheduleOfATrainingMayBeEdited(t *testing.T) {
 	}
 }
 
+// Else Open would still return an epoch that nothing selects any more.
+func TestARunWhoseEarlyStoppingIsSwitchedOffHasNoBestEpoch(t *testing.T) {
+	run := half(t)
+	if !exists(run, folder.Best) {
+		t.Fatal("early stopping kept no epoch")
+	}
+	edit(t, run, "patience = 100", "patience = 0")
+	if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
+		t.Fatal(err)
+	}
+	sameRun(t, run, trained(t, model(t, everything, "train.patience=0"), Options{}).Run)
+	if m, err := Open(run); err != nil || m.Epoch != 4 {
+		t.Errorf("opened: %+v, %v; want the last epoch", m, err)
+	}
+}
+
 // At whatever operation on the disk the process ends, the run is resumed to the bytes of one that was as long from its start.
 func TestARunIsTrainedForLonger(t *testing.T) {
 	const constant = `optimizer.schedule={kind="constant"}`

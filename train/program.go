@@ -3,7 +3,7 @@ package train
 import (
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	"tessera/graph"
 )
@@ -12,45 +12,33 @@ import (
 type program struct {
 	*graph.Program
 	runner    graph.Runner[float32]
-	loss      int // tap
-	code      int // tap, -1 where there is none
-	output    int // tap, -1 where there is none
-	terms     []int
-	names     []string    // of the terms
+	loss      int         // tap, -1 where there is none
+	terms     []int       // tap of each of the model's losses, -1 where the program does not compute it
 	gradients [][]float32 // of the parameters in the stepper's order, read after every run
 	of        []int       // for each of those, its place in Parameters; -1 where the graph does not read it
 }
 
-// compile builds and compiles the model's program, for images that the caller decomposes where its encoder does.
-func compile(m *graph.Model, backend graph.Backend, o graph.Request) (*program, error) {
-	o.Prepared = true
-	return compilePlain(m, backend, o)
-}
-
-// compilePlain does the same for plain images.
-func compilePlain(m *graph.Model, backend graph.Backend, o graph.Request) (*program, error) {
-	built, err := m.Program(o)
+// compile builds and compiles a program of the model.
+func compile(m *graph.Model, backend graph.Backend, r graph.Request) (*program, error) {
+	built, err := m.Program(r)
 	if err != nil {
 		return nil, err
 	}
 	runner, err := backend.Compile(built)
 	if err != nil {
-		return nil, fmt.Errorf("model %q: batch %d: %w", m.Spec.Name, o.Batch, err)
+		return nil, fmt.Errorf("model %q: batch %d: %w", m.Spec.Name, r.Batch, err)
 	}
-	p := &program{Program: built, runner: runner, loss: -1, code: -1, output: -1}
-	for i, tap := range built.Taps {
-		switch name, term := strings.CutPrefix(tap.Name, "loss."); {
-		case term:
-			p.terms, p.names = append(p.terms, i), append(p.names, name)
-		case tap.Name == "loss":
-			p.loss = i
-		case tap.Name == "code":
-			p.code = i
-		case tap.Name == "output":
-			p.output = i
-		}
+	p := &program{Program: built, runner: runner}
+	p.loss = p.tap(graph.Loss)
+	for i := range m.Spec.Losses {
+		p.terms = append(p.terms, p.tap("loss."+m.Spec.TermName(i)))
 	}
 	return p, nil
+}
+
+// tap returns the place of a tap, -1 where there is none.
+func (p *program) tap(name string) int {
+	return slices.IndexFunc(p.Taps, func(t graph.Tap) bool { return t.Name == name })
 }
 
 // follow makes Gradients return those of these parameters.
@@ -58,12 +46,7 @@ func (p *program) follow(parameters []*moved) {
 	p.gradients = make([][]float32, len(parameters))
 	p.of = make([]int, len(parameters))
 	for i, m := range parameters {
-		p.of[i] = -1
-		for j, b := range p.Parameters {
-			if b.Parameter == m.Parameter && b.Gradient != nil {
-				p.of[i] = j
-			}
-		}
+		p.of[i] = slices.IndexFunc(p.Parameters, func(b graph.Binding) bool { return b.Path == m.Path && b.Gradient != nil })
 	}
 }
 
@@ -87,11 +70,47 @@ func (p *program) Run(inputs [][]float32) error {
 	return p.runner.Run()
 }
 
+// value returns the tap of that name, nil where there is none.
+func (p *program) value(name string) []float32 {
+	if i := p.tap(name); i >= 0 {
+		return p.runner.Tap(i)
+	}
+	return nil
+}
+
+// addTerms adds the terms of the loss that the last run computed, that many times.
+func (p *program) addTerms(sums []float64, times float64) {
+	for i, tap := range p.terms {
+		if tap >= 0 {
+			sums[i] += p.scalar(tap) * times
+		}
+	}
+}
+
 // scalar returns the value of a tap of one value.
 func (p *program) scalar(tap int) float64 { return float64(p.runner.Tap(tap)[0]) }
 
-// compiled are programs of one model by batch size.
+// compiled are the programs of one request by batch size.
 type compiled map[int]*program
+
+// compileAll compiles a program for every size of the batches of n images.
+func compileAll(m *graph.Model, backend graph.Backend, r graph.Request, n, batch int) (compiled, error) {
+	all := compiled{}
+	for _, r.Batch = range batchSizes(n, batch) {
+		p, err := compile(m, backend, r)
+		if err != nil {
+			return nil, errors.Join(err, all.Close())
+		}
+		all[r.Batch] = p
+	}
+	return all, nil
+}
+
+// batchSizes lists the sizes of the batches of n images.
+func batchSizes(n, batch int) []int {
+	full := min(n, batch)
+	return slices.DeleteFunc([]int{full, n % full}, func(size int) bool { return size == 0 })
+}
 
 // Close frees the programs.
 func (c compiled) Close() error {

@@ -36,27 +36,26 @@ func newSearch(j *job, method optim.Search) (*search, error) {
 		all := make([]float32, length)
 		r.state = append(r.state, all)
 		for _, m := range t.stepper.moved {
-			m.state, all = append(m.state, all[:len(m.Data):len(m.Data)]), all[len(m.Data):]
-			m.view.State = m.state
+			m.State, all = append(m.State, all[:len(m.Data):len(m.Data)]), all[len(m.Data):]
 		}
 	}
 	t.rate = math.NaN()
 	j.progress.Search = &optim.Held{}
-	return r, t.attach(true)
+	return r, t.attach()
 }
 
 // begin implements learner.
-func (r *search) begin(_ context.Context, splits data.Splits) (err error) {
-	if r.whole, err = newWhole(r.model, r.stepper.moved, r.images, r.options); err != nil {
+func (r *search) begin(_ context.Context, splits data.Splits, fresh bool) (err error) {
+	if r.whole, err = newWhole(r.trainee); err != nil {
 		return err
 	}
-	if err := r.ready(r.whole.parts); err != nil {
+	if err := r.ready(splits, fresh); err != nil {
 		return err
 	}
-	if r.watcher, err = newWatcher(r.shown(), r.options.Backend, splits); err != nil {
-		return err
+	w := r.weights
+	for _, m := range r.stepper.moved {
+		w = w[copy(w, m.Data):]
 	}
-	r.gather()
 	r.next = r.searching()
 	return nil
 }
@@ -83,23 +82,16 @@ func (r *search) project(w []float32) {
 	}
 }
 
-// gather copies the model's parameters into the weights, and scatter does the opposite.
-func (r *search) gather() {
-	w := r.weights
-	for _, m := range r.stepper.moved {
-		w = w[copy(w, m.Data):]
-	}
-}
-
-func (r *search) scatter() { scatter(r.stepper.moved, r.weights) }
-
 // epoch implements learner. What is measured are the terms of the objective where the iteration ended.
 func (r *search) epoch(ctx context.Context, _ func(func() Metrics)) (m Metrics, err error) {
-	if err := r.around.BeginEpoch(); err != nil {
-		return m, err
+	if !r.progress.Begun { // else it was interrupted
+		if err := r.around.each(func(a *attached) error { return a.BeginEpoch() }); err != nil {
+			return m, err
+		}
 	}
+	r.progress.Begun = true
 	err = r.next(ctx)
-	r.scatter() // the last evaluation may have been elsewhere
+	scatter(r.stepper.moved, r.weights) // the last evaluation may have been elsewhere
 	switch {
 	case errors.Is(err, optim.ErrMinimum):
 		r.progress.Stopped = true
@@ -113,6 +105,7 @@ func (r *search) epoch(ctx context.Context, _ func(func() Metrics)) (m Metrics, 
 	if err != nil {
 		return m, err
 	}
+	r.progress.Begun = false
 	r.progress.Step++
 	r.progress.Position = r.images.Len()
 	for i, term := range terms {
@@ -124,7 +117,7 @@ func (r *search) epoch(ctx context.Context, _ func(func() Metrics)) (m Metrics, 
 // restore implements learner.
 func (r *search) restore(from *stored) error {
 	if from.Search == nil || from.Search.Points < 0 || 2*from.Search.Points > r.method.States() {
-		return checkpoint.Errorf(from.path, "damaged: it does not say how many points its search knows")
+		return checkpoint.Errorf(from.path, "damaged: the number of evaluated points is missing")
 	}
 	return r.trainee.restore(from)
 }

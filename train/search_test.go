@@ -13,6 +13,9 @@ import (
 	"tessera/data"
 	"tessera/engine"
 	"tessera/graph"
+	"tessera/hooks"
+	"tessera/internal/volume"
+	"tessera/morph"
 	"tessera/tape"
 	"tessera/team"
 	"tessera/train/checkpoint"
@@ -79,11 +82,15 @@ func looked(t *testing.T, spec *config.Model, backend graph.Backend, team *team.
 	if m, err = graph.New(spec, set.Shape); err != nil {
 		t.Fatal(err)
 	}
-	parameters := newStepper(m, team).moved
-	if w, err = newWhole(m, parameters, splits.Fit, Options{Backend: backend, Team: team}); err != nil {
+	s := newStepper(m, team)
+	r := &trainee{job: &job{spec: spec, images: splits.Fit, options: Options{Backend: backend, Team: team}}, model: m, stepper: s}
+	if err := r.attach(); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range parameters {
+	if w, err = newWhole(r); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range s.moved {
 		weights = append(weights, p.Data...)
 	}
 	return w, m, splits.Fit, weights
@@ -158,7 +165,7 @@ func TestTheObjectiveInBatchesIsThatOfAllImagesAtOnce(t *testing.T) {
 			}{{tape.Backend{}, team.New(1)}, {engine.Backend{Team: two}, two}} {
 				spec := model(t, searched, append(sets, batch)...)
 				w, m, images, weights := looked(t, spec, b.backend, b.team)
-				want, err := compile(m, tape.Backend{}, graph.Request{Batch: images.Len(), Training: true})
+				want, err := compile(m, tape.Backend{}, graph.Request{Batch: images.Len(), Training: true, Prepared: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -171,14 +178,16 @@ func TestTheObjectiveInBatchesIsThatOfAllImagesAtOnce(t *testing.T) {
 				var inputs [][]float32
 				for _, in := range want.Inputs {
 					switch {
-					case in.Decomposition != nil:
-						channels, _, err := in.Decomposition.Apply(images.Float32(), images.Shape)
+					case in.Preparation != nil:
+						channels, _, err := in.Preparation.(morph.Decomposition).Apply(images.Float32(), images.Shape)
 						if err != nil {
 							t.Fatal(err)
 						}
 						inputs = append(inputs, channels)
 					case in.Sampler != nil:
-						inputs = append(inputs, w.drawn(in, 0, images.Len()))
+						noise := make([]float32, volume.Of(in.Shape))
+						w.feed.fill(in, noise, w.feed.order)
+						inputs = append(inputs, noise)
 					default:
 						inputs = append(inputs, images.Float32())
 					}
@@ -188,7 +197,7 @@ func TestTheObjectiveInBatchesIsThatOfAllImagesAtOnce(t *testing.T) {
 				}
 				near(t, name+", "+batch+": loss", value, want.scalar(want.loss))
 				for i, tap := range want.terms {
-					near(t, name+", "+batch+": "+want.names[i], w.terms[i], want.scalar(tap))
+					near(t, name+", "+batch+": "+spec.TermName(i), w.terms[i], want.scalar(tap))
 				}
 				for i, wanted := range want.Gradients() {
 					for j, v := range wanted {
@@ -311,6 +320,64 @@ func TestASearchInterruptedInAnyBatchResumesToTheSameBytes(t *testing.T) {
 			}
 			sameRun(t, run, want.Run)
 		}
+	}
+}
+
+// counts counts the epochs that begin.
+type counts struct{}
+
+func (counts) Attach(hooks.Training) (*hooks.Active, error) {
+	var record struct{ Begun int }
+	return &hooks.Active{BeginEpoch: func() error { record.Begun++; return nil },
+		Save: func(s *hooks.State) { s.PutRecord(record) }, Restore: func(s *hooks.State) error { return s.LoadRecord(&record) }}, nil
+}
+
+func init() {
+	hooks.Registry.Register("counts", "counts epochs", func() hooks.Hook { return &counts{} })
+}
+
+// An iteration that is done again does not begin again.
+func TestAnInterruptedIterationBeginsOnceForHooks(t *testing.T) {
+	m := model(t, searched, "train.epochs=3", "hook.counts={}")
+	for at := 5; at <= 15; at += 5 {
+		run := place(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		backend := newHooked()
+		backend.before = func(n int) {
+			if n == at {
+				cancel()
+			}
+		}
+		if _, err := Run(ctx, m, Options{Backend: backend, Out: run}); !errors.Is(err, ErrInterrupted) {
+			t.Fatal(err)
+		}
+		if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
+			t.Fatal(err)
+		}
+		from, err := readState(run + "/" + folder.State)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := from.file.Metadata["hook/counts"]; got != `{"Begun":3}` {
+			t.Errorf("interrupted in batch %d: the hook counts %s, want 3", at, got)
+		}
+	}
+}
+
+// The search would forget the change at its next iteration, but a resumed one would begin with it.
+func TestAHookCannotChangeParametersInASearch(t *testing.T) {
+	m := model(t, searched, "train.epochs=3")
+	m.Hooks = map[string]hooks.Hook{"outside": &outside{func(t hooks.Training) (*hooks.Active, error) {
+		return &hooks.Active{EndEpoch: func(*hooks.Epoch) error {
+			for _, p := range t.Parameters("encoder.*.weight") {
+				t.Rewrite(p, func(values []float32) { values[0] /= 2 })
+			}
+			return nil
+		}}, nil
+	}}}
+	_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)})
+	if err == nil || !strings.Contains(err.Error(), "hook outside") || !strings.Contains(err.Error(), "lbfgs") {
+		t.Errorf("got %v, want an error of the hook", err)
 	}
 }
 

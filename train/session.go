@@ -36,10 +36,9 @@ type session struct {
 // learner is what a run trains: an auto-encoder, moved along gradients, or a baseline, which has its own rule. It
 // counts what it has done in the job's progress.
 type learner interface {
-	// start gives a new run what it begins with beside its first draw.
-	start() error
-	// begin makes the learner ready for its first epoch, or for the next one where a state was restored.
-	begin(ctx context.Context, splits data.Splits) error
+	// begin makes the learner ready for its first epoch, or for the next one where a state was restored. A fresh run gets what it
+	// begins with beside its first draw.
+	begin(ctx context.Context, splits data.Splits, fresh bool) error
 	// epoch does what is left of the present epoch and measures it; within, it offers to tell how far it is. When ctx ends, so
 	// does the epoch, with errHalted: the session can then be saved.
 	epoch(ctx context.Context, tell func(measure func() Metrics)) (Metrics, error)
@@ -50,7 +49,7 @@ type learner interface {
 	// derived returns the files that are made from the state for those who use the model.
 	derived() ([]derived, error)
 	// kept is the epoch that is to be used in the place of the last one; nil where there is none.
-	kept() *hooks.Kept
+	kept() (*hooks.Kept, error)
 	// close frees what the learner holds.
 	close()
 }
@@ -61,11 +60,14 @@ type derived struct {
 	file *checkpoint.File
 }
 
-// newSession loads the data and makes a learner that has not begun; it writes nothing.
-func newSession(ctx context.Context, spec *config.Model, o Options) (*session, data.Splits, error) {
+// newSession loads the data and makes a learner that has not begun, from a state or, for nil, a new one; it writes nothing.
+func newSession(ctx context.Context, spec *config.Model, o Options, from *stored) (*session, data.Splits, error) {
 	set, err := o.load(ctx, &spec.Dataset)
 	if err != nil {
 		return nil, data.Splits{}, halted(err)
+	}
+	if from != nil && !slices.Equal(from.shape, set.Shape) {
+		return nil, data.Splits{}, &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its images do not have the shape of the training images (got %v, want %v)", set.Shape, from.shape)}
 	}
 	splits, err := set.Split(spec.Dataset.Selection, spec.Train.Seed)
 	if err != nil {
@@ -80,7 +82,10 @@ func newSession(ctx context.Context, spec *config.Model, o Options) (*session, d
 	}
 	s.images, s.files = splits.Fit, set.Files
 	s.identity = newIdentity(spec, s.images.Len(), s.files)
-	return s, splits, nil
+	if from != nil {
+		err = s.restore(from)
+	}
+	return s, splits, err
 }
 
 // usable refuses images that the model cannot learn from.
@@ -116,7 +121,7 @@ func labelled(spec *config.Model, name string, images *data.Images) error {
 	}
 	kind, classes, labels := spec.Losses[i].Kind, layout.Size(spec.Losses[i].On), images.Labels()
 	if len(labels) == 0 || slices.Max(labels) < 0 {
-		return &data.Error{Dataset: name, Problem: fmt.Sprintf("its images have no labels, which loss[%d] (%s) needs", i, kind)}
+		return &data.Error{Dataset: name, Problem: fmt.Sprintf("its images have no labels, but loss[%d] (%s) needs them", i, kind)}
 	}
 	if most := slices.Max(labels); most >= classes {
 		return &data.Error{Dataset: name, Problem: fmt.Sprintf("has the label %d, but %q, which loss[%d] (%s) compares with labels, has %d values: want at least %d",
@@ -176,9 +181,6 @@ func (s *session) restore(from *stored) error {
 	s.progress = from.progress
 	return s.learner.restore(from)
 }
-
-// keepIn makes that folder the run's.
-func (s *session) keepIn(f *folder.Folder) { s.folder, s.run = f, f.Path() }
 
 // close frees what the session holds. The writer must have ended.
 func (s *session) close() {
@@ -253,29 +255,35 @@ func (s *session) encode(d derived) (folder.File, error) {
 }
 
 // result says how the run ended.
-func (s *session) result() *Result {
+func (s *session) result() (*Result, error) {
 	r := &Result{Run: s.run, Epochs: s.progress.Epoch, Step: s.progress.Step, StoppedEarly: s.progress.Stopped}
-	if k := s.learner.kept(); k != nil {
+	k, err := s.learner.kept()
+	if k != nil {
 		r.BestEpoch, r.BestError = k.Epoch, k.Error
 	}
-	return r
+	return r, err
 }
 
-// repair completes a finished run that was killed between its last renames: it writes the derived files that differ
-// from the state, and none when none does.
-func (s *session) repair() error {
-	files, err := s.derivedFiles()
-	if err != nil {
+// repair removes from a run's folder what its state does not know: lines of metrics that a killed process left, and the best epoch of
+// early stopping that was switched off since. In a finished run it also writes the derived files that differ from the state.
+func (s *session) repair(held *folder.Folder) error {
+	if k, err := s.learner.kept(); err != nil {
 		return err
-	}
-	var differing []folder.File
-	for _, f := range files {
-		if !s.folder.Holds(f) {
-			differing = append(differing, f)
+	} else if k == nil {
+		if err := held.Remove(folder.Best); err != nil {
+			return err
 		}
 	}
-	if len(differing) > 0 {
-		err = s.folder.Write(differing...)
+	if s.finished() {
+		files, err := s.derivedFiles()
+		if err != nil {
+			return err
+		}
+		if files = slices.DeleteFunc(files, held.Holds); len(files) > 0 {
+			if err := held.Write(files...); err != nil {
+				return err
+			}
+		}
 	}
-	return errors.Join(err, s.folder.CutMetrics(s.progress.Epoch))
+	return held.CutMetrics(s.progress.Epoch)
 }

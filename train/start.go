@@ -5,12 +5,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/graph"
 	"tessera/part"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
@@ -22,7 +22,6 @@ import (
 // A folder that is not a run, or a run that has no parameters, is an error of the declaration ([part.KeyError]);
 // parameters that are missing or of another shape are a [*checkpoint.Error] that names each of them.
 func (n *trainee) start() error {
-	n.fresh = true
 	s := n.spec.Start
 	if s == nil {
 		return nil
@@ -34,13 +33,13 @@ func (n *trainee) start() error {
 	case err != nil:
 		return fmt.Errorf("model %q: start: %w", n.spec.Name, err)
 	case from.Model == nil:
-		return n.refuse(fmt.Sprintf("%s is of kind %q, whose atoms are no parameters", s.Run, from.Spec.Kind))
+		return n.refuse(fmt.Sprintf("%s is a run of kind %q, which has no network parameters", s.Run, from.Spec.Kind))
 	}
 	if err := n.take(from, s.On); err != nil {
 		return fmt.Errorf("model %q: start: %w", n.spec.Name, err)
 	}
 	n.stepper.Project()
-	n.started, err = recordOf(from.Path)
+	n.started, err = StartOf(n.spec)
 	return err
 }
 
@@ -49,7 +48,12 @@ func StartOf(spec *config.Model) (*data.File, error) {
 	if spec == nil || spec.Start == nil {
 		return nil, nil
 	}
-	return recordOf(parametersOf(spec.Start.Run))
+	path, contents, err := folderOf(spec.Start.Run).parameters()
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(contents)
+	return &data.File{Path: path, SHA256: hex.EncodeToString(sum[:])}, nil
 }
 
 // refuse is the error for a run that nothing can be taken from.
@@ -57,14 +61,10 @@ func (n *trainee) refuse(problem string) error {
 	return fmt.Errorf("model %q: start: %w", n.spec.Name, part.KeyError{Key: "run", Problem: problem})
 }
 
-// takes reports whether a new run has a parameter from the run that its model starts from.
-func (n *trainee) takes(path string) bool {
-	return n.spec.Start != nil && config.MatchPath(n.spec.Start.On, path)
-}
-
 // take copies every parameter that the glob matches, or none where one does not fit.
 func (n *trainee) take(from *Trained, glob string) error {
 	var problems []string
+	taken := map[*graph.Parameter]*graph.Parameter{}
 	for _, p := range n.model.Parameters {
 		if !config.MatchPath(glob, p.Path) {
 			continue
@@ -73,26 +73,15 @@ func (n *trainee) take(from *Trained, glob string) error {
 			problems = append(problems, "it holds no "+p.Path)
 		} else if !slices.Equal(q.Shape, p.Shape) {
 			problems = append(problems, fmt.Sprintf("%s has shape %v, want %v", p.Path, q.Shape, p.Shape))
+		} else {
+			taken[p] = q
 		}
 	}
 	if len(problems) > 0 {
 		return checkpoint.Mismatchf(from.Path, "does not match: %s; `on` can leave parameters out", strings.Join(problems, "; "))
 	}
-	for _, p := range n.model.Parameters {
-		if config.MatchPath(glob, p.Path) {
-			q, _ := from.Parameter(p.Path)
-			copy(p.Data, q.Data)
-		}
+	for p, q := range taken {
+		copy(p.Data, q.Data)
 	}
 	return nil
-}
-
-// recordOf names a file by its contents, for env.json.
-func recordOf(path string) (*data.File, error) {
-	contents, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256(contents)
-	return &data.File{Path: path, SHA256: hex.EncodeToString(sum[:])}, nil
 }

@@ -56,6 +56,7 @@ type progress struct {
 	Stopped  bool      `json:"stopped,omitempty"`  // early
 
 	Search *optim.Held `json:"search,omitempty"` // of a search: what it knows beside its vectors
+	Begun  bool        `json:"begun,omitempty"`  // of a search: hooks know that the present epoch has begun
 }
 
 // newIdentity says what a run is.
@@ -102,6 +103,13 @@ func kindText(method string) string {
 // optimizerName is the name of a part of the optimizer's state of one parameter.
 func optimizerName(m *moved, i int) string { return optimizerPrefix + m.Path + "/" + strconv.Itoa(i) }
 
+// add adds the parameters of a model with these values to a file.
+func add(f *checkpoint.File, m *graph.Model, values [][]float32) {
+	for i, p := range m.Parameters {
+		f.Tensors = append(f.Tensors, checkpoint.Tensor{Name: p.Path, Shape: p.Shape, Data: values[i]})
+	}
+}
+
 // current returns the values of a model's parameters.
 func current(m *graph.Model) [][]float32 {
 	all := make([][]float32, len(m.Parameters))
@@ -121,9 +129,15 @@ type stored struct {
 	shape      []int
 }
 
-// readState reads a state and what it says of itself.
+// readState reads a state and what it says of itself. A run has one: that it is missing is damage.
 func readState(path string) (*stored, error) {
-	f, err := readOwn(path)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, checkpoint.Errorf(path, "is missing")
+	} else if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	f, err := decodeOwn(path, b)
 	if err != nil {
 		return nil, err
 	}
@@ -137,29 +151,39 @@ func stateOf(path string, f *checkpoint.File) (s *stored, err error) {
 	if s.shape, err = storedShape(path, f); err != nil {
 		return nil, err
 	}
-	if s.arithmetic, err = storedArithmetic(f.Metadata[arithmeticKey]); err != nil {
-		return nil, checkpoint.Errorf(path, "damaged: %s: %v", arithmeticKey, err)
-	}
-	for key, into := range map[string]any{identityKey: &s.identity, progressKey: &s.progress} {
-		if err := json.Unmarshal([]byte(f.Metadata[key]), into); err != nil {
+	for key, into := range map[string]any{identityKey: &s.identity, progressKey: &s.progress, arithmeticKey: &s.arithmetic} {
+		text, ok := f.Metadata[key]
+		if !ok && key == arithmeticKey { // of an earlier version
+			continue
+		}
+		if err := json.Unmarshal([]byte(text), into); err != nil {
 			return nil, checkpoint.Errorf(path, "damaged: %s: %v", key, err)
 		}
 	}
 	return s, nil
 }
 
-// readOwn reads a checkpoint that this program wrote; a run has it, so that one which is missing is damage.
-func readOwn(path string) (*checkpoint.File, error) {
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, checkpoint.Errorf(path, "is missing")
-	} else if err != nil {
-		return nil, fmt.Errorf("checkpoint: %w", err)
+// renamed gives the names of today to what a state of an earlier version holds of averages, pruned weights and the best epoch.
+func renamed(f *checkpoint.File) {
+	for i, t := range f.Tensors {
+		rest, pruned := strings.CutPrefix(t.Name, "pruned/")
+		phase, path, _ := strings.Cut(rest, "/")
+		switch {
+		case pruned:
+			f.Tensors[i].Name = hookPrefix + "prune." + phase + "/" + path
+		case strings.HasPrefix(t.Name, "average/"):
+			f.Tensors[i].Name = hookPrefix + t.Name
+		case strings.HasPrefix(t.Name, "best/"):
+			f.Tensors[i].Name = hookPrefix + "early_stopping/" + strings.TrimPrefix(t.Name, "best/")
+		}
 	}
-	return decodeOwn(path, b)
+	var old struct{ Best json.RawMessage }
+	if json.Unmarshal([]byte(f.Metadata[progressKey]), &old) == nil && old.Best != nil {
+		f.Metadata[hookPrefix+"early_stopping"] = string(old.Best)
+	}
 }
 
-// decodeOwn reads the bytes of such a checkpoint.
+// decodeOwn reads the bytes of a checkpoint that this program wrote.
 func decodeOwn(path string, b []byte) (*checkpoint.File, error) {
 	f, err := checkpoint.Decode(b)
 	if err != nil {
@@ -180,18 +204,18 @@ func storedShape(path string, f *checkpoint.File) ([]int, error) {
 	return shape, nil
 }
 
-// loadParameters sets a model's parameters from a checkpoint whose tensors are named prefix + path, and says what does
-// not match. Tensors of other prefixes belong to something else.
-func loadParameters(m *graph.Model, path string, f *checkpoint.File, prefix string, into [][]float32) error {
+// loadParameters sets a model's parameters from a checkpoint, and says what does not match. Tensors with a slash in their names belong
+// to something else.
+func loadParameters(m *graph.Model, path string, f *checkpoint.File) error {
 	known := map[string]bool{}
-	for i, p := range m.Parameters {
-		known[prefix+p.Path] = true
-		if err := load(path, f, prefix+p.Path, p.Shape, into[i]); err != nil {
+	for _, p := range m.Parameters {
+		known[p.Path] = true
+		if err := load(path, f, p.Path, p.Shape, p.Data); err != nil {
 			return err
 		}
 	}
 	for _, t := range f.Tensors {
-		if rest, ok := strings.CutPrefix(t.Name, prefix); ok && !strings.Contains(rest, "/") && !known[t.Name] {
+		if !strings.Contains(t.Name, "/") && !known[t.Name] {
 			return checkpoint.Mismatchf(path, "does not match its model: it holds %s, which the model does not have", t.Name)
 		}
 	}

@@ -2,7 +2,6 @@ package train
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
@@ -35,8 +34,8 @@ type stepper struct {
 	queues    []queue     // per thread: the chunks that it moves, unless another is done sooner
 
 	views     []*hooks.Parameter // all parameters of the model, as hooks see them
-	pointwise []pointwise        // what hooks project
-	watching  []watching         // what hooks do with moved values
+	pointwise []func(p *hooks.Parameter, values []float32, from int)
+	watching  []func(p *hooks.Parameter, values []float32, from int, scratch []float32)
 
 	gradients [][]float32 // of this step
 	rate      float64
@@ -48,16 +47,9 @@ type stepper struct {
 	sum, update, project func(thread int) // bound once: a method value allocates
 }
 
-type (
-	pointwise = func(p *hooks.Parameter, values []float32, from int)
-	watching  = func(p *hooks.Parameter, values []float32, from int, scratch []float32)
-)
-
 // moved is one trainable parameter.
 type moved struct {
-	*graph.Parameter
-	view    *hooks.Parameter
-	state   [][]float32
+	*hooks.Parameter
 	follows [][]float32 // what hooks keep of it
 	// Constraints keep their declared order: pointwise ones before the first that is not are fused with the update.
 	fused []constraints.Constraint
@@ -69,14 +61,15 @@ func newStepper(m *graph.Model, team *team.Team) *stepper {
 	rule, _ := m.Spec.Optimizer.Optimizer.(optim.Rule)
 	s := &stepper{optimizer: rule, clipNorm: m.Spec.Optimizer.ClipNorm, team: team}
 	for i, p := range m.Parameters {
-		view := &hooks.Parameter{Index: i, Path: p.Path, Shape: p.Shape, Data: p.Data, Trainable: p.Trainable, Frozen: p.Frozen}
+		view := &hooks.Parameter{Index: i, Path: p.Path, Shape: p.Shape, Data: p.Data, Trainable: p.Trainable, Frozen: p.Frozen,
+			Started: m.Spec.Start != nil && config.MatchPath(m.Spec.Start.On, p.Path)}
 		if s.views = append(s.views, view); p.Trainable {
-			s.add(p, view, m.Spec.Constraints, m.Layout)
+			s.add(view, m.Spec.Constraints, m.Layout)
 		}
 	}
 	bytes := 0
 	for _, m := range s.moved {
-		bytes += 4 * len(m.Data) * (2 + len(m.state))
+		bytes += 4 * len(m.Data) * (2 + len(m.State))
 	}
 	s.large = bytes > large
 	s.squares = make([]float64, len(s.chunks))
@@ -94,12 +87,7 @@ func newStepper(m *graph.Model, team *team.Team) *stepper {
 // guarded makes an error of a panic: an optimizer, a constraint or a hook may be a user's own.
 func (s *stepper) guarded(work func(thread int)) func(thread int) {
 	return func(thread int) {
-		defer func() {
-			if cause := recover(); cause != nil {
-				s.panicked[thread] = fmt.Errorf("the optimizer, a constraint or a hook panicked: %v", cause)
-			}
-		}()
-		work(thread)
+		s.panicked[thread] = errors.Join(s.panicked[thread], guard("the optimizer, a constraint or a hook", func() error { work(thread); return nil }))
 	}
 }
 
@@ -107,14 +95,13 @@ func (s *stepper) guarded(work func(thread int)) func(thread int) {
 func (s *stepper) Failed() error { return errors.Join(s.panicked...) }
 
 // add cuts a parameter into chunks.
-func (s *stepper) add(p *graph.Parameter, view *hooks.Parameter, declared []config.Constraint, layout *config.Layout) {
-	m := &moved{Parameter: p, view: view}
+func (s *stepper) add(p *hooks.Parameter, declared []config.Constraint, layout *config.Layout) {
+	m := &moved{Parameter: p}
 	if s.optimizer != nil {
 		for range s.optimizer.States() {
-			m.state = append(m.state, hugepages.Make[float32](len(p.Data)))
+			p.State = append(p.State, hugepages.Make[float32](len(p.Data)))
 		}
 	}
-	view.State = m.state
 	for _, c := range declared {
 		asIs, swapped := constrains(c.On, p.Path, layout)
 		_, pointwise := c.Constraint.(constraints.Pointwise)
@@ -130,7 +117,7 @@ func (s *stepper) add(p *graph.Parameter, view *hooks.Parameter, declared []conf
 	}
 	for from := 0; from < len(p.Data); from += optim.NormBlock {
 		c := chunk{of: len(s.moved), from: from, to: min(from+optim.NormBlock, len(p.Data))}
-		for _, values := range m.state {
+		for _, values := range p.State {
 			c.state = append(c.state, values[c.from:c.to])
 		}
 		s.chunks = append(s.chunks, c)
@@ -142,8 +129,8 @@ func (s *stepper) add(p *graph.Parameter, view *hooks.Parameter, declared []conf
 }
 
 // surround makes every step call what these hooks do with single elements.
-func (s *stepper) surround(h around) {
-	for _, a := range h {
+func (s *stepper) surround(h around) error {
+	return h.each(func(a *attached) error {
 		if a.Active.Project != nil {
 			s.pointwise = append(s.pointwise, a.Active.Project)
 		}
@@ -151,46 +138,51 @@ func (s *stepper) surround(h around) {
 			s.watching = append(s.watching, a.Moved)
 		}
 		for _, m := range s.moved {
-			if a.Follows == nil {
-				continue
-			}
-			if values := a.Follows(m.view); values != nil {
+			if values := a.Follows(m.Parameter); values != nil {
 				m.follows = append(m.follows, values)
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // Project applies every constraint to every parameter, as before the first step, and then what hooks project.
 func (s *stepper) Project() {
 	for _, m := range s.moved {
-		m.constrain(m.Data)
-		s.pass(m, m.Data, 0)
+		s.projectValues(m, m.Data)
 	}
 }
 
 // projectOne does the same to one parameter; one that is not trained is not projected.
 func (s *stepper) projectOne(p *hooks.Parameter) {
 	for _, m := range s.moved {
-		if m.view == p {
-			m.constrain(m.Data)
-			s.pass(m, m.Data, 0)
+		if m.Parameter == p {
+			s.projectValues(m, m.Data)
 		}
 	}
 }
 
-// projectOnto does the same to a twin of the model.
-func (s *stepper) projectOnto(twin *graph.Model) {
-	for _, m := range s.moved {
-		values := twin.Parameters[m.view.Index].Data
-		m.constrain(values)
-		s.pass(m, values, 0)
-	}
+// projectTwin does the same to a twin of the model.
+func (s *stepper) projectTwin(twin *graph.Model) error {
+	return guard("a constraint or a hook", func() error {
+		for _, m := range s.moved {
+			s.projectValues(m, twin.Parameters[m.Index].Data)
+		}
+		return nil
+	})
+}
+
+func (s *stepper) projectValues(m *moved, values []float32) {
+	m.constrain(values)
+	s.pass(m, values, 0)
 }
 
 // constrain applies the constraints of a parameter to values of its shape.
 func (m *moved) constrain(values []float32) {
-	for _, c := range slices.Concat(m.fused, m.whole) {
+	for _, c := range m.fused {
+		c.Project(values, m.Shape)
+	}
+	for _, c := range m.whole {
 		c.Project(values, m.Shape)
 	}
 }
@@ -198,14 +190,14 @@ func (m *moved) constrain(values []float32) {
 // pass projects a part of a parameter's values as hooks say.
 func (s *stepper) pass(m *moved, values []float32, from int) {
 	for _, project := range s.pointwise {
-		project(m.view, values, from)
+		project(m.Parameter, values, from)
 	}
 }
 
 // tell shows hooks a part of a parameter's values as they are after the step.
 func (s *stepper) tell(thread int, m *moved, values []float32, from int) {
 	for _, moved := range s.watching {
-		moved(m.view, values, from, s.scratch[thread])
+		moved(m.Parameter, values, from, s.scratch[thread])
 	}
 }
 

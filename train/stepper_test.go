@@ -174,11 +174,11 @@ func stepsWithoutAllocations(t *testing.T, spec *config.Model) {
 	t.Helper()
 	for _, threads := range []int{1, 2} {
 		team := team.New(threads)
-		s, splits, err := newSession(context.Background(), spec, Options{Backend: engine.Backend{Team: team}, Team: team})
+		s, splits, err := newSession(context.Background(), spec, Options{Backend: engine.Backend{Team: team}, Team: team}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.learner.begin(context.Background(), splits); err != nil {
+		if err := s.learner.begin(context.Background(), splits, true); err != nil {
 			t.Fatal(err)
 		}
 		n := s.learner.(*network)

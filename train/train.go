@@ -13,13 +13,14 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/engine"
 	"tessera/graph"
+	"tessera/kernel"
 	"tessera/team"
 	"tessera/train/folder"
 )
@@ -42,6 +43,21 @@ type Options struct {
 	Disk    folder.Disk       // nil: the operating system's
 }
 
+// complete returns the options with what runs programs, where they name nothing: the engine on Team, or on a team with one
+// goroutine per CPU. release ends that team.
+func (o Options) complete() (complete Options, release func()) {
+	release = func() {}
+	if o.Backend != nil {
+		return o, release
+	}
+	if o.Team == nil {
+		o.Team = team.New(0)
+		release = o.Team.Close
+	}
+	o.Backend = engine.Backend{Team: o.Team}
+	return o, release
+}
+
 // LoadData returns what a data set's source would read for [data.Selection.Need]: several runs at once can share one copy.
 type LoadData func(ctx context.Context, d *config.Dataset) (*data.Set, error)
 
@@ -50,19 +66,6 @@ func (o Options) load(ctx context.Context, d *config.Dataset) (*data.Set, error)
 		return o.Load(ctx, d)
 	}
 	return d.Source.Load(ctx, o.Dirs, d.Need())
-}
-
-// trainedOn refuses images of another shape than those of a run.
-func (o Options) trainedOn(shape []int) Options {
-	all := o
-	o.Load = func(ctx context.Context, d *config.Dataset) (*data.Set, error) {
-		set, err := all.load(ctx, d)
-		if err == nil && !slices.Equal(shape, set.Shape) {
-			err = &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its images have shape %v, the run was trained on %v", set.Shape, shape)}
-		}
-		return set, err
-	}
-	return o
 }
 
 // Progress describes a run in progress.
@@ -93,34 +96,33 @@ type Result struct {
 // Errors: what data and graph say; [folder.ErrExists] and the others of that package, [*folder.WriteError] when the
 // disk is full; [*Diverged]; [ErrInterrupted] after ctx was cancelled. The last good checkpoint is kept in all cases.
 func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
+	if err := kernel.Err(); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
 	if spec == nil {
 		return nil, errors.New("train: no model to train")
 	}
 	if missing := lacks(spec); missing != "" {
-		return nil, fmt.Errorf("train: model %q has no %s: make models with tessera.Load or package config, which fill in all there is", spec.Name, missing)
+		return nil, fmt.Errorf("train: model %q has no %s; make models with tessera.Load, tessera.Declare or package config, which fill in every default", spec.Name, missing)
 	}
 	o, release := o.complete()
 	defer release()
-	s, splits, err := newSession(ctx, spec, o)
+	s, splits, err := newSession(ctx, spec, o, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
-	if err := s.learner.start(); err != nil {
-		return nil, err
-	}
-	if err := s.learner.begin(ctx, splits); err != nil {
+	if err := s.learner.begin(ctx, splits, true); err != nil {
 		return nil, halted(err)
 	}
 	files, err := s.firstFiles()
 	if err != nil {
 		return nil, err
 	}
-	made, err := create(spec, o, files)
-	if err != nil {
+	if s.folder, err = create(spec, o, files); err != nil {
 		return nil, err
 	}
-	s.keepIn(made)
+	s.run = s.folder.Path()
 	return s.train(ctx)
 }
 
@@ -173,6 +175,9 @@ func disk(o Options) folder.Disk {
 //
 // Errors are those of [Run], and [*checkpoint.Error] for a state that is damaged or does not match its model or data.
 func Resume(ctx context.Context, run string, o Options) (*Result, error) {
+	if err := kernel.Err(); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
 	o, release := o.complete()
 	defer release()
 	held, err := folder.Open(run, disk(o))
@@ -185,16 +190,16 @@ func Resume(ctx context.Context, run string, o Options) (*Result, error) {
 	}
 	defer s.close()
 	if s.finished() {
-		r := s.result()
+		r, err := s.result()
 		r.AlreadyFinished = true
-		return r, nil
+		return r, err
 	}
 	return s.train(ctx)
 }
 
 // reopen returns the session of an existing run.
-func reopen(ctx context.Context, held *folder.Folder, o Options) (*session, error) {
-	spec, err := readConfig(held.Join(folder.Config))
+func reopen(ctx context.Context, held *folder.Folder, o Options) (s *session, err error) {
+	spec, err := folderOf(held.Path()).config()
 	if err != nil {
 		return nil, err
 	}
@@ -206,24 +211,22 @@ func reopen(ctx context.Context, held *folder.Folder, o Options) (*session, erro
 		return nil, err
 	}
 	if over(spec, from.progress) { // without its data, which may be gone
-		s, err := finishedSession(spec, from, o)
-		if err != nil {
-			return nil, err
+		s, err = finishedSession(spec, from, o)
+	} else {
+		var splits data.Splits
+		if s, splits, err = newSession(ctx, spec, o, from); err == nil {
+			err = s.learner.begin(ctx, splits, false)
 		}
-		s.keepIn(held)
-		return s, s.repair()
 	}
-	s, splits, err := newSession(ctx, spec, o.trainedOn(from.shape))
-	if err != nil {
-		return nil, err
-	}
-	if err = s.restore(from); err == nil {
-		err = s.learner.begin(ctx, splits)
+	if err == nil {
+		err = s.repair(held)
 	}
 	if err != nil {
-		s.close()
+		if s != nil {
+			s.close()
+		}
 		return nil, halted(err)
 	}
-	s.keepIn(held)
-	return s, held.CutMetrics(s.progress.Epoch)
+	s.folder, s.run = held, held.Path()
+	return s, nil
 }

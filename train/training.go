@@ -9,6 +9,7 @@ import (
 	"tessera/graph"
 	"tessera/hooks"
 	"tessera/internal/random"
+	"tessera/layers"
 	"tessera/losses"
 )
 
@@ -16,32 +17,6 @@ import (
 type training struct {
 	*trainee
 	name string // of the hook
-}
-
-// attach makes the running forms of the model's hooks.
-func (t *trainee) attach(search bool) error {
-	for _, declared := range t.spec.AllHooks() {
-		a := &attached{&hooks.Active{}, declared.Name}
-		if err := a.call(func() error {
-			active, err := declared.Hook.Attach(training{t, declared.Name})
-			if active != nil {
-				a.Active = active
-			}
-			return err
-		}); err != nil {
-			return fmt.Errorf("model %q: %w", t.spec.Name, err)
-		}
-		t.around = append(t.around, a)
-	}
-	if err := t.around.check(search, t.spec.Optimizer.Kind); err != nil {
-		return fmt.Errorf("model %q: %w", t.spec.Name, err)
-	}
-	t.stepper.surround(t.around)
-	t.model.Lent = t.around.lent()
-	if t.around.shows() != nil {
-		t.twin = t.model.Twin()
-	}
-	return nil
 }
 
 // Parameters implements [hooks.Training].
@@ -55,15 +30,21 @@ func (t training) Parameters(glob string) (list []*hooks.Parameter) {
 }
 
 // Shown implements [hooks.Training].
-func (t training) Shown(p *hooks.Parameter) []float32 { return t.shown().Parameters[p.Index].Data }
+func (t training) Shown(p *hooks.Parameter) []float32 {
+	m, err := t.shown()
+	if err != nil {
+		panic(err) // an error of this hook
+	}
+	return m.Parameters[p.Index].Data
+}
 
 // Rewrite implements [hooks.Training].
 func (t training) Rewrite(p *hooks.Parameter, change func(values []float32)) {
+	if t.searches() {
+		panic(fmt.Sprintf("it changes %s, but %s does not continue from changed parameters", p.Path, t.spec.Optimizer.Kind))
+	}
 	change(p.Data)
 	for _, a := range t.around {
-		if a.Follows == nil {
-			continue
-		}
 		if values := a.Follows(p); values != nil {
 			change(values)
 		}
@@ -73,11 +54,18 @@ func (t training) Rewrite(p *hooks.Parameter, change func(values []float32)) {
 // Project implements [hooks.Training].
 func (t training) Project(p *hooks.Parameter) { t.stepper.projectOne(p) }
 
+// Preparation implements [hooks.Training].
+func (t training) Preparation() any {
+	if len(t.spec.Encoder) > 0 {
+		if first, ok := t.spec.Encoder[0].Layer.(layers.Preparing); ok {
+			return first.Preparation()
+		}
+	}
+	return nil
+}
+
 // Images implements [hooks.Training].
 func (t training) Images() *data.Images { return t.images }
-
-// BatchSizes implements [hooks.Training].
-func (t training) BatchSizes() []int { return t.batchSizes() }
 
 // Random implements [hooks.Training].
 func (t training) Random(counter int) *rand.Rand {
@@ -99,18 +87,50 @@ func (t training) Threads() int { return t.options.Team.Threads() }
 // Do implements [hooks.Training].
 func (t training) Do(f func(thread int)) { t.options.Team.Do(f) }
 
+// BatchSizes implements [hooks.Training].
+func (t training) BatchSizes() []int { return batchSizes(t.images.Len(), t.spec.Train.Batch) }
+
 // Compile implements [hooks.Training].
-func (t training) Compile(images int, want hooks.Value) (hooks.Program, error) {
+func (t training) Compile(want hooks.Value, images ...int) (hooks.Program, error) {
 	name := map[hooks.Value]string{hooks.Code: losses.Code, hooks.Output: losses.Output, hooks.ImageGradient: graph.InputGradient}[want]
-	p, err := compilePlain(t.model, t.options.Backend, graph.Request{Batch: images, Want: []string{name}})
+	p := &valueProgram{t.trainee, name, compiled{}}
+	t.compiled = append(t.compiled, p.of)
+	for _, n := range images {
+		if _, err := p.program(n); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// valueProgram computes one value of any number of images; it implements [hooks.Program].
+type valueProgram struct {
+	*trainee
+	want string
+	of   compiled
+}
+
+// program returns the one for n images.
+func (v *valueProgram) program(n int) (p *program, err error) {
+	if v.of[n] == nil {
+		if p, err = compile(v.model, v.options.Backend, graph.Request{Batch: n, Want: []string{v.want}}); err == nil {
+			v.of[n] = p
+		}
+	}
+	return v.of[n], err
+}
+
+// Run implements [hooks.Program].
+func (v *valueProgram) Run(images, clean []float32) ([]float32, error) {
+	p, err := v.program(len(images) / v.model.Pixels())
 	if err != nil {
 		return nil, err
 	}
-	return valueOf{p.runner}, nil
+	for i, values := range [][]float32{images, clean}[:len(p.Inputs)] {
+		if err := p.runner.Bind(i, values); err != nil {
+			return nil, err
+		}
+	}
+	err = p.runner.Run()
+	return p.runner.Tap(0), err
 }
-
-// valueOf is a program of which one value is read; it implements [hooks.Program].
-type valueOf struct{ graph.Runner[float32] }
-
-// Value implements [hooks.Program].
-func (v valueOf) Value() []float32 { return v.Tap(0) }

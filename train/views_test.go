@@ -30,13 +30,11 @@ func filled(t *testing.T, threads int) (views, labels []float32) {
 	for _, batch := range []int{size, n % size} {
 		inputs[batch] = []graph.Input{{Name: graph.Views, Shape: []int{2 * batch, side, side}}, {Name: graph.Labels, Shape: []int{batch, classes}}}
 	}
-	l := newLoader(images, 7, size, 2, threads, inputs)
-	l.label()
 	chain, err := augment.NewChain([]augment.Augmentation{&augment.Noise{Std: 0.3}}, []int{side, side})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.view([]*augment.Chain{chain, chain})
+	l := &loader{images: images, seed: 7, size: size, epochs: 2, threads: threads, inputs: inputs, views: []*augment.Chain{chain}}
 	l.Start(0, 0, 0)
 	for range 2 {
 		for thread := range threads {

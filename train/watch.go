@@ -3,12 +3,11 @@ package train
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"tessera/data"
 	"tessera/graph"
+	"tessera/losses"
 	"tessera/metrics"
-	"tessera/team"
 )
 
 // watchBatch images are measured together: their outputs stay in the processor's cache. They are fewer where that would
@@ -32,49 +31,34 @@ type watcher struct {
 	validation bool     // the images are validation images: their error is val_mse
 	size       int      // of a batch
 	programs   compiled
+	feed       *feed
 	chosen     metrics.Selection
-	indices    []int
-	pixels     []float32        // of one batch
-	decomposed *decomposed      // images; nil where the encoder does not decompose any
-	channels   []float32        // of one batch
-	inputs     [][]float32      // of one batch
 	units      int              // of one code
 	last       *graph.Parameter // weight of the decoder's last layer that has one; nil where none has
 }
 
 // newWatcher compiles the programs for the validation images, or for the first fitted ones where there are none.
-func newWatcher(m *graph.Model, backend graph.Backend, splits data.Splits) (*watcher, error) {
+func newWatcher(m *graph.Model, h around, backend graph.Backend, splits data.Splits) (*watcher, error) {
 	w := &watcher{images: splits.Validation, validation: true, heads: m.ClassHeads(), outputs: len(m.Layout.Decoder) > 0,
-		size: m.AtOnce(watchBatch), units: m.Units(), programs: compiled{}, last: m.LastWeight()}
+		size: m.AtOnce(watchBatch), units: m.Units(), last: m.LastWeight()}
 	if w.images == nil {
 		w.images, w.validation = splits.Fit.Slice(0, min(splits.Fit.Len(), Watched)), false
 	}
-	n := w.images.Len()
-	if n == 0 {
+	if w.images.Len() == 0 {
 		return nil, errors.New("there are no validation images")
 	}
-	if err := w.choose(); err != nil {
+	w.labels = w.images.Labels()
+	err := w.choose()
+	if err != nil {
 		return nil, err
 	}
-	for _, size := range []int{min(n, w.size), n % w.size} {
-		if size == 0 || w.programs[size] != nil {
-			continue
-		}
-		p, err := compile(m, backend, graph.Request{Batch: size, Want: m.Layout.Values()})
-		if err != nil {
-			return nil, errors.Join(err, w.programs.Close())
-		}
-		w.programs[size] = p
-		if w.decomposed, err = w.decompose(p); err != nil {
-			return nil, errors.Join(err, w.programs.Close())
-		}
+	r := graph.Request{Want: m.Layout.Values(), Prepared: h.prepares()}
+	if w.programs, err = compileAll(m, backend, r, w.images.Len(), w.size); err != nil {
+		return nil, err
 	}
-	w.labels = w.images.Labels()
-	w.indices = make([]int, n)
-	for i := range w.indices {
-		w.indices[i] = i
+	if w.feed, err = newFeed(w.images, h, 0, w.programs); err != nil {
+		return nil, errors.Join(err, w.programs.Close())
 	}
-	w.pixels = make([]float32, min(n, w.size)*w.images.Pixels())
 	return w, nil
 }
 
@@ -100,18 +84,6 @@ func (w *watcher) choose() error {
 	}
 	w.chosen = chosen
 	return w.chosen.Set("single", true) // right to seven digits, in a fraction of the time
-}
-
-// decompose finds the levels of the watched images once, where a program wants them.
-func (w *watcher) decompose(p *program) (*decomposed, error) {
-	if w.decomposed != nil {
-		return w.decomposed, nil
-	}
-	d, err := decompose(w.images, p.Inputs)
-	if d != nil {
-		w.channels = make([]float32, min(w.images.Len(), w.size)*d.of.Groups()*w.images.Pixels())
-	}
-	return d, err
 }
 
 // Measure measures the watched images at the end of an epoch.
@@ -160,33 +132,17 @@ func watchedKeys(values metrics.Values) metrics.Values {
 
 // batch encodes and decodes the images from to to and adds them to the meters.
 func (w *watcher) batch(meters *metrics.Meters, from, to int) error {
-	p, width := w.programs[to-from], w.images.Pixels()
-	pixels := w.pixels[:(to-from)*width]
-	team.For(to-from, 64, func(a, b int) {
-		w.images.Batch(pixels[a*width:b*width], w.indices[from+a:from+b])
-		if w.decomposed != nil {
-			groups := w.decomposed.of.Groups()
-			w.decomposed.Batch(w.decomposed.space(), w.channels[a*width*groups:b*width*groups], w.indices[from+a:from+b])
-		}
-	})
-	w.inputs = append(w.inputs[:0], pixels)
-	if w.decomposed != nil {
-		w.inputs = append(w.inputs, w.channels[:len(pixels)*w.decomposed.of.Groups()])
-	}
-	if err := p.Run(w.inputs); err != nil {
+	p := w.programs[to-from]
+	if err := w.feed.run(p, from, to); err != nil {
 		return err
 	}
-	b, logits := metrics.Batch{Images: pixels, Codes: p.runner.Tap(p.code)}, map[string][]float32{}
-	if p.output >= 0 {
-		b.Outputs = p.runner.Tap(p.output)
-	}
+	b := metrics.Batch{Images: w.feed.inputs[0], Codes: p.value(losses.Code), Outputs: p.value(losses.Output)}
 	if w.labels != nil {
 		b.Labels = w.labels[from:to]
 	}
-	for i, tap := range p.Taps {
-		if slices.Contains(w.heads, tap.Name) {
-			logits[tap.Name] = p.runner.Tap(i)
-		}
+	logits := map[string][]float32{}
+	for _, head := range w.heads {
+		logits[head] = p.value(head)
 	}
 	return meters.Add(b, logits)
 }

@@ -37,7 +37,7 @@ func TestWhatIsLargeIsWatchedInSmallerBatches(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := &refusing{}
-		if _, err := newWatcher(m, b, data.Splits{Validation: images}); err == nil || b.batch != want {
+		if _, err := newWatcher(m, nil, b, data.Splits{Validation: images}); err == nil || b.batch != want {
 			t.Errorf("%d pixels a side: %d images at once (%v), want %d", side, b.batch, err, want)
 		}
 	}

@@ -19,85 +19,63 @@ type whole struct {
 	model    *graph.Model
 	moved    []*moved
 	images   *data.Images
-	backend  graph.Backend
 	team     *team.Team
-	order    []int                // of the images
-	pixels   []float32            // of one batch
-	parts    *decomposed          // images; nil where the encoder does not decompose any
-	channels []float32            // of one batch
-	encoders compiled             // by number of images; nil where no term is taken on the code
-	portions compiled             // by number of images
-	rest     *program             // nil where every term sees images
-	codes    []float32            // of all images: what rest reads
-	pull     []float32            // of all images: how the loss changes with the codes
-	sums     []float64            // of the gradients, as the parameters come one after the other
-	terms    []float64            // at the last look
-	inputs   [][]float32          // of one batch
-	noise    map[string][]float32 // of one batch, by input
-	last     []float32            // the weights of the last look
+	feed     *feed
+	encoders compiled  // by number of images; nil where no term is taken on the code
+	portions compiled  // by number of images
+	rest     *program  // nil where every term sees images
+	codes    []float32 // of all images: what rest reads
+	sums     []float64 // of the gradients, as the parameters come one after the other
+	terms    []float64 // at the last look
+	last     []float32 // the weights of the last look
 }
 
 // newWhole compiles the programs.
-func newWhole(m *graph.Model, parameters []*moved, images *data.Images, o Options) (w *whole, err error) {
-	w = &whole{model: m, moved: parameters, images: images, backend: o.Backend, team: o.Team, portions: compiled{},
-		terms: make([]float64, len(m.Spec.Losses)), order: make([]int, images.Len())}
+func newWhole(t *trainee) (w *whole, err error) {
+	n, batch := t.images.Len(), t.spec.Train.Batch
+	w = &whole{model: t.model, moved: t.stepper.moved, images: t.images, team: t.options.Team, terms: make([]float64, len(t.spec.Losses))}
 	defer func() {
 		if err != nil {
 			err, w = errors.Join(err, w.Close()), nil // closed once: the caller has nothing to close
 		}
 	}()
-	for i := range w.order {
-		w.order[i] = i
-	}
 	length := 0
-	for _, p := range parameters {
+	for _, p := range w.moved {
 		length += len(p.Data)
 	}
 	w.sums, w.last = make([]float64, length), make([]float32, length)
-	n := images.Len()
-	size := min(n, m.Spec.Train.Batch)
-	w.pixels = make([]float32, size*images.Pixels())
-	if err := w.compileRest(n); err != nil {
+	if err := w.compileRest(n, t.options.Backend); err != nil {
 		return w, err
 	}
-	for _, size := range []int{size, n % size} {
-		if size == 0 || w.portions[size] != nil {
-			continue
-		}
-		if w.portions[size], err = compile(m, w.backend, graph.Request{Batch: size, Of: n, Want: []string{losses.Code, graph.Loss}}); err != nil {
-			delete(w.portions, size)
-			return w, err
-		}
-		w.portions[size].follow(parameters)
-		if err := w.decompose(w.portions[size]); err != nil {
-			return w, err
-		}
-		if w.codes == nil {
-			continue
-		}
-		if w.encoders[size], err = compile(m, w.backend, graph.Request{Batch: size, Want: []string{losses.Code}}); err != nil {
-			delete(w.encoders, size)
-			return w, err
-		}
-		if err := w.decompose(w.encoders[size]); err != nil { // a portion may decompose in its graph, for its derivatives
+	r := t.request(losses.Code, graph.Loss)
+	r.Of = n
+	if w.portions, err = compileAll(w.model, t.options.Backend, r, n, batch); err != nil {
+		return w, err
+	}
+	for _, p := range w.portions {
+		p.follow(w.moved)
+	}
+	if w.codes != nil {
+		if w.encoders, err = compileAll(w.model, t.options.Backend, t.request(losses.Code), n, batch); err != nil {
 			return w, err
 		}
 	}
-	return w, nil
+	w.feed, err = newFeed(w.images, t.around, t.spec.Train.Seed, w.portions, w.encoders)
+	return w, err
 }
 
 // compileRest compiles the terms that see no images.
-func (w *whole) compileRest(images int) (err error) {
+func (w *whole) compileRest(images int, backend graph.Backend) (err error) {
 	some, code := w.model.Penalised()
 	if !some {
 		return nil
 	}
-	if w.rest, err = compile(w.model, w.backend, graph.Request{Batch: images, Given: []string{losses.Code}, Want: []string{graph.Loss}}); err != nil {
+	if w.rest, err = compile(w.model, backend, graph.Request{Batch: images, Given: []string{losses.Code}, Want: []string{graph.Loss}}); err != nil {
 		return err
 	}
 	w.rest.follow(w.moved)
 	if code { // their codes are the program's first parameter
-		w.codes, w.encoders = w.rest.runner.Parameter(0), compiled{}
+		w.codes = w.rest.runner.Parameter(0)
 	}
 	return nil
 }
@@ -117,7 +95,7 @@ func (w *whole) Evaluate(ctx context.Context, weights, g []float32) (float64, er
 	}
 	err := w.batches(ctx, func(from, to int) error {
 		p := w.portions[to-from]
-		if err := w.run(p, from, to); err != nil {
+		if err := w.feed.run(p, from, to); err != nil {
 			return err
 		}
 		w.add(p)
@@ -141,10 +119,10 @@ func (w *whole) encode(ctx context.Context) error {
 	units := w.model.Units()
 	return w.batches(ctx, func(from, to int) error {
 		p := w.encoders[to-from]
-		if err := w.run(p, from, to); err != nil {
+		if err := w.feed.run(p, from, to); err != nil {
 			return err
 		}
-		copy(w.codes[from*units:to*units], p.runner.Tap(p.code))
+		copy(w.codes[from*units:to*units], p.value(losses.Code))
 		return nil
 	})
 }
@@ -159,7 +137,7 @@ func (w *whole) penalties() error {
 	}
 	w.add(w.rest)
 	if w.codes != nil {
-		w.pull = w.rest.runner.Gradient(0)
+		w.feed.pull = w.rest.runner.Gradient(0)
 	}
 	return nil
 }
@@ -180,16 +158,14 @@ func (w *whole) batches(ctx context.Context, f func(from, to int) error) error {
 
 // add adds what a program's last run says of the terms and of the gradient.
 func (w *whole) add(p *program) {
-	for i, tap := range p.terms {
-		w.terms[w.termOf(p.names[i])] += p.scalar(tap)
-	}
+	p.addTerms(w.terms, 1)
 	gradients, threads := p.Gradients(), w.team.Threads()
 	w.team.Do(func(thread int) {
 		sums := w.sums
 		for i, m := range w.moved {
 			n := len(m.Data)
 			if g := gradients[i]; g != nil {
-				from, to := team.Part(n, thread, threads)
+				from, to := team.EvenShare(n, thread, threads)
 				for k, v := range g[from:to] {
 					sums[from+k] += float64(v)
 				}
@@ -197,16 +173,6 @@ func (w *whole) add(p *program) {
 			sums = sums[n:]
 		}
 	})
-}
-
-// termOf is the place of a term in the model's losses.
-func (w *whole) termOf(name string) int {
-	for i := range w.model.Spec.Losses {
-		if w.model.Spec.TermName(i) == name {
-			return i
-		}
-	}
-	return -1
 }
 
 // Terms returns the terms of the objective at weights; it looks there unless that was the last look.

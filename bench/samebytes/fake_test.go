@@ -28,6 +28,7 @@ func fake(seed string, args []string) int {
 			fmt.Fprintln(os.Stderr, "tessera: bars: no such data")
 			return exitNoData
 		}
+		write(out(), "config.toml", "[model.tiny]\n")
 		write(out(), "model.safetensors", string(safetensors(`{"encoder.0.weight":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, seed)))
 		write(out(), "metrics.jsonl", fmt.Sprintf(`{"loss":%s,"seconds":%d}`, seed, os.Getpid()))
 	case "sweep":

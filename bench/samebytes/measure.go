@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -83,10 +84,22 @@ func (v values) addRun(run string) error {
 	return nil
 }
 
-// addCodes encodes images with a run, decodes the codes, and adds the hashes of both with a suffix to their names.
+// addCodes encodes images with a run, decodes the codes where the model has a decoder, and adds the hashes of both with a suffix
+// to their names.
 func (p program) addCodes(ctx context.Context, v values, folder, run, images, suffix string) error {
+	path := run
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(folder, run)
+	}
+	declaration, err := os.ReadFile(filepath.Join(path, "config.toml"))
+	if err != nil {
+		return err
+	}
 	in := images
 	for _, step := range []struct{ command, result string }{{"encode", codes}, {"decode", outputs}} {
+		if step.command == "decode" && bytes.Contains(declaration, []byte("\ndecoder = []\n")) {
+			continue
+		}
 		out := filepath.Join(folder, step.result+suffix+".npy")
 		if _, err := p.command(ctx, folder, p.parallel(step.command, run, "--in", in, "--out", out)...); err != nil {
 			return err

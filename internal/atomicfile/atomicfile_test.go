@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -35,6 +36,79 @@ func TestAFailedWriteLeavesTheOldFileAndNothingBeside(t *testing.T) {
 		t.Errorf("the file holds %q, want the old text", got)
 	}
 	onlyFile(t, path)
+}
+
+func TestALinkKeepsPointingWhereItDoes(t *testing.T) {
+	folder := t.TempDir()
+	path, link := filepath.Join(folder, "a"), filepath.Join(t.TempDir(), "link")
+	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(path, link); err != nil {
+		t.Skip(err)
+	}
+	if err := Write(link, text("new")); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := os.ReadFile(path); string(got) != "new" {
+		t.Errorf("the file that the link names holds %q, want the new text", got)
+	}
+	if to, err := os.Readlink(link); to != path {
+		t.Errorf("the link points to %q (%v)", to, err)
+	}
+	onlyFile(t, path)
+	onlyFile(t, link)
+}
+
+func TestTheLongestNameThatAFileSystemTakesIsWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), strings.Repeat("n", 255))
+	if err := Write(path, text("a")); err != nil {
+		t.Error(err)
+	}
+	onlyFile(t, path)
+}
+
+func TestFilesThatCannotAllBeWrittenStayAsTheyAre(t *testing.T) {
+	folder := t.TempDir()
+	var files []File
+	for _, name := range []string{"a", "b", "c"} {
+		path := filepath.Join(folder, name)
+		files = append(files, File{Path: path, Beside: path + ".new", Write: text(name)})
+	}
+	if path, err := Replace(OS{}, files...); err != nil {
+		t.Fatal(path, err)
+	}
+	cut := errors.New("cut")
+	for i := range files {
+		files[i].Write = text("other")
+	}
+	files[1].Write = func(io.Writer) error { return cut }
+	if path, err := Replace(OS{}, files...); !errors.Is(err, cut) || path != files[1].Path {
+		t.Errorf("got %q, %v, want the path and the error of the second file", path, err)
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		if got, _ := os.ReadFile(filepath.Join(folder, name)); string(got) != name {
+			t.Errorf("%s holds %q", name, got)
+		}
+	}
+	if entries, _ := os.ReadDir(folder); len(entries) != len(files) {
+		t.Errorf("beside the files there is something: %v", entries)
+	}
+}
+
+func TestAFolderInThePlaceLeavesNothingBeside(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a")
+	if err := os.Mkdir(path, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(path, text("a")); err == nil {
+		t.Error("a file took the place of a folder")
+	}
+	onlyFile(t, path)
+}
+
+func text(s string) func(io.Writer) error {
+	return func(w io.Writer) error { _, err := io.WriteString(w, s); return err }
 }
 
 func onlyFile(t *testing.T, path string) {

@@ -9,12 +9,12 @@ import (
 	"slices"
 )
 
-// ErrMixed says that a row's result depends on the other rows of its batch, or on its place among them: batches cannot be
-// padded then.
+// ErrMixed means that the result of a row depends on the other rows of its batch, or on its position: such batches cannot be
+// padded.
 var ErrMixed = errors.New("a row's result depends on the rest of its batch")
 
-// agree leaves out the sizes that do not give the bits of the largest one. An operation may compute small batches by
-// another algorithm, which rounds differently.
+// agree drops the sizes whose results differ in bits from those of the largest size. An operation may use another algorithm
+// for small batches, which rounds differently.
 func (p *Pool) agree() error {
 	largest := p.sizes[len(p.sizes)-1]
 	probes := p.probes()
@@ -87,7 +87,7 @@ func (p *Pool) results(b *bucket, probes [3][]float32, shift int) (all [3][]floa
 	return all, nil
 }
 
-// gives reports whether batches of a size give these results for the probes, in every place and every company.
+// gives reports whether batches of a size give these results for the probes, at every position and beside every other probe.
 func (p *Pool) gives(b *bucket, probes, want [3][]float32) (bool, error) {
 	for shift := range probes {
 		got, err := p.results(b, probes, shift)

@@ -1,7 +1,6 @@
 // Package batches runs any number of rows through programs of a few fixed batch sizes, from any number of goroutines.
 //
-// A row's result has the same bits whichever call it is part of: [New] measures which batch sizes round alike and leaves
-// the others out.
+// The result of a row has the same bits in every call: [New] measures which batch sizes round alike and drops the others.
 package batches
 
 import (
@@ -54,7 +53,7 @@ type worker struct {
 	padded  []float32
 }
 
-// ErrClosed says that the pool was closed before.
+// ErrClosed means that the pool is closed.
 var ErrClosed = errors.New("closed")
 
 // New returns a pool with one program of each size that it uses: those that round as the largest one does.
@@ -79,11 +78,11 @@ func New(o Options) (*Pool, error) {
 	return p, nil
 }
 
-// perRun is what a run costs beside its rows, in rows: above all reading the weights once.
+// perRun is the fixed cost of a run, in rows: mainly reading the weights once.
 const perRun = 4
 
-// plan decides for every number of rows up to the largest size which size takes the first of them: the smallest that holds
-// all, padded, or the largest that they fill, whichever costs less in all.
+// plan chooses, for every number of rows up to the largest size, the size of the next batch: the smallest size for all rows,
+// padded, or the largest size that the rows fill, whichever costs less in total.
 func (p *Pool) plan() {
 	largest := p.sizes[len(p.sizes)-1].size
 	p.first = make([]int, largest+1)
@@ -106,6 +105,9 @@ func (p *Pool) Run(ctx context.Context, dst, rows []float32) ([]float32, error) 
 	defer p.open.RUnlock()
 	if p.closed {
 		return dst, ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return dst, err
 	}
 	if len(rows)%p.in != 0 {
 		return dst, fmt.Errorf("%d values are not a whole number of rows of %d", len(rows), p.in)
@@ -155,7 +157,7 @@ func (p *Pool) piece(ctx context.Context, b *bucket, dst, rows []float32) ([]flo
 	return append(dst, results[:count*p.out]...), nil
 }
 
-// worker returns a program that nobody uses; the caller holds a place.
+// worker returns an idle program; the caller holds a place.
 func (p *Pool) worker(b *bucket) (*worker, error) {
 	b.mu.Lock()
 	if last := len(b.idle) - 1; last >= 0 {

@@ -1,4 +1,4 @@
-// Package machine says what this computer is, for records and for people who look for a cause.
+// Package machine describes this computer, for records and for diagnosis.
 package machine
 
 import (
@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// CPU returns the processor's own name where the system tells it, else the architecture.
+// CPU returns the name of the processor if the system reports it, otherwise the architecture.
 func CPU() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package pictures holds figures to golden pictures. It is for tests.
+// Package pictures compares figures with golden pictures. It is for tests.
 package pictures
 
 import (
@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// The tolerance of pictures: processors that fuse multiplications may put the edges of letters and lines elsewhere. A share
-// of the whole picture would allow a label to vanish, so that every tile of it has a bound.
+// The tolerance of pictures: processors that fuse multiplications may put the edges of letters and lines elsewhere. A bound
+// for the whole picture would miss a lost label, so every tile has a bound.
 const (
 	tolerance = 24 // of a channel, of 255
 	side      = 16 // of a tile, in pixels; tiles overlap by half, so that what is drawn is not divided among four
 	mayDiffer = 6  // pixels of a tile
 )
 
-// Golden fails the test unless a picture is that of a PNG file; with update it writes the file first.
+// Golden fails the test unless a picture equals a PNG file; with update it writes the file first.
 func Golden(t testing.TB, path string, got image.Image, update bool) {
 	t.Helper()
 	if update {

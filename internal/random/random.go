@@ -1,8 +1,8 @@
-// Package random gives every consumer of randomness its own stream, derived from the run's one seed.
+// Package random derives a separate random stream for every purpose from the seed of the run.
 //
-// A stream is named by a path (a parameter's, a noise layer's, "shuffle") and a counter (the step or the epoch), so
-// that adding a layer does not reshuffle the others, and a resumed run needs no saved generator: the seed and the
-// counters say everything.
+// A stream is named by a path (a parameter's, a noise layer's, "shuffle") and a counter (the step or the epoch), so adding a
+// layer does not change the other streams, and a resumed run needs no saved generator: the seed and the counters determine
+// everything.
 package random
 
 import (

@@ -78,7 +78,7 @@ func Scalar[T ir.Float](v T) gorgonia.Value {
 	return gorgonia.NewF64(float64(v))
 }
 
-// Elements returns the numbers of a value in row-major order: its own where it stores them so, otherwise copies.
+// Elements returns the numbers of a value in row-major order, as copies if the value stores them in another order.
 func Elements[T ir.Float](v gorgonia.Value) ([]T, error) {
 	if d, ok := v.(*tensor.Dense); ok && !inOrder(d) {
 		v = d.Materialize()

@@ -1,7 +1,7 @@
-// Package fromgraph makes the representation of package ir of Gorgonia's expressions. It is the only place that knows how
-// Gorgonia's own ops are recognised: they are not exported, so an op is identified by its Go type and its text. Both are
-// fixed by the version in go.mod, and a test compares the tables below with that version's source. Whatever is not in
-// them becomes an [ir.Foreign] op, which runs by its own Do.
+// Package fromgraph translates Gorgonia's expressions to package ir. It is the only package that distinguishes Gorgonia's
+// ops. They are not exported, so an op is identified by its Go type and its text. Both are fixed by the version in go.mod,
+// and a test compares the tables below with the source of that version. An op outside of the tables becomes an [ir.Foreign]
+// op, which runs its own Do method.
 package fromgraph
 
 import (
@@ -13,7 +13,7 @@ import (
 	"tessera/ir"
 )
 
-// Version is the version of Gorgonia that the tables are of.
+// Version is the version of Gorgonia that the tables describe.
 const Version = "v0.9.18"
 
 // Class is a kind of Gorgonia's own ops.
@@ -35,7 +35,7 @@ const (
 	Transpose       // axes permuted by Identity.Axes
 )
 
-// Identity says which op of Gorgonia an op is, with its attributes.
+// Identity is the class of a Gorgonia op and its attributes.
 type Identity struct {
 	Class          Class
 	F              ir.Primitive // of Pointwise
@@ -97,7 +97,7 @@ var products = map[string]Identity{
 	"a ⋅ b":   {Class: Dot},
 }
 
-// Identify returns what an op of Gorgonia is.
+// Identify returns the identity of a Gorgonia op.
 func Identify(op gorgonia.Op) Identity {
 	if op == nil {
 		return Identity{}

@@ -38,7 +38,7 @@ func (t *Translator) Leaf(n *gorgonia.Node, l ir.Leaf, name string, shape []int)
 	t.values[n] = &ir.Value{Op: l, Shape: shape, Name: name}
 }
 
-// Value returns the value of n, and makes those that it is computed from.
+// Value returns the value of n and translates all of its inputs.
 func (t *Translator) Value(n *gorgonia.Node) (*ir.Value, error) {
 	if v, ok := t.values[n]; ok {
 		return v, nil
@@ -85,7 +85,7 @@ func (t *Translator) op(n *gorgonia.Node, args []*ir.Value) (*ir.Value, error) {
 	return t.foreign(n, args, shape), nil
 }
 
-// described returns the value of an op that says what it is.
+// described returns the value of an op that implements [ir.Described].
 func described(o ir.Op, args []*ir.Value, shape []int) *ir.Value {
 	if _, ok := o.(ir.Reshape); ok {
 		return ir.Reshaped(args[0], shape)
@@ -93,7 +93,7 @@ func described(o ir.Op, args []*ir.Value, shape []int) *ir.Value {
 	return &ir.Value{Op: o, Args: args, Shape: shape}
 }
 
-// known translates Gorgonia's own ops; nil for what it does not know.
+// known translates Gorgonia's own ops; nil for an unknown op.
 func known(id Identity, args []*ir.Value, shape []int) *ir.Value {
 	switch id.Class {
 	case Pointwise:

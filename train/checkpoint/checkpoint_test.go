@@ -141,7 +141,7 @@ func TestHostileHeadersAreRefused(t *testing.T) {
 		"null":             {`null`, nil, "not a JSON object"},
 		"empty":            {``, nil, "not a JSON object"},
 		"not JSON":         {`{"a":`, nil, "header"},
-		"two objects":      {`{` + meta + `}{}`, nil, "follows"},
+		"two objects":      {`{` + meta + `}{}`, nil, "data follow"},
 		"metadata numbers": {`{"__metadata__":{"sha256":1}}`, nil, "__metadata__"},
 		"unknown field":    {`{` + meta + `,"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":1}}`, eight, "unknown field"},
 		"null tensor":      {`{` + meta + `,"a":null}`, nil, "not a JSON object"},

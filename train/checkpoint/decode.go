@@ -55,14 +55,14 @@ func Decode(b []byte) (*File, error) {
 func verify(b, header []byte) error {
 	field := checksum(header)
 	if field == nil {
-		return errors.New("it holds no checksum")
+		return errors.New("it contains no checksum")
 	}
 	stored := string(field)
 	copy(field, noChecksum)
 	sum := sha256.Sum256(b)
 	copy(field, stored)
 	if hex.EncodeToString(sum[:]) != stored {
-		return errors.New("its contents do not have the checksum that it holds")
+		return errors.New("its contents do not match its checksum")
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func strict(text []byte, into any) error {
 		return err
 	}
 	if rest := bytes.TrimLeft(text[d.InputOffset():], " "); len(rest) > 0 {
-		return errors.New("something follows the JSON object")
+		return errors.New("data follow the JSON object")
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func checksum(header []byte) []byte {
 // header returns the padded header and the length of the data in bytes.
 func header(f *File) ([]byte, int, error) {
 	if _, taken := f.Metadata[checksumKey]; taken {
-		return nil, 0, fmt.Errorf("checkpoint: the metadata key %q is the checksum's", checksumKey)
+		return nil, 0, fmt.Errorf("checkpoint: the metadata key %q is reserved for the checksum", checksumKey)
 	}
 	metadata := map[string]string{checksumKey: noChecksum}
 	for key, text := range f.Metadata {
@@ -85,7 +85,7 @@ func header(f *File) ([]byte, int, error) {
 		n, ok := volume.Within(t.Shape, mostValues)
 		switch {
 		case taken[t.Name]:
-			return nil, 0, fmt.Errorf("checkpoint: tensor %q: the name is taken", t.Name)
+			return nil, 0, fmt.Errorf("checkpoint: tensor %q: two tensors have this name", t.Name)
 		case !ok || n != len(t.Data):
 			return nil, 0, fmt.Errorf("checkpoint: tensor %q: %d values for shape %v", t.Name, len(t.Data), t.Shape)
 		}

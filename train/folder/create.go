@@ -97,7 +97,7 @@ func prepare(place string, disk Disk, files []File) (*Folder, error) {
 	}
 	f := &Folder{path: dir, disk: disk, lock: held}
 	for _, file := range files {
-		if err := disk.WriteFile(f.Join(file.Name), file.Data); err != nil {
+		if err := disk.WriteFile(f.Join(file.Name), file.write); err != nil {
 			_ = f.Close()
 			_ = disk.RemoveAll(dir)
 			return nil, &WriteError{Path: filepath.Join(place, file.Name), Err: err}

@@ -9,10 +9,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"tessera/internal/atomicfile"
 )
 
 // The files of a run.
@@ -37,11 +40,11 @@ var (
 	// ErrLocked says that another process works on the run.
 	ErrLocked = errors.New("another process is working on it")
 	// ErrForeign says that a run's folder holds what no run writes, so that it cannot be replaced.
-	ErrForeign = errors.New("holds what tessera did not write")
+	ErrForeign = errors.New("contains files that tessera did not write")
 	// ErrWorkingFolder says that a new run would take the place of the folder that the process works in, or of one above it.
-	ErrWorkingFolder = errors.New("is the working folder or holds it")
+	ErrWorkingFolder = errors.New("is the current directory or contains it")
 	// ErrNotRun says that a folder is not a run.
-	ErrNotRun = errors.New("is not a run: it holds no " + Config)
+	ErrNotRun = errors.New("is not a run: it contains no " + Config)
 )
 
 // WriteError says what could not be written: a full disk, a missing permission.
@@ -73,6 +76,11 @@ func cause(err error) error {
 type File struct {
 	Name string
 	Data []byte
+}
+
+func (f File) write(w io.Writer) error {
+	_, err := w.Write(f.Data)
+	return err
 }
 
 // Folder is a run's folder, held by this process until Close.
@@ -124,22 +132,24 @@ func (f *Folder) Close() error { return unlock(f.lock) }
 // Write puts the files in place, in that order, each whole: at any moment a reader sees an old one or the new one. When
 // one cannot be written, all old ones stay.
 func (f *Folder) Write(files ...File) error {
+	all := make([]atomicfile.File, len(files))
 	for i, file := range files {
-		path := f.Join(file.Name + Unfinished)
-		if err := f.disk.WriteFile(path, file.Data); err != nil {
-			for _, written := range files[:i+1] {
-				_ = f.disk.Remove(f.Join(written.Name + Unfinished)) // gives the space back; the error stays the first
-			}
-			return &WriteError{Path: f.Join(file.Name), Err: err}
-		}
+		path := f.Join(file.Name)
+		all[i] = atomicfile.File{Path: path, Beside: path + Unfinished, Write: file.write}
 	}
-	for _, file := range files {
-		if err := f.disk.Rename(f.Join(file.Name+Unfinished), f.Join(file.Name)); err != nil {
-			return &WriteError{Path: f.Join(file.Name), Err: err}
-		}
+	if path, err := atomicfile.Replace(f.disk, all...); err != nil {
+		return &WriteError{Path: path, Err: err}
 	}
-	if err := f.disk.Sync(f.path); err != nil {
-		return &WriteError{Path: f.path, Err: err}
+	return nil
+}
+
+// Remove removes one of the run's files, where it has it.
+func (f *Folder) Remove(name string) error {
+	if _, err := os.Stat(f.Join(name)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := f.disk.Remove(f.Join(name)); err != nil {
+		return &WriteError{Path: f.Join(name), Err: err}
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 
 // Stripes are generated images of 8x8 pixels, each of two horizontal stripes. The label is the row of the first one.
 type Stripes struct {
-	Count int `toml:"count" want:"in [1,100000]" doc:"how many images are drawn"`
+	Count int `toml:"count" want:"in [1,100000]" doc:"number of generated images"`
 }
 
 func init() {

@@ -2,7 +2,9 @@
 package faulty
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"sync"
 	"syscall"
 
@@ -46,13 +48,21 @@ func (d *Disk) Mkdir(path string) error {
 }
 
 // WriteFile implements [folder.Disk].
-func (d *Disk) WriteFile(path string, data []byte) error { return d.write(d.OS.WriteFile, path, data) }
+func (d *Disk) WriteFile(path string, write func(io.Writer) error) error {
+	var whole bytes.Buffer
+	if err := write(&whole); err != nil {
+		return err
+	}
+	return d.write(path, whole.Bytes(), func(path string, data []byte) error {
+		return d.OS.WriteFile(path, func(w io.Writer) error { _, err := w.Write(data); return err })
+	})
+}
 
 // Append implements [folder.Disk].
-func (d *Disk) Append(path string, data []byte) error { return d.write(d.OS.Append, path, data) }
+func (d *Disk) Append(path string, data []byte) error { return d.write(path, data, d.OS.Append) }
 
 // write leaves half of the data behind when it dies or the disk fills up in the middle.
-func (d *Disk) write(write func(string, []byte) error, path string, data []byte) error {
+func (d *Disk) write(path string, data []byte, write func(string, []byte) error) error {
 	if err := d.next(true); err != nil {
 		return err
 	}

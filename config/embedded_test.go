@@ -1,0 +1,59 @@
+package config
+
+import (
+	"reflect"
+	"testing"
+
+	"tessera/layers"
+	"tessera/losses"
+)
+
+// A program can write every setting of a part in a struct literal, and none that it sets is lost.
+func TestNoSettingIsHiddenInAnUnexportedStruct(t *testing.T) {
+	for _, v := range language.Vocabularies {
+		for _, name := range v.Names() {
+			part, _ := v.New(name)
+			if of := reflect.TypeOf(part).Elem(); of.Kind() == reflect.Struct {
+				for _, hidden := range hiddenSettings(of) {
+					t.Errorf("%s %s: %s cannot be set from outside", v.What, name, hidden)
+				}
+			}
+		}
+	}
+}
+
+// hiddenSettings lists the keys of embedded structs that are not exported.
+func hiddenSettings(of reflect.Type) (keys []string) {
+	for i := range of.NumField() {
+		f := of.Field(i)
+		if !f.Anonymous || f.Type.Kind() != reflect.Struct {
+			continue
+		}
+		keys = append(keys, hiddenSettings(f.Type)...)
+		for j := range f.Type.NumField() {
+			if key := f.Type.Field(j).Tag.Get("toml"); key != "" && !f.IsExported() {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}
+
+func TestALiteralKeepsTheSettingsOfEmbeddedStructs(t *testing.T) {
+	m, err := Complete(&Model{
+		Encoder: []Layer{{Layer: &layers.Dense{Units: 3}}},
+		Losses: []Loss{
+			{Loss: &losses.MSE{}, Weight: &losses.Linear{Between: losses.Between{From: 3, To: 4, Epochs: 5}}},
+			{Loss: &losses.L2{Targeted: losses.Targeted{Target: 0.3}}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := m.Losses[0].Weight.At(2.5); w != 3.5 {
+		t.Errorf("the weight after 2.5 epochs is %v, want 3.5", w)
+	}
+	if l := m.Losses[1].Loss.(*losses.L2); l.Target != 0.3 {
+		t.Errorf("the target is %v, want 0.3", l.Target)
+	}
+}

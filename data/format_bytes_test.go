@@ -1,0 +1,141 @@
+package data
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/binary"
+	"image"
+	"image/color"
+	"image/png"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/sbinet/npyio/npy"
+)
+
+var background = context.Background()
+
+// idxBytes writes an IDX file by the format's description, independently of writeIDX.
+func idxBytes(kind byte, dims []int, values ...any) []byte {
+	var b bytes.Buffer
+	b.Write([]byte{0, 0, kind, byte(len(dims))})
+	for _, d := range dims {
+		binary.Write(&b, binary.BigEndian, uint32(d))
+	}
+	for _, v := range values {
+		binary.Write(&b, binary.BigEndian, v)
+	}
+	return b.Bytes()
+}
+
+// npyBytes writes an NPY file of any header.
+func npyBytes(descr, fortran, shape string, order binary.ByteOrder, values any) []byte {
+	text := "{'descr': '" + descr + "', 'fortran_order': " + fortran + ", 'shape': " + shape + ", }\n"
+	b := append([]byte(npyMagic), 1, 0)
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(text)))
+	w := bytes.NewBuffer(append(b, text...))
+	binary.Write(w, order, values)
+	return w.Bytes()
+}
+
+func gzipped(t *testing.T, b []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	z.Write(b)
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func write(t *testing.T, dir, name string, b []byte) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// npyio is an independent reader and writer of the format.
+func TestNPYFilesAgreeWithAnotherImplementation(t *testing.T) {
+	values := []float32{1.5, -2, 3e-9, 4, 5, 6}
+	for _, dims := range [][]int{{6}, {2, 3}, {1, 2, 3}} {
+		var b bytes.Buffer
+		if err := writeNPY(&b, dims, values); err != nil {
+			t.Fatal(err)
+		}
+		if start := b.Len() - 4*len(values); start%64 != 0 {
+			t.Errorf("the values of %v start at %d, want a multiple of 64", dims, start)
+		}
+		r, err := npy.NewReader(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []float32
+		if err := r.Read(&got); err != nil || !slices.Equal(got, values) || !slices.Equal(r.Header.Descr.Shape, dims) {
+			t.Errorf("npyio reads %v of shape %v, %v; want %v of %v", got, r.Header.Descr.Shape, err, values, dims)
+		}
+	}
+	var b bytes.Buffer
+	if err := npy.Write(&b, []float64{1, 2, 3}); err != nil {
+		t.Fatal(err)
+	}
+	a, err := parseNPY(b.Bytes())
+	if err != nil || !slices.Equal(a.floats, []float32{1, 2, 3}) || !slices.Equal(a.dims, []int{3}) {
+		t.Errorf("a file of npyio is read as %v, %v", a, err)
+	}
+}
+
+func FuzzArraysNeverPanic(f *testing.F) {
+	f.Add(idxBytes(idxUint8, []int{2, 1, 3}, []byte{0, 255, 51, 102, 153, 204}))
+	f.Add(idxBytes(idxFloat64, []int{1, 1, 1}, 0.5))
+	f.Add(idxBytes(idxInt16, []int{2}, []int16{1, 2}))
+	f.Add(npyBytes("<f4", "True", "(2, 2)", binary.LittleEndian, []float32{1, 2, 3, 4}))
+	f.Add(npyBytes("|u1", "False", "(2,)", binary.LittleEndian, []byte{1, 2}))
+	f.Add(npyBytes("<i8", "False", "()", binary.LittleEndian, []int64{1}))
+	f.Add([]byte(npyMagic + "\x02\x00\x02\x00\x00\x00{}"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		dims, headerErr := arrayDims(b)
+		a, err := parseArray(b)
+		if err != nil {
+			return
+		}
+		if headerErr != nil || !slices.Equal(dims, a.dims) {
+			t.Fatalf("the header alone says %v (%v), the file %v", dims, headerErr, a.dims)
+		}
+		n, err := product(a.dims)
+		if err != nil || n != len(a.bytes)+len(a.floats)+len(a.ints) {
+			t.Fatalf("dims %v (%v) hold %d values", a.dims, err, len(a.bytes)+len(a.floats)+len(a.ints))
+		}
+		a.labels()
+		if images, err := a.images(); err == nil && images.Len() != a.dims[0] {
+			t.Fatalf("%d images of dims %v", images.Len(), a.dims)
+		}
+	})
+}
+
+// pngBytes encodes an image whose pixels are given by f.
+func pngBytes(t *testing.T, img interface {
+	image.Image
+	Set(x, y int, c color.Color)
+}, f func(x, y int) color.Color) []byte {
+	t.Helper()
+	for y := range img.Bounds().Dy() {
+		for x := range img.Bounds().Dx() {
+			img.Set(x, y, f(x, y))
+		}
+	}
+	var b bytes.Buffer
+	if err := png.Encode(&b, img); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}

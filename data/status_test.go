@@ -1,0 +1,55 @@
+package data
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestStatusAndVerifyTellMissingFromWrongFromRight(t *testing.T) {
+	dirs := Dirs{t.TempDir()}
+	for _, s := range List(dirs) {
+		want := map[string]Origin{"swimmer": Generated, "bars": Generated, "idx": OwnFiles, "memory": OwnFiles, "npy": OwnFiles, "png": OwnFiles,
+			"mnist": Downloaded, "fashion-mnist": Downloaded}[s.Name]
+		if s.Origin != want || s.Complete() == (want == Downloaded) || (len(s.Files) == 4) != (want == Downloaded) || s.About == "" {
+			t.Errorf("%s: %+v, want %s", s.Name, s, want)
+		}
+	}
+	path := write(t, dirs[0], "mnist/t10k-labels-idx1-ubyte.gz", []byte("damaged"))
+	located := mnist.locate(dirs)[testLabels]
+	if located.Path != path || located.Bytes != 7 || located.Problem != nil {
+		t.Errorf("a file that is there: %+v", located)
+	}
+	status, err := Verify(background, "mnist", dirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"not found", "not found", "not found", "wrong size"} {
+		var bad *Error
+		if f := status.Files[i]; !errors.As(f.Problem, &bad) || !strings.Contains(f.Problem.Error(), want) {
+			t.Errorf("%s: %v, want an *Error with %q", f.Name, f.Problem, want)
+		}
+	}
+	for _, name := range []string{"swimmer", "png", "minst"} {
+		if _, err := Verify(background, name, dirs); err == nil {
+			t.Errorf("%s was verified", name)
+		}
+		if _, err := (Download{}).Get(background, name, dirs[0]); err == nil {
+			t.Errorf("%s was downloaded", name)
+		}
+	}
+	if got := Published(); !slices.Equal(got, []string{"fashion-mnist", "mnist"}) {
+		t.Errorf("published: %q", got)
+	}
+}
+
+func TestTheRealFilesVerify(t *testing.T) {
+	dirs := realData(t)
+	for _, name := range Published() {
+		status, err := Verify(background, name, dirs)
+		if err != nil || !status.Complete() {
+			t.Errorf("%s: %v, %v", name, err, status.Problem())
+		}
+	}
+}

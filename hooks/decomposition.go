@@ -1,0 +1,203 @@
+package hooks
+
+import (
+	"math"
+	"slices"
+	"sync"
+
+	"tessera/data"
+	"tessera/internal/volume"
+	"tessera/kernel"
+	"tessera/morph"
+	"tessera/part"
+	"tessera/team"
+)
+
+// Decomposition belongs to every model whose first layer decomposes images (amd, pado), declared or not. In a new run it sets, before
+// the first step, what that layer rescales its channels by: low is the least value of a channel over all fitted images, gain is 1 over
+// the range of its values, 1 for a constant channel. A frozen layer, or one that started from another run's, keeps what it has.
+//
+// With cache it also finds the levels of every image once, so that a step only combines them. Levels are values of their image,
+// so that those of bytes are bytes: L levels take L bytes for every pixel of every image, 2 L for amd, four times as much where
+// images are floats. Without cache every step decomposes its images. Both give the same values.
+type Decomposition struct {
+	Cache bool `toml:"cache" doc:"decomposes every image once, and keeps the levels in memory"`
+}
+
+func init() {
+	Registry.Register("decomposition", "decomposes every image once for a first layer such as amd",
+		func() Hook { return &Decomposition{Cache: true} })
+}
+
+// Prepares implements [Preparing].
+func (*Decomposition) Prepares(preparation any) bool {
+	_, ok := preparation.(morph.Decomposition)
+	return ok
+}
+
+// Stage implements [Staged].
+func (*Decomposition) Stage() Stage { return Prepare }
+
+// Attach implements [Hook].
+func (d *Decomposition) Attach(t Training) (*Active, error) {
+	of, ok := t.Preparation().(morph.Decomposition)
+	if !ok {
+		return nil, part.KeyError{Key: "encoder", Problem: "its first layer decomposes no images: leave the hook out"}
+	}
+	h := &decomposing{of: of, training: t}
+	active := &Active{First: h.first}
+	if d.Cache {
+		active.Prepare = h.prepare
+	}
+	return active, nil
+}
+
+// decomposing is the running form.
+type decomposing struct {
+	of       morph.Decomposition
+	training Training
+	fitted   *decomposed // nil where no program wants it
+}
+
+func (h *decomposing) prepare(images *data.Images) (Prepared, error) {
+	d, err := decompose(h.of, images)
+	if err != nil {
+		return nil, err
+	}
+	d.keep()
+	if images == h.training.Images() {
+		h.fitted = d
+	}
+	return d, nil
+}
+
+func (h *decomposing) first() error {
+	d := h.fitted
+	if d == nil {
+		var err error
+		if d, err = decompose(h.of, h.training.Images()); err != nil {
+			return err
+		}
+	}
+	low, gain := d.ranges()
+	for name, values := range map[string][]float32{"low": low, "gain": gain} {
+		for _, p := range h.training.Parameters("encoder.0." + name) {
+			if !p.Frozen && !p.Started {
+				copy(p.Data, values)
+			}
+		}
+	}
+	return nil
+}
+
+// decomposed are the channels of images; it implements [Prepared].
+type decomposed struct {
+	of     morph.Decomposition
+	images *data.Images
+	deep   int       // channels of an image
+	row    int       // values of an image's levels
+	bytes  []byte    // levels of all images; nil where they are floats or are not kept
+	floats []float32 // levels of all images; nil where they are bytes or are not kept
+	pool   sync.Pool // of workspaces
+}
+
+// workspace is what one goroutine decomposes in.
+type workspace struct {
+	*morph.Decomposer // nil until it is needed
+	image, levels     []float32
+}
+
+func decompose(of morph.Decomposition, images *data.Images) (*decomposed, error) {
+	if _, err := morph.NewDecomposer(of, images.Shape); err != nil {
+		return nil, err
+	}
+	d := &decomposed{of: of, images: images, deep: volume.Of(images.Shape[2:]), row: of.Stack() * images.Pixels()}
+	d.pool.New = func() any {
+		return &workspace{image: make([]float32, images.Pixels()), levels: make([]float32, d.row)}
+	}
+	return d, nil
+}
+
+// keep finds the levels of all images, on all processors.
+func (d *decomposed) keep() {
+	n := d.images.Len()
+	var bytes []byte
+	var floats []float32
+	if d.images.Bytes(0) != nil {
+		bytes = make([]byte, n*d.row)
+	} else {
+		floats = make([]float32, n*d.row)
+	}
+	team.For(n, 32, func(from, to int) {
+		w := d.pool.Get().(*workspace)
+		defer d.pool.Put(w)
+		for i := from; i < to; i++ {
+			levels := d.levels(w, i)
+			if floats != nil {
+				copy(floats[i*d.row:], levels)
+				continue
+			}
+			for j, v := range levels {
+				bytes[i*d.row+j] = byte(v*255 + 0.5)
+			}
+		}
+	})
+	d.bytes, d.floats = bytes, floats
+}
+
+// levels sets the image of a workspace to that of an index and returns its levels.
+func (d *decomposed) levels(w *workspace, i int) []float32 {
+	index := [1]int{i}
+	d.images.Batch(w.image, index[:])
+	switch from, to := i*d.row, (i+1)*d.row; {
+	case d.floats != nil:
+		return d.floats[from:to]
+	case d.bytes != nil:
+		kernel.Float32().FromBytes(w.levels, d.bytes[from:to])
+	default:
+		if w.Decomposer == nil {
+			w.Decomposer, _ = morph.NewDecomposer(d.of, d.images.Shape) // decompose has made one
+		}
+		w.LevelsOf(w.levels, w.image)
+	}
+	return w.levels
+}
+
+// Batch implements [Prepared].
+func (d *decomposed) Batch(dst []float32, indices []int) {
+	w := d.pool.Get().(*workspace)
+	defer d.pool.Put(w)
+	width := d.of.Groups() * len(w.image)
+	for k, i := range indices {
+		levels := d.levels(w, i)
+		morph.Combine(d.of, d.deep, dst[k*width:(k+1)*width], w.image, levels)
+	}
+}
+
+// ranges returns the least value of each channel over all images, and 1 over the range of its values, 1 for a constant one.
+func (d *decomposed) ranges() (low, gain []float32) {
+	channels := d.of.Groups() * d.deep
+	low = slices.Repeat([]float32{float32(math.Inf(1))}, channels)
+	high := slices.Repeat([]float32{float32(math.Inf(-1))}, channels)
+	var mu sync.Mutex
+	team.For(d.images.Len(), 64, func(from, to int) {
+		indices, values := make([]int, to-from), make([]float32, (to-from)*d.of.Groups()*d.images.Pixels())
+		for i := range indices {
+			indices[i] = from + i
+		}
+		d.Batch(values, indices)
+		mu.Lock()
+		defer mu.Unlock()
+		for i, v := range values {
+			c := i % channels
+			low[c], high[c] = min(low[c], v), max(high[c], v)
+		}
+	})
+	for c := range high {
+		if gain = append(gain, high[c]-low[c]); gain[c] == 0 {
+			gain[c] = 1
+		}
+		gain[c] = 1 / gain[c]
+	}
+	return low, gain
+}

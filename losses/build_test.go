@@ -1,0 +1,59 @@
+package losses_test
+
+import (
+	"strings"
+	"testing"
+
+	"gorgonia.org/gorgonia"
+	"tessera/gradcheck"
+	"tessera/losses"
+)
+
+// reading asks for something and declares something else.
+type reading struct {
+	reads losses.Reads
+	ask   func(v losses.Values) (any, error)
+}
+
+func (reading) On() string            { return losses.Code }
+func (r reading) Reads() losses.Reads { return r.reads }
+
+func (r reading) Build(v losses.Values) (*gorgonia.Node, error) {
+	_, err := r.ask(v)
+	return nil, err
+}
+
+func TestATermReadsWhatItDeclaresAndNothingElse(t *testing.T) {
+	asks := map[string]func(v losses.Values) (any, error){
+		"the value that `on` names": func(v losses.Values) (any, error) { return v.On() },
+		`the value "head"`:          func(v losses.Values) (any, error) { return v.Value("head") },
+		"the teacher":               func(v losses.Values) (any, error) { return v.Teacher() },
+		"the images":                func(v losses.Values) (any, error) { return v.Images() },
+		"the labels":                func(v losses.Values) (any, error) { return v.Labels() },
+		"parameters":                func(v losses.Values) (any, error) { return v.Weights() },
+		"the atoms":                 func(v losses.Values) (any, error) { return v.Dictionary() },
+		"derivatives":               func(v losses.Values) (any, error) { return v.Encoding() },
+	}
+	declared := map[string]losses.Reads{
+		"the value that `on` names": {On: true},
+		`the value "head"`:          {Values: []string{"head"}},
+		"the teacher":               {Teacher: true},
+		"the images":                {Images: true},
+		"the labels":                {Labels: true},
+		"parameters":                {Per: losses.Parameter},
+		"the atoms":                 {Atoms: true},
+		"derivatives":               {Jacobian: true},
+	}
+	for what, ask := range asks {
+		for other, reads := range declared {
+			want := "it does not declare that it reads " + what
+			if other == what {
+				want = "its Build gives no node"
+			}
+			_, err := gradcheck.Build(gradcheck.Loss[float64](reading{reads, ask}, make([]float64, 4), make([]float64, 4), 2, 2), false)
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("a term that reads %s asks for %s: got %v, want %q", other, what, err, want)
+			}
+		}
+	}
+}
