@@ -80,6 +80,9 @@ type files struct {
 // folderOf are the files of a folder of the operating system.
 func folderOf(run string) files { return files{run, filepath.Join, os.ReadFile} }
 
+// ConfigOf returns the model that the config.toml of a run declares. A folder that is not a run is [folder.ErrNotRun].
+func ConfigOf(run string) (*config.Model, error) { return folderOf(run).config() }
+
 // config reads the declaration.
 func (r files) config() (*config.Model, error) {
 	at := r.join(r.run, folder.Config)
