@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -191,8 +192,11 @@ func training(cmd *cobra.Command, o tessera.Options, begin func(context.Context,
 	}
 	defer r.Close()
 	debug.FreeOSMemory() // what trained is garbage: the results need not come on top of it
-	if r.Result.AlreadyFinished {
-		return nil
+	if !r.Result.AlreadyFinished {
+		return results(cmd, r)
 	}
-	return results(cmd, r)
+	if _, err := os.Stat(filepath.Join(r.Path, folder.Picture)); errors.Is(err, fs.ErrNotExist) { // killed before it was drawn
+		return atoms(cmd, r)
+	}
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"tessera/engine"
 	"tessera/evaluation"
 	"tessera/graph"
+	"tessera/internal/sealed"
 	"tessera/metrics"
 	"tessera/team"
 	"tessera/train"
@@ -75,7 +76,7 @@ func spent(text []byte) (epochs int, seconds float64) {
 		var epoch struct {
 			Seconds float64 `json:"seconds"`
 		}
-		if json.Unmarshal(line, &epoch) == nil { // the last line of a killed run may be cut
+		if json.Unmarshal(line, &epoch) == nil && sealed.CheckLine(bytes.TrimSpace(line)) == nil { // the last line of a killed run may be cut
 			epochs++
 			seconds += epoch.Seconds
 		}

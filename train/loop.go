@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"tessera/internal/sealed"
 	"tessera/train/folder"
 )
 
@@ -76,7 +77,7 @@ func (s *session) endEpoch(m Metrics) error {
 	if err != nil {
 		return err
 	}
-	if err := s.folder.Append(line); err != nil {
+	if err := s.folder.Append(sealed.Line(line)); err != nil {
 		return err
 	}
 	if save {
