@@ -18,6 +18,7 @@ import (
 	"tessera"
 	"tessera/attack"
 	"tessera/baselines"
+	"tessera/comparison"
 	"tessera/config"
 	"tessera/data"
 	"tessera/engine"
@@ -71,6 +72,7 @@ func withOptions(t *testing.T) map[string]func() error {
 		"train.Run":            func() error { _, err := train.Run(ctx, m, train.Options{}); return err },
 		"train.Resume":         func() error { _, err := train.Resume(ctx, "", train.Options{}); return err },
 		"graph.Model.Program":  func() error { _, err := g.Program(graph.Request{}); return err },
+		"comparison.Compare":   func() error { _, err := comparison.Compare(ctx, nil, comparison.Options{}); return err },
 		"sweep.New":            func() error { _, err := sweep.New(ctx, &config.Sweep{}, sweep.Options{}); return err },
 		"study.Reproduction.Write": func() error {
 			_, err := study.Reproduction{}.Write(ctx, nil, nil, study.Options{})

@@ -55,13 +55,18 @@ func evalCommand() *cobra.Command {
 	aRun(cmd)
 	f.runFlags.add(cmd)
 	f.metricFlags.add(cmd)
-	cmd.Flags().StringVar(&f.split, "split", string(data.TestSplit), "images that are measured: "+strings.Join(data.SplitNames(), ", "))
-	_ = cmd.RegisterFlagCompletionFunc("split", cobra.FixedCompletions(data.SplitNames(), cobra.ShellCompDirectiveNoFileComp))
+	addSplitFlag(cmd, &f.split)
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
 	cmd.Flags().BoolVar(&f.atoms, "atoms", false, "also measure how many atoms are used and how much they overlap; takes several seconds")
 	cmd.Flags().StringVar(&f.operator, "operator", "", "operator of the max-approximation: dilation, erosion, opening or closing (default dilation)")
 	cmd.Flags().IntVar(&f.radius, "radius", 0, "radius of the operator's disk in pixels (default 1)")
 	return cmd
+}
+
+// addSplitFlag adds --split.
+func addSplitFlag(cmd *cobra.Command, split *string) {
+	cmd.Flags().StringVar(split, "split", string(data.TestSplit), "images that are measured: "+strings.Join(data.SplitNames(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("split", cobra.FixedCompletions(data.SplitNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // evalFlags are those of eval.

@@ -39,7 +39,7 @@ func results(cmd *cobra.Command, r *tessera.Run) error {
 		return err
 	default:
 		t.row("images", measured.Images)
-		for _, name := range []string{"mse", "hoyer", "dead_units", "negative_weights"} {
+		for _, name := range []string{"mse", "hoyer", "dead_units", "useful_units", "negative_weights"} {
 			t.row(strings.ReplaceAll(name, "_", " "), valueText(measured.Values, name))
 		}
 		for _, v := range measured.Shown() { // one for each head

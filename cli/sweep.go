@@ -132,7 +132,7 @@ func printTrials(out io.Writer, s *sweep.Sweep) error {
 }
 
 // shownMetrics are the columns of the table that a sweep ends with; the files have all.
-var shownMetrics = []string{"mse", "hoyer", "max_approx", "dead_units", "accuracy", "svm_accuracy"}
+var shownMetrics = []string{"mse", "hoyer", "hoyer_contribution", "max_approx", "dead_units", "accuracy", "svm_accuracy"}
 
 // printResults prints one row per setting, the selected settings with their metrics on the test images, and where the rest is.
 func printResults(out io.Writer, path string, r *sweep.Results) error {

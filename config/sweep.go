@@ -39,8 +39,8 @@ type sweepTable struct {
 	About  string      `toml:"about" doc:"one-line description"`
 	Model  *table.Node `toml:"model" doc:"the model that is trained, or a list of models"`
 	Seeds  []uint64    `toml:"seeds" doc:"one trial per seed; the model's seed by default"`
-	Split  string      `toml:"split" oneof:"train validation test" doc:"images that the trials are measured on; validation where all trials hold images out, else test"`
-	Select *table.Node `toml:"select" doc:"metrics by which settings are selected on the validation images: \"mse\" takes the least mean over the seeds, \"-accuracy\" the largest, a list the Pareto front; the selected settings alone are measured on the test images"`
+	Split  string      `toml:"split" oneof:"train validation test" doc:"images that the trials are measured on; by default validation if all trials hold images out, else test"`
+	Select *table.Node `toml:"select" doc:"metrics that select settings on the validation images: \"mse\" takes the smallest mean over the seeds, \"-accuracy\" the largest, a list the Pareto front; only the selected settings are measured on the test images"`
 	Set    *table.Node `toml:"set" doc:"swept keys, named as in --set; each has a value, a list of values or a range"`
 }
 

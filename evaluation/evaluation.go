@@ -46,7 +46,7 @@ func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sampl
 	if rows == nil {
 		rows = s.Images.Float32()
 	}
-	sample := metrics.Sample{Images: rows, Labels: s.Images.Labels(), Seed: m.Train.Seed}
+	sample := metrics.Sample{Images: rows, Labels: s.Images.Labels(), Seed: m.Train.Seed, Parts: s.Images.Parts}
 	if target, _, ok := m.KL(); ok {
 		sample.Known = map[string]float64{"kl.target": target}
 	}

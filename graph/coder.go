@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tessera/layers"
 	"tessera/losses"
 	"tessera/metrics"
 )
@@ -178,7 +179,7 @@ func (c *Coder) Atoms() *metrics.Atoms {
 	if weight == nil {
 		return nil
 	}
-	a := &metrics.Atoms{Shape: c.Shape(), Count: weight.Shape[0], Values: slices.Clone(weight.Data)}
+	a := &metrics.Atoms{Shape: c.Shape(), Count: weight.Shape[0], Values: slices.Clone(weight.Data), Indirect: c.model.indirect()}
 	if bias != nil {
 		a.Bias = slices.Clone(bias.Data)
 	}
@@ -249,6 +250,18 @@ func (m *Model) dictionary() (weight, bias *Parameter) {
 	}
 	bias, _ = m.Parameter(path + ".bias")
 	return weight, bias
+}
+
+// indirect says why codes do not weigh a sum of the atoms, "" where they do.
+func (m *Model) indirect() string {
+	i := m.Layout.Dictionary()
+	if _, ok := m.Layout.Decoder[i].Layer.(*layers.MaxPlus); ok {
+		return "the decoder takes the maximum of its atoms, not their sum"
+	}
+	if i > 0 {
+		return "a deeper decoder weighs its atoms by other values than the codes"
+	}
+	return ""
 }
 
 // transposed returns a copy of the parameter whose transpose a tied decoder has under that path, transposed.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"tessera/config"
@@ -227,6 +228,22 @@ func TestWithAtomsReplacesThemAndNothingElse(t *testing.T) {
 	}
 	if _, err := c.WithAtoms(&metrics.Atoms{Values: a.Values}); err == nil {
 		t.Error("atoms without the bias were taken")
+	}
+}
+
+func TestAtomsSayWhetherTheCodesWeighThem(t *testing.T) {
+	for decoder, want := range map[string]string{
+		`{ kind = "dense" }`: "",
+		`{ kind = "dense", bias = false }, { kind = "sigmoid" }`: "",
+		`{ kind = "dense", units = 16 }, { kind = "dense" }`:     "deeper decoder", // as many atoms as units
+		`{ kind = "relu" }, { kind = "dense" }`:                  "deeper decoder",
+		`{ kind = "max_plus" }`:                                  "maximum",
+	} {
+		m := model(t, "[model.m]\ndataset = \"bars\"\nencoder = [{ kind = \"dense\", units = 16 }]\ndecoder = ["+decoder+"]\n", "m", 8, 8)
+		a := graph.NewCoder(m, tape.Backend{}).Atoms()
+		if a == nil || a.Count != 16 || (want == "") != (a.Indirect == "") || !strings.Contains(a.Indirect, want) {
+			t.Errorf("%s: %d atoms, %q, want %q", decoder, a.Count, a.Indirect, want)
+		}
 	}
 }
 

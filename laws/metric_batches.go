@@ -30,6 +30,9 @@ func givenBy(of *measured, reads metrics.Reads) (g given, err error) {
 	if reads.Has(metrics.ReadsAtoms) {
 		g.subject.Atoms = of.Atoms()
 	}
+	if reads.Has(metrics.ReadsParts) {
+		g.subject.Parts = of.sample.Parts
+	}
 	if reads.Has(metrics.ReadsWeights) {
 		g.subject.Weight = slices.Clone(of.LastWeight())
 	}
@@ -149,13 +152,13 @@ func readsWhatItSays(fresh func() metrics.Metric) error {
 		if err != nil {
 			return err
 		}
-		return apart("with nothing but what it says that it reads", got, want, 0)
+		return apart("with nothing but what it says that it reads", got, want, exactly)
 	})
 }
 
 // everything is all that a model gives.
 func everything(of *measured) (all metrics.Reads) {
-	for one := metrics.ReadsImages; one <= metrics.ReadsPictures; one <<= 1 {
+	for one := metrics.ReadsImages; one <= metrics.ReadsParts; one <<= 1 {
 		if of.gives(one) {
 			all |= one
 		}

@@ -13,6 +13,9 @@ type Sample struct {
 	Labels []int     // one class per image, negative where it is unknown; nil where none is known
 	Seed   uint64    // of metrics that draw numbers
 
+	// Parts are the true parts of the images, one image each; nil where they are not known.
+	Parts [][]float32
+
 	// Known holds settings of the model's losses that metrics compare with: "kl.target" is the target of its first KL term.
 	Known map[string]float64
 }
@@ -38,7 +41,7 @@ func Evaluate(ctx context.Context, coder Coder, s Sample, chosen Selection) (r *
 	if s.Labels != nil && len(s.Labels) != n {
 		return nil, fmt.Errorf("metrics: got %d labels, want one for each of %d images", len(s.Labels), n)
 	}
-	subject := Subject{Coder: coder, Shape: coder.Shape(), Units: coder.Units(), Images: n, Seed: s.Seed, Known: s.Known,
+	subject := Subject{Coder: coder, Shape: coder.Shape(), Units: coder.Units(), Images: n, Seed: s.Seed, Known: s.Known, Parts: s.Parts,
 		Atoms: coder.Atoms(), Weight: LastWeight(coder)}
 	if subject.Atoms != nil {
 		if err := subject.Atoms.check(); err != nil {
@@ -78,7 +81,7 @@ func (e *evaluation) has(s Subject) Reads {
 	has := ReadsImages | ReadsCodes
 	for part, there := range map[Reads]bool{
 		ReadsOutputs: hasOutput(e.coder), ReadsAtoms: s.Atoms != nil, ReadsWeights: s.Weight != nil,
-		ReadsLabels: e.sample.Labels != nil, ReadsLogits: len(e.heads) > 0, ReadsPictures: len(s.Shape) > 1,
+		ReadsLabels: e.sample.Labels != nil, ReadsLogits: len(e.heads) > 0, ReadsPictures: len(s.Shape) > 1, ReadsParts: len(e.sample.Parts) > 0,
 	} {
 		if there {
 			has |= part

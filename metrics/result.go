@@ -122,7 +122,9 @@ func (r *Result) MarshalJSON() ([]byte, error) {
 	var o object
 	o.member("model", r.Model)
 	o.member("dataset", r.Dataset)
-	o.member("split", r.Split)
+	if r.Split != "" {
+		o.member("split", r.Split)
+	}
 	o.member("images", r.Images)
 	r.Each(func(key string, value any) { o.member(key, value) })
 	return o.bytes()

@@ -60,7 +60,7 @@ func TestScaledCodesDoNotDependOnTheScaleOfUnits(t *testing.T) {
 	}
 }
 
-// Labels that codes say nothing about are guessed; what is held out is not what was fitted.
+// Random labels are guessed at best: the classifier does not see the held-out codes.
 func TestWhatIsHeldOutIsNotFitted(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	codes, labels := uniform(r, 60*5), make([]int, 60)

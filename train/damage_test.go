@@ -54,7 +54,9 @@ func TestAShortenedOrEditedDeclarationIsNotTakenInSilence(t *testing.T) {
 	if _, err := resumed(run); !errors.As(err, &damaged) || !strings.Contains(err.Error(), "holds no train.epochs") {
 		t.Errorf("without epochs: got %v", err)
 	}
-	rewrite(t, run, folder.Config, func([]byte) []byte { return regexp.MustCompile(`(?m)^epochs = .*`).ReplaceAll(whole, []byte("epochs = 17")) })
+	rewrite(t, run, folder.Config, func([]byte) []byte {
+		return regexp.MustCompile(`(?m)^epochs = .*`).ReplaceAll(whole, []byte("epochs = 17"))
+	})
 	if warned, err := resumed(run); !strings.Contains(warned, "was edited: train.epochs: got 17") {
 		t.Errorf("other epochs: warned %q (%v)", warned, err)
 	}

@@ -256,7 +256,7 @@ func npy(t *testing.T, name string, first float64) *config.Model {
 
 func TestACheckpointOfAnotherBaselineIsRefused(t *testing.T) {
 	var damaged *checkpoint.Error
-	run := trained(t, baseline(t, "kmeans"), Options{}).Run
+	run := trained(t, baseline(t, "kmeans", "restarts=1"), Options{}).Run
 	edit(t, run, `kind = "kmeans"`, `kind = "nmf"`)
 	if _, err := Open(run); !errors.As(err, &damaged) || !strings.Contains(err.Error(), `kind "kmeans"`) {
 		t.Errorf("open: got %v", err)

@@ -244,8 +244,8 @@ func TestHooksThatCannotBeTogetherAreRefused(t *testing.T) {
 		text  string
 		hooks map[string]hooks.Hook
 	}{
-		"hook mean: average does the same already":                                         {everything, map[string]hooks.Hook{"mean": &hooks.Average{Decay: 0.5}}},
-		"hook stop: early_stopping does the same already":                                  {everything, map[string]hooks.Hook{"stop": &hooks.EarlyStopping{Patience: 1}}},
+		"hook mean: average does the same already":             {everything, map[string]hooks.Hook{"mean": &hooks.Average{Decay: 0.5}}},
+		"hook stop: early_stopping does the same already":      {everything, map[string]hooks.Hook{"stop": &hooks.EarlyStopping{Patience: 1}}},
 		"hook jolts: needs a mini-batch optimizer (got lbfgs)": {searched, map[string]hooks.Hook{"jolts": &jolts{Every: 1}}},
 	} {
 		m := model(t, c.text)
