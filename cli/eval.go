@@ -19,7 +19,7 @@ func evalCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eval RUN",
 		Short: "Measure a run on the test images, or on another split",
-		Long: "Measure a run on the test images of its data set, on all images where the set has no test split. --split validation measures " +
+		Long: "Measure a run on the test images of its data set, or on all images if the set has no test split. --split validation measures " +
 			"the images that the training held out: choose settings by these. --split train measures the fitted images.",
 		Example: "  tessera eval runs/shallow-nonneg-kl --svm\n  tessera eval runs/classifier --split validation\n  tessera eval runs/shallow-nonneg-kl --operator opening --radius 2 --atoms",
 		RunE: work(func(cmd *cobra.Command, args []string) error {

@@ -13,6 +13,7 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/data"
+	"tessera/metrics"
 	"tessera/part"
 	"tessera/study"
 	"tessera/sweep"
@@ -146,6 +147,7 @@ func exitCode(err error) int {
 		setting      part.KeyError
 		missing      *data.Error
 		diverged     *train.Diverged
+		notFinite    *metrics.NotFinite
 		damaged      *checkpoint.Error
 		unwritten    *folder.WriteError
 		unread       *fs.PathError
@@ -167,7 +169,7 @@ func exitCode(err error) int {
 		return exitConfig
 	case errors.As(err, &missing):
 		return exitData
-	case errors.As(err, &diverged):
+	case errors.As(err, &diverged), errors.As(err, &notFinite):
 		return exitDiverged
 	case errors.As(err, &damaged), errors.As(err, &unread): // other input files have separate errors
 		return exitCheckpoint

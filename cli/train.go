@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -213,8 +214,11 @@ func training(cmd *cobra.Command, o tessera.Options, f progressFlags, begin func
 	}
 	defer r.Close()
 	debug.FreeOSMemory() // frees the memory of the training before the results are computed
-	if r.Result.AlreadyFinished {
-		return nil
+	if !r.Result.AlreadyFinished {
+		return results(cmd, r)
 	}
-	return results(cmd, r)
+	if _, err := os.Stat(filepath.Join(r.Path, folder.Picture)); errors.Is(err, fs.ErrNotExist) { // killed before it was drawn
+		return atoms(cmd, r)
+	}
+	return nil
 }

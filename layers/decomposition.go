@@ -8,6 +8,7 @@ import (
 	"tessera/internal/volume"
 	"tessera/morph"
 	"tessera/ops"
+	"tessera/part"
 )
 
 // Decomposition is embedded by `amd` and `pado`. They decompose an image x into channels [x,] R_1, ..., R_L, S with x = S +
@@ -42,6 +43,9 @@ type Decomposing interface {
 func (d *Decomposition) OutputShape(in []int) ([]int, error) {
 	if len(in) != 2 && len(in) != 3 {
 		return nil, fmt.Errorf("got an input of shape %v, want images: (height, width) or (height, width, channels)", in)
+	}
+	if d.Levels > morph.MostLevels {
+		return nil, part.KeyErrorf("levels", "got %d, want at most %d", d.Levels, morph.MostLevels)
 	}
 	return []int{in[0], in[1], channels(in) * d.of(morph.PADO).Groups()}, nil
 }

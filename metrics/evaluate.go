@@ -133,11 +133,22 @@ func (e *evaluation) batch(from, to int) (err error) {
 	return e.meters.Add(b, logits)
 }
 
+// NotFinite says that a metric of a coder is NaN or infinite, as after a training that diverged.
+type NotFinite struct {
+	Metric string
+	Number float64
+}
+
+// Error implements error.
+func (e *NotFinite) Error() string {
+	return fmt.Sprintf("metrics: %s is %g: the coder's codes, images or atoms are not finite; train the model again with other settings or images", e.Metric, e.Number)
+}
+
 // finite names the first number that is NaN or infinite: JSON cannot say it, and no one should compare it.
 func finite(values Values) error {
 	for _, v := range values {
 		if v.Missing == "" && (math.IsNaN(v.Number) || math.IsInf(v.Number, 0)) {
-			return fmt.Errorf("metrics: %s is %g: the coder's codes, images or atoms are not finite", v.Name, v.Number)
+			return &NotFinite{Metric: v.Name, Number: v.Number}
 		}
 	}
 	return nil

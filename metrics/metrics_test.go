@@ -85,6 +85,9 @@ func TestHoyerLaws(t *testing.T) {
 		"all zero":          {make([]float32, 100), 0},
 		"a single value":    {[]float32{4}, 0},
 		"no value":          {nil, 0},
+		"denormal, one":     {[]float32{0, 0, 1e-42, 0}, 1},
+		"denormal, equal":   {[]float32{1e-42, 1e-42, 1e-42, 1e-42}, 0},
+		"denormal, two":     {[]float32{1e-40, 0, -1e-40, 0}, 2 - math.Sqrt2},
 		"two of four equal": {[]float32{1, 0, -1, 0}, 2 - math.Sqrt2},
 	} {
 		if got := Hoyer(c.v); math.Abs(got-c.want) > 2e-7 {

@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/sealed"
 	"tessera/metrics"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
@@ -63,11 +65,29 @@ func Read(path string) (*Results, error) {
 		return nil, err
 	}
 	r := &Results{}
-	if err := json.Unmarshal(text, r); err != nil {
+	err = json.Unmarshal(text, r)
+	if bytes.Contains(text, []byte(`"sha256"`)) { // an older version wrote none
+		err = cmp.Or(sealed.Check(text), err)
+	}
+	if err != nil {
 		return nil, checkpoint.Errorf(filepath.Join(path, ResultsFile),
-			"damaged: %v; run the sweep again: it writes the results again and repeats no finished trial", err)
+			"%s; run the sweep again: it writes the results again and repeats no finished trial", damage(err))
 	}
 	return r, nil
+}
+
+// damage says that a file is damaged, and how that is known.
+func damage(err error) string {
+	if errors.Is(err, sealed.ErrDamaged) {
+		return err.Error()
+	}
+	return "damaged: " + err.Error()
+}
+
+// sealedResults are results with the checksum of their file.
+type sealedResults struct {
+	*Results
+	SHA256 string `json:"sha256"`
 }
 
 // Is reports whether a folder is that of a sweep.
@@ -203,7 +223,11 @@ func (r *Results) files() ([]folder.File, error) {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	if err := e.Encode(r); err != nil {
+	err := e.Encode(sealedResults{r, sealed.Open})
+	if err == nil {
+		err = sealed.Seal(b.Bytes())
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", ResultsFile, err)
 	}
 	files := []folder.File{{Name: ResultsFile, Data: b.Bytes()}, {Name: TableFile, Data: r.table()}, {Name: SummaryFile, Data: r.summary()}}

@@ -81,7 +81,16 @@ func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 	folder.Tidy(filepath.Join(s.Path, trialsDir), s.options.Disk)
 	w := &work{Sweep: s, folder: held, event: Event{Total: len(s.Trials)}}
 	for _, t := range s.Trials {
-		t.measured, t.onTest, t.err = s.kept(t), nil, nil
+		t.measured, t.onTest, t.err = nil, nil, nil
+		if t.begun() {
+			t.err = t.verify()
+		}
+		if t.err != nil {
+			w.event.Failed++
+			w.tell(Event{Trial: t, Ended: true, Err: t.err})
+			continue
+		}
+		t.measured = s.kept(t)
 		if len(s.criteria) > 0 {
 			t.onTest = s.read(t, testFile, data.TestSplit)
 		}

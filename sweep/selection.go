@@ -119,10 +119,7 @@ func (w *work) tested(ctx context.Context, t *Trial, team *team.Team) {
 	if stopped {
 		return
 	}
-	measured, err := w.evaluate(ctx, t, engine.Backend{Team: team}, data.TestSplit)
-	if err == nil {
-		err = w.keep(t, testFile, measured)
-	}
+	measured, err := w.measure(ctx, t, engine.Backend{Team: team}, data.TestSplit, testFile)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {

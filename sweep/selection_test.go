@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"tessera/config"
-	"tessera/metrics"
 )
 
 // selecting holds images out, and selects on them.
@@ -43,8 +42,8 @@ func TestTheSettingWithTheLeastValidationErrorIsMeasuredOnTheTestImages(t *testi
 		if selected := slices.Contains(best.Trials, row.Trial); selected != (err == nil) {
 			t.Errorf("trial %s: selected %v, %s: %v", row.Trial, selected, testFile, err)
 		}
-		measured := &metrics.Result{}
-		if err == nil && (json.Unmarshal(text, measured) != nil || measured.Split != "all" || measured.Images != 100) {
+		var kept keptMetrics
+		if err == nil && (json.Unmarshal(text, &kept) != nil || kept.Measured.Split != "all" || kept.Measured.Images != 100) {
 			t.Errorf("trial %s: %s holds %s", row.Trial, testFile, text)
 		}
 	}

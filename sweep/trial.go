@@ -4,20 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
 	"tessera/config"
 	"tessera/data"
 	"tessera/engine"
 	"tessera/evaluation"
 	"tessera/graph"
+	"tessera/internal/sealed"
 	"tessera/metrics"
 	"tessera/team"
 	"tessera/train"
-	"tessera/train/folder"
 )
 
 // do trains or resumes a trial and measures it.
@@ -35,11 +32,7 @@ func (w *work) do(ctx context.Context, t *Trial, team *team.Team) (*metrics.Resu
 	if err != nil {
 		return nil, err
 	}
-	measured, err := w.evaluate(ctx, t, backend, w.split)
-	if err != nil {
-		return nil, err
-	}
-	return measured, w.keep(t, keptFile, measured)
+	return w.measure(ctx, t, backend, w.split, keptFile)
 }
 
 // progress passes on the progress of a trial's training.
@@ -77,51 +70,13 @@ func (w *work) evaluate(ctx context.Context, t *Trial, backend graph.Backend, sp
 	return evaluation.Measure(ctx, t.Model, coder, sample, w.options.Metrics)
 }
 
-// keep writes the metrics of a trial into a file of its folder, those that are not applicable included.
-func (w *work) keep(t *Trial, file string, measured *metrics.Result) error {
-	text, err := json.MarshalIndent(measured.Whole(), "", "  ")
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	held, err := folder.Open(t.Path, w.options.Disk)
-	if err != nil {
-		return err
-	}
-	defer held.Close()
-	return held.Write(folder.File{Name: file, Data: append(text, '\n')})
-}
-
-// kept returns the metrics of a finished trial on the sweep's images, nil if a requested metric is missing. Unreadable metrics
-// are measured again.
-func (s *Sweep) kept(t *Trial) *metrics.Result { return s.read(t, keptFile, s.split) }
-
-// read returns the metrics that a file of a trial holds, nil if they are not those of this split.
-func (s *Sweep) read(t *Trial, file string, split data.Split) *metrics.Result {
-	text, err := os.ReadFile(filepath.Join(t.Path, file))
-	if err != nil {
-		return nil
-	}
-	measured := &metrics.Result{}
-	if json.Unmarshal(text, measured) != nil || measured.Images == 0 {
-		return nil
-	}
-	if split == data.TestSplit && !t.tested.HasTest {
-		split = data.AllSplit
-	}
-	picked, ok := s.options.Metrics.Of(measured)
-	if !ok || picked.Split != string(split) {
-		return nil
-	}
-	return picked
-}
-
 // spent adds up the epochs and seconds of a run's metrics.jsonl.
 func spent(text []byte) (epochs int, seconds float64) {
 	for line := range bytes.Lines(text) {
 		var epoch struct {
 			Seconds float64 `json:"seconds"`
 		}
-		if json.Unmarshal(line, &epoch) == nil { // the last line of a killed run may be cut
+		if json.Unmarshal(line, &epoch) == nil && sealed.CheckLine(bytes.TrimSpace(line)) == nil { // the last line of a killed run may be cut
 			epochs++
 			seconds += epoch.Seconds
 		}

@@ -2,6 +2,9 @@ package train
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -35,6 +38,58 @@ func sameDeclaration(spec *config.Model, from *stored) error {
 		lines[i] = d.String()
 	}
 	return checkpoint.Mismatchf(from.path, "does not match %s: %s", folder.Config, strings.Join(lines, "; "))
+}
+
+// sameModel refuses parameters of another model than the declared one. What no parameter and no metric depends on may differ:
+// the training schedule, the description, and where files are, which may have been moved.
+func sameModel(spec *config.Model, path string, f *checkpoint.File) error {
+	text := f.Metadata[declarationKey]
+	if text == "" { // of an earlier version
+		return nil
+	}
+	was, err := parseConfig(path, []byte(text))
+	if err != nil {
+		return checkpoint.Errorf(path, "the declaration in its metadata cannot be read: %v", err)
+	}
+	var lines []string
+	for _, d := range config.Differences(was, spec) {
+		file := strings.HasPrefix(d.Key, "dataset.") && strings.HasPrefix(d.Is, `"`) || strings.HasPrefix(d.Key, "start")
+		if !file && d.Key != "about" && d.Key != "kind" && // [openBaseline] says that
+			!slices.Contains(editable, d.Key) {
+			lines = append(lines, d.String())
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return checkpoint.Mismatchf(path, "does not match %s: %s; restore that file, or train a new run", folder.Config, strings.Join(lines, "; "))
+}
+
+// edited warns of keys that were edited since the state was written. A training schedule that is missing is that of a file
+// which was cut short: every run's config.toml holds every key.
+func (o Options) edited(run string, spec *config.Model, from *stored) error {
+	text := from.file.Metadata[declarationKey]
+	if text == "" {
+		return nil
+	}
+	was, err := parseConfig(from.path, []byte(text))
+	if err != nil {
+		return nil // which fits says
+	}
+	path := filepath.Join(run, folder.Config)
+	for _, d := range config.Differences(was, spec) {
+		if !slices.Contains(editable, d.Key) {
+			continue
+		}
+		key := d.Key[strings.LastIndex(d.Key, ".")+1:]
+		if b, err := os.ReadFile(path); err == nil && slices.Contains([]string{"epochs", "iterations"}, key) && !regexp.MustCompile(`(?m)(^|[\s{,.])`+key+`\s*=`).Match(b) {
+			return checkpoint.Errorf(path, "holds no %s, as if it was cut short; the run was trained with %s = %s: restore the file, or add the key", d.Key, key, d.Was)
+		}
+		if o.Warn != nil {
+			o.Warn(path + " was edited: " + d.String())
+		}
+	}
+	return nil
 }
 
 // lengthen returns the model of a run with another number of epochs, and the edited config.toml, which is written when the run is

@@ -42,7 +42,7 @@ func (s *job) environment() ([]byte, error) {
 // ReadEnvironment returns the record of a run.
 func ReadEnvironment(run string) (Environment, error) {
 	path := filepath.Join(run, folder.Environment)
-	text, err := os.ReadFile(path)
+	text, err := readRegular(path)
 	if err != nil {
 		return Environment{}, err
 	}

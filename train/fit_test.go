@@ -225,6 +225,12 @@ func TestErrorsOfAFitNameTheProblem(t *testing.T) {
 	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "too large") {
 		t.Errorf("squares that overflow: got %v, want a *data.Error", err)
 	}
+	for _, first := range []float64{1e30, 3e37} {
+		refused = nil
+		if _, err = Run(context.Background(), npy(t, "nmf", first), Options{Out: place(t)}); !errors.As(err, &refused) {
+			t.Errorf("eigenvalues that overflow: got %v, want a *data.Error", err)
+		}
+	}
 	large := npy(t, "mini-batch", 1e30)
 	large.Baseline.(*baselines.NMF).Init = "random"
 	var diverged *Diverged

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"tessera/internal/sealed"
 	"tessera/internal/volume"
 	"tessera/train/folder"
 )
@@ -78,7 +79,7 @@ func (s *session) endEpoch(m Metrics) error {
 	if err != nil {
 		return err
 	}
-	if err := s.folder.Append(line); err != nil {
+	if err := s.folder.Append(sealed.Line(line)); err != nil {
 		return err
 	}
 	if save {

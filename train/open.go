@@ -79,7 +79,18 @@ type files struct {
 }
 
 // folderOf returns the files of a folder of the operating system.
-func folderOf(run string) files { return files{run, filepath.Join, os.ReadFile} }
+func folderOf(run string) files { return files{run, filepath.Join, readRegular} }
+
+// readRegular reads a file of a run. Reading a pipe could block forever.
+func readRegular(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil, checkpoint.Errorf(path, "is not a regular file")
+	}
+	return os.ReadFile(path)
+}
+
+// ConfigOf returns the model that the config.toml of a run declares. A folder that is not a run is [folder.ErrNotRun].
+func ConfigOf(run string) (*config.Model, error) { return folderOf(run).config() }
 
 // config reads the declaration.
 func (r files) config() (*config.Model, error) {
@@ -120,6 +131,9 @@ func (r files) open() (*Trained, error) {
 	f, err := decodeOwn(path, b)
 	if err != nil {
 		return nil, withRemedy(path, err)
+	}
+	if err := sameModel(spec, path, f); err != nil {
+		return nil, err
 	}
 	return open(spec, path, f)
 }

@@ -267,6 +267,7 @@ func (s *session) result() (*Result, error) {
 // repair removes files and lines that do not belong to the run's state: metrics that a killed process left, and the best
 // epoch if early stopping was disabled later. In a finished run it also rewrites derived files that differ from the state.
 func (s *session) repair(held *folder.Folder) error {
+	held.TidyPictures()
 	if k, err := s.learner.kept(); err != nil {
 		return err
 	} else if k == nil {
@@ -285,5 +286,12 @@ func (s *session) repair(held *folder.Folder) error {
 			}
 		}
 	}
-	return held.CutMetrics(s.progress.Epoch)
+	if err := held.CutMetrics(s.progress.Epoch); err != nil {
+		return err
+	}
+	if problem := held.MetricsProblem(s.progress.Epoch); problem != "" && s.options.Warn != nil {
+		s.options.Warn(fmt.Sprintf("%s: %s: the history of the run before epoch %d is not whole; its parameters are not affected",
+			held.Join(folder.Metrics), problem, s.progress.Epoch+1))
+	}
+	return nil
 }

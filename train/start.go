@@ -48,7 +48,12 @@ func StartOf(spec *config.Model) (*data.File, error) {
 	if spec == nil || spec.Start == nil {
 		return nil, nil
 	}
-	path, contents, err := folderOf(spec.Start.Run).parameters()
+	return ParametersOf(spec.Start.Run)
+}
+
+// ParametersOf names the file of a run that [Open] would read the parameters from.
+func ParametersOf(run string) (*data.File, error) {
+	path, contents, err := folderOf(run).parameters()
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -131,7 +130,7 @@ type stored struct {
 
 // readState reads a state and its metadata. A run without a state is damaged.
 func readState(path string) (*stored, error) {
-	b, err := os.ReadFile(path)
+	b, err := readRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, checkpoint.Errorf(path, "is missing")
 	} else if err != nil {

@@ -219,6 +219,9 @@ func reopen(ctx context.Context, held *folder.Folder, o Options) (s *session, er
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", held.Path(), err)
 	}
+	if err := o.edited(held.Path(), spec, from); err != nil {
+		return nil, err
+	}
 	spec, edited, err := o.lengthen(held, spec, from)
 	if err != nil {
 		return nil, err

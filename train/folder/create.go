@@ -198,6 +198,16 @@ func foreign(entries []fs.DirEntry) []string {
 // Tidy removes temporary folders in parent that killed processes left. No other process may create runs there.
 func Tidy(parent string, disk Disk) { sweep(parent, "", 0, disk) }
 
+// TidyPictures removes the half-drawn pictures that killed processes left in the run's folder.
+func (f *Folder) TidyPictures() {
+	halves, _ := filepath.Glob(f.Join("." + Picture + ".*.tmp")) // a bad pattern, of an odd folder name, matches nothing
+	for _, half := range halves {
+		if info, err := os.Stat(half); err == nil && time.Since(info.ModTime()) > stale {
+			_ = f.disk.Remove(half) // rubbish that stays does no harm
+		}
+	}
+}
+
 // sweep removes stale temporary folders of that name, or of any name for "".
 func sweep(parent, name string, age time.Duration, disk Disk) {
 	entries, err := os.ReadDir(parent)

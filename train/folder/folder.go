@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"tessera/internal/atomicfile"
+	"tessera/internal/sealed"
 )
 
 // The files of a run.
@@ -43,6 +44,8 @@ var (
 	ErrForeign = errors.New("contains files that tessera did not write")
 	// ErrWorkingFolder is the error of a new run that would replace the current directory or one of its parents.
 	ErrWorkingFolder = errors.New("is the current directory or contains it")
+	// ErrMoved says that another folder has taken the place of the one that this process holds.
+	ErrMoved = errors.New("another folder is in its place since this process began; nothing was written into that one")
 	// ErrNotRun is the error of a folder that is not a run.
 	ErrNotRun = errors.New("is not a run: it contains no " + Config)
 )
@@ -128,9 +131,27 @@ func (f *Folder) Join(name string) string { return filepath.Join(f.path, name) }
 // Close unlocks the run.
 func (f *Folder) Close() error { return unlock(f.lock) }
 
+// moved returns [ErrMoved] if the path of the run names another folder than the locked one.
+func (f *Folder) moved() error {
+	if f.lock == nil {
+		return nil
+	}
+	held, err := f.lock.Stat()
+	if err != nil {
+		return &WriteError{Path: f.path, Err: err}
+	}
+	if is, err := os.Stat(f.path); err == nil && !os.SameFile(is, held) { // that it is gone is said by the write
+		return &WriteError{Path: f.path, Err: ErrMoved}
+	}
+	return nil
+}
+
 // Write replaces the files in that order, each atomically: a reader always sees either an old or a new file. If one cannot
 // be written, all old files remain.
 func (f *Folder) Write(files ...File) error {
+	if err := f.moved(); err != nil {
+		return err
+	}
 	all := make([]atomicfile.File, len(files))
 	for i, file := range files {
 		path := f.Join(file.Name)
@@ -147,6 +168,9 @@ func (f *Folder) Remove(name string) error {
 	if _, err := os.Stat(f.Join(name)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	if err := f.moved(); err != nil {
+		return err
+	}
 	if err := f.disk.Remove(f.Join(name)); err != nil {
 		return &WriteError{Path: f.Join(name), Err: err}
 	}
@@ -155,6 +179,9 @@ func (f *Folder) Remove(name string) error {
 
 // Append adds one line to the run's metrics.
 func (f *Folder) Append(line []byte) error {
+	if err := f.moved(); err != nil {
+		return err
+	}
 	if err := f.disk.Append(f.Join(Metrics), append(line, '\n')); err != nil {
 		return &WriteError{Path: f.Join(Metrics), Err: err}
 	}
@@ -190,6 +217,24 @@ func (f *Folder) CutMetrics(lines int) error {
 		return nil
 	}
 	return f.Write(File{Name: Metrics, Data: old[:end]})
+}
+
+// MetricsProblem says what is wrong with the first lines of the metrics, "" where nothing is.
+func (f *Folder) MetricsProblem(lines int) string {
+	text, err := os.ReadFile(f.Join(Metrics))
+	if errors.Is(err, fs.ErrNotExist) && lines > 0 {
+		return "is missing"
+	}
+	found := 0
+	for line := range bytes.Lines(text) {
+		if found++; sealed.CheckLine(bytes.TrimSuffix(line, []byte("\n"))) != nil {
+			return fmt.Sprintf("line %d is damaged", found)
+		}
+	}
+	if found < lines {
+		return fmt.Sprintf("has %d lines, want %d", found, lines)
+	}
+	return ""
 }
 
 // Holds reports whether the run contains this file, byte for byte.
