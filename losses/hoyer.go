@@ -30,7 +30,9 @@ func init() {
 const tiny = 1e-30
 
 // CheckUnits implements [UnitsChecker].
-func (*Hoyer) CheckUnits(units int) error {
+func (*Hoyer) CheckUnits(units int) error { return checkUnits(units) }
+
+func checkUnits(units int) error {
 	if units < 2 {
 		return fmt.Errorf("the sparseness of a code of %d unit is not defined: want at least 2 units", units)
 	}
@@ -39,19 +41,24 @@ func (*Hoyer) CheckUnits(units int) error {
 
 // Build implements [Loss].
 func (l *Hoyer) Build(v Values) (*gorgonia.Node, error) {
-	code, err := v.On()
-	if err != nil {
-		return nil, err
+	var c ops.Chain
+	sigma := sparseness(&c, v)
+	return c.Mean(c.Abs(c.From(l.Target, sigma))), c.Err()
+}
+
+// sparseness returns sigma(h) of every image.
+func sparseness(c *ops.Chain, v Values) *gorgonia.Node {
+	code := c.Do("on", v.On)
+	if c.Err() != nil {
+		return nil
 	}
 	units := code.Shape()[1]
-	if err := l.CheckUnits(units); err != nil {
-		return nil, err
+	if err := checkUnits(units); err != nil {
+		return c.Do("units", func() (*gorgonia.Node, error) { return nil, err })
 	}
 	root := math.Sqrt(float64(units))
-	var c ops.Chain
 	norm1 := c.Sum(c.Abs(code), 1)
 	norm2 := c.Sqrt(c.Shift(c.Sum(c.Square(code), 1), tiny))
 	ratio := c.Div(norm1, c.Shift(norm2, epsilon))
-	sigma := c.Scale(c.From(root, ratio), 1/(root-1+epsilon))
-	return c.Mean(c.Abs(c.From(l.Target, sigma))), c.Err()
+	return c.Scale(c.From(root, ratio), 1/(root-1+epsilon))
 }

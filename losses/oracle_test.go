@@ -184,6 +184,7 @@ var oracles = []struct {
 	{"activity_floor", nil, perUnit(func(t float64) float64 { return max(0, 1-t/0.01) })},
 	{"activity_floor", map[string]any{"floor": 0.2}, perUnit(func(t float64) float64 { return max(0, 1-t/0.2) })},
 	{"hoyer", nil, perImage(func(h []float64) float64 { return math.Abs(0.6 - sparseness(h)) })},
+	{"mean_hoyer", map[string]any{"target": 0.3}, func(h, _ [][]float64) float64 { return math.Pow(0.3-perImage(sparseness)(h, nil), 2) }},
 	{"l1", nil, perImage(func(h []float64) float64 {
 		sum := 0.0
 		for _, v := range h {

@@ -11,7 +11,7 @@ import (
 	"tessera/internal/volume"
 )
 
-// torch_models.json holds what PyTorch makes of four models in float64; torch_models.py beside it wrote it.
+// torch_models.json holds what PyTorch makes of five models in float64; torch_models.py beside it wrote it.
 //
 //go:embed testdata/torch_models.json
 var torchModels []byte
@@ -36,13 +36,14 @@ type torchModel struct {
 	Parameters []torchParameter
 }
 
-// torchParameter is a parameter with initial values (2 u - 1) scale, where u is from its stream, and its values after the
-// last step.
+// torchParameter is a parameter with initial values shift + (2 u - 1) scale, where u is from its stream, and its values after
+// the last step.
 type torchParameter struct {
 	Path   string
 	Shape  []int
 	Stream int
 	Scale  float64
+	Shift  float64
 	Values []float64
 }
 
@@ -71,7 +72,7 @@ func drawn(stream, n int) []float64 {
 func (p torchParameter) start() []float64 {
 	values := drawn(p.Stream, volume.Of(p.Shape))
 	for i, u := range values {
-		values[i] = (2*u - 1) * p.Scale
+		values[i] = p.Shift + (2*u-1)*p.Scale
 	}
 	return values
 }

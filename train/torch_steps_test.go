@@ -40,10 +40,16 @@ decoder = []
 view    = [{ augment = ["flip"] }]
 loss    = [{ kind = "nt_xent", temperature = 0.5 }]
 head.projection.layers = [{ kind = "dense", units = 6, activation = "relu" }, { kind = "dense", units = 4 }]
+
+[model.unrolled]
+dataset = { name = "npy", images = "none.npy" }
+encoder = [{ kind = "unrolled", units = 8, steps = 4 }]
+decoder = [{ kind = "tied", bias = false }]
+loss    = [{ kind = "mse" }, { kind = "hoyer", weight = 0.1, target = 0.6 }]
 `
 
-// Five steps of four models agree with PyTorch in float64, on both back ends: losses, terms and parameters.
-func TestModelsWithHeadsAgreeWithPyTorchOverFiveSteps(t *testing.T) {
+// Five steps of five models agree with PyTorch in float64, on both back ends: losses, terms and parameters.
+func TestModelsAgreeWithPyTorchOverFiveSteps(t *testing.T) {
 	f := readTorchModels(t)
 	file, err := config.Load("models.toml", []byte(torchDeclared))
 	if err != nil {

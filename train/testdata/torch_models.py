@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes torch_models.json: what five steps of training make of four models in PyTorch, in float64.
+"""Writes torch_models.json: what five steps of training make of five models in PyTorch, in float64.
 
     python3 torch_models.py > torch_models.json
 
@@ -47,16 +47,16 @@ def numbers(x):
 
 
 class Parameters:
-    """First parameters by path: 2 u - 1 times a scale, u from a stream that counts the parameters."""
+    """First parameters by path: shift + (2 u - 1) scale, u from a stream that counts the parameters."""
 
     def __init__(self):
         self.entries = {}
 
-    def add(self, path, shape, scale, frozen=False):
+    def add(self, path, shape, scale, frozen=False, shift=0.0):
         stream = len(self.entries) + 1
-        start = (2 * uniform(stream, int(np.prod(shape))) - 1) * scale
+        start = shift + (2 * uniform(stream, int(np.prod(shape))) - 1) * scale
         values = torch.from_numpy(start.reshape(shape)).requires_grad_(not frozen)
-        self.entries[path] = {"shape": list(shape), "stream": stream, "scale": scale, "tensor": values}
+        self.entries[path] = {"shape": list(shape), "stream": stream, "scale": scale, "shift": shift, "tensor": values}
 
     def dense(self, path, inputs, units, frozen=False):
         self.add(path + ".weight", (inputs, units), 0.5, frozen)
@@ -72,8 +72,8 @@ class Parameters:
         return [e["tensor"] for e in self.entries.values() if e["tensor"].requires_grad]
 
     def written(self):
-        return [{"path": path, "shape": e["shape"], "stream": e["stream"], "scale": e["scale"], "values": numbers(e["tensor"])}
-                for path, e in self.entries.items()]
+        keys = ["shape", "stream", "scale", "shift"]
+        return [{"path": path, **{key: e[key] for key in keys}, "values": numbers(e["tensor"])} for path, e in self.entries.items()]
 
 
 def nt_xent(first, second):
@@ -145,8 +145,35 @@ def simclr():
     return train("simclr", {"view.1": 500, "view.2": 600}, p, terms)
 
 
+def unrolled():
+    """Four unrolled steps with signed atoms, a tied decoder, mse and Hoyer's sparseness with the target 0.6."""
+    units, steps = 8, 4
+    p = Parameters()
+    p.add("encoder.0.weight", (PIXELS, units), 0.3, shift=0.1)
+    for t in range(1, steps + 1):
+        p.add(f"encoder.0.step_size_{t}", (units,), 0.2, shift=1.0)
+        p.add(f"encoder.0.threshold_{t}", (units,), 0.02, shift=0.02)
+        if t < steps:
+            p.add(f"encoder.0.momentum_{t}", (1,), 0.1, shift=0.3)
+
+    def terms(streams, _):
+        x, w = images(streams["images"]), p["encoder.0.weight"]
+        gram = w.T @ w
+        z = before = torch.zeros(IMAGES, units, dtype=torch.float64)
+        for t in range(1, steps + 1):
+            size = p[f"encoder.0.step_size_{t}"] / gram.abs().sum(1)
+            y = F.relu(z - (z @ gram - x @ w) * size - p[f"encoder.0.threshold_{t}"])
+            if t < steps:
+                z, before = y + p[f"encoder.0.momentum_{t}"] * (y - before), y
+        root = units ** 0.5
+        hoyer = (root - y.sum(1) / (y.square().sum(1).sqrt() + 1e-7)) / (root - 1 + 1e-7)
+        return {"mse": F.mse_loss(y @ w.T, x), "hoyer": 0.1 * (0.6 - hoyer).abs().mean()}
+
+    return train("unrolled", {"images": 700}, p, terms)
+
+
 print(json.dumps({
     "steps": STEPS, "images": IMAGES, "side": SIDE, "classes": CLASSES,
     "uniform": uniform(7, 5).tolist(), "labels": labels(200).tolist(), "few_labels": [few_labels(400 + s, s).tolist() for s in range(STEPS)],
-    "models": [classifier("classifier", False), classifier("classifier-on-parts", True), semi_supervised(), simclr()],
+    "models": [classifier("classifier", False), classifier("classifier-on-parts", True), semi_supervised(), simclr(), unrolled()],
 }).replace('{"path"', '\n{"path"').replace('{"name"', '\n{"name"'))

@@ -1,0 +1,37 @@
+package layers
+
+import (
+	"gorgonia.org/gorgonia"
+	"tessera/ops"
+	"tessera/part"
+)
+
+// TopK keeps the k largest values along the last axis of every input and sets the others to 0; of equal values it keeps the
+// first ones. After a relu, codes have at most k active units. Gradients reach the kept values only. Makhzani and Frey,
+// k-Sparse Autoencoders, 2013, who keep more values when they encode than in training; here both keep k.
+type TopK struct {
+	K int `toml:"k" want:"> 0" doc:"number of values that are kept"`
+}
+
+func init() {
+	Registry.Register("top_k", "keeps the k largest values of every input, 0 elsewhere", func() Layer {
+		return &TopK{K: 25}
+	})
+}
+
+// OutputShape implements [Layer].
+func (l *TopK) OutputShape(in []int) ([]int, error) {
+	if l.K < 1 {
+		return nil, part.KeyErrorf("k", "got %d, want > 0", l.K)
+	}
+	return in, nil
+}
+
+// Parameters implements [Layer].
+func (*TopK) Parameters([]int) []Parameter { return nil }
+
+// Apply implements [Layer].
+func (l *TopK) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) { return ops.TopK(x, l.K) }
+
+// OutputRange implements [Ranged]: that of the input, with 0.
+func (*TopK) OutputRange(in Interval) Interval { return Interval{min(in.Low, 0), max(in.High, 0)} }

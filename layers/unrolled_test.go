@@ -1,0 +1,125 @@
+package layers_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"tessera/gradcheck"
+	"tessera/layers"
+)
+
+func init() {
+	settings["unrolled"] = []map[string]any{{"units": 4, "steps": 3}, {"units": 3, "steps": 1}, {"units": 2, "steps": 2, "init": &layers.HeNormal{}}}
+}
+
+// descended is the code of one image x by plain loops: w[i][j] is pixel i of atom j.
+func descended(x []float64, w, size, threshold [][]float64, momenta []float64) []float64 {
+	units := len(w[0])
+	y, z := make([]float64, units), make([]float64, units)
+	for t := 0; t <= len(momenta); t++ {
+		next := make([]float64, units)
+		for j := range units {
+			row, slope := 0.0, 0.0
+			for l := range units {
+				g := 0.0
+				for i := range x {
+					g += w[i][j] * w[i][l]
+				}
+				row, slope = row+math.Abs(g), slope+z[l]*g
+			}
+			for i := range x {
+				slope -= x[i] * w[i][j]
+			}
+			next[j] = max(0, z[j]-size[t][j]*slope/row-threshold[t][j])
+		}
+		for j := range units {
+			if t < len(momenta) {
+				z[j] = next[j] + momenta[t]*(next[j]-y[j])
+			}
+		}
+		y = next
+	}
+	return y
+}
+
+func TestUnrolledEqualsPlainLoops(t *testing.T) {
+	const batch, pixels, units = 3, 6, 4
+	x, drawn := drawnNormal(batch*pixels, "x"), drawnNormal(pixels*units, "w")
+	var size, threshold [][]float64
+	for t := range 4 {
+		size = append(size, []float64{1 + 0.1*float64(t), 0.5, 1.5 - 0.2*float64(t), 0.8})
+		threshold = append(threshold, []float64{0, 0.1, -0.1 + 0.05*float64(t), 0.02})
+	}
+	for _, momenta := range [][]float64{{}, {0.3}, {0.2, 0.5, -0.1}} {
+		l := &layers.Unrolled{Units: units, Steps: len(momenta) + 1, Init: &layers.HeNormal{}}
+		g, err := gradcheck.Compile(gradcheck.Layer(l, x, batch, []int{2, 3}, false), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer g.Close()
+		copy(g.Leaf("weight").Values, drawn)
+		for t := range l.Steps {
+			copy(g.Leaf(fmt.Sprintf("step_size_%d", t+1)).Values, size[t])
+			copy(g.Leaf(fmt.Sprintf("threshold_%d", t+1)).Values, threshold[t])
+		}
+		for i, m := range momenta {
+			g.Leaf(fmt.Sprintf("momentum_%d", i+1)).Values[0] = m
+		}
+		if err := g.Run(); err != nil {
+			t.Fatal(err)
+		}
+		w := make([][]float64, pixels)
+		for i := range w {
+			w[i] = drawn[i*units : (i+1)*units]
+		}
+		var want []float64
+		for b := range batch {
+			want = append(want, descended(x[b*pixels:(b+1)*pixels], w, size, threshold, momenta)...)
+		}
+		wantNear(t, "unrolled", g.Output(), want, 1e-11)
+	}
+}
+
+// With non-negative atoms, a step size of 1 and neither threshold nor momentum, no step raises the squared error.
+func TestUnrolledStepsDescend(t *testing.T) {
+	const pixels, units = 9, 5
+	x, w := drawnNormal(pixels, "x"), drawnNormal(pixels*units, "w")
+	for i, v := range w {
+		w[i] = math.Abs(v)
+	}
+	last := math.Inf(1)
+	for steps := 1; steps <= 12; steps++ {
+		l := &layers.Unrolled{Units: units, Steps: steps, Init: &layers.HeNormal{}}
+		g, err := gradcheck.Compile(gradcheck.Layer(l, x, 1, []int{pixels}, false), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer g.Close()
+		copy(g.Leaf("weight").Values, w)
+		for i := 1; i <= steps; i++ {
+			for j := range units {
+				g.Leaf(fmt.Sprintf("step_size_%d", i)).Values[j] = 1
+				g.Leaf(fmt.Sprintf("threshold_%d", i)).Values[j] = 0
+			}
+			if i < steps {
+				g.Leaf(fmt.Sprintf("momentum_%d", i)).Values[0] = 0
+			}
+		}
+		if err := g.Run(); err != nil {
+			t.Fatal(err)
+		}
+		sum := 0.0
+		for i := range x {
+			rest := x[i]
+			for j, y := range g.Output() {
+				rest -= w[i*units+j] * y
+			}
+			sum += rest * rest
+		}
+		if sum > last*(1+1e-12) {
+			t.Errorf("step %d raises the error from %v to %v", steps, last, sum)
+		}
+		last = sum
+	}
+}
