@@ -91,6 +91,6 @@ func TestEpochsThatCannotBeAreAnErrorOfUsage(t *testing.T) {
 	b.must(0, "train", "small", "--epochs", "3")
 	b.must(0, "train", "factors")
 	b.contains("too few", b.must(exitUsage, "resume", "runs/small", "--epochs", "2").stderr, "--epochs: runs/small: got 2, but 3 are complete")
-	b.contains("a baseline", b.must(exitUsage, "resume", "runs/factors", "--epochs", "2").stderr, "--epochs: runs/factors: a baseline (nmf) has none")
+	b.contains("a baseline", b.must(exitUsage, "resume", "runs/factors", "--epochs", "2").stderr, "--epochs: runs/factors: a baseline (nmf) has no epochs")
 	b.contains("a baseline", b.must(exitUsage, "train", "factors", "--epochs", "2").stderr, "--epochs: factors is a baseline")
 }
