@@ -45,8 +45,8 @@ func TestARunOfImagesInMemoryNeedsThemAgain(t *testing.T) {
 		t.Errorf("of the run that was trained: %+v, %v", report, err)
 	}
 	for want, o := range map[string]tessera.Options{
-		"":                                      {Images: images},
-		"its images are not in this process":    {},
+		"":                                   {Images: images},
+		"its images are not in this process": {},
 		"not the images that the run was trained on": {Images: rows(t, 0.5)},
 	} {
 		opened, err := tessera.Open(out, o)

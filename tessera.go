@@ -17,15 +17,12 @@ import (
 	"os"
 	"slices"
 
-	"tessera/attack"
 	"tessera/config"
 	"tessera/data"
 	"tessera/engine"
-	"tessera/evaluation"
 	"tessera/graph"
 	"tessera/internal/machine"
 	"tessera/kernel"
-	"tessera/metrics"
 	"tessera/tape"
 	"tessera/team"
 	"tessera/train"
@@ -223,117 +220,6 @@ func (o Options) backend() (graph.Backend, *team.Team, error) {
 		return tape.Backend{}, team, nil
 	}
 	return engine.Backend{Team: team}, team, nil
-}
-
-// Evaluate measures the run on the test images of its data set, on all images where the set has no test split. Without a
-// selection it measures what `tessera eval` shows, see [metrics.Default]. Data that are missing, do not fit or lack labels that
-// a chosen metric needs are a [*data.Error].
-func (r *Run) Evaluate(ctx context.Context, chosen metrics.Selection) (result *metrics.Result, err error) {
-	images, err := r.Images(ctx)
-	if err != nil {
-		return nil, err
-	}
-	err = r.computing(func(c metrics.Coder) error {
-		result, err = evaluation.Measure(ctx, r.Model, c, images, images.Float32(), chosen)
-		return err
-	})
-	return result, err
-}
-
-// Attack measures what attacks do to the run: attacked images are sought at the images that it is evaluated on, the first
-// limit of them (0: all). Nothing in it is random. A baseline, which has no gradients, gives [ErrNoGradients].
-func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*attack.Report, error) {
-	if err := r.ready(); err != nil {
-		return nil, err
-	}
-	if err := r.attacked(func(attack.Target) error { return nil }); err != nil { // before images are read
-		return nil, err
-	}
-	images, err := r.Images(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if limit > 0 {
-		images = images.Slice(0, min(limit, images.Len()))
-	}
-	var report *attack.Report
-	err = r.attacked(func(target attack.Target) error {
-		report, err = attack.Measure(ctx, target, images.Float32(), attacks)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	report.Model, report.Dataset = r.Model.Name, r.Model.Dataset.Name
-	return report, nil
-}
-
-// ErrNoGradients says that a model cannot be attacked: it is a baseline.
-var ErrNoGradients = errors.New("it has no gradients to attack it with")
-
-// Images returns what the run is evaluated on: the test images of its data set, all images where the set has no test split.
-// Data that are missing or do not fit are a [*data.Error].
-func (r *Run) Images(ctx context.Context) (*data.Images, error) {
-	set, err := r.load(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return evaluation.Images(set, r.Shape())
-}
-
-// FoundPart is a true part of a data set and the atom that is most like it.
-type FoundPart struct {
-	Kind string // what the part is: "limb"
-	metrics.Part
-}
-
-// Parts looks for the true parts of the run's data set among its atoms and its bias: found is a cosine similarity of
-// at least [metrics.PartCosine]. It returns nil where the true parts are not known or the decoder has no atoms.
-func (r *Run) Parts(ctx context.Context) ([]FoundPart, error) {
-	if err := r.ready(); err != nil {
-		return nil, err
-	}
-	atoms := r.Atoms()
-	if atoms == nil {
-		return nil, nil
-	}
-	if data.HasTest(r.Model.Dataset.Source) { // published images: nobody knows their parts
-		return nil, nil
-	}
-	set, err := r.load(ctx)
-	if err != nil || len(set.Parts) == 0 {
-		return nil, err
-	}
-	table, err := metrics.PartsRecovered(set.Parts, atoms, metrics.PartCosine)
-	if err != nil {
-		return nil, err
-	}
-	found := make([]FoundPart, len(table))
-	for i, p := range table {
-		found[i] = FoundPart{Kind: set.Kinds[i], Part: p}
-	}
-	return found, nil
-}
-
-// load reads the images that the run is evaluated on.
-func (r *Run) load(ctx context.Context) (*data.Set, error) {
-	if ctx == nil {
-		return nil, errNoContext
-	}
-	if err := r.ready(); err != nil {
-		return nil, err
-	}
-	source := r.Model.Dataset.Source
-	if source == nil {
-		return nil, errors.New("tessera: the model has no data set")
-	}
-	if r.options.Images != nil {
-		var err error
-		if source, err = r.options.Images.For(source); err != nil {
-			return nil, err
-		}
-	}
-	return source.Load(ctx, r.dirs, data.Need{Train: !data.HasTest(source), Test: data.HasTest(source)})
 }
 
 // Plan prints how the engine runs one training step of a model: every step with its shapes, bytes and FLOPs.

@@ -69,7 +69,7 @@ func (Norm) Choices() []string { return []string{string(LInf), string(L2)} }
 // Check reports the first invalid setting as a part.KeyError.
 func (a *Attack) Check() error {
 	wrong := func(key string, got, want any) error {
-		return part.KeyError{Key: key, Problem: fmt.Sprintf("got %v, want %v", got, want)}
+		return part.KeyErrorf(key, "got %v, want %v", got, want)
 	}
 	switch {
 	case !slices.Contains(a.Method.Choices(), string(a.Method)):

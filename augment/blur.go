@@ -10,11 +10,11 @@ import (
 //
 //	y(i, j) = sum over |k|, |l| <= R of w(k) w(l) x(i + k, j + l),  w(k) proportional to exp(-k² / 2s²), sum of w = 1
 //
-// R = round(4 s). Beyond the edge the image is mirrored (edge pixels repeated), so that the mean of the image is kept. A
-// probability of 0, or Sigma = [0, 0], leaves every image as it is.
+// R = round(4 s). Beyond the edge the image is mirrored (edge pixels repeated), which keeps the mean of the image. A
+// probability of 0, or Sigma = [0, 0], changes nothing.
 //
-// Source: Chen et al., A simple framework for contrastive learning of visual representations, 2020, appendix A, which has
-// the defaults; the values are those of scipy.ndimage.gaussian_filter.
+// Source: Chen et al., A simple framework for contrastive learning of visual representations, 2020, appendix A, with its
+// defaults; the result equals scipy.ndimage.gaussian_filter.
 type Blur struct {
 	Sigma       []float64 `toml:"sigma" want:"in [0,1000]" doc:"[low, high]: the standard deviation, in pixels"`
 	Probability float64   `toml:"probability" want:"in [0,1]" doc:"probability of blurring the image"`
@@ -83,7 +83,8 @@ func add[T float32 | float64](sum []float64, weight float64, x []T) {
 	}
 }
 
-// mirrored returns which of n pixels stands at position i of the image and its mirror images: ... 1 0 | 0 1 ... n-1 | n-1 ...
+// mirrored returns the index of the pixel at position i of an image of n pixels and its mirror images: ... 1 0 | 0 1 ...
+// n-1 | n-1 ...
 func mirrored(i, n int) int {
 	i %= 2 * n
 	if i < 0 {

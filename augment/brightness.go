@@ -6,7 +6,7 @@ import "math/rand/v2"
 //
 //	y = clip(f x),  f from U[max(0, 1 - By), 1 + By]
 //
-// Black stays black. By = 0 leaves every image as it is.
+// Black stays black. By = 0 changes nothing.
 //
 // Source: as torchvision's ColorJitter; Chen et al., A simple framework for contrastive learning of visual
 // representations, 2020, appendix A.

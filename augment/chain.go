@@ -10,32 +10,33 @@ import (
 	"tessera/team"
 )
 
-// Chain applies augmentations in order to images of one shape. Any number of goroutines may use it.
+// Chain applies augmentations in order to images of one shape. It is safe for concurrent use.
 //
-// Every image has its own random stream, and so has every step within it. The draws of one step therefore do not change
-// another step, and the result does not depend on the number of goroutines.
+// Every step of every image has a separate random stream: the draws of one step do not affect another step, and the result
+// does not depend on the number of goroutines.
 type Chain struct {
 	steps  []Augmentation
 	shape  []int
 	pixels int
 
 	mu   sync.Mutex
-	idle []*worker // grows to the number of goroutines that were at work at once
+	idle []*worker // grows to the maximum number of concurrent goroutines
 }
 
-// worker is what one goroutine needs.
+// worker is the memory of one goroutine.
 type worker struct {
 	scratch      Scratch
-	a, b         []float32 // one image each: what is between steps
+	a, b         []float32 // one image each: results between steps
 	image, step  rand.PCG
 	images, each *rand.Rand // they read image and step
 }
 
-// seed begins the stream of one image.
+// seed starts the stream of one image.
 type seed struct{ high, low uint64 }
 
-// NewChain returns the chain of those augmentations for images of shape (height, width) or (height, width, channels).
-// Without any augmentation it copies. It is an error when a setting is invalid or an augmentation does not take the shape.
+// NewChain returns the chain of those augmentations for images of shape (height, width) or (height, width, channels). A
+// chain without augmentations copies. NewChain returns an error if a setting is invalid or an augmentation does not accept
+// the shape.
 func NewChain(steps []Augmentation, shape []int) (*Chain, error) {
 	if err := CheckShape(nil, shape); err != nil {
 		return nil, err
@@ -55,8 +56,8 @@ func NewChain(steps []Augmentation, shape []int) (*Chain, error) {
 }
 
 // Apply writes the augmented images src to dst: any number of images, one after the other. Both have the same length and
-// share no memory. r gives a seed for every image, in order, so that the first images of a batch do not depend on how many
-// follow. A length that is not a whole number of images, or not the same, panics.
+// share no memory. r gives a seed for every image, in order: the first images of a batch do not depend on the number of
+// following images. Apply panics if the lengths differ or are not a whole number of images.
 func (c *Chain) Apply(dst, src []float32, r *rand.Rand) {
 	if len(dst) != len(src) || len(src)%c.pixels != 0 {
 		panic(fmt.Sprintf("augment: %d values into %d, want as many, and a multiple of %d", len(src), len(dst), c.pixels))

@@ -6,7 +6,7 @@ import "math/rand/v2"
 //
 //	y = clip(m + f (x - m)),  f from U[max(0, 1 - By), 1 + By]
 //
-// The mean is that over all pixels and channels. By = 0 leaves every image as it is.
+// The mean is over all pixels and channels. By = 0 changes nothing.
 //
 // Source: as torchvision's ColorJitter, whose mean of a colour image weights the channels; Chen et al., A simple framework
 // for contrastive learning of visual representations, 2020, appendix A.
@@ -23,7 +23,7 @@ func init() {
 func (c *Contrast) Apply(dst, src []float32, _ []int, r *rand.Rand, _ *Scratch) {
 	factor, m := uniform(r, max(0, 1-c.By), 1+c.By), float64(mean(src))
 	for i, v := range src {
-		// f x + (1-f) m, so that a factor of 1 gives x to the bit.
+		// f x + (1-f) m: a factor of 1 gives exactly x.
 		dst[i] = clip(float32(factor*float64(v) + (1-factor)*m))
 	}
 }

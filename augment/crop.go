@@ -11,9 +11,10 @@ import (
 //
 //	y(i, j) = x(top + (i + 1/2) h/H - 1/2, left + (j + 1/2) w/W - 1/2)
 //
-// where x(u, v) between pixels is the bilinear mean of the four nearest; beyond the edge the nearest pixel counts. The
-// area is uniform over Scale as a fraction of the image's, the ratio of width to height in pixels log-uniform over Ratio
-// as far as the rectangle fits into the image, the place uniform. Scale = [1, 1] leaves every image as it is.
+// where x(u, v) between pixels is the bilinear mean of the four nearest; beyond the edge the nearest pixel is used. The
+// area, as a fraction of the image's area, is uniform over Scale. The ratio of width to height in pixels is log-uniform
+// over those values in Ratio for which the rectangle fits into the image. The position is uniform. Scale = [1, 1] changes
+// nothing.
 //
 // Unlike torchvision's RandomResizedCrop, the rectangle need not consist of whole pixels, and no draw is rejected: the
 // area is always as drawn.

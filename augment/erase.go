@@ -8,12 +8,11 @@ import (
 
 // Erase replaces the pixels of a random rectangle, with that Probability. The area is uniform over Scale as a fraction of
 // the image's, the ratio of width to height log-uniform over Ratio as far as the rectangle fits, both sides rounded to
-// whole pixels and at least one, the place uniform. Fill says what the pixels become: values of U[0,1), drawn for every
-// pixel and channel ("random"), the mean of the image ("mean"), 0 ("black") or 1 ("white"). A probability of 0 leaves
-// every image as it is.
+// whole pixels and at least one, the place uniform. Fill selects the new values: values of U[0,1), drawn for every pixel
+// and channel ("random"), the mean of the image ("mean"), 0 ("black") or 1 ("white"). A probability of 0 changes nothing.
 //
-// Source: Zhong, Zheng, Kang, Li and Yang, Random erasing data augmentation, 2020. The defaults are theirs, rounded; "mean" is the
-// mean of the image, theirs is that of the data set.
+// Source: Zhong, Zheng, Kang, Li and Yang, Random erasing data augmentation, 2020. The defaults are the paper's, rounded.
+// "mean" is the mean of the image; the paper uses the mean of the data set.
 type Erase struct {
 	Probability float64   `toml:"probability" want:"in [0,1]" doc:"probability of erasing a rectangle"`
 	Scale       []float64 `toml:"scale" want:"in (0,1]" doc:"[low, high]: the area of the rectangle as a fraction of the image"`

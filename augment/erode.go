@@ -6,9 +6,9 @@ import (
 	"tessera/morph"
 )
 
-// Erode replaces every pixel, with that Probability for the whole image, by the smallest in the disk of that Radius
-// around it, channel by channel: the flat erosion of the image, which thins bright shapes. Radius 1 is the cross of five
-// pixels. A radius or a probability of 0 leaves every image as it is.
+// Erode replaces every pixel, with that Probability for the whole image, by the smallest in the disk of that Radius around
+// it, channel by channel: the flat erosion of the image, which thins bright shapes. Radius 1 is the cross of five pixels. A
+// radius or a probability of 0 changes nothing.
 //
 // Source: Serra, Image analysis and mathematical morphology, 1982; see package morph.
 type Erode struct {

@@ -2,11 +2,11 @@ package augment
 
 import "math/rand/v2"
 
-// Flip mirrors the image: left to right where Horizontal is true, top to bottom where Vertical is true, each independently with
-// that Probability. Values are moved, not computed. A probability of 0 leaves every image as it is.
+// Flip mirrors the image: left to right where Horizontal is true, top to bottom where Vertical is true, each independently
+// with that Probability. Values are moved, not computed. A probability of 0 changes nothing.
 //
-// Source: as old as data augmentation; Krizhevsky, Sutskever and Hinton, ImageNet classification with deep convolutional
-// neural networks, 2012.
+// Source: for example Krizhevsky, Sutskever and Hinton, ImageNet classification with deep convolutional neural networks,
+// 2012.
 type Flip struct {
 	Horizontal  bool    `toml:"horizontal" doc:"mirror left to right"`
 	Vertical    bool    `toml:"vertical" doc:"mirror top to bottom"`

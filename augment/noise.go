@@ -6,7 +6,7 @@ import "math/rand/v2"
 //
 //	y = clip(x + Std n),  n from N(0, 1)
 //
-// Std = 0 leaves every image as it is.
+// Std = 0 changes nothing.
 //
 // Source: Bishop, Training with noise is equivalent to Tikhonov regularization, 1995.
 type Noise struct {

@@ -1,7 +1,6 @@
 package augment
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -13,10 +12,10 @@ func checkRange(key string, values []float64) error {
 	if len(values) == 2 && values[0] <= values[1] {
 		return nil
 	}
-	return part.KeyError{Key: key, Problem: fmt.Sprintf("got %v, want two numbers [low, high] with low <= high", values)}
+	return part.KeyErrorf(key, "got %v, want two numbers [low, high] with low <= high", values)
 }
 
-// uniform draws from U[low, high], and draws once even where both are equal.
+// uniform draws from U[low, high], and draws once even if both are equal.
 func uniform(r *rand.Rand, low, high float64) float64 { return low + (high-low)*r.Float64() }
 
 // happens draws an event of that probability.
@@ -29,8 +28,8 @@ func clip(v float32) float32 { return min(max(v, 0), 1) }
 type box struct{ top, left, height, width float64 }
 
 // drawBox draws a rectangle inside an image: its area as a fraction of the image is uniform over scale, its width over
-// height log-uniform over those ratios at which a rectangle of that area fits into the image, its place uniform. Where
-// no such ratio is among the wanted ones, the nearest at which it fits is taken, so that the area is always as drawn.
+// height log-uniform over those ratios at which a rectangle of that area fits into the image, its place uniform. If no
+// ratio in the interval fits, the nearest fitting ratio is used: the area is always as drawn.
 func drawBox(r *rand.Rand, scale, ratio []float64, in size) box {
 	height, width := float64(in.height), float64(in.width)
 	area := min(uniform(r, scale[0], scale[1]), 1)

@@ -10,7 +10,7 @@ import (
 //
 //	y(i, j) = x(centre + (u cos a + v sin a, v cos a - u sin a))
 //
-// Pixels beyond the edge count as Fill. Degrees = 0 leaves every image as it is.
+// Pixels beyond the edge have the value Fill. Degrees = 0 changes nothing.
 //
 // Source: Simard, Steinkraus and Platt, Best practices for convolutional neural networks applied to visual document
 // analysis, 2003.

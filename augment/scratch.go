@@ -2,9 +2,8 @@ package augment
 
 import "tessera/morph"
 
-// Scratch is working memory that one goroutine reuses from image to image, so that augmentations allocate nothing once
-// it has grown. The zero value is ready for use. What it returns belongs to the caller until the next Reset, and holds
-// anything.
+// Scratch is working memory that one goroutine reuses from image to image: augmentations do not allocate once it has grown.
+// The zero value is ready for use. Returned memory is valid until the next Reset; its contents are undefined.
 type Scratch struct {
 	singles stack[float32]
 	doubles stack[float64]
@@ -17,7 +16,7 @@ type filterKey struct {
 	size   size
 }
 
-// Reset takes all memory back. A [Chain] calls it before every step.
+// Reset invalidates all returned memory. A [Chain] calls it before every step.
 func (s *Scratch) Reset() { s.singles.used, s.doubles.used = 0, 0 }
 
 // Float32 returns n values.

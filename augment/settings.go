@@ -9,15 +9,16 @@ import (
 	"tessera/table"
 )
 
-// Check reports the first invalid setting of a as a [part.KeyError]: one that its tags do not allow, or that its own
-// method Check() error refuses. A declaration in TOML is checked so when it is read; this is for augmentations made in Go.
+// Check returns the first invalid setting of a as a [part.KeyError]: a value that its tags do not allow or for which its
+// method Check() error returns an error. It checks augmentations made in Go; declarations in TOML are checked when they are
+// read.
 func Check(a Augmentation) error {
 	v := reflect.ValueOf(a)
 	if v.Kind() == reflect.Pointer && v.IsNil() {
 		return fmt.Errorf("got a nil %T", a)
 	}
 	if v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Struct {
-		tried := reflect.New(v.Elem().Type()) // goroutines may share a, which stays as it is
+		tried := reflect.New(v.Elem().Type()) // a copy: goroutines may share a
 		tried.Elem().Set(v.Elem())
 		for _, f := range table.Fields(tried.Interface()) {
 			if err := allowed(f, f.Value); err != nil {

@@ -6,7 +6,7 @@ import "math/rand/v2"
 //
 //	y(i, j) = x(i - dy, j - dx)
 //
-// Pixels beyond the edge count as Fill. Values are moved, not computed. Pixels = 0 leaves every image as it is.
+// Pixels beyond the edge have the value Fill. Values are moved, not computed. Pixels = 0 changes nothing.
 //
 // Source: He, Zhang, Ren and Sun, Deep residual learning for image recognition, 2016, section 4.2 (4 pixels of padding,
 // then a crop of the first size).
@@ -36,7 +36,7 @@ func (m *Shift) Apply(dst, src []float32, shape []int, r *rand.Rand, _ *Scratch)
 	}
 }
 
-// steps draws a distance of -most to most pixels; one of n or more moves an image of n pixels out of sight, as n does.
+// steps draws a distance of -most to most pixels, limited to n, which already moves an image of n pixels out of view.
 func steps(r *rand.Rand, most, n int) int {
 	most = min(most, 1<<30) // 2 most + 1 must be an int on every machine
 	return min(max(r.IntN(2*most+1)-most, -n), n)

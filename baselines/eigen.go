@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"tessera/data"
 	"tessera/internal/random"
 	"tessera/kernel"
 
@@ -51,7 +52,8 @@ func leading(a []float64, n, count int, seed uint64) (values, v []float64, err e
 func eigen(a []float64, n int) (values, v []float64, err error) {
 	var e mat.EigenSym
 	if !e.Factorize(mat.NewSymDense(n, a), true) {
-		return nil, nil, fmt.Errorf("the eigenvalues of a %d x %d matrix did not converge", n, n)
+		return nil, nil, &data.Error{Problem: fmt.Sprintf("its values are too large or not finite: the eigenvalues of a %d x %d matrix did not converge", n, n),
+			Hint: "scale them to [0,1]"}
 	}
 	var columns mat.Dense
 	e.VectorsTo(&columns)

@@ -17,14 +17,20 @@ type factorisation struct {
 	tolerance  float64
 	first      func() error // makes the first atoms and codes
 	rule       rule
+	recodes    bool // codes of the fit are the rule's alone: images get those of encode
+}
+
+// newFactorisation returns a model without its start and its rule.
+func newFactorisation(name string, c coder, fits func(images, pixels int) error, iterations int, tolerance float64) *factorisation {
+	return &factorisation{factors: factors{coder: c, fits: fits}, name: name, iterations: iterations, tolerance: tolerance}
 }
 
 // rule is one way of improving a factorisation.
 type rule interface {
 	// prepare computes, from codes and atoms alone, what improve needs, and the objective.
 	prepare() (objective float64)
-	// improve does one iteration and prepares the next one: first the atoms, then the codes, so the codes belong to the
-	// current atoms.
+	// improve does one iteration and prepares the next one. Most rules update the atoms first, so the codes belong to the
+	// current atoms; Hoyer's starts with the codes.
 	improve() (objective float64)
 	// encode returns the codes (n x k) of images that were not fitted.
 	encode(images []float32) []float32
@@ -32,7 +38,7 @@ type rule interface {
 
 // stateful is a rule with state besides codes and atoms.
 type stateful interface {
-	save(numbers map[string]float64)
+	save(s State)
 	restore(s State) error
 }
 
@@ -81,8 +87,11 @@ func (m *factorisation) Encode(images []float32) ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := acceptNonNegative(images, m.pixels); err != nil {
+	if err := m.acceptImages(images); err != nil {
 		return nil, fmt.Errorf("%s: %w", m.name, err)
+	}
+	if m.recodes {
+		return m.rule.encode(images), nil
 	}
 	var others []float32
 	rows := m.stored.find(images, m.pixels)
@@ -106,6 +115,14 @@ func (m *factorisation) Encode(images []float32) ([]float32, error) {
 	return codes, nil
 }
 
+// Codes implements [Model].
+func (m *factorisation) Codes() []float32 {
+	if m.recodes {
+		return nil
+	}
+	return m.factors.Codes()
+}
+
 // WithAtoms implements [metrics.Coder].
 func (m *factorisation) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) { return replaceAtoms(m, a) }
 
@@ -113,7 +130,7 @@ func (m *factorisation) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) { ret
 func (m *factorisation) State() State {
 	s := State{m.factors.save(), m.fitting.save()}
 	if r, ok := m.rule.(stateful); ok {
-		r.save(s.Numbers)
+		r.save(s)
 	}
 	return s
 }

@@ -11,9 +11,9 @@ import (
 // ErrDiverged means that an objective became NaN or infinite. Finite images of ordinary size cannot cause it.
 var ErrDiverged = errors.New("baselines: the objective is not a finite number")
 
-// factors is a factorisation X = H W with H, W >= 0 while it is fitted, and the products that its rules share. The codes are
-// stored by atom, k x n: the activations of one atom are contiguous, and the rules for codes and for atoms are the same
-// function.
+// factors is a factorisation X = H W with H >= 0, and mostly W >= 0, while it is fitted, and the products that its rules share.
+// The codes are stored by atom, k x n: the activations of one atom are contiguous, and the rules for codes and for atoms are
+// the same function.
 type factors struct {
 	coder
 	n       int
@@ -22,6 +22,8 @@ type factors struct {
 	squares float64   // the sum of the squares of X
 	stored  *stored
 	fits    func(images, pixels int) error // of the settings
+	signed  bool                           // images, and atoms, may have negative values
+	floor   float32                        // smaller pixels count as this value
 
 	gram      []float32 // W W', k x k
 	codesGram []float32 // H' H, k x k
@@ -48,13 +50,32 @@ func (f *factors) load(images Images) error {
 		return err
 	}
 	f.n, f.x = images.Len(), load(images)
-	if err := acceptNonNegative(f.x, f.pixels); err != nil {
+	if err := f.acceptImages(f.x); err != nil {
 		return err
 	}
-	f.squares = f.sumLanes(func(i int) float64 { return float64(kernel.Float32().SumSquares(f.image(i))) })
 	f.stored = digestImages(f.x, f.pixels)
+	f.x = raise(f.x, f.floor)
+	f.squares = f.sumLanes(func(i int) float64 { return float64(kernel.Float32().SumSquares(f.image(i))) })
 	f.allocate()
 	return nil
+}
+
+// acceptImages refuses images that the method cannot take.
+func (f *factors) acceptImages(x []float32) error {
+	if f.signed {
+		return acceptFinite(x, f.pixels)
+	}
+	return acceptNonNegative(x, f.pixels)
+}
+
+// raise returns the values with all below floor raised to it; the slice itself where floor is 0.
+func raise(values []float32, floor float32) []float32 {
+	if floor == 0 {
+		return values
+	}
+	raised := make([]float32, len(values))
+	kernel.Float32().MaxScalar(raised, values, floor)
+	return raised
 }
 
 func (f *factors) allocate() {
@@ -117,13 +138,16 @@ func (f *factors) decodeBlock(w *blockWork, from, to int) []float32 {
 
 // unitAtoms scales every atom to norm 1 and its codes by the inverse factor, so codes of different atoms can be compared.
 // The product, and the next steps of a rule for single atoms, do not change.
-func (f *factors) unitAtoms() {
+func (f *factors) unitAtoms() { unitRows(f.atoms, f.pixels, f.codes, f.n, f.units) }
+
+// unitRows scales each of the k rows of a (k x n) to norm 1, and the same row of b (k x m) by the inverse factor.
+func unitRows(a []float32, n int, b []float32, m, k int) {
 	ops := kernel.Float32()
-	team.For(f.units, 1, func(j, _ int) {
-		atom, codes := f.atoms[j*f.pixels:(j+1)*f.pixels], f.codes[j*f.n:(j+1)*f.n]
-		if norm := float32(l2Norm(atom)); norm > 0 {
-			ops.DivScalar(atom, atom, norm)
-			ops.MulScalar(codes, codes, norm)
+	team.For(k, 1, func(j, _ int) {
+		row, other := a[j*n:(j+1)*n], b[j*m:(j+1)*m]
+		if norm := float32(l2Norm(row)); norm > 0 {
+			ops.DivScalar(row, row, norm)
+			ops.MulScalar(other, other, norm)
 		}
 	})
 }
@@ -136,13 +160,13 @@ func gramOf(dst, a []float32, rows, columns int) {
 	kernel.Float32().Gemm(false, true, rows, rows, columns, 1, a, columns, a, columns, 0, dst, rows)
 }
 
-// sweepAtoms improves the atoms by that many sweeps of coordinate descent.
-func (f *factors) sweepAtoms(times int) {
+// sweepAtoms improves the atoms by that many sweeps of coordinate descent, given H'H and H'X.
+func (f *factors) sweepAtoms(times int, gram, target []float32) {
 	const columns = 128
 	team.For(f.pixels, columns, func(from, to int) {
 		s := newSweeper(to - from)
 		for range times {
-			s.sweep(f.codesGram, f.units, f.target[from:], f.pixels, f.atoms[from:], f.pixels, to-from)
+			s.sweep(gram, f.units, target[from:], f.pixels, f.atoms[from:], f.pixels, to-from)
 		}
 	})
 }

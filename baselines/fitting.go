@@ -1,12 +1,16 @@
 package baselines
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // fitting is the progress of an iterative fit.
 type fitting struct {
 	iteration int
 	objective float64
 	done      bool
+	rises     bool // the objective may rise, which does not end the fit
 }
 
 // Done implements [Model].
@@ -20,7 +24,11 @@ func (f *fitting) advance(objective float64, iterations int, tolerance float64) 
 	before := f.objective
 	f.iteration++
 	f.objective = objective
-	f.done = f.iteration >= iterations || before-objective <= tolerance*before
+	fallen := before - objective
+	if f.rises {
+		fallen = math.Abs(fallen)
+	}
+	f.done = f.iteration >= iterations || fallen <= tolerance*before
 	return Progress{f.iteration, f.objective, f.done}, nil
 }
 
@@ -42,6 +50,6 @@ func (f *fitting) restore(s State) error {
 		return err
 	}
 	done, err := s.number("done")
-	*f = fitting{int(iteration), objective, done != 0}
+	f.iteration, f.objective, f.done = int(iteration), objective, done != 0
 	return err
 }

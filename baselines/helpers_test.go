@@ -17,9 +17,20 @@ import (
 
 // variant is one way of fitting; all of them obey the same laws.
 type variant struct {
-	name    string
-	method  Method
-	batches bool // the objective of mini-batches may rise
+	name   string
+	method Method
+	rises  bool // the objective may rise, and need not be that of the codes
+}
+
+// signed reports whether images may have negative values.
+func (v variant) signed() bool {
+	switch m := v.method.(type) {
+	case *Dictionary:
+		return !m.NonNegative
+	case *PCA, *KMeans, *NNSAE, *SemiNMF:
+		return true
+	}
+	return false
 }
 
 // variants lists the methods in every setting that selects another algorithm, 6 iterations each.
@@ -31,9 +42,10 @@ func variants() []variant {
 	sparse := func(solver, per string, codes, atoms float64) *SparseNMF {
 		return &SparseNMF{Components: k, Solver: solver, Per: per, CodeSparsity: codes, AtomSparsity: atoms, Init: "random", Iterations: iterations}
 	}
-	return []variant{
+	return append([]variant{
 		{"pca", &PCA{Components: k}, false},
 		{"kmeans", &KMeans{Components: k, Iterations: iterations}, false},
+		{"kmeans restarts", &KMeans{Components: k, Iterations: iterations, Restarts: 3}, false},
 		{"nmf hals", nmf("hals", "euclidean", "nndsvda", 0), false},
 		{"nmf hals random", nmf("hals", "euclidean", "random", 0), false},
 		{"nmf mu", nmf("mu", "euclidean", "nndsvd", 0), false},
@@ -47,6 +59,34 @@ func variants() []variant {
 		{"nnsae", &NNSAE{Components: k, Iterations: iterations, LearningRate: 0.01, Regularisation: 2e-4, DecayNegative: 1,
 			PlasticityRate: 0.001, Mean: 0.2}, true},
 		{"sparse gradient images", sparse("gradient", "image", 0.6, 0.5), false},
+	}, newerVariants(k, iterations)...)
+}
+
+// newerVariants are penalties, divergences and kinds beyond those of variants.
+func newerVariants(k, iterations int) []variant {
+	penalised := func(solver, loss string) *NMF {
+		return &NMF{Components: k, Solver: solver, Loss: loss, Init: "random", Iterations: iterations, L1Codes: 0.004, L2Codes: 0.002, L1Atoms: 0.003, L2Atoms: 0.001}
+	}
+	beta := func(loss string, exponent float64) *NMF {
+		return &NMF{Components: k, Solver: "mu", Loss: loss, Beta: exponent, Floor: 0.02, Init: "random", Iterations: iterations}
+	}
+	return []variant{
+		{"nmf restarts", &NMF{Components: k, Solver: "hals", Loss: "euclidean", Init: "random", Iterations: iterations, Restarts: 2}, false},
+		{"nmf hals penalised", penalised("hals", "euclidean"), false},
+		{"nmf mu penalised", penalised("mu", "euclidean"), false},
+		{"nmf kl penalised", penalised("mu", "kl"), false},
+		{"nmf itakura-saito", beta("itakura_saito", 0), false},
+		{"nmf beta 0.5", beta("beta", 0.5), false},
+		{"nmf beta 3", beta("beta", 3), false},
+		{"orthogonal atoms", &OrthogonalNMF{Components: k, Orthogonal: "atoms", Init: "random", Iterations: iterations}, true},
+		{"orthogonal codes", &OrthogonalNMF{Components: k, Orthogonal: "codes", Init: "random", Iterations: iterations, Restarts: 2}, true},
+		{"local", &LocalNMF{Components: k, Init: "random", Iterations: iterations}, true},
+		{"semi", &SemiNMF{Components: k, Iterations: iterations}, false},
+		{"convex", &ConvexNMF{Components: k, Iterations: iterations, Restarts: 2}, false},
+		{"separable pixels", &SeparableNMF{Components: k, Anchors: "pixels", Normalised: true}, false},
+		{"separable images", &SeparableNMF{Components: k, Anchors: "images"}, false},
+		{"dictionary", &Dictionary{Components: k, L1: 0.1, Iterations: iterations, Batch: 100, ForgetFactor: 0.7}, true},
+		{"dictionary nonneg", &Dictionary{Components: k, L1: 0.1, NonNegative: true, Iterations: iterations, Batch: 100, ForgetFactor: 0.7}, true},
 	}
 }
 

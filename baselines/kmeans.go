@@ -4,31 +4,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 
 	"tessera/config"
-	"tessera/internal/random"
 	"tessera/kernel"
 	"tessera/metrics"
 	"tessera/team"
 )
 
 // KMeans finds centres W that minimise the sum over images of the squared distance to the nearest one: a start by
-// k-means++ (each next centre is an image, drawn with a probability proportional to its squared distance from the nearest
-// centre so far), then Lloyd's iterations, which never raise it. The code of an image is 1 at its nearest centre, the first
-// of equals, and 0 elsewhere. A centre that loses all its images moves to the image that is farthest from its own.
+// greedy k-means++ (each next centre is the best of 2 + log k images that are drawn with a probability proportional to their
+// squared distance from the nearest centre so far), then Lloyd's iterations, which never raise it. The code of an image is 1 at its nearest centre, the first
+// of equals, and 0 elsewhere. A centre that loses all its images moves to the image that is farthest from its own. The best of several fits
+// is kept. Three by default: on 6000 images of Fashion-MNIST with 40 centres single fits have a mean error of 0.02985 over
+// seeds, the best of three 0.02974, and more gain less than they cost.
 //
 // Sources: S. Lloyd, Least squares quantization in PCM, IEEE Trans. Information Theory 28(2), 1982; D. Arthur,
-// S. Vassilvitskii, k-means++: the advantages of careful seeding, SODA 2007.
+// S. Vassilvitskii, k-means++: the advantages of careful seeding, SODA 2007, whose last section has the greedy choice.
 type KMeans struct {
 	Components int     `toml:"components" want:"> 0" doc:"centres"`
-	Iterations int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations"`
+	Iterations int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations of each fit"`
 	Tolerance  float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration lowers the error by less than this fraction of it"`
+	Restarts   int     `toml:"restarts" want:"> 0" doc:"fits from different random starts, of which the best is kept"`
 }
 
 func init() {
 	config.Baselines.Register("kmeans", "k-means: every image is reconstructed as its nearest centre",
-		func() config.Baseline { return &KMeans{Components: 100, Iterations: 200, Tolerance: 1e-4} })
+		func() config.Baseline { return &KMeans{Components: 100, Iterations: 200, Tolerance: 1e-4, Restarts: 3} })
 }
 
 // Units implements [config.Baseline].
@@ -43,7 +44,7 @@ func (s *KMeans) Fits(images, pixels int) error {
 }
 
 // MostIterations implements [Method].
-func (s *KMeans) MostIterations() int { return s.Iterations }
+func (s *KMeans) MostIterations() int { return mostIterations(s.Iterations, s.Restarts) }
 
 // Biased implements [Method].
 func (s *KMeans) Biased() bool { return false }
@@ -54,7 +55,7 @@ func (s *KMeans) New(shape []int, seed uint64) (Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kmeans: %w", err)
 	}
-	return &kmeans{coder: c, settings: *s, seed: seed}, nil
+	return newRestarted(s.Restarts, seed, func(seed uint64) (Model, error) { return &kmeans{coder: c, settings: *s, seed: seed}, nil })
 }
 
 type kmeans struct {
@@ -101,48 +102,6 @@ func (m *kmeans) begin(images Images) error {
 		m.objective = m.meanDistance()
 	}
 	return nil
-}
-
-// seedCentres draws the first centres.
-func (m *kmeans) seedCentres() {
-	rng := random.Stream(m.seed, "init/centres", 0)
-	for i := range m.distances {
-		m.distances[i] = math.MaxFloat32
-	}
-	m.atoms = make([]float32, m.units*m.pixels)
-	next := rng.IntN(m.n)
-	for j := range m.units {
-		centre := m.atoms[j*m.pixels : (j+1)*m.pixels]
-		copy(centre, m.image(next))
-		team.For(m.n, blockSize, func(from, to int) {
-			for i := from; i < to; i++ {
-				m.distances[i] = min(m.distances[i], kernel.Float32().SquaredDistance(m.image(i), centre))
-			}
-		})
-		next = draw(m.distances, rng.Float64())
-	}
-}
-
-// draw returns an index with a probability proportional to its weight, by a number u in [0,1).
-func draw(weights []float32, u float64) int {
-	var total float64
-	for _, w := range weights {
-		total += float64(w)
-	}
-	if total == 0 {
-		return int(u * float64(len(weights)))
-	}
-	left, last := u*total, 0
-	for i, w := range weights {
-		if w == 0 {
-			continue
-		}
-		last = i
-		if left -= float64(w); left < 0 {
-			break
-		}
-	}
-	return last
 }
 
 func (m *kmeans) image(i int) []float32 { return m.x[i*m.pixels : (i+1)*m.pixels] }

@@ -104,3 +104,47 @@ func TestACentreWithoutImagesMovesToTheFarthestOne(t *testing.T) {
 		t.Errorf("error %v, want 0.125; centres %v", got, m.atoms)
 	}
 }
+
+func TestEachFirstCentreIsTheBestOfItsCandidates(t *testing.T) {
+	const p = 30
+	images := mixed(300)
+	m := newModel(t, &KMeans{Components: 3, Iterations: 1}, mixedShape, 1).(*kmeans)
+	if err := m.Begin(t.Context(), images); err != nil {
+		t.Fatal(err)
+	}
+	m.atoms = append([]float32(nil), m.atoms[:2*p]...)
+	before := func(i int) float64 { _, d := nearestCentre(m.image(i), m.atoms); return d }
+	for i := range m.distances {
+		m.distances[i] = float32(before(i))
+	}
+	candidates := []int{10, 20, 30, 40, 50}
+	want, least := -1, math.Inf(1)
+	for _, c := range candidates {
+		var sum float64
+		for i := range m.n {
+			sum += min(before(i), squaredDistance(m.image(i), m.image(c)))
+		}
+		if sum < least {
+			want, least = c, sum
+		}
+	}
+	if got := m.bestCentre(candidates); got != want {
+		t.Errorf("got image %d, the sums of plain loops say %d", got, want)
+	}
+	var sum float64
+	for _, d := range m.distances {
+		sum += float64(d)
+	}
+	if math.Abs(sum-least) > 1e-4*least {
+		t.Errorf("the distances sum to %v, want %v", sum, least)
+	}
+}
+
+// scikit-learn 1.2 has 0.02986 on average over 5 seeds (n_init = 1, tol = 0), and 0.02983 in another run.
+func TestKMeansOfFashionIsAsGoodAsScikitLearn(t *testing.T) {
+	images := fashion(t, "t10k")
+	all := fit(t, newModel(t, &KMeans{Components: 40, Iterations: 1000, Restarts: 3}, []int{28, 28}, 1), Matrix{images.values[:6000*784], 784})
+	if e := all[len(all)-1]; e > 0.029832 {
+		t.Errorf("mse %v", e)
+	}
+}

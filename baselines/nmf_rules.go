@@ -2,6 +2,7 @@ package baselines
 
 import (
 	"math"
+	"slices"
 
 	"tessera/kernel"
 	"tessera/team"
@@ -11,31 +12,63 @@ import (
 // products take most of the time, and the first sweeps achieve most of the improvement (Gillis and Glineur).
 const sweeps = 4
 
-// halsRule is hierarchical alternating least squares.
-type halsRule struct{ f *factors }
+// halsRule is hierarchical alternating least squares. A penalty adds to the diagonal of the Gram matrix, or is subtracted from
+// the target.
+type halsRule struct {
+	f         *factors
+	penalties penalties
+}
 
 func (r *halsRule) prepare() float64 {
 	r.f.pass(nil)
 	r.f.atomsGram()
-	return r.f.squaredError()
+	return r.f.squaredError() + 2*r.penalties.value(r.f)
 }
 
 func (r *halsRule) improve() float64 {
-	f := r.f
-	f.sweepAtoms(sweeps)
-	f.unitAtoms()
+	f, w := r.f, r.penalties
+	n, p := float64(f.n), float64(f.pixels)
+	f.sweepAtoms(sweeps, ridge(f.codesGram, f.units, n*w.l2Atoms), lowered(f.target, n*w.l1Atoms))
+	if w == none {
+		f.unitAtoms()
+	}
 	f.atomsGram()
+	gram := ridge(f.gram, f.units, p*w.l2Codes)
 	f.pass(func(w *blockWork, from, to int) {
 		f.correlate(w, from, to)
+		a := lowered(w.a, p*r.penalties.l1Codes)
 		for range sweeps {
-			w.sweep.sweep(f.gram, f.units, w.a, to-from, f.codes[from:], f.n, to-from)
+			w.sweep.sweep(gram, f.units, a, to-from, f.codes[from:], f.n, to-from)
 		}
 	})
-	return f.squaredError()
+	return f.squaredError() + 2*w.value(f)
 }
 
 func (r *halsRule) encode(images []float32) []float32 {
-	return encodeSquared(images, r.f.atoms, r.f.units, r.f.pixels, encodePrecision)
+	p := float64(r.f.pixels)
+	return encodePenalised(images, r.f.atoms, r.f.units, r.f.pixels, p*r.penalties.l1Codes, p*r.penalties.l2Codes, encodePrecision)
+}
+
+// ridge returns the k x k matrix with that added to its diagonal; the matrix itself where that is 0.
+func ridge(gram []float32, k int, by float64) []float32 {
+	if by == 0 {
+		return gram
+	}
+	gram = slices.Clone(gram)
+	for j := range k {
+		gram[j*k+j] += float32(by)
+	}
+	return gram
+}
+
+// lowered returns the values less that; the slice itself where that is 0.
+func lowered(values []float32, by float64) []float32 {
+	if by == 0 {
+		return values
+	}
+	values = slices.Clone(values)
+	kernel.Float32().AddScalar(values, values, float32(-by))
+	return values
 }
 
 // tiny keeps the quotients of multiplicative rules finite.
@@ -46,15 +79,11 @@ const tiny = 1e-9
 //	W <- W * (H'X) / (H'HW + tiny),  H <- H * (XW') / (HWW' + tiny).
 type multiplicativeRule struct{ f *factors }
 
-func (r *multiplicativeRule) prepare() float64 { return (&halsRule{r.f}).prepare() }
+func (r *multiplicativeRule) prepare() float64 { return (&halsRule{f: r.f}).prepare() }
 
 func (r *multiplicativeRule) improve() float64 {
 	f := r.f
-	const columns = 128
-	team.For(f.pixels, columns, func(from, to int) {
-		n := to - from
-		scale(f.codesGram, f.units, f.target[from:], f.pixels, f.atoms[from:], f.pixels, n, make([]float32, f.units*n))
-	})
+	f.scaleAtoms()
 	f.unitAtoms()
 	f.atomsGram()
 	f.pass(func(w *blockWork, from, to int) {
@@ -66,6 +95,15 @@ func (r *multiplicativeRule) improve() float64 {
 
 func (r *multiplicativeRule) encode(images []float32) []float32 {
 	return encodeSquared(images, r.f.atoms, r.f.units, r.f.pixels, encodePrecision)
+}
+
+// scaleAtoms is the multiplicative rule for the atoms.
+func (f *factors) scaleAtoms() {
+	const columns = 128
+	team.For(f.pixels, columns, func(from, to int) {
+		n := to - from
+		scale(f.codesGram, f.units, f.target[from:], f.pixels, f.atoms[from:], f.pixels, n, make([]float32, f.units*n))
+	})
 }
 
 // scale multiplies n columns of x (k x n) by a / (Gx + tiny); rows of x lie ldx apart, those of a lda.
@@ -86,6 +124,8 @@ func scale(gram []float32, k int, a []float32, lda int, x []float32, ldx, n int,
 type klRule struct {
 	f        *factors
 	codeSums []float32 // per atom: the sum of its codes
+	// codesRule improves codes; scaleKL where it is nil.
+	codesRule func(quotient, atoms, atomSums []float32, p int, x []float32, ldx, n int, scratch []float32)
 }
 
 func (r *klRule) prepare() float64 { return r.pass(false) }
@@ -115,7 +155,10 @@ func (r *klRule) scaleAtoms() {
 
 // pass improves the codes if requested, computes H'R and the sums of the codes, and returns the objective.
 func (r *klRule) pass(improve bool) float64 {
-	f := r.f
+	f, scaleCodes := r.f, r.codesRule
+	if scaleCodes == nil {
+		scaleCodes = scaleKL
+	}
 	f.targets.reset()
 	atomSums := rowSums(f.atoms, f.units, f.pixels)
 	sums := make([]float64, laneCount(f.n))
@@ -124,7 +167,7 @@ func (r *klRule) pass(improve bool) float64 {
 		if improve {
 			quotient := f.decodeBlock(w, from, to)
 			divideImages(quotient, f.x[from*f.pixels:to*f.pixels])
-			scaleKL(quotient, f.atoms, atomSums, f.pixels, f.codes[from:], f.n, b, w.a)
+			scaleCodes(quotient, f.atoms, atomSums, f.pixels, f.codes[from:], f.n, b, w.a)
 		}
 		quotient := f.decodeBlock(w, from, to)
 		sums[lane] += divergence(quotient, f.x[from*f.pixels:to*f.pixels])

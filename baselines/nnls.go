@@ -21,6 +21,9 @@ const group = 8
 type sweeper struct {
 	rest  []float32 // group x n: a - GX of the present group
 	delta []float32
+	// l1, where it is > 0, makes the variables free in sign, adds l1 |x|_1 to every objective and so replaces max(0, .) by
+	// the soft threshold at l1 / G[j][j].
+	l1 float32
 }
 
 func newSweeper(columns int) *sweeper {
@@ -44,7 +47,11 @@ func (s *sweeper) sweep(gram []float32, k int, a []float32, lda int, x []float32
 			}
 			row, delta := x[j*ldx:j*ldx+n], s.delta[:n]
 			ops.AddScaled(delta, row, s.rest[(j-from)*n:], 1/g[j])
-			ops.MaxScalar(delta, delta, 0)
+			if s.l1 > 0 {
+				softThreshold(delta, s.l1/g[j])
+			} else {
+				ops.MaxScalar(delta, delta, 0)
+			}
 			ops.Sub(delta, delta, row)
 			ops.Add(row, row, delta)
 			changed += float64(ops.SumSquares(delta))
@@ -57,6 +64,13 @@ func (s *sweeper) sweep(gram []float32, k int, a []float32, lda int, x []float32
 	return changed
 }
 
+// softThreshold moves every value towards 0 by t, at most to 0.
+func softThreshold(x []float32, t float32) {
+	for i, v := range x {
+		x[i] = max(v-t, 0) + min(v+t, 0)
+	}
+}
+
 const (
 	encodeBlock     = 256  // images that are encoded together, each with the others' number of sweeps
 	encodePrecision = 1e-5 // of the codes of images that were not fitted
@@ -65,14 +79,36 @@ const (
 // encodeSquared returns the codes (n x k) that minimise |X - HW|^2 over H >= 0 for fixed atoms: sweeps from zero until one
 // changes the codes of a block by less than precision times their norm.
 func encodeSquared(images, atoms []float32, k, p int, precision float64) []float32 {
+	return encodePenalised(images, atoms, k, p, 0, 0, precision)
+}
+
+// encodePenalised is encodeSquared with l1 |H|_1 + l2/2 |H|^2 added to half the squared error.
+func encodePenalised(images, atoms []float32, k, p int, l1, l2, precision float64) []float32 {
+	return encodeBlocks(images, atoms, k, p, l2, func(gram, a, h []float32, n int) {
+		solveNonNegative(gram, k, lowered(a, l1), h, n, precision)
+	})
+}
+
+// encodeLasso is encodePenalised for codes of any sign.
+func encodeLasso(images, atoms []float32, k, p int, l1, precision float64) []float32 {
+	return encodeBlocks(images, atoms, k, p, 0, func(gram, a, h []float32, n int) {
+		s := newSweeper(n)
+		s.l1 = float32(l1)
+		s.solve(gram, k, a, h, n, precision)
+	})
+}
+
+// encodeBlocks returns codes (n x k) that solve finds, given WW' with l2 on its diagonal and WX' of a block.
+func encodeBlocks(images, atoms []float32, k, p int, l2 float64, solve func(gram, a, h []float32, n int)) []float32 {
 	gram := make([]float32, k*k)
 	gramOf(gram, atoms, k, p)
+	gram = ridge(gram, k, l2)
 	codes := make([]float32, len(images)/p*k)
 	team.For(len(images)/p, encodeBlock, func(from, to int) {
 		n := to - from
 		a, h := make([]float32, k*n), make([]float32, k*n)
 		kernel.Float32().Gemm(false, true, k, n, p, 1, atoms, p, images[from*p:], p, 0, a, n)
-		solveNonNegative(gram, k, a, h, n, precision)
+		solve(gram, a, h, n)
 		copy(codes[from*k:to*k], transpose(h, k, n))
 	})
 	return codes
@@ -80,8 +116,12 @@ func encodeSquared(images, atoms []float32, k, p int, precision float64) []float
 
 // solveNonNegative sweeps over h (k x n) until that changes it by less than precision times its norm.
 func solveNonNegative(gram []float32, k int, a, h []float32, n int, precision float64) {
+	newSweeper(n).solve(gram, k, a, h, n, precision)
+}
+
+// solve sweeps likewise.
+func (s *sweeper) solve(gram []float32, k int, a, h []float32, n int, precision float64) {
 	const most = 2000
-	s := newSweeper(n)
 	for range most {
 		if s.sweep(gram, k, a, n, h, n, n) <= precision*precision*float64(kernel.Float32().SumSquares(h)) {
 			return

@@ -2,8 +2,10 @@ package baselines
 
 import (
 	"fmt"
+	"math"
 
 	"tessera/config"
+	"tessera/kernel"
 	"tessera/part"
 	"tessera/team"
 )
@@ -16,10 +18,12 @@ import (
 //	code_sparsity, per = "image"   of each image's code: what Hoyer's paper says
 //	atom_sparsity                  of each atom
 //
-// Solver hals sets one atom, or its activations, after the other to the constrained minimiser, which is the projection of
-// the unconstrained one. Solver gradient is Hoyer's: a projected gradient step, halved until the error falls, and a fifth
-// longer the next time. It is slower, and the only solver for per = "image". Unconstrained factors are improved by
-// coordinate descent instead of Hoyer's multiplicative rules. No iteration raises the error.
+// Solver gradient is Hoyer's nmfsc, which the study ran. In each iteration the codes and then the atoms take one projected
+// gradient step if they are constrained, and one multiplicative update if they are not. A step is halved until the error
+// does not rise, and the next one starts a fifth longer; unlike Hoyer's it is also doubled while the error falls further. It is
+// the only solver for per = "image". Solver hals is Potluru's: two sweeps per iteration set one atom, or its activations,
+// after the other to the constrained minimiser, which is the projection of the unconstrained one. It needs a tenth of the
+// iterations. No iteration of either raises the error.
 //
 // Images that were not fitted get their best non-negative codes, with per = "image" of that sparsity. A constraint over the
 // fitted images does not apply to other images.
@@ -31,7 +35,7 @@ type SparseNMF struct {
 	CodeSparsity float64 `toml:"code_sparsity" want:"in [0,1]" doc:"Hoyer sparsity of the codes; 0 does not constrain them"`
 	AtomSparsity float64 `toml:"atom_sparsity" want:"in [0,1]" doc:"Hoyer sparsity of each atom; 0 does not constrain them"`
 	Per          string  `toml:"per" oneof:"atom image" doc:"code_sparsity constrains the activations of an atom over all images, or the code of an image"`
-	Solver       string  `toml:"solver" oneof:"hals gradient" doc:"hals: exact, atom after atom; gradient: Hoyer's projected gradient"`
+	Solver       string  `toml:"solver" oneof:"hals gradient" doc:"hals: exact, atom after atom, two sweeps per iteration (Potluru); gradient: projected gradient steps (Hoyer's nmfsc)"`
 	Init         string  `toml:"init" oneof:"random nndsvda nndsvd" doc:"initialisation: random, or from singular vectors with zeros replaced by the mean (nndsvda) or kept (nndsvd)"`
 	Iterations   int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations"`
 	Tolerance    float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration lowers the error by less than this fraction of it"`
@@ -84,11 +88,14 @@ func (s *SparseNMF) New(shape []int, seed uint64) (Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	m := &factorisation{factors: factors{coder: c, fits: s.Fits}, name: name, iterations: s.Iterations, tolerance: s.Tolerance}
+	m := newFactorisation(name, c, s.Fits, s.Iterations, s.Tolerance)
 	sparse := &sparsity{f: &m.factors, settings: *s}
 	m.first = func() (err error) {
 		if m.atoms, m.codes, err = start(s.Init, m.x, m.n, m.pixels, m.units, seed); err == nil {
 			sparse.projectStart()
+			if s.Solver == "gradient" && s.Init == "random" {
+				sparse.raiseAtoms()
+			}
 		}
 		return err
 	}
@@ -114,6 +121,15 @@ func (s *sparsity) projectStart() {
 	if s.settings.AtomSparsity > 0 {
 		s.projectAtoms(s.f.atoms)
 	}
+}
+
+// raiseAtoms scales random first atoms to |N(0,1)| times the mean pixel. Hoyer draws |N(0,1)|, where the first steps are too
+// short: on 4000 images of Fashion-MNIST and 40 atoms of code_sparsity 0.6 the error after 60, 100 and 150 iterations is then
+// 0.0230, 0.0206 and 0.0190, with this scale 0.0216, 0.0200 and 0.0192 (his program: 0.0232, 0.0206 and 0.0192; means of
+// three seeds).
+func (s *sparsity) raiseAtoms() {
+	f := s.f
+	kernel.Float32().MulScalar(f.atoms, f.atoms, float32(math.Sqrt(mean(f.x)*float64(f.units))))
 }
 
 // projectCodes replaces the codes of n images (k x n) by the nearest feasible ones.

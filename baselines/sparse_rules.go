@@ -3,6 +3,7 @@ package baselines
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"tessera/kernel"
 	"tessera/team"
@@ -22,7 +23,7 @@ func (r *sparseHALSRule) prepare() float64 {
 	f := r.f
 	columns := max(f.n, f.pixels)
 	r.correlations, r.rest, r.delta = make([]float32, f.units*f.n), make([]float32, group*columns), make([]float32, columns)
-	return (&halsRule{f}).prepare()
+	return (&halsRule{f: f}).prepare()
 }
 
 func (r *sparseHALSRule) improve() float64 {
@@ -50,7 +51,7 @@ func (r *sparseHALSRule) improve() float64 {
 func (r *sparseHALSRule) improveAtoms(sweeps int) {
 	f := r.f
 	if r.settings.AtomSparsity == 0 {
-		f.sweepAtoms(sweeps)
+		f.sweepAtoms(sweeps, f.codesGram, f.target)
 		return
 	}
 	l1 := sparseNorm(f.pixels, r.settings.AtomSparsity)
@@ -94,39 +95,47 @@ func (r *sparseHALSRule) sweepRows(gram, a, x []float32, n int, best func(c []fl
 	}
 }
 
-// gradientRule is Hoyer's: projected gradient steps whose lengths adapt.
+// gradientRule is Hoyer's nmfsc, in his order: the codes, then the atoms. Constrained factors take one projected gradient
+// step whose length adapts, the others one multiplicative update. Codes without a constraint get norm 1 per atom.
 type gradientRule struct {
 	*sparsity
 	codesStep, atomsStep float64
 }
 
-func (r *gradientRule) prepare() float64 { return (&halsRule{r.f}).prepare() }
+func (r *gradientRule) prepare() float64 { return (&halsRule{f: r.f}).prepare() }
 
 func (r *gradientRule) improve() float64 {
 	f := r.f
+	r.improveCodes()
+	f.pass(nil)
 	if r.settings.AtomSparsity > 0 {
 		descend(f.codesGram, f.units, f.target, f.atoms, f.pixels, &r.atomsStep, r.projectAtoms)
 	} else {
-		f.sweepAtoms(1)
+		f.scaleAtoms()
 	}
 	f.atomsGram()
+	return f.squaredError()
+}
+
+func (r *gradientRule) improveCodes() {
+	f := r.f
 	if r.settings.CodeSparsity > 0 {
 		correlations := make([]float32, f.units*f.n)
 		multiply(false, true, f.units, f.n, f.pixels, f.atoms, f.x, correlations)
 		descend(f.gram, f.units, correlations, f.codes, f.n, &r.codesStep, func(codes []float32) { r.projectCodes(codes, f.n) })
-		f.pass(nil)
-		return f.squaredError()
+		return
 	}
-	f.pass(func(w *blockWork, from, to int) {
+	forLanes(f.n, func(lane, from, to int) {
+		w := f.work[lane]
 		f.correlate(w, from, to)
-		w.sweep.sweep(f.gram, f.units, w.a, to-from, f.codes[from:], f.n, to-from)
+		scale(f.gram, f.units, w.a, to-from, f.codes[from:], f.n, to-from, w.b)
 	})
-	return f.squaredError()
+	unitRows(f.codes, f.n, f.atoms, f.pixels, f.units)
 }
 
 // save implements stateful.
-func (r *gradientRule) save(numbers map[string]float64) {
-	numbers["codes_step"], numbers["atoms_step"] = r.codesStep, r.atomsStep
+func (r *gradientRule) save(s State) {
+	s.Numbers["codes_step"], s.Numbers["atoms_step"] = r.codesStep, r.atomsStep
 }
 
 // restore implements stateful.
@@ -137,35 +146,69 @@ func (r *gradientRule) restore(s State) (err error) {
 	return errors.Join(err1, err2)
 }
 
-// descend does one projected gradient step on 1/2 tr(x'Gx) - tr(a'x), x being k x n: the step is halved until the
-// objective does not rise, then made a fifth longer for the next time. Where no step helps x stays as it is. It returns
-// the change of the objective.
-//
-// The change is computed from the difference d alone, <d, gradient> + 1/2 <dd', G>: the objective itself has too few
-// digits near the end.
+// descend does one projected gradient step on 1/2 tr(x'Gx) - tr(a'x), x being k x n. The step is halved until the objective
+// does not rise. A step that did not have to be halved is doubled while that lowers the objective further, and every step
+// starts a fifth longer than the last one ended. Where no step helps x stays as it is. It returns the change of the objective.
 func descend(gram []float32, k int, a, x []float32, n int, step *float64, project func([]float32)) float64 {
 	const halvings = 60
-	const columns = 1024
-	ops := kernel.Float32()
-	gradient, candidate, d := make([]float32, k*n), make([]float32, k*n), make([]float32, k*n)
-	copy(gradient, a)
-	team.For(n, columns, func(from, to int) {
-		ops.Gemm(false, false, k, to-from, k, 1, gram, k, x[from:], n, -1, gradient[from:], n)
-	})
-	squares := make([]float32, k*k)
-	for range halvings {
-		ops.AddScaled(candidate, x, gradient, float32(-*step))
-		project(candidate)
-		ops.Sub(d, candidate, x)
-		gramOf(squares, d, k, n)
-		if change := dot(d, gradient) + dot(squares, gram)/2; change <= 0 {
-			copy(x, candidate)
-			*step *= 1.2
-			return change
+	l := newLineSearch(gram, k, a, x, n, project)
+	change := l.try(*step)
+	if change <= 0 {
+		change = l.lengthen(step, change)
+	}
+	for halved := 0; change > 0; halved++ {
+		if halved == halvings {
+			return 0
 		}
 		*step /= 2
+		change = l.try(*step)
 	}
-	return 0
+	copy(x, l.candidate)
+	*step *= 1.2
+	return change
+}
+
+// lineSearch is what the steps along one gradient share.
+type lineSearch struct {
+	gram, x, gradient    []float32
+	candidate, d, square []float32
+	k, n                 int
+	project              func([]float32)
+}
+
+func newLineSearch(gram []float32, k int, a, x []float32, n int, project func([]float32)) *lineSearch {
+	const columns = 1024
+	l := &lineSearch{gram: gram, x: x, gradient: slices.Clone(a), candidate: make([]float32, k*n), d: make([]float32, k*n),
+		square: make([]float32, k*k), k: k, n: n, project: project}
+	team.For(n, columns, func(from, to int) {
+		kernel.Float32().Gemm(false, false, k, to-from, k, 1, gram, k, x[from:], n, -1, l.gradient[from:], n)
+	})
+	return l
+}
+
+// try writes the projected step of that length into candidate and returns the change of the objective. The change is computed
+// from the difference d alone, <d, gradient> + 1/2 <dd', G>: the objective itself has too few digits near the end.
+func (l *lineSearch) try(step float64) float64 {
+	ops := kernel.Float32()
+	ops.AddScaled(l.candidate, l.x, l.gradient, float32(-step))
+	l.project(l.candidate)
+	ops.Sub(l.d, l.candidate, l.x)
+	gramOf(l.square, l.d, l.k, l.n)
+	return dot(l.d, l.gradient) + dot(l.square, l.gram)/2
+}
+
+// lengthen doubles a step that brought that change while the objective falls further.
+func (l *lineSearch) lengthen(step *float64, change float64) float64 {
+	for {
+		best := slices.Clone(l.candidate)
+		further := l.try(2 * *step)
+		if !(further < change) {
+			copy(l.candidate, best)
+			return change
+		}
+		change = further
+		*step *= 2
+	}
 }
 
 // encodeSparse takes codes (n x k) of images to the wanted sparsity and improves them there with the atoms fixed, until a

@@ -21,12 +21,12 @@ func checkInit(init string) error {
 
 // unknown is the error of a key with an unknown value.
 func unknown(key, got string, want ...string) error {
-	return part.KeyError{Key: key, Problem: fmt.Sprintf("got %q, want one of %q", got, want)}
+	return part.KeyErrorf(key, "got %q, want one of %q", got, want)
 }
 
 // tooMany is the error of too many components; what describes the maximum.
 func tooMany(components, most int, what string) error {
-	return part.KeyError{Key: "components", Problem: fmt.Sprintf("got %d, want at most %d, %s", components, most, what)}
+	return part.KeyErrorf("components", "got %d, want at most %d, %s", components, most, what)
 }
 
 // fewerThanImagesAndPixels refuses more components than images (if their number is known, > 0) or pixels; when describes the

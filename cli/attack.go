@@ -11,10 +11,10 @@ import (
 	"tessera/attack"
 )
 
-// usualEpsilons are the radii of the balls where none is given: a norm over all pixels is larger than the largest of them.
+// usualEpsilons are the default radii: the l2 norm sums over all pixels and needs larger radii than linf.
 var usualEpsilons = map[attack.Norm][]float64{attack.LInf: {0.01, 0.03, 0.1}, attack.L2: {0.25, 0.75, 2.5}}
 
-// attackFlags say which attacks are made: each method in each norm with each epsilon.
+// attackFlags select the attacks: each method in each norm with each epsilon.
 type attackFlags struct {
 	methods, norms []string
 	epsilons       []float64
@@ -37,7 +37,7 @@ func (f *attackFlags) add(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("norm", cobra.FixedCompletions(norms, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// attacks checks the flags and lists what they ask for.
+// attacks checks the flags and lists the attacks.
 func (f *attackFlags) attacks(cmd *cobra.Command) (list []attack.Attack, err error) {
 	if f.limit < 0 {
 		return nil, usagef("--limit: got %d, want >= 0", f.limit)

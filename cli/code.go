@@ -32,11 +32,11 @@ func decodeCommand() *cobra.Command {
 	return cmd
 }
 
-// coding is one direction: rows of shape read become rows of shape write.
+// coding is one direction: it converts rows of shape read to rows of shape write.
 type coding struct {
 	read, write []int
 	code        func([]float32) ([]float32, error)
-	images      bool // what is read are images
+	images      bool // the input are images
 }
 
 func codingCommand(use, short string, direction func(*tessera.Run) coding) *cobra.Command {
@@ -96,7 +96,7 @@ func codingCommand(use, short string, direction func(*tessera.Run) coding) *cobr
 	return cmd
 }
 
-// writing tells a file that cannot be written from one that should not be.
+// writing distinguishes a file that cannot be written from one that must not be overwritten.
 func writing(path string, err error) error {
 	var file *fs.PathError
 	var link *os.LinkError
@@ -110,7 +110,7 @@ func writing(path string, err error) error {
 	return usageError{err}
 }
 
-// sameFile reports whether two paths, links followed, name one file.
+// sameFile reports whether two paths, with links resolved, name the same file.
 func sameFile(one, other string) bool {
 	a, err := os.Stat(one)
 	if err != nil {
@@ -120,7 +120,7 @@ func sameFile(one, other string) bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-// warnRange says that images are not in [0,1], where models are trained: floats are taken as they are.
+// warnRange warns about images outside [0,1], the range of the training images: floats are not scaled.
 func warnRange(out io.Writer, file string, pixels []float32) {
 	if len(pixels) == 0 {
 		return

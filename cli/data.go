@@ -45,7 +45,7 @@ func printData(out io.Writer, dirs data.Dirs) error {
 	return t.flush()
 }
 
-// state says whether a set can be used.
+// state describes whether a set can be used.
 func state(s data.Status) string {
 	if s.Origin != data.Downloaded {
 		return string(s.Origin)
@@ -101,11 +101,11 @@ func dataGetCommand() *cobra.Command {
 		return known(cmd, args)
 	}
 	addDataFlag(cmd, &dir)
-	cmd.PreRunE = nil // the folder is made
+	cmd.PreRunE = nil // the folder is created
 	return cmd
 }
 
-// showDownload prints a line when a file begins, and why a mirror was given up.
+// showDownload prints a line for each started file and for each failed mirror.
 func showDownload(out io.Writer) func(data.Progress) {
 	var last string
 	return func(p data.Progress) {
@@ -139,7 +139,7 @@ func dataVerifyCommand() *cobra.Command {
 	return cmd
 }
 
-// present returns the downloaded sets of which some file was found.
+// present returns the downloaded sets with at least one file.
 func present(dirs data.Dirs) []string {
 	var names []string
 	for _, s := range data.List(dirs) {
@@ -150,7 +150,7 @@ func present(dirs data.Dirs) []string {
 	return names
 }
 
-// verify prints the checksum of every file, and returns what is wrong with the first that is wrong.
+// verify prints the checksum of every file and returns the first error.
 func verify(cmd *cobra.Command, names []string, dirs data.Dirs) error {
 	var wrong error
 	t := newTable(cmd.OutOrStdout())

@@ -47,7 +47,7 @@ func doctorCommand() *cobra.Command {
 	return cmd
 }
 
-// printKernels says what computes, and why nothing better does.
+// printKernels prints the selected kernels, and why faster ones are not used.
 func printKernels(t columns) {
 	k := kernel.Info()
 	t.row("kernels", k.Name)

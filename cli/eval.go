@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera"
+	"tessera/data"
 	"tessera/metrics"
 	"tessera/morph"
 )
@@ -16,14 +17,18 @@ import (
 func evalCommand() *cobra.Command {
 	var f evalFlags
 	cmd := &cobra.Command{
-		Use:     "eval RUN",
-		Short:   "Measure a run on the test images",
-		Long:    "Measure a run on the test images of its data set, or on all images if the set has no test split.",
-		Example: "  tessera eval runs/shallow-nonneg-kl --svm\n  tessera eval runs/shallow-nonneg-kl --operator opening --radius 2 --atoms",
+		Use:   "eval RUN",
+		Short: "Measure a run on the test images, or on another split",
+		Long: "Measure a run on the test images of its data set, or on all images if the set has no test split. --split validation measures " +
+			"the images that the training held out: choose settings by these. --split train measures the fitted images.",
+		Example: "  tessera eval runs/shallow-nonneg-kl --svm\n  tessera eval runs/classifier --split validation\n  tessera eval runs/shallow-nonneg-kl --operator opening --radius 2 --atoms",
 		RunE: work(func(cmd *cobra.Command, args []string) error {
 			options, err := f.options()
 			if err != nil {
 				return err
+			}
+			if err := data.Split(f.split).Check(); err != nil {
+				return usagef("--split: %v", err)
 			}
 			chosen, err := f.chosen(cmd)
 			if err != nil {
@@ -37,7 +42,7 @@ func evalCommand() *cobra.Command {
 			if length := r.Model.Train.Epochs; r.Model.Baseline == nil && r.Epoch < length && r.Model.Train.Patience == 0 {
 				fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is not finished: epoch %d of %d\n", r.Path, r.Epoch, length)
 			}
-			measured, err := r.Evaluate(cmd.Context(), chosen)
+			measured, err := r.EvaluateOn(cmd.Context(), data.Split(f.split), chosen)
 			if err != nil {
 				return err
 			}
@@ -50,6 +55,7 @@ func evalCommand() *cobra.Command {
 	aRun(cmd)
 	f.runFlags.add(cmd)
 	f.metricFlags.add(cmd)
+	addSplitFlag(cmd, &f.split)
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
 	cmd.Flags().BoolVar(&f.atoms, "atoms", false, "also measure how many atoms are used and how much they overlap; takes several seconds")
 	cmd.Flags().StringVar(&f.operator, "operator", "", "operator of the max-approximation: dilation, erosion, opening or closing (default dilation)")
@@ -57,17 +63,24 @@ func evalCommand() *cobra.Command {
 	return cmd
 }
 
-// evalFlags are those of eval.
+// addSplitFlag adds --split.
+func addSplitFlag(cmd *cobra.Command, split *string) {
+	cmd.Flags().StringVar(split, "split", string(data.TestSplit), "images that are measured: "+strings.Join(data.SplitNames(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("split", cobra.FixedCompletions(data.SplitNames(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// evalFlags are the flags of eval.
 type evalFlags struct {
 	runFlags
 	metricFlags
+	split    string
 	json     bool
 	atoms    bool
 	operator string
 	radius   int
 }
 
-// chosen are the metrics of the flags, with their settings.
+// chosen returns the metrics of the flags, with their settings.
 func (f *evalFlags) chosen(cmd *cobra.Command) (metrics.Selection, error) {
 	if choices := morph.Operator("").Choices(); f.operator != "" && !slices.Contains(choices, f.operator) {
 		return nil, usagef("--operator: unknown %q, want %s", f.operator, strings.Join(choices, ", "))

@@ -13,6 +13,7 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/data"
+	"tessera/metrics"
 	"tessera/part"
 	"tessera/study"
 	"tessera/sweep"
@@ -25,7 +26,7 @@ import (
 // The exit codes that scripts rely on.
 const (
 	exitInternal    = 1
-	exitUsage       = 2 // an unknown model too
+	exitUsage       = 2 // also an unknown model
 	exitConfig      = 3
 	exitData        = 4 // missing, failing a checksum or of the wrong size
 	exitDiverged    = 5
@@ -35,18 +36,18 @@ const (
 	exitInterrupted = 130
 )
 
-// usageError is an error in how the command was called.
+// usageError is an error in the arguments of the command.
 type usageError struct{ error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// workError is an error that a command's work ended with; all others come from cobra, before any work.
+// workError is an error of a command's function; all other errors come from cobra, before the function is called.
 type workError struct{ error }
 
 // Unwrap gives the cause.
 func (e workError) Unwrap() error { return e.error }
 
-// work makes a function the work of a command.
+// work wraps the function of a command.
 func work(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := f(cmd, args); err != nil {
@@ -56,13 +57,13 @@ func work(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, 
 	}
 }
 
-// explain tells what went wrong and returns the exit code.
+// explain prints the error and returns the exit code.
 func explain(command *cobra.Command, err error, stderr io.Writer) int {
 	code := exitCode(err)
 	var diagnostics *table.Diagnostics
 	switch {
 	case err == nil:
-	case errors.As(err, &diagnostics): // they say where they are
+	case errors.As(err, &diagnostics): // they contain their positions
 		fmt.Fprintln(stderr, err)
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(stderr, "tessera: interrupted")
@@ -85,7 +86,7 @@ func explain(command *cobra.Command, err error, stderr io.Writer) int {
 	return code
 }
 
-// hint says what to do after an error of usage, where the error does not.
+// hint prints a remedy for a usage error without one.
 func hint(command *cobra.Command, err error, stderr io.Writer) {
 	var unknown *config.UnknownModel
 	var unknownSweep *config.UnknownSweep
@@ -117,7 +118,7 @@ func hint(command *cobra.Command, err error, stderr io.Writer) {
 	}
 }
 
-// listModels says how to see all models, where the error of an unknown name does not name them.
+// listModels suggests how to list all models if the error of an unknown name does not list them.
 func listModels(command *cobra.Command, unknown *config.UnknownModel, stderr io.Writer) {
 	if unknown.Suggests() {
 		return
@@ -129,10 +130,10 @@ func listModels(command *cobra.Command, unknown *config.UnknownModel, stderr io.
 	fmt.Fprintf(stderr, "`%s` shows all %d\n", list, len(unknown.Names))
 }
 
-// shadowed tells why something that comes with tessera is not there.
+// shadowed explains why a shipped model or sweep is not available.
 const shadowed = "%q is shipped with tessera, but %s replaces the shipped models and sweeps; add --file " + shippedFile + " to use it\n"
 
-// exitCode is the one place that maps errors to exit codes.
+// exitCode maps errors to exit codes.
 func exitCode(err error) int {
 	var (
 		fromWork     workError
@@ -146,6 +147,7 @@ func exitCode(err error) int {
 		setting      part.KeyError
 		missing      *data.Error
 		diverged     *train.Diverged
+		notFinite    *metrics.NotFinite
 		damaged      *checkpoint.Error
 		unwritten    *folder.WriteError
 		unread       *fs.PathError
@@ -153,7 +155,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.As(err, &unwritten): // an interrupted run that could not be kept is a lost one
+	case errors.As(err, &unwritten): // an interrupted run without a checkpoint is lost
 		return exitWrite
 	case errors.Is(err, train.ErrInterrupted), errors.Is(err, context.Canceled):
 		return exitInterrupted
@@ -167,9 +169,9 @@ func exitCode(err error) int {
 		return exitConfig
 	case errors.As(err, &missing):
 		return exitData
-	case errors.As(err, &diverged):
+	case errors.As(err, &diverged), errors.As(err, &notFinite):
 		return exitDiverged
-	case errors.As(err, &damaged), errors.As(err, &unread): // other files that are read have their own errors
+	case errors.As(err, &damaged), errors.As(err, &unread): // other input files have separate errors
 		return exitCheckpoint
 	}
 	return exitInternal

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera"
+	"tessera/data"
 	"tessera/report"
 	"tessera/study"
 	"tessera/sweep"
@@ -20,12 +21,12 @@ import (
 // figureKind is one kind of figure.
 type figureKind struct {
 	name, about string
-	least       int // runs that it needs
+	least       int // minimum number of runs
 	most        int
 	draw        func(*figureWork) (*report.Figure, error)
 }
 
-// many is no bound on runs.
+// many means any number of runs.
 const many = math.MaxInt
 
 func figureKinds() []figureKind {
@@ -44,7 +45,7 @@ func figureKinds() []figureKind {
 	}
 }
 
-// figureWork is what a figure is drawn from.
+// figureWork is the input of a figure.
 type figureWork struct {
 	runFlags
 	out       string
@@ -105,7 +106,7 @@ func figureCommand() *cobra.Command {
 	}
 	w.add(cmd)
 	cmd.Flags().StringVar(&w.out, "out", "", "output file, .png or .svg (default KIND.png)")
-	cmd.Flags().IntSliceVar(&w.images, "images", nil, "indices of the test images to show (default the images of the study, or the first ten)")
+	cmd.Flags().IntSliceVar(&w.images, "images", nil, "indices of the images to show, test images where the set has them (default the images of the study, or ten evenly spread ones)")
 	cmd.Flags().Float64Var(&w.target, "target", 0.3, "target p of the figure penalties, 0 or in (0,1)")
 	published := []string{shallowPublished, deepPublished, nonePublished}
 	cmd.Flags().StringVar(&w.published, "published", shallowPublished, fmt.Sprintf("published points to show: %q", published))
@@ -169,7 +170,7 @@ func kindLines(kinds []figureKind) string {
 	return b.String()
 }
 
-// each opens the runs one after the other.
+// each opens the runs one by one.
 func (w *figureWork) each(do func(label string, r *tessera.Run) error) error {
 	for _, path := range w.runs {
 		if err := w.open(path, do); err != nil {
@@ -192,7 +193,7 @@ func (w *figureWork) open(path string, do func(label string, r *tessera.Run) err
 	return err
 }
 
-// points measures the runs, and takes what sweeps have measured; dataset is that of all of them.
+// points measures the runs and reads the results of sweeps; dataset is their common data set.
 func (w *figureWork) points() (points []report.Point, dataset string, err error) {
 	add := func(p report.Point, of string) error {
 		if dataset == "" {
@@ -214,7 +215,7 @@ func (w *figureWork) points() (points []report.Point, dataset string, err error)
 					return err
 				}
 				p, beta := study.Penalty(r.Model)
-				return add(report.Point{Label: label, P: p, Beta: beta, Values: measured.Values}, measured.Dataset)
+				return add(report.Point{Label: label, P: p, Beta: beta, Values: measured.Values, AllImages: !data.HasTest(r.Model.Dataset.Source)}, measured.Dataset)
 			})
 		}
 		if err != nil {
@@ -227,7 +228,7 @@ func (w *figureWork) points() (points []report.Point, dataset string, err error)
 // studied is the data set of the study's curves.
 const studied = "fashion-mnist"
 
-// compared returns the points of the runs and those of the study's curves, where these are of the same data set.
+// compared returns the points of the runs and, if they use the same data set, of the study's curves.
 func (w *figureWork) compared() (ours, published []report.Point, err error) {
 	ours, dataset, err := w.points()
 	if w.published != nonePublished && (dataset == studied || dataset == "") {

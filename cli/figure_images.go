@@ -32,7 +32,7 @@ func drawAtoms(w *figureWork) (f *report.Figure, err error) {
 	return report.ImageRows(rows...)
 }
 
-// display is the images that a figure shows and what a run says of all test images.
+// display contains the images that a figure shows and a run's results for all test images.
 type display struct {
 	label    string
 	run      *tessera.Run
@@ -40,7 +40,7 @@ type display struct {
 	measured *metrics.Result
 }
 
-// displays calls do for each run with the images that are shown of its data set, which must be the same for all.
+// displays calls do for each run with the shown images of the data set, which must be the same for all runs.
 func (w *figureWork) displays(do func(display) error) error {
 	dataset := ""
 	return w.each(func(label string, r *tessera.Run) error {

@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"tessera"
+	"tessera/data"
 	"tessera/report"
 	"tessera/study"
 	"tessera/sweep"
 	"tessera/train/folder"
 )
 
-// sweepPoints adds one point for each setting of a sweep that some trial is done of: means over seeds.
+// sweepPoints adds one point for each setting of a sweep with a finished trial: means over seeds.
 func sweepPoints(path string, add func(p report.Point, dataset string) error) error {
 	r, err := sweep.Read(path)
 	if err != nil {
@@ -35,7 +36,7 @@ func sweepPoints(path string, add func(p report.Point, dataset string) error) er
 	return nil
 }
 
-// sweepPoint takes the means of a setting, and the penalty from the configuration of one of its trials.
+// sweepPoint is the point of a setting: the means, and the penalty from the configuration of one of its trials.
 func sweepPoint(path string, s sweep.Setting) (report.Point, error) {
 	models, err := tessera.Load(filepath.Join(sweep.TrialPath(path, s.Trials[0]), folder.Config))
 	if err != nil {
@@ -45,12 +46,12 @@ func sweepPoint(path string, s sweep.Setting) (report.Point, error) {
 	if err != nil {
 		return report.Point{}, err
 	}
-	p := report.Point{Values: s.Mean}
+	p := report.Point{Values: s.Mean, AllImages: !data.HasTest(m.Dataset.Source)}
 	p.P, p.Beta = study.Penalty(m)
 	return p, nil
 }
 
-// settingLabel names a setting by its values, and by its model where there are several.
+// settingLabel names a setting by its values, and by its model if there are several.
 func settingLabel(r *sweep.Results, s sweep.Setting) string {
 	parts := []string{s.Model}
 	if !slices.ContainsFunc(r.Settings, func(other sweep.Setting) bool { return other.Model != s.Model }) && len(r.Keys) > 0 {

@@ -44,8 +44,8 @@ func TestAFigureOfOneRunShowsAllAtomsAndOnlyTheImagesAskedFor(t *testing.T) {
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1")
 	b.must(0, "figure", "atoms", "runs/small", "--out", "atoms.svg")
-	if text := b.read("atoms.svg"); strings.Count(text, "<image") != 1 || strings.Contains(text, "<text") {
-		t.Errorf("the atoms are more than one picture without words:\n%.500s", text)
+	if text := b.read("atoms.svg"); strings.Count(text, "<image") != 1 || strings.Count(text, "<text") != 6 {
+		t.Errorf("the atoms are not one picture with the numbers of 6 units:\n%.500s", text)
 	}
 	width := func(images string) int {
 		b.must(0, "figure", "reconstructions", "runs/small", "--images", images)

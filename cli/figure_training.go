@@ -45,7 +45,7 @@ func readCourse(run string) (report.TrainingRun, error) {
 	return course, nil
 }
 
-// noMetrics says why a run has no course to draw.
+// noMetrics is the error of a run without metrics to draw.
 func noMetrics(run string) error {
 	if _, err := os.Stat(filepath.Join(run, folder.Config)); err != nil {
 		return fmt.Errorf("%s: %w", run, folder.ErrNotRun)

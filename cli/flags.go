@@ -19,7 +19,7 @@ import (
 	"tessera/team"
 )
 
-// modelFlags name a model.
+// modelFlags are the flags that select a model.
 type modelFlags struct {
 	file string
 	sets []string
@@ -32,7 +32,7 @@ func (f *modelFlags) add(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = f.complete
 }
 
-// shippedFile names the models that come with tessera, unless a file is called so.
+// shippedFile names the models that are shipped with tessera, unless a file has this name.
 const shippedFile = "shipped"
 
 // load reads the file.
@@ -56,13 +56,13 @@ func (f *modelFlags) load() (*config.File, error) {
 	return f.search(models), nil
 }
 
-// search makes the shapes of images known that only their files tell.
+// search determines image shapes that are only known from data files.
 func (f *modelFlags) search(models *config.File) *config.File {
 	models.Dirs = data.SearchDirs(f.data)
 	return models
 }
 
-// model returns the model of that name; more changes come after those of --set.
+// model returns the model of that name; further changes follow those of --set.
 func (f *modelFlags) model(name string, more ...string) (*config.Model, error) {
 	models, err := f.load()
 	if err != nil {
@@ -97,7 +97,7 @@ func (f *modelFlags) complete(_ *cobra.Command, args []string, _ string) ([]stri
 	return models.Names(), cobra.ShellCompDirectiveNoFileComp
 }
 
-// runFlags say how the arithmetic is done and where data are.
+// runFlags are the flags for threads, back end and data folder.
 type runFlags struct {
 	data    string
 	threads int
@@ -111,18 +111,18 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("backend", cobra.FixedCompletions(tessera.Backends(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// addDataFlag adds --data. A folder that does not exist is refused: the next place that is searched may hold other images.
+// addDataFlag adds --data. A missing folder is an error: the next searched folder may contain other images.
 func addDataFlag(cmd *cobra.Command, dir *string) {
 	cmd.PreRunE = work(func(*cobra.Command, []string) error {
 		if info, err := os.Stat(*dir); *dir != "" && (err != nil || !info.IsDir()) {
-			return &data.Error{Path: *dir, Problem: "no such folder", Hint: "--data is the folder that holds the folders of the data sets; `tessera data get NAME --data " + *dir + "` makes it and downloads one"}
+			return &data.Error{Path: *dir, Problem: "no such folder", Hint: "--data is the folder that contains the folders of the data sets; `tessera data get NAME --data " + *dir + "` creates it and downloads one"}
 		}
 		return nil
 	})
 	cmd.Flags().StringVar(dir, "data", "", "folder with the data sets, searched before $"+data.EnvDir+" and the cache")
 }
 
-// options checks the flags and makes them options.
+// options checks the flags and converts them to options.
 func (f *runFlags) options() (tessera.Options, error) {
 	if f.threads < 1 || f.threads > tessera.MostThreads {
 		return tessera.Options{}, usagef("--threads: got %d, want from 1 to %d", f.threads, tessera.MostThreads)
@@ -145,12 +145,12 @@ func aRun(cmd *cobra.Command) {
 	}
 }
 
-// placeError says that a path which should be the folder of a run, or of a sweep, is none.
+// placeError is the error of a path that is not the folder of a run or of a sweep.
 type placeError struct{ path, problem string }
 
 func (e placeError) Error() string { return e.path + ": " + e.problem }
 
-// findFolder refuses a path that is no folder. What else is wrong with it is said when it is opened.
+// findFolder returns an error for a path that is not a folder. Other problems are reported when the folder is opened.
 func findFolder(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -162,7 +162,7 @@ func findFolder(path string) error {
 	return nil
 }
 
-// refuseFolder refuses the name of a file to be written that is a folder.
+// refuseFolder returns an error for an output file whose path is a folder.
 func refuseFolder(out string) error {
 	if info, err := os.Stat(out); err == nil && info.IsDir() {
 		return usagef("--out: %s is a folder; give a file name", out)
@@ -183,7 +183,7 @@ func one(what string) cobra.PositionalArgs {
 	}
 }
 
-// anyOf accepts arguments that are among the valid ones, which the shell completes.
+// anyOf accepts only valid arguments, which the shell completes.
 func anyOf(cmd *cobra.Command, valid []string) {
 	cmd.ValidArgs = valid
 	cmd.Args = func(_ *cobra.Command, args []string) error {

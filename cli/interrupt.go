@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// interruptible returns a context that the first Ctrl-C (or SIGTERM) cancels, so that work ends with a checkpoint; the
-// second one ends the process at once.
+// interruptible returns a context that the first Ctrl-C (or SIGTERM) cancels: training then writes a checkpoint. The second
+// one ends the process immediately.
 func interruptible(parent context.Context, stderr io.Writer) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(parent)
 	signals := make(chan os.Signal, 2)

@@ -11,13 +11,13 @@ import (
 	"tessera/table"
 )
 
-// What a file declares; the other titles are those of config.Vocabularies.
+// The titles of a file's declarations; the other titles are config.Vocabularies.
 const (
 	modelsTitle = "models"
 	sweepsTitle = "sweeps"
 )
 
-// metricsTitle is that of the metrics, which no file declares.
+// metricsTitle is the title of the metrics, which are not declared in a file.
 const metricsTitle = "metrics"
 
 func listCommand() *cobra.Command {
@@ -78,7 +78,7 @@ func describe(f *modelFlags, titles []string) (map[string]any, error) {
 	return all, nil
 }
 
-// declared returns the entries of what a file declares.
+// declared returns the entries of a file's declarations.
 func declared(models *config.File, title string) ([]table.Description, error) {
 	list := []table.Description{}
 	add := func(name, about string) {
@@ -133,7 +133,7 @@ func printList(out io.Writer, title string, list []table.Description) error {
 	return nil
 }
 
-// byDefault says what a key holds when it is not given.
+// byDefault describes the default of a key.
 func byDefault(k table.KeyDescription) string {
 	switch {
 	case k.Required:

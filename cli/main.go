@@ -1,4 +1,5 @@
-// Package cli is the command tessera: flags to calls of the library, one file per sub-command, exit codes in exit.go.
+// Package cli implements the command tessera. Each sub-command is one file that translates flags into calls of the library;
+// exit.go defines the exit codes.
 package cli
 
 import (
@@ -11,16 +12,17 @@ import (
 	"tessera/train/folder"
 )
 
-// Main runs the command with the arguments of the process and ends the process with its exit code. Parts that the program
-// has registered are known to every sub-command.
+// Main runs the command with the arguments of the process and ends the process with its exit code. Every sub-command knows
+// the parts that the program has registered.
 func Main() {
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the whole command; it returns the exit code. Results go to stdout, progress and messages to stderr.
+// run executes the command and returns the exit code. Results go to stdout, progress and messages to stderr.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
+	stdout, stderr = visible{stdout}, visible{stderr}
 	defer func() {
-		if cause := recover(); cause != nil { // Go would end with 2, which is an error of usage
+		if cause := recover(); cause != nil { // Go would exit with code 2, which means a usage error
 			fmt.Fprintf(stderr, "tessera: internal error: %v\n%splease report this, with the command that you gave and the lines above\n", cause, debug.Stack())
 			code = exitInternal
 		}
@@ -39,7 +41,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 	return explain(command, err, stderr)
 }
 
-// output is standard output. It remembers what prevented a result from being written, for not every printed line is asked.
+// output is standard output. It stores the first write error, because not every print call checks for errors.
 type output struct {
 	io.Writer
 	err error

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"tessera/data"
 )
@@ -75,7 +76,7 @@ func TestResumeSaysWhatItWroteAnewOfAFinishedRun(t *testing.T) {
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1")
 	b.contains("of a whole run", b.must(0, "resume", "runs/small").stderr, "runs/small is finished: nothing was done")
-	whole := b.read("runs/small/model.safetensors")
+	whole, picture := b.read("runs/small/model.safetensors"), b.read("runs/small/atoms.png")
 	b.write("runs/small/model.safetensors", "damaged")
 	b.contains("of a damaged one", b.must(0, "resume", "runs/small").stderr, "runs/small is finished: model.safetensors written again")
 	if b.read("runs/small/model.safetensors") != whole {
@@ -85,8 +86,17 @@ func TestResumeSaysWhatItWroteAnewOfAFinishedRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.contains("of an incomplete one", b.must(0, "resume", "runs/small").stderr, "is finished: model.safetensors written again")
-	if b.exists("runs/small/atoms.png") || b.read("runs/small/model.safetensors") != whole {
-		t.Error("a finished run has what its state says, and nothing more")
+	if b.read("runs/small/atoms.png") != picture || b.read("runs/small/model.safetensors") != whole {
+		t.Error("a finished run is not complete after resume")
+	}
+	b.write("runs/small/.atoms.png.abcdefghij.tmp", "half") // of a killed process
+	long := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(b.path("runs/small/.atoms.png.abcdefghij.tmp"), long, long); err != nil {
+		t.Fatal(err)
+	}
+	b.must(0, "resume", "runs/small")
+	if b.exists("runs/small/.atoms.png.abcdefghij.tmp") {
+		t.Error("a half-drawn picture stays")
 	}
 }
 

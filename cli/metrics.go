@@ -10,7 +10,7 @@ import (
 	"tessera/table"
 )
 
-// metricFlags say what is measured.
+// metricFlags are the flags that select metrics.
 type metricFlags struct {
 	names []string
 	svm   bool
@@ -18,11 +18,11 @@ type metricFlags struct {
 
 func (f *metricFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&f.names, "metrics", nil, "metrics to measure, names or globs as in mse,max_approx* (default all quick ones); see tessera list metrics")
-	cmd.Flags().BoolVar(&f.svm, "svm", false, "also classify the codes by a linear SVM (slow)")
+	cmd.Flags().BoolVar(&f.svm, "svm", false, "also classify the codes by a linear SVM, by the study's protocol and on a held-out fifth (slow)")
 	_ = cmd.RegisterFlagCompletionFunc("metrics", cobra.FixedCompletions(metrics.Names(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// chosen are the metrics of the flags; others that a flag asks for are left out where they are not applicable.
+// chosen returns the metrics of the flags; metrics that another flag adds are omitted if not applicable.
 func (f *metricFlags) chosen(others ...string) (metrics.Selection, error) {
 	chosen, err := selected(f.names...)
 	if err != nil {
@@ -42,11 +42,11 @@ func (f *metricFlags) chosen(others ...string) (metrics.Selection, error) {
 	if !f.svm {
 		return chosen, nil
 	}
-	svm, err := selected("svm")
+	svm, err := selected("svm", "svm_holdout")
 	return chosen.Add(svm), err
 }
 
-// selected are the metrics of these names; an unknown one is a usage error with a suggestion.
+// selected returns the named metrics; an unknown name is a usage error with a suggestion.
 func selected(names ...string) (metrics.Selection, error) {
 	chosen, err := metrics.Select(names...)
 	var unknown *metrics.UnknownError
@@ -56,11 +56,12 @@ func selected(names ...string) (metrics.Selection, error) {
 	return chosen, err
 }
 
-// printResult prints what was measured as a table: "-" for what is not applicable.
+// printResult prints metrics as a table, with "-" for values that are not applicable.
 func printResult(out io.Writer, r *metrics.Result) error {
 	t := newTable(out)
 	t.row("model", r.Model)
 	t.row("dataset", r.Dataset)
+	t.row("split", r.Split)
 	t.row("images", r.Images)
 	r.Each(func(key string, value any) {
 		switch value.(type) {
@@ -111,8 +112,7 @@ func describedMetrics() []describedMetric {
 	return all
 }
 
-// printMetrics prints a line for every measure: its name, which direction is better, what it is; then the settings that
-// Go programs and flags give it.
+// printMetrics prints a line for every measure with its name, the better direction and a description, then its settings.
 func printMetrics(out io.Writer, all []describedMetric) error {
 	fmt.Fprintln(out, metricsTitle)
 	t := newTable(out)

@@ -8,23 +8,60 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	"tessera/train"
 )
 
-// progress shows the progress of a training: one live line on a terminal, one plain line per epoch elsewhere.
+// mostLines is about how many progress lines are printed where no live line is possible and no --log-every is given.
+const mostLines = 60
+
+// progressFlags say how much progress is shown.
+type progressFlags struct {
+	quiet bool
+	every int // 0: about [mostLines] lines
+}
+
+// add adds the flags; what is counted are "epochs" or "trials".
+func (f *progressFlags) add(cmd *cobra.Command, what string) {
+	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "show no progress; results, warnings and errors remain")
+	cmd.Flags().IntVar(&f.every, "log-every", 0, fmt.Sprintf("print a progress line every N %s, also on a terminal (default a live line there, elsewhere about %d lines)", what, mostLines))
+	cmd.MarkFlagsMutuallyExclusive("quiet", "log-every")
+}
+
+// check refuses a number of which there is no every.
+func (f *progressFlags) check(cmd *cobra.Command) error {
+	if cmd.Flags().Changed("log-every") && f.every < 1 {
+		return usagef("--log-every: got %d, want > 0", f.every)
+	}
+	return nil
+}
+
+// due reports whether a line is printed after done of all.
+func (f progressFlags) due(done, all int) bool {
+	every := f.every
+	if every == 0 {
+		every = max(1, (all-1)/mostLines+1)
+	}
+	return done%every == 0
+}
+
+// progress shows the progress of a training: one live line on a terminal, some plain lines elsewhere.
 type progress struct {
+	progressFlags
 	out      io.Writer
-	terminal *os.File // nil where out is none
+	terminal *os.File // nil if out is not a terminal
 	epoch    train.Metrics
 	begun    bool // a live line is on the screen
 	run      string
 }
 
-func newProgress(out io.Writer) *progress {
-	p := &progress{out: out}
-	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		p.terminal = f
+func newProgress(out io.Writer, f progressFlags) *progress {
+	p := &progress{progressFlags: f, out: out}
+	if f.quiet {
+		p.out = io.Discard
+	} else if screen := file(out); p.every == 0 && screen != nil && term.IsTerminal(int(screen.Fd())) {
+		p.out, p.terminal = screen, screen
 	}
 	return p
 }
@@ -33,8 +70,9 @@ func newProgress(out io.Writer) *progress {
 func (p *progress) Show(r train.Progress) {
 	if p.run == "" {
 		p.run = r.Run
-		fmt.Fprintln(p.out, "run", r.Run)
+		fmt.Fprintln(p.out, "run", spelled(r.Run))
 	}
+	first := p.epoch.Epoch == 0
 	if r.EpochDone {
 		p.epoch = r.Metrics
 	}
@@ -42,7 +80,7 @@ func (p *progress) Show(r train.Progress) {
 	case p.terminal != nil:
 		fmt.Fprintf(p.out, "\r%s\x1b[K", p.fitted(r))
 		p.begun = true
-	case r.EpochDone:
+	case r.EpochDone && (first || r.Left == 0 || p.due(r.Epoch, r.Epochs)): // nothing is left after the last epoch
 		fmt.Fprintln(p.out, p.line(r))
 	}
 }
@@ -55,19 +93,19 @@ func (p *progress) End() {
 	}
 }
 
-// line is the text of one report. What is measured at the end of an epoch is shown as the last epoch left it.
+// line is the text of one report. It shows the metrics at the end of the last epoch.
 func (p *progress) line(r train.Progress) string {
-	return strings.Join(p.pieces(r), "")
+	return spelled(strings.Join(p.pieces(r), ""))
 }
 
-// pieces are those of a line, in order.
+// pieces are the pieces of a line, in order.
 func (p *progress) pieces(r train.Progress) []string {
 	valError, sparsity, negative := p.measured()
 	return []string{p.head(r), p.terms(r), valError, sparsity, negative, fmt.Sprintf("  %.0f images/s", r.ImagesPerSecond),
 		"  left " + duration(r.Left)}
 }
 
-// head is where the run is, and its loss.
+// head is the position of the run and its loss.
 func (p *progress) head(r train.Progress) string {
 	var b strings.Builder
 	pass := "epoch"
@@ -82,7 +120,7 @@ func (p *progress) head(r train.Progress) string {
 	return b.String()
 }
 
-// terms are those of the loss, where there are several.
+// terms are the terms of the loss, if there are several.
 func (p *progress) terms(r train.Progress) string {
 	if len(r.Terms) < 2 {
 		return ""
@@ -94,7 +132,7 @@ func (p *progress) terms(r train.Progress) string {
 	return b.String()
 }
 
-// measured is what the end of the last epoch showed.
+// measured shows the metrics at the end of the last epoch.
 func (p *progress) measured() (valError, sparsity, negative string) {
 	if mse, ok := p.epoch.Measured.Number("val_mse"); ok {
 		valError = "  val_mse " + number(mse)
@@ -111,8 +149,8 @@ func (p *progress) measured() (valError, sparsity, negative string) {
 	return valError, sparsity, negative
 }
 
-// fitted is the most of a line that the terminal's width takes, the time left always: a wrapped line could not be
-// written over. The terms of the loss go first.
+// fitted shortens a line to the terminal's width, because a wrapped line could not be overwritten. It removes the terms of
+// the loss first and never the remaining time.
 func (p *progress) fitted(r train.Progress) string {
 	width, _, err := term.GetSize(int(p.terminal.Fd()))
 	if err != nil || width < 2 {
@@ -121,8 +159,9 @@ func (p *progress) fitted(r train.Progress) string {
 	return p.within(width, r)
 }
 
-// fit cuts a line to the width of the terminal.
+// fit truncates a line to the width of the terminal.
 func (p *progress) fit(line string) string {
+	line = spelled(line)
 	width, _, err := term.GetSize(int(p.terminal.Fd()))
 	if err != nil || width < 2 || utf8.RuneCountInString(line) < width {
 		return line
@@ -130,16 +169,16 @@ func (p *progress) fit(line string) string {
 	return string([]rune(line)[:width-1])
 }
 
-// within leaves the least important pieces out until the line fits.
+// within removes the least important pieces until the line fits.
 func (p *progress) within(width int, r train.Progress) string {
 	pieces := p.pieces(r)
-	line := strings.Join(pieces, "")
+	line := spelled(strings.Join(pieces, ""))
 	for _, least := range []int{1, 5, 4, 3, 2} { // terms, images/s, negative weights, sparsity, error
 		if utf8.RuneCountInString(line) < width {
 			return line
 		}
 		pieces[least] = ""
-		line = strings.Join(pieces, "")
+		line = spelled(strings.Join(pieces, ""))
 	}
 	return string([]rune(line)[:min(utf8.RuneCountInString(line), width-1)])
 }
@@ -149,15 +188,21 @@ func digits(n int) int { return len(fmt.Sprint(n)) }
 // number prints a value with four significant digits.
 func number(v float64) string { return fmt.Sprintf("%.4g", v) }
 
+// longest is the time from which a duration is not printed exactly.
+const longest = 100 * 365 * 24 * time.Hour
+
 // duration prints a time to whole seconds, tenths below ten.
 func duration(d time.Duration) string {
 	if d < 10*time.Second {
 		return d.Round(100 * time.Millisecond).String()
 	}
+	if d >= longest {
+		return "over 100 years"
+	}
 	return d.Round(time.Second).String()
 }
 
-// counted is a number of things: "1 model", "2 models".
+// counted is a number with a noun: "1 model", "2 models".
 func counted(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"bytes"
+	"fmt"
 	"math"
 	"os"
+	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -27,4 +30,67 @@ func TestTheLiveLineKeepsShareAndTimeLeftAtAnyWidth(t *testing.T) {
 	}
 	b.contains("80 columns", p.within(80, r), "val_mse 0.03142")
 	b.contains("100 columns", p.within(100, r), "code_hoyer 0.512")
+}
+
+// Elsewhere than on a terminal about sixty lines are enough: the first epoch, the last one, and some between.
+func TestElsewhereProgressIsAboutSixtyLines(t *testing.T) {
+	for _, c := range []struct {
+		flags            progressFlags
+		from, to, epochs int
+		lines            int // "run" included
+	}{
+		{progressFlags{}, 1, 600, 600, 62}, {progressFlags{}, 1, 60, 60, 61}, {progressFlags{}, 1, 61, 61, 33}, {progressFlags{}, 1, 1, 1, 2},
+		{progressFlags{}, 301, 600, 600, 32}, {progressFlags{}, 1, 7, 100_000, 3}, // stopped early
+		{progressFlags{every: 1}, 1, 600, 600, 601}, {progressFlags{every: 250}, 1, 600, 600, 5}, {progressFlags{quiet: true}, 1, 600, 600, 0},
+	} {
+		var out bytes.Buffer
+		p := newProgress(&out, c.flags)
+		for epoch := c.from; epoch <= c.to; epoch++ {
+			r := train.Progress{Run: "runs/x", Epochs: c.epochs, Steps: c.epochs, EpochDone: true, Left: time.Duration(c.to-epoch) * time.Second}
+			r.Epoch, r.Step = epoch, epoch
+			p.Show(r)
+		}
+		p.End()
+		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+		if out.Len() == 0 {
+			lines = nil
+		}
+		if len(lines) != c.lines {
+			t.Errorf("%+v: %d lines, want %d:\n%s", c, len(lines), c.lines, out.String())
+		}
+		if len(lines) > 0 && !strings.HasPrefix(strings.ReplaceAll(lines[len(lines)-1], " ", ""), fmt.Sprintf("epoch%d/", c.to)) {
+			t.Errorf("%+v ends with %q", c, lines[len(lines)-1])
+		}
+	}
+}
+
+func TestQuietAndLogEvery(t *testing.T) {
+	b := newSweepBench(t)
+	epochs := func(r result) int { return strings.Count(r.stderr, "epoch ") }
+	if r := b.must(0, "train", "small", "--quiet", "--out", "run"); r.stderr != "" || !strings.Contains(r.stdout, "mse") {
+		t.Errorf("--quiet:\n%s\n%s", r.stdout, r.stderr)
+	}
+	if r := b.must(0, "resume", "run", "--epochs", "24", "--log-every", "5"); epochs(r) != 4 { // 13, 15, 20, 24
+		t.Errorf("--log-every 5:\n%s", r.stderr)
+	}
+	if r := b.must(0, "sweep", "targets", "--epochs", "1", "--log-every", "6"); strings.Count(r.stderr, "/12] ") != 2 {
+		t.Errorf("a sweep with --log-every 6:\n%s", r.stderr)
+	}
+	if r := b.must(0, "sweep", "targets", "--epochs", "1", "--quiet", "--out", "silent"); r.stderr != "" || !strings.Contains(r.stdout, "silent") {
+		t.Errorf("a sweep with --quiet:\n%s\n%s", r.stdout, r.stderr)
+	}
+	for _, args := range []string{"train small --log-every 0", "resume run --log-every -1", "sweep targets --log-every 0", "train small --quiet --log-every 3"} {
+		b.contains(args, b.must(exitUsage, strings.Fields(args)...).stderr, "log-every")
+	}
+}
+
+// What train says with exit code 2, resume says with 2.
+func TestEpochsThatCannotBeAreAnErrorOfUsage(t *testing.T) {
+	b := newBench(t)
+	b.write("models.toml", smallModels+"\n[model.factors]\nkind = \"nmf\"\ncomponents = 3\niterations = 2\n")
+	b.must(0, "train", "small", "--epochs", "3")
+	b.must(0, "train", "factors")
+	b.contains("too few", b.must(exitUsage, "resume", "runs/small", "--epochs", "2").stderr, "--epochs: runs/small: got 2, but 3 are complete")
+	b.contains("a baseline", b.must(exitUsage, "resume", "runs/factors", "--epochs", "2").stderr, "--epochs: runs/factors: a baseline (nmf) has no epochs")
+	b.contains("a baseline", b.must(exitUsage, "train", "factors", "--epochs", "2").stderr, "--epochs: factors is a baseline")
 }

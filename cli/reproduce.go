@@ -62,7 +62,7 @@ func (f *sweepFlags) reproduce(cmd *cobra.Command, name string) error {
 	})
 }
 
-// changes are the flags given that make a sweep another one than is declared.
+// changes are the given flags that change the declared sweep.
 func (f *sweepFlags) changes() []string {
 	var given []string
 	if f.epochs > 0 {
@@ -74,7 +74,7 @@ func (f *sweepFlags) changes() []string {
 	return given
 }
 
-// printPage prints the tables of a page and where it is.
+// printPage prints the tables and the path of a page.
 func printPage(cmd *cobra.Command, p *study.Page) error {
 	for _, printed := range []report.Table{report.JudgedTable(p.Rows), report.ShownTable(p.Rows)} {
 		t := newTable(cmd.OutOrStdout())

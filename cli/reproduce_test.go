@@ -52,7 +52,7 @@ func TestAReproductionIsOfTheTrialsOfItsSweep(t *testing.T) {
 	b := newStudyBench(t)
 	b.must(0, "sweep", "table1")
 	r := b.must(0, "reproduce", "table1", "--svm=false")
-	b.contains("standard error", r.stderr, "4 trials were done before\n")
+	b.contains("standard error", r.stderr, "4 trials were already done\n")
 	b.contains("standard output", r.stdout, "verdict", "sparse-nmf", "0.0109", "not measured", "2 of 2", "small", "factors", "max_approx published",
 		"0 of 6 published rows are within tolerance, 0 outside, 6 not measured.", "page  sweeps/table1/page/README.md\n")
 	files := b.page("sweeps/table1")

@@ -17,8 +17,8 @@ import (
 	"tessera/train/folder"
 )
 
-// results prints what came of a training: a short table, the true parts that were found where they are known, and where
-// the picture of the atoms is.
+// results prints the results of a training: a short table, the true parts that were found, if known, and the path of the
+// picture of the atoms.
 func results(cmd *cobra.Command, r *tessera.Run) error {
 	t := newTable(cmd.OutOrStdout())
 	t.row("run", r.Path)
@@ -33,13 +33,13 @@ func results(cmd *cobra.Command, r *tessera.Run) error {
 	measured, err := r.Evaluate(cmd.Context(), nil)
 	var missing *data.Error
 	switch {
-	case errors.As(err, &missing): // the run is good without the images that would measure it
+	case errors.As(err, &missing): // the run is complete even if the test images are missing
 		fmt.Fprintln(cmd.ErrOrStderr(), "tessera: not measured:", err)
 	case err != nil:
 		return err
 	default:
 		t.row("images", measured.Images)
-		for _, name := range []string{"mse", "hoyer", "dead_units", "negative_weights"} {
+		for _, name := range []string{"mse", "hoyer", "dead_units", "useful_units", "negative_weights"} {
 			t.row(strings.ReplaceAll(name, "_", " "), valueText(measured.Values, name))
 		}
 		for _, v := range measured.Shown() { // one for each head
@@ -98,7 +98,7 @@ func leastCosine(parts []tessera.FoundPart) string {
 	return fmt.Sprintf("%.3f", least.Cosine)
 }
 
-// foundAs lists the atoms, or the bias, that the parts were found as.
+// foundAs lists the atoms, or the bias, that match the true parts.
 func foundAs(parts []tessera.FoundPart) string {
 	var names []string
 	for _, p := range parts {
@@ -116,7 +116,7 @@ func foundAs(parts []tessera.FoundPart) string {
 	return strings.ReplaceAll(strings.Join(names, ", "), ", atom", "")
 }
 
-// atoms draws the run's atoms into its folder and says where.
+// atoms draws the run's atoms into its folder and prints the path.
 func atoms(cmd *cobra.Command, r *tessera.Run) error {
 	path, err := picture(r)
 	if err == nil && path != "" {
@@ -125,7 +125,7 @@ func atoms(cmd *cobra.Command, r *tessera.Run) error {
 	return err
 }
 
-// picture draws the run's atoms into its folder; path is "" where they are no images.
+// picture draws the run's atoms into its folder; path is "" if they are not images.
 func picture(r *tessera.Run) (path string, err error) {
 	a := r.Atoms()
 	if a == nil || len(a.Shape) < 2 {
@@ -165,7 +165,7 @@ func cellText(cell any) string {
 	return fmt.Sprint(cell)
 }
 
-// valueText prints the value of that name: "-" where it is not applicable or was not measured.
+// valueText prints the named value, "-" if it is not applicable or was not measured.
 func valueText(values metrics.Values, name string) string {
 	v, ok := values.Number(name)
 	if !ok {

@@ -10,10 +10,10 @@ import (
 	"tessera/table"
 )
 
-// parsing is what the Go function that reads a flag's value says of itself.
+// parsing matches the prefix that Go's parse functions add to the error of a flag's value.
 var parsing = regexp.MustCompile(`strconv\.\w+: parsing ".*": `)
 
-// newRoot returns the command with all of its sub-commands; each has its own file.
+// newRoot returns the command with all sub-commands; each has a separate file.
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "tessera",
@@ -23,16 +23,16 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true, // explain prints them
 		Version:       versionLine(),
 	}
-	root.SetVersionTemplate("{{.Version}}\n") // the same line as that of the command
+	root.SetVersionTemplate("{{.Version}}\n") // the same line as the command version
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return errors.New(parsing.ReplaceAllString(err.Error(), "") + nearFlag(cmd, err))
 	})
-	root.AddCommand(trainCommand(), resumeCommand(), sweepCommand(), reproduceCommand(), evalCommand(), attackCommand(), encodeCommand(), decodeCommand(),
+	root.AddCommand(trainCommand(), resumeCommand(), sweepCommand(), reproduceCommand(), evalCommand(), compareCommand(), attackCommand(), encodeCommand(), decodeCommand(), rankCommand(),
 		checkCommand(), summaryCommand(), figureCommand(), listCommand(), dataCommand(), doctorCommand(), versionCommand())
 	return root
 }
 
-// nearFlag says which flag an unknown one was probably meant to be, "" where none is near.
+// nearFlag suggests a flag similar to an unknown one, "" if there is none.
 func nearFlag(cmd *cobra.Command, err error) string {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {

@@ -30,7 +30,7 @@ func TestADamagedCheckpointIsNamedAndRefused(t *testing.T) {
 				b.contains(what, r.stderr, "train MODEL -f runs/small/config.toml")
 			}
 			if command == "eval" {
-				b.contains(what, r.stderr, "`tessera resume runs/small` writes it again")
+				b.contains(what, r.stderr, "`tessera resume runs/small` restores the file")
 				b.must(0, "resume", "runs/small")
 				b.must(0, "eval", "runs/small")
 			}
@@ -45,7 +45,7 @@ func TestADamagedCheckpointIsNamedAndRefused(t *testing.T) {
 	b.write("runs/small/state.safetensors", state)
 	b.write("runs/small/config.toml", strings.Replace(b.read("runs/small/config.toml"), "units = 6", "units = 7", 1))
 	r := b.must(exitCheckpoint, "eval", "runs/small")
-	b.contains("standard error", r.stderr, "does not match its model")
+	b.contains("standard error", r.stderr, "does not match config.toml")
 }
 
 func TestEvalSaysThatARunIsNotFinished(t *testing.T) {

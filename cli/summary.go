@@ -53,7 +53,7 @@ func summaryCommand() *cobra.Command {
 	return cmd
 }
 
-// summary is what `summary --json` prints.
+// summary is the output of `summary --json`.
 type summary struct {
 	Model      string         `json:"model"`
 	Parameters int            `json:"parameters"`
@@ -75,7 +75,7 @@ type layerSummary struct {
 
 func summarise(ctx context.Context, m *config.Model, dirs data.Dirs) (*summary, error) {
 	shape, ok := m.Dataset.Source.Shape(dirs)
-	if !ok { // only the files tell, and they do not: to load them says what is wrong
+	if !ok { // the shape is only known from the files: loading them returns the error
 		set, err := m.Dataset.Source.Load(ctx, dirs, data.Need{Train: true})
 		if err != nil {
 			return nil, err
@@ -95,7 +95,7 @@ func summarise(ctx context.Context, m *config.Model, dirs data.Dirs) (*summary, 
 		layer := layerSummary{Path: placed.Path, Kind: placed.Kind, OutputShape: placed.Out}
 		for _, p := range placed.Parameters {
 			if p.TransposeOf != "" {
-				continue // counted where it is
+				continue // counted in its layer
 			}
 			layer.Parameters += volume.Of(p.Shape)
 			if !p.State && !m.Frozen(placed.Path+"."+p.Name) {
@@ -109,7 +109,7 @@ func summarise(ctx context.Context, m *config.Model, dirs data.Dirs) (*summary, 
 	return s, nil
 }
 
-// addBaseline describes what a baseline is fitted to: its atoms, which decode a code, and the bias where it has one.
+// addBaseline describes the parameters of a baseline: its atoms and its bias, if it has one.
 func (s *summary) addBaseline() error {
 	method, ok := s.spec.Baseline.(baselines.Method)
 	if !ok {
@@ -152,7 +152,7 @@ func (s *summary) print(cmd *cobra.Command) error {
 	return nil
 }
 
-// variants says, a line each, what a model trains otherwise than most.
+// variants returns a line for each unusual feature of a model's training.
 func variants(m *config.Model) (lines []string) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if len(m.Freeze) > 0 {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"tessera/config"
@@ -15,10 +16,11 @@ import (
 	"tessera/sweep"
 )
 
-// sweepFlags are those of sweep.
+// sweepFlags are the flags of sweep.
 type sweepFlags struct {
 	modelFlags
 	metricFlags
+	progressFlags
 	out    string
 	epochs int
 	jobs   int
@@ -40,7 +42,7 @@ func sweepCommand() *cobra.Command {
 	return cmd
 }
 
-// add adds the flags of what trains a sweep into that folder.
+// add adds the flags of commands that train a sweep in that folder.
 func (f *sweepFlags) add(cmd *cobra.Command, folder string) {
 	f.modelFlags.add(cmd)
 	cmd.ValidArgsFunction = f.complete
@@ -49,6 +51,7 @@ func (f *sweepFlags) add(cmd *cobra.Command, folder string) {
 	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "number of epochs, or of iterations of iterative baselines")
 	cmd.Flags().IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "number of trials that run at the same time, each on one CPU")
 	f.metricFlags.add(cmd)
+	f.progressFlags.add(cmd, "trials")
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show the trials and their progress without training")
 }
 
@@ -71,12 +74,12 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, name string) error {
 	})
 }
 
-// run runs a sweep and then says what came of it, also where trials have failed; with --dry-run it shows the trials alone.
+// run runs a sweep and prints the results, also if trials failed. With --dry-run it only shows the trials.
 func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep.Sweep, *sweep.Results) error) error {
 	if err := kernel.Err(); err != nil {
 		return usageError{err}
 	}
-	show := newSweepProgress(cmd.ErrOrStderr())
+	show := newSweepProgress(cmd.ErrOrStderr(), f.progressFlags)
 	chosen, err := f.chosen()
 	if err != nil {
 		return err
@@ -106,6 +109,9 @@ func (f *sweepFlags) declared(cmd *cobra.Command, name string) (*config.Sweep, e
 	if cmd.Flags().Changed("epochs") && f.epochs < 1 {
 		return nil, usagef("--epochs: got %d, want > 0", f.epochs)
 	}
+	if err := f.progressFlags.check(cmd); err != nil {
+		return nil, err
+	}
 	models, err := f.load()
 	if err != nil {
 		return nil, err
@@ -120,7 +126,7 @@ func (f *sweepFlags) declared(cmd *cobra.Command, name string) (*config.Sweep, e
 	return models.Sweep(name, changes...)
 }
 
-// printTrials shows what a sweep would do.
+// printTrials shows the trials of a sweep.
 func printTrials(out io.Writer, s *sweep.Sweep) error {
 	t := newTable(out)
 	t.row(cells([]string{"trial", "model"}, s.Keys, []string{"seed", "state"})...)
@@ -130,31 +136,54 @@ func printTrials(out io.Writer, s *sweep.Sweep) error {
 	return t.flush()
 }
 
-// shownMetrics are the columns of the table that a sweep ends with; the files have all.
-var shownMetrics = []string{"mse", "hoyer", "max_approx", "dead_units", "accuracy", "svm_accuracy"}
+// shownMetrics are the columns of the table at the end of a sweep; the files contain all metrics.
+var shownMetrics = []string{"mse", "hoyer", "hoyer_contribution", "max_approx", "dead_units", "accuracy", "svm_accuracy"}
 
-// printResults prints one row per setting and where the rest is.
+// printResults prints one row per setting, the selected settings with their metrics on the test images, and the paths of
+// the complete results.
 func printResults(out io.Writer, path string, r *sweep.Results) error {
+	which := "the " + r.Split
+	if r.Split == string(data.AllSplit) {
+		which = r.Split
+	}
+	fmt.Fprintf(out, "measured on %s images\n\n", which)
+	if err := printSettings(out, r.Keys, r.Settings); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nsweep  %s\n", filepath.Join(path, sweep.TableFile))
+	if len(r.Selected) == 0 {
+		return nil
+	}
+	var criteria []string
+	for _, c := range r.Select {
+		criteria = append(criteria, c.String())
+	}
+	fmt.Fprintf(out, "\nselected by %s, measured on the test images\n\n", strings.Join(criteria, ", "))
+	if err := printSettings(out, r.Keys, r.Selected); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\nselected  %s\n", filepath.Join(path, sweep.SelectedFile))
+	return err
+}
+
+// printSettings prints one row per setting.
+func printSettings(out io.Writer, keys []string, settings []sweep.Setting) error {
 	shown := slices.DeleteFunc(slices.Clone(shownMetrics), func(name string) bool {
-		return !slices.ContainsFunc(r.Settings, func(s sweep.Setting) bool { _, ok := s.Mean.Number(name); return ok })
+		return !slices.ContainsFunc(settings, func(s sweep.Setting) bool { _, ok := s.Mean.Number(name); return ok })
 	})
 	t := newTable(out)
-	t.row(cells([]string{"model"}, r.Keys, []string{"seeds"}, shown)...)
-	for _, s := range r.Settings {
-		row := cells([]string{s.Model}, s.Texts(r.Keys), []string{fmt.Sprintf("%d of %d", len(s.Seeds), len(s.Trials))})
+	t.row(cells([]string{"model"}, keys, []string{"seeds"}, shown)...)
+	for _, s := range settings {
+		row := cells([]string{s.Model}, s.Texts(keys), []string{fmt.Sprintf("%d of %d", len(s.Seeds), len(s.Trials))})
 		for _, name := range shown {
 			row = append(row, meanText(s, name))
 		}
 		t.row(row...)
 	}
-	if err := t.flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(out, "\nsweep  %s\n", filepath.Join(path, sweep.TableFile))
-	return err
+	return t.flush()
 }
 
-// meanText prints a metric's mean, with its deviation where there are several seeds.
+// meanText prints a metric's mean, with its deviation if there are several seeds.
 func meanText(s sweep.Setting, name string) string {
 	mean, known := s.Mean.Number(name)
 	deviation, several := s.Deviation.Number(name)
@@ -167,7 +196,7 @@ func meanText(s sweep.Setting, name string) string {
 	return number(mean)
 }
 
-// cells joins lists of texts to a row.
+// cells joins lists of texts into a row.
 func cells(lists ...[]string) []any {
 	var row []any
 	for _, text := range slices.Concat(lists...) {

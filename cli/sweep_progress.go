@@ -11,14 +11,14 @@ import (
 	"tessera/train"
 )
 
-// sweepProgress shows the progress of a sweep: a line for every trial that ends and, on a terminal, a live table of those that
-// run.
+// sweepProgress shows the progress of a sweep. On a terminal: a line for every finished trial and a live table of running
+// trials. Elsewhere: a line for some finished trials and for every failed one.
 type sweepProgress struct {
 	*progress
 	keys    []string
 	began   time.Time
 	running []runningTrial
-	work    float64 // trials' worth of it done by this process
+	work    float64 // work done by this process, in trials
 	kept    int
 	live    int // lines of the table on the screen
 }
@@ -27,17 +27,17 @@ type sweepProgress struct {
 type runningTrial struct {
 	trial *sweep.Trial
 	last  train.Progress
-	part  float64 // done of it
+	part  float64 // completed fraction
 }
 
-func newSweepProgress(out io.Writer) *sweepProgress {
-	return &sweepProgress{progress: newProgress(out)}
+func newSweepProgress(out io.Writer, f progressFlags) *sweepProgress {
+	return &sweepProgress{progress: newProgress(out, f)}
 }
 
-// Begin says what is going to be done.
+// Begin prints the number of trials.
 func (p *sweepProgress) Begin(s *sweep.Sweep) {
 	p.keys, p.began = s.Keys, time.Now()
-	fmt.Fprintf(p.out, "sweep %s: %s\n", s.Path, counted(len(s.Trials), "trial"))
+	fmt.Fprintf(p.out, "sweep %s: %s\n", spelled(s.Path), counted(len(s.Trials), "trial"))
 }
 
 // Show shows one event.
@@ -57,7 +57,9 @@ func (p *sweepProgress) Show(e sweep.Event) {
 			p.work += 1 - p.running[i].part
 			p.running = slices.Delete(p.running, i, i+1)
 		}
-		fmt.Fprintln(p.out, p.ended(e))
+		if done := e.Done + e.Failed; p.terminal != nil || e.Err != nil || done == e.Total || p.due(done, e.Total) {
+			fmt.Fprintln(p.out, spelled(p.ended(e)))
+		}
 	} else {
 		part := float64(e.Progress.Step) / float64(max(1, e.Progress.Steps))
 		if i < 0 {
@@ -70,7 +72,7 @@ func (p *sweepProgress) Show(e sweep.Event) {
 	p.draw(e)
 }
 
-// ended is the line of a trial that has ended.
+// ended is the line of a finished trial.
 func (p *sweepProgress) ended(e sweep.Event) string {
 	line := fmt.Sprintf("[%*d/%d] %s", digits(e.Total), e.Done+e.Failed, e.Total, p.settings(e.Trial))
 	if e.Err != nil {
@@ -111,7 +113,7 @@ func (p *sweepProgress) draw(e sweep.Event) {
 	p.live = len(lines)
 }
 
-// left is the time until the last trial ends, at the pace so far.
+// left is the estimated time until the last trial ends.
 func (p *sweepProgress) left(e sweep.Event) string {
 	rest := float64(e.Total - e.Done - e.Failed)
 	for _, r := range p.running {
@@ -120,10 +122,10 @@ func (p *sweepProgress) left(e sweep.Event) string {
 	if p.work <= 0 {
 		return "?"
 	}
-	return duration(time.Duration(float64(time.Since(p.began)) * rest / p.work))
+	return duration(time.Duration(min(float64(time.Since(p.began))*rest/p.work, float64(longest))))
 }
 
-// clear takes the table from the screen.
+// clear removes the table from the screen.
 func (p *sweepProgress) clear() {
 	if p.live > 0 {
 		fmt.Fprintf(p.out, "\x1b[%dA\r\x1b[J", p.live)
@@ -131,7 +133,7 @@ func (p *sweepProgress) clear() {
 	}
 }
 
-// End leaves the screen as it should stay.
+// End removes the live table and prints the final lines.
 func (p *sweepProgress) End() {
 	p.clear()
 	if p.kept > 0 {
@@ -139,10 +141,10 @@ func (p *sweepProgress) End() {
 	}
 }
 
-// keptBefore says how many trials need not be done again.
+// keptBefore describes the number of trials that were already done.
 func keptBefore(n int) string {
 	if n == 1 {
-		return "1 trial was done before"
+		return "1 trial was already done"
 	}
-	return fmt.Sprintf("%d trials were done before", n)
+	return fmt.Sprintf("%d trials were already done", n)
 }

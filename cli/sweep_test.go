@@ -124,8 +124,8 @@ func TestASweepSaysWhatItDoesAndWhatCameOfIt(t *testing.T) {
 	if strings.Contains(r.stderr, "\x1b") || strings.Contains(r.stderr, "\r") {
 		t.Errorf("control characters on what is no terminal: %q", r.stderr)
 	}
-	b.contains("standard output", r.stdout, "model  loss.1.target  loss.1.weight  seeds   mse", "2 of 2  0.", " ± ", "sweep  sweeps/targets/results.csv\n")
-	if n := strings.Count(r.stdout, "\n"); n != 1+6+2 {
+	b.contains("standard output", r.stdout, "measured on all images\n\nmodel  loss.1.target  loss.1.weight  seeds   mse", "2 of 2  0.", " ± ", "sweep  sweeps/targets/results.csv\n")
+	if n := strings.Count(r.stdout, "\n"); n != 2+1+6+2 {
 		t.Errorf("%d lines:\n%s", n, r.stdout)
 	}
 	for _, name := range []string{"results.json", "results.csv", "summary.csv", "timings.csv", "trials"} {
@@ -134,7 +134,7 @@ func TestASweepSaysWhatItDoesAndWhatCameOfIt(t *testing.T) {
 		}
 	}
 	r = b.must(0, "sweep", "targets", "--epochs", "1")
-	b.contains("standard error", r.stderr, "12 trials were done before\n")
+	b.contains("standard error", r.stderr, "12 trials were already done\n")
 }
 
 func TestADryRunShowsTheTrialsAndDoesNothing(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -13,13 +14,15 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera"
+	"tessera/part"
 	"tessera/train/folder"
 )
 
-// trainFlags are those of train alone.
+// trainFlags are the flags of train only.
 type trainFlags struct {
 	modelFlags
 	runFlags
+	progressFlags
 	out    string
 	force  bool
 	epochs int
@@ -39,6 +42,7 @@ func trainCommand() *cobra.Command {
 	}
 	f.modelFlags.add(cmd)
 	f.runFlags.add(cmd)
+	f.progressFlags.add(cmd, "epochs")
 	cmd.Flags().StringVar(&f.out, "out", "", "folder of the run (default runs/MODEL, then runs/MODEL-2, ...)")
 	cmd.Flags().BoolVar(&f.force, "force", false, "replace the run in the folder --out")
 	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "number of epochs; short for --set train.epochs=N")
@@ -49,6 +53,9 @@ func trainCommand() *cobra.Command {
 func (f *trainFlags) train(cmd *cobra.Command, name string) error {
 	options, err := f.options()
 	if err != nil {
+		return err
+	}
+	if err := f.progressFlags.check(cmd); err != nil {
 		return err
 	}
 	var sets []string
@@ -68,7 +75,7 @@ func (f *trainFlags) train(cmd *cobra.Command, name string) error {
 	}
 	options.Out, options.Force = f.out, f.force
 	warn(cmd, model.Warnings()...)
-	return training(cmd, options, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
+	return training(cmd, options, f.progressFlags, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
 		r, err := tessera.Train(ctx, model, o)
 		if err != nil && f.out != "" && slices.ContainsFunc(placing, func(p error) bool { return errors.Is(err, p) }) {
 			err = outError{f.out, err}
@@ -77,7 +84,7 @@ func (f *trainFlags) train(cmd *cobra.Command, name string) error {
 	})
 }
 
-// outError is what is wrong with the place of --out, whose path the error begins with.
+// outError is an error of the path --out; the message begins with the path.
 type outError struct {
 	path string
 	err  error
@@ -88,58 +95,36 @@ func (e outError) Error() string { return "--out " + e.err.Error() }
 // Unwrap gives the cause.
 func (e outError) Unwrap() error { return e.err }
 
-// placing are the reasons why no run is put in a place.
+// placing are the errors of a path where no run can be created.
 var placing = []error{folder.ErrExists, folder.ErrForeign, folder.ErrNotRun, folder.ErrLocked, folder.ErrWorkingFolder}
 
-// noEpochs says what took the place of --epochs, where that is what a baseline does not have.
+// noEpochs is the error of --epochs for a baseline, which has iterations instead.
 func (f *trainFlags) noEpochs(cmd *cobra.Command, name string, err error) error {
 	if !cmd.Flags().Changed("epochs") {
 		return err
 	}
 	if m, other := f.model(name); other == nil && m.Baseline != nil {
-		return usagef("--epochs: %s is a baseline (%s) and has no epochs; set its own keys, as in --set iterations=50", name, m.Kind)
+		return usagef("--epochs: %s is a baseline (%s) and has no epochs; set its keys, as in --set iterations=50", name, m.Kind)
 	}
 	return err
 }
 
 func resumeCommand() *cobra.Command {
-	var f runFlags
-	var epochs int
+	var f resumeFlags
 	cmd := &cobra.Command{
 		Use:   "resume RUN",
 		Short: "Continue a run where it stopped",
-		Long: "Continue an interrupted or killed run from its last checkpoint. The result is the same, to the byte, as that of an\n" +
+		Long: "Continue an interrupted or killed run from its last checkpoint. The result is byte-identical to that of an\n" +
 			"uninterrupted run. A finished run is not changed; --epochs trains it for longer.\n\n" +
 			"Before resuming, you may edit these keys of the run's config.toml: epochs (iterations of a baseline), patience,\n" +
 			"min_delta and checkpoint_seconds. Any other change is an error.",
 		Example: "  tessera resume runs/shallow\n  tessera resume runs/shallow --epochs 1000",
-		RunE: work(func(cmd *cobra.Command, args []string) error {
-			options, err := f.options()
-			if err != nil {
-				return err
-			}
-			if !cmd.Flags().Changed("threads") {
-				options.Threads = 0
-			}
-			if !cmd.Flags().Changed("backend") {
-				options.Backend = ""
-			}
-			if options.Epochs = epochs; cmd.Flags().Changed("epochs") && epochs < 1 {
-				return usagef("--epochs: got %d, want > 0", epochs)
-			}
-			before := derived(args[0])
-			return training(cmd, options, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
-				r, err := tessera.Resume(ctx, args[0], o)
-				if err == nil && r.Result.AlreadyFinished {
-					finished(cmd, r, before)
-				}
-				return r, err
-			})
-		}),
+		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.resume(cmd, args[0]) }),
 	}
 	aRun(cmd)
-	f.add(cmd)
-	cmd.Flags().IntVar(&epochs, "epochs", 0, "train the run up to this many epochs (edits its config.toml)")
+	f.runFlags.add(cmd)
+	f.progressFlags.add(cmd, "epochs")
+	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "train the run up to this many epochs (edits its config.toml)")
 	for name, none := range map[string]string{"threads": "0", "backend": ""} {
 		flag := cmd.Flags().Lookup(name)
 		flag.Usage, flag.DefValue = flag.Usage+" (default as in the run)", none
@@ -147,23 +132,61 @@ func resumeCommand() *cobra.Command {
 	return cmd
 }
 
-// warn tells of what is no error, but probably not what is wanted.
+// resumeFlags are those of resume.
+type resumeFlags struct {
+	runFlags
+	progressFlags
+	epochs int
+}
+
+func (f *resumeFlags) resume(cmd *cobra.Command, run string) error {
+	options, err := f.options()
+	if err != nil {
+		return err
+	}
+	if err := f.progressFlags.check(cmd); err != nil {
+		return err
+	}
+	if !cmd.Flags().Changed("threads") {
+		options.Threads = 0
+	}
+	if !cmd.Flags().Changed("backend") {
+		options.Backend = ""
+	}
+	if options.Epochs = f.epochs; cmd.Flags().Changed("epochs") && f.epochs < 1 {
+		return usagef("--epochs: got %d, want > 0", f.epochs)
+	}
+	before := derived(run)
+	return training(cmd, options, f.progressFlags, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
+		r, err := tessera.Resume(ctx, run, o)
+		if err == nil && r.Result.AlreadyFinished {
+			finished(cmd, r, before)
+		}
+		var of part.KeyError
+		if errors.As(err, &of) && of.Key == "epochs" { // what config.toml says is wrong with a table.Diagnostics
+			err = usagef("--epochs: %s: %s", run, of.Problem)
+		}
+		return r, err
+	})
+}
+
+// warn prints warnings: valid settings that are probably not intended.
 func warn(cmd *cobra.Command, texts ...string) {
 	for _, text := range texts {
 		fmt.Fprintln(cmd.ErrOrStderr(), "tessera: warning:", text)
 	}
 }
 
-// derived returns the files of a run that are made from its state. A file that is written again is another one.
+// derived returns the file information of a run's derived files; rewriting a file changes it.
 func derived(run string) map[string]os.FileInfo {
 	files := map[string]os.FileInfo{}
 	for _, name := range []string{folder.Model, folder.Best} {
-		files[name], _ = os.Stat(filepath.Join(run, name)) // nil where there is none
+		files[name], _ = os.Stat(filepath.Join(run, name)) // nil if missing
 	}
 	return files
 }
 
-// finished says what was done to a finished run: nothing, unless files that are made from its state were damaged or missing.
+// finished reports the resume of a finished run: a no-op unless derived files were damaged or missing.
 func finished(cmd *cobra.Command, r *tessera.Run, before map[string]os.FileInfo) {
 	var written []string
 	for name, is := range derived(r.Path) {
@@ -179,9 +202,9 @@ func finished(cmd *cobra.Command, r *tessera.Run, before map[string]os.FileInfo)
 	fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is finished: %s\n", r.Path, done)
 }
 
-// training shows a training while it runs, and its result.
-func training(cmd *cobra.Command, o tessera.Options, begin func(context.Context, tessera.Options) (*tessera.Run, error)) error {
-	show := newProgress(cmd.ErrOrStderr())
+// training shows the progress of a training and its result.
+func training(cmd *cobra.Command, o tessera.Options, f progressFlags, begin func(context.Context, tessera.Options) (*tessera.Run, error)) error {
+	show := newProgress(cmd.ErrOrStderr(), f)
 	o.Report = show.Show
 	o.Warn = func(text string) { warn(cmd, text) }
 	r, err := begin(cmd.Context(), o)
@@ -190,9 +213,12 @@ func training(cmd *cobra.Command, o tessera.Options, begin func(context.Context,
 		return err
 	}
 	defer r.Close()
-	debug.FreeOSMemory() // what trained is garbage: the results need not come on top of it
-	if r.Result.AlreadyFinished {
-		return nil
+	debug.FreeOSMemory() // frees the memory of the training before the results are computed
+	if !r.Result.AlreadyFinished {
+		return results(cmd, r)
 	}
-	return results(cmd, r)
+	if _, err := os.Stat(filepath.Join(r.Path, folder.Picture)); errors.Is(err, fs.ErrNotExist) { // killed before it was drawn
+		return atoms(cmd, r)
+	}
+	return nil
 }

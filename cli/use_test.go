@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"image/png"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -40,8 +41,10 @@ func (b *bench) eval(args ...string) (e evaluation) {
 func TestEvalPrintsEveryKeyOfTheContractOnce(t *testing.T) {
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "2")
-	keys := []string{"model", "dataset", "images", "mse", "mse_clipped", "hoyer", "hoyer_atoms", "max_approx", "max_approx_clipped",
-		"max_approx_bias_dilated", "max_approx_reconstructed", "dead_units", "negative_weights", "kl"}
+	keys := []string{"model", "dataset", "split", "images", "mse", "mse_clipped", "hoyer", "hoyer_atoms", "max_approx", "max_approx_clipped",
+		"max_approx_bias_dilated", "max_approx_reconstructed", "dead_units", "negative_weights", "kl", "hoyer_contribution", "l0",
+		"dead_units_contribution", "useful_units", "additivity_lost", "coherence", "coherence_mean", "atom_area", "atom_components",
+		"atom_radius", "atom_entropy", "parts_found", "parts_cosine"}
 	text := b.must(0, "eval", "runs/small", "--json").stdout
 	var document map[string]any
 	if err := json.Unmarshal([]byte(text), &document); err != nil {
@@ -60,9 +63,33 @@ func TestEvalPrintsEveryKeyOfTheContractOnce(t *testing.T) {
 	b.contains("what is asked for", more, "operator ", "closing", "radius ", "hoyer_atoms_dilated", "used_units", "jaccard ", "jaccard_dilated")
 	b.contains("standard error", b.must(exitUsage, "eval", "runs/small", "--operator", "close").stderr, `unknown "close", want dilation, erosion`)
 	b.contains("standard error", b.must(exitUsage, "eval", "runs/small", "--radius", "0").stderr, "--radius: got 0, want > 0")
-	if len(document) != len(keys) || document["model"] != "small" || document["dataset"] != "swimmer" || document["images"] != 256.0 {
+	if len(document) != len(keys) || document["model"] != "small" || document["dataset"] != "swimmer" || document["split"] != "all" || document["images"] != 256.0 {
 		t.Errorf("got %s", text)
 	}
+}
+
+func TestEvalMeasuresTheSplitThatIsAskedFor(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "train", "small", "--epochs", "1", "--set", "dataset.validation=0.25", "--out", "held")
+	images := map[string]int{}
+	for _, split := range []string{"train", "validation", "test"} {
+		var got struct {
+			Split  string
+			Images int
+			MSE    float64
+		}
+		if err := json.Unmarshal([]byte(b.must(0, "eval", "held", "--json", "--split", split).stdout), &got); err != nil {
+			t.Fatal(err)
+		}
+		images[got.Split] = got.Images
+	}
+	if want := map[string]int{"train": 192, "validation": 64, "all": 256}; !maps.Equal(images, want) {
+		t.Errorf("measured %v, want %v", images, want)
+	}
+	b.contains("standard error", b.must(exitUsage, "eval", "held", "--split", "tset").stderr, `--split: unknown split "tset", want train, validation, test`)
+	b.must(0, "train", "small", "--epochs", "1")
+	b.contains("standard error", b.must(exitData, "eval", "runs/small", "--split", "validation").stderr,
+		"no images are held out: validation = 0; train with --set dataset.validation=0.1")
 }
 
 // plain is a dense sigmoid encoder and a dense decoder, computed by plain loops in float64.
@@ -231,7 +258,7 @@ func TestEncodeRefusesWhatDoesNotFit(t *testing.T) {
 		{exitUsage, "eval small.npy", "small.npy: is a file, not the folder of a run"},
 		{exitUsage, "resume small.npy", "small.npy: is a file, not the folder of a run"},
 		{exitUsage, "figure training nosuch", "nosuch: no such folder"},
-		{exitUsage, "figure training empty", "has no metrics.jsonl"},
+		{exitUsage, "figure training empty", "no metrics.jsonl to draw"},
 		{exitUsage, "encode nothing --in small.npy --out codes.npy", "nothing: no such folder"},
 		{exitUsage, "decode runs/small --in codes.npy --out x --backend pytorch", `want one of`},
 		{exitUsage, "decode runs/small --in codes.npy --out x --threads 0", `want from 1 to 1024`},
@@ -249,7 +276,7 @@ func TestEncodeRefusesWhatDoesNotFit(t *testing.T) {
 	b.must(exitWrite, "encode", "runs/small", "--in", "images.npy", "--out", "no/such/codes.npy")
 	before := b.read("images.npy")
 	r := b.must(exitUsage, "encode", "runs/small", "--in", "images.npy", "--out", "./images.npy")
-	b.contains("standard error", r.stderr, "is what is read")
+	b.contains("standard error", r.stderr, "is also the input (--in)")
 	if b.read("images.npy") != before {
 		t.Error("encode overwrote its input")
 	}

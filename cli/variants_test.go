@@ -29,5 +29,5 @@ func TestARunStartsFromAnother(t *testing.T) {
 	b.contains("too short", b.must(exitConfig, "train", "decoder-only", "--epochs", "2").stderr,
 		`--set train.epochs: model "decoder-only": prune[1]: from: the phase begins after epoch 2, but the run ends after epoch 2`)
 	b.must(0, "train", "decoder-only", "--epochs", "3")
-	b.contains("another shape", b.must(exitCheckpoint, "train", "wider", "--epochs", "1").stderr, "it holds no encoder.0.weight", "decoder.0.weight has shape")
+	b.contains("another shape", b.must(exitCheckpoint, "train", "wider", "--epochs", "1").stderr, "encoder.0.weight is missing", "decoder.0.weight has shape")
 }

@@ -22,12 +22,12 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// versionLine says what program this is.
+// versionLine describes the program and its version.
 func versionLine() string {
 	return fmt.Sprintf("tessera %s %s %s/%s", machine.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// dependencies returns those of the modules that the program was built from, in that order.
+// dependencies returns the versions of these modules in the program, in that order.
 func dependencies(paths ...string) []*debug.Module {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -13,17 +13,18 @@ import (
 )
 
 const (
-	// maxValues bounds the size of one tensor: larger ones are probably a typo, and would only fail later.
+	// maxValues bounds the size of one tensor: a larger one is probably a typo and would fail later.
 	maxValues = 1 << 31
 
-	// maxExpanded bounds a parameter, and what a layer computes for a batch: 2 GiB, of which training holds several.
+	// maxExpanded bounds a parameter, and a layer's tensors for a batch: 2 GiB. Training stores several tensors of this
+	// size.
 	maxExpanded = 1 << 29
 )
 
-// bounded refuses a placed layer whose output or parameters are absurdly large, or which makes too much of a batch.
+// bounded reports a placed layer whose output, parameters or tensors for a batch are too large.
 func (w *walk) bounded(part string, p *Placed) bool {
 	for _, q := range p.opened() {
-		at := part + strings.TrimPrefix(partOf(q.Path), partOf(p.Path))
+		at := part + strings.TrimPrefix(placeOf(q.Path), placeOf(p.Path))
 		if product(q.Out) > maxValues {
 			s, _ := q.Layer.(layers.Sized)
 			w.report(at, q.Kind, sizeKey(s), fmt.Sprintf("one output has more than %d values", maxValues), "")
@@ -41,14 +42,14 @@ func (w *walk) bounded(part string, p *Placed) bool {
 	return true
 }
 
-// expands refuses a layer that makes too much of a training batch, on its way or in the end. Batches of images that
-// are only coded are cut to fit.
+// expands reports a layer whose intermediate or output tensors for a training batch are too large. Coders use smaller
+// batches instead.
 func (w *walk) expands(part string, p Placed) {
 	if w.model.origin.Doubt("train") != nil || w.model.origin.Doubt(part) != nil {
 		return
 	}
 	batch := w.model.Train.Batch
-	if limit := w.model.Dataset.Limit; limit > 0 { // a batch has no more images than there are
+	if limit := w.model.Dataset.Limit; limit > 0 { // a batch has at most the images of the data set
 		batch = min(batch, limit)
 	}
 	plain, largest, what, advice := true, product(p.Out), "its outputs", "take fewer outputs"
@@ -57,7 +58,7 @@ func (w *walk) expands(part string, p Placed) {
 		what, advice = e.Expands(p.In)
 	}
 	n := product([]int{batch, largest})
-	if n <= maxExpanded || plain && w.large { // what follows large outputs is as large, more often than not
+	if n <= maxExpanded || plain && w.large { // the layers after a large output are usually as large
 		return
 	}
 	w.large = true
@@ -65,8 +66,8 @@ func (w *walk) expands(part string, p Placed) {
 		what, batch, bytesText(n), bytesText(maxExpanded)), advice+" or a smaller train.batch")
 }
 
-// partOf is what the part at a path is called: "encoder[1].layers[0]" for "encoder.1.0".
-func partOf(path string) string {
+// placeOf is the place in the declaration of the layer at a path: "encoder[1].layers[0]" for "encoder.1.0".
+func placeOf(path string) string {
 	keys := strings.Split(path, ".")
 	part := keys[0]
 	if part == "head" {
@@ -92,23 +93,23 @@ func bytesText(values int) string {
 
 // Fitted is a [Baseline] whose size depends on the images.
 type Fitted interface {
-	// Fits refuses settings that do not fit the number of images or of pixels by a [part.KeyError]. 0 images
-	// stand for a number that is not known yet.
+	// Fits returns a [part.KeyError] for settings that do not fit the number of images or of pixels. 0 images means that
+	// the number is not known yet.
 	Fits(images, pixels int) error
 }
 
-// Bounded refuses a number of components for which a tensor of the baseline, the atoms for example, is too large. The product
-// of each is the number of values per component. The bound is that of a layer's parameters.
+// Bounded returns an error for a number of components for which a tensor of the baseline, for example the atoms, is too
+// large. Each product is a number of values per component. The bound is the bound of a layer's parameters.
 func Bounded(components int, what string, each ...int) error {
 	n := volume.Of(append(each, components))
 	if n <= maxExpanded {
 		return nil
 	}
-	return part.KeyError{Key: "components", Problem: fmt.Sprintf("got %d, whose %s take %s, and training needs several times that: want at most %s",
-		components, what, bytesText(n), bytesText(maxExpanded))}
+	return part.KeyErrorf("components", "got %d, whose %s take %s, and training needs several times that: want at most %s",
+		components, what, bytesText(n), bytesText(maxExpanded))
 }
 
-// fits finds what of a baseline does not go with images of shape input, nil where that is not known.
+// fits reports settings of a baseline that do not fit images of shape input; nil means an unknown shape.
 func (m *Model) fits(input []int) []table.Diagnostic {
 	baseline, ok := m.Baseline.(Fitted)
 	if !ok || input == nil || m.origin.Doubt("").Any(func(table.Field) bool { return true }) {
@@ -122,7 +123,7 @@ func (m *Model) fits(input []int) []table.Diagnostic {
 	return []table.Diagnostic{m.finding("", "", of.Key, of.Error(), "")}
 }
 
-// input is the shape of the model's images, nil where it is not known.
+// input is the shape of the model's images, nil if unknown.
 func (m *Model) input(shape func(data.Source) []int) []int {
 	if m.Dataset.Source == nil || m.origin.Doubt("dataset") != nil {
 		return nil
@@ -130,7 +131,7 @@ func (m *Model) input(shape func(data.Source) []int) []int {
 	return shape(m.Dataset.Source)
 }
 
-// product is the number of values of a shape, 0 where that is not known.
+// product is the number of values of a shape, 0 if unknown.
 func product(shape []int) int {
 	if shape == nil {
 		return 0

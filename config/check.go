@@ -12,11 +12,11 @@ import (
 	"tessera/table"
 )
 
-// unit is what terms such as bce and kl are defined on.
+// unit is the domain of terms like bce and kl.
 var unit = layers.Interval{Low: 0, High: 1}
 
-// Suits reports a term that cannot be taken on images with values in [low, high]: one of the output with which they are compared,
-// or of a code that is no bounded function of them. Such values are an error of the data, which no text shows.
+// Suits returns an error if a term is not defined for images with values in [low, high]: a term that compares the output
+// with the images, or a term of a code that is not bounded. This can only be checked with the data.
 func (m *Model) Suits(low, high float64) error {
 	images := layers.Interval{Low: low, High: high}
 	for i, l := range m.Losses {
@@ -38,7 +38,7 @@ func (m *Model) Suits(low, high float64) error {
 	return nil
 }
 
-// unitInterval checks that the code, or the output, of a term that needs values in [0,1] has such values where images do.
+// unitInterval checks, for a term that needs values in [0,1], that the code or output is in [0,1] for images in [0,1].
 func (w *walk) unitInterval(part string, l Loss) {
 	r, known, last := w.rangeOf(l.On)
 	if !known || r.Within(unit) {
@@ -48,7 +48,7 @@ func (w *walk) unitInterval(part string, l Loss) {
 		"these give values in [0,1]: "+table.Quoted(unitActivations()))
 }
 
-// rangeOf is the range of a value where images lie in [0,1], whether it is known, and what gives it.
+// rangeOf returns the range of a value for images in [0,1], whether it is known, and the layer that determines it.
 func (w *walk) rangeOf(name string) (layers.Interval, bool, string) {
 	if name == losses.Code {
 		return w.valuesOf("encoder", w.model.Encoder, unit, len(w.model.Encoder) > 0)
@@ -75,8 +75,8 @@ func (m *Model) chain(name string) []Layer {
 	return m.Encoder
 }
 
-// valuesOf folds the ranges of a list of layers. The range is not known after a layer in doubt, until one follows
-// that gives the same range whatever it gets.
+// valuesOf computes the range after a list of layers. After a layer in doubt the range is unknown until a layer whose range
+// does not depend on its input.
 func (w *walk) valuesOf(name string, list []Layer, in layers.Interval, known bool) (layers.Interval, bool, string) {
 	last := "the code"
 	for i, l := range list {
@@ -122,9 +122,9 @@ func intervalText(i layers.Interval) string {
 	return "values in " + low + "," + high
 }
 
-// check finds what is wrong between the parts of a decoded auto-encoder: shapes, ranges of values, roles and globs.
+// check finds inconsistencies in a decoded auto-encoder: shapes, ranges of values, roles and globs.
 func (m *Model) check(input []int) []table.Diagnostic {
-	w := m.walk(input) // the checks know what it found
+	w := m.walk(input) // the checks use its results
 	w.listed()
 	if len(m.Encoder) == 0 && !m.inDoubt("encoder") {
 		w.report("", "", "encoder", "the encoder is empty", "give at least one "+m.header("encoder"))
@@ -142,7 +142,8 @@ func (m *Model) check(input []int) []table.Diagnostic {
 	w.unread(len(w.found) == before)
 	for i, one := range m.Constraints {
 		if one.Constraint != nil {
-			// to freeze what a constraint is on is no error: a model that is started and extended keeps its other parts
+			// a constraint on frozen parameters is valid: a model that extends another one and freezes parameters inherits
+			// its constraints
 			w.moving(fmt.Sprintf("constraint[%d]", i), one.Kind, one.On, func(string) bool { return false }, w.views()...)
 		}
 	}
@@ -153,21 +154,21 @@ func (m *Model) check(input []int) []table.Diagnostic {
 	return w.found
 }
 
-// header is how an element of one of the model's lists is begun.
+// header is the TOML header of an element of one of the model's lists.
 func (m *Model) header(list string) string {
 	return fmt.Sprintf("[[model.%s.%s]]", table.KeyText(m.Name), list)
 }
 
-// inDoubt reports whether one of the model's own keys has an error.
+// inDoubt reports whether one of the model's keys has an error.
 func (m *Model) inDoubt(key string) bool {
 	return m.origin.Doubt("").About(key)
 }
 
-// atoms checks that the decoder has atoms for a term that is taken on them, and of a shape that suits it.
+// atoms checks that the decoder has atoms, of a suitable shape, for a term that reads them.
 func (w *walk) atoms(part string, l Loss) {
 	inDecoder := func(path string) bool { return strings.HasPrefix(path, "decoder.") }
 	if slices.ContainsFunc(w.names, inDecoder) || slices.ContainsFunc(w.open, inDecoder) {
-		return // a layer whose shapes are not known
+		return // a layer with unknown shapes
 	}
 	list := w.layout.Decoder
 	if len(list) == 0 {
@@ -180,7 +181,7 @@ func (w *walk) atoms(part string, l Loss) {
 		return // reported elsewhere, or unknown
 	}
 	if w.layout.Dictionary() < 0 {
-		w.report(part, l.Kind, "", fmt.Sprintf("%s reads the atoms, but the model has none: the decoder's last layer with weights does not give whole images", l.Kind),
-			"end the decoder with a dense layer, or one and activations")
+		w.report(part, l.Kind, "", fmt.Sprintf("%s reads the atoms, but the model has none: the output of the decoder's last layer with weights is not an image", l.Kind),
+			"end the decoder with a dense layer, optionally followed by activations")
 	}
 }

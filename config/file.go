@@ -10,19 +10,19 @@ import (
 	"tessera/table"
 )
 
-// File is a read models.toml. Its methods may be called by several goroutines.
+// File is a parsed models.toml. Its methods are safe for concurrent use.
 type File struct {
-	// Dirs are searched for data sets whose image shape only their files tell; without them, what depends on that
-	// shape is checked when the images are read.
+	// Dirs are the folders of data sets whose image shape is only known from their files. Without them, everything that
+	// depends on the shape is checked when the images are read.
 	Dirs data.Dirs
 
-	// Trained says that the file is of a run, whose images are those that it was trained on: files that now have their names
-	// do not describe them, and nothing that depends on the shape of images is checked.
+	// Trained marks the config.toml of a run. The current files of a data set may differ from the images of its training:
+	// nothing that depends on the shape of the images is checked.
 	Trained bool
 
-	root, models, sweeps *table.Node // the latter two are empty tables where the file has none
+	root, models, sweeps *table.Node // models and sweeps are empty tables if the file has none
 	source               *table.Source
-	images               *data.Memory                  // of a literal: what its data set in memory holds; else nil
+	images               *data.Memory                  // of a literal: the images of its data set in memory; else nil
 	twice                map[string][]table.Diagnostic // what is given twice, by the declaration in which it is
 
 	mutex    sync.Mutex
@@ -134,7 +134,7 @@ func (f *File) Model(name string, sets ...Set) (*Model, error) {
 	return m, nil
 }
 
-// sound returns what is wrong with a model as it stands in the file, and with those that it extends.
+// sound returns the errors of a model without changes, and of the models that it extends.
 func (f *File) sound(name string) (found []table.Diagnostic) {
 	f.judge()
 	chain := f.ancestors(name, f.clean)
@@ -147,7 +147,7 @@ func (f *File) sound(name string) (found []table.Diagnostic) {
 	return found
 }
 
-// verdict returns what is wrong with a model as it stands in the file, found once: a sweep asks for many.
+// verdict returns the cached errors of a model without changes: a sweep needs them many times.
 func (f *File) verdict(name string) []table.Diagnostic {
 	f.judge()
 	found, ok := f.verdicts[name]
@@ -159,15 +159,15 @@ func (f *File) verdict(name string) []table.Diagnostic {
 	return found
 }
 
-// judge forgets verdicts that depend on other settings of the file.
+// judge discards verdicts that depend on changed settings of the file.
 func (f *File) judge() {
 	if judged := fmt.Sprintf("%q %v", f.Dirs, f.Trained); f.verdicts == nil || f.judged != judged {
 		f.verdicts, f.clean, f.judged = map[string][]table.Diagnostic{}, map[string]bool{}, judged
 	}
 }
 
-// blame gives errors of a sound model, which only the changes can have made, to the first of these that makes one: more changes do
-// not undo them, more often than not. owner is that of changes which are written in the file, "" where all are --set arguments.
+// blame attributes errors of an otherwise valid model to the first change that causes one; later changes rarely
+// remove an error. owner is the declaration of changes in the file, "" if all are --set arguments.
 func (f *File) blame(name string, changes []table.Change, owner string, found []table.Diagnostic) []table.Diagnostic {
 	misplaced := func(d table.Diagnostic) bool {
 		return d.At.Source == nil || d.At.Source.Set == "" && (owner == "" || d.Owner() != owner)
@@ -187,14 +187,14 @@ func (f *File) blame(name string, changes []table.Change, owner string, found []
 	return found
 }
 
-// misnamed finds a name of a model, or of a sweep, that cannot be the name of a folder below runs, or sweeps: separators are replaced
-// there, but these names would lead out of it.
+// misnamed reports a name of a model or sweep that cannot be the name of a folder in runs or sweeps. Separators are
+// replaced, but these names would lead out of the folder.
 func misnamed(what, folder, name string, n *table.Node) []table.Diagnostic {
 	if name != "" && name != "." && name != ".." {
 		return nil
 	}
 	return []table.Diagnostic{table.Diagnostic{At: n.Key, Subject: table.Subject(what, name), Suggestion: "give it another name",
-		Problem: fmt.Sprintf("a %s cannot be called %q: its folder is %s/NAME", what, name, folder)}.In(n)}
+		Problem: fmt.Sprintf("invalid name %[2]q of a %[1]s: its folder is %[3]s/NAME", what, name, folder)}.In(n)}
 }
 
 // build merges, decodes and checks one model.
@@ -245,7 +245,7 @@ func (m *Model) decode(n *table.Node, partial bool, f *File) []table.Diagnostic 
 	return append(d.Found, m.check(m.shape)...)
 }
 
-// shape is that of a data set's images, nil where it is not known.
+// shape is the shape of a data set's images, nil if unknown.
 func (f *File) shape(images data.Source) []int {
 	shape, ok := images.Shape(f.Dirs)
 	if f.Trained || !ok {
@@ -254,7 +254,7 @@ func (f *File) shape(images data.Source) []int {
 	return shape
 }
 
-// UnknownModel is the error for a name that no model of the file has.
+// UnknownModel is the error for an unknown name of a model.
 type UnknownModel struct {
 	File  string
 	Name  string
@@ -270,11 +270,11 @@ func (e *UnknownModel) Error() string {
 	return text
 }
 
-// mostListed is the most names that an error lists.
+// mostListed is the maximum number of names in an error.
 const mostListed = 12
 
-// Suggests reports whether the error says which model is meant, or which ones there are: it does not where none is near and more
-// are there than anyone reads.
+// Suggests reports whether the error suggests a model or lists all models. It does neither if no name is near and the list
+// is too long.
 func (e *UnknownModel) Suggests() bool {
 	_, near := table.Nearest(e.Name, e.Names)
 	return near || len(e.Names) > 0 && len(e.Names) <= mostListed

@@ -10,7 +10,7 @@ import (
 	"tessera/table"
 )
 
-// glob checks that a glob, the value of a key, matches at least one parameter, or one of the other names.
+// glob checks that a glob, the value of a key, matches at least one parameter or one of the other names.
 func (w *walk) glob(part, kind, key, glob string, also ...string) bool {
 	if _, err := path.Match(glob, ""); err != nil {
 		w.report(part, kind, key, fmt.Sprintf("%s: malformed glob %q", key, glob), "")
@@ -29,15 +29,15 @@ func (w *walk) glob(part, kind, key, glob string, also ...string) bool {
 	return false
 }
 
-// moving checks the glob `on` of what moves parameters: one that matches none that it may move would do nothing. still says
-// which stay as they are.
+// moving checks that the glob `on` of a constraint or hook matches a parameter that changes. still reports which parameters
+// do not change.
 func (w *walk) moving(part, kind, glob string, still func(path string) bool, also ...string) {
 	if !w.glob(part, kind, "on", glob, also...) || w.model.inDoubt("freeze") {
 		return
 	}
 	moved := func(path string) bool { return MatchPath(glob, path) && !still(path) }
 	if slices.ContainsFunc(w.names, moved) || slices.ContainsFunc(w.open, func(layer string) bool { return mayMatch(glob, layer) }) {
-		return // whether it is trained is not known
+		return // unknown whether it is trained
 	}
 	for _, p := range w.all {
 		own := cmp.Or(p.TransposeOf, p.Path)
@@ -53,7 +53,7 @@ func (w *walk) moving(part, kind, glob string, still func(path string) bool, als
 // paths lists the parameters that are known by name.
 func (w *walk) paths() []string { return append(slices.Clip(w.own), w.names...) }
 
-// views lists the other names of parameters, by which losses and constraints are taken on the atoms of tied decoders.
+// views lists the aliases of parameters, with which losses and constraints apply to the atoms of tied decoders.
 func (w *walk) views() []string { return w.other }
 
 // listed lists the parameters of the layout, for all globs that are matched with them.
@@ -68,8 +68,8 @@ func (w *walk) listed() {
 	}
 }
 
-// suggestGlob returns the nearest parameter path or usual glob, or all the usual globs. Who names a list, or a layer, means its
-// weights.
+// suggestGlob returns the nearest parameter path or usual glob, or all usual globs. The name of a list or a layer suggests
+// its weights.
 func (w *walk) suggestGlob(glob string, also []string) string {
 	paths := append(w.paths(), also...)
 	usual := starred(paths)
@@ -111,12 +111,12 @@ func (m *Model) Frozen(parameter string) bool {
 	return slices.ContainsFunc(m.Freeze, func(glob string) bool { return MatchPath(glob, parameter) })
 }
 
-// AllFrozen reports whether there are names, and the parameters of the layer at path that have them are all frozen.
+// AllFrozen reports whether names is not empty and the parameters with these names in the layer at path are all frozen.
 func (m *Model) AllFrozen(path string, names ...string) bool {
 	return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return !m.Frozen(path + "." + name) })
 }
 
-// freeze checks the globs of frozen parameters, and that something is left to train.
+// freeze checks the globs of frozen parameters, and that a trainable parameter remains.
 func (w *walk) freeze() {
 	if w.model.inDoubt("freeze") {
 		return
@@ -133,10 +133,10 @@ func (w *walk) freeze() {
 			return
 		}
 	}
-	w.report("", "", "freeze", "freeze: nothing is left to train", "leave the parameters out that are to be trained")
+	w.report("", "", "freeze", "freeze: nothing is left to train", "narrow the globs: at least one parameter must be trainable")
 }
 
-// Start is where a new run of the model takes its first parameters from: those of another run.
+// Start declares another run from which a new run of the model takes initial parameters.
 type Start struct {
 	Run string `toml:"run" required:"true" doc:"the folder of the other run"`
 	On  string `toml:"on" doc:"a glob over parameter paths: matching parameters are copied, all others are initialised"`
@@ -145,7 +145,7 @@ type Start struct {
 // Defaults sets the defaults of the table.
 func (s *Start) Defaults() { s.On = "*" }
 
-// start checks that something is to be taken, and from somewhere. The other run is read when the training begins.
+// start checks that a run is named and that the glob matches a parameter. The other run is read when the training begins.
 func (w *walk) start() {
 	s := w.model.Start
 	if s == nil || w.model.inDoubt("start") {

@@ -13,10 +13,11 @@ import (
 	"tessera/table"
 )
 
-// headPart is what the head of a name is called in diagnostics.
+// headPart is the place of a head in diagnostics.
 func headPart(name string) string { return "head." + name }
 
-// heads places the heads, each after what it reads, and reports those that read nothing there is, or themselves.
+// heads places the heads, each after the value that it reads. It reports heads that read an unknown value or, in a cycle,
+// themselves.
 func (w *walk) heads() {
 	names := slices.Sorted(maps.Keys(w.model.Heads))
 	rounds := map[string]int{losses.Code: 1}
@@ -36,14 +37,15 @@ func (w *walk) heads() {
 	w.lost(slices.DeleteFunc(names, func(name string) bool { return rounds[name] > 0 }))
 }
 
-// round says in which of several rounds through the sorted names a value is there, what it reads being there before: 0 where it never is.
+// round returns the pass over the sorted names in which a value is computed, after the value that it reads; 0 if it never
+// is.
 func (w *walk) round(rounds map[string]int, name string) int {
 	r, known := rounds[name]
 	h, isHead := w.model.Heads[name]
 	if known || !isHead {
 		return r
 	}
-	rounds[name] = 0 // a head that comes back to itself is never there
+	rounds[name] = 0 // a head in a cycle is never computed
 	if r = w.round(rounds, h.From); r > 0 && w.model.hasHead(h.From) && h.From > name {
 		r++
 	}
@@ -51,7 +53,7 @@ func (w *walk) round(rounds map[string]int, name string) int {
 	return r
 }
 
-// head places one head; the labels that a loss compares it with say how many units it has.
+// head places one head. If a loss compares it with labels, the number of classes is the default of its units.
 func (w *walk) head(name string, h Head, labelled bool) {
 	if problem := misnamedHead(name); problem != "" {
 		w.report(headPart(name), "", "", problem, "")
@@ -64,6 +66,7 @@ func (w *walk) head(name string, h Head, labelled bool) {
 	if labelled {
 		s.size = w.model.Classes()
 		s.open = s.size > 0
+		w.tooManyClasses(&s, h.Layers)
 	}
 	list, _ := w.list(s, h.Layers, in)
 	w.layout.index[name] = len(w.layout.Heads)
@@ -73,20 +76,35 @@ func (w *walk) head(name string, h Head, labelled bool) {
 	}
 }
 
-// misnamedHead says what is wrong with the name of a head, "" where nothing is.
+// maxClasses bounds the number of units that the labels alone decide: a label such as 20240101 is probably no class, but a date.
+const maxClasses = 1 << 16
+
+// tooManyClasses refuses a number of classes that would become an absurd number of units; the size of the stack is then unknown.
+func (w *walk) tooManyClasses(s *stack, list []Layer) {
+	i := s.opened(list)
+	if i < 0 || s.size <= maxClasses {
+		return
+	}
+	w.report(fmt.Sprintf("%s[%d]", s.part, i), list[i].Kind, layers.SizeKey, fmt.Sprintf(
+		"%s: the number of classes comes from the largest label (got label %d, want at most %d)", layers.SizeKey, s.size-1, maxClasses-1),
+		"number the classes 0, 1, 2, ...")
+	s.size = 0
+}
+
+// misnamedHead returns the problem of a head's name, "" if it is valid.
 func misnamedHead(name string) string {
 	if slices.Contains([]string{losses.Code, losses.Output, losses.Atoms, "images", "labels", "views", "loss", "teacher"}, name) {
-		return fmt.Sprintf("a head cannot be called %q: the name is reserved", name)
+		return fmt.Sprintf("invalid name %q of a head: the name is reserved", name)
 	}
 	if name == "" || strings.ContainsAny(name, `./*?[]\ `) {
-		return fmt.Sprintf("a head cannot be called %q: the name becomes part of parameter paths", name)
+		return fmt.Sprintf("invalid name %q of a head: parameter paths contain the name", name)
 	}
 	return ""
 }
 
-// lost reports heads that read what there is not, and each cycle of heads that read each other at the first of their names.
+// lost reports heads that read an unknown value, and each cycle of heads at the first of their names.
 func (w *walk) lost(names []string) {
-	seen := map[string]int{} // from which of the names a head was reached
+	seen := map[string]int{} // the name from which a head was reached
 	inDoubt := func(name string) bool { return w.model.origin.Doubt(headPart(name)).About("from") }
 	for i, name := range names {
 		if from := w.model.Heads[name].From; !w.model.hasHead(from) && !inDoubt(name) {
@@ -115,7 +133,7 @@ func (m *Model) hasHead(name string) bool {
 	return ok
 }
 
-// labelled tells the values that a loss compares with the labels.
+// labelled returns the values that a loss compares with the labels.
 func (m *Model) labelled() map[string]bool {
 	values := map[string]bool{}
 	for _, l := range m.Losses {
@@ -126,7 +144,7 @@ func (m *Model) labelled() map[string]bool {
 	return values
 }
 
-// Classes is the number of classes of the data set, 0 where it has no labels or where only its files can tell.
+// Classes is the number of classes of the data set, 0 if it has no labels or if only its files contain the number.
 func (m *Model) Classes() int {
 	if m.Dataset.Source == nil {
 		return 0
@@ -135,8 +153,7 @@ func (m *Model) Classes() int {
 	return n
 }
 
-// Resolved returns the model with the numbers of outputs that were left out filled in for images of that shape. The layers
-// whose numbers are filled in are copies.
+// Resolved returns the model with all default numbers of outputs for images of that shape. Changed layers are copies.
 func (m *Model) Resolved(shape []int) *Model {
 	resolved := *m
 	resolved.Decoder = sizedBy(m.Decoder, stack{open: true, size: product(shape)})

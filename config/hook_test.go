@@ -48,12 +48,12 @@ train = { patience = 2 }
 KEY
 `
 	for _, c := range []struct{ hook, key, set, want string }{
-		{"early_stopping", "patience = 3", "", "models.toml:4:2: model \"m\": hook.early_stopping: train declares this hook already"},
+		{"early_stopping", "patience = 3", "", "models.toml:4:2: model \"m\": hook.early_stopping: train declares the same hook"},
 		{"prune", "fraction = 0.5\non = \"nothing\"", "", "models.toml:6:6: model \"m\": hook.prune: on: \"nothing\" matches no parameter"},
 		{"prune", "from = 200\nfraction = 0.5", "", "models.toml:5:8: model \"m\": hook.prune: from: the phase begins after epoch 200"},
 		{"prune", "rate = 0.5", "", "nothing to prune: set fraction or threshold"},
-		{"teacher", "decay = 0.5", "optimizer = { kind = \"lbfgs\" }\n", "model \"m\": hook.teacher: lbfgs takes no small steps that a teacher could follow"},
-		{"revive", "every = 5", "optimizer = { kind = \"lbfgs\" }\n", "model \"m\": hook.revive: lbfgs does not continue from weights that were drawn again"},
+		{"teacher", "decay = 0.5", "optimizer = { kind = \"lbfgs\" }\n", "model \"m\": hook.teacher: lbfgs has no mini-batch steps to average"},
+		{"revive", "every = 5", "optimizer = { kind = \"lbfgs\" }\n", "model \"m\": hook.revive: lbfgs cannot continue from re-initialised weights"},
 	} {
 		written := strings.NewReplacer("HOOK", c.hook, "KEY", c.key, "[model.m.hook", c.set+"[model.m.hook").Replace(text)
 		if err := load(t, written).Check(); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -14,10 +14,10 @@ import (
 	"tessera/table"
 )
 
-// search checks what goes with a full-batch optimizer.
+// search checks the restrictions of a full-batch optimizer.
 func (w *walk) search() {
 	for _, p := range w.layout.Stacked() {
-		if p.Layer == nil || w.model.origin.Doubt(partOf(p.Path)) != nil {
+		if p.Layer == nil || w.model.origin.Doubt(placeOf(p.Path)) != nil {
 			continue
 		}
 		for _, inner := range p.opened() {
@@ -36,31 +36,31 @@ func (w *walk) search() {
 	}
 }
 
-// sameLayer refuses layers with which the full-batch objective is not the same at every evaluation of a search: those that draw noise,
-// and those that follow the images of a batch. A block is judged by the layers inside of it.
+// sameLayer reports layers with which the full-batch objective would change between evaluations: layers with noise, and
+// layers with statistics of the batch. For a block it checks the inner layers.
 func (w *walk) sameLayer(p Placed) {
 	kind, search := p.Kind, w.model.Optimizer.Kind
 	_, block := p.Layer.(layers.Block)
-	_, once := p.Layer.(layers.Decomposing) // what it keeps is found before the first step
+	_, once := p.Layer.(layers.Decomposing) // its state is set before the first step
 	switch {
 	case block:
 	case layers.IsNoisy(p.Layer):
-		w.report(partOf(p.Path), kind, "", fmt.Sprintf("%s draws noise, but %s needs an objective that is the same at every evaluation", kind, search),
+		w.report(placeOf(p.Path), kind, "", fmt.Sprintf("%s draws noise, but %s needs an objective that is the same at every evaluation", kind, search),
 			"leave it out, or choose a mini-batch optimizer: "+table.Quoted(rules()))
 	case !once && w.moves(p):
-		w.report(partOf(p.Path), kind, "", fmt.Sprintf("%s depends on the batch, but %s evaluates the full batch", kind, search),
+		w.report(placeOf(p.Path), kind, "", fmt.Sprintf("%s depends on the batch, but %s evaluates the full batch", kind, search),
 			"leave it out, or choose a mini-batch optimizer: "+table.Quoted(rules()))
 	}
 }
 
-// moves reports whether a layer has state that follows the images of a batch: unless all of its parameters are frozen, not
-// only its state, it does not work as at inference.
+// moves reports whether a layer has state that depends on the batch. Only a layer whose parameters are all frozen, not only
+// its state, runs in inference mode.
 func (w *walk) moves(placed Placed) bool {
 	return slices.ContainsFunc(placed.Parameters, func(p layers.Parameter) bool { return p.State }) &&
 		!w.model.AllFrozen(placed.Path, layers.Names(placed.Parameters)...)
 }
 
-// rules lists the optimizers that go batch by batch.
+// rules lists the mini-batch optimizers.
 func rules() []string {
 	var names []string
 	for _, e := range optim.Registry.All() {
@@ -71,28 +71,28 @@ func rules() []string {
 	return names
 }
 
-// decomposing refuses layers that decompose images where these are not the model's input: what they rescale the channels by
-// is found on the fitted images, before the first step.
+// decomposing reports layers that decompose images but are not the first layer: their rescaling is computed from the
+// training images before the first step.
 func (w *walk) decomposing() {
 	for _, p := range w.layout.Layers() {
-		part := partOf(p.Path)
+		part := placeOf(p.Path)
 		if _, ok := p.Layer.(layers.Decomposing); !ok || part == "encoder[0]" ||
-			slices.ContainsFunc(w.found, func(f table.Diagnostic) bool { return f.Part == part }) { // often for the very place
+			slices.ContainsFunc(w.found, func(f table.Diagnostic) bool { return f.Part == part }) { // often for the wrong position
 			continue
 		}
-		w.report(part, p.Kind, "", fmt.Sprintf("%s must be the encoder's first layer: it decomposes the images themselves", p.Kind), "")
+		w.report(part, p.Kind, "", fmt.Sprintf("%s must be the encoder's first layer: it decomposes the input images", p.Kind), "")
 	}
 }
 
 // Hook is a declared hook of a model.
 type Hook struct {
-	Name string // that of its state in a checkpoint: prune.0, average, teacher
+	Name string // name of its state in a checkpoint: prune.0, average, teacher
 	Hook hooks.Hook
 	part string // where it is declared
 }
 
-// AllHooks lists the hooks of a model in the order in which a training calls them, that of their stages: those declared by other
-// tables (prune, adversarial, average, train.patience), those that belong to the first layer, and those of Hooks.
+// AllHooks lists the hooks of a model in the order of their stages, in which training calls them: hooks from other tables
+// (prune, adversarial, average, train.patience), hooks of the first layer, and Hooks.
 func (m *Model) AllHooks() (list []Hook) {
 	for i := range m.Prune {
 		list = append(list, Hook{fmt.Sprintf("prune.%d", i), &m.Prune[i], fmt.Sprintf("prune[%d]", i)})
@@ -114,7 +114,7 @@ func (m *Model) AllHooks() (list []Hook) {
 	return list
 }
 
-// preparing lists the hooks that belong to the encoder's first layer and are not declared.
+// preparing lists the undeclared hooks of the encoder's first layer.
 func (m *Model) preparing() (list []Hook) {
 	if len(m.Encoder) == 0 {
 		return nil
@@ -143,7 +143,7 @@ func (w *walk) hooks() {
 	named := map[string]string{}
 	for _, h := range w.model.AllHooks() {
 		if other := named[h.Name]; other != "" {
-			w.report(h.part, "", "", fmt.Sprintf("%s declares this hook already", other), "leave one of them out")
+			w.report(h.part, "", "", fmt.Sprintf("%s declares the same hook", other), "remove one of them")
 		}
 		named[h.Name] = h.part
 		if w.model.origin.Doubt(h.part) == nil {
@@ -152,7 +152,7 @@ func (w *walk) hooks() {
 	}
 }
 
-// hook checks one hook, and what it works on.
+// hook checks one hook and its glob.
 func (w *walk) hook(h Hook) {
 	_, search := w.model.Optimizer.Optimizer.(optim.Search)
 	if needs, ok := h.Hook.(hooks.NeedsSteps); search && ok {
@@ -171,10 +171,10 @@ func (w *walk) hook(h Hook) {
 	}
 }
 
-// pgdKeys are the keys that only an attack of several steps has.
+// pgdKeys are the keys of an attack with several steps.
 var pgdKeys = []string{"steps", "step_size"}
 
-// oneStep refuses them where the attack is one step of length epsilon, and takes their defaults away.
+// oneStep reports them for an attack of one step of length epsilon, and removes their defaults.
 func (w *walk) oneStep() {
 	a := w.model.Adversarial
 	if a == nil || a.Method != attack.FGSM || w.model.origin.Doubt("adversarial") != nil {
@@ -189,12 +189,12 @@ func (w *walk) oneStep() {
 	a.Steps, a.StepSize = 0, 0
 }
 
-// Warnings says, a line each, what is no error in a model, but probably not what its author wants.
+// Warnings returns a line for everything in a model that is valid, but probably not intended.
 func (m *Model) Warnings() (list []string) {
 	stops := func(h Hook) bool { _, early := h.Hook.(*hooks.EarlyStopping); return early }
 	if m.Dataset.Validation.Test && slices.ContainsFunc(m.AllHooks(), stops) {
 		list = append(list, fmt.Sprintf("model %q: early stopping (train.patience) selects an epoch on the test images (dataset.validation = \"test\"), "+
-			"so that what is measured on them is too good; hold out training images: dataset.validation = 0.1", m.Name))
+			"so metrics on the test images are too optimistic; hold out training images: dataset.validation = 0.1", m.Name))
 	}
 	return list
 }

@@ -8,15 +8,15 @@ import (
 	"tessera/table"
 )
 
-// lineage is a model's table, laid on those of the models that it extends.
+// lineage is a model's table, merged with the tables of the models that it extends.
 type lineage struct {
-	table   *table.Node // nil where the model is no table
+	table   *table.Node // nil if the model is not a table
 	found   []table.Diagnostic
-	partial bool // a model that it extends is not known: what it would inherit is missing
-	open    bool // it is being found: a model that comes back to it extends itself
+	partial bool // a model that it extends is unknown: inherited keys are missing
+	open    bool // in progress: a model that reaches it again extends itself
 }
 
-// lineage finds the table of one of the file's models, once.
+// lineage returns the merged table of one of the file's models and caches it.
 func (f *File) lineage(name string) *lineage {
 	l, ok := f.lineages[name]
 	if ok {
@@ -35,7 +35,7 @@ func (f *File) lineage(name string) *lineage {
 	return l
 }
 
-// changed is the lineage of a model that extends another one than the file says.
+// changed is the lineage of a model whose `extends` was changed.
 func (f *File) changed(name string, extends *table.Node) *lineage {
 	l := &lineage{}
 	n := f.models.Child(name)
@@ -54,7 +54,7 @@ func (f *File) changed(name string, extends *table.Node) *lineage {
 	return l
 }
 
-// extend lays n, the table of a model, on the models that it extends.
+// extend merges n, the table of a model, into the models that it extends.
 func (f *File) extend(l *lineage, name string, n *table.Node) {
 	l.table = n
 	e := n.Child("extends")
@@ -64,7 +64,7 @@ func (f *File) extend(l *lineage, name string, n *table.Node) {
 	l.partial = true
 	parent, ok := e.Text()
 	if !ok {
-		return // decoding reports what extends should be
+		return // decoding reports an invalid `extends`
 	}
 	if f.models.Child(parent) == nil {
 		l.found = append(l.found, table.Diagnostic{At: e.At, Problem: fmt.Sprintf("extends: unknown model %q", parent), Suggestion: f.suggestParent(name, parent)}.In(e))
@@ -79,7 +79,7 @@ func (f *File) extend(l *lineage, name string, n *table.Node) {
 	}
 }
 
-// cycle reports that a model of the file comes back to itself, for that model of the cycle that stands first in the file.
+// cycle reports a cycle of models at the model of the cycle that is first in the file.
 func (f *File) cycle(name string) {
 	chain := f.ancestors(name, nil)
 	first := slices.MinFunc(chain, func(a, b string) int { return f.models.Child(a).Key.Start - f.models.Child(b).Key.Start })
@@ -91,7 +91,7 @@ func (l *lineage) cycle(chain []string, extends *table.Node) {
 	l.found = append(l.found, table.Diagnostic{At: extends.At, Problem: "extends: a cycle: " + strings.Join(chain, " -> ")}.In(extends))
 }
 
-// ancestors lists a model and those that it extends, as far as they are known, each once and up to one that is clean.
+// ancestors lists a model and the models that it extends, each once, up to an unknown one or one without errors.
 func (f *File) ancestors(name string, clean map[string]bool) (list []string) {
 	seen := map[string]bool{}
 	for f.models.Child(name) != nil && !seen[name] && !clean[name] {
@@ -102,7 +102,7 @@ func (f *File) ancestors(name string, clean map[string]bool) (list []string) {
 	return list
 }
 
-// suggestParent says which model is probably meant, with a word where there is none to be meant.
+// suggestParent suggests the probably intended model, or explains that there is none.
 func (f *File) suggestParent(name, parent string) string {
 	const copying = "`tessera check --fill MODEL` prints a shipped one to copy"
 	if len(f.models.Keys) == 1 {
@@ -115,10 +115,10 @@ func (f *File) suggestParent(name, parent string) string {
 	return hint
 }
 
-// mostSuggested bounds for how many errors the nearest of all models is sought: that takes time with their product.
+// mostSuggested bounds the number of errors with a suggestion: the time is the number of errors times the number of models.
 const mostSuggested = 100
 
-// suggest says which model is probably meant, other than one.
+// suggest suggests the probably intended model other than the given one.
 func (f *File) suggest(name, not string) string {
 	if f.suggested++; f.suggested > mostSuggested {
 		return ""

@@ -17,7 +17,7 @@ import (
 	"tessera/table"
 )
 
-// language lists what models.toml is made of. A new registry is one line here.
+// language lists the registries and tables of models.toml. A new registry is one line here.
 var language = &table.Language{
 	Vocabularies: []*table.Vocabulary{
 		table.Words("layers", layers.Registry, Layer{}),
@@ -35,7 +35,7 @@ var language = &table.Language{
 	Hint: layerOfItsOwn,
 }
 
-// layerOfItsOwn is what to do with an activation of a layer that takes none.
+// layerOfItsOwn is the suggestion for an activation with settings, which is a separate layer.
 func layerOfItsOwn(key string, n *table.Node, kind string, near bool) string {
 	text, _ := n.Child(key).Text()
 	_, isLayer := layers.Registry.Lookup(text)
@@ -58,8 +58,8 @@ func Vocabularies() []string {
 // such vocabulary.
 func Describe(title string) (list []table.Description, ok bool) { return language.Describe(title) }
 
-// Fill writes a model as TOML with every default in place and inheritance resolved. The text declares that one model;
-// it decodes to the same model, and is what a run keeps to be trained again from. Nothing is written for nil.
+// Fill writes a model as TOML with all defaults and resolved inheritance. The text declares only that model and decodes to
+// the same model; a run stores it as config.toml. Fill returns an empty text for nil.
 func Fill(m *Model) []byte {
 	if m == nil {
 		return nil
@@ -77,12 +77,12 @@ func filled(m *Model) *table.Node {
 		omit = append(omit, "kind")
 	}
 	w := &table.Writer{Language: language, Origin: m.origin, Kind: m.Kind}
-	n, _ := w.Tree(m.Resolved(m.shape), omit...) // whose parts are registered, or have the name that it gives
+	n, _ := w.Tree(m.Resolved(m.shape), omit...) // cannot fail: the parts are registered
 	return n
 }
 
-// implicit holds the tables of a model that declares none; of a baseline only the data set. The methods named Defaults set the
-// keys of these tables.
+// implicit contains the tables that every model has, declared or not; for a baseline only the data set. The Defaults
+// methods set the keys of these tables.
 var implicit = sync.OnceValue(func() *table.Node {
 	root, _ := table.Parse(table.NewSource("", `
 dataset = { name = "swimmer" }
@@ -93,7 +93,7 @@ optimizer = { kind = "adam" }
 	return root.Nowhere()
 })
 
-// withDefaults lays a model's table on the defaults.
+// withDefaults merges a model's table into the defaults.
 func withDefaults(n *table.Node) *table.Node {
 	base := implicit()
 	kind := n.Child("kind")
@@ -107,10 +107,10 @@ func withDefaults(n *table.Node) *table.Node {
 	return merged
 }
 
-// merging lays models, or changes, on each other; see [inherits].
+// merging merges models or changes; see [inherits].
 func merging() *table.Merger { return &table.Merger{Selector: selector, Keeps: inherits} }
 
-// selector is the key of a table that chooses the part whose keys the table holds.
+// selector is the key of a table that names the part whose keys the table contains.
 func selector(table string) string {
 	if table == "dataset" {
 		return "name"
@@ -121,9 +121,9 @@ func selector(table string) string {
 // selectionKeys are the keys of a data set's table that every data set has.
 var selectionKeys = table.Keys(&data.Selection{}, "")
 
-// inherits reports whether over keeps a key of base. An attack has no kind but a method: one that becomes fgsm loses what only pgd
-// has. A data set has no kind but a name: what is taken of the images (fit, limit, validation) stays when it changes, and
-// the keys that only the old set knows do not. Of a model, see [ofKind].
+// inherits reports whether over keeps a key of base. The selecting key of an attack is its method: fgsm does not inherit
+// the keys of pgd. The selecting key of a data set is its name: another set inherits the selection of images (fit, limit,
+// validation), but not the other keys of the old set. For models see [ofKind].
 func inherits(name, key string, base, over *table.Node) bool {
 	if name == "adversarial" {
 		method, _ := over.Child("method").Text()
@@ -132,8 +132,8 @@ func inherits(name, key string, base, over *table.Node) bool {
 	return table.SameKind(selector(name), base, over) || name == "dataset" && slices.Contains(selectionKeys, key)
 }
 
-// ofKind returns a model's table as one of the kind that another table gives, nil where it gives none. What models of both
-// kinds have stays, such as the data set and the seed; all other keys are dropped.
+// ofKind returns a model's table reduced to the kind of another table, nil if that table names no kind. Keys that models of
+// both kinds have, for example the data set and the seed, remain; all other keys are dropped.
 func ofKind(n, kind *table.Node) *table.Node {
 	is, ok := kind.Text()
 	if !ok {
@@ -155,7 +155,7 @@ func ofKind(n, kind *table.Node) *table.Node {
 	return changed
 }
 
-// without returns a table less one key.
+// without returns a table without one key.
 func without(n *table.Node, key string) *table.Node {
 	return n.Only(func(k string) bool { return k != key })
 }
@@ -163,11 +163,11 @@ func without(n *table.Node, key string) *table.Node {
 // subject names a model in messages.
 func subject(model string) string { return table.Subject("model", model) }
 
-// aboutShape tells keys that may concern the shape of a layer's output: numbers may, names may not.
+// aboutShape reports whether a key may affect the shape of a layer's output: numbers may, names may not.
 func aboutShape(f table.Field) bool {
 	k := f.Value.Kind()
 	return k != reflect.Bool && k != reflect.Interface && f.Choices() == nil
 }
 
-// aboutValues tells keys that may concern the range of a layer's output: an activation may, and so may inner layers.
+// aboutValues reports whether a key may affect the range of a layer's output: activations and inner layers may.
 func aboutValues(f table.Field) bool { return f.Choices() != nil || f.IsTable() }

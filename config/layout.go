@@ -12,11 +12,11 @@ import (
 	"tessera/table"
 )
 
-// Layout is a model seen as a row of shapes, for one shape of the input.
+// Layout contains the layers of a model with their shapes, for one shape of the input.
 type Layout struct {
 	Input   []int
 	Encoder []Placed
-	Code    []int // the encoder's output, flattened: what the decoder reads
+	Code    []int // the encoder's flattened output, the decoder's input
 	Decoder []Placed
 	Heads   []PlacedHead // each after what it reads
 
@@ -29,7 +29,8 @@ type PlacedHead struct {
 	Layers     []Placed
 }
 
-// Values lists the values of the model: "code", "output" where it has a decoder, and its heads, each after what it reads.
+// Values lists the values of the model: "code", "output" where it has a decoder, and its heads, each after the value that
+// it reads.
 func (l *Layout) Values() []string {
 	names := []string{losses.Code}
 	if len(l.Decoder) > 0 {
@@ -41,8 +42,8 @@ func (l *Layout) Values() []string {
 	return names
 }
 
-// Stack returns the layers that compute a value other than the code, and the value that they read; ok is false where there
-// is no such value.
+// Stack returns the layers that compute a value other than the code, and the value that they read; ok is false if there is
+// no such value.
 func (l *Layout) Stack(name string) (from string, list []Placed, ok bool) {
 	if name == losses.Output {
 		return losses.Code, l.Decoder, len(l.Decoder) > 0
@@ -54,7 +55,7 @@ func (l *Layout) Stack(name string) (from string, list []Placed, ok bool) {
 	return l.Heads[i].From, l.Heads[i].Layers, true
 }
 
-// Size is the number of values of a value for one image, 0 where there is no such value or it is not known.
+// Size is the length of a value for one image, 0 if there is no such value or its length is unknown.
 func (l *Layout) Size(name string) int {
 	if name == losses.Code {
 		return product(l.Code)
@@ -75,13 +76,13 @@ func (l *Layout) Stacked() []Placed {
 	return all
 }
 
-// Placed is one layer of a model, its place and its shapes (which leave the batch out).
+// Placed is one layer of a model with its path and its shapes (without the batch).
 type Placed struct {
 	Path       string // "encoder.0"
 	Kind       string
 	Layer      layers.Layer
 	In, Out    []int
-	Parameters []layers.Parameter // the path of one is Path + "." + Name
+	Parameters []layers.Parameter // their paths are Path + "." + Name
 
 	origin *table.Origin // of the model
 }
@@ -92,11 +93,10 @@ type ParameterPath struct {
 	layers.Parameter
 }
 
-// Layout walks the shapes of an auto-encoder for images of shape input. Its layers are copies, in which the numbers of
-// outputs that were left out are filled in: of the last decoder layer that has one that of the input, of a head that is
-// compared with labels that of the classes. The declaration is not changed, so that any number of goroutines may ask. What
-// does not fit is reported as [*Diagnostics]: a layer that refuses its input, a decoder whose output is not of the input's
-// size.
+// Layout computes the shapes of an auto-encoder for images of shape input. Its layers are copies with default numbers of
+// outputs: the size of the input for the last sized layer of the decoder, the number of classes for a head that is compared
+// with labels. Layout does not change the declaration and is safe for concurrent use. The error is [*Diagnostics] if a
+// layer does not accept its input or the decoder's output does not have the input's size.
 func (m *Model) Layout(input []int) (*Layout, error) {
 	w := m.walk(input)
 	if len(w.found) > 0 {
@@ -105,7 +105,8 @@ func (m *Model) Layout(input []int) (*Layout, error) {
 	return w.layout, nil
 }
 
-// Parameters lists every parameter, of the encoder, the decoder and then the heads, in the order of the layers, and those that are another's transpose.
+// Parameters lists all parameters of the encoder, the decoder and the heads in the order of the layers, including
+// transposes of other parameters.
 func (l *Layout) Parameters() []ParameterPath {
 	var all []ParameterPath
 	for _, placed := range l.Stacked() {
@@ -116,8 +117,8 @@ func (l *Layout) Parameters() []ParameterPath {
 	return all
 }
 
-// Dictionary is the place in Decoder of the layer whose weight has the atoms as its rows: the last layer with a weight,
-// where that has a row of the input's size for every atom; -1 where there are no atoms.
+// Dictionary is the index in Decoder of the layer whose weight has the atoms as rows: the last layer with a weight, if its
+// rows have the input's size; -1 without atoms.
 func (l *Layout) Dictionary() int {
 	p, i := l.LastWeight()
 	if p.Name == "weight" && len(p.Shape) == 2 && p.Shape[1] == product(l.Input) {
@@ -126,12 +127,12 @@ func (l *Layout) Dictionary() int {
 	return -1
 }
 
-// LastWeight is the weight of the decoder's last layer that has one, and the place in Decoder of that layer, or of the block
-// that it is in; -1 where no layer has one.
+// LastWeight is the weight of the decoder's last layer with weights, and the index in Decoder of that layer or of its
+// block; -1 if there is none.
 func (l *Layout) LastWeight() (p ParameterPath, layer int) {
 	for i, placed := range slices.Backward(l.Decoder) {
 		for _, p := range slices.Backward(placed.Parameters) {
-			if p.Name == "weight" || strings.HasSuffix(p.Name, ".weight") { // the latter of a layer inside this one
+			if p.Name == "weight" || strings.HasSuffix(p.Name, ".weight") { // the latter in an inner layer
 				return ParameterPath{Path: placed.Path + "." + p.Name, Parameter: p}, i
 			}
 		}
@@ -139,7 +140,7 @@ func (l *Layout) LastWeight() (p ParameterPath, layer int) {
 	return ParameterPath{}, -1
 }
 
-// Layers lists every layer, encoder first: after a block the layers inside of it, of which it then has no parameters itself.
+// Layers lists every layer, encoder first. A block is followed by its inner layers, which then have its parameters.
 func (l *Layout) Layers() []Placed {
 	var all []Placed
 	for _, placed := range l.Stacked() {
@@ -148,7 +149,7 @@ func (l *Layout) Layers() []Placed {
 	return all
 }
 
-// Largest is the number of values of the largest tensor that the layers make of one image.
+// Largest is the number of values of the largest tensor of any layer for one image.
 func (l *Layout) Largest() int {
 	n := product(l.Input)
 	for _, placed := range l.Layers() {
@@ -160,7 +161,7 @@ func (l *Layout) Largest() int {
 	return n
 }
 
-// opened is a layer and, where it is a block, what is inside of it.
+// opened returns a layer and, if it is a block, its inner layers.
 func (p Placed) opened() []Placed {
 	b, ok := p.Layer.(layers.Block)
 	if !ok {
@@ -171,14 +172,14 @@ func (p Placed) opened() []Placed {
 	in := p.In
 	for i, l := range b.Inner() {
 		inner := Placed{Path: fmt.Sprintf("%s.%d", p.Path, i), Layer: l, In: in, origin: p.origin}
-		inner.Kind = language.NameOf(p.origin, partOf(inner.Path), l)
+		inner.Kind = language.NameOf(p.origin, placeOf(inner.Path), l)
 		if l == nil {
 			return list
 		}
-		if in != nil { // else no shape is known, nor are parameters
+		if in != nil { // otherwise shapes and parameters are unknown
 			out, err := l.OutputShape(in)
 			if err != nil {
-				return list // which the walk has reported
+				return list // the walk has reported the error
 			}
 			inner.Out, inner.Parameters = out, l.Parameters(in)
 		}
@@ -188,8 +189,8 @@ func (p Placed) opened() []Placed {
 	return list
 }
 
-// MatchParameters lists the paths of the parameters that glob matches, in order; see [MatchPath]. One that is another
-// name of a parameter is left out where that one, or yet another name of it, is matched too.
+// MatchParameters lists the paths of the parameters that match a glob, in order; see [MatchPath]. If several names of the
+// same parameter match, only the first is listed.
 func (l *Layout) MatchParameters(glob string) []string {
 	var paths []string
 	taken := map[string]bool{}
@@ -204,8 +205,8 @@ func (l *Layout) MatchParameters(glob string) []string {
 	return paths
 }
 
-// MatchPath reports whether a glob matches a parameter path: * stands for any run of characters, dots included, ? for
-// one, [abc] for one of those, and a backslash takes the next character as it is. A malformed glob matches nothing.
+// MatchPath reports whether a glob matches a parameter path: * matches any number of characters, dots included, ? matches
+// one, [abc] one of these; a backslash escapes the next character. A malformed glob matches nothing.
 func MatchPath(glob, parameter string) bool {
 	ok, err := path.Match(glob, parameter)
 	return err == nil && ok

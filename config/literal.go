@@ -14,18 +14,20 @@ import (
 	"tessera/table"
 )
 
-// LiteralName is the name of a model from a struct literal that gives none.
+// LiteralName is the default name of a model from a struct literal.
 const LiteralName = "model"
 
-// Complete returns the checked model that a struct literal declares: a copy with every default in place, as [File.Model] returns
-// one. m keeps its values. A field at its zero value takes the default; to set a value that is zero (bias = false, the weight 0),
-// give it as a change: ParseSet("encoder.0.bias=false"). Kinds need not be given: the type of a part says its kind.
+// Complete returns the checked model of a struct literal: a copy with all defaults, as from [File.Model]. m is not changed.
+// A field with the zero value gets the default. To set a zero value (bias = false, weight 0), pass a change:
+// ParseSet("encoder.0.bias=false"). Required numbers, such as the last weight of
+// a schedule (losses.Linear), are taken as they are. Kinds are optional: the type of a part determines its kind.
 //
-// Parts must be registered, since the run's config.toml names them. The images of [data.FromFloats] are kept as they are. Errors are
-// [*table.Diagnostics], which name the model, the part and the key: `model "m": encoder[0] (dense): units: got -3, want an integer > 0`.
+// Parts must be registered, because the run's config.toml names them. The images of [data.FromFloats] are not copied.
+// Errors are [*table.Diagnostics], which name the model, the part and the key: `model "m": encoder[0] (dense): units: got
+// -3, want an integer > 0`.
 func Complete(m *Model, changes ...Set) (*Model, error) {
 	if m == nil {
-		return nil, errors.New("config: no model to complete")
+		return nil, errors.New("config: the model is nil")
 	}
 	name := cmp.Or(m.Name, LiteralName)
 	tree, err := (&table.Writer{Language: language, Given: true}).Tree(m)
@@ -44,10 +46,10 @@ func Complete(m *Model, changes ...Set) (*Model, error) {
 	return complete, nil
 }
 
-// Difference is a key that two declarations set differently.
+// Difference is a key with different values in two declarations.
 type Difference struct {
 	Key string // loss.1.weight
-	Was string // as TOML; "" where the key is not there
+	Was string // as TOML; "" if the key is missing
 	Is  string
 }
 
@@ -62,8 +64,8 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: got %s, want %s", d.Key, d.Is, d.Was)
 }
 
-// Differences lists what a declaration sets differently than an earlier one, defaults included, sorted by key; of models of
-// different kinds the kind alone.
+// Differences lists the keys, sorted, whose values differ between a declaration and an earlier one, defaults included. For
+// models of different kinds it lists only the kind.
 func Differences(was, is *Model) (list []Difference) {
 	if was.Kind != is.Kind {
 		return []Difference{{"kind", strconv.Quote(was.Kind), strconv.Quote(is.Kind)}}
@@ -86,8 +88,8 @@ func keysOfModel(m *Model) map[string]string {
 	return all
 }
 
-// copyOf returns a layer with the same settings, those inside of it copied too, so that what a layout fills in (numbers of
-// outputs, borrowed shapes) does not change the declaration.
+// copyOf returns a deep copy of a layer: a layout sets numbers of outputs and borrowed shapes without changing the
+// declaration.
 func copyOf(l layers.Layer) layers.Layer {
 	v := reflect.ValueOf(l)
 	if l == nil || v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {

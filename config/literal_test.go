@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"bytes"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -90,12 +91,79 @@ func TestALiteralOfImagesInMemoryIsChecked(t *testing.T) {
 	}
 }
 
+// A schedule that falls to 0 is what the literal says; to rise to 1 must be said.
+func TestALiteralWeightFallsToZero(t *testing.T) {
+	m, err := config.Complete(&config.Model{
+		Dataset: config.Dataset{Source: memory(t)},
+		Encoder: []config.Layer{{Layer: &layers.Dense{Units: 3, Activation: "sigmoid"}}},
+		Losses: []config.Loss{{Loss: &losses.MSE{}}, {Loss: &losses.L1{}, Weight: &losses.Linear{Between: losses.Between{From: 2, To: 0, Epochs: 4}}},
+			{Loss: &losses.L1{}, Weight: &losses.Step{Between: losses.Between{To: 3}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for epoch, want := range map[float64]float64{0: 2, 2: 1, 4: 0, 100: 0} {
+		if got := m.Losses[1].Weight.At(epoch); got != want {
+			t.Errorf("epoch %v: got %v, want %v", epoch, got, want)
+		}
+	}
+	if w := m.Losses[2].Weight; w.At(9) != 0 || w.At(10) != 3 {
+		t.Errorf("a step takes the default of 10 epochs: got %v", w)
+	}
+	f, err := config.Load("models.toml", []byte(`[model.m]
+encoder = [{ kind = "dense", units = 3 }]
+loss    = [{ kind = "l1", weight = { kind = "linear", epochs = 4 } }]
+`))
+	if err == nil {
+		_, err = f.Model("m")
+	}
+	if err == nil || !strings.Contains(err.Error(), `missing key "to"`) {
+		t.Errorf("a schedule without its end: got %v", err)
+	}
+}
+
+// A date as a label would give the head 20 million units.
+func TestAHeadHasNoMoreUnitsThanThereCanBeClasses(t *testing.T) {
+	head := func(label int) error {
+		labels := make([]int, 20)
+		labels[7] = label
+		images, err := data.FromFloats(make([]float32, 20*30), []int{6, 5}, labels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = config.Complete(&config.Model{Dataset: config.Dataset{Source: images},
+			Encoder: []config.Layer{{Layer: &layers.Dense{Units: 3}}},
+			Heads:   map[string]config.Head{"class": {Layers: []config.Layer{{Layer: &layers.Dense{}}}}},
+			Losses:  []config.Loss{{Loss: &losses.MSE{}}, {Loss: &losses.CrossEntropy{}, On: "class"}}})
+		return err
+	}
+	for _, label := range []int{1 << 16, 20240101, math.MaxInt} {
+		err := head(label)
+		if err == nil || !strings.Contains(err.Error(), "head.class.layers[0] (dense): units: the number of classes comes from the largest label") {
+			t.Errorf("label %d: got %v", label, err)
+		}
+	}
+	if err := head(1<<16 - 1); err != nil {
+		t.Errorf("65,536 classes: %v", err)
+	}
+}
+
+func TestTheLayoutOfAHandmadeModelNamesANilLayer(t *testing.T) {
+	var none *layers.Dense
+	for _, l := range []layers.Layer{nil, none} {
+		m := &config.Model{Name: "m", Encoder: []config.Layer{{Kind: "dense", Layer: l}}, Decoder: []config.Layer{{Kind: "dense", Layer: l}}}
+		if _, err := m.Layout([]int{6, 5}); err == nil || !strings.Contains(err.Error(), `model "m": encoder[0] (dense): there is no layer`) {
+			t.Errorf("%T: got %v", l, err)
+		}
+	}
+}
+
 type unknownLayer struct{ layers.Dense }
 
 func TestWhatIsWrongWithALiteralNamesTheField(t *testing.T) {
 	var none *layers.Dense
 	for want, m := range map[string]*config.Model{
-		"no model to complete":                                    nil,
+		"the model is nil":                                        nil,
 		`model "model": the encoder is empty`:                     {},
 		`encoder[0] (dense): units: got -3, want`:                 {Encoder: []config.Layer{{Layer: &layers.Dense{Units: -3}}}},
 		`encoder[0] (dense): missing key "units"`:                 {Encoder: []config.Layer{{Layer: &layers.Dense{}}}},

@@ -10,7 +10,7 @@ import (
 	"tessera/table"
 )
 
-// loss checks that what a term reads exists, and that it is defined on it.
+// loss checks that the values that a term reads exist, and that the term is defined on them.
 func (w *walk) loss(part string, l Loss) {
 	reads := l.Loss.Reads()
 	if reads.Per == losses.Parameter {
@@ -40,7 +40,7 @@ func (w *walk) loss(part string, l Loss) {
 	}
 }
 
-// value checks that the value that `on` names is of a size and a range that suit the term.
+// value checks that the value that `on` names has a size and a range that suit the term.
 func (w *walk) value(part string, l Loss, reads losses.Reads) {
 	size := w.layout.Size(l.On)
 	if n, ok := l.Loss.(losses.UnitsChecker); ok && size > 0 {
@@ -80,7 +80,7 @@ func (w *walk) labels(part string, l Loss, size int) {
 	}
 }
 
-// hasValue checks that the model has a value that the key of a part names.
+// hasValue checks that the model has the value that a key names.
 func (w *walk) hasValue(part, kind, key, name string) bool {
 	if w.model.hasHead(name) || name == losses.Output && w.model.inDoubt("decoder") || w.model.inDoubt("head") {
 		return true // a head that is not placed is reported itself
@@ -107,8 +107,8 @@ func (w *walk) keyHolding(l losses.Loss, name string) string {
 	return "on"
 }
 
-// unread checks that every value but the code is read by a term, directly or by way of a head: nothing else trains it. Where the terms are not
-// sound it is not known what reads the output.
+// unread checks that every value except the code is read by a term, directly or through a head: otherwise nothing trains
+// it. If a term has errors, it is unknown whether the output is read.
 func (w *walk) unread(sound bool) {
 	m := w.model
 	if m.inDoubt("loss") || slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss == nil }) {
@@ -146,7 +146,8 @@ func reconstructions() (names []string) {
 	return names
 }
 
-// drawn checks the views: one for both or one for each, of images that the augmentations take, and read by a loss.
+// drawn checks the views: one for both or one for each, images of a shape that the augmentations accept, and a loss that
+// reads the views.
 func (w *walk) drawn() {
 	m := w.model
 	if len(m.Views) == 0 || m.inDoubt("view") {
@@ -156,7 +157,7 @@ func (w *walk) drawn() {
 		w.report("view[2]", "", "", fmt.Sprintf("an image has two views, but %d are declared", len(m.Views)), "give two tables, one for each view, or one table for both")
 	}
 	if !m.inDoubt("loss") && !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss == nil || l.Loss.Reads().Views }) {
-		w.report("view[0]", "", "", "no loss compares the views", `add one that does, such as kind = "nt_xent"`)
+		w.report("view[0]", "", "", "no loss compares the views", `add one, for example kind = "nt_xent"`)
 	}
 	for i, v := range m.Views {
 		for k, a := range v.Augment {
@@ -170,6 +171,6 @@ func (w *walk) drawn() {
 		}
 	}
 	if !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss != nil && !l.Loss.Reads().Views && l.Loss.Reads().On }) && m.Distorted() {
-		w.report("adversarial", "", "", "no loss reads the images themselves, only their views: there is nothing to attack", "leave it out")
+		w.report("adversarial", "", "", "no loss reads the images, only their views: there is nothing to attack", "remove the table")
 	}
 }

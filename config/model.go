@@ -1,9 +1,9 @@
 // Package config reads models.toml: strict decoding against the registered parts, diagnostics with a caret, inheritance,
-// --set, and the filled text with every default written out.
+// --set, and models written with all defaults.
 //
-// The structs below are the language. A field tagged `toml` is a key; a field tagged `part:"kind"` is filled by the
-// registered part that the key "kind" names, whose own keys then belong to the same table. A new table of a model is
-// one new field of [Model]; a new table of the file is one entry of topLevel.
+// The structs below define the language. A field tagged `toml` is a key; a field tagged `part:"kind"` holds the registered
+// part that the key "kind" names; the keys of the part belong to the same table. A new table of a model is one new field of
+// [Model]; a new table of the file is one entry of topLevel.
 package config
 
 import (
@@ -22,7 +22,7 @@ import (
 	"tessera/table"
 )
 
-// Autoencoder is the kind of a model that declares none.
+// Autoencoder is the default kind of a model.
 const Autoencoder = "autoencoder"
 
 // Model is one checked declaration with every default in place.
@@ -33,7 +33,7 @@ type Model struct {
 	Extends     string                `toml:"extends" doc:"parent model, from which this one inherits"`
 	Dataset     Dataset               `toml:"dataset" doc:"data set: a name, or a table"`
 	Encoder     []Layer               `toml:"encoder" of:"autoencoder" doc:"from an image to its code"`
-	Decoder     []Layer               `toml:"decoder" of:"autoencoder" none:"true" doc:"from a code to an image; one linear dense layer by default, none where it is []"`
+	Decoder     []Layer               `toml:"decoder" of:"autoencoder" none:"true" doc:"from a code to an image; one linear dense layer by default; [] for no decoder"`
 	Heads       map[string]Head       `toml:"head" of:"autoencoder" doc:"further outputs by name, each computed from another value"`
 	Views       []View                `toml:"view" of:"autoencoder" doc:"random augmentations of the images: one for both views, or one for each"`
 	Losses      []Loss                `toml:"loss" of:"autoencoder" doc:"the terms of the objective; mse by default"`
@@ -48,41 +48,41 @@ type Model struct {
 	Train       Train                 `toml:"train" doc:"training schedule"`
 	Baseline    Baseline              `part:"kind,or=autoencoder"` // the settings of a baseline, nil for auto-encoders
 
-	origin *table.Origin // where each part is written; nil for a model made in Go
-	shape  []int         // of one image, where it was known when the model was read
-	dirs   data.Dirs     // in which data sets were searched when the model was read
+	origin *table.Origin // the position of each table in the file; nil for a model made in Go
+	shape  []int         // of one image, if known when the model was read
+	dirs   data.Dirs     // folders of the data sets when the model was read
 }
 
-// Baseline holds the settings of a model that is not trained by gradients; its tagged fields are keys of the model.
+// Baseline contains the settings of a model that is not trained by gradients. Its tagged fields are keys of the model.
 type Baseline interface {
 	// Units is the length of a code.
 	Units() int
 }
 
-// Baselines holds every baseline. Package baselines registers them.
+// Baselines contains every baseline. Package baselines registers them.
 var Baselines = part.New[Baseline]("baseline")
 
-// Dataset is a declared data set and what is taken of it.
+// Dataset is a declared data set and the selection of its images.
 type Dataset struct {
 	Name   string      `toml:"name" doc:"the data set"`
 	Source data.Source `part:"name,short"`
 	data.Selection
 }
 
-// Layer is one element of an encoder or decoder. Its path is "encoder.0": the list and the position in it.
+// Layer is one element of an encoder or decoder. Its path is the list and its index: "encoder.0".
 type Layer struct {
 	Kind  string       `toml:"kind" doc:"the layer"`
 	Layer layers.Layer `part:"kind"`
 }
 
-// Head is a stack of layers beside encoder and decoder: it computes a value, which has its name, from another one. Its
-// parameters are "head.NAME.0.weight", ...
+// Head is a stack of layers besides encoder and decoder. It computes a further value, named after the head, from another
+// value. Its parameters are "head.NAME.0.weight", ...
 type Head struct {
 	From   string  `toml:"from" doc:"the value that it reads: code, output, or another head"`
 	Layers []Layer `toml:"layers" doc:"in order; the units of the last one default to the number of classes if a loss compares the head with labels" required:"true"`
 }
 
-// View is how one of the two views of an image is drawn, or both.
+// View declares how one view of an image, or both, are drawn.
 type View struct {
 	Augment []augment.Augmentation `toml:"augment" doc:"applied in order; an empty list leaves the image unchanged"`
 }
@@ -102,7 +102,7 @@ type Constraint struct {
 	Constraint constraints.Constraint `part:"kind"`
 }
 
-// Optimizer is the update rule with what surrounds it.
+// Optimizer is the update rule with gradient clipping and schedule.
 type Optimizer struct {
 	Kind      string          `toml:"kind" doc:"the update rule"`
 	Optimizer optim.Optimizer `part:"kind"`
@@ -117,8 +117,8 @@ type Schedule struct {
 	WarmupEpochs float64        `toml:"warmup_epochs" want:">= 0" doc:"number of epochs over which the rate rises linearly from 0"`
 }
 
-// Train is the training schedule. A baseline has a seed and checkpoints only; its own keys say how long it is
-// fitted.
+// Train is the training schedule. A baseline has only a seed and checkpoints; its other keys determine the length of the
+// fit.
 type Train struct {
 	Epochs            int     `toml:"epochs" of:"autoencoder" want:"> 0" doc:"passes over the training images; for lbfgs iterations"`
 	Batch             int     `toml:"batch" of:"autoencoder" want:"> 0" doc:"mini-batch size; the last batch of an epoch is smaller; for lbfgs the micro-batch size"`
@@ -128,28 +128,29 @@ type Train struct {
 	CheckpointSeconds float64 `toml:"checkpoint_seconds" want:">= 0" doc:"seconds between checkpoints, which are written at the end of an epoch"`
 }
 
-// AtomWeights is the glob that constraints and weight penalties are taken on by default: the decoder's weights.
+// AtomWeights is the default glob of constraints and weight penalties: the decoder's weights.
 const AtomWeights = "decoder.*.weight"
 
-// Defaults selects what [data.DefaultSelection] says of the source, whose own keys have been read.
+// Defaults sets the selection to [data.DefaultSelection] of the source, whose keys are already read.
 func (d *Dataset) Defaults() { d.Selection = data.DefaultSelection(d.Source) }
 
-// Defaults takes the term with weight 1, on what it is made for.
+// Defaults sets the weight to 1 and `on` to the term's default.
 func (l *Loss) Defaults() { l.On, l.Weight = l.Loss.On(), &losses.Constant{Value: 1} }
 
-// Defaults projects the decoder's weights.
+// Defaults sets `on` to the decoder's weights.
 func (c *Constraint) Defaults() { c.On = AtomWeights }
 
-// Defaults keeps the learning rate constant.
+// Defaults sets a constant learning rate.
 func (o *Optimizer) Defaults() { o.Schedule = Schedule{Kind: "constant", Schedule: &optim.Constant{}} }
 
 // Defaults sets the defaults of the table.
 func (t *Train) Defaults() { *t = Train{Epochs: 100, Batch: 128, Seed: 1, CheckpointSeconds: 5} }
 
-// Defaults reads the code.
+// Defaults sets `from` to the code.
 func (h *Head) Defaults() { h.From = losses.Code }
 
-// Check refuses a selection of test images that the set does not have, and a validation that leaves nothing on one side.
+// Check returns an error if the selection needs test images that the set does not have, or if the validation split is empty
+// on one side.
 func (d *Dataset) Check() error {
 	if d.Limit > 0 && d.Validation.Fraction > 0 {
 		if _, err := data.HeldOut(d.Validation.Fraction, d.Limit); err != nil {
@@ -160,14 +161,14 @@ func (d *Dataset) Check() error {
 	case data.HasTest(d.Source):
 		return nil
 	case d.Fit == "test":
-		return part.KeyError{Key: "fit", Problem: fmt.Sprintf("got \"test\", but %s has no test images", d.Name)}
+		return part.KeyErrorf("fit", "got \"test\", but %s has no test images", d.Name)
 	case d.Validation.Test:
-		return part.KeyError{Key: "validation", Problem: fmt.Sprintf("got \"test\", but %s has no test images: want a fraction in [0,1)", d.Name)}
+		return part.KeyErrorf("validation", "got \"test\", but %s has no test images: want a fraction in [0,1)", d.Name)
 	}
 	return nil
 }
 
-// Refused lists the keys that would shape steps whose length a search finds by itself.
+// Refused lists the keys that do not apply to a full-batch optimizer, whose line search chooses the step length.
 func (o *Optimizer) Refused() []string {
 	if _, search := o.Optimizer.(optim.Search); search {
 		return []string{"clip_norm", "schedule"}
@@ -175,22 +176,22 @@ func (o *Optimizer) Refused() []string {
 	return nil
 }
 
-// Check refuses those keys.
+// Check returns errors for those keys.
 func (o *Optimizer) Check() error {
 	if o.Refused() == nil {
 		return nil
 	}
 	var wrong []error
 	if o.ClipNorm != 0 {
-		wrong = append(wrong, part.KeyError{Key: "clip_norm", Problem: fmt.Sprintf("got %v, but %s clips no gradients: its line search chooses the length of a step", o.ClipNorm, o.Kind)})
+		wrong = append(wrong, part.KeyErrorf("clip_norm", "got %v, but %s clips no gradients: its line search chooses the length of a step", o.ClipNorm, o.Kind))
 	}
 	if _, constant := o.Schedule.Schedule.(*optim.Constant); o.Schedule.Schedule != nil && !constant || o.Schedule.WarmupEpochs != 0 {
-		wrong = append(wrong, part.KeyError{Key: "schedule", Problem: fmt.Sprintf("%s has no learning rate to schedule: its line search chooses the length of a step", o.Kind)})
+		wrong = append(wrong, part.KeyErrorf("schedule", "%s has no learning rate to schedule: its line search chooses the length of a step", o.Kind))
 	}
 	return errors.Join(wrong...)
 }
 
-// KL returns target and weight of the model's first KL term, the study's p and beta; ok is false where it has none.
+// KL returns target and weight of the model's first KL term, the study's p and beta; ok is false if it has none.
 func (m *Model) KL() (target, weight float64, ok bool) {
 	for _, l := range m.Losses {
 		if kl, is := l.Loss.(*losses.KL); is {
@@ -200,7 +201,7 @@ func (m *Model) KL() (target, weight float64, ok bool) {
 	return 0, 0, false
 }
 
-// TermName is the name of Losses[i] in metrics and taps: its kind, and "kind.2", "kind.3", ... where a kind is repeated.
+// TermName is the name of Losses[i] in metrics and taps: its kind, or "kind.2", "kind.3", ... if the kind is repeated.
 func (m *Model) TermName(i int) string {
 	kind, n := m.Losses[i].Kind, 1
 	for _, l := range m.Losses[:i] {

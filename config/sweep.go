@@ -7,15 +7,20 @@ import (
 	"strconv"
 	"strings"
 
+	"tessera/data"
 	"tessera/table"
 )
 
-// Sweep is one checked [sweep.NAME]: the trials that its models, settings and seeds make.
+// Sweep is one checked [sweep.NAME]: the trials of its models, settings and seeds.
 type Sweep struct {
 	Name  string
 	About string
-	// Keys are the keys that more than one value is given for, as --set names them; seeds are not among them.
+	// Keys are the keys with more than one value, as in --set, without the seeds.
 	Keys []string
+	// Split is what the trials are measured on.
+	Split data.Split
+	// Select are the metrics by which settings are selected, nil where none are.
+	Select []Criterion
 	// Trials are all combinations of models, values and seeds, the last of these varying fastest.
 	Trials []Trial
 }
@@ -26,15 +31,17 @@ type Trial struct {
 	Values []any // of the sweep's keys: a string, int64, float64, bool, or []any and map[string]any of these
 }
 
-// mostTrials bounds a sweep: more are probably a typo.
+// mostTrials bounds the trials of a sweep: more are probably a typo.
 const mostTrials = 10000
 
-// sweepTable is what [sweep.NAME] holds. What `model` and `set` hold is read by [sweepPlan].
+// sweepTable is the table [sweep.NAME]. [sweepPlan] reads the values of `model` and `set`.
 type sweepTable struct {
-	About string      `toml:"about" doc:"one-line description"`
-	Model *table.Node `toml:"model" doc:"the model that is trained, or a list of models"`
-	Seeds []uint64    `toml:"seeds" doc:"one trial per seed; the model's seed by default"`
-	Set   *table.Node `toml:"set" doc:"swept keys, named as in --set; each has a value, a list of values or a range"`
+	About  string      `toml:"about" doc:"one-line description"`
+	Model  *table.Node `toml:"model" doc:"the model that is trained, or a list of models"`
+	Seeds  []uint64    `toml:"seeds" doc:"one trial per seed; the model's seed by default"`
+	Split  string      `toml:"split" oneof:"train validation test" doc:"images that the trials are measured on; by default validation if all trials hold images out, else test"`
+	Select *table.Node `toml:"select" doc:"metrics that select settings on the validation images: \"mse\" takes the smallest mean over the seeds, \"-accuracy\" the largest, a list the Pareto front; only the selected settings are measured on the test images"`
+	Set    *table.Node `toml:"set" doc:"swept keys, named as in --set; each has a value, a list of values or a range"`
 }
 
 // UnknownSweep is the error for a name that no sweep of the file has.
@@ -61,9 +68,9 @@ func (f *File) SweepNames() []string {
 	return slices.Clone(f.sweeps.Keys)
 }
 
-// Sweep returns one checked sweep. The --set arguments change every trial; a key that the sweep itself sets takes their
-// value alone. The error is [*table.Diagnostics] when anything in the sweep, in one of its models, in a trial or in a --set is
-// wrong, and [*UnknownSweep] when the file has no such sweep.
+// Sweep returns one checked sweep. The --set arguments change every trial and replace the sweep's values of the same key.
+// The error is [*table.Diagnostics] for errors in the sweep, its models, a trial or a --set argument, and [*UnknownSweep]
+// if the file has no such sweep.
 func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
 	if f.empty() {
 		return nil, &UnknownSweep{Name: name}
@@ -80,7 +87,7 @@ func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
 	found = append(found, f.twice[plan.subject()]...)
 	plan.override(sets)
 	found = append(found, plan.tooMany()...)
-	s := &Sweep{Name: name, About: plan.table.About}
+	s := &Sweep{Name: name, About: plan.table.About, Select: plan.criteria}
 	for _, a := range plan.axes {
 		if a.isKey() {
 			s.Keys = append(s.Keys, a.key)
@@ -93,34 +100,44 @@ func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
 			s.Trials, found = append(s.Trials, Trial{Model: m, Values: plan.values(choice)}), some
 		}
 	}
+	if len(found) == 0 {
+		s.Split, found = plan.split(s.Trials)
+	}
 	if err := table.Report(found, sourcesOf(sets)...); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// checkSweep checks a sweep of the file: its table, and each value with the first ones of the other keys. That all
-// combinations are sound is checked when the sweep is asked for.
+// checkSweep checks a sweep of the file: its table, and each value combined with the first values of the other keys.
+// [File.Sweep] checks all combinations.
 func (f *File) checkSweep(name string) []table.Diagnostic {
 	plan, found := f.plan(name)
 	found = append(found, misnamed("sweep", "sweeps", name, plan.node)...)
 	if many := plan.tooMany(); many != nil {
 		return append(found, many...)
 	}
+	var trials []Trial
 	for _, base := range plan.models {
 		if len(f.sound(base)) > 0 {
-			continue // what is wrong with it is said elsewhere
+			continue // its errors are reported elsewhere
 		}
 		for _, choice := range plan.singly() {
-			_, some := f.trial(plan, base, choice, nil)
+			m, some := f.trial(plan, base, choice, nil)
 			found = append(found, some...)
+			if len(some) == 0 {
+				trials = append(trials, Trial{Model: m})
+			}
 		}
+	}
+	if len(found) == 0 {
+		_, found = plan.split(trials)
 	}
 	return found
 }
 
-// trial builds one model of a sweep. Errors that no value of the sweep and no --set holds, but the model's own tables,
-// are given to the first of the changes that makes one.
+// trial builds one model of a sweep. Errors that the changes cause in the model's tables are attributed to the first change
+// that causes one.
 func (f *File) trial(p *sweepPlan, base string, choice []int, sets []Set) (*Model, []table.Diagnostic) {
 	var changes []table.Change
 	for i, a := range p.axes {
@@ -157,8 +174,8 @@ func sourcesOf(sets []Set) (sources []*table.Source) {
 	return sources
 }
 
-// Passes is a change that a sweep makes by the kind of each of its models: auto-encoders are trained for n epochs, baselines that
-// iterate do n iterations, and the others stay as they are.
+// Passes is a change that depends on the kind of each model of a sweep: n epochs for auto-encoders, n iterations for
+// iterative baselines, and no change for others.
 func Passes(n int) Set { return Set{passes: n} }
 
 // The keys that Passes sets.
@@ -167,7 +184,7 @@ const (
 	iterationsKey = "iterations"
 )
 
-// suited appends the --set arguments to the changes of a trial, Passes as the key of what the model then is.
+// suited appends the --set arguments to the changes of a trial; Passes becomes the key for the resulting kind of model.
 func (f *File) suited(model string, changes []table.Change, sets []Set) []table.Change {
 	for _, s := range sets {
 		if s.passes == 0 {
@@ -180,14 +197,14 @@ func (f *File) suited(model string, changes []table.Change, sets []Set) []table.
 		}
 		m, _ := f.build(model, changes)
 		if key := passesOf(m); key != "" {
-			change, _ := table.ParseChange(key + "=" + strconv.Itoa(s.passes)) // which is well formed
+			change, _ := table.ParseChange(key + "=" + strconv.Itoa(s.passes)) // cannot fail: it is well formed
 			changes = append(changes, change)
 		}
 	}
 	return changes
 }
 
-// passesOf is the key by which a model is trained for longer, "" where it has none.
+// passesOf is the key of a model's number of epochs or iterations, "" if it has none.
 func passesOf(m *Model) string {
 	switch {
 	case m == nil || m.Baseline == nil:
@@ -198,7 +215,7 @@ func passesOf(m *Model) string {
 	return ""
 }
 
-// sets reports whether a change is of a key.
+// sets reports whether a change sets a key.
 func (s Set) sets(key string) bool {
 	return strings.Join(s.Path(), ".") == key || s.passes > 0 && (key == epochsKey || key == iterationsKey)
 }

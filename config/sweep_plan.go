@@ -11,13 +11,15 @@ import (
 	"tessera/table"
 )
 
-// sweepPlan is a read sweep before its trials are built.
+// sweepPlan is a parsed sweep before its trials are built.
 type sweepPlan struct {
 	name   string
 	node   *table.Node
 	table  sweepTable
 	models []string
 	axes   []axis
+
+	criteria []Criterion
 }
 
 // subject names the sweep in messages.
@@ -31,13 +33,14 @@ func (f *File) plan(name string) (*sweepPlan, []table.Diagnostic) {
 		d.Decode(p.node, &p.table, "")
 		p.models = f.known(d, p.node, p.table.Model)
 		p.readAxes(d)
+		p.readSelect(d)
 	} else {
 		d.ReportKey("", p.node, fmt.Sprintf("got %s, want a table: [sweep.%s]", p.node.Describe(), table.KeyText(name)), "")
 	}
 	return p, d.Found
 }
 
-// known returns the models that are named: one, or a list, each once and of the file.
+// known returns the named models, one or a list; it reports unknown and repeated names.
 func (f *File) known(d *table.Decoder, n, given *table.Node) (models []string) {
 	list := []*table.Node{given}
 	switch {
@@ -69,16 +72,16 @@ func (f *File) known(d *table.Decoder, n, given *table.Node) (models []string) {
 	return models
 }
 
-// size is the number of settings of one model, mostTrials + 1 where they are more.
+// size is the number of settings of one model, at most mostTrials + 1.
 func (p *sweepPlan) size() int {
 	n := 1
 	for _, a := range p.axes {
-		n = min(n*len(a.values), mostTrials+1) // which are never 0
+		n = min(n*len(a.values), mostTrials+1) // the number is never 0
 	}
 	return n
 }
 
-// tooMany reports a sweep of more trials than anyone wants.
+// tooMany reports a sweep with more than mostTrials trials.
 func (p *sweepPlan) tooMany() []table.Diagnostic {
 	if len(p.models)*p.size() <= mostTrials {
 		return nil
@@ -86,7 +89,7 @@ func (p *sweepPlan) tooMany() []table.Diagnostic {
 	return []table.Diagnostic{table.Diagnostic{At: p.node.Key, Subject: p.subject(), Problem: fmt.Sprintf("gives more than %d trials", mostTrials)}.In(p.node)}
 }
 
-// choice is the n-th combination: the place of the chosen value on each axis, the last axis varying fastest.
+// choice is the n-th combination: the index of the chosen value on each axis, the last axis varying fastest.
 func (p *sweepPlan) choice(n int) []int {
 	choice := make([]int, len(p.axes))
 	for i, a := range slices.Backward(p.axes) {
@@ -96,7 +99,7 @@ func (p *sweepPlan) choice(n int) []int {
 	return choice
 }
 
-// singly lists the combination of all first values, and those that differ from it in one value.
+// singly lists the combination of all first values and the combinations that differ from it in one value.
 func (p *sweepPlan) singly() [][]int {
 	list := [][]int{make([]int, len(p.axes))}
 	for i, a := range p.axes {
@@ -120,7 +123,7 @@ func (p *sweepPlan) values(choice []int) []any {
 	return values
 }
 
-// override takes the keys that are set otherwise out.
+// override removes the keys that --set arguments set.
 func (p *sweepPlan) override(sets []Set) {
 	p.axes = slices.DeleteFunc(p.axes, func(a axis) bool {
 		return slices.ContainsFunc(sets, func(s Set) bool { return s.sets(a.key) })
@@ -138,10 +141,10 @@ type axis struct {
 // seedKey is the key that a sweep's seeds set.
 const seedKey = "train.seed"
 
-// isKey reports whether the key is one of the sweep's keys: it varies, and not as the seed.
+// isKey reports whether the key is one of the sweep's keys: it has several values and is not the seed.
 func (a axis) isKey() bool { return len(a.values) > 1 && a.key != seedKey }
 
-// change is the --set that gives the key its i-th value, with the places of the file.
+// change is the change of the key to its i-th value, with the positions in the file.
 func (a axis) change(i int) table.Change { return table.NewChange(a.names, a.at, a.values[i]) }
 
 // readAxes reads the keys of `set`, then the seeds: these vary fastest.
@@ -163,7 +166,7 @@ func (p *sweepPlan) readAxes(d *table.Decoder) {
 	p.axes = append(p.axes, axis{key: seedKey, names: []string{"train", "seed"}, at: []table.Span{seeds.Key, seeds.Key}, values: seeds.Items})
 }
 
-// readKeys reads the keys of a table, which may lead to other tables.
+// readKeys reads the keys of a table and of the tables in it.
 func (p *sweepPlan) readKeys(d *table.Decoder, n *table.Node, before axis) {
 	for _, k := range n.Keys {
 		c := n.Child(k)
@@ -196,7 +199,7 @@ func (p *sweepPlan) readKeys(d *table.Decoder, n *table.Node, before axis) {
 	}
 }
 
-// refuseRepeated reports values that a list has before: their trials would be the same.
+// refuseRepeated reports repeated values of a list: their trials would be equal.
 func refuseRepeated(d *table.Decoder, part, key string, list []*table.Node) {
 	first := map[string]int{}
 	for i, v := range list {
@@ -209,18 +212,18 @@ func refuseRepeated(d *table.Decoder, part, key string, list []*table.Node) {
 	}
 }
 
-// spread is a range of values, evenly spaced in their logarithms or as they are, both ends included.
+// spread is a range of values with logarithmic or linear spacing, including both ends.
 type spread struct {
 	From  float64 `toml:"from" required:"true" doc:"the first value"`
 	To    float64 `toml:"to" required:"true" doc:"the last value"`
-	Count int     `toml:"count" want:"in [2,1000]" required:"true" doc:"how many values"`
+	Count int     `toml:"count" want:"in [2,1000]" required:"true" doc:"number of values"`
 	Scale string  `toml:"scale" oneof:"log linear" doc:"spacing of the values, logarithmic or linear"`
 }
 
-// Defaults spaces the logarithms evenly.
+// Defaults sets a logarithmic spacing.
 func (s *spread) Defaults() { s.Scale = "log" }
 
-// Check refuses a logarithmic range that reaches zero.
+// Check returns an error for a logarithmic range that includes 0.
 func (s *spread) Check() error {
 	for _, end := range []struct {
 		key   string
@@ -230,20 +233,20 @@ func (s *spread) Check() error {
 			return part.KeyError{Key: end.key, Problem: "got an infinity, want a number"}
 		}
 		if s.Scale == "log" && end.value <= 0 {
-			return part.KeyError{Key: end.key, Problem: fmt.Sprintf(`got %v, want > 0, or scale = "linear"`, end.value)}
+			return part.KeyErrorf(end.key, `got %v, want > 0, or scale = "linear"`, end.value)
 		}
 	}
 	return nil
 }
 
-// isSpread tells a range from a table that leads to other keys: it has the key to or at least two of a range's keys, and no kind.
+// isSpread reports whether a table is a range and not a table of keys: it has the key to, or at least two of a range's
+// keys, and no kind.
 func isSpread(n *table.Node) bool {
 	known := func(key string) bool { return slices.Contains(table.Keys(&spread{}, ""), key) }
 	return n.IsTable() && n.Child("kind") == nil && (n.Child("to") != nil || len(n.Only(known).Keys) >= 2)
 }
 
-// spreadOut returns the values of a range. They are rounded to six digits, and to whole numbers where both ends are
-// written as such; what is rounded to the same value is one.
+// spreadOut returns the distinct values of a range, rounded to six digits, or to integers if both ends are integers.
 func spreadOut(d *table.Decoder, n *table.Node, part string) []*table.Node {
 	s := &spread{}
 	before := len(d.Found)
@@ -281,6 +284,6 @@ func (s *spread) value(i int) float64 {
 	if s.Scale == "log" {
 		v = s.From * math.Pow(s.To/s.From, t)
 	}
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64) // its own text cannot fail
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64) // formatted text always parses
 	return rounded
 }

@@ -8,26 +8,26 @@ import (
 	"tessera/table"
 )
 
-// walk is the state of a walk over a model's layers, errors included. Nothing is reported that may only follow from
-// another error: an unknown shape is nil, and stays unknown until a layer whose number of outputs is given.
+// walk is the state of a walk over a model's layers, including the errors. Errors that may only be consequences of others
+// are not reported: an unknown shape is nil and stays unknown until a layer with a given number of outputs.
 type walk struct {
 	model  *Model
 	layout *Layout
 	found  []table.Diagnostic
-	names  []string // paths of parameters whose shapes are not known
-	open   []string // paths of layers of which not even the names of the parameters are known
-	large  bool     // a layer makes too much of a batch
+	names  []string // paths of parameters with unknown shapes
+	open   []string // paths of layers whose parameter names are unknown
+	large  bool     // a layer's tensors for a batch are too large
 
 	all        []ParameterPath // of the layout; see listed
-	own, other []string        // their paths, and those that are another name of one
+	own, other []string        // their paths, and their aliases
 }
 
-// walk places every layer for images of shape input, nil where that is not known.
+// walk places every layer for images of shape input; nil means an unknown shape.
 func (m *Model) walk(input []int) *walk {
 	w := &walk{model: m, layout: &Layout{Input: slices.Clone(input), index: map[string]int{}}}
 	var out []int
 	w.layout.Encoder, out = w.list(stack{path: "encoder", part: "encoder"}, m.Encoder, input)
-	if len(m.Encoder) == 0 { // what it should be is not known
+	if len(m.Encoder) == 0 { // its expected value is unknown
 		out, w.open = nil, append(w.open, "encoder.0")
 	}
 	if out != nil {
@@ -47,14 +47,14 @@ func (m *Model) walk(input []int) *walk {
 // stack is a list of layers.
 type stack struct {
 	path, part string // "head.class", "head.class.layers"
-	open       bool   // the last layer with a number of outputs may leave it out
-	size       int    // and then has this one; 0 where that is not known
+	open       bool   // the number of outputs of the last such layer is optional
+	size       int    // its default; 0 if unknown
 }
 
-// opened is the index of the layer whose number of outputs is left out and known otherwise, -1 where there is none.
+// opened is the index of the layer whose number of outputs gets the default, -1 if there is none.
 func (s stack) opened(list []Layer) int {
 	for i, l := range slices.Backward(list) {
-		if sized, ok := l.Layer.(layers.Sized); ok && s.open {
+		if sized, ok := l.Layer.(layers.Sized); ok && s.open && !isNil(l.Layer) {
 			if sized.OutputUnits() == 0 {
 				return i
 			}
@@ -64,8 +64,8 @@ func (s stack) opened(list []Layer) int {
 	return -1
 }
 
-// sizing is the index of the decoder layer that is to blame for the size of the output: the last one that has a
-// number of outputs, else the last.
+// sizing is the index of the decoder layer that determines the size of the output: the last one with a number of outputs,
+// else the last one.
 func (w *walk) sizing() int {
 	for i, l := range slices.Backward(w.model.Decoder) {
 		if _, ok := l.Layer.(layers.Sized); ok {
@@ -75,7 +75,7 @@ func (w *walk) sizing() int {
 	return len(w.model.Decoder) - 1
 }
 
-// list places copies of the layers of one stack and returns the shape that comes out.
+// list places copies of the layers of one stack and returns the shape of the output.
 func (w *walk) list(s stack, list []Layer, in []int) ([]Placed, []int) {
 	placed, open := make([]Placed, len(list)), s.opened(list)
 	for i, l := range list {
@@ -89,11 +89,13 @@ func (w *walk) list(s stack, list []Layer, in []int) ([]Placed, []int) {
 	return placed, in
 }
 
-// place finds a layer's parameters and output shape. The number of outputs of an open one may be missing.
+// place determines a layer's parameters and output shape. The number of outputs of an open layer may be missing.
 func (w *walk) place(part string, p *Placed, open bool) []int {
 	doubtful := w.model.origin.Doubt(part).Any(aboutShape)
-	if p.Layer == nil {
-		w.open = append(w.open, p.Path)
+	if isNil(p.Layer) {
+		if w.open = append(w.open, p.Path); w.model.origin == nil { // a text has said what is wrong
+			w.report(part, p.Kind, "", fmt.Sprintf("there is no layer (got %s)", nilText(p.Layer)), "")
+		}
 		return nil
 	}
 	for _, b := range borrowers(p.Layer) {
@@ -126,7 +128,7 @@ func (w *walk) place(part string, p *Placed, open bool) []int {
 	return nil
 }
 
-// refused reports what a layer says does not fit, at the layer inside of it that says so.
+// refused reports the error of a layer, at the inner layer that returned it.
 func (w *walk) refused(part, kind string, l layers.Layer, err error) {
 	if b, ok := l.(layers.Block); ok {
 		if inner, ok := err.(layers.InnerError); ok {
@@ -142,7 +144,7 @@ func (w *walk) refused(part, kind string, l layers.Layer, err error) {
 	w.report(part, kind, table.KeyOf(err), err.Error(), "")
 }
 
-// borrowers lists the layers that borrow a parameter: a layer, or those inside of it.
+// borrowers lists those of a layer and its inner layers that borrow a parameter.
 func borrowers(l layers.Layer) (list []layers.Borrower) {
 	if b, ok := l.(layers.Borrower); ok {
 		list = append(list, b)
@@ -155,8 +157,8 @@ func borrowers(l layers.Layer) (list []layers.Borrower) {
 	return list
 }
 
-// lend gives a layer the shape of the encoder's parameter that it borrows. It reports false where the shape is not known,
-// or where there is no such parameter, which is an error.
+// lend gives a layer the shape of the encoder's parameter that it borrows. It returns false if the shape is unknown, and
+// reports an error if there is no such parameter.
 func (w *walk) lend(part string, p *Placed, b layers.Borrower) bool {
 	path := b.Borrows()
 	b.Lend(nil)
@@ -182,7 +184,7 @@ func (w *walk) lend(part string, p *Placed, b layers.Borrower) bool {
 	return false
 }
 
-// assume names the parameters of a layer whose input is not known: the names do not depend on it.
+// assume determines the parameter names of a layer with unknown input: names do not depend on the input.
 func (w *walk) assume(p *Placed) {
 	if s, ok := p.Layer.(layers.Sized); ok && s.OutputUnits() == 0 {
 		s.SetOutputUnits(1)
@@ -204,12 +206,12 @@ func (w *walk) report(part, kind, key, problem, hint string) {
 	w.found = append(w.found, w.model.finding(part, kind, key, problem, hint))
 }
 
-// finding places an error of a part at one of its keys, else at its kind, else at the model's name.
+// finding locates an error at a key of a table, else at its kind, else at the model's name.
 func (m *Model) finding(part, kind, key, problem, hint string) table.Diagnostic {
 	return m.origin.Find(table.Diagnostic{Subject: subject(m.Name), Part: part, Kind: kind, Problem: problem, Suggestion: hint}, key)
 }
 
-// sizeKey is the key that sets a layer's number of outputs, "" where it has none.
+// sizeKey is the key of a layer's number of outputs, "" if it has none.
 func sizeKey(s layers.Sized) string {
 	if s == nil {
 		return ""

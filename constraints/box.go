@@ -1,8 +1,6 @@
 package constraints
 
 import (
-	"fmt"
-
 	"tessera/kernel"
 	"tessera/part"
 )
@@ -24,7 +22,7 @@ func init() {
 // Check refuses bounds that leave no value.
 func (b *Box) Check() error {
 	if !(b.Min <= b.Max) {
-		return part.KeyError{Key: "min", Problem: fmt.Sprintf("got %v, want at most max = %v", b.Min, b.Max)}
+		return part.KeyErrorf("min", "got %v, want at most max = %v", b.Min, b.Max)
 	}
 	return nil
 }

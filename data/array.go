@@ -1,6 +1,7 @@
 package data
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 )
@@ -21,6 +22,42 @@ func arrayDims(b []byte) ([]int, error) {
 	}
 	h, err := parseNPYHeader(b)
 	return h.dims, err
+}
+
+// arraySize returns the uncompressed bytes of an NPY or IDX file as its header claims them. A claim that the file cannot meet
+// is an error.
+func arraySize(path string) (int64, error) {
+	b, err := head(path, npyHeaderMost)
+	if err != nil {
+		return 0, err
+	}
+	dims, size, length, err := arrayHeader(b)
+	if err != nil {
+		return 0, err
+	}
+	n, err := product(dims)
+	if err != nil {
+		return 0, err
+	}
+	want := int64(n) * int64(size)
+	return int64(length) + want, plausible(path, int64(length), want)
+}
+
+// arrayHeader returns the axes, the bytes of a value and the length of the header of an NPY or IDX file.
+func arrayHeader(b []byte) (dims []int, size, length int, err error) {
+	switch {
+	case bytes.HasPrefix(b, []byte(npyMagic)):
+		var h npyHeader
+		if h, err = parseNPYHeader(b); err == nil {
+			size, err = h.valueSize()
+		}
+		return h.dims, size, h.length, err
+	case isIDX(b):
+		var kind byte
+		kind, dims, length, err = idxHeader(b)
+		return dims, idxSize[kind], length, err
+	}
+	return nil, 0, 0, errNoArray
 }
 
 // images returns the array as images of shape dims[1:]; one channel is (height, width).

@@ -15,9 +15,6 @@ import (
 	"slices"
 )
 
-// anySize is the limit for the user's files: whatever fits into memory.
-const anySize = 1 << 50
-
 // errTooLarge is for a file with more bytes than its reader allows.
 var errTooLarge = errors.New("the file is too large")
 
@@ -63,10 +60,47 @@ func isGzip(f io.ReaderAt) bool {
 	return err == nil && magic == [2]byte{0x1f, 0x8b}
 }
 
+// A gzip file is inflated twice, the first time only to count its bytes, if it claims more than countFrom bytes and shrank
+// them to less than one in countRatio: memory is taken only for what is there.
+const (
+	countFrom  = 32 << 20
+	countRatio = 16
+	bestRatio  = 1032 // what deflate can reach at best
+)
+
+// plausible refuses a file that cannot hold the values after its header.
+func plausible(path string, header, values int64) error {
+	f, packed, err := openFile(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	size := header + values
+	switch {
+	case !isGzip(f) && size != packed:
+		return errSize(values, packed-header)
+	case !isGzip(f) || size <= countFrom || size/countRatio <= packed:
+		return nil
+	case size/bestRatio > packed:
+		return fmt.Errorf("the header says %d bytes follow it, more than a gzip file of %d bytes can hold", values, packed)
+	}
+	z, err := gzip.NewReader(bufio.NewReaderSize(f, 1<<18))
+	if err != nil {
+		return fmt.Errorf("gzip: %w", err)
+	}
+	got, err := io.Copy(io.Discard, io.LimitReader(z, size+1))
+	if err != nil {
+		return err
+	}
+	if got != size {
+		return fmt.Errorf("the header says %d bytes in all, the file has %s", size, map[bool]string{true: "more", false: fmt.Sprint(got)}[got > size])
+	}
+	return nil
+}
+
 // claimedSize returns the uncompressed size that the last four bytes of a gzip file claim: a hint, made harmless by
 // what deflate can reach at best.
 func claimedSize(f io.ReaderAt, packed int64) int64 {
-	const bestRatio = 1032
 	var claim [4]byte
 	if _, err := f.ReadAt(claim[:], packed-4); err != nil {
 		return 0

@@ -91,15 +91,24 @@ func readImages(ctx context.Context, path string, shape []int) (*Images, error) 
 	return a.images()
 }
 
-// readArray reads an NPY or an IDX file, gzipped or not.
+// readArray reads an NPY or an IDX file, gzipped or not. No more is read, nor more memory taken, than the header of the file
+// says.
 func readArray(ctx context.Context, path string) (array, File, error) {
-	b, file, err := readFile(ctx, path, anySize)
+	size, err := arraySize(path)
 	if err != nil {
+		return array{}, File{Path: path}, err
+	}
+	b, file, err := readFile(ctx, path, size)
+	if errors.Is(err, errTooLarge) {
+		return array{}, file, fmt.Errorf("the header says %d bytes in all, the file has more", size)
+	} else if err != nil {
 		return array{}, file, err
 	}
 	a, err := parseArray(b)
 	return a, file, err
 }
+
+var errNoArray = errors.New("is neither an NPY nor an IDX nor a PNG file")
 
 func parseArray(b []byte) (array, error) {
 	switch {
@@ -108,7 +117,7 @@ func parseArray(b []byte) (array, error) {
 	case isIDX(b):
 		return parseIDX(b)
 	}
-	return array{}, errors.New("is neither an NPY nor an IDX nor a PNG file")
+	return array{}, errNoArray
 }
 
 // WriteImages writes images of that shape, row-major, in the format that the name of path asks for:

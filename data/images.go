@@ -15,6 +15,8 @@ type Images struct {
 	// Shape is the shape of one image: (height, width) or (height, width, channels). Files without a
 	// shape, and codes, give vectors: (values).
 	Shape []int
+	// Parts are the true parts that the images are made of, one image each; nil where they are not known.
+	Parts [][]float32
 
 	pixels int       // values per image
 	bytes  []byte    // rows of pixels, or nil

@@ -2,7 +2,6 @@ package data
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 
@@ -71,7 +70,7 @@ func classesOf(labels []int) int {
 	if len(labels) == 0 {
 		return 0
 	}
-	return max(slices.Max(labels)+1, 0)
+	return max(min(slices.Max(labels), math.MaxInt-1)+1, 0)
 }
 
 // Classes implements [Classed].
@@ -120,7 +119,7 @@ func (m *Memory) Classes(Dirs) (n int, ok bool) {
 func (s *Splits) hideLabels(fraction float64, seed uint64) error {
 	labels := s.Fit.Labels()
 	if classesOf(labels) == 0 {
-		return part.KeyError{Key: "labelled", Problem: fmt.Sprintf("got %g, but the fitted images have no labels; leave it out", fraction)}
+		return part.KeyErrorf("labelled", "got %g, but the fitted images have no labels; leave it out", fraction)
 	}
 	left := map[int]int{} // how many images of each class may keep their label
 	for _, label := range labels {

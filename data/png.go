@@ -32,7 +32,7 @@ func (*PNG) Origin() Origin { return OwnFiles }
 // Check reports an invalid number of channels.
 func (p *PNG) Check() error {
 	if p.Channels != 1 && p.Channels != 3 {
-		return part.KeyError{Key: "channels", Problem: fmt.Sprintf("got %d, want 1 or 3", p.Channels)}
+		return part.KeyErrorf("channels", "got %d, want 1 or 3", p.Channels)
 	}
 	return nil
 }

@@ -129,8 +129,8 @@ func (s *Set) split(sel Selection, seed uint64) (Splits, error) {
 func HeldOut(fraction float64, n int) (int, error) {
 	held := int(math.Round(fraction * float64(n)))
 	if held == 0 || held == n {
-		return 0, part.KeyError{Key: "validation", Problem: fmt.Sprintf(
-			"%g holds out %d of %d images; at least one must be held out and one fitted", fraction, held, n)}
+		return 0, part.KeyErrorf("validation",
+			"%g holds out %d of %d images; at least one must be held out and one fitted", fraction, held, n)
 	}
 	return held, nil
 }

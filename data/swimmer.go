@@ -82,5 +82,6 @@ func generated(name string, shape []int, pixels []byte, parts [][]float32, kinds
 	if err != nil {
 		return nil, err
 	}
+	images.Parts = parts
 	return &Set{Name: name, Shape: shape, Train: images, Parts: parts, Kinds: kinds}, nil
 }

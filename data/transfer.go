@@ -108,6 +108,11 @@ func (t *transfer) fetch(ctx context.Context) error {
 
 // request asks once for what part lacks and appends it; err is nil when part is complete.
 func (t *transfer) request(ctx context.Context) error {
+	if info, err := os.Lstat(t.part); err == nil && !info.Mode().IsRegular() && !info.IsDir() { // writing would follow a link
+		if err := os.Remove(t.part); err != nil {
+			return diskError{err}
+		}
+	}
 	f, err := os.OpenFile(t.part, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return diskError{err}

@@ -139,13 +139,13 @@ func TestAnEvaluationKnowsItsModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	images, err := evaluation.Images(set, set.Shape)
+	sample, err := evaluation.Take(set, m, set.Shape, data.TestSplit)
 	if err != nil {
 		t.Fatal(err)
 	}
 	coder := mirror{set.Shape}
-	rows := images.Float32()
-	got, err := evaluation.Measure(context.Background(), m, coder, images, rows, nil)
+	rows := sample.Images.Float32()
+	got, err := evaluation.Measure(context.Background(), m, coder, sample, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,18 +154,18 @@ func TestAnEvaluationKnowsItsModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	kl, _ := got.Number("kl")
-	if want, ok := own.Number("kl"); !ok || kl != want || got.Model != "small" || got.Dataset != "bars" || got.Images != 60 {
+	if want, ok := own.Number("kl"); !ok || kl != want || got.Model != "small" || got.Dataset != "bars" || got.Split != "all" || got.Images != 60 {
 		t.Errorf("got %+v, want kl %v", got, want)
 	}
 	if mse, ok := got.Number("mse"); !ok || mse != 0 {
 		t.Errorf("mse %v", mse)
 	}
-	_, err = evaluation.Measure(context.Background(), m, coder, images, rows, metrics.Selection{{Metric: &metrics.SVM{}}})
+	_, err = evaluation.Measure(context.Background(), m, coder, sample, metrics.Selection{{Metric: &metrics.SVM{}}})
 	var lacking *data.Error
 	if !errors.As(err, &lacking) || lacking.Dataset != "bars" || !strings.Contains(err.Error(), "no labels, but svm_accuracy needs them") {
 		t.Errorf("without labels: %v", err)
 	}
-	if _, err := evaluation.Images(set, []int{3, 3}); !errors.As(err, &lacking) || !strings.Contains(err.Error(), "want [3 3]") {
+	if _, err := evaluation.Take(set, m, []int{3, 3}, data.TestSplit); !errors.As(err, &lacking) || !strings.Contains(err.Error(), "want [3 3]") {
 		t.Errorf("of another shape: %v", err)
 	}
 }

@@ -8,17 +8,16 @@ import (
 	"tessera/internal/random"
 )
 
-// Tolerance is the largest relative error of a right gradient. Differences of float64 values are good to about 1e-9.
+// Tolerance is the largest relative error of a right gradient. Differences of float64 values have errors of about 1e-9.
 const Tolerance = 1e-6
 
 // step of the central differences, for values of about 1. Inputs must keep further away from kinks than this.
 const step = 1e-5
 
-// Check returns an error that names the run and what is worst unless every gradient of the scalar expression agrees with
-// central differences within [Tolerance]. In a first run it looks at every element, relative to the leaf's largest
-// derivative; in a second, with the values of every leaf in reversed order, along one direction of every leaf. A third, with
-// the first values again, must give the gradients of the first bit for bit: machines have been seen to leave traces of one
-// run in the next.
+// Check returns an error, which names the run and the largest deviation, unless every gradient of the scalar expression
+// agrees with central differences within [Tolerance]. The first run checks every element, relative to the leaf's largest
+// derivative. The second run, with the values of every leaf in reversed order, checks one direction of every leaf. The
+// third run, with the values of the first, must give bit-identical gradients: a machine may leak state between runs.
 func Check(e Expression[float64]) error {
 	g, err := Compile(e, true)
 	if err != nil {
@@ -51,7 +50,7 @@ func Check(e Expression[float64]) error {
 	return nil
 }
 
-// reverse changes the values of all leaves in a way that leaves them in their domain and away from kinks.
+// reverse changes the values of all leaves but keeps them in their domain and away from kinks.
 func reverse(graphs ...*Graph[float64]) {
 	for _, g := range graphs {
 		for _, l := range g.Leaves {
@@ -115,8 +114,8 @@ func elements(g *Graph[float64], l *Leaf[float64], analytic []float64) error {
 	return nil
 }
 
-// direction compares a leaf's derivative along a random direction with a central difference, relative to what its elements
-// add to it.
+// direction compares a leaf's derivative along a random direction with a central difference, relative to the sum of the
+// absolute contributions of its elements.
 func direction(g *Graph[float64], l *Leaf[float64], analytic []float64) error {
 	r := random.Stream(Seed, "direction of "+l.Name, 0)
 	towards := make([]float64, len(l.Values))

@@ -1,5 +1,5 @@
-// Package gradcheck compares the gradients that Gorgonia derives with central differences, in float64 and on Gorgonia's
-// own machine, so that nothing of what it checks checks itself.
+// Package gradcheck compares Gorgonia's gradients with central differences, in float64 on Gorgonia's tape machine: the
+// check does not use the engine.
 package gradcheck
 
 import (
@@ -17,8 +17,8 @@ type Builder[T ops.Float] struct {
 	graph   *gorgonia.ExprGraph
 	leaves  []*Leaf[T]
 	noises  int
-	asked   bool                      // a layer asks whether it trains
-	updates map[string]*gorgonia.Node // what a layer assigns to its state, by the parameter's name
+	asked   bool                      // a layer reads the mode
+	updates map[string]*gorgonia.Node // updates of a layer's state, by the parameter's name
 }
 
 // Node returns the node of the i-th leaf.
@@ -32,10 +32,10 @@ type Leaf[T ops.Float] struct {
 	Parameter bool        // of a layer
 	Batch     bool        // of a loss: its first axis is the batch
 	Used      bool        // of a parameter: the layer asks for it
-	Sampler   ops.Sampler // that draws its values; nil where nothing does
+	Sampler   ops.Sampler // draws the values; nil for data
 
 	Node       *gorgonia.Node
-	Derivative *gorgonia.Node // of the expression with respect to the leaf; nil where it was not wanted
+	Derivative *gorgonia.Node // of the expression with respect to the leaf; nil if not requested
 
 	gradient gorgonia.Value
 }
@@ -43,7 +43,7 @@ type Leaf[T ops.Float] struct {
 // Gradient returns the derivatives of the expression with respect to the leaf, nil before a run and for fixed leaves.
 func (l *Leaf[T]) Gradient() []T { return flat[T](l.gradient) }
 
-// Leaf adds an input with its first values; the name must be new.
+// Leaf adds an input with its initial values; the name must be new.
 func (b *Builder[T]) Leaf(name string, shape []int, values []T, fixed bool) *gorgonia.Node {
 	return b.leaf(name, shape, values, fixed).Node
 }
@@ -71,12 +71,12 @@ type Built[T ops.Float] struct {
 	Dtype   tensor.Dtype
 	Leaves  []*Leaf[T]
 	Value   *gorgonia.Node
-	Modes   bool                      // a layer asks whether it trains: only then training and inference can differ
-	Updates map[string]*gorgonia.Node // what a layer assigns to its state, by the parameter's name
+	Modes   bool                      // a layer reads the mode: only then training and inference can differ
+	Updates map[string]*gorgonia.Node // updates of a layer's state, by the parameter's name
 }
 
-// Build builds the expression. Its value may have any shape; with gradients it must be a scalar that every leaf which
-// is not fixed reaches.
+// Build builds the expression. Its value may have any shape; with gradients it must be a scalar that depends on every leaf
+// that is not fixed.
 func Build[T ops.Float](e Expression[T], gradients bool) (_ *Built[T], err error) {
 	defer caught(&err)
 	b := &Builder[T]{graph: gorgonia.NewGraph(), updates: map[string]*gorgonia.Node{}}
@@ -121,7 +121,7 @@ func (b *Built[T]) differentiate() error {
 	return nil
 }
 
-// Graph is one expression on Gorgonia's machine, ready to run as often as wanted.
+// Graph is one expression on Gorgonia's machine, ready to run any number of times.
 type Graph[T ops.Float] struct {
 	Leaves []*Leaf[T]
 
@@ -139,7 +139,7 @@ func Compile[T ops.Float](e Expression[T], gradients bool) (_ *Graph[T], err err
 		return nil, err
 	}
 	g := &Graph[T]{Leaves: b.Leaves, shape: slices.Clone(b.Value.Shape()), updates: map[string]*gorgonia.Value{}}
-	gorgonia.Read(b.Value, &g.output) // an inner node's own value is clobbered by what runs after it
+	gorgonia.Read(b.Value, &g.output) // later instructions overwrite the value of an inner node
 	for _, l := range b.Leaves {
 		if l.Derivative != nil {
 			gorgonia.Read(l.Derivative, &l.gradient)
@@ -178,8 +178,8 @@ func (g *Graph[T]) Shape() []int { return g.shape }
 // Output returns a copy of the value, row-major.
 func (g *Graph[T]) Output() []T { return slices.Clone(flat[T](g.output)) }
 
-// Update returns a copy of what the last run assigns to a layer's state, by the parameter's name; nil when it assigns
-// nothing. The leaf itself keeps its values.
+// Update returns a copy of the last run's update of a layer's state, by the parameter's name; nil if there is none. The
+// leaf does not change.
 func (g *Graph[T]) Update(name string) []T {
 	if v := g.updates[name]; v != nil {
 		return slices.Clone(flat[T](*v))
@@ -197,10 +197,10 @@ func (g *Graph[T]) Leaf(name string) *Leaf[T] {
 	return nil
 }
 
-// Close ends the machine.
+// Close closes the machine.
 func (g *Graph[T]) Close() error { return g.machine.Close() }
 
-// flat returns the elements of a value, nil where it has none of type T.
+// flat returns the elements of a value, nil if they are not of type T.
 func flat[T ops.Float](v gorgonia.Value) []T {
 	if v == nil {
 		return nil

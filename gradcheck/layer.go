@@ -11,10 +11,10 @@ import (
 	"tessera/ops"
 )
 
-// Seed of all values that the expressions of this package start from.
+// Seed is the seed of the initial values of all expressions of this package.
 const Seed = 1
 
-// scope is what a layer sees of an expression; it implements [layers.Scope].
+// scope implements [layers.Scope] for an expression.
 type scope[T ops.Float] struct {
 	builder    *Builder[T]
 	training   bool
@@ -46,7 +46,7 @@ func (s *scope[T]) Parameter(name string) *gorgonia.Node {
 func (s *scope[T]) Update(name string, value *gorgonia.Node) {
 	n := s.Parameter(name)
 	if !s.parameters[name].Fixed {
-		panic(fmt.Sprintf("the layer moves the parameter %q, which the optimizer moves: declare it with State", name))
+		panic(fmt.Sprintf("the layer updates the parameter %q, which the optimizer updates; declare it with State", name))
 	}
 	if !value.Shape().Eq(n.Shape()) {
 		panic(fmt.Sprintf("the layer assigns shape %v to the parameter %q of shape %v", value.Shape(), name, n.Shape()))
@@ -68,8 +68,8 @@ func (s *scope[T]) Training() bool {
 // Frozen implements [layers.Scope]: nothing is.
 func (s *scope[T]) Frozen(...string) bool { return false }
 
-// Layer is the output of l for inputs x of shape (batch, in...). Its leaves are "input", then the parameters by name
-// with their first values, then the noise. State is fixed.
+// Layer is the output of l for inputs x of shape (batch, in...). Its leaves are "input", the parameters by name with their
+// initial values, and the noise. State is fixed.
 func Layer[T ops.Float](l layers.Layer, x []T, batch int, in []int, training bool) Expression[T] {
 	return func(b *Builder[T]) (*gorgonia.Node, error) {
 		s := &scope[T]{builder: b, training: training, parameters: map[string]*Leaf[T]{}}
@@ -85,8 +85,8 @@ func Layer[T ops.Float](l layers.Layer, x []T, batch int, in []int, training boo
 	}
 }
 
-// Scalar weights every element of e's value by a fixed draw from N(0,1) and adds them up, so that one scalar sees all of
-// the value's derivatives.
+// Scalar is the sum of the elements of e's value, weighted by fixed draws from N(0,1): its gradient involves all
+// derivatives of the value.
 func Scalar[T ops.Float](e Expression[T]) Expression[T] {
 	return func(b *Builder[T]) (*gorgonia.Node, error) {
 		y, err := e(b)
@@ -103,8 +103,8 @@ func Scalar[T ops.Float](e Expression[T]) Expression[T] {
 	}
 }
 
-// SquaredGradient is what [Scalar] makes of e and the squared norm of its gradient with respect to the first leaf, so that
-// its own gradients hold second derivatives of e.
+// SquaredGradient is the sum of [Scalar] of e and the squared norm of its gradient with respect to the first leaf: its
+// gradients contain second derivatives of e.
 func SquaredGradient[T ops.Float](e Expression[T]) Expression[T] {
 	return func(b *Builder[T]) (*gorgonia.Node, error) {
 		y, err := Scalar(e)(b)
@@ -116,8 +116,8 @@ func SquaredGradient[T ops.Float](e Expression[T]) Expression[T] {
 	}
 }
 
-// Values draws n values of the interval, the part of it from -1 to 1 where it is longer. They keep 0.02 away from every
-// multiple of 0.1, where the kinks are.
+// Values draws n values of the interval, limited to [-1, 1], with a distance of at least 0.02 from every multiple of 0.1,
+// where the kinks are.
 func Values[T ops.Float](n int, within layers.Interval, r *rand.Rand) []T {
 	low, high := max(within.Low, -1), min(within.High, 1)
 	values := make([]T, n)

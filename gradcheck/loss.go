@@ -8,11 +8,11 @@ import (
 	"tessera/ops"
 )
 
-// Loss is the value of l on x of shape (rows, columns), the leaf "x": the value that `on` names, or the one parameter that it
-// matches. What else the term reads are leaves too: "target", the images to compare with, of the shape of x, and
-// "labels", both fixed; further values, "value.NAME"; the value of the teacher, "teacher", fixed; for a term on the
-// atoms "atoms", as many as an image has pixels. Of a term that reads views the first half of the rows are those of the
-// first view. For a term on a Jacobian x holds images, whose codes are the sigmoids of x times the leaf "weight".
+// Loss is the value of l on x of shape (rows, columns), the leaf "x": the value that `on` names, or the only matching
+// parameter. Other inputs of the term are leaves too: "target", the target images, of the shape of x, and "labels", both
+// fixed; further values, "value.NAME"; the value of the teacher, "teacher", fixed; for a term on the atoms "atoms", as many
+// as an image has pixels. Of a term that reads views the first half of the rows are those of the first view. For a term on
+// a Jacobian x holds images, whose codes are the sigmoids of x times the leaf "weight".
 func Loss[T ops.Float](l losses.Loss, x, target []T, rows, columns int) Expression[T] {
 	return func(b *Builder[T]) (*gorgonia.Node, error) {
 		v := &values[T]{builder: b, reads: l.Reads(), target: target, rows: rows, columns: columns, leaves: map[string]*gorgonia.Node{}}
@@ -21,7 +21,7 @@ func Loss[T ops.Float](l losses.Loss, x, target []T, rows, columns int) Expressi
 	}
 }
 
-// values is what a loss reads; it implements [losses.Values].
+// values implements [losses.Values].
 type values[T ops.Float] struct {
 	builder       *Builder[T]
 	reads         losses.Reads
@@ -32,7 +32,7 @@ type values[T ops.Float] struct {
 	encoding      *losses.Encoding
 }
 
-// leaf returns the leaf of that name, which has a row for every image, adding it at its first use.
+// leaf returns the leaf of that name with a row for every image; it adds the leaf at its first use.
 func (v *values[T]) leaf(name string, of []T, fixed bool) *gorgonia.Node {
 	if v.leaves[name] == nil {
 		l := v.builder.leaf(name, []int{v.rows, v.columns}, of, fixed)

@@ -16,7 +16,7 @@ import (
 
 var _ attack.Target = (*graph.Coder)(nil)
 
-// attacked has noise, which an attack does not see, a norm with state, and two reconstruction terms beside others.
+// attacked has noise, which an attack ignores, a norm with state, two reconstruction terms and other terms.
 const attacked = `
 [model.attacked]
 encoder = [{ kind = "gaussian_noise" }, { kind = "dense", units = 5 }, { kind = "batch_norm" }, { kind = "sigmoid" }]
@@ -49,7 +49,7 @@ func float64s(values []float32) []float64 {
 	return list
 }
 
-func TestInputGradientIsThatOfTheReconstructionTermsAlone(t *testing.T) {
+func TestInputGradientUsesOnlyReconstructionTerms(t *testing.T) {
 	m := model(t, attacked, "attacked", 3, 4)
 	variance, _ := m.Parameter("encoder.2.running_variance")
 	for i := range variance.Data {
@@ -104,7 +104,7 @@ func TestInputGradientIsThatOfTheReconstructionTermsAlone(t *testing.T) {
 				t.Errorf("%s: pixel %d: got %v, want %v", name, i, g, want[i])
 			}
 		}
-		if _, err := coder.InputGradient(images, clean[:12]); err == nil || !strings.Contains(err.Error(), "as many") {
+		if _, err := coder.InputGradient(images, clean[:12]); err == nil || !strings.Contains(err.Error(), "equal numbers") {
 			t.Errorf("%s: other numbers of images: got %v", name, err)
 		}
 		if err := coder.Close(); err != nil {
@@ -113,7 +113,7 @@ func TestInputGradientIsThatOfTheReconstructionTermsAlone(t *testing.T) {
 	}
 }
 
-// A model that learns from attacked images encodes those and gives back the clean ones.
+// Adversarial training encodes the attacked images and reconstructs the clean ones.
 func TestAdversarialProgramsCompareWithTheCleanImages(t *testing.T) {
 	const text = `
 [model.twin]

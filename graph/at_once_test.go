@@ -15,7 +15,7 @@ encoder = [{ kind = "reshape", shape = [1024, 1] }, { kind = "attention", heads 
 encoder = [{ kind = "dense", units = 4 }]
 `
 
-// refusing says of how many images it was to compile a program.
+// refusing records the batch size of the program and does not compile it.
 type refusing struct{ batch int }
 
 func (r *refusing) Compile(p *graph.Program) (graph.Runner[float32], error) {
@@ -23,8 +23,8 @@ func (r *refusing) Compile(p *graph.Program) (graph.Runner[float32], error) {
 	return nil, errors.New("compiles nothing")
 }
 
-// The weights of all tokens for all tokens of 1000 images would fill 4 GB, and their gradients as much.
-func TestWhatIsLargeIsCodedInSmallerBatches(t *testing.T) {
+// The attention weights of 1000 images would take 4 GB, and their gradients another 4 GB.
+func TestLargeModelsAreCodedInSmallerBatches(t *testing.T) {
 	for name, want := range map[string]int{"attentive": 128, "small": 1000} {
 		m := model(t, attentive, name, 32, 32)
 		if got := m.AtOnce(1000); got != want {

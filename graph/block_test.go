@@ -9,7 +9,7 @@ import (
 )
 
 // A block's layers have their own parameters, state and noise, under the path of the block.
-func TestProgramsHaveWhatTheLayersOfABlockUse(t *testing.T) {
+func TestProgramsContainTheParametersOfABlock(t *testing.T) {
 	f, err := config.Load("models.toml", []byte(`
 [model.m]
 dataset = "bars"

@@ -12,49 +12,49 @@ import (
 	"tessera/losses"
 )
 
-// What a program can be asked for beside values of the model, which are asked for by name ("code", "output", a head).
+// The names of what a program can compute besides the model's values ("code", "output", a head).
 const (
-	// Loss is the objective with its terms, and its gradient with respect to every trainable parameter that it reaches.
+	// Loss is the objective with its terms, and its gradient with respect to every trainable parameter that it depends on.
 	Loss = "loss"
-	// InputGradient is the gradient, with respect to the images, of the terms that compare the output with the images,
-	// each times its weight. The program then has the input [Target].
+	// InputGradient is the gradient, with respect to the images, of the weighted terms that compare the output with the
+	// images. The program then has the input [Target].
 	InputGradient = "gradient of input"
 )
 
-// The names of the inputs that hold streams.
+// The names of the image and label inputs.
 const (
 	Images = "input"  // the images that are encoded, (batch, shape)
-	Target = "target" // the images to reconstruct, where those that are encoded are distorted
-	Views  = "views"  // the first views of all images, then the second ones, (2 batch, shape)
-	Labels = "labels" // (batch, classes): 1 at the class of an image, 0 elsewhere, and all 0 where it is unknown
+	Target = "target" // the images to reconstruct, if the encoder gets distorted images
+	Views  = "views"  // the first views of all images, then the second views, (2 batch, shape)
+	Labels = "labels" // (batch, classes): one-hot, 0 for images without a label
 )
 
-// Request says which program of a model is wanted. A program is built from what is wanted backwards to what is given.
+// Request describes a program of a model. The program contains only what Want depends on, back to Given.
 type Request struct {
 	Batch int
-	Want  []string // values by name, [Loss], [InputGradient]: what can be read after a run; nil: all values, and with Training the loss
+	Want  []string // the outputs: values by name, [Loss], [InputGradient]; nil: all values, and with Training the loss
 
-	// Given are values that the caller gives, so that nothing before them is computed. With Loss the terms are those that
-	// read nothing but these values and parameters, and the gradient with respect to the values is computed too.
+	// Given are values that the caller provides as inputs. With Loss the program contains only the terms of these values
+	// and of parameters, and also computes the gradient with respect to these values.
 	Given []string
-	// Of, where it is not 0, is the number of images of the objective, of which these are some: the loss is what they add to
-	// it, less the terms that read the code alone, of which they add the derivative. See portion.go.
+	// Of is the number of images of the full batch if the program computes the contribution of a micro-batch, else 0. Terms
+	// that read only the code enter through their upstream gradient. See portion.go.
 	Of int
 
-	Training bool         // layers work as in training; Loss always does
-	Prepared bool         // images are prepared for the first layer by the caller: see Input.Preparation
+	Training bool         // layers run in training mode; always true with Loss
+	Prepared bool         // the caller prepares the images for the first layer: see Input.Preparation
 	Dtype    tensor.Dtype // the zero value means tensor.Float32
 }
 
-// check refuses a request that no program can meet.
+// check returns an error for a request that no program can satisfy.
 func (r Request) check() error {
 	switch {
 	case r.Batch < 1:
 		return fmt.Errorf("batch: got %d, want > 0", r.Batch)
 	case r.Of != 0 && r.Of < r.Batch:
-		return fmt.Errorf("of: got %d images, want at least those of the batch, %d", r.Of, r.Batch)
+		return fmt.Errorf("of: got %d, want >= %d, the size of the batch", r.Of, r.Batch)
 	case slices.Contains(r.Want, Loss) && slices.Contains(r.Want, InputGradient):
-		return fmt.Errorf("want: got both %q and %q, which are taken of different terms; ask for two programs", Loss, InputGradient)
+		return fmt.Errorf("want: got both %q and %q, which use different terms; build two programs", Loss, InputGradient)
 	}
 	return nil
 }
@@ -65,27 +65,27 @@ type builder struct {
 	request Request
 	program *Program
 	nodes   map[string]*gorgonia.Node // of parameters, by path
-	streams map[string]*gorgonia.Node // inputs that hold streams, by name
-	values  map[value]*gorgonia.Node  // what has been computed
-	weighs  *gorgonia.Node            // what enters the decoder's layer that holds the atoms; nil where there is none
+	streams map[string]*gorgonia.Node // inputs of images and labels, by name
+	values  map[value]*gorgonia.Node  // computed so far
+	weighs  *gorgonia.Node            // input of the decoder's layer that contains the atoms; nil without atoms
 }
 
-// value is one value of the model for one stream of images, or of its teacher.
+// value is one value of the model or of its teacher, for images or views.
 type value struct {
 	name string
 	pass
 }
 
-// pass is one way through the model.
+// pass is one evaluation of the model.
 type pass struct {
 	stream  string // Images or Views
-	teacher bool   // with the parameters of the teacher, as at inference
+	teacher bool   // with the teacher's parameters, in inference mode
 }
 
-// Program builds a program of the model for one batch size. All programs of a model share its parameters.
+// Program builds a program for one batch size. All programs of a model share its parameters.
 func (m *Model) Program(r Request) (p *Program, err error) {
 	if m == nil || m.Spec == nil || m.Layout == nil {
-		return nil, errors.New("graph: no model to make a program of: take one that New returned")
+		return nil, errors.New("graph: the model is nil; make one with New")
 	}
 	if err := r.check(); err != nil {
 		return nil, fmt.Errorf("model %q: %w", m.Spec.Name, err)
@@ -99,7 +99,7 @@ func (m *Model) Program(r Request) (p *Program, err error) {
 		}
 	}
 	r.Training = r.Training || slices.Contains(r.Want, Loss)
-	// Gorgonia panics on some malformed expressions; a layer or loss of the user's own must not take the program down.
+	// Gorgonia panics on some malformed expressions; a user-defined layer or loss must not crash the program.
 	defer func() {
 		if r := recover(); r != nil {
 			p, err = nil, fmt.Errorf("model %q: building the graph: %v", m.Spec.Name, r)
@@ -113,8 +113,8 @@ func (m *Model) Program(r Request) (p *Program, err error) {
 	return b.program, nil
 }
 
-// build adds inputs first, then the values in the order in which a model computes them, then the terms of the objective.
-// This order is that of the program's inputs, and part of what makes equal programs equal.
+// build adds inputs, then values in the model's order, then the terms of the objective. The order is fixed: it determines
+// the order of the program's inputs, and equal requests give equal programs.
 func (b *builder) build() error {
 	terms := b.terms()
 	if err := b.give(terms); err != nil {
@@ -135,12 +135,12 @@ func (b *builder) build() error {
 	return b.deliver(terms)
 }
 
-// give adds the values that the caller gives: parameters, where the loss is differentiated with respect to them.
+// give adds the values that the caller provides. If the loss is differentiated with respect to them, they are parameters.
 func (b *builder) give(terms []int) error {
 	for _, name := range b.request.Given {
 		size := b.model.Layout.Size(name)
 		if size == 0 {
-			return fmt.Errorf("there is no value %q to be given", name)
+			return fmt.Errorf("given: the model has no value %q", name)
 		}
 		v := value{name, pass{stream: Images}}
 		switch {
@@ -153,8 +153,8 @@ func (b *builder) give(terms []int) error {
 	return nil
 }
 
-// needed lists the values that are to be computed, in the order of the model: code, output, heads; of the images first, then
-// of the views, then of the teacher.
+// needed lists the values to compute in the order code, output, heads: first for the images, then for the views, then for
+// the teacher.
 func (b *builder) needed(terms []int) (list []value) {
 	wanted := map[value]bool{}
 	for _, name := range b.request.Want {
@@ -184,12 +184,12 @@ func (b *builder) needed(terms []int) (list []value) {
 			delete(wanted, value{name, p})
 		}
 	}
-	unknown := slices.Collect(maps.Keys(wanted)) // of names that the model does not have: computing the first says so
+	unknown := slices.Collect(maps.Keys(wanted)) // names that the model does not have: computing the first returns the error
 	slices.SortFunc(unknown, func(a, b value) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.stream, b.stream)) })
 	return append(list, unknown...)
 }
 
-// passOf is the way through the model of the values that a term reads.
+// passOf is the pass that computes the values of a term.
 func passOf(r losses.Reads) pass {
 	if r.Views {
 		return pass{stream: Views}
@@ -197,7 +197,7 @@ func passOf(r losses.Reads) pass {
 	return pass{stream: Images}
 }
 
-// open adds the inputs of the streams that are read.
+// open adds the image and label inputs that are read.
 func (b *builder) open(terms []int, needed []value) {
 	shape := append([]int{b.request.Batch}, b.model.Shape...)
 	from := func(stream string) bool {
@@ -220,12 +220,12 @@ func (b *builder) open(terms []int, needed []value) {
 	}
 }
 
-// reads reports whether one of the terms reads something of a sort.
+// reads reports whether a term of the request reads what f selects.
 func (b *builder) reads(terms []int, sort func(losses.Reads) bool) bool {
 	return slices.ContainsFunc(terms, func(i int) bool { return sort(b.model.Spec.Losses[i].Loss.Reads()) })
 }
 
-// deliver taps what is wanted, in this order: values, the terms, the loss, the gradient of the images.
+// deliver taps the outputs in this order: values, terms, loss, input gradient.
 func (b *builder) deliver(terms []int) error {
 	for _, name := range b.model.Layout.Values() {
 		if !slices.Contains(b.request.Want, name) {
@@ -248,7 +248,7 @@ func (b *builder) deliver(terms []int) error {
 	return nil
 }
 
-// target returns the images to compare with, (batch, pixels).
+// target returns the target images, (batch, pixels).
 func (b *builder) target() (*gorgonia.Node, error) {
 	clean := b.streams[Target]
 	if clean == nil {

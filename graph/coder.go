@@ -5,26 +5,28 @@ import (
 	"fmt"
 	"slices"
 
+	"tessera/layers"
 	"tessera/losses"
 	"tessera/metrics"
 )
 
-// codingBatch images are encoded or decoded by one run of a program, fewer where that would fill the memory.
+// codingBatch is the number of images per run of a program; large models use fewer to bound the memory.
 const codingBatch = 1000
 
-// keptRunners of each kind stay compiled: a caller that codes by the same few batch sizes compiles once.
+// keptRunners is the number of compiled programs that are kept per kind: a caller that uses few batch sizes compiles each
+// once.
 const keptRunners = 4
 
-// Coder computes values of a model, without noise: it makes an auto-encoder a [metrics.Coder]. It reads the model's
-// parameters when it codes, so that it follows their training. It is not safe for use by several goroutines at once.
+// Coder computes values of a model without noise. It implements [metrics.Coder] for auto-encoders. Each call uses the
+// model's current parameters. A Coder is not safe for concurrent use.
 type Coder struct {
 	model   *Model
 	backend Backend
-	ready   map[string][]compiledBatch // by what they compute from what; the last used one last
+	ready   map[string][]compiledBatch // by input and output; most recently used last
 }
 
-// NewCoder returns the coder of a model whose programs run on that back end. Without a model or a back end it codes nothing:
-// its methods return [ErrNoModel].
+// NewCoder returns a coder that runs the model's programs on that back end. If the model or the back end is nil, its
+// methods return [ErrNoModel].
 func NewCoder(m *Model, backend Backend) *Coder {
 	if m == nil || m.Layout == nil || backend == nil {
 		return &Coder{}
@@ -32,7 +34,7 @@ func NewCoder(m *Model, backend Backend) *Coder {
 	return &Coder{model: m, backend: backend, ready: map[string][]compiledBatch{}}
 }
 
-// ErrNoModel says that a coder was made without a model or without a back end.
+// ErrNoModel is returned by the methods of a coder without a model or without a back end.
 var ErrNoModel = errors.New("graph: the coder has no model or no back end")
 
 // compiledBatch is a program for one batch size.
@@ -69,7 +71,7 @@ func (c *Coder) Encode(images []float32) ([]float32, error) {
 	return codes, nil
 }
 
-// Decode implements [metrics.Coder]. It is an error where the model has no decoder.
+// Decode implements [metrics.Coder]. It returns an error if the model has no decoder.
 func (c *Coder) Decode(codes []float32) ([]float32, error) {
 	if c.model == nil {
 		return nil, ErrNoModel
@@ -81,7 +83,7 @@ func (c *Coder) Decode(codes []float32) ([]float32, error) {
 	return images, nil
 }
 
-// Values lists the values that the model computes: "code", "output" where it has a decoder, and its heads.
+// Values lists the values that the model computes: "code", "output" if it has a decoder, and its heads.
 func (c *Coder) Values() []string {
 	if c.model == nil {
 		return nil
@@ -97,13 +99,13 @@ func (c *Coder) ClassHeads() []string {
 	return c.model.ClassHeads()
 }
 
-// Value computes a value of images by its name, one of Values, and returns it row by row.
+// Value computes the named value, one of Values, for images and returns it row by row.
 func (c *Coder) Value(name string, images []float32) ([]float32, error) {
 	if c.model == nil {
 		return nil, ErrNoModel
 	}
 	if !slices.Contains(c.Values(), name) {
-		return nil, fmt.Errorf("model %q: there is no value %q; it has %q", c.model.Spec.Name, name, c.Values())
+		return nil, fmt.Errorf("model %q: got value %q, want one of %q", c.model.Spec.Name, name, c.Values())
 	}
 	values, err := c.run(Request{Want: []string{name}}, c.model.Pixels(), images)
 	if err != nil {
@@ -112,11 +114,11 @@ func (c *Coder) Value(name string, images []float32) ([]float32, error) {
 	return values, nil
 }
 
-// run computes the one thing that is wanted of rows of that width, a batch at a time: of those of the first input, and as
-// many of each further one.
+// run computes one value batch by batch. The rows of the first input have that width; the other inputs have the same number
+// of rows.
 func (c *Coder) run(want Request, width int, inputs ...[]float32) ([]float32, error) {
 	if width == 0 || len(inputs[0])%width != 0 {
-		return nil, fmt.Errorf("%d values are not a whole number of rows of %d", len(inputs[0]), width)
+		return nil, fmt.Errorf("got %d values, want a multiple of %d, the length of a row", len(inputs[0]), width)
 	}
 	n := len(inputs[0]) / width
 	out := []float32{}
@@ -168,8 +170,8 @@ func (c *Coder) runner(want Request) (Runner[float32], error) {
 	return r, nil
 }
 
-// Atoms implements [metrics.Coder]: the rows of the weight of the decoder's last layer that has one, and that layer's
-// bias, where the layer gives whole images.
+// Atoms implements [metrics.Coder]. It returns the rows of the weight of the decoder's last layer with weights, and that
+// layer's bias, if the layer's output is an image.
 func (c *Coder) Atoms() *metrics.Atoms {
 	if c.model == nil {
 		return nil
@@ -178,14 +180,14 @@ func (c *Coder) Atoms() *metrics.Atoms {
 	if weight == nil {
 		return nil
 	}
-	a := &metrics.Atoms{Shape: c.Shape(), Count: weight.Shape[0], Values: slices.Clone(weight.Data)}
+	a := &metrics.Atoms{Shape: c.Shape(), Count: weight.Shape[0], Values: slices.Clone(weight.Data), Indirect: c.model.indirect()}
 	if bias != nil {
 		a.Bias = slices.Clone(bias.Data)
 	}
 	return a
 }
 
-// WithAtoms implements [metrics.Coder]: a coder of a copy of the model that shares every parameter but these.
+// WithAtoms implements [metrics.Coder]. The new coder's model shares all other parameters with this one.
 func (c *Coder) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
 	if c.model == nil {
 		return nil, ErrNoModel
@@ -193,13 +195,13 @@ func (c *Coder) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
 	weight, bias := c.model.dictionary()
 	switch {
 	case a == nil:
-		return nil, fmt.Errorf("model %q: no atoms are given", c.model.Spec.Name)
+		return nil, fmt.Errorf("model %q: got no atoms", c.model.Spec.Name)
 	case weight == nil:
 		return nil, fmt.Errorf("model %q: its decoder has no atoms to replace", c.model.Spec.Name)
 	case len(a.Values) != len(weight.Data):
 		return nil, fmt.Errorf("model %q: got %d values of atoms, want %d", c.model.Spec.Name, len(a.Values), len(weight.Data))
 	case bias == nil && a.Bias != nil, bias != nil && len(a.Bias) != len(bias.Data):
-		return nil, fmt.Errorf("model %q: the atoms' bias does not fit the decoder's", c.model.Spec.Name)
+		return nil, fmt.Errorf("model %q: the length of the atoms' bias differs from the decoder's", c.model.Spec.Name)
 	}
 	m := *c.model
 	m.Parameters = slices.Clone(m.Parameters)
@@ -211,7 +213,7 @@ func (c *Coder) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
 			m.Parameters[i] = p.with(a.Bias)
 		}
 	}
-	if !slices.Contains(c.model.Parameters, weight) { // a tied decoder's: the encoder keeps its own
+	if !slices.Contains(c.model.Parameters, weight) { // of a tied decoder: the encoder keeps its weight
 		m.Parameters = append(m.Parameters, weight.with(a.Values))
 	}
 	return NewCoder(&m, c.backend), nil
@@ -228,15 +230,15 @@ func (c *Coder) LastWeight() []float32 {
 	return nil
 }
 
-// with returns the parameter with a copy of other values.
+// with returns a copy of the parameter with other values.
 func (p *Parameter) with(values []float32) *Parameter {
 	q := *p
 	q.Data = slices.Clone(values)
 	return &q
 }
 
-// dictionary returns the weight, atoms by pixels, of the decoder's last layer that has one, and that layer's bias; nil
-// where the decoder has no atoms, or they no bias.
+// dictionary returns the weight (atoms, pixels) of the decoder's last layer with weights, and that layer's bias. The weight
+// is nil if the decoder has no atoms, the bias if the layer has none.
 func (m *Model) dictionary() (weight, bias *Parameter) {
 	i := m.Layout.Dictionary()
 	if i < 0 {
@@ -251,7 +253,19 @@ func (m *Model) dictionary() (weight, bias *Parameter) {
 	return weight, bias
 }
 
-// transposed returns a copy of the parameter whose transpose a tied decoder has under that path, transposed.
+// indirect returns the reason why the output is not a sum of atoms weighted by the code, "" if it is.
+func (m *Model) indirect() string {
+	i := m.Layout.Dictionary()
+	if _, ok := m.Layout.Decoder[i].Layer.(*layers.MaxPlus); ok {
+		return "the decoder takes the maximum of its atoms, not their sum"
+	}
+	if i > 0 {
+		return "a deeper decoder weighs its atoms by other values than the codes"
+	}
+	return ""
+}
+
+// transposed returns the transposed copy of the encoder's weight that a tied decoder has under that path.
 func (m *Model) transposed(path string) *Parameter {
 	w, err := m.Parameter(m.transposeOf(path))
 	if err != nil || len(w.Shape) != 2 {
@@ -265,7 +279,7 @@ func (m *Model) transposed(path string) *Parameter {
 	return t
 }
 
-// Close frees what the compiled programs hold. The coder compiles again when it is used afterwards.
+// Close frees the compiled programs. A coder that is used afterwards compiles them again.
 func (c *Coder) Close() error {
 	var first error
 	for _, ready := range c.ready {

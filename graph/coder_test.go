@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"tessera/config"
@@ -37,7 +38,7 @@ func model(t *testing.T, text, name string, shape ...int) *graph.Model {
 		t.Fatal(err)
 	}
 	r := rand.New(rand.NewPCG(1, 2))
-	for _, p := range m.Parameters { // biases start at zero, where an error in them would not show
+	for _, p := range m.Parameters { // biases start at zero, which would hide an error
 		for i := range p.Data {
 			p.Data[i] = float32(r.NormFloat64()) / 2
 		}
@@ -130,7 +131,7 @@ func TestCoderAgreesWithPlainLoopsWithoutNoise(t *testing.T) {
 	}
 }
 
-func TestCoderForgetsNoBatchSizeWronglyWhenManyAreAsked(t *testing.T) {
+func TestCoderIsRightAfterMoreBatchSizesThanItKeeps(t *testing.T) {
 	m := model(t, deep, "deep", 3, 4)
 	c := graph.NewCoder(m, tape.Backend{})
 	images := noise(9 * 12)
@@ -227,6 +228,22 @@ func TestWithAtomsReplacesThemAndNothingElse(t *testing.T) {
 	}
 	if _, err := c.WithAtoms(&metrics.Atoms{Values: a.Values}); err == nil {
 		t.Error("atoms without the bias were taken")
+	}
+}
+
+func TestAtomsSayWhetherTheCodesWeighThem(t *testing.T) {
+	for decoder, want := range map[string]string{
+		`{ kind = "dense" }`: "",
+		`{ kind = "dense", bias = false }, { kind = "sigmoid" }`: "",
+		`{ kind = "dense", units = 16 }, { kind = "dense" }`:     "deeper decoder", // as many atoms as units
+		`{ kind = "relu" }, { kind = "dense" }`:                  "deeper decoder",
+		`{ kind = "max_plus" }`:                                  "maximum",
+	} {
+		m := model(t, "[model.m]\ndataset = \"bars\"\nencoder = [{ kind = \"dense\", units = 16 }]\ndecoder = ["+decoder+"]\n", "m", 8, 8)
+		a := graph.NewCoder(m, tape.Backend{}).Atoms()
+		if a == nil || a.Count != 16 || (want == "") != (a.Indirect == "") || !strings.Contains(a.Indirect, want) {
+			t.Errorf("%s: %d atoms, %q, want %q", decoder, a.Count, a.Indirect, want)
+		}
 	}
 }
 

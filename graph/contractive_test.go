@@ -14,14 +14,14 @@ import (
 	"tessera/team"
 )
 
-// contracted is a training program in float64 whose loss is a contractive penalty alone.
+// contracted is a training program in float64 whose only loss term is a contractive penalty.
 type contracted struct {
 	*graph.Program
 	graph.Runner[float64]
 	tap map[string]int
 }
 
-// encoders of 12 pixels; those of one dense layer are penalised exactly, the others by an estimate.
+// encoders of 12 pixels: the penalty is exact for one dense layer and estimated for the others.
 var encoders = map[string]string{
 	"sigmoid":     `[{ kind = "dense", units = 5, activation = "sigmoid" }]`,
 	"relu":        `[{ kind = "flatten" }, { kind = "dense", units = 5, activation = "relu" }]`,
@@ -100,7 +100,7 @@ func (c contracted) run(t *testing.T, name string) []float64 {
 	return slices.Clone(c.Tap(c.tap[name]))
 }
 
-// jacobian is that of all codes of the batch with respect to all of its pixels, by central differences: [pixel][unit].
+// jacobian is the Jacobian of all codes of the batch with respect to all pixels, by central differences: [pixel][unit].
 func (c contracted) jacobian(t *testing.T) [][]float64 {
 	t.Helper()
 	const h = 1e-5
@@ -124,7 +124,7 @@ func (c contracted) jacobian(t *testing.T) [][]float64 {
 	return rows
 }
 
-func TestContractivePenaltyIsThatOfTheNumericJacobian(t *testing.T) {
+func TestContractivePenaltyEqualsTheNumericJacobian(t *testing.T) {
 	for name, encoder := range encoders {
 		t.Run(name, func(t *testing.T) {
 			const probes = 2
@@ -172,7 +172,7 @@ func TestContractivePenaltyIsThatOfTheNumericJacobian(t *testing.T) {
 	}
 }
 
-// The estimate is the norm in the mean.
+// The expectation of the estimate is the norm.
 func TestHutchinsonsEstimateAveragesToTheNorm(t *testing.T) {
 	c := contractive(t, encoders["deep"], 8)
 	want := 0.0
@@ -212,7 +212,7 @@ func TestGradientOfTheContractivePenalty(t *testing.T) {
 				}
 				reached = max(reached, largest)
 				if difference > 1e-6*largest+1e-9 {
-					t.Errorf("%s: differs by %g from the central differences, the largest of which is %g", b.Path, difference, largest)
+					t.Errorf("%s: differs from the central differences by %g; the largest of them is %g", b.Path, difference, largest)
 				}
 			}
 			if reached == 0 {

@@ -15,7 +15,7 @@ import (
 	"tessera/team"
 )
 
-// The decoder has a layer before that of the atoms, and an activation after it.
+// The decoder has a layer before the layer of the atoms, and an activation after it.
 const onAtoms = `
 [model.dilated]
 encoder = [{ kind = "dense", units = 4, activation = "relu" }]
@@ -28,7 +28,7 @@ decoder = [{ kind = "dense" }, { kind = "dropout", rate = 0.3 }]
 loss = [{ kind = "mse" }, { kind = "max_approximation" }]
 `
 
-// tapped runs a training program once on these images and returns what it says of a tap.
+// tapped runs a training program once on these images and returns a tap.
 func tapped(t *testing.T, m *graph.Model, backend graph.Backend, images []float32, name string) float64 {
 	t.Helper()
 	p, err := m.Program(graph.Request{Batch: len(images) / m.Pixels(), Training: true})
@@ -87,8 +87,8 @@ func TestMaxApproximationTermIsTheMetric(t *testing.T) {
 	}
 }
 
-// The noise of a layer that is applied to the operated atoms too is drawn once.
-func TestOperatedAtomsMeetTheSameNoise(t *testing.T) {
+// A layer that is also applied with the operated atoms uses the same noise.
+func TestOperatedAtomsUseTheSameNoise(t *testing.T) {
 	m := model(t, onAtoms, "noisy", 3, 4)
 	p, err := m.Program(graph.Request{Batch: 2, Training: true, Dtype: tensor.Float64})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"tessera/team"
 )
 
-// A frozen batch_norm normalises by its running averages in training too, and these stand still.
+// A frozen batch_norm also uses its running averages in training, and they do not change.
 const frozen = `
 [model.frozen]
 freeze = ["encoder.1.*"]
@@ -38,7 +38,7 @@ func run(t *testing.T, b graph.Backend, m *graph.Model, o graph.Request, images 
 	return p, r
 }
 
-func TestAFrozenLayerWorksInTrainingAsAtInference(t *testing.T) {
+func TestAFrozenLayerRunsInInferenceModeDuringTraining(t *testing.T) {
 	images, team := noise(6*12), team.New(2)
 	defer team.Close()
 	for name, backend := range map[string]graph.Backend{"tape": tape.Backend{}, "engine": engine.Backend{Team: team}} {
@@ -71,8 +71,8 @@ func TestAFrozenLayerWorksInTrainingAsAtInference(t *testing.T) {
 	}
 }
 
-// A block is no reason for a frozen layer of it to be used otherwise, nor is it a block in a block.
-func TestAFrozenLayerOfABlockWorksInTrainingAsAtInference(t *testing.T) {
+// A frozen layer in a block, or in a block in a block, runs in inference mode too.
+func TestAFrozenLayerOfABlockRunsInInferenceModeDuringTraining(t *testing.T) {
 	images, team := noise(6*12), team.New(2)
 	defer team.Close()
 	norm := `{ kind = "batch_norm" }, { kind = "dense", units = 12 }`

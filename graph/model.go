@@ -18,18 +18,18 @@ type Model struct {
 	Spec       *config.Model
 	Shape      []int // of one image
 	Layout     *config.Layout
-	Parameters []*Parameter // encoder, decoder, then heads, in the order of the layers
+	Parameters []*Parameter // encoder, decoder, heads; each in the order of its layers
 
-	// Lent are further parameters that programs can read, by their paths. They are not the model's own: what a hook of its training
-	// keeps, such as teacher.encoder.0.weight.
+	// Lent are parameters of training hooks that programs can read, by path, for example teacher.encoder.0.weight. They do
+	// not belong to the model.
 	Lent []*Parameter
 }
 
-// New returns the model of spec for images of that shape, its parameters drawn from spec's seed: each from a stream of
-// its own, named by its path.
+// New returns the model of spec for images of that shape. Each parameter is initialised from a separate random stream,
+// which is determined by spec's seed and the parameter's path.
 func New(spec *config.Model, shape []int) (*Model, error) {
 	if spec == nil {
-		return nil, errors.New("graph: no declaration to make a model of")
+		return nil, errors.New("graph: the declaration is nil")
 	}
 	layout, err := spec.Layout(shape)
 	if err != nil {
@@ -39,7 +39,7 @@ func New(spec *config.Model, shape []int) (*Model, error) {
 	for _, placed := range m.Layout.Stacked() {
 		for _, p := range placed.Parameters {
 			if p.TransposeOf != "" {
-				continue // another layer's
+				continue // of another layer
 			}
 			path := placed.Path + "." + p.Name
 			made := initialised(path, p, spec.Train.Seed)
@@ -57,7 +57,7 @@ func initialised(path string, p layers.Parameter, seed uint64) *Parameter {
 	return &Parameter{Path: path, Shape: slices.Clone(p.Shape), Data: w}
 }
 
-// Encodes reports whether the objective reads a value of the images themselves, not only of their views.
+// Encodes reports whether the objective reads a value of the images, not only of their views.
 func (m *Model) Encodes() bool {
 	return slices.ContainsFunc(m.Spec.Losses, func(l config.Loss) bool {
 		r := l.Loss.Reads()
@@ -65,8 +65,8 @@ func (m *Model) Encodes() bool {
 	})
 }
 
-// Trained lists what a program of a training step computes: the loss, and the codes where the objective reads a value of the
-// images themselves.
+// Trained lists the outputs of a training step's program: the loss, and the codes if the objective reads a value of the
+// images.
 func (m *Model) Trained() []string {
 	if !m.Encodes() {
 		return []string{Loss}
@@ -74,7 +74,7 @@ func (m *Model) Trained() []string {
 	return []string{losses.Code, Loss}
 }
 
-// Classes is the number of units of the values that terms compare with labels; 0 where none does.
+// Classes is the number of units of the values that terms compare with labels, 0 if no term does.
 func (m *Model) Classes() int {
 	for _, l := range m.Spec.Losses {
 		if l.Loss.Reads().Labels {
@@ -105,21 +105,21 @@ func (m *Model) Parameter(path string) (*Parameter, error) {
 	return nil, fmt.Errorf("model %q: no parameter %q", m.Spec.Name, path)
 }
 
-// LastWeight returns the weight of the decoder's last layer that has one: the encoder's, where that layer is tied to it; nil
-// where none has.
+// LastWeight returns the weight of the decoder's last layer with weights, nil if there is none. For a tied layer it is the
+// encoder's weight.
 func (m *Model) LastWeight() *Parameter {
 	p, i := m.Layout.LastWeight()
 	if i < 0 {
 		return nil
 	}
 	last, err := m.Parameter(p.Path)
-	if err != nil { // another one's transpose, unless its atoms were replaced
+	if err != nil { // the transpose of an encoder's weight, unless the atoms were replaced
 		last, _ = m.Parameter(p.TransposeOf)
 	}
 	return last
 }
 
-// Twin returns the same model with a copy of its parameters.
+// Twin returns the same model with copies of its parameters.
 func (m *Model) Twin() *Model {
 	twin := *m
 	twin.Parameters = make([]*Parameter, len(m.Parameters))
@@ -129,7 +129,8 @@ func (m *Model) Twin() *Model {
 	return &twin
 }
 
-// transposeOf returns the path of the parameter whose transpose a tied decoder has under that path; empty where it has none.
+// transposeOf returns the path of the encoder's weight whose transpose a tied decoder has under that path, "" if it is not
+// tied.
 func (m *Model) transposeOf(path string) string {
 	for _, p := range m.Layout.Parameters() {
 		if p.Path == path {
@@ -142,10 +143,10 @@ func (m *Model) transposeOf(path string) string {
 // Pixels is the number of values of one image.
 func (m *Model) Pixels() int { return volume.Of(m.Shape) }
 
-// mostAtOnce is how many values the largest tensor of a program that codes images may have: half a gigabyte.
+// mostAtOnce is the maximum number of values of the largest tensor in a coder's program: half a gigabyte.
 const mostAtOnce = 1 << 27
 
-// AtOnce is the number of images that one program codes, at most most.
+// AtOnce is the number of images per run of a coder's program, <= most.
 func (m *Model) AtOnce(most int) int {
 	return max(1, min(most, mostAtOnce/max(1, m.Layout.Largest())))
 }

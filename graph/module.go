@@ -7,8 +7,8 @@ import (
 	"tessera/ir/fromgraph"
 )
 
-// Module returns the program in the typed representation that back ends compile and exporters read. Its parameters
-// share their data with the model.
+// Module returns the program in the typed intermediate representation of back ends and exporters. Its parameters share
+// their data with the model.
 func (p *Program) Module() (*ir.Module, error) {
 	dtype, err := fromgraph.Dtype(p.Dtype)
 	if err != nil {
@@ -52,7 +52,7 @@ func (p *Program) wanted(m *ir.Module, t *fromgraph.Translator) error {
 	for _, u := range p.Updates {
 		i := p.Listed(u.Parameter)
 		if i < 0 {
-			return fmt.Errorf("update of %s, which the program does not list", u.Parameter.Path)
+			return fmt.Errorf("update of %s: the program does not list this parameter", u.Parameter.Path)
 		}
 		v, err := t.Value(u.Node)
 		if err != nil {

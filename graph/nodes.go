@@ -9,7 +9,7 @@ import (
 	"tessera/ops"
 )
 
-// input adds a leaf that the caller fills.
+// input adds an input that the caller fills.
 func (b *builder) input(name string, s ops.Sampler, shape ...int) *gorgonia.Node {
 	n := b.leaf(name, shape)
 	b.program.Inputs = append(b.program.Inputs, Input{Name: name, Node: n, Shape: slices.Clone(shape), Sampler: s})
@@ -32,7 +32,7 @@ func (b *builder) tap(name string, n *gorgonia.Node) error {
 	return nil
 }
 
-// parameter returns the node of a parameter, adding it at its first use.
+// parameter returns the node of a parameter and adds it at its first use.
 func (b *builder) parameter(path string) (*gorgonia.Node, error) {
 	if n, ok := b.nodes[path]; ok {
 		return n, nil
@@ -50,7 +50,7 @@ func (b *builder) parameter(path string) (*gorgonia.Node, error) {
 	return n, nil
 }
 
-// transposed returns the node of a parameter that is the transpose of another.
+// transposed returns the node of the transpose of another parameter.
 func (b *builder) transposed(path, of string) (*gorgonia.Node, error) {
 	w, err := b.parameter(of)
 	if err != nil {

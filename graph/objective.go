@@ -12,7 +12,7 @@ import (
 	"tessera/ops"
 )
 
-// terms lists the terms of the objective that the request is about, by their index.
+// terms lists the indices of the request's terms.
 func (b *builder) terms() (list []int) {
 	for i, l := range b.model.Spec.Losses {
 		r, take := l.Loss.Reads(), false
@@ -58,7 +58,7 @@ func (b *builder) objective(terms []int) error {
 	return b.gradients(loss)
 }
 
-// sum adds terms, each times its weight and a factor; nil where there are none.
+// sum adds the weighted terms times a factor; nil if there are none.
 func (b *builder) sum(terms []int, factor float64, tapped bool) (loss *gorgonia.Node, err error) {
 	for _, i := range terms {
 		declared := b.model.Spec.Losses[i]
@@ -90,13 +90,13 @@ func (b *builder) term(i int, factor float64) (*gorgonia.Node, error) {
 	case !n.IsScalar():
 		return nil, fmt.Errorf("has shape %v, want a scalar", n.Shape())
 	}
-	if declared.Weight == nil { // of a declaration made in Go
+	if declared.Weight == nil { // the declaration was made in Go
 		return scaled(n, factor)
 	}
 	if c, ok := declared.Weight.(*losses.Constant); ok {
 		return scaled(n, c.Value*factor)
 	}
-	if !slices.Contains(b.request.Want, Loss) { // of what is not trained: the last weight
+	if !slices.Contains(b.request.Want, Loss) { // without training: the final weight
 		return scaled(n, declared.Weight.At(math.Inf(1))*factor)
 	}
 	w := b.input("weight."+b.model.Spec.TermName(i), nil)
@@ -115,8 +115,8 @@ func scaled(n *gorgonia.Node, weight float64) (*gorgonia.Node, error) {
 	return gorgonia.Mul(ops.Scalar(n, weight), n)
 }
 
-// gradients adds the derivatives of the loss with respect to every trainable parameter that it reaches. A parameter
-// that the loss does not reach has gradient nil and stays as it is.
+// gradients adds the derivatives of the loss with respect to every trainable parameter that it depends on. The gradient of
+// other parameters is nil.
 func (b *builder) gradients(loss *gorgonia.Node) error {
 	reached := ancestors(loss)
 	var wrt gorgonia.Nodes
@@ -127,7 +127,7 @@ func (b *builder) gradients(loss *gorgonia.Node) error {
 		}
 	}
 	if len(wrt) == 0 {
-		if len(b.request.Given) > 0 { // of frozen weights: a value, and nothing to move
+		if len(b.request.Given) > 0 { // all weights are frozen: only the value is needed
 			return nil
 		}
 		return errors.New("the loss depends on no trainable parameter")
@@ -150,7 +150,7 @@ func (b *builder) inputGradient(terms []int) error {
 		return err
 	}
 	if loss == nil || !ancestors(loss)[images] {
-		return errors.New("no loss compares the output with the images: there is no error to raise")
+		return errors.New("no loss compares the output with the images: there is no error to maximise")
 	}
 	grads, err := gorgonia.Grad(loss, images)
 	if err != nil {

@@ -10,20 +10,20 @@ import (
 	"tessera/ops"
 )
 
-// The objective over all images needs no program of all images. It is
+// The full-batch objective is computed in micro-batches. It is
 //
 //	mean over images of R  +  P(codes of all images)  +  D(weights)
 //
-// where R are the terms that are means over images, P those that read the code alone, all codes together, and D those of
-// weights. With the codes H of all images, from a program (images -> code) a batch at a time, a program (given the code ->
-// loss) computes P + D and the derivatives dP/dH and dD/dw; then programs of a few images each (Request.Of) compute R and the
-// derivatives of R + sum(dP/dH * H) with respect to the weights, which add up to those of the whole.
+// where R are the terms that are means over images, P the terms of the code and D the terms of the weights. A program
+// (images -> code) computes the codes H of all images batch by batch. A program (given code -> loss) computes P + D and the
+// derivatives dP/dH and dD/dw. Then programs with Request.Of compute, for each micro-batch, its contribution to R and the
+// derivatives of R + sum(dP/dH * H) with respect to the weights. Their sum plus dD/dw is the gradient of the objective.
 
-// PullName is the name of the input of a program with Request.Of that takes dP/dH, (batch, units).
+// PullName is the name of the input for the upstream gradient dP/dH, (batch, units), of a program with Request.Of.
 const PullName = "pull"
 
-// Penalised reports which terms the model has that read nothing but the code and parameters: whether any, and whether some
-// read the code.
+// Penalised reports whether the model has terms that read only the code and parameters (any), and whether one of them reads
+// the code.
 func (m *Model) Penalised() (some, code bool) {
 	for _, l := range m.Spec.Losses {
 		if readsOnly(l, losses.Code) {
@@ -33,12 +33,12 @@ func (m *Model) Penalised() (some, code bool) {
 	return some, code
 }
 
-// readsOnly reports whether a term reads nothing but these values and parameters.
+// readsOnly reports whether a term reads only these values and parameters.
 func readsOnly(l config.Loss, names ...string) bool {
 	return l.Loss.Reads().Alone(l.On, names...)
 }
 
-// portion adds to what some images add to the mean the pull on their codes.
+// portion adds the micro-batch term sum(dP/dH * H) to the contribution of the images to the mean.
 func (b *builder) portion(loss *gorgonia.Node) (*gorgonia.Node, error) {
 	if err := b.repeatable(); err != nil {
 		return nil, err
@@ -51,14 +51,14 @@ func (b *builder) portion(loss *gorgonia.Node) (*gorgonia.Node, error) {
 		return nil, err
 	}
 	var c ops.Chain
-	pull := c.Sum(c.Mul(b.input(PullName, nil, b.request.Batch, b.model.Units()), code))
+	upstream := c.Sum(c.Mul(b.input(PullName, nil, b.request.Batch, b.model.Units()), code))
 	if loss != nil {
-		pull = c.Add(loss, pull)
+		upstream = c.Add(loss, upstream)
 	}
-	return pull, c.Err()
+	return upstream, c.Err()
 }
 
-// repeatable refuses layers whose training is not the same each time, and not that of inference.
+// repeatable returns an error for layers that compute something else in training than at inference.
 func (b *builder) repeatable() error {
 	for _, in := range b.program.Inputs {
 		if in.Sampler != nil && !in.Fixed {
@@ -71,7 +71,7 @@ func (b *builder) repeatable() error {
 	return nil
 }
 
-// given adds a value as a separate parameter.
+// given adds a given value as a parameter.
 func (b *builder) given(name string, shape []int) *gorgonia.Node {
 	n := b.leaf(name, shape)
 	b.program.Parameters = append(b.program.Parameters, Binding{Node: n,

@@ -8,7 +8,7 @@ import (
 	"tessera/graph"
 )
 
-func TestAPortionRefusesWhatIsNotTheSameAtEveryLook(t *testing.T) {
+func TestAPortionRefusesLayersThatDifferBetweenEvaluations(t *testing.T) {
 	file, err := config.Load("models.toml", []byte(`
 [model.noisy]
 encoder = [{ kind = "dropout" }, { kind = "dense", units = 4 }]

@@ -1,5 +1,5 @@
-// Package graph turns a checked declaration into a model: parameters by path, a Gorgonia expression graph with taps,
-// gradients by gorgonia.Grad, behind a small interface of back ends that run it.
+// Package graph turns a checked declaration into a model: parameters by path and Gorgonia expression graphs with gradients
+// by gorgonia.Grad. Back ends run the graphs through a small interface.
 package graph
 
 import (
@@ -11,37 +11,38 @@ import (
 	"tessera/ops"
 )
 
-// Parameter is one named tensor of a model. Data is shared by every program and plan that uses the parameter.
+// Parameter is one named tensor of a model. All programs of the model share Data.
 type Parameter struct {
 	Path      string // "encoder.0.weight"
 	Shape     []int
 	Data      []float32 // row-major
-	Trainable bool      // moved by the optimizer; false for running averages and frozen parameters
-	Frozen    bool      // keeps its value: neither the optimizer nor a rule of its layer moves it
+	Trainable bool      // updated by the optimizer; false for running averages and frozen parameters
+	Frozen    bool      // neither the optimizer nor a rule of its layer changes it
 }
 
-// Program is one graph to run: for one batch size, in training (with gradients) or in inference.
+// Program is one graph for one batch size, for training (with gradients) or inference.
 type Program struct {
 	Graph      *gorgonia.ExprGraph
 	Dtype      tensor.Dtype // tensor.Float32 for training, tensor.Float64 for checks
 	Batch      int
-	Inputs     []Input   // values that are given; then the streams [Images], [Target], [Views], [Labels], as far as they are read; then noise
+	Inputs     []Input   // given values; then [Images], [Target], [Views], [Labels] if they are read; then noise
 	Parameters []Binding // every parameter that the graph reads
 	Taps       []Tap     // what can be read after a run
-	Updates    []Update  // state that the graph moves: assigned after the run
+	Updates    []Update  // state that is assigned after the run
 }
 
-// Input is a leaf that the caller fills before every run.
+// Input is an input that the caller fills before every run.
 type Input struct {
-	Name    string // [Images], [Target], [Views], [Labels], the name of a value, or what the noise is of
+	Name    string // [Images], [Target], [Views], [Labels], the name of a value or of a noise input
 	Node    *gorgonia.Node
 	Shape   []int       // batch included
 	Sampler ops.Sampler // nil for data
-	Fixed   bool        // noise that is drawn once for each image: the full-batch objective is the same at every evaluation
+	Fixed   bool        // noise that is drawn once for each image, for a full-batch objective
 
-	Weight losses.Weight // the schedule of the weight of a term, whose number the caller gives; nil for all others
+	Weight losses.Weight // of a term's weight: the schedule whose value the caller fills in; nil for other inputs
 
-	// Preparation is what the caller makes of the images for this input, nil for all others; see [layers.Preparing].
+	// Preparation describes how the caller prepares the images for this input; nil for other inputs. See
+	// [layers.Preparing].
 	Preparation any
 }
 
@@ -49,7 +50,7 @@ type Input struct {
 type Binding struct {
 	*Parameter
 	Node     *gorgonia.Node
-	Gradient *gorgonia.Node // nil in inference and for parameters that the optimizer does not move
+	Gradient *gorgonia.Node // nil at inference and for parameters that the optimizer does not update
 }
 
 // Tap is a named value that can be read after a run: "loss", "loss.mse" (weighted, they sum to "loss"), and values by name: "code", "output".
@@ -65,7 +66,7 @@ type Update struct {
 	Node      *gorgonia.Node
 }
 
-// Listed returns the place of a parameter in Parameters, -1 where the graph does not read it.
+// Listed returns the index of a parameter in Parameters, -1 if the graph does not read it.
 func (p *Program) Listed(q *Parameter) int {
 	return slices.IndexFunc(p.Parameters, func(b Binding) bool { return b.Parameter == q })
 }
@@ -73,7 +74,7 @@ func (p *Program) Listed(q *Parameter) int {
 // Float is the precision of a run.
 type Float interface{ float32 | float64 }
 
-// Runner runs one program. It is not safe for use by several goroutines at once.
+// Runner runs one program. It is not safe for concurrent use.
 type Runner[T Float] interface {
 	// Bind makes the next runs read Inputs[i] from values (row-major, batch included), which must not change during a run.
 	Bind(i int, values []T) error
@@ -81,12 +82,12 @@ type Runner[T Float] interface {
 	Run() error
 	// Tap returns the values of Taps[i]; they are valid until the next Run.
 	Tap(i int) []T
-	// Parameter returns the values that the program reads as Parameters[i]. In float32 it is Parameter.Data itself;
-	// in float64 a copy, which the caller may set.
+	// Parameter returns the values that the program reads as Parameters[i]. In float32 they are Parameter.Data; in float64
+	// they are a copy, which the caller may change.
 	Parameter(i int) []T
-	// Gradient returns the gradient of "loss" with respect to Parameters[i], nil where there is none; valid until the next Run.
+	// Gradient returns the gradient of "loss" with respect to Parameters[i], nil if it has none; valid until the next Run.
 	Gradient(i int) []T
-	// Close frees what the runner holds outside the Go heap, and its goroutines.
+	// Close frees the runner's memory outside the Go heap and ends its goroutines.
 	Close() error
 }
 

@@ -62,7 +62,7 @@ func mean(of ...func() (*gorgonia.Node, error)) (sum *gorgonia.Node, err error) 
 	return sum, c.Err()
 }
 
-// A term may compare values of the views with the images themselves, though nothing encodes those.
+// A term may compare values of the views with the images, which need not be encoded.
 func TestATermReadsViewsAndImages(t *testing.T) {
 	p, err := alone(t, termOf{losses.Reads{Per: losses.Batch, On: true, Views: true, Images: true}, "output",
 		func(v losses.Values) (*gorgonia.Node, error) { return mean(v.On, v.Images) }})
@@ -74,8 +74,9 @@ func TestATermReadsViewsAndImages(t *testing.T) {
 	}
 }
 
-// The Jacobian of a value of the views is that with respect to the views: the penalty of both is the mean of those of each.
-func TestTheJacobianOfViewsIsThatOfTheViews(t *testing.T) {
+// The Jacobian of a value of the views is taken with respect to the views: the penalty of both views is the mean of the
+// penalties of each.
+func TestTheJacobianOfAValueOfViewsIsWithRespectToTheViews(t *testing.T) {
 	contractive := &losses.Contractive{Probes: 1}
 	value := func(views bool, images []float32) float64 {
 		p, err := alone(t, termOf{losses.Reads{On: true, Jacobian: true, Views: views}, "code", contractive.Build})
@@ -111,15 +112,15 @@ func TestTheJacobianOfViewsIsThatOfTheViews(t *testing.T) {
 	}
 }
 
-func TestRequestsThatNoProgramMeetsAreRefused(t *testing.T) {
+func TestInvalidRequestsAreRefused(t *testing.T) {
 	m := model(t, viewed, "viewed", 4, 4)
 	for want, r := range map[string]graph.Request{
 		"batch: got 0":                            {},
-		"of: got -3 images":                       {Batch: 2, Of: -3, Want: []string{graph.Loss}},
-		"of: got 1 images":                        {Batch: 2, Of: 1, Want: []string{graph.Loss}},
+		"of: got -3, want >= 2":                   {Batch: 2, Of: -3, Want: []string{graph.Loss}},
+		"of: got 1, want >= 2":                    {Batch: 2, Of: 1, Want: []string{graph.Loss}},
 		"want: got both \"loss\" and":             {Batch: 2, Want: []string{graph.Loss, graph.InputGradient}},
 		"has no value \"first\"":                  {Batch: 2, Want: []string{"second", "third", "first"}},
-		"there is no value \"first\" to be given": {Batch: 2, Given: []string{"first"}, Want: []string{"output"}},
+		"given: the model has no value \"first\"": {Batch: 2, Given: []string{"first"}, Want: []string{"output"}},
 	} {
 		if _, err := m.Program(r); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: got %v, want %q", r, err, want)
@@ -127,12 +128,12 @@ func TestRequestsThatNoProgramMeetsAreRefused(t *testing.T) {
 	}
 }
 
-// What a program of training computes besides is no value of a coder, which gives it no views and no labels.
-func TestACoderRefusesWhatIsNoValue(t *testing.T) {
+// A coder has no views and no labels: it refuses values that only training programs compute.
+func TestACoderRefusesUnknownValues(t *testing.T) {
 	c := graph.NewCoder(model(t, viewed, "viewed", 4, 4), tape.Backend{})
 	for _, name := range []string{graph.Loss, graph.InputGradient, "nothing", ""} {
 		_, err := c.Value(name, make([]float32, 32))
-		if want := fmt.Sprintf(`there is no value %q; it has ["code" "output" "h"]`, name); err == nil || !strings.Contains(err.Error(), want) {
+		if want := fmt.Sprintf(`got value %q, want one of ["code" "output" "h"]`, name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", name, err, want)
 		}
 	}

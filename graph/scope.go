@@ -10,10 +10,10 @@ import (
 	"tessera/ops"
 )
 
-// teacherPrefix stands before the path of a parameter of the teacher, which the hook of that name lends.
+// teacherPrefix is the prefix of the paths of the teacher's parameters, which the hook teacher lends.
 const teacherPrefix = "teacher."
 
-// scope is what one placed layer sees of the graph being built; it implements [layers.Scope].
+// scope implements [layers.Scope] for one layer of the model.
 type scope struct {
 	*builder
 	placed config.Placed
@@ -30,7 +30,7 @@ func (s *scope) Parameter(name string) *gorgonia.Node {
 	return n
 }
 
-// path is that of the layer whose parameters are read.
+// path is the path of the layer whose parameters are read.
 func (s *scope) path() string {
 	if s.pass.teacher {
 		return teacherPrefix + s.placed.Path
@@ -43,7 +43,7 @@ func (s *scope) Update(name string, value *gorgonia.Node) {
 	path := s.placed.Path + "." + name
 	p, err := s.model.Parameter(path)
 	if err == nil && p.Trainable {
-		err = fmt.Errorf("parameter %q is moved by the optimizer: declare it with State", path)
+		err = fmt.Errorf("parameter %q is updated by the optimizer; declare it with State", path)
 	}
 	if err == nil && !slices.Equal(value.Shape(), p.Shape) {
 		err = fmt.Errorf("update of %q: got shape %v, want %v", path, value.Shape(), p.Shape)
@@ -52,8 +52,8 @@ func (s *scope) Update(name string, value *gorgonia.Node) {
 		panic(err) // a layer with an error; Program turns it into an error
 	}
 	assigned := slices.ContainsFunc(s.program.Updates, func(u Update) bool { return u.Parameter == p })
-	s.Parameter(name)                                 // the program lists what it moves
-	if s.request.Training && !assigned && !p.Frozen { // a layer that is applied again, for other atoms, moves its state once
+	s.Parameter(name)                                 // the program lists every parameter that it updates
+	if s.request.Training && !assigned && !p.Frozen { // a layer that is applied again with other atoms updates its state once
 		s.program.Updates = append(s.program.Updates, Update{Parameter: p, Node: value})
 	}
 }
@@ -66,7 +66,7 @@ func (s *scope) Noise(sampler ops.Sampler, shape ...int) *gorgonia.Node {
 		of = s.pass.stream + "." + of
 	}
 	name := noiseName(of, s.noises)
-	for _, in := range s.program.Inputs { // a layer that is applied again, for other atoms, to the same noise
+	for _, in := range s.program.Inputs { // a layer that is applied again with other atoms uses the same noise
 		if in.Name == name {
 			return in.Node
 		}
@@ -74,7 +74,7 @@ func (s *scope) Noise(sampler ops.Sampler, shape ...int) *gorgonia.Node {
 	return s.input(name, sampler, shape...)
 }
 
-// noiseName is the name of the n-th noise input of a layer or a term, from 1. Its stream of random numbers is named so too.
+// noiseName is the name of the n-th noise input of a layer or a term, from 1. It also names the random stream.
 func noiseName(of string, n int) string {
 	if n == 1 {
 		return of + ".noise"
@@ -82,8 +82,8 @@ func noiseName(of string, n int) string {
 	return fmt.Sprintf("%s.noise.%d", of, n)
 }
 
-// Training implements [layers.Scope]. A layer all of whose parameters are frozen works in training as it does at
-// inference: a normalisation that was learned is not replaced by that of the batch.
+// Training implements [layers.Scope]. A layer whose parameters are all frozen runs in inference mode during training: a
+// frozen normalisation keeps its running averages.
 func (s *scope) Training() bool {
 	return s.request.Training && !s.pass.teacher && !s.Frozen(layers.Names(s.placed.Parameters)...)
 }

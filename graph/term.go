@@ -11,7 +11,7 @@ import (
 	"tessera/ops"
 )
 
-// term is what one term of the objective sees of the graph being built; it implements [losses.Values].
+// term implements [losses.Values] for one term of the objective.
 type term struct {
 	*builder
 	index    int
@@ -75,7 +75,7 @@ func (t *term) Encoding() (*losses.Encoding, error) {
 // Dictionary implements [losses.Values].
 func (t *term) Dictionary() (*losses.Dictionary, error) {
 	if t.weighs == nil {
-		return nil, errors.New("the model has no atoms: the decoder's last layer with weights does not give whole images")
+		return nil, errors.New("the model has no atoms: the output of the decoder's last layer with weights is not an image")
 	}
 	images, err := t.target()
 	if err != nil {

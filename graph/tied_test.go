@@ -129,7 +129,7 @@ func TestOtherAtomsOfATiedDecoderLeaveTheEncoderAlone(t *testing.T) {
 	}
 }
 
-// The loss reaches a tied weight through the encoder, through the decoder, and as atoms: the parts add up.
+// The gradient of a tied weight is the sum of its gradients in the encoder, in the decoder and as atoms.
 func TestGradientsOfTiedWeightsAreDifferences(t *testing.T) {
 	m := model(t, tiedText, "tied", 3, 4)
 	p, err := m.Program(graph.Request{Batch: 3, Training: true, Dtype: tensor.Float64})
@@ -172,7 +172,7 @@ func TestGradientsOfTiedWeightsAreDifferences(t *testing.T) {
 	}
 }
 
-// A glob that names a weight twice, as the encoder's and as the decoder's, takes it once.
+// A glob that matches a tied weight under both names selects it once.
 func TestDecayTakesATiedWeightOnce(t *testing.T) {
 	m := model(t, tiedText, "decayed", 3, 4)
 	want := 0.0

@@ -11,7 +11,7 @@ import (
 	"tessera/losses"
 )
 
-// value returns a value of the model, computing it and what it is computed from where that has not been done.
+// value returns the node of a value. At its first use it adds the value and everything that it depends on.
 func (b *builder) value(v value) (*gorgonia.Node, error) {
 	if n := b.values[v]; n != nil {
 		return n, nil
@@ -24,7 +24,7 @@ func (b *builder) value(v value) (*gorgonia.Node, error) {
 	return n, nil
 }
 
-// compute computes a value from the one that its stack reads.
+// compute applies the layers of a value to their input.
 func (b *builder) compute(v value) (*gorgonia.Node, error) {
 	if v.name == losses.Code {
 		return b.encode(v.pass)
@@ -43,7 +43,7 @@ func (b *builder) compute(v value) (*gorgonia.Node, error) {
 	return b.stack(list, x, v.pass)
 }
 
-// encodes reports whether a value is computed from images, not from a value that is given.
+// encodes reports whether a value is computed from images, not from a given value.
 func (b *builder) encodes(v value) bool {
 	from, _, ok := b.model.Layout.Stack(v.name)
 	return b.values[v] == nil && (v.name == losses.Code || ok && b.encodes(value{from, v.pass}))
@@ -57,7 +57,7 @@ func (m *Model) lacksValue(name string) error {
 	return fmt.Errorf("the model has no value %q: it has %q", name, m.Layout.Values())
 }
 
-// encode applies the encoder. The caller may have prepared the images for its first layer.
+// encode applies the encoder. The caller may have prepared the images for the first layer.
 func (b *builder) encode(p pass) (*gorgonia.Node, error) {
 	list, x := b.model.Layout.Encoder, b.streams[p.stream]
 	if x == nil {
@@ -79,14 +79,14 @@ func (b *builder) encode(p pass) (*gorgonia.Node, error) {
 	return b.stack(list[1:], y, p)
 }
 
-// needsImages reports whether the images are distorted, or something is differentiated with respect to them: they are then
-// prepared in the graph, at every step.
+// needsImages reports whether the images are distorted or a derivative is taken with respect to them. The graph then
+// prepares them at every step.
 func (b *builder) needsImages() bool {
 	return slices.Contains(b.request.Want, InputGradient) || b.request.Training && (b.model.Spec.Distorted() ||
 		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { return l.Loss.Reads().Jacobian }))
 }
 
-// decode applies the decoder, and keeps what enters its layer that holds the atoms.
+// decode applies the decoder and stores the input of the layer that contains the atoms.
 func (b *builder) decode(code *gorgonia.Node) (*gorgonia.Node, error) {
 	list, i, p := b.model.Layout.Decoder, b.model.Layout.Dictionary(), pass{stream: Images}
 	if i < 0 {
@@ -112,7 +112,7 @@ func (b *builder) stack(list []config.Placed, x *gorgonia.Node, p pass) (*gorgon
 	return flat(x)
 }
 
-// layer applies one layer, and reports one that does not do what it declares before the next one fails for it.
+// layer applies one layer and checks that the result agrees with its declaration.
 func (b *builder) layer(placed config.Placed, x *gorgonia.Node, p pass) (*gorgonia.Node, error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -124,7 +124,7 @@ func (b *builder) layer(placed config.Placed, x *gorgonia.Node, p pass) (*gorgon
 		return nil, err
 	}
 	if y == nil {
-		return nil, errors.New("its Apply gives no node")
+		return nil, errors.New("its Apply returns no node")
 	}
 	if want := append([]int{x.Shape()[0]}, placed.Out...); !slices.Equal(want, []int(y.Shape())) {
 		return nil, fmt.Errorf("its Apply gives %v, but its OutputShape says %v", []int(y.Shape()), want)

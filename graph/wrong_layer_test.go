@@ -11,7 +11,7 @@ import (
 	"tessera/ops"
 )
 
-// wrong is a layer that does not do what it declares.
+// wrong is a layer that violates its declaration.
 type wrong struct {
 	How string `toml:"how"`
 }
@@ -34,7 +34,7 @@ func (w *wrong) Apply(_ layers.Scope, x *gorgonia.Node) (*gorgonia.Node, error) 
 
 func TestAWrongLayerIsNamed(t *testing.T) {
 	for how, says := range map[string]string{
-		"nothing": "encoder.1 (wrong): its Apply gives no node",
+		"nothing": "encoder.1 (wrong): its Apply returns no node",
 		"panic":   "encoder.1 (wrong): boom",
 		"shape":   "encoder.1 (wrong): its Apply gives [3 2 2], but its OutputShape says [3 4]",
 	} {

@@ -8,10 +8,10 @@ import (
 	"tessera/team"
 )
 
-// Adversarial trains a model on adversarial examples: of every batch the first images, whose order is random, are replaced by
-// examples computed from them at the parameters as they are, and the model is to reconstruct the clean images. The
-// examples are computed by the attack of package attack, from the gradient of the reconstruction error with respect to
-// the images, without noise and with running averages as at inference. Nothing in it is random.
+// Adversarial trains a model on adversarial examples. The first images of every (shuffled) mini-batch are replaced by
+// adversarial examples for the current parameters; the model must reconstruct the clean images. The attack of package
+// attack computes the examples from the gradient of the reconstruction error with respect to the images, in inference mode:
+// without noise and with running averages. The procedure is deterministic.
 //
 // Source: Goodfellow, Shlens and Szegedy, Explaining and Harnessing Adversarial Examples, 2015; Madry et al., Towards Deep
 // Learning Models Resistant to Adversarial Attacks, 2018.
@@ -36,7 +36,7 @@ func (*Adversarial) Distorts() {}
 
 // NeedsSteps implements [NeedsSteps].
 func (a *Adversarial) NeedsSteps() (problem, hint string) {
-	return "adversarial examples change with the parameters, but %s needs an objective that is the same at every evaluation", "leave it out"
+	return "adversarial examples change with the parameters, but the objective of %s must not change between evaluations", "remove the hook"
 }
 
 // Stage implements [Staged].
@@ -72,12 +72,12 @@ func (h *adversary) begin() (err error) {
 	return nil
 }
 
-// examples is how many images of a batch are replaced.
+// examples is the number of images of a batch that are replaced.
 func (h *adversary) examples(size int) int {
 	return min(size, max(1, int(math.Round(h.Share*float64(size)))))
 }
 
-// attack moves the first images of a batch.
+// attack replaces the first images of a batch.
 func (h *adversary) attack(s *Step) (err error) {
 	n := h.examples(s.Size) * h.pixels
 	h.x, h.clean = s.Images[:n], s.Clean[:n]
@@ -90,7 +90,7 @@ func (h *adversary) attack(s *Step) (err error) {
 	return nil
 }
 
-// moveRows moves a thread's part of the images; each by itself, so that the number of threads changes no bit.
+// moveRows updates a thread's share of the images. Each image is updated separately: the number of threads changes no bit.
 func (h *adversary) moveRows(thread int) {
 	from, to := team.EvenShare(len(h.x)/h.pixels, thread, h.training.Threads())
 	from, to = from*h.pixels, to*h.pixels

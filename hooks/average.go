@@ -2,18 +2,16 @@ package hooks
 
 import "math"
 
-// Average makes a moving average of the parameters the model of a run: what is validated, kept and opened. Training continues
-// with the parameters themselves. After step t the average is
+// With Average the model of a run, which is validated, saved and opened, is a moving average of the parameters. Training
+// itself uses the parameters. After step t the average is
 //
 //	a = (1-decay) / (1-decay^t) sum over the steps s = 1..t of decay^(t-s) w_s
 //
-// where w_s are the parameters after step s and its projection, running averages of layers included. It is the mean of the
-// parameters so far, each step weighted decay times as much as the one after it: the first draw has no part in it. The
-// model that is shown is the average after a further projection, for a set that is not convex does not hold averages of its
-// points.
+// where w_s are the parameters after step s and its projection, running averages of layers included. It is a weighted mean
+// over the steps; the weight decreases by the factor decay for each earlier step. The initial values do not contribute. The
+// constraints project the average as well, because the average of points of a non-convex set may lie outside of the set.
 //
-// Source: Polyak and Juditsky, Acceleration of Stochastic Approximation by Averaging, 1992; the correction of the first steps
-// is that of Adam's moments.
+// Source: Polyak and Juditsky, Acceleration of Stochastic Approximation by Averaging, 1992; the bias correction is Adam's.
 type Average struct {
 	Decay float64 `toml:"decay" want:"in (0,1)" doc:"decay of the exponential moving average"`
 }
@@ -31,7 +29,7 @@ func (a *Average) Defaults() { a.Decay = 0.999 }
 
 // NeedsSteps implements [NeedsSteps].
 func (a *Average) NeedsSteps() (problem, hint string) {
-	return "%s takes no small steps that an average would smooth: every iteration is lower than the last", "leave the average out"
+	return "%s has no noisy steps to average: every iteration decreases the objective", "remove the hook"
 }
 
 // Stage implements [Staged].

@@ -13,15 +13,16 @@ import (
 	"tessera/team"
 )
 
-// Decomposition belongs to every model whose first layer decomposes images (amd, pado), declared or not. In a new run it sets, before
-// the first step, what that layer rescales its channels by: low is the least value of a channel over all fitted images, gain is 1 over
-// the range of its values, 1 for a constant channel. A frozen layer, or one that started from another run's, keeps what it has.
+// Decomposition is attached to every model whose first layer decomposes images (amd, pado), declared or not. In a new run
+// it sets the layer's rescaling before the first step: low is a channel's minimum over all training images, gain is 1 /
+// (range of the channel), or 1 for a constant channel. Frozen layers and layers with parameters from another run keep their
+// rescaling.
 //
-// With cache it also finds the levels of every image once, so that a step only combines them. Levels are values of their image,
-// so that those of bytes are bytes: L levels take L bytes for every pixel of every image, 2 L for amd, four times as much where
-// images are floats. Without cache every step decomposes its images. Both give the same values.
+// With cache it also computes the levels of every image once; a step then only combines them. Levels have the type of the
+// images: L levels take L bytes per pixel of every 8-bit image (2 L for amd), and four times as much for float images.
+// Without cache every step decomposes its images. Both give the same values.
 type Decomposition struct {
-	Cache bool `toml:"cache" doc:"decomposes every image once, and keeps the levels in memory"`
+	Cache bool `toml:"cache" doc:"decomposes every image once and keeps the levels in memory"`
 }
 
 func init() {
@@ -42,7 +43,7 @@ func (*Decomposition) Stage() Stage { return Prepare }
 func (d *Decomposition) Attach(t Training) (*Active, error) {
 	of, ok := t.Preparation().(morph.Decomposition)
 	if !ok {
-		return nil, part.KeyError{Key: "encoder", Problem: "its first layer decomposes no images: leave the hook out"}
+		return nil, part.KeyError{Key: "encoder", Problem: "its first layer does not decompose images; remove the hook"}
 	}
 	h := &decomposing{of: of, training: t}
 	active := &Active{First: h.first}
@@ -56,7 +57,7 @@ func (d *Decomposition) Attach(t Training) (*Active, error) {
 type decomposing struct {
 	of       morph.Decomposition
 	training Training
-	fitted   *decomposed // nil where no program wants it
+	fitted   *decomposed // nil if no program reads it
 }
 
 func (h *decomposing) prepare(images *data.Images) (Prepared, error) {
@@ -90,20 +91,20 @@ func (h *decomposing) first() error {
 	return nil
 }
 
-// decomposed are the channels of images; it implements [Prepared].
+// decomposed computes the channels of images; it implements [Prepared].
 type decomposed struct {
 	of     morph.Decomposition
 	images *data.Images
 	deep   int       // channels of an image
-	row    int       // values of an image's levels
-	bytes  []byte    // levels of all images; nil where they are floats or are not kept
-	floats []float32 // levels of all images; nil where they are bytes or are not kept
+	row    int       // number of values of an image's levels
+	bytes  []byte    // levels of all images; nil if they are floats or not cached
+	floats []float32 // levels of all images; nil if they are bytes or not cached
 	pool   sync.Pool // of workspaces
 }
 
-// workspace is what one goroutine decomposes in.
+// workspace is the memory of one goroutine for a decomposition.
 type workspace struct {
-	*morph.Decomposer // nil until it is needed
+	*morph.Decomposer // nil until first used
 	image, levels     []float32
 }
 
@@ -118,7 +119,7 @@ func decompose(of morph.Decomposition, images *data.Images) (*decomposed, error)
 	return d, nil
 }
 
-// keep finds the levels of all images, on all processors.
+// keep computes the levels of all images on all processors.
 func (d *decomposed) keep() {
 	n := d.images.Len()
 	var bytes []byte
@@ -145,7 +146,7 @@ func (d *decomposed) keep() {
 	d.bytes, d.floats = bytes, floats
 }
 
-// levels sets the image of a workspace to that of an index and returns its levels.
+// levels loads the image at an index into a workspace and returns its levels.
 func (d *decomposed) levels(w *workspace, i int) []float32 {
 	index := [1]int{i}
 	d.images.Batch(w.image, index[:])
@@ -156,7 +157,7 @@ func (d *decomposed) levels(w *workspace, i int) []float32 {
 		kernel.Float32().FromBytes(w.levels, d.bytes[from:to])
 	default:
 		if w.Decomposer == nil {
-			w.Decomposer, _ = morph.NewDecomposer(d.of, d.images.Shape) // decompose has made one
+			w.Decomposer, _ = morph.NewDecomposer(d.of, d.images.Shape) // decompose has already made one without error
 		}
 		w.LevelsOf(w.levels, w.image)
 	}
@@ -174,7 +175,7 @@ func (d *decomposed) Batch(dst []float32, indices []int) {
 	}
 }
 
-// ranges returns the least value of each channel over all images, and 1 over the range of its values, 1 for a constant one.
+// ranges returns the minimum of each channel over all images and 1 / range, or 1 for a constant channel.
 func (d *decomposed) ranges() (low, gain []float32) {
 	channels := d.of.Groups() * d.deep
 	low = slices.Repeat([]float32{float32(math.Inf(1))}, channels)

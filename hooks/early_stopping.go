@@ -2,8 +2,8 @@ package hooks
 
 import "slices"
 
-// EarlyStopping keeps the parameters of the epoch with the lowest val_mse, or the lowest loss where no images validate, and
-// ends the training after patience epochs in which that was not lower by more than min_delta.
+// EarlyStopping keeps the parameters of the epoch with the lowest val_mse, or the lowest loss without validation images. It
+// ends the training after patience epochs without a decrease by more than min_delta.
 //
 // Source: Prechelt, Early Stopping, but when?, 1998.
 type EarlyStopping struct {
@@ -12,7 +12,7 @@ type EarlyStopping struct {
 }
 
 func init() {
-	Registry.Register("early_stopping", "stops when the validation error no longer falls, and keeps the best epoch",
+	Registry.Register("early_stopping", "stops when the validation error stops decreasing, and keeps the best epoch",
 		func() Hook { return &EarlyStopping{Patience: 10} })
 }
 
@@ -44,7 +44,7 @@ type bestEpoch struct {
 	Error float64 `json:"error"`
 }
 
-// judge keeps the parameters of a better epoch and stops after too many others.
+// judge keeps the parameters of a better epoch and stops after patience epochs without an improvement.
 func (s *stopping) judge(e *Epoch) error {
 	measure := e.error()
 	if s.best == nil || measure < s.best.Error-s.MinDelta {
@@ -75,7 +75,7 @@ func (s *stopping) save(to *State) {
 	}
 }
 
-// restore takes back what save gave; early stopping that was switched on since begins with the next epoch.
+// restore loads the saved state. If early stopping was enabled after the checkpoint, it begins with the next epoch.
 func (s *stopping) restore(from *State) error {
 	if err := from.LoadRecord(&s.best); err != nil || s.best == nil {
 		return err

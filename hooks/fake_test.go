@@ -13,7 +13,7 @@ type fake struct {
 	parameters  []*Parameter
 	images      *data.Images
 	preparation any
-	follows     [][]float32 // what a moving average keeps, by parameter
+	follows     [][]float32 // moving averages, by parameter
 	epoch, step int
 	stopped     bool
 	projected   []string

@@ -6,20 +6,20 @@ import (
 	"tessera/kernel"
 )
 
-// moving are values that follow all parameters of a model, running averages of layers included: in every step
+// moving is a moving average of all parameters of a model, running averages of layers included. Every step computes
 //
-//	a <- a + pull (w - a)
+//	a <- a + rate (w - a)
 //
-// with the weights w after the step and its projection.
+// where w are the weights after the step and its projection, and rate is 1 - decay.
 type moving struct {
 	of     []*Parameter
 	values [][]float32 // by parameter
-	pull   float32     // of the present step
+	rate   float32     // of the current step
 }
 
-// follow returns the running form of a hook that keeps such values. pull is how much of the way to the weights they go in the
-// step of that number, from 1.
-func follow(t Training, pull func(step int) float32) (*moving, *Active) {
+// follow returns the running form of a hook with a moving average. rate returns the weight of w in step number step, from
+// 1.
+func follow(t Training, rate func(step int) float32) (*moving, *Active) {
 	m := &moving{of: t.Parameters("*")}
 	for _, p := range m.of {
 		m.values = append(m.values, slices.Clone(p.Data))
@@ -32,11 +32,11 @@ func follow(t Training, pull func(step int) float32) (*moving, *Active) {
 			}
 			return nil
 		},
-		BeforeStep: func(*Step) error { m.pull = pull(t.Step() + 1); return nil },
+		BeforeStep: func(*Step) error { m.rate = rate(t.Step() + 1); return nil },
 		Moved:      m.moved,
 		AfterStep: func() error {
 			for _, p := range m.of {
-				if !p.Trainable && !p.Frozen { // moved by a rule of its layer
+				if !p.Trainable && !p.Frozen { // updated by a rule of its layer
 					m.moved(p, p.Data, 0, scratch)
 				}
 			}
@@ -59,7 +59,7 @@ func follow(t Training, pull func(step int) float32) (*moving, *Active) {
 	}
 }
 
-// moved takes the values towards the weights, in blocks that leave the caches last.
+// moved updates the averages in blocks of the size of scratch, which stay in the cache.
 func (m *moving) moved(p *Parameter, w []float32, from int, scratch []float32) {
 	average := m.values[p.Index][from : from+len(w)]
 	k := kernel.Float32()
@@ -67,6 +67,6 @@ func (m *moving) moved(p *Parameter, w []float32, from int, scratch []float32) {
 		to := min(at+len(scratch), len(w))
 		a, way := average[at:to], scratch[:to-at]
 		k.Sub(way, w[at:to], a)
-		k.AddScaled(a, a, way, m.pull)
+		k.AddScaled(a, a, way, m.rate)
 	}
 }

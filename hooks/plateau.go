@@ -1,13 +1,13 @@
 package hooks
 
-// Plateau lowers the learning rate when the validation error stops falling. After every epoch it compares val_mse, or the
-// loss where val_mse is not measured, with the lowest value so far. The epoch is an improvement if
+// Plateau lowers the learning rate when the validation error stops decreasing. After every epoch it compares val_mse, or
+// the loss if val_mse is not measured, with the lowest value so far. The epoch is an improvement if
 //
 //	value < (1 - threshold) lowest
 //
-// After more than patience epochs without one the learning rate is multiplied by factor, down to smallest times the rate
-// that the optimizer and its schedule give; the next cooldown epochs are not counted. The rules are those of PyTorch's
-// ReduceLROnPlateau with a relative threshold.
+// After more than patience epochs without an improvement the learning rate is multiplied by factor. The product of all
+// factors is >= smallest. The next cooldown epochs are not counted. The rule equals PyTorch's ReduceLROnPlateau with a
+// relative threshold.
 type Plateau struct {
 	Factor    float64 `toml:"factor" want:"in (0,1)" doc:"multiplies the learning rate at every reduction"`
 	Patience  int     `toml:"patience" want:">= 0" doc:"epochs without an improvement before a reduction"`
@@ -17,13 +17,13 @@ type Plateau struct {
 }
 
 func init() {
-	Registry.Register("plateau", "lowers the learning rate when the validation error stops falling",
+	Registry.Register("plateau", "lowers the learning rate when the validation error stops decreasing",
 		func() Hook { return &Plateau{Factor: 0.1, Patience: 10, Threshold: 1e-4} })
 }
 
 // NeedsSteps implements [NeedsSteps].
 func (*Plateau) NeedsSteps() (problem, hint string) {
-	return "%s has no learning rate that a plateau could lower", "leave the hook out"
+	return "%s has no learning rate to lower", "remove the hook"
 }
 
 // Attach implements [Hook].

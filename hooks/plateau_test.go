@@ -8,7 +8,7 @@ import (
 )
 
 // The rates are those of PyTorch 1.13: ReduceLROnPlateau(factor=0.5, patience=2, threshold=0.01, cooldown=1, min_lr=0.2).
-// After every epoch the hook is saved and another one is restored from it.
+// After every epoch the hook is saved and restored into a new one.
 func TestPlateauLowersTheRateAsPyTorchDoes(t *testing.T) {
 	errors := []float64{1.0, 0.9, 0.895, 0.893, 0.892, 0.891, 0.5, 0.499, 0.498, 0.497, 0.496, 0.495, 0.494, 0.493, 0.492, 0.3, 0.31, 0.32, 0.33, 0.34, 0.35}
 	want := []float64{1, 1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.2, 0.2, 0.2}

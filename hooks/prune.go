@@ -3,20 +3,20 @@ package hooks
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
 	"tessera/part"
 )
 
-// Prune is a phase of a training in which the small weights of every parameter that a glob matches are held at 0.
+// Prune is a training phase during which the small weights of every parameter that a glob matches stay 0.
 //
-// The phase begins with the first step of its epoch: of each parameter with n weights the floor(fraction n) smallest in
-// absolute value, of equal ones the first, or those that are not larger than the threshold, are set to 0, and so is their
-// moving average. Holding them is a projection after every step, the last one: the optimizer's state is kept as if there
-// were none, so that a released weight starts at 0 with an ordinary step. After the phase the learning rate is
-// multiplied by rate. A model may have several phases; those that begin with the same epoch choose among the same weights.
+// The phase begins before the first step of an epoch. Of each parameter with n weights it selects the floor(fraction n)
+// weights with the smallest absolute values (of equal ones the first), or the weights with an absolute value <= threshold.
+// The selected weights and their moving averages are set to 0. A projection after every step, the last one, keeps them at
+// 0. The optimizer's state is updated as usual, so the first step of a released weight is an ordinary one. After the phase
+// the learning rate is multiplied by rate. A model may have several phases; phases that begin with the same epoch select
+// among the same weights.
 //
 // Source: Han et al., DSD: Dense-Sparse-Dense Training for Deep Neural Networks, 2017.
 type Prune struct {
@@ -36,20 +36,20 @@ func init() {
 	})
 }
 
-// Defaults sets what is not given: all weights, and a tenth of the learning rate afterwards.
+// Defaults sets the defaults: all weights, and a tenth of the learning rate after the phase.
 func (p *Prune) Defaults() { p.On, p.Rate = "*.weight", 0.1 }
 
-// Check refuses a phase with neither or both of fraction and threshold, and a phase that ends before it begins.
+// Check returns an error unless exactly one of fraction and threshold is set and the phase ends after it begins.
 func (p *Prune) Check() error {
 	var wrong []error
 	switch {
 	case p.Fraction == 0 && p.Threshold == 0:
 		wrong = append(wrong, errors.New("nothing to prune: set fraction or threshold"))
 	case p.Fraction != 0 && p.Threshold != 0:
-		wrong = append(wrong, part.KeyError{Key: "threshold", Problem: "fraction is given too; give one of them"})
+		wrong = append(wrong, part.KeyError{Key: "threshold", Problem: "fraction is set too; set only one of them"})
 	}
 	if p.Until != 0 && p.Until <= p.From {
-		wrong = append(wrong, part.KeyError{Key: "until", Problem: fmt.Sprintf("got %d, want > from (%d)", p.Until, p.From)})
+		wrong = append(wrong, part.KeyErrorf("until", "got %d, want > from (%d)", p.Until, p.From))
 	}
 	return errors.Join(wrong...)
 }
@@ -59,7 +59,7 @@ func (p *Prune) Glob() (key, glob string) { return "on", p.On }
 
 // NeedsSteps implements [NeedsSteps].
 func (p *Prune) NeedsSteps() (problem, hint string) {
-	return "%s cannot be combined with pruning: weights held at 0 invalidate its curvature history", "leave the phase out"
+	return "%s cannot be combined with pruning: weights fixed at 0 invalidate its curvature history", "remove the phase"
 }
 
 // over reports whether the phase has ended after that many complete epochs.
@@ -85,11 +85,12 @@ type pruning struct {
 	training Training
 	of       []*Parameter
 	holds    bool
-	chosen   bool      // what is to be held was chosen for the next step
-	indices  [][]int32 // held at 0, ascending, by the parameter's index in the model
+	chosen   bool      // the weights of the next step were selected
+	indices  [][]int32 // of the weights at 0, ascending, by the parameter's index in the model
 }
 
-// beginEpoch begins or ends the phase. What is chosen is set to 0 before the step, when all phases have chosen.
+// beginEpoch begins or ends the phase. The selected weights are set to 0 before the step, after all phases have selected
+// theirs.
 func (h *pruning) beginEpoch() error {
 	epoch := h.training.Epoch()
 	holds := epoch >= h.From && !h.over(epoch)
@@ -116,7 +117,7 @@ func (h *pruning) beforeStep(*Step) error {
 	return nil
 }
 
-// project sets what is held to 0.
+// project sets the pruned weights to 0.
 func (h *pruning) project(p *Parameter, values []float32, from int) {
 	held := h.indices[p.Index]
 	if len(held) == 0 {
@@ -138,7 +139,7 @@ func (h *pruning) rate() float64 {
 	return 1
 }
 
-// save adds a mask of every parameter while the phase holds: 1 where a weight is held at 0, else 0.
+// save adds a mask of every parameter during the phase: 1 for a pruned weight, else 0.
 func (h *pruning) save(s *State) {
 	if !h.holds {
 		return
@@ -171,8 +172,8 @@ func (h *pruning) restore(s *State) error {
 	return nil
 }
 
-// smallest returns the indices of the values that are not larger than the threshold or, where a fraction is given, those
-// of the smallest floor(fraction n) of n values; of equal ones the first. They ascend.
+// smallest returns, in ascending order, the indices of the values <= threshold or, if a fraction is set, of the
+// floor(fraction n) smallest of n values; of equal ones the first.
 func smallest(values []float32, fraction, threshold float64) (indices []int32) {
 	size := func(i int32) float64 { return math.Abs(float64(values[i])) }
 	for i := range int32(len(values)) {

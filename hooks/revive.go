@@ -9,26 +9,26 @@ import (
 	"tessera/part"
 )
 
-// Revive draws dead units again. Before the first step of every `every`-th epoch it encodes the first `sample` fitted images.
-// A unit is dead when its largest activation is below threshold times the largest activation of any unit. The k-th dead unit
-// takes the direction v = x / ||x|| of the image x whose squared reconstruction error is the k-th largest:
+// Revive re-initialises dead units. Before the first step of every `every`-th epoch it encodes the first `sample` training
+// images. A unit is dead if its largest activation is below threshold times the largest activation of any unit. The k-th
+// dead unit gets the direction v = x / ||x|| of the image x with the k-th largest squared reconstruction error:
 //
 //	encoder weight of the unit   <-  v times the mean norm of the living units' encoder weights
 //	decoder weight of the unit   <-  v times the mean norm of the living units' decoder weights
 //	bias of the unit             <-  0
 //
-// What is drawn is projected by the constraints, and the optimizer's state of the drawn values is set to 0. A moving average
-// of the parameters takes the drawn values too. Nothing in it is random.
+// The constraints project the new values, and the optimizer's state of these values is set to 0. Moving averages of the
+// parameters get the new values too. The procedure is deterministic.
 //
-// The encoder must have one layer with weights, a dense layer on the pixels. The decoder weight is drawn where the decoder's first
-// layer with weights is a dense layer from the units to the pixels.
+// The encoder must have one layer with weights, a dense layer on the pixels. The decoder weight is re-initialised if the
+// decoder's first layer with weights is a dense layer from the units to the pixels.
 //
-// Source: Bricken et al., Towards Monosemanticity, 2023, "neuron resampling", with the images of the largest error in place of
-// a draw in proportion to the squared error, and without its factor of 0.2.
+// Source: Bricken et al., Towards Monosemanticity, 2023, "neuron resampling", except that it takes the images with the
+// largest errors instead of sampling in proportion to the squared error, and omits the factor 0.2.
 type Revive struct {
 	Every     int     `toml:"every" want:"> 0" doc:"epochs between two searches for dead units"`
 	Threshold float64 `toml:"threshold" want:"in (0,1)" doc:"a unit is dead if its largest activation is below this fraction of the largest of any unit"`
-	Sample    int     `toml:"sample" want:"> 0" doc:"number of fitted images that are encoded, from the first"`
+	Sample    int     `toml:"sample" want:"> 0" doc:"number of training images that are encoded, from the first"`
 }
 
 func init() {
@@ -38,10 +38,10 @@ func init() {
 
 // NeedsSteps implements [NeedsSteps].
 func (*Revive) NeedsSteps() (problem, hint string) {
-	return "%s does not continue from weights that were drawn again: what it knows would be wrong", "leave the hook out"
+	return "%s cannot continue from re-initialised weights: its curvature history would be wrong", "remove the hook"
 }
 
-// reviveBatch is how many images are encoded at once.
+// reviveBatch is the number of images that are encoded at once.
 const reviveBatch = 500
 
 // Attach implements [Hook].
@@ -57,7 +57,7 @@ func (r *Revive) Attach(t Training) (*Active, error) {
 		return nil, notOneDense
 	}
 	if !h.encoder.Trainable {
-		return nil, part.KeyError{Key: "freeze", Problem: h.encoder.Path + " is frozen: no unit could be drawn again"}
+		return nil, part.KeyError{Key: "freeze", Problem: h.encoder.Path + " is frozen: no unit can be re-initialised"}
 	}
 	h.units = h.encoder.Shape[1]
 	for _, p := range t.Parameters("encoder.*.bias") {
@@ -73,13 +73,13 @@ func (r *Revive) Attach(t Training) (*Active, error) {
 	return &Active{Begin: h.begin, BeginEpoch: h.beginEpoch}, nil
 }
 
-var notOneDense = part.KeyError{Key: "encoder", Problem: "revive wants one layer with weights, a dense layer on the pixels"}
+var notOneDense = part.KeyError{Key: "encoder", Problem: "revive needs an encoder with one layer with weights, a dense layer on the pixels"}
 
 // reviving is the running form.
 type reviving struct {
 	*Revive
 	training               Training
-	encoder, bias, decoder *Parameter // bias and decoder are nil where there are none to draw
+	encoder, bias, decoder *Parameter // bias and decoder are nil if they are not re-initialised
 	units, sample          int
 	encode, decode         Program
 }
@@ -114,7 +114,7 @@ func (h *reviving) beginEpoch() error {
 	return nil
 }
 
-// run gives f the value that a program computes of each image of the sample.
+// run calls f with a program's value for each image of the sample.
 func (h *reviving) run(program Program, f func(pixels, value []float32)) error {
 	images := h.training.Images()
 	width := images.Pixels()
@@ -139,7 +139,7 @@ func (h *reviving) run(program Program, f func(pixels, value []float32)) error {
 	return nil
 }
 
-// dead tells the dead units.
+// dead returns which units are dead.
 func (h *reviving) dead() ([]bool, error) {
 	var most []float32
 	err := h.run(h.encode, func(_, code []float32) {
@@ -164,7 +164,7 @@ func (h *reviving) dead() ([]bool, error) {
 	return dead, nil
 }
 
-// worst lists the images of the sample, the one with the largest error first.
+// worst lists the images of the sample in descending order of error.
 func (h *reviving) worst() (order []int, err error) {
 	var errs []float64
 	err = h.run(h.decode, func(x, y []float32) {
@@ -178,7 +178,7 @@ func (h *reviving) worst() (order []int, err error) {
 	return order, err
 }
 
-// draw gives the dead units the directions of images, in order.
+// draw sets the weights of the dead units to the directions of images, in order.
 func (h *reviving) draw(dead []bool, worst []int) {
 	columns, rows := h.norm(h.encoder, dead), h.norm(h.decoder, dead)
 	x := make([]float32, h.encoder.Shape[0])
@@ -203,7 +203,7 @@ func (h *reviving) draw(dead []bool, worst []int) {
 	}
 }
 
-// values says where the values of a unit are in p: n values, from the index first on and stride apart.
+// values returns the location of a unit's values in p: n values, starting at index first, stride apart.
 func (h *reviving) values(p *Parameter, unit int) (first, stride, n int) {
 	n = len(p.Data) / h.units
 	if p == h.decoder {
@@ -212,7 +212,7 @@ func (h *reviving) values(p *Parameter, unit int) (first, stride, n int) {
 	return unit, h.units, n
 }
 
-// set gives the values of a unit in p new values, and their optimizer's state 0.
+// set changes the values of a unit in p and sets their optimizer state to 0.
 func (h *reviving) set(p *Parameter, unit int, value func(i int) float32) {
 	if p == nil {
 		return
@@ -230,7 +230,7 @@ func (h *reviving) set(p *Parameter, unit int, value func(i int) float32) {
 	}
 }
 
-// norm returns the mean norm of the values of the units that are not dead, of all where all are.
+// norm returns the mean norm of the values of the living units, or of all units if all are dead.
 func (h *reviving) norm(p *Parameter, dead []bool) float64 {
 	if p == nil {
 		return 0

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// deadSecond is a training whose units 0 and 2 give back the pixels 0 and 1, and whose unit 1 is dead.
+// deadSecond is a training whose units 0 and 2 reconstruct the pixels 0 and 1, and whose unit 1 is dead.
 func deadSecond(t *testing.T) *fake {
 	f := newFake(t, []float32{1, 0, 0, 0}, []float32{0, 1, 0, 0}, []float32{0, 0, 0.3, 0}, []float32{0, 0, 0.6, 0.8})
 	w, b, d := f.parameters[0].Data, f.parameters[1].Data, f.parameters[2].Data
@@ -85,12 +85,13 @@ func TestADeadUnitTakesTheImageWithTheLargestError(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(f.projected) != 3 {
-		t.Error("a living unit was drawn again")
+		t.Error("a living unit was re-initialised")
 	}
 }
 
-// More units are dead than there are images: the rest stays as it is, and where none lives the mean norm is that of all.
-func TestUnitsThatAreAllDeadAreDrawnAsFarAsImagesGo(t *testing.T) {
+// With more dead units than images, the remaining units do not change. If all units are dead, the mean norm is over all
+// units.
+func TestAllDeadUnitsAreRevivedAsFarAsImagesGo(t *testing.T) {
 	f := newFake(t, []float32{0, 0, 0, 2}, []float32{0, 1, 0, 0})
 	w, b := f.parameters[0].Data, f.parameters[1].Data
 	w[0], w[1], w[2] = 1, 2, 3

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// State is what a hook keeps in a checkpoint: tensors, and one record as JSON. In the file they are named hook/NAME/TENSOR and
-// hook/NAME.
+// State is the state of a hook in a checkpoint: tensors and one JSON record. Their names in the file are hook/NAME/TENSOR
+// and hook/NAME.
 type State struct {
 	Tensors []Tensor
-	Record  json.RawMessage // nil where the hook has none
+	Record  json.RawMessage // nil if the hook has none
 }
 
 // Tensor is one named array of a state. Values are read when the checkpoint is encoded, before the next step.
@@ -29,7 +29,7 @@ func (s *State) Put(name string, shape []int, values []float32) {
 func (s *State) Load(name string, shape []int, into []float32) error {
 	i := slices.IndexFunc(s.Tensors, func(t Tensor) bool { return t.Name == name })
 	if i < 0 {
-		return fmt.Errorf("it holds no %s", name)
+		return fmt.Errorf("%s is missing", name)
 	}
 	if t := s.Tensors[i]; !slices.Equal(t.Shape, shape) {
 		return fmt.Errorf("%s has shape %v, want %v", name, t.Shape, shape)
@@ -38,17 +38,17 @@ func (s *State) Load(name string, shape []int, into []float32) error {
 	return nil
 }
 
-// PutRecord sets the record. It panics where v cannot be JSON, which is an error of the hook's code: a record is a struct of
-// finite numbers, texts and lists of them.
+// PutRecord sets the record. v must be a struct of finite numbers, strings and lists of them. PutRecord panics if v cannot
+// be encoded as JSON, which is a bug of the hook.
 func (s *State) PutRecord(v any) {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("hooks: a record that is not JSON: %v", err))
+		panic(fmt.Sprintf("hooks: the record cannot be encoded as JSON: %v", err))
 	}
 	s.Record = text
 }
 
-// LoadRecord reads the record into v, and leaves v as it is where there is none.
+// LoadRecord reads the record into v. It does not change v if there is no record.
 func (s *State) LoadRecord(v any) error {
 	if s.Record == nil {
 		return nil

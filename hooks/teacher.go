@@ -1,12 +1,12 @@
 package hooks
 
-// Teacher keeps an exponential moving average of the parameters, which losses can read the values of: the teacher starts with the
-// first parameters w_0, and after every step t
+// Teacher maintains an exponential moving average of the parameters, a second model whose values losses can read. It starts
+// with the initial parameters w_0; after every step t
 //
 //	w'_t = decay w'_(t-1) + (1-decay) w_t
 //
-// with w_t after the projection, running averages of layers included. The run's model stays that of the last step; its state
-// holds the teacher.
+// with w_t after the projection, running averages of layers included. The run's model is not averaged; the run's state
+// contains the teacher.
 //
 // Source: Tarvainen and Valpola, Mean teachers are better role models, 2017; Grill et al., Bootstrap your own latent, 2020.
 type Teacher struct {
@@ -20,7 +20,7 @@ func init() {
 
 // NeedsSteps implements [NeedsSteps].
 func (*Teacher) NeedsSteps() (problem, hint string) {
-	return "%s takes no small steps that a teacher could follow", "leave the teacher out"
+	return "%s has no mini-batch steps to average", "remove the hook"
 }
 
 // Attach implements [Hook].

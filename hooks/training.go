@@ -6,34 +6,38 @@ import (
 	"tessera/data"
 )
 
-// Training is what a hook sees of the training that it is attached to.
+// Training gives a hook access to the training that it is attached to.
 type Training interface {
 	// Parameters lists the parameters that a glob matches, in the order of the model; "*" matches all.
 	Parameters(glob string) []*Parameter
-	// Shown returns the values of p in the model that is validated and kept: those of p, or what a hook shows in their place.
+	// Shown returns the values of p in the model that is validated and saved: the values of p, or those that a hook shows
+	// instead.
 	Shown(p *Parameter) []float32
-	// Rewrite calls change with the values of p and with all that hooks keep of them (a moving average), so that none goes
-	// on from values that are no longer there. Only BeginEpoch, BeforeStep, AfterStep and EndEpoch may call it.
+	// Rewrite calls change for the values of p and for all values of hooks that follow p (moving averages). Only
+	// BeginEpoch, BeforeStep, AfterStep and EndEpoch may call it.
 	Rewrite(p *Parameter, change func(values []float32))
-	// Project applies to p what follows every step: its constraints, and what hooks project. When Rewrite may be called.
+	// Project applies the constraints and the projections of hooks to p, as after every step. It may be called where
+	// Rewrite may be called.
 	Project(p *Parameter)
-	// Preparation describes the first part of the encoder's first layer; nil where it has none. See layers.Preparing.
+	// Preparation describes the preparation of the encoder's first layer, nil if it has none. See layers.Preparing.
 	Preparation() any
-	// Images are the fitted images, in no order of the training. From Active.Prepare on.
+	// Images are the training images in the order of the data set. Available from Active.Prepare on.
 	Images() *data.Images
 	// BatchSizes lists the sizes of the batches of an epoch.
 	BatchSizes() []int
-	// Compile returns a program that computes a value of the model, at the parameters as they are when it runs, without
-	// noise, for these numbers of images; others are compiled when they come. From Active.Begin on. It ends with the training.
+	// Compile returns a program that computes a value of the model without noise, at the current parameters. It is compiled
+	// for these batch sizes; other sizes are compiled at their first use. Available from Active.Begin on; the program is
+	// closed with the training.
 	Compile(want Value, images ...int) (Program, error)
-	// Random is the stream of this hook at a counter, such as a step: equal ones give equal numbers, also after a resume.
+	// Random returns the hook's random stream for a counter, for example the step. Equal counters give equal numbers, also
+	// after a resume.
 	Random(counter int) *rand.Rand
-	// Epoch is how many epochs are complete, Step how many steps are done.
+	// Epoch is the number of complete epochs, Step the number of complete steps.
 	Epoch() int
 	Step() int
-	// Stop ends the training with the present epoch.
+	// Stop ends the training after the current epoch.
 	Stop()
-	// Threads is how many goroutines Do works with: it calls f(0), ..., f(Threads()-1) at once and waits for all.
+	// Threads is the number of goroutines of Do, which calls f(0), ..., f(Threads()-1) concurrently and waits for all.
 	Threads() int
 	Do(f func(thread int))
 }
@@ -44,13 +48,13 @@ type Parameter struct {
 	Path      string // encoder.0.weight
 	Shape     []int
 	Data      []float32   // row-major
-	State     [][]float32 // what the optimizer keeps, each as long as Data; none for a parameter that it does not move
-	Trainable bool        // moved by the optimizer
-	Frozen    bool        // keeps its value; a parameter that is neither is moved by a rule of its layer (a running average)
-	Started   bool        // a new training has its first values from another run
+	State     [][]float32 // the optimizer's state, each as long as Data; empty for a parameter that it does not update
+	Trainable bool        // updated by the optimizer
+	Frozen    bool        // never changes; a parameter that is neither is updated by a rule of its layer (a running average)
+	Started   bool        // initialised from another run
 }
 
-// Value is what a program computes.
+// Value names the output of a program.
 type Value int
 
 // The values.
@@ -63,8 +67,8 @@ const (
 	ImageGradient
 )
 
-// Program computes one value. It is not safe for use by several goroutines at once.
+// Program computes one value. It is not safe for concurrent use.
 type Program interface {
-	// Run returns the value of images, until the next Run. clean are read by an ImageGradient alone.
+	// Run returns the value for images; it is valid until the next Run. Only ImageGradient reads clean.
 	Run(images, clean []float32) ([]float32, error)
 }

@@ -11,7 +11,7 @@ import (
 	"tessera/internal/volume"
 )
 
-// Augmentation is what every augmentation obeys.
+// Augmentation contains the laws of augmentations.
 var Augmentation = Laws[augment.Augmentation]{
 	{"takes images of every shape", augmentsEveryShape},
 	{"keeps values in [0,1]", augmentsInRange},
@@ -24,7 +24,7 @@ var Augmentation = Laws[augment.Augmentation]{
 	{"does not allocate", augmentationAllocates},
 }
 
-// draws is how often an augmentation is tried on each image.
+// draws is the number of draws per image.
 const draws = 20
 
 // picture is an image before an augmentation.
@@ -36,7 +36,7 @@ type picture struct {
 
 func (p picture) String() string { return fmt.Sprintf("%s %v", p.name, p.shape) }
 
-// pictures returns images from one pixel to colours, edge values included, as far as a takes their shape.
+// pictures returns images from one pixel to colours, edge values included, whose shape a accepts.
 func pictures(a augment.Augmentation) []picture {
 	r := source()
 	var all []picture
@@ -87,7 +87,7 @@ func eachPicture(a augment.Augmentation, f func(p picture, draw int) error) erro
 func augmentsEveryShape(fresh func() augment.Augmentation) error {
 	a := fresh()
 	if len(pictures(a)) == 0 {
-		return fmt.Errorf("refuses the shape of every image that is tried")
+		return fmt.Errorf("refuses the shape of every test image")
 	}
 	return eachPicture(a, func(p picture, draw int) error {
 		shape := slices.Clone(p.shape)

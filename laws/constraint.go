@@ -9,7 +9,7 @@ import (
 	"tessera/internal/volume"
 )
 
-// Constraint is what every constraint obeys.
+// Constraint contains the laws of constraints.
 var Constraint = Laws[constraints.Constraint]{
 	{"makes any weights feasible", feasible},
 	{"leaves feasible points as they are", idempotent},
@@ -21,7 +21,7 @@ var Constraint = Laws[constraints.Constraint]{
 	{"does not allocate", constraintAllocates},
 }
 
-// slack is how far float32 rounding may leave a bound, relative to it.
+// slack is the relative tolerance of a bound for float32 rounding.
 const slack = 4e-7
 
 // point is a parameter before projection.

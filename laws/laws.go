@@ -1,12 +1,12 @@
-// Package laws holds the conformance kits of the vocabulary: what every constraint, optimizer, layer, loss, weight schedule,
-// augmentation and metric must obey, whatever it computes. A package's test ranges over its registry, so that a part added tomorrow is covered today:
+// Package laws contains conformance tests: properties of every constraint, optimizer, layer, loss, weight schedule,
+// augmentation and metric. A package's test iterates over its registry and thus also covers new parts:
 //
 //	for _, e := range constraints.Registry.All() {
 //		t.Run(e.Name, func(t *testing.T) { laws.Check(t, laws.Constraint, e.New) })
 //	}
 //
-// A law is a function that returns what is broken, not one that fails a test: that is how the kit is tested itself, with
-// parts that are wrong on purpose.
+// A law is a function that returns an error instead of failing a test. The kits are themselves tested with parts that break
+// laws on purpose.
 package laws
 
 import (
@@ -17,15 +17,16 @@ import (
 	"testing"
 )
 
-// Kit is the laws of one kind of parts.
+// Kit contains the laws of one kind of part.
 type Kit[T any] interface {
-	// Names lists what a part does when it obeys: "leaves feasible points as they are".
+	// Names lists the laws: "leaves feasible points as they are".
 	Names() []string
-	// Judge returns what the parts that fresh returns, new ones with the same settings, break, by the name of the law.
+	// Judge tests parts from fresh, which returns new parts with the same settings, and returns the errors by the name of
+	// the law.
 	Judge(fresh func() T) map[string]error
 }
 
-// Check judges the parts that fresh returns, and makes every law a separate test.
+// Check judges the parts from fresh and runs every law as a subtest.
 func Check[T any](t *testing.T, kit Kit[T], fresh func() T) {
 	t.Helper()
 	broken := kit.Judge(fresh)
@@ -38,13 +39,13 @@ func Check[T any](t *testing.T, kit Kit[T], fresh func() T) {
 	}
 }
 
-// Laws are a kit of statements that are tried one by one.
+// Laws are a kit of independent laws.
 type Laws[T any] []Law[T]
 
 // Law is one statement that holds for every part of a kind.
 type Law[T any] struct {
 	Name   string
-	Broken func(fresh func() T) error // nil when the part obeys
+	Broken func(fresh func() T) error // nil if the part obeys the law
 }
 
 // Names implements [Kit].
@@ -109,7 +110,7 @@ func differ(what string, got, want []float32) error {
 	return nil
 }
 
-// allocates returns an error when f allocates.
+// allocates returns an error if f allocates.
 func allocates(f func()) error {
 	if n := testing.AllocsPerRun(20, f); n != 0 {
 		return fmt.Errorf("%v allocations per call", n)

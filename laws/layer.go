@@ -11,8 +11,8 @@ import (
 	"tessera/layers"
 )
 
-// Layer is what every layer obeys: for every input of layerShapes that it takes, in batches of 1, 2 and 5, at inference and
-// in training, on both back ends, in float64, in a first run of what was compiled and in a second.
+// Layer contains the laws of layers: for every accepted input of layerShapes, in batches of 1, 2 and 5, at inference and in
+// training, on both back ends, in float64, in a first and a second run of the compiled program.
 var Layer Kit[layers.Layer] = trials[layers.Layer, layerTrial]{each: eachLayerTrial, laws: []trialLaw[layerTrial]{
 	{"declares the shape of its output", layerTrial.outputShape},
 	{"declares just the parameters it uses", layerTrial.parametersUsed},
@@ -31,8 +31,8 @@ var Layer Kit[layers.Layer] = trials[layers.Layer, layerTrial]{each: eachLayerTr
 	{"gives in float32 what it gives in float64, rounded", layerTrial.rounds},
 }}
 
-// layerShapes are the inputs that layers are tried with, where they take them. The images are large enough for windows to
-// overlap, or of one row and one channel, or a column, which must not pass for a vector.
+// layerShapes are the input shapes of the trials, if a layer accepts them. Some images are large enough for overlapping
+// windows; others have one row and one channel, or one column, and must not be confused with vectors.
 var layerShapes = [][]int{{6}, {2, 3}, {4, 1}, {1, 3, 1}, {3, 4, 2}}
 
 // layerTrial is one way to run a layer.
@@ -102,7 +102,7 @@ func layerOn[T graph.Float](t layerTrial, l layers.Layer) gradcheck.Expression[T
 	return gradcheck.Layer(l, images[T](t, 0), t.batch, t.in, t.training)
 }
 
-// images draws those of the i-th run.
+// images draws the images of the i-th run.
 func images[T graph.Float](t layerTrial, i int) []T {
 	stream := random.Stream(gradcheck.Seed, "input", uint64(i))
 	return converted[T](gradcheck.Values[float32](elements(t.batch, t.in), layers.Everything, stream))

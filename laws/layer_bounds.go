@@ -12,14 +12,14 @@ import (
 // inputRanges are intervals of images.
 var inputRanges = []layers.Interval{{Low: 0, High: 1}, {Low: -1, High: 1}, {Low: 0.3, High: 0.6}, {Low: -60, High: 60}, {Low: -9, High: -2}}
 
-// outputRange also holds in float32, up to its rounding.
+// outputRange is also tested in float32, up to rounding.
 func (t layerTrial) outputRange() error {
 	return inBoth(t.stand,
 		func(b bench[float64]) error { return inRange(b, t.fresh(), 1e-12) },
 		func(b bench[float32]) error { return inRange(b, t.fresh(), 1e-6) })
 }
 
-// finite also holds in float32, which overflows earlier.
+// finite is also tested in float32, which overflows earlier.
 func (t layerTrial) finite() error { return inBoth(t.stand, finiteRuns[float64], finiteRuns[float32]) }
 
 // inBoth judges a part in both precisions.

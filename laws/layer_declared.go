@@ -32,9 +32,9 @@ func (t layerTrial) outputShape() error {
 	})
 }
 
-// parametersUsed wants the output to depend on everything that the optimizer moves, at inference and in training, and state
-// to be used in one of them. Gorgonia refuses the gradient of what an expression does not reach; the scope refuses what is
-// not declared.
+// parametersUsed tests that the output depends on all trainable parameters, at inference and in training, and that state is
+// used in one of the modes. Gorgonia returns an error for the gradient of an unused node; the scope panics for undeclared
+// parameters.
 func (t layerTrial) parametersUsed() error {
 	list := t.fresh().Parameters(t.in)
 	if err := wellDeclared(list); err != nil {
@@ -70,7 +70,7 @@ func wellDeclared(list []layers.Parameter) error {
 			return fmt.Errorf("parameter %q: Init is nil: give what it starts with", p.Name)
 		}
 		if p.FanIn < 1 || p.FanOut < 1 {
-			return fmt.Errorf("parameter %q: FanIn %d and FanOut %d, want > 0, whatever Init does with them", p.Name, p.FanIn, p.FanOut)
+			return fmt.Errorf("parameter %q: FanIn %d and FanOut %d, want > 0, also if Init ignores them", p.Name, p.FanIn, p.FanOut)
 		}
 	}
 	return nil

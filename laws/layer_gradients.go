@@ -2,14 +2,15 @@ package laws
 
 import "tessera/gradcheck"
 
-// gradients holds a layer to the gradient gate, which compiles separate runs, on Gorgonia's machine: another law holds the
-// engine to that.
+// gradients applies the gradient check, which compiles separate programs for Gorgonia's tape machine, to a layer. Another
+// law compares the engine with the tape machine.
 func (t layerTrial) gradients() error { return t.gate(gradcheck.Scalar) }
 
-// curvature holds the derivatives of a layer to the gate: penalties of a code's Jacobian differentiate them again.
+// curvature applies the gradient check to the derivatives of a layer: penalties of a code's Jacobian differentiate them
+// again.
 func (t layerTrial) curvature() error { return t.gate(gradcheck.SquaredGradient) }
 
-// gate holds what scalar makes of a layer to the gradient gate.
+// gate applies the gradient check to scalar of a layer.
 func (t layerTrial) gate(scalar func(gradcheck.Expression[float64]) gradcheck.Expression[float64]) error {
 	if t.on != onTape {
 		return nil

@@ -51,7 +51,7 @@ func (t layerTrial) saysNoisy() error {
 	return nil
 }
 
-// freshNoise takes enough images for their noise, or that of two runs, to be alike only where it is not drawn again.
+// freshNoise uses enough images to make equal noise of two images or two runs impossible unless it is not drawn again.
 func (t layerTrial) freshNoise() error {
 	const images = 50
 	t.training = true

@@ -11,8 +11,8 @@ import (
 	"tessera/losses"
 )
 
-// Loss is what every loss obeys, in batches of 1, 2 and 5, on both back ends, in float64, in a first run of what was compiled
-// and in a second.
+// Loss contains the laws of losses: in batches of 1, 2 and 5, on both back ends, in float64, in a first and a second run of
+// the compiled program.
 var Loss Kit[losses.Loss] = trials[losses.Loss, lossTrial]{each: eachLossTrial, laws: []trialLaw[lossTrial]{
 	{"is taken by default on what it reads", lossTrial.takenOn},
 	{"is a scalar", lossTrial.scalar},
@@ -82,7 +82,7 @@ func lossData[T graph.Float](t lossTrial, i int) tensors[T] {
 	return tensors[T]{"x": draw("x", lossDomain(t.fresh())), "target": draw("target", layers.Interval{Low: 0, High: 1})}
 }
 
-// lossDomain is where l is defined.
+// lossDomain is the domain of l.
 func lossDomain(l losses.Loss) layers.Interval {
 	if l.Reads().Unit {
 		return layers.Interval{Low: 0, High: 1}
@@ -124,7 +124,7 @@ func (t lossTrial) scalar() error {
 	})
 }
 
-// gradients holds a loss to the gradient gate, which compiles separate runs.
+// gradients applies the gradient check, which compiles separate programs, to a loss.
 func (t lossTrial) gradients() error {
 	if t.on != onTape {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"tessera/losses"
 )
 
-// doubled holds those to it that do not compare the images of a batch with each other.
+// doubled tests losses that do not compare the images of a batch with each other.
 func (t lossTrial) doubled() error {
 	if t.fresh().Reads().Per == losses.Batch {
 		return nil
@@ -24,7 +24,8 @@ func (t lossTrial) reordered() error {
 	})
 }
 
-// sameAfter wants the value of a loss on images to stay when change is done to a batch and all that is read of it.
+// sameAfter tests that change, applied to a batch and everything read with it, does not change the value of a loss on
+// images.
 func (t lossTrial) sameAfter(change func([]float64) []float64) error {
 	if t.fresh().Reads().Per == losses.Parameter {
 		return nil
@@ -38,7 +39,7 @@ func (t lossTrial) sameAfter(change func([]float64) []float64) error {
 	})
 }
 
-// meanOverImages is what lets all images be taken a few at a time. Noise is drawn for a whole batch.
+// meanOverImages is the property that allows micro-batches. Noise is drawn for a whole batch.
 func (t lossTrial) meanOverImages() error {
 	if reads := t.fresh().Reads(); reads.Per != losses.Image || reads.Jacobian {
 		return nil
@@ -56,8 +57,7 @@ func (t lossTrial) meanOverImages() error {
 	})
 }
 
-// value is that of the loss on another batch, made of what a run was given: change is done to what is given of the images,
-// and of the views to each of the two.
+// value is the loss on another batch: change is applied to a run's inputs per image, and to each of the two views.
 func (t lossTrial) value(given tensors[float64], change func([]float64) []float64) ([]float64, error) {
 	both := func(x []float64) []float64 {
 		if !t.fresh().Reads().Views {
@@ -80,14 +80,14 @@ func (t lossTrial) value(given tensors[float64], change func([]float64) []float6
 	return got["output"], err
 }
 
-// finite also holds in float32, which overflows earlier.
+// finite is also tested in float32, which overflows earlier.
 func (t lossTrial) finite() error {
 	return inBoth(t.stand,
 		func(b bench[float64]) error { return finiteLoss(b, t.fresh()) },
 		func(b bench[float32]) error { return finiteLoss(b, t.fresh()) })
 }
 
-// finiteLoss runs a loss on values that are all equal, and on such of which one is not.
+// finiteLoss runs a loss on equal values, and on values of which one differs.
 func finiteLoss[T graph.Float](b bench[T], l losses.Loss) error {
 	edges := []T{0, 1, 0.5, 1e-30, 1e-8, 1 - 0x1p-24}
 	if !l.Reads().Unit {

@@ -13,7 +13,7 @@ import (
 	"tessera/metrics"
 )
 
-// Metric is what every metric obeys.
+// Metric contains the laws of metrics.
 var Metric = Laws[metrics.Metric]{
 	{"describes itself", described},
 	{"gives finite numbers or says why there are none", finiteValues},
@@ -25,11 +25,17 @@ var Metric = Laws[metrics.Metric]{
 	{"does not depend on the scale of units if it says so", scaleless},
 }
 
-// sameUpTo is the relative difference that another order of additions may make.
-const sameUpTo = 1e-12
+// tolerance is the maximum difference of two numbers: the sum of both parts.
+type tolerance struct{ relative, absolute float64 }
 
-// scaleUpTo is the relative difference that scaled units may make: the sparsity of atoms has a constant in its denominator.
-const scaleUpTo = 1e-5
+var (
+	exactly = tolerance{}
+	// sameUpTo is the tolerance for another order of additions.
+	sameUpTo = tolerance{relative: 1e-12}
+	// scaleUpTo is the tolerance for scaled units: the sparsity of atoms has a constant in its denominator, and a number
+	// that is 0 without rounding may differ from 0 with it.
+	scaleUpTo = tolerance{relative: 1e-5, absolute: 1e-7}
+)
 
 // valuesOf evaluates a metric on a model; a panic is an error. What the images lack, a [*data.Error], gives no values.
 func valuesOf(m metrics.Metric, of *measured) (v metrics.Values, err error) {
@@ -44,21 +50,22 @@ func valuesOf(m metrics.Metric, of *measured) (v metrics.Values, err error) {
 	return r.Values, nil
 }
 
-// recovered makes an error of a panic.
+// recovered turns a panic into an error.
 func recovered(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("panics: %v", r)
 	}
 }
 
-// apart returns an error where numbers differ by more than a relative bound, or are not those of the same measures.
-func apart(what string, got, want metrics.Values, bound float64) error {
+// apart returns an error where numbers differ by more than a tolerance, or are not those of the same measures.
+func apart(what string, got, want metrics.Values, up tolerance) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("%s: %d values, want %d", what, len(got), len(want))
 	}
 	for i, w := range want {
 		g := got[i]
-		if g.Name != w.Name || g.Missing != w.Missing || !(math.Abs(g.Number-w.Number) <= bound*math.Max(math.Abs(g.Number), math.Abs(w.Number))) {
+		most := up.absolute + up.relative*math.Max(math.Abs(g.Number), math.Abs(w.Number))
+		if g.Name != w.Name || g.Missing != w.Missing || !(math.Abs(g.Number-w.Number) <= most) {
 			return fmt.Errorf("%s: %s is %v %s, want %v %s", what, w.Name, g.Number, g.Missing, w.Number, w.Missing)
 		}
 	}
@@ -115,7 +122,7 @@ func finiteValues(fresh func() metrics.Metric) error {
 func (m *measured) gives(r metrics.Reads) bool {
 	return !(r.Has(metrics.ReadsOutputs) && m.encodes || r.Has(metrics.ReadsAtoms) && m.opaque || r.Has(metrics.ReadsWeights) && m.encodes ||
 		r.Has(metrics.ReadsLabels) && m.sample.Labels == nil || r.Has(metrics.ReadsLogits) && len(m.heads) == 0 ||
-		r.Has(metrics.ReadsPictures) && len(m.shape) < 2)
+		r.Has(metrics.ReadsPictures) && len(m.shape) < 2 || r.Has(metrics.ReadsParts) && m.sample.Parts == nil)
 }
 
 func repeats(fresh func() metrics.Metric) error {
@@ -130,7 +137,7 @@ func repeats(fresh func() metrics.Metric) error {
 			if err != nil {
 				return err
 			}
-			if err := apart(of.name+": again", got, want, 0); err != nil {
+			if err := apart(of.name+": again", got, want, exactly); err != nil {
 				return err
 			}
 		}
@@ -171,8 +178,8 @@ func scaleless(fresh func() metrics.Metric) error {
 	return nil
 }
 
-// alike returns an error where two models give different numbers.
-func alike(fresh func() metrics.Metric, one, other *measured, what string, bound float64) error {
+// alike returns an error if two models give different numbers.
+func alike(fresh func() metrics.Metric, one, other *measured, what string, up tolerance) error {
 	want, err := valuesOf(fresh(), one)
 	if err != nil {
 		return err
@@ -181,5 +188,5 @@ func alike(fresh func() metrics.Metric, one, other *measured, what string, bound
 	if err != nil {
 		return err
 	}
-	return apart(one.name+": "+what, got, want, bound)
+	return apart(one.name+": "+what, got, want, up)
 }

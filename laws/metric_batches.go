@@ -12,14 +12,14 @@ import (
 	"tessera/metrics"
 )
 
-// given is what a metric is given of a model: its subject, and all images in one batch.
+// given contains the inputs of a metric: its subject, and all images in one batch.
 type given struct {
 	subject metrics.Subject
 	batch   metrics.Batch
 	n       int
 }
 
-// givenBy computes what the model gives, and nothing that is not in reads.
+// givenBy computes those values of the model that are in reads.
 func givenBy(of *measured, reads metrics.Reads) (g given, err error) {
 	g.n = len(of.sample.Images) / volume.Of(of.shape)
 	g.subject = metrics.Subject{Coder: of, Shape: of.shape, Units: of.units, Images: g.n, Seed: of.sample.Seed}
@@ -29,6 +29,9 @@ func givenBy(of *measured, reads metrics.Reads) (g given, err error) {
 	}
 	if reads.Has(metrics.ReadsAtoms) {
 		g.subject.Atoms = of.Atoms()
+	}
+	if reads.Has(metrics.ReadsParts) {
+		g.subject.Parts = of.sample.Parts
 	}
 	if reads.Has(metrics.ReadsWeights) {
 		g.subject.Weight = slices.Clone(of.LastWeight())
@@ -54,7 +57,7 @@ func givenBy(of *measured, reads metrics.Reads) (g given, err error) {
 	return g, err
 }
 
-// cut returns the images from to to of the batch.
+// cut returns the images [from, to) of the batch.
 func (g given) cut(from, to int) metrics.Batch {
 	rows := func(v []float32) []float32 { width := len(v) / g.n; return v[from*width : to*width : to*width] }
 	b := metrics.Batch{Images: rows(g.batch.Images), Codes: rows(g.batch.Codes), Outputs: rows(g.batch.Outputs), Logits: rows(g.batch.Logits)}
@@ -64,7 +67,7 @@ func (g given) cut(from, to int) metrics.Batch {
 	return b
 }
 
-// inBatches measures with batches of that size; a panic is an error.
+// inBatches measures with batches of that size; a panic becomes an error.
 func inBatches(m metrics.Metric, g given, size int) (values metrics.Values, err error) {
 	defer recovered(&err)
 	meter, err := m.Start(&g.subject)
@@ -97,7 +100,7 @@ func inBatches(m metrics.Metric, g given, size int) (values metrics.Values, err 
 	return found, nil
 }
 
-// eachGiven calls f with the models that give what the metric reads, and what they give of it.
+// eachGiven calls f with the models that have the values that the metric reads, and with these values.
 func eachGiven(fresh func() metrics.Metric, f func(of *measured, g given) error) error {
 	reads := fresh().Describe().Reads
 	for _, of := range measuredModels() {
@@ -134,7 +137,7 @@ func cutAnyhow(fresh func() metrics.Metric) error {
 	})
 }
 
-// readsWhatItSays gives a metric nothing else.
+// readsWhatItSays gives a metric only the declared inputs.
 func readsWhatItSays(fresh func() metrics.Metric) error {
 	return eachGiven(fresh, func(of *measured, g given) error {
 		got, err := inBatches(fresh(), g, g.n)
@@ -149,13 +152,13 @@ func readsWhatItSays(fresh func() metrics.Metric) error {
 		if err != nil {
 			return err
 		}
-		return apart("with nothing but what it says that it reads", got, want, 0)
+		return apart("with nothing but what it says that it reads", got, want, exactly)
 	})
 }
 
-// everything is all that a model gives.
+// everything contains all values of a model.
 func everything(of *measured) (all metrics.Reads) {
-	for one := metrics.ReadsImages; one <= metrics.ReadsPictures; one <<= 1 {
+	for one := metrics.ReadsImages; one <= metrics.ReadsParts; one <<= 1 {
 		if of.gives(one) {
 			all |= one
 		}

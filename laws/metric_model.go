@@ -9,8 +9,8 @@ import (
 	"tessera/metrics"
 )
 
-// measured is a model that metrics are tried on, by plain loops: h = f(x V + c) times a factor for each unit,
-// y = leaky(h W + b) with the atoms W divided by these factors, and heads x U.
+// measured is a model for the laws of metrics, in plain loops: h = f(x V + c) times a factor for each unit, y = leaky(h W +
+// b) with the atoms W divided by these factors, and heads x U.
 type measured struct {
 	name    string
 	shape   []int
@@ -21,12 +21,12 @@ type measured struct {
 	atoms   *metrics.Atoms
 	heads   map[string][]float32 // pixels x classes
 	sigmoid bool                 // f is the sigmoid, else relu
-	opaque  bool                 // the atoms are not shown
+	opaque  bool                 // the model does not return its atoms
 	encodes bool                 // there is no decoder
 	sample  metrics.Sample
 }
 
-// classesOfHeads is how many classes the samples have.
+// classesOfHeads is the number of classes of the samples.
 const classesOfHeads = 3
 
 // newMeasured returns a model of images of that shape, and n images with labels, some of them unknown.
@@ -51,7 +51,7 @@ func newMeasured(name string, shape []int, units, n int, edit func(*measured)) *
 	return m
 }
 
-// measuredModels are of every kind that metrics meet.
+// measuredModels are models of every kind.
 func measuredModels() []*measured {
 	return []*measured{
 		newMeasured("a dense model", []int{6, 5}, 7, 260, nil),
@@ -70,12 +70,45 @@ func measuredModels() []*measured {
 		newMeasured("no heads", []int{5, 4}, 4, 260, func(m *measured) { m.heads = nil }),
 		newMeasured("two heads", []int{5, 4}, 4, 260, func(m *measured) { m.heads["other"] = m.encoder[:20*3] }),
 		newMeasured("one image", []int{5, 4}, 4, 1, nil),
+		newMeasured("sums of disjoint parts", []int{6, 5}, 7, 260, sumOfParts),
 		newMeasured("black images and dead units", []int{5, 4}, 4, 260, func(m *measured) {
 			clear(m.sample.Images)
 			for j := range m.offset {
 				m.offset[j] = -1
 			}
 		}),
+	}
+}
+
+// sumOfParts makes the images sums of disjoint non-negative atoms, of which the latter matter less and less, and the encoder
+// the one that finds their weights.
+func sumOfParts(m *measured) {
+	r, pixels := source(), volume.Of(m.shape)
+	m.atoms.Bias = nil
+	m.sample.Parts = [][]float32{make([]float32, pixels), make([]float32, pixels)}
+	for p := range pixels {
+		m.sample.Parts[p%2][p] = 1
+	}
+	clear(m.atoms.Values)
+	clear(m.encoder)
+	clear(m.offset)
+	clear(m.sample.Images)
+	for p := range pixels {
+		j := p % m.units
+		m.atoms.Values[j*pixels+p] = 1
+		m.encoder[p*m.units+j] = 1 / float32((pixels-j+m.units-1)/m.units) // the mean of the atom's pixels
+	}
+	for i := range len(m.sample.Images) / pixels {
+		image := m.sample.Images[i*pixels : (i+1)*pixels]
+		weights := make([]float64, m.units)
+		for j := range weights {
+			if r.IntN(2) == 0 {
+				weights[j] = math.Pow(0.3, float64(j)) * r.Float64()
+			}
+		}
+		for p := range image {
+			image[p] = float32(weights[p%m.units]) + 0.02*r.Float32()
+		}
 	}
 }
 
@@ -166,8 +199,8 @@ func (m *measured) Value(name string, images []float32) ([]float32, error) {
 	return product(images, m.heads[name], pixels, len(m.heads[name])/pixels), nil
 }
 
-// scaled returns the same model with the code of every unit multiplied by a factor, and its atom divided by it: no output
-// differs by a bit, because the factors are powers of two.
+// scaled returns the same model with the code of every unit multiplied by a factor from 0.01 to 100, and its atom divided by
+// it: outputs differ by rounding only.
 func (m *measured) scaled() *measured {
 	other := *m
 	atoms := *m.atoms
@@ -175,7 +208,7 @@ func (m *measured) scaled() *measured {
 	other.atoms, other.factors = &atoms, make([]float32, m.units)
 	pixels := volume.Of(m.shape)
 	for j := range other.factors {
-		other.factors[j] = float32(math.Ldexp(1, (j*5)%13-6)) // from 1/64 to 64
+		other.factors[j] = float32(math.Pow(10, 2-4*float64(j*5%7)/6)) // 100, 0.046, 2.15 ...
 		for p := range pixels {
 			atoms.Values[j*pixels+p] /= other.factors[j]
 		}

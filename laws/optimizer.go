@@ -6,7 +6,7 @@ import (
 	"tessera/optim"
 )
 
-// Optimizer is what every optimizer obeys. Those that are rules obey [Rule] too, the others [Search].
+// Optimizer contains the laws of optimizers. Mini-batch rules also obey [Rule], full-batch optimizers [Search].
 var Optimizer = Laws[optim.Optimizer]{
 	{"is a rule or a search, and not both", oneSort},
 }

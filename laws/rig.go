@@ -17,7 +17,7 @@ import (
 	"tessera/team"
 )
 
-// backend is what runs a graph: Gorgonia's tape machine or the engine.
+// backend runs a graph: Gorgonia's tape machine or the engine.
 type backend string
 
 const (
@@ -27,14 +27,14 @@ const (
 
 var backends = []backend{onTape, onEngine}
 
-// workers are the engine's. How it divides work is its own tests' business.
+// workers are the engine's threads. The engine's tests cover the division of work.
 var workers = sync.OnceValue(func() *team.Team { return team.New(1) })
 
 // tensors are values by name.
 type tensors[T graph.Float] map[string][]T
 
-// rig is an expression with its derivatives on a back end. Every run is given all that it reads, parameters and state
-// included, and gives all that it makes, so that whatever else two equal runs differ in has leaked.
+// rig is an expression with its derivatives on a back end. A run gets all inputs, including parameters and state, and
+// returns all results: any other difference between equal runs is a leak.
 type rig[T graph.Float] struct {
 	shape   []int // of the output
 	leaves  []*gradcheck.Leaf[T]
@@ -42,7 +42,7 @@ type rig[T graph.Float] struct {
 	runner  graph.Runner[T]
 }
 
-// newRig compiles an expression. State moves in training only.
+// newRig compiles an expression. State is only updated in training.
 func newRig[T graph.Float](e gradcheck.Expression[T], on backend, training bool) (*rig[T], error) {
 	var output *gorgonia.Node
 	built, err := gradcheck.Build(func(b *gradcheck.Builder[T]) (*gorgonia.Node, error) {
@@ -97,8 +97,8 @@ func (r *rig[T]) add(l *gradcheck.Leaf[T]) {
 	}
 }
 
-// given draws what the i-th run reads: noise is drawn, parameters move from where they start, other leaves keep their
-// values. It is the same in both precisions.
+// given returns the inputs of the i-th run: new noise, perturbed parameters, and unchanged values of other leaves. They are
+// the same in both precisions.
 func (r *rig[T]) given(i int) tensors[T] {
 	given := tensors[T]{}
 	for _, l := range r.leaves {

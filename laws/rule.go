@@ -9,7 +9,7 @@ import (
 	"tessera/optim"
 )
 
-// Rule is what every optimizer obeys that is a rule on single elements.
+// Rule contains the laws of elementwise optimizers.
 var Rule = Laws[optim.Rule]{
 	{"gives the same bits twice", repeatable},
 	{"updates parts like the whole", splittable},
@@ -23,7 +23,7 @@ var Rule = Laws[optim.Rule]{
 	{"does not allocate", ruleAllocates},
 }
 
-// training is one parameter on its way.
+// training is one parameter in training.
 type training struct {
 	w     []float32
 	state [][]float32
@@ -38,7 +38,7 @@ func newTraining(o optim.Rule, w []float32) *training {
 	return t
 }
 
-// step moves the parameter against g, in pieces of at most size elements.
+// step updates the parameter with gradient g, in pieces of at most size elements.
 func (t *training) step(o optim.Rule, g []float32, lr float64, size int) {
 	t.steps++
 	state := make([][]float32, len(t.state))

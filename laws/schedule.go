@@ -7,7 +7,7 @@ import (
 	"tessera/optim"
 )
 
-// Schedule is what every learning-rate schedule obeys.
+// Schedule contains the laws of learning-rate schedules.
 var Schedule = Laws[optim.Schedule]{
 	{"is finite and not negative over runs of any length", scheduleRange},
 	{"depends on nothing but its arguments", scheduleRepeatable},

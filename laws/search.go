@@ -9,7 +9,7 @@ import (
 	"tessera/optim"
 )
 
-// Search is what every optimizer obeys that searches with all images.
+// Search contains the laws of full-batch optimizers.
 var Search = Laws[optim.Search]{
 	{"gives the same bits twice", searchRepeatable},
 	{"resumes from its state to the same bits, at every iteration", searchResumes},
@@ -65,7 +65,7 @@ func searchResumes(fresh func() optim.Search) error {
 	return nil
 }
 
-// comesBack begins so near the minimum, with the edge of what is finite behind it, that the first step ends beyond it.
+// comesBack starts near the minimum and near the boundary of the finite region: the first step ends beyond the boundary.
 func comesBack(fresh func() optim.Search) error {
 	v := newValley(searchDim, false)
 	v.edge = 0.03
@@ -100,7 +100,8 @@ func saysNotFinite(fresh func() optim.Search) error {
 	return nil
 }
 
-// unmovedByErrors lets each evaluation fail in turn; the search that begins again gives the result of one that never failed.
+// unmovedByErrors lets each evaluation fail in turn; a restarted search must give the same result as a search without
+// failures.
 func unmovedByErrors(fresh func() optim.Search) error {
 	start := normal(source(), searchDim, 3)
 	for fail := 1; fail <= 25; fail++ {
@@ -146,7 +147,7 @@ func unmovedByErrors(fresh func() optim.Search) error {
 	return nil
 }
 
-// searchState fills the state, and looks for vectors that stay empty and for writes beyond their ends.
+// searchState fills the state and checks for unused vectors and for writes beyond their ends.
 func searchState(fresh func() optim.Search) error {
 	const guard, mark = 8, -77
 	o := fresh()

@@ -58,7 +58,7 @@ func within(low, high float32) func([]float32) {
 	}
 }
 
-// findsMinimumInABox: the curvatures lie along the axes, so that the minimum in the box is the nearest point of it.
+// findsMinimumInABox uses curvatures along the axes: the minimum in the box is the point of the box nearest to the minimum.
 func findsMinimumInABox(fresh func() optim.Search) error {
 	v := newValley(searchDim, false)
 	box := within(-0.5, 0.5)

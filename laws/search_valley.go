@@ -11,7 +11,7 @@ type valley struct {
 	curvature, target []float32
 	quartic           bool
 	looks             int
-	fail              int // the look that is an error; 0 for none
+	fail              int // the evaluation that fails; 0 for none
 	edge              float64
 }
 

@@ -8,7 +8,7 @@ import (
 	"tessera/optim"
 )
 
-// searching is a search on its way, with all that it knows.
+// searching is a search in progress with its state.
 type searching struct {
 	w     []float32
 	state [][]float32
@@ -25,7 +25,7 @@ func newSearching(o optim.Search, f optim.Objective, w []float32) *searching {
 	return s
 }
 
-// continued is another search that begins with what this one knows.
+// continued is another search that starts from this state.
 func (s *searching) continued(o optim.Search, f optim.Objective) *searching {
 	c := &searching{w: slices.Clone(s.w), held: s.held}
 	for _, values := range s.state {
@@ -50,7 +50,7 @@ func (s *searching) differ(what string, want *searching) error {
 	return nil
 }
 
-// toTheEnd iterates until there is no lower point, at most so often.
+// toTheEnd iterates until the search converges, at most n iterations.
 func (s *searching) toTheEnd(most int) (iterations int, err error) {
 	for ; iterations < most; iterations++ {
 		if err := s.Next(); errors.Is(err, optim.ErrMinimum) {

@@ -8,23 +8,23 @@ import (
 	"tessera/graph"
 )
 
-// runs is how often a law runs what was compiled, with other inputs, noise and parameters each time.
+// runs is the number of runs of a compiled program per law, each with other inputs, noise and parameters.
 const runs = 2
 
-// bench is a rig that draws its own data.
+// bench is a rig with its data.
 type bench[T graph.Float] struct {
 	*rig[T]
 	data func(i int) tensors[T] // of the i-th run
 }
 
-// given draws all that the i-th run reads.
+// given draws the inputs of the i-th run.
 func (b bench[T]) given(i int) tensors[T] {
 	given := b.rig.given(i)
 	maps.Copy(given, b.data(i))
 	return given
 }
 
-// eachRun judges what every run gives.
+// eachRun checks the results of every run.
 func (b bench[T]) eachRun(judge func(given, got tensors[T]) error) error {
 	for i := range runs {
 		given := b.given(i)
@@ -39,7 +39,7 @@ func (b bench[T]) eachRun(judge func(given, got tensors[T]) error) error {
 	return nil
 }
 
-// agree runs two benches side by side and wants them to give the same, up to a tolerance.
+// agree runs two benches and compares their results up to a tolerance.
 func agree[T, U graph.Float](b bench[T], want bench[U], tolerance float64) error {
 	return b.eachRun(func(given, got tensors[T]) error {
 		other, err := want.run(of[U](given))
@@ -64,7 +64,7 @@ func newStand(on backend, double func(on backend) (bench[float64], error), singl
 		sync.OnceValues(func() (bench[float32], error) { return single(on) })}
 }
 
-// eachRun judges what every run gives in float64.
+// eachRun checks the results of every run in float64.
 func (s stand) eachRun(judge func(given, got tensors[float64]) error) error {
 	b, err := s.double()
 	if err != nil {
@@ -73,8 +73,8 @@ func (s stand) eachRun(judge func(given, got tensors[float64]) error) error {
 	return b.eachRun(judge)
 }
 
-// forgets: runs of what was compiled once give what the same runs give alone. What a layer hands on to its next run is its
-// state, and that a run is given.
+// forgets tests that repeated runs of a compiled program give the same results as separate runs. Only the state of a layer
+// persists between runs, and each run gets it as an input.
 func (s stand) forgets() error {
 	used, err := s.double()
 	if err != nil {
@@ -104,7 +104,7 @@ func (s stand) forgets() error {
 	return nil
 }
 
-// likeTape holds the engine to the tape machine.
+// likeTape compares the engine with the tape machine.
 func (s stand) likeTape() error {
 	if s.on == onTape {
 		return nil
@@ -120,7 +120,7 @@ func (s stand) likeTape() error {
 	return agree(b, tape, 1e-12)
 }
 
-// rounds holds float32 to float64, with a tolerance for values that nearly cancel before they are divided.
+// rounds compares float32 with float64, with a tolerance for divisions of values that nearly cancel.
 func (s stand) rounds() error {
 	single, err := s.single()
 	if err != nil {

@@ -1,21 +1,18 @@
 package laws
 
-import (
-	"fmt"
-	"runtime/debug"
-)
+import "fmt"
 
-// batches are the numbers of images or rows that laws are tried with.
+// batches are the numbers of images or rows in the trials.
 var batches = []int{1, 2, 5}
 
-// trials are a kit of statements about parts that run as graphs. C is a part in one trial: an input, a batch, a mode, a back
-// end. All laws are tried in one trial after the other, so that they share what is compiled for it.
+// trials are a kit of laws for parts that run as graphs. C is a part in one trial: an input, a batch, a mode, a back end.
+// All laws of a trial share its compiled programs.
 type trials[T any, C fmt.Stringer] struct {
 	laws []trialLaw[C]
 	each func(fresh func() T, try func(c C)) error
 }
 
-// trialLaw is one statement about a part in a trial.
+// trialLaw is one law for a part in a trial.
 type trialLaw[C any] struct {
 	name   string
 	broken func(c C) error // nil when the part obeys
@@ -30,9 +27,8 @@ func (k trials[T, C]) Names() []string {
 	return names
 }
 
-// Judge implements [Kit]. Of every law it tells the first trial that breaks it; a part that cannot be tried breaks all.
+// Judge implements [Kit]. For every law it returns the first failing trial; a part that cannot be run breaks all laws.
 func (k trials[T, C]) Judge(fresh func() T) map[string]error {
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // thousands of small graphs: collecting them takes a third of the time
 	broken := map[string]error{}
 	err := k.each(fresh, func(c C) {
 		for _, law := range k.laws {

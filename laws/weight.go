@@ -7,14 +7,14 @@ import (
 	"tessera/losses"
 )
 
-// Weight is what every schedule of the weight of a loss obeys.
+// Weight contains the laws of schedules of a loss weight.
 var Weight = Laws[losses.Weight]{
 	{"is finite and not negative at every epoch and in the end", weightRange},
 	{"depends on nothing but the epoch", weightRepeatable},
 	{"ends where it tends to", weightEnds},
 }
 
-// weightRange looks at the beginning of every step of long and short epochs, and at the end.
+// weightRange checks the beginning of every step of long and short epochs, and the end.
 func weightRange(fresh func() losses.Weight) error {
 	w := fresh()
 	at := func(epoch float64) error {
@@ -39,7 +39,7 @@ func weightRepeatable(fresh func() losses.Weight) error {
 	})
 }
 
-// weightEnds compares the weight at infinity, which programs that are not trained use, with that after very many epochs.
+// weightEnds compares the weight at infinity, which programs without training use, with the weight after very many epochs.
 func weightEnds(fresh func() losses.Weight) error {
 	const long = 1e12 // epochs
 	if end, late := fresh().At(math.Inf(1)), fresh().At(long); !(math.Abs(end-late) <= 1e-6*(1+math.Abs(end))) {

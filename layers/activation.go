@@ -6,8 +6,8 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
-// Activation is a layer without parameters that maps every value by itself (softmax: every row). A name such as
-// `activation = "sigmoid"` stands for the activation with its default settings.
+// Activation is an elementwise layer without parameters (softmax works on rows). A name, as in `activation = "sigmoid"`,
+// means the activation with its default settings.
 type Activation interface {
 	Layer
 	Ranged
@@ -39,7 +39,7 @@ func (n ActivationName) Activation() (Activation, error) {
 	return nil, fmt.Errorf("unknown activation %q", string(n))
 }
 
-// outputRange is that of the named activation, whatever it gets.
+// outputRange is the range of the named activation over all inputs.
 func (n ActivationName) outputRange() Interval {
 	activation, err := n.Activation()
 	if err != nil {

@@ -9,16 +9,15 @@ import (
 	"tessera/part"
 )
 
-// Attention is multi-head self-attention: every token X(i) of an input becomes a mean of all tokens, weighted by how well
-// they answer it. With H heads of d = features/H features each,
+// Attention is multi-head self-attention. With H heads of d = features/H features each, it maps the tokens X of an input to
 //
 //	Z_h = softmax(X Q_h (X K_h)ᵀ / sqrt(d)) X V_h,    y = [Z_1 ... Z_H] W_o
 //
-// where the softmax runs over each row. Tokens are the runs of the input's last axis: patches of [Patches], rows of an image
-// (height, width), pixels of one with channels. The output has the input's shape. Parameters: query, key, value, whose
-// columns are those of the heads one after the other, and output, all of shape (features, features); with bias = true also
-// query_bias, value_bias and output_bias, which start at 0 (an offset of the keys would change nothing). Vaswani et al.,
-// Attention Is All You Need, 2017.
+// where the softmax is over each row. Tokens lie along the input's last axis: patches of [Patches], rows of an image
+// (height, width), pixels of one with channels. The output has the input's shape. Parameters: query, key and value, whose
+// columns are ordered by head, and output, all of shape (features, features); with bias = true also query_bias, value_bias
+// and output_bias, which start at 0 (a bias of the keys would have no effect). Vaswani et al., Attention Is All You Need,
+// 2017.
 type Attention struct {
 	Heads int  `toml:"heads" want:"> 0" doc:"number of attention heads"`
 	Bias  bool `toml:"bias" doc:"learn biases of queries, values and outputs"`
@@ -31,14 +30,14 @@ func init() {
 	})
 }
 
-// geometry is the attention over inputs of shape in.
+// geometry describes the attention over inputs of shape in.
 func (a *Attention) geometry(in []int) (ops.Attention, error) {
 	if len(in) < 2 {
 		return ops.Attention{}, fmt.Errorf("got an input of shape %v, want tokens (tokens, features)", in)
 	}
 	tokens, features := tokensOf(in)
 	if a.Heads < 1 || features%a.Heads != 0 {
-		return ops.Attention{}, part.KeyError{Key: "heads", Problem: fmt.Sprintf("%d do not divide the %d features of a token", a.Heads, features)}
+		return ops.Attention{}, part.KeyErrorf("heads", "%d do not divide the %d features of a token", a.Heads, features)
 	}
 	return ops.Attention{Tokens: tokens, Features: features, Heads: a.Heads}, nil
 }
@@ -64,7 +63,7 @@ func (a *Attention) Parameters(in []int) []Parameter {
 	return list
 }
 
-// Largest implements [Expanding]: the weights of all tokens for all tokens.
+// Largest implements [Expanding]: the attention weights of all pairs of tokens.
 func (a *Attention) Largest(in []int) int {
 	tokens, _ := tokensOf(in)
 	return a.Heads * tokens * tokens

@@ -5,9 +5,8 @@ import (
 	"tessera/ops"
 )
 
-// AvgPool gives the mean of every window, channel by channel, as [MaxPool] gives the largest value. Windows that reach
-// over the edges average the pixels that they see (PyTorch's count_include_pad = False). A kernel of the image's size
-// is global pooling.
+// AvgPool computes the mean of every window for each channel; the windows are those of [MaxPool]. Windows over the edges
+// average only pixels of the image (PyTorch's count_include_pad = False). A kernel of the image's size is global pooling.
 type AvgPool struct{ Pooling }
 
 func init() {

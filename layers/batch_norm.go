@@ -6,22 +6,22 @@ import (
 	"tessera/ops"
 )
 
-// BatchNorm shifts and scales every unit of a vector, or every channel of an image (height, width, channels; one channel
-// where the last axis is missing), to a learned mean and deviation:
+// BatchNorm shifts and scales every unit of a vector, or every channel of an image (height, width, channels) or (height,
+// width), to a learned mean and deviation:
 //
 //	y = scale (x - mean) / sqrt(variance + epsilon) + shift
 //
-// In training mean and variance (the biased one) are those of the batch, over all places of the images too; gradients go
-// through them. Every step then moves the running averages that inference uses instead:
+// In training, mean and (biased) variance are computed over the batch and the pixels; gradients flow through them.
+// Inference uses running averages, which every training step updates:
 //
 //	running = momentum running + (1 - momentum) of the batch
 //
-// where the variance is the unbiased one, and stays as it is in a batch of a single value. That is momentum in the sense
-// of Keras (1 - momentum in PyTorch's) and variance in the sense of PyTorch. Parameters, all of shape (units) or
+// The running variance averages the unbiased variance; a batch of a single value does not change it. momentum has the
+// meaning of Keras (1 - momentum of PyTorch), the variance the meaning of PyTorch. Parameters, all of shape (units) or
 // (channels): scale, which starts at 1, shift, at 0, and the state running_mean, at 0, and running_variance, at 1. Ioffe
 // and Szegedy, Batch Normalization, 2015.
 type BatchNorm struct {
-	Momentum float64 `toml:"momentum" want:"in [0,1)" doc:"decay of the running averages: the fraction that a step keeps"`
+	Momentum float64 `toml:"momentum" want:"in [0,1)" doc:"decay of the running averages"`
 	Epsilon  float64 `toml:"epsilon" want:"> 0" doc:"added to the variance"`
 }
 
@@ -59,7 +59,7 @@ func (b *BatchNorm) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return c.Reshape(y, x.Shape()...), c.Err()
 }
 
-// batch returns the mean and the biased variance of the channels of rows (batch, places*channels) and moves the running
+// batch returns the mean and the biased variance of the channels of rows (batch, places*channels) and updates the running
 // averages.
 func (b *BatchNorm) batch(c *ops.Chain, s Scope, rows *gorgonia.Node, places int) (mean, variance *gorgonia.Node) {
 	n := rows.Shape()[0] * places

@@ -2,15 +2,15 @@ package layers
 
 import "fmt"
 
-// Block is implemented by layers that are made of other layers, which are declared under its key "layers". The parameters
-// of the i-th have i and a dot in front of their names. What one of them refuses is an [InnerError].
+// Block is implemented by layers that contain other layers, declared under the key "layers". The names of the i-th inner
+// layer's parameters have the prefix "i.". Errors of inner layers are wrapped in an [InnerError].
 type Block interface {
 	Layer
 	// Inner lists the layers, in order.
 	Inner() []Layer
 }
 
-// InnerError is what does not fit about a layer of a block.
+// InnerError is the error of a layer in a block.
 type InnerError struct {
 	Index int
 	Err   error
@@ -19,5 +19,5 @@ type InnerError struct {
 // Error implements error.
 func (e InnerError) Error() string { return fmt.Sprintf("layers[%d]: %v", e.Index, e.Err) }
 
-// Unwrap returns what the layer said.
+// Unwrap returns the layer's error.
 func (e InnerError) Unwrap() error { return e.Err }

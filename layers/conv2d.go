@@ -6,22 +6,22 @@ import (
 	"tessera/part"
 )
 
-// Conv2D slides filters over images (height, width, channels); an image (height, width) has one channel. The output is
+// Conv2D convolves images (height, width, channels) with filters; an image (height, width) has one channel. The output is
 // (height', width', filters):
 //
 //	y(i,j,f) = activation( bias(f) + sum over u,v,c of x(i stride + u dilation - top, j stride + v dilation - left, c) weight(u,v,c,f) )
 //
-// with 0 <= u,v < kernel and zeros outside of the image. [Padding] says what top, left and the output's size are: without
-// it, height' = floor((height - dilation (kernel-1) - 1) / stride) + 1. With groups > 1 channels and filters are cut into
-// as many equal parts, and each filter sees the channels of its group. Parameters: weight (kernel, kernel,
-// channels/groups, filters) and bias (filters), which starts at 0.
+// with 0 <= u,v < kernel and zeros outside of the image. [Padding] determines top, left and the output's size; without
+// padding, height' = floor((height - dilation (kernel-1) - 1) / stride) + 1. With groups > 1 channels and filters are split
+// into equal groups, and each filter reads the channels of its group. Parameters: weight (kernel, kernel, channels/groups,
+// filters) and bias (filters), which starts at 0.
 type Conv2D struct{ Filtering }
 
 func init() {
 	Registry.Register("conv2d", "2D convolution", func() Layer { return &Conv2D{usualFiltering()} })
 }
 
-// geometry is the convolution of images of shape in.
+// geometry describes the convolution of images of shape in.
 func (l *Conv2D) geometry(in []int) (ops.Convolution, error) {
 	g, image, err := l.fitting(in)
 	if err != nil {
@@ -32,7 +32,7 @@ func (l *Conv2D) geometry(in []int) (ops.Convolution, error) {
 	g.Out[0], g.Top = l.Padding.along(image[0], reach, l.Stride)
 	g.Out[1], g.Left = l.Padding.along(image[1], reach, l.Stride)
 	if g.Out[0] < 1 || g.Out[1] < 1 {
-		return g, part.KeyErrorf("kernel", "a filter that reaches over %d pixels does not fit into an image of %d x %d", reach, image[0], image[1])
+		return g, part.KeyErrorf("kernel", "a filter that spans %d pixels does not fit into an image of %d x %d", reach, image[0], image[1])
 	}
 	return g, boundedWindows(g)
 }

@@ -6,24 +6,23 @@ import (
 	"tessera/part"
 )
 
-// Conv2DTranspose makes images (height, width, channels) larger: it is the transpose of a [Conv2D] of the same settings,
-// with the filters as the channels that it reads, and puts a filter's weights, times the input, where that convolution
-// would have seen them. An image (height, width) has one channel. The output is (height', width', filters):
+// Conv2DTranspose enlarges images (height, width, channels). It is the transpose of a [Conv2D] with the same settings that
+// reads `filters` channels. An image (height, width) has one channel. The output is (height', width', filters):
 //
 //	y(r,s,f) = activation( bias(f) + sum over i,j,u,v,c of x(i,j,c) weight(u,v,f,c) )
 //
-// over those with r = i stride + u dilation - top and s = j stride + v dilation - left, 0 <= u,v < kernel. [Padding] is
-// what of the output is cut off: "same" gives height' = height stride, any odd pixel cut at the end; "valid" and a number
-// of pixels height' = (height - 1) stride + dilation (kernel-1) + 1 - 2 pixels. With groups > 1 channels and filters are cut
-// into as many equal parts that do not see each other. Parameters: weight (kernel, kernel, filters/groups, channels), and
-// bias (filters), which starts at 0.
+// where the sum runs over r = i stride + u dilation - top and s = j stride + v dilation - left, 0 <= u,v < kernel.
+// [Padding] crops the output: "same" gives height' = height stride and crops an odd pixel at the end; "valid" and a number
+// of pixels give height' = (height - 1) stride + dilation (kernel-1) + 1 - 2 pixels. With groups > 1 channels and filters
+// are split into equal groups that are convolved separately. Parameters: weight (kernel, kernel, filters/groups, channels),
+// and bias (filters), which starts at 0.
 type Conv2DTranspose struct{ Filtering }
 
 func init() {
 	Registry.Register("conv2d_transpose", "transposed 2D convolution, which enlarges an image", func() Layer { return &Conv2DTranspose{usualFiltering()} })
 }
 
-// geometry is the convolution whose transpose the layer is: its images are the layer's outputs.
+// geometry describes the convolution whose transpose is this layer: its images are the layer's outputs.
 func (l *Conv2DTranspose) geometry(in []int) (ops.Convolution, error) {
 	g, image, err := l.fitting(in, count{"stride", l.Stride})
 	if err != nil {
@@ -34,7 +33,7 @@ func (l *Conv2DTranspose) geometry(in []int) (ops.Convolution, error) {
 	g.In[0], g.Top = l.Padding.back(image[0], reach, l.Stride)
 	g.In[1], g.Left = l.Padding.back(image[1], reach, l.Stride)
 	if g.In[0] < 1 || g.In[1] < 1 {
-		return g, part.KeyErrorf("padding", "nothing is left of an image of %d x %d when %d pixels are cut off on every side",
+		return g, part.KeyErrorf("padding", "cropping %[3]d pixels on every side leaves nothing of an image of %[1]d x %[2]d",
 			g.In[0]+2*g.Top, g.In[1]+2*g.Left, l.Padding.Pixels)
 	}
 	return g, boundedWindows(g)

@@ -8,17 +8,18 @@ import (
 	"tessera/internal/volume"
 	"tessera/morph"
 	"tessera/ops"
+	"tessera/part"
 )
 
-// Decomposition is what `amd` and `pado` have in common. They turn an image x into channels, [x,] R_1, ..., R_L, S with
-// x = S + R_1 + ... + R_L, and rescale each:
+// Decomposition is embedded by `amd` and `pado`. They decompose an image x into channels [x,] R_1, ..., R_L, S with x = S +
+// R_1 + ... + R_L, and rescale each channel:
 //
 //	y = (channel - low) gain
 //
-// The state low and gain, of shape (channels), starts at 0 and 1. A run sets it, before its first step, so that each channel
-// of the images that it fits runs over [0,1]; low is their least value, 1/gain their range, and a constant channel becomes 0.
-// All other images, also those of a test, are rescaled by the same numbers: what an encoder does to an image depends on no
-// other one. (The study took those of the test images for the test images.)
+// The state low and gain, of shape (channels), starts at 0 and 1. Before its first step a run sets it from the training
+// images: low is a channel's minimum and 1/gain its range. Each channel of the training images then has the range [0,1]; a
+// constant channel becomes 0. All other images, test images included, are rescaled by the same numbers: the code of an
+// image does not depend on other images. (The study rescaled test images by the range of the test images.)
 //
 // Source of the defaults: the study's experiments on additive morphological decompositions, 5 levels, radii 1, 2, ..., 5.
 type Decomposition struct {
@@ -30,8 +31,8 @@ type Decomposition struct {
 
 var studied = Decomposition{Levels: 5, Radius: 1, Step: 1}
 
-// Decomposing is implemented by layers that decompose images and then rescale the channels by the parameters "low" and "gain". Their
-// Preparation is a [morph.Decomposition].
+// Decomposing is implemented by layers that decompose images and then rescale the channels by the parameters "low" and
+// "gain". Their Preparation returns a [morph.Decomposition].
 type Decomposing interface {
 	Preparing
 	// Decompose returns the decomposition.
@@ -42,6 +43,9 @@ type Decomposing interface {
 func (d *Decomposition) OutputShape(in []int) ([]int, error) {
 	if len(in) != 2 && len(in) != 3 {
 		return nil, fmt.Errorf("got an input of shape %v, want images: (height, width) or (height, width, channels)", in)
+	}
+	if d.Levels > morph.MostLevels {
+		return nil, part.KeyErrorf("levels", "got %d, want at most %d", d.Levels, morph.MostLevels)
 	}
 	return []int{in[0], in[1], channels(in) * d.of(morph.PADO).Groups()}, nil
 }
@@ -80,13 +84,13 @@ func decomposed(l Decomposing, s Scope, x *gorgonia.Node) (*gorgonia.Node, error
 	return l.Rest(s, y)
 }
 
-// DecomposeOp is the spec of the op that decomposes images of that shape; see [morph.Decomposition].
+// DecomposeOp is the spec of the op that decomposes images of that shape. See [morph.Decomposition].
 type DecomposeOp struct {
 	morph.Decomposition
 	Shape []int
 }
 
-// perImage is a decomposition as a function of images.
+// perImage applies a decomposition to single images.
 func perImage(d morph.Decomposition, in []int) (ops.PerImage, error) {
 	if _, err := morph.NewDecomposer(d, in); err != nil {
 		return ops.PerImage{}, err
@@ -103,7 +107,7 @@ func perImage(d morph.Decomposition, in []int) (ops.PerImage, error) {
 	}, nil
 }
 
-// linear is a decomposition as what it is around one image: a linear map, since every value of a level is that of one of the
+// linear is the linear map that equals a decomposition near one image: every value of a level is the value of one of the
 // image's pixels.
 type linear[T ops.Float] struct {
 	of   morph.Decomposition
@@ -111,7 +115,7 @@ type linear[T ops.Float] struct {
 	pool sync.Pool
 }
 
-// workspace is what one goroutine needs for one image.
+// workspace is the memory of one goroutine for one image.
 type workspace[T ops.Float] struct {
 	*morph.Decomposer
 	levels  []T
@@ -122,12 +126,12 @@ func (l *linear[T]) space() *workspace[T] {
 	if w, ok := l.pool.Get().(*workspace[T]); ok {
 		return w
 	}
-	d, _ := morph.NewDecomposer(l.of, l.in) // perImage has made one
+	d, _ := morph.NewDecomposer(l.of, l.in) // perImage has already made one without error
 	n := l.of.Stack() * volume.Of(l.in)
 	return &workspace[T]{d, make([]T, n), make([]int32, n)}
 }
 
-// value writes the channels of an image, in the precision that package morph works in.
+// value writes the channels of an image, in the precision of package morph.
 func value(l *linear[float32], dst, image []float32) {
 	w := l.space()
 	defer l.pool.Put(w)
@@ -135,8 +139,8 @@ func value(l *linear[float32], dst, image []float32) {
 	morph.Combine(l.of, channels(l.in), dst, image, w.levels)
 }
 
-// push writes the channels of v, each of whose levels has the pixels that it has for the image; those of the image itself
-// for v = image.
+// push writes the channels of v. Each value of a level comes from the same pixel as for the image; for v = image the
+// channels are the image's.
 func (l *linear[T]) push(dst, image, v []T) {
 	w := l.space()
 	defer l.pool.Put(w)

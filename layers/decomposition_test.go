@@ -10,8 +10,9 @@ import (
 	"tessera/morph"
 )
 
-// A new layer does not rescale yet: what it gives is package morph's, in both precisions, of images of one and of two channels.
-func TestDecompositionsGiveTheChannelsOfPackageMorph(t *testing.T) {
+// A new layer does not rescale yet: its output equals package morph's, in both precisions, for images of one and two
+// channels.
+func TestDecompositionsEqualPackageMorph(t *testing.T) {
 	r := rand.New(rand.NewPCG(10, 11))
 	settings := layers.Decomposition{Levels: 3, Radius: 1, Step: 2, Original: true}
 	for method, layer := range map[morph.Method]layers.Layer{

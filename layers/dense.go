@@ -7,11 +7,11 @@ import (
 	"tessera/part"
 )
 
-// Dense maps the flattened input x of n values to units values: y = activation(x W + b), with W of shape (n, units) and
-// b of shape (units), which starts at 0. The rows of the last decoder layer's W are the atoms. Inputs of any rank are
-// flattened by the layer itself.
+// Dense maps the flattened input x of n values to `units` outputs: y = activation(x W + b), with W of shape (n, units) and
+// b of shape (units), which starts at 0. The rows of the last decoder layer's W are the atoms. The layer flattens inputs of
+// any rank.
 type Dense struct {
-	Units      int            `toml:"units" want:"> 0" doc:"number of outputs; for the last layer of a decoder the size of the image by default"`
+	Units      int            `toml:"units" want:"> 0" doc:"number of outputs; default in the last layer of a decoder: the size of the image"`
 	Activation ActivationName `toml:"activation" doc:"activation function, with its default settings"`
 	Bias       bool           `toml:"bias" doc:"learn a bias for every output"`
 	Init       Init           `toml:"init" doc:"initial values of the weights"`
@@ -55,12 +55,12 @@ func (d *Dense) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return applyDense(s, x, d.Activation, d.Bias)
 }
 
-// OutputRange implements [Ranged]: the activation's, whatever the input.
+// OutputRange implements [Ranged]: the range of the activation.
 func (d *Dense) OutputRange(Interval) Interval {
 	return d.Activation.outputRange()
 }
 
-// applyDense adds activation(x W + b) to the graph of x, whose images are flattened.
+// applyDense adds activation(x W + b) to the graph of x, the flattened images.
 func applyDense(s Scope, x *gorgonia.Node, name ActivationName, bias bool) (*gorgonia.Node, error) {
 	activation, err := name.Activation()
 	if err != nil {

@@ -4,8 +4,8 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
-// Dropout sets each value to 0 with probability rate and divides the others by 1 - rate, so that the expected output
-// is the input; in training only. Srivastava et al., Dropout, JMLR 15 (2014), in its inverted form.
+// In training, Dropout sets each value to 0 with probability rate and divides the others by 1 - rate: the expected output
+// is the input. Srivastava et al., Dropout, JMLR 15 (2014), in its inverted form.
 type Dropout struct {
 	pointwise
 	Rate float64 `toml:"rate" want:"in [0,1)" doc:"probability that a value is dropped"`
@@ -29,7 +29,7 @@ func (d *Dropout) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 // Noisy implements [Noisy].
 func (d *Dropout) Noisy() bool { return d.Rate != 0 }
 
-// OutputRange implements [Ranged]: in training the values that stay grow.
+// OutputRange implements [Ranged]: the values that are kept are divided by 1 - rate.
 func (d *Dropout) OutputRange(in Interval) Interval {
 	if d.Rate == 0 {
 		return in

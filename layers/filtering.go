@@ -6,12 +6,12 @@ import (
 	"tessera/part"
 )
 
-// Filtering is embedded by layers whose filters look at windows of an image, or draw into them.
+// Filtering is embedded by the convolution and the transposed convolution.
 type Filtering struct {
 	Filters    int            `toml:"filters" want:"> 0" doc:"channels of the output" required:"true"`
 	Kernel     int            `toml:"kernel" want:"> 0" doc:"height and width of a filter"`
 	Stride     int            `toml:"stride" want:"> 0" doc:"stride in pixels of the larger image"`
-	Padding    Padding        `toml:"padding" doc:"\"same\", \"valid\" or a number of pixels on every side; conv2d_transpose cuts them off"`
+	Padding    Padding        `toml:"padding" doc:"\"same\", \"valid\" or a number of pixels on every side; conv2d_transpose crops them"`
 	Dilation   int            `toml:"dilation" want:"> 0" doc:"distance in pixels between neighbouring weights of a filter"`
 	Groups     int            `toml:"groups" want:"> 0" doc:"number of channel groups that are convolved separately"`
 	Activation ActivationName `toml:"activation" doc:"activation function, with its default settings"`
@@ -24,8 +24,8 @@ func usualFiltering() Filtering {
 		Init: &GlorotUniform{}}
 }
 
-// fitting checks the settings against images of shape in, which it returns with what of a convolution does not depend on
-// the direction; more are settings that are not to be absurdly large.
+// fitting checks the settings for images of shape in. It returns the image's shape and those fields of the geometry that
+// both directions share. It also bounds the settings in more.
 func (f *Filtering) fitting(in []int, more ...count) (g ops.Convolution, image [3]int, err error) {
 	g = ops.Convolution{Kernel: f.Kernel, Stride: f.Stride, Dilation: f.Dilation, Groups: f.Groups}
 	if image, err = imageOf(in); err != nil {
@@ -44,17 +44,17 @@ func (f *Filtering) fitting(in []int, more ...count) (g ops.Convolution, image [
 	return g, image, err
 }
 
-// reach is how many pixels a filter spans.
+// reach is the number of pixels that a filter spans.
 func (f *Filtering) reach() int { return (f.Kernel-1)*f.Dilation + 1 }
 
 // filtered is the geometry of a layer's filters over images of shape in.
 type filtered func(in []int) (ops.Convolution, error)
 
-// parameters are the filters and their offsets.
+// parameters are the filters and their biases.
 func (f *Filtering) parameters(in []int, geometry filtered) []Parameter {
 	g, err := geometry(in)
 	if err != nil {
-		return nil // OutputShape says what does not fit
+		return nil // OutputShape returns the error
 	}
 	window := f.Kernel * f.Kernel
 	fanIn, fanOut := window*channels(in)/f.Groups, window*f.Filters/f.Groups
@@ -65,7 +65,7 @@ func (f *Filtering) parameters(in []int, geometry filtered) []Parameter {
 	return list
 }
 
-// apply adds the filters to the graph of x, by filter, then offsets and activation.
+// apply adds filter, then biases and activation to the graph of x.
 func (f *Filtering) apply(s Scope, x *gorgonia.Node, geometry filtered,
 	filter func(g ops.Convolution) (*gorgonia.Node, error)) (*gorgonia.Node, error) {
 	g, err := geometry(x.Shape()[1:])
@@ -89,7 +89,7 @@ func (f *Filtering) apply(s Scope, x *gorgonia.Node, geometry filtered,
 	return activation.Activate(y)
 }
 
-// OutputRange implements [Ranged]: the activation's, whatever the input.
+// OutputRange implements [Ranged]: the range of the activation.
 func (f *Filtering) OutputRange(Interval) Interval {
 	return f.Activation.outputRange()
 }

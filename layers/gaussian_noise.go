@@ -6,8 +6,7 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
-// GaussianNoise adds to each value a draw from the normal distribution of mean 0: y = x + n, n ~ N(0, stddev²); in
-// training only.
+// GaussianNoise adds normal noise of mean 0 to each value in training: y = x + n, n ~ N(0, stddev²).
 type GaussianNoise struct {
 	pointwise
 	Stddev float64 `toml:"stddev" want:">= 0" doc:"standard deviation, in the unit of the input"`

@@ -27,19 +27,19 @@ func channels(shape []int) int {
 	return shape[len(shape)-1]
 }
 
-// resized is the shape in, of an image, with the height and width of out.
+// resized returns the image shape in with the height and width of out.
 func resized(in []int, out [3]int) []int {
 	shape := []int{out[0], out[1]}
 	return append(shape, in[2:]...)
 }
 
-// count is a setting that must be at least 1.
+// count is a setting that must be >= 1.
 type count struct {
 	key   string
 	value int
 }
 
-// positive reports the first count that is not.
+// positive reports the first count that is < 1.
 func positive(counts []count) error {
 	for _, c := range counts {
 		if c.value < 1 {
@@ -52,21 +52,21 @@ func positive(counts []count) error {
 // longestSide bounds the side of an image in pixels. A longer one is probably a typo, and would overflow.
 const longestSide = 1 << 24
 
-// bounded reports the first count that is too much for images of that shape and that kernel: times a side of either, it would
-// be longer than longestSide.
+// bounded reports the first count that is too large for images of that shape and that kernel: multiplied by a side of
+// either, it exceeds longestSide.
 func bounded(image [3]int, kernel int, counts []count) error {
 	for _, c := range counts {
 		if c.value > longestSide/max(image[0], image[1], kernel) {
-			return part.KeyErrorf(c.key, "%d comes to more than %d pixels on a side", c.value, longestSide)
+			return part.KeyErrorf(c.key, "got %d, which spans more than %d pixels on a side", c.value, longestSide)
 		}
 	}
 	return nil
 }
 
-// mostWindows bounds what a convolution copies of one image: 1 GiB in float32.
+// mostWindows bounds the values that a convolution copies of one image: 1 GiB in float32.
 const mostWindows = 1 << 28
 
-// boundedWindows refuses filters whose windows of one image, each copied, would hold too many values.
+// boundedWindows returns an error if the copied windows of one image hold too many values.
 func boundedWindows(g ops.Convolution) error {
 	values := float64(g.Out[0]) * float64(g.Out[1]) * float64(g.Kernel) * float64(g.Kernel) * float64(g.In[2])
 	if values > mostWindows {
@@ -85,17 +85,17 @@ func onImages(x *gorgonia.Node, image [3]int, out []int, f func(images *gorgonia
 	return c.Reshape(y, append([]int{x.Shape()[0]}, out...)...), c.Err()
 }
 
-// addChannels adds to every value of x, whose channels come last, the number of its channel.
+// addChannels adds one number per channel to x, whose last axis is the channels.
 func addChannels(c *ops.Chain, x, numbers *gorgonia.Node) *gorgonia.Node {
 	return perChannel(c, x, numbers, c.AddRow)
 }
 
-// mulChannels multiplies every value of x, whose channels come last, by the number of its channel.
+// mulChannels multiplies x, whose last axis is the channels, by one number per channel.
 func mulChannels(c *ops.Chain, x, numbers *gorgonia.Node) *gorgonia.Node {
 	return perChannel(c, x, numbers, c.MulRow)
 }
 
-// perChannel combines every value of x with the number of its channel.
+// perChannel combines x with one number per channel.
 func perChannel(c *ops.Chain, x, numbers *gorgonia.Node, f func(rows, row *gorgonia.Node) *gorgonia.Node) *gorgonia.Node {
 	if c.Err() != nil {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What layers on images say about inputs and settings that do not fit.
-func TestLayersOnImagesSayWhatDoesNotFit(t *testing.T) {
+// Errors of image layers name the inputs and settings that do not fit.
+func TestImageLayersNameWhatDoesNotFit(t *testing.T) {
 	for _, c := range []struct {
 		layer string
 		keys  map[string]any
@@ -16,13 +16,13 @@ func TestLayersOnImagesSayWhatDoesNotFit(t *testing.T) {
 		want  string
 	}{
 		{"conv2d", map[string]any{"filters": 2}, []int{12}, "want an image"},
-		{"conv2d", map[string]any{"filters": 2, "kernel": 5, "padding": "valid"}, []int{4, 8, 1}, "kernel: a filter that reaches over 5 pixels does not fit into an image of 4 x 8"},
+		{"conv2d", map[string]any{"filters": 2, "kernel": 5, "padding": "valid"}, []int{4, 8, 1}, "kernel: a filter that spans 5 pixels does not fit into an image of 4 x 8"},
 		{"conv2d", map[string]any{"filters": 2, "groups": 2}, []int{4, 4, 3}, "groups: 2 do not divide 3 channels and 2 filters"},
 		{"conv2d_transpose", map[string]any{"filters": 2}, []int{12}, "want an image"},
 		{"conv2d_transpose", map[string]any{"filters": 3, "groups": 2}, []int{4, 4, 4}, "groups: 2 do not divide 4 channels and 3 filters"},
-		{"conv2d_transpose", map[string]any{"filters": 3, "padding": 3}, []int{4, 4}, "padding: nothing is left of an image of 6 x 6 when 3 pixels are cut off on every side"},
+		{"conv2d_transpose", map[string]any{"filters": 3, "padding": 3}, []int{4, 4}, "padding: cropping 3 pixels on every side leaves nothing of an image of 6 x 6"},
 		{"conv2d_transpose", map[string]any{"filters": 3, "stride": math.MaxInt}, []int{4, 4}, "stride: "},
-		{"conv2d", map[string]any{"filters": 3, "dilation": 1 << 62}, []int{4, 4}, "dilation: 4611686018427387904 comes to more than 16777216 pixels on a side"},
+		{"conv2d", map[string]any{"filters": 3, "dilation": 1 << 62}, []int{4, 4}, "dilation: got 4611686018427387904, which spans more than 16777216 pixels on a side"},
 		{"conv2d", map[string]any{"filters": 3, "kernel": math.MaxInt}, []int{4, 4}, "kernel: "},
 		{"conv2d", map[string]any{"filters": 3, "padding": math.MaxInt}, []int{4, 4}, "padding: "},
 		{"conv2d_transpose", map[string]any{"filters": 3, "padding": math.MaxInt}, []int{4, 4}, "padding: "},
@@ -46,8 +46,8 @@ func TestLayersOnImagesSayWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-// Settings of any size are refused or give a shape, never a panic or a shape with nothing in it.
-func TestLayersOnImagesTakeSettingsOfAnySize(t *testing.T) {
+// Settings of any size give an error or a non-empty shape, never a panic.
+func TestImageLayersHandleSettingsOfAnySize(t *testing.T) {
 	sizes := []int{1, 2, 3, 1000, math.MaxInt32, math.MaxInt / 2, math.MaxInt}
 	for layer, keys := range map[string][]string{
 		"conv2d": {"kernel", "stride", "dilation"}, "conv2d_transpose": {"kernel", "stride", "dilation"},

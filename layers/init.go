@@ -6,10 +6,10 @@ import (
 	"tessera/part"
 )
 
-// Init draws the first values of a parameter. In models.toml it is a name (`init = "he_normal"`) or a table
-// (`init = { kind = "normal", stddev = 0.05 }`).
+// Init draws the initial values of a parameter. In models.toml it is a name (`init = "he_normal"`) or a table (`init = {
+// kind = "normal", stddev = 0.05 }`).
 type Init interface {
-	// Fill sets every element of w; fanIn and fanOut are what one unit reads and feeds.
+	// Fill sets every element of w; fanIn and fanOut are the numbers of inputs and outputs of a unit.
 	Fill(w []float32, fanIn, fanOut int, r *rand.Rand)
 }
 

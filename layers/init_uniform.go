@@ -1,7 +1,6 @@
 package layers
 
 import (
-	"fmt"
 	"math/rand/v2"
 
 	"tessera/part"
@@ -20,7 +19,7 @@ func init() {
 // Check reports limits in the wrong order.
 func (u *Uniform) Check() error {
 	if u.High < u.Low {
-		return part.KeyError{Key: "high", Problem: fmt.Sprintf("got %v, want >= low (%v)", u.High, u.Low)}
+		return part.KeyErrorf("high", "got %v, want >= low (%v)", u.High, u.Low)
 	}
 	return nil
 }

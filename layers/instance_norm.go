@@ -7,8 +7,8 @@ import (
 	"tessera/ops"
 )
 
-// InstanceNorm shifts and scales every channel of an image (height, width, channels) or (height, width), over its pixels
-// and by itself, to a learned mean and deviation, in training as at inference:
+// InstanceNorm shifts and scales every channel of an image (height, width, channels) or (height, width) to a learned mean
+// and deviation over its pixels. Every image is normalised separately, both in training and at inference:
 //
 //	y = scale (x - mean) / sqrt(variance + epsilon) + shift
 //

@@ -11,8 +11,8 @@ import (
 	"tessera/layers"
 )
 
-// settings that a layer needs or that are worth a separate check, besides the defaults; a layer that is not here is
-// checked with its defaults. The file of a layer's own tests may add to it.
+// settings that a layer requires, or that are checked in addition to the defaults. A layer without an entry is checked with
+// its defaults. The test file of a layer may add entries.
 var settings = map[string][]map[string]any{
 	"dense": {
 		{"units": 4}, {"units": 1, "activation": layers.ActivationName("tanh")}, {"units": 4, "bias": false, "init": &layers.HeNormal{}},
@@ -26,7 +26,7 @@ var settings = map[string][]map[string]any{
 	"conv2d_transpose": {
 		{"filters": 2}, {"filters": 3, "kernel": 2, "stride": 2, "bias": false}, {"filters": 2, "kernel": 4, "stride": 2, "padding": 1},
 		{"filters": 2, "kernel": 2, "padding": "valid", "dilation": 2, "activation": layers.ActivationName("tanh")},
-		{"filters": 4, "stride": 3, "kernel": 2, "groups": 2}, // pixels that no filter reaches: any kink would be at 0
+		{"filters": 4, "stride": 3, "kernel": 2, "groups": 2}, // no filter covers some pixels: their outputs are 0, where an activation may have a kink
 	},
 	"max_pool":       {{}, {"padding": "same"}, {"kernel": 3, "stride": 1, "padding": 1}, {"kernel": 1, "stride": 2}},
 	"avg_pool":       {{}, {"padding": "same"}, {"kernel": 3, "stride": 1, "padding": 1}, {"kernel": 1, "stride": 2}},
@@ -50,7 +50,7 @@ func init() {
 	}
 }
 
-// fresh returns a maker of the entry's layer with these settings.
+// fresh returns a constructor of the entry's layer with these settings.
 func fresh(t *testing.T, name string, keys map[string]any) func() layers.Layer {
 	e, ok := layers.Registry.Lookup(name)
 	if !ok {

@@ -8,7 +8,8 @@ import (
 )
 
 // LayerNorm shifts and scales the values along the last axis of every input (the units of a vector, the channels of a
-// pixel, the values of a token) to a learned mean and deviation, each input by itself, in training as at inference:
+// pixel, the values of a token) to a learned mean and deviation. Every input is normalised separately, both in training and
+// at inference:
 //
 //	y = scale (x - mean) / sqrt(variance + epsilon) + shift
 //

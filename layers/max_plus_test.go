@@ -75,7 +75,7 @@ func TestFlatOperatorsOfMaximaCommuteWithMaxPlus(t *testing.T) {
 	}
 }
 
-// With equal candidates the first unit takes all of the gradient.
+// If several units attain the maximum, the first one gets the whole gradient.
 func TestMaxPlusPassesTheGradientToTheFirstOfEqualUnits(t *testing.T) {
 	e := gradcheck.Layer(&layers.MaxPlus{Units: 2, Init: &layers.Zeros{}}, []float64{3, 3, 1, 1, 2, 2}, 2, []int{3}, true)
 	g, err := gradcheck.Compile(func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {

@@ -5,10 +5,10 @@ import (
 	"tessera/ops"
 )
 
-// MaxPool gives the largest value of every window, channel by channel, for images (height, width, channels) or (height,
-// width). Windows of kernel x kernel pixels start every stride pixels, without a stride side by side; [Padding] says how
-// far they reach over the edges, where they see nothing, and with it the output's size: without it, height' =
-// floor((height - kernel) / stride) + 1. The gradient goes to the largest value, of several equal ones to the first.
+// MaxPool computes the maximum of every window for each channel of images (height, width, channels) or (height, width).
+// Windows of kernel x kernel pixels start every stride pixels; the default stride is the kernel's size. [Padding] lets
+// windows extend over the edges, where they have no pixels, and determines the output's size: without padding, height' =
+// floor((height - kernel) / stride) + 1. The gradient goes to the maximum, or to the first of several equal maxima.
 type MaxPool struct{ Pooling }
 
 func init() {

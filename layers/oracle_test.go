@@ -89,7 +89,7 @@ func TestSharperSoftplusIsNearerToRelu(t *testing.T) {
 	}
 }
 
-// saturated are the values and derivatives that an activation tends to far from 0.
+// saturated are the limits of an activation and of its derivative far from 0.
 var saturated = map[string]struct{ low, lowSlope, high, highSlope float64 }{
 	"sigmoid":  {0, 0, 1, 0},
 	"tanh":     {-1, 0, 1, 0},

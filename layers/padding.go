@@ -2,12 +2,12 @@ package layers
 
 import "fmt"
 
-// Padding is how far the filters of a convolution, or the windows of a pooling, reach over the edge of an image, where
-// filters see zeros: "same" pads so that the output has ceil(input / stride) rows and columns, any odd pixel at the end;
-// "valid" pads nothing; a number is that of the pixels on every side.
+// Padding is the number of pixels around an image that the filters of a convolution or the windows of a pooling may cover.
+// Filters read zeros there. "same" gives an output of ceil(input / stride) rows and columns, with an odd pixel at the end;
+// "valid" is no padding; a number is the pixels on every side.
 type Padding struct {
 	Same   bool
-	Pixels int // where it is not Same
+	Pixels int // used if Same is false
 }
 
 // FromTOML sets p from a TOML value: "same", "valid" or a number >= 0.
@@ -43,8 +43,8 @@ func (p Padding) TOML() any {
 	return p.Pixels
 }
 
-// along returns the output's length and the padding before the input along one axis of length in, for windows that reach
-// over reach pixels. The length is < 1 where no window fits.
+// along returns the output's length and the padding before the input along one axis of length in, for windows that span
+// reach pixels. The length is < 1 if no window fits.
 func (p Padding) along(in, reach, stride int) (out, before int) {
 	if p.Same {
 		out = (in + stride - 1) / stride
@@ -57,8 +57,8 @@ func (p Padding) along(in, reach, stride int) (out, before int) {
 	return slack/stride + 1, p.Pixels
 }
 
-// back is along for the transposed convolution: out is the length of the axis whose convolution with that padding gives in
-// values, for "same" the longest one.
+// back is along for the transposed convolution: a convolution of out values with that padding gives in values. For "same"
+// out is the longest such axis.
 func (p Padding) back(in, reach, stride int) (out, before int) {
 	if p.Same {
 		out = in * stride

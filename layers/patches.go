@@ -8,9 +8,9 @@ import (
 	"tessera/part"
 )
 
-// Patches cuts an image (height, width) or (height, width, channels) into square patches that lie side by side: tokens
-// (height/size * width/size, size*size*channels), row by row, the pixels of a patch row by row with their channels last. A
-// token_dense layer after it makes the patches' embeddings.
+// Patches cuts an image (height, width) or (height, width, channels) into adjacent square patches. The output is a sequence
+// of tokens (height/size * width/size, size*size*channels). Patches are ordered row by row, and so are the pixels of a
+// patch, with channels last. A token_dense layer after it computes the embeddings of the patches.
 type Patches struct {
 	Size int `toml:"size" want:"> 0" doc:"height and width of a patch; must divide those of the image"`
 }
@@ -19,7 +19,7 @@ func init() {
 	Registry.Register("patches", "an image as the sequence of its patches", func() Layer { return &Patches{Size: 4} })
 }
 
-// geometry is how images of shape in are cut.
+// geometry describes how images of shape in are cut.
 func (p *Patches) geometry(in []int) (ops.Patching, error) {
 	image, err := imageOf(in)
 	if err != nil {
@@ -27,8 +27,8 @@ func (p *Patches) geometry(in []int) (ops.Patching, error) {
 	}
 	g := ops.Patching{Height: image[0], Width: image[1], Channels: image[2], Size: p.Size}
 	if p.Size < 1 || g.Height%p.Size != 0 || g.Width%p.Size != 0 {
-		return g, part.KeyError{Key: "size", Problem: fmt.Sprintf("patches of %d x %d pixels do not divide an image of %d x %d",
-			p.Size, p.Size, g.Height, g.Width)}
+		return g, part.KeyErrorf("size", "patches of %d x %d pixels do not divide an image of %d x %d",
+			p.Size, p.Size, g.Height, g.Width)
 	}
 	return g, nil
 }

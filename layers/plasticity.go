@@ -12,15 +12,15 @@ import (
 //
 //	h = 1 / (1 + exp(-a g - b))
 //
-// of its input g. The loss does not move a and b: after every training step the rule of intrinsic plasticity does, with
-// means over the batch and the places of the images,
+// of its input g. The optimizer does not change a and b. The rule of intrinsic plasticity updates them after every training
+// step, with means over the batch and the pixels,
 //
 //	d = rate (1 - (2 + 1/mean) h + h² / mean),  b <- b + mean of d,  a <- a + rate/a + mean of g d
 //
-// which brings the activations of every unit near an exponential distribution of that mean. Gradients flow through to the
+// The rule brings the activations of every unit near an exponential distribution with that mean. Gradients flow to the
 // input as through any sigmoid. State, of shape (units) or (channels): gain and bias. Triesch, A Gradient Rule for the
 // Plasticity of a Neuron's Intrinsic Excitability, 2005; Lemme, Reinhart and Steil, Online Learning and Generalization of
-// Parts-based Image Representations by Non-negative Sparse Autoencoders, 2012, who take one image at a time.
+// Parts-based Image Representations by Non-negative Sparse Autoencoders, 2012, with online updates, one image at a time.
 type Plasticity struct {
 	Mean float64 `toml:"mean" want:"in (0,1)" doc:"target mean activation of every unit"`
 	Rate float64 `toml:"rate" want:">= 0" doc:"learning rate of gain and bias"`
@@ -64,7 +64,7 @@ func (p *Plasticity) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return c.Reshape(h, x.Shape()...), c.Err()
 }
 
-// adapt moves gain and bias by the inputs g and the activations h, both (batch, places*channels).
+// adapt updates gain and bias from the inputs g and the activations h, both (batch, places*channels).
 func (p *Plasticity) adapt(c *ops.Chain, s Scope, g, h *gorgonia.Node, places int) {
 	average := func(x *gorgonia.Node) *gorgonia.Node { // of every channel
 		if c.Err() != nil {
@@ -74,8 +74,8 @@ func (p *Plasticity) adapt(c *ops.Chain, s Scope, g, h *gorgonia.Node, places in
 	}
 	d := c.Scale(c.Add(c.From(1, c.Scale(h, 2+1/p.Mean)), c.Scale(c.Square(h), 1/p.Mean)), p.Rate)
 	gain, bias := s.Parameter("gain"), s.Parameter("bias")
-	pull := c.Do("rate over gain", func() (*gorgonia.Node, error) { return gorgonia.HadamardDiv(ops.Scalar(gain, p.Rate), gain) })
-	movedGain := c.Add(c.Add(gain, pull), average(c.Mul(g, d)))
+	ratio := c.Do("rate over gain", func() (*gorgonia.Node, error) { return gorgonia.HadamardDiv(ops.Scalar(gain, p.Rate), gain) })
+	movedGain := c.Add(c.Add(gain, ratio), average(c.Mul(g, d)))
 	movedBias := c.Add(bias, average(d))
 	if c.Err() == nil {
 		s.Update("gain", movedGain)

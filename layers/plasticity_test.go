@@ -9,7 +9,8 @@ import (
 	"tessera/layers"
 )
 
-// adapted is what the rule of the study gives for one unit with these inputs: the activations, and the next gain and bias.
+// adapted applies the rule of the study to one unit with these inputs. It returns the activations and the next gain and
+// bias.
 func adapted(g []float64, gain, bias, mean, rate float64) (h []float64, nextGain, nextBias float64) {
 	n := float64(len(g))
 	nextGain, nextBias = gain+rate/gain, bias
@@ -61,7 +62,7 @@ func TestPlasticityEqualsPlainLoops(t *testing.T) {
 				wantNear(t, "next gain", g.Update("gain"), gains, 1e-12)
 				wantNear(t, "next bias", g.Update("bias"), biases, 1e-12)
 			} else if g.Update("gain") != nil || g.Update("bias") != nil {
-				t.Error("gain or bias move at inference")
+				t.Error("gain or bias change at inference")
 			}
 			if err := g.Close(); err != nil {
 				t.Fatal(err)
@@ -70,8 +71,8 @@ func TestPlasticityEqualsPlainLoops(t *testing.T) {
 	}
 }
 
-// Applied again and again to the same inputs, the rule brings every unit's mean activation near the wanted one.
-func TestPlasticityBringsMeanActivationsNearTheWantedOne(t *testing.T) {
+// Repeated updates on the same inputs bring every unit's mean activation near the target.
+func TestPlasticityBringsMeanActivationsNearTheTarget(t *testing.T) {
 	const mean, batch = 0.2, 200
 	x := drawnNormal(batch*2, "x")
 	for i := range x {

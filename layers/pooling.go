@@ -6,14 +6,14 @@ import (
 	"tessera/part"
 )
 
-// Pooling is embedded by layers that take one value from every window of an image, channel by channel.
+// Pooling is embedded by layers that compute one value from every window of an image, for each channel.
 type Pooling struct {
 	Kernel  int     `toml:"kernel" want:"> 0" doc:"height and width of a window"`
 	Stride  int     `toml:"stride" want:"> 0" doc:"stride in pixels; the kernel's size by default"`
 	Padding Padding `toml:"padding" doc:"\"same\", \"valid\" or a number of pixels on every side, less than the kernel's"`
 }
 
-// geometry is that of the windows over images of shape in.
+// geometry describes the windows over images of shape in.
 func (p *Pooling) geometry(in []int) (ops.Pooling, error) {
 	image, err := imageOf(in)
 	if err != nil {
@@ -27,7 +27,7 @@ func (p *Pooling) geometry(in []int) (ops.Pooling, error) {
 		return ops.Pooling{}, err
 	}
 	if p.Padding.Pixels >= p.Kernel {
-		return ops.Pooling{}, part.KeyErrorf("padding", "got %d, want less than the kernel's %d pixels: a window must see some of the image",
+		return ops.Pooling{}, part.KeyErrorf("padding", "got %d, want less than the kernel's %d pixels: every window must overlap the image",
 			p.Padding.Pixels, p.Kernel)
 	}
 	g := ops.Pooling{In: image, Kernel: p.Kernel, Stride: stride}
@@ -55,7 +55,7 @@ func (*Pooling) Parameters([]int) []Parameter { return nil }
 // OutputRange implements [Ranged].
 func (*Pooling) OutputRange(in Interval) Interval { return in }
 
-// apply adds the op that f makes of the geometry to the graph of x.
+// apply adds the op f(geometry) to the graph of x.
 func (p *Pooling) apply(x *gorgonia.Node, f func(g ops.Pooling, images *gorgonia.Node) (*gorgonia.Node, error)) (*gorgonia.Node, error) {
 	g, err := p.geometry(x.Shape()[1:])
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"tessera/ops"
 )
 
-// Position adds to every value a number that is learned for its place, y = x + E, so that layers which treat all tokens
-// alike know where each of them stands. Its parameter is embedding, of the input's shape, which starts at N(0, 0.02²).
-// Dosovitskiy et al., An Image is Worth 16x16 Words, 2021.
+// Position adds a learned position embedding to its input, y = x + E. Layers that treat all tokens alike can then
+// distinguish positions. The parameter embedding has the input's shape and is initialised from N(0, 0.02²). Dosovitskiy et
+// al., An Image is Worth 16x16 Words, 2021.
 type Position struct {
 	Init Init `toml:"init" doc:"initial values of the embedding"`
 }

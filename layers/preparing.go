@@ -2,12 +2,13 @@ package layers
 
 import "gorgonia.org/gorgonia"
 
-// Preparing is implemented by layers whose first part is a costly, fixed function of single images. Where such a layer is the first
-// of an encoder, a hook of the training may compute that part once for every image: the graph then applies the rest only.
+// Preparing is implemented by layers that start with a costly, fixed function of single images. If the first layer of an
+// encoder is Preparing, a training hook may compute that function once for every image; the graph then applies only Rest.
 type Preparing interface {
 	Layer
-	// Preparation describes the first part. A hook recognises it by its type.
+	// Preparation describes the fixed function. A hook recognises it by its type.
 	Preparation() any
-	// Rest is what Apply does to the result of the first part, which has the shape that OutputShape returns.
+	// Rest applies the remaining computation to the result of the fixed function, which has the shape that OutputShape
+	// returns.
 	Rest(s Scope, prepared *gorgonia.Node) (*gorgonia.Node, error)
 }

@@ -22,7 +22,7 @@ func moments(x []float64) (mean, stddev float64) {
 	return mean, math.Sqrt(stddev)
 }
 
-// Each noise on an input of ones: expected mean, standard deviation, and what values there may be.
+// Each noise layer on an input of ones: expected mean, standard deviation and possible values.
 func TestNoiseHasItsMomentsInTraining(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -58,7 +58,7 @@ type initCase struct {
 	bound        float64 // largest |value|, 0 for none
 }
 
-// inits with their settings and what they must give for 300 inputs and 200 units.
+// inits with their settings and the expected moments for 300 inputs and 200 units.
 var inits = []initCase{
 	{"glorot_uniform", &layers.GlorotUniform{}, 0, math.Sqrt(2. / 500), math.Sqrt(6. / 500)},
 	{"glorot_normal", &layers.GlorotNormal{}, 0, math.Sqrt(2. / 500), 0},

@@ -9,7 +9,7 @@ import (
 	"tessera/part"
 )
 
-// Reshape gives the values of every input another shape of equal size, in the same order.
+// Reshape changes the shape of every input to another one of equal size and keeps the order of the values.
 type Reshape struct {
 	Shape []int `toml:"shape" want:"> 0" doc:"shape of one output, without the batch axis" required:"true"`
 }

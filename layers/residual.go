@@ -11,16 +11,16 @@ import (
 	"tessera/part"
 )
 
-// Residual adds to its input what a block of layers makes of it, y = x + block(x), so that the block learns what is to be
-// changed. The block must keep the shape. The layers of the block are declared as those of an encoder are; their parameters
-// have the block's index in front of their names, "0.weight" for the weight of its first layer. He, Zhang, Ren and Sun, Deep
-// Residual Learning for Image Recognition, 2015.
+// Residual is a block of layers with a skip connection, y = x + block(x). The block must keep the shape. Its layers are
+// declared like the layers of an encoder. The names of their parameters start with the layer's index in the block:
+// "0.weight" is the weight of its first layer. Source: He, Zhang, Ren and Sun, Deep Residual Learning for Image
+// Recognition, 2015.
 type Residual struct {
 	Layers []Layer `toml:"layers" doc:"layers of the block, in order; the block must keep the shape" required:"true"`
 }
 
 func init() {
-	Registry.Register("residual", "a block of layers with a skip, y = x + block(x)", func() Layer { return &Residual{} })
+	Registry.Register("residual", "a block of layers with a skip connection, y = x + block(x)", func() Layer { return &Residual{} })
 }
 
 // Check refuses an empty block.
@@ -49,7 +49,7 @@ func (r *Residual) OutputShape(in []int) ([]int, error) {
 	return slices.Clone(in), nil
 }
 
-// shapes are those of the inputs of the block's layers, and last of its output.
+// shapes returns the input shape of each layer of the block, then its output shape.
 func (r *Residual) shapes(in []int) ([][]int, error) {
 	list := [][]int{in}
 	for i, l := range r.Layers {
@@ -69,7 +69,7 @@ func (r *Residual) shapes(in []int) ([][]int, error) {
 func (r *Residual) Parameters(in []int) []Parameter {
 	shapes, err := r.shapes(in)
 	if err != nil {
-		return nil // OutputShape says what does not fit
+		return nil // OutputShape returns the error
 	}
 	var all []Parameter
 	for i, l := range r.Layers {
@@ -97,7 +97,7 @@ func (r *Residual) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return c.Add(x, c.Reshape(y, x.Shape()...)), c.Err()
 }
 
-// alike reports whether a block that makes out of in keeps the shape; an image (height, width) has one channel.
+// alike reports whether the shapes in and out are equal; an image (height, width) has one channel.
 func alike(in, out []int) bool {
 	return slices.Equal(in, out) || len(in) == 2 && slices.Equal([]int{in[0], in[1], 1}, out)
 }
@@ -114,7 +114,7 @@ func (r *Residual) OutputRange(in Interval) Interval {
 	return Interval{in.Low + out.Low, in.High + out.High}
 }
 
-// innerScope is what a layer of a block sees of the graph being built.
+// innerScope is the Scope of a layer in a block.
 type innerScope struct {
 	Scope
 	index      int
@@ -131,7 +131,7 @@ func (s innerScope) Update(name string, value *gorgonia.Node) {
 	s.Scope.Update(innerName(s.index, name), value)
 }
 
-// Training implements [Scope]. A layer that is frozen works as at inference, whatever the others of the block do.
+// Training implements [Scope]. A frozen layer runs in inference mode, independently of the other layers of the block.
 func (s innerScope) Training() bool { return s.Scope.Training() && !s.Frozen(Names(s.parameters)...) }
 
 // Frozen implements [Scope].
@@ -143,5 +143,5 @@ func (s innerScope) Frozen(names ...string) bool {
 	return s.Scope.Frozen(inner...)
 }
 
-// innerName is the name in a block of a parameter of its i-th layer.
+// innerName is the name of a parameter of the i-th layer in a block.
 func innerName(i int, name string) string { return strconv.Itoa(i) + "." + name }

@@ -10,7 +10,7 @@ import (
 	"tessera/layers"
 )
 
-// blockOf is the setting of a residual whose block has these layers: a kind, then its settings.
+// blockOf is the setting of a residual with these layers: kind, then settings.
 func blockOf(t *testing.T, list ...map[string]any) map[string]any {
 	block := make([]layers.Layer, len(list))
 	for i, keys := range list {
@@ -45,7 +45,7 @@ func init() {
 	}
 }
 
-func TestResidualAddsWhatItsBlockMakes(t *testing.T) {
+func TestResidualAddsTheOutputOfItsBlock(t *testing.T) {
 	x := []float64{-2, -1, 0, 1, 2, 3}
 	keys := blockOf(t, map[string]any{"kind": "tanh"}, map[string]any{"kind": "leaky_relu", "slope": 0.5})
 	want := make([]float64, len(x))
@@ -56,7 +56,7 @@ func TestResidualAddsWhatItsBlockMakes(t *testing.T) {
 	wantNear(t, "residual", apply(t, fresh(t, "residual", keys)(), x, 2, []int{3}, true), want, 1e-12)
 }
 
-func TestResidualNamesTheParametersOfItsBlockByPlace(t *testing.T) {
+func TestResidualNamesTheParametersOfItsBlockByIndex(t *testing.T) {
 	inner := fresh(t, "residual", blockOf(t, map[string]any{"kind": "dense", "units": 3, "bias": false}))()
 	r := &layers.Residual{Layers: []layers.Layer{&layers.Relu{}, fresh(t, "dense", map[string]any{"units": 3})(), fresh(t, "batch_norm", nil)(), inner}}
 	var names, states []string
@@ -74,8 +74,8 @@ func TestResidualNamesTheParametersOfItsBlockByPlace(t *testing.T) {
 	}
 }
 
-// The block sees the mode of the whole: noise and the statistics of the batch in training only.
-func TestTheBlockOfAResidualTrainsAsTheWholeDoes(t *testing.T) {
+// The block runs in the mode of the model: noise and batch statistics in training only.
+func TestTheBlockOfAResidualFollowsTheModeOfTheModel(t *testing.T) {
 	keys := blockOf(t, map[string]any{"kind": "batch_norm", "momentum": 0.0}, map[string]any{"kind": "dropout", "rate": 0.5})
 	x := []float64{1, 2, 3, 5}
 	for _, training := range []bool{false, true} {
@@ -106,7 +106,7 @@ func TestResidualBoundsItsOutputs(t *testing.T) {
 	}
 }
 
-func TestResidualSaysWhatDoesNotFit(t *testing.T) {
+func TestResidualNamesWhatDoesNotFit(t *testing.T) {
 	conv := map[string]any{"kind": "conv2d", "filters": 3}
 	for _, c := range []struct {
 		keys map[string]any

@@ -5,7 +5,7 @@ import (
 	"tessera/ops"
 )
 
-// scaleAndShift declares what a normalisation of n channels learns.
+// scaleAndShift declares the parameters of a normalisation of n channels.
 func scaleAndShift(n int) []Parameter {
 	return []Parameter{
 		{Name: "scale", Shape: []int{n}, Init: &Constant{Value: 1}, FanIn: 1, FanOut: 1},

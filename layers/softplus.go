@@ -7,9 +7,9 @@ import (
 	"tessera/ops"
 )
 
-// Softplus is a smooth rectifier, y = log(1 + exp(s x)) / s with the sharpness s, stable for values of any size. The
-// larger s, the nearer to relu; unlike a relu's unit, one that is never active still has a gradient, if a small one, and
-// so an optimizer that divides gradients by their size can bring it back.
+// Softplus is a smooth rectifier, y = log(1 + exp(s x)) / s with the sharpness s, stable for values of any size. For larger
+// s it is closer to relu. Unlike in relu, an inactive unit has a small gradient: an optimizer that normalises gradients can
+// make the unit active again.
 type Softplus struct {
 	pointwise
 	Sharpness float64 `toml:"sharpness" want:"> 0" doc:"s: y differs from relu by at most log(2)/s, at 0"`

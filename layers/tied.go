@@ -8,10 +8,10 @@ import (
 	"tessera/part"
 )
 
-// Tied maps the flattened input h by the transpose of a weight W (inputs, units) of the encoder, y = activation(h Wᵀ + b):
-// the columns of W are its atoms. Its only parameter is b of shape (inputs), which starts at 0. Its weight,
-// "decoder.0.weight", is another name of W seen as atoms: losses and constraints may be taken on either, and gradients of
-// both layers add up. Where a glob names both, W is taken once, as the encoder has it.
+// Tied multiplies the flattened input h by the transpose of a weight W (inputs, units) of the encoder, y = activation(h Wᵀ
+// + b). The columns of W are its atoms. Its only parameter is b of shape (inputs), which starts at 0. Its weight,
+// "decoder.0.weight", is an alias of Wᵀ, with the atoms as rows. Losses and constraints may name either; the gradients of
+// both layers add up. A glob that matches both names selects W once, in the encoder's layout.
 type Tied struct {
 	Weight     string         `toml:"weight" doc:"path of the encoder's weight that is used transposed"`
 	Activation ActivationName `toml:"activation" doc:"activation function, with its default settings"`
@@ -55,7 +55,7 @@ func (t *Tied) OutputShape(in []int) ([]int, error) {
 // Parameters implements [Layer].
 func (t *Tied) Parameters(in []int) []Parameter {
 	if len(t.lent) != 2 {
-		return nil // OutputShape says what does not fit
+		return nil // OutputShape returns the error
 	}
 	n, units := volume.Of(in), t.lent[0]
 	list := []Parameter{{Name: "weight", Shape: []int{n, units}, Init: &GlorotUniform{}, FanIn: n, FanOut: units, TransposeOf: t.Weight}}
@@ -70,7 +70,7 @@ func (t *Tied) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return applyDense(s, x, t.Activation, t.Bias)
 }
 
-// OutputRange implements [Ranged]: the activation's, whatever the input.
+// OutputRange implements [Ranged]: the range of the activation.
 func (t *Tied) OutputRange(Interval) Interval {
 	return t.Activation.outputRange()
 }

@@ -14,7 +14,7 @@ func init() {
 
 func TestTiedEqualsPlainLoops(t *testing.T) {
 	const batch, pixels, units = 3, 5, 4
-	h, w := drawnNormal(batch*units, "h"), drawnNormal(pixels*units, "w") // w as the encoder has it: (pixels, units)
+	h, w := drawnNormal(batch*units, "h"), drawnNormal(pixels*units, "w") // w in the encoder's layout: (pixels, units)
 	for _, bias := range []bool{true, false} {
 		l := &layers.Tied{Weight: "encoder.0.weight", Activation: "linear", Bias: bias}
 		l.Lend([]int{pixels, units})

@@ -8,13 +8,13 @@ import (
 	"tessera/part"
 )
 
-// TokenDense is one dense layer for all tokens of an input alike, where [Dense] joins the tokens to one vector:
+// TokenDense applies the same dense layer to every token of an input. [Dense] flattens the tokens into one vector instead.
 //
 //	y(t) = activation(x(t) W + b)
 //
-// for every token x(t), a run of the input's last axis: a patch of [Patches], a row of an image (height, width), the
-// channels of a pixel. W has shape (features, units) and b shape (units), which starts at 0. The output has the input's
-// shape with units in the place of its last axis.
+// A token x(t) lies along the input's last axis: a patch of [Patches], a row of an image (height, width) or the channels of
+// a pixel. W has shape (features, units), b has shape (units) and starts at 0. The last axis of the output has length
+// units.
 type TokenDense struct {
 	Units      int            `toml:"units" want:"> 0" doc:"number of outputs per token" required:"true"`
 	Activation ActivationName `toml:"activation" doc:"activation function, with its default settings"`
@@ -70,7 +70,7 @@ func (d *TokenDense) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return c.Reshape(y, shape...), c.Err()
 }
 
-// OutputRange implements [Ranged]: the activation's, whatever the input.
+// OutputRange implements [Ranged]: the range of the activation.
 func (d *TokenDense) OutputRange(Interval) Interval {
 	return d.Activation.outputRange()
 }

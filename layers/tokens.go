@@ -6,8 +6,8 @@ import (
 	"tessera/ops"
 )
 
-// tokensOf reads a shape as tokens: its last axis holds the features of one, the axes before it count them. A vector is one
-// token, an image (height, width) has its rows as tokens, one with channels its pixels.
+// tokensOf interprets a shape as tokens: the last axis holds the features of a token, the other axes index the tokens. A
+// vector is one token; the tokens of an image (height, width) are its rows, of an image with channels its pixels.
 func tokensOf(shape []int) (tokens, features int) {
 	features = shape[len(shape)-1]
 	return volume.Of(shape) / features, features

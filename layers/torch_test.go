@@ -19,7 +19,7 @@ import (
 //go:embed testdata/torch_layers.json
 var torchLayers []byte
 
-// torchCase is one layer on one batch: sum(y*seed) is what was differentiated.
+// torchCase is one layer on one batch; the derivatives are those of sum(y*seed).
 type torchCase struct {
 	Layer      string
 	Settings   map[string]json.RawMessage
@@ -44,7 +44,7 @@ func TestLayersAgreeWithPyTorch(t *testing.T) {
 	}
 }
 
-// settingsOf reads a table of settings; those of a block are layers, each a table with its kind.
+// settingsOf reads a table of settings. The settings of a block are layers, each a table with its kind.
 func settingsOf(t *testing.T, table map[string]json.RawMessage) map[string]any {
 	t.Helper()
 	keys := map[string]any{}
@@ -66,7 +66,7 @@ func settingsOf(t *testing.T, table map[string]json.RawMessage) map[string]any {
 	return keys
 }
 
-// setting reads a JSON value as TOML's would be read.
+// setting converts a JSON value to the type of the TOML value.
 func setting(t *testing.T, text json.RawMessage) any {
 	t.Helper()
 	var whole int
@@ -115,7 +115,7 @@ func (c torchCase) compare(t *testing.T, l layers.Layer) {
 	}
 }
 
-// wantRun compares what a run gives.
+// wantRun compares the results of a run.
 func (c torchCase) wantRun(t *testing.T, g *gradcheck.Graph[float32], y []float32, parameters []layers.Parameter) {
 	t.Helper()
 	wantClose(t, "output", y, c.Y)
@@ -135,7 +135,7 @@ func (c torchCase) wantRun(t *testing.T, g *gradcheck.Graph[float32], y []float3
 	}
 }
 
-// wantClose compares with the largest of the wanted values as the unit: 1e-5 of it is float32's noise.
+// wantClose compares relative to the largest expected value; float32 rounding is below 1e-5 of it.
 func wantClose(t *testing.T, what string, got, want []float32) {
 	t.Helper()
 	if len(got) != len(want) {

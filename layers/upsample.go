@@ -12,16 +12,16 @@ import (
 //
 //	y(i,j,c) = x(floor(i / factor), floor(j / factor), c)
 //
-// It is the nearest neighbour of the larger image's pixels.
+// This is nearest-neighbour interpolation.
 type Upsample struct {
 	Factor int `toml:"factor" want:"> 0" doc:"scale factor of height and width"`
 }
 
 func init() {
-	Registry.Register("upsample", "an image enlarged, every pixel repeated", func() Layer { return &Upsample{Factor: 2} })
+	Registry.Register("upsample", "enlarges an image by repeating every pixel", func() Layer { return &Upsample{Factor: 2} })
 }
 
-// geometry is that of the windows which would sum the larger image up again.
+// geometry describes the windows of the transpose, which sums blocks of the larger image.
 func (u *Upsample) geometry(in []int) (ops.Pooling, error) {
 	image, err := imageOf(in)
 	if err != nil {
@@ -35,7 +35,7 @@ func (u *Upsample) geometry(in []int) (ops.Pooling, error) {
 	}
 	g := ops.Pooling{In: [3]int{image[0] * u.Factor, image[1] * u.Factor, image[2]}, Out: image, Kernel: u.Factor, Stride: u.Factor}
 	if g.Check() != nil {
-		return g, part.KeyErrorf("factor", "%d makes an image of %d x %d, which is too large", u.Factor, g.In[0], g.In[1])
+		return g, part.KeyErrorf("factor", "got %d, which makes an image of %d x %d: too large", u.Factor, g.In[0], g.In[1])
 	}
 	return g, nil
 }

@@ -7,10 +7,10 @@ import (
 	"tessera/ops"
 )
 
-// ActivityFloor keeps units in use: it is the sum over the units of max(0, 1 - t_j / p), t_j the mean activation of unit
-// j over the batch, which must be p at least. A unit in use is left alone; one that a sparse code is about to lose is
-// held by a gradient of constant size. It cannot bring back a unit of relu that is active on no image at all, whose
-// gradient is 0; softplus has no such units.
+// ActivityFloor keeps units in use. It is the sum over the units of max(0, 1 - t_j / p), where t_j is the mean activation
+// of unit j over the batch and p its minimum. A unit above the minimum gets no gradient; a unit below it gets a gradient of
+// constant size. The term cannot revive a relu unit that is active on no image, because its gradient is 0. Units of
+// softplus can always be revived.
 type ActivityFloor struct {
 	meanActivation
 	Floor float64 `toml:"floor" want:"> 0" doc:"p, the minimum mean activation of every unit"`

@@ -8,24 +8,24 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
-// Build returns the term l, taken on the value of that name, from v. A term that asks v for what it does not declare in
-// [Reads] is an error, and so is one that gives no node.
+// Build builds the term l on the named value, from v. It is an error if the term requests something from v that it does not
+// declare in [Reads], or if it returns no node.
 func Build(l Loss, on string, v Values) (*gorgonia.Node, error) {
 	n, err := l.Build(&declared{v, l.Reads(), on})
 	if err == nil && n == nil {
-		err = errors.New("its Build gives no node")
+		err = errors.New("its Build returns no node")
 	}
 	return n, err
 }
 
-// declared is what a term may read of its values.
+// declared restricts Values to what a term declares.
 type declared struct {
 	values Values
 	reads  Reads
 	on     string
 }
 
-// undeclared is the error of a term that asks for what it does not declare.
+// undeclared is the error of a term that requests something it does not declare.
 func undeclared(what string) error { return fmt.Errorf("it does not declare that it reads %s", what) }
 
 // On implements [Values].

@@ -9,7 +9,7 @@ import (
 	"tessera/losses"
 )
 
-// reading asks for something and declares something else.
+// reading declares one thing and requests another.
 type reading struct {
 	reads losses.Reads
 	ask   func(v losses.Values) (any, error)
@@ -23,7 +23,7 @@ func (r reading) Build(v losses.Values) (*gorgonia.Node, error) {
 	return nil, err
 }
 
-func TestATermReadsWhatItDeclaresAndNothingElse(t *testing.T) {
+func TestATermReadsOnlyWhatItDeclares(t *testing.T) {
 	asks := map[string]func(v losses.Values) (any, error){
 		"the value that `on` names": func(v losses.Values) (any, error) { return v.On() },
 		`the value "head"`:          func(v losses.Values) (any, error) { return v.Value("head") },
@@ -48,7 +48,7 @@ func TestATermReadsWhatItDeclaresAndNothingElse(t *testing.T) {
 		for other, reads := range declared {
 			want := "it does not declare that it reads " + what
 			if other == what {
-				want = "its Build gives no node"
+				want = "its Build returns no node"
 			}
 			_, err := gradcheck.Build(gradcheck.Loss[float64](reading{reads, ask}, make([]float64, 4), make([]float64, 4), 2, 2), false)
 			if err == nil || !strings.Contains(err.Error(), want) {

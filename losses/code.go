@@ -5,7 +5,7 @@ import (
 	"tessera/ops"
 )
 
-// onCode is embedded by the penalties of the code that are a mean over the images.
+// onCode is embedded by penalties of the code that are means over the images.
 type onCode struct{}
 
 // On implements [Loss].
@@ -20,8 +20,8 @@ type meanActivation struct{ onCode }
 // Reads implements [Loss].
 func (meanActivation) Reads() Reads { return Reads{Per: Means, On: true} }
 
-// Targeted is embedded by the penalties that draw each unit's mean activation over the batch, t_j, towards a target p.
-// They are sums over the units, so that each unit is held to p by itself however many there are.
+// Targeted is embedded by the penalties that draw each unit's mean activation over the batch, t_j, towards a target p. They
+// are sums over the units: the gradient of one unit does not depend on the number of units.
 type Targeted struct {
 	meanActivation
 	Target float64 `toml:"target" doc:"p, the target mean activation of every unit"`

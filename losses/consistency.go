@@ -5,10 +5,10 @@ import (
 	"tessera/ops"
 )
 
-// Consistency draws a value towards that of the teacher for the same images: the mean over images and units of (v - v')², v the
-// value that `on` names and v' what the teacher, a moving average of the model, computes in its place. No gradient flows
-// through v'. The teacher works as at inference, without noise and with running averages, so that the term makes the model
-// give the same whatever noise its own layers add. The model declares the teacher by [model.NAME.hook.teacher].
+// Consistency draws a value towards the teacher's value for the same images. It is the mean over images and units of (v -
+// v')², where v is the value that `on` names and v' the same value computed by the teacher, a moving average of the model.
+// No gradient flows through v'. The teacher runs in inference mode, without noise and with running averages. The term thus
+// makes the model's value robust to the noise of its layers. [model.NAME.hook.teacher] declares the teacher.
 //
 // Source: Tarvainen and Valpola, Mean teachers are better role models, NeurIPS 2017.
 type Consistency struct{}

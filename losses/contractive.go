@@ -8,20 +8,21 @@ import (
 	"tessera/ops"
 )
 
-// Contractive is the squared Frobenius norm of the Jacobian of the code, J = dh/dx, mean over the images: how much a code
-// changes when its image changes a little. Rifai, Vincent, Muller, Glorot and Bengio, Contractive Auto-Encoders, 2011.
+// Contractive is the squared Frobenius norm of the Jacobian of the code, J = dh/dx, mean over the images. It measures the
+// sensitivity of the code to small changes of the image. Source: Rifai, Vincent, Muller, Glorot and Bengio, Contractive
+// Auto-Encoders, 2011.
 //
-// It is exact where the encoder is one dense layer with an activation that maps every unit by itself, z = x W + b,
-// h = s(z), of which differentiation gives s':
+// It is exact if the encoder is one dense layer with an elementwise activation, z = x W + b, h = s(z). Automatic
+// differentiation gives s':
 //
 //	|J|² = sum over units j of s'(z_j)² |w_j|²
 //
-// Elsewhere it is Hutchinson's estimate, which is right in the mean: |J|² is the expectation of |J^T v|², v with elements
-// of +1 and -1 at random, drawn for every image and step; with a full-batch optimizer, once for every
-// image. Each of the probes is one pass back through the encoder.
-// Where images of a batch see each other (batch_norm) J is that of the whole batch, divided by its images.
+// For other encoders it is Hutchinson's unbiased estimate: |J|² is the expectation of |J^T v|², where the elements of v are
+// +1 or -1 at random. v is drawn for every image and step; with a full-batch optimizer, once for every image. Each probe is
+// one backward pass through the encoder. With batch_norm the code of an image depends on the other images of the batch: J
+// is then the Jacobian of the whole batch, and |J|² is divided by the number of images.
 //
-// The images are those of the batch, before any noise that the encoder adds to them.
+// The derivative is taken at the images of the batch, before the encoder's layers add noise.
 type Contractive struct {
 	onCode
 	Probes int `toml:"probes" want:"in [1,100]" doc:"number of random vectors of the estimate; unused if the encoder is one dense layer"`

@@ -5,12 +5,12 @@ import (
 	"tessera/ops"
 )
 
-// CrossEntropy compares a head with the labels: the mean over those images whose label is known of
+// CrossEntropy compares a head with the labels. It is the mean, over the images whose label is known, of
 //
 //	-log p_c,  p = softmax(z)
 //
-// where z are the units of the head, one for each class, before any softmax, and c is the class of the image. A batch without
-// any label adds 0. It is PyTorch's F.cross_entropy with ignore_index.
+// where z are the logits, one unit of the head for each class, and c is the class of the image. The term is 0 for a batch
+// without labels. It is PyTorch's F.cross_entropy with ignore_index.
 type CrossEntropy struct{}
 
 func init() {

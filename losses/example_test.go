@@ -9,8 +9,9 @@ import (
 	"tessera/ops"
 )
 
-// Energy is a user-defined loss: the mean over images of sum_j h_j² / 2. It is one struct, whose tagged fields are the
-// settings, with one expression and one registration; its gradient, its checks and its line in `tessera list` follow.
+// Energy is a user-defined loss: the mean over images of sum_j h_j² / 2. It consists of one struct, whose tagged fields are
+// the settings, one expression and one registration. Its gradient, its checks and its line in `tessera list` need no
+// further code.
 type Energy struct {
 	Scale float64 `toml:"scale" want:"> 0" doc:"unit of the activations"`
 }

@@ -9,7 +9,7 @@ import (
 	"tessera/losses"
 )
 
-// valueOf is the value of a loss on x, and its gradient, where the leaves named have those values.
+// valueOf returns the value of a loss on x and its gradient, with these values of the named leaves.
 func valueOf(t *testing.T, l losses.Loss, x [][]float64, leaves map[string][][]float64) (value float64, slope [][]float64) {
 	t.Helper()
 	rows, columns := len(x), len(x[0])
@@ -29,7 +29,7 @@ func valueOf(t *testing.T, l losses.Loss, x [][]float64, leaves map[string][][]f
 
 func differs(got, want float64) bool { return !(math.Abs(got-want) <= 1e-12*(1+math.Abs(want))) }
 
-// softmax is that of a row, in plain loops.
+// softmax is the softmax of a row, in plain loops.
 func softmax(z []float64) (p []float64, logSum float64) {
 	sum := 0.0
 	for _, v := range z {
@@ -139,7 +139,8 @@ func dotRest(a, b []float64) (sum float64) {
 
 func length(a []float64) float64 { return math.Sqrt(a[0]*a[0] + dotRest(a, a)) }
 
-// A view of which nothing is left, such as a black one before any bias has moved, resembles no other and is not moved.
+// The value of a view can be 0, for example of a black image while all biases are 0: its similarities and its gradient are
+// 0.
 func TestNTXentHasNoGradientAtAZeroValue(t *testing.T) {
 	l := &losses.NTXent{Temperature: 0.5}
 	value, slope := valueOf(t, l, [][]float64{{0, 0}, {3, -1}, {1, 2}, {0.5, -1}}, nil)
@@ -167,7 +168,7 @@ func TestConsistencyIsTheMeanSquaredDistanceToTheTeacher(t *testing.T) {
 	}
 }
 
-// Settings that only a program can give are errors, not numbers.
+// Invalid settings that only a program can make are errors, not NaN.
 func TestSettingsOutsideTheirRangeAreRefused(t *testing.T) {
 	for _, l := range []losses.Loss{
 		&losses.NTXent{}, &losses.NTXent{Temperature: -1}, &losses.NTXent{Temperature: math.NaN()},

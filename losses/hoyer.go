@@ -12,9 +12,9 @@ import (
 //
 //	sigma(h) = (sqrt(k) - |h|_1 / (|h|_2 + 1e-7)) / (sqrt(k) - 1 + 1e-7)
 //
-// is the sparseness of a code of k units: 0 when all are equal, 1 when one alone is not 0. Hoyer, Non-negative Matrix
-// Factorization with Sparseness Constraints, JMLR 5 (2004). The measure has no derivative at an all-zero code, where
-// the formula gives a little more than 1; the derivative is taken to be 0 there.
+// is the sparseness of a code of k units: 0 if all units are equal, 1 if only one unit is non-zero. Hoyer, Non-negative
+// Matrix Factorization with Sparseness Constraints, JMLR 5 (2004). At an all-zero code the formula gives slightly more than
+// 1 and has no derivative; the gradient is defined as 0 there.
 type Hoyer struct {
 	onCode
 	Target float64 `toml:"target" want:"in [0,1]" doc:"s, the target sparsity of every code"`
@@ -26,7 +26,7 @@ func init() {
 	})
 }
 
-// tiny keeps the derivative of the square root finite at 0 and changes no value: any square that counts is larger.
+// tiny keeps the derivative of the square root finite at 0. It is far below any relevant square and changes no value.
 const tiny = 1e-30
 
 // CheckUnits implements [UnitsChecker].

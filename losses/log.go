@@ -5,7 +5,7 @@ import (
 	"tessera/ops"
 )
 
-// Log is sum_j log(1 + (p - t_j)²), where t_j is the mean of unit j over the batch: the form of Olshausen and Field,
+// Log is sum_j log(1 + (p - t_j)²), where t_j is the mean of unit j over the batch. The form is from Olshausen and Field,
 // Emergence of Simple-Cell Receptive Field Properties by Learning a Sparse Code, Nature 381 (1996).
 type Log struct{ Targeted }
 

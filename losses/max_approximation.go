@@ -9,18 +9,17 @@ import (
 	"tessera/part"
 )
 
-// MaxApproximation is the error that is made when a morphological operator psi is applied to the atoms instead of to the
-// images, the mean over pixels and batch of
+// MaxApproximation is the error of applying a morphological operator psi to the atoms instead of to the images. It is the
+// mean over pixels and batch of
 //
 //	(sigma(H psi(W) + b) - psi(x))²
 //
-// with the code H, the atoms W and the bias b of the decoder's last layer with weights, all that follows it as sigma, and
-// the images x; the bias is not operated on. Taken as a term of the objective it is differentiated through psi, and
-// drives the atoms apart: a dilation of a sum is the sum of the dilations only where supports do not meet, or grow at
-// the same pixels.
+// with the images x, the code H, the atoms W and bias b of the decoder's last layer with weights, and the later layers
+// sigma. psi is not applied to the bias. The gradient flows through psi and drives the atoms apart: a dilation of a sum
+// equals the sum of the dilations only where the supports are disjoint or grow at the same pixels.
 //
-// The measure is that of Ponchon, Velasco-Forero, Blusseau, Angulo and Bloch, Part-based Approximations for Morphological
-// Operators using Asymmetric Auto-encoders, ISMM 2019; they evaluate it, here it is minimised.
+// Source: Ponchon, Velasco-Forero, Blusseau, Angulo and Bloch, Part-based Approximations for Morphological Operators using
+// Asymmetric Auto-encoders, ISMM 2019. The paper only evaluates the measure; this term minimises it.
 type MaxApproximation struct {
 	onAtoms
 	Operator morph.Operator `toml:"operator" doc:"psi, flat and grey-level, by a disk"`
@@ -28,7 +27,7 @@ type MaxApproximation struct {
 }
 
 func init() {
-	Registry.Register("max_approximation", "mean squared error between dilated images and the sums of their dilated atoms, or with another operator", func() Loss {
+	Registry.Register("max_approximation", "mean squared error between images after a dilation (or another operator) and the sums of dilated atoms", func() Loss {
 		return &MaxApproximation{Operator: morph.Dilation, Radius: 1}
 	})
 }
@@ -39,7 +38,7 @@ func (l *MaxApproximation) CheckShape(shape []int) error {
 		return fmt.Errorf("images of shape %v have no neighbouring pixels: want (height, width) or (height, width, channels)", shape)
 	}
 	if most := max(shape[0], shape[1]); l.Radius > most {
-		return part.KeyError{Key: "radius", Problem: fmt.Sprintf("got %d, want <= %d, the longer side of the images", l.Radius, most)}
+		return part.KeyErrorf("radius", "got %d, want <= %d, the longer side of the images", l.Radius, most)
 	}
 	return nil
 }

@@ -7,15 +7,15 @@ import (
 	"tessera/ops"
 )
 
-// NTXent is the normalised temperature-scaled cross entropy between the two views of the images of a batch: every view is to be
-// recognised among all others by its partner, the other view of its image. With the 2 n values z of both views it is the
-// mean over them of
+// NTXent is the normalised temperature-scaled cross entropy between the two views of the images of a batch: each view must
+// identify its partner, the other view of the same image, among all other views. It is the mean over the 2 n values z of
+// both views of
 //
 //	-log( exp(s_ij / T) / sum over k != i of exp(s_ik / T) ),  s_ij = z_i z_j / (|z_i| |z_j|)
 //
-// where j is the partner of i. A value shorter than 1e-12 has no direction: its similarity to all others and its derivative
-// are taken to be 0. Source: Chen, Kornblith, Norouzi and Hinton, A Simple Framework for Contrastive Learning of
-// Visual Representations, ICML 2020.
+// where j is the partner of i. A value with a norm below 1e-12 has no direction: its similarities and its derivative are 0.
+// Source: Chen, Kornblith, Norouzi and Hinton, A Simple Framework for Contrastive Learning of Visual Representations, ICML
+// 2020.
 type NTXent struct {
 	Temperature float64 `toml:"temperature" want:"> 0" doc:"T, divides the cosine similarities"`
 }
@@ -26,10 +26,10 @@ func init() {
 	})
 }
 
-// shortest is the length below which a value has no direction.
+// shortest is the norm below which a value has no direction.
 const shortest = 1e-12
 
-// never is the logit of what cannot be chosen: its exponential is 0.
+// never is the logit of an excluded pair: its exponential is 0.
 const never = -1e30
 
 // On implements [Loss]: a head of that name.

@@ -104,7 +104,7 @@ func smooth(alpha1, alpha2, kappa float64) oracle {
 	})
 }
 
-// atoms are those of the decoder that gradcheck.Loss gives to penalties of atoms: images of two rows.
+// atoms are the atoms of the decoder that gradcheck.Loss gives to penalties of atoms: images of two rows.
 func atoms(units int) [][]float64 {
 	return rowsOf(gradcheck.Values[float64](units*units, layers.Everything, random.Stream(gradcheck.Seed, "atoms", 0)), units)
 }
@@ -130,7 +130,7 @@ func maxApproximation(operator morph.Operator, radius int) oracle {
 			panic(err)
 		}
 		wide := make([]float64, len(out))
-		for i, v := range out { // morph only selects, so the nearest float64 value is the one that was narrowed
+		for i, v := range out { // morph only selects: the nearest float64 value is the one that was rounded to float32
 			wide[i] = nearestOf(slices.Concat(images...), v)
 		}
 		return rowsOf(wide, columns)
@@ -220,7 +220,7 @@ func configured(t *testing.T, name string, settings map[string]any) losses.Loss 
 	return l
 }
 
-// edges are the ends of [0,1] and values that a clip moves.
+// edges are 0, 1 and values that the clip changes.
 var edges = []float64{0, 1, 0.5, 0.1, 1e-9, 1 - 1e-9}
 
 func batch(l losses.Loss, rows, columns int) (x, target []float64) {
@@ -264,7 +264,7 @@ func TestEveryLossEqualsItsPlainLoops(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// 0.19 of a nat is what the clip at 1 - 2^-23 instead of 1 - 1e-7 may change of one element's logarithm.
+				// The clip at 1 - 2^-23 instead of 1 - 1e-7 changes one element's logarithm by at most 0.19 nats.
 				slack := 1e-5*(1+math.Abs(want)) + clipSlack(l, rows*columns)
 				if math.Abs(float64(single[0])-want) > slack {
 					t.Errorf("%d rows in float32: got %v, want %v", rows, single[0], want)
@@ -324,7 +324,7 @@ func TestKLRefusesATargetOutsideTheOpenInterval(t *testing.T) {
 	}
 }
 
-// A unit that never fires, or always, gets no gradient from the clipped divergence.
+// A unit that is never active, or always at 1, gets no gradient from the clipped divergence.
 func TestClippedUnitsGetNoGradientFromKL(t *testing.T) {
 	got := gradient(t, configured(t, "kl", nil), []float64{0, 0.5, 1, 0, 0.5, 1}, 2, 3)
 	if got[0] != 0 || got[2] != 0 || !(got[1] > 0) {
@@ -332,12 +332,12 @@ func TestClippedUnitsGetNoGradientFromKL(t *testing.T) {
 	}
 }
 
-// A weight that a projection put to 0 is at rest under a decay that only acts on negative weights.
+// A weight that was projected to 0 stays there: the decay only acts on negative weights.
 func TestAsymmetricDecayLeavesZeroWeightsAlone(t *testing.T) {
 	for _, norm := range []string{"l2", "l1", "smooth"} {
 		got := gradient(t, configured(t, "asymmetric_decay", map[string]any{"norm": norm}), []float64{0, 1, -1, 0}, 2, 2)
 		if got[0] != 0 || got[1] != 0 || got[3] != 0 || !(got[2] < 0) {
-			t.Errorf("%s: got %v, want 0 but for the negative weight", norm, got)
+			t.Errorf("%s: got %v, want 0 except for the negative weight", norm, got)
 		}
 	}
 }
@@ -348,7 +348,7 @@ func TestAsymmetricDecayRefusesAnUnknownNorm(t *testing.T) {
 	}
 }
 
-func TestMaxApproximationRefusesImagesThatDoNotSuitIt(t *testing.T) {
+func TestMaxApproximationRefusesInvalidImages(t *testing.T) {
 	for _, wrong := range []struct {
 		l     losses.MaxApproximation
 		shape []int

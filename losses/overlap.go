@@ -5,18 +5,18 @@ import (
 	"tessera/ops"
 )
 
-// Overlap is how much the parts of an image lie over each other: the mean over pixels n and images i of the products of
-// all pairs of weighted atoms,
+// Overlap measures how much the weighted atoms of an image overlap. It is the mean over pixels n and images i of the
+// products of all pairs of weighted atoms,
 //
 //	sum over j != l of (h_ij w_jn) (h_il w_ln) = (sum_j h_ij w_jn)² - sum_j (h_ij w_jn)²
 //
-// For non-negative codes and atoms it is 0 just where the atoms that an image uses have disjoint supports, as the parts of
-// Lee and Seung, Learning the Parts of Objects by Non-negative Matrix Factorization, 1999, would have. Atoms that no
-// image uses together may overlap as they like.
+// For non-negative codes and atoms it is 0 if and only if the atoms that an image uses have disjoint supports, like the
+// parts of Lee and Seung, Learning the Parts of Objects by Non-negative Matrix Factorization, 1999. Atoms that are never
+// active on the same image may overlap.
 type Overlap struct{ onAtoms }
 
 func init() {
-	Registry.Register("overlap", "products of pairs of weighted atoms: 0 if the parts of an image are disjoint", func() Loss {
+	Registry.Register("overlap", "products of pairs of weighted atoms: 0 if the atoms of an image are disjoint", func() Loss {
 		return &Overlap{}
 	})
 }

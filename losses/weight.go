@@ -6,16 +6,16 @@ import (
 	"tessera/part"
 )
 
-// Weight is what multiplies a term, over the course of a training: a number, [Constant], or a schedule.
+// Weight is the factor of a term during training: a number, [Constant], or a schedule.
 type Weight interface {
-	// At returns the weight after that number of epochs, which may be a fraction, and +Inf for the end.
+	// At returns the weight after that number of epochs. The number may be a fraction; +Inf is the end.
 	At(epoch float64) float64
 }
 
-// Weights holds every schedule of the weight of a term.
+// Weights is the registry of the schedules of a term's weight.
 var Weights = part.New[Weight]("weight")
 
-// Constant is the same weight throughout.
+// Constant is a weight that does not change.
 type Constant struct {
 	Value float64 `toml:"value" want:">= 0" doc:"factor of the term: a number or a schedule"`
 }
@@ -27,14 +27,14 @@ func init() {
 // At implements [Weight].
 func (c *Constant) At(float64) float64 { return c.Value }
 
-// Between is what the schedules have in common that go from one weight to another.
+// Between is embedded by the schedules between two weights. To has no default: a struct literal with To 0 falls to 0.
 type Between struct {
 	From   float64 `toml:"from" want:">= 0" doc:"weight at the beginning"`
-	To     float64 `toml:"to" want:">= 0" doc:"weight at the end and afterwards"`
+	To     float64 `toml:"to" want:">= 0" required:"true" doc:"weight at the end and afterwards"`
 	Epochs float64 `toml:"epochs" want:"> 0" doc:"number of epochs between the two weights; may be a fraction"`
 }
 
-// at goes from From to To as shape, of [0,1] onto [0,1], does.
+// at interpolates from From to To by shape, a function of [0,1] onto [0,1].
 func (b Between) at(epoch float64, shape func(float64) float64) float64 {
 	if epoch >= b.Epochs {
 		return b.To
@@ -42,11 +42,11 @@ func (b Between) at(epoch float64, shape func(float64) float64) float64 {
 	return b.From + (b.To-b.From)*shape(epoch/b.Epochs)
 }
 
-// Linear goes in a straight line: from + (to - from) min(1, epoch / epochs).
+// Linear interpolates linearly: from + (to - from) min(1, epoch / epochs).
 type Linear struct{ Between }
 
 func init() {
-	Weights.Register("linear", "linear from one weight to another", func() Weight { return &Linear{Between{0, 1, 10}} })
+	Weights.Register("linear", "linear from one weight to another", func() Weight { return &Linear{Between{Epochs: 10}} })
 }
 
 // At implements [Weight].
@@ -54,11 +54,11 @@ func (l *Linear) At(epoch float64) float64 {
 	return l.at(epoch, func(x float64) float64 { return x })
 }
 
-// Cosine goes along half a cosine: from + (to - from) (1 - cos(pi min(1, epoch / epochs))) / 2.
+// Cosine interpolates along half a cosine: from + (to - from) (1 - cos(pi min(1, epoch / epochs))) / 2.
 type Cosine struct{ Between }
 
 func init() {
-	Weights.Register("cosine", "half a cosine from one weight to another", func() Weight { return &Cosine{Between{0, 1, 10}} })
+	Weights.Register("cosine", "half a cosine from one weight to another", func() Weight { return &Cosine{Between{Epochs: 10}} })
 }
 
 // At implements [Weight].
@@ -70,7 +70,7 @@ func (c *Cosine) At(epoch float64) float64 {
 type Step struct{ Between }
 
 func init() {
-	Weights.Register("step", "one weight first, another after a number of epochs", func() Weight { return &Step{Between{0, 1, 10}} })
+	Weights.Register("step", "one weight first, another after a number of epochs", func() Weight { return &Step{Between{Epochs: 10}} })
 }
 
 // At implements [Weight].

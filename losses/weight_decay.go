@@ -16,7 +16,7 @@ func (onWeights) On() string { return "decoder.*.weight" }
 // Reads implements [Loss].
 func (onWeights) Reads() Reads { return Reads{Per: Parameter} }
 
-// overWeights adds up a scalar of every parameter that `on` matches.
+// overWeights sums a scalar over the parameters that match `on`.
 func overWeights(v Values, one func(c *ops.Chain, w *gorgonia.Node) *gorgonia.Node) (sum *gorgonia.Node, err error) {
 	weights, err := v.Weights()
 	var c ops.Chain
@@ -30,7 +30,7 @@ func overWeights(v Values, one func(c *ops.Chain, w *gorgonia.Node) *gorgonia.No
 	return sum, errors.Join(err, c.Err())
 }
 
-// WeightDecay is half the squared norm, sum w² / 2, so that its gradient is the weights themselves.
+// WeightDecay is half the squared norm, sum w² / 2. Its gradient is w.
 type WeightDecay struct{ onWeights }
 
 func init() {

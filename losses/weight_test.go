@@ -8,7 +8,7 @@ import (
 	"tessera/losses"
 )
 
-func TestWeightsGoFromOneNumberToAnother(t *testing.T) {
+func TestWeightSchedulesInterpolate(t *testing.T) {
 	for kind, want := range map[string][]float64{ // at 0, a quarter, a half, the end and later
 		"linear": {2, 1.5, 1, 0, 0},
 		"cosine": {2, 1 + math.Sqrt(0.5), 1, 0, 0},

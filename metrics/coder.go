@@ -29,4 +29,7 @@ type Atoms struct {
 	Count  int       // how many atoms: rows of Values
 	Values []float32 // Count x pixels, row-major
 	Bias   []float32 // pixels; nil where the map has none
+
+	// Indirect says why the values of a code are not the weights of a sum of these atoms, "" where they are.
+	Indirect string
 }

@@ -13,6 +13,9 @@ type Sample struct {
 	Labels []int     // one class per image, negative where it is unknown; nil where none is known
 	Seed   uint64    // of metrics that draw numbers
 
+	// Parts are the true parts of the images, one image each; nil where they are not known.
+	Parts [][]float32
+
 	// Known holds settings of the model's losses that metrics compare with: "kl.target" is the target of its first KL term.
 	Known map[string]float64
 }
@@ -38,7 +41,7 @@ func Evaluate(ctx context.Context, coder Coder, s Sample, chosen Selection) (r *
 	if s.Labels != nil && len(s.Labels) != n {
 		return nil, fmt.Errorf("metrics: got %d labels, want one for each of %d images", len(s.Labels), n)
 	}
-	subject := Subject{Coder: coder, Shape: coder.Shape(), Units: coder.Units(), Images: n, Seed: s.Seed, Known: s.Known,
+	subject := Subject{Coder: coder, Shape: coder.Shape(), Units: coder.Units(), Images: n, Seed: s.Seed, Known: s.Known, Parts: s.Parts,
 		Atoms: coder.Atoms(), Weight: LastWeight(coder)}
 	if subject.Atoms != nil {
 		if err := subject.Atoms.check(); err != nil {
@@ -78,7 +81,7 @@ func (e *evaluation) has(s Subject) Reads {
 	has := ReadsImages | ReadsCodes
 	for part, there := range map[Reads]bool{
 		ReadsOutputs: hasOutput(e.coder), ReadsAtoms: s.Atoms != nil, ReadsWeights: s.Weight != nil,
-		ReadsLabels: e.sample.Labels != nil, ReadsLogits: len(e.heads) > 0, ReadsPictures: len(s.Shape) > 1,
+		ReadsLabels: e.sample.Labels != nil, ReadsLogits: len(e.heads) > 0, ReadsPictures: len(s.Shape) > 1, ReadsParts: len(e.sample.Parts) > 0,
 	} {
 		if there {
 			has |= part
@@ -130,11 +133,22 @@ func (e *evaluation) batch(from, to int) (err error) {
 	return e.meters.Add(b, logits)
 }
 
+// NotFinite says that a metric of a coder is NaN or infinite, as after a training that diverged.
+type NotFinite struct {
+	Metric string
+	Number float64
+}
+
+// Error implements error.
+func (e *NotFinite) Error() string {
+	return fmt.Sprintf("metrics: %s is %g: the coder's codes, images or atoms are not finite; train the model again with other settings or images", e.Metric, e.Number)
+}
+
 // finite names the first number that is NaN or infinite: JSON cannot say it, and no one should compare it.
 func finite(values Values) error {
 	for _, v := range values {
 		if v.Missing == "" && (math.IsNaN(v.Number) || math.IsInf(v.Number, 0)) {
-			return fmt.Errorf("metrics: %s is %g: the coder's codes, images or atoms are not finite", v.Name, v.Number)
+			return &NotFinite{Metric: v.Name, Number: v.Number}
 		}
 	}
 	return nil

@@ -14,7 +14,8 @@ func init() {
 const hoyerEpsilon = 1e-7
 
 // Hoyer returns the sparsity of a vector of k values, (sqrt k - |v|_1 / (|v|_2 + 1e-7)) / (sqrt k - 1): 0 when all values
-// are equal, 1 when one value is not zero. An all-zero vector has sparsity 0 by definition (the formula alone would give
+// are equal, 1 when one value is not zero. Where the 1e-7 makes
+// that more than 1, because the values are tiny, it is left out. An all-zero vector has sparsity 0 by definition (the formula alone would give
 // more than 1), and so has a vector of one value.
 //
 // Source: P. O. Hoyer, Non-negative matrix factorization with sparseness constraints, JMLR 5, 2004.
@@ -31,8 +32,12 @@ func Hoyer(v []float32) float64 {
 	if l1 == 0 {
 		return 0
 	}
-	root := math.Sqrt(float64(len(v)))
-	return (root - l1/(math.Sqrt(squares)+hoyerEpsilon)) / (root - 1)
+	root, l2 := math.Sqrt(float64(len(v))), math.Sqrt(squares)
+	sparsity := (root - l1/(l2+hoyerEpsilon)) / (root - 1)
+	if sparsity > 1+hoyerEpsilon { // the values are so small that the 1e-7 outweighs them
+		return max(0, min(1, (root-l1/l2)/(root-1)))
+	}
+	return sparsity
 }
 
 // MeanHoyer returns the mean sparsity of the rows of a matrix: of codes (width = units) or of atoms (width = pixels).

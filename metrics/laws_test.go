@@ -10,12 +10,16 @@ import (
 
 // others are settings that the laws are tried with besides the defaults. The study's protocol of the SVM takes minutes.
 var others = map[string][]metrics.Metric{
-	"mse":        {&metrics.MSE{Single: true}},
-	"kl":         {&metrics.KL{Target: 0.3}},
-	"max_approx": {&metrics.MaxApprox{}, &metrics.MaxApprox{Morphology: metrics.Morphology{Operator: morph.Opening, Radius: 2}}},
-	"used_units": {&metrics.UsedUnits{}},
-	"ece":        {&metrics.ECE{}, &metrics.ECE{Bins: 3}},
-	"svm":        {&metrics.SVM{Protocol: quick()}, &metrics.SVM{Seed: 9, Protocol: quick()}},
+	"mse":          {&metrics.MSE{Single: true}},
+	"kl":           {&metrics.KL{Target: 0.3}},
+	"max_approx":   {&metrics.MaxApprox{}, &metrics.MaxApprox{Morphology: metrics.Morphology{Operator: morph.Opening, Radius: 2}}},
+	"used_units":   {&metrics.UsedUnits{}},
+	"ece":          {&metrics.ECE{}, &metrics.ECE{Bins: 3}},
+	"useful_units": {&metrics.UsefulUnits{}, &metrics.UsefulUnits{Rise: 0.2}},
+	"knn":          {&metrics.KNN{}, &metrics.KNN{Neighbours: 1}},
+	"kmeans":       {&metrics.KMeans{Seed: 2, Starts: 2}},
+	"svm":          {&metrics.SVM{Protocol: quick()}, &metrics.SVM{Seed: 9, Protocol: quick()}},
+	"svm_holdout":  {&metrics.SVMHoldout{}, &metrics.SVMHoldout{Seed: 3, Scale: true}},
 }
 
 func quick() *metrics.SVMProtocol {

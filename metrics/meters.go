@@ -89,6 +89,8 @@ func (r Reads) why() string {
 		return "the decoder has no weight"
 	case r.Has(ReadsPictures):
 		return "the images have no rows and columns"
+	case r.Has(ReadsParts):
+		return "the true parts of the images are not known"
 	case r.Has(ReadsLogits):
 		return "the model has no head that is compared with labels"
 	case r.Has(ReadsLabels):

@@ -70,6 +70,7 @@ const (
 	ReadsLabels                     // the classes of the images
 	ReadsLogits                     // a head with one logit per class; each such head is measured on its own
 	ReadsPictures                   // rows and columns of the images: vectors have none
+	ReadsParts                      // the true parts of the images
 )
 
 // Has reports whether all of the others are read.
@@ -84,9 +85,10 @@ type Subject struct {
 	Seed   uint64
 	Known  map[string]float64 // see Sample
 
-	Atoms  *Atoms    // nil unless the metric reads atoms
-	Weight []float32 // nil unless the metric reads weights; not to be changed
-	Head   string    // whose logits are measured, of a metric that reads some
+	Parts  [][]float32 // the true parts, one image each; nil unless the metric reads them
+	Atoms  *Atoms      // nil unless the metric reads atoms
+	Weight []float32   // nil unless the metric reads weights; not to be changed
+	Head   string      // whose logits are measured, of a metric that reads some
 }
 
 // Batch is some consecutive images and what the model makes of them, row-major. What a metric does not read may be nil.

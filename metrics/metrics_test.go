@@ -85,6 +85,9 @@ func TestHoyerLaws(t *testing.T) {
 		"all zero":          {make([]float32, 100), 0},
 		"a single value":    {[]float32{4}, 0},
 		"no value":          {nil, 0},
+		"denormal, one":     {[]float32{0, 0, 1e-42, 0}, 1},
+		"denormal, equal":   {[]float32{1e-42, 1e-42, 1e-42, 1e-42}, 0},
+		"denormal, two":     {[]float32{1e-40, 0, -1e-40, 0}, 2 - math.Sqrt2},
 		"two of four equal": {[]float32{1, 0, -1, 0}, 2 - math.Sqrt2},
 	} {
 		if got := Hoyer(c.v); math.Abs(got-c.want) > 2e-7 {
@@ -181,14 +184,15 @@ func TestNegativeWeightsLeaveTheBiasOut(t *testing.T) {
 	}
 }
 
+// One atom is matched with the first two parts only once; the last part is left over.
 func TestPartsAreFoundAsAtomsOrAsTheBias(t *testing.T) {
 	atoms := &Atoms{Shape: []int{2, 2}, Count: 2, Values: []float32{2, 2, 0, 0, 0, 0, 1, 0.5}, Bias: []float32{0, 3, 0, 3}}
-	parts := [][]float32{{1, 1, 0, 0}, {0, 1, 0, 1}, {0, 0, 1, 1}, {1, 0, 0, 0}, {0, 0, 0, 0}}
+	parts := [][]float32{{1, 0, 0, 0}, {1, 1, 0, 0}, {0, 1, 0, 1}, {0, 0, 1, 1}, {0, 0, 0, 0}}
 	got, err := PartsRecovered(parts, atoms, 0.96)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Part{{0, 1, true}, {BiasAtom, 1, true}, {1, 1.5 / math.Sqrt(2*1.25), false}, {0, 1 / math.Sqrt2, false}, {0, 0, false}}
+	want := []Part{{NoAtom, 0, false}, {0, 1, true}, {BiasAtom, 1, true}, {1, 1.5 / math.Sqrt(2*1.25), false}, {NoAtom, 0, false}}
 	for i := range want {
 		if got[i].Atom != want[i].Atom || got[i].Found != want[i].Found || math.Abs(got[i].Cosine-want[i].Cosine) > 1e-12 {
 			t.Errorf("part %d: %+v, want %+v", i, got[i], want[i])

@@ -3,50 +3,68 @@ package metrics
 import (
 	"fmt"
 	"math"
+
+	"tessera/internal/assignment"
 )
 
 // PartCosine is the cosine similarity from which a true part counts as found.
 const PartCosine = 0.95
 
-// BiasAtom stands for the decoder's bias image where an atom's number is asked for.
-const BiasAtom = -1
+const (
+	// BiasAtom stands for the decoder's bias image where an atom's number is asked for.
+	BiasAtom = -1
+	// NoAtom is the number of the atom of a part that is left over: there are more parts than atoms.
+	NoAtom = -2
+)
 
 // Part is one row of the table of [PartsRecovered].
 type Part struct {
-	Atom   int     `json:"atom"`   // the most similar atom, or BiasAtom
+	Atom   int     `json:"atom"`   // the atom that is matched with it, BiasAtom or NoAtom
 	Cosine float64 `json:"cosine"` // its cosine similarity to the part
 	Found  bool    `json:"found"`  // the cosine reaches the threshold
 }
 
-// PartsRecovered finds for each true part (one image each) the most similar atom, or the bias image, by cosine
-// similarity w.p / (|w| |p|); an all-zero image has similarity 0. Parts may share an atom: a true part counts as found when
-// some atom is that part. The first of equally similar atoms is taken, the bias last.
+// PartsRecovered matches the true parts (one image each) one to one with atoms or the bias image: no two parts share an
+// atom. Of all such matchings it returns one with the largest sum of the cosine similarities w.p / (|w| |p|), those of
+// all-zero images being 0. A part is found where that of its atom reaches the threshold.
 func PartsRecovered(parts [][]float32, atoms *Atoms, threshold float64) ([]Part, error) {
 	if err := atoms.check(); err != nil {
 		return nil, err
 	}
-	if atoms.Count == 0 && atoms.Bias == nil {
+	candidates := atoms.Count
+	if atoms.Bias != nil {
+		candidates++
+	}
+	if candidates == 0 {
 		return nil, fmt.Errorf("metrics: there is no atom to compare the parts with")
 	}
 	pixels := atoms.Pixels()
-	table := make([]Part, len(parts))
 	for i, part := range parts {
 		if len(part) != pixels {
 			return nil, fmt.Errorf("metrics: part %d has %d values, the atoms %d", i, len(part), pixels)
 		}
-		best := Part{Atom: BiasAtom, Cosine: math.Inf(-1)}
-		for j := range atoms.Count {
-			if c := cosine(part, atoms.Values[j*pixels:(j+1)*pixels]); c > best.Cosine {
-				best = Part{Atom: j, Cosine: c}
-			}
+	}
+	similarity := func(part, j int) float64 {
+		if j == atoms.Count {
+			return cosine(parts[part], atoms.Bias)
 		}
-		if atoms.Bias != nil {
-			if c := cosine(part, atoms.Bias); c > best.Cosine {
-				best = Part{Atom: BiasAtom, Cosine: c}
-			}
+		return cosine(parts[part], atoms.row(j))
+	}
+	matched, err := assignment.Maximise(len(parts), candidates, similarity)
+	if err != nil {
+		return nil, fmt.Errorf("metrics: match parts with atoms: %w", err)
+	}
+	table := make([]Part, len(parts))
+	for i, j := range matched {
+		if j == assignment.None {
+			table[i] = Part{Atom: NoAtom}
+			continue
 		}
-		best.Found = best.Cosine >= threshold
-		table[i] = best
+		c := similarity(i, j)
+		if j == atoms.Count {
+			j = BiasAtom
+		}
+		table[i] = Part{Atom: j, Cosine: c, Found: c >= threshold}
 	}
 	return table, nil
 }

@@ -92,6 +92,7 @@ func (v *Values) read(name string, raw json.RawMessage) {
 type Result struct {
 	Model   string // set by the caller
 	Dataset string // set by the caller
+	Split   string // which of its images were measured, as [data.Split] names them; set by the caller
 	Images  int    // how many were measured
 	Values
 
@@ -116,17 +117,20 @@ func (r *Result) Whole() *Result {
 	return &whole
 }
 
-// MarshalJSON writes one object: model, dataset, images, then the values in their order, with the settings that were given.
+// MarshalJSON writes one object: model, dataset, split, images, then the values in their order, with the settings that were given.
 func (r *Result) MarshalJSON() ([]byte, error) {
 	var o object
 	o.member("model", r.Model)
 	o.member("dataset", r.Dataset)
+	if r.Split != "" {
+		o.member("split", r.Split)
+	}
 	o.member("images", r.Images)
 	r.Each(func(key string, value any) { o.member(key, value) })
 	return o.bytes()
 }
 
-// Each calls f for everything that is shown after model, dataset and images, in order: the values (a float64, or nil where
+// Each calls f for everything that is shown after model, dataset, split and images, in order: the values (a float64, or nil where
 // one is not applicable), and each setting that was given (a string or a number) before the values of its metric.
 func (r *Result) Each(f func(key string, value any)) {
 	told := map[string]bool{}
@@ -149,7 +153,7 @@ func (r *Result) Each(f func(key string, value any)) {
 // UnmarshalJSON reads what MarshalJSON writes. Settings that were given are left out.
 func (r *Result) UnmarshalJSON(text []byte) error {
 	*r = Result{}
-	known := map[string]any{"model": &r.Model, "dataset": &r.Dataset, "images": &r.Images}
+	known := map[string]any{"model": &r.Model, "dataset": &r.Dataset, "split": &r.Split, "images": &r.Images}
 	settings := map[string]bool{}
 	for _, e := range Registry.All() {
 		for _, s := range Settings(e.New()) {

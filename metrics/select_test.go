@@ -43,10 +43,10 @@ func TestMetricsAreSelectedByNamesAndGlobs(t *testing.T) {
 		"max_approx":                 "max_approx max_approx_clipped max_approx_bias_dilated max_approx_reconstructed",
 		"max_approx_clipped":         "max_approx_clipped",
 		"max_approx_clipped mse mse": "max_approx_clipped mse",
-		"svm":                        "svm_accuracy svm_std svm_c",
+		"svm":                        "svm_accuracy svm_std svm_c svm_c_at_edge",
 		"svm_c svm_std":              "svm_std svm_c",
-		"hoyer*":                     "[hoyer] [hoyer_atoms] [hoyer_atoms_dilated]",
-		"hoyer* hoyer":               "hoyer [hoyer_atoms] [hoyer_atoms_dilated]",
+		"hoyer*":                     "[hoyer] [hoyer_atoms] [hoyer_atoms_dilated] [hoyer_contribution]",
+		"hoyer* hoyer":               "hoyer [hoyer_atoms] [hoyer_atoms_dilated] [hoyer_contribution]",
 		"mse_?lipped":                "[mse_clipped]",
 	} {
 		if got := chosenNames(selected(t, strings.Fields(names)...)); got != want {

@@ -58,6 +58,9 @@ func (d Decomposition) Apply(images []float32, shape []int) ([]float32, []int, e
 	return values, []int{out.height, out.width, out.channels}, nil
 }
 
+// MostLevels bounds the levels of a decomposition. Disks of that many radii are far larger than any image.
+const MostLevels = 1 << 16
+
 // Check refuses settings that no decomposition has.
 func (d Decomposition) Check() error {
 	switch {
@@ -65,6 +68,8 @@ func (d Decomposition) Check() error {
 		return fmt.Errorf("morph: unknown decomposition %q, want one of %v", d.Method, d.Method.Choices())
 	case d.Levels < 1:
 		return fmt.Errorf("morph: %s: %d levels, want >= 1", d.Method, d.Levels)
+	case d.Levels > MostLevels:
+		return fmt.Errorf("morph: %s: %d levels, want at most %d", d.Method, d.Levels, MostLevels)
 	case d.Start < 0:
 		return fmt.Errorf("morph: %s: first radius %d, want >= 0", d.Method, d.Start)
 	case d.Step < 0:

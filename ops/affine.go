@@ -8,9 +8,8 @@ import (
 	"tessera/ir/fromgraph"
 )
 
-// Affine recognises an encoder of one dense layer: h is a function, element by element, of z = x w + whatever does not
-// depend on x, where w does not either. It returns z, without what is added to it, and w; ok is false where h is anything
-// else, or an op on the way is not known.
+// Affine recognises an encoder of one dense layer: h is an elementwise function of z = x w + b, where w and b do not depend
+// on x. It returns x w and w; ok is false for any other h or for an unknown op.
 func Affine(x, h *gorgonia.Node) (z, w *gorgonia.Node, ok bool) {
 	a := &affine{depends: map[*gorgonia.Node]bool{x: true}}
 	if !a.dependent(h) || !a.follow(h, map[*gorgonia.Node]bool{}) || a.product == nil {
@@ -19,7 +18,7 @@ func Affine(x, h *gorgonia.Node) (z, w *gorgonia.Node, ok bool) {
 	return a.product, fromgraph.Children(a.product)[1], true
 }
 
-// affine looks for the one product between an input and an output.
+// affine searches for the single product between an input and an output.
 type affine struct {
 	depends map[*gorgonia.Node]bool // on the input's values; of the nodes that were asked for
 	product *gorgonia.Node
@@ -41,7 +40,7 @@ func (a *affine) dependent(n *gorgonia.Node) bool {
 	return d
 }
 
-// follow walks from a node that depends on the input down to the product, over ops that work element by element.
+// follow walks from a node that depends on the input down to the product, over elementwise ops.
 func (a *affine) follow(n *gorgonia.Node, seen map[*gorgonia.Node]bool) bool {
 	if seen[n] {
 		return true
@@ -64,7 +63,7 @@ func (a *affine) follow(n *gorgonia.Node, seen map[*gorgonia.Node]bool) bool {
 	return true
 }
 
-// multiplies reports whether n is the product of the input, or of a view of it, and of what does not depend on it.
+// multiplies reports whether n is the product of the input, or of a view of it, and a node that does not depend on it.
 func (a *affine) multiplies(n *gorgonia.Node) bool {
 	id := fromgraph.Identify(n.Op())
 	if id.Class != fromgraph.MatMul || id.Batched || id.TransA || id.TransB {

@@ -10,16 +10,15 @@ import (
 )
 
 // Attention is the geometry of multi-head attention over sequences of tokens (batch, Tokens, Features), whose features are
-// cut into as many equal parts as there are heads. The two ops below are the matrix products of every sequence and head;
-// they are linear in each of their inputs and each other's derivatives, so that they can be differentiated as often as
-// wanted.
+// split equally between the heads. The two ops below are the matrix products of every sequence and head. They are linear in
+// each input and each other's derivatives: they can be differentiated any number of times.
 type Attention struct {
 	Tokens   int
 	Features int
 	Heads    int
 }
 
-// AttentionScoresOp is the spec of [Attention.Scores], AttentionMixOp that of [Attention.Mix] and [Attention.MixTransposed].
+// AttentionScoresOp is the spec of [Attention.Scores], AttentionMixOp of [Attention.Mix] and [Attention.MixTransposed].
 type (
 	AttentionScoresOp Attention
 	AttentionMixOp    struct {
@@ -28,7 +27,7 @@ type (
 	}
 )
 
-// Check reports what no attention can be.
+// Check returns an error for an invalid geometry.
 func (a Attention) Check() error {
 	if a.Tokens < 1 || a.Features < 1 || a.Heads < 1 {
 		return fmt.Errorf("attention: %+v: every size must be > 0", a)
@@ -63,15 +62,15 @@ func (a Attention) Scores(x, y *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(x, y)
 }
 
-// Mix adds up the tokens of x (batch, Tokens, Features) as the weights p (batch, Heads, Tokens, Tokens) say, every head its
-// own features d:
+// Mix returns the sums of the tokens of x (batch, Tokens, Features) with weights p (batch, Heads, Tokens, Tokens); head h
+// has the features d:
 //
 //	z(b,i,d) = sum over j of p(b,h,i,j) x(b,j,d)
 func (a Attention) Mix(p, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return a.mix(p, x, false)
 }
 
-// MixTransposed is [Attention.Mix] with p(b,h,j,i) in the place of p(b,h,i,j).
+// MixTransposed is [Attention.Mix] with p(b,h,j,i) instead of p(b,h,i,j).
 func (a Attention) MixTransposed(p, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return a.mix(p, x, true)
 }
@@ -104,7 +103,7 @@ func (a Attention) mix(p, x *gorgonia.Node, transposed bool) (*gorgonia.Node, er
 func (a Attention) sequence() tensor.Shape { return tensor.Shape{a.Tokens, a.Features} }
 func (a Attention) pairs() tensor.Shape    { return tensor.Shape{a.Heads, a.Tokens, a.Tokens} }
 
-// fits reports a node of another shape than (batch) and want.
+// fits returns an error for a node of another shape than (batch) and want.
 func (a Attention) fits(x *gorgonia.Node, want tensor.Shape) error {
 	if s := x.Shape(); len(s) != len(want)+1 || !s[1:].Eq(want) {
 		return fmt.Errorf("attention: got shape %v, want (batch) and %v", s, want)

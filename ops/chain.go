@@ -19,7 +19,7 @@ type Chain struct{ err error }
 // Err returns the first error met.
 func (c *Chain) Err() error { return c.err }
 
-// Do runs f unless an earlier call failed; name says in the error what f does.
+// Do runs f unless an earlier call failed; name describes f in the error.
 func (c *Chain) Do(name string, f func() (*gorgonia.Node, error)) *gorgonia.Node {
 	if c.err != nil {
 		return nil
@@ -111,7 +111,7 @@ func (c *Chain) Square(x *gorgonia.Node) *gorgonia.Node { return c.unary("square
 // Sqrt returns the square root of x. Its derivative at 0 is infinite: shift x where it can be 0.
 func (c *Chain) Sqrt(x *gorgonia.Node) *gorgonia.Node { return c.unary("sqrt", gorgonia.Sqrt, x) }
 
-// InvSqrt returns 1 / sqrt(x), x > 0. The derivative of Gorgonia's own inverse root is wrong.
+// InvSqrt returns 1 / sqrt(x), x > 0. The derivative of Gorgonia's inverse square root is wrong.
 func (c *Chain) InvSqrt(x *gorgonia.Node) *gorgonia.Node {
 	return c.Do("inverse sqrt", func() (*gorgonia.Node, error) { return gorgonia.HadamardDiv(Scalar(x, 1), c.Sqrt(x)) })
 }
@@ -158,8 +158,8 @@ func (c *Chain) From(v float64, x *gorgonia.Node) *gorgonia.Node {
 	return c.Do("from", func() (*gorgonia.Node, error) { return gorgonia.Sub(Scalar(x, v), x) })
 }
 
-// Sum adds over the axes and removes them; without axes over all, which gives a scalar. All axes are added one after the
-// other, the last first: Gorgonia adds in a row, and 100,000 float32 values in a row lose three digits.
+// Sum adds over the axes and removes them; without axes over all, which gives a scalar. Axes are summed one after the
+// other, the last first: Gorgonia sums sequentially, and a sequential sum of 100,000 float32 values loses three digits.
 func (c *Chain) Sum(x *gorgonia.Node, axes ...int) *gorgonia.Node {
 	return c.Do("sum", func() (n *gorgonia.Node, err error) {
 		if len(axes) > 0 {

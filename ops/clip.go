@@ -6,7 +6,7 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
-// ClipOp is the spec of [Clip], ClipGradOp of its derivative: of the input x and g it gives g where Low <= x <= High, and
+// ClipOp is the spec of [Clip], ClipGradOp of its derivative: it maps the input x and g to g where Low <= x <= High, and to
 // 0 elsewhere.
 type (
 	ClipOp     struct{ Low, High float64 }

@@ -14,9 +14,9 @@ import (
 //
 //	y(i,j,f) = sum over u,v,c of x(i Stride + u Dilation - Top, j Stride + v Dilation - Left, c) w(u,v,c,f)
 //
-// for 0 <= u,v < Kernel, with x = 0 outside of the image. With Groups > 1 channels and filters are cut into as many equal
-// parts, and a filter sees the channels of its group only; c then counts within the group. The three ops below are
-// linear in each of their inputs and each other's derivatives, so that they can be differentiated as often as wanted.
+// for 0 <= u,v < Kernel, with x = 0 outside of the image. With Groups > 1 channels and filters are split into equal groups;
+// a filter only reads the channels of its group, and c is the index within the group. The three ops below are linear in
+// each input and each other's derivatives: they can be differentiated any number of times.
 type Convolution struct {
 	In       [3]int // height, width, channels of an image
 	Out      [3]int // height, width, filters
@@ -24,12 +24,12 @@ type Convolution struct {
 	Stride   int
 	Dilation int
 	Groups   int
-	Top      int // rows of padding above; what lies below follows from Out
+	Top      int // rows of padding above; Out determines the padding below
 	Left     int // columns of padding before
 }
 
-// ConvolveOp is the spec of [Convolution.Convolve], ConvolveImagesOp that of [Convolution.Images] (the transposed
-// convolution), ConvolveGradientOp that of [Convolution.Gradient]. Inputs and outputs are as there.
+// ConvolveOp is the spec of [Convolution.Convolve], ConvolveImagesOp of [Convolution.Images] (the transposed convolution),
+// ConvolveGradientOp of [Convolution.Gradient], with the same inputs and outputs.
 type (
 	ConvolveOp         Convolution
 	ConvolveImagesOp   Convolution
@@ -41,7 +41,7 @@ func (g Convolution) Filters() []int {
 	return []int{g.Kernel, g.Kernel, g.In[2] / g.Groups, g.Out[2]}
 }
 
-// Check reports what no convolution can be.
+// Check returns an error for an invalid geometry.
 func (g Convolution) Check() error {
 	for _, n := range []int{g.In[0], g.In[1], g.In[2], g.Out[0], g.Out[1], g.Out[2], g.Kernel, g.Stride, g.Dilation, g.Groups} {
 		if n < 1 {
@@ -84,8 +84,8 @@ func (g Convolution) Convolve(x, w *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(x, w)
 }
 
-// Images returns what the transposed convolution makes of y (batch, height, width, filters): images (batch, height, width,
-// channels). It is the derivative of [Convolution.Convolve] with respect to the images.
+// Images returns the transposed convolution of y (batch, height, width, filters): images (batch, height, width, channels).
+// It is the derivative of [Convolution.Convolve] with respect to the images.
 func (g Convolution) Images(y, w *gorgonia.Node) (*gorgonia.Node, error) {
 	if err := g.fits(y, g.Out[:], w, g.Filters()); err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (g Convolution) Gradient(x, y *gorgonia.Node) (*gorgonia.Node, error) {
 	o := &Unitwise{
 		Spec:    ConvolveGradientOp(g),
 		Out:     filters,
-		Units:   l.row, // a unit is what one value of a patch gives for all filters
+		Units:   l.row, // a unit is the gradient for one value of a patch and all filters
 		ByUnit:  []bool{false, false},
 		Scratch: l.scratch(x.Shape()[0]),
 		Work:    g.work(x.Shape()[0]),
@@ -142,7 +142,7 @@ func both(a *gorgonia.Node, first error) func(b *gorgonia.Node, err error) (gorg
 	}
 }
 
-// fits reports images or filters of other shapes than the geometry's.
+// fits returns an error for images or filters of other shapes than the geometry's.
 func (g Convolution) fits(x *gorgonia.Node, image []int, w *gorgonia.Node, filters []int) error {
 	if err := g.Check(); err != nil {
 		return err

@@ -2,16 +2,16 @@ package ops
 
 import vector "tessera/kernel"
 
-// lowering turns a convolution into matrix products: every place of the output becomes a row that holds the patch of the
-// image under the filters (im2col), and rows times filters is the output. A patch consists of runs of values that lie side
-// by side in the image; what of a run lies outside of it is 0.
+// lowering turns a convolution into matrix products (im2col): for every pixel of the output a row contains the patch of the
+// image under the filters, and rows times filters is the output. A patch consists of runs of values that are contiguous in
+// the image; values outside the image are 0.
 type lowering struct {
 	Convolution
 	channels int // of one group
 	filters  int // of one group
 	row      int // values in a patch of one group: Kernel * Kernel * channels
 	run      int // values in a run
-	runs     int // in one row of the filters: 1 where neighbouring columns lie side by side, else Kernel
+	runs     int // in one row of the filters: 1 if neighbouring columns are contiguous, else Kernel
 }
 
 func newLowering(g Convolution) lowering {
@@ -24,17 +24,17 @@ func newLowering(g Convolution) lowering {
 	return l
 }
 
-// patches is the number of patches in one image.
+// patches is the number of patches of one image.
 func (l *lowering) patches() int { return l.Out[0] * l.Out[1] }
 
-// image is the number of values in the patches of an image, where each patch has that number of values.
+// image is the number of values in the patches of an image, for patches of that number of values.
 func (l *lowering) image(values int) int { return l.patches() * values }
 
-// blockValues is how many values of patches are made before they are multiplied: they should stay in the second-level
-// cache, and the filters be packed as seldom as possible.
+// blockValues is the number of patch values per product: they should stay in the second-level cache, but the filters should
+// be packed as rarely as possible.
 const blockValues = 1 << 17
 
-// block is the number of images in a block, where each patch has that number of values.
+// block is the number of images in a block, for patches of that number of values.
 func (l *lowering) block(values int) int { return max(1, blockValues/l.image(values)) }
 
 // scratch is the largest number of patch values in a block, for a batch of that number of images.
@@ -96,7 +96,8 @@ func gatherPatches[T Float](l *lowering, rows, image []T, group, from, to int) {
 	})
 }
 
-// copyRuns copies runs of run values, which lie dstStep and srcStep values apart. Short runs are not worth calls of copy.
+// copyRuns copies runs of run values, which lie dstStep and srcStep values apart. For short runs calls of copy are too
+// slow.
 func copyRuns[T Float](dst, src []T, run, runs, dstStep, srcStep int) {
 	if run > 16 || run%4 != 0 {
 		for i := range runs {
@@ -163,7 +164,7 @@ func convolveImages[T Float](l lowering, kernels func() *vector.Set[T]) units[T]
 	}
 }
 
-// convolveGradient computes what values [from, to) of a patch give, for all groups: rows of the filters' gradient.
+// convolveGradient computes rows [from, to) of the filters' gradient, one per value of a patch, for all groups.
 func convolveGradient[T Float](l lowering, kernels func() *vector.Set[T]) units[T] {
 	return func(dst []T, in [][]T, rows []T, from, to int) {
 		k, x, y := kernels(), in[0], in[1]

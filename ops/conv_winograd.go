@@ -8,15 +8,15 @@ import (
 // winograd computes a convolution whose filters are 2 or 3 strides wide by minimal filtering (Winograd; Lavin and Gray, "Fast
 // Algorithms for Convolutional Neural Networks", 2016): about half of the multiplications.
 //
-// A cell is the Stride by Stride pixels of an image that every filter sees together. Along one axis an output sees
-// taps = Kernel/Stride cells in a row, y(i) = sum over j of x(i+j) w(j). A tile is 5-taps outputs in a row, which see
-// four cells; it takes four products, one for each of the points 0, 1, -1 and infinity:
+// A cell is a block of Stride by Stride pixels of an image. Along one axis an output depends on taps = Kernel/Stride
+// consecutive cells, y(i) = sum over j of x(i+j) w(j). A tile is 5-taps consecutive outputs, which depend on four cells. It
+// needs four products, one for each of the points 0, 1, -1 and infinity:
 //
 //	p0 = (x0-x2) w(0)              p1 = (x1+x2) (sum of w(j))/2
 //	p3 = (x3-x1) w(taps-1)         p2 = (x2-x1) (sum of (-1)^j w(j))/2
 //	y(i) = p1 + (-1)^i p2, and p0 if i is the tile's first, and p3 if it is its last
 //
-// A shorter tile does without p3. Both axes together make points*points products of matrices: rows are the tiles of many
+// A shorter tile does not need p3. Both axes together give points*points matrix products: rows are the tiles of many
 // images, columns the filters.
 type winograd struct {
 	Convolution
@@ -33,7 +33,7 @@ var sights = [points]struct {
 	minus      bool
 }{{0, 2, true}, {1, 2, false}, {2, 1, true}, {3, 1, true}}
 
-// newWinograd returns nil for what cannot be computed so.
+// newWinograd returns nil for convolutions that this method cannot compute.
 func newWinograd(g Convolution) *winograd {
 	w := &winograd{Convolution: g, taps: g.Kernel / g.Stride, cell: g.Stride * g.Stride * g.In[2]}
 	if g.Kernel%g.Stride != 0 || w.taps < 2 || w.taps > 3 || g.Dilation > 1 || g.Groups > 1 {
@@ -54,7 +54,7 @@ const (
 	leastSaved   = 768
 )
 
-// pays reports whether a batch is faster so than by gathered patches.
+// pays reports whether this method is faster for a batch than im2col.
 func (w *winograd) pays(batch int) bool {
 	saved := batch * (w.Out[0]*w.Out[1]*w.taps*w.taps - w.rows.products()*w.columns.products())
 	return w.cell >= leastCell && w.Out[2] >= leastFilters && saved >= leastSaved
@@ -64,7 +64,7 @@ func (w *winograd) pays(batch int) bool {
 // of a point.
 const valuesAtOnce = 5 << 15
 
-// most is the largest number of images that are multiplied together.
+// most is the maximum number of images per product.
 func (w *winograd) most() int { return max(1, valuesAtOnce/w.values()) }
 
 // values is the number of values in the cells and products of an image, for one point of the rows.

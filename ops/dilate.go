@@ -12,9 +12,9 @@ import (
 	vector "tessera/kernel"
 )
 
-// DilateOp is the spec of [Dilate]. DilateGradOp is that of its derivative, of x, y = dilate(x) and the gradient of y;
-// DilatePickOp that of the transpose of the derivative: of x, y and v it gives what v holds at the neighbour that gave
-// each maximum.
+// DilateOp is the spec of [Dilate], DilateGradOp of its derivative, with inputs x, y = dilate(x) and the gradient of y.
+// DilatePickOp is the spec of the transpose of the derivative: it maps x, y and v to the value of v at the neighbour that
+// gave each maximum.
 type (
 	DilateOp struct {
 		Shape  []int // of one image
@@ -29,8 +29,8 @@ type (
 //
 //	y(p) = max of x(p+o) over the offsets o in d for which p+o lies in the image
 //
-// The derivative passes the gradient of each pixel on to the one neighbour that gave the maximum: of several equal ones
-// to the nearest, and of equally near ones to the first in reading order, which makes it a subgradient.
+// The derivative is a subgradient: the gradient of each pixel goes to one neighbour that gave the maximum, to the nearest
+// of several equal ones, and to the first in reading order of several nearest ones.
 func Dilate(x *gorgonia.Node, shape []int, radius int) (*gorgonia.Node, error) {
 	g, err := newDisk(shape, radius)
 	if err != nil {
@@ -65,8 +65,8 @@ func (d disk) gradient() Blockwise {
 	}
 }
 
-// pick maps x, y = dilate(x) and v to what v holds at the neighbour that gave each maximum: gradient is linear in the
-// gradient of y, and this is its transpose.
+// pick maps x, y = dilate(x) and v to the value of v at the neighbour that gave each maximum. It is the transpose of
+// gradient, which is linear in the gradient of y.
 func (d disk) pick() Blockwise {
 	return Blockwise{
 		Spec:    DilatePickOp(d.spec),
@@ -81,9 +81,9 @@ func (d disk) pick() Blockwise {
 	}
 }
 
-// disk is a disk laid over images of one shape that are padded so that each of its offsets is one distance between
-// elements, for all pixels alike: whole images are then worked on by single calls of the vector kernels. There are radius
-// rows above and below an image, and radius columns after each row, which serve as those before the next one, too.
+// disk is a disk over padded images of one shape. With the padding each offset of the disk is the same distance between
+// elements for all pixels, and single calls of the vector kernels process whole images. The padding is radius rows above
+// and below an image and radius columns after each row, which also precede the next row.
 type disk struct {
 	spec      DilateOp
 	rows, row int   // of an image, and the values in one
@@ -142,7 +142,7 @@ func gather[T Float](d disk, image, src []T) {
 	}
 }
 
-// padding holds what one goroutine needs for one image.
+// padding is the memory of one goroutine for one image.
 type padding[T Float] struct {
 	x, dx                     []T // padded images; -inf lies around x
 	y, rest, selected, picked []T // spans
@@ -175,8 +175,8 @@ func dilate[T Float](d disk, kernels func() *vector.Set[T]) kernel[T] {
 	}
 }
 
-// dilateGrad maps x, y = dilate(x) and the gradient g of y to the gradient of x. An offset takes what is left of g where
-// x, moved by it, is the maximum; between the rows nothing is left from the start.
+// dilateGrad maps x, y = dilate(x) and the gradient g of y to the gradient of x. An offset takes the remaining values of g
+// at the pixels where x, shifted by the offset, is the maximum; the columns between rows have no values of g.
 func dilateGrad[T Float](d disk, kernels func() *vector.Set[T]) kernel[T] {
 	paddings := pool[T](d)
 	return func(dst []T, in [][]T, block int) {
@@ -211,7 +211,7 @@ func dilatePick[T Float](d disk, kernels func() *vector.Set[T]) kernel[T] {
 			clear(p.dx)
 			spread(d, p.dx[d.origin:], in[2][at:at+block])
 			clear(p.picked)
-			k.Fill(p.rest, 1) // what has not picked yet
+			k.Fill(p.rest, 1) // 1 for pixels without a pick
 			for _, o := range d.offsets {
 				k.Eq(p.selected, p.y, p.x[d.origin+o:])
 				k.Mul(p.selected, p.selected, p.rest)

@@ -8,29 +8,29 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// PerImage is a function of single images that is not made of other ops. Its calls may run side by side.
+// PerImage is a function of single images that does not consist of other ops. It must be safe for concurrent use.
 type PerImage struct {
-	Spec any     // says what the function computes, as [Blockwise].Spec does
+	Spec any     // identifies the function, like [Blockwise].Spec
 	Out  []int   // the shape of one result
-	Work float64 // about how many additions one image takes
+	Work float64 // approximate number of additions per image
 
 	Float32 func(dst, image []float32)
 	Float64 func(dst, image []float64)
-	// Pull writes to dst what v, the gradient of a result, gives the image; Push the change of the result when the image
-	// changes by v. They are each other's transpose.
+	// Pull writes to dst the gradient of the image for v, the gradient of the result. Push writes the derivative of the
+	// result in the direction v. Each is the transpose of the other.
 	Pull32, Push32 func(dst, image, v []float32)
 	Pull64, Push64 func(dst, image, v []float64)
 }
 
-// EachPullOp is the spec of the derivative of [Each], of images and the gradients of the results; EachPushOp that of its
-// transpose, of images and changes of them. Of is the spec of the function.
+// EachPullOp is the spec of the derivative of [Each], with inputs images and gradients of the results; EachPushOp of its
+// transpose, with inputs images and directions. Of is the spec of the function.
 type (
 	EachPullOp struct{ Of any }
 	EachPushOp struct{ Of any }
 )
 
-// Each applies f to every image of x, whose first axis is the batch. It may be differentiated as often as wanted; the second
-// derivative of f itself is taken to be 0.
+// Each applies f to every image of x, whose first axis is the batch. It may be differentiated any number of times; the
+// second derivative of f is defined as 0.
 func Each(x *gorgonia.Node, f PerImage) (*gorgonia.Node, error) {
 	if len(x.Shape()) < 2 {
 		return nil, errors.New("each: want a batch of images")

@@ -7,16 +7,15 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
-// EluOp is the spec of [Elu], EluGradOp of its derivative: of the output y and g it gives g where y > 0, and (y + Alpha) g
-// elsewhere.
+// EluOp is the spec of [Elu], EluGradOp of its derivative: it maps the output y and g to g where y > 0, and to (y + Alpha)
+// g elsewhere.
 type (
 	EluOp     struct{ Alpha float64 }
 	EluGradOp struct{ Alpha float64 }
 )
 
-// Elu returns, element by element, x where x > 0 and alpha * (exp(x) - 1) elsewhere, alpha >= 0. The derivative is 1 or
-// y + alpha, so that nothing but the output y is needed for it; at 0 it is alpha, and its error is at most one rounding
-// of alpha.
+// Elu returns, element by element, x where x > 0 and alpha * (exp(x) - 1) elsewhere, alpha >= 0. The derivative is 1 or y +
+// alpha and only needs the output y. At 0 it is alpha; its error is at most one rounding of alpha.
 func Elu(x *gorgonia.Node, alpha float64) (*gorgonia.Node, error) {
 	if !(alpha >= 0) {
 		return nil, fmt.Errorf("elu: alpha: got %v, want >= 0", alpha)

@@ -8,9 +8,9 @@ import (
 )
 
 // Gradient returns the derivatives of the scalar y with respect to nodes of its graph, inputs or not, as expressions that
-// can be differentiated again. gorgonia.Grad alone does not give that: it marks every node that it passes, and a later
-// call, for a loss that holds the first one's result, stops at the marks. Here it runs on a copy of what y is computed
-// from, and what it adds there is repeated in y's own graph.
+// can be differentiated again. gorgonia.Grad alone does not allow this: it marks every visited node, and a later call for a
+// loss that contains the first result stops at the marks. Gradient therefore runs it on a copy of y's expression and
+// repeats the added nodes in y's graph.
 func Gradient(y *gorgonia.Node, wrt ...*gorgonia.Node) (gorgonia.Nodes, error) {
 	there := newTranscript(gorgonia.NewGraph())
 	back := newTranscript(y.Graph())
@@ -58,7 +58,7 @@ func newTranscript(g *gorgonia.ExprGraph) *transcript {
 	return &transcript{graph: g, known: map[*gorgonia.Node]*gorgonia.Node{}}
 }
 
-// of returns the node of the other graph that says what n says, adding what is missing.
+// of returns the copy of n in the other graph, adding missing nodes.
 func (t *transcript) of(n *gorgonia.Node) (*gorgonia.Node, error) {
 	if m, ok := t.known[n]; ok {
 		return m, nil
@@ -86,7 +86,7 @@ func (t *transcript) of(n *gorgonia.Node) (*gorgonia.Node, error) {
 	return m, nil
 }
 
-// leaf stands for n, whatever it is computed from.
+// leaf represents n as an input.
 func (t *transcript) leaf(n *gorgonia.Node) *gorgonia.Node {
 	name := gorgonia.WithName(fmt.Sprintf("node %d", n.ID()))
 	if shape := n.Shape(); len(shape) == 0 {

@@ -21,23 +21,24 @@ type Kernel interface {
 // consecutive elements: each element from the same element of the inputs, or each row of the last axis from the same row
 // of the inputs. The engine fuses such ops with their neighbours and shares them over its threads.
 type Blockwise struct {
-	// Spec says what the op computes: a struct of a type that is this op's alone, whose fields are all of its attributes
-	// (numbers, texts, and lists or structs of them, no pointers). Ops of equal specs are one op: the graph computes equal
-	// expressions once. The type's name, less "Op", is the op's.
+	// Spec identifies the op: a struct of a type that only this op uses, whose fields are all attributes of the op
+	// (numbers, strings, and lists or structs of them, no pointers). Ops with equal specs are equal: the graph computes
+	// equal expressions once. The op's name is the type's name without "Op".
 	Spec any
 	Rows bool // blocks are rows of the last axis, not elements
-	// Float32 computes the elements of dst, a whole number of blocks, from equally long slices of the inputs. dst may be one
-	// of the inputs. It may be called on several goroutines at once. [Map] and [Map2] make one of a function of numbers.
+	// Float32 computes the elements of dst, a whole number of blocks, from slices of the inputs of equal length. dst may be
+	// one of the inputs. Float32 must be safe for concurrent use. [Map] and [Map2] convert a function of numbers.
 	Float32 func(dst []float32, in [][]float32, block int)
 	// Float64 is Float32 in the other precision.
 	Float64 func(dst []float64, in [][]float64, block int)
-	// Derivative makes the gradients; nil for an op that has none.
+	// Derivative returns the gradients; nil for an op without derivative.
 	Derivative Derivative
-	// Fixed marks inputs without a derivative, on which the output depends in steps alone; nil where all have one.
+	// Fixed marks inputs without a derivative: the output is a step function of them. nil if all have one.
 	Fixed []bool
 }
 
-// Apply adds the op to the graph of its inputs. It is an error when their shapes differ or the description is not complete.
+// Apply adds the op to the graph of its inputs. It returns an error if their shapes differ or the description is
+// incomplete.
 func (b Blockwise) Apply(in ...*gorgonia.Node) (*gorgonia.Node, error) {
 	o := &blockwise{describe: b}
 	var err error
@@ -61,7 +62,7 @@ func (b Blockwise) Apply(in ...*gorgonia.Node) (*gorgonia.Node, error) {
 	return gorgonia.ApplyOp(o, in...)
 }
 
-// blockwise is an op made of a [Blockwise].
+// blockwise is the op of a [Blockwise].
 type blockwise struct {
 	op
 	describe Blockwise
@@ -87,10 +88,10 @@ func (o *blockwise) Float64(dst []float64, in [][]float64, block int) {
 	o.describe.Float64(dst, in, block)
 }
 
-// kernel computes the elements of dst as [Blockwise] says.
+// kernel computes the elements of dst; see [Blockwise].
 type kernel[T Float] = func(dst []T, in [][]T, block int)
 
-// Map makes a kernel of a function of one number.
+// Map returns the kernel of a function of one number.
 func Map[T Float](f func(x T) T) func(dst []T, in [][]T, block int) {
 	return func(dst []T, in [][]T, _ int) {
 		for i, x := range in[0][:len(dst)] {
@@ -99,7 +100,7 @@ func Map[T Float](f func(x T) T) func(dst []T, in [][]T, block int) {
 	}
 }
 
-// Map2 makes a kernel of a function of two numbers.
+// Map2 returns the kernel of a function of two numbers.
 func Map2[T Float](f func(x, y T) T) func(dst []T, in [][]T, block int) {
 	return func(dst []T, in [][]T, _ int) {
 		second := in[1][:len(dst)]

@@ -7,10 +7,10 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
-// LogSoftmaxOp is the spec of [LogSoftmax], over the last axis. With p = exp(y), y its output: LogSoftmaxGradOp is that of its
-// derivative, of y and g it gives g_j - p_j sum_i g_i; LogSoftmaxPushOp that of the transpose of the latter, of y and c it
-// gives c_j - sum_i c_i p_i; LogSoftmaxBendOp that of its derivative with respect to y, of y, g and c it gives
-// -c_j p_j sum_i g_i.
+// LogSoftmaxOp is the spec of [LogSoftmax], over the last axis, with output y and p = exp(y). LogSoftmaxGradOp is the spec
+// of its derivative, g_j - p_j sum_i g_i with inputs y and g; LogSoftmaxPushOp of the transpose of the derivative, c_j -
+// sum_i c_i p_i with inputs y and c; LogSoftmaxBendOp of the derivative of LogSoftmaxGradOp with respect to y, -c_j p_j
+// sum_i g_i with inputs y, g and c.
 type (
 	LogSoftmaxOp     struct{}
 	LogSoftmaxGradOp struct{}
@@ -18,9 +18,8 @@ type (
 	LogSoftmaxBendOp struct{}
 )
 
-// LogSoftmax returns x_j - log(sum_i exp(x_i)) over the last axis, each row shifted by its maximum, so that nothing
-// overflows and small probabilities keep their digits. The derivative is g_j - exp(y_j) sum_i g_i, which can be
-// differentiated once more.
+// LogSoftmax returns x_j - log(sum_i exp(x_i)) over the last axis, each row shifted by its maximum: nothing overflows, and
+// small probabilities stay accurate. The derivative is g_j - exp(y_j) sum_i g_i, which can be differentiated once more.
 func LogSoftmax(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return Blockwise{
 		Spec:    LogSoftmaxOp{},

@@ -13,8 +13,7 @@ import (
 //
 //	y(b,i) = max over j of h(b,j) + w(j,i)
 //
-// The derivative passes the gradient of an element on to the unit that gave the maximum, of several equal ones to the
-// first, which makes it a subgradient.
+// The derivative is a subgradient: the gradient of an element goes to the first unit that attains the maximum.
 func MaxPlus(h, w *gorgonia.Node) (*gorgonia.Node, error) {
 	if len(h.Shape()) != 2 || len(w.Shape()) != 2 || h.Shape()[1] != w.Shape()[0] {
 		return nil, fmt.Errorf("max plus: shapes %v and %v are not (batch, units) and (units, n)", h.Shape(), w.Shape())
@@ -40,9 +39,10 @@ func MaxPlus(h, w *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(h, w)
 }
 
-// The specs of [MaxPlus] and of the ops that its derivatives consist of. MaxPlusWinnerOp gives, of h, w and y, the first unit
-// j that gave each element of y. MaxPlusCodeOp and MaxPlusWeightOp add the gradient of y up by winner: for h (batch, units) and
-// for w (units, n). MaxPlusPickCodeOp and MaxPlusPickWeightOp are their transposes: what v holds at each winner.
+// The specs of [MaxPlus] and of the ops of its derivatives. MaxPlusWinnerOp maps h, w and y to the winner of each element
+// of y, the first unit j that attains it. MaxPlusCodeOp and MaxPlusWeightOp sum the gradient of y by winner, for h (batch,
+// units) and for w (units, n). MaxPlusPickCodeOp and MaxPlusPickWeightOp are their transposes: the value of v at each
+// winner.
 type (
 	MaxPlusOp           struct{}
 	MaxPlusWinnerOp     struct{}
@@ -52,12 +52,12 @@ type (
 	MaxPlusPickWeightOp struct{}
 )
 
-// maxPlus is the shapes of a product.
+// maxPlus contains the shapes of a product.
 type maxPlus struct{ batch, units, n int }
 
 func (m maxPlus) work() float64 { return 2 * float64(m.batch*m.units*m.n) }
 
-// winner returns, for every element of y, the first unit that gave it.
+// winner returns, for every element of y, the first unit that attains it.
 func (m maxPlus) winner(h, w, y *gorgonia.Node) (*gorgonia.Node, error) {
 	o := &Unitwise{
 		Spec:    MaxPlusWinnerOp{},
@@ -109,7 +109,7 @@ func (m maxPlus) weightGradient(winner, grad *gorgonia.Node) (*gorgonia.Node, er
 	return o.Apply(winner, grad)
 }
 
-// pickCode is the transpose of codeGradient: for every element of y what v (batch, units) holds at its winner.
+// pickCode is the transpose of codeGradient: for every element of y the value of v (batch, units) at its winner.
 func (m maxPlus) pickCode(winner, v *gorgonia.Node) (*gorgonia.Node, error) {
 	o := &Unitwise{
 		Spec:    MaxPlusPickCodeOp{},
@@ -126,7 +126,7 @@ func (m maxPlus) pickCode(winner, v *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(winner, v)
 }
 
-// pickWeight is the transpose of weightGradient: for every element of y what v (units, n) holds at its winner.
+// pickWeight is the transpose of weightGradient: for every element of y the value of v (units, n) at its winner.
 func (m maxPlus) pickWeight(winner, v *gorgonia.Node) (*gorgonia.Node, error) {
 	o := &Unitwise{
 		Spec:    MaxPlusPickWeightOp{},

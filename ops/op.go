@@ -17,19 +17,19 @@ import (
 	"tessera/ir/fromgraph"
 )
 
-// Derivative returns the gradients with respect to the inputs in of an op with output y, of which grad is the gradient:
-// an expression for each, nil for those that are fixed. An expression of differentiable ops can be differentiated again.
+// Derivative returns the gradients with respect to the inputs in of an op with output y and upstream gradient grad: one
+// expression per input, nil for fixed inputs. An expression of differentiable ops can be differentiated again.
 type Derivative func(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error)
 
-// op is what every op of this package is to Gorgonia. It is made for inputs of fixed shapes, as the graph's are.
+// op implements Gorgonia's interface for the ops of this package. Its inputs have fixed shapes.
 type op struct {
 	spec       any
 	name       string // see nameOf
-	identity   string // what the hash is of
+	identity   string // input of the hash
 	in         []tensor.Shape
 	out        tensor.Shape
 	alike      bool   // inputs and output have one type and shape
-	fixed      []bool // inputs without a derivative; nil where all have one
+	fixed      []bool // inputs without a derivative; nil if all have one
 	derivative Derivative
 	f32        func(dst []float32, in [][]float32) // compute the whole output
 	f64        func(dst []float64, in [][]float64)
@@ -40,11 +40,11 @@ var (
 	_ gorgonia.UsePreallocDoer = (*op)(nil)
 )
 
-// newOp checks what all ops have in common.
+// newOp checks the common fields of ops.
 func newOp(spec any, in gorgonia.Nodes, out tensor.Shape, fixed []bool, derivative Derivative) (op, error) {
 	o := op{spec: spec, out: out.Clone(), fixed: fixed, derivative: derivative}
 	if spec == nil {
-		return o, errors.New("ops: an op needs a Spec: a struct that says what it computes, with every attribute")
+		return o, errors.New("ops: an op needs a Spec: a struct that identifies the op, with every attribute")
 	}
 	o.name = nameOf(spec)
 	if len(in) == 0 {
@@ -63,7 +63,7 @@ func newOp(spec any, in gorgonia.Nodes, out tensor.Shape, fixed []bool, derivati
 	return o, nil
 }
 
-// nameOf is the spec's type, less "Op", and its attributes: "ramp{Above:1 Below:0}".
+// nameOf is the spec's type without "Op", and its attributes: "ramp{Above:1 Below:0}".
 func nameOf(spec any) string {
 	t := reflect.TypeOf(spec)
 	name := []rune(strings.TrimSuffix(t.Name(), "Op"))
@@ -206,13 +206,13 @@ func compute[T Float](o *op, f func(dst []T, in [][]T), dst gorgonia.Value, in [
 		return nil, err
 	}
 	if len(out) != volume.Of(o.out) {
-		return nil, errors.New("the value's size is not the node's")
+		return nil, errors.New("the size of the value differs from the size of the node")
 	}
 	f(out, elements)
 	return dst, nil
 }
 
-// layout is an op that only moves elements; package ir has one like it.
+// layout is an op that only moves elements; package ir has a corresponding op.
 type layout struct {
 	op
 	ir ir.Op

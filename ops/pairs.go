@@ -6,15 +6,15 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
-// WithDiagonalOp is the spec of [WithDiagonal], PartnersOp that of [Partners] and PartnersGradOp that of its transpose, which is
-// its derivative.
+// WithDiagonalOp is the spec of [WithDiagonal], PartnersOp of [Partners] and PartnersGradOp of its transpose, which is its
+// derivative.
 type (
 	WithDiagonalOp struct{ Value float64 }
 	PartnersOp     struct{}
 	PartnersGradOp struct{}
 )
 
-// WithDiagonal returns the square matrix x with v in the place of every element of its diagonal. The derivative there is 0.
+// WithDiagonal returns the square matrix x with v for every element of its diagonal. The derivative there is 0.
 func WithDiagonal(x *gorgonia.Node, v float64) (*gorgonia.Node, error) {
 	n, err := square("with diagonal", x)
 	if err != nil {
@@ -28,8 +28,8 @@ func WithDiagonal(x *gorgonia.Node, v float64) (*gorgonia.Node, error) {
 	}.Apply(x)
 }
 
-// Partners returns n elements of the matrix x (n, n), n even: row i gives column i + n/2, counted around the end. Its
-// derivative puts the gradients back to their places.
+// Partners returns n elements of the matrix x (n, n), n even: row i gives column (i + n/2) mod n. Its derivative puts the
+// gradients at these elements.
 func Partners(x *gorgonia.Node) (*gorgonia.Node, error) {
 	n, err := square("partners", x)
 	if err != nil {

@@ -16,34 +16,34 @@ type Parallel interface {
 	ir.Units
 }
 
-// Unitwise describes a user-defined op whose output consists of units, equally long slices in row-major order, each computed by
-// itself from all of the inputs. The engine shares the units over its threads.
+// Unitwise describes a user-defined op whose output consists of units: slices of equal length in row-major order, each
+// computed independently from all inputs. The engine distributes the units over its threads.
 type Unitwise struct {
-	// Spec says what the op computes, as [Blockwise].Spec does. Shapes need not be part of it.
+	// Spec identifies the op, like [Blockwise].Spec. It need not contain shapes.
 	Spec   any
 	Out    []int  // shape of the output
 	Units  int    // number of units of the output
-	ByUnit []bool // per input: it consists of as many units, and unit i of the output reads unit i of it alone
+	ByUnit []bool // per input: it has the same number of units, and unit i of the output reads only its unit i
 	// Scratch is the number of elements that one call needs as workspace.
 	Scratch int
-	// Work is about how many additions and multiplications the whole output takes; the default, and the least, is one for
-	// each of its elements.
+	// Work is the approximate number of additions and multiplications for the whole output; default and minimum: one per
+	// element.
 	Work float64
-	// Prepared makes of the last input what the kernels read in its place, once, before all units; nil where they read the
-	// input itself. It needs no derivative.
+	// Prepared is an op that transforms the last input once before all units; the kernels read its result instead. nil: the
+	// kernels read the input. It needs no derivative.
 	Prepared *Unitwise
-	// Float32 computes units [from, to) of dst, which is the whole output, from the whole inputs, and leaves the others as
-	// they are. scratch holds anything. It may be called on several goroutines at once.
+	// Float32 computes units [from, to) of dst, the whole output, from the whole inputs, and does not change the others.
+	// scratch has undefined contents. Float32 must be safe for concurrent use.
 	Float32 func(dst []float32, in [][]float32, scratch []float32, from, to int)
 	// Float64 is Float32 in the other precision.
 	Float64 func(dst []float64, in [][]float64, scratch []float64, from, to int)
-	// Derivative makes the gradients; nil for an op that has none.
+	// Derivative returns the gradients; nil for an op without derivative.
 	Derivative Derivative
-	// Fixed marks inputs without a derivative, such as places; nil where all have one.
+	// Fixed marks inputs without a derivative, for example indices; nil if all have one.
 	Fixed []bool
 }
 
-// Apply adds the op to the graph of its inputs. It is an error when the description is not complete.
+// Apply adds the op to the graph of its inputs. It returns an error if the description is incomplete.
 func (u Unitwise) Apply(in ...*gorgonia.Node) (*gorgonia.Node, error) {
 	o, err := u.op(in)
 	if err != nil {
@@ -86,10 +86,10 @@ func (u Unitwise) op(in gorgonia.Nodes) (*unitwise, error) {
 	return o, nil
 }
 
-// units computes units of an output as [Unitwise] says.
+// units computes units of an output; see [Unitwise].
 type units[T Float] = func(dst []T, in [][]T, scratch []T, from, to int)
 
-// unitwise is an op made of a [Unitwise].
+// unitwise is the op of a [Unitwise].
 type unitwise struct {
 	op
 	describe Unitwise

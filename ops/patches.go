@@ -8,21 +8,21 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// Patching cuts images (Height, Width, Channels) into square patches of Size pixels a side that lie side by side, row by
-// row: tokens (Height/Size * Width/Size, Size*Size*Channels), the pixels of a patch row by row with their channels last. The
-// two ops below only move values, undo each other, and are each other's derivatives.
+// Patching cuts images (Height, Width, Channels) into adjacent square patches of Size x Size pixels: tokens (Height/Size *
+// Width/Size, Size*Size*Channels). Patches are ordered row by row, and so are the pixels of a patch, with channels last.
+// The two ops below only move values; each is the inverse and the derivative of the other.
 type Patching struct {
 	Height, Width, Channels int
 	Size                    int
 }
 
-// CutPatchesOp is the spec of [Patching.Cut], JoinPatchesOp that of [Patching.Join].
+// CutPatchesOp is the spec of [Patching.Cut], JoinPatchesOp of [Patching.Join].
 type (
 	CutPatchesOp  Patching
 	JoinPatchesOp Patching
 )
 
-// Check reports what cannot be cut.
+// Check returns an error for an invalid geometry.
 func (p Patching) Check() error {
 	if p.Height < 1 || p.Width < 1 || p.Channels < 1 || p.Size < 1 {
 		return fmt.Errorf("patches: %+v: every size must be > 0", p)
@@ -51,7 +51,7 @@ func (p Patching) Join(x *gorgonia.Node) (*gorgonia.Node, error) {
 		movePatches[float32](p, true), movePatches[float64](p, true))
 }
 
-// move adds the op that gives images, or tokens, of shape out; back undoes it.
+// move adds the op whose output are images, or tokens, of shape out; back is its inverse.
 func (p Patching) move(x *gorgonia.Node, spec any, out tensor.Shape, back unary, f32 units[float32], f64 units[float64]) (*gorgonia.Node, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (p Patching) move(x *gorgonia.Node, spec any, out tensor.Shape, back unary,
 func movePatches[T Float](p Patching, back bool) units[T] {
 	line, run, image := p.Width*p.Channels, p.Size*p.Channels, p.Height*p.Width*p.Channels
 	return func(dst []T, in [][]T, _ []T, from, to int) {
-		tokens := from * image // where the next run of a patch stands
+		tokens := from * image // offset of the next run of a patch
 		for b := from; b < to; b++ {
 			for top := b * image; top < (b+1)*image; top += p.Size * line {
 				for left := top; left < top+line; left += run {

@@ -8,11 +8,11 @@ import (
 	vector "tessera/kernel"
 )
 
-// Pooling is the geometry of windows that slide over images whose channels come last, every channel by itself. The window
-// of place (i,j) sees the pixels (i Stride + u - Top, j Stride + v - Left), 0 <= u,v < Kernel, that lie in the image, and
-// there must be at least one. Sums and their spreading are each other's derivatives; so are picking the largest values
-// and putting numbers back to where they lie, which a third op finds, whose derivative is 0. They can be differentiated as
-// often as wanted.
+// Pooling is the geometry of windows over images with channels last; every channel is pooled separately. The window of
+// place (i,j) covers the pixels (i Stride + u - Top, j Stride + v - Left), 0 <= u,v < Kernel, that lie in the image; there
+// must be at least one. [Pooling.Sum] and [Pooling.Spread] are each other's derivatives. The same holds for picking the
+// winners (the pixels with the largest values) and putting values at the winners; the op that finds the winners has
+// derivative 0. All ops can be differentiated any number of times.
 type Pooling struct {
 	In     [3]int // height, width, channels of an image
 	Out    [3]int // height, width, channels
@@ -20,12 +20,13 @@ type Pooling struct {
 	Stride int
 	Top    int  // rows of padding above
 	Left   int  // columns of padding before
-	Mean   bool // sums are divided by the number of pixels that the window sees
+	Mean   bool // sums are divided by the number of pixels in the window
 }
 
-// The specs of the ops of a pooling. PoolSumOp, PoolSpreadOp and PoolMaxOp are those of [Pooling.Sum], [Pooling.Spread] and
-// [Pooling.Max]. Of images, PoolWinnerOp gives the place of each window's largest value; of winners and y, PoolPutOp adds
-// the values of y to the pixels of an empty image that the winners name; of winners and images, PoolPickOp gives those pixels.
+// The specs of the ops of a pooling. PoolSumOp, PoolSpreadOp and PoolMaxOp are the specs of [Pooling.Sum], [Pooling.Spread]
+// and [Pooling.Max]. PoolWinnerOp maps images to the index of each window's largest value. PoolPutOp maps winners and y to
+// images that are 0 except for the values of y, added at the winners. PoolPickOp maps winners and images to the pixels at
+// the winners.
 type (
 	PoolSumOp    Pooling
 	PoolSpreadOp Pooling
@@ -35,10 +36,10 @@ type (
 	PoolPickOp   Pooling
 )
 
-// maxPlaces is the number of pixels that float32 can count.
+// maxPlaces is the number of indices that float32 represents exactly.
 const maxPlaces = 1 << 24
 
-// Check reports what no pooling can be.
+// Check returns an error for an invalid geometry.
 func (g Pooling) Check() error {
 	for _, n := range []int{g.In[0], g.In[1], g.In[2], g.Out[0], g.Out[1], g.Kernel, g.Stride} {
 		if n < 1 {
@@ -46,7 +47,7 @@ func (g Pooling) Check() error {
 		}
 	}
 	if g.Out[2] != g.In[2] {
-		return fmt.Errorf("pooling: %d channels of %d", g.Out[2], g.In[2])
+		return fmt.Errorf("pooling: got %d output channels, want %d, the input channels", g.Out[2], g.In[2])
 	}
 	if g.In[0] > maxPlaces/g.In[1] {
 		return fmt.Errorf("pooling: images of %dx%d, want at most %d pixels", g.In[0], g.In[1], maxPlaces)
@@ -54,13 +55,13 @@ func (g Pooling) Check() error {
 	for axis, before := range []int{g.Top, g.Left} {
 		last := (g.Out[axis]-1)*g.Stride - before
 		if before < 0 || before >= g.Kernel || last >= g.In[axis] {
-			return fmt.Errorf("pooling: %+v: a window sees nothing of the image", g)
+			return fmt.Errorf("pooling: %+v: a window lies outside the image", g)
 		}
 	}
 	return nil
 }
 
-// Sum returns what the windows over images x (batch, height, width, channels) see, added up, or with Mean their averages.
+// Sum returns the sums, or with Mean the averages, of the windows over images x (batch, height, width, channels).
 func (g Pooling) Sum(x *gorgonia.Node) (*gorgonia.Node, error) {
 	if err := g.fits(x, g.In); err != nil {
 		return nil, err
@@ -71,8 +72,8 @@ func (g Pooling) Sum(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(x)
 }
 
-// Spread is the transpose of [Pooling.Sum]: every value of y (batch, height, width, channels) is added to all pixels that
-// its window sees, with Mean divided by their number.
+// Spread is the transpose of [Pooling.Sum]: every value of y (batch, height, width, channels), with Mean divided by the
+// number of pixels in its window, is added to all these pixels.
 func (g Pooling) Spread(y *gorgonia.Node) (*gorgonia.Node, error) {
 	if err := g.fits(y, g.Out); err != nil {
 		return nil, err
@@ -84,8 +85,8 @@ func (g Pooling) Spread(y *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(y)
 }
 
-// Max returns the largest value that every window over images x (batch, height, width, channels) sees. The gradient goes
-// to the first pixel, in reading order, that has it.
+// Max returns the largest value in every window over images x (batch, height, width, channels). The gradient goes to the
+// first pixel, in reading order, with this value.
 func (g Pooling) Max(x *gorgonia.Node) (*gorgonia.Node, error) {
 	if err := g.fits(x, g.In); err != nil {
 		return nil, err
@@ -102,7 +103,7 @@ func (g Pooling) Max(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(x)
 }
 
-// winner returns which pixel of the image has the largest value of every window.
+// winner returns the index in the image of the largest value of every window.
 func (g Pooling) winner(x *gorgonia.Node) (*gorgonia.Node, error) {
 	o := g.op(PoolWinnerOp(g), x.Shape()[0], g.Out, true)
 	o.Fixed = []bool{true}
@@ -111,7 +112,7 @@ func (g Pooling) winner(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(x)
 }
 
-// put adds the values of y to the pixels of an empty image that winner names.
+// put adds the values of y to an empty image at the indices winner.
 func (g Pooling) put(winner, y *gorgonia.Node) (*gorgonia.Node, error) {
 	o := g.op(PoolPutOp(g), y.Shape()[0], g.In, true, true)
 	o.Fixed = []bool{true, false}
@@ -122,7 +123,7 @@ func (g Pooling) put(winner, y *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(winner, y)
 }
 
-// pick returns the values of the pixels of images x that winner names.
+// pick returns the pixels of images x at the indices winner.
 func (g Pooling) pick(winner, x *gorgonia.Node) (*gorgonia.Node, error) {
 	o := g.op(PoolPickOp(g), x.Shape()[0], g.Out, true, true)
 	o.Fixed = []bool{true, false}
@@ -133,7 +134,7 @@ func (g Pooling) pick(winner, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(winner, x)
 }
 
-// op is what the ops of a pooling have in common: a unit is an image.
+// op contains the common fields of the ops of a pooling: a unit is an image.
 func (g Pooling) op(spec any, batch int, out [3]int, byUnit ...bool) *Unitwise {
 	return &Unitwise{
 		Spec:   spec,
@@ -144,7 +145,7 @@ func (g Pooling) op(spec any, batch int, out [3]int, byUnit ...bool) *Unitwise {
 	}
 }
 
-// fits reports images of another shape than the geometry's.
+// fits returns an error for images of another shape than the geometry's.
 func (g Pooling) fits(x *gorgonia.Node, image [3]int) error {
 	if err := g.Check(); err != nil {
 		return err
@@ -155,8 +156,8 @@ func (g Pooling) fits(x *gorgonia.Node, image [3]int) error {
 	return nil
 }
 
-// one is the result of a derivative with respect to the only input.
+// one is the result of the derivative of an op with one input.
 func one(n *gorgonia.Node, err error) (gorgonia.Nodes, error) { return gorgonia.Nodes{n}, err }
 
-// second is the result of a derivative with respect to the second of two inputs, the first of which is fixed.
+// second is the result of the derivative of an op with a fixed first input.
 func second(n *gorgonia.Node, err error) (gorgonia.Nodes, error) { return gorgonia.Nodes{nil, n}, err }

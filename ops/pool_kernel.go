@@ -2,7 +2,7 @@ package ops
 
 import vector "tessera/kernel"
 
-// view is a place of the output and what of the image its window sees: rows [top, bottom) and columns [left, right).
+// view is a place of the output and the part of the image in its window: rows [top, bottom) and columns [left, right).
 type view struct{ place, top, bottom, left, right int }
 
 // windows calls f for every place of an image's output, in reading order.

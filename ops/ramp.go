@@ -5,7 +5,7 @@ import (
 	vector "tessera/kernel"
 )
 
-// RampOp is the spec of [Ramp], RampGradOp of its derivative: of x and g it gives Above g where x > 0, and Below g
+// RampOp is the spec of [Ramp], RampGradOp of its derivative: it maps x and g to Above g where x > 0, and to Below g
 // elsewhere.
 type (
 	RampOp     struct{ Above, Below float64 }
@@ -22,7 +22,7 @@ func Ramp(x *gorgonia.Node, above, below float64) (*gorgonia.Node, error) {
 		Derivative: func(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			x := in[0]
 			if above == 1 && below >= 0 {
-				x = y // y > 0 just where x > 0: nothing needs x any more, which may be overwritten
+				x = y // y > 0 if and only if x > 0: x is not needed any more and may be overwritten
 			}
 			return one(rampGrad(above, below).Apply(x, grad))
 		},
@@ -41,7 +41,7 @@ func rampGrad(above, below float64) Blockwise {
 	}
 }
 
-// fastRamp is ramp by the vector kernels where they have it.
+// fastRamp is ramp with vector kernels, if available.
 func fastRamp(above, below float32) kernel[float32] {
 	switch {
 	case above != 1:
@@ -52,7 +52,7 @@ func fastRamp(above, below float32) kernel[float32] {
 	return func(dst []float32, in [][]float32, _ int) { vector.Float32().LeakyReLU(dst, in[0], below) }
 }
 
-// fastGate is gate by the vector kernels where they have it.
+// fastGate is gate with vector kernels, if available.
 func fastGate(above, below float32) kernel[float32] {
 	if above != 1 {
 		return gate(above, below)

@@ -12,12 +12,12 @@ import (
 // ReshapeOp is the spec of [Reshape].
 type ReshapeOp struct{ Shape []int }
 
-// Reshape returns x with another shape of equal size. Gorgonia's own result shares its memory with x without telling the
-// tape machine, which then overwrites x, even a batch of images or a weight, when it computes in place; this one is safe.
+// Reshape returns x with another shape of equal size. Gorgonia's result shares memory with x without the tape machine's
+// knowledge: computing in place then overwrites x, even a batch of images or a weight. This op is safe.
 func Reshape(x *gorgonia.Node, shape ...int) (*gorgonia.Node, error) {
 	to := tensor.Shape(shape).Clone()
 	if len(x.Shape()) == 0 || len(to) == 0 || volume.Of(x.Shape()) != volume.Of(to) {
-		return nil, fmt.Errorf("reshape: %v does not fit into %v", x.Shape(), to)
+		return nil, fmt.Errorf("reshape: got shape %v, want as many values as %v", x.Shape(), to)
 	}
 	l := &layout{ir: ir.Reshape{}}
 	var err error

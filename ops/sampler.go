@@ -2,8 +2,8 @@ package ops
 
 import "math/rand/v2"
 
-// Sampler draws the values of a noise input, as layers and losses ask for them. r is the stream of that input alone. Any
-// number of goroutines may call it at once.
+// Sampler draws the values of a noise input of a layer or a loss. r is the random stream of that input. A Sampler must be
+// safe for concurrent use.
 type Sampler interface {
 	Sample(dst []float32, r *rand.Rand)
 }

@@ -1,4 +1,4 @@
-// Package ops holds small helpers on Gorgonia nodes and ops that Gorgonia lacks, one per file.
+// Package ops contains small helpers for Gorgonia nodes and ops that Gorgonia lacks, one per file.
 package ops
 
 import (

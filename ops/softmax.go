@@ -7,18 +7,17 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
-// SoftmaxOp is the spec of [Softmax], over the last axis. SoftmaxGradOp is that of its derivative: of the output y and g it
-// gives y_j (g_j - sum_i g_i y_i). SoftmaxBendOp is that of the latter's derivative with respect to y: of y, g and the
-// gradient c it gives c_j (g_j - sum_i g_i y_i) - g_j sum_i c_i y_i.
+// SoftmaxOp is the spec of [Softmax], over the last axis. SoftmaxGradOp is the spec of its derivative, y_j (g_j - sum_i g_i
+// y_i) with the output y and g as inputs. SoftmaxBendOp is the spec of the derivative of SoftmaxGradOp with respect to y,
+// c_j (g_j - sum_i g_i y_i) - g_j sum_i c_i y_i with inputs y, g and the gradient c.
 type (
 	SoftmaxOp     struct{}
 	SoftmaxGradOp struct{}
 	SoftmaxBendOp struct{}
 )
 
-// Softmax returns exp(x_j) / sum_i exp(x_i) over the last axis, each row shifted by its maximum so that nothing
-// overflows. (The logarithm of Gorgonia's own silently changes the softmax itself.) The derivative is
-// y_j * (g_j - sum_i g_i y_i).
+// Softmax returns exp(x_j) / sum_i exp(x_i) over the last axis, each row shifted by its maximum so that nothing overflows.
+// (Gorgonia's log of a softmax silently changes the softmax.) The derivative is y_j * (g_j - sum_i g_i y_i).
 func Softmax(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return Blockwise{
 		Spec:    SoftmaxOp{},

@@ -7,8 +7,8 @@ import (
 	vector "tessera/kernel"
 )
 
-// Standardise shifts and scales the values of every channel of every block of x, whose elements are taken as (blocks,
-// places, channels), to mean 0 and variance 1, for z over the places of one channel:
+// Standardise shifts and scales the values of every channel of every block of x to mean 0 and variance 1. x is viewed as
+// (blocks, places, channels); for the values z of one channel of a block
 //
 //	y = (z - mean(z)) / sqrt(variance(z) + epsilon)
 //
@@ -21,8 +21,8 @@ func Standardise(x *gorgonia.Node, places, channels int, epsilon float64) (*gorg
 	return StandardiseOp{places, channels, epsilon}.value(x)
 }
 
-// StandardiseOp is the spec of [Standardise]. StandardiseSlopeOp is that of J g, of x and g; StandardiseCurveOp that of the
-// derivative of h·J g with respect to x, of x, g and h.
+// StandardiseOp is the spec of [Standardise], StandardiseSlopeOp of J g with inputs x and g, and StandardiseCurveOp of the
+// derivative of h·J g with respect to x with inputs x, g and h.
 type (
 	StandardiseOp struct {
 		Places, Channels int // of a block
@@ -51,15 +51,15 @@ func (s StandardiseOp) slope(x, g *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(x, g)
 }
 
-// curve returns the derivative of h·J g with respect to x, which J depends on. With m places and r = 1/sqrt(variance +
-// epsilon) it is -r/m (r a y + (y·g) J h + (y·h) J g), where a = g·h - m mean(g) mean(h) - (y·g)(y·h)/m.
+// curve returns the derivative of h·J g with respect to x. With m places and r = 1/sqrt(variance + epsilon) it is -r/m (r a
+// y + (y·g) J h + (y·h) J g), where a = g·h - m mean(g) mean(h) - (y·g)(y·h)/m.
 func (s StandardiseOp) curve(x, g, h *gorgonia.Node) (*gorgonia.Node, error) {
 	o := s.op(StandardiseCurveOp(s), x, 3)
 	o.Float32, o.Float64 = standardiseCurve(s, vector.Float32), standardiseCurve(s, vector.Float64)
 	return o.Apply(x, g, h)
 }
 
-// op is what the ops have in common: a unit is a block, of all inputs alike.
+// op contains the common fields of the ops: a unit is a block of every input.
 func (s StandardiseOp) op(spec any, x *gorgonia.Node, inputs int) *Unitwise {
 	o := &Unitwise{
 		Spec:    spec,

@@ -6,7 +6,7 @@ import (
 	vector "tessera/kernel"
 )
 
-// channel is the values of one channel of a block, and what is worked in, side by side.
+// channel contains the values of one channel of a block and working memory, contiguously.
 type channel[T Float] struct {
 	k *vector.Set[T]
 	y []T // the values, standardised
@@ -27,7 +27,7 @@ func take[T Float](dst, x []T, stride int) {
 	}
 }
 
-// give is take the other way.
+// give is the inverse of take.
 func give[T Float](dst, x []T, stride int) {
 	if stride == 1 {
 		copy(dst, x)
@@ -68,7 +68,7 @@ func (c *channel[T]) curve(dst []T) {
 	c.k.MulScalar(dst, dst, -c.r/m)
 }
 
-// standardUnits computes blocks: f turns a channel into that of the output.
+// standardUnits computes blocks: f maps a channel to the channel of the output.
 func standardUnits[T Float](s StandardiseOp, kernels func() *vector.Set[T], f func(c channel[T]) []T) units[T] {
 	return func(dst []T, in [][]T, scratch []T, from, to int) {
 		line := func(i int) []T { return scratch[i*s.Places : (i+1)*s.Places] }

@@ -8,14 +8,14 @@ import (
 	vector "tessera/kernel"
 )
 
-// TileOp is the spec of [Tile], FoldOp that of [Fold].
+// TileOp is the spec of [Tile], FoldOp of [Fold].
 type (
 	TileOp struct{ Times int }
 	FoldOp struct{ Times int }
 )
 
-// Tile returns the vector x (n) repeated: (times*n), y[t*n+i] = x[i]. It lays numbers of channels over an image whose
-// channels come last. Its derivative is [Fold].
+// Tile returns the vector x (n) repeated: (times*n), y[t*n+i] = x[i]. It broadcasts one number per channel over an image
+// with channels last. Its derivative is [Fold].
 func Tile(x *gorgonia.Node, times int) (*gorgonia.Node, error) {
 	if len(x.Shape()) != 1 || times < 1 {
 		return nil, fmt.Errorf("tile: got shape %v %d times, want a vector at least once", x.Shape(), times)

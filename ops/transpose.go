@@ -11,7 +11,7 @@ import (
 // TransposeOp is the spec of [Transpose].
 type TransposeOp struct{}
 
-// Transpose returns the transpose (m, n) of x (n, m). (Gorgonia's own moves the elements of its input in place, even those
+// Transpose returns the transpose (m, n) of x (n, m). (Gorgonia's transpose moves the elements of its input in place, even
 // of a weight.) Its derivative is itself.
 func Transpose(x *gorgonia.Node) (*gorgonia.Node, error) {
 	if len(x.Shape()) != 2 {

@@ -32,8 +32,12 @@ func TestARegistryListsItsPartsByName(t *testing.T) {
 			t.Errorf("part %d is %+v, want %s", i, e, want[i])
 		}
 	}
-	if e, ok := r.Lookup("red"); !ok || e.New() == e.New() {
-		t.Errorf("red is found: %v; its parts are one: %v", ok, ok)
+	e, ok := r.Lookup("red")
+	if !ok {
+		t.Fatal("red is not found")
+	}
+	if one, other := e.New(), e.New(); one == other {
+		t.Error("two parts are the same pointer")
 	}
 	if _, ok := r.Lookup("black"); ok {
 		t.Error("black is found")

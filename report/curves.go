@@ -12,7 +12,7 @@ func Curves(ours, published []Point) (*Figure, error) {
 		return panel{title: title, x: betaMetric.axis, y: y.axis, lines: c.lines(betaMetric, y)}
 	}
 	return panels([][]panel{
-		{one("(a) reconstruction", mseMetric), one("(b) sparsity of codes", hoyerMetric)},
+		{one("(a) reconstruction", mseOf(ours, published)), one("(b) sparsity of codes", hoyerMetric)},
 		{one("(c) max-approximation of dilated originals", maxMetric), one("(d) max-approximation of dilated reconstructions", recMetric)},
 	}, c.legend(), 390)
 }
@@ -24,7 +24,7 @@ func HoyerScatter(ours, published []Point) (*Figure, error) {
 
 // MSEScatter draws the error of max-approximation against that of reconstruction, one colour for each target p.
 func MSEScatter(ours, published []Point) (*Figure, error) {
-	return scatter(ours, published, mseMetric)
+	return scatter(ours, published, mseOf(ours, published))
 }
 
 func scatter(ours, published []Point, x metric) (*Figure, error) {

@@ -27,7 +27,8 @@ const (
 	histogramWidth = bins + histogramGap
 )
 
-// Histograms draws, for each row, one histogram of each code's values in 100 bins and a red line at its largest value. All
+// Histograms draws, for each row, one histogram of each code's values in 100 bins and a dashed red line at its largest value, under a
+// legend that says so. All
 // codes of a row share the range: [0,1] if they lie in it and reach a fifth of it, otherwise from their smallest value (or
 // 0) to their largest. Counts are clipped at a quarter of the units, as in the study, so that the many small values do not
 // hide the few large ones.
@@ -35,8 +36,8 @@ func Histograms(rows ...CodeRow) (*Figure, error) {
 	if len(rows) == 0 {
 		return nil, errors.New("report: no codes to draw")
 	}
-	blocks := make([]block, len(rows))
-	for i, row := range rows {
+	blocks := []block{histogramNames()}
+	for _, row := range rows {
 		if row.Units < 1 || len(row.Codes) == 0 || len(row.Codes)%row.Units != 0 {
 			return nil, fmt.Errorf("report: got %d values, want whole codes of %d units", len(row.Codes), row.Units)
 		}
@@ -44,10 +45,20 @@ func Histograms(rows ...CodeRow) (*Figure, error) {
 		if err != nil {
 			return nil, err
 		}
-		blocks[i] = block{caption: row.Caption, width: histogramLeft + len(row.Codes)/row.Units*histogramWidth,
-			height: histogramHead + barHeight + histogramFoot, draw: h.draw}
+		blocks = append(blocks, block{caption: row.Caption, width: histogramLeft + len(row.Codes)/row.Units*histogramWidth,
+			height: histogramHead + barHeight + histogramFoot, draw: h.draw})
 	}
 	return stack(blocks), nil
+}
+
+// largestDashes are those of the line at the largest value.
+var largestDashes = []vg.Length{2, 2}
+
+// histogramNames is the legend above the rows.
+func histogramNames() block {
+	names := legend{{name: "number of units with that value", color: palette[0]}, {name: "largest value", color: markLine, dashes: largestDashes}}
+	width := 5 * histogramWidth
+	return block{width: width, height: names.height(width), draw: names.draw}
 }
 
 // leastReach is the maximum of the codes below which [0,1] would show only a line at 0.
@@ -112,7 +123,7 @@ func (h *histograms) one(c draw.Canvas, left, foot vg.Length, code []float32) {
 		}
 	}
 	mark := left + dots(largest) + dots(1)/2
-	c.StrokeLine2(draw.LineStyle{Color: markLine, Width: dots(1), Dashes: []vg.Length{2, 2}}, mark, foot, mark, top)
+	c.StrokeLine2(draw.LineStyle{Color: markLine, Width: dots(1), Dashes: largestDashes}, mark, foot, mark, top)
 	c.StrokeLine2(draw.LineStyle{Color: ink, Width: dots(1)}, left, foot, right, foot)
 	label := textStyle(smallSize)
 	label.YAlign = draw.YTop

@@ -14,7 +14,7 @@ import (
 // The figure has the measured points, the published points (see [PublishedTables]) and the Pareto front of both. Points that
 // lack one of the two metrics are left out.
 func Pareto(ours, published []Point) (*Figure, error) {
-	p := panel{x: mseMetric.axis, y: maxMetric.axis}
+	p := panel{x: mseOf(ours, published).axis, y: maxMetric.axis}
 	var names legend
 	var texts labels
 	for _, set := range []struct {

@@ -15,12 +15,13 @@ import (
 	"tessera/metrics"
 )
 
-// Point is the metrics of one model on test images.
+// Point is the metrics of one model.
 type Point struct {
-	Label  string         // what the model is called in a figure
-	P      float64        // target of the mean activation; NaN where the model has no such penalty
-	Beta   float64        // weight of that penalty; NaN where there is none
-	Values metrics.Values // by the names of `eval --json`
+	Label     string         // what the model is called in a figure
+	P         float64        // target of the mean activation; NaN where the model has no such penalty
+	Beta      float64        // weight of that penalty; NaN where there is none
+	Values    metrics.Values // by the names of `eval --json`
+	AllImages bool           // measured on all images of a data set that has no test images, else on the test images
 }
 
 // ErrNoPoints means that a figure has no points to draw: no run has the metrics of its axes.
@@ -34,12 +35,28 @@ type metric struct {
 
 // The metrics of figures, with the study's axes.
 var (
-	mseMetric   = metric{axis{label: "mse of test images", log: true}, numberOf("mse")}
+	mseMetric   = metric{axis{log: true}, numberOf("mse")} // see mseOf
 	hoyerMetric = metric{axis{label: "mean Hoyer sparsity of codes", max: 1}, numberOf("hoyer")}
 	maxMetric   = metric{axis{label: "max-approximation error", log: true}, numberOf("max_approx")}
 	recMetric   = metric{axis{label: "error to reconstructions", log: true}, numberOf("max_approx_reconstructed")}
 	betaMetric  = metric{axis{label: "weight β", log: true}, func(p Point) float64 { return p.Beta }}
 )
+
+// mseOf is the mse with a label that says which images the points were measured on.
+func mseOf(points ...[]Point) metric {
+	m := mseMetric
+	all := func(p Point) bool { return p.AllImages }
+	test := func(p Point) bool { return !p.AllImages }
+	switch list := slices.Concat(points...); {
+	case !slices.ContainsFunc(list, all):
+		m.label = "mse of test images"
+	case !slices.ContainsFunc(list, test):
+		m.label = "mse of all images"
+	default:
+		m.label = "mse"
+	}
+	return m
+}
 
 func numberOf(name string) func(Point) float64 {
 	return func(p Point) float64 { return orNaN(p.Values, name) }

@@ -26,6 +26,7 @@ const (
 type raster struct {
 	height, width, channels int // of one image
 	columns, scale          int
+	strip                   int // pixels above every image, for its number
 	tone                    Tone
 }
 
@@ -55,7 +56,7 @@ func newRaster(shape []int, columns int, tone Tone, values []float32, width, cel
 }
 
 func (r *raster) stepX() int { return r.width*r.scale + rule }
-func (r *raster) stepY() int { return r.height*r.scale + rule }
+func (r *raster) stepY() int { return r.height*r.scale + rule + r.strip }
 
 // image draws n images.
 func (r *raster) image(values []float32, n int) *image.RGBA {
@@ -69,7 +70,8 @@ func (r *raster) image(values []float32, n int) *image.RGBA {
 			continue
 		}
 		fill(picture, image.Rect(left, top, left+r.stepX()+rule, top+r.stepY()+rule), separator)
-		r.one(picture, left+rule, top+rule, values[i*size:(i+1)*size])
+		fill(picture, image.Rect(left+rule, top+rule, left+r.stepX(), top+rule+r.strip), color.RGBA{255, 255, 255, 255})
+		r.one(picture, left+rule, top+rule+r.strip, values[i*size:(i+1)*size])
 	}
 	return picture
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"image/color"
 	"io"
 	"io/fs"
@@ -187,12 +188,62 @@ func TestGridsAreWiderThanHighAndWasteFewCells(t *testing.T) {
 	}
 }
 
+// Numbers stand in the strip above an atom, as large as the cells allow: every column has one, or some of them.
+func TestAtomsAreNumberedAtAnySizeOfTheirCells(t *testing.T) {
+	for _, c := range []struct{ side, count, every int }{{28, 100, 1}, {8, 16, 1}, {2, 1000, 1}, {1, 10_000, 3}} {
+		grid := &raster{height: c.side, width: c.side, channels: 1, columns: gridColumns(c.count)}
+		grid.scale = max(1, min((rowWidth-rule)/grid.columns-rule, largestAtom)/c.side)
+		n := newNumbering(grid, c.count)
+		widest := n.style.Width(fmt.Sprint(c.count - 1))
+		if space := dots(n.every * grid.stepX()); widest > space || n.style.Font.Size < leastNumber || n.every < c.every {
+			t.Errorf("%d atoms of %d pixels: %v points in every column of %d, %v wide in %v", c.count, c.side, n.style.Font.Size, n.every, widest, space)
+		}
+	}
+	f, err := Atoms(&metrics.Atoms{Shape: []int{1, 1}, Count: 4, Values: []float32{1, 1, 1, 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn := f.Image()
+	dark := func(column, row int) (n int) { // pixels of text in the strip above an atom
+		strip := newNumbering(&raster{width: 1, scale: largestAtom, columns: 2}, 4).grid.strip
+		for y := range strip {
+			for x := range largestAtom {
+				at := drawn.At(margin+column*(largestAtom+rule)+rule+x, margin+row*(largestAtom+rule+strip)+rule+y)
+				if g := color.GrayModel.Convert(at).(color.Gray); g.Y < 100 {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	seen := map[int]bool{}
+	for i := range 4 {
+		n := dark(i%2, i/2)
+		if n == 0 || seen[n] {
+			t.Errorf("%d dark pixels above atom %d, %v above the others", n, i, seen)
+		}
+		seen[n] = true
+	}
+}
+
+func TestTheAxisSaysWhichImagesTheErrorIsOf(t *testing.T) {
+	test, all := []Point{{}}, []Point{{AllImages: true}}
+	for want, points := range map[string][][]Point{
+		"mse of test images": {test, nil}, "mse of all images": {all, nil}, "mse": {all, test},
+	} {
+		if got := mseOf(points...).label; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestTheBiasIsTheLastCellInAFrame(t *testing.T) {
 	f, err := Atoms(&metrics.Atoms{Shape: []int{1, 1}, Count: 3, Values: []float32{1, 2, 3}, Bias: []float32{-3}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const cell = largestAtom + rule // of two rows of two
+	strip := newNumbering(&raster{width: 1, scale: largestAtom, columns: 2}, 3).grid.strip
 	picture := f.Image()
 	for _, c := range []struct {
 		what string
@@ -200,11 +251,11 @@ func TestTheBiasIsTheLastCellInAFrame(t *testing.T) {
 		want color.RGBA
 	}{
 		{"above the first atom", cell / 2, 0, separator},
-		{"above the bias", cell + cell/2, cell, frameColor},
-		{"to the right of the bias", 2 * cell, cell + cell/2, frameColor},
-		{"above the bias's neighbour", cell / 2, cell, separator},
-		{"an atom of one value", rule, rule, color.RGBA{255, 255, 255, 255}},
-		{"a negative bias", cell + rule, cell + rule, color.RGBA{77, 140, 255, 255}},
+		{"above the bias", cell + cell/2, cell + strip, frameColor},
+		{"to the right of the bias", 2 * cell, cell + strip + cell/2, frameColor},
+		{"above the bias's neighbour", cell / 2, cell + strip, separator},
+		{"an atom of one value", rule, rule + strip, color.RGBA{255, 255, 255, 255}},
+		{"a negative bias", cell + rule, cell + rule + 2*strip, color.RGBA{77, 140, 255, 255}},
 	} {
 		if got := color.RGBAModel.Convert(picture.At(margin+c.x, margin+c.y)); got != c.want {
 			t.Errorf("%s: got %v, want %v", c.what, got, c.want)

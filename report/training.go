@@ -9,6 +9,7 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
+	"tessera/internal/sealed"
 	"tessera/metrics"
 )
 
@@ -33,7 +34,11 @@ func ReadTraining(label string, r io.Reader) (TrainingRun, error) {
 			continue
 		}
 		var e TrainingEpoch
-		if err := json.Unmarshal(lines.Bytes(), &e.Values); err != nil {
+		err := json.Unmarshal(lines.Bytes(), &e.Values)
+		if err == nil {
+			err = sealed.CheckLine(lines.Bytes())
+		}
+		if err != nil {
 			return TrainingRun{}, fmt.Errorf("line %d: %w", n, err)
 		}
 		epoch, ok := e.Values.Number("epoch")

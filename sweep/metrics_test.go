@@ -44,6 +44,7 @@ func TestTheSVMIsAddedToTrialsThatAreDone(t *testing.T) {
 		return
 	}
 	text := strings.Replace(declared, `{ name = "bars", count = 100 }`, `{ name = "fashion-mnist", limit = 200 }`, 1)
+	text = strings.Replace(text, "[sweep.s]", "[sweep.s]\nsplit = \"test\"", 1)
 	out := filepath.Join(t.TempDir(), "s")
 	o := Options{Out: out, Dirs: data.SearchDirs("")}
 	set := []string{"loss.1.target=0.1", "train.seed=1", "encoder.1.units=2", "train.epochs=1"}

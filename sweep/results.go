@@ -2,22 +2,22 @@ package sweep
 
 import (
 	"bytes"
-	"encoding/csv"
+	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
+	"tessera/config"
+	"tessera/data"
+	"tessera/internal/sealed"
 	"tessera/metrics"
 	"tessera/train/checkpoint"
-	"tessera/train/folder"
 )
 
 // Results are the results of all trials of a sweep, in the order of the declaration: results.json. results.csv and
@@ -27,6 +27,10 @@ type Results struct {
 	Keys     []string  `json:"keys"`     // that vary, as --set names them
 	Settings []Setting `json:"settings"` // the trials that differ by their seeds alone, together
 	Trials   []Row     `json:"trials"`
+	Split    string    `json:"split"` // the images that settings and trials were measured on: data.Split
+
+	Select   []config.Criterion `json:"select,omitempty"`   // the metrics by which settings were selected
+	Selected []Setting          `json:"selected,omitempty"` // the selected settings, measured on the test images
 }
 
 // Row is one trial.
@@ -57,11 +61,29 @@ func Read(path string) (*Results, error) {
 		return nil, err
 	}
 	r := &Results{}
-	if err := json.Unmarshal(text, r); err != nil {
+	err = json.Unmarshal(text, r)
+	if bytes.Contains(text, []byte(`"sha256"`)) { // an older version wrote none
+		err = cmp.Or(sealed.Check(text), err)
+	}
+	if err != nil {
 		return nil, checkpoint.Errorf(filepath.Join(path, ResultsFile),
-			"damaged: %v; run the sweep again: it writes the results again and repeats no finished trial", err)
+			"%s; run the sweep again: it writes the results again and repeats no finished trial", damage(err))
 	}
 	return r, nil
+}
+
+// damage says that a file is damaged, and how that is known.
+func damage(err error) string {
+	if errors.Is(err, sealed.ErrDamaged) {
+		return err.Error()
+	}
+	return "damaged: " + err.Error()
+}
+
+// sealedResults are results with the checksum of their file.
+type sealedResults struct {
+	*Results
+	SHA256 string `json:"sha256"`
 }
 
 // Is reports whether a folder is that of a sweep.
@@ -75,7 +97,7 @@ func TrialPath(path, trial string) string { return filepath.Join(path, trialsDir
 
 // results are those of the trials as far as they are known.
 func (s *Sweep) results() *Results {
-	r := &Results{Sweep: s.Name, Keys: append([]string{}, s.Keys...), Settings: []Setting{}, Trials: []Row{}}
+	r := &Results{Sweep: s.Name, Keys: append([]string{}, s.Keys...), Split: string(s.measuredOn()), Settings: []Setting{}, Trials: []Row{}}
 	rows := map[string][]Row{}
 	for _, t := range s.Trials {
 		row := Row{Trial: t.ID, Model: t.Model.Name, Values: map[string]any{}, Seed: t.Model.Train.Seed, Metrics: t.measured}
@@ -99,7 +121,17 @@ func (s *Sweep) results() *Results {
 		one := &r.Settings[i]
 		one.fill(rows[one.Model+"\x00"+strings.Join(texts(one.Values, s.Keys), "\x00")])
 	}
+	r.Select, r.Selected = s.criteria, s.selected(r.Settings)
 	return r
+}
+
+// measuredOn is the split of the trials: all images where the test images are asked for and no set has any.
+func (s *Sweep) measuredOn() data.Split {
+	tests := slices.ContainsFunc(s.Trials, func(t *Trial) bool { return t.tested.HasTest })
+	if s.split == data.TestSplit && !tests {
+		return data.AllSplit
+	}
+	return s.split
 }
 
 // fill sets the summary of the trials of a setting.
@@ -179,107 +211,4 @@ func everyones() []string {
 		}
 	}
 	return all
-}
-
-// files are the results as they are written.
-func (r *Results) files() ([]folder.File, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(r); err != nil {
-		return nil, fmt.Errorf("%s: %w", ResultsFile, err)
-	}
-	return []folder.File{{Name: ResultsFile, Data: b.Bytes()}, {Name: TableFile, Data: r.table()}, {Name: SummaryFile, Data: r.summary()}}, nil
-}
-
-// table is one row per trial.
-func (r *Results) table() []byte {
-	names := r.names()
-	rows := [][]string{slices.Concat([]string{"trial", "model"}, r.Keys, []string{"seed", "dataset", "images"}, names, []string{"error"})}
-	for _, t := range r.Trials {
-		row := slices.Concat([]string{t.Trial, t.Model}, t.Texts(r.Keys), []string{strconv.FormatUint(t.Seed, 10)})
-		if t.Metrics == nil {
-			row = append(row, make([]string, 2+len(names))...)
-		} else {
-			row = append(row, t.Metrics.Dataset, strconv.Itoa(t.Metrics.Images))
-			for _, name := range names {
-				row = append(row, number(t.Metrics.Values, name))
-			}
-		}
-		rows = append(rows, append(row, t.Error))
-	}
-	return table(rows)
-}
-
-// summary is one row per setting.
-func (r *Results) summary() []byte {
-	names := r.names()
-	head := slices.Concat([]string{"model"}, r.Keys, []string{"seeds"})
-	for _, name := range names {
-		head = append(head, name, name+"_deviation")
-	}
-	rows := [][]string{head}
-	for _, s := range r.Settings {
-		row := slices.Concat([]string{s.Model}, texts(s.Values, r.Keys), []string{strconv.Itoa(len(s.Seeds))})
-		for _, name := range names {
-			row = append(row, number(s.Mean, name), number(s.Deviation, name))
-		}
-		rows = append(rows, row)
-	}
-	return table(rows)
-}
-
-func table(rows [][]string) []byte {
-	var b bytes.Buffer
-	w := csv.NewWriter(&b)
-	_ = w.WriteAll(rows) // a buffer takes everything
-	return b.Bytes()
-}
-
-// number formats the number of that name, empty if there is none.
-func number(values metrics.Values, name string) string {
-	v, ok := values.Number(name)
-	if !ok {
-		return ""
-	}
-	return strconv.FormatFloat(v, 'g', -1, 64)
-}
-
-// Texts are the trial's values of some keys as text.
-func (r Row) Texts(keys []string) []string { return texts(r.Values, keys) }
-
-// Texts are the setting's values of some keys as text.
-func (s Setting) Texts(keys []string) []string { return texts(s.Values, keys) }
-
-// Texts are the trial's values as text, in the order of the sweep's keys.
-func (t *Trial) Texts() []string {
-	all := make([]string, len(t.Values))
-	for i, v := range t.Values {
-		all[i] = text(v)
-	}
-	return all
-}
-
-func texts(values map[string]any, keys []string) []string {
-	all := make([]string, len(keys))
-	for i, k := range keys {
-		all[i] = text(values[k])
-	}
-	return all
-}
-
-// text prints a value: a name as it is, tables and lists as JSON.
-func text(v any) string {
-	switch v := v.(type) {
-	case string:
-		return v
-	case float64:
-		return strconv.FormatFloat(v, 'g', -1, 64)
-	}
-	b, err := json.Marshal(v)
-	if err != nil { // an infinity within a table
-		return fmt.Sprint(v)
-	}
-	return string(b)
 }

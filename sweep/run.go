@@ -81,7 +81,19 @@ func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 	folder.Tidy(filepath.Join(s.Path, trialsDir), s.options.Disk)
 	w := &work{Sweep: s, folder: held, event: Event{Total: len(s.Trials)}}
 	for _, t := range s.Trials {
-		t.measured, t.err = s.kept(t), nil
+		t.measured, t.onTest, t.err = nil, nil, nil
+		if t.begun() {
+			t.err = t.verify()
+		}
+		if t.err != nil {
+			w.event.Failed++
+			w.tell(Event{Trial: t, Ended: true, Err: t.err})
+			continue
+		}
+		t.measured = s.kept(t)
+		if len(s.criteria) > 0 {
+			t.onTest = s.read(t, testFile, data.TestSplit)
+		}
 		if t.measured == nil {
 			w.todo = append(w.todo, t)
 			continue
@@ -89,7 +101,7 @@ func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 		w.event.Done++
 		w.tell(Event{Trial: t, Ended: true, Kept: true, Metrics: t.measured})
 	}
-	if err := w.write(); err != nil {
+	if err := errors.Join(w.write(), w.removeSelection()); err != nil {
 		return nil, err
 	}
 	ctx, w.stop = context.WithCancel(ctx)
@@ -99,6 +111,9 @@ func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 		running.Go(func() { w.trials(ctx) })
 	}
 	running.Wait()
+	if w.fatal == nil && len(s.criteria) > 0 {
+		w.test(ctx)
+	}
 	if w.fatal != nil {
 		return nil, w.fatal
 	}

@@ -58,9 +58,11 @@ type Sweep struct {
 	Keys   []string // that vary, as --set names them
 	Trials []*Trial // in the order of the declaration, each identity once
 
-	options Options
-	sets    []loadedSet
-	rows    map[*data.Images][]float32
+	split    data.Split         // what the trials are measured on
+	criteria []config.Criterion // by which settings are selected
+	options  Options
+	sets     []loadedSet
+	rows     map[*data.Images][]float32
 }
 
 // Trial is one model of a sweep.
@@ -72,6 +74,7 @@ type Trial struct {
 	fitted   *data.Set // what it is trained on
 	tested   *data.Set // what it is evaluated on
 	measured *metrics.Result
+	onTest   *metrics.Result // of a selected setting
 	err      error
 }
 
@@ -103,7 +106,13 @@ func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
 	if o.Disk == nil {
 		o.Disk = folder.OS{}
 	}
-	s := &Sweep{Name: spec.Name, Path: o.Out, Keys: spec.Keys, options: o, rows: map[*data.Images][]float32{}}
+	s := &Sweep{Name: spec.Name, Path: o.Out, Keys: spec.Keys, split: spec.Split, criteria: spec.Select, options: o, rows: map[*data.Images][]float32{}}
+	if s.split == "" {
+		s.split = data.TestSplit
+	}
+	if err := s.measuresCriteria(); err != nil {
+		return nil, err
+	}
 	if s.Path == "" {
 		s.Path = filepath.Join("sweeps", strings.Map(inFileName, spec.Name))
 	}
@@ -127,6 +136,24 @@ func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
 	return s, nil
 }
 
+// measuresCriteria adds the metrics of the selection to those that are measured.
+func (s *Sweep) measuresCriteria() error {
+	if len(s.criteria) == 0 {
+		return nil
+	}
+	if s.options.Metrics == nil {
+		s.options.Metrics = metrics.Default()
+	}
+	for _, c := range s.criteria {
+		chosen, err := metrics.Select(c.Metric[strings.LastIndex(c.Metric, ".")+1:])
+		if err != nil {
+			return fmt.Errorf("sweep: select: %w", err)
+		}
+		s.options.Metrics = s.options.Metrics.Add(chosen)
+	}
+	return nil
+}
+
 // inFileName replaces characters that a quoted name in models.toml may have and a file name may not.
 func inFileName(r rune) rune {
 	if strings.ContainsRune(`/\:`, r) {
@@ -142,8 +169,7 @@ func (s *Sweep) trial(ctx context.Context, declared config.Trial) (*Trial, error
 	if t.fitted, err = s.load(ctx, d, d.Need()); err != nil {
 		return nil, err
 	}
-	tests := data.HasTest(d.Source)
-	if t.tested, err = s.load(ctx, d, data.Need{Train: !tests, Test: tests}); err != nil {
+	if t.tested, err = s.load(ctx, d, data.NeedOf(d.Source, d.Selection, data.TestSplit)); err != nil {
 		return nil, err
 	}
 	images, err := t.tested.Evaluation()

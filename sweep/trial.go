@@ -4,20 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
 	"tessera/config"
 	"tessera/data"
 	"tessera/engine"
 	"tessera/evaluation"
 	"tessera/graph"
+	"tessera/internal/sealed"
 	"tessera/metrics"
 	"tessera/team"
 	"tessera/train"
-	"tessera/train/folder"
 )
 
 // do trains or resumes a trial and measures it.
@@ -35,11 +32,7 @@ func (w *work) do(ctx context.Context, t *Trial, team *team.Team) (*metrics.Resu
 	if err != nil {
 		return nil, err
 	}
-	measured, err := w.evaluate(ctx, t, backend)
-	if err != nil {
-		return nil, err
-	}
-	return measured, w.keep(t, measured)
+	return w.measure(ctx, t, backend, w.split, keptFile)
 }
 
 // progress passes on the progress of a trial's training.
@@ -51,8 +44,8 @@ func (w *work) progress(t *Trial) func(train.Progress) {
 	}
 }
 
-// evaluate measures a trained trial on the images that its data set is evaluated on.
-func (w *work) evaluate(ctx context.Context, t *Trial, backend graph.Backend) (measured *metrics.Result, err error) {
+// evaluate measures a trained trial on a split of its data set.
+func (w *work) evaluate(ctx context.Context, t *Trial, backend graph.Backend, split data.Split) (measured *metrics.Result, err error) {
 	trained, err := train.Open(t.Path)
 	if err != nil {
 		return nil, err
@@ -65,42 +58,16 @@ func (w *work) evaluate(ctx context.Context, t *Trial, backend graph.Backend) (m
 			}
 		}()
 	}
-	images, err := evaluation.Images(t.tested, coder.Shape())
+	set := t.fitted
+	if split == data.TestSplit {
+		set = t.tested
+	}
+	sample, err := evaluation.Take(set, t.Model, coder.Shape(), split)
 	if err != nil {
 		return nil, err
 	}
-	return evaluation.Measure(ctx, t.Model, coder, images, w.rows[images], w.options.Metrics)
-}
-
-// keep writes the metrics of a trial into its folder, those that are not applicable included.
-func (w *work) keep(t *Trial, measured *metrics.Result) error {
-	text, err := json.MarshalIndent(measured.Whole(), "", "  ")
-	if err != nil {
-		return fmt.Errorf("%s: %w", keptFile, err)
-	}
-	held, err := folder.Open(t.Path, w.options.Disk)
-	if err != nil {
-		return err
-	}
-	defer held.Close()
-	return held.Write(folder.File{Name: keptFile, Data: append(text, '\n')})
-}
-
-// kept returns the metrics of a finished trial, nil if a requested metric is missing. Unreadable metrics are measured again.
-func (s *Sweep) kept(t *Trial) *metrics.Result {
-	text, err := os.ReadFile(filepath.Join(t.Path, keptFile))
-	if err != nil {
-		return nil
-	}
-	measured := &metrics.Result{}
-	if json.Unmarshal(text, measured) != nil || measured.Images == 0 {
-		return nil
-	}
-	picked, ok := s.options.Metrics.Of(measured)
-	if !ok {
-		return nil
-	}
-	return picked
+	sample.Rows = w.rows[sample.Images]
+	return evaluation.Measure(ctx, t.Model, coder, sample, w.options.Metrics)
 }
 
 // spent adds up the epochs and seconds of a run's metrics.jsonl.
@@ -109,7 +76,7 @@ func spent(text []byte) (epochs int, seconds float64) {
 		var epoch struct {
 			Seconds float64 `json:"seconds"`
 		}
-		if json.Unmarshal(line, &epoch) == nil { // the last line of a killed run may be cut
+		if json.Unmarshal(line, &epoch) == nil && sealed.CheckLine(bytes.TrimSpace(line)) == nil { // the last line of a killed run may be cut
 			epochs++
 			seconds += epoch.Seconds
 		}

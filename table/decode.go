@@ -8,19 +8,20 @@ import (
 	"strings"
 )
 
-// Decoder fills structs from trees, by reflection over their tags, and collects what is wrong.
+// Decoder fills structs from trees, by reflection over their tags, and collects the errors.
 type Decoder struct {
 	Language *Language
-	Subject  string   // of the diagnostics, such as `model "NAME"`
+	Subject  string   // of the diagnostics, for example `model "NAME"`
 	Path     []string // of the header: ["model", "NAME"]
-	Partial  bool     // part of the tree is unknown: nothing is missing, and a table without a kind cannot be judged
+	Partial  bool     // the tree is incomplete: missing keys are not reported, and a table without a kind is not checked
 	Found    []Diagnostic
 	Origin   *Origin
 
 	kind string // of the outermost table
 }
 
-// Decode fills the struct that into points to from the table n. part is where in the declaration that is, "" for all of it.
+// Decode fills the struct that into points to from the table n. part is the place in the declaration, "" for the whole
+// declaration.
 func (d *Decoder) Decode(n *Node, into any, part string) {
 	if d.Origin == nil {
 		d.Origin = newOrigin()
@@ -28,13 +29,13 @@ func (d *Decoder) Decode(n *Node, into any, part string) {
 	first := len(d.Found)
 	d.table(n, reflect.ValueOf(into).Elem(), spot{part: part})
 	for i := range d.Found[first:] {
-		if f := &d.Found[first+i]; f.At.Source == nil { // a default is concerned
+		if f := &d.Found[first+i]; f.At.Source == nil { // the error is in a default
 			*f = f.In(n)
 		}
 	}
 }
 
-// Report adds what is wrong with the value n of a part.
+// Report adds an error of the value n of a part.
 func (d *Decoder) Report(part string, n *Node, problem, suggestion string) {
 	d.report(spot{part: part}, n.At, n, problem, suggestion)
 }
@@ -48,7 +49,7 @@ func (d *Decoder) report(p spot, at Span, n *Node, problem, suggestion string) {
 	d.Found = append(d.Found, Diagnostic{At: at, Subject: d.Subject, Part: p.part, Kind: p.kind, Problem: problem, Suggestion: suggestion, node: n})
 }
 
-// spot is where in a declaration the decoder is.
+// spot is the decoder's position in a declaration.
 type spot struct {
 	part string // "encoder[0]"
 	kind string
@@ -61,7 +62,7 @@ func (p spot) key(key string) spot {
 	return spot{part: key}
 }
 
-// header is that of the table at a place, without the indices of elements.
+// header is the header of the table at a place, without the indices of elements.
 func (d *Decoder) header(p spot) string {
 	keys := strings.Split(p.part, ".")
 	for i, k := range keys {
@@ -70,7 +71,7 @@ func (d *Decoder) header(p spot) string {
 	return pathText(slices.Concat(d.Path, keys))
 }
 
-// table fills the struct v, whose fields are the keys of n, and the part in it.
+// table fills the struct v and its part from the keys of n.
 func (d *Decoder) table(n *Node, v reflect.Value, p spot) {
 	fields, s := d.Language.fieldsOf(v, d.kind)
 	if s != nil && s.short {
@@ -90,11 +91,11 @@ func (d *Decoder) table(n *Node, v reflect.Value, p spot) {
 		return
 	}
 	kind, ok := d.choose(n, s, p)
-	if p.part == "" { // which keys there are depends on it
+	if p.part == "" { // the keys depend on it
 		d.kind = cmp.Or(kind, s.or)
 		fields, _ = d.Language.fieldsOf(v, d.kind)
 	}
-	if !ok { // the keys that every such table has can still be judged
+	if !ok { // the keys of the struct can still be checked
 		d.Origin.doubting(p.part).whole = true
 		d.values(n, slices.DeleteFunc(fields, func(f Field) bool { return f.Key == s.selector.Key }), p)
 		return
@@ -103,7 +104,7 @@ func (d *Decoder) table(n *Node, v reflect.Value, p spot) {
 	d.fill(n, fields, s.selector.Key, around, s.value.Interface(), p)
 }
 
-// fill decodes the keys of a table: first those of its part, which the defaults of the others may depend on.
+// fill decodes the keys of a table. The keys of its part come first, because other defaults may depend on them.
 func (d *Decoder) fill(n *Node, own []Field, selector string, around, part any, p spot) {
 	before, inner := len(d.Found), Fields(part)
 	all := joined(own, inner, selector)
@@ -118,7 +119,7 @@ func (d *Decoder) fill(n *Node, own []Field, selector string, around, part any, 
 	}
 }
 
-// lost reports a value that says so little that nothing is known of the part that it should be.
+// lost reports a value that does not determine its part.
 func (d *Decoder) lost(p spot, at Span, n *Node, problem, hint string) {
 	d.report(p, at, n, problem, hint)
 	d.Origin.doubting(p.part).whole = true
@@ -140,10 +141,10 @@ func (d *Decoder) noTable(n *Node, fields []Field, s *slot, p spot) {
 	d.lost(p, n.At, n, fmt.Sprintf("got %s, want %s", n.Describe(), want), hint)
 }
 
-// choose creates the part that the selecting key names. Without that key the part that is there already stays.
+// choose creates the part that the selecting key names. Without that key an existing part remains.
 func (d *Decoder) choose(n *Node, s *slot, p spot) (kind string, ok bool) {
 	key, selected := s.selector.Key, s.selector.Value
-	valid := func() []string { // most tables need none
+	valid := func() []string { // only needed for an error
 		if s.or != "" {
 			return append([]string{s.or}, s.Names()...)
 		}
@@ -186,7 +187,7 @@ func setDefaults(table any) {
 	}
 }
 
-// unknown reports the keys of n that are none of the fields.
+// unknown reports the keys of n that are not fields.
 func (d *Decoder) unknown(n *Node, fields []Field, p spot) {
 	for i, key := range n.Keys {
 		if _, ok := findField(fields, key); ok {
@@ -209,7 +210,7 @@ func (d *Decoder) unknown(n *Node, fields []Field, p spot) {
 	}
 }
 
-// values decodes the keys that are given into the fields.
+// values decodes the given keys into the fields.
 func (d *Decoder) values(n *Node, fields []Field, p spot) {
 	for _, f := range fields {
 		c := n.Child(f.Key)
@@ -226,7 +227,7 @@ func (d *Decoder) values(n *Node, fields []Field, p spot) {
 	}
 }
 
-// missing reports required keys that are not given, unless a misspelt key was probably meant to be them.
+// missing reports missing required keys, unless a similar misspelt key was given.
 func (d *Decoder) missing(n *Node, fields []Field, p spot) {
 	for _, f := range fields {
 		if !f.Required || n.Child(f.Key) != nil || d.Partial || d.Origin.Doubt(p.part).About(f.Key) {
@@ -239,7 +240,7 @@ func (d *Decoder) missing(n *Node, fields []Field, p spot) {
 	}
 }
 
-// check asks a part, or the table around it, what is wrong with its settings together.
+// check reports the errors of the Check method of a part or of the struct around it.
 func (d *Decoder) check(n *Node, part any, fields []Field, p spot) {
 	c, ok := part.(interface{ Check() error })
 	if !ok {

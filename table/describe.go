@@ -21,7 +21,7 @@ type Description struct {
 type KeyDescription struct {
 	Key      string   `json:"key"`
 	Want     string   `json:"want"`              // "an integer > 0"
-	Default  string   `json:"default,omitempty"` // as TOML; "" where the key must be given or may be left open
+	Default  string   `json:"default,omitempty"` // as TOML; "" if the key is required or has no default
 	Required bool     `json:"required,omitempty"`
 	Choices  []string `json:"choices,omitempty"`
 	About    string   `json:"about"`
@@ -41,8 +41,8 @@ func (l *Language) Describe(title string) (list []Description, ok bool) {
 	return list, true
 }
 
-// keysOf describes the keys of the table of one part: those of the part, and those that every such table has, but for what the
-// method Refused() []string of the struct around it says.
+// keysOf describes the keys of the table of one part: the keys of the part and of the struct around it, except those that
+// the struct's method Refused() []string lists.
 func (l *Language) keysOf(v *Vocabulary, name string) []KeyDescription {
 	part, _ := v.New(name)
 	fields := Fields(part)
@@ -69,8 +69,8 @@ func (l *Language) keysOf(v *Vocabulary, name string) []KeyDescription {
 	return keys
 }
 
-// bounds are the values that a `want` tag describes: "> 0", ">= 0", "< 1", "<= 1", "in (0,1)" and the same with square
-// brackets for ends that are included. The empty tag takes every number but NaN. Infinities satisfy no tag.
+// bounds is the set of values of a `want` tag: "> 0", ">= 0", "< 1", "<= 1", "in (0,1)" and the same with square brackets
+// for ends that are included. The empty tag allows every number except NaN. No tag allows infinities.
 type bounds struct {
 	low, high         float64
 	openLow, openHigh bool
@@ -108,7 +108,7 @@ func boundsOf(want string) bounds {
 	return b
 }
 
-// hold reports whether v is among the values.
+// hold reports whether v is in the set.
 func (b bounds) hold(v float64) bool {
 	return (v > b.low || v == b.low && !b.openLow) && (v < b.high || v == b.high && !b.openHigh) && (b.infinite || !math.IsInf(v, 0)) && b.malformed == nil
 }

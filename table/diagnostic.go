@@ -8,20 +8,20 @@ import (
 	"unicode/utf8"
 )
 
-// Diagnostic is one error of a text: what is wrong, where it is written, and what was probably meant.
+// Diagnostic is one error of a text: the problem, its position and a suggestion.
 type Diagnostic struct {
 	At         Span
-	Scope      string // what the subject is part of, such as `sweep "NAME"`; "" where there is no such thing
-	Subject    string // what it is wrong for, such as `model "NAME"`; "" where it is nothing with a name
-	Part       string // the table inside of the subject: "encoder[0]", "optimizer", ...; "" where it is the subject's own
-	Kind       string // the kind of that table, where it has one that is known
+	Scope      string // the declaration that contains the subject, for example `sweep "NAME"`; "" if none
+	Subject    string // the declaration with the error, for example `model "NAME"`; "" if it has no name
+	Part       string // the table in the subject: "encoder[0]", "optimizer", ...; "" for the subject's table
+	Kind       string // the kind of that table, if known
 	Problem    string // "unknown key \"unitz\""
-	Suggestion string // "did you mean \"units\"?", or the valid names; "" where there is nothing to suggest
+	Suggestion string // "did you mean \"units\"?", or the valid names; "" for no suggestion
 
 	node *Node // in which it is written
 }
 
-// In returns the diagnostic as one of what is written in n, which is also its place where it has none.
+// In returns the diagnostic as an error in n. Without a position it gets the position of n.
 func (d Diagnostic) In(n *Node) Diagnostic {
 	d.node = n
 	if d.At.Source == nil {
@@ -30,22 +30,22 @@ func (d Diagnostic) In(n *Node) Diagnostic {
 	return d
 }
 
-// Owner names the declaration in which it is written: of an error that a model inherits, the model that it extends.
+// Owner names the declaration that contains the error: for an inherited error, the model that is extended.
 func (d Diagnostic) Owner() string { return d.node.Subject() }
 
 // String prints the error as `FILE:LINE:COLUMN: SUBJECT: PART (KIND): PROBLEM`, then the line, then a caret with the
-// suggestion. An error of a --set argument starts with `--set PATH`. What is too long to be read is shortened.
+// suggestion. An error of a --set argument starts with `--set PATH`. Long texts are shortened.
 func (d Diagnostic) String() string {
 	var b strings.Builder
 	place := d.At.Place()
 	if s := d.At.Source; s != nil && s.Set != "" {
 		fmt.Fprintf(&b, "--set %s: ", shown(s.Set))
 	} else if s != nil {
-		fmt.Fprintf(&b, "%s:%d:%d: ", s.File, place.Line, place.Column)
+		fmt.Fprintf(&b, "%s:%d:%d: ", printable(s.File), place.Line, place.Column)
 	}
 	part := shown(d.Part)
 	if part != "" && d.Kind != "" {
-		part += fmt.Sprintf(" (%s)", d.Kind)
+		part += fmt.Sprintf(" (%s)", shown(d.Kind))
 	}
 	for _, of := range []string{shown(d.Scope), shown(d.Subject), part} {
 		if of != "" {
@@ -53,7 +53,7 @@ func (d Diagnostic) String() string {
 		}
 	}
 	b.WriteString(shown(d.Problem))
-	switch hint := shortened(d.Suggestion, 20*mostShown); {
+	switch hint := printable(shortened(d.Suggestion, 20*mostShown)); {
 	case place.Line > 0:
 		text, caret := place.marked()
 		fmt.Fprintf(&b, "\n    %s\n    %s", text, strings.TrimSuffix(caret+" "+hint, " "))
@@ -63,10 +63,10 @@ func (d Diagnostic) String() string {
 	return b.String()
 }
 
-// mostShown is the most characters of a name or a problem that are printed, and of a line on either side of its caret.
+// mostShown is the maximum number of printed characters of a name or a problem, and of a line on either side of its caret.
 const mostShown = 400
 
-// shown returns a text as it is printed.
+// shown returns a text in its printed form.
 func shown(text string) string { return printable(shortened(text, mostShown)) }
 
 // shortened returns the first characters of a text.
@@ -80,7 +80,7 @@ func shortened(text string, most int) string {
 	return text
 }
 
-// marked returns the line and the carets below it: tabs are copied, so that these line up wherever they stop.
+// marked returns the line and the carets below it. Tabs are copied to keep the carets aligned for every tab width.
 func (p Place) marked() (line, caret string) {
 	before := []rune(tail(p.Text[:p.from]))
 	line = printable(string(before)) + shown(p.Text[p.from:])
@@ -110,7 +110,7 @@ type Diagnostics struct {
 	List []Diagnostic
 }
 
-// mostPrinted is the most errors that are printed: each takes time with the length of its line.
+// mostPrinted is the maximum number of printed errors: each takes time in proportion to the length of its line.
 const mostPrinted = 1000
 
 // Error implements error: the errors with their lines and carets.
@@ -125,8 +125,8 @@ func (d *Diagnostics) Error() string {
 	return strings.Join(texts, "\n")
 }
 
-// Report sorts what was found by place, after files the sources in the order given, and drops repetitions: an error that one
-// declaration inherits from another is reported for the one in which it is written. It returns nil where nothing was found.
+// Report sorts the errors by position, files before other sources, and removes duplicates: an inherited error is only
+// reported for the declaration that contains it. It returns nil if there are no errors.
 func Report(found []Diagnostic, sources ...*Source) error {
 	if len(found) == 0 {
 		return nil

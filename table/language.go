@@ -1,9 +1,9 @@
-// Package table reads TOML strictly: a text becomes a tree that knows where everything is written, and the tree is decoded into
-// tagged structs and registered parts. Every error is found at once, each with its line, a caret, and what was probably meant.
-// Trees merge, by inheritance or by --set PATH=VALUE, and structs are written back as TOML with every default.
+// Package table reads TOML strictly. A text becomes a tree with source positions, which is decoded into tagged structs and
+// registered parts. All errors are reported at once, each with its line, a caret and a suggestion. Trees are merged by
+// inheritance or by --set PATH=VALUE. Structs are written as TOML with all defaults.
 //
-// The structs are the language. A field tagged `toml:"key"` is a key; [part] lists the other tags. What a field holds says what
-// its key takes:
+// The structs define the language. A field tagged `toml:"key"` is a key; [part] lists the other tags. The type of a field
+// determines the values of its key:
 //
 //   - a string, bool or number; a type with the method Choices() []string takes one of these names, and a type with the methods
 //     FromTOML(any) error and TOML() any reads and writes itself
@@ -14,12 +14,13 @@
 //     number is also one: the key of the part of that name. A slice of them is a list of parts, and in a map of them the name of a
 //     table is that of the part, such as [model.X.hook.NAME]
 //
-// The field of a struct that is tagged part:"kind" is filled by the part that the key "kind" names; the keys of the part then belong to
-// the struct's table. part:"kind,short" also takes the name in place of the table. part:"kind,or=NAME" also takes NAME, which is no
-// part, and implies it. A slice of tables tagged none:"true" is written when it is empty, too. A field tagged of:"KIND" is a key only where the kind of the outermost table is KIND.
+// A field tagged part:"kind" holds the part that the key "kind" names; the keys of the part belong to the struct's table.
+// part:"kind,short" also accepts the name instead of the table. part:"kind,or=NAME" also accepts NAME, which is not a part,
+// and makes it the default. A slice of tables tagged none:"true" is also written if it is empty. A field tagged of:"KIND"
+// is a key only if the kind of the outermost table is KIND.
 //
-// Two methods are asked of structs and parts: Defaults(), which sets what a table's own keys hold where they are not given, after the
-// keys of its part were read, and Check() error, which refuses values that do not go together by a [part.KeyError], or several joined.
+// Structs and parts may implement two methods. Defaults() sets the defaults of a table's keys after the keys of its part
+// were read. Check() error returns a [part.KeyError], or several joined, for inconsistent values.
 package table
 
 import (
@@ -31,19 +32,19 @@ import (
 	"tessera/part"
 )
 
-// Language is what tables are made of.
+// Language describes the tables of a file.
 type Language struct {
 	Vocabularies []*Vocabulary
-	// Hint says what to do about an unknown key of a table n of a kind, "" where there is nothing better to say than which keys
-	// there are; near tells whether one of them is probably meant. It may be nil.
+	// Hint returns the suggestion for an unknown key of a table n of a kind, "" for the list of valid keys; near reports
+	// whether a valid key is similar. Hint may be nil.
 	Hint func(key string, n *Node, kind string, near bool) string
 }
 
-// Vocabulary is a registry whose type of parts is erased, so that parts can be found by the type of a field.
+// Vocabulary is a registry without its type parameter: parts are found by the type of a field.
 type Vocabulary struct {
 	Title  string       // "layers"
 	What   string       // "layer"
-	Around reflect.Type // the struct around a part that holds the table's own keys; nil where there is none
+	Around reflect.Type // the struct around a part with the table's other keys; nil if there is none
 	Names  func() []string
 	About  func(name string) string
 	New    func(name string) (part any, ok bool)
@@ -52,8 +53,8 @@ type Vocabulary struct {
 	named func() map[reflect.Type]string
 }
 
-// Words returns the vocabulary of a registry. around is the struct, by its zero value, whose field tagged `part` holds such a
-// part; nil where parts stand in fields of other parts only.
+// Words returns the vocabulary of a registry. around is the zero value of the struct whose field tagged `part` holds a part
+// of this registry; nil if parts only occur in fields of other parts.
 func Words[T any](title string, r *part.Registry[T], around any) *Vocabulary {
 	return &Vocabulary{
 		Title:  title,
@@ -82,7 +83,7 @@ func Words[T any](title string, r *part.Registry[T], around any) *Vocabulary {
 // Holds reports whether the parts of the vocabulary have that interface type.
 func (v *Vocabulary) Holds(part reflect.Type) bool { return v.part == part }
 
-// of finds the vocabulary of an interface type, nil where there is none.
+// of returns the vocabulary of an interface type, nil if there is none.
 func (l *Language) of(part reflect.Type) *Vocabulary {
 	if l != nil {
 		for _, v := range l.Vocabularies {
@@ -94,8 +95,8 @@ func (l *Language) of(part reflect.Type) *Vocabulary {
 	return nil
 }
 
-// NameOf finds the name of the part at a place of a declaration: that by which it was chosen there, as its origin knows, else that under
-// which its type is registered, the first of several; "" where there is none.
+// NameOf returns the name of a part in a declaration: the name in the file, which the origin records, else the first name
+// under which its type is registered; "" if there is none.
 func (l *Language) NameOf(o *Origin, at string, part any) string {
 	t := reflect.TypeOf(part)
 	for _, v := range l.Vocabularies {
@@ -111,14 +112,14 @@ func (l *Language) NameOf(o *Origin, at string, part any) string {
 	return ""
 }
 
-// column is what the tags of a field say.
+// column contains the tags of a field.
 type column struct {
 	Key, Want, Doc string
 	Required       bool
 	oneof          []string
 	of, bare       string
 	bounds         bounds
-	none           bool  // an empty list says something else than none that is given
+	none           bool  // an empty list differs from a missing one
 	at             []int // of the field in its struct
 }
 
@@ -128,19 +129,19 @@ type Field struct {
 	Value reflect.Value
 }
 
-// renamed is the field under another key.
+// renamed returns the field with another key.
 func (f Field) renamed(key string) Field {
 	c := *f.column
 	c.Key = key
 	return Field{&c, f.Value}
 }
 
-// schema is what the tags of a struct say.
+// schema contains the tags of a struct.
 type schema struct {
 	columns  []column
-	part     []int // of the field that a part fills, nil where there is none
+	part     []int // index of the field for a part, nil if there is none
 	selector int   // the column that names the part
-	short    bool  // the name may stand for the whole table
+	short    bool  // the name may replace the whole table
 	or       string
 }
 
@@ -183,14 +184,14 @@ type slot struct {
 	*Vocabulary
 	value    reflect.Value // of interface type
 	selector Field         // the key that names the part
-	short    bool          // the name may stand for the whole table
-	or       string        // a name that is no part and implied; "" where there is none
+	short    bool          // the name may replace the whole table
+	or       string        // the default name that is not a part; "" if there is none
 }
 
-// every stands for all kinds of the outermost table.
+// every denotes all kinds of the outermost table.
 const every = "*"
 
-// fieldsOf lists the keys of a table's struct, those of its part excluded, and its slot, nil where it has none.
+// fieldsOf lists the keys of a table's struct without the keys of its part, and its slot, nil if it has none.
 func (l *Language) fieldsOf(v reflect.Value, kind string) ([]Field, *slot) {
 	schema := schemaOf(v.Type())
 	fields := make([]Field, 0, len(schema.columns))
@@ -207,8 +208,8 @@ func (l *Language) fieldsOf(v reflect.Value, kind string) ([]Field, *slot) {
 	return fields, &slot{l.of(value.Type()), value, Field{selector, v.FieldByIndex(selector.at)}, schema.short, schema.or}
 }
 
-// FieldsOf lists the keys of the table of a struct, given by a pointer, but for those of its part: of those tagged `of` the ones of
-// that kind.
+// FieldsOf lists the keys of the table of a struct, given by a pointer, without the keys of its part; of the fields tagged
+// `of` only those of that kind.
 func (l *Language) FieldsOf(table any, kind string) []Field {
 	fields, _ := l.fieldsOf(reflect.ValueOf(table).Elem(), kind)
 	return fields
@@ -224,13 +225,14 @@ func Fields(part any) []Field {
 	return fields
 }
 
-// joined lists the keys of a table with those of its part, which follow the selecting key.
+// joined lists the keys of a table; the keys of its part follow the selecting key.
 func joined(own, part []Field, selector string) []Field {
 	i := slices.IndexFunc(own, func(f Field) bool { return f.Key == selector }) + 1
 	return slices.Concat(own[:i], part, own[i:])
 }
 
-// Keys lists the keys of the table of a struct, or of a part, given by a pointer: of those tagged `of` the ones of that kind.
+// Keys lists the keys of the table of a struct or a part, given by a pointer; of the fields tagged `of` only those of that
+// kind.
 func Keys(table any, kind string) []string { return keysOf((*Language)(nil).FieldsOf(table, kind)) }
 
 func findField(fields []Field, key string) (Field, bool) {
@@ -250,7 +252,7 @@ func keysOf(fields []Field) []string {
 	return keys
 }
 
-// Choices lists the only values of an enumeration, nil for other types.
+// Choices lists the values of an enumeration, nil for other types.
 func (f Field) Choices() []string {
 	if len(f.oneof) > 0 {
 		return f.oneof
@@ -261,8 +263,8 @@ func (f Field) Choices() []string {
 	return nil
 }
 
-// Malformed says what is wrong with the field's tag `want`, nil where nothing is.
+// Malformed returns the error of the field's tag `want`, nil if it is valid.
 func (f Field) Malformed() error { return f.bounds.malformed }
 
-// IsTable reports whether the field is written under its own header: a struct that is there, or an array or a map of tables.
+// IsTable reports whether the field is written under a separate header: a non-nil struct, or an array or map of tables.
 func (f Field) IsTable() bool { return isTable(f.Value) }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Node is one value of a text with the place where it is written. It is a table, an array, or a scalar.
+// Node is one value of a text with its position: a table, an array or a scalar.
 type Node struct {
 	Key Span // the key, or the last name of the table's header
 	At  Span // the value; of a table or an element under a header, the header's name
@@ -22,14 +22,14 @@ type Node struct {
 	index  map[string]int // the positions in Keys, of a large table
 	form   form
 	header bool // the table, or the array of tables, has a header
-	path   bool // the table stands only for a name in a --set path
-	whole  bool // the table replaces what it is laid on, as the name that it was would
+	path   bool // the table is only a name in a --set path
+	whole  bool // the table replaces the other value in a merge, like the name from which it was made
 
-	parent *Node  // the table or array in which it is written
+	parent *Node  // the table or array that contains it
 	name   string // its key, or "[0]" of an element
 }
 
-// form is what a node is.
+// form is the type of a node.
 type form byte
 
 const (
@@ -38,13 +38,13 @@ const (
 	table
 )
 
-// indexed is the number of keys from which a table has an index.
+// indexed is the minimum number of keys of a table with an index.
 const indexed = 12
 
 // NewTable returns an empty table.
 func NewTable() *Node { return &Node{form: table} }
 
-// NewScalar returns a value that is written where n is.
+// NewScalar returns a value with the position of n.
 func (n *Node) NewScalar(leaf any) *Node {
 	return &Node{Key: n.Key, At: n.At, Leaf: leaf, parent: n.parent, name: n.name}
 }
@@ -73,13 +73,13 @@ func (n *Node) Put(key string, value *Node) {
 	}
 }
 
-// add is Put of a value that is written in n.
+// add is Put for a value with a position in n.
 func (n *Node) add(key string, value *Node) {
 	value.parent, value.name = n, key
 	n.Put(key, value)
 }
 
-// position returns the position of a key, -1 where there is none.
+// position returns the position of a key, -1 if there is none.
 func (n *Node) position(key string) int {
 	if n.index == nil {
 		return slices.Index(n.Keys, key)
@@ -90,7 +90,7 @@ func (n *Node) position(key string) int {
 	return -1
 }
 
-// Child returns the value of a key, nil when n is no table or has no such key.
+// Child returns the value of a key, nil if n is not a table or has no such key.
 func (n *Node) Child(key string) *Node {
 	if n == nil || n.form != table {
 		return nil
@@ -101,7 +101,7 @@ func (n *Node) Child(key string) *Node {
 	return nil
 }
 
-// value returns the value of a key, or that of "key[1]", an element of an array.
+// value returns the value of a key, or of "key[1]", an element of an array.
 func (n *Node) value(key string) *Node {
 	name, index, ok := strings.Cut(strings.TrimSuffix(key, "]"), "[")
 	c := n.Child(name)
@@ -111,7 +111,7 @@ func (n *Node) value(key string) *Node {
 	return c
 }
 
-// Text returns the string that n is.
+// Text returns the string value of n.
 func (n *Node) Text() (string, bool) {
 	if n == nil || n.form != scalar {
 		return "", false
@@ -120,7 +120,7 @@ func (n *Node) Text() (string, bool) {
 	return s, ok
 }
 
-// Plain returns the value without its places.
+// Plain returns the value without positions.
 func (n *Node) Plain() any {
 	switch n.form {
 	case table:
@@ -139,7 +139,7 @@ func (n *Node) Plain() any {
 	return n.Leaf
 }
 
-// Describe names the value as it was given.
+// Describe names the value as in the text.
 func (n *Node) Describe() string {
 	switch n.form {
 	case table:
@@ -162,7 +162,7 @@ func (n *Node) Describe() string {
 	return fmt.Sprint(n.Leaf)
 }
 
-// Named returns the table { key = n } where n is a text: a name that stands for a table.
+// Named returns the table { key = n } if n is a text: a name in place of a table.
 func (n *Node) Named(key string) *Node {
 	if _, ok := n.Text(); !ok {
 		return n
@@ -172,7 +172,7 @@ func (n *Node) Named(key string) *Node {
 	return t
 }
 
-// Only returns a table with those of its keys that keep takes.
+// Only returns a table with only those keys for which keep returns true.
 func (n *Node) Only(keep func(key string) bool) *Node {
 	c := *n
 	c.Keys, c.table, c.index = nil, nil, nil
@@ -184,7 +184,7 @@ func (n *Node) Only(keep func(key string) bool) *Node {
 	return &c
 }
 
-// names returns the keys that lead to n, from the top of its file; none of a --set argument or of a default.
+// names returns the path of n in its file; nil for a --set argument or a default.
 func (n *Node) names() []string {
 	if n == nil || n.At.Source != nil && n.At.Source.Set != "" {
 		return nil
@@ -197,7 +197,7 @@ func (n *Node) names() []string {
 	return names
 }
 
-// Subject names the declaration in which n is written: `model "NAME"` in the table [model.NAME], "" where it is in none.
+// Subject names the declaration that contains n: `model "NAME"` in the table [model.NAME], "" if there is none.
 func (n *Node) Subject() string {
 	if names := n.names(); len(names) >= 2 {
 		return Subject(names[0], names[1])
@@ -205,7 +205,7 @@ func (n *Node) Subject() string {
 	return ""
 }
 
-// Subject names the declaration of a table such as [model.NAME] in messages.
+// Subject names the declaration of a table, for example [model.NAME], in messages.
 func Subject(what, name string) string { return fmt.Sprintf("%s %q", what, name) }
 
 // partOf joins keys and indices: "encoder[0].init".
@@ -213,7 +213,7 @@ func partOf(names []string) string {
 	return strings.ReplaceAll(strings.Join(names, "."), ".[", "[")
 }
 
-// Nowhere forgets where a tree is written, and returns it.
+// Nowhere removes the positions of a tree and returns it.
 func (n *Node) Nowhere() *Node {
 	n.Key, n.At, n.parent = Span{}, Span{}, nil
 	for _, c := range n.table {
@@ -264,7 +264,7 @@ func StringText(s string) string {
 	return b.String()
 }
 
-// KeyText prints a key, in quotes where it needs them.
+// KeyText prints a key, in quotes if necessary.
 func KeyText(key string) string {
 	bare := strings.Trim(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") == ""
 	if bare && key != "" {

@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// Origin is where the parts of a declaration are written, what is not known of them because their tables have errors, and
-// under which names they were chosen. A part is "encoder[0]", "optimizer.schedule", ..., "" the declaration itself. A nil Origin,
-// of what was made in Go, knows nothing.
+// Origin records the positions of the parts of a declaration, their names, and doubts about parts whose tables have errors.
+// A part is "encoder[0]", "optimizer.schedule", ...; "" is the declaration. The Origin of a declaration made in Go is nil
+// and empty.
 type Origin struct {
 	tables map[string]*Node
 	doubts map[string]*Doubt
@@ -18,13 +18,13 @@ func newOrigin() *Origin {
 	return &Origin{map[string]*Node{}, map[string]*Doubt{}, map[string]string{}}
 }
 
-// Doubt is what is not known of a part because its table has errors. A nil Doubt is none.
+// Doubt records which settings of a part are unknown because its table has errors. A nil Doubt means that all are known.
 type Doubt struct {
-	fields []Field // keys whose values are wrong, or that a misspelt key was probably meant to be
-	whole  bool    // the part itself is not known
+	fields []Field // keys with invalid values, or similar to a misspelt key
+	whole  bool    // the part itself is unknown
 }
 
-// Table returns the table of a part, nil where there is none.
+// Table returns the table of a part, nil if there is none.
 func (o *Origin) Table(part string) *Node {
 	if o == nil {
 		return nil
@@ -32,7 +32,7 @@ func (o *Origin) Table(part string) *Node {
 	return o.tables[part]
 }
 
-// Doubt returns what is not known of a part, nil where all is.
+// Doubt returns the doubt about a part, nil if there is none.
 func (o *Origin) Doubt(part string) *Doubt {
 	if o == nil {
 		return nil
@@ -40,7 +40,7 @@ func (o *Origin) Doubt(part string) *Doubt {
 	return o.doubts[part]
 }
 
-// doubting is Doubt, to be written to.
+// doubting returns the doubt about a part and creates it if necessary.
 func (o *Origin) doubting(part string) *Doubt {
 	if o.doubts[part] == nil {
 		o.doubts[part] = &Doubt{}
@@ -48,8 +48,8 @@ func (o *Origin) doubting(part string) *Doubt {
 	return o.doubts[part]
 }
 
-// Find gives a diagnostic of a part the place of one of its keys, or of an element of one ("key[1]"), else that of its kind, else
-// its table's, else that of the declaration.
+// Find sets the position of a part's diagnostic: the position of a key or of an element of it ("key[1]"), else of its kind,
+// else of its table, else of the declaration.
 func (o *Origin) Find(d Diagnostic, key string) Diagnostic {
 	if n := o.Table(d.Part); n != nil {
 		d = n.find(d, key)
@@ -71,7 +71,7 @@ func (n *Node) find(d Diagnostic, key string) Diagnostic {
 	return d
 }
 
-// Any reports whether there is a doubt that is of a sort: the part itself, or a key that is takes.
+// Any reports whether the part itself or a key that satisfies is is in doubt.
 func (d *Doubt) Any(is func(Field) bool) bool {
 	return d != nil && (d.whole || slices.ContainsFunc(d.fields, is))
 }
@@ -79,19 +79,20 @@ func (d *Doubt) Any(is func(Field) bool) bool {
 // About reports whether the part itself or one of its keys is in doubt.
 func (d *Doubt) About(key string) bool { return d.Any(func(f Field) bool { return f.Key == key }) }
 
-// Merger lays tables on each other and collects the indices that lead nowhere.
+// Merger merges tables and collects invalid indices.
 type Merger struct {
-	// Selector is the key of a table that chooses the part whose keys the table holds; nil stands for "kind" in all of them.
+	// Selector returns the key of a table that names the part whose keys the table contains; nil means "kind" for all
+	// tables.
 	Selector func(table string) string
-	// Keeps reports whether a key of base stays in a table that over is laid on; nil keeps all of a table whose selector is the
-	// same in over or not given there, and nothing of others.
+	// Keeps reports whether a key of base remains when over is merged into it. nil keeps all keys if over has the same
+	// selector or none, else no keys.
 	Keeps func(table, key string, base, over *Node) bool
-	// SameLevel says that both are --set arguments of one command: no kind is an inherited one.
+	// SameLevel means that both are --set arguments of one command: no kind is inherited.
 	SameLevel bool
 	Found     []Diagnostic
 }
 
-// Combine lays the changes on each other: together they are one level of keys. It returns nil where there are none.
+// Combine merges the changes into one level of keys. It returns nil if there are none.
 func (m Merger) Combine(changes []Change) (*Node, []Diagnostic) {
 	var all *Node
 	m.SameLevel = true
@@ -101,9 +102,9 @@ func (m Merger) Combine(changes []Change) (*Node, []Diagnostic) {
 	return all, m.Found
 }
 
-// Lay lays over on base, both the value of a key, and returns the result: tables merge, everything else replaces. When the
-// kind of a table changes, only the keys of over remain. A table laid on a name takes it for { kind = name }. A part of a
-// --set path laid on an array goes into the element of that index. base is not changed.
+// Lay merges over into base, both values of the same key, and returns the result. Tables are merged; other values are
+// replaced. If the kind of a table changes, only the keys of over remain. A name in base counts as { kind = name } if over
+// is a table. Indices of a --set path select elements of an array. base is not changed.
 func (m *Merger) Lay(key string, base, over *Node) *Node {
 	if base == nil || !over.IsTable() || over.whole {
 		return over
@@ -146,7 +147,8 @@ func (m *Merger) keeps(table, key string, base, over *Node) bool {
 	return SameKind(m.selector(table), base, over)
 }
 
-// SameKind reports whether a table that over is laid on stays of its kind: the value of the selecting key.
+// SameKind reports whether the kind of a table, the value of its selecting key, does not change when over is merged into
+// it.
 func SameKind(selector string, base, over *Node) bool {
 	is, ok := over.Child(selector).Text()
 	if !ok {
@@ -156,7 +158,7 @@ func SameKind(selector string, base, over *Node) bool {
 	return was == is
 }
 
-// elements lays a part of a --set path, whose keys are indices, on an array.
+// elements merges the indices of a --set path into an array.
 func (m *Merger) elements(key string, base, over *Node) *Node {
 	merged := *base
 	merged.Items = slices.Clone(base.Items)

@@ -12,8 +12,9 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// Parse reads a source into a tree of values and places. Values come from BurntSushi/toml, places from a second reading; see
-// [places]. What it finds are syntax errors, after which the tree is nil, and keys given twice, which are left out of it.
+// Parse reads a source into a tree of values and positions. Values come from BurntSushi/toml, positions from a second
+// parser; see [places]. It reports syntax errors, for which the tree is nil, and duplicate keys, which the tree does not
+// contain.
 func Parse(src *Source) (*Node, []Diagnostic) {
 	if i := invalidUTF8(src.Text); i >= 0 {
 		return nil, []Diagnostic{{At: Span{src, i, i + 1}, Problem: "not valid UTF-8"}}
@@ -68,7 +69,7 @@ var (
 	bareWord     = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 )
 
-// typo says what to do about the commonest errors in a value: a text without quotes, a decimal comma.
+// typo returns the remedy for the most common errors in a value: a text without quotes, a decimal comma.
 func typo(text string, at int) string {
 	line := text[strings.LastIndexByte(text[:at], '\n')+1:]
 	line, _, _ = strings.Cut(line, "\n")
@@ -82,7 +83,7 @@ func typo(text string, at int) string {
 	return ""
 }
 
-// index is that of an element, as other languages write it.
+// index is the index of an element with a sign or leading zeros.
 var index = regexp.MustCompile(`\[([0-9]+)\]`)
 
 // Change is one change of a table: --set PATH=VALUE.
@@ -92,8 +93,8 @@ type Change struct {
 	At     Span // of the whole change
 }
 
-// ParseChange reads PATH=VALUE. PATH is any key of a table, elements of lists by their index from 0 (loss.1.weight); VALUE
-// is read as a TOML value, else taken as a string. The error is [*Diagnostics].
+// ParseChange reads PATH=VALUE. PATH is any key of a table; elements of lists have indices from 0 (loss.1.weight). VALUE is
+// a TOML value or else a string. The error is [*Diagnostics].
 func ParseChange(argument string) (Change, error) {
 	path, value, ok := strings.Cut(argument, "=")
 	src := newSource("", argument)
@@ -111,7 +112,7 @@ func ParseChange(argument string) (Change, error) {
 		return fail("not valid UTF-8")
 	case !ok || src.Set == "":
 		src.Set = strings.TrimSpace(argument)
-		return fail("want PATH=VALUE, such as train.batch=64")
+		return fail("want PATH=VALUE, for example train.batch=64")
 	case strings.ContainsAny(path, "[]{}#\r\n"):
 		return fail("not a path of keys, such as train.batch or loss.1.weight")
 	}
@@ -136,7 +137,7 @@ func ParseChange(argument string) (Change, error) {
 	return Change{src, root, whole}, nil
 }
 
-// single reports whether a tree is one path: an argument with line breaks may hold more.
+// single reports whether a tree is one path: an argument with line breaks may contain more.
 func (n *Node) single() bool {
 	for n.IsTable() && (n.path || n.parent == nil) {
 		if len(n.Keys) != 1 {
@@ -147,7 +148,7 @@ func (n *Node) single() bool {
 	return true
 }
 
-// NewChange returns the change of the key that a path of names leads to; its value, and the names, are written in n.
+// NewChange returns the change of the key at a path of names; n is the value, with its position.
 func NewChange(path []string, at []Span, n *Node) Change {
 	value := *n
 	value.Key = at[len(at)-1]
@@ -191,7 +192,7 @@ func badIndex(key string, number bool, n int) string {
 	return fmt.Sprintf("index %s is out of range: the elements are 0 to %d", key, n-1)
 }
 
-// Source is a text that is read: a file, or one --set argument.
+// Source is an input text: a file or one --set argument.
 type Source struct {
 	File   string // its name in messages; "" for a --set argument
 	Set    string // the path of a --set argument; "" for a file
@@ -214,21 +215,21 @@ func newSource(file, text string) *Source {
 	return s
 }
 
-// Span is a range of bytes of a source. The zero span is nowhere.
+// Span is a range of bytes of a source. The zero span has no position.
 type Span struct {
 	Source     *Source
 	Start, End int
 }
 
-// Place is a span as people count: lines and columns from 1, columns in characters.
+// Place is a span in lines and columns from 1; columns are characters.
 type Place struct {
 	Line, Column int
-	Width        int    // in characters; a span of several lines ends with its first
+	Width        int    // in characters; limited to the first line of the span
 	Text         string // of the line
 	from         int    // in bytes of Text
 }
 
-// Place returns the place of the span's first line, the zero place of a span that is nowhere.
+// Place returns the place of the span's first line, the zero place for a span without position.
 func (s Span) Place() Place {
 	if s.Source == nil {
 		return Place{}
@@ -263,7 +264,7 @@ func invalidUTF8(text string) int {
 	return -1
 }
 
-// printable replaces control and other invisible characters, one for one, so that a caret stays in place.
+// printable replaces each control or other invisible character by one character: carets stay in place.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\t' || unicode.IsPrint(r) {

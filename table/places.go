@@ -10,11 +10,11 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// places is the second reading of a text: a tree of the same structure as the decoded values, which holds where each is
-// written. BurntSushi/toml has one place per dotted path, and thus none of the second element of an array of tables. The
-// syntax tree of go-toml has all; nothing else is taken from it, and no other file knows it.
+// places is the second parser of a text. It makes a tree of the same structure as the decoded values, with the position of
+// each value. BurntSushi/toml has one position per dotted path, and thus none for the second element of an array of tables.
+// The syntax tree of go-toml has all positions. Only this file uses go-toml, and only for positions.
 //
-// Keys and tables that are given twice are reported and blanked out of the text, since they would end the first reading.
+// Duplicate keys and tables are reported and blanked out of the text, because they would stop the first parser.
 type places struct {
 	src           *Source
 	parser        unstable.Parser
@@ -22,27 +22,27 @@ type places struct {
 	syntax        *Diagnostic
 	twice         []duplicate
 	masks         []Span
-	depth         int    // of the value that is read
-	dropped       string // the header of a table that was given before, whose section is left out; "" for none
+	depth         int    // of the current value
+	dropped       string // the header of a duplicate table, whose section is skipped; "" for none
 	droppedAt     int
 }
 
-// duplicate is a key or a table that is given twice.
+// duplicate is a duplicate key or table.
 type duplicate struct {
 	Diagnostic
-	table *Node // which has it already
+	table *Node // the table that already has the key
 }
 
-// name is one part of a dotted key.
+// name is one name of a dotted key.
 type name struct {
 	text string
 	at   Span
 }
 
-// Nobody writes more, and readers of TOML take time with the square of these.
+// Sensible limits: the time of TOML parsers is quadratic in these numbers.
 const (
 	mostNames = 100 // in a dotted key
-	mostDepth = 200 // of arrays and inline tables inside of each other
+	mostDepth = 200 // of nested arrays and inline tables
 )
 
 func readPlaces(src *Source) *places {
@@ -80,7 +80,7 @@ func (p *places) span(r unstable.Range) Span {
 	return Span{p.src, int(r.Offset), int(r.Offset + r.Length)}
 }
 
-// names returns the parts of a key.
+// names returns the names of a dotted key.
 func (p *places) names(it unstable.Iterator) []name {
 	var list []name
 	for it.Next() {
@@ -102,7 +102,7 @@ func (p *places) expression(e *unstable.Node) {
 	names := p.names(e.Key())
 	start := strings.LastIndexByte(p.src.Text[:names[0].at.Start], '\n') + 1
 	if p.dropped != "" && strings.HasPrefix(headerText(names), p.dropped) {
-		return // a table of the table that was given before
+		return // a table in the duplicate table
 	}
 	p.endSection(start)
 	if !p.header(names, e.Kind == unstable.ArrayTable) {
@@ -118,7 +118,7 @@ func headerText(names []name) string {
 	return b.String()
 }
 
-// endSection masks the section of a table that was given before.
+// endSection masks the section of a duplicate table.
 func (p *places) endSection(end int) {
 	if p.dropped != "" {
 		p.masks = append(p.masks, Span{p.src, p.droppedAt, end})
@@ -126,7 +126,7 @@ func (p *places) endSection(end int) {
 	}
 }
 
-// header enters the table that a header names, and reports whether it is a new one.
+// header enters the table of a header and reports whether the table is new.
 func (p *places) header(names []name, element bool) bool {
 	n, last := p.root, names[len(names)-1]
 	for _, one := range names[:len(names)-1] {
@@ -177,7 +177,7 @@ func (p *places) duplicate(table *Node, what string, n name, first *Node) {
 		Problem: fmt.Sprintf("%s %q is given twice (first on line %d)", what, n.text, first.Key.Place().Line)}})
 }
 
-// duplicates says of which declaration and part what is given twice is.
+// duplicates sets the declaration and the part of each duplicate.
 func (p *places) duplicates() []Diagnostic {
 	var found []Diagnostic
 	for _, d := range p.twice {
@@ -221,7 +221,7 @@ func (p *places) keyValue(n *Node, e *unstable.Node) {
 	n.add(last.text, v)
 }
 
-// withComma widens the place of a key of an inline table by the comma that follows it.
+// withComma extends the position of a key of an inline table by the following comma.
 func (p *places) withComma(s Span) Span {
 	rest := p.src.Text[s.End:]
 	if blank := len(rest) - len(strings.TrimLeft(rest, " \t\r\n")); blank < len(rest) && rest[blank] == ',' {
@@ -230,7 +230,7 @@ func (p *places) withComma(s Span) Span {
 	return s
 }
 
-// value builds the tree of a value; at is its place, where the syntax tree has none.
+// value builds the tree of a value; at is its position if the syntax tree has none.
 func (p *places) value(e *unstable.Node, at Span) *Node {
 	if e.Raw.Length > 0 && e.Kind != unstable.InlineTable {
 		at = p.span(e.Raw)
@@ -239,7 +239,7 @@ func (p *places) value(e *unstable.Node, at Span) *Node {
 	p.depth++
 	defer func() { p.depth-- }()
 	if p.depth > mostDepth && p.syntax == nil {
-		p.syntax = &Diagnostic{At: at, Problem: fmt.Sprintf("more than %d arrays or inline tables inside of each other", mostDepth)}
+		p.syntax = &Diagnostic{At: at, Problem: fmt.Sprintf("more than %d nested arrays or inline tables", mostDepth)}
 	}
 	switch e.Kind {
 	case unstable.Array:
@@ -260,7 +260,7 @@ func (p *places) value(e *unstable.Node, at Span) *Node {
 	return v
 }
 
-// masked returns the text with duplicates blanked out, line by line in place.
+// masked returns the text with duplicates blanked out; line numbers do not change.
 func (p *places) masked() string {
 	if len(p.masks) == 0 {
 		return p.src.Text

@@ -144,7 +144,7 @@ func TestArgumentsAreReadAsTOMLElseAsText(t *testing.T) {
 func TestValuesNestedTooDeepAreRefused(t *testing.T) {
 	for _, text := range []string{strings.Repeat("[", 5000) + strings.Repeat("]", 5000), strings.Repeat("{a=", 5000) + "1" + strings.Repeat("}", 5000)} {
 		_, found := Parse(NewSource("x.toml", "x = "+text+"\n"))
-		if len(found) != 1 || !strings.Contains(found[0].String(), "more than 200 arrays or inline tables inside of each other") {
+		if len(found) != 1 || !strings.Contains(found[0].String(), "more than 200 nested arrays or inline tables") {
 			t.Errorf("got %.200v", found)
 		}
 	}

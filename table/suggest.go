@@ -9,8 +9,7 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// Suggest says in words which of the valid names was probably meant by one that is not among them: the nearest, or all where
-// none is near.
+// Suggest returns a suggestion for an invalid name: the nearest valid name, or all of them if none is near.
 func Suggest(name string, valid []string) string {
 	if len(valid) == 0 {
 		return ""
@@ -25,12 +24,12 @@ func Suggest(name string, valid []string) string {
 }
 
 const (
-	mostListed   = 100 // names that are listed: a file may have any number of them
-	mostCompared = 100 // bytes of a name that others are compared with: that takes time with the product of their lengths
+	mostListed   = 100 // maximum number of listed names
+	mostCompared = 100 // maximum bytes of a compared name: the time is the product of the lengths
 )
 
-// Nearest returns the valid name that a misspelt one is near to: at most one third of its letters differ, two swapped
-// letters count as one, case and the choice of - or _ as none; or one of the two is the beginning of the other.
+// Nearest returns the valid name nearest to a misspelt one: at most one third of the letters differ, where two swapped
+// letters count as one difference, and case and - or _ as none; or one name is a prefix of the other.
 func Nearest(name string, valid []string) (string, bool) {
 	best, distance := "", 0
 	if len(name) > mostCompared {
@@ -79,10 +78,10 @@ func Quoted(names []string) string {
 	return strings.Join(q, ", ")
 }
 
-// What was probably meant by a key, a value or a path that is nearly right.
+// Suggestions for a misspelt key, value or path.
 
-// suggestKey says what was probably meant by a key that a table n does not have: a key of a table inside of the declaration, what the
-// language knows, or one of the keys.
+// suggestKey returns a suggestion for an unknown key of a table n: a key of an inner table, the hint of the language, or
+// one of the keys.
 func (d *Decoder) suggestKey(key string, n *Node, valid []Field, p spot) string {
 	if p.part == "" {
 		if path, ok := d.inside(key, n, valid); ok {
@@ -98,8 +97,8 @@ func (d *Decoder) suggestKey(key string, n *Node, valid []Field, p spot) string 
 	return Suggest(key, keysOf(valid))
 }
 
-// inside finds the key in the tables that are among the fields of a declaration n: "train.epochs" for epochs. What every such table
-// has comes before what one has by its own kind.
+// inside finds the key in the inner tables of a declaration n: "train.epochs" for epochs. Keys of the tables precede keys
+// of their parts.
 func (d *Decoder) inside(key string, n *Node, fields []Field) (path string, ok bool) {
 	for _, ofKind := range []bool{false, true} {
 		for _, f := range fields {
@@ -123,8 +122,8 @@ func (d *Decoder) inside(key string, n *Node, fields []Field) (path string, ok b
 	return "", false
 }
 
-// asTable says how a value that stands where a table should is written as one: under the one key that must be given, or, of true, as
-// the table of all defaults; "" where neither is clear.
+// asTable suggests how to write a value as a table: under its only required key or, for true, as the table of defaults; ""
+// if neither applies.
 func asTable(n *Node, fields []Field, p spot) string {
 	var required []Field
 	for _, f := range fields {
@@ -142,8 +141,8 @@ func asTable(n *Node, fields []Field, p spot) string {
 	return ""
 }
 
-// bracketed says how one value is written as a list of one, "" where it is none that the list takes. Brackets whose texts lost
-// their quotes, to a shell more often than not, get them back.
+// bracketed suggests how to write one value as a list, "" if the list does not accept it. It restores the quotes of texts
+// in brackets, which a shell usually removed.
 func bracketed(n *Node, f Field) string {
 	text, isText := n.Text()
 	element := reflect.New(f.Value.Type().Elem()).Elem()
@@ -163,7 +162,7 @@ func bracketed(n *Node, f Field) string {
 	return ""
 }
 
-// below returns what is left of a --set path that names the declaration first, as the headers of a file do.
+// below returns the rest of a --set path after the name of the declaration, with which headers in a file begin.
 func (d *Decoder) below(key string, n *Node, p spot) (path string, ok bool) {
 	if p.part != "" || !n.path || len(n.Keys) == 0 || len(d.Path) != 2 {
 		return "", false
@@ -177,7 +176,7 @@ func (d *Decoder) below(key string, n *Node, p spot) (path string, ok bool) {
 	return pathText(Change{Root: n}.Path()), true
 }
 
-// noElements reports the indices of a --set path into a list that has no elements.
+// noElements reports the indices of a --set path into an empty list.
 func (d *Decoder) noElements(n *Node, key string, tables bool, p spot) {
 	hint := fmt.Sprintf(`write the whole list: %s=["..."]`, key)
 	if tables {

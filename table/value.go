@@ -11,17 +11,17 @@ import (
 	"tessera/part"
 )
 
-// KeyOf returns the key that an error is about, as its [part.KeyError] says; "" where it does not.
+// KeyOf returns the key of a [part.KeyError], "" for other errors.
 func KeyOf(err error) string {
 	var of part.KeyError
 	errors.As(err, &of)
 	return of.Key
 }
 
-// fromTOML is the method of a type that reads itself.
+// fromTOML is implemented by types that decode themselves.
 type fromTOML interface{ FromTOML(value any) error }
 
-// value decodes one value into a field. It reports what is wrong and returns whether nothing was.
+// value decodes one value into a field. It reports errors and returns whether there were none.
 func (d *Decoder) value(n *Node, f Field, p spot) bool {
 	before := len(d.Found)
 	v := f.Value
@@ -58,8 +58,8 @@ func (d *Decoder) refuse(n *Node, f Field, p spot, problem, hint string) {
 	d.report(p, n.At, n, f.Key+": "+problem, hint)
 }
 
-// part decodes a value whose type is the interface of a registry: a name, a table with a kind, or, of a field with a bare key, the
-// value of that key.
+// part decodes a value whose type is the interface of a registry: a name, a table with a kind or, for a field with a bare
+// key, the value of that key.
 func (d *Decoder) part(n *Node, f Field, p spot) {
 	v := f.Value
 	vocab := d.Language.of(v.Type())
@@ -94,7 +94,7 @@ func (d *Decoder) part(n *Node, f Field, p spot) {
 	d.fill(n, []Field{selector}, "kind", nil, v.Interface(), p)
 }
 
-// tables decodes a table of tables: with free names, or with those of parts.
+// tables decodes a table of tables, with free names or with names of parts.
 func (d *Decoder) tables(n *Node, f Field, p spot) {
 	p = p.key(f.Key)
 	if !n.IsTable() {
@@ -117,7 +117,7 @@ func (d *Decoder) tables(n *Node, f Field, p spot) {
 	f.Value.Set(all)
 }
 
-// named decodes the table of a part whose name is that of the table.
+// named decodes the table of a part that is named like the table.
 func (d *Decoder) named(n *Node, v reflect.Value, name string, p spot) {
 	vocab := d.Language.of(v.Type())
 	part, ok := vocab.New(name)
@@ -140,7 +140,7 @@ func (d *Decoder) list(n *Node, f Field, p spot) {
 	element := f.Value.Type().Elem()
 	tables := element.Kind() == reflect.Struct || element.Kind() == reflect.Interface
 	switch {
-	case n.IsTable() && n.path: // of a --set path, with nothing that it could lead into
+	case n.IsTable() && n.path: // of a --set path, without an array to index
 		d.noElements(n, f.Key, tables, p)
 		return
 	case !n.IsArray() && tables:
@@ -199,7 +199,7 @@ func (d *Decoder) scalar(n *Node, f Field, p spot) {
 	d.refuse(n, f, p, problem, hint)
 }
 
-// SetNumber sets a numeric field to an int64 or a float64 when it can hold the value and its tag allows it.
+// SetNumber sets a numeric field to an int64 or float64 if the type can represent the value and the tag allows it.
 func (f Field) SetNumber(value any) bool {
 	v := f.Value
 	whole, isWhole := value.(int64)
@@ -229,7 +229,7 @@ func (f Field) wanted() string {
 		return "one of " + Quoted(c)
 	}
 	if _, ok := f.Value.Addr().Interface().(fromTOML); ok {
-		return "" // the type says what it wants
+		return "" // the type describes its values
 	}
 	text := typeText(f.Value.Type())
 	if f.Want != "" {
@@ -241,7 +241,7 @@ func (f Field) wanted() string {
 	return text
 }
 
-// typeText names a type as users of TOML do.
+// typeText names a type in the terms of TOML.
 func typeText(t reflect.Type) string {
 	switch k := t.Kind(); {
 	case k == reflect.String:

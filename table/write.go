@@ -13,18 +13,19 @@ import (
 // Writer turns structs into trees, the reverse of a [Decoder].
 type Writer struct {
 	Language *Language
-	Origin   *Origin // knows the names of parts; see [Language.NameOf]
+	Origin   *Origin // contains the names of parts; see [Language.NameOf]
 	Kind     string  // of the outermost table
 
-	// Given leaves out what is zero, in place of writing every default: a struct literal becomes the table that sets what it
-	// sets. The kind of a part need not be set there.
+	// Given omits zero values instead of writing all defaults: a struct literal becomes a table with the keys that it sets.
+	// Required numbers are written, because 0 is a valid value of them. The kind of a part may be empty there.
 	Given bool
 
 	err error
 }
 
-// Tree returns the table of a struct, given by a pointer, without the keys among omit. Numbers of 0 that their key may not be given
-// stand for a setting left open, and are left out. The error names a part that is not registered, or whose name is not the given one.
+// Tree returns the table of a struct, given by a pointer, without the keys in omit. A 0 that is not a valid value of its
+// key means that the key is not set, and is omitted. The error names a part that is not registered or has another name than
+// the given one.
 func (w *Writer) Tree(table any, omit ...string) (*Node, error) {
 	w.err = nil
 	n := w.table(reflect.ValueOf(table).Elem(), "")
@@ -39,7 +40,7 @@ func (w *Writer) fail(at, format string, args ...any) {
 	}
 }
 
-// table writes a struct and the part in it under a header; at is where it is, such as "encoder[0]".
+// table writes a struct and its part under a header; at is its place in the declaration, for example "encoder[0]".
 func (w *Writer) table(v reflect.Value, at string) *Node {
 	kind := w.Kind
 	if w.Given {
@@ -66,7 +67,7 @@ func (w *Writer) fields(n *Node, fields []Field, at string) *Node {
 	return n
 }
 
-// part adds the name, where it is not there, and the keys of a part to the table that it belongs to.
+// part adds the name, if missing, and the keys of a part to its table.
 func (w *Writer) part(n *Node, selector string, v reflect.Value, at string) {
 	if v.Elem().Kind() == reflect.Pointer && v.Elem().IsNil() {
 		w.fail(at, "got a nil %T; leave the part out, or give its settings", v.Interface())
@@ -84,10 +85,14 @@ func (w *Writer) part(n *Node, selector string, v reflect.Value, at string) {
 	w.fields(n, Fields(v.Interface()), at)
 }
 
-// field writes the value of a key, nil where there is none.
+// field writes the value of a key, nil if there is none.
 func (w *Writer) field(f Field, at string) *Node {
 	v := f.Value
-	if v.IsZero() && (w.Given || (v.CanInt() || v.CanUint() || v.CanFloat()) && !f.bounds.hold(0)) {
+	isNumber := v.CanInt() || v.CanUint() || v.CanFloat()
+	switch zero := v.IsZero(); {
+	case zero && isNumber && !f.bounds.hold(0):
+		return nil
+	case zero && w.Given && !(isNumber && f.Required): // a required number has no default that 0 could stand for
 		return nil
 	}
 	if name, key, ok := strings.Cut(f.bare, "."); ok && !v.IsNil() && w.Language.NameOf(w.Origin, at, v.Interface()) == name {
@@ -136,7 +141,7 @@ func (w *Writer) value(v reflect.Value, at string) *Node {
 	return nil
 }
 
-// list writes an array, whose tables stand under headers.
+// list writes an array; its tables have headers.
 func (w *Writer) list(v reflect.Value, at string) *Node {
 	list := &Node{form: array, header: isTable(v)}
 	for i := range v.Len() {
@@ -152,7 +157,7 @@ func (w *Writer) list(v reflect.Value, at string) *Node {
 	return list
 }
 
-// tables writes a table of tables; the name of a part is that of its table.
+// tables writes a table of tables; each table has the name of its part.
 func (w *Writer) tables(v reflect.Value, at string) *Node {
 	all := NewTable()
 	all.header, all.path = true, true
@@ -175,7 +180,7 @@ func (w *Writer) tables(v reflect.Value, at string) *Node {
 	return all
 }
 
-// isTable reports whether a value is written under its own header: a struct that is there, an array or a map of tables.
+// isTable reports whether a value is written under a separate header: a non-nil struct, an array or a map of tables.
 func isTable(v reflect.Value) bool {
 	if _, ok := v.Interface().(interface{ TOML() any }); ok {
 		return false
@@ -192,7 +197,7 @@ func isTable(v reflect.Value) bool {
 	return false
 }
 
-// TOML prints a table of a [Writer] under a path as its header: its values, then its tables.
+// TOML prints a table of a [Writer] with a path as its header: first the values, then the tables.
 func (n *Node) TOML(path ...string) []byte {
 	var out bytes.Buffer
 	n.print(&out, path, "[", "]")
@@ -248,7 +253,7 @@ func (n *Node) String() string {
 	return fmt.Sprint(n.Leaf)
 }
 
-// Leaves calls yield with the dotted path of every value that is no table and no list, and its text.
+// Leaves calls yield with the dotted path and the text of every scalar value.
 func (n *Node) Leaves(path string, yield func(path, text string)) {
 	if n.form == scalar {
 		yield(path, n.String())

@@ -13,7 +13,7 @@ import (
 	"tessera/team"
 )
 
-// attackedBatches lets a model of helpers_test.go learn from attacked images.
+// attackedBatches adds adversarial training to a model of helpers_test.go.
 const attackedBatches = `
 [model.everything.adversarial]
 norm = "l2"
@@ -22,7 +22,7 @@ steps = 2
 share = 0.6
 `
 
-// taught is a small auto-encoder, and with an attack its twin that learns from attacked images.
+// taught trains a small auto-encoder, or with an attack its twin by adversarial training.
 func taught(t *testing.T, a *attack.Attack) *graph.Coder {
 	t.Helper()
 	const text = `
@@ -49,7 +49,7 @@ train = { epochs = 40, batch = 50, checkpoint_seconds = 1000 }
 	return c
 }
 
-func TestAttackedImagesAreThoseOfTheAttack(t *testing.T) {
+func TestAttackedImagesEqualTheAttack(t *testing.T) {
 	m := model(t, everything+attackedBatches, "train.batch=20")
 	s, splits, err := newSession(context.Background(), m, Options{Backend: tape.Backend{}}, nil)
 	if err != nil {
@@ -84,7 +84,7 @@ func TestAttackedImagesAreThoseOfTheAttack(t *testing.T) {
 		t.Error("the batch holds other images than the attack's and the clean rest")
 	}
 	if !slices.Equal(b.values[targetInput], clean) {
-		t.Error("what should be given back is not clean any more")
+		t.Error("the target images are not clean")
 	}
 }
 
@@ -92,7 +92,8 @@ func TestAdversarialTrainingResumesToTheSameBytes(t *testing.T) {
 	interruptedEverywhere(t, model(t, everything+attackedBatches))
 }
 
-// What is differentiated with respect to images, or sees attacked ones, cannot work on decompositions of the clean ones.
+// Programs that differentiate with respect to images, or read attacked images, cannot use decompositions of the clean
+// images.
 func TestDecomposedImagesAreAttackedToo(t *testing.T) {
 	const decomposed = `
 [model.decomposed]
@@ -111,8 +112,8 @@ train = { epochs = 2, batch = 50 }
 	}
 }
 
-// The threads that move the images change no bit; those of the products, which add in another order, may.
-func TestTeamsAttackAlike(t *testing.T) {
+// The threads of the attack change no bit; the threads of the products may, because they change the order of additions.
+func TestTheNumberOfThreadsDoesNotChangeAnAttack(t *testing.T) {
 	m := model(t, everything+attackedBatches, "train.epochs=2")
 	want := trained(t, m, Options{})
 	for _, threads := range []int{2, 3} {

@@ -10,15 +10,15 @@ import (
 	"tessera/train/folder"
 )
 
-// Arithmetic is what the last bits of a result depend on beside the declaration and the images: the order in which
-// products are added up.
+// Arithmetic identifies the order of floating-point additions. Together with the declaration and the images it determines
+// the last bits of a result.
 type Arithmetic struct {
 	Threads int    `json:"threads,omitempty"` // 0 for a baseline
 	Backend string `json:"backend,omitempty"` // tape, engine; empty for a baseline
-	Kernel  string `json:"kernel"`            // which products and functions: [kernel.Float32]
+	Kernel  string `json:"kernel"`            // implementation of products and functions: [kernel.Float32]
 }
 
-// arithmetic is that of this process. A baseline gives the same bits on any number of threads, and has no back end.
+// arithmetic is the arithmetic of this process. Baselines give the same bits on any number of threads and have no back end.
 func (o Options) arithmetic(spec *config.Model) Arithmetic {
 	a := Arithmetic{Kernel: kernel.Float32().Name}
 	if spec.Baseline != nil {
@@ -31,7 +31,7 @@ func (o Options) arithmetic(spec *config.Model) Arithmetic {
 	return a
 }
 
-// differs says what is different now, "" where nothing is.
+// differs describes the difference to the current arithmetic, "" if there is none.
 func (a Arithmetic) differs(now Arithmetic) string {
 	var lines []string
 	add := func(what string, was, is any) {
@@ -45,7 +45,7 @@ func (a Arithmetic) differs(now Arithmetic) string {
 	return strings.Join(lines, ", ")
 }
 
-// ArithmeticOf returns that with which a run was begun; it is zero where the run does not say.
+// ArithmeticOf returns the arithmetic with which a run was started; zero if the run has no record of it.
 func ArithmeticOf(run string) (a Arithmetic, err error) {
 	from, err := readState(filepath.Join(run, folder.State))
 	if err != nil {

@@ -13,17 +13,17 @@ import (
 	"tessera/train/checkpoint"
 )
 
-// around are the hooks of one training in their order.
+// around contains the hooks of one training in their order.
 type around []*attached
 
-// attached is one running hook. Those of its functions that every hook could have are not nil.
+// attached is one running hook. Its functions that do not require a capability are not nil.
 type attached struct {
 	hooks.Active
 	name     string
-	stepwise bool // has functions that only a training in steps calls
+	stepwise bool // has functions that are only called in mini-batch training
 }
 
-// guard makes an error of a panic: what is called may be a user's own.
+// guard turns a panic into an error: the called function may be user-defined.
 func guard(what string, call func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -33,7 +33,7 @@ func guard(what string, call func() error) (err error) {
 	return call()
 }
 
-// call calls the hook; its error is named after it, and so is a panic.
+// call calls the hook; errors and panics get the hook's name.
 func (a *attached) call(f func(a *attached) error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -46,7 +46,7 @@ func (a *attached) call(f func(a *attached) error) (err error) {
 	return f(a)
 }
 
-// each calls every hook, to the first error.
+// each calls every hook until the first error.
 func (h around) each(f func(a *attached) error) error {
 	for _, a := range h {
 		if err := a.call(f); err != nil {
@@ -87,7 +87,7 @@ func attach(name string, h hooks.Hook, t hooks.Training) (*attached, error) {
 	return a, err
 }
 
-// check refuses hooks that cannot be together, and those of steps in a training that has none.
+// check returns an error for hooks that exclude each other, and for hooks of steps in full-batch training.
 func (h around) check(search bool, optimizer string) error {
 	for i, a := range h {
 		if search && a.stepwise {
@@ -95,7 +95,7 @@ func (h around) check(search bool, optimizer string) error {
 		}
 		for _, b := range h[:i] {
 			if a.Shown != nil && b.Shown != nil || a.Kept != nil && b.Kept != nil || a.Prepare != nil && b.Prepare != nil {
-				return fmt.Errorf("hook %s: %s does the same already; leave one of them out", a.name, b.name)
+				return fmt.Errorf("hook %s: has the same function as %s; remove one of them", a.name, b.name)
 			}
 		}
 	}
@@ -107,7 +107,7 @@ func (h around) prepares() bool {
 	return slices.ContainsFunc(h, func(a *attached) bool { return a.Prepare != nil })
 }
 
-// prepare returns what a hook makes of images for these programs; nil where none of them reads that.
+// prepare returns a hook's preparation of the images; nil if none of these programs reads it.
 func (h around) prepare(images *data.Images, programs ...compiled) (p hooks.Prepared, err error) {
 	wants := func(in graph.Input) bool { return in.Preparation != nil }
 	wanted := false
@@ -128,7 +128,7 @@ func (h around) prepare(images *data.Images, programs ...compiled) (p hooks.Prep
 	return p, err
 }
 
-// kept is the epoch that a hook keeps, nil where none does.
+// kept is the epoch that a hook keeps, nil if no hook does.
 func (h around) kept() (k *hooks.Kept, err error) {
 	err = h.each(func(a *attached) error {
 		if a.Kept != nil {
@@ -139,7 +139,7 @@ func (h around) kept() (k *hooks.Kept, err error) {
 	return k, err
 }
 
-// lent lists what hooks lend to the programs of a training.
+// lent lists the parameters that hooks lend to the programs of a training.
 func (h around) lent() (list []*graph.Parameter, err error) {
 	err = h.each(func(a *attached) error {
 		if a.Lends == nil {
@@ -153,10 +153,10 @@ func (h around) lent() (list []*graph.Parameter, err error) {
 	return list, err
 }
 
-// hookPrefix begins the metadata of a hook's record, "hook/NAME", and its tensors, "hook/NAME/...".
+// hookPrefix is the prefix of a hook's record in the metadata, "hook/NAME", and of its tensors, "hook/NAME/...".
 const hookPrefix = "hook/"
 
-// save adds what the hooks keep to a state.
+// save adds the states of the hooks to a checkpoint.
 func (h around) save(state *checkpoint.File) error {
 	return h.each(func(a *attached) error {
 		if a.Save == nil {
@@ -174,7 +174,7 @@ func (h around) save(state *checkpoint.File) error {
 	})
 }
 
-// restore gives it back to them.
+// restore loads the states of the hooks.
 func (h around) restore(from *stored) error {
 	err := h.each(func(a *attached) error {
 		if a.Restore == nil {
@@ -197,7 +197,7 @@ func (h around) restore(from *stored) error {
 	return nil
 }
 
-// close ends all hooks.
+// close closes all hooks.
 func (h around) close() (err error) {
 	for _, a := range h {
 		err = errors.Join(err, a.call(func(a *attached) error { return a.Close() }))

@@ -16,10 +16,10 @@ import (
 
 const averaged = "average={decay=0.9}"
 
-// The oracle adds up the weights of all steps, in float64.
+// The oracle sums the weights of all steps in float64.
 func TestTheAverageIsTheWeightedMeanOfTheWeightsAfterEveryStep(t *testing.T) {
 	const decay = 0.9
-	var weights [][][]float32 // by step and parameter: as the next step finds them
+	var weights [][][]float32 // by step and parameter: after the step
 	backend := newHooked()
 	backend.after = func(n int, p *graph.Program, _ graph.Runner[float32]) {
 		var now [][]float32
@@ -41,12 +41,12 @@ func TestTheAverageIsTheWeightedMeanOfTheWeightsAfterEveryStep(t *testing.T) {
 	for i, p := range shown.Parameters {
 		end, ok := last.file.Tensor(p.Path)
 		if !ok {
-			t.Fatalf("the state holds no %s", p.Path)
+			t.Fatalf("the state contains no %s", p.Path)
 		}
 		for j, got := range p.Data {
 			sum, total := float64(end.Data[j]), 1.0
 			factor := 1.0
-			for s := len(weights) - 1; s > 0; s-- { // weights[0] is the first draw
+			for s := len(weights) - 1; s > 0; s-- { // weights[0] are the initial weights
 				factor *= decay
 				sum += factor * float64(weights[s][i][j])
 				total += factor
@@ -102,7 +102,7 @@ func TestRunningAveragesAreAveragedToo(t *testing.T) {
 	}
 }
 
-// What is validated is what is kept: evaluated again, it has the same error.
+// The validated model is the saved one: evaluated again, it has the same error.
 func TestTheValidatedModelIsTheAveragedOne(t *testing.T) {
 	m := model(t, everything, averaged, "train.patience=0")
 	r := trained(t, m, Options{})

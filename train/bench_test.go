@@ -14,7 +14,7 @@ import (
 	"tessera/team"
 )
 
-// encode stands for an optimizer where a step is to encode encoded images.
+// encode in place of an optimizer means that a step encodes images.
 const (
 	encode  = "encode"
 	encoded = 10_000

@@ -8,7 +8,7 @@ import (
 	"tessera/team"
 )
 
-// chunk is a part of one parameter, as long as optim.Norm's blocks, so that the norm has the same bits.
+// chunk is a range of one parameter. It is as long as optim.Norm's blocks, so that the norm has the same bits.
 type chunk struct {
 	of       int // index in moved
 	from, to int
@@ -30,7 +30,7 @@ func (q *queue) next() int {
 	return -1
 }
 
-// deal gives every thread an equal part of the chunks of each parameter: the part whose gradient it has likely computed.
+// deal assigns every thread an equal share of the chunks of each parameter, whose gradient it has probably computed.
 func (s *stepper) deal() {
 	s.queues = make([]queue, s.team.Threads())
 	for first := 0; first < len(s.chunks); {
@@ -48,7 +48,7 @@ func (s *stepper) deal() {
 	}
 }
 
-// share returns the range of n things that a thread works on.
+// share returns the range of n items that a thread works on.
 func (s *stepper) share(thread, n int) (from, to int) {
 	return team.EvenShare(n, thread, s.team.Threads())
 }
@@ -69,12 +69,12 @@ func (s *stepper) updateChunks(thread int) {
 	if s.beside != nil {
 		s.beside(thread)
 	}
-	for i := 1; i < len(s.queues); i++ { // help those that something holds up
+	for i := 1; i < len(s.queues); i++ { // help threads that are delayed
 		s.drain(thread, &s.queues[(thread+i)%len(s.queues)])
 	}
 }
 
-// drain moves the chunks that are left in a queue, and asks for the memory of each while the one before is moved.
+// drain updates the remaining chunks of a queue and prefetches each chunk during the update of the previous one.
 func (s *stepper) drain(thread int, q *queue) {
 	i := q.next()
 	for i >= 0 {
@@ -87,10 +87,10 @@ func (s *stepper) drain(thread int, q *queue) {
 	}
 }
 
-// large is how many bytes of weights, gradients and state no longer stay in the caches from step to step.
+// large is the number of bytes of weights, gradients and state above which they do not stay in the caches between steps.
 const large = 4 << 20
 
-// ask requests what a chunk of a large model is going to write: nothing of it is in this processor's cache.
+// ask prefetches the memory that the update of a chunk writes: in a large model it is not in this processor's cache.
 func (s *stepper) ask(c *chunk) {
 	m := s.moved[c.of]
 	kernel.PrefetchOwned(m.Data[c.from:c.to])

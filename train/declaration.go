@@ -2,6 +2,9 @@ package train
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -11,12 +14,12 @@ import (
 	"tessera/train/folder"
 )
 
-// editable are the keys that may be changed in config.toml before a run is resumed: how long it is trained, and how often it is
-// saved.
+// editable are the keys of config.toml that may be changed before a run is resumed: its length and the interval of
+// checkpoints.
 var editable = []string{"train.epochs", "iterations", "train.patience", "train.min_delta", "train.checkpoint_seconds"}
 
-// sameDeclaration refuses a declaration that is another one than the state was trained with, key by key. A state of an
-// earlier version has no record of it; see [identity].
+// sameDeclaration returns an error that lists the keys whose values differ between the declaration and the state. States of
+// earlier versions do not contain the declaration; see [identity].
 func sameDeclaration(spec *config.Model, from *stored) error {
 	text := from.file.Metadata[declarationKey]
 	if text == "" {
@@ -24,7 +27,7 @@ func sameDeclaration(spec *config.Model, from *stored) error {
 	}
 	was, err := parseConfig(from.path, []byte(text))
 	if err != nil {
-		return checkpoint.Mismatchf(from.path, "does not match: the declaration that it was trained with cannot be read: %v", err)
+		return checkpoint.Mismatchf(from.path, "does not match: its declaration cannot be read: %v", err)
 	}
 	differing := slices.DeleteFunc(config.Differences(was, spec), func(d config.Difference) bool { return slices.Contains(editable, d.Key) })
 	if len(differing) == 0 {
@@ -37,28 +40,78 @@ func sameDeclaration(spec *config.Model, from *stored) error {
 	return checkpoint.Mismatchf(from.path, "does not match %s: %s", folder.Config, strings.Join(lines, "; "))
 }
 
-// lengthen gives a run another number of epochs, and its config.toml too.
-func (o Options) lengthen(held *folder.Folder, spec *config.Model, from *stored) (*config.Model, error) {
+// sameModel refuses parameters of another model than the declared one. What no parameter and no metric depends on may differ:
+// the training schedule, the description, and where files are, which may have been moved.
+func sameModel(spec *config.Model, path string, f *checkpoint.File) error {
+	text := f.Metadata[declarationKey]
+	if text == "" { // of an earlier version
+		return nil
+	}
+	was, err := parseConfig(path, []byte(text))
+	if err != nil {
+		return checkpoint.Errorf(path, "the declaration in its metadata cannot be read: %v", err)
+	}
+	var lines []string
+	for _, d := range config.Differences(was, spec) {
+		file := strings.HasPrefix(d.Key, "dataset.") && strings.HasPrefix(d.Is, `"`) || strings.HasPrefix(d.Key, "start")
+		if !file && d.Key != "about" && d.Key != "kind" && // [openBaseline] says that
+			!slices.Contains(editable, d.Key) {
+			lines = append(lines, d.String())
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return checkpoint.Mismatchf(path, "does not match %s: %s; restore that file, or train a new run", folder.Config, strings.Join(lines, "; "))
+}
+
+// edited warns of keys that were edited since the state was written. A training schedule that is missing is that of a file
+// which was cut short: every run's config.toml holds every key.
+func (o Options) edited(run string, spec *config.Model, from *stored) error {
+	text := from.file.Metadata[declarationKey]
+	if text == "" {
+		return nil
+	}
+	was, err := parseConfig(from.path, []byte(text))
+	if err != nil {
+		return nil // which fits says
+	}
+	path := filepath.Join(run, folder.Config)
+	for _, d := range config.Differences(was, spec) {
+		if !slices.Contains(editable, d.Key) {
+			continue
+		}
+		key := d.Key[strings.LastIndex(d.Key, ".")+1:]
+		if b, err := os.ReadFile(path); err == nil && slices.Contains([]string{"epochs", "iterations"}, key) && !regexp.MustCompile(`(?m)(^|[\s{,.])`+key+`\s*=`).Match(b) {
+			return checkpoint.Errorf(path, "holds no %s, as if it was cut short; the run was trained with %s = %s: restore the file, or add the key", d.Key, key, d.Was)
+		}
+		if o.Warn != nil {
+			o.Warn(path + " was edited: " + d.String())
+		}
+	}
+	return nil
+}
+
+// lengthen returns the model of a run with another number of epochs, and the edited config.toml, which is written when the run is
+// ready to continue.
+func (o Options) lengthen(held *folder.Folder, spec *config.Model, from *stored) (longer *config.Model, edited []folder.File, err error) {
 	wrong := func(problem string, a ...any) error {
-		return fmt.Errorf("run %s: %w", held.Path(), part.KeyError{Key: "epochs", Problem: fmt.Sprintf(problem, a...)})
+		return fmt.Errorf("run %s: %w", held.Path(), part.KeyErrorf("epochs", problem, a...))
 	}
 	switch {
 	case o.Epochs == 0 || o.Epochs == spec.Train.Epochs:
-		return spec, nil
+		return spec, nil, nil
 	case spec.Baseline != nil:
-		return nil, wrong("a baseline (%s) has none; edit its own keys, such as iterations, in %s", spec.Kind, held.Join(folder.Config))
+		return nil, nil, wrong("a baseline (%s) has no epochs; edit its keys, for example iterations, in %s", spec.Kind, held.Join(folder.Config))
 	case o.Epochs < max(1, from.Epoch):
-		return nil, wrong("got %d, but %d are complete; want more", o.Epochs, from.Epoch)
+		return nil, nil, wrong("got %d, but %d are complete; want more", o.Epochs, from.Epoch)
 	}
 	if err := sameDeclaration(spec, from); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	longer := *spec
-	longer.Train.Epochs = o.Epochs
-	text := config.Fill(&longer)
-	checked, err := parseConfig(held.Join(folder.Config), text)
-	if err != nil {
-		return nil, err
-	}
-	return checked, held.Write(folder.File{Name: folder.Config, Data: text})
+	other := *spec
+	other.Train.Epochs = o.Epochs
+	text := config.Fill(&other)
+	longer, err = parseConfig(held.Join(folder.Config), text)
+	return longer, []folder.File{{Name: folder.Config, Data: text}}, err
 }

@@ -27,7 +27,7 @@ func decomposition(layer string) morph.Decomposition {
 	return morph.Decomposition{Method: morph.PADO, Levels: 3, Start: 1, Step: 1, Original: true}
 }
 
-// What training and validation see, prepared, is what a trained model makes of plain images.
+// A trained model decomposes plain images; the results equal those of prepared images in training and validation.
 func TestATrainedModelTakesPlainImages(t *testing.T) {
 	for _, layer := range []string{amdLayer, padoLayer} {
 		m := model(t, channelled(layer), "train.patience=0")
@@ -94,7 +94,7 @@ func TestFittedChannelsRunFromZeroToOne(t *testing.T) {
 	}
 }
 
-// Without its cache every step decomposes its images: the numbers are the same.
+// Without the cache every step decomposes its images, with the same results.
 func TestACacheChangesNoResult(t *testing.T) {
 	for _, layer := range []string{amdLayer, padoLayer} {
 		for _, o := range []Options{{}, {Backend: engine.Backend{Team: threads(t, 2)}}} {
@@ -127,7 +127,7 @@ func TestADecomposingRunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
 	killedEverywhere(t, model(t, channelled(amdLayer), "train.epochs=2"))
 }
 
-// A frozen layer keeps the numbers that another run rescaled by.
+// A frozen layer keeps the rescaling of another run.
 func TestAFrozenDecompositionKeepsItsRange(t *testing.T) {
 	for freeze, want := range map[string]float32{`freeze=["encoder.0.*"]`: 5, `freeze=["encoder.3.*"]`: -0.5} {
 		s, splits, err := newSession(context.Background(), model(t, channelled(amdLayer), freeze, "constraint=[]"), Options{Backend: tape.Backend{}}, nil)
@@ -155,7 +155,7 @@ func TestADecomposingTrainingStepAllocatesNothing(t *testing.T) {
 	stepsWithoutAllocations(t, model(t, text, "train.batch=8"))
 }
 
-// A contractive term asks for derivatives with respect to the images: they are decomposed in the graph.
+// A contractive term needs derivatives with respect to the images: they are decomposed in the graph.
 func TestAContractiveTermTrainsOnDecomposedImages(t *testing.T) {
 	m := model(t, channelled(amdLayer), `loss=[{kind="mse"},{kind="contractive",weight=0.01}]`, "train.epochs=2")
 	run := trained(t, m, Options{}).Run

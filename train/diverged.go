@@ -12,8 +12,8 @@ import (
 	"tessera/optim"
 )
 
-// Diverged says that training met NaN or Inf: at which step, and in which tensor first, in the order in which a step
-// uses them: the input, parameters, the code, the output, loss terms, the loss, gradients, moved parameters, and val_mse.
+// Diverged is the error of a training that encountered NaN or Inf: the step and the first such tensor, in the order of a
+// step: input, parameters, code, output, loss terms, loss, gradients, updated parameters, val_mse.
 type Diverged struct {
 	Run    string
 	Epoch  int     // from 1
@@ -21,7 +21,7 @@ type Diverged struct {
 	Tensor string  // "code", "loss.kl", "gradient of encoder.0.weight", "encoder.0.weight", "val_mse"
 	Value  float64 // NaN or an infinity
 
-	advice string // what may help, "" where nothing is known
+	advice string // remedy, "" if none is known
 }
 
 // Error implements error.
@@ -40,19 +40,19 @@ type bad struct {
 	value  float64
 }
 
-// diverged returns the error for what went bad.
+// diverged returns the error for a bad tensor.
 func (s *job) diverged(step int, b bad) error {
 	d := &Diverged{Run: s.run, Epoch: s.progress.Epoch + 1, Step: step, Tensor: b.tensor, Value: b.value}
 	switch s.spec.Optimizer.Optimizer.(type) {
 	case optim.Rule:
 		d.advice = "a smaller learning_rate or a clip_norm"
-	case optim.Search: // which comes back from anywhere but where it begins
-		d.advice = "other first weights, or other weights of the loss,"
+	case optim.Search: // which recovers from every point except the initial one
+		d.advice = "other initial weights, or other weights of the loss terms,"
 	}
 	return d
 }
 
-// look sets b to a tensor unless it is finite or b is set already.
+// look sets b to a tensor, unless the tensor is finite or b is already set.
 func (b *bad) look(tensor string, v []float32) {
 	if b.tensor != "" {
 		return
@@ -62,8 +62,8 @@ func (b *bad) look(tensor string, v []float32) {
 	}
 }
 
-// firstBadForward names what made the loss of a batch bad, by a program that shows the output too. The parameters were
-// finite after the last step, yet a projection may have changed that.
+// firstBadForward finds the tensor that made the loss of a batch non-finite, with a program that also returns the output.
+// The parameters were finite before the projection of the last step, but may not be after it.
 func (n *network) firstBadForward(inputs *batch) (b bad, err error) {
 	want := n.model.Trained()
 	if n.model.Encodes() {
@@ -87,7 +87,7 @@ func (n *network) firstBadForward(inputs *batch) (b bad, err error) {
 	return b, nil
 }
 
-// firstBadBackward names what made the parameters bad while the loss was good.
+// firstBadBackward finds the tensor that made the parameters non-finite although the loss is finite.
 func (p *program) firstBadBackward() (b bad) {
 	b.lookRun(p)
 	for _, q := range p.Parameters {
@@ -99,7 +99,7 @@ func (p *program) firstBadBackward() (b bad) {
 	return b
 }
 
-// firstBad names what made the objective bad, as the last look left everything.
+// firstBad finds the tensor that made the full-batch objective non-finite, after its last evaluation.
 func (w *whole) firstBad() (b bad, err error) {
 	for _, p := range w.model.Parameters {
 		b.look(p.Path, p.Data)
@@ -126,7 +126,7 @@ func (w *whole) firstBad() (b bad, err error) {
 	return b, err
 }
 
-// lookRun looks at what a program's last run gave.
+// lookRun checks the results of a program's last run.
 func (b *bad) lookRun(p *program) {
 	for i, tap := range p.Taps {
 		b.look(tap.Name, p.runner.Tap(i))
@@ -138,8 +138,8 @@ func (b *bad) lookRun(p *program) {
 	}
 }
 
-// finite reports whether no value is NaN or infinite. One such value makes the sum NaN or infinite, and a sum is all
-// that this costs; should a sum of large finite values overflow, each is looked at.
+// finite reports whether no value is NaN or infinite. One non-finite value makes the sum non-finite, and a sum is cheap; if
+// a sum of large finite values overflows, each value is checked.
 func finite(v []float32) bool {
 	if sum := kernel.Float32().Sum(v); sum-sum == 0 {
 		return true
@@ -148,7 +148,7 @@ func finite(v []float32) bool {
 	return !ok
 }
 
-// firstBad returns the first value that is not finite; ok is false where all are.
+// firstBad returns the first non-finite value; ok is false if all are finite.
 func firstBad(v []float32) (value float32, ok bool) {
 	for _, x := range v {
 		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {

@@ -12,7 +12,7 @@ import (
 	"tessera/train/folder"
 )
 
-// Environment records where and how a run was begun, for env.json. It changes nothing.
+// Environment records where and how a run was started, for env.json. It does not affect the run.
 type Environment struct {
 	Version string      `json:"version"` // of this program
 	Go      string      `json:"go"`
@@ -22,8 +22,8 @@ type Environment struct {
 	Backend string      `json:"backend"` // tape, engine
 	BLAS    string      `json:"blas"`
 	Command []string    `json:"command"`
-	Data    []data.File `json:"data"`            // what was read, with the checksum of the uncompressed bytes
-	Start   *data.File  `json:"start,omitempty"` // the parameters that the run began with, where they are another's
+	Data    []data.File `json:"data"`            // files of the data set, with the checksum of the uncompressed bytes
+	Start   *data.File  `json:"start,omitempty"` // file of the initial parameters, if they come from another run
 }
 
 // environment returns the contents of env.json.
@@ -42,7 +42,7 @@ func (s *job) environment() ([]byte, error) {
 // ReadEnvironment returns the record of a run.
 func ReadEnvironment(run string) (Environment, error) {
 	path := filepath.Join(run, folder.Environment)
-	text, err := os.ReadFile(path)
+	text, err := readRegular(path)
 	if err != nil {
 		return Environment{}, err
 	}

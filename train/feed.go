@@ -9,18 +9,18 @@ import (
 	"tessera/team"
 )
 
-// feed runs programs on images in their order: on those that are measured between epochs, or on those of a full-batch objective.
+// feed runs programs on images in their order: for measurements between epochs or for a full-batch objective.
 type feed struct {
 	images   *data.Images
-	prepared hooks.Prepared // nil where no program reads it
+	prepared hooks.Prepared // nil if no program reads it
 	seed     uint64         // of noise
-	pull     []float32      // of all images: how the loss changes with the codes, where a program reads that
+	upstream []float32      // upstream gradient of all codes, if a program reads it
 	order    []int
 	memory   map[string][]float32 // of one batch, by input
 	inputs   [][]float32          // of the last run
 }
 
-// newFeed returns what feeds these programs, which read the images or what a hook makes of them.
+// newFeed returns the feed of these programs, which read the images or a hook's preparation of them.
 func newFeed(images *data.Images, h around, seed uint64, programs ...compiled) (f *feed, err error) {
 	f = &feed{images: images, seed: seed, order: make([]int, images.Len()), memory: map[string][]float32{}}
 	for i := range f.order {
@@ -30,14 +30,14 @@ func newFeed(images *data.Images, h around, seed uint64, programs ...compiled) (
 	return f, err
 }
 
-// run runs a program of the images from to to. A sampler may be a user's own: its panic is an error.
+// run runs a program on the images in [from, to). A panic of a user-defined sampler becomes an error.
 func (f *feed) run(p *program, from, to int) error {
 	f.inputs = f.inputs[:0]
 	for _, in := range p.Inputs {
 		n := volume.Of(in.Shape)
 		row := n / (to - from)
 		if in.Name == graph.PullName {
-			f.inputs = append(f.inputs, f.pull[from*row:to*row])
+			f.inputs = append(f.inputs, f.upstream[from*row:to*row])
 			continue
 		}
 		if len(f.memory[in.Name]) < n {
@@ -56,7 +56,7 @@ func (f *feed) run(p *program, from, to int) error {
 	return p.Run(f.inputs)
 }
 
-// fill writes an input of some images. An image has the same noise at every evaluation, in any batch.
+// fill writes an input for a range of images. The noise of an image is the same at every evaluation and in every batch.
 func (f *feed) fill(in graph.Input, dst []float32, indices []int) {
 	switch {
 	case in.Preparation != nil:

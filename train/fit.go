@@ -18,10 +18,10 @@ import (
 	"tessera/train/folder"
 )
 
-// numbersKey is the metadata of what a baseline saves beside its tensors, JSON.
+// numbersKey is the metadata key of a baseline's numbers, JSON.
 const numbersKey = "numbers"
 
-// fit learns a baseline by its own rule: an epoch is one iteration.
+// fit trains a baseline by the baseline's rule: an epoch is one iteration.
 type fit struct {
 	*job
 	model baselines.Model
@@ -53,18 +53,18 @@ func (f *fit) begin(ctx context.Context, splits data.Splits, _ bool) error {
 	return fmt.Errorf("model %q: %w", f.spec.Name, err)
 }
 
-// bounded refuses images with which the fit could not even begin.
+// bounded returns an error for images whose values overflow in the initial state.
 func (f *fit) bounded() error {
 	for name, v := range f.model.State().Numbers {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return &data.Error{Dataset: f.spec.Dataset.Name, Problem: fmt.Sprintf("its values are too large: the %s of the first atoms is %v", name, v)}
+			return &data.Error{Dataset: f.spec.Dataset.Name, Problem: fmt.Sprintf("its values are too large: the %s of the initial atoms is %v", name, v)}
 		}
 	}
 	return nil
 }
 
-// epoch implements learner. A look at images that were not fitted would take longer than the iteration: only the
-// objective is measured, and the atoms are looked at.
+// epoch implements learner. Encoding validation images would take longer than the iteration: only the objective and the
+// atoms are measured.
 func (f *fit) epoch(ctx context.Context, _ func(func() Metrics)) (Metrics, error) {
 	p, err := f.model.Step(ctx)
 	switch {
@@ -81,11 +81,11 @@ func (f *fit) epoch(ctx context.Context, _ func(func() Metrics)) (Metrics, error
 		Seconds: f.spent()}, nil
 }
 
-// watchedFit are the watched metrics of a baseline: of its atoms alone.
+// watchedFit returns the watched metrics of a baseline, which depend only on its atoms.
 func watchedFit(atoms *metrics.Atoms) metrics.Values {
 	var values metrics.Values
 	for _, one := range watched {
-		v := metrics.NotApplicable("the images of a baseline's fit are not encoded meanwhile")
+		v := metrics.NotApplicable("the images of a baseline are not encoded during the fit")
 		if one.metric == "negative_weights" {
 			v = metrics.Number(float64(metrics.NegativeWeights(atoms.Values)))
 		}
@@ -116,7 +116,7 @@ func (f *fit) restore(from *stored) error {
 	return restoreBaseline(f.model, from.path, from.file)
 }
 
-// restoreBaseline sets a model to what a file holds.
+// restoreBaseline sets a model to the contents of a file.
 func restoreBaseline(m baselines.Model, path string, file *checkpoint.File) error {
 	state := baselines.State{Tensors: map[string]baselines.Tensor{}}
 	if err := json.Unmarshal([]byte(file.Metadata[numbersKey]), &state.Numbers); err != nil {
@@ -138,24 +138,24 @@ func openBaseline(spec *config.Model, method baselines.Method, shape []int, path
 		return nil, checkpoint.Mismatchf(path, "does not match its model: %v", err)
 	}
 	if kind := file.Metadata[kindKey]; kind != spec.Kind {
-		return nil, checkpoint.Mismatchf(path, "does not match: it is of kind %q, the model is of kind %q", kind, spec.Kind)
+		return nil, checkpoint.Mismatchf(path, "does not match its model: got kind %q, want %q", kind, spec.Kind)
 	}
 	if err := restoreBaseline(m, path, file); err != nil {
 		return nil, err
 	}
 	if a := m.Atoms(); len(a.Values) == 0 {
-		return nil, checkpoint.Errorf(path, "holds no atoms yet; resume the run to continue the fit")
+		return nil, checkpoint.Errorf(path, "contains no atoms yet; resume the run to continue the fit")
 	}
 	return m, nil
 }
 
-// derived implements learner: all tensors, for fitted images keep their codes.
+// derived implements learner: all tensors, because the fitted images keep their codes.
 func (f *fit) derived() ([]derived, error) {
 	file := &checkpoint.File{Metadata: f.metadata("parameters", f.progress.Epoch, f.progress.Step)}
 	return []derived{{folder.Model, file}}, f.save(file)
 }
 
-// kept implements learner: the last iteration is the best one.
+// kept implements learner: a baseline always uses the last iteration.
 func (f *fit) kept() (*hooks.Kept, error) { return nil, nil }
 
 // close implements learner.

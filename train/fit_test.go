@@ -21,8 +21,8 @@ import (
 	"tessera/train/internal/faulty"
 )
 
-// fitted are baselines on small images, by what a resume could get wrong: a rule without memory, steps that are remembered,
-// a pass over mini-batches, centres alone, an online rule, and a fit that has nothing to save before its only iteration.
+// fitted are baselines on small images that differ in their resume: a rule without state, a rule with step sizes, passes
+// over mini-batches, only centres, an online rule, and a fit without a state before its only iteration.
 var fitted = map[string]string{
 	"nmf":        "kind = \"nmf\"\ncomponents = 8\niterations = 4",
 	"mini-batch": "kind = \"nmf\"\ncomponents = 8\niterations = 3\nbatch = 100\ntolerance = 0.0",
@@ -70,7 +70,7 @@ func TestAFitInterruptedAfterAnyIterationResumesToTheSameBytes(t *testing.T) {
 	}
 }
 
-// countdown is a context that ends when it has been asked that many times.
+// countdown is a context that ends after that number of Err calls.
 type countdown struct {
 	context.Context
 	left *int
@@ -163,7 +163,7 @@ func TestResumingAFinishedFitChangesNothing(t *testing.T) {
 }
 
 // The oracle is the same fit without a run.
-func TestARunOfABaselineIsItsFit(t *testing.T) {
+func TestARunOfABaselineEqualsItsFit(t *testing.T) {
 	for name := range fitted {
 		m := baseline(t, name)
 		set, err := m.Dataset.Source.Load(context.Background(), nil, data.Both)
@@ -208,7 +208,7 @@ func TestAFitThatConvergesEndsEarly(t *testing.T) {
 	}
 }
 
-func TestWhatAFitRefusesIsNamed(t *testing.T) {
+func TestErrorsOfAFitNameTheProblem(t *testing.T) {
 	var setting part.KeyError
 	for _, name := range []string{"nmf", "kmeans", "pca"} {
 		_, err := Run(context.Background(), baseline(t, name, "components=20", "dataset.count=10"), Options{Out: place(t)})
@@ -224,6 +224,12 @@ func TestWhatAFitRefusesIsNamed(t *testing.T) {
 	_, err = Run(context.Background(), npy(t, "kmeans", 1e30), Options{Out: place(t)})
 	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "too large") {
 		t.Errorf("squares that overflow: got %v, want a *data.Error", err)
+	}
+	for _, first := range []float64{1e30, 3e37} {
+		refused = nil
+		if _, err = Run(context.Background(), npy(t, "nmf", first), Options{Out: place(t)}); !errors.As(err, &refused) {
+			t.Errorf("eigenvalues that overflow: got %v, want a *data.Error", err)
+		}
 	}
 	large := npy(t, "mini-batch", 1e30)
 	large.Baseline.(*baselines.NMF).Init = "random"
@@ -250,7 +256,7 @@ func npy(t *testing.T, name string, first float64) *config.Model {
 
 func TestACheckpointOfAnotherBaselineIsRefused(t *testing.T) {
 	var damaged *checkpoint.Error
-	run := trained(t, baseline(t, "kmeans"), Options{}).Run
+	run := trained(t, baseline(t, "kmeans", "restarts=1"), Options{}).Run
 	edit(t, run, `kind = "kmeans"`, `kind = "nmf"`)
 	if _, err := Open(run); !errors.As(err, &damaged) || !strings.Contains(err.Error(), `kind "kmeans"`) {
 		t.Errorf("open: got %v", err)
@@ -265,7 +271,7 @@ func TestACheckpointOfAnotherBaselineIsRefused(t *testing.T) {
 	}
 }
 
-func TestAFitGoesOnWithItsOwnImagesOnly(t *testing.T) {
+func TestAFitResumesOnlyWithItsImages(t *testing.T) {
 	m := npy(t, "nmf", 0.5)
 	m.Baseline.(*baselines.NMF).Tolerance = 0
 	run := place(t)

@@ -16,10 +16,10 @@ kind = "batch_norm"
 [[model.everything.encoder]]
 kind = "dense"`, 1)
 
-// projectedAll makes its constraints match what is frozen and what is not.
+// projectedAll adds constraints that match frozen and trainable parameters.
 var projectedAll = []string{"constraint.0.on=*.weight", "constraint.1.on=*.weight"}
 
-// first returns the parameters with which a run of a model begins, before any projection.
+// first returns the initial parameters of a model, before any projection.
 func first(t testing.TB, text string, sets ...string) *graph.Model {
 	t.Helper()
 	m, err := graph.New(model(t, text, sets...), []int{8, 8})
@@ -29,7 +29,7 @@ func first(t testing.TB, text string, sets ...string) *graph.Model {
 	return m
 }
 
-func TestFrozenParametersKeepTheirValuesAndAllOthersMove(t *testing.T) {
+func TestOnlyFrozenParametersKeepTheirValues(t *testing.T) {
 	const freeze = `freeze=["encoder.[23].*","decoder.*.weight"]`
 	r := trained(t, model(t, normalised, append(projectedAll, freeze)...), Options{})
 	got, err := Open(r.Run)

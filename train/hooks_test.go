@@ -16,8 +16,8 @@ import (
 	"tessera/train/folder"
 )
 
-// jolts is a hook as a user writes one: in every second step it adds noise to the encoder's weight, as much as it has added up of
-// the norms of earlier batches, and every epoch it halves that. All of it must be in the state for a resume to be exact.
+// jolts is a user-defined hook: in every second step it adds noise to the encoder's weight, scaled by a sum of the norms of
+// earlier batches, and every epoch it halves the sum. An exact resume needs all of this in the state.
 type jolts struct {
 	Every int `toml:"every" want:"> 0" doc:"steps between two jolts"`
 }
@@ -75,7 +75,7 @@ func (h *jolting) jolt() error {
 	return nil
 }
 
-// jolted is a model with a hook of a user's own beside the others.
+// jolted is a model with a user-defined hook and others.
 func jolted(t *testing.T, sets ...string) *config.Model {
 	t.Helper()
 	return model(t, phasedModel, append(sets, "hook.jolts.every=2")...)
@@ -85,7 +85,7 @@ func init() {
 	hooks.Registry.Register("jolts", "adds noise to the encoder's weight", func() hooks.Hook { return &jolts{Every: 2} })
 }
 
-func TestAHookOfAUsersOwnChangesTheTraining(t *testing.T) {
+func TestAUserDefinedHookChangesTheTraining(t *testing.T) {
 	with, without := trained(t, jolted(t), Options{}), trained(t, model(t, phasedModel), Options{})
 	if string(read(t, with.Run, folder.Model)) == string(read(t, without.Run, folder.Model)) {
 		t.Error("the hook changes nothing")
@@ -102,15 +102,15 @@ func TestAHookOfAUsersOwnChangesTheTraining(t *testing.T) {
 	}
 }
 
-func TestAHookOfAUsersOwnResumesToTheSameBytes(t *testing.T) {
+func TestAUserDefinedHookResumesToTheSameBytes(t *testing.T) {
 	m := jolted(t, "train.epochs=2", "prune.1.from=1")
 	interruptedEverywhere(t, m)
 	killedEverywhere(t, m)
 	killedAgain(t, m)
 }
 
-// Every epoch draws units again, into weights that are averaged, followed and constrained.
-func TestARevivedAndTaughtRunResumesToTheSameBytes(t *testing.T) {
+// Every epoch re-initialises units whose weights are averaged, followed by a teacher and constrained.
+func TestARunWithReviveAndTeacherResumesToTheSameBytes(t *testing.T) {
 	m := model(t, everything, averaged, "hook.revive={every=1,threshold=0.9}", "hook.teacher.decay=0.9", "train.epochs=3")
 	plain := trained(t, model(t, everything, averaged, "train.epochs=3"), Options{})
 	r := trained(t, m, Options{})
@@ -152,7 +152,7 @@ func TestProgramsReadWhatATeacherLends(t *testing.T) {
 func TestAStateWithoutAHookIsRefused(t *testing.T) {
 	run := half(t)
 	edit(t, run, "[model.everything.train]", "[model.everything.hook.jolts]\n\n[model.everything.train]")
-	for _, want := range []string{"hook.jolts.every: got 2, want nothing", "hook jolts: it holds no sum"} {
+	for _, want := range []string{"hook.jolts.every: got 2, want nothing", "hook jolts: sum is missing"} {
 		if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
@@ -160,7 +160,7 @@ func TestAStateWithoutAHookIsRefused(t *testing.T) {
 	}
 }
 
-func TestTeamsRunHooksAlike(t *testing.T) {
+func TestTheNumberOfThreadsDoesNotChangeHooks(t *testing.T) {
 	want := trained(t, jolted(t), Options{})
 	for _, threads := range []int{2, 3} {
 		team := team.New(threads)
@@ -169,7 +169,7 @@ func TestTeamsRunHooksAlike(t *testing.T) {
 	}
 }
 
-// outside is a hook in a line.
+// outside is a hook given by its Attach function.
 type outside struct {
 	attach func(t hooks.Training) (*hooks.Active, error)
 }
@@ -222,7 +222,7 @@ func (f *failingHook) Attach(hooks.Training) (*hooks.Active, error) {
 	}, f.fail("Attach")
 }
 
-func TestWhatAHookDoesWrongIsAnErrorWithItsName(t *testing.T) {
+func TestErrorsAndPanicsOfAHookNameIt(t *testing.T) {
 	for _, in := range []string{"Attach", "First", "Begin", "BeginEpoch", "BeforeStep", "AfterStep", "EndEpoch", "Project", "Moved", "Rate", "Save", "Shown", "Kept", "Follows", "Lends"} {
 		for _, panics := range []bool{false, true} {
 			canFail := in != "Project" && in != "Moved" && !slices.Contains([]string{"Rate", "Save", "Shown", "Kept", "Follows", "Lends"}, in)
@@ -239,13 +239,13 @@ func TestWhatAHookDoesWrongIsAnErrorWithItsName(t *testing.T) {
 	}
 }
 
-func TestHooksThatCannotBeTogetherAreRefused(t *testing.T) {
+func TestHooksThatExcludeEachOtherAreRefused(t *testing.T) {
 	for want, c := range map[string]struct {
 		text  string
 		hooks map[string]hooks.Hook
 	}{
-		"hook mean: average does the same already":                                         {everything, map[string]hooks.Hook{"mean": &hooks.Average{Decay: 0.5}}},
-		"hook stop: early_stopping does the same already":                                  {everything, map[string]hooks.Hook{"stop": &hooks.EarlyStopping{Patience: 1}}},
+		"hook mean: has the same function as average":          {everything, map[string]hooks.Hook{"mean": &hooks.Average{Decay: 0.5}}},
+		"hook stop: has the same function as early_stopping":   {everything, map[string]hooks.Hook{"stop": &hooks.EarlyStopping{Patience: 1}}},
 		"hook jolts: needs a mini-batch optimizer (got lbfgs)": {searched, map[string]hooks.Hook{"jolts": &jolts{Every: 1}}},
 	} {
 		m := model(t, c.text)

@@ -11,23 +11,23 @@ import (
 	"tessera/optim"
 )
 
-// job is what a learner knows of its run: the model, the images, and where the run is, which the learner counts.
+// job is the learner's view of its run: the model, the images and the progress, which the learner updates.
 type job struct {
 	options    Options
 	spec       *config.Model
 	shape      []int // of one image
 	run        string
 	images     *data.Images // fitted
-	files      []data.File  // the data set was read from
-	started    *data.File   // the first parameters were read from; nil where they were drawn
+	files      []data.File  // files of the data set
+	started    *data.File   // file of the initial parameters; nil if they are random
 	identity   identity
-	arithmetic Arithmetic // with which the run was begun
+	arithmetic Arithmetic // with which the run was started
 	progress   progress
 
-	epochFrom time.Time // when this process began with the current epoch
+	epochFrom time.Time // when this process started the current epoch
 }
 
-// metadata returns what every checkpoint of a run says.
+// metadata returns the metadata of every checkpoint of a run.
 func (j *job) metadata(contents string, epoch, step int) map[string]string {
 	shape, _ := json.Marshal(j.shape) // integers cannot fail
 	m := map[string]string{formatKey: formatText, contentsKey: contents, modelKey: j.spec.Name, shapeKey: string(shape),
@@ -38,7 +38,7 @@ func (j *job) metadata(contents string, epoch, step int) map[string]string {
 	return m
 }
 
-// length returns how many epochs a run of spec has, unless it ends early. Of a baseline they are iterations.
+// length returns the maximum number of epochs of a run of spec; for a baseline, of iterations.
 func length(spec *config.Model) int {
 	if method, ok := spec.Baseline.(baselines.Method); ok {
 		return method.MostIterations()
@@ -46,13 +46,13 @@ func length(spec *config.Model) int {
 	return spec.Train.Epochs
 }
 
-// searches reports whether the optimizer evaluates the objective over all images.
+// searches reports whether the optimizer is a full-batch optimizer.
 func (j *job) searches() bool {
 	_, search := j.spec.Optimizer.Optimizer.(optim.Search)
 	return search
 }
 
-// stepsPerEpoch counts the last, shorter batch. An iteration of a baseline or of a search is one step.
+// stepsPerEpoch includes the last, smaller batch. An iteration of a baseline or of a full-batch optimizer is one step.
 func (j *job) stepsPerEpoch() int {
 	if j.searches() || j.spec.Baseline != nil {
 		return 1
@@ -60,7 +60,7 @@ func (j *job) stepsPerEpoch() int {
 	return (j.identity.Images + j.spec.Train.Batch - 1) / j.spec.Train.Batch
 }
 
-// finished reports whether nothing is left to do.
+// finished reports whether the run is complete.
 func (j *job) finished() bool { return over(j.spec, j.progress) }
 
 func over(spec *config.Model, p progress) bool { return p.Stopped || p.Epoch >= length(spec) }

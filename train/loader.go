@@ -12,41 +12,41 @@ import (
 	"tessera/internal/volume"
 )
 
-// loader prepares batches ahead of the steps: while the team moves the parameters of one step, it gathers, scales and
-// gives noise to the next batch. What a batch holds depends on the seed, the epoch and the step alone.
+// loader prepares batches ahead of the steps: while the team updates the parameters of one step, it gathers and scales the
+// images of the next batch and adds noise. The contents of a batch depend only on the seed, the epoch and the step.
 //
-// It starts no goroutine: with as many threads as processors, that would take one from the team in the middle of
-// a step, and every barrier would wait for it.
+// It starts no goroutine. With as many threads as processors, a further goroutine would displace a member of the team in
+// the middle of a step and delay every barrier.
 type loader struct {
 	images   *data.Images
-	prepared hooks.Prepared // what a hook makes of them; nil where no input wants that
+	prepared hooks.Prepared // the images as prepared by a hook; nil if no input reads that
 	views    []*augment.Chain
 	seed     uint64
 	size     int // of all batches but the last of an epoch
 	epochs   int
-	threads  int                   // how many call Fill
+	threads  int                   // number of threads that call Fill
 	inputs   map[int][]graph.Input // of the program for each batch size
 
 	order  []int       // of the images in the epoch of the next batch
 	labels []int       // of the images
 	plain  [][]float32 // per thread: images before they are augmented
 
-	batches         [2]*batch // one read, one prepared
-	next            int       // which is prepared
+	batches         [2]*batch // one being read, one being prepared
+	next            int       // index of the one being prepared
 	epoch, position int       // of the next batch
 	step            int       // steps before it
 }
 
-// batch is what one step reads.
+// batch is the input of one step.
 type batch struct {
 	size    int
 	indices []int
 	values  [][]float32 // by input: the images, then the noise
-	memory  [][]float32 // what values is cut from
+	memory  [][]float32 // memory of values
 }
 
-// Start chooses the first batch: that of the given epoch and place in it, with that many steps before. Every thread must
-// call Fill before it is taken.
+// Start selects the first batch: the one at that position of that epoch, after step steps. Every thread must call Fill
+// before Take.
 func (l *loader) Start(epoch, position, step int) {
 	l.order, l.labels = make([]int, l.images.Len()), l.images.Labels()
 	if l.views != nil {
@@ -56,7 +56,7 @@ func (l *loader) Start(epoch, position, step int) {
 	}
 	for k := range l.batches {
 		b := &batch{}
-		for i := range l.inputs[l.size] { // all programs have equally many
+		for i := range l.inputs[l.size] { // all programs have the same inputs
 			length := 0
 			for _, of := range l.inputs {
 				length = max(length, volume.Of(of[i].Shape))
@@ -73,7 +73,7 @@ func (l *loader) Start(epoch, position, step int) {
 	l.choose()
 }
 
-// Take returns the batch that was filled and chooses the next one. It is read until the next Take.
+// Take returns the filled batch, which is valid until the next Take, and selects the next one.
 func (l *loader) Take() *batch {
 	b := l.batches[l.next]
 	l.next = 1 - l.next
@@ -88,7 +88,7 @@ func (l *loader) Take() *batch {
 	return b
 }
 
-// shuffle puts the images into the order of the epoch.
+// shuffle sets the order of the images in the epoch.
 func (l *loader) shuffle() {
 	for i := range l.order {
 		l.order[i] = i
@@ -98,7 +98,7 @@ func (l *loader) shuffle() {
 	})
 }
 
-// choose says what the next batch is to hold; nothing, after the last epoch.
+// choose selects the images of the next batch; none after the last epoch.
 func (l *loader) choose() {
 	b := l.batches[l.next]
 	if b.size = 0; l.epoch >= l.epochs {
@@ -111,18 +111,18 @@ func (l *loader) choose() {
 	}
 }
 
-// noiseRows is how many images share one stream of noise, so that threads can draw it side by side.
+// noiseRows is the number of images per noise stream: threads draw different streams concurrently.
 const noiseRows = 16
 
-// Fill prepares a thread's part of the next batch.
+// Fill prepares a thread's share of the next batch.
 func (l *loader) Fill(thread int) {
 	b := l.batches[l.next]
-	parts := (b.size + noiseRows - 1) / noiseRows
-	for part := parts * thread / l.threads; part < parts*(thread+1)/l.threads; part++ {
-		from, to := part*noiseRows, min((part+1)*noiseRows, b.size)
+	blocks := (b.size + noiseRows - 1) / noiseRows
+	for block := blocks * thread / l.threads; block < blocks*(thread+1)/l.threads; block++ {
+		from, to := block*noiseRows, min((block+1)*noiseRows, b.size)
 		for i, in := range l.inputs[b.size] {
 			if in.Weight != nil {
-				if part == 0 {
+				if block == 0 {
 					b.values[i][0] = float32(in.Weight.At(l.done()))
 				}
 				continue
@@ -133,24 +133,24 @@ func (l *loader) Fill(thread int) {
 			case in.Name == graph.Labels:
 				oneHot(dst, row, l.labels, b.indices[from:to])
 			case in.Name == graph.Views:
-				l.augment(thread, b.values[i], part, b.indices[from:to])
+				l.augment(thread, b.values[i], block, b.indices[from:to])
 			case in.Preparation != nil:
 				l.prepared.Batch(dst, b.indices[from:to])
 			case in.Sampler == nil:
 				l.images.Batch(dst, b.indices[from:to])
 			default:
-				in.Sampler.Sample(dst, noise(l.seed, in.Name, part, l.step))
+				in.Sampler.Sample(dst, noise(l.seed, in.Name, block, l.step))
 			}
 		}
 	}
 }
 
-// done is how many epochs are complete before the next batch, a fraction of one included.
+// done is the number of epochs before the next batch, including a fraction.
 func (l *loader) done() float64 {
 	return float64(l.epoch) + float64(l.position)/float64(len(l.order))
 }
 
-// oneHot writes a row for each label: 1 at its class, and 0 where it is unknown.
+// oneHot writes one row per label: 1 at its class, or zeros if the label is unknown.
 func oneHot(dst []float32, classes int, labels, indices []int) {
 	clear(dst)
 	for k, i := range indices {
@@ -160,19 +160,19 @@ func oneHot(dst []float32, classes int, labels, indices []int) {
 	}
 }
 
-// augment draws both views of a part of the batch: all first views lie before all second ones.
-func (l *loader) augment(thread int, views []float32, part int, indices []int) {
+// augment draws both views of a block of the batch: all first views precede all second views.
+func (l *loader) augment(thread int, views []float32, block int, indices []int) {
 	pixels := l.images.Pixels()
 	plain := l.plain[thread][:len(indices)*pixels]
 	l.images.Batch(plain, indices)
-	for v := range 2 { // by one declared view both
-		at := (v*len(views)/2/pixels + part*noiseRows) * pixels
+	for v := range 2 { // one declared view serves for both
+		at := (v*len(views)/2/pixels + block*noiseRows) * pixels
 		chain := l.views[min(v, len(l.views)-1)]
-		chain.Apply(views[at:at+len(plain)], plain, noise(l.seed, "view."+strconv.Itoa(v+1), part, l.step))
+		chain.Apply(views[at:at+len(plain)], plain, noise(l.seed, "view."+strconv.Itoa(v+1), block, l.step))
 	}
 }
 
-// noise is the stream of one part of a noise input's batch at a step.
-func noise(seed uint64, input string, part, step int) *rand.Rand {
-	return random.Stream(seed, input+"/"+strconv.Itoa(part), uint64(step))
+// noise is the random stream of one block of a noise input at a step.
+func noise(seed uint64, input string, block, step int) *rand.Rand {
+	return random.Stream(seed, input+"/"+strconv.Itoa(block), uint64(step))
 }

@@ -24,7 +24,7 @@ func numbered(t *testing.T, n int) *data.Images {
 	return images
 }
 
-// loads returns what a loader of 10 images in batches of 4 gives from a place on, to the end of epoch 3.
+// loads returns the batches of a loader of 10 images in batches of 4, from a position to the end of epoch 3.
 func loads(t *testing.T, epoch, position, step int) (batches [][][]float32) {
 	t.Helper()
 	inputs := map[int][]graph.Input{}
@@ -53,7 +53,7 @@ func fill(l *loader) {
 	l.Fill(0)
 }
 
-func TestAnEpochIsEveryImageOnceInAnOrderOfItsOwn(t *testing.T) {
+func TestEveryEpochHasEachImageOnceInAnotherOrder(t *testing.T) {
 	batches := loads(t, 0, 0, 0)
 	var orders [][]float32
 	for e := range 3 {
@@ -84,7 +84,7 @@ func TestNoiseIsTheStreamOfItsPathAndStep(t *testing.T) {
 	}
 }
 
-func TestALoaderBeginsAnywhereWithWhatWouldHaveCome(t *testing.T) {
+func TestALoaderStartsAtAnyPosition(t *testing.T) {
 	all := loads(t, 0, 0, 0)
 	for step := range all {
 		got := loads(t, step/3, step%3*4, step)
@@ -115,7 +115,7 @@ func TestTheNumberOfThreadsChangesNoValue(t *testing.T) {
 	}
 }
 
-// spoilt is a sampler of a user's own that panics.
+// spoilt is a user-defined sampler that panics.
 type spoilt struct{}
 
 func (spoilt) Sample([]float32, *rand.Rand) { panic("no noise") }

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
+	"tessera/internal/sealed"
+	"tessera/internal/volume"
 	"tessera/train/folder"
 )
 
-// reportEvery is the least time between two reports within an epoch.
+// reportEvery is the minimum time between two reports within an epoch.
 const reportEvery = 100 * time.Millisecond
 
 // train continues to the end of the run.
@@ -27,7 +30,7 @@ func (s *session) train(ctx context.Context) (*Result, error) {
 	return s.result()
 }
 
-// epoch trains on what is left of the current epoch.
+// epoch trains to the end of the current epoch.
 func (s *session) epoch(ctx context.Context) error {
 	s.epochFrom = time.Now()
 	m, err := s.learner.epoch(ctx, s.within)
@@ -55,7 +58,7 @@ func (s *session) interrupt() error {
 	return fmt.Errorf("%s: %w at step %d (epoch %d); resume continues from there", s.run, ErrInterrupted, s.progress.Step, s.progress.Epoch+1)
 }
 
-// endEpoch writes a line of metrics and, when it is time, a checkpoint.
+// endEpoch writes a line of metrics and, when due, a checkpoint.
 func (s *session) endEpoch(m Metrics) error {
 	before := s.progress.Seconds
 	s.progress.Seconds = 0
@@ -76,7 +79,7 @@ func (s *session) endEpoch(m Metrics) error {
 	if err != nil {
 		return err
 	}
-	if err := s.folder.Append(line); err != nil {
+	if err := s.folder.Append(sealed.Line(line)); err != nil {
 		return err
 	}
 	if save {
@@ -89,7 +92,7 @@ func (s *session) endEpoch(m Metrics) error {
 	return nil
 }
 
-// within tells how far an epoch is, when it is time.
+// within reports the progress within an epoch, when due.
 func (s *session) within(measure func() Metrics) {
 	if s.options.Report != nil && time.Since(s.reported) >= reportEvery {
 		s.tell(measure(), false)
@@ -103,23 +106,30 @@ func (s *session) tell(m Metrics, done bool) {
 	}
 	s.reported = time.Now()
 	epochs := length(s.spec)
-	steps := s.stepsPerEpoch() * epochs
-	pace := s.reported.Sub(s.began).Seconds() / float64(max(1, s.progress.Step-s.beganAt))
-	left := time.Duration(pace * float64(steps-s.progress.Step) * float64(time.Second))
+	steps := volume.Of([]int{s.stepsPerEpoch(), epochs})
+	left := timeLeft(s.reported.Sub(s.began), s.progress.Step-s.beganAt, steps-s.progress.Step)
 	if s.finished() {
 		left = 0
 	}
 	s.options.Report(Progress{Run: s.run, Epochs: epochs, Steps: steps, Iterates: s.spec.Baseline != nil, EpochDone: done, Metrics: m, Left: left})
 }
 
-// writer puts checkpoints on the disk during training. What it writes was encoded before, so nothing changes
-// under its hands; one checkpoint is written at a time.
-type writer struct {
-	done chan error // of the checkpoint in work; nil when there is none
+// timeLeft is the time that steps take at the pace so far, at most the longest duration.
+func timeLeft(spent time.Duration, done, steps int) time.Duration {
+	left := float64(spent) / float64(max(1, done)) * float64(steps)
+	if left >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(left)
 }
 
-// Start waits for the last checkpoint and begins to write the next: first the metrics that it stands for, then its
-// files in order.
+// writer writes checkpoints to the disk during training, one at a time. It gets encoded files, so training can continue to
+// change the parameters.
+type writer struct {
+	done chan error // result of the checkpoint being written; nil if there is none
+}
+
+// Start waits for the last checkpoint and starts to write the next one: first its metrics, then its files in order.
 func (w *writer) Start(f *folder.Folder, files []folder.File) error {
 	if err := w.Wait(); err != nil {
 		return err
@@ -136,7 +146,7 @@ func (w *writer) Start(f *folder.Folder, files []folder.File) error {
 	return nil
 }
 
-// Wait returns when the last checkpoint is on the disk, or what prevented that.
+// Wait waits until the last checkpoint is on the disk and returns its error.
 func (w *writer) Wait() error {
 	if w.done == nil {
 		return nil
@@ -146,7 +156,7 @@ func (w *writer) Wait() error {
 	return err
 }
 
-// Failed returns what prevented the last checkpoint, as far as that is known by now.
+// Failed returns the error of the last checkpoint, if it is already known.
 func (w *writer) Failed() error {
 	select {
 	case err := <-w.done:

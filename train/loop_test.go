@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"tessera/data"
 	"tessera/graph"
@@ -299,4 +300,31 @@ func TestACancelledContextBeforeTheFirstStepLeavesARunToResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameRun(t, run, trained(t, m, Options{}).Run)
+}
+
+func TestTheTimeLeftOfAnEndlessRunIsNotNegative(t *testing.T) {
+	for _, c := range []struct {
+		spent       time.Duration
+		done, steps int
+		want        time.Duration
+	}{
+		{time.Second, 10, 100, 10 * time.Second}, {time.Second, 0, 3, 3 * time.Second},
+		{time.Hour, 1, math.MaxInt, math.MaxInt64}, {time.Second, 1, math.MaxInt / 128 * 100, math.MaxInt64},
+	} {
+		if got := timeLeft(c.spent, c.done, c.steps); got != c.want {
+			t.Errorf("%v for %d steps, %d to go: got %v, want %v", c.spent, c.done, c.steps, got, c.want)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	reports := 0
+	_, err := Run(ctx, model(t, everything, "train.epochs=9223372036854775807"), Options{Out: place(t), Report: func(p Progress) {
+		if reports++; p.Left < 0 || p.Steps < p.Step {
+			t.Errorf("%v left, step %d of %d", p.Left, p.Step, p.Steps)
+		}
+		cancel()
+	}})
+	if !errors.Is(err, ErrInterrupted) || reports == 0 {
+		t.Errorf("%d reports, then %v", reports, err)
+	}
 }

@@ -11,19 +11,19 @@ import (
 type Metrics struct {
 	Epoch           int            // from 1
 	Step            int            // steps done since the beginning of the run
-	Loss            float64        // mean over the images of the epoch, as each was when its batch was computed: the sum of Terms
-	Terms           metrics.Values // the weighted terms of the loss by their kinds, "kind.2" for the second of a kind; none of a baseline, whose loss is its objective
+	Loss            float64        // sum of Terms: mean over the images of the epoch, each with the parameters of its step
+	Terms           metrics.Values // the weighted terms of the loss by their kinds, "kind.2" for the second of a kind; empty for a baseline, whose loss is its objective
 	Measured        metrics.Values // at the end of the epoch, without noise: see [Watched]; empty within an epoch
 	LearningRate    float64        // of the epoch's last step; NaN for a baseline
-	ImagesPerSecond float64        // images trained on per second of Seconds
+	ImagesPerSecond float64        // trained images per second
 	Seconds         float64        // wall time of this epoch alone, validation and checkpoint included
 }
 
-// Watched is how many of the fitted images the sparsity of codes and the dead units are measured on without
-// validation images: the first ones.
+// Watched is the number of training images, from the first, on which the code sparsity and the dead units are measured if
+// there are no validation images.
 const Watched = 10000
 
-// values are the numbers that depend on the training alone, by their keys: the loss, its terms, and what was measured.
+// values are the deterministic numbers by their keys: the loss, its terms and the metrics.
 func (m Metrics) values() metrics.Values {
 	v := metrics.Values{finiteValue("loss", m.Loss)}
 	for _, t := range m.Terms {
@@ -38,7 +38,7 @@ func (m Metrics) values() metrics.Values {
 	return v
 }
 
-// finiteValue is a value that is missing where it is not finite.
+// finiteValue is v, or missing if v is not finite.
 func finiteValue(name string, number float64) metrics.Value {
 	v := metrics.Number(number)
 	if math.IsNaN(number) || math.IsInf(number, 0) {

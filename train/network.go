@@ -13,16 +13,16 @@ import (
 	"tessera/optim"
 )
 
-// network learns an auto-encoder batch by batch, by an optimizer that is a rule.
+// network trains an auto-encoder with a mini-batch optimizer.
 type network struct {
 	*trainee
 	programs  compiled // for training, by batch size
 	loader    *loader
 	distorted bool       // a hook changes the images that are encoded
-	here      hooks.Step // the present one, for the hooks
+	here      hooks.Step // the current step, for the hooks
 }
 
-// newNetwork returns a model with its first parameters, projected, a fresh optimizer and its hooks.
+// newNetwork returns a model with projected initial parameters, a new optimizer and its hooks.
 func newNetwork(j *job) (*network, error) {
 	t, err := newTrainee(j)
 	if err != nil {
@@ -31,8 +31,8 @@ func newNetwork(j *job) (*network, error) {
 	return &network{trainee: t, distorted: j.spec.Distorted()}, t.attach()
 }
 
-// begin implements learner: it prepares a program for each batch size of an epoch, what feeds and watches them, and the first
-// batch.
+// begin implements learner: it compiles a program for each batch size of an epoch and prepares the loader, the watcher and
+// the first batch.
 func (n *network) begin(_ context.Context, splits data.Splits, fresh bool) (err error) {
 	train := n.spec.Train
 	n.programs, err = compileAll(n.model, n.options.Backend, n.request(n.model.Trained()...), n.images.Len(), train.Batch)
@@ -63,24 +63,24 @@ func (n *network) begin(_ context.Context, splits data.Splits, fresh bool) (err 
 	return n.fill()
 }
 
-// fill makes the first batch; the others are made beside the steps.
+// fill prepares the first batch; later batches are prepared during the steps.
 func (n *network) fill() error {
 	return guard("making the first batch", func() error { n.options.Team.Do(n.loader.Fill); return nil })
 }
 
 // close implements learner.
 func (n *network) close() {
-	_ = n.programs.Close() // what cannot be freed does not make the result wrong
+	_ = n.programs.Close() // an error of freeing memory does not affect the result
 	n.trainee.close()
 }
 
-// epoch implements learner: step after step, then what the epoch has come to.
+// epoch implements learner: all steps, then the metrics of the epoch.
 func (n *network) epoch(ctx context.Context, tell func(measure func() Metrics)) (m Metrics, err error) {
 	for n.progress.Position < n.images.Len() {
 		if ctx.Err() != nil {
 			return m, errHalted
 		}
-		if n.progress.Position == 0 { // a state between two epochs is that of the one which is over
+		if n.progress.Position == 0 { // a state between two epochs belongs to the completed one
 			if err := n.around.each(func(a *attached) error { return a.BeginEpoch() }); err != nil {
 				return m, n.failed(err)
 			}
@@ -95,8 +95,8 @@ func (n *network) epoch(ctx context.Context, tell func(measure func() Metrics)) 
 	return n.finish()
 }
 
-// step is one step of training: forward and backward, optimizer, projection. The team prepares the next batch while it
-// moves the parameters.
+// step is one training step: forward, backward, optimizer, projection. The team prepares the next batch while it updates
+// the parameters.
 func (n *network) step() error {
 	b := n.loader.Take()
 	n.here = hooks.Step{Images: b.values[0], Size: b.size}
@@ -138,10 +138,10 @@ func (n *network) step() error {
 	return nil
 }
 
-// targetInput is the place of the clean images among the inputs of a program that learns from distorted ones.
+// targetInput is the index of the clean images among the inputs of a program with distorted images.
 const targetInput = 1
 
-// failed names the run and the step in which something went wrong that is not the numbers'.
+// failed adds the run and the step to an error other than a divergence.
 func (n *network) failed(err error) error {
 	return fmt.Errorf("%s: step %d: %w", n.run, n.progress.Step+1, err)
 }

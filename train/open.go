@@ -23,12 +23,12 @@ type Trained struct {
 	*graph.Model                 // nil for a baseline
 	Baseline     baselines.Model // nil for an auto-encoder
 	Spec         *config.Model
-	Path         string // the file that the parameters are from
-	Epoch        int    // after which the parameters were as they are; with early stopping the best one
+	Path         string // the file of the parameters
+	Epoch        int    // epoch of the parameters; with early stopping the best one
 	Step         int
 }
 
-// Coder returns the model as a coder; an auto-encoder's programs run on that back end, and are freed by its Close.
+// Coder returns a coder of the model. An auto-encoder's programs run on that back end; Close of the coder frees them.
 func (t *Trained) Coder(backend graph.Backend) metrics.Coder {
 	if t.Baseline != nil {
 		return t.Baseline
@@ -36,24 +36,25 @@ func (t *Trained) Coder(backend graph.Backend) metrics.Coder {
 	return graph.NewCoder(t.Model, backend)
 }
 
-// Open reads the model of a run, finished or not: the parameters of best.safetensors where there is one, else those of
-// model.safetensors, else, should a crash have left none, those of the state. A file that is damaged or does not match
-// config.toml is a [*checkpoint.Error]; a folder that is not a run is [folder.ErrNotRun].
+// Open reads the model of a finished or unfinished run. The parameters come from best.safetensors if it exists, else from
+// model.safetensors, else (after a crash) from the state. It returns a [*checkpoint.Error] for a file that is damaged or
+// does not match config.toml, and [folder.ErrNotRun] for a folder that is not a run.
 func Open(run string) (*Trained, error) {
 	return folderOf(run).open()
 }
 
-// OpenFS reads the model of the run in a folder of a file system, such as an [embed.FS]; "" and "." name its root. It needs
-// config.toml and one of the files that [Open] reads. The errors are those of Open.
+// OpenFS reads the model of a run in a folder of a file system, for example an [embed.FS]; "" and "." are its root. It
+// needs config.toml and one of the files that [Open] reads. Errors: as Open.
 func OpenFS(fsys fs.FS, dir string) (*Trained, error) {
 	if fsys == nil {
-		return nil, errors.New("train: no file system to open a run in")
+		return nil, errors.New("train: the file system is nil")
 	}
 	return files{path.Clean(dir), path.Join, func(name string) ([]byte, error) { return fs.ReadFile(fsys, name) }}.open()
 }
 
-// Read reads a model from the bytes of model.safetensors or best.safetensors alone: their metadata hold the declaration. name
-// stands for the file in errors, which are those of [Open]. Files of versions without that need their folder.
+// Read reads a model from the bytes of model.safetensors or best.safetensors, whose metadata contain the declaration. name
+// denotes the file in errors, which are the errors of [Open]. Files of older versions do not contain the declaration; open
+// their folder instead.
 func Read(name string, b []byte) (*Trained, error) {
 	f, err := decodeOwn(name, b)
 	if err != nil {
@@ -70,15 +71,26 @@ func Read(name string, b []byte) (*Trained, error) {
 	return open(spec, name, f)
 }
 
-// files are those of a run's folder.
+// files gives access to the files of a run's folder.
 type files struct {
 	run  string
 	join func(...string) string
 	read func(path string) ([]byte, error)
 }
 
-// folderOf are the files of a folder of the operating system.
-func folderOf(run string) files { return files{run, filepath.Join, os.ReadFile} }
+// folderOf returns the files of a folder of the operating system.
+func folderOf(run string) files { return files{run, filepath.Join, readRegular} }
+
+// readRegular reads a file of a run. Reading a pipe could block forever.
+func readRegular(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil, checkpoint.Errorf(path, "is not a regular file")
+	}
+	return os.ReadFile(path)
+}
+
+// ConfigOf returns the model that the config.toml of a run declares. A folder that is not a run is [folder.ErrNotRun].
+func ConfigOf(run string) (*config.Model, error) { return folderOf(run).config() }
 
 // config reads the declaration.
 func (r files) config() (*config.Model, error) {
@@ -92,7 +104,7 @@ func (r files) config() (*config.Model, error) {
 	return parseConfig(at, text)
 }
 
-// parseConfig reads the one model of a text such as that of config.toml; path stands for it in errors.
+// parseConfig reads the single model of a text in the format of config.toml; path denotes the text in errors.
 func parseConfig(path string, text []byte) (*config.Model, error) {
 	f, err := config.Load(path, text)
 	if err != nil {
@@ -101,7 +113,7 @@ func parseConfig(path string, text []byte) (*config.Model, error) {
 	f.Trained = true
 	names := f.Names()
 	if len(names) != 1 {
-		return nil, checkpoint.Errorf(path, "holds %d models, want the one that the run is of", len(names))
+		return nil, checkpoint.Errorf(path, "got %d models, want 1, the model of the run", len(names))
 	}
 	return f.Model(names[0])
 }
@@ -120,10 +132,13 @@ func (r files) open() (*Trained, error) {
 	if err != nil {
 		return nil, withRemedy(path, err)
 	}
+	if err := sameModel(spec, path, f); err != nil {
+		return nil, err
+	}
 	return open(spec, path, f)
 }
 
-// parameters reads the first file of a run that holds parameters.
+// parameters reads the first existing parameter file of a run.
 func (r files) parameters() (path string, b []byte, err error) {
 	for _, name := range []string{folder.Best, folder.Model, folder.State} {
 		path = r.join(r.run, name)
@@ -139,7 +154,7 @@ func (r files) parameters() (path string, b []byte, err error) {
 	return path, b, nil
 }
 
-// open makes the model of spec from one checkpoint.
+// open returns the model of spec with the parameters of a checkpoint.
 func open(spec *config.Model, path string, f *checkpoint.File) (*Trained, error) {
 	shape, err := storedShape(path, f)
 	if err != nil {
@@ -189,11 +204,11 @@ func shownBy(spec *config.Model, path string, f *checkpoint.File) (*graph.Model,
 	return s.learner.(interface{ shown() (*graph.Model, error) }).shown()
 }
 
-// withRemedy says how to get a damaged file back that is derived from the state.
+// withRemedy adds the remedy to the error of a damaged derived file.
 func withRemedy(path string, err error) error {
 	var damaged *checkpoint.Error
 	if !errors.As(err, &damaged) || filepath.Base(path) == folder.State {
 		return err
 	}
-	return checkpoint.Errorf(damaged.Path, "%s; `tessera resume %s` writes it again from the state", damaged.Problem, filepath.Dir(path))
+	return checkpoint.Errorf(damaged.Path, "%s; `tessera resume %s` restores the file from the state", damaged.Problem, filepath.Dir(path))
 }

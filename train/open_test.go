@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/config"
+	"tessera/data"
 	"tessera/tape"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
@@ -50,7 +52,7 @@ func half(t *testing.T, sets ...string) string {
 	return run
 }
 
-func TestOpenTakesTheBestElseTheModelElseTheState(t *testing.T) {
+func TestOpenPrefersTheBestThenTheModelThenTheState(t *testing.T) {
 	run := half(t)
 	want := []struct {
 		file        string
@@ -87,7 +89,7 @@ func TestOpenTakesTheBestElseTheModelElseTheState(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotMatchIsRefusedByName(t *testing.T) {
+func TestMismatchesAreRefusedByName(t *testing.T) {
 	for _, c := range []struct{ old, new, want, before string }{
 		{"units = 8", "units = 9", "encoder.2.units: got 9, want 8", "encoder.2.weight has shape [64 8], want [64 9]"},
 		{"bias = true", "bias = false", "encoder.2.bias: got false, want true", "encoder.2.bias"},
@@ -97,7 +99,7 @@ func TestWhatDoesNotMatchIsRefusedByName(t *testing.T) {
 		{"validation = 0.25", "validation = 0.5", "dataset.validation: got 0.5, want 0.25", "375 images"},
 		{"weight = 0.001", "weight = 0.002", "loss.1.weight: got 0.002, want 0.001", ""},
 		{"learning_rate = 0.01", "learning_rate = 0.02", "optimizer.learning_rate: got 0.02, want 0.01", ""},
-		{"[model.everything.train]", "[model.everything.average]\n\n[model.everything.train]", "average.decay: got 0.999, want nothing", "hook average: it holds no "},
+		{"[model.everything.train]", "[model.everything.average]\n\n[model.everything.train]", "average.decay: got 0.999, want nothing", " is missing"},
 		{"[[model.everything.loss]]\nkind = \"kl\"\ntarget = 0.1\non = \"code\"\nweight = 0.001\n", "", "loss.1.kind: got \"weight_decay\", want \"kl\"", "sums of 3 loss terms, want 2"},
 	} {
 		for want, earlier := range map[string]bool{c.want: false, c.before: true} {
@@ -122,7 +124,7 @@ func TestWhatDoesNotMatchIsRefusedByName(t *testing.T) {
 	}
 }
 
-// forget makes the state of a run one of an earlier version, which knows neither its declaration nor its arithmetic.
+// forget turns the state of a run into one of an earlier version, without declaration and arithmetic.
 func forget(t *testing.T, run string) {
 	t.Helper()
 	path := filepath.Join(run, folder.State)
@@ -159,8 +161,8 @@ func TestTheScheduleOfATrainingMayBeEdited(t *testing.T) {
 	}
 }
 
-// Else Open would still return an epoch that nothing selects any more.
-func TestARunWhoseEarlyStoppingIsSwitchedOffHasNoBestEpoch(t *testing.T) {
+// Without early stopping Open must return the last epoch.
+func TestARunWithDisabledEarlyStoppingHasNoBestEpoch(t *testing.T) {
 	run := half(t)
 	if !exists(run, folder.Best) {
 		t.Fatal("early stopping kept no epoch")
@@ -175,7 +177,8 @@ func TestARunWhoseEarlyStoppingIsSwitchedOffHasNoBestEpoch(t *testing.T) {
 	}
 }
 
-// At whatever operation on the disk the process ends, the run is resumed to the bytes of one that was as long from its start.
+// A process may end at any operation on the disk: the resumed run has the bytes of a run with that number of epochs from
+// its start.
 func TestARunIsTrainedForLonger(t *testing.T) {
 	const constant = `optimizer.schedule={kind="constant"}`
 	want := trained(t, model(t, everything, constant, "train.epochs=3"), Options{})
@@ -199,6 +202,20 @@ func TestARunIsTrainedForLonger(t *testing.T) {
 		if _, err := Resume(context.Background(), want.Run, Options{Backend: tape.Backend{}, Epochs: epochs}); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%d epochs: got %v", epochs, err)
 		}
+	}
+}
+
+func TestARunThatCannotBeTrainedForLongerKeepsItsDeclaration(t *testing.T) {
+	run := trained(t, model(t, everything), Options{}).Run
+	before := read(t, run, folder.Config)
+	gone := errors.New("the data are gone")
+	_, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}, Epochs: 9,
+		Load: func(context.Context, *config.Dataset) (*data.Set, error) { return nil, gone }})
+	if !errors.Is(err, gone) {
+		t.Errorf("got %v", err)
+	}
+	if after := read(t, run, folder.Config); !bytes.Equal(after, before) {
+		t.Errorf("config.toml was edited:\n%s", after)
 	}
 }
 
@@ -287,7 +304,7 @@ train = { epochs = 2, batch = 4 }
 	}
 }
 
-// snapshot says of every file of a run when it was changed and what it holds.
+// snapshot records the modification time and the contents of every file of a run.
 func snapshot(t *testing.T, run string) map[string]string {
 	t.Helper()
 	files := map[string]string{}

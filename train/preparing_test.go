@@ -12,7 +12,7 @@ import (
 	"tessera/ops"
 )
 
-// halves is a first layer of a user's own whose first part, x/2, its hook computes once for every image.
+// halves is a user-defined first layer whose hook computes x/2 once for every image.
 type halves struct{}
 
 func (halves) OutputShape(in []int) ([]int, error) { return in, nil }
@@ -54,7 +54,7 @@ func init() {
 	hooks.Registry.Register("halved", "halves every image once", func() hooks.Hook { return &halved{} })
 }
 
-func TestAHookOfAUsersOwnPreparesImages(t *testing.T) {
+func TestAUserDefinedHookPreparesImages(t *testing.T) {
 	text := strings.Replace(everything, "[[model.everything.encoder]]", "[[model.everything.encoder]]\nkind = \"halves\"\n[[model.everything.encoder]]", 1)
 	m := model(t, text, "train.epochs=2")
 	with := trained(t, m, Options{})

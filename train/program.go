@@ -8,14 +8,14 @@ import (
 	"tessera/graph"
 )
 
-// program is one compiled graph with the places of what the loop reads.
+// program is one compiled graph with the indices of the values that the loop reads.
 type program struct {
 	*graph.Program
 	runner    graph.Runner[float32]
 	loss      int         // tap, -1 where there is none
-	terms     []int       // tap of each of the model's losses, -1 where the program does not compute it
+	terms     []int       // tap of each of the model's losses, -1 if the program does not compute it
 	gradients [][]float32 // of the parameters in the stepper's order, read after every run
-	of        []int       // for each of those, its place in Parameters; -1 where the graph does not read it
+	of        []int       // for each of those, its index in Parameters; -1 if the graph does not read it
 }
 
 // compile builds and compiles a program of the model.
@@ -36,12 +36,12 @@ func compile(m *graph.Model, backend graph.Backend, r graph.Request) (*program, 
 	return p, nil
 }
 
-// tap returns the place of a tap, -1 where there is none.
+// tap returns the place of a tap, -1 if there is none.
 func (p *program) tap(name string) int {
 	return slices.IndexFunc(p.Taps, func(t graph.Tap) bool { return t.Name == name })
 }
 
-// follow makes Gradients return those of these parameters.
+// follow makes Gradients return the gradients of these parameters.
 func (p *program) follow(parameters []*moved) {
 	p.gradients = make([][]float32, len(parameters))
 	p.of = make([]int, len(parameters))
@@ -50,7 +50,7 @@ func (p *program) follow(parameters []*moved) {
 	}
 }
 
-// Gradients returns the gradients of the last run, nil for a parameter that the loss does not reach.
+// Gradients returns the gradients of the last run, nil for a parameter that the loss does not depend on.
 func (p *program) Gradients() [][]float32 {
 	for i, j := range p.of {
 		if j >= 0 {
@@ -70,7 +70,7 @@ func (p *program) Run(inputs [][]float32) error {
 	return p.runner.Run()
 }
 
-// value returns the tap of that name, nil where there is none.
+// value returns the tap of that name, nil if there is none.
 func (p *program) value(name string) []float32 {
 	if i := p.tap(name); i >= 0 {
 		return p.runner.Tap(i)
@@ -78,7 +78,7 @@ func (p *program) value(name string) []float32 {
 	return nil
 }
 
-// addTerms adds the terms of the loss that the last run computed, that many times.
+// addTerms adds the loss terms of the last run, multiplied by factor, to sums.
 func (p *program) addTerms(sums []float64, times float64) {
 	for i, tap := range p.terms {
 		if tap >= 0 {
@@ -90,7 +90,7 @@ func (p *program) addTerms(sums []float64, times float64) {
 // scalar returns the value of a tap of one value.
 func (p *program) scalar(tap int) float64 { return float64(p.runner.Tap(tap)[0]) }
 
-// compiled are the programs of one request by batch size.
+// compiled contains the programs of one request by batch size.
 type compiled map[int]*program
 
 // compileAll compiles a program for every size of the batches of n images.

@@ -14,8 +14,8 @@ import (
 	"tessera/train/folder"
 )
 
-// phased prunes the encoder's weights by a fraction and, beginning later and never ending, the decoder's by a threshold,
-// over averages and with norms of 1.
+// phased prunes the encoder's weights by a fraction and, in a later phase without an end, the decoder's by a threshold,
+// together with averages and unit norms.
 const phased = `
 [[model.everything.prune]]
 on = "encoder.*.weight"
@@ -33,7 +33,7 @@ decay = 0.9
 // phasedModel is everything, pruned in phases.
 var phasedModel = strings.Replace(everything, "[[model.everything.constraint]]", phased+"[[model.everything.constraint]]", 1)
 
-// seen is what the steps of a run found: by step, the weights that the encoder and the decoder began it with.
+// seen records the weights of the encoder and the decoder at the beginning of every step.
 func seen(t *testing.T, text string, sets ...string) (encoder, decoder [][]float32, stepsPerEpoch int) {
 	t.Helper()
 	backend := newHooked()
@@ -61,7 +61,7 @@ func zeros(values []float32) (indices []int) {
 	return indices
 }
 
-func TestPrunedWeightsAreHeldAtZeroAndReleasedFromIt(t *testing.T) {
+func TestPrunedWeightsStayAtZeroUntilReleased(t *testing.T) {
 	encoder, decoder, epoch := seen(t, phasedModel, "constraint=[]")
 	before := encoder[epoch-1] // of the last dense step, whose update is not seen: nearly the same
 	held := zeros(encoder[epoch])
@@ -97,7 +97,7 @@ func TestPrunedWeightsAreHeldAtZeroAndReleasedFromIt(t *testing.T) {
 	}
 }
 
-// Constraints on whole parameters follow the update: they see the pruned weights as zeros and may not bring them back.
+// Constraints on whole parameters follow the update: they must not change pruned weights from 0.
 func TestPrunedWeightsStayAtZeroUnderConstraints(t *testing.T) {
 	for _, constraint := range []string{`{kind="unit_norm",on="*.weight"}`, `{kind="box",on="*.weight",min=0.01,max=1.0}`} {
 		encoder, _, epoch := seen(t, phasedModel, "constraint=["+constraint+"]")
@@ -180,7 +180,7 @@ func TestAPrunedRunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
 	killedEverywhere(t, model(t, phasedModel, "train.epochs=2", "prune.1.from=1"))
 }
 
-// Both phases begin with the same step: the second must not choose among the zeros of the first.
+// Both phases begin with the same step: the second must not select among the zeros of the first.
 var twoPhases = []string{`prune=[{on="decoder.*.weight",fraction=0.3,from=2,until=6},{on="decoder.*.weight",fraction=0.6,from=2,until=4}]`, "train.epochs=7"}
 
 func TestAPrunedRunInterruptedBetweenEpochsResumesToTheSameBytes(t *testing.T) {
@@ -211,7 +211,7 @@ func TestARunOfTwoPhasesKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
 		"prune.0.from=1", "prune.0.until=3", "prune.1.from=1", "prune.1.until=2")...))
 }
 
-// The folder of a finished run is complete as it is: nothing is written again from its state.
+// The folder of a finished run is complete: resume rewrites nothing.
 func TestAFinishedPrunedRunStaysAsItIs(t *testing.T) {
 	for _, sets := range [][]string{{"train.epochs=1", "prune.0.from=0", "prune.1.from=0"}, {"train.epochs=2", "prune.1.from=1"},
 		{"train.epochs=3"}, {"train.epochs=4"},

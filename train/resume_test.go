@@ -26,7 +26,7 @@ func TestARunInterruptedAtAnyStepResumesToTheSameBytes(t *testing.T) {
 	interruptedEverywhere(t, model(t, everything))
 }
 
-// stride is how far apart the moments are that tests interrupt: with -short, as the race detector runs them, every seventh.
+// stride is the distance between the interrupted steps: 1, or 7 with -short, as under the race detector.
 func stride() int {
 	if testing.Short() {
 		return 7
@@ -68,7 +68,7 @@ func interruptedEverywhere(t *testing.T, m *config.Model) {
 	}
 }
 
-func TestStateThatLayersMoveResumesToTheSameBytes(t *testing.T) {
+func TestStateOfLayersResumesToTheSameBytes(t *testing.T) {
 	m := model(t, strings.Replace(everything, `kind = "dense"`, `kind = "conv2d"
 filters = 2
 [[model.everything.encoder]]
@@ -98,7 +98,7 @@ func TestARunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
 	killedEverywhere(t, model(t, everything, "train.epochs=2"))
 }
 
-// The process ends before every single operation on the disk, in the middle of every write too.
+// The process ends before each operation on the disk, and in the middle of each write.
 func killedEverywhere(t *testing.T, m *config.Model) {
 	t.Helper()
 	want := trained(t, m, Options{})
@@ -132,7 +132,7 @@ func TestARunKilledAgainAndAgainResumesToTheSameBytes(t *testing.T) {
 	killedAgain(t, model(t, everything))
 }
 
-// The process ends at random operations on the disk, after each resumption too.
+// The process ends at random operations on the disk, also after each resume.
 func killedAgain(t *testing.T, m *config.Model) {
 	t.Helper()
 	want := trained(t, m, Options{})

@@ -10,13 +10,13 @@ import (
 	"tessera/train/checkpoint"
 )
 
-// search learns an auto-encoder with an optimizer that evaluates the objective over all images: an epoch is one iteration of
-// it. An iteration that is interrupted is done again from its beginning, to the same bits.
+// search trains an auto-encoder with a full-batch optimizer: an epoch is one iteration. An interrupted iteration is
+// repeated from its beginning, with the same bits.
 type search struct {
 	*trainee
 	method  optim.Search
 	weights []float32                       // all trainable parameters, one after the other
-	state   [][]float32                     // the optimizer's, cut into the states of the parameters
+	state   [][]float32                     // the optimizer's vectors, split by parameter
 	next    func(ctx context.Context) error // one iteration
 	whole   *whole
 }
@@ -60,9 +60,9 @@ func (r *search) begin(_ context.Context, splits data.Splits, fresh bool) (err e
 	return nil
 }
 
-// searching begins the search and returns what does one iteration of it.
+// searching starts the optimizer and returns a function for one iteration.
 func (r *search) searching() func(ctx context.Context) error {
-	var within context.Context // of the present iteration
+	var within context.Context // of the current iteration
 	f := optim.Objective{Evaluate: func(w, g []float32) (float64, error) { return r.whole.Evaluate(within, w, g) }}
 	if len(r.spec.Constraints) > 0 {
 		f.Project = r.project
@@ -74,7 +74,7 @@ func (r *search) searching() func(ctx context.Context) error {
 	}
 }
 
-// project applies the constraints to weights that are not the model's yet.
+// project applies the constraints to weights that are not in the model yet.
 func (r *search) project(w []float32) {
 	for _, m := range r.stepper.moved {
 		m.constrain(w[:len(m.Data)])
@@ -82,16 +82,16 @@ func (r *search) project(w []float32) {
 	}
 }
 
-// epoch implements learner. What is measured are the terms of the objective where the iteration ended.
+// epoch implements learner. It measures the terms of the objective at the end of the iteration.
 func (r *search) epoch(ctx context.Context, _ func(func() Metrics)) (m Metrics, err error) {
-	if !r.progress.Begun { // else it was interrupted
+	if !r.progress.Begun { // false: a new iteration; true: an interrupted one
 		if err := r.around.each(func(a *attached) error { return a.BeginEpoch() }); err != nil {
 			return m, err
 		}
 	}
 	r.progress.Begun = true
 	err = r.next(ctx)
-	scatter(r.stepper.moved, r.weights) // the last evaluation may have been elsewhere
+	scatter(r.stepper.moved, r.weights) // the last evaluation may have been at another point
 	switch {
 	case errors.Is(err, optim.ErrMinimum):
 		r.progress.Stopped = true
@@ -117,7 +117,7 @@ func (r *search) epoch(ctx context.Context, _ func(func() Metrics)) (m Metrics, 
 // restore implements learner.
 func (r *search) restore(from *stored) error {
 	if from.Search == nil || from.Search.Points < 0 || 2*from.Search.Points > r.method.States() {
-		return checkpoint.Errorf(from.path, "damaged: the number of evaluated points is missing")
+		return checkpoint.Errorf(from.path, "damaged: the number of function evaluations is missing")
 	}
 	return r.trainee.restore(from)
 }

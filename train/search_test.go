@@ -22,9 +22,9 @@ import (
 	"tessera/train/folder"
 )
 
-// searched is a model with all that a search over all images could get wrong: terms of every sort, constraints on single
-// elements and on whole parameters, a shorter last batch, a history that is soon full, validation, early stopping that
-// does not come, a checkpoint after every iteration.
+// searched is a model with all features of full-batch training: terms of every sort, constraints on single elements and on
+// whole parameters, a smaller last batch, a short history, validation, early stopping (never triggered), a checkpoint after
+// every iteration.
 const searched = `
 [model.searched]
 dataset = { name = "bars", count = 100, validation = 0.25 }
@@ -68,7 +68,7 @@ patience = 100
 checkpoint_seconds = 0
 `
 
-// looked returns the objective of a model over all its images as newWhole computes it, and everything that it needs.
+// looked returns the full-batch objective of a model from newWhole, and its inputs.
 func looked(t *testing.T, spec *config.Model, backend graph.Backend, team *team.Team) (w *whole, m *graph.Model, images *data.Images, weights []float32) {
 	t.Helper()
 	set, err := spec.Dataset.Source.Load(context.Background(), data.Dirs{}, data.Need{})
@@ -96,7 +96,7 @@ func looked(t *testing.T, spec *config.Model, backend graph.Backend, team *team.
 	return w, m, splits.Fit, weights
 }
 
-// failing compiles that number of programs, then none, and counts how often each of their runners is closed.
+// failing compiles that number of programs, then fails; it counts the Close calls of every runner.
 type failing struct {
 	tape.Backend
 	good   int
@@ -123,7 +123,7 @@ func (c closing) Close() error {
 }
 
 func TestASearchThatCannotBeginClosesItsProgramsOnce(t *testing.T) {
-	for good := range 5 { // penalties, then a portion and an encoder of two sizes each
+	for good := range 5 { // penalties, then a portion and an encoder, each for two batch sizes
 		b := &failing{good: good}
 		if _, err := Run(context.Background(), model(t, searched), Options{Backend: b, Out: place(t)}); err == nil {
 			t.Fatalf("%d programs are enough", good)
@@ -137,7 +137,7 @@ func TestASearchThatCannotBeginClosesItsProgramsOnce(t *testing.T) {
 }
 
 // The oracle is one program of all images, on Gorgonia's own machine.
-func TestTheObjectiveInBatchesIsThatOfAllImagesAtOnce(t *testing.T) {
+func TestTheObjectiveInBatchesEqualsTheFullBatch(t *testing.T) {
 	two := team.New(2)
 	defer two.Close()
 	for name, sets := range map[string][]string{
@@ -213,11 +213,11 @@ func TestTheObjectiveInBatchesIsThatOfAllImagesAtOnce(t *testing.T) {
 	}
 }
 
-// estimated makes the objective of searched one of random vectors: the Jacobian of a deep encoder is estimated.
+// estimated gives searched an objective with random vectors, which estimate the Jacobian of a deep encoder.
 var estimated = []string{`encoder=[{kind="dense",units=6,activation="tanh"},{kind="dense",units=8,activation="sigmoid"}]`,
 	`loss=[{kind="mse"},{kind="contractive",weight=0.01}]`}
 
-// With a contractive term images are decomposed in the graph of a portion, and before that of the codes.
+// With a contractive term images are decomposed in the graph of a portion, but before the graph of the codes.
 func TestASearchOnDecomposedImagesTakesAContractiveTerm(t *testing.T) {
 	for _, layer := range []string{"pado", "amd"} {
 		m := model(t, searched, `encoder=[{kind="`+layer+`",levels=2},{kind="dense",units=5,activation="sigmoid"}]`,
@@ -231,8 +231,8 @@ func TestASearchOnDecomposedImagesTakesAContractiveTerm(t *testing.T) {
 	}
 }
 
-// The random vectors of an image are drawn once: the line search compares values of one function.
-func TestAnEstimatedObjectiveIsTheSameAtEveryLook(t *testing.T) {
+// The random vectors of an image are drawn once: the line search must compare values of the same function.
+func TestAnEstimatedObjectiveIsTheSameAtEveryEvaluation(t *testing.T) {
 	w, _, _, weights := looked(t, model(t, searched, estimated...), tape.Backend{}, team.New(1))
 	defer w.Close()
 	g, again := make([]float32, len(weights)), make([]float32, len(weights))
@@ -242,7 +242,7 @@ func TestAnEstimatedObjectiveIsTheSameAtEveryLook(t *testing.T) {
 	}
 	second, err := w.Evaluate(context.Background(), weights, again)
 	if err != nil || second != first || !slices.Equal(g, again) {
-		t.Errorf("looks at %v, then at %v (%v)", first, second, err)
+		t.Errorf("evaluates %v, then %v (%v)", first, second, err)
 	}
 	all := lines(t, trained(t, model(t, searched, append(estimated, "train.epochs=30")...), Options{}).Run)
 	for i, line := range all[1:] {
@@ -282,7 +282,7 @@ func TestEveryIterationOfASearchIsLower(t *testing.T) {
 	}
 }
 
-// A linear auto-encoder with a decay has no valley without end: the search ends where it finds nothing lower.
+// The objective of a linear auto-encoder with a decay has minima: the search converges.
 func TestASearchEndsAtAMinimum(t *testing.T) {
 	m := model(t, searched, "dataset.count=20", "encoder=[{kind=\"dense\",units=1}]", `constraint=[]`,
 		`loss=[{kind="mse"},{kind="weight_decay",weight=0.1,on="*.weight"}]`, "train.epochs=3000", "train.patience=0")
@@ -336,7 +336,7 @@ func init() {
 	hooks.Registry.Register("counts", "counts epochs", func() hooks.Hook { return &counts{} })
 }
 
-// An iteration that is done again does not begin again.
+// BeginEpoch is not called again for a repeated iteration.
 func TestAnInterruptedIterationBeginsOnceForHooks(t *testing.T) {
 	m := model(t, searched, "train.epochs=3", "hook.counts={}")
 	for at := 5; at <= 15; at += 5 {
@@ -364,7 +364,7 @@ func TestAnInterruptedIterationBeginsOnceForHooks(t *testing.T) {
 	}
 }
 
-// The search would forget the change at its next iteration, but a resumed one would begin with it.
+// The optimizer would overwrite the change in its next iteration, but a resumed run would begin with it.
 func TestAHookCannotChangeParametersInASearch(t *testing.T) {
 	m := model(t, searched, "train.epochs=3")
 	m.Hooks = map[string]hooks.Hook{"outside": &outside{func(t hooks.Training) (*hooks.Active, error) {
@@ -389,7 +389,7 @@ func TestASearchKilledAgainAndAgainResumesToTheSameBytes(t *testing.T) {
 	killedAgain(t, model(t, searched))
 }
 
-// Whether checkpoints are written changes nothing: the history goes through them.
+// Checkpoints do not change the result: the history does not depend on them.
 func TestCheckpointsDoNotChangeASearch(t *testing.T) {
 	often, never := trained(t, model(t, searched), Options{}), trained(t, model(t, searched, "train.checkpoint_seconds=1e9"), Options{})
 	var models [2]*checkpoint.File
@@ -405,7 +405,7 @@ func TestCheckpointsDoNotChangeASearch(t *testing.T) {
 	}
 }
 
-func TestASearchThatIsNotFiniteSaysWhere(t *testing.T) {
+func TestANonFiniteSearchNamesTheTensor(t *testing.T) {
 	for want, sets := range map[string][]string{
 		"encoder.0.weight": {`encoder=[{kind="dense",units=4,init={kind="constant",value=1e300}}]`, "constraint=[]", `loss=[{kind="mse"}]`},
 		"loss.mse":         {`loss=[{kind="mse",weight=1e39}]`},
@@ -421,7 +421,7 @@ func TestASearchThatIsNotFiniteSaysWhere(t *testing.T) {
 	}
 }
 
-func TestAStateThatDoesNotSayWhatItsSearchKnowsIsDamaged(t *testing.T) {
+func TestAStateWithoutTheStateOfItsSearchIsDamaged(t *testing.T) {
 	m := model(t, searched, "train.epochs=3")
 	ctx, cancel := context.WithCancel(context.Background())
 	backend := newHooked()

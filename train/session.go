@@ -18,49 +18,49 @@ import (
 	"tessera/train/folder"
 )
 
-// session is one run in this process: its folder, its checkpoints and its reports around a learner. It calls the learner; the
-// learner knows the job alone.
+// session is one run in this process: its folder, checkpoints and reports. It calls the learner; the learner only uses the
+// job.
 type session struct {
 	*job
 	learner learner
 	folder  *folder.Folder
 	writer  writer
-	encoded map[string][]byte // files that the writer had, by name: their memory is used again
+	encoded map[string][]byte // earlier files by name, to reuse their memory
 
-	saved    time.Time // when the last checkpoint was handed to the writer
+	saved    time.Time // when the last checkpoint was passed to the writer
 	began    time.Time // this process's first step
-	beganAt  int       // steps that were done then
+	beganAt  int       // steps done at that time
 	reported time.Time
 }
 
-// learner is what a run trains: an auto-encoder, moved along gradients, or a baseline, which has its own rule. It
-// counts what it has done in the job's progress.
+// learner trains the model of a run: an auto-encoder by gradients, or a baseline by its rule. It updates the job's
+// progress.
 type learner interface {
-	// begin makes the learner ready for its first epoch, or for the next one where a state was restored. A fresh run gets what it
-	// begins with beside its first draw.
+	// begin prepares the learner for its first epoch, or for the next one after a restored state. A new run is also
+	// initialised: parameters of another run, first functions of hooks.
 	begin(ctx context.Context, splits data.Splits, fresh bool) error
-	// epoch does what is left of the present epoch and measures it; within, it offers to tell how far it is. When ctx ends, so
-	// does the epoch, with errHalted: the session can then be saved.
+	// epoch trains to the end of the current epoch and measures it; it calls within to report progress. When ctx ends, it
+	// stops with errHalted; the session can then be saved.
 	epoch(ctx context.Context, tell func(measure func() Metrics)) (Metrics, error)
-	// save adds to the file of a state what the learner needs to continue.
+	// save adds the learner's state to the file.
 	save(state *checkpoint.File) error
-	// restore takes it back.
+	// restore loads the learner's state.
 	restore(from *stored) error
-	// derived returns the files that are made from the state for those who use the model.
+	// derived returns the model files that are derived from the state.
 	derived() ([]derived, error)
-	// kept is the epoch that is to be used in the place of the last one; nil where there is none.
+	// kept is the epoch that replaces the last one; nil if there is none.
 	kept() (*hooks.Kept, error)
-	// close frees what the learner holds.
+	// close frees the learner's memory.
 	close()
 }
 
-// derived is a file that is made from the state.
+// derived is a file that is derived from the state.
 type derived struct {
 	name string
 	file *checkpoint.File
 }
 
-// newSession loads the data and makes a learner that has not begun, from a state or, for nil, a new one; it writes nothing.
+// newSession loads the data and makes a learner, from a state or, if the state is nil, a new one. It writes nothing.
 func newSession(ctx context.Context, spec *config.Model, o Options, from *stored) (*session, data.Splits, error) {
 	set, err := o.load(ctx, &spec.Dataset)
 	if err != nil {
@@ -88,10 +88,10 @@ func newSession(ctx context.Context, spec *config.Model, o Options, from *stored
 	return s, splits, err
 }
 
-// usable refuses images that the model cannot learn from.
+// usable returns an error for images that the model cannot be trained on.
 func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
 	if splits.Fit.Len() == 0 {
-		return &data.Error{Dataset: set.Name, Problem: "there are no images to fit"}
+		return &data.Error{Dataset: set.Name, Problem: "there are no training images"}
 	}
 	if err := labelled(spec, set.Name, splits.Fit); err != nil {
 		return err
@@ -109,7 +109,7 @@ func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
 	return nil
 }
 
-// labelled refuses images without the labels that a term of the model compares with.
+// labelled returns an error for images without the labels that a term of the model needs.
 func labelled(spec *config.Model, name string, images *data.Images) error {
 	i := slices.IndexFunc(spec.Losses, func(l config.Loss) bool { return l.Loss.Reads().Labels })
 	if i < 0 {
@@ -130,7 +130,7 @@ func labelled(spec *config.Model, name string, images *data.Images) error {
 	return nil
 }
 
-// halted returns [ErrInterrupted] for the error of a context that was cancelled before there was a run.
+// halted returns [ErrInterrupted] for the error of a context that was cancelled before the run was created.
 func halted(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return ErrInterrupted
@@ -138,15 +138,15 @@ func halted(err error) error {
 	return err
 }
 
-// bareSession has a learner, but nothing that it could learn from.
+// bareSession returns a session with a learner but without data.
 func bareSession(spec *config.Model, shape []int, o Options) (s *session, err error) {
 	if o.Team == nil {
 		o.Team = team.New(1)
 	}
-	spec = spec.Resolved(shape) // config.toml names every size
+	spec = spec.Resolved(shape) // config.toml contains every size
 	s = &session{job: &job{options: o, spec: spec, shape: shape, arithmetic: o.arithmetic(spec)}, encoded: map[string][]byte{}}
 	if method, ok := spec.Baseline.(baselines.Method); ok {
-		s.arithmetic.Backend = "" // it has no graph
+		s.arithmetic.Backend = "" // a baseline has no graph
 		s.learner, err = newFit(s.job, method)
 	} else if method, ok := spec.Optimizer.Optimizer.(optim.Search); ok {
 		s.learner, err = newSearch(s.job, method)
@@ -156,7 +156,7 @@ func bareSession(spec *config.Model, shape []int, o Options) (s *session, err er
 	return s, err
 }
 
-// finishedSession has what a finished run is checked and completed with.
+// finishedSession returns a session that checks and completes a finished run.
 func finishedSession(spec *config.Model, from *stored, o Options) (*session, error) {
 	s, err := bareSession(spec, from.shape, o)
 	if err != nil {
@@ -167,14 +167,14 @@ func finishedSession(spec *config.Model, from *stored, o Options) (*session, err
 	return s, s.restore(from)
 }
 
-// restore sets the session to where the state was written.
+// restore sets the session to the state.
 func (s *session) restore(from *stored) error {
 	if err := s.fits(from); err != nil {
 		return err
 	}
 	if from.arithmetic != (Arithmetic{}) {
 		if other := from.arithmetic.differs(s.arithmetic); other != "" && s.spec.Baseline == nil && s.options.Warn != nil {
-			s.options.Warn("the run was begun with other " + other + ": the last bits of its result will be others than those of an uninterrupted run")
+			s.options.Warn("the run was started with other " + other + ": the last bits of the result may differ from an uninterrupted run")
 		}
 		s.arithmetic = from.arithmetic
 	}
@@ -182,7 +182,7 @@ func (s *session) restore(from *stored) error {
 	return s.learner.restore(from)
 }
 
-// close frees what the session holds. The writer must have ended.
+// close frees the session's memory. The writer must have finished.
 func (s *session) close() {
 	s.learner.close()
 	if s.folder != nil {
@@ -190,7 +190,7 @@ func (s *session) close() {
 	}
 }
 
-// firstFiles are those of a new run.
+// firstFiles returns the files of a new run.
 func (s *session) firstFiles() ([]folder.File, error) {
 	environment, err := s.environment()
 	if err != nil {
@@ -204,8 +204,8 @@ func (s *session) firstFiles() ([]folder.File, error) {
 		checkpoint...), nil
 }
 
-// checkpoint returns the files of the run's present state, once the last ones are on the disk. The state comes first: the others
-// are derived from it.
+// checkpoint waits for the previous checkpoint and returns the files of the run's current state. The state comes first: the
+// other files are derived from it.
 func (s *session) checkpoint() ([]folder.File, error) {
 	if err := s.writer.Wait(); err != nil {
 		return nil, err
@@ -229,7 +229,7 @@ func (s *session) checkpoint() ([]folder.File, error) {
 	return append([]folder.File{state}, files...), err
 }
 
-// derivedFiles are those that are made from the state.
+// derivedFiles returns the files that are derived from the state.
 func (s *session) derivedFiles() (files []folder.File, err error) {
 	all, err := s.learner.derived()
 	if err != nil {
@@ -245,7 +245,7 @@ func (s *session) derivedFiles() (files []folder.File, err error) {
 	return files, nil
 }
 
-// encode returns a file to write, in the memory of the last one of that name: of a large model one is a hundred megabytes.
+// encode returns a file to write. It reuses the memory of the last file of that name, which may be a hundred megabytes.
 func (s *session) encode(d derived) (folder.File, error) {
 	b, err := checkpoint.Encode(d.file, s.encoded[d.name])
 	if err == nil {
@@ -254,7 +254,7 @@ func (s *session) encode(d derived) (folder.File, error) {
 	return folder.File{Name: d.name, Data: b}, err
 }
 
-// result says how the run ended.
+// result describes how the run ended.
 func (s *session) result() (*Result, error) {
 	r := &Result{Run: s.run, Epochs: s.progress.Epoch, Step: s.progress.Step, StoppedEarly: s.progress.Stopped}
 	k, err := s.learner.kept()
@@ -264,9 +264,10 @@ func (s *session) result() (*Result, error) {
 	return r, err
 }
 
-// repair removes from a run's folder what its state does not know: lines of metrics that a killed process left, and the best epoch of
-// early stopping that was switched off since. In a finished run it also writes the derived files that differ from the state.
+// repair removes files and lines that do not belong to the run's state: metrics that a killed process left, and the best
+// epoch if early stopping was disabled later. In a finished run it also rewrites derived files that differ from the state.
 func (s *session) repair(held *folder.Folder) error {
+	held.TidyPictures()
 	if k, err := s.learner.kept(); err != nil {
 		return err
 	} else if k == nil {
@@ -285,5 +286,12 @@ func (s *session) repair(held *folder.Folder) error {
 			}
 		}
 	}
-	return held.CutMetrics(s.progress.Epoch)
+	if err := held.CutMetrics(s.progress.Epoch); err != nil {
+		return err
+	}
+	if problem := held.MetricsProblem(s.progress.Epoch); problem != "" && s.options.Warn != nil {
+		s.options.Warn(fmt.Sprintf("%s: %s: the history of the run before epoch %d is not whole; its parameters are not affected",
+			held.Join(folder.Metrics), problem, s.progress.Epoch+1))
+	}
+	return nil
 }

@@ -13,13 +13,13 @@ import (
 	"tessera/train/folder"
 )
 
-// movingZeros are constraints that move zeros: unit_norm those of an atom that is pruned as a whole.
+// movingZeros are constraints that change zeros; unit_norm changes an atom whose weights are all pruned.
 var movingZeros = []string{`constraint=[{kind="unit_norm",on="decoder.*.weight"}]`, `constraint=[{kind="box",on="decoder.*.weight",min=0.01,max=1.0}]`}
 
-// sparse prunes nearly all of the decoder's weights from the beginning, over averages.
+// sparse prunes nearly all decoder weights from the beginning, with averages.
 var sparse = []string{`prune=[{on="decoder.*.weight",fraction=0.99}]`, averaged}
 
-// The averages are projected again before they are shown: what is validated, kept and opened is held at 0 as in training.
+// The averages are projected before they are shown: pruned weights are 0 in the validated, saved and opened model.
 func TestTheAveragedModelOfAPrunedRunIsSparseUnderConstraints(t *testing.T) {
 	for _, constraint := range movingZeros {
 		sets := append(sparse, constraint)
@@ -43,7 +43,8 @@ func TestTheAveragedModelOfAPrunedRunIsSparseUnderConstraints(t *testing.T) {
 	}
 }
 
-// sparselyOpened fails unless the decoder of a run is sparse, from whichever file it is opened; the derived ones are removed.
+// sparselyOpened fails unless the decoder of a run is sparse when opened from each of its files. It removes the derived
+// files.
 func sparselyOpened(t *testing.T, constraint, run string) {
 	t.Helper()
 	state, err := readState(run + "/" + folder.State)

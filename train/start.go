@@ -16,8 +16,8 @@ import (
 	"tessera/train/folder"
 )
 
-// start gives a new run the parameters of the run that its model starts from, and projects them. A resumed run has them in
-// its state: the other run may be gone by then.
+// start initialises a new run with the parameters of another run, and projects them. A resumed run reads them from its
+// state: the other run may have been deleted.
 //
 // A folder that is not a run, or a run that has no parameters, is an error of the declaration ([part.KeyError]);
 // parameters that are missing or of another shape are a [*checkpoint.Error] that names each of them.
@@ -43,12 +43,17 @@ func (n *trainee) start() error {
 	return err
 }
 
-// StartOf names the file that a new run of a model would take its first parameters from; nil where the model has no start.
+// StartOf returns the file from which a new run of a model takes its initial parameters; nil if the model has no start.
 func StartOf(spec *config.Model) (*data.File, error) {
 	if spec == nil || spec.Start == nil {
 		return nil, nil
 	}
-	path, contents, err := folderOf(spec.Start.Run).parameters()
+	return ParametersOf(spec.Start.Run)
+}
+
+// ParametersOf names the file of a run that [Open] would read the parameters from.
+func ParametersOf(run string) (*data.File, error) {
+	path, contents, err := folderOf(run).parameters()
 	if err != nil {
 		return nil, err
 	}
@@ -56,12 +61,12 @@ func StartOf(spec *config.Model) (*data.File, error) {
 	return &data.File{Path: path, SHA256: hex.EncodeToString(sum[:])}, nil
 }
 
-// refuse is the error for a run that nothing can be taken from.
+// refuse is the error for a run without suitable parameters.
 func (n *trainee) refuse(problem string) error {
 	return fmt.Errorf("model %q: start: %w", n.spec.Name, part.KeyError{Key: "run", Problem: problem})
 }
 
-// take copies every parameter that the glob matches, or none where one does not fit.
+// take copies every parameter that matches the glob, or none if one of them does not fit.
 func (n *trainee) take(from *Trained, glob string) error {
 	var problems []string
 	taken := map[*graph.Parameter]*graph.Parameter{}
@@ -70,7 +75,7 @@ func (n *trainee) take(from *Trained, glob string) error {
 			continue
 		}
 		if q, err := from.Parameter(p.Path); err != nil {
-			problems = append(problems, "it holds no "+p.Path)
+			problems = append(problems, p.Path+" is missing")
 		} else if !slices.Equal(q.Shape, p.Shape) {
 			problems = append(problems, fmt.Sprintf("%s has shape %v, want %v", p.Path, q.Shape, p.Shape))
 		} else {
@@ -78,7 +83,7 @@ func (n *trainee) take(from *Trained, glob string) error {
 		}
 	}
 	if len(problems) > 0 {
-		return checkpoint.Mismatchf(from.Path, "does not match: %s; `on` can leave parameters out", strings.Join(problems, "; "))
+		return checkpoint.Mismatchf(from.Path, "does not match: %s; exclude parameters with `on`", strings.Join(problems, "; "))
 	}
 	for p, q := range taken {
 		copy(p.Data, q.Data)

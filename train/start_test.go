@@ -18,7 +18,7 @@ import (
 	"tessera/train/internal/faulty"
 )
 
-// from is the change of a model that makes it start from a run.
+// from is the edit that makes a model start from a run.
 func from(run, on string) string { return `start={run="` + run + `",on="` + on + `"}` }
 
 // another returns a trained run of another seed, with another encoder.
@@ -63,7 +63,7 @@ func TestARunStartsFromAnotherRunsParameters(t *testing.T) {
 	}
 }
 
-// What a decomposition's channels are rescaled by is a parameter like any other: taken where it is asked for, else found.
+// The rescaling of a decomposition is a parameter: it is copied if `on` matches it, else computed from the images.
 func TestAStartedDecompositionKeepsTheOtherRunsRange(t *testing.T) {
 	source := trained(t, model(t, channelled(amdLayer), `freeze=["encoder.0.*"]`, "train.epochs=1", "train.patience=0"), Options{}).Run
 	for on, want := range map[string]float32{"*": 0, "encoder.3.*": -0.5} {
@@ -92,7 +92,7 @@ func TestAStartIsProjected(t *testing.T) {
 	}
 	w, err := m.Parameter("decoder.0.weight")
 	if err != nil || slices.Min(w.Data) != 0 {
-		t.Errorf("the least weight is %v, want 0 (%v)", slices.Min(w.Data), err)
+		t.Errorf("the smallest weight is %v, want 0 (%v)", slices.Min(w.Data), err)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestAStartThatDoesNotFitNamesEveryParameterAndMakesNoRun(t *testing.T) {
 	if !errors.As(err, &damaged) {
 		t.Fatalf("got %v, want a *checkpoint.Error", err)
 	}
-	for _, want := range []string{folder.Model, "encoder.2.weight has shape [64 8], want [64 12]", "it holds no encoder.3.scale", "it holds no encoder.4.bias"} {
+	for _, want := range []string{folder.Model, "encoder.2.weight has shape [64 8], want [64 12]", "encoder.3.scale is missing", "encoder.4.bias is missing"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q does not say %q", err, want)
 		}
@@ -153,7 +153,7 @@ func TestAStartThatDoesNotFitNamesEveryParameterAndMakesNoRun(t *testing.T) {
 	}
 }
 
-func TestAStartFromNoRunIsAMistakeOfTheDeclaration(t *testing.T) {
+func TestAStartFromNoRunIsAnErrorOfTheDeclaration(t *testing.T) {
 	pca := trained(t, model(t, `model.p = { kind = "pca", components = 3, dataset = "bars" }`), Options{}).Run
 	for run, says := range map[string]string{place(t): "is not the folder of a run", pca: `a run of kind "pca"`} {
 		_, err := Run(context.Background(), model(t, everything, from(run, "*")), Options{Backend: tape.Backend{}, Out: place(t)})

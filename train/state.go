@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,11 +23,11 @@ const (
 	modelKey       = "model"       // the model's name
 	kindKey        = "kind"        // of a baseline
 	shapeKey       = "shape"       // of one image, JSON
-	epochKey       = "epoch"       // complete epochs (of best parameters: the epoch that they are of)
+	epochKey       = "epoch"       // complete epochs (of best parameters: their epoch)
 	stepKey        = "step"        // steps done
-	identityKey    = "identity"    // of a state: what the run is, JSON
-	declarationKey = "declaration" // what the run is trained with: the text of config.toml
-	progressKey    = "progress"    // of a state: where the run is, JSON
+	identityKey    = "identity"    // of a state: [identity], JSON
+	declarationKey = "declaration" // the text of config.toml
+	progressKey    = "progress"    // of a state: [progress], JSON
 	arithmeticKey  = "arithmetic"  // of a state: [Arithmetic], JSON
 
 	formatText = "tessera 1"
@@ -36,7 +35,7 @@ const (
 	optimizerPrefix = "optimizer/" // + path + "/" + index
 )
 
-// identity is what must not change within a run.
+// identity contains the properties of a run that must not change.
 type identity struct {
 	Seed      uint64   `json:"seed"`
 	Batch     int      `json:"batch,omitempty"`
@@ -46,20 +45,20 @@ type identity struct {
 	Data      []string `json:"data,omitempty"`   // SHA-256 of the files read
 }
 
-// progress is where a run is. Random streams need no state: the seed and these counters name them.
+// progress is the position of a run. Random streams need no state: the seed and these counters determine them.
 type progress struct {
 	Epoch    int       `json:"epoch"`              // complete epochs
 	Step     int       `json:"step"`               // steps done
 	Position int       `json:"position,omitempty"` // images of the current epoch done
-	Sums     []float64 `json:"sums,omitempty"`     // over those: of each term of the loss
-	Seconds  float64   `json:"seconds,omitempty"`  // spent on them
+	Sums     []float64 `json:"sums,omitempty"`     // sums of the loss terms over those images
+	Seconds  float64   `json:"seconds,omitempty"`  // time spent on them
 	Stopped  bool      `json:"stopped,omitempty"`  // early
 
-	Search *optim.Held `json:"search,omitempty"` // of a search: what it knows beside its vectors
-	Begun  bool        `json:"begun,omitempty"`  // of a search: hooks know that the present epoch has begun
+	Search *optim.Held `json:"search,omitempty"` // of a full-batch optimizer: its scalar state
+	Begun  bool        `json:"begun,omitempty"`  // of a full-batch optimizer: BeginEpoch was called for the current epoch
 }
 
-// newIdentity says what a run is.
+// newIdentity returns the identity of a run.
 func newIdentity(spec *config.Model, images int, files []data.File) identity {
 	id := identity{Seed: spec.Train.Seed, Images: images}
 	if spec.Baseline != nil {
@@ -73,7 +72,7 @@ func newIdentity(spec *config.Model, images int, files []data.File) identity {
 	return id
 }
 
-// Differs says what of the stored identity s differs from the present one, "" when nothing does.
+// Differs describes a difference between the stored identity s and the current one, "" if there is none.
 func (id identity) Differs(s identity) string {
 	switch {
 	case s.Seed != id.Seed:
@@ -87,12 +86,12 @@ func (id identity) Differs(s identity) string {
 	case s.Images != id.Images:
 		return fmt.Sprintf("it was trained on %d images, the data set now gives %d", s.Images, id.Images)
 	case !slices.Equal(s.Data, id.Data):
-		return "the files of the data set have changed since"
+		return "the files of the data set have changed"
 	}
 	return ""
 }
 
-// kindText is the kind of a model whose identity names that method.
+// kindText is the kind of a model with that method in its identity.
 func kindText(method string) string {
 	if method == "" {
 		return config.Autoencoder
@@ -100,7 +99,7 @@ func kindText(method string) string {
 	return method
 }
 
-// optimizerName is the name of a part of the optimizer's state of one parameter.
+// optimizerName is the name of a tensor of the optimizer's state of one parameter.
 func optimizerName(m *moved, i int) string { return optimizerPrefix + m.Path + "/" + strconv.Itoa(i) }
 
 // add adds the parameters of a model with these values to a file.
@@ -119,7 +118,7 @@ func current(m *graph.Model) [][]float32 {
 	return all
 }
 
-// stored is a state that was read back.
+// stored is a state that was read from a file.
 type stored struct {
 	path string
 	file *checkpoint.File
@@ -129,9 +128,9 @@ type stored struct {
 	shape      []int
 }
 
-// readState reads a state and what it says of itself. A run has one: that it is missing is damage.
+// readState reads a state and its metadata. A run without a state is damaged.
 func readState(path string) (*stored, error) {
-	b, err := os.ReadFile(path)
+	b, err := readRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, checkpoint.Errorf(path, "is missing")
 	} else if err != nil {
@@ -144,7 +143,7 @@ func readState(path string) (*stored, error) {
 	return stateOf(path, f)
 }
 
-// stateOf is what a state says of itself.
+// stateOf parses the metadata of a state.
 func stateOf(path string, f *checkpoint.File) (s *stored, err error) {
 	renamed(f)
 	s = &stored{path: path, file: f}
@@ -163,7 +162,7 @@ func stateOf(path string, f *checkpoint.File) (s *stored, err error) {
 	return s, nil
 }
 
-// renamed gives the names of today to what a state of an earlier version holds of averages, pruned weights and the best epoch.
+// renamed updates the names of averages, pruned weights and the best epoch in a state of an earlier version.
 func renamed(f *checkpoint.File) {
 	for i, t := range f.Tensors {
 		rest, pruned := strings.CutPrefix(t.Name, "pruned/")
@@ -183,19 +182,19 @@ func renamed(f *checkpoint.File) {
 	}
 }
 
-// decodeOwn reads the bytes of a checkpoint that this program wrote.
+// decodeOwn reads the bytes of a checkpoint in this program's format.
 func decodeOwn(path string, b []byte) (*checkpoint.File, error) {
 	f, err := checkpoint.Decode(b)
 	if err != nil {
 		return nil, checkpoint.Errorf(path, "%v", err)
 	}
 	if got := f.Metadata[formatKey]; got != formatText {
-		return nil, checkpoint.Errorf(path, "its format is %q, this program reads %q", got, formatText)
+		return nil, checkpoint.Errorf(path, "its format is %q, want %q", got, formatText)
 	}
 	return f, nil
 }
 
-// storedShape returns the shape of one image that a checkpoint is for.
+// storedShape returns the image shape of a checkpoint.
 func storedShape(path string, f *checkpoint.File) ([]int, error) {
 	var shape []int
 	if err := json.Unmarshal([]byte(f.Metadata[shapeKey]), &shape); err != nil {
@@ -204,8 +203,8 @@ func storedShape(path string, f *checkpoint.File) ([]int, error) {
 	return shape, nil
 }
 
-// loadParameters sets a model's parameters from a checkpoint, and says what does not match. Tensors with a slash in their names belong
-// to something else.
+// loadParameters sets a model's parameters from a checkpoint; a mismatch is an error. Tensors with a slash in their names
+// are not parameters.
 func loadParameters(m *graph.Model, path string, f *checkpoint.File) error {
 	known := map[string]bool{}
 	for _, p := range m.Parameters {
@@ -216,7 +215,7 @@ func loadParameters(m *graph.Model, path string, f *checkpoint.File) error {
 	}
 	for _, t := range f.Tensors {
 		if !strings.Contains(t.Name, "/") && !known[t.Name] {
-			return checkpoint.Mismatchf(path, "does not match its model: it holds %s, which the model does not have", t.Name)
+			return checkpoint.Mismatchf(path, "does not match its model: the model has no parameter %s", t.Name)
 		}
 	}
 	return nil
@@ -226,7 +225,7 @@ func loadParameters(m *graph.Model, path string, f *checkpoint.File) error {
 func load(path string, f *checkpoint.File, name string, shape []int, into []float32) error {
 	t, ok := f.Tensor(name)
 	if !ok {
-		return checkpoint.Mismatchf(path, "does not match its model: it holds no %s", name)
+		return checkpoint.Mismatchf(path, "does not match its model: %s is missing", name)
 	}
 	if !slices.Equal(t.Shape, shape) {
 		return checkpoint.Mismatchf(path, "does not match its model: %s has shape %v, want %v", name, t.Shape, shape)
@@ -235,7 +234,7 @@ func load(path string, f *checkpoint.File, name string, shape []int, into []floa
 	return nil
 }
 
-// fits checks that a state is of this declaration and these images, and that its counters are possible.
+// fits checks that a state matches the declaration and the images, and that its counters are valid.
 func (s *session) fits(from *stored) error {
 	if err := sameDeclaration(s.spec, from); err != nil {
 		return err
@@ -245,7 +244,7 @@ func (s *session) fits(from *stored) error {
 	}
 	p := from.progress
 	if p.Epoch < 0 || p.Step < 0 || p.Position < 0 || p.Position >= from.Images || from.Batch > 0 && p.Position%from.Batch != 0 {
-		return checkpoint.Errorf(from.path, "damaged: it cannot be at step %d, epoch %d, image %d", p.Step, p.Epoch, p.Position)
+		return checkpoint.Errorf(from.path, "damaged: impossible position: step %d, epoch %d, image %d", p.Step, p.Epoch, p.Position)
 	}
 	return nil
 }

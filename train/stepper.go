@@ -14,24 +14,24 @@ import (
 	"tessera/team"
 )
 
-// stepper moves the trainable parameters and projects them: clip, optimizer, constraints.
+// stepper updates and projects the trainable parameters: clip, optimizer, constraints.
 //
-// Parameters are cut into chunks. A thread does everything that is done element by element to one chunk while it is in
-// its cache: the update, the check that it is finite, the constraints that look at single elements. Constraints on whole
-// parameters follow. The chunks and the order of all sums are fixed, so that the number of threads changes no bit.
+// Parameters are cut into chunks. While a chunk is in its cache, a thread applies all elementwise operations: the update,
+// the check for non-finite values and the elementwise constraints. Constraints on whole parameters follow. The chunks and
+// the order of all sums are fixed: the number of threads changes no bit.
 type stepper struct {
-	optimizer optim.Rule // nil for a search, which moves parameters by itself
+	optimizer optim.Rule // nil for a full-batch optimizer, which sets the parameters
 	clipNorm  float64
 	team      *team.Team
 	moved     []*moved
 	chunks    []chunk
-	projected []*moved    // those with constraints on the whole of them
+	projected []*moved    // those with constraints on whole parameters
 	squares   []float64   // per chunk: the sum of its gradient's squares
-	scratch   [][]float32 // per thread: a clipped gradient; a gradient itself may be shared by two parameters
-	bad       []bool      // per thread: met a value that is not finite
-	panicked  []error     // per thread: what a part of a user's own did
-	large     bool        // more than the caches keep
-	queues    []queue     // per thread: the chunks that it moves, unless another is done sooner
+	scratch   [][]float32 // per thread: a clipped gradient; two parameters may share an unclipped one
+	bad       []bool      // per thread: found a non-finite value
+	panicked  []error     // per thread: panics of user-defined code
+	large     bool        // the weights exceed the caches
+	queues    []queue     // per thread: its chunks; a thread that finishes early takes chunks of others
 
 	views     []*hooks.Parameter // all parameters of the model, as hooks see them
 	pointwise []func(p *hooks.Parameter, values []float32, from int)
@@ -42,7 +42,7 @@ type stepper struct {
 	factor    float64
 	step      int
 
-	beside func(thread int) // done in the same pass as the update; may be nil
+	beside func(thread int) // called in the same pass as the update; may be nil
 
 	sum, update, project func(thread int) // bound once: a method value allocates
 }
@@ -50,8 +50,8 @@ type stepper struct {
 // moved is one trainable parameter.
 type moved struct {
 	*hooks.Parameter
-	follows [][]float32 // what hooks keep of it
-	// Constraints keep their declared order: pointwise ones before the first that is not are fused with the update.
+	follows [][]float32 // values of hooks that follow it
+	// Constraints keep their declared order: pointwise constraints before the first other one are fused with the update.
 	fused []constraints.Constraint
 	whole []constraints.Constraint
 }
@@ -84,17 +84,17 @@ func newStepper(m *graph.Model, team *team.Team) *stepper {
 	return s
 }
 
-// guarded makes an error of a panic: an optimizer, a constraint or a hook may be a user's own.
+// guarded turns a panic into an error: optimizers, constraints and hooks may be user-defined.
 func (s *stepper) guarded(work func(thread int)) func(thread int) {
 	return func(thread int) {
 		s.panicked[thread] = errors.Join(s.panicked[thread], guard("the optimizer, a constraint or a hook", func() error { work(thread); return nil }))
 	}
 }
 
-// Failed returns why the last step was not done to its end, nil when it was.
+// Failed returns the error of the last step, nil if the step is complete.
 func (s *stepper) Failed() error { return errors.Join(s.panicked...) }
 
-// add cuts a parameter into chunks.
+// add splits a parameter into chunks.
 func (s *stepper) add(p *hooks.Parameter, declared []config.Constraint, layout *config.Layout) {
 	m := &moved{Parameter: p}
 	if s.optimizer != nil {
@@ -128,7 +128,7 @@ func (s *stepper) add(p *hooks.Parameter, declared []config.Constraint, layout *
 	s.moved = append(s.moved, m)
 }
 
-// surround makes every step call what these hooks do with single elements.
+// surround adds the elementwise functions of these hooks to every step.
 func (s *stepper) surround(h around) error {
 	return h.each(func(a *attached) error {
 		if a.Active.Project != nil {
@@ -146,14 +146,14 @@ func (s *stepper) surround(h around) error {
 	})
 }
 
-// Project applies every constraint to every parameter, as before the first step, and then what hooks project.
+// Project applies all constraints, then the projections of hooks, to every parameter.
 func (s *stepper) Project() {
 	for _, m := range s.moved {
 		s.projectValues(m, m.Data)
 	}
 }
 
-// projectOne does the same to one parameter; one that is not trained is not projected.
+// projectOne projects one parameter, if it is trainable.
 func (s *stepper) projectOne(p *hooks.Parameter) {
 	for _, m := range s.moved {
 		if m.Parameter == p {
@@ -162,7 +162,7 @@ func (s *stepper) projectOne(p *hooks.Parameter) {
 	}
 }
 
-// projectTwin does the same to a twin of the model.
+// projectTwin projects the parameters of a twin of the model.
 func (s *stepper) projectTwin(twin *graph.Model) error {
 	return guard("a constraint or a hook", func() error {
 		for _, m := range s.moved {
@@ -187,23 +187,23 @@ func (m *moved) constrain(values []float32) {
 	}
 }
 
-// pass projects a part of a parameter's values as hooks say.
+// pass applies the projections of hooks to a range of a parameter's values.
 func (s *stepper) pass(m *moved, values []float32, from int) {
 	for _, project := range s.pointwise {
 		project(m.Parameter, values, from)
 	}
 }
 
-// tell shows hooks a part of a parameter's values as they are after the step.
+// tell calls the Moved functions of hooks for a range of a parameter's values after the step.
 func (s *stepper) tell(thread int, m *moved, values []float32, from int) {
 	for _, moved := range s.watching {
 		moved(m.Parameter, values, from, s.scratch[thread])
 	}
 }
 
-// Step moves every parameter against its gradient, gradients[i] being that of moved[i] (nil leaves it where it is), and
-// projects it. It reports whether every moved value was finite before the projection, which could hide that.
-// A step in which a part panicked has moved anything, and [stepper.Failed] tells of it.
+// Step updates every parameter by its gradient and projects it; gradients[i] belongs to moved[i], and a parameter with a
+// nil gradient does not change. Step reports whether all updated values were finite before the projection, which could hide
+// a non-finite value. After a panic the parameters are undefined, and [stepper.Failed] returns the error.
 func (s *stepper) Step(gradients [][]float32, rate float64, step int) bool {
 	s.gradients, s.rate, s.step, s.factor = gradients, rate, step, 1
 	if s.clipNorm > 0 {

@@ -41,14 +41,14 @@ func stepped(t testing.TB, sets ...string) (*graph.Model, [][][]float32) {
 			}
 			gradients = append(gradients, g)
 		}
-		gradients[1] = nil // a parameter that the loss does not reach
+		gradients[1] = nil // a parameter that the loss does not depend on
 		steps = append(steps, gradients)
 	}
 	return m, steps
 }
 
-// The oracle does one thing after the other to whole parameters.
-func TestTheFusedStepIsTheStepsOneAfterTheOther(t *testing.T) {
+// The oracle applies the operations to whole parameters, one after the other.
+func TestTheFusedStepEqualsSeparateOperations(t *testing.T) {
 	for _, clip := range []string{"optimizer.clip_norm=0.5", "optimizer.clip_norm=0", "optimizer.clip_norm=1e9"} {
 		for _, team := range []*team.Team{threads(t, 1), threads(t, 2), threads(t, 3), threads(t, 100)} {
 			m, steps := stepped(t, clip)
@@ -106,7 +106,7 @@ func TestConstraintsOfOneParameterKeepTheirOrder(t *testing.T) {
 		newStepper(m, team.New(1)).Project()
 		projectAll(want)
 		s := newStepper(m, threads(t, 2))
-		s.Step(steps[0], 0, 1) // moves nothing: Adam's step is a multiple of the rate
+		s.Step(steps[0], 0, 1) // changes nothing: Adam's step is a multiple of the rate
 		projectAll(want)
 		for i, p := range m.Parameters {
 			if !slices.Equal(p.Data, want.Parameters[i].Data) {
@@ -140,7 +140,7 @@ func TestAStepAllocatesNothing(t *testing.T) {
 	}
 }
 
-// broken is a user's optimizer that panics.
+// broken is a user-defined optimizer that panics.
 type broken struct{ optim.Rule }
 
 func (broken) Update([]float32, []float32, [][]float32, float64, int) { panic("a fault") }
@@ -168,8 +168,7 @@ func TestAWholeTrainingStepAllocatesNothing(t *testing.T) {
 // quiet is everything without noise.
 var quiet = strings.NewReplacer("rate = 0.2", "rate = 0.0", `kind = "gaussian_noise"`, `kind = "linear"`).Replace(everything)
 
-// stepsWithoutAllocations fails when a training step of a model allocates. Batches are prepared meanwhile: what that
-// allocates counts too.
+// stepsWithoutAllocations fails if a training step of a model allocates, including the preparation of the next batch.
 func stepsWithoutAllocations(t *testing.T, spec *config.Model) {
 	t.Helper()
 	for _, threads := range []int{1, 2} {

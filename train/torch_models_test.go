@@ -20,7 +20,7 @@ var torchModels []byte
 type torchFixture struct {
 	Steps, Images, Side, Classes int
 
-	// What the formulas give, to compare them in both languages.
+	// Values of the formulas, to compare both languages.
 	Uniform   []float64 // of stream 7
 	Labels    []int     // of stream 200
 	FewLabels [][]int   `json:"few_labels"` // of streams 400, 401, ..., by step
@@ -36,7 +36,8 @@ type torchModel struct {
 	Parameters []torchParameter
 }
 
-// torchParameter is a parameter whose first values are shift + (2 u - 1) scale with u from its stream, and those after the last step.
+// torchParameter is a parameter with initial values shift + (2 u - 1) scale, where u is from its stream, and its values after
+// the last step.
 type torchParameter struct {
 	Path   string
 	Shape  []int
@@ -67,7 +68,7 @@ func drawn(stream, n int) []float64 {
 	return values
 }
 
-// start returns the first values of a parameter.
+// start returns the initial values of a parameter.
 func (p torchParameter) start() []float64 {
 	values := drawn(p.Stream, volume.Of(p.Shape))
 	for i, u := range values {
@@ -85,7 +86,7 @@ func (f torchFixture) labels(stream int) []int {
 	return labels
 }
 
-// fewLabels returns the labels of a stream of which about a tenth is known, at least that of image number step.
+// fewLabels returns the labels of a stream, about a tenth of them known, including the label of image number step.
 func (f torchFixture) fewLabels(stream, step int) []int {
 	labels := f.labels(stream)
 	for i, u := range drawn(stream+1000, f.Images) {
@@ -96,7 +97,7 @@ func (f torchFixture) fewLabels(stream, step int) []int {
 	return labels
 }
 
-func TestBothLanguagesMakeTheSameBatches(t *testing.T) {
+func TestGoAndPythonMakeTheSameBatches(t *testing.T) {
 	f := readTorchModels(t)
 	if got := drawn(7, len(f.Uniform)); !slices.Equal(got, f.Uniform) {
 		t.Errorf("stream 7 is %v, in Python %v", got, f.Uniform)
@@ -109,7 +110,7 @@ func TestBothLanguagesMakeTheSameBatches(t *testing.T) {
 			t.Errorf("step %d: known labels are %v, in Python %v", step, got, want)
 		}
 	}
-	for _, p := range f.Models[1].Parameters { // frozen ones have their first values
+	for _, p := range f.Models[1].Parameters { // frozen parameters keep their initial values
 		for i, v := range p.start() {
 			if p.Path[:8] == "encoder." && math.Abs(v-p.Values[i]) > 1e-11 {
 				t.Errorf("%s: value %d starts at %v, in Python at %v", p.Path, i, v, p.Values[i])

@@ -93,7 +93,7 @@ func TestModelsAgreeWithPyTorchOverFiveSteps(t *testing.T) {
 	}
 }
 
-// compare trains by Adam with a learning rate of 0.01, and compares the losses of every step and the parameters in the end.
+// compare trains by Adam with a learning rate of 0.01 and compares the losses of every step and the final parameters.
 func (m torchModel) compare(t *testing.T, f torchFixture, p *graph.Program, r graph.Runner[float64]) {
 	t.Helper()
 	parameters := map[string]torchParameter{}
@@ -141,7 +141,7 @@ func (m torchModel) compare(t *testing.T, f torchFixture, p *graph.Program, r gr
 	}
 }
 
-// input is what one input of a program reads at a step.
+// input returns the values of one input of a program at a step.
 func (m torchModel) input(f torchFixture, in graph.Input, step int) []float64 {
 	stream := func(name string) int { return m.Inputs[name] + step }
 	pixels := f.Images * f.Side * f.Side

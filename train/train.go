@@ -1,11 +1,11 @@
-// Package train fits models and keeps their runs: the loop, checkpoints, early stopping, an exact resume.
+// Package train trains models and manages their runs: the training loop, checkpoints, exact resume.
 //
-// A step of an auto-encoder is, in this order: forward and backward on one batch (which an adversary may have attacked), the
-// optimizer, the projections; for a full-batch optimizer it is one iteration. A step of a baseline
-// is an iteration of its rule. Both are an epoch at the same time. A run's folder holds all
-// that is known of it; see package folder for how it survives crashes, and docs for what its files hold. Whatever
-// happens, a run that resumes from its last checkpoint reaches the bytes of an uninterrupted one: nothing
-// in it depends on time, on the number of threads that project, or on a generator that would have to be saved.
+// A step of an auto-encoder consists of forward and backward on one mini-batch (which may contain adversarial examples),
+// the optimizer and the projections. With a full-batch optimizer a step is one iteration, and for a baseline one iteration
+// of its rule; both count as an epoch. A run's folder contains all files of the run: package folder describes how it
+// survives crashes, docs describes the files. A run that resumes from its last checkpoint gives the same bytes as an
+// uninterrupted run: nothing in it depends on time, on the number of projecting threads, or on the state of a random
+// generator.
 package train
 
 import (
@@ -25,26 +25,29 @@ import (
 	"tessera/train/folder"
 )
 
-// ErrInterrupted says that the context was cancelled: the batch was finished and a checkpoint written, unless the data
-// were still being read.
+// ErrInterrupted is returned after the context was cancelled. The current batch is finished and a checkpoint written,
+// unless the data were still being read.
 var ErrInterrupted = errors.New("interrupted")
 
-// Options are what a run needs beside its model. None of them but Backend changes a byte of the result.
+// errNoContext says that nothing could interrupt a run.
+var errNoContext = errors.New("train: no context (got nil); give context.Background()")
+
+// Options are the options of a run. Only Backend affects the bytes of the result.
 type Options struct {
-	Backend graph.Backend     // runs the programs; nil: the engine on Team, on one goroutine per CPU where that is nil too
-	Team    *team.Team        // runs the optimizer and the projections; nil: with a Backend the caller's goroutine alone
-	Dirs    data.Dirs         // where data sets are searched
+	Backend graph.Backend     // runs the programs; nil: the engine on Team, or on one goroutine per CPU if Team is nil too
+	Team    *team.Team        // runs the optimizer and the projections; nil with a Backend: only the caller's goroutine
+	Dirs    data.Dirs         // folders of the data sets
 	Load    LoadData          // reads the data set; nil: its source, from Dirs
 	Out     string            // the new run's folder; "" takes runs/MODEL, then runs/MODEL-2, ...
 	Force   bool              // replace the run that Out holds
-	Epochs  int               // of Resume: the run's new number of epochs, also in its config.toml; 0 leaves it as it is
-	Warn    func(text string) // told of what does not end a training, but changes its result; may be nil
+	Epochs  int               // of Resume: the run's new number of epochs, also in its config.toml; 0: unchanged
+	Warn    func(text string) // called for problems that change the result but do not end the training; may be nil
 	Report  func(p Progress)  // called after every epoch, and about every tenth of a second within one; may be nil
 	Disk    folder.Disk       // nil: the operating system's
 }
 
-// complete returns the options with what runs programs, where they name nothing: the engine on Team, or on a team with one
-// goroutine per CPU. release ends that team.
+// complete sets the default back end: the engine on Team, or on a new team with one goroutine per CPU. release ends the new
+// team.
 func (o Options) complete() (complete Options, release func()) {
 	release = func() {}
 	if o.Backend != nil {
@@ -58,7 +61,7 @@ func (o Options) complete() (complete Options, release func()) {
 	return o, release
 }
 
-// LoadData returns what a data set's source would read for [data.Selection.Need]: several runs at once can share one copy.
+// LoadData returns the images that a data set's source reads for [data.Selection.Need]. Concurrent runs can share one copy.
 type LoadData func(ctx context.Context, d *config.Dataset) (*data.Set, error)
 
 func (o Options) load(ctx context.Context, d *config.Dataset) (*data.Set, error) {
@@ -71,39 +74,45 @@ func (o Options) load(ctx context.Context, d *config.Dataset) (*data.Set, error)
 // Progress describes a run in progress.
 type Progress struct {
 	Run       string // its folder
-	Epochs    int    // that it is going to have at most
-	Steps     int    // that it is going to have at most
-	Iterates  bool   // it is a baseline's fit: what counts as an epoch is an iteration
-	EpochDone bool   // Metrics are those of a whole epoch; else of its steps so far, with NaN for what is measured at its end
+	Epochs    int    // maximum number
+	Steps     int    // maximum number
+	Iterates  bool   // it is a baseline's fit: an epoch is an iteration
+	EpochDone bool   // Metrics are of a complete epoch; else of its steps so far, with NaN for metrics that are measured at its end
 	Metrics
-	Left time.Duration // until the last epoch ends, at the pace so far; early stopping may come first
+	Left time.Duration // estimated time until the last epoch ends; early stopping may end the run sooner
 }
 
-// Result is how a run ended.
+// Result describes how a run ended.
 type Result struct {
 	Run             string // its folder
 	Epochs          int    // done, early stopping included
 	Step            int    // steps done
-	StoppedEarly    bool   // by patience; of a baseline, or by lbfgs: it converged
-	BestEpoch       int    // whose parameters best.safetensors holds; 0 without early stopping
+	StoppedEarly    bool   // by early stopping, or because a baseline or lbfgs converged
+	BestEpoch       int    // epoch of best.safetensors; 0 without early stopping
 	BestError       float64
-	AlreadyFinished bool // the run was finished before: nothing was done
+	AlreadyFinished bool // the run was already finished: nothing was done
 }
 
-// Run trains a new run of spec. Its folder is complete, with a checkpoint of step 0, before the first step, or is not
-// made at all.
+// Run trains a new run of spec. Before the first step its folder is complete, with a checkpoint of step 0; after an earlier
+// error there is no folder.
 //
-// Errors: what data and graph say; [folder.ErrExists] and the others of that package, [*folder.WriteError] when the
-// disk is full; [*Diverged]; [ErrInterrupted] after ctx was cancelled. The last good checkpoint is kept in all cases.
+// Errors: those of packages data and graph; [folder.ErrExists] and the other errors of that package, [*folder.WriteError]
+// if the disk is full; [*Diverged]; [ErrInterrupted] after ctx was cancelled. The last good checkpoint is always kept.
 func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 	if err := kernel.Err(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
+	if ctx == nil {
+		return nil, errNoContext
+	}
 	if spec == nil {
-		return nil, errors.New("train: no model to train")
+		return nil, errors.New("train: the model is nil")
 	}
 	if missing := lacks(spec); missing != "" {
 		return nil, fmt.Errorf("train: model %q has no %s; make models with tessera.Load, tessera.Declare or package config, which fill in every default", spec.Name, missing)
+	}
+	if err := spec.Missing(); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
 	}
 	o, release := o.complete()
 	defer release()
@@ -126,7 +135,7 @@ func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 	return s.train(ctx)
 }
 
-// lacks says what is missing that every checked declaration has: spec may have been put together by hand.
+// lacks names what an unchecked declaration, which may have been built by hand, is missing.
 func lacks(spec *config.Model) string {
 	switch {
 	case spec.Dataset.Source == nil:
@@ -150,7 +159,7 @@ func create(spec *config.Model, o Options, files []folder.File) (*folder.Folder,
 	if o.Out != "" {
 		return folder.Create(o.Out, o.Force, disk(o), files...)
 	}
-	name := strings.Map(func(r rune) rune { // a quoted name in models.toml may hold anything
+	name := strings.Map(func(r rune) rune { // a quoted name in models.toml may contain any character
 		if strings.ContainsRune(`/\:`, r) {
 			return '-'
 		}
@@ -166,17 +175,20 @@ func disk(o Options) folder.Disk {
 	return o.Disk
 }
 
-// Resume continues the run of that folder exactly where its last checkpoint was written; it is a no-op on a finished run. Out and
-// Force of the options are not read.
+// Resume continues a run exactly from its last checkpoint; it is a no-op on a finished run. It ignores the options Out and
+// Force.
 //
-// The state knows the declaration that it was trained with: of config.toml train.epochs (of a baseline iterations),
-// train.patience, train.min_delta and train.checkpoint_seconds may have been edited since; any other difference is an error
-// that lists all of them, key by key. Epochs of the options edits that key.
+// The state contains the declaration of its training. In config.toml train.epochs (for a baseline iterations),
+// train.patience, train.min_delta and train.checkpoint_seconds may be edited before a resume; any other difference is an
+// error that lists all differing keys. The option Epochs edits train.epochs.
 //
-// Errors are those of [Run], and [*checkpoint.Error] for a state that is damaged or does not match its model or data.
+// Errors are the errors of [Run], and [*checkpoint.Error] for a state that is damaged or does not match its model or data.
 func Resume(ctx context.Context, run string, o Options) (*Result, error) {
 	if err := kernel.Err(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
+	}
+	if ctx == nil {
+		return nil, errNoContext
 	}
 	o, release := o.complete()
 	defer release()
@@ -207,10 +219,14 @@ func reopen(ctx context.Context, held *folder.Folder, o Options) (s *session, er
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", held.Path(), err)
 	}
-	if spec, err = o.lengthen(held, spec, from); err != nil {
+	if err := o.edited(held.Path(), spec, from); err != nil {
 		return nil, err
 	}
-	if over(spec, from.progress) { // without its data, which may be gone
+	spec, edited, err := o.lengthen(held, spec, from)
+	if err != nil {
+		return nil, err
+	}
+	if over(spec, from.progress) { // without its data, which may have been deleted
 		s, err = finishedSession(spec, from, o)
 	} else {
 		var splits data.Splits
@@ -220,6 +236,9 @@ func reopen(ctx context.Context, held *folder.Folder, o Options) (s *session, er
 	}
 	if err == nil {
 		err = s.repair(held)
+	}
+	if err == nil { // a run that cannot continue keeps its declaration
+		err = held.Write(edited...)
 	}
 	if err != nil {
 		if s != nil {

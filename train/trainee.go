@@ -11,12 +11,12 @@ import (
 	"tessera/train/folder"
 )
 
-// trainee is an auto-encoder that is moved along gradients, in steps or by a search: its parameters, the hooks around it, and
-// what is measured between epochs.
+// trainee is an auto-encoder in training, by mini-batch steps or by a full-batch optimizer: its parameters, its hooks and
+// the measurements between epochs.
 type trainee struct {
 	*job
 	model    *graph.Model
-	twin     *graph.Model // the model with the values that a hook shows; nil where none does
+	twin     *graph.Model // the model with the values that a hook shows; nil if no hook does
 	stepper  *stepper
 	around   around
 	watcher  *watcher
@@ -24,7 +24,7 @@ type trainee struct {
 	rate     float64    // of the last step
 }
 
-// newTrainee returns a model with its first parameters, projected, and a fresh optimizer. Its hooks are not attached yet.
+// newTrainee returns a model with projected initial parameters and a new optimizer. Its hooks are not attached yet.
 func newTrainee(j *job) (*trainee, error) {
 	m, err := graph.New(j.spec, j.shape)
 	if err != nil {
@@ -61,12 +61,12 @@ func (t *trainee) attach() (err error) {
 	return t.stepper.surround(t.around)
 }
 
-// request asks for a program, for images that a hook prepares where one does.
+// request describes a program; its images are prepared if a hook prepares them.
 func (t *trainee) request(want ...string) graph.Request {
 	return graph.Request{Want: want, Prepared: t.around.prepares()}
 }
 
-// ready gives a run what it begins with, once its programs are compiled and its images prepared.
+// ready initialises a run after its programs are compiled and its images prepared.
 func (t *trainee) ready(splits data.Splits, fresh bool) error {
 	if fresh {
 		if err := t.start(); err != nil {
@@ -87,7 +87,7 @@ func (t *trainee) ready(splits data.Splits, fresh bool) error {
 	return err
 }
 
-// shown returns the model of the run as it is now: with the values that a hook shows, else with the trained ones.
+// shown returns the current model of the run: with the values that a hook shows, or with the trained ones.
 func (t *trainee) shown() (*graph.Model, error) {
 	if t.twin == nil {
 		return t.model, nil
@@ -106,7 +106,7 @@ func (t *trainee) shown() (*graph.Model, error) {
 	return t.twin, err
 }
 
-// finish ends an epoch: it measures the model and asks the hooks.
+// finish ends an epoch: it measures the model and calls the hooks.
 func (t *trainee) finish() (m Metrics, err error) {
 	m = t.measured()
 	if _, err := t.shown(); err != nil {
@@ -138,7 +138,7 @@ func (t *trainee) measured() Metrics {
 	return m
 }
 
-// badEnd looks at what no single step looks at.
+// badEnd checks the values at the end of an epoch that no step checks.
 func (t *trainee) badEnd(m Metrics) (b bad) {
 	for _, p := range t.model.Parameters {
 		b.look(p.Path, p.Data)
@@ -149,7 +149,7 @@ func (t *trainee) badEnd(m Metrics) (b bad) {
 	return b
 }
 
-// save implements learner: the parameters, the optimizer's state and that of the hooks.
+// save implements learner: the parameters and the states of the optimizer and the hooks.
 func (t *trainee) save(state *checkpoint.File) error {
 	add(state, t.model, current(t.model))
 	for _, m := range t.stepper.moved {
@@ -163,7 +163,7 @@ func (t *trainee) save(state *checkpoint.File) error {
 // restore implements learner.
 func (t *trainee) restore(from *stored) error {
 	if got, want := len(from.Sums), len(t.spec.Losses); got != want {
-		return checkpoint.Mismatchf(from.path, "does not match its model: it holds sums of %d loss terms, want %d", got, want)
+		return checkpoint.Mismatchf(from.path, "does not match its model: got sums of %d loss terms, want %d", got, want)
 	}
 	if err := loadParameters(t.model, from.path, from.file); err != nil {
 		return err
@@ -181,7 +181,7 @@ func (t *trainee) restore(from *stored) error {
 // kept implements learner.
 func (t *trainee) kept() (*hooks.Kept, error) { return t.around.kept() }
 
-// derived implements learner: the parameters of the epoch that a hook keeps, and the present ones.
+// derived implements learner: the parameters of the epoch that a hook keeps, and the current ones.
 func (t *trainee) derived() (files []derived, err error) {
 	k, err := t.kept()
 	if err != nil {
@@ -203,7 +203,7 @@ func (t *trainee) derived() (files []derived, err error) {
 
 // close implements learner.
 func (t *trainee) close() {
-	_ = t.around.close() // what cannot be freed does not make the result wrong
+	_ = t.around.close() // an error of freeing memory does not affect the result
 	for _, c := range t.compiled {
 		_ = c.Close()
 	}
@@ -212,5 +212,5 @@ func (t *trainee) close() {
 	}
 }
 
-// errHalted says that an epoch was not done to its end because the context has ended.
+// errHalted is returned by an epoch that stopped early because the context ended.
 var errHalted = errors.New("halted")

@@ -13,7 +13,7 @@ import (
 	"tessera/losses"
 )
 
-// training is what one hook sees of a training; it implements [hooks.Training].
+// training implements [hooks.Training] for one hook.
 type training struct {
 	*trainee
 	name string // of the hook
@@ -41,7 +41,7 @@ func (t training) Shown(p *hooks.Parameter) []float32 {
 // Rewrite implements [hooks.Training].
 func (t training) Rewrite(p *hooks.Parameter, change func(values []float32)) {
 	if t.searches() {
-		panic(fmt.Sprintf("it changes %s, but %s does not continue from changed parameters", p.Path, t.spec.Optimizer.Kind))
+		panic(fmt.Sprintf("it changes %s, but %s cannot continue from changed parameters", p.Path, t.spec.Optimizer.Kind))
 	}
 	change(p.Data)
 	for _, a := range t.around {
@@ -103,14 +103,14 @@ func (t training) Compile(want hooks.Value, images ...int) (hooks.Program, error
 	return p, nil
 }
 
-// valueProgram computes one value of any number of images; it implements [hooks.Program].
+// valueProgram computes one value for any number of images; it implements [hooks.Program].
 type valueProgram struct {
 	*trainee
 	want string
 	of   compiled
 }
 
-// program returns the one for n images.
+// program returns the program for n images.
 func (v *valueProgram) program(n int) (p *program, err error) {
 	if v.of[n] == nil {
 		if p, err = compile(v.model, v.options.Backend, graph.Request{Batch: n, Want: []string{v.want}}); err == nil {

@@ -7,8 +7,8 @@ import (
 	"tessera/constraints"
 )
 
-// constrains reports whether a constraint on what glob matches is taken on the parameter of that path: as it is, or transposed,
-// where the glob names a tied decoder's weight.
+// constrains reports whether a constraint on glob applies to the parameter at path: to the parameter itself, or to its
+// transpose if the glob matches a tied decoder's weight.
 func constrains(glob, path string, layout *config.Layout) (asIs, swapped bool) {
 	matched := layout.MatchParameters(glob)
 	for _, p := range layout.Parameters() {
@@ -20,8 +20,8 @@ func constrains(glob, path string, layout *config.Layout) (asIs, swapped bool) {
 	return asIs, swapped
 }
 
-// transposed takes a constraint on the transpose of a matrix: on the atoms of a tied decoder, which are the columns of the
-// encoder's weight.
+// transposed applies a constraint to the transpose of a matrix: to the atoms of a tied decoder, which are the columns of
+// the encoder's weight.
 type transposed struct {
 	of   constraints.Constraint
 	rows []float32 // the transpose
@@ -42,7 +42,7 @@ func (t *transposed) Violation(w []float32, shape []int) float64 {
 	return t.of.Violation(t.turn(w, shape))
 }
 
-// turn returns the transpose of a matrix and its shape, until the next call.
+// turn returns the transpose of a matrix and its shape; both are valid until the next call.
 func (t *transposed) turn(w []float32, shape []int) ([]float32, []int) {
 	n, m := shape[0], shape[1]
 	if t.rows == nil {

@@ -62,8 +62,8 @@ func TestNegativeWeightsOfATiedDecoderAreCounted(t *testing.T) {
 	}
 }
 
-// A constraint on a tied decoder's weight is taken on its atoms; a glob that names the encoder's weight too means that.
-func TestConstraintsOfTiedWeightsAreTakenOnTheAtoms(t *testing.T) {
+// A constraint on a tied decoder's weight applies to its atoms, also if the glob matches the encoder's weight too.
+func TestConstraintsOfTiedWeightsApplyToTheAtoms(t *testing.T) {
 	one := func(v float64) bool { return math.Abs(v-1) < 1e-6 }
 	for _, c := range []struct {
 		on      string

@@ -11,8 +11,8 @@ import (
 	"tessera/tape"
 )
 
-// A term that is defined on [0,1] alone would be minimised to nonsense on other values: below 0 a cross entropy has no bound.
-func TestImagesOutsideOfTheUnitIntervalAreRefusedWhereATermNeedsIt(t *testing.T) {
+// A term that is only defined on [0,1] is meaningless for other values: below 0 a cross entropy is unbounded.
+func TestImagesOutsideTheUnitIntervalAreRefusedIfATermNeedsIt(t *testing.T) {
 	load := func(scale float32) LoadData {
 		return func(context.Context, *config.Dataset) (*data.Set, error) {
 			pixels := make([]float32, 20*64)

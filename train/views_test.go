@@ -10,7 +10,7 @@ import (
 	"tessera/graph"
 )
 
-// filled is what a loader of that many threads gives to the inputs of its second batch.
+// filled returns the inputs of the second batch of a loader with that number of threads.
 func filled(t *testing.T, threads int) (views, labels []float32) {
 	t.Helper()
 	const n, side, classes, size = 60, 5, 3, 40

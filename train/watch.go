@@ -10,34 +10,35 @@ import (
 	"tessera/metrics"
 )
 
-// watchBatch images are measured together: their outputs stay in the processor's cache. They are fewer where that would
-// fill the memory.
+// watchBatch is the number of images that are measured together: their outputs stay in the processor's cache. Large models
+// use fewer to bound the memory.
 const watchBatch = 500
 
-// watched are the metrics that are measured between epochs, in the order of metrics.jsonl, and their keys there.
+// watched are the metrics that are measured between epochs, in the order of metrics.jsonl, with their keys there.
 var watched = []struct{ metric, key string }{
 	{"mse", "val_mse"}, {"hoyer", "code_hoyer"}, {"dead_units", "dead_units"}, {"negative_weights", "negative_weights"},
 }
 
-// watchedOfHeads are those of heads that are compared with labels: val_accuracy, val_class.accuracy where there are several.
+// watchedOfHeads are the metrics of heads that are compared with labels: val_accuracy, or val_HEAD.accuracy for several
+// heads.
 var watchedOfHeads = []string{"accuracy", "nll"}
 
 // watcher measures a model between epochs, without noise.
 type watcher struct {
 	images     *data.Images
-	labels     []int    // of the images; nil where they are not known
+	labels     []int    // of the images; nil if unknown
 	heads      []string // that are compared with labels
 	outputs    bool     // the model has a decoder
-	validation bool     // the images are validation images: their error is val_mse
+	validation bool     // the images are validation images, whose error is val_mse
 	size       int      // of a batch
 	programs   compiled
 	feed       *feed
 	chosen     metrics.Selection
 	units      int              // of one code
-	last       *graph.Parameter // weight of the decoder's last layer that has one; nil where none has
+	last       *graph.Parameter // weight of the decoder's last layer with weights; nil if there is none
 }
 
-// newWatcher compiles the programs for the validation images, or for the first fitted ones where there are none.
+// newWatcher compiles the programs for the validation images or, if there are none, for the first training images.
 func newWatcher(m *graph.Model, h around, backend graph.Backend, splits data.Splits) (*watcher, error) {
 	w := &watcher{images: splits.Validation, validation: true, heads: m.ClassHeads(), outputs: len(m.Layout.Decoder) > 0,
 		size: m.AtOnce(watchBatch), units: m.Units(), last: m.LastWeight()}
@@ -62,7 +63,7 @@ func newWatcher(m *graph.Model, h around, backend graph.Backend, splits data.Spl
 	return w, nil
 }
 
-// choose takes the watched metrics from the registry.
+// choose selects the watched metrics from the registry.
 func (w *watcher) choose() error {
 	var names []string
 	for _, one := range watched {
@@ -78,12 +79,12 @@ func (w *watcher) choose() error {
 			return err
 		}
 		for i := range of {
-			of[i].Optional = true // without labels there is nothing to compare with
+			of[i].Optional = true // without labels the accuracy is missing
 		}
 		chosen = chosen.Add(of)
 	}
 	w.chosen = chosen
-	return w.chosen.Set("single", true) // right to seven digits, in a fraction of the time
+	return w.chosen.Set("single", true) // accurate to seven digits, and much faster
 }
 
 // Measure measures the watched images at the end of an epoch.
@@ -116,7 +117,7 @@ func (w *watcher) Measure() (values metrics.Values, err error) {
 	return watchedKeys(values), nil
 }
 
-// watchedKeys gives the values their keys of metrics.jsonl.
+// watchedKeys renames the values to their keys in metrics.jsonl.
 func watchedKeys(values metrics.Values) metrics.Values {
 	for i := range values {
 		name := values[i].Name
@@ -130,7 +131,7 @@ func watchedKeys(values metrics.Values) metrics.Values {
 	return values
 }
 
-// batch encodes and decodes the images from to to and adds them to the meters.
+// batch encodes and decodes the images in [from, to) and adds them to the meters.
 func (w *watcher) batch(meters *metrics.Meters, from, to int) error {
 	p := w.programs[to-from]
 	if err := w.feed.run(p, from, to); err != nil {

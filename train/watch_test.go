@@ -16,7 +16,7 @@ import (
 	"tessera/tape"
 )
 
-// refusing says of how many images it was to compile a program.
+// refusing records the batch size of the program and does not compile it.
 type refusing struct{ batch int }
 
 func (r *refusing) Compile(p *graph.Program) (graph.Runner[float32], error) {
@@ -24,8 +24,8 @@ func (r *refusing) Compile(p *graph.Program) (graph.Runner[float32], error) {
 	return nil, errors.New("compiles nothing")
 }
 
-// 4096 pixels weigh each other: 17 million weights for an image, of which 8 images fit.
-func TestWhatIsLargeIsWatchedInSmallerBatches(t *testing.T) {
+// Attention over 4096 pixels has 17 million weights per image: 8 images fit.
+func TestLargeModelsAreWatchedInSmallerBatches(t *testing.T) {
 	spec := model(t, "[model.m]\nencoder = [{ kind = \"conv2d\", filters = 1 }, { kind = \"attention\", heads = 1 }, { kind = \"dense\", units = 4 }]\ntrain = { batch = 8 }\n")
 	for side, want := range map[int]int{64: 8, 8: 500} {
 		m, err := graph.New(spec, []int{side, side})
@@ -43,8 +43,8 @@ func TestWhatIsLargeIsWatchedInSmallerBatches(t *testing.T) {
 	}
 }
 
-// The oracle counts in the parameter of that path; "" where the decoder has no weight.
-func TestAnEvaluationCountsTheNegativeWeightsThatMetricsOfTheRunDo(t *testing.T) {
+// The oracle counts in the parameter at that path; "" if the decoder has no weight.
+func TestRunsAndEvaluationsCountTheSameNegativeWeights(t *testing.T) {
 	const filters = `{kind="conv2d_transpose",filters=1,kernel=3,padding="same"}`
 	for decoder, path := range map[string]string{
 		`{kind="dense",units=5},{kind="dense"},{kind="sigmoid"}`:                        "decoder.1.weight",
@@ -108,7 +108,7 @@ func labelledFiles(t *testing.T, n int) string {
 	return fmt.Sprintf("{ name = \"idx\", images = %q, labels = %q, validation = 0.25 }", filepath.Join(dir, "images"), filepath.Join(dir, "labels"))
 }
 
-// What an epoch says of its validation images is what an evaluation says of the same images.
+// The validation metrics of an epoch equal an evaluation on the same images.
 func TestHeadsThatAreComparedWithLabelsAreWatched(t *testing.T) {
 	text := "[model.m]\ndataset = " + labelledFiles(t, 120) + `
 encoder = [{ kind = "dense", units = 5, activation = "relu" }]

@@ -11,23 +11,22 @@ import (
 	"tessera/team"
 )
 
-// whole is the objective over all fitted images, computed train.batch images at a time: first all codes, then the terms
-// that are taken on them and on weights, then what the images add; see package graph. It holds the codes of all images
-// and their derivatives, and of nothing else more than one batch. Values and gradients are added up in float64, in a
-// fixed order.
+// whole is the full-batch objective, computed in micro-batches of train.batch images: first all codes, then the terms of
+// the codes and the weights, then the contributions of the images; see package graph. Only the codes of all images and
+// their derivatives are stored for the full batch. Values and gradients are summed in float64, in a fixed order.
 type whole struct {
 	model    *graph.Model
 	moved    []*moved
 	images   *data.Images
 	team     *team.Team
 	feed     *feed
-	encoders compiled  // by number of images; nil where no term is taken on the code
+	encoders compiled  // by number of images; nil if no term reads the code
 	portions compiled  // by number of images
-	rest     *program  // nil where every term sees images
-	codes    []float32 // of all images: what rest reads
-	sums     []float64 // of the gradients, as the parameters come one after the other
-	terms    []float64 // at the last look
-	last     []float32 // the weights of the last look
+	rest     *program  // terms without images; nil if there are none
+	codes    []float32 // of all images: the input of rest
+	sums     []float64 // of the gradients, concatenated in the order of the parameters
+	terms    []float64 // at the last evaluation
+	last     []float32 // the weights of the last evaluation
 }
 
 // newWhole compiles the programs.
@@ -36,7 +35,7 @@ func newWhole(t *trainee) (w *whole, err error) {
 	w = &whole{model: t.model, moved: t.stepper.moved, images: t.images, team: t.options.Team, terms: make([]float64, len(t.spec.Losses))}
 	defer func() {
 		if err != nil {
-			err, w = errors.Join(err, w.Close()), nil // closed once: the caller has nothing to close
+			err, w = errors.Join(err, w.Close()), nil // nil: the caller must not close it again
 		}
 	}()
 	length := 0
@@ -64,7 +63,7 @@ func newWhole(t *trainee) (w *whole, err error) {
 	return w, err
 }
 
-// compileRest compiles the terms that see no images.
+// compileRest compiles the terms that do not read images.
 func (w *whole) compileRest(images int, backend graph.Backend) (err error) {
 	some, code := w.model.Penalised()
 	if !some {
@@ -74,7 +73,7 @@ func (w *whole) compileRest(images int, backend graph.Backend) (err error) {
 		return err
 	}
 	w.rest.follow(w.moved)
-	if code { // their codes are the program's first parameter
+	if code { // the codes are the program's first parameter
 		w.codes = w.rest.runner.Parameter(0)
 	}
 	return nil
@@ -111,7 +110,7 @@ func (w *whole) Evaluate(ctx context.Context, weights, g []float32) (float64, er
 	return value, err
 }
 
-// encode fills the codes of all images, where a term is taken on them.
+// encode computes the codes of all images, if a term reads them.
 func (w *whole) encode(ctx context.Context) error {
 	if w.codes == nil {
 		return nil
@@ -127,7 +126,7 @@ func (w *whole) encode(ctx context.Context) error {
 	})
 }
 
-// penalties adds the terms that see no images, and finds the pull on the codes.
+// penalties adds the terms that do not read images, and computes the upstream gradient of the codes.
 func (w *whole) penalties() error {
 	if w.rest == nil {
 		return nil
@@ -137,12 +136,12 @@ func (w *whole) penalties() error {
 	}
 	w.add(w.rest)
 	if w.codes != nil {
-		w.feed.pull = w.rest.runner.Gradient(0)
+		w.feed.upstream = w.rest.runner.Gradient(0)
 	}
 	return nil
 }
 
-// batches calls f on all images in order, a batch at a time.
+// batches calls f for all images in order, batch by batch.
 func (w *whole) batches(ctx context.Context, f func(from, to int) error) error {
 	size := w.model.Spec.Train.Batch
 	for from := 0; from < w.images.Len(); from += size {
@@ -156,7 +155,7 @@ func (w *whole) batches(ctx context.Context, f func(from, to int) error) error {
 	return nil
 }
 
-// add adds what a program's last run says of the terms and of the gradient.
+// add adds the terms and gradients of a program's last run.
 func (w *whole) add(p *program) {
 	p.addTerms(w.terms, 1)
 	gradients, threads := p.Gradients(), w.team.Threads()
@@ -175,7 +174,8 @@ func (w *whole) add(p *program) {
 	})
 }
 
-// Terms returns the terms of the objective at weights; it looks there unless that was the last look.
+// Terms returns the terms of the objective at weights; it evaluates the objective unless these are the weights of the last
+// evaluation.
 func (w *whole) Terms(weights []float32) ([]float64, error) {
 	if slices.Equal(w.last, weights) {
 		return w.terms, nil
@@ -184,7 +184,7 @@ func (w *whole) Terms(weights []float32) ([]float64, error) {
 	return w.terms, err
 }
 
-// scatter sets parameters to weights, all one after the other.
+// scatter sets the parameters to weights, the concatenation of their values.
 func scatter(parameters []*moved, weights []float32) {
 	for _, m := range parameters {
 		weights = weights[copy(m.Data, weights):]

@@ -10,9 +10,9 @@ import (
 	"strconv"
 )
 
-// notResults are keys of metrics and columns of tables that two equal trainings do not share: times, and the names of trials,
-// which are hashes of all settings, new ones included.
-var notResults = []string{"seconds", "images_per_second", "trial"}
+// notResults are keys of metrics and columns of tables that two equal trainings do not share: times, the names of trials,
+// which are hashes of all settings, new ones included, and checksums of these.
+var notResults = []string{"seconds", "images_per_second", "trial", "crc32", "sha256"}
 
 // flatten adds every leaf of a decoded JSON or TOML value under its path. An array adds its length too.
 func flatten(into map[string]string, path string, value any) {

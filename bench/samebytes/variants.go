@@ -25,7 +25,7 @@ var variants = []struct {
 	{"bars", "swimmer-parts", "bars", sets(`dataset.name=bars`)},
 	{"nmf-kullback-leibler", "nmf-mu", "", sets(`loss=kl`)},
 	{"nmf-online", "nmf", "", sets(`batch=64`)},
-	{"sparse-nmf-gradient", "sparse-nmf", "", sets(`solver=gradient`)},
+	{"sparse-nmf-images", "sparse-nmf", "", sets(`per=image`)},
 }
 
 // sets makes --set arguments.

@@ -36,7 +36,7 @@ var layout = [][]string{
 	{"train", "laws"},
 	{"report", "sweep"},
 	{"."},
-	{"study"},
+	{"study", "comparison"},
 	{"cli"},
 	{"apps", "bench"},
 }

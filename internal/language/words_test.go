@@ -100,6 +100,21 @@ func TestTextsUseTheTermsOfTheField(t *testing.T) {
 	}
 }
 
+// A merge that was not finished leaves lines that begin with such marks.
+func TestNoTextHasMarksOfAMerge(t *testing.T) {
+	for _, name := range texts(t) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			if strings.HasPrefix(line, strings.Repeat("<", 7)) || strings.HasPrefix(line, strings.Repeat(">", 7)) {
+				t.Errorf("%s:%d: %s", filepath.ToSlash(strings.TrimPrefix(name, root+"/")), i+1, line)
+			}
+		}
+	}
+}
+
 func TestWordsAreFound(t *testing.T) {
 	for _, line := range []string{"all Mistakes of a file", "the run goes on", "it is told", "written anew", "so many epochs", "an op of its own",
 		"most looks in one iteration", "probably a slip of the keyboard", "the front door"} {

@@ -1,10 +1,10 @@
-// Package checkpoint keeps tensors in safetensors files that say whether they are whole.
+// Package checkpoint reads and writes tensors in safetensors files with a checksum.
 //
-// The format is Hugging Face's safetensors: eight bytes with the little-endian length of a header, the header in JSON
-// (for each tensor its dtype, its shape and where its data lie; under "__metadata__" texts by key), then the data,
-// row-major and little-endian, without holes. Any safetensors reader opens these files. Beyond the format every file
-// holds, under the metadata key "sha256", the SHA-256 of the whole file with that checksum's 64 digits taken as zeros,
-// so that one changed bit anywhere is found; and equal contents give equal bytes.
+// The format is Hugging Face's safetensors: eight bytes with the little-endian length of a header, the header in JSON (for
+// each tensor its dtype, shape and data offsets; under "__metadata__" texts by key), then the data, row-major and
+// little-endian, without gaps. Any safetensors reader opens these files. In addition, the metadata key "sha256" contains
+// the SHA-256 of the whole file, computed with the checksum's 64 digits set to zeros: any changed bit is detected. Equal
+// contents give equal bytes.
 package checkpoint
 
 import "fmt"
@@ -18,7 +18,7 @@ type Tensor struct {
 
 // File is the contents of one checkpoint.
 type File struct {
-	Metadata map[string]string // texts by key; the key "sha256" is taken by the checksum
+	Metadata map[string]string // texts by key; the key "sha256" is reserved for the checksum
 	Tensors  []Tensor          // in the order of their data
 }
 
@@ -32,11 +32,11 @@ func (f *File) Tensor(name string) (Tensor, bool) {
 	return Tensor{}, false
 }
 
-// Error says that a checkpoint is damaged or does not match what it should continue: which file, and what is wrong.
+// Error is the error of a checkpoint that is damaged or does not match its model or data: the file and the problem.
 type Error struct {
 	Path     string
 	Problem  string
-	Mismatch bool // the file is whole, but not of this model or these images
+	Mismatch bool // the file is intact, but belongs to another model or other images
 }
 
 // Error implements error: `PATH: PROBLEM`.
@@ -47,10 +47,10 @@ func Errorf(path, format string, args ...any) error {
 	return &Error{Path: path, Problem: fmt.Sprintf(format, args...)}
 }
 
-// Mismatchf is [Errorf] about a file that is whole.
+// Mismatchf is [Errorf] for an intact file that does not match.
 func Mismatchf(path, format string, args ...any) error {
 	return &Error{Path: path, Problem: fmt.Sprintf(format, args...), Mismatch: true}
 }
 
-// mostValues is more than a file could hold of one tensor.
+// mostValues is more than the number of values that one tensor of a file can have.
 const mostValues = 1 << 40

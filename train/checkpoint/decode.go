@@ -17,8 +17,8 @@ import (
 	"tessera/internal/volume"
 )
 
-// Read returns the contents of a checkpoint that [Encode] wrote. A damaged file is an *[Error] that names it; a missing
-// one satisfies errors.Is(err, fs.ErrNotExist).
+// Read returns the contents of a checkpoint that [Encode] wrote. For a damaged file it returns an *[Error] with its path;
+// for a missing file the error satisfies errors.Is(err, fs.ErrNotExist).
 func Read(path string) (*File, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -31,7 +31,7 @@ func Read(path string) (*File, error) {
 	return f, nil
 }
 
-// Decode returns the contents of a file's bytes, or says what is wrong with them.
+// Decode returns the contents of a file's bytes, or an error that describes the damage.
 func Decode(b []byte) (*File, error) {
 	if len(b) < 8 {
 		return nil, fmt.Errorf("damaged: %d bytes are too few for a checkpoint", len(b))
@@ -51,7 +51,7 @@ func Decode(b []byte) (*File, error) {
 	return f, nil
 }
 
-// verify compares the file with its checksum; it leaves b as it was.
+// verify compares the file with its checksum. It does not change b.
 func verify(b, header []byte) error {
 	field := checksum(header)
 	if field == nil {
@@ -67,8 +67,8 @@ func verify(b, header []byte) error {
 	return nil
 }
 
-// parse reads the header and the tensors that it describes. It trusts nothing: the checksum guards against accidents,
-// not against malice.
+// parse reads the header and its tensors. It checks everything: the checksum protects against accidents, not against
+// malicious files.
 func parse(header, data []byte) (*File, error) {
 	var members map[string]json.RawMessage
 	if err := strict(header, &members); err != nil {
@@ -92,7 +92,7 @@ func parse(header, data []byte) (*File, error) {
 		entries[name] = e
 		names = append(names, name)
 	}
-	// Empty tensors share their offset with the next one; their names decide, so that decoding is deterministic.
+	// An empty tensor has the same offset as the next one: sorting by name keeps decoding deterministic.
 	slices.SortFunc(names, func(a, b string) int {
 		x, y := entries[a].Offsets, entries[b].Offsets
 		return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1]), strings.Compare(a, b))
@@ -100,7 +100,7 @@ func parse(header, data []byte) (*File, error) {
 	return f, f.fill(names, entries, data)
 }
 
-// fill adds the tensors in the order of their data, which must fill the file without holes or overlaps.
+// fill adds the tensors in the order of their data, which must cover the file without gaps or overlaps.
 func (f *File) fill(names []string, entries map[string]entry, data []byte) error {
 	end := 0
 	for _, name := range names {
@@ -110,7 +110,7 @@ func (f *File) fill(names []string, entries map[string]entry, data []byte) error
 		case e.Dtype != "F32":
 			return fmt.Errorf("tensor %q: dtype is %q, want \"F32\"", name, e.Dtype)
 		case !ok || e.Shape == nil:
-			return fmt.Errorf("tensor %q: shape %v is not possible", name, e.Shape)
+			return fmt.Errorf("tensor %q: invalid shape %v", name, e.Shape)
 		case e.Offsets[0] != end || e.Offsets[1]-end != 4*n || e.Offsets[1] < end:
 			return fmt.Errorf("tensor %q: data_offsets are %v, want [%d,%d]", name, e.Offsets, end, end+4*n)
 		case e.Offsets[1] > len(data):
@@ -129,7 +129,7 @@ func (f *File) fill(names []string, entries map[string]entry, data []byte) error
 	return nil
 }
 
-// strict decodes one JSON object and refuses unknown fields and anything but spaces behind it.
+// strict decodes one JSON object. Unknown fields and anything but spaces after the object are errors.
 func strict(text []byte, into any) error {
 	if len(text) == 0 || text[0] != '{' {
 		return errors.New("is not a JSON object")

@@ -18,24 +18,24 @@ import (
 const (
 	metadataKey = "__metadata__"
 	checksumKey = "sha256"
-	alignment   = 8 // of the data, by spaces behind the header: other readers map it into memory
+	alignment   = 8 // of the data, by spaces after the header: other readers map the file into memory
 )
 
-// noChecksum stands where the checksum will be while the checksum is computed.
+// noChecksum is the placeholder of the checksum during its computation.
 var noChecksum = strings.Repeat("0", hex.EncodedLen(sha256.Size))
 
-// entry is the header's record of one tensor. The order of the fields is the order in the file.
+// entry is the header entry of one tensor. The order of the fields is the order in the file.
 type entry struct {
 	Dtype   string `json:"dtype"`
 	Shape   []int  `json:"shape"`
 	Offsets [2]int `json:"data_offsets"`
 }
 
-// Encode returns the bytes of a file, in buffer if it is large enough. Equal contents give equal bytes. It fails on what no
-// reader could read back: two tensors of one name, data that do not fill the shape, a reserved key.
+// Encode returns the bytes of a file, in buffer if it is large enough. Equal contents give equal bytes. It returns an error
+// for contents that cannot be read back: two tensors with the same name, data that do not match the shape, a reserved key.
 func Encode(f *File, buffer []byte) ([]byte, error) {
 	if f == nil {
-		return nil, errors.New("checkpoint: no file to encode")
+		return nil, errors.New("checkpoint: the file is nil")
 	}
 	header, total, err := header(f)
 	if err != nil {
@@ -54,8 +54,8 @@ func Encode(f *File, buffer []byte) ([]byte, error) {
 	return out, nil
 }
 
-// checksum returns the part of a header that holds the checksum's digits, nil where there is none. No other text of
-// the header can be taken for it: its quotes would be escaped.
+// checksum returns the bytes of a header that contain the checksum's digits, nil if there are none. Other text of the
+// header cannot match: its quotes would be escaped.
 func checksum(header []byte) []byte {
 	const before = `"` + checksumKey + `":"`
 	at := bytes.Index(header, []byte(before))

@@ -12,27 +12,27 @@ import (
 	"time"
 )
 
-// stale is the age from which an unlocked half-made folder is rubbish that a killed process left.
+// stale is the age after which an unlocked temporary folder is considered left over from a killed process.
 const stale = time.Minute
 
-// Create makes the folder of a new run with these files in it, whole or not at all, and takes hold of it. The place
-// must be free or an empty folder, else it fails with [ErrExists]; with force a run that is there is replaced in one
-// step once the new one is whole. Force never replaces what is not a run ([ErrNotRun]), a run in whose folder somebody keeps
-// files of his own ([ErrForeign], which names them), nor a run that another process works on ([ErrLocked]).
-// The working folder and those above it are never replaced, not even empty ([ErrWorkingFolder]): replacing one would
-// leave the process in a deleted directory.
+// Create atomically creates and locks the folder of a new run with these files. The path must not exist or be an empty
+// folder, else Create fails with [ErrExists]. With force an existing run is replaced in one step once the new one is
+// complete. Force never replaces a folder that is not a run ([ErrNotRun]), a run whose folder contains other files
+// ([ErrForeign], which names them), or a run that another process works on ([ErrLocked]). The current directory and its
+// parents are never replaced, not even if empty ([ErrWorkingFolder]): replacing one would leave the process in a deleted
+// directory.
 func Create(path string, force bool, disk Disk, files ...File) (*Folder, error) {
 	place, err := filepath.Abs(path)
 	if err != nil {
 		return nil, &WriteError{Path: path, Err: err}
 	}
 	if resolved, err := filepath.EvalSymlinks(place); err == nil {
-		place = resolved // a link keeps pointing where it does
+		place = resolved // a symbolic link stays unchanged
 	}
 	if holdsWorkingFolder(place) {
 		return nil, fmt.Errorf("%s: %w", path, ErrWorkingFolder)
 	}
-	// Known to fail is better said before anything is written; install asks again.
+	// Errors that are known in advance are returned before anything is written; install checks again.
 	if _, err := vacant(place, force); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -53,11 +53,11 @@ func Create(path string, force bool, disk Disk, files ...File) (*Folder, error) 
 	return f, nil
 }
 
-// holdsWorkingFolder says whether a place, absolute and without links, is the working folder or above it.
+// holdsWorkingFolder reports whether an absolute path without links is the current directory or one of its parents.
 func holdsWorkingFolder(place string) bool {
 	here, err := os.Getwd()
 	if err != nil {
-		return false // it is gone already
+		return false // it does not exist any more
 	}
 	if resolved, err := filepath.EvalSymlinks(here); err == nil {
 		here = resolved
@@ -66,7 +66,7 @@ func holdsWorkingFolder(place string) bool {
 	return err == nil && filepath.IsLocal(within)
 }
 
-// CreateNext is [Create] at the first free place of path, path-2, path-3, ...
+// CreateNext is [Create] at the first free path of path, path-2, path-3, ...
 func CreateNext(path string, disk Disk, files ...File) (*Folder, error) {
 	for i := 1; ; i++ {
 		place := path
@@ -80,7 +80,7 @@ func CreateNext(path string, disk Disk, files ...File) (*Folder, error) {
 	}
 }
 
-// prepare makes the folder under a temporary name beside its place, and locks it.
+// prepare creates the folder under a temporary name in the same parent, and locks it.
 func prepare(place string, disk Disk, files []File) (*Folder, error) {
 	parent, name := filepath.Split(place)
 	if err := os.MkdirAll(parent, 0o777); err != nil {
@@ -111,7 +111,7 @@ func prepare(place string, disk Disk, files []File) (*Folder, error) {
 	return f, nil
 }
 
-// install renames the made folder into its place.
+// install renames the new folder to its path.
 func (f *Folder) install(place string, force bool) error {
 	old, err := vacant(place, force)
 	if err != nil {
@@ -120,7 +120,7 @@ func (f *Folder) install(place string, force bool) error {
 	if old {
 		err = f.replace(place)
 	} else {
-		// Removing fails on a folder that is not empty, and renaming on any folder: what came to be there meanwhile is safe.
+		// Remove fails for a non-empty folder, and Rename for an existing one: files that were created meanwhile are safe.
 		if err = f.disk.Remove(place); err == nil || errors.Is(err, fs.ErrNotExist) {
 			err = f.disk.Rename(f.path, place)
 		}
@@ -134,7 +134,7 @@ func (f *Folder) install(place string, force bool) error {
 	return f.disk.Sync(filepath.Dir(place))
 }
 
-// replace puts the made folder in the place of an old run, which is not lost before.
+// replace replaces an old run by the new folder. The old run exists until the new one is in place.
 func (f *Folder) replace(place string) error {
 	held, err := lock(place)
 	if err != nil {
@@ -156,7 +156,7 @@ func (f *Folder) replace(place string) error {
 	return f.disk.RemoveAll(old)
 }
 
-// vacant says whether a new run may be put in a place: an error when not, and whether an old run is in the way.
+// vacant returns an error if no new run may be created at a path, and reports whether an old run is there.
 func vacant(place string, force bool) (old bool, err error) {
 	entries, err := os.ReadDir(place)
 	switch {
@@ -179,7 +179,7 @@ func vacant(place string, force bool) (old bool, err error) {
 	return true, nil
 }
 
-// foreign returns the names in a run's folder that no run writes; a folder's ends in a slash.
+// foreign returns the names in a run's folder that no run writes; names of folders end in a slash.
 func foreign(entries []fs.DirEntry) []string {
 	own := []string{Config, Environment, Metrics, State, Model, Best, Picture, measured}
 	var others []string
@@ -195,10 +195,20 @@ func foreign(entries []fs.DirEntry) []string {
 	return others
 }
 
-// Tidy removes the half-made folders of runs in parent which killed processes left. No other process may make runs there.
+// Tidy removes temporary folders in parent that killed processes left. No other process may create runs there.
 func Tidy(parent string, disk Disk) { sweep(parent, "", 0, disk) }
 
-// sweep removes half-made folders of that name, of any for "", which have been left alone for some time.
+// TidyPictures removes the half-drawn pictures that killed processes left in the run's folder.
+func (f *Folder) TidyPictures() {
+	halves, _ := filepath.Glob(f.Join("." + Picture + ".*.tmp")) // a bad pattern, of an odd folder name, matches nothing
+	for _, half := range halves {
+		if info, err := os.Stat(half); err == nil && time.Since(info.ModTime()) > stale {
+			_ = f.disk.Remove(half) // rubbish that stays does no harm
+		}
+	}
+}
+
+// sweep removes stale temporary folders of that name, or of any name for "".
 func sweep(parent, name string, age time.Duration, disk Disk) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
@@ -215,7 +225,7 @@ func sweep(parent, name string, age time.Duration, disk Disk) {
 		}
 		dir := filepath.Join(parent, e.Name())
 		if held, err := lock(dir); err == nil {
-			_ = disk.RemoveAll(dir) // rubbish that stays does no harm
+			_ = disk.RemoveAll(dir) // a folder that remains does no harm
 			_ = unlock(held)
 		}
 	}

@@ -7,13 +7,13 @@ import (
 	"tessera/internal/atomicfile"
 )
 
-// Disk is what a run's folder asks of a file system. Tests put one in its place that fills up, fails or dies.
+// Disk is the interface of a run's folder to the file system. Tests replace it by a disk that fills up, fails or dies.
 type Disk interface {
 	atomicfile.Disk
 	Mkdir(path string) error
-	// Append adds to a file, which it makes when there is none.
+	// Append appends to a file and creates it if necessary.
 	Append(path string, data []byte) error
-	// Exchange swaps two folders in one step; errors.ErrUnsupported where the system cannot.
+	// Exchange swaps two folders atomically; errors.ErrUnsupported if the system cannot.
 	Exchange(a, b string) error
 	RemoveAll(path string) error
 }

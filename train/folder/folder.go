@@ -1,8 +1,8 @@
-// Package folder keeps the files of one run so that a crash at any moment leaves whole ones.
+// Package folder manages the files of one run. After a crash at any moment every file is complete.
 //
-// A run's folder is made complete under another name beside its place and then renamed: it exists whole or not at all.
-// Files in it are written beside and renamed; only metrics.jsonl grows, line by line. One process at a time holds a
-// run: the lock is the kernel's, so that a killed process leaves none behind.
+// A run's folder is created under a temporary name and then renamed: it exists completely or not at all. Files in it are
+// written under temporary names and renamed; only metrics.jsonl grows line by line. Only one process at a time holds a run:
+// the kernel's lock ends with the process.
 package folder
 
 import (
@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"tessera/internal/atomicfile"
+	"tessera/internal/sealed"
 )
 
 // The files of a run.
@@ -23,31 +24,33 @@ const (
 	Config      = "config.toml"       // the model with every default written out
 	Environment = "env.json"          // versions, CPU, BLAS, threads, data checksums, command line
 	Metrics     = "metrics.jsonl"     // one object per epoch
-	State       = "state.safetensors" // all that an exact resume needs
+	State       = "state.safetensors" // everything for an exact resume
 	Model       = "model.safetensors" // the parameters, derived from the state
-	Best        = "best.safetensors"  // those of the best epoch, where early stopping looks for it
+	Best        = "best.safetensors"  // the parameters of the best epoch, with early stopping
 	Picture     = "atoms.png"         // the atoms, drawn by the command
-	measured    = "eval.json"         // of a sweep's trial: its metrics
-	Unfinished  = ".new"              // the ending of a file that is being written
-	temporary   = Unfinished + "-"    // what follows the name of a folder that is being made
+	measured    = "eval.json"         // metrics of a sweep's trial
+	Unfinished  = ".new"              // suffix of a file that is being written
+	temporary   = Unfinished + "-"    // infix of the name of a folder that is being created
 )
 
 var (
-	// ErrExists says that a new run's place is taken.
+	// ErrExists is the error of a new run whose path already exists.
 	ErrExists = errors.New("exists already")
-	// ErrNotFolder is the [ErrExists] of a place that no run can be in.
+	// ErrNotFolder is the [ErrExists] of a path that is a file.
 	ErrNotFolder = fmt.Errorf("%w, as a file", ErrExists)
-	// ErrLocked says that another process works on the run.
+	// ErrLocked is the error of a run that another process works on.
 	ErrLocked = errors.New("another process is working on it")
-	// ErrForeign says that a run's folder holds what no run writes, so that it cannot be replaced.
+	// ErrForeign is the error of replacing a run whose folder contains files that no run writes.
 	ErrForeign = errors.New("contains files that tessera did not write")
-	// ErrWorkingFolder says that a new run would take the place of the folder that the process works in, or of one above it.
+	// ErrWorkingFolder is the error of a new run that would replace the current directory or one of its parents.
 	ErrWorkingFolder = errors.New("is the current directory or contains it")
-	// ErrNotRun says that a folder is not a run.
+	// ErrMoved says that another folder has taken the place of the one that this process holds.
+	ErrMoved = errors.New("another folder is in its place since this process began; nothing was written into that one")
+	// ErrNotRun is the error of a folder that is not a run.
 	ErrNotRun = errors.New("is not a run: it contains no " + Config)
 )
 
-// WriteError says what could not be written: a full disk, a missing permission.
+// WriteError is the error of a file that could not be written, for example because the disk is full.
 type WriteError struct {
 	Path string
 	Err  error
@@ -59,7 +62,7 @@ func (e *WriteError) Error() string { return "cannot write " + e.Path + ": " + c
 // Unwrap returns the cause.
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// cause strips the operation and the path that the os package puts before an error.
+// cause removes the operation and the path that package os adds to an error.
 func cause(err error) error {
 	var path *fs.PathError
 	var link *os.LinkError
@@ -90,8 +93,8 @@ type Folder struct {
 	lock *os.File
 }
 
-// Open takes hold of an existing run. It fails with [ErrNotRun] where there is none and with [ErrLocked] where another
-// process holds it.
+// Open opens and locks an existing run. It fails with [ErrNotRun] if there is none and with [ErrLocked] if another process
+// holds it.
 func Open(path string, disk Disk) (*Folder, error) {
 	if _, err := os.Stat(filepath.Join(path, Config)); err != nil {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -106,9 +109,8 @@ func Open(path string, disk Disk) (*Folder, error) {
 	return &Folder{path: path, disk: disk, lock: held}, nil
 }
 
-// Hold takes hold of a folder that is not a run, which it makes where there is none: the folder of a sweep, in which one
-// process works and whose files are written as those of a run are. It fails with [ErrLocked] where another process holds
-// it.
+// Hold opens and locks a folder that is not a run: the folder of a sweep. It creates the folder if necessary. Its files are
+// written like the files of a run. Hold fails with [ErrLocked] if another process holds the folder.
 func Hold(path string, disk Disk) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o777); err != nil {
 		return nil, &WriteError{Path: path, Err: err}
@@ -120,18 +122,36 @@ func Hold(path string, disk Disk) (*Folder, error) {
 	return &Folder{path: path, disk: disk, lock: held}, nil
 }
 
-// Path returns where the run is.
+// Path returns the path of the run.
 func (f *Folder) Path() string { return f.path }
 
 // Join returns the path of one of the run's files.
 func (f *Folder) Join(name string) string { return filepath.Join(f.path, name) }
 
-// Close lets go of the run.
+// Close unlocks the run.
 func (f *Folder) Close() error { return unlock(f.lock) }
 
-// Write puts the files in place, in that order, each whole: at any moment a reader sees an old one or the new one. When
-// one cannot be written, all old ones stay.
+// moved returns [ErrMoved] if the path of the run names another folder than the locked one.
+func (f *Folder) moved() error {
+	if f.lock == nil {
+		return nil
+	}
+	held, err := f.lock.Stat()
+	if err != nil {
+		return &WriteError{Path: f.path, Err: err}
+	}
+	if is, err := os.Stat(f.path); err == nil && !os.SameFile(is, held) { // that it is gone is said by the write
+		return &WriteError{Path: f.path, Err: ErrMoved}
+	}
+	return nil
+}
+
+// Write replaces the files in that order, each atomically: a reader always sees either an old or a new file. If one cannot
+// be written, all old files remain.
 func (f *Folder) Write(files ...File) error {
+	if err := f.moved(); err != nil {
+		return err
+	}
 	all := make([]atomicfile.File, len(files))
 	for i, file := range files {
 		path := f.Join(file.Name)
@@ -143,10 +163,13 @@ func (f *Folder) Write(files ...File) error {
 	return nil
 }
 
-// Remove removes one of the run's files, where it has it.
+// Remove removes one of the run's files, if it exists.
 func (f *Folder) Remove(name string) error {
 	if _, err := os.Stat(f.Join(name)); errors.Is(err, fs.ErrNotExist) {
 		return nil
+	}
+	if err := f.moved(); err != nil {
+		return err
 	}
 	if err := f.disk.Remove(f.Join(name)); err != nil {
 		return &WriteError{Path: f.Join(name), Err: err}
@@ -156,13 +179,16 @@ func (f *Folder) Remove(name string) error {
 
 // Append adds one line to the run's metrics.
 func (f *Folder) Append(line []byte) error {
+	if err := f.moved(); err != nil {
+		return err
+	}
 	if err := f.disk.Append(f.Join(Metrics), append(line, '\n')); err != nil {
 		return &WriteError{Path: f.Join(Metrics), Err: err}
 	}
 	return nil
 }
 
-// SyncMetrics returns when the appended lines are on the disk.
+// SyncMetrics waits until the appended lines are on the disk.
 func (f *Folder) SyncMetrics() error {
 	if err := f.disk.Sync(f.Join(Metrics)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return &WriteError{Path: f.Join(Metrics), Err: err}
@@ -170,8 +196,8 @@ func (f *Folder) SyncMetrics() error {
 	return nil
 }
 
-// CutMetrics removes what follows the first lines of the metrics, a line that was cut off in the middle included. It
-// leaves a file alone that has nothing to remove.
+// CutMetrics truncates the metrics after the first lines and also removes an incomplete line. It does not touch a file
+// without such lines.
 func (f *Folder) CutMetrics(lines int) error {
 	old, err := os.ReadFile(f.Join(Metrics))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -193,7 +219,25 @@ func (f *Folder) CutMetrics(lines int) error {
 	return f.Write(File{Name: Metrics, Data: old[:end]})
 }
 
-// Holds reports whether the run holds this file, byte for byte.
+// MetricsProblem says what is wrong with the first lines of the metrics, "" where nothing is.
+func (f *Folder) MetricsProblem(lines int) string {
+	text, err := os.ReadFile(f.Join(Metrics))
+	if errors.Is(err, fs.ErrNotExist) && lines > 0 {
+		return "is missing"
+	}
+	found := 0
+	for line := range bytes.Lines(text) {
+		if found++; sealed.CheckLine(bytes.TrimSuffix(line, []byte("\n"))) != nil {
+			return fmt.Sprintf("line %d is damaged", found)
+		}
+	}
+	if found < lines {
+		return fmt.Sprintf("has %d lines, want %d", found, lines)
+	}
+	return ""
+}
+
+// Holds reports whether the run contains this file, byte for byte.
 func (f *Folder) Holds(file File) bool {
 	b, err := os.ReadFile(f.Join(file.Name))
 	return err == nil && bytes.Equal(b, file.Data)

@@ -23,7 +23,7 @@ func files(text string) []folder.File {
 	}
 }
 
-// contents returns the text of every file of a run, or fails when it is not whole: all files of one text.
+// contents returns the text of a run's files; it fails unless all files have the same text.
 func contents(t *testing.T, path string) string {
 	t.Helper()
 	text := read(t, filepath.Join(path, folder.State))
@@ -55,7 +55,7 @@ func create(t *testing.T, path string, force bool, text string) *folder.Folder {
 	return f
 }
 
-func TestCreateMakesTheFolderAndNothingBesideIt(t *testing.T) {
+func TestCreateMakesOnlyTheFolder(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(root, "deep", "run")
 	create(t, path, false, "a")
@@ -132,7 +132,7 @@ func TestForceReplacesARunButNothingElse(t *testing.T) {
 	}
 }
 
-func TestForceNeverDestroysWhatARunDidNotWrite(t *testing.T) {
+func TestForceNeverDeletesOtherFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run")
 	_ = create(t, path, false, "a").Close()
 	for name, data := range map[string]string{folder.Picture: "png", folder.Metrics + ".new": "{}"} { // its own
@@ -223,7 +223,7 @@ func TestOneProcessAtATimeHoldsARun(t *testing.T) {
 	}
 }
 
-// Create is stopped before every single operation on the disk, in the middle of every write too.
+// Create is stopped before each operation on the disk, and in the middle of each write.
 func TestARunExistsWholeOrNotAtAll(t *testing.T) {
 	for _, force := range []bool{false, true} {
 		for at := 1; ; at++ {
@@ -248,8 +248,8 @@ func TestARunExistsWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-// Where two folders cannot be exchanged in one step, a process killed at the wrong moment leaves the old run beside its
-// place.
+// Without an atomic exchange of folders, a process that is killed between two renames leaves the old run under a temporary
+// name.
 func TestForceNeverLosesTheOldRun(t *testing.T) {
 	for at := 1; ; at++ {
 		root := t.TempDir()
@@ -304,7 +304,7 @@ func TestWriteReplacesAllFilesOrNone(t *testing.T) {
 	}
 }
 
-// A killed Write leaves every file whole, old or new, the first ones not older than the last.
+// A killed Write leaves every file complete, old or new; new files precede old ones.
 func TestWriteLeavesWholeFilesWhenItDies(t *testing.T) {
 	for at := 1; ; at++ {
 		path := filepath.Join(t.TempDir(), "run")
@@ -359,7 +359,7 @@ func TestMetricsAreCutBackToWholeLines(t *testing.T) {
 	}
 }
 
-func TestHalfMadeFoldersOfKilledProcessesAreSweptAway(t *testing.T) {
+func TestTemporaryFoldersOfKilledProcessesAreRemoved(t *testing.T) {
 	root := t.TempDir()
 	old, young := filepath.Join(root, ".run.new-aaaa"), filepath.Join(root, ".run.new-bbbb")
 	for _, dir := range []string{old, young} {
@@ -382,7 +382,7 @@ func TestHalfMadeFoldersOfKilledProcessesAreSweptAway(t *testing.T) {
 
 func TestWithoutPermissionNothingIsWritten(t *testing.T) {
 	if os.Getuid() == 0 {
-		t.Log("running as root, whom no permission stops: the error is checked on a folder that is a file's child")
+		t.Log("running as root, which ignores permissions: the error is checked on a path below a file")
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o400); err != nil {

@@ -4,7 +4,7 @@ package folder
 
 import "os"
 
-// lock does nothing: these systems cannot rename a folder that is held open, or have no such lock.
+// lock does nothing: these systems cannot rename an open folder or have no suitable lock.
 func lock(string) (*os.File, error) { return nil, nil }
 
 func unlock(*os.File) error { return nil }

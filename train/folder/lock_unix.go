@@ -8,8 +8,7 @@ import (
 	"syscall"
 )
 
-// lock takes the kernel's lock on a folder, which ends with the process that holds it. A file system without locks
-// gives none.
+// lock takes the kernel's lock on a folder, which ends with the process. On a file system without locks it does nothing.
 func lock(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -23,5 +22,5 @@ func lock(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// unlock gives a lock back.
+// unlock releases a lock.
 func unlock(f *os.File) error { return f.Close() }

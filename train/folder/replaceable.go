@@ -1,6 +1,7 @@
 package folder
 
-// Replaceable reports whether [Create] with force would put a new run in a place, unless another process works there.
+// Replaceable reports whether [Create] with force would put a new run in a place, provided that no other process works
+// there.
 func Replaceable(path string) bool {
 	_, err := vacant(path, true)
 	return err == nil

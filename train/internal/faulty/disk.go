@@ -1,4 +1,4 @@
-// Package faulty is a disk for tests: it dies, as a killed process does, or fills up at a chosen moment.
+// Package faulty is a disk for tests that fills up, or dies like a killed process, at a chosen operation.
 package faulty
 
 import (
@@ -11,21 +11,21 @@ import (
 	"tessera/train/folder"
 )
 
-// ErrDead is what every operation of a dead disk returns.
+// ErrDead is the error of every operation of a dead disk.
 var ErrDead = errors.New("the disk is dead")
 
-// Disk is the operating system's disk until its moment comes. Count is how many operations were asked for; a write is
-// two, so that one can die in the middle of it.
+// Disk is the operating system's disk until the operation DieAt or FullAt. Count is the number of requested operations; a
+// write counts as two, so that it can be interrupted in the middle.
 type Disk struct {
 	folder.OS
 	mu     sync.Mutex
-	DieAt  int // the operation, from 1, before which everything ends; 0 never
-	FullAt int // the operation, from 1, from which on nothing can be written; 0 never
+	DieAt  int // the operation, from 1, before which the disk dies; 0: never
+	FullAt int // the operation, from 1, from which the disk is full; 0: never
 	Count  int
-	Apart  bool // it cannot exchange folders in one step
+	Apart  bool // it cannot exchange folders atomically
 }
 
-// next counts an operation and says whether it can be done.
+// next counts an operation and returns its error, if any.
 func (d *Disk) next(writes bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -61,7 +61,7 @@ func (d *Disk) WriteFile(path string, write func(io.Writer) error) error {
 // Append implements [folder.Disk].
 func (d *Disk) Append(path string, data []byte) error { return d.write(path, data, d.OS.Append) }
 
-// write leaves half of the data behind when it dies or the disk fills up in the middle.
+// write leaves half of the data if the disk dies or fills up in the middle.
 func (d *Disk) write(path string, data []byte, write func(string, []byte) error) error {
 	if err := d.next(true); err != nil {
 		return err

@@ -1,0 +1,142 @@
+package baselines
+
+import (
+	"fmt"
+
+	"tessera/config"
+	"tessera/internal/random"
+	"tessera/kernel"
+	"tessera/part"
+)
+
+// Dictionary is online dictionary learning: sparse codes H and atoms W of norm at most 1 that minimise the mean over images of
+//
+//	1/2 |x - h W|^2 + l1 |h|_1
+//
+// Images are read in shuffled mini-batches. The codes of a batch are found by coordinate descent with the atoms fixed, then every
+// atom in turn moves to its least-squares value for all batches so far, and onto the unit ball; what earlier passes contribute
+// loses weight by forget_factor per pass. With nonneg = true codes and atoms are non-negative. The start is images, drawn
+// at random, at norm 1. An iteration is one pass over the images. The objective reported is the mean of (x - hW)^2 over
+// pixels plus 2 l1 |h|_1 / pixels, each batch taken before it has changed the atoms.
+//
+// Source: J. Mairal, F. Bach, J. Ponce, G. Sapiro, Online dictionary learning for sparse coding, ICML 2009.
+type Dictionary struct {
+	Components   int     `toml:"components" want:"> 0" doc:"atoms"`
+	L1           float64 `toml:"l1" want:"> 0" doc:"weight of the L1 norm of a code"`
+	NonNegative  bool    `toml:"nonneg" doc:"codes and atoms are non-negative"`
+	Iterations   int     `toml:"iterations" want:"> 0" doc:"passes over the images"`
+	Tolerance    float64 `toml:"tolerance" want:">= 0" doc:"stop when a pass changes the objective by less than this fraction of it"`
+	Batch        int     `toml:"batch" want:"> 0" doc:"mini-batch size"`
+	ForgetFactor float64 `toml:"forget_factor" want:"in (0,1]" doc:"factor of the weight of earlier passes, per pass"`
+}
+
+func init() {
+	config.Baselines.Register("dictionary", "online dictionary learning: sparse codes, atoms of any sign or non-negative", func() config.Baseline {
+		return &Dictionary{Components: 100, L1: 0.1, Iterations: 50, Tolerance: 1e-4, Batch: 256, ForgetFactor: 0.7}
+	})
+}
+
+// Units implements [config.Baseline].
+func (s *Dictionary) Units() int { return s.Components }
+
+// Fits implements [config.Fitted].
+func (s *Dictionary) Fits(images, pixels int) error {
+	return fitsClusters(s.Components, images, pixels)
+}
+
+// Check reports settings that a literal in Go can have wrong.
+func (s *Dictionary) Check() error {
+	switch {
+	case !(s.L1 > 0):
+		return part.KeyErrorf("l1", "got %v, want > 0", s.L1)
+	case s.Batch < 1:
+		return part.KeyErrorf("batch", "got %d, want > 0", s.Batch)
+	}
+	return nil
+}
+
+// MostIterations implements [Method].
+func (s *Dictionary) MostIterations() int { return s.Iterations }
+
+// Biased implements [Method].
+func (s *Dictionary) Biased() bool { return false }
+
+// New implements [Method].
+func (s *Dictionary) New(shape []int, seed uint64) (Model, error) {
+	if err := s.Check(); err != nil {
+		return nil, fmt.Errorf("dictionary: %w", err)
+	}
+	c, err := newCoder(shape, s)
+	if err != nil {
+		return nil, fmt.Errorf("dictionary: %w", err)
+	}
+	return &online{
+		factors:  factors{coder: c, fits: s.Fits, signed: !s.NonNegative},
+		fitting:  fitting{rises: true},
+		schedule: schedule{"dictionary", s.Batch, s.ForgetFactor, s.Iterations, s.Tolerance},
+		method:   &onlineDictionary{*s, c.pixels, seed},
+		seed:     seed,
+	}, nil
+}
+
+// onlineDictionary is dictionary learning of mini-batches.
+type onlineDictionary struct {
+	settings Dictionary
+	pixels   int
+	seed     uint64
+}
+
+func (o *onlineDictionary) sample(images int) int {
+	return min(images, max(o.settings.Batch, 10*min(o.settings.Components, images)))
+}
+
+// first draws images of the sample, different ones.
+func (o *onlineDictionary) first(sample []float32, n int) ([]float32, error) {
+	atoms := make([]float32, o.settings.Components*o.pixels)
+	for j, i := range random.Stream(o.seed, "init/"+atomsName, 0).Perm(n)[:o.settings.Components] {
+		atom := atoms[j*o.pixels : (j+1)*o.pixels]
+		copy(atom, sample[i*o.pixels:])
+		if norm := float32(l2Norm(atom)); norm > 0 {
+			kernel.Float32().DivScalar(atom, atom, norm)
+		}
+	}
+	return atoms, nil
+}
+
+func (o *onlineDictionary) encode(images, atoms []float32, precision float64) []float32 {
+	s := &o.settings
+	if s.NonNegative {
+		return encodePenalised(images, atoms, s.Components, o.pixels, s.L1, 0, precision)
+	}
+	return encodeLasso(images, atoms, s.Components, o.pixels, s.L1, precision)
+}
+
+func (o *onlineDictionary) penalty(codes []float32) float64 {
+	var sum float64
+	for _, h := range codes {
+		sum += float64(max(h, -h))
+	}
+	return 2 * o.settings.L1 * sum
+}
+
+// improve moves one atom after the other to its least-squares value for A and B, then onto the unit ball. An atom that no
+// code has used stays.
+func (o *onlineDictionary) improve(f *factors) {
+	ops, k, p := kernel.Float32(), f.units, f.pixels
+	rest := make([]float32, p)
+	for j := range k {
+		atom, diagonal := f.atoms[j*p:(j+1)*p], f.codesGram[j*k+j]
+		if !(diagonal > 0) {
+			continue
+		}
+		copy(rest, f.target[j*p:(j+1)*p])
+		ops.Gemm(false, false, 1, p, k, -1, f.codesGram[j*k:], k, f.atoms, p, 1, rest, p)
+		ops.AddScaled(atom, atom, rest, 1/diagonal)
+		if o.settings.NonNegative {
+			ops.MaxScalar(atom, atom, 0)
+		}
+		if norm := float32(l2Norm(atom)); norm > 1 {
+			ops.DivScalar(atom, atom, norm)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package baselines
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"tessera/config"
+	"tessera/kernel"
+)
+
+// LocalNMF is local non-negative matrix factorisation, whose rules favour localised atoms that overlap little and are
+// expressive: with R = X / (H W),
+//
+//	W <- W * (H'R) / colsum(H)',  each atom divided by its sum,   H <- sqrt(H * (R W'))
+//
+// They descend on the Kullback-Leibler divergence plus a |WW'|_1 - b tr(H'H), whose small weights a and b drop out. The
+// square root changes the scale of the codes, so that H W is not near X: the codes of the model are the best non-negative ones
+// for its atoms, of fitted images and of others. The divergence of X and H W is reported; it may rise, and a fit ends
+// when it changes by less than tolerance times itself.
+//
+// Source: S. Z. Li, X. W. Hou, H. J. Zhang, Q. S. Cheng, Learning spatially localized, parts-based representation, CVPR 2001.
+type LocalNMF struct {
+	Components int     `toml:"components" want:"> 0" doc:"atoms"`
+	Init       string  `toml:"init" oneof:"random nndsvda nndsvd" doc:"initialisation: random, or from singular vectors with zeros replaced by the mean (nndsvda) or kept (nndsvd)"`
+	Iterations int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations of each fit"`
+	Tolerance  float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration changes the divergence by less than this fraction of it"`
+	Restarts   int     `toml:"restarts" want:"> 0" doc:"with init = \"random\": fits from different starts, of which the best is kept"`
+}
+
+func init() {
+	config.Baselines.Register("local_nmf", "local non-negative matrix factorisation, whose atoms are small parts", func() config.Baseline {
+		return &LocalNMF{Components: 100, Init: "random", Iterations: 500, Tolerance: 1e-5, Restarts: 1}
+	})
+}
+
+// Units implements [config.Baseline].
+func (s *LocalNMF) Units() int { return s.Components }
+
+// Fits implements [config.Fitted].
+func (s *LocalNMF) Fits(images, pixels int) error {
+	return fitsFactors(s.Components, s.Init, images, pixels)
+}
+
+// Check reports settings that exclude each other.
+func (s *LocalNMF) Check() error {
+	return errors.Join(checkInit(s.Init), checkRestarts(s.Restarts, s.Init))
+}
+
+// MostIterations implements [Method].
+func (s *LocalNMF) MostIterations() int { return mostIterations(s.Iterations, s.Restarts) }
+
+// Biased implements [Method].
+func (s *LocalNMF) Biased() bool { return false }
+
+// New implements [Method].
+func (s *LocalNMF) New(shape []int, seed uint64) (Model, error) {
+	if err := s.Check(); err != nil {
+		return nil, fmt.Errorf("local_nmf: %w", err)
+	}
+	c, err := newCoder(shape, s)
+	if err != nil {
+		return nil, fmt.Errorf("local_nmf: %w", err)
+	}
+	return newRestarted(s.Restarts, seed, func(seed uint64) (Model, error) {
+		m := newFactorisation("local_nmf", c, s.Fits, s.Iterations, s.Tolerance)
+		m.rises, m.recodes = true, true
+		m.first = func() (err error) {
+			m.atoms, m.codes, err = start(s.Init, m.x, m.n, m.pixels, m.units, seed)
+			return err
+		}
+		m.rule = &localRule{klRule{f: &m.factors, codesRule: rootKL}}
+		return m, nil
+	})
+}
+
+type localRule struct{ klRule }
+
+func (r *localRule) improve() float64 {
+	f := r.f
+	for j := range f.units {
+		atom, target := f.atoms[j*f.pixels:(j+1)*f.pixels], f.target[j*f.pixels:(j+1)*f.pixels]
+		kernel.Float32().Mul(atom, atom, target)
+		if total := kernel.Float32().Sum(atom); total > 0 { // the divisor colsum(H) drops out
+			kernel.Float32().DivScalar(atom, atom, total)
+		}
+	}
+	return r.pass(true)
+}
+
+func (r *localRule) encode(images []float32) []float32 {
+	return (&halsRule{f: r.f}).encode(images)
+}
+
+// rootKL replaces n columns of x (k x n, rows ldx apart) by sqrt(x * (W R')), R being n x p.
+func rootKL(quotient, atoms, atomSums []float32, p int, x []float32, ldx, n int, scratch []float32) {
+	k := len(atomSums)
+	kernel.Float32().Gemm(false, true, k, n, p, 1, atoms, p, quotient, p, 0, scratch, n)
+	for j := range k {
+		row := x[j*ldx : j*ldx+n]
+		for i, v := range row {
+			row[i] = float32(math.Sqrt(float64(v) * float64(scratch[j*n+i])))
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package baselines
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"tessera/config"
+	"tessera/kernel"
+	"tessera/team"
+)
+
+// OrthogonalNMF factorises non-negative images, X = H W with H, W >= 0 and the least squared error, and makes one factor
+// orthogonal:
+//
+//	orthogonal = "atoms"   W W' = I: non-negative and orthogonal atoms are disjoint parts
+//	orthogonal = "codes"   H'H = I: every image has about one active unit, a soft k-means
+//
+// The rules are multiplicative. With T = H'X and M = T W',
+//
+//	atoms:   W <- W * sqrt(T / (M W)),        H <- H * (X W') / (H W W')
+//	codes:   H <- H * sqrt(X W' / (H M)),     W <- W * T / (H'H W)
+//
+// Vectors of the orthogonal factor get norm 1 after every update. They become orthogonal step by step, nearly but not
+// exactly, and the squared error, which is reported, may rise meanwhile. A fit ends when the error changes by less than
+// tolerance times itself. Images that were not fitted get their best non-negative codes.
+//
+// Source: C. Ding, T. Li, W. Peng, H. Park, Orthogonal nonnegative matrix tri-factorizations for clustering, KDD 2006.
+type OrthogonalNMF struct {
+	Components int     `toml:"components" want:"> 0" doc:"atoms"`
+	Orthogonal string  `toml:"orthogonal" oneof:"atoms codes" doc:"the factor whose vectors become orthogonal"`
+	Init       string  `toml:"init" oneof:"random nndsvda nndsvd" doc:"initialisation: random, or from singular vectors with zeros replaced by the mean (nndsvda) or kept (nndsvd)"`
+	Iterations int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations of each fit"`
+	Tolerance  float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration changes the error by less than this fraction of it"`
+	Restarts   int     `toml:"restarts" want:"> 0" doc:"with init = \"random\": fits from different starts, of which the best is kept"`
+}
+
+func init() {
+	config.Baselines.Register("orthogonal_nmf", "non-negative matrix factorisation with orthogonal atoms or codes", func() config.Baseline {
+		return &OrthogonalNMF{Components: 100, Orthogonal: "atoms", Init: "random", Iterations: 500, Tolerance: 1e-5, Restarts: 1}
+	})
+}
+
+// Units implements [config.Baseline].
+func (s *OrthogonalNMF) Units() int { return s.Components }
+
+// Fits implements [config.Fitted].
+func (s *OrthogonalNMF) Fits(images, pixels int) error {
+	return fitsFactors(s.Components, s.Init, images, pixels)
+}
+
+// Check reports settings that exclude each other.
+func (s *OrthogonalNMF) Check() error {
+	if s.Orthogonal != "atoms" && s.Orthogonal != "codes" {
+		return unknown("orthogonal", s.Orthogonal, "atoms", "codes")
+	}
+	return errors.Join(checkInit(s.Init), checkRestarts(s.Restarts, s.Init))
+}
+
+// MostIterations implements [Method].
+func (s *OrthogonalNMF) MostIterations() int { return mostIterations(s.Iterations, s.Restarts) }
+
+// Biased implements [Method].
+func (s *OrthogonalNMF) Biased() bool { return false }
+
+// New implements [Method].
+func (s *OrthogonalNMF) New(shape []int, seed uint64) (Model, error) {
+	const name = "orthogonal_nmf"
+	if err := s.Check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	c, err := newCoder(shape, s)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return newRestarted(s.Restarts, seed, func(seed uint64) (Model, error) {
+		m := newFactorisation(name, c, s.Fits, s.Iterations, s.Tolerance)
+		m.rises = true
+		m.first = func() (err error) {
+			m.atoms, m.codes, err = start(s.Init, m.x, m.n, m.pixels, m.units, seed)
+			return err
+		}
+		m.rule = &orthogonalRule{halsRule{f: &m.factors}, s.Orthogonal == "atoms"}
+		return m, nil
+	})
+}
+
+type orthogonalRule struct {
+	halsRule // its start and its codes of other images
+	atoms    bool
+}
+
+func (r *orthogonalRule) improve() float64 {
+	f := r.f
+	k, p := f.units, f.pixels
+	if r.atoms {
+		rootScale(crossGram(f.target, f.atoms, k, p), f.target, p, f.atoms, p, p, k)
+		f.unitAtoms()
+	} else {
+		f.scaleAtoms()
+	}
+	f.atomsGram()
+	cross := crossGram(f.atoms, f.target, k, p) // M', of the codes before their update
+	f.pass(func(w *blockWork, from, to int) {
+		b := to - from
+		f.correlate(w, from, to)
+		if r.atoms {
+			scale(f.gram, k, w.a, b, f.codes[from:], f.n, b, w.b)
+		} else {
+			rootScale(cross, w.a, b, f.codes[from:], f.n, b, k)
+		}
+	})
+	if !r.atoms {
+		unitRows(f.codes, f.n, f.atoms, p, k)
+		f.pass(nil)
+		f.atomsGram()
+	}
+	return f.squaredError()
+}
+
+// crossGram returns A B' of matrices of k rows and p columns.
+func crossGram(a, b []float32, k, p int) []float32 {
+	product := make([]float32, k*k)
+	kernel.Float32().Gemm(false, true, k, k, p, 1, a, p, b, p, 0, product, k)
+	return product
+}
+
+// rootScale multiplies n columns of x (k x n, rows ldx apart) by sqrt(a / (Mx + tiny)), rows of a being lda apart.
+func rootScale(m, a []float32, lda int, x []float32, ldx, n, k int) {
+	const columns = 256
+	team.For(n, columns, func(from, to int) {
+		b := to - from
+		divisor := make([]float32, k*b)
+		kernel.Float32().Gemm(false, false, k, b, k, 1, m, k, x[from:], ldx, 0, divisor, b)
+		for j := range k {
+			row, over, under := x[j*ldx+from:j*ldx+to], a[j*lda+from:j*lda+to], divisor[j*b:(j+1)*b]
+			rootQuotient(row, over, under)
+		}
+	})
+}
+
+// rootQuotient multiplies x by sqrt(a / (b + tiny)).
+func rootQuotient(x, a, b []float32) {
+	for i, v := range x {
+		x[i] = v * float32(math.Sqrt(float64(max(a[i], 0))/(float64(max(b[i], 0))+tiny)))
+	}
+}

@@ -1,0 +1,166 @@
+package baselines
+
+import (
+	"fmt"
+	"math"
+
+	"tessera/config"
+	"tessera/kernel"
+	"tessera/team"
+)
+
+// SeparableNMF factorises non-negative images, X = H W with H, W >= 0, by anchors that the successive projection algorithm
+// finds: of the rows or columns the one with the largest norm, then the one that is farthest from its span, and so on.
+//
+//	anchors = "pixels"   H is k columns of X: each part has a pixel that no other part has. W is the non-negative
+//	                     least-squares solution for these codes, then H the one for these atoms
+//	anchors = "images"   W is k images: each part is seen alone in one image. H is the non-negative least-squares solution
+//
+// With normalised = true rows or columns are divided by their sums first, as the theory requires if their scales differ; in
+// noisy data this also selects dark ones. Components beyond the rank of X are 0. The fit is one iteration without randomness.
+// The objective is the mean squared error. Atoms have norm 1 with anchors = "pixels".
+//
+// Sources: M. C. U. Araujo et al., The successive projections algorithm for variable selection in spectroscopic multicomponent
+// analysis, Chemometrics and Intelligent Laboratory Systems 57(2), 2001; N. Gillis, S. A. Vavasis, Fast and robust recursive
+// algorithms for separable nonnegative matrix factorization, IEEE Trans. Pattern Analysis and Machine Intelligence 36(4), 2014.
+type SeparableNMF struct {
+	Components int    `toml:"components" want:"> 0" doc:"atoms"`
+	Anchors    string `toml:"anchors" oneof:"pixels images" doc:"what is chosen: pixels that one part alone has, or images that show one part alone"`
+	Normalised bool   `toml:"normalised" doc:"choose among columns or rows divided by their sums"`
+}
+
+func init() {
+	config.Baselines.Register("separable_nmf", "factorisation by anchors, found by successive projection", func() config.Baseline {
+		return &SeparableNMF{Components: 100, Anchors: "pixels", Normalised: true}
+	})
+}
+
+// Units implements [config.Baseline].
+func (s *SeparableNMF) Units() int { return s.Components }
+
+// Fits implements [config.Fitted].
+func (s *SeparableNMF) Fits(images, pixels int) error {
+	if err := fewerThanImagesAndPixels(s.Components, images, pixels, ""); err != nil {
+		return err
+	}
+	return fitsFactors(s.Components, "random", images, pixels)
+}
+
+// Check reports settings that do not exist.
+func (s *SeparableNMF) Check() error {
+	if s.Anchors != "pixels" && s.Anchors != "images" {
+		return unknown("anchors", s.Anchors, "pixels", "images")
+	}
+	return nil
+}
+
+// MostIterations implements [Method]: all is done in one.
+func (s *SeparableNMF) MostIterations() int { return 1 }
+
+// Biased implements [Method].
+func (s *SeparableNMF) Biased() bool { return false }
+
+// New implements [Method]. Nothing about it is random.
+func (s *SeparableNMF) New(shape []int, _ uint64) (Model, error) {
+	if err := s.Check(); err != nil {
+		return nil, fmt.Errorf("separable_nmf: %w", err)
+	}
+	c, err := newCoder(shape, s)
+	if err != nil {
+		return nil, fmt.Errorf("separable_nmf: %w", err)
+	}
+	m := newFactorisation("separable_nmf", c, s.Fits, 1, 0)
+	rule := &separableRule{halsRule{f: &m.factors}, *s}
+	m.first = func() error {
+		rule.choose()
+		return nil
+	}
+	m.rule = rule
+	return m, nil
+}
+
+type separableRule struct {
+	halsRule
+	settings SeparableNMF
+}
+
+// choose finds the anchors: the first codes, or the atoms.
+func (r *separableRule) choose() {
+	f := r.f
+	k, n, p := f.units, f.n, f.pixels
+	f.atoms, f.codes = make([]float32, k*p), make([]float32, k*n)
+	points, count, size, anchors := f.x, n, p, f.atoms
+	if r.settings.Anchors == "pixels" {
+		points, count, size, anchors = transpose(f.x, n, p), p, n, f.codes
+	}
+	for j, i := range successiveProjection(points, count, size, k, r.settings.Normalised) {
+		copy(anchors[j*size:(j+1)*size], points[i*size:(i+1)*size])
+	}
+}
+
+func (r *separableRule) improve() float64 {
+	f := r.f
+	if r.settings.Anchors == "pixels" {
+		solveNonNegative(f.codesGram, f.units, f.target, f.atoms, f.pixels, encodePrecision)
+		f.unitAtoms()
+	}
+	f.codes = transpose(r.encode(f.x), f.n, f.units)
+	return r.prepare()
+}
+
+// successiveProjection returns the indices of k of the points (count rows of that size, none negative), fewer where the others
+// are in the span of those: in turn the one that is farthest from the span of those before, the first of equals.
+func successiveProjection(points []float32, count, size, k int, normalised bool) (chosen []int) {
+	ops := kernel.Float32()
+	point := func(i int) []float32 { return points[i*size : (i+1)*size] }
+	scales, left, whole := make([]float64, count), make([]float64, count), make([]float64, count)
+	for i := range count {
+		scales[i] = 1
+		if total := float64(ops.Sum(point(i))); normalised && total > 0 {
+			scales[i] = 1 / total
+		}
+		whole[i] = dot(point(i), point(i)) * scales[i] * scales[i]
+		left[i] = whole[i]
+	}
+	var basis [][]float64
+	for len(chosen) < k {
+		far := 0
+		for i := range count {
+			if left[i] > left[far] {
+				far = i
+			}
+		}
+		if !(left[far] > 1e-6*whole[far]) {
+			break
+		}
+		direction := orthonormal(point(far), basis)
+		basis, chosen = append(basis, direction), append(chosen, far)
+		team.For(count, blockSize, func(from, to int) {
+			for i := from; i < to; i++ {
+				product := 0.0
+				for j, v := range point(i) {
+					product += float64(v) * direction[j]
+				}
+				left[i] = max(left[i]-product*product*scales[i]*scales[i], 0)
+			}
+		})
+		left[far] = 0
+	}
+	return chosen
+}
+
+// orthonormal returns the point's part that is orthogonal to the basis, at norm 1. It is taken twice, for rounding.
+func orthonormal(point []float32, basis [][]float64) []float64 {
+	v := make([]float64, len(point))
+	for i, x := range point {
+		v[i] = float64(x)
+	}
+	ops := kernel.Float64()
+	for range 2 {
+		for _, b := range basis {
+			ops.AddScaled(v, v, b, -ops.Dot(v, b))
+		}
+	}
+	ops.DivScalar(v, v, max(math.Sqrt(ops.SumSquares(v)), math.SmallestNonzeroFloat64))
+	return v
+}

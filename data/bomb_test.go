@@ -1,0 +1,89 @@
+package data
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// zeros is a reader without an end.
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) {
+	clear(b)
+	return len(b), nil
+}
+
+// inflating writes a gzip file of a header and that number of zeros.
+func inflating(t *testing.T, header []byte, size int64) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "bomb.gz")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := gzip.NewWriter(f)
+	_, err = z.Write(header)
+	_, copied := io.CopyN(z, zeros{}, size)
+	if err := errors.Join(err, copied, z.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// idxOf is the header of an IDX file of bytes.
+func idxOf(dims ...uint32) []byte {
+	header := []byte{0, 0, idxUint8, byte(len(dims))}
+	for _, d := range dims {
+		header = binary.BigEndian.AppendUint32(header, d)
+	}
+	return header
+}
+
+// Memory is taken for what a header says and the file holds, not for what a file inflates to.
+func TestAFileThatInflatesToMoreOrLessThanItsHeaderSaysTakesLittleMemory(t *testing.T) {
+	const size, most = 48 << 20, 8 << 20
+	noise := make([]byte, 1<<13) // which does not shrink: the claim is not impossible at sight
+	random := rand.NewChaCha8([32]byte{})
+	if _, err := random.Read(noise); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		header []byte
+		says   string
+	}{
+		"no array":            {nil, "neither an NPY nor an IDX"},
+		"more than it says":   {idxOf(2, 28, 28), "the file has more"},
+		"less than it says":   {append(idxOf(49, 1<<10, 1<<10), noise...), "the header says 51380240 bytes in all, the file has 50339856"},
+		"more than fits":      {idxOf(1<<20, 1<<10, 1<<10), "more than a gzip file of"},
+		"more, a large array": {idxOf(40, 1<<10, 1<<10), "the file has more"},
+	} {
+		path := inflating(t, c.header, size)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := ReadImages(context.Background(), path, nil)
+		runtime.ReadMemStats(&after)
+		var bad *Error
+		if !errors.As(err, &bad) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v, want %q", name, err, c.says)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; took > most {
+			t.Errorf("%s: took %d bytes of memory, want at most %d", name, took, most)
+		}
+	}
+	plain := filepath.Join(t.TempDir(), "plain")
+	if err := errors.Join(os.WriteFile(plain, nil, 0o600), os.Truncate(plain, 1<<32)); err != nil { // takes no disk
+		t.Fatal(err)
+	}
+	if _, err := ReadImages(context.Background(), plain, nil); err == nil || !strings.Contains(err.Error(), "neither an NPY nor an IDX") {
+		t.Errorf("a plain file: got %v", err)
+	}
+}

@@ -1,0 +1,81 @@
+// Package sealed adds a checksum to JSON documents, so that one changed bit anywhere is found.
+package sealed
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strings"
+)
+
+// Open is the value of a document's last member, "sha256", before [Seal].
+var Open = strings.Repeat("0", 2*sha256.Size)
+
+// ErrDamaged says that a document is not the one that was sealed.
+var ErrDamaged = errors.New("damaged: its checksum is wrong")
+
+// key introduces the checksum in indented JSON.
+const key = `"sha256": "`
+
+// Seal replaces the [Open] checksum of an indented JSON document by the SHA-256 of the document.
+func Seal(text []byte) error {
+	digits := field(text)
+	if string(digits) != Open {
+		return errors.New("sealed: the document has no open checksum")
+	}
+	sum := sha256.Sum256(text)
+	hex.Encode(digits, sum[:])
+	return nil
+}
+
+// Check returns [ErrDamaged] unless the document is as it was sealed. A document without a checksum is damaged.
+func Check(text []byte) error {
+	copied := bytes.Clone(text)
+	digits := field(copied)
+	if digits == nil {
+		return ErrDamaged
+	}
+	stored := string(digits)
+	copy(digits, Open)
+	if sum := sha256.Sum256(copied); stored != hex.EncodeToString(sum[:]) {
+		return ErrDamaged
+	}
+	return nil
+}
+
+// field returns the digits of the last checksum in a document, nil if there is none.
+func field(text []byte) []byte {
+	at := bytes.LastIndex(text, []byte(key)) + len(key)
+	if at < len(key) || at+len(Open) > len(text) {
+		return nil
+	}
+	return text[at : at+len(Open)]
+}
+
+// lineKey introduces the checksum of a line.
+const lineKey = `,"crc32":"`
+
+// Line returns a JSON object on one line with a last member "crc32": the CRC-32 (IEEE) of the object without this member.
+func Line(object []byte) []byte {
+	return fmt.Appendf(bytes.Clone(object[:len(object)-1]), `%s%08x"}`, lineKey, crc32.ChecksumIEEE(object))
+}
+
+// CheckLine returns [ErrDamaged] if a line is not JSON or not the one that [Line] returned. A line without a checksum may be
+// from an older version.
+func CheckLine(line []byte) error {
+	if !json.Valid(line) {
+		return ErrDamaged
+	}
+	at := bytes.LastIndex(line, []byte(lineKey))
+	if at < 0 {
+		return nil
+	}
+	if object := append(bytes.Clone(line[:at]), '}'); !bytes.Equal(Line(object), line) {
+		return ErrDamaged
+	}
+	return nil
+}

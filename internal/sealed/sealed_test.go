@@ -1,0 +1,65 @@
+package sealed
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+)
+
+func document() []byte {
+	return []byte("{\n  \"mse\": 0.25,\n  \"note\": \"a \\\"sha256\\\": \\\"x\",\n  \"sha256\": \"" + Open + "\"\n}\n")
+}
+
+func TestEveryFlippedBitAndEveryTruncationIsFound(t *testing.T) {
+	b := document()
+	if err := Check(b); !errors.Is(err, ErrDamaged) {
+		t.Errorf("a document that is not sealed: got %v", err)
+	}
+	if err := Seal(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := Check(b); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 8 * len(b) {
+		damaged := bytes.Clone(b)
+		damaged[i/8] ^= 1 << (i % 8)
+		if Check(damaged) == nil {
+			t.Errorf("bit %d was changed without notice", i)
+		}
+	}
+	for n := range b {
+		if Check(b[:n]) == nil {
+			t.Errorf("cut after %d bytes without notice", n)
+		}
+	}
+}
+
+func TestADocumentWithoutAnOpenChecksumIsNotSealed(t *testing.T) {
+	for _, text := range []string{"", "{}", `{"sha256": "ab"}`, `{"sha256":"` + Open + `"}`} {
+		if Seal([]byte(text)) == nil {
+			t.Errorf("%s was sealed", text)
+		}
+	}
+}
+
+func TestAFlippedBitOfALineIsFoundOrChangesOnlyTheNameOfItsChecksum(t *testing.T) {
+	object := []byte(`{"epoch":1,"loss":0.25,"val_mse":null}`)
+	line := Line(object)
+	if err := CheckLine(line); err != nil || CheckLine(object) != nil {
+		t.Fatal(err)
+	}
+	from := bytes.LastIndex(line, []byte(lineKey))
+	for i := range 8 * len(line) {
+		damaged := bytes.Clone(line)
+		damaged[i/8] ^= 1 << (i % 8)
+		if CheckLine(damaged) == nil && (i/8 < from || i/8 >= from+len(lineKey)) {
+			t.Errorf("%s was taken for %s", damaged, line)
+		}
+	}
+	for n := range line {
+		if CheckLine(line[:n]) == nil {
+			t.Errorf("%s was accepted", line[:n])
+		}
+	}
+}

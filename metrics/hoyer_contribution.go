@@ -1,0 +1,44 @@
+package metrics
+
+import "math"
+
+func init() {
+	Registry.Register("hoyer_contribution", "sparsity of what the units contribute", func() Metric { return contributionHoyer{} })
+}
+
+// contributionHoyer is the mean over images of Hoyer's sparsity of the contributions c_j = |h_j| |w_j|_2 of the k units:
+//
+//	(sqrt k - |c|_1 / |c|_2) / (sqrt k - 1)
+//
+// It is `hoyer` of the codes that the model would have with atoms of length 1. An image to which nothing contributes
+// counts as 0, as does a code of one unit.
+//
+// Source: P. O. Hoyer, Non-negative matrix factorization with sparseness constraints, JMLR 5, 2004.
+type contributionHoyer struct{}
+
+// Describe implements [Metric].
+func (contributionHoyer) Describe() Description {
+	return Description{
+		Measures: []Measure{{Name: "hoyer_contribution", Better: Higher,
+			Doc: "mean over images of the sparsity of the contributions c_j = \\|h_j\\| \\|w_j\\|₂, (√k - \\|c\\|₁ / \\|c\\|₂) / (√k - 1). `hoyer` of the codes " +
+				"that the model has with atoms of length 1. Only where every value of a code weighs one atom"}},
+		Reads: ReadsCodes | ReadsAtoms, ScaleFree: true, Partial: true,
+	}
+}
+
+// Start implements [Metric].
+func (contributionHoyer) Start(s *Subject) (Meter, error) { return ofContributions(s, exactHoyer), nil }
+
+// exactHoyer is [Hoyer] without the constant in the denominator, which would make small values less sparse.
+func exactHoyer(c []float64) float64 {
+	var l1, squares float64
+	for _, v := range c {
+		l1 += v
+		squares += v * v
+	}
+	if len(c) < 2 || squares == 0 {
+		return 0
+	}
+	root := math.Sqrt(float64(len(c)))
+	return (root - l1/math.Sqrt(squares)) / (root - 1)
+}

@@ -1,0 +1,110 @@
+package metrics
+
+import (
+	"context"
+	"slices"
+
+	"tessera/team"
+)
+
+func init() {
+	Registry.Register("knn", "classification of the codes by their nearest neighbours", func() Metric { return &KNN{Neighbours: 5} })
+}
+
+// KNN classifies every labelled image by the Neighbours nearest of all other labelled images (leave one out): the set of the
+// neighbours and the set that is classified are all labelled images that are measured, and no image is its own neighbour.
+// There is no random split. Distances are Euclidean between the contributions h_j |w_j|_2; the nearer image is that with the
+// lower index among equals. The class that occurs most often among the neighbours wins, the lowest among equals. With fewer
+// images than neighbours all others are neighbours.
+//
+// The work is O(images² units).
+//
+// Source: T. Cover, P. Hart, Nearest neighbor pattern classification, IEEE Trans. Information Theory 13(1), 1967.
+type KNN struct {
+	Neighbours int `toml:"neighbours" want:"> 0" doc:"how many neighbours decide; 0 takes 5"`
+}
+
+// Describe implements [Metric].
+func (*KNN) Describe() Description {
+	return Description{
+		Measures: []Measure{{Name: "knn_accuracy", Better: Higher,
+			Doc: "accuracy of classifying every labelled image by the 5 nearest of all other labelled images that are measured. Euclidean distance of the " +
+				"contributions h_j \\|w_j\\|₂; only where every value of a code weighs one atom"}},
+		Reads: ReadsCodes | ReadsAtoms | ReadsLabels, ScaleFree: true, Ordered: true, Partial: true, OnRequest: true,
+	}
+}
+
+// Start implements [Metric].
+func (m *KNN) Start(s *Subject) (Meter, error) {
+	if why := otherAtoms(s); why != "" {
+		return Fixed(NotApplicable(why)), nil
+	}
+	k := m.Neighbours
+	if k < 1 {
+		k = 5
+	}
+	return &knnMeter{labelled: newLabelled("knn_accuracy", s), neighbours: k}, nil
+}
+
+type knnMeter struct {
+	labelled
+	neighbours int
+}
+
+// Values implements [Meter].
+func (m *knnMeter) Values(ctx context.Context) ([]Value, error) {
+	labels, classes, err := m.classes()
+	if err != nil {
+		return nil, err
+	}
+	right := make([]float64, len(labels))
+	team.For(len(labels), 50, func(from, to int) {
+		votes := make([]int, classes)
+		for i := from; i < to && ctx.Err() == nil; i++ {
+			clear(votes)
+			for _, j := range m.nearest(i) {
+				votes[labels[j]]++
+			}
+			if slices.Index(votes, slices.Max(votes)) == labels[i] {
+				right[i] = 1
+			}
+		}
+	})
+	return []Value{Number(mean(right, len(right)))}, ctx.Err()
+}
+
+// nearest returns the images nearest to image i.
+func (m *knnMeter) nearest(i int) []int {
+	width := len(m.scales)
+	row := m.rows[i*width : (i+1)*width]
+	k := min(m.neighbours, len(m.labels)-1)
+	found, distances := make([]int, 0, k+1), make([]float64, 0, k+1) // ascending
+	for j := range m.labels {
+		if j == i {
+			continue
+		}
+		d := squaredDistance(row, m.rows[j*width:(j+1)*width])
+		if len(found) == k && d >= distances[k-1] {
+			continue
+		}
+		at := len(found)
+		for at > 0 && d < distances[at-1] {
+			at--
+		}
+		found, distances = slices.Insert(found, at, j), slices.Insert(distances, at, d)
+		if len(found) > k {
+			found, distances = found[:k], distances[:k]
+		}
+	}
+	return found
+}
+
+// squaredDistance is the sum of (a - b)^2.
+func squaredDistance(a, b []float64) (sum float64) {
+	b = b[:len(a)]
+	for i, v := range a {
+		d := v - b[i]
+		sum += d * d
+	}
+	return sum
+}

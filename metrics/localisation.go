@@ -1,0 +1,153 @@
+package metrics
+
+import (
+	"math"
+	"slices"
+)
+
+func init() {
+	Registry.Register("localisation", "how local the atoms are", func() Metric { return localisation{} })
+}
+
+// localisation measures the extent of atoms as images. The mass of a pixel is a_n = max over channels of |w_n|; the results
+// are means over the atoms that are not all zero:
+//
+//	atom_area        pixels with a_n > max(a)/2
+//	atom_components  4-connected components of these pixels
+//	atom_radius      radius of gyration in pixels, sqrt(sum_n a_n |p_n - c|^2 / sum_n a_n), c = sum_n a_n p_n / sum_n a_n
+//	atom_entropy     spatial entropy -sum_n q_n ln q_n / ln N, q_n = a_n / sum a; 0 for one pixel, 1 for a flat image
+//
+// They are not applicable where every atom is zero.
+type localisation struct{}
+
+// Describe implements [Metric].
+func (localisation) Describe() Description {
+	return Description{
+		Measures: []Measure{
+			{Name: "atom_area", Better: Lower, Unit: "pixels", Doc: "mean over atoms of the number of pixels where a, the largest \\|w_j\\| of all channels, is above " +
+				"half of its maximum. Atoms of zeros are left out"},
+			{Name: "atom_components", Better: Lower, Doc: "mean over atoms of the number of 4-connected components of the pixels of `atom_area`"},
+			{Name: "atom_radius", Better: Lower, Unit: "pixels", Doc: "mean over atoms of their radius of gyration, the root of the mean squared distance from " +
+				"their centre of mass, pixels weighed by a"},
+			{Name: "atom_entropy", Better: Lower, Doc: "mean over atoms of their spatial entropy -Σ q ln q / ln N, q = a / Σ a. 0 for one pixel, 1 for a flat image"},
+		},
+		Reads: ReadsAtoms | ReadsPictures, ScaleFree: true, Partial: true,
+	}
+}
+
+// Start implements [Metric].
+func (localisation) Start(s *Subject) (Meter, error) {
+	var area, components, radius, entropy float64
+	n := 0
+	for j := range s.Atoms.Count {
+		e := newExtent(s.Atoms.row(j), s.Atoms.Shape)
+		if e.total == 0 {
+			continue
+		}
+		n++
+		count, parts := e.aboveHalf()
+		area += float64(count)
+		components += float64(parts)
+		radius += e.gyration()
+		entropy += e.entropy()
+	}
+	if n == 0 {
+		missing := NotApplicable("every atom is zero")
+		return Fixed(missing, missing, missing, missing), nil
+	}
+	mean := func(sum float64) Value { return Number(sum / float64(n)) }
+	return Fixed(mean(area), mean(components), mean(radius), mean(entropy)), nil
+}
+
+// extent is the mass of an atom, pixel by pixel.
+type extent struct {
+	mass  []float64
+	width int
+	total float64
+}
+
+func newExtent(atom []float32, shape []int) *extent {
+	e := &extent{mass: make([]float64, shape[0]*shape[1]), width: shape[1]}
+	channels := len(atom) / len(e.mass)
+	for i, v := range atom {
+		e.mass[i/channels] = max(e.mass[i/channels], math.Abs(float64(v)))
+	}
+	for _, a := range e.mass {
+		e.total += a
+	}
+	return e
+}
+
+// aboveHalf counts the pixels above half of the maximum, and their 4-connected components.
+func (e *extent) aboveHalf() (pixels, components int) {
+	half := slices.Max(e.mass) / 2
+	open := make([]bool, len(e.mass)) // above half, and not counted yet
+	for p, a := range e.mass {
+		open[p] = a > half
+	}
+	var stack []int
+	for p := range open {
+		if !open[p] {
+			continue
+		}
+		components++
+		open[p], stack = false, append(stack, p)
+		for len(stack) > 0 {
+			q := stack[len(stack)-1]
+			stack = stack[:len(stack)-1]
+			pixels++
+			for _, r := range e.neighbours(q) {
+				if open[r] {
+					open[r], stack = false, append(stack, r)
+				}
+			}
+		}
+	}
+	return pixels, components
+}
+
+// neighbours are the pixels above, below, to the left and to the right; a pixel stands for those that there are not.
+func (e *extent) neighbours(p int) (near [4]int) {
+	near = [4]int{p, p, p, p}
+	if p >= e.width {
+		near[0] = p - e.width
+	}
+	if p+e.width < len(e.mass) {
+		near[1] = p + e.width
+	}
+	if p%e.width > 0 {
+		near[2] = p - 1
+	}
+	if (p+1)%e.width > 0 {
+		near[3] = p + 1
+	}
+	return near
+}
+
+// gyration is the radius of gyration.
+func (e *extent) gyration() float64 {
+	var y, x, squares float64
+	for p, a := range e.mass {
+		y += a * float64(p/e.width) / e.total
+		x += a * float64(p%e.width) / e.total
+	}
+	for p, a := range e.mass {
+		dy, dx := float64(p/e.width)-y, float64(p%e.width)-x
+		squares += a / e.total * (dy*dy + dx*dx)
+	}
+	return math.Sqrt(squares)
+}
+
+// entropy is the entropy of the mass as a share of that of a flat image.
+func (e *extent) entropy() float64 {
+	if len(e.mass) < 2 {
+		return 0
+	}
+	sum := 0.0
+	for _, a := range e.mass {
+		if q := a / e.total; q > 0 {
+			sum -= q * math.Log(q)
+		}
+	}
+	return sum / math.Log(float64(len(e.mass)))
+}

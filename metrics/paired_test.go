@@ -1,0 +1,34 @@
+package metrics
+
+import (
+	"math"
+	"testing"
+)
+
+// Oracle: mean ± scipy.stats.t.ppf(0.975, n - 1) times the standard error, SciPy 1.10.
+func TestAPairedDifferenceIsStudents(t *testing.T) {
+	for _, c := range []struct {
+		a, b []float64
+		want Paired
+	}{
+		{[]float64{1, 2, 4}, []float64{1.5, 2.1, 4.6}, Paired{3, 0.4, -0.2572410607975597, 1.0572410607975595}},
+		{[]float64{0.3, 0.1}, []float64{0.2, 0.05}, Paired{2, -0.075, -0.39265511841080214, 0.2426551184108022}},
+		{[]float64{1, 2, 3, 4, 5, 6}, []float64{2.1, 3, 4.2, 4.9, 6.1, 7.05}, Paired{6, 1.0583333333333333, 0.9512257568077193, 1.1654409098589473}},
+	} {
+		got, err := PairedDifference(c.a, c.b)
+		if err != nil || got.Pairs != c.want.Pairs || math.Abs(got.Mean-c.want.Mean) > 1e-12 || math.Abs(got.Low-c.want.Low) > 1e-8 || math.Abs(got.High-c.want.High) > 1e-8 {
+			t.Errorf("got %+v, %v, want %+v", got, err, c.want)
+		}
+	}
+	if got, err := PairedDifference([]float64{1, 2}, []float64{2, 3}); err != nil || !got.Shown() || got.Low != 1 || got.High != 1 {
+		t.Errorf("equal differences: %+v, %v", got, err)
+	}
+	for _, n := range []int{0, 1} {
+		if _, err := PairedDifference(make([]float64, n), make([]float64, n)); err == nil {
+			t.Errorf("%d pairs have an interval", n)
+		}
+	}
+	if _, err := PairedDifference(make([]float64, 2), make([]float64, 3)); err == nil {
+		t.Error("values without a partner have a difference")
+	}
+}

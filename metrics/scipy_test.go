@@ -1,0 +1,206 @@
+package metrics
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"tessera/internal/volume"
+)
+
+// scipyFile is what testdata/scipy_metrics.py computes.
+type scipyFile struct {
+	Models    []scipyModel
+	TrueParts struct {
+		Parts   [][]float32
+		Matched []int
+		Cosines []float64
+	} `json:"true_parts"`
+	Clustered scipyClusters
+	Agreement struct {
+		Models                           [][][]float32
+		Matched, Amari, Random, Permuted float64
+		Deviation                        float64 `json:"permuted_deviation"`
+	}
+}
+
+type scipyModel struct {
+	Name, Activation     string
+	Shape                []int
+	Units                int
+	Codes, Atoms, Images [][]float32
+	Bias                 []float32
+	Values               map[string]float64
+	Useful               map[string]int // by how much the error may rise
+}
+
+type scipyClusters struct {
+	Shape        []int
+	Units        int
+	Codes, Atoms [][]float32
+	Labels       []int
+	KNN1         float64 `json:"knn_1"`
+	KNN5         float64 `json:"knn_5"`
+	KNN8         float64 `json:"knn_8"`
+	Lloyd        struct {
+		Nearest []int
+		Sum     float64
+	}
+	Accuracy float64 `json:"kmeans_accuracy"`
+	NMI      float64 `json:"kmeans_nmi"`
+}
+
+func scipy(t *testing.T) *scipyFile {
+	t.Helper()
+	text, err := os.ReadFile("testdata/scipy_metrics.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f scipyFile
+	if err := json.Unmarshal(text, &f); err != nil {
+		t.Fatal(err)
+	}
+	return &f
+}
+
+// listed is a coder whose codes are given: it encodes images by their place.
+type listed struct {
+	*scipyModel
+	next int
+}
+
+func (l *listed) Shape() []int { return l.scipyModel.Shape }
+func (l *listed) Units() int   { return l.scipyModel.Units }
+
+func (l *listed) Encode(images []float32) ([]float32, error) {
+	n := len(images) / volume.Of(l.scipyModel.Shape)
+	l.next += n
+	return flat(l.Codes[l.next-n : l.next]), nil
+}
+
+func (l *listed) Decode(codes []float32) ([]float32, error) {
+	y := matrixProduct(codes, flat(l.scipyModel.Atoms), l.Units(), len(l.Bias))
+	for i := range y {
+		y[i] += l.Bias[i%len(l.Bias)]
+		switch l.Activation {
+		case "relu":
+			y[i] = max(y[i], 0)
+		case "sigmoid":
+			y[i] = float32(1 / (1 + math.Exp(-float64(y[i]))))
+		}
+	}
+	return y, nil
+}
+
+func (l *listed) Atoms() *Atoms {
+	return &Atoms{Shape: l.scipyModel.Shape, Count: l.Units(), Values: flat(l.scipyModel.Atoms), Bias: l.Bias}
+}
+
+func (l *listed) WithAtoms(*Atoms) (Coder, error) { return l, nil }
+
+func flat(rows [][]float32) []float32 { return slices.Concat(rows...) }
+
+// within1e6 wants two numbers to agree to 1e-6 of 1 or of the larger one.
+func within1e6(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= 1e-6*max(1, math.Abs(want))) {
+		t.Errorf("%s: got %.9g, want %.9g", what, got, want)
+	}
+}
+
+func TestMeasuresWithoutScaleEqualNumPys(t *testing.T) {
+	names := []string{"hoyer_contribution", "l0", "dead_units_contribution", "additivity_lost", "useful_units",
+		"atom_area", "atom_components", "atom_radius", "atom_entropy", "coherence", "coherence_mean"}
+	for _, m := range scipy(t).Models {
+		got := measured(t, &listed{scipyModel: &m}, flat(m.Images), selected(t, names...)...)
+		if len(m.Values) != len(names) {
+			t.Errorf("%s: %d values, want %d", m.Name, len(m.Values), len(names))
+		}
+		for name, want := range m.Values {
+			within1e6(t, m.Name+": "+name, number(t, got, name), want)
+		}
+	}
+}
+
+func TestUsefulUnitsEqualTheLeastOfAllSubsets(t *testing.T) {
+	seen := map[int]bool{}
+	for _, m := range scipy(t).Models {
+		for rise, want := range m.Useful {
+			r, err := strconv.ParseFloat(rise, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen[want] = true
+			got := measured(t, &listed{scipyModel: &m}, flat(m.Images), Choice{Metric: &UsefulUnits{Rise: r}})
+			if n := number(t, got, "useful_units"); n != float64(want) {
+				t.Errorf("%s, rise %s: got %g, want %d", m.Name, rise, n, want)
+			}
+		}
+	}
+	if len(seen) < 4 {
+		t.Errorf("the models have %v useful units only", seen)
+	}
+}
+
+func TestTruePartsAreMatchedAsBySciPy(t *testing.T) {
+	f := scipy(t)
+	table, err := PartsRecovered(f.TrueParts.Parts, (&listed{scipyModel: &f.Models[1]}).Atoms(), PartCosine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range table {
+		within1e6(t, "cosine", row.Cosine, f.TrueParts.Cosines[i])
+		if row.Atom != f.TrueParts.Matched[i] || row.Found != (row.Cosine >= PartCosine) {
+			t.Errorf("part %d: %+v, want atom %d", i, row, f.TrueParts.Matched[i])
+		}
+	}
+}
+
+// clusters measures a metric of the labelled codes.
+func (c *scipyClusters) measure(t *testing.T, m Metric) Values {
+	s := Subject{Units: c.Units, Atoms: &Atoms{Shape: c.Shape, Count: c.Units, Values: flat(c.Atoms)}, Images: len(c.Codes)}
+	return added(t, m, s, Batch{Codes: flat(c.Codes[:33]), Labels: c.Labels[:33]}, Batch{Codes: flat(c.Codes[33:]), Labels: c.Labels[33:]})
+}
+
+func TestNeighboursAndClustersEqualScikitLearns(t *testing.T) {
+	c := scipy(t).Clustered
+	for neighbours, want := range map[int]float64{0: c.KNN5, 1: c.KNN1, 5: c.KNN5, 8: c.KNN8} {
+		within1e6(t, "knn "+strconv.Itoa(neighbours), c.measure(t, &KNN{Neighbours: neighbours})[0].Number, want)
+	}
+	got := c.measure(t, &KMeans{Seed: 1})
+	within1e6(t, "accuracy", got[0].Number, c.Accuracy)
+	within1e6(t, "nmi", got[1].Number, c.NMI)
+
+	m := newLabelled("", &Subject{Atoms: &Atoms{Shape: c.Shape, Count: c.Units, Values: flat(c.Atoms)}})
+	if err := m.Add(&Batch{Codes: flat(c.Codes), Labels: c.Labels}); err != nil {
+		t.Fatal(err)
+	}
+	l := lloyd{rows: m.rows, width: c.Units, centres: slices.Clone(m.rows[:3*c.Units])}
+	sum, err := l.run(context.Background())
+	if err != nil || !slices.Equal(l.nearest, c.Lloyd.Nearest) {
+		t.Errorf("from given centres: clusters %v (%v), want %v", l.nearest, err, c.Lloyd.Nearest)
+	}
+	within1e6(t, "sum of squares", sum, c.Lloyd.Sum)
+}
+
+func TestAgreementOfAtomsEqualsSciPys(t *testing.T) {
+	want := scipy(t).Agreement
+	var models []*Atoms
+	for _, rows := range want.Models {
+		models = append(models, &Atoms{Shape: []int{30}, Count: len(rows), Values: flat(rows)})
+	}
+	got, err := CompareAtoms(models, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	within1e6(t, "matched", got.Matched, want.Matched)
+	within1e6(t, "amari", got.Amari, want.Amari)
+	within1e6(t, "random", got.Random, want.Random)
+	if bound := 4 * want.Deviation / math.Sqrt(permutations); !(math.Abs(got.Permuted-want.Permuted) <= bound) {
+		t.Errorf("permuted: got %g, want %g within %g", got.Permuted, want.Permuted, bound)
+	}
+}

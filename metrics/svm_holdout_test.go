@@ -1,0 +1,73 @@
+package metrics
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// held measures codes of three clouds with 5 units.
+func held(t *testing.T, m *SVMHoldout, codes []float32, labels []int) []Value {
+	t.Helper()
+	meter, err := m.Start(&Subject{Units: 5, Seed: 77})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := meter.Add(&Batch{Codes: codes, Labels: labels}); err != nil {
+		t.Fatal(err)
+	}
+	values, err := meter.Values(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return values
+}
+
+func TestTheHeldOutAccuracyIsTheMeanOfItsSplits(t *testing.T) {
+	codes, labels := clouds(rand.New(rand.NewPCG(4, 4)), 600, 5, 3)
+	values := held(t, &SVMHoldout{Seed: 1, Scale: true}, codes, labels)
+	sum := 0.0
+	for _, v := range values[3:] {
+		sum += v.Number
+	}
+	if len(values) != 3+holdouts || math.Abs(values[0].Number-sum/holdouts) > 1e-15 || values[0].Number < 0.5 {
+		t.Errorf("got %v", values)
+	}
+	if other := held(t, &SVMHoldout{Seed: 2, Scale: true}, codes, labels); slices.Equal(values, other) {
+		t.Error("another seed gives the same accuracies: are the splits those of the seed?")
+	}
+	if own := held(t, &SVMHoldout{Scale: true}, codes, labels); !slices.Equal(own, held(t, &SVMHoldout{Seed: 77, Scale: true}, codes, labels)) {
+		t.Error("seed 0 is not the run's seed")
+	}
+}
+
+// Units of other scales are the same codes where they are scaled, and are not where they are not.
+func TestScaledCodesDoNotDependOnTheScaleOfUnits(t *testing.T) {
+	codes, labels := clouds(rand.New(rand.NewPCG(4, 4)), 600, 5, 3)
+	stretched := slices.Clone(codes)
+	for i := range stretched {
+		stretched[i] *= []float32{1, 1024, 1. / 4096, 64, 1. / 512}[i%5]
+	}
+	scaled := &SVMHoldout{Seed: 1, Scale: true}
+	if a, b := held(t, scaled, codes, labels), held(t, scaled, stretched, labels); !slices.Equal(a, b) {
+		t.Errorf("got %v of stretched units, want %v", b, a)
+	}
+	plain := &SVMHoldout{Seed: 1}
+	if a, b := held(t, plain, codes, labels), held(t, plain, stretched, labels); slices.Equal(a, b) {
+		t.Error("without scaling the scale of units changes nothing: what does Scale do?")
+	}
+}
+
+// Random labels are guessed at best: the classifier does not see the held-out codes.
+func TestWhatIsHeldOutIsNotFitted(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 9))
+	codes, labels := uniform(r, 60*5), make([]int, 60)
+	for i := range labels {
+		labels[i] = r.IntN(2)
+	}
+	if v := held(t, &SVMHoldout{Seed: 1, Scale: true}, codes, labels)[0]; v.Number > 0.8 {
+		t.Errorf("accuracy %g of random labels", v.Number)
+	}
+}

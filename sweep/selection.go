@@ -1,0 +1,170 @@
+package sweep
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"tessera/config"
+	"tessera/data"
+	"tessera/engine"
+	"tessera/team"
+)
+
+// SelectedFile holds one row per selected setting: its metrics on the test images. Only a sweep with `select` has it.
+const SelectedFile = "selected.csv"
+
+// testFile holds what a trial of a selected setting gives on the test images.
+const testFile = "test.json"
+
+// front returns the settings that no other one dominates: another one that is at least as good by every criterion, and better
+// by one. Of equal settings all are in the front. With one criterion these are the best settings. Settings with a trial that
+// failed, and those that lack a criterion, are left out.
+func front(settings []Setting, criteria []config.Criterion) []Setting {
+	var whole []Setting
+	var costs [][]float64
+	for _, s := range settings {
+		if c, ok := costsOf(s, criteria); ok && len(s.Seeds) == len(s.Trials) {
+			whole, costs = append(whole, s), append(costs, c)
+		}
+	}
+	var best []Setting
+	for i, s := range whole {
+		if !slices.ContainsFunc(costs, func(other []float64) bool { return dominates(other, costs[i]) }) {
+			best = append(best, s)
+		}
+	}
+	return best
+}
+
+// costsOf returns the means by which a setting is judged, the less the better.
+func costsOf(s Setting, criteria []config.Criterion) (costs []float64, ok bool) {
+	for _, c := range criteria {
+		mean, ok := s.Mean.Number(c.Metric)
+		if !ok {
+			return nil, false
+		}
+		if c.Largest {
+			mean = -mean
+		}
+		costs = append(costs, mean)
+	}
+	return costs, len(criteria) > 0
+}
+
+func dominates(a, b []float64) bool {
+	better := false
+	for i := range a {
+		if a[i] > b[i] {
+			return false
+		}
+		better = better || a[i] < b[i]
+	}
+	return better
+}
+
+// selected returns the selected settings with their metrics on the test images; none before every trial has ended.
+func (s *Sweep) selected(settings []Setting) []Setting {
+	if slices.ContainsFunc(s.Trials, func(t *Trial) bool { return t.measured == nil && t.err == nil }) {
+		return nil
+	}
+	list := front(settings, s.criteria)
+	for i, one := range list {
+		var rows []Row
+		for _, id := range one.Trials {
+			t := s.Trials[slices.IndexFunc(s.Trials, func(t *Trial) bool { return t.ID == id })]
+			rows = append(rows, Row{Trial: t.ID, Seed: t.Model.Train.Seed, Metrics: t.onTest})
+		}
+		list[i] = Setting{Model: one.Model, Values: one.Values}
+		list[i].fill(rows)
+	}
+	return list
+}
+
+// test measures the trials of the selected settings on the test images, where that was not done before.
+func (w *work) test(ctx context.Context) {
+	var left []*Trial
+	for _, s := range w.selected(w.results().Settings) {
+		for _, t := range w.Trials {
+			if t.onTest == nil && slices.Contains(s.Trials, t.ID) {
+				left = append(left, t)
+			}
+		}
+	}
+	var running sync.WaitGroup
+	next := make(chan *Trial)
+	for range min(w.options.Jobs, len(left)) {
+		running.Go(func() {
+			team := team.New(1)
+			defer team.Close()
+			for t := range next {
+				w.tested(ctx, t, team)
+			}
+		})
+	}
+	for _, t := range left {
+		next <- t
+	}
+	close(next)
+	running.Wait()
+}
+
+// tested measures one trial on the test images and keeps the result.
+func (w *work) tested(ctx context.Context, t *Trial, team *team.Team) {
+	w.mu.Lock()
+	stopped := w.fatal != nil
+	w.mu.Unlock()
+	if stopped {
+		return
+	}
+	measured, err := w.measure(ctx, t, engine.Backend{Team: team}, data.TestSplit, testFile)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		w.giveUp(err)
+		return
+	}
+	t.onTest = measured
+	if err := w.write(); err != nil {
+		w.giveUp(err)
+	}
+}
+
+// selectionTable is one row per selected setting: the means by which it was selected, on the validation images, then its
+// metrics on the test images.
+func (r *Results) selectionTable() []byte {
+	names := r.ofSelected()
+	head := slices.Concat([]string{"model"}, r.Keys, []string{"seeds"})
+	for _, c := range r.Select {
+		head = append(head, "validation_"+c.Metric)
+	}
+	rows := [][]string{append(head, columns(names)...)}
+	for _, s := range r.Selected {
+		row := slices.Concat([]string{s.Model}, texts(s.Values, r.Keys), []string{seedCount(s)})
+		at := slices.IndexFunc(r.Settings, func(one Setting) bool { return slices.Equal(one.Trials, s.Trials) })
+		for _, c := range r.Select {
+			row = append(row, number(r.Settings[at].Mean, c.Metric))
+		}
+		rows = append(rows, append(row, s.numbers(names)...))
+	}
+	return table(rows)
+}
+
+// ofSelected lists the metrics that some selected setting has, in the order of the trials' metrics.
+func (r *Results) ofSelected() []string {
+	return slices.DeleteFunc(r.names(), func(name string) bool {
+		return !slices.ContainsFunc(r.Selected, func(s Setting) bool { _, ok := s.Mean.Number(name); return ok })
+	})
+}
+
+// removeSelection removes a table of selected settings that no longer holds: of an earlier declaration, or from before trials
+// were added.
+func (w *work) removeSelection() error {
+	path := filepath.Join(w.Path, SelectedFile)
+	if _, err := os.Stat(path); err != nil || len(w.results().Selected) > 0 {
+		return nil
+	}
+	return w.options.Disk.Remove(path)
+}

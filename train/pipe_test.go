@@ -1,0 +1,33 @@
+//go:build unix
+
+package train
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"tessera/train/checkpoint"
+	"tessera/train/folder"
+)
+
+// Opening a pipe would wait for somebody who writes into it.
+func TestAPipeInTheFolderOfARunIsRefused(t *testing.T) {
+	for _, name := range []string{folder.Config, folder.Best, folder.State} {
+		run := trained(t, model(t, everything), Options{}).Run
+		path := filepath.Join(run, name)
+		if err := errors.Join(os.RemoveAll(path), syscall.Mkfifo(path, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		var damaged *checkpoint.Error
+		_, err := resumed(run)
+		if name == folder.Best {
+			_, err = Open(run)
+		}
+		if !errors.As(err, &damaged) || damaged.Path != path {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
