@@ -92,7 +92,10 @@ func TestEveryLayerObeysItsLaws(t *testing.T) {
 			variants = []map[string]any{{}}
 		}
 		for _, keys := range variants {
-			t.Run(titled(name, keys), func(t *testing.T) { laws.Check(t, laws.Layer, fresh(t, name, keys)) })
+			t.Run(titled(name, keys), func(t *testing.T) {
+				t.Parallel()
+				laws.Check(t, laws.Layer, fresh(t, name, keys))
+			})
 		}
 	}
 }

@@ -35,13 +35,19 @@ func TestEveryLossObeysItsLaws(t *testing.T) {
 				}
 				return l
 			}
-			t.Run(fmt.Sprint(e.Name, keys), func(t *testing.T) { laws.Check(t, laws.Loss, fresh) })
+			t.Run(fmt.Sprint(e.Name, keys), func(t *testing.T) {
+				t.Parallel()
+				laws.Check(t, laws.Loss, fresh)
+			})
 		}
 	}
 }
 
 func TestEveryWeightObeysTheLaws(t *testing.T) {
 	for _, e := range losses.Weights.All() {
-		t.Run(e.Name, func(t *testing.T) { laws.Check(t, laws.Weight, e.New) })
+		t.Run(e.Name, func(t *testing.T) {
+			t.Parallel()
+			laws.Check(t, laws.Weight, e.New)
+		})
 	}
 }

@@ -31,10 +31,16 @@ func quick() *metrics.SVMProtocol {
 func TestEveryMetricObeysTheLaws(t *testing.T) {
 	for _, e := range metrics.Registry.All() {
 		if e.Name != "svm" {
-			t.Run(e.Name, func(t *testing.T) { laws.Check(t, laws.Metric, e.New) })
+			t.Run(e.Name, func(t *testing.T) {
+				t.Parallel()
+				laws.Check(t, laws.Metric, e.New)
+			})
 		}
 		for _, m := range others[e.Name] {
-			t.Run(e.Name+" with other settings", func(t *testing.T) { laws.Check(t, laws.Metric, func() metrics.Metric { return m }) })
+			t.Run(e.Name+" with other settings", func(t *testing.T) {
+				t.Parallel()
+				laws.Check(t, laws.Metric, func() metrics.Metric { return m })
+			})
 		}
 	}
 }
