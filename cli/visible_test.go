@@ -42,20 +42,33 @@ func TestNothingThatTheCommandPrintsMovesTheCursor(t *testing.T) {
 	b.write("wrong.toml", "[model.wrong]\nencoder = [{ kind = \"\\u001b[2J\" }]\n")
 	b.write("binary.toml", "[model.x]\nabout = '\x1b[2J'\n\x00\x1b\x9b\x07")
 	b.write("raw.toml", "[model.x]\nabout = 1\x1b[2J\u009b\n")
-	for args, want := range map[string]string{
-		"list models": `a\u001b[2J`, "list models --json": `\u001b`, "list sweeps": `\u001b[2J`, "check": "1 model", "check binary.toml": "binary.toml:", "check raw.toml": "raw.toml:2",
-		"check --fill " + hostile: `\u001B[2J`, "summary " + hostile: "", "summary nobody": `\x1b[2J`, "train wrong -f wrong.toml": `\x1b[2J`,
-		"train " + hostile + " --out run\x1b[2J": `run\u001b[2J`, "eval run\x1b[2J": "", "eval none\x1b[2J": `none\u001b[2J`, "sweep " + hostile + " --out s": "2 of 2",
-		"train \x1b[2J": `\x1b[2J`, "--flag\x1b[2J": `\u001b[2J`, "resume run\x1b[2J": "is finished",
+	for _, c := range []struct{ args, want string }{ // in this order: `resume` needs the run that `train` makes
+		{"list models", `a\u001b[2J`},
+		{"list models --json", `\u001b`},
+		{"list sweeps", `\u001b[2J`},
+		{"check", "1 model"},
+		{"check binary.toml", "binary.toml:"},
+		{"check raw.toml", "raw.toml:2"},
+		{"check --fill " + hostile, `\u001B[2J`},
+		{"summary " + hostile, ""},
+		{"summary nobody", `\x1b[2J`},
+		{"train wrong -f wrong.toml", `\x1b[2J`},
+		{"train " + hostile + " --out run\x1b[2J", `run\u001b[2J`},
+		{"eval run\x1b[2J", ""},
+		{"eval none\x1b[2J", `none\u001b[2J`},
+		{"sweep " + hostile + " --out s", "2 of 2"},
+		{"train \x1b[2J", `\x1b[2J`},
+		{"--flag\x1b[2J", `\u001b[2J`},
+		{"resume run\x1b[2J", "is finished"},
 	} {
-		r := b.run(strings.Split(args, " ")...)
+		r := b.run(strings.Split(c.args, " ")...)
 		text := r.stdout + r.stderr
 		if i := strings.IndexFunc(text, func(c rune) bool { return c != '\n' && c != '\t' && unicode.IsControl(c) }); i >= 0 {
-			t.Errorf("tessera %q prints a control character: %q", args, text[i:min(i+40, len(text))])
+			t.Errorf("tessera %q prints a control character: %q", c.args, text[i:min(i+40, len(text))])
 		}
-		b.contains("tessera "+args, text, want)
+		b.contains("tessera "+c.args, text, c.want)
 		if r.code == exitInternal {
-			t.Errorf("tessera %q: exit code %d", args, r.code)
+			t.Errorf("tessera %q: exit code %d", c.args, r.code)
 		}
 	}
 }
