@@ -199,7 +199,7 @@ func (f *Folder) SyncMetrics() error {
 // CutMetrics truncates the metrics after the first lines and also removes an incomplete line. It does not touch a file
 // without such lines.
 func (f *Folder) CutMetrics(lines int) error {
-	old, err := os.ReadFile(f.Join(Metrics))
+	old, err := f.read(Metrics)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
@@ -221,7 +221,7 @@ func (f *Folder) CutMetrics(lines int) error {
 
 // MetricsProblem says what is wrong with the first lines of the metrics, "" where nothing is.
 func (f *Folder) MetricsProblem(lines int) string {
-	text, err := os.ReadFile(f.Join(Metrics))
+	text, err := f.read(Metrics)
 	if errors.Is(err, fs.ErrNotExist) && lines > 0 {
 		return "is missing"
 	}
@@ -239,6 +239,15 @@ func (f *Folder) MetricsProblem(lines int) string {
 
 // Holds reports whether the run contains this file, byte for byte.
 func (f *Folder) Holds(file File) bool {
-	b, err := os.ReadFile(f.Join(file.Name))
+	b, err := f.read(file.Name)
 	return err == nil && bytes.Equal(b, file.Data)
+}
+
+// read reads one of the run's files. A pipe in its place is an error: reading it could block forever.
+func (f *Folder) read(name string) ([]byte, error) {
+	path := f.Join(name)
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: is not a regular file", path)
+	}
+	return os.ReadFile(path)
 }
