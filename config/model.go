@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"tessera/augment"
 	"tessera/constraints"
@@ -51,6 +52,14 @@ type Model struct {
 	origin *table.Origin // the position of each table in the file; nil for a model made in Go
 	shape  []int         // of one image, if known when the model was read
 	dirs   data.Dirs     // folders of the data sets when the model was read
+}
+
+// Sets reports whether the declaration gives a value to a key of the model or of one of its parts: "train.epochs", "iterations".
+// It is false for a default value, and for a model made in Go.
+func (m *Model) Sets(key string) bool {
+	at := strings.LastIndex(key, ".")
+	t := m.origin.Table(key[:max(at, 0)])
+	return t != nil && t.Child(key[at+1:]) != nil
 }
 
 // Baseline contains the settings of a model that is not trained by gradients. Its tagged fields are keys of the model.

@@ -51,7 +51,7 @@ func TestAShortenedOrEditedDeclarationIsNotTakenInSilence(t *testing.T) {
 	whole := read(t, run, folder.Config)
 	rewrite(t, run, folder.Config, func(b []byte) []byte { return regexp.MustCompile(`(?m)^epochs = .*\n`).ReplaceAll(b, nil) })
 	var damaged *checkpoint.Error
-	if _, err := resumed(run); !errors.As(err, &damaged) || !strings.Contains(err.Error(), "holds no train.epochs") {
+	if _, err := resumed(run); !errors.As(err, &damaged) || !strings.Contains(err.Error(), "train.epochs is missing") {
 		t.Errorf("without epochs: got %v", err)
 	}
 	rewrite(t, run, folder.Config, func([]byte) []byte {
@@ -63,5 +63,14 @@ func TestAShortenedOrEditedDeclarationIsNotTakenInSilence(t *testing.T) {
 	rewrite(t, run, folder.Config, func([]byte) []byte { return regexp.MustCompile(`count = \d+`).ReplaceAll(whole, []byte("count = 77")) })
 	if _, err := Open(run); !errors.As(err, &damaged) || !damaged.Mismatch || !strings.Contains(err.Error(), "dataset.count: got 77") {
 		t.Errorf("other images: got %v", err)
+	}
+}
+
+func TestAShortenedDeclarationOfABaselineIsNotTakenInSilence(t *testing.T) {
+	run := trained(t, baseline(t, "nmf"), Options{}).Run
+	rewrite(t, run, folder.Config, func(b []byte) []byte { return regexp.MustCompile(`(?m)^iterations = .*\n`).ReplaceAll(b, nil) })
+	var damaged *checkpoint.Error
+	if _, err := resumed(run); !errors.As(err, &damaged) || !strings.Contains(err.Error(), "iterations is missing") {
+		t.Errorf("without iterations: got %v", err)
 	}
 }

@@ -2,9 +2,7 @@ package train
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -65,8 +63,8 @@ func sameModel(spec *config.Model, path string, f *checkpoint.File) error {
 	return checkpoint.Mismatchf(path, "does not match %s: %s; restore that file, or train a new run", folder.Config, strings.Join(lines, "; "))
 }
 
-// edited warns of keys that were edited since the state was written. A training schedule that is missing is that of a file
-// which was cut short: every run's config.toml holds every key.
+// edited warns of keys that were edited since the state was written. Missing epochs or iterations are an error: a run's config.toml
+// has every key, so the file was probably cut short.
 func (o Options) edited(run string, spec *config.Model, from *stored) error {
 	text := from.file.Metadata[declarationKey]
 	if text == "" {
@@ -74,16 +72,15 @@ func (o Options) edited(run string, spec *config.Model, from *stored) error {
 	}
 	was, err := parseConfig(from.path, []byte(text))
 	if err != nil {
-		return nil // which fits says
+		return nil // reported where the state is compared with the declaration
 	}
 	path := filepath.Join(run, folder.Config)
 	for _, d := range config.Differences(was, spec) {
 		if !slices.Contains(editable, d.Key) {
 			continue
 		}
-		key := d.Key[strings.LastIndex(d.Key, ".")+1:]
-		if b, err := os.ReadFile(path); err == nil && slices.Contains([]string{"epochs", "iterations"}, key) && !regexp.MustCompile(`(?m)(^|[\s{,.])`+key+`\s*=`).Match(b) {
-			return checkpoint.Errorf(path, "holds no %s, as if it was cut short; the run was trained with %s = %s: restore the file, or add the key", d.Key, key, d.Was)
+		if slices.Contains([]string{"train.epochs", "iterations"}, d.Key) && !spec.Sets(d.Key) {
+			return checkpoint.Errorf(path, "%s is missing, as if the file was cut short (the run was trained with %s); restore the file, or add the key", d.Key, d.Was)
 		}
 		if o.Warn != nil {
 			o.Warn(path + " was edited: " + d.String())

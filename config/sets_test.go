@@ -1,0 +1,37 @@
+package config
+
+import "testing"
+
+func TestAModelKnowsTheKeysThatItsDeclarationSets(t *testing.T) {
+	f := load(t, `
+[model.m]
+dataset = "bars"
+encoder = [{ kind = "dense", units = 4 }]
+loss = [{ kind = "mse" }]
+train = { epochs = 3 }
+[model.n]
+dataset = "bars"
+encoder = [{ kind = "dense", units = 4 }]
+loss = [{ kind = "mse" }]
+[model.n.train]
+batch = 7
+`)
+	for _, c := range []struct {
+		model, key string
+		want       bool
+	}{
+		{"m", "train.epochs", true}, {"m", "train.batch", false}, {"m", "dataset", true}, {"m", "about", false}, {"m", "train.seed", false},
+		{"n", "train.epochs", false}, {"n", "train.batch", true},
+	} {
+		m, err := f.Model(c.model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Sets(c.key); got != c.want {
+			t.Errorf("%s sets %s: %v, want %v", c.model, c.key, got, c.want)
+		}
+	}
+	if (&Model{}).Sets("train.epochs") {
+		t.Error("a model made in Go has a declaration that sets a key")
+	}
+}
