@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"github.com/ebitengine/purego"
+
+	"tessera/internal/regular"
 )
 
 // library is a loaded BLAS.
@@ -70,6 +72,9 @@ func openBLAS(name string) (*library, error) {
 // per calling thread: only the environment that the process was started with limits them all, and this package does not
 // change it.
 func load(name string) (*library, error) {
+	if err := regular.Check(name); err != nil { // the loader would wait for a pipe's writer
+		return nil, err
+	}
 	handle, err := dlopen(name)
 	if err != nil {
 		return nil, err

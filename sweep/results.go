@@ -15,6 +15,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/regular"
 	"tessera/internal/sealed"
 	"tessera/metrics"
 	"tessera/train/checkpoint"
@@ -56,7 +57,7 @@ type Setting struct {
 
 // Read returns the results of a sweep's folder; a folder without any is [fs.ErrNotExist], damaged ones are a [*checkpoint.Error].
 func Read(path string) (*Results, error) {
-	text, err := os.ReadFile(filepath.Join(path, ResultsFile))
+	text, err := regular.ReadFile(filepath.Join(path, ResultsFile))
 	if err != nil {
 		return nil, err
 	}

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
 	"tessera/data"
+	"tessera/internal/regular"
 	"tessera/metrics"
 	"tessera/team"
 	"tessera/train"
@@ -106,7 +106,7 @@ func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 	}
 	ctx, w.stop = context.WithCancel(ctx)
 	defer w.stop()
-	var running sync.WaitGroup
+	var running team.Group
 	for range min(s.options.Jobs, len(w.todo)) {
 		running.Go(func() { w.trials(ctx) })
 	}
@@ -155,13 +155,21 @@ func (s *Sweep) failed() error {
 	return f
 }
 
-// trials does one trial after the other until none is left.
+// trials does one trial after the other until none is left. After a panic, which is an internal error, the other trials end
+// with a checkpoint.
 func (w *work) trials(ctx context.Context) {
+	whole := false
+	defer func() {
+		if !whole {
+			w.stop()
+		}
+	}()
 	team := team.New(1)
 	defer team.Close()
 	for {
 		t := w.next(ctx)
 		if t == nil {
+			whole = true
 			return
 		}
 		measured, err := w.do(ctx, t, team)
@@ -249,7 +257,7 @@ func (w *work) write() error {
 func (w *work) timings() []byte {
 	rows := [][]string{{"trial", "epochs", "seconds"}}
 	for _, t := range w.Trials {
-		text, err := os.ReadFile(filepath.Join(t.Path, folder.Metrics))
+		text, err := regular.ReadFile(filepath.Join(t.Path, folder.Metrics))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) || t.measured == nil && t.err == nil {
 			continue
 		}
