@@ -67,7 +67,8 @@ type work struct {
 //
 // A failed trial does not stop the others: Run returns their results and [*Failed]. Errors that concern all trials stop the
 // sweep: [*folder.WriteError], and [train.ErrInterrupted] after ctx was cancelled and every running trial has written a
-// checkpoint. [folder.ErrLocked] means that another process is working on the sweep. If a metric is named that needs labels
+// checkpoint. [folder.ErrForeign] means that the results of another sweep would be replaced, see [Sweep.Replaces];
+// [folder.ErrLocked] means that another process is working on the sweep. If a metric is named that needs labels
 // and the images have none, the error is a [*data.Error] and nothing is written.
 func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 	if err := s.labelled(); err != nil {
@@ -78,8 +79,16 @@ func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 		return nil, err
 	}
 	defer held.Close()
+	if err := s.Replaces(); err != nil && !s.options.Clean {
+		return nil, err
+	}
 	folder.Tidy(filepath.Join(s.Path, trialsDir), s.options.Disk)
 	w := &work{Sweep: s, folder: held, event: Event{Total: len(s.Trials)}}
+	if s.options.Clean {
+		if err := w.clean(); err != nil {
+			return nil, err
+		}
+	}
 	for _, t := range s.Trials {
 		t.measured, t.onTest, t.err = nil, nil, nil
 		if t.begun() {
