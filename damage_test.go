@@ -86,7 +86,7 @@ func numbers(run string) (string, error) {
 	return all.String(), errors.Join(err, resumed.Close())
 }
 
-// Every file of an unfinished run is damaged: its numbers are the same, or somebody is told.
+// Every file of an unfinished run is damaged: its numbers are the same, or an error or warning is reported.
 func TestNoDamageOfARunChangesANumberInSilence(t *testing.T) {
 	flips, cuts := 500, 150
 	if testing.Short() {

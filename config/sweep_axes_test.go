@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// kinds is a sweep of two models of different kinds, with keys of their own.
+// kinds is a sweep of two models of different kinds, each with its own keys.
 const kinds = `
 [model.net]
 encoder = [{ kind = "dense", units = 4, activation = "sigmoid" }]

@@ -69,7 +69,7 @@ func (s *Sweep) Replaces() error {
 	if dropped == 0 || old.Changes == nil && old.Sweep == s.Name && dropped < finished {
 		return nil
 	}
-	return &foreign{s.Path, fmt.Sprintf("holds the results of %d finished trials of sweep %q%s, which sweep %q%s does not have; give another --out, or --clean to remove these trials",
+	return &foreign{s.Path, fmt.Sprintf("holds the results of %d finished trials of sweep %q%s, which sweep %q%s does not have; --clean removes these trials",
 		dropped, old.Sweep, with(old.Changes), s.Name, with(s.changes))}
 }
 
