@@ -32,7 +32,8 @@ var language = &table.Language{
 		table.Words("datasets", data.Registry, Dataset{}),
 		table.Words("baselines", Baselines, Model{}),
 	},
-	Hint: layerOfItsOwn,
+	Hint:  layerOfItsOwn,
+	Lacks: unsupported,
 }
 
 // layerOfItsOwn is the suggestion for an activation with settings, which is a separate layer.
