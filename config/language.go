@@ -32,8 +32,7 @@ var language = &table.Language{
 		table.Words("datasets", data.Registry, Dataset{}),
 		table.Words("baselines", Baselines, Model{}),
 	},
-	Hint:  layerOfItsOwn,
-	Lacks: unsupported,
+	Hint: layerOfItsOwn,
 }
 
 // layerOfItsOwn is the suggestion for an activation with settings, which is a separate layer.

@@ -1,6 +1,12 @@
 package config
 
-import "strings"
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tessera/table"
+)
 
 // partsPage describes how to add what the language lacks.
 const partsPage = "docs/adding-a-part.md"
@@ -33,10 +39,23 @@ var lacks = map[string]string{
 	"precision": "numbers are float32",
 }
 
-// unsupported explains that a well-known name cannot be declared, "" for other names.
-func unsupported(name string) string {
-	plain := strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(name))
-	instead, known := lacks[plain]
+func init() { language.Lacks = unsupported } // which reads language
+
+// plainName is a name in lower case without separators.
+func plainName(name string) string {
+	return strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(name))
+}
+
+// unsupported explains that a name is one of another vocabulary, or that a well-known name cannot be declared; "" for other
+// names. what is the noun of a vocabulary, or "key".
+func unsupported(what, name string) string {
+	for _, v := range language.Vocabularies {
+		asKey := v.What == "hook" && !slices.Contains(table.Keys(&Model{}, Autoencoder), name)
+		if slices.Contains(v.Names(), name) && (what != "key" || asKey) {
+			return elsewhere(v.What, name)
+		}
+	}
+	instead, known := lacks[plainName(name)]
 	switch {
 	case !known:
 		return ""
@@ -44,4 +63,17 @@ func unsupported(name string) string {
 		return "not supported; to write it as a part in Go, see " + partsPage
 	}
 	return "not supported: " + instead
+}
+
+// elsewhere names the vocabulary of a part.
+func elsewhere(what, name string) string {
+	switch what {
+	case "hook":
+		return fmt.Sprintf("%s is a hook: [model.NAME.hook.%s]", name, name)
+	case "augmentation", "optimizer", "init":
+		what = "an " + what
+	default:
+		what = "a " + what
+	}
+	return fmt.Sprintf("%s is %s", name, what)
 }

@@ -97,13 +97,13 @@ func (d *Decoder) suggestKey(key string, n *Node, valid []Field, p spot) string 
 			return hint
 		}
 	}
-	return d.Language.suggest(key, keysOf(valid))
+	return d.Language.suggest("key", key, keysOf(valid))
 }
 
-// suggest is [Suggest]; for a well-known name without a counterpart it explains that instead of suggesting a similar name.
-func (l *Language) suggest(name string, valid []string) string {
+// suggest is [Suggest]; for a name that [Language.Lacks] knows it explains that instead of suggesting a similar name.
+func (l *Language) suggest(what, name string, valid []string) string {
 	if _, ok := byMeaning(name, valid); !ok && l != nil && l.Lacks != nil {
-		if hint := l.Lacks(name); hint != "" {
+		if hint := l.Lacks(what, name); hint != "" {
 			return hint
 		}
 	}
