@@ -198,5 +198,9 @@ func (r *Run) load(ctx context.Context, split data.Split) (*data.Set, error) {
 			return nil, err
 		}
 	}
-	return source.Load(ctx, r.dirs, data.NeedOf(source, r.Model.Dataset.Selection, split))
+	set, err := r.origin.Placed(source).Load(ctx, r.origin.Dirs(r.dirs), data.NeedOf(source, r.Model.Dataset.Selection, split))
+	if err != nil {
+		return nil, err
+	}
+	return set, r.origin.Changed(set.Name, set.Files)
 }

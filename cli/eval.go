@@ -22,7 +22,7 @@ func evalCommand() *cobra.Command {
 		Short: "Measure a run on the test images, or on another split",
 		Long: "Measure a run on images that it was not fitted to: the test images of its data set, or those that it held out for validation. " +
 			"Beside them, up to 10000 of the fitted images are measured. Where no images are held out, the numbers are of fitted images, and the table says so.\n\n" +
-			"--split measures one split alone: choose settings by --split validation. --in measures images of your own, in the formats that `tessera encode` reads.",
+			"--split measures one split alone: choose settings by --split validation. --in measures other images, in the formats that `tessera encode` reads.",
 		Example: "  tessera eval runs/shallow-nonneg-kl --svm\n  tessera eval runs/classifier --split validation\n  tessera eval runs/parts --in photos --in more.npy\n" +
 			"  tessera eval runs/shallow-nonneg-kl --operator opening --radius 2 --atoms",
 		RunE: work(func(cmd *cobra.Command, args []string) error { return f.eval(cmd, args[0]) }),
