@@ -32,7 +32,7 @@ func (r *Run) EvaluateOn(ctx context.Context, split data.Split, chosen metrics.S
 }
 
 // Attack measures what attacks do to the run: attacked images are sought at the images that it is evaluated on, the first
-// limit of them (0: all). Nothing in it is random. A baseline, which has no gradients, gives [ErrNoGradients].
+// limit of them (0: all). Equal seeds of the attacks give equal reports. A baseline, which has no gradients, gives [ErrNoGradients].
 func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*attack.Report, error) {
 	if err := r.ready(); err != nil {
 		return nil, err
