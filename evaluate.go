@@ -62,10 +62,14 @@ func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*
 // ErrNoGradients says that a model cannot be attacked: it is a baseline.
 var ErrNoGradients = errors.New("it has no gradients to attack it with")
 
-// Images returns what the run is evaluated on: the test images of its data set, all images where the set has no test split.
-// Data that are missing or do not fit are a [*data.Error].
+// Images is [Run.ImagesOn] the test images of the data set, or all images where the set has no test split.
 func (r *Run) Images(ctx context.Context) (*data.Images, error) {
-	s, err := r.sample(ctx, data.TestSplit)
+	return r.ImagesOn(ctx, data.TestSplit)
+}
+
+// ImagesOn returns the images that [Run.EvaluateOn] measures. Data that are missing or do not fit are a [*data.Error].
+func (r *Run) ImagesOn(ctx context.Context, split data.Split) (*data.Images, error) {
+	s, err := r.sample(ctx, split)
 	if err != nil {
 		return nil, err
 	}
