@@ -97,7 +97,7 @@ func (r *Run) EvaluateImages(ctx context.Context, name string, images *data.Imag
 }
 
 // Attack measures what attacks do to the run: attacked images are sought at the images that it is evaluated on, the first
-// limit of them (0: all). Nothing in it is random. A baseline, which has no gradients, gives [ErrNoGradients].
+// limit of them (0: all). Equal seeds of the attacks give equal reports. A baseline, which has no gradients, gives [ErrNoGradients].
 func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*attack.Report, error) {
 	if err := r.ready(); err != nil {
 		return nil, err
@@ -127,10 +127,14 @@ func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*
 // ErrNoGradients says that a model cannot be attacked: it is a baseline.
 var ErrNoGradients = errors.New("it has no gradients to attack it with")
 
-// Images returns what the run is evaluated on: the test images of its data set, all images where the set has no test split.
-// Data that are missing or do not fit are a [*data.Error].
+// Images is [Run.ImagesOn] the test images of the data set, or all images where the set has no test split.
 func (r *Run) Images(ctx context.Context) (*data.Images, error) {
-	s, err := r.sample(ctx, data.TestSplit)
+	return r.ImagesOn(ctx, data.TestSplit)
+}
+
+// ImagesOn returns the images that [Run.EvaluateOn] measures. Data that are missing or do not fit are a [*data.Error].
+func (r *Run) ImagesOn(ctx context.Context, split data.Split) (*data.Images, error) {
+	s, err := r.sample(ctx, split)
 	if err != nil {
 		return nil, err
 	}

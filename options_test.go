@@ -90,6 +90,7 @@ func withOptions(t *testing.T) map[string]func() error {
 		"evaluation.Beside":          func() error { evaluation.Beside(nil); evaluation.Beside(metrics.Selection{{}}); return nil },
 		"evaluation.Measure":         func() error { _, err := evaluation.Measure(ctx, nil, nil, nil, nil); return err },
 		"metrics.Selection.Add":      func() error { metrics.Selection(nil).Add(nil); return nil },
+		"tessera.Run.ImagesOn":       func() error { _, err := run.ImagesOn(ctx, ""); return err },
 	}
 }
 
@@ -220,6 +221,7 @@ func TestACallWithoutAContextIsAnError(t *testing.T) {
 		"Evaluate":         func() error { _, err := run.Evaluate(none, nil); return err },
 		"Attack":           func() error { _, err := run.Attack(none, []attack.Attack{attack.Default()}, 0); return err },
 		"Images":           func() error { _, err := run.Images(none); return err },
+		"ImagesOn":         func() error { _, err := run.ImagesOn(none, ""); return err },
 		"Encode":           func() error { _, err := e.Encode(none, nil, nil); return err },
 		"attack.Measure":   func() error { _, err := attack.Measure(none, nil, nil, nil); return err },
 		"metrics.Evaluate": func() error { _, err := metrics.Evaluate(none, run, metrics.Sample{}, nil); return err },

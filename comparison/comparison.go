@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -44,6 +45,7 @@ type Model struct {
 	declared *config.Model
 	results  []*metrics.Result
 	atoms    []*metrics.Atoms
+	images   map[uint64]string // of each seed: the checksum of the measured images
 }
 
 // Setting is one key with its value in each model, as TOML; "" where the model does not have it.
@@ -109,12 +111,17 @@ func (t *Table) add(ctx context.Context, path string, o Options) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+	images, err := r.ImagesOn(ctx, o.Split)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
 	m := t.modelOf(r.Model, result)
 	if seed := r.Model.Train.Seed; slices.Contains(m.Seeds, seed) {
 		return fmt.Errorf("%s: the same model with the same seed %d as %s; give it once", path, seed, m.Runs[slices.Index(m.Seeds, seed)])
 	}
 	m.Runs, m.Seeds, m.results = append(m.Runs, path), append(m.Seeds, r.Model.Train.Seed), append(m.results, result)
 	m.atoms = append(m.atoms, r.Atoms())
+	m.images[r.Model.Train.Seed] = images.Checksum()
 	return nil
 }
 
@@ -126,7 +133,7 @@ func (t *Table) modelOf(declared *config.Model, r *metrics.Result) *Model {
 			return m
 		}
 	}
-	m := &Model{Name: declared.Name, Dataset: r.Dataset, Split: r.Split, Images: r.Images, declared: declared}
+	m := &Model{Name: declared.Name, Dataset: r.Dataset, Split: r.Split, Images: r.Images, declared: declared, images: map[uint64]string{}}
 	t.Models = append(t.Models, m)
 	return m
 }
@@ -200,9 +207,30 @@ func (t *Table) mark(row Metric) {
 	}
 }
 
-// sameImages reports whether two models were measured on the same images.
+// sameImages reports whether two models were measured on the same images, whatever their data sets are called: those of
+// every common seed, which may draw the held-out images, or all where there is none.
 func (m *Model) sameImages(other *Model) bool {
-	return m.Dataset == other.Dataset && m.Split == other.Split && m.Images == other.Images
+	if m.Split != other.Split {
+		return false
+	}
+	common := false
+	for seed, sum := range m.images {
+		if theirs, ok := other.images[seed]; ok {
+			if common = true; sum != theirs {
+				return false
+			}
+		}
+	}
+	return common || m.anyImages() != "" && m.anyImages() == other.anyImages()
+}
+
+// anyImages is the checksum that all seeds share, "" if they do not.
+func (m *Model) anyImages() string {
+	sums := slices.Compact(slices.Sorted(maps.Values(m.images)))
+	if len(sums) != 1 {
+		return ""
+	}
+	return sums[0]
 }
 
 // cell measures one metric of the model, beside the first one.
