@@ -25,6 +25,9 @@ func Program(m Model, batch int, given string, wanted ...string) (*ir.Module, er
 	if m == nil || m.Atoms() == nil || m.Atoms().Values == nil {
 		return nil, errUnfitted
 	}
+	if r, ok := m.(*restarted); ok {
+		m = r.Model
+	}
 	module := &ir.Module{Dtype: ir.Float32, Batch: batch}
 	pixels, units := volume.Of(m.Shape()), m.Units()
 	var code *ir.Value

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -74,7 +75,9 @@ func Model(r *Run, part string) (*onnx.Model, error) {
 		Module: func(batch int) (*ir.Module, error) { return r.module(batch, given, wanted) },
 		Rows:   map[string][]int{losses.Output: r.Shape()},
 	})
-	if err != nil {
+	if err != nil && (part == wholePart || part == encoderPart) {
+		return nil, fmt.Errorf("%w; the part %s may have an ONNX form", err, decoderPart)
+	} else if err != nil {
 		return nil, err
 	}
 	g.Name = strings.TrimSpace(r.Spec.Name + " " + part)

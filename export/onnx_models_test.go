@@ -221,6 +221,7 @@ func onnxTable(rows []row) string {
 		cell := fmt.Sprintf("%.1e", r.difference)
 		if r.problem != "" {
 			_, reason, _ := strings.Cut(r.problem, r.part+": ")
+			reason, _, _ = strings.Cut(reason, ";")
 			cell = "none: " + reason
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.model, r.part, cell)

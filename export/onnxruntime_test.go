@@ -58,11 +58,7 @@ type array struct {
 
 func (a array) floats() []float32 {
 	b, _ := base64.StdEncoding.DecodeString(a.Values)
-	values := make([]float32, len(b)/4)
-	for i := range values {
-		values[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-	}
-	return values
+	return floatsOf(b)
 }
 
 // save writes a model to the file that run reads.

@@ -46,13 +46,13 @@ func (w *writer) constant(t Tensor) string {
 // number is one number as a tensor with that many axes.
 func (w *writer) number(c float64, axes int) string {
 	t := floats("", slices.Repeat([]int{1}, axes), []float32{float32(c)})
-	t.Name = fmt.Sprintf("number %v%s", float32(c), strings.Repeat(" of 1", axes))
+	t.Name = fmt.Sprintf("number[%v]%s", float32(c), strings.Repeat("x1", axes))
 	return w.constant(t)
 }
 
 // ints is a list of whole numbers.
 func (w *writer) ints(list ...int64) string {
-	t := Tensor{Dims: []int64{int64(len(list))}, Type: int64Element, Name: fmt.Sprint("ints ", list)}
+	t := Tensor{Dims: []int64{int64(len(list))}, Type: int64Element, Name: "ints" + strings.ReplaceAll(fmt.Sprint(list), " ", ",")}
 	for _, n := range list {
 		t.Raw = binary.LittleEndian.AppendUint64(t.Raw, uint64(n))
 	}

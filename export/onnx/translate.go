@@ -84,7 +84,8 @@ func (w *writer) pair(other *ir.Module) error {
 	}
 	for i, v := range a {
 		if !alike(v, b[i]) {
-			return fmt.Errorf("%s: %v depends on the size of the batch: such a model has no ONNX form", v.Layer, v.Op)
+			w.fail(v, fmt.Sprintf("%v depends on the size of the batch: such a model has no ONNX form", v.Op))
+			return w.err
 		}
 		w.other[v] = b[i]
 	}
