@@ -64,7 +64,7 @@ type (
 		Name  string   `pb:"1"`
 		Float *float32 `pb:"2"`
 		Int   *int64   `pb:"3"`
-		Text  []byte   `pb:"4"`
+		Graph *Graph   `pb:"6"`
 		Ints  []int64  `pb:"8"`
 		Type  int64    `pb:"20"`
 	}
@@ -104,10 +104,11 @@ type (
 const (
 	float32Element = 1
 	int64Element   = 7
+	boolElement    = 9
 
 	floatAttribute = 1
 	intAttribute   = 2
-	textAttribute  = 3
+	graphAttribute = 5
 	intsAttribute  = 7
 )
 

@@ -13,6 +13,7 @@ let last = {};
 async function run(job) {
   if (last.model !== job.model) {
     if (last.session) await last.session.release();
+    last = {};
     last = {model: job.model, session: await ort.InferenceSession.create(job.model, {intraOpNumThreads: 1, logSeverityLevel: 3})};
   }
   const feeds = {};
