@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"tessera/export"
 	"tessera/internal/atomicfile"
+	"tessera/train/checkpoint"
 )
 
 func exportCommand() *cobra.Command {
@@ -43,7 +45,7 @@ func exportCommand() *cobra.Command {
 			}
 			var b bytes.Buffer
 			if err := export.Write(&b, r, to, part); err != nil {
-				return usageError{err}
+				return notExported(err)
 			}
 			if err := os.MkdirAll(filepath.Dir(out), 0o777); err != nil {
 				return writing(out, err)
@@ -62,6 +64,15 @@ func exportCommand() *cobra.Command {
 	_ = cmd.MarkFlagRequired("to")
 	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(export.Registry.Names(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// notExported distinguishes a damaged run from one that has no form in the format.
+func notExported(err error) error {
+	var damaged *checkpoint.Error
+	if errors.As(err, &damaged) {
+		return err
+	}
+	return usageError{err}
 }
 
 // exportHelp lists the formats.

@@ -44,10 +44,11 @@ func (*CSV) Write(w io.Writer, r *Run, part string) error {
 
 func linesOf(r *Run, part string) ([][]string, error) {
 	if part == trainingPart {
-		if r.Course == nil || len(r.Course.Epochs) == 0 {
-			return nil, errors.New("the run has no metrics.jsonl, or no epoch has finished")
+		course, err := r.Course()
+		if err == nil && len(course.Epochs) == 0 {
+			err = errors.New("the run has no metrics.jsonl, or no epoch has finished")
 		}
-		return trainingLines(r.Course), nil
+		return trainingLines(course), err
 	}
 	a := r.Atoms()
 	if a == nil {
@@ -56,7 +57,7 @@ func linesOf(r *Run, part string) ([][]string, error) {
 	return atomLines(a), nil
 }
 
-func trainingLines(course *report.TrainingRun) [][]string {
+func trainingLines(course report.TrainingRun) [][]string {
 	var names []string
 	for _, e := range course.Epochs {
 		for _, v := range e.Values {

@@ -42,33 +42,45 @@ type Format interface {
 // Registry holds every format.
 var Registry = part.New[Format]("format")
 
-// Run is a trained run: its model, and the course of its training.
+// Run is a trained run.
 type Run struct {
 	*train.Trained
-	Name   string              // of the run's folder
-	Course *report.TrainingRun // its metrics.jsonl; nil where the file is missing
+	Name string // of the run's folder
+	Path string // of the folder; empty where the training is not known
 }
 
-// Open reads the run of a folder. The errors are those of [train.Open]; a damaged metrics.jsonl is a [*checkpoint.Error].
+// Open reads the run of a folder. The errors are those of [train.Open].
 func Open(path string) (*Run, error) {
 	t, err := train.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{Trained: t, Name: filepath.Base(filepath.Clean(path))}
-	file := filepath.Join(path, folder.Metrics)
+	whole, err := filepath.Abs(path) // "." has a name too
+	if err != nil {
+		return nil, err
+	}
+	return &Run{Trained: t, Name: filepath.Base(whole), Path: path}, nil
+}
+
+// Course reads the metrics.jsonl of the run; it has no epochs where the file is missing. A damaged file is a
+// [*checkpoint.Error].
+func (r *Run) Course() (report.TrainingRun, error) {
+	none := report.TrainingRun{Label: r.Name}
+	if r.Path == "" {
+		return none, nil
+	}
+	file := filepath.Join(r.Path, folder.Metrics)
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
+		return none, nil
 	} else if err != nil {
-		return nil, err
+		return none, err
 	}
 	course, err := report.ReadTraining(r.Name, bytes.NewReader(text))
 	if err != nil {
-		return nil, checkpoint.Errorf(file, "damaged: %v", err)
+		return none, checkpoint.Errorf(file, "damaged: %v; other formats do not need the file", err)
 	}
-	r.Course = &course
-	return r, nil
+	return course, nil
 }
 
 // Write writes a run in the format of that name. An empty part is the usual one of the format. It returns an error for an

@@ -11,6 +11,7 @@ import (
 	"hash/crc32"
 	"image/png"
 	"io"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -23,6 +24,7 @@ import (
 	"tessera/export"
 	"tessera/internal/wire"
 	"tessera/train/checkpoint"
+	"tessera/train/folder"
 )
 
 // trained is a run of a shipped model with a few changes.
@@ -84,6 +86,16 @@ func TestFormatsHoldTheRun(t *testing.T) {
 	}
 	if err := export.Write(io.Discard, &export.Run{Trained: r.Trained}, "csv", ""); err == nil {
 		t.Error("a training is exported of a run that has none")
+	}
+	if err := os.WriteFile(filepath.Join(r.Path, folder.Metrics), []byte(`{"epoch":`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var damaged *checkpoint.Error
+	if err := export.Write(io.Discard, r, "tensorboard", ""); !errors.As(err, &damaged) {
+		t.Errorf("a damaged metrics.jsonl: got %v", err)
+	}
+	if err := export.Write(io.Discard, r, "onnx", ""); err != nil {
+		t.Errorf("onnx needs metrics.jsonl: %v", err)
 	}
 }
 
@@ -199,7 +211,11 @@ func checkEvents(t *testing.T, r *export.Run) {
 		}
 	}
 	want := map[int64]float32{}
-	for _, e := range r.Course.Epochs {
+	course, err := r.Course()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range course.Epochs {
 		loss, _ := e.Values.Number("loss")
 		want[int64(e.Epoch)] = float32(loss)
 	}

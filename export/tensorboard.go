@@ -71,7 +71,11 @@ func (*TensorBoard) Write(w io.Writer, r *Run, _ string) error {
 		Tensor:   &summaryTensor{7, []string{"```toml\n" + r.Metadata()["declaration"] + "\n```"}}, // shown as Markdown
 		Metadata: &summaryMetadata{&pluginData{"text"}},
 	}}}}}
-	events = append(events, curves(r.Course)...)
+	course, err := r.Course()
+	if err != nil {
+		return err
+	}
+	events = append(events, curves(course)...)
 	picture, err := atomsEvent(r)
 	if err != nil {
 		return err
@@ -88,10 +92,7 @@ func (*TensorBoard) Write(w io.Writer, r *Run, _ string) error {
 }
 
 // curves is one event per epoch with all of its numbers.
-func curves(course *report.TrainingRun) (events []event) {
-	if course == nil {
-		return nil
-	}
+func curves(course report.TrainingRun) (events []event) {
 	seconds := 0.0
 	for _, e := range course.Epochs {
 		took, _ := e.Values.Number("seconds")

@@ -9,17 +9,24 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
+// mostNested bounds how deep messages are nested, as Google's readers do.
+const mostNested = 100
+
 // Read fills the struct that message points to from the bytes of a message. Strings and bytes are copies. It returns an error
-// for bytes that are no message, or whose fields have other types than the struct says.
-func Read(b []byte, message any) error {
-	v := reflect.ValueOf(message).Elem()
+// for bytes that are no message, whose fields have other types than the struct says, or with messages nested more than 100 deep.
+func Read(b []byte, message any) error { return read(b, reflect.ValueOf(message).Elem(), mostNested) }
+
+func read(b []byte, v reflect.Value, nested int) error {
+	if nested == 0 {
+		return fmt.Errorf("messages are nested more than %d deep", mostNested)
+	}
 	for len(b) > 0 {
 		n, kind, used := protowire.ConsumeTag(b)
 		if used < 0 {
 			return protowire.ParseError(used)
 		}
 		b = b[used:]
-		rest, err := readField(b, n, kind, v)
+		rest, err := readField(b, n, kind, v, nested)
 		if err != nil {
 			return fmt.Errorf("field %d: %w", n, err)
 		}
@@ -29,7 +36,7 @@ func Read(b []byte, message any) error {
 }
 
 // readField reads one field and returns what follows it.
-func readField(b []byte, n protowire.Number, kind protowire.Type, message reflect.Value) (rest []byte, err error) {
+func readField(b []byte, n protowire.Number, kind protowire.Type, message reflect.Value, nested int) (rest []byte, err error) {
 	for i := range message.NumField() {
 		if number(message.Type(), i) != n {
 			continue
@@ -43,7 +50,7 @@ func readField(b []byte, n protowire.Number, kind protowire.Type, message reflec
 			f.Set(reflect.New(f.Type().Elem()))
 			f = f.Elem()
 		}
-		return readValue(b, kind, f)
+		return readValue(b, kind, f, nested)
 	}
 	used := protowire.ConsumeFieldValue(n, kind, b)
 	if used < 0 {
@@ -60,7 +67,7 @@ var wireKinds = map[reflect.Kind]protowire.Type{
 	reflect.Float32: protowire.Fixed32Type, reflect.Float64: protowire.Fixed64Type,
 }
 
-func readValue(b []byte, kind protowire.Type, v reflect.Value) (rest []byte, err error) {
+func readValue(b []byte, kind protowire.Type, v reflect.Value, nested int) (rest []byte, err error) {
 	want, ok := wireKinds[v.Kind()]
 	if !ok {
 		want = protowire.BytesType
@@ -88,7 +95,7 @@ func readValue(b []byte, kind protowire.Type, v reflect.Value) (rest []byte, err
 	default:
 		var x []byte
 		if x, used = protowire.ConsumeBytes(b); used >= 0 {
-			err = readBytes(x, v)
+			err = readBytes(x, v, nested)
 		}
 	}
 	if used < 0 {
@@ -97,14 +104,14 @@ func readValue(b []byte, kind protowire.Type, v reflect.Value) (rest []byte, err
 	return b[used:], err
 }
 
-func readBytes(x []byte, v reflect.Value) error {
+func readBytes(x []byte, v reflect.Value, nested int) error {
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(string(x))
 	case reflect.Slice:
 		v.SetBytes(append([]byte{}, x...))
 	default:
-		return Read(x, v.Addr().Interface())
+		return read(x, v, nested-1)
 	}
 	return nil
 }

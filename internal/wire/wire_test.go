@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"bytes"
 	"encoding/hex"
 	"reflect"
 	"testing"
@@ -68,5 +69,38 @@ func TestReadReturnsWhatAppendWrote(t *testing.T) {
 	}
 	if err := wire.Read(b, &other); err == nil {
 		t.Error("a text is read as a number")
+	}
+}
+
+type tree struct {
+	Inner *tree `pb:"1"`
+}
+
+// What is no message is an error, and what is one is written again as it was read.
+func FuzzRead(f *testing.F) {
+	f.Add(wire.Append(nil, outer{Number: 1, Text: "a", Inner: &inner{2}, Many: []inner{{3}}, Single: 4, Numbers: []int64{5}, Yes: true}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var once, again outer
+		if wire.Read(b, &once) != nil {
+			return
+		}
+		if err := wire.Read(wire.Append(nil, once), &again); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := wire.Append(nil, again), wire.Append(nil, once); !bytes.Equal(got, want) {
+			t.Errorf("got %x, want %x", got, want)
+		}
+	})
+}
+
+func TestReadRefusesMessagesThatAreNestedTooDeep(t *testing.T) {
+	for depth, ok := range map[int]bool{50: true, 500: false} {
+		m := &tree{}
+		for range depth {
+			m = &tree{m}
+		}
+		if err := wire.Read(wire.Append(nil, m), new(tree)); (err == nil) != ok {
+			t.Errorf("%d levels: %v", depth, err)
+		}
 	}
 }
