@@ -38,6 +38,7 @@ func newRoot() *cobra.Command {
 		attackCommand(),
 		encodeCommand(),
 		decodeCommand(),
+		exportCommand(),
 		rankCommand(),
 		checkCommand(),
 		summaryCommand(),
