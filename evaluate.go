@@ -19,11 +19,16 @@ func (r *Run) Evaluate(ctx context.Context, chosen metrics.Selection) (*metrics.
 // the fitted ones. Without a selection it measures what `tessera eval` shows, see [metrics.Default]. Data that are missing, do
 // not fit or lack labels that a chosen metric needs, and a validation split of a model that holds no images out, are a
 // [*data.Error].
-func (r *Run) EvaluateOn(ctx context.Context, split data.Split, chosen metrics.Selection) (result *metrics.Result, err error) {
-	sample, err := r.sample(ctx, split)
+func (r *Run) EvaluateOn(ctx context.Context, split data.Split, chosen metrics.Selection) (*metrics.Result, error) {
+	sample, err := r.Sample(ctx, split)
 	if err != nil {
 		return nil, err
 	}
+	return r.EvaluateSample(ctx, sample, chosen)
+}
+
+// EvaluateSample is [Run.EvaluateOn] for images that [Run.Sample] returned.
+func (r *Run) EvaluateSample(ctx context.Context, sample *evaluation.Sample, chosen metrics.Selection) (result *metrics.Result, err error) {
 	err = r.computing(func(c metrics.Coder) error {
 		result, err = evaluation.Measure(ctx, r.Model, c, sample, chosen)
 		return err
@@ -65,15 +70,16 @@ var ErrNoGradients = errors.New("it has no gradients to attack it with")
 // Images returns what the run is evaluated on: the test images of its data set, all images where the set has no test split.
 // Data that are missing or do not fit are a [*data.Error].
 func (r *Run) Images(ctx context.Context) (*data.Images, error) {
-	s, err := r.sample(ctx, data.TestSplit)
+	s, err := r.Sample(ctx, data.TestSplit)
 	if err != nil {
 		return nil, err
 	}
 	return s.Images, nil
 }
 
-// sample reads the images of a split.
-func (r *Run) sample(ctx context.Context, split data.Split) (*evaluation.Sample, error) {
+// Sample reads the images of a split of the run's data set with their labels: what [Run.EvaluateOn] measures. The errors are
+// those of EvaluateOn.
+func (r *Run) Sample(ctx context.Context, split data.Split) (*evaluation.Sample, error) {
 	set, err := r.load(ctx, split)
 	if err != nil {
 		return nil, err

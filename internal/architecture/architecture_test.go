@@ -37,6 +37,7 @@ var layout = [][]string{
 	{"report", "sweep"},
 	{"."},
 	{"study", "comparison"},
+	{"page"},
 	{"cli"},
 	{"apps", "bench"},
 }
