@@ -75,7 +75,7 @@ func shapeText(shape []int) string {
 
 // fittedOf says on what it was trained.
 func fittedOf(m *config.Model) string {
-	text := fmt.Sprintf("It was trained on the %s images of %s", fitText(m), m.Dataset.Name)
+	text := fmt.Sprintf("It was trained on the %simages of %s", fitText(m), m.Dataset.Name)
 	switch v := m.Dataset.Validation; {
 	case v.Test:
 		text += "; the test images served as validation images"
@@ -90,12 +90,12 @@ func fittedOf(m *config.Model) string {
 
 func fitText(m *config.Model) string {
 	if !data.HasTest(m.Dataset.Source) {
-		return "generated or given"
+		return "" // the set has no other ones
 	}
 	if m.Dataset.Fit == string(data.TestSplit) {
-		return "test"
+		return "test "
 	}
-	return "training"
+	return "training "
 }
 
 // endOf says how the training ended.

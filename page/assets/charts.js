@@ -27,7 +27,6 @@ function drawChart(figure) {
   const wide = logarithmic && Math.max(...positive) > 1e3 * Math.min(...positive); // many decades: only they have lines
   const shown = logarithmic ? rows.map(row => row.map(v => v > 0 ? v : null)) : rows;
   const gray = { stroke: "#85858c", grid: { stroke: "#85858c33", width: 1 }, ticks: { stroke: "#85858c66", width: 1 }, font: "12px system-ui, sans-serif" };
-  const first = epochs[0] ?? 0, last = epochs[epochs.length - 1] ?? 1;
   const options = {
     width: Math.max(200, plot.clientWidth), height: 230,
     cursor: { drag: { x: true, y: false } },
@@ -35,15 +34,13 @@ function drawChart(figure) {
       x: { time: false, range: (u, low, high) => low === high ? [low - 1, high + 1] : [low, high] },
       y: logarithmic ? { distr: 3 } : {},
     },
-    axes: [{ ...gray, label: "epoch", labelSize: 20, size: 34, labelFont: "12px system-ui, sans-serif" },
+    axes: [{ ...gray, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5], label: "epoch", labelSize: 20, size: 34, labelFont: "12px system-ui, sans-serif" },
       { ...gray, size: 62, grid: { ...gray.grid, filter: (u, ticks) => logarithmic && wide ? ticks.map(t => Number.isInteger(Math.log10(t)) ? t : null) : ticks }, values: (u, ticks) => ticks.map(t => t === null ? "" : number(t)) }],
     series: [{ label: "epoch" }, ...lines.map(l => ({ label: l.label, stroke: l.color, width: 1.6, dash: l.dash, spanGaps: true,
       points: { show: epochs.length < 3 }, value: (u, v) => number(v) }))],
   };
   plot.textContent = "";
-  const chart = new uPlot(options, [epochs, ...shown], plot);
-  chart.first = first; chart.last = last;
-  return chart;
+  return new uPlot(options, [epochs, ...shown], plot);
 }
 
 function drawCharts() {

@@ -1,0 +1,94 @@
+package page_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"tessera/internal/browser"
+)
+
+// shots is where tests in the browser leave screenshots.
+var shots = flag.String("shots", "", "folder for screenshots; none by default")
+
+func shot(p *browser.Page, name string, whole bool) {
+	if *shots != "" {
+		p.Save(filepath.Join(*shots, name+".png"), whole)
+	}
+}
+
+// file writes a page and returns its address.
+func file(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "page.html")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "file://" + path
+}
+
+// want fails the test unless a number that the page computes is as expected.
+func want(p *browser.Page, expression string, expected float64) {
+	p.Helper()
+	if got := p.Number(expression); got != expected {
+		p.Errorf("%s: got %v, want %v", expression, got, expected)
+	}
+}
+
+// slide moves a slider, choose selects an option: both tell the page as a person's action does.
+func slide(p *browser.Page, selector string, to int) { change(p, selector, fmt.Sprint(to), "input") }
+
+func choose(p *browser.Page, selector, value string) { change(p, selector, value, "change") }
+
+func change(p *browser.Page, selector, value, event string) {
+	p.Helper()
+	p.Run(fmt.Sprintf(`(e => { e.value = %q; e.dispatchEvent(new Event(%q, {bubbles: true})) })(document.querySelector(%q))`, value, event, selector))
+}
+
+func TestAReportInTheBrowser(t *testing.T) {
+	b := browser.Open(t)
+	address := file(t, rendered(t, run(t, "swimmers")))
+	p := b.Page(t, address, address, browser.View{Width: 1200, Height: 900})
+	want(p, `document.querySelectorAll(".plot canvas").length - document.querySelectorAll(".chart").length`, 0)
+	shot(p, "wide-light", true)
+
+	p.Click(`.atom[data-unit="3"]`)
+	want(p, `+document.getElementById("unit").open`, 1)
+	if title := p.Text(`document.getElementById("unit-title").textContent`); title != "atom 3" {
+		t.Errorf("a click on atom 3 shows %q", title)
+	}
+	want(p, `+(document.querySelectorAll("#unit .pictures img").length > 0)`, 1)
+	shot(p, "atom-light", false)
+	p.Click(`#unit [data-step="1"]`)
+	if title := p.Text(`document.getElementById("unit-title").textContent`); title != "atom 4" {
+		t.Errorf("the next of atom 3 is %q, want atom 4", title)
+	}
+	p.Click(`#unit .close`)
+	want(p, `+document.getElementById("unit").open`, 0)
+
+	first := p.Text(`document.querySelector(".s0").src`)
+	slide(p, `.slider`, 7)
+	if p.Text(`document.querySelector(".s0").src`) == first {
+		t.Error("the slider leaves the image")
+	}
+	choose(p, `.order`, "active")
+	want(p, `[...document.querySelectorAll("button.atom")].map(c => page.runs[0].units[c.dataset.unit].active).filter((share, i, all) => i > 0 && all[i - 1] < share).length`, 0)
+	p.Click(`.chart .log`)
+	p.Resize(380, 800)
+	p.Wait(`document.querySelector(".plot canvas").clientWidth < 400`)
+	want(p, `+(document.documentElement.scrollWidth > 380)`, 0) // nothing is wider than a phone
+	shot(p, "narrow-light", true)
+}
+
+func TestAReportInTheDark(t *testing.T) {
+	b := browser.Open(t)
+	address := file(t, rendered(t, run(t, "swimmers"), run(t, `<img src=x onerror=alert(1)>`)))
+	p := b.Page(t, address, address, browser.View{Width: 1200, Height: 900, Dark: true})
+	if color := p.Text(`getComputedStyle(document.body).backgroundColor`); color != "rgb(21, 22, 26)" {
+		t.Errorf("the background is %s", color)
+	}
+	want(p, `page.charts.runs.length`, 2)
+	shot(p, "wide-dark", true)
+}
