@@ -72,12 +72,11 @@ func (p painter) small(values []float32) []float32 {
 // encode writes a PNG, with a palette where there are few colours.
 func encode(drawn *image.RGBA) picture {
 	var b bytes.Buffer
-	e := png.Encoder{CompressionLevel: png.BestCompression}
 	var shown image.Image = drawn
 	if few := withPalette(drawn); few != nil {
 		shown = few
 	}
-	_ = e.Encode(&b, shown) // a buffer takes everything
+	_ = png.Encode(&b, shown) // a buffer takes everything
 	return picture(base64.StdEncoding.EncodeToString(b.Bytes()))
 }
 

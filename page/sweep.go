@@ -7,6 +7,7 @@ import (
 	"image"
 	"image/draw"
 	"io"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -221,27 +222,33 @@ func (s *Sweep) sprites(ctx context.Context, o Options) error {
 // levels is how many grey levels a sprite has: fewer give smaller files.
 const levels = 15
 
-// spriteOf draws as many atoms as fit the budget.
+// spriteOf draws as many atoms as fit the budget, nil if none can be drawn.
 func spriteOf(a *metrics.Atoms, budget int) *Sprite {
-	p := newPainter(a.Shape)
-	for n := min(a.Count, mostUnits); n > 0; n = n * 2 / 3 {
-		columns := min(n, max(10, (n+9)/10))
-		height, width := p.shape[0], p.shape[1]
-		drawn := image.NewRGBA(image.Rect(0, 0, columns*(width+1)-1, (n+columns-1)/columns*(height+1)-1))
-		for j := range n {
-			one, err := report.Pixels(p.shape, report.Signed, coarse(p.small(atom(a, j))))
-			if err != nil {
-				return nil
-			}
-			at := image.Pt(j%columns*(width+1), j/columns*(height+1))
-			draw.Draw(drawn, image.Rectangle{at, at.Add(one.Rect.Size())}, one, image.Point{}, draw.Src)
-		}
-		s := &Sprite{Picture: encode(drawn), Columns: columns, Shown: n, Total: a.Count, Width: drawn.Rect.Dx()}
-		if len(s.Picture) <= budget || n == 1 {
+	n := min(a.Count, mostUnits)
+	for {
+		s := firstAtoms(a, n)
+		if s == nil || len(s.Picture) <= budget || n == 1 {
 			return s
 		}
+		n = max(1, min(n-1, n*budget*9/10/len(s.Picture)))
 	}
-	return nil
+}
+
+// firstAtoms draws the first n atoms, at least ten in a row.
+func firstAtoms(a *metrics.Atoms, n int) *Sprite {
+	p := newPainter(a.Shape)
+	columns := min(n, max(10, (n+9)/10))
+	height, width := p.shape[0], p.shape[1]
+	drawn := image.NewRGBA(image.Rect(0, 0, columns*(width+1)-1, (n+columns-1)/columns*(height+1)-1))
+	for j := range n {
+		one, err := report.Pixels(p.shape, report.Signed, coarse(p.small(atom(a, j))))
+		if err != nil {
+			return nil
+		}
+		at := image.Pt(j%columns*(width+1), j/columns*(height+1))
+		draw.Draw(drawn, image.Rectangle{at, at.Add(one.Rect.Size())}, one, image.Point{}, draw.Src)
+	}
+	return &Sprite{Picture: encode(drawn), Columns: columns, Shown: n, Total: a.Count, Width: drawn.Rect.Dx()}
 }
 
 // coarse rounds values to a few levels of their largest magnitude.
@@ -253,17 +260,10 @@ func coarse(values []float32) []float32 {
 	rounded := make([]float32, len(values))
 	for i, v := range values {
 		if most > 0 {
-			rounded[i] = float32(int(v/most*levels+copysignHalf(v))) / levels
+			rounded[i] = float32(math.Round(float64(v/most)*levels)) / levels
 		}
 	}
 	return rounded
-}
-
-func copysignHalf(v float32) float32 {
-	if v < 0 {
-		return -0.5
-	}
-	return 0.5
 }
 
 // Write renders the page.
