@@ -40,10 +40,19 @@ type Model struct {
 	Images  int                `json:"images"`
 	Seeded  *metrics.Agreement `json:"seeded_atoms,omitempty"` // of the atoms of its seeds; nil for one seed and without atoms
 	First   *metrics.Agreement `json:"first_atoms,omitempty"`  // of its atoms and those of the first model; nil for the first itself
+	Pairs   []metrics.Match    `json:"atom_pairs,omitempty"`   // atoms of the first model with the matched ones of this one, most similar first
 
 	declared *config.Model
 	results  []*metrics.Result
 	atoms    []*metrics.Atoms
+}
+
+// Atoms returns the atoms of the first seed, nil where the decoder has none.
+func (m *Model) Atoms() *metrics.Atoms {
+	if len(m.atoms) == 0 {
+		return nil
+	}
+	return m.atoms[0]
 }
 
 // Setting is one key with its value in each model, as TOML; "" where the model does not have it.
@@ -255,6 +264,9 @@ func (t *Table) agreements() (err error) {
 			continue
 		}
 		if m.First, err = metrics.CompareAtoms(pair, 1); err != nil {
+			return err
+		}
+		if m.Pairs, err = metrics.MatchAtoms(pair[0], pair[1]); err != nil {
 			return err
 		}
 	}
