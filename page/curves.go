@@ -36,10 +36,17 @@ type Point float64
 // MarshalJSON writes few digits.
 func (p Point) MarshalJSON() ([]byte, error) { return json.Marshal(round(float64(p))) }
 
-// ReadCurve reads the metrics.jsonl of a run as a page draws it; a run without finished epochs gives an empty curve. A damaged file
-// is a [*checkpoint.Error].
-func ReadCurve(run, label string) (Curve, error) { return readCurve(run, label) }
+// ChartsOf reads the metrics.jsonl of a run as a page draws it; a run without finished epochs has no panels. A damaged file is a
+// [*checkpoint.Error].
+func ChartsOf(run string) (*Charts, error) {
+	c, err := readCurve(run, filepath.Base(filepath.Clean(run)))
+	if err != nil {
+		return nil, err
+	}
+	return &Charts{Runs: []Curve{c}, Panels: panelsOf([]Curve{c})}, nil
+}
 
+// readCurve reads the metrics.jsonl of a run.
 func readCurve(run, label string) (Curve, error) {
 	c := Curve{Label: label, Columns: map[string][]*Point{}, Epochs: []float64{}}
 	path := filepath.Join(run, folder.Metrics)

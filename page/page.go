@@ -119,6 +119,11 @@ func (r *Report) Write(w io.Writer) error {
 	return write(w, "report.html", frame{Title: title + " - Tessera", Live: r.Live != "", Data: data, Body: body})
 }
 
+// WriteList renders the list of the runs and sweeps of a folder, for `tessera ui`. The rows are data of the script live.js.
+func WriteList(w io.Writer, name string, rows any) error {
+	return write(w, "list.html", frame{Title: name + " - Tessera", Live: true, Data: map[string]any{"list": rows}, Body: name})
+}
+
 // data is what the scripts read of the run.
 func (r *Run) data() runData {
 	d := runData{ID: r.ID}

@@ -23,7 +23,7 @@ import (
 // Sweep is what a page shows of a sweep.
 type Sweep struct {
 	Label, Path string
-	Live        bool // the page is served by `tessera ui`
+	Live        string // the address of the events of `tessera ui`, "" for a file
 	Words       []string
 	Failed      []Failure
 	Keys        []string
@@ -271,6 +271,6 @@ func (s *Sweep) Write(w io.Writer) error {
 	if s == nil {
 		return errors.New("page: no sweep to report: read one with ReadSweep")
 	}
-	data := map[string]any{"sweep": map[string]any{"keys": s.Keys, "measures": s.Measures, "settings": s.Settings, "trials": s.Trials}}
-	return write(w, "sweep.html", frame{Title: s.Label + " - Tessera", Live: s.Live, Data: data, Body: s})
+	data := map[string]any{"liveSweep": s.Live, "sweep": map[string]any{"keys": s.Keys, "measures": s.Measures, "settings": s.Settings, "trials": s.Trials}}
+	return write(w, "sweep.html", frame{Title: s.Label + " - Tessera", Live: s.Live != "", Data: data, Body: s})
 }

@@ -38,6 +38,7 @@ var layout = [][]string{
 	{"."},
 	{"study", "comparison"},
 	{"page"},
+	{"live"},
 	{"cli"},
 	{"apps", "bench"},
 }
