@@ -30,7 +30,7 @@ func compareCommand() *cobra.Command {
 	}
 	f.runFlags.add(cmd)
 	f.metricFlags.add(cmd)
-	addSplitFlag(cmd, &f.split)
+	addSplitFlag(cmd, &f.split, data.TestSplit)
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
 	cmd.Flags().StringVarP(&f.out, "out", "o", "", "write an HTML file with the matched atoms in pairs, instead of printing")
 	return cmd

@@ -32,8 +32,7 @@ func reportCommand() *cobra.Command {
 	f.runFlags.add(cmd)
 	f.metricFlags.add(cmd)
 	cmd.Flags().StringVarP(&f.out, "out", "o", "report.html", "file that is written")
-	addSplitFlag(cmd, &f.split)
-	cmd.Flags().Lookup("split").DefValue, f.split = "test, else validation", ""
+	addSplitFlag(cmd, &f.split, "")
 	return cmd
 }
 

@@ -66,7 +66,9 @@ func (l *lister) rows() []row {
 		l.known[p.path] = each[i]
 		rows = append(rows, each[i].row(l.dir, p))
 	}
-	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(b.Modified, a.Modified), strings.Compare(a.Path, b.Path)) })
+	slices.SortStableFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(b.Modified, a.Modified), strings.Compare(a.Path, b.Path))
+	})
 	return rows
 }
 

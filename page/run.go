@@ -17,7 +17,7 @@ import (
 // Options say how runs are read for a page.
 type Options struct {
 	Open    tessera.Options   // how runs are opened
-	Split   data.Split        // the images that are measured; "": test images, without any the held-out ones, else all
+	Split   data.Split        // the images that are measured; "": as [evaluation.PlanOf] says, unseen ones first
 	Metrics metrics.Selection // nil: [metrics.Default]
 	Quick   bool              // do not measure: no numbers, samples and codes, as for a run that is still training
 }
@@ -33,6 +33,7 @@ type Run struct {
 	Measured *Measured // nil where nothing was measured
 	Missing  string    // why nothing was measured
 	Numbers  []Number
+	Fitted   string // the fitted images that were measured too, in words; "" for none
 	Curves   Curve
 	Units    *Units // nil without any
 	Samples  *Samples
@@ -55,6 +56,7 @@ type Measured struct {
 // Number is one metric.
 type Number struct {
 	Name, Value, Better, About string
+	Fitted                     string // on images that were fitted; "" where it was not measured
 }
 
 // ReadRun opens a run, measures it and draws what a page shows of it. Data that are missing are no error: the page then says so.
@@ -91,7 +93,11 @@ func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) error
 		r.Units = plainUnits(opened)
 		return nil
 	}
-	sample, err := opened.Sample(ctx, splitOf(opened.Model, o.Split))
+	split := o.Split
+	if split == "" {
+		split = evaluation.PlanOf(opened.Model).First
+	}
+	sample, err := opened.Sample(ctx, split)
 	var missing *data.Error
 	if errors.As(err, &missing) {
 		r.Missing = err.Error()
@@ -100,12 +106,15 @@ func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) error
 	} else if err != nil {
 		return err
 	}
-	result, err := opened.EvaluateSample(ctx, sample, o.Metrics)
+	result, err := measured(ctx, opened, sample, o)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.Path, err)
 	}
-	r.Measured = measuredOn(opened.Model, result)
+	r.Measured = measuredOn(opened.Model, result.Result)
 	r.Numbers = numbersOf(result)
+	if result.Fitted != nil {
+		r.Fitted = grouped(result.Fitted.Images) + " of the " + grouped(result.FittedImages) + " images that were fitted"
+	}
 	v, err := newView(opened, sample)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.Path, err)
@@ -120,19 +129,17 @@ func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) error
 		return fmt.Errorf("%s: %w", r.Path, err)
 	}
 	r.Codes = v.codes()
-	r.Verdicts = v.verdicts(result)
+	r.Verdicts = v.verdicts(result.Result)
 	return nil
 }
 
-// splitOf is the split that is measured: the one that is asked for, else unseen images where there are any.
-func splitOf(m *config.Model, asked data.Split) data.Split {
-	switch {
-	case asked != "":
-		return asked
-	case !data.HasTest(m.Dataset.Source) && m.Dataset.HoldsOut() == nil:
-		return data.ValidationSplit
+// measured measures the run on the split that is asked for, else on unseen images with fitted ones beside them.
+func measured(ctx context.Context, opened *tessera.Run, sample *evaluation.Sample, o Options) (*evaluation.Report, error) {
+	if o.Split == "" {
+		return opened.Report(ctx, o.Metrics)
 	}
-	return data.TestSplit
+	result, err := opened.EvaluateSample(ctx, sample, o.Metrics)
+	return &evaluation.Report{Result: result}, err
 }
 
 // measuredOn describes the images of a result.
@@ -160,7 +167,7 @@ func measuredOn(m *config.Model, r *metrics.Result) *Measured {
 }
 
 // numbersOf lists the metrics that are shown.
-func numbersOf(r *metrics.Result) (list []Number) {
+func numbersOf(r *evaluation.Report) (list []Number) {
 	for _, v := range r.Shown() {
 		n := Number{Name: v.Name, Value: "not applicable: " + v.Missing}
 		if v.Missing == "" {
@@ -170,6 +177,11 @@ func numbersOf(r *metrics.Result) (list []Number) {
 			n.Better, n.About = string(m.Better), plain(m.Summary())
 			if v.Missing == "" && m.Count {
 				n.Value = grouped(int(v.Number))
+			}
+		}
+		if r.Fitted != nil {
+			if fitted, ok := r.Fitted.Number(v.Name); ok {
+				n.Fitted = short(fitted)
 			}
 		}
 		list = append(list, n)
