@@ -176,10 +176,19 @@ func (p *Page) Text(expression string) string { return evaluate[string](p, expre
 // Number is the value of a JavaScript expression that gives a number.
 func (p *Page) Number(expression string) float64 { return evaluate[float64](p, expression) }
 
-// Wait waits until a JavaScript expression is true.
+// Wait waits until a JavaScript expression is true, also across a navigation, in which there is no page to ask for a moment.
 func (p *Page) Wait(expression string) {
 	p.Helper()
-	p.Do(chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingTimeout(patience)))
+	for {
+		is, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
+		switch {
+		case err == nil && is:
+			return
+		case p.ctx.Err() != nil:
+			p.Fatalf("%s does not become true: %v", expression, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 }
 
 func evaluate[T any](p *Page, expression string) T {
