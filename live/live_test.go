@@ -100,6 +100,7 @@ func TestATrainingIsWatchedInTheBrowser(t *testing.T) {
 	p.Click(`[data-path="watched run"] a`)
 	p.Wait(`document.getElementById("live")?.textContent.startsWith("training: epoch 3 of 8")`)
 	p.Wait(`document.querySelectorAll(".plot canvas").length > 0`)
+	p.Shot("training", false)
 	close(seen)
 	p.Wait(`document.querySelector(".samples") !== null`) // the report of the finished run has replaced the page
 	p.Wait(`document.getElementById("live")?.textContent.startsWith("finished: epoch 8 of 8")`)
@@ -121,8 +122,10 @@ func TestTheListSearchesAndCompares(t *testing.T) {
 	}
 	p.Click(`[data-path="one"] input`)
 	p.Click(`[data-path="two"] input`)
+	p.Shot("list", false)
 	p.Click(`#list-compare`)
 	p.Wait(`document.querySelectorAll(".pairs figure").length === 20`)
+	p.Shot("comparison", true)
 	if settings := p.Text(`document.querySelector('[aria-label="settings"]').textContent`); !strings.Contains(settings, "train.epochs") {
 		t.Errorf("the settings that differ: %s", settings)
 	}

@@ -1,7 +1,6 @@
 package page_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,15 +8,6 @@ import (
 
 	"tessera/internal/browser"
 )
-
-// shots is where tests in the browser leave screenshots.
-var shots = flag.String("shots", "", "folder for screenshots; none by default")
-
-func shot(p *browser.Page, name string, whole bool) {
-	if *shots != "" {
-		p.Save(filepath.Join(*shots, name+".png"), whole)
-	}
-}
 
 // file writes a page and returns its address.
 func file(t *testing.T, text string) string {
@@ -52,7 +42,7 @@ func TestAReportInTheBrowser(t *testing.T) {
 	address := file(t, rendered(t, run(t, "swimmers")))
 	p := b.Page(t, address, address, browser.View{Width: 1200, Height: 900})
 	want(p, `document.querySelectorAll(".plot canvas").length - document.querySelectorAll(".chart").length`, 0)
-	shot(p, "wide-light", true)
+	p.Shot("wide-light", true)
 
 	p.Click(`.atom[data-unit="3"]`)
 	want(p, `+document.getElementById("unit").open`, 1)
@@ -60,7 +50,7 @@ func TestAReportInTheBrowser(t *testing.T) {
 		t.Errorf("a click on atom 3 shows %q", title)
 	}
 	want(p, `+(document.querySelectorAll("#unit .pictures img").length > 0)`, 1)
-	shot(p, "atom-light", false)
+	p.Shot("atom-light", false)
 	p.Click(`#unit [data-step="1"]`)
 	if title := p.Text(`document.getElementById("unit-title").textContent`); title != "atom 4" {
 		t.Errorf("the next of atom 3 is %q, want atom 4", title)
@@ -79,7 +69,7 @@ func TestAReportInTheBrowser(t *testing.T) {
 	p.Resize(380, 800)
 	p.Wait(`document.querySelector(".plot canvas").clientWidth < 400`)
 	want(p, `+(document.documentElement.scrollWidth > 380)`, 0) // nothing is wider than a phone
-	shot(p, "narrow-light", true)
+	p.Shot("narrow-light", true)
 }
 
 func TestAReportInTheDark(t *testing.T) {
@@ -90,5 +80,5 @@ func TestAReportInTheDark(t *testing.T) {
 		t.Errorf("the background is %s", color)
 	}
 	want(p, `page.charts.runs.length`, 2)
-	shot(p, "wide-dark", true)
+	p.Shot("wide-dark", true)
 }

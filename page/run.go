@@ -42,7 +42,8 @@ type Run struct {
 	Settings []SettingLine
 	Origin   Origin
 
-	model *config.Model
+	model    *config.Model
+	training bool
 }
 
 // Measured names the images on which a run was measured.
@@ -69,7 +70,7 @@ func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
 		return nil, err
 	}
 	defer opened.Close()
-	r := &Run{ID: "run-1", Label: filepath.Base(filepath.Clean(path)), Path: path, Name: opened.Model.Name, model: opened.Model}
+	r := &Run{ID: "run-1", Label: filepath.Base(filepath.Clean(path)), Path: path, Name: opened.Model.Name, model: opened.Model, training: o.Quick}
 	if r.Curves, err = readCurve(path, r.Label); err != nil {
 		return nil, err
 	}

@@ -119,8 +119,10 @@ func (r *Run) endOf(opened *tessera.Run) string {
 	case err == nil && done < length:
 		return fmt.Sprintf("Early stopping looks for the lowest validation error: after %s of %d%s the parameters of epoch %d are the best, and are shown here.%s",
 			plural(done, "epoch"), length, took, opened.Epoch, change)
+	case r.training:
+		return fmt.Sprintf("It is in training: %d of %d epochs were done when this page was made%s.%s", done, length, took, change)
 	case done < length:
-		return fmt.Sprintf("It is not finished: %d of %d epochs are done%s. `tessera resume %s` continues it.%s", done, length, took, quoted(r.Path), change)
+		return fmt.Sprintf("It is not finished: %d of %d epochs are done%s. The command tessera resume %s continues it.%s", done, length, took, quoted(r.Path), change)
 	}
 	return fmt.Sprintf("The training is finished: all %s are done%s.%s", plural(length, "epoch"), took, change)
 }

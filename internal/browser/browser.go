@@ -5,9 +5,11 @@ package browser
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -200,16 +202,22 @@ func evaluate[T any](p *Page, expression string) T {
 	return value
 }
 
-// Save writes a picture of the whole page, or of the window only, as PNG.
-func (p *Page) Save(path string, whole bool) {
+// shots is where tests leave pictures for people.
+var shots = flag.String("shots", "", "folder for screenshots of tests in the browser; none by default")
+
+// Shot writes a picture of the whole page, or of the window only, to NAME.png in the folder of the flag -shots.
+func (p *Page) Shot(name string, whole bool) {
 	p.Helper()
+	if *shots == "" {
+		return
+	}
 	action := chromedp.CaptureScreenshot()
 	if whole {
 		action = chromedp.FullScreenshot(100)
 	}
 	png, err := chromedp.Run(p.ctx, action)
 	if err == nil {
-		err = os.WriteFile(path, png, 0o600)
+		err = os.WriteFile(filepath.Join(*shots, name+".png"), png, 0o600)
 	}
 	if err != nil {
 		p.Fatal(err)
