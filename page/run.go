@@ -42,8 +42,7 @@ type Run struct {
 	Settings []SettingLine
 	Origin   Origin
 
-	model    *config.Model
-	training bool
+	training bool // another process may be writing it
 }
 
 // Measured names the images on which a run was measured.
@@ -70,7 +69,7 @@ func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
 		return nil, err
 	}
 	defer opened.Close()
-	r := &Run{ID: "run-1", Label: filepath.Base(filepath.Clean(path)), Path: path, Name: opened.Model.Name, model: opened.Model, training: o.Quick}
+	r := &Run{ID: "run-1", Label: filepath.Base(filepath.Clean(path)), Path: path, Name: opened.Model.Name, training: o.Quick}
 	if r.Curves, err = readCurve(path, r.Label); err != nil {
 		return nil, err
 	}
