@@ -151,7 +151,7 @@ func TestASweepInTheBrowser(t *testing.T) {
 	want(p, `document.querySelectorAll("#settings tbody tr").length`, 1)
 	want(p, `document.querySelectorAll("#plot .mark").length`, 1)
 	p.Resize(380, 800)
-	p.Wait(`document.querySelector("#plot svg").clientWidth < 380`)
+	p.Wait(`document.querySelector("#plot svg").viewBox.baseVal.width < 380`) // it is drawn again
 	want(p, `+(document.documentElement.scrollWidth > 380)`, 0)
 	p.Shot("sweep-narrow", true)
 }

@@ -69,7 +69,6 @@ type Sprite struct {
 	Columns int     `json:"columns"`
 	Shown   int     `json:"shown"`
 	Total   int     `json:"total"`
-	Width   int     `json:"width"` // of the picture
 }
 
 // SelectedRow is a selected setting, measured on the test images.
@@ -248,7 +247,7 @@ func firstAtoms(a *metrics.Atoms, n int) *Sprite {
 		at := image.Pt(j%columns*(width+1), j/columns*(height+1))
 		draw.Draw(drawn, image.Rectangle{at, at.Add(one.Rect.Size())}, one, image.Point{}, draw.Src)
 	}
-	return &Sprite{Picture: encode(drawn), Columns: columns, Shown: n, Total: a.Count, Width: drawn.Rect.Dx()}
+	return &Sprite{Picture: encode(drawn), Columns: columns, Shown: n, Total: a.Count}
 }
 
 // coarse rounds values to a few levels of their largest magnitude.

@@ -30,10 +30,16 @@ class SweepView {
     by("filter").addEventListener("input", () => { this.table(); this.plot(); });
     by("columns").replaceChildren(...measures.map((m, i) => element("label", { title: m.about }, element("input", { type: "checkbox", ...(this.visible.has(i) ? { checked: "" } : {}),
       change: e => { this.visible[e.target.checked ? "add" : "delete"](i); this.table(); } }), " " + m.name)));
-    options(by("trials"), this.sweep.trials.map(t => t.name), 0);
+    options(by("trials"), this.sweep.trials.map((t, i) => this.trialName(i)), 0);
     by("trials").addEventListener("change", e => this.atoms(+e.target.value));
     if (this.sweep.trials.length) this.atoms(0);
     window.addEventListener("resize", later(() => this.plot(), 100));
+  }
+
+  // trialName says which trial it is: its model, the values of the keys, its seed.
+  trialName(trial) {
+    const row = this.rows.find(r => r.trials.includes(trial)), t = this.sweep.trials[trial];
+    return [row.model, ...row.values.map((v, k) => `${this.sweep.keys[k]} = ${v}`), `seed ${t.seed}`].join(", ");
   }
 
   // passes reports whether a row has all words of the filter: texts, or a metric compared with a number.
@@ -94,10 +100,10 @@ class SweepView {
   atoms(trial) {
     const t = this.sweep.trials[trial], where = document.getElementById("sprite"), note = document.getElementById("trial-note");
     if (!t.atoms) { where.replaceChildren(); note.textContent = "no atoms to show"; return; }
-    note.replaceChildren(`seed ${t.seed}; ` + (t.atoms.shown < t.atoms.total ? `the first ${t.atoms.shown} of ${t.atoms.total} atoms` : `${t.atoms.total} atoms`) + " ",
+    note.replaceChildren(`${t.name}: ` + (t.atoms.shown < t.atoms.total ? `the first ${t.atoms.shown} of ${t.atoms.total} atoms` : `${t.atoms.total} atoms`) + " ",
       t.link ? element("a", { href: t.link }, "its report") : "");
     const img = element("img", { src: source(t.atoms.picture), alt: `atoms of ${t.name}` });
-    img.style.width = `min(100%, ${t.atoms.width * 2}px)`;
+    img.style.width = `min(100%, ${t.atoms.columns * 60}px)`;
     where.replaceChildren(img);
   }
 
@@ -105,7 +111,10 @@ class SweepView {
   scale(values, log, from, to) {
     const f = log ? Math.log10 : v => v;
     let low = f(Math.min(...values)), high = f(Math.max(...values));
-    if (low === high) { low -= .5; high += .5; }
+    if (high - low < 1e-6 * Math.max(Math.abs(low), Math.abs(high)) || low === high) { // one value: some space around it
+      const around = Math.abs(low) / 10 || 1;
+      low -= around; high += around;
+    }
     const pad = (high - low) * .06;
     low -= pad; high += pad;
     const step = [1, 2, 5, 10].map(s => s * 10 ** Math.floor(Math.log10((high - low) / 5))).find(s => (high - low) / s <= 6) || (high - low) / 5;
@@ -122,7 +131,8 @@ class SweepView {
     const where = get("plot");
     if (!rows.length || !this.sweep.measures.length) { where.replaceChildren(element("p", {}, "No setting has both metrics.")); get("legend").replaceChildren(); return; }
     const width = Math.max(320, where.clientWidth), height = Math.min(480, Math.max(280, width * .55));
-    const sx = this.scale(rows.map(r => r.mean[x]), xLog, 70, width - 16), sy = this.scale(rows.map(r => r.mean[y]), yLog, height - 44, 12);
+    const ends = (r, i, log) => [r.mean[i] - (r.deviation[i] || 0), r.mean[i] + (r.deviation[i] || 0), r.mean[i]].filter(v => !log || v > 0);
+    const sx = this.scale(rows.flatMap(r => ends(r, x, xLog)), xLog, 70, width - 16), sy = this.scale(rows.flatMap(r => ends(r, y, yLog)), yLog, height - 44, 12);
     const svg = element("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `${this.sweep.measures[y].name} against ${this.sweep.measures[x].name}` });
     for (const t of sx.ticks) svg.append(element("line", { class: "grid-line", x1: sx.at(t), x2: sx.at(t), y1: 12, y2: height - 44 }), element("text", { x: sx.at(t), y: height - 28, "text-anchor": "middle" }, number(t)));
     for (const t of sy.ticks) svg.append(element("line", { class: "grid-line", x1: 70, x2: width - 16, y1: sy.at(t), y2: sy.at(t) }), element("text", { x: 64, y: sy.at(t) + 4, "text-anchor": "end" }, number(t)));
@@ -141,9 +151,9 @@ class SweepView {
 
   marks(r, x, y, sx, sy, xLog, yLog, color) {
     const cx = sx.at(r.mean[x]), cy = sy.at(r.mean[y]), list = [];
-    const ends = (s, v, d, log) => [s.at(log ? Math.max(v - d, v / 10) : v - d), s.at(v + d)];
-    if (r.deviation[x]) { const [a, b] = ends(sx, r.mean[x], r.deviation[x], xLog); list.push(element("line", { class: "error", stroke: color, x1: a, x2: b, y1: cy, y2: cy })); }
-    if (r.deviation[y]) { const [a, b] = ends(sy, r.mean[y], r.deviation[y], yLog); list.push(element("line", { class: "error", stroke: color, x1: cx, x2: cx, y1: a, y2: b })); }
+    const bar = (s, v, d, log) => [s.at(log && v - d <= 0 ? v : v - d), s.at(v + d)];
+    if (r.deviation[x]) { const [a, b] = bar(sx, r.mean[x], r.deviation[x], xLog); list.push(element("line", { class: "error", stroke: color, x1: a, x2: b, y1: cy, y2: cy })); }
+    if (r.deviation[y]) { const [a, b] = bar(sy, r.mean[y], r.deviation[y], yLog); list.push(element("line", { class: "error", stroke: color, x1: cx, x2: cx, y1: a, y2: b })); }
     const label = [r.model, ...r.values.map((v, k) => `${this.sweep.keys[k]} = ${v}`), `${this.sweep.measures[x].name} ${number(r.mean[x])}`, `${this.sweep.measures[y].name} ${number(r.mean[y])}`].join(", ");
     list.push(element("circle", { class: "mark", cx, cy, r: 5.5, fill: color, tabindex: 0, role: "button", "aria-label": label, click: () => this.mark(r.index),
       keydown: e => { if (e.key === "Enter" || e.key === " ") { e.preventDefault(); this.mark(r.index); } } }, element("title", {}, label)));
