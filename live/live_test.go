@@ -142,9 +142,10 @@ func TestOnlyTheFolderIsServed(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "served", "empty"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	swimmers(t, filepath.Join(dir, "served", "same"), "1", nil)
 	server := serve(t, filepath.Join(dir, "served"), live.Options{})
 	for path, want := range map[string]int{"/": 200, "/run/empty": 404, "/run/..%2foutside": 404, "/run/": 404, "/sweep/empty": 404, "/compare?run=..%2foutside&run=empty": 404,
-		"/compare": 400, "/events/run/empty": 404, "/other": 404} {
+		"/compare": 400, "/compare?run=same&run=same": 400, "/run/same": 200, "/events/run/empty": 404, "/other": 404} {
 		if got, text := answer(t, "GET", server.URL+path, nil); got != want {
 			t.Errorf("GET %s: got %d %.100s, want %d", path, got, text, want)
 		}

@@ -158,11 +158,16 @@ func (s *Server) find(path string) (string, error) {
 	return filepath.Join(s.dir, filepath.FromSlash(path)), nil
 }
 
+// refused is an error of a request, not of the files.
+type refused struct{ error }
+
 // fail answers with an error.
 func fail(w http.ResponseWriter, err error) {
 	code := http.StatusInternalServerError
 	if errors.Is(err, errNotHere) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, folder.ErrNotRun) {
 		code = http.StatusNotFound
+	} else if errors.As(err, new(refused)) {
+		code = http.StatusBadRequest
 	}
 	http.Error(w, err.Error(), code)
 }
@@ -258,7 +263,7 @@ func (s *Server) compare(w http.ResponseWriter, r *http.Request) {
 		o := comparison.Options{Split: s.options.Split, Metrics: s.options.Metrics, Open: s.options.Open}
 		t, err := comparison.Compare(context.WithoutCancel(r.Context()), paths, o)
 		if err != nil {
-			return err
+			return refused{err}
 		}
 		return (&page.Comparison{Table: t, Live: true}).Write(b)
 	})

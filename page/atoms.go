@@ -96,8 +96,8 @@ func (v *view) drawings(u *Units) ([]float32, error) {
 	}
 	u.Kind, u.Use = "unit", "activation"
 	if !slices.Contains(v.run.Values(), losses.Output) {
-		u.Words = fmt.Sprintf("The model has no decoder: its %s units have no images. The images that use a unit most say what it detects.", grouped(u.Total))
-		return make([]float32, u.Total*len(v.image(0))), nil
+		u.Words = fmt.Sprintf("The model has no decoder. Each picture is the mean of the %d images that use one of the %s units most.", topImages, grouped(u.Total))
+		return v.means(), nil
 	}
 	u.Words = fmt.Sprintf("The decoder is not one layer of atoms. Each picture shows what one of the %s units changes in the image of the zero code, at its largest activation.",
 		grouped(u.Total))
@@ -116,6 +116,20 @@ func (v *view) drawings(u *Units) ([]float32, error) {
 		images[i] -= base[i%pixels]
 	}
 	return images[:k*pixels], nil
+}
+
+// means are, for every unit, the means of the images that use it most.
+func (v *view) means() []float32 {
+	pixels := len(v.image(0))
+	all := make([]float32, v.run.Units()*pixels)
+	for j, one := range v.usage.each {
+		for _, i := range one.top {
+			for p, x := range v.image(i) {
+				all[j*pixels+p] += x / float32(len(one.top))
+			}
+		}
+	}
+	return all
 }
 
 func withBias(a *metrics.Atoms) string {

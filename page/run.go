@@ -129,7 +129,7 @@ func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) error
 		return fmt.Errorf("%s: %w", r.Path, err)
 	}
 	r.Codes = v.codes()
-	r.Verdicts = v.verdicts(result.Result)
+	r.Verdicts = v.verdicts(result)
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/data"
+	"tessera/evaluation"
 	"tessera/metrics"
 	"tessera/train/folder"
 )
@@ -128,11 +129,10 @@ func (r *Run) endOf(opened *tessera.Run) string {
 }
 
 // verdicts are the numbers that say whether a run worked.
-func (v *view) verdicts(r *metrics.Result) (list []Verdict) {
+func (v *view) verdicts(r *evaluation.Report) (list []Verdict) {
 	if mse, ok := r.Number("mse"); ok {
 		if variance := v.variance(); variance > 0 {
-			list = append(list, Verdict{sharePercent(1 - mse/variance), "of the variance is reconstructed",
-				fmt.Sprintf("Mean squared error %s; the mean image alone has %s. Higher is better, 100 %% is perfect.", short(mse), short(variance))})
+			list = append(list, explained(mse, variance, r.Fitted))
 		}
 	}
 	k := v.run.Units()
@@ -155,6 +155,21 @@ func (v *view) verdicts(r *metrics.Result) (list []Verdict) {
 		}
 	}
 	return list
+}
+
+// explained compares an error with that of the mean image, and with the error on fitted images where it was measured.
+func explained(mse, variance float64, fitted *metrics.Result) Verdict {
+	about := fmt.Sprintf("Mean squared error %s", short(mse))
+	if fitted != nil {
+		if other, ok := fitted.Number("mse"); ok {
+			about += fmt.Sprintf(", on fitted images %s", short(other))
+		}
+	}
+	about += fmt.Sprintf("; the mean image alone has %s.", short(variance))
+	if mse > variance {
+		return Verdict{"no", "reconstruction: the mean image is better", about}
+	}
+	return Verdict{sharePercent(1 - mse/variance), "of the variance is reconstructed", about + " Higher is better, 100 % is perfect."}
 }
 
 // variance is the mean squared error of the mean image.
