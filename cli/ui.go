@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -80,13 +81,23 @@ func (f *uiFlags) serve(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return usagef("--address: %v", err)
 	}
-	show := url.URL{Scheme: "http", Host: listener.Addr().String(), Path: "/"}
+	show := url.URL{Scheme: "http", Host: reachable(listener.Addr()), Path: "/"}
 	if f.token != "" {
 		show.RawQuery = url.Values{"token": {f.token}}.Encode()
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s\n", show.String())
 	fmt.Fprintln(cmd.ErrOrStderr(), "tessera: press Ctrl-C to stop")
 	return listen(cmd.Context(), listener, server.Handler())
+}
+
+// reachable is an address for a browser: where all addresses are listened to, the name of the machine.
+func reachable(a net.Addr) string {
+	tcp, ok := a.(*net.TCPAddr)
+	name, err := os.Hostname()
+	if !ok || !tcp.IP.IsUnspecified() || err != nil {
+		return a.String()
+	}
+	return net.JoinHostPort(name, strconv.Itoa(tcp.Port))
 }
 
 // isLocal reports whether an address is reachable from this machine only.
@@ -101,7 +112,7 @@ func isLocal(address string) (bool, error) {
 
 // listen serves until the context ends. Streams of events end with it.
 func listen(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 16,
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 16,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
 	ended := context.AfterFunc(ctx, func() { _ = server.Close() }) // pages that are being measured are not waited for
 	defer ended()

@@ -87,12 +87,9 @@ func (s *Server) sweepEvents(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// listEvents sends the rows of the list that have changed.
+// listEvents sends all rows of the list, then those that have changed: a browser that connects again has missed some.
 func (s *Server) listEvents(w http.ResponseWriter, r *http.Request) {
-	was := map[string]row{}
-	for _, one := range s.list.rows() {
-		was[one.Path] = one
-	}
+	var was map[string]row
 	s.stream(w, r, func() (string, any, error) {
 		var changed []row
 		here := map[string]row{}
@@ -108,11 +105,12 @@ func (s *Server) listEvents(w http.ResponseWriter, r *http.Request) {
 				gone = append(gone, path)
 			}
 		}
+		first := was == nil
 		was = here
-		if len(changed) == 0 && len(gone) == 0 {
+		if len(changed) == 0 && len(gone) == 0 && !first {
 			return "", nil, nil
 		}
-		return "list", map[string]any{"rows": changed, "gone": gone}, nil
+		return "list", map[string]any{"rows": changed, "gone": gone, "whole": first}, nil
 	})
 }
 

@@ -22,6 +22,7 @@ class ListView {
     const events = new EventSource("/events");
     events.addEventListener("list", e => {
       const change = JSON.parse(e.data);
+      if (change.whole) this.rows.clear();
       (change.rows || []).forEach(r => this.rows.set(r.path, r));
       (change.gone || []).forEach(p => { this.rows.delete(p); this.chosen.delete(p); });
       this.draw();
