@@ -17,11 +17,11 @@ import (
 
 // Point is the metrics of one model.
 type Point struct {
-	Label     string         // what the model is called in a figure
-	P         float64        // target of the mean activation; NaN where the model has no such penalty
-	Beta      float64        // weight of that penalty; NaN where there is none
-	Values    metrics.Values // by the names of `eval --json`
-	AllImages bool           // measured on all images of a data set that has no test images, else on the test images
+	Label  string         // what the model is called in a figure
+	P      float64        // target of the mean activation; NaN where the model has no such penalty
+	Beta   float64        // weight of that penalty; NaN where there is none
+	Values metrics.Values // by the names of `eval --json`
+	Split  string         // images that it was measured on: test (also ""), validation, train or all
 }
 
 // ErrNoPoints means that a figure has no points to draw: no run has the metrics of its axes.
@@ -45,15 +45,15 @@ var (
 // mseOf is the mse with a label that says which images the points were measured on.
 func mseOf(points ...[]Point) metric {
 	m := mseMetric
-	all := func(p Point) bool { return p.AllImages }
-	test := func(p Point) bool { return !p.AllImages }
-	switch list := slices.Concat(points...); {
-	case !slices.ContainsFunc(list, all):
-		m.label = "mse of test images"
-	case !slices.ContainsFunc(list, test):
-		m.label = "mse of all images"
-	default:
-		m.label = "mse"
+	m.label = "mse"
+	list := slices.Concat(points...)
+	split := func(p Point) string { return cmp.Or(p.Split, "test") }
+	if len(list) == 0 {
+		return m
+	}
+	first := split(list[0])
+	if !slices.ContainsFunc(list, func(p Point) bool { return split(p) != first }) {
+		m.label = "mse of " + first + " images"
 	}
 	return m
 }
