@@ -37,24 +37,25 @@ const Version = machine.Release
 // ModelsFile is the name of the file that declares models.
 const ModelsFile = "models.toml"
 
-// shippedName is what messages call the models that come with this package: no file of the user's holds them.
-const shippedName = "the shipped models"
+// ShippedName is what messages call the models that come with this package: no file of the user's holds them.
+const ShippedName = "the shipped models"
 
 //go:embed models.toml
 var shipped []byte
 
 // Shipped returns the models that come with this package, those of its models.toml.
 func Shipped() *config.File {
-	f, err := config.Load(shippedName, shipped)
+	f, err := config.Load(ShippedName, shipped)
 	if err != nil {
-		panic(fmt.Sprintf("tessera: %s: %v", shippedName, err)) // a test reads it
+		panic(fmt.Sprintf("tessera: %s: %v", ShippedName, err)) // a test reads it
 	}
 	f.Dirs = data.SearchDirs("")
 	return f
 }
 
-// Load reads the models of a file. An error of reading it is the operating system's, one of its text is
-// [*table.Diagnostics]; errors in models are found by [config.File.Check] and [config.File.Model].
+// Load reads the models of a file, which adds to the shipped models: see [config.File.Extend]. An error of reading it is the
+// operating system's, one of its text is [*table.Diagnostics]; errors in models are found by [config.File.Check] and
+// [config.File.Model].
 func Load(file string) (*config.File, error) {
 	text, err := regular.ReadFile(file)
 	if err != nil {
@@ -64,6 +65,7 @@ func Load(file string) (*config.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.Extend(Shipped())
 	f.Dirs = data.SearchDirs("")
 	return f, nil
 }

@@ -20,6 +20,7 @@ type File struct {
 	// nothing that depends on the shape of the images is checked.
 	Trained bool
 
+	base                 *File       // declarations that this file adds to; see [File.Extend]
 	root, models, sweeps *table.Node // models and sweeps are empty tables if the file has none
 	source               *table.Source
 	images               *data.Memory                  // of a literal: the images of its data set in memory; else nil
@@ -61,14 +62,6 @@ func newFile(src *table.Source, root *table.Node) *File {
 	}
 	return &File{root: root, models: tables("model"), sweeps: tables("sweep"), source: src,
 		twice: map[string][]table.Diagnostic{}, lineages: map[string]*lineage{}}
-}
-
-// Names lists the models of the file, in its order.
-func (f *File) Names() []string {
-	if f.empty() {
-		return nil
-	}
-	return slices.Clone(f.models.Keys)
 }
 
 // empty reports whether the file was not made by [Load]: it then holds nothing.
@@ -117,8 +110,8 @@ func (f *File) Model(name string, sets ...Set) (*Model, error) {
 	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if f.models.Child(name) == nil {
-		return nil, &UnknownModel{File: f.source.File, Name: name, Names: f.Names()}
+	if f.owner(name) == nil {
+		return nil, &UnknownModel{File: f.sources(), Name: name, Names: f.Names()}
 	}
 	if err := table.Report(f.sound(name)); err != nil {
 		return nil, err
@@ -137,9 +130,15 @@ func (f *File) Model(name string, sets ...Set) (*Model, error) {
 // sound returns the errors of a model without changes, and of the models that it extends.
 func (f *File) sound(name string) (found []table.Diagnostic) {
 	f.judge()
+	if owner := f.owner(name); owner != f && owner != nil {
+		return owner.sound(name)
+	}
 	chain := f.ancestors(name, f.clean)
 	for _, at := range chain {
 		found = append(append(found, f.twice[subject(at)]...), f.verdict(at)...)
+	}
+	if len(chain) > 0 {
+		found = append(found, f.soundAbove(chain[len(chain)-1])...)
 	}
 	for _, at := range chain {
 		f.clean[at] = len(found) == 0
@@ -163,6 +162,10 @@ func (f *File) verdict(name string) []table.Diagnostic {
 func (f *File) judge() {
 	if judged := fmt.Sprintf("%q %v", f.Dirs, f.Trained); f.verdicts == nil || f.judged != judged {
 		f.verdicts, f.clean, f.judged = map[string][]table.Diagnostic{}, map[string]bool{}, judged
+	}
+	if f.base != nil {
+		f.base.Dirs, f.base.Trained = f.Dirs, f.Trained
+		f.base.judge()
 	}
 }
 

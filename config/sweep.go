@@ -63,14 +63,6 @@ func (e *UnknownSweep) Error() string {
 	return text + ": " + table.Suggest(e.Name, e.Names)
 }
 
-// SweepNames lists the sweeps of the file, in its order.
-func (f *File) SweepNames() []string {
-	if f.empty() {
-		return nil
-	}
-	return slices.Clone(f.sweeps.Keys)
-}
-
 // Sweep returns one checked sweep. The --set arguments change every trial and replace the sweep's values of the same key.
 // The error is [*table.Diagnostics] for errors in the sweep, its models, a trial or a --set argument, and [*UnknownSweep]
 // if the file has no such sweep.
@@ -80,8 +72,11 @@ func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
 	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if f.sweeps.Child(name) == nil {
-		return nil, &UnknownSweep{File: f.source.File, Name: name, Names: f.SweepNames()}
+	if owner := f.sweepOwner(name); owner != nil && owner != f {
+		f.judge()
+		return owner.Sweep(name, sets...)
+	} else if owner == nil {
+		return nil, &UnknownSweep{File: f.sources(), Name: name, Names: f.SweepNames()}
 	}
 	plan, found := f.plan(name)
 	for _, base := range plan.models {

@@ -62,7 +62,7 @@ func (f *File) known(d *table.Decoder, n, given *table.Node) (models []string) {
 			d.Report("", given, fmt.Sprintf("model: got %s, want the name of a model", at.Describe()), "")
 		case seen[name]:
 			d.Report("", given, fmt.Sprintf("model: %q is given twice", name), "")
-		case f.models.Child(name) == nil:
+		case f.owner(name) == nil:
 			d.Report("", at, fmt.Sprintf("model: unknown model %q", name), f.suggest(name, name))
 		default:
 			models, seen[name] = append(models, name), true
