@@ -37,7 +37,7 @@ func figureKinds() []figureKind {
 		{"curves", "metrics of a sweep over a swept key, or four metrics over the weight of the KL penalty", 0, many, drawCurves},
 		{"hoyer-scatter", "max-approximation error against sparsity of the codes", 0, many, drawHoyerScatter},
 		{"mse-scatter", "max-approximation error against reconstruction error", 0, many, drawMSEScatter},
-		{"pareto", "max-approximation error against reconstruction error, with names and Pareto fronts", 0, many, drawPareto},
+		{"pareto", "max-approximation error against reconstruction error, or any two metrics, with names and Pareto fronts", 0, many, drawPareto},
 		{"penalties", "sparsity penalties over the mean activation of a unit; takes no runs", 0, 0, drawPenalties},
 		{"network", "diagram of a dense network; takes no runs", 0, 0, drawNetwork},
 	}
@@ -86,7 +86,9 @@ func figureCommand() *cobra.Command {
 			}
 			w.ctx = cmd.Context()
 			f, err := kind.draw(&w)
-			if errors.Is(err, report.ErrNoPoints) {
+			if errors.Is(err, report.ErrNoPoints) && w.metrics != nil {
+				return usageError{fmt.Errorf("figure %s: %w", kind.name, err)}
+			} else if errors.Is(err, report.ErrNoPoints) {
 				return usageError{fmt.Errorf("figure %s: %w: runs without atoms have no max_approx", kind.name, err)}
 			} else if err != nil {
 				return err
@@ -109,7 +111,7 @@ func figureCommand() *cobra.Command {
 	cmd.Flags().IntSliceVar(&w.images, "images", nil, "indices of the images to show, test images where the set has them (default the images of the study, or ten evenly spread ones)")
 	cmd.Flags().Float64Var(&w.target, "target", 0.3, "target p of the figure penalties, 0 or in (0,1)")
 	cmd.Flags().StringSliceVar(&w.x, "x", nil, "swept key over which curves are drawn (default the one with the most values); several, separated by commas, where models have different keys")
-	cmd.Flags().StringSliceVar(&w.metrics, "metrics", nil, "metrics that curves show, separated by commas (default four that were measured)")
+	cmd.Flags().StringSliceVar(&w.metrics, "metrics", nil, "metrics that curves show (default four that were measured), or the two of pareto (default mse,max_approx), separated by commas")
 	published := []string{shallowPublished, deepPublished, nonePublished}
 	cmd.Flags().StringVar(&w.published, "published", shallowPublished, fmt.Sprintf("published points to show: %q", published))
 	_ = cmd.RegisterFlagCompletionFunc("published", cobra.FixedCompletions(published, cobra.ShellCompDirectiveNoFileComp))
@@ -131,8 +133,12 @@ func (w *figureWork) check(kinds []figureKind, args []string) (*figureKind, erro
 		return nil, usagef("figure %s takes no runs (got %q)", kind.name, w.runs)
 	case w.published != shallowPublished && w.published != deepPublished && w.published != nonePublished:
 		return nil, usagef("--published: got %q, want %q, %q or %q", w.published, shallowPublished, deepPublished, nonePublished)
-	case len(w.x)+len(w.metrics) > 0 && kind.name != "curves":
-		return nil, usagef("figure %s: --x and --metrics are of curves", kind.name)
+	case len(w.x) > 0 && kind.name != "curves":
+		return nil, usagef("figure %s: --x is of curves", kind.name)
+	case len(w.metrics) > 0 && kind.name != "curves" && kind.name != "pareto":
+		return nil, usagef("figure %s: --metrics is of curves and pareto", kind.name)
+	case len(w.metrics) > 0 && kind.name == "pareto" && len(w.metrics) != 2:
+		return nil, usagef("--metrics: got %q, want the two metrics of pareto", w.metrics)
 	case w.target < 0 || w.target >= 1 || math.IsNaN(w.target):
 		return nil, usagef("--target: got %v, want 0 or in (0,1)", w.target)
 	}
@@ -265,6 +271,13 @@ func drawPareto(w *figureWork) (*report.Figure, error) {
 	ours, dataset, err := w.points()
 	if err != nil {
 		return nil, err
+	}
+	if len(w.metrics) == 2 {
+		f, err := report.ParetoOf(w.metrics[0], w.metrics[1], ours)
+		if err != nil && !errors.Is(err, report.ErrNoPoints) {
+			err = usageError{err}
+		}
+		return f, err
 	}
 	if dataset == "" {
 		dataset = studied

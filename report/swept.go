@@ -147,24 +147,31 @@ func (a *axis) widen(low, high float64) {
 	}
 }
 
-// metricAxis is the axis of a metric.
+// metricAxis is the axis of a metric of lines.
 func metricAxis(name string, lines []SweptLine) axis {
-	var low, means, high []float64
 	var points []Point
 	for _, l := range lines {
 		for _, p := range l.Points {
-			mean, ok := p.Mean.Number(name)
-			if !ok {
-				continue
-			}
-			deviation, _ := p.Deviation.Number(name)
+			points = append(points, Point{Split: p.Split, Values: p.Mean, deviation: p.Deviation})
+		}
+	}
+	return pointAxis(name, points)
+}
+
+// pointAxis is the axis of a metric of points.
+func pointAxis(name string, points []Point) axis {
+	var low, means, high []float64
+	var measured []Point
+	for _, p := range points {
+		if mean, ok := p.Values.Number(name); ok {
+			deviation, _ := p.deviation.Number(name)
 			low, means, high = append(low, mean-deviation), append(means, mean), append(high, mean+deviation)
-			points = append(points, Point{Split: p.Split})
+			measured = append(measured, p)
 		}
 	}
 	a := axis{label: name, log: spansDecades(means)}
 	if name == "mse" {
-		a.label = mseOf(points).label
+		a.label = mseOf(measured).label
 	}
 	if !a.log && len(means) > 0 {
 		a.widen(slices.Min(low), slices.Max(high))

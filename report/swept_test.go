@@ -76,3 +76,26 @@ func TestAMeaninglessCurveIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestTheFrontOfTwoMetricsGoesWhereTheyImprove(t *testing.T) {
+	point := func(label string, mse, accuracy float64) Point {
+		return Point{Label: label, Values: numbers("mse", mse, "accuracy", accuracy)}
+	}
+	points := []Point{point("worse in both", 3, 0.7), point("accurate", 2, 0.9), point("faithful", 1, 0.8), point("as accurate", 4, 0.9)}
+	low, high := metric{of: numberOf("mse")}, metric{of: numberOf("accuracy"), higher: true}
+	var names []string
+	for _, p := range front(points, low, high) {
+		names = append(names, p.Label)
+	}
+	if strings.Join(names, ", ") != "faithful, accurate" {
+		t.Errorf("got %q", names)
+	}
+	for want, names := range map[string][2]string{"unknown metric": {"mse", "foo"}, "no front": {"mse", "kl"}, "no points to draw with mse and nll": {"mse", "nll"}} {
+		if _, err := ParetoOf(names[0], names[1], points); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", names, err, want)
+		}
+	}
+	if _, err := ParetoOf("mse", "accuracy", points); err != nil {
+		t.Error(err)
+	}
+}
