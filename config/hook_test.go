@@ -125,6 +125,12 @@ encoder = [{ kind = "dense", units = 4 }]
 			t.Errorf("%s: %q", set, got)
 		}
 	}
+	declared := load(t, text+"[model.n]\nextends = \"m\"\ntrain.patience = 3\ndataset.validation = \"test\"\n[model.broken]\nextends = \"n\"\nencoder = 3\n")
+	for name, want := range map[string]int{"m": 0, "n": 1, "broken": 0, "missing": 0} {
+		if got := declared.Warnings(name); len(got) != want {
+			t.Errorf("%s as declared: %q", name, got)
+		}
+	}
 }
 
 func TestDifferencesNameEveryKey(t *testing.T) {
