@@ -40,10 +40,11 @@ func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*
 	if err := r.attacked(func(attack.Target) error { return nil }); err != nil { // before images are read
 		return nil, err
 	}
-	images, err := r.Images(ctx)
+	s, err := r.sample(ctx, data.TestSplit)
 	if err != nil {
 		return nil, err
 	}
+	images := s.Images
 	if limit > 0 {
 		images = images.Slice(0, min(limit, images.Len()))
 	}
@@ -62,14 +63,15 @@ func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*
 // ErrNoGradients says that a model cannot be attacked: it is a baseline.
 var ErrNoGradients = errors.New("it has no gradients to attack it with")
 
-// Images returns what the run is evaluated on: the test images of its data set, all images where the set has no test split.
+// Images returns what the run is evaluated on, before it is scaled: the test images of its data set, all images where the set has
+// no test split.
 // Data that are missing or do not fit are a [*data.Error].
 func (r *Run) Images(ctx context.Context) (*data.Images, error) {
 	s, err := r.sample(ctx, data.TestSplit)
 	if err != nil {
 		return nil, err
 	}
-	return s.Images, nil
+	return s.Images.Scaled(nil), nil
 }
 
 // sample reads the images of a split.
@@ -133,5 +135,9 @@ func (r *Run) load(ctx context.Context, split data.Split) (*data.Set, error) {
 			return nil, err
 		}
 	}
-	return source.Load(ctx, r.dirs, data.NeedOf(source, r.Model.Dataset.Selection, split))
+	set, err := source.Load(ctx, r.dirs, data.NeedOf(source, r.Model.Dataset.Selection, split))
+	if err != nil || set == nil {
+		return set, err
+	}
+	return set.Scaled(r.scaling), nil
 }

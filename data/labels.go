@@ -76,12 +76,6 @@ func classesOf(labels []int) int {
 // Classes implements [Classed].
 func (p *published) Classes(Dirs) (int, bool) { return len(p.classes), true }
 
-// Classes implements [Classed] by the sub-folders of the training images.
-func (p *PNG) Classes(Dirs) (int, bool) {
-	_, _, classes, err := pngFiles(p.Images)
-	return len(classes), err == nil && len(classes) > 0
-}
-
 // Classes implements [Classed] by the files of labels: the largest label of both plus one.
 func (a *Arrays) Classes(Dirs) (n int, ok bool) {
 	for _, path := range []string{a.Labels, a.TestLabels} {
@@ -99,6 +93,24 @@ func (a *Arrays) Classes(Dirs) (n int, ok bool) {
 		n = max(n, classesOf(labels))
 	}
 	return n, n > 0
+}
+
+// Classes implements [Classed] by the labels of the training samples and their names.
+func (s *CSV) Classes(dirs Dirs) (int, bool) { return loadedClasses(s, dirs) }
+
+// Classes implements [Classed] by the labels of all samples and their names.
+func (s *NPZ) Classes(dirs Dirs) (int, bool) { return loadedClasses(s, dirs) }
+
+// Classes implements [Classed] by the labels of all samples and their names.
+func (s *Safetensors) Classes(dirs Dirs) (int, bool) { return loadedClasses(s, dirs) }
+
+// loadedClasses counts the classes of a set that must be read for it.
+func loadedClasses(s Source, dirs Dirs) (int, bool) {
+	set, err := s.Load(context.Background(), dirs, Need{Train: true, Test: HasTest(s)})
+	if err != nil {
+		return 0, false
+	}
+	return set.ClassCount()
 }
 
 // Classes implements [Classed] by the labels of all images: the largest one plus one.
