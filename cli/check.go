@@ -2,16 +2,11 @@ package cli
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
-	"reflect"
 
 	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/config"
-	"tessera/data"
-	"tessera/train"
 )
 
 func checkCommand() *cobra.Command {
@@ -20,9 +15,8 @@ func checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Report all errors of a models.toml",
-		Long: "Report all errors of the models and sweeps in FILE (default ./" + tessera.ModelsFile + ", or the shipped models if there is none), and of\n" +
-			"the data files that they name, if these exist.\n--fill prints one model with every default instead.",
-		Args: cobra.MaximumNArgs(1),
+		Long:  "Report all errors of the models and sweeps in FILE (default ./" + tessera.ModelsFile + ", or the shipped models if there is none)\nand of the data files that they name, if these exist. Say what was read.\n--fill prints one model with every default instead.",
+		Args:  cobra.MaximumNArgs(1),
 		RunE: work(func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				if f.file != "" && f.file != args[0] {
@@ -45,14 +39,10 @@ func checkCommand() *cobra.Command {
 			if err := models.Check(); err != nil {
 				return err
 			}
-			if err := f.examine(cmd, models); err != nil {
+			if err := examine(cmd, &f, models); err != nil {
 				return err
 			}
-			if len(models.Names()) == 0 && len(models.SweepNames()) == 0 {
-				fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s declares nothing: a model begins with [model.NAME]; `tessera check -f %s --fill shallow` prints one to copy\n",
-					cmp.Or(f.file, tessera.ModelsFile), shippedFile)
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s, no errors\n", counted(len(models.Names()), "model"))
+			reportRead(cmd, &f, models)
 			return nil
 		}),
 	}
@@ -63,50 +53,46 @@ func checkCommand() *cobra.Command {
 	return cmd
 }
 
-// examine prints the warnings of all models, and reads the user's files that their data sets name. An error of a file is an error, as
-// it would be of a training. A missing file is a warning: it may be on another machine.
-func (f *modelFlags) examine(cmd *cobra.Command, models *config.File) error {
-	seen := map[string]bool{}
-	o := train.Options{Load: loadOnce(data.SearchDirs(f.data))}
+// reportRead prints the warnings of a file without errors, and what was read from which file.
+func reportRead(cmd *cobra.Command, f *modelFlags, models *config.File) {
+	var own, shipped, sweeps, shippedSweeps int
 	for _, name := range models.Names() {
-		m, err := models.Model(name)
-		if err != nil {
+		if models.FileOf(name) == tessera.ShippedName {
+			shipped++
 			continue
 		}
-		warn(cmd, m.Warnings()...)
-		if !data.IsOwn(m.Dataset.Source) {
-			continue
-		}
-		notes, err := train.Examine(cmd.Context(), m, o)
-		var bad *data.Error
-		if errors.As(err, &bad) && bad.Problem == data.NotFound {
-			notes, err = append(notes, bad.Error()), nil
-		}
-		for _, note := range notes {
-			if !seen[note] {
-				warn(cmd, note)
-			}
-			seen[note] = true
-		}
-		if err != nil {
-			return fmt.Errorf("model %q: %w", name, err)
+		own++
+		if m, err := models.Model(name); err == nil {
+			warn(cmd, m.Warnings()...)
 		}
 	}
-	return nil
+	for _, name := range models.SweepNames() {
+		if models.FileOfSweep(name) == tessera.ShippedName {
+			shippedSweeps++
+		} else {
+			sweeps++
+		}
+	}
+	out := cmd.OutOrStdout()
+	if f.readsShipped() {
+		if f.file == "" {
+			fmt.Fprintf(out, "there is no %s in this folder; `tessera init` writes one\n", tessera.ModelsFile)
+		}
+		fmt.Fprintf(out, "%s: %s\n", tessera.ShippedName, soundText(shipped, shippedSweeps))
+		return
+	}
+	file := cmp.Or(f.file, tessera.ModelsFile)
+	if own+sweeps == 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s declares nothing: a model begins with [model.NAME]; `tessera help models` explains the file\n", file)
+	}
+	fmt.Fprintf(out, "%s: %s\nalso available: %s and %s that are shipped\n", file, soundText(own, sweeps), counted(shipped, "model"), counted(shippedSweeps, "sweep"))
 }
 
-// loadOnce loads a data set that several models use one after the other once.
-func loadOnce(dirs data.Dirs) train.LoadData {
-	var last *config.Dataset
-	var set *data.Set
-	return func(ctx context.Context, d *config.Dataset) (*data.Set, error) {
-		if last != nil && last.Need() == d.Need() && reflect.DeepEqual(last.Source, d.Source) {
-			return set, nil
-		}
-		loaded, err := d.Source.Load(ctx, dirs, d.Need())
-		if err == nil {
-			last, set = d, loaded
-		}
-		return loaded, err
+// soundText counts declarations without errors.
+func soundText(models, sweeps int) string {
+	text := counted(models, "model")
+	if sweeps > 0 {
+		text += ", " + counted(sweeps, "sweep")
 	}
+	return text + ", no errors"
 }
