@@ -134,7 +134,7 @@ func sameFile(one, other string) bool {
 
 // rangeSlack is how far values may leave the range of the fitted samples without a warning, as a share of it. Bytes, whose range is
 // known, may not leave it.
-const rangeSlack = 0.1
+const rangeSlack = 0.5
 
 // warnRange warns about values outside of those that the run was fitted to: they are probably scaled in another way.
 func warnRange(out io.Writer, file string, values []float32, least, most float32) {

@@ -2,6 +2,7 @@ package data
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 
@@ -49,6 +50,26 @@ func Classes(s Source, dirs Dirs) (n int, ok bool) {
 		return c.Classes(dirs)
 	}
 	return 0, false
+}
+
+// WhyNoClasses says why the number of classes of a source is not known, although its files are there; "" for other sources and where
+// the files are missing.
+func WhyNoClasses(s Source, dirs Dirs) string {
+	if !IsOwn(s) {
+		return ""
+	}
+	set, err := s.Load(context.Background(), dirs, Need{Train: true, Test: HasTest(s)})
+	var bad *Error
+	if errors.As(err, &bad) && bad.Problem == NotFound {
+		return ""
+	}
+	if err == nil {
+		if _, ok := set.ClassCount(); ok {
+			return ""
+		}
+		err = &Error{Dataset: set.Name, Problem: "its samples have no labels", Hint: "name them with the key labels, or put the images of each class into a folder"}
+	}
+	return "the number of classes is not known: " + err.Error()
 }
 
 // ClassCount returns the number of classes of a loaded set: the number of class names if they are known, otherwise the

@@ -25,9 +25,13 @@ type samples struct {
 	span    [2]float32    // least and largest value, before scaling
 }
 
-// samplesOf returns it of the images of a training.
-func samplesOf(splits data.Splits) samples {
+// samplesOf returns it of the images of a training. The range includes the images that are held out of the fitted ones.
+func samplesOf(splits data.Splits, sel data.Selection) samples {
 	low, high := splits.Fit.Scaled(nil).Range()
+	if splits.Validation != nil && !sel.Validation.Test {
+		least, most := splits.Validation.Scaled(nil).Range()
+		low, high = min(low, least), max(high, most)
+	}
 	return samples{splits.Scaling, [2]float32{low, high}}
 }
 

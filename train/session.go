@@ -85,7 +85,7 @@ func newSession(ctx context.Context, spec *config.Model, o Options, from *stored
 	if err != nil {
 		return nil, splits, err
 	}
-	s.images, s.files, s.samples = splits.Fit, set.Files, samplesOf(splits)
+	s.images, s.files, s.samples = splits.Fit, set.Files, samplesOf(splits, spec.Dataset.Selection)
 	s.identity = newIdentity(spec, s.images.Len(), s.files)
 	if from != nil {
 		err = s.restore(from)
@@ -126,7 +126,8 @@ func labelled(spec *config.Model, name string, images *data.Images) error {
 	}
 	kind, classes, labels := spec.Losses[i].Kind, layout.Size(spec.Losses[i].On), images.Labels()
 	if len(labels) == 0 || slices.Max(labels) < 0 {
-		return &data.Error{Dataset: name, Problem: fmt.Sprintf("its images have no labels, but loss[%d] (%s) needs them", i, kind)}
+		return &data.Error{Dataset: name, Problem: fmt.Sprintf("its images have no labels, but loss[%d] (%s) needs them", i, kind),
+			Hint: "name them with the key labels, or put the images of each class into a folder"}
 	}
 	if most := slices.Max(labels); most >= classes {
 		return &data.Error{Dataset: name, Problem: fmt.Sprintf("has the label %d, but %q, which loss[%d] (%s) compares with labels, has %d values: want at least %d",
