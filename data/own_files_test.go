@@ -207,6 +207,9 @@ func TestScalingHasTheStatisticsOfTheFittedSamplesOnly(t *testing.T) {
 			slices.Equal(first.Scaling.Shift, splits.Scaling.Shift) {
 			t.Errorf("%s: the statistics are not those of the four fitted samples", c.scale.Method)
 		}
+		if low, high := first.Test.Range(); c.scale.Method == scaleMinmax && (low != 0 || high != 1) {
+			t.Errorf("minmax of other samples than the fitted ones reaches from %g to %g", low, high)
+		}
 		if x := first.Test.Float32()[0]; x != first.Fit.Float32()[0] {
 			t.Errorf("%s: the test samples are scaled to %g, the fitted ones to %g", c.scale.Method, x, first.Fit.Float32()[0])
 		}

@@ -11,7 +11,7 @@ import (
 // sees them. The zero value takes them as they are; bytes of a file of bytes are value/255 in any case.
 //
 //	"bytes"        x / 255, for floats from 0 to 255
-//	"minmax"       (x - min) / (max - min)
+//	"minmax"       (x - min) / (max - min), clipped to [0,1] where a sample that was not fitted leaves it
 //	"standardise"  (x - mean) / standard deviation (of the population)
 //	a factor f     f x
 //
@@ -64,6 +64,7 @@ func (s Scale) TOML() any {
 // Scaling is the scaling of a model's samples: y = (x - Shift) Factor, value by value. Its statistics are kept with the model.
 type Scaling struct {
 	Shift, Factor []float32 // one per value of a sample
+	Clip          bool      // y is clipped to [0,1]
 }
 
 // Fit returns the scaling of samples by s, nil where nothing is scaled. A factor that is not finite is an error.
@@ -71,7 +72,7 @@ func (s Scale) Fit(m *Images) (*Scaling, error) {
 	if s == (Scale{}) || s.Method == scaleBytes && m.bytes != nil {
 		return nil, nil
 	}
-	scaling := &Scaling{make([]float32, m.pixels), make([]float32, m.pixels)}
+	scaling := &Scaling{make([]float32, m.pixels), make([]float32, m.pixels), s.Method == scaleMinmax}
 	groups, of := 1, s.fixed
 	if s.Method == scaleMinmax || s.Method == scaleStandardise {
 		if groups = m.pixels; len(m.Shape) > 1 {
@@ -156,11 +157,14 @@ func (s *Scaling) Apply(samples []float32) {
 	for n := len(s.Shift); len(samples) >= n; samples = samples[n:] {
 		for i := range n {
 			samples[i] = (samples[i] - s.Shift[i]) * s.Factor[i]
+			if s.Clip {
+				samples[i] = min(max(samples[i], 0), 1)
+			}
 		}
 	}
 }
 
-// Undo is the inverse of [Scaling.Apply], up to rounding.
+// Undo is the inverse of [Scaling.Apply], up to rounding and clipping.
 func (s *Scaling) Undo(samples []float32) {
 	if s == nil {
 		return

@@ -17,6 +17,7 @@ const (
 	shiftName     = samplesPrefix + "shift"
 	factorName    = samplesPrefix + "factor"
 	rangeKey      = "range" // JSON; left out for values in [0,1]
+	clipKey       = "clip"  // "true" where scaled values are clipped to [0,1]
 )
 
 // samples is what a model knows of the samples that it was fitted to.
@@ -41,6 +42,9 @@ func (s samples) add(f *checkpoint.File) {
 		shape := []int{len(s.scaling.Shift)}
 		f.Tensors = append(f.Tensors, checkpoint.Tensor{Name: shiftName, Shape: shape, Data: s.scaling.Shift},
 			checkpoint.Tensor{Name: factorName, Shape: shape, Data: s.scaling.Factor})
+		if s.scaling.Clip {
+			f.Metadata[clipKey] = "true"
+		}
 	}
 	if s.span != [2]float32{0, 1} {
 		text, _ := json.Marshal(s.span) // two finite numbers cannot fail: other images are refused
@@ -65,7 +69,7 @@ func storedSamples(path string, f *checkpoint.File, values int) (s samples, err 
 		return s, checkpoint.Mismatchf(path, "does not match its model: %s and %s have %d and %d values, want %d", shiftName, factorName,
 			len(shift.Data), len(factor.Data), values)
 	}
-	s.scaling = &data.Scaling{Shift: shift.Data, Factor: factor.Data}
+	s.scaling = &data.Scaling{Shift: shift.Data, Factor: factor.Data, Clip: f.Metadata[clipKey] == "true"}
 	return s, nil
 }
 
