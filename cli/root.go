@@ -28,7 +28,7 @@ func newRoot() *cobra.Command {
 		return errors.New(parsing.ReplaceAllString(err.Error(), "") + nearFlag(cmd, err))
 	})
 	root.AddCommand(trainCommand(), resumeCommand(), sweepCommand(), reproduceCommand(), evalCommand(), compareCommand(), attackCommand(), encodeCommand(), decodeCommand(), rankCommand(),
-		checkCommand(), summaryCommand(), figureCommand(), listCommand(), dataCommand(), doctorCommand(), versionCommand())
+		checkCommand(), summaryCommand(), figureCommand(), serveCommand(), listCommand(), dataCommand(), doctorCommand(), versionCommand())
 	return root
 }
 

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"image"
 	"image/color"
-	"image/draw"
 	"image/png"
 	"io"
 	"os"
@@ -158,10 +157,6 @@ func samePNGSize(path string, shape []int) error {
 
 // readPNG decodes one file of that shape into dst.
 func readPNG(dst []byte, path string, shape []int) error {
-	channels := 1
-	if len(shape) == 3 {
-		channels = shape[2]
-	}
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -171,21 +166,7 @@ func readPNG(dst []byte, path string, shape []int) error {
 	if err != nil {
 		return cut(err)
 	}
-	if channels == 1 {
-		if grey, ok := decoded.(*image.Gray); ok && len(grey.Pix) == len(dst) {
-			copy(dst, grey.Pix)
-			return nil
-		}
-		// Grey is 0.299 R + 0.587 G + 0.114 B; transparent pixels are blended over black.
-		grey := &image.Gray{Pix: dst, Stride: shape[1], Rect: image.Rect(0, 0, shape[1], shape[0])}
-		draw.Draw(grey, grey.Rect, decoded, decoded.Bounds().Min, draw.Src)
-		return nil
-	}
-	rgba := image.NewRGBA(image.Rect(0, 0, shape[1], shape[0]))
-	draw.Draw(rgba, rgba.Rect, decoded, decoded.Bounds().Min, draw.Src)
-	for i := range shape[0] * shape[1] {
-		copy(dst[3*i:3*i+3], rgba.Pix[4*i:])
-	}
+	fromPicture(dst, decoded, shape)
 	return nil
 }
 

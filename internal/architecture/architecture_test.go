@@ -36,7 +36,7 @@ var layout = [][]string{
 	{"train", "laws"},
 	{"report", "sweep"},
 	{"."},
-	{"study", "comparison"},
+	{"study", "comparison", "serve"},
 	{"cli"},
 	{"apps", "bench"},
 }
