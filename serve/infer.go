@@ -64,6 +64,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, ask func(*buffer
 		count = q.count
 	}
 	m.stats.answered(status, count, began)
+	s.answers.Add(1)
 	if reused {
 		s.give(b)
 	} else {

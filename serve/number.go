@@ -116,7 +116,7 @@ func nearest(mantissa uint64, exponent int) (float32, bool) {
 
 // appendNumber appends a finite number, with as few digits as identify it, in the format of encoding/json.
 func appendNumber(dst []byte, v float32) []byte {
-	if size := math.Abs(float64(v)); size != 0 && (size < 1e-6 || size >= 1e21) {
+	if size := float32(math.Abs(float64(v))); size != 0 && (size < 1e-6 || size >= 1e21) {
 		return strconv.AppendFloat(dst, float64(v), 'e', -1, 32)
 	}
 	return strconv.AppendFloat(dst, float64(v), 'f', -1, 32)

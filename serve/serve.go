@@ -30,6 +30,7 @@ type Server struct {
 	stats    *stats
 	handler  http.Handler
 	memory   atomic.Int64 // bytes of the bodies that are held
+	answers  atomic.Int64 // to inference requests
 	draining atomic.Bool
 	stop     context.CancelFunc // of the watch
 	watching sync.WaitGroup
