@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -75,32 +76,33 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, ask func(*buffer
 // compute computes the outputs of a request. When the client leaves or the time is over, a worker may still use the memory of
 // the request, which then must not be used again.
 func (s *Server) compute(ctx context.Context, b *buffer, q *request, began time.Time) (reusable bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
-	defer cancel()
-	b.values = b.values[:0]
 	for len(b.jobs) < len(q.wanted) {
 		b.jobs = append(b.jobs, &job{done: make(chan struct{}, 1)})
 	}
+	limited, cancel := ctx, context.CancelFunc(func() {})
 	submitted := 0
 	for i, want := range q.wanted {
 		j := b.jobs[i]
 		j.ctx, j.images, j.count, j.began = ctx, q.images, q.count, began
-		if err = want.output.batch.submit(j); err != nil {
-			cancel() // the jobs that are queued are left out
-			break
+		if !want.output.batch.now(j) {
+			if limited == ctx {
+				limited, cancel = context.WithTimeout(ctx, s.options.Timeout)
+				defer cancel()
+			}
+			j.ctx = limited
+			if err = want.output.batch.submit(j); err != nil {
+				cancel() // the jobs that are queued are left out
+				break
+			}
 		}
 		submitted++
 	}
+	b.values = b.values[:0]
 	for _, j := range b.jobs[:submitted] {
 		values, failed := j.result()
-		if failed != nil && ctx.Err() != nil {
-			if err == nil {
-				err = failed
-			}
+		err = cmp.Or(err, failed)
+		if failed != nil && limited.Err() != nil {
 			return false, err
-		}
-		if failed != nil && err == nil {
-			err = failed
 		}
 		b.values = append(b.values, values)
 	}

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"strconv"
@@ -21,12 +22,8 @@ func (c *cursor) number() (float32, error) {
 	if negative {
 		i++
 	}
-	var mantissa uint64
 	digits := i
-	for i < len(b) && b[i]-'0' <= 9 {
-		mantissa = 10*mantissa + uint64(b[i]-'0')
-		i++
-	}
+	mantissa, i := digitsAt(b, i, 0)
 	count := i - digits
 	if count == 0 || count > 1 && b[digits] == '0' {
 		return 0, c.bad("a number")
@@ -35,10 +32,7 @@ func (c *cursor) number() (float32, error) {
 	if i < len(b) && b[i] == '.' {
 		i++
 		fraction := i
-		for i < len(b) && b[i]-'0' <= 9 {
-			mantissa = 10*mantissa + uint64(b[i]-'0')
-			i++
-		}
+		mantissa, i = digitsAt(b, i, mantissa)
 		exponent = fraction - i
 		count -= exponent
 		if exponent == 0 {
@@ -69,6 +63,31 @@ func (c *cursor) number() (float32, error) {
 		return 0, fmt.Errorf("JSON: byte %d: %w", begin, errRange)
 	}
 	return float32(v), nil
+}
+
+// digitsAt appends the decimal digits at b[i:] to n, modulo 2^64, and returns where they end.
+func digitsAt(b []byte, i int, n uint64) (uint64, int) {
+	for len(b)-i >= 8 {
+		x := binary.LittleEndian.Uint64(b[i:])
+		if x&0xf0f0f0f0f0f0f0f0 != 0x3030303030303030 || (x+0x0606060606060606)&0xf0f0f0f0f0f0f0f0 != 0x3030303030303030 {
+			break
+		}
+		n = 100000000*n + eight(x)
+		i += 8
+	}
+	for i < len(b) && b[i]-'0' <= 9 {
+		n = 10*n + uint64(b[i]-'0')
+		i++
+	}
+	return n, i
+}
+
+// eight returns the number of eight decimal digits: neighbours are joined to pairs, to fours and to the whole. Source: Lemire,
+// "SWAR explained: parsing eight digits", 2022.
+func eight(x uint64) uint64 {
+	x = (x & 0x0f0f0f0f0f0f0f0f) * (10<<8 + 1) >> 8
+	x = (x & 0x00ff00ff00ff00ff) * (100<<16 + 1) >> 16
+	return (x & 0x0000ffff0000ffff) * (10000<<32 + 1) >> 32
 }
 
 // exponentAt reads the digits of an exponent with its sign. It returns where they end, -1 without digits.
