@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,18 +23,19 @@ type job struct {
 // encode computes a value of images, appended to dst. Several goroutines call it.
 type encode func(ctx context.Context, dst, images []float32) ([]float32, error)
 
+// yields is how often a worker lets others run before it collects a batch: first connections wake, then their requests arrive.
+const yields = 2
+
 // batcher collects the images of requests that wait at the same time and computes them together.
 //
-// While nothing waits and a place is free, a request is computed by its own goroutine: handing it over would take a third of the
-// time of a small model. Else it waits. A worker takes the first request that waits, and those behind it, up to most images. With
-// a wait, it waits for more until the first one is that old. A request with more images than that is computed by itself. A
-// request that does not fit is the first one of the worker's next batch.
+// A worker takes the first request that waits, and those behind it, up to most images. Before, it lets every goroutine run that
+// is ready to: under load these are requests that have just arrived, and eight images take a small model hardly longer than one. With a wait, it waits for more until the first one is that old. A request with more images than that is
+// computed by itself. A request that does not fit is the first one of the worker's next batch.
 type batcher struct {
 	encode   encode
 	in, out  int // values of an image, and of its result
 	most     int
 	wait     time.Duration
-	busy     chan struct{} // a token for each batch that is computed
 	queue    chan *job
 	places   int64 // images that may wait
 	waiting  atomic.Int64
@@ -43,7 +45,7 @@ type batcher struct {
 
 // start starts the workers.
 func (b *batcher) start(workers int) {
-	b.queue, b.busy = make(chan *job, b.places), make(chan struct{}, workers)
+	b.queue = make(chan *job, b.places)
 	for range workers {
 		b.finished.Go(b.work)
 	}
@@ -53,22 +55,6 @@ func (b *batcher) start(workers int) {
 func (b *batcher) stop() {
 	close(b.queue)
 	b.finished.Wait()
-}
-
-// now computes a job, unless others wait or are expected, or all places are taken.
-func (b *batcher) now(j *job) bool {
-	if b.wait > 0 || b.waiting.Load() > 0 {
-		return false
-	}
-	select {
-	case b.busy <- struct{}{}:
-	default:
-		return false
-	}
-	defer func() { <-b.busy }()
-	b.observe(j.count)
-	j.finish(b.protected(j.ctx, j.results[:0], j.images))
-	return true
 }
 
 // submit queues a job, or returns errFull.
@@ -101,10 +87,11 @@ func (b *batcher) work() {
 			}
 			w.next = j
 		}
-		b.busy <- struct{}{}
+		for range yields {
+			runtime.Gosched()
+		}
 		b.collect(&w)
 		b.compute(&w)
-		<-b.busy
 	}
 }
 

@@ -79,21 +79,15 @@ func (s *Server) compute(ctx context.Context, b *buffer, q *request, began time.
 	for len(b.jobs) < len(q.wanted) {
 		b.jobs = append(b.jobs, &job{done: make(chan struct{}, 1)})
 	}
-	limited, cancel := ctx, context.CancelFunc(func() {})
+	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
+	defer cancel()
 	submitted := 0
 	for i, want := range q.wanted {
 		j := b.jobs[i]
 		j.ctx, j.images, j.count, j.began = ctx, q.images, q.count, began
-		if !want.output.batch.now(j) {
-			if limited == ctx {
-				limited, cancel = context.WithTimeout(ctx, s.options.Timeout)
-				defer cancel()
-			}
-			j.ctx = limited
-			if err = want.output.batch.submit(j); err != nil {
-				cancel() // the jobs that are queued are left out
-				break
-			}
+		if err = want.output.batch.submit(j); err != nil {
+			cancel() // the jobs that are queued are left out
+			break
 		}
 		submitted++
 	}
@@ -101,7 +95,7 @@ func (s *Server) compute(ctx context.Context, b *buffer, q *request, began time.
 	for _, j := range b.jobs[:submitted] {
 		values, failed := j.result()
 		err = cmp.Or(err, failed)
-		if failed != nil && limited.Err() != nil {
+		if failed != nil && ctx.Err() != nil {
 			return false, err
 		}
 		b.values = append(b.values, values)

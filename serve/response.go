@@ -77,14 +77,20 @@ func (o *output) appendHeader(dst []byte, n int) []byte {
 // headerLength is the header that gives the length of the JSON before binary data.
 const headerLength = "Inference-Header-Content-Length"
 
+// The types of inference responses; no handler changes them.
+var (
+	typeBinary = []string{"application/octet-stream"}
+	typeJSON   = []string{"application/json"}
+)
+
 // writeResponse answers with an inference response. With binary data the type of the body is application/octet-stream.
 func writeResponse(w http.ResponseWriter, body []byte, header int) {
 	h := w.Header()
 	if header < len(body) {
-		h.Set("Content-Type", "application/octet-stream")
+		h["Content-Type"] = typeBinary
 		h.Set(headerLength, strconv.Itoa(header))
 	} else {
-		h.Set("Content-Type", "application/json")
+		h["Content-Type"] = typeJSON
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	_, _ = w.Write(body) // fails where the client is gone
