@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"tessera/internal/atomicfile"
+	"tessera/internal/regular"
 	"tessera/team"
 )
 
@@ -157,7 +158,7 @@ func samePNGSize(path string, shape []int) error {
 
 // readPNG decodes one file of that shape into dst.
 func readPNG(dst []byte, path string, shape []int) error {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return err
 	}

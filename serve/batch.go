@@ -187,8 +187,9 @@ func (b *batcher) together(w *worker, jobs []*job) {
 			j.finish(nil, err)
 			continue
 		}
-		j.finish(append(j.results[:0], rest[:j.count*b.out]...), nil)
-		rest = rest[j.count*b.out:]
+		own := rest[:j.count*b.out]
+		rest = rest[len(own):]
+		j.finish(append(j.results[:0], own...), nil) // from here on j belongs to another request
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tessera"
+	"tessera/internal/regular"
 	"tessera/train/folder"
 )
 
@@ -53,12 +54,7 @@ func versionOf(run string) (string, error) {
 }
 
 func addFile(w io.Writer, path string) error {
-	if info, err := os.Stat(path); err != nil {
-		return err
-	} else if !info.Mode().IsRegular() {
-		return fmt.Errorf("serve: %s: is not a regular file", path)
-	}
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return err
 	}
