@@ -186,7 +186,7 @@ func TestSoak(t *testing.T) {
 
 // properClient compares the codes that it gets with those of its first answer.
 func properClient(t *testing.T, address string, g uint64, end time.Time, count *atomic.Int64) {
-	x := images(3, g)
+	x := images(1+int(g), g)
 	want := valuesOf(t, "code", x)
 	client := clientOf(1)
 	defer client.CloseIdleConnections()
