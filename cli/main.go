@@ -32,7 +32,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 			code = exitInternal
 		}
 	}()
-	ctx, stop := interruptible(ctx, stderr)
+	ctx, stop := interruptible(ctx, args, stderr)
 	defer stop()
 	root := newRoot()
 	root.SetArgs(args)
