@@ -16,10 +16,11 @@ import (
 const changedFormat = "has changed since the run was trained (SHA-256: got %.12s..., want %.12s...)"
 
 // Origin returns the record of where a run found its data; the zero value, which knows nothing, for a run without one. A record that cannot
-// be read is reported to warn, which may be nil.
-func Origin(run string, warn func(string)) Environment {
+// be read is reported to warn, which may be nil, unless the source s generates its images.
+func Origin(run string, s data.Source, warn func(string)) Environment {
 	e, err := ReadEnvironment(run)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && warn != nil {
+	files, ok := s.(interface{ Origin() data.Origin })
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && warn != nil && ok && files.Origin() != data.Generated {
 		warn(err.Error() + ": the run does not know where its data are; they are searched as for a new run")
 	}
 	if err != nil {
