@@ -106,7 +106,7 @@ type Options struct {
 
 	Epochs int // of Resume: the run's new number of epochs, also in its config.toml; 0 leaves it as it is
 
-	Warn   func(text string)    // told of what does not end a training, but changes its result; may be nil
+	Warn   func(text string)    // called for problems that end neither a training nor the opening of a run; may be nil
 	Report func(train.Progress) // called after every epoch, and about every tenth of a second within one; may be nil
 }
 
