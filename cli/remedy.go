@@ -10,14 +10,12 @@ import (
 
 	"tessera"
 	"tessera/config"
-	"tessera/data"
 	"tessera/train/folder"
 )
 
 // remedy prints what to do about an error whose message does not say it: a wrong folder, a missing file, a full disk.
 func remedy(err error, stderr io.Writer) {
 	var place placeError
-	var missing *data.Error
 	var unknown *config.UnknownModel
 	var unwritten *folder.WriteError
 	switch {
@@ -27,8 +25,6 @@ func remedy(err error, stderr io.Writer) {
 		fmt.Fprintln(stderr, whereRunsAre())
 	case errors.As(err, &unknown) && !unknown.Suggests() && missingFile(tessera.ModelsFile) && unknown.File != "":
 		fmt.Fprintf(stderr, "there is no %s in %s: change to the folder of yours, or name it with --file\n", tessera.ModelsFile, here())
-	case errors.As(err, &missing) && missing.Hint == "" && missing.Path != "" && !filepath.IsAbs(missing.Path) && missingFile(missing.Path):
-		fmt.Fprintf(stderr, "relative paths begin in the current directory, %s: run the command in the folder where they begin, or write the whole path\n", here())
 	}
 }
 

@@ -31,7 +31,7 @@ func TestFirstStepInTheWrongFolder(t *testing.T) {
 	r := b.within("wrong", exitUsage, "train", "own", "--epochs", "1")
 	b.contains("no models.toml", r.stderr, `unknown model "own"`, "there is no models.toml in "+b.path("wrong"), "--file")
 	r = b.within("wrong", exitData, "train", "own", "--epochs", "1", "--file", "../models.toml")
-	b.contains("images elsewhere", r.stderr, "pics/x.npy: not found", "relative paths begin in the current directory, "+b.path("wrong"), "run the command in the folder where they begin")
+	b.contains("images elsewhere", r.stderr, "pics/x.npy: not found", "paths are relative to the folder in which the command is run")
 	b.must(0, "train", "own", "--epochs", "1")
 
 	r = b.within("wrong", exitUsage, "eval", "runs/own")
@@ -51,7 +51,7 @@ func TestFirstStepWithoutData(t *testing.T) {
 		b.must(0, "train", "clothes", "--epochs", "1", "--set", "dataset.limit=300", "--data", folder)
 	}
 	b.write("models.toml", ownModel)
-	b.contains("one's files", b.must(exitData, "train", "own", "--epochs", "1").stderr, "pics/x.npy: not found", "write the whole path")
+	b.contains("one's files", b.must(exitData, "train", "own", "--epochs", "1").stderr, "pics/x.npy: not found", "paths are relative to the folder in which the command is run")
 	b.ownImages()
 	b.must(0, "train", "own", "--epochs", "1")
 }
