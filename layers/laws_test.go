@@ -41,7 +41,12 @@ var settings = map[string][]map[string]any{
 	"gaussian_noise": {{}, {"stddev": 0.0}},
 	"leaky_relu":     {{}, {"slope": 0.0}, {"slope": 1.0}},
 	"elu":            {{}, {"alpha": 0.0}, {"alpha": 3.0}},
-	"softplus":       {{}, {"sharpness": 0.3}, {"sharpness": 10.0}},
+	"global_pool":    {{}, {"value": "max"}},
+
+	"upsample_bilinear": {{}, {"factor": 3}, {"factor": 1}},
+
+	"prelu":    {{}, {"slope": 0.0}, {"slope": -0.5}},
+	"softplus": {{}, {"sharpness": 0.3}, {"sharpness": 10.0}},
 }
 
 func init() {
