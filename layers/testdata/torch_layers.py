@@ -152,6 +152,19 @@ def global_pool(value, shape):
     return case("global_pool", {"value": value}, shape, x, x.mean((2, 3)) if value == "mean" else x.amax((2, 3)), {})
 
 
+def rectangular(layer, shape, filters, kernel, stride, padding):
+    """Filters of (height, width) with strides (between rows, between columns)."""
+    x, offset = image(*shape), torch.randn(filters).requires_grad_()
+    sizes = (filters, shape[2]) if layer == "conv2d" else (shape[2], filters)
+    weight = torch.randn(*sizes, *kernel).requires_grad_()
+    f = F.conv2d if layer == "conv2d" else F.conv_transpose2d
+    y = f(x, weight, offset, stride, padding)
+    settings = {"filters": filters, "kernel": kernel[0], "kernel_width": kernel[1], "stride": stride[0], "stride_width": stride[1],
+                "padding": padding or "valid"}
+    parameters = {"weight": (weight, lambda p: p.permute(2, 3, 1, 0)), "bias": (offset, as_it_is)}
+    return case(layer, settings, shape, x, y, parameters)
+
+
 def concat(shape, filters):
     """The image beside a convolution of it."""
     x, conv = image(*shape), nn.Conv2d(shape[2], filters, 3, padding=1)
@@ -309,6 +322,10 @@ CASES = [batch_norm(shape, training) for shape in [(4,), (3, 2, 5)] for training
     global_pool("max", (2, 5, 3)),
     concat((3, 4, 2), 3),
     concat_dense(4, 3),
+    rectangular("conv2d", (5, 7, 2), 3, (1, 4), (1, 2), 0),
+    rectangular("conv2d", (6, 5, 1), 2, (3, 2), (2, 1), 1),
+    rectangular("conv2d_transpose", (3, 4, 2), 3, (3, 2), (1, 3), 0),
+    rectangular("conv2d_transpose", (4, 3, 2), 2, (4, 3), (2, 1), 1),
 ]
 
 if __name__ == "__main__":
