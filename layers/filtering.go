@@ -56,6 +56,9 @@ func (f *Filtering) fitting(in []int, more ...count) (g ops.Convolution, image [
 	return g, image, err
 }
 
+// AddsBias implements [Shifting].
+func (f *Filtering) AddsBias() bool { return f.Bias && f.Activation.isLinear() }
+
 // kernelWidth is the width of a filter.
 func (f *Filtering) kernelWidth() int { return cmp.Or(f.KernelWidth, f.Kernel) }
 
