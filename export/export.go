@@ -19,7 +19,6 @@ import (
 
 	"tessera/config"
 	"tessera/internal/machine"
-	"tessera/internal/volume"
 	"tessera/metrics"
 	"tessera/part"
 	"tessera/report"
@@ -168,6 +167,3 @@ func (r *Run) Atoms() *metrics.Atoms {
 	}
 	return r.Model.Atoms()
 }
-
-// pixels is the number of values of one image.
-func (r *Run) pixels() int { return volume.Of(r.Shape()) }
