@@ -35,6 +35,8 @@ func newRoot() *cobra.Command {
 		reproduceCommand(),
 		evalCommand(),
 		compareCommand(),
+		reportCommand(),
+		uiCommand(),
 		attackCommand(),
 		encodeCommand(),
 		decodeCommand(),

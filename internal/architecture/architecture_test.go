@@ -37,7 +37,9 @@ var layout = [][]string{
 	{"report", "sweep"},
 	{"export"},
 	{"."},
-	{"study", "comparison"},
+	{"study", "comparison", "preview"},
+	{"page"},
+	{"live"},
 	{"cli"},
 	{"apps", "bench"},
 }
