@@ -205,7 +205,7 @@ type view struct {
 }
 
 func newView(run *tessera.Run, sample *evaluation.Sample) (*view, error) {
-	images := sample.Images.Slice(0, min(mostImages, sample.Images.Len()))
+	images := sample.Images.Slice(0, min(mostImages, max(1, mostValues/sample.Images.Pixels()), sample.Images.Len()))
 	v := &view{run: run, sample: sample, painter: newPainter(run.Shape()), images: images.Float32(), n: images.Len(), atoms: run.Atoms()}
 	v.labels, v.classes = images.Labels(), classNames(images.Labels(), sample.Classes)
 	v.direct = v.atoms != nil && v.atoms.Indirect == "" && v.atoms.Count == run.Units()
