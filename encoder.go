@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 
+	"tessera/data"
 	"tessera/engine"
 	"tessera/graph"
 	"tessera/internal/batches"
@@ -46,6 +47,8 @@ type Encoder struct {
 	out   int
 	pool  *batches.Pool // nil for a baseline
 	whole *whole        // a baseline, which has no programs to compile
+
+	scaling *data.Scaling // of the run; nil for none
 }
 
 // whole is a coder that codes everything at once, one call after the other; the run takes turns with it.
@@ -61,7 +64,7 @@ func (r *Run) Encoder(o EncoderOptions) (*Encoder, error) {
 	if err := r.ready(); err != nil {
 		return nil, err
 	}
-	e := &Encoder{name: r.Path, in: volume.Of(r.Shape()), out: r.Units()}
+	e := &Encoder{name: r.Path, in: volume.Of(r.Shape()), out: r.Units(), scaling: r.scaling}
 	if r.network == nil {
 		e.whole = &whole{mu: &r.mu, coder: r.coder}
 		return e, nil
@@ -127,6 +130,7 @@ func (e *Encoder) Encode(ctx context.Context, dst, images []float32) ([]float32,
 	if err != nil {
 		return dst, err
 	}
+	images = e.scaling.Applied(images)
 	if e.pool != nil {
 		dst, err = e.pool.Run(ctx, dst, images)
 	} else {

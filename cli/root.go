@@ -40,6 +40,7 @@ func newRoot() *cobra.Command {
 		attackCommand(),
 		encodeCommand(),
 		decodeCommand(),
+		exportCommand(),
 		rankCommand(),
 		checkCommand(),
 		summaryCommand(),
