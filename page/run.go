@@ -115,21 +115,28 @@ func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) error
 	if result.Fitted != nil {
 		r.Fitted = grouped(result.Fitted.Images) + " of the " + grouped(result.FittedImages) + " images that were fitted"
 	}
+	if err := r.draw(opened, sample, result); err != nil {
+		return fmt.Errorf("%s: %w", r.Path, err)
+	}
+	return nil
+}
+
+// draw fills in the pictures and the statistics of units.
+func (r *Run) draw(opened *tessera.Run, sample *evaluation.Sample, result *evaluation.Report) error {
 	v, err := newView(opened, sample)
 	if err != nil {
-		return fmt.Errorf("%s: %w", r.Path, err)
+		return err
 	}
 	if r.Heads, err = v.heads(); err != nil {
-		return fmt.Errorf("%s: %w", r.Path, err)
+		return err
 	}
 	if r.Samples, err = v.samples(); err != nil {
-		return fmt.Errorf("%s: %w", r.Path, err)
+		return err
 	}
 	if r.Units, err = v.units(); err != nil {
-		return fmt.Errorf("%s: %w", r.Path, err)
+		return err
 	}
-	r.Codes = v.codes()
-	r.Verdicts = v.verdicts(result)
+	r.Codes, r.Verdicts = v.codes(), v.verdicts(result)
 	return nil
 }
 
