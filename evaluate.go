@@ -79,7 +79,8 @@ func (r *Run) Report(ctx context.Context, chosen metrics.Selection) (*evaluation
 	return report, err
 }
 
-// EvaluateImages measures the run on images of any origin, whose name the result has in place of that of the data set.
+// EvaluateImages measures the run on images of any origin, scaled as in the training. The result has their name in place of that of
+// the data set.
 func (r *Run) EvaluateImages(ctx context.Context, name string, images *data.Images, chosen metrics.Selection) (*metrics.Result, error) {
 	if ctx == nil {
 		return nil, errNoContext
@@ -93,7 +94,7 @@ func (r *Run) EvaluateImages(ctx context.Context, name string, images *data.Imag
 	if !slices.Equal(images.Shape, r.Shape()) {
 		return nil, &data.Error{Path: name, Problem: fmt.Sprintf("its images do not have the shape of the training images (got %v, want %v)", images.Shape, r.Shape())}
 	}
-	return r.EvaluateSample(ctx, &evaluation.Sample{Split: evaluation.Given, Name: name, Images: images}, chosen)
+	return r.EvaluateSample(ctx, &evaluation.Sample{Split: evaluation.Given, Name: name, Images: images.Scaled(r.scaling)}, chosen)
 }
 
 // Attack measures what attacks do to the run: attacked images are sought at the images that it is evaluated on, the first
@@ -105,10 +106,11 @@ func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*
 	if err := r.attacked(func(attack.Target) error { return nil }); err != nil { // before images are read
 		return nil, err
 	}
-	images, err := r.Images(ctx)
+	s, err := r.Sample(ctx, data.TestSplit)
 	if err != nil {
 		return nil, err
 	}
+	images := s.Images
 	if limit > 0 {
 		images = images.Slice(0, min(limit, images.Len()))
 	}
@@ -127,14 +129,14 @@ func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*
 // ErrNoGradients says that a model cannot be attacked: it is a baseline.
 var ErrNoGradients = errors.New("it has no gradients to attack it with")
 
-// Images returns the test images of the data set, or all images where the set has no test split. Data that are missing or do
-// not fit are a [*data.Error].
+// Images returns the test images of the data set, or all images where the set has no test split, before they are scaled. Data
+// that are missing or do not fit are a [*data.Error].
 func (r *Run) Images(ctx context.Context) (*data.Images, error) {
 	s, err := r.Sample(ctx, data.TestSplit)
 	if err != nil {
 		return nil, err
 	}
-	return s.Images, nil
+	return s.Images.Scaled(nil), nil
 }
 
 // Sample reads the images of a split of the run's data set with their labels: what [Run.EvaluateOn] measures. The errors are
@@ -200,8 +202,8 @@ func (r *Run) load(ctx context.Context, split data.Split) (*data.Set, error) {
 		}
 	}
 	set, err := r.origin.Placed(source).Load(ctx, r.origin.Dirs(r.dirs), data.NeedOf(source, r.Model.Dataset.Selection, split))
-	if err != nil {
-		return nil, err
+	if err != nil || set == nil {
+		return set, err
 	}
-	return set, r.origin.Changed(set.Name, set.Files)
+	return set.Scaled(r.scaling), r.origin.Changed(set.Name, set.Files)
 }

@@ -73,6 +73,7 @@ func withOptions(t *testing.T) map[string]func() error {
 		"tessera.Run.Evaluate": func() error { _, err := run.Evaluate(ctx, nil); return err },
 		"train.Run":            func() error { _, err := train.Run(ctx, m, train.Options{}); return err },
 		"train.Resume":         func() error { _, err := train.Resume(ctx, "", train.Options{}); return err },
+		"train.Examine":        func() error { _, err := train.Examine(ctx, m, train.Options{}); return err },
 		"graph.Model.Program":  func() error { _, err := g.Program(graph.Request{}); return err },
 		"comparison.Compare":   func() error { _, err := comparison.Compare(ctx, nil, comparison.Options{}); return err },
 		"sweep.New":            func() error { _, err := sweep.New(ctx, &config.Sweep{}, sweep.Options{}); return err },

@@ -64,7 +64,7 @@ func (f *evalFlags) eval(cmd *cobra.Command, run string) error {
 	}
 	defer r.Close()
 	if length := r.Model.Train.Epochs; r.Model.Baseline == nil && r.Epoch < length && r.Model.Train.Patience == 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is not finished: epoch %d of %d\n", r.Path, r.Epoch, length)
+		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is not finished: epoch %d of %d; `tessera resume %s` continues it\n", r.Path, r.Epoch, length, r.Path)
 	}
 	measured, err := f.measure(cmd, r, chosen)
 	if err != nil {
@@ -97,12 +97,14 @@ func (f *evalFlags) measure(cmd *cobra.Command, r *tessera.Run, chosen metrics.S
 	}
 	var all []*data.Images
 	for _, path := range f.in {
-		images, err := data.ReadImages(cmd.Context(), path, r.Shape())
+		rows, err := data.ReadRows(cmd.Context(), path, r.Shape(), r.Model.Dataset.Source)
 		if err != nil {
 			return nil, err
 		}
-		warnRange(cmd.ErrOrStderr(), path, images.Float32())
-		all = append(all, images)
+		warn(cmd, rows.Notes...)
+		low, high := r.Range()
+		warnRange(cmd.ErrOrStderr(), path, rows.Float32(), low, high)
+		all = append(all, rows.Images)
 	}
 	images, err := joined(r.Shape(), all)
 	if err != nil {

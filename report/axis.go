@@ -12,6 +12,7 @@ type axis struct {
 	label    string
 	log      bool
 	whole    bool      // what is counted: no ticks between whole numbers
+	inverted bool      // from top to bottom; only of linear axes
 	min, max float64   // the least range that is shown; both 0 leave it to the data
 	marks    []float64 // the only values with ticks; nil marks round values
 }
@@ -39,6 +40,9 @@ func (a axis) set(to *plot.Axis) {
 			to.Min, to.Max = to.Min-half, to.Max+half
 		}
 		to.Tick.Marker = linearTicks{whole: a.whole}
+		if a.inverted {
+			to.Scale = plot.InvertedScale{Normalizer: plot.LinearScale{}}
+		}
 		return
 	}
 	to.Min, to.Max = floorLog(to.Min), ceilLog(to.Max)
