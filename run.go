@@ -31,6 +31,7 @@ type Run struct {
 	span    [2]float32    // of the fitted samples
 	options Options
 	dirs    data.Dirs
+	origin  train.Environment // where its data are
 	team    *team.Team
 	closed  bool
 }

@@ -159,9 +159,13 @@ func (o Options) asBegun(run string) (Options, error) {
 }
 
 // Open returns the run of that folder, finished or not, at its best epoch where early stopping looked for one, else at
-// its last checkpoint. The errors are those of [train.Open].
+// its last checkpoint. Its data are found where the training found them, from any folder. The errors are those of [train.Open].
 func Open(folder string, o Options) (*Run, error) {
-	return o.open(folder, func() (*train.Trained, error) { return train.Open(folder) })
+	r, err := o.open(folder, func() (*train.Trained, error) { return train.Open(folder) })
+	if err == nil {
+		r.origin = train.Origin(folder, o.Warn)
+	}
+	return r, err
 }
 
 // OpenFS is [Open] for a run in a folder of a file system, such as one that the program embeds:
@@ -221,7 +225,7 @@ func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, e
 		return nil, err
 	}
 	r := o.newRun(trained, result.Run, backend, team)
-	r.Result = result
+	r.Result, r.origin = result, train.Origin(result.Run, nil)
 	return r, nil
 }
 

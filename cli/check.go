@@ -61,9 +61,7 @@ func reportRead(cmd *cobra.Command, f *modelFlags, models *config.File) error {
 			continue
 		}
 		own++
-		if m, err := models.Model(name); err == nil {
-			warn(cmd, m.Warnings()...)
-		}
+		warn(cmd, models.Warnings(name)...)
 	}
 	for _, name := range models.SweepNames() {
 		if models.FileOfSweep(name) == tessera.ShippedName {

@@ -11,13 +11,17 @@ import (
 )
 
 func drawAtoms(w *figureWork) (f *report.Figure, err error) {
+	runs, err := w.shown()
+	if err != nil {
+		return nil, err
+	}
 	var rows []report.ImageRow
 	err = w.each(func(label string, r *tessera.Run) error {
 		a := r.Atoms()
 		if a == nil {
 			return usagef("%s has no atoms", label)
 		}
-		if len(w.runs) == 1 {
+		if len(runs) == 1 {
 			f, err = report.Atoms(a)
 			return err
 		}

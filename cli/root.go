@@ -27,8 +27,32 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return errors.New(parsing.ReplaceAllString(err.Error(), "") + nearFlag(cmd, err))
 	})
-	root.AddCommand(trainCommand(), resumeCommand(), sweepCommand(), reproduceCommand(), evalCommand(), compareCommand(), attackCommand(), encodeCommand(), decodeCommand(), rankCommand(),
-		checkCommand(), summaryCommand(), figureCommand(), listCommand(), dataCommand(), doctorCommand(), versionCommand(), initCommand(), docsCommand(), modelsTopic())
+	root.AddCommand(
+		trainCommand(),
+		resumeCommand(),
+		runsCommand(),
+		sweepCommand(),
+		reproduceCommand(),
+		evalCommand(),
+		compareCommand(),
+		reportCommand(),
+		uiCommand(),
+		attackCommand(),
+		encodeCommand(),
+		decodeCommand(),
+		exportCommand(),
+		rankCommand(),
+		checkCommand(),
+		summaryCommand(),
+		figureCommand(),
+		listCommand(),
+		dataCommand(),
+		doctorCommand(),
+		versionCommand(),
+		initCommand(),
+		docsCommand(),
+		modelsTopic(),
+	)
 	return root
 }
 

@@ -12,11 +12,16 @@ import (
 	"tessera/metrics"
 )
 
+// Given is the split of images that belong to no data set.
+const Given data.Split = "given"
+
 // Sample is what a model is measured on.
 type Sample struct {
-	Split  data.Split // which images these are
-	Images *data.Images
-	Rows   []float32 // their values, row-major; nil: they are made of Images
+	Split   data.Split // which images these are
+	Name    string     // of their data set; "" for that of the model
+	Images  *data.Images
+	Rows    []float32 // their values, row-major; nil: they are made of Images
+	Classes []string  // names of the labels; nil where they are not known
 }
 
 // Take returns the images of a set that belong to a split of a model; shape is that of the images which the model takes.
@@ -32,7 +37,7 @@ func Take(set *data.Set, m *config.Model, shape []int, split data.Split) (*Sampl
 	if !slices.Equal(set.Shape, shape) {
 		return nil, &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its images do not have the shape of the training images (got %v, want %v)", set.Shape, shape)}
 	}
-	return &Sample{Split: split, Images: images}, nil
+	return &Sample{Split: split, Images: images, Classes: set.Classes}, nil
 }
 
 // Measure measures a trained model on a sample. The seed of the metrics is that of the model, as is the target of their KL
@@ -54,11 +59,16 @@ func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sampl
 	var bad *data.Error
 	if errors.As(err, &bad) { // metrics do not know whose images they measure
 		named := *bad
-		named.Dataset = m.Dataset.Name
+		if named.Dataset = m.Dataset.Name; s.Name != "" {
+			named.Dataset = s.Name
+		}
 		return nil, &named
 	} else if err != nil {
 		return nil, err
 	}
 	r.Model, r.Dataset, r.Split = m.Name, m.Dataset.Name, string(s.Split)
+	if s.Name != "" {
+		r.Dataset = s.Name
+	}
 	return r, nil
 }

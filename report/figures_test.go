@@ -65,7 +65,10 @@ func figures(t *testing.T) map[string]func() (*Figure, error) {
 				CodeRow{Caption: "codes of any sign", Units: 100, Codes: codes(5, func(u float64) float64 { return 40 * (u - 0.4) })},
 			)
 		},
-		"curves":        func() (*Figure, error) { return Curves(ours, PublishedCurves(false)) },
+		"curves": func() (*Figure, error) { return Curves(ours, PublishedCurves(false)) },
+		"swept": func() (*Figure, error) {
+			return Swept("encoder.0.units", []string{"mse", "l0", "accuracy"}, sweptLines())
+		},
 		"hoyer_scatter": func() (*Figure, error) { return HoyerScatter(ours, PublishedCurves(false)) },
 		"mse_scatter":   func() (*Figure, error) { return MSEScatter(nil, PublishedCurves(true)) },
 		"pareto":        func() (*Figure, error) { return Pareto(named, PublishedTables("fashion-mnist")) },

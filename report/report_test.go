@@ -231,7 +231,7 @@ func TestAtomsAreNumberedAtAnySizeOfTheirCells(t *testing.T) {
 }
 
 func TestTheAxisSaysWhichImagesTheErrorIsOf(t *testing.T) {
-	test, all := []Point{{}}, []Point{{AllImages: true}}
+	test, all := []Point{{}}, []Point{{Split: "all"}}
 	for want, points := range map[string][][]Point{
 		"mse of test images": {test, nil}, "mse of all images": {all, nil}, "mse": {all, test},
 	} {
