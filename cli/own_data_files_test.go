@@ -64,6 +64,7 @@ func (b *bench) writeMeasurements(r *rand.Rand, o *ownData) {
 		o.measurements, o.species = append(o.measurements, row), append(o.species, species[class])
 	}
 	b.write("measurements.csv", text.String())
+	b.write("species/readme.md", "a folder that is called as a column is")
 	b.write("unlabelled.csv", "a,b\n1,2\n3,4\n5,6\n7,8\n9,10\n-1,2\n3,-4\n5,-6\n7,-8\n9,-10\n")
 }
 

@@ -89,7 +89,8 @@ func (e Environment) Placed(s data.Source) data.Source {
 	return c.Interface().(data.Source)
 }
 
-// settle makes the declared texts of a struct absolute that name files of a folder. It reports whether there are any.
+// settle makes the declared texts of a struct absolute that name files of a folder, except those with the tag name:"true", which name
+// something else. It reports whether there are any.
 func settle(v reflect.Value, folder string) (changed bool) {
 	for i := range v.NumField() {
 		f, t := v.Field(i), v.Type().Field(i)
@@ -97,7 +98,7 @@ func settle(v reflect.Value, folder string) (changed bool) {
 		case !f.CanSet():
 		case t.Anonymous && f.Kind() == reflect.Struct:
 			changed = settle(f, folder) || changed
-		case f.Kind() == reflect.String && t.Tag.Get("toml") != "" && f.String() != "" && !filepath.IsAbs(f.String()):
+		case f.Kind() == reflect.String && t.Tag.Get("toml") != "" && t.Tag.Get("name") == "" && f.String() != "" && !filepath.IsAbs(f.String()):
 			path := filepath.Join(folder, f.String())
 			if _, err := os.Stat(path); err == nil {
 				f.SetString(path)
