@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 
+	"tessera/data"
 	"tessera/engine"
 	"tessera/graph"
 	"tessera/internal/batches"
@@ -37,8 +38,8 @@ const mostPrograms = 8
 // defaultSizes of compiled batches: one image without padding, and enough images for the matrix products to be efficient.
 func defaultSizes() []int { return []int{1, 8, 64, 256} }
 
-// Encoder encodes images with the parameters of a run, or computes another value of the model from them. Any number of goroutines may use it at the same time; each call
-// computes on the goroutine of its caller.
+// Encoder encodes images with the parameters of a run, or computes another value of the model from them. Any number of
+// goroutines may use it at the same time; each call computes on the goroutine of its caller.
 //
 // The code of an image has the same bits in every call. They are those of [Run.Encode] for a batch of the largest size: an
 // encoder measures which sizes round alike and leaves the others out. Dense layers round all sizes alike; a convolution
@@ -49,6 +50,9 @@ type Encoder struct {
 	out   int
 	pool  *batches.Pool // nil for a baseline
 	whole *whole        // a baseline, which has no programs to compile
+
+	scaling *data.Scaling // of the run; nil for none
+	output  bool          // the outputs are computed, in which the scaling is undone
 }
 
 // whole is a coder that codes everything at once, one call after the other; the run takes turns with it.
@@ -69,7 +73,7 @@ func (r *Run) Encoder(o EncoderOptions) (*Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Encoder{name: r.Path, in: volume.Of(r.Shape()), out: out}
+	e := &Encoder{name: r.Path, in: volume.Of(r.Shape()), out: out, scaling: r.scaling, output: o.Value == losses.Output}
 	if r.network == nil {
 		e.whole = &whole{mu: &r.mu, coder: r.coder, decoded: o.Value == losses.Output}
 		return e, nil
@@ -155,6 +159,8 @@ func (e *Encoder) Encode(ctx context.Context, dst, images []float32) ([]float32,
 	if err != nil {
 		return dst, err
 	}
+	images = e.scaling.Applied(images)
+	before := len(dst)
 	if e.pool != nil {
 		dst, err = e.pool.Run(ctx, dst, images)
 	} else {
@@ -165,6 +171,9 @@ func (e *Encoder) Encode(ctx context.Context, dst, images []float32) ([]float32,
 	}
 	if err != nil {
 		return dst, fmt.Errorf("run %s: encode: %w", e.name, err)
+	}
+	if e.output {
+		e.scaling.Undo(dst[before:])
 	}
 	return dst, nil
 }

@@ -26,17 +26,21 @@ import (
 //
 //	linf: d = clip(d + step_size sign(g), -epsilon, epsilon)        l2: d = d + step_size g / |g|, scaled down to epsilon
 //
-// Both start from the clean image and clip x' to [0,1] after every step: neither uses randomness. A pixel whose clean value
-// is outside of [0,1] may not move further out.
+// Both start from the clean image and clip x' to [0,1] after every step. A pixel whose clean value is outside of [0,1] may not
+// move further out. Only Restarts use randomness: pgd then starts again from random points of the ball, and the example with
+// the largest error is kept, image by image. A single start may fall short of the worst example of the ball.
 type Attack struct {
 	Method   Method  `toml:"method" doc:"fgsm: one step of length epsilon; pgd: several steps, each projected into the ball"`
 	Norm     Norm    `toml:"norm" doc:"norm of the perturbation"`
 	Epsilon  float64 `toml:"epsilon" want:"> 0" doc:"largest norm of the perturbation; pixels lie in [0,1]"`
 	Steps    int     `toml:"steps" want:"in [1,1000]" doc:"number of steps of pgd"`
 	StepSize float64 `toml:"step_size" want:"> 0" doc:"step size of pgd, in the norm; 2.5 epsilon / steps by default"`
+
+	Restarts int    // further starts of pgd, from random points of the ball, in [0,1000]; adversarial training has none
+	Seed     uint64 // of these points
 }
 
-// mostSteps bounds an attack. More steps are probably a typo, and a batch could not be interrupted for hours.
+// mostSteps bounds the steps and the restarts of an attack. More steps are probably a typo, and a batch could not be interrupted for hours.
 const mostSteps = 1000
 
 // Default is the attack without settings: PGD with ten steps in a small linf ball.
@@ -82,6 +86,10 @@ func (a *Attack) Check() error {
 		return wrong("steps", a.Steps, fmt.Sprintf("in [1,%d]", mostSteps))
 	case !(a.StepSize >= 0) || math.IsInf(a.StepSize, 0):
 		return wrong("step_size", a.StepSize, "> 0, or 0 for 2.5 epsilon / steps")
+	case a.Restarts < 0 || a.Restarts > mostSteps:
+		return wrong("restarts", a.Restarts, fmt.Sprintf("in [0,%d]", mostSteps))
+	case a.Restarts > 0 && a.Method == FGSM:
+		return wrong("restarts", a.Restarts, fmt.Sprintf("0: %s starts from the clean image", FGSM))
 	}
 	return nil
 }

@@ -248,3 +248,76 @@ func ExampleAttack_Perturb() {
 	fmt.Println(x)
 	// Output: [0 0.5 0.75 0.875 1 1]
 }
+
+// humped has the output v³ for the value v: its error has a hump below a clean value and grows without bound above.
+type humped struct{ scaling }
+
+func (humped) value(v float64) float64 { return v * v * v }
+
+func (h humped) Decode(codes []float32) ([]float32, error) {
+	images := slices.Clone(codes)
+	for i, v := range images {
+		images[i] = float32(h.value(float64(v)))
+	}
+	return images, nil
+}
+
+func (h humped) InputGradient(images, clean []float32) ([]float32, error) {
+	gradient := make([]float32, len(images))
+	for i, v := range images {
+		gradient[i] = float32(6 * (h.value(float64(v)) - float64(clean[i])) * float64(v) * float64(v))
+	}
+	return gradient, nil
+}
+
+// The clean value 0.1 lies on the slope towards the hump: one start goes there, the larger errors lie beyond a valley.
+func TestRestartsFindWorseExamples(t *testing.T) {
+	x := make([]float32, 6*4)
+	for i := range x {
+		x[i] = 0.1
+	}
+	x[6] = 0.4
+	for _, norm := range []attack.Norm{attack.LInf, attack.L2} {
+		a := attack.Attack{Method: attack.PGD, Norm: norm, Epsilon: 0.9, Steps: 10, Seed: 3}
+		if norm == attack.L2 {
+			a.Epsilon = 2.2
+		}
+		errors := func(restarts int) (list []float64, moved []float32) {
+			a.Restarts = restarts
+			moved, err := a.Perturb(humped{}, x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			y, _ := humped{}.Decode(moved)
+			for at := 0; at < len(x); at += 6 {
+				sum := 0.0
+				for i := at; i < at+6; i++ {
+					sum += math.Pow(float64(y[i]-x[i]), 2)
+				}
+				list = append(list, sum)
+			}
+			return list, moved
+		}
+		one, _ := errors(0)
+		more, moved := errors(5)
+		_, again := errors(5)
+		if !slices.Equal(moved, again) {
+			t.Errorf("%s: equal seeds give other examples", norm)
+		}
+		worse := 0
+		for i := range one {
+			if more[i] < one[i] {
+				t.Errorf("%s: image %d: error %g with restarts, %g without", norm, i, more[i], one[i])
+			}
+			if more[i] > 2*one[i] {
+				worse++
+			}
+		}
+		if worse < 3 {
+			t.Errorf("%s: errors %.3g with restarts, %.3g without", norm, more, one)
+		}
+		if a.Seed++; slices.Equal(moved, func() []float32 { _, m := errors(5); return m }()) {
+			t.Errorf("%s: another seed gives the same examples", norm)
+		}
+	}
+}

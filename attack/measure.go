@@ -27,32 +27,13 @@ type Target interface {
 
 var errNoTarget = errors.New("attack: nothing to attack: give a target")
 
-// Perturb returns the adversarial examples of clean images.
-func (a *Attack) Perturb(target Target, clean []float32) ([]float32, error) {
-	if target == nil {
-		return nil, errNoTarget
-	}
-	pixels := volume.Of(target.Shape())
-	if pixels == 0 || len(clean)%pixels != 0 {
-		return nil, fmt.Errorf("attack: %d values are not whole images of %d", len(clean), pixels)
-	}
-	x := append([]float32(nil), clean...)
-	for range a.Rounds() {
-		gradient, err := target.InputGradient(x, clean)
-		if err != nil {
-			return nil, err
-		}
-		a.Move(x, clean, gradient, pixels)
-	}
-	return x, nil
-}
-
 // Result is the effect of one attack on a model.
 type Result struct {
 	Method     Method  `json:"method"`
 	Norm       Norm    `json:"norm"`
 	Epsilon    float64 `json:"epsilon"`
 	Steps      int     `json:"steps"`
+	Restarts   int     `json:"restarts"`
 	StepSize   float64 `json:"step_size"`
 	MSE        float64 `json:"mse"`         // of the output for attacked images to the clean ones, mean over pixels and images
 	CodeChange float64 `json:"code_change"` // |h(x')-h(x)| / |h(x)|, mean over the images whose code is not 0; 0 where there is none
@@ -92,16 +73,15 @@ func Measure(ctx context.Context, target Target, images []float32, attacks []Att
 	}
 	clean := &sums{}
 	attacked := make([]sums, len(attacks))
-	for rest := images; len(rest) > 0; {
-		x := rest[:min(len(rest), batchImages*pixels)]
-		rest = rest[len(x):]
-		if err := measureBatch(ctx, target, x, attacks, clean, attacked); err != nil {
+	for from := 0; from < len(images); from += batchImages * pixels {
+		x := images[from:min(from+batchImages*pixels, len(images))]
+		if err := measureBatch(ctx, target, x, from/pixels, attacks, clean, attacked); err != nil {
 			return nil, fmt.Errorf("attack: %w", err)
 		}
 	}
 	r := &Report{Images: len(images) / pixels, MSE: clean.squares / float64(len(images))}
 	for i, a := range attacks {
-		r.Attacks = append(r.Attacks, Result{Method: a.Method, Norm: a.Norm, Epsilon: a.Epsilon, Steps: a.Rounds(), StepSize: a.step(),
+		r.Attacks = append(r.Attacks, Result{Method: a.Method, Norm: a.Norm, Epsilon: a.Epsilon, Steps: a.Rounds(), Restarts: a.Restarts, StepSize: a.step(),
 			MSE: attacked[i].squares / float64(len(images)), CodeChange: attacked[i].mean()})
 	}
 	return r, nil
@@ -121,8 +101,8 @@ func (s *sums) mean() float64 {
 	return s.changes / float64(s.codes)
 }
 
-// measureBatch adds one batch to the sums.
-func measureBatch(ctx context.Context, target Target, x []float32, attacks []Attack, clean *sums, attacked []sums) error {
+// measureBatch adds one batch to the sums; first is the index of its first image.
+func measureBatch(ctx context.Context, target Target, x []float32, first int, attacks []Attack, clean *sums, attacked []sums) error {
 	codes, err := clean.add(target, x, x, nil)
 	if err != nil {
 		return err
@@ -131,7 +111,7 @@ func measureBatch(ctx context.Context, target Target, x []float32, attacks []Att
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		moved, err := attacks[i].Perturb(target, x)
+		moved, err := attacks[i].perturb(ctx, target, x, first)
 		if err != nil {
 			return err
 		}

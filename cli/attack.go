@@ -20,6 +20,8 @@ type attackFlags struct {
 	epsilons       []float64
 	steps          int
 	stepSize       float64
+	restarts       int
+	seed           uint64
 	limit          int
 }
 
@@ -32,6 +34,8 @@ func (f *attackFlags) add(cmd *cobra.Command) {
 	cmd.Flags().Lookup("epsilon").DefValue = "" // the usage names it
 	cmd.Flags().IntVar(&f.steps, "steps", usual.Steps, "number of steps of pgd")
 	cmd.Flags().Float64Var(&f.stepSize, "step-size", 0, "step size of pgd, in the norm (default 2.5 epsilon / steps)")
+	cmd.Flags().IntVar(&f.restarts, "restarts", 0, "further starts of pgd from random points of the ball; each image keeps its worst example")
+	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "seed of these points")
 	cmd.Flags().IntVar(&f.limit, "limit", 0, "number of images to attack, from the first; 0 attacks all")
 	_ = cmd.RegisterFlagCompletionFunc("method", cobra.FixedCompletions(methods, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("norm", cobra.FixedCompletions(norms, cobra.ShellCompDirectiveNoFileComp))
@@ -55,6 +59,9 @@ func (f *attackFlags) attacks(cmd *cobra.Command) (list []attack.Attack, err err
 		for _, epsilon := range epsilons {
 			for _, method := range f.methods {
 				a := attack.Attack{Method: attack.Method(method), Norm: attack.Norm(norm), Epsilon: epsilon, Steps: f.steps, StepSize: f.stepSize}
+				if a.Method == attack.PGD {
+					a.Restarts, a.Seed = f.restarts, f.seed
+				}
 				if err := a.Check(); err != nil {
 					return nil, usagef("--%s", strings.Replace(err.Error(), "step_size", "step-size", 1))
 				}
@@ -62,9 +69,9 @@ func (f *attackFlags) attacks(cmd *cobra.Command) (list []attack.Attack, err err
 			}
 		}
 	}
-	for _, flag := range []string{"steps", "step-size"} {
+	for _, flag := range []string{"steps", "step-size", "restarts", "seed"} {
 		if cmd.Flags().Changed(flag) && !slices.Contains(f.methods, string(attack.PGD)) {
-			return nil, usagef("--%s: %s takes one step of length epsilon; leave it out, or add --method %s", flag, attack.FGSM, attack.PGD)
+			return nil, usagef("--%s: %s takes one step from the clean image; leave it out, or add --method %s", flag, attack.FGSM, attack.PGD)
 		}
 	}
 	if len(list) == 0 {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -40,10 +41,20 @@ type Model struct {
 	Images  int                `json:"images"`
 	Seeded  *metrics.Agreement `json:"seeded_atoms,omitempty"` // of the atoms of its seeds; nil for one seed and without atoms
 	First   *metrics.Agreement `json:"first_atoms,omitempty"`  // of its atoms and those of the first model; nil for the first itself
+	Pairs   []metrics.Match    `json:"atom_pairs,omitempty"`   // atoms of the first model with the matched ones of this one, most similar first
 
 	declared *config.Model
 	results  []*metrics.Result
 	atoms    []*metrics.Atoms
+	images   map[uint64]string // of each seed: the checksum of the measured images
+}
+
+// Atoms returns the atoms of the first seed, nil where the decoder has none.
+func (m *Model) Atoms() *metrics.Atoms {
+	if len(m.atoms) == 0 {
+		return nil
+	}
+	return m.atoms[0]
 }
 
 // Setting is one key with its value in each model, as TOML; "" where the model does not have it.
@@ -105,7 +116,11 @@ func (t *Table) add(ctx context.Context, path string, o Options) error {
 		return err
 	}
 	defer r.Close()
-	result, err := r.EvaluateOn(ctx, o.Split, o.Metrics)
+	sample, err := r.Sample(ctx, o.Split)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	result, err := r.EvaluateSample(ctx, sample, o.Metrics)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -115,6 +130,7 @@ func (t *Table) add(ctx context.Context, path string, o Options) error {
 	}
 	m.Runs, m.Seeds, m.results = append(m.Runs, path), append(m.Seeds, r.Model.Train.Seed), append(m.results, result)
 	m.atoms = append(m.atoms, r.Atoms())
+	m.images[r.Model.Train.Seed] = sample.Images.Checksum()
 	return nil
 }
 
@@ -126,7 +142,7 @@ func (t *Table) modelOf(declared *config.Model, r *metrics.Result) *Model {
 			return m
 		}
 	}
-	m := &Model{Name: declared.Name, Dataset: r.Dataset, Split: r.Split, Images: r.Images, declared: declared}
+	m := &Model{Name: declared.Name, Dataset: r.Dataset, Split: r.Split, Images: r.Images, declared: declared, images: map[uint64]string{}}
 	t.Models = append(t.Models, m)
 	return m
 }
@@ -200,9 +216,30 @@ func (t *Table) mark(row Metric) {
 	}
 }
 
-// sameImages reports whether two models were measured on the same images.
+// sameImages reports whether two models were measured on the same images, whatever their data sets are called: those of
+// every common seed, which may draw the held-out images, or all where there is none.
 func (m *Model) sameImages(other *Model) bool {
-	return m.Dataset == other.Dataset && m.Split == other.Split && m.Images == other.Images
+	if m.Split != other.Split {
+		return false
+	}
+	common := false
+	for seed, sum := range m.images {
+		if theirs, ok := other.images[seed]; ok {
+			if common = true; sum != theirs {
+				return false
+			}
+		}
+	}
+	return common || m.anyImages() != "" && m.anyImages() == other.anyImages()
+}
+
+// anyImages is the checksum that all seeds share, "" if they do not.
+func (m *Model) anyImages() string {
+	sums := slices.Compact(slices.Sorted(maps.Values(m.images)))
+	if len(sums) != 1 {
+		return ""
+	}
+	return sums[0]
 }
 
 // cell measures one metric of the model, beside the first one.
@@ -255,6 +292,9 @@ func (t *Table) agreements() (err error) {
 			continue
 		}
 		if m.First, err = metrics.CompareAtoms(pair, 1); err != nil {
+			return err
+		}
+		if m.Pairs, err = metrics.MatchAtoms(pair[0], pair[1]); err != nil {
 			return err
 		}
 	}

@@ -103,16 +103,19 @@ func TestModelsOfOtherImagesAreNotRanked(t *testing.T) {
 	dir := t.TempDir()
 	got, err := comparison.Compare(context.Background(), []string{
 		trained(t, dir, "a"), trained(t, dir, "b", "dataset.count=80"), trained(t, dir, "c", "encoder.0.units=7"),
+		trained(t, dir, "d", "dataset.seed=2"), // as many images, of the same name
 	}, comparison.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, row := range got.Metrics {
-		if row.Cells[1].Best || row.Cells[1].Paired != nil {
-			t.Errorf("%s: measured on other images, and compared: %+v", row.Name, row.Cells[1])
+		for _, cell := range []comparison.Cell{row.Cells[1], row.Cells[3]} {
+			if cell.Best || cell.Paired != nil {
+				t.Errorf("%s: measured on other images, and compared: %+v", row.Name, cell)
+			}
 		}
 	}
-	if len(got.Models) != 3 || got.Models[2].Seeded != nil || got.Models[2].First == nil {
+	if len(got.Models) != 4 || got.Models[2].Seeded != nil || got.Models[2].First == nil {
 		t.Errorf("got %+v", got.Models)
 	}
 }

@@ -110,23 +110,6 @@ encoder = [{ kind = "amd" }, { kind = "dense", units = 4 }]
 	}
 }
 
-func TestEarlyStoppingOnTestImagesIsAWarning(t *testing.T) {
-	const text = `[model.m]
-dataset = "fashion-mnist"
-encoder = [{ kind = "dense", units = 4 }]
-`
-	for set, want := range map[string]int{"train.patience=0": 0, "train.patience=3": 0, "dataset.validation=test": 0} {
-		if got := model(t, load(t, text), "m", set).Warnings(); len(got) != want {
-			t.Errorf("%s: %q", set, got)
-		}
-	}
-	for _, set := range []string{"train.patience=3", "hook.early_stopping.patience=3"} {
-		if got := model(t, load(t, text), "m", set, "dataset.validation=test").Warnings(); len(got) != 1 || !strings.Contains(got[0], `model "m": early stopping`) {
-			t.Errorf("%s: %q", set, got)
-		}
-	}
-}
-
 func TestDifferencesNameEveryKey(t *testing.T) {
 	f := load(t, hooked)
 	was := model(t, f, "n")

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	"image/draw"
 	"io"
 	"slices"
 )
@@ -24,7 +23,7 @@ func FromPicture(picture image.Image, shape []int) ([]byte, error) {
 		return nil, err
 	}
 	dst := make([]byte, size)
-	fromPicture(dst, picture, shape)
+	copyPixels(dst, picture, len(shape) == 3)
 	return dst, nil
 }
 
@@ -41,21 +40,3 @@ func WritePNG(w io.Writer, shape []int, values []float32) error {
 
 // pictured reports whether images of a shape are pictures.
 func pictured(shape []int) bool { return len(shape) == 2 || len(shape) == 3 && shape[2] == 3 }
-
-// fromPicture converts a picture of the right size.
-func fromPicture(dst []byte, picture image.Image, shape []int) {
-	if len(shape) == 2 {
-		if grey, ok := picture.(*image.Gray); ok && len(grey.Pix) == len(dst) {
-			copy(dst, grey.Pix)
-			return
-		}
-		grey := &image.Gray{Pix: dst, Stride: shape[1], Rect: image.Rect(0, 0, shape[1], shape[0])}
-		draw.Draw(grey, grey.Rect, picture, picture.Bounds().Min, draw.Src)
-		return
-	}
-	rgba := image.NewRGBA(image.Rect(0, 0, shape[1], shape[0]))
-	draw.Draw(rgba, rgba.Rect, picture, picture.Bounds().Min, draw.Src)
-	for i := range shape[0] * shape[1] {
-		copy(dst[3*i:3*i+3], rgba.Pix[4*i:])
-	}
-}

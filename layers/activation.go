@@ -39,6 +39,16 @@ func (n ActivationName) Activation() (Activation, error) {
 	return nil, fmt.Errorf("unknown activation %q", string(n))
 }
 
+// isLinear reports whether the named activation is the identity.
+func (n ActivationName) isLinear() bool {
+	activation, err := n.Activation()
+	if err != nil {
+		return false
+	}
+	_, linear := activation.(*Linear)
+	return linear
+}
+
 // outputRange is the range of the named activation over all inputs.
 func (n ActivationName) outputRange() Interval {
 	activation, err := n.Activation()

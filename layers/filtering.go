@@ -44,6 +44,9 @@ func (f *Filtering) fitting(in []int, more ...count) (g ops.Convolution, image [
 	return g, image, err
 }
 
+// AddsBias implements [Shifting].
+func (f *Filtering) AddsBias() bool { return f.Bias && f.Activation.isLinear() }
+
 // reach is the number of pixels that a filter spans.
 func (f *Filtering) reach() int { return (f.Kernel-1)*f.Dilation + 1 }
 

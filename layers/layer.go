@@ -89,6 +89,13 @@ type Scope interface {
 	Frozen(names ...string) bool
 }
 
+// Shifting is implemented by layers that may add a learned bias to every unit or channel of their outputs.
+type Shifting interface {
+	Layer
+	// AddsBias reports whether a bias is the last thing that the layer adds: it has one, and its activation is linear.
+	AddsBias() bool
+}
+
 // Noisy is implemented by layers that draw noise in training. A layer that calls [Scope.Noise] must implement it.
 type Noisy interface {
 	// Noisy reports whether noise is drawn with these settings.

@@ -96,29 +96,37 @@ func (m *holdoutMeter) Values(ctx context.Context) ([]Value, error) {
 // score is the accuracy on one split.
 func (m *holdoutMeter) score(ctx context.Context, p *svmProblem, split uint64) (accuracy float64, atEdge bool, err error) {
 	const fraction = 0.2
-	fitted, held, err := stratifiedSplit(p.labels, len(p.classes), fraction, random.Stream(m.Seed, "svm/holdout", split))
-	if err != nil {
+	var h holdout
+	if h.fitted, h.held, err = stratifiedSplit(p.labels, len(p.classes), fraction, random.Stream(m.Seed, "svm/holdout", split)); err != nil {
 		return 0, false, err
 	}
-	train, test := p.subset(fitted), p.subset(held)
-	if m.Scale {
+	labels := p.subset(h.fitted).labels
+	if h.inner, h.chosen, err = stratifiedSplit(labels, len(p.classes), fraction, random.Stream(m.Seed, "svm/holdout/c", split)); err != nil {
+		return 0, false, err
+	}
+	accuracy, onGrid, best, err := h.classify(ctx, p, m.Scale)
+	return accuracy, best == 0 || best == len(onGrid)-1, err
+}
+
+// holdout is one split: C is chosen by fits to inner, scored on chosen, which both are indices into fitted.
+type holdout struct{ fitted, held, inner, chosen []int }
+
+// classify is the accuracy on the held-out codes with the best C of the grid, whose index is best, the least among equals.
+func (h holdout) classify(ctx context.Context, p *svmProblem, scale bool) (accuracy float64, onGrid []float64, best int, err error) {
+	train, test := p.subset(h.fitted), p.subset(h.held)
+	if scale {
 		train.scale(test)
 	}
-	inner, chosen, err := stratifiedSplit(train.labels, len(p.classes), fraction, random.Stream(m.Seed, "svm/holdout/c", split))
-	if err != nil {
-		return 0, false, err
-	}
 	grid := holdoutGrid()
-	onGrid, err := accuracies(ctx, train.subset(inner), train.subset(chosen), grid, SVMTolerance)
-	if err != nil {
-		return 0, false, err
+	if onGrid, err = accuracies(ctx, train.subset(h.inner), train.subset(h.chosen), grid, SVMTolerance); err != nil {
+		return 0, nil, 0, err
 	}
-	best := slices.Index(onGrid, slices.Max(onGrid)) // the least C among equals
+	best = slices.Index(onGrid, slices.Max(onGrid))
 	result, err := accuracies(ctx, train, test, grid[best:best+1], SVMTolerance)
 	if err != nil {
-		return 0, false, err
+		return 0, nil, 0, err
 	}
-	return result[0], best == 0 || best == len(grid)-1, nil
+	return result[0], onGrid, best, nil
 }
 
 // scale divides every unit by its root mean square over p, in p and in the other problem.

@@ -25,14 +25,14 @@ type Reproduction struct {
 var reproductions = []Reproduction{
 	{
 		Name: "table1", Title: "Table 1: shallow auto-encoders on Fashion-MNIST", Dataset: "fashion-mnist", SVM: true,
-		About: "Table 1 of the study: sparse NMF and shallow auto-encoders of 100 units, 500 epochs of Adadelta. The last rows are models " +
-			"that go beyond the study, and baselines, measured in the same way.",
+		About: "Table 1 of the study: sparse NMF and shallow auto-encoders of 100 units, 500 epochs of Adadelta. The last rows " +
+			"are baselines, measured in the same way.",
 		Sources: []string{"table 1", "notebook"}, Figures: allFigures(),
 	},
 	{
 		Name: "table2", Title: "Table 2: asymmetric auto-encoders on Fashion-MNIST", Dataset: "fashion-mnist", SVM: true, Deep: true,
 		About: "Table 2 of the study: a convolutional encoder, a shallow decoder of 100 atoms. The study trained for 500 epochs; our " +
-			"epochs are in the table. The last rows are models that go beyond the study, with other encoders, measured in the same way.",
+			"epochs are in the table.",
 		Sources: []string{"table 2", "notebook"}, Figures: allFigures(),
 	},
 	{

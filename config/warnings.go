@@ -1,0 +1,59 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"tessera/hooks"
+	"tessera/layers"
+)
+
+// Warnings returns a line for everything in a model that is valid, but probably not intended.
+func (m *Model) Warnings() (list []string) {
+	stops := func(h Hook) bool { _, early := h.Hook.(*hooks.EarlyStopping); return early }
+	if m.Dataset.Validation.Test && slices.ContainsFunc(m.AllHooks(), stops) {
+		list = append(list, fmt.Sprintf("model %q: early stopping (train.patience) selects an epoch on the test images (dataset.validation = \"test\"), "+
+			"so metrics on the test images are too optimistic; hold out training images: dataset.validation = 0.1", m.Name))
+	}
+	for _, at := range m.uselessBiases() {
+		list = append(list, fmt.Sprintf("model %q: %s.bias has no effect: the next layer, batch_norm, subtracts the mean; set bias = false", m.Name, at))
+	}
+	return list
+}
+
+// uselessBiases lists the layers whose bias the next layer takes away again: "encoder[0]". A bias that the declaration asks
+// for is intended.
+func (m *Model) uselessBiases() (found []string) {
+	var search func(path string, list []layers.Layer)
+	search = func(path string, list []layers.Layer) {
+		for i, l := range list {
+			at := fmt.Sprintf("%s.%d", path, i)
+			if b, ok := l.(layers.Block); ok {
+				search(at, b.Inner())
+			}
+			s, ok := l.(layers.Shifting)
+			if !ok || !s.AddsBias() || i+1 == len(list) {
+				continue
+			}
+			if _, normal := list[i+1].(*layers.BatchNorm); normal && !m.Sets(placeOf(at)+".bias") {
+				found = append(found, placeOf(at))
+			}
+		}
+	}
+	search("encoder", plain(m.Encoder))
+	search("decoder", plain(m.Decoder))
+	for _, name := range slices.Sorted(maps.Keys(m.Heads)) {
+		search("head."+name, plain(m.Heads[name].Layers))
+	}
+	return found
+}
+
+// plain returns the layers of a list of declarations.
+func plain(list []Layer) []layers.Layer {
+	all := make([]layers.Layer, len(list))
+	for i, l := range list {
+		all[i] = l.Layer
+	}
+	return all
+}

@@ -1,0 +1,64 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestEarlyStoppingOnTestImagesIsAWarning(t *testing.T) {
+	const text = `[model.m]
+dataset = "fashion-mnist"
+encoder = [{ kind = "dense", units = 4 }]
+`
+	for set, want := range map[string]int{"train.patience=0": 0, "train.patience=3": 0, "dataset.validation=test": 0} {
+		if got := model(t, load(t, text), "m", set).Warnings(); len(got) != want {
+			t.Errorf("%s: %q", set, got)
+		}
+	}
+	for _, set := range []string{"train.patience=3", "hook.early_stopping.patience=3"} {
+		if got := model(t, load(t, text), "m", set, "dataset.validation=test").Warnings(); len(got) != 1 || !strings.Contains(got[0], `model "m": early stopping`) {
+			t.Errorf("%s: %q", set, got)
+		}
+	}
+}
+
+// A bias before batch norm is a warning in every list of layers, unless another layer lies between or the file asks for it.
+func TestABiasBeforeBatchNormIsAWarning(t *testing.T) {
+	const text = `[model.m]
+dataset = "fashion-mnist"
+encoder = [
+  { kind = "conv2d", filters = 2 },
+  { kind = "batch_norm" },
+  { kind = "conv2d", filters = 2, bias = false },
+  { kind = "batch_norm" },
+  { kind = "conv2d", filters = 2, activation = "relu" },
+  { kind = "batch_norm" },
+  { kind = "residual", layers = [{ kind = "conv2d", filters = 2, bias = true }, { kind = "batch_norm" }, { kind = "conv2d", filters = 2 }, { kind = "batch_norm" }] },
+  { kind = "dense", units = 4 },
+  { kind = "relu" },
+  { kind = "batch_norm" },
+]
+decoder = [{ kind = "dense" }]
+head = { side = { layers = [{ kind = "dense" }, { kind = "batch_norm" }] } }
+loss = [{ kind = "mse" }, { kind = "cross_entropy", on = "side" }]
+`
+	got := model(t, load(t, text), "m").Warnings()
+	var places []string
+	for _, line := range got {
+		place, _, _ := strings.Cut(strings.TrimPrefix(line, `model "m": `), ".bias has no effect")
+		places = append(places, place)
+	}
+	if want := []string{"encoder[0]", "encoder[6].layers[2]", "head.side.layers[0]"}; !slices.Equal(places, want) {
+		t.Errorf("got %q, want warnings about %q", got, want)
+	}
+}
+
+func TestTheShippedModelsAreWithoutWarnings(t *testing.T) {
+	f := load(t, string(shipped(t)))
+	for _, name := range f.Names() {
+		if got := model(t, f, name).Warnings(); len(got) > 0 && !strings.Contains(got[0], "early stopping") {
+			t.Errorf("%q", got)
+		}
+	}
+}

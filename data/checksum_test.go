@@ -1,0 +1,35 @@
+package data
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestEqualImagesHaveEqualChecksums(t *testing.T) {
+	bytes := []byte{0, 51, 255, 102, 0, 0, 255, 255, 1, 2, 3, 4}
+	a, err := NewBytes([]int{2, 2}, bytes, []int{0, 1, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same, err := NewFloats([]int{2, 2}, a.Float32(), []int{0, 1, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Checksum() != same.Checksum() || a.Slice(1, 3).Checksum() != a.Subset([]int{1, 2}).Checksum() {
+		t.Error("equal images have other checksums")
+	}
+	seen := []string{a.Checksum()}
+	unlabelled, _ := NewBytes([]int{2, 2}, bytes, nil)
+	relabelled, _ := NewBytes([]int{2, 2}, bytes, []int{0, 1, 1})
+	brighter := slices.Clone(bytes)
+	brighter[7]--
+	changed, _ := NewBytes([]int{2, 2}, brighter, []int{0, 1, 2})
+	shaped, _ := a.WithShape([]int{4})
+	for what, m := range map[string]*Images{"no labels": unlabelled, "other labels": relabelled, "another pixel": changed, "another shape": shaped,
+		"another order": a.Subset([]int{1, 0, 2}), "fewer": a.Slice(0, 2)} {
+		if slices.Contains(seen, m.Checksum()) {
+			t.Errorf("%s: the checksum of other images", what)
+		}
+		seen = append(seen, m.Checksum())
+	}
+}

@@ -1,0 +1,48 @@
+package metrics
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+)
+
+// testdata/svm_holdout.py classifies the same codes on the same splits by scikit-learn: scaled units, a dead unit, the grid
+// of C and the accuracy on the codes that are held out.
+func TestHeldOutAccuracyEqualsScikitLearns(t *testing.T) {
+	text, err := os.ReadFile("testdata/svm_holdout.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		Units                       int
+		Scale                       bool
+		Codes                       []float32
+		Labels                      []int
+		Fitted, Held, Inner, Chosen []int
+		Grid                        []float64
+		Best                        int
+		Accuracy                    float64
+	}
+	if err := json.Unmarshal(text, &cases); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range cases {
+		p, err := newSVMProblem(c.Codes, c.Units, c.Labels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		accuracy, onGrid, best, err := holdout{c.Fitted, c.Held, c.Inner, c.Chosen}.classify(context.Background(), p, c.Scale)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j, want := range c.Grid {
+			within1e6(t, fmt.Sprintf("case %d: accuracy with C %g", i, holdoutGrid()[j]), onGrid[j], want)
+		}
+		if best != c.Best {
+			t.Errorf("case %d: the C of index %d, want %d", i, best, c.Best)
+		}
+		within1e6(t, fmt.Sprintf("case %d: accuracy", i), accuracy, c.Accuracy)
+	}
+}
