@@ -40,7 +40,7 @@ fuzz: ## FUZZTIME inputs for every fuzz test
 
 portable: ## the numeric tests without assembly, and with OpenBLAS if Debian's build is installed or BLAS names one
 	TESSERA_BLAS=none TESSERA_SIMD=none $(GO) test ./graph/... ./engine
-	@if [ -n "$(BLAS)" ]; then echo "TESSERA_BLAS=$(BLAS) $(GO) test ./kernel $(NUMERIC)"; TESSERA_BLAS=$(BLAS) $(GO) test ./kernel $(NUMERIC); \
+	@if [ -n "$(BLAS)" ]; then echo "TESSERA_BLAS=$(BLAS) $(GO) test -short ./kernel $(NUMERIC)"; TESSERA_BLAS=$(BLAS) $(GO) test -short ./kernel $(NUMERIC); \
 	else echo "skipped: no OpenBLAS found; make portable BLAS=PATH names one"; fi
 
 same-bytes: ## compare the results of shipped models and sweeps at the commit BASE and now; ONLY=GLOB restricts them; TESSERA_DATA is the data folder

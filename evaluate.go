@@ -3,6 +3,8 @@ package tessera
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"tessera/attack"
 	"tessera/data"
@@ -24,11 +26,74 @@ func (r *Run) EvaluateOn(ctx context.Context, split data.Split, chosen metrics.S
 	if err != nil {
 		return nil, err
 	}
+	return r.measure(ctx, sample, chosen)
+}
+
+// measure measures the run on a sample.
+func (r *Run) measure(ctx context.Context, sample *evaluation.Sample, chosen metrics.Selection) (result *metrics.Result, err error) {
 	err = r.computing(func(c metrics.Coder) error {
 		result, err = evaluation.Measure(ctx, r.Model, c, sample, chosen)
 		return err
 	})
 	return result, err
+}
+
+// Report measures the run on images that it was not fitted to, the test images or else those that were held out for validation,
+// and beside them on fitted images, at most [evaluation.MostFitted] evenly spaced ones. Where no images are held out it
+// measures the fitted ones alone, and says so. On fitted images only the metrics of [evaluation.Beside] are measured. Fitted
+// images that cannot be read are no error. Errors: as [Run.EvaluateOn].
+func (r *Run) Report(ctx context.Context, chosen metrics.Selection) (*evaluation.Report, error) {
+	if err := r.ready(); err != nil {
+		return nil, err
+	}
+	plan := evaluation.PlanOf(r.Model)
+	set, err := r.load(ctx, plan.First)
+	if err != nil {
+		return nil, err
+	}
+	sample, err := evaluation.Take(set, r.Model, r.Shape(), plan.First)
+	if err != nil {
+		return nil, err
+	}
+	first, err := r.measure(ctx, sample, chosen)
+	if err != nil {
+		return nil, err
+	}
+	report := &evaluation.Report{Result: first, HeldOut: plan.Beside != "", Note: plan.Note}
+	both := evaluation.Beside(chosen)
+	if !report.HeldOut || len(both) == 0 {
+		return report, nil
+	}
+	if set.Train == nil { // test images do not bring the fitted ones with them
+		set, report.Unread = r.load(ctx, plan.Beside)
+	}
+	if report.Unread == nil {
+		sample, report.Unread = evaluation.Take(set, r.Model, r.Shape(), plan.Beside)
+	}
+	if report.Unread != nil {
+		return report, ctx.Err()
+	}
+	report.FittedImages = sample.Images.Len()
+	sample.Images = evaluation.Spread(sample.Images, evaluation.MostFitted)
+	report.Fitted, err = r.measure(ctx, sample, both)
+	return report, err
+}
+
+// EvaluateImages measures the run on images of any origin, whose name the result has in place of that of the data set.
+func (r *Run) EvaluateImages(ctx context.Context, name string, images *data.Images, chosen metrics.Selection) (*metrics.Result, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
+	if err := r.ready(); err != nil {
+		return nil, err
+	}
+	if images == nil || images.Len() == 0 {
+		return nil, &data.Error{Path: name, Problem: "there are no images to measure"}
+	}
+	if !slices.Equal(images.Shape, r.Shape()) {
+		return nil, &data.Error{Path: name, Problem: fmt.Sprintf("its images do not have the shape of the training images (got %v, want %v)", images.Shape, r.Shape())}
+	}
+	return r.measure(ctx, &evaluation.Sample{Split: evaluation.Given, Name: name, Images: images}, chosen)
 }
 
 // Attack measures what attacks do to the run: attacked images are sought at the images that it is evaluated on, the first
@@ -137,5 +202,9 @@ func (r *Run) load(ctx context.Context, split data.Split) (*data.Set, error) {
 			return nil, err
 		}
 	}
-	return source.Load(ctx, r.dirs, data.NeedOf(source, r.Model.Dataset.Selection, split))
+	set, err := r.origin.Placed(source).Load(ctx, r.origin.Dirs(r.dirs), data.NeedOf(source, r.Model.Dataset.Selection, split))
+	if err != nil {
+		return nil, err
+	}
+	return set, r.origin.Changed(set.Name, set.Files)
 }

@@ -78,16 +78,19 @@ func withOptions(t *testing.T) map[string]func() error {
 			_, err := study.Reproduction{}.Write(ctx, nil, nil, study.Options{})
 			return err
 		},
-		"metrics.Evaluate":       func() error { _, err := metrics.Evaluate(ctx, nil, metrics.Sample{}, nil); return err },
-		"metrics.Start":          func() error { _, err := metrics.Start(metrics.Subject{}, 0, nil, nil); return err },
-		"data.Set.Split":         func() error { _, err := (&data.Set{}).Split(data.Selection{}, 0); return err },
-		"data.Set.Measured":      func() error { _, _, err := (&data.Set{}).Measured(data.Selection{}, 0, ""); return err },
-		"data.NeedOf":            func() error { data.NeedOf(nil, data.Selection{}, ""); return nil },
-		"evaluation.Take":        func() error { _, err := evaluation.Take(nil, nil, nil, ""); return err },
-		"tessera.Run.EvaluateOn": func() error { _, err := run.EvaluateOn(ctx, "", nil); return err },
-		"tessera.Run.ImagesOn":   func() error { _, err := run.ImagesOn(ctx, ""); return err },
-		"evaluation.Measure":     func() error { _, err := evaluation.Measure(ctx, nil, nil, nil, nil); return err },
-		"metrics.Selection.Add":  func() error { metrics.Selection(nil).Add(nil); return nil },
+		"metrics.Evaluate":           func() error { _, err := metrics.Evaluate(ctx, nil, metrics.Sample{}, nil); return err },
+		"metrics.Start":              func() error { _, err := metrics.Start(metrics.Subject{}, 0, nil, nil); return err },
+		"data.Set.Split":             func() error { _, err := (&data.Set{}).Split(data.Selection{}, 0); return err },
+		"data.Set.Measured":          func() error { _, _, err := (&data.Set{}).Measured(data.Selection{}, 0, ""); return err },
+		"data.NeedOf":                func() error { data.NeedOf(nil, data.Selection{}, ""); return nil },
+		"evaluation.Take":            func() error { _, err := evaluation.Take(nil, nil, nil, ""); return err },
+		"tessera.Run.EvaluateOn":     func() error { _, err := run.EvaluateOn(ctx, "", nil); return err },
+		"tessera.Run.ImagesOn":       func() error { _, err := run.ImagesOn(ctx, ""); return err },
+		"tessera.Run.Report":         func() error { _, err := run.Report(ctx, nil); return err },
+		"tessera.Run.EvaluateImages": func() error { _, err := run.EvaluateImages(ctx, "", nil, nil); return err },
+		"evaluation.Beside":          func() error { evaluation.Beside(nil); evaluation.Beside(metrics.Selection{{}}); return nil },
+		"evaluation.Measure":         func() error { _, err := evaluation.Measure(ctx, nil, nil, nil, nil); return err },
+		"metrics.Selection.Add":      func() error { metrics.Selection(nil).Add(nil); return nil },
 	}
 }
 

@@ -29,6 +29,7 @@ type Run struct {
 	network *graph.Model  // nil for a baseline
 	options Options
 	dirs    data.Dirs
+	origin  train.Environment // where its data are
 	team    *team.Team
 	closed  bool
 }

@@ -14,7 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
+	"path/filepath"
 	"slices"
 
 	"tessera/config"
@@ -22,10 +22,13 @@ import (
 	"tessera/engine"
 	"tessera/graph"
 	"tessera/internal/machine"
+	"tessera/internal/regular"
 	"tessera/kernel"
 	"tessera/tape"
 	"tessera/team"
 	"tessera/train"
+	"tessera/train/checkpoint"
+	"tessera/train/folder"
 )
 
 // Version is that of this module.
@@ -34,26 +37,27 @@ const Version = machine.Release
 // ModelsFile is the name of the file that declares models.
 const ModelsFile = "models.toml"
 
-// shippedName is what messages call the models that come with this package: no file of the user's holds them.
-const shippedName = "the shipped models"
+// ShippedName is what messages call the models that come with this package: no file of the user's holds them.
+const ShippedName = "the shipped models"
 
 //go:embed models.toml
 var shipped []byte
 
 // Shipped returns the models that come with this package, those of its models.toml.
 func Shipped() *config.File {
-	f, err := config.Load(shippedName, shipped)
+	f, err := config.Load(ShippedName, shipped)
 	if err != nil {
-		panic(fmt.Sprintf("tessera: %s: %v", shippedName, err)) // a test reads it
+		panic(fmt.Sprintf("tessera: %s: %v", ShippedName, err)) // a test reads it
 	}
 	f.Dirs = data.SearchDirs("")
 	return f
 }
 
-// Load reads the models of a file. An error of reading it is the operating system's, one of its text is
-// [*table.Diagnostics]; errors in models are found by [config.File.Check] and [config.File.Model].
+// Load reads the models of a file, which adds to the shipped models: see [config.File.Extend]. An error of reading it is the
+// operating system's, one of its text is [*table.Diagnostics]; errors in models are found by [config.File.Check] and
+// [config.File.Model].
 func Load(file string) (*config.File, error) {
-	text, err := os.ReadFile(file)
+	text, err := regular.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +65,7 @@ func Load(file string) (*config.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.Extend(Shipped())
 	f.Dirs = data.SearchDirs("")
 	return f, nil
 }
@@ -122,25 +127,45 @@ func Train(ctx context.Context, m *config.Model, o Options) (*Run, error) {
 
 // Resume continues the run of that folder exactly where its last checkpoint was written; it is a no-op on a finished run. Threads
 // 0 and Backend "" are those with which the run was begun. The errors are those of [train.Resume].
-func Resume(ctx context.Context, folder string, o Options) (*Run, error) {
+func Resume(ctx context.Context, run string, o Options) (*Run, error) {
 	if ctx == nil {
 		return nil, errNoContext
 	}
-	if began, err := train.ArithmeticOf(folder); err == nil { // what is wrong with the run is said when it is opened
-		if o.Threads == 0 {
-			o.Threads = began.Threads
-		}
-		if o.Backend == "" && slices.Contains(Backends(), began.Backend) {
-			o.Backend = began.Backend
-		}
+	o, err := o.asBegun(run)
+	if err != nil {
+		return nil, err
 	}
-	return o.train(func(t train.Options) (*train.Result, error) { return train.Resume(ctx, folder, t) })
+	return o.train(func(t train.Options) (*train.Result, error) { return train.Resume(ctx, run, t) })
+}
+
+// asBegun takes the threads and the back end that are not given from those with which a run was begun. The error is that of a
+// run that does not record them; whatever else is wrong with the run is said when it is resumed.
+func (o Options) asBegun(run string) (Options, error) {
+	if o.Threads != 0 && o.Backend != "" {
+		return o, nil
+	}
+	began, err := train.ArithmeticOf(run)
+	var damaged *checkpoint.Error
+	if errors.As(err, &damaged) && filepath.Base(damaged.Path) == folder.Environment {
+		return o, fmt.Errorf("run %s: %w", run, err)
+	}
+	if o.Threads == 0 {
+		o.Threads = began.Threads
+	}
+	if o.Backend == "" && slices.Contains(Backends(), began.Backend) {
+		o.Backend = began.Backend
+	}
+	return o, nil
 }
 
 // Open returns the run of that folder, finished or not, at its best epoch where early stopping looked for one, else at
-// its last checkpoint. The errors are those of [train.Open].
+// its last checkpoint. Its data are found where the training found them, from any folder. The errors are those of [train.Open].
 func Open(folder string, o Options) (*Run, error) {
-	return o.open(folder, func() (*train.Trained, error) { return train.Open(folder) })
+	r, err := o.open(folder, func() (*train.Trained, error) { return train.Open(folder) })
+	if err == nil {
+		r.origin = train.Origin(folder, o.Warn)
+	}
+	return r, err
 }
 
 // OpenFS is [Open] for a run in a folder of a file system, such as one that the program embeds:
@@ -200,7 +225,7 @@ func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, e
 		return nil, err
 	}
 	r := o.newRun(trained, result.Run, backend, team)
-	r.Result = result
+	r.Result, r.origin = result, train.Origin(result.Run, nil)
 	return r, nil
 }
 

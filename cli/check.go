@@ -15,7 +15,7 @@ func checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Report all errors of a models.toml",
-		Long:  "Report all errors of the models and sweeps in FILE (default ./" + tessera.ModelsFile + ", or the shipped models if there is none).\n--fill prints one model with every default instead.",
+		Long:  "Report all errors of the models and sweeps in FILE (default ./" + tessera.ModelsFile + ", or the shipped models if there is none)\nand say what was read.\n--fill prints one model with every default instead.",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: work(func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -39,16 +39,7 @@ func checkCommand() *cobra.Command {
 			if err := models.Check(); err != nil {
 				return err
 			}
-			for _, name := range models.Names() {
-				if m, err := models.Model(name); err == nil {
-					warn(cmd, m.Warnings()...)
-				}
-			}
-			if len(models.Names()) == 0 && len(models.SweepNames()) == 0 {
-				fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s declares nothing: a model begins with [model.NAME]; `tessera check -f %s --fill shallow` prints one to copy\n",
-					cmp.Or(f.file, tessera.ModelsFile), shippedFile)
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s, no errors\n", counted(len(models.Names()), "model"))
+			reportRead(cmd, &f, models)
 			return nil
 		}),
 	}
@@ -57,4 +48,48 @@ func checkCommand() *cobra.Command {
 	cmd.Flags().StringVar(&fill, "fill", "", "print this model with every default")
 	_ = cmd.RegisterFlagCompletionFunc("fill", f.complete)
 	return cmd
+}
+
+// reportRead prints the warnings of a file without errors, and what was read from which file.
+func reportRead(cmd *cobra.Command, f *modelFlags, models *config.File) {
+	var own, shipped, sweeps, shippedSweeps int
+	for _, name := range models.Names() {
+		if models.FileOf(name) == tessera.ShippedName {
+			shipped++
+			continue
+		}
+		own++
+		if m, err := models.Model(name); err == nil {
+			warn(cmd, m.Warnings()...)
+		}
+	}
+	for _, name := range models.SweepNames() {
+		if models.FileOfSweep(name) == tessera.ShippedName {
+			shippedSweeps++
+		} else {
+			sweeps++
+		}
+	}
+	out := cmd.OutOrStdout()
+	if f.readsShipped() {
+		if f.file == "" {
+			fmt.Fprintf(out, "there is no %s in this folder; `tessera init` writes one\n", tessera.ModelsFile)
+		}
+		fmt.Fprintf(out, "%s: %s\n", tessera.ShippedName, soundText(shipped, shippedSweeps))
+		return
+	}
+	file := cmp.Or(f.file, tessera.ModelsFile)
+	if own+sweeps == 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s declares nothing: a model begins with [model.NAME]; `tessera help models` explains the file\n", file)
+	}
+	fmt.Fprintf(out, "%s: %s\nalso available: %s and %s that are shipped\n", file, soundText(own, sweeps), counted(shipped, "model"), counted(shippedSweeps, "sweep"))
+}
+
+// soundText counts declarations without errors.
+func soundText(models, sweeps int) string {
+	text := counted(models, "model")
+	if sweeps > 0 {
+		text += ", " + counted(sweeps, "sweep")
+	}
+	return text + ", no errors"
 }

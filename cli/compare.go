@@ -29,7 +29,7 @@ func compareCommand() *cobra.Command {
 	}
 	f.runFlags.add(cmd)
 	f.metricFlags.add(cmd)
-	addSplitFlag(cmd, &f.split)
+	addSplitFlag(cmd, &f.split, data.TestSplit)
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
 	return cmd
 }

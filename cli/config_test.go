@@ -80,7 +80,7 @@ func TestModelsThatCannotBeReadAreNotReplacedByTheShippedOnes(t *testing.T) {
 func TestErrorsOfUsageEndWithExitCode2(t *testing.T) {
 	b := newBench(t)
 	for args, says := range map[string]string{
-		"train smal":                      `unknown model "smal" in models.toml: did you mean "small"?`,
+		"train smal":                      `unknown model "smal" in models.toml and the shipped models: did you mean "small"?`,
 		"summary smal":                    `did you mean "small"?`,
 		"check --fill smal":               `did you mean "small"?`,
 		"train":                           "train: missing model",
@@ -126,17 +126,26 @@ func TestALibraryThatCannotBeUsedIsAnError(t *testing.T) {
 	}
 }
 
-func TestTheFileInTheFolderComesBeforeTheShippedModels(t *testing.T) {
+func TestTheFileInTheFolderAddsToTheShippedModels(t *testing.T) {
 	b := newBench(t)
 	for _, args := range []string{"check", "check models.toml", "check -f models.toml", "check models.toml --file models.toml"} {
-		b.contains(args, b.must(0, strings.Fields(args)...).stdout, "2 models, no errors")
+		b.contains(args, b.must(0, strings.Fields(args)...).stdout, "models.toml: 2 models, no errors\nalso available: ", "that are shipped")
 	}
-	const says = `"shallow" is shipped with tessera, but models.toml replaces`
-	b.contains("standard error", b.must(exitUsage, "summary", "shallow").stderr, says, "--file shipped")
-	b.contains("standard error", b.must(exitUsage, "reproduce", "table1", "--dry-run").stderr, `"table1" is shipped with tessera`)
-	b.contains("summary", b.must(0, "summary", "shallow", "--file", "shipped").stdout, "157,684 parameters")
+	b.contains("summary", b.must(0, "summary", "shallow").stdout, "157,684 parameters")
+	b.write("models.toml", smallModels+"[model.mine]\nextends = \"shallow\"\n[model.shallow-nonneg]\nextends = \"small\"\n[sweep.both]\nmodel = [\"shallow-nonneg\", \"swimmer-parts\"]\n")
+	b.contains("check", b.must(0, "check").stdout, "models.toml: 4 models, 1 sweep, no errors\n")
+	b.contains("mine", b.must(0, "summary", "mine").stdout, "157,684 parameters")
+	b.contains("sweep", b.must(0, "sweep", "both", "--dry-run").stdout, "shallow-nonneg", "swimmer-parts")
+	b.contains("shallow-nonneg", b.must(0, "check", "--fill", "shallow-nonneg").stdout, "epochs = 12")
+	b.contains("shallow-nonneg", b.must(0, "check", "--fill", "shallow-nonneg", "-f", "shipped").stdout, "epochs = 500")
+	list := b.must(0, "list", "models", "sweeps").stdout
+	b.contains("list", list, "models of models.toml\n  small\n", "\nshipped models\n", "\nsweeps of models.toml\n  both", "\nshipped sweeps\n")
+	if strings.Count(list, "  shallow-nonneg\n") != 1 || strings.Contains(list, "  shallow-nonneg ") {
+		t.Errorf("a model that replaces a shipped one is not listed once:\n%s", list)
+	}
 	b.shipped()
-	b.contains("check", b.must(0, "check").stdout, fmt.Sprintf("%d models, no errors", len(tessera.Shipped().Names())))
+	b.contains("check", b.must(0, "check").stdout, "there is no models.toml in this folder; `tessera init` writes one\n",
+		fmt.Sprintf("the shipped models: %d models, %d sweeps, no errors", len(tessera.Shipped().Names()), len(tessera.Shipped().SweepNames())))
 	b.contains("summary shallow", b.must(0, "summary", "shallow").stdout, "157,684 parameters") // the study's number
 }
 
@@ -174,7 +183,7 @@ func TestSummaryCountsParameters(t *testing.T) {
 func TestListShowsWhatThereIsWithKeysAndDefaults(t *testing.T) {
 	b := newBench(t)
 	r := b.must(0, "list")
-	b.contains("list", r.stdout, "models\n", "small", "layers\n", "dense", "masking_noise", "losses\n", "asymmetric_decay", "constraints\n",
+	b.contains("list", r.stdout, "models of models.toml\n", "small", "shipped models\n", "layers\n", "dense", "masking_noise", "losses\n", "asymmetric_decay", "constraints\n",
 		"nonneg", "optimizers\n", "adadelta", "datasets\n", "swimmer", "learning_rate", "= 0.001")
 	one := b.must(0, "list", "constraints").stdout
 	if strings.Contains(one, "dense") || !strings.Contains(one, "max_norm") {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/data"
+	"tessera/evaluation"
 	"tessera/metrics"
 	"tessera/morph"
 )
@@ -19,43 +20,18 @@ func evalCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eval RUN",
 		Short: "Measure a run on the test images, or on another split",
-		Long: "Measure a run on the test images of its data set, or on all images if the set has no test split. --split validation measures " +
-			"the images that the training held out: choose settings by these. --split train measures the fitted images.",
-		Example: "  tessera eval runs/shallow-nonneg-kl --svm\n  tessera eval runs/classifier --split validation\n  tessera eval runs/shallow-nonneg-kl --operator opening --radius 2 --atoms",
-		RunE: work(func(cmd *cobra.Command, args []string) error {
-			options, err := f.options()
-			if err != nil {
-				return err
-			}
-			if err := data.Split(f.split).Check(); err != nil {
-				return usagef("--split: %v", err)
-			}
-			chosen, err := f.chosen(cmd)
-			if err != nil {
-				return err
-			}
-			r, err := tessera.Open(args[0], options)
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			if length := r.Model.Train.Epochs; r.Model.Baseline == nil && r.Epoch < length && r.Model.Train.Patience == 0 {
-				fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is not finished: epoch %d of %d\n", r.Path, r.Epoch, length)
-			}
-			measured, err := r.EvaluateOn(cmd.Context(), data.Split(f.split), chosen)
-			if err != nil {
-				return err
-			}
-			if f.json {
-				return printJSON(cmd.OutOrStdout(), measured)
-			}
-			return printResult(cmd.OutOrStdout(), measured)
-		}),
+		Long: "Measure a run on images that it was not fitted to: the test images of its data set, or those that it held out for validation. " +
+			"Beside them, up to 10000 of the fitted images are measured. Where no images are held out, the numbers are of fitted images, and the table says so.\n\n" +
+			"--split measures one split alone: choose settings by --split validation. --in measures other images, in the formats that `tessera encode` reads.",
+		Example: "  tessera eval runs/shallow-nonneg-kl --svm\n  tessera eval runs/classifier --split validation\n  tessera eval runs/parts --in photos --in more.npy\n" +
+			"  tessera eval runs/shallow-nonneg-kl --operator opening --radius 2 --atoms",
+		RunE: work(func(cmd *cobra.Command, args []string) error { return f.eval(cmd, args[0]) }),
 	}
 	aRun(cmd)
 	f.runFlags.add(cmd)
 	f.metricFlags.add(cmd)
-	addSplitFlag(cmd, &f.split)
+	addSplitFlag(cmd, &f.split, "")
+	cmd.Flags().StringArrayVar(&f.in, "in", nil, "measure the images of this file or folder instead; may be repeated")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
 	cmd.Flags().BoolVar(&f.atoms, "atoms", false, "also measure how many atoms are used and how much they overlap; takes several seconds")
 	cmd.Flags().StringVar(&f.operator, "operator", "", "operator of the max-approximation: dilation, erosion, opening or closing (default dilation)")
@@ -64,9 +40,90 @@ func evalCommand() *cobra.Command {
 	return cmd
 }
 
+// eval opens and measures a run.
+func (f *evalFlags) eval(cmd *cobra.Command, run string) error {
+	options, err := f.options()
+	if err != nil {
+		return err
+	}
+	if err := data.Split(f.split).Check(); err != nil {
+		return usagef("--split: %v", err)
+	}
+	if f.split != "" && len(f.in) > 0 {
+		return usagef("--split selects images of the data set, --in takes others: give one of the two")
+	}
+	chosen, err := f.chosen(cmd)
+	if err != nil {
+		return err
+	}
+	options.Warn = func(text string) { warn(cmd, text) }
+	r, err := tessera.Open(run, options)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if length := r.Model.Train.Epochs; r.Model.Baseline == nil && r.Epoch < length && r.Model.Train.Patience == 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is not finished: epoch %d of %d\n", r.Path, r.Epoch, length)
+	}
+	measured, err := f.measure(cmd, r, chosen)
+	if err != nil {
+		return err
+	}
+	if measured.Unread != nil {
+		warn(cmd, "the fitted images are not measured: "+measured.Unread.Error())
+	}
+	warnUseless(cmd, r, measured.Values)
+	if f.json {
+		return printJSON(cmd.OutOrStdout(), measured)
+	}
+	return printReport(cmd.OutOrStdout(), measured)
+}
+
+// measure measures the images that the flags select.
+func (f *evalFlags) measure(cmd *cobra.Command, r *tessera.Run, chosen metrics.Selection) (*evaluation.Report, error) {
+	if f.split == "" && len(f.in) == 0 {
+		return r.Report(cmd.Context(), chosen)
+	}
+	if len(f.in) == 0 {
+		measured, err := r.EvaluateOn(cmd.Context(), data.Split(f.split), chosen)
+		if err != nil {
+			return nil, err
+		}
+		return evaluation.ReportOf(r.Model, measured), nil
+	}
+	var all []*data.Images
+	for _, path := range f.in {
+		images, err := data.ReadImages(cmd.Context(), path, r.Shape())
+		if err != nil {
+			return nil, err
+		}
+		warnRange(cmd.ErrOrStderr(), path, images.Float32())
+		all = append(all, images)
+	}
+	images, err := joined(r.Shape(), all)
+	if err != nil {
+		return nil, err
+	}
+	measured, err := r.EvaluateImages(cmd.Context(), strings.Join(f.in, " "), images, chosen)
+	if err != nil {
+		return nil, err
+	}
+	return evaluation.ReportOf(r.Model, measured), nil
+}
+
+// joined returns the images of several files as one set without labels: the class folders of one file need not be those of
+// another, nor those of the training.
+func joined(shape []int, all []*data.Images) (*data.Images, error) {
+	var values []float32
+	for _, images := range all {
+		values = append(values, images.Float32()...)
+	}
+	return data.NewFloats(shape, values, nil)
+}
+
 // addSplitFlag adds --split.
-func addSplitFlag(cmd *cobra.Command, split *string) {
-	cmd.Flags().StringVar(split, "split", string(data.TestSplit), "images that are measured: "+strings.Join(data.SplitNames(), ", "))
+func addSplitFlag(cmd *cobra.Command, split *string, standard data.Split) {
+	cmd.Flags().StringVar(split, "split", string(standard), "images that are measured: "+strings.Join(data.SplitNames(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("split", cobra.FixedCompletions(data.SplitNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -75,6 +132,7 @@ type evalFlags struct {
 	runFlags
 	metricFlags
 	split    string
+	in       []string
 	json     bool
 	atoms    bool
 	operator string

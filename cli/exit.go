@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"tessera"
@@ -98,10 +97,6 @@ func hint(command *cobra.Command, err error, stderr io.Writer) {
 		if run := filepath.Join("runs", place.path); findFolder(run) == nil {
 			fmt.Fprintf(stderr, "did you mean %q?\n", run)
 		}
-	case errors.As(err, &unknown) && slices.Contains(tessera.Shipped().Names(), unknown.Name):
-		fmt.Fprintf(stderr, shadowed, unknown.Name, unknown.File)
-	case errors.As(err, &unknownSweep) && slices.Contains(tessera.Shipped().SweepNames(), unknownSweep.Name):
-		fmt.Fprintf(stderr, shadowed, unknownSweep.Name, unknownSweep.File)
 	case errors.As(err, &unknown):
 		listModels(command, unknown, stderr)
 	case errors.As(err, &unknownSweep), errors.As(err, &unknownTable), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked):
@@ -129,9 +124,6 @@ func listModels(command *cobra.Command, unknown *config.UnknownModel, stderr io.
 	}
 	fmt.Fprintf(stderr, "`%s` shows all %d\n", list, len(unknown.Names))
 }
-
-// shadowed explains why a shipped model or sweep is not available.
-const shadowed = "%q is shipped with tessera, but %s replaces the shipped models and sweeps; add --file " + shippedFile + " to use it\n"
 
 // exitCode maps errors to exit codes.
 func exitCode(err error) int {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"tessera/internal/regular"
 	"tessera/report"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
@@ -28,7 +29,7 @@ func drawTraining(w *figureWork) (*report.Figure, error) {
 // readCourse reads the metrics of a run.
 func readCourse(run string) (report.TrainingRun, error) {
 	path := filepath.Join(run, folder.Metrics)
-	file, err := os.Open(path)
+	file, err := regular.Open(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return report.TrainingRun{}, noMetrics(run)
 	} else if err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,7 +28,7 @@ type modelFlags struct {
 }
 
 func (f *modelFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.file, "file", "f", "", "file that declares the models, or \""+shippedFile+"\" (default ./"+tessera.ModelsFile+", or shipped if there is none)")
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "file whose models add to the shipped ones, or \""+shippedFile+"\" (default ./"+tessera.ModelsFile+", or shipped if there is none)")
 	cmd.Flags().StringArrayVar(&f.sets, "set", nil, "change a key of the model, as in loss.1.weight=0.01 (PATH=VALUE); may be repeated")
 	cmd.ValidArgsFunction = f.complete
 }
@@ -37,16 +38,10 @@ const shippedFile = "shipped"
 
 // load reads the file.
 func (f *modelFlags) load() (*config.File, error) {
-	file := f.file
-	if file == "" {
-		file = tessera.ModelsFile
+	if f.readsShipped() {
+		return f.search(tessera.Shipped()), nil
 	}
-	if f.file == "" || f.file == shippedFile {
-		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-			return f.search(tessera.Shipped()), nil
-		}
-	}
-	models, err := tessera.Load(file)
+	models, err := tessera.Load(cmp.Or(f.file, tessera.ModelsFile))
 	var diagnostics *table.Diagnostics
 	if err != nil && !errors.As(err, &diagnostics) {
 		return nil, usageError{err}
@@ -54,6 +49,16 @@ func (f *modelFlags) load() (*config.File, error) {
 		return nil, err
 	}
 	return f.search(models), nil
+}
+
+// readsShipped reports whether only the shipped models are read: no file is given, or the name of the shipped models, and there
+// is no such file.
+func (f *modelFlags) readsShipped() bool {
+	if f.file != "" && f.file != shippedFile {
+		return false
+	}
+	_, err := os.Stat(cmp.Or(f.file, tessera.ModelsFile))
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // search determines image shapes that are only known from data files.

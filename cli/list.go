@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"tessera"
 	"tessera/config"
 	"tessera/table"
 )
@@ -78,11 +79,17 @@ func describe(f *modelFlags, titles []string) (map[string]any, error) {
 	return all, nil
 }
 
-// declared returns the entries of a file's declarations.
-func declared(models *config.File, title string) ([]table.Description, error) {
-	list := []table.Description{}
-	add := func(name, about string) {
-		list = append(list, table.Description{Name: name, About: about, Keys: []table.KeyDescription{}})
+// declaration is a model or sweep as `tessera list` shows it.
+type declaration struct {
+	table.Description
+	File string `json:"file"`
+}
+
+// declared returns the models or sweeps of a file and of the shipped ones that it extends.
+func declared(models *config.File, title string) ([]declaration, error) {
+	list := []declaration{}
+	add := func(name, about, file string) {
+		list = append(list, declaration{table.Description{Name: name, About: about, Keys: []table.KeyDescription{}}, file})
 	}
 	if title == sweepsTitle {
 		for _, name := range models.SweepNames() {
@@ -90,7 +97,7 @@ func declared(models *config.File, title string) ([]table.Description, error) {
 			if err != nil {
 				return nil, err
 			}
-			add(name, s.About)
+			add(name, s.About, models.FileOfSweep(name))
 		}
 		return list, nil
 	}
@@ -99,7 +106,7 @@ func declared(models *config.File, title string) ([]table.Description, error) {
 		if err != nil {
 			return nil, err
 		}
-		add(name, m.About)
+		add(name, m.About, models.FileOf(name))
 	}
 	return list, nil
 }
@@ -109,8 +116,42 @@ func printTitle(out io.Writer, title string, entries any) error {
 	if described, ok := entries.([]describedMetric); ok {
 		return printMetrics(out, described)
 	}
+	if list, ok := entries.([]declaration); ok {
+		return printDeclared(out, title, list)
+	}
 	list, _ := entries.([]table.Description)
 	return printList(out, title, list)
+}
+
+// printDeclared prints models or sweeps under the file that declares them.
+func printDeclared(out io.Writer, title string, list []declaration) error {
+	for first := 0; first == 0 || first < len(list); {
+		last := first
+		var group []table.Description
+		for ; last < len(list) && list[last].File == list[first].File; last++ {
+			group = append(group, list[last].Description)
+		}
+		of := title
+		if len(group) > 0 {
+			of = titleOf(title, list[first].File)
+		}
+		if first > 0 {
+			fmt.Fprintln(out)
+		}
+		if err := printList(out, of, group); err != nil {
+			return err
+		}
+		first = max(last, 1)
+	}
+	return nil
+}
+
+// titleOf names the models or sweeps of a file.
+func titleOf(title, file string) string {
+	if file == tessera.ShippedName {
+		return "shipped " + title
+	}
+	return title + " of " + file
 }
 
 // printList prints one title: names with one line each, and under each name its keys.

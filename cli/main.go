@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime/debug"
 
+	"tessera/team"
 	"tessera/train/folder"
 )
 
@@ -23,7 +24,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 	stdout, stderr = visible{stdout}, visible{stderr}
 	defer func() {
 		if cause := recover(); cause != nil { // Go would exit with code 2, which means a usage error
-			fmt.Fprintf(stderr, "tessera: internal error: %v\n%splease report this, with the command that you gave and the lines above\n", cause, debug.Stack())
+			stack := debug.Stack()
+			if p, ok := cause.(*team.Panic); ok {
+				stack = p.Stack
+			}
+			fmt.Fprintf(stderr, "tessera: internal error: %v\n%splease report this, with the command that you gave and the lines above\n", cause, stack)
 			code = exitInternal
 		}
 	}()

@@ -56,24 +56,6 @@ func selected(names ...string) (metrics.Selection, error) {
 	return chosen, err
 }
 
-// printResult prints metrics as a table, with "-" for values that are not applicable.
-func printResult(out io.Writer, r *metrics.Result) error {
-	t := newTable(out)
-	t.row("model", r.Model)
-	t.row("dataset", r.Dataset)
-	t.row("split", r.Split)
-	t.row("images", r.Images)
-	r.Each(func(key string, value any) {
-		switch value.(type) {
-		case nil, float64:
-			t.row(key, valueText(r.Values, key))
-		default: // a setting
-			t.row(key, value)
-		}
-	})
-	return t.flush()
-}
-
 // describedMetric is one metric as `tessera list metrics` shows it.
 type describedMetric struct {
 	Name     string          `json:"name"`

@@ -124,7 +124,6 @@ func TestMistakesOfAReproductionAreUsage(t *testing.T) {
 	for args, says := range map[string]string{
 		"reproduce tabel1":            `unknown reproduction "tabel1": did you mean "table1"?`,
 		"reproduce":                   "reproduce: missing table",
-		"reproduce mnist":             `unknown sweep "mnist" in models.toml`,
 		"reproduce table1 --epochs 0": "--epochs: got 0, want > 0",
 	} {
 		b.contains("tessera "+args, b.must(exitUsage, strings.Fields(args)...).stderr, says)

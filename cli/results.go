@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/data"
+	"tessera/evaluation"
 	"tessera/metrics"
 	"tessera/report"
 	"tessera/train/folder"
@@ -30,23 +31,12 @@ func results(cmd *cobra.Command, r *tessera.Run) error {
 	if r.Result.BestEpoch > 0 {
 		t.row("best epoch", r.Result.BestEpoch)
 	}
-	measured, err := r.Evaluate(cmd.Context(), nil)
-	var missing *data.Error
-	switch {
-	case errors.As(err, &missing): // the run is complete even if the test images are missing
-		fmt.Fprintln(cmd.ErrOrStderr(), "tessera: not measured:", err)
-	case err != nil:
+	measured, err := measure(cmd, r)
+	if err != nil {
 		return err
-	default:
-		t.row("images", measured.Images)
-		for _, name := range []string{"mse", "hoyer", "dead_units", "useful_units", "negative_weights"} {
-			t.row(strings.ReplaceAll(name, "_", " "), valueText(measured.Values, name))
-		}
-		for _, v := range measured.Shown() { // one for each head
-			if m, _ := metrics.MeasureOf(v.Name); m.Name == "accuracy" {
-				t.row(v.Name, valueText(measured.Values, v.Name))
-			}
-		}
+	}
+	if measured != nil {
+		printMeasured(t, measured)
 	}
 	if err := t.flush(); err != nil {
 		return err
@@ -54,7 +44,45 @@ func results(cmd *cobra.Command, r *tessera.Run) error {
 	if err := parts(cmd, r); err != nil {
 		return err
 	}
-	return atoms(cmd, r)
+	if err := atoms(cmd, r); err != nil || measured == nil {
+		return err
+	}
+	warnUseless(cmd, r, measured.Values)
+	return nil
+}
+
+// summarised are the metrics that the table of a training shows.
+var summarised = []string{"mse", "hoyer", "dead_units", "useful_units", "negative_weights"}
+
+// measure measures a trained run. It returns nil if the images are missing: the run is complete without them.
+func measure(cmd *cobra.Command, r *tessera.Run) (*evaluation.Report, error) {
+	chosen, err := metrics.Select(append([]string{"accuracy"}, summarised...)...)
+	if err != nil {
+		return nil, err
+	}
+	for i := range chosen {
+		chosen[i].Optional = true
+	}
+	measured, err := r.Report(cmd.Context(), chosen)
+	var missing *data.Error
+	if errors.As(err, &missing) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "tessera: not measured:", err)
+		return nil, nil
+	}
+	return measured, err
+}
+
+// printMeasured adds the rows of the metrics to the table of a training.
+func printMeasured(t columns, r *evaluation.Report) {
+	sampleRows(t, r)
+	for _, name := range summarised {
+		reportRow(t, strings.ReplaceAll(name, "_", " "), name, r)
+	}
+	for _, v := range r.Shown() { // one for each head
+		if m, _ := metrics.MeasureOf(v.Name); m.Name == "accuracy" {
+			reportRow(t, v.Name, v.Name, r)
+		}
+	}
 }
 
 // parts prints how many of the true parts were found.

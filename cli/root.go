@@ -18,7 +18,7 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "tessera",
 		Short:         "Train auto-encoders that learn the parts of images",
-		Long:          "Tessera trains and evaluates models that are declared in models.toml: part-based auto-encoders, classifiers, baselines.\nTo begin: tessera train swimmer-parts",
+		Long:          "Tessera trains and evaluates models that are declared in models.toml: part-based auto-encoders, classifiers, baselines.\nTo begin: `tessera train swimmer-parts`, or `tessera init` for a models.toml, which `tessera help models` explains.",
 		SilenceUsage:  true,
 		SilenceErrors: true, // explain prints them
 		Version:       versionLine(),
@@ -27,8 +27,29 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return errors.New(parsing.ReplaceAllString(err.Error(), "") + nearFlag(cmd, err))
 	})
-	root.AddCommand(trainCommand(), resumeCommand(), sweepCommand(), reproduceCommand(), evalCommand(), compareCommand(), attackCommand(), encodeCommand(), decodeCommand(), rankCommand(),
-		checkCommand(), summaryCommand(), figureCommand(), listCommand(), dataCommand(), doctorCommand(), versionCommand())
+	root.AddCommand(
+		trainCommand(),
+		resumeCommand(),
+		runsCommand(),
+		sweepCommand(),
+		reproduceCommand(),
+		evalCommand(),
+		compareCommand(),
+		attackCommand(),
+		encodeCommand(),
+		decodeCommand(),
+		rankCommand(),
+		checkCommand(),
+		summaryCommand(),
+		figureCommand(),
+		listCommand(),
+		dataCommand(),
+		doctorCommand(),
+		versionCommand(),
+		initCommand(),
+		docsCommand(),
+		modelsTopic(),
+	)
 	return root
 }
 

@@ -25,6 +25,7 @@ type sweepFlags struct {
 	epochs int
 	jobs   int
 	dry    bool
+	clean  bool
 }
 
 func sweepCommand() *cobra.Command {
@@ -53,6 +54,7 @@ func (f *sweepFlags) add(cmd *cobra.Command, folder string) {
 	f.metricFlags.add(cmd)
 	f.progressFlags.add(cmd, "trials")
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show the trials and their progress without training")
+	cmd.Flags().BoolVar(&f.clean, "clean", false, "remove trials of earlier declarations from the folder, and results that are only theirs")
 }
 
 // complete lists the sweeps for the shell.
@@ -84,11 +86,14 @@ func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep
 	if err != nil {
 		return err
 	}
-	s, err := sweep.New(cmd.Context(), spec, sweep.Options{Dirs: data.SearchDirs(f.data), Out: f.out, Jobs: f.jobs, Metrics: chosen, Report: show.Show})
+	s, err := sweep.New(cmd.Context(), spec, sweep.Options{Dirs: data.SearchDirs(f.data), Out: f.out, Jobs: f.jobs, Metrics: chosen, Clean: f.clean, Report: show.Show})
 	if err != nil {
 		return err
 	}
 	if f.dry {
+		if err := s.Replaces(); err != nil && !f.clean {
+			warn(cmd, err.Error())
+		}
 		return printTrials(cmd.OutOrStdout(), s)
 	}
 	show.Begin(s)
@@ -98,7 +103,11 @@ func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep
 	if err != nil && !errors.As(err, &failed) {
 		return err
 	}
-	return errors.Join(say(s, results), err)
+	err = errors.Join(say(s, results), err)
+	if n := len(s.Orphans()); n > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s in %s: not of this declaration; --dry-run lists, --clean removes\n", counted(n, "other trial"), filepath.Join(s.Path, "trials"))
+	}
+	return err
 }
 
 // declared returns the sweep of that name with the changes of the flags.
@@ -132,6 +141,9 @@ func printTrials(out io.Writer, s *sweep.Sweep) error {
 	t.row(cells([]string{"trial", "model"}, s.Keys, []string{"seed", "state"})...)
 	for _, trial := range s.Trials {
 		t.row(cells([]string{trial.ID, trial.Model.Name}, trial.Texts(), []string{fmt.Sprint(trial.Model.Train.Seed), string(s.State(trial))})...)
+	}
+	for _, id := range s.Orphans() {
+		t.row(cells([]string{id, "-"}, slices.Repeat([]string{"-"}, len(s.Keys)), []string{"-", "not of this declaration"})...)
 	}
 	return t.flush()
 }

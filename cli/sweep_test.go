@@ -160,13 +160,13 @@ func TestFailedTrialsAreToldAtOnceAndAtTheEndWithExitCode8(t *testing.T) {
 
 func TestListShowsSweepsToo(t *testing.T) {
 	b := newSweepBench(t)
-	b.contains("list sweeps", b.must(0, "list", "sweeps").stdout, "sweeps\n  targets")
+	b.contains("list sweeps", b.must(0, "list", "sweeps").stdout, "sweeps of models.toml\n  targets")
 }
 
 func TestMistakesOfASweepEndWithExitCode3AndOfUsageWith2(t *testing.T) {
 	b := newSweepBench(t)
 	for args, says := range map[string]string{
-		"sweep target":               `unknown sweep "target" in models.toml: did you mean "targets"?`,
+		"sweep target":               `unknown sweep "target" in models.toml and the shipped models: did you mean "targets"?`,
 		"sweep":                      "sweep: missing sweep",
 		"sweep targets --jobs 0":     "--jobs: got 0, want > 0",
 		"sweep targets --epochs 0":   "--epochs: got 0, want > 0",

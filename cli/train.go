@@ -75,6 +75,9 @@ func (f *trainFlags) train(cmd *cobra.Command, name string) error {
 	}
 	options.Out, options.Force = f.out, f.force
 	warn(cmd, model.Warnings()...)
+	if f.out == "" {
+		noteUnfinished(cmd, model.Name)
+	}
 	return training(cmd, options, f.progressFlags, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
 		r, err := tessera.Train(ctx, model, o)
 		if err != nil && f.out != "" && slices.ContainsFunc(placing, func(p error) bool { return errors.Is(err, p) }) {

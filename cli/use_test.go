@@ -16,8 +16,8 @@ import (
 	"tessera/train/checkpoint"
 )
 
-// evaluation holds what the tests read of `eval --json`.
-type evaluation struct {
+// evaluated holds what the tests read of `eval --json`.
+type evaluated struct {
 	Model, Dataset   string
 	Images           int
 	MSE              float64 `json:"mse"`
@@ -30,7 +30,7 @@ type evaluation struct {
 	MaxReconstructed *float64 `json:"max_approx_reconstructed"`
 }
 
-func (b *bench) eval(args ...string) (e evaluation) {
+func (b *bench) eval(args ...string) (e evaluated) {
 	b.Helper()
 	if err := json.Unmarshal([]byte(b.must(0, append([]string{"eval", "--json"}, args...)...).stdout), &e); err != nil {
 		b.Fatal(err)
@@ -63,7 +63,7 @@ func TestEvalPrintsEveryKeyOfTheContractOnce(t *testing.T) {
 	b.contains("what is asked for", more, "operator ", "closing", "radius ", "hoyer_atoms_dilated", "used_units", "jaccard ", "jaccard_dilated")
 	b.contains("standard error", b.must(exitUsage, "eval", "runs/small", "--operator", "close").stderr, `unknown "close", want dilation, erosion`)
 	b.contains("standard error", b.must(exitUsage, "eval", "runs/small", "--radius", "0").stderr, "--radius: got 0, want > 0")
-	if len(document) != len(keys) || document["model"] != "small" || document["dataset"] != "swimmer" || document["split"] != "all" || document["images"] != 256.0 {
+	if len(document) != len(keys)+2 || document["note"] == nil || document["model"] != "small" || document["dataset"] != "swimmer" || document["split"] != "train" || document["held_out"] != false || document["images"] != 256.0 {
 		t.Errorf("got %s", text)
 	}
 }
@@ -313,7 +313,7 @@ func TestEvalWithTheSVMSaysWhichImagesDoNotDo(t *testing.T) {
 		b.write("models.toml", smallModels+"[model.own]\nextends = \"small\"\ndataset = { name = \"npy\", images = \"x.npy\", labels = \"y.idx\" }\n")
 		out := fmt.Sprint("runs/own", few)
 		b.must(0, "train", "own", "--epochs", "1", "--out", out)
-		b.contains("standard error", b.must(exitData, "eval", out, "--svm").stderr, says, "measure without the SVM")
+		b.contains("standard error", b.must(exitData, "eval", out, "--svm", "--split", "test").stderr, says, "measure without the SVM")
 	}
 }
 

@@ -27,6 +27,20 @@ func versionLine() string {
 	return fmt.Sprintf("tessera %s %s %s/%s", machine.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
+// buildSetting returns a setting of the build, "" if unknown.
+func buildSetting(key string) string {
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == key {
+			return s.Value
+		}
+	}
+	return ""
+}
+
 // dependencies returns the versions of these modules in the program, in that order.
 func dependencies(paths ...string) []*debug.Module {
 	info, ok := debug.ReadBuildInfo()

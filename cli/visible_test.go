@@ -51,7 +51,6 @@ func TestNothingThatTheCommandPrintsMovesTheCursor(t *testing.T) {
 		{"check raw.toml", "raw.toml:2"},
 		{"check --fill " + hostile, `\u001B[2J`},
 		{"summary " + hostile, ""},
-		{"summary nobody", `\x1b[2J`},
 		{"train wrong -f wrong.toml", `\x1b[2J`},
 		{"train " + hostile + " --out run\x1b[2J", `run\u001b[2J`},
 		{"eval run\x1b[2J", ""},

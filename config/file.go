@@ -20,6 +20,7 @@ type File struct {
 	// nothing that depends on the shape of the images is checked.
 	Trained bool
 
+	base                 *File       // declarations that this file adds to; see [File.Extend]
 	root, models, sweeps *table.Node // models and sweeps are empty tables if the file has none
 	source               *table.Source
 	images               *data.Memory                  // of a literal: the images of its data set in memory; else nil
@@ -61,14 +62,6 @@ func newFile(src *table.Source, root *table.Node) *File {
 	}
 	return &File{root: root, models: tables("model"), sweeps: tables("sweep"), source: src,
 		twice: map[string][]table.Diagnostic{}, lineages: map[string]*lineage{}}
-}
-
-// Names lists the models of the file, in its order.
-func (f *File) Names() []string {
-	if f.empty() {
-		return nil
-	}
-	return slices.Clone(f.models.Keys)
 }
 
 // empty reports whether the file was not made by [Load]: it then holds nothing.
@@ -117,8 +110,8 @@ func (f *File) Model(name string, sets ...Set) (*Model, error) {
 	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if f.models.Child(name) == nil {
-		return nil, &UnknownModel{File: f.source.File, Name: name, Names: f.Names()}
+	if f.owner(name) == nil {
+		return nil, &UnknownModel{File: f.sources(), Name: name, Names: f.Names()}
 	}
 	if err := table.Report(f.sound(name)); err != nil {
 		return nil, err
@@ -137,9 +130,15 @@ func (f *File) Model(name string, sets ...Set) (*Model, error) {
 // sound returns the errors of a model without changes, and of the models that it extends.
 func (f *File) sound(name string) (found []table.Diagnostic) {
 	f.judge()
+	if owner := f.owner(name); owner != f && owner != nil {
+		return owner.sound(name)
+	}
 	chain := f.ancestors(name, f.clean)
 	for _, at := range chain {
 		found = append(append(found, f.twice[subject(at)]...), f.verdict(at)...)
+	}
+	if len(chain) > 0 {
+		found = append(found, f.soundAbove(chain[len(chain)-1])...)
 	}
 	for _, at := range chain {
 		f.clean[at] = len(found) == 0
@@ -164,6 +163,10 @@ func (f *File) judge() {
 	if judged := fmt.Sprintf("%q %v", f.Dirs, f.Trained); f.verdicts == nil || f.judged != judged {
 		f.verdicts, f.clean, f.judged = map[string][]table.Diagnostic{}, map[string]bool{}, judged
 	}
+	if f.base != nil {
+		f.base.Dirs, f.base.Trained = f.Dirs, f.Trained
+		f.base.judge()
+	}
 }
 
 // blame attributes errors of an otherwise valid model to the first change that causes one; later changes rarely
@@ -187,14 +190,23 @@ func (f *File) blame(name string, changes []table.Change, owner string, found []
 	return found
 }
 
+// longestName is the greatest length of a model's or sweep's name in bytes: file systems limit the name of a folder to 255
+// bytes, and the second run of a model is in runs/NAME-2.
+const longestName = 240
+
 // misnamed reports a name of a model or sweep that cannot be the name of a folder in runs or sweeps. Separators are
-// replaced, but these names would lead out of the folder.
+// replaced, but some names would lead out of the folder, and others are too long.
 func misnamed(what, folder, name string, n *table.Node) []table.Diagnostic {
-	if name != "" && name != "." && name != ".." {
+	d := table.Diagnostic{At: n.Key, Subject: table.Subject(what, name)}
+	switch {
+	case name == "", name == ".", name == "..":
+		d.Suggestion, d.Problem = "give it another name", fmt.Sprintf("invalid name %[2]q of a %[1]s: its folder is %[3]s/NAME", what, name, folder)
+	case len(name) > longestName:
+		d.Suggestion, d.Problem = "give it a shorter name", fmt.Sprintf("the name of the %s is too long (got %d bytes, want at most %d): its folder is %s/NAME", what, len(name), longestName, folder)
+	default:
 		return nil
 	}
-	return []table.Diagnostic{table.Diagnostic{At: n.Key, Subject: table.Subject(what, name), Suggestion: "give it another name",
-		Problem: fmt.Sprintf("invalid name %[2]q of a %[1]s: its folder is %[3]s/NAME", what, name, folder)}.In(n)}
+	return []table.Diagnostic{d.In(n)}
 }
 
 // build merges, decodes and checks one model.

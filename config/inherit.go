@@ -16,8 +16,11 @@ type lineage struct {
 	open    bool // in progress: a model that reaches it again extends itself
 }
 
-// lineage returns the merged table of one of the file's models and caches it.
+// lineage returns the merged table of a model and caches it in the file that declares the model.
 func (f *File) lineage(name string) *lineage {
+	if owner := f.owner(name); owner != f && owner != nil {
+		return owner.lineage(name)
+	}
 	l, ok := f.lineages[name]
 	if ok {
 		return l
@@ -38,18 +41,19 @@ func (f *File) lineage(name string) *lineage {
 // changed is the lineage of a model whose `extends` was changed.
 func (f *File) changed(name string, extends *table.Node) *lineage {
 	l := &lineage{}
-	n := f.models.Child(name)
+	n := f.owner(name).models.Child(name)
 	if !n.IsTable() {
 		return l
 	}
 	l.table = without(n, "extends")
 	l.table.Put("extends", extends)
 	parent, _ := extends.Text()
-	if chain := f.ancestors(parent, nil); slices.Contains(chain, name) {
+	home := f.scope(name, parent)
+	if chain := home.ancestors(parent, nil); home == f && slices.Contains(chain, name) {
 		l.cycle(append([]string{name}, chain[:slices.Index(chain, name)+1]...), extends)
 		return l
 	}
-	l.found = f.sound(parent)
+	l.found = home.sound(parent)
 	f.extend(l, name, l.table)
 	return l
 }
@@ -66,11 +70,12 @@ func (f *File) extend(l *lineage, name string, n *table.Node) {
 	if !ok {
 		return // decoding reports an invalid `extends`
 	}
-	if f.models.Child(parent) == nil {
+	home := f.scope(name, parent).owner(parent)
+	if home == nil {
 		l.found = append(l.found, table.Diagnostic{At: e.At, Problem: fmt.Sprintf("extends: unknown model %q", parent), Suggestion: f.suggestParent(name, parent)}.In(e))
 		return
 	}
-	base := f.lineage(parent)
+	base := home.lineage(parent)
 	switch {
 	case base.open:
 		f.cycle(name)
@@ -91,7 +96,8 @@ func (l *lineage) cycle(chain []string, extends *table.Node) {
 	l.found = append(l.found, table.Diagnostic{At: extends.At, Problem: "extends: a cycle: " + strings.Join(chain, " -> ")}.In(extends))
 }
 
-// ancestors lists a model and the models that it extends, each once, up to an unknown one or one without errors.
+// ancestors lists a model of the file and the models of the file that it extends, each once, up to an unknown one or one
+// without errors.
 func (f *File) ancestors(name string, clean map[string]bool) (list []string) {
 	seen := map[string]bool{}
 	for f.models.Child(name) != nil && !seen[name] && !clean[name] {
@@ -104,15 +110,14 @@ func (f *File) ancestors(name string, clean map[string]bool) (list []string) {
 
 // suggestParent suggests the probably intended model, or explains that there is none.
 func (f *File) suggestParent(name, parent string) string {
-	const copying = "`tessera check --fill MODEL` prints a shipped one to copy"
-	if len(f.models.Keys) == 1 {
-		return "this file declares no other model; " + copying
+	names := f.Names()
+	if len(names) == 1 {
+		return "this file declares no other model"
 	}
-	hint := f.suggest(parent, name)
-	if strings.HasPrefix(hint, "valid: ") {
-		hint += "; outside of this folder " + copying
+	if _, near := table.Nearest(parent, names); !near && len(names) > mostListed {
+		return fmt.Sprintf("`tessera list models` lists all %d", len(names))
 	}
-	return hint
+	return f.suggest(parent, name)
 }
 
 // mostSuggested bounds the number of errors with a suggestion: the time is the number of errors times the number of models.

@@ -21,6 +21,8 @@ type Sweep struct {
 	Split data.Split
 	// Select are the metrics by which settings are selected, nil where none are.
 	Select []Criterion
+	// Changes are the --set arguments and flags that changed the declaration, as they were given.
+	Changes []string
 	// Trials are all combinations of models, values and seeds, the last of these varying fastest.
 	Trials []Trial
 }
@@ -28,7 +30,7 @@ type Sweep struct {
 // Trial is one model of a sweep with its settings.
 type Trial struct {
 	Model  *Model
-	Values []any // of the sweep's keys: a string, int64, float64, bool, or []any and map[string]any of these
+	Values []any // of the sweep's keys: a string, int64, float64, bool, or []any and map[string]any of these; nil where a key is not of this model
 }
 
 // mostTrials bounds the trials of a sweep: more are probably a typo.
@@ -41,7 +43,8 @@ type sweepTable struct {
 	Seeds  []uint64    `toml:"seeds" doc:"one trial per seed; the model's seed by default"`
 	Split  string      `toml:"split" oneof:"train validation test" doc:"images that the trials are measured on; by default validation if all trials hold images out, else test"`
 	Select *table.Node `toml:"select" doc:"metrics that select settings on the validation images: \"mse\" takes the smallest mean over the seeds, \"-accuracy\" the largest, a list the Pareto front; only the selected settings are measured on the test images"`
-	Set    *table.Node `toml:"set" doc:"swept keys, named as in --set; each has a value, a list of values or a range"`
+	axesTable
+	For *table.Node `toml:"for" doc:"keys of single models: for.MODEL.set, for.MODEL.zip, for.MODEL.random; they replace the sweep's keys of the same name"`
 }
 
 // UnknownSweep is the error for a name that no sweep of the file has.
@@ -60,14 +63,6 @@ func (e *UnknownSweep) Error() string {
 	return text + ": " + table.Suggest(e.Name, e.Names)
 }
 
-// SweepNames lists the sweeps of the file, in its order.
-func (f *File) SweepNames() []string {
-	if f.empty() {
-		return nil
-	}
-	return slices.Clone(f.sweeps.Keys)
-}
-
 // Sweep returns one checked sweep. The --set arguments change every trial and replace the sweep's values of the same key.
 // The error is [*table.Diagnostics] for errors in the sweep, its models, a trial or a --set argument, and [*UnknownSweep]
 // if the file has no such sweep.
@@ -77,27 +72,30 @@ func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
 	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if f.sweeps.Child(name) == nil {
-		return nil, &UnknownSweep{File: f.source.File, Name: name, Names: f.SweepNames()}
+	if owner := f.sweepOwner(name); owner != nil && owner != f {
+		f.judge()
+		return owner.Sweep(name, sets...)
+	} else if owner == nil {
+		return nil, &UnknownSweep{File: f.sources(), Name: name, Names: f.SweepNames()}
 	}
 	plan, found := f.plan(name)
 	for _, base := range plan.models {
 		found = append(found, f.sound(base)...)
 	}
 	found = append(found, f.twice[plan.subject()]...)
+	concern := plan.concern(sets)
 	plan.override(sets)
 	found = append(found, plan.tooMany()...)
-	s := &Sweep{Name: name, About: plan.table.About, Select: plan.criteria}
-	for _, a := range plan.axes {
-		if a.isKey() {
-			s.Keys = append(s.Keys, a.key)
-		}
+	s := &Sweep{Name: name, About: plan.table.About, Keys: plan.keys(), Select: plan.criteria}
+	for _, set := range sets {
+		s.Changes = append(s.Changes, set.String())
 	}
 	for _, base := range plan.models {
-		for i := 0; i < plan.size() && len(found) == 0; i++ {
-			choice := plan.choice(i)
-			m, some := f.trial(plan, base, choice, sets)
-			s.Trials, found = append(s.Trials, Trial{Model: m, Values: plan.values(choice)}), some
+		axes := plan.of(base)
+		for i := 0; i < axes.size() && len(found) == 0; i++ {
+			choice := axes.choice(i)
+			m, some := f.trial(plan, base, axes.changes(choice), concern[base])
+			s.Trials, found = append(s.Trials, Trial{Model: m, Values: axes.values(s.Keys, choice)}), some
 		}
 	}
 	if len(found) == 0 {
@@ -122,8 +120,9 @@ func (f *File) checkSweep(name string) []table.Diagnostic {
 		if len(f.sound(base)) > 0 {
 			continue // its errors are reported elsewhere
 		}
-		for _, choice := range plan.singly() {
-			m, some := f.trial(plan, base, choice, nil)
+		axes := plan.of(base)
+		for _, choice := range axes.singly() {
+			m, some := f.trial(plan, base, axes.changes(choice), nil)
 			found = append(found, some...)
 			if len(some) == 0 {
 				trials = append(trials, Trial{Model: m})
@@ -138,11 +137,7 @@ func (f *File) checkSweep(name string) []table.Diagnostic {
 
 // trial builds one model of a sweep. Errors that the changes cause in the model's tables are attributed to the first change
 // that causes one.
-func (f *File) trial(p *sweepPlan, base string, choice []int, sets []Set) (*Model, []table.Diagnostic) {
-	var changes []table.Change
-	for i, a := range p.axes {
-		changes = append(changes, a.change(choice[i]))
-	}
+func (f *File) trial(p *sweepPlan, base string, changes []table.Change, sets []Set) (*Model, []table.Diagnostic) {
 	changes = f.suited(base, changes, sets)
 	m, found := f.build(base, changes)
 	found = f.blame(base, changes, p.subject(), found)
@@ -217,5 +212,19 @@ func passesOf(m *Model) string {
 
 // sets reports whether a change sets a key.
 func (s Set) sets(key string) bool {
-	return strings.Join(s.Path(), ".") == key || s.passes > 0 && (key == epochsKey || key == iterationsKey)
+	return s.key() == key || s.passes > 0 && (key == epochsKey || key == iterationsKey)
+}
+
+// key is the key of a --set argument.
+func (s Set) key() string { return strings.Join(s.Path(), ".") }
+
+// String returns the change as a flag: "--set loss.1.weight=0.01", "--epochs 5".
+func (s Set) String() string {
+	if s.passes > 0 {
+		return "--epochs " + strconv.Itoa(s.passes)
+	}
+	if s.Source == nil {
+		return "--set " + s.key()
+	}
+	return "--set " + s.Source.Text
 }

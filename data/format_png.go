@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"tessera/internal/atomicfile"
+	"tessera/internal/regular"
 	"tessera/team"
 )
 
@@ -162,7 +163,7 @@ func readPNG(dst []byte, path string, shape []int) error {
 	if len(shape) == 3 {
 		channels = shape[2]
 	}
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return err
 	}

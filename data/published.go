@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
+
+	"tessera/team"
 )
 
 // published is a downloaded data set of four IDX files of grey 28x28 images with known content: the common part of
@@ -60,7 +61,7 @@ func (p *published) Load(ctx context.Context, dirs Dirs, need Need) (*Set, error
 		arrays [4]array
 		files  [4]File
 		errs   [4]error
-		wait   sync.WaitGroup
+		wait   team.Group
 	)
 	wanted := [4]bool{trainImages: need.Train, trainLabels: need.Train, testImages: need.Test, testLabels: need.Test}
 	for i, f := range p.files {

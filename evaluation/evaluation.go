@@ -12,9 +12,13 @@ import (
 	"tessera/metrics"
 )
 
+// Given is the split of images that belong to no data set.
+const Given data.Split = "given"
+
 // Sample is what a model is measured on.
 type Sample struct {
 	Split  data.Split // which images these are
+	Name   string     // of their data set; "" for that of the model
 	Images *data.Images
 	Rows   []float32 // their values, row-major; nil: they are made of Images
 }
@@ -54,11 +58,16 @@ func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sampl
 	var bad *data.Error
 	if errors.As(err, &bad) { // metrics do not know whose images they measure
 		named := *bad
-		named.Dataset = m.Dataset.Name
+		if named.Dataset = m.Dataset.Name; s.Name != "" {
+			named.Dataset = s.Name
+		}
 		return nil, &named
 	} else if err != nil {
 		return nil, err
 	}
 	r.Model, r.Dataset, r.Split = m.Name, m.Dataset.Name, string(s.Split)
+	if s.Name != "" {
+		r.Dataset = s.Name
+	}
 	return r, nil
 }

@@ -70,6 +70,9 @@ func openBLAS(name string) (*library, error) {
 // per calling thread: only the environment that the process was started with limits them all, and this package does not
 // change it.
 func load(name string) (*library, error) {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() { // the loader would wait for a pipe's writer
+		return nil, fmt.Errorf("%s: is not a regular file", name)
+	}
 	handle, err := dlopen(name)
 	if err != nil {
 		return nil, err

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"tessera"
 	"tessera/data"
+	"tessera/internal/regular"
 	"tessera/metrics"
 	"tessera/report"
 	"tessera/sweep"
@@ -135,7 +135,7 @@ func (g *gallery) show(ctx context.Context, s shown, path string, o tessera.Opti
 	if s.model.Baseline != nil { // whose objective is another
 		return nil
 	}
-	file, err := os.Open(filepath.Join(path, folder.Metrics))
+	file, err := regular.Open(filepath.Join(path, folder.Metrics))
 	if err != nil {
 		return nil // somebody removed it; the run is good without
 	}

@@ -11,6 +11,7 @@ import (
 
 	"tessera"
 	"tessera/internal/atomicfile"
+	"tessera/internal/regular"
 	"tessera/report"
 	"tessera/sweep"
 	"tessera/train/folder"
@@ -68,6 +69,7 @@ func (r Reproduction) Write(ctx context.Context, s *sweep.Sweep, results *sweep.
 	if err := os.MkdirAll(p.Path, 0o777); err != nil {
 		return nil, &folder.WriteError{Path: p.Path, Err: err}
 	}
+	p.tidy()
 	if err := p.readNotes(); err != nil {
 		return nil, err
 	}
@@ -82,6 +84,15 @@ func (r Reproduction) Write(ctx context.Context, s *sweep.Sweep, results *sweep.
 		return nil, err
 	}
 	return p, p.write(PageFile, p.markdown())
+}
+
+// tidy removes the half-written files of a killed process.
+func (p *Page) tidy() {
+	names := []string{PageFile, TableFile}
+	for _, f := range figures {
+		names = append(names, f.name+".png")
+	}
+	atomicfile.Tidy(atomicfile.OS{}, p.Path, names...)
 }
 
 // drawAll draws the figures that have data.
@@ -108,7 +119,7 @@ func (p *Page) drawAll(g *gallery) error {
 
 // readNotes reads the explanations that a user wrote.
 func (p *Page) readNotes() error {
-	text, err := os.ReadFile(filepath.Join(p.Path, NotesFile))
+	text, err := regular.ReadFile(filepath.Join(p.Path, NotesFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

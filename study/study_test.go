@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"tessera"
 	"tessera/config"
@@ -188,7 +189,15 @@ func TestAPageIsTheSameWhenItIsWrittenAgain(t *testing.T) {
 	if len(before) < 5 {
 		t.Fatalf("only %q", files)
 	}
+	half := filepath.Join(out, "page", ".training.png.abcdefghij.tmp") // which a killed process left
+	old := time.Now().Add(-time.Hour)
+	if err := errors.Join(os.WriteFile(half, nil, 0o600), os.Chtimes(half, old, old)); err != nil {
+		t.Fatal(err)
+	}
 	reproduce(t, out, "models", Options{})
+	if _, err := os.Stat(half); err == nil {
+		t.Error("the half of a picture is still there")
+	}
 	for f, text := range before {
 		if read(t, f) != text {
 			t.Errorf("%s is another", f)

@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
+	"tessera/internal/regular"
 	"tessera/internal/sealed"
 	"tessera/metrics"
 	"tessera/train"
@@ -64,7 +64,7 @@ func (s *Sweep) kept(t *Trial) *metrics.Result { return s.read(t, keptFile, s.sp
 
 // read returns the metrics that a file of a trial holds, nil if they are not those of its parameters on this split.
 func (s *Sweep) read(t *Trial, file string, split data.Split) *metrics.Result {
-	text, err := os.ReadFile(filepath.Join(t.Path, file))
+	text, err := regular.ReadFile(filepath.Join(t.Path, file))
 	if err != nil || sealed.Check(text) != nil {
 		return nil
 	}

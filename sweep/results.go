@@ -15,6 +15,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/regular"
 	"tessera/internal/sealed"
 	"tessera/metrics"
 	"tessera/train/checkpoint"
@@ -24,6 +25,7 @@ import (
 // summary.csv have the trials and the settings as tables.
 type Results struct {
 	Sweep    string    `json:"sweep"`
+	Changes  []string  `json:"changes"`  // flags that changed the declaration; nil in results of an earlier version
 	Keys     []string  `json:"keys"`     // that vary, as --set names them
 	Settings []Setting `json:"settings"` // the trials that differ by their seeds alone, together
 	Trials   []Row     `json:"trials"`
@@ -37,7 +39,7 @@ type Results struct {
 type Row struct {
 	Trial   string          `json:"trial"` // its folder below trials
 	Model   string          `json:"model"`
-	Values  map[string]any  `json:"values"` // of the keys
+	Values  map[string]any  `json:"values"` // of the keys that its model has
 	Seed    uint64          `json:"seed"`
 	Metrics *metrics.Result `json:"metrics"` // as `eval --json` prints them; null while the trial is not done
 	Error   string          `json:"error,omitempty"`
@@ -56,7 +58,7 @@ type Setting struct {
 
 // Read returns the results of a sweep's folder; a folder without any is [fs.ErrNotExist], damaged ones are a [*checkpoint.Error].
 func Read(path string) (*Results, error) {
-	text, err := os.ReadFile(filepath.Join(path, ResultsFile))
+	text, err := regular.ReadFile(filepath.Join(path, ResultsFile))
 	if err != nil {
 		return nil, err
 	}
@@ -97,11 +99,14 @@ func TrialPath(path, trial string) string { return filepath.Join(path, trialsDir
 
 // results are those of the trials as far as they are known.
 func (s *Sweep) results() *Results {
-	r := &Results{Sweep: s.Name, Keys: append([]string{}, s.Keys...), Split: string(s.measuredOn()), Settings: []Setting{}, Trials: []Row{}}
+	r := &Results{Sweep: s.Name, Changes: s.changes, Keys: append([]string{}, s.Keys...), Split: string(s.measuredOn()), Settings: []Setting{}, Trials: []Row{}}
 	rows := map[string][]Row{}
 	for _, t := range s.Trials {
 		row := Row{Trial: t.ID, Model: t.Model.Name, Values: map[string]any{}, Seed: t.Model.Train.Seed, Metrics: t.measured}
 		for i, key := range s.Keys {
+			if t.Values[i] == nil { // the key is not of this model
+				continue
+			}
 			row.Values[key] = t.Values[i]
 			if v, ok := t.Values[i].(float64); ok && math.IsInf(v, 0) { // which JSON cannot say
 				row.Values[key] = text(v)

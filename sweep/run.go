@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
 	"tessera/data"
+	"tessera/internal/regular"
 	"tessera/metrics"
 	"tessera/team"
 	"tessera/train"
@@ -67,7 +67,8 @@ type work struct {
 //
 // A failed trial does not stop the others: Run returns their results and [*Failed]. Errors that concern all trials stop the
 // sweep: [*folder.WriteError], and [train.ErrInterrupted] after ctx was cancelled and every running trial has written a
-// checkpoint. [folder.ErrLocked] means that another process is working on the sweep. If a metric is named that needs labels
+// checkpoint. [folder.ErrForeign] means that the results of another sweep would be replaced, see [Sweep.Replaces];
+// [folder.ErrLocked] means that another process is working on the sweep. If a metric is named that needs labels
 // and the images have none, the error is a [*data.Error] and nothing is written.
 func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 	if err := s.labelled(); err != nil {
@@ -78,8 +79,16 @@ func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 		return nil, err
 	}
 	defer held.Close()
+	if err := s.Replaces(); err != nil && !s.options.Clean {
+		return nil, err
+	}
 	folder.Tidy(filepath.Join(s.Path, trialsDir), s.options.Disk)
 	w := &work{Sweep: s, folder: held, event: Event{Total: len(s.Trials)}}
+	if s.options.Clean {
+		if err := w.clean(); err != nil {
+			return nil, err
+		}
+	}
 	for _, t := range s.Trials {
 		t.measured, t.onTest, t.err = nil, nil, nil
 		if t.begun() {
@@ -106,7 +115,7 @@ func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 	}
 	ctx, w.stop = context.WithCancel(ctx)
 	defer w.stop()
-	var running sync.WaitGroup
+	var running team.Group
 	for range min(s.options.Jobs, len(w.todo)) {
 		running.Go(func() { w.trials(ctx) })
 	}
@@ -155,13 +164,21 @@ func (s *Sweep) failed() error {
 	return f
 }
 
-// trials does one trial after the other until none is left.
+// trials does one trial after the other until none is left. After a panic, which is an internal error, the other trials end
+// with a checkpoint.
 func (w *work) trials(ctx context.Context) {
+	whole := false
+	defer func() {
+		if !whole {
+			w.stop()
+		}
+	}()
 	team := team.New(1)
 	defer team.Close()
 	for {
 		t := w.next(ctx)
 		if t == nil {
+			whole = true
 			return
 		}
 		measured, err := w.do(ctx, t, team)
@@ -249,7 +266,7 @@ func (w *work) write() error {
 func (w *work) timings() []byte {
 	rows := [][]string{{"trial", "epochs", "seconds"}}
 	for _, t := range w.Trials {
-		text, err := os.ReadFile(filepath.Join(t.Path, folder.Metrics))
+		text, err := regular.ReadFile(filepath.Join(t.Path, folder.Metrics))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) || t.measured == nil && t.err == nil {
 			continue
 		}

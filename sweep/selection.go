@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
+	"sync/atomic"
 
 	"tessera/config"
 	"tessera/data"
@@ -93,21 +93,17 @@ func (w *work) test(ctx context.Context) {
 			}
 		}
 	}
-	var running sync.WaitGroup
-	next := make(chan *Trial)
+	var running team.Group
+	var begun atomic.Int64
 	for range min(w.options.Jobs, len(left)) {
 		running.Go(func() {
 			team := team.New(1)
 			defer team.Close()
-			for t := range next {
-				w.tested(ctx, t, team)
+			for i := begun.Add(1); i <= int64(len(left)); i = begun.Add(1) {
+				w.tested(ctx, left[i-1], team)
 			}
 		})
 	}
-	for _, t := range left {
-		next <- t
-	}
-	close(next)
 	running.Wait()
 }
 

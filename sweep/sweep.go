@@ -49,6 +49,7 @@ type Options struct {
 	Metrics metrics.Selection // what is measured of every trial; nil: [metrics.Default]
 	Report  func(Event)       // called by one goroutine at a time; may be nil
 	Disk    folder.Disk       // nil: the operating system's
+	Clean   bool              // remove [Sweep.Orphans], and replace the results that [Sweep.Replaces] protects
 }
 
 // Sweep is a sweep whose trials are known by the identities that their data give them.
@@ -60,6 +61,7 @@ type Sweep struct {
 
 	split    data.Split         // what the trials are measured on
 	criteria []config.Criterion // by which settings are selected
+	changes  []string           // of the declaration
 	options  Options
 	sets     []loadedSet
 	rows     map[*data.Images][]float32
@@ -106,7 +108,7 @@ func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
 	if o.Disk == nil {
 		o.Disk = folder.OS{}
 	}
-	s := &Sweep{Name: spec.Name, Path: o.Out, Keys: spec.Keys, split: spec.Split, criteria: spec.Select, options: o, rows: map[*data.Images][]float32{}}
+	s := &Sweep{Name: spec.Name, Path: o.Out, Keys: spec.Keys, split: spec.Split, criteria: spec.Select, changes: append([]string{}, spec.Changes...), options: o, rows: map[*data.Images][]float32{}}
 	if s.split == "" {
 		s.split = data.TestSplit
 	}

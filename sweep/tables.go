@@ -121,9 +121,11 @@ func texts(values map[string]any, keys []string) []string {
 	return all
 }
 
-// text prints a value: a name as it is, tables and lists as JSON.
+// text prints a value: a name as it is, tables and lists as JSON, nothing for a key that a model does not have.
 func text(v any) string {
 	switch v := v.(type) {
+	case nil:
+		return ""
 	case string:
 		return v
 	case float64:

@@ -174,7 +174,7 @@ func (d *Decoder) choose(n *Node, s *slot, p spot) (kind string, ok bool) {
 		if key != "kind" {
 			noun = s.What
 		}
-		d.report(p, c.At, c, fmt.Sprintf("unknown %s %q", noun, name), Suggest(name, valid()))
+		d.report(p, c.At, c, fmt.Sprintf("unknown %s %q", noun, name), d.Language.suggest(s.What, name, valid()))
 		return "", false
 	}
 	selected.SetString(name)

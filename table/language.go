@@ -38,6 +38,9 @@ type Language struct {
 	// Hint returns the suggestion for an unknown key of a table n of a kind, "" for the list of valid keys; near reports
 	// whether a valid key is similar. Hint may be nil.
 	Hint func(key string, n *Node, kind string, near bool) string
+	// Lacks explains why a well-known name is not a key or a part of that kind ("key", "layer", ...), "" for other names. Lacks
+	// may be nil.
+	Lacks func(what, name string) string
 }
 
 // Vocabulary is a registry without its type parameter: parts are found by the type of a field.

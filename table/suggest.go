@@ -28,12 +28,15 @@ const (
 	mostCompared = 100 // maximum bytes of a compared name: the time is the product of the lengths
 )
 
-// Nearest returns the valid name nearest to a misspelt one: at most one third of the letters differ, where two swapped
+// Nearest returns the valid name with the same meaning ([synonyms]), else the one nearest to a misspelt name: at most one third of the letters differ, where two swapped
 // letters count as one difference, and case and - or _ as none; or one name is a prefix of the other.
 func Nearest(name string, valid []string) (string, bool) {
 	best, distance := "", 0
 	if len(name) > mostCompared {
 		return "", false
+	}
+	if same, ok := byMeaning(name, valid); ok {
+		return same, true
 	}
 	a := plainName(name)
 	for _, v := range valid {
@@ -94,12 +97,25 @@ func (d *Decoder) suggestKey(key string, n *Node, valid []Field, p spot) string 
 			return hint
 		}
 	}
-	return Suggest(key, keysOf(valid))
+	return d.Language.suggest("key", key, keysOf(valid))
+}
+
+// suggest is [Suggest]; for a name that [Language.Lacks] knows it explains that instead of suggesting a similar name.
+func (l *Language) suggest(what, name string, valid []string) string {
+	if _, ok := byMeaning(name, valid); !ok && l != nil && l.Lacks != nil {
+		if hint := l.Lacks(what, name); hint != "" {
+			return hint
+		}
+	}
+	return Suggest(name, valid)
 }
 
 // inside finds the key in the inner tables of a declaration n: "train.epochs" for epochs. Keys of the tables precede keys
 // of their parts.
 func (d *Decoder) inside(key string, n *Node, fields []Field) (path string, ok bool) {
+	if _, ok := byMeaning(key, keysOf(fields)); ok {
+		return "", false
+	}
 	for _, ofKind := range []bool{false, true} {
 		for _, f := range fields {
 			if f.Value.Kind() != reflect.Struct {
@@ -116,6 +132,9 @@ func (d *Decoder) inside(key string, n *Node, fields []Field) (path string, ok b
 			}
 			if _, ok := findField(own, key); ok {
 				return f.Key + "." + key, true
+			}
+			if same, ok := byMeaning(key, keysOf(own)); ok {
+				return f.Key + "." + same, true
 			}
 		}
 	}

@@ -124,7 +124,7 @@ func (d *Decoder) named(n *Node, v reflect.Value, name string, p spot) {
 	d.Origin.tables[p.part] = n
 	switch {
 	case !ok:
-		d.report(spot{}, n.Key, n, fmt.Sprintf("unknown %s %q", vocab.What, name), Suggest(name, vocab.Names()))
+		d.report(spot{}, n.Key, n, fmt.Sprintf("unknown %s %q", vocab.What, name), d.Language.suggest(vocab.What, name, vocab.Names()))
 		d.Origin.doubting(p.part).whole = true
 	case !n.IsTable():
 		d.noTable(n, Fields(part), nil, p)

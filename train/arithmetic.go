@@ -1,12 +1,14 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 
 	"tessera/config"
 	"tessera/kernel"
+	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )
 
@@ -45,7 +47,8 @@ func (a Arithmetic) differs(now Arithmetic) string {
 	return strings.Join(lines, ", ")
 }
 
-// ArithmeticOf returns the arithmetic with which a run was started; zero if the run has no record of it.
+// ArithmeticOf returns the arithmetic with which a run was started. The state of the run records it; states of earlier versions
+// do not, and a run of theirs without a sound env.json is a [*checkpoint.Error].
 func ArithmeticOf(run string) (a Arithmetic, err error) {
 	from, err := readState(filepath.Join(run, folder.State))
 	if err != nil {
@@ -54,6 +57,12 @@ func ArithmeticOf(run string) (a Arithmetic, err error) {
 	if from.arithmetic != (Arithmetic{}) {
 		return from.arithmetic, nil
 	}
-	e, err := ReadEnvironment(run) // a state of an earlier version
-	return Arithmetic{Threads: e.Threads, Backend: e.Backend, Kernel: e.BLAS}, err
+	e, err := ReadEnvironment(run)
+	if err == nil && (e.Threads < 1 || e.Backend == "") {
+		err = errors.New("it records neither")
+	}
+	if err != nil {
+		return a, checkpoint.Errorf(filepath.Join(run, folder.Environment), "is missing or damaged (%v), and the run is of a version whose state does not record threads and back end; restore the file, or give --threads and --backend", err)
+	}
+	return Arithmetic{Threads: e.Threads, Backend: e.Backend, Kernel: e.BLAS}, nil
 }

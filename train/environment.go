@@ -9,6 +9,7 @@ import (
 
 	"tessera/data"
 	"tessera/internal/machine"
+	"tessera/internal/sealed"
 	"tessera/train/folder"
 )
 
@@ -22,8 +23,11 @@ type Environment struct {
 	Backend string      `json:"backend"` // tape, engine
 	BLAS    string      `json:"blas"`
 	Command []string    `json:"command"`
-	Data    []data.File `json:"data"`            // files of the data set, with the checksum of the uncompressed bytes
-	Start   *data.File  `json:"start,omitempty"` // file of the initial parameters, if they come from another run
+	Folder  string      `json:"folder,omitempty"` // the current directory: relative paths of the data set begin here
+	Search  []string    `json:"search,omitempty"` // folders in which data sets were searched, first to last
+	Data    []data.File `json:"data"`             // files of the data set that were read, with the checksum of the uncompressed bytes
+	Start   *data.File  `json:"start,omitempty"`  // file of the initial parameters, if they come from another run
+	SHA256  string      `json:"sha256,omitempty"` // of this file; see package sealed. Earlier versions wrote none
 }
 
 // environment returns the contents of env.json.
@@ -31,12 +35,17 @@ func (s *job) environment() ([]byte, error) {
 	e := Environment{Version: machine.Version(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, CPU: machine.CPU(),
 		Threads: s.options.Team.Threads(), Backend: s.arithmetic.Backend, BLAS: s.arithmetic.Kernel, Command: os.Args}
 	e.Data = append([]data.File{}, s.files...) // an empty list, not null
-	e.Start = s.started
+	e.Start, e.SHA256 = s.started, sealed.Open
+	e.locate(s.options.Dirs, s.files)
 	text, err := json.MarshalIndent(e, "", "  ")
+	text = append(text, '\n')
+	if err == nil {
+		err = sealed.Seal(text)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("env.json: %w", err)
 	}
-	return append(text, '\n'), nil
+	return text, nil
 }
 
 // ReadEnvironment returns the record of a run.
@@ -49,6 +58,11 @@ func ReadEnvironment(run string) (Environment, error) {
 	var e Environment
 	if err := json.Unmarshal(text, &e); err != nil {
 		return Environment{}, fmt.Errorf("%s: %w", path, err)
+	}
+	if e.SHA256 != "" {
+		if err := sealed.Check(text); err != nil {
+			return Environment{}, fmt.Errorf("%s: %w", path, err)
+		}
 	}
 	return e, nil
 }

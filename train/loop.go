@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime/debug"
 	"time"
 
 	"tessera/internal/sealed"
 	"tessera/internal/volume"
+	"tessera/team"
 	"tessera/train/folder"
 )
 
@@ -19,6 +21,7 @@ const reportEvery = 100 * time.Millisecond
 func (s *session) train(ctx context.Context) (*Result, error) {
 	now := time.Now()
 	s.began, s.beganAt, s.saved = now, s.progress.Step, now
+	defer func() { _ = s.writer.Wait() }() // a panic must not leave a file half written; other errors are returned below
 	for !s.finished() {
 		if err := s.epoch(ctx); err != nil {
 			return nil, errors.Join(err, s.writer.Wait())
@@ -137,6 +140,11 @@ func (w *writer) Start(f *folder.Folder, files []folder.File) error {
 	done := make(chan error, 1)
 	w.done = done
 	go func() {
+		defer func() {
+			if cause := recover(); cause != nil { // it would end the process with the exit code of a usage error
+				done <- &team.Panic{Value: cause, Stack: debug.Stack()}
+			}
+		}()
 		if err := f.SyncMetrics(); err != nil {
 			done <- err
 			return

@@ -13,6 +13,7 @@ import (
 	"tessera/baselines"
 	"tessera/config"
 	"tessera/graph"
+	"tessera/internal/regular"
 	"tessera/metrics"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
@@ -83,8 +84,8 @@ func folderOf(run string) files { return files{run, filepath.Join, readRegular} 
 
 // readRegular reads a file of a run. Reading a pipe could block forever.
 func readRegular(path string) ([]byte, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		return nil, checkpoint.Errorf(path, "is not a regular file")
+	if regular.Check(path) != nil {
+		return nil, checkpoint.Errorf(path, "%v", regular.ErrNot)
 	}
 	return os.ReadFile(path)
 }

@@ -234,10 +234,26 @@ func load(path string, f *checkpoint.File, name string, shape []int, into []floa
 	return nil
 }
 
+// changed returns the first file of the data set that is not that of the stored run, and its checksum then; nil if there is none.
+func (s *session) changed(stored identity) (file *data.File, was string) {
+	if len(stored.Data) != len(s.files) {
+		return nil, ""
+	}
+	for i, f := range s.files {
+		if f.SHA256 != stored.Data[i] {
+			return &f, stored.Data[i]
+		}
+	}
+	return nil, ""
+}
+
 // fits checks that a state matches the declaration and the images, and that its counters are valid.
 func (s *session) fits(from *stored) error {
 	if err := sameDeclaration(s.spec, from); err != nil {
 		return err
+	}
+	if file, was := s.changed(from.identity); file != nil {
+		return checkpoint.Mismatchf(from.path, "does not match: %s "+changedFormat, file.Path, file.SHA256, was)
 	}
 	if differs := s.identity.Differs(from.identity); differs != "" {
 		return checkpoint.Mismatchf(from.path, "does not match: %s", differs)

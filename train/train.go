@@ -44,6 +44,8 @@ type Options struct {
 	Warn    func(text string) // called for problems that change the result but do not end the training; may be nil
 	Report  func(p Progress)  // called after every epoch, and about every tenth of a second within one; may be nil
 	Disk    folder.Disk       // nil: the operating system's
+
+	origin Environment // of a resumed run: where its data are
 }
 
 // complete sets the default back end: the engine on Team, or on a new team with one goroutine per CPU. release ends the new
@@ -68,7 +70,7 @@ func (o Options) load(ctx context.Context, d *config.Dataset) (*data.Set, error)
 	if o.Load != nil {
 		return o.Load(ctx, d)
 	}
-	return d.Source.Load(ctx, o.Dirs, d.Need())
+	return o.origin.Placed(d.Source).Load(ctx, o.origin.Dirs(o.Dirs), d.Need())
 }
 
 // Progress describes a run in progress.
@@ -159,13 +161,17 @@ func create(spec *config.Model, o Options, files []folder.File) (*folder.Folder,
 	if o.Out != "" {
 		return folder.Create(o.Out, o.Force, disk(o), files...)
 	}
-	name := strings.Map(func(r rune) rune { // a quoted name in models.toml may contain any character
+	return folder.CreateNext(Place(spec.Name), disk(o), files...)
+}
+
+// Place is the folder of the first run of a model: runs/MODEL.
+func Place(model string) string {
+	return filepath.Join("runs", strings.Map(func(r rune) rune { // a quoted name in models.toml may contain any character
 		if strings.ContainsRune(`/\:`, r) {
 			return '-'
 		}
 		return r
-	}, spec.Name)
-	return folder.CreateNext(filepath.Join("runs", name), disk(o), files...)
+	}, model))
 }
 
 func disk(o Options) folder.Disk {
@@ -226,6 +232,7 @@ func reopen(ctx context.Context, held *folder.Folder, o Options) (s *session, er
 	if err != nil {
 		return nil, err
 	}
+	o.origin = Origin(held.Path(), o.Warn)
 	if over(spec, from.progress) { // without its data, which may have been deleted
 		s, err = finishedSession(spec, from, o)
 	} else {

@@ -5,8 +5,10 @@ package atomicfile
 import (
 	"crypto/rand"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // File is one file to be written.
@@ -20,13 +22,8 @@ type File struct {
 // cannot be written, all old ones stay and nothing is left beside them. With an error comes the path that could not be
 // written: that of a file, or of its folder.
 func Replace(disk Disk, files ...File) (path string, err error) {
-	for i, file := range files {
-		if err := disk.WriteFile(file.Beside, file.Write); err != nil {
-			for _, written := range files[:i+1] {
-				_ = disk.Remove(written.Beside) // gives the space back; the error stays the first
-			}
-			return file.Path, err
-		}
+	if path, err := writeBeside(disk, files); err != nil {
+		return path, err
 	}
 	for i, file := range files {
 		if err := disk.Rename(file.Beside, file.Path); err != nil {
@@ -50,6 +47,26 @@ func Replace(disk Disk, files ...File) (path string, err error) {
 	return "", nil
 }
 
+// writeBeside writes the new files beside the old ones, all or none.
+func writeBeside(disk Disk, files []File) (path string, err error) {
+	begun, whole := 0, false
+	defer func() { // also after a panic
+		for _, written := range files[:begun] {
+			if !whole {
+				_ = disk.Remove(written.Beside) // gives the space back; the error stays the first
+			}
+		}
+	}()
+	for _, file := range files {
+		begun++
+		if err := disk.WriteFile(file.Beside, file.Write); err != nil {
+			return file.Path, err
+		}
+	}
+	whole = true
+	return "", nil
+}
+
 // longestName is how much of a file's name the one beside it repeats: file systems limit names to 255 bytes.
 const longestName = 200
 
@@ -60,7 +77,40 @@ func Write(path string, write func(io.Writer) error) error {
 		path = resolved
 	}
 	folder, name := filepath.Split(path)
-	beside := folder + "." + name[:min(len(name), longestName)] + "." + strings.ToLower(rand.Text()[:10]) + ".tmp"
+	beside := folder + "." + name[:min(len(name), longestName)] + "." + strings.ToLower(rand.Text()[:random]) + half
 	_, err := Replace(OS{}, File{Path: path, Beside: beside, Write: write})
 	return err
+}
+
+// The end of the name beside a file: this many random letters and digits, and an extension.
+const (
+	random = 10
+	half   = ".tmp"
+)
+
+// stale is the age after which a half-written file is that of a killed process.
+const stale = time.Minute
+
+// Tidy removes what processes that were killed within [Write] left in a folder beside the files of these names.
+func Tidy(disk Disk, folder string, names ...string) {
+	entries, _ := os.ReadDir(folder) // without a folder there is nothing to tidy
+	for _, e := range entries {
+		if !IsHalf(e.Name(), names...) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > stale {
+			_ = disk.Remove(filepath.Join(folder, e.Name())) // what stays does no harm
+		}
+	}
+}
+
+// IsHalf reports whether [Write] of one of these files gives a file this name until it is whole.
+func IsHalf(name string, of ...string) bool {
+	for _, whole := range of {
+		middle, ok := strings.CutPrefix(name, "."+whole[:min(len(whole), longestName)]+".")
+		if ok && strings.HasSuffix(middle, half) && len(middle) == random+len(half) {
+			return true
+		}
+	}
+	return false
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestWriteReplacesTheWholeFile(t *testing.T) {
@@ -117,4 +118,51 @@ func onlyFile(t *testing.T, path string) {
 	if err != nil || len(entries) != 1 {
 		t.Errorf("the folder holds %v (%v), want only the file", entries, err)
 	}
+}
+
+func TestAWriterThatPanicsLeavesNothingBeside(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a")
+	if err := Write(path, text("old")); err != nil {
+		t.Fatal(err)
+	}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was lost")
+			}
+		}()
+		_ = Write(path, func(io.Writer) error { panic("on purpose") })
+	}()
+	onlyFile(t, path)
+}
+
+func TestTidyRemovesOldHalvesOfTheNamedFilesOnly(t *testing.T) {
+	folder := t.TempDir()
+	long := strings.Repeat("n", 255)
+	for name, stays := range map[string]bool{
+		".a.png.abcdefghij.tmp":              false,
+		"." + long[:200] + ".abcdefghij.tmp": false,
+		".b.png.abcdefghij.tmp":              true, // of another file
+		".a.png.tmp":                         true,
+		".a.png.abcdefghi.tmp":               true,
+		"a.png":                              true,
+		".a.png.0123456789.tmp":              true, // young: somebody may be writing it
+	} {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if old := time.Now().Add(-2 * stale); name != ".a.png.0123456789.tmp" {
+			if err := os.Chtimes(path, old, old); err != nil {
+				t.Fatal(err)
+			}
+		}
+		defer func() {
+			if _, err := os.Stat(path); (err == nil) != stays {
+				t.Errorf("%s stays: %v, want %v", name, err == nil, stays)
+			}
+		}()
+	}
+	Tidy(OS{}, folder, "a.png", long)
+	Tidy(OS{}, filepath.Join(folder, "missing"), "a.png")
 }

@@ -10,17 +10,17 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 
+	"tessera/internal/regular"
 	"tessera/internal/volume"
 )
 
 // Read returns the contents of a checkpoint that [Encode] wrote. For a damaged file it returns an *[Error] with its path;
 // for a missing file the error satisfies errors.Is(err, fs.ErrNotExist).
 func Read(path string) (*File, error) {
-	b, err := os.ReadFile(path)
+	b, err := regular.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"tessera/internal/atomicfile"
 )
 
 // stale is the age after which an unlocked temporary folder is considered left over from a killed process.
@@ -87,7 +89,7 @@ func prepare(place string, disk Disk, files []File) (*Folder, error) {
 		return nil, &WriteError{Path: parent, Err: err}
 	}
 	sweep(parent, name, stale, disk)
-	dir := filepath.Join(parent, "."+name+temporary+strings.ToLower(rand.Text()[:8]))
+	dir := filepath.Join(parent, inMaking(name)+strings.ToLower(rand.Text()[:8]))
 	if err := disk.Mkdir(dir); err != nil {
 		return nil, &WriteError{Path: place, Err: err}
 	}
@@ -187,7 +189,7 @@ func foreign(entries []fs.DirEntry) []string {
 		switch name := e.Name(); {
 		case e.IsDir():
 			others = append(others, name+"/")
-		case strings.HasPrefix(name, "."+Picture+".") && strings.HasSuffix(name, ".tmp"): // a killed process left it
+		case atomicfile.IsHalf(name, Picture): // a killed process left it
 		case !slices.Contains(own, strings.TrimSuffix(name, Unfinished)):
 			others = append(others, name)
 		}
@@ -200,13 +202,15 @@ func Tidy(parent string, disk Disk) { sweep(parent, "", 0, disk) }
 
 // TidyPictures removes the half-drawn pictures that killed processes left in the run's folder.
 func (f *Folder) TidyPictures() {
-	halves, _ := filepath.Glob(f.Join("." + Picture + ".*.tmp")) // a bad pattern, of an odd folder name, matches nothing
-	for _, half := range halves {
-		if info, err := os.Stat(half); err == nil && time.Since(info.ModTime()) > stale {
-			_ = f.disk.Remove(half) // rubbish that stays does no harm
-		}
-	}
+	atomicfile.Tidy(f.disk, f.path, Picture)
 }
+
+// longestName is how much of a run's name the name of its folder in the making repeats: file systems limit names to 255
+// bytes.
+const longestName = 200
+
+// inMaking begins the name of a folder until it is renamed to that name.
+func inMaking(name string) string { return "." + name[:min(len(name), longestName)] + temporary }
 
 // sweep removes stale temporary folders of that name, or of any name for "".
 func sweep(parent, name string, age time.Duration, disk Disk) {
@@ -218,7 +222,7 @@ func sweep(parent, name string, age time.Duration, disk Disk) {
 		info, err := e.Info()
 		of := strings.HasPrefix(e.Name(), ".") && strings.Contains(e.Name(), temporary)
 		if name != "" {
-			of = strings.HasPrefix(e.Name(), "."+name+temporary)
+			of = strings.HasPrefix(e.Name(), inMaking(name))
 		}
 		if err != nil || !e.IsDir() || !of || time.Since(info.ModTime()) < age {
 			continue

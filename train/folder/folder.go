@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"tessera/internal/atomicfile"
+	"tessera/internal/regular"
 	"tessera/internal/sealed"
 )
 
@@ -243,11 +244,7 @@ func (f *Folder) Holds(file File) bool {
 	return err == nil && bytes.Equal(b, file.Data)
 }
 
-// read reads one of the run's files. A pipe in its place is an error: reading it could block forever.
+// read reads one of the run's files.
 func (f *Folder) read(name string) ([]byte, error) {
-	path := f.Join(name)
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: is not a regular file", path)
-	}
-	return os.ReadFile(path)
+	return regular.ReadFile(f.Join(name))
 }

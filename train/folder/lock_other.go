@@ -8,3 +8,6 @@ import "os"
 func lock(string) (*os.File, error) { return nil, nil }
 
 func unlock(*os.File) error { return nil }
+
+// Held reports false: without locks nobody knows.
+func Held(string) bool { return false }

@@ -24,3 +24,13 @@ func lock(dir string) (*os.File, error) {
 
 // unlock releases a lock.
 func unlock(f *os.File) error { return f.Close() }
+
+// Held reports whether a process works on a run. For a moment it holds the run itself, shared with other callers of Held.
+func Held(dir string) bool {
+	f, err := os.Open(dir)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}

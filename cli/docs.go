@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+	"tessera/docs"
+	"tessera/internal/atomicfile"
+	"tessera/internal/machine"
+	"tessera/train/folder"
+)
+
+func docsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "docs DIR",
+		Short: "Write man pages, shell completions and the documentation",
+		Long: "Write into DIR:\n" +
+			"  man1/         man pages; `man -M DIR tessera-train` shows one\n" +
+			"  completions/  completions for bash, zsh, fish and PowerShell\n" +
+			"  *.md          the documentation: models.md explains models.toml, adding-a-part.md how to write a part in Go",
+		Example: "  tessera docs ~/.local/share/tessera\n  MANPATH=~/.local/share/tessera: man tessera",
+		Args:    one("folder"),
+		RunE: work(func(cmd *cobra.Command, args []string) error {
+			for path, write := range docFiles(cmd.Root()) {
+				path = filepath.Join(args[0], filepath.FromSlash(path))
+				err := os.MkdirAll(filepath.Dir(path), 0o755)
+				if err == nil {
+					err = atomicfile.Write(path, write)
+				}
+				if err != nil {
+					return &folder.WriteError{Path: path, Err: err}
+				}
+			}
+			cmd.Println(args[0])
+			return nil
+		}),
+	}
+}
+
+// docFiles are the files of the command docs by their paths below its folder.
+func docFiles(root *cobra.Command) map[string]func(io.Writer) error {
+	files := map[string]func(io.Writer) error{
+		"completions/tessera.bash": func(w io.Writer) error { return root.GenBashCompletionV2(w, true) },
+		"completions/_tessera":     root.GenZshCompletion,
+		"completions/tessera.fish": func(w io.Writer) error { return root.GenFishCompletion(w, true) },
+		"completions/tessera.ps1":  root.GenPowerShellCompletionWithDesc,
+	}
+	manPages(root, files)
+	pages, _ := fs.Glob(docs.Pages, "*.md") // the pattern is well formed
+	for _, page := range pages {
+		files[page] = func(w io.Writer) error {
+			text, err := docs.Pages.ReadFile(page)
+			if err == nil {
+				_, err = w.Write(text)
+			}
+			return err
+		}
+	}
+	return files
+}
+
+// manPages adds the man pages of a command and its sub-commands, help topics included.
+func manPages(cmd *cobra.Command, files map[string]func(io.Writer) error) {
+	cmd.DisableAutoGenTag = true
+	if strings.Contains("\n"+cmd.Long, "\n  ") { // Markdown would join the lines of a table
+		cmd.Long = "    " + strings.ReplaceAll(cmd.Long, "\n", "\n    ")
+	}
+	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
+	files["man1/"+name+".1"] = func(w io.Writer) error {
+		return doc.GenMan(cmd, &doc.GenManHeader{Section: "1", Source: "tessera " + machine.Release, Manual: "Tessera", Date: commitTime()}, w)
+	}
+	for _, c := range cmd.Commands() {
+		if !c.Hidden {
+			manPages(c, files)
+		}
+	}
+}
+
+// commitTime is the time of the commit from which the program was built, nil if unknown.
+func commitTime() *time.Time {
+	at, err := time.Parse(time.RFC3339, buildSetting("vcs.time"))
+	if err != nil {
+		return nil
+	}
+	return &at
+}

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"tessera"
+	"tessera/config"
+)
+
+func TestInitWritesModelsThatTrain(t *testing.T) {
+	b := newBench(t)
+	refused := b.must(exitUsage, "init")
+	b.contains("standard error", refused.stderr, "models.toml exists already and is not replaced", "tessera init DIR")
+	if b.read("models.toml") != smallModels {
+		t.Error("init changed a file")
+	}
+	b.contains("standard output", b.must(0, "init", "new/folder").stdout, "cd new/folder && tessera train parts")
+	b.write("file", "")
+	b.must(exitWrite, "init", "file/folder")
+	b.shipped()
+	b.contains("standard output", b.must(0, "init").stdout, "next: tessera train parts")
+	b.contains("check", b.must(0, "check").stdout, "models.toml: 2 models, 1 sweep, no errors")
+	for _, model := range []string{"parts", "limbs"} {
+		b.must(0, "train", model, "--epochs", "1", "--quiet")
+	}
+	b.contains("sweep", b.must(0, "sweep", "sparsity", "--dry-run").stdout, "loss.1.weight", "waiting")
+}
+
+// The declarations of the help topic are its indented lines from [model.NAME] and [sweep.NAME] to the next empty line.
+func TestTheDeclarationsOfTheHelpTopicAreRight(t *testing.T) {
+	var declared strings.Builder
+	in := false
+	for line := range strings.Lines(modelsText) {
+		if len(line) > 81 {
+			t.Errorf("%d columns: %s", len(line)-1, line)
+		}
+		in = strings.HasPrefix(line, "  [") || in && strings.TrimSpace(line) != ""
+		if in {
+			declared.WriteString(line)
+		}
+	}
+	f, err := config.Load("topic", []byte(declared.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Extend(tessera.Shipped())
+	if err := f.Check(); err != nil || f.FileOf("NAME") != "topic" || f.FileOfSweep("NAME") != "topic" {
+		t.Errorf("%v\n%s", err, declared.String())
+	}
+	b := newBench(t)
+	b.contains("help", b.must(0, "help", "models").stdout, "[model.NAME]", "tessera docs DIR")
+}
+
+func TestDocsWritesManPagesCompletionsAndPages(t *testing.T) {
+	b := newBench(t)
+	b.must(exitUsage, "docs")
+	b.must(0, "docs", "out/docs")
+	for _, c := range newRoot().Commands() {
+		b.contains(c.Name(), b.read("out/docs/man1/tessera-"+c.Name()+".1"), ".TH ", "tessera-"+c.Name())
+	}
+	b.contains("models", b.read("out/docs/man1/tessera-models.1"), "dataset = ")
+	b.contains("data get", b.read("out/docs/man1/tessera-data-get.1"), ".SH SYNOPSIS")
+	for shell, says := range map[string]string{"tessera.bash": "complete -o default -F __start_tessera", "_tessera": "#compdef tessera",
+		"tessera.fish": "complete -c tessera", "tessera.ps1": "Register-ArgumentCompleter"} {
+		b.contains(shell, b.read("out/docs/completions/"+shell), says)
+	}
+	b.contains("models.md", b.read("out/docs/models.md"), "## extends")
+	b.write("file", "")
+	b.must(exitWrite, "docs", "file")
+}

@@ -1,0 +1,51 @@
+//go:build unix
+
+package cli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// Opening a pipe waits for somebody who writes into it, and no signal ends that.
+func TestAPipeIsRefusedInsteadOfAwaited(t *testing.T) {
+	b := newBench(t)
+	b.write("models.toml", smallModels+"[sweep.s]\nmodel = \"small\"\n")
+	b.must(0, "sweep", "s", "--epochs", "1")
+	trials, _ := filepath.Glob(b.path("sweeps/s/trials/*"))
+	run, err := filepath.Rel(b.dir, trials[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	pipe := func(name string) {
+		t.Helper()
+		if err := os.Remove(b.path(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if err := syscall.Mkfifo(b.path(name), 0o600); err != nil {
+			t.Skip(err)
+		}
+	}
+	const problem = "is not a regular file"
+	pipe(run + "/metrics.jsonl")
+	b.contains("metrics", b.must(exitCheckpoint, "figure", "training", run).stderr, problem)
+	pipe(run + "/eval.json")
+	b.contains("of a trial", b.must(exitSweep, "sweep", "s", "--epochs", "1").stderr, problem)
+	if err := os.Remove(b.path(run + "/metrics.jsonl")); err != nil {
+		t.Fatal(err)
+	}
+	pipe("sweeps/s/timings.csv")
+	b.must(0, "sweep", "s", "--epochs", "1") // which measures again
+	pipe("sweeps/s/results.json")
+	b.contains("results", b.must(exitCheckpoint, "figure", "pareto", "sweeps/s").stderr, problem)
+	pipe("pipe")
+	t.Setenv("TESSERA_BLAS", b.path("pipe"))
+	b.contains("a library", b.must(exitUsage, "doctor").stderr, problem)
+	t.Setenv("TESSERA_BLAS", "")
+	pipe("models.toml")
+	b.contains("models", b.must(exitUsage, "check").stderr, problem)
+	b.contains("a device", b.must(exitUsage, "check", "/dev/zero").stderr, problem)
+}

@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"tessera/metrics"
+	"tessera/train"
+	"tessera/train/folder"
+)
+
+func runsCommand() *cobra.Command {
+	var f runsFlags
+	cmd := &cobra.Command{
+		Use:   "runs [DIR]",
+		Short: "List runs: state, model, settings, metrics",
+		Long: "List the runs in a folder and its sub-folders (default runs): finished, interrupted, in training by another process, or damaged; the last line " +
+			"of metrics.jsonl; the settings that differ from the declaration of the model, or from its first run where no file declares it. " +
+			"Parameters are not read: `tessera eval` and `tessera resume` verify them.",
+		Example: "  tessera runs\n  tessera runs sweeps/figure8 --json",
+		Args:    cobra.MaximumNArgs(1),
+		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.runs(cmd, args) }),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+	}
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "file that declares the models (default ./models.toml, or shipped if there is none)")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
+	return cmd
+}
+
+// runsFlags are those of runs.
+type runsFlags struct {
+	modelFlags
+	json bool
+}
+
+// listedRun is one run of the list.
+type listedRun struct {
+	train.Status
+	Differs []string `json:"differs"` // KEY=VALUE, as --set takes them
+}
+
+func (f *runsFlags) runs(cmd *cobra.Command, args []string) error {
+	dir := "runs"
+	if len(args) > 0 {
+		dir = args[0]
+	}
+	if _, err := os.Stat(dir); err != nil && len(args) == 0 {
+		return usagef("runs: no such folder; train a model with `tessera train MODEL`, or name the folder of the runs: tessera runs DIR")
+	}
+	if err := findFolder(dir); err != nil {
+		return err
+	}
+	runs := f.compared(statuses(runFolders(dir, mostDepth)))
+	if f.json {
+		return printJSON(cmd.OutOrStdout(), runs)
+	}
+	if len(runs) == 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: there are no runs in %s\n", dir)
+		return nil
+	}
+	return printRuns(cmd.OutOrStdout(), runs, time.Now())
+}
+
+// mostDepth bounds the search for runs: DIR/SWEEP/trials/ID has depth 3.
+const mostDepth = 4
+
+// runFolders lists the runs in a folder, in the order of their names, numbers by their size.
+func runFolders(dir string, depth int) (runs []string) {
+	if _, err := os.Stat(filepath.Join(dir, folder.Config)); err == nil {
+		return []string{dir}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || depth == 0 {
+		return nil
+	}
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { return byNumber(a.Name(), b.Name()) })
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+			runs = append(runs, runFolders(filepath.Join(dir, e.Name()), depth-1)...)
+		}
+	}
+	return runs
+}
+
+// byNumber compares names: small, small-2, small-10.
+func byNumber(a, b string) int {
+	nameA, a1 := numbered(a)
+	nameB, b1 := numbered(b)
+	return cmp.Or(strings.Compare(nameA, nameB), cmp.Compare(a1, b1), strings.Compare(a, b))
+}
+
+func numbered(name string) (string, int) {
+	if i := strings.LastIndexByte(name, '-'); i >= 0 {
+		if n, err := strconv.Atoi(name[i+1:]); err == nil {
+			return name[:i], n
+		}
+	}
+	return name, 0
+}
+
+// statuses reads the runs, several at a time.
+func statuses(paths []string) []listedRun {
+	runs := make([]listedRun, len(paths))
+	var wait sync.WaitGroup
+	workers := runtime.GOMAXPROCS(0)
+	for w := range workers {
+		wait.Go(func() {
+			for i := w; i < len(paths); i += workers {
+				runs[i].Status = train.StatusOf(paths[i])
+			}
+		})
+	}
+	wait.Wait()
+	return runs
+}
+
+// loggedMetrics are the columns of the table that come from metrics.jsonl.
+var loggedMetrics = []string{"loss", "val_mse", "code_hoyer", "dead_units"}
+
+// printRuns prints a table. Columns that no run has are left out.
+func printRuns(out io.Writer, runs []listedRun, now time.Time) error {
+	var columns []string
+	for _, name := range loggedMetrics {
+		if slices.ContainsFunc(runs, func(r listedRun) bool { _, ok := r.Metrics.Number(name); return ok }) {
+			columns = append(columns, name)
+		}
+	}
+	t := newTable(out)
+	t.row(append(cells([]string{"run", "state", "model"}, columns), "age", "differs")...)
+	for _, r := range runs {
+		row := []any{r.Run, r.Text(), cmp.Or(r.Model, "-")}
+		for _, name := range columns {
+			row = append(row, lastValue(r.Metrics, name))
+		}
+		differs := strings.Join(r.Differs, " ")
+		if r.Problem != "" {
+			differs = r.Problem
+		}
+		t.row(append(row, age(now.Sub(r.Modified)), shortened(differs))...)
+	}
+	return t.flush()
+}
+
+// lastValue is a value of metrics.jsonl.
+func lastValue(values metrics.Values, name string) string {
+	v, ok := values.Number(name)
+	switch {
+	case !ok:
+		return "-"
+	case name == "dead_units":
+		return fmt.Sprint(int(v))
+	}
+	return number(v)
+}
+
+// widestCell bounds the last column.
+const widestCell = 100
+
+func shortened(text string) string {
+	if runes := []rune(text); len(runes) > widestCell {
+		return string(runes[:widestCell-3]) + "..."
+	}
+	return text
+}
+
+// age is a duration in its largest unit.
+func age(d time.Duration) string {
+	const day = 24 * time.Hour
+	for _, unit := range []struct {
+		of   time.Duration
+		name string
+	}{{day, "d"}, {time.Hour, "h"}, {time.Minute, "min"}} {
+		if d >= unit.of {
+			return fmt.Sprintf("%d %s", d/unit.of, unit.name)
+		}
+	}
+	return fmt.Sprintf("%d s", max(0, d)/time.Second)
+}
+
+// noteUnfinished says that a run of a model can be resumed, before a new one begins.
+func noteUnfinished(cmd *cobra.Command, model string) {
+	entries, err := os.ReadDir("runs")
+	if err != nil {
+		return
+	}
+	place := filepath.Base(train.Place(model))
+	for _, e := range slices.Backward(entries) {
+		if name, _ := numbered(e.Name()); !e.IsDir() || name != place && e.Name() != place {
+			continue
+		}
+		if s := train.StatusOf(filepath.Join("runs", e.Name())); s.State == train.Interrupted && s.Model == model {
+			fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is an unfinished run of this model, %s: `tessera resume %s` continues it; this command begins a new one\n", s.Run, s.Text(), s.Run)
+			return
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// listed is what `tessera runs --json` prints of a run.
+type listed struct {
+	Run, State, Problem, Model string
+	Epoch, Epochs              int
+	Metrics                    map[string]any
+	Differs                    []string
+}
+
+func (b *bench) runs(args ...string) (runs []listed) {
+	b.Helper()
+	if err := json.Unmarshal([]byte(b.must(0, append([]string{"runs", "--json"}, args...)...).stdout), &runs); err != nil {
+		b.Fatal(err)
+	}
+	return runs
+}
+
+func TestRunsListsStatesSettingsAndMetrics(t *testing.T) {
+	b := newBench(t)
+	b.contains("without runs", b.must(exitUsage, "runs").stderr, "runs: no such folder; train a model with `tessera train MODEL`")
+	b.must(0, "train", "small", "--epochs", "2")
+	b.must(0, "train", "small", "--epochs", "2", "--seed", "7", "--set", "optimizer.kind=sgd")
+	b.must(0, "train", "small", "--out", "runs/deep/er")
+	b.write("runs/small-10/config.toml", strings.Replace(b.read("runs/small/config.toml"), "epochs = 2", "epochs = 5", 1))
+	for _, file := range []string{"state.safetensors", "metrics.jsonl"} {
+		b.write("runs/small-10/"+file, b.read("runs/small/"+file))
+	}
+	for name, text := range map[string]string{"a": "no toml", "b": b.read("runs/small/config.toml"), "c": b.read("runs/small/config.toml")} {
+		b.write("runs/bad-"+name+"/config.toml", text)
+	}
+	state := b.read("runs/small/state.safetensors")
+	b.write("runs/bad-c/state.safetensors", state[:len(state)-4])
+	b.write("runs/notes/todo.txt", "no run")
+
+	runs := b.runs()
+	var names []string
+	for _, r := range runs {
+		names = append(names, strings.TrimPrefix(r.Run, "runs/"))
+	}
+	if want := []string{"bad-a", "bad-b", "bad-c", "deep/er", "small", "small-2", "small-10"}; !slices.Equal(names, want) {
+		t.Fatalf("got %q, want %q", names, want)
+	}
+	for i, want := range []struct{ state, problem, differs string }{
+		{"damaged", "runs/bad-a/config.toml: is not the declaration of one model", ""},
+		{"damaged", "runs/bad-b/state.safetensors: is missing", "train.epochs=2"},
+		{"damaged", "its tensors have ", "train.epochs=2"},
+		{"finished", "", ""},
+		{"finished", "", "train.epochs=2"},
+		{"finished", "", `optimizer.kind="sgd" optimizer.learning_rate=0.001 optimizer.momentum=0.0 optimizer.nesterov=false train.epochs=2 train.seed=7`},
+		{"interrupted", "", "train.epochs=5"},
+	} {
+		r := runs[i]
+		if r.State != want.state || !strings.Contains(r.Problem, want.problem) || strings.Join(r.Differs, " ") != want.differs {
+			t.Errorf("%s: got %+v, want %+v", r.Run, r, want)
+		}
+	}
+	last := runs[6]
+	if last.Epoch != 2 || last.Epochs != 5 || last.Model != "small" || last.Metrics["epoch"] != 2.0 || last.Metrics["code_hoyer"] == nil {
+		t.Errorf("got %+v", last)
+	}
+	b.contains("the table", spaced(b.must(0, "runs").stdout), "run state model loss code_hoyer dead_units age differs\n", "\nruns/small-10 interrupted at 2 of 5 small 0.", " train.epochs=5\n")
+	b.must(0, "resume", "runs/small-10")
+	if r := b.runs("runs/small-10"); len(r) != 1 || r[0].State != "finished" {
+		t.Errorf("after the resume: %+v", r)
+	}
+	b.write("models.toml", "[model.other]\n")
+	for i, want := range map[int]string{3: "train.epochs=12", 4: ""} {
+		if r := b.runs("runs")[i]; strings.Join(r.Differs, " ") != want {
+			t.Errorf("without a declaration, beside the first run: %+v, want %q", r, want)
+		}
+	}
+}
+
+func TestARunInTrainingIsListedAsSuch(t *testing.T) {
+	b := newBench(t)
+	cmd := b.command("train", "small", "--epochs", "1000000000", "--quiet")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for !b.exists("runs/small/metrics.jsonl") {
+		time.Sleep(5 * time.Millisecond)
+	}
+	r := b.runs()
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if len(r) != 1 || r[0].State != "training" || r[0].Epochs != 1000000000 {
+		t.Errorf("got %+v", r)
+	}
+	r = b.runs()
+	if len(r) != 1 || r[0].State != "interrupted" || r[0].Epoch < 1 {
+		t.Errorf("after Ctrl-C: %+v", r)
+	}
+}
+
+func TestTrainSaysThatAnUnfinishedRunCanBeResumed(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "train", "small", "--epochs", "1")
+	if r := b.must(0, "train", "small", "--epochs", "1", "--quiet"); strings.Contains(r.stderr, "unfinished") {
+		t.Errorf("both are finished: %s", r.stderr)
+	}
+	b.write("runs/small/config.toml", strings.Replace(b.read("runs/small/config.toml"), "epochs = 1\n", "epochs = 3\n", 1))
+	r := b.must(0, "train", "small", "--epochs", "1")
+	b.contains("standard error", r.stderr, "runs/small is an unfinished run of this model, interrupted at 1 of 3: `tessera resume runs/small` continues it")
+	b.must(0, "resume", "runs/small")
+	if r := b.must(0, "train", "small", "--epochs", "1", "--quiet"); strings.Contains(r.stderr, "unfinished") {
+		t.Errorf("it was resumed: %s", r.stderr)
+	}
+}
+
+func TestAgesAreInTheirLargestUnit(t *testing.T) {
+	for d, want := range map[time.Duration]string{-time.Second: "0 s", 59 * time.Second: "59 s", 60 * time.Second: "1 min", 2*time.Hour - 1: "1 h", 49 * time.Hour: "2 d"} {
+		if got := age(d); got != want {
+			t.Errorf("%v: got %s, want %s", d, got, want)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package config
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera/layers"
+)
+
+const baseText = `
+[model.shallow]
+encoder = [{ kind = "dense", units = 4 }]
+[model.deep]
+extends = "shallow"
+[model.deep.train]
+epochs = 7
+[sweep.s]
+model = ["shallow", "deep"]
+[sweep.t]
+model = "deep"
+`
+
+const ownText = `
+[model.shallow]
+extends = "shallow"
+encoder = [{ kind = "dense", units = 9 }]
+[model.mine]
+extends = "deep"
+[model.other]
+extends = "shallow"
+[sweep.t]
+model = ["mine", "deep"]
+[sweep.t.set]
+"train" = { batch = [8, 16] }
+`
+
+// extended is ownText with the declarations of baseText.
+func extended(t *testing.T, text string) *File {
+	t.Helper()
+	base, err := Load("base.toml", []byte(baseText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := load(t, text)
+	f.Extend(base)
+	return f
+}
+
+func unitsOf(m *Model) int { return m.Encoder[0].Layer.(*layers.Dense).Units }
+
+func TestAFileAddsToItsBase(t *testing.T) {
+	f := extended(t, ownText)
+	if err := f.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(f.Names(), " "), "shallow mine other deep"; got != want {
+		t.Errorf("models: got %s, want %s", got, want)
+	}
+	if got, want := strings.Join(f.SweepNames(), " "), "t s"; got != want {
+		t.Errorf("sweeps: got %s, want %s", got, want)
+	}
+	for _, want := range []struct {
+		model, file   string
+		units, epochs int
+	}{
+		{"shallow", "models.toml", 9, 100}, // hides base's, which it extends
+		{"other", "models.toml", 9, 100},
+		{"deep", "base.toml", 4, 7}, // base's models do not change
+		{"mine", "models.toml", 4, 7},
+	} {
+		m := model(t, f, want.model)
+		if file := f.FileOf(want.model); file != want.file || unitsOf(m) != want.units || m.Train.Epochs != want.epochs {
+			t.Errorf("%s: got %s, %d units, %d epochs, want %+v", want.model, file, unitsOf(m), m.Train.Epochs, want)
+		}
+	}
+	if f.FileOfSweep("s") != "base.toml" || f.FileOfSweep("t") != "models.toml" || f.FileOf("none") != "" {
+		t.Error("the files of sweeps, or of an unknown model, are wrong")
+	}
+}
+
+func TestSweepsOverBothFiles(t *testing.T) {
+	f := extended(t, ownText)
+	own, err := f.Sweep("t")
+	if err != nil || len(own.Trials) != 4 {
+		t.Fatalf("%v: got %d trials, want 4", err, len(own.Trials))
+	}
+	inherited, err := f.Sweep("s", parseSets(t, []string{"train.epochs=2"})...)
+	if err != nil || len(inherited.Trials) != 2 {
+		t.Fatalf("%v: got %d trials, want 2", err, len(inherited.Trials))
+	}
+	if m := inherited.Trials[0].Model; unitsOf(m) != 4 || m.Train.Epochs != 2 {
+		t.Errorf("a sweep of the base must train the models of the base: got %d units, %d epochs", unitsOf(m), m.Train.Epochs)
+	}
+}
+
+func TestExtendsByACommandLineArgument(t *testing.T) {
+	f := extended(t, ownText)
+	if m := model(t, f, "deep", "extends=other"); unitsOf(m) != 9 || m.Train.Epochs != 7 {
+		t.Errorf("got %d units, %d epochs, want 9, 7", unitsOf(m), m.Train.Epochs)
+	}
+	if m := model(t, f, "shallow", "extends=deep"); unitsOf(m) != 9 || m.Train.Epochs != 7 {
+		t.Errorf("got %d units, %d epochs, want 9, 7", unitsOf(m), m.Train.Epochs)
+	}
+	_, err := f.Model("shallow", parseSets(t, []string{"extends=other"})...)
+	if err == nil || !strings.Contains(err.Error(), "a cycle: shallow -> other -> shallow") {
+		t.Errorf("got %v, want a cycle", err)
+	}
+}
+
+func TestErrorsInExtendedFiles(t *testing.T) {
+	cycle := extended(t, "[model.shallow]\nextends = \"b\"\n[model.b]\nextends = \"shallow\"\n")
+	if err := cycle.Check(); err == nil || !strings.Contains(err.Error(), "a cycle: shallow -> b -> shallow") {
+		t.Errorf("got %v, want a cycle", err)
+	}
+	f := extended(t, "[model.m]\nextends = \"depe\"\n")
+	if err := f.Check(); err == nil || !strings.Contains(err.Error(), `did you mean "deep"?`) {
+		t.Errorf("got %v, want the model of the base", err)
+	}
+	var unknown *UnknownModel
+	if _, err := f.Model("none"); !errors.As(err, &unknown) || unknown.File != "models.toml and base.toml" || !slices.Contains(unknown.Names, "deep") {
+		t.Errorf("got %v", err)
+	}
+	var sweep *UnknownSweep
+	if _, err := f.Sweep("none"); !errors.As(err, &sweep) || len(sweep.Names) != 2 {
+		t.Errorf("got %v", err)
+	}
+
+	broken, err := Load("base.toml", []byte("[model.a]\nencoder = [{ kind = \"dense\", units = 0 }]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f = load(t, "[model.m]\nextends = \"a\"\n[model.a]\nextends = \"a\"\n")
+	f.Extend(broken)
+	for _, name := range []string{"m", "a"} {
+		if _, err := f.Model(name); err == nil || !strings.Contains(err.Error(), "base.toml:2:") {
+			t.Errorf("%s: got %v, want the error of the base", name, err)
+		}
+	}
+}
+
+func TestUnsupportedNamesAreNoParts(t *testing.T) {
+	for _, v := range language.Vocabularies {
+		for _, name := range v.Names() {
+			if _, lacking := lacks[plainName(name)]; lacking {
+				t.Errorf("%s: %q is registered, but messages call it unsupported", v.Title, name)
+			}
+		}
+	}
+}

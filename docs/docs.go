@@ -1,0 +1,9 @@
+// Package docs contains the documentation of Tessera, so that the installed command can write it.
+package docs
+
+import "embed"
+
+// Pages are the Markdown pages of this folder.
+//
+//go:embed *.md
+var Pages embed.FS

@@ -1,0 +1,40 @@
+//go:build unix
+
+package regular
+
+import (
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+func TestOnlyRegularFilesAreOpened(t *testing.T) {
+	dir := t.TempDir()
+	file, pipe, socket, link := filepath.Join(dir, "file"), filepath.Join(dir, "pipe"), filepath.Join(dir, "s"), filepath.Join(dir, "link")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer listener.Close()
+	if err := errors.Join(os.WriteFile(file, []byte("text"), 0o600), syscall.Mkfifo(pipe, 0o600), os.Symlink(pipe, link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{pipe, socket, link, os.DevNull} {
+		if _, err := ReadFile(path); !errors.Is(err, ErrNot) {
+			t.Errorf("%s: got %v", path, err)
+		}
+	}
+	if b, err := ReadFile(file); string(b) != "text" || err != nil {
+		t.Errorf("a file: got %q, %v", b, err)
+	}
+	if _, err := ReadFile(filepath.Join(dir, "missing")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing file: got %v", err)
+	}
+	if _, err := ReadFile(dir); err == nil {
+		t.Error("a folder was read")
+	}
+}

@@ -1,0 +1,104 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tessera/train/folder"
+)
+
+// What --set or --epochs make of a sweep does not take the place of the results of the sweep as it is declared.
+func TestResultsOfOtherChangesAreNotReplaced(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "s")
+	run(t, declared, Options{Out: out})
+	before := lasting(t, out)
+	refused := func(what string, s *Sweep, parts ...string) {
+		t.Helper()
+		_, err := s.Run(context.Background())
+		if !errors.Is(err, folder.ErrForeign) {
+			t.Errorf("%s: got %v", what, err)
+		}
+		for _, part := range append(parts, out, "--clean") {
+			if err != nil && !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: got %v, want %q in it", what, err, part)
+			}
+		}
+		same(t, what, lasting(t, out), before)
+	}
+	refused("--set", open(t, spec(t, declared, "s", "train.epochs=2"), Options{Out: out}), "4 finished trials", "--set train.epochs=2")
+	refused("fewer values", open(t, spec(t, declared, "s", "loss.1.target=0.1"), Options{Out: out}), "2 finished trials")
+	refused("another sweep", open(t, spec(t, declared+diverging, "d"), Options{Out: out}), `of sweep "s"`, `sweep "d"`)
+
+	// Added values drop nothing, whoever adds them; and a declaration replaces its own results.
+	part := filepath.Join(t.TempDir(), "part")
+	run(t, declared, Options{Out: part}, "loss.1.target=0.1")
+	run(t, declared, Options{Out: part})
+	same(t, "added values", lasting(t, part), before)
+	s := open(t, spec(t, strings.Replace(declared, "[0.1, 0.3]", "0.1", 1), "s"), Options{Out: out})
+	if _, err := s.Run(context.Background()); err != nil {
+		t.Error("an edited declaration: ", err)
+	}
+	if orphans := s.Orphans(); len(orphans) != 2 {
+		t.Errorf("orphans %q, want 2", orphans)
+	}
+}
+
+// Results of earlier versions do not record the changes.
+func TestResultsOfAnEarlierVersionAreReplacedIfATrialRemains(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "s")
+	run(t, declared, Options{Out: out})
+	path := filepath.Join(out, ResultsFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, _, _ := strings.Cut(strings.Replace(string(text), "  \"changes\": [],\n", "", 1), ",\n  \"sha256\"")
+	put(t, path, []byte(old+"\n}\n"))
+	if r, err := Read(out); err != nil || len(r.Trials) != 4 || r.Changes != nil {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	if err := open(t, spec(t, declared, "s", "train.epochs=2"), Options{Out: out}).Replaces(); !errors.Is(err, folder.ErrForeign) {
+		t.Errorf("no trial remains: got %v", err)
+	}
+	run(t, declared, Options{Out: out}, "loss.1.target=0.1")
+}
+
+func TestCleanRemovesOrphansOnly(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "s")
+	run(t, declared, Options{Out: out})
+	kept := spec(t, declared, "s", "loss.1.target=0.1")
+	orphan := TrialPath(out, open(t, spec(t, declared, "s", "loss.1.target=0.3"), Options{Out: out}).Trials[0].ID)
+	put(t, filepath.Join(orphan, "mine.txt"), []byte("of somebody"))
+	if err := os.Mkdir(filepath.Join(out, trialsDir, "notes"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(out, trialsDir, "notes", "a.txt"), []byte("of somebody"))
+	s := open(t, kept, Options{Out: out, Clean: true})
+	if orphans := s.Orphans(); len(orphans) != 1 {
+		t.Errorf("orphans %q, want the one without files of somebody", orphans)
+	}
+	if _, err := s.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if orphans := s.Orphans(); len(orphans) != 0 {
+		t.Errorf("orphans %q are left", orphans)
+	}
+	whole := filepath.Join(t.TempDir(), "whole")
+	run(t, declared, Options{Out: whole}, "loss.1.target=0.1")
+	got := lasting(t, out)
+	for name := range got {
+		if strings.Contains(name, filepath.Base(orphan)) || strings.Contains(name, "notes") {
+			delete(got, name)
+		}
+	}
+	same(t, "what is left", got, lasting(t, whole))
+	for _, path := range []string{filepath.Join(orphan, "mine.txt"), filepath.Join(out, trialsDir, "notes", "a.txt")} {
+		if _, err := os.Stat(path); err != nil {
+			t.Errorf("%v", err)
+		}
+	}
+}

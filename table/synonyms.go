@@ -1,0 +1,122 @@
+package table
+
+import (
+	"slices"
+	"strings"
+)
+
+// synonyms lists, under a valid name, the names that other programs or papers give to the same thing, in lower case without
+// separators. A synonym has the same meaning, not a similar spelling: [Nearest] compares the letters.
+var synonyms = map[string]string{
+	// losses
+	"mae":           "l1loss absoluteerror meanabsoluteerror",
+	"mse":           "mseloss squarederror meansquarederror l2loss frobenius euclidean reconstruction rmse",
+	"bce":           "binarycrossentropy bceloss bcewithlogits logloss",
+	"cross_entropy": "categoricalcrossentropy sparsecategoricalcrossentropy nllloss crossentropyloss softmaxloss",
+	"huber":         "smoothl1 smoothl1loss huberloss",
+	"ssim":          "dssim structuralsimilarity ssimloss",
+	"kl":            "kldivergence kullbackleibler kldiv kldivloss sparsity sparsitypenalty klsparsity",
+	"l1":            "lasso l1norm l1penalty activityregularizer",
+	"l2":            "ridge tikhonov l2norm",
+	"weight_decay":  "l2regularization l2reg kernelregularizer",
+	"nt_xent":       "simclr infonce contrastive contrastiveloss",
+	"hoyer":         "sparseness",
+	// layers and activations
+	"dense":             "fc fullyconnected mlp innerproduct affine",
+	"conv2d":            "conv convolution convolution2d",
+	"conv2d_transpose":  "convtranspose2d convtranspose transposedconv deconv deconvolution deconv2d",
+	"max_pool":          "maxpool2d maxpooling2d",
+	"avg_pool":          "avgpool2d averagepooling2d averagepooling meanpool",
+	"global_pool":       "globalaveragepooling2d globalmaxpooling2d globalavgpool adaptiveavgpool2d gap",
+	"upsample":          "upsampling2d unpool unpooling resize interpolate",
+	"upsample_bilinear": "bilinear upsamplingbilinear2d",
+	"batch_norm":        "batchnormalization batchnorm1d batchnorm2d bn",
+	"layer_norm":        "layernormalization ln",
+	"instance_norm":     "instancenormalization",
+	"residual":          "resblock residualblock shortcut add",
+	"concat":            "skip skipconnection concatenate unet densenet",
+	"attention":         "selfattention multiheadattention mha transformer",
+	"top_k":             "ksparse winnertakeall wta topk",
+	"unrolled":          "lista unrollednmf",
+	"masking_noise":     "denoising",
+	"silu":              "swish",
+	"sigmoid":           "logistic",
+	"relu":              "rectifier relu6",
+	"linear":            "identity",
+	"leaky_relu":        "lrelu",
+	"prelu":             "parametricrelu",
+	"hard_sigmoid":      "hardsigmoid",
+	// constraints
+	"nonneg":     "nonnegative nonnegativity positive positivity",
+	"unit_norm":  "unitnorm normalize normalise normalized sphere",
+	"box":        "clip clamp bounds interval minmax",
+	"max_norm":   "maxnorm",
+	"orthogonal": "orthonormal orthogonality stiefel",
+	"simplex":    "probability stochastic sumtoone",
+	// optimizers and schedules
+	"sgd":       "momentum nesterov gd gradientdescent",
+	"lbfgs":     "bfgs lbfgsb",
+	"cosine":    "cosineannealing cosinedecay",
+	"step":      "steplr multistep piecewise",
+	"plateau":   "reducelronplateau reduceonplateau",
+	"one_cycle": "onecyclelr superconvergence",
+	// baselines
+	"kmeans":     "lloyd clustering vectorquantization",
+	"pca":        "svd truncatedsvd karhunenloeve",
+	"nmf":        "nonnegativematrixfactorization nnmf",
+	"dictionary": "sparsecoding dictionarylearning ksvd",
+	// initial values
+	"glorot_uniform": "xavieruniform xavier glorot",
+	"glorot_normal":  "xaviernormal",
+	"he_normal":      "kaimingnormal kaiming he",
+	"he_uniform":     "kaiminguniform",
+	// data sets
+	"png":           "images imagefolder folder jpg jpeg",
+	"npy":           "numpy array",
+	"fashion-mnist": "fmnist",
+	// keys
+	"kernel":        "kernelsize ksize filtersize windowsize poolsize",
+	"stride":        "strides",
+	"filters":       "nfilters outchannels numfilters",
+	"units":         "nunits hiddenunits hidden outfeatures latentdim neurons outputs outputdim",
+	"components":    "ncomponents rank nclusters clusters",
+	"activation":    "activationfunction nonlinearity",
+	"bias":          "usebias",
+	"init":          "kernelinitializer initializer initialization",
+	"learning_rate": "lr eta stepsize",
+	"epochs":        "nepochs numepochs",
+	"iterations":    "niter maxiter maxiterations",
+	"batch":         "batchsize minibatch minibatchsize",
+	"seed":          "randomstate randomseed",
+	"patience":      "earlystopping",
+	"weight":        "coefficient coef lambda lossweight",
+	"target":        "rho sparsitytarget",
+	"decay":         "weightdecay",
+	"slope":         "negativeslope",
+	"rate":          "probability droprate dropoutrate",
+	"extends":       "inherits inherit base parent",
+	"about":         "description comment",
+	"dataset":       "data",
+	"validation":    "validationsplit valsplit",
+	"clip_norm":     "gradclip clipgradnorm gradientclipping",
+	"average":       "ema swa",
+}
+
+// byMeaning returns the valid name with the same meaning as another name.
+func byMeaning(name string, valid []string) (string, bool) {
+	if len(name) > mostCompared {
+		return "", false
+	}
+	plain := strings.Map(func(r rune) rune {
+		if strings.ContainsRune("_- .", r) {
+			return -1
+		}
+		return r
+	}, strings.ToLower(name))
+	for _, v := range valid {
+		if slices.Contains(strings.Fields(synonyms[v]), plain) {
+			return v, true
+		}
+	}
+	return "", false
+}

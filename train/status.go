@@ -1,0 +1,180 @@
+package train
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"tessera/internal/sealed"
+	"tessera/metrics"
+	"tessera/table"
+	"tessera/train/checkpoint"
+	"tessera/train/folder"
+)
+
+// State says how far a run is.
+type State string
+
+// The states.
+const (
+	Finished    State = "finished"
+	Interrupted State = "interrupted" // resume continues it
+	Training    State = "training"    // a process holds it
+	Damaged     State = "damaged"     // it cannot be resumed
+)
+
+// Status is what is known of a run without reading its parameters.
+type Status struct {
+	Run      string            `json:"run"`
+	State    State             `json:"state"`
+	Problem  string            `json:"problem,omitempty"` // of a damaged run
+	Model    string            `json:"model"`
+	Epoch    int               `json:"epoch"`           // complete epochs, where a resume continues; iterations of a baseline
+	Epochs   int               `json:"epochs"`          // at most; 0 if unknown
+	Metrics  metrics.Values    `json:"metrics"`         // of the last line of metrics.jsonl
+	Modified time.Time         `json:"modified"`        // when a checkpoint or a line was last written
+	Shape    []int             `json:"shape,omitempty"` // of one sample
+	Settings map[string]string `json:"-"`               // of config.toml, by dotted key, as TOML
+}
+
+// StatusOf returns the status of a run. It reads config.toml, the header of the state and the end of metrics.jsonl: it finds files that
+// are missing, cut or unreadable, but not every changed bit of the parameters, as [Open] and [Resume] do.
+func StatusOf(run string) Status {
+	s := Status{Run: run, State: Damaged}
+	if err := s.declared(); err != nil {
+		s.Problem = err.Error()
+		return s
+	}
+	s.history()
+	if err := s.stored(); err != nil {
+		s.Problem = err.Error()
+		return s
+	}
+	return s
+}
+
+// declared reads config.toml.
+func (s *Status) declared() error {
+	path := filepath.Join(s.Run, folder.Config)
+	text, err := readRegular(path)
+	if err != nil {
+		return err
+	}
+	root, found := table.Parse(table.NewSource(path, string(text)))
+	models := root.Child("model")
+	if len(found) > 0 || !models.IsTable() || len(models.Keys) != 1 {
+		return checkpoint.Errorf(path, "is not the declaration of one model")
+	}
+	s.Model, s.Settings = models.Keys[0], map[string]string{}
+	models.Child(s.Model).Leaves("", func(key, value string) { s.Settings[key] = value })
+	return nil
+}
+
+// stored reads the header of the state and compares it with the declaration.
+func (s *Status) stored() error {
+	path := filepath.Join(s.Run, folder.State)
+	s.touched(path)
+	metadata, err := checkpoint.ReadMetadata(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return checkpoint.Errorf(path, "is missing")
+	} else if err != nil {
+		return err
+	}
+	var at progress
+	if err := json.Unmarshal([]byte(metadata[progressKey]), &at); err != nil {
+		return checkpoint.Errorf(path, "damaged: %s: %v", progressKey, err)
+	}
+	if s.Shape, err = storedShape(path, &checkpoint.File{Metadata: metadata}); err != nil {
+		return err
+	}
+	s.Epoch = at.Epoch
+	if s.Epochs, err = s.length(); err != nil {
+		return err
+	}
+	switch {
+	case at.Stopped || at.Epoch >= s.Epochs:
+		s.State = Finished
+	case folder.Held(s.Run):
+		s.State = Training
+		if epoch, ok := s.Metrics.Number("epoch"); ok { // its checkpoint is older
+			s.Epoch = max(s.Epoch, int(epoch))
+		}
+	default:
+		s.State = Interrupted
+	}
+	return nil
+}
+
+// length is the maximum number of epochs; the methods of baselines name theirs.
+func (s *Status) length() (int, error) {
+	if text, ok := s.Settings["train.epochs"]; ok && s.Settings["kind"] == "" {
+		return strconv.Atoi(text)
+	}
+	spec, err := ConfigOf(s.Run)
+	if err != nil {
+		return 0, err
+	}
+	return length(spec), nil
+}
+
+// mostLine bounds the last line of metrics.jsonl.
+const mostLine = 1 << 16
+
+// history reads the last complete line of metrics.jsonl. Lines that are damaged or missing are no damage of the run.
+func (s *Status) history() {
+	path := filepath.Join(s.Run, folder.Metrics)
+	s.touched(path)
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	end, err := io.ReadAll(io.NewSectionReader(f, max(0, info.Size()-mostLine), mostLine))
+	if err != nil {
+		return
+	}
+	whole, _, _ := cutLast(end)
+	_, line, _ := cutLast(whole)
+	if sealed.CheckLine(line) == nil {
+		_ = json.Unmarshal(line, &s.Metrics)
+	}
+}
+
+// cutLast cuts a text at its last line feed.
+func cutLast(text []byte) (before, after []byte, found bool) {
+	i := bytes.LastIndexByte(text, '\n')
+	if i < 0 {
+		return nil, text, false
+	}
+	return text[:i], text[i+1:], true
+}
+
+// touched notes when a file was written.
+func (s *Status) touched(path string) {
+	if info, err := os.Stat(path); err == nil && info.ModTime().After(s.Modified) {
+		s.Modified = info.ModTime()
+	}
+}
+
+// Text describes the state in words.
+func (s Status) Text() string {
+	switch s.State {
+	case Interrupted, Training:
+		return fmt.Sprintf("%s at %d of %d", s.State, s.Epoch, s.Epochs)
+	case Damaged:
+		return string(s.State)
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s at %d", s.State, s.Epoch))
+}
