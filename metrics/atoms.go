@@ -7,7 +7,8 @@ import (
 	"tessera/morph"
 )
 
-// Apply returns the atoms after a flat morphological operator, each atom taken as an image of its own. The bias stays as it is: max-approximation operates on atoms only, unless it says otherwise.
+// Apply returns the atoms after a flat morphological operator, atom by atom. The bias stays as it is: max-approximation
+// operates on atoms only, unless it says otherwise.
 func (a *Atoms) Apply(m Morphology) (*Atoms, error) {
 	m = m.orDefault()
 	values, err := morph.ApplyBy(m.Operator, m.Element, m.Radius, a.Values, a.Shape)
