@@ -8,9 +8,9 @@ ENCODES ?= 20000
 BLAS ?= $(firstword $(wildcard /usr/lib/*/openblas-pthread/libopenblas.so.0))
 # Where same-bytes keeps the results of BASE. Several checkouts may share one folder.
 CACHE ?= .same-bytes
-CONCURRENT = . ./augment ./data ./engine ./kernel ./team ./metrics ./morph ./train/...
+CONCURRENT = . ./augment ./data ./engine ./kernel ./team ./metrics ./morph ./serve ./train/...
 
-.PHONY: run test check format vet staticcheck race fuzz portable same-bytes bench bench-peers golden kill-test parts encode-load
+.PHONY: run test check format vet staticcheck race fuzz portable same-bytes bench bench-peers golden kill-test parts encode-load reports
 
 run: ## train the quick start
 	$(GO) run ./apps/tessera train swimmer-parts
@@ -51,6 +51,13 @@ bench:
 
 bench-peers: ## training steps beside PyTorch, NMF and SVM beside scikit-learn, alternating; TESSERA_DATA is the folder that holds fashion-mnist/
 	$(GO) run ./bench
+
+# The reports of docs/reports: a run of parts and a sweep, trained in REPORTS.
+REPORTS ?= .reports
+reports: ## train a run and a sweep and write docs/reports; TESSERA_DATA is the folder that holds fashion-mnist/
+	mkdir -p $(REPORTS) && $(GO) build -o $(REPORTS)/tessera ./apps/tessera
+	cd $(REPORTS) && ./tessera train parts --threads 1 --out runs/parts --force && ./tessera sweep limbs -f $(CURDIR)/docs/reports/limbs.toml
+	cd $(REPORTS) && ./tessera report runs/parts -o $(CURDIR)/docs/reports/parts.html && ./tessera report sweeps/limbs -o $(CURDIR)/docs/reports/limbs.html
 
 golden: ## write the golden files again; check the diff
 	$(GO) test . ./config ./report ./study -update

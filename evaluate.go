@@ -21,16 +21,16 @@ func (r *Run) Evaluate(ctx context.Context, chosen metrics.Selection) (*metrics.
 // the fitted ones. Without a selection it measures what `tessera eval` shows, see [metrics.Default]. Data that are missing, do
 // not fit or lack labels that a chosen metric needs, and a validation split of a model that holds no images out, are a
 // [*data.Error].
-func (r *Run) EvaluateOn(ctx context.Context, split data.Split, chosen metrics.Selection) (result *metrics.Result, err error) {
-	sample, err := r.sample(ctx, split)
+func (r *Run) EvaluateOn(ctx context.Context, split data.Split, chosen metrics.Selection) (*metrics.Result, error) {
+	sample, err := r.Sample(ctx, split)
 	if err != nil {
 		return nil, err
 	}
-	return r.measure(ctx, sample, chosen)
+	return r.EvaluateSample(ctx, sample, chosen)
 }
 
-// measure measures the run on a sample.
-func (r *Run) measure(ctx context.Context, sample *evaluation.Sample, chosen metrics.Selection) (result *metrics.Result, err error) {
+// EvaluateSample is [Run.EvaluateOn] for images that [Run.Sample] returned.
+func (r *Run) EvaluateSample(ctx context.Context, sample *evaluation.Sample, chosen metrics.Selection) (result *metrics.Result, err error) {
 	err = r.computing(func(c metrics.Coder) error {
 		result, err = evaluation.Measure(ctx, r.Model, c, sample, chosen)
 		return err
@@ -55,7 +55,7 @@ func (r *Run) Report(ctx context.Context, chosen metrics.Selection) (*evaluation
 	if err != nil {
 		return nil, err
 	}
-	first, err := r.measure(ctx, sample, chosen)
+	first, err := r.EvaluateSample(ctx, sample, chosen)
 	if err != nil {
 		return nil, err
 	}
@@ -75,11 +75,12 @@ func (r *Run) Report(ctx context.Context, chosen metrics.Selection) (*evaluation
 	}
 	report.FittedImages = sample.Images.Len()
 	sample.Images = evaluation.Spread(sample.Images, evaluation.MostFitted)
-	report.Fitted, err = r.measure(ctx, sample, both)
+	report.Fitted, err = r.EvaluateSample(ctx, sample, both)
 	return report, err
 }
 
-// EvaluateImages measures the run on images of any origin, whose name the result has in place of that of the data set.
+// EvaluateImages measures the run on images of any origin, scaled as in the training. The result has their name in place of that of
+// the data set.
 func (r *Run) EvaluateImages(ctx context.Context, name string, images *data.Images, chosen metrics.Selection) (*metrics.Result, error) {
 	if ctx == nil {
 		return nil, errNoContext
@@ -93,7 +94,7 @@ func (r *Run) EvaluateImages(ctx context.Context, name string, images *data.Imag
 	if !slices.Equal(images.Shape, r.Shape()) {
 		return nil, &data.Error{Path: name, Problem: fmt.Sprintf("its images do not have the shape of the training images (got %v, want %v)", images.Shape, r.Shape())}
 	}
-	return r.measure(ctx, &evaluation.Sample{Split: evaluation.Given, Name: name, Images: images}, chosen)
+	return r.EvaluateSample(ctx, &evaluation.Sample{Split: evaluation.Given, Name: name, Images: images.Scaled(r.scaling)}, chosen)
 }
 
 // Attack measures what attacks do to the run: attacked images are sought at the images that it is evaluated on, the first
@@ -105,10 +106,11 @@ func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*
 	if err := r.attacked(func(attack.Target) error { return nil }); err != nil { // before images are read
 		return nil, err
 	}
-	images, err := r.Images(ctx)
+	s, err := r.Sample(ctx, data.TestSplit)
 	if err != nil {
 		return nil, err
 	}
+	images := s.Images
 	if limit > 0 {
 		images = images.Slice(0, min(limit, images.Len()))
 	}
@@ -127,22 +129,19 @@ func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*
 // ErrNoGradients says that a model cannot be attacked: it is a baseline.
 var ErrNoGradients = errors.New("it has no gradients to attack it with")
 
-// Images is [Run.ImagesOn] the test images of the data set, or all images where the set has no test split.
+// Images returns the test images of the data set, or all images where the set has no test split, before they are scaled. Data
+// that are missing or do not fit are a [*data.Error].
 func (r *Run) Images(ctx context.Context) (*data.Images, error) {
-	return r.ImagesOn(ctx, data.TestSplit)
-}
-
-// ImagesOn returns the images that [Run.EvaluateOn] measures. Data that are missing or do not fit are a [*data.Error].
-func (r *Run) ImagesOn(ctx context.Context, split data.Split) (*data.Images, error) {
-	s, err := r.sample(ctx, split)
+	s, err := r.Sample(ctx, data.TestSplit)
 	if err != nil {
 		return nil, err
 	}
-	return s.Images, nil
+	return s.Images.Scaled(nil), nil
 }
 
-// sample reads the images of a split.
-func (r *Run) sample(ctx context.Context, split data.Split) (*evaluation.Sample, error) {
+// Sample reads the images of a split of the run's data set with their labels: what [Run.EvaluateOn] measures. The errors are
+// those of EvaluateOn.
+func (r *Run) Sample(ctx context.Context, split data.Split) (*evaluation.Sample, error) {
 	set, err := r.load(ctx, split)
 	if err != nil {
 		return nil, err
@@ -203,8 +202,8 @@ func (r *Run) load(ctx context.Context, split data.Split) (*data.Set, error) {
 		}
 	}
 	set, err := r.origin.Placed(source).Load(ctx, r.origin.Dirs(r.dirs), data.NeedOf(source, r.Model.Dataset.Selection, split))
-	if err != nil {
-		return nil, err
+	if err != nil || set == nil {
+		return set, err
 	}
-	return set, r.origin.Changed(set.Name, set.Files)
+	return set.Scaled(r.scaling), r.origin.Changed(set.Name, set.Files)
 }

@@ -26,7 +26,9 @@ import (
 	"tessera/graph"
 	"tessera/ir"
 	"tessera/layers"
+	"tessera/live"
 	"tessera/metrics"
+	"tessera/page"
 	"tessera/report"
 	"tessera/study"
 	"tessera/sweep"
@@ -71,6 +73,7 @@ func withOptions(t *testing.T) map[string]func() error {
 		"tessera.Run.Evaluate": func() error { _, err := run.Evaluate(ctx, nil); return err },
 		"train.Run":            func() error { _, err := train.Run(ctx, m, train.Options{}); return err },
 		"train.Resume":         func() error { _, err := train.Resume(ctx, "", train.Options{}); return err },
+		"train.Examine":        func() error { _, err := train.Examine(ctx, m, train.Options{}); return err },
 		"graph.Model.Program":  func() error { _, err := g.Program(graph.Request{}); return err },
 		"comparison.Compare":   func() error { _, err := comparison.Compare(ctx, nil, comparison.Options{}); return err },
 		"sweep.New":            func() error { _, err := sweep.New(ctx, &config.Sweep{}, sweep.Options{}); return err },
@@ -88,6 +91,10 @@ func withOptions(t *testing.T) map[string]func() error {
 		"tessera.Run.ImagesOn":       func() error { _, err := run.ImagesOn(ctx, ""); return err },
 		"tessera.Run.Report":         func() error { _, err := run.Report(ctx, nil); return err },
 		"tessera.Run.EvaluateImages": func() error { _, err := run.EvaluateImages(ctx, "", nil, nil); return err },
+		"tessera.Run.EvaluateSample": func() error { _, err := run.EvaluateSample(ctx, nil, nil); return err },
+		"page.ReadRun":               func() error { _, err := page.ReadRun(ctx, "", page.Options{}); return err },
+		"page.ReadSweep":             func() error { _, err := page.ReadSweep(ctx, "", page.Options{}); return err },
+		"live.New":                   func() error { _, err := live.New("", live.Options{}); return err },
 		"evaluation.Beside":          func() error { evaluation.Beside(nil); evaluation.Beside(metrics.Selection{{}}); return nil },
 		"evaluation.Measure":         func() error { _, err := evaluation.Measure(ctx, nil, nil, nil, nil); return err },
 		"metrics.Selection.Add":      func() error { metrics.Selection(nil).Add(nil); return nil },
@@ -221,7 +228,6 @@ func TestACallWithoutAContextIsAnError(t *testing.T) {
 		"Evaluate":         func() error { _, err := run.Evaluate(none, nil); return err },
 		"Attack":           func() error { _, err := run.Attack(none, []attack.Attack{attack.Default()}, 0); return err },
 		"Images":           func() error { _, err := run.Images(none); return err },
-		"ImagesOn":         func() error { _, err := run.ImagesOn(none, ""); return err },
 		"Encode":           func() error { _, err := e.Encode(none, nil, nil); return err },
 		"attack.Measure":   func() error { _, err := attack.Measure(none, nil, nil, nil); return err },
 		"metrics.Evaluate": func() error { _, err := metrics.Evaluate(none, run, metrics.Sample{}, nil); return err },

@@ -27,6 +27,8 @@ type Run struct {
 	mu      turns         // held by what computes
 	coder   metrics.Coder // nil in the zero Run
 	network *graph.Model  // nil for a baseline
+	scaling *data.Scaling // between the samples of the run's methods and those of coder; nil for none
+	span    [2]float32    // of the fitted samples
 	options Options
 	dirs    data.Dirs
 	origin  train.Environment // where its data are
@@ -37,7 +39,7 @@ type Run struct {
 // newRun returns the run of a model that was read; it owns the team.
 func (o Options) newRun(t *train.Trained, path string, backend graph.Backend, team *team.Team) *Run {
 	return &Run{Model: t.Spec, Path: path, Epoch: t.Epoch, Step: t.Step,
-		coder: t.Coder(backend), network: t.Model, options: o, dirs: data.SearchDirs(o.Data), team: team}
+		coder: t.Coder(backend), network: t.Model, scaling: t.Scaling, span: t.Range, options: o, dirs: data.SearchDirs(o.Data), team: team}
 }
 
 // ErrClosed says that a run or an encoder was closed before.
@@ -96,17 +98,25 @@ func (r *Run) Units() int {
 	return r.coder.Units()
 }
 
-// Encode implements [metrics.Coder]. After Close it returns [ErrClosed].
+// Encode implements [metrics.Coder]. The images are scaled as the run's training images were (`scale` of the data set). After Close
+// it returns [ErrClosed].
 func (r *Run) Encode(images []float32) (codes []float32, err error) {
-	err = r.computing(func(c metrics.Coder) error { codes, err = c.Encode(images); return err })
+	err = r.computing(func(c metrics.Coder) error { codes, err = c.Encode(r.scaling.Applied(images)); return err })
 	return codes, err
 }
 
-// Decode implements [metrics.Coder]. After Close it returns [ErrClosed].
+// Decode implements [metrics.Coder]. It undoes the scaling of Encode. After Close it returns [ErrClosed].
 func (r *Run) Decode(codes []float32) (images []float32, err error) {
 	err = r.computing(func(c metrics.Coder) error { images, err = c.Decode(codes); return err })
+	if err == nil {
+		r.scaling.Undo(images)
+	}
 	return images, err
 }
+
+// Range is the least and the largest value of the samples that the run was fitted to, before they were scaled; 0 and 1 for bytes
+// and for runs of earlier versions.
+func (r *Run) Range() (low, high float32) { return r.span[0], r.span[1] }
 
 // Atoms implements [metrics.Coder]. The zero Run has none.
 func (r *Run) Atoms() *metrics.Atoms {
@@ -145,9 +155,12 @@ func (r *Run) Value(name string, images []float32) (values []float32, err error)
 		if !ok {
 			return fmt.Errorf("run %s: a model of kind %q has no value %q", r.Path, r.Model.Kind, name)
 		}
-		values, err = named.Value(name, images)
+		values, err = named.Value(name, r.scaling.Applied(images))
 		return err
 	})
+	if err == nil && name == losses.Output {
+		r.scaling.Undo(values)
+	}
 	return values, err
 }
 
@@ -181,13 +194,16 @@ type reAtomed struct {
 
 // Encode implements [metrics.Coder].
 func (a *reAtomed) Encode(images []float32) (codes []float32, err error) {
-	err = a.run.computing(func(metrics.Coder) error { codes, err = a.Coder.Encode(images); return err })
+	err = a.run.computing(func(metrics.Coder) error { codes, err = a.Coder.Encode(a.run.scaling.Applied(images)); return err })
 	return codes, err
 }
 
 // Decode implements [metrics.Coder].
 func (a *reAtomed) Decode(codes []float32) (images []float32, err error) {
 	err = a.run.computing(func(metrics.Coder) error { images, err = a.Coder.Decode(codes); return err })
+	if err == nil {
+		a.run.scaling.Undo(images)
+	}
 	return images, err
 }
 

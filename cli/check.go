@@ -15,7 +15,7 @@ func checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Report all errors of a models.toml",
-		Long:  "Report all errors of the models and sweeps in FILE (default ./" + tessera.ModelsFile + ", or the shipped models if there is none)\nand say what was read.\n--fill prints one model with every default instead.",
+		Long:  "Report all errors of the models and sweeps in FILE (default ./" + tessera.ModelsFile + ", or the shipped models if there is none)\nand of the data files that they name, if these exist. Say what was read.\n--fill prints one model with every default instead.",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: work(func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -39,6 +39,9 @@ func checkCommand() *cobra.Command {
 			if err := models.Check(); err != nil {
 				return err
 			}
+			if err := examine(cmd, &f, models); err != nil {
+				return err
+			}
 			reportRead(cmd, &f, models)
 			return nil
 		}),
@@ -59,9 +62,7 @@ func reportRead(cmd *cobra.Command, f *modelFlags, models *config.File) {
 			continue
 		}
 		own++
-		if m, err := models.Model(name); err == nil {
-			warn(cmd, m.Warnings()...)
-		}
+		warn(cmd, models.Warnings(name)...)
 	}
 	for _, name := range models.SweepNames() {
 		if models.FileOfSweep(name) == tessera.ShippedName {

@@ -16,18 +16,27 @@ import (
 
 func encodeCommand() *cobra.Command {
 	cmd := codingCommand("encode RUN", "Turn images into codes", func(r *tessera.Run) coding {
-		return coding{read: r.Shape(), write: []int{r.Units()}, code: r.Encode, images: true}
+		low, high := r.Range()
+		warn := func(out io.Writer, file string, values []float32) { warnRange(out, file, values, low, high) }
+		return coding{read: r.Shape(), write: []int{r.Units()}, code: r.Encode, name: "codes", like: r.Model.Dataset.Source, warn: warn}
 	})
-	cmd.Long = "Encode images (.npy, IDX or PNG files) as codes (.npy, float32, one row per image)."
-	cmd.Example = "  tessera encode runs/shallow --in images.npy --out codes.npy"
+	cmd.Long = "Encode images or vectors as codes, float32, one row per sample. Read are .npy, .npz, .safetensors, .csv and IDX files, images and\n" +
+		"folders of images; files of the kind of the run's data set as its keys say. Written are .npy, .npz (arrays codes, names, labels and\n" +
+		"classes, as far as the input has them) or .csv (columns name, label, and one for each unit). Samples are scaled as in the training."
+	cmd.Example = "  tessera encode runs/shallow --in images.npy --out codes.npy\n  tessera encode runs/photos --in photos --out codes.npz"
 	return cmd
 }
 
 func decodeCommand() *cobra.Command {
 	cmd := codingCommand("decode RUN", "Turn codes into images", func(r *tessera.Run) coding {
-		return coding{read: []int{r.Units()}, write: r.Shape(), code: r.Decode}
+		name := "images"
+		if len(r.Shape()) == 1 {
+			name = "vectors"
+		}
+		return coding{read: []int{r.Units()}, write: r.Shape(), code: r.Decode, name: name}
 	})
-	cmd.Long = "Decode codes (.npy) to images: .npy (float32), .idx, .png for one image, or a new folder of PNG files."
+	cmd.Long = "Decode codes (.npy, .npz, .csv) to images: .npy (float32), .npz, .idx, .png for one image, or a new folder of PNG files; or to\n" +
+		"vectors: .npy, .npz or .csv. The scaling of the training is undone."
 	cmd.Example = "  tessera decode runs/shallow --in codes.npy --out images"
 	return cmd
 }
@@ -36,7 +45,9 @@ func decodeCommand() *cobra.Command {
 type coding struct {
 	read, write []int
 	code        func([]float32) ([]float32, error)
-	images      bool // the input are images
+	name        string      // of the array that is written
+	like        data.Source // whose keys say how the input is read; nil for codes
+	warn        func(out io.Writer, file string, values []float32)
 }
 
 func codingCommand(use, short string, direction func(*tessera.Run) coding) *cobra.Command {
@@ -68,19 +79,20 @@ func codingCommand(use, short string, direction func(*tessera.Run) coding) *cobr
 			}
 			defer r.Close()
 			c := direction(r)
-			rows, err := data.ReadImages(cmd.Context(), in, c.read)
+			rows, err := data.ReadRows(cmd.Context(), in, c.read, c.like)
 			if err != nil {
 				return err
 			}
+			warn(cmd, rows.Notes...)
 			read := rows.Float32()
-			if c.images {
-				warnRange(cmd.ErrOrStderr(), in, read)
+			if c.warn != nil {
+				c.warn(cmd.ErrOrStderr(), in, read)
 			}
 			values, err := c.code(read)
 			if err != nil {
 				return err
 			}
-			if err := data.WriteImages(out, c.write, values); err != nil {
+			if err := data.WriteRows(out, c.name, c.write, values, *rows); err != nil {
 				return writing(out, err)
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), out)
@@ -120,18 +132,26 @@ func sameFile(one, other string) bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-// warnRange warns about images outside [0,1], the range of the training images: floats are not scaled.
-func warnRange(out io.Writer, file string, pixels []float32) {
-	if len(pixels) == 0 {
+// rangeSlack is how far values may leave the range of the fitted samples without a warning, as a share of it. Bytes, whose range is
+// known, may not leave it.
+const rangeSlack = 0.5
+
+// warnRange warns about values outside of those that the run was fitted to: they are probably scaled in another way.
+func warnRange(out io.Writer, file string, values []float32, least, most float32) {
+	if len(values) == 0 {
 		return
 	}
-	low, high := slices.Min(pixels), slices.Max(pixels)
-	if low >= 0 && high <= 1 {
+	slack := rangeSlack * (most - least)
+	if least == 0 && most == 1 {
+		slack = 0
+	}
+	low, high := slices.Min(values), slices.Max(values)
+	if low >= least-slack && high <= most+slack {
 		return
 	}
 	hint := "scale them as the training images were scaled"
-	if low >= 0 && high > 1 && high <= 255 {
+	if least >= 0 && most <= 1 && low >= 0 && high > 1 && high <= 255 {
 		hint = "save them as uint8, or divide them by 255"
 	}
-	fmt.Fprintf(out, "tessera: warning: %s has values from %g to %g, outside of [0,1]: %s\n", file, low, high, hint)
+	fmt.Fprintf(out, "tessera: warning: %s has values from %g to %g, outside of [%g,%g], the range of the training: %s\n", file, low, high, least, most, hint)
 }

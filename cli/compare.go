@@ -9,6 +9,7 @@ import (
 	"tessera/comparison"
 	"tessera/data"
 	"tessera/metrics"
+	"tessera/page"
 )
 
 func compareCommand() *cobra.Command {
@@ -20,7 +21,7 @@ func compareCommand() *cobra.Command {
 			"Runs that differ by their seed alone are one column: mean and standard deviation over the seeds. With two or more common seeds, the " +
 			"difference from the first column is printed with its 95 % confidence interval, paired by seed. Where the interval contains 0, no " +
 			"difference is shown.",
-		Example: "  tessera compare runs/parts-1 runs/parts-2 runs/nmf-1 runs/nmf-2\n  tessera compare runs/a runs/b --metrics mse,hoyer_contribution --json",
+		Example: "  tessera compare runs/parts-1 runs/parts-2 runs/nmf-1 runs/nmf-2\n  tessera compare runs/a runs/b --metrics mse,hoyer_contribution --json\n  tessera compare runs/a runs/b -o comparison.html",
 		Args:    cobra.MinimumNArgs(2),
 		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.compare(cmd, args) }),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -31,6 +32,7 @@ func compareCommand() *cobra.Command {
 	f.metricFlags.add(cmd)
 	addSplitFlag(cmd, &f.split, data.TestSplit)
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
+	cmd.Flags().StringVarP(&f.out, "out", "o", "", "write an HTML file with the matched atoms in pairs, instead of printing")
 	return cmd
 }
 
@@ -40,6 +42,7 @@ type compareFlags struct {
 	metricFlags
 	split string
 	json  bool
+	out   string
 }
 
 func (f *compareFlags) compare(cmd *cobra.Command, runs []string) error {
@@ -59,9 +62,17 @@ func (f *compareFlags) compare(cmd *cobra.Command, runs []string) error {
 			return err
 		}
 	}
+	if err := refuseFolder(f.out); f.out != "" && err != nil {
+		return err
+	}
 	t, err := comparison.Compare(cmd.Context(), runs, o)
 	if err != nil {
 		return err
+	}
+	if f.out != "" {
+		if err := writePage(cmd, f.out, (&page.Comparison{Table: t}).Write); err != nil || !f.json {
+			return err
+		}
 	}
 	if f.json {
 		return printJSON(cmd.OutOrStdout(), t)

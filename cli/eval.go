@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -30,6 +31,7 @@ func evalCommand() *cobra.Command {
 	aRun(cmd)
 	f.runFlags.add(cmd)
 	f.metricFlags.add(cmd)
+	f.preview.add(cmd)
 	addSplitFlag(cmd, &f.split, "")
 	cmd.Flags().StringArrayVar(&f.in, "in", nil, "measure the images of this file or folder instead; may be repeated")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
@@ -43,7 +45,7 @@ func evalCommand() *cobra.Command {
 // eval opens and measures a run.
 func (f *evalFlags) eval(cmd *cobra.Command, run string) error {
 	options, err := f.options()
-	if err != nil {
+	if err = errors.Join(err, f.preview.check()); err != nil {
 		return err
 	}
 	if err := data.Split(f.split).Check(); err != nil {
@@ -63,7 +65,7 @@ func (f *evalFlags) eval(cmd *cobra.Command, run string) error {
 	}
 	defer r.Close()
 	if length := r.Model.Train.Epochs; r.Model.Baseline == nil && r.Epoch < length && r.Model.Train.Patience == 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is not finished: epoch %d of %d\n", r.Path, r.Epoch, length)
+		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is not finished: epoch %d of %d; `tessera resume %s` continues it\n", r.Path, r.Epoch, length, r.Path)
 	}
 	measured, err := f.measure(cmd, r, chosen)
 	if err != nil {
@@ -76,7 +78,10 @@ func (f *evalFlags) eval(cmd *cobra.Command, run string) error {
 	if f.json {
 		return printJSON(cmd.OutOrStdout(), measured)
 	}
-	return printReport(cmd.OutOrStdout(), measured)
+	if err := printReport(cmd.OutOrStdout(), measured); err != nil {
+		return err
+	}
+	return f.preview.show(cmd, r)
 }
 
 // measure measures the images that the flags select.
@@ -93,12 +98,14 @@ func (f *evalFlags) measure(cmd *cobra.Command, r *tessera.Run, chosen metrics.S
 	}
 	var all []*data.Images
 	for _, path := range f.in {
-		images, err := data.ReadImages(cmd.Context(), path, r.Shape())
+		rows, err := data.ReadRows(cmd.Context(), path, r.Shape(), r.Model.Dataset.Source)
 		if err != nil {
 			return nil, err
 		}
-		warnRange(cmd.ErrOrStderr(), path, images.Float32())
-		all = append(all, images)
+		warn(cmd, rows.Notes...)
+		low, high := r.Range()
+		warnRange(cmd.ErrOrStderr(), path, rows.Float32(), low, high)
+		all = append(all, rows.Images)
 	}
 	images, err := joined(r.Shape(), all)
 	if err != nil {
@@ -131,6 +138,7 @@ func addSplitFlag(cmd *cobra.Command, split *string, standard data.Split) {
 type evalFlags struct {
 	runFlags
 	metricFlags
+	preview  previewFlag
 	split    string
 	in       []string
 	json     bool

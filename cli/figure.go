@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"tessera"
-	"tessera/data"
 	"tessera/report"
 	"tessera/study"
 	"tessera/sweep"
@@ -36,10 +34,10 @@ func figureKinds() []figureKind {
 		{"codes", "histograms of the codes of single images", 1, many, drawCodes},
 		{"max-approximations", "dilated images and their max-approximations", 1, many, drawMaxApproximations},
 		{"training", "loss, validation error, sparsity and dead units over epochs", 1, many, drawTraining},
-		{"curves", "four metrics over the weight of the KL penalty", 0, many, drawCurves},
+		{"curves", "metrics of a sweep over a swept key, or four metrics over the weight of the KL penalty", 0, many, drawCurves},
 		{"hoyer-scatter", "max-approximation error against sparsity of the codes", 0, many, drawHoyerScatter},
 		{"mse-scatter", "max-approximation error against reconstruction error", 0, many, drawMSEScatter},
-		{"pareto", "max-approximation error against reconstruction error, with names and Pareto fronts", 0, many, drawPareto},
+		{"pareto", "max-approximation error against reconstruction error, or any two metrics, with names and Pareto fronts", 0, many, drawPareto},
 		{"penalties", "sparsity penalties over the mean activation of a unit; takes no runs", 0, 0, drawPenalties},
 		{"network", "diagram of a dense network; takes no runs", 0, 0, drawNetwork},
 	}
@@ -52,6 +50,8 @@ type figureWork struct {
 	images    []int
 	target    float64
 	published string
+	x         []string // swept keys
+	metrics   []string
 
 	ctx     context.Context
 	runs    []string
@@ -71,7 +71,7 @@ func figureCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "figure KIND [RUN...]",
 		Short:   "Draw a figure of runs as PNG or SVG",
-		Long:    "Draw a figure of runs as PNG or SVG. The kinds are:\n\n" + kindLines(kinds) + "\ncurves, hoyer-scatter, mse-scatter and pareto also take folders of finished sweeps. They also show the published numbers\nof the study. Without runs they show only these.",
+		Long:    "Draw a figure of runs as PNG or SVG. The kinds are:\n\n" + kindLines(kinds) + "\nA folder of a sweep stands for its settings. hoyer-scatter, mse-scatter, pareto, and curves over the weight of the KL\npenalty also show the published numbers of the study. Without runs they show only these.",
 		Example: "  tessera figure reconstructions runs/shallow runs/shallow-nonneg-kl\n  tessera figure pareto runs/* --out pareto.svg",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -86,7 +86,9 @@ func figureCommand() *cobra.Command {
 			}
 			w.ctx = cmd.Context()
 			f, err := kind.draw(&w)
-			if errors.Is(err, report.ErrNoPoints) {
+			if errors.Is(err, report.ErrNoPoints) && w.metrics != nil {
+				return usageError{fmt.Errorf("figure %s: %w", kind.name, err)}
+			} else if errors.Is(err, report.ErrNoPoints) {
 				return usageError{fmt.Errorf("figure %s: %w: runs without atoms have no max_approx", kind.name, err)}
 			} else if err != nil {
 				return err
@@ -108,6 +110,8 @@ func figureCommand() *cobra.Command {
 	cmd.Flags().StringVar(&w.out, "out", "", "output file, .png or .svg (default KIND.png)")
 	cmd.Flags().IntSliceVar(&w.images, "images", nil, "indices of the images to show, test images where the set has them (default the images of the study, or ten evenly spread ones)")
 	cmd.Flags().Float64Var(&w.target, "target", 0.3, "target p of the figure penalties, 0 or in (0,1)")
+	cmd.Flags().StringSliceVar(&w.x, "x", nil, "swept key over which curves are drawn (default the one with the most values); several, separated by commas, where models have different keys")
+	cmd.Flags().StringSliceVar(&w.metrics, "metrics", nil, "metrics that curves show (default four that were measured), or the two of pareto (default mse,max_approx), separated by commas")
 	published := []string{shallowPublished, deepPublished, nonePublished}
 	cmd.Flags().StringVar(&w.published, "published", shallowPublished, fmt.Sprintf("published points to show: %q", published))
 	_ = cmd.RegisterFlagCompletionFunc("published", cobra.FixedCompletions(published, cobra.ShellCompDirectiveNoFileComp))
@@ -129,6 +133,12 @@ func (w *figureWork) check(kinds []figureKind, args []string) (*figureKind, erro
 		return nil, usagef("figure %s takes no runs (got %q)", kind.name, w.runs)
 	case w.published != shallowPublished && w.published != deepPublished && w.published != nonePublished:
 		return nil, usagef("--published: got %q, want %q, %q or %q", w.published, shallowPublished, deepPublished, nonePublished)
+	case len(w.x) > 0 && kind.name != "curves":
+		return nil, usagef("figure %s: --x is of curves", kind.name)
+	case len(w.metrics) > 0 && kind.name != "curves" && kind.name != "pareto":
+		return nil, usagef("figure %s: --metrics is of curves and pareto", kind.name)
+	case len(w.metrics) > 0 && kind.name == "pareto" && len(w.metrics) != 2:
+		return nil, usagef("--metrics: got %q, want the two metrics of pareto", w.metrics)
 	case w.target < 0 || w.target >= 1 || math.IsNaN(w.target):
 		return nil, usagef("--target: got %v, want 0 or in (0,1)", w.target)
 	}
@@ -170,10 +180,14 @@ func kindLines(kinds []figureKind) string {
 	return b.String()
 }
 
-// each opens the runs one by one.
+// each opens the runs one by one; see shown.
 func (w *figureWork) each(do func(label string, r *tessera.Run) error) error {
-	for _, path := range w.runs {
-		if err := w.open(path, do); err != nil {
+	runs, err := w.shown()
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		if err := w.open(run, do); err != nil {
 			return err
 		}
 	}
@@ -181,12 +195,12 @@ func (w *figureWork) each(do func(label string, r *tessera.Run) error) error {
 }
 
 // open opens one run.
-func (w *figureWork) open(path string, do func(label string, r *tessera.Run) error) error {
-	r, err := tessera.Open(path, w.options)
+func (w *figureWork) open(run shownRun, do func(label string, r *tessera.Run) error) error {
+	r, err := tessera.Open(run.path, w.options)
 	if err != nil {
 		return err
 	}
-	err = do(filepath.Base(filepath.Clean(path)), r)
+	err = do(run.label, r)
 	if closed := r.Close(); err == nil {
 		err = closed
 	}
@@ -209,13 +223,13 @@ func (w *figureWork) points() (points []report.Point, dataset string, err error)
 		if sweep.Is(path) {
 			err = sweepPoints(path, add)
 		} else {
-			err = w.open(path, func(label string, r *tessera.Run) error {
+			err = w.open(shownRun{path, labelOf(path)}, func(label string, r *tessera.Run) error {
 				measured, err := r.Evaluate(w.ctx, nil)
 				if err != nil {
 					return err
 				}
 				p, beta := study.Penalty(r.Model)
-				return add(report.Point{Label: label, P: p, Beta: beta, Values: measured.Values, AllImages: !data.HasTest(r.Model.Dataset.Source)}, measured.Dataset)
+				return add(report.Point{Label: label, P: p, Beta: beta, Values: measured.Values, Split: measured.Split}, measured.Dataset)
 			})
 		}
 		if err != nil {
@@ -235,14 +249,6 @@ func (w *figureWork) compared() (ours, published []report.Point, err error) {
 		published = report.PublishedCurves(w.published == deepPublished)
 	}
 	return ours, published, err
-}
-
-func drawCurves(w *figureWork) (*report.Figure, error) {
-	ours, published, err := w.compared()
-	if err != nil {
-		return nil, err
-	}
-	return report.Curves(ours, published)
 }
 
 func drawHoyerScatter(w *figureWork) (*report.Figure, error) {
@@ -265,6 +271,13 @@ func drawPareto(w *figureWork) (*report.Figure, error) {
 	ours, dataset, err := w.points()
 	if err != nil {
 		return nil, err
+	}
+	if len(w.metrics) == 2 {
+		f, err := report.ParetoOf(w.metrics[0], w.metrics[1], ours)
+		if err != nil && !errors.Is(err, report.ErrNoPoints) {
+			err = usageError{err}
+		}
+		return f, err
 	}
 	if dataset == "" {
 		dataset = studied

@@ -11,13 +11,17 @@ import (
 )
 
 func drawAtoms(w *figureWork) (f *report.Figure, err error) {
+	runs, err := w.shown()
+	if err != nil {
+		return nil, err
+	}
 	var rows []report.ImageRow
 	err = w.each(func(label string, r *tessera.Run) error {
 		a := r.Atoms()
-		if a == nil || len(a.Shape) < 2 {
-			return usagef("%s has no atoms that are images", label)
+		if a == nil {
+			return usagef("%s has no atoms", label)
 		}
-		if len(w.runs) == 1 {
+		if len(runs) == 1 {
 			f, err = report.Atoms(a)
 			return err
 		}
@@ -29,6 +33,15 @@ func drawAtoms(w *figureWork) (f *report.Figure, err error) {
 	if err != nil || f != nil {
 		return f, err
 	}
+	return drawRows(rows, report.HeatMaps)
+}
+
+// drawRows draws rows of images, or of vectors in their own way.
+func drawRows(rows []report.ImageRow, vectors func(...report.ImageRow) (*report.Figure, error)) (*report.Figure, error) {
+	isVectors := func(r report.ImageRow) bool { return len(r.Shape) == 1 }
+	if slices.ContainsFunc(rows, isVectors) {
+		return vectors(rows...)
+	}
 	return report.ImageRows(rows...)
 }
 
@@ -37,6 +50,7 @@ type display struct {
 	label    string
 	run      *tessera.Run
 	images   []float32
+	names    []string // their indices
 	measured *metrics.Result
 }
 
@@ -62,6 +76,9 @@ func (w *figureWork) displays(do func(display) error) error {
 		}
 		d := display{label: label, run: r, images: make([]float32, len(indices)*all.Pixels())}
 		all.Batch(d.images, indices)
+		for _, i := range indices {
+			d.names = append(d.names, fmt.Sprintf("sample %d", i))
+		}
 		if d.measured, err = r.Evaluate(w.ctx, nil); err != nil {
 			return err
 		}
@@ -74,6 +91,7 @@ func drawReconstructions(w *figureWork) (*report.Figure, error) {
 	err := w.displays(func(d display) error {
 		if rows == nil {
 			rows = append(rows, study.Originals(d.run.Shape(), d.images))
+			rows[0].Names = d.names
 		}
 		row, err := study.Reconstructions(d.run, d.images, study.Caption(d.label, "mse", d.measured.Values, "mse"))
 		rows = append(rows, row)
@@ -82,12 +100,15 @@ func drawReconstructions(w *figureWork) (*report.Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	return report.ImageRows(rows...)
+	return drawRows(rows, report.Spectra)
 }
 
 func drawMaxApproximations(w *figureWork) (*report.Figure, error) {
 	var rows []report.ImageRow
 	err := w.displays(func(d display) error {
+		if len(d.run.Shape()) < 2 {
+			return usagef("%s: max-approximations are of images, and its samples are vectors", d.label)
+		}
 		if rows == nil {
 			dilated, err := study.DilatedOriginals(d.run.Shape(), d.images)
 			if err != nil {

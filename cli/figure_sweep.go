@@ -3,10 +3,8 @@ package cli
 import (
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"tessera"
-	"tessera/data"
 	"tessera/report"
 	"tessera/study"
 	"tessera/sweep"
@@ -28,7 +26,7 @@ func sweepPoints(path string, add func(p report.Point, dataset string) error) er
 		if err != nil {
 			return err
 		}
-		p.Label = settingLabel(r, s)
+		p.Label, p.Split = r.Labels().Setting(s), r.Trials[i].Metrics.Split
 		if err := add(p, r.Trials[i].Metrics.Dataset); err != nil {
 			return err
 		}
@@ -46,19 +44,40 @@ func sweepPoint(path string, s sweep.Setting) (report.Point, error) {
 	if err != nil {
 		return report.Point{}, err
 	}
-	p := report.Point{Values: s.Mean, AllImages: !data.HasTest(m.Dataset.Source)}
+	p := report.Point{Values: s.Mean}
 	p.P, p.Beta = study.Penalty(m)
 	return p, nil
 }
 
-// settingLabel names a setting by its values, and by its model if there are several.
-func settingLabel(r *sweep.Results, s sweep.Setting) string {
-	parts := []string{s.Model}
-	if !slices.ContainsFunc(r.Settings, func(other sweep.Setting) bool { return other.Model != s.Model }) && len(r.Keys) > 0 {
-		parts = nil
+// shownRun is a run with its name in a figure.
+type shownRun struct{ path, label string }
+
+// shown lists the runs of a figure. A sweep stands for the first finished trial of each of its settings.
+func (w *figureWork) shown() (list []shownRun, err error) {
+	for _, path := range w.runs {
+		if !sweep.Is(path) {
+			list = append(list, shownRun{path, labelOf(path)})
+			continue
+		}
+		r, err := sweep.Read(path)
+		if err != nil {
+			return nil, err
+		}
+		runs, labels := r.Shown(path)
+		if len(runs) == 0 {
+			return nil, usagef("%s: no trial of this sweep has finished", path)
+		}
+		for i, run := range runs {
+			list = append(list, shownRun{run, labels[i]})
+		}
 	}
-	for i, text := range s.Texts(r.Keys) {
-		parts = append(parts, r.Keys[i]+"="+text)
+	return list, nil
+}
+
+// labelOf names a run by its folder, and a trial of a sweep by its settings.
+func labelOf(run string) string {
+	if label, ok := sweep.LabelOf(run); ok {
+		return label
 	}
-	return strings.Join(parts, " ")
+	return filepath.Base(filepath.Clean(run))
 }

@@ -16,8 +16,12 @@ import (
 
 func drawTraining(w *figureWork) (*report.Figure, error) {
 	var courses []report.TrainingRun
-	for _, path := range w.runs {
-		course, err := readCourse(path)
+	runs, err := w.shown()
+	if err != nil {
+		return nil, err
+	}
+	for _, run := range runs {
+		course, err := readCourse(run)
 		if err != nil {
 			return nil, err
 		}
@@ -27,7 +31,8 @@ func drawTraining(w *figureWork) (*report.Figure, error) {
 }
 
 // readCourse reads the metrics of a run.
-func readCourse(run string) (report.TrainingRun, error) {
+func readCourse(shown shownRun) (report.TrainingRun, error) {
+	run := shown.path
 	path := filepath.Join(run, folder.Metrics)
 	file, err := regular.Open(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -36,7 +41,7 @@ func readCourse(run string) (report.TrainingRun, error) {
 		return report.TrainingRun{}, err
 	}
 	defer file.Close()
-	course, err := report.ReadTraining(filepath.Base(filepath.Clean(run)), file)
+	course, err := report.ReadTraining(shown.label, file)
 	switch {
 	case err != nil:
 		return course, checkpoint.Errorf(path, "damaged: %v; only this figure needs the file, the run itself is intact", err)

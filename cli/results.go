@@ -153,10 +153,10 @@ func atoms(cmd *cobra.Command, r *tessera.Run) error {
 	return err
 }
 
-// picture draws the run's atoms into its folder; path is "" if they are not images.
+// picture draws the run's atoms into its folder; path is "" if it has none.
 func picture(r *tessera.Run) (path string, err error) {
 	a := r.Atoms()
-	if a == nil || len(a.Shape) < 2 {
+	if a == nil {
 		return "", nil
 	}
 	figure, err := report.Atoms(a)

@@ -104,3 +104,32 @@ func TestOnATerminalASweepIsALiveTableNoWiderThanIt(t *testing.T) {
 		t.Errorf("the screen ends with %q", last)
 	}
 }
+
+func TestATerminalShowsAtoms(t *testing.T) {
+	b := newBench(t)
+	if piped := b.must(0, "train", "small", "--epochs", "1", "--preview", "kitty").stdout; strings.Contains(piped, "\x1b") {
+		t.Errorf("a preview is piped: %q", piped)
+	}
+	for how, want := range map[string]string{"auto": "\x1b[38;2;", "sixel": "\x1bPq", "none": ""} {
+		master, slave := terminal(t, 80)
+		shown := make(chan string)
+		go func() {
+			text, _ := io.ReadAll(master) // ends with EIO when the other end is closed
+			shown <- string(text)
+		}()
+		cmd := b.command("eval", "runs/small", "--metrics", "mse", "--preview", how)
+		cmd.Env = append(cmd.Env, "TERM=xterm-256color", "COLORTERM=truecolor", "TERM_PROGRAM=", "KITTY_WINDOW_ID=", "TMUX=", "NO_COLOR=", "LC_TERMINAL=")
+		cmd.Stdout = slave
+		err := cmd.Run()
+		slave.Close()
+		screen := <-shown
+		master.Close()
+		if err != nil {
+			t.Fatalf("%v\n%q", err, screen)
+		}
+		if escapes := strings.Contains(screen, "\x1b"); escapes != (want != "") || !strings.Contains(screen, want) || strings.Contains(screen, "the 6 atoms") != escapes {
+			t.Errorf("--preview %s: %.300q", how, screen)
+		}
+	}
+	b.contains("stderr", b.must(2, "eval", "runs/small", "--preview", "braille").stderr, `--preview: got "braille"`)
+}

@@ -23,10 +23,11 @@ type trainFlags struct {
 	modelFlags
 	runFlags
 	progressFlags
-	out    string
-	force  bool
-	epochs int
-	seed   uint64
+	preview previewFlag
+	out     string
+	force   bool
+	epochs  int
+	seed    uint64
 }
 
 func trainCommand() *cobra.Command {
@@ -43,6 +44,7 @@ func trainCommand() *cobra.Command {
 	f.modelFlags.add(cmd)
 	f.runFlags.add(cmd)
 	f.progressFlags.add(cmd, "epochs")
+	f.preview.add(cmd)
 	cmd.Flags().StringVar(&f.out, "out", "", "folder of the run (default runs/MODEL, then runs/MODEL-2, ...)")
 	cmd.Flags().BoolVar(&f.force, "force", false, "replace the run in the folder --out")
 	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "number of epochs; short for --set train.epochs=N")
@@ -55,7 +57,7 @@ func (f *trainFlags) train(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := f.progressFlags.check(cmd); err != nil {
+	if err := errors.Join(f.progressFlags.check(cmd), f.preview.check()); err != nil {
 		return err
 	}
 	var sets []string
@@ -78,7 +80,7 @@ func (f *trainFlags) train(cmd *cobra.Command, name string) error {
 	if f.out == "" {
 		noteUnfinished(cmd, model.Name)
 	}
-	return training(cmd, options, f.progressFlags, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
+	return training(cmd, options, f.progressFlags, f.preview, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
 		r, err := tessera.Train(ctx, model, o)
 		if err != nil && f.out != "" && slices.ContainsFunc(placing, func(p error) bool { return errors.Is(err, p) }) {
 			err = outError{f.out, err}
@@ -127,6 +129,7 @@ func resumeCommand() *cobra.Command {
 	aRun(cmd)
 	f.runFlags.add(cmd)
 	f.progressFlags.add(cmd, "epochs")
+	f.preview.add(cmd)
 	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "train the run up to this many epochs (edits its config.toml)")
 	for name, none := range map[string]string{"threads": "0", "backend": ""} {
 		flag := cmd.Flags().Lookup(name)
@@ -139,7 +142,8 @@ func resumeCommand() *cobra.Command {
 type resumeFlags struct {
 	runFlags
 	progressFlags
-	epochs int
+	preview previewFlag
+	epochs  int
 }
 
 func (f *resumeFlags) resume(cmd *cobra.Command, run string) error {
@@ -147,7 +151,7 @@ func (f *resumeFlags) resume(cmd *cobra.Command, run string) error {
 	if err != nil {
 		return err
 	}
-	if err := f.progressFlags.check(cmd); err != nil {
+	if err := errors.Join(f.progressFlags.check(cmd), f.preview.check()); err != nil {
 		return err
 	}
 	if !cmd.Flags().Changed("threads") {
@@ -160,7 +164,7 @@ func (f *resumeFlags) resume(cmd *cobra.Command, run string) error {
 		return usagef("--epochs: got %d, want > 0", f.epochs)
 	}
 	before := derived(run)
-	return training(cmd, options, f.progressFlags, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
+	return training(cmd, options, f.progressFlags, f.preview, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
 		r, err := tessera.Resume(ctx, run, o)
 		if err == nil && r.Result.AlreadyFinished {
 			finished(cmd, r, before)
@@ -206,7 +210,7 @@ func finished(cmd *cobra.Command, r *tessera.Run, before map[string]os.FileInfo)
 }
 
 // training shows the progress of a training and its result.
-func training(cmd *cobra.Command, o tessera.Options, f progressFlags, begin func(context.Context, tessera.Options) (*tessera.Run, error)) error {
+func training(cmd *cobra.Command, o tessera.Options, f progressFlags, p previewFlag, begin func(context.Context, tessera.Options) (*tessera.Run, error)) error {
 	show := newProgress(cmd.ErrOrStderr(), f)
 	o.Report = show.Show
 	o.Warn = func(text string) { warn(cmd, text) }
@@ -218,7 +222,10 @@ func training(cmd *cobra.Command, o tessera.Options, f progressFlags, begin func
 	defer r.Close()
 	debug.FreeOSMemory() // frees the memory of the training before the results are computed
 	if !r.Result.AlreadyFinished {
-		return results(cmd, r)
+		if err := results(cmd, r); err != nil {
+			return err
+		}
+		return p.show(cmd, r)
 	}
 	if _, err := os.Stat(filepath.Join(r.Path, folder.Picture)); errors.Is(err, fs.ErrNotExist) { // killed before it was drawn
 		return atoms(cmd, r)

@@ -41,11 +41,20 @@ type Model struct {
 	Images  int                `json:"images"`
 	Seeded  *metrics.Agreement `json:"seeded_atoms,omitempty"` // of the atoms of its seeds; nil for one seed and without atoms
 	First   *metrics.Agreement `json:"first_atoms,omitempty"`  // of its atoms and those of the first model; nil for the first itself
+	Pairs   []metrics.Match    `json:"atom_pairs,omitempty"`   // atoms of the first model with the matched ones of this one, most similar first
 
 	declared *config.Model
 	results  []*metrics.Result
 	atoms    []*metrics.Atoms
 	images   map[uint64]string // of each seed: the checksum of the measured images
+}
+
+// Atoms returns the atoms of the first seed, nil where the decoder has none.
+func (m *Model) Atoms() *metrics.Atoms {
+	if len(m.atoms) == 0 {
+		return nil
+	}
+	return m.atoms[0]
 }
 
 // Setting is one key with its value in each model, as TOML; "" where the model does not have it.
@@ -107,11 +116,11 @@ func (t *Table) add(ctx context.Context, path string, o Options) error {
 		return err
 	}
 	defer r.Close()
-	result, err := r.EvaluateOn(ctx, o.Split, o.Metrics)
+	sample, err := r.Sample(ctx, o.Split)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	images, err := r.ImagesOn(ctx, o.Split)
+	result, err := r.EvaluateSample(ctx, sample, o.Metrics)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -121,7 +130,7 @@ func (t *Table) add(ctx context.Context, path string, o Options) error {
 	}
 	m.Runs, m.Seeds, m.results = append(m.Runs, path), append(m.Seeds, r.Model.Train.Seed), append(m.results, result)
 	m.atoms = append(m.atoms, r.Atoms())
-	m.images[r.Model.Train.Seed] = images.Checksum()
+	m.images[r.Model.Train.Seed] = sample.Images.Checksum()
 	return nil
 }
 
@@ -283,6 +292,9 @@ func (t *Table) agreements() (err error) {
 			continue
 		}
 		if m.First, err = metrics.CompareAtoms(pair, 1); err != nil {
+			return err
+		}
+		if m.Pairs, err = metrics.MatchAtoms(pair[0], pair[1]); err != nil {
 			return err
 		}
 	}

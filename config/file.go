@@ -29,6 +29,7 @@ type File struct {
 	mutex    sync.Mutex
 	lineages map[string]*lineage
 	verdicts map[string][]table.Diagnostic // what is wrong with a model of the file as it stands
+	warnings map[string][]string           // of models without errors; see Warnings
 	clean    map[string]bool               // models that are sound, and all that they extend
 	judged   string                        // with which Dirs, and whether Trained
 
@@ -151,17 +152,34 @@ func (f *File) verdict(name string) []table.Diagnostic {
 	f.judge()
 	found, ok := f.verdicts[name]
 	if !ok {
-		_, found = f.build(name, nil)
+		var m *Model
+		m, found = f.build(name, nil)
 		found = append(found, misnamed("model", "runs", name, f.models.Child(name))...)
 		f.verdicts[name] = found
+		if len(found) == 0 {
+			f.warnings[name] = m.Warnings()
+		}
 	}
 	return found
+}
+
+// Warnings lists those of a model without errors, see [Model.Warnings]; none of any other model.
+func (f *File) Warnings(name string) []string {
+	if f.empty() || f.models.Child(name) == nil {
+		return nil
+	}
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if len(f.sound(name)) > 0 {
+		return nil
+	}
+	return f.warnings[name]
 }
 
 // judge discards verdicts that depend on changed settings of the file.
 func (f *File) judge() {
 	if judged := fmt.Sprintf("%q %v", f.Dirs, f.Trained); f.verdicts == nil || f.judged != judged {
-		f.verdicts, f.clean, f.judged = map[string][]table.Diagnostic{}, map[string]bool{}, judged
+		f.verdicts, f.warnings, f.clean, f.judged = map[string][]table.Diagnostic{}, map[string][]string{}, map[string]bool{}, judged
 	}
 	if f.base != nil {
 		f.base.Dirs, f.base.Trained = f.Dirs, f.Trained
@@ -188,25 +206,6 @@ func (f *File) blame(name string, changes []table.Change, owner string, found []
 		}
 	}
 	return found
-}
-
-// longestName is the greatest length of a model's or sweep's name in bytes: file systems limit the name of a folder to 255
-// bytes, and the second run of a model is in runs/NAME-2.
-const longestName = 240
-
-// misnamed reports a name of a model or sweep that cannot be the name of a folder in runs or sweeps. Separators are
-// replaced, but some names would lead out of the folder, and others are too long.
-func misnamed(what, folder, name string, n *table.Node) []table.Diagnostic {
-	d := table.Diagnostic{At: n.Key, Subject: table.Subject(what, name)}
-	switch {
-	case name == "", name == ".", name == "..":
-		d.Suggestion, d.Problem = "give it another name", fmt.Sprintf("invalid name %[2]q of a %[1]s: its folder is %[3]s/NAME", what, name, folder)
-	case len(name) > longestName:
-		d.Suggestion, d.Problem = "give it a shorter name", fmt.Sprintf("the name of the %s is too long (got %d bytes, want at most %d): its folder is %s/NAME", what, len(name), longestName, folder)
-	default:
-		return nil
-	}
-	return []table.Diagnostic{d.In(n)}
 }
 
 // build merges, decodes and checks one model.

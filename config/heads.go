@@ -67,8 +67,12 @@ func (w *walk) head(name string, h Head, labelled bool) {
 		s.size = w.model.Classes()
 		s.open = s.size > 0
 		w.tooManyClasses(&s, h.Layers)
+		if !s.open && w.model.Dataset.Source != nil {
+			w.unsized = data.WhyNoClasses(w.model.Dataset.Source, w.model.dirs)
+		}
 	}
 	list, _ := w.list(s, h.Layers, in)
+	w.unsized = ""
 	w.layout.index[name] = len(w.layout.Heads)
 	w.layout.Heads = append(w.layout.Heads, PlacedHead{name, h.From, list})
 	if len(h.Layers) == 0 && w.model.origin.Doubt(headPart(name)) == nil {

@@ -72,7 +72,11 @@ func (w *walk) labels(part string, l Loss, size int) {
 		return
 	}
 	if data.IsUnlabelled(source) {
-		w.report(part, l.Kind, "", fmt.Sprintf("%s needs labels, but %s has none", l.Kind, w.model.Dataset.Name), "choose a data set with labels, such as fashion-mnist")
+		hint := "choose a data set with labels, such as fashion-mnist"
+		if data.IsOwn(source) {
+			hint = "name the labels in the dataset table (key labels)"
+		}
+		w.report(part, l.Kind, "", fmt.Sprintf("%s needs labels, but %s has none", l.Kind, w.model.Dataset.Name), hint)
 		return
 	}
 	if classes := w.model.Classes(); classes > 0 && size > 0 && size != classes {

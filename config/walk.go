@@ -18,6 +18,8 @@ type walk struct {
 	open   []string // paths of layers whose parameter names are unknown
 	large  bool     // a layer's tensors for a batch are too large
 
+	unsized string // why the number of outputs of the current layers has no default, "" where nothing is known
+
 	all        []ParameterPath // of the layout; see listed
 	own, other []string        // their paths, and their aliases
 }
@@ -106,7 +108,7 @@ func (w *walk) place(part string, p *Placed, open bool) []int {
 	}
 	s, isSized := p.Layer.(layers.Sized)
 	if isSized && s.OutputUnits() == 0 && !open && !doubtful {
-		w.report(part, p.Kind, "", fmt.Sprintf("missing key %q", sizeKey(s)), "")
+		w.report(part, p.Kind, "", fmt.Sprintf("missing key %q", sizeKey(s)), w.unsized)
 		w.assume(p)
 		return nil
 	}

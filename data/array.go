@@ -2,16 +2,20 @@ package data
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
+	"strings"
 )
 
-// array is the content of a file of numbers, row-major: exactly one of bytes, floats and ints.
+// array is the content of a file of numbers, row-major: exactly one of bytes, floats, ints and texts.
 type array struct {
 	dims   []int
 	bytes  []byte
 	floats []float32
-	ints   []int // any other integers: labels, but never pixels
+	ints   []int    // any other integers: labels, but never pixels
+	texts  []string // names or labels
 }
 
 // arrayDims returns the axes of an NPY or IDX file from its first bytes.
@@ -66,7 +70,7 @@ func (a array) images() (*Images, error) {
 		return nil, fmt.Errorf("the array has %d axes, want (images, values), (images, height, width) or "+
 			"(images, height, width, channels)", len(a.dims))
 	}
-	if a.ints != nil {
+	if a.bytes == nil && a.floats == nil && a.dims[0] != 0 {
 		return nil, fmt.Errorf("the values are neither bytes nor floats: save them as uint8 (0 to 255) or float32")
 	}
 	if a.dims[0] == 0 {
@@ -92,12 +96,32 @@ func (a array) images() (*Images, error) {
 	return images, nil
 }
 
+// otherFormat says which data set reads a file that is no array file.
+func otherFormat(path string, err error) error {
+	if !errors.Is(err, errNoArray) {
+		return err
+	}
+	start, _ := head(path, 16)
+	other := ""
+	switch {
+	case strings.HasPrefix(string(start), zipMagic):
+		other = "npz"
+	case isSafetensors(start):
+		other = "safetensors"
+	case strings.EqualFold(filepath.Ext(path), ".csv"), strings.EqualFold(filepath.Ext(path), ".tsv"):
+		other = "csv"
+	default:
+		return err
+	}
+	return &Error{Path: path, Problem: "is neither an NPY nor an IDX file", Hint: fmt.Sprintf("write name = %q in the dataset table", other)}
+}
+
 // labels returns the array as one label per image.
 func (a array) labels() ([]int, error) {
 	if len(a.dims) != 1 {
 		return nil, fmt.Errorf("the array has %d axes, want one label per image", len(a.dims))
 	}
-	if a.floats != nil {
+	if a.floats != nil || a.texts != nil {
 		return nil, fmt.Errorf("labels must be integers")
 	}
 	if a.ints != nil {

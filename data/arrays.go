@@ -7,17 +7,16 @@ import (
 	"tessera/part"
 )
 
-// Arrays are the keys that the data sets idx and npy share: your own images and labels in array files, whose format (IDX or
+// Arrays are the keys that the data sets idx and npy share: your own samples and labels in array files, whose format (IDX or
 // NPY, gzipped or not) is detected from the content. Paths are relative to the current directory. uint8 values become
-// value/255, floats are used as they are. Images are (n, height, width), (n, height, width, channels), or (n, values) with
-// the keys height and width.
+// value/255, floats are used as they are. Samples are vectors, (n, values), or images, (n, height, width) or (n, height, width,
+// channels). With the keys height and width a row of values is an image.
 type Arrays struct {
-	Images     string `toml:"images" required:"true" doc:"file of the training images"`
-	Labels     string `toml:"labels" doc:"file of their labels, one integer per image"`
-	TestImages string `toml:"test_images" doc:"file of the test images; without it the set has no test split"`
+	Images     string `toml:"images" required:"true" doc:"file of the training samples"`
+	Labels     string `toml:"labels" doc:"file of their labels, one integer per sample"`
+	TestImages string `toml:"test_images" doc:"file of the test samples; without it the set has no test split"`
 	TestLabels string `toml:"test_labels" doc:"file of their labels"`
-	Height     int    `toml:"height" want:"> 0" doc:"image height in pixels, for files with one row of values per image"`
-	Width      int    `toml:"width" want:"> 0" doc:"image width in pixels, for files with one row of values per image"`
+	Layout
 }
 
 // HasTest implements [Tester].
@@ -28,18 +27,13 @@ func (*Arrays) Origin() Origin { return OwnFiles }
 
 // Check reports keys that need another one.
 func (a *Arrays) Check() error {
-	switch {
-	case a.TestLabels != "" && a.TestImages == "":
+	if a.TestLabels != "" && a.TestImages == "" {
 		return part.KeyError{Key: "test_labels", Problem: "is given without test_images"}
-	case a.Height > 0 && a.Width == 0:
-		return part.KeyError{Key: "height", Problem: "is given without width"}
-	case a.Width > 0 && a.Height == 0:
-		return part.KeyError{Key: "width", Problem: "is given without height"}
 	}
-	return nil
+	return a.Layout.check()
 }
 
-// Shape implements [Source] by the header of the training images' file.
+// Shape implements [Source] by the header of the training samples' file.
 func (a *Arrays) Shape(Dirs) ([]int, bool) {
 	b, err := head(a.Images, npyHeaderMost)
 	if err != nil {
@@ -49,35 +43,19 @@ func (a *Arrays) Shape(Dirs) ([]int, bool) {
 	if err != nil || len(dims) < 2 {
 		return nil, false
 	}
-	shape, err := a.imageShape(dropOneChannel(dims[1:]))
+	shape, err := a.sampleShape(dims)
 	return shape, err == nil
 }
 
-// imageShape returns the shape of images that a file holds as values of shape in.
-func (a *Arrays) imageShape(in []int) ([]int, error) {
-	values, err := product(in)
-	if err != nil {
-		return nil, err
-	}
-	size, err := product([]int{a.Height, a.Width})
-	switch {
-	case err != nil:
-		return nil, err
-	case len(in) > 1 && a.Height > 0 && (in[0] != a.Height || in[1] != a.Width):
-		return nil, fmt.Errorf("the images are %s, but the keys say height = %d, width = %d", by(in), a.Height, a.Width)
-	case len(in) > 1:
-		return in, nil
-	case a.Height == 0:
-		return nil, fmt.Errorf("each image is a row of %d values: say its shape with the keys height and width", values)
-	case values == 0 || values%size != 0:
-		return nil, fmt.Errorf("each image has %d values, but height = %d, width = %d", values, a.Height, a.Width)
-	}
-	return dropOneChannel([]int{a.Height, a.Width, values / size}), nil
-}
+// reading implements [reader].
+func (a *Arrays) reading() (reading, Layout) { return reading{}, a.Layout }
+
+// pictures implements [reader]: images are read as any other.
+func (*Arrays) pictures() pictures { return pictures{} }
 
 // load reads the splits of the set of that name.
 func (a *Arrays) load(ctx context.Context, name string, need Need) (*Set, error) {
-	set := &Set{Name: name, HasTest: a.HasTest()}
+	set := &Set{Name: name, HasTest: a.HasTest(), Scale: a.Scale}
 	var err error
 	if need.Train || !set.HasTest {
 		if set.Train, err = a.split(ctx, set, a.Images, a.Labels); err != nil {
@@ -94,22 +72,15 @@ func (a *Arrays) load(ctx context.Context, name string, need Need) (*Set, error)
 	return set, sameShape(set, a.TestImages)
 }
 
-// split reads one file of images and, unless it is "", one of labels.
+// split reads one file of samples and, unless it is "", one of labels.
 func (a *Arrays) split(ctx context.Context, set *Set, path, labels string) (*Images, error) {
 	values, file, err := readArray(ctx, path)
 	if err != nil {
-		return nil, badFile(set.Name, path, err)
+		return nil, badFile(set.Name, path, otherFormat(path, err))
 	}
 	set.Files = append(set.Files, file)
-	images, err := values.images()
-	if err != nil {
-		return nil, badFile(set.Name, path, err)
-	}
-	shape, err := a.imageShape(images.Shape)
-	if err != nil {
-		return nil, badFile(set.Name, path, err)
-	}
-	if images, err = images.WithShape(shape); err != nil || labels == "" {
+	images, err := a.samples(set, path, values)
+	if err != nil || labels == "" {
 		return images, err
 	}
 	values, file, err = readArray(ctx, labels)

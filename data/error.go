@@ -12,6 +12,9 @@ type Error struct {
 	Err     error  // the cause, nil where there is none
 }
 
+// NotFound is the problem of a file or folder that is not there.
+const NotFound = "not found"
+
 // Error implements error: `fashion-mnist: PATH: PROBLEM: CAUSE; HINT`.
 func (e *Error) Error() string {
 	var parts []string

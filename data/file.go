@@ -175,7 +175,7 @@ func badFile(dataset, path string, err error) error {
 		return &named
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		return &Error{Dataset: dataset, Path: path, Problem: "not found"}
+		return &Error{Dataset: dataset, Path: path, Problem: NotFound, Hint: "paths are relative to the folder in which the command is run"}
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("the file is cut short")

@@ -8,34 +8,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"tessera/internal/atomicfile"
 )
-
-// ReadImages reads the images, or the codes, of a file that belongs to no data set: .npy, IDX, both gzipped or not (detected
-// from the content), one PNG, or a folder of PNG files of one size. uint8 values become value/255, floats are taken as they
-// are; arrays are (n, values), (n, height, width) or (n, height, width, channels).
-//
-// shape is the shape of one image that the caller needs. Images with as many values are reshaped to it, others are refused.
-// PNG files are read in grey unless shape has three channels. With a nil shape, the file determines the shape. All errors
-// about the file are an *Error.
-func ReadImages(ctx context.Context, path string, shape []int) (*Images, error) {
-	images, err := readImages(ctx, path, shape)
-	if err != nil {
-		return nil, badFile("", path, err)
-	}
-	if shape == nil {
-		return images, nil
-	}
-	if err := fits(path, images.Len(), images.Shape, shape); err != nil {
-		return nil, err
-	}
-	return images.WithShape(shape)
-}
 
 // fits refuses the n images of a file if their shape got is not the shape want, nil for any.
 func fits(path string, n int, got, want []int) error {
@@ -59,38 +37,6 @@ func fits(path string, n int, got, want []int) error {
 	return nil
 }
 
-func readImages(ctx context.Context, path string, shape []int) (*Images, error) {
-	channels := 1
-	if len(shape) == 3 && shape[2] == 3 {
-		channels = 3
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if info.IsDir() {
-		paths, labels, _, err := pngFiles(path)
-		if err != nil {
-			return nil, err
-		}
-		images, _, err := readPNGs(ctx, paths, labels, channels, shape)
-		return images, err
-	}
-	start, err := head(path, len(pngMagic))
-	if err != nil {
-		return nil, err
-	}
-	if string(start) == pngMagic {
-		images, _, err := readPNGs(ctx, []string{path}, nil, channels, shape)
-		return images, err
-	}
-	a, _, err := readArray(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	return a.images()
-}
-
 // readArray reads an NPY or an IDX file, gzipped or not. No more is read, nor more memory taken, than the header of the file
 // says.
 func readArray(ctx context.Context, path string) (array, File, error) {
@@ -108,7 +54,7 @@ func readArray(ctx context.Context, path string) (array, File, error) {
 	return a, file, err
 }
 
-var errNoArray = errors.New("is neither an NPY nor an IDX nor a PNG file")
+var errNoArray = errors.New("is neither an NPY nor an IDX file, nor one of the other formats that are read: .npz, .safetensors, .csv, PNG, JPEG, GIF, BMP")
 
 func parseArray(b []byte) (array, error) {
 	switch {
@@ -120,47 +66,28 @@ func parseArray(b []byte) (array, error) {
 	return array{}, errNoArray
 }
 
-// WriteImages writes images of that shape, row-major, in the format that the name of path asks for:
-//
-//	x.npy                        float32, (n, shape...), the values as they are
-//	x.idx, x-ubyte, either .gz   IDX bytes (value*255, rounded and clipped to [0,255])
-//	x.png                        one image, as bytes
-//	any other name without an    a new folder 00000.png, 00001.png, ..., as bytes
-//	extension
-//
-// Codes, of shape (units), are written as .npy only. Files appear complete or not at all; an existing file is
-// replaced, a folder that is not empty is refused.
+// WriteImages is [WriteRows] of images, or codes, without names and labels.
 func WriteImages(path string, shape []int, values []float32) error {
-	size, err := product(shape)
-	if err != nil {
-		return err
-	}
-	if size == 0 || len(values)%size != 0 {
-		return fmt.Errorf("%d values are not a whole number of images of shape %v", len(values), shape)
-	}
-	format, err := FormatOf(path)
-	if err != nil {
-		return err
-	}
-	dims := append([]int{len(values) / size}, shape...)
+	return WriteRows(path, "images", shape, values, Rows{})
+}
+
+// writePictures writes images as bytes.
+func writePictures(path, format string, dims []int, values []float32) error {
+	n, shape := dims[0], dims[1:]
 	switch {
-	case format == "npy":
-		return atomicfile.Write(path, func(w io.Writer) error { return writeNPY(w, dims, values) })
-	case len(shape) < 2:
-		return fmt.Errorf("%s: vectors of %d values are not images: write them to a name that ends in .npy", path, size)
 	case format == "idx":
 		return atomicfile.Write(path, func(w io.Writer) error { return writeIDXFile(w, path, dims, toBytes(values)) })
 	case len(shape) == 3 && shape[2] != 1 && shape[2] != 3:
 		return fmt.Errorf("%s: a PNG file has 1 or 3 channels, not %d: write to a name that ends in .npy", path, shape[2])
-	case format == "png" && dims[0] != 1:
-		return fmt.Errorf("%s: %d images do not fit into one PNG file: give the name of a folder", path, dims[0])
+	case format == "png" && n != 1:
+		return fmt.Errorf("%s: %d images do not fit into one PNG file: give the name of a folder", path, n)
 	case format == "png":
 		return atomicfile.Write(path, func(w io.Writer) error { return encodePNG(w, shape, toBytes(values)) })
 	}
 	return writePNGs(path, shape, toBytes(values))
 }
 
-// FormatOf returns the format in which [WriteImages] writes to a path of that name: "npy", "idx", "png" or "folder".
+// FormatOf returns the format in which [WriteRows] writes to a path of that name: "npy", "npz", "csv", "idx", "png" or "folder".
 // It lets a command refuse a name before it computes anything.
 func FormatOf(path string) (string, error) {
 	name := strings.ToLower(filepath.Base(path))
@@ -168,14 +95,14 @@ func FormatOf(path string) (string, error) {
 	switch {
 	case strings.HasSuffix(bare, ".idx"), strings.HasSuffix(bare, "-ubyte"):
 		return "idx", nil
-	case strings.HasSuffix(name, ".npy"):
-		return "npy", nil
+	case strings.HasSuffix(name, ".npy"), strings.HasSuffix(name, ".npz"), strings.HasSuffix(name, ".csv"):
+		return name[len(name)-3:], nil
 	case strings.HasSuffix(name, ".png"):
 		return "png", nil
 	case filepath.Ext(name) == "", strings.HasSuffix(path, "/"):
 		return "folder", nil
 	}
-	return "", fmt.Errorf("%s: the name must end in .npy, .idx, .idx.gz or .png, or have no extension, for a folder of PNG files", path)
+	return "", fmt.Errorf("%s: the name must end in .npy, .npz, .csv, .idx, .idx.gz or .png, or have no extension, for a folder of PNG files", path)
 }
 
 // writeIDXFile writes an IDX file, gzipped where its name says so.

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"regexp"
 	"strconv"
@@ -20,10 +19,13 @@ const npyMagic = "\x93NUMPY"
 const npyHeaderMost = 1 << 16
 
 var (
-	npyDescr   = regexp.MustCompile(`['"]descr['"]\s*:\s*['"]([<>|=]?)([a-z][0-9]+)['"]`)
+	npyDescr   = regexp.MustCompile(`['"]descr['"]\s*:\s*['"]([<>|=]?)([a-zA-Z][0-9]+)['"]`)
 	npyFortran = regexp.MustCompile(`['"]fortran_order['"]\s*:\s*(True|False)`)
 	npyShape   = regexp.MustCompile(`['"]shape['"]\s*:\s*\(([0-9,\s]*)\)`)
 )
+
+// npyTextMost is the longest text of an array of texts.
+const npyTextMost = 1 << 16
 
 // npyHeader describes the values that follow the header of an NPY file.
 type npyHeader struct {
@@ -112,11 +114,13 @@ func parseNPY(b []byte) (array, error) {
 		if h.fortran {
 			a.bytes = rowMajor(b, h.dims)
 		}
-	case h.kind == "f4" || h.kind == "f8":
+	case h.kind[0] == 'f':
 		a.floats = npyFloats(b, size, h.order, n)
 		if h.fortran {
 			a.floats = rowMajor(a.floats, h.dims)
 		}
+	case h.kind[0] == 'U' || h.kind[0] == 'S':
+		a.texts = npyTexts(b, size, h.kind[0], h.order, n)
 	default:
 		a.ints = npyInts(b, size, h.order, n, h.kind[0] == 'i')
 		if h.fortran {
@@ -131,22 +135,35 @@ func (h npyHeader) valueSize() (int, error) {
 	switch h.kind {
 	case "u1", "i1":
 		return 1, nil
-	case "u2", "i2":
+	case "u2", "i2", "f2":
 		return 2, nil
 	case "u4", "i4", "f4":
 		return 4, nil
 	case "u8", "i8", "f8":
 		return 8, nil
+	case "V2": // as NumPy writes the type bfloat16 of ml_dtypes
+		return 0, fmt.Errorf("values of type %.20q are not read: save bfloat16 as float32, or in a .safetensors file", h.kind)
 	}
-	return 0, fmt.Errorf("values of type %.20q are not read: save images as uint8 (0 to 255), float32 or float64, labels as integers", h.kind)
+	if length, err := strconv.Atoi(h.kind[1:]); err == nil && length > 0 && length <= npyTextMost {
+		switch h.kind[0] {
+		case 'U':
+			return 4 * length, nil
+		case 'S':
+			return length, nil
+		}
+	}
+	return 0, fmt.Errorf("values of type %.20q are not read: save samples as uint8 (0 to 255), float16, float32 or float64, labels as integers", h.kind)
 }
 
 func npyFloats(b []byte, size int, order binary.ByteOrder, n int) []float32 {
 	floats := make([]float32, n)
 	for i := range floats {
-		if size == 4 {
+		switch size {
+		case 2:
+			floats[i] = fromHalf(order.Uint16(b[2*i:]))
+		case 4:
 			floats[i] = math.Float32frombits(order.Uint32(b[4*i:]))
-		} else {
+		default:
 			floats[i] = float32(math.Float64frombits(order.Uint64(b[8*i:])))
 		}
 	}
@@ -195,34 +212,4 @@ func rowMajor[T any](values []T, dims []int) []T {
 		}
 	}
 	return out
-}
-
-// writeNPY writes float32 values, row-major, as NPY version 1.
-func writeNPY(w io.Writer, dims []int, values []float32) error {
-	var shape strings.Builder
-	for _, d := range dims {
-		fmt.Fprintf(&shape, "%d, ", d) // Python takes a last comma, and needs it for one axis
-	}
-	text := fmt.Sprintf("{'descr': '<f4', 'fortran_order': False, 'shape': (%s), }", strings.TrimSuffix(shape.String(), " "))
-	const align = 64 // where NumPy wants the values to start
-	padding := align - (len(npyMagic)+4+len(text)+1)%align
-	text += strings.Repeat(" ", padding) + "\n"
-	header := append([]byte(npyMagic), 1, 0)
-	header = binary.LittleEndian.AppendUint16(header, uint16(len(text)))
-	if _, err := w.Write(append(header, text...)); err != nil {
-		return err
-	}
-	buf := make([]byte, 0, 1<<15)
-	for len(values) > 0 {
-		n := min(len(values), cap(buf)/4)
-		buf = buf[:0]
-		for _, v := range values[:n] {
-			buf = binary.LittleEndian.AppendUint32(buf, math.Float32bits(v))
-		}
-		if _, err := w.Write(buf); err != nil {
-			return err
-		}
-		values = values[n:]
-	}
-	return nil
 }

@@ -107,8 +107,8 @@ func TestFilesThatCannotBeImagesAreNamedWithTheirProblem(t *testing.T) {
 		"npy infinite":     {npyBytes("<f4", "False", "(1, 1)", binary.LittleEndian, []float32{float32(math.Inf(1))}), "row 0 holds the value +Inf"},
 		"npy cut":          {npyBytes("<f4", "False", "(2, 2)", binary.LittleEndian, []float32{1, 2, 3}), "16 bytes follow it, the file has 12"},
 		"npy complex":      {npyBytes("<c8", "False", "(1, 1)", binary.LittleEndian, make([]byte, 8)), `"c8"`},
-		"npy half":         {npyBytes("<f2", "False", "(1, 1)", binary.LittleEndian, make([]byte, 2)), `"f2"`},
-		"npy wide":         {npyBytes("<f99999999999999999999", "False", "(1, 1)", binary.LittleEndian, make([]byte, 2)), `"f9999999999999999999" are not read: save images as uint8`},
+		"npy brain":        {npyBytes("<V2", "False", "(1, 1)", binary.LittleEndian, make([]byte, 2)), `save bfloat16 as float32`},
+		"npy wide":         {npyBytes("<f99999999999999999999", "False", "(1, 1)", binary.LittleEndian, make([]byte, 2)), `"f9999999999999999999" are not read: save samples as uint8`},
 		"npy objects":      {npyBytes("|O", "False", "(1, 1)", binary.LittleEndian, make([]byte, 8)), "plain numbers"},
 		"npy negative":     {npyBytes("|u1", "False", "(-1, 1)", binary.LittleEndian, []byte{}), "plain numbers"},
 		"npy overflow":     {npyBytes("|u1", "False", "(99999999999999999999, 1)", binary.LittleEndian, []byte{}), "shape"},
@@ -132,7 +132,7 @@ func TestFilesThatCannotBeImagesAreNamedWithTheirProblem(t *testing.T) {
 
 func TestMissingFilesFoldersAndPipesAreErrors(t *testing.T) {
 	dir := t.TempDir()
-	for path, want := range map[string]string{filepath.Join(dir, "nothing"): "not found", dir: "no .png files", os.DevNull: "not a file"} {
+	for path, want := range map[string]string{filepath.Join(dir, "nothing"): "not found", dir: "no PNG, JPEG, GIF or BMP images", os.DevNull: "not a file"} {
 		var bad *Error
 		if _, err := ReadImages(background, path, nil); !errors.As(err, &bad) || bad.Path != path || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want an *Error with %q", path, err, want)

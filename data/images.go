@@ -9,11 +9,10 @@ import (
 	"tessera/kernel"
 )
 
-// Images are n images of one shape with their labels. Pixels are bytes, which mean value/255, or floats, which are used as
+// Images are n samples of one shape, images or vectors, with their labels. Pixels are bytes, which mean value/255, or floats, which are used as
 // they are. A subset shares the pixels of its source. Images are immutable, so any number of goroutines may read them.
 type Images struct {
-	// Shape is the shape of one image: (height, width) or (height, width, channels). Files without a
-	// shape, and codes, give vectors: (values).
+	// Shape is the shape of one sample: (height, width) or (height, width, channels) of an image, (values) of a vector.
 	Shape []int
 	// Parts are the true parts that the images are made of, one image each; nil where they are not known.
 	Parts [][]float32
@@ -24,6 +23,8 @@ type Images struct {
 	labels []int     // one per row, or nil
 	rows   []int     // which rows these images are, nil for all of them in order
 	n      int
+
+	scaling *Scaling // of values that are read, nil for none
 }
 
 // NewBytes returns the images whose pixels, image after image, are bytes: n x shape values. Labels may be nil. The
@@ -65,7 +66,7 @@ func (m *Images) Pixels() int { return m.pixels }
 func (m *Images) Batch(dst []float32, indices []int) {
 	for k, i := range indices {
 		if soon := k + ahead; m.bytes != nil && soon < len(indices) {
-			kernel.Prefetch(m.Bytes(indices[soon]))
+			kernel.Prefetch(m.stored(indices[soon]))
 		}
 		m.copyRow(dst[k*m.pixels:(k+1)*m.pixels], i)
 	}
@@ -83,10 +84,16 @@ func (m *Images) Float32() []float32 {
 	return all
 }
 
-// Range returns the smallest and the largest value of images: 0 and 1 for bytes, the actual values for floats.
+// Range returns the smallest and the largest value of images: 0 and 1 for bytes, the actual values for floats and for scaled
+// bytes.
 func (m *Images) Range() (low, high float32) {
-	if m.bytes != nil || m.n == 0 {
+	if m.n == 0 || m.bytes != nil && m.scaling == nil {
 		return 0, 1
+	}
+	if m.scaling != nil {
+		low, high = float32(math.Inf(1)), float32(math.Inf(-1))
+		m.eachValue(func(_ int, v float64) { low, high = min(low, float32(v)), max(high, float32(v)) })
+		return low, high
 	}
 	low, high = m.floats[m.row(0)*m.pixels], m.floats[m.row(0)*m.pixels]
 	for i := range m.n {
@@ -96,11 +103,16 @@ func (m *Images) Range() (low, high float32) {
 	return low, high
 }
 
-// Bytes returns the bytes of image i, not to be changed, or nil where the images are floats.
+// Bytes returns the bytes of image i, not to be changed, or nil where the images are floats or are scaled.
 func (m *Images) Bytes(i int) []byte {
-	if m.bytes == nil {
+	if m.bytes == nil || m.scaling != nil {
 		return nil
 	}
+	return m.stored(i)
+}
+
+// stored returns the bytes of image i before they are scaled.
+func (m *Images) stored(i int) []byte {
 	row := m.row(i)
 	return m.bytes[row*m.pixels : (row+1)*m.pixels]
 }
@@ -180,9 +192,10 @@ func (m *Images) copyRow(dst []float32, i int) {
 	row := m.row(i)
 	if m.floats != nil {
 		copy(dst, m.floats[row*m.pixels:(row+1)*m.pixels])
-		return
+	} else {
+		kernel.Float32().FromBytes(dst, m.bytes[row*m.pixels:(row+1)*m.pixels])
 	}
-	kernel.Float32().FromBytes(dst, m.bytes[row*m.pixels:(row+1)*m.pixels])
+	m.scaling.Apply(dst)
 }
 
 // product returns the number of values of a shape, refusing sizes that no memory holds.

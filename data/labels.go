@@ -2,6 +2,7 @@ package data
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 
@@ -51,6 +52,26 @@ func Classes(s Source, dirs Dirs) (n int, ok bool) {
 	return 0, false
 }
 
+// WhyNoClasses says why the number of classes of a source is not known, although its files are there; "" for other sources and where
+// the files are missing.
+func WhyNoClasses(s Source, dirs Dirs) string {
+	if !IsOwn(s) {
+		return ""
+	}
+	set, err := s.Load(context.Background(), dirs, Need{Train: true, Test: HasTest(s)})
+	var bad *Error
+	if errors.As(err, &bad) && bad.Problem == NotFound {
+		return ""
+	}
+	if err == nil {
+		if _, ok := set.ClassCount(); ok {
+			return ""
+		}
+		err = &Error{Dataset: set.Name, Problem: "its samples have no labels", Hint: "name them with the key labels, or put the images of each class into a folder"}
+	}
+	return "the number of classes is not known: " + err.Error()
+}
+
 // ClassCount returns the number of classes of a loaded set: the number of class names if they are known, otherwise the
 // largest label plus one. ok is false if no label is known.
 func (s *Set) ClassCount() (n int, ok bool) {
@@ -76,12 +97,6 @@ func classesOf(labels []int) int {
 // Classes implements [Classed].
 func (p *published) Classes(Dirs) (int, bool) { return len(p.classes), true }
 
-// Classes implements [Classed] by the sub-folders of the training images.
-func (p *PNG) Classes(Dirs) (int, bool) {
-	_, _, classes, err := pngFiles(p.Images)
-	return len(classes), err == nil && len(classes) > 0
-}
-
 // Classes implements [Classed] by the files of labels: the largest label of both plus one.
 func (a *Arrays) Classes(Dirs) (n int, ok bool) {
 	for _, path := range []string{a.Labels, a.TestLabels} {
@@ -99,6 +114,24 @@ func (a *Arrays) Classes(Dirs) (n int, ok bool) {
 		n = max(n, classesOf(labels))
 	}
 	return n, n > 0
+}
+
+// Classes implements [Classed] by the labels of the training samples and their names.
+func (s *CSV) Classes(dirs Dirs) (int, bool) { return loadedClasses(s, dirs) }
+
+// Classes implements [Classed] by the labels of all samples and their names.
+func (s *NPZ) Classes(dirs Dirs) (int, bool) { return loadedClasses(s, dirs) }
+
+// Classes implements [Classed] by the labels of all samples and their names.
+func (s *Safetensors) Classes(dirs Dirs) (int, bool) { return loadedClasses(s, dirs) }
+
+// loadedClasses counts the classes of a set that must be read for it.
+func loadedClasses(s Source, dirs Dirs) (int, bool) {
+	set, err := s.Load(context.Background(), dirs, Need{Train: true, Test: HasTest(s)})
+	if err != nil {
+		return 0, false
+	}
+	return set.ClassCount()
 }
 
 // Classes implements [Classed] by the labels of all images: the largest one plus one.

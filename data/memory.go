@@ -27,8 +27,8 @@ type Memory struct {
 	train, test *Images // nil in a declaration that was read
 }
 
-// FromFloats returns a data set of training images. values has n images, row by row, of shape (height, width) or (height,
-// width, channels). labels has one class per image, negative if the class is unknown, or is nil. The slices are kept and
+// FromFloats returns a data set of training images or vectors. values has n samples, row by row, of shape (height, width),
+// (height, width, channels), or (values) of a vector. labels has one class per image, negative if the class is unknown, or is nil. The slices are kept and
 // must not change afterwards. Non-finite values and lengths that do not fit are an [*Error].
 func FromFloats(values []float32, shape []int, labels []int) (*Memory, error) {
 	images, err := memoryImages("training images", values, shape, labels)
@@ -54,8 +54,8 @@ func memoryImages(what string, values []float32, shape []int, labels []int) (*Im
 	wrong := func(format string, args ...any) error {
 		return &Error{Dataset: MemoryName, Problem: what + ": " + fmt.Sprintf(format, args...)}
 	}
-	if len(shape) < 2 || len(shape) > 3 {
-		return nil, wrong("shape: got %v, want (height, width) or (height, width, channels)", shape)
+	if len(shape) < 1 || len(shape) > 3 {
+		return nil, wrong("shape: got %v, want (values), (height, width) or (height, width, channels)", shape)
 	}
 	if len(values) == 0 {
 		return nil, wrong("no values are given")

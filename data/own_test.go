@@ -24,7 +24,7 @@ func TestIDXAndNPYSetsLoadBothSplitsWithLabels(t *testing.T) {
 		Labels:     write(t, dir, "y.npy", npyBytes("<i8", "False", "(2,)", binary.LittleEndian, []int64{7, -1})),
 		TestImages: write(t, dir, "tx.gz", gzipped(t, idxBytes(idxUint8, []int{1, 2, 2}, []byte{255, 0, 0, 0}))),
 		TestLabels: write(t, dir, "ty", idxBytes(idxUint8, []int{1}, byte(3))),
-		Height:     2, Width: 2,
+		Layout:     Layout{Height: 2, Width: 2},
 	}
 	for name, source := range map[string]Source{"idx": &IDX{keys}, "npy": &NPY{keys}} {
 		if shape, ok := source.Shape(nil); !ok || !slices.Equal(shape, []int{2, 2}) {
@@ -76,10 +76,9 @@ func TestArraysThatDoNotFitTogetherAreNamed(t *testing.T) {
 		{Arrays{Images: two, Labels: floats}, floats, "integers"},
 		{Arrays{Images: two, Labels: wide}, wide, "one label per image"},
 		{Arrays{Images: two, TestImages: wide}, wide, "the test images differ from the training images (got 2x3, want 2x2)"},
-		{Arrays{Images: flat}, flat, "height and width"},
-		{Arrays{Images: flat, Height: 4, Width: 1}, flat, "6 values, but height = 4"},
-		{Arrays{Images: flat, Height: math.MaxInt, Width: math.MaxInt}, flat, "not possible"},
-		{Arrays{Images: two, Height: 4, Width: 1}, two, "the images are 2x2, but the keys say height = 4"},
+		{Arrays{Images: flat, Layout: Layout{Height: 4, Width: 1}}, flat, "6 values, but height = 4"},
+		{Arrays{Images: flat, Layout: Layout{Height: math.MaxInt, Width: math.MaxInt}}, flat, "not possible"},
+		{Arrays{Images: two, Layout: Layout{Height: 4, Width: 1}}, two, "the images are 2x2, but the keys say height = 4"},
 		{Arrays{Images: filepath.Join(dir, "none")}, filepath.Join(dir, "none"), "not found"},
 	} {
 		source := &IDX{c.keys}
@@ -90,14 +89,14 @@ func TestArraysThatDoNotFitTogetherAreNamed(t *testing.T) {
 		}
 	}
 	for key, keys := range map[string]Arrays{
-		"test_labels": {TestLabels: "x"}, "height": {Height: 1}, "width": {Width: 1},
+		"test_labels": {TestLabels: "x"}, "height": {Layout: Layout{Height: 1}}, "width": {Layout: Layout{Width: 1}},
 	} {
 		var bad part.KeyError
 		if err := keys.Check(); !errors.As(err, &bad) || bad.Key != key {
 			t.Errorf("%+v: got %v, want an error at %s", keys, err, key)
 		}
 	}
-	if shape, ok := (&NPY{Arrays{Images: flat, Height: 1, Width: 2}}).Shape(nil); !ok || !slices.Equal(shape, []int{1, 2, 3}) {
+	if shape, ok := (&NPY{Arrays{Images: flat, Layout: Layout{Height: 1, Width: 2}}}).Shape(nil); !ok || !slices.Equal(shape, []int{1, 2, 3}) {
 		t.Errorf("rows of 6 values as 1x2 have shape %v, %v, want three channels", shape, ok)
 	}
 }
@@ -113,7 +112,7 @@ func TestPNGFoldersLoadInTheOrderOfNamesWithClassesAsLabels(t *testing.T) {
 	}
 	write(t, dir, "train/bag/notes.txt", []byte("not an image"))
 	write(t, dir, "train/.hidden/z.png", []byte("not an image"))
-	source := &PNG{Images: filepath.Join(dir, "train"), TestImages: filepath.Join(dir, "test"), Channels: 1}
+	source := &PNG{Folders{Images: filepath.Join(dir, "train"), TestImages: filepath.Join(dir, "test"), Channels: 1}}
 	if shape, ok := source.Shape(nil); !ok || !slices.Equal(shape, []int{2, 3}) {
 		t.Errorf("shape %v, %v", shape, ok)
 	}
@@ -142,14 +141,14 @@ func TestPNGColoursBecomeGreyOrChannels(t *testing.T) {
 	rect := image.Rect(0, 0, 4, 1)
 	colours := []color.NRGBA{{255, 0, 0, 255}, {0, 255, 0, 255}, {0, 0, 255, 255}, {200, 200, 200, 0}}
 	write(t, dir, "c.png", pngBytes(t, image.NewNRGBA(rect), func(x, _ int) color.Color { return colours[x] }))
-	set, err := (&PNG{Images: dir, Channels: 1}).Load(background, nil, Both)
+	set, err := (&PNG{Folders{Images: dir, Channels: 1}}).Load(background, nil, Both)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got, want := set.Train.Bytes(0), []byte{76, 150, 29, 0}; !slices.Equal(got, want) { // 0.299, 0.587, 0.114 of 255
 		t.Errorf("grey is %v, want %v", got, want)
 	}
-	set, err = (&PNG{Images: dir, Channels: 3}).Load(background, nil, Both)
+	set, err = (&PNG{Folders{Images: dir, Channels: 3}}).Load(background, nil, Both)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +210,7 @@ func TestPNGFilesOfAnotherSizeOrDamagedOnesAreNamed(t *testing.T) {
 		dir := t.TempDir()
 		write(t, dir, "1.png", good)
 		path := write(t, dir, "2.png", c.b)
-		_, err := (&PNG{Images: dir, Channels: 1}).Load(background, nil, Both)
+		_, err := (&PNG{Folders{Images: dir, Channels: 1}}).Load(background, nil, Both)
 		var bad *Error
 		if !errors.As(err, &bad) || bad.Path != path || bad.Dataset != "png" || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want an *Error about %s with %q", name, err, path, c.want)
@@ -223,11 +222,11 @@ func TestPNGFilesOfAnotherSizeOrDamagedOnesAreNamed(t *testing.T) {
 	for i := range 1000 {
 		write(t, dir, fmt.Sprintf("s%03d.png", i), good)
 	}
-	if _, err := (&PNG{Images: dir, Channels: 1}).Load(background, nil, Both); err == nil || !strings.Contains(err.Error(), "s000.png: the image is 4x5") {
+	if _, err := (&PNG{Folders{Images: dir, Channels: 1}}).Load(background, nil, Both); err == nil || !strings.Contains(err.Error(), "s000.png: the image is 4x5") {
 		t.Errorf("a large first file: got %v", err)
 	}
 	var key part.KeyError
-	if err := (&PNG{Channels: 2}).Check(); !errors.As(err, &key) || key.Key != "channels" {
+	if err := (&PNG{Folders{Channels: 2}}).Check(); !errors.As(err, &key) || key.Key != "channels" {
 		t.Errorf("two channels: %v", err)
 	}
 }

@@ -76,15 +76,21 @@ type Splits struct {
 	Fit        *Images
 	Validation *Images // nil where nothing validates: there is no val_mse then
 	Test       *Images // for the evaluation: see [Set.Evaluation]; nil where the test images were not loaded
+
+	Scaling *Scaling // of all of them, as fitted to Fit; nil where the set has no scale
 }
 
 // Split applies a selection: first the fitted split, then its first Limit images (all if there are fewer), then the held-out
 // fraction. The held-out images depend only on the seed, and both parts keep the order of the set. With fit = "test" and
 // validation = "test" the fitted images are also the validation set. Of the images that are fitted then, the fraction
 // Labelled of each class (rounded, at least one image), drawn by the seed, keeps its labels; the others have [UnknownLabel].
-// A fraction of 0, the zero value, or 1 keeps all. Validation and test images keep their labels.
+// A fraction of 0, the zero value, or 1 keeps all. Validation and test images keep their labels. In a set with a scale, its
+// statistics are those of the images that are fitted then; all images are scaled by them.
 func (s *Set) Split(sel Selection, seed uint64) (Splits, error) {
 	splits, err := s.split(sel, seed)
+	if err == nil {
+		err = splits.scale(s)
+	}
 	if err != nil || sel.Labelled == 0 || sel.Labelled == 1 {
 		return splits, err
 	}
@@ -92,6 +98,20 @@ func (s *Set) Split(sel Selection, seed uint64) (Splits, error) {
 		return splits, fmt.Errorf("data: %s: %w", s.Name, err)
 	}
 	return splits, nil
+}
+
+// scale scales the images as the set declares.
+func (s *Splits) scale(set *Set) (err error) {
+	if set.Scale == (Scale{}) || s.Fit.Len() == 0 {
+		return nil
+	}
+	if s.Scaling, err = set.Scale.Fit(s.Fit); err != nil {
+		return &Error{Dataset: set.Name, Err: err}
+	}
+	if s.Scaling != nil {
+		s.Fit, s.Validation, s.Test = s.Fit.Scaled(s.Scaling), s.Validation.Scaled(s.Scaling), s.Test.Scaled(s.Scaling)
+	}
+	return nil
 }
 
 // split takes the images.

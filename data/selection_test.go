@@ -107,7 +107,7 @@ func TestDefaultsHoldOutATenthOfWhatIsNotGenerated(t *testing.T) {
 		want   float64
 	}{
 		{FashionMNIST(), 0.1}, {MNIST(), 0.1}, {&Swimmer{}, 0}, {&Bars{}, 0}, {&IDX{}, 0.1},
-		{&IDX{Arrays{TestImages: "a"}}, 0.1}, {&NPY{Arrays{TestImages: "a"}}, 0.1}, {&PNG{TestImages: "a"}, 0.1},
+		{&IDX{Arrays{TestImages: "a"}}, 0.1}, {&NPY{Arrays{TestImages: "a"}}, 0.1}, {&PNG{Folders{TestImages: "a"}}, 0.1},
 	} {
 		sel := DefaultSelection(c.source)
 		if sel != (Selection{Fit: "train", Validation: Validation{Fraction: c.want}}) {

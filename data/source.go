@@ -15,8 +15,8 @@ import (
 
 // Source is a declared data set; the tagged fields of its struct are the keys that it adds to `dataset = { ... }`.
 type Source interface {
-	// Shape returns the shape of one image, (height, width) or (height, width, channels), without reading any pixels. ok is
-	// false if the shape depends on files that are missing.
+	// Shape returns the shape of one sample, (height, width) or (height, width, channels) of an image, (values) of a vector,
+	// without reading any values. ok is false if the shape depends on files that are missing.
 	Shape(dirs Dirs) (shape []int, ok bool)
 	// Load reads or makes the images of the splits that are needed. A missing file, a wrong checksum and a wrong size
 	// are an *Error. A source without a test split returns its images as Train whatever the need.
@@ -26,6 +26,13 @@ type Source interface {
 // Tester is implemented by sources that have a test split, or may have one depending on their keys.
 type Tester interface {
 	HasTest() bool
+}
+
+// Inspector is implemented by sources that can say what is wrong with their files without reading all of them.
+type Inspector interface {
+	// Inspect returns what a user should know, such as files that are skipped, and the error that Load would return, as far as
+	// it can be seen. A missing file is an [*Error] with the problem [NotFound].
+	Inspect(ctx context.Context) (notes []string, err error)
 }
 
 // HasTest reports whether s, with its keys set, has its own test split.
@@ -46,7 +53,7 @@ var Both = Need{Train: true, Test: true}
 // Set is a loaded data set.
 type Set struct {
 	Name    string
-	Shape   []int       // of one image: (height, width) or (height, width, channels)
+	Shape   []int       // of one sample: (height, width), (height, width, channels), or (values) of a vector
 	Train   *Images     // nil where it was not needed
 	Test    *Images     // nil where it was not needed, or where the set has no test split
 	HasTest bool        // whether the set has a test split, loaded or not
@@ -54,12 +61,33 @@ type Set struct {
 	Kinds   []string    // what each of these parts is, such as "limb"
 	Classes []string    // the names of the labels, where they are known
 	Files   []File      // what was read, for the run's record
+	Scale   Scale       // how the samples are to be scaled, by statistics of the fitted ones: see [Set.Split]
+	Notes   []string    // what a user should know, such as files that were skipped
+
+	doubt *Error // why the values are probably not what was meant, see [Set.Doubt]
+}
+
+// Doubt returns an [*Error] for values that can be read but are probably not what was meant, with what to write in either case:
+// floats up to 255 without a scale, axes in another order. A new run refuses them; runs of earlier versions that were trained on
+// them can still be opened.
+func (s *Set) Doubt() error {
+	if s.doubt == nil {
+		return nil
+	}
+	return s.doubt
 }
 
 // File records one file that was read.
 type File struct {
 	Path   string `json:"path"`
 	SHA256 string `json:"sha256"` // of the uncompressed bytes; of a folder: of its images' pixels
+}
+
+// Trusted returns the same set without doubt.
+func (s *Set) Trusted() *Set {
+	other := *s
+	other.doubt = nil
+	return &other
 }
 
 // check refuses what a source must not return: no set, or images of another shape than the set's.

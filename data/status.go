@@ -60,6 +60,12 @@ func List(dirs Dirs) []Status {
 	return all
 }
 
+// IsOwn reports whether a source reads files of the user's own, named by its keys.
+func IsOwn(s Source) bool {
+	_, memory := s.(*Memory)
+	return s != nil && origin(s) == OwnFiles && !memory
+}
+
 // origin returns where the images of a source come from.
 func origin(s Source) Origin {
 	if o, ok := s.(interface{ Origin() Origin }); ok {

@@ -17,10 +17,11 @@ const Given data.Split = "given"
 
 // Sample is what a model is measured on.
 type Sample struct {
-	Split  data.Split // which images these are
-	Name   string     // of their data set; "" for that of the model
-	Images *data.Images
-	Rows   []float32 // their values, row-major; nil: they are made of Images
+	Split   data.Split // which images these are
+	Name    string     // of their data set; "" for that of the model
+	Images  *data.Images
+	Rows    []float32 // their values, row-major; nil: they are made of Images
+	Classes []string  // names of the labels; nil where they are not known
 }
 
 // Take returns the images of a set that belong to a split of a model; shape is that of the images which the model takes.
@@ -36,7 +37,7 @@ func Take(set *data.Set, m *config.Model, shape []int, split data.Split) (*Sampl
 	if !slices.Equal(set.Shape, shape) {
 		return nil, &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its images do not have the shape of the training images (got %v, want %v)", set.Shape, shape)}
 	}
-	return &Sample{Split: split, Images: images}, nil
+	return &Sample{Split: split, Images: images, Classes: set.Classes}, nil
 }
 
 // Measure measures a trained model on a sample. The seed of the metrics is that of the model, as is the target of their KL

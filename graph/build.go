@@ -106,7 +106,7 @@ func (m *Model) Program(r Request) (p *Program, err error) {
 		}
 	}()
 	b := &builder{model: m, request: r, nodes: map[string]*gorgonia.Node{}, streams: map[string]*gorgonia.Node{}, values: map[value]*gorgonia.Node{},
-		program: &Program{Graph: gorgonia.NewGraph(), Dtype: r.Dtype, Batch: r.Batch}}
+		program: &Program{Graph: gorgonia.NewGraph(), Dtype: r.Dtype, Batch: r.Batch, layers: map[*gorgonia.Node]string{}}}
 	if err := b.build(); err != nil {
 		return nil, fmt.Errorf("model %q: %w", m.Spec.Name, err)
 	}

@@ -176,11 +176,16 @@ func (c *Coder) Atoms() *metrics.Atoms {
 	if c.model == nil {
 		return nil
 	}
-	weight, bias := c.model.dictionary()
+	return c.model.Atoms()
+}
+
+// Atoms returns the atoms of the model as [Coder.Atoms] does, as copies; nil if it has none.
+func (m *Model) Atoms() *metrics.Atoms {
+	weight, bias := m.dictionary()
 	if weight == nil {
 		return nil
 	}
-	a := &metrics.Atoms{Shape: c.Shape(), Count: weight.Shape[0], Values: slices.Clone(weight.Data), Indirect: c.model.indirect()}
+	a := &metrics.Atoms{Shape: slices.Clone(m.Shape), Count: weight.Shape[0], Values: slices.Clone(weight.Data), Indirect: m.indirect()}
 	if bias != nil {
 		a.Bias = slices.Clone(bias.Data)
 	}

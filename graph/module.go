@@ -16,6 +16,7 @@ func (p *Program) Module() (*ir.Module, error) {
 	}
 	m := &ir.Module{Dtype: dtype, Batch: p.Batch}
 	t := fromgraph.New(p.Dtype)
+	t.Layers = p.layers
 	for i, in := range p.Inputs {
 		m.Inputs = append(m.Inputs, ir.Input{Name: in.Name, Shape: in.Shape})
 		t.Leaf(in.Node, ir.Leaf{Kind: ir.InputLeaf, Index: i}, in.Name, in.Shape)

@@ -29,6 +29,8 @@ type Program struct {
 	Parameters []Binding // every parameter that the graph reads
 	Taps       []Tap     // what can be read after a run
 	Updates    []Update  // state that is assigned after the run
+
+	layers map[*gorgonia.Node]string // path and kind of the layer that added a node
 }
 
 // Input is an input that the caller fills before every run.

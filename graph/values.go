@@ -119,9 +119,14 @@ func (b *builder) layer(placed config.Placed, x *gorgonia.Node, p pass) (*gorgon
 			panic(fmt.Sprintf("%s (%s): %v", placed.Path, placed.Kind, r))
 		}
 	}()
+	known := len(b.program.Graph.AllNodes())
 	y, err := placed.Layer.Apply(&scope{builder: b, placed: placed, pass: p}, x)
 	if err != nil {
 		return nil, err
+	}
+	at := fmt.Sprintf("%s (%s)", placed.Path, placed.Kind)
+	for _, n := range b.program.Graph.AllNodes()[known:] {
+		b.program.layers[n] = at
 	}
 	if y == nil {
 		return nil, errors.New("its Apply returns no node")

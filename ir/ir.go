@@ -68,6 +68,7 @@ type Value struct {
 	Args  []*Value
 	Shape []int
 	Name  string // of a leaf: the input's or parameter's name; empty for all others
+	Layer string // path and kind of the layer that it belongs to, "encoder.0 (dense)"; empty for leaves and where none is known
 }
 
 // Module is a program.

@@ -214,7 +214,7 @@ func TestAResultHasTheContractsKeysInOrder(t *testing.T) {
 	c.offset[0] = 50 // no code in [0,1]
 	result := measured(t, c, uniform(r, 32))
 	result.Model, result.Dataset = "m", "d"
-	for i, name := range []string{"mse", "mse_clipped", "hoyer", "dead_units"} {
+	for i, name := range []string{"mse", "mse_clipped", "hoyer", "dead_units", "active_units", "cosine", "explained_variance"} {
 		result.Set(name, float64(i+1))
 	}
 	text, err := json.Marshal(result)
@@ -223,7 +223,7 @@ func TestAResultHasTheContractsKeysInOrder(t *testing.T) {
 	}
 	want := `{"model":"m","dataset":"d","images":2,"mse":1,"mse_clipped":2,"hoyer":3,"hoyer_atoms":null,"max_approx":null,` +
 		`"max_approx_clipped":null,"max_approx_bias_dilated":null,"max_approx_reconstructed":null,"dead_units":4,` +
-		`"negative_weights":null,"kl":null}`
+		`"negative_weights":null,"kl":null,"active_units":5,"cosine":6,"explained_variance":7}`
 	if string(text) != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}

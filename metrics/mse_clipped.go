@@ -1,6 +1,11 @@
 package metrics
 
-import "tessera/internal/volume"
+import (
+	"context"
+	"slices"
+
+	"tessera/internal/volume"
+)
 
 func init() {
 	Registry.Register("mse_clipped", "mean squared error of clipped reconstructions", func() Metric { return clippedMSE{} })
@@ -12,17 +17,38 @@ type clippedMSE struct{}
 // Describe implements [Metric].
 func (clippedMSE) Describe() Description {
 	return Description{
-		Measures: []Measure{{Name: "mse_clipped", Better: Lower, Doc: "mean over images and pixels of (x - y)² with y clipped to [0,1]"}},
-		Reads:    ReadsImages | ReadsOutputs, ScaleFree: true,
+		Measures: []Measure{{Name: "mse_clipped", Better: Lower, Doc: "mean over images and pixels of (x - y)² with y clipped to [0,1]. " +
+			"Not applicable to vectors, and if images leave [0,1]"}},
+		Reads: ReadsImages | ReadsOutputs | ReadsPictures, ScaleFree: true, Partial: true,
 	}
 }
 
 // Start implements [Metric].
 func (clippedMSE) Start(s *Subject) (Meter, error) {
-	return &squares{pixels: volume.Of(s.Shape), of: func(x, y []float32) float64 {
+	return &clippedMeter{squares: squares{pixels: volume.Of(s.Shape), of: func(x, y []float32) float64 {
 		_, clipped := squaredErrors(x, y)
 		return clipped
-	}}, nil
+	}}}, nil
+}
+
+// clippedMeter also looks for images that clipping would change.
+type clippedMeter struct {
+	squares
+	outside bool
+}
+
+// Add implements [Meter].
+func (m *clippedMeter) Add(b *Batch) error {
+	m.outside = m.outside || slices.ContainsFunc(b.Images, func(v float32) bool { return v < 0 || v > 1 })
+	return m.squares.Add(b)
+}
+
+// Values implements [Meter].
+func (m *clippedMeter) Values(ctx context.Context) ([]Value, error) {
+	if m.outside {
+		return []Value{NotApplicable("the images leave [0,1]")}, nil
+	}
+	return m.squares.Values(ctx)
 }
 
 // squaredErrors returns the sums of (x - y)^2 and of (x - clip(y))^2.

@@ -113,7 +113,7 @@ func within1e6(t *testing.T, what string, got, want float64) {
 }
 
 func TestMeasuresWithoutScaleEqualNumPys(t *testing.T) {
-	names := []string{"hoyer_contribution", "l0", "dead_units_contribution", "additivity_lost", "useful_units",
+	names := []string{"explained_variance", "cosine", "active_units", "hoyer_contribution", "l0", "dead_units_contribution", "additivity_lost", "useful_units",
 		"atom_area", "atom_components", "atom_radius", "atom_entropy", "coherence", "coherence_mean"}
 	for _, m := range scipy(t).Models {
 		got := measured(t, &listed{scipyModel: &m}, flat(m.Images), selected(t, names...)...)

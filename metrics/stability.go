@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -42,16 +43,8 @@ func CompareAtoms(models []*Atoms, seed uint64) (*Agreement, error) {
 	if len(models) < 2 {
 		return nil, fmt.Errorf("metrics: got the atoms of %d models, want at least 2", len(models))
 	}
-	for i, a := range models {
-		if a == nil || a.Count < 1 {
-			return nil, fmt.Errorf("metrics: model %d has no atoms to compare", i)
-		}
-		if err := a.check(); err != nil {
-			return nil, err
-		}
-		if a.Pixels() != models[0].Pixels() {
-			return nil, fmt.Errorf("metrics: the atoms of model %d have %d values, want %d as those of model 0", i, a.Pixels(), models[0].Pixels())
-		}
+	if err := comparable(models); err != nil {
+		return nil, err
 	}
 	var sum Agreement
 	pairs := 0
@@ -70,6 +63,50 @@ func CompareAtoms(models []*Atoms, seed uint64) (*Agreement, error) {
 	}
 	n := float64(pairs)
 	return &Agreement{sum.Matched / n, sum.Amari / n, sum.Random / n, sum.Permuted / n}, nil
+}
+
+// comparable reports models without atoms and atoms of different sizes.
+func comparable(models []*Atoms) error {
+	for i, a := range models {
+		if a == nil || a.Count < 1 {
+			return fmt.Errorf("metrics: model %d has no atoms to compare", i)
+		}
+		if err := a.check(); err != nil {
+			return err
+		}
+		if a.Pixels() != models[0].Pixels() {
+			return fmt.Errorf("metrics: the atoms of model %d have %d values, want %d as those of model 0", i, a.Pixels(), models[0].Pixels())
+		}
+	}
+	return nil
+}
+
+// Match is a pair of atoms of two models.
+type Match struct {
+	First  int     `json:"first"` // number of the first model's atom
+	Second int     `json:"second"`
+	Cosine float64 `json:"cosine"` // its magnitude; 0 for atoms of zeros
+}
+
+// MatchAtoms matches the atoms of two models one to one, with the largest sum of |cosines|, and returns the pairs, the most
+// similar ones first. Atoms of the larger model that are left over are in no pair. The errors are those of [CompareAtoms].
+func MatchAtoms(first, second *Atoms) ([]Match, error) {
+	if err := comparable([]*Atoms{first, second}); err != nil {
+		return nil, err
+	}
+	cosines := similarities(first.directions(), second.directions(), first.Pixels())
+	columns, err := assignment.Maximise(first.Count, second.Count, func(i, j int) float64 { return cosines[i*second.Count+j] })
+	if err != nil {
+		return nil, fmt.Errorf("metrics: atoms: %w", err)
+	}
+	var pairs []Match
+	for i, j := range columns {
+		if j != assignment.None {
+			pairs = append(pairs, Match{i, j, cosines[i*second.Count+j]})
+		}
+	}
+	slices.SortStableFunc(pairs, func(a, b Match) int { return cmp.Compare(b.Cosine, a.Cosine) })
+	return pairs, nil
 }
 
 // comparePair is the agreement of two models.

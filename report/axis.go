@@ -11,8 +11,10 @@ import (
 type axis struct {
 	label    string
 	log      bool
-	whole    bool    // what is counted: no ticks between whole numbers
-	min, max float64 // the least range that is shown; both 0 leave it to the data
+	whole    bool      // what is counted: no ticks between whole numbers
+	inverted bool      // from top to bottom; only of linear axes
+	min, max float64   // the least range that is shown; both 0 leave it to the data
+	marks    []float64 // the only values with ticks; nil marks round values
 }
 
 // shows reports whether the axis can show a value.
@@ -28,12 +30,19 @@ func (a axis) set(to *plot.Axis) {
 	if to.Min > to.Max { // no data
 		to.Min, to.Max = 0.1, 1
 	}
+	if a.marks != nil {
+		a.mark(to)
+		return
+	}
 	if !a.log {
 		if to.Min == to.Max {
 			half := max(math.Abs(to.Min)/10, 1e-3)
 			to.Min, to.Max = to.Min-half, to.Max+half
 		}
 		to.Tick.Marker = linearTicks{whole: a.whole}
+		if a.inverted {
+			to.Scale = plot.InvertedScale{Normalizer: plot.LinearScale{}}
+		}
 		return
 	}
 	to.Min, to.Max = floorLog(to.Min), ceilLog(to.Max)
@@ -42,6 +51,18 @@ func (a axis) set(to *plot.Axis) {
 	}
 	to.Scale = plot.LogScale{}
 	to.Tick.Marker = logTicks{}
+}
+
+// mark gives an axis ticks at some values only.
+func (a axis) mark(to *plot.Axis) {
+	var ticks plot.ConstantTicks
+	for _, v := range a.marks {
+		ticks = append(ticks, plot.Tick{Value: v, Label: tickLabel(v)})
+	}
+	to.Tick.Marker = ticks
+	if a.log {
+		to.Scale = plot.LogScale{}
+	}
 }
 
 // floorLog is the nearest d*10^n that is not above v, for a digit d: where a logarithmic axis may end.

@@ -50,6 +50,13 @@ func figures(t *testing.T) map[string]func() (*Figure, error) {
 		"atoms": func() (*Figure, error) {
 			return Atoms(&metrics.Atoms{Shape: []int{32, 32}, Count: 17, Values: parts, Bias: bias})
 		},
+		"vector_atoms": func() (*Figure, error) {
+			return Atoms(&metrics.Atoms{Shape: []int{40}, Count: 20, Values: waves(20, 40, 1), Bias: waves(1, 40, 0.3)})
+		},
+		"spectra": func() (*Figure, error) {
+			return Spectra(ImageRow{Caption: "originals", Shape: []int{40}, Images: waves(3, 40, 1), Names: []string{"sample 0", "sample 9", "sample 18"}},
+				ImageRow{Caption: "vectors: mse 0.01", Shape: []int{40}, Images: waves(3, 40, 0.9)})
+		},
 		"histograms": func() (*Figure, error) {
 			return Histograms(
 				CodeRow{Caption: "sigmoid codes: mean Hoyer sparsity 0.07", Units: 100, Codes: codes(10, func(u float64) float64 { return 0.3 + 0.5*u*u })},
@@ -58,7 +65,10 @@ func figures(t *testing.T) map[string]func() (*Figure, error) {
 				CodeRow{Caption: "codes of any sign", Units: 100, Codes: codes(5, func(u float64) float64 { return 40 * (u - 0.4) })},
 			)
 		},
-		"curves":        func() (*Figure, error) { return Curves(ours, PublishedCurves(false)) },
+		"curves": func() (*Figure, error) { return Curves(ours, PublishedCurves(false)) },
+		"swept": func() (*Figure, error) {
+			return Swept("encoder.0.units", []string{"mse", "l0", "accuracy"}, sweptLines())
+		},
 		"hoyer_scatter": func() (*Figure, error) { return HoyerScatter(ours, PublishedCurves(false)) },
 		"mse_scatter":   func() (*Figure, error) { return MSEScatter(nil, PublishedCurves(true)) },
 		"pareto":        func() (*Figure, error) { return Pareto(named, PublishedTables("fashion-mnist")) },
@@ -170,4 +180,15 @@ func TestEveryGoldenPictureIsOfAFigure(t *testing.T) {
 			t.Errorf("%s is of no figure", f)
 		}
 	}
+}
+
+// waves are n vectors of that length.
+func waves(n, length int, amplitude float64) []float32 {
+	values := make([]float32, 0, n*length)
+	for i := range n {
+		for j := range length {
+			values = append(values, float32(amplitude*math.Sin(float64(j*(i+1))/20)*float64(i+1)/float64(n)))
+		}
+	}
+	return values
 }

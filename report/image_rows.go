@@ -2,13 +2,14 @@ package report
 
 import "errors"
 
-// ImageRow is images under one caption: originals, reconstructions, atoms, max-approximations.
+// ImageRow is images, or vectors, under one caption: originals, reconstructions, atoms, max-approximations.
 type ImageRow struct {
 	Caption string
-	Shape   []int     // of one image: (height, width) or (height, width, channels)
+	Shape   []int     // of one image: (height, width) or (height, width, channels); (values) of a vector
 	Images  []float32 // one after the other, row-major
 	Columns int       // images to a line; 0 means 10
-	Tone    Tone
+	Tone    Tone      // of images
+	Names   []string  // of vectors, see [Spectra]
 }
 
 // ImageRows draws rows of images below each other, each image magnified by a whole number without smoothing. Three

@@ -14,6 +14,7 @@ import (
 type line struct {
 	name       string
 	points     plotter.XYs
+	bars       []float64 // half the heights of bars through the points; nil for none
 	color      color.Color
 	dashes     []vg.Length
 	glyph      draw.GlyphDrawer // nil draws none
@@ -57,6 +58,7 @@ func (p panel) plot() (*plot.Plot, error) {
 			continue
 		}
 		empty = false
+		p.addBars(out, l)
 		if err := addLine(out, l, points); err != nil {
 			return nil, fmt.Errorf("report: panel %q: %w", p.title, err)
 		}
@@ -79,6 +81,26 @@ func (p panel) shown(points plotter.XYs) plotter.XYs {
 		}
 	}
 	return shown
+}
+
+// addBars adds the bars of a line. One that begins where a logarithmic axis cannot show it begins at its point.
+func (p panel) addBars(to *plot.Plot, l line) {
+	for i, half := range l.bars {
+		at := l.points[i]
+		if half <= 0 || len(p.shown(plotter.XYs{at})) == 0 {
+			continue
+		}
+		low := at.Y - half
+		if !p.y.shows(low) {
+			low = at.Y
+		}
+		bar, err := plotter.NewLine(plotter.XYs{{X: at.X, Y: low}, {X: at.X, Y: at.Y + half}})
+		if err != nil { // the ends are not finite
+			continue
+		}
+		bar.LineStyle = draw.LineStyle{Color: l.color, Width: lineWidth}
+		to.Add(bar)
+	}
 }
 
 func addLine(p *plot.Plot, l line, points plotter.XYs) error {

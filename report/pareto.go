@@ -8,13 +8,38 @@ import (
 	"slices"
 
 	"gonum.org/v1/plot/plotter"
+
+	"tessera/metrics"
 )
 
 // Pareto draws max-approximation error against reconstruction error; the lower left corner is best. Every point is labelled.
 // The figure has the measured points, the published points (see [PublishedTables]) and the Pareto front of both. Points that
 // lack one of the two metrics are left out.
 func Pareto(ours, published []Point) (*Figure, error) {
-	p := panel{x: mseOf(ours, published).axis, y: maxMetric.axis}
+	return pareto(ours, published, mseOf(ours, published), maxMetric)
+}
+
+// ParetoOf draws one metric against another with the names of the points and the Pareto front in the directions that improve
+// the metrics. An unknown metric is an error, and one of which neither more nor less is better; points that lack one of the
+// two metrics are left out.
+func ParetoOf(x, y string, points []Point) (*Figure, error) {
+	var of [2]metric
+	for i, name := range []string{x, y} {
+		m, ok := metrics.MeasureOf(name)
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("report: unknown metric %q", name)
+		case m.Better == metrics.Neither:
+			return nil, fmt.Errorf("report: %s has no front: neither a larger nor a smaller one is better", name)
+		}
+		of[i] = metric{axis: pointAxis(name, points), of: numberOf(name), name: name, higher: m.Better == metrics.Higher}
+	}
+	return pareto(points, nil, of[0], of[1])
+}
+
+// pareto draws y against x.
+func pareto(ours, published []Point, x, y metric) (*Figure, error) {
+	p := panel{x: x.axis, y: y.axis}
 	var names legend
 	var texts labels
 	for _, set := range []struct {
@@ -25,22 +50,22 @@ func Pareto(ours, published []Point) (*Figure, error) {
 		{published, line{name: "published", color: quiet, dashes: dashed, glyph: ring}, quiet},
 		{ours, line{name: "measured", color: palette[0], glyph: disc}, ink},
 	} {
-		shown := p.labelled(set.points)
+		shown := p.labelled(set.points, x, y)
 		if len(shown) == 0 {
 			continue
 		}
-		points, front := set.look, set.look
-		points.points, points.pointsOnly = xys(shown, mseMetric, maxMetric), true
-		front.points, front.glyph, front.step = xys(Front(shown), mseMetric, maxMetric), nil, true
-		p.lines = append(p.lines, front, points)
-		texts.lines = append(texts.lines, front)
+		points, edge := set.look, set.look
+		points.points, points.pointsOnly = xys(shown, x, y), true
+		edge.points, edge.glyph, edge.step = xys(front(shown, x, y), x, y), nil, true
+		p.lines = append(p.lines, edge, points)
+		texts.lines = append(texts.lines, edge)
 		names = append(names, set.look)
 		for i, at := range shown {
 			texts.names = append(texts.names, label{at: points.points[i], text: at.Label, color: set.text})
 		}
 	}
 	if len(texts.names) == 0 {
-		return nil, fmt.Errorf("%w with mse and max_approx", ErrNoPoints)
+		return nil, fmt.Errorf("%w with %s and %s", ErrNoPoints, x.name, y.name)
 	}
 	slices.Reverse(texts.names) // ours find their places first
 	p.extra = append(p.extra, texts)
@@ -48,10 +73,10 @@ func Pareto(ours, published []Point) (*Figure, error) {
 }
 
 // labelled returns the points that both axes show.
-func (p panel) labelled(points []Point) []Point {
+func (p panel) labelled(points []Point, x, y metric) []Point {
 	var shown []Point
 	for _, at := range points {
-		if len(p.shown(plotter.XYs{{X: mseMetric.of(at), Y: maxMetric.of(at)}})) == 1 {
+		if len(p.shown(plotter.XYs{{X: x.of(at), Y: y.of(at)}})) == 1 {
 			shown = append(shown, at)
 		}
 	}
@@ -60,16 +85,16 @@ func (p panel) labelled(points []Point) []Point {
 
 // Front returns the Pareto front: no other point is better in one of the two errors and at least as good in the other one.
 // The points are sorted by reconstruction error. Points with the same two errors count once; points that lack one are left out.
-func Front(points []Point) []Point {
-	sorted := slices.DeleteFunc(slices.Clone(points), func(p Point) bool {
-		return math.IsNaN(mseMetric.of(p)) || math.IsNaN(maxMetric.of(p))
-	})
+func Front(points []Point) []Point { return front(points, mseMetric, maxMetric) }
+
+// front returns the Pareto front of two metrics, the best x first.
+func front(points []Point, x, y metric) (front []Point) {
+	sorted := slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return math.IsNaN(x.of(p)) || math.IsNaN(y.of(p)) })
 	slices.SortStableFunc(sorted, func(a, b Point) int {
-		return cmp.Or(cmp.Compare(mseMetric.of(a), mseMetric.of(b)), cmp.Compare(maxMetric.of(a), maxMetric.of(b)))
+		return cmp.Or(cmp.Compare(x.cost(a), x.cost(b)), cmp.Compare(y.cost(a), y.cost(b)))
 	})
-	var front []Point
 	for _, p := range sorted {
-		if len(front) == 0 || maxMetric.of(p) < maxMetric.of(front[len(front)-1]) {
+		if len(front) == 0 || y.cost(p) < y.cost(front[len(front)-1]) {
 			front = append(front, p)
 		}
 	}

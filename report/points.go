@@ -17,11 +17,13 @@ import (
 
 // Point is the metrics of one model.
 type Point struct {
-	Label     string         // what the model is called in a figure
-	P         float64        // target of the mean activation; NaN where the model has no such penalty
-	Beta      float64        // weight of that penalty; NaN where there is none
-	Values    metrics.Values // by the names of `eval --json`
-	AllImages bool           // measured on all images of a data set that has no test images, else on the test images
+	Label  string         // what the model is called in a figure
+	P      float64        // target of the mean activation; NaN where the model has no such penalty
+	Beta   float64        // weight of that penalty; NaN where there is none
+	Values metrics.Values // by the names of `eval --json`
+	Split  string         // images that it was measured on: test (also ""), validation, train or all
+
+	deviation metrics.Values // over seeds
 }
 
 // ErrNoPoints means that a figure has no points to draw: no run has the metrics of its axes.
@@ -30,30 +32,40 @@ var ErrNoPoints = errors.New("report: no points to draw")
 // metric is one number of a point; NaN, which is not drawn, if it has none.
 type metric struct {
 	axis
-	of func(Point) float64
+	of     func(Point) float64
+	name   string // in errors
+	higher bool   // a larger number is better
+}
+
+// cost is the number of a point, the less the better.
+func (m metric) cost(p Point) float64 {
+	if m.higher {
+		return -m.of(p)
+	}
+	return m.of(p)
 }
 
 // The metrics of figures, with the study's axes.
 var (
-	mseMetric   = metric{axis{log: true}, numberOf("mse")} // see mseOf
-	hoyerMetric = metric{axis{label: "mean Hoyer sparsity of codes", max: 1}, numberOf("hoyer")}
-	maxMetric   = metric{axis{label: "max-approximation error", log: true}, numberOf("max_approx")}
-	recMetric   = metric{axis{label: "error to reconstructions", log: true}, numberOf("max_approx_reconstructed")}
-	betaMetric  = metric{axis{label: "weight β", log: true}, func(p Point) float64 { return p.Beta }}
+	mseMetric   = metric{axis: axis{log: true}, of: numberOf("mse"), name: "mse"} // see mseOf
+	hoyerMetric = metric{axis: axis{label: "mean Hoyer sparsity of codes", max: 1}, of: numberOf("hoyer")}
+	maxMetric   = metric{axis: axis{label: "max-approximation error", log: true}, of: numberOf("max_approx"), name: "max_approx"}
+	recMetric   = metric{axis: axis{label: "error to reconstructions", log: true}, of: numberOf("max_approx_reconstructed")}
+	betaMetric  = metric{axis: axis{label: "weight β", log: true}, of: func(p Point) float64 { return p.Beta }}
 )
 
 // mseOf is the mse with a label that says which images the points were measured on.
 func mseOf(points ...[]Point) metric {
 	m := mseMetric
-	all := func(p Point) bool { return p.AllImages }
-	test := func(p Point) bool { return !p.AllImages }
-	switch list := slices.Concat(points...); {
-	case !slices.ContainsFunc(list, all):
-		m.label = "mse of test images"
-	case !slices.ContainsFunc(list, test):
-		m.label = "mse of all images"
-	default:
-		m.label = "mse"
+	m.label = "mse"
+	list := slices.Concat(points...)
+	split := func(p Point) string { return cmp.Or(p.Split, "test") }
+	if len(list) == 0 {
+		return m
+	}
+	first := split(list[0])
+	if !slices.ContainsFunc(list, func(p Point) bool { return split(p) != first }) {
+		m.label = "mse of " + first + " images"
 	}
 	return m
 }

@@ -149,3 +149,18 @@ func fill(picture *image.RGBA, area image.Rectangle, c color.RGBA) {
 		}
 	}
 }
+
+// Pixels draws one image of shape (height, width) or (height, width, channels), one pixel for each place. Values that are not
+// finite are an error.
+func Pixels(shape []int, tone Tone, values []float32) (*image.RGBA, error) {
+	r, n, err := newRaster(shape, 1, tone, values, 0, 1)
+	if err != nil {
+		return nil, err
+	}
+	if n != 1 {
+		return nil, fmt.Errorf("report: got %d images, want one", n)
+	}
+	drawn := image.NewRGBA(image.Rect(0, 0, r.width, r.height))
+	r.one(drawn, 0, 0, values)
+	return drawn, nil
+}

@@ -12,7 +12,8 @@
 //	four metrics over the weight of a penalty  [Curves]
 //	the two scatters                           [HoyerScatter], [MSEScatter]
 //
-// and two more: [Training] draws metrics.jsonl, [Pareto] reconstruction against max-approximation.
+// and three more: [Training] draws metrics.jsonl, [Pareto] reconstruction against max-approximation, [Swept] any metrics over
+// any key of a sweep.
 package report
 
 import (

@@ -96,8 +96,14 @@ func TestWhatCannotBeDrawnIsAnError(t *testing.T) {
 		"half a code":       func() (*Figure, error) { return Histograms(CodeRow{Units: 3, Codes: four}) },
 		"a code of NaN":     func() (*Figure, error) { return Histograms(CodeRow{Units: 1, Codes: []float32{nan}}) },
 		"no atoms":          func() (*Figure, error) { return Atoms(nil) },
-		"atoms of no shape": func() (*Figure, error) { return Atoms(&metrics.Atoms{Shape: []int{4}, Count: 1, Values: four}) },
-		"too few atoms":     func() (*Figure, error) { return Atoms(&metrics.Atoms{Shape: []int{2, 2}, Count: 2, Values: four}) },
+		"atoms of no shape": func() (*Figure, error) { return Atoms(&metrics.Atoms{Count: 4, Values: four}) },
+		"no vectors":        func() (*Figure, error) { return HeatMaps() },
+		"a vector of NaN":   func() (*Figure, error) { return HeatMaps(ImageRow{Shape: []int{1}, Images: []float32{nan}}) },
+		"half a vector":     func() (*Figure, error) { return Spectra(ImageRow{Shape: []int{3}, Images: four}) },
+		"unequal rows": func() (*Figure, error) {
+			return Spectra(ImageRow{Shape: []int{2}, Images: four}, ImageRow{Shape: []int{4}, Images: four})
+		},
+		"too few atoms": func() (*Figure, error) { return Atoms(&metrics.Atoms{Shape: []int{2, 2}, Count: 2, Values: four}) },
 		"a bias of no image": func() (*Figure, error) {
 			return Atoms(&metrics.Atoms{Shape: []int{2, 2}, Count: 1, Values: four, Bias: four[:1]})
 		},
@@ -225,7 +231,7 @@ func TestAtomsAreNumberedAtAnySizeOfTheirCells(t *testing.T) {
 }
 
 func TestTheAxisSaysWhichImagesTheErrorIsOf(t *testing.T) {
-	test, all := []Point{{}}, []Point{{AllImages: true}}
+	test, all := []Point{{}}, []Point{{Split: "all"}}
 	for want, points := range map[string][][]Point{
 		"mse of test images": {test, nil}, "mse of all images": {all, nil}, "mse": {all, test},
 	} {

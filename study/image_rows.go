@@ -49,10 +49,10 @@ func Codes(c metrics.Coder, images []float32, caption string) (report.CodeRow, e
 	return report.CodeRow{Caption: caption, Units: c.Units(), Codes: codes}, err
 }
 
-// FirstAtoms are the first atoms of a coder and their number; 0 if it has no atoms that are images.
+// FirstAtoms are the first atoms of a coder and their number; 0 if it has no atoms.
 func FirstAtoms(c metrics.Coder) (row report.ImageRow, n int) {
 	a := c.Atoms()
-	if a == nil || len(a.Shape) < 2 {
+	if a == nil {
 		return row, 0
 	}
 	n = min(ShownAtoms, a.Count)

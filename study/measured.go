@@ -57,7 +57,9 @@ func Penalty(m *config.Model) (p, beta float64) {
 func values(keys []string, s sweep.Setting) string {
 	var parts []string
 	for i, text := range s.Texts(keys) {
-		parts = append(parts, keys[i]+"="+text)
+		if text != "" { // else the key is not of this model
+			parts = append(parts, keys[i]+"="+text)
+		}
 	}
 	return strings.Join(parts, " ")
 }

@@ -70,7 +70,15 @@ func (s *Sweep) Replaces() error {
 		return nil
 	}
 	return &foreign{s.Path, fmt.Sprintf("holds the results of %d finished trials of sweep %q%s, which sweep %q%s does not have; --clean removes these trials",
-		dropped, old.Sweep, with(old.Changes), s.Name, with(s.changes))}
+		dropped, old.Sweep, made(old.Changes), s.Name, with(s.changes))}
+}
+
+// made says with which changes results were made; those of earlier versions do not tell.
+func made(changes []string) string {
+	if changes == nil {
+		return ", made by an earlier version with unknown flags"
+	}
+	return with(changes)
 }
 
 // with names the changes of a sweep.

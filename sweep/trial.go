@@ -62,7 +62,7 @@ func (w *work) evaluate(ctx context.Context, t *Trial, backend graph.Backend, sp
 	if split == data.TestSplit {
 		set = t.tested
 	}
-	sample, err := evaluation.Take(set, t.Model, coder.Shape(), split)
+	sample, err := evaluation.Take(set.Scaled(trained.Scaling), t.Model, coder.Shape(), split)
 	if err != nil {
 		return nil, err
 	}

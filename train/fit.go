@@ -123,6 +123,9 @@ func restoreBaseline(m baselines.Model, path string, file *checkpoint.File) erro
 		return checkpoint.Errorf(path, "damaged: %s: %v", numbersKey, err)
 	}
 	for _, t := range file.Tensors {
+		if isSamples(t.Name) {
+			continue
+		}
 		state.Tensors[t.Name] = baselines.Tensor{Shape: t.Shape, Values: t.Data}
 	}
 	if err := m.Restore(state); err != nil {

@@ -18,8 +18,9 @@ type job struct {
 	shape      []int // of one image
 	run        string
 	images     *data.Images // fitted
-	files      []data.File  // files of the data set
-	started    *data.File   // file of the initial parameters; nil if they are random
+	samples    samples
+	files      []data.File // files of the data set
+	started    *data.File  // file of the initial parameters; nil if they are random
 	identity   identity
 	arithmetic Arithmetic // with which the run was started
 	progress   progress

@@ -12,8 +12,10 @@ import (
 
 	"tessera/baselines"
 	"tessera/config"
+	"tessera/data"
 	"tessera/graph"
 	"tessera/internal/regular"
+	"tessera/internal/volume"
 	"tessera/metrics"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
@@ -27,9 +29,12 @@ type Trained struct {
 	Path         string // the file of the parameters
 	Epoch        int    // epoch of the parameters; with early stopping the best one
 	Step         int
+
+	Scaling *data.Scaling // of the samples that the model takes; nil for none
+	Range   [2]float32    // least and largest value of the fitted samples, before scaling
 }
 
-// Coder returns a coder of the model. An auto-encoder's programs run on that back end; Close of the coder frees them.
+// Coder returns a coder of the model, for samples under its scaling. An auto-encoder's programs run on that back end; Close of the coder frees them.
 func (t *Trained) Coder(backend graph.Backend) metrics.Coder {
 	if t.Baseline != nil {
 		return t.Baseline
@@ -170,6 +175,11 @@ func open(spec *config.Model, path string, f *checkpoint.File) (*Trained, error)
 	if err != nil {
 		return nil, err
 	}
+	kept, err := storedSamples(path, f, volume.Of(shape))
+	if err != nil {
+		return nil, err
+	}
+	t.Scaling, t.Range = kept.scaling, kept.span
 	if t.Epoch, err = strconv.Atoi(f.Metadata[epochKey]); err != nil {
 		return nil, checkpoint.Errorf(path, "damaged: %s: %v", epochKey, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/hooks"
+	"tessera/internal/volume"
 	"tessera/optim"
 	"tessera/team"
 	"tessera/train/checkpoint"
@@ -69,18 +70,22 @@ func newSession(ctx context.Context, spec *config.Model, o Options, from *stored
 	if from != nil && !slices.Equal(from.shape, set.Shape) {
 		return nil, data.Splits{}, &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its images do not have the shape of the training images (got %v, want %v)", set.Shape, from.shape)}
 	}
-	splits, err := set.Split(spec.Dataset.Selection, spec.Train.Seed)
-	if err != nil {
-		return nil, splits, err
+	if from != nil {
+		set = set.Trusted() // a run of an earlier version may have been trained on doubtful values
+	} else if o.Warn != nil {
+		for _, note := range set.Notes {
+			o.Warn(note)
+		}
 	}
-	if err := usable(spec, set, splits); err != nil {
+	splits, err := begun(spec, set)
+	if err != nil {
 		return nil, splits, err
 	}
 	s, err := bareSession(spec, set.Shape, o)
 	if err != nil {
 		return nil, splits, err
 	}
-	s.images, s.files = splits.Fit, set.Files
+	s.images, s.files, s.samples = splits.Fit, set.Files, samplesOf(splits, spec.Dataset.Selection)
 	s.identity = newIdentity(spec, s.images.Len(), s.files)
 	if from != nil {
 		err = s.restore(from)
@@ -103,7 +108,7 @@ func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
 		low, high := images.Range()
 		if err := spec.Suits(float64(low), float64(high)); err != nil {
 			return &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("has values from %g to %g, but %v", low, high, err),
-				Hint: "save them as uint8, which is scaled, or scale them to [0,1]"}
+				Hint: "save them as uint8, which is divided by 255, or write scale = \"minmax\" in the dataset table"}
 		}
 	}
 	return nil
@@ -121,7 +126,8 @@ func labelled(spec *config.Model, name string, images *data.Images) error {
 	}
 	kind, classes, labels := spec.Losses[i].Kind, layout.Size(spec.Losses[i].On), images.Labels()
 	if len(labels) == 0 || slices.Max(labels) < 0 {
-		return &data.Error{Dataset: name, Problem: fmt.Sprintf("its images have no labels, but loss[%d] (%s) needs them", i, kind)}
+		return &data.Error{Dataset: name, Problem: fmt.Sprintf("its images have no labels, but loss[%d] (%s) needs them", i, kind),
+			Hint: "name them with the key labels, or put the images of each class into a folder"}
 	}
 	if most := slices.Max(labels); most >= classes {
 		return &data.Error{Dataset: name, Problem: fmt.Sprintf("has the label %d, but %q, which loss[%d] (%s) compares with labels, has %d values: want at least %d",
@@ -179,6 +185,10 @@ func (s *session) restore(from *stored) error {
 		s.arithmetic = from.arithmetic
 	}
 	s.progress = from.progress
+	var err error
+	if s.samples, err = storedSamples(from.path, from.file, volume.Of(from.shape)); err != nil {
+		return err
+	}
 	return s.learner.restore(from)
 }
 
@@ -247,6 +257,7 @@ func (s *session) derivedFiles() (files []folder.File, err error) {
 
 // encode returns a file to write. It reuses the memory of the last file of that name, which may be a hundred megabytes.
 func (s *session) encode(d derived) (folder.File, error) {
+	s.samples.add(d.file)
 	b, err := checkpoint.Encode(d.file, s.encoded[d.name])
 	if err == nil {
 		s.encoded[d.name] = b

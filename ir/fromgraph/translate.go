@@ -26,6 +26,9 @@ func Dtype(d tensor.Dtype) (ir.Dtype, error) {
 type Translator struct {
 	dtype  tensor.Dtype
 	values map[*gorgonia.Node]*ir.Value
+
+	// Layers holds, by node, the layer that values of the node belong to. Nodes that it lacks belong to none.
+	Layers map[*gorgonia.Node]string
 }
 
 // New returns a translator of nodes of that type.
@@ -55,8 +58,20 @@ func (t *Translator) Value(n *gorgonia.Node) (*ir.Value, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", n.Name(), err)
 	}
+	mark(v, args, t.Layers[n])
 	t.values[n] = v
 	return v, nil
+}
+
+// mark records the layer of the values that one op became; args are those that existed before.
+func mark(v *ir.Value, args []*ir.Value, layer string) {
+	if layer == "" || v.Layer != "" || slices.Contains(args, v) {
+		return
+	}
+	v.Layer = layer
+	for _, a := range v.Args {
+		mark(a, args, layer)
+	}
 }
 
 // op translates one operation. Shapes are copied: Gorgonia reuses their memory.

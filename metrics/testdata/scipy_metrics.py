@@ -88,7 +88,11 @@ def of_codes(m):
     a = np.maximum(m["codes"][:, :, None] * m["atoms"], 0).sum(1)
     start = np.maximum(ACTIVATIONS[m["activation"]](m["bias"]), 0)
     kept = np.maximum(m["outputs"] - start, 0)
-    return {"hoyer_contribution": hoyer.mean(), "l0": (c > 0.01 * c.max(1, keepdims=True)).mean(),
+    x, y = m["images"], m["outputs"]
+    lengths = np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1)
+    return {"explained_variance": 1 - ((x - y) ** 2).sum() / ((x - x.mean(0)) ** 2).sum(),
+            "cosine": ((x * y).sum(1) / lengths).mean(), "active_units": (m["codes"] != 0).sum(1).mean(),
+            "hoyer_contribution": hoyer.mean(), "l0": (c > 0.01 * c.max(1, keepdims=True)).mean(),
             "dead_units_contribution": int((c.max(0) < 0.01 * c.max()).sum()),
             "additivity_lost": np.maximum(a - kept, 0).sum() / a.sum(), "useful_units": useful(m, 0.01)}
 

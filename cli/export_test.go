@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestExportWritesEveryFormatAndRefusesWhatHasNoForm(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "train", "small", "--epochs", "2")
+	for format, file := range map[string]string{"onnx": "small.onnx", "npz": "small.npz", "safetensors": "small.safetensors",
+		"tensorboard": "small.tfevents", "csv": "small.csv"} {
+		if got := b.must(0, "export", "runs/small", "--to", format).stdout; got != file+"\n" || !b.exists(file) {
+			t.Errorf("%s: printed %q", format, got)
+		}
+	}
+	b.must(0, "export", "runs/small", "--to", "csv", "--part", "atoms")
+	b.must(0, "export", "runs/small", "--to", "onnx", "--part", "encoder", "-o", "deep/er/e.onnx")
+	if !b.exists("small-atoms.csv") || !b.exists("deep/er/e.onnx") {
+		t.Error("a part has another name")
+	}
+	b.write("models.toml", "[model.few]\nkind = \"nmf\"\ndataset = \"swimmer\"\ncomponents = 4\niterations = 2\n")
+	b.must(0, "train", "few")
+	for want, args := range map[string]string{
+		"the encoder is not a closed expression":                                                   "runs/few --to onnx",
+		`--to: got "pytorch", want one of csv, npz, onnx, safetensors, tensorboard`:                "runs/small --to pytorch",
+		`--part: part "head" is unknown for onnx of this run, want one of model, encoder, decoder`: "runs/small --to onnx --part head",
+		"--out: runs is a folder; give a file name":                                                "runs/small --to npz -o runs",
+		`required flag(s) "to" not set`:                                                            "runs/small",
+	} {
+		b.contains(args, b.must(exitUsage, append([]string{"export"}, strings.Fields(args)...)...).stderr, want)
+	}
+	if b.exists("few.onnx") {
+		t.Error("a failed export left a file")
+	}
+	b.must(0, "export", "runs/few", "--to", "onnx", "--part", "decoder")
+}

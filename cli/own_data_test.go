@@ -1,0 +1,272 @@
+package cli
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"tessera/data"
+	"tessera/train/checkpoint"
+)
+
+// follow runs the commands of a transcript in testdata/own_data.
+func (b *bench) follow(name string) {
+	b.Helper()
+	text, err := os.ReadFile("testdata/own_data/" + name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	lines := strings.Split(string(text), "\n")
+	for len(lines) > 0 {
+		command, ok := strings.CutPrefix(lines[0], "$ ")
+		if lines = lines[1:]; !ok {
+			continue
+		}
+		end := slices.IndexFunc(lines, func(l string) bool { return l == "" || l[0] == '$' || l[0] == '#' })
+		b.step(command, lines[:max(end, 0)])
+		lines = lines[max(end, 0):]
+	}
+}
+
+// step runs one command and compares it with what the transcript says of it.
+func (b *bench) step(command string, said []string) {
+	b.Helper()
+	code := 0
+	for _, line := range said {
+		if text, ok := strings.CutPrefix(line, "exit "); ok {
+			code, _ = strconv.Atoi(text)
+		}
+	}
+	r := b.must(code, strings.Fields(command)...)
+	for _, line := range said {
+		switch kind, text, _ := strings.Cut(line, " "); kind {
+		case "out":
+			b.contains("tessera "+command, r.stdout, text)
+		case "err":
+			b.contains("tessera "+command, r.stderr, text)
+		case "file":
+			if !b.exists(text) {
+				b.Errorf("tessera %s: there is no %s", command, text)
+			}
+		case "exit":
+		default:
+			b.Fatalf("the transcript has the line %q", line)
+		}
+	}
+}
+
+func TestFirstAfternoonWithDataOfOnesOwn(t *testing.T) {
+	b := newBench(t)
+	models, err := os.ReadFile("testdata/own_data/models.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.write("models.toml", string(models))
+	o := writeOwnData(b)
+	b.follow("first-steps.txt")
+	b.follow("transcript.txt")
+	b.photos(t)
+	b.measurements(t, o)
+	b.activations(t, o)
+}
+
+// rows reads an output file.
+func (b *bench) rows(name string, shape ...int) *data.Rows {
+	b.Helper()
+	rows, err := data.ReadRows(b.Context(), b.path(name), shape, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return rows
+}
+
+// photos checks names, labels and shapes of what was encoded and decoded.
+func (b *bench) photos(t *testing.T) {
+	codes := b.rows("photos.npz", 16)
+	if codes.Len() != 300 || codes.Names[0] != "cells/c000.jpg" || codes.Names[299] != "fibres/2025/may/c299.png" || !slices.Equal(codes.Classes, []string{"cells", "crystals", "fibres"}) {
+		t.Errorf("%d codes, names %q to %q, classes %q", codes.Len(), codes.Names[0], codes.Names[len(codes.Names)-1], codes.Classes)
+	}
+	for i, label := range codes.Labels() {
+		if want := slices.IndexFunc(codes.Classes, func(c string) bool { return strings.HasPrefix(codes.Names[i], c) }); label != want {
+			t.Errorf("%s has the label %d, want %d", codes.Names[i], label, want)
+		}
+	}
+	one := b.rows("one.csv", 16)
+	if !slices.Equal(one.Names, []string{"c000.jpg"}) || !slices.Equal(one.Float32(), codes.Float32()[:16]) {
+		t.Errorf("the first photo alone: %q %v, among all %v", one.Names, one.Float32(), codes.Float32()[:16])
+	}
+	decoded := b.rows("photos.npy", 20, 20, 3)
+	pictures := b.rows("decoded", 20, 20, 3)
+	for i, v := range decoded.Float32() {
+		if d := v - pictures.Float32()[i]; math.Abs(float64(d)) > 0.5/255+1e-6 {
+			t.Fatalf("value %d: %g, in a picture %g", i, v, pictures.Float32()[i])
+		}
+		if i > 5000 {
+			break
+		}
+	}
+}
+
+// affine is a layer y = x W + b of a run, in float64.
+type affine struct {
+	weight, bias []float64
+}
+
+func (a affine) of(x []float64) []float64 {
+	y := slices.Clone(a.bias)
+	for i, v := range x {
+		for j := range y {
+			y[j] += v * a.weight[i*len(y)+j]
+		}
+	}
+	return y
+}
+
+// parameters reads the tensors of a run in float64.
+func (b *bench) parameters(run string) func(name string) []float64 {
+	b.Helper()
+	f, err := checkpoint.Decode([]byte(b.read(run + "/model.safetensors")))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return func(name string) []float64 {
+		tensor, ok := f.Tensor(name)
+		if !ok {
+			b.Fatalf("%s has no tensor %s", run, name)
+		}
+		values := make([]float64, len(tensor.Data))
+		for i, v := range tensor.Data {
+			values[i] = float64(v)
+		}
+		return values
+	}
+}
+
+// recomputed is what the dense model of a run makes of samples, computed here in float64.
+type recomputed struct {
+	codes, outputs                 [][]float64
+	mse, explained, cosine, active float64
+}
+
+func (b *bench) recompute(run string, samples [][]float64) (r recomputed) {
+	p := b.parameters(run)
+	encoder, decoder := affine{p("encoder.0.weight"), p("encoder.0.bias")}, affine{p("decoder.0.weight"), p("decoder.0.bias")}
+	mean := make([]float64, len(samples[0]))
+	n := float64(len(samples))
+	for _, x := range samples {
+		for j, v := range x {
+			mean[j] += v / n
+		}
+	}
+	residual, total := 0.0, 0.0
+	for _, x := range samples {
+		h := encoder.of(x)
+		for j := range h {
+			if h[j] = max(h[j], 0); h[j] > 0 {
+				r.active += 1 / n
+			}
+		}
+		y := decoder.of(h)
+		var xy, xx, yy float64
+		for j := range x {
+			residual += (x[j] - y[j]) * (x[j] - y[j])
+			total += (x[j] - mean[j]) * (x[j] - mean[j])
+			xy, xx, yy = xy+x[j]*y[j], xx+x[j]*x[j], yy+y[j]*y[j]
+		}
+		r.cosine += xy / math.Sqrt(xx*yy) / n
+		r.codes, r.outputs = append(r.codes, h), append(r.outputs, y)
+	}
+	r.mse, r.explained = residual/n/float64(len(mean)), 1-residual/total
+	return r
+}
+
+// agrees compares `eval` with numbers that were computed here.
+func (b *bench) agrees(t *testing.T, run string, want recomputed) {
+	t.Helper()
+	var got map[string]any
+	if err := json.Unmarshal([]byte(b.must(0, "eval", run, "--split", "test", "--json").stdout), &got); err != nil {
+		t.Fatal(err)
+	}
+	for name, w := range map[string]float64{"mse": want.mse, "explained_variance": want.explained, "cosine": want.cosine, "active_units": want.active} {
+		if g, ok := got[name].(float64); !ok || math.Abs(g-w) > 1e-5*max(1, math.Abs(w)) {
+			t.Errorf("%s: %s is %v, want %v", run, name, got[name], w)
+		}
+	}
+	for _, name := range []string{"max_approx", "mse_clipped", "atom_area"} {
+		if got[name] != nil {
+			t.Errorf("%s: %s of vectors is %v", run, name, got[name])
+		}
+	}
+}
+
+// close compares the values of a file with rows that were computed here.
+func (b *bench) close(t *testing.T, name string, want [][]float64) {
+	t.Helper()
+	for i, v := range b.rows(name, len(want[0])).Float32() {
+		if w := want[i/len(want[0])][i%len(want[0])]; math.Abs(float64(v)-w) > 1e-4*max(1, math.Abs(w)) {
+			t.Errorf("%s: value %d is %g, want %g", name, i, v, w)
+			return
+		}
+	}
+}
+
+// measurements checks the scaling, codes with labels, and what is decoded, in the units of the file.
+func (b *bench) measurements(t *testing.T, o ownData) {
+	n, scaled := float64(len(o.measurements)), make([][]float64, len(o.measurements))
+	shift, factor := b.parameters("runs/measurements")("data/shift"), b.parameters("runs/measurements")("data/factor")
+	for j := range 6 {
+		mean, squares := 0.0, 0.0
+		for _, row := range o.measurements {
+			mean += row[j] / n
+		}
+		for _, row := range o.measurements {
+			squares += (row[j] - mean) * (row[j] - mean) / n
+		}
+		if d := 1 / math.Sqrt(squares); math.Abs(shift[j]-mean) > 1e-5*max(1, math.Abs(mean)) || math.Abs(factor[j]-d) > 1e-5*d {
+			t.Errorf("column %d: shift %g, factor %g, want %g and %g", j, shift[j], factor[j], mean, d)
+		}
+		for i, row := range o.measurements {
+			scaled[i] = append(scaled[i], (row[j]-shift[j])*factor[j])
+		}
+	}
+	r := b.recompute("runs/measurements", scaled)
+	b.agrees(t, "runs/measurements", r)
+	b.close(t, "measurements.npz", r.codes)
+	b.close(t, "codes.csv", r.codes)
+	for i, row := range r.outputs {
+		for j := range row {
+			r.outputs[i][j] = row[j]/factor[j] + shift[j]
+		}
+	}
+	b.close(t, "decoded.csv", r.outputs)
+	codes := b.rows("measurements.npz", 16)
+	if !slices.Equal(codes.Classes, species) {
+		t.Errorf("classes %q, want %q", codes.Classes, species)
+	}
+	lines, err := csv.NewReader(strings.NewReader(b.read("codes.csv"))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, label := range codes.Labels() {
+		if species[label] != o.species[i] || lines[i+1][0] != o.species[i] {
+			t.Errorf("row %d: %s, in the .csv file %s, want %s", i, species[label], lines[i+1][0], o.species[i])
+		}
+	}
+}
+
+// activations checks float16 vectors, a vector alone, and the warning about another range.
+func (b *bench) activations(t *testing.T, o ownData) {
+	r := b.recompute("runs/activations", o.activations)
+	b.agrees(t, "runs/activations", r)
+	b.close(t, "activations-codes.npy", r.codes)
+	b.close(t, "activations-decoded.npy", r.outputs)
+	b.close(t, "vector-code.npy", r.codes[:1])
+	if quiet := b.must(0, "encode", "runs/activations", "--in", "activations.npy", "--out", "again.npy"); quiet.stderr != "" {
+		t.Errorf("a warning about the training samples themselves: %s", quiet.stderr)
+	}
+}

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestReportsAreFiles(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "train", "small", "--epochs", "1", "--out", "one")
+	b.must(0, "train", "small", "--epochs", "2", "--out", "two")
+	b.must(0, "report", "one", "two", "-o", "pages.html", "--metrics", "mse")
+	b.contains("the report", b.read("pages.html"), "<!doctype html>", "epochs = 2", "small is an auto-encoder")
+	b.must(0, "compare", "one", "two", "-o", "comparison.html", "--metrics", "mse")
+	b.contains("the comparison", b.read("comparison.html"), "train.epochs", "Atoms in pairs")
+	for _, args := range [][]string{{"report"}, {"report", "missing"}, {"report", "one", "-o", "two"}, {"report", "one", "--split", "none"}, {"report", "one", "--metrics", "mice"}} {
+		b.must(exitUsage, args...)
+	}
+	b.must(exitWrite, "report", "one", "-o", "nowhere/page.html", "--metrics", "mse")
+}
+
+func TestTheServerNeedsATokenForOtherMachines(t *testing.T) {
+	b := newBench(t)
+	for _, args := range [][]string{{"--address", "0.0.0.0:0"}, {"--address", "0.0.0.0:0", "--token", "short"}, {"--address", "port"}, {"missing"}} {
+		b.must(exitUsage, append([]string{"ui"}, args...)...)
+	}
+	b.must(0, "train", "small", "--epochs", "1")
+	cmd := b.command("ui", "--address", "127.0.0.1:0")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	address, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.Get(strings.TrimSpace(address))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(answer.Body)
+	answer.Body.Close()
+	if err != nil || !strings.Contains(string(text), `"path":"small"`) {
+		t.Errorf("the list: %v\n%.300s", err, text)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("after Ctrl-C: %v", err)
+	}
+}

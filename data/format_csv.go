@@ -1,0 +1,248 @@
+package data
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// csvFile is a text file of columns: a line of their names, then one line per sample.
+type csvFile struct {
+	header []string
+	rest   []byte
+	comma  rune
+}
+
+// csvColumns says which columns are what.
+type csvColumns struct {
+	values        []int
+	labels, names int // -1 for none
+}
+
+// openCSV reads a file and its first line. The separator is the comma, the semicolon or the tab, whichever the first line has
+// most of.
+func openCSV(ctx context.Context, path string) (*csvFile, File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, File{}, err
+	}
+	if f, _, err := openFile(path); err == nil {
+		packed := isGzip(f)
+		f.Close()
+		if packed {
+			return nil, File{}, errors.New("is compressed: unpack it first")
+		}
+	}
+	b, file, err := readFile(ctx, path, info.Size())
+	if err != nil {
+		return nil, file, err
+	}
+	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")) // the byte order mark that spreadsheets write
+	first, _, _ := bytes.Cut(b, []byte("\n"))
+	comma := slices.MaxFunc([]rune{',', ';', '\t'}, func(x, y rune) int {
+		return cmp.Compare(bytes.Count(first, []byte(string(x))), bytes.Count(first, []byte(string(y))))
+	})
+	f := &csvFile{rest: b, comma: comma}
+	if f.header, err = f.reader().Read(); err != nil {
+		return nil, file, csvError(err)
+	}
+	if len(f.header) == 0 || slices.IndexFunc(f.header, func(name string) bool { return !isNumber(name) }) < 0 && !counts(f.header) {
+		return nil, file, errors.New("the first line holds numbers: write a first line with the names of the columns")
+	}
+	return f, file, nil
+}
+
+// isNumber reports whether a cell is a number.
+func isNumber(cell string) bool {
+	_, err := strconv.ParseFloat(cell, 64)
+	return err == nil
+}
+
+// counts reports whether a header is 0, 1, 2, ... or 1, 2, 3, ..., as pandas and spreadsheets name columns.
+func counts(header []string) bool {
+	first, err := strconv.Atoi(header[0])
+	for i, name := range header {
+		if name != strconv.Itoa(first+i) {
+			return false
+		}
+	}
+	return err == nil && (first == 0 || first == 1)
+}
+
+func (f *csvFile) reader() *csv.Reader {
+	r := csv.NewReader(bytes.NewReader(f.rest))
+	r.Comma, r.ReuseRecord, r.TrimLeadingSpace = f.comma, true, true
+	return r
+}
+
+// csvError words the errors of encoding/csv.
+func csvError(err error) error {
+	var bad *csv.ParseError
+	switch {
+	case errors.Is(err, io.EOF):
+		return errors.New("is empty")
+	case errors.As(err, &bad) && errors.Is(bad.Err, csv.ErrFieldCount):
+		return fmt.Errorf("line %d has more or fewer cells than the first line", bad.Line)
+	case errors.As(err, &bad):
+		return fmt.Errorf("line %d: %w", bad.Line, bad.Err)
+	}
+	return err
+}
+
+// columns finds out which columns are what. A column of labels or names that a key names must be there, unless the caller only
+// needs the values.
+func (f *csvFile) columns(r reading) (c csvColumns, err error) {
+	find := func(name string, usual []string) (int, error) {
+		if name != "" {
+			usual = []string{name}
+		}
+		for i, column := range f.header {
+			if slices.ContainsFunc(usual, func(u string) bool { return u == column || name == "" && strings.EqualFold(u, column) }) {
+				return i, nil
+			}
+		}
+		if name != "" && r.shape == nil {
+			return -1, fmt.Errorf("has no column %q, want %s", name, f.columnList())
+		}
+		return -1, nil
+	}
+	if c.labels, err = find(r.labels, labelNames); err != nil {
+		return c, err
+	}
+	if c.names, err = find(r.names, nameNames); err != nil {
+		return c, err
+	}
+	for i, column := range f.header {
+		chosen := len(r.columns) == 0
+		for _, glob := range r.columns {
+			ok, err := path.Match(glob, column)
+			if err != nil {
+				return c, fmt.Errorf("columns: %q: %w", glob, err)
+			}
+			chosen = chosen || ok
+		}
+		if chosen && i != c.labels && i != c.names {
+			c.values = append(c.values, i)
+		}
+	}
+	if len(c.values) == 0 {
+		return c, fmt.Errorf("has no columns of values, got %s", f.columnList())
+	}
+	return c, nil
+}
+
+// columnList lists the columns.
+func (f *csvFile) columnList() string {
+	const most = 12
+	texts := make([]string, 0, most+1)
+	for _, name := range f.header[:min(most, len(f.header))] {
+		texts = append(texts, fmt.Sprintf("%.60q", name))
+	}
+	if len(f.header) > most {
+		texts = append(texts, fmt.Sprintf("... (%d in all)", len(f.header)))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// table reads the samples.
+func (f *csvFile) table(r reading) (t table, err error) {
+	c, err := f.columns(r)
+	if err != nil {
+		return t, err
+	}
+	lines := f.reader()
+	_, _ = lines.Read() // the header, which was read before
+	for {
+		cells, err := lines.Read()
+		if err == io.EOF {
+			break
+		} else if err != nil {
+			return t, csvError(err)
+		}
+		for _, i := range c.values {
+			v, err := strconv.ParseFloat(strings.TrimSpace(cells[i]), 32)
+			if err != nil {
+				line, _ := lines.FieldPos(i)
+				return t, fmt.Errorf("line %d, column %.60q: got %.40q, want a number; name columns of labels or names with the keys labels and names, or choose those of values with the key columns",
+					line, f.header[i], cells[i])
+			}
+			t.values.floats = append(t.values.floats, float32(v))
+		}
+		if c.labels >= 0 {
+			t.texts = append(t.texts, strings.Clone(strings.TrimSpace(cells[c.labels])))
+		}
+		if c.names >= 0 {
+			t.names = append(t.names, strings.Clone(cells[c.names]))
+		}
+	}
+	if len(t.values.floats) == 0 {
+		return t, errors.New("has no line after the first one")
+	}
+	t.values.dims = []int{len(t.values.floats) / len(c.values), len(c.values)}
+	t.countLabels()
+	return t, nil
+}
+
+// countLabels turns labels that are all whole numbers of 0 or more, or empty for an unknown class, into numbers.
+func (t *table) countLabels() {
+	labels := make([]int, len(t.texts))
+	for i, text := range t.texts {
+		n, err := strconv.Atoi(text)
+		switch {
+		case text == "":
+			n = UnknownLabel
+		case err != nil || n < 0:
+			return
+		}
+		labels[i] = n
+	}
+	if len(t.texts) > 0 {
+		t.labels, t.texts = labels, nil
+	}
+}
+
+// writeCSV writes rows of values with a first line of column names: name and label where they are known, then the values by
+// number, each with as many digits as a float32 needs.
+func writeCSV(w io.Writer, size int, values []float32, about Rows) error {
+	out := csv.NewWriter(w)
+	labels := about.labelTexts()
+	var header []string
+	if about.Names != nil {
+		header = append(header, "name")
+	}
+	if labels != nil {
+		header = append(header, "label")
+	}
+	for i := range size {
+		header = append(header, strconv.Itoa(i))
+	}
+	if err := out.Write(header); err != nil {
+		return err
+	}
+	for row := range len(values) / size {
+		cells := header[:0]
+		if about.Names != nil {
+			cells = append(cells, about.Names[row])
+		}
+		if labels != nil {
+			cells = append(cells, labels[row])
+		}
+		for _, v := range values[row*size : (row+1)*size] {
+			cells = append(cells, strconv.FormatFloat(float64(v), 'g', -1, 32))
+		}
+		if err := out.Write(cells); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}

@@ -1,0 +1,229 @@
+package data
+
+import (
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// near wants a picture in colour, with values that differ from want by at most most.
+func near(t *testing.T, what string, m *Images, want [][][]byte, most int) {
+	t.Helper()
+	if shape := []int{len(want), len(want[0]), 3}; !slices.Equal(m.Shape, shape) {
+		t.Errorf("%s: shape %v, want %v", what, m.Shape, shape)
+		return
+	}
+	flat := slices.Concat(slices.Concat(want...)...)
+	for i, w := range flat {
+		if d := int(m.Bytes(0)[i]) - int(w); d > most || d < -most {
+			t.Errorf("%s: byte %d is %d, want %d within %d", what, i, m.Bytes(0)[i], w, most)
+			return
+		}
+	}
+}
+
+// copied is a folder with copies of files of testdata, by their new names.
+func copied(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for to, from := range files {
+		b, err := os.ReadFile(filepath.Join("testdata", from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, dir, to, b)
+	}
+	return dir
+}
+
+func TestImagesOfEveryFormatAreThoseOfPillow(t *testing.T) {
+	o := own(t)
+	picture := func(path string) *Images {
+		rows, err := ReadRows(background, path, []int{16, 24, 3}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rows.Images
+	}
+	near(t, "png", picture("testdata/picture.png"), o.Picture, 0)
+	near(t, "bmp", picture("testdata/picture.bmp"), o.Picture, 0)
+	near(t, "gif", picture("testdata/picture.gif"), o.Gif, 0)
+	for orientation := 1; orientation <= 8; orientation++ { // JPEG loses a little
+		near(t, fmt.Sprint("EXIF orientation ", orientation), picture(fmt.Sprintf("testdata/turned%d.jpg", orientation)), o.Picture, 12)
+	}
+}
+
+func TestImagesAreResizedAsByPillow(t *testing.T) {
+	o := own(t)
+	dir := copied(t, map[string]string{"a.png": "picture.png"})
+	for how, want := range map[string][][][]byte{"crop": o.Crop, "pad": o.Pad, "stretch": o.Stretch} {
+		source := &ImageFolders{Folders{Images: dir, Channels: 3, Size: Size{10, 10}, Resize: how}}
+		set, err := source.Load(background, nil, Both)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, how, set.Train, want, 1)
+		if shape, ok := source.Shape(nil); !ok || !slices.Equal(shape, set.Shape) {
+			t.Errorf("%s: shape %v without decoding, %v with it", how, shape, set.Shape)
+		}
+		rows, err := ReadRows(background, "testdata/picture.bmp", set.Shape, source) // as the data set does
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, how+" of a file beside it", rows.Images, want, 1)
+	}
+}
+
+func TestFoldersOfAnyDepthHaveTheClassesOfTheFirstLevel(t *testing.T) {
+	dir := copied(t, map[string]string{"owl/a.JPG": "turned1.jpg", "owl/2024/may/b.png": "picture.png", "wren/c.gif": "picture.gif",
+		"wren/notes.txt": "birds.csv", "empty/readme.md": "birds.csv", ".hidden/x.png": "picture.png"})
+	source := &ImageFolders{Folders{Images: dir, Channels: 1}}
+	set, err := source.Load(background, nil, Both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(set.Classes, []string{"owl", "wren"}) || !slices.Equal(set.Train.Labels(), []int{0, 0, 1}) {
+		t.Errorf("classes %q, labels %v", set.Classes, set.Train.Labels())
+	}
+	want := dir + ": skipped 2 of 5 files, no PNG, JPEG, GIF or BMP images: empty/readme.md, wren/notes.txt"
+	if notes, err := source.Inspect(background); err != nil || !slices.Equal(notes, set.Notes) || !slices.Equal(notes, []string{want}) {
+		t.Errorf("notes %q, inspected %q, %v, want %q", set.Notes, notes, err, want)
+	}
+	rows, err := ReadRows(background, dir, []int{16, 24}, source)
+	if err != nil || !slices.Equal(rows.Names, []string{"owl/a.JPG", "owl/2024/may/b.png", "wren/c.gif"}) || !slices.Equal(rows.Classes, set.Classes) {
+		t.Errorf("rows %+v, %v", rows, err)
+	}
+	if n, ok := source.Classes(nil); n != 2 || !ok {
+		t.Errorf("%d classes, %v", n, ok)
+	}
+	write(t, dir, "stray.bmp", []byte("BM"))
+	if _, err := source.Load(background, nil, Both); err == nil || !strings.Contains(err.Error(), "has images (stray.bmp) beside folders of images (owl)") {
+		t.Errorf("an image beside classes: %v", err)
+	}
+}
+
+func TestPNGFoldersSayWhatTheyLeaveOut(t *testing.T) {
+	dir := copied(t, map[string]string{"owl/a.png": "picture.png", "owl/b.jpg": "turned1.jpg", "owl/deep/c.png": "picture.png"})
+	set, err := (&PNG{Folders{Images: dir, Channels: 1}}).Load(background, nil, Both)
+	if err != nil || set.Train.Len() != 1 || len(set.Notes) != 1 || !strings.Contains(set.Notes[0], `skipped 2 of 3`) || !strings.Contains(set.Notes[0], `name = "images"`) {
+		t.Errorf("%+v, %v", set, err)
+	}
+	jpegs := copied(t, map[string]string{"a.jpg": "turned1.jpg", "b.jpg": "turned2.jpg"})
+	_, err = (&PNG{Folders{Images: jpegs, Channels: 1}}).Load(background, nil, Both)
+	var bad *Error
+	if !errors.As(err, &bad) || !strings.Contains(err.Error(), `write name = "images" in the dataset table to read the 2 images`) {
+		t.Errorf("JPEG only: %v", err)
+	}
+	splits := copied(t, map[string]string{"train/a.png": "picture.png", "test/b.png": "picture.png"})
+	if notes, err := (&ImageFolders{Folders{Images: splits, Channels: 1}}).Inspect(background); err != nil || len(notes) != 1 || !strings.Contains(notes[0], "name each with images and test_images") {
+		t.Errorf("folders of splits: %q, %v", notes, err)
+	}
+}
+
+func TestImagesOfDifferentSizesSayWhatToWrite(t *testing.T) {
+	dir := copied(t, map[string]string{"a.png": "picture.png"})
+	write(t, dir, "b.png", pngBytes(t, image.NewGray(image.Rect(0, 0, 7, 5)), func(x, y int) color.Color { return color.Gray{byte(x)} }))
+	source := &ImageFolders{Folders{Images: dir, Channels: 1}}
+	_, loaded := source.Load(background, nil, Both)
+	_, inspected := source.Inspect(background)
+	for _, err := range []error{loaded, inspected} {
+		var bad *Error
+		if !errors.As(err, &bad) || bad.Dataset != "images" || !strings.Contains(err.Error(), "write size = [16, 24]") {
+			t.Errorf("two sizes: %v", err)
+		}
+	}
+	source.Size = Size{16, 24}
+	if set, err := source.Load(background, nil, Both); err != nil || set.Train.Len() != 2 {
+		t.Errorf("with the size: %v", err)
+	}
+}
+
+func TestSizesAreOneOrTwoNumbers(t *testing.T) {
+	for _, c := range []struct {
+		value any
+		want  Size
+		ok    bool
+	}{{int64(8), Size{8, 8}, true}, {[]any{int64(4), int64(6)}, Size{4, 6}, true}, {int64(0), Size{}, true}, {int64(-1), Size{}, false},
+		{[]any{int64(4)}, Size{}, false}, {"8x8", Size{}, false}, {[]any{int64(4), 2.5}, Size{}, false}, {int64(1 << 40), Size{}, false}} {
+		var s Size
+		if err := s.FromTOML(c.value); (err == nil) != c.ok || c.ok && s != c.want {
+			t.Errorf("size = %v: %+v, %v", c.value, s, err)
+		}
+	}
+}
+
+func TestDamagedAndBoastfulImagesAreErrors(t *testing.T) {
+	jpeg, err := os.ReadFile("testdata/turned6.jpg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bmp, err := os.ReadFile("testdata/picture.bmp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := slices.Clone(bmp)
+	large[20], large[24] = 0x40, 0x40 // 4 million columns and rows
+	long := slices.Clone(bmp)
+	long[19] = 0x20 // 8192 more columns
+	for name, c := range map[string]struct {
+		b    []byte
+		want string
+	}{
+		"jpeg cut": {jpeg[:len(jpeg)/2], ""}, "bmp cut": {bmp[:len(bmp)/2], ""}, "bmp huge": {large, "more than"}, "bmp claim": {long, "cut short"},
+		"gif head": {[]byte("GIF89a"), ""},
+	} {
+		_, err := ReadImages(background, write(t, t.TempDir(), "some file", c.b), nil)
+		var bad *Error
+		if !errors.As(err, &bad) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for cut := range len(jpeg) { // the reader of EXIF never reads beyond
+		orientation(jpeg[:cut])
+	}
+	for i := range 200 {
+		changed := slices.Clone(jpeg)
+		changed[i] ^= 0xff
+		if o := orientation(changed); o < 1 || o > 8 {
+			t.Errorf("byte %d changed: orientation %d", i, o)
+		}
+	}
+}
+
+func TestCodesKeepNamesAndLabels(t *testing.T) {
+	o := own(t)
+	rows, err := ReadRows(background, "testdata/codes.npz", []int{5}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"x.npz", "x.csv"} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := WriteRows(path, "codes", []int{5}, slices.Concat(o.Samples...), *rows); err != nil {
+			t.Fatal(err)
+		}
+		back, err := ReadRows(background, path, []int{5}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		holds(t, name, back.Images, o.Samples, 0)
+		if !slices.Equal(back.Names, []string{"a", "b", "c", "d", "e", "f"}) || !slices.Equal(back.Labels(), []int{2, 0, 2, 1, -1, 0}) || !slices.Equal(back.Classes, []string{"k", "l", "m"}) {
+			t.Errorf("%s: names %q, labels %v of %q", name, back.Names, back.Labels(), back.Classes)
+		}
+	}
+	one := filepath.Join(t.TempDir(), "one.npy")
+	if err := os.WriteFile(one, append(npyHeaderOf("<f4", []int{5}), make([]byte, 20)...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if alone, err := ReadRows(background, one, []int{5}, nil); err != nil || alone.Len() != 1 {
+		t.Errorf("a vector alone: %v", err)
+	}
+	if _, err := ReadRows(background, one, []int{4}, nil); err == nil {
+		t.Errorf("a vector of another length is taken")
+	}
+}

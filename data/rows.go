@@ -1,0 +1,182 @@
+package data
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"tessera/internal/atomicfile"
+)
+
+// Rows are the samples, or the codes, of a file, with what the file says of each.
+type Rows struct {
+	*Images
+	Names   []string // one per row, such as the path of an image within its folder; nil where there are none
+	Classes []string // the names of the labels, where they are known
+	Notes   []string // what a user should know, such as files that were skipped
+}
+
+// reader is implemented by sources whose keys say how files of their kind are read.
+type reader interface {
+	// reading says it of array files, pictures of image files.
+	reading() (reading, Layout)
+	pictures() pictures
+}
+
+// ReadRows reads the samples, or the codes, of a file that belongs to no data set: .npy, IDX, both gzipped or not, .npz,
+// .safetensors, .csv (detected from the content, but for .csv), one image, or a folder of images. uint8 values become value/255,
+// floats are taken as they are; arrays are (n, values), (n, height, width) or (n, height, width, channels).
+//
+// shape is the shape of one sample that the caller needs. Samples with as many values are reshaped to it, others are refused; a
+// vector alone, (values), is one sample. Images are read in grey unless shape has three channels. With a nil shape, the file
+// determines the shape. A file of the kind of like, nil for none, is read as its keys say: columns, names of arrays, axes, the size
+// to which images are brought. All errors about the file are an *Error.
+func ReadRows(ctx context.Context, path string, shape []int, like Source) (*Rows, error) {
+	r, layout, p := reading{}, Layout{}, pictures{}
+	if l, ok := like.(reader); ok {
+		r, layout = l.reading()
+		p = l.pictures()
+	}
+	r.shape = shape
+	rows, err := readRows(ctx, path, r, layout, p)
+	if err != nil {
+		return nil, badFile("", path, err)
+	}
+	if shape == nil {
+		return rows, nil
+	}
+	if err := fits(path, rows.Len(), rows.Shape, shape); err != nil {
+		return nil, err
+	}
+	rows.Images, err = rows.Images.WithShape(shape)
+	return rows, err
+}
+
+// ReadImages is [ReadRows] without names and without a data set.
+func ReadImages(ctx context.Context, path string, shape []int) (*Images, error) {
+	rows, err := ReadRows(ctx, path, shape, nil)
+	if err != nil {
+		return nil, err
+	}
+	return rows.Images, nil
+}
+
+func readRows(ctx context.Context, path string, r reading, layout Layout, p pictures) (*Rows, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	p.channels = 1
+	if len(r.shape) == 3 && r.shape[2] == 3 {
+		p.channels = 3
+	}
+	if info.IsDir() {
+		return p.rows(ctx, path, r.shape)
+	}
+	start, err := head(path, 16)
+	if err != nil {
+		return nil, err
+	}
+	if isImage(start) {
+		return p.row(ctx, path, r.shape)
+	}
+	t, _, err := readTable(ctx, path, r)
+	if err != nil {
+		return nil, err
+	}
+	images, err := layout.plain(t.values, r.shape)
+	if err != nil {
+		return nil, err
+	}
+	classes, err := t.resolve(nil, true)
+	images.labels = t.labels
+	return &Rows{Images: images, Names: t.names, Classes: classes}, err
+}
+
+// plain returns the samples of an array as the keys understand it; codes are not images, whatever the keys say.
+func (l *Layout) plain(a array, shape []int) (*Images, error) {
+	if len(shape) < 2 {
+		return a.images()
+	}
+	images, _, err := l.read(a)
+	return images, err
+}
+
+// labelTexts are the labels of rows, one text each: the name of the class where it is known, empty where the class is not known.
+func (r Rows) labelTexts() []string {
+	if r.Images == nil || r.Images.labels == nil {
+		return nil
+	}
+	var texts []string
+	for _, label := range r.Labels() {
+		switch {
+		case label < 0:
+			texts = append(texts, "")
+		case label < len(r.Classes):
+			texts = append(texts, r.Classes[label])
+		default:
+			texts = append(texts, strconv.Itoa(label))
+		}
+	}
+	return texts
+}
+
+// WriteRows writes samples or codes of that shape, row-major, in the format that the name of path asks for:
+//
+//	x.npy                        float32, (n, shape...), the values as they are
+//	x.npz                        the same as an array of the given name, with the arrays names, labels and classes where they are known
+//	x.csv                        columns name and label where they are known, then one per value
+//	x.idx, x-ubyte, either .gz   IDX bytes (value*255, rounded and clipped to [0,255])
+//	x.png                        one image, as bytes
+//	any other name without an    a new folder 00000.png, 00001.png, ..., as bytes
+//	extension
+//
+// about says what is known of each row; only its names, labels and classes are used. Vectors are written as .npy, .npz or .csv.
+// Files appear complete or not at all; an existing file is replaced, a folder that is not empty is refused.
+func WriteRows(path, name string, shape []int, values []float32, about Rows) error {
+	size, err := product(shape)
+	if err != nil {
+		return err
+	}
+	if size == 0 || len(values)%size != 0 {
+		return fmt.Errorf("%d values are not a whole number of images of shape %v", len(values), shape)
+	}
+	format, err := FormatOf(path)
+	if err != nil {
+		return err
+	}
+	n := len(values) / size
+	if about.Names != nil && len(about.Names) != n || about.Images != nil && about.Len() != n {
+		return errors.New("names or labels are of another number of rows")
+	}
+	dims := append([]int{n}, shape...)
+	switch {
+	case format == "npy":
+		return atomicfile.Write(path, func(w io.Writer) error { return writeNPY(w, dims, values) })
+	case format == "npz":
+		return atomicfile.Write(path, func(w io.Writer) error { return writeNPZ(w, about.arrays(name, dims, values)) })
+	case format == "csv":
+		return atomicfile.Write(path, func(w io.Writer) error { return writeCSV(w, size, values, about) })
+	case len(shape) < 2:
+		return fmt.Errorf("%s: vectors of %d values are not images: write them to a name that ends in .npy, .npz or .csv", path, size)
+	}
+	return writePictures(path, format, dims, values)
+}
+
+// arrays are those of an NPZ file.
+func (r Rows) arrays(name string, dims []int, values []float32) []namedArray {
+	arrays := []namedArray{{name, func(w io.Writer) error { return writeNPY(w, dims, values) }}}
+	if r.Names != nil {
+		arrays = append(arrays, namedArray{"names", func(w io.Writer) error { return writeNPYTexts(w, r.Names) }})
+	}
+	if r.Images != nil && r.Images.labels != nil {
+		arrays = append(arrays, namedArray{"labels", func(w io.Writer) error { return writeNPYInts(w, r.Labels()) }})
+	}
+	if r.Classes != nil {
+		arrays = append(arrays, namedArray{"classes", func(w io.Writer) error { return writeNPYTexts(w, r.Classes) }})
+	}
+	return arrays
+}

@@ -1,0 +1,207 @@
+package data
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// Scale is `scale = "bytes"`, `"minmax"`, `"standardise"` or a factor: how the values of a data set are scaled before a model
+// sees them. The zero value takes them as they are; bytes of a file of bytes are value/255 in any case.
+//
+//	"bytes"        x / 255, for floats from 0 to 255
+//	"minmax"       (x - min) / (max - min), clipped to [0,1] where a sample that was not fitted leaves it
+//	"standardise"  (x - mean) / standard deviation (of the population)
+//	a factor f     f x
+//
+// Minimum, maximum, mean and deviation are those of the fitted samples: of each value of a vector, of each channel of an image
+// over all of its pixels. Where all samples have one value, the divisor is 1.
+type Scale struct {
+	Method string  // "", "bytes", "minmax" or "standardise"
+	Factor float64 // where it is not 0 it is the factor, and there is no method
+}
+
+// The methods of [Scale].
+const (
+	scaleBytes       = "bytes"
+	scaleMinmax      = "minmax"
+	scaleStandardise = "standardise"
+)
+
+// FromTOML sets s from a TOML value: the name of a method, or a number that is not 0.
+func (s *Scale) FromTOML(value any) error {
+	var factor float64
+	switch x := value.(type) {
+	case string:
+		if !slices.Contains([]string{"", scaleBytes, scaleMinmax, scaleStandardise}, x) {
+			return fmt.Errorf("got %q, want %q, %q, %q or a factor", x, scaleBytes, scaleMinmax, scaleStandardise)
+		}
+		*s = Scale{Method: x}
+		return nil
+	case int64:
+		factor = float64(x)
+	case float64:
+		factor = x
+	default:
+		return fmt.Errorf("got %v, want %q, %q, %q or a factor", value, scaleBytes, scaleMinmax, scaleStandardise)
+	}
+	if f := float32(factor); f == 0 || math.IsInf(float64(f), 0) || f != f || math.IsInf(float64(1/f), 0) {
+		return fmt.Errorf("got %s, want a factor that float32 can multiply and divide by", strconv.FormatFloat(factor, 'g', -1, 64))
+	}
+	*s = Scale{Factor: factor}
+	return nil
+}
+
+// TOML returns the value that [Scale.FromTOML] reads back.
+func (s Scale) TOML() any {
+	if s.Factor != 0 {
+		return s.Factor
+	}
+	return s.Method
+}
+
+// Scaling is the scaling of a model's samples: y = (x - Shift) Factor, value by value. Its statistics are kept with the model.
+type Scaling struct {
+	Shift, Factor []float32 // one per value of a sample
+	Clip          bool      // y is clipped to [0,1]
+}
+
+// Fit returns the scaling of samples by s, nil where nothing is scaled. A factor that is not finite is an error.
+func (s Scale) Fit(m *Images) (*Scaling, error) {
+	if s == (Scale{}) || s.Method == scaleBytes && m.bytes != nil {
+		return nil, nil
+	}
+	scaling := &Scaling{make([]float32, m.pixels), make([]float32, m.pixels), s.Method == scaleMinmax}
+	groups, of := 1, s.fixed
+	if s.Method == scaleMinmax || s.Method == scaleStandardise {
+		if groups = m.pixels; len(m.Shape) > 1 {
+			groups = 1
+			if len(m.Shape) == 3 {
+				groups = m.Shape[2]
+			}
+		}
+		stats := m.statistics(groups)
+		of = func(g int) (shift, factor float64) { return stats[g].scaling(s.Method) }
+	}
+	for i := range m.pixels {
+		shift, factor := of(i % groups)
+		scaling.Shift[i], scaling.Factor[i] = float32(shift), float32(factor)
+		if f := float64(scaling.Factor[i]); f == 0 || math.IsInf(f, 0) || math.IsNaN(f) {
+			return nil, fmt.Errorf("scale: value %d of the fitted samples would be multiplied by %g; scale it before it is saved", i, factor)
+		}
+	}
+	return scaling, nil
+}
+
+// fixed is the scaling without statistics.
+func (s Scale) fixed(int) (shift, factor float64) {
+	if s.Factor != 0 {
+		return 0, s.Factor
+	}
+	return 0, 1.0 / 255
+}
+
+// statistic is what is known of one value of all samples, or of one channel.
+type statistic struct{ n, min, max, mean, squares float64 }
+
+// scaling returns shift and factor.
+func (s statistic) scaling(method string) (shift, factor float64) {
+	shift, divisor := s.mean, math.Sqrt(s.squares/s.n)
+	if method == scaleMinmax {
+		shift, divisor = s.min, s.max-s.min
+	}
+	if s.min == s.max {
+		divisor = 1
+	}
+	return shift, 1 / divisor
+}
+
+// statistics are those of m, its values i with the same i mod groups taken together, in two passes in float64: first minimum,
+// maximum and mean, then the sum of squared differences from the mean.
+func (m *Images) statistics(groups int) []statistic {
+	stats := make([]statistic, groups)
+	for g := range stats {
+		stats[g].min, stats[g].max = math.Inf(1), math.Inf(-1)
+	}
+	m.eachValue(func(i int, v float64) {
+		s := &stats[i%groups]
+		s.n, s.mean, s.min, s.max = s.n+1, s.mean+v, min(s.min, v), max(s.max, v)
+	})
+	for g := range stats {
+		stats[g].mean /= stats[g].n
+	}
+	m.eachValue(func(i int, v float64) {
+		s := &stats[i%groups]
+		s.squares += (v - s.mean) * (v - s.mean)
+	})
+	return stats
+}
+
+// eachValue calls do for every value of every sample.
+func (m *Images) eachValue(do func(i int, v float64)) {
+	row := make([]float32, m.pixels)
+	for i := range m.n {
+		m.copyRow(row, i)
+		for j, v := range row {
+			do(j, float64(v))
+		}
+	}
+}
+
+// Apply scales whole samples in place. A nil scaling changes nothing.
+func (s *Scaling) Apply(samples []float32) {
+	if s == nil {
+		return
+	}
+	for n := len(s.Shift); len(samples) >= n; samples = samples[n:] {
+		for i := range n {
+			samples[i] = (samples[i] - s.Shift[i]) * s.Factor[i]
+			if s.Clip {
+				samples[i] = min(max(samples[i], 0), 1)
+			}
+		}
+	}
+}
+
+// Undo is the inverse of [Scaling.Apply], up to rounding and clipping.
+func (s *Scaling) Undo(samples []float32) {
+	if s == nil {
+		return
+	}
+	for n := len(s.Shift); len(samples) >= n; samples = samples[n:] {
+		for i := range n {
+			samples[i] = samples[i]/s.Factor[i] + s.Shift[i]
+		}
+	}
+}
+
+// Applied returns scaled samples; a nil scaling returns the samples themselves.
+func (s *Scaling) Applied(samples []float32) []float32 {
+	if s == nil {
+		return samples
+	}
+	scaled := slices.Clone(samples)
+	s.Apply(scaled)
+	return scaled
+}
+
+// Scaled returns the same samples under a scaling, nil for none, in the place of the one that they have. Values are scaled when
+// they are read.
+func (m *Images) Scaled(s *Scaling) *Images {
+	if m == nil || m.scaling == s {
+		return m
+	}
+	other := *m
+	other.scaling = s
+	return &other
+}
+
+// Scaled returns the same set with all of its samples under the scaling of a model, nil for none, in the place of what its keys
+// declare.
+func (s *Set) Scaled(scaling *Scaling) *Set {
+	other := *s
+	other.Scale = Scale{}
+	other.Train, other.Test = s.Train.Scaled(scaling), s.Test.Scaled(scaling)
+	return &other
+}

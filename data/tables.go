@@ -1,0 +1,224 @@
+package data
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"tessera/part"
+)
+
+// Tables are the keys that the data sets csv, npz and safetensors share: your own samples and labels in one file, found by name.
+// The format is detected from the content. Paths are relative to the current directory. Samples are as those of [Arrays].
+type Tables struct {
+	Images     string `toml:"images" required:"true" doc:"file of the training samples"`
+	Labels     string `toml:"labels" doc:"name of the labels in it, whole numbers or names of classes; by default labels, label or class, if there is one"`
+	TestImages string `toml:"test_images" doc:"file of the test samples; without it the set has no test split"`
+	Layout
+}
+
+// Named are the keys of files of several arrays.
+type Named struct {
+	Tensor     string `toml:"tensor" doc:"name of the array of samples; by default the only one of two to four axes"`
+	TestTensor string `toml:"test_tensor" doc:"name of the array of test samples; by default that of the training samples"`
+	TestLabels string `toml:"test_labels" doc:"name of their labels; by default that of the labels of the training samples"`
+}
+
+func init() {
+	Registry.Register("csv", "your own vectors in a .csv file: a line of column names, then a line per sample", func() Source { return &CSV{} })
+	Registry.Register("npz", "your own vectors or images in NumPy's .npz files, arrays by name", func() Source { return &NPZ{} })
+	Registry.Register("safetensors", "your own vectors or images in .safetensors files, tensors by name", func() Source { return &Safetensors{} })
+}
+
+// CSV is the user's data set in .csv files. The separator may be the comma, the semicolon or the tab.
+type CSV struct {
+	Tables
+	Names   string   `toml:"names" doc:"column of the names of samples; by default name, or a column without a name, if there is one"`
+	Columns []string `toml:"columns" doc:"columns of the values, names or globs; by default all but those of labels and names"`
+}
+
+// NPZ is the user's data set in .npz files, as numpy.savez writes them.
+type NPZ struct {
+	Tables
+	Named
+}
+
+// Safetensors is the user's data set in .safetensors files.
+type Safetensors struct {
+	Tables
+	Named
+}
+
+// HasTest implements [Tester].
+func (t *Tables) HasTest() bool { return t.TestImages != "" }
+
+// HasTest implements [Tester]: test samples may be in the file of the training samples.
+func (s *NPZ) HasTest() bool { return s.Tables.HasTest() || s.TestTensor != "" }
+
+// HasTest implements [Tester]: test samples may be in the file of the training samples.
+func (s *Safetensors) HasTest() bool { return s.Tables.HasTest() || s.TestTensor != "" }
+
+// Origin tells `tessera data list` that nothing can be downloaded.
+func (*Tables) Origin() Origin { return OwnFiles }
+
+// Check reports keys that need another one.
+func (t *Tables) Check() error { return t.Layout.check() }
+
+// Check reports keys that need another one.
+func (s *NPZ) Check() error { return errors.Join(s.Tables.Check(), s.Named.check(s.HasTest())) }
+
+// Check reports keys that need another one.
+func (s *Safetensors) Check() error {
+	return errors.Join(s.Tables.Check(), s.Named.check(s.HasTest()))
+}
+
+func (n *Named) check(hasTest bool) error {
+	if n.TestLabels != "" && !hasTest {
+		return part.KeyError{Key: "test_labels", Problem: "is given without test_images or test_tensor"}
+	}
+	return nil
+}
+
+// Shape implements [Source] by the first line of the file.
+func (s *CSV) Shape(Dirs) ([]int, bool) {
+	r, _ := s.reading()
+	return s.shape(r)
+}
+
+// Shape implements [Source] by the headers of the arrays.
+func (s *NPZ) Shape(Dirs) ([]int, bool) { return s.shape(s.train(s.Labels)) }
+
+// Shape implements [Source] by the header of the file.
+func (s *Safetensors) Shape(Dirs) ([]int, bool) { return s.shape(s.train(s.Labels)) }
+
+// Load implements [Source].
+func (s *CSV) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
+	r, _ := s.reading()
+	return s.load(ctx, "csv", need, s.HasTest(), [2]reading{r, r})
+}
+
+// Load implements [Source].
+func (s *NPZ) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
+	return s.load(ctx, "npz", need, s.HasTest(), s.readings(s.Labels))
+}
+
+// Load implements [Source].
+func (s *Safetensors) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
+	return s.load(ctx, "safetensors", need, s.HasTest(), s.readings(s.Labels))
+}
+
+// reading implements [reader].
+func (s *CSV) reading() (reading, Layout) {
+	return reading{labels: s.Labels, names: s.Names, columns: s.Columns}, s.Layout
+}
+
+// reading implements [reader].
+func (s *NPZ) reading() (reading, Layout) { return s.train(s.Labels), s.Layout }
+
+// reading implements [reader].
+func (s *Safetensors) reading() (reading, Layout) { return s.train(s.Labels), s.Layout }
+
+// pictures implements [reader]: images are read as any other.
+func (*Tables) pictures() pictures { return pictures{} }
+
+func (n *Named) train(labels string) reading { return reading{tensor: n.Tensor, labels: labels} }
+
+// readings are those of the training and of the test samples.
+func (n *Named) readings(labels string) [2]reading {
+	test := n.train(labels)
+	if n.TestTensor != "" {
+		test.tensor = n.TestTensor
+	}
+	if n.TestLabels != "" {
+		test.labels = n.TestLabels
+	}
+	return [2]reading{n.train(labels), test}
+}
+
+func (t *Tables) shape(r reading) ([]int, bool) {
+	o, _, ok, err := openTable(context.Background(), t.Images)
+	if err != nil || !ok {
+		return nil, false
+	}
+	dims, err := o.dims(r)
+	if err != nil {
+		return nil, false
+	}
+	shape, err := t.sampleShape(dims)
+	return shape, err == nil
+}
+
+// load reads the splits. The names of classes are those of the training samples, which are therefore read in any case.
+func (t *Tables) load(ctx context.Context, name string, need Need, hasTest bool, r [2]reading) (*Set, error) {
+	set := &Set{Name: name, HasTest: hasTest, Scale: t.Scale}
+	images, err := t.split(ctx, set, t.Images, r[0])
+	if err != nil {
+		return nil, err
+	}
+	set.Shape, set.Train = images.Shape, images
+	if !need.Test || !set.HasTest {
+		return set, nil
+	}
+	path := t.TestImages
+	if path == "" {
+		path = t.Images
+	}
+	if set.Test, err = t.split(ctx, set, path, r[1]); err != nil {
+		return nil, err
+	}
+	if !need.Train {
+		set.Train = nil
+	}
+	return set, sameShape(set, path)
+}
+
+// split reads the samples of one split and their labels.
+func (t *Tables) split(ctx context.Context, set *Set, path string, r reading) (*Images, error) {
+	read, file, err := readTable(ctx, path, r)
+	if err != nil {
+		return nil, badFile(set.Name, path, err)
+	}
+	if !slices.Contains(set.Files, file) {
+		set.Files = append(set.Files, file)
+	}
+	images, err := t.samples(set, path, read.values)
+	if err != nil {
+		return nil, err
+	}
+	first := set.Classes == nil && set.Train == nil
+	classes, err := read.resolve(set.Classes, first)
+	if err != nil {
+		return nil, badFile(set.Name, path, err)
+	}
+	if first {
+		set.Classes = classes
+	}
+	images.labels = read.labels
+	return images, nil
+}
+
+// resolve turns labels that are names of classes into numbers, which count the names: those in classes or, of the first samples
+// that are read, their own names in order. It returns the names.
+func (t *table) resolve(classes []string, first bool) ([]string, error) {
+	if t.texts == nil {
+		return t.classes, nil
+	}
+	if first {
+		classes = slices.Compact(slices.Sorted(slices.Values(t.texts)))
+		classes = slices.DeleteFunc(classes, func(name string) bool { return name == "" })
+	}
+	t.labels = make([]int, len(t.texts))
+	for i, name := range t.texts {
+		at, ok := slices.BinarySearch(classes, name)
+		switch {
+		case name == "":
+			at = UnknownLabel
+		case !ok:
+			return nil, fmt.Errorf("sample %d has the class %.40q, which no training sample has (%.200s)", i, name, strings.Join(classes, ", "))
+		}
+		t.labels[i] = at
+	}
+	return classes, nil
+}

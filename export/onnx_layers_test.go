@@ -1,0 +1,88 @@
+package export_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"tessera/config"
+	"tessera/engine"
+	"tessera/export"
+	"tessera/graph"
+	"tessera/layers"
+	"tessera/team"
+	"tessera/train"
+)
+
+// settings holds what layers are declared with, by kind, for images of 6 x 8 x 4; the others need none.
+var settings = map[string][]string{
+	"conv2d": {
+		`filters = 6, kernel = 3, stride = 2, padding = "same"`, `filters = 4, kernel = 2, dilation = 2, groups = 2, padding = "valid"`,
+		`filters = 5, kernel = 3, stride = 2, padding = "valid", activation = "elu"`, `filters = 3, kernel = 3, padding = 2, bias = false`,
+	},
+	"conv2d_transpose": {
+		`filters = 6, kernel = 3, stride = 2, padding = "same"`, `filters = 4, kernel = 2, dilation = 2, groups = 2, padding = "valid"`,
+		`filters = 5, kernel = 3, stride = 3, padding = 1`, `filters = 3, kernel = 4, stride = 2`,
+	},
+	"max_pool":    {`kernel = 2`, `kernel = 3, stride = 2, padding = "same"`, `kernel = 3, stride = 2, padding = "valid"`},
+	"avg_pool":    {`kernel = 2`, `kernel = 3, stride = 2, padding = "same"`, `kernel = 3, stride = 2, padding = "valid"`},
+	"attention":   {`heads = 2`, `heads = 4, bias = true`},
+	"dense":       {`units = 5`, `units = 5, activation = "tanh"`},
+	"token_dense": {`units = 3, activation = "softplus"`},
+	"max_plus":    {`units = 9`},
+	"unrolled":    {`units = 7, steps = 3`},
+	"reshape":     {`shape = [12, 16]`},
+	"patches":     {`size = 2`},
+	"top_k":       {`k = 5`, `k = 1000`},
+	"residual":    {`layers = [{ kind = "layer_norm" }, { kind = "attention", heads = 2 }]`},
+	"upsample":    {`factor = 3`},
+	"amd":         {`levels = 3`, `levels = 2, radius = 9, original = true`},
+	"pado":        {`levels = 2, radius = 2`, `levels = 1, radius = 1`},
+}
+
+// Every registered layer has an ONNX form with the outputs of Tessera.
+func TestLayersAgreeInONNXRuntime(t *testing.T) {
+	runtime := startONNXRuntime(t)
+	threads := team.New(1)
+	defer threads.Close()
+	for _, kind := range layers.Registry.Names() {
+		list := settings[kind]
+		if list == nil {
+			list = []string{""}
+		}
+		for i, s := range list {
+			r := oneLayer(t, kind, s)
+			r.Name = fmt.Sprintf("%s-%d", kind, i)
+			if c := compared(t, runtime, r, r.Coder(engine.Backend{Team: threads}), "model"); c.problem != "" {
+				t.Error(c.problem)
+			}
+		}
+	}
+}
+
+// oneLayer is a model whose encoder is one layer; a tied decoder needs a dense encoder.
+func oneLayer(t *testing.T, kind, settings string) *export.Run {
+	t.Helper()
+	layer := fmt.Sprintf("{ kind = %q, %s }", kind, settings)
+	layer = strings.Replace(layer, ", }", " }", 1)
+	encoder, decoder := layer, `{ kind = "dense" }`
+	if kind == "tied" {
+		encoder, decoder = `{ kind = "dense", units = 5 }`, layer
+	}
+	text := fmt.Sprintf("[model.m]\ndataset = \"swimmer\"\nencoder = [%s]\ndecoder = [%s]\n", encoder, decoder)
+	f, err := config.Load(kind, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Trained = true
+	spec, err := f.Model("m")
+	if err != nil {
+		t.Fatalf("%s: %v\nadd settings for this layer to this file", layer, err)
+	}
+	m, err := graph.New(spec, []int{6, 8, 4})
+	if err != nil {
+		t.Fatalf("%s: %v\nadd settings for this layer to this file", layer, err)
+	}
+	moved(m)
+	return &export.Run{Trained: &train.Trained{Spec: spec, Model: m}, Name: kind}
+}

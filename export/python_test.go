@@ -1,0 +1,259 @@
+package export_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera"
+	"tessera/config"
+	"tessera/data"
+	"tessera/export"
+	"tessera/internal/volume"
+	"tessera/layers"
+)
+
+const pythonPage = "../docs/python.md"
+
+// pythonModels are the runs that docs/python.md is tried with, on the swimmer.
+const pythonModels = `
+[model.dense]
+dataset = "swimmer"
+encoder = [
+  { kind = "gaussian_noise", stddev = 0.1 }, { kind = "dense", units = 30, activation = "relu" }, { kind = "dense", units = 8, activation = "sigmoid" }
+]
+train   = { epochs = 1 }
+
+[model.one]
+extends = "dense"
+encoder = [{ kind = "dense", units = 8, activation = "sigmoid" }]
+
+[model.convolutional]
+extends = "dense"
+encoder = [
+  { kind = "conv2d", filters = 6, kernel = 4, stride = 2, activation = "leaky_relu" },
+  { kind = "conv2d", filters = 8, kernel = 4, stride = 2 }, { kind = "batch_norm" }, { kind = "leaky_relu" },
+  { kind = "dense", units = 12 }, { kind = "batch_norm" }, { kind = "leaky_relu", slope = 0.3 },
+  { kind = "dense", units = 8, activation = "sigmoid" },
+]
+
+[model.grouped]
+extends = "dense"
+encoder = [
+  { kind = "conv2d", filters = 6, kernel = 3, stride = 2, dilation = 2 },
+  { kind = "conv2d", filters = 4, kernel = 3, stride = 2, groups = 2, padding = "valid" },
+  { kind = "conv2d", filters = 4, kernel = 2, stride = 3, padding = 1, bias = false },
+  { kind = "dense", units = 8, activation = "tanh" },
+]
+
+[model.attention]
+extends = "dense"
+encoder = [
+  { kind = "patches", size = 8 }, { kind = "token_dense", units = 16 }, { kind = "position" },
+  { kind = "residual", layers = [{ kind = "layer_norm" }, { kind = "attention", heads = 4 }] },
+  { kind = "residual", layers = [
+    { kind = "layer_norm" }, { kind = "token_dense", units = 20, activation = "relu" }, { kind = "token_dense", units = 16 },
+  ] },
+  { kind = "attention", heads = 2, bias = true }, { kind = "layer_norm" }, { kind = "dense", units = 8, activation = "sigmoid" },
+]
+
+[model.scaled]
+extends = "dense"
+dataset = { name = "npy", images = "VECTORS", scale = "minmax" }
+
+[model.standardised]
+extends = "dense"
+dataset = { name = "npy", images = "VECTORS", scale = "standardise" }
+
+[model.nmf]
+dataset    = "swimmer"
+kind       = "nmf"
+components = 8
+iterations = 5
+`
+
+// blocks are the pieces of code of a page that begin with the fence, in one text.
+func blocks(t *testing.T, fence string) string {
+	t.Helper()
+	page, err := os.ReadFile(pythonPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, piece := range strings.Split(string(page), "```"+fence+"\n")[1:] {
+		code, _, _ := strings.Cut(piece, "```")
+		all.WriteString(code + "\n")
+	}
+	return all.String()
+}
+
+// pythonWith is a Python that has a module; the test is skipped where none has it.
+func pythonWith(t *testing.T, module string) string {
+	t.Helper()
+	for _, python := range []string{"python3", "/usr/bin/python3"} {
+		find := "import tomllib, importlib.util as u, sys; sys.exit(u.find_spec('" + module + "') is None)"
+		if exec.Command(python, "-c", find).Run() == nil {
+			return python
+		}
+	}
+	t.Skipf("left out: needs Python 3.11 with %s", module)
+	return ""
+}
+
+// pythonRuns trains the models named, each in a folder beside its exported file, and returns the parent of the folders.
+func pythonRuns(t *testing.T, names ...string) string {
+	t.Helper()
+	parent := t.TempDir()
+	vectors := filepath.Join(parent, "vectors.npy")
+	signed := uniform(6, 50*12)
+	for i := range signed {
+		signed[i] = 9*signed[i] - 3
+	}
+	if err := data.WriteImages(vectors, []int{12}, signed); err != nil {
+		t.Fatal(err)
+	}
+	f, err := config.Load("models of the test", []byte(strings.ReplaceAll(pythonModels, "VECTORS", filepath.ToSlash(vectors))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		m, err := f.Model(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder := filepath.Join(parent, name)
+		run, err := tessera.Train(t.Context(), m, tessera.Options{Out: folder, Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := run.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r, err := export.Open(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(folder+".safetensors", written(t, r, "safetensors", ""), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return parent
+}
+
+// agree runs the code of the page on each run and compares its codes with those of Tessera.
+func agree(t *testing.T, command []string, code, end string, runs string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		folder := filepath.Join(runs, name)
+		run, err := tessera.Open(folder, tessera.Options{Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		images := uniform(5, 5*volume.Of(run.Shape()))
+		want, err1 := run.Encode(images)
+		if err := run.Close(); err != nil || err1 != nil {
+			t.Fatal(err, err1)
+		}
+		in, out := filepath.Join(runs, "images.npy"), filepath.Join(runs, "codes.npy")
+		if err := data.WriteImages(in, run.Shape(), images); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(command[0], append(slices.Clone(command[1:]), folder, in, out)...)
+		cmd.Stdin = strings.NewReader(code + end)
+		if text, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, text)
+			continue
+		}
+		codes, err := data.ReadImages(t.Context(), out, []int{len(want) / 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := difference(codes.Float32(), want); !(d <= tolerance) || slices.Min(want) == slices.Max(want) {
+			t.Errorf("%s: the codes differ by %g", name, d)
+		} else {
+			t.Logf("%s: the codes differ by at most %.1e", name, d)
+		}
+	}
+}
+
+// The code of docs/python.md gives the codes of a dense, a convolutional, an attention and an NMF run.
+func TestThePythonPageComputesCodes(t *testing.T) {
+	python := pythonWith(t, "numpy")
+	names := []string{"dense", "convolutional", "grouped", "attention", "nmf", "scaled", "standardised"}
+	given := "import sys, numpy as np\nrun, images = sys.argv[1], np.load(sys.argv[2])\n"
+	agree(t, []string{python, "-"}, given+blocks(t, "python"), "\nnp.save(sys.argv[3], codes.astype(np.float32))\n", pythonRuns(t, names...), names...)
+	if first, _, _ := strings.Cut(blocks(t, "python"), "\n\n"); len(strings.Split(first, "\n")) > 15 {
+		t.Errorf("the first lines are %d", len(strings.Split(first, "\n")))
+	}
+}
+
+func TestThePythonPageMakesAModuleOfPyTorch(t *testing.T) {
+	python := pythonWith(t, "torch")
+	names := []string{"dense", "convolutional"}
+	given := "import sys, numpy as np\nrun, images = sys.argv[1], np.load(sys.argv[2])\n"
+	agree(t, []string{python, "-"}, given+blocks(t, "python torch"), "\nnp.save(sys.argv[3], codes)\n", pythonRuns(t, names...), names...)
+}
+
+// R reads and writes NPY files here; the page needs none.
+const (
+	readByR = `a <- commandArgs(TRUE); run <- a[1]; f <- file(a[2], "rb"); head <- as.integer(readBin(f, "raw", 10))
+invisible(readBin(f, "raw", head[9] + 256 * head[10])); images <- matrix(readBin(f, "numeric", 1e7, size = 4), ncol = 1024, byrow = TRUE)
+`
+	writeByR = `f <- file(a[3], "wb"); head <- sprintf("%-117s\n", sprintf("{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d)}", ncol(codes), nrow(codes)))
+writeBin(c(as.raw(c(0x93, utf8ToInt("NUMPY"), 1, 0, 118, 0)), charToRaw(head)), f); writeBin(c(codes), f, size = 4)
+`
+)
+
+func TestThePythonPageComputesCodesInR(t *testing.T) {
+	if exec.Command("Rscript", "-e", "library(jsonlite)").Run() != nil {
+		t.Skip("left out: needs R with jsonlite")
+	}
+	agree(t, []string{"Rscript", "-"}, readByR+blocks(t, "r"), writeByR, pythonRuns(t, "one"), "one")
+}
+
+// Every registered layer has its place on the page, with the name of each of its tensors.
+func TestThePythonPageHasTheTensorsOfEveryLayer(t *testing.T) {
+	page, err := os.ReadFile(pythonPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "## Layout of the tensors")
+	section, _, _ = strings.Cut(section, "## PyTorch")
+	for _, kind := range layers.Registry.Names() {
+		list := settings[kind]
+		if list == nil {
+			list = []string{""}
+		}
+		place := ""
+		for line := range strings.Lines(section) {
+			if first, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | "); strings.HasPrefix(line, "| ") && strings.Contains(first, "`"+kind+"`") {
+				place = line
+			}
+		}
+		for _, s := range list {
+			for _, p := range parametersOf(t, kind, s) {
+				if name := strings.TrimRight(p.Name, "0123456789"); kind != "residual" && !strings.Contains(place, "`"+name) {
+					t.Errorf("%s has no place for %s of %s", pythonPage, p.Name, kind)
+				}
+			}
+		}
+		if !strings.Contains(section, "`"+kind+"`") {
+			t.Errorf("%s does not name %s", pythonPage, kind)
+		}
+	}
+}
+
+// parametersOf are the tensors that a layer with these settings has for itself.
+func parametersOf(t *testing.T, kind, settings string) []layers.Parameter {
+	t.Helper()
+	for _, placed := range oneLayer(t, kind, settings).Layout.Stacked() {
+		if placed.Kind == kind {
+			return slices.DeleteFunc(slices.Clone(placed.Parameters), func(p layers.Parameter) bool { return p.TransposeOf != "" })
+		}
+	}
+	t.Fatalf("the model of %s has no such layer", kind)
+	return nil
+}

@@ -1,0 +1,142 @@
+package export
+
+import (
+	"slices"
+
+	"tessera/config"
+	"tessera/graph"
+	"tessera/internal/volume"
+	"tessera/train/checkpoint"
+)
+
+// pytorch returns the parameters of a model in the layouts of PyTorch's modules.
+func pytorch(m *graph.Model) ([]checkpoint.Tensor, error) {
+	var all []checkpoint.Tensor
+	for _, placed := range m.Layout.Layers() {
+		own := map[string]checkpoint.Tensor{}
+		var names []string
+		for _, p := range placed.Parameters {
+			if p.TransposeOf != "" {
+				continue // a parameter of another layer
+			}
+			q, err := m.Parameter(placed.Path + "." + p.Name)
+			if err != nil {
+				return nil, err
+			}
+			own[p.Name] = checkpoint.Tensor{Name: p.Name, Shape: q.Shape, Data: q.Data}
+			names = append(names, p.Name)
+		}
+		converted := inOrder(own, names)
+		if convert := conversions[placed.Kind]; convert != nil {
+			converted = convert(placed, own)
+		}
+		for _, t := range converted {
+			t.Name = placed.Path + "." + t.Name
+			all = append(all, t)
+		}
+	}
+	return all, nil
+}
+
+func inOrder(tensors map[string]checkpoint.Tensor, names []string) (list []checkpoint.Tensor) {
+	for _, name := range names {
+		if t, ok := tensors[name]; ok {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// conversions holds the layers whose parameters PyTorch lays out in another way, by kind.
+var conversions = map[string]func(p config.Placed, own map[string]checkpoint.Tensor) []checkpoint.Tensor{
+	"dense":            linearModule,
+	"token_dense":      linearModule,
+	"conv2d":           convolutionModule,
+	"conv2d_transpose": convolutionModule,
+	"batch_norm":       normalisationModule,
+	"layer_norm":       normalisationModule,
+	"instance_norm":    normalisationModule,
+	"attention":        attentionModule,
+}
+
+// linearModule is nn.Linear. The inputs of a dense layer on images with channels are ordered as nn.Flatten orders them: channels
+// first.
+func linearModule(p config.Placed, own map[string]checkpoint.Tensor) []checkpoint.Tensor {
+	w := own["weight"]
+	if p.Kind == "dense" && len(p.In) == 3 {
+		w.Shape = append(slices.Clone(p.In), w.Shape[1])
+		w = permuted(w, 3, 2, 0, 1)
+		w.Shape = []int{w.Shape[0], volume.Of(w.Shape[1:])}
+	} else {
+		w = permuted(w, 1, 0)
+	}
+	own["weight"] = w
+	return inOrder(own, []string{"weight", "bias"})
+}
+
+// convolutionModule is nn.Conv2d (filters, channels of a group, kernel, kernel) or nn.ConvTranspose2d (channels, filters of a
+// group, kernel, kernel).
+func convolutionModule(_ config.Placed, own map[string]checkpoint.Tensor) []checkpoint.Tensor {
+	own["weight"] = permuted(own["weight"], 3, 2, 0, 1)
+	return inOrder(own, []string{"weight", "bias"})
+}
+
+// normalisationModule is nn.BatchNorm1d and 2d, nn.LayerNorm, nn.InstanceNorm2d.
+func normalisationModule(_ config.Placed, own map[string]checkpoint.Tensor) []checkpoint.Tensor {
+	var list []checkpoint.Tensor
+	for _, names := range [][2]string{{"scale", "weight"}, {"shift", "bias"}, {"running_mean", "running_mean"}, {"running_variance", "running_var"}} {
+		if t, ok := own[names[0]]; ok {
+			t.Name = names[1]
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// attentionModule is nn.MultiheadAttention: queries, keys and values are one matrix. Its keys have a bias, which is 0.
+func attentionModule(_ config.Placed, own map[string]checkpoint.Tensor) []checkpoint.Tensor {
+	n := own["query"].Shape[0]
+	in := checkpoint.Tensor{Name: "in_proj_weight", Shape: []int{3 * n, n}}
+	bias := checkpoint.Tensor{Name: "in_proj_bias", Shape: []int{3 * n}}
+	for _, name := range []string{"query", "key", "value"} {
+		in.Data = append(in.Data, permuted(own[name], 1, 0).Data...)
+		if b, ok := own[name+"_bias"]; ok {
+			bias.Data = append(bias.Data, b.Data...)
+		} else {
+			bias.Data = append(bias.Data, make([]float32, n)...)
+		}
+	}
+	out := permuted(own["output"], 1, 0)
+	out.Name = "out_proj.weight"
+	outBias, biased := own["output_bias"]
+	if !biased {
+		return []checkpoint.Tensor{in, out}
+	}
+	outBias.Name = "out_proj.bias"
+	return []checkpoint.Tensor{in, bias, out, outBias}
+}
+
+// permuted is a copy whose axis i is axis axes[i] of t.
+func permuted(t checkpoint.Tensor, axes ...int) checkpoint.Tensor {
+	steps, step := make([]int, len(axes)), 1
+	for i, n := range slices.Backward(t.Shape) {
+		steps[i] = step
+		step *= n
+	}
+	out := checkpoint.Tensor{Name: t.Name, Data: make([]float32, 0, len(t.Data))}
+	for _, a := range axes {
+		out.Shape = append(out.Shape, t.Shape[a])
+	}
+	var walk func(axis, at int)
+	walk = func(axis, at int) {
+		if axis == len(axes) {
+			out.Data = append(out.Data, t.Data[at])
+			return
+		}
+		for i := range out.Shape[axis] {
+			walk(axis+1, at+i*steps[axes[axis]])
+		}
+	}
+	walk(0, 0)
+	return out
+}

@@ -1,0 +1,150 @@
+package export
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"image/png"
+	"io"
+
+	"tessera/internal/wire"
+	"tessera/report"
+)
+
+// eventsPart is what event files hold.
+const eventsPart = "events"
+
+// TensorBoard is the event file of TensorBoard: every value of metrics.jsonl as a curve over the epochs, the atoms as one image,
+// the declaration as a text. Its times are the seconds of the training, from 0.
+type TensorBoard struct{}
+
+func init() {
+	Registry.Register("tensorboard", "TensorBoard: curves, atoms as an image, the declaration", func() Format { return &TensorBoard{} })
+}
+
+// Extension implements [Format]. TensorBoard reads the files of a folder that have this word in their names.
+func (*TensorBoard) Extension() string { return ".tfevents" }
+
+// Parts implements [Format].
+func (*TensorBoard) Parts(*Run) []string { return []string{eventsPart} }
+
+// The messages of event.proto, summary.proto and tensor.proto of TensorFlow, with the fields that are used.
+type (
+	event struct {
+		Seconds float64  `pb:"1"`
+		Step    int64    `pb:"2"`
+		Version string   `pb:"3"`
+		Summary *summary `pb:"5"`
+	}
+	summary struct {
+		Values []summaryValue `pb:"1"`
+	}
+	summaryValue struct {
+		Tag      string           `pb:"1"`
+		Number   *float32         `pb:"2"`
+		Image    *summaryImage    `pb:"4"`
+		Tensor   *summaryTensor   `pb:"8"`
+		Metadata *summaryMetadata `pb:"9"`
+	}
+	summaryImage struct {
+		Height int32  `pb:"1"`
+		Width  int32  `pb:"2"`
+		Colour int32  `pb:"3"` // 3: RGB
+		PNG    []byte `pb:"4"`
+	}
+	summaryTensor struct {
+		Type  int32    `pb:"1"` // 7: texts
+		Texts []string `pb:"8"`
+	}
+	summaryMetadata struct {
+		Plugin *pluginData `pb:"1"`
+	}
+	pluginData struct {
+		Name string `pb:"1"`
+	}
+)
+
+// Write implements [Format].
+func (*TensorBoard) Write(w io.Writer, r *Run, _ string) error {
+	events := []event{{Version: "brain.Event:2"}, {Summary: &summary{[]summaryValue{{
+		Tag:      "declaration",
+		Tensor:   &summaryTensor{7, []string{"```toml\n" + r.Metadata()["declaration"] + "\n```"}}, // shown as Markdown
+		Metadata: &summaryMetadata{&pluginData{"text"}},
+	}}}}}
+	course, err := r.Course()
+	if err != nil {
+		return err
+	}
+	events = append(events, curves(course)...)
+	picture, err := atomsEvent(r)
+	if err != nil {
+		return err
+	}
+	if picture != nil {
+		events = append(events, *picture)
+	}
+	for _, e := range events {
+		if err := writeRecord(w, wire.Append(nil, e)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// curves is one event per epoch with all of its numbers.
+func curves(course report.TrainingRun) (events []event) {
+	seconds := 0.0
+	for _, e := range course.Epochs {
+		took, _ := e.Values.Number("seconds")
+		seconds += took
+		s := &summary{}
+		for _, v := range e.Values {
+			if number, ok := e.Values.Number(v.Name); ok && v.Name != "epoch" && v.Name != "crc32" {
+				narrow := float32(number)
+				s.Values = append(s.Values, summaryValue{Tag: v.Name, Number: &narrow})
+			}
+		}
+		events = append(events, event{Seconds: seconds, Step: int64(e.Epoch), Summary: s})
+	}
+	return events
+}
+
+// atomsEvent is the picture of the atoms; nil of a run without atoms that are images.
+func atomsEvent(r *Run) (*event, error) {
+	a := r.Atoms()
+	if a == nil || len(a.Shape) < 2 {
+		return nil, nil
+	}
+	figure, err := report.Atoms(a)
+	if err != nil {
+		return nil, err
+	}
+	picture := figure.Image()
+	var b bytes.Buffer
+	if err := png.Encode(&b, picture); err != nil {
+		return nil, err
+	}
+	size := picture.Bounds().Size()
+	return &event{Step: int64(r.Epoch), Summary: &summary{[]summaryValue{{Tag: "atoms",
+		Image: &summaryImage{int32(size.Y), int32(size.X), 3, b.Bytes()}}}}}, nil
+}
+
+// castagnoli is the polynomial of CRC-32C.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// masked is the checksum of a record, rotated and shifted, as files that hold checksums of files do.
+func masked(b []byte) uint32 {
+	c := crc32.Checksum(b, castagnoli)
+	return (c>>15 | c<<17) + 0xa282ead8
+}
+
+// writeRecord writes one record: length, checksum of the length, data, checksum of the data. Source: TensorFlow,
+// tensorflow/core/lib/io/record_writer.h.
+func writeRecord(w io.Writer, b []byte) error {
+	record := binary.LittleEndian.AppendUint64(nil, uint64(len(b)))
+	record = binary.LittleEndian.AppendUint32(record, masked(record))
+	record = append(record, b...)
+	record = binary.LittleEndian.AppendUint32(record, masked(b))
+	_, err := w.Write(record)
+	return err
+}

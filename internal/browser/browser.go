@@ -1,0 +1,225 @@
+// Package browser opens pages in Chromium, for tests: it clicks and reads them, and fails a test for every error in the console and
+// every request to another place than the page.
+package browser
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// patience is how long a page may take for everything that a test does with it. A loaded machine is slow.
+const patience = 2 * time.Minute
+
+// Browser is a Chromium for the pages of one test.
+type Browser struct{ ctx context.Context }
+
+// Open starts Chromium. It skips the test where there is none.
+func Open(t testing.TB) *Browser {
+	t.Helper()
+	path := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); err == nil && path == "" {
+			path = found
+		}
+	}
+	if path == "" {
+		t.Skip("left out: there is no chromium")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-gpu", true), chromedp.WSURLReadTimeout(patience))
+	if os.Geteuid() == 0 { // Chromium's sandbox refuses root
+		options = append(options, chromedp.NoSandbox)
+	}
+	allocated, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, quit := chromedp.NewContext(allocated)
+	t.Cleanup(func() {
+		if err := chromedp.Cancel(ctx); err != nil { // waits, so that the folder of the browser can be removed
+			t.Log(err)
+		}
+		quit()
+		stop()
+	})
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatalf("chromium does not start: %v", err)
+	}
+	return &Browser{ctx}
+}
+
+// View is how a page is shown.
+type View struct {
+	Width, Height int64
+	Dark          bool
+}
+
+// Page is a page in a tab.
+type Page struct {
+	testing.TB
+	ctx     context.Context
+	allowed string // what the address of every request begins with
+
+	mu       sync.Mutex
+	problems []string
+}
+
+// Page opens an address. Requests are allowed to addresses that begin with allowed. At the end of the test, errors of the console
+// and other requests fail it.
+func (b *Browser) Page(t testing.TB, address, allowed string, v View) *Page {
+	t.Helper()
+	tab, leave := chromedp.NewContext(b.ctx)
+	p := &Page{TB: t, allowed: allowed}
+	if err := chromedp.Listen(tab, p.heard); err != nil { // opens the tab, which lives as long as its context
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(tab, patience)
+	p.ctx = ctx
+	t.Cleanup(func() {
+		cancel()
+		leave()
+		p.Check()
+	})
+	scheme := "light"
+	if v.Dark {
+		scheme = "dark"
+	}
+	_, network := chromedp.Call(ctx, network.Enable, network.EnableParams{})
+	_, console := chromedp.Call(ctx, log.Enable, cdp.Empty{})
+	_, errs := chromedp.Call(ctx, runtime.Enable, cdp.Empty{})
+	_, media := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	if err := errors.Join(network, console, errs, media); err != nil {
+		t.Fatal(err)
+	}
+	p.Do(chromedp.EmulateViewport(v.Width, v.Height), chromedp.Navigate(address))
+	return p
+}
+
+// heard collects what must not happen.
+func (p *Page) heard(event any) {
+	problem := ""
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		problem = "exception: " + e.ExceptionDetails.Text
+		if e.ExceptionDetails.Exception != nil {
+			problem += " " + e.ExceptionDetails.Exception.Description
+		}
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.ConsoleAPICalledTypeError {
+			problem = "console.error"
+			for _, a := range e.Args {
+				problem += fmt.Sprintf(" %s%s", a.Description, a.Value)
+			}
+		}
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.EntryLevelError {
+			problem = "log: " + e.Entry.Text + " " + e.Entry.URL
+		}
+	case *network.EventRequestWillBeSent:
+		if url := e.Request.URL; !strings.HasPrefix(url, p.allowed) && !strings.HasPrefix(url, "data:") {
+			problem = "request: " + url
+		}
+	}
+	if problem != "" {
+		p.mu.Lock()
+		p.problems = append(p.problems, problem)
+		p.mu.Unlock()
+	}
+}
+
+// Check fails the test for everything that must not have happened.
+func (p *Page) Check() {
+	p.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, problem := range p.problems {
+		p.Error(problem)
+	}
+	p.problems = nil
+}
+
+// Do runs actions of the browser.
+func (p *Page) Do(actions ...chromedp.Action[chromedp.Void]) {
+	p.Helper()
+	if err := chromedp.Do(p.ctx, actions...); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// Resize changes the size of the window.
+func (p *Page) Resize(width, height int64) { p.Do(chromedp.EmulateViewport(width, height)) }
+
+// Click clicks the first element of a CSS selector with the mouse.
+func (p *Page) Click(selector string) { p.Do(chromedp.Click(chromedp.CSS(selector))) }
+
+// Type types a text into an input.
+func (p *Page) Type(selector, text string) { p.Do(chromedp.SendKeys(chromedp.CSS(selector), text)) }
+
+// Run executes JavaScript.
+func (p *Page) Run(script string) { evaluate[chromedp.Void](p, script) }
+
+// Text is the value of a JavaScript expression that gives a string.
+func (p *Page) Text(expression string) string { return evaluate[string](p, expression) }
+
+// Number is the value of a JavaScript expression that gives a number.
+func (p *Page) Number(expression string) float64 { return evaluate[float64](p, expression) }
+
+// Wait waits until a JavaScript expression is true, also across a navigation, in which there is no page to ask for a moment.
+func (p *Page) Wait(expression string) {
+	p.Helper()
+	for {
+		is, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
+		switch {
+		case err == nil && is:
+			return
+		case p.ctx.Err() != nil:
+			p.Fatalf("%s does not become true: %v", expression, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func evaluate[T any](p *Page, expression string) T {
+	p.Helper()
+	value, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		p.Fatalf("%s: %v", expression, err)
+	}
+	return value
+}
+
+// shots is where tests leave pictures for people.
+var shots = flag.String("shots", "", "folder for screenshots of tests in the browser; none by default")
+
+// Shot writes a picture of the whole page, or of the window only, to NAME.png in the folder of the flag -shots.
+func (p *Page) Shot(name string, whole bool) {
+	p.Helper()
+	if *shots == "" {
+		return
+	}
+	action := chromedp.CaptureScreenshot()
+	if whole {
+		action = chromedp.FullScreenshot(100)
+	}
+	png, err := chromedp.Run(p.ctx, action)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(*shots, name+".png"), png, 0o600)
+	}
+	if err != nil {
+		p.Fatal(err)
+	}
+}

@@ -1,0 +1,106 @@
+package wire_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"reflect"
+	"testing"
+
+	"tessera/internal/wire"
+)
+
+type inner struct {
+	A int64 `pb:"1"`
+}
+
+type outer struct {
+	Number  int64   `pb:"1"`
+	Text    string  `pb:"2"`
+	Inner   *inner  `pb:"3"`
+	Many    []inner `pb:"4"`
+	Raw     []byte  `pb:"5"`
+	Single  float32 `pb:"6"`
+	Double  float64 `pb:"7"`
+	Zero    *int64  `pb:"8"`
+	Numbers []int64 `pb:"16"`
+	Yes     bool    `pb:"17"`
+}
+
+// The bytes are those of the encoding guide of Protocol Buffers: field 1 with 150, field 2 with "testing", field 3 with a
+// message whose field 1 is 150.
+func TestMessagesHaveTheBytesOfTheGuide(t *testing.T) {
+	for want, m := range map[string]outer{
+		"089601":                         {Number: 150},
+		"120774657374696e67":             {Text: "testing"},
+		"1a03089601":                     {Inner: &inner{150}},
+		"22030896012200":                 {Many: []inner{{150}, {}}},
+		"350000803f":                     {Single: 1},
+		"4000":                           {Zero: new(int64)},
+		"8001018001ffffffffffffffffff01": {Numbers: []int64{1, -1}},
+	} {
+		if got := hex.EncodeToString(wire.Append(nil, m)); got != want {
+			t.Errorf("%+v: got %s, want %s", m, got, want)
+		}
+	}
+}
+
+func TestReadReturnsWhatAppendWrote(t *testing.T) {
+	two := int64(2)
+	want := outer{-3, "text", &inner{7}, []inner{{1}, {}}, []byte{0, 255}, 0.5, -0.25, &two, []int64{5, 0, -6}, true}
+	b := wire.Append(nil, &want)
+	var got outer
+	if err := wire.Read(b, &got); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+	var few struct {
+		Text string `pb:"2"`
+	}
+	if err := wire.Read(b, &few); err != nil || few.Text != "text" {
+		t.Errorf("unknown fields: got %+v, %v", few, err)
+	}
+	for n := range b { // a cut message gives an error or fewer fields, never a panic
+		_ = wire.Read(b[:n], new(outer))
+	}
+	if err := wire.Read(b[:len(b)-1], new(outer)); err == nil {
+		t.Error("a cut message is read without an error")
+	}
+	var other struct {
+		Text int64 `pb:"2"`
+	}
+	if err := wire.Read(b, &other); err == nil {
+		t.Error("a text is read as a number")
+	}
+}
+
+type tree struct {
+	Inner *tree `pb:"1"`
+}
+
+// What is no message is an error, and what is one is written again as it was read.
+func FuzzRead(f *testing.F) {
+	f.Add(wire.Append(nil, outer{Number: 1, Text: "a", Inner: &inner{2}, Many: []inner{{3}}, Single: 4, Numbers: []int64{5}, Yes: true}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var once, again outer
+		if wire.Read(b, &once) != nil {
+			return
+		}
+		if err := wire.Read(wire.Append(nil, once), &again); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := wire.Append(nil, again), wire.Append(nil, once); !bytes.Equal(got, want) {
+			t.Errorf("got %x, want %x", got, want)
+		}
+	})
+}
+
+func TestReadRefusesMessagesThatAreNestedTooDeep(t *testing.T) {
+	for depth, ok := range map[int]bool{50: true, 500: false} {
+		m := &tree{}
+		for range depth {
+			m = &tree{m}
+		}
+		if err := wire.Read(wire.Append(nil, m), new(tree)); (err == nil) != ok {
+			t.Errorf("%d levels: %v", depth, err)
+		}
+	}
+}

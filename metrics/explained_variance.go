@@ -1,0 +1,69 @@
+package metrics
+
+import (
+	"context"
+
+	"tessera/internal/volume"
+)
+
+func init() {
+	Registry.Register("explained_variance", "share of the variance of the samples that reconstructions keep", func() Metric { return explainedVariance{} })
+}
+
+// explainedVariance is 1 - sum |x - y|^2 / sum |x - m|^2, sums over samples and m the mean of the measured samples: 1 for perfect
+// reconstructions, 0 for reconstructions as good as the mean sample, below 0 for worse ones.
+type explainedVariance struct{}
+
+// Describe implements [Metric].
+func (explainedVariance) Describe() Description {
+	return Description{
+		Measures: []Measure{{Name: "explained_variance", Better: Higher,
+			Doc: "share of the variance that reconstructions keep, 1 - Σ\\|x - y\\|² / Σ\\|x - m\\|², m the mean of the measured samples. 1 is perfect, 0 is as good as m. " +
+				"Not applicable if all samples are equal"}},
+		Reads: ReadsImages | ReadsOutputs, ScaleFree: true, Partial: true,
+	}
+}
+
+// Start implements [Metric].
+func (explainedVariance) Start(s *Subject) (Meter, error) {
+	pixels := volume.Of(s.Shape)
+	return &varianceMeter{residual: squares{pixels: pixels, of: squaredError}, sums: make([]float64, pixels)}, nil
+}
+
+// varianceMeter sums values less those of the first sample, x0, so that a large mean costs no digits:
+// sum |x - m|^2 = sum |x - x0|^2 - n |m - x0|^2.
+type varianceMeter struct {
+	residual squares
+	first    []float32
+	sums     []float64 // of x - x0, by value
+	squares  imageSum  // of |x - x0|^2
+}
+
+// Add implements [Meter].
+func (m *varianceMeter) Add(b *Batch) error {
+	pixels := m.residual.pixels
+	if m.first == nil {
+		m.first = append(m.first, b.Images[:pixels]...)
+	}
+	n := len(b.Images) / pixels
+	for i := range n {
+		for j, v := range b.Images[i*pixels : (i+1)*pixels] {
+			m.sums[j] += float64(v) - float64(m.first[j])
+		}
+	}
+	m.squares.add(n, 25, func(i int) float64 { return squaredError(b.Images[i*pixels:(i+1)*pixels], m.first) })
+	return m.residual.Add(b)
+}
+
+// Values implements [Meter].
+func (m *varianceMeter) Values(context.Context) ([]Value, error) {
+	n, between := float64(m.squares.n), 0.0
+	for _, sum := range m.sums {
+		between += sum * (sum / n)
+	}
+	total := m.squares.sum - between
+	if !(total > 1e-12*m.squares.sum) { // equal samples, up to rounding; also without any
+		return []Value{NotApplicable("the samples are all equal")}, nil
+	}
+	return []Value{Number(1 - m.residual.sum.sum/total)}, nil
+}

@@ -1,0 +1,67 @@
+package page
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"tessera/train"
+	"tessera/train/folder"
+)
+
+// Origin is where a run comes from, and how it is made again.
+type Origin struct {
+	Facts    [][2]string // environment
+	Data     [][2]string // file, SHA-256
+	Commands []Command
+}
+
+// Command is a command line and what it does.
+type Command struct{ Line, About string }
+
+// originOf describes the record of a run.
+func originOf(r *Run, e train.Environment) Origin {
+	var o Origin
+	for _, f := range [][2]string{{"tessera", e.Version}, {"Go", e.Go}, {"system", e.System}, {"CPU", e.CPU}, {"back end", e.Backend}, {"kernels", e.BLAS}} {
+		if f[1] != "" {
+			o.Facts = append(o.Facts, f)
+		}
+	}
+	same := ""
+	if e.Threads > 0 {
+		o.Facts = append(o.Facts, [2]string{"threads", fmt.Sprint(e.Threads)})
+		same = fmt.Sprintf(" --threads %d --backend %s", e.Threads, e.Backend)
+	}
+	for _, f := range e.Data {
+		o.Data = append(o.Data, [2]string{filepath.Join(filepath.Base(filepath.Dir(f.Path)), filepath.Base(f.Path)), f.SHA256})
+	}
+	if e.Start != nil {
+		o.Data = append(o.Data, [2]string{filepath.Base(e.Start.Path) + " (initial parameters)", e.Start.SHA256})
+	}
+	name := quoted(r.Name)
+	o.Commands = []Command{
+		{"tessera train " + name + " -f " + folder.Config + same, "trains it again from the settings below, saved as " + folder.Config + ": on the same kind of CPU to the same bytes"},
+		{"tessera eval " + quoted(r.Path), "measures it again"},
+		{"tessera report " + quoted(r.Path) + " -o report.html", "writes this page"},
+	}
+	if len(e.Command) > 0 {
+		var words []string
+		for _, w := range e.Command {
+			words = append(words, quoted(w))
+		}
+		words[0] = filepath.Base(e.Command[0])
+		o.Commands = append(o.Commands, Command{strings.Join(words, " "), "is the command that was given"})
+	}
+	return o
+}
+
+var harmless = regexp.MustCompile(`^[A-Za-z0-9_./:=,@%+-]+$`)
+
+// quoted writes a word for a POSIX shell.
+func quoted(word string) string {
+	if harmless.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,253 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"tessera"
+	"tessera/config"
+	"tessera/data"
+	"tessera/evaluation"
+	"tessera/metrics"
+	"tessera/train"
+)
+
+// Options say how runs are read for a page.
+type Options struct {
+	Open    tessera.Options   // how runs are opened
+	Split   data.Split        // the images that are measured; "": as [evaluation.PlanOf] says, unseen ones first
+	Metrics metrics.Selection // nil: [metrics.Default]
+	Quick   bool              // do not measure: no numbers, samples and codes, as for a run that is still training
+}
+
+// Run is what a page shows of one run.
+type Run struct {
+	ID       string // of its section: run-1
+	Label    string // the folder's name
+	Path     string
+	Name     string // of the model
+	Words    []string
+	Verdicts []Verdict
+	Measured *Measured // nil where nothing was measured
+	Missing  string    // why nothing was measured
+	Numbers  []Number
+	Fitted   string // the fitted images that were measured too, in words; "" for none
+	Curves   Curve
+	Units    *Units // nil without any
+	Samples  *Samples
+	Codes    []ClassCodes
+	Heads    []HeadPlots
+	Settings []SettingLine
+	Origin   Origin
+
+	training bool // another process may be writing it
+}
+
+// Measured names the images on which a run was measured.
+type Measured struct {
+	Dataset, Split string
+	Images         int
+	Unseen         bool // the training did not use them, neither for steps nor to choose settings
+	Words          string
+}
+
+// Number is one metric.
+type Number struct {
+	Name, Value, Better, About string
+	Fitted                     string // on images that were fitted; "" where it was not measured
+}
+
+// ReadRun opens a run, measures it and draws what a page shows of it. Data that are missing are no error: the page then says so.
+func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
+	if ctx == nil {
+		return nil, errors.New("page: no context: give context.Background()")
+	}
+	opened, err := tessera.Open(path, o.Open)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	r := &Run{ID: "run-1", Label: filepath.Base(filepath.Clean(path)), Path: path, Name: opened.Model.Name, training: o.Quick}
+	if r.Curves, err = readCurve(path, r.Label); err != nil {
+		return nil, err
+	}
+	env, err := train.ReadEnvironment(path)
+	if err != nil {
+		env = train.Environment{} // a run without its record is shown without it
+	}
+	r.Origin = originOf(r, env)
+	r.Settings = settingsOf(opened.Model)
+	if err := r.measure(ctx, opened, o); err != nil {
+		return nil, err
+	}
+	r.Words = wordsOf(r, opened)
+	return r, nil
+}
+
+// measure fills in what needs images.
+func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) error {
+	if o.Quick {
+		r.Missing = "the training has not ended"
+		r.Units = plainUnits(opened)
+		return nil
+	}
+	split := o.Split
+	if split == "" {
+		split = evaluation.PlanOf(opened.Model).First
+	}
+	sample, err := opened.Sample(ctx, split)
+	var missing *data.Error
+	if errors.As(err, &missing) {
+		r.Missing = err.Error()
+		r.Units = plainUnits(opened)
+		return nil
+	} else if err != nil {
+		return err
+	}
+	result, err := measured(ctx, opened, sample, o)
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.Path, err)
+	}
+	r.Measured = measuredOn(opened.Model, result.Result)
+	r.Numbers = numbersOf(result)
+	if result.Fitted != nil {
+		r.Fitted = grouped(result.Fitted.Images) + " of the " + grouped(result.FittedImages) + " images that were fitted"
+	}
+	if err := r.draw(opened, sample, result); err != nil {
+		return fmt.Errorf("%s: %w", r.Path, err)
+	}
+	return nil
+}
+
+// draw fills in the pictures and the statistics of units.
+func (r *Run) draw(opened *tessera.Run, sample *evaluation.Sample, result *evaluation.Report) error {
+	v, err := newView(opened, sample)
+	if err != nil {
+		return err
+	}
+	if r.Heads, err = v.heads(); err != nil {
+		return err
+	}
+	if r.Samples, err = v.samples(); err != nil {
+		return err
+	}
+	if r.Units, err = v.units(); err != nil {
+		return err
+	}
+	r.Codes, r.Verdicts = v.codes(), v.verdicts(result)
+	return nil
+}
+
+// measured measures the run on the split that is asked for, else on unseen images with fitted ones beside them.
+func measured(ctx context.Context, opened *tessera.Run, sample *evaluation.Sample, o Options) (*evaluation.Report, error) {
+	if o.Split == "" {
+		return opened.Report(ctx, o.Metrics)
+	}
+	result, err := opened.EvaluateSample(ctx, sample, o.Metrics)
+	return &evaluation.Report{Result: result}, err
+}
+
+// measuredOn describes the images of a result.
+func measuredOn(m *config.Model, r *metrics.Result) *Measured {
+	measured := &Measured{Dataset: r.Dataset, Split: r.Split, Images: r.Images}
+	n := grouped(r.Images)
+	fitted := m.Dataset.Fit == string(data.TestSplit)
+	switch data.Split(r.Split) {
+	case data.TestSplit:
+		measured.Unseen = !fitted && !m.Dataset.Validation.Test
+		measured.Words = fmt.Sprintf("the %s test images of %s, which the training never used", n, r.Dataset)
+		if fitted {
+			measured.Words = fmt.Sprintf("the %s test images of %s, which are also the images that were fitted", n, r.Dataset)
+		} else if m.Dataset.Validation.Test {
+			measured.Words = fmt.Sprintf("the %s test images of %s, which the training also used for validation", n, r.Dataset)
+		}
+	case data.ValidationSplit:
+		measured.Words = fmt.Sprintf("%s images of %s that the training held out for validation", n, r.Dataset)
+	case data.TrainSplit:
+		measured.Words = fmt.Sprintf("the %s images of %s that were fitted: unseen images may be reconstructed worse", n, r.Dataset)
+	default:
+		measured.Words = fmt.Sprintf("all %s images of %s, which include those that were fitted: it has no test images", n, r.Dataset)
+	}
+	return measured
+}
+
+// numbersOf lists the metrics that are shown.
+func numbersOf(r *evaluation.Report) (list []Number) {
+	for _, v := range r.Shown() {
+		n := Number{Name: v.Name, Value: "not applicable: " + v.Missing}
+		if v.Missing == "" {
+			n.Value = short(v.Number)
+		}
+		if m, ok := metrics.MeasureOf(v.Name); ok {
+			n.Better, n.About = string(m.Better), plain(m.Summary())
+			if v.Missing == "" && m.Count {
+				n.Value = grouped(int(v.Number))
+			}
+		}
+		if r.Fitted != nil {
+			if fitted, ok := r.Fitted.Number(v.Name); ok {
+				n.Fitted = short(fitted)
+			}
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// view is an opened run with the images that are measured and their codes.
+type view struct {
+	run     *tessera.Run
+	sample  *evaluation.Sample
+	painter painter
+	images  []float32 // n x pixels
+	codes32 []float32 // n x units
+	n       int
+	labels  []int    // nil without any
+	classes []string // their names
+	atoms   *metrics.Atoms
+	direct  bool // every value of a code weighs one atom
+	usage   *usage
+}
+
+func newView(run *tessera.Run, sample *evaluation.Sample) (*view, error) {
+	images := sample.Images.Slice(0, min(mostImages, max(1, mostValues/sample.Images.Pixels()), sample.Images.Len()))
+	v := &view{run: run, sample: sample, painter: newPainter(run.Shape()), images: images.Float32(), n: images.Len(), atoms: run.Atoms()}
+	v.labels, v.classes = images.Labels(), classNames(images.Labels(), sample.Classes)
+	v.direct = v.atoms != nil && v.atoms.Indirect == "" && v.atoms.Count == run.Units()
+	var err error
+	if v.codes32, err = run.Encode(v.images); err != nil {
+		return nil, err
+	}
+	var scales []float64
+	if v.direct {
+		scales = lengths(v.atoms)
+	}
+	v.usage = usageOf(v.codes32, run.Units(), scales, v.labels, len(v.classes))
+	return v, nil
+}
+
+// mostClasses is the largest number of classes that a page shows.
+const mostClasses = 40
+
+// classNames are the names of the classes, their numbers where they have none; nil without labels.
+func classNames(labels []int, names []string) []string {
+	most := -1
+	for _, c := range labels {
+		most = max(most, c)
+	}
+	if most < 0 || most >= mostClasses {
+		return nil
+	}
+	for c := len(names); c <= most; c++ {
+		names = append(names[:c:c], fmt.Sprint(c))
+	}
+	return names
+}
+
+// image is the i-th image.
+func (v *view) image(i int) []float32 {
+	pixels := len(v.images) / v.n
+	return v.images[i*pixels : (i+1)*pixels]
+}

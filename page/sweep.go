@@ -1,0 +1,283 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"image/draw"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tessera"
+	"tessera/metrics"
+	"tessera/report"
+	"tessera/sweep"
+	"tessera/train/checkpoint"
+	"tessera/train/folder"
+)
+
+// Sweep is what a page shows of a sweep.
+type Sweep struct {
+	Label, Path string
+	Live        string // the address of the events of `tessera ui`, "" for a file
+	Words       []string
+	Failed      []Failure
+	Keys        []string
+	Measures    []MeasureColumn
+	Settings    []SettingRow
+	Trials      []TrialRow
+	Selected    []SelectedRow
+	Commands    []Command
+}
+
+// Failure is a trial without a result.
+type Failure struct{ Trial, Problem string }
+
+// MeasureColumn is one metric of a sweep.
+type MeasureColumn struct {
+	Name   string `json:"name"`
+	Better string `json:"better"` // lower, higher, or "" for neither
+	About  string `json:"about"`
+}
+
+// SettingRow is one setting: numbers in the order of the metrics, nil where they are missing.
+type SettingRow struct {
+	Model     string   `json:"model"`
+	Values    []string `json:"values"` // of the keys
+	Seeds     int      `json:"seeds"`
+	Mean      []*Point `json:"mean"`
+	Deviation []*Point `json:"deviation"`
+	Trials    []int    `json:"trials"` // their indices
+}
+
+// TrialRow is one trial.
+type TrialRow struct {
+	Name    string   `json:"name"`
+	Seed    uint64   `json:"seed"`
+	Numbers []*Point `json:"numbers"`
+	Atoms   *Sprite  `json:"atoms,omitempty"`
+	Link    string   `json:"link,omitempty"` // in `tessera ui`
+}
+
+// Sprite is the atoms of a trial in one picture.
+type Sprite struct {
+	Picture picture `json:"picture"`
+	Columns int     `json:"columns"`
+	Shown   int     `json:"shown"`
+	Total   int     `json:"total"`
+}
+
+// SelectedRow is a selected setting, measured on the test images.
+type SelectedRow struct {
+	Model   string
+	Values  []string
+	Numbers []string
+}
+
+// spriteBudget bounds the atoms of all trials of a sweep, in bytes of base64.
+const spriteBudget = 3_200_000
+
+// ReadSweep reads the results of a sweep and the atoms of its trials. It measures nothing.
+func ReadSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
+	if ctx == nil {
+		return nil, errors.New("page: no context: give context.Background()")
+	}
+	results, err := sweep.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sweep{Label: filepath.Base(filepath.Clean(path)), Path: path, Keys: results.Keys}
+	names := s.measures(results)
+	numbers := map[string]int{}
+	for i, t := range results.Trials {
+		numbers[t.Trial] = i
+		row := TrialRow{Name: t.Trial, Seed: t.Seed}
+		if t.Metrics != nil {
+			row.Numbers = points(t.Metrics.Values, names)
+		}
+		if t.Error != "" {
+			s.Failed = append(s.Failed, Failure{t.Trial, t.Error})
+		}
+		s.Trials = append(s.Trials, row)
+	}
+	for _, one := range results.Settings {
+		row := SettingRow{Model: one.Model, Values: one.Texts(results.Keys), Seeds: len(one.Seeds), Mean: points(one.Mean, names), Deviation: points(one.Deviation, names)}
+		for _, t := range one.Trials {
+			row.Trials = append(row.Trials, numbers[t])
+		}
+		s.Settings = append(s.Settings, row)
+	}
+	s.selected(results, names)
+	s.words(results)
+	s.Commands = []Command{{"tessera sweep " + quoted(results.Sweep), "trains and measures it again, in a folder with the same models.toml"},
+		{"tessera report " + quoted(path) + " -o report.html", "writes this page"}}
+	return s, s.sprites(ctx, o)
+}
+
+// selected lists the selected settings.
+func (s *Sweep) selected(r *sweep.Results, names []string) {
+	for _, one := range r.Selected {
+		row := SelectedRow{Model: one.Model, Values: one.Texts(r.Keys)}
+		for _, n := range names {
+			text := "-"
+			if v, ok := one.Mean.Number(n); ok {
+				text = short(v)
+			}
+			row.Numbers = append(row.Numbers, text)
+		}
+		s.Selected = append(s.Selected, row)
+	}
+}
+
+// measures lists the metrics of a sweep and returns their names.
+func (s *Sweep) measures(r *sweep.Results) (names []string) {
+	for _, t := range r.Trials {
+		if t.Metrics == nil {
+			continue
+		}
+		for _, v := range t.Metrics.Values {
+			if v.Missing == "" && !slices.Contains(names, v.Name) {
+				names = append(names, v.Name)
+			}
+		}
+	}
+	for _, name := range names {
+		c := MeasureColumn{Name: name}
+		if m, ok := metrics.MeasureOf(name); ok {
+			c.About = plain(m.Summary())
+			if m.Better != metrics.Neither {
+				c.Better = string(m.Better)
+			}
+		}
+		s.Measures = append(s.Measures, c)
+	}
+	return names
+}
+
+func points(values metrics.Values, names []string) []*Point {
+	all := make([]*Point, len(names))
+	for i, name := range names {
+		if v, ok := values.Number(name); ok {
+			p := Point(v)
+			all[i] = &p
+		}
+	}
+	return all
+}
+
+// words says what the sweep is.
+func (s *Sweep) words(r *sweep.Results) {
+	done, seeds, models := 0, 0, []string{}
+	for _, t := range r.Trials {
+		if t.Metrics != nil {
+			done++
+		}
+		if !slices.Contains(models, t.Model) {
+			models = append(models, t.Model)
+		}
+	}
+	for _, one := range r.Settings {
+		seeds = max(seeds, len(one.Trials))
+	}
+	s.Words = append(s.Words, fmt.Sprintf("The sweep %s trains %s (%s): %s, each with up to %s, %s in all.", r.Sweep, plural(len(models), "model"), strings.Join(models, ", "),
+		plural(len(r.Settings), "setting"), plural(seeds, "seed"), plural(len(r.Trials), "trial")))
+	if len(r.Keys) > 0 {
+		s.Words = append(s.Words, "It varies "+strings.Join(r.Keys, ", ")+".")
+	}
+	state := "All trials are measured"
+	if done < len(r.Trials) {
+		state = fmt.Sprintf("%d of %d trials are measured", done, len(r.Trials))
+	}
+	on := map[string]string{"test": "the test images", "validation": "images that the training held out for validation", "all": "all images, those that were fitted among them",
+		"train": "the fitted images"}[r.Split]
+	if on != "" {
+		state += ", on " + on
+	}
+	s.Words = append(s.Words, state+".")
+}
+
+// sprites draws the atoms of the trials.
+func (s *Sweep) sprites(ctx context.Context, o Options) error {
+	budget := spriteBudget / max(1, len(s.Trials))
+	for i := range s.Trials {
+		t := &s.Trials[i]
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		run, err := tessera.Open(sweep.TrialPath(s.Path, t.Name), o.Open)
+		var damaged *checkpoint.Error
+		switch {
+		case errors.Is(err, folder.ErrNotRun), errors.As(err, &damaged): // not begun, removed or damaged: the numbers are shown
+			continue
+		case err != nil:
+			return err
+		}
+		if a := run.Atoms(); a != nil {
+			t.Atoms = spriteOf(a, budget)
+		}
+		if err := run.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// levels is how many grey levels a sprite has: fewer give smaller files.
+const levels = 15
+
+// spriteOf draws as many atoms as fit the budget, nil if none can be drawn.
+func spriteOf(a *metrics.Atoms, budget int) *Sprite {
+	n := min(a.Count, mostUnits)
+	for {
+		s := firstAtoms(a, n)
+		if s == nil || len(s.Picture) <= budget || n == 1 {
+			return s
+		}
+		n = max(1, min(n-1, n*budget*9/10/len(s.Picture)))
+	}
+}
+
+// firstAtoms draws the first n atoms, at least ten in a row.
+func firstAtoms(a *metrics.Atoms, n int) *Sprite {
+	p := newPainter(a.Shape)
+	columns := min(n, max(10, (n+9)/10))
+	height, width := p.shape[0], p.shape[1]
+	drawn := image.NewRGBA(image.Rect(0, 0, columns*(width+1)-1, (n+columns-1)/columns*(height+1)-1))
+	for j := range n {
+		one, err := report.Pixels(p.shape, report.Signed, coarse(p.small(atom(a, j))))
+		if err != nil {
+			return nil
+		}
+		at := image.Pt(j%columns*(width+1), j/columns*(height+1))
+		draw.Draw(drawn, image.Rectangle{at, at.Add(one.Rect.Size())}, one, image.Point{}, draw.Src)
+	}
+	return &Sprite{Picture: encode(drawn), Columns: columns, Shown: n, Total: a.Count}
+}
+
+// coarse rounds values to a few levels of their largest magnitude.
+func coarse(values []float32) []float32 {
+	most := float32(0)
+	for _, v := range values {
+		most = max(most, v, -v)
+	}
+	rounded := make([]float32, len(values))
+	for i, v := range values {
+		if most > 0 {
+			rounded[i] = float32(math.Round(float64(v/most)*levels)) / levels
+		}
+	}
+	return rounded
+}
+
+// Write renders the page.
+func (s *Sweep) Write(w io.Writer) error {
+	if s == nil {
+		return errors.New("page: no sweep to report: read one with ReadSweep")
+	}
+	data := map[string]any{"liveSweep": s.Live, "sweep": map[string]any{"keys": s.Keys, "measures": s.Measures, "settings": s.Settings, "trials": s.Trials}}
+	return write(w, "sweep.html", frame{Title: s.Label + " - Tessera", Live: s.Live != "", Data: data, Body: s})
+}

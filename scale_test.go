@@ -1,0 +1,167 @@
+package tessera_test
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera"
+	"tessera/config"
+	"tessera/data"
+	"tessera/layers"
+	"tessera/optim"
+)
+
+// tableOf writes 60 vectors of four values of any scale, and returns a data set of them and the vectors.
+func tableOf(t *testing.T, scale string) (data.Source, []float32) {
+	t.Helper()
+	var text strings.Builder
+	var values []float32
+	text.WriteString("a,b,c,d\n")
+	for i := range 60 {
+		u, v := math.Sin(float64(i)), math.Cos(1.7*float64(i))
+		row := []float32{float32(1000 + 300*u), float32(v / 100), float32(5 - u - v), float32(-4e5 * v)}
+		fmt.Fprintf(&text, "%v,%v,%v,%v\n", row[0], row[1], row[2], row[3])
+		values = append(values, row...)
+	}
+	path := filepath.Join(t.TempDir(), "table.csv")
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	source := &data.CSV{Tables: data.Tables{Images: path, Layout: data.Layout{Scale: data.Scale{Method: scale}}}}
+	return source, values
+}
+
+// tableModel codes the vectors.
+func tableModel(t *testing.T, source data.Source, epochs int) *config.Model {
+	t.Helper()
+	m, err := tessera.Declare(config.Model{Dataset: config.Dataset{Source: source},
+		Encoder:   []config.Layer{{Layer: &layers.Dense{Units: 6, Activation: "linear"}}},
+		Optimizer: config.Optimizer{Optimizer: &optim.Adam{Rate: 0.02, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-7}}, Train: config.Train{Epochs: epochs, Batch: 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestAScaledRunTakesAndGivesValuesAsTheyAre(t *testing.T) {
+	for _, scale := range []string{"standardise", "minmax"} {
+		source, values := tableOf(t, scale)
+		out := filepath.Join(t.TempDir(), "run")
+		run, err := tessera.Train(t.Context(), tableModel(t, source, 400), tessera.Options{Out: out})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer run.Close()
+		codes := encoded(t, run, values)
+		back, err := run.Decode(codes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j, width := range []float64{600, 0.02, 3.9, 8e5} { // of each column
+			for i := j; i < len(values); i += 4 {
+				if math.Abs(float64(back[i]-values[i])) > width/4 {
+					t.Fatalf("%s: value %d of sample %d is decoded to %g, want about %g", scale, j, i/4, back[i], values[i])
+				}
+			}
+		}
+		if measured, err := run.Evaluate(t.Context(), nil); err != nil {
+			t.Error(err)
+		} else if mse, _ := measured.Values.Number("mse"); mse > 0.1 {
+			t.Errorf("%s: the error of scaled samples is %g", scale, mse)
+		}
+		if images, err := run.Images(t.Context()); err != nil || !slices.Equal(images.Float32(), values) {
+			t.Errorf("%s: the samples are not those of the file: %v", scale, err)
+		}
+		if low, high := run.Range(); low != slices.Min(values) || high != slices.Max(values) {
+			t.Errorf("%s: the range is %g to %g", scale, low, high)
+		}
+		same := map[string]*tessera.Run{}
+		if same["opened"], err = tessera.Open(out, tessera.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		whole, err := os.ReadFile(filepath.Join(out, "model.safetensors"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same["one file"], err = tessera.ReadModel(whole, tessera.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		for name, other := range same {
+			if !slices.Equal(encoded(t, other, values), codes) {
+				t.Errorf("%s: %s has other codes", scale, name)
+			}
+			if err := other.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		encoder, err := run.Encoder(tessera.EncoderOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer encoder.Close()
+		if got, err := encoder.Encode(t.Context(), nil, values); err != nil || !slices.Equal(got, codes) {
+			t.Errorf("%s: the encoder has other codes: %v", scale, err)
+		}
+		coder, err := run.WithAtoms(run.Atoms())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := coder.Decode(codes); err != nil || !slices.Equal(got, back) {
+			t.Errorf("%s: the same atoms decode otherwise: %v", scale, err)
+		}
+	}
+}
+
+func encoded(t *testing.T, run *tessera.Run, values []float32) []float32 {
+	t.Helper()
+	codes, err := run.Encode(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return codes
+}
+
+func TestAResumedRunHasTheScaleOfItsTraining(t *testing.T) {
+	source, _ := tableOf(t, "standardise")
+	dir := t.TempDir()
+	train := func(name string, epochs int) {
+		run, err := tessera.Train(t.Context(), tableModel(t, source, epochs), tessera.Options{Out: filepath.Join(dir, name)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run.Close()
+	}
+	train("whole", 6)
+	train("part", 3)
+	run, err := tessera.Resume(t.Context(), filepath.Join(dir, "part"), tessera.Options{Epochs: 6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.Close()
+	read := func(name string) string {
+		b, err := os.ReadFile(filepath.Join(dir, name, "model.safetensors"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	if read("part") != read("whole") {
+		t.Error("a resumed run and an uninterrupted one differ")
+	}
+	if err := os.Remove(filepath.Join(dir, "part", "model.safetensors")); err != nil {
+		t.Fatal(err)
+	}
+	again, err := tessera.Resume(t.Context(), filepath.Join(dir, "part"), tessera.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Close()
+	if read("part") != read("whole") {
+		t.Error("the model that is written again differs")
+	}
+}

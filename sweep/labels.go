@@ -1,0 +1,156 @@
+package sweep
+
+import (
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Labels name the settings and trials of a sweep in figures by what differs.
+type Labels struct {
+	results *Results
+	short   map[string]string // the keys, shortened
+	digits  map[string]int    // of the numbers of a key that tell its values apart
+	models  bool              // there are several
+}
+
+// Labels returns the labels of these results.
+func (r *Results) Labels() Labels {
+	several := slices.ContainsFunc(r.Settings, func(s Setting) bool { return s.Model != r.Settings[0].Model })
+	digits := map[string]int{}
+	for _, key := range r.Keys {
+		digits[key] = r.digits(key)
+	}
+	return Labels{r, shortened(r.Keys), digits, several}
+}
+
+// leastDigits are the significant digits of a number in a label, if they distinguish all values.
+const leastDigits = 3
+
+// digits returns the significant digits that distinguish the numbers of a key, -1 for all of them.
+func (r *Results) digits(key string) int {
+	exact := map[string]float64{}
+	for _, s := range r.Settings {
+		v, ok := s.Values[key].(float64)
+		if !ok {
+			continue
+		}
+		rounded := strconv.FormatFloat(v, 'g', leastDigits, 64)
+		if other, ok := exact[rounded]; ok && other != v {
+			return -1
+		}
+		exact[rounded] = v
+	}
+	return leastDigits
+}
+
+// value is the text of a value of a key.
+func (l Labels) value(key string, v any) string {
+	if v, ok := v.(float64); ok && l.digits[key] > 0 && v != math.Trunc(v) {
+		rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', l.digits[key], 64), 64) // formatted text always parses
+		return text(rounded)
+	}
+	return text(v)
+}
+
+// Setting names a setting by its model, if there are several, and by its values: "shallow: weight 0.01, units 64". A key is
+// shortened to its last names, as far as no other key ends in them, and is left out of a kind.
+func (l Labels) Setting(s Setting) string { return l.of(s.Model, s.Values) }
+
+// Values names some of the values of a setting in the same way, and its model if there are several.
+func (l Labels) Values(s Setting, keys []string) string {
+	some := map[string]any{}
+	for _, key := range keys {
+		if v, ok := s.Values[key]; ok {
+			some[key] = v
+		}
+	}
+	return l.of(s.Model, some)
+}
+
+// Trial names a trial by its setting, and by its seed if the setting has several.
+func (l Labels) Trial(row Row) string {
+	label := l.of(row.Model, row.Values)
+	i := slices.IndexFunc(l.results.Settings, func(s Setting) bool { return slices.Contains(s.Trials, row.Trial) })
+	if i < 0 || len(l.results.Settings[i].Trials) < 2 {
+		return label
+	}
+	return label + ", seed " + strconv.FormatUint(row.Seed, 10)
+}
+
+func (l Labels) of(model string, values map[string]any) string {
+	var parts []string
+	for _, key := range l.results.Keys {
+		v, ok := values[key]
+		if !ok {
+			continue
+		}
+		name := l.short[key]
+		if table, isTable := v.(map[string]any); isTable && len(table) == 1 && table["kind"] != nil {
+			v, name = table["kind"], ""
+		}
+		if name == "kind" || strings.HasSuffix(name, ".kind") {
+			name = ""
+		}
+		parts = append(parts, strings.TrimSpace(name+" "+l.value(key, v)))
+	}
+	joined := strings.Join(parts, ", ")
+	switch {
+	case joined == "":
+		return model
+	case l.models:
+		return model + ": " + joined
+	}
+	return joined
+}
+
+// shortened gives each key its last names, as few as no other key ends in.
+func shortened(keys []string) map[string]string {
+	short := map[string]string{}
+	for _, key := range keys {
+		names := strings.Split(key, ".")
+		for n := 1; n <= len(names); n++ {
+			end := strings.Join(names[len(names)-n:], ".")
+			shared := func(other string) bool { return other != key && strings.HasSuffix("."+other, "."+end) }
+			_, err := strconv.Atoi(names[len(names)-n])
+			if short[key] = end; err != nil && !slices.ContainsFunc(keys, shared) {
+				break
+			}
+		}
+	}
+	return short
+}
+
+// LabelOf names a run that is a trial of a sweep: see [Labels.Trial]. Other runs are not ok.
+func LabelOf(run string) (label string, ok bool) {
+	path, err := filepath.Abs(run)
+	if err != nil || filepath.Base(filepath.Dir(path)) != trialsDir {
+		return "", false
+	}
+	r, err := Read(filepath.Dir(filepath.Dir(path)))
+	if err != nil {
+		return "", false
+	}
+	i := slices.IndexFunc(r.Trials, func(row Row) bool { return row.Trial == filepath.Base(path) })
+	if i < 0 {
+		return "", false
+	}
+	return r.Labels().Trial(r.Trials[i]), true
+}
+
+// Shown returns the runs that stand for a sweep's settings in figures of runs: the first finished trial of each, with the
+// labels of the settings.
+func (r *Results) Shown(path string) (runs, labels []string) {
+	l := r.Labels()
+	for _, s := range r.Settings {
+		for _, row := range r.Trials {
+			if row.Metrics != nil && slices.Contains(s.Trials, row.Trial) {
+				runs, labels = append(runs, TrialPath(path, row.Trial)), append(labels, l.Setting(s))
+				break
+			}
+		}
+	}
+	return runs, labels
+}

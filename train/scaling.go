@@ -1,0 +1,110 @@
+package train
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"tessera/config"
+	"tessera/data"
+	"tessera/train/checkpoint"
+)
+
+// A checkpoint keeps what is known of the fitted samples: their scaling as two tensors, and the range of their values before it.
+const (
+	samplesPrefix = "data/"
+	shiftName     = samplesPrefix + "shift"
+	factorName    = samplesPrefix + "factor"
+	rangeKey      = "range" // JSON; left out for values in [0,1]
+	clipKey       = "clip"  // "true" where scaled values are clipped to [0,1]
+)
+
+// samples is what a model knows of the samples that it was fitted to.
+type samples struct {
+	scaling *data.Scaling // nil for none
+	span    [2]float32    // least and largest value, before scaling
+}
+
+// samplesOf returns it of the images of a training. The range includes the images that are held out of the fitted ones.
+func samplesOf(splits data.Splits, sel data.Selection) samples {
+	low, high := splits.Fit.Scaled(nil).Range()
+	if splits.Validation != nil && !sel.Validation.Test {
+		least, most := splits.Validation.Scaled(nil).Range()
+		low, high = min(low, least), max(high, most)
+	}
+	return samples{splits.Scaling, [2]float32{low, high}}
+}
+
+// add adds it to a file.
+func (s samples) add(f *checkpoint.File) {
+	if s.scaling != nil {
+		shape := []int{len(s.scaling.Shift)}
+		f.Tensors = append(f.Tensors, checkpoint.Tensor{Name: shiftName, Shape: shape, Data: s.scaling.Shift},
+			checkpoint.Tensor{Name: factorName, Shape: shape, Data: s.scaling.Factor})
+		if s.scaling.Clip {
+			f.Metadata[clipKey] = "true"
+		}
+	}
+	if s.span != [2]float32{0, 1} {
+		text, _ := json.Marshal(s.span) // two finite numbers cannot fail: other images are refused
+		f.Metadata[rangeKey] = string(text)
+	}
+}
+
+// storedSamples reads it from a file, for samples of that many values. Files of earlier versions have no range.
+func storedSamples(path string, f *checkpoint.File, values int) (s samples, err error) {
+	s.span = [2]float32{0, 1}
+	if text, ok := f.Metadata[rangeKey]; ok {
+		if err := json.Unmarshal([]byte(text), &s.span); err != nil {
+			return s, checkpoint.Errorf(path, "damaged: %s: %v", rangeKey, err)
+		}
+	}
+	shift, has := f.Tensor(shiftName)
+	factor, also := f.Tensor(factorName)
+	if !has && !also {
+		return s, nil
+	}
+	if len(shift.Data) != values || len(factor.Data) != values {
+		return s, checkpoint.Mismatchf(path, "does not match its model: %s and %s have %d and %d values, want %d", shiftName, factorName,
+			len(shift.Data), len(factor.Data), values)
+	}
+	s.scaling = &data.Scaling{Shift: shift.Data, Factor: factor.Data, Clip: f.Metadata[clipKey] == "true"}
+	return s, nil
+}
+
+// isSamples reports whether a tensor says something of the samples, and nothing of the model.
+func isSamples(name string) bool { return strings.HasPrefix(name, samplesPrefix) }
+
+// Examine loads the data set of a model as a new training would, or inspects it where its source is a [data.Inspector]. It returns what [Run] would warn of and the error that it would
+// return before its first step: files that cannot be read or do not fit, values that are probably not what was meant, labels that
+// are missing, values that a loss is not defined for.
+func Examine(ctx context.Context, spec *config.Model, o Options) (notes []string, err error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
+	if spec == nil || spec.Dataset.Source == nil {
+		return nil, errors.New("train: no model with a data set to examine")
+	}
+	if inspector, ok := spec.Dataset.Source.(data.Inspector); ok {
+		return inspector.Inspect(ctx)
+	}
+	set, err := o.load(ctx, &spec.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	_, err = begun(spec, set)
+	return set.Notes, err
+}
+
+// begun returns the samples of a new training.
+func begun(spec *config.Model, set *data.Set) (data.Splits, error) {
+	if err := set.Doubt(); err != nil {
+		return data.Splits{}, err
+	}
+	splits, err := set.Split(spec.Dataset.Selection, spec.Train.Seed)
+	if err != nil {
+		return splits, err
+	}
+	return splits, usable(spec, set, splits)
+}
