@@ -17,6 +17,7 @@ func init() {
 		return w.node(v, "Mul", []string{mean, w.number(float64(o.Kernel*o.Kernel), 0)})
 	})
 	define(spread)
+	define(separable)
 	define(func(w *writer, v *ir.Value, o ops.CutPatchesOp) string {
 		x := w.shaped(v, w.full(v.Args[0]), -1, int64(o.Height/o.Size), int64(o.Size), int64(o.Width/o.Size), int64(o.Size), int64(o.Channels))
 		return w.reshape(v, w.permuted(v, x, 0, 1, 3, 2, 4, 5), w.dims(v))
@@ -123,4 +124,23 @@ func spread(w *writer, v *ir.Value, o ops.PoolSpreadOp) string {
 	x := w.shaped(v, w.full(v.Args[0]), -1, height, 1, width, 1, channels)
 	x = w.node(v, "Tile", []string{x, w.ints(1, 1, times, 1, times, 1)})
 	return w.reshape(v, x, w.dims(v))
+}
+
+// separable multiplies by the matrix of the rows, then by that of the columns.
+func separable(w *writer, v *ir.Value, o ops.Separable) string {
+	x := w.shaped(v, w.full(v.Args[0]), -1, int64(o.In[0]), int64(o.In[1]*o.In[2]))
+	x = w.node(v, "MatMul", []string{w.taps(o.Rows, o.In[0]), x})
+	x = w.shaped(v, x, -1, int64(o.In[1]), int64(o.In[2]))
+	return w.reshape(v, w.node(v, "MatMul", []string{w.taps(o.Columns, o.In[1]), x}), w.dims(v))
+}
+
+// taps is the matrix of a filter along an axis of n pixels.
+func (w *writer) taps(list []ops.Tap, n int) string {
+	values := make([]float32, len(list)*n)
+	for i, t := range list {
+		for k, weight := range t.Weights {
+			values[i*n+t.From+k] = float32(weight)
+		}
+	}
+	return w.constant(floats(w.fresh("filter"), []int{len(list), n}, values))
 }
