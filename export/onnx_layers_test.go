@@ -17,10 +17,12 @@ import (
 // settings holds what layers are declared with, by kind, for images of 6 x 8 x 4; the others need none.
 var settings = map[string][]string{
 	"conv2d": {
+		`filters = 3, kernel = 2, kernel_width = 5, stride = 2, stride_width = 3`,
 		`filters = 6, kernel = 3, stride = 2, padding = "same"`, `filters = 4, kernel = 2, dilation = 2, groups = 2, padding = "valid"`,
 		`filters = 5, kernel = 3, stride = 2, padding = "valid", activation = "elu"`, `filters = 3, kernel = 3, padding = 2, bias = false`,
 	},
 	"conv2d_transpose": {
+		`filters = 3, kernel = 2, kernel_width = 5, stride = 2, stride_width = 3`,
 		`filters = 6, kernel = 3, stride = 2, padding = "same"`, `filters = 4, kernel = 2, dilation = 2, groups = 2, padding = "valid"`,
 		`filters = 5, kernel = 3, stride = 3, padding = 1`, `filters = 3, kernel = 4, stride = 2`,
 	},

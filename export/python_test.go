@@ -43,7 +43,7 @@ encoder = [
 [model.grouped]
 extends = "dense"
 encoder = [
-  { kind = "conv2d", filters = 6, kernel = 3, stride = 2, dilation = 2 },
+  { kind = "conv2d", filters = 6, kernel = 3, kernel_width = 4, stride = 2, stride_width = 1, dilation = 2 },
   { kind = "conv2d", filters = 4, kernel = 3, stride = 2, groups = 2, padding = "valid" },
   { kind = "conv2d", filters = 4, kernel = 2, stride = 3, padding = 1, bias = false },
   { kind = "dense", units = 8, activation = "tanh" },
