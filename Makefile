@@ -8,7 +8,7 @@ ENCODES ?= 20000
 BLAS ?= $(firstword $(wildcard /usr/lib/*/openblas-pthread/libopenblas.so.0))
 # Where same-bytes keeps the results of BASE. Several checkouts may share one folder.
 CACHE ?= .same-bytes
-CONCURRENT = . ./augment ./data ./engine ./kernel ./team ./metrics ./morph ./train/...
+CONCURRENT = . ./augment ./data ./engine ./kernel ./team ./metrics ./morph ./serve ./train/...
 
 .PHONY: run test check format vet staticcheck race fuzz portable same-bytes bench bench-peers golden kill-test parts encode-load reports
 

@@ -189,7 +189,7 @@ func (b *bench) recompute(run string, samples [][]float64) (r recomputed) {
 func (b *bench) agrees(t *testing.T, run string, want recomputed) {
 	t.Helper()
 	var got map[string]any
-	if err := json.Unmarshal([]byte(b.must(0, "eval", run, "--json").stdout), &got); err != nil {
+	if err := json.Unmarshal([]byte(b.must(0, "eval", run, "--split", "test", "--json").stdout), &got); err != nil {
 		t.Fatal(err)
 	}
 	for name, w := range map[string]float64{"mse": want.mse, "explained_variance": want.explained, "cosine": want.cosine, "active_units": want.active} {
