@@ -83,6 +83,9 @@ func TestPicturesInAndOut(t *testing.T) {
 			t.Errorf("pixel %d: got %v, want %v", i, want, v)
 		}
 	}
+	if _, err := decodePicture(nil, asPNG.Bytes(), []int{64}); err == nil {
+		t.Error("a picture for a model of vectors: no error")
+	}
 	for name, a := range map[string]answer{
 		"a larger picture": post(s, "/v2/models/small/image", large.Bytes()), "a cut one": post(s, "/v2/models/small/image", asPNG.Bytes()[:60]),
 		"a code as a picture": post(s, "/v2/models/small/image?output=code", asPNG.Bytes(), "Accept: image/png"),

@@ -15,6 +15,7 @@ type job struct {
 	images  []float32
 	count   int
 	began   time.Time
+	until   time.Time // is not computed later
 	results []float32
 	err     error
 	done    chan struct{} // receives one value when results or err are set
@@ -67,7 +68,7 @@ func (b *batcher) submit(j *job) error {
 	return nil
 }
 
-// result waits for a job. When ctx ends, the job is skipped if no worker has taken it; its memory may still be in use.
+// result waits for a job. When its client leaves, the job is skipped if no worker has taken it; its memory may still be in use.
 func (j *job) result() ([]float32, error) {
 	select {
 	case <-j.done:
@@ -152,12 +153,16 @@ func (b *batcher) following(w *worker, until time.Time) *job {
 	}
 }
 
-// compute computes a batch and hands out the results. Jobs whose clients are gone are left out.
+// compute computes a batch and hands out the results. Jobs whose clients are gone, or whose time is over, are left out.
 func (b *batcher) compute(w *worker) {
-	live := w.jobs[:0]
+	live, now := w.jobs[:0], time.Now()
 	for _, j := range w.jobs {
 		if err := j.ctx.Err(); err != nil {
-			j.finish(nil, err)
+			j.finish(j.results, err)
+			continue
+		}
+		if now.After(j.until) {
+			j.finish(j.results, context.DeadlineExceeded)
 			continue
 		}
 		live = append(live, j)
@@ -184,7 +189,7 @@ func (b *batcher) together(w *worker, jobs []*job) {
 	rest := w.results
 	for _, j := range jobs {
 		if err != nil {
-			j.finish(nil, err)
+			j.finish(j.results, err)
 			continue
 		}
 		own := rest[:j.count*b.out]

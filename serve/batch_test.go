@@ -38,7 +38,8 @@ func gated(t *testing.T, most int, places int64, wait time.Duration) (*batcher, 
 }
 
 func newJob(ctx context.Context, values ...float32) *job {
-	return &job{ctx: ctx, images: values, count: len(values) / 2, began: time.Now(), done: make(chan struct{}, 1)}
+	now := time.Now()
+	return &job{ctx: ctx, images: values, count: len(values) / 2, began: now, until: now.Add(time.Hour), done: make(chan struct{}, 1)}
 }
 
 func submit(t *testing.T, b *batcher, j *job) *job {
@@ -135,13 +136,16 @@ func TestAFullQueueIsAnError(t *testing.T) {
 	}
 }
 
-func TestJobsWhoseClientsAreGoneAreNotComputed(t *testing.T) {
+func TestJobsThatNobodyWaitsForAreNotComputed(t *testing.T) {
 	b, g := gated(t, 4, 100, 0)
 	submit(t, b, newJob(t.Context(), 1, 1))
 	<-g.began
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := submit(t, b, newJob(ctx, 5, 5))
 	stays := submit(t, b, newJob(t.Context(), 2, 2))
+	late := newJob(t.Context(), 7, 7)
+	late.until = late.began
+	submit(t, b, late)
 	cancel()
 	if _, err := gone.result(); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
@@ -150,6 +154,9 @@ func TestJobsWhoseClientsAreGoneAreNotComputed(t *testing.T) {
 	g.pass <- struct{}{}
 	if _, err := stays.result(); err != nil {
 		t.Error(err)
+	}
+	if _, err := late.result(); !errors.Is(err, context.DeadlineExceeded) || statusOf(err) != http.StatusServiceUnavailable {
+		t.Errorf("got %v", err)
 	}
 	if n := <-g.began; n != 1 {
 		t.Errorf("a batch of %d images, want 1", n)

@@ -73,20 +73,17 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, ask func(*buffer
 	}
 }
 
-// compute computes the outputs of a request. When the client leaves or the time is over, a worker may still use the memory of
-// the request, which then must not be used again.
+// compute computes the outputs of a request. When the client leaves, a worker may still use the memory of the request, which then
+// must not be used again.
 func (s *Server) compute(ctx context.Context, b *buffer, q *request, began time.Time) (reusable bool, err error) {
 	for len(b.jobs) < len(q.wanted) {
 		b.jobs = append(b.jobs, &job{done: make(chan struct{}, 1)})
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
-	defer cancel()
 	submitted := 0
 	for i, want := range q.wanted {
 		j := b.jobs[i]
-		j.ctx, j.images, j.count, j.began = ctx, q.images, q.count, began
+		j.ctx, j.images, j.count, j.began, j.until = ctx, q.images, q.count, began, time.Now().Add(s.options.Timeout)
 		if err = want.output.batch.submit(j); err != nil {
-			cancel() // the jobs that are queued are left out
 			break
 		}
 		submitted++

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"image"
 	_ "image/jpeg" // decodes
@@ -66,11 +67,14 @@ func chosen(r *http.Request, l *loaded, asPNG bool) (*request, error) {
 
 // decodePicture decodes a picture of that shape. The size in its header is checked first: a few bytes can claim any.
 func decodePicture(dst []float32, body []byte, shape []int) ([]float32, error) {
+	if len(shape) < 2 {
+		return nil, errors.New("picture: the samples of the model are vectors; send them to infer")
+	}
 	config, format, err := image.DecodeConfig(bytes.NewReader(body))
 	if err != nil {
 		return nil, problemf(http.StatusUnsupportedMediaType, "picture: got neither PNG nor JPEG: %v", err)
 	}
-	if len(shape) >= 2 && (config.Height != shape[0] || config.Width != shape[1]) {
+	if config.Height != shape[0] || config.Width != shape[1] {
 		return nil, fmt.Errorf("picture: got %dx%d, want %dx%d (height x width); resize it", config.Height, config.Width, shape[0], shape[1])
 	}
 	picture, _, err := image.Decode(bytes.NewReader(body))

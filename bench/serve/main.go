@@ -69,7 +69,7 @@ func (s *settings) measure() error {
 	if s.batching == "" {
 		return nil
 	}
-	s.connections = 64
+	s.connections = 192 // three full batches, so that both workers have one
 	return s.compare(s.ours("batches of 64", s.batching, 64), s.ours("no batching", s.batching, 1))
 }
 
