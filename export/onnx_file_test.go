@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"os"
 	"reflect"
 	"slices"
 	"testing"
@@ -118,4 +119,17 @@ func floatsOf(raw []byte) []float32 {
 		values[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
 	}
 	return values
+}
+
+// The table is written where onnxruntime is there; every shipped model has its row.
+func TestTheExportPageHasEveryShippedModel(t *testing.T) {
+	page, err := os.ReadFile(exportPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range shipped(t).Names() {
+		if !bytes.Contains(page, []byte("| `"+name+"` | ")) {
+			t.Errorf("%s has no row of %s: run go test ./export -update", exportPage, name)
+		}
+	}
 }

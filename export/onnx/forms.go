@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 
 	"tessera/ir"
@@ -29,6 +30,13 @@ func init() {
 	define(mix)
 	define(func(w *writer, v *ir.Value, o ops.EluOp) string {
 		return w.node(v, "Elu", w.first(v), floatOf("alpha", o.Alpha))
+	})
+	define(func(w *writer, v *ir.Value, _ ops.NormalCDFOp) string { // (1 + erf(x / sqrt 2)) / 2
+		erf := w.node(v, "Erf", []string{w.node(v, "Mul", append(w.first(v), w.number(math.Sqrt2/2, 0)))})
+		return w.node(v, "Mul", []string{w.node(v, "Add", []string{erf, w.number(1, 0)}), w.number(0.5, 0)})
+	})
+	define(func(w *writer, v *ir.Value, _ ops.JoinOp) string {
+		return w.node(v, "Concat", []string{w.full(v.Args[0]), w.full(v.Args[1])}, intOf("axis", 1))
 	})
 	define(func(w *writer, v *ir.Value, _ ops.SoftplusOp) string { return w.node(v, "Softplus", w.first(v)) })
 	define(func(w *writer, v *ir.Value, _ ops.SoftmaxOp) string {
