@@ -25,7 +25,7 @@ type Folders struct {
 	TestImages string `toml:"test_images" doc:"folder of the test images; without it the set has no test split"`
 	Channels   int    `toml:"channels" doc:"1 reads the images in grey, 3 in red, green and blue"`
 	Size       Size   `toml:"size" doc:"size to which all images are brought: a number of pixels, or [height, width]; 0 takes files of one size as they are"`
-	Resize     string `toml:"resize" oneof:"crop pad stretch" name:"true" doc:"how images are brought to size: the middle is cut out (crop), black is added (pad), or proportions change (stretch)"`
+	Resize     string `toml:"resize" oneof:"crop pad stretch" doc:"how images are brought to size: the middle is cut out (crop), black is added (pad), or proportions change (stretch)"`
 	Scale      Scale  `toml:"scale" doc:"how values, which are bytes / 255, are scaled: minmax (to [0,1]), standardise (both by statistics of the fitted images, kept with the model), or a factor"`
 }
 

@@ -14,16 +14,16 @@ import (
 // The format is detected from the content. Paths are relative to the current directory. Samples are as those of [Arrays].
 type Tables struct {
 	Images     string `toml:"images" required:"true" doc:"file of the training samples"`
-	Labels     string `toml:"labels" name:"true" doc:"name of the labels in it, whole numbers or names of classes; by default labels, label or class, if there is one"`
+	Labels     string `toml:"labels" doc:"name of the labels in it, whole numbers or names of classes; by default labels, label or class, if there is one"`
 	TestImages string `toml:"test_images" doc:"file of the test samples; without it the set has no test split"`
 	Layout
 }
 
 // Named are the keys of files of several arrays.
 type Named struct {
-	Tensor     string `toml:"tensor" name:"true" doc:"name of the array of samples; by default the only one of two to four axes"`
-	TestTensor string `toml:"test_tensor" name:"true" doc:"name of the array of test samples; by default that of the training samples"`
-	TestLabels string `toml:"test_labels" name:"true" doc:"name of their labels; by default that of the labels of the training samples"`
+	Tensor     string `toml:"tensor" doc:"name of the array of samples; by default the only one of two to four axes"`
+	TestTensor string `toml:"test_tensor" doc:"name of the array of test samples; by default that of the training samples"`
+	TestLabels string `toml:"test_labels" doc:"name of their labels; by default that of the labels of the training samples"`
 }
 
 func init() {
@@ -35,7 +35,7 @@ func init() {
 // CSV is the user's data set in .csv files. The separator may be the comma, the semicolon or the tab.
 type CSV struct {
 	Tables
-	Names   string   `toml:"names" name:"true" doc:"column of the names of samples; by default name, or a column without a name, if there is one"`
+	Names   string   `toml:"names" doc:"column of the names of samples; by default name, or a column without a name, if there is one"`
 	Columns []string `toml:"columns" doc:"columns of the values, names or globs; by default all but those of labels and names"`
 }
 
