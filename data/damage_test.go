@@ -1,0 +1,44 @@
+package data
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func TestDamagedFilesOfEveryFormatNeverPanic(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 12))
+	dir := t.TempDir()
+	refused := 0
+	for _, name := range []string{"half.npy", "arrays.npz", "codes.npz", "tensors.safetensors", "birds.csv", "picture.png", "picture.bmp", "picture.gif", "turned6.jpg"} {
+		whole, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 60 {
+			b := slices.Clone(whole)
+			for range 1 + r.IntN(3) {
+				b[r.IntN(min(len(b), 400))] = byte(r.Uint32())
+			}
+			if r.IntN(3) == 0 {
+				b = b[:r.IntN(len(b))]
+			}
+			for _, like := range []Source{nil, &NPZ{Named: Named{Tensor: "x"}}, &Safetensors{Named: Named{Tensor: "acts"}}} {
+				_, err := ReadRows(background, write(t, dir, name, b), nil, like)
+				var bad *Error
+				if err != nil && !errors.As(err, &bad) {
+					t.Fatalf("%s: %v is no *Error", name, err)
+				}
+				if err != nil {
+					refused++
+				}
+			}
+		}
+	}
+	if refused < 300 {
+		t.Errorf("only %d damaged files were refused", refused)
+	}
+}
