@@ -229,3 +229,20 @@ func worst(a, b []float32) float64 {
 	}
 	return w
 }
+
+func squaredDistance(a, b []float32) float64 {
+	var sum float64
+	for i, x := range a {
+		d := float64(x) - float64(b[i])
+		sum += d * d
+	}
+	return sum
+}
+
+func norm(v []float64) float64 {
+	var squares float64
+	for _, x := range v {
+		squares += x * x
+	}
+	return math.Sqrt(squares)
+}

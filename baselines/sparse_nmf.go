@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"tessera/config"
+	"tessera/internal/hoyer"
 	"tessera/kernel"
 	"tessera/part"
 	"tessera/team"
@@ -136,11 +137,11 @@ func (s *sparsity) raiseAtoms() {
 func (s *sparsity) projectCodes(codes []float32, n int) {
 	k := s.f.units
 	if s.settings.Per == "atom" {
-		l1 := sparseNorm(n, s.settings.CodeSparsity)
-		team.For(k, 1, func(j, _ int) { projectHoyer(codes[j*n:(j+1)*n], l1, 1) })
+		l1 := hoyer.Norm(n, s.settings.CodeSparsity)
+		team.For(k, 1, func(j, _ int) { hoyer.Project(codes[j*n:(j+1)*n], l1, 1) })
 		return
 	}
-	l1 := sparseNorm(k, s.settings.CodeSparsity)
+	l1 := hoyer.Norm(k, s.settings.CodeSparsity)
 	team.For(n, encodeBlock, func(from, to int) {
 		code := make([]float32, k)
 		for i := from; i < to; i++ {
@@ -158,14 +159,14 @@ func (s *sparsity) projectCodes(codes []float32, n int) {
 // projectAtoms replaces each atom by one of the wanted sparsity and the same norm.
 func (s *sparsity) projectAtoms(atoms []float32) {
 	p := s.f.pixels
-	l1 := sparseNorm(p, s.settings.AtomSparsity)
+	l1 := hoyer.Norm(p, s.settings.AtomSparsity)
 	team.For(s.f.units, 1, func(j, _ int) { projectKeepingNorm(atoms[j*p:(j+1)*p], l1) })
 }
 
 // projectKeepingNorm projects onto the vectors of the same L2 norm whose L1 norm is l1 times that.
 func projectKeepingNorm(v []float32, l1 float64) {
 	norm := l2Norm(v)
-	projectHoyer(v, l1*norm, norm)
+	hoyer.Project(v, l1*norm, norm)
 }
 
 // encode returns the best non-negative codes, which with per = "image" then descend within the constraint.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"tessera/internal/hoyer"
 	"tessera/metrics"
 )
 
@@ -60,12 +61,12 @@ func TestOneRowGetsTheBestFeasibleValues(t *testing.T) {
 	last := m.codes[(k-1)*n:]
 	best := meanSquares(images.values, m.Codes(), m.atoms, nil, k, 30)
 	kept := append([]float32(nil), last...)
-	l1 := sparseNorm(n, 0.5)
+	l1 := hoyer.Norm(n, 0.5)
 	for try := range 300 {
 		for i := range last {
 			last[i] = kept[i] + 0.01*float32(math.Sin(float64(try*n+i)*1.7))
 		}
-		projectHoyer(last, l1, 1)
+		hoyer.Project(last, l1, 1)
 		if e := meanSquares(images.values, m.Codes(), m.atoms, nil, k, 30); e < best*(1-1e-6) {
 			t.Fatalf("a feasible neighbour has the error %v, the update %v", e, best)
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"tessera/internal/hoyer"
 	"tessera/kernel"
 	"tessera/team"
 )
@@ -33,9 +34,9 @@ func (r *sparseHALSRule) improve() float64 {
 	f.atomsGram()
 	multiply(false, true, f.units, f.n, f.pixels, f.atoms, f.x, r.correlations)
 	if r.settings.CodeSparsity > 0 {
-		l1 := sparseNorm(f.n, r.settings.CodeSparsity)
+		l1 := hoyer.Norm(f.n, r.settings.CodeSparsity)
 		for range sweeps {
-			r.sweepRows(f.gram, r.correlations, f.codes, f.n, func(c []float32, _ float32) { projectHoyer(c, l1, 1) })
+			r.sweepRows(f.gram, r.correlations, f.codes, f.n, func(c []float32, _ float32) { hoyer.Project(c, l1, 1) })
 		}
 		f.pass(nil)
 		return f.squaredError()
@@ -54,12 +55,12 @@ func (r *sparseHALSRule) improveAtoms(sweeps int) {
 		f.sweepAtoms(sweeps, f.codesGram, f.target)
 		return
 	}
-	l1 := sparseNorm(f.pixels, r.settings.AtomSparsity)
+	l1 := hoyer.Norm(f.pixels, r.settings.AtomSparsity)
 	best := make([]float32, f.pixels)
 	for range sweeps {
 		r.sweepRows(f.codesGram, f.target, f.atoms, f.pixels, func(c []float32, squares float32) {
 			copy(best, c)
-			projectHoyer(best, l1, 1)
+			hoyer.Project(best, l1, 1)
 			kernel.Float32().MulScalar(c, best, float32(max(dot(best, c), 0)/float64(squares)))
 		})
 	}

@@ -1,8 +1,10 @@
 package constraints_test
 
 import (
+	"cmp"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -28,6 +30,52 @@ func TestProjectionsOfKnownPoints(t *testing.T) {
 	equal(t, "box", projected(&constraints.Box{Min: -0.5, Max: 2}, []int{5}, -1, -0.5, 0, 3, -inf), -0.5, -0.5, 0, 2, -0.5)
 	equal(t, "unit_norm", projected(constraints.UnitNorm{}, []int{2, 2}, 3, 4, 0, -2), 0.6, 0.8, 0, -1)
 	equal(t, "max_norm", projected(&constraints.MaxNorm{Max: 2}, []int{2, 2}, 3, 4, 0, -1), 1.2, 1.6, 0, -1)
+}
+
+// duchi is the projection onto the simplex by sorting, of Duchi et al., 2008, figure 1, in float64.
+func duchi(row []float32, sum float64) []float32 {
+	sorted := slices.Clone(row)
+	slices.SortFunc(sorted, func(a, b float32) int { return cmp.Compare(b, a) })
+	total, t := 0.0, 0.0
+	for i, v := range sorted {
+		total += float64(v)
+		if mean := (total - sum) / float64(i+1); float64(v) > mean {
+			t = mean
+		}
+	}
+	projected := make([]float32, len(row))
+	for i, v := range row {
+		projected[i] = float32(max(float64(v)-t, 0))
+	}
+	return projected
+}
+
+func TestSimplexIsTheProjectionBySorting(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for n := 1; n < 60; n++ {
+		row := make([]float32, n)
+		for i := range row {
+			row[i] = float32(r.NormFloat64())
+		}
+		want := duchi(row, 2)
+		equal(t, "simplex", projected(&constraints.Simplex{Sum: 2}, []int{1, n}, row...), want...)
+	}
+	equal(t, "large weights", projected(&constraints.Simplex{Sum: 1}, []int{3}, 1e20, 1e20, -1e20), 0.5, 0.5, 0)
+}
+
+func TestSparseRowsHaveTheSparseness(t *testing.T) {
+	c := &constraints.Sparse{Sparseness: 0.5}
+	w := projected(c, []int{2, 4}, 3, 1, 0.5, -1, 0, 0, 0, 0)
+	sum, squares := 0.0, 0.0
+	for _, v := range w[:4] {
+		sum, squares = sum+float64(v), squares+float64(v)*float64(v)
+	}
+	if s := (2 - sum/math.Sqrt(squares)) / (2 - 1); math.Abs(s-0.5) > 1e-6 {
+		t.Errorf("got %v of sparseness %v, want 0.5", w[:4], s)
+	}
+	equal(t, "a row of zeros", w[4:], 0, 0, 0, 0)
+	equal(t, "one value", projected(&constraints.Sparse{Sparseness: 1}, []int{1, 3}, 1, 4, 2), 0, 4, 0)
+	equal(t, "nothing positive", projected(c, []int{1, 3}, -1, -4, -2), 0, 0, 0)
 }
 
 func TestRowsAreThoseOfTheFirstAxis(t *testing.T) {
@@ -66,6 +114,8 @@ func TestViolationIsTheLargestBreach(t *testing.T) {
 		{"unit_norm", constraints.UnitNorm{}, []int{2, 2}, []float32{3, 4, 0, 0}, 4},
 		{"unit_norm short", constraints.UnitNorm{}, []int{2, 2}, []float32{1, 0, 0, 0}, 1},
 		{"max_norm", &constraints.MaxNorm{Max: 2}, []int{2, 2}, []float32{3, 4, 1, 0}, 3},
+		{"simplex", &constraints.Simplex{Sum: 1}, []int{2, 2}, []float32{0.5, 0.75, 1.5, -0.5}, 0.5},
+		{"sparse", &constraints.Sparse{Sparseness: 1}, []int{1, 4}, []float32{3, 4, 0, 0}, 1},
 		{"max_norm inside", &constraints.MaxNorm{Max: 9}, []int{2, 2}, []float32{3, 4, 1, 0}, 0},
 	} {
 		if got := c.c.Violation(c.w, c.shape); math.Abs(got-c.want) > 1e-12 {

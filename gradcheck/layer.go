@@ -76,7 +76,7 @@ func Layer[T ops.Float](l layers.Layer, x []T, batch int, in []int, training boo
 		input := b.Leaf("input", append([]int{batch}, in...), x, false)
 		for _, p := range l.Parameters(in) {
 			w := make([]float32, volume.Of(p.Shape))
-			p.Init.Fill(w, p.FanIn, p.FanOut, random.Stream(Seed, p.Name, 0))
+			p.Fill(w, random.Stream(Seed, p.Name, 0))
 			leaf := b.leaf(p.Name, p.Shape, convert[T](w), p.State)
 			leaf.Parameter = true
 			s.parameters[p.Name] = leaf

@@ -74,6 +74,14 @@ func (v *values[T]) Teacher() (*gorgonia.Node, error) { return v.drawn("teacher"
 // Images implements [losses.Values].
 func (v *values[T]) Images() (*gorgonia.Node, error) { return v.leaf("target", v.target, true), nil }
 
+// Shape implements [losses.Values]: images of two rows, or of one.
+func (v *values[T]) Shape() ([]int, error) {
+	if v.columns%2 == 0 {
+		return []int{2, v.columns / 2}, nil
+	}
+	return []int{1, v.columns}, nil
+}
+
 // Labels implements [losses.Values]. The label of every third image is unknown.
 func (v *values[T]) Labels() (*gorgonia.Node, error) {
 	labels, r := make([]T, v.rows*v.columns), random.Stream(Seed, "labels", 0)
@@ -105,9 +113,9 @@ func (v *values[T]) Encoding() (*losses.Encoding, error) {
 // Dictionary implements [losses.Values] by a linear decoder without a bias whose atoms are images of two rows, or of one.
 func (v *values[T]) Dictionary() (*losses.Dictionary, error) {
 	pixels := v.columns
-	shape := []int{1, pixels}
-	if pixels%2 == 0 {
-		shape = []int{2, pixels / 2}
+	shape, err := v.Shape()
+	if err != nil {
+		return nil, err
 	}
 	images, err := v.Images()
 	atoms := Values[T](pixels*pixels, layers.Everything, random.Stream(Seed, "atoms", 0))

@@ -53,7 +53,7 @@ func New(spec *config.Model, shape []int) (*Model, error) {
 
 func initialised(path string, p layers.Parameter, seed uint64) *Parameter {
 	w := hugepages.Make[float32](volume.Of(p.Shape))
-	p.Init.Fill(w, p.FanIn, p.FanOut, random.Stream(seed, path, 0))
+	p.Fill(w, random.Stream(seed, path, 0))
 	return &Parameter{Path: path, Shape: slices.Clone(p.Shape), Data: w}
 }
 

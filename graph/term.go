@@ -40,6 +40,9 @@ func (t *term) Teacher() (*gorgonia.Node, error) {
 // Images implements [losses.Values].
 func (t *term) Images() (*gorgonia.Node, error) { return t.target() }
 
+// Shape implements [losses.Values].
+func (t *term) Shape() ([]int, error) { return slices.Clone(t.model.Shape), nil }
+
 // Labels implements [losses.Values].
 func (t *term) Labels() (*gorgonia.Node, error) { return t.streams[Labels], nil }
 

@@ -11,11 +11,11 @@ import (
 //
 //	y(r,s,f) = activation( bias(f) + sum over i,j,u,v,c of x(i,j,c) weight(u,v,f,c) )
 //
-// where the sum runs over r = i stride + u dilation - top and s = j stride + v dilation - left, 0 <= u,v < kernel.
-// [Padding] crops the output: "same" gives height' = height stride and crops an odd pixel at the end; "valid" and a number
-// of pixels give height' = (height - 1) stride + dilation (kernel-1) + 1 - 2 pixels. With groups > 1 channels and filters
-// are split into equal groups that are convolved separately. Parameters: weight (kernel, kernel, filters/groups, channels),
-// and bias (filters), which starts at 0.
+// where the sum runs over r = i stride + u dilation - top and s = j stride + v dilation - left, 0 <= u,v < kernel; kernel_width and
+// stride_width replace kernel and stride along the width. [Padding] crops the output: "same" gives height' = height stride and
+// crops an odd pixel at the end; "valid" and a number of pixels give height' = (height - 1) stride + dilation (kernel-1) + 1 - 2
+// pixels. With groups > 1 channels and filters are split into equal groups that are convolved separately. Parameters: weight
+// (kernel, kernel_width, filters/groups, channels), and bias (filters), which starts at 0.
 type Conv2DTranspose struct{ Filtering }
 
 func init() {
@@ -24,14 +24,14 @@ func init() {
 
 // geometry describes the convolution whose transpose is this layer: its images are the layer's outputs.
 func (l *Conv2DTranspose) geometry(in []int) (ops.Convolution, error) {
-	g, image, err := l.fitting(in, count{"stride", l.Stride})
+	g, image, err := l.fitting(in, count{"stride", l.Stride}, count{"stride_width", l.strideWidth()})
 	if err != nil {
 		return g, err
 	}
-	reach := l.reach()
+	high, wide := l.reach()
 	g.Out, g.In[2] = image, l.Filters
-	g.In[0], g.Top = l.Padding.back(image[0], reach, l.Stride)
-	g.In[1], g.Left = l.Padding.back(image[1], reach, l.Stride)
+	g.In[0], g.Top = l.Padding.back(image[0], high, l.Stride)
+	g.In[1], g.Left = l.Padding.back(image[1], wide, l.strideWidth())
 	if g.In[0] < 1 || g.In[1] < 1 {
 		return g, part.KeyErrorf("padding", "cropping %[3]d pixels on every side leaves nothing of an image of %[1]d x %[2]d",
 			g.In[0]+2*g.Top, g.In[1]+2*g.Left, l.Padding.Pixels)

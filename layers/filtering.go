@@ -1,6 +1,8 @@
 package layers
 
 import (
+	"cmp"
+
 	"gorgonia.org/gorgonia"
 	"tessera/ops"
 	"tessera/part"
@@ -8,15 +10,17 @@ import (
 
 // Filtering is embedded by the convolution and the transposed convolution.
 type Filtering struct {
-	Filters    int            `toml:"filters" want:"> 0" doc:"channels of the output" required:"true"`
-	Kernel     int            `toml:"kernel" want:"> 0" doc:"height and width of a filter"`
-	Stride     int            `toml:"stride" want:"> 0" doc:"stride in pixels of the larger image"`
-	Padding    Padding        `toml:"padding" doc:"\"same\", \"valid\" or a number of pixels on every side; conv2d_transpose crops them"`
-	Dilation   int            `toml:"dilation" want:"> 0" doc:"distance in pixels between neighbouring weights of a filter"`
-	Groups     int            `toml:"groups" want:"> 0" doc:"number of channel groups that are convolved separately"`
-	Activation ActivationName `toml:"activation" doc:"activation function, with its default settings"`
-	Bias       bool           `toml:"bias" doc:"learn a bias for every filter"`
-	Init       Init           `toml:"init" doc:"initial values of the weights"`
+	Filters     int            `toml:"filters" want:"> 0" doc:"channels of the output" required:"true"`
+	Kernel      int            `toml:"kernel" want:"> 0" pair:"kernel_width" doc:"height and width of a filter"`
+	KernelWidth int            `toml:"kernel_width" want:"> 0" doc:"width of a filter; its height, kernel, by default"`
+	Stride      int            `toml:"stride" want:"> 0" pair:"stride_width" doc:"stride in pixels of the larger image"`
+	StrideWidth int            `toml:"stride_width" want:"> 0" doc:"stride between columns; that between rows, stride, by default"`
+	Padding     Padding        `toml:"padding" doc:"\"same\", \"valid\" or a number of pixels on every side; conv2d_transpose crops them"`
+	Dilation    int            `toml:"dilation" want:"> 0" doc:"distance in pixels between neighbouring weights of a filter"`
+	Groups      int            `toml:"groups" want:"> 0" doc:"number of channel groups that are convolved separately"`
+	Activation  ActivationName `toml:"activation" doc:"activation function, with its default settings"`
+	Bias        bool           `toml:"bias" doc:"learn a bias for every filter"`
+	Init        Init           `toml:"init" doc:"initial values of the weights"`
 }
 
 func usualFiltering() Filtering {
@@ -31,13 +35,21 @@ func (f *Filtering) fitting(in []int, more ...count) (g ops.Convolution, image [
 	if image, err = imageOf(in); err != nil {
 		return g, image, err
 	}
-	if err := positive([]count{{"filters", f.Filters}, {"kernel", f.Kernel}, {"stride", f.Stride}, {"dilation", f.Dilation}, {"groups", f.Groups}}); err != nil {
+	if f.kernelWidth() != f.Kernel {
+		g.KernelWidth = f.KernelWidth
+	}
+	if f.strideWidth() != f.Stride {
+		g.StrideWidth = f.StrideWidth
+	}
+	if err := positive([]count{{"filters", f.Filters}, {"kernel", f.Kernel}, {"kernel_width", f.kernelWidth()}, {"stride", f.Stride},
+		{"stride_width", f.strideWidth()}, {"dilation", f.Dilation}, {"groups", f.Groups}}); err != nil {
 		return g, image, err
 	}
 	if image[2]%f.Groups != 0 || f.Filters%f.Groups != 0 {
 		return g, image, part.KeyErrorf("groups", "%d do not divide %d channels and %d filters", f.Groups, image[2], f.Filters)
 	}
-	if err := bounded(image, f.Kernel, append([]count{{"kernel", f.Kernel}, {"dilation", f.Dilation}, {"padding", f.Padding.Pixels}}, more...)); err != nil {
+	counts := []count{{"kernel_width", f.KernelWidth}, {"kernel", f.Kernel}, {"dilation", f.Dilation}, {"padding", f.Padding.Pixels}}
+	if err := bounded(image, max(f.Kernel, f.kernelWidth()), append(counts, more...)); err != nil {
 		return g, image, err
 	}
 	_, err = f.Activation.Activation()
@@ -47,8 +59,16 @@ func (f *Filtering) fitting(in []int, more ...count) (g ops.Convolution, image [
 // AddsBias implements [Shifting].
 func (f *Filtering) AddsBias() bool { return f.Bias && f.Activation.isLinear() }
 
-// reach is the number of pixels that a filter spans.
-func (f *Filtering) reach() int { return (f.Kernel-1)*f.Dilation + 1 }
+// kernelWidth is the width of a filter.
+func (f *Filtering) kernelWidth() int { return cmp.Or(f.KernelWidth, f.Kernel) }
+
+// strideWidth is the stride between columns.
+func (f *Filtering) strideWidth() int { return cmp.Or(f.StrideWidth, f.Stride) }
+
+// reach is the number of rows and columns that a filter spans.
+func (f *Filtering) reach() (rows, columns int) {
+	return (f.Kernel-1)*f.Dilation + 1, (f.kernelWidth()-1)*f.Dilation + 1
+}
 
 // filtered is the geometry of a layer's filters over images of shape in.
 type filtered func(in []int) (ops.Convolution, error)
@@ -59,7 +79,7 @@ func (f *Filtering) parameters(in []int, geometry filtered) []Parameter {
 	if err != nil {
 		return nil // OutputShape returns the error
 	}
-	window := f.Kernel * f.Kernel
+	window := f.Kernel * f.kernelWidth()
 	fanIn, fanOut := window*channels(in)/f.Groups, window*f.Filters/f.Groups
 	list := []Parameter{{Name: "weight", Shape: g.Filters(), Init: f.Init, FanIn: fanIn, FanOut: fanOut}}
 	if f.Bias {

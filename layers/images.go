@@ -1,6 +1,7 @@
 package layers
 
 import (
+	"cmp"
 	"fmt"
 
 	"gorgonia.org/gorgonia"
@@ -68,10 +69,11 @@ const mostWindows = 1 << 28
 
 // boundedWindows returns an error if the copied windows of one image hold too many values.
 func boundedWindows(g ops.Convolution) error {
-	values := float64(g.Out[0]) * float64(g.Out[1]) * float64(g.Kernel) * float64(g.Kernel) * float64(g.In[2])
+	width := cmp.Or(g.KernelWidth, g.Kernel)
+	values := float64(g.Out[0]) * float64(g.Out[1]) * float64(g.Kernel) * float64(width) * float64(g.In[2])
 	if values > mostWindows {
 		return part.KeyErrorf("kernel", "the windows of one image, %d x %d of %d x %d pixels, hold %.3g values: want at most %.3g",
-			g.Out[0], g.Out[1], g.Kernel, g.Kernel, values, float64(mostWindows))
+			g.Out[0], g.Out[1], g.Kernel, width, values, float64(mostWindows))
 	}
 	return nil
 }

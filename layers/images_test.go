@@ -24,6 +24,9 @@ func TestImageLayersNameWhatDoesNotFit(t *testing.T) {
 		{"conv2d_transpose", map[string]any{"filters": 3, "stride": math.MaxInt}, []int{4, 4}, "stride: "},
 		{"conv2d", map[string]any{"filters": 3, "dilation": 1 << 62}, []int{4, 4}, "dilation: got 4611686018427387904, which spans more than 16777216 pixels on a side"},
 		{"conv2d", map[string]any{"filters": 3, "kernel": math.MaxInt}, []int{4, 4}, "kernel: "},
+		{"conv2d", map[string]any{"filters": 3, "kernel_width": 9, "padding": "valid"}, []int{4, 8}, "kernel: a filter that spans 3 x 9 pixels does not fit into an image of 4 x 8"},
+		{"conv2d", map[string]any{"filters": 3, "kernel_width": math.MaxInt}, []int{4, 4}, "kernel_width: "},
+		{"conv2d", map[string]any{"filters": 3, "stride_width": -1}, []int{4, 4}, "stride_width: got -1, want > 0"},
 		{"conv2d", map[string]any{"filters": 3, "padding": math.MaxInt}, []int{4, 4}, "padding: "},
 		{"conv2d_transpose", map[string]any{"filters": 3, "padding": math.MaxInt}, []int{4, 4}, "padding: "},
 		{"conv2d_transpose", map[string]any{"filters": 3, "dilation": math.MaxInt}, []int{4, 4}, "dilation: "},
@@ -50,7 +53,7 @@ func TestImageLayersNameWhatDoesNotFit(t *testing.T) {
 func TestImageLayersHandleSettingsOfAnySize(t *testing.T) {
 	sizes := []int{1, 2, 3, 1000, math.MaxInt32, math.MaxInt / 2, math.MaxInt}
 	for layer, keys := range map[string][]string{
-		"conv2d": {"kernel", "stride", "dilation"}, "conv2d_transpose": {"kernel", "stride", "dilation"},
+		"conv2d": {"kernel", "kernel_width", "stride", "stride_width", "dilation"}, "conv2d_transpose": {"kernel", "kernel_width", "stride", "stride_width", "dilation"},
 		"max_pool": {"kernel", "stride"}, "upsample": {"factor"},
 	} {
 		for _, padding := range []any{"same", "valid", 1, math.MaxInt} {

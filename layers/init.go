@@ -13,5 +13,21 @@ type Init interface {
 	Fill(w []float32, fanIn, fanOut int, r *rand.Rand)
 }
 
+// MatrixInit is implemented by initialisations of matrices: a parameter is the matrix of its last axis and all other axes.
+type MatrixInit interface {
+	Init
+	// FillMatrix sets every element of w, a matrix with that number of columns.
+	FillMatrix(w []float32, columns int, r *rand.Rand)
+}
+
+// Fill sets w to initial values of the parameter.
+func (p Parameter) Fill(w []float32, r *rand.Rand) {
+	if m, ok := p.Init.(MatrixInit); ok && len(p.Shape) > 1 {
+		m.FillMatrix(w, p.Shape[len(p.Shape)-1], r)
+		return
+	}
+	p.Init.Fill(w, p.FanIn, p.FanOut, r)
+}
+
 // Inits holds every initialisation.
 var Inits = part.New[Init]("init")

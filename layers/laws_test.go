@@ -21,11 +21,12 @@ var settings = map[string][]map[string]any{
 		{"filters": 2}, {"filters": 2, "kernel": 2, "padding": "valid", "bias": false}, {"filters": 3, "stride": 2},
 		{"filters": 2, "kernel": 2, "padding": 2, "dilation": 2, "activation": layers.ActivationName("sigmoid")},
 		{"filters": 4, "kernel": 2, "groups": 2, "activation": layers.ActivationName("leaky_relu")},
-		{"filters": 2, "kernel": 2, "padding": "valid", "stride": 3},
+		{"filters": 2, "kernel": 2, "padding": "valid", "stride": 3}, {"filters": 2, "kernel_width": 2, "stride_width": 2},
 	},
 	"conv2d_transpose": {
 		{"filters": 2}, {"filters": 3, "kernel": 2, "stride": 2, "bias": false}, {"filters": 2, "kernel": 4, "stride": 2, "padding": 1},
 		{"filters": 2, "kernel": 2, "padding": "valid", "dilation": 2, "activation": layers.ActivationName("tanh")},
+		{"filters": 2, "kernel": 1, "kernel_width": 3, "stride_width": 2},
 		{"filters": 4, "stride": 3, "kernel": 2, "groups": 2}, // no filter covers some pixels: their outputs are 0, where an activation may have a kink
 	},
 	"max_pool":       {{}, {"padding": "same"}, {"kernel": 3, "stride": 1, "padding": 1}, {"kernel": 1, "stride": 2}},
@@ -41,7 +42,12 @@ var settings = map[string][]map[string]any{
 	"gaussian_noise": {{}, {"stddev": 0.0}},
 	"leaky_relu":     {{}, {"slope": 0.0}, {"slope": 1.0}},
 	"elu":            {{}, {"alpha": 0.0}, {"alpha": 3.0}},
-	"softplus":       {{}, {"sharpness": 0.3}, {"sharpness": 10.0}},
+	"global_pool":    {{}, {"value": "max"}},
+
+	"upsample_bilinear": {{}, {"factor": 3}, {"factor": 1}},
+
+	"prelu":    {{}, {"slope": 0.0}, {"slope": -0.5}},
+	"softplus": {{}, {"sharpness": 0.3}, {"sharpness": 10.0}},
 }
 
 func init() {

@@ -30,7 +30,10 @@ var activations = map[string]func(x []float64) []float64{
 		}
 		return x
 	}),
-	"softplus": each(func(x float64) float64 { return math.Log(1 + math.Exp(x)) }),
+	"gelu":         each(func(x float64) float64 { return x * (1 + math.Erf(x/math.Sqrt2)) / 2 }),
+	"silu":         each(func(x float64) float64 { return x / (1 + math.Exp(-x)) }),
+	"hard_sigmoid": each(func(x float64) float64 { return min(max(x/6+0.5, 0), 1) }),
+	"softplus":     each(func(x float64) float64 { return math.Log(1 + math.Exp(x)) }),
 	"softmax": func(x []float64) []float64 {
 		sum := 0.0
 		y := each(math.Exp)(x)
@@ -96,6 +99,10 @@ var saturated = map[string]struct{ low, lowSlope, high, highSlope float64 }{
 	"relu":     {0, 0, 100, 1},
 	"elu":      {-1, 0, 100, 1},
 	"softplus": {0, 0, 100, 1},
+
+	"gelu":         {0, 0, 100, 1},
+	"silu":         {0, 0, 100, 1},
+	"hard_sigmoid": {0, 0, 1, 0},
 }
 
 func testSaturation[T float32 | float64](t *testing.T, name string) {

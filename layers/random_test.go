@@ -68,6 +68,8 @@ var inits = []initCase{
 	{"normal", &layers.Normal{Mean: 2, Stddev: 0.5}, 2, 0.5, 0},
 	{"zeros", &layers.Zeros{}, 0, 0, 0},
 	{"constant", &layers.Constant{Value: -3}, -3, 0, 3},
+	{"orthogonal", &layers.Orthogonal{Gain: 2}, 0, 2 / math.Sqrt(300), 2},
+	{"sparse", &layers.SparseInit{Sparsity: 0.75, Stddev: 0.2}, 0, 0.1, 0},
 }
 
 func TestEveryInitHasItsMoments(t *testing.T) {
@@ -88,6 +90,54 @@ func TestEveryInitHasItsMoments(t *testing.T) {
 		}
 		if math.Abs(stddev-c.stddev) > 0.02*c.stddev+1e-9 {
 			t.Errorf("%s: standard deviation %v, want %v", c.name, stddev, c.stddev)
+		}
+	}
+}
+
+// The columns of a tall matrix, and the rows of a wide one, are orthogonal; a tensor is the matrix of its last axis.
+func TestOrthogonalMatricesAreOrthogonal(t *testing.T) {
+	for _, shape := range [][]int{{7, 4}, {4, 7}, {5, 5}, {2, 2, 3, 4}, {1, 6}} {
+		rows, columns := 1, shape[len(shape)-1]
+		for _, n := range shape[:len(shape)-1] {
+			rows *= n
+		}
+		w := make([]float32, rows*columns)
+		p := layers.Parameter{Shape: shape, Init: &layers.Orthogonal{Gain: 3}, FanIn: 1, FanOut: 1}
+		p.Fill(w, random.Stream(1, "w", 0))
+		at := func(vector, i int) float64 { return float64(w[i*columns+vector]) }
+		if rows < columns {
+			at = func(vector, i int) float64 { return float64(w[vector*columns+i]) }
+		}
+		for a := range min(rows, columns) {
+			for b := range a + 1 {
+				sum, want := 0.0, 0.0
+				for i := range max(rows, columns) {
+					sum += at(a, i) * at(b, i)
+				}
+				if a == b {
+					want = 9
+				}
+				if math.Abs(sum-want) > 1e-5 {
+					t.Errorf("%v: the product of vectors %d and %d is %v, want %v", shape, a, b, sum, want)
+				}
+			}
+		}
+	}
+}
+
+func TestSparseInitLeavesTheSameNumberOfInputsToEveryUnit(t *testing.T) {
+	const inputs, units = 30, 5
+	w := make([]float32, inputs*units)
+	(&layers.SparseInit{Sparsity: 0.81, Stddev: 1}).Fill(w, inputs, units, random.Stream(1, "w", 0))
+	for j := range units {
+		zeros := 0
+		for i := range inputs {
+			if w[i*units+j] == 0 {
+				zeros++
+			}
+		}
+		if zeros != 25 { // 24.3, rounded up
+			t.Errorf("unit %d has %d zeros, want 25", j, zeros)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package layers
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -39,7 +38,7 @@ func (r *Residual) OutputShape(in []int) ([]int, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
-	shapes, err := r.shapes(in)
+	shapes, err := stackShapes(r.Layers, in)
 	if err != nil {
 		return nil, err
 	}
@@ -49,46 +48,14 @@ func (r *Residual) OutputShape(in []int) ([]int, error) {
 	return slices.Clone(in), nil
 }
 
-// shapes returns the input shape of each layer of the block, then its output shape.
-func (r *Residual) shapes(in []int) ([][]int, error) {
-	list := [][]int{in}
-	for i, l := range r.Layers {
-		if l == nil {
-			return nil, InnerError{i, errors.New("is not known")}
-		}
-		out, err := l.OutputShape(list[i])
-		if err != nil {
-			return nil, InnerError{i, err}
-		}
-		list = append(list, out)
-	}
-	return list, nil
-}
-
 // Parameters implements [Layer].
-func (r *Residual) Parameters(in []int) []Parameter {
-	shapes, err := r.shapes(in)
-	if err != nil {
-		return nil // OutputShape returns the error
-	}
-	var all []Parameter
-	for i, l := range r.Layers {
-		for _, p := range l.Parameters(shapes[i]) {
-			p.Name = innerName(i, p.Name)
-			all = append(all, p)
-		}
-	}
-	return all
-}
+func (r *Residual) Parameters(in []int) []Parameter { return stackParameters(r.Layers, in) }
 
 // Apply implements [Layer].
 func (r *Residual) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
-	y := x
-	for i, l := range r.Layers {
-		var err error
-		if y, err = l.Apply(innerScope{s, i, l.Parameters(y.Shape()[1:])}, y); err != nil {
-			return nil, fmt.Errorf("residual: layers[%d]: %w", i, err)
-		}
+	y, err := applyStack("residual", r.Layers, s, x)
+	if err != nil {
+		return nil, err
 	}
 	if !alike(x.Shape()[1:], y.Shape()[1:]) {
 		return nil, fmt.Errorf("residual: the block turns shape %v into %v, want the same", x.Shape(), y.Shape())
@@ -104,13 +71,7 @@ func alike(in, out []int) bool {
 
 // OutputRange implements [Ranged].
 func (r *Residual) OutputRange(in Interval) Interval {
-	out := in
-	for _, l := range r.Layers {
-		if l == nil {
-			return Everything
-		}
-		out = OutputRange(l, out)
-	}
+	out := stackRange(r.Layers, in)
 	return Interval{in.Low + out.Low, in.High + out.High}
 }
 

@@ -43,6 +43,14 @@ func init() {
 	} {
 		settings["residual"] = append(settings["residual"], map[string]any{"layers": block})
 	}
+	for _, block := range [][]layers.Layer{
+		{&layers.Sigmoid{}},
+		{dense(2, false), norm(), &layers.Tanh{}, dense(1, true)},
+		{conv(3, true), norm(), conv(1, false)},
+		{&layers.Concat{Layers: []layers.Layer{conv(2, true)}}, conv(2, true)},
+	} {
+		settings["concat"] = append(settings["concat"], map[string]any{"layers": block})
+	}
 }
 
 func TestResidualAddsTheOutputOfItsBlock(t *testing.T) {

@@ -60,6 +60,14 @@ func (d *declared) Images() (*gorgonia.Node, error) {
 	return d.values.Images()
 }
 
+// Shape implements [Values].
+func (d *declared) Shape() ([]int, error) {
+	if !d.reads.Images && !d.reads.Atoms {
+		return nil, undeclared("the images")
+	}
+	return d.values.Shape()
+}
+
 // Labels implements [Values].
 func (d *declared) Labels() (*gorgonia.Node, error) {
 	if !d.reads.Labels {

@@ -16,6 +16,8 @@ type Values interface {
 	Teacher() (*gorgonia.Node, error)
 	// Images returns the target images, (batch, pixels): the clean images if the encoder gets distorted ones.
 	Images() (*gorgonia.Node, error)
+	// Shape returns the shape of one image: (height, width), (height, width, channels) or (values).
+	Shape() ([]int, error)
 	// Labels returns the labels, (batch, classes), one-hot; the row of an image without a label is 0.
 	Labels() (*gorgonia.Node, error)
 	// Weights returns the parameters that match the glob `on`, at least one.

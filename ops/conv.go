@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -14,9 +15,10 @@ import (
 //
 //	y(i,j,f) = sum over u,v,c of x(i Stride + u Dilation - Top, j Stride + v Dilation - Left, c) w(u,v,c,f)
 //
-// for 0 <= u,v < Kernel, with x = 0 outside of the image. With Groups > 1 channels and filters are split into equal groups;
-// a filter only reads the channels of its group, and c is the index within the group. The three ops below are linear in
-// each input and each other's derivatives: they can be differentiated any number of times.
+// for 0 <= u,v < Kernel, with x = 0 outside of the image. KernelWidth and StrideWidth, if they are not 0, replace Kernel and
+// Stride along the width. With Groups > 1 channels and filters are split into equal groups; a filter only reads the channels
+// of its group, and c is the index within the group. The three ops below are linear in each input and each other's
+// derivatives: they can be differentiated any number of times.
 type Convolution struct {
 	In       [3]int // height, width, channels of an image
 	Out      [3]int // height, width, filters
@@ -26,7 +28,16 @@ type Convolution struct {
 	Groups   int
 	Top      int // rows of padding above; Out determines the padding below
 	Left     int // columns of padding before
+
+	KernelWidth int // of filters that are not square, else 0
+	StrideWidth int // between columns, if it is another one than between rows, else 0
 }
+
+// kernelWidth is the width of a filter.
+func (g Convolution) kernelWidth() int { return cmp.Or(g.KernelWidth, g.Kernel) }
+
+// strideWidth is the stride between columns.
+func (g Convolution) strideWidth() int { return cmp.Or(g.StrideWidth, g.Stride) }
 
 // ConvolveOp is the spec of [Convolution.Convolve], ConvolveImagesOp of [Convolution.Images] (the transposed convolution),
 // ConvolveGradientOp of [Convolution.Gradient], with the same inputs and outputs.
@@ -36,14 +47,14 @@ type (
 	ConvolveGradientOp Convolution
 )
 
-// Filters is the shape of w: (Kernel, Kernel, channels of one group, filters).
+// Filters is the shape of w: (height of a filter, width, channels of one group, filters).
 func (g Convolution) Filters() []int {
-	return []int{g.Kernel, g.Kernel, g.In[2] / g.Groups, g.Out[2]}
+	return []int{g.Kernel, g.kernelWidth(), g.In[2] / g.Groups, g.Out[2]}
 }
 
 // Check returns an error for an invalid geometry.
 func (g Convolution) Check() error {
-	for _, n := range []int{g.In[0], g.In[1], g.In[2], g.Out[0], g.Out[1], g.Out[2], g.Kernel, g.Stride, g.Dilation, g.Groups} {
+	for _, n := range []int{g.In[0], g.In[1], g.In[2], g.Out[0], g.Out[1], g.Out[2], g.Kernel, g.Stride, g.Dilation, g.Groups, g.kernelWidth(), g.strideWidth()} {
 		if n < 1 {
 			return fmt.Errorf("convolution: %+v: every size must be > 0", g)
 		}
@@ -158,5 +169,5 @@ func (g Convolution) fits(x *gorgonia.Node, image []int, w *gorgonia.Node, filte
 
 // work is the multiplications and additions of a batch.
 func (g Convolution) work(batch int) float64 {
-	return 2 * float64(batch*g.Out[0]*g.Out[1]) * float64(g.Kernel*g.Kernel*g.In[2]/g.Groups*g.Out[2])
+	return 2 * float64(batch*g.Out[0]*g.Out[1]) * float64(g.Kernel*g.kernelWidth()*g.In[2]/g.Groups*g.Out[2])
 }

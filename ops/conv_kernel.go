@@ -9,17 +9,17 @@ type lowering struct {
 	Convolution
 	channels int // of one group
 	filters  int // of one group
-	row      int // values in a patch of one group: Kernel * Kernel * channels
+	row      int // values in a patch of one group: height * width of a filter * channels
 	run      int // values in a run
-	runs     int // in one row of the filters: 1 if neighbouring columns are contiguous, else Kernel
+	runs     int // in one row of the filters: 1 if neighbouring columns are contiguous, else their number
 }
 
 func newLowering(g Convolution) lowering {
 	l := lowering{Convolution: g, channels: g.In[2] / g.Groups, filters: g.Out[2] / g.Groups}
-	l.row = g.Kernel * g.Kernel * l.channels
-	l.run, l.runs = l.channels, g.Kernel
+	l.row = g.Kernel * g.kernelWidth() * l.channels
+	l.run, l.runs = l.channels, g.kernelWidth()
 	if g.Dilation == 1 && g.Groups == 1 {
-		l.run, l.runs = l.channels*g.Kernel, 1
+		l.run, l.runs = l.channels*g.kernelWidth(), 1
 	}
 	return l
 }
@@ -76,7 +76,7 @@ func (l *lowering) walk(group, from, to int, visit func(row, first, last, at, lo
 }
 
 // step is the distance of neighbouring patches in the image.
-func (l *lowering) step() int { return l.Stride * l.In[2] }
+func (l *lowering) step() int { return l.strideWidth() * l.In[2] }
 
 // gatherPatches writes values [from, to) of every patch of one group as rows.
 func gatherPatches[T Float](l *lowering, rows, image []T, group, from, to int) {

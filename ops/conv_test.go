@@ -1,6 +1,7 @@
 package ops_test
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -22,24 +23,32 @@ var convolutions = []ops.Convolution{
 	{In: [3]int{5, 6, 4}, Out: [3]int{7, 8, 6}, Kernel: 3, Stride: 1, Dilation: 1, Groups: 2, Top: 2, Left: 2},
 	{In: [3]int{6, 7, 4}, Out: [3]int{2, 3, 4}, Kernel: 2, Stride: 2, Dilation: 3, Groups: 4, Left: 1},
 	{In: [3]int{3, 3, 2}, Out: [3]int{1, 1, 2}, Kernel: 3, Stride: 1, Dilation: 1, Groups: 1},
+	{In: [3]int{5, 6, 2}, Out: [3]int{3, 6, 2}, Kernel: 2, Stride: 2, Dilation: 1, Groups: 1, Top: 1, Left: 1, KernelWidth: 3, StrideWidth: 1},
+	{In: [3]int{5, 7, 4}, Out: [3]int{5, 2, 4}, Kernel: 1, Stride: 1, Dilation: 2, Groups: 2, KernelWidth: 2, StrideWidth: 4},
 	{In: [3]int{2, 2, 2}, Out: [3]int{1, 1, 3}, Kernel: 1, Stride: 5, Dilation: 1, Groups: 1, Top: 4, Left: 3},
+}
+
+// across are the width of a filter and the stride between columns.
+func across(g ops.Convolution) (width, stride int) {
+	return cmp.Or(g.KernelWidth, g.Kernel), cmp.Or(g.StrideWidth, g.Stride)
 }
 
 // triples calls f with every product x*w of the sum that makes y, by places in the three tensors.
 func triples(g ops.Convolution, batch int, f func(x, w, y int)) {
 	channels, filters := g.In[2]/g.Groups, g.Out[2]/g.Groups
+	width, stride := across(g)
 	for b := range batch {
 		for i := range g.Out[0] {
 			for j := range g.Out[1] {
 				for n := range g.Out[2] {
 					for u := range g.Kernel {
-						for v := range g.Kernel {
-							r, s := i*g.Stride+u*g.Dilation-g.Top, j*g.Stride+v*g.Dilation-g.Left
+						for v := range width {
+							r, s := i*g.Stride+u*g.Dilation-g.Top, j*stride+v*g.Dilation-g.Left
 							if r < 0 || r >= g.In[0] || s < 0 || s >= g.In[1] {
 								continue
 							}
 							for c := range channels {
-								f(((b*g.In[0]+r)*g.In[1]+s)*g.In[2]+n/filters*channels+c, ((u*g.Kernel+v)*channels+c)*g.Out[2]+n,
+								f(((b*g.In[0]+r)*g.In[1]+s)*g.In[2]+n/filters*channels+c, ((u*width+v)*channels+c)*g.Out[2]+n,
 									((b*g.Out[0]+i)*g.Out[1]+j)*g.Out[2]+n)
 							}
 						}
@@ -62,7 +71,7 @@ func newConvolved(g ops.Convolution, batch int) convolved {
 		}
 		return v
 	}
-	return convolved{random(batch * g.In[0] * g.In[1] * g.In[2]), random(g.Kernel * g.Kernel * g.In[2] / g.Groups * g.Out[2]),
+	return convolved{random(batch * g.In[0] * g.In[1] * g.In[2]), random(volume.Of(g.Filters())),
 		random(batch * g.Out[0] * g.Out[1] * g.Out[2])}
 }
 

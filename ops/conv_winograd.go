@@ -36,7 +36,7 @@ var sights = [points]struct {
 // newWinograd returns nil for convolutions that this method cannot compute.
 func newWinograd(g Convolution) *winograd {
 	w := &winograd{Convolution: g, taps: g.Kernel / g.Stride, cell: g.Stride * g.Stride * g.In[2]}
-	if g.Kernel%g.Stride != 0 || w.taps < 2 || w.taps > 3 || g.Dilation > 1 || g.Groups > 1 {
+	if g.Kernel%g.Stride != 0 || w.taps < 2 || w.taps > 3 || g.Dilation > 1 || g.Groups > 1 || g.kernelWidth() != g.Kernel || g.strideWidth() != g.Stride {
 		return nil
 	}
 	if min(g.Out[0], g.Out[1]) < 2 { // with 2 taps a tile of 1 output has no third cell, which takeCells would look at

@@ -51,6 +51,10 @@ var unaries = map[string]unary{
 		1.2e-7,
 	},
 	"softplus": {ops.Softplus, func(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }, sigmoid, 0},
+	"normal cdf": {
+		ops.NormalCDF, func(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 },
+		func(x float64) float64 { return math.Exp(-x*x/2) / math.Sqrt(2*math.Pi) }, 0,
+	},
 	"clip": {
 		func(x *gorgonia.Node) (*gorgonia.Node, error) { return ops.Clip(x, -0.5, 2) },
 		func(x float64) float64 { return min(max(x, -0.5), 2) },

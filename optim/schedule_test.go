@@ -44,6 +44,24 @@ func TestCosineRunsFromOneToFinal(t *testing.T) {
 	near(t, "a run of no epochs", s.Factor(0, 0), 0.1)
 }
 
+func TestLinearRunsFromOneToFinal(t *testing.T) {
+	s := &optim.Linear{Final: 0.2}
+	for epoch, want := range map[float64]float64{0: 1, 25: 0.8, 50: 0.6, 100: 0.2, 130: 0.2} {
+		near(t, "factor", s.Factor(epoch, 100), want)
+	}
+	near(t, "a run of no epochs", s.Factor(0, 0), 0.2)
+}
+
+// The factors are those of PyTorch's OneCycleLR with total_steps = 101, pct_start = 31/101 and its other defaults.
+func TestOneCycleRisesAndFalls(t *testing.T) {
+	s := optim.Schedules
+	e, _ := s.Lookup("one_cycle")
+	for epoch, want := range map[float64]float64{0: 0.040000000000000036, 10: 0.28, 29: 0.9973705097767712, 30: 1.0, 31: 0.9994965352845243, 65: 0.500002, 99: 0.0005074647154757879, 100: 4e-06} {
+		near(t, "factor", e.New().Factor(epoch, 100), want)
+	}
+	near(t, "without a rise", (&optim.OneCycle{Start: 0.5, Final: 0.1}).Factor(0, 10), 1)
+}
+
 func TestWarmUpRisesLinearlyToTheScheduledRate(t *testing.T) {
 	const base, stepsPerEpoch, epochs = 0.01, 4, 10
 	constant := optim.Constant{}

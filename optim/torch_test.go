@@ -141,6 +141,16 @@ func formula(t *testing.T, o optim.Rule, w, g, s, b float64, step int) (float64,
 		b = o.Momentum*b + d/(math.Sqrt(s)+o.Epsilon)
 		return w - lr*b, s, b
 	}
+	switch o := o.(type) {
+	case *optim.NAdam:
+		return nadam(o, w, g+o.WeightDecay*w, b, s, step)
+	case *optim.Lion:
+		c := o.Beta1*b + (1-o.Beta1)*g
+		if c != 0 {
+			c = math.Copysign(1, c)
+		}
+		return w - lr*(c+o.WeightDecay*w), s, o.Beta2*b + (1-o.Beta2)*g
+	}
 	t.Fatalf("no formula for %T", o)
 	return 0, 0, 0
 }
@@ -152,6 +162,18 @@ func adam(w, d, m, v, lr, beta1, beta2, epsilon float64, step int) (float64, flo
 	return w - lr*(m/correction1)/(math.Sqrt(v/correction2)+epsilon), v, m
 }
 
+func nadam(o *optim.NAdam, w, d, m, v float64, step int) (float64, float64, float64) {
+	mu := func(t int) float64 { return o.Beta1 * (1 - math.Pow(0.96, float64(t)*o.MomentumDecay)/2) }
+	m = o.Beta1*m + (1-o.Beta1)*d
+	v = o.Beta2*v + (1-o.Beta2)*d*d
+	product := 1.0
+	for t := 1; t <= step; t++ {
+		product *= mu(t)
+	}
+	up := mu(step+1)*m/(1-product*mu(step+1)) + (1-mu(step))*d/(1-product)
+	return w - o.Rate*up/(math.Sqrt(v/(1-math.Pow(o.Beta2, float64(step))))+o.Epsilon), v, m
+}
+
 func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 	for kind, want := range map[string]optim.Optimizer{
 		"sgd":      &optim.SGD{Rate: 1e-3},
@@ -160,6 +182,8 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 		"adadelta": &optim.Adadelta{Rate: 1, Rho: 0.95, Epsilon: 1e-7},
 		"adagrad":  &optim.Adagrad{Rate: 1e-2, Epsilon: 1e-10},
 		"rmsprop":  &optim.RMSProp{Rate: 1e-2, Rho: 0.99, Epsilon: 1e-8},
+		"nadam":    &optim.NAdam{Rate: 2e-3, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, MomentumDecay: 0.004},
+		"lion":     &optim.Lion{Rate: 3e-4, Beta1: 0.9, Beta2: 0.99},
 	} {
 		got, err := json.Marshal(declared(t, kind, nil))
 		if err != nil {

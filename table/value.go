@@ -196,7 +196,22 @@ func (d *Decoder) scalar(n *Node, f Field, p spot) {
 			hint = "write " + text + ".0"
 		}
 	}
+	if hint == "" {
+		hint = f.paired(n)
+	}
 	d.refuse(n, f, p, problem, hint)
+}
+
+// paired suggests how to write an array of two numbers as two keys, "" for other values.
+func (f Field) paired(n *Node) string {
+	if f.pair == "" || len(n.Items) != 2 || !f.SetNumber(n.Items[0].Leaf) || !f.SetNumber(n.Items[1].Leaf) {
+		return ""
+	}
+	first, second := n.Items[0].Describe(), n.Items[1].Describe()
+	if first == second {
+		return fmt.Sprintf("write %s = %s", f.Key, first)
+	}
+	return fmt.Sprintf("write %s = %s and %s = %s", f.Key, first, f.pair, second)
 }
 
 // SetNumber sets a numeric field to an int64 or float64 if the type can represent the value and the tag allows it.

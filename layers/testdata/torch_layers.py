@@ -130,6 +130,54 @@ def upsample(shape, factor):
     return case("upsample", {"factor": factor}, shape, x, F.interpolate(x, scale_factor=factor), {})
 
 
+def activation(layer, shape, f):
+    x = image(*shape)
+    return case(layer, {}, shape, x, f(x), {})
+
+
+def prelu(shape):
+    x = image(*shape) if len(shape) == 3 else torch.randn(BATCH, *shape).requires_grad_()
+    slope = torch.randn(shape[-1]).requires_grad_()
+    return case("prelu", {}, shape, x, F.prelu(x, slope), {"slope": (slope, as_it_is)})
+
+
+def upsample_bilinear(shape, factor):
+    x = image(*shape)
+    y = F.interpolate(x, scale_factor=factor, mode="bilinear", align_corners=False)
+    return case("upsample_bilinear", {"factor": factor}, shape, x, y, {})
+
+
+def global_pool(value, shape):
+    x = image(*shape)
+    return case("global_pool", {"value": value}, shape, x, x.mean((2, 3)) if value == "mean" else x.amax((2, 3)), {})
+
+
+def rectangular(layer, shape, filters, kernel, stride, padding):
+    """Filters of (height, width) with strides (between rows, between columns)."""
+    x, offset = image(*shape), torch.randn(filters).requires_grad_()
+    sizes = (filters, shape[2]) if layer == "conv2d" else (shape[2], filters)
+    weight = torch.randn(*sizes, *kernel).requires_grad_()
+    f = F.conv2d if layer == "conv2d" else F.conv_transpose2d
+    y = f(x, weight, offset, stride, padding)
+    settings = {"filters": filters, "kernel": kernel[0], "kernel_width": kernel[1], "stride": stride[0], "stride_width": stride[1],
+                "padding": padding or "valid"}
+    parameters = {"weight": (weight, lambda p: p.permute(2, 3, 1, 0)), "bias": (offset, as_it_is)}
+    return case(layer, settings, shape, x, y, parameters)
+
+
+def concat(shape, filters):
+    """The image beside a convolution of it."""
+    x, conv = image(*shape), nn.Conv2d(shape[2], filters, 3, padding=1)
+    parameters = {"0.weight": (conv.weight, lambda p: p.permute(2, 3, 1, 0)), "0.bias": (conv.bias, as_it_is)}
+    return case("concat", {"layers": [{"kind": "conv2d", "filters": filters}]}, shape, x, torch.cat([x, conv(x)], 1), parameters)
+
+
+def concat_dense(n, units):
+    x, layer = torch.randn(BATCH, n).requires_grad_(), nn.Linear(n, units)
+    parameters = {"0.weight": (layer.weight, lambda p: p.T), "0.bias": (layer.bias, as_it_is)}
+    return case("concat", {"layers": [{"kind": "dense", "units": units}]}, (n,), x, torch.cat([x, layer(x)], 1), parameters)
+
+
 def randomised(layer):
     with torch.no_grad():
         for p in layer.parameters():
@@ -263,6 +311,21 @@ CASES = [batch_norm(shape, training) for shape in [(4,), (3, 2, 5)] for training
     position((4, 5)),
     patches((4, 6), 2),
     patches((6, 6, 2), 3),
+    activation("gelu", (2, 3, 2), F.gelu),
+    activation("silu", (2, 3, 2), F.silu),
+    activation("hard_sigmoid", (2, 3, 2), F.hardsigmoid),
+    prelu((4,)),
+    prelu((3, 2, 4)),
+    upsample_bilinear((3, 4, 2), 2),
+    upsample_bilinear((2, 1, 1), 3),
+    global_pool("mean", (4, 3, 2)),
+    global_pool("max", (2, 5, 3)),
+    concat((3, 4, 2), 3),
+    concat_dense(4, 3),
+    rectangular("conv2d", (5, 7, 2), 3, (1, 4), (1, 2), 0),
+    rectangular("conv2d", (6, 5, 1), 2, (3, 2), (2, 1), 1),
+    rectangular("conv2d_transpose", (3, 4, 2), 3, (3, 2), (1, 3), 0),
+    rectangular("conv2d_transpose", (4, 3, 2), 2, (4, 3), (2, 1), 1),
 ]
 
 if __name__ == "__main__":

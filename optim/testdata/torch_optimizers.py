@@ -34,11 +34,58 @@ CASES = [
     ("rmsprop with momentum", "rmsprop", {"learning_rate": 0.02, "rho": 0.9, "momentum": 0.9}),
     ("rmsprop with momentum and weight decay", "rmsprop",
      {"learning_rate": 0.02, "epsilon": 1e-3, "momentum": 0.5, "weight_decay": 0.1}),
+    ("nadam", "nadam", {}),
+    ("nadam with other settings", "nadam",
+     {"learning_rate": 0.05, "beta1": 0.8, "beta2": 0.95, "epsilon": 1e-4, "weight_decay": 0.1, "momentum_decay": 0.5}),
+    ("lion", "lion", {}),
+    ("lion with other settings", "lion", {"learning_rate": 0.05, "beta1": 0.8, "beta2": 0.95, "weight_decay": 0.3}),
 ]
+
+
+class Lion(torch.optim.Optimizer):
+    """The algorithm of Chen et al., 2023, which PyTorch does not have."""
+
+    def __init__(self, params, lr=3e-4, betas=(0.9, 0.99), weight_decay=0.0):
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            b1, b2 = group["betas"]
+            for p in group["params"]:
+                m = self.state[p].setdefault("m", torch.zeros_like(p))
+                p.mul_(1 - group["lr"] * group["weight_decay"])
+                p.sub_(group["lr"] * torch.sign(b1 * m + (1 - b1) * p.grad))
+                m.mul_(b2).add_(p.grad, alpha=1 - b2)
+
+class NAdam(torch.optim.Optimizer):
+    """torch.optim.NAdam as in PyTorch 2: that of 1.13 multiplies the next product by mu twice."""
+
+    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, momentum_decay=4e-3):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "decay": momentum_decay})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            b1, b2 = group["betas"]
+            mu = lambda t: b1 * (1 - 0.5 * 0.96 ** (t * group["decay"]))
+            for p in group["params"]:
+                s = self.state[p]
+                m, v = s.setdefault("m", torch.zeros_like(p)), s.setdefault("v", torch.zeros_like(p))
+                t = s["t"] = s.get("t", 0) + 1
+                product = s["product"] = s.get("product", 1.0) * mu(t)
+                grad = p.grad.add(p, alpha=group["weight_decay"])
+                m.mul_(b1).add_(grad, alpha=1 - b1)
+                v.mul_(b2).addcmul_(grad, grad, value=1 - b2)
+                denom = v.div(1 - b2 ** t).sqrt().add_(group["eps"])
+                p.addcdiv_(grad, denom, value=-group["lr"] * (1 - mu(t)) / (1 - product))
+                p.addcdiv_(m, denom, value=-group["lr"] * mu(t + 1) / (1 - product * mu(t + 1)))
+
 
 CLASSES = {
     "sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW,
     "adadelta": torch.optim.Adadelta, "adagrad": torch.optim.Adagrad, "rmsprop": torch.optim.RMSprop,
+    "nadam": NAdam, "lion": Lion,
 }
 NAMES = {"learning_rate": "lr", "epsilon": "eps"}
 

@@ -1,15 +1,16 @@
-package baselines
+// Package hoyer projects vectors onto sets of given sparseness, for the factorisations and the constraint of that name.
+package hoyer
 
 import "math"
 
-// sparseNorm is the L1 norm that a non-negative vector of n values and L2 norm 1 has at Hoyer sparsity s:
+// Norm is the L1 norm that a non-negative vector of n values and L2 norm 1 has at Hoyer sparsity s:
 // sqrt n - (sqrt n - 1) s, between 1 and sqrt n.
-func sparseNorm(n int, s float64) float64 {
+func Norm(n int, s float64) float64 {
 	root := math.Sqrt(float64(n))
 	return min(max(root-(root-1)*s, 1), root)
 }
 
-// projectHoyer replaces v by a nearest point of {u >= 0, |u|_1 = l1, |u|_2 = l2}, where l2 <= l1 <= sqrt(n) l2 for n values
+// Project replaces v by a nearest point of {u >= 0, |u|_1 = l1, |u|_2 = l2}, where l2 <= l1 <= sqrt(n) l2 for n values
 // (elsewhere the set is empty, and l1 is moved to the nearer bound), and clears v where l2 is 0.
 //
 // On the set |u|_2 is fixed, so a nearest point has the largest <u, v>. Relaxed to |u|_2 <= l2 this is a convex problem;
@@ -21,24 +22,43 @@ func sparseNorm(n int, s float64) float64 {
 // Sources: P. O. Hoyer, Non-negative matrix factorization with sparseness constraints, JMLR 5, 2004 (the problem; his
 // alternating projections end in the same point); M. Thom, G. Palm, Sparse activity and sparse connectivity in supervised
 // learning, JMLR 14, 2013 (the threshold).
-func projectHoyer(v []float32, l1, l2 float64) {
-	n := float64(len(v))
-	if n == 0 || !(l2 > 0) {
+func Project(v []float32, l1, l2 float64) {
+	if len(v) == 0 || !(l2 > 0) {
 		clear(v)
 		return
 	}
-	ratio := min(max(l1/l2, 1), math.Sqrt(n))
+	project(v, l1/l2, func(float64) float64 { return l2 })
+}
+
+// ProjectCone replaces v by a nearest point of {u >= 0, |u|_1 = ratio |u|_2}: the nearest direction is that of [Project], and u
+// is as long as v along it, or 0 where v has no part along it.
+func ProjectCone(v []float32, ratio float64) {
+	if len(v) > 0 {
+		project(v, ratio, func(along float64) float64 { return max(along, 0) })
+	}
+}
+
+// project replaces v by the point with that ratio of the norms that is nearest among those of the length l2(along), where along
+// is the length of v in the direction of the point.
+func project(v []float32, ratio float64, l2 func(along float64) float64) {
+	n := float64(len(v))
+	ratio = min(max(ratio, 1), math.Sqrt(n))
 	largest, ties := maximum(v)
 	switch squared := ratio * ratio; {
 	case n-squared <= 1e-12*n: // only one point, and no threshold is low enough for it
+		sum := 0.0
+		for _, x := range v {
+			sum += float64(x)
+		}
+		length := l2(sum / math.Sqrt(n))
 		for i := range v {
-			v[i] = float32(l2 / math.Sqrt(n))
+			v[i] = float32(length / math.Sqrt(n))
 		}
 	case float64(ties) >= squared:
-		spreadTied(v, largest, ratio, l2)
+		spreadTied(v, largest, ratio, l2(float64(largest)*ratio))
 	default:
 		t, squares := threshold(v, largest, ratio)
-		b := l2 / math.Sqrt(squares)
+		b := l2(math.Sqrt(squares)+t*ratio) / math.Sqrt(squares)
 		for i, x := range v {
 			v[i] = float32(b * max(float64(x)-t, 0))
 		}

@@ -1,4 +1,4 @@
-package baselines
+package hoyer
 
 import (
 	"math"
@@ -28,7 +28,7 @@ func hoyerVectors(count int, f func(v []float32, l1, l2 float64)) {
 			}
 		}
 		l2 := math.Exp(rng.NormFloat64())
-		f(v, l2*sparseNorm(n, rng.Float64()), l2)
+		f(v, l2*Norm(n, rng.Float64()), l2)
 	}
 }
 
@@ -51,7 +51,7 @@ func squaredDistance(a, b []float32) float64 {
 
 func TestHoyerProjectionIsFeasible(t *testing.T) {
 	hoyerVectors(10_000, func(v []float32, l1, l2 float64) {
-		projectHoyer(v, l1, l2)
+		Project(v, l1, l2)
 		got1, got2 := norms(v)
 		if math.Abs(got1-l1) > 2e-6*l1 || math.Abs(got2-l2) > 2e-6*l2 || minimum(v) < 0 {
 			t.Fatalf("%d values: norms %v, %v, want %v, %v; smallest %v", len(v), got1, got2, l1, l2, minimum(v))
@@ -61,9 +61,9 @@ func TestHoyerProjectionIsFeasible(t *testing.T) {
 
 func TestHoyerProjectionIsIdempotent(t *testing.T) {
 	hoyerVectors(10_000, func(v []float32, l1, l2 float64) {
-		projectHoyer(v, l1, l2)
+		Project(v, l1, l2)
 		again := append([]float32(nil), v...)
-		projectHoyer(again, l1, l2)
+		Project(again, l1, l2)
 		// Of a set with many nearest points, the nearest to one of them is itself, to the square root of a rounding.
 		if d := math.Sqrt(squaredDistance(v, again)); d > 1e-4*l2 {
 			t.Fatalf("%d values: projected twice it moves by %v of %v", len(v), d, l2)
@@ -150,7 +150,7 @@ func TestHoyerProjectionEndsWhereHoyersAlgorithmDoes(t *testing.T) {
 		if l := norm(want); math.Abs(l-l2) > 1e-6*l2 {
 			return // his line missed the sphere: it happens where entries are removed too early
 		}
-		projectHoyer(v, l1, l2)
+		Project(v, l1, l2)
 		var d float64
 		for i, x := range want {
 			d = max(d, math.Abs(x-float64(v[i])))
@@ -176,7 +176,7 @@ func TestHoyerProjectionIsNearestAmongFeasibleNeighbours(t *testing.T) {
 			return
 		}
 		u := append([]float32(nil), v...)
-		projectHoyer(u, l1, l2)
+		Project(u, l1, l2)
 		for range 20 {
 			p := rng.Perm(len(v))[:3]
 			a, b, c := float64(u[p[0]]), float64(u[p[1]]), float64(u[p[2]])
@@ -203,6 +203,25 @@ func TestHoyerProjectionIsNearestAmongFeasibleNeighbours(t *testing.T) {
 	}
 }
 
+// The projection onto the cone is the point of the same direction, as long as the vector along it.
+func TestConeHasTheDirectionOfTheProjection(t *testing.T) {
+	hoyerVectors(1000, func(v []float32, l1, l2 float64) {
+		u, w := append([]float32(nil), v...), append([]float32(nil), v...)
+		Project(u, l1/l2, 1)
+		ProjectCone(w, l1/l2)
+		along := 0.0
+		for i, x := range u {
+			along += float64(x) * float64(v[i])
+		}
+		_, size := norms(v)
+		for i, x := range u {
+			if math.Abs(float64(w[i])-max(along, 0)*float64(x)) > 1e-6*size {
+				t.Fatalf("%d values: element %d is %v, want %v", len(v), i, w[i], max(along, 0)*float64(x))
+			}
+		}
+	})
+}
+
 func TestHoyerProjectionOfOddVectors(t *testing.T) {
 	for name, c := range map[string]struct {
 		v, want []float32
@@ -215,12 +234,12 @@ func TestHoyerProjectionOfOddVectors(t *testing.T) {
 		"one value":         {[]float32{-5}, []float32{3}, 3, 3},
 		"beyond the bounds": {[]float32{1, 2}, []float32{1, 1}, 5, math.Sqrt2},
 	} {
-		projectHoyer(c.v, c.l1, c.l2)
+		Project(c.v, c.l1, c.l2)
 		if squaredDistance(c.v, c.want) > 1e-10 {
 			t.Errorf("%s: got %v, want %v", name, c.v, c.want)
 		}
 	}
-	projectHoyer(nil, 1, 1)
+	Project(nil, 1, 1)
 }
 
 func BenchmarkHoyerProjection(b *testing.B) {
@@ -231,6 +250,6 @@ func BenchmarkHoyerProjection(b *testing.B) {
 	}
 	for b.Loop() {
 		copy(v, source)
-		projectHoyer(v, sparseNorm(len(v), 0.6), 1)
+		Project(v, Norm(len(v), 0.6), 1)
 	}
 }

@@ -1,0 +1,74 @@
+package constraints
+
+import "math"
+
+// Simplex keeps every row (atom) non-negative with a given sum: the projection argmin ||v-w|| over v >= 0, sum of v = Sum, row
+// by row, which is v = max(w - t, 0) with the threshold t that gives the sum.
+//
+// t rises from the mean excess of the entries that can be positive; entries below t are left out, until none is. The entries
+// are taken relative to the largest one, so that weights of any size lose no digits. Sources: Duchi, Shalev-Shwartz, Singer
+// and Chandra, Efficient projections onto the l1-ball for learning in high dimensions, 2008; the rounds are those of Michelot,
+// 1986, which need no sorting.
+type Simplex struct {
+	Sum float64 `toml:"sum" want:"> 0" doc:"sum of a row"`
+}
+
+func init() {
+	Registry.Register("simplex", "every row non-negative with the given sum: w <- max(w - t, 0)", func() Constraint { return &Simplex{Sum: 1} })
+}
+
+// Project implements [Constraint].
+func (s *Simplex) Project(w []float32, shape []int) {
+	for row := range rows(w, shape) {
+		if d := s.violation(row); !(d > s.slack()) {
+			continue // feasible, or NaN
+		}
+		largest := math.Inf(-1)
+		for _, v := range row {
+			largest = max(largest, float64(v))
+		}
+		t := s.threshold(row, largest)
+		for i, v := range row {
+			row[i] = float32(max(float64(v)-largest-t, 0))
+		}
+	}
+}
+
+// threshold returns t for the entries relative to the largest one: it lies in [-Sum, 0).
+func (s *Simplex) threshold(row []float32, largest float64) float64 {
+	t, before := -s.Sum, 0
+	for {
+		sum, count := 0.0, 0
+		for _, v := range row {
+			if d := float64(v) - largest; d > t {
+				sum, count = sum+d, count+1
+			}
+		}
+		if count == before || count == 0 {
+			return t
+		}
+		t, before = (sum-s.Sum)/float64(count), count
+	}
+}
+
+// slack bounds the rounding of the sum of a projected row: half a unit of the last place of every value.
+func (s *Simplex) slack() float64 { return 0.51 * rounding * s.Sum }
+
+// Violation implements [Constraint]: the largest negative weight, or difference of a row's sum.
+func (s *Simplex) Violation(w []float32, shape []int) float64 {
+	worst := 0.0
+	for row := range rows(w, shape) {
+		worst = max(worst, s.violation(row))
+	}
+	return worst
+}
+
+// violation is that of one row.
+func (s *Simplex) violation(row []float32) float64 {
+	sum, below := 0.0, 0.0
+	for _, v := range row {
+		sum += float64(v)
+		below = max(below, -float64(v))
+	}
+	return max(below, math.Abs(sum-s.Sum))
+}

@@ -1,0 +1,60 @@
+package constraints
+
+import (
+	"math"
+
+	"tessera/internal/hoyer"
+)
+
+// Sparse keeps every row (atom) non-negative with a given sparseness: the projection argmin ||v-w|| over v >= 0 with
+//
+//	(sqrt n - |v|_1/|v|_2) / (sqrt n - 1) = Sparseness
+//
+// for rows of n values; a row of zeros is in the set. The norm of a row is free. The nearest direction is that of Hoyer's
+// projection, and v is as long as w along it; v is 0 where w has no part along it. A row whose norm is below 1e-38 is left as
+// it is.
+//
+// Source: Hoyer, Non-negative matrix factorization with sparseness constraints, 2004, who also fixes the norm: add unit_norm
+// for that.
+type Sparse struct {
+	Sparseness float64 `toml:"sparseness" want:"in (0,1]" doc:"Hoyer's sparseness of a row: near 0 for equal values, 1 for a single value"`
+}
+
+func init() {
+	Registry.Register("sparse", "every row non-negative with the given Hoyer sparseness", func() Constraint { return &Sparse{Sparseness: 0.6} })
+}
+
+// smallestSparse is the norm of a row whose values have too few digits for a sparseness.
+const smallestSparse = 1e-38
+
+// Project implements [Constraint].
+func (s *Sparse) Project(w []float32, shape []int) {
+	for row := range rows(w, shape) {
+		norm := length(row)
+		if d := s.violation(row); !(d > rounding*norm) || norm < smallestSparse {
+			continue // feasible, or NaN
+		}
+		hoyer.ProjectCone(row, hoyer.Norm(len(row), s.Sparseness))
+	}
+}
+
+// Violation implements [Constraint]: the largest negative weight, or the largest |v|_1 - c |v|_2 over sqrt n, where c is the
+// ratio that gives the sparseness.
+func (s *Sparse) Violation(w []float32, shape []int) float64 {
+	worst := 0.0
+	for row := range rows(w, shape) {
+		worst = max(worst, s.violation(row))
+	}
+	return worst
+}
+
+// violation is that of one row.
+func (s *Sparse) violation(row []float32) float64 {
+	sum, below := 0.0, 0.0
+	for _, v := range row {
+		sum += math.Abs(float64(v))
+		below = max(below, -float64(v))
+	}
+	n := len(row)
+	return max(below, math.Abs(sum-hoyer.Norm(n, s.Sparseness)*length(row))/math.Sqrt(float64(n)))
+}

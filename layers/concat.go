@@ -1,0 +1,90 @@
+package layers
+
+import (
+	"slices"
+
+	"gorgonia.org/gorgonia"
+	"tessera/internal/volume"
+	"tessera/ops"
+	"tessera/part"
+)
+
+// Concat is a block of layers with a skip connection that keeps both: the input followed by the block's output,
+//
+//	y = (x, block(x))
+//
+// along the last axis: the channels of an image, whose height and width the block must keep, or the units of a vector. The
+// last axis of y is as long as those of x and block(x) together. A block that makes the image smaller and then larger again
+// is a U-Net; blocks in blocks give its levels. Parameters are named as those of [Residual]. Sources: Ronneberger, Fischer and
+// Brox, U-Net, 2015; Huang, Liu, van der Maaten and Weinberger, Densely connected convolutional networks, 2017.
+type Concat struct {
+	Layers []Layer `toml:"layers" doc:"layers of the block, in order; the block must keep height and width" required:"true"`
+}
+
+func init() {
+	Registry.Register("concat", "a block of layers beside a skip connection, y = (x, block(x)) along channels or units", func() Layer { return &Concat{} })
+}
+
+// Check refuses an empty block.
+func (l *Concat) Check() error {
+	if len(l.Layers) == 0 {
+		return part.KeyError{Key: "layers", Problem: "got none, want at least one layer"}
+	}
+	return nil
+}
+
+// Inner implements [Block].
+func (l *Concat) Inner() []Layer { return l.Layers }
+
+// OutputShape implements [Layer].
+func (l *Concat) OutputShape(in []int) ([]int, error) {
+	if err := l.Check(); err != nil {
+		return nil, err
+	}
+	shapes, err := stackShapes(l.Layers, in)
+	if err != nil {
+		return nil, err
+	}
+	out := shapes[len(l.Layers)]
+	x, y := withChannels(in), withChannels(out)
+	last := len(x) - 1
+	if len(x) != len(y) || !slices.Equal(x[:last], y[:last]) {
+		return nil, part.KeyErrorf("layers", "the block turns shape %v into %v, want the same but for the last axis", in, out)
+	}
+	return append(slices.Clone(x[:last]), x[last]+y[last]), nil
+}
+
+// withChannels is a shape whose last axis is the channels: an image (height, width) has one.
+func withChannels(shape []int) []int {
+	if len(shape) == 2 {
+		return []int{shape[0], shape[1], 1}
+	}
+	return shape
+}
+
+// Parameters implements [Layer].
+func (l *Concat) Parameters(in []int) []Parameter { return stackParameters(l.Layers, in) }
+
+// Apply implements [Layer].
+func (l *Concat) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	in := x.Shape()[1:]
+	out, err := l.OutputShape(in)
+	if err != nil {
+		return nil, err
+	}
+	y, err := applyStack("concat", l.Layers, s, x)
+	if err != nil {
+		return nil, err
+	}
+	var c ops.Chain
+	places := x.Shape()[0] * volume.Of(out[:len(out)-1])
+	rows := func(n *gorgonia.Node) *gorgonia.Node { return c.Reshape(n, places, n.Shape().TotalSize()/places) }
+	joined := c.Do("join", func() (*gorgonia.Node, error) { return ops.Join(rows(x), rows(y)) })
+	return c.Reshape(joined, append([]int{x.Shape()[0]}, out...)...), c.Err()
+}
+
+// OutputRange implements [Ranged].
+func (l *Concat) OutputRange(in Interval) Interval {
+	out := stackRange(l.Layers, in)
+	return Interval{min(in.Low, out.Low), max(in.High, out.High)}
+}

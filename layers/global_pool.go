@@ -1,0 +1,55 @@
+package layers
+
+import (
+	"gorgonia.org/gorgonia"
+	"tessera/ops"
+)
+
+// GlobalPool turns an image (height, width, channels) or (height, width) into the vector of the means of its channels, or of
+// their maxima. Lin, Chen and Yan, Network in network, 2013; PyTorch's AdaptiveAvgPool2d(1) and AdaptiveMaxPool2d(1).
+type GlobalPool struct {
+	Value string `toml:"value" oneof:"mean max" doc:"value of a channel"`
+}
+
+func init() {
+	Registry.Register("global_pool", "the mean, or the maximum, of every channel of an image", func() Layer { return &GlobalPool{Value: "mean"} })
+}
+
+// geometry describes one window over the whole image. Pooling ignores what the window covers beyond the edge.
+func (g *GlobalPool) geometry(in []int) (ops.Pooling, error) {
+	image, err := imageOf(in)
+	if err != nil {
+		return ops.Pooling{}, err
+	}
+	side := max(image[0], image[1])
+	p := ops.Pooling{In: image, Out: [3]int{1, 1, image[2]}, Kernel: side, Stride: side, Mean: g.Value == "mean"}
+	return p, p.Check()
+}
+
+// OutputShape implements [Layer].
+func (g *GlobalPool) OutputShape(in []int) ([]int, error) {
+	p, err := g.geometry(in)
+	if err != nil {
+		return nil, err
+	}
+	return p.Out[2:], nil
+}
+
+// Parameters implements [Layer].
+func (*GlobalPool) Parameters([]int) []Parameter { return nil }
+
+// Apply implements [Layer].
+func (g *GlobalPool) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	p, err := g.geometry(x.Shape()[1:])
+	if err != nil {
+		return nil, err
+	}
+	pool := p.Sum
+	if !p.Mean {
+		pool = p.Max
+	}
+	return onImages(x, p.In, p.Out[2:], pool)
+}
+
+// OutputRange implements [Ranged].
+func (*GlobalPool) OutputRange(in Interval) Interval { return in }

@@ -1,0 +1,26 @@
+package layers
+
+import (
+	"gorgonia.org/gorgonia"
+	"tessera/ops"
+)
+
+// HardSigmoid is a sigmoid of three lines, y = min(max(x/6 + 1/2, 0), 1): PyTorch's. Courbariaux, Bengio and David,
+// BinaryConnect, 2015, have it with other slopes.
+type HardSigmoid struct{ pointwise }
+
+func init() {
+	Registry.Register("hard_sigmoid", "piecewise linear sigmoid, y = min(max(x/6 + 1/2, 0), 1)", func() Layer { return &HardSigmoid{} })
+}
+
+// Activate implements [Activation].
+func (HardSigmoid) Activate(x *gorgonia.Node) (*gorgonia.Node, error) {
+	var c ops.Chain
+	return c.Clip(c.Shift(c.Scale(x, 1.0/6), 0.5), 0, 1), c.Err()
+}
+
+// Apply implements [Layer].
+func (h HardSigmoid) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) { return h.Activate(x) }
+
+// OutputRange implements [Ranged].
+func (HardSigmoid) OutputRange(Interval) Interval { return Interval{0, 1} }

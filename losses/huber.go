@@ -1,0 +1,31 @@
+package losses
+
+import (
+	"gorgonia.org/gorgonia"
+	"tessera/ops"
+)
+
+// Huber is the mean over pixels and batch of the Huber function of the error d = output - target:
+//
+//	d²/2 where |d| <= delta, and delta (|d| - delta/2) elsewhere
+//
+// It is PyTorch's HuberLoss. The default delta is smaller than there: with delta = 1 the errors of images in [0,1] would all
+// be squared. Source: Huber, Robust estimation of a location parameter, 1964.
+type Huber struct {
+	onOutput
+	Delta float64 `toml:"delta" want:"> 0" doc:"error from which the loss grows linearly"`
+}
+
+func init() {
+	Registry.Register("huber", "squared for small errors, absolute for large ones, mean over pixels and batch", func() Loss {
+		return &Huber{Delta: 0.1}
+	})
+}
+
+// Build implements [Loss]. With the error d clipped to c the function is c (d - c/2).
+func (l *Huber) Build(v Values) (*gorgonia.Node, error) {
+	var c ops.Chain
+	d := c.Sub(c.Do("on", v.On), c.Do("images", v.Images))
+	clipped := c.Clip(d, -l.Delta, l.Delta)
+	return c.Mean(c.Mul(clipped, c.Sub(d, c.Scale(clipped, 0.5)))), c.Err()
+}

@@ -1,0 +1,20 @@
+package losses
+
+import (
+	"gorgonia.org/gorgonia"
+	"tessera/ops"
+)
+
+// MAE is the mean over pixels and batch of |output - target|. Its gradient is 0 where they are equal.
+type MAE struct{ onOutput }
+
+func init() {
+	Registry.Register("mae", "mean absolute error over pixels and batch", func() Loss { return &MAE{} })
+}
+
+// Build implements [Loss].
+func (MAE) Build(v Values) (*gorgonia.Node, error) {
+	var c ops.Chain
+	output, target := c.Do("on", v.On), c.Do("images", v.Images)
+	return c.Mean(c.Abs(c.Sub(output, target))), c.Err()
+}

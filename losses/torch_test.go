@@ -1,0 +1,84 @@
+package losses_test
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"math"
+	"testing"
+
+	"gorgonia.org/gorgonia"
+	"tessera/gradcheck"
+	"tessera/losses"
+)
+
+// torch_losses.json holds what PyTorch and SciPy compute in float64; torch_losses.py beside it wrote it.
+//
+//go:embed testdata/torch_losses.json
+var torchLosses []byte
+
+// torchCase is one loss of one batch with its gradient.
+type torchCase struct {
+	Loss                string
+	Settings            map[string]json.Number
+	Shape               []int
+	Batch               int
+	X, Target, Gradient []float64
+	Value               float64
+}
+
+// shaped gives a term images of any shape.
+type shaped struct {
+	losses.Values
+	shape      []int
+	on, images *gorgonia.Node
+}
+
+func (s shaped) On() (*gorgonia.Node, error)     { return s.on, nil }
+func (s shaped) Images() (*gorgonia.Node, error) { return s.images, nil }
+func (s shaped) Shape() ([]int, error)           { return s.shape, nil }
+
+// compile builds the loss of the case.
+func (c torchCase) compile(t *testing.T) *gradcheck.Graph[float64] {
+	settings := map[string]any{}
+	for key, text := range c.Settings {
+		if whole, err := text.Int64(); err == nil {
+			settings[key] = int(whole)
+		} else if settings[key], err = text.Float64(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := configured(t, c.Loss, settings)
+	g, err := gradcheck.Compile(func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
+		rows := []int{c.Batch, len(c.X) / c.Batch}
+		return losses.Build(l, l.On(), shaped{shape: c.Shape, on: b.Leaf("x", rows, c.X, false), images: b.Leaf("target", rows, c.Target, true)})
+	}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func TestLossesAgreeWithPyTorch(t *testing.T) {
+	var cases []torchCase
+	if err := json.Unmarshal(torchLosses, &cases); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range cases {
+		t.Run(fmt.Sprint(i, c.Loss, c.Settings), func(t *testing.T) {
+			g := c.compile(t)
+			defer g.Close()
+			if err := g.Run(); err != nil {
+				t.Fatal(err)
+			}
+			if got := g.Output()[0]; math.Abs(got-c.Value) > 1e-12 {
+				t.Errorf("got %v, want %v", got, c.Value)
+			}
+			for k, got := range g.Leaf("x").Gradient() {
+				if want := c.Gradient[k]; math.Abs(got-want) > 1e-12 {
+					t.Errorf("gradient of element %d: got %v, want %v", k, got, want)
+				}
+			}
+		})
+	}
+}
