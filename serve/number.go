@@ -53,18 +53,21 @@ func (c *cursor) number() (float32, error) {
 		exponent, i = exponent+e, end
 	}
 	c.i = i
-	if count <= 19 {
-		if v, ok := nearest(mantissa, exponent); ok {
-			if negative {
-				v = -v
-			}
-			return v, nil
-		}
+	v, ok := nearest(mantissa, exponent)
+	if !ok || count > 19 {
+		return exact(b[begin:i], begin)
 	}
-	v, err := strconv.ParseFloat(string(b[begin:i]), 32)
+	if negative {
+		v = -v
+	}
+	return v, nil
+}
+
+// exact leaves the number at byte at to strconv.
+func exact(text []byte, at int) (float32, error) {
+	v, err := strconv.ParseFloat(string(text), 32)
 	if err != nil {
-		c.i = begin
-		return 0, fmt.Errorf("JSON: byte %d: %w", begin, errRange)
+		return 0, fmt.Errorf("JSON: byte %d: %w", at, errRange)
 	}
 	return float32(v), nil
 }
