@@ -8,9 +8,9 @@ ENCODES ?= 20000
 BLAS ?= $(firstword $(wildcard /usr/lib/*/openblas-pthread/libopenblas.so.0))
 # Where same-bytes keeps the results of BASE. Several checkouts may share one folder.
 CACHE ?= .same-bytes
-CONCURRENT = . ./augment ./data ./engine ./kernel ./team ./metrics ./morph ./train/...
+CONCURRENT = . ./augment ./data ./engine ./kernel ./team ./metrics ./morph ./serve ./train/...
 
-.PHONY: run test check format vet staticcheck race fuzz portable same-bytes bench bench-peers golden kill-test parts encode-load reports
+.PHONY: run test check format vet staticcheck race fuzz portable same-bytes bench bench-peers golden kill-test parts encode-load serve-soak bench-serve reports
 
 run: ## train the quick start
 	$(GO) run ./apps/tessera train swimmer-parts
@@ -71,3 +71,14 @@ encode-load: ## 64 goroutines encode ENCODES times each, compared bit for bit wi
 
 parts: ## the swimmer's parts for seeds 1 to 5
 	$(GO) test ./cli -run 'Parts' -seeds 5 -v -count 1
+
+serve-soak: ## 10 minutes of load and of clients that fail, then 10 minutes at the highest rate with the memory logged; RUN is a run on images of 28x28
+	$(GO) test ./serve -run 'Soak$$' -soak 10m -timeout 30m -v -count 1
+	$(GO) build -o tessera ./apps/tessera
+	$(GO) run ./bench/serve --tessera ./tessera --run "$(RUN)" --rounds 1 --encoding binary --soak 10m
+
+bench-serve: ## tessera serve beside onnxruntime-node; RUN, ONNX: its encoder as ONNX, MODULES: a folder after `npm install --ignore-scripts onnxruntime-node@1.30.0`
+	$(GO) build -o tessera ./apps/tessera
+	for encoding in json binary; do \
+		$(GO) run ./bench/serve --tessera ./tessera --run "$(RUN)" --onnx "$(ONNX)" --modules "$(MODULES)" --batching "$(BATCHING)" --encoding $$encoding || exit 1; \
+	done

@@ -14,6 +14,7 @@ import (
 	"tessera/graph"
 	"tessera/internal/batches"
 	"tessera/internal/volume"
+	"tessera/losses"
 	"tessera/metrics"
 	"tessera/tape"
 	"tessera/team"
@@ -27,6 +28,8 @@ type EncoderOptions struct {
 	// Workers is the largest number of programs of each size, and of goroutines that compute at once with one size. 0 takes
 	// one per CPU, but not more than 8 programs in all.
 	Workers int
+	// Value is what is computed, one of [Run.Values], such as the output or a head. "" is the code.
+	Value string
 }
 
 // mostPrograms is how many programs an encoder compiles at most where Workers is not given.
@@ -35,8 +38,8 @@ const mostPrograms = 8
 // defaultSizes of compiled batches: one image without padding, and enough images for the matrix products to be efficient.
 func defaultSizes() []int { return []int{1, 8, 64, 256} }
 
-// Encoder encodes images with the parameters of a run. Any number of goroutines may use it at the same time; each call
-// computes on the goroutine of its caller.
+// Encoder encodes images with the parameters of a run, or computes another value of the model from them. Any number of
+// goroutines may use it at the same time; each call computes on the goroutine of its caller.
 //
 // The code of an image has the same bits in every call. They are those of [Run.Encode] for a batch of the largest size: an
 // encoder measures which sizes round alike and leaves the others out. Dense layers round all sizes alike; a convolution
@@ -49,12 +52,14 @@ type Encoder struct {
 	whole *whole        // a baseline, which has no programs to compile
 
 	scaling *data.Scaling // of the run; nil for none
+	output  bool          // the outputs are computed, in which the scaling is undone
 }
 
 // whole is a coder that codes everything at once, one call after the other; the run takes turns with it.
 type whole struct {
-	mu    *turns        // the run's
-	coder metrics.Coder // nil after Close
+	mu      *turns        // the run's
+	coder   metrics.Coder // nil after Close
+	decoded bool          // the output is computed, not the code
 }
 
 // Encoder returns an encoder of the run's model for any number of goroutines. It has its own programs. It works beside the
@@ -64,9 +69,13 @@ func (r *Run) Encoder(o EncoderOptions) (*Encoder, error) {
 	if err := r.ready(); err != nil {
 		return nil, err
 	}
-	e := &Encoder{name: r.Path, in: volume.Of(r.Shape()), out: r.Units(), scaling: r.scaling}
+	out, err := r.length(o.Value)
+	if err != nil {
+		return nil, err
+	}
+	e := &Encoder{name: r.Path, in: volume.Of(r.Shape()), out: out, scaling: r.scaling, output: o.Value == losses.Output}
 	if r.network == nil {
-		e.whole = &whole{mu: &r.mu, coder: r.coder}
+		e.whole = &whole{mu: &r.mu, coder: r.coder, decoded: o.Value == losses.Output}
 		return e, nil
 	}
 	if o.Sizes == nil {
@@ -81,13 +90,27 @@ func (r *Run) Encoder(o EncoderOptions) (*Encoder, error) {
 			o.Sizes[i] = r.network.AtOnce(size)
 		}
 	}
-	var err error
 	e.pool, err = batches.New(batches.Options{In: e.in, Out: e.out, Sizes: o.Sizes, Workers: o.Workers,
-		Compile: func(size int) (batches.Program, error) { return r.options.encoding(r.network, size) }})
+		Compile: func(size int) (batches.Program, error) { return r.options.encoding(r.network, size, o.Value) }})
 	if err != nil {
 		return nil, fmt.Errorf("run %s: encoder: %w", r.Path, err)
 	}
 	return e, nil
+}
+
+// length is how many numbers the value of an image has.
+func (r *Run) length(value string) (int, error) {
+	names := r.Values()
+	switch {
+	case value == "" || value == losses.Code:
+		return r.Units(), nil
+	case !slices.Contains(names, value):
+		return 0, fmt.Errorf("run %s: encoder: got value %q, want one of %q", r.Path, value, names)
+	case value == losses.Output:
+		return volume.Of(r.Shape()), nil
+	}
+	head, err := r.Value(value, make([]float32, volume.Of(r.Shape())))
+	return len(head), err
 }
 
 // encoding is a coder that is given one batch size only, and therefore compiles once. It computes on the goroutine that calls
@@ -95,10 +118,11 @@ func (r *Run) Encoder(o EncoderOptions) (*Encoder, error) {
 type encoding struct {
 	coder *graph.Coder
 	team  *team.Team
+	value string
 }
 
-func (o Options) encoding(m *graph.Model, size int) (*encoding, error) {
-	e := &encoding{team: team.New(1)}
+func (o Options) encoding(m *graph.Model, size int, value string) (*encoding, error) {
+	e := &encoding{team: team.New(1), value: cmp.Or(value, losses.Code)}
 	if o.Backend == Tape {
 		e.coder = graph.NewCoder(m, tape.Backend{})
 	} else {
@@ -111,7 +135,12 @@ func (o Options) encoding(m *graph.Model, size int) (*encoding, error) {
 }
 
 // Run implements [batches.Program].
-func (e *encoding) Run(rows []float32) ([]float32, error) { return e.coder.Encode(rows) }
+func (e *encoding) Run(rows []float32) ([]float32, error) {
+	if e.value == losses.Code {
+		return e.coder.Encode(rows)
+	}
+	return e.coder.Value(e.value, rows)
+}
 
 // Close implements [batches.Program].
 func (e *encoding) Close() error {
@@ -131,6 +160,7 @@ func (e *Encoder) Encode(ctx context.Context, dst, images []float32) ([]float32,
 		return dst, err
 	}
 	images = e.scaling.Applied(images)
+	before := len(dst)
 	if e.pool != nil {
 		dst, err = e.pool.Run(ctx, dst, images)
 	} else {
@@ -141,6 +171,9 @@ func (e *Encoder) Encode(ctx context.Context, dst, images []float32) ([]float32,
 	}
 	if err != nil {
 		return dst, fmt.Errorf("run %s: encode: %w", e.name, err)
+	}
+	if e.output {
+		e.scaling.Undo(dst[before:])
 	}
 	return dst, nil
 }
@@ -167,11 +200,14 @@ func (w *whole) encode(ctx context.Context, dst, images []float32) ([]float32, e
 	if len(images) == 0 {
 		return dst, nil
 	}
-	codes, err := w.coder.Encode(images)
+	values, err := w.coder.Encode(images)
+	if err == nil && w.decoded {
+		values, err = w.coder.Decode(values)
+	}
 	if err != nil {
 		return dst, err
 	}
-	return append(dst, codes...), nil
+	return append(dst, values...), nil
 }
 
 // streamed is how many images a stream collects before it encodes them.
@@ -233,7 +269,7 @@ func (s *stream) flush() bool {
 	return true
 }
 
-// Units is the length of a code; 0 of an encoder without a model.
+// Units is the length of a code, or of the other value that is computed; 0 of an encoder without a model.
 func (e *Encoder) Units() int {
 	if e == nil {
 		return 0

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"tessera"
@@ -22,7 +23,7 @@ func TestResumeTakesThreadsAndBackEndFromTheState(t *testing.T) {
 		}
 		var warned string
 		resumed, err := tessera.Resume(context.Background(), r.Path, tessera.Options{Epochs: 4, Warn: func(text string) { warned += text }})
-		if err != nil || warned != "" {
+		if err != nil || strings.Contains(warned, "threads") {
 			t.Fatalf("warned %q, %v", warned, err)
 		}
 		b, err := os.ReadFile(filepath.Join(r.Path, folder.Model))

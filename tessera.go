@@ -106,7 +106,7 @@ type Options struct {
 
 	Epochs int // of Resume: the run's new number of epochs, also in its config.toml; 0 leaves it as it is
 
-	Warn   func(text string)    // told of what does not end a training, but changes its result; may be nil
+	Warn   func(text string)    // called for problems that end neither a training nor the opening of a run; may be nil
 	Report func(train.Progress) // called after every epoch, and about every tenth of a second within one; may be nil
 }
 
@@ -163,7 +163,7 @@ func (o Options) asBegun(run string) (Options, error) {
 func Open(folder string, o Options) (*Run, error) {
 	r, err := o.open(folder, func() (*train.Trained, error) { return train.Open(folder) })
 	if err == nil {
-		r.origin = train.Origin(folder, o.Warn)
+		r.origin = train.Origin(folder, r.Model.Dataset.Source, o.Warn)
 	}
 	return r, err
 }
@@ -225,7 +225,7 @@ func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, e
 		return nil, err
 	}
 	r := o.newRun(trained, result.Run, backend, team)
-	r.Result, r.origin = result, train.Origin(result.Run, nil)
+	r.Result, r.origin = result, train.Origin(result.Run, trained.Spec.Dataset.Source, nil)
 	return r, nil
 }
 

@@ -36,6 +36,18 @@ func computed(t *testing.T, m Model, given string, x []float32, batch int, wante
 	return taps
 }
 
+func wantSame(t *testing.T, name string, got, want []float32) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: got %d values, want %d", name, len(got), len(want))
+	}
+	for i := range got {
+		if d := math.Abs(float64(got[i] - want[i])); !(d < 1e-5) {
+			t.Fatalf("%s: value %d is %v, want %v", name, i, got[i], want[i])
+		}
+	}
+}
+
 func TestProgramsComputeWhatTheModelsCompute(t *testing.T) {
 	const side, images = 5, 40
 	x := make([]float32, images*side*side)
@@ -45,17 +57,6 @@ func TestProgramsComputeWhatTheModelsCompute(t *testing.T) {
 	rows, err := NewMatrix(x, side*side)
 	if err != nil {
 		t.Fatal(err)
-	}
-	same := func(name string, got, want []float32) {
-		t.Helper()
-		if len(got) != len(want) {
-			t.Fatalf("%s: got %d values, want %d", name, len(got), len(want))
-		}
-		for i := range got {
-			if d := math.Abs(float64(got[i] - want[i])); !(d < 1e-5) {
-				t.Fatalf("%s: value %d is %v, want %v", name, i, got[i], want[i])
-			}
-		}
 	}
 	closed := 0
 	for _, v := range variants() {
@@ -77,14 +78,14 @@ func TestProgramsComputeWhatTheModelsCompute(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(v.name, computed(t, m, losses.Code, codes, images, losses.Output)[0], output)
+		wantSame(t, v.name, computed(t, m, losses.Code, codes, images, losses.Output)[0], output)
 		if _, err := Program(m, 1, imagesName, losses.Code); err != nil {
 			continue
 		}
 		closed++
 		taps := computed(t, m, imagesName, x, images, losses.Code, losses.Output)
-		same(v.name+" code", taps[0], codes)
-		same(v.name+" output", taps[1], output)
+		wantSame(t, v.name+" code", taps[0], codes)
+		wantSame(t, v.name+" output", taps[1], output)
 	}
 	if closed != 4 { // pca, kmeans with and without restarts, nnsae
 		t.Errorf("%d encoders are closed expressions, want 4", closed)

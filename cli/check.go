@@ -42,8 +42,7 @@ func checkCommand() *cobra.Command {
 			if err := examine(cmd, &f, models); err != nil {
 				return err
 			}
-			reportRead(cmd, &f, models)
-			return nil
+			return reportRead(cmd, &f, models)
 		}),
 	}
 	cmd.Flags().StringVarP(&f.file, "file", "f", "", "the same as FILE")
@@ -54,7 +53,7 @@ func checkCommand() *cobra.Command {
 }
 
 // reportRead prints the warnings of a file without errors, and what was read from which file.
-func reportRead(cmd *cobra.Command, f *modelFlags, models *config.File) {
+func reportRead(cmd *cobra.Command, f *modelFlags, models *config.File) error {
 	var own, shipped, sweeps, shippedSweeps int
 	for _, name := range models.Names() {
 		if models.FileOf(name) == tessera.ShippedName {
@@ -76,14 +75,15 @@ func reportRead(cmd *cobra.Command, f *modelFlags, models *config.File) {
 		if f.file == "" {
 			fmt.Fprintf(out, "there is no %s in this folder; `tessera init` writes one\n", tessera.ModelsFile)
 		}
-		fmt.Fprintf(out, "%s: %s\n", tessera.ShippedName, soundText(shipped, shippedSweeps))
-		return
+		_, err := fmt.Fprintf(out, "%s: %s\n", tessera.ShippedName, soundText(shipped, shippedSweeps))
+		return err
 	}
 	file := cmp.Or(f.file, tessera.ModelsFile)
 	if own+sweeps == 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s declares nothing: a model begins with [model.NAME]; `tessera help models` explains the file\n", file)
 	}
-	fmt.Fprintf(out, "%s: %s\nalso available: %s and %s that are shipped\n", file, soundText(own, sweeps), counted(shipped, "model"), counted(shippedSweeps, "sweep"))
+	_, err := fmt.Fprintf(out, "%s: %s\nalso available: %s and %s that are shipped\n", file, soundText(own, sweeps), counted(shipped, "model"), counted(shippedSweeps, "sweep"))
+	return err
 }
 
 // soundText counts declarations without errors.

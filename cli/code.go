@@ -50,62 +50,77 @@ type coding struct {
 	warn        func(out io.Writer, file string, values []float32)
 }
 
+// codeFlags are the flags of encode and decode.
+type codeFlags struct {
+	runFlags
+	in, out string
+}
+
 func codingCommand(use, short string, direction func(*tessera.Run) coding) *cobra.Command {
-	var f runFlags
-	var in, out string
+	var f codeFlags
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: short,
-		RunE: work(func(cmd *cobra.Command, args []string) error {
-			options, err := f.options()
-			if err != nil {
-				return err
-			}
-			format, err := data.FormatOf(out)
-			if err != nil {
-				return usageError{err}
-			}
-			if format != "folder" {
-				if err := refuseFolder(out); err != nil {
-					return err
-				}
-			}
-			if sameFile(in, out) {
-				return usagef("--out: %s is also the input (--in) and would be overwritten; give another name", out)
-			}
-			r, err := tessera.Open(args[0], options)
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			c := direction(r)
-			rows, err := data.ReadRows(cmd.Context(), in, c.read, c.like)
-			if err != nil {
-				return err
-			}
-			warn(cmd, rows.Notes...)
-			read := rows.Float32()
-			if c.warn != nil {
-				c.warn(cmd.ErrOrStderr(), in, read)
-			}
-			values, err := c.code(read)
-			if err != nil {
-				return err
-			}
-			if err := data.WriteRows(out, c.name, c.write, values, *rows); err != nil {
-				return writing(out, err)
-			}
-			fmt.Fprintln(cmd.OutOrStdout(), out)
-			return nil
-		}),
+		RunE:  work(func(cmd *cobra.Command, args []string) error { return f.code(cmd, args[0], direction) }),
 	}
 	aRun(cmd)
 	f.add(cmd)
-	cmd.Flags().StringVar(&in, "in", "", "input file or folder")
-	cmd.Flags().StringVar(&out, "out", "", "output file or folder; its name selects the format")
+	cmd.Flags().StringVar(&f.in, "in", "", "input file or folder")
+	cmd.Flags().StringVar(&f.out, "out", "", "output file or folder; its name selects the format")
 	_ = cmd.MarkFlagRequired("in")
 	_ = cmd.MarkFlagRequired("out")
 	return cmd
+}
+
+// check refuses names before anything is computed.
+func (f *codeFlags) check() error {
+	format, err := data.FormatOf(f.out)
+	if err != nil {
+		return usageError{err}
+	}
+	if format != "folder" {
+		if err := refuseFolder(f.out); err != nil {
+			return err
+		}
+	}
+	if sameFile(f.in, f.out) {
+		return usagef("--out: %s is also the input (--in) and would be overwritten; give another name", f.out)
+	}
+	return nil
+}
+
+func (f *codeFlags) code(cmd *cobra.Command, run string, direction func(*tessera.Run) coding) error {
+	options, err := f.options()
+	if err != nil {
+		return err
+	}
+	if err := f.check(); err != nil {
+		return err
+	}
+	r, err := tessera.Open(run, options)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	c := direction(r)
+	rows, err := data.ReadRows(cmd.Context(), f.in, c.read, c.like)
+	if err != nil {
+		return err
+	}
+	warn(cmd, rows.Notes...)
+	read := rows.Float32()
+	if c.warn != nil {
+		c.warn(cmd.ErrOrStderr(), f.in, read)
+	}
+	values, err := c.code(read)
+	if err != nil {
+		return err
+	}
+	if err := data.WriteRows(f.out, c.name, c.write, values, *rows); err != nil {
+		return writing(f.out, err)
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), f.out)
+	return nil
 }
 
 // writing distinguishes a file that cannot be written from one that must not be overwritten.

@@ -37,7 +37,8 @@ func evalCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
 	cmd.Flags().BoolVar(&f.atoms, "atoms", false, "also measure how many atoms are used and how much they overlap; takes several seconds")
 	cmd.Flags().StringVar(&f.operator, "operator", "", "operator of the max-approximation: dilation, erosion, opening or closing (default dilation)")
-	cmd.Flags().IntVar(&f.radius, "radius", 0, "radius of the operator's disk in pixels (default 1)")
+	cmd.Flags().IntVar(&f.radius, "radius", 0, "radius of the operator's element in pixels (default 1)")
+	cmd.Flags().StringVar(&f.element, "element", "", "its structuring element: disk, square, row, column, or rows of 0 and 1 as in \"010 111 010\" (default disk)")
 	return cmd
 }
 
@@ -64,7 +65,7 @@ func (f *evalFlags) eval(cmd *cobra.Command, run string) error {
 	}
 	defer r.Close()
 	if length := r.Model.Train.Epochs; r.Model.Baseline == nil && r.Epoch < length && r.Model.Train.Patience == 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is not finished: epoch %d of %d\n", r.Path, r.Epoch, length)
+		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is not finished: epoch %d of %d; `tessera resume %s` continues it\n", r.Path, r.Epoch, length, r.Path)
 	}
 	measured, err := f.measure(cmd, r, chosen)
 	if err != nil {
@@ -143,6 +144,7 @@ type evalFlags struct {
 	json     bool
 	atoms    bool
 	operator string
+	element  string
 	radius   int
 }
 
@@ -154,6 +156,9 @@ func (f *evalFlags) chosen(cmd *cobra.Command) (metrics.Selection, error) {
 	if cmd.Flags().Changed("radius") && f.radius < 1 {
 		return nil, usagef("--radius: got %d, want > 0", f.radius)
 	}
+	if err := morph.Element(f.element).Check(); err != nil {
+		return nil, usagef("--element: %v", err)
+	}
 	var others []string
 	if f.atoms {
 		others = []string{"hoyer_atoms_dilated", "used_units", "jaccard"}
@@ -164,6 +169,11 @@ func (f *evalFlags) chosen(cmd *cobra.Command) (metrics.Selection, error) {
 	}
 	if f.operator != "" {
 		if err := chosen.Set("operator", f.operator); err != nil {
+			return nil, usageError{err}
+		}
+	}
+	if f.element != "" {
+		if err := chosen.Set("element", f.element); err != nil {
 			return nil, usageError{err}
 		}
 	}

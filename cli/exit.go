@@ -82,6 +82,7 @@ func explain(command *cobra.Command, err error, stderr io.Writer) int {
 	if code == exitUsage {
 		hint(command, err, stderr)
 	}
+	remedy(err, stderr)
 	return code
 }
 

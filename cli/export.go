@@ -26,35 +26,11 @@ func exportCommand() *cobra.Command {
   tessera export runs/shallow --to onnx --part encoder -o encoder.onnx
   tessera export runs/shallow --to tensorboard -o logs/shallow.tfevents`,
 		RunE: work(func(cmd *cobra.Command, args []string) error {
-			if _, ok := export.Registry.Lookup(to); !ok {
-				return usagef("--to: got %q, want one of %s", to, formats)
+			path, err := exported(args[0], to, part, out)
+			if err == nil {
+				fmt.Fprintln(cmd.OutOrStdout(), path)
 			}
-			r, err := export.Open(args[0])
-			if err != nil {
-				return err
-			}
-			format, part, err := export.Choose(r, to, part)
-			if err != nil {
-				return usagef("--part: %w", err)
-			}
-			if out == "" {
-				out = export.FileName(r, format, part)
-			}
-			if err := refuseFolder(out); err != nil {
-				return err
-			}
-			var b bytes.Buffer
-			if err := export.Write(&b, r, to, part); err != nil {
-				return notExported(err)
-			}
-			if err := os.MkdirAll(filepath.Dir(out), 0o777); err != nil {
-				return writing(out, err)
-			}
-			if err := atomicfile.Write(out, func(w io.Writer) error { _, err := w.Write(b.Bytes()); return err }); err != nil {
-				return writing(out, err)
-			}
-			fmt.Fprintln(cmd.OutOrStdout(), out)
-			return nil
+			return err
 		}),
 	}
 	aRun(cmd)
@@ -64,6 +40,35 @@ func exportCommand() *cobra.Command {
 	_ = cmd.MarkFlagRequired("to")
 	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(export.Registry.Names(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// exported writes the file of a run and returns its path.
+func exported(run, to, part, out string) (string, error) {
+	if _, ok := export.Registry.Lookup(to); !ok {
+		return "", usagef("--to: got %q, want one of %s", to, strings.Join(export.Registry.Names(), ", "))
+	}
+	r, err := export.Open(run)
+	if err != nil {
+		return "", err
+	}
+	format, part, err := export.Choose(r, to, part)
+	if err != nil {
+		return "", usagef("--part: %w", err)
+	}
+	if out == "" {
+		out = export.FileName(r, format, part)
+	}
+	if err := refuseFolder(out); err != nil {
+		return "", err
+	}
+	var b bytes.Buffer
+	if err := export.Write(&b, r, to, part); err != nil {
+		return "", notExported(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(out), 0o777); err != nil {
+		return "", writing(out, err)
+	}
+	return out, writing(out, atomicfile.Write(out, func(w io.Writer) error { _, err := w.Write(b.Bytes()); return err }))
 }
 
 // notExported distinguishes a damaged run from one that has no form in the format.

@@ -153,6 +153,9 @@ func aRun(cmd *cobra.Command) {
 // placeError is the error of a path that is not the folder of a run or of a sweep.
 type placeError struct{ path, problem string }
 
+// noSuchFolder is the problem of a path where nothing is.
+const noSuchFolder = "no such folder"
+
 func (e placeError) Error() string { return e.path + ": " + e.problem }
 
 // findFolder returns an error for a path that is not a folder. Other problems are reported when the folder is opened.
@@ -160,7 +163,7 @@ func findFolder(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return placeError{path, "no such folder"}
+		return placeError{path, noSuchFolder}
 	case err == nil && !info.IsDir():
 		return placeError{path, "is a file, not the folder of a run"}
 	}

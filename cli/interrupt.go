@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// interruptible returns a context that the first Ctrl-C (or SIGTERM) cancels: training then writes a checkpoint. The second
-// one ends the process immediately.
-func interruptible(parent context.Context, stderr io.Writer) (context.Context, func()) {
+// interruptible returns a context that the first Ctrl-C (or SIGTERM) cancels: training then writes a checkpoint, serve answers
+// the open requests. The second one ends the process immediately.
+func interruptible(parent context.Context, args []string, stderr io.Writer) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(parent)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -21,7 +21,11 @@ func interruptible(parent context.Context, stderr io.Writer) (context.Context, f
 		case <-ctx.Done():
 			return
 		}
-		fmt.Fprintln(stderr, "\ntessera: interrupted: finishing the current batch; press Ctrl-C again to stop immediately")
+		finishing := "finishing the current batch"
+		if len(args) > 0 && args[0] == "serve" {
+			finishing = "answering the open requests"
+		}
+		fmt.Fprintln(stderr, "\ntessera: interrupted: "+finishing+"; press Ctrl-C again to stop immediately")
 		cancel()
 		<-signals
 		os.Exit(exitInterrupted)

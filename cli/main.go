@@ -32,7 +32,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 			code = exitInternal
 		}
 	}()
-	ctx, stop := interruptible(ctx, stderr)
+	ctx, stop := interruptible(ctx, args, stderr)
 	defer stop()
 	root := newRoot()
 	root.SetArgs(args)
@@ -46,6 +46,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 	return explain(command, err, stderr)
 }
 
+// standardOutput is its path in errors.
+const standardOutput = "standard output"
+
 // output is standard output. It stores the first write error, because not every print call checks for errors.
 type output struct {
 	io.Writer
@@ -56,7 +59,7 @@ type output struct {
 func (o *output) Write(p []byte) (int, error) {
 	n, err := o.Writer.Write(p)
 	if err != nil {
-		err = &folder.WriteError{Path: "standard output", Err: err}
+		err = &folder.WriteError{Path: standardOutput, Err: err}
 		o.err = err
 	}
 	return n, err

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"tessera/team"
 )
 
 // full is standard output on a full disk.
@@ -29,6 +31,26 @@ func TestResultsThatCannotBeWrittenEndWithExitCode7(t *testing.T) {
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { panic("an internal fault") }
+
+// brokenElsewhere is standard output whose write panics on another goroutine.
+type brokenElsewhere struct{}
+
+func (brokenElsewhere) Write([]byte) (int, error) {
+	var g team.Group
+	g.Go(func() { panic("a fault of a worker") })
+	g.Wait()
+	return 0, nil
+}
+
+func TestAPanicOfAWorkerHasItsOwnStack(t *testing.T) {
+	var stderr strings.Builder
+	if code := run(context.Background(), []string{"version"}, brokenElsewhere{}, &stderr); code != exitInternal {
+		t.Errorf("exit code %d, want %d", code, exitInternal)
+	}
+	if text := stderr.String(); !strings.Contains(text, "internal error: a fault of a worker\ngoroutine ") || !strings.Contains(text, "brokenElsewhere.Write.func1") {
+		t.Errorf("got %q", text)
+	}
+}
 
 func TestAPanicEndsWithExitCode1AndAsksToBeReported(t *testing.T) {
 	var stderr strings.Builder

@@ -28,6 +28,26 @@ func writeOwnData(b *bench) (o ownData) {
 	b.Helper()
 	r := rand.New(rand.NewPCG(12, 300))
 	b.writePhotos(r)
+	b.writeMeasurements(r, &o)
+	o.activations = activations(r, 500)
+	b.write("activations.npy", npyText("<f2", "(500, 64)", halves(o.activations, 1)))
+	b.write("vector.npy", npyText("<f2", "(64,)", halves(o.activations[:1], 1)))
+	b.write("large.npy", npyText("<f2", "(500, 64)", halves(o.activations, 1024)))
+	values := make([]float32, 20*6*5)
+	planes := make([]byte, 20*3*6*5)
+	for i := range values {
+		values[i] = float32(r.IntN(256))
+	}
+	for i := range planes {
+		planes[i] = byte(r.IntN(256))
+	}
+	b.write("bytes.npy", npyText("<f4", "(20, 6, 5)", values))
+	b.write("planes.npy", npyText("|u1", "(20, 3, 6, 5)", planes))
+	return o
+}
+
+// writeMeasurements writes 200 signed vectors of columns of any scale, with a column of classes.
+func (b *bench) writeMeasurements(r *rand.Rand, o *ownData) {
 	var text strings.Builder
 	text.WriteString("a,b,c,d,e,f,species\n")
 	for i := range 200 {
@@ -44,12 +64,18 @@ func writeOwnData(b *bench) (o ownData) {
 		o.measurements, o.species = append(o.measurements, row), append(o.species, species[class])
 	}
 	b.write("measurements.csv", text.String())
+	b.write("species/readme.md", "a folder that is called as a column is")
 	b.write("unlabelled.csv", "a,b\n1,2\n3,4\n5,6\n7,8\n9,10\n-1,2\n3,-4\n5,-6\n7,-8\n9,-10\n")
+}
+
+// activations are n sums of 8 atoms of 64 values, rounded to float16.
+func activations(r *rand.Rand, n int) [][]float64 {
+	rows := make([][]float64, n)
 	atoms := make([]float64, 8*64)
 	for i := range atoms {
 		atoms[i] = r.NormFloat64()
 	}
-	for range 500 {
+	for i := range rows {
 		row := make([]float64, 64)
 		for k := range 8 {
 			c := r.ExpFloat64()
@@ -61,22 +87,9 @@ func writeOwnData(b *bench) (o ownData) {
 			row[j] = math.Round(row[j]*64) / 64 // a float16 below 32 in magnitude
 			row[j] = min(max(row[j], -31), 31)
 		}
-		o.activations = append(o.activations, row)
+		rows[i] = row
 	}
-	b.write("activations.npy", npyText("<f2", "(500, 64)", halves(o.activations, 1)))
-	b.write("vector.npy", npyText("<f2", "(64,)", halves(o.activations[:1], 1)))
-	b.write("large.npy", npyText("<f2", "(500, 64)", halves(o.activations, 1024)))
-	values := make([]float32, 20*6*5)
-	planes := make([]byte, 20*3*6*5)
-	for i := range values {
-		values[i] = float32(r.IntN(256))
-	}
-	for i := range planes {
-		planes[i] = byte(r.IntN(256))
-	}
-	b.write("bytes.npy", npyText("<f4", "(20, 6, 5)", values))
-	b.write("planes.npy", npyText("|u1", "(20, 3, 6, 5)", planes))
-	return o
+	return rows
 }
 
 // writePhotos writes 300 JPEG and PNG files of different sizes into folders of classes, and two files that are no images.

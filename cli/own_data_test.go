@@ -185,11 +185,11 @@ func (b *bench) recompute(run string, samples [][]float64) (r recomputed) {
 	return r
 }
 
-// agrees compares `eval` with numbers that were computed here.
-func (b *bench) agrees(t *testing.T, run string, want recomputed) {
+// agrees compares `eval` of a run on a file with numbers that were computed here.
+func (b *bench) agrees(t *testing.T, run, file string, want recomputed) {
 	t.Helper()
 	var got map[string]any
-	if err := json.Unmarshal([]byte(b.must(0, "eval", run, "--json").stdout), &got); err != nil {
+	if err := json.Unmarshal([]byte(b.must(0, "eval", run, "--in", file, "--json").stdout), &got); err != nil {
 		t.Fatal(err)
 	}
 	for name, w := range map[string]float64{"mse": want.mse, "explained_variance": want.explained, "cosine": want.cosine, "active_units": want.active} {
@@ -235,7 +235,7 @@ func (b *bench) measurements(t *testing.T, o ownData) {
 		}
 	}
 	r := b.recompute("runs/measurements", scaled)
-	b.agrees(t, "runs/measurements", r)
+	b.agrees(t, "runs/measurements", "measurements.csv", r)
 	b.close(t, "measurements.npz", r.codes)
 	b.close(t, "codes.csv", r.codes)
 	for i, row := range r.outputs {
@@ -262,7 +262,7 @@ func (b *bench) measurements(t *testing.T, o ownData) {
 // activations checks float16 vectors, a vector alone, and the warning about another range.
 func (b *bench) activations(t *testing.T, o ownData) {
 	r := b.recompute("runs/activations", o.activations)
-	b.agrees(t, "runs/activations", r)
+	b.agrees(t, "runs/activations", "activations.npy", r)
 	b.close(t, "activations-codes.npy", r.codes)
 	b.close(t, "activations-decoded.npy", r.outputs)
 	b.close(t, "vector-code.npy", r.codes[:1])

@@ -45,6 +45,7 @@ func newRoot() *cobra.Command {
 		checkCommand(),
 		summaryCommand(),
 		figureCommand(),
+		serveCommand(),
 		listCommand(),
 		dataCommand(),
 		doctorCommand(),

@@ -135,13 +135,13 @@ init = "random"
 	images(3, 3)
 	for _, run := range []string{"runs/net", "runs/factors"} {
 		b.must(0, "figure", "atoms", run)
-		b.contains(run, b.must(exitData, "eval", run).stderr, "its images do not have the shape of the training images (got [3 3], want [6 5])")
+		b.contains(run, b.must(exitData, "eval", run).stderr, "train.npy: has changed since the run was trained", "restore it, train a new run")
 		b.contains(run, b.must(0, "resume", run).stderr, "is finished")
 	}
 	b.write("runs/net/config.toml", strings.Replace(b.read("runs/net/config.toml"), "epochs = 1\n", "epochs = 2\n", 1))
 	b.contains("another shape", b.must(exitData, "resume", "runs/net").stderr, "its images do not have the shape of the training images (got [3 3], want [6 5])")
 	images(6, 5)
 	b.write("train.npy", b.read("train.npy")[:200]+"0"+b.read("train.npy")[201:])
-	b.contains("other images", b.must(exitCheckpoint, "resume", "runs/net").stderr, "does not match: the files of the data set have changed", "restore them")
+	b.contains("other images", b.must(exitCheckpoint, "resume", "runs/net").stderr, "train.npy has changed since the run was trained (SHA-256: got ", "restore them")
 	b.must(0, "decode", "runs/net", "--in", "codes.npy", "--out", "back.npy")
 }

@@ -65,7 +65,7 @@ func TestImagesThatCannotBeAreErrors(t *testing.T) {
 	for want, make := range map[string]func() (*Memory, error){
 		"3 values":               func() (*Memory, error) { return FromFloats([]float32{0, 1, 1}, []int{2, 2}, nil) },
 		"no values":              func() (*Memory, error) { return FromFloats(nil, []int{2, 2}, nil) },
-		"got [4], want":          func() (*Memory, error) { return FromFloats([]float32{0, 1, 1, 0}, []int{4}, nil) },
+		"got [1 2 2 1], want":    func() (*Memory, error) { return FromFloats([]float32{0, 1, 1, 0}, []int{1, 2, 2, 1}, nil) },
 		"got [], want":           func() (*Memory, error) { return FromFloats([]float32{0}, nil, nil) },
 		"shape [-1 -2]":          func() (*Memory, error) { return FromFloats([]float32{0}, []int{-1, -2}, nil) },
 		"2 labels for 1":         func() (*Memory, error) { return FromFloats([]float32{0, 1, 1, 0}, []int{2, 2}, []int{1, 2}) },

@@ -19,7 +19,6 @@ import (
 
 	"tessera/config"
 	"tessera/internal/machine"
-	"tessera/internal/volume"
 	"tessera/metrics"
 	"tessera/part"
 	"tessera/report"
@@ -145,9 +144,10 @@ func (r *Run) Shape() []int {
 	return slices.Clone(r.Trained.Shape)
 }
 
-// Tensors lists the parameters by path; of a baseline, everything that its state holds, by name.
+// Tensors lists the scaling of the samples, if there is one, then the parameters by path; of a baseline, everything that its state
+// holds, by name.
 func (r *Run) Tensors() []checkpoint.Tensor {
-	var list []checkpoint.Tensor
+	list := r.samples()
 	if r.Baseline == nil {
 		for _, p := range r.Parameters {
 			list = append(list, checkpoint.Tensor{Name: p.Path, Shape: p.Shape, Data: p.Data})
@@ -161,6 +161,15 @@ func (r *Run) Tensors() []checkpoint.Tensor {
 	return list
 }
 
+// samples are the tensors of the scaling of the samples, none where they are not scaled.
+func (r *Run) samples() []checkpoint.Tensor {
+	if r.Scaling == nil {
+		return nil
+	}
+	shape := []int{len(r.Scaling.Shift)}
+	return []checkpoint.Tensor{{Name: shiftName, Shape: shape, Data: r.Scaling.Shift}, {Name: factorName, Shape: shape, Data: r.Scaling.Factor}}
+}
+
 // Atoms are the atoms of the run, nil if it has none.
 func (r *Run) Atoms() *metrics.Atoms {
 	if r.Baseline != nil {
@@ -168,6 +177,3 @@ func (r *Run) Atoms() *metrics.Atoms {
 	}
 	return r.Model.Atoms()
 }
-
-// pixels is the number of values of one image.
-func (r *Run) pixels() int { return volume.Of(r.Shape()) }

@@ -112,8 +112,18 @@ func (r *Run) ends(part string) (given string, wanted []string) {
 	return losses.Code, []string{part}
 }
 
-// module is the program of a part for one batch size.
+// module is the program of a part for one batch size, between samples as the data set has them.
 func (r *Run) module(batch int, given string, wanted []string) (*ir.Module, error) {
+	m, err := r.program(batch, given, wanted)
+	if err != nil {
+		return nil, err
+	}
+	scaled(m, r.Scaling)
+	return m, nil
+}
+
+// program is that of the model, between samples under its scaling.
+func (r *Run) program(batch int, given string, wanted []string) (*ir.Module, error) {
 	if r.Baseline != nil {
 		return baselines.Program(r.Baseline, batch, given, wanted...)
 	}

@@ -60,6 +60,14 @@ encoder = [
   { kind = "attention", heads = 2, bias = true }, { kind = "layer_norm" }, { kind = "dense", units = 8, activation = "sigmoid" },
 ]
 
+[model.scaled]
+extends = "dense"
+dataset = { name = "npy", images = "VECTORS", scale = "minmax" }
+
+[model.standardised]
+extends = "dense"
+dataset = { name = "npy", images = "VECTORS", scale = "standardise" }
+
 [model.nmf]
 dataset    = "swimmer"
 kind       = "nmf"
@@ -98,11 +106,19 @@ func pythonWith(t *testing.T, module string) string {
 // pythonRuns trains the models named, each in a folder beside its exported file, and returns the parent of the folders.
 func pythonRuns(t *testing.T, names ...string) string {
 	t.Helper()
-	f, err := config.Load("models of the test", []byte(pythonModels))
+	parent := t.TempDir()
+	vectors := filepath.Join(parent, "vectors.npy")
+	signed := uniform(6, 50*12)
+	for i := range signed {
+		signed[i] = 9*signed[i] - 3
+	}
+	if err := data.WriteImages(vectors, []int{12}, signed); err != nil {
+		t.Fatal(err)
+	}
+	f, err := config.Load("models of the test", []byte(strings.ReplaceAll(pythonModels, "VECTORS", filepath.ToSlash(vectors))))
 	if err != nil {
 		t.Fatal(err)
 	}
-	parent := t.TempDir()
 	for _, name := range names {
 		m, err := f.Model(name)
 		if err != nil {
@@ -166,7 +182,7 @@ func agree(t *testing.T, command []string, code, end string, runs string, names 
 // The code of docs/python.md gives the codes of a dense, a convolutional, an attention and an NMF run.
 func TestThePythonPageComputesCodes(t *testing.T) {
 	python := pythonWith(t, "numpy")
-	names := []string{"dense", "convolutional", "grouped", "attention", "nmf"}
+	names := []string{"dense", "convolutional", "grouped", "attention", "nmf", "scaled", "standardised"}
 	given := "import sys, numpy as np\nrun, images = sys.argv[1], np.load(sys.argv[2])\n"
 	agree(t, []string{python, "-"}, given+blocks(t, "python"), "\nnp.save(sys.argv[3], codes.astype(np.float32))\n", pythonRuns(t, names...), names...)
 	if first, _, _ := strings.Cut(blocks(t, "python"), "\n\n"); len(strings.Split(first, "\n")) > 15 {

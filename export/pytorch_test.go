@@ -15,6 +15,15 @@ import (
 	"tessera/team"
 )
 
+// pytorchLayers are layers that PyTorch has as modules, with settings.
+var pytorchLayers = [][2]string{
+	{"dense", `units = 5`}, {"token_dense", `units = 3`}, {"batch_norm", ""}, {"instance_norm", ""}, {"layer_norm", ""},
+	{"attention", `heads = 2`}, {"attention", `heads = 2, bias = true`},
+	{"conv2d", `filters = 6, kernel = 4, stride = 2`}, {"conv2d", `filters = 4, kernel = 2, dilation = 2, groups = 2, padding = "valid"`},
+	{"conv2d_transpose", `filters = 6, kernel = 4, stride = 2`},
+	{"conv2d_transpose", `filters = 4, kernel = 2, dilation = 2, groups = 2, padding = "valid"`},
+}
+
 // The exported tensors of a layer, loaded by PyTorch's module with every name and shape as it wants them, give the same.
 func TestExportedTensorsFitPyTorchsModules(t *testing.T) {
 	python := pythonWith(t, "torch")
@@ -24,13 +33,7 @@ func TestExportedTensorsFitPyTorchsModules(t *testing.T) {
 	images := filepath.Join(folder, "images.npy")
 	args, expected := []string{"testdata/pytorch_layers.py", images}, map[string][]float32{}
 	var x []float32
-	for i, c := range [][2]string{
-		{"dense", `units = 5`}, {"token_dense", `units = 3`}, {"batch_norm", ""}, {"instance_norm", ""}, {"layer_norm", ""},
-		{"attention", `heads = 2`}, {"attention", `heads = 2, bias = true`},
-		{"conv2d", `filters = 6, kernel = 4, stride = 2`}, {"conv2d", `filters = 4, kernel = 2, dilation = 2, groups = 2, padding = "valid"`},
-		{"conv2d_transpose", `filters = 6, kernel = 4, stride = 2`},
-		{"conv2d_transpose", `filters = 4, kernel = 2, dilation = 2, groups = 2, padding = "valid"`},
-	} {
+	for i, c := range pytorchLayers {
 		r := oneLayer(t, c[0], c[1])
 		x = uniform(8, 3*volume.Of(r.Shape()))
 		coder := r.Coder(engine.Backend{Team: threads})

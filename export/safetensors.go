@@ -31,7 +31,7 @@ func (*Safetensors) Write(w io.Writer, r *Run, _ string) error {
 		if err != nil {
 			return err
 		}
-		f.Tensors = tensors
+		f.Tensors = append(r.samples(), tensors...)
 	}
 	b, err := checkpoint.Encode(f, nil)
 	if err != nil {

@@ -1,4 +1,4 @@
-//go:build (linux || darwin) && (amd64 || arm64) && !android
+//go:build (linux || darwin) && (amd64 || arm64) && !android && !static
 
 package kernel
 

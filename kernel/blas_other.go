@@ -1,14 +1,14 @@
-//go:build !((linux || darwin) && (amd64 || arm64) && !android)
+//go:build !((linux || darwin) && (amd64 || arm64) && !android && !static)
 
 package kernel
 
 import "errors"
 
-// library is a loaded BLAS; there is none on this system.
+// library is a loaded BLAS; there is none on this system, or in a static build.
 type library struct{ path, core, threading string }
 
 func openBLAS(string) (*library, error) {
-	return nil, errors.New("loading OpenBLAS is not supported on this system")
+	return nil, errors.New("loading OpenBLAS is not supported on this system, or by this build (tag static)")
 }
 
 func (*library) gemm32(bool, bool, int, int, int, float32, []float32, int, []float32, int, float32, []float32, int) {

@@ -10,6 +10,7 @@ import (
 	"tessera/metrics"
 	"tessera/sweep"
 	"tessera/train"
+	"tessera/train/folder"
 )
 
 // status is what the list shows of a run or a sweep.
@@ -48,6 +49,9 @@ func sweepStatus(path string) status {
 		}
 		s.Epoch++
 		s.Dataset = t.Metrics.Dataset
+	}
+	if s.State == train.Interrupted && folder.Held(path) {
+		s.State = training
 	}
 	s.Modified = modified(path, sweep.ResultsFile)
 	return s

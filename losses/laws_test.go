@@ -16,7 +16,7 @@ var settings = map[string][]map[string]any{
 	"mean_hoyer":        {{}, {"target": 0.0}, {"target": 1.0}},
 	"epsilon_l1":        {{}, {"target": 0.0, "epsilon": 1e-8}},
 	"log":               {{}, {"target": 0.0}},
-	"max_approximation": {{}, {"operator": "erosion"}, {"operator": "opening"}, {"operator": "closing"}, {"radius": 2}},
+	"max_approximation": {{}, {"operator": "erosion"}, {"operator": "opening"}, {"operator": "closing"}, {"radius": 2}, {"element": "row"}, {"element": "011 010 000", "operator": "closing"}},
 }
 
 func TestEveryLossObeysItsLaws(t *testing.T) {

@@ -22,23 +22,41 @@ import (
 // Asymmetric Auto-encoders, ISMM 2019. The paper only evaluates the measure; this term minimises it.
 type MaxApproximation struct {
 	onAtoms
-	Operator morph.Operator `toml:"operator" doc:"psi, flat and grey-level, by a disk"`
-	Radius   int            `toml:"radius" want:"> 0" doc:"radius of the disk in pixels"`
+	Operator morph.Operator `toml:"operator" doc:"psi, flat and grey-level"`
+	Radius   int            `toml:"radius" want:"> 0" doc:"radius of the element in pixels"`
+	Element  morph.Element  `toml:"element" doc:"structuring element: disk, square, row, column, or rows of 0 and 1 as in 010 111 010"`
 }
 
 func init() {
 	Registry.Register("max_approximation", "mean squared error between images after a dilation (or another operator) and the sums of dilated atoms", func() Loss {
-		return &MaxApproximation{Operator: morph.Dilation, Radius: 1}
+		return &MaxApproximation{Operator: morph.Dilation, Radius: 1, Element: morph.Disk}
 	})
 }
 
-// CheckShape implements [ShapeChecker]: images are (height, width) or (height, width, channels), and no smaller than the disk.
+// CheckShape implements [ShapeChecker]: images are (height, width) or (height, width, channels), and no smaller than the element.
 func (l *MaxApproximation) CheckShape(shape []int) error {
 	if len(shape) != 2 && len(shape) != 3 {
 		return fmt.Errorf("images of shape %v have no neighbouring pixels: want (height, width) or (height, width, channels)", shape)
 	}
 	if most := max(shape[0], shape[1]); l.Radius > most {
 		return part.KeyErrorf("radius", "got %d, want <= %d, the longer side of the images", l.Radius, most)
+	}
+	return l.checkElement(max(shape[0], shape[1]))
+}
+
+// checkElement reports rows that are no element, and an element that reaches further than most.
+func (l *MaxApproximation) checkElement(most int) error {
+	if l.Element.IsDisk() {
+		return nil
+	}
+	offsets, err := l.Element.Offsets(l.Radius)
+	if err != nil {
+		return part.KeyErrorf("element", "%v", err)
+	}
+	for _, o := range offsets {
+		if max(o.DY, -o.DY, o.DX, -o.DX) > most {
+			return part.KeyErrorf("element", "it reaches beyond %d pixels, the longer side of the images", most)
+		}
 	}
 	return nil
 }
@@ -57,10 +75,11 @@ func (l *MaxApproximation) Build(v Values) (*gorgonia.Node, error) {
 
 // operate returns psi of every row of x.
 func (l *MaxApproximation) operate(c *ops.Chain, x *gorgonia.Node, shape []int) *gorgonia.Node {
-	dilate := func(x *gorgonia.Node) *gorgonia.Node {
-		return c.Do("dilate", func() (*gorgonia.Node, error) { return ops.Dilate(x, shape, l.Radius) })
+	maximum := func(x *gorgonia.Node, sign int) *gorgonia.Node {
+		return c.Do("dilate", func() (*gorgonia.Node, error) { return l.maximum(x, shape, sign) })
 	}
-	erode := func(x *gorgonia.Node) *gorgonia.Node { return c.Neg(dilate(c.Neg(x))) }
+	dilate := func(x *gorgonia.Node) *gorgonia.Node { return maximum(x, -1) }
+	erode := func(x *gorgonia.Node) *gorgonia.Node { return c.Neg(maximum(c.Neg(x), 1)) }
 	switch l.Operator {
 	case morph.Dilation:
 		return dilate(x)
@@ -74,4 +93,20 @@ func (l *MaxApproximation) operate(c *ops.Chain, x *gorgonia.Node, shape []int) 
 	return c.Do("operator", func() (*gorgonia.Node, error) {
 		return nil, fmt.Errorf("got %q, want one of %q", l.Operator, l.Operator.Choices())
 	})
+}
+
+// maximum is the maximum of x(p + sign b) over the pixels b of the element.
+func (l *MaxApproximation) maximum(x *gorgonia.Node, shape []int, sign int) (*gorgonia.Node, error) {
+	if l.Element.IsDisk() {
+		return ops.Dilate(x, shape, l.Radius)
+	}
+	list, err := l.Element.Offsets(l.Radius)
+	if err != nil {
+		return nil, err
+	}
+	offsets := make([][2]int, len(list))
+	for i, o := range list {
+		offsets[i] = [2]int{sign * o.DY, sign * o.DX}
+	}
+	return ops.DilateBy(x, shape, offsets)
 }

@@ -122,10 +122,10 @@ func decoded(h, w [][]float64) [][]float64 {
 	return y
 }
 
-func maxApproximation(operator morph.Operator, radius int) oracle {
+func maxApproximation(operator morph.Operator, element morph.Element, radius int) oracle {
 	operated := func(images [][]float64) [][]float64 {
 		columns := len(images[0])
-		out, err := morph.Apply(operator, radius, narrow(slices.Concat(images...)), []int{2, columns / 2})
+		out, err := morph.ApplyBy(operator, element, radius, narrow(slices.Concat(images...)), []int{2, columns / 2})
 		if err != nil {
 			panic(err)
 		}
@@ -192,10 +192,14 @@ var oracles = []struct {
 		}
 		return sum
 	})},
-	{"max_approximation", nil, maxApproximation(morph.Dilation, 1)},
-	{"max_approximation", map[string]any{"operator": "erosion"}, maxApproximation(morph.Erosion, 1)},
-	{"max_approximation", map[string]any{"operator": "opening"}, maxApproximation(morph.Opening, 1)},
-	{"max_approximation", map[string]any{"operator": "closing", "radius": 2}, maxApproximation(morph.Closing, 2)},
+	{"max_approximation", nil, maxApproximation(morph.Dilation, morph.Disk, 1)},
+	{"max_approximation", map[string]any{"operator": "erosion"}, maxApproximation(morph.Erosion, morph.Disk, 1)},
+	{"max_approximation", map[string]any{"operator": "opening"}, maxApproximation(morph.Opening, morph.Disk, 1)},
+	{"max_approximation", map[string]any{"operator": "closing", "radius": 2}, maxApproximation(morph.Closing, morph.Disk, 2)},
+	{"max_approximation", map[string]any{"element": "square"}, maxApproximation(morph.Dilation, morph.Square, 1)},
+	{"max_approximation", map[string]any{"element": "011 010 000"}, maxApproximation(morph.Dilation, "011 010 000", 1)},
+	{"max_approximation", map[string]any{"element": "011 010 000", "operator": "opening"}, maxApproximation(morph.Opening, "011 010 000", 1)},
+	{"max_approximation", map[string]any{"element": "row", "operator": "erosion"}, maxApproximation(morph.Erosion, morph.Row, 1)},
 	{"overlap", nil, overlap},
 	{"weight_decay", nil, perWeight(half)},
 	{"asymmetric_decay", nil, asymmetric(0, half)},

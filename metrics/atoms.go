@@ -7,10 +7,11 @@ import (
 	"tessera/morph"
 )
 
-// Apply returns the atoms after a flat morphological operator by the disk of that radius, each atom taken as an image of
-// its own. The bias stays as it is: max-approximation operates on atoms only, unless it says otherwise.
-func (a *Atoms) Apply(op morph.Operator, radius int) (*Atoms, error) {
-	values, err := morph.Apply(op, radius, a.Values, a.Shape)
+// Apply returns the atoms after a flat morphological operator, atom by atom. The bias stays as it is: max-approximation
+// operates on atoms only, unless it says otherwise.
+func (a *Atoms) Apply(m Morphology) (*Atoms, error) {
+	m = m.orDefault()
+	values, err := morph.ApplyBy(m.Operator, m.Element, m.Radius, a.Values, a.Shape)
 	if err != nil {
 		return nil, fmt.Errorf("metrics: atoms: %w", err)
 	}
@@ -18,11 +19,12 @@ func (a *Atoms) Apply(op morph.Operator, radius int) (*Atoms, error) {
 }
 
 // ApplyToBias returns the same atoms with the operator applied to the bias, as one image; without a bias nothing changes.
-func (a *Atoms) ApplyToBias(op morph.Operator, radius int) (*Atoms, error) {
+func (a *Atoms) ApplyToBias(m Morphology) (*Atoms, error) {
 	if a.Bias == nil {
 		return a, nil
 	}
-	bias, err := morph.Apply(op, radius, a.Bias, a.Shape)
+	m = m.orDefault()
+	bias, err := morph.ApplyBy(m.Operator, m.Element, m.Radius, a.Bias, a.Shape)
 	if err != nil {
 		return nil, fmt.Errorf("metrics: bias of the atoms: %w", err)
 	}

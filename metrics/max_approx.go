@@ -20,7 +20,8 @@ var ErrNoAtoms = errors.New("metrics: the decoder's last layer has no atoms")
 // Morphology is the flat morphological operator of metrics that apply one.
 type Morphology struct {
 	Operator morph.Operator `toml:"operator" doc:"morphological operator; empty takes dilation"`
-	Radius   int            `toml:"radius" want:"> 0" doc:"radius of its disk in pixels; 0 takes 1"`
+	Radius   int            `toml:"radius" want:"> 0" doc:"radius of its element in pixels; 0 takes 1"`
+	Element  morph.Element  `toml:"element" doc:"structuring element: disk, square, row, column, or rows of 0 and 1 as in 010 111 010; empty takes disk"`
 }
 
 // Dilation is the study's operator: dilation by the disk of radius 1.
@@ -39,8 +40,7 @@ func (m Morphology) orDefault() Morphology {
 
 // apply applies the operator to atoms.
 func (m Morphology) apply(a *Atoms) (*Atoms, error) {
-	m = m.orDefault()
-	return a.Apply(m.Operator, m.Radius)
+	return a.Apply(m)
 }
 
 // Coder returns the coder that decodes with the operator applied to the atoms, and to the bias image where that is asked
@@ -59,8 +59,7 @@ func (m Morphology) Coder(coder Coder, operateBias bool) (Coder, error) {
 		return nil, err
 	}
 	if operateBias {
-		m = m.orDefault()
-		if operated, err = operated.ApplyToBias(m.Operator, m.Radius); err != nil {
+		if operated, err = operated.ApplyToBias(m); err != nil {
 			return nil, err
 		}
 	}
@@ -80,7 +79,7 @@ func (*MaxApprox) Describe() Description {
 	return Description{
 		Measures: []Measure{
 			{Name: "max_approx", Better: Lower, Doc: "mean over images and pixels of (D(x) - δ(x))², D(x) = s(Σ h_j δ(w_j) + b). δ is the grey-level dilation " +
-				"by the disk of radius 1 (a pixel and its four neighbours), or the operator of `--operator` and `--radius`. Each atom is dilated, the bias is not, nothing is " +
+				"by the disk of radius 1 (a pixel and its four neighbours), or the operator of `--operator`, `--radius` and `--element`. Each atom is dilated, the bias is not, nothing is " +
 				"clipped. The study's max-approximation error, as in its text and curves"},
 			{Name: "max_approx_clipped", Better: Lower, Doc: "`max_approx` with D(x) clipped to [0,1], as in later notebooks of the study's author"},
 			{Name: "max_approx_bias_dilated", Better: Lower, Doc: "`max_approx` with the bias dilated too, as in tables 1 and 2 of the report"},
@@ -139,7 +138,7 @@ func (m *approxMeter) Add(b *Batch) error {
 	team.For(n, 25, func(from, to int) {
 		scratch := make([]float32, m.pixels)
 		// Where atoms could be operated on, which Start checked, images of the same shape can.
-		filter, _ := morph.NewFilter(m.Operator, m.Radius, m.shape)
+		filter, _ := morph.NewFilterBy(m.Operator, m.Element, m.Radius, m.shape)
 		for i := from; i < to; i++ {
 			one := func(batch []float32) []float32 { return batch[i*m.pixels : (i+1)*m.pixels] }
 			e := &m.each[i]

@@ -212,7 +212,7 @@ func TestMaxApproximationEqualsItsFormula(t *testing.T) {
 		images := uniform(r, 23*volume.Of(shape))
 		for _, op := range []morph.Operator{"", morph.Dilation, morph.Erosion, morph.Opening, morph.Closing} {
 			for radius := range 4 {
-				m := Morphology{op, radius}
+				m := Morphology{Operator: op, Radius: radius, Element: []morph.Element{"", morph.Square, morph.Row, "011 010 000"}[radius]}
 				got := measured(t, c, images, Choice{Metric: &MaxApprox{m}})
 				m = m.orDefault()
 				close6(t, "max_approx", number(t, got, "max_approx"), plainMaxApproximation(t, c, m, images, convention{}))
@@ -232,7 +232,7 @@ func plainMaxApproximation(t *testing.T, c *affine, m Morphology, images []float
 	codes, _ := c.Encode(images)
 	reconstructions, _ := c.Decode(codes)
 	psi := func(v []float32) []float32 {
-		out, err := morph.Apply(m.Operator, m.Radius, v, c.shape)
+		out, err := morph.ApplyBy(m.Operator, m.Element, m.Radius, v, c.shape)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -119,7 +119,7 @@ func TestSettingsReachEveryMetricThatHasThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := measured(t, c, images, s...)
-	m := Morphology{morph.Opening, 2}
+	m := Morphology{Operator: morph.Opening, Radius: 2}
 	want := measured(t, c, images, Choice{Metric: &MSE{}}, Choice{Metric: &MaxApprox{m}}, Choice{Metric: &HoyerAtomsDilated{m}})
 	if !slices.Equal(got.Values, want.Values) {
 		t.Errorf("got %+v, want %+v", got.Values, want.Values)

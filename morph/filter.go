@@ -10,14 +10,20 @@ import (
 type Filter struct {
 	grid      grid
 	op        Operator
-	widths    []int
-	a, b      []int32 // one image each
-	row, wide []int32 // one row each
+	widths    []int    // of a disk
+	offsets   []Offset // of another element
+	a, b      []int32  // one image each
+	row, wide []int32  // one row each
 }
 
 // NewFilter returns the filter of an operator by the disk of that radius, for images of shape (height, width) or
 // (height, width, channels).
 func NewFilter(op Operator, radius int, shape []int) (*Filter, error) {
+	return NewFilterBy(op, Disk, radius, shape)
+}
+
+// NewFilterBy is [NewFilter] with another structuring element.
+func NewFilterBy(op Operator, element Element, radius int, shape []int) (*Filter, error) {
 	if !slices.Contains(op.Choices(), string(op)) {
 		return nil, fmt.Errorf("morph: unknown operator %q, want one of %v", op, op.Choices())
 	}
@@ -28,7 +34,11 @@ func NewFilter(op Operator, radius int, shape []int) (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newFilter(op, radius, g), nil
+	f := newFilter(op, radius, g)
+	if !element.IsDisk() {
+		f.offsets, err = element.Offsets(min(radius, g.height+g.width))
+	}
+	return f, err
 }
 
 func newFilter(op Operator, radius int, g grid) *Filter {
@@ -49,16 +59,25 @@ func (f *Filter) Image(dst, src []float32) {
 		first = flip
 	}
 	toKeys(f.a, src, first)
-	f.grid.dilate(f.b, f.a, f.widths, f.row, f.wide)
+	f.dilate(first == flip)
 	last := first
 	if f.op == Opening || f.op == Closing {
 		for i, k := range f.b {
 			f.a[i] = k ^ flip
 		}
-		f.grid.dilate(f.b, f.a, f.widths, f.row, f.wide)
+		f.dilate(first != flip)
 		last = first ^ flip
 	}
 	fromKeys(dst, f.b, last)
+}
+
+// dilate writes the dilation of the keys a to b; eroding, by the reflected element, as an erosion needs it.
+func (f *Filter) dilate(eroding bool) {
+	if f.offsets != nil {
+		f.grid.dilateBy(f.b, f.a, f.offsets, eroding)
+		return
+	}
+	f.grid.dilate(f.b, f.a, f.widths, f.row, f.wide)
 }
 
 // flip, xored to a key, reverses the order of all keys: erosion is dilation of the flipped image, flipped back.

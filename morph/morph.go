@@ -1,5 +1,5 @@
-// Package morph is flat grey-level mathematical morphology on images: dilation, erosion, opening and closing by disks,
-// reconstruction, and the additive decompositions built from them.
+// Package morph is flat grey-level mathematical morphology on images: dilation, erosion, opening and closing by disks and
+// other structuring elements, reconstruction, and the additive decompositions built from them.
 //
 // Images are float32, row-major, of shape (height, width) or (height, width, channels); every channel is treated on its own.
 // Pixels outside of an image are ignored: a maximum or minimum runs over the existing neighbours. For disks this equals the
@@ -16,7 +16,7 @@ import (
 // Operator names a flat morphological operator.
 type Operator string
 
-// The operators; B is the structuring element, a disk.
+// The operators; B is the structuring element.
 const (
 	Dilation Operator = "dilation" // maximum over B
 	Erosion  Operator = "erosion"  // minimum over B
@@ -32,7 +32,12 @@ func (Operator) Choices() []string {
 // Apply returns the images after the operator by the disk of that radius (in pixels; 0 changes nothing). It fails for an
 // unknown operator, a negative radius, a shape that is not an image's, and a slice that holds no whole number of images.
 func Apply(op Operator, radius int, images []float32, shape []int) ([]float32, error) {
-	if _, err := NewFilter(op, radius, shape); err != nil {
+	return ApplyBy(op, Disk, radius, images, shape)
+}
+
+// ApplyBy is [Apply] with another structuring element.
+func ApplyBy(op Operator, element Element, radius int, images []float32, shape []int) ([]float32, error) {
+	if _, err := NewFilterBy(op, element, radius, shape); err != nil {
 		return nil, err
 	}
 	g, n, err := gridOf(images, shape)
@@ -42,7 +47,7 @@ func Apply(op Operator, radius int, images []float32, shape []int) ([]float32, e
 	out := make([]float32, len(images))
 	pixels := g.pixels()
 	team.For(n, grain, func(from, to int) {
-		f := newFilter(op, radius, g)
+		f, _ := NewFilterBy(op, element, radius, shape) // checked above
 		for i := from; i < to; i++ {
 			f.Image(out[i*pixels:(i+1)*pixels], images[i*pixels:(i+1)*pixels])
 		}

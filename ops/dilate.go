@@ -17,8 +17,9 @@ import (
 // gave each maximum.
 type (
 	DilateOp struct {
-		Shape  []int // of one image
-		Radius int   // in pixels
+		Shape  []int    // of one image
+		Radius int      // of the disk, in pixels
+		Others [][2]int // the offsets (dy, dx) of another element; nil for the disk
 	}
 	DilateGradOp DilateOp
 	DilatePickOp DilateOp
@@ -33,6 +34,16 @@ type (
 // of several equal ones, and to the first in reading order of several nearest ones.
 func Dilate(x *gorgonia.Node, shape []int, radius int) (*gorgonia.Node, error) {
 	g, err := newDisk(shape, radius)
+	return dilateRows(x, shape, g, err)
+}
+
+// DilateBy is [Dilate] with the given offsets (dy, dx) instead of those of a disk; (0, 0) must be one of them.
+func DilateBy(x *gorgonia.Node, shape []int, offsets [][2]int) (*gorgonia.Node, error) {
+	g, err := newElement(shape, offsets)
+	return dilateRows(x, shape, g, err)
+}
+
+func dilateRows(x *gorgonia.Node, shape []int, g disk, err error) (*gorgonia.Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dilate: %w", err)
 	}
@@ -81,9 +92,9 @@ func (d disk) pick() Blockwise {
 	}
 }
 
-// disk is a disk over padded images of one shape. With the padding each offset of the disk is the same distance between
-// elements for all pixels, and single calls of the vector kernels process whole images. The padding is radius rows above
-// and below an image and radius columns after each row, which also precede the next row.
+// disk is a disk, or another element, over padded images of one shape. With the padding each offset of the disk is the same distance between
+// elements for all pixels, and single calls of the vector kernels process whole images. The padding is reach rows above
+// and below an image and reach columns after each row, which also precede the next row.
 type disk struct {
 	spec      DilateOp
 	rows, row int   // of an image, and the values in one
@@ -100,29 +111,51 @@ func newDisk(shape []int, radius int) (disk, error) {
 	if most := max(shape[0], shape[1]); radius < 1 || radius > most {
 		return disk{}, fmt.Errorf("radius: got %d, want from 1 to %d, the images' longer side", radius, most)
 	}
-	channels := 1
-	if len(shape) == 3 {
-		channels = shape[2]
-	}
-	d := disk{spec: DilateOp{slices.Clone(shape), radius}, rows: shape[0], row: shape[1] * channels}
-	margin := radius * channels
-	d.stride = d.row + margin
-	d.origin = radius*d.stride + margin
-	d.padded = (d.rows+2*radius)*d.stride + margin
-	type offset struct{ dy, dx int }
-	var list []offset
+	var list [][2]int
 	for dy := -radius; dy <= radius; dy++ {
 		for dx := -radius; dx <= radius; dx++ {
 			if dy*dy+dx*dx <= radius*radius {
-				list = append(list, offset{dy, dx})
+				list = append(list, [2]int{dy, dx})
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b offset) int { return cmp.Compare(a.dy*a.dy+a.dx*a.dx, b.dy*b.dy+b.dx*b.dx) })
-	for _, o := range list {
-		d.offsets = append(d.offsets, o.dy*d.stride+o.dx*channels)
+	return padded(DilateOp{Shape: slices.Clone(shape), Radius: radius}, radius, list), nil
+}
+
+func newElement(shape []int, offsets [][2]int) (disk, error) {
+	if len(shape) != 2 && len(shape) != 3 || slices.Min(shape) < 1 {
+		return disk{}, fmt.Errorf("shape %v: want (height, width) or (height, width, channels)", shape)
 	}
-	return d, nil
+	if !slices.Contains(offsets, [2]int{}) {
+		return disk{}, fmt.Errorf("offsets %v: want (0, 0) among them", offsets)
+	}
+	reach := 1
+	for _, o := range offsets {
+		reach = max(reach, o[0], -o[0], o[1], -o[1])
+	}
+	if most := max(shape[0], shape[1]); reach > most {
+		return disk{}, fmt.Errorf("offsets: got a distance of %d, want at most %d, the images' longer side", reach, most)
+	}
+	return padded(DilateOp{Shape: slices.Clone(shape), Others: slices.Clone(offsets)}, reach, offsets), nil
+}
+
+// padded lays out padded images for offsets that reach that far.
+func padded(spec DilateOp, reach int, offsets [][2]int) disk {
+	channels := 1
+	if len(spec.Shape) == 3 {
+		channels = spec.Shape[2]
+	}
+	d := disk{spec: spec, rows: spec.Shape[0], row: spec.Shape[1] * channels}
+	margin := reach * channels
+	d.stride = d.row + margin
+	d.origin = reach*d.stride + margin
+	d.padded = (d.rows+2*reach)*d.stride + margin
+	list := slices.Clone(offsets)
+	slices.SortStableFunc(list, func(a, b [2]int) int { return cmp.Compare(a[0]*a[0]+a[1]*a[1], b[0]*b[0]+b[1]*b[1]) })
+	for _, o := range list {
+		d.offsets = append(d.offsets, o[0]*d.stride+o[1]*channels)
+	}
+	return d
 }
 
 // span is the number of values of a padded image from the first pixel to the last.

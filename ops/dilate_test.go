@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"gorgonia.org/gorgonia"
@@ -208,4 +209,42 @@ func BenchmarkDilate(b *testing.B) {
 			k.Float32(dx, [][]float32{in, out, in}, 784)
 		}
 	})
+}
+
+// An element that is not symmetric: its dilation is the maximum over the reflected offsets.
+func TestDilationByAnyOffsetsEqualsMorphs(t *testing.T) {
+	const element = morph.Element("00100 01100 00100 00010 00000")
+	list, err := element.Offsets(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var offsets [][2]int
+	for _, o := range list {
+		offsets = append(offsets, [2]int{-o.DY, -o.DX})
+	}
+	for _, shape := range [][]int{{5, 7}, {2, 3}, {3, 4, 2}} {
+		r := rand.New(rand.NewPCG(3, 4))
+		x := make([]float32, 3*tensor.Shape(shape).TotalSize())
+		for i := range x {
+			x[i] = float32(r.IntN(9)-4) / 4
+		}
+		want, err := morph.ApplyBy(morph.Dilation, element, 1, x, shape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _, err := gradcheck.Evaluate(func(b *gradcheck.Builder[float32]) (*gorgonia.Node, error) {
+			return ops.DilateBy(b.Leaf("x", []int{3, len(x) / 3}, x, false), shape, offsets)
+		})
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%v: got %v (%v), want %v", shape, got, err, want)
+		}
+	}
+	for says, bad := range map[string][][2]int{"(0, 0)": {{0, 1}}, "a distance of 9": {{0, 0}, {-9, 0}}} {
+		_, _, err := gradcheck.Evaluate(func(b *gradcheck.Builder[float32]) (*gorgonia.Node, error) {
+			return ops.DilateBy(b.Leaf("x", []int{1, 35}, make([]float32, 35), false), []int{5, 7}, bad)
+		})
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v: got %v, want %q", bad, err, says)
+		}
+	}
 }

@@ -63,10 +63,7 @@ func (v *view) head(name string, logits []float32) HeadPlots {
 	for c := range counts {
 		counts[c] = make([]int, classes)
 	}
-	var sums [15]struct {
-		n                 int
-		confidence, right float64
-	}
+	var sums [15]binSum
 	h := HeadPlots{Name: name, Classes: names}
 	right := 0
 	for i, label := range v.labels {
@@ -86,19 +83,29 @@ func (v *view) head(name string, logits []float32) HeadPlots {
 	}
 	ece := 0.0
 	for _, bin := range sums {
-		if bin.n == 0 {
-			continue
-		}
 		ece += math.Abs(bin.right - bin.confidence)
-		b := CalibrationBin{Images: bin.n, Confidence: bin.confidence / float64(bin.n), Accuracy: bin.right / float64(bin.n)}
-		b.X, b.Y = fmt.Sprintf("%.1f", 100*b.Confidence), fmt.Sprintf("%.1f", 100-100*b.Accuracy)
-		b.Size = fmt.Sprintf("%.1f", 1+3*math.Sqrt(float64(bin.n)/float64(v.n)))
-		h.Bins = append(h.Bins, b)
+		if bin.n > 0 {
+			h.Bins = append(h.Bins, bin.shown(v.n))
+		}
 	}
 	h.Rows = confusionRows(names, counts)
 	h.Accuracy = sharePercent(float64(right) / float64(max(1, h.Images)))
 	h.ECE = short(ece / float64(max(1, h.Images)))
 	return h
+}
+
+// binSum is the sums over the images of one bin of confidence.
+type binSum struct {
+	n                 int
+	confidence, right float64
+}
+
+// shown is the bin in the plot; all is the number of all images.
+func (s binSum) shown(all int) CalibrationBin {
+	b := CalibrationBin{Images: s.n, Confidence: s.confidence / float64(s.n), Accuracy: s.right / float64(s.n)}
+	b.X, b.Y = fmt.Sprintf("%.1f", 100*b.Confidence), fmt.Sprintf("%.1f", 100-100*b.Accuracy)
+	b.Size = fmt.Sprintf("%.1f", 1+3*math.Sqrt(float64(s.n)/float64(all)))
+	return b
 }
 
 // mostProbable is the class of the largest logit and its probability.

@@ -115,21 +115,28 @@ func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) error
 	if result.Fitted != nil {
 		r.Fitted = grouped(result.Fitted.Images) + " of the " + grouped(result.FittedImages) + " images that were fitted"
 	}
+	if err := r.draw(opened, sample, result); err != nil {
+		return fmt.Errorf("%s: %w", r.Path, err)
+	}
+	return nil
+}
+
+// draw fills in the pictures and the statistics of units.
+func (r *Run) draw(opened *tessera.Run, sample *evaluation.Sample, result *evaluation.Report) error {
 	v, err := newView(opened, sample)
 	if err != nil {
-		return fmt.Errorf("%s: %w", r.Path, err)
+		return err
 	}
 	if r.Heads, err = v.heads(); err != nil {
-		return fmt.Errorf("%s: %w", r.Path, err)
+		return err
 	}
 	if r.Samples, err = v.samples(); err != nil {
-		return fmt.Errorf("%s: %w", r.Path, err)
+		return err
 	}
 	if r.Units, err = v.units(); err != nil {
-		return fmt.Errorf("%s: %w", r.Path, err)
+		return err
 	}
-	r.Codes = v.codes()
-	r.Verdicts = v.verdicts(result)
+	r.Codes, r.Verdicts = v.codes(), v.verdicts(result)
 	return nil
 }
 
@@ -205,7 +212,7 @@ type view struct {
 }
 
 func newView(run *tessera.Run, sample *evaluation.Sample) (*view, error) {
-	images := sample.Images.Slice(0, min(mostImages, sample.Images.Len()))
+	images := sample.Images.Slice(0, min(mostImages, max(1, mostValues/sample.Images.Pixels()), sample.Images.Len()))
 	v := &view{run: run, sample: sample, painter: newPainter(run.Shape()), images: images.Float32(), n: images.Len(), atoms: run.Atoms()}
 	v.labels, v.classes = images.Labels(), classNames(images.Labels(), sample.Classes)
 	v.direct = v.atoms != nil && v.atoms.Indirect == "" && v.atoms.Count == run.Units()

@@ -111,18 +111,26 @@ func ReadSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
 		}
 		s.Settings = append(s.Settings, row)
 	}
-	for _, one := range results.Selected {
-		row := SelectedRow{Model: one.Model, Values: one.Texts(results.Keys)}
-		for _, n := range names {
-			v, ok := one.Mean.Number(n)
-			row.Numbers = append(row.Numbers, map[bool]string{true: short(v), false: "-"}[ok])
-		}
-		s.Selected = append(s.Selected, row)
-	}
+	s.selected(results, names)
 	s.words(results)
 	s.Commands = []Command{{"tessera sweep " + quoted(results.Sweep), "trains and measures it again, in a folder with the same models.toml"},
 		{"tessera report " + quoted(path) + " -o report.html", "writes this page"}}
 	return s, s.sprites(ctx, o)
+}
+
+// selected lists the selected settings.
+func (s *Sweep) selected(r *sweep.Results, names []string) {
+	for _, one := range r.Selected {
+		row := SelectedRow{Model: one.Model, Values: one.Texts(r.Keys)}
+		for _, n := range names {
+			text := "-"
+			if v, ok := one.Mean.Number(n); ok {
+				text = short(v)
+			}
+			row.Numbers = append(row.Numbers, text)
+		}
+		s.Selected = append(s.Selected, row)
+	}
 }
 
 // measures lists the metrics of a sweep and returns their names.

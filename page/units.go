@@ -13,6 +13,7 @@ import (
 const (
 	mostUnits      = 400     // in the grid
 	mostImages     = 10_000  // measured for the statistics of units
+	mostValues     = 1 << 26 // of these images, for large ones
 	mostCorrelated = 1 << 22 // values of codes in the correlations of units
 	topImages      = 8       // the images that use a unit most
 	topNeighbours  = 6

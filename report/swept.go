@@ -104,11 +104,10 @@ func sweptLegend(lines []SweptLine) (names legend) {
 	return names
 }
 
-// The values that are marked on the axis, if they are few and short; and the space beside the data, of its range.
 const (
-	mostMarks   = 8
-	markLetters = 40
-	space       = 0.05
+	mostMarks = 8     // values that are marked on the axis, if their numbers do not touch
+	letter    = 0.025 // largest width of a digit of a mark, of the width of a panel
+	space     = 0.05  // beside the data, of its range
 )
 
 // sweptAxis is the axis of the swept value.
@@ -129,14 +128,27 @@ func sweptAxis(label string, lines []SweptLine) axis {
 	} else {
 		a.widen(values[0], values[len(values)-1])
 	}
-	letters := 0
-	for _, v := range values {
-		letters += len(tickLabel(v)) + 2
-	}
-	if len(values) <= mostMarks && letters <= markLetters {
+	if len(values) <= mostMarks && a.apart(values) {
 		a.marks = values
 	}
 	return a
+}
+
+// apart reports whether the numbers of sorted values do not touch as marks of the axis.
+func (a axis) apart(values []float64) bool {
+	position := func(v float64) float64 {
+		if a.log {
+			return math.Log(v/a.min) / math.Log(a.max/a.min)
+		}
+		return (v - a.min) / (a.max - a.min)
+	}
+	for i := range len(values) - 1 {
+		letters := float64(len(tickLabel(values[i]))+len(tickLabel(values[i+1]))) / 2
+		if position(values[i+1])-position(values[i]) < letter*(letters+1) {
+			return false
+		}
+	}
+	return true
 }
 
 // widen sets the least range of a linear axis.

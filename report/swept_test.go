@@ -35,8 +35,9 @@ func TestAxesOfASweepFollowTheirValues(t *testing.T) {
 		log   bool
 		marks int
 	}{
-		{over(4, 8, 16, 32), true, 4}, {over(0.1, 0.2, 0.3), false, 3}, {over(0, 1, 100), false, 3}, {over(-1, 8), false, 2},
-		{over(0.000123456, 0.000223456, 0.000323456, 0.000423456), false, 0}, {over(1, 2, 3, 4, 5, 6, 7, 8, 9), true, 0},
+		{over(4, 8, 16, 32), true, 4}, {over(0.1, 0.2, 0.3), false, 3}, {over(0, 1, 100), false, 0}, {over(-1, 8), false, 2},
+		{over(0.000123456, 0.000223456, 0.000323456, 0.000423456), false, 4}, {over(1, 2, 3, 4, 5, 6, 7, 8, 9), true, 0},
+		{over(0.00491658, 0.00967023, 0.0678747), true, 0}, {over(0.001, 0.00464159, 0.0215443, 0.1), true, 4},
 	} {
 		if c.of.log != c.log || len(c.of.marks) != c.marks {
 			t.Errorf("got %+v, want log %v and %d marks", c.of, c.log, c.marks)

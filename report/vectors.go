@@ -152,27 +152,30 @@ func Spectra(rows ...ImageRow) (*Figure, error) {
 			style = line{name: row.Caption, color: series(i - 1), dashes: seriesDashes(i - 1)}
 		}
 		names = append(names, style)
-		for j := range all {
-			one := style
-			one.points = spectrum(m.values[j*m.columns : (j+1)*m.columns])
-			if m.columns <= fewValues {
-				one.glyph = disc
-			}
-			all[j].lines = append(all[j].lines, one)
-			all[j].x = axis{label: "value", whole: true}
-			if i == 0 && j < len(row.Names) {
-				all[j].title = row.Names[j]
-			}
+		m.addTo(all, style)
+	}
+	for j := range all {
+		all[j].x = axis{label: "value", whole: true}
+		if j < len(rows[0].Names) {
+			all[j].title = rows[0].Names[j]
 		}
 	}
 	columns := 2 - len(all)%2 // all rows are equally long
-	grid := slices.Collect(slices.Chunk(all, columns))
-	const height = 230 // pixels
-	return panels(grid, names, height)
+	const height = 230        // pixels
+	return panels(slices.Collect(slices.Chunk(all, columns)), names, height)
 }
 
-// fewValues is the length of a vector up to which its values are marked.
-const fewValues = 16
+// addTo adds every vector to its panel.
+func (m *heatMap) addTo(all []panel, style line) {
+	const few = 16 // values up to which each is marked
+	if m.columns <= few {
+		style.glyph = disc
+	}
+	for j := range all {
+		style.points = spectrum(m.values[j*m.columns : (j+1)*m.columns])
+		all[j].lines = append(all[j].lines, style)
+	}
+}
 
 func spectrum(values []float32) plotter.XYs {
 	points := make(plotter.XYs, len(values))

@@ -71,7 +71,9 @@ func TestCleanRemovesOrphansOnly(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "s")
 	run(t, declared, Options{Out: out})
 	kept := spec(t, declared, "s", "loss.1.target=0.1")
-	orphan := TrialPath(out, open(t, spec(t, declared, "s", "loss.1.target=0.3"), Options{Out: out}).Trials[0].ID)
+	orphans := open(t, spec(t, declared, "s", "loss.1.target=0.3"), Options{Out: out}).Trials
+	orphan := TrialPath(out, orphans[0].ID)
+	put(t, filepath.Join(TrialPath(out, orphans[1].ID), testFile), []byte("{}")) // of a selected setting
 	put(t, filepath.Join(orphan, "mine.txt"), []byte("of somebody"))
 	if err := os.Mkdir(filepath.Join(out, trialsDir, "notes"), 0o700); err != nil {
 		t.Fatal(err)

@@ -58,7 +58,7 @@ func (s *session) interrupt() error {
 	if err := s.folder.Write(files...); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s: %w at step %d (epoch %d); resume continues from there", s.run, ErrInterrupted, s.progress.Step, s.progress.Epoch+1)
+	return fmt.Errorf("%s: %w at step %d (epoch %d); `tessera resume %s` continues from there", s.run, ErrInterrupted, s.progress.Step, s.progress.Epoch+1, s.run)
 }
 
 // endEpoch writes a line of metrics and, when due, a checkpoint.

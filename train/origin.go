@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 
 	"tessera/data"
 )
@@ -16,10 +17,11 @@ import (
 const changedFormat = "has changed since the run was trained (SHA-256: got %.12s..., want %.12s...)"
 
 // Origin returns the record of where a run found its data; the zero value, which knows nothing, for a run without one. A record that cannot
-// be read is reported to warn, which may be nil.
-func Origin(run string, warn func(string)) Environment {
+// be read is reported to warn, which may be nil, unless the source s generates its images.
+func Origin(run string, s data.Source, warn func(string)) Environment {
 	e, err := ReadEnvironment(run)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && warn != nil {
+	files, ok := s.(interface{ Origin() data.Origin })
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && warn != nil && ok && files.Origin() != data.Generated {
 		warn(err.Error() + ": the run does not know where its data are; they are searched as for a new run")
 	}
 	if err != nil {
@@ -83,29 +85,40 @@ func (e Environment) Placed(s data.Source) data.Source {
 	}
 	c := reflect.New(v.Elem().Type())
 	c.Elem().Set(v.Elem())
-	if !settle(c.Elem(), e.Folder) {
-		return s
+	texts := map[string]reflect.Value{}
+	declaredTexts(c.Elem(), texts)
+	recorded := func(key string) bool {
+		text, ok := texts[key]
+		return ok && slices.ContainsFunc(e.Data, func(f data.File) bool { return f.Path == filepath.Join(e.Folder, text.String()) })
+	}
+	const test = "test_" // a training does not read test images; their keys are named after those of the training images
+	places := map[string]string{}
+	for key, text := range texts {
+		path := filepath.Join(e.Folder, text.String())
+		base := strings.TrimPrefix(key, test)
+		if _, err := os.Stat(path); err == nil && (recorded(base) || recorded(test+base)) {
+			places[key] = path
+		}
+	}
+	for key, path := range places {
+		texts[key].SetString(path)
 	}
 	return c.Interface().(data.Source)
 }
 
-// settle makes the declared texts of a struct absolute that name files of a folder. It reports whether there are any.
-func settle(v reflect.Value, folder string) (changed bool) {
+// declaredTexts collects the keys of a struct whose values are texts that could be relative paths.
+func declaredTexts(v reflect.Value, texts map[string]reflect.Value) {
 	for i := range v.NumField() {
 		f, t := v.Field(i), v.Type().Field(i)
+		key := t.Tag.Get("toml")
 		switch {
 		case !f.CanSet():
 		case t.Anonymous && f.Kind() == reflect.Struct:
-			changed = settle(f, folder) || changed
-		case f.Kind() == reflect.String && t.Tag.Get("toml") != "" && f.String() != "" && !filepath.IsAbs(f.String()):
-			path := filepath.Join(folder, f.String())
-			if _, err := os.Stat(path); err == nil {
-				f.SetString(path)
-				changed = true
-			}
+			declaredTexts(f, texts)
+		case f.Kind() == reflect.String && key != "" && f.String() != "" && !filepath.IsAbs(f.String()):
+			texts[key] = f
 		}
 	}
-	return changed
 }
 
 // Changed returns a [*data.Error] for files of a data set that differ from those which the run was trained on.

@@ -93,49 +93,6 @@ func newSession(ctx context.Context, spec *config.Model, o Options, from *stored
 	return s, splits, err
 }
 
-// usable returns an error for images that the model cannot be trained on.
-func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
-	if splits.Fit.Len() == 0 {
-		return &data.Error{Dataset: set.Name, Problem: "there are no training images"}
-	}
-	if err := labelled(spec, set.Name, splits.Fit); err != nil {
-		return err
-	}
-	for _, images := range []*data.Images{splits.Fit, splits.Validation} {
-		if images == nil {
-			continue
-		}
-		low, high := images.Range()
-		if err := spec.Suits(float64(low), float64(high)); err != nil {
-			return &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("has values from %g to %g, but %v", low, high, err),
-				Hint: "save them as uint8, which is divided by 255, or write scale = \"minmax\" in the dataset table"}
-		}
-	}
-	return nil
-}
-
-// labelled returns an error for images without the labels that a term of the model needs.
-func labelled(spec *config.Model, name string, images *data.Images) error {
-	i := slices.IndexFunc(spec.Losses, func(l config.Loss) bool { return l.Loss.Reads().Labels })
-	if i < 0 {
-		return nil
-	}
-	layout, err := spec.Layout(images.Shape)
-	if err != nil {
-		return err
-	}
-	kind, classes, labels := spec.Losses[i].Kind, layout.Size(spec.Losses[i].On), images.Labels()
-	if len(labels) == 0 || slices.Max(labels) < 0 {
-		return &data.Error{Dataset: name, Problem: fmt.Sprintf("its images have no labels, but loss[%d] (%s) needs them", i, kind),
-			Hint: "name them with the key labels, or put the images of each class into a folder"}
-	}
-	if most := slices.Max(labels); most >= classes {
-		return &data.Error{Dataset: name, Problem: fmt.Sprintf("has the label %d, but %q, which loss[%d] (%s) compares with labels, has %d values: want at least %d",
-			most, spec.Losses[i].On, i, kind, classes, most+1)}
-	}
-	return nil
-}
-
 // halted returns [ErrInterrupted] for the error of a context that was cancelled before the run was created.
 func halted(err error) error {
 	if errors.Is(err, context.Canceled) {

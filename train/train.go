@@ -232,7 +232,7 @@ func reopen(ctx context.Context, held *folder.Folder, o Options) (s *session, er
 	if err != nil {
 		return nil, err
 	}
-	o.origin = Origin(held.Path(), o.Warn)
+	o.origin = Origin(held.Path(), spec.Dataset.Source, o.Warn)
 	if over(spec, from.progress) { // without its data, which may have been deleted
 		s, err = finishedSession(spec, from, o)
 	} else {

@@ -183,7 +183,7 @@ func (w *writer) deliver(t ir.Tap, row []int) {
 	}
 	last := len(w.graph.Nodes) - 1
 	if last < 0 || w.graph.Nodes[last].Outputs[0] != x || w.graph.output(x) {
-		x = w.node(t.Value, "Identity", []string{x})
+		w.node(t.Value, "Identity", []string{x})
 		last++
 	}
 	w.rename(last, t)

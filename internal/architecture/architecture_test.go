@@ -37,7 +37,7 @@ var layout = [][]string{
 	{"report", "sweep"},
 	{"export"},
 	{"."},
-	{"study", "comparison", "preview"},
+	{"study", "comparison", "preview", "serve"},
 	{"page"},
 	{"live"},
 	{"cli"},

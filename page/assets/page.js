@@ -20,7 +20,7 @@ const source = png => "data:image/png;base64," + png;
 function number(v) {
   if (v === null || v === undefined || Number.isNaN(v)) return "-";
   if (v === 0 || Math.abs(v) >= 1e-3 && Math.abs(v) < 1e6) return String(+v.toPrecision(4));
-  return v.toExponential(2);
+  return v.toExponential(2).replace(/\.?0+e/, "e");
 }
 
 // series are the colours of runs and settings: they are told apart on light and on dark ground.

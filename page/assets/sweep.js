@@ -1,7 +1,7 @@
 // The table, the plot and the atoms of a sweep.
 
 // defaults are the metrics that are shown first, where a sweep has them.
-const defaults = ["mse", "hoyer", "hoyer_contribution", "max_approx", "additivity_lost", "useful_units", "dead_units", "l0", "accuracy", "class.accuracy", "svm_holdout_accuracy", "svm_accuracy"];
+const defaults = ["mse", "parts_found", "hoyer", "hoyer_contribution", "max_approx", "additivity_lost", "useful_units", "dead_units", "l0", "accuracy", "class.accuracy", "svm_holdout_accuracy", "svm_accuracy"];
 
 class SweepView {
   constructor(sweep) {
@@ -119,8 +119,10 @@ class SweepView {
     low -= pad; high += pad;
     const step = [1, 2, 5, 10].map(s => s * 10 ** Math.floor(Math.log10((high - low) / 5))).find(s => (high - low) / s <= 6) || (high - low) / 5;
     const ticks = [];
-    for (let t = Math.ceil(low / step) * step; t <= high; t += step) ticks.push(log ? 10 ** t : +t.toPrecision(10));
-    return { at: v => from + (f(v) - low) / (high - low) * (to - from), ticks };
+    if (log && high - low > 1) { // decades, with 2 and 5 between them where there is room
+      for (let d = Math.floor(low); d <= high; d++) for (const m of high - low < 3 ? [1, 2, 5] : [1]) ticks.push(m * 10 ** d);
+    } else for (let t = Math.ceil(low / step) * step; t <= high; t += step) ticks.push(log ? 10 ** t : +t.toPrecision(10));
+    return { at: v => from + (f(v) - low) / (high - low) * (to - from), ticks: ticks.filter(t => f(t) >= low && f(t) <= high) };
   }
 
   plot() {

@@ -183,7 +183,7 @@ func vacant(place string, force bool) (old bool, err error) {
 
 // foreign returns the names in a run's folder that no run writes; names of folders end in a slash.
 func foreign(entries []fs.DirEntry) []string {
-	own := []string{Config, Environment, Metrics, State, Model, Best, Picture, measured}
+	own := []string{Config, Environment, Metrics, State, Model, Best, Picture, measured, tested}
 	var others []string
 	for _, e := range entries {
 		switch name := e.Name(); {

@@ -30,6 +30,7 @@ const (
 	Best        = "best.safetensors"  // the parameters of the best epoch, with early stopping
 	Picture     = "atoms.png"         // the atoms, drawn by the command
 	measured    = "eval.json"         // metrics of a sweep's trial
+	tested      = "test.json"         // those on the test images of a selected trial
 	Unfinished  = ".new"              // suffix of a file that is being written
 	temporary   = Unfinished + "-"    // infix of the name of a folder that is being created
 )

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+)
+
+// serving starts tessera serve and returns the address of the model, and its standard error from there on.
+func (b *bench) serving(args ...string) (url string, cmd *exec.Cmd, rest *bufio.Reader) {
+	b.Helper()
+	cmd = b.command(append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	rest = bufio.NewReader(stderr)
+	line, err := rest.ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, "http://127.0.0.1:") {
+		b.Fatalf("got %q, %v", line, err)
+	}
+	return strings.TrimSpace(line), cmd, rest
+}
+
+func TestServeAnswersOpenRequestsWhenItIsTerminated(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there is no SIGTERM")
+	}
+	b := newBench(t)
+	b.write("models.toml", "[model.bars]\ndataset = \"bars\"\nencoder = [{ kind = \"dense\", units = 6 }]\ntrain = { epochs = 1 }\n")
+	b.must(0, "train", "bars", "--quiet")
+	url, cmd, rest := b.serving("strips=runs/bars", "--drain-delay", "200ms")
+	if !strings.HasSuffix(url, "/v2/models/strips") {
+		t.Errorf("got %q", url)
+	}
+	body := fmt.Sprintf(`{"inputs":[{"name":"input","shape":[1,64],"datatype":"FP32","data":[%s0]}]}`, strings.Repeat("0.25,", 63))
+	var complete atomic.Int64
+	var wait sync.WaitGroup
+	enough := make(chan struct{})
+	for range 4 {
+		wait.Go(func() {
+			for {
+				r, err := http.Post(url+"/infer", "application/json", strings.NewReader(body))
+				if err != nil {
+					return // the server has ended
+				}
+				_, err = io.Copy(io.Discard, r.Body)
+				r.Body.Close()
+				if err != nil || r.StatusCode != http.StatusOK {
+					t.Errorf("status %d, %v", r.StatusCode, err)
+					return
+				}
+				if complete.Add(1) == 100 {
+					close(enough)
+				}
+			}
+		})
+	}
+	<-enough
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	wait.Wait()
+	said, err := io.ReadAll(rest)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("exit code: %v", err)
+	}
+	if want := fmt.Sprintf("tessera: ended: %d inference requests were answered", complete.Load()); err != nil || !bytes.Contains(said, []byte(want)) {
+		t.Errorf("got %s, %v; want %s", said, err, want)
+	}
+	b.contains("the last lines", string(said), "answering the open requests")
+}
+
+func TestServeRefusesWhatItCannotServe(t *testing.T) {
+	b := newBench(t)
+	b.must(exitUsage, "serve")
+	b.must(exitUsage, "serve", "runs/none")
+	b.write("runs/empty/x", "")
+	b.must(exitUsage, "serve", "runs/empty")
+	b.write("tokens", "short")
+	b.contains("tokens", b.must(exitUsage, "serve", "runs/empty", "--tokens", "tokens").stderr, "--tokens: tokens: token 1: got 5 characters, want at least 16")
+	b.contains("tls", b.must(exitUsage, "serve", "runs/empty", "--tls-key", "x").stderr, "want both")
+	b.contains("tls", b.must(exitUsage, "serve", "runs/empty", "--tls-key", "x", "--tls-cert", "x").stderr, "--tls-cert")
+}

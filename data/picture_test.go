@@ -1,0 +1,48 @@
+package data
+
+import (
+	"bytes"
+	"image"
+	"image/color"
+	"image/png"
+	"slices"
+	"testing"
+)
+
+func TestPicturesBecomeImagesAndBack(t *testing.T) {
+	colours := image.NewNRGBA(image.Rect(5, 5, 8, 7))
+	colours.SetNRGBA(5, 5, color.NRGBA{255, 0, 0, 255})
+	colours.SetNRGBA(7, 6, color.NRGBA{10, 20, 30, 255})
+	got, err := FromPicture(colours, []int{2, 3})
+	if want := []byte{76, 0, 0, 0, 0, 18}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("grey: got %v, %v; want %v", got, err, want)
+	}
+	got, err = FromPicture(colours, []int{2, 3, 3})
+	if want := []byte{255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10, 20, 30}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("colours: got %v, %v; want %v", got, err, want)
+	}
+	for _, shape := range [][]int{{3, 2}, {6}, {2, 3, 4}, {-1, -1}} {
+		if _, err := FromPicture(colours, shape); err == nil {
+			t.Errorf("shape %v: no error", shape)
+		}
+	}
+	var b bytes.Buffer
+	if err := WritePNG(&b, []int{1, 4}, []float32{-1, 0.5, 1, 2}); err != nil {
+		t.Fatal(err)
+	}
+	back, err := png.Decode(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := back.(*image.Gray).Pix; !slices.Equal(got, []byte{0, 128, 255, 255}) {
+		t.Errorf("got %v", got)
+	}
+	for _, shape := range [][]int{{3, 2}, {4}, {0, 4}} {
+		if err := WritePNG(&b, shape, []float32{0, 0, 0, 0}); err == nil {
+			t.Errorf("shape %v: no error", shape)
+		}
+	}
+	if err := WritePNG(&b, []int{0, 0}, nil); err == nil {
+		t.Error("no pixels: no error")
+	}
+}

@@ -1,0 +1,66 @@
+package export
+
+import (
+	"tessera/data"
+	"tessera/graph"
+	"tessera/ir"
+	"tessera/losses"
+)
+
+// The names of the scaling of the samples, as model.safetensors has them.
+const (
+	shiftName  = "data/shift"
+	factorName = "data/factor"
+)
+
+// scaled adds the scaling of a run's samples to a program: the images that it is given are those of the data set, and so is its
+// output. Nothing changes where s is nil.
+func scaled(m *ir.Module, s *data.Scaling) {
+	if s == nil {
+		return
+	}
+	images := map[*ir.Value]*ir.Value{} // leaves, and what replaces them
+	for _, v := range m.Values() {
+		if l, ok := v.Op.(ir.Leaf); ok && l.Kind == ir.InputLeaf && v.Name == graph.Images {
+			images[v] = applied(m, s, v)
+		}
+		for i, a := range v.Args {
+			if y, ok := images[a]; ok {
+				v.Args[i] = y
+			}
+		}
+	}
+	for i, t := range m.Taps {
+		if t.Name == losses.Output {
+			m.Taps[i].Value = undone(m, s, t.Value)
+		}
+	}
+}
+
+// applied is (x - shift) factor, clipped to [0,1] where the scaling says so.
+func applied(m *ir.Module, s *data.Scaling, x *ir.Value) *ir.Value {
+	rows := ir.Reshaped(x, []int{x.Shape[0], len(s.Shift)})
+	shift, factor := scalings(m, s)
+	y := ir.Point(ir.Mul, rows.Shape, ir.Point(ir.Sub, rows.Shape, rows, shift), factor)
+	if s.Clip {
+		y = ir.Point(ir.Minimum, y.Shape, ir.Point(ir.Maximum, y.Shape, y, ir.Uniform(0, y.Shape)), ir.Uniform(1, y.Shape))
+	}
+	return ir.Reshaped(y, x.Shape)
+}
+
+// undone is y / factor + shift.
+func undone(m *ir.Module, s *data.Scaling, y *ir.Value) *ir.Value {
+	shift, factor := scalings(m, s)
+	return ir.Point(ir.Add, y.Shape, ir.Point(ir.Div, y.Shape, y, factor), shift)
+}
+
+// scalings returns shift and factor as (1, values), and adds them to the parameters.
+func scalings(m *ir.Module, s *data.Scaling) (shift, factor *ir.Value) {
+	row := func(name string, values []float32) *ir.Value {
+		shape := []int{len(values)}
+		m.Parameters = append(m.Parameters, ir.Parameter{Name: name, Shape: shape, Data: values})
+		leaf := &ir.Value{Op: ir.Leaf{Kind: ir.ParameterLeaf, Index: len(m.Parameters) - 1}, Shape: shape, Name: name}
+		return ir.Reshaped(leaf, []int{1, len(values)})
+	}
+	return row(shiftName, s.Shift), row(factorName, s.Factor)
+}

@@ -1,0 +1,56 @@
+package export_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+
+	"tessera/data"
+	"tessera/engine"
+	"tessera/export"
+	"tessera/internal/volume"
+	"tessera/metrics"
+	"tessera/team"
+)
+
+// A model takes and gives samples as the data set has them: the scaling of the run is part of the graph.
+func TestScalingsAgreeInONNXRuntime(t *testing.T) {
+	o := startONNXRuntime(t)
+	threads := team.New(1)
+	defer threads.Close()
+	for _, clip := range []bool{false, true} {
+		r := oneLayer(t, "dense", `units = 5, activation = "sigmoid"`)
+		n := volume.Of(r.Shape())
+		r.Scaling = &data.Scaling{Shift: uniform(1, n), Factor: uniform(2, n), Clip: clip}
+		for i := range r.Scaling.Factor {
+			r.Scaling.Factor[i] += 0.5
+		}
+		var file bytes.Buffer
+		if err := export.Write(&file, r, "onnx", ""); err != nil {
+			t.Fatal(err)
+		}
+		path, err := o.save(fmt.Sprintf("scaled-%v", clip), file.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := uniform(3, 4*n)
+		got, err := o.run(path, "input", append([]int{4}, r.Shape()...), x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		coder := r.Coder(engine.Backend{Team: threads}).(metrics.ValueCoder)
+		for _, name := range []string{"code", "output"} {
+			want, err := coder.Value(name, r.Scaling.Applied(x))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want = slices.Clone(want); name == "output" {
+				r.Scaling.Undo(want)
+			}
+			if d := difference(got[name].floats(), want); !(d <= tolerance) {
+				t.Errorf("clipped %v: %s differs by %g", clip, name, d)
+			}
+		}
+	}
+}

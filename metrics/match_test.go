@@ -1,0 +1,37 @@
+package metrics_test
+
+import (
+	"math"
+	"testing"
+
+	"tessera/metrics"
+)
+
+// The atoms of one model, in another order, of other lengths and signs, are matched with themselves; a new atom is left over.
+func TestAtomsAreMatchedWhateverTheirOrderSignAndLength(t *testing.T) {
+	first := &metrics.Atoms{Shape: []int{2, 2}, Count: 3, Values: []float32{1, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 3}}
+	second := &metrics.Atoms{Shape: []int{2, 2}, Count: 4, Values: []float32{0, 0, 0, -1, 1, 1, 1, 1, 5, 0, 0, 0, 0, 4, 2, 0}}
+	pairs, err := metrics.MatchAtoms(first, second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[int]int{0: 2, 1: 3, 2: 0}
+	if len(pairs) != len(want) {
+		t.Fatalf("got %v", pairs)
+	}
+	for _, p := range pairs {
+		if want[p.First] != p.Second || math.Abs(p.Cosine-1) > 1e-6 {
+			t.Errorf("atom %d is matched with %d, cosine %g; want %d, 1", p.First, p.Second, p.Cosine, want[p.First])
+		}
+	}
+}
+
+func TestAtomsOfDifferentSizesAreNotMatched(t *testing.T) {
+	one := &metrics.Atoms{Shape: []int{2, 2}, Count: 1, Values: make([]float32, 4)}
+	other := &metrics.Atoms{Shape: []int{3, 1}, Count: 1, Values: make([]float32, 3)}
+	for _, pair := range [][2]*metrics.Atoms{{one, other}, {one, nil}, {nil, one}} {
+		if _, err := metrics.MatchAtoms(pair[0], pair[1]); err == nil {
+			t.Errorf("%v are matched", pair)
+		}
+	}
+}

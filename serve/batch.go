@@ -1,0 +1,218 @@
+package serve
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// job is a piece of work of a batcher: the images of one request.
+type job struct {
+	ctx     context.Context
+	images  []float32
+	count   int
+	began   time.Time
+	until   time.Time // is not computed later
+	results []float32
+	err     error
+	done    chan struct{} // receives one value when results or err are set
+}
+
+// encode computes a value of images, appended to dst. Several goroutines call it.
+type encode func(ctx context.Context, dst, images []float32) ([]float32, error)
+
+// yields is how often a worker lets others run before it collects a batch: first connections wake, then their requests arrive.
+const yields = 2
+
+// batcher collects the images of requests that wait at the same time and computes them together.
+//
+// A worker takes the first request that waits, and those behind it, up to most images. Before, it lets every goroutine run that
+// is ready to: under load these are requests that have just arrived, and eight images take a small model hardly longer than one. With a wait, it waits for more until the first one is that old. A request with more images than that is
+// computed by itself. A request that does not fit is the first one of the worker's next batch.
+type batcher struct {
+	encode   encode
+	in, out  int // values of an image, and of its result
+	most     int
+	wait     time.Duration
+	queue    chan *job
+	places   int64 // images that may wait
+	waiting  atomic.Int64
+	observe  func(images int)
+	finished sync.WaitGroup
+}
+
+// start starts the workers.
+func (b *batcher) start(workers int) {
+	b.queue = make(chan *job, b.places)
+	for range workers {
+		b.finished.Go(b.work)
+	}
+}
+
+// stop waits until everything in the queue is computed. Nobody may submit any more.
+func (b *batcher) stop() {
+	close(b.queue)
+	b.finished.Wait()
+}
+
+// submit queues a job, or returns errFull.
+func (b *batcher) submit(j *job) error {
+	if b.waiting.Add(int64(j.count)) > b.places {
+		b.waiting.Add(-int64(j.count))
+		return errFull
+	}
+	b.queue <- j // has a place for every image
+	return nil
+}
+
+// result waits for a job. When its client leaves, the job is skipped if no worker has taken it; its memory may still be in use.
+func (j *job) result() ([]float32, error) {
+	select {
+	case <-j.done:
+		return j.results, j.err
+	case <-j.ctx.Done():
+		return nil, j.ctx.Err()
+	}
+}
+
+func (b *batcher) work() {
+	var w worker
+	for {
+		if w.next == nil {
+			j, open := <-b.queue
+			if !open {
+				return
+			}
+			w.next = j
+		}
+		for range yields {
+			runtime.Gosched()
+		}
+		b.collect(&w)
+		b.compute(&w)
+	}
+}
+
+// worker is the memory of a goroutine that computes.
+type worker struct {
+	jobs    []*job
+	next    *job // is in the next batch
+	count   int
+	images  []float32
+	results []float32
+	timer   *time.Timer
+}
+
+// collect takes the jobs of a batch, beginning with w.next.
+func (b *batcher) collect(w *worker) {
+	first := w.next
+	w.jobs, w.count, w.next = append(w.jobs[:0], first), first.count, nil
+	b.waiting.Add(-int64(first.count))
+	for w.count < b.most {
+		j := b.following(w, first.began.Add(b.wait))
+		if j == nil {
+			return
+		}
+		if w.count+j.count > b.most {
+			w.next = j
+			return
+		}
+		w.jobs, w.count = append(w.jobs, j), w.count+j.count
+		b.waiting.Add(-int64(j.count))
+	}
+}
+
+// following returns the next job of the queue; nil if there is none until then, or when the batcher stops.
+func (b *batcher) following(w *worker, until time.Time) *job {
+	select {
+	case j := <-b.queue:
+		return j
+	default:
+	}
+	if b.wait <= 0 {
+		return nil
+	}
+	left := time.Until(until)
+	if left <= 0 {
+		return nil
+	}
+	if w.timer == nil {
+		w.timer = time.NewTimer(left)
+	} else {
+		w.timer.Reset(left)
+	}
+	defer w.timer.Stop()
+	select {
+	case j := <-b.queue:
+		return j
+	case <-w.timer.C:
+		return nil
+	}
+}
+
+// compute computes a batch and hands out the results. Jobs whose clients are gone, or whose time is over, are left out.
+func (b *batcher) compute(w *worker) {
+	live, now := w.jobs[:0], time.Now()
+	for _, j := range w.jobs {
+		if err := j.ctx.Err(); err != nil {
+			j.finish(j.results, err)
+			continue
+		}
+		if now.After(j.until) {
+			j.finish(j.results, context.DeadlineExceeded)
+			continue
+		}
+		live = append(live, j)
+	}
+	switch {
+	case len(live) == 1:
+		b.observe(live[0].count)
+		live[0].finish(b.protected(live[0].ctx, live[0].results[:0], live[0].images))
+	case len(live) > 1:
+		b.together(w, live)
+	}
+	clear(w.jobs) // a job is garbage when its request ends
+}
+
+// together computes several jobs as one batch.
+func (b *batcher) together(w *worker, jobs []*job) {
+	w.images = w.images[:0]
+	for _, j := range jobs {
+		w.images = append(w.images, j.images...)
+	}
+	b.observe(len(w.images) / b.in)
+	var err error
+	w.results, err = b.protected(context.Background(), w.results[:0], w.images)
+	rest := w.results
+	for _, j := range jobs {
+		if err != nil {
+			j.finish(j.results, err)
+			continue
+		}
+		own := rest[:j.count*b.out]
+		rest = rest[len(own):]
+		j.finish(append(j.results[:0], own...), nil) // from here on j belongs to another request
+	}
+}
+
+// protected turns a panic into an error: it would end the process, and with it every other request.
+func (b *batcher) protected(ctx context.Context, dst, images []float32) (results []float32, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			results, err = dst, problemf(http.StatusInternalServerError, "internal error: %v", cause)
+		}
+	}()
+	results, err = b.encode(ctx, dst, images)
+	if err != nil && statusOf(err) == http.StatusBadRequest {
+		err = problemf(http.StatusInternalServerError, "%v", err)
+	}
+	return results, err
+}
+
+func (j *job) finish(results []float32, err error) {
+	j.results, j.err = results, err
+	j.done <- struct{}{}
+}

@@ -1,0 +1,197 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"tessera"
+	"tessera/config"
+)
+
+// text declares a small model with a head.
+const text = `[model.m]
+dataset = { name = "bars", count = 40, seed = %d }
+encoder = [{ kind = "dense", units = 10, activation = "sigmoid" }]
+head = { side = { from = "code", layers = [{ kind = "dense", units = 3 }] } }
+loss = [{ kind = "mse" }, { kind = "l1", on = "side", weight = 0.001 }]
+`
+
+// trainRun trains a run for a moment.
+func trainRun(t testing.TB, folder, declaration string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "models.toml")
+	if err := os.WriteFile(file, []byte(declaration), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	models, err := tessera.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := models.Model("m", config.Passes(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := tessera.Train(t.Context(), m, tessera.Options{Out: folder, Threads: 1, Force: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// small is a run that all tests share. Nobody changes it.
+var small = sync.OnceValue(func() string {
+	dir, err := os.MkdirTemp("", "serve")
+	if err != nil {
+		panic(err)
+	}
+	return filepath.Join(dir, "small")
+})
+
+var trainSmall sync.Once
+
+func smallRun(t testing.TB) string {
+	t.Helper()
+	trainSmall.Do(func() { trainRun(t, small(), fmt.Sprintf(text, 1)) })
+	return small()
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	_ = os.RemoveAll(filepath.Dir(small()))
+	os.Exit(code)
+}
+
+// newServer serves the small run until the test ends.
+func newServer(t testing.TB, o Options) *Server {
+	t.Helper()
+	if o.Workers == 0 {
+		o.Workers = 1
+	}
+	s, err := New([]Model{{Folder: smallRun(t)}}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// images returns n images of the small run.
+func images(n int, seed uint64) []float32 {
+	r := rand.New(rand.NewPCG(seed, 3))
+	x := make([]float32, n*64)
+	for i := range x {
+		x[i] = r.Float32()
+	}
+	return x
+}
+
+// valuesOf computes a value of the small run without a server, by the encoder that docs name.
+func valuesOf(t testing.TB, value string, images []float32) []float32 {
+	t.Helper()
+	run, err := tessera.Open(smallRun(t), tessera.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	e, err := run.Encoder(tessera.EncoderOptions{Value: value, Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	values, err := e.Encode(t.Context(), nil, images)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return values
+}
+
+func sameBits(a, b []float32) bool {
+	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
+}
+
+// jsonRequest returns a request in JSON; more are further members of the request.
+func jsonRequest(images []float32, more string) []byte {
+	return fmt.Appendf(nil, `{"inputs":[{"name":"input","shape":[%d,8,8],"datatype":"FP32","data":%s}]%s}`,
+		len(images)/64, appendNumbers(nil, images), more)
+}
+
+// binaryRequest returns a request whose images are binary data, and the length of its JSON.
+func binaryRequest(images []float32, more string) (body []byte, header string) {
+	head := fmt.Sprintf(`{"inputs":[{"name":"input","shape":[%d,8,8],"datatype":"FP32","parameters":{"binary_data_size":%d}}]%s}`,
+		len(images)/64, 4*len(images), more)
+	return appendBinary([]byte(head), images), strconv.Itoa(len(head))
+}
+
+// answer is a response.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// post sends a request to the handler; headers are name: value.
+func post(s http.Handler, path string, body []byte, headers ...string) answer {
+	return send(s, http.MethodPost, path, body, headers...)
+}
+
+func send(s http.Handler, method, path string, body []byte, headers ...string) answer {
+	r := httptest.NewRequest(method, path, bytes.NewReader(body))
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Set(name, value)
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	result := w.Result()
+	got, _ := io.ReadAll(result.Body)
+	return answer{result.StatusCode, result.Header, got}
+}
+
+// reply is an inference response in JSON.
+type reply struct {
+	Model   string `json:"model_name"`
+	Version string `json:"model_version"`
+	ID      *string
+	Outputs []struct {
+		Name, Datatype string
+		Shape          []int
+		Parameters     map[string]int
+		Data           []float32
+	}
+}
+
+func (a answer) reply(t testing.TB) (r reply) {
+	t.Helper()
+	text := a.body
+	if n, err := strconv.Atoi(a.header.Get(headerLength)); err == nil {
+		text = text[:n]
+	}
+	if err := json.Unmarshal(text, &r); a.status != http.StatusOK || err != nil {
+		t.Fatalf("status %d, %v: %s", a.status, err, a.body)
+	}
+	return r
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func leUint64(b []byte, v uint64) []byte { return binary.LittleEndian.AppendUint64(b, v) }

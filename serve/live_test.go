@@ -1,0 +1,227 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// listening serves on a port of this machine until stop is called, which returns what Serve returned.
+func listening(t testing.TB, s *Server) (address string, stop func() error) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, l) }()
+	stop = sync.OnceValue(func() error { cancel(); return <-ended })
+	t.Cleanup(func() { _ = stop() })
+	return l.Addr().String(), stop
+}
+
+// load posts the body from n clients until stop is closed. It counts answers by status; 0 are errors of the connection.
+func load(n int, url string, body []byte, client *http.Client, stop <-chan struct{}) (answers [600]int64) {
+	var wait sync.WaitGroup
+	for range n {
+		wait.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				status := 0
+				r, err := client.Post(url, "application/json", bytes.NewReader(body))
+				if err == nil {
+					if _, err = io.Copy(io.Discard, r.Body); err == nil {
+						status = r.StatusCode
+					}
+					r.Body.Close()
+				}
+				atomic.AddInt64(&answers[status], 1)
+				if status == 0 {
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+	return answers
+}
+
+// clientOf returns a client of n connections.
+func clientOf(n int) *http.Client {
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: n}}
+}
+
+// counted counts the requests that a handler begins and those that it finishes.
+type counted struct {
+	http.Handler
+	began, ended atomic.Int64
+}
+
+func (c *counted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.began.Add(1)
+	c.Handler.ServeHTTP(w, r)
+	c.ended.Add(1)
+}
+
+func TestNoAcceptedRequestIsLostWhenTheServerEnds(t *testing.T) {
+	s := newServer(t, Options{DrainDelay: 100 * time.Millisecond})
+	c := &counted{Handler: s.handler}
+	s.handler = c
+	address, stop := listening(t, s)
+	over := make(chan struct{})
+	done := make(chan [600]int64, 1)
+	client := clientOf(8)
+	go func() {
+		done <- load(8, "http://"+address+"/v2/models/small/infer", jsonRequest(images(2, 1), ""), client, over)
+	}()
+	for c.began.Load() < 200 {
+		time.Sleep(time.Millisecond)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	close(over)
+	answers := <-done
+	if answers[200] != c.began.Load() || c.began.Load() != c.ended.Load() {
+		t.Errorf("%d requests were accepted, %d answered, %d answers arrived", c.began.Load(), c.ended.Load(), answers[200])
+	}
+	if a := send(s, "GET", "/v2/health/ready", nil); a.status != http.StatusServiceUnavailable {
+		t.Errorf("a server that ends is ready: %d", a.status)
+	}
+	if a := post(s, "/v2/models/small/infer", jsonRequest(images(1, 1), "")); a.header.Get("Connection") != "close" {
+		t.Errorf("clients are not asked to leave: %v", a.header)
+	}
+}
+
+func TestAReloadUnderLoadFailsNoRequest(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "run")
+	trainRun(t, folder, fmt.Sprintf(text, 2))
+	other := filepath.Join(t.TempDir(), "run")
+	trainRun(t, other, strings.Replace(fmt.Sprintf(text, 3), "units = 3", "units = 4", 1))
+	var mu sync.Mutex
+	var logged []string
+	s, err := New([]Model{{Folder: folder}}, Options{Workers: 1, Reload: 2 * time.Millisecond, Log: func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		logged = append(logged, text)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	address, _ := listening(t, s)
+	url := "http://" + address + "/v2/models/run"
+	over := make(chan struct{})
+	done := make(chan [600]int64, 1)
+	go func() { done <- load(4, url+"/infer", jsonRequest(images(1, 1), ""), clientOf(4), over) }()
+	first := version(t, url)
+	replace(t, other, folder)
+	waitFor(t, func() bool { return version(t, url) != first })
+	second := version(t, url)
+	if r := post(s, "/v2/models/run/infer", jsonRequest(images(1, 1), `,"outputs":[{"name":"side"}]`)).reply(t); len(r.Outputs[0].Data) != 4 {
+		t.Errorf("the head of the other run has 4 values, got %+v", r)
+	}
+	count := func() int { mu.Lock(); defer mu.Unlock(); return len(logged) }
+	before := count()
+	if err := os.WriteFile(filepath.Join(folder, "model.safetensors"), []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return count() > before })
+	if version(t, url) != second {
+		t.Error("a damaged run replaced the one before it")
+	}
+	close(over)
+	answers := <-done
+	for status, n := range answers {
+		if n > 0 && status != http.StatusOK {
+			t.Errorf("%d requests ended with status %d", n, status)
+		}
+	}
+	if answers[200] < 10 {
+		t.Errorf("only %d requests", answers[200])
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if last := logged[len(logged)-1]; !strings.Contains(last, "the former run is served") {
+		t.Errorf("logged %q", logged)
+	}
+}
+
+// version asks for the version of a model.
+func version(t *testing.T, url string) string {
+	t.Helper()
+	r, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(b), `"versions":["`)
+	before, _, _ := strings.Cut(after, `"`)
+	return before
+}
+
+// replace replaces the files of a run as a training does: under a temporary name, then renamed.
+func replace(t *testing.T, from, to string) {
+	t.Helper()
+	for _, name := range []string{"config.toml", "state.safetensors", "model.safetensors"} {
+		b, err := os.ReadFile(filepath.Join(from, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(to, name+".tmp"), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(to, name+".tmp"), filepath.Join(to, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// waitFor waits until something holds; the timeout of the test ends a wait that is in vain.
+func waitFor(t *testing.T, holds func() bool) {
+	t.Helper()
+	for !holds() {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestServingWithTLS(t *testing.T) {
+	borrowed := httptest.NewUnstartedServer(nil)
+	borrowed.StartTLS()
+	defer borrowed.Close()
+	s := newServer(t, Options{TLS: &tls.Config{Certificates: borrowed.TLS.Certificates}})
+	address, _ := listening(t, s)
+	r, err := borrowed.Client().Get("https://" + address + "/v2/health/ready")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Body.Close()
+	if r.StatusCode != http.StatusOK {
+		t.Errorf("status %d", r.StatusCode)
+	}
+	if r, err := http.Get("https://" + address + "/v2"); err == nil {
+		r.Body.Close()
+		t.Error("a client that does not know the certificate is served")
+	}
+}

@@ -1,0 +1,243 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+)
+
+// parsed reads one number with the cursor.
+func parsed(text string) (float32, error) {
+	c := &cursor{b: []byte(text)}
+	v, err := c.number()
+	if err == nil {
+		err = c.end()
+	}
+	return v, err
+}
+
+func TestNumbersAreRoundedAsStrconvDoes(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	texts := []string{"0", "-0", "0.0", "1", "-1.5", "1e5", "1E-5", "16777217", "16777216.999999999999999", "3.4028235e38", "3.4028236e38", "1.1754943e-38",
+		"1e-45", "7e-46", "1e-400", "0e999999999999", "1.00000017881393432617187499", "1.00000017881393432617187500", "1.00000017881393432617187501", "9007199254740993", "18446744073709551615", "18446744073709551616",
+		"0.1", "0.20000000298023224", "123456789012345678901234567890", "0.000000000000000000000000000001"}
+	for range 20000 {
+		f := math.Float32frombits(r.Uint32())
+		half := (float64(f) + float64(math.Nextafter32(f, 0))) / 2 // lies between two float32
+		for _, v := range []float64{float64(f), half, float64(r.Float32()), r.NormFloat64()} {
+			if v-v == 0 {
+				texts = append(texts, strconv.FormatFloat(v, "efg"[r.IntN(3)], r.IntN(20)-1, 64))
+			}
+		}
+	}
+	for _, text := range texts {
+		want, err := strconv.ParseFloat(text, 32)
+		got, gotErr := parsed(text)
+		if (err == nil) != (gotErr == nil) || err == nil && math.Float32bits(got) != math.Float32bits(float32(want)) {
+			t.Errorf("%s: got %v (%v), want %v (%v)", text, got, gotErr, float32(want), err)
+		}
+	}
+}
+
+func TestNumbersAreWrittenAsEncodingJSONDoes(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 2))
+	values := []float32{0, float32(math.Copysign(0, -1)), 1, -0.5, 1e21, 1e-6, 9.99e-7, math.MaxFloat32, math.SmallestNonzeroFloat32, 1.0 / 3}
+	for range 1000 {
+		if v := math.Float32frombits(r.Uint32()); v-v == 0 {
+			values = append(values, v)
+		}
+	}
+	var back []float32
+	got := appendNumbers(nil, values)
+	if err := json.Unmarshal(got, &back); err != nil || !sameBits(back, values) {
+		t.Errorf("the numbers come back changed (%v)", err)
+	}
+	for _, v := range values[:6] {
+		if want, _ := json.Marshal(v); string(appendNumber(nil, v)) != string(want) {
+			t.Errorf("got %s, want %s", appendNumber(nil, v), want)
+		}
+	}
+}
+
+func FuzzNumbersAreThoseOfEncodingJSON(f *testing.F) {
+	for _, s := range []string{"0", "-0.5e-3", "00", "1.", ".5", "1e", "1e+", "+1", "16777217.0000000000001", "1e39", "0x1p4", "Infinity", "- 1", "1_0"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var want float32
+		err := json.Unmarshal(text, &want)
+		if text = bytes.TrimLeft(text, " \t\r\n"); bytes.HasPrefix(text, []byte("null")) {
+			return // leaves a float32 as it is
+		}
+		got, gotErr := parsed(string(text))
+		if (err == nil) != (gotErr == nil) || err == nil && math.Float32bits(got) != math.Float32bits(want) {
+			t.Errorf("%q: got %v (%v), want %v (%v)", text, got, gotErr, want, err)
+		}
+	})
+}
+
+// asked is a request read with encoding/json.
+type asked struct {
+	id       *string
+	binary   bool
+	name     string
+	datatype string
+	shape    []int
+	size     int
+	values   []float32
+	outputs  []string
+	binaries []*bool
+}
+
+// members reads an object, with the case of its keys; null has none.
+func members(text []byte) (map[string]json.RawMessage, bool) {
+	var m map[string]json.RawMessage
+	return m, json.Unmarshal(text, &m) == nil
+}
+
+// member decodes a member, if there is one that is not null. strict members must not be null.
+func member(m map[string]json.RawMessage, key string, into any, strict bool) bool {
+	text, ok := m[key]
+	if !ok || !strict && string(text) == "null" {
+		return true
+	}
+	return string(text) != "null" && json.Unmarshal(text, into) == nil
+}
+
+// reference reads the request as decode does, with encoding/json. ok is false where decode must fail.
+func reference(text []byte) (a asked, ok bool) {
+	a.size = -1
+	top, ok := members(text)
+	if !ok {
+		return a, false
+	}
+	var inputs, outputs []json.RawMessage
+	var parameters map[string]json.RawMessage
+	if !member(top, "id", &a.id, false) || !member(top, "parameters", &parameters, false) || !member(parameters, "binary_data_output", &a.binary, true) ||
+		!member(top, "inputs", &inputs, false) || !member(top, "outputs", &outputs, false) || len(inputs) != 1 {
+		return a, false
+	}
+	in, ok := members(inputs[0])
+	var inParameters map[string]json.RawMessage
+	var data json.RawMessage
+	if !ok || !member(in, "name", &a.name, true) || !member(in, "datatype", &a.datatype, true) || !member(in, "shape", &a.shape, false) ||
+		!member(in, "parameters", &inParameters, false) || !member(inParameters, "binary_data_size", &a.size, true) || !member(in, "data", &data, false) {
+		return a, false
+	}
+	if data != nil && !flatten(data, &a.values) {
+		return a, false
+	}
+	for _, o := range outputs {
+		out, ok := members(o)
+		var name string
+		var parameters map[string]json.RawMessage
+		var binary *bool
+		if !ok || !member(out, "name", &name, true) || !member(out, "parameters", &parameters, false) || !member(parameters, "binary_data", &binary, true) {
+			return a, false
+		}
+		if _, classes := parameters["classification"]; classes {
+			return a, false
+		}
+		a.outputs, a.binaries = append(a.outputs, name), append(a.binaries, binary)
+	}
+	return a, true
+}
+
+// flatten reads numbers, flat or nested.
+func flatten(text json.RawMessage, into *[]float32) bool {
+	var flat []float32
+	if bytes.Contains(text, []byte("null")) {
+		return false // which encoding/json reads as 0
+	}
+	if json.Unmarshal(text, &flat) == nil {
+		*into = append(*into, flat...)
+		return true
+	}
+	var nested []json.RawMessage
+	if json.Unmarshal(text, &nested) != nil {
+		return false
+	}
+	for _, n := range nested {
+		if !flatten(n, into) {
+			return false
+		}
+	}
+	return true
+}
+
+// A request that decode accepts means what encoding/json says; one that encoding/json cannot read is an error.
+func FuzzRequestsAreThoseOfEncodingJSON(f *testing.F) {
+	x := images(1, 1)
+	f.Add(jsonRequest(x, `,"id":"\u00e9\"","outputs":[{"name":"code","parameters":{"binary_data":true,"x":[{}]}}],"parameters":{"binary_data_output":true}`))
+	f.Add(jsonRequest(x[:8], `,"other":{"a":[1,"]",null]}`))
+	f.Add([]byte(`{"inputs":[{"shape":[1,2,2],"name":"input","datatype":"FP64","data":[[[1,2],[3,4e0]]]}],"id":null,"outputs":null}`))
+	f.Add([]byte(`{"inputs":[{"shape":[1,4],"name":"input","datatype":"UINT8","data":[0,255,3,4]}]}`))
+	f.Add([]byte(`{"inputs":[{"shape":[1,4],"name":"input","datatype":"FP32","data":[0,1,2,3],"data":[4,5,6,7]}],"inputs":null}`))
+	l := &loaded{shape: []int{2, 2}, pixels: 4, outputs: []*output{{name: "code", shape: []int{3}}, {name: "output", shape: []int{2, 2}}}}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		got, err := decode(text, len(text), l, 8, nil)
+		want, ok := reference(text)
+		if err != nil {
+			return // decode also refuses what does not fit the model
+		}
+		if !ok {
+			t.Fatalf("encoding/json does not read %q", text)
+		}
+		if want.datatype == typeUINT8 {
+			if err := fromPixels(want.values); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !sameBits(got.images, want.values) || got.hasID != (want.id != nil) || got.hasID && got.id != *want.id || got.count != want.shape[0] {
+			t.Fatalf("%q: got %+v, want %+v", text, got, want)
+		}
+		names, binaries := want.outputs, want.binaries
+		if len(names) == 0 {
+			names, binaries = l.names(), make([]*bool, 2)
+		}
+		for i, w := range got.wanted {
+			binary := want.binary
+			if binaries[i] != nil {
+				binary = *binaries[i]
+			}
+			if w.output.name != names[i] || w.binary != binary {
+				t.Fatalf("%q: output %d: got %s, %v", text, i, w.output.name, w.binary)
+			}
+		}
+		if len(got.wanted) != len(names) {
+			t.Fatalf("%q: %d outputs", text, len(got.wanted))
+		}
+	})
+}
+
+// Any bytes behind any header are an answer or an error. An answer has the images of the binary data.
+func FuzzBinaryRequests(f *testing.F) {
+	body, header := binaryRequest(images(1, 1)[:64], "")
+	n, _ := strconv.Atoi(header)
+	f.Add(body, n)
+	f.Add([]byte(`{"inputs":[{"name":"input","shape":[2,4],"datatype":"UINT8","parameters":{"binary_data_size":8}}]}`+"12345678"), 96)
+	f.Add(make([]byte, 32), 0)
+	l := &loaded{shape: []int{2, 2}, pixels: 4, outputs: []*output{{name: "code", shape: []int{3}}}}
+	f.Fuzz(func(t *testing.T, body []byte, header int) {
+		if header < 0 || header > len(body) { // infer refuses them
+			return
+		}
+		got, err := decode(body, header, l, 8, nil)
+		if header == 0 {
+			got, err = raw(body, l, 8)
+		}
+		if err != nil {
+			return
+		}
+		if len(got.images) != got.count*l.pixels || got.count < 1 || got.count > 8 || finite(got.images) != nil {
+			t.Fatalf("%q: got %+v", body, got)
+		}
+		if rest := body[header:]; len(rest) == 4*len(got.images) && !slices.Equal(appendBinary(nil, got.images), rest) {
+			t.Fatalf("%q: other images", body)
+		}
+	})
+}

@@ -1,0 +1,53 @@
+package train
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"tessera/data"
+)
+
+type ownSource struct {
+	SharedKeys `toml:"-"`
+	Labels     string `toml:"labels"`
+	TestLabels string `toml:"test_labels"`
+	Column     string `toml:"column"`
+	Whole      string `toml:"whole"`
+}
+
+// SharedKeys is embedded as the keys of arrays are.
+type SharedKeys struct {
+	Pictures     string `toml:"pictures"`
+	TestPictures string `toml:"test_pictures"`
+}
+
+func (*ownSource) Shape(data.Dirs) ([]int, bool) { return nil, false }
+
+func (*ownSource) Load(context.Context, data.Dirs, data.Need) (*data.Set, error) { return nil, nil }
+
+func TestPathsOfTheTrainingAreFoundAndOtherTextsStay(t *testing.T) {
+	folder := t.TempDir()
+	at := func(name string) string { return filepath.Join(folder, name) }
+	for _, name := range []string{"x.npy", "tx.npy", "y.npy", "species"} {
+		if err := os.WriteFile(at(name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := Environment{Folder: folder, Data: []data.File{{Path: at("x.npy")}, {Path: at("y.npy")}, {Path: at("gone.npy")}}}
+	s := &ownSource{SharedKeys: SharedKeys{"x.npy", "tx.npy"}, Labels: "y.npy", TestLabels: "gone.npy", Column: "species", Whole: at("x.npy")}
+	before := *s
+	got, ok := e.Placed(s).(*ownSource)
+	if !ok || *s != before {
+		t.Fatalf("got %T, and the declaration is %+v", got, s)
+	}
+	want := before
+	want.Pictures, want.TestPictures, want.Labels = at("x.npy"), at("tx.npy"), at("y.npy") // the column has the name of a file that was not read
+	if *got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if (Environment{}).Placed(s) != data.Source(s) {
+		t.Error("a run of an earlier version was given another source")
+	}
+}
