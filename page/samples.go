@@ -148,7 +148,7 @@ func (v *view) approximate(images, codes []float32) (dilated, approximated []flo
 	}
 	pixels := len(v.images) / v.n
 	whole := &metrics.Atoms{Shape: v.run.Shape(), Count: len(images) / pixels, Values: images}
-	operated, err := whole.Apply(m.Operator, m.Radius)
+	operated, err := whole.Apply(m)
 	if err != nil {
 		return nil, nil, err
 	}
