@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
 	"tessera/constraints"
 	"tessera/part"
 )
@@ -78,6 +79,65 @@ func TestSparseRowsHaveTheSparseness(t *testing.T) {
 	equal(t, "nothing positive", projected(c, []int{1, 3}, -1, -4, -2), 0, 0, 0)
 }
 
+// The oracle is the orthogonal factor P Q of the singular value decomposition P S Q of gonum.
+func TestOrthogonalIsTheFactorOfThePolarDecomposition(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, size := range [][2]int{{1, 5}, {3, 7}, {7, 3}, {6, 6}, {20, 50}, {50, 1}} {
+		rows, columns := size[0], size[1]
+		w, wide := make([]float32, rows*columns), make([]float64, rows*columns)
+		for i := range w {
+			w[i] = float32(r.NormFloat64())
+			wide[i] = float64(w[i])
+		}
+		var svd mat.SVD
+		if !svd.Factorize(mat.NewDense(rows, columns, wide), mat.SVDThin) {
+			t.Fatal("no decomposition")
+		}
+		var p, q, want mat.Dense
+		svd.UTo(&p)
+		svd.VTo(&q)
+		want.Mul(&p, q.T())
+		c := constraints.Orthogonal{}
+		c.Project(w, []int{rows, columns})
+		if d := c.Violation(w, []int{rows, columns}); !(d <= 2e-7) {
+			t.Errorf("%v: violation %v", size, d)
+		}
+		for i, v := range w {
+			if math.Abs(float64(v)-want.At(i/columns, i%columns)) > 1e-6 {
+				t.Fatalf("%v: element %d is %v, want %v", size, i, v, want.At(i/columns, i%columns))
+			}
+		}
+	}
+}
+
+// Rows that depend on each other take directions that are orthogonal to the others.
+func TestOrthogonalCompletesDependentRows(t *testing.T) {
+	c, shape := constraints.Orthogonal{}, []int{3, 4}
+	for _, w := range [][]float32{make([]float32, 12), {1, 2, 3, 4, 1, 2, 3, 4, 0, 0, 0, 1}, {1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0}} {
+		c.Project(w, shape)
+		if d := c.Violation(w, shape); !(d <= 2e-7) {
+			t.Errorf("%v: violation %v", w, d)
+		}
+	}
+}
+
+func BenchmarkOrthogonalAfterAStep(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 1))
+	w, shape := make([]float32, 100*784), []int{100, 784}
+	for i := range w {
+		w[i] = float32(r.NormFloat64())
+	}
+	c := constraints.Orthogonal{}
+	c.Project(w, shape)
+	stepped := make([]float32, len(w))
+	for b.Loop() {
+		for i, v := range w {
+			stepped[i] = v + float32(r.NormFloat64())*1e-3
+		}
+		c.Project(stepped, shape)
+	}
+}
+
 func TestRowsAreThoseOfTheFirstAxis(t *testing.T) {
 	c := constraints.UnitNorm{}
 	equal(t, "two filters of 2x1x2", projected(c, []int{2, 2, 1, 2}, 1, 1, 1, 1, 0, 0, 5, 0), .5, .5, .5, .5, 0, 0, 1, 0)
@@ -116,6 +176,7 @@ func TestViolationIsTheLargestBreach(t *testing.T) {
 		{"max_norm", &constraints.MaxNorm{Max: 2}, []int{2, 2}, []float32{3, 4, 1, 0}, 3},
 		{"simplex", &constraints.Simplex{Sum: 1}, []int{2, 2}, []float32{0.5, 0.75, 1.5, -0.5}, 0.5},
 		{"sparse", &constraints.Sparse{Sparseness: 1}, []int{1, 4}, []float32{3, 4, 0, 0}, 1},
+		{"orthogonal", constraints.Orthogonal{}, []int{2, 2}, []float32{1, 0, 0.5, 1}, 0.5},
 		{"max_norm inside", &constraints.MaxNorm{Max: 9}, []int{2, 2}, []float32{3, 4, 1, 0}, 0},
 	} {
 		if got := c.c.Violation(c.w, c.shape); math.Abs(got-c.want) > 1e-12 {
