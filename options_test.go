@@ -88,7 +88,6 @@ func withOptions(t *testing.T) map[string]func() error {
 		"data.NeedOf":                func() error { data.NeedOf(nil, data.Selection{}, ""); return nil },
 		"evaluation.Take":            func() error { _, err := evaluation.Take(nil, nil, nil, ""); return err },
 		"tessera.Run.EvaluateOn":     func() error { _, err := run.EvaluateOn(ctx, "", nil); return err },
-		"tessera.Run.ImagesOn":       func() error { _, err := run.ImagesOn(ctx, ""); return err },
 		"tessera.Run.Report":         func() error { _, err := run.Report(ctx, nil); return err },
 		"tessera.Run.EvaluateImages": func() error { _, err := run.EvaluateImages(ctx, "", nil, nil); return err },
 		"tessera.Run.EvaluateSample": func() error { _, err := run.EvaluateSample(ctx, nil, nil); return err },
