@@ -66,7 +66,7 @@ func codingCommand(use, short string, direction func(*tessera.Run) coding) *cobr
 	aRun(cmd)
 	f.add(cmd)
 	cmd.Flags().StringVar(&f.in, "in", "", "input file or folder")
-	cmd.Flags().StringVar(&f.out, "out", "", "output file or folder; its name selects the format")
+	cmd.Flags().StringVarP(&f.out, "out", "o", "", "output file or folder; its name selects the format")
 	_ = cmd.MarkFlagRequired("in")
 	_ = cmd.MarkFlagRequired("out")
 	return cmd
