@@ -122,7 +122,7 @@ func figureCommand() *cobra.Command {
 func (w *figureWork) check(kinds []figureKind, args []string) (*figureKind, error) {
 	i := slices.IndexFunc(kinds, func(k figureKind) bool { return k.name == args[0] })
 	if i < 0 {
-		return nil, usagef("unknown figure %q, want one of %q", args[0], kindNames(kinds))
+		return nil, usagef("unknown figure %q, want one of %s", args[0], strings.Join(kindNames(kinds), ", "))
 	}
 	kind := &kinds[i]
 	w.runs = args[1:]
