@@ -197,6 +197,9 @@ func (m *Images) Scaled(s *Scaling) *Images {
 	return &other
 }
 
+// Scaling returns the scaling of the values that are read, nil for none.
+func (m *Images) Scaling() *Scaling { return m.scaling }
+
 // Scaled returns the same set with all of its samples under the scaling of a model, nil for none, in the place of what its keys
 // declare.
 func (s *Set) Scaled(scaling *Scaling) *Set {
