@@ -217,3 +217,15 @@ func safetensorsOf(header string, values int) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(b, header...), make([]byte, values)...)
 }
+
+// A table as pandas writes it with tabs: a column of row numbers without a name, a label that is missing.
+func TestEmptyCellsBetweenTabs(t *testing.T) {
+	path := write(t, t.TempDir(), "birds.tsv", []byte("\ta\tlabel\tb\nx\t1\towl\t2\ny\t3\t\t4\n"))
+	rows, err := ReadRows(background, path, []int{2}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := rows.Float32(); !slices.Equal(got, []float32{1, 2, 3, 4}) || !slices.Equal(rows.Labels(), []int{0, UnknownLabel}) || !slices.Equal(rows.Names, []string{"x", "y"}) {
+		t.Errorf("got %v, labels %v, names %q", got, rows.Labels(), rows.Names)
+	}
+}
