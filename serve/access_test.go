@@ -8,6 +8,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -135,5 +136,23 @@ func TestValuesThatJSONCannotRepresent(t *testing.T) {
 	q.wanted[0].binary = true
 	if _, _, err := appendResponse(nil, "m", l, q, [][]float32{{inf}}); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestAPanicGivesMemoryBack(t *testing.T) {
+	s := newServer(t, Options{})
+	r := httptest.NewRequest(http.MethodPost, "/v2/models/small/infer", nil)
+	r.SetPathValue("model", "small")
+	func() {
+		defer func() { _ = recover() }()
+		s.answer(httptest.NewRecorder(), r, func(b *buffer, _ *model, _ *loaded) (*request, error) {
+			if err := s.hold(b, 1000); err != nil {
+				t.Error(err)
+			}
+			panic("a fault")
+		}, nil)
+	}()
+	if held := s.memory.Load(); held != 0 {
+		t.Errorf("%d bytes are held", held)
 	}
 }
