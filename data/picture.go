@@ -26,7 +26,7 @@ func DecodePicture(file []byte, shape []int) ([]byte, error) {
 	}
 	config, err := format.header(bytes.NewReader(file))
 	if err != nil {
-		return nil, fmt.Errorf("picture: %s: %w", format.name, cut(err))
+		return nil, fmt.Errorf("%w: %s: %w", ErrNoPicture, format.name, cut(err))
 	}
 	turned := 1
 	if format.name == "JPEG" {
