@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Images of a training with other values than those of bytes lose them in a picture, and the user is told.
+// Values outside of [0,1] are clipped in a picture; the command warns of them.
 func TestDecodedValuesThatBytesDoNotHoldAreNamed(t *testing.T) {
 	b := newBench(t)
 	values := make([]float32, 20*6*5)
