@@ -141,7 +141,8 @@ func tokenOf(r *http.Request) string {
 func withoutToken(u *url.URL) string {
 	q := u.Query()
 	q.Del("token")
-	return (&url.URL{Path: u.Path, RawQuery: q.Encode()}).RequestURI()
+	path := "/" + strings.TrimLeft(u.Path, "/") // "//" would begin the name of another server
+	return (&url.URL{Path: path, RawQuery: q.Encode()}).RequestURI()
 }
 
 // errNotHere says that the folder has no such run or sweep.
