@@ -69,7 +69,7 @@ func codingCommand(use, short string, direction func(*tessera.Run) coding) *cobr
 	aRun(cmd)
 	f.add(cmd)
 	cmd.Flags().StringVar(&f.in, "in", "", "input file or folder")
-	cmd.Flags().StringVar(&f.out, "out", "", "output file or folder; its name selects the format")
+	cmd.Flags().StringVarP(&f.out, "out", "o", "", "output file or folder; its name selects the format")
 	_ = cmd.MarkFlagRequired("in")
 	_ = cmd.MarkFlagRequired("out")
 	return cmd
@@ -82,9 +82,12 @@ func (f *codeFlags) check() error {
 		return usageError{err}
 	}
 	if format != "folder" {
-		if err := refuseFolder(f.out); err != nil {
-			return err
-		}
+		err = refuseFolder(f.out)
+	} else if inside, _ := os.ReadDir(f.out); len(inside) > 0 {
+		err = usagef("--out: %s is a folder with files; name a new or an empty one", f.out)
+	}
+	if err != nil {
+		return err
 	}
 	if sameFile(f.in, f.out) {
 		return usagef("--out: %s is also the input (--in) and would be overwritten; give another name", f.out)
