@@ -29,6 +29,7 @@ type Run struct {
 	Path     string
 	Name     string // of the model
 	Words    []string
+	Terms    []Term // of the objective
 	Verdicts []Verdict
 	Measured *Measured // nil where nothing was measured
 	Missing  string    // why nothing was measured
@@ -82,7 +83,7 @@ func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
 	if err := r.measure(ctx, opened, o); err != nil {
 		return nil, err
 	}
-	r.Words = wordsOf(r, opened)
+	r.Words, r.Terms = wordsOf(r, opened), termsOf(opened.Model)
 	return r, nil
 }
 
@@ -111,6 +112,7 @@ func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) error
 		return fmt.Errorf("%s: %w", r.Path, err)
 	}
 	r.Measured = measuredOn(opened.Model, result.Result)
+	r.Origin.Unlisted = len(r.Origin.Data) > 0 && r.Measured.Split == string(data.TestSplit) && opened.Model.Dataset.Fit != r.Measured.Split
 	r.Numbers = numbersOf(result)
 	if result.Fitted != nil {
 		r.Fitted = grouped(result.Fitted.Images) + " of the " + grouped(result.FittedImages) + " images that were fitted"
@@ -166,9 +168,12 @@ func measuredOn(m *config.Model, r *metrics.Result) *Measured {
 	case data.ValidationSplit:
 		measured.Words = fmt.Sprintf("%s images of %s that the training held out for validation", n, r.Dataset)
 	case data.TrainSplit:
-		measured.Words = fmt.Sprintf("the %s images of %s that were fitted: unseen images may be reconstructed worse", n, r.Dataset)
+		measured.Words = fmt.Sprintf("the %s images of %s that were fitted (unseen images may be reconstructed worse)", n, r.Dataset)
 	default:
-		measured.Words = fmt.Sprintf("all %s images of %s, which include those that were fitted: it has no test images", n, r.Dataset)
+		measured.Words = fmt.Sprintf("all %s images of %s, those that were fitted among them", n, r.Dataset)
+		if !data.HasTest(m.Dataset.Source) && m.Dataset.Validation.Fraction == 0 {
+			measured.Words = fmt.Sprintf("the %s images of %s on which it was trained: no images were held out", n, r.Dataset)
+		}
 	}
 	return measured
 }
