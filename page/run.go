@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"tessera"
 	"tessera/config"
@@ -58,6 +59,7 @@ type Measured struct {
 type Number struct {
 	Name, Value, Better, About string
 	Fitted                     string // on images that were fitted; "" where it was not measured
+	Variant                    bool   // of another number of the list
 }
 
 // ReadRun opens a run, measures it and draws what a page shows of it. Data that are missing are no error: the page then says so.
@@ -181,13 +183,16 @@ func measuredOn(m *config.Model, r *metrics.Result) *Measured {
 // numbersOf lists the metrics that are shown.
 func numbersOf(r *evaluation.Report) (list []Number) {
 	for _, v := range r.Shown() {
-		n := Number{Name: v.Name, Value: "not applicable: " + v.Missing}
-		if v.Missing == "" {
-			n.Value = short(v.Number)
+		if v.Missing != "" {
+			continue
+		}
+		n := Number{Name: v.Name, Value: short(v.Number)}
+		for _, ending := range []string{"_clipped", "_bias_dilated", "_reconstructed", "_contribution"} {
+			n.Variant = n.Variant || strings.HasSuffix(v.Name, ending)
 		}
 		if m, ok := metrics.MeasureOf(v.Name); ok {
-			n.Better, n.About = string(m.Better), plain(m.Summary())
-			if v.Missing == "" && m.Count {
+			n.Better, n.About = string(m.Better), aboutOf(m)
+			if m.Count {
 				n.Value = grouped(int(v.Number))
 			}
 		}

@@ -29,7 +29,7 @@ func wordsOf(r *Run, opened *tessera.Run) []string {
 	}
 	words = append(words, fittedOf(m), r.endOf(opened))
 	if r.Measured != nil {
-		words = append(words, "The numbers and pictures of images below are of "+r.Measured.Words+"; the curves, and numbers that are marked as fitted, are of fitted images.")
+		words = append(words, "The numbers and pictures of images below are of "+r.Measured.Words+"; the curves are of the training, and numbers that are marked as fitted are of fitted images.")
 	} else {
 		words = append(words, "Nothing was measured: "+r.Missing+".")
 	}
