@@ -26,6 +26,7 @@ type Sweep struct {
 	Live        string // the address of the events of `tessera ui`, "" for a file
 	Words       []string
 	Failed      []Failure
+	Terms       []Term // of the objective, where there is one model
 	Warning     string // that the images are no unseen ones, "" if they are
 	Keys        []string
 	Names       []string // of the keys, in words

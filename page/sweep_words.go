@@ -33,6 +33,9 @@ func (s *Sweep) words(r *sweep.Results, models []*config.Model) {
 	for _, m := range models {
 		s.Words = append(s.Words, modelText(m)...)
 	}
+	if len(models) == 1 {
+		s.Terms = termsOf(models[0])
+	}
 	var varied []string
 	for i, key := range r.Keys {
 		if s.Names[i] != key {

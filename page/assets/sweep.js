@@ -1,7 +1,7 @@
 // The table, the plot and the atoms of a sweep.
 
 // defaults are the metrics that are shown first, where a sweep has them.
-const defaults = ["parts_found", "useful_units", "mse", "hoyer", "hoyer_contribution", "max_approx", "additivity_lost", "dead_units", "l0", "accuracy", "class.accuracy", "svm_holdout_accuracy", "svm_accuracy"];
+const defaults = ["parts_found", "useful_units", "mse", "hoyer", "max_approx", "additivity_lost", "dead_units", "l0", "accuracy", "class.accuracy", "svm_holdout_accuracy", "svm_accuracy"];
 
 class SweepView {
   constructor(sweep) {
@@ -31,7 +31,8 @@ class SweepView {
       return d === null ? part(v) + "e" + e : `(${part(v)} ± ${part(d)})e${e}`;
     };
     const decimals = Math.min(6, Math.max(1, 2 - Math.floor(Math.log10(low))));
-    return (v, d) => v.toFixed(decimals) + (d === null ? "" : " ± " + d.toFixed(decimals));
+    const more = this.rows.some(r => r.deviation[i] && +r.deviation[i].toFixed(decimals) === 0) ? decimals + 1 : decimals;
+    return (v, d) => v.toFixed(more) + (d === null ? "" : " ± " + d.toFixed(more));
   }
 
   // spread reports whether the means of a metric span more than one and a half decades.
