@@ -9,6 +9,8 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,6 +32,7 @@ import (
 	"tessera/metrics"
 	"tessera/page"
 	"tessera/report"
+	"tessera/serve"
 	"tessera/study"
 	"tessera/sweep"
 	"tessera/tape"
@@ -93,10 +96,19 @@ func withOptions(t *testing.T) map[string]func() error {
 		"tessera.Run.EvaluateSample": func() error { _, err := run.EvaluateSample(ctx, nil, nil); return err },
 		"page.ReadRun":               func() error { _, err := page.ReadRun(ctx, "", page.Options{}); return err },
 		"page.ReadSweep":             func() error { _, err := page.ReadSweep(ctx, "", page.Options{}); return err },
-		"live.New":                   func() error { _, err := live.New("", live.Options{}); return err },
-		"evaluation.Beside":          func() error { evaluation.Beside(nil); evaluation.Beside(metrics.Selection{{}}); return nil },
-		"evaluation.Measure":         func() error { _, err := evaluation.Measure(ctx, nil, nil, nil, nil); return err },
-		"metrics.Selection.Add":      func() error { metrics.Selection(nil).Add(nil); return nil },
+		"serve.New":                  func() error { _, err := serve.New(nil, serve.Options{}); return err },
+		"serve.Server.ServeHTTP": func() error {
+			zero, answer := &serve.Server{}, httptest.NewRecorder()
+			zero.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/v2", nil))
+			if answer.Code != http.StatusServiceUnavailable {
+				return fmt.Errorf("got status %d, want %d", answer.Code, http.StatusServiceUnavailable)
+			}
+			return zero.Close()
+		},
+		"live.New":              func() error { _, err := live.New("", live.Options{}); return err },
+		"evaluation.Beside":     func() error { evaluation.Beside(nil); evaluation.Beside(metrics.Selection{{}}); return nil },
+		"evaluation.Measure":    func() error { _, err := evaluation.Measure(ctx, nil, nil, nil, nil); return err },
+		"metrics.Selection.Add": func() error { metrics.Selection(nil).Add(nil); return nil },
 	}
 }
 

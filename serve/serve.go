@@ -85,12 +85,21 @@ func (s *Server) add(m Model) error {
 	return nil
 }
 
-// ServeHTTP implements [http.Handler].
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+// ServeHTTP implements [http.Handler]. A server that New did not make answers with status 503.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s == nil || s.handler == nil {
+		http.Error(w, "serve: the server has no models: take one that serve.New returned", http.StatusServiceUnavailable)
+		return
+	}
+	s.handler.ServeHTTP(w, r)
+}
 
 // Close frees the models, once no request uses them. Requests that come later must not: shut the HTTP server down first, as
 // [Server.Serve] does.
 func (s *Server) Close() error {
+	if s == nil || s.stop == nil {
+		return nil
+	}
 	s.closing.Do(func() {
 		s.stop()
 		s.watching.Wait()
