@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -83,10 +84,31 @@ func (s *Sweep) selected(settings []Setting) []Setting {
 	return list
 }
 
+// unmeasured returns a criterion that no setting has, although trials were measured; "" for none.
+func unmeasured(settings []Setting, criteria []config.Criterion) string {
+	if !slices.ContainsFunc(settings, func(s Setting) bool { return len(s.Seeds) > 0 }) {
+		return ""
+	}
+	for _, c := range criteria {
+		if !slices.ContainsFunc(settings, func(s Setting) bool { _, ok := s.Mean.Number(c.Metric); return ok }) {
+			return c.Metric
+		}
+	}
+	return ""
+}
+
 // test measures the trials of the selected settings on the test images, where that was not done before.
 func (w *work) test(ctx context.Context) {
+	settings := w.results().Settings
+	if c := unmeasured(settings, w.criteria); c != "" {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.giveUp(fmt.Errorf("sweep %s: nothing can be selected by %q: no trial has this metric; select by one of the columns of %s",
+			w.Name, c, SummaryFile))
+		return
+	}
 	var left []*Trial
-	for _, s := range w.selected(w.results().Settings) {
+	for _, s := range w.selected(settings) {
 		for _, t := range w.Trials {
 			if t.onTest == nil && slices.Contains(s.Trials, t.ID) {
 				left = append(left, t)

@@ -56,6 +56,16 @@ func TestTheSettingWithTheLeastValidationErrorIsMeasuredOnTheTestImages(t *testi
 	}
 }
 
+func TestSelectingByAMetricThatNoTrialHasIsAnError(t *testing.T) {
+	// Linear codes leave [0,1], so that the divergence of their means is not applicable.
+	by := strings.NewReplacer(`select = "mse"`, `select = "kl"`, `activation = "sigmoid"`, `activation = "linear"`, `kind = "kl", weight = 0.001, target = 0.2`,
+		`kind = "l1", on = "code"`, `loss.1.target = [0.1, 0.3]`, `loss.1.weight = [0.0, 1e-6]`).Replace(selecting)
+	_, err := open(t, spec(t, by, "s", "train.epochs=1"), Options{Out: filepath.Join(t.TempDir(), "s")}).Run(context.Background())
+	if err == nil || !strings.Contains(err.Error(), `by "kl"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestASelectionInterruptedAnywhereEndsInTheSameBytes(t *testing.T) {
 	whole := filepath.Join(t.TempDir(), "whole")
 	counter := &dying{}
