@@ -212,7 +212,7 @@ func (v *view) topPictures(u *Units) {
 
 // tone is how images are drawn: as they are where their values lie in [0,1].
 func (v *view) tone() report.Tone {
-	if low, high := v.sample.Images.Range(); low < 0 || high > 1 {
+	if low, high := v.sample.Images.Scaled(nil).Range(); low < 0 || high > 1 {
 		return report.Stretched
 	}
 	return report.Unit

@@ -211,7 +211,8 @@ type view struct {
 	run     *tessera.Run
 	sample  *evaluation.Sample
 	painter painter
-	images  []float32 // n x pixels
+	images  []float32 // n x pixels, before they are scaled: the run scales what it is given
+	scaling *data.Scaling
 	codes32 []float32 // n x units
 	n       int
 	labels  []int    // nil without any
@@ -223,7 +224,8 @@ type view struct {
 
 func newView(run *tessera.Run, sample *evaluation.Sample) (*view, error) {
 	images := sample.Images.Slice(0, min(mostImages, max(1, mostValues/sample.Images.Pixels()), sample.Images.Len()))
-	v := &view{run: run, sample: sample, painter: newPainter(run.Shape()), images: images.Float32(), n: images.Len(), atoms: run.Atoms()}
+	v := &view{run: run, sample: sample, painter: newPainter(run.Shape()), images: images.Scaled(nil).Float32(),
+		scaling: images.Scaling(), n: images.Len(), atoms: run.Atoms()}
 	v.labels, v.classes = images.Labels(), classNames(images.Labels(), sample.Classes)
 	v.direct = v.atoms != nil && v.atoms.Indirect == "" && v.atoms.Count == run.Units()
 	var err error

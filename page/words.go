@@ -183,17 +183,17 @@ func explained(mse, variance float64, fitted *metrics.Result) Verdict {
 	return Verdict{sharePercent(1 - mse/variance), "of the variance is reconstructed", about + " Higher is better, 100 % is perfect."}
 }
 
-// variance is the mean squared error of the mean image.
+// variance is the mean squared error of the mean image, of scaled images as all errors are.
 func (v *view) variance() float64 {
-	pixels := len(v.images) / v.n
+	pixels, images := len(v.images)/v.n, v.scaling.Applied(v.images)
 	mean := make([]float64, pixels)
-	for i, x := range v.images {
+	for i, x := range images {
 		mean[i%pixels] += float64(x) / float64(v.n)
 	}
 	sum := 0.0
-	for i, x := range v.images {
+	for i, x := range images {
 		d := float64(x) - mean[i%pixels]
 		sum += d * d
 	}
-	return sum / float64(len(v.images))
+	return sum / float64(len(images))
 }
