@@ -183,6 +183,21 @@ func TestAClassifierHasAConfusionMatrixAndACalibration(t *testing.T) {
 	contains(t, classifier(t), "Head class", "9 labelled images", "9 images of memory that the training held out for validation", `class="confusion"`, "Expected calibration error", "Codes by class")
 }
 
+func TestASweepSaysWhatItIs(t *testing.T) {
+	s, err := page.ReadSweep(context.Background(), swept(t), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	contains(t, strings.Join(s.Words, "\n"), "2 settings, each with 2 seeds, 4 trials in all", "It is trained for 2 epochs with adam", "It minimises a weighted sum of mse, kl.",
+		"It varies the weight of the kl term (loss.1.weight).", "All trials are measured, on 60 images of bars.")
+	contains(t, s.Warning, "No images were held out")
+	for _, m := range s.Measures {
+		if m.Name == "parts_found" && m.Of != 16 {
+			t.Errorf("bars have %d parts, want 16", m.Of)
+		}
+	}
+}
+
 func TestAPageOfNothingIsAnError(t *testing.T) {
 	if err := (&page.Report{}).Write(&bytes.Buffer{}); err == nil {
 		t.Error("a page without runs was written")
