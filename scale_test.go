@@ -165,3 +165,50 @@ func TestAResumedRunHasTheScaleOfItsTraining(t *testing.T) {
 		t.Error("the model that is written again differs")
 	}
 }
+
+// Floats from 0 to 255 and bytes are the same images to a run with scale = "bytes", whichever of them it was fitted to.
+func TestFloatsOfBytesHaveTheCodesOfBytes(t *testing.T) {
+	const n, side = 32, 16
+	numbers, pixels := make([]float32, n*side*side), make([]byte, n*side*side)
+	for i := range pixels {
+		pixels[i] = byte(i*7 + i/256)
+		numbers[i] = float32(pixels[i])
+	}
+	dir := t.TempDir()
+	floats, bytes := filepath.Join(dir, "floats.npy"), filepath.Join(dir, "bytes.idx")
+	if err := data.WriteImages(floats, []int{side, side}, numbers); err != nil {
+		t.Fatal(err)
+	}
+	scaled := make([]float32, len(pixels))
+	for i, p := range pixels {
+		scaled[i] = float32(p) / 255
+	}
+	if err := data.WriteImages(bytes, []int{side, side}, scaled); err != nil {
+		t.Fatal(err)
+	}
+	var first []float32
+	for _, file := range []string{floats, bytes} {
+		source := &data.NPY{Arrays: data.Arrays{Images: file, Layout: data.Layout{Scale: data.Scale{Method: "bytes"}}}}
+		run, err := tessera.Train(t.Context(), tableModel(t, source, 2), tessera.Options{Out: filepath.Join(dir, filepath.Base(file)+".run"), Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer run.Close()
+		if low, high := run.Range(); low != 0 || high != 1 {
+			t.Errorf("%s: the range is %g to %g", filepath.Base(file), low, high)
+		}
+		for _, in := range []string{floats, bytes} {
+			rows, err := data.ReadRows(t.Context(), in, run.Shape(), source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			codes := encoded(t, run, rows.Float32())
+			if first == nil {
+				first = codes
+			}
+			if !slices.Equal(codes, first) {
+				t.Errorf("fitted to %s: %s has other codes", filepath.Base(file), filepath.Base(in))
+			}
+		}
+	}
+}

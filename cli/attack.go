@@ -54,7 +54,7 @@ func (f *attackFlags) attacks(cmd *cobra.Command) (list []attack.Attack, err err
 		if usual, known := usualEpsilons[attack.Norm(norm)]; len(epsilons) == 0 && known {
 			epsilons = usual
 		} else if !known {
-			return nil, usagef("--norm: got %q, want one of %q", norm, attack.L2.Choices())
+			return nil, usagef("--norm: got %q, want one of %s", norm, strings.Join(attack.L2.Choices(), ", "))
 		}
 		for _, epsilon := range epsilons {
 			for _, method := range f.methods {

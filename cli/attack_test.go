@@ -50,7 +50,7 @@ func TestAttackSaysWhatIsWrong(t *testing.T) {
 		want string
 		args []string
 	}{
-		{2, `--norm: got "l1", want one of ["linf" "l2"]`, []string{"runs/small", "--norm", "l1"}},
+		{2, `--norm: got "l1", want one of linf, l2`, []string{"runs/small", "--norm", "l1"}},
 		{2, "--method: got cw", []string{"runs/small", "--method", "cw"}},
 		{2, "--epsilon: got 0, want > 0", []string{"runs/small", "--epsilon", "0.1,0"}},
 		{2, "--steps: got 0, want > 0", []string{"runs/small", "--steps", "0"}},

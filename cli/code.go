@@ -33,7 +33,9 @@ func decodeCommand() *cobra.Command {
 		if len(r.Shape()) == 1 {
 			name = "vectors"
 		}
-		return coding{read: []int{r.Units()}, write: r.Shape(), code: r.Decode, name: name}
+		low, high := r.Range()
+		clipped := func(out io.Writer, file string) { warnClipped(out, file, low, high) }
+		return coding{read: []int{r.Units()}, write: r.Shape(), code: r.Decode, name: name, clipped: clipped}
 	})
 	cmd.Long = "Decode codes (.npy, .npz, .csv) to images: .npy (float32), .npz, .idx, .png for one image, or a new folder of PNG files; or to\n" +
 		"vectors: .npy, .npz or .csv. The scaling of the training is undone."
@@ -48,6 +50,7 @@ type coding struct {
 	name        string      // of the array that is written
 	like        data.Source // whose keys say how the input is read; nil for codes
 	warn        func(out io.Writer, file string, values []float32)
+	clipped     func(out io.Writer, file string) // warns before values are written as bytes; nil for codes
 }
 
 // codeFlags are the flags of encode and decode.
@@ -66,7 +69,7 @@ func codingCommand(use, short string, direction func(*tessera.Run) coding) *cobr
 	aRun(cmd)
 	f.add(cmd)
 	cmd.Flags().StringVar(&f.in, "in", "", "input file or folder")
-	cmd.Flags().StringVar(&f.out, "out", "", "output file or folder; its name selects the format")
+	cmd.Flags().StringVarP(&f.out, "out", "o", "", "output file or folder; its name selects the format")
 	_ = cmd.MarkFlagRequired("in")
 	_ = cmd.MarkFlagRequired("out")
 	return cmd
@@ -79,9 +82,12 @@ func (f *codeFlags) check() error {
 		return usageError{err}
 	}
 	if format != "folder" {
-		if err := refuseFolder(f.out); err != nil {
-			return err
-		}
+		err = refuseFolder(f.out)
+	} else if inside, _ := os.ReadDir(f.out); len(inside) > 0 {
+		err = usagef("--out: %s is a folder with files; name a new or an empty one", f.out)
+	}
+	if err != nil {
+		return err
 	}
 	if sameFile(f.in, f.out) {
 		return usagef("--out: %s is also the input (--in) and would be overwritten; give another name", f.out)
@@ -116,6 +122,9 @@ func (f *codeFlags) code(cmd *cobra.Command, run string, direction func(*tessera
 	if err != nil {
 		return err
 	}
+	if format, err := data.FormatOf(f.out); err == nil && c.clipped != nil && slices.Contains([]string{"idx", "png", "folder"}, format) {
+		c.clipped(cmd.ErrOrStderr(), f.out)
+	}
 	if err := data.WriteRows(f.out, c.name, c.write, values, *rows); err != nil {
 		return writing(f.out, err)
 	}
@@ -145,6 +154,15 @@ func sameFile(one, other string) bool {
 	}
 	b, err := os.Stat(other)
 	return err == nil && os.SameFile(a, b)
+}
+
+// warnClipped warns if images of a training with values outside of [0,1] are written as bytes, which hold no others.
+func warnClipped(out io.Writer, file string, least, most float32) {
+	if least >= 0 && most <= 1 {
+		return
+	}
+	fmt.Fprintf(out, "tessera: warning: %s holds bytes, but the values of the training are from %g to %g: what is outside of [0,1] is clipped; "+
+		"a name that ends in .npy keeps the values\n", file, least, most)
 }
 
 // rangeSlack is how far values may leave the range of the fitted samples without a warning, as a share of it. Bytes, whose range is

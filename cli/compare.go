@@ -177,23 +177,21 @@ func differenceText(p *metrics.Paired) string {
 // printAgreements prints how alike atoms are: the mean cosine of matched atoms, beside what chance gives.
 func printAgreements(out io.Writer, c *comparison.Table) error {
 	t := newTable(out)
+	headed := false
 	row := func(what string, a *metrics.Agreement) {
-		if a != nil {
-			t.row(what, number(a.Matched), number(a.Permuted), number(a.Amari))
+		if a == nil {
+			return
 		}
+		if !headed {
+			t.row()
+			t.row("atoms of", "matched cosine", "by chance", "Amari distance")
+			headed = true
+		}
+		t.row(what, number(a.Matched), number(a.Permuted), number(a.Amari))
 	}
-	t.row()
-	t.row("atoms of", "matched cosine", "by chance", "Amari distance")
-	count := 0
 	for _, m := range c.Models {
 		row(fmt.Sprintf("%s, between its seeds", m.Label), m.Seeded)
 		row(fmt.Sprintf("%s and %s", c.Models[0].Label, m.Label), m.First)
-		if m.Seeded != nil || m.First != nil {
-			count++
-		}
-	}
-	if count == 0 {
-		return nil
 	}
 	return t.flush()
 }

@@ -24,7 +24,7 @@ func evalCommand() *cobra.Command {
 		Long: "Measure a run on images that it was not fitted to: the test images of its data set, or those that it held out for validation. " +
 			"Beside them, up to 10000 of the fitted images are measured. Where no images are held out, the numbers are of fitted images, and the table says so.\n\n" +
 			"--split measures one split alone: choose settings by --split validation. --in measures other images, in the formats that `tessera encode` reads.",
-		Example: "  tessera eval runs/shallow-nonneg-kl --svm\n  tessera eval runs/classifier --split validation\n  tessera eval runs/parts --in photos --in more.npy\n" +
+		Example: "  tessera eval runs/shallow-nonneg-kl --svm\n  tessera eval runs/classifier --split validation\n  tessera eval runs/photos --in others --in more.npy\n" +
 			"  tessera eval runs/shallow-nonneg-kl --operator opening --radius 2 --atoms",
 		RunE: work(func(cmd *cobra.Command, args []string) error { return f.eval(cmd, args[0]) }),
 	}
@@ -38,7 +38,7 @@ func evalCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&f.atoms, "atoms", false, "also measure how many atoms are used and how much they overlap; takes several seconds")
 	cmd.Flags().StringVar(&f.operator, "operator", "", "operator of the max-approximation: dilation, erosion, opening or closing (default dilation)")
 	cmd.Flags().IntVar(&f.radius, "radius", 0, "radius of the operator's element in pixels (default 1)")
-	cmd.Flags().StringVar(&f.element, "element", "", "its structuring element: disk, square, row, column, or rows of 0 and 1 as in \"010 111 010\" (default disk)")
+	cmd.Flags().StringVar(&f.element, "element", "", "structuring element of --operator: disk, square, row, column, or rows of 0 and 1 as in \"010 111 010\" (default disk)")
 	return cmd
 }
 

@@ -36,7 +36,7 @@ func exportCommand() *cobra.Command {
 	aRun(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "format: "+formats)
 	cmd.Flags().StringVar(&part, "part", "", "part of the run; onnx: model, encoder, decoder, heads or the name of a head; csv: training, atoms")
-	cmd.Flags().StringVarP(&out, "out", "o", "", "file to write (default: the name of the run, in the current folder)")
+	cmd.Flags().StringVarP(&out, "out", "o", "", "file to write, replaced if there is one (default: a new file in the current folder, named after the run)")
 	_ = cmd.MarkFlagRequired("to")
 	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(export.Registry.Names(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -56,7 +56,9 @@ func exported(run, to, part, out string) (string, error) {
 		return "", usagef("--part: %w", err)
 	}
 	if out == "" {
-		out = export.FileName(r, format, part)
+		if out = export.FileName(r, format, part); !missingFile(out) { // perhaps the data of the run
+			return "", usagef("export: %s exists already and is not replaced; name the file with -o", out)
+		}
 	}
 	if err := refuseFolder(out); err != nil {
 		return "", err

@@ -26,6 +26,7 @@ func TestExportWritesEveryFormatAndRefusesWhatHasNoForm(t *testing.T) {
 		`--to: got "pytorch", want one of csv, npz, onnx, safetensors, tensorboard`:                "runs/small --to pytorch",
 		`--part: part "head" is unknown for onnx of this run, want one of model, encoder, decoder`: "runs/small --to onnx --part head",
 		"--out: runs is a folder; give a file name":                                                "runs/small --to npz -o runs",
+		"export: small.npz exists already and is not replaced; name the file with -o":              "runs/small --to npz",
 		`required flag(s) "to" not set`:                                                            "runs/small",
 	} {
 		b.contains(args, b.must(exitUsage, append([]string{"export"}, strings.Fields(args)...)...).stderr, want)

@@ -107,13 +107,13 @@ func figureCommand() *cobra.Command {
 		return kindNames(kinds), cobra.ShellCompDirectiveNoFileComp
 	}
 	w.add(cmd)
-	cmd.Flags().StringVar(&w.out, "out", "", "output file, .png or .svg (default KIND.png)")
+	cmd.Flags().StringVarP(&w.out, "out", "o", "", "output file, .png or .svg (default KIND.png)")
 	cmd.Flags().IntSliceVar(&w.images, "images", nil, "indices of the images to show, test images where the set has them (default the images of the study, or ten evenly spread ones)")
 	cmd.Flags().Float64Var(&w.target, "target", 0.3, "target p of the figure penalties, 0 or in (0,1)")
 	cmd.Flags().StringSliceVar(&w.x, "x", nil, "swept key over which curves are drawn (default the one with the most values); several, separated by commas, where models have different keys")
 	cmd.Flags().StringSliceVar(&w.metrics, "metrics", nil, "metrics that curves show (default four that were measured), or the two of pareto (default mse,max_approx), separated by commas")
 	published := []string{shallowPublished, deepPublished, nonePublished}
-	cmd.Flags().StringVar(&w.published, "published", shallowPublished, fmt.Sprintf("published points to show: %q", published))
+	cmd.Flags().StringVar(&w.published, "published", shallowPublished, "published points to show: "+strings.Join(published, ", "))
 	_ = cmd.RegisterFlagCompletionFunc("published", cobra.FixedCompletions(published, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -122,7 +122,7 @@ func figureCommand() *cobra.Command {
 func (w *figureWork) check(kinds []figureKind, args []string) (*figureKind, error) {
 	i := slices.IndexFunc(kinds, func(k figureKind) bool { return k.name == args[0] })
 	if i < 0 {
-		return nil, usagef("unknown figure %q, want one of %q", args[0], kindNames(kinds))
+		return nil, usagef("unknown figure %q, want one of %s", args[0], strings.Join(kindNames(kinds), ", "))
 	}
 	kind := &kinds[i]
 	w.runs = args[1:]

@@ -169,7 +169,7 @@ func (c *curves) chooseX() error {
 		for _, key := range c.x {
 			switch {
 			case !slices.Contains(keys, key):
-				return fmt.Errorf("--x: %q is not swept, want one of %q", key, keys)
+				return fmt.Errorf("--x: %q is not swept, want one of %s", key, strings.Join(keys, ", "))
 			case c.distinct(key) < 2:
 				return fmt.Errorf("--x: %s has fewer than two numbers to draw over; draw pareto", key)
 			}
@@ -183,7 +183,7 @@ func (c *curves) chooseX() error {
 		}
 	}
 	if most == 1 {
-		return fmt.Errorf("no swept key has two numbers to draw over (got %q); draw pareto", keys)
+		return fmt.Errorf("no swept key has two numbers to draw over (got %s); draw pareto", strings.Join(keys, ", "))
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ func (c *curves) chooseMetrics() error {
 	}
 	for _, name := range c.metrics {
 		if !slices.Contains(measured, name) {
-			return fmt.Errorf("--metrics: %q was not measured, want some of %q", name, measured)
+			return fmt.Errorf("--metrics: %q was not measured, want some of %s", name, strings.Join(measured, ", "))
 		}
 	}
 	if len(c.metrics) > 0 {

@@ -69,11 +69,11 @@ func TestCurvesAreDrawnOverTheSweptKey(t *testing.T) {
 	b.contains("search", draw("figure", "curves", "sweeps/search", "--metrics", "mse,l0"), "loss.1.weight", "adam", "rmsprop", "l0")
 
 	for problem, args := range map[string][]string{
-		`no swept key has two numbers to draw over (got ["optimizer.kind"])`: {"sweeps/optimizers"},
-		`"loss.1.weight" is not swept, want one of ["encoder.2.units"]`:      {"sweeps/units", "--x", "loss.1.weight"},
-		"optimizer.kind has fewer than two numbers":                          {"sweeps/search", "--x", "optimizer.kind"},
-		`"accuracy" was not measured`:                                        {"sweeps/units", "--metrics", "accuracy"},
-		"other keys are drawn of folders of sweeps":                          {"runs/small"},
+		`no swept key has two numbers to draw over (got optimizer.kind)`: {"sweeps/optimizers"},
+		`"loss.1.weight" is not swept, want one of encoder.2.units`:      {"sweeps/units", "--x", "loss.1.weight"},
+		"optimizer.kind has fewer than two numbers":                      {"sweeps/search", "--x", "optimizer.kind"},
+		`"accuracy" was not measured`:                                    {"sweeps/units", "--metrics", "accuracy"},
+		"other keys are drawn of folders of sweeps":                      {"runs/small"},
 	} {
 		if args[0] == "runs/small" {
 			b.must(0, "train", "small", "--epochs", "1")

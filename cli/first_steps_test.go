@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -15,15 +16,16 @@ func TestInitWritesModelsThatTrain(t *testing.T) {
 	if b.read("models.toml") != smallModels {
 		t.Error("init changed a file")
 	}
-	b.contains("standard output", b.must(0, "init", "new/folder").stdout, "cd new/folder && tessera train parts")
+	b.contains("standard output", b.must(0, "init", "new/folder").stdout, "cd new/folder && tessera train my-bars")
 	b.write("file", "")
 	b.must(exitWrite, "init", "file/folder")
 	b.shipped()
-	b.contains("standard output", b.must(0, "init").stdout, "next: tessera train parts")
+	b.contains("standard output", b.must(0, "init").stdout, "next: tessera train my-bars")
 	b.contains("check", b.must(0, "check").stdout, "models.toml: 2 models, 1 sweep, no errors")
-	for _, model := range []string{"parts", "limbs"} {
+	for _, model := range []string{"my-bars", "my-limbs"} {
 		b.must(0, "train", model, "--epochs", "1", "--quiet")
 	}
+	b.contains("check", b.must(0, "check").stdout, fmt.Sprintf("also available: %d models", len(tessera.Shipped().Names()))) // the new ones replace none
 	b.contains("sweep", b.must(0, "sweep", "sparsity", "--dry-run").stdout, "loss.1.weight", "waiting")
 }
 

@@ -136,7 +136,7 @@ func (f *runFlags) options() (tessera.Options, error) {
 		return tessera.Options{}, usageError{err}
 	}
 	if !slices.Contains(tessera.Backends(), f.backend) {
-		return tessera.Options{}, usagef("--backend: got %q, want one of %q", f.backend, tessera.Backends())
+		return tessera.Options{}, usagef("--backend: got %q, want one of %s", f.backend, strings.Join(tessera.Backends(), ", "))
 	}
 	team.Limit(f.threads)
 	return tessera.Options{Data: f.data, Threads: f.threads, Backend: f.backend}, nil

@@ -21,7 +21,7 @@ func initCommand() *cobra.Command {
 		Use:     "init [DIR]",
 		Short:   "Write a first models.toml, which can be trained at once",
 		Long:    "Write a commented " + tessera.ModelsFile + " into DIR (default: the current folder; created if there is none).\nAn existing file is never replaced.",
-		Example: "  tessera init\n  tessera train parts",
+		Example: "  tessera init\n  tessera train my-bars",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: work(func(cmd *cobra.Command, args []string) error {
 			dir := "."
@@ -32,7 +32,7 @@ func initCommand() *cobra.Command {
 			if err := writeNew(path, firstModels); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s\n\nnext: %stessera train parts\n", path, enter(dir))
+			fmt.Fprintf(cmd.OutOrStdout(), "%s\n\nnext: %stessera train my-bars\n", path, enter(dir))
 			return nil
 		}),
 	}

@@ -7,7 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera"
+	"tessera/config"
 	"tessera/evaluation"
+	"tessera/layers"
 	"tessera/metrics"
 )
 
@@ -88,10 +90,18 @@ func warnUseless(cmd *cobra.Command, r *tessera.Run, measured metrics.Values) {
 	if !ok || 2*int(useful) >= units {
 		return
 	}
-	change := `raise optimizer.learning_rate or train.epochs, set activation = "relu" in the last layer of the encoder, or lower its units`
-	if r.Model.Baseline != nil {
-		change = "lower components"
+	warn(cmd, fmt.Sprintf("%d of %d units are useless: freezing them at their mean activation raises the mse by 1 %% or less\n  what helps: %s",
+		units-int(useful), units, moreUseful(r.Model)))
+}
+
+// moreUseful says what makes more units useful.
+func moreUseful(m *config.Model) string {
+	if m.Baseline != nil {
+		return "lower components"
 	}
-	warn(cmd, fmt.Sprintf("only %d of %d units are useful: with the other %d frozen at their mean activation, the mse rises by 1 %% or less\n  what helps: %s",
-		int(useful), units, units-int(useful), change))
+	relu := ""
+	if last, ok := m.Encoder[len(m.Encoder)-1].Layer.(*layers.Dense); ok && last.Activation != "relu" {
+		relu = `, set activation = "relu" in the last layer of the encoder`
+	}
+	return "raise optimizer.learning_rate or train.epochs" + relu + ", or lower the units of the encoder"
 }

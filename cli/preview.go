@@ -28,7 +28,7 @@ func (f *previewFlag) add(cmd *cobra.Command) {
 // check refuses unknown names.
 func (f *previewFlag) check() error {
 	if choices := slices.Concat([]string{automatic}, preview.Protocols()); !slices.Contains(choices, f.how) {
-		return usagef("--preview: got %q, want one of %q", f.how, choices)
+		return usagef("--preview: got %q, want one of %s", f.how, strings.Join(choices, ", "))
 	}
 	return nil
 }

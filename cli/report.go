@@ -90,6 +90,9 @@ func (f *reportFlags) read(cmd *cobra.Command, paths []string, o page.Options) (
 		if err != nil {
 			return nil, err
 		}
+		if one.Missing != "" {
+			warn(cmd, fmt.Sprintf("%s: nothing was measured: %s", path, one.Missing))
+		}
 		r.Runs = append(r.Runs, one)
 	}
 	return r.Write, nil

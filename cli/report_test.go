@@ -25,11 +25,11 @@ func TestReportsAreFiles(t *testing.T) {
 
 func TestTheServerNeedsATokenForOtherMachines(t *testing.T) {
 	b := newBench(t)
-	for _, args := range [][]string{{"--address", "0.0.0.0:0"}, {"--address", "0.0.0.0:0", "--token", "short"}, {"--address", "port"}, {"missing"}} {
+	for _, args := range [][]string{{"--listen", "0.0.0.0:0"}, {"--listen", "0.0.0.0:0", "--token", "short"}, {"--listen", "port"}, {"missing"}} {
 		b.must(exitUsage, append([]string{"ui"}, args...)...)
 	}
 	b.must(0, "train", "small", "--epochs", "1")
-	cmd := b.command("ui", "--address", "127.0.0.1:0")
+	cmd := b.command("ui", "--listen", "127.0.0.1:0")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

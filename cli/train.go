@@ -45,7 +45,7 @@ func trainCommand() *cobra.Command {
 	f.runFlags.add(cmd)
 	f.progressFlags.add(cmd, "epochs")
 	f.preview.add(cmd)
-	cmd.Flags().StringVar(&f.out, "out", "", "folder of the run (default runs/MODEL, then runs/MODEL-2, ...)")
+	cmd.Flags().StringVarP(&f.out, "out", "o", "", "folder of the run (default runs/MODEL, then runs/MODEL-2, ...)")
 	cmd.Flags().BoolVar(&f.force, "force", false, "replace the run in the folder --out")
 	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "number of epochs; short for --set train.epochs=N")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "seed; short for --set train.seed=N")

@@ -26,8 +26,8 @@ func uiCommand() *cobra.Command {
 		Short: "Show a folder of runs and sweeps in the browser, with the progress of trainings",
 		Long: "Serve the pages of `tessera report` for all runs and sweeps in a folder (default runs) and its sub-folders: a list that sorts and filters, " +
 			"reports, comparisons, and curves that follow trainings. It writes nothing. The server listens on this machine only; with any other " +
-			"--address, every request needs the token that $" + tokenVariable + " or --token gives.",
-		Example: "  tessera ui\n  tessera ui sweeps --address 127.0.0.1:9000\n  TESSERA_TOKEN=$(openssl rand -hex 16) tessera ui --address 0.0.0.0:8420",
+			"--listen, every request needs the token that $" + tokenVariable + " or --token gives.",
+		Example: "  tessera ui\n  tessera ui sweeps --listen 127.0.0.1:9000\n  TESSERA_TOKEN=$(openssl rand -hex 16) tessera ui --listen 0.0.0.0:8420",
 		Args:    cobra.MaximumNArgs(1),
 		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.serve(cmd, args) }),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -35,7 +35,7 @@ func uiCommand() *cobra.Command {
 		},
 	}
 	f.runFlags.add(cmd)
-	cmd.Flags().StringVar(&f.address, "address", "127.0.0.1:8420", "address and port to listen on; port 0 takes a free one")
+	cmd.Flags().StringVar(&f.address, "listen", "127.0.0.1:8420", "address and port to listen on; port 0 takes a free one")
 	cmd.Flags().StringVar(&f.token, "token", "", "token that requests need (default $"+tokenVariable+")")
 	return cmd
 }
@@ -67,9 +67,9 @@ func (f *uiFlags) serve(cmd *cobra.Command, args []string) error {
 	local, err := isLocal(f.address)
 	switch {
 	case err != nil:
-		return usagef("--address: %v", err)
+		return usagef("--listen: %v", err)
 	case !local && f.token == "":
-		return usagef("--address: %s is reachable from other machines and needs a token; set $%s", f.address, tokenVariable)
+		return usagef("--listen: %s is reachable from other machines and needs a token; set $%s", f.address, tokenVariable)
 	case f.token != "" && len(f.token) < leastToken:
 		return usagef("--token: got %d characters, want at least %d", len(f.token), leastToken)
 	}
@@ -79,7 +79,7 @@ func (f *uiFlags) serve(cmd *cobra.Command, args []string) error {
 	}
 	listener, err := net.Listen("tcp", f.address)
 	if err != nil {
-		return usagef("--address: %v", err)
+		return usagef("--listen: %v", err)
 	}
 	show := url.URL{Scheme: "http", Host: reachable(listener.Addr()), Path: "/"}
 	if f.token != "" {

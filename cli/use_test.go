@@ -220,6 +220,7 @@ func TestEncodeAndDecodeGoThroughFilesInEveryFormat(t *testing.T) {
 		t.Errorf("the decoded images have mse %g, eval says %g", mse, e.MSE)
 	}
 	b.must(0, "decode", "runs/small", "--in", "codes.npy", "--out", "outputs")
+	b.contains("standard error", b.must(exitUsage, "decode", "runs/small", "--in", "codes.npy", "--out", "outputs").stderr, "outputs is a folder with files")
 	f, err := os.Open(b.path("outputs/00255.png"))
 	if err != nil {
 		t.Fatal(err)

@@ -80,7 +80,8 @@ func counts(header []string) bool {
 
 func (f *csvFile) reader() *csv.Reader {
 	r := csv.NewReader(bytes.NewReader(f.rest))
-	r.Comma, r.ReuseRecord, r.TrimLeadingSpace = f.comma, true, true
+	r.Comma, r.ReuseRecord = f.comma, true
+	r.TrimLeadingSpace = f.comma != '\t' // else empty cells would be trimmed
 	return r
 }
 

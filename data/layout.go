@@ -76,6 +76,7 @@ func (l *Layout) read(a array) (images *Images, doubt *Error, err error) {
 	if len(dims) == 4 && l.Axes == channelsFirst {
 		a = a.channelsLast()
 	}
+	l.ofBytes(a)
 	if images, err = a.images(); err != nil {
 		return nil, nil, err
 	}
@@ -87,6 +88,16 @@ func (l *Layout) read(a array) (images *Images, doubt *Error, err error) {
 		return nil, nil, err
 	}
 	return images, l.doubt(dims, images), nil
+}
+
+// ofBytes divides floats that are bytes by 255.
+func (l *Layout) ofBytes(a array) {
+	if l.Scale.Method != scaleBytes {
+		return
+	}
+	for i := range a.floats {
+		a.floats[i] /= 255
+	}
 }
 
 // mostDoubted is the largest value of floats that are doubtful as images: that of a byte.

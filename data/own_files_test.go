@@ -1,12 +1,14 @@
 package data
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -216,4 +218,45 @@ func TestTablesThatCannotBeReadSayWhy(t *testing.T) {
 func safetensorsOf(header string, values int) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(b, header...), make([]byte, values)...)
+}
+
+// A table as pandas writes it with tabs: a column of row numbers without a name, a label that is missing.
+func TestEmptyCellsBetweenTabs(t *testing.T) {
+	path := write(t, t.TempDir(), "birds.tsv", []byte("\ta\tlabel\tb\nx\t1\towl\t2\ny\t3\t\t4\n"))
+	rows, err := ReadRows(background, path, []int{2}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := rows.Float32(); !slices.Equal(got, []float32{1, 2, 3, 4}) || !slices.Equal(rows.Labels(), []int{0, UnknownLabel}) || !slices.Equal(rows.Names, []string{"x", "y"}) {
+		t.Errorf("got %v, labels %v, names %q", got, rows.Labels(), rows.Names)
+	}
+}
+
+// A tensor of one number, or of one axis, is an error where it is read; asking for its shape never panics.
+func TestATensorWithoutSamplesHasNoShape(t *testing.T) {
+	var zipped bytes.Buffer
+	err := writeNPZ(&zipped, []namedArray{
+		{"none", func(w io.Writer) error { return writeNPY(w, []int{}, []float32{7}) }},
+		{"one", func(w io.Writer) error { return writeNPY(w, []int{3}, []float32{1, 2, 3}) }},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := `{"none":{"dtype":"F32","shape":[],"data_offsets":[0,4]},"one":{"dtype":"F32","shape":[3],"data_offsets":[4,16]}}`
+	plain := append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header+strings.Repeat("\x00", 16)...)
+	dir := t.TempDir()
+	for _, tensor := range []string{"none", "one"} {
+		for _, s := range []Source{
+			&NPZ{Tables: Tables{Images: write(t, dir, "x.npz", zipped.Bytes())}, Named: Named{Tensor: tensor}},
+			&Safetensors{Tables: Tables{Images: write(t, dir, "x.safetensors", plain)}, Named: Named{Tensor: tensor}},
+		} {
+			if shape, ok := s.Shape(nil); ok {
+				t.Errorf("%T %s: got shape %v", s, tensor, shape)
+			}
+			var bad *Error
+			if _, err := s.Load(background, nil, Both); !errors.As(err, &bad) {
+				t.Errorf("%T %s: got %v", s, tensor, err)
+			}
+		}
+	}
 }

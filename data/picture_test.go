@@ -2,6 +2,7 @@ package data
 
 import (
 	"bytes"
+	"errors"
 	"image"
 	"image/color"
 	"image/png"
@@ -13,18 +14,25 @@ func TestPicturesBecomeImagesAndBack(t *testing.T) {
 	colours := image.NewNRGBA(image.Rect(5, 5, 8, 7))
 	colours.SetNRGBA(5, 5, color.NRGBA{255, 0, 0, 255})
 	colours.SetNRGBA(7, 6, color.NRGBA{10, 20, 30, 255})
-	got, err := FromPicture(colours, []int{2, 3})
+	var file bytes.Buffer
+	if err := png.Encode(&file, colours); err != nil {
+		t.Fatal(err)
+	}
+	got, err := DecodePicture(file.Bytes(), []int{2, 3})
 	if want := []byte{76, 0, 0, 0, 0, 18}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("grey: got %v, %v; want %v", got, err, want)
 	}
-	got, err = FromPicture(colours, []int{2, 3, 3})
+	got, err = DecodePicture(file.Bytes(), []int{2, 3, 3})
 	if want := []byte{255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10, 20, 30}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("colours: got %v, %v; want %v", got, err, want)
 	}
 	for _, shape := range [][]int{{3, 2}, {6}, {2, 3, 4}, {-1, -1}} {
-		if _, err := FromPicture(colours, shape); err == nil {
+		if _, err := DecodePicture(file.Bytes(), shape); err == nil {
 			t.Errorf("shape %v: no error", shape)
 		}
+	}
+	if _, err := DecodePicture([]byte("text"), []int{2, 3}); !errors.Is(err, ErrNoPicture) {
+		t.Errorf("a text: %v", err)
 	}
 	var b bytes.Buffer
 	if err := WritePNG(&b, []int{1, 4}, []float32{-1, 0.5, 1, 2}); err != nil {

@@ -99,6 +99,7 @@ func readRows(ctx context.Context, path string, r reading, layout Layout, p pict
 // plain returns the samples of an array as the keys understand it; codes are not images, whatever the keys say.
 func (l *Layout) plain(a array, shape []int) (*Images, error) {
 	if len(shape) < 2 {
+		l.ofBytes(a)
 		return a.images()
 	}
 	images, _, err := l.read(a)

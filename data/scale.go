@@ -10,7 +10,7 @@ import (
 // Scale is `scale = "bytes"`, `"minmax"`, `"standardise"` or a factor: how the values of a data set are scaled before a model
 // sees them. The zero value takes them as they are; bytes of a file of bytes are value/255 in any case.
 //
-//	"bytes"        x / 255, for floats from 0 to 255
+//	"bytes"        x / 255, for floats from 0 to 255, when a file is read: they are what the bytes of another file mean
 //	"minmax"       (x - min) / (max - min), clipped to [0,1] where a sample that was not fitted leaves it
 //	"standardise"  (x - mean) / standard deviation (of the population)
 //	a factor f     f x
@@ -69,7 +69,7 @@ type Scaling struct {
 
 // Fit returns the scaling of samples by s, nil where nothing is scaled. A factor that is not finite is an error.
 func (s Scale) Fit(m *Images) (*Scaling, error) {
-	if s == (Scale{}) || s.Method == scaleBytes && m.bytes != nil {
+	if s == (Scale{}) || s.Method == scaleBytes {
 		return nil, nil
 	}
 	scaling := &Scaling{make([]float32, m.pixels), make([]float32, m.pixels), s.Method == scaleMinmax}
@@ -95,12 +95,7 @@ func (s Scale) Fit(m *Images) (*Scaling, error) {
 }
 
 // fixed is the scaling without statistics.
-func (s Scale) fixed(int) (shift, factor float64) {
-	if s.Factor != 0 {
-		return 0, s.Factor
-	}
-	return 0, 1.0 / 255
-}
+func (s Scale) fixed(int) (shift, factor float64) { return 0, s.Factor }
 
 // statistic is what is known of one value of all samples, or of one channel.
 type statistic struct{ n, min, max, mean, squares float64 }
@@ -196,6 +191,9 @@ func (m *Images) Scaled(s *Scaling) *Images {
 	other.scaling = s
 	return &other
 }
+
+// Scaling returns the scaling of the values that are read, nil for none.
+func (m *Images) Scaling() *Scaling { return m.scaling }
 
 // Scaled returns the same set with all of its samples under the scaling of a model, nil for none, in the place of what its keys
 // declare.

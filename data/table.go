@@ -95,10 +95,11 @@ func (t *table) complete(shape []int) error {
 		return errors.New("holds a single number, want samples")
 	}
 	n := t.values.dims[0]
-	for what, got := range map[string]int{"names": len(t.names), "labels": max(len(t.labels), len(t.texts))} {
-		if got > 0 && got != n {
-			return fmt.Errorf("%d %s for %d samples", got, what, n)
-		}
+	if got := len(t.names); got > 0 && got != n {
+		return fmt.Errorf("%d names for %d samples", got, n)
+	}
+	if got := max(len(t.labels), len(t.texts)); got > 0 && got != n {
+		return fmt.Errorf("%d labels for %d samples", got, n)
 	}
 	return nil
 }
@@ -127,18 +128,21 @@ func tableOf(parts []tablePart, r reading) (t table, err error) {
 			}
 		}
 	}
-	for into, names := range map[*[]string][]string{&t.names: nameNames, &t.classes: classNames} {
-		p, _ := namedPart(parts, "", names)
-		if p == nil || p == samples {
-			continue
-		}
-		a, err := p.read()
-		if err != nil {
-			return t, err
-		}
-		*into = a.texts
+	if t.names, err = textsOf(parts, samples, nameNames); err != nil {
+		return t, err
 	}
-	return t, nil
+	t.classes, err = textsOf(parts, samples, classNames)
+	return t, err
+}
+
+// textsOf returns the texts of the first array that has a usual name; nil if there is none, or one of numbers.
+func textsOf(parts []tablePart, samples *tablePart, usual []string) ([]string, error) {
+	p, _ := namedPart(parts, "", usual) // no name that must be there
+	if p == nil || p == samples {
+		return nil, nil
+	}
+	a, err := p.read()
+	return a.texts, err
 }
 
 // namedPart returns the array of that name or, without one, the first that has a usual name; nil if there is none of these.

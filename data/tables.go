@@ -143,7 +143,7 @@ func (t *Tables) shape(r reading) ([]int, bool) {
 		return nil, false
 	}
 	dims, err := o.dims(r)
-	if err != nil {
+	if err != nil || len(dims) < 2 {
 		return nil, false
 	}
 	shape, err := t.sampleShape(dims)

@@ -141,7 +141,8 @@ func tokenOf(r *http.Request) string {
 func withoutToken(u *url.URL) string {
 	q := u.Query()
 	q.Del("token")
-	return (&url.URL{Path: u.Path, RawQuery: q.Encode()}).RequestURI()
+	path := "/" + strings.TrimLeft(u.Path, "/") // "//" would begin the name of another server
+	return (&url.URL{Path: path, RawQuery: q.Encode()}).RequestURI()
 }
 
 // errNotHere says that the folder has no such run or sweep.
@@ -172,29 +173,52 @@ func fail(w http.ResponseWriter, err error) {
 	http.Error(w, err.Error(), code)
 }
 
-// cached answers with a page, made again only if its files have changed.
+// cached answers with a page, made again only if its files have changed. Of readers who ask for the same page at once, the first
+// one makes it for all.
 func (s *Server) cached(w http.ResponseWriter, key, stamp string, make func(*bytes.Buffer) error) {
-	s.mu.Lock()
-	have, ok := s.pages[key]
-	s.mu.Unlock()
-	if !ok || have.stamp != stamp {
-		s.measuring.Lock()
-		defer s.measuring.Unlock()
-		var b bytes.Buffer
-		if err := make(&b); err != nil {
+	text, ok := s.fresh(key, stamp)
+	if !ok {
+		var err error
+		if text, err = s.made(key, stamp, make); err != nil {
 			fail(w, err)
 			return
 		}
-		have = kept{stamp, b.Bytes()}
-		s.mu.Lock()
-		if len(s.pages) >= mostPages {
-			clear(s.pages)
-		}
-		s.pages[key] = have
-		s.mu.Unlock()
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write(have.page) // who left does not read it
+	_, _ = w.Write(text) // who left does not read it
+}
+
+// made makes a page, unless another reader has made it meanwhile.
+func (s *Server) made(key, stamp string, make func(*bytes.Buffer) error) ([]byte, error) {
+	s.measuring.Lock()
+	defer s.measuring.Unlock()
+	if text, ok := s.fresh(key, stamp); ok {
+		return text, nil
+	}
+	var b bytes.Buffer
+	if err := make(&b); err != nil {
+		return nil, err
+	}
+	s.keep(key, kept{stamp, b.Bytes()})
+	return b.Bytes(), nil
+}
+
+// fresh returns a page that was made of files with that stamp.
+func (s *Server) fresh(key, stamp string) (text []byte, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	have, ok := s.pages[key]
+	return have.page, ok && have.stamp == stamp
+}
+
+// keep keeps a page for the next reader.
+func (s *Server) keep(key string, k kept) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pages) >= mostPages {
+		clear(s.pages)
+	}
+	s.pages[key] = k
 }
 
 // mostPages bounds the pages in memory.

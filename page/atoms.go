@@ -18,14 +18,15 @@ const pictureBudget = 1_200_000
 
 // Units is the grid of atoms of a run, or of what its decoder draws for each unit where a code does not weigh atoms.
 type Units struct {
-	Kind   string // "atom" or "unit"
-	Total  int    // of the model; the first ones are shown
-	Words  string
-	Each   []UnitCell
-	Bias   picture  // "" without any
-	Used   bool     // how units are used was measured
-	Use    string   // what a use is, in words
-	Images pictures // that use a unit most, by their number
+	Kind     string // "atom" or "unit"
+	Total    int    // of the model; the first ones are shown
+	Words    string
+	Each     []UnitCell
+	Bias     picture  // "" without any
+	Negative bool     // a picture has values below 0
+	Used     bool     // how units are used was measured
+	Use      string   // what a use is, in words
+	Images   pictures // that use a unit most, by their number
 }
 
 // pictures are images by their number.
@@ -59,6 +60,7 @@ func plainUnits(run *tessera.Run) *Units {
 		return nil
 	}
 	u := &Units{Kind: "atom", Total: a.Count}
+	u.Negative = negative(a.Values)
 	u.Words = fmt.Sprintf("The %s atoms of the decoder's last layer. How they are used is not measured yet.", grouped(a.Count))
 	p := newPainter(a.Shape)
 	for j := range min(a.Count, mostUnits) {
@@ -74,6 +76,7 @@ func (v *view) units() (*Units, error) {
 	if err != nil || drawings == nil {
 		return nil, err
 	}
+	u.Negative = negative(drawings) || v.direct && negative(v.atoms.Bias)
 	if v.direct && v.atoms.Bias != nil {
 		u.Bias = v.painter.draw(report.Signed, v.atoms.Bias)
 	}
@@ -85,6 +88,11 @@ func (v *view) units() (*Units, error) {
 	}
 	v.topPictures(u)
 	return u, nil
+}
+
+// negative reports whether a value is below 0.
+func negative(values []float32) bool {
+	return slices.ContainsFunc(values, func(v float32) bool { return v < 0 })
 }
 
 // drawings are the images of the units: their atoms, or what the decoder adds for the largest activation of each unit.
@@ -204,7 +212,7 @@ func (v *view) topPictures(u *Units) {
 
 // tone is how images are drawn: as they are where their values lie in [0,1].
 func (v *view) tone() report.Tone {
-	if low, high := v.sample.Images.Range(); low < 0 || high > 1 {
+	if low, high := v.sample.Images.Scaled(nil).Range(); low < 0 || high > 1 {
 		return report.Stretched
 	}
 	return report.Unit

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"tessera/config"
@@ -134,10 +135,10 @@ func TestASweepInTheBrowser(t *testing.T) {
 	want(p, `document.querySelectorAll("#settings tbody tr").length`, 2)
 	want(p, `document.querySelectorAll("#plot .mark").length`, 2)
 	want(p, `+(document.querySelectorAll("#plot .error").length > 0)`, 1) // two seeds have a deviation
-	weights := `[...document.querySelectorAll("#settings tbody td:nth-child(2)")].map(e => e.textContent).join(" ")`
-	p.Click(`#settings thead th:nth-child(2) button`)
+	weights := `[...document.querySelectorAll("#settings tbody th:first-child")].map(e => e.textContent).join(" ")`
+	p.Click(`#settings thead th:nth-child(1) button`)
 	up := p.Text(weights)
-	p.Click(`#settings thead th:nth-child(2) button`)
+	p.Click(`#settings thead th:nth-child(1) button`)
 	if down := p.Text(weights); up != "0.001 10" || down != "10 0.001" {
 		t.Errorf("sorted by the weight: %q, then %q", up, down)
 	}
@@ -145,7 +146,13 @@ func TestASweepInTheBrowser(t *testing.T) {
 	if trial := p.Text(`page.sweep.trials[document.getElementById("trials").value].name`); trial != s.Trials[s.Settings[1].Trials[0]].Name {
 		t.Errorf("a click on the second setting shows the atoms of %s", trial)
 	}
-	want(p, `document.querySelectorAll("#sprite img").length`, 1)
+	want(p, `document.querySelectorAll("#sprite .atom").length`, 5)
+	if text := p.Text(`document.getElementById("same").textContent`); !strings.Contains(text, "model small; seeds 2") {
+		t.Errorf("what is the same in all settings: %q", text)
+	}
+	if text := p.Text(`document.querySelector(".summary").textContent`); !strings.Contains(text, "the weight of the kl term (loss.1.weight)") || !strings.Contains(text, "No images were held out") {
+		t.Errorf("the summary does not say what varies, or what was measured: %q", text)
+	}
 	p.Shot("sweep", true)
 	p.Type(`#filter`, "weight=10")
 	want(p, `document.querySelectorAll("#settings tbody tr").length`, 1)

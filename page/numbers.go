@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
+
+	"tessera/metrics"
 )
 
 // round keeps four significant digits, so that the data of a page stay small; what is not finite becomes 0.
@@ -45,6 +48,12 @@ func spent(seconds float64) string {
 
 // plain removes the marks of Markdown from a text.
 func plain(text string) string { return strings.NewReplacer("`", "", `\|`, "|").Replace(text) }
+
+// elsewhere ends a description with what a reader of a page does not have.
+var elsewhere = regexp.MustCompile(`, as in (?:later notebooks|tables)[^;]*$`)
+
+// aboutOf describes a measure.
+func aboutOf(m metrics.Measure) string { return elsewhere.ReplaceAllString(plain(m.Summary()), "") }
 
 func compare(a, b float64) int { return cmp.Compare(a, b) }
 

@@ -15,6 +15,7 @@ type Origin struct {
 	Facts    [][2]string // environment
 	Data     [][2]string // file, SHA-256
 	Commands []Command
+	Unlisted bool // it was measured on files that the record of the training does not list
 }
 
 // Command is a command line and what it does.
@@ -41,7 +42,7 @@ func originOf(r *Run, e train.Environment) Origin {
 	}
 	name := quoted(r.Name)
 	o.Commands = []Command{
-		{"tessera train " + name + " -f " + folder.Config + same, "trains it again from the settings below, saved as " + folder.Config + ": on the same kind of CPU to the same bytes"},
+		{"tessera train " + name + " -f " + folder.Config + same, "trains it again from the settings above, saved as " + folder.Config + ": on the same kind of CPU to the same bytes"},
 		{"tessera eval " + quoted(r.Path), "measures it again"},
 		{"tessera report " + quoted(r.Path) + " -o report.html", "writes this page"},
 	}

@@ -95,7 +95,8 @@ func contains(t *testing.T, text string, wanted ...string) {
 func TestAPageSaysWhatWasTrainedAndHowItEnded(t *testing.T) {
 	text := rendered(t, run(t, "swimmers"))
 	contains(t, text, "swimmer-parts is an auto-encoder", "The training is finished: all 3 epochs are done", "the 256 images of swimmer that were fitted",
-		"reconstruction: the mean image is better", `<span class="default">epsilon = `, `<span>epochs = 3`, "tessera eval ", `data-unit="0"`, "Units that contribute most")
+		"reconstruction: the mean image is better", `<span class="default">epsilon = `, `<span>epochs = 3`, "tessera eval ", `data-unit="0"`, "Units that contribute most",
+		"It minimises mse &#43; ", "from the settings above")
 }
 
 // The same run gives the same bytes, with every picture and number in them.

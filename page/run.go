@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"tessera"
 	"tessera/config"
@@ -29,6 +30,7 @@ type Run struct {
 	Path     string
 	Name     string // of the model
 	Words    []string
+	Terms    []Term // of the objective
 	Verdicts []Verdict
 	Measured *Measured // nil where nothing was measured
 	Missing  string    // why nothing was measured
@@ -57,6 +59,7 @@ type Measured struct {
 type Number struct {
 	Name, Value, Better, About string
 	Fitted                     string // on images that were fitted; "" where it was not measured
+	Variant                    bool   // of another number of the list
 }
 
 // ReadRun opens a run, measures it and draws what a page shows of it. Data that are missing are no error: the page then says so.
@@ -82,7 +85,7 @@ func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
 	if err := r.measure(ctx, opened, o); err != nil {
 		return nil, err
 	}
-	r.Words = wordsOf(r, opened)
+	r.Words, r.Terms = wordsOf(r, opened), termsOf(opened.Model)
 	return r, nil
 }
 
@@ -111,6 +114,7 @@ func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) error
 		return fmt.Errorf("%s: %w", r.Path, err)
 	}
 	r.Measured = measuredOn(opened.Model, result.Result)
+	r.Origin.Unlisted = len(r.Origin.Data) > 0 && r.Measured.Split == string(data.TestSplit) && opened.Model.Dataset.Fit != r.Measured.Split
 	r.Numbers = numbersOf(result)
 	if result.Fitted != nil {
 		r.Fitted = grouped(result.Fitted.Images) + " of the " + grouped(result.FittedImages) + " images that were fitted"
@@ -166,9 +170,12 @@ func measuredOn(m *config.Model, r *metrics.Result) *Measured {
 	case data.ValidationSplit:
 		measured.Words = fmt.Sprintf("%s images of %s that the training held out for validation", n, r.Dataset)
 	case data.TrainSplit:
-		measured.Words = fmt.Sprintf("the %s images of %s that were fitted: unseen images may be reconstructed worse", n, r.Dataset)
+		measured.Words = fmt.Sprintf("the %s images of %s that were fitted (unseen images may be reconstructed worse)", n, r.Dataset)
 	default:
-		measured.Words = fmt.Sprintf("all %s images of %s, which include those that were fitted: it has no test images", n, r.Dataset)
+		measured.Words = fmt.Sprintf("all %s images of %s, those that were fitted among them", n, r.Dataset)
+		if !data.HasTest(m.Dataset.Source) && m.Dataset.Validation.Fraction == 0 {
+			measured.Words = fmt.Sprintf("the %s images of %s on which it was trained: no images were held out", n, r.Dataset)
+		}
 	}
 	return measured
 }
@@ -176,13 +183,16 @@ func measuredOn(m *config.Model, r *metrics.Result) *Measured {
 // numbersOf lists the metrics that are shown.
 func numbersOf(r *evaluation.Report) (list []Number) {
 	for _, v := range r.Shown() {
-		n := Number{Name: v.Name, Value: "not applicable: " + v.Missing}
-		if v.Missing == "" {
-			n.Value = short(v.Number)
+		if v.Missing != "" {
+			continue
+		}
+		n := Number{Name: v.Name, Value: short(v.Number)}
+		for _, ending := range []string{"_clipped", "_bias_dilated", "_reconstructed", "_contribution"} {
+			n.Variant = n.Variant || strings.HasSuffix(v.Name, ending)
 		}
 		if m, ok := metrics.MeasureOf(v.Name); ok {
-			n.Better, n.About = string(m.Better), plain(m.Summary())
-			if v.Missing == "" && m.Count {
+			n.Better, n.About = string(m.Better), aboutOf(m)
+			if m.Count {
 				n.Value = grouped(int(v.Number))
 			}
 		}
@@ -201,7 +211,8 @@ type view struct {
 	run     *tessera.Run
 	sample  *evaluation.Sample
 	painter painter
-	images  []float32 // n x pixels
+	images  []float32 // n x pixels, before they are scaled: the run scales what it is given
+	scaling *data.Scaling
 	codes32 []float32 // n x units
 	n       int
 	labels  []int    // nil without any
@@ -213,7 +224,8 @@ type view struct {
 
 func newView(run *tessera.Run, sample *evaluation.Sample) (*view, error) {
 	images := sample.Images.Slice(0, min(mostImages, max(1, mostValues/sample.Images.Pixels()), sample.Images.Len()))
-	v := &view{run: run, sample: sample, painter: newPainter(run.Shape()), images: images.Float32(), n: images.Len(), atoms: run.Atoms()}
+	v := &view{run: run, sample: sample, painter: newPainter(run.Shape()), images: images.Scaled(nil).Float32(),
+		scaling: images.Scaling(), n: images.Len(), atoms: run.Atoms()}
 	v.labels, v.classes = images.Labels(), classNames(images.Labels(), sample.Classes)
 	v.direct = v.atoms != nil && v.atoms.Indirect == "" && v.atoms.Count == run.Units()
 	var err error

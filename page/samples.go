@@ -65,7 +65,7 @@ func (v *view) samples() (*Samples, error) {
 		if s.Operator {
 			a, b := dilated[at*pixels:(at+1)*pixels], approximated[at*pixels:(at+1)*pixels]
 			one.Dilated, one.Approximated = v.painter.draw(v.tone(), a), v.painter.draw(v.tone(), b)
-			one.ApproxMSE = round(meanSquare(a, b))
+			one.ApproxMSE = round(meanSquare(v.differences(a, b)))
 		}
 		s.Each = append(s.Each, one)
 	}
@@ -82,12 +82,9 @@ func (v *view) sampleOf(i, at int, images, outputs []float32) Sample {
 	}
 	if outputs != nil {
 		y := outputs[at*pixels : (at+1)*pixels]
-		difference := make([]float32, pixels)
-		for p := range y {
-			difference[p] = float32(math.Abs(float64(x[p] - y[p])))
-		}
+		difference := v.differences(x, y)
 		one.Reconstructed, one.Difference = v.painter.draw(v.tone(), y), v.painter.draw(report.Unit, difference)
-		one.MSE = round(meanSquare(x, y))
+		one.MSE = round(meanSquare(difference))
 	}
 	order := make([]int, v.usage.k)
 	for j := range v.usage.k {
@@ -155,12 +152,24 @@ func (v *view) approximate(images, codes []float32) (dilated, approximated []flo
 	return operated.Values, approximated, nil
 }
 
-// meanSquare is the mean of (a - b)².
-func meanSquare(a, b []float32) float64 {
-	sum := 0.0
-	for p := range a {
-		d := float64(a[p]) - float64(b[p])
-		sum += d * d
+// differences are |x - y| of scaled values, as those of the metrics are.
+func (v *view) differences(x, y []float32) []float32 {
+	all := make([]float32, len(x))
+	for p := range x {
+		d := math.Abs(float64(x[p]) - float64(y[p]))
+		if v.scaling != nil {
+			d *= math.Abs(float64(v.scaling.Factor[p]))
+		}
+		all[p] = float32(d)
 	}
-	return sum / float64(len(a))
+	return all
+}
+
+// meanSquare is the mean of the squares.
+func meanSquare(values []float32) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += float64(v) * float64(v)
+	}
+	return sum / float64(len(values))
 }

@@ -3,16 +3,16 @@ package page
 import (
 	"context"
 	"errors"
-	"fmt"
 	"image"
 	"image/draw"
 	"io"
 	"math"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"tessera"
+	"tessera/config"
+	"tessera/evaluation"
 	"tessera/metrics"
 	"tessera/report"
 	"tessera/sweep"
@@ -26,7 +26,10 @@ type Sweep struct {
 	Live        string // the address of the events of `tessera ui`, "" for a file
 	Words       []string
 	Failed      []Failure
+	Terms       []Term // of the objective, where there is one model
+	Warning     string // that the images are no unseen ones, "" if they are
 	Keys        []string
+	Names       []string // of the keys, in words
 	Measures    []MeasureColumn
 	Settings    []SettingRow
 	Trials      []TrialRow
@@ -40,7 +43,8 @@ type Failure struct{ Trial, Problem string }
 // MeasureColumn is one metric of a sweep.
 type MeasureColumn struct {
 	Name   string `json:"name"`
-	Better string `json:"better"` // lower, higher, or "" for neither
+	Better string `json:"better"`       // lower, higher, or "" for neither
+	Of     int    `json:"of,omitempty"` // the most that it can be, where that is known
 	About  string `json:"about"`
 }
 
@@ -67,6 +71,8 @@ type TrialRow struct {
 type Sprite struct {
 	Picture picture `json:"picture"`
 	Columns int     `json:"columns"`
+	Height  int     `json:"height"` // of one atom, in pixels
+	Width   int     `json:"width"`
 	Shown   int     `json:"shown"`
 	Total   int     `json:"total"`
 }
@@ -112,10 +118,15 @@ func ReadSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
 		s.Settings = append(s.Settings, row)
 	}
 	s.selected(results, names)
-	s.words(results)
 	s.Commands = []Command{{"tessera sweep " + quoted(results.Sweep), "trains and measures it again, in a folder with the same models.toml"},
 		{"tessera report " + quoted(path) + " -o report.html", "writes this page"}}
-	return s, s.sprites(ctx, o)
+	models, err := s.sprites(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	s.Names = keyNames(results.Keys, models)
+	s.words(results, models)
+	return s, nil
 }
 
 // selected lists the selected settings.
@@ -148,7 +159,7 @@ func (s *Sweep) measures(r *sweep.Results) (names []string) {
 	for _, name := range names {
 		c := MeasureColumn{Name: name}
 		if m, ok := metrics.MeasureOf(name); ok {
-			c.About = plain(m.Summary())
+			c.About = aboutOf(m)
 			if m.Better != metrics.Neither {
 				c.Better = string(m.Better)
 			}
@@ -169,44 +180,13 @@ func points(values metrics.Values, names []string) []*Point {
 	return all
 }
 
-// words says what the sweep is.
-func (s *Sweep) words(r *sweep.Results) {
-	done, seeds, models := 0, 0, []string{}
-	for _, t := range r.Trials {
-		if t.Metrics != nil {
-			done++
-		}
-		if !slices.Contains(models, t.Model) {
-			models = append(models, t.Model)
-		}
-	}
-	for _, one := range r.Settings {
-		seeds = max(seeds, len(one.Trials))
-	}
-	s.Words = append(s.Words, fmt.Sprintf("The sweep %s trains %s (%s): %s, each with up to %s, %s in all.", r.Sweep, plural(len(models), "model"), strings.Join(models, ", "),
-		plural(len(r.Settings), "setting"), plural(seeds, "seed"), plural(len(r.Trials), "trial")))
-	if len(r.Keys) > 0 {
-		s.Words = append(s.Words, "It varies "+strings.Join(r.Keys, ", ")+".")
-	}
-	state := "All trials are measured"
-	if done < len(r.Trials) {
-		state = fmt.Sprintf("%d of %d trials are measured", done, len(r.Trials))
-	}
-	on := map[string]string{"test": "the test images", "validation": "images that the training held out for validation", "all": "all images, those that were fitted among them",
-		"train": "the fitted images"}[r.Split]
-	if on != "" {
-		state += ", on " + on
-	}
-	s.Words = append(s.Words, state+".")
-}
-
-// sprites draws the atoms of the trials.
-func (s *Sweep) sprites(ctx context.Context, o Options) error {
+// sprites draws the atoms of the trials and returns their models, one for each name.
+func (s *Sweep) sprites(ctx context.Context, o Options) (models []*config.Model, err error) {
 	budget := spriteBudget / max(1, len(s.Trials))
 	for i := range s.Trials {
 		t := &s.Trials[i]
 		if err := ctx.Err(); err != nil {
-			return err
+			return nil, err
 		}
 		run, err := tessera.Open(sweep.TrialPath(s.Path, t.Name), o.Open)
 		var damaged *checkpoint.Error
@@ -214,16 +194,33 @@ func (s *Sweep) sprites(ctx context.Context, o Options) error {
 		case errors.Is(err, folder.ErrNotRun), errors.As(err, &damaged): // not begun, removed or damaged: the numbers are shown
 			continue
 		case err != nil:
-			return err
+			return nil, err
+		}
+		if !slices.ContainsFunc(models, func(m *config.Model) bool { return m.Name == run.Model.Name }) {
+			models = append(models, run.Model)
+			s.countParts(ctx, run)
 		}
 		if a := run.Atoms(); a != nil {
 			t.Atoms = spriteOf(a, budget)
 		}
 		if err := run.Close(); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return models, nil
+}
+
+// countParts notes how many true parts there are, where a sweep counts those that were found.
+func (s *Sweep) countParts(ctx context.Context, run *tessera.Run) {
+	at := slices.IndexFunc(s.Measures, func(m MeasureColumn) bool { return m.Name == "parts_found" })
+	if at < 0 {
+		return
+	}
+	sample, err := run.Sample(ctx, evaluation.PlanOf(run.Model).First)
+	if err != nil { // without the images their parts are not known
+		return
+	}
+	s.Measures[at].Of = max(s.Measures[at].Of, len(sample.Images.Parts))
 }
 
 // levels is how many grey levels a sprite has: fewer give smaller files.
@@ -255,7 +252,7 @@ func firstAtoms(a *metrics.Atoms, n int) *Sprite {
 		at := image.Pt(j%columns*(width+1), j/columns*(height+1))
 		draw.Draw(drawn, image.Rectangle{at, at.Add(one.Rect.Size())}, one, image.Point{}, draw.Src)
 	}
-	return &Sprite{Picture: encode(drawn), Columns: columns, Shown: n, Total: a.Count}
+	return &Sprite{Picture: encode(drawn), Columns: columns, Height: height, Width: width, Shown: n, Total: a.Count}
 }
 
 // coarse rounds values to a few levels of their largest magnitude.
@@ -278,6 +275,6 @@ func (s *Sweep) Write(w io.Writer) error {
 	if s == nil {
 		return errors.New("page: no sweep to report: read one with ReadSweep")
 	}
-	data := map[string]any{"liveSweep": s.Live, "sweep": map[string]any{"keys": s.Keys, "measures": s.Measures, "settings": s.Settings, "trials": s.Trials}}
+	data := map[string]any{"liveSweep": s.Live, "sweep": map[string]any{"keys": s.Keys, "names": s.Names, "measures": s.Measures, "settings": s.Settings, "trials": s.Trials}}
 	return write(w, "sweep.html", frame{Title: s.Label + " - Tessera", Live: s.Live != "", Data: data, Body: s})
 }

@@ -24,9 +24,12 @@ func wordsOf(r *Run, opened *tessera.Run) []string {
 	if m.About != "" {
 		words = append(words, "Its declaration says: "+strings.TrimSuffix(m.About, ".")+".")
 	}
+	if objective := objectiveOf(m); objective != "" {
+		words = append(words, objective)
+	}
 	words = append(words, fittedOf(m), r.endOf(opened))
 	if r.Measured != nil {
-		words = append(words, "All numbers and pictures of images below are of "+r.Measured.Words+".")
+		words = append(words, "The numbers and pictures of images below are of "+r.Measured.Words+"; the curves are of the training, and numbers that are marked as fitted are of fitted images.")
 	} else {
 		words = append(words, "Nothing was measured: "+r.Missing+".")
 	}
@@ -84,9 +87,17 @@ func fittedOf(m *config.Model) string {
 		text += fmt.Sprintf(", of which %s were held out for validation", sharePercent(v.Fraction))
 	}
 	if m.Baseline == nil {
-		text += fmt.Sprintf(", with %s, in mini-batches of %d, for at most %s, from seed %d", m.Optimizer.Kind, m.Train.Batch, plural(m.Train.Epochs, "epoch"), m.Train.Seed)
+		text += fmt.Sprintf(", with %s, in mini-batches of %d, for %s%s, from seed %d", m.Optimizer.Kind, m.Train.Batch, atMost(m), plural(m.Train.Epochs, "epoch"), m.Train.Seed)
 	}
 	return text + "."
+}
+
+// atMost says that a training may end before its last epoch.
+func atMost(m *config.Model) string {
+	if m.Train.Patience > 0 {
+		return "at most "
+	}
+	return ""
 }
 
 func fitText(m *config.Model) string {
@@ -137,11 +148,11 @@ func (v *view) verdicts(r *evaluation.Report) (list []Verdict) {
 	}
 	k := v.run.Units()
 	if l0, ok := r.Number("l0"); ok {
-		list = append(list, Verdict{fmt.Sprintf("%.1f of %d", l0*float64(k), k), "units make up an image",
+		list = append(list, Verdict{fmt.Sprintf("%.1f of %d", l0*float64(k), k), "units make up one image, on average",
 			"Mean number of units that contribute more than 1 % of the largest contribution. Fewer is sparser."})
 	}
 	if useful, ok := r.Number("useful_units"); ok {
-		list = append(list, Verdict{fmt.Sprintf("%.0f of %d", useful, k), "units are useful", "Least number of units that carry the reconstruction: holding all others at their mean raises the error by at most 1 %."})
+		list = append(list, Verdict{fmt.Sprintf("%.0f of %d", useful, k), "units are useful over all images", "Least number of units that carry the reconstruction: holding all others at their mean raises the error by at most 1 %."})
 	} else if dead, ok := r.Number("dead_units"); ok {
 		list = append(list, Verdict{fmt.Sprintf("%.0f of %d", dead, k), "units are dead", "Units that no image activates."})
 	}
@@ -172,17 +183,17 @@ func explained(mse, variance float64, fitted *metrics.Result) Verdict {
 	return Verdict{sharePercent(1 - mse/variance), "of the variance is reconstructed", about + " Higher is better, 100 % is perfect."}
 }
 
-// variance is the mean squared error of the mean image.
+// variance is the mean squared error of the mean image, of scaled images as all errors are.
 func (v *view) variance() float64 {
-	pixels := len(v.images) / v.n
+	pixels, images := len(v.images)/v.n, v.scaling.Applied(v.images)
 	mean := make([]float64, pixels)
-	for i, x := range v.images {
+	for i, x := range images {
 		mean[i%pixels] += float64(x) / float64(v.n)
 	}
 	sum := 0.0
-	for i, x := range v.images {
+	for i, x := range images {
 		d := float64(x) - mean[i%pixels]
 		sum += d * d
 	}
-	return sum / float64(len(v.images))
+	return sum / float64(len(images))
 }

@@ -99,8 +99,8 @@ func Atoms(w io.Writer, a *metrics.Atoms, p Protocol, columns int) (shown int, e
 // whole draws a picture by one of the protocols for pictures.
 func whole(b *bytes.Buffer, a *metrics.Atoms, p Protocol) (int, error) {
 	n := min(a.Count, perRow*mostRows)
-	scale := max(1, wide/(min(n, perRow)*(a.Shape[1]+pictureGap)))
-	picture, err := grid(a, n, min(n, perRow), scale, 1)
+	width := min(n, perRow) * (a.Shape[1] + pictureGap)
+	picture, err := grid(a, n, min(n, perRow), max(1, wide/width), (width+wide-1)/wide)
 	if err != nil {
 		return 0, err
 	}
@@ -135,7 +135,7 @@ func whole(b *bytes.Buffer, a *metrics.Atoms, p Protocol) (int, error) {
 
 // grid draws n atoms in columns, each pixel as a square of that scale, and the atoms shrunk before by a whole factor.
 func grid(a *metrics.Atoms, n, columns, scale, shrink int) (*image.RGBA, error) {
-	height, width := a.Shape[0]/shrink, a.Shape[1]/shrink
+	height, width := max(1, a.Shape[0]/shrink), max(1, a.Shape[1]/shrink)
 	stepX, stepY := width*scale+pictureGap, height*scale+pictureGap
 	picture := image.NewRGBA(image.Rect(0, 0, columns*stepX-pictureGap, (n+columns-1)/columns*stepY-pictureGap))
 	draw.Draw(picture, picture.Rect, image.NewUniform(color.RGBA{90, 90, 90, 255}), image.Point{}, draw.Src)

@@ -175,3 +175,21 @@ func TestAtomsThatAreNoImagesAreAnError(t *testing.T) {
 		}
 	}
 }
+
+func TestLargeAtomsAreShrunkToTheWidthOfATerminal(t *testing.T) {
+	const side = 300
+	a := &metrics.Atoms{Shape: []int{side, side}, Count: 20, Values: make([]float32, 20*side*side)}
+	for i := range a.Values {
+		a.Values[i] = float32(i%side) / side
+	}
+	text, _ := drawn(t, a, preview.ITerm2, 80)
+	_, file, _ := strings.Cut(strings.TrimSuffix(text, "\a\n"), ":")
+	b, err := base64.StdEncoding.DecodeString(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture, err := png.DecodeConfig(bytes.NewReader(b))
+	if err != nil || picture.Width > 720 {
+		t.Errorf("the picture is %d pixels wide: %v", picture.Width, err)
+	}
+}

@@ -2,15 +2,19 @@ package serve
 
 import (
 	"bytes"
+	"fmt"
 	"image"
 	"image/color"
 	"image/jpeg"
 	"image/png"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"tessera/data"
 )
 
 func TestOnlyBearersOfATokenAreServed(t *testing.T) {
@@ -88,10 +92,29 @@ func TestPicturesInAndOut(t *testing.T) {
 	}
 	for name, a := range map[string]answer{
 		"a larger picture": post(s, "/v2/models/small/image", large.Bytes()), "a cut one": post(s, "/v2/models/small/image", asPNG.Bytes()[:60]),
+		"an output twice":     post(s, "/v2/models/small/image?output=code&output=code", asPNG.Bytes()),
 		"a code as a picture": post(s, "/v2/models/small/image?output=code", asPNG.Bytes(), "Accept: image/png"),
 	} {
 		if a.status != http.StatusBadRequest {
 			t.Errorf("%s: status %d: %s", name, a.status, a.body)
+		}
+	}
+}
+
+// A photo has the values that `tessera encode` reads from the same file.
+func TestPicturesAreTurnedAsThoseOfDataSets(t *testing.T) {
+	for orientation := 1; orientation <= 8; orientation++ {
+		path := fmt.Sprintf("../data/testdata/turned%d.jpg", orientation)
+		want, err := data.ReadImages(t.Context(), path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := decodePicture(nil, body, want.Shape); err != nil || !sameBits(got, want.Float32()) {
+			t.Errorf("orientation %d: other values: %v", orientation, err)
 		}
 	}
 }
@@ -113,5 +136,23 @@ func TestValuesThatJSONCannotRepresent(t *testing.T) {
 	q.wanted[0].binary = true
 	if _, _, err := appendResponse(nil, "m", l, q, [][]float32{{inf}}); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestAPanicGivesMemoryBack(t *testing.T) {
+	s := newServer(t, Options{})
+	r := httptest.NewRequest(http.MethodPost, "/v2/models/small/infer", nil)
+	r.SetPathValue("model", "small")
+	func() {
+		defer func() { _ = recover() }()
+		s.answer(httptest.NewRecorder(), r, func(b *buffer, _ *model, _ *loaded) (*request, error) {
+			if err := s.hold(b, 1000); err != nil {
+				t.Error(err)
+			}
+			panic("a fault")
+		}, nil)
+	}()
+	if held := s.memory.Load(); held != 0 {
+		t.Errorf("%d bytes are held", held)
 	}
 }

@@ -49,11 +49,20 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, ask func(*buffer
 	defer l.release()
 	began := time.Now()
 	b := buffers.Get().(*buffer)
-	reused := true
+	reused := false // also after a panic
+	defer func() {
+		if reused {
+			s.give(b)
+		} else {
+			s.memory.Add(-b.held)
+		}
+	}()
 	q, err := ask(b, m, l)
 	if err == nil {
 		b.images = q.images
 		reused, err = s.compute(r.Context(), b, q, began)
+	} else {
+		reused = true
 	}
 	if err == nil {
 		err = reply(b, m, l, q)
@@ -66,11 +75,6 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, ask func(*buffer
 	}
 	m.stats.answered(status, count, began)
 	s.answers.Add(1)
-	if reused {
-		s.give(b)
-	} else {
-		s.memory.Add(-b.held)
-	}
 }
 
 // compute computes the outputs of a request. When the client leaves, a worker may still use the memory of the request, which then

@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"image"
-	_ "image/jpeg" // decodes
-	_ "image/png"  // decodes
 	"net/http"
 	"slices"
 	"strconv"
@@ -16,7 +13,7 @@ import (
 	"tessera/losses"
 )
 
-// image answers a PNG or JPEG with the outputs of the model: as JSON, or one that is an image as PNG where the client accepts
+// image answers a PNG, JPEG, GIF or BMP with the outputs of the model: as JSON, or one that is an image as PNG where the client accepts
 // image/png. The query output=NAME, which may be repeated, selects outputs.
 func (s *Server) image(w http.ResponseWriter, r *http.Request) {
 	asPNG := strings.Contains(r.Header.Get("Accept"), "image/png")
@@ -57,6 +54,9 @@ func chosen(r *http.Request, l *loaded, asPNG bool) (*request, error) {
 		if o == nil {
 			return nil, fmt.Errorf("output: got %q, want one of %q", name, l.names())
 		}
+		if slices.ContainsFunc(q.wanted, func(w wanted) bool { return w.output == o }) {
+			return nil, fmt.Errorf("output: got %q twice", name)
+		}
 		q.wanted = append(q.wanted, wanted{o, false})
 	}
 	if asPNG && (len(names) != 1 || !slices.Equal(q.wanted[0].output.shape, l.shape)) {
@@ -65,24 +65,15 @@ func chosen(r *http.Request, l *loaded, asPNG bool) (*request, error) {
 	return q, nil
 }
 
-// decodePicture decodes a picture of that shape. The size in its header is checked first: a few bytes can claim any.
+// decodePicture decodes a picture of that shape.
 func decodePicture(dst []float32, body []byte, shape []int) ([]float32, error) {
 	if len(shape) < 2 {
 		return nil, errors.New("picture: the samples of the model are vectors; send them to infer")
 	}
-	config, format, err := image.DecodeConfig(bytes.NewReader(body))
-	if err != nil {
-		return nil, problemf(http.StatusUnsupportedMediaType, "picture: got neither PNG nor JPEG: %v", err)
-	}
-	if config.Height != shape[0] || config.Width != shape[1] {
-		return nil, fmt.Errorf("picture: got %dx%d, want %dx%d (height x width); resize it", config.Height, config.Width, shape[0], shape[1])
-	}
-	picture, _, err := image.Decode(bytes.NewReader(body))
-	if err != nil {
-		return nil, fmt.Errorf("picture: %s: %w", format, err)
-	}
-	pixels, err := data.FromPicture(picture, shape)
-	if err != nil {
+	pixels, err := data.DecodePicture(body, shape)
+	if errors.Is(err, data.ErrNoPicture) {
+		return nil, problemf(http.StatusUnsupportedMediaType, "%v", err)
+	} else if err != nil {
 		return nil, err
 	}
 	return fromBinary(dst, pixels, typeUINT8), nil

@@ -30,6 +30,7 @@ function drawChart(figure) {
   const options = {
     width: Math.max(200, plot.clientWidth), height: 230,
     cursor: { drag: { x: true, y: false } },
+    hooks: { setCursor: [u => plot.classList.toggle("hovered", u.cursor.idx !== null && u.cursor.idx !== undefined)] },
     scales: {
       x: { time: false, range: (u, low, high) => low === high ? [low - 1, high + 1] : [low, high] },
       y: logarithmic ? { distr: 3 } : {},
@@ -39,6 +40,7 @@ function drawChart(figure) {
     series: [{ label: "epoch" }, ...lines.map(l => ({ label: l.label, stroke: l.color, width: 1.6, dash: l.dash, spanGaps: true,
       points: { show: epochs.length < 3 }, value: (u, v) => number(v) }))],
   };
+  figure.querySelector(".zeros").hidden = !(logarithmic && values.some(v => v <= 0));
   plot.textContent = "";
   return new uPlot(options, [epochs, ...shown], plot);
 }

@@ -1,7 +1,7 @@
 // The table, the plot and the atoms of a sweep.
 
 // defaults are the metrics that are shown first, where a sweep has them.
-const defaults = ["mse", "parts_found", "hoyer", "hoyer_contribution", "max_approx", "additivity_lost", "useful_units", "dead_units", "l0", "accuracy", "class.accuracy", "svm_holdout_accuracy", "svm_accuracy"];
+const defaults = ["parts_found", "useful_units", "mse", "hoyer", "max_approx", "additivity_lost", "dead_units", "l0", "accuracy", "class.accuracy", "svm_holdout_accuracy", "svm_accuracy"];
 
 class SweepView {
   constructor(sweep) {
@@ -12,11 +12,33 @@ class SweepView {
     this.sorted = null;
     this.best = sweep.measures.map((m, i) => {
       const values = this.rows.map(r => r.mean[i]).filter(v => v !== null);
-      return m.better && values.length > 1 ? Math[m.better === "lower" ? "min" : "max"](...values) : null;
+      return m.better && new Set(values).size > 1 ? Math[m.better === "lower" ? "min" : "max"](...values) : null;
     });
+    this.texts = sweep.measures.map((m, i) => this.notation(i));
+    this.models = new Set(this.rows.map(r => r.model)).size;
     this.controls();
     this.table();
     this.plot();
+  }
+
+  // notation prints the means and deviations of a metric, all of them alike: with the same decimals, or with an exponent.
+  notation(i) {
+    const values = this.rows.flatMap(r => r.mean[i] === null ? [] : [r.mean[i]]), sizes = values.filter(v => v !== 0).map(Math.abs);
+    const all = [...values, ...this.rows.map(r => r.deviation[i] || 0)], low = Math.min(...sizes), high = Math.max(...sizes);
+    if (!sizes.length || all.every(Number.isInteger)) return (v, d) => v + (d === null ? "" : " ± " + d);
+    if (low < 1e-3 || high >= 1e6) return (v, d) => {
+      const e = v === 0 ? 0 : Math.floor(Math.log10(Math.abs(v))), part = x => (x / 10 ** e).toFixed(2);
+      return d === null ? part(v) + "e" + e : `(${part(v)} ± ${part(d)})e${e}`;
+    };
+    const decimals = Math.min(6, Math.max(1, 2 - Math.floor(Math.log10(low))));
+    const more = this.rows.some(r => r.deviation[i] && +r.deviation[i].toFixed(decimals) === 0) ? decimals + 1 : decimals;
+    return (v, d) => v.toFixed(more) + (d === null ? "" : " ± " + d.toFixed(more));
+  }
+
+  // spread reports whether the means of a metric span more than one and a half decades.
+  spread(i) {
+    const values = this.rows.map(r => r.mean[i]).filter(v => v !== null);
+    return values.length > 0 && Math.min(...values) > 0 && Math.max(...values) > 10 ** 1.5 * Math.min(...values);
   }
 
   controls() {
@@ -25,8 +47,13 @@ class SweepView {
     const at = (name, other) => { const i = measures.findIndex(m => m.name === name); return i < 0 ? Math.min(other, measures.length - 1) : i; };
     options(by("x"), measures.map(m => m.name), at("mse", 0));
     options(by("y"), measures.map(m => m.name), at("max_approx", at("hoyer_contribution", 1)));
-    options(by("color"), ["model", ...this.sweep.keys], 0);
-    ["x", "y", "color", "x-log", "y-log"].forEach(id => by(id).addEventListener("change", () => this.plot()));
+    options(by("color"), ["model", ...this.sweep.names], this.models === 1 && this.sweep.keys.length ? 1 : 0);
+    ["x", "y"].forEach(id => {
+      const fit = () => { by(id + "-log").checked = this.spread(+by(id).value); };
+      if (measures.length) fit();
+      by(id).addEventListener("change", () => { fit(); this.plot(); });
+    });
+    ["color", "x-log", "y-log"].forEach(id => by(id).addEventListener("change", () => this.plot()));
     by("filter").addEventListener("input", () => { this.table(); this.plot(); });
     by("columns").replaceChildren(...measures.map((m, i) => element("label", { title: m.about }, element("input", { type: "checkbox", ...(this.visible.has(i) ? { checked: "" } : {}),
       change: e => { this.visible[e.target.checked ? "add" : "delete"](i); this.table(); } }), " " + m.name)));
@@ -36,15 +63,21 @@ class SweepView {
     window.addEventListener("resize", later(() => this.plot(), 100));
   }
 
-  // trialName says which trial it is: its model, the values of the keys, its seed.
+  // settingName says which setting a row is: its model, where there are several, and the values of the keys.
+  settingName(row) {
+    const values = row.values.map((v, k) => `${this.sweep.names[k]} ${v}`);
+    return [...(this.models > 1 || !values.length ? [row.model] : []), ...values].join(", ");
+  }
+
+  // trialName says which trial it is: its setting and its seed.
   trialName(trial) {
     const row = this.rows.find(r => r.trials.includes(trial)), t = this.sweep.trials[trial];
-    return [row.model, ...row.values.map((v, k) => `${this.sweep.keys[k]} = ${v}`), `seed ${t.seed}`].join(", ");
+    return `${this.settingName(row)}, seed ${t.seed}`;
   }
 
   // passes reports whether a row has all words of the filter: texts, or a metric compared with a number.
   passes(row) {
-    const text = [row.model, ...row.values.map((v, k) => this.sweep.keys[k] + "=" + v)].join(" ").toLowerCase();
+    const text = [row.model, ...row.values.map((v, k) => this.sweep.keys[k] + "=" + v + " " + this.sweep.names[k])].join(" ").toLowerCase();
     return document.getElementById("filter").value.toLowerCase().split(/\s+/).filter(Boolean).every(word => {
       const m = word.match(/^([\w.]+)([<>])(-?[\d.e-]+)$/), i = m ? this.sweep.measures.findIndex(c => c.name === m[1]) : -1;
       if (i < 0) return text.includes(word);
@@ -54,10 +87,18 @@ class SweepView {
   }
 
   columns() {
-    const keys = this.sweep.keys.map((k, i) => ({ name: k, value: r => r.values[i], text: r => r.values[i] }));
-    const shown = this.sweep.measures.map((m, i) => ({ name: m.name, about: m.about, better: m.better, value: r => r.mean[i], best: this.best[i],
-      text: r => r.mean[i] === null ? "-" : number(r.mean[i]) + (r.deviation[i] ? " ± " + r.deviation[i].toPrecision(2) : "") })).filter((c, i) => this.visible.has(i));
+    const keys = this.sweep.keys.map((k, i) => ({ name: this.sweep.names[i], about: k, value: r => r.values[i], text: r => r.values[i] }));
+    const first = m => defaults.includes(m.name) ? defaults.indexOf(m.name) : defaults.length;
+    const shown = this.sweep.measures.map((m, i) => ({ measure: m, name: m.name + (m.of ? ` (of ${m.of})` : ""), about: m.about, better: m.better, value: r => r.mean[i], best: this.best[i],
+      text: r => r.mean[i] === null ? "-" : this.texts[i](r.mean[i], r.deviation[i]) })).filter((c, i) => this.visible.has(i)).sort((a, b) => first(a.measure) - first(b.measure));
     return [{ name: "model", value: r => r.model, text: r => r.model }, ...keys, { name: "seeds", value: r => r.seeds, text: r => String(r.seeds) }, ...shown];
+  }
+
+  // varied leaves out the columns that are equal in all settings, and says what they are.
+  varied(columns) {
+    const equal = c => this.rows.length > 1 && new Set(this.rows.map(r => c.text(r))).size === 1, same = columns.filter(equal);
+    document.getElementById("same").textContent = same.length ? "The same in all settings: " + same.map(c => `${c.name} ${c.text(this.rows[0])}`).join("; ") + "." : "";
+    return columns.filter(c => !equal(c));
   }
 
   order(rows, column) {
@@ -70,7 +111,7 @@ class SweepView {
   }
 
   table() {
-    const columns = this.columns(), by = this.sorted && columns.find(c => c.name === this.sorted.name);
+    const columns = this.varied(this.columns()), by = this.sorted && columns.find(c => c.name === this.sorted.name);
     let rows = this.rows.filter(r => this.passes(r));
     if (by) rows = this.order(rows, by);
     document.getElementById("count").textContent = `${rows.length} of ${this.rows.length} settings`;
@@ -100,11 +141,20 @@ class SweepView {
   atoms(trial) {
     const t = this.sweep.trials[trial], where = document.getElementById("sprite"), note = document.getElementById("trial-note");
     if (!t.atoms) { where.replaceChildren(); note.textContent = "no atoms to show"; return; }
-    note.replaceChildren(`${t.name}: ` + (t.atoms.shown < t.atoms.total ? `the first ${t.atoms.shown} of ${t.atoms.total} atoms` : `${t.atoms.total} atoms`) + " ",
+    note.replaceChildren((t.atoms.shown < t.atoms.total ? `the first ${t.atoms.shown} of ${t.atoms.total} atoms` : `${t.atoms.total} atoms`) + " ",
       t.link ? element("a", { href: t.link }, "its report") : "");
-    const img = element("img", { src: source(t.atoms.picture), alt: `atoms of ${t.name}` });
-    img.style.width = `min(100%, ${t.atoms.columns * 60}px)`;
-    where.replaceChildren(img);
+    where.replaceChildren(...Array.from({ length: t.atoms.shown }, (_, i) => this.atom(t.atoms, i)));
+  }
+
+  // atom cuts the i-th atom out of the picture of all.
+  atom(sprite, i) {
+    const { columns, width, height, shown } = sprite, rows = Math.ceil(shown / columns), picture = element("i", { role: "img", "aria-label": `atom ${i}` });
+    const place = (at, of, size) => of > 1 ? 100 * at * (size + 1) / ((of - 1) * (size + 1)) + "%" : "0";
+    picture.style.backgroundImage = `url(${source(sprite.picture)})`;
+    picture.style.backgroundSize = `${100 * (columns * (width + 1) - 1) / width}% ${100 * (rows * (height + 1) - 1) / height}%`;
+    picture.style.backgroundPosition = `${place(i % columns, columns, width)} ${place(Math.floor(i / columns), rows, height)}`;
+    picture.style.aspectRatio = `${width} / ${height}`;
+    return element("span", { class: "atom" }, picture, element("span", {}, String(i)));
   }
 
   // scale maps values to places, with about five ticks.
@@ -140,8 +190,8 @@ class SweepView {
     for (const t of sy.ticks) svg.append(element("line", { class: "grid-line", x1: 70, x2: width - 16, y1: sy.at(t), y2: sy.at(t) }), element("text", { x: 64, y: sy.at(t) + 4, "text-anchor": "end" }, number(t)));
     svg.append(element("text", { x: (width + 54) / 2, y: height - 8, "text-anchor": "middle" }, this.named(x)), element("text", { x: 14, y: (height - 32) / 2, transform: `rotate(-90 14 ${(height - 32) / 2})`, "text-anchor": "middle" }, this.named(y)));
     const front = this.front(rows, x, y);
-    if (front.length > 1) svg.append(element("path", { class: "front", d: "M" + front.map(r => `${sx.at(r.mean[x])} ${sy.at(r.mean[y])}`).join("L") }));
     for (const r of rows) svg.append(...this.marks(r, x, y, sx, sy, xLog, yLog, paint(r)));
+    if (front.length > 1) svg.append(element("path", { class: "front", d: "M" + front.map(r => `${sx.at(r.mean[x])} ${sy.at(r.mean[y])}`).join("L") }));
     where.replaceChildren(svg);
     get("legend").replaceChildren(...(groups.length > 24 ? [] : groups.map((g, i) => { const dot = element("i", {}); dot.style.background = series[i % series.length]; return element("span", {}, dot, g || "-"); })));
   }
@@ -156,7 +206,7 @@ class SweepView {
     const bar = (s, v, d, log) => [s.at(log && v - d <= 0 ? v : v - d), s.at(v + d)];
     if (r.deviation[x]) { const [a, b] = bar(sx, r.mean[x], r.deviation[x], xLog); list.push(element("line", { class: "error", stroke: color, x1: a, x2: b, y1: cy, y2: cy })); }
     if (r.deviation[y]) { const [a, b] = bar(sy, r.mean[y], r.deviation[y], yLog); list.push(element("line", { class: "error", stroke: color, x1: cx, x2: cx, y1: a, y2: b })); }
-    const label = [r.model, ...r.values.map((v, k) => `${this.sweep.keys[k]} = ${v}`), `${this.sweep.measures[x].name} ${number(r.mean[x])}`, `${this.sweep.measures[y].name} ${number(r.mean[y])}`].join(", ");
+    const label = [this.settingName(r), `${this.sweep.measures[x].name} ${number(r.mean[x])}`, `${this.sweep.measures[y].name} ${number(r.mean[y])}`].join(", ");
     list.push(element("circle", { class: "mark", cx, cy, r: 5.5, fill: color, tabindex: 0, role: "button", "aria-label": label, click: () => this.mark(r.index),
       keydown: e => { if (e.key === "Enter" || e.key === " ") { e.preventDefault(); this.mark(r.index); } } }, element("title", {}, label)));
     return list;

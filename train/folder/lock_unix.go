@@ -6,20 +6,33 @@ import (
 	"errors"
 	"os"
 	"syscall"
+	"time"
 )
 
-// lock takes the kernel's lock on a folder, which ends with the process. On a file system without locks it does nothing.
+// lockTries bounds how often lock asks again while only callers of [Held] are in its way, who hold a folder for microseconds.
+const lockTries = 1000
+
+// lock takes the kernel's lock on a folder, which ends with the process. On a file system without locks it does nothing. Callers of
+// [Held], such as a list of runs that is refreshed, do not make a folder look locked: the shared lock that they take can be shared,
+// that of a process that works on the folder cannot.
 func lock(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		_ = f.Close() // nothing was written through it
-		return nil, ErrLocked
+	for range lockTries {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return f, nil
+		}
+		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+			break
+		}
+		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // two that wait must not wait for each other
+		time.Sleep(time.Millisecond)
 	}
-	return f, nil
+	_ = f.Close() // nothing was written through it
+	return nil, ErrLocked
 }
 
 // unlock releases a lock.

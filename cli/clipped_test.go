@@ -1,0 +1,25 @@
+package cli
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+// Values outside of [0,1] are clipped in a picture; the command warns of them.
+func TestDecodedValuesThatBytesDoNotHoldAreNamed(t *testing.T) {
+	b := newBench(t)
+	values := make([]float32, 20*6*5)
+	for i := range values {
+		values[i] = float32(1000 * math.Abs(math.Sin(float64(i))))
+	}
+	b.write("images.npy", npyText("<f4", "(20, 6, 5)", values))
+	b.write("models.toml", "[model.m]\ndataset = { name = \"npy\", images = \"images.npy\", scale = \"minmax\" }\nencoder = [{ kind = \"dense\", units = 3 }]\ntrain = { epochs = 1 }\n")
+	b.must(0, "train", "m", "--out", "run")
+	b.must(0, "encode", "run", "--in", "images.npy", "--out", "codes.npy")
+	for out, warned := range map[string]bool{"decoded": true, "decoded.idx": true, "decoded.npy": false} {
+		if r := b.must(0, "decode", "run", "--in", "codes.npy", "--out", out); strings.Contains(r.stderr, "is clipped") != warned {
+			t.Errorf("%s: %q", out, r.stderr)
+		}
+	}
+}

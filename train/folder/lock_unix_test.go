@@ -1,0 +1,44 @@
+//go:build unix && !solaris && !illumos && !aix
+
+package folder
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// A list of runs that asks for the state of a folder all the time does not keep anybody from working in it.
+func TestAskingWhetherAFolderIsHeldLocksNobodyOut(t *testing.T) {
+	dir := t.TempDir()
+	var asking sync.WaitGroup
+	var end atomic.Bool
+	for range 4 {
+		asking.Go(func() {
+			for !end.Load() {
+				Held(dir)
+			}
+		})
+	}
+	for i := range 2000 {
+		held, err := lock(dir)
+		if err != nil {
+			t.Errorf("lock %d: %v", i, err)
+			break
+		}
+		if i == 0 {
+			if _, err := lock(dir); !errors.Is(err, ErrLocked) {
+				t.Errorf("a second lock: got %v, want ErrLocked", err)
+			}
+			if !Held(dir) {
+				t.Error("a locked folder is not held")
+			}
+		}
+		if err := unlock(held); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end.Store(true)
+	asking.Wait()
+}
