@@ -40,7 +40,7 @@ func begins(magic string) func([]byte) bool {
 	return func(start []byte) bool { return bytes.HasPrefix(start, []byte(magic)) }
 }
 
-// isBMP also looks at the reserved bytes: a text may begin with BM.
+// isBMP also checks the reserved bytes: a text may begin with BM.
 func isBMP(start []byte) bool {
 	return len(start) >= 10 && string(start[:2]) == "BM" && bytes.Equal(start[6:10], make([]byte, 4))
 }

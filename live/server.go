@@ -32,7 +32,7 @@ type Options struct {
 	// AnyHost accepts requests under any name of this machine. Without it only names of the machine itself are accepted, so that no
 	// web page can read the runs through a name that it controls.
 	AnyHost bool
-	Every   time.Duration // between looks at the files; 0 takes half a second
+	Every   time.Duration // between two checks of the files; 0 takes half a second
 }
 
 // Server serves one folder.
