@@ -247,7 +247,8 @@ func (o Options) backend() (graph.Backend, *team.Team, error) {
 	return engine.Backend{Team: team}, team, nil
 }
 
-// Plan prints how the engine runs one training step of a model: every step with its shapes, bytes and FLOPs.
+// Plan prints how the engine runs one training step of a model: every step with its shapes, bytes and FLOPs; and what two
+// processes that train it together send each other.
 func Plan(m *graph.Model) (string, error) {
 	if m == nil || m.Spec == nil {
 		return "", errors.New("tessera: no model to plan: make one with graph.New")
@@ -267,5 +268,9 @@ func Plan(m *graph.Model) (string, error) {
 		return "", err
 	}
 	defer plan.Close()
-	return plan.String(), nil
+	traffic, err := engine.Traffic(program, 2)
+	if err != nil {
+		return "", err
+	}
+	return plan.String() + traffic, nil
 }
