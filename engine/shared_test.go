@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"gorgonia.org/tensor"
 	"tessera/collective"
 	"tessera/config"
 	"tessera/graph"
@@ -89,8 +90,8 @@ func (c *crew[T]) bind(t testing.TB, batch uint64) {
 		errs := []error{c.alone.Bind(i, values)}
 		for rank, member := range c.members {
 			part := values
-			if len(in.Shape) > 0 {
-				part = c.rows(values, rank, in.Shape[0]/c.program.Batch)
+			if n := shard.Views(in.Shape, c.program.Batch); n > 0 {
+				part = c.rows(values, rank, n)
 			}
 			errs = append(errs, member.Bind(i, part))
 		}
@@ -216,6 +217,14 @@ encoder = [
 decoder = [{ kind = "max_plus", units = 64 }, { kind = "reshape", shape = [8, 8] }]
 loss = [{ kind = "mae" }, { kind = "kl", weight = 0.1 }, { kind = "mean_hoyer" }, { kind = "hoyer", weight = 0.2 }, { kind = "contractive", weight = 0.01 }]
 
+[model.joined]
+dataset = "bars"
+encoder = [
+  { kind = "upsample_bilinear" }, { kind = "concat", layers = [{ kind = "conv2d", filters = 2 }] }, { kind = "prelu" },
+  { kind = "global_pool", value = "max" }, { kind = "top_k", k = 2 }, { kind = "dense", units = 4, activation = "softmax" },
+]
+loss = [{ kind = "huber" }, { kind = "l1" }, { kind = "overlap" }]
+
 [model.similar]
 dataset = "bars"
 encoder = [{ kind = "conv2d", filters = 3 }, { kind = "dropout" }, { kind = "batch_norm" }, { kind = "dense", units = 6, activation = "sigmoid" }]
@@ -224,6 +233,25 @@ head.projection.layers = [{ kind = "dense", units = 4 }]
 view = [{ augment = [{ kind = "noise" }] }]
 loss = [{ kind = "ssim" }, { kind = "nt_xent" }, { kind = "log" }]
 `
+
+// Ops that the partition does not understand, sums and maxima along any axis, batched products: also what no layer does is
+// computed as one process does it. Inputs whose first axis is that of the first input hold images.
+func TestAnyProgramRunsOnSeveralProcesses(t *testing.T) {
+	for name, build := range anything {
+		t.Run(name, func(t *testing.T) {
+			for processes := 2; processes <= 3; processes++ {
+				p := newProgram(t, tensor.Float64)
+				build(p)
+				p.Batch = p.Inputs[0].Shape[0]
+				c := crewOf[float64](t, p.Program, processes)
+				c.bind(t, 0)
+				if err := c.compare(t, 1e-12); err != nil {
+					t.Errorf("%v\n%v", err, c.parts[0])
+				}
+			}
+		})
+	}
+}
 
 // Only contrastive losses, which compare every image with every other one, gather; no op of a shipped model runs on the whole
 // batch because the partition does not understand it.
