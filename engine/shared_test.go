@@ -53,13 +53,23 @@ func crewOf[T ir.Float](t testing.TB, p *graph.Program, processes int) *crew[T] 
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan, err := CompileShared[T](whole, nil, group)
+		plan, err := CompileShared[T](separate(whole), nil, group)
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.parts, c.members = append(c.parts, part), append(c.members, plan)
 	}
 	return c
+}
+
+// separate returns the program with its own parameters, as every process has them.
+func separate(m *ir.Module) *ir.Module {
+	m = m.Clone()
+	m.Parameters = slices.Clone(m.Parameters)
+	for i := range m.Parameters {
+		m.Parameters[i].Data = slices.Clone(m.Parameters[i].Data)
+	}
+	return m
 }
 
 // rows are the images of a process in values of the whole batch, in both halves of the values if they have two views.
@@ -354,7 +364,7 @@ func TestProcessesOfSeveralThreadsAgree(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if c.members[rank], err = CompileShared[float32](whole, team, group); err != nil {
+			if c.members[rank], err = CompileShared[float32](separate(whole), team, group); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -383,7 +393,7 @@ func TestStepsOfProcessesDoNotAllocate(t *testing.T) {
 	var all sync.WaitGroup
 	begin, plans := make(chan bool), []*Plan[float32]{nil, nil}
 	for rank, group := range collective.Local(2) {
-		if plans[rank], err = CompileShared[float32](whole, nil, group); err != nil {
+		if plans[rank], err = CompileShared[float32](separate(whole), nil, group); err != nil {
 			t.Fatal(err)
 		}
 	}
