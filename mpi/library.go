@@ -81,7 +81,7 @@ func names(l Launch) (list []string) {
 	return list
 }
 
-// folders are those beside the launcher: an MPI that is installed in a folder of its own is not on the loader's path.
+// folders are those beside the launcher: a private installation of MPI is not on the path of the loader.
 func folders() (list []string) {
 	roots := []string{os.Getenv("OPAL_PREFIX")}
 	if path, err := exec.LookPath("mpirun"); err == nil {
@@ -126,8 +126,8 @@ func load(l Launch, name string) (*library, error) {
 	return nil, setupf("no library of %s found (looked for %s); install it, or set %s to its path", l.By, strings.Join(list, ", "), Variable)
 }
 
-// quiet keeps the handlers of signals with Go, which turns a SIGSEGV into a panic: UCX and Open MPI install theirs. The C library
-// has an environment of its own.
+// quiet keeps the handlers of signals with Go, which turns a SIGSEGV into a panic: UCX and Open MPI install theirs. The C library keeps a
+// separate environment.
 func quiet() {
 	at, err := purego.Dlsym(purego.RTLD_DEFAULT, "setenv")
 	if err != nil {

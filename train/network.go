@@ -77,7 +77,11 @@ func (n *network) close() {
 // epoch implements learner: all steps, then the metrics of the epoch.
 func (n *network) epoch(ctx context.Context, tell func(measure func() Metrics)) (m Metrics, err error) {
 	for n.progress.Position < n.images.Len() {
-		if ctx.Err() != nil {
+		halted, err := n.processes.answer(ctx)
+		if err != nil {
+			return m, err
+		}
+		if halted {
 			return m, errHalted
 		}
 		if n.progress.Position == 0 { // a state between two epochs belongs to the completed one
@@ -85,8 +89,16 @@ func (n *network) epoch(ctx context.Context, tell func(measure func() Metrics)) 
 				return m, n.failed(err)
 			}
 		}
+		if err := n.processes.ask(ctx); err != nil {
+			return m, err
+		}
 		if err := n.step(); err != nil {
 			return m, err
+		}
+		if n.processes.due(n.progress.Step) {
+			if err := n.processes.compareWeights(n.stepper.views, n.progress.Step); err != nil {
+				return m, err
+			}
 		}
 		if n.progress.Position < n.images.Len() {
 			tell(n.measured)

@@ -69,7 +69,7 @@ func (t *trainee) request(want ...string) graph.Request {
 // ready initialises a run after its programs are compiled and its images prepared.
 func (t *trainee) ready(splits data.Splits, fresh bool) error {
 	if fresh {
-		if err := t.start(); err != nil {
+		if err := t.initialise(); err != nil {
 			return err
 		}
 		if err := t.around.each(func(a *attached) error { return a.First() }); err != nil {
@@ -112,7 +112,10 @@ func (t *trainee) finish() (m Metrics, err error) {
 	if _, err := t.shown(); err != nil {
 		return m, err
 	}
-	if m.Measured, err = t.watcher.Measure(); err != nil {
+	if m.Measured, err = t.watcher.Measure(); err == nil {
+		err = t.processes.shareValues(m.Measured)
+	}
+	if err != nil {
 		return m, err
 	}
 	if bad := t.badEnd(m); bad.tensor != "" {
