@@ -44,7 +44,7 @@ type Failed struct {
 // Error implements error.
 func (e *Failed) Error() string { return fmt.Sprintf("rank %d on %s: %s", e.Rank, e.Host, e.Text) }
 
-// CallError is the error of a call of the library.
+// CallError is the error of a call of the library, or of processes that disagree about an operation.
 type CallError struct{ Call, Text string }
 
 // Error implements error.

@@ -109,7 +109,7 @@ func (o *owner) post(op *operation) error {
 	for i := range op.messages {
 		m := &op.messages[i]
 		if m.bytes > mostBytes {
-			return fmt.Errorf("mpi: %s: a message of %d bytes, want at most %d; use more processes", op.name, m.bytes, mostBytes)
+			return &CallError{op.name, fmt.Sprintf("a message of %d bytes, want at most %d; use more processes", m.bytes, mostBytes)}
 		}
 		op.pin.Pin(m.at)
 		if err := o.transport.post(m, tag); err != nil {
@@ -180,7 +180,7 @@ func (o *owner) advance(op *operation) (further bool, err error) {
 		}
 		further = true
 		if m.receives && m.got != m.bytes {
-			return true, fmt.Errorf("mpi: %s: rank %d sent %d bytes, want %d: the processes do not run the same program", op.name, m.peer, m.got, m.bytes)
+			return true, &CallError{op.name, fmt.Sprintf("rank %d sent %d bytes, want %d: the processes do not run the same program", m.peer, m.got, m.bytes)}
 		}
 	}
 	if op.after() {

@@ -8,6 +8,7 @@ import (
 
 	"tessera/augment"
 	"tessera/data"
+	"tessera/engine"
 	"tessera/graph"
 	"tessera/hooks"
 	"tessera/optim"
@@ -35,7 +36,7 @@ func newNetwork(j *job) (*network, error) {
 // the first batch.
 func (n *network) begin(_ context.Context, splits data.Splits, fresh bool) (err error) {
 	train := n.spec.Train
-	n.programs, err = compileAll(n.model, n.options.Backend, n.request(n.model.Trained()...), n.images.Len(), train.Batch)
+	n.programs, err = compileAll(n.model, n.backend(), n.request(n.model.Trained()...), n.images.Len(), train.Batch)
 	if err != nil {
 		return err
 	}
@@ -61,6 +62,15 @@ func (n *network) begin(_ context.Context, splits data.Splits, fresh bool) (err 
 	}
 	n.loader.Start(n.progress.Epoch, n.progress.Position, n.progress.Step)
 	return n.fill()
+}
+
+// backend runs the programs of the steps: each process its part of the batch.
+func (j *job) backend() graph.Backend {
+	if b, ok := j.options.Backend.(engine.Backend); ok {
+		b.Group = j.processes.group
+		return b
+	}
+	return j.options.Backend
 }
 
 // fill prepares the first batch; later batches are prepared during the steps.

@@ -30,7 +30,11 @@ func newTrainee(j *job) (*trainee, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &trainee{job: j, model: m, stepper: newStepper(m, j.options.Team)}
+	var among *processes
+	if j.options.ShardOptimizer {
+		among = j.processes
+	}
+	t := &trainee{job: j, model: m, stepper: newStepper(m, j.options.Team, among)}
 	t.stepper.Project()
 	t.progress.Sums = make([]float64, len(j.spec.Losses))
 	return t, nil
@@ -155,10 +159,8 @@ func (t *trainee) badEnd(m Metrics) (b bad) {
 // save implements learner: the parameters and the states of the optimizer and the hooks.
 func (t *trainee) save(state *checkpoint.File) error {
 	add(state, t.model, current(t.model))
-	for _, m := range t.stepper.moved {
-		for i, values := range m.State {
-			state.Tensors = append(state.Tensors, checkpoint.Tensor{Name: optimizerName(m, i), Shape: m.Shape, Data: values})
-		}
+	if err := t.stepper.saveState(state); err != nil {
+		return err
 	}
 	return t.around.save(state)
 }
@@ -171,12 +173,8 @@ func (t *trainee) restore(from *stored) error {
 	if err := loadParameters(t.model, from.path, from.file); err != nil {
 		return err
 	}
-	for _, m := range t.stepper.moved {
-		for i, values := range m.State {
-			if err := load(from.path, from.file, optimizerName(m, i), m.Shape, values); err != nil {
-				return err
-			}
-		}
+	if err := t.stepper.restoreState(from); err != nil {
+		return err
 	}
 	return t.around.restore(from)
 }
