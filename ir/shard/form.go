@@ -57,12 +57,22 @@ func at(shape []int, index, outer int) form {
 	return form{images, volume.Of(shape[:index]) * outer}
 }
 
+// Views is the number of views of the images that an input of that shape holds, one after the other: 2 if its first axis is
+// twice the batch, 1 if it is another multiple of the batch, 0 for an input that does not hold images.
+func Views(shape []int, batch int) int {
+	switch {
+	case len(shape) == 0 || shape[0]%batch != 0:
+		return 0
+	case shape[0] == 2*batch:
+		return 2
+	}
+	return 1
+}
+
 // ofInput is the form of an input.
 func (s *sharder) ofInput(shape []int) form {
-	for outer := 1; outer <= 2; outer++ {
-		if len(shape) > 0 && shape[0] == outer*s.batch {
-			return form{images, outer}
-		}
+	if n := Views(shape, s.batch); n > 0 {
+		return form{images, n}
 	}
 	return form{}
 }

@@ -50,9 +50,8 @@ type Gather struct {
 	Fallback bool   // the reader is an op that the pass does not understand; otherwise a product of images by images
 }
 
-// Partition returns the program that process rank of size runs of a program for the batch m.Batch. An input whose first
-// axis is the batch, or twice the batch (all first views, then all second views), holds the images [Rows] of the process, of
-// both views; other inputs are whole.
+// Partition returns the program that process rank of size runs of a program for the batch m.Batch. An input of
+// images holds those of the process ([Rows]), of all its [Views]; other inputs are whole.
 func Partition(m *ir.Module, rank, size int) (*Program, error) {
 	if err := m.Check(); err != nil {
 		return nil, err
