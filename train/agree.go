@@ -61,10 +61,13 @@ func (o Options) declared(spec *config.Model) (*config.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if spec == nil {
-		return parseConfig("config.toml of rank 0", text)
+	if spec == nil && !p.leads() {
+		mine = text
+		if spec, err = parseConfig("config.toml of rank 0", text); err != nil {
+			return nil, err
+		}
 	}
-	return spec, p.same("the models", mine)
+	return spec, p.same("their models", mine)
 }
 
 // same returns an error that names the processes whose text differs from that of rank 0.
@@ -73,7 +76,7 @@ func (p *processes) same(what string, text []byte) error {
 	if err != nil || len(others) == 0 {
 		return err
 	}
-	return fmt.Errorf("distributed training: %s of rank %s differ from that of rank 0; start all processes with the same command, version and kind of processor (TESSERA_SIMD restricts the kernels)", what, listed(others))
+	return fmt.Errorf("distributed training: rank %[2]s and rank 0 differ in %[1]s; start all processes with the same command, version and kind of processor (TESSERA_SIMD restricts the kernels)", what, listed(others))
 }
 
 // compared lists the processes whose text differs from that of rank 0.
@@ -99,8 +102,8 @@ func (s *session) agree() error {
 		what  string
 		value any
 	}{
-		{"the version", machine.Version()},
-		{"threads, back end or kernels", s.arithmetic},
+		{"their version", machine.Version()},
+		{"their threads, back end or kernels", s.arithmetic},
 	} {
 		text, err := json.Marshal(one.value)
 		if err == nil {

@@ -42,6 +42,9 @@ func (n *network) begin(_ context.Context, splits data.Splits, fresh bool) (err 
 	}
 	n.loader = &loader{images: n.images, seed: train.Seed, size: min(train.Batch, n.images.Len()), epochs: train.Epochs,
 		threads: n.options.Team.Threads(), inputs: map[int][]graph.Input{}}
+	if g := n.processes.group; g != nil {
+		n.loader.rank, n.loader.processes = g.Rank(), g.Size()
+	}
 	for size, p := range n.programs {
 		p.follow(n.stepper.moved)
 		n.loader.inputs[size] = p.Inputs
@@ -121,7 +124,7 @@ func (n *network) epoch(ctx context.Context, tell func(measure func() Metrics)) 
 // the parameters.
 func (n *network) step() error {
 	b := n.loader.Take()
-	n.here = hooks.Step{Images: b.values[0], Size: b.size}
+	n.here = hooks.Step{Images: b.values[0], Size: b.to - b.from}
 	if n.distorted {
 		n.here.Clean = b.values[targetInput]
 	}
