@@ -55,8 +55,15 @@ func join(t transport, l Launch, o Options) (*Group, error) {
 			g.owner.run()
 		}
 	}()
-	if err := <-joined; err != nil {
-		return nil, err
+	limit := time.NewTimer(barrierDeadlines * o.Deadline)
+	defer limit.Stop()
+	select {
+	case err := <-joined:
+		if err != nil {
+			return nil, err
+		}
+	case <-limit.C:
+		return nil, &CallError{"MPI_Init_thread", fmt.Sprintf("did not return within %v: another process has ended or hangs, or the network does not work", barrierDeadlines*o.Deadline)}
 	}
 	return g, g.meet()
 }
