@@ -13,6 +13,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/metrics"
+	"tessera/mpi"
 	"tessera/part"
 	"tessera/study"
 	"tessera/sweep"
@@ -32,6 +33,7 @@ const (
 	exitCheckpoint  = 6 // damaged, not matching or not readable
 	exitWrite       = 7 // disk full, permission
 	exitSweep       = 8 // a sweep finished with failed trials
+	exitLost        = 9 // of a distributed training: a process died or hangs, or the weights of the processes differ
 	exitInterrupted = 130
 )
 
@@ -81,6 +83,9 @@ func explain(command *cobra.Command, err error, stderr io.Writer) int {
 	}
 	if code == exitUsage {
 		hint(command, err, stderr)
+	}
+	if code == exitLost {
+		afterLoss(stderr)
 	}
 	remedy(err, stderr)
 	return code
@@ -144,15 +149,21 @@ func exitCode(err error) int {
 		damaged      *checkpoint.Error
 		unwritten    *folder.WriteError
 		unread       *fs.PathError
+		elsewhere    *mpi.Failed
+		unjoined     *mpi.SetupError
 	)
 	switch {
 	case err == nil:
 		return 0
+	case errors.As(err, &elsewhere):
+		return elsewhere.Code
+	case lost(err):
+		return exitLost
 	case errors.As(err, &unwritten): // an interrupted run without a checkpoint is lost
 		return exitWrite
 	case errors.Is(err, train.ErrInterrupted), errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case !errors.As(err, &fromWork), errors.As(err, &usage), errors.As(err, &place), errors.As(err, &unknown), errors.As(err, &unknownSweep),
+	case !errors.As(err, &fromWork), errors.As(err, &usage), errors.As(err, &unjoined), errors.As(err, &place), errors.As(err, &unknown), errors.As(err, &unknownSweep),
 		errors.As(err, &unknownTable), errors.Is(err, folder.ErrExists), errors.Is(err, folder.ErrForeign), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked),
 		errors.Is(err, folder.ErrWorkingFolder), errors.Is(err, tessera.ErrNoGradients):
 		return exitUsage

@@ -25,7 +25,7 @@ const (
 // "." is the root package.
 var layout = [][]string{
 	{"internal", "kernel", "part", "team", "collective", "docs"},
-	{"ir", "table"},
+	{"ir", "table", "mpi"},
 	{"ir/fromgraph", "ir/shard"},
 	{"ops", "morph", "data", "attack", "train/checkpoint", "train/folder"},
 	{"layers", "losses", "constraints", "optim", "metrics", "augment"},
