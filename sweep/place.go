@@ -47,7 +47,7 @@ func ofSweep(e fs.DirEntry) bool {
 		return true
 	case TableFile, SummaryFile, TimingsFile:
 		return begun // killed within the first files; whole ones of these names may be anybody's
-	case trialsDir:
+	case trialsDir, FleetDir:
 		return e.IsDir()
 	}
 	return false
