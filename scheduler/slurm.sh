@@ -22,17 +22,23 @@ cd <<.Work | quoted>> || exit 1
 # USR1 comes 120 seconds before the time limit, TERM when Slurm itself preempts or cancels the task. The trial then writes a
 # checkpoint and exits with 75 or 130.
 trial=
-trap 'signalled=1; [ -z "$trial" ] || kill -USR1 "$trial"' USR1
-trap 'signalled=1; [ -z "$trial" ] || kill -TERM "$trial"' TERM
+signalled=
+pass_on() {
+	signalled=$1
+	[ -z "$trial" ] || kill -s "$1" "$trial"
+}
+trap 'pass_on USR1' USR1
+trap 'pass_on TERM' TERM
 
 "$tessera" trial <<.Folder | quoted>> $((<<.First>> + SLURM_ARRAY_TASK_ID)) &
 trial=$!
+[ -z "$signalled" ] || kill -s "$signalled" "$trial" # it came before the line above
 code=0
-signalled=1
-while [ "$signalled" = 1 ]; do # a signal ends wait before the trial has ended
-	signalled=0
+while :; do # a signal ends wait before the trial has ended
+	signalled=
 	wait "$trial"
 	code=$?
+	[ -n "$signalled" ] || break
 done
 
 if [ "$code" = 75 ]; then

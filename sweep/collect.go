@@ -74,7 +74,7 @@ func (s *Sweep) Collect(ctx context.Context) (*Results, []Gathered, error) {
 func (s *Sweep) gather(t *Trial) Gathered {
 	t.measured, t.onTest, t.err = nil, nil, nil
 	g := Gathered{Trial: t, State: Waiting}
-	if t.begun() {
+	if t.Begun() {
 		g.State = Begun
 		if t.err = s.sound(t, &g); t.err != nil {
 			g.State, g.Problem = Refused, t.problem()

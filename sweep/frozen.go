@@ -8,6 +8,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/train"
 )
 
 // Frozen is a sweep as data: every trial with every default in place. Other processes and machines declare the same trials
@@ -99,24 +100,11 @@ func (f *Frozen) Declare(indices ...int) (*config.Sweep, error) {
 		if len(t.Values) != len(f.Keys) {
 			return nil, fmt.Errorf("sweep %q: trial %s has %d values, want %d", f.Sweep, t.ID, len(t.Values), len(f.Keys))
 		}
-		m, err := declaredModel(t)
+		m, err := train.Declared("trial "+t.ID, []byte(t.Declared))
 		if err != nil {
 			return nil, err
 		}
 		s.Trials = append(s.Trials, config.Trial{Model: m, Values: t.Values})
 	}
 	return s, nil
-}
-
-// declaredModel reads the model of a frozen trial.
-func declaredModel(t FrozenTrial) (*config.Model, error) {
-	file, err := config.Load("trial "+t.ID, []byte(t.Declared))
-	if err != nil {
-		return nil, err
-	}
-	names := file.Names()
-	if len(names) != 1 {
-		return nil, fmt.Errorf("trial %s: declares %d models, want 1", t.ID, len(names))
-	}
-	return file.Model(names[0])
 }

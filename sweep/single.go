@@ -5,6 +5,7 @@ import (
 
 	"tessera/metrics"
 	"tessera/team"
+	"tessera/train"
 )
 
 // Do trains and measures one trial of the sweep on one thread, exactly as [Sweep.Run] does, or resumes it. Metrics that are
@@ -14,7 +15,7 @@ import (
 // Errors are those of [train.Run], [train.Resume] and the evaluation; [folder.ErrLocked] means that another process works on
 // this trial.
 func (s *Sweep) Do(ctx context.Context, t *Trial) (*metrics.Result, error) {
-	if t.begun() {
+	if t.Begun() {
 		if err := t.verify(); err != nil {
 			return nil, err
 		}
@@ -27,6 +28,9 @@ func (s *Sweep) Do(ctx context.Context, t *Trial) (*metrics.Result, error) {
 	}
 	team := team.New(1)
 	defer team.Close()
-	w := &work{Sweep: s, event: Event{Total: len(s.Trials)}}
-	return w.do(ctx, t, team)
+	one := s.One(t)
+	if report := s.options.Report; report != nil {
+		one.Report = func(p train.Progress) { report(Event{Trial: t, Progress: &p, Total: len(s.Trials)}) }
+	}
+	return one.Do(ctx, team)
 }

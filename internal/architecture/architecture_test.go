@@ -24,7 +24,7 @@ const (
 // folders of one line never import each other. A package belongs to the longest of these names that its path begins with;
 // "." is the root package.
 var layout = [][]string{
-	{"internal", "kernel", "part", "team", "docs"},
+	{"internal", "kernel", "part", "team", "docs", "scheduler"},
 	{"ir", "table"},
 	{"ir/fromgraph"},
 	{"ops", "morph", "data", "attack", "train/checkpoint", "train/folder"},
