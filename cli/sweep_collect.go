@@ -109,7 +109,7 @@ func warnOfKernels(cmd *cobra.Command, all []sweep.Gathered) {
 // repeat are the commands that run indices again.
 func repeat(dir string, m *sweep.Manifest, indices []int) (lines []string) {
 	job := scheduler.Job{Tasks: m.Tasks(), PerJob: m.PerJob}
-	arrays, scripts := map[string][]string{}, []string{}
+	arrays, scripts := map[string][]int{}, []string{}
 	for _, index := range indices {
 		name := job.Script(index)
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
@@ -119,10 +119,28 @@ func repeat(dir string, m *sweep.Manifest, indices []int) (lines []string) {
 		if arrays[name] == nil {
 			scripts = append(scripts, name)
 		}
-		arrays[name] = append(arrays[name], strconv.Itoa(index%m.PerJob))
+		arrays[name] = append(arrays[name], index%m.PerJob)
 	}
 	for _, name := range scripts {
-		lines = append(lines, fmt.Sprintf("sbatch --array=%s %s", strings.Join(arrays[name], ","), shellWord(filepath.Join(dir, name))))
+		lines = append(lines, fmt.Sprintf("sbatch --array=%s %s", ranges(arrays[name]), shellWord(filepath.Join(dir, name))))
 	}
 	return lines
+}
+
+// ranges prints ascending numbers as 0-3,5.
+func ranges(numbers []int) string {
+	var parts []string
+	for i := 0; i < len(numbers); {
+		end := i
+		for end+1 < len(numbers) && numbers[end+1] == numbers[end]+1 {
+			end++
+		}
+		part := strconv.Itoa(numbers[i])
+		if end > i {
+			part += "-" + strconv.Itoa(numbers[end])
+		}
+		parts = append(parts, part)
+		i = end + 1
+	}
+	return strings.Join(parts, ",")
 }

@@ -113,7 +113,7 @@ func TestAFrozenSweepRefusesWhatItDoesNotHave(t *testing.T) {
 		"no trial has the index 3": func(f *Frozen) { f.Trials = f.Trials[:3] },
 		"has 2 values, want 1":     func(f *Frozen) { f.Trials[3].Values = values{int64(1), "x"} },
 		"unknown":                  func(f *Frozen) { f.Trials[3].Declared = "[model.a]\nencodr = []" },
-		"got 2 models":        func(f *Frozen) { f.Trials[3].Declared = "[model.a]\n[model.b]\n" },
+		"got 2 models":             func(f *Frozen) { f.Trials[3].Declared = "[model.a]\n[model.b]\n" },
 		"expected":                 func(f *Frozen) { f.Trials[3].Declared = "[model" },
 	} {
 		f := s.Freeze()
