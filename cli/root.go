@@ -32,6 +32,7 @@ func newRoot() *cobra.Command {
 		resumeCommand(),
 		runsCommand(),
 		sweepCommand(),
+		trialCommand(),
 		reproduceCommand(),
 		evalCommand(),
 		compareCommand(),
