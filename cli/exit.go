@@ -12,6 +12,7 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/data"
+	"tessera/fleet"
 	"tessera/metrics"
 	"tessera/part"
 	"tessera/study"
@@ -32,6 +33,7 @@ const (
 	exitCheckpoint  = 6 // damaged, not matching or not readable
 	exitWrite       = 7 // disk full, permission
 	exitSweep       = 8 // a sweep finished with failed trials
+	exitLost        = 9 // the connection to other machines, for good
 	exitInterrupted = 130
 )
 
@@ -100,7 +102,7 @@ func hint(command *cobra.Command, err error, stderr io.Writer) {
 		}
 	case errors.As(err, &unknown):
 		listModels(command, unknown, stderr)
-	case errors.As(err, &unknownSweep), errors.As(err, &unknownTable), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked):
+	case errors.As(err, &unknownSweep), errors.As(err, &unknownTable), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked), errors.Is(err, fleet.ErrRefused):
 	case errors.Is(err, folder.ErrForeign):
 		fmt.Fprintln(stderr, "nothing was replaced: move it away, or give another --out")
 	case errors.Is(err, folder.ErrWorkingFolder), errors.Is(err, folder.ErrNotFolder):
@@ -155,6 +157,10 @@ func exitCode(err error) int {
 	case !errors.As(err, &fromWork), errors.As(err, &usage), errors.As(err, &place), errors.As(err, &unknown), errors.As(err, &unknownSweep),
 		errors.As(err, &unknownTable), errors.Is(err, folder.ErrExists), errors.Is(err, folder.ErrForeign), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked),
 		errors.Is(err, folder.ErrWorkingFolder), errors.Is(err, tessera.ErrNoGradients):
+		return exitUsage
+	case errors.Is(err, fleet.ErrLost):
+		return exitLost
+	case errors.Is(err, fleet.ErrRefused):
 		return exitUsage
 	case errors.As(err, &failed):
 		return exitSweep

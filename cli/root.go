@@ -32,6 +32,7 @@ func newRoot() *cobra.Command {
 		resumeCommand(),
 		runsCommand(),
 		sweepCommand(),
+		workerCommand(),
 		reproduceCommand(),
 		evalCommand(),
 		compareCommand(),
