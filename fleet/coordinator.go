@@ -69,6 +69,8 @@ type Coordinator struct {
 	sets    map[*data.Set]*manifest
 	broken  error
 	breaks  chan struct{} // closed with broken
+
+	put func(*sweep.Trial, *result, []folder.File) error // installs a run; tests of the queue alone replace it
 }
 
 // waiting is a trial that is in the queue or with a worker.
@@ -101,8 +103,10 @@ func NewCoordinator(o Options) *Coordinator {
 	if o.Log == nil {
 		o.Log = func(string) {}
 	}
-	return &Coordinator{options: o, state: stateRun, waiting: map[string]*waiting{}, workers: map[string]*member{}, trials: map[string]*sweep.Trial{},
+	c := &Coordinator{options: o, state: stateRun, waiting: map[string]*waiting{}, workers: map[string]*member{}, trials: map[string]*sweep.Trial{},
 		sets: map[*data.Set]*manifest{}, breaks: make(chan struct{}), stop: func() {}}
+	c.put = c.installResult
+	return c
 }
 
 // Begin implements [sweep.Elsewhere]: it opens the queue.

@@ -75,7 +75,7 @@ func (c *Coordinator) settle(ctx context.Context, t *sweep.Trial, r *result) err
 		if err != nil {
 			return err
 		}
-		if err := c.installResult(t, r, files); err != nil {
+		if err := c.put(t, r, files); err != nil {
 			return err
 		}
 		c.finish(t, r.Task, nil)
