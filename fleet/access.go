@@ -115,7 +115,7 @@ func refused(address string, err error) error {
 		return say("its certificate is not trusted (" + text + "); give --tls-ca, and check the clock of this machine if the certificate seems to have expired")
 	case strings.Contains(text, "tls:"), strings.Contains(text, "certificate required"):
 		return say("TLS failed (" + text + "); give --tls-ca, and --tls-cert and --tls-key if the server wants a certificate")
-	case strings.Contains(text, "nats: no server info"), strings.Contains(text, "expected 'INFO'"), strings.Contains(text, "nats: Parser"), strings.Contains(text, "wrong proto"):
+	case strings.Contains(text, "protocol exception"), strings.Contains(text, "nats: no server info"), strings.Contains(text, "expected 'INFO'"), strings.Contains(text, "nats: Parser"), strings.Contains(text, "wrong proto"):
 		return say("what listens there is not a NATS server (" + text + ")")
 	}
 	return nil

@@ -137,6 +137,9 @@ func (c *Coordinator) Begin(ctx context.Context, s *sweep.Sweep, todo []*sweep.T
 	if err := c.answer(behind); err != nil {
 		return err
 	}
+	if c.server != nil {
+		c.options.Log(fmt.Sprintf("listening on %s: tessera worker nats://%s", c.server.Addr(), c.server.Addr()))
+	}
 	context.AfterFunc(ctx, func() { c.turn(stateCancel) })
 	c.workHere(behind)
 	return nil
@@ -167,8 +170,7 @@ func (c *Coordinator) connect() error {
 		if err != nil {
 			return err
 		}
-		c.server, address = s, s.ClientURL()
-		c.options.Log(fmt.Sprintf("listening on %s: tessera worker nats://%s", s.Addr(), s.Addr()))
+		c.server, address = s, "nats://"+s.Addr().String() // inside the process there is no TLS
 	}
 	options, err := inside.options("coordinator")
 	if err != nil {

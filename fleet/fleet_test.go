@@ -70,7 +70,7 @@ func TestAWorkerWithAFullDiskGivesItsTrialsBack(t *testing.T) {
 }
 
 func TestAnInterruptedSweepIsResumedWithoutWorkers(t *testing.T) {
-	long := strings.Replace(declared, "epochs = 4", "epochs = 150", 1)
+	long := strings.Replace(declared, "epochs = 4", "epochs = 40", 1)
 	want := alone(t, long)
 	ctx, stop := context.WithCancel(context.Background())
 	b := newBench(t, long, filepath.Join(t.TempDir(), "s"), Options{Lease: 300 * time.Millisecond})

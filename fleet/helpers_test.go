@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -151,6 +152,7 @@ func (b *bench) run(ctx context.Context) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
 		_, err := b.sweep.Run(ctx)
+		b.log(fmt.Sprintf("the sweep ended: listening on nothing: %v", err))
 		ended <- err
 	}()
 	b.until("the coordinator listens", func() bool { return b.said("listening on") })

@@ -36,9 +36,7 @@ func (s *serving) slot(ctx context.Context) {
 	for ctx.Err() == nil && s.problem() == nil {
 		batch, err := s.consumer.Fetch(1, jetstream.FetchMaxWait(fetchTime))
 		if err == nil {
-			for m := range batch.Messages() {
-				s.trial(ctx, m, team)
-			}
+			s.taken(ctx, batch, team)
 			err = batch.Error()
 		}
 		if err != nil && ctx.Err() == nil {
@@ -46,6 +44,27 @@ func (s *serving) slot(ctx context.Context) {
 			case <-ctx.Done():
 			case <-time.After(200 * time.Millisecond):
 			}
+		}
+	}
+}
+
+// taken does the trial that a request brings. When ctx ends first, nobody waits for the request: what it still brings is given
+// back.
+func (s *serving) taken(ctx context.Context, batch jetstream.MessageBatch, team *team.Team) {
+	for {
+		select {
+		case m, ok := <-batch.Messages():
+			if !ok {
+				return
+			}
+			s.trial(ctx, m, team)
+		case <-ctx.Done():
+			go func() {
+				for m := range batch.Messages() {
+					_ = m.Nak()
+				}
+			}()
+			return
 		}
 	}
 }
