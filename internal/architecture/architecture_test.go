@@ -35,7 +35,7 @@ var layout = [][]string{
 	{"tape", "engine", "train/internal"},
 	{"train", "laws"},
 	{"report", "sweep"},
-	{"export"},
+	{"export", "fleet"},
 	{"."},
 	{"study", "comparison", "preview", "serve"},
 	{"page"},
