@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -56,6 +57,9 @@ type worker struct {
 // [train.ErrInterrupted]. Other errors are [ErrRefused], [ErrLost] when there is no coordinator for longer than Wait in the
 // middle of a sweep, [ErrIdle] after its end, and [*folder.WriteError] if the disk cannot be written: trials are given back.
 func Work(ctx context.Context, o WorkerOptions) error {
+	if o.URL == "" && o.inside == nil || o.Cache == "" {
+		return errors.New("fleet: a worker needs the URL of a coordinator and a folder for what it fetches: set URL and Cache")
+	}
 	if o.Jobs < 1 {
 		o.Jobs = runtime.GOMAXPROCS(0)
 	}
@@ -81,7 +85,7 @@ func Work(ctx context.Context, o WorkerOptions) error {
 
 // place makes the folder of this process, and removes those of killed ones.
 func (w *worker) place() error {
-	trials := filepath.Join(w.options.Cache, "trials")
+	trials := filepath.Join(w.options.Cache, "in-progress") // not a name that a sweep or a user gives: what is left here is removed
 	entries, _ := os.ReadDir(trials)
 	for _, e := range entries {
 		left := filepath.Join(trials, e.Name())
