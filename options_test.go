@@ -30,6 +30,7 @@ import (
 	"tessera/layers"
 	"tessera/live"
 	"tessera/metrics"
+	"tessera/mpi"
 	"tessera/page"
 	"tessera/report"
 	"tessera/serve"
@@ -105,6 +106,7 @@ func withOptions(t *testing.T) map[string]func() error {
 			}
 			return zero.Close()
 		},
+		"mpi.Join":              func() error { _, err := mpi.Join(mpi.Options{}); return err },
 		"live.New":              func() error { _, err := live.New("", live.Options{}); return err },
 		"evaluation.Beside":     func() error { evaluation.Beside(nil); evaluation.Beside(metrics.Selection{{}}); return nil },
 		"evaluation.Measure":    func() error { _, err := evaluation.Measure(ctx, nil, nil, nil, nil); return err },

@@ -56,7 +56,7 @@ func (f *distributedFlags) options(cmd *cobra.Command, run *runFlags) (o tessera
 		return o, err
 	}
 	memberOf(cmd).group = group
-	runtime.GOMAXPROCS(o.Threads + 1) // the messages have a thread of their own
+	runtime.GOMAXPROCS(o.Threads + 1) // the messages have a separate thread
 	o.Group, o.ShardOptimizer, o.CheckWeights = group, f.shard, cmp.Or(f.check, -1)
 	return o, nil
 }
