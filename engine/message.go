@@ -23,6 +23,7 @@ type message[T ir.Float] struct {
 	pending  collective.Pending
 	memory   []T // the values one after the other; the gathered parts; nil if the only value is combined where it is
 	counts   []int
+	part     []T // a gathered input, which every Bind puts elsewhere
 	mine     any // what the group gets: memory or a cell's data, boxed once
 	all      any
 }
@@ -40,6 +41,7 @@ func (w *message[T]) finish(int) {}
 
 func (w *message[T]) send() (err error) {
 	if w.counts != nil {
+		copy(w.part, w.args[0].data)
 		if err = w.group.AllGather(w.mine, w.counts, w.all); err == nil {
 			w.arrange()
 		}
@@ -164,6 +166,10 @@ func (c *compiler[T]) bindMessages() {
 				w.counts = append(w.counts, volume.Of(w.values[0].Shape)/o.Batch*(to-from))
 			}
 			w.mine, w.all = w.args[0].data, w.to[0].data
+			if _, leaf := skipReshapes(w.values[0].Args[0]).Op.(ir.Leaf); leaf {
+				w.part = make([]T, len(w.args[0].data))
+				w.mine = w.part
+			}
 			if o.Outer > 1 {
 				w.memory = make([]T, total)
 				w.all = w.memory

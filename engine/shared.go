@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 
 	"tessera/collective"
 	"tessera/ir"
@@ -37,6 +38,26 @@ func Partition(program *ir.Module, rank, size int) (*shard.Program, error) {
 		simplify[float32](m)
 	}
 	return shard.Partition(m.program(program), rank, size)
+}
+
+// Traffic describes what each of several processes sends and receives when they run a program together.
+func Traffic(program *ir.Module, processes int) (string, error) {
+	part, err := Partition(program, 0, processes)
+	if err != nil {
+		return "", err
+	}
+	width := 4
+	if program.Dtype == ir.Float64 {
+		width = 8
+	}
+	reduced, gathered, messages := part.Traffic()
+	text := fmt.Sprintf("on %d processes: %s all-reduced, %s gathered, in %d messages\n", processes, bytesText(width*reduced), bytesText(width*gathered), messages)
+	for _, g := range part.Gathers {
+		if g.Fallback {
+			text += fmt.Sprintf("  gathered because every process computes it for the whole batch: %s, read by %s\n", g.Value, g.Reader)
+		}
+	}
+	return text, nil
 }
 
 // program returns a program with the values of m.

@@ -26,7 +26,7 @@ const (
 var layout = [][]string{
 	{"internal", "kernel", "part", "team", "collective", "docs"},
 	{"ir", "table", "mpi"},
-	{"ir/fromgraph"},
+	{"ir/fromgraph", "ir/shard"},
 	{"ops", "morph", "data", "attack", "train/checkpoint", "train/folder"},
 	{"layers", "losses", "constraints", "optim", "metrics", "augment"},
 	{"hooks", "export/onnx"},

@@ -35,7 +35,7 @@ func Rows(batch, rank, size int) (from, to int) {
 // Program is the program of one process.
 type Program struct {
 	*ir.Module // Batch, and the shapes of the inputs, are those of the process's images
-	// Parts is set, by tap, for taps that hold only the process's images. The other taps are those of the whole program, and
+	// Parts is set, by tap, for taps that hold only the process's images, as their first axis or as its first factor. The other taps are those of the whole program, and
 	// so are the gradients and the updates.
 	Parts []bool
 	// Gathers lists the values that are gathered.
@@ -117,7 +117,7 @@ func newSharder(m *ir.Module, rank, size int) *sharder {
 	return s
 }
 
-// passes reports whether an op can work on terms, so that its args need no message of their own.
+// passes reports whether an op can work on terms, so that its args need no message.
 func passes(v *ir.Value) bool {
 	p, ok := v.Op.(ir.Pointwise)
 	return ok && (p.F == ir.Add || p.F == ir.Sub || p.F == ir.Neg || p.F == ir.Mul || p.F == ir.Div)
@@ -132,15 +132,15 @@ func (s *sharder) program() (*Program, error) {
 		}
 		p.Inputs = append(p.Inputs, in)
 	}
+	s.reader, s.fallback = &ir.Value{Op: ir.Leaf{}}, true // the caller
 	for _, t := range s.module.Taps {
 		f := form{}
-		if d := s.decisions[t.Value]; d.form.kind == images {
-			f = d.form
+		if first := (form{images, 1}); s.formOf(t.Value) == first {
+			f = first
 		}
 		p.Taps = append(p.Taps, ir.Tap{Name: t.Name, Value: s.as(t.Value, f)})
 		p.Parts = append(p.Parts, f.kind == images)
 	}
-	s.reader = &ir.Value{Op: ir.Leaf{}} // the caller
 	for _, g := range s.module.Gradients {
 		p.Gradients = append(p.Gradients, ir.Gradient{Parameter: g.Parameter, Value: s.as(g.Value, form{})})
 	}
