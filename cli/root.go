@@ -33,6 +33,7 @@ func newRoot() *cobra.Command {
 		runsCommand(),
 		sweepCommand(),
 		trialCommand(),
+		workerCommand(),
 		reproduceCommand(),
 		evalCommand(),
 		compareCommand(),

@@ -21,6 +21,7 @@ type sweepFlags struct {
 	modelFlags
 	metricFlags
 	progressFlags
+	fleetFlags
 	out    string
 	epochs int
 	jobs   int
@@ -44,7 +45,9 @@ func sweepCommand() *cobra.Command {
 	f.add(cmd, "sweeps/NAME")
 	f.array.add(cmd)
 	f.cost.add(cmd)
-	cmd.MarkFlagsMutuallyExclusive("emit", "collect", "plan", "dry-run")
+	for _, remote := range []string{"listen", "nats"} {
+		cmd.MarkFlagsMutuallyExclusive("emit", "collect", "plan", "dry-run", remote)
+	}
 	return cmd
 }
 
@@ -58,6 +61,7 @@ func (f *sweepFlags) add(cmd *cobra.Command, folder string) {
 	cmd.Flags().IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "number of trials that run at the same time, each on one CPU")
 	f.metricFlags.add(cmd)
 	f.progressFlags.add(cmd, "trials")
+	f.fleetFlags.add(cmd)
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show the trials and their progress without training")
 	cmd.Flags().BoolVar(&f.clean, "clean", false, "remove trials of earlier declarations from the folder, and results that are only theirs")
 }
@@ -106,7 +110,11 @@ func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep
 	if err != nil {
 		return err
 	}
-	s, err := sweep.New(cmd.Context(), spec, sweep.Options{Dirs: data.SearchDirs(f.data), Out: f.out, Jobs: f.jobs, Metrics: chosen, Clean: f.clean, Report: show.Show})
+	o := sweep.Options{Dirs: data.SearchDirs(f.data), Out: f.out, Jobs: f.jobs, Metrics: chosen, Clean: f.clean, Report: show.Show}
+	if err := f.onMachines(&o, show); err != nil {
+		return err
+	}
+	s, err := sweep.New(cmd.Context(), spec, o)
 	if err != nil {
 		return err
 	}
@@ -132,8 +140,8 @@ func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep
 
 // declared returns the sweep of that name with the changes of the flags.
 func (f *sweepFlags) declared(cmd *cobra.Command, name string) (*config.Sweep, error) {
-	if f.jobs < 1 {
-		return nil, usagef("--jobs: got %d, want > 0", f.jobs)
+	if least := f.leastJobs(); f.jobs < least {
+		return nil, usagef("--jobs: got %d, want >= %d", f.jobs, least)
 	}
 	if cmd.Flags().Changed("epochs") && f.epochs < 1 {
 		return nil, usagef("--epochs: got %d, want > 0", f.epochs)
