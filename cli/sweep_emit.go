@@ -55,7 +55,7 @@ func (f *arrayFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// write writes the manifest and the job of a sweep.
+// writeJob writes the manifest and the job of a sweep.
 func (f *sweepFlags) writeJob(cmd *cobra.Command, spec *config.Sweep) error {
 	chosen, err := f.chosen()
 	if err != nil {
@@ -113,7 +113,8 @@ func (f *sweepFlags) job(s *sweep.Sweep, tasks int) (scheduler.Job, error) {
 	if dir == "" {
 		dir = os.Getenv(data.EnvDir)
 	}
-	job := scheduler.Job{Sweep: s.Name, Folder: s.Path, Work: work, Program: program, Data: dir, Tasks: tasks, Parallel: f.array.parallel, PerJob: f.array.mostJob}
+	job := scheduler.Job{Sweep: s.Name, Folder: s.Path, Work: work, Program: program, Data: dir, Tasks: tasks,
+		Parallel: f.array.parallel, PerJob: f.array.mostJob}
 	for _, path := range []*string{&job.Folder, &job.Data} {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(work, *path)

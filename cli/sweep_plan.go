@@ -55,7 +55,8 @@ func (f *sweepFlags) estimate(cmd *cobra.Command, spec *config.Sweep, cores []in
 	if err != nil {
 		return err
 	}
-	s, err := sweep.New(cmd.Context(), spec, sweep.Options{Dirs: data.SearchDirs(f.data), Out: f.out, Jobs: min(f.jobs, runtime.GOMAXPROCS(0)), Metrics: chosen})
+	jobs := min(f.jobs, runtime.GOMAXPROCS(0))
+	s, err := sweep.New(cmd.Context(), spec, sweep.Options{Dirs: data.SearchDirs(f.data), Out: f.out, Jobs: jobs, Metrics: chosen})
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,12 @@ func printPlan(out io.Writer, s *sweep.Sweep, p *sweep.Plan) error {
 	t := newTable(out)
 	t.row(cells([]string{"model"}, s.Keys, []string{"trials", "step", "epoch", "evaluation", "trial", "memory"})...)
 	for _, one := range p.PerShape {
-		t.row(cells([]string{one.Model}, one.Values, []string{fmt.Sprint(one.Trials), brief(one.Step), brief(one.Epoch), brief(one.Evaluation), brief(one.Trial), mebibytes(one.Memory)})...)
+		name := one.Models[0]
+		if others := len(one.Models) - 1; others > 0 {
+			name += fmt.Sprintf(" and %d more", others)
+		}
+		costs := []string{brief(one.Step), brief(one.Epoch), brief(one.Evaluation), brief(one.Trial), mebibytes(one.Memory)}
+		t.row(cells([]string{name}, one.Values, []string{fmt.Sprint(one.Trials)}, costs)...)
 	}
 	if err := t.flush(); err != nil {
 		return err
@@ -114,7 +120,8 @@ func printTotals(out io.Writer, p *sweep.Plan) error {
 	for i, n := range p.Cores {
 		if !seen[n] {
 			seen[n] = true
-			fmt.Fprintf(out, "%s of memory on a machine with %s, %s of it before the first trial\n", mebibytes(p.Memory[i]), counted(n, "core"), mebibytes(p.Images))
+			fmt.Fprintf(out, "%s of memory on a machine with %s, %s of it before the first trial\n",
+				mebibytes(p.Memory[i]), counted(n, "core"), mebibytes(p.Images))
 		}
 	}
 	fmt.Fprintln(out, "\nassumed:")

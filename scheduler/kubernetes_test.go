@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// decoder builds the program that decodes a job strictly by the types of k8s.io/api. It is a module of its own, so that nothing else
-// depends on them.
+// decoder builds the program that decodes a job strictly by the types of k8s.io/api. It is a separate module: nothing else depends on
+// these types.
 func decoder(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "decoder")
@@ -43,7 +43,11 @@ func TestTheKubernetesJobHasTheTypesOfItsAPI(t *testing.T) {
 	if out, err := decoded(job.Text); err != nil || out != example().Label()+"\n" {
 		t.Errorf("got %q, %v", out, err)
 	}
-	for old, wrong := range map[string]string{"backoffLimitPerIndex": "backoffLimitPerIndexes", "values: [75, 130]": "values: [130, 75]", "restartPolicy: Never": "restartPolicy: OnFailure"} {
+	for old, wrong := range map[string]string{
+		"backoffLimitPerIndex": "backoffLimitPerIndexes",
+		"values: [75, 130]":    "values: [130, 75]",
+		"restartPolicy: Never": "restartPolicy: OnFailure",
+	} {
 		if out, err := decoded(strings.Replace(job.Text, old, wrong, 1)); err == nil {
 			t.Errorf("%s is taken: %s", wrong, out)
 		}

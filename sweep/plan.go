@@ -38,7 +38,7 @@ type ModelPlan struct {
 // ShapePlan is the part of a [Plan] that belongs to trials of equal cost: their models differ in seeds, in numbers of epochs, and in
 // numbers such as the weights of losses, but in no size.
 type ShapePlan struct {
-	Model      string   `json:"model"`  // of the first of these trials
+	Models     []string `json:"models"`
 	Values     []string `json:"values"` // of the sweep's keys; "..." where they differ
 	Trials     int      `json:"trials"` // that are left
 	Step       float64  `json:"step"`   // seconds of one step; of a baseline or a full-batch optimizer, of one iteration
@@ -99,7 +99,7 @@ func (s *Sweep) Plan(ctx context.Context, o PlanOptions) (*Plan, error) {
 		if err := s.time(ctx, one, p.AtOnce, o); err != nil {
 			return nil, err
 		}
-		p.PerShape = append(p.PerShape, one.described(s))
+		p.PerShape = append(p.PerShape, one.described())
 	}
 	s.schedule(p, shapes, cores)
 	return p, nil

@@ -61,12 +61,12 @@ func TestAPlanIsTheSumOfItsTrials(t *testing.T) {
 	ms := func(n float64) float64 { return n / 1000 }
 	trial := func(epochs float64) float64 { return ms(1 + epochs*(4*0.75+1) + epochs*1 + 1) }
 	for i, want := range []ShapePlan{
-		{Model: "small", Values: []string{"4", "...", "...", ""}, Trials: 8, Step: ms(0.75), Steps: 4, Epoch: ms(4), Evaluation: ms(1), Trial: trial(3)},
-		{Model: "small", Values: []string{"6", "...", "...", ""}, Trials: 8, Step: ms(0.75), Steps: 4, Epoch: ms(4), Evaluation: ms(1), Trial: trial(3)},
-		{Model: "factors", Trials: 2, Step: ms(1), Steps: 1, Epoch: ms(1), Evaluation: ms(1)},
+		{Models: []string{"small"}, Values: []string{"4", "...", "...", ""}, Trials: 8, Step: ms(0.75), Steps: 4, Epoch: ms(4), Evaluation: ms(1), Trial: trial(3)},
+		{Models: []string{"small"}, Values: []string{"6", "...", "...", ""}, Trials: 8, Step: ms(0.75), Steps: 4, Epoch: ms(4), Evaluation: ms(1), Trial: trial(3)},
+		{Models: []string{"factors"}, Trials: 2, Step: ms(1), Steps: 1, Epoch: ms(1), Evaluation: ms(1)},
 	} {
 		got := p.PerShape[i]
-		if got.Model != want.Model || got.Trials != want.Trials || got.Steps != want.Steps || !near(got.Step, want.Step) || !near(got.Epoch, want.Epoch) ||
+		if !slices.Equal(got.Models, want.Models) || got.Trials != want.Trials || got.Steps != want.Steps || !near(got.Step, want.Step) || !near(got.Epoch, want.Epoch) ||
 			!near(got.Evaluation, want.Evaluation) || want.Trial > 0 && !near(got.Trial, want.Trial) || got.Memory < 0 {
 			t.Errorf("shape %d:\ngot  %+v\nwant %+v", i, got, want)
 		}

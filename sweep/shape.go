@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/metrics"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,12 +87,16 @@ func (one *shape) duration(t *Trial) time.Duration {
 }
 
 // described is the shape as a part of the plan.
-func (one *shape) described(s *Sweep) ShapePlan {
+func (one *shape) described() ShapePlan {
 	first := one.trials[0]
-	p := ShapePlan{Model: first.Model.Name, Values: first.Texts(), Trials: len(one.trials), Step: one.pace.Step.Seconds(), Steps: one.pace.Steps, Timed: one.pace.Timed,
+	p := ShapePlan{Values: first.Texts(), Trials: len(one.trials),
+		Step: one.pace.Step.Seconds(), Steps: one.pace.Steps, Timed: one.pace.Timed,
 		Epoch: float64(one.pace.Steps)*one.pace.Step.Seconds() + one.pace.End.Seconds(), Evaluation: one.evaluation.Seconds(),
 		Trial: one.duration(first).Seconds(), Memory: one.memory}
 	for _, t := range one.trials {
+		if !slices.Contains(p.Models, t.Model.Name) {
+			p.Models = append(p.Models, t.Model.Name)
+		}
 		for i, text := range t.Texts() {
 			if text != p.Values[i] {
 				p.Values[i] = "..."
@@ -140,7 +145,7 @@ func (s *Sweep) time(ctx context.Context, one *shape, copies int, o PlanOptions)
 	return nil
 }
 
-// timeOne times a trial in a folder of its own: some steps, then the evaluation of the untrained model.
+// timeOne times a trial in a temporary folder: some steps, then the evaluation of the untrained model.
 func (s *Sweep) timeOne(ctx context.Context, t *Trial, dir string, o PlanOptions) (p train.Pace, evaluation time.Duration, err error) {
 	team := team.New(1)
 	defer team.Close()

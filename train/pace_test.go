@@ -73,7 +73,7 @@ func TestATimingEndsWithItsContext(t *testing.T) {
 	cancel()
 	spec := model(t, "[model.m]\ndataset = { name = \"bars\", count = 100 }\nencoder = [{ kind = \"dense\", units = 4, activation = \"sigmoid\" }]\nloss = [{ kind = \"mse\" }]\n")
 	if _, err := Time(ctx, spec, Options{Out: filepath.Join(t.TempDir(), "run")}, ticking(), time.Hour); err == nil {
-		t.Error("it went on")
+		t.Error("it did not end")
 	}
 	if _, err := Time(context.Background(), nil, Options{}, ticking(), time.Hour); err == nil {
 		t.Error("no model was timed")
