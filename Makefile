@@ -12,7 +12,7 @@ BLAS ?= $(firstword $(wildcard /usr/lib/*/openblas-pthread/libopenblas.so.0))
 CACHE ?= .same-bytes
 CONCURRENT = . ./augment ./data ./engine ./kernel ./team ./metrics ./morph ./serve ./train/...
 
-.PHONY: run test check format vet staticcheck race fuzz portable same-bytes bench bench-peers golden kill-test parts encode-load serve-soak bench-serve reports
+.PHONY: run test check format vet staticcheck race fuzz portable same-bytes bench bench-peers golden kill-test slurm parts encode-load serve-soak bench-serve reports
 
 run: ## train the quick start
 	$(GO) run ./apps/tessera train swimmer-parts
@@ -72,6 +72,10 @@ kill-test: ## kill -9 at 20 random moments, resume, compare bytes
 encode-load: ## 64 goroutines encode ENCODES times each, compared bit for bit with serial codes; then the time of a single image
 	$(GO) test . -run ManyGoroutinesGetTheCodes -encodes $(ENCODES) -timeout 2h -v -count 1
 	$(GO) test . -run '^$$' -bench Encoder -count 6
+
+slurm: ## an array of 8 trials on a one-node cluster of Slurm, with tasks that are stopped, requeued and killed; needs Debian's slurmctld, slurmd, slurm-client and munge
+	$(GO) build -o tessera ./apps/tessera
+	scheduler/testdata/slurm.sh ./tessera
 
 parts: ## the swimmer's parts for seeds 1 to 5
 	$(GO) test ./cli -run 'Parts' -seeds 5 -v -count 1
