@@ -14,6 +14,7 @@ import (
 	"tessera/data"
 	"tessera/fleet"
 	"tessera/metrics"
+	"tessera/mpi"
 	"tessera/part"
 	"tessera/study"
 	"tessera/sweep"
@@ -30,10 +31,11 @@ const (
 	exitConfig      = 3
 	exitData        = 4 // missing, failing a checksum or of the wrong size
 	exitDiverged    = 5
-	exitCheckpoint  = 6 // damaged, not matching or not readable
-	exitWrite       = 7 // disk full, permission
-	exitSweep       = 8 // a sweep finished with failed trials
-	exitLost        = 9 // the connection to other machines, for good
+	exitCheckpoint  = 6  // damaged, not matching or not readable
+	exitWrite       = 7  // disk full, permission
+	exitSweep       = 8  // a sweep finished with failed trials
+	exitLost        = 9  // the connection to other machines, for good; of a distributed training: a process died or hangs, or the weights of the processes differ
+	exitPreempted   = 75 // stopped by a scheduler's signal, with a checkpoint: to be run again
 	exitInterrupted = 130
 )
 
@@ -83,6 +85,9 @@ func explain(command *cobra.Command, err error, stderr io.Writer) int {
 	}
 	if code == exitUsage {
 		hint(command, err, stderr)
+	}
+	if code == exitLost && !errors.Is(err, fleet.ErrLost) {
+		afterLoss(stderr)
 	}
 	remedy(err, stderr)
 	return code
@@ -146,15 +151,25 @@ func exitCode(err error) int {
 		damaged      *checkpoint.Error
 		unwritten    *folder.WriteError
 		unread       *fs.PathError
+		elsewhere    *mpi.Failed
+		unjoined     *mpi.SetupError
+		locked       lockedTrial
+		unfinished   incomplete
 	)
 	switch {
 	case err == nil:
 		return 0
+	case errors.As(err, &elsewhere):
+		return elsewhere.Code
+	case lost(err):
+		return exitLost
 	case errors.As(err, &unwritten): // an interrupted run without a checkpoint is lost
 		return exitWrite
 	case errors.Is(err, train.ErrInterrupted), errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case !errors.As(err, &fromWork), errors.As(err, &usage), errors.As(err, &place), errors.As(err, &unknown), errors.As(err, &unknownSweep),
+	case errors.As(err, &locked):
+		return exitPreempted
+	case !errors.As(err, &fromWork), errors.As(err, &usage), errors.As(err, &unjoined), errors.As(err, &place), errors.As(err, &unknown), errors.As(err, &unknownSweep),
 		errors.As(err, &unknownTable), errors.Is(err, folder.ErrExists), errors.Is(err, folder.ErrForeign), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked),
 		errors.Is(err, folder.ErrWorkingFolder), errors.Is(err, tessera.ErrNoGradients):
 		return exitUsage
@@ -162,7 +177,7 @@ func exitCode(err error) int {
 		return exitLost
 	case errors.Is(err, fleet.ErrRefused):
 		return exitUsage
-	case errors.As(err, &failed):
+	case errors.As(err, &failed), errors.As(err, &unfinished):
 		return exitSweep
 	case errors.As(err, &diagnostics), errors.As(err, &setting):
 		return exitConfig

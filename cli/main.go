@@ -21,7 +21,9 @@ func Main() {
 
 // run executes the command and returns the exit code. Results go to stdout, progress and messages to stderr.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
+	together, ctx, stdout, stderr := joinable(ctx, args, stdout, stderr)
 	stdout, stderr = visible{stdout}, visible{stderr}
+	defer func() { together.end(code) }()
 	defer func() {
 		if cause := recover(); cause != nil { // Go would exit with code 2, which means a usage error
 			stack := debug.Stack()
@@ -43,7 +45,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 	if err == nil {
 		err = out.err
 	}
-	return explain(command, err, stderr)
+	return preempted(ctx, explain(command, err, together.tell(err, stderr)))
 }
 
 // standardOutput is its path in errors.

@@ -33,6 +33,7 @@ func newRoot() *cobra.Command {
 		runsCommand(),
 		sweepCommand(),
 		workerCommand(),
+		trialCommand(),
 		reproduceCommand(),
 		evalCommand(),
 		compareCommand(),

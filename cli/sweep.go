@@ -27,6 +27,7 @@ type sweepFlags struct {
 	jobs   int
 	dry    bool
 	clean  bool
+	array  arrayFlags
 }
 
 func sweepCommand() *cobra.Command {
@@ -36,11 +37,16 @@ func sweepCommand() *cobra.Command {
 		Short: "Train and measure every combination of settings",
 		Long: "Train and measure every trial of a sweep of models.toml, one trial per CPU at a time. To resume a sweep that was\n" +
 			"interrupted or killed, run the same command again: no trial is repeated, and the results are the same to the byte.",
-		Example: "  tessera sweep figure8 --dry-run\n  tessera sweep figure8 --epochs 50",
+		Example: "  tessera sweep figure8 --dry-run\n  tessera sweep figure8 --epochs 50\n  tessera sweep figure8 --emit slurm -o /shared/figure8\n  tessera sweep figure8 --collect /shared/figure8",
 		Args:    one("sweep"),
 		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.sweep(cmd, args[0]) }),
 	}
 	f.add(cmd, "sweeps/NAME")
+	f.array.add(cmd)
+	for _, other := range []string{"emit", "collect"} {
+		cmd.MarkFlagsMutuallyExclusive("listen", other)
+		cmd.MarkFlagsMutuallyExclusive("nats", other)
+	}
 	return cmd
 }
 
@@ -69,9 +75,18 @@ func (f *sweepFlags) complete(_ *cobra.Command, args []string, _ string) ([]stri
 }
 
 func (f *sweepFlags) sweep(cmd *cobra.Command, name string) error {
+	if err := f.array.check(cmd); err != nil {
+		return err
+	}
+	if f.array.collect != "" {
+		return f.gather(cmd, name)
+	}
 	spec, err := f.declared(cmd, name)
 	if err != nil {
 		return err
+	}
+	if f.array.emit != "" {
+		return f.writeJob(cmd, spec)
 	}
 	return f.run(cmd, spec, func(s *sweep.Sweep, results *sweep.Results) error {
 		return printResults(cmd.OutOrStdout(), s.Path, results)

@@ -19,8 +19,9 @@ type Environment struct {
 	Go      string      `json:"go"`
 	System  string      `json:"system"` // linux/amd64
 	CPU     string      `json:"cpu"`
-	Threads int         `json:"threads"`
-	Backend string      `json:"backend"` // tape, engine
+	Ranks   int         `json:"ranks,omitempty"` // processes that train together; 0 for one alone
+	Threads int         `json:"threads"`         // of each process
+	Backend string      `json:"backend"`         // tape, engine
 	BLAS    string      `json:"blas"`
 	Command []string    `json:"command"`
 	Folder  string      `json:"folder,omitempty"`  // the current directory: relative paths of the data set begin here
@@ -34,7 +35,7 @@ type Environment struct {
 // environment returns the contents of env.json.
 func (s *job) environment() ([]byte, error) {
 	e := Environment{Version: machine.Version(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, CPU: machine.CPU(),
-		Threads: s.options.Team.Threads(), Backend: s.arithmetic.Backend, BLAS: s.arithmetic.Kernel, Command: os.Args}
+		Ranks: s.arithmetic.Ranks, Threads: s.options.Team.Threads(), Backend: s.arithmetic.Backend, BLAS: s.arithmetic.Kernel, Command: os.Args}
 	e.Data = append([]data.File{}, s.files...) // an empty list, not null
 	e.Start = s.started
 	e.locate(s.options.Dirs, s.files)

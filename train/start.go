@@ -17,6 +17,16 @@ import (
 	"tessera/train/folder"
 )
 
+// initialise gives all processes the same first parameters: those of rank 0, which alone reads the run to start from.
+func (n *trainee) initialise() error {
+	if n.processes.leads() {
+		if err := n.start(); err != nil {
+			return err
+		}
+	}
+	return n.processes.shareWeights(n.stepper.views)
+}
+
 // start initialises a new run with the parameters of another run, and projects them. A resumed run reads them from its
 // state: the other run may have been deleted.
 //
