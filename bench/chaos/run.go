@@ -150,14 +150,14 @@ func (o options) fleet() (*fleet, error) {
 	return f, nil
 }
 
-// fill gives a worker a small disk of its own, and fills it.
+// fill gives a worker a small separate disk and fills it.
 func (f *fleet) fill(cache string) {
 	if os.MkdirAll(cache, 0o777) != nil || exec.Command("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", cache).Run() != nil {
 		return // not root
 	}
 	f.unmount = func() { _ = exec.Command("umount", "-l", cache).Run() }
 	f.filler = filepath.Join(cache, "filler")
-	_ = os.WriteFile(f.filler, make([]byte, 2<<20), 0o666) // as much as there is room for
+	_ = os.WriteFile(f.filler, make([]byte, 2<<20), 0o666) // as much as fits
 }
 
 // chaos starts all and kills until enough was killed, then waits for the end of the sweep.
@@ -188,7 +188,7 @@ func (f *fleet) chaos() error {
 			next = time.Now().Add(time.Duration(f.random.Int64N(int64(2 * f.pause))))
 		}
 		if killed >= f.kills/2 && f.filler != "" {
-			_ = os.Remove(f.filler) // from now on there is room
+			_ = os.Remove(f.filler) // from now on there is space
 		}
 		if time.Now().After(deadline) {
 			return errors.New("the sweep has not ended within an hour")
