@@ -27,9 +27,9 @@ type WorkerOptions struct {
 	Disk  folder.Disk   // nil: the operating system's
 	Log   func(string)  // lines about what is done; may be nil
 
-	inside *nats.Conn                             // the connection of the coordinator in the same process
-	sets   func(trial, what string) *data.Set     // its data sets
-	fake   func(context.Context, *task) *manifest // replaces the training, in tests
+	inside *nats.Conn                                              // the connection of the coordinator in the same process
+	sets   func(trial, what string) *data.Set                      // its data sets
+	fake   func(context.Context, *store, *task) (*manifest, error) // replaces the training, in tests
 }
 
 // helloEvery is how often a worker says that it is there.
@@ -154,7 +154,9 @@ func (w *worker) serve(ctx context.Context) error {
 		if current != nil {
 			current.end()
 		}
-		w.say(true, "")
+		if w.conn.IsConnected() {
+			_, _ = w.say(true, "") // a coordinator that does not hear it counts the worker a little longer
+		}
 	}()
 	tick := time.NewTicker(helloEvery)
 	defer tick.Stop()
