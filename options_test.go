@@ -25,11 +25,13 @@ import (
 	"tessera/data"
 	"tessera/engine"
 	"tessera/evaluation"
+	"tessera/fleet"
 	"tessera/graph"
 	"tessera/ir"
 	"tessera/layers"
 	"tessera/live"
 	"tessera/metrics"
+	"tessera/mpi"
 	"tessera/page"
 	"tessera/report"
 	"tessera/serve"
@@ -105,6 +107,9 @@ func withOptions(t *testing.T) map[string]func() error {
 			}
 			return zero.Close()
 		},
+		"fleet.NewCoordinator":  func() error { fleet.NewCoordinator(fleet.Options{}); return nil },
+		"fleet.Work":            func() error { return fleet.Work(ctx, fleet.WorkerOptions{}) },
+		"mpi.Join":              func() error { _, err := mpi.Join(mpi.Options{}); return err },
 		"live.New":              func() error { _, err := live.New("", live.Options{}); return err },
 		"evaluation.Beside":     func() error { evaluation.Beside(nil); evaluation.Beside(metrics.Selection{{}}); return nil },
 		"evaluation.Measure":    func() error { _, err := evaluation.Measure(ctx, nil, nil, nil, nil); return err },

@@ -34,7 +34,7 @@ const (
 	exitCheckpoint  = 6  // damaged, not matching or not readable
 	exitWrite       = 7  // disk full, permission
 	exitSweep       = 8  // a sweep finished with failed trials
-	exitLost        = 9  // the connection to other machines, for good; of a distributed training: a process died or hangs, or the weights of the processes differ
+	exitLost        = 9  // processes that train together, or the connection to other machines, are lost for good
 	exitPreempted   = 75 // stopped by a scheduler's signal, with a checkpoint: to be run again
 	exitInterrupted = 130
 )

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -56,6 +57,9 @@ type worker struct {
 // [train.ErrInterrupted]. Other errors are [ErrRefused], [ErrLost] when there is no coordinator for longer than Wait in the
 // middle of a sweep, [ErrIdle] after its end, and [*folder.WriteError] if the disk cannot be written: trials are given back.
 func Work(ctx context.Context, o WorkerOptions) error {
+	if o.URL == "" && o.inside == nil || o.Cache == "" {
+		return errors.New("fleet: a worker needs the URL of a coordinator and a folder for what it fetches: set URL and Cache")
+	}
 	if o.Jobs < 1 {
 		o.Jobs = runtime.GOMAXPROCS(0)
 	}
@@ -80,21 +84,28 @@ func Work(ctx context.Context, o WorkerOptions) error {
 }
 
 // place makes the folder of this process, and removes those of killed ones.
-func (w *worker) place() error {
-	trials := filepath.Join(w.options.Cache, "trials")
-	entries, _ := os.ReadDir(trials)
+func (w *worker) place() (err error) {
+	all := filepath.Join(w.options.Cache, "in-progress") // not a name that a sweep or a user gives: what is left here is removed
+	w.dir = filepath.Join(all, w.self.ID)
+	w.sets = sets{worker: w}
+	if w.held, err = folder.Hold(w.dir, w.options.Disk); err != nil {
+		return err
+	}
+	if !folder.Held(w.dir) { // without locks nobody knows which processes live
+		return nil
+	}
+	entries, _ := os.ReadDir(all)
 	for _, e := range entries {
-		left := filepath.Join(trials, e.Name())
+		left := filepath.Join(all, e.Name())
+		if !e.IsDir() || !isID(e.Name()) {
+			continue
+		}
 		if held, err := folder.Hold(left, w.options.Disk); err == nil {
 			_ = w.options.Disk.RemoveAll(left)
 			_ = held.Close()
 		}
 	}
-	w.dir = filepath.Join(trials, w.self.ID)
-	var err error
-	w.held, err = folder.Hold(w.dir, w.options.Disk)
-	w.sets = sets{worker: w}
-	return err
+	return nil
 }
 
 // leave removes the folder and ends the connection.

@@ -89,8 +89,8 @@ func joined(list []*message, one *message, f ir.Reducer) []*message {
 	return append(list, one)
 }
 
-// buckets collects late values in the order in which they become ready. A large value is a message of its own, which needs no
-// copy.
+// buckets collects late values in the order in which they become ready. A large value is a separate message, which
+// needs no copy.
 func buckets(late []*message) (full []*message) {
 	slices.SortStableFunc(late, func(a, b *message) int { return cmp.Compare(a.depth, b.depth) })
 	open := map[ir.Reducer]*message{}

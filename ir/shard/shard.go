@@ -117,7 +117,7 @@ func newSharder(m *ir.Module, rank, size int) *sharder {
 	return s
 }
 
-// passes reports whether an op can work on terms, so that its args need no message of their own.
+// passes reports whether an op can work on terms, so that its args need no message.
 func passes(v *ir.Value) bool {
 	p, ok := v.Op.(ir.Pointwise)
 	return ok && (p.F == ir.Add || p.F == ir.Sub || p.F == ir.Neg || p.F == ir.Mul || p.F == ir.Div)
