@@ -222,7 +222,7 @@ func (c *Coordinator) prepare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("fleet: %w", err)
 	}
-	c.store, c.records = &store{js: js, bucket: c.names.files()}, records{js: js}
+	c.store, c.records = &store{js: js, bucket: c.names.files()}, records{js: js, stream: &handle{}}
 	err = again(ctx, func(ctx context.Context) (err error) {
 		if c.work, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: c.names.work(), Subjects: []string{c.names.subject("work.*.*")},
 			Retention: jetstream.WorkQueuePolicy}); err != nil {

@@ -287,7 +287,7 @@ func (w *worker) join(ctx context.Context, answer *welcome) (*serving, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.store, s.records = &store{js: js, bucket: s.names.files()}, records{js: js}
+	s.store, s.records = &store{js: js, bucket: s.names.files()}, records{js: js, stream: &handle{}}
 	one, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	if s.consumer, err = js.Consumer(one, s.names.work(), consumerName); err != nil {
