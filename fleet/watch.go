@@ -3,9 +3,12 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"io"
+	"path/filepath"
 	"time"
 
 	"tessera/sweep"
+	"tessera/train/folder"
 )
 
 // present is how recent the last hello of a worker is that is there.
@@ -22,6 +25,10 @@ func (c *Coordinator) watch(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		if err := c.writable(); err != nil {
+			c.fail(err) // the server of this process answers no more, and does not say why
+			return
+		}
 		for _, t := range c.lost(ctx) {
 			c.options.Log(fmt.Sprintf("%s: no worker has the trial; it is given out again", t.Path))
 			c.mu.Lock()
@@ -32,6 +39,16 @@ func (c *Coordinator) watch(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// writable returns an error if the disk of the sweep is full.
+func (c *Coordinator) writable() error {
+	path := filepath.Join(c.dir, "writable")
+	err := c.options.Disk.WriteFile(path, func(w io.Writer) error { _, err := w.Write(make([]byte, 1<<16)); return err })
+	if err != nil {
+		return &folder.WriteError{Path: path, Err: err}
+	}
+	return nil
 }
 
 // lost are the trials of which there was no sign for too long: twice the lease, or less if the worker that had it is there and
