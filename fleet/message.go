@@ -108,7 +108,7 @@ type result struct {
 	Digest   string    `json:"digest,omitempty"` // SHA-256 of eval.json, which names the parameters and all metrics
 	Problem  string    `json:"problem,omitempty"`
 	GaveUp   bool      `json:"gave_up,omitempty"` // the problem is that of machines; another one may not have it
-	Run      *manifest `json:"run,omitempty"` // also of a training that diverged
+	Run      *manifest `json:"run,omitempty"`     // also of a training that diverged
 }
 
 // need asks the coordinator for what a trial reads: needFitted, needTested or needStart.
