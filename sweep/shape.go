@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/engine"
+	measures "tessera/metrics"
 	"tessera/team"
 	"tessera/train"
 )
@@ -106,9 +108,26 @@ func (one *shape) described() ShapePlan {
 	return p
 }
 
-// time times the first trial of a shape, several copies side by side because the trials of the sweep share the memory of the machine,
+// time times the first trial of a shape that does not diverge, and returns the error of the first one if all do.
+func (s *Sweep) time(ctx context.Context, one *shape, copies int, o PlanOptions) (err error) {
+	for _, t := range one.trials {
+		failed := s.timeTrial(ctx, one, t, copies, o)
+		if failed == nil {
+			return nil
+		}
+		err = cmp.Or(err, failed)
+		var diverged *train.Diverged
+		var notFinite *measures.NotFinite
+		if !errors.As(failed, &diverged) && !errors.As(failed, &notFinite) {
+			return failed
+		}
+	}
+	return err
+}
+
+// timeTrial times a trial of a shape, several copies side by side because the trials of the sweep share the memory of the machine,
 // and takes the means.
-func (s *Sweep) time(ctx context.Context, one *shape, copies int, o PlanOptions) error {
+func (s *Sweep) timeTrial(ctx context.Context, one *shape, t *Trial, copies int, o PlanOptions) error {
 	dir, err := os.MkdirTemp("", "tessera-plan-")
 	if err != nil {
 		return err
@@ -121,13 +140,13 @@ func (s *Sweep) time(ctx context.Context, one *shape, copies int, o PlanOptions)
 	errs := make([]error, copies)
 	for i := range copies {
 		running.Go(func() {
-			paces[i], evaluations[i], errs[i] = s.timeOne(ctx, one.trials[0], filepath.Join(dir, fmt.Sprint(i)), o)
+			paces[i], evaluations[i], errs[i] = s.timeOne(ctx, t, filepath.Join(dir, fmt.Sprint(i)), o)
 		})
 	}
 	running.Wait()
 	most := peak()
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("trial %s: %w", one.trials[0].ID, err)
+	if err := cmp.Or(errs...); err != nil { // copies have the same one
+		return fmt.Errorf("trial %s: %w", t.ID, err)
 	}
 	one.pace = paces[0]
 	mean := func(of func(int) time.Duration) (sum time.Duration) {
