@@ -148,7 +148,7 @@ func (c *Coordinator) Begin(ctx context.Context, s *sweep.Sweep, _ []*sweep.Tria
 		return err
 	}
 	if c.server != nil {
-		c.options.Log(fmt.Sprintf("listening on %s: tessera worker nats://%s", c.server.Addr(), c.server.Addr()))
+		c.options.Log(fmt.Sprintf("listening on %s: tessera worker nats://%s", c.server.Addr(), reached(c.server.Addr().String())))
 	}
 	context.AfterFunc(ctx, func() { c.turn(stateCancel) })
 	c.workHere(behind)

@@ -186,3 +186,15 @@ func TestMessagesDoNotShowThePasswordOfAURL(t *testing.T) {
 		t.Errorf("got %v, the log has the secret: %v", err, b.said("secret"))
 	}
 }
+
+func TestTheAddressForWorkersIsOneOfThisMachine(t *testing.T) {
+	name, err := os.Hostname()
+	if err != nil {
+		t.Skip(err)
+	}
+	for address, want := range map[string]string{"0.0.0.0:4222": name + ":4222", "[::]:1": name + ":1", "127.0.0.1:1": "127.0.0.1:1", "[::1]:1": "[::1]:1", "h:1": "h:1"} {
+		if got := reached(address); got != want {
+			t.Errorf("%s: got %s, want %s", address, got, want)
+		}
+	}
+}
