@@ -62,14 +62,16 @@ func (f *sweepFlags) census(cmd *cobra.Command, s *sweep.Sweep, m *sweep.Manifes
 		return nil
 	}
 	t := newTable(out)
-	t.row("index", "trial", "state", "epochs")
+	if waiting := count[sweep.Waiting]; waiting <= mostListed || count[sweep.Done]+waiting < len(all) {
+		t.row("index", "trial", "state", "epochs")
+	}
 	var again []int
 	for _, g := range all {
 		index := g.Index / m.PerTask
 		if g.State != sweep.Done && (g.State != sweep.Waiting || count[sweep.Waiting] <= mostListed) {
 			t.row(index, g.Trial.ID, string(g.State), g.Epoch, spelled(g.Problem))
 		}
-		if g.State != sweep.Done && g.State != sweep.Running && !slices.Contains(again, index) {
+		if g.State != sweep.Done && g.State != sweep.Running && (len(again) == 0 || again[len(again)-1] != index) {
 			again = append(again, index)
 		}
 	}
