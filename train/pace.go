@@ -39,11 +39,14 @@ func MostEpochs(spec *config.Model) int { return length(spec) }
 const fewestSteps = 3
 
 // Time begins a run of a model in the folder o.Out and trains it until its steps have taken the budget, then measures it once as at
-// the end of an epoch. The run that remains is as good as an interrupted one, but it must not be resumed. now is the clock,
-// [time.Now] outside of tests. The errors are those of [Run].
+// the end of an epoch. The run that remains is as good as an interrupted one, but it must not be resumed. now is the clock;
+// nil: [time.Now]. The errors are those of [Run].
 func Time(ctx context.Context, spec *config.Model, o Options, now func() time.Time, budget time.Duration) (p Pace, err error) {
 	if ctx == nil || spec == nil || lacks(spec) != "" {
 		return p, errors.New("train: no context, or a model without all of its parts; take the models of a config.File")
+	}
+	if now == nil {
+		now = time.Now
 	}
 	o, release := o.complete()
 	defer release()
