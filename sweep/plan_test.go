@@ -3,12 +3,15 @@ package sweep
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
+
+	"tessera/train"
 )
 
 // ticking is a clock that is a millisecond later whenever it is read.
@@ -121,5 +124,18 @@ func TestOnlyWhatChangesTheCostMakesAShape(t *testing.T) {
 		if got := costKey(changed) == costKey(base); got != same {
 			t.Errorf("%s: the same shape: %v, want %v", set, got, same)
 		}
+	}
+}
+
+func TestAPlanTimesATrialThatDoesNotDivergeAtOnce(t *testing.T) {
+	const rates = "\n[sweep.r]\nmodel = \"small\"\nset.optimizer.learning_rate = [1e30, 0.01]\n"
+	s := open(t, spec(t, declared+rates, "r"), Options{Out: t.TempDir(), Jobs: 1})
+	if p := planned(t, s, PlanOptions{}); len(p.PerShape) != 1 || p.PerShape[0].Trials != 2 || p.Work == 0 {
+		t.Errorf("got %+v", p)
+	}
+	s = open(t, spec(t, declared+rates, "r", "optimizer.learning_rate=1e30"), Options{Out: t.TempDir(), Jobs: 1})
+	var diverged *train.Diverged
+	if _, err := s.Plan(context.Background(), PlanOptions{Now: ticking()}); !errors.As(err, &diverged) {
+		t.Errorf("got %v, want a divergence", err)
 	}
 }

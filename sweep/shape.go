@@ -106,9 +106,21 @@ func (one *shape) described() ShapePlan {
 	return p
 }
 
-// time times the first trial of a shape, several copies side by side because the trials of the sweep share the memory of the machine,
-// and takes the means.
-func (s *Sweep) time(ctx context.Context, one *shape, copies int, o PlanOptions) error {
+// time times the first trial of a shape that does not diverge at once.
+func (s *Sweep) time(ctx context.Context, one *shape, copies int, o PlanOptions) (err error) {
+	for _, t := range one.trials {
+		err = s.timeCopies(ctx, one, t, copies, o)
+		var diverged *train.Diverged
+		if !errors.As(err, &diverged) {
+			return err
+		}
+	}
+	return err
+}
+
+// timeCopies times several copies of a trial side by side, because the trials of the sweep share the memory of the machine, and
+// takes the means.
+func (s *Sweep) timeCopies(ctx context.Context, one *shape, t *Trial, copies int, o PlanOptions) error {
 	dir, err := os.MkdirTemp("", "tessera-plan-")
 	if err != nil {
 		return err
@@ -120,29 +132,39 @@ func (s *Sweep) time(ctx context.Context, one *shape, copies int, o PlanOptions)
 	var running team.Group
 	errs := make([]error, copies)
 	for i := range copies {
-		running.Go(func() {
-			paces[i], evaluations[i], errs[i] = s.timeOne(ctx, one.trials[0], filepath.Join(dir, fmt.Sprint(i)), o)
-		})
+		running.Go(func() { paces[i], evaluations[i], errs[i] = s.timeOne(ctx, t, filepath.Join(dir, fmt.Sprint(i)), o) })
 	}
 	running.Wait()
 	most := peak()
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("trial %s: %w", one.trials[0].ID, err)
+		return fmt.Errorf("trial %s: %w", t.ID, err)
 	}
-	one.pace = paces[0]
-	mean := func(of func(int) time.Duration) (sum time.Duration) {
-		for i := range copies {
-			sum += of(i)
-		}
-		return sum / time.Duration(copies)
-	}
-	one.pace.Start = mean(func(i int) time.Duration { return paces[i].Start })
-	one.pace.Step = mean(func(i int) time.Duration { return paces[i].Step })
-	one.pace.End = mean(func(i int) time.Duration { return paces[i].End })
-	one.pace.Checkpoint = mean(func(i int) time.Duration { return paces[i].Checkpoint })
-	one.evaluation = mean(func(i int) time.Duration { return evaluations[i] })
-	one.memory = max(0, most-before) / int64(copies)
+	one.pace, one.evaluation, one.memory = means(paces), meanOf(evaluations), max(0, most-before)/int64(copies)
 	return nil
+}
+
+// means are the mean times of several copies.
+func means(paces []train.Pace) train.Pace {
+	p := paces[0]
+	of := func(get func(train.Pace) time.Duration) time.Duration {
+		var all []time.Duration
+		for _, one := range paces {
+			all = append(all, get(one))
+		}
+		return meanOf(all)
+	}
+	p.Start = of(func(p train.Pace) time.Duration { return p.Start })
+	p.Step = of(func(p train.Pace) time.Duration { return p.Step })
+	p.End = of(func(p train.Pace) time.Duration { return p.End })
+	p.Checkpoint = of(func(p train.Pace) time.Duration { return p.Checkpoint })
+	return p
+}
+
+func meanOf(all []time.Duration) (sum time.Duration) {
+	for _, d := range all {
+		sum += d
+	}
+	return sum / time.Duration(len(all))
 }
 
 // timeOne times a trial in a temporary folder: some steps, then the evaluation of the untrained model.
