@@ -2,7 +2,7 @@
 # An array of 8 trials on a real one-node cluster of Slurm, from Debian's packages slurmctld, slurmd, slurm-client and munge.
 # One task is stopped by USR1, one is requeued by scontrol, one is killed and requeued; all results are compared with those of
 # a single-machine sweep. Everything runs in a temporary folder, as the caller. With LIMIT=1 a trial that is longer than its
-# time limit follows, which takes six minutes more. Usage: [LIMIT=1] slurm.sh TESSERA
+# time limit follows; EPOCHS (60000) must take longer than a minute. Usage: [LIMIT=1] slurm.sh TESSERA
 set -u
 tessera=$(realpath "$1")
 for program in munged slurmctld slurmd sbatch; do
@@ -99,7 +99,7 @@ set.loss.1.weight = [1e-4, 1e-2]
 
 [sweep.one]
 model = "small"
-set.train.epochs = ${EPOCHS:-30000}
+set.train.epochs = ${EPOCHS:-60000}
 TOML
 "$tessera" sweep eight -o "an array" --emit slurm || fail "emit"
 ln -s "an array" array # the scripts have the path with the space
@@ -151,10 +151,10 @@ echo "results.csv, results.json, summary.csv, selected.csv and the states, param
 
 SECONDS=0
 "$tessera" sweep one -o one --emit slurm --quiet >/dev/null || fail "emit one"
-job=$(sbatch --parsable --time=3 one/array.sh) || fail "sbatch one"
+job=$(sbatch --parsable --time=2 --signal=B:USR1@30 one/array.sh) || fail "sbatch one"
 until_ 1200 "the trial with a time limit does not end" over
 grep -h "back to the queue" one/logs/*.log || fail "the trial was not stopped before its limit"
 "$tessera" sweep one --collect one >/dev/null || fail "collect one"
 "$tessera" sweep one -o long --quiet >/dev/null || fail "the sweep one on this machine"
 compare long one results.csv results.json
-echo "a trial with a limit of 3 minutes ended after $SECONDS s: equal bytes"
+echo "a trial with a limit of 2 minutes ended after $SECONDS s: equal bytes"
