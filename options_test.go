@@ -25,6 +25,7 @@ import (
 	"tessera/data"
 	"tessera/engine"
 	"tessera/evaluation"
+	"tessera/fleet"
 	"tessera/graph"
 	"tessera/ir"
 	"tessera/layers"
@@ -106,6 +107,8 @@ func withOptions(t *testing.T) map[string]func() error {
 			}
 			return zero.Close()
 		},
+		"fleet.NewCoordinator":  func() error { fleet.NewCoordinator(fleet.Options{}); return nil },
+		"fleet.Work":            func() error { return fleet.Work(ctx, fleet.WorkerOptions{}) },
 		"mpi.Join":              func() error { _, err := mpi.Join(mpi.Options{}); return err },
 		"live.New":              func() error { _, err := live.New("", live.Options{}); return err },
 		"evaluation.Beside":     func() error { evaluation.Beside(nil); evaluation.Beside(metrics.Selection{{}}); return nil },

@@ -32,6 +32,8 @@ func newRoot() *cobra.Command {
 		resumeCommand(),
 		runsCommand(),
 		sweepCommand(),
+		trialCommand(),
+		workerCommand(),
 		reproduceCommand(),
 		evalCommand(),
 		compareCommand(),

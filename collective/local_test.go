@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"tessera/collective"
 )
@@ -89,6 +90,25 @@ func TestOperationsThatHaveBegunStayApart(t *testing.T) {
 		for i := range values {
 			if err := begun[i].Wait(); err != nil || values[i][0] != float64(4*i) || values[i][1] != 6 {
 				t.Errorf("rank %d: operation %d gives %v, %v", g.Rank(), i, values[i], err)
+			}
+		}
+		return nil
+	}))
+}
+
+// A member that is late finds the others parked, and wakes them.
+func TestMembersWaitForALateOne(t *testing.T) {
+	check(t, together(3, func(g collective.Group) error {
+		for i := range 3 {
+			if g.Rank() == i {
+				time.Sleep(2 * time.Millisecond)
+			}
+			values := []float64{1}
+			if err := g.AllReduce(collective.Sum, values); err != nil || values[0] != 3 {
+				t.Errorf("rank %d: got %v, %v", g.Rank(), values, err)
+			}
+			if err := g.Barrier(); err != nil {
+				return err
 			}
 		}
 		return nil

@@ -36,8 +36,7 @@ type Plan[T ir.Float] struct {
 type Backend struct {
 	Team *team.Team // nil: each plan runs on the goroutine that calls it, alone
 	// Group is the processes that run every program together, each on its images of the batch (see package ir/shard); nil:
-	// this process alone. All of them compile the same programs in the same order and run the same ones at the same time; each
-	// has its own parameters, which stay equal.
+	// this process alone. All of them run the same programs in the same order; each has its own parameters, which stay equal.
 	Group collective.Group
 }
 

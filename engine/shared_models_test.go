@@ -29,7 +29,7 @@ func TestProcessesTogetherComputeWhatOneDoes(t *testing.T) {
 				values += len(p.Data)
 			}
 			for processes := 2; processes <= 4; processes++ {
-				if processes != 3 && values > small {
+				if values > small && (testing.Short() || processes != 3) {
 					continue // 10 images on 3 processes is the most difficult division
 				}
 				c := newCrew[float64](t, m, batch, processes)
@@ -136,7 +136,7 @@ func TestOnlyContrastiveLossesGather(t *testing.T) {
 // Training diverges from that of one process by rounding only. The test is the same for a batch that leaves the processes
 // unequal numbers of images.
 func TestTwentyStepsOfProcessesAreThoseOfOne(t *testing.T) {
-	for name, processes := range map[string][]int{"shallow-nonneg-kl": {2, 4}, "simclr": {3}, "residual-encoder": {2}} {
+	for name, processes := range map[string][]int{"shallow-nonneg-kl": {2, 4}, "simclr": {3}} {
 		for _, n := range processes {
 			c := newCrew[float64](t, shippedModel(t, name), 6, n)
 			for step := range 20 {

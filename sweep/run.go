@@ -91,7 +91,7 @@ func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 	}
 	for _, t := range s.Trials {
 		t.measured, t.onTest, t.err = nil, nil, nil
-		if t.begun() {
+		if t.Begun() {
 			t.err = t.verify()
 		}
 		if t.err != nil {
@@ -115,11 +115,9 @@ func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 	}
 	ctx, w.stop = context.WithCancel(ctx)
 	defer w.stop()
-	var running team.Group
-	for range min(s.options.Jobs, len(w.todo)) {
-		running.Go(func() { w.trials(ctx) })
+	if err := w.all(ctx); err != nil {
+		return nil, err
 	}
-	running.Wait()
 	if w.fatal == nil && len(s.criteria) > 0 {
 		w.test(ctx)
 	}
@@ -127,6 +125,31 @@ func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 		return nil, w.fatal
 	}
 	return s.results(), s.failed()
+}
+
+// all does the trials that are left.
+func (w *work) all(ctx context.Context) error {
+	jobs, elsewhere := w.options.Jobs, w.options.Elsewhere
+	if elsewhere != nil && len(w.todo) == 0 {
+		elsewhere = nil
+	}
+	if elsewhere != nil {
+		if err := elsewhere.Begin(ctx, w.Sweep, slices.Clone(w.todo)); err != nil {
+			return errors.Join(err, elsewhere.End(err))
+		}
+		jobs = elsewhere.Width()
+	}
+	var running team.Group
+	for range min(jobs, len(w.todo)) {
+		running.Go(func() { w.trials(ctx) })
+	}
+	running.Wait()
+	if elsewhere != nil {
+		if err := elsewhere.End(w.fatal); err != nil && w.fatal == nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // labelled refuses images without labels where a metric needs them.
@@ -206,8 +229,9 @@ func (w *work) end(t *Trial, measured *metrics.Result, err error, interrupted bo
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var unwritten *folder.WriteError
+	var stop *Stop
 	switch {
-	case errors.As(err, &unwritten):
+	case errors.As(err, &unwritten), errors.As(err, &stop):
 		w.giveUp(err)
 		return
 	case err != nil && interrupted:

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -36,7 +37,8 @@ func (n *trainee) start() error {
 	if s == nil {
 		return nil
 	}
-	from, err := Open(s.Run)
+	run := cmp.Or(n.options.Start, s.Run)
+	from, err := Open(run)
 	switch {
 	case errors.Is(err, folder.ErrNotRun):
 		return n.refuse(fmt.Sprintf("%s is not the folder of a run", s.Run))
@@ -49,7 +51,7 @@ func (n *trainee) start() error {
 		return fmt.Errorf("model %q: start: %w", n.spec.Name, err)
 	}
 	n.stepper.Project()
-	n.started, err = StartOf(n.spec)
+	n.started, err = ParametersOf(run)
 	return err
 }
 

@@ -39,6 +39,7 @@ type Options struct {
 	Team    *team.Team        // runs the optimizer and the projections; nil with a Backend: only the caller's goroutine
 	Dirs    data.Dirs         // folders of the data sets
 	Load    LoadData          // reads the data set; nil: its source, from Dirs
+	Start   string            // folder of the run whose parameters a new run starts from; "": the one that the model declares
 	Out     string            // the new run's folder; "" takes runs/MODEL, then runs/MODEL-2, ...
 	Force   bool              // replace the run that Out holds
 	Epochs  int               // of Resume: the run's new number of epochs, also in its config.toml; 0: unchanged
