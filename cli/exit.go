@@ -86,7 +86,7 @@ func explain(command *cobra.Command, err error, stderr io.Writer) int {
 	if code == exitUsage {
 		hint(command, err, stderr)
 	}
-	if code == exitLost {
+	if code == exitLost && !errors.Is(err, fleet.ErrLost) {
 		afterLoss(stderr)
 	}
 	remedy(err, stderr)

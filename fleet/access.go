@@ -79,7 +79,7 @@ func Address(text string) (string, error) {
 func (a Access) options(name string) ([]nats.Option, error) {
 	o := []nats.Option{nats.Name("tessera " + name), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond),
 		nats.ReconnectJitter(250*time.Millisecond, 250*time.Millisecond), nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2),
-		nats.Timeout(10 * time.Second)}
+		nats.Timeout(10 * time.Second), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})} // the connection is made again
 	if a.Token != "" {
 		o = append(o, nats.Token(a.Token))
 	}

@@ -52,6 +52,8 @@ type Coordinator struct {
 	server  *server.Server
 	conn    *nats.Conn
 	work    jetstream.Stream
+	tasks   jetstream.Consumer
+	results jetstream.Stream
 	store   *store
 	records records
 	inbox   jetstream.ConsumeContext
@@ -61,8 +63,7 @@ type Coordinator struct {
 	mu      sync.Mutex
 	state   string
 	waiting map[string]*waiting
-	queued  map[string]string // the digests of tasks that an earlier coordinator has left in the queue
-	arrived map[string]bool   // trials whose results it has left
+	arrived map[string]bool // trials whose results it has left
 	workers map[string]*member
 	kernels string // of the first worker
 	mixed   bool   // that there are several kernels was said
@@ -78,6 +79,9 @@ type waiting struct {
 	task   *task
 	digest string
 	done   chan error
+
+	sign   time.Time // when there was a sign that it is in the queue or with a worker; the coordinator's mutex guards both
+	holder string    // the worker that was last seen with it
 
 	mu       sync.Mutex
 	progress func(train.Progress) // nil when Do has returned
@@ -110,7 +114,7 @@ func NewCoordinator(o Options) *Coordinator {
 }
 
 // Begin implements [sweep.Elsewhere]: it opens the queue.
-func (c *Coordinator) Begin(ctx context.Context, s *sweep.Sweep, todo []*sweep.Trial) error {
+func (c *Coordinator) Begin(ctx context.Context, s *sweep.Sweep, _ []*sweep.Trial) error {
 	if err := c.options.Check(); err != nil {
 		return err
 	}
@@ -129,7 +133,8 @@ func (c *Coordinator) Begin(ctx context.Context, s *sweep.Sweep, todo []*sweep.T
 	if err := c.prepare(ctx); err != nil {
 		return err
 	}
-	if err := c.tidy(ctx, todo); err != nil {
+	resumed, err := c.tidy(ctx)
+	if err != nil {
 		return err
 	}
 	behind, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -142,6 +147,14 @@ func (c *Coordinator) Begin(ctx context.Context, s *sweep.Sweep, todo []*sweep.T
 	}
 	context.AfterFunc(ctx, func() { c.turn(stateCancel) })
 	c.workHere(behind)
+	if resumed { // workers that do trials say so
+		c.turn(stateRun)
+		select {
+		case <-ctx.Done():
+		case <-time.After(2*helloEvery + helloEvery/2):
+		}
+	}
+	go c.watch(behind)
 	return nil
 }
 
@@ -209,18 +222,13 @@ func (c *Coordinator) prepare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("fleet: %w", err)
 	}
-	c.store, c.records = &store{js: js, bucket: c.names.files()}, records{js: js}
+	c.store, c.records = &store{js: js, bucket: c.names.files()}, records{js: js, stream: &handle{}}
 	err = again(ctx, func(ctx context.Context) (err error) {
 		if c.work, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: c.names.work(), Subjects: []string{c.names.subject("work.*.*")},
 			Retention: jetstream.WorkQueuePolicy}); err != nil {
 			return err
 		}
-		// A trial is delivered as often as workers are lost; its record counts the tries, and no message is ever left behind.
-		if _, err = c.work.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy,
-			AckWait: c.options.Lease, MaxDeliver: -1, MaxAckPending: -1}); err != nil {
-			return err
-		}
-		if _, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: c.names.inbox(), Subjects: []string{c.names.subject("result.*")},
+		if c.results, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: c.names.inbox(), Subjects: []string{c.names.subject("result.*")},
 			Retention: jetstream.WorkQueuePolicy}); err != nil {
 			return err
 		}
@@ -236,41 +244,45 @@ func (c *Coordinator) prepare(ctx context.Context) error {
 	return nil
 }
 
-// tidy takes tasks out of the queue that an earlier coordinator left and this sweep does not have any more, and notes the
-// others.
-func (c *Coordinator) tidy(ctx context.Context, todo []*sweep.Trial) error {
-	left := map[string]bool{}
-	for _, t := range todo {
-		left[t.ID] = true
-	}
-	c.queued, c.arrived = map[string]string{}, map[string]bool{}
-	return again(ctx, func(ctx context.Context) error {
-		results, err := c.store.js.Stream(ctx, c.names.inbox())
+// tidy empties the queue that an earlier coordinator has left, and notes of which trials it has left results. Trials that
+// workers still do are not lost: they say so in their hello. A queue is not resumed, because a server that was killed may have
+// forgotten the end of a stream, and then gives the numbers of messages out again that consumers take for delivered.
+func (c *Coordinator) tidy(ctx context.Context) (resumed bool, err error) {
+	c.arrived = map[string]bool{}
+	err = again(ctx, func(ctx context.Context) error {
+		info, err := c.work.Info(ctx)
 		if err != nil {
 			return err
 		}
-		came, err := results.Info(ctx, jetstream.WithSubjectFilter(">"))
-		if err != nil {
+		resumed = resumed || info.State.LastSeq > 0
+		if err := c.work.Purge(ctx); err != nil {
 			return err
 		}
-		for subject := range came.State.Subjects {
-			c.arrived[subject[strings.LastIndex(subject, ".")+1:]] = true
-		}
-		info, err := c.work.Info(ctx, jetstream.WithSubjectFilter(c.names.subject("work.>")))
-		if err != nil {
+		if err := c.work.DeleteConsumer(ctx, consumerName); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 			return err
 		}
-		for subject := range info.State.Subjects {
-			parts := strings.Split(subject, ".")
-			trial, digest := parts[len(parts)-2], parts[len(parts)-1]
-			if left[trial] {
-				c.queued[trial] = digest
-			} else if err := c.work.Purge(ctx, jetstream.WithPurgeSubject(subject)); err != nil {
-				return err
-			}
+		// A trial is delivered as often as workers are lost; its record counts the tries, and no message is ever left behind.
+		if c.tasks, err = c.work.CreateConsumer(ctx, jetstream.ConsumerConfig{Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy,
+			AckWait: c.options.Lease, MaxDeliver: -1, MaxAckPending: -1}); err != nil {
+			return err
 		}
-		return nil
+		c.arrived, err = c.unread(ctx)
+		return err
 	})
+	return resumed, err
+}
+
+// unread are the trials whose results are in the queue.
+func (c *Coordinator) unread(ctx context.Context) (map[string]bool, error) {
+	info, err := c.results.Info(ctx, jetstream.WithSubjectFilter(">"))
+	if err != nil {
+		return nil, err
+	}
+	trials := map[string]bool{}
+	for subject := range info.State.Subjects {
+		trials[subject[strings.LastIndex(subject, ".")+1:]] = true
+	}
+	return trials, nil
 }
 
 // answer starts to listen to workers.
@@ -283,11 +295,10 @@ func (c *Coordinator) answer(ctx context.Context) error {
 		})
 		return err
 	}
-	stream, err := c.store.js.Stream(ctx, c.names.inbox())
-	if err != nil {
-		return fmt.Errorf("fleet: %w", err)
+	if err := c.results.DeleteConsumer(ctx, inboxName); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return fmt.Errorf("fleet: %w", err) // what was delivered to an earlier coordinator would be late
 	}
-	results, err := stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{Durable: inboxName, AckPolicy: jetstream.AckExplicitPolicy,
+	results, err := c.results.CreateConsumer(ctx, jetstream.ConsumerConfig{Durable: inboxName, AckPolicy: jetstream.AckExplicitPolicy,
 		AckWait: 5 * time.Minute, MaxDeliver: -1})
 	if err != nil {
 		return fmt.Errorf("fleet: %w", err)

@@ -75,8 +75,9 @@ func self(cores int) hello {
 
 // records keeps the record of each trial: a key-value store whose entries are replaced only if they are what was read.
 type records struct {
-	js jetstream.JetStream
-	kv jetstream.KeyValue
+	js     jetstream.JetStream
+	kv     jetstream.KeyValue
+	stream *handle
 }
 
 // get returns the record of a trial and its revision, 0 without one. A record that cannot be read counts as none.
@@ -129,7 +130,7 @@ func (r records) change(ctx context.Context, trial string, change func(*record) 
 func (r records) remove(ctx context.Context, trial string) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	if stream, err := r.js.Stream(ctx, "KV_"+r.kv.Bucket()); err == nil {
+	if stream, err := r.stream.of(ctx, r.js, "KV_"+r.kv.Bucket()); err == nil {
 		_ = stream.Purge(ctx, jetstream.WithPurgeSubject("$KV."+r.kv.Bucket()+"."+trial))
 	}
 }

@@ -22,9 +22,13 @@ import (
 	"tessera/train/folder"
 )
 
-// mostFailures is after how many tries a trial has failed: tries that ended with an error that another machine may not have,
-// or with the end of the worker, without a later checkpoint between them.
-const mostFailures = 3
+// A trial has failed after mostFailures errors that another machine may not have, or after mostLosses workers that ended or lost
+// their connection while they had it, all without a later checkpoint between them. Workers are lost for many reasons; a trial that
+// ends its worker, for want of memory, is one of them.
+const (
+	mostFailures = 3
+	mostLosses   = 10
+)
 
 // fetchTime is how long one request for a trial waits at the server.
 const fetchTime = 2 * time.Second
@@ -156,7 +160,7 @@ func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 func (a *attempt) do(ctx context.Context, team *team.Team) (err error) {
 	exhausted := false
 	rec, err := a.records.change(ctx, a.task.Trial, func(r *record) bool {
-		if exhausted = len(r.Tries) >= mostFailures; exhausted {
+		if exhausted = r.exhausted(); exhausted {
 			return false
 		}
 		r.Tries = append(r.Tries, try{Worker: a.self.Name})
@@ -169,7 +173,11 @@ func (a *attempt) do(ctx context.Context, team *team.Team) (err error) {
 		return a.giveUp(ctx, rec)
 	}
 	if a.options.fake != nil {
-		return a.finish(ctx, &result{Digest: a.digest, Run: a.options.fake(ctx, a.task)})
+		run, err := a.options.fake(ctx, a.store, a.task)
+		if err != nil {
+			return err
+		}
+		return a.finish(ctx, &result{Digest: a.digest, Run: run})
 	}
 	err = a.train(ctx, rec, team)
 	if problem, known := a.outcome(ctx, err); known {
@@ -342,6 +350,17 @@ func (a *attempt) files() (files []folder.File, err error) {
 		files = append(files, folder.File{Name: name, Data: b})
 	}
 	return files, nil
+}
+
+// exhausted reports whether a trial was tried too often.
+func (r *record) exhausted() bool {
+	failures := 0
+	for _, t := range r.Tries {
+		if t.Problem != "" {
+			failures++
+		}
+	}
+	return failures >= mostFailures || len(r.Tries)-failures >= mostLosses
 }
 
 // giveUp ends a trial that was tried too often.

@@ -52,7 +52,7 @@ func (c *Coordinator) wait(t *sweep.Trial, progress func(train.Progress)) (*wait
 	if err != nil {
 		return nil, err
 	}
-	w := &waiting{task: task, digest: sum(text), progress: progress, done: make(chan error, 1)}
+	w := &waiting{task: task, digest: sum(text), progress: progress, done: make(chan error, 1), sign: time.Now()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting[t.ID] = w
@@ -94,11 +94,10 @@ func sums(files []data.File) []string {
 	return all
 }
 
-// begin puts a trial into the queue, unless an earlier coordinator has left it there, or its result.
+// begin puts a trial into the queue, unless a worker does it or its result is there: the work of an earlier coordinator.
 func (c *Coordinator) begin(ctx context.Context, t *sweep.Trial, w *waiting) error {
 	c.mu.Lock()
-	there := c.queued[t.ID] == w.digest[:16] || c.arrived[t.ID]
-	delete(c.queued, t.ID)
+	there := c.arrived[t.ID] || c.holder(t.ID) != ""
 	delete(c.arrived, t.ID)
 	c.mu.Unlock()
 	if there {

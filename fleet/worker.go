@@ -28,9 +28,9 @@ type WorkerOptions struct {
 	Disk  folder.Disk   // nil: the operating system's
 	Log   func(string)  // lines about what is done; may be nil
 
-	inside *nats.Conn                             // the connection of the coordinator in the same process
-	sets   func(trial, what string) *data.Set     // its data sets
-	fake   func(context.Context, *task) *manifest // replaces the training, in tests
+	inside *nats.Conn                                              // the connection of the coordinator in the same process
+	sets   func(trial, what string) *data.Set                      // its data sets
+	fake   func(context.Context, *store, *task) (*manifest, error) // replaces the training, in tests
 }
 
 // helloEvery is how often a worker says that it is there.
@@ -84,21 +84,28 @@ func Work(ctx context.Context, o WorkerOptions) error {
 }
 
 // place makes the folder of this process, and removes those of killed ones.
-func (w *worker) place() error {
-	trials := filepath.Join(w.options.Cache, "in-progress") // not a name that a sweep or a user gives: what is left here is removed
-	entries, _ := os.ReadDir(trials)
+func (w *worker) place() (err error) {
+	all := filepath.Join(w.options.Cache, "in-progress") // not a name that a sweep or a user gives: what is left here is removed
+	w.dir = filepath.Join(all, w.self.ID)
+	w.sets = sets{worker: w}
+	if w.held, err = folder.Hold(w.dir, w.options.Disk); err != nil {
+		return err
+	}
+	if !folder.Held(w.dir) { // without locks nobody knows which processes live
+		return nil
+	}
+	entries, _ := os.ReadDir(all)
 	for _, e := range entries {
-		left := filepath.Join(trials, e.Name())
+		left := filepath.Join(all, e.Name())
+		if !e.IsDir() || !isID(e.Name()) {
+			continue
+		}
 		if held, err := folder.Hold(left, w.options.Disk); err == nil {
 			_ = w.options.Disk.RemoveAll(left)
 			_ = held.Close()
 		}
 	}
-	w.dir = filepath.Join(trials, w.self.ID)
-	var err error
-	w.held, err = folder.Hold(w.dir, w.options.Disk)
-	w.sets = sets{worker: w}
-	return err
+	return nil
 }
 
 // leave removes the folder and ends the connection.
@@ -158,7 +165,9 @@ func (w *worker) serve(ctx context.Context) error {
 		if current != nil {
 			current.end()
 		}
-		w.say(true, "")
+		if w.conn.IsConnected() {
+			_, _ = w.say(true, "") // a coordinator that does not hear it counts the worker a little longer
+		}
 	}()
 	tick := time.NewTicker(helloEvery)
 	defer tick.Stop()
@@ -278,7 +287,7 @@ func (w *worker) join(ctx context.Context, answer *welcome) (*serving, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.store, s.records = &store{js: js, bucket: s.names.files()}, records{js: js}
+	s.store, s.records = &store{js: js, bucket: s.names.files()}, records{js: js, stream: &handle{}}
 	one, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	if s.consumer, err = js.Consumer(one, s.names.work(), consumerName); err != nil {
