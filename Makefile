@@ -14,7 +14,7 @@ CHAOS_EPOCHS ?= 800
 CACHE ?= .same-bytes
 CONCURRENT = . ./augment ./data ./engine ./kernel ./team ./metrics ./morph ./serve ./train/...
 
-.PHONY: run test check format vet staticcheck race fuzz portable same-bytes bench bench-peers golden kill-test chaos parts encode-load serve-soak bench-serve reports
+.PHONY: run test check format vet staticcheck race fuzz portable same-bytes bench bench-peers golden kill-test slurm chaos parts encode-load serve-soak bench-serve reports
 
 run: ## train the quick start
 	$(GO) run ./apps/tessera train swimmer-parts
@@ -74,6 +74,10 @@ kill-test: ## kill -9 at 20 random moments, resume, compare bytes
 encode-load: ## 64 goroutines encode ENCODES times each, compared bit for bit with serial codes; then the time of a single image
 	$(GO) test . -run ManyGoroutinesGetTheCodes -encodes $(ENCODES) -timeout 2h -v -count 1
 	$(GO) test . -run '^$$' -bench Encoder -count 6
+
+slurm: ## an array of 8 trials on a one-node cluster of Slurm, with tasks that are stopped, requeued and killed; needs Debian's slurmctld, slurmd, slurm-client and munge
+	$(GO) build -o tessera ./apps/tessera
+	scheduler/testdata/slurm.sh ./tessera
 
 chaos: ## a sweep on workers under 60 SIGKILLs, cut connections, a full disk and a wrong clock; 10,000 empty trials through the queue
 	$(GO) run ./bench/chaos --trials 40 --kills 60 --epochs $(CHAOS_EPOCHS)

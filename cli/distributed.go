@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"runtime"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,7 +59,8 @@ func (f *distributedFlags) options(cmd *cobra.Command, run *runFlags) (o tessera
 		return o, err
 	}
 	memberOf(cmd).group = group
-	runtime.GOMAXPROCS(o.Threads + 1) // the messages have a thread of their own
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGABRT) // UCX aborts if another process died: without the stacks of Go
+	runtime.GOMAXPROCS(o.Threads + 1)                       // the messages have a separate thread
 	o.Group, o.ShardOptimizer, o.CheckWeights = group, f.shard, cmp.Or(f.check, -1)
 	return o, nil
 }

@@ -16,6 +16,9 @@ import (
 // Main runs the command with the arguments of the process and ends the process with its exit code. Every sub-command knows
 // the parts that the program has registered.
 func Main() {
+	if code, ok := supervise(os.Args[1:]); ok {
+		os.Exit(code)
+	}
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 }
 

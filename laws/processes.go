@@ -97,7 +97,7 @@ func (c *crew) of(want tensors[float64], rank int) tensors[float64] {
 	return own
 }
 
-// images are a process's images of values that hold so many views of them; all values without a view.
+// images are a process's images of values that hold one view of them, or two; all values without a view.
 func (c *crew) images(values []float64, rank, views int) (own []float64) {
 	if views == 0 {
 		return values

@@ -79,11 +79,14 @@ func (w *wire) test(m *message) (bool, error) {
 func together(t *testing.T, n int, deadline time.Duration, f func(g *Group, w *wire)) {
 	t.Helper()
 	net := &network{dead: map[int]bool{}}
-	var all sync.WaitGroup
+	var all, joined sync.WaitGroup
+	joined.Add(n)
 	for rank := range n {
 		all.Go(func() {
 			w := &wire{network: net, rank: rank, size: n, tags: map[*message]int{}, aborted: make(chan int, 1)}
 			g, err := join(w, Launch{Rank: rank, Size: n}, Options{Deadline: deadline})
+			joined.Done()
+			joined.Wait()
 			if err != nil {
 				t.Error(err)
 				return
@@ -132,7 +135,7 @@ func TestSumsHaveTheBitsOfALocalGroup(t *testing.T) {
 }
 
 func TestARankThatDoesNotAnswerIsNamed(t *testing.T) {
-	together(t, 3, 50*time.Millisecond, func(g *Group, _ *wire) {
+	together(t, 3, 500*time.Millisecond, func(g *Group, _ *wire) {
 		if g.Rank() == 1 {
 			return // it hangs
 		}

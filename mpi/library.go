@@ -135,9 +135,9 @@ func quiet() {
 	}
 	var setenv func(name, value string, overwrite int32) int32
 	purego.RegisterFunc(&setenv, at)
-	for _, name := range []string{"UCX_ERROR_SIGNALS", "OMPI_MCA_opal_signal"} {
-		setenv(name, "", 0)
-	}
+	setenv("UCX_ERROR_SIGNALS", "", 0)
+	setenv("UCX_HANDLE_ERRORS", "none", 0) // it prints the C stack
+	setenv("OMPI_MCA_opal_signal", "", 0)
 }
 
 // describe finds the functions of a library and which of the two ABIs it has.

@@ -39,7 +39,8 @@ type owner struct {
 	group     *Group
 	heard     message // the failure that another process may tell
 	told      failure
-	broken    error // what ended the group
+	broken    error        // what ended the group
+	abandoned []*operation // whose memory the library may still write to
 	polled    time.Time
 }
 
@@ -212,18 +213,18 @@ func (o *owner) lost(op *operation) error {
 	return l
 }
 
-// fail ends the group: all operations get the error. Their memory stays pinned, because the library may still write to it.
+// fail ends the group: all operations get the error. Their memory stays pinned.
 func (o *owner) fail(err error, also ...*operation) {
 	if o.broken == nil {
 		o.broken = err
 	}
 	for _, op := range also {
 		if !slices.Contains(o.active, op) {
-			op.done <- err
+			o.active = append(o.active, op)
 		}
 	}
 	for _, op := range o.active {
 		op.done <- err
 	}
-	o.active = nil
+	o.active, o.abandoned = nil, append(o.abandoned, o.active...)
 }

@@ -134,5 +134,6 @@ func (s *Sweep) soundMetrics(t *Trial) error {
 		}
 		err = errors.New("is of other parameters, or lacks metrics")
 	}
-	return checkpoint.Errorf(path, "%s; copy the trial again, or remove this file and run its task again, which measures the trial", strings.TrimPrefix(err.Error(), path+": "))
+	return checkpoint.Errorf(path, "%s; copy the trial again, or remove this file and run its task again, which measures the trial",
+		strings.TrimPrefix(err.Error(), path+": "))
 }

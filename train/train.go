@@ -274,6 +274,9 @@ func reopen(ctx context.Context, held *folder.Folder, o Options) (s *session, er
 		}
 		return nil, halted(err)
 	}
-	s.folder, s.run = held, held.Path()
+	s.folder = held
+	if s.processes.leads() {
+		s.run = held.Path()
+	}
 	return s, nil
 }
