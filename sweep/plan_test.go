@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,15 +128,15 @@ func TestOnlyWhatChangesTheCostMakesAShape(t *testing.T) {
 	}
 }
 
-func TestAPlanTimesATrialThatDoesNotDivergeAtOnce(t *testing.T) {
-	const rates = "\n[sweep.r]\nmodel = \"small\"\nset.optimizer.learning_rate = [1e30, 0.01]\n"
-	s := open(t, spec(t, declared+rates, "r"), Options{Out: t.TempDir(), Jobs: 1})
-	if p := planned(t, s, PlanOptions{}); len(p.PerShape) != 1 || p.PerShape[0].Trials != 2 || p.Work == 0 {
-		t.Errorf("got %+v", p)
+func TestATrialThatDivergesDoesNotEndThePlan(t *testing.T) {
+	text := strings.Replace(declared+diverging, "[0.01, 1e30]", "[1e30, 0.01]", 1)
+	p := planned(t, open(t, spec(t, text, "d"), Options{Out: t.TempDir(), Jobs: 2}), PlanOptions{})
+	if len(p.PerShape) != 1 || p.PerShape[0].Timed == 0 || p.PerShape[0].Trials != 4 {
+		t.Errorf("got %+v", p.PerShape)
 	}
-	s = open(t, spec(t, declared+rates, "r", "optimizer.learning_rate=1e30"), Options{Out: t.TempDir(), Jobs: 1})
+	s := open(t, spec(t, strings.Replace(text, "0.01]", "1e29]", 1), "d"), Options{Out: t.TempDir(), Jobs: 2})
 	var diverged *train.Diverged
-	if _, err := s.Plan(context.Background(), PlanOptions{Now: ticking()}); !errors.As(err, &diverged) {
-		t.Errorf("got %v, want a divergence", err)
+	if _, err := s.Plan(context.Background(), PlanOptions{}); !errors.As(err, &diverged) || strings.Count(err.Error(), "diverged") != 1 {
+		t.Errorf("all trials diverge: got %v, want that error once", err)
 	}
 }

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/engine"
+	measures "tessera/metrics"
 	"tessera/team"
 	"tessera/train"
 )
@@ -106,21 +108,26 @@ func (one *shape) described() ShapePlan {
 	return p
 }
 
-// time times the first trial of a shape that does not diverge at once.
+// time times the first trial of a shape that does not diverge, and returns the error of the first one if all do.
 func (s *Sweep) time(ctx context.Context, one *shape, copies int, o PlanOptions) (err error) {
 	for _, t := range one.trials {
-		err = s.timeCopies(ctx, one, t, copies, o)
+		failed := s.timeTrial(ctx, one, t, copies, o)
+		if failed == nil {
+			return nil
+		}
+		err = cmp.Or(err, failed)
 		var diverged *train.Diverged
-		if !errors.As(err, &diverged) {
-			return err
+		var notFinite *measures.NotFinite
+		if !errors.As(failed, &diverged) && !errors.As(failed, &notFinite) {
+			return failed
 		}
 	}
 	return err
 }
 
-// timeCopies times several copies of a trial side by side, because the trials of the sweep share the memory of the machine, and
-// takes the means.
-func (s *Sweep) timeCopies(ctx context.Context, one *shape, t *Trial, copies int, o PlanOptions) error {
+// timeTrial times a trial of a shape, several copies side by side because the trials of the sweep share the memory of the machine,
+// and takes the means.
+func (s *Sweep) timeTrial(ctx context.Context, one *shape, t *Trial, copies int, o PlanOptions) error {
 	dir, err := os.MkdirTemp("", "tessera-plan-")
 	if err != nil {
 		return err
@@ -132,11 +139,13 @@ func (s *Sweep) timeCopies(ctx context.Context, one *shape, t *Trial, copies int
 	var running team.Group
 	errs := make([]error, copies)
 	for i := range copies {
-		running.Go(func() { paces[i], evaluations[i], errs[i] = s.timeOne(ctx, t, filepath.Join(dir, fmt.Sprint(i)), o) })
+		running.Go(func() {
+			paces[i], evaluations[i], errs[i] = s.timeOne(ctx, t, filepath.Join(dir, fmt.Sprint(i)), o)
+		})
 	}
 	running.Wait()
 	most := peak()
-	if err := errors.Join(errs...); err != nil {
+	if err := cmp.Or(errs...); err != nil { // copies have the same one
 		return fmt.Errorf("trial %s: %w", t.ID, err)
 	}
 	one.pace, one.evaluation, one.memory = means(paces), meanOf(evaluations), max(0, most-before)/int64(copies)
