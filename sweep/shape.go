@@ -148,20 +148,32 @@ func (s *Sweep) timeTrial(ctx context.Context, one *shape, t *Trial, copies int,
 	if err := cmp.Or(errs...); err != nil { // copies have the same one
 		return fmt.Errorf("trial %s: %w", t.ID, err)
 	}
-	one.pace = paces[0]
-	mean := func(of func(int) time.Duration) (sum time.Duration) {
-		for i := range copies {
-			sum += of(i)
-		}
-		return sum / time.Duration(copies)
-	}
-	one.pace.Start = mean(func(i int) time.Duration { return paces[i].Start })
-	one.pace.Step = mean(func(i int) time.Duration { return paces[i].Step })
-	one.pace.End = mean(func(i int) time.Duration { return paces[i].End })
-	one.pace.Checkpoint = mean(func(i int) time.Duration { return paces[i].Checkpoint })
-	one.evaluation = mean(func(i int) time.Duration { return evaluations[i] })
-	one.memory = max(0, most-before) / int64(copies)
+	one.pace, one.evaluation, one.memory = means(paces), meanOf(evaluations), max(0, most-before)/int64(copies)
 	return nil
+}
+
+// means are the mean times of several copies.
+func means(paces []train.Pace) train.Pace {
+	p := paces[0]
+	of := func(get func(train.Pace) time.Duration) time.Duration {
+		var all []time.Duration
+		for _, one := range paces {
+			all = append(all, get(one))
+		}
+		return meanOf(all)
+	}
+	p.Start = of(func(p train.Pace) time.Duration { return p.Start })
+	p.Step = of(func(p train.Pace) time.Duration { return p.Step })
+	p.End = of(func(p train.Pace) time.Duration { return p.End })
+	p.Checkpoint = of(func(p train.Pace) time.Duration { return p.Checkpoint })
+	return p
+}
+
+func meanOf(all []time.Duration) (sum time.Duration) {
+	for _, d := range all {
+		sum += d
+	}
+	return sum / time.Duration(len(all))
 }
 
 // timeOne times a trial in a temporary folder: some steps, then the evaluation of the untrained model.
