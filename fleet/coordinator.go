@@ -310,7 +310,7 @@ func (c *Coordinator) answer(ctx context.Context) error {
 	}
 	c.inbox, err = results.Consume(func(m jetstream.Msg) { c.receive(ctx, m) }, jetstream.PullMaxMessages(32))
 	return errors.Join(err, subscribe(helloSubject, c.greet), subscribe(c.names.subject("hello"), c.greet),
-		subscribe(c.names.subject("need"), func(b []byte) []byte { return c.supply(ctx, b) }))
+		subscribe(c.names.subject("need"), func(b []byte) []byte { return c.supply(ctx, b) }), c.conn.FlushTimeout(requestTime))
 }
 
 // workHere starts the worker of this process.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"time"
 
 	"tessera/data"
 	"tessera/metrics"
@@ -207,6 +208,8 @@ func (h *hello) check() error {
 		want(h.Sweep == "" || isID(h.Sweep), "sweep"), want(len(h.Running) <= mostRunning, "running"),
 		short("a text", h.Version, h.Name, h.CPU, h.Kernels))
 }
+
+func (w *welcome) lease() time.Duration { return time.Duration(w.Lease) * time.Millisecond }
 
 func (w *welcome) check() error {
 	state := w.State == stateRun || w.State == stateCancel || w.State == stateEnd

@@ -198,3 +198,21 @@ func TestTheAddressForWorkersIsOneOfThisMachine(t *testing.T) {
 		}
 	}
 }
+
+func TestAWorkerJoinsAgainWhatHasChanged(t *testing.T) {
+	first, second := newID(), newID()
+	s := &serving{names: names{first}, lease: 30 * time.Second}
+	for _, c := range []struct {
+		answer welcome
+		want   bool
+	}{
+		{welcome{Sweep: first, State: stateRun, Lease: 30000}, true},
+		{welcome{Sweep: first, State: stateRun, Lease: 2000}, false}, // with the old one it would lose its trials
+		{welcome{Sweep: second, State: stateRun, Lease: 30000}, false},
+		{welcome{Sweep: first, State: stateCancel, Lease: 30000}, false},
+	} {
+		if got := s.asked(&c.answer); got != c.want {
+			t.Errorf("%+v: got %v, want %v", c.answer, got, c.want)
+		}
+	}
+}

@@ -176,7 +176,7 @@ func (w *worker) serve(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if answer != nil && (answer.State != stateRun || answer.Sweep != current.id()) && current != nil {
+		if answer != nil && current != nil && !current.asked(answer) {
 			current.end()
 			current = nil
 			w.wake()
@@ -280,9 +280,14 @@ func (s *serving) id() string {
 	return s.names.sweep
 }
 
+// asked reports whether a coordinator wants the worker to go on as it does. One that was started again may have another lease.
+func (s *serving) asked(answer *welcome) bool {
+	return answer.State == stateRun && answer.Sweep == s.id() && answer.lease() == s.lease
+}
+
 // join begins to take trials of a sweep.
 func (w *worker) join(ctx context.Context, answer *welcome) (*serving, error) {
-	s := &serving{worker: w, names: names{answer.Sweep}, lease: time.Duration(answer.Lease) * time.Millisecond}
+	s := &serving{worker: w, names: names{answer.Sweep}, lease: answer.lease()}
 	js, err := jetstream.New(w.conn)
 	if err != nil {
 		return nil, err
