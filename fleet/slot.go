@@ -97,7 +97,7 @@ func (s *serving) trial(ctx context.Context, m jetstream.Msg, team *team.Team) {
 		return
 	}
 	a.dir = filepath.Join(s.dir, a.task.Trial)
-	defer func() { _ = s.options.Disk.RemoveAll(a.dir) }()
+	defer func() { _ = errors.Join(s.options.Disk.RemoveAll(a.dir), s.options.Disk.RemoveAll(a.startDir())) }()
 	ended := a.keep()
 	defer ended()
 	err := a.do(ctx, team)
@@ -179,11 +179,11 @@ func (a *attempt) do(ctx context.Context, team *team.Team) (err error) {
 		}
 		return a.finish(ctx, &result{Digest: a.digest, Run: run})
 	}
-	err = a.train(ctx, rec, team)
-	if problem, known := a.outcome(ctx, err); known {
-		return a.finish(ctx, problem)
+	r, err := a.outcome(ctx, a.train(ctx, rec, team))
+	if err != nil {
+		return err
 	}
-	return err
+	return a.finish(ctx, r)
 }
 
 // train trains and measures the trial in the folder of this process.
@@ -234,6 +234,9 @@ func (a *attempt) one(ctx context.Context) (*sweep.One, error) {
 	return one, nil
 }
 
+// startDir is the folder of the run that the model starts from.
+func (a *attempt) startDir() string { return filepath.Join(a.worker.dir, "start-"+a.task.Trial) }
+
 // start fetches the run whose parameters the model starts from.
 func (a *attempt) start(ctx context.Context) (string, error) {
 	m, err := a.ask(ctx, &need{Trial: a.task.Trial, What: needStart})
@@ -244,7 +247,7 @@ func (a *attempt) start(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(a.worker.dir, "start-"+a.task.Trial)
+	dir := a.startDir()
 	held, err := folder.Create(dir, true, a.options.Disk, files...)
 	if err != nil {
 		return "", err
@@ -273,9 +276,9 @@ func (a *attempt) restore(ctx context.Context, rec record) error {
 	return held.Close()
 }
 
-// outcome returns the result that ends a trial: a finished run, or an error that every machine would have. Otherwise the trial
-// is not at its end.
-func (a *attempt) outcome(ctx context.Context, err error) (*result, bool) {
+// outcome returns the result that ends a trial: a finished run, or an error that every machine would have. Any other error is
+// returned: the trial is not at its end.
+func (a *attempt) outcome(ctx context.Context, err error) (*result, error) {
 	var diverged *train.Diverged
 	var notFinite *metrics.NotFinite
 	var bad *data.Error
@@ -283,16 +286,13 @@ func (a *attempt) outcome(ctx context.Context, err error) (*result, bool) {
 	switch {
 	case err == nil:
 		text, err := regular.ReadFile(filepath.Join(a.dir, evalFile))
-		if err != nil {
-			return nil, false
-		}
-		return &result{Digest: sum(text)}, true
+		return &result{Digest: sum(text)}, err
 	case ctx.Err() != nil:
-		return nil, false
+		return nil, err
 	case errors.As(err, &diverged), errors.As(err, &notFinite), errors.As(err, &bad), errors.As(err, &setting):
-		return &result{Problem: a.text(err)}, true
+		return &result{Problem: a.text(err)}, nil
 	}
-	return nil, false
+	return nil, err
 }
 
 // text is an error for other machines.
@@ -372,5 +372,5 @@ func (a *attempt) giveUp(ctx context.Context, rec record) error {
 		}
 		text += fmt.Sprintf(" on %s: %s;", t.Worker, t.Problem)
 	}
-	return a.finish(ctx, &result{Problem: cut(strings.TrimSuffix(text, ";"))})
+	return a.finish(ctx, &result{Problem: cut(strings.TrimSuffix(text, ";")), GaveUp: true})
 }

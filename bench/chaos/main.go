@@ -26,6 +26,7 @@ func main() {
 	flag.StringVar(&o.wrong, "wrong-clock", "", "the program with a clock that CHAOS_CLOCK sets wrong; \"\": it is built; none: not used")
 	flag.StringVar(&o.dir, "dir", "", "working folder; \"\": a new one")
 	flag.Parse()
+	o.least = o.kills
 	report, err := run(o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
@@ -37,6 +38,7 @@ func main() {
 // options are what happens.
 type options struct {
 	trials, epochs, kills, workers int
+	least                          int // kills; fewer are an error
 	seed                           uint64
 	pause, lease                   time.Duration
 	tessera, wrong, dir            string

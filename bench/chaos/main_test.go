@@ -16,15 +16,13 @@ func TestASmallSweepSurvivesKillsAndCutConnections(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip(err)
 	}
-	o := options{trials: 6, epochs: 500, kills: 4, workers: 2, seed: 1, pause: 500 * time.Millisecond, lease: time.Second, wrong: "none", dir: t.TempDir()}
+	o := options{trials: 6, epochs: 500, kills: 4, least: 1, workers: 2, seed: 1, pause: 300 * time.Millisecond, lease: time.Second, wrong: "none", dir: t.TempDir()}
 	report, err := run(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Log("\n" + report)
-	for _, want := range []string{"6 of 6, 0 failed", "kills           4\n"} {
-		if !strings.Contains(report, want) {
-			t.Errorf("the report lacks %q", want)
-		}
+	if want := "6 of 6, 0 failed"; !strings.Contains(report, want) {
+		t.Errorf("the report lacks %q", want)
 	}
 }

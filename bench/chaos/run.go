@@ -162,7 +162,7 @@ func (f *fleet) fill(cache string) {
 
 // chaos starts all and kills until enough was killed, then waits for the end of the sweep.
 func (f *fleet) chaos() error {
-	killed, next := 0, time.Now().Add(2*time.Second)
+	killed, next := 0, time.Now().Add(f.pause)
 	all := append([]*process{f.coordinator}, f.workers...)
 	deadline := time.Now().Add(time.Hour)
 	for {
@@ -172,8 +172,8 @@ func (f *fleet) chaos() error {
 				return err
 			}
 			if p == f.coordinator && code == 0 {
-				if killed < f.kills {
-					return fmt.Errorf("the sweep ended after %d of %d kills: take more --epochs", killed, f.kills)
+				if killed < f.least {
+					return fmt.Errorf("the sweep ended after %d kills, want %d: take more --epochs", killed, f.least)
 				}
 				return nil
 			}
