@@ -82,6 +82,8 @@ func withOptions(t *testing.T) map[string]func() error {
 		"graph.Model.Program":  func() error { _, err := g.Program(graph.Request{}); return err },
 		"comparison.Compare":   func() error { _, err := comparison.Compare(ctx, nil, comparison.Options{}); return err },
 		"sweep.New":            func() error { _, err := sweep.New(ctx, &config.Sweep{}, sweep.Options{}); return err },
+		"sweep.Sweep.Plan":     func() error { _, err := (&sweep.Sweep{}).Plan(ctx, sweep.PlanOptions{}); return err },
+		"train.Time":           func() error { _, err := train.Time(ctx, m, train.Options{}, nil, 0); return err },
 		"study.Reproduction.Write": func() error {
 			_, err := study.Reproduction{}.Write(ctx, nil, nil, study.Options{})
 			return err

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tessera/scheduler"
+	"tessera/train/folder"
 )
 
 // preemption is what Slurm sends before the time limit: USR1, perhaps repeatedly. The checkpoint is written nevertheless.
@@ -141,6 +142,27 @@ func TestTheKubernetesJobKnowsTheExitCodes(t *testing.T) {
 			t.Errorf("%s lacks the exit codes %s:\n%s", filepath.Base(job.Name), want, job.Text)
 		}
 	}
+}
+
+func TestATrialOfAnotherProcessIsTriedAgain(t *testing.T) {
+	b := newBench(t)
+	b.write("models.toml", slow)
+	b.must(0, "sweep", "slow", "--emit", "kubernetes", "-o", "array")
+	b.signalled(func() bool { return b.epochs("array") > 0 }, preemption, "trial", "array", "0")
+	trials, err := filepath.Glob(b.path("array/trials/*"))
+	if err != nil || len(trials) != 1 {
+		t.Fatal(err, trials)
+	}
+	held, err := folder.Open(trials[0], folder.OS{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := b.must(exitPreempted, "trial", "array", "0")
+	b.contains("standard error", r.stderr, "another process is working on it")
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.must(0, "trial", "array", "0")
 }
 
 // list prints codes as YAML does.

@@ -56,7 +56,7 @@ func (f *distributedFlags) options(cmd *cobra.Command, run *runFlags) (o tessera
 	if o, err = run.options(); err != nil {
 		return o, err
 	}
-	group, err := mpi.Join(mpi.Options{Deadline: f.deadline})
+	group, err := joinedGroup(cmd.Context(), mpi.Options{Deadline: f.deadline})
 	if err != nil {
 		return o, err
 	}
@@ -65,6 +65,25 @@ func (f *distributedFlags) options(cmd *cobra.Command, run *runFlags) (o tessera
 	runtime.GOMAXPROCS(o.Threads + 1)                       // the messages have a separate thread
 	o.Group, o.ShardOptimizer, o.CheckWeights = group, f.shard, cmp.Or(f.check, -1)
 	return o, nil
+}
+
+// joinedGroup joins the group, which waits for all processes; Ctrl-C ends the wait.
+func joinedGroup(ctx context.Context, o mpi.Options) (*mpi.Group, error) {
+	type result struct {
+		group *mpi.Group
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		g, err := mpi.Join(o)
+		done <- result{g, err}
+	}()
+	select {
+	case r := <-done:
+		return r.group, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // member is this process as one of several that mpirun or srun started; alone without a group.

@@ -14,9 +14,9 @@ import (
 // errPreempted is the cause of the context of a training that a scheduler stops before its time limit.
 var errPreempted = errors.New("preempted by a scheduler's signal")
 
-// trainsModels lists the commands that write a checkpoint and exit with [exitPreempted] on a scheduler's signal. In other commands
-// the signal keeps its default effect.
-var trainsModels = []string{"train", "resume", "sweep", "reproduce", "trial"}
+// trainsModels lists the commands that write a checkpoint and exit with [exitPreempted] on a scheduler's signal; a worker gives its
+// trials back. In other commands the signal keeps its default effect.
+var trainsModels = []string{"train", "resume", "sweep", "reproduce", "trial", "worker"}
 
 // interruptible returns a context that the first Ctrl-C (or SIGTERM) cancels: training then writes a checkpoint, serve answers
 // the open requests. The second one ends the process immediately. A scheduler's signal cancels a training with the cause

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -56,6 +57,8 @@ func newRoot() *cobra.Command {
 		docsCommand(),
 		modelsTopic(),
 	)
+	wrapHelp(root)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages |", fmt.Sprintf(".FlagUsagesWrapped %d |", helpWidth)))
 	return root
 }
 

@@ -24,7 +24,8 @@ func serveCommand() *cobra.Command {
 		Long: "Serve the models of runs over HTTP by the Open Inference Protocol, version 2. A model has the name of its run's folder; NAME=RUN gives " +
 			"it another one. A run is read again when its files change. Ctrl-C or SIGTERM answers the open requests and ends.",
 		Example: "  tessera serve runs/shallow\n" +
-			"  tessera serve clothes=runs/shallow digits=runs/asym-mnist --listen :8080 --tokens tokens.txt --tls-cert cert.pem --tls-key key.pem\n" +
+			"  tessera serve clothes=runs/shallow digits=runs/asym-mnist --listen :8080 \\\n" +
+			"    --tokens tokens.txt --tls-cert cert.pem --tls-key key.pem\n" +
 			"  curl --data-binary @shirt.png localhost:8080/v2/models/shallow/image?output=code",
 		Args: cobra.MinimumNArgs(1),
 		RunE: work(func(cmd *cobra.Command, args []string) error { return f.serve(cmd, args) }),

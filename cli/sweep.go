@@ -28,6 +28,7 @@ type sweepFlags struct {
 	dry    bool
 	clean  bool
 	array  arrayFlags
+	cost   planFlags
 }
 
 func sweepCommand() *cobra.Command {
@@ -43,6 +44,10 @@ func sweepCommand() *cobra.Command {
 	}
 	f.add(cmd, "sweeps/NAME")
 	f.array.add(cmd)
+	f.cost.add(cmd)
+	for _, remote := range []string{"listen", "nats"} {
+		cmd.MarkFlagsMutuallyExclusive("emit", "collect", "plan", "dry-run", remote)
+	}
 	return cmd
 }
 
@@ -81,8 +86,14 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	if f.array.emit != "" {
+	cores, err := f.cost.machines(f.jobs)
+	switch {
+	case err != nil:
+		return err
+	case f.array.emit != "":
 		return f.writeJob(cmd, spec)
+	case f.cost.plan:
+		return f.estimate(cmd, spec, cores)
 	}
 	return f.run(cmd, spec, func(s *sweep.Sweep, results *sweep.Results) error {
 		return printResults(cmd.OutOrStdout(), s.Path, results)

@@ -34,7 +34,6 @@ func (f *arrayFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.perTask, "per-task", 1, "with --emit: trials of one task, one after the other")
 	flags.IntVar(&f.mostJob, "max-array", 1001, "with --emit slurm: MaxArraySize of the cluster (scontrol show config); more tasks take several scripts")
 	_ = cmd.RegisterFlagCompletionFunc("emit", cobra.FixedCompletions([]string{emitSlurm, emitKubernetes}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.MarkFlagsMutuallyExclusive("emit", "collect", "dry-run")
 	for _, other := range []string{"file", "set", "epochs", "out", "metrics", "svm"} { // the manifest has these
 		cmd.MarkFlagsMutuallyExclusive("collect", other)
 	}
@@ -56,7 +55,7 @@ func (f *arrayFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// write writes the manifest and the job of a sweep.
+// writeJob writes the manifest and the job of a sweep.
 func (f *sweepFlags) writeJob(cmd *cobra.Command, spec *config.Sweep) error {
 	chosen, err := f.chosen()
 	if err != nil {
@@ -114,7 +113,8 @@ func (f *sweepFlags) job(s *sweep.Sweep, tasks int) (scheduler.Job, error) {
 	if dir == "" {
 		dir = os.Getenv(data.EnvDir)
 	}
-	job := scheduler.Job{Sweep: s.Name, Folder: s.Path, Work: work, Program: program, Data: dir, Tasks: tasks, Parallel: f.array.parallel, PerJob: f.array.mostJob}
+	job := scheduler.Job{Sweep: s.Name, Folder: s.Path, Work: work, Program: program, Data: dir, Tasks: tasks,
+		Parallel: f.array.parallel, PerJob: f.array.mostJob}
 	for _, path := range []*string{&job.Folder, &job.Data} {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(work, *path)

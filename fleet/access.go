@@ -75,11 +75,21 @@ func Address(text string) (string, error) {
 	return u.String(), nil
 }
 
+// shown is an address for messages: without the user, password or token that a URL may have.
+func shown(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.User == nil {
+		return address
+	}
+	u.User = nil
+	return u.String()
+}
+
 // options are those of every connection: it is made again as often as it is lost.
 func (a Access) options(name string) ([]nats.Option, error) {
 	o := []nats.Option{nats.Name("tessera " + name), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond),
 		nats.ReconnectJitter(250*time.Millisecond, 250*time.Millisecond), nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2),
-		nats.Timeout(10 * time.Second)}
+		nats.Timeout(10 * time.Second), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})} // the connection is made again
 	if a.Token != "" {
 		o = append(o, nats.Token(a.Token))
 	}
@@ -97,7 +107,7 @@ func (a Access) options(name string) ([]nats.Option, error) {
 // other errors.
 func refused(address string, err error) error {
 	var certificate *tls.CertificateVerificationError
-	say := func(problem string) error { return fmt.Errorf("%s: %w: %s", address, ErrRefused, problem) }
+	say := func(problem string) error { return fmt.Errorf("%s: %w: %s", shown(address), ErrRefused, problem) }
 	text := ""
 	if err != nil {
 		text = err.Error()

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"tessera/data"
+	"tessera/kernel"
 	"tessera/sweep"
 	"tessera/train"
 	"tessera/train/folder"
@@ -52,23 +53,25 @@ type Coordinator struct {
 	server  *server.Server
 	conn    *nats.Conn
 	work    jetstream.Stream
+	tasks   jetstream.Consumer
+	results jetstream.Stream
 	store   *store
 	records records
 	inbox   jetstream.ConsumeContext
 	local   chan error         // the end of the worker in this process; nil without one
 	stop    context.CancelFunc // of that worker, and of what runs behind
 
-	mu      sync.Mutex
-	state   string
-	waiting map[string]*waiting
-	queued  map[string]string // the digests of tasks that an earlier coordinator has left in the queue
-	arrived map[string]bool   // trials whose results it has left
-	workers map[string]*member
-	kernels string // of the first worker
-	mixed   bool   // that there are several kernels was said
-	sets    map[*data.Set]*manifest
-	broken  error
-	breaks  chan struct{} // closed with broken
+	mu       sync.Mutex
+	state    string
+	waiting  map[string]*waiting
+	arrived  map[string]bool // trials whose results it has left
+	workers  map[string]*member
+	kernels  string // of the first worker
+	mixed    bool   // that there are several kernels was said
+	sets     map[*data.Set]*manifest
+	rejected map[string]int // results of a trial that could not be used
+	broken   error
+	breaks   chan struct{} // closed with broken
 
 	put func(*sweep.Trial, *result, []folder.File) error // installs a run; tests of the queue alone replace it
 }
@@ -78,6 +81,9 @@ type waiting struct {
 	task   *task
 	digest string
 	done   chan error
+
+	sign   time.Time // when there was a sign that it is in the queue or with a worker; the coordinator's mutex guards both
+	holder string    // the worker that was last seen with it
 
 	mu       sync.Mutex
 	progress func(train.Progress) // nil when Do has returned
@@ -104,13 +110,16 @@ func NewCoordinator(o Options) *Coordinator {
 		o.Log = func(string) {}
 	}
 	c := &Coordinator{options: o, state: stateRun, waiting: map[string]*waiting{}, workers: map[string]*member{}, trials: map[string]*sweep.Trial{},
-		sets: map[*data.Set]*manifest{}, breaks: make(chan struct{}), stop: func() {}}
+		sets: map[*data.Set]*manifest{}, rejected: map[string]int{}, breaks: make(chan struct{}), stop: func() {}}
 	c.put = c.installResult
+	if o.Jobs > 0 { // the first worker is this process, even if another one says hello before
+		c.kernels = kernel.Float32().Name
+	}
 	return c
 }
 
 // Begin implements [sweep.Elsewhere]: it opens the queue.
-func (c *Coordinator) Begin(ctx context.Context, s *sweep.Sweep, todo []*sweep.Trial) error {
+func (c *Coordinator) Begin(ctx context.Context, s *sweep.Sweep, _ []*sweep.Trial) error {
 	if err := c.options.Check(); err != nil {
 		return err
 	}
@@ -129,7 +138,8 @@ func (c *Coordinator) Begin(ctx context.Context, s *sweep.Sweep, todo []*sweep.T
 	if err := c.prepare(ctx); err != nil {
 		return err
 	}
-	if err := c.tidy(ctx, todo); err != nil {
+	resumed, err := c.tidy(ctx)
+	if err != nil {
 		return err
 	}
 	behind, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -142,6 +152,14 @@ func (c *Coordinator) Begin(ctx context.Context, s *sweep.Sweep, todo []*sweep.T
 	}
 	context.AfterFunc(ctx, func() { c.turn(stateCancel) })
 	c.workHere(behind)
+	if resumed { // workers that do trials say so
+		c.turn(stateRun)
+		select {
+		case <-ctx.Done():
+		case <-time.After(2*helloEvery + helloEvery/2):
+		}
+	}
+	go c.watch(behind)
 	return nil
 }
 
@@ -181,7 +199,7 @@ func (c *Coordinator) connect() error {
 	}
 	lost := func(conn *nats.Conn) {
 		if !conn.IsConnected() {
-			c.fail(fmt.Errorf("%s: %w: %w", address, ErrLost, conn.LastError()))
+			c.fail(fmt.Errorf("%s: %w: %w", shown(address), ErrLost, conn.LastError()))
 		}
 	}
 	options = append(options, nats.DisconnectErrHandler(func(conn *nats.Conn, err error) {
@@ -198,7 +216,7 @@ func (c *Coordinator) connect() error {
 		return why
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w: %w", address, ErrLost, err)
+		return fmt.Errorf("%s: %w: %w", shown(address), ErrLost, err)
 	}
 	return nil
 }
@@ -209,18 +227,13 @@ func (c *Coordinator) prepare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("fleet: %w", err)
 	}
-	c.store, c.records = &store{js: js, bucket: c.names.files()}, records{js: js}
+	c.store, c.records = &store{js: js, bucket: c.names.files()}, records{js: js, stream: &handle{}}
 	err = again(ctx, func(ctx context.Context) (err error) {
 		if c.work, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: c.names.work(), Subjects: []string{c.names.subject("work.*.*")},
 			Retention: jetstream.WorkQueuePolicy}); err != nil {
 			return err
 		}
-		// A trial is delivered as often as workers are lost; its record counts the tries, and no message is ever left behind.
-		if _, err = c.work.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy,
-			AckWait: c.options.Lease, MaxDeliver: -1, MaxAckPending: -1}); err != nil {
-			return err
-		}
-		if _, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: c.names.inbox(), Subjects: []string{c.names.subject("result.*")},
+		if c.results, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: c.names.inbox(), Subjects: []string{c.names.subject("result.*")},
 			Retention: jetstream.WorkQueuePolicy}); err != nil {
 			return err
 		}
@@ -236,41 +249,45 @@ func (c *Coordinator) prepare(ctx context.Context) error {
 	return nil
 }
 
-// tidy takes tasks out of the queue that an earlier coordinator left and this sweep does not have any more, and notes the
-// others.
-func (c *Coordinator) tidy(ctx context.Context, todo []*sweep.Trial) error {
-	left := map[string]bool{}
-	for _, t := range todo {
-		left[t.ID] = true
-	}
-	c.queued, c.arrived = map[string]string{}, map[string]bool{}
-	return again(ctx, func(ctx context.Context) error {
-		results, err := c.store.js.Stream(ctx, c.names.inbox())
+// tidy empties the queue that an earlier coordinator has left, and notes of which trials it has left results. Trials that
+// workers still do are not lost: they say so in their hello. A queue is not resumed, because a server that was killed may have
+// forgotten the end of a stream, and then gives the numbers of messages out again that consumers take for delivered.
+func (c *Coordinator) tidy(ctx context.Context) (resumed bool, err error) {
+	c.arrived = map[string]bool{}
+	err = again(ctx, func(ctx context.Context) error {
+		info, err := c.work.Info(ctx)
 		if err != nil {
 			return err
 		}
-		came, err := results.Info(ctx, jetstream.WithSubjectFilter(">"))
-		if err != nil {
+		resumed = resumed || info.State.LastSeq > 0
+		if err := c.work.Purge(ctx); err != nil {
 			return err
 		}
-		for subject := range came.State.Subjects {
-			c.arrived[subject[strings.LastIndex(subject, ".")+1:]] = true
-		}
-		info, err := c.work.Info(ctx, jetstream.WithSubjectFilter(c.names.subject("work.>")))
-		if err != nil {
+		if err := c.work.DeleteConsumer(ctx, consumerName); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 			return err
 		}
-		for subject := range info.State.Subjects {
-			parts := strings.Split(subject, ".")
-			trial, digest := parts[len(parts)-2], parts[len(parts)-1]
-			if left[trial] {
-				c.queued[trial] = digest
-			} else if err := c.work.Purge(ctx, jetstream.WithPurgeSubject(subject)); err != nil {
-				return err
-			}
+		// A trial is delivered as often as workers are lost; its record counts the tries, and no message is ever left behind.
+		if c.tasks, err = c.work.CreateConsumer(ctx, jetstream.ConsumerConfig{Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy,
+			AckWait: c.options.Lease, MaxDeliver: -1, MaxAckPending: -1}); err != nil {
+			return err
 		}
-		return nil
+		c.arrived, err = c.unread(ctx)
+		return err
 	})
+	return resumed, err
+}
+
+// unread are the trials whose results are in the queue.
+func (c *Coordinator) unread(ctx context.Context) (map[string]bool, error) {
+	info, err := c.results.Info(ctx, jetstream.WithSubjectFilter(">"))
+	if err != nil {
+		return nil, err
+	}
+	trials := map[string]bool{}
+	for subject := range info.State.Subjects {
+		trials[subject[strings.LastIndex(subject, ".")+1:]] = true
+	}
+	return trials, nil
 }
 
 // answer starts to listen to workers.
@@ -283,11 +300,10 @@ func (c *Coordinator) answer(ctx context.Context) error {
 		})
 		return err
 	}
-	stream, err := c.store.js.Stream(ctx, c.names.inbox())
-	if err != nil {
-		return fmt.Errorf("fleet: %w", err)
+	if err := c.results.DeleteConsumer(ctx, inboxName); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return fmt.Errorf("fleet: %w", err) // what was delivered to an earlier coordinator would be late
 	}
-	results, err := stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{Durable: inboxName, AckPolicy: jetstream.AckExplicitPolicy,
+	results, err := c.results.CreateConsumer(ctx, jetstream.ConsumerConfig{Durable: inboxName, AckPolicy: jetstream.AckExplicitPolicy,
 		AckWait: 5 * time.Minute, MaxDeliver: -1})
 	if err != nil {
 		return fmt.Errorf("fleet: %w", err)
@@ -308,8 +324,11 @@ func (c *Coordinator) workHere(ctx context.Context) {
 	go func() {
 		err := Work(ctx, o)
 		var full *folder.WriteError
-		if errors.As(err, &full) {
+		switch {
+		case errors.As(err, &full):
 			c.fail(err)
+		case ctx.Err() == nil && !errors.Is(err, ErrIdle):
+			c.options.Log(fmt.Sprintf("this process takes no more trials: %v", err))
 		}
 		c.local <- err
 	}()

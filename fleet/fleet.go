@@ -29,6 +29,8 @@ var (
 	ErrLost = errors.New("the connection to the queue of the sweep is lost")
 	// ErrIdle is the end of a worker whose last sweep has ended and that has waited for another one.
 	ErrIdle = errors.New("the sweep has ended, and no other one has begun")
+	// ErrAddress is the error of an address on which this machine cannot listen, for example because another program does.
+	ErrAddress = errors.New("give another address")
 	// ErrRefused is the error of a worker that may not take part, and of a server that refuses the connection.
 	ErrRefused = errors.New("refused")
 )
@@ -75,8 +77,9 @@ func self(cores int) hello {
 
 // records keeps the record of each trial: a key-value store whose entries are replaced only if they are what was read.
 type records struct {
-	js jetstream.JetStream
-	kv jetstream.KeyValue
+	js     jetstream.JetStream
+	kv     jetstream.KeyValue
+	stream *handle
 }
 
 // get returns the record of a trial and its revision, 0 without one. A record that cannot be read counts as none.
@@ -129,7 +132,7 @@ func (r records) change(ctx context.Context, trial string, change func(*record) 
 func (r records) remove(ctx context.Context, trial string) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	if stream, err := r.js.Stream(ctx, "KV_"+r.kv.Bucket()); err == nil {
+	if stream, err := r.stream.of(ctx, r.js, "KV_"+r.kv.Bucket()); err == nil {
 		_ = stream.Purge(ctx, jetstream.WithPurgeSubject("$KV."+r.kv.Bucket()+"."+trial))
 	}
 }

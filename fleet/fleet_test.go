@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -146,4 +147,41 @@ func TestASecondResultThatDiffersNamesBothMachines(t *testing.T) {
 // someRun is a manifest of a run that is not in the store.
 func someRun() *manifest {
 	return &manifest{Files: []entry{{Name: evalFile, Size: 1, SHA256: sum([]byte("x"))}}, Parts: []piece{{Object: "x.y", Size: 1, SHA256: sum([]byte("x"))}}}
+}
+
+func TestATrialThatFailsOnEveryWorkerEndsAsFailedAfterThreeTries(t *testing.T) {
+	one := strings.NewReplacer("seeds = [1, 2]", "seeds = [1]", "[0.1, 0.3]", "[0.1]", "[0.01, 1e30]", "[0.01]").Replace(declared)
+	ctx, stop := context.WithCancel(context.Background())
+	b := newBench(t, one, filepath.Join(t.TempDir(), "s"), Options{})
+	ended := b.run(ctx)
+	var tries atomic.Int64
+	b.worker(ctx, WorkerOptions{fake: func(context.Context, *store, *task) (*manifest, error) {
+		return nil, fmt.Errorf("no such device, try %d", tries.Add(1))
+	}})
+	err := <-ended
+	var failed *sweep.Failed
+	if !errors.As(err, &failed) || len(failed.Trials) != 1 || tries.Load() != mostFailures {
+		t.Fatalf("got %v after %d tries, want one failed trial after %d", err, tries.Load(), mostFailures)
+	}
+	for _, want := range []string{"failed 3 times", host(), "no such device, try 1", "no such device, try 3"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error lacks %q: %v", want, err)
+		}
+	}
+	stop()
+	b.workers.Wait()
+}
+
+func TestWorkersThatAreLostCountUntilTheNextCheckpoint(t *testing.T) {
+	r := &record{}
+	for range mostLosses - 1 {
+		r.Tries = append(r.Tries, try{Worker: "w"})
+	}
+	r.Tries = append(r.Tries, try{Worker: "w", Problem: "p"}, try{Worker: "w", Problem: "p"})
+	if r.exhausted() {
+		t.Error("a trial ends too early")
+	}
+	if r.Tries = append(r.Tries, try{Worker: "w"}); !r.exhausted() {
+		t.Error("a trial that ends every worker never ends")
+	}
 }

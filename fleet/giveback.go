@@ -12,13 +12,13 @@ import (
 	"tessera/train/folder"
 )
 
-// send sends checkpoints of the trial while it is trained, at most two per lease, until the returned function is called.
+// send sends checkpoints of the trial while it is trained, at most four per lease, until the returned function is called.
 func (a *attempt) send(ctx context.Context) (end func()) {
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		tick := time.NewTicker(a.lease / 2)
+		tick := time.NewTicker(a.lease / 4)
 		defer tick.Stop()
 		for {
 			select {

@@ -22,9 +22,13 @@ import (
 	"tessera/train/folder"
 )
 
-// mostFailures is after how many tries a trial has failed: tries that ended with an error that another machine may not have,
-// or with the end of the worker, without a later checkpoint between them.
-const mostFailures = 3
+// A trial has failed after mostFailures errors that another machine may not have, or after mostLosses workers that ended or lost
+// their connection while they had it, all without a later checkpoint between them. Workers are lost for many reasons; a trial that
+// ends its worker, for want of memory, is one of them.
+const (
+	mostFailures = 3
+	mostLosses   = 10
+)
 
 // fetchTime is how long one request for a trial waits at the server.
 const fetchTime = 2 * time.Second
@@ -93,7 +97,7 @@ func (s *serving) trial(ctx context.Context, m jetstream.Msg, team *team.Team) {
 		return
 	}
 	a.dir = filepath.Join(s.dir, a.task.Trial)
-	defer func() { _ = s.options.Disk.RemoveAll(a.dir) }()
+	defer func() { _ = errors.Join(s.options.Disk.RemoveAll(a.dir), s.options.Disk.RemoveAll(a.startDir())) }()
 	ended := a.keep()
 	defer ended()
 	err := a.do(ctx, team)
@@ -156,7 +160,7 @@ func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 func (a *attempt) do(ctx context.Context, team *team.Team) (err error) {
 	exhausted := false
 	rec, err := a.records.change(ctx, a.task.Trial, func(r *record) bool {
-		if exhausted = len(r.Tries) >= mostFailures; exhausted {
+		if exhausted = r.exhausted(); exhausted {
 			return false
 		}
 		r.Tries = append(r.Tries, try{Worker: a.self.Name})
@@ -169,13 +173,17 @@ func (a *attempt) do(ctx context.Context, team *team.Team) (err error) {
 		return a.giveUp(ctx, rec)
 	}
 	if a.options.fake != nil {
-		return a.finish(ctx, &result{Digest: a.digest, Run: a.options.fake(ctx, a.task)})
+		run, err := a.options.fake(ctx, a.store, a.task)
+		if err != nil {
+			return err
+		}
+		return a.finish(ctx, &result{Digest: a.digest, Run: run})
 	}
-	err = a.train(ctx, rec, team)
-	if problem, known := a.outcome(ctx, err); known {
-		return a.finish(ctx, problem)
+	r, err := a.outcome(ctx, a.train(ctx, rec, team))
+	if err != nil {
+		return err
 	}
-	return err
+	return a.finish(ctx, r)
 }
 
 // train trains and measures the trial in the folder of this process.
@@ -226,6 +234,9 @@ func (a *attempt) one(ctx context.Context) (*sweep.One, error) {
 	return one, nil
 }
 
+// startDir is the folder of the run that the model starts from.
+func (a *attempt) startDir() string { return filepath.Join(a.worker.dir, "start-"+a.task.Trial) }
+
 // start fetches the run whose parameters the model starts from.
 func (a *attempt) start(ctx context.Context) (string, error) {
 	m, err := a.ask(ctx, &need{Trial: a.task.Trial, What: needStart})
@@ -236,7 +247,7 @@ func (a *attempt) start(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(a.worker.dir, "start-"+a.task.Trial)
+	dir := a.startDir()
 	held, err := folder.Create(dir, true, a.options.Disk, files...)
 	if err != nil {
 		return "", err
@@ -265,9 +276,9 @@ func (a *attempt) restore(ctx context.Context, rec record) error {
 	return held.Close()
 }
 
-// outcome returns the result that ends a trial: a finished run, or an error that every machine would have. Otherwise the trial
-// is not at its end.
-func (a *attempt) outcome(ctx context.Context, err error) (*result, bool) {
+// outcome returns the result that ends a trial: a finished run, or an error that every machine would have. Any other error is
+// returned: the trial is not at its end.
+func (a *attempt) outcome(ctx context.Context, err error) (*result, error) {
 	var diverged *train.Diverged
 	var notFinite *metrics.NotFinite
 	var bad *data.Error
@@ -275,16 +286,13 @@ func (a *attempt) outcome(ctx context.Context, err error) (*result, bool) {
 	switch {
 	case err == nil:
 		text, err := regular.ReadFile(filepath.Join(a.dir, evalFile))
-		if err != nil {
-			return nil, false
-		}
-		return &result{Digest: sum(text)}, true
+		return &result{Digest: sum(text)}, err
 	case ctx.Err() != nil:
-		return nil, false
+		return nil, err
 	case errors.As(err, &diverged), errors.As(err, &notFinite), errors.As(err, &bad), errors.As(err, &setting):
-		return &result{Problem: a.text(err)}, true
+		return &result{Problem: a.text(err)}, nil
 	}
-	return nil, false
+	return nil, err
 }
 
 // text is an error for other machines.
@@ -344,6 +352,17 @@ func (a *attempt) files() (files []folder.File, err error) {
 	return files, nil
 }
 
+// exhausted reports whether a trial was tried too often.
+func (r *record) exhausted() bool {
+	failures := 0
+	for _, t := range r.Tries {
+		if t.Problem != "" {
+			failures++
+		}
+	}
+	return failures >= mostFailures || len(r.Tries)-failures >= mostLosses
+}
+
 // giveUp ends a trial that was tried too often.
 func (a *attempt) giveUp(ctx context.Context, rec record) error {
 	text := fmt.Sprintf("failed %d times:", len(rec.Tries))
@@ -353,5 +372,5 @@ func (a *attempt) giveUp(ctx context.Context, rec record) error {
 		}
 		text += fmt.Sprintf(" on %s: %s;", t.Worker, t.Problem)
 	}
-	return a.finish(ctx, &result{Problem: cut(strings.TrimSuffix(text, ";"))})
+	return a.finish(ctx, &result{Problem: cut(strings.TrimSuffix(text, ";")), GaveUp: true})
 }

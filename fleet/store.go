@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -21,6 +22,27 @@ type store struct {
 	js      jetstream.JetStream
 	objects jetstream.ObjectStore
 	bucket  string
+	stream  handle
+}
+
+// handle is a stream whose handle is asked for once.
+type handle struct {
+	mu     sync.Mutex
+	stream jetstream.Stream
+}
+
+// of returns the stream of that name.
+func (h *handle) of(ctx context.Context, js jetstream.JetStream, name string) (jetstream.Stream, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stream != nil {
+		return h.stream, nil
+	}
+	stream, err := js.Stream(ctx, name)
+	if err == nil {
+		h.stream = stream
+	}
+	return stream, err
 }
 
 // put stores files. Objects that an interrupted put of the same prefix left are not sent again.
@@ -109,7 +131,7 @@ func (s *store) drop(ctx context.Context, m *manifest) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	stream, err := s.js.Stream(ctx, "OBJ_"+s.bucket)
+	stream, err := s.stream.of(ctx, s.js, "OBJ_"+s.bucket)
 	if err != nil {
 		return
 	}

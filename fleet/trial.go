@@ -52,7 +52,7 @@ func (c *Coordinator) wait(t *sweep.Trial, progress func(train.Progress)) (*wait
 	if err != nil {
 		return nil, err
 	}
-	w := &waiting{task: task, digest: sum(text), progress: progress, done: make(chan error, 1)}
+	w := &waiting{task: task, digest: sum(text), progress: progress, done: make(chan error, 1), sign: time.Now()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting[t.ID] = w
@@ -94,22 +94,22 @@ func sums(files []data.File) []string {
 	return all
 }
 
-// begin puts a trial into the queue, unless an earlier coordinator has left it there, or its result.
+// begin puts a trial into the queue, unless a worker does it or its result is there: the work of an earlier coordinator.
 func (c *Coordinator) begin(ctx context.Context, t *sweep.Trial, w *waiting) error {
 	c.mu.Lock()
-	there := c.queued[t.ID] == w.digest[:16] || c.arrived[t.ID]
-	delete(c.queued, t.ID)
+	there := c.arrived[t.ID] || c.holder(t.ID) != ""
 	delete(c.arrived, t.ID)
 	c.mu.Unlock()
 	if there {
 		return nil
 	}
-	return c.offer(ctx, t, w)
+	return c.offer(ctx, t, w, true)
 }
 
-// offer puts a trial into the queue. A run that the sweep's folder has is where workers continue.
-func (c *Coordinator) offer(ctx context.Context, t *sweep.Trial, w *waiting) error {
-	if err := c.sendBegun(ctx, t); err != nil {
+// offer puts a trial into the queue. A run that the sweep's folder has is where workers continue. The tries of earlier
+// coordinators are forgotten, those of this one are not: they end a trial that ends every worker.
+func (c *Coordinator) offer(ctx context.Context, t *sweep.Trial, w *waiting, first bool) error {
+	if err := c.sendBegun(ctx, t, first); err != nil {
 		return err
 	}
 	text, err := encode(w.task)
@@ -134,7 +134,7 @@ func (c *Coordinator) withdraw(ctx context.Context, trial string) error {
 }
 
 // sendBegun makes the run in the folder of a trial the checkpoint from which workers continue, unless they have a later one.
-func (c *Coordinator) sendBegun(ctx context.Context, t *sweep.Trial) error {
+func (c *Coordinator) sendBegun(ctx context.Context, t *sweep.Trial, forget bool) error {
 	var sent *manifest
 	step := 0
 	if t.Begun() {
@@ -147,11 +147,15 @@ func (c *Coordinator) sendBegun(ctx context.Context, t *sweep.Trial) error {
 		}
 	}
 	_, err := c.records.change(ctx, t.ID, func(r *record) bool {
-		if sent != nil && (r.Checkpoint == nil || step > r.Step) {
+		further := sent != nil && (r.Checkpoint == nil || step > r.Step)
+		if further {
 			r.Step, r.Checkpoint = step, sent
 		}
-		r.Tries = nil
-		return sent != nil || r.Checkpoint != nil
+		forgotten := forget && len(r.Tries) > 0
+		if forgotten {
+			r.Tries = nil
+		}
+		return further || forgotten
 	})
 	return err
 }

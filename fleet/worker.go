@@ -28,9 +28,9 @@ type WorkerOptions struct {
 	Disk  folder.Disk   // nil: the operating system's
 	Log   func(string)  // lines about what is done; may be nil
 
-	inside *nats.Conn                             // the connection of the coordinator in the same process
-	sets   func(trial, what string) *data.Set     // its data sets
-	fake   func(context.Context, *task) *manifest // replaces the training, in tests
+	inside *nats.Conn                                              // the connection of the coordinator in the same process
+	sets   func(trial, what string) *data.Set                      // its data sets
+	fake   func(context.Context, *store, *task) (*manifest, error) // replaces the training, in tests
 }
 
 // helloEvery is how often a worker says that it is there.
@@ -84,21 +84,28 @@ func Work(ctx context.Context, o WorkerOptions) error {
 }
 
 // place makes the folder of this process, and removes those of killed ones.
-func (w *worker) place() error {
-	trials := filepath.Join(w.options.Cache, "in-progress") // not a name that a sweep or a user gives: what is left here is removed
-	entries, _ := os.ReadDir(trials)
+func (w *worker) place() (err error) {
+	all := filepath.Join(w.options.Cache, "in-progress") // not a name that a sweep or a user gives: what is left here is removed
+	w.dir = filepath.Join(all, w.self.ID)
+	w.sets = sets{worker: w}
+	if w.held, err = folder.Hold(w.dir, w.options.Disk); err != nil {
+		return err
+	}
+	if !folder.Held(w.dir) { // without locks nobody knows which processes live
+		return nil
+	}
+	entries, _ := os.ReadDir(all)
 	for _, e := range entries {
-		left := filepath.Join(trials, e.Name())
+		left := filepath.Join(all, e.Name())
+		if !e.IsDir() || !isID(e.Name()) {
+			continue
+		}
 		if held, err := folder.Hold(left, w.options.Disk); err == nil {
 			_ = w.options.Disk.RemoveAll(left)
 			_ = held.Close()
 		}
 	}
-	w.dir = filepath.Join(trials, w.self.ID)
-	var err error
-	w.held, err = folder.Hold(w.dir, w.options.Disk)
-	w.sets = sets{worker: w}
-	return err
+	return nil
 }
 
 // leave removes the folder and ends the connection.
@@ -130,10 +137,10 @@ func (w *worker) connect(ctx context.Context) error {
 			return why
 		}
 		if time.Since(w.alone) > w.options.Wait {
-			return fmt.Errorf("%s: %w: no connection in %v: %w", w.options.URL, ErrLost, w.options.Wait, err)
+			return fmt.Errorf("%s: %w: no connection in %v: %w", shown(w.options.URL), ErrLost, w.options.Wait, err)
 		}
 		if !said {
-			w.options.Log(fmt.Sprintf("%s: %v; waiting for it", w.options.URL, err))
+			w.options.Log(fmt.Sprintf("%s: %v; waiting for it", shown(w.options.URL), err))
 		}
 		select {
 		case <-ctx.Done():
@@ -158,7 +165,9 @@ func (w *worker) serve(ctx context.Context) error {
 		if current != nil {
 			current.end()
 		}
-		w.say(true, "")
+		if w.conn.IsConnected() {
+			_, _ = w.say(true, "") // a coordinator that does not hear it counts the worker a little longer
+		}
 	}()
 	tick := time.NewTicker(helloEvery)
 	defer tick.Stop()
@@ -220,10 +229,10 @@ func (w *worker) say(leaving bool, sweep string) (*welcome, error) {
 	}
 	var answer welcome
 	if err := decode(m.Data, &answer); err != nil {
-		return nil, fmt.Errorf("%s: %w: the coordinator: %w", w.options.URL, ErrRefused, err)
+		return nil, fmt.Errorf("%s: %w: the coordinator: %w", shown(w.options.URL), ErrRefused, err)
 	}
 	if answer.Refused != "" {
-		return nil, fmt.Errorf("%s: %w by the coordinator: %s", w.options.URL, ErrRefused, answer.Refused)
+		return nil, fmt.Errorf("%s: %w by the coordinator: %s", shown(w.options.URL), ErrRefused, answer.Refused)
 	}
 	w.mu.Lock()
 	w.alone, w.ended = time.Now(), answer.State == stateEnd
@@ -237,7 +246,7 @@ func (w *worker) unanswered(err error) error {
 		if why := refused(w.options.URL, w.conn.LastError()); why != nil {
 			return why
 		}
-		return fmt.Errorf("%s: %w: %w", w.options.URL, ErrLost, err)
+		return fmt.Errorf("%s: %w: %w", shown(w.options.URL), ErrLost, err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -247,7 +256,7 @@ func (w *worker) unanswered(err error) error {
 	if w.ended {
 		return ErrIdle
 	}
-	return fmt.Errorf("%s: %w: no coordinator has answered for %v", w.options.URL, ErrLost, w.options.Wait)
+	return fmt.Errorf("%s: %w: no coordinator has answered for %v", shown(w.options.URL), ErrLost, w.options.Wait)
 }
 
 // serving is the worker while it serves one sweep.
@@ -278,7 +287,7 @@ func (w *worker) join(ctx context.Context, answer *welcome) (*serving, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.store, s.records = &store{js: js, bucket: s.names.files()}, records{js: js}
+	s.store, s.records = &store{js: js, bucket: s.names.files()}, records{js: js, stream: &handle{}}
 	one, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	if s.consumer, err = js.Consumer(one, s.names.work(), consumerName); err != nil {
@@ -301,9 +310,23 @@ func (w *worker) join(ctx context.Context, answer *welcome) (*serving, error) {
 	return s, nil
 }
 
-// end gives the trials in progress back and waits for them.
+// end gives the trials in progress back and waits for them. Meanwhile it says hello, so that the coordinator waits too.
 func (s *serving) end() {
 	s.stop()
-	s.slots.Wait()
-	_ = s.control.Unsubscribe()
+	given := make(chan struct{})
+	go func() {
+		s.slots.Wait()
+		close(given)
+	}()
+	tick := time.NewTicker(helloEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-given:
+			_ = s.control.Unsubscribe()
+			return
+		case <-tick.C:
+			_, _ = s.say(false, s.id()) // the answer changes nothing
+		}
+	}
 }

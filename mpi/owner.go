@@ -75,7 +75,7 @@ func (o *owner) rest(idle int) {
 		o.transport.pause(time.Millisecond)
 	case idle > 2000 || o.waiters.Load() == 0:
 		o.transport.pause(20 * time.Microsecond)
-	case idle%16 == 0:
+	case idle > 200 && idle%32 == 0: // on a busy machine a process that yields waits for all others
 		o.transport.pause(0)
 	}
 }

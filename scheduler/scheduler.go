@@ -30,7 +30,8 @@ type File struct{ Name, Text string }
 var texts embed.FS
 
 // templates are the texts of the jobs.
-var templates = template.Must(template.New("").Delims("<<", ">>").Funcs(template.FuncMap{"quoted": quoted, "option": option}).ParseFS(texts, "*.sh", "*.yaml"))
+var templates = template.Must(template.New("").Delims("<<", ">>").
+	Funcs(template.FuncMap{"quoted": quoted, "option": option}).ParseFS(texts, "*.sh", "*.yaml"))
 
 // The names of the jobs.
 const (

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")
@@ -175,5 +176,26 @@ func TestAScriptThatSlurmEndsStopsItsTrial(t *testing.T) {
 	s := newStage(t, `trap 'exit 130' TERM; kill -TERM $PPID; for i in $(seq 400); do sleep 0.05; done`)
 	if code, out := s.run(""); code != 130 || s.requeued() != "" {
 		t.Errorf("exit code %d, want 130; scontrol: %q\n%s", code, s.requeued(), out)
+	}
+}
+
+func TestASimulatedScheduleGivesEachTaskToTheFirstFreeCore(t *testing.T) {
+	const s = time.Second
+	for _, c := range []struct {
+		tasks []time.Duration
+		cores int
+		want  time.Duration
+	}{
+		{nil, 4, 0},
+		{[]time.Duration{3 * s, 2 * s, 4 * s}, 0, 9 * s},
+		{[]time.Duration{3 * s, 2 * s, 4 * s}, 1, 9 * s},
+		{[]time.Duration{3 * s, 2 * s, 4 * s}, 2, 6 * s}, // 3 | 2 4
+		{[]time.Duration{4 * s, 3 * s, 2 * s}, 2, 5 * s}, // 4 | 3 2
+		{[]time.Duration{1 * s, 1 * s, 1 * s, 5 * s}, 2, 6 * s},
+		{[]time.Duration{3 * s, 2 * s, 4 * s}, 1 << 40, 4 * s},
+	} {
+		if got := Simulate(c.tasks, c.cores); got != c.want {
+			t.Errorf("%v on %d cores: got %v, want %v", c.tasks, c.cores, got, c.want)
+		}
 	}
 }

@@ -77,6 +77,7 @@ func (s *Sweep) gather(t *Trial) Gathered {
 	if t.Begun() {
 		g.State = Begun
 		if t.err = s.sound(t, &g); t.err != nil {
+			t.measured = nil // nobody can use metrics without their trial
 			g.State, g.Problem = Refused, t.problem()
 			return g
 		}
@@ -134,5 +135,6 @@ func (s *Sweep) soundMetrics(t *Trial) error {
 		}
 		err = errors.New("is of other parameters, or lacks metrics")
 	}
-	return checkpoint.Errorf(path, "%s; copy the trial again, or remove this file and run its task again, which measures the trial", strings.TrimPrefix(err.Error(), path+": "))
+	return checkpoint.Errorf(path, "%s; copy the trial again, or remove this file and run its task again, which measures the trial",
+		strings.TrimPrefix(err.Error(), path+": "))
 }

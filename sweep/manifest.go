@@ -83,7 +83,10 @@ func (s *Sweep) Emit(m Manifest, files ...folder.File) error {
 		return err
 	}
 	defer held.Close()
-	if err := errors.Join(s.Replaces(), s.replacesManifest(m)); err != nil {
+	if err := s.Replaces(); err != nil && !s.options.Clean {
+		return err
+	}
+	if err := s.replacesManifest(m); err != nil {
 		return err
 	}
 	for _, dir := range []string{trialsDir, failedDir} {
@@ -122,7 +125,8 @@ func (s *Sweep) replacesManifest(m Manifest) error {
 	if now, err := m.text(); err != nil || bytes.Equal(was, now) {
 		return err
 	}
-	return &foreign{s.Path, "has the " + ManifestFile + " of other trials or settings, whose tasks may still be waiting or running; if none is, remove that file"}
+	return &foreign{s.Path, "has the " + ManifestFile +
+		" of other trials or settings, whose tasks may still be waiting or running; if none is, remove that file"}
 }
 
 // Matches returns an error for a sweep, declared from some trials of the manifest or from all, that has other trials: other data, or
@@ -135,8 +139,9 @@ func (m *Manifest) Matches(s *Sweep, places ...int) error {
 	}
 	for i, place := range places {
 		if i >= len(s.Trials) || s.Trials[i].ID != m.Trials[place].ID {
-			return checkpoint.Mismatchf(filepath.Join(s.Path, ManifestFile), "the trial of place %d is not the one that was declared (%s): the data have other checksums, or another version of the program wrote it (%s, this is %s); restore them, or write the manifest again with `tessera sweep NAME --emit` into another folder",
-				place, m.Trials[place].ID, m.Program, machine.Version())
+			const problem = "the trial of place %d is not the one that was declared (%s): the data have other checksums, or another version of " +
+				"the program wrote it (%s, this is %s); restore them, or write the manifest again with `tessera sweep NAME --emit` into another folder"
+			return checkpoint.Mismatchf(filepath.Join(s.Path, ManifestFile), problem, place, m.Trials[place].ID, m.Program, machine.Version())
 		}
 	}
 	return nil

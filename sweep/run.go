@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"tessera/data"
 	"tessera/internal/regular"
@@ -60,10 +61,34 @@ type work struct {
 	todo  []*Trial
 	event Event // what is counted
 	fatal error
+
+	written time.Time     // when the results were last written
+	writing time.Duration // how long that took
+	stale   bool          // the files lack a trial that has ended
+}
+
+// A sweep of more than manyTrials trials writes its results after a trial only if the last write was so long ago that writing
+// takes at most one part in writingPart of the time: each write covers all trials.
+const (
+	manyTrials  = 200
+	writingPart = 10
+)
+
+// record writes the results after a trial, or leaves that to the next one.
+func (w *work) record() error {
+	w.stale = len(w.Trials) > manyTrials && time.Since(w.written) < writingPart*w.writing
+	if w.stale {
+		return nil
+	}
+	began := time.Now()
+	err := w.write()
+	w.written = time.Now()
+	w.writing = w.written.Sub(began)
+	return err
 }
 
 // Run runs the unfinished trials of a sweep and returns the results, which it also writes to the sweep's folder after every
-// trial.
+// trial; in a sweep of hundreds of trials, after some of them and at the end.
 //
 // A failed trial does not stop the others: Run returns their results and [*Failed]. Errors that concern all trials stop the
 // sweep: [*folder.WriteError], and [train.ErrInterrupted] after ctx was cancelled and every running trial has written a
@@ -117,6 +142,11 @@ func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 	defer w.stop()
 	if err := w.all(ctx); err != nil {
 		return nil, err
+	}
+	if w.stale {
+		if err := w.write(); err != nil {
+			w.giveUp(err)
+		}
 	}
 	if w.fatal == nil && len(s.criteria) > 0 {
 		w.test(ctx)
@@ -245,7 +275,7 @@ func (w *work) end(t *Trial, measured *metrics.Result, err error, interrupted bo
 		w.event.Done++
 	}
 	w.tell(Event{Trial: t, Ended: true, Metrics: measured, Err: err})
-	if err := w.write(); err != nil {
+	if err := w.record(); err != nil {
 		w.giveUp(err)
 	}
 }
