@@ -133,17 +133,18 @@ func (m *member) done() error {
 }
 
 // tell reports an error to the other processes before it is printed. It returns where to print: the first process that is left
-// speaks for rank 0, and a process that could not join a group for itself, unless rank 0 had the same error and all ended.
-func (m *member) tell(err error, stderr io.Writer) io.Writer {
-	if err == nil {
+// speaks for rank 0; a process that could not join a group speaks for itself, unless the launcher ends all because of rank 0.
+func (m *member) tell(ctx context.Context, err error, stderr io.Writer) io.Writer {
+	switch {
+	case err == nil || m.group == nil && !m.quiet:
 		return stderr
-	}
-	if m.group == nil {
-		if m.quiet {
-			time.Sleep(grace)
+	case m.group == nil:
+		select {
+		case <-ctx.Done():
+			return stderr
+		case <-time.After(grace):
 			return visible{m.stderr}
 		}
-		return stderr
 	}
 	m.group.Fail(exitCode(err), err.Error())
 	var lost *mpi.Lost
