@@ -113,39 +113,45 @@ func (r *Run) length(value string) (int, error) {
 	return len(head), err
 }
 
-// encoding is a coder that is given one batch size only, and therefore compiles once. It computes on the goroutine that calls
-// it: for a few images the threads of a team would wait for each other longer than they compute.
+// encoding is the compiled program of one value and one batch size. It computes on the goroutine that calls it: for a few images
+// the threads of a team would wait for each other longer than they compute.
 type encoding struct {
-	coder *graph.Coder
-	team  *team.Team
-	value string
+	runner graph.Runner[float32]
+	team   *team.Team
 }
 
 func (o Options) encoding(m *graph.Model, size int, value string) (*encoding, error) {
-	e := &encoding{team: team.New(1), value: cmp.Or(value, losses.Code)}
-	if o.Backend == Tape {
-		e.coder = graph.NewCoder(m, tape.Backend{})
-	} else {
-		e.coder = graph.NewCoder(m, engine.Backend{Team: e.team})
+	program, err := m.Program(graph.Request{Batch: size, Want: []string{cmp.Or(value, losses.Code)}})
+	if err != nil {
+		return nil, err
 	}
-	if _, err := e.Run(make([]float32, size*m.Pixels())); err != nil { // compiles
-		return nil, errors.Join(err, e.Close())
+	e := &encoding{team: team.New(1)}
+	var backend graph.Backend = engine.Backend{Team: e.team}
+	if o.Backend == Tape {
+		backend = tape.Backend{}
+	}
+	if e.runner, err = backend.Compile(program); err != nil {
+		e.team.Close()
+		return nil, err
 	}
 	return e, nil
 }
 
 // Run implements [batches.Program].
 func (e *encoding) Run(rows []float32) ([]float32, error) {
-	if e.value == losses.Code {
-		return e.coder.Encode(rows)
+	if err := e.runner.Bind(0, rows); err != nil {
+		return nil, err
 	}
-	return e.coder.Value(e.value, rows)
+	if err := e.runner.Run(); err != nil {
+		return nil, err
+	}
+	return e.runner.Tap(0), nil
 }
 
 // Close implements [batches.Program].
 func (e *encoding) Close() error {
 	defer e.team.Close()
-	return e.coder.Close()
+	return e.runner.Close()
 }
 
 // Encode appends the codes of the images to dst and returns the extended slice: images are row-major, n times as many values

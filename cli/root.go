@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -32,6 +33,8 @@ func newRoot() *cobra.Command {
 		resumeCommand(),
 		runsCommand(),
 		sweepCommand(),
+		trialCommand(),
+		workerCommand(),
 		reproduceCommand(),
 		evalCommand(),
 		compareCommand(),
@@ -54,6 +57,8 @@ func newRoot() *cobra.Command {
 		docsCommand(),
 		modelsTopic(),
 	)
+	wrapHelp(root)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages |", fmt.Sprintf(".FlagUsagesWrapped %d |", helpWidth)))
 	return root
 }
 

@@ -1,11 +1,11 @@
 package cli
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -24,7 +24,8 @@ func serveCommand() *cobra.Command {
 		Long: "Serve the models of runs over HTTP by the Open Inference Protocol, version 2. A model has the name of its run's folder; NAME=RUN gives " +
 			"it another one. A run is read again when its files change. Ctrl-C or SIGTERM answers the open requests and ends.",
 		Example: "  tessera serve runs/shallow\n" +
-			"  tessera serve clothes=runs/shallow digits=runs/asym-mnist --listen :8080 --tokens tokens.txt --tls-cert cert.pem --tls-key key.pem\n" +
+			"  tessera serve clothes=runs/shallow digits=runs/asym-mnist --listen :8080 \\\n" +
+			"    --tokens tokens.txt --tls-cert cert.pem --tls-key key.pem\n" +
 			"  curl --data-binary @shirt.png localhost:8080/v2/models/shallow/image?output=code",
 		Args: cobra.MinimumNArgs(1),
 		RunE: work(func(cmd *cobra.Command, args []string) error { return f.serve(cmd, args) }),
@@ -61,12 +62,13 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	flags.DurationVar(&f.Timeout, "timeout", 30*time.Second, "time limit for computing a request")
 	flags.DurationVar(&f.DrainDelay, "drain-delay", time.Second, "at the end, how long requests are accepted while the server is not ready")
 	flags.DurationVar(&f.DrainTimeout, "drain-timeout", 30*time.Second, "at the end, how long open requests are waited for")
-	flags.DurationVar(&f.Reload, "reload", 2*time.Second, "how often the files of runs are checked for changes; negative for never")
+	flags.DurationVar(&f.Reload, "reload", 2*time.Second, "how often the files of runs, tokens and certificate are checked for changes; negative for never")
 	flags.BoolVar(&f.Profile, "pprof", false, "serve profiles at /debug/pprof/")
 	_ = cmd.RegisterFlagCompletionFunc("backend", cobra.FixedCompletions(tessera.Backends(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (f *serveFlags) serve(cmd *cobra.Command, args []string) error {
+	defer runtime.KeepAlive(ballast())
 	stderr := &locked{out: cmd.ErrOrStderr()}
 	f.Log = func(text string) { fmt.Fprintln(stderr, "tessera:", text) }
 	models, err := f.models(args)
@@ -93,6 +95,17 @@ func (f *serveFlags) serve(cmd *cobra.Command, args []string) error {
 	}
 	f.announce(stderr, l.Addr(), server)
 	return errors.Join(server.Serve(cmd.Context(), l), server.Close())
+}
+
+// ballast returns memory that is never used. It takes no space (before anything else is allocated, it is fresh from the system), but counts
+// when the garbage collector decides how much garbage may collect. The live heap of a server is a few megabytes, so the collector
+// would run after every few megabytes of requests, and delay them. GOGC=400 would do the same, but would also allow
+// gigabytes of garbage while large requests are held. Whoever sets the collector's variables gets what they ask for.
+func ballast() []byte {
+	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+		return nil
+	}
+	return make([]byte, 16<<20)
 }
 
 // models returns the models of the arguments, RUN or NAME=RUN.
@@ -124,18 +137,16 @@ func (f *serveFlags) secure() (err error) {
 	if f.certificate == "" {
 		return nil
 	}
-	pair, err := tls.LoadX509KeyPair(f.certificate, f.key)
-	if err != nil {
+	if f.Certificate, err = serve.ReadCertificate(f.certificate, f.key); err != nil {
 		return fmt.Errorf("--tls-cert: %w", err)
 	}
-	f.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	return nil
 }
 
 // announce prints where the server listens.
 func (f *serveFlags) announce(out io.Writer, at net.Addr, server *serve.Server) {
 	scheme := "http"
-	if f.TLS != nil {
+	if f.Certificate != nil {
 		scheme = "https"
 	}
 	if a, ok := at.(*net.TCPAddr); ok && !a.IP.IsLoopback() && f.Tokens == nil {

@@ -17,6 +17,14 @@ import (
 	"tessera/data"
 )
 
+// rewrite replaces a file as an administrator would: by one of another size or time.
+func rewrite(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestOnlyBearersOfATokenAreServed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	const one, other = "0123456789abcdef", "fedcba9876543210"
@@ -40,6 +48,15 @@ func TestOnlyBearersOfATokenAreServed(t *testing.T) {
 		a := send(s, "GET", c.path, nil, c.header)
 		if a.status != c.status || a.status == 401 && a.header.Get("WWW-Authenticate") != "Bearer" {
 			t.Errorf("%s with %q: status %d, want %d", c.path, c.header, a.status, c.status)
+		}
+	}
+	rewrite(t, file, "a token that is new")
+	s.refresh()
+	rewrite(t, file, "short") // leaves the tokens as they are
+	s.refresh()
+	for header, want := range map[string]int{"Authorization: Bearer a token that is new": 200, "Authorization: Bearer " + one: 401, "Authorization: Bearer short": 401} {
+		if a := send(s, "GET", "/v2", nil, header); a.status != want {
+			t.Errorf("%s, with other tokens in the file: status %d, want %d", header, a.status, want)
 		}
 	}
 	for _, text := range []string{"", "# nothing", "short"} {

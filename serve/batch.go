@@ -29,43 +29,120 @@ const yields = 2
 
 // batcher collects the images of requests that wait at the same time and computes them together.
 //
-// A worker takes the first request that waits, and those behind it, up to most images. Before, it lets every goroutine run that
-// is ready to: under load these are requests that have just arrived, and eight images take a small model hardly longer than one. With a wait, it waits for more until the first one is that old. A request with more images than that is
-// computed by itself. A request that does not fit is the first one of the worker's next batch.
+// The goroutine of a request computes by itself if a worker is free: handing an image over to another goroutine can take as long
+// as a small model. It takes its own images and those that wait, up to most. Before, it lets every goroutine run that is ready to:
+// under load these are requests that have just arrived, and eight images take a small model hardly longer than one. With a wait,
+// it waits for more until the first image is that old. A request with more images than that is computed by itself. A request that
+// does not fit is the first one of the worker's next batch. What waits when a request is answered is computed in a goroutine of
+// its own.
 type batcher struct {
 	encode   encode
 	in, out  int // values of an image, and of its result
 	most     int
 	wait     time.Duration
 	queue    chan *job
-	places   int64 // images that may wait
+	free     chan *worker // those that nobody uses
+	places   int64        // images that may wait
 	waiting  atomic.Int64
 	observe  func(images int)
 	finished sync.WaitGroup
 }
 
-// start starts the workers.
+// start makes the workers: how many goroutines may compute at once.
 func (b *batcher) start(workers int) {
 	b.queue = make(chan *job, b.places)
+	b.free = make(chan *worker, workers)
 	for range workers {
-		b.finished.Go(b.work)
+		b.free <- &worker{}
 	}
 }
 
 // stop waits until everything in the queue is computed. Nobody may submit any more.
-func (b *batcher) stop() {
-	close(b.queue)
-	b.finished.Wait()
-}
+func (b *batcher) stop() { b.finished.Wait() }
 
 // submit queues a job, or returns errFull.
 func (b *batcher) submit(j *job) error {
+	if err := b.reserve(j); err != nil {
+		return err
+	}
+	b.enqueue(j)
+	return nil
+}
+
+// lead computes a job in this goroutine if a worker is free, otherwise it queues the job. It may return errFull.
+func (b *batcher) lead(j *job) error {
+	if err := b.reserve(j); err != nil {
+		return err
+	}
+	select {
+	case w := <-b.free:
+		w.next = j
+		b.batch(w)
+		if w.next != nil || len(b.queue) > 0 {
+			b.finished.Go(func() { b.work(w) })
+		} else {
+			b.release(w)
+		}
+	default:
+		b.enqueue(j)
+	}
+	return nil
+}
+
+// reserve takes places for the images of a job.
+func (b *batcher) reserve(j *job) error {
 	if b.waiting.Add(int64(j.count)) > b.places {
 		b.waiting.Add(-int64(j.count))
 		return errFull
 	}
-	b.queue <- j // has a place for every image
 	return nil
+}
+
+func (b *batcher) enqueue(j *job) {
+	b.queue <- j // has a place for every image
+	b.wake()
+}
+
+// release returns a worker. A job that was queued before nobody has found a free worker: so look again.
+func (b *batcher) release(w *worker) {
+	b.free <- w
+	b.wake()
+}
+
+// wake has a free worker, if there is one, compute what waits.
+func (b *batcher) wake() {
+	if len(b.queue) == 0 {
+		return
+	}
+	select {
+	case w := <-b.free:
+		b.finished.Go(func() { b.work(w) })
+	default:
+	}
+}
+
+// work computes until nothing waits.
+func (b *batcher) work(w *worker) {
+	for {
+		if w.next == nil {
+			select {
+			case w.next = <-b.queue:
+			default:
+				b.release(w)
+				return
+			}
+		}
+		b.batch(w)
+	}
+}
+
+// batch computes w.next, with others.
+func (b *batcher) batch(w *worker) {
+	for range yields {
+		runtime.Gosched()
+	}
+	b.collect(w)
+	b.compute(w)
 }
 
 // result waits for a job. When its client leaves, the job is skipped if no worker has taken it; its memory may still be in use.
@@ -78,25 +155,7 @@ func (j *job) result() ([]float32, error) {
 	}
 }
 
-func (b *batcher) work() {
-	var w worker
-	for {
-		if w.next == nil {
-			j, open := <-b.queue
-			if !open {
-				return
-			}
-			w.next = j
-		}
-		for range yields {
-			runtime.Gosched()
-		}
-		b.collect(&w)
-		b.compute(&w)
-	}
-}
-
-// worker is the memory of a goroutine that computes.
+// worker is the right to compute, and the memory for it.
 type worker struct {
 	jobs    []*job
 	next    *job // is in the next batch

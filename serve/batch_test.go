@@ -88,6 +88,37 @@ func TestWhatWaitsIsComputedTogether(t *testing.T) {
 	}
 }
 
+// A request computes by itself where a worker is free, with what waits; it does not compute what comes later.
+func TestARequestComputesByItself(t *testing.T) {
+	b, g := gated(t, 4, 100, 0)
+	for range 2 {
+		g.pass <- struct{}{}
+		alone := newJob(t.Context(), 1, 2)
+		if err := b.lead(alone); err != nil || len(alone.done) != 1 {
+			t.Fatalf("got %v, %d results, want one when lead returns", err, len(alone.done))
+		}
+		<-g.began
+	}
+	leader, after := newJob(t.Context(), 3, 4), newJob(t.Context(), 5, 6)
+	returned := make(chan error)
+	go func() { returned <- b.lead(leader) }()
+	<-g.began
+	if err := b.lead(after); err != nil || len(after.done) != 0 {
+		t.Fatalf("got %v, %d results while the worker is busy", err, len(after.done))
+	}
+	g.pass <- struct{}{}
+	if err := <-returned; err != nil {
+		t.Error(err)
+	}
+	if n := <-g.began; n != 1 || len(after.done) != 0 { // in another goroutine: the leader has returned
+		t.Errorf("a batch of %d images, %d results", n, len(after.done))
+	}
+	g.pass <- struct{}{}
+	if got, err := after.result(); err != nil || !slices.Equal(got, []float32{11}) {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
 func TestAWorkerWaitsForMoreImages(t *testing.T) {
 	b, g := gated(t, 3, 100, time.Hour)
 	jobs := []*job{submit(t, b, newJob(t.Context(), 1, 1)), submit(t, b, newJob(t.Context(), 2, 2))}

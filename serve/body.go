@@ -11,6 +11,7 @@ import (
 // buffer is the memory of a request. Requests take it from a pool and give it back.
 type buffer struct {
 	body     []byte
+	draft    draft
 	images   []float32
 	response []byte
 	values   [][]float32
@@ -58,8 +59,11 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, b *buffer) error {
 	if err := s.hold(b, int64(cap(b.body))); err != nil {
 		return err
 	}
-	body := http.MaxBytesReader(w, r.Body, most)
-	for int64(len(b.body)) != r.ContentLength || r.ContentLength < 0 {
+	body := r.Body
+	if r.ContentLength < 0 {
+		body = http.MaxBytesReader(w, r.Body, most)
+	}
+	for int64(len(b.body)) != r.ContentLength {
 		if len(b.body) == cap(b.body) {
 			size := min(2*int64(cap(b.body)), most+1)
 			if err := s.hold(b, size-int64(cap(b.body))); err != nil {
@@ -69,15 +73,22 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, b *buffer) error {
 		}
 		n, err := body.Read(b.body[len(b.body):cap(b.body)])
 		b.body = b.body[:len(b.body)+n]
-		var long *http.MaxBytesError
 		switch {
 		case err == io.EOF:
 			return nil
-		case errors.As(err, &long):
-			return problemf(http.StatusRequestEntityTooLarge, "body: got more than %d bytes", most)
 		case err != nil:
-			return fmt.Errorf("body: %w", err)
+			return broken(err, most)
+		case r.ContentLength >= 0 && int64(len(b.body)) > r.ContentLength:
+			return errors.New("body: got more bytes than Content-Length")
 		}
 	}
 	return nil
+}
+
+// broken returns the error of a body that could not be read.
+func broken(err error, most int64) error {
+	if long := (*http.MaxBytesError)(nil); errors.As(err, &long) {
+		return problemf(http.StatusRequestEntityTooLarge, "body: got more than %d bytes", most)
+	}
+	return fmt.Errorf("body: %w", err)
 }

@@ -27,7 +27,7 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request) {
 			}
 			header = n
 		}
-		return decode(b.body, header, l, s.options.MaxImages, b.images)
+		return b.draft.decode(b.body, header, l, s.options.MaxImages, b.images)
 	}, func(b *buffer, m *model, l *loaded, q *request) error {
 		body, header, err := appendResponse(b.response[:0], m.name, l, q, b.values)
 		b.response = body
@@ -83,11 +83,15 @@ func (s *Server) compute(ctx context.Context, b *buffer, q *request, began time.
 	for len(b.jobs) < len(q.wanted) {
 		b.jobs = append(b.jobs, &job{done: make(chan struct{}, 1)})
 	}
-	submitted := 0
+	submitted, now := 0, time.Now()
 	for i, want := range q.wanted {
 		j := b.jobs[i]
-		j.ctx, j.images, j.count, j.began, j.until = ctx, q.images, q.count, began, time.Now().Add(s.options.Timeout)
-		if err = want.output.batch.submit(j); err != nil {
+		j.ctx, j.images, j.count, j.began, j.until = ctx, q.images, q.count, began, now.Add(s.options.Timeout)
+		submit := want.output.batch.submit
+		if i == len(q.wanted)-1 {
+			submit = want.output.batch.lead // computes in this goroutine, while others compute the outputs before
+		}
+		if err = submit(j); err != nil {
 			break
 		}
 		submitted++

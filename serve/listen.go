@@ -19,14 +19,15 @@ import (
 // and waits for open requests, DrainTimeout at most. No request that was accepted is lost in less time than that.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	o := &s.options
+	secured := o.secured()
 	h := &http.Server{Handler: s, ReadHeaderTimeout: o.ReadTimeout, ReadTimeout: o.ReadTimeout,
 		WriteTimeout: o.ReadTimeout + 2*o.Timeout, // counts from the end of the header
-		IdleTimeout:  o.IdleTimeout, MaxHeaderBytes: o.MaxHeader, TLSConfig: o.TLS,
+		IdleTimeout:  o.IdleTimeout, MaxHeaderBytes: o.MaxHeader, TLSConfig: secured,
 		ErrorLog: log.New(lines(o.Log), "", 0)}
 	ended := make(chan error, 1)
 	go func() {
 		l := limit(l, o.MaxConns)
-		if o.TLS != nil {
+		if secured != nil {
 			ended <- h.ServeTLS(l, "", "")
 		} else {
 			ended <- h.Serve(l)

@@ -3,9 +3,15 @@ package serve
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -223,5 +229,61 @@ func TestServingWithTLS(t *testing.T) {
 	if r, err := http.Get("https://" + address + "/v2"); err == nil {
 		r.Body.Close()
 		t.Error("a client that does not know the certificate is served")
+	}
+}
+
+// pemPair writes a new certificate for 127.0.0.1 and its key.
+func pemPair(t *testing.T, certificate, key string, serial int64) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	signed, err := x509.CreateCertificate(rand.Reader, form, form, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalECPrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rewrite(t, certificate, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed})))
+	rewrite(t, key, string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})))
+}
+
+func TestACertificateIsReadAgainWhenItChanges(t *testing.T) {
+	folder := t.TempDir()
+	file, key := filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
+	if _, err := ReadCertificate(file, key); err == nil {
+		t.Error("missing files: no error")
+	}
+	pemPair(t, file, key, 1)
+	c, err := ReadCertificate(file, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, Options{Certificate: c, Reload: -1})
+	address, _ := listening(t, s)
+	serial := func() int64 {
+		conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
+	}
+	if got := serial(); got != 1 {
+		t.Errorf("serial number %d, want 1", got)
+	}
+	pemPair(t, file, key, 300) // a longer one, so that the size changes with the time
+	s.refresh()
+	if got := serial(); got != 300 {
+		t.Errorf("serial number %d after the files changed, want 300", got)
+	}
+	rewrite(t, key, "no key")
+	s.refresh()
+	if got := serial(); got != 300 {
+		t.Errorf("serial number %d after the key was damaged, want 300", got)
 	}
 }

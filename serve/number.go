@@ -4,12 +4,16 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/bits"
 	"strconv"
 )
 
 // powers are the powers of ten that float64 holds exactly.
 var powers = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
 	1e19, 1e20, 1e21, 1e22}
+
+// tens are powers of ten as integers.
+var tens = [...]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7}
 
 // inverses are the float64 nearest to their inverses.
 var inverses = [...]float64{1e-0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16,
@@ -89,8 +93,8 @@ func digitsAt(b []byte, i int, n uint64) (uint64, int) {
 	return n, i
 }
 
-// eight returns the number of eight decimal digits: neighbours are joined to pairs, to fours and to the whole. Source: Lemire,
-// "SWAR explained: parsing eight digits", 2022.
+// eight returns the number of eight decimal digits, the first of which is the lowest byte; a byte of 0 is a digit 0. Neighbours are
+// joined to pairs, to fours and to the whole. Source: Lemire, "SWAR explained: parsing eight digits", 2022.
 func eight(x uint64) uint64 {
 	x = (x & 0x0f0f0f0f0f0f0f0f) * (10<<8 + 1) >> 8
 	x = (x & 0x00ff00ff00ff00ff) * (100<<16 + 1) >> 16
@@ -118,6 +122,49 @@ func exponentAt(b []byte, i int) (exponent, end int) {
 	return exponent, i
 }
 
+// longest is how many bytes fraction reads.
+const longest = 3 + 16
+
+// fraction reads a number between -1 and 1 with at most 15 digits behind its point, as [cursor.number] does, and returns where it
+// ends: at a comma or a bracket. It returns 0 for others, which it leaves to number. Most numbers of images are such fractions;
+// their lengths are unpredictable, so the digits are read without a branch for each.
+func fraction(b []byte, i int) (v float32, end int) {
+	if len(b)-i < longest {
+		return 0, 0
+	}
+	sign := uint32(0)
+	if b[i] == '-' {
+		sign = 1 << 31
+		i++
+	}
+	if binary.LittleEndian.Uint16(b[i:]) != '0'|'.'<<8 {
+		return 0, 0
+	}
+	i += 2
+	x := binary.LittleEndian.Uint64(b[i:])
+	count := digits(x)
+	n := eight(x << (64 - 8*count))
+	if count == 8 {
+		y := binary.LittleEndian.Uint64(b[i+8:])
+		more := digits(y)
+		n = n*tens[more&7] + eight(y<<(64-8*more))
+		count += more
+	}
+	end = i + int(count)
+	exact := float64(int64(n)) * inverses[count]
+	if n == 0 || count == 16 || !rounds(exact) || b[end] != ',' && b[end] != ']' {
+		return 0, 0
+	}
+	return math.Float32frombits(math.Float32bits(float32(exact)) | sign), end
+}
+
+// digits returns how many of the eight bytes of x are decimal digits, from the lowest to the first that is none.
+func digits(x uint64) uint {
+	x ^= 0x3030303030303030                                     // the value of a digit, at least 10 of another byte
+	others := (x + 0x7676767676767676 | x) & 0x8080808080808080 // the lowest bit marks the first byte that is no digit
+	return uint(bits.TrailingZeros64(others)) >> 3
+}
+
 // nearest returns the float32 nearest to mantissa·10^exponent, and whether it is certain.
 func nearest(mantissa uint64, exponent int) (float32, bool) {
 	if mantissa == 0 {
@@ -132,12 +179,15 @@ func nearest(mantissa uint64, exponent int) (float32, bool) {
 	default:
 		v *= powers[exponent]
 	}
+	return float32(v), rounds(v)
+}
+
+// rounds reports whether v, which is wrong by at most three units in the last place, rounds to the same float32 as what it
+// approximates.
+func rounds(v float64) bool {
 	const half = 1 << 28 // of the 29 bits that float64 has more
-	below := int64(math.Float64bits(v) & (1<<29 - 1))
-	if d := below - half; d >= -4 && d <= 4 || v < 0x1p-126 || v > 0x1p127 {
-		return 0, false
-	}
-	return float32(v), true
+	below := math.Float64bits(v) & (1<<29 - 1)
+	return below-half+4 > 8 && v >= 0x1p-126 && v <= 0x1p127
 }
 
 // appendNumber appends a finite number, with as few digits as identify it, in the format of encoding/json.

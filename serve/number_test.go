@@ -3,6 +3,8 @@ package serve
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -10,12 +12,15 @@ import (
 	"testing"
 )
 
-// parsed reads one number with the cursor.
+// parsed reads one number with the cursor, and as a fraction where it is one.
 func parsed(text string) (float32, error) {
-	c := &cursor{b: []byte(text)}
+	c := &cursor{b: []byte(text + "]                  ")}
 	v, err := c.number()
-	if err == nil {
-		err = c.end()
+	if f, end := fraction(c.b, 0); err == nil && end > 0 && (end != c.i || math.Float32bits(f) != math.Float32bits(v)) {
+		return 0, fmt.Errorf("as a fraction it is %v, of %d bytes", f, end)
+	}
+	if err == nil && c.i != len(text) {
+		err = errors.New("the number ends before its text")
 	}
 	return v, err
 }
@@ -33,6 +38,10 @@ func TestNumbersAreRoundedAsStrconvDoes(t *testing.T) {
 				texts = append(texts, strconv.FormatFloat(v, "efg"[r.IntN(3)], r.IntN(20)-1, 64))
 			}
 		}
+	}
+	for range 20000 { // fractions, which another function reads
+		text := strconv.FormatFloat(2*r.Float64()-1, 'f', r.IntN(18), 64)
+		texts = append(texts, text, strconv.FormatFloat(float64(r.Float32()/255), 'f', -1, 32))
 	}
 	for _, text := range texts {
 		want, err := strconv.ParseFloat(text, 32)
@@ -70,7 +79,7 @@ func FuzzNumbersAreThoseOfEncodingJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var want float32
 		err := json.Unmarshal(text, &want)
-		if text = bytes.TrimLeft(text, " \t\r\n"); bytes.HasPrefix(text, []byte("null")) {
+		if text = bytes.Trim(text, " \t\r\n"); bytes.HasPrefix(text, []byte("null")) {
 			return // leaves a float32 as it is
 		}
 		got, gotErr := parsed(string(text))
@@ -179,7 +188,7 @@ func FuzzRequestsAreThoseOfEncodingJSON(f *testing.F) {
 	f.Add([]byte(`{"inputs":[{"shape":[1,4],"name":"input","datatype":"FP32","data":[0,1,2,3],"data":[4,5,6,7]}],"inputs":null}`))
 	l := &loaded{shape: []int{2, 2}, pixels: 4, outputs: []*output{{name: "code", shape: []int{3}}, {name: "output", shape: []int{2, 2}}}}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		got, err := decode(text, len(text), l, 8, nil)
+		got, err := new(draft).decode(text, len(text), l, 8, nil)
 		want, ok := reference(text)
 		if err != nil {
 			return // decode also refuses what does not fit the model
@@ -226,7 +235,7 @@ func FuzzBinaryRequests(f *testing.F) {
 		if header < 0 || header > len(body) { // infer refuses them
 			return
 		}
-		got, err := decode(body, header, l, 8, nil)
+		got, err := new(draft).decode(body, header, l, 8, nil)
 		if header == 0 {
 			got, err = raw(body, l, 8)
 		}

@@ -29,13 +29,14 @@ type Options struct {
 	IdleTimeout  time.Duration // between two requests of a connection; default 2 min
 	DrainDelay   time.Duration // when the server ends: how long it accepts requests, is not ready and asks clients to close; default 1 s
 	DrainTimeout time.Duration // afterwards: how long it waits for open requests; default 30 s
-	Reload       time.Duration // how often the files of runs are checked for changes; negative for never; default 2 s
+	Reload       time.Duration // how often the files of runs, tokens and certificates are checked for changes; negative for never; default 2 s
 
-	TLS     *tls.Config       // nil serves without TLS
-	Tokens  *Tokens           // nil serves everyone
-	Profile bool              // serve /debug/pprof
-	Runs    tessera.Options   // how runs are opened
-	Log     func(text string) // called for reloads and faults, by several goroutines; nil is silent
+	Certificate *Certificate      // serves TLS with this certificate
+	TLS         *tls.Config       // the other settings of TLS, or all of them; nil without Certificate serves without TLS
+	Tokens      *Tokens           // nil serves everyone
+	Profile     bool              // serve /debug/pprof
+	Runs        tessera.Options   // how runs are opened
+	Log         func(text string) // called for reloads and faults, by several goroutines; nil is silent
 }
 
 // complete checks the options and fills in the defaults.

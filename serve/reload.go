@@ -20,17 +20,46 @@ import (
 // runFiles are the files of a run that determine its model.
 func runFiles() []string { return []string{folder.Config, folder.Best, folder.Model, folder.State} }
 
-// signature tells when the files of a run may have changed, without reading them.
+// signature tells when files may have changed, without reading them.
 type signature string
 
-// sign returns the signature of the files of a run's folder.
-func sign(run string) (s signature) {
-	for _, name := range runFiles() {
-		if info, err := os.Stat(filepath.Join(run, name)); err == nil {
-			s += signature(fmt.Sprintln(name, info.Size(), info.ModTime().UnixNano()))
+// signatureOf returns the signature of files, some of which may not exist.
+func signatureOf(paths ...string) (s signature) {
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil {
+			s += signature(fmt.Sprintln(path, info.Size(), info.ModTime().UnixNano()))
 		}
 	}
 	return s
+}
+
+// sign returns the signature of the files of a run's folder.
+func sign(run string) signature {
+	var paths []string
+	for _, name := range runFiles() {
+		paths = append(paths, filepath.Join(run, name))
+	}
+	return signatureOf(paths...)
+}
+
+// files are files that are read again when they change.
+type files struct {
+	paths []string
+	seen  signature // when they were read
+}
+
+// newFiles returns files that are about to be read.
+func newFiles(paths ...string) files { return files{paths, signatureOf(paths...)} }
+
+// refresh reads the files if they have changed since, and reports whether it read them. Files that cannot be read are read again
+// when they change again.
+func (f *files) refresh(read func() error) (changed bool, err error) {
+	now := signatureOf(f.paths...)
+	if now == f.seen {
+		return false, nil
+	}
+	f.seen = now
+	return true, read()
 }
 
 // versionOf returns the beginning of the SHA-256 of the declaration and of the parameters of a run: equal files have equal
@@ -86,7 +115,7 @@ func (o *Options) open(path string, stats *modelStats) (*loaded, error) {
 	return l, nil
 }
 
-// watch reads runs again when their files have changed, until ctx ends. While a run is read, and if it cannot be read, its
+// watch reads runs, tokens and certificate again when their files have changed, until ctx ends. While a run is read, and if it cannot be read, its
 // model serves the former one.
 func (s *Server) watch(ctx context.Context) {
 	tick := time.NewTicker(s.options.Reload)
@@ -98,6 +127,7 @@ func (s *Server) watch(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		s.refresh()
 		for _, m := range s.models {
 			now := sign(m.folder)
 			if m.folder == "" || now == m.current.files || now == failed[m.name] {
@@ -108,6 +138,25 @@ func (s *Server) watch(ctx context.Context) {
 				s.options.Log(fmt.Sprintf("model %s: reload: %v; the former run is served", m.name, err))
 			}
 		}
+	}
+}
+
+// refresh reads tokens and certificate again when their files have changed. The former ones stay if that fails.
+func (s *Server) refresh() {
+	tell := func(what string, changed bool, err error) {
+		if err != nil {
+			s.options.Log(fmt.Sprintf("%s: reload: %v; the former one is used", what, err))
+		} else if changed {
+			s.options.Log(what + ": was read again")
+		}
+	}
+	if t := s.options.Tokens; t != nil {
+		changed, err := t.files.refresh(t.read)
+		tell("file of tokens", changed, err)
+	}
+	if c := s.options.Certificate; c != nil {
+		changed, err := c.files.refresh(c.read)
+		tell("certificate", changed, err)
 	}
 }
 

@@ -71,11 +71,10 @@ func tooMany(n, most int) error {
 	return problemf(http.StatusRequestEntityTooLarge, "input %q: got %d images, want at most %d; send several requests", inputName, n, most)
 }
 
-// decode reads a request: header bytes of JSON, then the binary data. images are reused where they are large enough; a
-// request has at most that many images.
-func decode(body []byte, header int, l *loaded, most int, images []float32) (*request, error) {
-	d := &draft{most: most * l.pixels}
-	d.images = images[:0]
+// decode reads a request of at most that many images: header bytes of JSON, then the binary data. images are reused where they are
+// large enough, and the memory of a draft that nobody uses any more.
+func (d *draft) decode(body []byte, header int, l *loaded, most int, images []float32) (*request, error) {
+	*d = draft{most: most * l.pixels, inputs: d.inputs[:0], outputs: d.outputs[:0], request: request{images: images[:0], wanted: d.wanted[:0]}}
 	c := &cursor{b: body[:header]}
 	if err := c.object(func(key string) error { return d.member(c, key) }); err != nil {
 		return nil, err
@@ -114,17 +113,14 @@ func (d *draft) member(c *cursor, key string) (err error) {
 			if len(d.inputs) > 0 { // is refused below: a model has one input
 				in.data.values = nil
 			}
-			err := c.object(func(key string) error { return in.member(c, key) })
 			d.inputs = append(d.inputs, in)
-			return err
+			return c.object(func(key string) error { return d.inputs[len(d.inputs)-1].member(c, key) })
 		})
 	case "outputs":
-		d.outputs = nil
+		d.outputs = d.outputs[:0]
 		return c.array(func() error {
-			var o outputDraft
-			err := c.object(func(key string) error { return o.member(c, key) })
-			d.outputs = append(d.outputs, o)
-			return err
+			d.outputs = append(d.outputs, outputDraft{})
+			return c.object(func(key string) error { return d.outputs[len(d.outputs)-1].member(c, key) })
 		})
 	}
 	return c.skip()
@@ -138,7 +134,7 @@ func (in *input) member(c *cursor, key string) (err error) {
 	case "datatype":
 		in.datatype, err = c.text()
 	case "shape":
-		in.shape = nil
+		in.shape = make([]int, 0, 4)
 		err = c.array(func() error {
 			n, err := c.size()
 			in.shape = append(in.shape, n)

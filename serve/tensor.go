@@ -97,10 +97,15 @@ func (t *nested) arrays(c *cursor, depth int) (n int, err error) {
 func (t *nested) numbers(c *cursor) error {
 	values := t.values
 	for {
-		c.next()
-		v, err := c.number()
-		if err != nil {
-			return err
+		v, end := fraction(c.b, c.i)
+		if end > 0 {
+			c.i = end
+		} else {
+			c.next()
+			var err error
+			if v, err = c.number(); err != nil {
+				return err
+			}
 		}
 		if len(values) == t.most {
 			return problemf(413, "data: got more than %d values; send fewer images in one request", t.most)

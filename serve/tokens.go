@@ -8,19 +8,34 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 )
 
 // Tokens are the bearer tokens that a server accepts. Only their checksums are kept.
-type Tokens struct{ sums [][sha256.Size]byte }
+type Tokens struct {
+	sums  atomic.Pointer[[][sha256.Size]byte]
+	files files // none of NewTokens
+}
 
 // shortestToken is the least number of characters of a token: shorter ones could be guessed.
 const shortestToken = 16
 
-// ReadTokens reads a file with one token per line. Empty lines and lines that begin with # are left out.
+// ReadTokens reads a file with one token per line. Empty lines and lines that begin with # are left out. A server reads the file
+// again when it changes.
 func ReadTokens(path string) (*Tokens, error) {
+	t := &Tokens{files: newFiles(path)}
+	if err := t.read(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// read reads the file.
+func (t *Tokens) read() error {
+	path := t.files.paths[0]
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var tokens []string
 	for line := range strings.Lines(string(text)) {
@@ -28,26 +43,35 @@ func ReadTokens(path string) (*Tokens, error) {
 			tokens = append(tokens, line)
 		}
 	}
-	t, err := NewTokens(tokens...)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if err := t.set(tokens); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	return t, nil
+	return nil
 }
 
 // NewTokens returns the tokens, each of at least 16 characters.
 func NewTokens(tokens ...string) (*Tokens, error) {
 	t := &Tokens{}
-	for i, token := range tokens {
-		if len(token) < shortestToken {
-			return nil, fmt.Errorf("token %d: got %d characters, want at least %d", i+1, len(token), shortestToken)
-		}
-		t.sums = append(t.sums, sha256.Sum256([]byte(token)))
-	}
-	if len(t.sums) == 0 {
-		return nil, errors.New("got no tokens, want at least one")
+	if err := t.set(tokens); err != nil {
+		return nil, err
 	}
 	return t, nil
+}
+
+// set replaces the tokens.
+func (t *Tokens) set(tokens []string) error {
+	var sums [][sha256.Size]byte
+	for i, token := range tokens {
+		if len(token) < shortestToken {
+			return fmt.Errorf("token %d: got %d characters, want at least %d", i+1, len(token), shortestToken)
+		}
+		sums = append(sums, sha256.Sum256([]byte(token)))
+	}
+	if len(sums) == 0 {
+		return errors.New("got no tokens, want at least one")
+	}
+	t.sums.Store(&sums)
+	return nil
 }
 
 // accept reports whether a request has one of the tokens. It takes the same time for every wrong token.
@@ -55,8 +79,10 @@ func (t *Tokens) accept(r *http.Request) bool {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	sum := sha256.Sum256([]byte(token))
 	found := 0
-	for i := range t.sums {
-		found |= subtle.ConstantTimeCompare(sum[:], t.sums[i][:])
+	if sums := t.sums.Load(); sums != nil {
+		for i := range *sums {
+			found |= subtle.ConstantTimeCompare(sum[:], (*sums)[i][:])
+		}
 	}
 	return strings.EqualFold(scheme, "Bearer") && found == 1
 }

@@ -1,17 +1,14 @@
+//go:build linux
+
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
-	"net"
 	"strconv"
-	"sync"
 	"time"
 )
 
@@ -49,94 +46,31 @@ func (s *settings) request(host, path string) []byte {
 	return append(append(append(text, "\r\n"...), head...), data...)
 }
 
-// connection is one keep-alive connection. It reads just enough of HTTP to leave the CPU to the server.
-type connection struct {
-	net.Conn
-	in *bufio.Reader
-}
-
-// exchange sends a request and reads its response.
-func (c *connection) exchange(request []byte) error {
-	if _, err := c.Write(request); err != nil {
-		return err
-	}
-	line, err := c.in.ReadSlice('\n')
+// load runs n connections on one thread, with as little of the CPU as it can: the server and the load share the machine. next
+// gives the moment at which request number i of connection k is due; false ends the connection. The latency of a request counts
+// from that moment: a request that had to wait for the one before it is as late as its client would find it.
+func (v *server) load(n int, next func(k, i int) (due time.Time, ok bool)) (r result, err error) {
+	e, err := newLoop(v.address, v.sent, n)
 	if err != nil {
-		return err
+		return r, err
 	}
-	if !bytes.HasPrefix(line, []byte("HTTP/1.1 200")) {
-		return fmt.Errorf("got %q", line)
-	}
-	length := -1
-	for {
-		line, err := c.in.ReadSlice('\n')
-		if err != nil {
-			return err
-		}
-		if len(line) <= 2 {
-			break
-		}
-		name, value, _ := bytes.Cut(line, []byte(": "))
-		if bytes.EqualFold(name, []byte("Content-Length")) {
-			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
-				return err
-			}
-		}
-	}
-	if length < 0 {
-		return errors.New("a response without Content-Length")
-	}
-	_, err = c.in.Discard(length)
-	return err
-}
-
-// load runs n connections. Each calls next for the moment at which its request number i is due; false ends it. The latency of
-// a request counts from that moment: a request that had to wait for the one before it is as late as its client would find it.
-func (v *server) load(n int, next func(connection, i int) (due time.Time, ok bool)) (result, error) {
+	defer e.close()
 	before, err := v.cpu()
 	if err != nil {
-		return result{}, err
+		return r, err
 	}
 	began := time.Now()
-	latencies, errs := make([][]time.Duration, n), make([]error, n)
-	var wait sync.WaitGroup
-	for k := range n {
-		wait.Go(func() {
-			socket, err := net.Dial("tcp", v.address)
-			if err != nil {
-				errs[k] = err
-				return
-			}
-			defer socket.Close()
-			c := &connection{socket, bufio.NewReaderSize(socket, 16<<10)}
-			for i := 0; ; i++ {
-				due, ok := next(k, i)
-				if !ok {
-					return
-				}
-				time.Sleep(time.Until(due))
-				if err := c.exchange(v.sent); err != nil {
-					if errors.Is(err, io.EOF) {
-						err = errors.New("the server closed the connection")
-					}
-					errs[k] = err
-					return
-				}
-				latencies[k] = append(latencies[k], time.Since(due))
-			}
-		})
+	r.latencies, err = e.run(next)
+	r.length = time.Since(began)
+	if err != nil {
+		return r, err
 	}
-	wait.Wait()
-	r := result{length: time.Since(began)}
 	after, err := v.cpu()
 	r.cpu = after - before
-	for _, l := range latencies {
-		r.latencies = append(r.latencies, l...)
-	}
 	if len(r.latencies) == 0 {
 		err = errors.Join(err, errors.New("no request was answered"))
 	}
-	return r, errors.Join(append(errs, err)...)
+	return r, err
 }
 
 // closedLoop sends the next request of a connection when the one before it is answered.

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command serve measures `tessera serve` with clients on the same machine: requests per second in a closed loop, latency at a
 // fixed rate, CPU time per request, memory, the effect of batching; and onnxruntime-node behind node's http server beside it.
 //
