@@ -8,11 +8,13 @@ NUMERIC = ./graph/... ./layers ./losses ./metrics ./morph ./optim ./constraints 
 FILES = Kill|Interrupt|Resum
 ENCODES ?= 20000
 BLAS ?= $(firstword $(wildcard /usr/lib/*/openblas-pthread/libopenblas.so.0))
+# Epochs of a trial of chaos: more on a faster machine.
+CHAOS_EPOCHS ?= 800
 # Where same-bytes keeps the results of BASE. Several checkouts may share one folder.
 CACHE ?= .same-bytes
 CONCURRENT = . ./augment ./data ./engine ./kernel ./team ./metrics ./morph ./serve ./train/...
 
-.PHONY: run test check format vet staticcheck race fuzz portable same-bytes bench bench-peers golden kill-test parts encode-load serve-soak bench-serve reports
+.PHONY: run test check format vet staticcheck race fuzz portable same-bytes bench bench-peers golden kill-test slurm chaos parts encode-load serve-soak bench-serve reports
 
 run: ## train the quick start
 	$(GO) run ./apps/tessera train swimmer-parts
@@ -64,7 +66,7 @@ reports: ## train a run and a sweep and write docs/reports; TESSERA_DATA is the 
 	cd $(REPORTS) && ./tessera report runs/parts -o $(CURDIR)/docs/reports/parts.html && ./tessera report sweeps/limbs -o $(CURDIR)/docs/reports/limbs.html
 
 golden: ## write the golden files again; check the diff
-	$(GO) test . ./config ./report ./study -update
+	$(GO) test . ./config ./report ./scheduler ./study -update
 
 kill-test: ## kill -9 at 20 random moments, resume, compare bytes
 	$(GO) test ./cli -run 'Kill' -kills 20 -v -count 1
@@ -72,6 +74,14 @@ kill-test: ## kill -9 at 20 random moments, resume, compare bytes
 encode-load: ## 64 goroutines encode ENCODES times each, compared bit for bit with serial codes; then the time of a single image
 	$(GO) test . -run ManyGoroutinesGetTheCodes -encodes $(ENCODES) -timeout 2h -v -count 1
 	$(GO) test . -run '^$$' -bench Encoder -count 6
+
+slurm: ## an array of 8 trials on a one-node cluster of Slurm, with tasks that are stopped, requeued and killed; needs Debian's slurmctld, slurmd, slurm-client and munge
+	$(GO) build -o tessera ./apps/tessera
+	scheduler/testdata/slurm.sh ./tessera
+
+chaos: ## a sweep on workers under 60 SIGKILLs, cut connections, a full disk and a wrong clock; 10,000 empty trials through the queue
+	$(GO) run ./bench/chaos --trials 40 --kills 60 --epochs $(CHAOS_EPOCHS)
+	$(GO) test ./fleet -run EmptyTrials -empty 10000 -v -count 1
 
 parts: ## the swimmer's parts for seeds 1 to 5
 	$(GO) test ./cli -run 'Parts' -seeds 5 -v -count 1

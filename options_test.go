@@ -25,11 +25,13 @@ import (
 	"tessera/data"
 	"tessera/engine"
 	"tessera/evaluation"
+	"tessera/fleet"
 	"tessera/graph"
 	"tessera/ir"
 	"tessera/layers"
 	"tessera/live"
 	"tessera/metrics"
+	"tessera/mpi"
 	"tessera/page"
 	"tessera/report"
 	"tessera/serve"
@@ -80,6 +82,8 @@ func withOptions(t *testing.T) map[string]func() error {
 		"graph.Model.Program":  func() error { _, err := g.Program(graph.Request{}); return err },
 		"comparison.Compare":   func() error { _, err := comparison.Compare(ctx, nil, comparison.Options{}); return err },
 		"sweep.New":            func() error { _, err := sweep.New(ctx, &config.Sweep{}, sweep.Options{}); return err },
+		"sweep.Sweep.Plan":     func() error { _, err := (&sweep.Sweep{}).Plan(ctx, sweep.PlanOptions{}); return err },
+		"train.Time":           func() error { _, err := train.Time(ctx, m, train.Options{}, nil, 0); return err },
 		"study.Reproduction.Write": func() error {
 			_, err := study.Reproduction{}.Write(ctx, nil, nil, study.Options{})
 			return err
@@ -105,6 +109,9 @@ func withOptions(t *testing.T) map[string]func() error {
 			}
 			return zero.Close()
 		},
+		"fleet.NewCoordinator":  func() error { fleet.NewCoordinator(fleet.Options{}); return nil },
+		"fleet.Work":            func() error { return fleet.Work(ctx, fleet.WorkerOptions{}) },
+		"mpi.Join":              func() error { _, err := mpi.Join(mpi.Options{}); return err },
 		"live.New":              func() error { _, err := live.New("", live.Options{}); return err },
 		"evaluation.Beside":     func() error { evaluation.Beside(nil); evaluation.Beside(metrics.Selection{{}}); return nil },
 		"evaluation.Measure":    func() error { _, err := evaluation.Measure(ctx, nil, nil, nil, nil); return err },

@@ -11,12 +11,14 @@ package tessera
 import (
 	"context"
 	_ "embed"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
 
+	"tessera/collective"
 	"tessera/config"
 	"tessera/data"
 	"tessera/engine"
@@ -106,6 +108,12 @@ type Options struct {
 
 	Epochs int // of Resume: the run's new number of epochs, also in its config.toml; 0 leaves it as it is
 
+	// Group is the processes that train a run together, of package mpi, nil for this one alone; see [train.Options]. Threads are
+	// those of each process. Processes other than rank 0 may give a nil model or any folder; their Run has a Result and no model.
+	Group          collective.Group
+	ShardOptimizer bool // each process keeps a part of the optimizer's state
+	CheckWeights   int  // steps between two comparisons of the weights; 0: [train.DefaultCheckWeights], negative: never
+
 	Warn   func(text string)    // called for problems that end neither a training nor the opening of a run; may be nil
 	Report func(train.Progress) // called after every epoch, and about every tenth of a second within one; may be nil
 }
@@ -131,11 +139,34 @@ func Resume(ctx context.Context, run string, o Options) (*Run, error) {
 	if ctx == nil {
 		return nil, errNoContext
 	}
-	o, err := o.asBegun(run)
+	o, err := o.allAsBegun(run)
 	if err != nil {
 		return nil, err
 	}
 	return o.train(func(t train.Options) (*train.Result, error) { return train.Resume(ctx, run, t) })
+}
+
+// allAsBegun is asBegun of rank 0, which has the run, for all processes.
+func (o Options) allAsBegun(run string) (_ Options, err error) {
+	if o.Group == nil {
+		return o.asBegun(run)
+	}
+	begun := make([]byte, 3)
+	if o.Group.Rank() == 0 {
+		if o, err = o.asBegun(run); err != nil {
+			return o, err
+		}
+		binary.LittleEndian.PutUint16(begun, uint16(o.Threads))
+		begun[2] = byte(slices.Index(Backends(), o.Backend))
+	}
+	if err := o.Group.Broadcast(0, begun); err != nil {
+		return o, err
+	}
+	o.Threads, o.Backend = int(binary.LittleEndian.Uint16(begun)), ""
+	if i := int(begun[2]); i < len(Backends()) {
+		o.Backend = Backends()[i]
+	}
+	return o, nil
 }
 
 // asBegun takes the threads and the back end that are not given from those with which a run was begun. The error is that of a
@@ -204,7 +235,7 @@ func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, e
 		return nil, err
 	}
 	t := train.Options{Backend: backend, Team: team, Dirs: data.SearchDirs(o.Data), Out: o.Out, Force: o.Force,
-		Epochs: o.Epochs, Warn: o.Warn, Report: o.Report}
+		Epochs: o.Epochs, Warn: o.Warn, Report: o.Report, Group: o.Group, ShardOptimizer: o.ShardOptimizer, CheckWeights: o.CheckWeights}
 	if o.Images != nil {
 		t.Load = func(ctx context.Context, d *config.Dataset) (*data.Set, error) {
 			source, err := o.Images.For(d.Source)
@@ -218,6 +249,9 @@ func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, e
 	if err != nil {
 		team.Close()
 		return nil, err
+	}
+	if result.Run == "" { // rank 0 has it
+		return &Run{Result: result, team: team}, nil
 	}
 	trained, err := train.Open(result.Run)
 	if err != nil {
@@ -245,27 +279,4 @@ func (o Options) backend() (graph.Backend, *team.Team, error) {
 		return tape.Backend{}, team, nil
 	}
 	return engine.Backend{Team: team}, team, nil
-}
-
-// Plan prints how the engine runs one training step of a model: every step with its shapes, bytes and FLOPs.
-func Plan(m *graph.Model) (string, error) {
-	if m == nil || m.Spec == nil {
-		return "", errors.New("tessera: no model to plan: make one with graph.New")
-	}
-	p, err := m.Program(graph.Request{Batch: m.Spec.Train.Batch, Want: m.Trained(), Prepared: true})
-	if err != nil {
-		return "", err
-	}
-	program, err := p.Module()
-	if err != nil {
-		return "", err
-	}
-	team := team.New(0)
-	defer team.Close()
-	plan, err := engine.Compile[float32](program, team)
-	if err != nil {
-		return "", err
-	}
-	defer plan.Close()
-	return plan.String(), nil
 }

@@ -177,7 +177,7 @@ func TestSummaryCountsParameters(t *testing.T) {
 		s.Layers[2].Path != "encoder.2" || s.Layers[2].Kind != "dense" || s.Layers[2].OutputShape[0] != 6 || s.Layers[2].Parameters != 4710 {
 		t.Errorf("got %+v", s)
 	}
-	b.contains("the plan", b.must(0, "summary", "clothes", "--plan").stdout, "phase 1", "steps in")
+	b.contains("the plan", b.must(0, "summary", "clothes", "--plan").stdout, "phase 1", "steps in", "on 2 processes: ")
 }
 
 func TestListShowsWhatThereIsWithKeysAndDefaults(t *testing.T) {

@@ -12,7 +12,9 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/data"
+	"tessera/fleet"
 	"tessera/metrics"
+	"tessera/mpi"
 	"tessera/part"
 	"tessera/study"
 	"tessera/sweep"
@@ -29,9 +31,11 @@ const (
 	exitConfig      = 3
 	exitData        = 4 // missing, failing a checksum or of the wrong size
 	exitDiverged    = 5
-	exitCheckpoint  = 6 // damaged, not matching or not readable
-	exitWrite       = 7 // disk full, permission
-	exitSweep       = 8 // a sweep finished with failed trials
+	exitCheckpoint  = 6  // damaged, not matching or not readable
+	exitWrite       = 7  // disk full, permission
+	exitSweep       = 8  // a sweep finished with failed trials
+	exitLost        = 9  // processes that train together, or the connection to other machines, are lost for good
+	exitPreempted   = 75 // stopped by a scheduler's signal, with a checkpoint: to be run again
 	exitInterrupted = 130
 )
 
@@ -82,6 +86,9 @@ func explain(command *cobra.Command, err error, stderr io.Writer) int {
 	if code == exitUsage {
 		hint(command, err, stderr)
 	}
+	if code == exitLost && !errors.Is(err, fleet.ErrLost) {
+		afterLoss(stderr)
+	}
 	remedy(err, stderr)
 	return code
 }
@@ -100,7 +107,7 @@ func hint(command *cobra.Command, err error, stderr io.Writer) {
 		}
 	case errors.As(err, &unknown):
 		listModels(command, unknown, stderr)
-	case errors.As(err, &unknownSweep), errors.As(err, &unknownTable), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked):
+	case errors.As(err, &unknownSweep), errors.As(err, &unknownTable), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked), errors.Is(err, fleet.ErrRefused), errors.Is(err, fleet.ErrAddress):
 	case errors.Is(err, folder.ErrForeign):
 		fmt.Fprintln(stderr, "nothing was replaced: move it away, or give another --out")
 	case errors.Is(err, folder.ErrWorkingFolder), errors.Is(err, folder.ErrNotFolder):
@@ -144,19 +151,33 @@ func exitCode(err error) int {
 		damaged      *checkpoint.Error
 		unwritten    *folder.WriteError
 		unread       *fs.PathError
+		elsewhere    *mpi.Failed
+		unjoined     *mpi.SetupError
+		locked       lockedTrial
+		unfinished   incomplete
 	)
 	switch {
 	case err == nil:
 		return 0
+	case errors.As(err, &elsewhere):
+		return elsewhere.Code
+	case lost(err):
+		return exitLost
 	case errors.As(err, &unwritten): // an interrupted run without a checkpoint is lost
 		return exitWrite
 	case errors.Is(err, train.ErrInterrupted), errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case !errors.As(err, &fromWork), errors.As(err, &usage), errors.As(err, &place), errors.As(err, &unknown), errors.As(err, &unknownSweep),
+	case errors.As(err, &locked):
+		return exitPreempted
+	case !errors.As(err, &fromWork), errors.As(err, &usage), errors.As(err, &unjoined), errors.As(err, &place), errors.As(err, &unknown), errors.As(err, &unknownSweep),
 		errors.As(err, &unknownTable), errors.Is(err, folder.ErrExists), errors.Is(err, folder.ErrForeign), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked),
 		errors.Is(err, folder.ErrWorkingFolder), errors.Is(err, tessera.ErrNoGradients):
 		return exitUsage
-	case errors.As(err, &failed):
+	case errors.Is(err, fleet.ErrLost):
+		return exitLost
+	case errors.Is(err, fleet.ErrRefused), errors.Is(err, fleet.ErrAddress):
+		return exitUsage
+	case errors.As(err, &failed), errors.As(err, &unfinished):
 		return exitSweep
 	case errors.As(err, &diagnostics), errors.As(err, &setting):
 		return exitConfig

@@ -144,7 +144,12 @@ func (f *runFlags) options() (tessera.Options, error) {
 
 // aRun is the argument of commands that take the folder of a run.
 func aRun(cmd *cobra.Command) {
-	cmd.Args = cobra.MatchAll(one("run"), func(_ *cobra.Command, args []string) error { return findFolder(args[0]) })
+	cmd.Args = cobra.MatchAll(one("run"), func(cmd *cobra.Command, args []string) error {
+		if memberOf(cmd).quiet { // rank 0 has the folder
+			return nil
+		}
+		return findFolder(args[0])
+	})
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}

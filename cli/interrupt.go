@@ -2,36 +2,73 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 )
 
+// errPreempted is the cause of the context of a training that a scheduler stops before its time limit.
+var errPreempted = errors.New("preempted by a scheduler's signal")
+
+// trainsModels lists the commands that write a checkpoint and exit with [exitPreempted] on a scheduler's signal; a worker gives its
+// trials back. In other commands the signal keeps its default effect.
+var trainsModels = []string{"train", "resume", "sweep", "reproduce", "trial", "worker"}
+
 // interruptible returns a context that the first Ctrl-C (or SIGTERM) cancels: training then writes a checkpoint, serve answers
-// the open requests. The second one ends the process immediately.
+// the open requests. The second one ends the process immediately. A scheduler's signal cancels a training with the cause
+// [errPreempted] and never ends the process by itself: schedulers repeat it, and send SIGTERM after it.
 func interruptible(parent context.Context, args []string, stderr io.Writer) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(parent)
-	signals := make(chan os.Signal, 2)
+	ctx, cancel := context.WithCancelCause(parent)
+	signals, preemptions := make(chan os.Signal, 2), make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if len(args) > 0 && slices.Contains(trainsModels, args[0]) && len(preempting) > 0 {
+		signal.Notify(preemptions, preempting...)
+	}
+	ended := make(chan struct{})
 	go func() {
-		select {
-		case <-signals:
-		case <-ctx.Done():
-			return
+		for interrupted := false; ; {
+			select {
+			case <-ended:
+				return
+			case <-preemptions:
+				if context.Cause(ctx) == nil {
+					fmt.Fprintln(stderr, "\ntessera: "+errPreempted.Error()+": finishing the current batch")
+				}
+				cancel(errPreempted)
+			case <-signals:
+				if interrupted {
+					os.Exit(exitInterrupted)
+				}
+				interrupted = true
+				fmt.Fprintln(stderr, "\ntessera: interrupted: "+finishing(args)+"; press Ctrl-C again to stop immediately")
+				cancel(nil)
+			}
 		}
-		finishing := "finishing the current batch"
-		if len(args) > 0 && args[0] == "serve" {
-			finishing = "answering the open requests"
-		}
-		fmt.Fprintln(stderr, "\ntessera: interrupted: "+finishing+"; press Ctrl-C again to stop immediately")
-		cancel()
-		<-signals
-		os.Exit(exitInterrupted)
 	}()
 	return ctx, func() {
-		cancel()
+		close(ended)
+		cancel(nil)
 		signal.Stop(signals)
+		signal.Stop(preemptions)
 	}
+}
+
+// finishing says what an interrupted command still does.
+func finishing(args []string) string {
+	if len(args) > 0 && args[0] == "serve" {
+		return "answering the open requests"
+	}
+	return "finishing the current batch"
+}
+
+// preempted replaces the exit code of an interrupted training by the one of a preemption, if a scheduler's signal stopped it.
+func preempted(ctx context.Context, code int) int {
+	if code == exitInterrupted && errors.Is(context.Cause(ctx), errPreempted) {
+		return exitPreempted
+	}
+	return code
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -122,19 +121,25 @@ func (b *bench) killWhen(reached func() bool, moment time.Duration, args ...stri
 // interrupted runs the command and sends it one Ctrl-C once the run has begun.
 func (b *bench) interrupted(run string, args ...string) result {
 	b.Helper()
+	return b.signalled(func() bool { return b.measured(run) > 0 }, []syscall.Signal{syscall.SIGINT}, args...)
+}
+
+// signalled runs the command and sends it signals once a condition holds, or after a minute.
+func (b *bench) signalled(reached func() bool, signals []syscall.Signal, args ...string) result {
+	b.Helper()
 	cmd := b.command(args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		if info, err := os.Stat(b.path(filepath.Join(run, "metrics.jsonl"))); err == nil && info.Size() > 0 || time.Now().After(deadline) {
-			break
-		}
+	for deadline := time.Now().Add(time.Minute); !reached() && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
 	}
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		b.Fatal(err)
+	for _, signal := range signals {
+		if err := cmd.Process.Signal(signal); err != nil {
+			b.Fatal(err)
+		}
 	}
 	_ = cmd.Wait()
 	return result{code: cmd.ProcessState.ExitCode(), stderr: stderr.String()}

@@ -16,12 +16,17 @@ import (
 // Main runs the command with the arguments of the process and ends the process with its exit code. Every sub-command knows
 // the parts that the program has registered.
 func Main() {
+	if code, ok := supervise(os.Args[1:]); ok {
+		os.Exit(code)
+	}
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // run executes the command and returns the exit code. Results go to stdout, progress and messages to stderr.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
+	together, ctx, stdout, stderr := joinable(ctx, args, stdout, stderr)
 	stdout, stderr = visible{stdout}, visible{stderr}
+	defer func() { together.end(code) }()
 	defer func() {
 		if cause := recover(); cause != nil { // Go would exit with code 2, which means a usage error
 			stack := debug.Stack()
@@ -43,7 +48,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 	if err == nil {
 		err = out.err
 	}
-	return explain(command, err, stderr)
+	return preempted(ctx, explain(command, err, together.tell(err, stderr)))
 }
 
 // standardOutput is its path in errors.

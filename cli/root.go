@@ -33,6 +33,8 @@ func newRoot() *cobra.Command {
 		resumeCommand(),
 		runsCommand(),
 		sweepCommand(),
+		trialCommand(),
+		workerCommand(),
 		reproduceCommand(),
 		evalCommand(),
 		compareCommand(),

@@ -21,11 +21,14 @@ type sweepFlags struct {
 	modelFlags
 	metricFlags
 	progressFlags
+	fleetFlags
 	out    string
 	epochs int
 	jobs   int
 	dry    bool
 	clean  bool
+	array  arrayFlags
+	cost   planFlags
 }
 
 func sweepCommand() *cobra.Command {
@@ -35,11 +38,16 @@ func sweepCommand() *cobra.Command {
 		Short: "Train and measure every combination of settings",
 		Long: "Train and measure every trial of a sweep of models.toml, one trial per CPU at a time. To resume a sweep that was\n" +
 			"interrupted or killed, run the same command again: no trial is repeated, and the results are the same to the byte.",
-		Example: "  tessera sweep figure8 --dry-run\n  tessera sweep figure8 --epochs 50",
+		Example: "  tessera sweep figure8 --dry-run\n  tessera sweep figure8 --epochs 50\n  tessera sweep figure8 --emit slurm -o /shared/figure8\n  tessera sweep figure8 --collect /shared/figure8",
 		Args:    one("sweep"),
 		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.sweep(cmd, args[0]) }),
 	}
 	f.add(cmd, "sweeps/NAME")
+	f.array.add(cmd)
+	f.cost.add(cmd)
+	for _, remote := range []string{"listen", "nats"} {
+		cmd.MarkFlagsMutuallyExclusive("emit", "collect", "plan", "dry-run", remote)
+	}
 	return cmd
 }
 
@@ -53,6 +61,7 @@ func (f *sweepFlags) add(cmd *cobra.Command, folder string) {
 	cmd.Flags().IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "number of trials that run at the same time, each on one CPU")
 	f.metricFlags.add(cmd)
 	f.progressFlags.add(cmd, "trials")
+	f.fleetFlags.add(cmd)
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show the trials and their progress without training")
 	cmd.Flags().BoolVar(&f.clean, "clean", false, "remove trials of earlier declarations from the folder, and results that are only theirs")
 }
@@ -67,9 +76,24 @@ func (f *sweepFlags) complete(_ *cobra.Command, args []string, _ string) ([]stri
 }
 
 func (f *sweepFlags) sweep(cmd *cobra.Command, name string) error {
+	if err := f.array.check(cmd); err != nil {
+		return err
+	}
+	if f.array.collect != "" {
+		return f.gather(cmd, name)
+	}
 	spec, err := f.declared(cmd, name)
 	if err != nil {
 		return err
+	}
+	cores, err := f.cost.machines(f.jobs)
+	switch {
+	case err != nil:
+		return err
+	case f.array.emit != "":
+		return f.writeJob(cmd, spec)
+	case f.cost.plan:
+		return f.estimate(cmd, spec, cores)
 	}
 	return f.run(cmd, spec, func(s *sweep.Sweep, results *sweep.Results) error {
 		return printResults(cmd.OutOrStdout(), s.Path, results)
@@ -86,7 +110,11 @@ func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep
 	if err != nil {
 		return err
 	}
-	s, err := sweep.New(cmd.Context(), spec, sweep.Options{Dirs: data.SearchDirs(f.data), Out: f.out, Jobs: f.jobs, Metrics: chosen, Clean: f.clean, Report: show.Show})
+	o := sweep.Options{Dirs: data.SearchDirs(f.data), Out: f.out, Jobs: f.jobs, Metrics: chosen, Clean: f.clean, Report: show.Show}
+	if err := f.onMachines(&o, show); err != nil {
+		return err
+	}
+	s, err := sweep.New(cmd.Context(), spec, o)
 	if err != nil {
 		return err
 	}
@@ -112,8 +140,8 @@ func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep
 
 // declared returns the sweep of that name with the changes of the flags.
 func (f *sweepFlags) declared(cmd *cobra.Command, name string) (*config.Sweep, error) {
-	if f.jobs < 1 {
-		return nil, usagef("--jobs: got %d, want > 0", f.jobs)
+	if least := f.leastJobs(); f.jobs < least {
+		return nil, usagef("--jobs: got %d, want >= %d", f.jobs, least)
 	}
 	if cmd.Flags().Changed("epochs") && f.epochs < 1 {
 		return nil, usagef("--epochs: got %d, want > 0", f.epochs)

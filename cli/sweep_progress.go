@@ -5,8 +5,10 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"tessera/fleet"
 	"tessera/sweep"
 	"tessera/train"
 )
@@ -20,7 +22,11 @@ type sweepProgress struct {
 	running []runningTrial
 	work    float64 // work done by this process, in trials
 	kept    int
+	last    sweep.Event
 	live    int // lines of the table on the screen
+
+	mu    sync.Mutex
+	fleet func() fleet.Fleet // the workers of a sweep on several machines; nil for one machine
 }
 
 // runningTrial is a line of the table.
@@ -36,12 +42,17 @@ func newSweepProgress(out io.Writer, f progressFlags) *sweepProgress {
 
 // Begin prints the number of trials.
 func (p *sweepProgress) Begin(s *sweep.Sweep) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.keys, p.began = s.Keys, time.Now()
 	fmt.Fprintf(p.out, "sweep %s: %s\n", spelled(s.Path), counted(len(s.Trials), "trial"))
 }
 
 // Show shows one event.
 func (p *sweepProgress) Show(e sweep.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = e
 	switch {
 	case e.Kept:
 		p.kept++
@@ -102,7 +113,7 @@ func (p *sweepProgress) draw(e sweep.Event) {
 	if p.terminal == nil {
 		return
 	}
-	lines := []string{fmt.Sprintf("%d of %d done, %d failed, left %s", e.Done, e.Total, e.Failed, p.left(e))}
+	lines := []string{fmt.Sprintf("%d of %d done, %d failed, left %s", e.Done, e.Total, e.Failed, p.left(e)) + p.workers()}
 	for _, r := range p.running {
 		lines = append(lines, fmt.Sprintf("  %s  epoch %*d/%d  loss %s  %.0f images/s", p.settings(r.trial), digits(r.last.Epochs), r.last.Epoch,
 			r.last.Epochs, number(r.last.Loss), r.last.ImagesPerSecond))
@@ -111,6 +122,26 @@ func (p *sweepProgress) draw(e sweep.Event) {
 		fmt.Fprintln(p.out, p.fit(line))
 	}
 	p.live = len(lines)
+}
+
+// Note prints a line above the table.
+func (p *sweepProgress) Note(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
+	fmt.Fprintln(p.out, spelled(text))
+	if p.last.Total > 0 {
+		p.draw(p.last)
+	}
+}
+
+// workers describes the workers of a sweep on several machines.
+func (p *sweepProgress) workers() string {
+	if p.fleet == nil {
+		return ""
+	}
+	f := p.fleet()
+	return fmt.Sprintf(", %s on %s", counted(f.Workers, "worker"), counted(f.Cores, "core"))
 }
 
 // left is the estimated time until the last trial ends.
@@ -135,6 +166,8 @@ func (p *sweepProgress) clear() {
 
 // End removes the live table and prints the final lines.
 func (p *sweepProgress) End() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.clear()
 	if p.kept > 0 {
 		fmt.Fprintln(p.out, keptBefore(p.kept))

@@ -233,3 +233,25 @@ func TestFiguresAreDrawnFromASweepWithoutItsModels(t *testing.T) {
 		}
 	}
 }
+
+func TestAPlanSaysWhatASweepTakes(t *testing.T) {
+	b := newSweepBench(t)
+	b.write("models.toml", strings.Replace(smallSweeps, "epochs = 12", "epochs = 2", 1))
+	r := b.must(0, "sweep", "targets", "--plan", "--cores", "8,4")
+	b.contains("standard output", r.stdout, "sweep targets: 12 trials", "1 shape", "on 12 cores; the longest trial takes", "on a machine with 4 cores", "early stopping")
+	if b.exists("sweeps") {
+		t.Error("the plan made a folder")
+	}
+	r = b.must(0, "sweep", "targets", "--plan", "--json", "--quiet")
+	var p struct {
+		Trials        int
+		Work, Seconds float64
+		Shapes        []struct{ Step float64 }
+	}
+	if err := json.Unmarshal([]byte(r.stdout), &p); err != nil || p.Trials != 12 || p.Work <= 0 || p.Seconds <= 0 || len(p.Shapes) != 1 || p.Shapes[0].Step <= 0 || r.stderr != "" {
+		t.Errorf("%v: %s%s", err, r.stdout, r.stderr)
+	}
+	for _, wrong := range [][]string{{"--plan", "--cores", "0"}, {"--plan", "--cores", "a"}, {"--cores", "3"}, {"--json"}, {"--plan", "--emit", "slurm"}} {
+		b.must(exitUsage, append([]string{"sweep", "targets"}, wrong...)...)
+	}
+}

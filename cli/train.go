@@ -23,6 +23,7 @@ type trainFlags struct {
 	modelFlags
 	runFlags
 	progressFlags
+	distributedFlags
 	preview previewFlag
 	out     string
 	force   bool
@@ -44,6 +45,7 @@ func trainCommand() *cobra.Command {
 	f.modelFlags.add(cmd)
 	f.runFlags.add(cmd)
 	f.progressFlags.add(cmd, "epochs")
+	f.distributedFlags.add(cmd)
 	f.preview.add(cmd)
 	cmd.Flags().StringVarP(&f.out, "out", "o", "", "folder of the run (default runs/MODEL, then runs/MODEL-2, ...)")
 	cmd.Flags().BoolVar(&f.force, "force", false, "replace the run in the folder --out")
@@ -53,11 +55,11 @@ func trainCommand() *cobra.Command {
 }
 
 func (f *trainFlags) train(cmd *cobra.Command, name string) error {
-	options, err := f.options()
-	if err != nil {
+	if err := errors.Join(f.progressFlags.check(cmd), f.preview.check()); err != nil {
 		return err
 	}
-	if err := errors.Join(f.progressFlags.check(cmd), f.preview.check()); err != nil {
+	options, err := f.distributedFlags.options(cmd, &f.runFlags)
+	if err != nil {
 		return err
 	}
 	var sets []string
@@ -70,12 +72,15 @@ func (f *trainFlags) train(cmd *cobra.Command, name string) error {
 	if cmd.Flags().Changed("seed") {
 		sets = append(sets, "train.seed="+strconv.FormatUint(f.seed, 10))
 	}
+	options.Out, options.Force = f.out, f.force
+	if memberOf(cmd).follows() { // rank 0 reads the model
+		return following(cmd, options, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) { return tessera.Train(ctx, nil, o) })
+	}
 	f.modelFlags.data = f.runFlags.data
 	model, err := f.model(name, sets...)
 	if err != nil {
 		return f.noEpochs(cmd, name, err)
 	}
-	options.Out, options.Force = f.out, f.force
 	warn(cmd, model.Warnings()...)
 	if f.out == "" {
 		noteUnfinished(cmd, model.Name)
@@ -129,6 +134,7 @@ func resumeCommand() *cobra.Command {
 	aRun(cmd)
 	f.runFlags.add(cmd)
 	f.progressFlags.add(cmd, "epochs")
+	f.distributedFlags.add(cmd)
 	f.preview.add(cmd)
 	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "train the run up to this many epochs (edits its config.toml)")
 	for name, none := range map[string]string{"threads": "0", "backend": ""} {
@@ -142,16 +148,17 @@ func resumeCommand() *cobra.Command {
 type resumeFlags struct {
 	runFlags
 	progressFlags
+	distributedFlags
 	preview previewFlag
 	epochs  int
 }
 
 func (f *resumeFlags) resume(cmd *cobra.Command, run string) error {
-	options, err := f.options()
-	if err != nil {
+	if err := errors.Join(f.progressFlags.check(cmd), f.preview.check()); err != nil {
 		return err
 	}
-	if err := errors.Join(f.progressFlags.check(cmd), f.preview.check()); err != nil {
+	options, err := f.distributedFlags.options(cmd, &f.runFlags)
+	if err != nil {
 		return err
 	}
 	if !cmd.Flags().Changed("threads") {
@@ -162,6 +169,9 @@ func (f *resumeFlags) resume(cmd *cobra.Command, run string) error {
 	}
 	if options.Epochs = f.epochs; cmd.Flags().Changed("epochs") && f.epochs < 1 {
 		return usagef("--epochs: got %d, want > 0", f.epochs)
+	}
+	if memberOf(cmd).follows() {
+		return following(cmd, options, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) { return tessera.Resume(ctx, run, o) })
 	}
 	before := derived(run)
 	return training(cmd, options, f.progressFlags, f.preview, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
@@ -209,6 +219,15 @@ func finished(cmd *cobra.Command, r *tessera.Run, before map[string]os.FileInfo)
 	fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is finished: %s\n", r.Path, done)
 }
 
+// following trains as a process that neither reads models nor prints.
+func following(cmd *cobra.Command, o tessera.Options, begin func(context.Context, tessera.Options) (*tessera.Run, error)) error {
+	r, err := begin(cmd.Context(), o)
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.Close(), memberOf(cmd).done())
+}
+
 // training shows the progress of a training and its result.
 func training(cmd *cobra.Command, o tessera.Options, f progressFlags, p previewFlag, begin func(context.Context, tessera.Options) (*tessera.Run, error)) error {
 	show := newProgress(cmd.ErrOrStderr(), f)
@@ -220,6 +239,9 @@ func training(cmd *cobra.Command, o tessera.Options, f progressFlags, p previewF
 		return err
 	}
 	defer r.Close()
+	if err := memberOf(cmd).done(); err != nil {
+		return err
+	}
 	debug.FreeOSMemory() // frees the memory of the training before the results are computed
 	if !r.Result.AlreadyFinished {
 		if err := results(cmd, r); err != nil {

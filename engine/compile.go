@@ -16,6 +16,7 @@ type compiler[T ir.Float] struct {
 	over    map[*ir.Value]*ir.Value // what is written over what, see place
 	scratch []*cell[T]              // one per thread, for whatever step it is at
 	steps   []*step
+	sent    []*message[T] // in their order
 }
 
 func (c *compiler[T]) compile() error {
@@ -27,10 +28,12 @@ func (c *compiler[T]) compile() error {
 	if err := c.makeSteps(); err != nil {
 		return err
 	}
+	c.keepOrder()
 	c.plan.phases = schedule(c.steps)
 	c.makePanels()
 	c.placeAll()
 	c.bindWanted()
+	c.bindMessages()
 	c.makeJob()
 	return nil
 }
@@ -71,7 +74,7 @@ func parameterValues[T ir.Float](data []float32) []T {
 // give makes a cell or a box for a value that is stored in memory.
 func (c *compiler[T]) give(v *ir.Value) {
 	switch o := v.Op.(type) {
-	case ir.Product, partialProduct, ir.Transpose, ir.Blockwise, ir.Unitwise, ir.Reduction:
+	case ir.Product, partialProduct, ir.Transpose, ir.Blockwise, ir.Unitwise, ir.Reduction, ir.AllReduce, ir.AllGather:
 		c.cells[v] = &cell[T]{}
 	case ir.Pointwise:
 		if c.fusion.stored(v) {
@@ -96,6 +99,8 @@ func (c *compiler[T]) makeSteps() error {
 		members := []*ir.Value{v}
 		if g != nil {
 			key, members = g, g.members
+		} else if message, ok := ir.MessageOf(v.Op); ok {
+			key, members = message, c.fusion.messages[message]
 		}
 		if done[key] {
 			return nil

@@ -32,6 +32,10 @@ func (c *compiler[T]) makeStep(v *ir.Value, g *group) error {
 		c.steps = append(c.steps, c.unitStep(v, o))
 	case ir.Foreign:
 		c.steps = append(c.steps, c.foreignStep(v, o))
+	case ir.AllReduce:
+		c.steps = append(c.steps, c.messageStep(c.fusion.messages[o.Message]))
+	case ir.AllGather:
+		c.steps = append(c.steps, c.messageStep(c.fusion.messages[o.Message]))
 	}
 	return nil
 }

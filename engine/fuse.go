@@ -20,12 +20,14 @@ type fusion struct {
 	module  *module
 	readers map[*ir.Value][]*ir.Value // who reads a value, reshapes looked through
 	groupOf map[*ir.Value]*group
+	// messages holds the values of every message, in their order.
+	messages map[int][]*ir.Value
 }
 
 // fuse partitions the pointwise values and the reductions into groups. It walks against the data flow: a value is computed
 // in the pass that uses it (the last one if there are several), and a reduction in the pass that computes its arg.
 func fuse(m *module) *fusion {
-	f := &fusion{module: m, readers: map[*ir.Value][]*ir.Value{}, groupOf: map[*ir.Value]*group{}}
+	f := &fusion{module: m, readers: map[*ir.Value][]*ir.Value{}, groupOf: map[*ir.Value]*group{}, messages: map[int][]*ir.Value{}}
 	f.findReaders()
 	for i := len(m.values) - 1; i >= 0; i-- {
 		if space, ok := spaceOf(m.values[i]); ok {
@@ -51,6 +53,9 @@ func spaceOf(v *ir.Value) ([]int, bool) {
 
 func (f *fusion) findReaders() {
 	for _, v := range f.module.values {
+		if message, ok := ir.MessageOf(v.Op); ok {
+			f.messages[message] = append(f.messages[message], v)
+		}
 		if _, ok := v.Op.(ir.Reshape); ok {
 			continue
 		}
@@ -128,7 +133,7 @@ func (f *fusion) needsComplete(from, to *group) bool {
 					}
 				case h == from:
 				case h == nil:
-					if reached([]*ir.Value{r}) {
+					if reached(f.with(r)) {
 						return true
 					}
 				default:
@@ -141,6 +146,21 @@ func (f *fusion) needsComplete(from, to *group) bool {
 		return false
 	}
 	return reached(from.members)
+}
+
+// with returns what cannot start before r can: r, and if it belongs to a message the values of that one and of all later ones.
+func (f *fusion) with(r *ir.Value) []*ir.Value {
+	first, ok := ir.MessageOf(r.Op)
+	if !ok {
+		return []*ir.Value{r}
+	}
+	var list []*ir.Value
+	for message, values := range f.messages {
+		if message >= first {
+			list = append(list, values...)
+		}
+	}
+	return list
 }
 
 // stored reports whether v must be in memory after its group's pass: it is wanted, read outside of the group, or read in a

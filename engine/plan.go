@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"tessera/collective"
 	"tessera/graph"
 	"tessera/ir"
 	"tessera/kernel"
@@ -27,11 +28,16 @@ type Plan[T ir.Float] struct {
 	job        func(thread int)
 	between    []func() // run by the thread that comes last to a phase
 	failure    failure
+	group      collective.Group
+	sent       []*message[T] // that are complete when the run ends
 }
 
 // Backend compiles programs into plans that share one team of goroutines.
 type Backend struct {
 	Team *team.Team // nil: each plan runs on the goroutine that calls it, alone
+	// Group is the processes that run every program together, each on its images of the batch (see package ir/shard); nil:
+	// this process alone. All of them run the same programs in the same order; each has its own parameters, which stay equal.
+	Group collective.Group
 }
 
 // Name is the name of this back end in options and records.
@@ -46,12 +52,16 @@ func (b Backend) Compile(p *graph.Program) (graph.Runner[float32], error) {
 	if err != nil {
 		return nil, err
 	}
-	return Compile[float32](m, b.Team)
+	return CompileShared[float32](m, b.Team, b.Group)
 }
 
 // Compile compiles a program for a team; nil is the goroutine that runs the plan, alone. T must be the precision of the
 // program, which [ir.Module.Check] must accept.
 func Compile[T ir.Float](program *ir.Module, members *team.Team) (*Plan[T], error) {
+	return compile[T](program, members, nil)
+}
+
+func compile[T ir.Float](program *ir.Module, members *team.Team, group collective.Group) (*Plan[T], error) {
 	if err := kernel.Err(); err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
@@ -67,10 +77,13 @@ func Compile[T ir.Float](program *ir.Module, members *team.Team) (*Plan[T], erro
 	if err := program.Check(); err != nil {
 		return nil, err
 	}
+	if group == nil && program.Collective() {
+		return nil, errors.New("engine: the program is one process's part: run it with the group of its processes")
+	}
 	m := newModule(program)
 	optimise[T](m)
 	divide(m, members.Threads())
-	plan := &Plan[T]{program: program, module: m, team: members}
+	plan := &Plan[T]{program: program, module: m, team: members, group: group}
 	c := &compiler[T]{plan: plan, kernels: newKernels(kernelSet[T]()), cells: map[*ir.Value]*cell[T]{}, boxes: map[*ir.Value]*any{},
 		over: map[*ir.Value]*ir.Value{}, scratch: newScratch[T](members.Threads())}
 	if err := c.compile(); err != nil {
@@ -85,6 +98,13 @@ const mostRounds = 100
 
 // optimise runs the passes on values until none changes anything.
 func optimise[T ir.Float](m *module) {
+	simplify[T](m)
+	settle(m)
+	merge(m)
+}
+
+// simplify is the passes without those that give memory to values.
+func simplify[T ir.Float](m *module) {
 	for range mostRounds {
 		folded, merged, rewritten := fold[T](m), merge(m), rewrite[T](m)
 		if !folded && !merged && !rewritten {
@@ -92,6 +112,4 @@ func optimise[T ir.Float](m *module) {
 		}
 	}
 	fold[T](m)
-	settle(m)
-	merge(m)
 }

@@ -78,6 +78,9 @@ func (p *Plan[T]) Run() error {
 	p.enter(0)
 	p.team.Do(p.job)
 	p.enter(len(p.phases))
+	for _, m := range p.sent {
+		m.complete()
+	}
 	if p.failure.first != nil {
 		return p.failure.first
 	}

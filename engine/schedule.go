@@ -28,7 +28,11 @@ func schedule(steps []*step) []phase {
 	var phases []phase
 	for len(left) > 0 {
 		var p phase
-		p.serial, left = s.takeSerial(left)
+		for more := []*step(nil); len(p.serial) == 0 || len(more) > 0; p.serial = append(p.serial, more...) {
+			if more, left = s.takeSerial(left); len(more) == 0 {
+				break
+			}
+		}
 		p.shared, left = s.takeShared(left)
 		phases = append(phases, p)
 	}
@@ -108,6 +112,9 @@ func (s *scheduler) takeShared(left []*step) (taken, rest []*step) {
 
 // ready reports whether all that st reads is computed, or computed row by row in the same phase.
 func (s *scheduler) ready(st *step, in map[*step]bool) bool {
+	if st.after != nil && !s.done[st.after] {
+		return false
+	}
 	for _, r := range st.reads {
 		w := s.writer[r.value]
 		if w == nil || s.done[w] {

@@ -3,7 +3,7 @@ package engine
 import "tessera/ir"
 
 // settle gives memory to views that their consumer cannot read: broadcasts and constants that are wanted, that are below
-// another broadcast, or that are read by a matrix product, a transpose, an op of blocks or units, or an opaque op.
+// another broadcast, or that are read by a matrix product, a transpose, an op of blocks or units, an opaque op, or a message.
 func settle(m *module) {
 	copies := map[*ir.Value]*ir.Value{}
 	held := func(v *ir.Value) *ir.Value {
@@ -20,7 +20,7 @@ func settle(m *module) {
 	}
 	m.rebuild(func(v *ir.Value) *ir.Value {
 		switch v.Op.(type) {
-		case ir.Product, ir.Transpose, ir.Blockwise, ir.Unitwise, ir.Foreign:
+		case ir.Product, ir.Transpose, ir.Blockwise, ir.Unitwise, ir.Foreign, ir.AllReduce, ir.AllGather:
 			for i, a := range v.Args {
 				v.Args[i] = held(a)
 			}

@@ -66,6 +66,8 @@ type step struct {
 	over map[*ir.Value]*ir.Value
 	// divisible is set if a few units at a time take no longer than all at once.
 	divisible bool
+	// after is a step that must come first although this one reads nothing of it: messages have one order on all processes.
+	after *step
 	// prepare is called for a thread's units before the first of them run; nil for most.
 	prepare func(thread, from, to int)
 }

@@ -35,6 +35,9 @@ func (a *Average) NeedsSteps() (problem, hint string) {
 // Stage implements [Staged].
 func (*Average) Stage() Stage { return Follow }
 
+// Replicated implements [Replicated].
+func (*Average) Replicated() (state bool) { return false }
+
 // Attach implements [Hook].
 func (a *Average) Attach(t Training) (*Active, error) {
 	m, active := follow(t, func(step int) float32 {

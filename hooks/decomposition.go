@@ -39,6 +39,9 @@ func (*Decomposition) Prepares(preparation any) bool {
 // Stage implements [Staged].
 func (*Decomposition) Stage() Stage { return Prepare }
 
+// Replicated implements [Replicated].
+func (*Decomposition) Replicated() (state bool) { return false }
+
 // Attach implements [Hook].
 func (d *Decomposition) Attach(t Training) (*Active, error) {
 	of, ok := t.Preparation().(morph.Decomposition)

@@ -19,6 +19,9 @@ func init() {
 // Stage implements [Staged].
 func (*EarlyStopping) Stage() Stage { return Judge }
 
+// Replicated implements [Replicated].
+func (*EarlyStopping) Replicated() (state bool) { return false }
+
 // Attach implements [Hook].
 func (e *EarlyStopping) Attach(t Training) (*Active, error) {
 	s := &stopping{EarlyStopping: e, training: t, of: t.Parameters("*")}

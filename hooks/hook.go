@@ -152,3 +152,11 @@ type NeedsSteps interface {
 	// NeedsSteps returns the reason, in which %s is the optimizer, and the remedy.
 	NeedsSteps() (problem, hint string)
 }
+
+// Replicated is implemented by hooks that do the same on every process of a distributed training: all have the same parameters,
+// counters and metrics, and programs of [Training.Compile] run completely on each. [Step.Images] is only the part of the batch that
+// the process computes; a hook that reads it is not Replicated, and distributed training refuses it.
+type Replicated interface {
+	// Replicated reports whether the hook reads or changes Parameter.State, which is divided if the optimizer is sharded.
+	Replicated() (state bool)
+}

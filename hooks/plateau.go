@@ -26,6 +26,9 @@ func (*Plateau) NeedsSteps() (problem, hint string) {
 	return "%s has no learning rate to lower", "remove the hook"
 }
 
+// Replicated implements [Replicated].
+func (*Plateau) Replicated() (state bool) { return false }
+
 // Attach implements [Hook].
 func (p *Plateau) Attach(Training) (*Active, error) {
 	r := &plateau{Plateau: p, Rate: 1}

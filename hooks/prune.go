@@ -68,6 +68,9 @@ func (p *Prune) over(epoch int) bool { return p.Until > 0 && epoch >= p.Until }
 // Stage implements [Staged].
 func (*Prune) Stage() Stage { return Select }
 
+// Replicated implements [Replicated].
+func (*Prune) Replicated() (state bool) { return false }
+
 // Attach implements [Hook].
 func (p *Prune) Attach(t Training) (*Active, error) {
 	h := &pruning{Prune: p, training: t, indices: make([][]int32, len(t.Parameters("*")))}

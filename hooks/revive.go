@@ -44,6 +44,9 @@ func (*Revive) NeedsSteps() (problem, hint string) {
 // reviveBatch is the number of images that are encoded at once.
 const reviveBatch = 500
 
+// Replicated implements [Replicated].
+func (*Revive) Replicated() (state bool) { return true }
+
 // Attach implements [Hook].
 func (r *Revive) Attach(t Training) (*Active, error) {
 	h := &reviving{Revive: r, training: t}

@@ -23,6 +23,9 @@ func (*Teacher) NeedsSteps() (problem, hint string) {
 	return "%s has no mini-batch steps to average", "remove the hook"
 }
 
+// Replicated implements [Replicated].
+func (*Teacher) Replicated() (state bool) { return false }
+
 // Attach implements [Hook].
 func (h *Teacher) Attach(t Training) (*Active, error) {
 	m, active := follow(t, func(int) float32 { return float32(1 - h.Decay) })

@@ -25,6 +25,9 @@ func (m *Module) Check() error {
 			return fmt.Errorf("ir: %%%d %v%v: %w", v.ID, v.Op, v.Shape, err)
 		}
 	}
+	if err := m.inOrder(); err != nil {
+		return fmt.Errorf("ir: %w", err)
+	}
 	for _, w := range m.Wanted() {
 		if f, ok := w.Op.(Foreign); ok && f.Boxed {
 			return fmt.Errorf("ir: %v%v is wanted but is no tensor in %v", w.Op, w.Shape, m.Dtype)
@@ -98,7 +101,7 @@ func arity(o Op) int {
 	switch o := o.(type) {
 	case Leaf, Constant:
 		return 0
-	case Reshape, Broadcast, Reduction, Transpose:
+	case Reshape, Broadcast, Reduction, Transpose, AllReduce, AllGather:
 		return 1
 	case Product:
 		return 2
@@ -138,6 +141,8 @@ func (m *Module) fits(v *Value) error {
 	case Unitwise:
 		units := max(1, o.Kernel.Units())
 		return want(volume.Of(v.Shape)%units == 0, "its size is not a multiple of %d units", units)
+	case AllReduce, AllGather:
+		return fitsCollective(v)
 	}
 	return fitsShape(v)
 }

@@ -11,10 +11,12 @@ func complete(o Op) error {
 	switch o := o.(type) {
 	case nil:
 		return errors.New("has no op")
-	case Leaf, Constant, Reshape, Broadcast, Product, Transpose:
+	case Leaf, Constant, Reshape, Broadcast, Product, Transpose, AllGather:
 	case Pointwise:
 		return completeFunction(o.F)
 	case Reduction:
+		return want(o.F <= Largest, "has an unknown reducer, %d", uint8(o.F))
+	case AllReduce:
 		return want(o.F <= Largest, "has an unknown reducer, %d", uint8(o.F))
 	case Blockwise:
 		return want(o.Kernel != nil, "has no kernel")

@@ -21,6 +21,8 @@
 //	Transpose   a permutation of the axes
 //	Blockwise   an op with a kernel that computes blocks of elements, such as the rows of a softmax
 //	Unitwise    an op with a kernel that computes units, equally long slices of its output, such as the images of a convolution
+//	AllReduce   the sum or the maximum over the processes that run the program together
+//	AllGather   the images of the batch that the processes hold
 //	Foreign     an op of which only its own implementation is known
 //
 // [Kernel].Spec describes Elementwise, Blockwise and Unitwise ops: it is a struct whose type is the function and whose

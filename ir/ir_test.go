@@ -87,6 +87,19 @@ func TestCheckRefusesWhatDoesNotFit(t *testing.T) {
 		"a gradient":         func(m *ir.Module, p *ir.Value) { m.Gradients = []ir.Gradient{{Parameter: 2, Value: p}} },
 		"an update":          func(m *ir.Module, p *ir.Value) { m.Updates = []ir.Update{{Parameter: 1, Value: p}} },
 		"a constant":         func(_ *ir.Module, p *ir.Value) { p.Op, p.Args = ir.Constant{Value: 1}, nil },
+		"a message that needs itself": func(m *ir.Module, p *ir.Value) {
+			first := &ir.Value{Op: ir.AllReduce{Message: 1}, Args: []*ir.Value{p}, Shape: p.Shape}
+			m.Taps[0].Value = &ir.Value{Op: ir.AllReduce{Message: 1, Member: 1}, Args: []*ir.Value{first}, Shape: p.Shape}
+		},
+		"an all-reduce of another size": func(m *ir.Module, p *ir.Value) {
+			m.Taps[0].Value = &ir.Value{Op: ir.AllReduce{}, Args: []*ir.Value{p}, Shape: []int{3}}
+		},
+		"a gather of half an image": func(m *ir.Module, p *ir.Value) {
+			m.Taps[0].Value = &ir.Value{Op: ir.AllGather{Outer: 1, Batch: 3, Processes: 2}, Args: []*ir.Value{p}, Shape: []int{3, 3}}
+		},
+		"a gather of no processes": func(m *ir.Module, p *ir.Value) {
+			m.Taps[0].Value = &ir.Value{Op: ir.AllGather{Outer: 1, Batch: 3}, Args: []*ir.Value{p}, Shape: []int{3, 4}}
+		},
 		"a boxed arg": func(_ *ir.Module, p *ir.Value) {
 			p.Args[0] = &ir.Value{Op: ir.Foreign{Run: nothing{}, Boxed: true}, Shape: []int{2, 3}}
 		},

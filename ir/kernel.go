@@ -46,6 +46,26 @@ type Units interface {
 	Prepared() (Units, []int)
 }
 
+// Division is how several processes compute an op together, each from its images of the batch.
+type Division uint8
+
+// The divisions.
+const (
+	Undivided Division = iota // every process computes the whole op, from the images of all processes
+	ByUnits                   // a process computes its units, from its units of the args that are ByUnit and the whole other args
+	BySums                    // the output is a sum over the images: a process sums over its images of every arg
+	Linear                    // the op is a linear function of all args together: the outputs for terms of a sum add up
+)
+
+// Divisible is implemented by [Units] that processes can share. Others are Undivided.
+type Divisible interface {
+	Units
+	// Division tells how.
+	Division() Division
+	// Part returns the kernel for fewer units, of an op that is divided ByUnits: unit i is unit at(i) of the whole op.
+	Part(units int, at func(unit int) int) Units
+}
+
 // Described is implemented by the ops of a graph that know which op of this package they are: a [Reshape] or a
 // [Transpose].
 type Described interface {

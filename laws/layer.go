@@ -28,6 +28,7 @@ var Layer Kit[layers.Layer] = trials[layers.Layer, layerTrial]{each: eachLayerTr
 	{"can be differentiated twice", layerTrial.curvature},
 	{"keeps nothing of one run for the next", layerTrial.forgets},
 	{"gives the same on both back ends", layerTrial.likeTape},
+	{"gives on two processes what it gives on one", layerTrial.divided},
 	{"gives in float32 what it gives in float64, rounded", layerTrial.rounds},
 }}
 

@@ -119,6 +119,9 @@ func TestWrongLayersBreakTheirLaw(t *testing.T) {
 		"gives the same on both back ends": wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 			return wrongKernel(c, x)
 		}},
+		"gives on two processes what it gives on one": wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+			return lengthwise(c, x)
+		}},
 		"gives in float32 what it gives in float64, rounded": wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 			return onlyIn(tensor.Float32, x, c.Shift(x, 0.01))
 		}},

@@ -23,6 +23,7 @@ var Loss Kit[losses.Loss] = trials[losses.Loss, lossTrial]{each: eachLossTrial, 
 	{"has the right gradients", lossTrial.gradients},
 	{"keeps nothing of one run for the next", lossTrial.forgets},
 	{"gives the same on both back ends", lossTrial.likeTape},
+	{"gives on two processes what it gives on one", lossTrial.divided},
 	{"gives in float32 what it gives in float64, rounded", lossTrial.rounds},
 }}
 

@@ -61,6 +61,9 @@ func TestWrongLossesBreakTheirLaw(t *testing.T) {
 		"keeps nothing of one run for the next": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
 			return right(c, wrongly(c, code, meddling{name: "hoarding", do: afterOneRun(add)}))
 		}},
+		"gives on two processes what it gives on one": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
+			return right(c, lengthwise(c, code))
+		}},
 		"gives the same on both back ends": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
 			return right(c, wrongKernel(c, code))
 		}},

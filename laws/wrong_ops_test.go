@@ -7,6 +7,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+	"tessera/ir"
 	"tessera/ops"
 )
 
@@ -131,4 +132,28 @@ func onlyIn(dtype tensor.Dtype, x, y *gorgonia.Node) *gorgonia.Node {
 		return y
 	}
 	return x
+}
+
+// lengthwiseOp is the spec of an op whose kernel looks at the length of its input.
+type lengthwiseOp struct{}
+
+// lengthwise is the identity of a whole batch. It declares that processes can share it, but a part of the batch is scaled.
+func lengthwise(c *ops.Chain, x *gorgonia.Node) *gorgonia.Node {
+	images, size := x.Shape()[0], x.Shape().TotalSize()
+	return c.Do("lengthwise", func() (*gorgonia.Node, error) {
+		return ops.Unitwise{Spec: lengthwiseOp{}, Out: x.Shape(), Units: images, ByUnit: []bool{true}, Division: ir.ByUnits,
+			Float32: scaledByLength[float32](images, size), Float64: scaledByLength[float64](images, size),
+			Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+				return gorgonia.Nodes{grad}, nil
+			},
+		}.Apply(x)
+	})
+}
+
+func scaledByLength[T ir.Float](images, size int) func(dst []T, in [][]T, _ []T, from, to int) {
+	return func(dst []T, in [][]T, _ []T, from, to int) {
+		for i := from * size / images; i < to*size/images; i++ {
+			dst[i] = in[0][i] * T(len(in[0])) / T(size)
+		}
+	}
 }

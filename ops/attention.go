@@ -6,6 +6,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+	"tessera/ir"
 	vector "tessera/kernel"
 )
 
@@ -48,13 +49,14 @@ func (a Attention) Scores(x, y *gorgonia.Node) (*gorgonia.Node, error) {
 	}
 	batch := x.Shape()[0]
 	o := &Unitwise{
-		Spec:    AttentionScoresOp(a),
-		Out:     append(tensor.Shape{batch}, a.pairs()...),
-		Units:   batch,
-		ByUnit:  []bool{true, true},
-		Work:    a.work(batch),
-		Float32: attentionScores(a, vector.Float32),
-		Float64: attentionScores(a, vector.Float64),
+		Spec:     AttentionScoresOp(a),
+		Out:      append(tensor.Shape{batch}, a.pairs()...),
+		Units:    batch,
+		ByUnit:   []bool{true, true},
+		Division: ir.ByUnits,
+		Work:     a.work(batch),
+		Float32:  attentionScores(a, vector.Float32),
+		Float64:  attentionScores(a, vector.Float64),
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return both(a.Mix(grad, in[1]))(a.MixTransposed(grad, in[0]))
 		},
@@ -81,13 +83,14 @@ func (a Attention) mix(p, x *gorgonia.Node, transposed bool) (*gorgonia.Node, er
 	}
 	batch := x.Shape()[0]
 	o := &Unitwise{
-		Spec:    AttentionMixOp{a, transposed},
-		Out:     append(tensor.Shape{batch}, a.sequence()...),
-		Units:   batch,
-		ByUnit:  []bool{true, true},
-		Work:    a.work(batch),
-		Float32: attentionMix(a, transposed, vector.Float32),
-		Float64: attentionMix(a, transposed, vector.Float64),
+		Spec:     AttentionMixOp{a, transposed},
+		Out:      append(tensor.Shape{batch}, a.sequence()...),
+		Units:    batch,
+		ByUnit:   []bool{true, true},
+		Division: ir.ByUnits,
+		Work:     a.work(batch),
+		Float32:  attentionMix(a, transposed, vector.Float32),
+		Float64:  attentionMix(a, transposed, vector.Float64),
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			to, from := grad, in[1] // p(i,j) weighs token j of x for token i of the output
 			if transposed {

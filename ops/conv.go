@@ -7,6 +7,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+	"tessera/ir"
 	vector "tessera/kernel"
 )
 
@@ -76,14 +77,15 @@ func (g Convolution) Convolve(x, w *gorgonia.Node) (*gorgonia.Node, error) {
 	batch := x.Shape()[0]
 	l := newLowering(g)
 	o := &Unitwise{
-		Spec:    ConvolveOp(g),
-		Out:     tensor.Shape{batch, g.Out[0], g.Out[1], g.Out[2]},
-		Units:   batch,
-		ByUnit:  []bool{true, false},
-		Scratch: l.scratch(batch),
-		Work:    g.work(batch),
-		Float32: convolve(l, vector.Float32),
-		Float64: convolve(l, vector.Float64),
+		Spec:     ConvolveOp(g),
+		Out:      tensor.Shape{batch, g.Out[0], g.Out[1], g.Out[2]},
+		Units:    batch,
+		ByUnit:   []bool{true, false},
+		Scratch:  l.scratch(batch),
+		Work:     g.work(batch),
+		Division: ir.ByUnits,
+		Float32:  convolve(l, vector.Float32),
+		Float64:  convolve(l, vector.Float64),
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return both(g.Images(grad, in[1]))(g.Gradient(in[0], grad))
 		},
@@ -104,14 +106,15 @@ func (g Convolution) Images(y, w *gorgonia.Node) (*gorgonia.Node, error) {
 	batch := y.Shape()[0]
 	l := newLowering(g)
 	o := &Unitwise{
-		Spec:    ConvolveImagesOp(g),
-		Out:     tensor.Shape{batch, g.In[0], g.In[1], g.In[2]},
-		Units:   batch,
-		ByUnit:  []bool{true, false},
-		Scratch: l.scratch(batch),
-		Work:    g.work(batch),
-		Float32: convolveImages(l, vector.Float32),
-		Float64: convolveImages(l, vector.Float64),
+		Spec:     ConvolveImagesOp(g),
+		Out:      tensor.Shape{batch, g.In[0], g.In[1], g.In[2]},
+		Units:    batch,
+		ByUnit:   []bool{true, false},
+		Scratch:  l.scratch(batch),
+		Work:     g.work(batch),
+		Division: ir.ByUnits,
+		Float32:  convolveImages(l, vector.Float32),
+		Float64:  convolveImages(l, vector.Float64),
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return both(g.Convolve(grad, in[1]))(g.Gradient(grad, in[0]))
 		},
@@ -131,14 +134,15 @@ func (g Convolution) Gradient(x, y *gorgonia.Node) (*gorgonia.Node, error) {
 	l := newLowering(g)
 	filters := g.Filters()
 	o := &Unitwise{
-		Spec:    ConvolveGradientOp(g),
-		Out:     filters,
-		Units:   l.row, // a unit is the gradient for one value of a patch and all filters
-		ByUnit:  []bool{false, false},
-		Scratch: l.scratch(x.Shape()[0]),
-		Work:    g.work(x.Shape()[0]),
-		Float32: convolveGradient(l, vector.Float32),
-		Float64: convolveGradient(l, vector.Float64),
+		Spec:     ConvolveGradientOp(g),
+		Out:      filters,
+		Units:    l.row, // a unit is the gradient for one value of a patch and all filters
+		ByUnit:   []bool{false, false},
+		Scratch:  l.scratch(x.Shape()[0]),
+		Work:     g.work(x.Shape()[0]),
+		Division: ir.BySums,
+		Float32:  convolveGradient(l, vector.Float32),
+		Float64:  convolveGradient(l, vector.Float64),
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return both(g.Images(in[1], grad))(g.Convolve(in[0], grad))
 		},

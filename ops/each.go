@@ -6,6 +6,8 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+	"tessera/internal/volume"
+	"tessera/ir"
 )
 
 // PerImage is a function of single images that does not consist of other ops. It must be safe for concurrent use.
@@ -37,13 +39,14 @@ func Each(x *gorgonia.Node, f PerImage) (*gorgonia.Node, error) {
 	}
 	e := eachImage{f, x.Shape().Clone(), slices.Concat(tensor.Shape{x.Shape()[0]}, f.Out)}
 	o := &Unitwise{
-		Spec:    f.Spec,
-		Out:     e.out,
-		Units:   e.in[0],
-		ByUnit:  []bool{true},
-		Work:    f.Work * float64(e.in[0]),
-		Float32: each(e.in[0], f.Float32),
-		Float64: each(e.in[0], f.Float64),
+		Spec:     f.Spec,
+		Out:      e.out,
+		Units:    e.in[0],
+		ByUnit:   []bool{true},
+		Division: ir.ByUnits,
+		Work:     f.Work * float64(e.in[0]),
+		Float32:  each(e, f.Float32),
+		Float64:  each(e, f.Float64),
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return one(e.pull(in[0], grad))
 		},
@@ -69,38 +72,42 @@ func (e eachImage) push(x, v *gorgonia.Node) (*gorgonia.Node, error) {
 func (e eachImage) linear(spec any, out tensor.Shape, f32 func(dst, image, v []float32), f64 func(dst, image, v []float64),
 	transpose func(x, v *gorgonia.Node) (*gorgonia.Node, error)) *Unitwise {
 	return &Unitwise{
-		Spec:    spec,
-		Out:     out,
-		Units:   e.in[0],
-		ByUnit:  []bool{true, true},
-		Work:    2 * e.Work * float64(e.in[0]),
-		Float32: eachLinear(e.in[0], f32),
-		Float64: eachLinear(e.in[0], f64),
-		Fixed:   []bool{true, false},
+		Spec:     spec,
+		Out:      out,
+		Units:    e.in[0],
+		ByUnit:   []bool{true, true},
+		Division: ir.ByUnits,
+		Work:     2 * e.Work * float64(e.in[0]),
+		Float32:  eachLinear(e, out, f32),
+		Float64:  eachLinear(e, out, f64),
+		Fixed:    []bool{true, false},
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return second(transpose(in[0], grad))
 		},
 	}
 }
 
-func each[T Float](batch int, f func(dst, image []T)) units[T] {
+func each[T Float](e eachImage, f func(dst, image []T)) units[T] {
+	image, result := volume.Of(e.in[1:]), volume.Of(e.out[1:])
 	return func(dst []T, in [][]T, _ []T, from, to int) {
 		for i := from; i < to; i++ {
-			f(nth(dst, i, batch), nth(in[0], i, batch))
+			f(nth(dst, i, result), nth(in[0], i, image))
 		}
 	}
 }
 
-func eachLinear[T Float](batch int, f func(dst, image, v []T)) units[T] {
-	return func(dst []T, in [][]T, _ []T, from, to int) {
-		for i := from; i < to; i++ {
-			f(nth(dst, i, batch), nth(in[0], i, batch), nth(in[1], i, batch))
+// eachLinear computes images of shape out: those of e or its results; its second input are the others.
+func eachLinear[T Float](e eachImage, out tensor.Shape, f func(dst, image, v []T)) units[T] {
+	image, to, other := volume.Of(e.in[1:]), volume.Of(out[1:]), volume.Of(e.out[1:])
+	if out.Eq(e.out) {
+		other = image
+	}
+	return func(dst []T, in [][]T, _ []T, first, last int) {
+		for i := first; i < last; i++ {
+			f(nth(dst, i, to), nth(in[0], i, image), nth(in[1], i, other))
 		}
 	}
 }
 
-// nth is the i-th of n equally long slices of x.
-func nth[T Float](x []T, i, n int) []T {
-	size := len(x) / n
-	return x[i*size : (i+1)*size]
-}
+// nth is the i-th of the slices of x of that size.
+func nth[T Float](x []T, i, size int) []T { return x[i*size : (i+1)*size] }

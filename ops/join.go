@@ -5,6 +5,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+	"tessera/ir"
 )
 
 // JoinOp is the spec of [Join], ColumnsOp of [Columns]. WidenOp is that of the derivative of Columns, which puts a matrix into
@@ -22,12 +23,13 @@ func Join(x, y *gorgonia.Node) (*gorgonia.Node, error) {
 	}
 	n, a, b := x.Shape()[0], x.Shape()[1], y.Shape()[1]
 	return Unitwise{
-		Spec:    JoinOp{},
-		Out:     tensor.Shape{n, a + b},
-		Units:   n,
-		ByUnit:  []bool{true, true},
-		Float32: join[float32](a, b),
-		Float64: join[float64](a, b),
+		Spec:     JoinOp{},
+		Out:      tensor.Shape{n, a + b},
+		Units:    n,
+		ByUnit:   []bool{true, true},
+		Division: ir.ByUnits,
+		Float32:  join[float32](a, b),
+		Float64:  join[float64](a, b),
 		Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			var c Chain
 			left := c.Do("left", func() (*gorgonia.Node, error) { return Columns(grad, 0, a) })
@@ -44,12 +46,13 @@ func Columns(x *gorgonia.Node, from, count int) (*gorgonia.Node, error) {
 	}
 	n, of := x.Shape()[0], x.Shape()[1]
 	return Unitwise{
-		Spec:    ColumnsOp{from, count},
-		Out:     tensor.Shape{n, count},
-		Units:   n,
-		ByUnit:  []bool{true},
-		Float32: columns[float32](from, count, of),
-		Float64: columns[float64](from, count, of),
+		Spec:     ColumnsOp{from, count},
+		Out:      tensor.Shape{n, count},
+		Units:    n,
+		ByUnit:   []bool{true},
+		Division: ir.ByUnits,
+		Float32:  columns[float32](from, count, of),
+		Float64:  columns[float64](from, count, of),
 		Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return one(widen(grad, from, of))
 		},
@@ -60,12 +63,13 @@ func Columns(x *gorgonia.Node, from, count int) (*gorgonia.Node, error) {
 func widen(x *gorgonia.Node, from, of int) (*gorgonia.Node, error) {
 	n, count := x.Shape()[0], x.Shape()[1]
 	return Unitwise{
-		Spec:    WidenOp{from, of},
-		Out:     tensor.Shape{n, of},
-		Units:   n,
-		ByUnit:  []bool{true},
-		Float32: widened[float32](from, count, of),
-		Float64: widened[float64](from, count, of),
+		Spec:     WidenOp{from, of},
+		Out:      tensor.Shape{n, of},
+		Units:    n,
+		ByUnit:   []bool{true},
+		Division: ir.ByUnits,
+		Float32:  widened[float32](from, count, of),
+		Float64:  widened[float64](from, count, of),
 		Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return one(Columns(grad, from, count))
 		},

@@ -6,6 +6,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+	"tessera/ir"
 	vector "tessera/kernel"
 )
 
@@ -20,14 +21,15 @@ func MaxPlus(h, w *gorgonia.Node) (*gorgonia.Node, error) {
 	}
 	m := maxPlus{batch: h.Shape()[0], units: h.Shape()[1], n: w.Shape()[1]}
 	o := &Unitwise{
-		Spec:    MaxPlusOp{},
-		Out:     tensor.Shape{m.batch, m.n},
-		Units:   m.batch,
-		ByUnit:  []bool{true, false},
-		Scratch: m.n,
-		Work:    m.work(),
-		Float32: maxPlusValue(m, vector.Float32),
-		Float64: maxPlusValue(m, vector.Float64),
+		Spec:     MaxPlusOp{},
+		Out:      tensor.Shape{m.batch, m.n},
+		Units:    m.batch,
+		Division: ir.ByUnits,
+		ByUnit:   []bool{true, false},
+		Scratch:  m.n,
+		Work:     m.work(),
+		Float32:  maxPlusValue(m, vector.Float32),
+		Float64:  maxPlusValue(m, vector.Float64),
 		Derivative: func(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			winner, err := m.winner(in[0], in[1], y)
 			if err != nil {
@@ -60,15 +62,16 @@ func (m maxPlus) work() float64 { return 2 * float64(m.batch*m.units*m.n) }
 // winner returns, for every element of y, the first unit that attains it.
 func (m maxPlus) winner(h, w, y *gorgonia.Node) (*gorgonia.Node, error) {
 	o := &Unitwise{
-		Spec:    MaxPlusWinnerOp{},
-		Out:     tensor.Shape{m.batch, m.n},
-		Units:   m.batch,
-		ByUnit:  []bool{true, false, true},
-		Scratch: m.n,
-		Work:    m.work(),
-		Float32: maxPlusWinner(m, vector.Float32),
-		Float64: maxPlusWinner(m, vector.Float64),
-		Fixed:   []bool{true, true, true},
+		Spec:     MaxPlusWinnerOp{},
+		Out:      tensor.Shape{m.batch, m.n},
+		Units:    m.batch,
+		Division: ir.ByUnits,
+		ByUnit:   []bool{true, false, true},
+		Scratch:  m.n,
+		Work:     m.work(),
+		Float32:  maxPlusWinner(m, vector.Float32),
+		Float64:  maxPlusWinner(m, vector.Float64),
+		Fixed:    []bool{true, true, true},
 	}
 	return o.Apply(h, w, y)
 }
@@ -76,14 +79,15 @@ func (m maxPlus) winner(h, w, y *gorgonia.Node) (*gorgonia.Node, error) {
 // codeGradient is the derivative with respect to h.
 func (m maxPlus) codeGradient(winner, grad *gorgonia.Node) (*gorgonia.Node, error) {
 	o := &Unitwise{
-		Spec:    MaxPlusCodeOp{},
-		Out:     tensor.Shape{m.batch, m.units},
-		Units:   m.batch,
-		ByUnit:  []bool{true, true},
-		Work:    float64(m.batch * m.n),
-		Float32: maxPlusCode[float32](m),
-		Float64: maxPlusCode[float64](m),
-		Fixed:   []bool{true, false},
+		Spec:     MaxPlusCodeOp{},
+		Out:      tensor.Shape{m.batch, m.units},
+		Units:    m.batch,
+		Division: ir.ByUnits,
+		ByUnit:   []bool{true, true},
+		Work:     float64(m.batch * m.n),
+		Float32:  maxPlusCode[float32](m),
+		Float64:  maxPlusCode[float64](m),
+		Fixed:    []bool{true, false},
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return second(m.pickCode(in[0], grad))
 		},
@@ -94,14 +98,15 @@ func (m maxPlus) codeGradient(winner, grad *gorgonia.Node) (*gorgonia.Node, erro
 // weightGradient is the derivative with respect to w.
 func (m maxPlus) weightGradient(winner, grad *gorgonia.Node) (*gorgonia.Node, error) {
 	o := &Unitwise{
-		Spec:    MaxPlusWeightOp{},
-		Out:     tensor.Shape{m.units, m.n},
-		Units:   m.units,
-		ByUnit:  []bool{false, false},
-		Work:    float64(m.batch * m.n),
-		Float32: maxPlusWeight[float32](m),
-		Float64: maxPlusWeight[float64](m),
-		Fixed:   []bool{true, false},
+		Spec:     MaxPlusWeightOp{},
+		Out:      tensor.Shape{m.units, m.n},
+		Units:    m.units,
+		ByUnit:   []bool{false, false},
+		Division: ir.BySums,
+		Work:     float64(m.batch * m.n),
+		Float32:  maxPlusWeight[float32](m),
+		Float64:  maxPlusWeight[float64](m),
+		Fixed:    []bool{true, false},
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return second(m.pickWeight(in[0], grad))
 		},
@@ -112,13 +117,14 @@ func (m maxPlus) weightGradient(winner, grad *gorgonia.Node) (*gorgonia.Node, er
 // pickCode is the transpose of codeGradient: for every element of y the value of v (batch, units) at its winner.
 func (m maxPlus) pickCode(winner, v *gorgonia.Node) (*gorgonia.Node, error) {
 	o := &Unitwise{
-		Spec:    MaxPlusPickCodeOp{},
-		Out:     tensor.Shape{m.batch, m.n},
-		Units:   m.batch,
-		ByUnit:  []bool{true, true},
-		Float32: maxPlusPickCode[float32](m),
-		Float64: maxPlusPickCode[float64](m),
-		Fixed:   []bool{true, false},
+		Spec:     MaxPlusPickCodeOp{},
+		Out:      tensor.Shape{m.batch, m.n},
+		Units:    m.batch,
+		Division: ir.ByUnits,
+		ByUnit:   []bool{true, true},
+		Float32:  maxPlusPickCode[float32](m),
+		Float64:  maxPlusPickCode[float64](m),
+		Fixed:    []bool{true, false},
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return second(m.codeGradient(in[0], grad))
 		},
@@ -129,13 +135,14 @@ func (m maxPlus) pickCode(winner, v *gorgonia.Node) (*gorgonia.Node, error) {
 // pickWeight is the transpose of weightGradient: for every element of y the value of v (units, n) at its winner.
 func (m maxPlus) pickWeight(winner, v *gorgonia.Node) (*gorgonia.Node, error) {
 	o := &Unitwise{
-		Spec:    MaxPlusPickWeightOp{},
-		Out:     tensor.Shape{m.batch, m.n},
-		Units:   m.batch,
-		ByUnit:  []bool{true, false},
-		Float32: maxPlusPickWeight[float32](m),
-		Float64: maxPlusPickWeight[float64](m),
-		Fixed:   []bool{true, false},
+		Spec:     MaxPlusPickWeightOp{},
+		Out:      tensor.Shape{m.batch, m.n},
+		Units:    m.batch,
+		Division: ir.ByUnits,
+		ByUnit:   []bool{true, false},
+		Float32:  maxPlusPickWeight[float32](m),
+		Float64:  maxPlusPickWeight[float64](m),
+		Fixed:    []bool{true, false},
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return second(m.weightGradient(in[0], grad))
 		},
@@ -194,7 +201,7 @@ func maxPlusCode[T Float](m maxPlus) units[T] {
 func maxPlusWeight[T Float](m maxPlus) units[T] {
 	return func(dst []T, in [][]T, _ []T, from, to int) {
 		clear(dst[from*m.n : to*m.n])
-		for b := range m.batch {
+		for b := range len(in[0]) / m.n {
 			winner, g := in[0][b*m.n:(b+1)*m.n], in[1][b*m.n:(b+1)*m.n]
 			for i, j := range winner {
 				if j >= T(from) && j < T(to) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
+	"tessera/ir"
 )
 
 // WithDiagonalOp is the spec of [WithDiagonal], PartnersOp of [Partners] and PartnersGradOp of its transpose, which is its
@@ -21,7 +22,10 @@ func WithDiagonal(x *gorgonia.Node, v float64) (*gorgonia.Node, error) {
 		return nil, err
 	}
 	return Unitwise{Spec: WithDiagonalOp{v}, Out: []int{n, n}, Units: n, ByUnit: []bool{true},
-		Float32: withDiagonal[float32](n, v), Float64: withDiagonal[float64](n, v),
+		Float32: withDiagonal[float32](n, v, itself), Float64: withDiagonal[float64](n, v, itself), Division: ir.ByUnits,
+		At: func(at func(int) int) (units[float32], units[float64]) {
+			return withDiagonal[float32](n, v, at), withDiagonal[float64](n, v, at)
+		},
 		Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return one(WithDiagonal(grad, 0))
 		},
@@ -39,7 +43,10 @@ func Partners(x *gorgonia.Node) (*gorgonia.Node, error) {
 		return nil, fmt.Errorf("partners: got shape %v, want an even number of rows", x.Shape())
 	}
 	return Unitwise{Spec: PartnersOp{}, Out: []int{n}, Units: n, ByUnit: []bool{true},
-		Float32: partners[float32](n), Float64: partners[float64](n),
+		Float32: partners[float32](n, itself), Float64: partners[float64](n, itself), Division: ir.ByUnits,
+		At: func(at func(int) int) (units[float32], units[float64]) {
+			return partners[float32](n, at), partners[float64](n, at)
+		},
 		Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) { return one(unpartner(grad)) },
 	}.Apply(x)
 }
@@ -48,7 +55,10 @@ func Partners(x *gorgonia.Node) (*gorgonia.Node, error) {
 func unpartner(x *gorgonia.Node) (*gorgonia.Node, error) {
 	n := x.Shape()[0]
 	return Unitwise{Spec: PartnersGradOp{}, Out: []int{n, n}, Units: n, ByUnit: []bool{true},
-		Float32: unpartners[float32](n), Float64: unpartners[float64](n),
+		Float32: unpartners[float32](n, itself), Float64: unpartners[float64](n, itself), Division: ir.ByUnits,
+		At: func(at func(int) int) (units[float32], units[float64]) {
+			return unpartners[float32](n, at), unpartners[float64](n, at)
+		},
 		Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) { return one(Partners(grad)) },
 	}.Apply(x)
 }
@@ -62,28 +72,31 @@ func square(what string, x *gorgonia.Node) (int, error) {
 	return shape[0], nil
 }
 
-func withDiagonal[T Float](n int, v float64) units[T] {
+// itself is the number of a row of the whole matrix.
+func itself(row int) int { return row }
+
+func withDiagonal[T Float](n int, v float64, at func(row int) int) units[T] {
 	return func(dst []T, in [][]T, _ []T, from, to int) {
 		copy(dst[from*n:to*n], in[0][from*n:to*n])
 		for i := from; i < to; i++ {
-			dst[i*n+i] = T(v)
+			dst[i*n+at(i)] = T(v)
 		}
 	}
 }
 
-func partners[T Float](n int) units[T] {
+func partners[T Float](n int, at func(row int) int) units[T] {
 	return func(dst []T, in [][]T, _ []T, from, to int) {
 		for i := from; i < to; i++ {
-			dst[i] = in[0][i*n+(i+n/2)%n]
+			dst[i] = in[0][i*n+(at(i)+n/2)%n]
 		}
 	}
 }
 
-func unpartners[T Float](n int) units[T] {
+func unpartners[T Float](n int, at func(row int) int) units[T] {
 	return func(dst []T, in [][]T, _ []T, from, to int) {
 		clear(dst[from*n : to*n])
 		for i := from; i < to; i++ {
-			dst[i*n+(i+n/2)%n] = in[0][i]
+			dst[i*n+(at(i)+n/2)%n] = in[0][i]
 		}
 	}
 }

@@ -41,6 +41,15 @@ type Unitwise struct {
 	Derivative Derivative
 	// Fixed marks inputs without a derivative, for example indices; nil if all have one.
 	Fixed []bool
+	// Division tells how processes that train one model together share the op. The default is correct for every op and the
+	// slowest: every process computes the whole op from the images of all processes. Kernels of an op with another division
+	// take sizes from the description, not from the lengths of their arguments: with [ir.ByUnits] these hold fewer units,
+	// with [ir.BySums] fewer images.
+	Division ir.Division
+	// At returns the kernels for a part of the units, whose unit i is unit at(i) of the op; nil if the kernels use the number
+	// of a unit only to find its values. Division is [ir.ByUnits].
+	At func(at func(unit int) int) (Float32 func(dst []float32, in [][]float32, scratch []float32, from, to int),
+		Float64 func(dst []float64, in [][]float64, scratch []float64, from, to int))
 }
 
 // Apply adds the op to the graph of its inputs. It returns an error if the description is incomplete.
@@ -137,4 +146,48 @@ func (o *unitwise) Float32(dst []float32, in [][]float32, scratch []float32, fro
 // Float64 implements [ir.Units].
 func (o *unitwise) Float64(dst []float64, in [][]float64, scratch []float64, from, to int) {
 	o.describe.Float64(dst, in, scratch, from, to)
+}
+
+// Division implements [ir.Divisible].
+func (o *unitwise) Division() ir.Division { return o.describe.Division }
+
+// Part implements [ir.Divisible].
+func (o *unitwise) Part(n int, at func(unit int) int) ir.Units {
+	p := &unitPart{unitwise: o, units: n, f32: o.describe.Float32, f64: o.describe.Float64}
+	if o.describe.At != nil {
+		p.f32, p.f64 = o.describe.At(at)
+	}
+	return p
+}
+
+// unitPart is some units of an op.
+type unitPart struct {
+	*unitwise
+	units int
+	f32   units[float32]
+	f64   units[float64]
+}
+
+// String implements [ir.Kernel].
+func (p *unitPart) String() string { return fmt.Sprintf("%s, %d units", p.name, p.units) }
+
+// Units implements [ir.Units].
+func (p *unitPart) Units() int { return p.units }
+
+// Work implements [ir.Units].
+func (p *unitPart) Work() float64 {
+	return p.unitwise.Work() * float64(p.units) / float64(p.describe.Units)
+}
+
+// Prepared implements [ir.Units]: the last input of the whole op is prepared already.
+func (p *unitPart) Prepared() (ir.Units, []int) { return nil, nil }
+
+// Float32 implements [ir.Units].
+func (p *unitPart) Float32(dst []float32, in [][]float32, scratch []float32, from, to int) {
+	p.f32(dst, in, scratch, from, to)
+}
+
+// Float64 implements [ir.Units].
+func (p *unitPart) Float64(dst []float64, in [][]float64, scratch []float64, from, to int) {
+	p.f64(dst, in, scratch, from, to)
 }

@@ -6,6 +6,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+	"tessera/ir"
 )
 
 // Patching cuts images (Height, Width, Channels) into adjacent square patches of Size x Size pixels: tokens (Height/Size *
@@ -61,12 +62,13 @@ func (p Patching) move(x *gorgonia.Node, spec any, out tensor.Shape, back unary,
 		return nil, fmt.Errorf("patches: got shape %v, want (batch) and %d values", s, out.TotalSize())
 	}
 	o := &Unitwise{
-		Spec:    spec,
-		Out:     append(tensor.Shape{s[0]}, out...),
-		Units:   s[0],
-		ByUnit:  []bool{true},
-		Float32: f32,
-		Float64: f64,
+		Spec:     spec,
+		Out:      append(tensor.Shape{s[0]}, out...),
+		Units:    s[0],
+		ByUnit:   []bool{true},
+		Division: ir.ByUnits,
+		Float32:  f32,
+		Float64:  f64,
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			g, err := back(grad)
 			if err == nil && !slices.Equal(g.Shape(), s) {

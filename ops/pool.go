@@ -5,6 +5,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+	"tessera/ir"
 	vector "tessera/kernel"
 )
 
@@ -137,11 +138,12 @@ func (g Pooling) pick(winner, x *gorgonia.Node) (*gorgonia.Node, error) {
 // op contains the common fields of the ops of a pooling: a unit is an image.
 func (g Pooling) op(spec any, batch int, out [3]int, byUnit ...bool) *Unitwise {
 	return &Unitwise{
-		Spec:   spec,
-		Out:    tensor.Shape{batch, out[0], out[1], out[2]},
-		Units:  batch,
-		ByUnit: byUnit,
-		Work:   float64(batch*g.Out[0]*g.Out[1]*g.Out[2]) * float64(min(g.Kernel, g.In[0])*min(g.Kernel, g.In[1])),
+		Spec:     spec,
+		Out:      tensor.Shape{batch, out[0], out[1], out[2]},
+		Units:    batch,
+		ByUnit:   byUnit,
+		Division: ir.ByUnits,
+		Work:     float64(batch*g.Out[0]*g.Out[1]*g.Out[2]) * float64(min(g.Kernel, g.In[0])*min(g.Kernel, g.In[1])),
 	}
 }
 

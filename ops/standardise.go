@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
+	"tessera/ir"
 	vector "tessera/kernel"
 )
 
@@ -62,11 +63,12 @@ func (s StandardiseOp) curve(x, g, h *gorgonia.Node) (*gorgonia.Node, error) {
 // op contains the common fields of the ops: a unit is a block of every input.
 func (s StandardiseOp) op(spec any, x *gorgonia.Node, inputs int) *Unitwise {
 	o := &Unitwise{
-		Spec:    spec,
-		Out:     x.Shape().Clone(),
-		Units:   x.Shape().TotalSize() / (s.Places * s.Channels),
-		Scratch: 4 * s.Places,
-		Work:    float64(4 * inputs * x.Shape().TotalSize()),
+		Spec:     spec,
+		Out:      x.Shape().Clone(),
+		Units:    x.Shape().TotalSize() / (s.Places * s.Channels),
+		Scratch:  4 * s.Places,
+		Division: ir.ByUnits,
+		Work:     float64(4 * inputs * x.Shape().TotalSize()),
 	}
 	for range inputs {
 		o.ByUnit = append(o.ByUnit, true)

@@ -5,6 +5,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+	"tessera/ir"
 	vector "tessera/kernel"
 )
 
@@ -22,12 +23,13 @@ func Tile(x *gorgonia.Node, times int) (*gorgonia.Node, error) {
 	}
 	n := x.Shape()[0]
 	o := &Unitwise{
-		Spec:    TileOp{times},
-		Out:     tensor.Shape{times * n},
-		Units:   times,
-		ByUnit:  []bool{false},
-		Float32: tile[float32](n),
-		Float64: tile[float64](n),
+		Spec:     TileOp{times},
+		Out:      tensor.Shape{times * n},
+		Units:    times,
+		ByUnit:   []bool{false},
+		Division: ir.Linear,
+		Float32:  tile[float32](n),
+		Float64:  tile[float64](n),
 		Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return one(Fold(grad, times))
 		},
@@ -43,13 +45,14 @@ func Fold(x *gorgonia.Node, times int) (*gorgonia.Node, error) {
 	}
 	n := x.Shape()[0] / times
 	o := &Unitwise{
-		Spec:    FoldOp{times},
-		Out:     tensor.Shape{n},
-		Units:   n,
-		ByUnit:  []bool{false},
-		Work:    float64(times * n),
-		Float32: fold(n, vector.Float32),
-		Float64: fold(n, vector.Float64),
+		Spec:     FoldOp{times},
+		Out:      tensor.Shape{n},
+		Units:    n,
+		ByUnit:   []bool{false},
+		Division: ir.Linear,
+		Work:     float64(times * n),
+		Float32:  fold(n, vector.Float32),
+		Float64:  fold(n, vector.Float64),
 		Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return one(Tile(grad, times))
 		},

@@ -30,7 +30,7 @@ func damaged(r *rand.Rand, whole []byte, flip bool) []byte {
 // outcome is what a user of a sweep's folder gets: the tables, and the parameters of each trial.
 func outcome(s *Sweep) (string, error) {
 	for _, t := range s.Trials {
-		if t.begun() {
+		if t.Begun() {
 			if _, err := train.Open(t.Path); err != nil {
 				return "", err
 			}

@@ -1,15 +1,12 @@
 package sweep
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 	"path/filepath"
 	"strings"
 
 	"tessera/config"
 	"tessera/data"
-	"tessera/graph"
 	"tessera/internal/regular"
 	"tessera/internal/sealed"
 	"tessera/metrics"
@@ -25,37 +22,6 @@ type keptMetrics struct {
 	Parameters string          `json:"parameters"` // SHA-256 of the file of the measured parameters
 	Measured   *metrics.Result `json:"measured"`
 	SHA256     string          `json:"sha256"` // of this file; see package sealed
-}
-
-// measure measures a trained trial on a split and writes the metrics into a file of its folder.
-func (w *work) measure(ctx context.Context, t *Trial, backend graph.Backend, split data.Split, file string) (*metrics.Result, error) {
-	parameters, err := train.ParametersOf(t.Path)
-	if err != nil {
-		return nil, err
-	}
-	measured, err := w.evaluate(ctx, t, backend, split)
-	if err != nil {
-		return nil, err
-	}
-	return measured, w.keep(t, file, keptMetrics{t.ID, parameters.SHA256, measured.Whole(), sealed.Open})
-}
-
-// keep writes the metrics of a trial into a file of its folder, those that are not applicable included.
-func (w *work) keep(t *Trial, file string, kept keptMetrics) error {
-	text, err := json.MarshalIndent(kept, "", "  ")
-	text = append(text, '\n')
-	if err == nil {
-		err = sealed.Seal(text)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	held, err := folder.Open(t.Path, w.options.Disk)
-	if err != nil {
-		return err
-	}
-	defer held.Close()
-	return held.Write(folder.File{Name: file, Data: text})
 }
 
 // kept returns the metrics of a finished trial on the sweep's images, nil if a requested metric is missing. Metrics that are

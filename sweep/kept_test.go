@@ -104,7 +104,7 @@ func TestATrialWhoseDeclarationChangedIsRefused(t *testing.T) {
 				cancel()
 			}
 		}})
-		if _, err := s.Run(ctx); !errors.Is(err, train.ErrInterrupted) || !s.Trials[0].begun() {
+		if _, err := s.Run(ctx); !errors.Is(err, train.ErrInterrupted) || !s.Trials[0].Begun() {
 			t.Fatalf("%s: the sweep ended with %v", name, err)
 		}
 		change(s.Trials[0].Path, s.Trials[0].ID)

@@ -43,11 +43,11 @@ func place(path string) error {
 // ofSweep reports whether only a sweep leaves such an entry in a folder.
 func ofSweep(e fs.DirEntry) bool {
 	switch name, begun := strings.CutSuffix(e.Name(), folder.Unfinished); name {
-	case ResultsFile:
+	case ResultsFile, ManifestFile:
 		return true
 	case TableFile, SummaryFile, TimingsFile:
 		return begun // killed within the first files; whole ones of these names may be anybody's
-	case trialsDir:
+	case trialsDir, FleetDir:
 		return e.IsDir()
 	}
 	return false

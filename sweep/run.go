@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"tessera/data"
 	"tessera/internal/regular"
@@ -60,10 +61,34 @@ type work struct {
 	todo  []*Trial
 	event Event // what is counted
 	fatal error
+
+	written time.Time     // when the results were last written
+	writing time.Duration // how long that took
+	stale   bool          // the files lack a trial that has ended
+}
+
+// A sweep of more than manyTrials trials writes its results after a trial only if the last write was so long ago that writing
+// takes at most one part in writingPart of the time: each write covers all trials.
+const (
+	manyTrials  = 200
+	writingPart = 10
+)
+
+// record writes the results after a trial, or leaves that to the next one.
+func (w *work) record() error {
+	w.stale = len(w.Trials) > manyTrials && time.Since(w.written) < writingPart*w.writing
+	if w.stale {
+		return nil
+	}
+	began := time.Now()
+	err := w.write()
+	w.written = time.Now()
+	w.writing = w.written.Sub(began)
+	return err
 }
 
 // Run runs the unfinished trials of a sweep and returns the results, which it also writes to the sweep's folder after every
-// trial.
+// trial; in a sweep of hundreds of trials, after some of them and at the end.
 //
 // A failed trial does not stop the others: Run returns their results and [*Failed]. Errors that concern all trials stop the
 // sweep: [*folder.WriteError], and [train.ErrInterrupted] after ctx was cancelled and every running trial has written a
@@ -91,7 +116,7 @@ func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 	}
 	for _, t := range s.Trials {
 		t.measured, t.onTest, t.err = nil, nil, nil
-		if t.begun() {
+		if t.Begun() {
 			t.err = t.verify()
 		}
 		if t.err != nil {
@@ -115,11 +140,14 @@ func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 	}
 	ctx, w.stop = context.WithCancel(ctx)
 	defer w.stop()
-	var running team.Group
-	for range min(s.options.Jobs, len(w.todo)) {
-		running.Go(func() { w.trials(ctx) })
+	if err := w.all(ctx); err != nil {
+		return nil, err
 	}
-	running.Wait()
+	if w.stale {
+		if err := w.write(); err != nil {
+			w.giveUp(err)
+		}
+	}
 	if w.fatal == nil && len(s.criteria) > 0 {
 		w.test(ctx)
 	}
@@ -127,6 +155,31 @@ func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 		return nil, w.fatal
 	}
 	return s.results(), s.failed()
+}
+
+// all does the trials that are left.
+func (w *work) all(ctx context.Context) error {
+	jobs, elsewhere := w.options.Jobs, w.options.Elsewhere
+	if elsewhere != nil && len(w.todo) == 0 {
+		elsewhere = nil
+	}
+	if elsewhere != nil {
+		if err := elsewhere.Begin(ctx, w.Sweep, slices.Clone(w.todo)); err != nil {
+			return errors.Join(err, elsewhere.End(err))
+		}
+		jobs = elsewhere.Width()
+	}
+	var running team.Group
+	for range min(jobs, len(w.todo)) {
+		running.Go(func() { w.trials(ctx) })
+	}
+	running.Wait()
+	if elsewhere != nil {
+		if err := elsewhere.End(w.fatal); err != nil && w.fatal == nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // labelled refuses images without labels where a metric needs them.
@@ -206,8 +259,9 @@ func (w *work) end(t *Trial, measured *metrics.Result, err error, interrupted bo
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var unwritten *folder.WriteError
+	var stop *Stop
 	switch {
-	case errors.As(err, &unwritten):
+	case errors.As(err, &unwritten), errors.As(err, &stop):
 		w.giveUp(err)
 		return
 	case err != nil && interrupted:
@@ -221,7 +275,7 @@ func (w *work) end(t *Trial, measured *metrics.Result, err error, interrupted bo
 		w.event.Done++
 	}
 	w.tell(Event{Trial: t, Ended: true, Metrics: measured, Err: err})
-	if err := w.write(); err != nil {
+	if err := w.record(); err != nil {
 		w.giveUp(err)
 	}
 }

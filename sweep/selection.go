@@ -137,7 +137,7 @@ func (w *work) tested(ctx context.Context, t *Trial, team *team.Team) {
 	if stopped {
 		return
 	}
-	measured, err := w.measure(ctx, t, engine.Backend{Team: team}, data.TestSplit, testFile)
+	measured, err := w.One(t).measure(ctx, engine.Backend{Team: team}, data.TestSplit, testFile)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {

@@ -15,8 +15,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -50,6 +48,8 @@ type Options struct {
 	Report  func(Event)       // called by one goroutine at a time; may be nil
 	Disk    folder.Disk       // nil: the operating system's
 	Clean   bool              // remove [Sweep.Orphans], and replace the results that [Sweep.Replaces] protects
+
+	Elsewhere Elsewhere // does the trials; nil: they run in this process, Jobs at once
 }
 
 // Sweep is a sweep whose trials are known by the identities that their data give them.
@@ -232,14 +232,8 @@ func (s *Sweep) State(t *Trial) State {
 	switch {
 	case s.kept(t) != nil:
 		return Done
-	case t.begun():
+	case t.Begun():
 		return Begun
 	}
 	return Waiting
-}
-
-// begun reports whether the trial has a run. Its folder is whole as soon as it is there.
-func (t *Trial) begun() bool {
-	_, err := os.Stat(filepath.Join(t.Path, folder.Config))
-	return !errors.Is(err, fs.ErrNotExist)
 }

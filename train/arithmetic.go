@@ -15,7 +15,8 @@ import (
 // Arithmetic identifies the order of floating-point additions. Together with the declaration and the images it determines
 // the last bits of a result.
 type Arithmetic struct {
-	Threads int    `json:"threads,omitempty"` // 0 for a baseline
+	Ranks   int    `json:"ranks,omitempty"`   // processes that train together; 0 for one alone
+	Threads int    `json:"threads,omitempty"` // of each process; 0 for a baseline
 	Backend string `json:"backend,omitempty"` // tape, engine; empty for a baseline
 	Kernel  string `json:"kernel"`            // implementation of products and functions: [kernel.Float32]
 }
@@ -25,6 +26,9 @@ func (o Options) arithmetic(spec *config.Model) Arithmetic {
 	a := Arithmetic{Kernel: kernel.Float32().Name}
 	if spec.Baseline != nil {
 		return a
+	}
+	if n := o.processes().size(); n > 1 {
+		a.Ranks = n
 	}
 	a.Threads = o.Team.Threads()
 	if named, ok := o.Backend.(interface{ Name() string }); ok {
@@ -41,6 +45,7 @@ func (a Arithmetic) differs(now Arithmetic) string {
 			lines = append(lines, fmt.Sprintf("%s (got %v, want %v)", what, is, was))
 		}
 	}
+	add("number of processes", max(1, a.Ranks), max(1, now.Ranks))
 	add("threads", a.Threads, now.Threads)
 	add("back end", a.Backend, now.Backend)
 	add("kernels", a.Kernel, now.Kernel)

@@ -174,7 +174,7 @@ func TestTheNumberOfThreadsDoesNotChangeAnAverage(t *testing.T) {
 	var want []*graph.Parameter
 	for _, team := range []*team.Team{threads(t, 1), threads(t, 2), threads(t, 7)} {
 		m, steps := stepped(t, averaged)
-		n := &trainee{job: &job{spec: m.Spec}, model: m, stepper: newStepper(m, team)}
+		n := &trainee{job: &job{spec: m.Spec}, model: m, stepper: newStepper(m, team, nil)}
 		if err := n.attach(); err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ type chunk struct {
 	of       int // index in moved
 	from, to int
 	state    [][]float32
+	mine     bool // this process updates it
 }
 
 // queue is a list of chunks that threads take one after the other.
@@ -40,8 +41,10 @@ func (s *stepper) deal() {
 		}
 		for thread := range s.queues {
 			from, to := s.share(thread, n)
-			for i := from; i < to; i++ {
-				s.queues[thread].chunks = append(s.queues[thread].chunks, first+i)
+			for i := first + from; i < first+to; i++ {
+				if s.chunks[i].mine {
+					s.queues[thread].chunks = append(s.queues[thread].chunks, i)
+				}
 			}
 		}
 		first += n

@@ -71,7 +71,7 @@ func (n *network) firstBadForward(inputs *batch) (b bad, err error) {
 	}
 	r := n.request(want...)
 	r.Batch = inputs.size
-	p, err := compile(n.model, n.options.Backend, r)
+	p, err := compile(n.model, n.backend(), r)
 	if err != nil {
 		return b, err
 	}

@@ -14,6 +14,7 @@ import (
 // job is the learner's view of its run: the model, the images and the progress, which the learner updates.
 type job struct {
 	options    Options
+	processes  *processes
 	spec       *config.Model
 	shape      []int // of one image
 	run        string

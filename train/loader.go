@@ -1,19 +1,20 @@
 package train
 
 import (
-	"math/rand/v2"
-	"strconv"
-
 	"tessera/augment"
 	"tessera/data"
 	"tessera/graph"
 	"tessera/hooks"
 	"tessera/internal/random"
 	"tessera/internal/volume"
+	"tessera/ir/shard"
 )
 
 // loader prepares batches ahead of the steps: while the team updates the parameters of one step, it gathers and scales the
 // images of the next batch and adds noise. The contents of a batch depend only on the seed, the epoch and the step.
+//
+// Of several processes that train together, each prepares its rows of every batch. Streams belong to the rows of the whole
+// batch: the rows of all processes are the batch of one process.
 //
 // It starts no goroutine. With as many threads as processors, a further goroutine would displace a member of the team in
 // the middle of a step and delay every barrier.
@@ -22,14 +23,17 @@ type loader struct {
 	prepared hooks.Prepared // the images as prepared by a hook; nil if no input reads that
 	views    []*augment.Chain
 	seed     uint64
-	size     int // of all batches but the last of an epoch
+	size     int // of all batches but the last of an epoch, for all processes together
 	epochs   int
 	threads  int                   // number of threads that call Fill
-	inputs   map[int][]graph.Input // of the program for each batch size
+	inputs   map[int][]graph.Input // of the program for each batch size, for all processes together
+
+	rank, processes int // this process of how many; 0 processes is 1
 
 	order  []int       // of the images in the epoch of the next batch
 	labels []int       // of the images
 	plain  [][]float32 // per thread: images before they are augmented
+	drawn  [][]float32 // per thread: a block of which this process needs some rows
 
 	batches         [2]*batch // one being read, one being prepared
 	next            int       // index of the one being prepared
@@ -39,16 +43,18 @@ type loader struct {
 
 // batch is the input of one step.
 type batch struct {
-	size    int
-	indices []int
-	values  [][]float32 // by input: the images, then the noise
-	memory  [][]float32 // memory of values
+	size     int
+	from, to int // rows of this process
+	indices  []int
+	values   [][]float32 // by input: the images, then the noise; the rows of this process
+	memory   [][]float32 // memory of values
 }
 
 // Start selects the first batch: the one at that position of that epoch, after step steps. Every thread must call Fill
 // before Take.
 func (l *loader) Start(epoch, position, step int) {
 	l.order, l.labels = make([]int, l.images.Len()), l.images.Labels()
+	l.drawn = make([][]float32, l.threads)
 	if l.views != nil {
 		for range l.threads {
 			l.plain = append(l.plain, make([]float32, noiseRows*l.images.Pixels()))
@@ -106,41 +112,33 @@ func (l *loader) choose() {
 	}
 	b.indices = append(b.indices[:0], l.order[l.position:min(l.position+l.size, len(l.order))]...)
 	b.size = len(b.indices)
+	b.from, b.to = shard.Rows(b.size, l.rank, max(l.processes, 1))
 	for i, in := range l.inputs[b.size] {
 		b.values[i] = b.memory[i][:volume.Of(in.Shape)]
+		if in.Weight == nil {
+			b.values[i] = b.values[i][:volume.Of(in.Shape)/b.size*(b.to-b.from)]
+		}
 	}
 }
-
-// noiseRows is the number of images per noise stream: threads draw different streams concurrently.
-const noiseRows = 16
 
 // Fill prepares a thread's share of the next batch.
 func (l *loader) Fill(thread int) {
 	b := l.batches[l.next]
-	blocks := (b.size + noiseRows - 1) / noiseRows
-	for block := blocks * thread / l.threads; block < blocks*(thread+1)/l.threads; block++ {
-		from, to := block*noiseRows, min((block+1)*noiseRows, b.size)
-		for i, in := range l.inputs[b.size] {
-			if in.Weight != nil {
-				if block == 0 {
-					b.values[i][0] = float32(in.Weight.At(l.done()))
-				}
-				continue
+	if b.size == 0 {
+		return
+	}
+	for i, in := range l.inputs[b.size] {
+		switch {
+		case in.Weight != nil:
+			if thread == 0 {
+				b.values[i][0] = float32(in.Weight.At(l.done()))
 			}
-			row := len(b.values[i]) / b.size
-			dst := b.values[i][from*row : to*row]
-			switch {
-			case in.Name == graph.Labels:
-				oneHot(dst, row, l.labels, b.indices[from:to])
-			case in.Name == graph.Views:
-				l.augment(thread, b.values[i], block, b.indices[from:to])
-			case in.Preparation != nil:
-				l.prepared.Batch(dst, b.indices[from:to])
-			case in.Sampler == nil:
-				l.images.Batch(dst, b.indices[from:to])
-			default:
-				in.Sampler.Sample(dst, noise(l.seed, in.Name, block, l.step))
-			}
+		case in.Name == graph.Views:
+			l.fillViews(thread, b, b.values[i])
+		case in.Sampler != nil:
+			l.fillNoise(thread, b, b.values[i], in)
+		default:
+			l.fillRows(thread, b, b.values[i], in)
 		}
 	}
 }
@@ -158,21 +156,4 @@ func oneHot(dst []float32, classes int, labels, indices []int) {
 			dst[k*classes+label] = 1
 		}
 	}
-}
-
-// augment draws both views of a block of the batch: all first views precede all second views.
-func (l *loader) augment(thread int, views []float32, block int, indices []int) {
-	pixels := l.images.Pixels()
-	plain := l.plain[thread][:len(indices)*pixels]
-	l.images.Batch(plain, indices)
-	for v := range 2 { // one declared view serves for both
-		at := (v*len(views)/2/pixels + block*noiseRows) * pixels
-		chain := l.views[min(v, len(l.views)-1)]
-		chain.Apply(views[at:at+len(plain)], plain, noise(l.seed, "view."+strconv.Itoa(v+1), block, l.step))
-	}
-}
-
-// noise is the random stream of one block of a noise input at a step.
-func noise(seed uint64, input string, block, step int) *rand.Rand {
-	return random.Stream(seed, input+"/"+strconv.Itoa(block), uint64(step))
 }

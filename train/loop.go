@@ -19,6 +19,9 @@ const reportEvery = 100 * time.Millisecond
 
 // train continues to the end of the run.
 func (s *session) train(ctx context.Context) (*Result, error) {
+	if err := s.processes.wait(); err != nil { // data and programs are ready
+		return nil, err
+	}
 	now := time.Now()
 	s.began, s.beganAt, s.saved = now, s.progress.Step, now
 	defer func() { _ = s.writer.Wait() }() // a panic must not leave a file half written; other errors are returned below
@@ -28,6 +31,9 @@ func (s *session) train(ctx context.Context) (*Result, error) {
 		}
 	}
 	if err := s.writer.Wait(); err != nil {
+		return nil, err
+	}
+	if err := s.processes.wait(); err != nil { // the last checkpoint is written
 		return nil, err
 	}
 	return s.result()
@@ -52,10 +58,15 @@ func (s *session) interrupt() error {
 	if err != nil {
 		return err
 	}
-	if err := s.folder.SyncMetrics(); err != nil {
-		return err
+	if s.processes.leads() {
+		if err := s.folder.SyncMetrics(); err != nil {
+			return err
+		}
+		if err := s.folder.Write(files...); err != nil {
+			return err
+		}
 	}
-	if err := s.folder.Write(files...); err != nil {
+	if err := s.processes.wait(); err != nil {
 		return err
 	}
 	return fmt.Errorf("%s: %w at step %d (epoch %d); `tessera resume %s` continues from there", s.run, ErrInterrupted, s.progress.Step, s.progress.Epoch+1, s.run)
@@ -65,16 +76,21 @@ func (s *session) interrupt() error {
 func (s *session) endEpoch(m Metrics) error {
 	before := s.progress.Seconds
 	s.progress.Seconds = 0
-	save := s.finished() || time.Since(s.saved).Seconds() >= s.spec.Train.CheckpointSeconds
 	if err := s.writer.Failed(); err != nil {
+		return err
+	}
+	save, err := s.saves()
+	if err != nil {
 		return err
 	}
 	var files []folder.File
 	if save {
-		var err error
 		if files, err = s.checkpoint(); err != nil { // its time is this epoch's
 			return err
 		}
+	}
+	if !s.processes.leads() {
+		return nil
 	}
 	m.Seconds = before + time.Since(s.epochFrom).Seconds()
 	m.ImagesPerSecond = float64(s.images.Len()) / m.Seconds
@@ -93,6 +109,12 @@ func (s *session) endEpoch(m Metrics) error {
 	}
 	s.tell(m, true)
 	return nil
+}
+
+// saves reports whether a checkpoint is due. The clock of rank 0 decides.
+func (s *session) saves() (bool, error) {
+	due := s.finished() || time.Since(s.saved).Seconds() >= s.spec.Train.CheckpointSeconds
+	return s.processes.any(due && s.processes.leads())
 }
 
 // within reports the progress within an epoch, when due.

@@ -8,6 +8,7 @@ import (
 
 	"tessera/augment"
 	"tessera/data"
+	"tessera/engine"
 	"tessera/graph"
 	"tessera/hooks"
 	"tessera/optim"
@@ -35,12 +36,15 @@ func newNetwork(j *job) (*network, error) {
 // the first batch.
 func (n *network) begin(_ context.Context, splits data.Splits, fresh bool) (err error) {
 	train := n.spec.Train
-	n.programs, err = compileAll(n.model, n.options.Backend, n.request(n.model.Trained()...), n.images.Len(), train.Batch)
+	n.programs, err = compileAll(n.model, n.backend(), n.request(n.model.Trained()...), n.images.Len(), train.Batch)
 	if err != nil {
 		return err
 	}
 	n.loader = &loader{images: n.images, seed: train.Seed, size: min(train.Batch, n.images.Len()), epochs: train.Epochs,
 		threads: n.options.Team.Threads(), inputs: map[int][]graph.Input{}}
+	if g := n.processes.group; g != nil {
+		n.loader.rank, n.loader.processes = g.Rank(), g.Size()
+	}
 	for size, p := range n.programs {
 		p.follow(n.stepper.moved)
 		n.loader.inputs[size] = p.Inputs
@@ -63,6 +67,15 @@ func (n *network) begin(_ context.Context, splits data.Splits, fresh bool) (err 
 	return n.fill()
 }
 
+// backend runs the programs of the steps: each process its part of the batch.
+func (j *job) backend() graph.Backend {
+	if b, ok := j.options.Backend.(engine.Backend); ok {
+		b.Group = j.processes.group
+		return b
+	}
+	return j.options.Backend
+}
+
 // fill prepares the first batch; later batches are prepared during the steps.
 func (n *network) fill() error {
 	return guard("making the first batch", func() error { n.options.Team.Do(n.loader.Fill); return nil })
@@ -77,7 +90,11 @@ func (n *network) close() {
 // epoch implements learner: all steps, then the metrics of the epoch.
 func (n *network) epoch(ctx context.Context, tell func(measure func() Metrics)) (m Metrics, err error) {
 	for n.progress.Position < n.images.Len() {
-		if ctx.Err() != nil {
+		halted, err := n.processes.answer(ctx)
+		if err != nil {
+			return m, err
+		}
+		if halted {
 			return m, errHalted
 		}
 		if n.progress.Position == 0 { // a state between two epochs belongs to the completed one
@@ -85,8 +102,16 @@ func (n *network) epoch(ctx context.Context, tell func(measure func() Metrics)) 
 				return m, n.failed(err)
 			}
 		}
+		if err := n.processes.ask(ctx); err != nil {
+			return m, err
+		}
 		if err := n.step(); err != nil {
 			return m, err
+		}
+		if n.processes.due(n.progress.Step) {
+			if err := n.processes.compareWeights(n.stepper.views, n.progress.Step); err != nil {
+				return m, err
+			}
 		}
 		if n.progress.Position < n.images.Len() {
 			tell(n.measured)
@@ -99,7 +124,7 @@ func (n *network) epoch(ctx context.Context, tell func(measure func() Metrics)) 
 // the parameters.
 func (n *network) step() error {
 	b := n.loader.Take()
-	n.here = hooks.Step{Images: b.values[0], Size: b.size}
+	n.here = hooks.Step{Images: b.values[0], Size: b.to - b.from}
 	if n.distorted {
 		n.here.Clean = b.values[targetInput]
 	}

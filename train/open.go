@@ -98,6 +98,9 @@ func readRegular(path string) ([]byte, error) {
 // ConfigOf returns the model that the config.toml of a run declares. A folder that is not a run is [folder.ErrNotRun].
 func ConfigOf(run string) (*config.Model, error) { return folderOf(run).config() }
 
+// Declared returns the model that a text in the format of config.toml declares; name denotes the text in errors.
+func Declared(name string, text []byte) (*config.Model, error) { return parseConfig(name, text) }
+
 // config reads the declaration.
 func (r files) config() (*config.Model, error) {
 	at := r.join(r.run, folder.Config)

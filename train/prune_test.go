@@ -154,7 +154,7 @@ func TestTheNumberOfThreadsDoesNotChangeAPrunedStep(t *testing.T) {
 	var want [][]float32
 	for _, team := range []*team.Team{threads(t, 1), threads(t, 2), threads(t, 7)} {
 		m, steps := stepped(t, `prune=[{fraction=0.5}]`)
-		n := &trainee{job: &job{spec: m.Spec}, model: m, stepper: newStepper(m, team)}
+		n := &trainee{job: &job{spec: m.Spec}, model: m, stepper: newStepper(m, team, nil)}
 		if err := errors.Join(n.attach(), n.around.each(func(a *attached) error { return a.BeginEpoch() })); err != nil {
 			t.Fatal(err)
 		}

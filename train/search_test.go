@@ -77,7 +77,7 @@ func looked(t *testing.T, spec *config.Model, backend graph.Backend, team *team.
 	if m, err = graph.New(spec, set.Shape); err != nil {
 		t.Fatal(err)
 	}
-	s := newStepper(m, team)
+	s := newStepper(m, team, nil)
 	r := &trainee{job: &job{spec: spec, images: splits.Fit, options: Options{Backend: backend, Team: team}}, model: m, stepper: s}
 	if err := r.attach(); err != nil {
 		t.Fatal(err)

@@ -87,6 +87,9 @@ func newSession(ctx context.Context, spec *config.Model, o Options, from *stored
 	}
 	s.images, s.files, s.samples = splits.Fit, set.Files, samplesOf(splits, spec.Dataset.Selection)
 	s.identity = newIdentity(spec, s.images.Len(), s.files)
+	if err := s.agree(); err != nil {
+		return s, splits, err
+	}
 	if from != nil {
 		err = s.restore(from)
 	}
@@ -107,7 +110,7 @@ func bareSession(spec *config.Model, shape []int, o Options) (s *session, err er
 		o.Team = team.New(1)
 	}
 	spec = spec.Resolved(shape) // config.toml contains every size
-	s = &session{job: &job{options: o, spec: spec, shape: shape, arithmetic: o.arithmetic(spec)}, encoded: map[string][]byte{}}
+	s = &session{job: &job{options: o, processes: o.processes(), spec: spec, shape: shape, arithmetic: o.arithmetic(spec)}, encoded: map[string][]byte{}}
 	if method, ok := spec.Baseline.(baselines.Method); ok {
 		s.arithmetic.Backend = "" // a baseline has no graph
 		s.learner, err = newFit(s.job, method)

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -16,6 +17,16 @@ import (
 	"tessera/train/folder"
 )
 
+// initialise gives all processes the same first parameters: those of rank 0, which alone reads the run to start from.
+func (n *trainee) initialise() error {
+	if n.processes.leads() {
+		if err := n.start(); err != nil {
+			return err
+		}
+	}
+	return n.processes.shareWeights(n.stepper.views)
+}
+
 // start initialises a new run with the parameters of another run, and projects them. A resumed run reads them from its
 // state: the other run may have been deleted.
 //
@@ -26,7 +37,8 @@ func (n *trainee) start() error {
 	if s == nil {
 		return nil
 	}
-	from, err := Open(s.Run)
+	run := cmp.Or(n.options.Start, s.Run)
+	from, err := Open(run)
 	switch {
 	case errors.Is(err, folder.ErrNotRun):
 		return n.refuse(fmt.Sprintf("%s is not the folder of a run", s.Run))
@@ -39,7 +51,7 @@ func (n *trainee) start() error {
 		return fmt.Errorf("model %q: start: %w", n.spec.Name, err)
 	}
 	n.stepper.Project()
-	n.started, err = StartOf(n.spec)
+	n.started, err = ParametersOf(run)
 	return err
 }
 

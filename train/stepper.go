@@ -23,6 +23,7 @@ type stepper struct {
 	optimizer optim.Rule // nil for a full-batch optimizer, which sets the parameters
 	clipNorm  float64
 	team      *team.Team
+	processes *processes // each updates a part of every parameter, see divided.go; nil: all of this one
 	moved     []*moved
 	chunks    []chunk
 	projected []*moved    // those with constraints on whole parameters
@@ -30,6 +31,7 @@ type stepper struct {
 	scratch   [][]float32 // per thread: a clipped gradient; two parameters may share an unclipped one
 	bad       []bool      // per thread: found a non-finite value
 	panicked  []error     // per thread: panics of user-defined code
+	lost      error       // of the group, in this step
 	large     bool        // the weights exceed the caches
 	queues    []queue     // per thread: its chunks; a thread that finishes early takes chunks of others
 
@@ -44,22 +46,25 @@ type stepper struct {
 
 	beside func(thread int) // called in the same pass as the update; may be nil
 
-	sum, update, project func(thread int) // bound once: a method value allocates
+	sum, update, project, follow func(thread int) // bound once: a method value allocates
 }
 
 // moved is one trainable parameter.
 type moved struct {
 	*hooks.Parameter
 	follows [][]float32 // values of hooks that follow it
+
+	from, to  int       // the elements that this process updates, of which it has the optimizer's state
+	gathering gathering // the elements of all processes, if the optimizer is divided
 	// Constraints keep their declared order: pointwise constraints before the first other one are fused with the update.
 	fused []constraints.Constraint
 	whole []constraints.Constraint
 }
 
-// newStepper returns the stepper of a model, its optimizer state all zero.
-func newStepper(m *graph.Model, team *team.Team) *stepper {
+// newStepper returns the stepper of a model, its optimizer state all zero and divided among these processes; nil keeps it whole.
+func newStepper(m *graph.Model, team *team.Team, among *processes) *stepper {
 	rule, _ := m.Spec.Optimizer.Optimizer.(optim.Rule)
-	s := &stepper{optimizer: rule, clipNorm: m.Spec.Optimizer.ClipNorm, team: team}
+	s := &stepper{optimizer: rule, clipNorm: m.Spec.Optimizer.ClipNorm, team: team, processes: among}
 	for i, p := range m.Parameters {
 		view := &hooks.Parameter{Index: i, Path: p.Path, Shape: p.Shape, Data: p.Data, Trainable: p.Trainable, Frozen: p.Frozen,
 			Started: m.Spec.Start != nil && config.MatchPath(m.Spec.Start.On, p.Path)}
@@ -80,7 +85,7 @@ func newStepper(m *graph.Model, team *team.Team) *stepper {
 		s.scratch[i] = make([]float32, optim.NormBlock)
 	}
 	s.deal()
-	s.sum, s.update, s.project = s.guarded(s.sumChunks), s.guarded(s.updateChunks), s.guarded(s.projectWhole)
+	s.sum, s.update, s.project, s.follow = s.guarded(s.sumChunks), s.guarded(s.updateChunks), s.guarded(s.projectWhole), s.guarded(s.followOthers)
 	return s
 }
 
@@ -92,14 +97,17 @@ func (s *stepper) guarded(work func(thread int)) func(thread int) {
 }
 
 // Failed returns the error of the last step, nil if the step is complete.
-func (s *stepper) Failed() error { return errors.Join(s.panicked...) }
+func (s *stepper) Failed() error { return errors.Join(errors.Join(s.panicked...), s.lost) }
 
 // add splits a parameter into chunks.
 func (s *stepper) add(p *hooks.Parameter, declared []config.Constraint, layout *config.Layout) {
-	m := &moved{Parameter: p}
+	m := &moved{Parameter: p, to: len(p.Data)}
+	if s.processes != nil {
+		s.divide(m)
+	}
 	if s.optimizer != nil {
 		for range s.optimizer.States() {
-			p.State = append(p.State, hugepages.Make[float32](len(p.Data)))
+			p.State = append(p.State, hugepages.Make[float32](m.to-m.from))
 		}
 	}
 	for _, c := range declared {
@@ -117,8 +125,11 @@ func (s *stepper) add(p *hooks.Parameter, declared []config.Constraint, layout *
 	}
 	for from := 0; from < len(p.Data); from += optim.NormBlock {
 		c := chunk{of: len(s.moved), from: from, to: min(from+optim.NormBlock, len(p.Data))}
-		for _, values := range p.State {
-			c.state = append(c.state, values[c.from:c.to])
+		if c.from >= m.from && c.to <= m.to {
+			c.mine = true
+			for _, values := range p.State {
+				c.state = append(c.state, values[c.from-m.from:c.to-m.from])
+			}
 		}
 		s.chunks = append(s.chunks, c)
 	}
@@ -219,8 +230,14 @@ func (s *stepper) Step(gradients [][]float32, rate float64, step int) bool {
 		s.queues[i].begun.Store(0)
 	}
 	s.team.Do(s.update)
+	sound := !slices.Contains(s.bad, true)
+	if s.processes != nil {
+		if sound, s.lost = s.exchange(sound); s.lost != nil {
+			return false
+		}
+	}
 	if len(s.projected) > 0 {
 		s.team.Do(s.project)
 	}
-	return !slices.Contains(s.bad, true)
+	return sound
 }

@@ -53,7 +53,7 @@ func TestTheFusedStepEqualsSeparateOperations(t *testing.T) {
 		for _, team := range []*team.Team{threads(t, 1), threads(t, 2), threads(t, 3), threads(t, 100)} {
 			m, steps := stepped(t, clip)
 			want, _ := stepped(t, clip)
-			s := newStepper(m, team)
+			s := newStepper(m, team, nil)
 			s.Project()
 			projectAll(want)
 			state := make([][][]float32, len(want.Parameters))
@@ -103,9 +103,9 @@ func TestConstraintsOfOneParameterKeepTheirOrder(t *testing.T) {
 	} {
 		m, steps := stepped(t, order)
 		want, _ := stepped(t, order)
-		newStepper(m, team.New(1)).Project()
+		newStepper(m, team.New(1), nil).Project()
 		projectAll(want)
-		s := newStepper(m, threads(t, 2))
+		s := newStepper(m, threads(t, 2), nil)
 		s.Step(steps[0], 0, 1) // changes nothing: Adam's step is a multiple of the rate
 		projectAll(want)
 		for i, p := range m.Parameters {
@@ -119,7 +119,7 @@ func TestConstraintsOfOneParameterKeepTheirOrder(t *testing.T) {
 func TestAStepFindsEveryValueThatIsNotFinite(t *testing.T) {
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		m, steps := stepped(t)
-		s := newStepper(m, threads(t, 2))
+		s := newStepper(m, threads(t, 2), nil)
 		g := steps[0][3]
 		g[len(g)-1] = float32(v)
 		if s.Step(steps[0], 0.01, 1) {
@@ -130,7 +130,7 @@ func TestAStepFindsEveryValueThatIsNotFinite(t *testing.T) {
 
 func TestAStepAllocatesNothing(t *testing.T) {
 	m, steps := stepped(t)
-	s := newStepper(m, team.New(1))
+	s := newStepper(m, team.New(1), nil)
 	step := 0
 	if n := testing.AllocsPerRun(10, func() {
 		step++
@@ -148,7 +148,7 @@ func (broken) Update([]float32, []float32, [][]float32, float64, int) { panic("a
 func TestAPanicOfAnOptimizerIsAnError(t *testing.T) {
 	for _, team := range []*team.Team{threads(t, 1), threads(t, 2), threads(t, 3)} {
 		m, steps := stepped(t)
-		s := newStepper(m, team)
+		s := newStepper(m, team, nil)
 		if s.Step(steps[0], 0.01, 1); s.Failed() != nil {
 			t.Fatalf("%d threads: %v", team.Threads(), s.Failed())
 		}

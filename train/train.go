@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"tessera/collective"
 	"tessera/config"
 	"tessera/data"
 	"tessera/engine"
@@ -32,18 +33,26 @@ var ErrInterrupted = errors.New("interrupted")
 // errNoContext says that nothing could interrupt a run.
 var errNoContext = errors.New("train: no context (got nil); give context.Background()")
 
-// Options are the options of a run. Only Backend affects the bytes of the result.
+// Options are the options of a run. Only Backend and the size of Group affect the bytes of the result.
 type Options struct {
 	Backend graph.Backend     // runs the programs; nil: the engine on Team, or on one goroutine per CPU if Team is nil too
 	Team    *team.Team        // runs the optimizer and the projections; nil with a Backend: only the caller's goroutine
 	Dirs    data.Dirs         // folders of the data sets
 	Load    LoadData          // reads the data set; nil: its source, from Dirs
+	Start   string            // folder of the run whose parameters a new run starts from; "": the one that the model declares
 	Out     string            // the new run's folder; "" takes runs/MODEL, then runs/MODEL-2, ...
 	Force   bool              // replace the run that Out holds
 	Epochs  int               // of Resume: the run's new number of epochs, also in its config.toml; 0: unchanged
 	Warn    func(text string) // called for problems that change the result but do not end the training; may be nil
 	Report  func(p Progress)  // called after every epoch, and about every tenth of a second within one; may be nil
 	Disk    folder.Disk       // nil: the operating system's
+
+	// Group is the processes that train the run together, nil for this one alone. All of them call Run or Resume with equal
+	// arguments. Each computes a part of every batch; the loss and the gradients are those of the whole batch. Rank 0 writes
+	// the folder and calls Report; the others need neither the model nor the folder: nil and "" stand for those of rank 0.
+	Group          collective.Group
+	ShardOptimizer bool // each process keeps and updates a part of the optimizer's state; the result has the same bytes
+	CheckWeights   int  // steps between two comparisons of the weights of all processes; 0: [DefaultCheckWeights], negative: never
 
 	origin Environment // of a resumed run: where its data are
 }
@@ -108,6 +117,10 @@ func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 	if ctx == nil {
 		return nil, errNoContext
 	}
+	spec, err := o.declared(spec)
+	if err != nil {
+		return nil, err
+	}
 	if spec == nil {
 		return nil, errors.New("train: the model is nil")
 	}
@@ -119,6 +132,9 @@ func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 	}
 	o, release := o.complete()
 	defer release()
+	if err := o.together(spec); err != nil {
+		return nil, err
+	}
 	s, splits, err := newSession(ctx, spec, o, nil)
 	if err != nil {
 		return nil, err
@@ -131,10 +147,12 @@ func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.folder, err = create(spec, o, files); err != nil {
-		return nil, err
+	if s.processes.leads() {
+		if s.folder, err = create(spec, o, files); err != nil {
+			return nil, err
+		}
+		s.run = s.folder.Path()
 	}
-	s.run = s.folder.Path()
 	return s.train(ctx)
 }
 
@@ -199,7 +217,8 @@ func Resume(ctx context.Context, run string, o Options) (*Result, error) {
 	}
 	o, release := o.complete()
 	defer release()
-	held, err := folder.Open(run, disk(o))
+	held, done, err := o.processes().open(run, disk(o))
+	defer done()
 	if err != nil {
 		return nil, err
 	}
@@ -233,6 +252,9 @@ func reopen(ctx context.Context, held *folder.Folder, o Options) (s *session, er
 	if err != nil {
 		return nil, err
 	}
+	if err := o.together(spec); err != nil {
+		return nil, err
+	}
 	o.origin = Origin(held.Path(), spec.Dataset.Source, o.Warn)
 	if over(spec, from.progress) { // without its data, which may have been deleted
 		s, err = finishedSession(spec, from, o)
@@ -242,11 +264,10 @@ func reopen(ctx context.Context, held *folder.Folder, o Options) (s *session, er
 			err = s.learner.begin(ctx, splits, false)
 		}
 	}
-	if err == nil {
-		err = s.repair(held)
-	}
-	if err == nil { // a run that cannot continue keeps its declaration
-		err = held.Write(edited...)
+	if err == nil && s.processes.leads() {
+		if err = s.repair(held); err == nil { // a run that cannot continue keeps its declaration
+			err = held.Write(edited...)
+		}
 	}
 	if err != nil {
 		if s != nil {
@@ -254,6 +275,9 @@ func reopen(ctx context.Context, held *folder.Folder, o Options) (s *session, er
 		}
 		return nil, halted(err)
 	}
-	s.folder, s.run = held, held.Path()
+	s.folder = held
+	if s.processes.leads() {
+		s.run = held.Path()
+	}
 	return s, nil
 }

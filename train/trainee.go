@@ -30,7 +30,11 @@ func newTrainee(j *job) (*trainee, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &trainee{job: j, model: m, stepper: newStepper(m, j.options.Team)}
+	var among *processes
+	if j.options.ShardOptimizer {
+		among = j.processes
+	}
+	t := &trainee{job: j, model: m, stepper: newStepper(m, j.options.Team, among)}
 	t.stepper.Project()
 	t.progress.Sums = make([]float64, len(j.spec.Losses))
 	return t, nil
@@ -69,7 +73,7 @@ func (t *trainee) request(want ...string) graph.Request {
 // ready initialises a run after its programs are compiled and its images prepared.
 func (t *trainee) ready(splits data.Splits, fresh bool) error {
 	if fresh {
-		if err := t.start(); err != nil {
+		if err := t.initialise(); err != nil {
 			return err
 		}
 		if err := t.around.each(func(a *attached) error { return a.First() }); err != nil {
@@ -112,7 +116,10 @@ func (t *trainee) finish() (m Metrics, err error) {
 	if _, err := t.shown(); err != nil {
 		return m, err
 	}
-	if m.Measured, err = t.watcher.Measure(); err != nil {
+	if m.Measured, err = t.watcher.Measure(); err == nil {
+		err = t.processes.shareValues(m.Measured)
+	}
+	if err != nil {
 		return m, err
 	}
 	if bad := t.badEnd(m); bad.tensor != "" {
@@ -152,10 +159,8 @@ func (t *trainee) badEnd(m Metrics) (b bad) {
 // save implements learner: the parameters and the states of the optimizer and the hooks.
 func (t *trainee) save(state *checkpoint.File) error {
 	add(state, t.model, current(t.model))
-	for _, m := range t.stepper.moved {
-		for i, values := range m.State {
-			state.Tensors = append(state.Tensors, checkpoint.Tensor{Name: optimizerName(m, i), Shape: m.Shape, Data: values})
-		}
+	if err := t.stepper.saveState(state); err != nil {
+		return err
 	}
 	return t.around.save(state)
 }
@@ -168,12 +173,8 @@ func (t *trainee) restore(from *stored) error {
 	if err := loadParameters(t.model, from.path, from.file); err != nil {
 		return err
 	}
-	for _, m := range t.stepper.moved {
-		for i, values := range m.State {
-			if err := load(from.path, from.file, optimizerName(m, i), m.Shape, values); err != nil {
-				return err
-			}
-		}
+	if err := t.stepper.restoreState(from); err != nil {
+		return err
 	}
 	return t.around.restore(from)
 }

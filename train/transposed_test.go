@@ -73,7 +73,7 @@ func TestConstraintsOfTiedWeightsApplyToTheAtoms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := newStepper(m, threads(t, 2))
+		s := newStepper(m, threads(t, 2), nil)
 		gradients := make([][]float32, len(m.Parameters))
 		for i, p := range m.Parameters {
 			gradients[i] = make([]float32, len(p.Data))

@@ -39,6 +39,9 @@ func Translate(p Program) (*Graph, error) {
 		if err := m.Check(); err != nil {
 			return nil, err
 		}
+		if m.Collective() {
+			return nil, errors.New("onnx: the program is one process's part of a training; export the program of the whole batch")
+		}
 	}
 	w := &writer{graph: &Graph{}, module: one, other: map[*ir.Value]*ir.Value{}, refs: map[*ir.Value]ref{}, taken: map[string]bool{}}
 	if err := w.pair(other); err != nil {

@@ -24,9 +24,9 @@ const (
 // folders of one line never import each other. A package belongs to the longest of these names that its path begins with;
 // "." is the root package.
 var layout = [][]string{
-	{"internal", "kernel", "part", "team", "docs"},
-	{"ir", "table"},
-	{"ir/fromgraph"},
+	{"internal", "kernel", "part", "team", "collective", "docs", "scheduler"},
+	{"ir", "table", "mpi"},
+	{"ir/fromgraph", "ir/shard"},
 	{"ops", "morph", "data", "attack", "train/checkpoint", "train/folder"},
 	{"layers", "losses", "constraints", "optim", "metrics", "augment"},
 	{"hooks", "export/onnx"},
@@ -35,7 +35,7 @@ var layout = [][]string{
 	{"tape", "engine", "train/internal"},
 	{"train", "laws"},
 	{"report", "sweep"},
-	{"export"},
+	{"export", "fleet"},
 	{"."},
 	{"study", "comparison", "preview", "serve"},
 	{"page"},

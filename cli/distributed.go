@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"tessera"
+	"tessera/mpi"
+	"tessera/train"
+)
+
+// distributedFlags are the flags of a training by several processes.
+type distributedFlags struct {
+	distributed bool
+	shard       bool
+	check       int
+	deadline    time.Duration
+}
+
+func (f *distributedFlags) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.distributed, "distributed", false, "train with all processes that mpirun or srun started, each on a part of every mini-batch")
+	cmd.Flags().BoolVar(&f.shard, "shard-optimizer", false, "with --distributed: divide the optimizer's state among the processes")
+	cmd.Flags().IntVar(&f.check, "check-weights", train.DefaultCheckWeights, "with --distributed: compare the weights of all processes every N steps; 0 never")
+	cmd.Flags().DurationVar(&f.deadline, "deadline", mpi.DefaultDeadline, "with --distributed: longest wait for another process")
+}
+
+// options joins the group of processes, if wanted, and adds it to the options. runFlags gives each process its share of the CPUs.
+func (f *distributedFlags) options(cmd *cobra.Command, run *runFlags) (o tessera.Options, err error) {
+	if !f.distributed {
+		for _, name := range []string{"shard-optimizer", "check-weights", "deadline"} {
+			if cmd.Flags().Changed(name) {
+				return o, usagef("--%s: needs --distributed", name)
+			}
+		}
+		return run.options()
+	}
+	if f.deadline < time.Second || f.check < 0 {
+		return o, usagef("--deadline %v --check-weights %d: want a deadline >= 1s and a number of steps >= 0", f.deadline, f.check)
+	}
+	launch, launched := mpi.Launched()
+	if launched && !cmd.Flags().Changed("threads") {
+		run.threads = launch.Threads()
+	}
+	if o, err = run.options(); err != nil {
+		return o, err
+	}
+	group, err := mpi.Join(mpi.Options{Deadline: f.deadline})
+	if err != nil {
+		return o, err
+	}
+	memberOf(cmd).group = group
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGABRT) // UCX aborts if another process died: without the stacks of Go
+	runtime.GOMAXPROCS(o.Threads + 1)                       // the messages have a separate thread
+	o.Group, o.ShardOptimizer, o.CheckWeights = group, f.shard, cmp.Or(f.check, -1)
+	return o, nil
+}
+
+// member is this process as one of several that mpirun or srun started; alone without a group.
+type member struct {
+	group  *mpi.Group
+	quiet  bool // another process writes the messages
+	stderr io.Writer
+}
+
+type memberKey struct{}
+
+// joinable returns the context in which a command can join a group, and the outputs of this process: of several, rank 0 writes.
+func joinable(ctx context.Context, args []string, stdout, stderr io.Writer) (*member, context.Context, io.Writer, io.Writer) {
+	m := &member{stderr: stderr}
+	if l, ok := mpi.Launched(); ok && l.Rank > 0 && slices.Contains(args, "--distributed") {
+		m.quiet, stdout, stderr = true, io.Discard, io.Discard
+	}
+	return m, context.WithValue(ctx, memberKey{}, m), stdout, stderr
+}
+
+// memberOf is the member of a command's context.
+func memberOf(cmd *cobra.Command) *member {
+	if m, ok := cmd.Context().Value(memberKey{}).(*member); ok {
+		return m
+	}
+	return &member{}
+}
+
+// follows reports whether this process is not the one that reads models.toml and prints results.
+func (m *member) follows() bool { return m.group != nil && m.group.Rank() > 0 }
+
+// done leaves the group after a training.
+func (m *member) done() error {
+	if m.group == nil {
+		return nil
+	}
+	return m.group.Close()
+}
+
+// tell reports an error to the other processes before it is printed. It returns where to print: the first process that is left
+// speaks for rank 0.
+func (m *member) tell(err error, stderr io.Writer) io.Writer {
+	if err == nil || m.group == nil {
+		return stderr
+	}
+	m.group.Fail(exitCode(err), err.Error())
+	var lost *mpi.Lost
+	if errors.As(err, &lost) {
+		first := 0
+		for slices.Contains(lost.Ranks, first) {
+			first++
+		}
+		if first == m.group.Rank() {
+			return visible{m.stderr}
+		}
+	}
+	return stderr
+}
+
+// grace is how long a process that failed waits for rank 0 to print the error.
+const grace = 2 * time.Second
+
+// end ends all processes after an error.
+func (m *member) end(code int) {
+	if code != 0 && m.quiet {
+		time.Sleep(grace)
+	}
+	if code != 0 && m.group != nil {
+		m.group.Abort(code)
+	}
+}
+
+// lost reports the errors of a group that ended: a process died or hangs, or their weights differ.
+func lost(err error) bool {
+	var unanswered *mpi.Lost
+	var call *mpi.CallError
+	var unequal *train.Unequal
+	return errors.As(err, &unanswered) || errors.As(err, &call) || errors.As(err, &unequal)
+}
+
+// afterLoss says how to continue after the loss of a process.
+func afterLoss(stderr io.Writer) {
+	fmt.Fprintln(stderr, "the last checkpoint is kept: `tessera resume RUN --distributed` with as many processes continues from there")
+}

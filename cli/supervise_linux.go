@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"syscall"
+
+	"tessera/mpi"
+)
+
+// superviseVariable marks the process that a supervisor started.
+const superviseVariable = "TESSERA_SUPERVISED"
+
+// supervise runs the command of a distributed training in a child process and returns its exit code. A process that a signal
+// ended (out of memory, kill -9) has no exit code: mpirun would report 137, or the number of the signal, which may be that of
+// another error. The supervisor reports 9. ok is false for other commands.
+func supervise(args []string) (code int, ok bool) {
+	l, launched := mpi.Launched()
+	if !launched || !slices.Contains(args, "--distributed") || os.Getenv(superviseVariable) != "" {
+		return 0, false
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return 0, false
+	}
+	runtime.LockOSThread() // the child ends with the thread that started it
+	cmd := exec.Command(program, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), superviseVariable+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL} // signals arrive once, from here
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2)
+	if err := cmd.Start(); err != nil {
+		return 0, false
+	}
+	var passed atomic.Bool
+	go func() {
+		for s := range signals {
+			passed.Store(true)
+			_ = cmd.Process.Signal(s) // an error says that it has ended
+		}
+	}()
+	var ended *exec.ExitError
+	if errors.As(cmd.Wait(), &ended) && ended.ExitCode() < 0 {
+		if passed.Load() { // mpirun ends all
+			return exitInterrupted, true
+		}
+		fmt.Fprintf(os.Stderr, "tessera: rank %d: %v\n", l.Rank, ended)
+		afterLoss(os.Stderr)
+		return exitLost, true
+	}
+	return cmd.ProcessState.ExitCode(), true
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package cli
+
+// supervise is not available: mpirun reports the signal that ended a process.
+func supervise([]string) (code int, ok bool) { return 0, false }

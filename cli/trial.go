@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"tessera/data"
+	"tessera/kernel"
+	"tessera/sweep"
+	"tessera/train"
+	"tessera/train/folder"
+)
+
+// indexVariables are the environment variables by which schedulers tell a task its index.
+var indexVariables = []string{"SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"}
+
+// trialFlags are the flags of trial.
+type trialFlags struct {
+	progressFlags
+	data string
+}
+
+func trialCommand() *cobra.Command {
+	var f trialFlags
+	cmd := &cobra.Command{
+		Use:   "trial DIR [INDEX]",
+		Short: "Train and measure one index of a sweep's array job",
+		Long: "Train and measure the trial, or trials, that the manifest.json of a sweep's folder has at an index, as the sweep itself would: on\n" +
+			"one thread, to the same bytes. `tessera sweep NAME --emit` writes the manifest, and jobs of schedulers that call this command.\n" +
+			"Run again, it resumes; finished trials are not repeated. Without INDEX the index is that of SLURM_ARRAY_TASK_ID or\n" +
+			"JOB_COMPLETION_INDEX. On SIGUSR1 it writes a checkpoint and exits with code 75: run it again.",
+		Example: "  tessera trial sweeps/figure8 0",
+		Args:    cobra.RangeArgs(1, 2),
+		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.trial(cmd, args) }),
+	}
+	addDataFlag(cmd, &f.data)
+	f.progressFlags.add(cmd, "epochs")
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	return cmd
+}
+
+func (f *trialFlags) trial(cmd *cobra.Command, args []string) error {
+	if err := f.progressFlags.check(cmd); err != nil {
+		return err
+	}
+	if err := kernel.Err(); err != nil {
+		return usageError{err}
+	}
+	index, err := indexOf(args[1:])
+	if err != nil {
+		return err
+	}
+	m, err := manifest(args[0])
+	if err != nil {
+		return err
+	}
+	places, err := m.Task(index)
+	if err != nil {
+		return usageError{err}
+	}
+	show := newProgress(cmd.ErrOrStderr(), f.progressFlags)
+	o := sweep.Options{Report: func(e sweep.Event) {
+		if e.Progress != nil {
+			show.Show(*e.Progress)
+		}
+	}}
+	s, err := declaredAgain(cmd, args[0], f.data, m, o, places...)
+	if err != nil {
+		return err
+	}
+	return f.run(cmd, s, index, show)
+}
+
+// run does the trials of an index, one after the other; one that fails does not stop the next.
+func (f *trialFlags) run(cmd *cobra.Command, s *sweep.Sweep, index int, show *progress) error {
+	failed := 0
+	for _, t := range s.Trials {
+		measured, err := s.Task(cmd.Context(), t)
+		show.End()
+		switch {
+		case err == nil:
+			fmt.Fprintf(cmd.OutOrStdout(), "%s  measured on %s images\n", t.Path, measured.Split)
+		case errors.Is(err, folder.ErrLocked):
+			return lockedTrial{err}
+		case errors.Is(err, train.ErrInterrupted), len(s.Trials) == 1:
+			return err
+		default:
+			failed++
+			fmt.Fprintln(cmd.ErrOrStderr(), "tessera:", err)
+		}
+	}
+	if failed > 0 {
+		return incomplete{fmt.Errorf("%d of the %d trials of index %d failed", failed, len(s.Trials), index)}
+	}
+	return nil
+}
+
+// indexOf is the index of a task: the argument, or the variable of a scheduler.
+func indexOf(args []string) (int, error) {
+	text, from := "", "INDEX"
+	if len(args) > 0 {
+		text = args[0]
+	} else {
+		for _, name := range indexVariables {
+			if v := os.Getenv(name); v != "" {
+				text, from = v, name
+				break
+			}
+		}
+		if text == "" {
+			return 0, usagef("INDEX is missing, and so are %s and %s; give the index of manifest.json", indexVariables[0], indexVariables[1])
+		}
+	}
+	index, err := strconv.Atoi(text)
+	if err != nil || index < 0 {
+		return 0, usagef("%s: got %q, want an index from 0", from, text)
+	}
+	return index, nil
+}
+
+// manifest reads the manifest of a sweep's folder.
+func manifest(dir string) (*sweep.Manifest, error) {
+	if err := findFolder(dir); err != nil {
+		return nil, err
+	}
+	m, err := sweep.ReadManifest(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usagef("%s: no %s; `tessera sweep NAME --emit slurm -o %s` writes it", dir, sweep.ManifestFile, dir)
+	}
+	return m, err
+}
+
+// declaredAgain returns the sweep of a manifest with some of its trials, or all. Trials whose identities are not those of the manifest
+// are refused.
+func declaredAgain(cmd *cobra.Command, dir, dataDir string, m *sweep.Manifest, o sweep.Options, places ...int) (*sweep.Sweep, error) {
+	spec, err := m.Declare(places...)
+	if err != nil {
+		return nil, err
+	}
+	flags := metricFlags{names: m.Metrics, svm: m.SVM}
+	if o.Metrics, err = flags.chosen(); err != nil {
+		return nil, err
+	}
+	o.Dirs, o.Out = data.SearchDirs(dataDir), dir
+	s, err := sweep.New(cmd.Context(), spec, o)
+	if err != nil {
+		return nil, err
+	}
+	return s, m.Matches(s, places...)
+}
+
+// lockedTrial is the error of a trial that another process works on: a task of the same index that has not ended yet.
+type lockedTrial struct{ error }
+
+// Unwrap gives the cause.
+func (e lockedTrial) Unwrap() error { return e.error }
+
+// incomplete is the error of trials that failed or are not there yet.
+type incomplete struct{ error }

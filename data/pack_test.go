@@ -1,0 +1,92 @@
+package data
+
+import (
+	"bytes"
+	"context"
+	"reflect"
+	"testing"
+)
+
+// packedSet returns a small set packed: bytes with labels in another order, floats with a scaling.
+func packedSet(t testing.TB) (*Set, []byte) {
+	t.Helper()
+	train, err := NewBytes([]int{2, 2}, []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, []int{0, 1, -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	test, err := NewFloats([]int{2, 2}, []float32{0.5, -1, 2, 1e-30}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Set{Name: "s", Shape: []int{2, 2}, Train: train.Subset([]int{2, 0}), HasTest: true, Classes: []string{"a", "b"}, Notes: []string{"n"},
+		Test: test.Scaled(&Scaling{[]float32{0, 0, 0, 1}, []float32{2, 2, 2, 2}, true}), Files: []File{{"f", "s"}}, Scale: Scale{Method: scaleMinmax}, doubt: &Error{Dataset: "s", Problem: "p", Hint: "h"}}
+	var b bytes.Buffer
+	if err := s.Pack(&b); err != nil {
+		t.Fatal(err)
+	}
+	return s, b.Bytes()
+}
+
+// sameImages compares what can be seen of images.
+func sameImages(t *testing.T, got, want *Images) {
+	t.Helper()
+	if (got == nil) != (want == nil) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+	if got == nil {
+		return
+	}
+	if got.Checksum() != want.Checksum() || !reflect.DeepEqual(got.Labels(), want.Labels()) || !reflect.DeepEqual(got.Parts, want.Parts) ||
+		!reflect.DeepEqual(got.Scaling(), want.Scaling()) || (got.bytes == nil) != (want.bytes == nil) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestAPackedSetIsTheSameSet(t *testing.T) {
+	s, b := packedSet(t)
+	entry, _ := Registry.Lookup("swimmer")
+	swimmer, err := entry.New().Load(context.Background(), nil, Both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []*Set{s, swimmer} {
+		var again bytes.Buffer
+		if err := want.Pack(&again); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Unpack(again.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameImages(t, got.Train, want.Train)
+		sameImages(t, got.Test, want.Test)
+		g, w := *got, *want
+		g.Train, g.Test, w.Train, w.Test = nil, nil, nil, nil
+		if !reflect.DeepEqual(g, w) {
+			t.Errorf("got %+v, want %+v", g, w)
+		}
+	}
+	for n := range b {
+		if _, err := Unpack(b[:n]); err == nil {
+			t.Fatalf("%d of %d bytes are a set", n, len(b))
+		}
+	}
+}
+
+func FuzzUnpack(f *testing.F) {
+	_, b := packedSet(f)
+	f.Add(b)
+	f.Add([]byte(packMagic))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := Unpack(b)
+		if err != nil {
+			return
+		}
+		for _, m := range []*Images{s.Train, s.Test} {
+			if m != nil {
+				m.Float32()
+				m.Labels()
+			}
+		}
+	})
+}

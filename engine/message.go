@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"tessera/collective"
+	"tessera/internal/volume"
+	"tessera/ir"
+	"tessera/ir/shard"
+)
+
+// message is one collective operation of the processes: an all-reduce of one or several values, or an all-gather. Values that
+// have no other reader are combined where they are; others are copied.
+type message[T ir.Float] struct {
+	values   []*ir.Value
+	args, to []*cell[T]
+	group    collective.Group
+	failure  *failure
+	op       collective.Op
+	late     bool // begun by the step, completed at the end of the run
+	pending  collective.Pending
+	memory   []T // the values one after the other; the gathered parts; nil if the only value is combined where it is
+	counts   []int
+	part     []T // a gathered input, which every Bind puts elsewhere
+	mine     any // what the group gets: memory or a cell's data, boxed once
+	all      any
+}
+
+func (w *message[T]) run(int, int, int) {
+	if w.failure.first != nil {
+		return // the processes no longer agree on what comes next
+	}
+	if err := w.send(); err != nil {
+		w.failure.set(fmt.Errorf("engine: %v: %w", w.values[0].Op, err))
+	}
+}
+
+func (w *message[T]) finish(int) {}
+
+func (w *message[T]) send() (err error) {
+	if w.counts != nil {
+		copy(w.part, w.args[0].data)
+		if err = w.group.AllGather(w.mine, w.counts, w.all); err == nil {
+			w.arrange()
+		}
+		return err
+	}
+	if w.memory != nil {
+		at := 0
+		for _, a := range w.args {
+			at += copy(w.memory[at:], a.data)
+		}
+	}
+	if w.late {
+		w.pending, err = w.group.Start(w.op, w.mine)
+		return err
+	}
+	if err = w.group.AllReduce(w.op, w.mine); err == nil {
+		w.deliver()
+	}
+	return err
+}
+
+// complete waits for a late message.
+func (w *message[T]) complete() {
+	if w.failure.first != nil {
+		return
+	}
+	if err := w.pending.Wait(); err != nil {
+		w.failure.set(fmt.Errorf("engine: %v: %w", w.values[0].Op, err))
+		return
+	}
+	w.deliver()
+}
+
+// deliver copies the combined values to their places.
+func (w *message[T]) deliver() {
+	if w.memory == nil {
+		return
+	}
+	from := w.memory
+	for _, c := range w.to {
+		from = from[copy(c.data, from):]
+	}
+}
+
+// arrange copies gathered parts, which are in the order of the processes, to the order of the images.
+func (w *message[T]) arrange() {
+	if w.memory == nil {
+		return
+	}
+	o := w.values[0].Op.(ir.AllGather)
+	per := len(w.memory) / o.Outer // elements of one outer part of the batch
+	from, before := w.memory, 0
+	for _, count := range w.counts {
+		rows := count / o.Outer
+		for outer := range o.Outer {
+			from = from[copy(w.to[0].data[outer*per+before:][:rows], from):]
+		}
+		before += rows
+	}
+}
+
+// messageStep is the step of a message. Steps of messages keep their order.
+func (c *compiler[T]) messageStep(values []*ir.Value) *step {
+	w := &message[T]{values: values, group: c.plan.group, failure: &c.plan.failure}
+	st := &step{name: values[0].Op.String(), work: w, units: 1, serial: true}
+	for _, v := range values {
+		arg := skipReshapes(v.Args[0])
+		w.args, w.to = append(w.args, c.cells[arg]), append(w.to, c.cells[v])
+		st.reads, st.writes = append(st.reads, reading{arg, whole}), append(st.writes, reading{v, whole})
+		if len(values) == 1 && c.combinedInPlace(v, arg) {
+			c.over[v] = arg
+		}
+	}
+	if o, ok := values[0].Op.(ir.AllReduce); ok {
+		w.late = o.Late
+		if o.F == ir.Largest {
+			w.op = collective.Max
+		}
+	}
+	return st
+}
+
+// combinedInPlace reports whether an all-reduce may overwrite its arg: it is computed by a step, and nothing else reads it.
+func (c *compiler[T]) combinedInPlace(v, arg *ir.Value) bool {
+	if _, gathers := v.Op.(ir.AllGather); gathers {
+		return false
+	}
+	switch arg.Op.(type) {
+	case ir.Product, partialProduct, ir.Transpose, ir.Blockwise, ir.Unitwise, ir.Pointwise, ir.Reduction:
+		return len(c.fusion.readers[arg]) == 1 && !slices.ContainsFunc(c.plan.module.wanted, func(w *ir.Value) bool { return skipReshapes(w) == arg })
+	}
+	return false
+}
+
+// keepOrder makes the steps of messages come in the order of the messages.
+func (c *compiler[T]) keepOrder() {
+	byMessage := map[int]*step{}
+	for _, st := range c.steps {
+		if w, ok := st.work.(*message[T]); ok {
+			n, _ := ir.MessageOf(w.values[0].Op)
+			byMessage[n] = st
+		}
+	}
+	var last *step
+	for _, n := range slices.Sorted(maps.Keys(byMessage)) {
+		byMessage[n].after, last = last, byMessage[n]
+		c.sent = append(c.sent, last.work.(*message[T]))
+	}
+}
+
+// bindMessages gives the messages their memory, after the values have theirs.
+func (c *compiler[T]) bindMessages() {
+	for _, w := range c.sent {
+		total := 0
+		for _, to := range w.to {
+			total += len(to.data)
+		}
+		switch o := w.values[0].Op.(type) {
+		case ir.AllGather:
+			for r := range o.Processes {
+				from, to := shard.Rows(o.Batch, r, o.Processes)
+				w.counts = append(w.counts, volume.Of(w.values[0].Shape)/o.Batch*(to-from))
+			}
+			w.mine, w.all = w.args[0].data, w.to[0].data
+			if _, leaf := skipReshapes(w.values[0].Args[0]).Op.(ir.Leaf); leaf {
+				w.part = make([]T, len(w.args[0].data))
+				w.mine = w.part
+			}
+			if o.Outer > 1 {
+				w.memory = make([]T, total)
+				w.all = w.memory
+			}
+		default:
+			if len(w.values) > 1 || c.over[w.values[0]] == nil {
+				w.memory = make([]T, total)
+				w.mine = w.memory
+			} else {
+				w.mine = w.to[0].data
+			}
+		}
+		if w.late {
+			c.plan.sent = append(c.plan.sent, w)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package fleet
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Access is what a connection needs beside its address.
+type Access struct {
+	Token       string
+	Certificate string // file, PEM; of the server, or of the client where the server wants one
+	Key         string // file, PEM
+	Authority   string // file, PEM: certificates that sign those of the other side; "": those of the system
+	TLS         bool   // a connection without TLS is refused
+}
+
+// ReadToken reads the token from the first line of a file.
+func ReadToken(path string) (string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	token := strings.TrimSpace(string(line))
+	if len(token) < 8 || len(token) > 1024 {
+		return "", fmt.Errorf("%s: the token has %d characters (want from 8 to 1024); `openssl rand -hex 16 > %s` makes one", path, len(token), path)
+	}
+	return token, nil
+}
+
+// clientTLS is the configuration of a client.
+func (a Access) clientTLS() (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if a.Certificate != "" {
+		pair, err := tls.LoadX509KeyPair(a.Certificate, a.Key)
+		if err != nil {
+			return nil, fmt.Errorf("%s, %s: %w", a.Certificate, a.Key, err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	if a.Authority != "" {
+		text, err := os.ReadFile(a.Authority)
+		if err != nil {
+			return nil, err
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%s: no certificate in PEM format", a.Authority)
+		}
+	}
+	return c, nil
+}
+
+// Address returns the URL of a server for HOST, HOST:PORT, nats://HOST or tls://HOST:PORT; the port is 4222 by default.
+func Address(text string) (string, error) {
+	if !strings.Contains(text, "://") {
+		text = "nats://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" || u.Scheme != "nats" && u.Scheme != "tls" || u.Path != "" && u.Path != "/" {
+		return "", fmt.Errorf("%q is not the address of a queue (want nats://HOST or nats://HOST:PORT)", text)
+	}
+	if u.Port() == "" {
+		u.Host += ":4222"
+	}
+	return u.String(), nil
+}
+
+// shown is an address for messages: without the user, password or token that a URL may have.
+func shown(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.User == nil {
+		return address
+	}
+	u.User = nil
+	return u.String()
+}
+
+// options are those of every connection: it is made again as often as it is lost.
+func (a Access) options(name string) ([]nats.Option, error) {
+	o := []nats.Option{nats.Name("tessera " + name), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond),
+		nats.ReconnectJitter(250*time.Millisecond, 250*time.Millisecond), nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2),
+		nats.Timeout(10 * time.Second), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})} // the connection is made again
+	if a.Token != "" {
+		o = append(o, nats.Token(a.Token))
+	}
+	if a.TLS || a.Authority != "" || a.Certificate != "" {
+		c, err := a.clientTLS()
+		if err != nil {
+			return nil, err
+		}
+		o = append(o, nats.Secure(c))
+	}
+	return o, nil
+}
+
+// refused turns the error of a connection that would be refused again into an [ErrRefused] that says what to do; nil for
+// other errors.
+func refused(address string, err error) error {
+	var certificate *tls.CertificateVerificationError
+	say := func(problem string) error { return fmt.Errorf("%s: %w: %s", shown(address), ErrRefused, problem) }
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, nats.ErrAuthorization), strings.Contains(text, "Authorization Violation"), strings.Contains(text, "authorization"):
+		return say("wrong token, or none; give the coordinator's --token-file")
+	case errors.Is(err, nats.ErrSecureConnWanted):
+		return say("the server has no TLS, which this command demands; start the coordinator with --tls-cert and --tls-key")
+	case errors.Is(err, nats.ErrSecureConnRequired):
+		return say("the server demands TLS; give --tls-ca")
+	case errors.As(err, &certificate), strings.Contains(text, "x509:"):
+		return say("its certificate is not trusted (" + text + "); give --tls-ca, and check the clock of this machine if the certificate seems to have expired")
+	case strings.Contains(text, "tls:"), strings.Contains(text, "certificate required"):
+		return say("TLS failed (" + text + "); give --tls-ca, and --tls-cert and --tls-key if the server wants a certificate")
+	case strings.Contains(text, "protocol exception"), strings.Contains(text, "nats: no server info"), strings.Contains(text, "expected 'INFO'"), strings.Contains(text, "nats: Parser"), strings.Contains(text, "wrong proto"):
+		return say("what listens there is not a NATS server (" + text + ")")
+	}
+	return nil
+}

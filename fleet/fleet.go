@@ -1,0 +1,138 @@
+// Package fleet runs the trials of a sweep on several machines.
+//
+// The [Coordinator] holds the sweep's folder and a queue of trials in NATS JetStream: a server inside the process, or one that
+// is there already. Workers ([Work]) take trials from the queue, train them in own folders by the same code as
+// [sweep.Sweep.Run], and send finished runs back. The coordinator verifies and installs them, so that the sweep's folder is
+// that of an ordinary sweep.
+//
+// A trial is delivered at least once: a worker that dies lets its lease run out, and another worker continues from the last
+// checkpoint that was sent. The effect is exactly once: a trial is installed once, and a second result must be equal to the first.
+// Leases are measured by the clock of the server alone. Messages hold no times, so that the clocks of machines need not agree.
+package fleet
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"tessera/internal/machine"
+	"tessera/kernel"
+)
+
+var (
+	// ErrLost is the error of a connection to the queue that is lost for good.
+	ErrLost = errors.New("the connection to the queue of the sweep is lost")
+	// ErrIdle is the end of a worker whose last sweep has ended and that has waited for another one.
+	ErrIdle = errors.New("the sweep has ended, and no other one has begun")
+	// ErrAddress is the error of an address on which this machine cannot listen, for example because another program does.
+	ErrAddress = errors.New("give another address")
+	// ErrRefused is the error of a worker that may not take part, and of a server that refuses the connection.
+	ErrRefused = errors.New("refused")
+)
+
+// Names of what a sweep has in JetStream.
+const (
+	helloSubject = "tessera.hello" // to whatever sweep there is
+	consumerName = "workers"
+	inboxName    = "coordinator"
+)
+
+// names are the names of one sweep's streams and subjects; the sweep is known by a random ID.
+type names struct{ sweep string }
+
+func (n names) work() string             { return "tessera-work-" + n.sweep }
+func (n names) inbox() string            { return "tessera-results-" + n.sweep }
+func (n names) files() string            { return "tessera-files-" + n.sweep }
+func (n names) records() string          { return "tessera-records-" + n.sweep }
+func (n names) subject(of string) string { return "tessera." + n.sweep + "." + of }
+func (n names) task(trial, digest string) string {
+	return n.subject("work." + trial + "." + digest[:16])
+}
+
+// newID returns a random identifier of a sweep or a process.
+func newID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// host names this machine and process.
+func host() string {
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		name = "unknown"
+	}
+	return fmt.Sprintf("%s-%d", name, os.Getpid())
+}
+
+// self describes this process as a worker.
+func self(cores int) hello {
+	return hello{Protocol: protocol, Version: machine.Version(), ID: newID(), Name: host(), CPU: machine.CPU(), Kernels: kernel.Float32().Name, Cores: cores}
+}
+
+// records keeps the record of each trial: a key-value store whose entries are replaced only if they are what was read.
+type records struct {
+	js     jetstream.JetStream
+	kv     jetstream.KeyValue
+	stream *handle
+}
+
+// get returns the record of a trial and its revision, 0 without one. A record that cannot be read counts as none.
+func (r records) get(ctx context.Context, trial string) (rec record, revision uint64, err error) {
+	err = again(ctx, func(ctx context.Context) error {
+		e, err := r.kv.Get(ctx, trial)
+		if errors.Is(err, jetstream.ErrKeyNotFound) {
+			rec, revision = record{}, 0
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		rec, revision = record{}, e.Revision()
+		if decode(e.Value(), &rec) != nil {
+			rec = record{}
+		}
+		return nil
+	})
+	return rec, revision, err
+}
+
+// change reads, changes and writes the record of a trial until nobody else has written between. A change that returns false
+// leaves the record as it is.
+func (r records) change(ctx context.Context, trial string, change func(*record) bool) (record, error) {
+	for {
+		rec, revision, err := r.get(ctx, trial)
+		if err != nil || !change(&rec) {
+			return rec, err
+		}
+		text, err := encode(&rec)
+		if err != nil {
+			return rec, err
+		}
+		one, cancel := context.WithTimeout(ctx, requestTime)
+		_, err = r.kv.Update(one, trial, text, revision)
+		cancel()
+		if err == nil {
+			return rec, nil
+		}
+		select { // somebody else has written, or the answer is lost: what counts is what is there
+		case <-ctx.Done():
+			return rec, errors.Join(ctx.Err(), err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// remove removes the record of a trial.
+func (r records) remove(ctx context.Context, trial string) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	if stream, err := r.stream.of(ctx, r.js, "KV_"+r.kv.Bucket()); err == nil {
+		_ = stream.Purge(ctx, jetstream.WithPurgeSubject("$KV."+r.kv.Bucket()+"."+trial))
+	}
+}

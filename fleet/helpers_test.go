@@ -1,0 +1,190 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tessera/config"
+	"tessera/sweep"
+	"tessera/train/folder"
+)
+
+// declared is a sweep of eight small trials, two of which diverge, with noise, a shorter last batch and a checkpoint after every
+// epoch.
+const declared = `
+[model.small]
+about = "a line for people"
+dataset = { name = "bars", count = 100 }
+encoder = [{ kind = "gaussian_noise" }, { kind = "dense", units = 6, activation = "sigmoid" }]
+loss = [{ kind = "mse" }, { kind = "kl", weight = 0.001, target = 0.2 }]
+train = { epochs = 4, batch = 32, checkpoint_seconds = 0 }
+
+[sweep.s]
+model = "small"
+seeds = [1, 2]
+set.loss.1.target = [0.1, 0.3]
+set.optimizer.learning_rate = [0.01, 1e30]
+`
+
+func spec(t testing.TB, text string) *config.Sweep {
+	t.Helper()
+	f, err := config.Load("models.toml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := f.Sweep("s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// lasting returns every file of a sweep that does not depend on times and machines, by its path.
+func lasting(t testing.TB, path string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		switch d.Name() {
+		case sweep.TimingsFile, folder.Metrics, folder.Environment:
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		relative, _ := filepath.Rel(path, name)
+		files[relative] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// same fails the test unless two sweeps hold the same files.
+func same(t testing.TB, got, want map[string]string) {
+	t.Helper()
+	if len(want) == 0 {
+		t.Error("nothing to compare with")
+	}
+	for name, text := range want {
+		if got[name] != text {
+			t.Errorf("%s differs:\n%.300s\nwant\n%.300s", name, got[name], text)
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			t.Errorf("%s should not be there", name)
+		}
+	}
+}
+
+// alone runs the sweep on this machine and returns its files.
+func alone(t testing.TB, text string) map[string]string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "alone")
+	s, err := sweep.New(context.Background(), spec(t, text), sweep.Options{Out: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failed *sweep.Failed
+	if _, err := s.Run(context.Background()); err != nil && !errors.As(err, &failed) {
+		t.Fatal(err)
+	}
+	return lasting(t, path)
+}
+
+// bench is a sweep with workers in this process.
+type bench struct {
+	testing.TB
+	out         string
+	coordinator *Coordinator
+	sweep       *sweep.Sweep
+	mu          sync.Mutex
+	lines       []string
+	workers     sync.WaitGroup
+}
+
+// newBench makes the coordinator of a sweep on a free port.
+func newBench(t testing.TB, text, out string, o Options) *bench {
+	t.Helper()
+	b := &bench{TB: t, out: out}
+	if o.Listen == "" {
+		o.Listen = "127.0.0.1:0"
+	}
+	if o.Lease == 0 {
+		o.Lease = 2 * time.Second
+	}
+	o.Log = b.log
+	b.coordinator = NewCoordinator(o)
+	s, err := sweep.New(context.Background(), spec(t, text), sweep.Options{Out: out, Elsewhere: b.coordinator})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.sweep = s
+	return b
+}
+
+func (b *bench) log(line string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lines = append(b.lines, line)
+}
+
+// said reports whether a line of the log has a text.
+func (b *bench) said(text string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.Contains(strings.Join(b.lines, "\n"), text)
+}
+
+// run runs the sweep to its end in the background.
+func (b *bench) run(ctx context.Context) <-chan error {
+	ended := make(chan error, 1)
+	go func() {
+		_, err := b.sweep.Run(ctx)
+		b.log(fmt.Sprintf("the sweep ended: listening on nothing: %v", err))
+		ended <- err
+	}()
+	b.until("the coordinator listens", func() bool { return b.said("listening on") })
+	return ended
+}
+
+// address is that of the server.
+func (b *bench) address() string { return "nats://" + b.coordinator.server.Addr().String() }
+
+// until waits for a condition.
+func (b *bench) until(what string, holds func() bool) {
+	b.Helper()
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.Fatalf("waited for a minute: %s; the log:\n%s", what, strings.Join(b.lines, "\n"))
+		}
+	}
+}
+
+// worker starts a worker; the returned channel has its error at its end.
+func (b *bench) worker(ctx context.Context, o WorkerOptions) <-chan error {
+	ended := make(chan error, 1)
+	if o.URL == "" {
+		o.URL = b.address()
+	}
+	if o.Cache == "" {
+		o.Cache = filepath.Join(b.TempDir(), "cache")
+	}
+	if o.Jobs == 0 {
+		o.Jobs = 1
+	}
+	o.Log = b.log
+	b.workers.Go(func() { ended <- Work(ctx, o) })
+	return ended
+}

@@ -1,0 +1,229 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"tessera/data"
+	"tessera/internal/machine"
+	"tessera/internal/regular"
+	"tessera/train/folder"
+)
+
+// away is after how long without a hello a worker is not counted any more.
+const away = 10 * time.Second
+
+// member is a worker as the coordinator knows it.
+type member struct {
+	name, cpu, kernels string
+	cores              int
+	running            []running
+	leaving            bool
+	asked              bool      // it has heard that the trials are to be given back
+	knowsEnd           bool      // it has heard that the sweep has ended
+	seen               time.Time // by this machine's clock
+}
+
+// Fleet is what a coordinator knows of its workers.
+type Fleet struct{ Workers, Cores, Running int }
+
+// Fleet returns the workers of the moment.
+func (c *Coordinator) Fleet() (f Fleet) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.workers {
+		if time.Since(m.seen) < away && !m.leaving {
+			f.Workers++
+			f.Cores += m.cores
+			f.Running += len(m.running)
+		}
+	}
+	return f
+}
+
+// greet answers a hello.
+func (c *Coordinator) greet(b []byte) []byte {
+	w := welcome{Protocol: protocol}
+	var version struct {
+		Version string `json:"version"`
+		Name    string `json:"name"`
+	}
+	var h hello
+	switch err := decode(b, &h); {
+	case json.Unmarshal(b, &version) == nil && len(b) <= mostMessage && version.Version != machine.Version():
+		w.Refused = cut(fmt.Sprintf("the worker is tessera %q, the coordinator %q; install the same version", version.Version, machine.Version()))
+	case err != nil:
+		w.Refused = cut(err.Error())
+	default:
+		w = c.admit(&h)
+	}
+	if w.Refused != "" {
+		c.refuse(version.Name, w.Refused)
+	}
+	text, err := encode(&w)
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// refuse says once that a worker was refused.
+func (c *Coordinator) refuse(name, why string) {
+	c.mu.Lock()
+	key := cut("refused " + name)
+	_, known := c.workers[key]
+	c.workers[key] = &member{leaving: true}
+	c.mu.Unlock()
+	if !known {
+		c.options.Log(fmt.Sprintf("worker %s was refused: %s", cut(name), why))
+	}
+}
+
+// admit notes what a worker says and passes its progress on.
+func (c *Coordinator) admit(h *hello) welcome {
+	c.mu.Lock()
+	if c.kernels == "" {
+		c.kernels = h.Kernels
+	}
+	other := h.Kernels != c.kernels
+	if other && c.options.SameKernels {
+		c.mu.Unlock()
+		return welcome{Protocol: protocol, Refused: cut(fmt.Sprintf("its kernels are %s, this sweep keeps to %s (--same-kernels); TESSERA_SIMD may select them", h.Kernels, c.kernels))}
+	}
+	warn := other && !c.mixed
+	c.mixed = c.mixed || other
+	m := c.workers[h.ID]
+	joined := m == nil
+	if joined {
+		m = &member{}
+		c.workers[h.ID] = m
+	}
+	left := h.Leaving && !m.leaving
+	m.name, m.cpu, m.kernels, m.cores, m.running, m.leaving, m.seen = h.Name, h.CPU, h.Kernels, h.Cores, h.Running, h.Leaving, time.Now()
+	m.asked = c.state == stateCancel && m.asked || c.state == stateCancel && len(h.Running) == 0
+	m.knowsEnd = c.state == stateEnd
+	state := c.state
+	var tell []func()
+	for _, r := range h.Running {
+		if w := c.waiting[r.Trial]; w != nil && state == stateRun {
+			tell = append(tell, func() { w.tell(r.progress()) })
+		}
+	}
+	c.mu.Unlock()
+	for _, one := range tell {
+		one()
+	}
+	c.announce(h, joined, left, warn)
+	return welcome{Protocol: protocol, Sweep: c.names.sweep, State: state, Lease: int(c.options.Lease / time.Millisecond)}
+}
+
+// announce says that a worker has come or goes.
+func (c *Coordinator) announce(h *hello, joined, left, warn bool) {
+	switch {
+	case joined:
+		c.options.Log(fmt.Sprintf("worker %s has joined: %d at once, %s, %s", h.Name, h.Cores, h.CPU, h.Kernels))
+	case left:
+		c.options.Log(fmt.Sprintf("worker %s leaves", h.Name))
+	}
+	if warn {
+		c.options.Log(fmt.Sprintf("warning: the workers have different kernels (%s and %s): the last bits of results depend on which machine takes a trial; --same-kernels keeps to one kind", c.kernels, h.Kernels))
+	}
+}
+
+// await waits until every worker that is there satisfies a condition, at most for some time.
+func (c *Coordinator) await(most time.Duration, holds func(*member) bool) {
+	for began := time.Now(); time.Since(began) < most; time.Sleep(20 * time.Millisecond) {
+		all := true
+		c.mu.Lock()
+		for _, m := range c.workers {
+			all = all && (m.leaving || time.Since(m.seen) > 3*time.Second || holds(m))
+		}
+		c.mu.Unlock()
+		if all {
+			return
+		}
+	}
+}
+
+// inMemory returns the data of a trial to the worker in this process.
+func (c *Coordinator) inMemory(trial, what string) *data.Set {
+	t := c.trials[trial]
+	if t == nil {
+		return nil
+	}
+	one := c.sweep.One(t)
+	if what == needTested {
+		return one.Tested
+	}
+	return one.Fitted
+}
+
+// supplies numbers what was supplied: objects have different names.
+var supplies atomic.Int64
+
+// supply answers a need: it sends a data set, once, or the parameters that a model starts from.
+func (c *Coordinator) supply(ctx context.Context, b []byte) []byte {
+	var n need
+	s := supply{}
+	err := decode(b, &n)
+	if err == nil {
+		s.Manifest, err = c.send(ctx, n)
+	}
+	if err != nil {
+		s = supply{Problem: cut(err.Error())}
+	}
+	text, err := encode(&s)
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// send puts what is needed into the store.
+func (c *Coordinator) send(ctx context.Context, n need) (*manifest, error) {
+	t := c.trials[n.Trial]
+	if t == nil {
+		return nil, fmt.Errorf("trial %s is not of this sweep", n.Trial)
+	}
+	if n.What == needStart {
+		start := t.Started()
+		if start == nil {
+			return nil, fmt.Errorf("trial %s starts from no run", n.Trial)
+		}
+		files, err := startFiles(t.Model.Start.Run, start.Path)
+		if err != nil {
+			return nil, err
+		}
+		return c.store.put(ctx, "start-"+start.SHA256, files)
+	}
+	set := c.inMemory(n.Trial, n.What)
+	if m := c.sets[set]; m != nil { // needs are answered one after the other
+		return m, nil
+	}
+	packed, err := pack(set)
+	if err != nil {
+		return nil, err
+	}
+	m, err := c.store.put(ctx, fmt.Sprintf("set-%s-%d", c.names.sweep, supplies.Add(1)), []folder.File{{Name: setFile, Data: packed}})
+	if err == nil {
+		c.sets[set] = m
+	}
+	return m, err
+}
+
+// startFiles are the files of a run from which another one can start: its declaration and its parameters.
+func startFiles(run, parameters string) ([]folder.File, error) {
+	var files []folder.File
+	for _, path := range []string{filepath.Join(run, folder.Config), parameters} {
+		b, err := regular.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, folder.File{Name: filepath.Base(path), Data: b})
+	}
+	return files, nil
+}

@@ -1,0 +1,332 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"tessera/data"
+	"tessera/train"
+	"tessera/train/folder"
+)
+
+// WorkerOptions are those of a worker.
+type WorkerOptions struct {
+	URL string
+	Access
+	Jobs  int           // trials at once; < 1: one per processor
+	Dirs  data.Dirs     // where data sets are searched
+	Cache string        // folder of data sets that were fetched, and of trials in progress
+	Wait  time.Duration // how long a worker without a coordinator waits for one; 0: ten minutes
+	Disk  folder.Disk   // nil: the operating system's
+	Log   func(string)  // lines about what is done; may be nil
+
+	inside *nats.Conn                                              // the connection of the coordinator in the same process
+	sets   func(trial, what string) *data.Set                      // its data sets
+	fake   func(context.Context, *store, *task) (*manifest, error) // replaces the training, in tests
+}
+
+// helloEvery is how often a worker says that it is there.
+const helloEvery = time.Second
+
+// worker is one process that takes trials.
+type worker struct {
+	options WorkerOptions
+	conn    *nats.Conn
+	dir     string // of trials in progress, of this process alone
+	held    *folder.Folder
+	sets    sets
+	nudge   chan struct{}
+
+	mu      sync.Mutex
+	self    hello
+	running map[string]running
+	full    error     // the disk cannot be written: no more trials are taken
+	alone   time.Time // since when no coordinator has answered, by this machine's clock
+	ended   bool      // the last sweep has ended
+}
+
+// Work takes trials until ctx ends; trials in progress are then given back with a checkpoint, and the error is
+// [train.ErrInterrupted]. Other errors are [ErrRefused], [ErrLost] when there is no coordinator for longer than Wait in the
+// middle of a sweep, [ErrIdle] after its end, and [*folder.WriteError] if the disk cannot be written: trials are given back.
+func Work(ctx context.Context, o WorkerOptions) error {
+	if o.URL == "" && o.inside == nil || o.Cache == "" {
+		return errors.New("fleet: a worker needs the URL of a coordinator and a folder for what it fetches: set URL and Cache")
+	}
+	if o.Jobs < 1 {
+		o.Jobs = runtime.GOMAXPROCS(0)
+	}
+	if o.Wait <= 0 {
+		o.Wait = 10 * time.Minute
+	}
+	if o.Disk == nil {
+		o.Disk = folder.OS{}
+	}
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+	w := &worker{options: o, self: self(o.Jobs), running: map[string]running{}, nudge: make(chan struct{}, 1), alone: time.Now()}
+	if err := w.place(); err != nil {
+		return err
+	}
+	defer w.leave()
+	if err := w.connect(ctx); err != nil {
+		return err
+	}
+	return w.serve(ctx)
+}
+
+// place makes the folder of this process, and removes those of killed ones.
+func (w *worker) place() (err error) {
+	all := filepath.Join(w.options.Cache, "in-progress") // not a name that a sweep or a user gives: what is left here is removed
+	w.dir = filepath.Join(all, w.self.ID)
+	w.sets = sets{worker: w}
+	if w.held, err = folder.Hold(w.dir, w.options.Disk); err != nil {
+		return err
+	}
+	if !folder.Held(w.dir) { // without locks nobody knows which processes live
+		return nil
+	}
+	entries, _ := os.ReadDir(all)
+	for _, e := range entries {
+		left := filepath.Join(all, e.Name())
+		if !e.IsDir() || !isID(e.Name()) {
+			continue
+		}
+		if held, err := folder.Hold(left, w.options.Disk); err == nil {
+			_ = w.options.Disk.RemoveAll(left)
+			_ = held.Close()
+		}
+	}
+	return nil
+}
+
+// leave removes the folder and ends the connection.
+func (w *worker) leave() {
+	_ = w.options.Disk.RemoveAll(w.dir)
+	_ = w.held.Close()
+	if w.conn != nil && w.options.inside == nil {
+		w.conn.Close()
+	}
+}
+
+// connect connects to the queue, which may not be there yet.
+func (w *worker) connect(ctx context.Context) error {
+	if w.conn = w.options.inside; w.conn != nil {
+		return nil
+	}
+	options, err := w.options.options(w.self.Name)
+	if err != nil {
+		return err
+	}
+	options = append(options, nats.ReconnectHandler(func(*nats.Conn) { w.wake() }))
+	for said := false; ; said = true {
+		w.conn, err = nats.Connect(w.options.URL, options...)
+		if err == nil {
+			w.options.Log("connected to " + w.conn.ConnectedUrlRedacted())
+			return nil
+		}
+		if why := refused(w.options.URL, err); why != nil {
+			return why
+		}
+		if time.Since(w.alone) > w.options.Wait {
+			return fmt.Errorf("%s: %w: no connection in %v: %w", shown(w.options.URL), ErrLost, w.options.Wait, err)
+		}
+		if !said {
+			w.options.Log(fmt.Sprintf("%s: %v; waiting for it", shown(w.options.URL), err))
+		}
+		select {
+		case <-ctx.Done():
+			return train.ErrInterrupted
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+// wake makes the worker ask the coordinator at once.
+func (w *worker) wake() {
+	select {
+	case w.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// serve serves one sweep after the other.
+func (w *worker) serve(ctx context.Context) error {
+	var current *serving
+	defer func() {
+		if current != nil {
+			current.end()
+		}
+		if w.conn.IsConnected() {
+			_, _ = w.say(true, "") // a coordinator that does not hear it counts the worker a little longer
+		}
+	}()
+	tick := time.NewTicker(helloEvery)
+	defer tick.Stop()
+	for {
+		answer, err := w.say(false, current.id())
+		if err != nil {
+			return err
+		}
+		if answer != nil && (answer.State != stateRun || answer.Sweep != current.id()) && current != nil {
+			current.end()
+			current = nil
+			w.wake()
+		}
+		if answer != nil && answer.State == stateRun && current == nil && w.problem() == nil {
+			if current, err = w.join(ctx, answer); err != nil {
+				current = nil
+				w.options.Log(err.Error())
+			}
+		}
+		if err := w.problem(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return train.ErrInterrupted
+		case <-tick.C:
+		case <-w.nudge:
+		}
+	}
+}
+
+// problem is why the worker takes no more trials; nil for none.
+func (w *worker) problem() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.full
+}
+
+// say says hello to the coordinator and returns its answer, nil if there is none at the moment.
+func (w *worker) say(leaving bool, sweep string) (*welcome, error) {
+	w.mu.Lock()
+	h := w.self
+	h.Leaving, h.Sweep = leaving, sweep
+	for _, r := range w.running {
+		h.Running = append(h.Running, r)
+	}
+	w.mu.Unlock()
+	text, err := encode(&h)
+	if err != nil {
+		return nil, err
+	}
+	subject := helloSubject
+	if sweep != "" {
+		subject = names{sweep}.subject("hello")
+	}
+	m, err := w.conn.Request(subject, text, 2*helloEvery)
+	if err != nil {
+		return nil, w.unanswered(err)
+	}
+	var answer welcome
+	if err := decode(m.Data, &answer); err != nil {
+		return nil, fmt.Errorf("%s: %w: the coordinator: %w", shown(w.options.URL), ErrRefused, err)
+	}
+	if answer.Refused != "" {
+		return nil, fmt.Errorf("%s: %w by the coordinator: %s", shown(w.options.URL), ErrRefused, answer.Refused)
+	}
+	w.mu.Lock()
+	w.alone, w.ended = time.Now(), answer.State == stateEnd
+	w.mu.Unlock()
+	return &answer, nil
+}
+
+// unanswered is the error of a hello without an answer: nil while it is worth to wait.
+func (w *worker) unanswered(err error) error {
+	if w.conn.IsClosed() {
+		if why := refused(w.options.URL, w.conn.LastError()); why != nil {
+			return why
+		}
+		return fmt.Errorf("%s: %w: %w", shown(w.options.URL), ErrLost, err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if time.Since(w.alone) < w.options.Wait || len(w.running) > 0 && w.conn.IsConnected() {
+		return nil
+	}
+	if w.ended {
+		return ErrIdle
+	}
+	return fmt.Errorf("%s: %w: no coordinator has answered for %v", shown(w.options.URL), ErrLost, w.options.Wait)
+}
+
+// serving is the worker while it serves one sweep.
+type serving struct {
+	*worker
+	names    names
+	lease    time.Duration
+	consumer jetstream.Consumer
+	store    *store
+	records  records
+	control  *nats.Subscription
+	stop     context.CancelFunc
+	slots    sync.WaitGroup
+}
+
+// id is the ID of the sweep, "" for none.
+func (s *serving) id() string {
+	if s == nil {
+		return ""
+	}
+	return s.names.sweep
+}
+
+// join begins to take trials of a sweep.
+func (w *worker) join(ctx context.Context, answer *welcome) (*serving, error) {
+	s := &serving{worker: w, names: names{answer.Sweep}, lease: time.Duration(answer.Lease) * time.Millisecond}
+	js, err := jetstream.New(w.conn)
+	if err != nil {
+		return nil, err
+	}
+	s.store, s.records = &store{js: js, bucket: s.names.files()}, records{js: js, stream: &handle{}}
+	one, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	if s.consumer, err = js.Consumer(one, s.names.work(), consumerName); err != nil {
+		return nil, fmt.Errorf("the queue of sweep %s: %w", s.names.sweep, err)
+	}
+	if s.store.objects, err = js.ObjectStore(one, s.names.files()); err != nil {
+		return nil, fmt.Errorf("the files of sweep %s: %w", s.names.sweep, err)
+	}
+	if s.records.kv, err = js.KeyValue(one, s.names.records()); err != nil {
+		return nil, fmt.Errorf("the records of sweep %s: %w", s.names.sweep, err)
+	}
+	if s.control, err = w.conn.Subscribe(s.names.subject("control"), func(*nats.Msg) { w.wake() }); err != nil {
+		return nil, err
+	}
+	ctx, s.stop = context.WithCancel(ctx)
+	w.options.Log(fmt.Sprintf("taking trials of sweep %s, %d at once", s.names.sweep, w.options.Jobs))
+	for range w.options.Jobs {
+		s.slots.Go(func() { s.slot(ctx) })
+	}
+	return s, nil
+}
+
+// end gives the trials in progress back and waits for them. Meanwhile it says hello, so that the coordinator waits too.
+func (s *serving) end() {
+	s.stop()
+	given := make(chan struct{})
+	go func() {
+		s.slots.Wait()
+		close(given)
+	}()
+	tick := time.NewTicker(helloEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-given:
+			_ = s.control.Unsubscribe()
+			return
+		case <-tick.C:
+			_, _ = s.say(false, s.id()) // the answer changes nothing
+		}
+	}
+}

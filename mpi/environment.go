@@ -1,0 +1,106 @@
+package mpi
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+// Variable is the environment variable that names the library to load, by name or path. Without it the library is that of the
+// launcher.
+const Variable = "TESSERA_MPI"
+
+// Launch is what the launcher of this process says about it.
+type Launch struct {
+	By    string // "Open MPI's mpirun", "MPICH's mpirun" or "srun"
+	Rank  int
+	Size  int // number of processes
+	Local int // of them on this machine; 1 if unknown
+}
+
+// The launchers.
+const (
+	byOpen  = "Open MPI's mpirun"
+	byMPICH = "MPICH's mpirun"
+	bySlurm = "srun"
+)
+
+// Launched returns what the launcher says; ok is false for a process that neither mpirun nor srun started.
+func Launched() (l Launch, ok bool) { return launched(os.Getenv) }
+
+func launched(env func(string) string) (l Launch, ok bool) {
+	for _, v := range []struct{ by, rank, size, local string }{
+		{byOpen, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+		{bySlurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", ""},
+		{byMPICH, "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
+	} {
+		rank, err := strconv.Atoi(env(v.rank))
+		size, wrong := strconv.Atoi(env(v.size))
+		if err != nil || wrong != nil || rank < 0 || rank >= size {
+			continue
+		}
+		if v.by == bySlurm && env("MPI_LOCALNRANKS") != "" { // MPICH's mpirun starts its helpers with srun
+			continue
+		}
+		l = Launch{By: v.by, Rank: rank, Size: size}
+		l.Local, _ = strconv.Atoi(env(v.local))
+		if v.by == bySlurm {
+			l.Local = tasksOf(env("SLURM_STEP_TASKS_PER_NODE"), env("SLURM_NODEID"))
+		}
+		l.Local = max(1, l.Local)
+		return l, true
+	}
+	return l, false
+}
+
+// tasksOf is the number of tasks of a node in Slurm's list, such as "4(x2),3"; 0 if the list does not say.
+func tasksOf(list, node string) int {
+	at, err := strconv.Atoi(node)
+	if err != nil {
+		return 0
+	}
+	for _, item := range strings.Split(list, ",") {
+		count, times, repeated := strings.Cut(strings.TrimSuffix(item, ")"), "(x")
+		n, err := strconv.Atoi(count)
+		if err != nil {
+			return 0
+		}
+		nodes := 1
+		if repeated {
+			nodes, _ = strconv.Atoi(times)
+		}
+		if at -= nodes; at < 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+// Threads is the number of CPUs for each process: those of the machine divided among its processes, at most those that the
+// launcher bound the process to, at least 1.
+func (l Launch) Threads() int {
+	return max(1, min(runtime.GOMAXPROCS(0), online()/max(1, l.Local)))
+}
+
+// online is the number of CPUs of the machine, bound or not.
+func online() int {
+	text, err := os.ReadFile("/sys/devices/system/cpu/online")
+	if err != nil {
+		return runtime.NumCPU()
+	}
+	n := 0
+	for _, part := range strings.Split(strings.TrimSpace(string(text)), ",") {
+		from, to, ranged := strings.Cut(part, "-")
+		first, err := strconv.Atoi(from)
+		last := first
+		if ranged && err == nil {
+			last, err = strconv.Atoi(to)
+		}
+		if err != nil {
+			return runtime.NumCPU()
+		}
+		n += last - first + 1
+	}
+	return n
+}

@@ -1,0 +1,256 @@
+package mpi
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// transport sends messages. Only one goroutine, locked to its thread, calls its methods.
+type transport interface {
+	join() (rank, size int, err error)
+	version() string
+	// post begins a message, test asks whether it is complete.
+	post(m *message, tag int) error
+	test(m *message) (done bool, err error)
+	// cancel ends a message that was not received; test completes it.
+	cancel(m *message) error
+	// pause gives the processor to others, for a while.
+	pause(d time.Duration)
+	abort(code int)
+	finalize() error
+}
+
+// Tags: those of operations repeat after a while, below the 32767 that every library allows. An operation has two phases.
+const (
+	tags      = 8192
+	tellTag   = 2 * tags
+	mostBytes = 1<<31 - 1 // of a message: the library counts them in an int
+)
+
+// owner makes all calls of the library.
+type owner struct {
+	transport transport
+	work      chan *operation
+	waiters   atomic.Int32 // callers that wait for an operation
+	active    []*operation
+	polling   []*operation // the active ones at the beginning of a poll
+	group     *Group
+	heard     message // the failure that another process may tell
+	told      failure
+	broken    error        // what ended the group
+	ended     bool         // the library may no longer be called
+	abandoned []*operation // whose memory the library may still write to
+	polled    time.Time
+}
+
+// run owns the group until the process ends.
+func (o *owner) run() {
+	for idle := 0; ; {
+		if len(o.active) == 0 {
+			o.begin(<-o.work)
+			o.polled, idle = time.Now(), 0
+			continue
+		}
+		select {
+		case op := <-o.work:
+			o.begin(op)
+			idle = 0
+		default:
+		}
+		if o.poll() {
+			idle = 0
+		} else {
+			idle++
+			o.rest(idle)
+		}
+	}
+}
+
+// rest pauses after polls in vain: longer ones while the caller computes, which needs the processor.
+func (o *owner) rest(idle int) {
+	switch {
+	case idle > 20_000:
+		o.transport.pause(time.Millisecond)
+	case idle > 2000 || o.waiters.Load() == 0:
+		o.transport.pause(20 * time.Microsecond)
+	case idle > 200 && idle%32 == 0: // on a busy machine a process that yields waits for all others
+		o.transport.pause(0)
+	}
+}
+
+// begin posts the first messages of an operation.
+func (o *owner) begin(op *operation) {
+	switch {
+	case o.ended:
+		op.done <- &CallError{op.name, "the group has ended"}
+		return
+	case o.broken != nil && op.action != abort && op.action != tell:
+		op.done <- o.broken
+		return
+	}
+	switch op.action {
+	case abort:
+		o.transport.abort(op.code)
+		op.done <- nil
+	case end:
+		op.done <- o.end()
+	default:
+		if err := o.post(op); err != nil {
+			o.fail(err, op)
+			return
+		}
+		o.active = append(o.active, op)
+	}
+}
+
+// post begins the messages of an operation's phase.
+func (o *owner) post(op *operation) error {
+	op.prepare()
+	tag := int(op.number%tags)*2 + op.phase
+	if op.action == tell {
+		tag = tellTag
+	}
+	for i := range op.messages {
+		m := &op.messages[i]
+		if m.bytes > mostBytes {
+			return &CallError{op.name, fmt.Sprintf("a message of %d bytes, want at most %d; use more processes", m.bytes, mostBytes)}
+		}
+		op.pin.Pin(m.at)
+		if err := o.transport.post(m, tag); err != nil {
+			return err
+		}
+	}
+	if len(op.messages) > 0 {
+		op.pin.Pin(&op.messages[0])
+	}
+	return nil
+}
+
+// listen waits for the failure of any other process.
+func (o *owner) listen() error {
+	o.heard = message{peer: anyone, receives: true, at: o.told.address(), bytes: len(o.told)}
+	return o.transport.post(&o.heard, tellTag)
+}
+
+// end stops listening and leaves the group.
+func (o *owner) end() error {
+	if err := o.transport.cancel(&o.heard); err != nil {
+		return err
+	}
+	for range 1000 {
+		if done, err := o.transport.test(&o.heard); done || err != nil {
+			break
+		}
+		o.transport.pause(20 * time.Microsecond)
+	}
+	o.ended = true
+	return o.transport.finalize()
+}
+
+// poll tests the active operations once and reports whether one of them got further.
+func (o *owner) poll() (further bool) {
+	now := time.Now()
+	passed := min(now.Sub(o.polled), time.Second) // a process that was stopped does not take the others for dead
+	o.polled = now
+	failed := o.hear()
+	further = o.advanceAll(passed)
+	if failed == nil {
+		return further
+	}
+	for o.broken == nil && o.advanceAll(0) { // what that process sent before may be complete: then this one got the same result
+	}
+	o.fail(failed)
+	return true
+}
+
+// hear returns the failure that another process told.
+func (o *owner) hear() error {
+	if o.broken != nil {
+		return nil
+	}
+	if done, err := o.transport.test(&o.heard); err != nil || !done {
+		return nil
+	}
+	rank, code, text := o.told.decode()
+	return &Failed{Rank: rank, Host: o.group.host(rank), Code: code, Text: text}
+}
+
+// advanceAll advances every active operation, which has waited for a while longer.
+func (o *owner) advanceAll(passed time.Duration) (further bool) {
+	o.polling = append(o.polling[:0], o.active...)
+	for _, op := range o.polling {
+		moved, err := o.advance(op)
+		further = further || moved
+		op.waited += passed
+		if err == nil && !moved && op.waited > op.patience {
+			err = o.lost(op)
+		}
+		if err != nil {
+			o.fail(err, op)
+			return true
+		}
+	}
+	return further
+}
+
+// advance tests the messages of an operation in order, and begins its next phase or ends it.
+func (o *owner) advance(op *operation) (further bool, err error) {
+	for i := range op.messages {
+		m := &op.messages[i]
+		if m.done {
+			continue
+		}
+		if m.done, err = o.transport.test(m); err != nil || !m.done {
+			return further, err
+		}
+		further = true
+		if m.receives && m.got != m.bytes {
+			return true, &CallError{op.name, fmt.Sprintf("rank %d sent %d bytes, want %d: the processes do not run the same program", m.peer, m.got, m.bytes)}
+		}
+	}
+	if op.after() {
+		return true, o.post(op)
+	}
+	o.remove(op)
+	op.pin.Unpin()
+	op.done <- nil
+	return true, nil
+}
+
+func (o *owner) remove(op *operation) {
+	o.active = slices.DeleteFunc(o.active, func(other *operation) bool { return other == op })
+}
+
+// lost names the processes that have not answered.
+func (o *owner) lost(op *operation) error {
+	l := &Lost{What: op.name, After: op.patience}
+	for i := range op.messages {
+		m := &op.messages[i]
+		if done, err := o.transport.test(m); !m.done && (err != nil || !done) && !slices.Contains(l.Ranks, m.peer) {
+			l.Ranks = append(l.Ranks, m.peer)
+		}
+	}
+	slices.Sort(l.Ranks)
+	for _, r := range l.Ranks {
+		l.Hosts = append(l.Hosts, o.group.host(r))
+	}
+	return l
+}
+
+// fail ends the group: all operations get the error. Their memory stays pinned.
+func (o *owner) fail(err error, also ...*operation) {
+	if o.broken == nil {
+		o.broken = err
+	}
+	for _, op := range also {
+		if !slices.Contains(o.active, op) {
+			o.active = append(o.active, op)
+		}
+	}
+	for _, op := range o.active {
+		op.done <- err
+	}
+	o.active, o.abandoned = nil, append(o.abandoned, o.active...)
+}

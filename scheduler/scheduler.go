@@ -1,0 +1,138 @@
+// Package scheduler writes the jobs by which the schedulers of clusters run the trials of a sweep, and simulates schedules.
+package scheduler
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"text/template"
+)
+
+// Job is an array of tasks that share the folder of a sweep. A task is `tessera trial FOLDER INDEX`.
+type Job struct {
+	Sweep    string // its name
+	Folder   string // of the sweep: an absolute path, on all machines the same
+	Work     string // where the tasks run: relative paths of data begin here
+	Program  string // the path of tessera
+	Data     string // the folder of the data sets; "" for none
+	Tasks    int    // indices, from 0
+	Parallel int    // tasks at the same time; 0: as many as the scheduler runs
+	PerJob   int    // most tasks of one job of Slurm, which its MaxArraySize limits
+}
+
+// File is a text to be written into the sweep's folder.
+type File struct{ Name, Text string }
+
+//go:embed slurm.sh kubernetes.yaml
+var texts embed.FS
+
+// templates are the texts of the jobs.
+var templates = template.Must(template.New("").Delims("<<", ">>").
+	Funcs(template.FuncMap{"quoted": quoted, "option": option}).ParseFS(texts, "*.sh", "*.yaml"))
+
+// The names of the jobs.
+const (
+	SlurmFile      = "array.sh"
+	KubernetesFile = "job.yaml"
+	LogsDir        = "logs" // of Slurm's tasks
+)
+
+// slurmJob is one job of Slurm.
+type slurmJob struct {
+	Job
+	Path        string // of the script
+	First, Last int    // First is the index of task 0 of the array, which ends at Last
+	Logs        string
+}
+
+// Slurm returns the scripts of the job: one, or several where there are more tasks than one job may have.
+func (j Job) Slurm() ([]File, error) {
+	if err := j.check(); err != nil {
+		return nil, err
+	}
+	var files []File
+	for first := 0; first < j.Tasks; first += j.PerJob {
+		one := slurmJob{Job: j, First: first, Last: min(j.PerJob, j.Tasks-first) - 1}
+		name := j.Script(first)
+		one.Path, one.Logs = filepath.Join(j.Folder, name), filepath.Join(j.Folder, LogsDir, "%A_%a.log")
+		text, err := filled("slurm.sh", one)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, File{name, text})
+	}
+	return files, nil
+}
+
+// Script is the name of the script that runs an index: array.sh, or array-1.sh and further ones.
+func (j Job) Script(index int) string {
+	if j.Tasks <= j.PerJob {
+		return SlurmFile
+	}
+	return fmt.Sprintf("array-%d.sh", index/j.PerJob+1)
+}
+
+// Kubernetes returns the Indexed Job.
+func (j Job) Kubernetes() (File, error) {
+	if err := j.check(); err != nil {
+		return File{}, err
+	}
+	if j.Parallel == 0 {
+		j.Parallel = j.Tasks
+	}
+	text, err := filled("kubernetes.yaml", j)
+	return File{KubernetesFile, text}, err
+}
+
+// check refuses jobs without tasks, and paths that no script can contain.
+func (j Job) check() error {
+	if j.Tasks < 1 || j.PerJob < 1 || j.Parallel < 0 {
+		return fmt.Errorf("scheduler: got %d tasks, %d per job, %d at the same time; want > 0, > 0, >= 0", j.Tasks, j.PerJob, j.Parallel)
+	}
+	for _, path := range []string{j.Folder, j.Work, j.Program, j.Data} {
+		if strings.ContainsAny(path, "\n\r\x00") {
+			return fmt.Errorf("scheduler: the path %q contains a line break; give another one", path)
+		}
+	}
+	if j.Folder == "" || j.Work == "" || j.Program == "" {
+		return errors.New("scheduler: the folder, the working folder or the program is missing")
+	}
+	return nil
+}
+
+// Label is the name of the job: the sweep's with what a name in Kubernetes may have, at most 63 characters.
+func (j Job) Label() string {
+	label := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		}
+		return '-'
+	}, "tessera-"+j.Sweep)
+	return strings.TrimRight(label[:min(len(label), longestLabel)], "-")
+}
+
+// longestLabel leaves space for the index that Kubernetes appends to the name of a pod.
+const longestLabel = 52
+
+func filled(name string, data any) (string, error) {
+	var b bytes.Buffer
+	err := templates.ExecuteTemplate(&b, name, data)
+	return b.String(), err
+}
+
+// quoted is a text in single quotes, for a shell.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// option is a path as sbatch reads it in a line #SBATCH.
+func option(path string) string {
+	if !strings.ContainsAny(path, " \t\"'\\#") {
+		return path
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(path) + `"`
+}

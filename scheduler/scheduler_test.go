@@ -1,0 +1,201 @@
+package scheduler
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write the golden files again")
+
+// example is a job whose paths need quotes.
+func example() Job {
+	return Job{Sweep: "Targets of \"p\"", Folder: "/shared/a sweep/it's", Work: "/home/me/my models", Program: "/opt/tessera", Data: "/shared/data", Tasks: 8, Parallel: 2, PerJob: 1001}
+}
+
+func golden(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text != string(want) {
+		t.Errorf("%s differs; if that is intended, run go test ./scheduler -update:\n%s", path, text)
+	}
+}
+
+func TestTheScriptsAreTheGoldenOnes(t *testing.T) {
+	scripts, err := example().Slurm()
+	if err != nil || len(scripts) != 1 {
+		t.Fatal(err, len(scripts))
+	}
+	golden(t, "array.sh.golden", scripts[0].Text)
+	job, err := example().Kubernetes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "job.yaml.golden", job.Text)
+}
+
+func TestMoreTasksThanAJobMayHaveTakeSeveralScripts(t *testing.T) {
+	job := example()
+	job.Tasks, job.PerJob, job.Parallel = 25, 10, 0
+	scripts, err := job.Slurm()
+	if err != nil || len(scripts) != 3 {
+		t.Fatal(err, len(scripts))
+	}
+	for i, want := range []struct{ name, array, index string }{
+		{"array-1.sh", "#SBATCH --array=0-9\n", "$((0 + SLURM_ARRAY_TASK_ID))"},
+		{"array-2.sh", "#SBATCH --array=0-9\n", "$((10 + SLURM_ARRAY_TASK_ID))"},
+		{"array-3.sh", "#SBATCH --array=0-4\n", "$((20 + SLURM_ARRAY_TASK_ID))"},
+	} {
+		if s := scripts[i]; s.Name != want.name || !strings.Contains(s.Text, want.array) || !strings.Contains(s.Text, want.index) {
+			t.Errorf("script %d is %s:\n%s", i, s.Name, s.Text)
+		}
+	}
+	if name := job.Script(10); name != "array-2.sh" {
+		t.Errorf("index 10 is in %s", name)
+	}
+}
+
+func TestJobsThatNoScriptCanDescribeAreRefused(t *testing.T) {
+	for want, change := range map[string]func(*Job){
+		"0 tasks":    func(j *Job) { j.Tasks = 0 },
+		"line break": func(j *Job) { j.Work = "a\nrm -rf b" },
+		"missing":    func(j *Job) { j.Folder = "" },
+	} {
+		job := example()
+		change(&job)
+		_, slurm := job.Slurm()
+		_, kubernetes := job.Kubernetes()
+		for _, err := range []error{slurm, kubernetes} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		}
+	}
+}
+
+func TestALabelHasWhatANameInKubernetesMayHave(t *testing.T) {
+	for name, want := range map[string]string{"Figure_8": "tessera-figure-8", "ß!": "tessera", "a\nb": "tessera-a-b", strings.Repeat("x", 90): "tessera-" + strings.Repeat("x", 44)} {
+		if got := (Job{Sweep: name}).Label(); got != want {
+			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+// stage is a folder with programs in place of tessera and scontrol, in which a script runs.
+type stage struct {
+	*testing.T
+	dir string
+}
+
+func newStage(t *testing.T, tessera string) stage {
+	t.Helper()
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("left out: there is no bash")
+	}
+	s := stage{t, t.TempDir()}
+	s.program("scontrol", `echo "$@" >>"`+s.dir+`/scontrol.log"`)
+	s.program("tessera it's", tessera)
+	return s
+}
+
+func (s stage) program(name, text string) {
+	s.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// run runs the second script of a job as task 3 and returns its exit code and output.
+func (s stage) run(data string, variables ...string) (int, string) {
+	s.Helper()
+	scripts, err := Job{Sweep: "s", Folder: filepath.Join(s.dir, "a sweep"), Work: s.dir, Program: filepath.Join(s.dir, "tessera it's"), Data: data, Tasks: 20, PerJob: 10}.Slurm()
+	if err != nil {
+		s.Fatal(err)
+	}
+	path := filepath.Join(s.dir, "script")
+	if err := os.WriteFile(path, []byte(scripts[1].Text), 0o644); err != nil {
+		s.Fatal(err)
+	}
+	if out, err := exec.Command("bash", "-n", path).CombinedOutput(); err != nil {
+		s.Fatalf("bash -n: %v\n%s", err, out)
+	}
+	cmd := exec.Command("bash", path)
+	cmd.Env = append([]string{"PATH=" + s.dir + ":" + os.Getenv("PATH"), "SLURM_ARRAY_JOB_ID=77", "SLURM_ARRAY_TASK_ID=3"}, variables...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		s.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String()
+}
+
+// requeued returns the calls of scontrol.
+func (s stage) requeued() string {
+	text, _ := os.ReadFile(filepath.Join(s.dir, "scontrol.log")) // it was not called
+	return string(text)
+}
+
+func TestTheScriptRunsItsIndexAndPassesOnTheExitCode(t *testing.T) {
+	s := newStage(t, `echo "$1|$2|$3|$TESSERA_DATA|$PWD"; exit 5`)
+	code, out := s.run("/the data")
+	if want := "trial|" + s.dir + "/a sweep|13|/the data|" + s.dir + "\n"; code != 5 || out != want || s.requeued() != "" {
+		t.Errorf("exit code %d, want 5; got %q, want %q; scontrol: %s", code, out, want, s.requeued())
+	}
+	if _, out := s.run("/the data", "TESSERA_DATA=/other"); !strings.Contains(out, "|/other|") {
+		t.Errorf("TESSERA_DATA of the cluster is ignored: %s", out)
+	}
+}
+
+func TestAScriptWhoseTrialWasPreemptedGoesBackToTheQueue(t *testing.T) {
+	// The trial signals the shell as Slurm does, takes a while to write its checkpoint, and gets a second signal meanwhile.
+	s := newStage(t, `trap 'trap "" USR1; echo written; kill -USR1 $PPID; sleep 0.2; exit 75' USR1
+kill -USR1 $PPID; for i in $(seq 400); do sleep 0.05; done`)
+	code, out := s.run("")
+	if code != 75 || strings.Count(out, "written\n") != 1 || s.requeued() != "requeue 77_3\n" {
+		t.Errorf("exit code %d, want 75; scontrol: %q\n%s", code, s.requeued(), out)
+	}
+}
+
+func TestAScriptThatSlurmEndsStopsItsTrial(t *testing.T) {
+	s := newStage(t, `trap 'exit 130' TERM; kill -TERM $PPID; for i in $(seq 400); do sleep 0.05; done`)
+	if code, out := s.run(""); code != 130 || s.requeued() != "" {
+		t.Errorf("exit code %d, want 130; scontrol: %q\n%s", code, s.requeued(), out)
+	}
+}
+
+func TestASimulatedScheduleGivesEachTaskToTheFirstFreeCore(t *testing.T) {
+	const s = time.Second
+	for _, c := range []struct {
+		tasks []time.Duration
+		cores int
+		want  time.Duration
+	}{
+		{nil, 4, 0},
+		{[]time.Duration{3 * s, 2 * s, 4 * s}, 0, 9 * s},
+		{[]time.Duration{3 * s, 2 * s, 4 * s}, 1, 9 * s},
+		{[]time.Duration{3 * s, 2 * s, 4 * s}, 2, 6 * s}, // 3 | 2 4
+		{[]time.Duration{4 * s, 3 * s, 2 * s}, 2, 5 * s}, // 4 | 3 2
+		{[]time.Duration{1 * s, 1 * s, 1 * s, 5 * s}, 2, 6 * s},
+		{[]time.Duration{3 * s, 2 * s, 4 * s}, 1 << 40, 4 * s},
+	} {
+		if got := Simulate(c.tasks, c.cores); got != c.want {
+			t.Errorf("%v on %d cores: got %v, want %v", c.tasks, c.cores, got, c.want)
+		}
+	}
+}

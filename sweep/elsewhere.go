@@ -1,0 +1,81 @@
+package sweep
+
+import (
+	"context"
+	"path/filepath"
+
+	"tessera/config"
+	"tessera/data"
+	"tessera/metrics"
+	"tessera/train"
+	"tessera/train/checkpoint"
+)
+
+// FleetDir is the sub-folder of a sweep's folder in which the queue of a sweep on several machines is kept until the sweep has
+// finished.
+const FleetDir = "fleet"
+
+// Elsewhere does the trials of a sweep in another way than one after the other on the processors of this process.
+type Elsewhere interface {
+	// Begin is called once before the first trial, when the process holds the sweep's folder. todo are the unfinished trials.
+	Begin(ctx context.Context, s *Sweep, todo []*Trial) error
+	// Width is the largest number of concurrent calls of Do.
+	Width() int
+	// Do returns when the folder of the trial holds a finished run with its eval.json, or with the error of the trial. A
+	// [*Stop] ends the sweep. progress may be called at any time until Do returns.
+	Do(ctx context.Context, t *Trial, progress func(train.Progress)) error
+	// End is called after the last Do has returned. err is what Run will return if End returns nil.
+	End(err error) error
+}
+
+// Stop is the error of [Elsewhere.Do] that concerns the whole sweep.
+type Stop struct{ Err error }
+
+// Error implements error.
+func (s *Stop) Error() string { return s.Err.Error() }
+
+// Unwrap returns the cause.
+func (s *Stop) Unwrap() error { return s.Err }
+
+// One returns the trial apart from its sweep.
+func (s *Sweep) One(t *Trial) *One {
+	return &One{ID: t.ID, Model: t.Model, Path: t.Path, Fitted: t.fitted, Tested: t.tested, Split: s.split, Metrics: s.options.Metrics,
+		Dirs: s.options.Dirs, Disk: s.options.Disk, Rows: s.rows}
+}
+
+// Check returns an error unless the folder of the trial holds its finished run, with the metrics that the sweep measures.
+func (s *Sweep) Check(t *Trial) error {
+	if err := t.verify(); err != nil {
+		return err
+	}
+	if s.kept(t) == nil {
+		return checkpoint.Errorf(filepath.Join(t.Path, keptFile), "is missing, damaged or of other parameters")
+	}
+	return nil
+}
+
+// Started names the file with the parameters that the model of a trial starts from; nil for none.
+func (t *Trial) Started() *data.File {
+	start, err := train.StartOf(t.Model)
+	if err != nil { // the training says what is wrong
+		return nil
+	}
+	return start
+}
+
+// Declaration is the model of the trial as the text of a config.toml.
+func (t *Trial) Declaration() []byte { return config.Fill(t.Model) }
+
+// Begun reports whether the folder of the trial holds a run, finished or not.
+func (t *Trial) Begun() bool { return begun(t.Path) }
+
+// elsewhere does one trial by the sweep's [Elsewhere].
+func (w *work) elsewhere(ctx context.Context, t *Trial) (*metrics.Result, error) {
+	if err := w.options.Elsewhere.Do(ctx, t, w.progress(t)); err != nil {
+		return nil, err
+	}
+	if err := w.Check(t); err != nil {
+		return nil, err
+	}
+	return w.kept(t), nil
+}

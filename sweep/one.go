@@ -1,0 +1,143 @@
+package sweep
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"tessera/config"
+	"tessera/data"
+	"tessera/engine"
+	"tessera/evaluation"
+	"tessera/graph"
+	"tessera/internal/sealed"
+	"tessera/metrics"
+	"tessera/team"
+	"tessera/train"
+	"tessera/train/folder"
+)
+
+// One is one trial apart from its sweep. [Sweep.Run] does its own trials through One, and so does a machine that has taken a
+// single trial of a sweep: equal fields give equal bytes.
+type One struct {
+	ID      string
+	Model   *config.Model
+	Path    string            // the folder of its run
+	Fitted  *data.Set         // what it is trained on
+	Tested  *data.Set         // what it is evaluated on
+	Split   data.Split        // of Tested or Fitted, that is measured
+	Metrics metrics.Selection // nil: [metrics.Default]
+
+	Start  string                     // folder of the run whose parameters the model starts from; "": the one that it declares
+	Dirs   data.Dirs                  // for the record of the run
+	Disk   folder.Disk                // nil: the operating system's
+	Report func(train.Progress)       // may be nil
+	Rows   map[*data.Images][]float32 // values of images that several trials are measured on; may be nil
+}
+
+// Do trains the trial, or resumes it from the checkpoint in its folder, measures it and keeps the metrics in eval.json. The
+// errors are those of [train.Run], [train.Resume] and [evaluation.Measure].
+func (o *One) Do(ctx context.Context, team *team.Team) (*metrics.Result, error) {
+	backend := engine.Backend{Team: team}
+	options := train.Options{Backend: backend, Team: team, Dirs: o.Dirs, Out: o.Path, Disk: o.Disk, Report: o.Report, Start: o.Start,
+		Load: func(context.Context, *config.Dataset) (*data.Set, error) { return o.Fitted, nil }}
+	var err error
+	if begun(o.Path) {
+		_, err = train.Resume(ctx, o.Path, options)
+	} else {
+		_, err = train.Run(ctx, o.Model, options)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return o.measure(ctx, backend, o.Split, keptFile)
+}
+
+// begun reports whether a folder holds a run. The folder of a run is whole as soon as it is there.
+func begun(path string) bool {
+	_, err := os.Stat(filepath.Join(path, folder.Config))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// Identity is the ID of a trial of this model, on these data, with the parameters of Start.
+func (o *One) Identity() (string, error) {
+	files := slices.Concat(o.Fitted.Files, o.Tested.Files)
+	start, err := train.StartOf(o.Model)
+	if o.Start != "" {
+		start, err = train.ParametersOf(o.Start)
+	}
+	if err != nil && o.Start != "" {
+		return "", err
+	}
+	if start != nil && err == nil { // else the training says what is wrong
+		files = append(files, *start)
+	}
+	return identity(o.Model, files), nil
+}
+
+// measure measures the trained trial on a split and writes the metrics into a file of its folder.
+func (o *One) measure(ctx context.Context, backend graph.Backend, split data.Split, file string) (*metrics.Result, error) {
+	parameters, err := train.ParametersOf(o.Path)
+	if err != nil {
+		return nil, err
+	}
+	measured, err := o.evaluate(ctx, backend, split)
+	if err != nil {
+		return nil, err
+	}
+	return measured, o.keep(file, keptMetrics{o.ID, parameters.SHA256, measured.Whole(), sealed.Open})
+}
+
+// keep writes the metrics of a trial into a file of its folder, those that are not applicable included.
+func (o *One) keep(file string, kept keptMetrics) error {
+	text, err := json.MarshalIndent(kept, "", "  ")
+	text = append(text, '\n')
+	if err == nil {
+		err = sealed.Seal(text)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	disk := o.Disk
+	if disk == nil {
+		disk = folder.OS{}
+	}
+	held, err := folder.Open(o.Path, disk)
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	return held.Write(folder.File{Name: file, Data: text})
+}
+
+// evaluate measures the trained trial on a split of its data set.
+func (o *One) evaluate(ctx context.Context, backend graph.Backend, split data.Split) (measured *metrics.Result, err error) {
+	trained, err := train.Open(o.Path)
+	if err != nil {
+		return nil, err
+	}
+	coder := trained.Coder(backend)
+	if c, ok := coder.(io.Closer); ok {
+		defer func() {
+			if closed := c.Close(); err == nil {
+				err = closed
+			}
+		}()
+	}
+	set := o.Fitted
+	if split == data.TestSplit {
+		set = o.Tested
+	}
+	sample, err := evaluation.Take(set.Scaled(trained.Scaling), o.Model, coder.Shape(), split)
+	if err != nil {
+		return nil, err
+	}
+	sample.Rows = o.Rows[sample.Images]
+	return evaluation.Measure(ctx, o.Model, coder, sample, o.Metrics)
+}

@@ -1,0 +1,159 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"tessera/config"
+	"tessera/train/folder"
+)
+
+// Pace is what the training of a model takes on this machine, as far as some steps tell.
+type Pace struct {
+	Start      time.Duration // until the first step: parameters, programs, the first checkpoint
+	Step       time.Duration // of one step: forward, backward, update; of a baseline or a full-batch optimizer one iteration
+	End        time.Duration // of an epoch beside its steps: measuring the validation images
+	Checkpoint time.Duration // of one checkpoint
+	Steps      int           // of one epoch
+	Epochs     int           // at most
+	Timed      int           // steps that were timed
+}
+
+// Training is the time of that many epochs: start + epochs (steps step + end) and the checkpoints, of which there is one at most
+// every checkpoint_seconds.
+func (p Pace) Training(spec *config.Model, epochs int) time.Duration {
+	whole := time.Duration(epochs) * (time.Duration(p.Steps)*p.Step + p.End)
+	checkpoints := float64(epochs)
+	if every := spec.Train.CheckpointSeconds; every > 0 {
+		checkpoints = min(checkpoints, whole.Seconds()/every)
+	}
+	return p.Start + whole + time.Duration(checkpoints*float64(p.Checkpoint))
+}
+
+// MostEpochs is the number of epochs of a run of a model, unless it stops early; of a baseline, of iterations.
+func MostEpochs(spec *config.Model) int { return length(spec) }
+
+// fewestSteps are timed also if they take longer than the budget.
+const fewestSteps = 3
+
+// Time begins a run of a model in the folder o.Out and trains it until its steps have taken the budget, then measures it once as at
+// the end of an epoch. The run that remains is as good as an interrupted one, but it must not be resumed. now is the clock;
+// nil: [time.Now]. The errors are those of [Run].
+func Time(ctx context.Context, spec *config.Model, o Options, now func() time.Time, budget time.Duration) (p Pace, err error) {
+	if ctx == nil || spec == nil || lacks(spec) != "" {
+		return p, errors.New("train: no context, or a model without all of its parts; take the models of a config.File")
+	}
+	if now == nil {
+		now = time.Now
+	}
+	o, release := o.complete()
+	defer release()
+	begun := now()
+	s, splits, err := newSession(ctx, spec, o, nil)
+	if err != nil {
+		return p, err
+	}
+	defer s.close()
+	if err := s.learner.begin(ctx, splits, true); err != nil {
+		return p, halted(err)
+	}
+	files, err := s.firstFiles()
+	if err != nil {
+		return p, err
+	}
+	if s.folder, err = folder.Create(o.Out, false, disk(o), files...); err != nil {
+		return p, err
+	}
+	s.run = s.folder.Path()
+	p.Start = now().Sub(begun)
+	p.Steps, p.Epochs = s.stepsPerEpoch(), length(s.spec)
+	if err := s.timeSteps(ctx, &p, now, budget); err != nil {
+		return p, err
+	}
+	from := now()
+	if files, err = s.checkpoint(); err != nil {
+		return p, err
+	}
+	p.Checkpoint = now().Sub(from)
+	return p, s.folder.Write(files...)
+}
+
+// stopwatch takes the times of steps and epochs until they have used up a budget.
+type stopwatch struct {
+	now         func() time.Time
+	budget      time.Duration
+	begun       time.Time
+	first, last time.Time // ends of steps; the first one warms up the caches
+	steps       int
+	epochs      []time.Duration
+}
+
+// step records the end of a step and reports whether there were enough.
+func (w *stopwatch) step() (enough bool) {
+	w.last = w.now()
+	if w.steps++; w.steps == 1 {
+		w.first = w.last
+	}
+	return w.enough()
+}
+
+// epoch records an epoch that ended now.
+func (w *stopwatch) epoch(from time.Time) {
+	w.last = w.now()
+	w.epochs = append(w.epochs, w.last.Sub(from))
+}
+
+func (w *stopwatch) enough() bool {
+	return w.last.Sub(w.begun) >= w.budget && (w.steps > fewestSteps || len(w.epochs) > 1)
+}
+
+// mean is the time of one of the steps of an epoch, which ends with a measurement: from whole epochs where there are any.
+func (w *stopwatch) mean(steps int, end time.Duration) (step time.Duration, timed int) {
+	if len(w.epochs) == 0 {
+		return w.last.Sub(w.first) / time.Duration(max(1, w.steps-1)), w.steps - 1
+	}
+	some := w.epochs
+	if len(some) > 1 {
+		some = some[1:]
+	}
+	var sum time.Duration
+	for _, d := range some {
+		sum += d
+	}
+	return max(0, sum/time.Duration(len(some))-end) / time.Duration(steps), len(some) * steps
+}
+
+// timeSteps times the steps of a session, and the end of an epoch.
+func (s *session) timeSteps(ctx context.Context, p *Pace, now func() time.Time, budget time.Duration) error {
+	w := &stopwatch{now: now, budget: budget, begun: now()}
+	w.last = w.begun
+	for !w.enough() && !s.finished() {
+		within, stop := context.WithCancel(ctx)
+		s.epochFrom = time.Now()
+		from := now()
+		_, err := s.learner.epoch(within, func(func() Metrics) {
+			if w.step() {
+				stop()
+			}
+		})
+		stop()
+		switch {
+		case err == nil:
+			w.epoch(from)
+		case !errors.Is(err, errHalted):
+			return err
+		case ctx.Err() != nil:
+			return ErrInterrupted
+		}
+	}
+	if n, ok := s.learner.(*network); ok {
+		from := now()
+		if _, err := n.finish(); err != nil {
+			return err
+		}
+		p.End = now().Sub(from)
+	}
+	p.Step, p.Timed = w.mean(p.Steps, p.End)
+	return nil
+}
