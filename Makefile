@@ -14,7 +14,7 @@ CHAOS_EPOCHS ?= 800
 CACHE ?= .same-bytes
 CONCURRENT = . ./augment ./data ./engine ./kernel ./team ./metrics ./morph ./serve ./train/...
 
-.PHONY: run test check format vet staticcheck race fuzz portable same-bytes bench bench-peers golden kill-test slurm chaos parts encode-load serve-soak bench-serve reports
+.PHONY: run test check format vet staticcheck race fuzz portable same-bytes bench bench-peers golden mpi kill-test slurm chaos parts encode-load serve-soak bench-serve reports
 
 run: ## train the quick start
 	$(GO) run ./apps/tessera train swimmer-parts
@@ -70,6 +70,14 @@ golden: ## write the golden files again; check the diff
 
 kill-test: ## kill -9 at 20 random moments, resume, compare bytes
 	$(GO) test ./cli -run 'Kill' -kills 20 -v -count 1
+
+# The launchers that make mpi tests with.
+MPIRUN ?= mpirun.openmpi mpirun.mpich
+mpi: ## distributed training by real processes: sums, 20 losses, bytes, kills, stops, a full disk; about 5 minutes per launcher
+	for launcher in $(MPIRUN); do \
+		$(GO) test ./mpi -mpirun $$launcher -v -count 1 && \
+		$(GO) test ./cli -mpirun $$launcher -run 'SeveralProcesses|KilledProcess|StoppedProcess|FullDiskOfRank|AnInterruptEnds|ReportedOnce|WithoutALauncher' -v -count 1 || exit 1; \
+	done
 
 encode-load: ## 64 goroutines encode ENCODES times each, compared bit for bit with serial codes; then the time of a single image
 	$(GO) test . -run ManyGoroutinesGetTheCodes -encodes $(ENCODES) -timeout 2h -v -count 1

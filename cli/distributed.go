@@ -10,6 +10,8 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -54,7 +56,7 @@ func (f *distributedFlags) options(cmd *cobra.Command, run *runFlags) (o tessera
 	if o, err = run.options(); err != nil {
 		return o, err
 	}
-	group, err := mpi.Join(mpi.Options{Deadline: f.deadline})
+	group, err := joinedGroup(cmd.Context(), mpi.Options{Deadline: f.deadline})
 	if err != nil {
 		return o, err
 	}
@@ -63,6 +65,25 @@ func (f *distributedFlags) options(cmd *cobra.Command, run *runFlags) (o tessera
 	runtime.GOMAXPROCS(o.Threads + 1)                       // the messages have a separate thread
 	o.Group, o.ShardOptimizer, o.CheckWeights = group, f.shard, cmp.Or(f.check, -1)
 	return o, nil
+}
+
+// joinedGroup joins the group, which waits for all processes; Ctrl-C ends the wait.
+func joinedGroup(ctx context.Context, o mpi.Options) (*mpi.Group, error) {
+	type result struct {
+		group *mpi.Group
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		g, err := mpi.Join(o)
+		done <- result{g, err}
+	}()
+	select {
+	case r := <-done:
+		return r.group, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // member is this process as one of several that mpirun or srun started; alone without a group.
@@ -77,10 +98,19 @@ type memberKey struct{}
 // joinable returns the context in which a command can join a group, and the outputs of this process: of several, rank 0 writes.
 func joinable(ctx context.Context, args []string, stdout, stderr io.Writer) (*member, context.Context, io.Writer, io.Writer) {
 	m := &member{stderr: stderr}
-	if l, ok := mpi.Launched(); ok && l.Rank > 0 && slices.Contains(args, "--distributed") {
+	if l, ok := mpi.Launched(); ok && l.Rank > 0 && distributes(args) {
 		m.quiet, stdout, stderr = true, io.Discard, io.Discard
 	}
 	return m, context.WithValue(ctx, memberKey{}, m), stdout, stderr
+}
+
+// distributes reports whether the arguments contain --distributed, before they are parsed.
+func distributes(args []string) bool {
+	return slices.ContainsFunc(args, func(arg string) bool {
+		name, value, given := strings.Cut(arg, "=")
+		yes, err := strconv.ParseBool(value)
+		return name == "--distributed" && (!given || err == nil && yes)
+	})
 }
 
 // memberOf is the member of a command's context.
@@ -103,10 +133,18 @@ func (m *member) done() error {
 }
 
 // tell reports an error to the other processes before it is printed. It returns where to print: the first process that is left
-// speaks for rank 0.
-func (m *member) tell(err error, stderr io.Writer) io.Writer {
-	if err == nil || m.group == nil {
+// speaks for rank 0; a process that could not join a group speaks for itself, unless the launcher ends all because of rank 0.
+func (m *member) tell(ctx context.Context, err error, stderr io.Writer) io.Writer {
+	switch {
+	case err == nil || m.group == nil && !m.quiet:
 		return stderr
+	case m.group == nil:
+		select {
+		case <-ctx.Done():
+			return stderr
+		case <-time.After(grace):
+			return visible{m.stderr}
+		}
 	}
 	m.group.Fail(exitCode(err), err.Error())
 	var lost *mpi.Lost
@@ -127,12 +165,13 @@ const grace = 2 * time.Second
 
 // end ends all processes after an error.
 func (m *member) end(code int) {
-	if code != 0 && m.quiet {
+	if code == 0 || m.group == nil {
+		return
+	}
+	if m.quiet {
 		time.Sleep(grace)
 	}
-	if code != 0 && m.group != nil {
-		m.group.Abort(code)
-	}
+	m.group.Abort(code)
 }
 
 // lost reports the errors of a group that ended: a process died or hangs, or their weights differ.

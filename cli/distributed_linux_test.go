@@ -215,10 +215,21 @@ func TestDistributedWithoutALauncherSaysWhatToDo(t *testing.T) {
 	b.contains("standard error", r.stderr, "mpirun -n 4")
 	r = b.must(exitUsage, "train", "small", "--shard-optimizer")
 	b.contains("standard error", r.stderr, "--shard-optimizer: needs --distributed")
-	cmd := b.command("train", "small", "--distributed")
-	cmd.Env = append(cmd.Env, "OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2", "TESSERA_MPI=/nowhere/libmpi.so")
-	if r = b.finish(cmd); r.code != exitUsage {
-		t.Errorf("a missing library: exit code %d, want %d", r.code, exitUsage)
+	for _, args := range [][]string{{"0", "--distributed"}, {"1", "--distributed=true"}} { // rank 0 may have no error
+		cmd := b.command("train", "small", args[1])
+		cmd.Env = append(cmd.Env, "OMPI_COMM_WORLD_RANK="+args[0], "OMPI_COMM_WORLD_SIZE=2", "TESSERA_MPI=/nowhere/libmpi.so")
+		if r = b.finish(cmd); r.code != exitUsage {
+			t.Errorf("a missing library: exit code %d of rank %s, want %d", r.code, args[0], exitUsage)
+		}
+		b.contains("standard error of rank "+args[0], r.stderr, "TESSERA_MPI=/nowhere/libmpi.so")
 	}
-	b.contains("standard error", r.stderr, "TESSERA_MPI=/nowhere/libmpi.so")
+}
+
+func TestTheFlagIsFoundBeforeItIsParsed(t *testing.T) {
+	for flag, want := range map[string]bool{"--distributed": true, "--distributed=true": true, "--distributed=1": true, "--distributed=false": false,
+		"--distributed=": false, "--deadline=1": false, "distributed": false} {
+		if got := distributes([]string{"train", "small", flag}); got != want {
+			t.Errorf("%s: got %v", flag, got)
+		}
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
-	"slices"
 	"sync/atomic"
 	"syscall"
 
@@ -22,7 +21,7 @@ const superviseVariable = "TESSERA_SUPERVISED"
 // another error. The supervisor reports 9. ok is false for other commands.
 func supervise(args []string) (code int, ok bool) {
 	l, launched := mpi.Launched()
-	if !launched || !slices.Contains(args, "--distributed") || os.Getenv(superviseVariable) != "" {
+	if !launched || !distributes(args) || os.Getenv(superviseVariable) != "" {
 		return 0, false
 	}
 	program, err := os.Executable()
@@ -39,16 +38,18 @@ func supervise(args []string) (code int, ok bool) {
 	if err := cmd.Start(); err != nil {
 		return 0, false
 	}
-	var passed atomic.Bool
+	var stopped atomic.Bool
 	go func() {
 		for s := range signals {
-			passed.Store(true)
+			if s == syscall.SIGINT || s == syscall.SIGTERM {
+				stopped.Store(true)
+			}
 			_ = cmd.Process.Signal(s) // an error says that it has ended
 		}
 	}()
 	var ended *exec.ExitError
 	if errors.As(cmd.Wait(), &ended) && ended.ExitCode() < 0 {
-		if passed.Load() { // mpirun ends all
+		if stopped.Load() { // mpirun ends all
 			return exitInterrupted, true
 		}
 		fmt.Fprintf(os.Stderr, "tessera: rank %d: %v\n", l.Rank, ended)
