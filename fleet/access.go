@@ -31,7 +31,7 @@ func ReadToken(path string) (string, error) {
 	line, _, _ := bytes.Cut(text, []byte("\n"))
 	token := strings.TrimSpace(string(line))
 	if len(token) < 8 || len(token) > 1024 {
-		return "", fmt.Errorf("%s: the token has %d characters (want from 8 to 1024); `openssl rand -hex 16 > %s` makes one", path, len(token), path)
+		return "", fmt.Errorf("%s: the token has %d characters (want from 8 to 1024); `(umask 077; openssl rand -hex 16 > %s)` makes one", path, len(token), path)
 	}
 	return token, nil
 }
