@@ -31,7 +31,7 @@ func (s *serving) id() string {
 	return s.names.sweep
 }
 
-// asked reports whether a coordinator wants the worker to go on as it does. One that was started again may have another lease.
+// asked reports whether a coordinator wants the worker to continue as it does. One that was started again may have another lease.
 func (s *serving) asked(answer *welcome) bool {
 	return answer.State == stateRun && answer.Sweep == s.id() && answer.lease() == s.lease
 }
