@@ -15,7 +15,7 @@ import (
 )
 
 func encodeCommand() *cobra.Command {
-	cmd := codingCommand("encode RUN", "Turn images into codes", func(r *tessera.Run) coding {
+	cmd := codingCommand("encode RUN", "Turn images into codes", true, func(r *tessera.Run) coding {
 		low, high := r.Range()
 		warn := func(out io.Writer, file string, values []float32) { warnRange(out, file, values, low, high) }
 		return coding{read: r.Shape(), write: []int{r.Units()}, code: r.Encode, name: "codes", like: r.Model.Dataset.Source, warn: warn}
@@ -28,7 +28,7 @@ func encodeCommand() *cobra.Command {
 }
 
 func decodeCommand() *cobra.Command {
-	cmd := codingCommand("decode RUN", "Turn codes into images", func(r *tessera.Run) coding {
+	cmd := codingCommand("decode RUN", "Turn codes into images", false, func(r *tessera.Run) coding {
 		name := "images"
 		if len(r.Shape()) == 1 {
 			name = "vectors"
@@ -57,10 +57,11 @@ type coding struct {
 type codeFlags struct {
 	runFlags
 	in, out string
+	vectors bool // codes are written, which are no pictures
 }
 
-func codingCommand(use, short string, direction func(*tessera.Run) coding) *cobra.Command {
-	var f codeFlags
+func codingCommand(use, short string, vectors bool, direction func(*tessera.Run) coding) *cobra.Command {
+	f := codeFlags{vectors: vectors}
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: short,
@@ -78,6 +79,9 @@ func codingCommand(use, short string, direction func(*tessera.Run) coding) *cobr
 // check refuses names before anything is computed.
 func (f *codeFlags) check() error {
 	format, err := data.FormatOf(f.out)
+	if f.vectors && (err != nil || !slices.Contains([]string{"npy", "npz", "csv"}, format)) {
+		return usagef("--out: %q: codes are vectors: write them to a name that ends in .npy, .npz or .csv", f.out)
+	}
 	if err != nil {
 		return usageError{err}
 	}

@@ -85,7 +85,7 @@ func printComparison(out io.Writer, c *comparison.Table) error {
 	t := newTable(out)
 	t.row("", "model", "measured on", "runs")
 	for _, m := range c.Models {
-		t.row(m.Label, m.Name, fmt.Sprintf("%s, %s, %d images", m.Dataset, m.Split, m.Images), strings.Join(m.Runs, " "))
+		t.row(m.Label, m.Name, fmt.Sprintf("%s, %s, %d %s", m.Dataset, m.Split, m.Images, m.Counted), strings.Join(m.Runs, " "))
 	}
 	if len(c.Settings) > 0 {
 		t.row()

@@ -107,7 +107,7 @@ func hint(command *cobra.Command, err error, stderr io.Writer) {
 		}
 	case errors.As(err, &unknown):
 		listModels(command, unknown, stderr)
-	case errors.As(err, &unknownSweep), errors.As(err, &unknownTable), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked), errors.Is(err, fleet.ErrRefused):
+	case errors.As(err, &unknownSweep), errors.As(err, &unknownTable), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked), errors.Is(err, fleet.ErrRefused), errors.Is(err, fleet.ErrAddress):
 	case errors.Is(err, folder.ErrForeign):
 		fmt.Fprintln(stderr, "nothing was replaced: move it away, or give another --out")
 	case errors.Is(err, folder.ErrWorkingFolder), errors.Is(err, folder.ErrNotFolder):
@@ -175,7 +175,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.Is(err, fleet.ErrLost):
 		return exitLost
-	case errors.Is(err, fleet.ErrRefused):
+	case errors.Is(err, fleet.ErrRefused), errors.Is(err, fleet.ErrAddress):
 		return exitUsage
 	case errors.As(err, &failed), errors.As(err, &unfinished):
 		return exitSweep

@@ -61,7 +61,7 @@ func sampleRows(t columns, r *evaluation.Report) {
 	}
 	if r.Fitted == nil {
 		t.row("split", split)
-		t.row("images", r.Images)
+		t.row(r.Counted(), r.Images)
 		return
 	}
 	t.row("split", split, r.Fitted.Split+" (fitted)")
@@ -69,7 +69,7 @@ func sampleRows(t columns, r *evaluation.Report) {
 	if r.Fitted.Images < r.FittedImages {
 		fitted += fmt.Sprintf(" of %d", r.FittedImages)
 	}
-	t.row("images", r.Images, fitted)
+	t.row(r.Counted(), r.Images, fitted)
 }
 
 // reportRow prints one metric of both samples; metrics that do not depend on images have one value.
@@ -78,6 +78,8 @@ func reportRow(t columns, title, name string, r *evaluation.Report) {
 	if r.Fitted != nil {
 		if _, ok := r.Fitted.Find(name); ok {
 			row = append(row, valueText(r.Fitted.Values, name))
+		} else {
+			row = append(row, "") // keeps the columns of the rows around it
 		}
 	}
 	t.row(row...)

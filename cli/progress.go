@@ -101,7 +101,7 @@ func (p *progress) line(r train.Progress) string {
 // pieces are the pieces of a line, in order.
 func (p *progress) pieces(r train.Progress) []string {
 	valError, sparsity, negative := p.measured()
-	return []string{p.head(r), p.terms(r), valError, sparsity, negative, fmt.Sprintf("  %.0f images/s", r.ImagesPerSecond),
+	return []string{p.head(r), p.terms(r), valError, sparsity, negative, pace(r),
 		"  left " + duration(r.Left)}
 }
 
@@ -167,6 +167,15 @@ func (p *progress) fit(line string) string {
 		return line
 	}
 	return string([]rune(line)[:width-1])
+}
+
+// pace is how many samples are fitted per second.
+func pace(r train.Progress) string {
+	unit := "images"
+	if r.Vectors {
+		unit = "samples"
+	}
+	return fmt.Sprintf("  %.0f %s/s", r.ImagesPerSecond, unit)
 }
 
 // within removes the least important pieces until the line fits.

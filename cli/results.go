@@ -173,7 +173,9 @@ func picture(r *tessera.Run) (path string, err error) {
 // columns prints aligned columns.
 type columns struct{ out *tabwriter.Writer }
 
-func newTable(out io.Writer) columns { return columns{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)} }
+func newTable(out io.Writer) columns {
+	return columns{tabwriter.NewWriter(&trimmed{out: out}, 0, 0, 2, ' ', 0)}
+}
 
 // row prints one row.
 func (t columns) row(cells ...any) {
@@ -181,7 +183,33 @@ func (t columns) row(cells ...any) {
 	for i, cell := range cells {
 		texts[i] = cellText(cell)
 	}
-	fmt.Fprintln(t.out, strings.TrimRight(strings.Join(texts, "\t"), "\t"))
+	fmt.Fprintln(t.out, strings.Join(texts, "\t"))
+}
+
+// trimmed is an output without spaces at the ends of lines: those that align empty cells.
+type trimmed struct {
+	out    io.Writer
+	spaces []byte // that are written if something follows in their line
+}
+
+// Write implements [io.Writer].
+func (t *trimmed) Write(p []byte) (int, error) {
+	var kept []byte
+	for _, b := range p {
+		switch b {
+		case ' ':
+			t.spaces = append(t.spaces, b)
+			continue
+		case '\n':
+			t.spaces = t.spaces[:0]
+		}
+		kept = append(append(kept, t.spaces...), b)
+		t.spaces = t.spaces[:0]
+	}
+	if _, err := t.out.Write(kept); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 func (t columns) flush() error { return t.out.Flush() }

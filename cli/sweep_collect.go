@@ -46,35 +46,34 @@ func (f *sweepFlags) gather(cmd *cobra.Command, name string) error {
 // census prints how many trials are in which state, those that are not done, and how to run them.
 func (f *sweepFlags) census(cmd *cobra.Command, s *sweep.Sweep, m *sweep.Manifest, all []sweep.Gathered) error {
 	out := cmd.ErrOrStderr()
+	count := map[sweep.State]int{}
+	for _, g := range all {
+		count[g.State]++
+	}
 	var counts []string
 	for _, state := range []sweep.State{sweep.Done, sweep.Running, sweep.Begun, sweep.Waiting, sweep.Broken, sweep.Refused} {
-		n := 0
-		for _, g := range all {
-			if g.State == state {
-				n++
-			}
-		}
-		if n > 0 {
+		if n := count[state]; n > 0 {
 			counts = append(counts, fmt.Sprintf("%d %s", n, state))
 		}
 	}
 	fmt.Fprintf(out, "sweep %s: %s: %s\n", spelled(s.Path), counted(len(all), "trial"), strings.Join(counts, ", "))
 	warnOfKernels(cmd, all)
+	if count[sweep.Done] == len(all) {
+		return nil
+	}
 	t := newTable(out)
-	t.row("index", "trial", "state", "epochs", "")
+	if waiting := count[sweep.Waiting]; waiting <= mostListed || count[sweep.Done]+waiting < len(all) {
+		t.row("index", "trial", "state", "epochs")
+	}
 	var again []int
 	for _, g := range all {
-		if g.State == sweep.Done {
-			continue
-		}
 		index := g.Index / m.PerTask
-		t.row(index, g.Trial.ID, string(g.State), g.Epoch, spelled(g.Problem))
-		if g.State != sweep.Running && !slices.Contains(again, index) {
+		if g.State != sweep.Done && (g.State != sweep.Waiting || count[sweep.Waiting] <= mostListed) {
+			t.row(index, g.Trial.ID, string(g.State), g.Epoch, spelled(g.Problem))
+		}
+		if g.State != sweep.Done && g.State != sweep.Running && (len(again) == 0 || again[len(again)-1] != index) {
 			again = append(again, index)
 		}
-	}
-	if len(counts) == 1 && len(all) > 0 && all[0].State == sweep.Done {
-		return nil
 	}
 	if err := t.flush(); err != nil {
 		return err
@@ -84,6 +83,9 @@ func (f *sweepFlags) census(cmd *cobra.Command, s *sweep.Sweep, m *sweep.Manifes
 	}
 	return nil
 }
+
+// mostListed bounds the list of trials of which nothing but their number is worth knowing.
+const mostListed = 20
 
 // warnOfKernels warns if the trials were trained by different kernels: the last bits depend on them.
 func warnOfKernels(cmd *cobra.Command, all []sweep.Gathered) {

@@ -248,7 +248,7 @@ func TestEncodeRefusesWhatDoesNotFit(t *testing.T) {
 	}{
 		{exitData, "encode runs/small --in small.npy --out codes.npy", "4x4, want 32x32"},
 		{exitData, "encode runs/small --in none.npy --out codes.npy", "none.npy"},
-		{exitUsage, "encode runs/small --in small.npy --out codes.txt", "must end in .npy"},
+		{exitUsage, "encode runs/small --in small.npy --out codes.txt", "codes are vectors: write them to a name that ends in .npy, .npz or .csv"},
 		{exitUsage, "encode runs/small --in small.npy", `required flag(s) "out"`},
 		{exitUsage, "train", "train: missing model"},
 		{exitUsage, "train small --epochs ten", `"ten" for "--epochs" flag: invalid syntax`},

@@ -39,6 +39,7 @@ type Model struct {
 	Dataset string             `json:"dataset"`
 	Split   string             `json:"split"`
 	Images  int                `json:"images"`
+	Counted string             `json:"-"`                      // what they are called: "images" or "samples"
 	Seeded  *metrics.Agreement `json:"seeded_atoms,omitempty"` // of the atoms of its seeds; nil for one seed and without atoms
 	First   *metrics.Agreement `json:"first_atoms,omitempty"`  // of its atoms and those of the first model; nil for the first itself
 	Pairs   []metrics.Match    `json:"atom_pairs,omitempty"`   // atoms of the first model with the matched ones of this one, most similar first
@@ -142,7 +143,7 @@ func (t *Table) modelOf(declared *config.Model, r *metrics.Result) *Model {
 			return m
 		}
 	}
-	m := &Model{Name: declared.Name, Dataset: r.Dataset, Split: r.Split, Images: r.Images, declared: declared, images: map[uint64]string{}}
+	m := &Model{Name: declared.Name, Dataset: r.Dataset, Split: r.Split, Images: r.Images, Counted: r.Counted(), declared: declared, images: map[uint64]string{}}
 	t.Models = append(t.Models, m)
 	return m
 }

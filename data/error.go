@@ -1,6 +1,9 @@
 package data
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // Error is for data that are missing, fail their checksum or have the wrong size or format. It has the place, the problem
 // and what to do.
@@ -18,7 +21,7 @@ const NotFound = "not found"
 // Error implements error: `fashion-mnist: PATH: PROBLEM: CAUSE; HINT`.
 func (e *Error) Error() string {
 	var parts []string
-	for _, s := range []string{e.Dataset, e.Path, e.Problem} {
+	for _, s := range []string{e.Dataset, inLine(e.Path), e.Problem} {
 		if s != "" {
 			parts = append(parts, s)
 		}
@@ -35,3 +38,11 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// inLine returns a name for a message of one line: quoted if it holds a line feed.
+func inLine(name string) string {
+	if strings.Contains(name, "\n") {
+		return strconv.Quote(name)
+	}
+	return name
+}

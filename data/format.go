@@ -102,7 +102,7 @@ func FormatOf(path string) (string, error) {
 	case filepath.Ext(name) == "", strings.HasSuffix(path, "/"):
 		return "folder", nil
 	}
-	return "", fmt.Errorf("%s: the name must end in .npy, .npz, .csv, .idx, .idx.gz or .png, or have no extension, for a folder of PNG files", path)
+	return "", fmt.Errorf("%s: the name must end in .npy, .npz, .csv, .idx, .idx.gz or .png, or have no extension, for a folder of PNG files", inLine(path))
 }
 
 // writeIDXFile writes an IDX file, gzipped where its name says so.

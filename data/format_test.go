@@ -174,3 +174,17 @@ func TestImagesTakeTheShapeThatTheCallerNeedsOrAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestNamesWithALineFeedStayInOneLine(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "a\nb.txt"), []byte("no data"), 0o600); err != nil {
+		t.Skip("the file system has no such names:", err)
+	}
+	_, single := ReadRows(t.Context(), filepath.Join(folder, "a\nb.txt"), nil, nil)
+	_, format := FormatOf("a\nb.parquet")
+	for _, err := range []error{single, format} {
+		if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), `a\nb`) {
+			t.Errorf("got %v, want an error of one line that names the file", err)
+		}
+	}
+}

@@ -146,7 +146,7 @@ func (p pictures) reads(path string) bool {
 func (p pictures) notes(folder string, l listing) (notes []string) {
 	const most = 5
 	if n := len(l.skipped); n > 0 {
-		shown := strings.Join(l.skipped[:min(n, most)], ", ")
+		shown := inLine(strings.Join(l.skipped[:min(n, most)], ", "))
 		if n > most {
 			shown += fmt.Sprintf(" and %d others", n-most)
 		}

@@ -74,6 +74,16 @@ func Address(text string) (string, error) {
 	return u.String(), nil
 }
 
+// shown is an address for messages: without the user, password or token that a URL may have.
+func shown(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.User == nil {
+		return address
+	}
+	u.User = nil
+	return u.String()
+}
+
 // options are those of every connection: it is made again as often as it is lost.
 func (a Access) options(name string) ([]nats.Option, error) {
 	o := []nats.Option{nats.Name("tessera " + name), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond),
@@ -96,7 +106,7 @@ func (a Access) options(name string) ([]nats.Option, error) {
 // other errors.
 func refused(address string, err error) error {
 	var certificate *tls.CertificateVerificationError
-	say := func(problem string) error { return fmt.Errorf("%s: %w: %s", address, ErrRefused, problem) }
+	say := func(problem string) error { return fmt.Errorf("%s: %w: %s", shown(address), ErrRefused, problem) }
 	text := ""
 	if err != nil {
 		text = err.Error()

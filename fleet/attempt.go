@@ -41,7 +41,7 @@ func (s *serving) trial(ctx context.Context, m jetstream.Msg, team *team.Team) {
 		return
 	}
 	a.dir = filepath.Join(s.dir, a.task.Trial)
-	defer func() { _ = s.options.Disk.RemoveAll(a.dir) }()
+	defer func() { _ = errors.Join(s.options.Disk.RemoveAll(a.dir), s.options.Disk.RemoveAll(a.startDir())) }()
 	ended := a.keep()
 	defer ended()
 	err := a.do(ctx, team)
@@ -123,11 +123,11 @@ func (a *attempt) do(ctx context.Context, team *team.Team) (err error) {
 		}
 		return a.finish(ctx, &result{Digest: a.digest, Run: run})
 	}
-	err = a.train(ctx, rec, team)
-	if problem, known := a.outcome(ctx, err); known {
-		return a.finish(ctx, problem)
+	r, err := a.outcome(ctx, a.train(ctx, rec, team))
+	if err != nil {
+		return err
 	}
-	return err
+	return a.finish(ctx, r)
 }
 
 // train trains and measures the trial in the folder of this process.
@@ -178,6 +178,9 @@ func (a *attempt) one(ctx context.Context) (*sweep.One, error) {
 	return one, nil
 }
 
+// startDir is the folder of the run that the model starts from.
+func (a *attempt) startDir() string { return filepath.Join(a.worker.dir, "start-"+a.task.Trial) }
+
 // start fetches the run whose parameters the model starts from.
 func (a *attempt) start(ctx context.Context) (string, error) {
 	m, err := a.ask(ctx, &need{Trial: a.task.Trial, What: needStart})
@@ -188,7 +191,7 @@ func (a *attempt) start(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(a.worker.dir, "start-"+a.task.Trial)
+	dir := a.startDir()
 	held, err := folder.Create(dir, true, a.options.Disk, files...)
 	if err != nil {
 		return "", err

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"tessera/data"
+	"tessera/kernel"
 	"tessera/sweep"
 	"tessera/train"
 	"tessera/train/folder"
@@ -60,16 +61,17 @@ type Coordinator struct {
 	local   chan error         // the end of the worker in this process; nil without one
 	stop    context.CancelFunc // of that worker, and of what runs behind
 
-	mu      sync.Mutex
-	state   string
-	waiting map[string]*waiting
-	arrived map[string]bool // trials whose results it has left
-	workers map[string]*member
-	kernels string // of the first worker
-	mixed   bool   // that there are several kernels was said
-	sets    map[*data.Set]*manifest
-	broken  error
-	breaks  chan struct{} // closed with broken
+	mu       sync.Mutex
+	state    string
+	waiting  map[string]*waiting
+	arrived  map[string]bool // trials whose results it has left
+	workers  map[string]*member
+	kernels  string // of the first worker
+	mixed    bool   // that there are several kernels was said
+	sets     map[*data.Set]*manifest
+	rejected map[string]int // results of a trial that could not be used
+	broken   error
+	breaks   chan struct{} // closed with broken
 
 	put func(*sweep.Trial, *result, []folder.File) error // installs a run; tests of the queue alone replace it
 }
@@ -108,8 +110,11 @@ func NewCoordinator(o Options) *Coordinator {
 		o.Log = func(string) {}
 	}
 	c := &Coordinator{options: o, state: stateRun, waiting: map[string]*waiting{}, workers: map[string]*member{}, trials: map[string]*sweep.Trial{},
-		sets: map[*data.Set]*manifest{}, breaks: make(chan struct{}), stop: func() {}}
+		sets: map[*data.Set]*manifest{}, rejected: map[string]int{}, breaks: make(chan struct{}), stop: func() {}}
 	c.put = c.installResult
+	if o.Jobs > 0 { // the first worker is this process, even if another one says hello before
+		c.kernels = kernel.Float32().Name
+	}
 	return c
 }
 
@@ -194,7 +199,7 @@ func (c *Coordinator) connect() error {
 	}
 	lost := func(conn *nats.Conn) {
 		if !conn.IsConnected() {
-			c.fail(fmt.Errorf("%s: %w: %w", address, ErrLost, conn.LastError()))
+			c.fail(fmt.Errorf("%s: %w: %w", shown(address), ErrLost, conn.LastError()))
 		}
 	}
 	options = append(options, nats.DisconnectErrHandler(func(conn *nats.Conn, err error) {
@@ -211,7 +216,7 @@ func (c *Coordinator) connect() error {
 		return why
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w: %w", address, ErrLost, err)
+		return fmt.Errorf("%s: %w: %w", shown(address), ErrLost, err)
 	}
 	return nil
 }
@@ -250,8 +255,11 @@ func (c *Coordinator) workHere(ctx context.Context) {
 	go func() {
 		err := Work(ctx, o)
 		var full *folder.WriteError
-		if errors.As(err, &full) {
+		switch {
+		case errors.As(err, &full):
 			c.fail(err)
+		case ctx.Err() == nil && !errors.Is(err, ErrIdle):
+			c.options.Log(fmt.Sprintf("this process takes no more trials: %v", err))
 		}
 		c.local <- err
 	}()

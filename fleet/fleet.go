@@ -29,6 +29,8 @@ var (
 	ErrLost = errors.New("the connection to the queue of the sweep is lost")
 	// ErrIdle is the end of a worker whose last sweep has ended and that has waited for another one.
 	ErrIdle = errors.New("the sweep has ended, and no other one has begun")
+	// ErrAddress is the error of an address on which this machine cannot listen, for example because another program does.
+	ErrAddress = errors.New("give another address")
 	// ErrRefused is the error of a worker that may not take part, and of a server that refuses the connection.
 	ErrRefused = errors.New("refused")
 )

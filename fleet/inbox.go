@@ -45,10 +45,21 @@ func (c *Coordinator) receive(ctx context.Context, m jetstream.Msg) {
 		return
 	}
 	if err != nil {
-		c.options.Log(fmt.Sprintf("%s: the result of %s cannot be used: %v; the trial is done again", t.Path, r.Worker, err))
-		c.repeat(ctx, t)
+		c.reject(ctx, t, &r, err)
 	}
 	_ = m.DoubleAck(ctx)
+}
+
+// reject gives the trial of an unusable result out again, or ends it after mostFailures such results.
+func (c *Coordinator) reject(ctx context.Context, t *sweep.Trial, r *result, why error) {
+	c.rejected[t.ID]++ // results are received one after the other
+	if n := c.rejected[t.ID]; n >= mostFailures {
+		c.finish(t, r.Task, fmt.Errorf("%d results of workers cannot be used; that of %s: %w", n, r.Worker, why))
+		c.clear(ctx, t, r)
+		return
+	}
+	c.options.Log(fmt.Sprintf("%s: the result of %s cannot be used: %v; the trial is done again", t.Path, r.Worker, why))
+	c.repeat(ctx, t)
 }
 
 // settle gives a result its effect. An error means that the result is not usable.
@@ -92,7 +103,10 @@ func (c *Coordinator) installResult(t *sweep.Trial, r *result, files []folder.Fi
 	if err := c.install(t, files, r.Worker); err != nil {
 		return err
 	}
-	return c.sweep.Check(t)
+	if err := c.sweep.Check(t); err != nil { // else workers would continue from that run
+		return errors.Join(err, c.options.Disk.RemoveAll(t.Path))
+	}
+	return nil
 }
 
 // install puts a run into the folder of its trial, in one step. Only files of a run are written, whatever was sent.
@@ -141,7 +155,7 @@ func (c *Coordinator) failed(ctx context.Context, t *sweep.Trial, r *result) err
 // disk of one is faulty.
 func (c *Coordinator) compare(t *sweep.Trial, r *result) {
 	text, err := regular.ReadFile(filepath.Join(t.Path, evalFile))
-	if err != nil || r.Problem == "" && sum(text) == r.Digest {
+	if err != nil || r.GaveUp || r.Problem == "" && sum(text) == r.Digest {
 		return
 	}
 	firstWorker := "another machine"
@@ -195,7 +209,7 @@ func (c *Coordinator) repeat(ctx context.Context, t *sweep.Trial) {
 	if w == nil {
 		return
 	}
-	if err := c.offer(ctx, t, w); err != nil && ctx.Err() == nil {
+	if err := c.offer(ctx, t, w, false); err != nil && ctx.Err() == nil {
 		c.fail(fmt.Errorf("%w: %w", ErrLost, err))
 	}
 }

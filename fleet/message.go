@@ -107,7 +107,8 @@ type result struct {
 	Worker   string    `json:"worker"`
 	Digest   string    `json:"digest,omitempty"` // SHA-256 of eval.json, which names the parameters and all metrics
 	Problem  string    `json:"problem,omitempty"`
-	Run      *manifest `json:"run,omitempty"` // also of a training that diverged
+	GaveUp   bool      `json:"gave_up,omitempty"` // the problem is that of machines; another one may not have it
+	Run      *manifest `json:"run,omitempty"`     // also of a training that diverged
 }
 
 // need asks the coordinator for what a trial reads: needFitted, needTested or needStart.

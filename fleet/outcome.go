@@ -17,9 +17,9 @@ import (
 	"tessera/train/folder"
 )
 
-// outcome returns the result that ends a trial: a finished run, or an error that every machine would have. Otherwise the trial
-// is not at its end.
-func (a *attempt) outcome(ctx context.Context, err error) (*result, bool) {
+// outcome returns the result that ends a trial: a finished run, or an error that every machine would have. Any other error is
+// returned: the trial is not at its end.
+func (a *attempt) outcome(ctx context.Context, err error) (*result, error) {
 	var diverged *train.Diverged
 	var notFinite *metrics.NotFinite
 	var bad *data.Error
@@ -27,16 +27,13 @@ func (a *attempt) outcome(ctx context.Context, err error) (*result, bool) {
 	switch {
 	case err == nil:
 		text, err := regular.ReadFile(filepath.Join(a.dir, evalFile))
-		if err != nil {
-			return nil, false
-		}
-		return &result{Digest: sum(text)}, true
+		return &result{Digest: sum(text)}, err
 	case ctx.Err() != nil:
-		return nil, false
+		return nil, err
 	case errors.As(err, &diverged), errors.As(err, &notFinite), errors.As(err, &bad), errors.As(err, &setting):
-		return &result{Problem: a.text(err)}, true
+		return &result{Problem: a.text(err)}, nil
 	}
-	return nil, false
+	return nil, err
 }
 
 // text is an error for other machines.
@@ -116,5 +113,5 @@ func (a *attempt) giveUp(ctx context.Context, rec record) error {
 		}
 		text += fmt.Sprintf(" on %s: %s;", t.Worker, t.Problem)
 	}
-	return a.finish(ctx, &result{Problem: cut(strings.TrimSuffix(text, ";"))})
+	return a.finish(ctx, &result{Problem: cut(strings.TrimSuffix(text, ";")), GaveUp: true})
 }

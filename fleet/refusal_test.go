@@ -112,6 +112,11 @@ func TestOtherKernelsAreRefusedOrWarnedAbout(t *testing.T) {
 			t.Errorf("same kernels %v: warned %v", same, warned)
 		}
 	}
+	c := NewCoordinator(Options{SameKernels: true, Jobs: 1})
+	c.names = names{newID()}
+	if w := c.admit(&other); w.Refused == "" {
+		t.Error("a worker that says hello first has other kernels than the coordinator, which trains too")
+	}
 }
 
 func TestGarbageOnThePortChangesNothing(t *testing.T) {

@@ -26,6 +26,11 @@ func listen(address, dir string, access Access, inside string) (*server.Server, 
 	if err != nil {
 		return nil, err
 	}
+	if probe, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(max(0, port)))); err != nil { // the server would only log it
+		return nil, fmt.Errorf("%w; %w", err, ErrAddress)
+	} else if err := probe.Close(); err != nil {
+		return nil, fmt.Errorf("%w; %w", err, ErrAddress)
+	}
 	o := &server.Options{ServerName: "tessera", Host: host, Port: port, NoSigs: true, NoLog: true, JetStream: true, StoreDir: filepath.Join(dir, "queue"),
 		MaxPayload: mostMessage, MaxConn: mostConnections, PingInterval: 10 * time.Second, MaxPingsOut: 3, NoSystemAccount: true,
 		CustomClientAuthentication: &door{inside: inside, token: access.Token}}
@@ -143,11 +148,5 @@ func (l *lastError) problem(address, dir string) error {
 	if l.text == "" {
 		l.text = "the server did not start within " + startTime.String()
 	}
-	err := fmt.Errorf("listen on %s: %s", address, l.text)
-	if probe, failed := net.Listen("tcp", address); failed != nil {
-		return fmt.Errorf("listen on %s: %w", address, failed)
-	} else {
-		_ = probe.Close()
-	}
-	return &folder.WriteError{Path: filepath.Join(dir, "queue"), Err: err}
+	return &folder.WriteError{Path: filepath.Join(dir, "queue"), Err: fmt.Errorf("listen on %s: %s", address, l.text)}
 }

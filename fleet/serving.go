@@ -61,9 +61,23 @@ func (w *worker) join(ctx context.Context, answer *welcome) (*serving, error) {
 	return s, nil
 }
 
-// end gives the trials in progress back and waits for them.
+// end gives the trials in progress back and waits for them. Meanwhile it says hello, so that the coordinator waits too.
 func (s *serving) end() {
 	s.stop()
-	s.slots.Wait()
-	_ = s.control.Unsubscribe()
+	given := make(chan struct{})
+	go func() {
+		s.slots.Wait()
+		close(given)
+	}()
+	tick := time.NewTicker(helloEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-given:
+			_ = s.control.Unsubscribe()
+			return
+		case <-tick.C:
+			_, _ = s.say(false, s.id()) // the answer changes nothing
+		}
+	}
 }

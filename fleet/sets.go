@@ -143,7 +143,7 @@ func (s *serving) fetchSet(ctx context.Context, m *manifest) (*data.Set, error) 
 	}
 	dir := filepath.Join(s.options.Cache, "data")
 	path := filepath.Join(dir, m.Files[0].SHA256)
-	if b, err := regular.ReadFile(path); err == nil && sum(b) == m.Files[0].SHA256 {
+	if b := cached(path); b != nil {
 		return data.Unpack(b)
 	}
 	held, err := folder.Hold(filepath.Join(dir, ".fetching-"+m.Files[0].SHA256), s.options.Disk)
@@ -159,6 +159,10 @@ func (s *serving) fetchSet(ctx context.Context, m *manifest) (*data.Set, error) 
 		return nil, err
 	}
 	defer held.Close()
+	if b := cached(path); b != nil { // that process has fetched it
+		_ = s.options.Disk.RemoveAll(held.Path())
+		return data.Unpack(b)
+	}
 	b, err := s.fetchParts(ctx, held, m)
 	if err != nil {
 		return nil, err
@@ -171,6 +175,15 @@ func (s *serving) fetchSet(ctx context.Context, m *manifest) (*data.Set, error) 
 	}
 	_ = s.options.Disk.RemoveAll(held.Path())
 	return data.Unpack(b)
+}
+
+// cached returns the contents of a file that is named by its SHA-256, nil if it is not there or damaged.
+func cached(path string) []byte {
+	b, err := regular.ReadFile(path)
+	if err != nil || sum(b) != filepath.Base(path) {
+		return nil
+	}
+	return b
 }
 
 // fetchParts fetches the parts that the folder does not have.

@@ -103,12 +103,13 @@ func (c *Coordinator) begin(ctx context.Context, t *sweep.Trial, w *waiting) err
 	if there {
 		return nil
 	}
-	return c.offer(ctx, t, w)
+	return c.offer(ctx, t, w, true)
 }
 
-// offer puts a trial into the queue. A run that the sweep's folder has is where workers continue.
-func (c *Coordinator) offer(ctx context.Context, t *sweep.Trial, w *waiting) error {
-	if err := c.sendBegun(ctx, t); err != nil {
+// offer puts a trial into the queue. A run that the sweep's folder has is where workers continue. The tries of earlier
+// coordinators are forgotten, those of this one are not: they end a trial that ends every worker.
+func (c *Coordinator) offer(ctx context.Context, t *sweep.Trial, w *waiting, first bool) error {
+	if err := c.sendBegun(ctx, t, first); err != nil {
 		return err
 	}
 	text, err := encode(w.task)
@@ -133,7 +134,7 @@ func (c *Coordinator) withdraw(ctx context.Context, trial string) error {
 }
 
 // sendBegun makes the run in the folder of a trial the checkpoint from which workers continue, unless they have a later one.
-func (c *Coordinator) sendBegun(ctx context.Context, t *sweep.Trial) error {
+func (c *Coordinator) sendBegun(ctx context.Context, t *sweep.Trial, forget bool) error {
 	var sent *manifest
 	step := 0
 	if t.Begun() {
@@ -146,11 +147,15 @@ func (c *Coordinator) sendBegun(ctx context.Context, t *sweep.Trial) error {
 		}
 	}
 	_, err := c.records.change(ctx, t.ID, func(r *record) bool {
-		if sent != nil && (r.Checkpoint == nil || step > r.Step) {
+		further := sent != nil && (r.Checkpoint == nil || step > r.Step)
+		if further {
 			r.Step, r.Checkpoint = step, sent
 		}
-		r.Tries = nil
-		return sent != nil || r.Checkpoint != nil
+		forgotten := forget && len(r.Tries) > 0
+		if forgotten {
+			r.Tries = nil
+		}
+		return further || forgotten
 	})
 	return err
 }

@@ -35,7 +35,7 @@ func (c *Coordinator) watch(ctx context.Context) {
 			w := c.waiting[t.ID]
 			c.mu.Unlock()
 			if w != nil {
-				_ = c.offer(ctx, t, w) // else at the next tick
+				_ = c.offer(ctx, t, w, false) // else at the next tick
 			}
 		}
 	}

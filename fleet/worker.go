@@ -136,10 +136,10 @@ func (w *worker) connect(ctx context.Context) error {
 			return why
 		}
 		if time.Since(w.alone) > w.options.Wait {
-			return fmt.Errorf("%s: %w: no connection in %v: %w", w.options.URL, ErrLost, w.options.Wait, err)
+			return fmt.Errorf("%s: %w: no connection in %v: %w", shown(w.options.URL), ErrLost, w.options.Wait, err)
 		}
 		if !said {
-			w.options.Log(fmt.Sprintf("%s: %v; waiting for it", w.options.URL, err))
+			w.options.Log(fmt.Sprintf("%s: %v; waiting for it", shown(w.options.URL), err))
 		}
 		select {
 		case <-ctx.Done():
@@ -228,10 +228,10 @@ func (w *worker) say(leaving bool, sweep string) (*welcome, error) {
 	}
 	var answer welcome
 	if err := decode(m.Data, &answer); err != nil {
-		return nil, fmt.Errorf("%s: %w: the coordinator: %w", w.options.URL, ErrRefused, err)
+		return nil, fmt.Errorf("%s: %w: the coordinator: %w", shown(w.options.URL), ErrRefused, err)
 	}
 	if answer.Refused != "" {
-		return nil, fmt.Errorf("%s: %w by the coordinator: %s", w.options.URL, ErrRefused, answer.Refused)
+		return nil, fmt.Errorf("%s: %w by the coordinator: %s", shown(w.options.URL), ErrRefused, answer.Refused)
 	}
 	w.mu.Lock()
 	w.alone, w.ended = time.Now(), answer.State == stateEnd
@@ -245,7 +245,7 @@ func (w *worker) unanswered(err error) error {
 		if why := refused(w.options.URL, w.conn.LastError()); why != nil {
 			return why
 		}
-		return fmt.Errorf("%s: %w: %w", w.options.URL, ErrLost, err)
+		return fmt.Errorf("%s: %w: %w", shown(w.options.URL), ErrLost, err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -255,5 +255,5 @@ func (w *worker) unanswered(err error) error {
 	if w.ended {
 		return ErrIdle
 	}
-	return fmt.Errorf("%s: %w: no coordinator has answered for %v", w.options.URL, ErrLost, w.options.Wait)
+	return fmt.Errorf("%s: %w: no coordinator has answered for %v", shown(w.options.URL), ErrLost, w.options.Wait)
 }

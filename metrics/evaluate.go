@@ -64,7 +64,7 @@ func Evaluate(ctx context.Context, coder Coder, s Sample, chosen Selection) (r *
 	if err := finite(values); err != nil {
 		return nil, err
 	}
-	return &Result{Images: n, Values: values, given: e.meters.given()}, nil
+	return &Result{Images: n, Vectors: len(coder.Shape()) == 1, Values: values, given: e.meters.given()}, nil
 }
 
 // evaluation is one run of Evaluate.

@@ -94,9 +94,18 @@ type Result struct {
 	Dataset string // set by the caller
 	Split   string // which of its images were measured, as [data.Split] names them; set by the caller
 	Images  int    // how many were measured
+	Vectors bool   // they are vectors, not images
 	Values
 
 	given []given // settings that somebody gave
+}
+
+// Counted is what the measured samples are called: "images", or "samples" of vectors.
+func (r *Result) Counted() string {
+	if r.Vectors {
+		return "samples"
+	}
+	return "images"
 }
 
 // given is a setting of a metric that somebody gave, shown before the first value of that metric.

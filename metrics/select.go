@@ -201,7 +201,7 @@ func (s Selection) Of(r *Result) (picked *Result, ok bool) {
 	if s == nil {
 		s = Default()
 	}
-	picked = &Result{Model: r.Model, Dataset: r.Dataset, Split: r.Split, Images: r.Images}
+	picked = &Result{Model: r.Model, Dataset: r.Dataset, Split: r.Split, Images: r.Images, Vectors: r.Vectors}
 	for _, c := range s {
 		for _, name := range c.names() {
 			found := false

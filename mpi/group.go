@@ -248,7 +248,7 @@ func (f *failure) decode() (rank, code int, text string) {
 	return int(binary.LittleEndian.Uint32(f[0:])), int(binary.LittleEndian.Uint32(f[4:])), string(f[12 : 12+n])
 }
 
-// Close ends the group when all processes have called it.
+// Close ends the group when all processes have called it. Afterwards every method returns an error, and Fail and Abort do nothing.
 func (g *Group) Close() error {
 	if err := g.Barrier(); err != nil {
 		return err

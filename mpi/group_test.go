@@ -32,6 +32,7 @@ type wire struct {
 	rank, size int
 	tags       map[*message]int
 	aborted    chan int
+	stalled    chan bool // if not nil, no message is seen to be complete before it is closed
 	ended      bool
 }
 
@@ -57,6 +58,9 @@ func (w *wire) post(m *message, tag int) error {
 }
 
 func (w *wire) test(m *message) (bool, error) {
+	if w.stalled != nil {
+		<-w.stalled
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !m.receives {
@@ -164,6 +168,44 @@ func TestAFailureReachesTheProcessesThatWait(t *testing.T) {
 		var failed *Failed
 		if !errors.As(err, &failed) || failed.Rank != 2 || failed.Code != 4 || failed.Text != "the images are missing" {
 			t.Errorf("rank %d: got %v", g.Rank(), err)
+		}
+	})
+}
+
+// Processes that fail because of a common result: each has the result, and rank 0 reports the error itself.
+func TestAResultComesBeforeTheFailureOfAnotherProcess(t *testing.T) {
+	told := make(chan bool)
+	together(t, 2, time.Minute, func(g *Group, w *wire) {
+		if g.Rank() == 0 {
+			w.stalled = told // its owner sees the values and the failure at the same time
+		}
+		if err := g.AllReduce(collective.Sum, make([]float32, 3)); err != nil {
+			t.Errorf("rank %d: got %v of a sum to which all gave their values", g.Rank(), err)
+		}
+		if g.Rank() == 1 {
+			g.Fail(5, "the loss is NaN")
+			close(told)
+			return
+		}
+		var failed *Failed
+		if err := g.Barrier(); !errors.As(err, &failed) || failed.Code != 5 {
+			t.Errorf("then: got %v", err)
+		}
+	})
+}
+
+func TestAfterItsEndAGroupCallsNothing(t *testing.T) {
+	together(t, 2, time.Minute, func(g *Group, w *wire) {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+		g.Fail(7, "the disk is full")
+		g.Abort(7)
+		if err := g.Barrier(); err == nil {
+			t.Error("a barrier of a group that has ended")
+		}
+		if len(w.aborted) > 0 {
+			t.Error("the library is called after its end")
 		}
 	})
 }

@@ -40,6 +40,7 @@ type owner struct {
 	heard     message // the failure that another process may tell
 	told      failure
 	broken    error        // what ended the group
+	ended     bool         // the library may no longer be called
 	abandoned []*operation // whose memory the library may still write to
 	polled    time.Time
 }
@@ -74,14 +75,18 @@ func (o *owner) rest(idle int) {
 		o.transport.pause(time.Millisecond)
 	case idle > 2000 || o.waiters.Load() == 0:
 		o.transport.pause(20 * time.Microsecond)
-	case idle%16 == 0:
+	case idle > 200 && idle%32 == 0: // on a busy machine a process that yields waits for all others
 		o.transport.pause(0)
 	}
 }
 
 // begin posts the first messages of an operation.
 func (o *owner) begin(op *operation) {
-	if o.broken != nil && op.action != abort && op.action != tell {
+	switch {
+	case o.ended:
+		op.done <- &CallError{op.name, "the group has ended"}
+		return
+	case o.broken != nil && op.action != abort && op.action != tell:
 		op.done <- o.broken
 		return
 	}
@@ -140,6 +145,7 @@ func (o *owner) end() error {
 		}
 		o.transport.pause(20 * time.Microsecond)
 	}
+	o.ended = true
 	return o.transport.finalize()
 }
 
@@ -148,11 +154,31 @@ func (o *owner) poll() (further bool) {
 	now := time.Now()
 	passed := min(now.Sub(o.polled), time.Second) // a process that was stopped does not take the others for dead
 	o.polled = now
-	if done, err := o.transport.test(&o.heard); err == nil && done && o.broken == nil {
-		rank, code, text := o.told.decode()
-		o.fail(&Failed{Rank: rank, Host: o.group.host(rank), Code: code, Text: text})
-		return true
+	failed := o.hear()
+	further = o.advanceAll(passed)
+	if failed == nil {
+		return further
 	}
+	for o.broken == nil && o.advanceAll(0) { // what that process sent before may be complete: then this one got the same result
+	}
+	o.fail(failed)
+	return true
+}
+
+// hear returns the failure that another process told.
+func (o *owner) hear() error {
+	if o.broken != nil {
+		return nil
+	}
+	if done, err := o.transport.test(&o.heard); err != nil || !done {
+		return nil
+	}
+	rank, code, text := o.told.decode()
+	return &Failed{Rank: rank, Host: o.group.host(rank), Code: code, Text: text}
+}
+
+// advanceAll advances every active operation, which has waited for a while longer.
+func (o *owner) advanceAll(passed time.Duration) (further bool) {
 	o.polling = append(o.polling[:0], o.active...)
 	for _, op := range o.polling {
 		moved, err := o.advance(op)

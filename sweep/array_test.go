@@ -169,6 +169,9 @@ func TestADamagedTrialIsRefusedUntilItIsRepaired(t *testing.T) {
 		if err == nil || all[1].State != Refused || !strings.Contains(all[1].Problem, name) {
 			t.Errorf("%s: %v, %s: %s", name, err, all[1].State, all[1].Problem)
 		}
+		if results, err := Read(dir); err != nil || results.Trials[1].Metrics != nil || results.Trials[1].Error == "" {
+			t.Errorf("%s: the results have metrics of the refused trial: %v, %+v", name, err, results)
+		}
 		if err := os.WriteFile(path, text, 0o666); err != nil {
 			t.Fatal(err)
 		}

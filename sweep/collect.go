@@ -77,6 +77,7 @@ func (s *Sweep) gather(t *Trial) Gathered {
 	if t.Begun() {
 		g.State = Begun
 		if t.err = s.sound(t, &g); t.err != nil {
+			t.measured = nil // nobody can use metrics without their trial
 			g.State, g.Problem = Refused, t.problem()
 			return g
 		}

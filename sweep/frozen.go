@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strconv"
 
 	"tessera/config"
 	"tessera/data"
@@ -29,8 +30,23 @@ type FrozenTrial struct {
 	Declared string `json:"declared"` // the model, as [config.Fill] writes it
 }
 
-// values are JSON values that keep integers apart from other numbers.
+// values are JSON values that keep integers apart from other numbers: tables print them differently.
 type values []any
+
+// MarshalJSON implements [json.Marshaler]: the number 1e6 is not written as an integer.
+func (v values) MarshalJSON() ([]byte, error) {
+	all := append([]any{}, v...)
+	for i, one := range all {
+		switch f, ok := one.(float64); {
+		case !ok:
+		case math.IsInf(f, 0): // which JSON cannot say
+			all[i] = text(f)
+		case f == math.Trunc(f):
+			all[i] = json.RawMessage(strconv.FormatFloat(f, 'e', -1, 64))
+		}
+	}
+	return json.Marshal(all)
+}
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *values) UnmarshalJSON(text []byte) error {
@@ -72,13 +88,7 @@ func numbered(v any) any {
 func (s *Sweep) Freeze() *Frozen {
 	f := &Frozen{Sweep: s.Name, Keys: append([]string{}, s.Keys...), Split: s.split, Changes: append([]string{}, s.changes...), Select: s.criteria}
 	for _, t := range s.Trials {
-		all := append(values{}, t.Values...)
-		for i, v := range all {
-			if v, ok := v.(float64); ok && math.IsInf(v, 0) { // which JSON cannot say
-				all[i] = text(v)
-			}
-		}
-		f.Trials = append(f.Trials, FrozenTrial{ID: t.ID, Values: all, Declared: string(config.Fill(t.Model))})
+		f.Trials = append(f.Trials, FrozenTrial{ID: t.ID, Values: append(values{}, t.Values...), Declared: string(config.Fill(t.Model))})
 	}
 	return f
 }

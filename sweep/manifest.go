@@ -83,7 +83,10 @@ func (s *Sweep) Emit(m Manifest, files ...folder.File) error {
 		return err
 	}
 	defer held.Close()
-	if err := errors.Join(s.Replaces(), s.replacesManifest(m)); err != nil {
+	if err := s.Replaces(); err != nil && !s.options.Clean {
+		return err
+	}
+	if err := s.replacesManifest(m); err != nil {
 		return err
 	}
 	for _, dir := range []string{trialsDir, failedDir} {

@@ -3,12 +3,16 @@ package sweep
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"tessera/train"
 )
 
 // ticking is a clock that is a millisecond later whenever it is read.
@@ -121,5 +125,18 @@ func TestOnlyWhatChangesTheCostMakesAShape(t *testing.T) {
 		if got := costKey(changed) == costKey(base); got != same {
 			t.Errorf("%s: the same shape: %v, want %v", set, got, same)
 		}
+	}
+}
+
+func TestATrialThatDivergesDoesNotEndThePlan(t *testing.T) {
+	text := strings.Replace(declared+diverging, "[0.01, 1e30]", "[1e30, 0.01]", 1)
+	p := planned(t, open(t, spec(t, text, "d"), Options{Out: t.TempDir(), Jobs: 2}), PlanOptions{})
+	if len(p.PerShape) != 1 || p.PerShape[0].Timed == 0 || p.PerShape[0].Trials != 4 {
+		t.Errorf("got %+v", p.PerShape)
+	}
+	s := open(t, spec(t, strings.Replace(text, "0.01]", "1e29]", 1), "d"), Options{Out: t.TempDir(), Jobs: 2})
+	var diverged *train.Diverged
+	if _, err := s.Plan(context.Background(), PlanOptions{}); !errors.As(err, &diverged) || strings.Count(err.Error(), "diverged") != 1 {
+		t.Errorf("all trials diverge: got %v, want that error once", err)
 	}
 }

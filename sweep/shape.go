@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/engine"
+	measures "tessera/metrics"
 	"tessera/team"
 	"tessera/train"
 )
@@ -106,9 +108,26 @@ func (one *shape) described() ShapePlan {
 	return p
 }
 
-// time times the first trial of a shape, several copies side by side because the trials of the sweep share the memory of the machine,
+// time times the first trial of a shape that does not diverge, and returns the error of the first one if all do.
+func (s *Sweep) time(ctx context.Context, one *shape, copies int, o PlanOptions) (err error) {
+	for _, t := range one.trials {
+		failed := s.timeTrial(ctx, one, t, copies, o)
+		if failed == nil {
+			return nil
+		}
+		err = cmp.Or(err, failed)
+		var diverged *train.Diverged
+		var notFinite *measures.NotFinite
+		if !errors.As(failed, &diverged) && !errors.As(failed, &notFinite) {
+			return failed
+		}
+	}
+	return err
+}
+
+// timeTrial times a trial of a shape, several copies side by side because the trials of the sweep share the memory of the machine,
 // and takes the means.
-func (s *Sweep) time(ctx context.Context, one *shape, copies int, o PlanOptions) error {
+func (s *Sweep) timeTrial(ctx context.Context, one *shape, t *Trial, copies int, o PlanOptions) error {
 	dir, err := os.MkdirTemp("", "tessera-plan-")
 	if err != nil {
 		return err
@@ -121,28 +140,40 @@ func (s *Sweep) time(ctx context.Context, one *shape, copies int, o PlanOptions)
 	errs := make([]error, copies)
 	for i := range copies {
 		running.Go(func() {
-			paces[i], evaluations[i], errs[i] = s.timeOne(ctx, one.trials[0], filepath.Join(dir, fmt.Sprint(i)), o)
+			paces[i], evaluations[i], errs[i] = s.timeOne(ctx, t, filepath.Join(dir, fmt.Sprint(i)), o)
 		})
 	}
 	running.Wait()
 	most := peak()
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("trial %s: %w", one.trials[0].ID, err)
+	if err := cmp.Or(errs...); err != nil { // copies have the same one
+		return fmt.Errorf("trial %s: %w", t.ID, err)
 	}
-	one.pace = paces[0]
-	mean := func(of func(int) time.Duration) (sum time.Duration) {
-		for i := range copies {
-			sum += of(i)
-		}
-		return sum / time.Duration(copies)
-	}
-	one.pace.Start = mean(func(i int) time.Duration { return paces[i].Start })
-	one.pace.Step = mean(func(i int) time.Duration { return paces[i].Step })
-	one.pace.End = mean(func(i int) time.Duration { return paces[i].End })
-	one.pace.Checkpoint = mean(func(i int) time.Duration { return paces[i].Checkpoint })
-	one.evaluation = mean(func(i int) time.Duration { return evaluations[i] })
-	one.memory = max(0, most-before) / int64(copies)
+	one.pace, one.evaluation, one.memory = means(paces), meanOf(evaluations), max(0, most-before)/int64(copies)
 	return nil
+}
+
+// means are the mean times of several copies.
+func means(paces []train.Pace) train.Pace {
+	p := paces[0]
+	of := func(get func(train.Pace) time.Duration) time.Duration {
+		var all []time.Duration
+		for _, one := range paces {
+			all = append(all, get(one))
+		}
+		return meanOf(all)
+	}
+	p.Start = of(func(p train.Pace) time.Duration { return p.Start })
+	p.Step = of(func(p train.Pace) time.Duration { return p.Step })
+	p.End = of(func(p train.Pace) time.Duration { return p.End })
+	p.Checkpoint = of(func(p train.Pace) time.Duration { return p.Checkpoint })
+	return p
+}
+
+func meanOf(all []time.Duration) (sum time.Duration) {
+	for _, d := range all {
+		sum += d
+	}
+	return sum / time.Duration(len(all))
 }
 
 // timeOne times a trial in a temporary folder: some steps, then the evaluation of the untrained model.

@@ -34,13 +34,13 @@ func (s *Sweep) failurePath(t *Trial) string { return filepath.Join(s.Path, fail
 // Task does one trial as [Sweep.Do] does and records a failure in the sweep's folder, for [Sweep.Collect]. What may succeed when the
 // same task is run again is no failure: an interruption, a full disk, a trial that another process works on.
 func (s *Sweep) Task(ctx context.Context, t *Trial) (*metrics.Result, error) {
+	if err := os.Remove(s.failurePath(t)); err != nil && !errors.Is(err, fs.ErrNotExist) { // of an earlier try
+		return nil, &folder.WriteError{Path: s.failurePath(t), Err: err}
+	}
 	measured, err := s.Do(ctx, t)
 	var unwritten *folder.WriteError
 	switch {
 	case err == nil:
-		if err := os.Remove(s.failurePath(t)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, &folder.WriteError{Path: s.failurePath(t), Err: err}
-		}
 		return measured, nil
 	case ctx.Err() != nil || errors.Is(err, train.ErrInterrupted):
 		return nil, fmt.Errorf("%s: %w; run the same command again to resume", t.Path, train.ErrInterrupted)

@@ -136,7 +136,7 @@ func (s *session) tell(m Metrics, done bool) {
 	if s.finished() {
 		left = 0
 	}
-	s.options.Report(Progress{Run: s.run, Epochs: epochs, Steps: steps, Iterates: s.spec.Baseline != nil, EpochDone: done, Metrics: m, Left: left})
+	s.options.Report(Progress{Run: s.run, Epochs: epochs, Steps: steps, Iterates: s.spec.Baseline != nil, Vectors: len(s.shape) == 1, EpochDone: done, Metrics: m, Left: left})
 }
 
 // timeLeft is the time that steps take at the pace so far, at most the longest duration.

@@ -3,7 +3,6 @@ package train
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"tessera/config"
@@ -143,7 +142,7 @@ func (s *session) timeSteps(ctx context.Context, p *Pace, now func() time.Time, 
 		case err == nil:
 			w.epoch(from)
 		case !errors.Is(err, errHalted):
-			return fmt.Errorf("%s: %w", s.run, err)
+			return err
 		case ctx.Err() != nil:
 			return ErrInterrupted
 		}

@@ -88,6 +88,7 @@ type Progress struct {
 	Epochs    int    // maximum number
 	Steps     int    // maximum number
 	Iterates  bool   // it is a baseline's fit: an epoch is an iteration
+	Vectors   bool   // the samples are vectors, not images
 	EpochDone bool   // Metrics are of a complete epoch; else of its steps so far, with NaN for metrics that are measured at its end
 	Metrics
 	Left time.Duration // estimated time until the last epoch ends; early stopping may end the run sooner

@@ -1,7 +1,8 @@
 #!/bin/bash
 # An array of 8 trials on a real one-node cluster of Slurm, from Debian's packages slurmctld, slurmd, slurm-client and munge.
 # One task is stopped by USR1, one is requeued by scontrol, one is killed and requeued; all results are compared with those of
-# a single-machine sweep. Everything runs in a temporary folder, as the caller. Usage: slurm.sh TESSERA
+# a single-machine sweep. Everything runs in a temporary folder, as the caller. With LIMIT=1 a trial that is longer than its
+# time limit follows; EPOCHS (60000) must take longer than a minute. Usage: [LIMIT=1] slurm.sh TESSERA
 set -u
 tessera=$(realpath "$1")
 for program in munged slurmctld slurmd sbatch; do
@@ -25,7 +26,7 @@ stop() {
 trap stop EXIT
 fail() {
 	echo "failed: $*"
-	tail -n 20 log/*.log work/array/logs/* 2>/dev/null
+	tail -n 20 "$root"/log/*.log "$root"/work/array/logs/* 2>/dev/null
 	exit 1
 }
 # until_ SECONDS WHAT COMMAND...: waits until a command succeeds.
@@ -80,7 +81,7 @@ echo "Slurm $(sinfo --version | cut -d' ' -f2), $(nproc) processors, $(grep -m1 
 echo "up after $SECONDS s"
 
 cd work || exit 1
-cat >models.toml <<'TOML'
+cat >models.toml <<TOML
 [model.small]
 encoder    = [{ kind = "gaussian_noise", stddev = 0.1 }, { kind = "dense", units = 16, activation = "sigmoid" }]
 loss       = [{ kind = "mse" }, { kind = "kl", weight = 0.001, target = 0.2 }]
@@ -95,10 +96,29 @@ seeds  = [1, 2]
 select = "mse"
 set.loss.1.target = [0.1, 0.3]
 set.loss.1.weight = [1e-4, 1e-2]
+
+[sweep.one]
+model = "small"
+set.train.epochs = ${EPOCHS:-60000}
 TOML
-"$tessera" sweep eight -o array --emit slurm || fail "emit"
-job=$(sbatch --parsable array/array.sh) || fail "sbatch"
+"$tessera" sweep eight -o "an array" --emit slurm || fail "emit"
+ln -s "an array" array # the scripts have the path with the space
+job=$(sbatch --parsable "an array/array.sh") || fail "sbatch"
 echo "job $job was submitted"
+
+# compare WHOLE ARRAY FILE...: equal bytes of these files and of all trials.
+compare() {
+	local whole=$1 array=$2
+	shift 2
+	for file in "$@"; do
+		cmp "$whole/$file" "$array/$file" || fail "$file differs"
+	done
+	for trial in "$whole"/trials/*; do
+		for file in config.toml state.safetensors model.safetensors eval.json; do
+			cmp "$trial/$file" "$array/trials/${trial##*/}/$file" || fail "$trial/$file differs"
+		done
+	done
+}
 
 # trains INDEX: whether its trial has begun to train. The trial of an index is that line of the manifest.
 trials=($(sed -n 's/^ *"trial": "\(.*\)",/\1/p' array/manifest.json))
@@ -125,12 +145,16 @@ echo "the array ended after $SECONDS s"
 grep -h "back to the queue" array/logs/*.log
 "$tessera" sweep eight --collect array || fail "collect"
 "$tessera" sweep eight -o whole --quiet >/dev/null || fail "the sweep on this machine"
-for file in results.csv results.json summary.csv selected.csv; do
-	cmp "whole/$file" "array/$file" || fail "$file differs"
-done
-for trial in "${trials[@]}"; do
-	for file in config.toml state.safetensors model.safetensors eval.json; do
-		cmp "whole/trials/$trial/$file" "array/trials/$trial/$file" || fail "$trial/$file differs"
-	done
-done
+compare whole array results.csv results.json summary.csv selected.csv
 echo "results.csv, results.json, summary.csv, selected.csv and the states, parameters and metrics of 8 trials: equal bytes"
+[ "${LIMIT:-}" ] || exit 0
+
+SECONDS=0
+"$tessera" sweep one -o one --emit slurm --quiet >/dev/null || fail "emit one"
+job=$(sbatch --parsable --time=2 --signal=B:USR1@30 one/array.sh) || fail "sbatch one"
+until_ 1200 "the trial with a time limit does not end" over
+grep -h "back to the queue" one/logs/*.log || fail "the trial was not stopped before its limit"
+"$tessera" sweep one --collect one >/dev/null || fail "collect one"
+"$tessera" sweep one -o long --quiet >/dev/null || fail "the sweep one on this machine"
+compare long one results.csv results.json
+echo "a trial with a limit of 2 minutes ended after $SECONDS s: equal bytes"
