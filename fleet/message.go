@@ -220,8 +220,7 @@ func (t *task) check() error {
 			return errors.New("fitted or tested is out of range")
 		}
 	}
-	_, err := data.Split(t.Split), t.Split.Check()
-	return first(want(t.Protocol == protocol, "protocol"), want(isID(t.Trial), "trial"), err, want(t.Declaration != "", "declaration"),
+	return first(want(t.Protocol == protocol, "protocol"), want(isID(t.Trial), "trial"), t.Split.Check(), want(t.Declaration != "", "declaration"),
 		want(t.Start == "" || isSHA(t.Start), "start"))
 }
 
