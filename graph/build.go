@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
@@ -82,6 +83,9 @@ type pass struct {
 	teacher bool   // with the teacher's parameters, in inference mode
 }
 
+// building is held while a graph is built: Gorgonia's graphs share constants, such as 1, whose hashes it keeps without a lock.
+var building sync.Mutex
+
 // Program builds a program for one batch size. All programs of a model share its parameters.
 func (m *Model) Program(r Request) (p *Program, err error) {
 	if m == nil || m.Spec == nil || m.Layout == nil {
@@ -99,6 +103,8 @@ func (m *Model) Program(r Request) (p *Program, err error) {
 		}
 	}
 	r.Training = r.Training || slices.Contains(r.Want, Loss)
+	building.Lock()
+	defer building.Unlock()
 	// Gorgonia panics on some malformed expressions; a user-defined layer or loss must not crash the program.
 	defer func() {
 		if r := recover(); r != nil {

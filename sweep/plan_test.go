@@ -130,7 +130,7 @@ func TestOnlyWhatChangesTheCostMakesAShape(t *testing.T) {
 
 func TestATrialThatDivergesDoesNotEndThePlan(t *testing.T) {
 	text := strings.Replace(declared+diverging, "[0.01, 1e30]", "[1e30, 0.01]", 1)
-	p := planned(t, open(t, spec(t, text, "d"), Options{Out: t.TempDir(), Jobs: 2}), PlanOptions{})
+	p := planned(t, open(t, spec(t, text, "d"), Options{Out: t.TempDir(), Jobs: 1}), PlanOptions{})
 	if len(p.PerShape) != 1 || p.PerShape[0].Timed == 0 || p.PerShape[0].Trials != 4 {
 		t.Errorf("got %+v", p.PerShape)
 	}
