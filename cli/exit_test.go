@@ -5,12 +5,27 @@ import (
 	"math"
 	"testing"
 
+	"tessera/fleet"
 	"tessera/metrics"
+	"tessera/train/folder"
 )
 
 func TestMetricsThatAreNotFiniteHaveTheCodeOfADivergedTraining(t *testing.T) {
 	err := workError{fmt.Errorf("run: %w", &metrics.NotFinite{Metric: "mse", Number: math.NaN()})}
 	if code := exitCode(err); code != exitDiverged {
 		t.Errorf("exit code %d, want %d", code, exitDiverged)
+	}
+}
+
+func TestErrorsOfSweepsOnSeveralMachinesHaveTheirCodes(t *testing.T) {
+	for err, want := range map[error]int{
+		fmt.Errorf("h:1: %w: wrong token", fleet.ErrRefused):  exitUsage,
+		fmt.Errorf("in use; %w", fleet.ErrAddress):            exitUsage,
+		fmt.Errorf("h:1: %w", fleet.ErrLost):                  exitLost,
+		&folder.WriteError{Path: "queue", Err: fleet.ErrLost}: exitWrite,
+	} {
+		if got := exitCode(workError{err}); got != want {
+			t.Errorf("%v: got %d, want %d", err, got, want)
+		}
 	}
 }
