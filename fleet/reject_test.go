@@ -100,6 +100,10 @@ func TestATrialThatIsGivenOutAgainKeepsItsTries(t *testing.T) {
 	b := newBench(t, single, filepath.Join(t.TempDir(), "s"), Options{})
 	ended := b.run(ctx)
 	c, trial := b.coordinator, b.sweep.Trials[0]
+	b.until("the trial is in the queue", func() bool {
+		info, err := c.work.Info(ctx)
+		return err == nil && info.State.Msgs > 0
+	})
 	told, err := c.task(trial)
 	if err != nil {
 		t.Fatal(err)
