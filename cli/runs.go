@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -62,7 +61,7 @@ func (f *runsFlags) runs(cmd *cobra.Command, args []string) error {
 	if err := findFolder(dir); err != nil {
 		return err
 	}
-	runs := f.compared(statuses(runFolders(dir, mostDepth)))
+	runs := f.compared(statuses(runFolders(dir)))
 	if f.json {
 		return printJSON(cmd.OutOrStdout(), runs)
 	}
@@ -73,41 +72,16 @@ func (f *runsFlags) runs(cmd *cobra.Command, args []string) error {
 	return printRuns(cmd.OutOrStdout(), runs, time.Now())
 }
 
-// mostDepth bounds the search for runs: DIR/SWEEP/trials/ID has depth 3.
-const mostDepth = 4
-
-// runFolders lists the runs in a folder, in the order of their names, numbers by their size.
-func runFolders(dir string, depth int) (runs []string) {
-	if _, err := os.Stat(filepath.Join(dir, folder.Config)); err == nil {
-		return []string{dir}
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil || depth == 0 {
-		return nil
-	}
-	slices.SortFunc(entries, func(a, b os.DirEntry) int { return byNumber(a.Name(), b.Name()) })
-	for _, e := range entries {
-		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
-			runs = append(runs, runFolders(filepath.Join(dir, e.Name()), depth-1)...)
+// runFolders lists the runs in a folder.
+func runFolders(dir string) (runs []string) {
+	folder.Search(dir, func(path string) bool {
+		_, err := os.Stat(filepath.Join(path, folder.Config))
+		if err == nil {
+			runs = append(runs, path)
 		}
-	}
+		return err == nil
+	})
 	return runs
-}
-
-// byNumber compares names: small, small-2, small-10.
-func byNumber(a, b string) int {
-	nameA, a1 := numbered(a)
-	nameB, b1 := numbered(b)
-	return cmp.Or(strings.Compare(nameA, nameB), cmp.Compare(a1, b1), strings.Compare(a, b))
-}
-
-func numbered(name string) (string, int) {
-	if i := strings.LastIndexByte(name, '-'); i >= 0 {
-		if n, err := strconv.Atoi(name[i+1:]); err == nil {
-			return name[:i], n
-		}
-	}
-	return name, 0
 }
 
 // statuses reads the runs, several at a time.
@@ -197,7 +171,7 @@ func noteUnfinished(cmd *cobra.Command, model string) {
 	}
 	place := filepath.Base(train.Place(model))
 	for _, e := range slices.Backward(entries) {
-		if name, _ := numbered(e.Name()); !e.IsDir() || name != place && e.Name() != place {
+		if name, _ := folder.Numbered(e.Name()); !e.IsDir() || name != place && e.Name() != place {
 			continue
 		}
 		if s := train.StatusOf(filepath.Join("runs", e.Name())); s.State == train.Interrupted && s.Model == model {

@@ -140,8 +140,8 @@ func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep
 
 // declared returns the sweep of that name with the changes of the flags.
 func (f *sweepFlags) declared(cmd *cobra.Command, name string) (*config.Sweep, error) {
-	if least := f.leastJobs(); f.jobs < least {
-		return nil, usagef("--jobs: got %d, want >= %d", f.jobs, least)
+	if err := f.checkJobs(f.jobs); err != nil {
+		return nil, err
 	}
 	if cmd.Flags().Changed("epochs") && f.epochs < 1 {
 		return nil, usagef("--epochs: got %d, want > 0", f.epochs)

@@ -34,6 +34,7 @@ func (f *arrayFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.perTask, "per-task", 1, "with --emit: trials of one task, one after the other")
 	flags.IntVar(&f.mostJob, "max-array", 1001, "with --emit slurm: MaxArraySize of the cluster (scontrol show config); more tasks take several scripts")
 	_ = cmd.RegisterFlagCompletionFunc("emit", cobra.FixedCompletions([]string{emitSlurm, emitKubernetes}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.MarkFlagsMutuallyExclusive("emit", "clean")                                    // tasks may still be running
 	for _, other := range []string{"file", "set", "epochs", "out", "metrics", "svm"} { // the manifest has these
 		cmd.MarkFlagsMutuallyExclusive("collect", other)
 	}
@@ -61,7 +62,7 @@ func (f *sweepFlags) writeJob(cmd *cobra.Command, spec *config.Sweep) error {
 	if err != nil {
 		return err
 	}
-	s, err := sweep.New(cmd.Context(), spec, sweep.Options{Dirs: data.SearchDirs(f.data), Out: f.out, Jobs: f.jobs, Metrics: chosen, Clean: f.clean})
+	s, err := sweep.New(cmd.Context(), spec, sweep.Options{Dirs: data.SearchDirs(f.data), Out: f.out, Jobs: f.jobs, Metrics: chosen})
 	if err != nil {
 		return err
 	}

@@ -59,12 +59,15 @@ func (f *fleetFlags) add(cmd *cobra.Command) {
 // used reports whether the sweep has workers.
 func (f *fleetFlags) used() bool { return f.listen != "" || f.url != "" }
 
-// leastJobs is the least --jobs: a sweep without workers trains by itself.
-func (f *fleetFlags) leastJobs() int {
-	if f.used() {
-		return 0
+// checkJobs checks --jobs: only a sweep with workers may train nothing by itself.
+func (f *fleetFlags) checkJobs(jobs int) error {
+	switch {
+	case jobs < 0 && f.used():
+		return usagef("--jobs: got %d, want >= 0", jobs)
+	case jobs < 1 && !f.used():
+		return usagef("--jobs: got %d, want > 0", jobs)
 	}
-	return 1
+	return nil
 }
 
 // onMachines makes a sweep one on several machines, if the flags say so.

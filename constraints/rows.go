@@ -24,6 +24,15 @@ func rows(w []float32, shape []int) iter.Seq[[]float32] {
 	}
 }
 
+// worstRow returns the largest violation of a row.
+func worstRow(w []float32, shape []int, violation func(row []float32) float64) float64 {
+	largest := 0.0
+	for row := range rows(w, shape) {
+		largest = max(largest, violation(row))
+	}
+	return largest
+}
+
 // length returns the Euclidean length of a row. In float64 no square of a float32 overflows or vanishes.
 func length(row []float32) float64 {
 	var s [4]float64 // four sums at a time: one alone would wait for each addition

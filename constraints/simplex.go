@@ -56,11 +56,7 @@ func (s *Simplex) slack() float64 { return 0.51 * rounding * s.Sum }
 
 // Violation implements [Constraint]: the largest negative weight, or difference of a row's sum.
 func (s *Simplex) Violation(w []float32, shape []int) float64 {
-	worst := 0.0
-	for row := range rows(w, shape) {
-		worst = max(worst, s.violation(row))
-	}
-	return worst
+	return worstRow(w, shape, s.violation)
 }
 
 // violation is that of one row.

@@ -41,11 +41,7 @@ func (s *Sparse) Project(w []float32, shape []int) {
 // Violation implements [Constraint]: the largest negative weight, or the largest |v|_1 - c |v|_2 over sqrt n, where c is the
 // ratio that gives the sparseness.
 func (s *Sparse) Violation(w []float32, shape []int) float64 {
-	worst := 0.0
-	for row := range rows(w, shape) {
-		worst = max(worst, s.violation(row))
-	}
-	return worst
+	return worstRow(w, shape, s.violation)
 }
 
 // violation is that of one row.

@@ -11,7 +11,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 
 	"tessera/config"
 	"tessera/internal/machine"
+	"tessera/internal/regular"
 	"tessera/metrics"
 	"tessera/part"
 	"tessera/report"
@@ -69,7 +69,7 @@ func (r *Run) Course() (report.TrainingRun, error) {
 		return none, nil
 	}
 	file := filepath.Join(r.Path, folder.Metrics)
-	text, err := os.ReadFile(file)
+	text, err := regular.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return none, nil
 	} else if err != nil {

@@ -20,7 +20,6 @@ type Access struct {
 	Certificate string // file, PEM; of the server, or of the client where the server wants one
 	Key         string // file, PEM
 	Authority   string // file, PEM: certificates that sign those of the other side; "": those of the system
-	TLS         bool   // a connection without TLS is refused
 }
 
 // ReadToken reads the token from the first line of a file.
@@ -32,7 +31,7 @@ func ReadToken(path string) (string, error) {
 	line, _, _ := bytes.Cut(text, []byte("\n"))
 	token := strings.TrimSpace(string(line))
 	if len(token) < 8 || len(token) > 1024 {
-		return "", fmt.Errorf("%s: the token has %d characters (want from 8 to 1024); `openssl rand -hex 16 > %s` makes one", path, len(token), path)
+		return "", fmt.Errorf("%s: the token has %d characters (want from 8 to 1024); `(umask 077; openssl rand -hex 16 > %s)` makes one", path, len(token), path)
 	}
 	return token, nil
 }
@@ -93,7 +92,7 @@ func (a Access) options(name string) ([]nats.Option, error) {
 	if a.Token != "" {
 		o = append(o, nats.Token(a.Token))
 	}
-	if a.TLS || a.Authority != "" || a.Certificate != "" {
+	if a.Authority != "" || a.Certificate != "" {
 		c, err := a.clientTLS()
 		if err != nil {
 			return nil, err

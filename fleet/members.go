@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -76,6 +77,7 @@ func (c *Coordinator) refuse(name, why string) {
 	c.mu.Lock()
 	key := cut("refused " + name)
 	_, known := c.workers[key]
+	c.prune()
 	c.workers[key] = &member{leaving: true}
 	c.mu.Unlock()
 	if !known {
@@ -99,6 +101,7 @@ func (c *Coordinator) admit(h *hello) welcome {
 	m := c.workers[h.ID]
 	joined := m == nil
 	if joined {
+		c.prune()
 		m = &member{}
 		c.workers[h.ID] = m
 	}
@@ -119,6 +122,16 @@ func (c *Coordinator) admit(h *hello) welcome {
 	}
 	c.announce(h, joined, left, warn)
 	return welcome{Protocol: protocol, Sweep: c.names.sweep, State: state, Lease: int(c.options.Lease / time.Millisecond)}
+}
+
+// mostMembers is how many workers a coordinator remembers.
+const mostMembers = 4096
+
+// prune forgets workers that are away, if there are too many. The caller holds the mutex.
+func (c *Coordinator) prune() {
+	if len(c.workers) >= mostMembers {
+		maps.DeleteFunc(c.workers, func(_ string, m *member) bool { return time.Since(m.seen) > away })
+	}
 }
 
 // announce says that a worker has come or goes.

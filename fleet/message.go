@@ -8,6 +8,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"time"
 
 	"tessera/data"
 	"tessera/metrics"
@@ -208,6 +209,8 @@ func (h *hello) check() error {
 		short("a text", h.Version, h.Name, h.CPU, h.Kernels))
 }
 
+func (w *welcome) lease() time.Duration { return time.Duration(w.Lease) * time.Millisecond }
+
 func (w *welcome) check() error {
 	state := w.State == stateRun || w.State == stateCancel || w.State == stateEnd
 	return first(want(w.Protocol == protocol, "protocol"), want(w.Refused != "" || isID(w.Sweep) && state && w.Lease > 0 && w.Lease < 1<<30, "sweep, state or lease"),
@@ -220,8 +223,7 @@ func (t *task) check() error {
 			return errors.New("fitted or tested is out of range")
 		}
 	}
-	_, err := data.Split(t.Split), t.Split.Check()
-	return first(want(t.Protocol == protocol, "protocol"), want(isID(t.Trial), "trial"), err, want(t.Declaration != "", "declaration"),
+	return first(want(t.Protocol == protocol, "protocol"), want(isID(t.Trial), "trial"), t.Split.Check(), want(t.Declaration != "", "declaration"),
 		want(t.Start == "" || isSHA(t.Start), "start"))
 }
 

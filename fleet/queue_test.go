@@ -20,7 +20,7 @@ import (
 	"tessera/train/folder"
 )
 
-var emptyTrials = flag.Int("empty", 400, "number of empty trials of TestEmptyTrials")
+var emptyTrials = flag.Int("empty", 200, "number of empty trials of TestEmptyTrials")
 
 // TestEmptyTrials sends trials without a training through the queue: tasks, records, files and results as of others. With
 // -v it prints the time and the memory of the process, which is coordinator, server and workers at once.

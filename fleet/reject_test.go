@@ -186,3 +186,33 @@ func TestMessagesDoNotShowThePasswordOfAURL(t *testing.T) {
 		t.Errorf("got %v, the log has the secret: %v", err, b.said("secret"))
 	}
 }
+
+func TestTheAddressForWorkersIsOneOfThisMachine(t *testing.T) {
+	name, err := os.Hostname()
+	if err != nil {
+		t.Skip(err)
+	}
+	for address, want := range map[string]string{"0.0.0.0:4222": name + ":4222", "[::]:1": name + ":1", "127.0.0.1:1": "127.0.0.1:1", "[::1]:1": "[::1]:1", "h:1": "h:1"} {
+		if got := reached(address); got != want {
+			t.Errorf("%s: got %s, want %s", address, got, want)
+		}
+	}
+}
+
+func TestAWorkerJoinsAgainWhatHasChanged(t *testing.T) {
+	first, second := newID(), newID()
+	s := &serving{names: names{first}, lease: 30 * time.Second}
+	for _, c := range []struct {
+		answer welcome
+		want   bool
+	}{
+		{welcome{Sweep: first, State: stateRun, Lease: 30000}, true},
+		{welcome{Sweep: first, State: stateRun, Lease: 2000}, false}, // with the old one it would lose its trials
+		{welcome{Sweep: second, State: stateRun, Lease: 30000}, false},
+		{welcome{Sweep: first, State: stateCancel, Lease: 30000}, false},
+	} {
+		if got := s.asked(&c.answer); got != c.want {
+			t.Errorf("%+v: got %v, want %v", c.answer, got, c.want)
+		}
+	}
+}

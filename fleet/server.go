@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -80,6 +81,17 @@ func hostPort(address string) (string, int, error) {
 		port = server.RANDOM_PORT
 	}
 	return host, port, nil
+}
+
+// reached is the address by which workers reach a server: one that listens on all addresses has none of these as its own.
+func reached(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err == nil && ip.IsUnspecified() {
+		if name, err := os.Hostname(); err == nil {
+			return net.JoinHostPort(name, port)
+		}
+	}
+	return address
 }
 
 // loopback reports whether only this machine reaches the host.

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"tessera/data"
 	"tessera/train"
 	"tessera/train/folder"
@@ -176,7 +175,7 @@ func (w *worker) serve(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if answer != nil && (answer.State != stateRun || answer.Sweep != current.id()) && current != nil {
+		if answer != nil && current != nil && !current.asked(answer) {
 			current.end()
 			current = nil
 			w.wake()
@@ -257,76 +256,4 @@ func (w *worker) unanswered(err error) error {
 		return ErrIdle
 	}
 	return fmt.Errorf("%s: %w: no coordinator has answered for %v", shown(w.options.URL), ErrLost, w.options.Wait)
-}
-
-// serving is the worker while it serves one sweep.
-type serving struct {
-	*worker
-	names    names
-	lease    time.Duration
-	consumer jetstream.Consumer
-	store    *store
-	records  records
-	control  *nats.Subscription
-	stop     context.CancelFunc
-	slots    sync.WaitGroup
-}
-
-// id is the ID of the sweep, "" for none.
-func (s *serving) id() string {
-	if s == nil {
-		return ""
-	}
-	return s.names.sweep
-}
-
-// join begins to take trials of a sweep.
-func (w *worker) join(ctx context.Context, answer *welcome) (*serving, error) {
-	s := &serving{worker: w, names: names{answer.Sweep}, lease: time.Duration(answer.Lease) * time.Millisecond}
-	js, err := jetstream.New(w.conn)
-	if err != nil {
-		return nil, err
-	}
-	s.store, s.records = &store{js: js, bucket: s.names.files()}, records{js: js, stream: &handle{}}
-	one, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
-	if s.consumer, err = js.Consumer(one, s.names.work(), consumerName); err != nil {
-		return nil, fmt.Errorf("the queue of sweep %s: %w", s.names.sweep, err)
-	}
-	if s.store.objects, err = js.ObjectStore(one, s.names.files()); err != nil {
-		return nil, fmt.Errorf("the files of sweep %s: %w", s.names.sweep, err)
-	}
-	if s.records.kv, err = js.KeyValue(one, s.names.records()); err != nil {
-		return nil, fmt.Errorf("the records of sweep %s: %w", s.names.sweep, err)
-	}
-	if s.control, err = w.conn.Subscribe(s.names.subject("control"), func(*nats.Msg) { w.wake() }); err != nil {
-		return nil, err
-	}
-	ctx, s.stop = context.WithCancel(ctx)
-	w.options.Log(fmt.Sprintf("taking trials of sweep %s, %d at once", s.names.sweep, w.options.Jobs))
-	for range w.options.Jobs {
-		s.slots.Go(func() { s.slot(ctx) })
-	}
-	return s, nil
-}
-
-// end gives the trials in progress back and waits for them. Meanwhile it says hello, so that the coordinator waits too.
-func (s *serving) end() {
-	s.stop()
-	given := make(chan struct{})
-	go func() {
-		s.slots.Wait()
-		close(given)
-	}()
-	tick := time.NewTicker(helloEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-given:
-			_ = s.control.Unsubscribe()
-			return
-		case <-tick.C:
-			_, _ = s.say(false, s.id()) // the answer changes nothing
-		}
-	}
 }

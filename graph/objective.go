@@ -99,7 +99,7 @@ func (b *builder) term(i int, factor float64) (*gorgonia.Node, error) {
 	if !slices.Contains(b.request.Want, Loss) { // without training: the final weight
 		return scaled(n, declared.Weight.At(math.Inf(1))*factor)
 	}
-	w := b.input("weight."+b.model.Spec.TermName(i), nil)
+	w := b.input(WeightName(b.model.Spec.TermName(i)), nil)
 	b.program.Inputs[len(b.program.Inputs)-1].Weight = declared.Weight
 	if n, err = gorgonia.Mul(w, n); err != nil {
 		return nil, err

@@ -48,6 +48,9 @@ type Input struct {
 	Preparation any
 }
 
+// WeightName is the name of the input of the weight of a term.
+func WeightName(term string) string { return "weight." + term }
+
 // Binding is a parameter and its nodes.
 type Binding struct {
 	*Parameter

@@ -36,9 +36,6 @@ type lister struct {
 	known map[string]status
 }
 
-// mostDepth bounds the search: FOLDER/NAME/trials/ID.
-const mostDepth = 4
-
 // place is a run or a sweep that was found.
 type place struct {
 	path, kind, stamp string
@@ -48,7 +45,7 @@ type place struct {
 func (l *lister) rows() []row {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	places := l.find(l.dir, mostDepth)
+	places := find(l.dir)
 	each := make([]status, len(places))
 	var wait sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
@@ -94,22 +91,18 @@ const (
 )
 
 // find searches for runs and sweeps.
-func (l *lister) find(dir string, depth int) (found []place) {
-	if sweep.Is(dir) {
-		return []place{{dir, sweepKind, stampOf(dir, sweep.ResultsFile)}}
-	}
-	if _, err := os.Stat(filepath.Join(dir, folder.Config)); err == nil {
-		return []place{{dir, runKind, stampOf(dir, folder.Config, folder.Metrics, folder.State)}}
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil || depth == 0 {
-		return nil
-	}
-	for _, e := range entries {
-		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && !strings.Contains(e.Name(), folder.Unfinished) {
-			found = append(found, l.find(filepath.Join(dir, e.Name()), depth-1)...)
+func find(dir string) (found []place) {
+	folder.Search(dir, func(path string) bool {
+		switch _, err := os.Stat(filepath.Join(path, folder.Config)); {
+		case sweep.Is(path):
+			found = append(found, place{path, sweepKind, stampOf(path, sweep.ResultsFile)})
+		case err == nil:
+			found = append(found, place{path, runKind, stampOf(path, folder.Config, folder.Metrics, folder.State)})
+		default:
+			return false
 		}
-	}
+		return true
+	})
 	return found
 }
 

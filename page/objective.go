@@ -20,7 +20,11 @@ func objectiveOf(m *config.Model) string {
 	for i, l := range m.Losses {
 		factor := ""
 		first, last := l.Weight.At(0), l.Weight.At(math.Inf(1))
-		switch _, constant := l.Weight.(*losses.Constant); {
+		_, constant := l.Weight.(*losses.Constant)
+		_, adaptive := l.Weight.(losses.Adaptive)
+		switch {
+		case adaptive:
+			factor, changing = "(adapted) × ", true
 		case !constant:
 			factor, changing = fmt.Sprintf("(%s to %s) × ", short(first), short(last)), true
 		case first != 1:

@@ -57,7 +57,7 @@ func (j Job) Slurm() ([]File, error) {
 	for first := 0; first < j.Tasks; first += j.PerJob {
 		one := slurmJob{Job: j, First: first, Last: min(j.PerJob, j.Tasks-first) - 1}
 		name := j.Script(first)
-		one.Path, one.Logs = filepath.Join(j.Folder, name), filepath.Join(j.Folder, LogsDir, "%A_%a.log")
+		one.Path, one.Logs = filepath.Join(j.Folder, name), filepath.Join(strings.ReplaceAll(j.Folder, "%", "%%"), LogsDir, "%A_%a.log")
 		text, err := filled("slurm.sh", one)
 		if err != nil {
 			return nil, err

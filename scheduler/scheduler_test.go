@@ -199,3 +199,17 @@ func TestASimulatedScheduleGivesEachTaskToTheFirstFreeCore(t *testing.T) {
 		}
 	}
 }
+
+func TestAPercentSignInTheFolderIsNoSymbolOfSlurm(t *testing.T) {
+	job := example()
+	job.Folder = "/shared/50%j"
+	scripts, err := job.Slurm()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"#SBATCH --output=/shared/50%%j/logs/%A_%a.log\n", "trial '/shared/50%j' "} {
+		if !strings.Contains(scripts[0].Text, want) {
+			t.Errorf("the script lacks %q:\n%s", want, scripts[0].Text)
+		}
+	}
+}

@@ -132,6 +132,7 @@ func (n *network) step() error {
 		return n.failed(err)
 	}
 	p := n.programs[b.size]
+	n.weigh(p, b.values)
 	if err := p.Run(b.values); err != nil {
 		return err
 	}
@@ -155,6 +156,7 @@ func (n *network) step() error {
 		return n.diverged(step, p.firstBadBackward())
 	}
 	p.addTerms(n.progress.Sums, float64(b.size))
+	n.adapt(p)
 	n.progress.Step = step
 	n.progress.Position += b.size
 	if err := n.around.each(func(a *attached) error { return a.AfterStep() }); err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tessera/graph"
+	"tessera/losses"
 )
 
 // program is one compiled graph with the indices of the values that the loop reads.
@@ -14,6 +15,7 @@ type program struct {
 	runner    graph.Runner[float32]
 	loss      int         // tap, -1 where there is none
 	terms     []int       // tap of each of the model's losses, -1 if the program does not compute it
+	adaptive  []adaptive  // weights that follow their terms
 	gradients [][]float32 // of the parameters in the stepper's order, read after every run
 	of        []int       // for each of those, its index in Parameters; -1 if the graph does not read it
 }
@@ -30,8 +32,13 @@ func compile(m *graph.Model, backend graph.Backend, r graph.Request) (*program, 
 	}
 	p := &program{Program: built, runner: runner}
 	p.loss = p.tap(graph.Loss)
-	for i := range m.Spec.Losses {
+	for i, l := range m.Spec.Losses {
 		p.terms = append(p.terms, p.tap("loss."+m.Spec.TermName(i)))
+		w, follows := l.Weight.(losses.Adaptive)
+		input := slices.IndexFunc(built.Inputs, func(in graph.Input) bool { return in.Name == graph.WeightName(m.Spec.TermName(i)) })
+		if follows && input >= 0 {
+			p.adaptive = append(p.adaptive, adaptive{w, i, input})
+		}
 	}
 	return p, nil
 }

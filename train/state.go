@@ -52,6 +52,7 @@ type progress struct {
 	Position int       `json:"position,omitempty"` // images of the current epoch done
 	Sums     []float64 `json:"sums,omitempty"`     // sums of the loss terms over those images
 	Seconds  float64   `json:"seconds,omitempty"`  // time spent on them
+	Weights  []float64 `json:"weights,omitempty"`  // of the loss terms at the next step, if a weight is adaptive; 0 for others
 	Stopped  bool      `json:"stopped,omitempty"`  // early
 
 	Search *optim.Held `json:"search,omitempty"` // of a full-batch optimizer: its scalar state

@@ -170,6 +170,9 @@ func (t *trainee) restore(from *stored) error {
 	if got, want := len(from.Sums), len(t.spec.Losses); got != want {
 		return checkpoint.Mismatchf(from.path, "does not match its model: got sums of %d loss terms, want %d", got, want)
 	}
+	if got, want := len(from.Weights), len(t.spec.Losses); got != 0 && got != want {
+		return checkpoint.Mismatchf(from.path, "does not match its model: got weights of %d loss terms, want %d", got, want)
+	}
 	if err := loadParameters(t.model, from.path, from.file); err != nil {
 		return err
 	}
