@@ -12,7 +12,7 @@ BLAS ?= $(firstword $(wildcard /usr/lib/*/openblas-pthread/libopenblas.so.0))
 CHAOS_EPOCHS ?= 800
 # Where same-bytes keeps the results of BASE. Several checkouts may share one folder.
 CACHE ?= .same-bytes
-CONCURRENT = . ./augment ./data ./engine ./kernel ./team ./metrics ./morph ./serve ./train/...
+CONCURRENT = . ./augment ./collective ./data ./engine ./kernel ./metrics ./morph ./mpi ./serve ./team ./train/...
 
 .PHONY: run test check format vet staticcheck race fuzz portable same-bytes bench bench-peers golden mpi kill-test slurm chaos parts encode-load serve-soak bench-serve reports
 

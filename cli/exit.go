@@ -153,6 +153,7 @@ func exitCode(err error) int {
 		unread       *fs.PathError
 		elsewhere    *mpi.Failed
 		unjoined     *mpi.SetupError
+		different    *train.Different
 		locked       lockedTrial
 		unfinished   incomplete
 	)
@@ -169,7 +170,7 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case errors.As(err, &locked):
 		return exitPreempted
-	case !errors.As(err, &fromWork), errors.As(err, &usage), errors.As(err, &unjoined), errors.As(err, &place), errors.As(err, &unknown), errors.As(err, &unknownSweep),
+	case !errors.As(err, &fromWork), errors.As(err, &usage), errors.As(err, &unjoined), errors.As(err, &different), errors.As(err, &place), errors.As(err, &unknown), errors.As(err, &unknownSweep),
 		errors.As(err, &unknownTable), errors.Is(err, folder.ErrExists), errors.Is(err, folder.ErrForeign), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked),
 		errors.Is(err, folder.ErrWorkingFolder), errors.Is(err, tessera.ErrNoGradients):
 		return exitUsage

@@ -181,9 +181,9 @@ func (o *owner) hear() error {
 func (o *owner) advanceAll(passed time.Duration) (further bool) {
 	o.polling = append(o.polling[:0], o.active...)
 	for _, op := range o.polling {
-		moved, err := o.advance(op)
-		further = further || moved
 		op.waited += passed
+		moved, err := o.advance(op) // a complete operation belongs to its caller
+		further = further || moved
 		if err == nil && !moved && op.waited > op.patience {
 			err = o.lost(op)
 		}

@@ -67,16 +67,28 @@ func (o Options) declared(spec *config.Model) (*config.Model, error) {
 			return nil, err
 		}
 	}
-	return spec, p.same("their models", mine)
+	return spec, p.same("models", mine)
 }
 
-// same returns an error that names the processes whose text differs from that of rank 0.
+// Different is the error of processes that were not started alike.
+type Different struct {
+	What  string // "models", "versions", ...
+	Ranks []int  // that differ from rank 0
+}
+
+// Error implements error.
+func (e *Different) Error() string {
+	return fmt.Sprintf("distributed training: rank %s and rank 0 have different %s; start all processes with the same command, version and kind of processor (TESSERA_SIMD restricts the kernels)",
+		listed(e.Ranks), e.What)
+}
+
+// same returns a [*Different] unless all processes have the same text.
 func (p *processes) same(what string, text []byte) error {
 	others, err := p.compared(text)
 	if err != nil || len(others) == 0 {
 		return err
 	}
-	return fmt.Errorf("distributed training: rank %[2]s and rank 0 differ in %[1]s; start all processes with the same command, version and kind of processor (TESSERA_SIMD restricts the kernels)", what, listed(others))
+	return &Different{What: what, Ranks: others}
 }
 
 // compared lists the processes whose text differs from that of rank 0.
@@ -92,18 +104,22 @@ func (p *processes) compared(text []byte) (others []int, err error) {
 	return others, err
 }
 
-// agree compares the versions, the arithmetic and the data of all processes.
+// agree compares the versions, the options, the arithmetic and the data of all processes.
 func (s *session) agree() error {
 	p := s.processes
 	if p.group == nil {
 		return nil
 	}
+	if err := p.wait(); err != nil { // a process may read its data longer than the others
+		return err
+	}
 	for _, one := range []struct {
 		what  string
 		value any
 	}{
-		{"their version", machine.Version()},
-		{"their threads, back end or kernels", s.arithmetic},
+		{"versions", machine.Version()},
+		{"threads, back ends or kernels", s.arithmetic},
+		{"options (division of the optimizer, check of the weights)", [2]any{s.options.ShardOptimizer, p.check}},
 	} {
 		text, err := json.Marshal(one.value)
 		if err == nil {

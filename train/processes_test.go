@@ -228,8 +228,28 @@ func TestProcessesThatDifferAreNamed(t *testing.T) {
 		return Run(context.Background(), m, o)
 	})
 	for rank, err := range errs {
-		if err == nil || !strings.Contains(err.Error(), "rank 2 and rank 0 differ in their models") {
+		if err == nil || !strings.Contains(err.Error(), "rank 2 and rank 0 have different models") {
 			t.Errorf("rank %d: got %v", rank, err)
+		}
+	}
+}
+
+func TestProcessesWithOtherOptionsAreNamed(t *testing.T) {
+	for name, set := range map[string]func(o *Options){
+		"the optimizer is divided": func(o *Options) { o.ShardOptimizer = true },
+		"the weights are compared": func(o *Options) { o.CheckWeights = 1 },
+	} {
+		_, errs := inProcesses(t, 2, func(o Options) (*Result, error) {
+			if o.Group.Rank() == 1 {
+				set(&o)
+			}
+			return Run(context.Background(), model(t, everything), o)
+		})
+		for rank, err := range errs {
+			var different *Different
+			if !errors.As(err, &different) || len(different.Ranks) != 1 || different.Ranks[0] != 1 || !strings.HasPrefix(different.What, "options") {
+				t.Errorf("%s on one process: rank %d: got %v", name, rank, err)
+			}
 		}
 	}
 }
@@ -263,6 +283,23 @@ func newTestNetwork(t testing.TB, o Options) *network {
 		t.Error(err)
 	}
 	return s.learner.(*network)
+}
+
+// A process that is killed later must not leave its copy of the run behind.
+func TestTheCopyOfAResumedRunIsGoneBeforeTheFirstStep(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	run := distributed(t, 2, model(t, everything), plain)
+	_, errs := inProcesses(t, 2, func(o Options) (*Result, error) {
+		o.Epochs, o.Report = 6, func(Progress) {
+			if left, err := filepath.Glob(filepath.Join(os.TempDir(), "tessera-resume-*")); err != nil || len(left) > 0 {
+				t.Errorf("rank %d: there is %v (%v)", o.Group.Rank(), left, err)
+			}
+		}
+		return Resume(context.Background(), run, o)
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestOnlyRank0Writes(t *testing.T) {

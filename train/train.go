@@ -218,11 +218,12 @@ func Resume(ctx context.Context, run string, o Options) (*Result, error) {
 	o, release := o.complete()
 	defer release()
 	held, done, err := o.processes().open(run, disk(o))
-	defer done()
 	if err != nil {
+		done()
 		return nil, err
 	}
 	s, err := reopen(ctx, held, o)
+	done() // a killed process leaves no copy
 	if err != nil {
 		return nil, errors.Join(err, held.Close())
 	}
