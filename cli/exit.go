@@ -86,7 +86,7 @@ func explain(command *cobra.Command, err error, stderr io.Writer) int {
 	if code == exitUsage {
 		hint(command, err, stderr)
 	}
-	if code == exitLost && !errors.Is(err, fleet.ErrLost) {
+	if code == exitLost && !errors.Is(err, fleet.ErrLost) && !errors.Is(err, fleet.ErrNoServer) {
 		afterLoss(stderr)
 	}
 	remedy(err, stderr)
@@ -174,7 +174,7 @@ func exitCode(err error) int {
 		errors.As(err, &unknownTable), errors.Is(err, folder.ErrExists), errors.Is(err, folder.ErrForeign), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked),
 		errors.Is(err, folder.ErrWorkingFolder), errors.Is(err, tessera.ErrNoGradients):
 		return exitUsage
-	case errors.Is(err, fleet.ErrLost):
+	case errors.Is(err, fleet.ErrLost), errors.Is(err, fleet.ErrNoServer):
 		return exitLost
 	case errors.Is(err, fleet.ErrRefused), errors.Is(err, fleet.ErrAddress):
 		return exitUsage

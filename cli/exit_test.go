@@ -22,6 +22,7 @@ func TestErrorsOfSweepsOnSeveralMachinesHaveTheirCodes(t *testing.T) {
 		fmt.Errorf("h:1: %w: wrong token", fleet.ErrRefused):  exitUsage,
 		fmt.Errorf("in use; %w", fleet.ErrAddress):            exitUsage,
 		fmt.Errorf("h:1: %w", fleet.ErrLost):                  exitLost,
+		fmt.Errorf("%w at h:1", fleet.ErrNoServer):            exitLost,
 		&folder.WriteError{Path: "queue", Err: fleet.ErrLost}: exitWrite,
 	} {
 		if got := exitCode(workError{err}); got != want {

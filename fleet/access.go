@@ -6,8 +6,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,8 +106,9 @@ func (a Access) options(name string) ([]nats.Option, error) {
 
 // refused turns the error of a connection that would be refused again into an [ErrRefused] that says what to do; nil for
 // other errors.
-func refused(address string, err error) error {
+func (a Access) refused(address string, err error) error {
 	var certificate *tls.CertificateVerificationError
+	var name x509.HostnameError
 	say := func(problem string) error { return fmt.Errorf("%s: %w: %s", shown(address), ErrRefused, problem) }
 	text := ""
 	if err != nil {
@@ -120,6 +123,10 @@ func refused(address string, err error) error {
 		return say("the server has no TLS, which this command demands; start the coordinator with --tls-cert and --tls-key")
 	case errors.Is(err, nats.ErrSecureConnRequired):
 		return say("the server demands TLS; give --tls-ca")
+	case errors.As(err, &name):
+		return say(fmt.Sprintf("its certificate is not for %s; connect by a name or address that the certificate has (%s)", name.Host, named(name.Certificate)))
+	case errors.As(err, &certificate) && a.Authority != "", strings.Contains(text, "x509:") && a.Authority != "":
+		return say("its certificate is not trusted (" + text + "); give the --tls-ca that signed it, and check the clock of this machine if the certificate seems to have expired")
 	case errors.As(err, &certificate), strings.Contains(text, "x509:"):
 		return say("its certificate is not trusted (" + text + "); give --tls-ca, and check the clock of this machine if the certificate seems to have expired")
 	case strings.Contains(text, "tls:"), strings.Contains(text, "certificate required"):
@@ -128,4 +135,26 @@ func refused(address string, err error) error {
 		return say("what listens there is not a NATS server (" + text + ")")
 	}
 	return nil
+}
+
+// named are the names and addresses of a certificate.
+func named(c *x509.Certificate) string {
+	names := slices.Clone(c.DNSNames)
+	for _, ip := range c.IPAddresses {
+		names = append(names, ip.String())
+	}
+	if len(names) == 0 {
+		return "none; make one with a subjectAltName"
+	}
+	return strings.Join(names, ", ")
+}
+
+// absent is the error of a server that has never answered.
+func absent(address string, err error) error {
+	var network *net.OpError
+	why := "" // nats.go's error for every kind of silence says nothing
+	if errors.As(err, &network) {
+		why = " (" + network.Err.Error() + ")"
+	}
+	return fmt.Errorf("%w at %s%s; start the server or `tessera sweep NAME --listen`, and check address and firewall", ErrNoServer, shown(address), why)
 }

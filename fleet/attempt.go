@@ -209,7 +209,7 @@ func (a *attempt) restore(ctx context.Context, rec record) error {
 		if ctx.Err() != nil {
 			return err
 		}
-		a.options.Log(fmt.Sprintf("trial %s: its checkpoint cannot be used: %v; it begins again", a.task.Trial, err))
+		a.options.Log(fmt.Sprintf("%s: its checkpoint cannot be used: %v; it begins again", a, err))
 		return nil
 	}
 	held, err := folder.Create(a.dir, true, a.options.Disk, files...)

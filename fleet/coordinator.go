@@ -212,11 +212,11 @@ func (c *Coordinator) connect() error {
 		}
 	}))
 	c.conn, err = nats.Connect(address, options...)
-	if why := refused(address, err); why != nil {
+	if why := inside.refused(address, err); why != nil {
 		return why
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w: %w", shown(address), ErrLost, err)
+		return absent(address, err)
 	}
 	return nil
 }

@@ -27,6 +27,8 @@ import (
 var (
 	// ErrLost is the error of a connection to the queue that is lost for good.
 	ErrLost = errors.New("the connection to the queue of the sweep is lost")
+	// ErrNoServer is the error of a queue that was never reached.
+	ErrNoServer = errors.New("no server answers")
 	// ErrIdle is the end of a worker whose last sweep has ended and that has waited for another one.
 	ErrIdle = errors.New("the sweep has ended, and no other one has begun")
 	// ErrAddress is the error of an address on which this machine cannot listen, for example because another program does.

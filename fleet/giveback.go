@@ -120,10 +120,12 @@ func (a *attempt) back(ctx context.Context, err error) {
 		a.options.Log(fmt.Sprintf("%v: the trial is given back, and no more are taken", err))
 		a.wake()
 	case !stopped:
-		a.options.Log(fmt.Sprintf("trial %s is given back: %v", a.task.Trial, err))
+		a.options.Log(fmt.Sprintf("%s: given back: %v", a, err))
+	default:
+		a.options.Log(fmt.Sprintf("gave back %s", a))
 	}
 	if err := errors.Join(sent, failed); err != nil {
-		a.options.Log(fmt.Sprintf("trial %s: its checkpoint was not sent: %v", a.task.Trial, err))
+		a.options.Log(fmt.Sprintf("%s: its checkpoint was not sent: %v", a, err))
 	}
 	_ = a.message.NakWithDelay(delay)
 	_ = a.conn.FlushWithContext(ctx)

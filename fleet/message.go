@@ -79,6 +79,7 @@ type welcome struct {
 type task struct {
 	Protocol    int               `json:"protocol"`
 	Trial       string            `json:"trial"`
+	Label       string            `json:"label"`       // its model and settings, for people
 	Declaration string            `json:"declaration"` // of the model, with every default
 	Split       data.Split        `json:"split"`
 	Metrics     metrics.Selection `json:"metrics"`

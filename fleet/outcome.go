@@ -70,10 +70,13 @@ func (a *attempt) finish(ctx context.Context, r *result) error {
 	if r.Problem != "" {
 		what = "failed: " + r.Problem
 	}
-	a.options.Log(fmt.Sprintf("trial %s: %s", a.task.Trial, what))
+	a.options.Log(fmt.Sprintf("%s: %s", a, what))
 	_ = a.message.Ack() // if it is lost, the coordinator withdraws the trial
 	return nil
 }
+
+// String names the trial for people.
+func (a *attempt) String() string { return "trial " + a.task.Trial + ", " + a.task.Label }
 
 // prefix begins the names of the objects of this worker for the trial.
 func (a *attempt) prefix() string { return a.task.Trial + "-" + a.self.ID }

@@ -27,10 +27,8 @@ func listen(address, dir string, access Access, inside string) (*server.Server, 
 	if err != nil {
 		return nil, err
 	}
-	if probe, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(max(0, port)))); err != nil { // the server would only log it
-		return nil, fmt.Errorf("%w; %w", err, ErrAddress)
-	} else if err := probe.Close(); err != nil {
-		return nil, fmt.Errorf("%w; %w", err, ErrAddress)
+	if err := free(host, port); err != nil { // the server would only log it
+		return nil, err
 	}
 	o := &server.Options{ServerName: "tessera", Host: host, Port: port, NoSigs: true, NoLog: true, JetStream: true, StoreDir: filepath.Join(dir, "queue"),
 		MaxPayload: mostMessage, MaxConn: mostConnections, PingInterval: 10 * time.Second, MaxPingsOut: 3, NoSystemAccount: true,
@@ -53,6 +51,18 @@ func listen(address, dir string, access Access, inside string) (*server.Server, 
 		return nil, note.problem(address, dir)
 	}
 	return s, nil
+}
+
+// free returns an error for an address on which this machine cannot listen.
+func free(host string, port int) error {
+	probe, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(max(0, port))))
+	if err == nil {
+		err = probe.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("%w; %w", err, ErrAddress)
+	}
+	return nil
 }
 
 // Check returns an error for options with which no queue can be opened.

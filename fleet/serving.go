@@ -36,6 +36,19 @@ func (s *serving) asked(answer *welcome) bool {
 	return answer.State == stateRun && answer.Sweep == s.id() && answer.lease() == s.lease
 }
 
+// over says why the worker takes no more trials of the sweep.
+func (s *serving) over(answer *welcome) string {
+	switch {
+	case answer.Sweep != s.id():
+		return "another sweep has begun"
+	case answer.State == stateEnd:
+		return "the sweep has ended"
+	case answer.State == stateCancel:
+		return "the sweep was interrupted"
+	}
+	return "the lease of the sweep has changed"
+}
+
 // join begins to take trials of a sweep.
 func (w *worker) join(ctx context.Context, answer *welcome) (*serving, error) {
 	s := &serving{worker: w, names: names{answer.Sweep}, lease: answer.lease()}

@@ -77,7 +77,7 @@ func (w *waiting) over() {
 // task describes a trial to a worker.
 func (c *Coordinator) task(t *sweep.Trial) (*task, error) {
 	one := c.sweep.One(t)
-	w := &task{Protocol: protocol, Trial: t.ID, Declaration: string(t.Declaration()), Split: one.Split, Metrics: one.Metrics,
+	w := &task{Protocol: protocol, Trial: t.ID, Label: cut(c.sweep.Describe(t)), Declaration: string(t.Declaration()), Split: one.Split, Metrics: one.Metrics,
 		Fitted: sums(one.Fitted.Files), Tested: sums(one.Tested.Files)}
 	if start := t.Started(); start != nil {
 		w.Start = start.SHA256

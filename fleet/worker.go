@@ -125,21 +125,28 @@ func (w *worker) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	options = append(options, nats.ReconnectHandler(func(*nats.Conn) { w.wake() }))
+	options = append(options, nats.DisconnectErrHandler(func(c *nats.Conn, _ error) {
+		if !c.IsClosed() { // else this process has closed it
+			w.options.Log(fmt.Sprintf("lost %s, waiting up to %v", shown(w.options.URL), w.options.Wait))
+		}
+	}), nats.ReconnectHandler(func(*nats.Conn) {
+		w.options.Log("connected again")
+		w.wake()
+	}))
 	for said := false; ; said = true {
 		w.conn, err = nats.Connect(w.options.URL, options...)
 		if err == nil {
 			w.options.Log("connected to " + w.conn.ConnectedUrlRedacted())
 			return nil
 		}
-		if why := refused(w.options.URL, err); why != nil {
+		if why := w.options.refused(w.options.URL, err); why != nil {
 			return why
 		}
 		if time.Since(w.alone) > w.options.Wait {
-			return fmt.Errorf("%s: %w: no connection in %v: %w", shown(w.options.URL), ErrLost, w.options.Wait, err)
+			return absent(w.options.URL, err)
 		}
 		if !said {
-			w.options.Log(fmt.Sprintf("%s: %v; waiting for it", shown(w.options.URL), err))
+			w.options.Log(fmt.Sprintf("%v at %s, waiting up to %v", ErrNoServer, shown(w.options.URL), w.options.Wait))
 		}
 		select {
 		case <-ctx.Done():
@@ -176,6 +183,7 @@ func (w *worker) serve(ctx context.Context) error {
 			return err
 		}
 		if answer != nil && current != nil && !current.asked(answer) {
+			w.options.Log(current.over(answer))
 			current.end()
 			current = nil
 			w.wake()
@@ -242,7 +250,7 @@ func (w *worker) say(leaving bool, sweep string) (*welcome, error) {
 // unanswered is the error of a hello without an answer: nil while it is worth to wait.
 func (w *worker) unanswered(err error) error {
 	if w.conn.IsClosed() {
-		if why := refused(w.options.URL, w.conn.LastError()); why != nil {
+		if why := w.options.refused(w.options.URL, w.conn.LastError()); why != nil {
 			return why
 		}
 		return fmt.Errorf("%s: %w: %w", shown(w.options.URL), ErrLost, err)

@@ -2,13 +2,17 @@ package sweep
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"tessera/config"
 	"tessera/data"
 	"tessera/metrics"
 	"tessera/train"
 	"tessera/train/checkpoint"
+	"tessera/train/folder"
 )
 
 // FleetDir is the sub-folder of a sweep's folder in which the queue of a sweep on several machines is kept until the sweep has
@@ -17,6 +21,8 @@ const FleetDir = "fleet"
 
 // Elsewhere does the trials of a sweep in another way than one after the other on the processors of this process.
 type Elsewhere interface {
+	// Ready returns an error if Begin is known to fail. It is called before anything is written.
+	Ready() error
 	// Begin is called once before the first trial, when the process holds the sweep's folder. todo are the unfinished trials.
 	Begin(ctx context.Context, s *Sweep, todo []*Trial) error
 	// Width is the largest number of concurrent calls of Do.
@@ -36,6 +42,15 @@ func (s *Stop) Error() string { return s.Err.Error() }
 
 // Unwrap returns the cause.
 func (s *Stop) Unwrap() error { return s.Err }
+
+// ready asks the sweep's [Elsewhere] whether it can begin, if trials are left and no other process works on the sweep.
+func (s *Sweep) ready() error {
+	left := func(t *Trial) bool { return s.kept(t) == nil }
+	if s.options.Elsewhere == nil || folder.Held(s.Path) || !slices.ContainsFunc(s.Trials, left) {
+		return nil
+	}
+	return s.options.Elsewhere.Ready()
+}
 
 // One returns the trial apart from its sweep.
 func (s *Sweep) One(t *Trial) *One {
@@ -65,6 +80,15 @@ func (t *Trial) Started() *data.File {
 
 // Declaration is the model of the trial as the text of a config.toml.
 func (t *Trial) Declaration() []byte { return config.Fill(t.Model) }
+
+// Describe names a trial of the sweep by its model and its settings: "small loss.1.target=0.2 seed=1".
+func (s *Sweep) Describe(t *Trial) string {
+	parts := []string{t.Model.Name}
+	for i, text := range t.Texts() {
+		parts = append(parts, s.Keys[i]+"="+text)
+	}
+	return strings.Join(append(parts, fmt.Sprintf("seed=%d", t.Model.Train.Seed)), " ")
+}
 
 // Begun reports whether the folder of the trial holds a run, finished or not.
 func (t *Trial) Begun() bool { return begun(t.Path) }

@@ -99,6 +99,9 @@ func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 	if err := s.labelled(); err != nil {
 		return nil, err
 	}
+	if err := s.ready(); err != nil {
+		return nil, err
+	}
 	held, err := folder.Hold(s.Path, s.options.Disk)
 	if err != nil {
 		return nil, err
