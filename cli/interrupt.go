@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"sync"
 	"syscall"
 )
 
@@ -22,7 +23,8 @@ var trainsModels = []string{"train", "resume", "sweep", "reproduce", "trial", "w
 // the open requests. The second one ends the process immediately. A scheduler's signal cancels a training with the cause
 // [errPreempted] and never ends the process by itself: schedulers repeat it, and send SIGTERM after it.
 func interruptible(parent context.Context, args []string, stderr io.Writer) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(parent)
+	screen := &liveTable{out: stderr}
+	ctx, cancel := context.WithCancelCause(context.WithValue(parent, liveKey{}, screen))
 	signals, preemptions := make(chan os.Signal, 2), make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	if len(args) > 0 && slices.Contains(trainsModels, args[0]) && len(preempting) > 0 {
@@ -36,7 +38,7 @@ func interruptible(parent context.Context, args []string, stderr io.Writer) (con
 				return
 			case <-preemptions:
 				if context.Cause(ctx) == nil {
-					fmt.Fprintln(stderr, "\ntessera: "+errPreempted.Error()+": finishing the current batch")
+					screen.say("tessera: " + errPreempted.Error() + ": finishing the current batch")
 				}
 				cancel(errPreempted)
 			case <-signals:
@@ -44,7 +46,7 @@ func interruptible(parent context.Context, args []string, stderr io.Writer) (con
 					os.Exit(exitInterrupted)
 				}
 				interrupted = true
-				fmt.Fprintln(stderr, "\ntessera: interrupted: "+finishing(args)+"; press Ctrl-C again to stop immediately")
+				screen.say("tessera: interrupted: " + finishing(args) + "; press Ctrl-C again to stop immediately")
 				cancel(nil)
 			}
 		}
@@ -55,6 +57,43 @@ func interruptible(parent context.Context, args []string, stderr io.Writer) (con
 		signal.Stop(signals)
 		signal.Stop(preemptions)
 	}
+}
+
+// liveTable is the table of a sweep on a terminal, through which other lines are printed while it is there.
+type liveTable struct {
+	out io.Writer
+
+	mu   sync.Mutex
+	note func(string) // nil without a table
+}
+
+// liveKey is the key of the [liveTable] in the context of a command.
+type liveKey struct{}
+
+// say prints a line above the table, or below an unfinished line.
+func (l *liveTable) say(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.note != nil {
+		l.note(text)
+		return
+	}
+	fmt.Fprintln(l.out, "\n"+text)
+}
+
+// beside makes lines go through note until the returned function is called.
+func beside(ctx context.Context, note func(string)) (end func()) {
+	l, ok := ctx.Value(liveKey{}).(*liveTable)
+	if !ok {
+		return func() {}
+	}
+	set := func(note func(string)) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.note = note
+	}
+	set(note)
+	return func() { set(nil) }
 }
 
 // finishing says what an interrupted command still does.

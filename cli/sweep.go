@@ -124,9 +124,7 @@ func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep
 		}
 		return printTrials(cmd.OutOrStdout(), s)
 	}
-	show.Begin(s)
-	results, err := s.Run(cmd.Context())
-	show.End()
+	results, err := show.During(cmd.Context(), s)
 	var failed *sweep.Failed
 	if err != nil && !errors.As(err, &failed) {
 		return err

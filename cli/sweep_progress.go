@@ -1,10 +1,10 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,7 +17,7 @@ import (
 // trials. Elsewhere: a line for some finished trials and for every failed one.
 type sweepProgress struct {
 	*progress
-	keys    []string
+	sweep   *sweep.Sweep
 	began   time.Time
 	running []runningTrial
 	work    float64 // work done by this process, in trials
@@ -44,8 +44,18 @@ func newSweepProgress(out io.Writer, f progressFlags) *sweepProgress {
 func (p *sweepProgress) Begin(s *sweep.Sweep) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.keys, p.began = s.Keys, time.Now()
+	p.sweep, p.began = s, time.Now()
 	fmt.Fprintf(p.out, "sweep %s: %s\n", spelled(s.Path), counted(len(s.Trials), "trial"))
+}
+
+// During runs the sweep.
+func (p *sweepProgress) During(ctx context.Context, s *sweep.Sweep) (*sweep.Results, error) {
+	p.Begin(s)
+	defer p.End()
+	if p.terminal != nil {
+		defer beside(ctx, p.Note)()
+	}
+	return s.Run(ctx)
 }
 
 // Show shows one event.
@@ -53,13 +63,9 @@ func (p *sweepProgress) Show(e sweep.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last = e
-	switch {
-	case e.Kept:
+	if e.Kept {
 		p.kept++
 		return
-	case p.kept > 0:
-		fmt.Fprintln(p.out, keptBefore(p.kept))
-		p.kept = 0
 	}
 	p.clear()
 	i := slices.IndexFunc(p.running, func(r runningTrial) bool { return r.trial == e.Trial })
@@ -85,7 +91,7 @@ func (p *sweepProgress) Show(e sweep.Event) {
 
 // ended is the line of a finished trial.
 func (p *sweepProgress) ended(e sweep.Event) string {
-	line := fmt.Sprintf("[%*d/%d] %s", digits(e.Total), e.Done+e.Failed, e.Total, p.settings(e.Trial))
+	line := fmt.Sprintf("[%*d/%d] %s", digits(e.Total), e.Done+e.Failed, e.Total, p.sweep.Describe(e.Trial))
 	if e.Err != nil {
 		return fmt.Sprintf("%s  failed: %v", line, e.Err)
 	}
@@ -99,15 +105,6 @@ func (p *sweepProgress) ended(e sweep.Event) string {
 	return line
 }
 
-// settings names a trial.
-func (p *sweepProgress) settings(t *sweep.Trial) string {
-	parts := []string{t.Model.Name}
-	for i, text := range t.Texts() {
-		parts = append(parts, p.keys[i]+"="+text)
-	}
-	return strings.Join(append(parts, fmt.Sprintf("seed=%d", t.Model.Train.Seed)), " ")
-}
-
 // draw draws the table of running trials.
 func (p *sweepProgress) draw(e sweep.Event) {
 	if p.terminal == nil {
@@ -115,7 +112,7 @@ func (p *sweepProgress) draw(e sweep.Event) {
 	}
 	lines := []string{fmt.Sprintf("%d of %d done, %d failed, left %s", e.Done, e.Total, e.Failed, p.left(e)) + p.workers()}
 	for _, r := range p.running {
-		lines = append(lines, fmt.Sprintf("  %s  epoch %*d/%d  loss %s  %.0f images/s", p.settings(r.trial), digits(r.last.Epochs), r.last.Epoch,
+		lines = append(lines, fmt.Sprintf("  %s  epoch %*d/%d  loss %s  %.0f images/s", p.sweep.Describe(r.trial), digits(r.last.Epochs), r.last.Epoch,
 			r.last.Epochs, number(r.last.Loss), r.last.ImagesPerSecond))
 	}
 	for _, line := range lines {
@@ -156,11 +153,15 @@ func (p *sweepProgress) left(e sweep.Event) string {
 	return duration(time.Duration(min(float64(time.Since(p.began))*rest/p.work, float64(longest))))
 }
 
-// clear removes the table from the screen.
+// clear removes the table from the screen: lines that remain follow. The first of them is the number of trials that were done.
 func (p *sweepProgress) clear() {
 	if p.live > 0 {
 		fmt.Fprintf(p.out, "\x1b[%dA\r\x1b[J", p.live)
 		p.live = 0
+	}
+	if p.kept > 0 {
+		fmt.Fprintln(p.out, keptBefore(p.kept))
+		p.kept = 0
 	}
 }
 
@@ -169,9 +170,6 @@ func (p *sweepProgress) End() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clear()
-	if p.kept > 0 {
-		fmt.Fprintln(p.out, keptBefore(p.kept))
-	}
 }
 
 // keptBefore describes the number of trials that were already done.
