@@ -69,14 +69,18 @@ func TestAPreemptedSweepAndPreemptedTasksEndWithTheBytesOfAWholeSweep(t *testing
 	b.must(0, "sweep", "slow", "--out", "cut")
 	b.gathered("whole", "cut")
 
-	b.must(0, "sweep", "slow", "--emit", "slurm", "--per-task", "2", "-o", "array")
+	b.must(0, "sweep", "slow", "--emit", "slurm", "--per-task", "2", "--parallel", "1", "-o", "array")
+	r = b.must(exitSweep, "sweep", "slow", "--collect", "array")
+	if b.contains("standard error", r.stderr, "task", "4 waiting"); r.stdout != "" {
+		b.Errorf("results of no trial: %s", r.stdout)
+	}
 	r = b.signalled(func() bool { return b.epochs("array") > 0 }, preemption, "trial", "array", "0")
 	if r.code != exitPreempted {
 		t.Fatalf("trial: exit code %d, want %d: %s", r.code, exitPreempted, r.stderr)
 	}
 	b.contains("standard error", r.stderr, "run the same command again")
 	r = b.must(exitSweep, "sweep", "slow", "--collect", "array")
-	b.contains("standard error", r.stderr, "1 begun, 3 waiting", "sbatch --array=0-1 array/array.sh", "4 of 4 trials are not done")
+	b.contains("standard error", r.stderr, "1 begun, 3 waiting", "sbatch --array=0-1%1 array/array.sh", "4 of 4 trials are not done")
 	b.must(0, "trial", "array", "0")
 	b.must(0, "trial", "array", "1")
 	r = b.must(0, "sweep", "slow", "--collect", "array")
@@ -113,7 +117,7 @@ func TestWrongUsesOfArrayJobsSayWhatToDo(t *testing.T) {
 		{"--emit slurm -o .` writes it", []string{"trial", ".", "0"}},
 		{"no such folder", []string{"trial", "nowhere", "0"}},
 		{"has the trials of sweep \"wild\"", []string{"sweep", "targets", "--collect", "array"}},
-		{"none of the others can be", []string{"sweep", "wild", "--collect", "array", "--epochs", "3"}},
+		{"--collect and --epochs cannot be given together", []string{"sweep", "wild", "--collect", "array", "--epochs", "3"}},
 		{"want slurm or kubernetes", []string{"sweep", "wild", "--emit", "lsf"}},
 		{"--parallel: needs --emit", []string{"sweep", "wild", "--parallel", "3"}},
 		{"--per-task: got 0, want > 0", []string{"sweep", "wild", "--emit", "slurm", "--per-task", "0"}},

@@ -45,7 +45,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 	root.SetOut(out)
 	root.SetErr(stderr)
 	command, err := root.ExecuteContextC(ctx)
-	if err == nil {
+	if err = plainly(err); err == nil {
 		err = out.err
 	}
 	return preempted(ctx, explain(command, err, together.tell(ctx, err, stderr)))

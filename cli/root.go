@@ -26,7 +26,8 @@ func newRoot() *cobra.Command {
 	}
 	root.SetVersionTemplate("{{.Version}}\n") // the same line as the command version
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return errors.New(parsing.ReplaceAllString(err.Error(), "") + nearFlag(cmd, err))
+		text := unitless.ReplaceAllString(parsing.ReplaceAllString(err.Error(), ""), "want a number with a unit, as in 30s or 10m")
+		return errors.New(text + nearFlag(cmd, err))
 	})
 	root.AddCommand(
 		trainCommand(),

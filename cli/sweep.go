@@ -76,7 +76,7 @@ func (f *sweepFlags) complete(_ *cobra.Command, args []string, _ string) ([]stri
 }
 
 func (f *sweepFlags) sweep(cmd *cobra.Command, name string) error {
-	if err := f.array.check(cmd); err != nil {
+	if err := errors.Join(f.array.check(cmd), f.fleetFlags.check(cmd)); err != nil {
 		return err
 	}
 	if f.array.collect != "" {

@@ -3,13 +3,13 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"tessera/internal/regular"
 	"tessera/scheduler"
 	"tessera/sweep"
 )
@@ -33,8 +33,13 @@ func (f *sweepFlags) gather(cmd *cobra.Command, name string) error {
 	if err != nil && !errors.As(err, &failed) {
 		return err
 	}
-	if err := errors.Join(f.census(cmd, s, m, all), printResults(cmd.OutOrStdout(), s.Path, results)); err != nil {
+	if err := f.census(cmd, s, m, all); err != nil {
 		return err
+	}
+	if ended := func(g sweep.Gathered) bool { return g.State == sweep.Done || g.State == sweep.Broken }; slices.ContainsFunc(all, ended) {
+		if err := printResults(cmd.OutOrStdout(), s.Path, results); err != nil {
+			return err
+		}
 	}
 	left := slices.DeleteFunc(slices.Clone(all), func(g sweep.Gathered) bool { return g.State == sweep.Done })
 	if len(left) > 0 {
@@ -63,7 +68,7 @@ func (f *sweepFlags) census(cmd *cobra.Command, s *sweep.Sweep, m *sweep.Manifes
 	}
 	t := newTable(out)
 	if waiting := count[sweep.Waiting]; waiting <= mostListed || count[sweep.Done]+waiting < len(all) {
-		t.row("index", "trial", "state", "epochs")
+		t.row("task", "trial", "state", "epochs")
 	}
 	var again []int
 	for _, g := range all {
@@ -111,20 +116,21 @@ func warnOfKernels(cmd *cobra.Command, all []sweep.Gathered) {
 // repeat are the commands that run indices again.
 func repeat(dir string, m *sweep.Manifest, indices []int) (lines []string) {
 	job := scheduler.Job{Tasks: m.Tasks(), PerJob: m.PerJob}
-	arrays, scripts := map[string][]int{}, []string{}
+	arrays, limits, scripts := map[string][]int{}, map[string]string{}, []string{}
 	for _, index := range indices {
 		name := job.Script(index)
-		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+		text, err := regular.ReadFile(filepath.Join(dir, name))
+		if err != nil {
 			lines = append(lines, fmt.Sprintf("tessera trial %s %d", shellWord(dir), index))
 			continue
 		}
 		if arrays[name] == nil {
-			scripts = append(scripts, name)
+			scripts, limits[name] = append(scripts, name), scheduler.Limit(string(text))
 		}
 		arrays[name] = append(arrays[name], index%m.PerJob)
 	}
 	for _, name := range scripts {
-		lines = append(lines, fmt.Sprintf("sbatch --array=%s %s", ranges(arrays[name]), shellWord(filepath.Join(dir, name))))
+		lines = append(lines, fmt.Sprintf("sbatch --array=%s%s %s", ranges(arrays[name]), limits[name], shellWord(filepath.Join(dir, name))))
 	}
 	return lines
 }

@@ -56,6 +56,16 @@ func (f *fleetFlags) add(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("listen", "nats")
 }
 
+// check refuses flags that nothing would read.
+func (f *fleetFlags) check(cmd *cobra.Command) error {
+	for _, name := range []string{"lease", "same-kernels", "token-file", "tls-cert", "tls-key", "tls-ca"} {
+		if cmd.Flags().Changed(name) && !f.used() {
+			return usagef("--%s: needs --listen or --nats", name)
+		}
+	}
+	return nil
+}
+
 // used reports whether the sweep has workers.
 func (f *fleetFlags) used() bool { return f.listen != "" || f.url != "" }
 

@@ -28,7 +28,7 @@ func trialCommand() *cobra.Command {
 	var f trialFlags
 	cmd := &cobra.Command{
 		Use:   "trial DIR [INDEX]",
-		Short: "Train and measure one index of a sweep's array job",
+		Short: "Train and measure one task of a sweep's array job",
 		Long: "Train and measure the trial, or trials, that the manifest.json of a sweep's folder has at an index, as the sweep itself would: on\n" +
 			"one thread, to the same bytes. `tessera sweep NAME --emit` writes the manifest, and jobs of schedulers that call this command.\n" +
 			"Run again, it resumes; finished trials are not repeated. Without INDEX the index is that of SLURM_ARRAY_TASK_ID or\n" +
@@ -96,7 +96,7 @@ func (f *trialFlags) run(cmd *cobra.Command, s *sweep.Sweep, index int, show *pr
 		}
 	}
 	if failed > 0 {
-		return incomplete{fmt.Errorf("%d of the %d trials of index %d failed", failed, len(s.Trials), index)}
+		return incomplete{fmt.Errorf("%d of the %d trials of task %d failed", failed, len(s.Trials), index)}
 	}
 	return nil
 }
@@ -126,8 +126,8 @@ func indexOf(args []string) (int, error) {
 
 // manifest reads the manifest of a sweep's folder.
 func manifest(dir string) (*sweep.Manifest, error) {
-	if err := findFolder(dir); err != nil {
-		return nil, err
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() || errors.Is(err, fs.ErrNotExist) {
+		return nil, usagef("%s: no such folder; give the folder of a sweep, to which `tessera sweep NAME --emit slurm -o DIR` wrote an array job", dir)
 	}
 	m, err := sweep.ReadManifest(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"text/template"
 )
@@ -73,6 +74,17 @@ func (j Job) Script(index int) string {
 		return SlurmFile
 	}
 	return fmt.Sprintf("array-%d.sh", index/j.PerJob+1)
+}
+
+// limit is the most tasks at the same time in a script of Slurm.
+var limit = regexp.MustCompile(`(?m)^#SBATCH --array=\S*(%\d+)`)
+
+// Limit returns the limit of tasks at the same time that a script of Slurm has, as sbatch takes it: "%2", or "" for none.
+func Limit(script string) string {
+	if found := limit.FindStringSubmatch(script); found != nil {
+		return found[1]
+	}
+	return ""
 }
 
 // Kubernetes returns the Indexed Job.

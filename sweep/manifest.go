@@ -36,7 +36,7 @@ func (m *Manifest) Tasks() int { return (len(m.Trials) + m.PerTask - 1) / m.PerT
 // Task returns the places of an index's trials. An index that the manifest does not have is an error.
 func (m *Manifest) Task(index int) ([]int, error) {
 	if index < 0 || index >= m.Tasks() {
-		return nil, fmt.Errorf("sweep %q: no trial has the index %d; want 0 to %d", m.Sweep, index, m.Tasks()-1)
+		return nil, fmt.Errorf("sweep %q: there is no task %d (want 0 to %d)", m.Sweep, index, m.Tasks()-1)
 	}
 	var places []int
 	for i := index * m.PerTask; i < min((index+1)*m.PerTask, len(m.Trials)); i++ {
