@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -115,7 +116,7 @@ func (f *sweepFlags) job(s *sweep.Sweep, tasks int) (scheduler.Job, error) {
 		dir = os.Getenv(data.EnvDir)
 	}
 	job := scheduler.Job{Sweep: s.Name, Folder: s.Path, Work: work, Program: program, Data: dir, Tasks: tasks,
-		Parallel: f.array.parallel, PerJob: f.array.mostJob}
+		Parallel: f.array.parallel, PerJob: f.array.mostJob, Generated: !slices.ContainsFunc(s.Trials, s.ReadsFiles)}
 	for _, path := range []*string{&job.Folder, &job.Data} {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(work, *path)

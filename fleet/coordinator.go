@@ -184,7 +184,7 @@ func (c *Coordinator) connect() error {
 	address := c.options.URL
 	if c.options.Listen != "" {
 		inside = Access{Token: newID() + newID()}
-		s, err := listen(c.options.Listen, c.dir, c.options.Access, inside.Token)
+		s, err := listen(c.options.Listen, c.dir, c.options.Access, inside.Token, c.options.Log)
 		if err != nil {
 			return err
 		}

@@ -25,6 +25,7 @@ type member struct {
 	running            []running
 	leaving            bool
 	asked              bool      // it has heard that the trials are to be given back
+	lost               bool      // it was said that nothing is heard of it
 	knowsEnd           bool      // it has heard that the sweep has ended
 	seen               time.Time // by this machine's clock
 }
@@ -106,6 +107,7 @@ func (c *Coordinator) admit(h *hello) welcome {
 		c.workers[h.ID] = m
 	}
 	left := h.Leaving && !m.leaving
+	joined, m.lost = joined || m.lost, false
 	m.name, m.cpu, m.kernels, m.cores, m.running, m.leaving, m.seen = h.Name, h.CPU, h.Kernels, h.Cores, h.Running, h.Leaving, time.Now()
 	m.asked = c.state == stateCancel && m.asked || c.state == stateCancel && len(h.Running) == 0
 	m.knowsEnd = c.state == stateEnd
@@ -144,6 +146,22 @@ func (c *Coordinator) announce(h *hello, joined, left, warn bool) {
 	}
 	if warn {
 		c.options.Log(fmt.Sprintf("warning: the workers have different kernels (%s and %s): the last bits of results depend on which machine takes a trial; --same-kernels keeps to one kind", c.kernels, h.Kernels))
+	}
+}
+
+// missWorkers says, once each, of which workers nothing was heard for a while.
+func (c *Coordinator) missWorkers() {
+	var names []string
+	c.mu.Lock()
+	for _, m := range c.workers {
+		if !m.leaving && !m.lost && time.Since(m.seen) > away {
+			m.lost = true
+			names = append(names, m.name)
+		}
+	}
+	c.mu.Unlock()
+	for _, name := range names {
+		c.options.Log(fmt.Sprintf("worker %s is lost: nothing was heard of it for %v; its trials are given to others", name, away))
 	}
 }
 

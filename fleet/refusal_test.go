@@ -51,6 +51,28 @@ func TestAWrongTokenIsRefused(t *testing.T) {
 	defer stop()
 	b.refusedWith(WorkerOptions{Access: Access{Token: "another one"}}, "wrong token")
 	b.refusedWith(WorkerOptions{}, "wrong token, or none")
+	if !b.said("a connection from 127.0.0.1 was refused: wrong token, or none") {
+		t.Errorf("the coordinator says nothing of it: %q", b.lines)
+	}
+}
+
+func TestAWorkerOfWhichNothingIsHeardIsReportedOnce(t *testing.T) {
+	b := &bench{TB: t}
+	c := NewCoordinator(Options{Log: b.log})
+	c.names = names{newID()}
+	h := self(1)
+	c.admit(&h)
+	c.missWorkers()
+	if b.said("is lost") {
+		t.Errorf("a worker that is there is lost: %q", b.lines)
+	}
+	c.workers[h.ID].seen = time.Now().Add(-2 * away)
+	c.missWorkers()
+	c.missWorkers()
+	c.admit(&h)
+	if got := strings.Join(b.lines, "\n"); strings.Count(got, "is lost") != 1 || strings.Count(got, "has joined") != 2 {
+		t.Errorf("got %s", got)
+	}
 }
 
 func TestAQueueForOtherMachinesNeedsAToken(t *testing.T) {

@@ -22,7 +22,7 @@ const mostConnections = 1024
 const startTime = time.Minute
 
 // listen starts a NATS server with its store in a folder. inside is the token of connections of this process.
-func listen(address, dir string, access Access, inside string) (*server.Server, error) {
+func listen(address, dir string, access Access, inside string, log func(string)) (*server.Server, error) {
 	host, port, err := hostPort(address)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func listen(address, dir string, access Access, inside string) (*server.Server, 
 	}
 	o := &server.Options{ServerName: "tessera", Host: host, Port: port, NoSigs: true, NoLog: true, JetStream: true, StoreDir: filepath.Join(dir, "queue"),
 		MaxPayload: mostMessage, MaxConn: mostConnections, PingInterval: 10 * time.Second, MaxPingsOut: 3, NoSystemAccount: true,
-		CustomClientAuthentication: &door{inside: inside, token: access.Token}}
+		CustomClientAuthentication: &door{inside: inside, token: access.Token, log: log, hosts: map[string]bool{}}}
 	if access.Certificate != "" {
 		if o.TLSConfig, err = access.serverTLS(); err != nil {
 			return nil, err
@@ -111,13 +111,40 @@ func loopback(host string) bool {
 }
 
 // door lets in who has the token.
-type door struct{ inside, token string }
+type door struct {
+	inside, token string
+	log           func(string)
+
+	mu    sync.Mutex
+	hosts map[string]bool // of refused connections, at most mostMembers
+}
 
 // Check implements [server.Authentication].
 func (d *door) Check(c server.ClientAuthentication) bool {
 	given := c.GetOpts().Token
 	same := func(token string) bool { return subtle.ConstantTimeCompare([]byte(given), []byte(token)) == 1 }
-	return same(d.inside) || d.token == "" || same(d.token)
+	if same(d.inside) || d.token == "" || same(d.token) {
+		return true
+	}
+	d.refuse(c.RemoteAddress())
+	return false
+}
+
+// refuse says once per host that a connection was refused.
+func (d *door) refuse(from net.Addr) {
+	if from == nil { // inside the process
+		return
+	}
+	host, _, err := net.SplitHostPort(from.String())
+	d.mu.Lock()
+	known := err != nil || d.hosts[host] || len(d.hosts) >= mostMembers
+	if !known {
+		d.hosts[host] = true
+	}
+	d.mu.Unlock()
+	if !known {
+		d.log(fmt.Sprintf("a connection from %s was refused: wrong token, or none", host))
+	}
 }
 
 // serverTLS is the configuration of the server. With a certificate authority, clients must have a certificate of it.

@@ -91,7 +91,7 @@ func sweepOf(t *testing.T, text, out string, e sweep.Elsewhere) *sweep.Sweep {
 func TestASweepOnAServerThatIsThereLeavesNothingInIt(t *testing.T) {
 	want := alone(t, declared)
 	access := Access{Token: "a token"}
-	s, err := listen("127.0.0.1:0", t.TempDir(), access, "inside")
+	s, err := listen("127.0.0.1:0", t.TempDir(), access, "inside", func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,6 +29,7 @@ func (c *Coordinator) watch(ctx context.Context) {
 			c.fail(err) // the server of this process answers no more, and does not say why
 			return
 		}
+		c.missWorkers()
 		for _, t := range c.lost(ctx) {
 			c.options.Log(fmt.Sprintf("%s: no worker has the trial; it is given out again", t.Path))
 			c.mu.Lock()

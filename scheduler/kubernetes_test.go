@@ -43,6 +43,13 @@ func TestTheKubernetesJobHasTheTypesOfItsAPI(t *testing.T) {
 	if out, err := decoded(job.Text); err != nil || out != example().Label()+"\n" {
 		t.Errorf("got %q, %v", out, err)
 	}
+	without := example()
+	without.Generated = true
+	if job, err := without.Kubernetes(); err != nil || strings.Contains(job.Text, "tessera-data") {
+		t.Errorf("a volume of data that no model reads, %v:\n%s", err, job.Text)
+	} else if out, err := decoded(job.Text); err != nil || out != example().Label()+"\n" {
+		t.Errorf("without data: got %q, %v", out, err)
+	}
 	for old, wrong := range map[string]string{
 		"backoffLimitPerIndex": "backoffLimitPerIndexes",
 		"values: [75, 130]":    "values: [130, 75]",

@@ -22,6 +22,8 @@ type Job struct {
 	Tasks    int    // indices, from 0
 	Parallel int    // tasks at the same time; 0: as many as the scheduler runs
 	PerJob   int    // most tasks of one job of Slurm, which its MaxArraySize limits
+
+	Generated bool // the models need no files of data sets
 }
 
 // File is a text to be written into the sweep's folder.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,30 @@ func TestTheScriptsAreTheGoldenOnes(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "job.yaml.golden", job.Text)
+	without := example()
+	without.Generated = true
+	if job, err = without.Kubernetes(); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "job-generated.yaml.golden", job.Text)
+}
+
+func TestTheLimitOfAScriptIsRead(t *testing.T) {
+	for _, want := range []int{0, 1, 20} {
+		job := example()
+		job.Parallel = want
+		scripts, err := job.Slurm()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		if want > 0 {
+			text = "%" + strconv.Itoa(want)
+		}
+		if got := Limit(scripts[0].Text); got != text {
+			t.Errorf("%d at the same time: got %q, want %q", want, got, text)
+		}
+	}
 }
 
 func TestMoreTasksThanAJobMayHaveTakeSeveralScripts(t *testing.T) {

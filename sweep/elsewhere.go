@@ -58,6 +58,9 @@ func (s *Sweep) One(t *Trial) *One {
 		Dirs: s.options.Dirs, Disk: s.options.Disk, Rows: s.rows}
 }
 
+// ReadsFiles reports whether the images of a trial come from files.
+func (s *Sweep) ReadsFiles(t *Trial) bool { return len(t.fitted.Files)+len(t.tested.Files) > 0 }
+
 // Check returns an error unless the folder of the trial holds its finished run, with the metrics that the sweep measures.
 func (s *Sweep) Check(t *Trial) error {
 	if err := t.verify(); err != nil {
