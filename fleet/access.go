@@ -152,7 +152,7 @@ func named(c *x509.Certificate) string {
 // absent is the error of a server that has never answered.
 func absent(address string, err error) error {
 	var network *net.OpError
-	why := "" // nats.go's error for every kind of silence says nothing
+	why := "" // nats.go has one error for all causes
 	if errors.As(err, &network) {
 		why = " (" + network.Err.Error() + ")"
 	}

@@ -52,7 +52,7 @@ func TestAWrongTokenIsRefused(t *testing.T) {
 	b.refusedWith(WorkerOptions{Access: Access{Token: "another one"}}, "wrong token")
 	b.refusedWith(WorkerOptions{}, "wrong token, or none")
 	if !b.said("a connection from 127.0.0.1 was refused: wrong token, or none") {
-		t.Errorf("the coordinator says nothing of it: %q", b.lines)
+		t.Errorf("the coordinator has not logged the refusal: %q", b.lines)
 	}
 }
 
