@@ -9,10 +9,10 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
-)
 
-// errPreempted is the cause of the context of a training that a scheduler stops before its time limit.
-var errPreempted = errors.New("preempted by a scheduler's signal")
+	"tessera/mpi"
+	"tessera/train"
+)
 
 // trainsModels lists the commands that write a checkpoint and exit with [exitPreempted] on a scheduler's signal; a worker gives its
 // trials back. In other commands the signal keeps its default effect.
@@ -20,7 +20,7 @@ var trainsModels = []string{"train", "resume", "sweep", "reproduce", "trial", "w
 
 // interruptible returns a context that the first Ctrl-C (or SIGTERM) cancels: training then writes a checkpoint, serve answers
 // the open requests. The second one ends the process immediately. A scheduler's signal cancels a training with the cause
-// [errPreempted] and never ends the process by itself: schedulers repeat it, and send SIGTERM after it.
+// [train.ErrPreempted] and never ends the process by itself: schedulers repeat it, and send SIGTERM after it.
 func interruptible(parent context.Context, args []string, stderr io.Writer) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals, preemptions := make(chan os.Signal, 2), make(chan os.Signal, 2)
@@ -36,15 +36,15 @@ func interruptible(parent context.Context, args []string, stderr io.Writer) (con
 				return
 			case <-preemptions:
 				if context.Cause(ctx) == nil {
-					fmt.Fprintln(stderr, "\ntessera: "+errPreempted.Error()+": finishing the current batch")
+					fmt.Fprintln(stderr, "\ntessera: "+train.ErrPreempted.Error()+": finishing the current batch")
 				}
-				cancel(errPreempted)
-			case <-signals:
+				cancel(train.ErrPreempted)
+			case s := <-signals:
 				if interrupted {
 					os.Exit(exitInterrupted)
 				}
 				interrupted = true
-				fmt.Fprintln(stderr, "\ntessera: interrupted: "+finishing(args)+"; press Ctrl-C again to stop immediately")
+				fmt.Fprintln(stderr, "\ntessera: "+halting(s, args))
 				cancel(nil)
 			}
 		}
@@ -57,6 +57,14 @@ func interruptible(parent context.Context, args []string, stderr io.Writer) (con
 	}
 }
 
+// halting says what follows a signal.
+func halting(s os.Signal, args []string) string {
+	if l, ok := mpi.Launched(); ok && s == syscall.SIGTERM && distributes(args) {
+		return "ended by " + l.Program() + ": " + finishing(args)
+	}
+	return "interrupted: " + finishing(args) + "; press Ctrl-C again to stop immediately"
+}
+
 // finishing says what an interrupted command still does.
 func finishing(args []string) string {
 	if len(args) > 0 && args[0] == "serve" {
@@ -67,7 +75,7 @@ func finishing(args []string) string {
 
 // preempted replaces the exit code of an interrupted training by the one of a preemption, if a scheduler's signal stopped it.
 func preempted(ctx context.Context, code int) int {
-	if code == exitInterrupted && errors.Is(context.Cause(ctx), errPreempted) {
+	if code == exitInterrupted && errors.Is(context.Cause(ctx), train.ErrPreempted) {
 		return exitPreempted
 	}
 	return code
