@@ -226,10 +226,12 @@ func concise(err error) error {
 
 // afterLoss says how to continue after the loss of a process. run is the folder of the training, "" if unknown.
 func afterLoss(stderr io.Writer, run string) {
-	l, launched := mpi.Launched()
+	l, ok := mpi.Launched()
 	switch {
-	case !launched || run == "":
-		fmt.Fprintln(stderr, "the last checkpoint is kept: resume the run with as many processes, and with --distributed")
+	case !ok:
+		fmt.Fprintln(stderr, "the last checkpoint is kept: resume the run with as many processes and --distributed")
+	case run == "":
+		fmt.Fprintf(stderr, "the last checkpoint is kept: resume the run with `%s` and --distributed\n", l.Again)
 	default:
 		fmt.Fprintf(stderr, "the last checkpoint is kept: `%s tessera resume %s --distributed` continues from there\n", l.Again, run)
 	}

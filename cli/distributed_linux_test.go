@@ -264,7 +264,7 @@ func TestAnInterruptedProcessOfSeveralSaysHowToResumeAll(t *testing.T) {
 		t.Errorf("SIGINT: %s", got)
 	}
 	err := fmt.Errorf("engine: all-reduce sum 1.0 late: %w", &mpi.Lost{What: "an all-reduce", Ranks: []int{1}, Hosts: []string{"b"}, After: time.Second})
-	for run, want := range map[string]string{"runs/small": "`mpirun -n 2 tessera resume runs/small --distributed` continues", "": "resume the run with as many processes"} {
+	for run, want := range map[string]string{"runs/small": "`mpirun -n 2 tessera resume runs/small --distributed` continues", "": "resume the run with `mpirun -n 2` and --distributed"} {
 		var stderr bytes.Buffer
 		code := explain(nil, err, &stderr, run)
 		if text := stderr.String(); code != exitLost || strings.Contains(text, "late") || !strings.Contains(text, "no answer from rank 1 on b") || !strings.Contains(text, want) {
