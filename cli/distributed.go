@@ -30,6 +30,8 @@ type distributedFlags struct {
 }
 
 func (f *distributedFlags) add(cmd *cobra.Command) {
+	threads := cmd.Flags().Lookup("threads")
+	threads.Usage += "; with --distributed of each process, by default those of the machine divided among its processes"
 	cmd.Flags().BoolVar(&f.distributed, "distributed", false, "train with all processes that mpirun or srun started, each on a part of every mini-batch")
 	cmd.Flags().BoolVar(&f.shard, "shard-optimizer", false, "with --distributed: divide the optimizer's state among the processes")
 	cmd.Flags().IntVar(&f.check, "check-weights", train.DefaultCheckWeights, "with --distributed: compare the weights of all processes every N steps; 0 never")
@@ -43,6 +45,9 @@ func (f *distributedFlags) options(cmd *cobra.Command, run *runFlags) (o tessera
 			if cmd.Flags().Changed(name) {
 				return o, usagef("--%s: needs --distributed", name)
 			}
+		}
+		if l, ok := mpi.Launched(); ok && l.Size > 1 {
+			return o, usagef("started by %s as %d processes, which would each train the whole model: give --distributed, or start one process", l.Program(), l.Size)
 		}
 		return run.options()
 	}
@@ -91,6 +96,34 @@ type member struct {
 	group  *mpi.Group
 	quiet  bool // another process writes the messages
 	stderr io.Writer
+	run    string // folder of the training, "" if unknown
+}
+
+// began prints the processes of a training. The number of threads of a run that resumes is that of its beginning.
+func (m *member) began(stderr io.Writer, threads int) {
+	if m.group == nil {
+		return
+	}
+	if threads == 0 {
+		if a, err := train.ArithmeticOf(m.run); err == nil {
+			threads = a.Threads
+		}
+	}
+	text := "1 process, " + counted(threads, "thread")
+	if n := m.group.Size(); n > 1 {
+		text = fmt.Sprintf("%d processes, %s each", n, counted(threads, "thread"))
+	}
+	library, _, _ := strings.Cut(m.group.Version(), ",")
+	fmt.Fprintf(stderr, "tessera: %s, %s\n", text, strings.Join(strings.Fields(library), " "))
+}
+
+// code is the exit code of an error: the same for all processes that halted together.
+func (m *member) code(ctx context.Context, err error, code int) int {
+	var agreed *train.Interruption
+	if m.group != nil && errors.As(err, &agreed) {
+		return code
+	}
+	return preempted(ctx, code)
 }
 
 type memberKey struct{}
@@ -146,7 +179,7 @@ func (m *member) tell(ctx context.Context, err error, stderr io.Writer) io.Write
 			return visible{m.stderr}
 		}
 	}
-	m.group.Fail(exitCode(err), err.Error())
+	m.group.Fail(m.code(ctx, err, exitCode(err)), concise(err).Error())
 	var lost *mpi.Lost
 	if errors.As(err, &lost) {
 		first := 0
@@ -182,7 +215,24 @@ func lost(err error) bool {
 	return errors.As(err, &unanswered) || errors.As(err, &call) || errors.As(err, &unequal)
 }
 
-// afterLoss says how to continue after the loss of a process.
-func afterLoss(stderr io.Writer) {
-	fmt.Fprintln(stderr, "the last checkpoint is kept: `tessera resume RUN --distributed` with as many processes continues from there")
+// concise is an error without the operation of the program in which a process was lost.
+func concise(err error) error {
+	var unanswered *mpi.Lost
+	if errors.As(err, &unanswered) {
+		return unanswered
+	}
+	return err
+}
+
+// afterLoss says how to continue after the loss of a process. run is the folder of the training, "" if unknown.
+func afterLoss(stderr io.Writer, run string) {
+	l, ok := mpi.Launched()
+	switch {
+	case !ok:
+		fmt.Fprintln(stderr, "the last checkpoint is kept: resume the run with as many processes and --distributed")
+	case run == "":
+		fmt.Fprintf(stderr, "the last checkpoint is kept: resume the run with `%s` and --distributed\n", l.Again)
+	default:
+		fmt.Fprintf(stderr, "the last checkpoint is kept: `%s tessera resume %s --distributed` continues from there\n", l.Again, run)
+	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"tessera/mpi"
+	"tessera/train"
 )
 
 var mpirun = flag.String("mpirun", "", "the mpirun to test distributed trainings with, for example mpirun.openmpi or mpirun.mpich")
@@ -188,7 +191,14 @@ func TestAnInterruptEndsAllWithACheckpoint(t *testing.T) {
 	if r.code != exitInterrupted {
 		t.Errorf("exit code %d, want %d\n%s", r.code, exitInterrupted, r.stderr)
 	}
+	b.contains("standard error", r.stderr, "`mpirun -n 2 tessera resume alone --distributed` continues")
 	b.resumesExactly("alone")
+	r, took = b.hit("preempted", 1, signals(syscall.SIGUSR1))
+	t.Logf("USR1 to rank 1: exit code %d after %v", r.code, took.Round(time.Millisecond))
+	if r.code != exitPreempted {
+		t.Errorf("exit code %d, want %d\n%s", r.code, exitPreempted, r.stderr)
+	}
+	b.resumesExactly("preempted")
 }
 
 func TestErrorsOfADistributedTrainingAreReportedOnce(t *testing.T) {
@@ -222,6 +232,51 @@ func TestDistributedWithoutALauncherSaysWhatToDo(t *testing.T) {
 			t.Errorf("a missing library: exit code %d of rank %s, want %d", r.code, args[0], exitUsage)
 		}
 		b.contains("standard error of rank "+args[0], r.stderr, "TESSERA_MPI=/nowhere/libmpi.so")
+	}
+}
+
+func TestSeveralProcessesNeedTheFlag(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "train", "small", "--epochs", "1", "--out", "run")
+	for _, args := range [][]string{{"train", "small", "--epochs", "1"}, {"resume", "run"}} {
+		for size, code := range map[string]int{"1": 0, "2": exitUsage} {
+			cmd := b.command(args...)
+			cmd.Env = append(cmd.Env, "OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE="+size)
+			r := b.finish(cmd)
+			if r.code != code {
+				t.Errorf("tessera %v as one of %s processes: exit code %d, want %d\n%s", args, size, r.code, code, r.stderr)
+			}
+			if code != 0 {
+				b.contains("standard error", r.stderr, "started by mpirun as 2 processes", "give --distributed")
+			}
+		}
+	}
+}
+
+func TestAnInterruptedProcessOfSeveralSaysHowToResumeAll(t *testing.T) {
+	t.Setenv("OMPI_COMM_WORLD_RANK", "0")
+	t.Setenv("OMPI_COMM_WORLD_SIZE", "2")
+	args := []string{"train", "small", "--distributed"}
+	if got := halting(syscall.SIGTERM, args); got != "ended by mpirun: finishing the current batch" {
+		t.Errorf("SIGTERM: %s", got)
+	}
+	if got := halting(syscall.SIGINT, args); !strings.HasPrefix(got, "interrupted: ") {
+		t.Errorf("SIGINT: %s", got)
+	}
+	err := fmt.Errorf("engine: all-reduce sum 1.0 late: %w", &mpi.Lost{What: "an all-reduce", Ranks: []int{1}, Hosts: []string{"b"}, After: time.Second})
+	for run, want := range map[string]string{"runs/small": "`mpirun -n 2 tessera resume runs/small --distributed` continues", "": "resume the run with `mpirun -n 2` and --distributed"} {
+		var stderr bytes.Buffer
+		code := explain(nil, err, &stderr, run)
+		if text := stderr.String(); code != exitLost || strings.Contains(text, "late") || !strings.Contains(text, "no answer from rank 1 on b") || !strings.Contains(text, want) {
+			t.Errorf("run %q: exit code %d, %s", run, code, text)
+		}
+	}
+	halted := &train.Interruption{Run: "runs/small", Preempted: true}
+	if code := exitCode(halted); code != exitPreempted {
+		t.Errorf("preempted: exit code %d", code)
+	}
+	if code := (&member{group: &mpi.Group{}}).code(context.Background(), halted, exitPreempted); code != exitPreempted {
+		t.Errorf("preempted elsewhere: exit code %d", code)
 	}
 }
 

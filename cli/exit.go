@@ -60,8 +60,8 @@ func work(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, 
 	}
 }
 
-// explain prints the error and returns the exit code.
-func explain(command *cobra.Command, err error, stderr io.Writer) int {
+// explain prints the error and returns the exit code. run is the folder of a training, "" if unknown.
+func explain(command *cobra.Command, err error, stderr io.Writer, run string) int {
 	code := exitCode(err)
 	var diagnostics *table.Diagnostics
 	switch {
@@ -71,7 +71,7 @@ func explain(command *cobra.Command, err error, stderr io.Writer) int {
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(stderr, "tessera: interrupted")
 	default:
-		fmt.Fprintln(stderr, "tessera:", err)
+		fmt.Fprintln(stderr, "tessera:", concise(err))
 	}
 	var damaged *checkpoint.Error
 	if errors.As(err, &damaged) && damaged.Mismatch && filepath.Base(damaged.Path) == folder.State {
@@ -87,7 +87,7 @@ func explain(command *cobra.Command, err error, stderr io.Writer) int {
 		hint(command, err, stderr)
 	}
 	if code == exitLost && !errors.Is(err, fleet.ErrLost) && !errors.Is(err, fleet.ErrNoServer) {
-		afterLoss(stderr)
+		afterLoss(stderr, run)
 	}
 	remedy(err, stderr)
 	return code
@@ -155,6 +155,7 @@ func exitCode(err error) int {
 		unjoined     *mpi.SetupError
 		different    *train.Different
 		locked       lockedTrial
+		halted       *train.Interruption
 		unfinished   incomplete
 	)
 	switch {
@@ -166,6 +167,8 @@ func exitCode(err error) int {
 		return exitLost
 	case errors.As(err, &unwritten): // an interrupted run without a checkpoint is lost
 		return exitWrite
+	case errors.As(err, &halted) && halted.Preempted:
+		return exitPreempted
 	case errors.Is(err, train.ErrInterrupted), errors.Is(err, context.Canceled):
 		return exitInterrupted
 	case errors.As(err, &locked):

@@ -10,10 +10,10 @@ import (
 	"slices"
 	"sync"
 	"syscall"
-)
 
-// errPreempted is the cause of the context of a training that a scheduler stops before its time limit.
-var errPreempted = errors.New("preempted by a scheduler's signal")
+	"tessera/mpi"
+	"tessera/train"
+)
 
 // trainsModels lists the commands that write a checkpoint and exit with [exitPreempted] on a scheduler's signal; a worker gives its
 // trials back. In other commands the signal keeps its default effect.
@@ -21,7 +21,7 @@ var trainsModels = []string{"train", "resume", "sweep", "reproduce", "trial", "w
 
 // interruptible returns a context that the first Ctrl-C (or SIGTERM) cancels: training then writes a checkpoint, serve answers
 // the open requests. The second one ends the process immediately. A scheduler's signal cancels a training with the cause
-// [errPreempted] and never ends the process by itself: schedulers repeat it, and send SIGTERM after it.
+// [train.ErrPreempted] and never ends the process by itself: schedulers repeat it, and send SIGTERM after it.
 func interruptible(parent context.Context, args []string, stderr io.Writer) (context.Context, func()) {
 	screen := &liveTable{out: stderr}
 	ctx, cancel := context.WithCancelCause(context.WithValue(parent, liveKey{}, screen))
@@ -38,15 +38,15 @@ func interruptible(parent context.Context, args []string, stderr io.Writer) (con
 				return
 			case <-preemptions:
 				if context.Cause(ctx) == nil {
-					screen.say("tessera: " + errPreempted.Error() + ": finishing the current batch")
+					screen.say("tessera: " + train.ErrPreempted.Error() + ": finishing the current batch")
 				}
-				cancel(errPreempted)
-			case <-signals:
+				cancel(train.ErrPreempted)
+			case s := <-signals:
 				if interrupted {
 					os.Exit(exitInterrupted)
 				}
 				interrupted = true
-				screen.say("tessera: interrupted: " + finishing(args) + "; press Ctrl-C again to stop immediately")
+				screen.say("tessera: " + halting(s, args))
 				cancel(nil)
 			}
 		}
@@ -96,6 +96,14 @@ func beside(ctx context.Context, note func(string)) (end func()) {
 	return func() { set(nil) }
 }
 
+// halting says what follows a signal.
+func halting(s os.Signal, args []string) string {
+	if l, ok := mpi.Launched(); ok && s == syscall.SIGTERM && distributes(args) {
+		return "ended by " + l.Program() + ": " + finishing(args)
+	}
+	return "interrupted: " + finishing(args) + "; press Ctrl-C again to stop immediately"
+}
+
 // finishing says what an interrupted command still does.
 func finishing(args []string) string {
 	if len(args) > 0 && args[0] == "serve" {
@@ -106,7 +114,7 @@ func finishing(args []string) string {
 
 // preempted replaces the exit code of an interrupted training by the one of a preemption, if a scheduler's signal stopped it.
 func preempted(ctx context.Context, code int) int {
-	if code == exitInterrupted && errors.Is(context.Cause(ctx), errPreempted) {
+	if code == exitInterrupted && errors.Is(context.Cause(ctx), train.ErrPreempted) {
 		return exitPreempted
 	}
 	return code

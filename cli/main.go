@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 	if err = plainly(err); err == nil {
 		err = out.err
 	}
-	return preempted(ctx, explain(command, err, together.tell(ctx, err, stderr)))
+	return together.code(ctx, err, explain(command, err, together.tell(ctx, err, stderr), together.run))
 }
 
 // standardOutput is its path in errors.

@@ -53,7 +53,7 @@ func supervise(args []string) (code int, ok bool) {
 			return exitInterrupted, true
 		}
 		fmt.Fprintf(os.Stderr, "tessera: rank %d: %v\n", l.Rank, ended)
-		afterLoss(os.Stderr)
+		afterLoss(os.Stderr, "")
 		return exitLost, true
 	}
 	return cmd.ProcessState.ExitCode(), true

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/part"
+	"tessera/train"
 	"tessera/train/folder"
 )
 
@@ -73,6 +74,7 @@ func (f *trainFlags) train(cmd *cobra.Command, name string) error {
 		sets = append(sets, "train.seed="+strconv.FormatUint(f.seed, 10))
 	}
 	options.Out, options.Force = f.out, f.force
+	memberOf(cmd).run = f.out
 	if memberOf(cmd).follows() { // rank 0 reads the model
 		return following(cmd, options, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) { return tessera.Train(ctx, nil, o) })
 	}
@@ -170,6 +172,7 @@ func (f *resumeFlags) resume(cmd *cobra.Command, run string) error {
 	if options.Epochs = f.epochs; cmd.Flags().Changed("epochs") && f.epochs < 1 {
 		return usagef("--epochs: got %d, want > 0", f.epochs)
 	}
+	memberOf(cmd).run = run
 	if memberOf(cmd).follows() {
 		return following(cmd, options, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) { return tessera.Resume(ctx, run, o) })
 	}
@@ -231,8 +234,12 @@ func following(cmd *cobra.Command, o tessera.Options, begin func(context.Context
 // training shows the progress of a training and its result.
 func training(cmd *cobra.Command, o tessera.Options, f progressFlags, p previewFlag, begin func(context.Context, tessera.Options) (*tessera.Run, error)) error {
 	show := newProgress(cmd.ErrOrStderr(), f)
-	o.Report = show.Show
+	o.Report = func(p train.Progress) {
+		memberOf(cmd).run = p.Run
+		show.Show(p)
+	}
 	o.Warn = func(text string) { warn(cmd, text) }
+	memberOf(cmd).began(cmd.ErrOrStderr(), o.Threads)
 	r, err := begin(cmd.Context(), o)
 	show.End()
 	if err != nil {

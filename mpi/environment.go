@@ -15,8 +15,9 @@ const Variable = "TESSERA_MPI"
 type Launch struct {
 	By    string // "Open MPI's mpirun", "MPICH's mpirun" or "srun"
 	Rank  int
-	Size  int // number of processes
-	Local int // of them on this machine; 1 if unknown
+	Size  int    // number of processes
+	Local int    // of them on this machine; 1 if unknown
+	Again string // the command that starts as many processes, as in "mpirun -n 2"
 }
 
 // The launchers.
@@ -49,9 +50,31 @@ func launched(env func(string) string) (l Launch, ok bool) {
 			l.Local = tasksOf(env("SLURM_STEP_TASKS_PER_NODE"), env("SLURM_NODEID"))
 		}
 		l.Local = max(1, l.Local)
+		l.Again = again(l, env)
 		return l, true
 	}
 	return l, false
+}
+
+// Program is the launcher's program: mpirun or srun.
+func (l Launch) Program() string {
+	if l.By == bySlurm {
+		return "srun"
+	}
+	return "mpirun"
+}
+
+// again is the command that starts as many processes with the same launcher.
+func again(l Launch, env func(string) string) string {
+	command := l.Program()
+	if l.By == bySlurm {
+		if env("PMIX_RANK") != "" {
+			command += " --mpi=pmix"
+		} else if env("PMI_RANK") != "" {
+			command += " --mpi=pmi2"
+		}
+	}
+	return command + " -n " + strconv.Itoa(l.Size)
 }
 
 // tasksOf is the number of tasks of a node in Slurm's list, such as "4(x2),3"; 0 if the list does not say.

@@ -30,6 +30,7 @@ type Group struct {
 	rank, size int
 	hosts      []string
 	version    string
+	again      string
 	deadline   time.Duration
 	owner      *owner
 	next       uint64
@@ -44,7 +45,7 @@ func join(t transport, l Launch, o Options) (*Group, error) {
 	if o.Deadline == 0 {
 		o.Deadline = DefaultDeadline
 	}
-	g := &Group{deadline: o.Deadline}
+	g := &Group{deadline: o.Deadline, again: l.Again}
 	g.owner = &owner{transport: t, work: make(chan *operation, 64), group: g}
 	joined := make(chan error, 1)
 	go func() {
@@ -123,6 +124,9 @@ func (g *Group) Host(rank int) string { return g.host(rank) }
 
 // Version is the library's own description.
 func (g *Group) Version() string { return g.version }
+
+// Again is the command that starts as many processes, as in "mpirun -n 2".
+func (g *Group) Again() string { return g.again }
 
 // few is the number of bytes up to which values are exchanged, not divided.
 const few = 4096

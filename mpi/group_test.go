@@ -234,16 +234,19 @@ func TestLaunchersAreRecognised(t *testing.T) {
 		env  map[string]string
 		want Launch
 	}{
-		{map[string]string{"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}, Launch{byOpen, 1, 4, 2}},
-		{map[string]string{"PMI_RANK": "0", "PMI_SIZE": "2", "MPI_LOCALNRANKS": "2"}, Launch{byMPICH, 0, 2, 2}},
-		{map[string]string{"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "5", "SLURM_STEP_TASKS_PER_NODE": "2(x2),1", "SLURM_NODEID": "1"}, Launch{bySlurm, 3, 5, 2}},
-		{map[string]string{"SLURM_PROCID": "4", "SLURM_STEP_NUM_TASKS": "5", "SLURM_STEP_TASKS_PER_NODE": "2(x2),1", "SLURM_NODEID": "2"}, Launch{bySlurm, 4, 5, 1}},
+		{map[string]string{"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}, Launch{byOpen, 1, 4, 2, "mpirun -n 4"}},
+		{map[string]string{"PMI_RANK": "0", "PMI_SIZE": "2", "MPI_LOCALNRANKS": "2"}, Launch{byMPICH, 0, 2, 2, "mpirun -n 2"}},
+		{map[string]string{"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "5", "SLURM_STEP_TASKS_PER_NODE": "2(x2),1", "SLURM_NODEID": "1", "PMIX_RANK": "3"}, Launch{bySlurm, 3, 5, 2, "srun --mpi=pmix -n 5"}},
+		{map[string]string{"SLURM_PROCID": "4", "SLURM_STEP_NUM_TASKS": "5", "SLURM_STEP_TASKS_PER_NODE": "2(x2),1", "SLURM_NODEID": "2"}, Launch{bySlurm, 4, 5, 1, "srun -n 5"}},
 	} {
 		if got, ok := launched(func(name string) string { return c.env[name] }); !ok || got != c.want {
 			t.Errorf("%v: got %+v, want %+v", c.env, got, c.want)
 		}
 	}
-	if got, ok := launched(func(string) string { return "" }); ok {
-		t.Errorf("nothing: got %+v", got)
+	batch := map[string]string{"SLURM_JOB_ID": "7", "SLURM_PROCID": "0", "SLURM_NTASKS": "2", "SLURM_NPROCS": "2", "SLURM_NODEID": "0"}
+	for _, env := range []map[string]string{{}, batch} { // a batch script is no task of a step
+		if got, ok := launched(func(name string) string { return env[name] }); ok {
+			t.Errorf("%v: got %+v", env, got)
+		}
 	}
 }

@@ -37,19 +37,27 @@ func (o Options) arithmetic(spec *config.Model) Arithmetic {
 	return a
 }
 
-// differs describes the difference to the current arithmetic, "" if there is none.
+// differs describes the difference to the current arithmetic, as in "2 processes, not 1"; "" if there is none.
 func (a Arithmetic) differs(now Arithmetic) string {
 	var lines []string
-	add := func(what string, was, is any) {
+	add := func(form string, was, is any) {
 		if was != is {
-			lines = append(lines, fmt.Sprintf("%s (got %v, want %v)", what, is, was))
+			lines = append(lines, fmt.Sprintf(form, was)+fmt.Sprintf(", not %v", is))
 		}
 	}
-	add("number of processes", max(1, a.Ranks), max(1, now.Ranks))
-	add("threads", a.Threads, now.Threads)
-	add("back end", a.Backend, now.Backend)
-	add("kernels", a.Kernel, now.Kernel)
-	return strings.Join(lines, ", ")
+	add("%v process"+plural(max(1, a.Ranks), "es"), max(1, a.Ranks), max(1, now.Ranks))
+	add("%v thread"+plural(a.Threads, "s"), a.Threads, now.Threads)
+	add("back end %v", a.Backend, now.Backend)
+	add("kernels %v", a.Kernel, now.Kernel)
+	return strings.Join(lines, "; ")
+}
+
+// plural is the ending of a noun after a number.
+func plural(n int, ending string) string {
+	if n == 1 {
+		return ""
+	}
+	return ending
 }
 
 // ArithmeticOf returns the arithmetic with which a run was started. The state of the run records it; states of earlier versions

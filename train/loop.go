@@ -3,7 +3,6 @@ package train
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"runtime/debug"
 	"time"
@@ -44,7 +43,7 @@ func (s *session) epoch(ctx context.Context) error {
 	s.epochFrom = time.Now()
 	m, err := s.learner.epoch(ctx, s.within)
 	if errors.Is(err, errHalted) {
-		return s.interrupt()
+		return s.interrupt(ctx)
 	} else if err != nil {
 		return err
 	}
@@ -52,7 +51,7 @@ func (s *session) epoch(ctx context.Context) error {
 }
 
 // interrupt writes a checkpoint in the middle of an epoch.
-func (s *session) interrupt() error {
+func (s *session) interrupt(ctx context.Context) error {
 	s.progress.Seconds = s.spent()
 	files, err := s.checkpoint()
 	if err != nil {
@@ -69,7 +68,7 @@ func (s *session) interrupt() error {
 	if err := s.processes.wait(); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s: %w at step %d (epoch %d); `tessera resume %s` continues from there", s.run, ErrInterrupted, s.progress.Step, s.progress.Epoch+1, s.run)
+	return &Interruption{Run: s.run, Step: s.progress.Step, Epoch: s.progress.Epoch + 1, Preempted: s.processes.preempted(ctx), Launcher: s.processes.launcher()}
 }
 
 // endEpoch writes a line of metrics and, when due, a checkpoint.

@@ -220,7 +220,7 @@ func TestARunThatCannotBeTrainedForLongerKeepsItsDeclaration(t *testing.T) {
 }
 
 func TestAResumeWithOtherArithmeticWarns(t *testing.T) {
-	for n, want := range map[int]string{1: "", 2: "threads (got 2, want 1)"} {
+	for n, want := range map[int]string{1: "", 2: "1 thread, not 2"} {
 		var got []string
 		_, err := Resume(context.Background(), half(t), Options{Backend: tape.Backend{}, Team: threads(t, n), Warn: func(text string) { got = append(got, text) }})
 		if err != nil || len(got) > 0 != (want != "") || len(got) > 0 && !strings.Contains(got[0], want) {

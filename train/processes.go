@@ -46,7 +46,8 @@ type processes struct {
 	check int              // steps between two comparisons of the weights; < 1: never
 
 	flag, asked        [1]uint64
-	flagValues, asking any // flag and asked, stored once: calls do not allocate
+	flagValues, asking any    // flag and asked, stored once: calls do not allocate
+	halt               uint64 // why they stop
 	pending            collective.Pending
 }
 
@@ -83,15 +84,23 @@ func (p *processes) any(yes bool) (bool, error) {
 	return p.flag[0] != 0, err
 }
 
+// launcher is the command that starts as many processes, "" for one alone.
+func (p *processes) launcher() string {
+	if p.group == nil {
+		return ""
+	}
+	if known, ok := p.group.(interface{ Again() string }); ok {
+		return known.Again()
+	}
+	return fmt.Sprintf("mpirun -n %d", p.size())
+}
+
 // ask begins to ask all processes whether their contexts are done; answer ends that. Meanwhile they compute a step.
 func (p *processes) ask(ctx context.Context) (err error) {
 	if p.group == nil {
 		return nil
 	}
-	p.asked[0] = 0
-	if ctx.Err() != nil {
-		p.asked[0] = 1
-	}
+	p.asked[0] = reason(ctx)
 	p.pending, err = p.group.Start(collective.Max, p.asking)
 	return err
 }
@@ -106,7 +115,8 @@ func (p *processes) answer(ctx context.Context) (bool, error) {
 	}
 	err := p.pending.Wait()
 	p.pending = nil
-	return p.asked[0] != 0, err
+	p.halt = p.asked[0]
+	return p.halt != goesOn, err
 }
 
 // wait waits for all processes, also for one that writes a checkpoint.

@@ -119,12 +119,17 @@ func TestARunOfSeveralProcessesResumesToTheSameBytes(t *testing.T) {
 	for _, shard := range []bool{false, true} {
 		want := distributed(t, 2, m, func(o *Options) { o.ShardOptimizer = shard })
 		for _, asked := range []int{3, 8, 14, 21} {
-			run := place(t)
+			run, preempted := place(t), asked == 8
 			_, errs := inProcesses(t, 2, func(o Options) (*Result, error) {
 				o.Out, o.ShardOptimizer = run, shard
 				ctx := context.Background()
 				if o.Group.Rank() == 1 { // one of the processes gets the signal
 					left := asked
+					if preempted {
+						stopped, stop := context.WithCancelCause(ctx)
+						stop(ErrPreempted)
+						ctx = stopped
+					}
 					ctx = countdown{ctx, &left}
 				}
 				return Run(ctx, m, o)
@@ -132,6 +137,10 @@ func TestARunOfSeveralProcessesResumesToTheSameBytes(t *testing.T) {
 			for rank, err := range errs {
 				if !errors.Is(err, ErrInterrupted) {
 					t.Fatalf("rank %d: got %v", rank, err)
+				}
+				var told *Interruption
+				if !errors.As(err, &told) || told.Preempted != preempted || !strings.Contains(err.Error(), "`mpirun -n 2 tessera resume "+told.Run+" --distributed`") {
+					t.Errorf("rank %d: got %+v (%v), want preempted %v", rank, told, err, preempted)
 				}
 			}
 			_, errs = inProcesses(t, 2, func(o Options) (*Result, error) {
@@ -152,7 +161,7 @@ func TestARunOfSeveralProcessesResumesToTheSameBytes(t *testing.T) {
 
 func TestAResumeByAnotherNumberOfProcessesWarns(t *testing.T) {
 	run := distributed(t, 2, model(t, everything), plain)
-	for name, group := range map[string]int{"got 1, want 2": 0, "got 3, want 2": 3} {
+	for name, group := range map[string]int{"started with 2 processes, not 1: the last bits": 0, "started with 2 processes, not 3: the last bits": 3} {
 		var said string
 		resume := func(o Options) (*Result, error) {
 			if o.Group == nil || o.Group.Rank() == 0 {
@@ -174,7 +183,7 @@ func TestAResumeByAnotherNumberOfProcessesWarns(t *testing.T) {
 		} else if _, errs := inProcesses(t, group, resume); errors.Join(errs...) != nil {
 			t.Fatal(errs)
 		}
-		if !strings.Contains(said, "number of processes ("+name+")") {
+		if !strings.Contains(said, "the run was "+name) {
 			t.Errorf("%s: the warning is %q", name, said)
 		}
 	}

@@ -140,7 +140,7 @@ func (s *session) restore(from *stored) error {
 	}
 	if from.arithmetic != (Arithmetic{}) {
 		if other := from.arithmetic.differs(s.arithmetic); other != "" && s.spec.Baseline == nil && s.options.Warn != nil {
-			s.options.Warn("the run was started with other " + other + ": the last bits of the result may differ from an uninterrupted run")
+			s.options.Warn("the run was started with " + other + ": the last bits of the result may differ from an uninterrupted run")
 		}
 		s.arithmetic = from.arithmetic
 	}
