@@ -71,15 +71,18 @@ func TestAWorkerWithAFullDiskGivesItsTrialsBack(t *testing.T) {
 }
 
 func TestAnInterruptedSweepIsResumedWithoutWorkers(t *testing.T) {
-	long := strings.Replace(declared, "epochs = 4", "epochs = 40", 1)
+	long := strings.Replace(declared, "epochs = 4", "epochs = 200", 1)
 	want := alone(t, long)
 	ctx, stop := context.WithCancel(context.Background())
 	b := newBench(t, long, filepath.Join(t.TempDir(), "s"), Options{Lease: 300 * time.Millisecond})
+	b.report = func(e sweep.Event) {
+		if e.Ended { // the first of four long trials
+			stop()
+		}
+	}
 	ended := b.run(ctx)
 	working, leave := context.WithCancel(context.Background())
 	b.worker(working, WorkerOptions{})
-	b.until("a trial has begun", func() bool { return b.coordinator.Fleet().Running > 0 })
-	stop()
 	if err := <-ended; !errors.Is(err, train.ErrInterrupted) {
 		t.Errorf("got %v, want an interruption", err)
 	}

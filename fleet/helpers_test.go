@@ -112,6 +112,7 @@ type bench struct {
 	mu          sync.Mutex
 	lines       []string
 	workers     sync.WaitGroup
+	report      func(sweep.Event) // set before run; may be nil
 }
 
 // newBench makes the coordinator of a sweep on a free port.
@@ -126,7 +127,11 @@ func newBench(t testing.TB, text, out string, o Options) *bench {
 	}
 	o.Log = b.log
 	b.coordinator = NewCoordinator(o)
-	s, err := sweep.New(context.Background(), spec(t, text), sweep.Options{Out: out, Elsewhere: b.coordinator})
+	s, err := sweep.New(context.Background(), spec(t, text), sweep.Options{Out: out, Elsewhere: b.coordinator, Report: func(e sweep.Event) {
+		if b.report != nil {
+			b.report(e)
+		}
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,9 +170,9 @@ func (b *bench) address() string { return "nats://" + b.coordinator.server.Addr(
 // until waits for a condition.
 func (b *bench) until(what string, holds func() bool) {
 	b.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			b.Fatalf("waited for a minute: %s; the log:\n%s", what, strings.Join(b.lines, "\n"))
+			b.Fatalf("waited for five minutes: %s; the log:\n%s", what, strings.Join(b.lines, "\n"))
 		}
 	}
 }
