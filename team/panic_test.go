@@ -75,21 +75,21 @@ func TestAPanicOfABarriersActionIsTheCallers(t *testing.T) {
 	}
 }
 
+// The ranges have no end in sight: were further ones begun after the panic, For would not return.
 func TestAPanicOfARangeIsTheCallers(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, procs := range []int{1, 3} {
 		runtime.GOMAXPROCS(procs)
-		var calls atomic.Int32
 		p := caught(t, func() {
-			For(1000, 1, func(from, _ int) {
-				if calls.Add(1); from == 17 {
+			For(1<<50, 1, func(from, _ int) {
+				if from == 17 {
 					panic("on purpose")
 				}
 				runtime.Gosched()
 			})
 		})
-		if p == nil || p.Value != "on purpose" || calls.Load() == 1000 {
-			t.Errorf("%d processors: got %v after %d calls", procs, p, calls.Load())
+		if p == nil || p.Value != "on purpose" {
+			t.Errorf("%d processors: got %v", procs, p)
 		}
 	}
 }
