@@ -45,7 +45,7 @@ set.loss.1.target = [0.1, 0.3]
 // gathered fails the test unless a collected array has the files of the sweep of one machine.
 func (b *bench) gathered(whole, array string) {
 	b.Helper()
-	want, got := b.lasting(whole), b.lasting(array)
+	want, got := b.files(whole), b.files(array)
 	for name, text := range want {
 		if got[name] != text {
 			b.Errorf("%s differs:\n%.400q\nwant\n%.400q", name, got[name], text)

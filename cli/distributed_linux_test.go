@@ -139,28 +139,25 @@ func signals(s syscall.Signal) func(pid int) error {
 
 func TestAKilledProcessEndsAllWithExitCode9(t *testing.T) {
 	b := newBench(t)
-	for rank := range 2 {
-		out := fmt.Sprintf("killed%d", rank)
-		r, took := b.hit(out, rank, signals(syscall.SIGKILL))
-		t.Logf("rank %d killed: exit code %d after %v", rank, r.code, took.Round(time.Millisecond))
-		if r.code != exitLost {
-			t.Fatalf("exit code %d, want %d\n%s", r.code, exitLost, r.stderr)
-		}
-		b.contains("standard error", r.stderr, fmt.Sprintf("rank %d: signal: killed", rank), "the last checkpoint is kept")
-		b.resumesExactly(out)
-	}
+	b.lost("killed", syscall.SIGKILL, "rank %d: signal: killed")
 }
 
 func TestAStoppedProcessEndsAllWithExitCode9(t *testing.T) {
 	b := newBench(t)
+	b.lost("stopped", syscall.SIGSTOP, "no answer from rank %d on ")
+}
+
+// lost sends a signal to each of two ranks in turn: all end, the message names the rank, and the run can be resumed.
+func (b *bench) lost(name string, s syscall.Signal, message string) {
+	b.Helper()
 	for rank := range 2 {
-		out := fmt.Sprintf("stopped%d", rank)
-		r, took := b.hit(out, rank, signals(syscall.SIGSTOP))
-		t.Logf("rank %d stopped, deadline 5s: exit code %d after %v", rank, r.code, took.Round(time.Millisecond))
+		out := name + strconv.Itoa(rank)
+		r, took := b.hit(out, rank, signals(s))
+		b.Logf("rank %d %s: exit code %d after %v", rank, name, r.code, took.Round(time.Millisecond))
 		if r.code != exitLost {
-			t.Fatalf("exit code %d, want %d\n%s", r.code, exitLost, r.stderr)
+			b.Fatalf("exit code %d, want %d\n%s", r.code, exitLost, r.stderr)
 		}
-		b.contains("standard error", r.stderr, fmt.Sprintf("no answer from rank %d on ", rank), "the last checkpoint is kept")
+		b.contains("standard error", r.stderr, fmt.Sprintf(message, rank), "the last checkpoint is kept")
 		b.resumesExactly(out)
 	}
 }

@@ -1,14 +1,15 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"runtime"
-	"sync/atomic"
 	"syscall"
+	"time"
 
 	"tessera/mpi"
 )
@@ -38,23 +39,39 @@ func supervise(args []string) (code int, ok bool) {
 	if err := cmd.Start(); err != nil {
 		return 0, false
 	}
-	var stopped atomic.Bool
+	stopped, stop := context.WithCancel(context.Background())
+	defer stop()
 	go func() {
 		for s := range signals {
 			if s == syscall.SIGINT || s == syscall.SIGTERM {
-				stopped.Store(true)
+				stop()
 			}
 			_ = cmd.Process.Signal(s) // an error says that it has ended
 		}
 	}()
 	var ended *exec.ExitError
 	if errors.As(cmd.Wait(), &ended) && ended.ExitCode() < 0 {
-		if stopped.Load() { // mpirun ends all
+		// A library of MPI aborts when it loses another process. It may notice before the supervisor of that process, whose
+		// message names the rank that was lost.
+		if ended.Sys().(syscall.WaitStatus).Signal() == syscall.SIGABRT {
+			yield(stopped, time.Second)
+		}
+		if stopped.Err() != nil { // mpirun ends all
 			return exitInterrupted, true
 		}
 		fmt.Fprintf(os.Stderr, "tessera: rank %d: %v\n", l.Rank, ended)
 		afterLoss(os.Stderr, "")
+		yield(stopped, 200*time.Millisecond) // until mpirun has passed the message on
+		l.Abort(exitLost)
 		return exitLost, true
 	}
 	return cmd.ProcessState.ExitCode(), true
+}
+
+// yield waits for mpirun to end this process, for a time.
+func yield(stopped context.Context, most time.Duration) {
+	select {
+	case <-stopped.Done():
+	case <-time.After(most):
+	}
 }

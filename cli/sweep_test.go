@@ -4,12 +4,13 @@ package cli
 
 import (
 	"encoding/json"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"tessera/internal/samefiles"
 )
 
 // smallSweeps are sweeps of the small model on the swimmer.
@@ -33,27 +34,14 @@ func newSweepBench(t *testing.T) *bench {
 	return b
 }
 
-// lasting returns the files of a sweep that do not depend on time.
-func (b *bench) lasting(sweep string) map[string]string {
+// files returns the files of a sweep that do not depend on times.
+func (b *bench) files(sweep string) map[string]string {
 	b.Helper()
-	files := map[string]string{}
-	err := filepath.WalkDir(b.path(sweep), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		switch name, _ := filepath.Rel(b.path(sweep), path); d.Name() {
-		case "timings.csv", "metrics.jsonl", "env.json":
-		default:
-			text, err := os.ReadFile(path)
-			files[name] = string(text)
-			return err
-		}
-		return nil
-	})
+	all, err := samefiles.Files(b.path(sweep))
 	if err != nil {
 		b.Fatal(err)
 	}
-	return files
+	return all
 }
 
 func TestASweepKilledTenTimesEndsWithTheBytesOfAnUninterruptedOne(t *testing.T) {
@@ -66,16 +54,9 @@ func TestASweepKilledTenTimesEndsWithTheBytesOfAnUninterruptedOne(t *testing.T) 
 		b.killAfter("killed", i*epochs/kills+r.IntN(epochs/kills), time.Duration(r.IntN(5000))*time.Microsecond, append(args, "killed")...)
 	}
 	b.must(0, append(args, "killed")...)
-	want, got := b.lasting("whole"), b.lasting("killed")
-	for name, text := range want {
-		if got[name] != text {
-			t.Errorf("%s differs:\n%.400q\nwant\n%.400q", name, got[name], text)
-		}
-	}
-	for name := range got {
-		if _, ok := want[name]; !ok && !strings.HasSuffix(name, ".new") {
-			t.Errorf("%s is left over", name)
-		}
+	want := b.files("whole")
+	if err := samefiles.Differ(b.files("killed"), want); err != nil {
+		t.Error(err)
 	}
 	for _, trial := range trialsOf(t, want["results.json"]) {
 		if x, y := b.timeless("whole/trials/"+trial), b.timeless("killed/trials/"+trial); x != y {
@@ -209,10 +190,8 @@ func TestAnInterruptedSweepEndsWithExitCode130AndGoesOn(t *testing.T) {
 	}
 	b.contains("standard error", r.stderr, "cut: interrupted; run the same command again to resume")
 	b.must(0, append(args, "cut")...)
-	for name, text := range b.lasting("whole") {
-		if b.read("cut/"+name) != text {
-			t.Errorf("%s differs", name)
-		}
+	if err := samefiles.Differ(b.files("cut"), b.files("whole")); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -159,20 +159,25 @@ func distance[T ir.Float](single []T, double []float64) float64 {
 	return norm(difference)
 }
 
+// sampled is an input of one batch: noise of its sampler, or images half of whose pixels are 0.
+func sampled(in graph.Input, batch uint64) []float32 {
+	values := make([]float32, volume.Of(in.Shape))
+	if in.Sampler != nil {
+		in.Sampler.Sample(values, random.Stream(1, in.Name, batch))
+		return values
+	}
+	r := rand.New(rand.NewPCG(3, batch))
+	for i := range values {
+		values[i] = float32(r.IntN(256)) / 255 * float32(r.IntN(2))
+	}
+	return values
+}
+
 // bind gives both the images and the noise of one batch.
 func (p pair[T]) bind(t *testing.T, batch uint64) {
 	t.Helper()
 	for i, in := range p.program.Inputs {
-		sampled := make([]float32, volume.Of(in.Shape))
-		if in.Sampler != nil {
-			in.Sampler.Sample(sampled, random.Stream(1, in.Name, batch))
-		} else {
-			r := rand.New(rand.NewPCG(3, batch))
-			for j := range sampled {
-				sampled[j] = float32(r.IntN(256)) / 255 * float32(r.IntN(2))
-			}
-		}
-		values := parameterValues[T](sampled)
+		values := parameterValues[T](sampled(in, batch))
 		for _, r := range []graph.Runner[T]{p.reference, p.got} {
 			if r == nil {
 				continue

@@ -3,15 +3,12 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
 
 	"tessera/collective"
 	"tessera/graph"
-	"tessera/internal/random"
-	"tessera/internal/volume"
 	"tessera/ir"
 	"tessera/ir/shard"
 )
@@ -83,16 +80,7 @@ func (c *crew[T]) rows(values []T, rank, outer int) (part []T) {
 func (c *crew[T]) bind(t testing.TB, batch uint64) {
 	t.Helper()
 	for i, in := range c.program.Inputs {
-		sampled := make([]float32, volume.Of(in.Shape))
-		if in.Sampler != nil {
-			in.Sampler.Sample(sampled, random.Stream(1, in.Name, batch))
-		} else {
-			r := rand.New(rand.NewPCG(3, batch))
-			for j := range sampled {
-				sampled[j] = float32(r.IntN(256)) / 255 * float32(r.IntN(2))
-			}
-		}
-		values := parameterValues[T](sampled)
+		values := parameterValues[T](sampled(in, batch))
 		errs := []error{c.alone.Bind(i, values)}
 		for rank, member := range c.members {
 			part := values

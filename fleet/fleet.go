@@ -79,6 +79,7 @@ func self(cores int) hello {
 
 // records keeps the record of each trial: a key-value store whose entries are replaced only if they are what was read.
 type records struct {
+	retry
 	js     jetstream.JetStream
 	kv     jetstream.KeyValue
 	stream *handle
@@ -86,7 +87,7 @@ type records struct {
 
 // get returns the record of a trial and its revision, 0 without one. A record that cannot be read counts as none.
 func (r records) get(ctx context.Context, trial string) (rec record, revision uint64, err error) {
-	err = again(ctx, func(ctx context.Context) error {
+	err = r.again(ctx, func(ctx context.Context) error {
 		e, err := r.kv.Get(ctx, trial)
 		if errors.Is(err, jetstream.ErrKeyNotFound) {
 			rec, revision = record{}, 0

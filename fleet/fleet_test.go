@@ -32,7 +32,7 @@ func TestASweepOnWorkersHasTheFilesOfASweepOnOneMachine(t *testing.T) {
 	}
 	stop()
 	b.workers.Wait()
-	got := lasting(t, b.out)
+	got := files(t, b.out)
 	same(t, got, want)
 	if _, err := os.Stat(filepath.Join(b.out, sweep.FleetDir)); err == nil {
 		t.Error("the queue of a sweep that has ended is still there")
@@ -67,7 +67,7 @@ func TestAWorkerWithAFullDiskGivesItsTrialsBack(t *testing.T) {
 	<-ended
 	stop()
 	b.workers.Wait()
-	same(t, lasting(t, b.out), want)
+	same(t, files(t, b.out), want)
 }
 
 func TestAnInterruptedSweepIsResumedWithoutWorkers(t *testing.T) {
@@ -96,7 +96,7 @@ func TestAnInterruptedSweepIsResumedWithoutWorkers(t *testing.T) {
 	if _, err := s.Run(context.Background()); err != nil && !errors.As(err, &failed) {
 		t.Fatal(err)
 	}
-	got := lasting(t, b.out)
+	got := files(t, b.out)
 	for name := range got {
 		if strings.HasPrefix(name, sweep.FleetDir+string(filepath.Separator)) { // the queue, for another sweep with workers
 			delete(got, name)

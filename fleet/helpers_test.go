@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -13,8 +11,8 @@ import (
 	"time"
 
 	"tessera/config"
+	"tessera/internal/samefiles"
 	"tessera/sweep"
-	"tessera/train/folder"
 )
 
 // declared is a sweep of eight small trials, two of which diverge, with noise, a shorter last batch and a checkpoint after every
@@ -47,27 +45,14 @@ func spec(t testing.TB, text string) *config.Sweep {
 	return s
 }
 
-// lasting returns every file of a sweep that does not depend on times and machines, by its path.
-func lasting(t testing.TB, path string) map[string]string {
+// files returns every file of a sweep that does not depend on times and machines, by its path.
+func files(t testing.TB, path string) map[string]string {
 	t.Helper()
-	files := map[string]string{}
-	err := filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		switch d.Name() {
-		case sweep.TimingsFile, folder.Metrics, folder.Environment:
-			return nil
-		}
-		text, err := os.ReadFile(name)
-		relative, _ := filepath.Rel(path, name)
-		files[relative] = string(text)
-		return err
-	})
+	all, err := samefiles.Files(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return files
+	return all
 }
 
 // same fails the test unless two sweeps hold the same files.
@@ -76,15 +61,8 @@ func same(t testing.TB, got, want map[string]string) {
 	if len(want) == 0 {
 		t.Error("nothing to compare with")
 	}
-	for name, text := range want {
-		if got[name] != text {
-			t.Errorf("%s differs:\n%.300s\nwant\n%.300s", name, got[name], text)
-		}
-	}
-	for name := range got {
-		if _, ok := want[name]; !ok {
-			t.Errorf("%s should not be there", name)
-		}
+	if err := samefiles.Differ(got, want); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -100,7 +78,7 @@ func alone(t testing.TB, text string) map[string]string {
 	if _, err := s.Run(context.Background()); err != nil && !errors.As(err, &failed) {
 		t.Fatal(err)
 	}
-	return lasting(t, path)
+	return files(t, path)
 }
 
 // bench is a sweep with workers in this process.

@@ -60,7 +60,7 @@ func (a *attempt) finish(ctx context.Context, r *result) error {
 		return err
 	}
 	unique := a.task.Trial + newID()
-	if err := again(ctx, func(ctx context.Context) error {
+	if err := a.store.again(ctx, func(ctx context.Context) error {
 		_, err := a.store.js.Publish(ctx, a.names.subject("result."+a.task.Trial), text, jetstream.WithMsgID(unique))
 		return err
 	}); err != nil {

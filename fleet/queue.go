@@ -15,8 +15,9 @@ func (c *Coordinator) prepare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("fleet: %w", err)
 	}
-	c.store, c.records = &store{js: js, bucket: c.names.files()}, records{js: js, stream: &handle{}}
-	err = again(ctx, func(ctx context.Context) (err error) {
+	patient := retry{requestTime, c.options.Log}
+	c.store, c.records = &store{retry: patient, js: js, bucket: c.names.files()}, records{retry: patient, js: js, stream: &handle{}}
+	err = c.store.again(ctx, func(ctx context.Context) (err error) {
 		if c.work, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: c.names.work(), Subjects: []string{c.names.subject("work.*.*")},
 			Retention: jetstream.WorkQueuePolicy}); err != nil {
 			return err
@@ -42,7 +43,7 @@ func (c *Coordinator) prepare(ctx context.Context) error {
 // forgotten the end of a stream, and then gives the numbers of messages out again that consumers take for delivered.
 func (c *Coordinator) tidy(ctx context.Context) (resumed bool, err error) {
 	c.arrived = map[string]bool{}
-	err = again(ctx, func(ctx context.Context) error {
+	err = c.store.again(ctx, func(ctx context.Context) error {
 		info, err := c.work.Info(ctx)
 		if err != nil {
 			return err

@@ -56,7 +56,8 @@ func (w *worker) join(ctx context.Context, answer *welcome) (*serving, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.store, s.records = &store{js: js, bucket: s.names.files()}, records{js: js, stream: &handle{}}
+	patient := retry{requestTime, s.options.Log}
+	s.store, s.records = &store{retry: patient, js: js, bucket: s.names.files()}, records{retry: patient, js: js, stream: &handle{}}
 	one, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	if s.consumer, err = js.Consumer(one, s.names.work(), consumerName); err != nil {

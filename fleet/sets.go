@@ -101,7 +101,8 @@ func (s *serving) ask(ctx context.Context, n *need) (*manifest, error) {
 		return nil, err
 	}
 	var answer supply
-	err = againSlowly(ctx, func(ctx context.Context) error {
+	slow := retry{5 * time.Minute, s.options.Log} // packing a large data set takes minutes
+	err = slow.again(ctx, func(ctx context.Context) error {
 		m, err := s.conn.RequestWithContext(ctx, s.names.subject("need"), text)
 		if err != nil {
 			return err
@@ -116,23 +117,6 @@ func (s *serving) ask(ctx context.Context, n *need) (*manifest, error) {
 		err = errMessage
 	}
 	return answer.Manifest, err
-}
-
-// againSlowly is [again] for a request that may take minutes: packing a large data set.
-func againSlowly(ctx context.Context, request func(context.Context) error) error {
-	for {
-		one, cancel := context.WithTimeout(ctx, 5*time.Minute)
-		err := request(one)
-		cancel()
-		if err == nil || final(err) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), err)
-		case <-time.After(time.Second):
-		}
-	}
 }
 
 // fetchSet returns the data set of a manifest from the cache of this machine, where it is fetched into first. A fetch that

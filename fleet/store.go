@@ -4,21 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"io"
 	"sync"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"tessera/train/folder"
 )
 
-// requestTime bounds one request to the server; a request without an answer is repeated.
-const requestTime = 10 * time.Second
-
 // store keeps files in a JetStream object store.
 type store struct {
+	retry
 	js      jetstream.JetStream
 	objects jetstream.ObjectStore
 	bucket  string
@@ -82,7 +78,7 @@ func totalSize(files []folder.File) (n int) {
 
 // putPart stores one object, unless it is there.
 func (s *store) putPart(ctx context.Context, p piece, b []byte) error {
-	return again(ctx, func(ctx context.Context) error {
+	return s.again(ctx, func(ctx context.Context) error {
 		if info, err := s.objects.GetInfo(ctx, p.Object); err == nil && info.Size == uint64(p.Size) {
 			return nil
 		}
@@ -106,7 +102,7 @@ func (s *store) get(ctx context.Context, m *manifest) ([]folder.File, error) {
 
 // getPart returns the verified bytes of one object.
 func (s *store) getPart(ctx context.Context, p piece) (b []byte, err error) {
-	err = again(ctx, func(ctx context.Context) error {
+	err = s.again(ctx, func(ctx context.Context) error {
 		o, err := s.objects.Get(ctx, p.Object)
 		if err != nil {
 			return err
@@ -143,34 +139,4 @@ func (s *store) drop(ctx context.Context, m *manifest) {
 		_ = stream.Purge(ctx, jetstream.WithPurgeSubject("$O."+s.bucket+".C."+info.NUID))
 		_ = stream.Purge(ctx, jetstream.WithPurgeSubject("$O."+s.bucket+".M."+base64.URLEncoding.EncodeToString([]byte(p.Object))))
 	}
-}
-
-// again repeats a request until it succeeds, fails for good, or the context ends. The first error of an ended context is
-// that of the last try.
-func again(ctx context.Context, request func(context.Context) error) error {
-	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
-		one, cancel := context.WithTimeout(ctx, requestTime)
-		err := request(one)
-		cancel()
-		if err == nil || final(err) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), err)
-		case <-time.After(wait):
-		}
-	}
-}
-
-// final reports whether the same request would fail again.
-func final(err error) bool {
-	for _, known := range []error{jetstream.ErrObjectNotFound, jetstream.ErrBucketNotFound, jetstream.ErrStreamNotFound, jetstream.ErrConsumerNotFound,
-		jetstream.ErrKeyNotFound, jetstream.ErrKeyExists, jetstream.ErrKeyDeleted, jetstream.ErrKeyValueConfigRequired, errChecksum, errMessage} {
-		if errors.Is(err, known) {
-			return true
-		}
-	}
-	var api *jetstream.APIError
-	return errors.As(err, &api) && api.Code >= 400 && api.Code < 500 && api.ErrorCode != jetstream.JSErrCodeJetStreamNotEnabled
 }

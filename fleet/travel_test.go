@@ -64,7 +64,7 @@ func TestFilesAndParametersTravelToAWorkerWithoutThem(t *testing.T) {
 	}
 	stop()
 	b.workers.Wait()
-	same(t, lasting(t, b.out), want)
+	same(t, files(t, b.out), want)
 	if fetched, err := filepath.Glob(filepath.Join(cache, "data", "*")); err != nil || len(fetched) == 0 {
 		t.Errorf("no data set is in the cache of the worker: %v, %v", fetched, err)
 	}
@@ -105,7 +105,7 @@ func TestASweepOnAServerThatIsThereLeavesNothingInIt(t *testing.T) {
 	_, _ = sweepOf(t, declared, out, c).Run(ctx) // trials of it diverge
 	stop()
 	b.workers.Wait()
-	same(t, lasting(t, out), want)
+	same(t, files(t, out), want)
 	conn, err := nats.Connect(url, nats.Token(access.Token))
 	if err != nil {
 		t.Fatal(err)

@@ -120,7 +120,7 @@ func (c *Coordinator) offer(ctx context.Context, t *sweep.Trial, w *waiting, fir
 		return err
 	}
 	unique := t.ID + newID() // a repeated request adds nothing
-	return again(ctx, func(ctx context.Context) error {
+	return c.store.again(ctx, func(ctx context.Context) error {
 		_, err := c.store.js.Publish(ctx, c.names.task(t.ID, w.digest), text, jetstream.WithMsgID(unique))
 		return err
 	})
@@ -128,7 +128,7 @@ func (c *Coordinator) offer(ctx context.Context, t *sweep.Trial, w *waiting, fir
 
 // withdraw takes the tasks of a trial out of the queue.
 func (c *Coordinator) withdraw(ctx context.Context, trial string) error {
-	return again(ctx, func(ctx context.Context) error {
+	return c.store.again(ctx, func(ctx context.Context) error {
 		return c.work.Purge(ctx, jetstream.WithPurgeSubject(c.names.subject("work."+trial+".*")))
 	})
 }

@@ -134,7 +134,7 @@ func onlyIn(dtype tensor.Dtype, x, y *gorgonia.Node) *gorgonia.Node {
 	return x
 }
 
-// lengthwiseOp is the spec of an op whose kernel looks at the length of its input.
+// lengthwiseOp is the spec of an op whose kernel reads the length of its input.
 type lengthwiseOp struct{}
 
 // lengthwise is the identity of a whole batch. It declares that processes can share it, but a part of the batch is scaled.

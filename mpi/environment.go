@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"strconv"
@@ -54,6 +55,19 @@ func launched(env func(string) string) (l Launch, ok bool) {
 		return l, true
 	}
 	return l, false
+}
+
+// Abort asks the launcher to end all processes with an exit code, as MPI_Abort does, for a process that has not loaded the
+// library. MPICH's mpirun otherwise reports 1 for a process whose connection it sees closed before its exit code; it is told
+// in the protocol of its connection, PMI-1. Other launchers report the exit code that the process ends with.
+func (l Launch) Abort(code int) {
+	fd, err := strconv.Atoi(os.Getenv("PMI_FD"))
+	if l.By != byMPICH || err != nil || fd < 3 {
+		return
+	}
+	connection := os.NewFile(uintptr(fd), "PMI_FD")
+	_, _ = fmt.Fprintf(connection, "cmd=abort exitcode=%d\n", code) // an error says that the launcher has ended
+	runtime.KeepAlive(connection)
 }
 
 // Program is the launcher's program: mpirun or srun.

@@ -74,10 +74,10 @@ func collected(t *testing.T, dir string, m *Manifest) ([]Gathered, error) {
 	return all, err
 }
 
-// ofSweepOnly are the lasting files of a sweep without those of array jobs.
+// ofSweepOnly are the files of a sweep without those of array jobs.
 func ofSweepOnly(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	files := lasting(t, dir)
+	files := files(t, dir)
 	for name := range files {
 		if name == ManifestFile || strings.HasPrefix(name, failedDir) {
 			delete(files, name)
@@ -108,7 +108,7 @@ func TestCollectedTasksAreTheSweepOfOneMachine(t *testing.T) {
 		if _, err := collected(t, dir, m); err != nil {
 			t.Fatal(err)
 		}
-		same(t, "collected", ofSweepOnly(t, dir), lasting(t, whole))
+		same(t, "collected", ofSweepOnly(t, dir), files(t, whole))
 	}
 	copied := filepath.Join(t.TempDir(), "elsewhere")
 	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
@@ -120,7 +120,7 @@ func TestCollectedTasksAreTheSweepOfOneMachine(t *testing.T) {
 	if _, err := collected(t, copied, m); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "a copy", ofSweepOnly(t, copied), lasting(t, whole))
+	same(t, "a copy", ofSweepOnly(t, copied), files(t, whole))
 }
 
 func TestFailedTasksFailAsInTheSweepOfOneMachine(t *testing.T) {
@@ -140,7 +140,7 @@ func TestFailedTasksFailAsInTheSweepOfOneMachine(t *testing.T) {
 	if want := []State{Done, Done, Broken, Broken}; !slices.Equal(states(all), want) {
 		t.Fatalf("got %v, want %v", states(all), want)
 	}
-	same(t, "with failures", ofSweepOnly(t, dir), lasting(t, whole))
+	same(t, "with failures", ofSweepOnly(t, dir), files(t, whole))
 }
 
 func TestADamagedTrialIsRefusedUntilItIsRepaired(t *testing.T) {

@@ -148,5 +148,5 @@ func TestTrialsDoneOneByOneAreThoseOfASweep(t *testing.T) {
 	if _, err := open(t, spec(t, declared, "s"), Options{Out: single}).Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "trial by trial", lasting(t, single), lasting(t, whole))
+	same(t, "trial by trial", files(t, single), files(t, whole))
 }

@@ -5,14 +5,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 
 	"tessera/config"
+	"tessera/internal/samefiles"
 	"tessera/train/folder"
 )
 
@@ -80,41 +77,21 @@ func run(t testing.TB, text string, o Options, sets ...string) *Results {
 	return r
 }
 
-// lasting returns every file of a sweep that does not depend on time, by its path.
-func lasting(t testing.TB, path string) map[string]string {
+// files returns every file of a sweep that does not depend on times and machines, by its path.
+func files(t testing.TB, path string) map[string]string {
 	t.Helper()
-	files := map[string]string{}
-	err := filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		switch d.Name() {
-		case TimingsFile, folder.Metrics, folder.Environment:
-			return nil
-		}
-		text, err := os.ReadFile(name)
-		relative, _ := filepath.Rel(path, name)
-		files[relative] = string(text)
-		return err
-	})
+	all, err := samefiles.Files(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return files
+	return all
 }
 
 // same fails the test unless two sweeps hold the same files.
 func same(t testing.TB, what string, got, want map[string]string) {
 	t.Helper()
-	for name, text := range want {
-		if got[name] != text {
-			t.Errorf("%s: %s differs:\n%.300s\nwant\n%.300s", what, name, got[name], text)
-		}
-	}
-	for name := range got {
-		if _, ok := want[name]; !ok && !strings.HasSuffix(name, ".new") {
-			t.Errorf("%s: %s should not be there", what, name)
-		}
+	if err := samefiles.Differ(got, want); err != nil {
+		t.Errorf("%s: %v", what, err)
 	}
 }
 

@@ -39,7 +39,7 @@ func trialFile(t testing.TB, out, name string) string {
 func TestMetricsOfATrialThatChangedAreMeasuredAgain(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "s")
 	run(t, declared, Options{Out: out}, oneTrial...)
-	want := lasting(t, out)
+	want := files(t, out)
 	path := trialFile(t, out, keptFile)
 	whole, err := os.ReadFile(path)
 	if err != nil {
@@ -52,19 +52,19 @@ func TestMetricsOfATrialThatChangedAreMeasuredAgain(t *testing.T) {
 		for what, text := range map[string][]byte{"a flipped bit": damaged, "cut": whole[:i]} {
 			put(t, path, text)
 			run(t, declared, Options{Out: out}, oneTrial...)
-			same(t, what, lasting(t, out), want)
+			same(t, what, files(t, out), want)
 		}
 	}
 	put(t, path, bytes.Replace(whole, []byte(`"mse": 0.`), []byte(`"mse": 0.9`), 1))
 	run(t, declared, Options{Out: out}, oneTrial...)
-	same(t, "another digit", lasting(t, out), want)
+	same(t, "another digit", files(t, out), want)
 }
 
 func TestMetricsOfOtherParametersAreMeasuredAgain(t *testing.T) {
 	out, other := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "s")
 	run(t, declared, Options{Out: out}, oneTrial...)
 	run(t, declared, Options{Out: other}, append([]string{"train.seed=2"}, oneTrial[0], oneTrial[2], oneTrial[3])...)
-	want := lasting(t, out)
+	want := files(t, out)
 	foreign, err := os.ReadFile(trialFile(t, other, folder.Model))
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestMetricsOfOtherParametersAreMeasuredAgain(t *testing.T) {
 	if !worked {
 		t.Error("the metrics of other parameters were taken for those of the trial")
 	}
-	same(t, "after the trial has its parameters again", lasting(t, out), want)
+	same(t, "after the trial has its parameters again", files(t, out), want)
 }
 
 // The declaration of a trial that was not finished would be trained to its end, and reported under the name of the trial.

@@ -27,14 +27,14 @@ func withSVM(t *testing.T) metrics.Selection {
 func TestTheSVMNeedsLabels(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "s")
 	run(t, declared, Options{Out: out}, "train.epochs=1")
-	before := lasting(t, out)
+	before := files(t, out)
 	var missing *data.Error
 	again := open(t, spec(t, declared, "s", "train.epochs=1"), Options{Out: out, Metrics: withSVM(t)})
 	if _, err := again.Run(context.Background()); !errors.As(err, &missing) ||
 		!strings.Contains(err.Error(), "bars: its images have no labels, but svm_accuracy needs them") {
 		t.Errorf("got %v", err)
 	}
-	same(t, "refused", lasting(t, out), before)
+	same(t, "refused", files(t, out), before)
 }
 
 // The images are read once; the SVM is added to trials that are done without training them again.
@@ -49,7 +49,7 @@ func TestTheSVMIsAddedToTrialsThatAreDone(t *testing.T) {
 	o := Options{Out: out, Dirs: data.SearchDirs("")}
 	set := []string{"loss.1.target=0.1", "train.seed=1", "encoder.1.units=2", "train.epochs=1"}
 	run(t, text, o, set...)
-	before := lasting(t, out)
+	before := files(t, out)
 	o.Metrics = withSVM(t)
 	epochs := 0
 	o.Report = func(e Event) {
@@ -64,7 +64,7 @@ func TestTheSVMIsAddedToTrialsThatAreDone(t *testing.T) {
 	}
 	o.Metrics = nil
 	run(t, text, o, set...)
-	after := lasting(t, out)
+	after := files(t, out)
 	for _, name := range []string{ResultsFile, TableFile, SummaryFile} {
 		if after[name] != before[name] {
 			t.Errorf("without the SVM again, %s is another", name)

@@ -15,7 +15,7 @@ import (
 func TestResultsOfOtherChangesAreNotReplaced(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "s")
 	run(t, declared, Options{Out: out})
-	before := lasting(t, out)
+	before := files(t, out)
 	refused := func(what string, s *Sweep, parts ...string) {
 		t.Helper()
 		_, err := s.Run(context.Background())
@@ -27,7 +27,7 @@ func TestResultsOfOtherChangesAreNotReplaced(t *testing.T) {
 				t.Errorf("%s: got %v, want %q in it", what, err, part)
 			}
 		}
-		same(t, what, lasting(t, out), before)
+		same(t, what, files(t, out), before)
 	}
 	refused("--set", open(t, spec(t, declared, "s", "train.epochs=2"), Options{Out: out}), "4 finished trials", "--set train.epochs=2")
 	refused("fewer values", open(t, spec(t, declared, "s", "loss.1.target=0.1"), Options{Out: out}), "2 finished trials")
@@ -37,7 +37,7 @@ func TestResultsOfOtherChangesAreNotReplaced(t *testing.T) {
 	part := filepath.Join(t.TempDir(), "part")
 	run(t, declared, Options{Out: part}, "loss.1.target=0.1")
 	run(t, declared, Options{Out: part})
-	same(t, "added values", lasting(t, part), before)
+	same(t, "added values", files(t, part), before)
 	s := open(t, spec(t, strings.Replace(declared, "[0.1, 0.3]", "0.1", 1), "s"), Options{Out: out})
 	if _, err := s.Run(context.Background()); err != nil {
 		t.Error("an edited declaration: ", err)
@@ -91,13 +91,13 @@ func TestCleanRemovesOrphansOnly(t *testing.T) {
 	}
 	whole := filepath.Join(t.TempDir(), "whole")
 	run(t, declared, Options{Out: whole}, "loss.1.target=0.1")
-	got := lasting(t, out)
+	got := files(t, out)
 	for name := range got {
 		if strings.Contains(name, filepath.Base(orphan)) || strings.Contains(name, "notes") {
 			delete(got, name)
 		}
 	}
-	same(t, "what is left", got, lasting(t, whole))
+	same(t, "what is left", got, files(t, whole))
 	for _, path := range []string{filepath.Join(orphan, "mine.txt"), filepath.Join(out, trialsDir, "notes", "a.txt")} {
 		if _, err := os.Stat(path); err != nil {
 			t.Errorf("%v", err)

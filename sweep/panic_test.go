@@ -30,7 +30,7 @@ func TestAPanicOfATrialIsThatOfTheSweepAndLeavesNoHalves(t *testing.T) {
 		}()
 		_, _ = s.Run(context.Background())
 	}()
-	for name := range lasting(t, out) {
+	for name := range files(t, out) {
 		if strings.HasSuffix(name, ".new") {
 			t.Errorf("%s is left over", name)
 		}
@@ -39,5 +39,5 @@ func TestAPanicOfATrialIsThatOfTheSweepAndLeavesNoHalves(t *testing.T) {
 	if _, err := s.Run(context.Background()); err != nil { // the folders are not locked any more
 		t.Fatal(err)
 	}
-	same(t, "resumed after a panic", lasting(t, out), lasting(t, whole))
+	same(t, "resumed after a panic", files(t, out), files(t, whole))
 }

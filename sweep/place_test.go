@@ -34,11 +34,11 @@ func TestASweepIsPutIntoAFolderOfItsOwn(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		before := lasting(t, out)
+		before := files(t, out)
 		if _, err := New(context.Background(), spec(t, declared, "s"), Options{Out: out}); !errors.Is(err, c.err) || err != nil && !strings.Contains(err.Error(), out) {
 			t.Errorf("%s: got %v, want %v", name, err, c.err)
 		}
-		same(t, name, lasting(t, out), before)
+		same(t, name, files(t, out), before)
 		for _, file := range c.files {
 			below := filepath.Join(out, file)
 			if _, err := New(context.Background(), spec(t, declared, "s"), Options{Out: below}); strings.Contains(file, ".") && !errors.Is(err, folder.ErrNotFolder) {

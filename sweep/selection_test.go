@@ -70,7 +70,7 @@ func TestASelectionInterruptedAnywhereEndsInTheSameBytes(t *testing.T) {
 	whole := filepath.Join(t.TempDir(), "whole")
 	counter := &dying{}
 	run(t, selecting, Options{Out: whole, Jobs: 1, Disk: counter}, "train.epochs=1")
-	want := lasting(t, whole)
+	want := files(t, whole)
 	for at := counter.count - 12; at <= counter.count; at++ {
 		out := filepath.Join(t.TempDir(), "s")
 		disk := &dying{at: at, err: errDead}
@@ -78,7 +78,7 @@ func TestASelectionInterruptedAnywhereEndsInTheSameBytes(t *testing.T) {
 			t.Fatalf("the disk died at operation %d of %d, and the sweep did not end", at, counter.count)
 		}
 		run(t, selecting, Options{Out: out, Jobs: 2}, "train.epochs=1")
-		same(t, "died", lasting(t, out), want)
+		same(t, "died", files(t, out), want)
 	}
 }
 

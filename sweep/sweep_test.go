@@ -20,7 +20,7 @@ func TestResultsDoNotDependOnHowManyTrialsRunAtOnce(t *testing.T) {
 	one, three := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "three")
 	run(t, declared, Options{Out: one, Jobs: 1})
 	run(t, declared, Options{Out: three, Jobs: 3})
-	same(t, "three at once", lasting(t, three), lasting(t, one))
+	same(t, "three at once", files(t, three), files(t, one))
 }
 
 func TestATrialIsTheRunThatTrainMakes(t *testing.T) {
@@ -48,7 +48,7 @@ func TestASweepThatDiesAtAnyMomentGoesOnToTheSameBytes(t *testing.T) {
 	whole := filepath.Join(t.TempDir(), "s")
 	counter := &dying{}
 	run(t, text, Options{Out: whole, Jobs: 1, Disk: counter}, "train.epochs=2")
-	want := lasting(t, whole)
+	want := files(t, whole)
 	step := 1
 	if testing.Short() {
 		step = 7
@@ -61,7 +61,7 @@ func TestASweepThatDiesAtAnyMomentGoesOnToTheSameBytes(t *testing.T) {
 			t.Fatalf("the disk died at operation %d of %d, the sweep ended with %v", at, counter.count, err)
 		}
 		run(t, text, Options{Out: out, Jobs: 2}, "train.epochs=2")
-		same(t, "died at operation "+strconv.Itoa(at), lasting(t, out), want)
+		same(t, "died at operation "+strconv.Itoa(at), files(t, out), want)
 	}
 	t.Logf("%d operations", counter.count)
 }
@@ -96,7 +96,7 @@ func TestAnInterruptedSweepGoesOnToTheSameBytes(t *testing.T) {
 		}
 	}
 	run(t, declared, Options{Out: cut})
-	same(t, "interrupted", lasting(t, cut), lasting(t, whole))
+	same(t, "interrupted", files(t, cut), files(t, whole))
 }
 
 func TestAFinishedSweepIsLeftAsItIs(t *testing.T) {
@@ -151,9 +151,9 @@ func TestAFailedTrialStopsNoOther(t *testing.T) {
 	if got := r.Settings[1]; len(got.Seeds) != 0 || len(got.Trials) != 2 || len(got.Mean) != 0 {
 		t.Errorf("the setting that failed: %+v", got)
 	}
-	before := lasting(t, out)
+	before := files(t, out)
 	if _, err := open(t, spec(t, declared+diverging, "d"), Options{Out: out}).Run(context.Background()); !errors.As(err, &failed) {
 		t.Errorf("the second time: %v", err)
 	}
-	same(t, "the second time", lasting(t, out), before)
+	same(t, "the second time", files(t, out), before)
 }

@@ -4,39 +4,31 @@ import (
 	"bytes"
 	"encoding/csv"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"tessera/internal/samefiles"
 )
 
-// differing are the files that depend on times and machines.
-var differing = map[string]bool{"timings.csv": true, "metrics.jsonl": true, "env.json": true}
-
-// compare compares all other files of two sweeps and returns their number.
+// compare compares all files of two sweeps that do not depend on times and machines, and returns their number.
 func compare(want, got string) (files int, err error) {
-	names := map[string]bool{}
-	for _, root := range []string{want, got} {
-		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && !d.IsDir() && !differing[d.Name()] {
-				name, _ := filepath.Rel(root, path)
-				names[name] = true
-			}
-			return err
-		})
-		if err != nil {
-			return 0, err
-		}
+	one, err := samefiles.Files(want)
+	if err != nil {
+		return 0, err
 	}
-	for name := range names {
-		a, errA := os.ReadFile(filepath.Join(want, name))
-		b, errB := os.ReadFile(filepath.Join(got, name))
-		if errA != nil || errB != nil || !bytes.Equal(a, b) {
-			return 0, fmt.Errorf("%s differs between one machine and the fleet (%v, %v)", name, errA, errB)
-		}
+	several, err := samefiles.Files(got)
+	if err != nil {
+		return 0, err
 	}
-	return len(names), nil
+	if len(one) == 0 {
+		return 0, fmt.Errorf("%s: no files to compare with", want)
+	}
+	if err := samefiles.Differ(several, one); err != nil {
+		return 0, fmt.Errorf("one machine and the fleet differ: %w", err)
+	}
+	return len(one), nil
 }
 
 // results counts the rows of results.csv and those with an error.

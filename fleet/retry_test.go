@@ -1,0 +1,59 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A server whose storage is full answers so until something is deleted; whoever waits learns it from one line.
+func TestAServerThatRefusesIsReportedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines []string
+		r := retry{requestTime, func(line string) { lines = append(lines, line) }}
+		began := time.Now()
+		err := r.again(t.Context(), func(context.Context) error {
+			if time.Since(began) < 5*time.Minute {
+				return &jetstream.APIError{Code: 503, ErrorCode: 10047, Description: "insufficient storage resources available"}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		if len(lines) != 1 || !strings.Contains(lines[0], "insufficient storage") {
+			t.Errorf("logged %q, want one line with the server's reason", lines)
+		}
+	})
+}
+
+func TestALostConnectionIsRepeatedWithoutALine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		lost := errors.New("no connection")
+		r := retry{requestTime, func(line string) { t.Errorf("logged %q", line) }}
+		tries := 0
+		if err := r.again(ctx, func(context.Context) error { tries++; return lost }); !errors.Is(err, lost) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the end of the context and the last error", err)
+		}
+		if tries < 20 {
+			t.Errorf("%d tries in a minute", tries)
+		}
+	})
+}
+
+func TestWhatFailsForGoodIsNotRepeated(t *testing.T) {
+	for _, err := range []error{errChecksum, jetstream.ErrKeyExists, &jetstream.APIError{Code: 400}} {
+		tries := 0
+		r := retry{requestTime, func(string) {}}
+		if got := r.again(t.Context(), func(context.Context) error { tries++; return err }); !errors.Is(got, err) || tries != 1 {
+			t.Errorf("%v: got %v after %d tries", err, got, tries)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+// Package samefiles compares what sweeps leave behind: all files but those that record times or the machine. Two sweeps of
+// the same settings, on one machine or several, interrupted or not, must leave the same bytes.
+package samefiles
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// differing are the files that depend on times and machines.
+var differing = map[string]bool{"timings.csv": true, "metrics.jsonl": true, "env.json": true}
+
+// Files returns the contents of the files of the sweep in a folder by their paths in it.
+func Files(dir string) (map[string]string, error) {
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || differing[d.Name()] {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		files[name] = string(text)
+		return err
+	})
+	return files, err
+}
+
+// Differ returns an error that names each file that differs, is missing or is left over. Unfinished files (.new) may be left
+// over: a killed process leaves them, its successor replaces them.
+func Differ(got, want map[string]string) error {
+	var all []error
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if text, ok := got[name]; !ok {
+			all = append(all, fmt.Errorf("%s is missing", name))
+		} else if text != want[name] {
+			all = append(all, fmt.Errorf("%s differs:\n%.300q\nwant\n%.300q", name, text, want[name]))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(got)) {
+		if _, ok := want[name]; !ok && !strings.HasSuffix(name, ".new") {
+			all = append(all, fmt.Errorf("%s should not be there", name))
+		}
+	}
+	return errors.Join(all...)
+}

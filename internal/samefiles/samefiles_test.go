@@ -1,0 +1,49 @@
+package samefiles
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestFilesLeavesOutTimes(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"results.csv", "timings.csv", "trials/a/metrics.jsonl", "trials/a/env.json", "trials/a/model.safetensors"} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(name), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := Files(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"results.csv": "results.csv", filepath.Join("trials", "a", "model.safetensors"): "trials/a/model.safetensors"}
+	if err := Differ(got, want); err != nil {
+		t.Error(err)
+	}
+	if _, err := Files(filepath.Join(dir, "missing")); err == nil {
+		t.Error("a folder that is not there is no error")
+	}
+}
+
+func TestDifferNamesEveryFile(t *testing.T) {
+	err := Differ(map[string]string{"a": "1", "b": "2", "d": "", "e.new": ""}, map[string]string{"a": "1", "b": "3", "c": ""})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{"b differs", "c is missing", "d should not be there"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: does not say %q", err, want)
+		}
+	}
+	for _, other := range []string{"a differs", "e.new"} {
+		if strings.Contains(err.Error(), other) {
+			t.Errorf("%v: says %q", err, other)
+		}
+	}
+}
