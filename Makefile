@@ -8,8 +8,8 @@ NUMERIC = ./graph/... ./layers ./losses ./metrics ./morph ./optim ./constraints 
 FILES = Kill|Interrupt|Resum
 ENCODES ?= 20000
 BLAS ?= $(firstword $(wildcard /usr/lib/*/openblas-pthread/libopenblas.so.0))
-# Epochs of a trial of chaos: more on a faster machine.
-CHAOS_EPOCHS ?= 800
+# Epochs of a trial of chaos, so many that the sweep lasts longer than the kills; more on a faster machine.
+CHAOS_EPOCHS ?= 3500
 # Where same-bytes keeps the results of BASE. Several checkouts may share one folder.
 CACHE ?= .same-bytes
 CONCURRENT = . ./augment ./collective ./data ./engine ./kernel ./metrics ./morph ./mpi ./serve ./team ./train/...

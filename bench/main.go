@@ -1,9 +1,11 @@
 // Command bench measures Tessera against its peers, in turn, and prints the ratios of the medians.
 //
-//	go run ./bench --data FOLDER [--only NAME] [--rounds 5] [--steps 469] [--threads 2]
+//	go run ./bench --data FOLDER [--only NAME] [--rounds 5] [--steps 469] [--threads 2] [--mpirun LAUNCHER,...]
 //
 // FOLDER holds fashion-mnist/. Every round runs, for each contest, the peer at its best (bench/torch_steps.py in PyTorch,
-// bench/sklearn_baselines.py in scikit-learn: see there) and Tessera, which inherits TESSERA_BLAS and TESSERA_SIMD. Rounds alternate so that a machine whose speed drifts is fair to all.
+// bench/sklearn_baselines.py in scikit-learn: see there) and Tessera, which inherits TESSERA_BLAS and TESSERA_SIMD. Rounds alternate
+// so that a machine whose speed drifts is fair to all. With --mpirun the contests are others: the peer is a training by one
+// process of as many threads, ours one by as many processes of one thread.
 package main
 
 import (
@@ -39,6 +41,7 @@ type settings struct {
 	folder         string // fashion-mnist/ itself
 	temporary      string // for what is built and trained
 	steps, threads int
+	launchers      []string // of MPI; none: the peers are other programs
 }
 
 func main() {
@@ -50,6 +53,10 @@ func main() {
 	rounds := flag.Int("rounds", 5, "alternating rounds")
 	flag.IntVar(&s.steps, "steps", 469, "training steps per run")
 	flag.IntVar(&s.threads, "threads", 2, "threads of training steps, both sides")
+	flag.Func("mpirun", "comma-separated launchers of MPI, with their options: trainings by several processes beside those by one", func(text string) error {
+		s.launchers = strings.Split(text, ",")
+		return nil
+	})
 	flag.Parse()
 	if err := run(s, *folder, *only, *rounds); err != nil {
 		log.Fatal(err)
@@ -72,7 +79,7 @@ func run(s settings, folder, only string, rounds int) error {
 	}
 	defer os.RemoveAll(s.temporary)
 	s.folder = folder
-	contests := slices.DeleteFunc(slices.Concat(s.stepContests(), s.baselineContests()), func(c contest) bool {
+	contests := slices.DeleteFunc(s.contests(), func(c contest) bool {
 		return !strings.HasPrefix(c.name, only)
 	})
 	if len(contests) == 0 {
@@ -90,6 +97,13 @@ func run(s settings, folder, only string, rounds int) error {
 		}
 	}
 	return write(os.Stdout, contests, all)
+}
+
+func (s settings) contests() []contest {
+	if len(s.launchers) > 0 {
+		return s.processContests(s.launchers)
+	}
+	return slices.Concat(s.stepContests(), s.baselineContests())
 }
 
 // An entry is what the rounds of one contest gave.

@@ -16,7 +16,12 @@ const encode = "encode"
 
 // stepContests are training steps, PyTorch's and those of BenchmarkStep in package train.
 func (s settings) stepContests() []contest {
-	ready := sync.OnceValues(s.buildSteps)
+	ready := sync.OnceValues(func() (string, error) {
+		if err := hasTorch(); err != nil {
+			return "", err
+		}
+		return s.buildSteps()
+	})
 	var contests []contest
 	for _, w := range []struct{ model, optimizer string }{
 		{"shallow-nonneg-kl", "adadelta"}, {"shallow-nonneg-kl", "adam"}, {"deep-dense", "adam"},
@@ -39,25 +44,35 @@ func (s settings) stepContests() []contest {
 				if err != nil {
 					return result{}, err
 				}
-				pattern := fmt.Sprintf("^BenchmarkStep$/^%s$/^%s$/^threads=%d$", w.model, w.optimizer, s.threads)
-				c := exec.Command(binary, "-test.run=^$", "-test.bench="+pattern, "-test.benchtime="+strconv.Itoa(steps)+"x")
-				c.Dir = "train" // the benchmark reads ../models.toml
-				c.Env = append(os.Environ(), "TESSERA_DATA="+filepath.Dir(s.folder))
-				return perStep(output(c))
+				return s.benchmark(steps, fmt.Sprintf("^BenchmarkStep$/^%s$/^%s$/^threads=%d$", w.model, w.optimizer, s.threads), binary)
 			},
 		})
 	}
 	return contests
 }
 
-// buildSteps makes sure of PyTorch and returns the benchmark's binary.
-func (s settings) buildSteps() (string, error) {
+// hasTorch makes sure of PyTorch.
+func hasTorch() error {
 	if err := exec.Command("/usr/bin/python3", "-c", "import torch").Run(); err != nil {
-		return "", fmt.Errorf("PyTorch is missing (%w). On Debian: apt-get install python3-torch libopenblas0-openmp", err)
+		return fmt.Errorf("PyTorch is missing (%w). On Debian: apt-get install python3-torch libopenblas0-openmp", err)
 	}
 	if preload() == "" {
 		log.Print("OpenBLAS built with OpenMP is missing, PyTorch will not be at its best: apt-get install libopenblas0-openmp")
 	}
+	return nil
+}
+
+// benchmark runs one benchmark of package train by a command that ends with the binary.
+func (s settings) benchmark(steps int, pattern string, command ...string) (result, error) {
+	command = append(command, "-test.run=^$", "-test.bench="+pattern, "-test.benchtime="+strconv.Itoa(steps)+"x")
+	c := exec.Command(command[0], command[1:]...)
+	c.Dir = "train" // the benchmark reads ../models.toml
+	c.Env = append(os.Environ(), "TESSERA_DATA="+filepath.Dir(s.folder), "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+	return perStep(output(c))
+}
+
+// buildSteps returns the binary of the benchmarks.
+func (s settings) buildSteps() (string, error) {
 	binary := filepath.Join(s.temporary, "train.test")
 	_, err := output(exec.Command("go", "test", "-c", "-o", binary, "./train"))
 	return binary, err

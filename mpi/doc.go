@@ -1,8 +1,8 @@
 // Package mpi is a [collective.Group] of processes that mpirun or srun started, with Open MPI or MPICH. The library is loaded at
 // run time: no C compiler and no cgo.
 //
-// One goroutine, locked to its thread, makes all calls of the library (MPI_THREAD_FUNNELED). Only point-to-point messages are
-// used. A long sum is divided: every process adds up its part of the values of all others in the order of the ranks, and sends
+// The library is called by one goroutine at a time (MPI_THREAD_SERIALIZED): by callers while they wait, and every few
+// milliseconds by a goroutine while they compute. Only point-to-point messages are used. A long sum is divided: every process adds up its part of the values of all others in the order of the ranks, and sends
 // the result to all; a short one is exchanged and added up by everyone. MPI_Allreduce promises neither equal bits on all
 // processes nor an order; here a sum has the bits of [collective.Local] with every library, version and network.
 //

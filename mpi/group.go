@@ -46,15 +46,16 @@ func join(t transport, l Launch, o Options) (*Group, error) {
 		o.Deadline = DefaultDeadline
 	}
 	g := &Group{deadline: o.Deadline, again: l.Again}
-	g.owner = &owner{transport: t, work: make(chan *operation, 64), group: g}
+	g.owner = &owner{transport: t, wake: make(chan struct{}, 1), group: g}
 	joined := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // for good: the thread of MPI_Init makes all calls
+		runtime.LockOSThread() // for good: the thread of MPI_Init ends the library, too
 		err := g.join(t, l)
 		joined <- err
 		if err == nil {
 			g.owner.run()
 		}
+		select {} // the thread lives as long as the process
 	}()
 	limit := time.NewTimer(barrierDeadlines * o.Deadline)
 	defer limit.Stop()
@@ -143,7 +144,7 @@ func (g *Group) Start(op collective.Op, values any) (collective.Pending, error) 
 	}
 	o := g.operation(what, "an all-reduce")
 	o.op, o.values = op, v
-	g.owner.work <- o
+	g.owner.start(o)
 	return o, nil
 }
 
@@ -219,16 +220,14 @@ func (g *Group) operation(a action, name string) *operation {
 }
 
 func (g *Group) run(o *operation) error {
-	g.owner.work <- o
+	g.owner.start(o)
 	return o.Wait()
 }
 
 // Wait implements [collective.Pending].
 func (o *operation) Wait() error {
 	g := o.group
-	g.owner.waiters.Add(1)
-	err := <-o.done
-	g.owner.waiters.Add(-1)
+	err := g.owner.wait(o)
 	if err == nil { // after an error the library may still use its memory
 		o.values, o.others, o.counts = view{}, view{}, nil
 		g.free = append(g.free, o)
@@ -279,17 +278,14 @@ func (g *Group) Abort(code int) {
 	_ = g.runFor(o, 2*time.Second)
 }
 
-// runFor runs an operation, at most for a while: the owner may be in a call that does not return.
+// runFor runs an operation, at most for a while: a call of the library may not return.
 func (g *Group) runFor(o *operation, most time.Duration) error {
 	limit := time.NewTimer(most)
 	defer limit.Stop()
+	ended := make(chan error, 1)
+	go func() { ended <- g.run(o) }()
 	select {
-	case g.owner.work <- o:
-	case <-limit.C:
-		return &Lost{What: o.name, After: most}
-	}
-	select {
-	case err := <-o.done:
+	case err := <-ended:
 		return err
 	case <-limit.C:
 		return &Lost{What: o.name, After: most}

@@ -27,7 +27,7 @@ type library struct {
 	sleep     uintptr // usleep of the C library
 	yield     uintptr // sched_yield
 
-	// Memory for the results of a call. Only the goroutine that makes all calls uses it.
+	// Memory for the results of a call.
 	text   [16384]byte
 	status [8]uint64
 	length int32
@@ -204,8 +204,11 @@ func address[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
 
 // join implements transport.
 func (lib *library) join() (rank, size int, err error) {
-	if err := lib.call(fInitThread, 0, 0, funneled, address(&lib.number)); err != nil {
+	if err := lib.call(fInitThread, 0, 0, serialized, address(&lib.number)); err != nil {
 		return 0, 0, err
+	}
+	if lib.number < serialized {
+		return 0, 0, setupf("%s was built for a single thread (it provides level %d, want MPI_THREAD_SERIALIZED, %d); use another build", lib.path, lib.number, serialized)
 	}
 	if err := lib.call(fSetErrhandler, lib.world, lib.returns); err != nil {
 		return 0, 0, err
@@ -218,8 +221,8 @@ func (lib *library) join() (rank, size int, err error) {
 	return rank, int(lib.number), err
 }
 
-// funneled is MPI_THREAD_FUNNELED.
-const funneled = 1
+// serialized is MPI_THREAD_SERIALIZED: calls by any thread, one after the other.
+const serialized = 2
 
 // post implements transport.
 func (lib *library) post(m *message, tag int) error {

@@ -193,22 +193,34 @@ func addIntegers(dst, a, b []uint64) {
 	}
 }
 
-// combined combines the parts of all processes, which follow one another in parts; that of rank is in values.
+// combined combines the parts of all processes, which follow one another in parts, in their order; that of rank is in values.
 func combined[T float32 | float64 | uint64](op collective.Op, values, parts []T, rank int, add func(dst, a, b []T)) {
 	n := len(values)
-	if n == 0 {
+	if n == 0 || len(parts) == n {
 		return
 	}
 	part := func(r int) []T { return parts[r*n : (r+1)*n] }
-	copy(part(rank), values)
-	copy(values, part(0))
-	for r := 1; r < len(parts)/n; r++ {
+	if rank > 1 {
+		copy(part(rank), values)
+	}
+	first, second := part(0), part(1)
+	switch rank {
+	case 0:
+		first = values
+	case 1:
+		second = values
+	}
+	both := func(a, b []T) {
 		if op == collective.Sum {
-			add(values, values, part(r))
-			continue
+			add(values, a, b)
+			return
 		}
-		for i, v := range part(r) {
-			values[i] = max(values[i], v)
+		for i := range values {
+			values[i] = max(a[i], b[i])
 		}
+	}
+	both(first, second)
+	for r := 2; r < len(parts)/n; r++ {
+		both(values, part(r))
 	}
 }

@@ -3,11 +3,11 @@ package mpi
 import (
 	"fmt"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
-// transport sends messages. Only one goroutine, locked to its thread, calls its methods.
+// transport sends messages. Its methods are called one after the other, join and finalize on the same thread.
 type transport interface {
 	join() (rank, size int, err error)
 	version() string
@@ -29,51 +29,94 @@ const (
 	mostBytes = 1<<31 - 1 // of a message: the library counts them in an int
 )
 
-// owner makes all calls of the library.
+// owner makes all calls of the library, one after the other: those of callers, who advance their operations themselves while
+// they wait, and those of a goroutine that does so while they compute.
 type owner struct {
 	transport transport
-	work      chan *operation
-	waiters   atomic.Int32 // callers that wait for an operation
+	wake      chan struct{} // ends the sleep of that goroutine
+
+	mu        sync.Mutex // of all below
+	asleep    bool
 	active    []*operation
 	polling   []*operation // the active ones at the beginning of a poll
 	group     *Group
 	heard     message // the failure that another process may tell
 	told      failure
 	broken    error        // what ended the group
+	ending    *operation   // the end, which the goroutine that joined has to do
 	ended     bool         // the library may no longer be called
 	abandoned []*operation // whose memory the library may still write to
 	polled    time.Time
+	polls     int
 }
 
-// run owns the group until the process ends.
+// background is the time between two polls while the callers compute. Each takes a processor from them: with 50 µs, and a sleep
+// in the C library, trainings took twice as long.
+const background = 5 * time.Millisecond
+
+// run advances the operations of callers that compute, until the group ends.
 func (o *owner) run() {
-	for idle := 0; ; {
-		if len(o.active) == 0 {
-			o.begin(<-o.work)
-			o.polled, idle = time.Now(), 0
+	for idle := 0; ; idle++ {
+		o.mu.Lock()
+		if o.ending != nil {
+			o.ending.done <- o.end()
+			o.mu.Unlock()
+			return
+		}
+		if len(o.active) > 0 {
+			o.poll()
+			idle = 0
+		}
+		o.asleep = idle > 100
+		asleep := o.asleep
+		o.mu.Unlock()
+		if asleep {
+			<-o.wake
+			idle = 0
 			continue
 		}
+		time.Sleep(background)
+	}
+}
+
+// start begins an operation.
+func (o *owner) start(op *operation) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.begin(op)
+	o.poll() // earlier ones may get further, too
+	if o.asleep {
+		o.asleep = false
+		o.wake <- struct{}{}
+	}
+}
+
+// wait advances all operations until this one ends.
+func (o *owner) wait(op *operation) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for idle := 0; ; idle++ {
 		select {
-		case op := <-o.work:
-			o.begin(op)
-			idle = 0
+		case err := <-op.done:
+			return err
 		default:
 		}
 		if o.poll() {
 			idle = 0
-		} else {
-			idle++
-			o.rest(idle)
+			continue
 		}
+		o.mu.Unlock()
+		o.rest(idle)
+		o.mu.Lock()
 	}
 }
 
-// rest pauses after polls in vain: longer ones while the caller computes, which needs the processor.
+// rest pauses after polls in vain.
 func (o *owner) rest(idle int) {
 	switch {
 	case idle > 20_000:
 		o.transport.pause(time.Millisecond)
-	case idle > 2000 || o.waiters.Load() == 0:
+	case idle > 2000:
 		o.transport.pause(20 * time.Microsecond)
 	case idle > 200 && idle%32 == 0: // on a busy machine a process that yields waits for all others
 		o.transport.pause(0)
@@ -95,11 +138,14 @@ func (o *owner) begin(op *operation) {
 		o.transport.abort(op.code)
 		op.done <- nil
 	case end:
-		op.done <- o.end()
+		o.ending = op
 	default:
 		if err := o.post(op); err != nil {
 			o.fail(err, op)
 			return
+		}
+		if len(o.active) == 0 {
+			o.polled = time.Now()
 		}
 		o.active = append(o.active, op)
 	}
@@ -167,7 +213,8 @@ func (o *owner) poll() (further bool) {
 
 // hear returns the failure that another process told.
 func (o *owner) hear() error {
-	if o.broken != nil {
+	o.polls++
+	if o.broken != nil || o.polls%16 != 0 && len(o.active) > 0 { // a test costs as much as that of a message
 		return nil
 	}
 	if done, err := o.transport.test(&o.heard); err != nil || !done {

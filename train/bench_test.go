@@ -7,10 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"tessera/collective"
 	"tessera/config"
 	"tessera/data"
 	"tessera/engine"
 	"tessera/graph"
+	"tessera/mpi"
 	"tessera/team"
 )
 
@@ -29,7 +31,7 @@ var benchmarked = []struct{ model, optimizer string }{
 	{"asym-nonneg-kl", encode},
 }
 
-// benchmarkedModel is one of them, on Fashion-MNIST.
+// benchmarkedModel is one of them, on Fashion-MNIST; without an optimizer, its own.
 func benchmarkedModel(b *testing.B, model, optimizer string) *config.Model {
 	b.Helper()
 	text, err := os.ReadFile("../models.toml")
@@ -40,11 +42,15 @@ func benchmarkedModel(b *testing.B, model, optimizer string) *config.Model {
 	if err != nil {
 		b.Fatal(err)
 	}
-	set, err := config.ParseSet("optimizer.kind=" + optimizer)
-	if err != nil {
-		b.Fatal(err)
+	var sets []config.Set
+	if optimizer != "" {
+		set, err := config.ParseSet("optimizer.kind=" + optimizer)
+		if err != nil {
+			b.Fatal(err)
+		}
+		sets = append(sets, set)
 	}
-	spec, err := file.Model(model, set)
+	spec, err := file.Model(model, sets...)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -64,16 +70,41 @@ func BenchmarkStep(b *testing.B) {
 					benchmarkEncode(b, benchmarkedModel(b, of.model, "adam"), threads)
 					return
 				}
-				benchmarkStep(b, benchmarkedModel(b, of.model, of.optimizer), threads)
+				benchmarkStep(b, benchmarkedModel(b, of.model, of.optimizer), threads, nil)
 			})
 		}
 	}
 }
 
-func benchmarkStep(b *testing.B, spec *config.Model, threads int) {
+// BenchmarkProcesses times the steps of the processes that a launcher of MPI starts, or of one process without a launcher:
+// bench compares them.
+func BenchmarkProcesses(b *testing.B) {
+	if os.Getenv("TESSERA_DATA") == "" {
+		b.Skip("left out: TESSERA_DATA is not set")
+	}
+	var group collective.Group
+	if _, ok := mpi.Launched(); ok {
+		joined, err := mpi.Join(mpi.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer joined.Close()
+		group = joined
+	}
+	for _, model := range []string{"shallow-nonneg-kl", "simclr", "asym-nonneg-kl"} {
+		for _, threads := range []int{1, 2} {
+			b.Run(model+"/threads="+string(rune('0'+threads)), func(b *testing.B) {
+				benchmarkStep(b, benchmarkedModel(b, model, ""), threads, group)
+			})
+		}
+	}
+}
+
+func benchmarkStep(b *testing.B, spec *config.Model, threads int, group collective.Group) {
 	team := team.New(threads)
 	defer team.Close()
-	s, splits, err := newSession(context.Background(), spec, Options{Backend: engine.Backend{Team: team}, Team: team, Dirs: data.SearchDirs("")}, nil)
+	o := Options{Backend: engine.Backend{Team: team, Group: group}, Team: team, Dirs: data.SearchDirs(""), Group: group}
+	s, splits, err := newSession(context.Background(), spec, o, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
