@@ -8,7 +8,7 @@ NUMERIC = ./graph/... ./layers ./losses ./metrics ./morph ./optim ./constraints 
 FILES = Kill|Interrupt|Resum
 ENCODES ?= 20000
 BLAS ?= $(firstword $(wildcard /usr/lib/*/openblas-pthread/libopenblas.so.0))
-# Epochs of a trial of chaos, so many that the sweep lasts longer than the kills; more on a faster machine.
+# Epochs of a trial of chaos: the sweep has to last longer than the kills. Take more on a faster machine.
 CHAOS_EPOCHS ?= 3500
 # Where same-bytes keeps the results of BASE. Several checkouts may share one folder.
 CACHE ?= .same-bytes
