@@ -233,6 +233,14 @@ func afterLoss(stderr io.Writer, run string) {
 	case run == "":
 		fmt.Fprintf(stderr, "the last checkpoint is kept: resume the run with `%s` and --distributed\n", l.Again)
 	default:
-		fmt.Fprintf(stderr, "the last checkpoint is kept: `%s tessera resume %s --distributed` continues from there\n", l.Again, run)
+		fmt.Fprintf(stderr, "the last checkpoint is kept: `%s` continues from there\n", resumption(run))
 	}
+}
+
+// resumption is the command that resumes a run, with the launcher of this process, if any.
+func resumption(run string) string {
+	if l, ok := mpi.Launched(); ok {
+		return fmt.Sprintf("%s tessera resume %s --distributed", l.Again, run)
+	}
+	return "tessera resume " + run
 }

@@ -173,7 +173,7 @@ func TestAFullDiskOfRank0EndsAllWithExitCode7(t *testing.T) {
 	if r.code != exitWrite {
 		t.Fatalf("exit code %d, want %d\n%s", r.code, exitWrite, r.stderr)
 	}
-	b.contains("standard error", r.stderr, "cannot write", "the last checkpoint is kept")
+	b.contains("standard error", r.stderr, "cannot write", "the last checkpoint is kept", "`mpirun -n 2 tessera resume full --distributed` continues")
 	b.resumesExactly("full")
 }
 

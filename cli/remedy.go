@@ -34,7 +34,7 @@ func afterWriting(unwritten *folder.WriteError) string {
 	if missingFile(filepath.Join(run, folder.State)) {
 		return "free space or get the permission, then run the command again; or write to another place with --out"
 	}
-	return fmt.Sprintf("the last checkpoint is kept: free space or get the permission, then `tessera resume %s` continues", run)
+	return fmt.Sprintf("the last checkpoint is kept: free space or get the permission, then `%s` continues", resumption(run))
 }
 
 // whereRunsAre says how to find a run.
