@@ -283,7 +283,10 @@ func (g *Group) runFor(o *operation, most time.Duration) error {
 	limit := time.NewTimer(most)
 	defer limit.Stop()
 	ended := make(chan error, 1)
-	go func() { ended <- g.run(o) }()
+	go func() {
+		g.owner.start(o)
+		ended <- g.owner.wait(o)
+	}()
 	select {
 	case err := <-ended:
 		return err
