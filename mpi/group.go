@@ -139,7 +139,7 @@ func (g *Group) Start(op collective.Op, values any) (collective.Pending, error) 
 		return nil, err
 	}
 	what := divide
-	if v.n*v.width <= few {
+	if v.n*v.width <= few || g.size == 2 { // two send as much either way, and wait once instead of twice
 		what = exchange
 	}
 	o := g.operation(what, "an all-reduce")
