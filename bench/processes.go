@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,9 +20,9 @@ func (s settings) processContests(launchers []string) []contest {
 		}
 		for _, w := range []struct {
 			model string
-			share int // of the steps: they take as much longer
+			times int // how many times longer a step takes, about
 		}{{"shallow-nonneg-kl", 1}, {"simclr", 10}, {"asym-nonneg-kl", 10}} {
-			steps := max(3, s.steps/w.share)
+			steps := max(3, s.steps/w.times)
 			run := func(threads int, command ...string) (result, error) {
 				binary, err := ready()
 				if err != nil {
@@ -32,7 +31,7 @@ func (s settings) processContests(launchers []string) []contest {
 				return s.benchmark(steps, fmt.Sprintf("^BenchmarkProcesses$/^%s$/^threads=%d$", w.model, threads), append(command, binary)...)
 			}
 			contests = append(contests, contest{
-				name: w.model + " " + filepath.Base(launcher[0]),
+				name: w.model + " " + l,
 				peer: func() (result, error) { return run(s.threads) },
 				ours: func() (result, error) {
 					return run(1, slices.Concat(launcher, []string{"-n", strconv.Itoa(s.threads)})...)

@@ -67,7 +67,7 @@ func (f *distributedFlags) options(cmd *cobra.Command, run *runFlags) (o tessera
 	}
 	memberOf(cmd).group = group
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGABRT) // UCX aborts if another process died: without the stacks of Go
-	runtime.GOMAXPROCS(o.Threads + 1)                       // the messages have a separate thread
+	runtime.GOMAXPROCS(o.Threads + 1)                       // one for the messages, while the callers compute
 	o.Group, o.ShardOptimizer, o.CheckWeights = group, f.shard, cmp.Or(f.check, -1)
 	return o, nil
 }
@@ -237,9 +237,9 @@ func afterLoss(stderr io.Writer, run string) {
 	}
 }
 
-// resumption is the command that resumes a run, with the launcher of this process, if any.
+// resumption is the command that resumes a run: with the launcher, if this process is one of several that train it.
 func resumption(run string) string {
-	if l, ok := mpi.Launched(); ok {
+	if l, ok := mpi.Launched(); ok && distributes(os.Args[1:]) {
 		return fmt.Sprintf("%s tessera resume %s --distributed", l.Again, run)
 	}
 	return "tessera resume " + run

@@ -55,7 +55,7 @@ func TestASweepKilledTenTimesEndsWithTheBytesOfAnUninterruptedOne(t *testing.T) 
 	}
 	b.must(0, append(args, "killed")...)
 	want := b.files("whole")
-	if err := samefiles.Differ(b.files("killed"), want); err != nil {
+	if err := samefiles.Differ(b.files("killed"), want, true); err != nil {
 		t.Error(err)
 	}
 	for _, trial := range trialsOf(t, want["results.json"]) {
@@ -190,7 +190,7 @@ func TestAnInterruptedSweepEndsWithExitCode130AndGoesOn(t *testing.T) {
 	}
 	b.contains("standard error", r.stderr, "cut: interrupted; run the same command again to resume")
 	b.must(0, append(args, "cut")...)
-	if err := samefiles.Differ(b.files("cut"), b.files("whole")); err != nil {
+	if err := samefiles.Differ(b.files("cut"), b.files("whole"), false); err != nil {
 		t.Error(err)
 	}
 }

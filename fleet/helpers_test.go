@@ -61,7 +61,7 @@ func same(t testing.TB, got, want map[string]string) {
 	if len(want) == 0 {
 		t.Error("nothing to compare with")
 	}
-	if err := samefiles.Differ(got, want); err != nil {
+	if err := samefiles.Differ(got, want, false); err != nil {
 		t.Error(err)
 	}
 }

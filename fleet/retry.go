@@ -18,11 +18,12 @@ type retry struct {
 	log   func(string)
 }
 
-// again repeats a request until it succeeds, fails for good, or the context ends. The first error of an ended context is
-// that of the last try. A server that answers but refuses for longer than the limit, for example because its storage is
+// again repeats a request until it succeeds, fails for good, or the context ends. The error of an ended context has the
+// last try's, too. A server that answers but refuses for longer than the limit, for example because its storage is
 // full, is reported once: a lost connection is reported by whoever made it.
 func (r retry) again(ctx context.Context, request func(context.Context) error) error {
-	began, reported := time.Now(), false
+	var refusedSince time.Time
+	reported := false
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		one, cancel := context.WithTimeout(ctx, r.limit)
 		err := request(one)
@@ -30,9 +31,14 @@ func (r retry) again(ctx context.Context, request func(context.Context) error) e
 		if err == nil || final(err) {
 			return err
 		}
-		if !reported && refused(err) && time.Since(began) > r.limit {
+		switch {
+		case !refused(err):
+			refusedSince = time.Time{}
+		case refusedSince.IsZero():
+			refusedSince = time.Now()
+		case !reported && time.Since(refusedSince) > r.limit:
 			reported = true
-			r.log(fmt.Sprintf("the server refuses a request since %v: %v; it is repeated", time.Since(began).Round(time.Second), err))
+			r.log(fmt.Sprintf("the server has refused a request for %v: %v; retrying", time.Since(refusedSince).Round(time.Second), err))
 		}
 		select {
 		case <-ctx.Done():

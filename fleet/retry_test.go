@@ -32,6 +32,25 @@ func TestAServerThatRefusesIsReportedOnce(t *testing.T) {
 	})
 }
 
+func TestARefusalAfterALostConnectionIsNotReportedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := retry{requestTime, func(line string) { t.Errorf("logged %q", line) }}
+		began, refusals := time.Now(), 0
+		err := r.again(t.Context(), func(context.Context) error {
+			if time.Since(began) < 5*time.Minute {
+				return errors.New("no connection")
+			}
+			if refusals++; refusals < 3 {
+				return &jetstream.APIError{Code: 503}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestALostConnectionIsRepeatedWithoutALine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

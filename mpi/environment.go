@@ -60,6 +60,7 @@ func launched(env func(string) string) (l Launch, ok bool) {
 // Abort asks the launcher to end all processes with an exit code, as MPI_Abort does, for a process that has not loaded the
 // library. MPICH's mpirun otherwise reports 1 for a process whose connection it sees closed before its exit code; it is given
 // in the protocol of its connection, PMI-1. Other launchers report the exit code that the process ends with.
+// The process should then end.
 func (l Launch) Abort(code int) {
 	fd, err := strconv.Atoi(os.Getenv("PMI_FD"))
 	if l.By != byMPICH || err != nil || fd < 3 {
@@ -67,7 +68,6 @@ func (l Launch) Abort(code int) {
 	}
 	connection := os.NewFile(uintptr(fd), "PMI_FD")
 	_, _ = fmt.Fprintf(connection, "cmd=abort exitcode=%d\n", code) // an error says that the launcher has ended
-	runtime.KeepAlive(connection)
 }
 
 // Program is the launcher's program: mpirun or srun.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -33,17 +34,34 @@ type wire struct {
 	tags       map[*message]int
 	aborted    chan int
 	stalled    chan bool // if not nil, no message is seen to be complete before it is closed
+	lost       error     // of every test of an operation, once the peers are gone
+	calls      atomic.Int32
+	wrong      atomic.Pointer[string] // a call that the library would not survive
 	ended      bool
+}
+
+// enter notes that a call begins; a library allows one at a time, and none after the end.
+func (w *wire) enter(call string) (leave func()) {
+	if w.calls.Add(1) > 1 {
+		call += " during another call"
+		w.wrong.Store(&call)
+	}
+	if w.ended {
+		call += " after the end"
+		w.wrong.Store(&call)
+	}
+	return func() { w.calls.Add(-1) }
 }
 
 func (w *wire) join() (int, int, error) { return w.rank, w.size, nil }
 func (w *wire) version() string         { return "test" }
 func (w *wire) pause(d time.Duration)   { time.Sleep(d) }
-func (w *wire) abort(code int)          { w.aborted <- code }
-func (w *wire) finalize() error         { w.ended = true; return nil }
-func (w *wire) cancel(m *message) error { delete(w.tags, m); return nil }
+func (w *wire) abort(code int)          { defer w.enter("abort")(); w.aborted <- code }
+func (w *wire) finalize() error         { defer w.enter("finalize")(); w.ended = true; return nil }
+func (w *wire) cancel(m *message) error { defer w.enter("cancel")(); delete(w.tags, m); return nil }
 
 func (w *wire) post(m *message, tag int) error {
+	defer w.enter("post")()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if m.receives {
@@ -58,8 +76,12 @@ func (w *wire) post(m *message, tag int) error {
 }
 
 func (w *wire) test(m *message) (bool, error) {
+	defer w.enter("test")()
 	if w.stalled != nil {
 		<-w.stalled
+	}
+	if w.lost != nil && m.peer != anyone {
+		return false, w.lost
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,6 +118,9 @@ func together(t *testing.T, n int, deadline time.Duration, f func(g *Group, w *w
 				return
 			}
 			f(g, w)
+			if wrong := w.wrong.Load(); wrong != nil {
+				t.Errorf("rank %d: the library was called: %s", rank, *wrong)
+			}
 		})
 	}
 	all.Wait()
@@ -170,6 +195,66 @@ func TestAFailureReachesTheProcessesThatWait(t *testing.T) {
 			t.Errorf("rank %d: got %v", g.Rank(), err)
 		}
 	})
+}
+
+// A process that failed soon ends; what the library then says of its messages is not the reason.
+func TestAFailureComesBeforeTheErrorsThatItCauses(t *testing.T) {
+	told := make(chan bool)
+	together(t, 2, time.Minute, func(g *Group, w *wire) {
+		if g.Rank() == 1 {
+			g.Fail(7, "the disk is full")
+			close(told)
+			return
+		}
+		<-told
+		w.lost = errors.New("the connection is lost")
+		for range 40 { // whatever the number of polls before
+			err := g.AllReduce(collective.Sum, make([]float32, 3))
+			var failed *Failed
+			if !errors.As(err, &failed) || failed.Code != 7 {
+				t.Fatalf("got %v, want the failure of rank 1", err)
+			}
+		}
+	})
+}
+
+func TestEveryTypeAndOpIsCombinedInTheOrderOfRanks(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 4} {
+		for _, length := range []int{5, 3001} {
+			for _, op := range []collective.Op{collective.Sum, collective.Max} {
+				local := collective.Local(n)
+				together(t, n, time.Minute, func(g *Group, _ *wire) {
+					sameAs(t, g, local[g.Rank()], op, length, func(i int) float32 { return 1 / float32((7*i+3*g.Rank())%11+1) })
+					sameAs(t, g, local[g.Rank()], op, length, func(i int) float64 { return 1 / float64((7*i+3*g.Rank())%11+1) })
+					sameAs(t, g, local[g.Rank()], op, length, func(i int) uint64 { return uint64((7*i + 3*g.Rank()) % 11) })
+				})
+			}
+		}
+	}
+}
+
+// sameAs compares two messages on their way at the same time with those of a local group.
+func sameAs[T float32 | float64 | uint64](t *testing.T, g, local collective.Group, op collective.Op, length int, value func(i int) T) {
+	var got, want [2][]T
+	var pending [2]collective.Pending
+	for m := range got {
+		for i := range length {
+			got[m], want[m] = append(got[m], value(i+m)), append(want[m], value(i+m))
+		}
+		var err error
+		if pending[m], err = g.Start(op, got[m]); err != nil {
+			t.Error(err)
+			return
+		}
+		if err := local.AllReduce(op, want[m]); err != nil {
+			t.Error(err)
+		}
+	}
+	for m := range got {
+		if err := pending[1-m].Wait(); err != nil || !slices.Equal(got[1-m], want[1-m]) {
+			t.Errorf("rank %d of %d, %v of %d %T: %v, or other values than a local group's", g.Rank(), g.Size(), op, length, got[m], err)
+		}
+	}
 }
 
 // Processes that fail because of a common result: each has the result, and rank 0 reports the error itself.

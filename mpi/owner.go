@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// transport sends messages. Its methods are called one after the other, join and finalize on the same thread.
+// transport sends messages. Its methods other than pause are called one after the other, join and finalize on the same thread.
 type transport interface {
 	join() (rank, size int, err error)
 	version() string
@@ -37,11 +37,14 @@ type owner struct {
 
 	mu        sync.Mutex // of all below
 	asleep    bool
+	waiters   int // callers in wait, who poll
 	active    []*operation
 	polling   []*operation // the active ones at the beginning of a poll
 	group     *Group
 	heard     message // the failure that another process may tell
 	told      failure
+	failed    error        // what it says
+	deaf      bool         // it is complete, or lost
 	broken    error        // what ended the group
 	ending    *operation   // the end, which the goroutine that joined has to do
 	ended     bool         // the library may no longer be called
@@ -64,8 +67,10 @@ func (o *owner) run() {
 			return
 		}
 		if len(o.active) > 0 {
-			o.poll()
 			idle = 0
+			if o.waiters == 0 {
+				o.poll()
+			}
 		}
 		o.asleep = idle > 100
 		asleep := o.asleep
@@ -95,6 +100,8 @@ func (o *owner) start(op *operation) {
 func (o *owner) wait(op *operation) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.waiters++
+	defer func() { o.waiters-- }()
 	for idle := 0; ; idle++ {
 		select {
 		case err := <-op.done:
@@ -126,7 +133,7 @@ func (o *owner) rest(idle int) {
 // begin posts the first messages of an operation.
 func (o *owner) begin(op *operation) {
 	switch {
-	case o.ended:
+	case o.ended, o.ending != nil:
 		op.done <- &CallError{op.name, "the group has ended"}
 		return
 	case o.broken != nil && op.action != abort && op.action != tell:
@@ -147,6 +154,7 @@ func (o *owner) begin(op *operation) {
 		if len(o.active) == 0 {
 			o.polled = time.Now()
 		}
+		op.waited = -o.passed(time.Now()) // the next poll counts from the last one
 		o.active = append(o.active, op)
 	}
 }
@@ -180,27 +188,35 @@ func (o *owner) listen() error {
 	return o.transport.post(&o.heard, tellTag)
 }
 
-// end stops listening and leaves the group.
+// end stops listening and leaves the group. Whether it succeeds or not, nothing is called after it.
 func (o *owner) end() error {
-	if err := o.transport.cancel(&o.heard); err != nil {
-		return err
-	}
-	for range 1000 {
-		if done, err := o.transport.test(&o.heard); done || err != nil {
-			break
-		}
-		o.transport.pause(20 * time.Microsecond)
-	}
 	o.ended = true
+	if !o.deaf {
+		if err := o.transport.cancel(&o.heard); err != nil {
+			return err
+		}
+		for range 1000 {
+			if done, err := o.transport.test(&o.heard); done || err != nil {
+				break
+			}
+			o.transport.pause(20 * time.Microsecond)
+		}
+	}
 	return o.transport.finalize()
 }
 
 // poll tests the active operations once and reports whether one of them got further.
 func (o *owner) poll() (further bool) {
+	if o.ended || o.ending != nil {
+		return false
+	}
 	now := time.Now()
-	passed := min(now.Sub(o.polled), time.Second) // a process that was stopped does not take the others for dead
+	passed := o.passed(now)
 	o.polled = now
-	failed := o.hear()
+	var failed error
+	if o.polls++; o.broken == nil && (o.waiters == 0 || o.polls%16 == 0) { // it takes as long as a test of an operation
+		failed = o.hear()
+	}
 	further = o.advanceAll(passed)
 	if failed == nil {
 		return further
@@ -211,17 +227,24 @@ func (o *owner) poll() (further bool) {
 	return true
 }
 
-// hear returns the failure that another process told.
+// passed is the time since the last poll, as far as it counts: a process that was stopped does not take the others for dead.
+func (o *owner) passed(now time.Time) time.Duration { return min(now.Sub(o.polled), time.Second) }
+
+// hear returns the failure that another process told, nil if none did.
 func (o *owner) hear() error {
-	o.polls++
-	if o.broken != nil || o.polls%16 != 0 && len(o.active) > 0 { // a test costs as much as that of a message
+	if o.deaf {
+		return o.failed
+	}
+	done, err := o.transport.test(&o.heard)
+	if err == nil && !done {
 		return nil
 	}
-	if done, err := o.transport.test(&o.heard); err != nil || !done {
-		return nil
+	o.deaf = true // the message is complete, or the library has given it up
+	if err == nil && o.heard.got == len(o.told) {
+		rank, code, text := o.told.decode()
+		o.failed = &Failed{Rank: rank, Host: o.group.host(rank), Code: code, Text: text}
 	}
-	rank, code, text := o.told.decode()
-	return &Failed{Rank: rank, Host: o.group.host(rank), Code: code, Text: text}
+	return o.failed
 }
 
 // advanceAll advances every active operation, which has waited for a while longer.
@@ -286,9 +309,12 @@ func (o *owner) lost(op *operation) error {
 	return l
 }
 
-// fail ends the group: all operations get the error. Their memory stays pinned.
+// fail ends the group: all operations get the error, or the failure that another process told. Their memory stays pinned.
 func (o *owner) fail(err error, also ...*operation) {
 	if o.broken == nil {
+		if told := o.hear(); told != nil { // the reason why its process no longer answers
+			err = told
+		}
 		o.broken = err
 	}
 	for _, op := range also {

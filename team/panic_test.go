@@ -2,6 +2,7 @@ package team
 
 import (
 	"errors"
+	"math"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -81,7 +82,7 @@ func TestAPanicOfARangeIsTheCallers(t *testing.T) {
 	for _, procs := range []int{1, 3} {
 		runtime.GOMAXPROCS(procs)
 		p := caught(t, func() {
-			For(1<<50, 1, func(from, _ int) {
+			For(math.MaxInt/2, 1, func(from, _ int) {
 				if from == 17 {
 					panic("on purpose")
 				}

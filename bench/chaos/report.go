@@ -25,7 +25,7 @@ func compare(want, got string) (files int, err error) {
 	if len(one) == 0 {
 		return 0, fmt.Errorf("%s: no files to compare with", want)
 	}
-	if err := samefiles.Differ(several, one); err != nil {
+	if err := samefiles.Differ(several, one, false); err != nil {
 		return 0, fmt.Errorf("one machine and the fleet differ: %w", err)
 	}
 	return len(one), nil

@@ -34,9 +34,9 @@ func Files(dir string) (map[string]string, error) {
 	return files, err
 }
 
-// Differ returns an error that names each file that differs, is missing or is left over. Unfinished files (.new) may be left
-// over: a killed process leaves them, its successor replaces them.
-func Differ(got, want map[string]string) error {
+// Differ returns an error that names each file that differs, is missing or is left over. With unfinished, files (.new) may be
+// left over: a killed process leaves them, its successor replaces them.
+func Differ(got, want map[string]string, unfinished bool) error {
 	var all []error
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		if text, ok := got[name]; !ok {
@@ -46,7 +46,7 @@ func Differ(got, want map[string]string) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(got)) {
-		if _, ok := want[name]; !ok && !strings.HasSuffix(name, ".new") {
+		if _, ok := want[name]; !ok && !(unfinished && strings.HasSuffix(name, ".new")) {
 			all = append(all, fmt.Errorf("%s should not be there", name))
 		}
 	}

@@ -23,7 +23,7 @@ func TestFilesLeavesOutTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{"results.csv": "results.csv", filepath.Join("trials", "a", "model.safetensors"): "trials/a/model.safetensors"}
-	if err := Differ(got, want); err != nil {
+	if err := Differ(got, want, false); err != nil {
 		t.Error(err)
 	}
 	if _, err := Files(filepath.Join(dir, "missing")); err == nil {
@@ -32,7 +32,7 @@ func TestFilesLeavesOutTimes(t *testing.T) {
 }
 
 func TestDifferNamesEveryFile(t *testing.T) {
-	err := Differ(map[string]string{"a": "1", "b": "2", "d": "", "e.new": ""}, map[string]string{"a": "1", "b": "3", "c": ""})
+	err := Differ(map[string]string{"a": "1", "b": "2", "d": "", "e.new": ""}, map[string]string{"a": "1", "b": "3", "c": ""}, true)
 	if err == nil {
 		t.Fatal("no error")
 	}
@@ -45,5 +45,8 @@ func TestDifferNamesEveryFile(t *testing.T) {
 		if strings.Contains(err.Error(), other) {
 			t.Errorf("%v: says %q", err, other)
 		}
+	}
+	if Differ(map[string]string{"e.new": ""}, nil, false) == nil {
+		t.Error("an unfinished file is no difference")
 	}
 }
