@@ -233,13 +233,13 @@ func afterLoss(stderr io.Writer, run string) {
 	case run == "":
 		fmt.Fprintf(stderr, "the last checkpoint is kept: resume the run with `%s` and --distributed\n", l.Again)
 	default:
-		fmt.Fprintf(stderr, "the last checkpoint is kept: `%s` continues from there\n", resumption(run))
+		fmt.Fprintf(stderr, "the last checkpoint is kept: `%s` continues from there\n", resumption(run, true))
 	}
 }
 
-// resumption is the command that resumes a run: with the launcher, if this process is one of several that train it.
-func resumption(run string) string {
-	if l, ok := mpi.Launched(); ok && distributes(os.Args[1:]) {
+// resumption is the command that resumes a run, with the launcher of this process if the training is distributed.
+func resumption(run string, distributed bool) string {
+	if l, ok := mpi.Launched(); ok && distributed {
 		return fmt.Sprintf("%s tessera resume %s --distributed", l.Again, run)
 	}
 	return "tessera resume " + run

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 	"tessera/mpi"
 	"tessera/train"
+	"tessera/train/folder"
 )
 
 var mpirun = flag.String("mpirun", "", "the mpirun to test distributed trainings with, for example mpirun.openmpi or mpirun.mpich")
@@ -266,6 +267,16 @@ func TestAnInterruptedProcessOfSeveralSaysHowToResumeAll(t *testing.T) {
 		code := explain(nil, err, &stderr, run)
 		if text := stderr.String(); code != exitLost || strings.Contains(text, "late") || !strings.Contains(text, "no answer from rank 1 on b") || !strings.Contains(text, want) {
 			t.Errorf("run %q: exit code %d, %s", run, code, text)
+		}
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, folder.State), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	full := &folder.WriteError{Path: filepath.Join(dir, "metrics.jsonl"), Err: syscall.ENOSPC}
+	for distributed, want := range map[bool]string{true: "`mpirun -n 2 tessera resume " + dir + " --distributed` continues", false: "`tessera resume " + dir + "` continues"} {
+		if got := afterWriting(full, distributed); !strings.HasSuffix(got, want) {
+			t.Errorf("distributed %v: %s, want %s", distributed, got, want)
 		}
 	}
 	halted := &train.Interruption{Run: "runs/small", Preempted: true}

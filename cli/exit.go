@@ -89,7 +89,7 @@ func explain(command *cobra.Command, err error, stderr io.Writer, run string) in
 	if code == exitLost && !errors.Is(err, fleet.ErrLost) && !errors.Is(err, fleet.ErrNoServer) {
 		afterLoss(stderr, run)
 	}
-	remedy(err, stderr)
+	remedy(command, err, stderr)
 	return code
 }
 

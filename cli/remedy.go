@@ -8,19 +8,20 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/config"
 	"tessera/train/folder"
 )
 
 // remedy prints what to do about an error whose message does not say it: a wrong folder, a missing file, a full disk.
-func remedy(err error, stderr io.Writer) {
+func remedy(command *cobra.Command, err error, stderr io.Writer) {
 	var place placeError
 	var unknown *config.UnknownModel
 	var unwritten *folder.WriteError
 	switch {
 	case errors.As(err, &unwritten) && unwritten.Path != standardOutput:
-		fmt.Fprintln(stderr, afterWriting(unwritten))
+		fmt.Fprintln(stderr, afterWriting(unwritten, isDistributed(command)))
 	case errors.As(err, &place) && place.problem == noSuchFolder && findFolder(filepath.Join("runs", place.path)) != nil:
 		fmt.Fprintln(stderr, whereRunsAre())
 	case errors.As(err, &unknown) && !unknown.Suggests() && missingFile(tessera.ModelsFile) && unknown.File != "":
@@ -29,12 +30,21 @@ func remedy(err error, stderr io.Writer) {
 }
 
 // afterWriting says how to continue when a file can be written again.
-func afterWriting(unwritten *folder.WriteError) string {
+func afterWriting(unwritten *folder.WriteError, distributed bool) string {
 	run := filepath.Dir(unwritten.Path)
 	if missingFile(filepath.Join(run, folder.State)) {
 		return "free space or get the permission, then run the command again; or write to another place with --out"
 	}
-	return fmt.Sprintf("the last checkpoint is kept: free space or get the permission, then `%s` continues", resumption(run))
+	return fmt.Sprintf("the last checkpoint is kept: free space or get the permission, then `%s` continues", resumption(run, distributed))
+}
+
+// isDistributed reports whether a command, which may be nil, was given --distributed.
+func isDistributed(command *cobra.Command) bool {
+	if command == nil {
+		return false
+	}
+	f := command.Flags().Lookup("distributed")
+	return f != nil && f.Value.String() == "true"
 }
 
 // whereRunsAre says how to find a run.
