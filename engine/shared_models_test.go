@@ -93,10 +93,13 @@ func TestAnyProgramRunsOnSeveralProcesses(t *testing.T) {
 	for name, build := range anything {
 		t.Run(name, func(t *testing.T) {
 			for processes := 2; processes <= 3; processes++ {
-				p := newProgram(t, tensor.Float64)
-				build(p)
-				p.Batch = p.Inputs[0].Shape[0]
-				c := crewOf[float64](t, p.Program, processes)
+				made := func() *graph.Program {
+					p := newProgram(t, tensor.Float64)
+					build(p)
+					p.Batch = p.Inputs[0].Shape[0]
+					return p.Program
+				}
+				c := crewOf[float64](t, made(), processes, made)
 				c.bind(t, 0)
 				if err := c.compare(t, 1e-12); err != nil {
 					t.Errorf("%v\n%v", err, c.parts[0])

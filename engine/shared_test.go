@@ -28,10 +28,12 @@ func newCrew[T ir.Float](t testing.TB, m *graph.Model, batch, processes int) *cr
 	if err != nil {
 		t.Fatal(err)
 	}
-	return crewOf[T](t, p, processes)
+	return crewOf[T](t, p, processes, nil)
 }
 
-func crewOf[T ir.Float](t testing.TB, p *graph.Program, processes int) *crew[T] {
+// crewOf compiles a program. again builds it once more, for programs with ops of Gorgonia that keep a state between calls, as its
+// max pooling does: two goroutines must not run the same op. With nil the processes share the ops.
+func crewOf[T ir.Float](t testing.TB, p *graph.Program, processes int, again func() *graph.Program) *crew[T] {
 	t.Helper()
 	c := &crew[T]{program: p}
 	whole, err := p.Module()
@@ -46,7 +48,13 @@ func crewOf[T ir.Float](t testing.TB, p *graph.Program, processes int) *crew[T] 
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan, err := CompileShared[T](separate(whole), nil, group)
+		own := separate(whole)
+		if again != nil {
+			if own, err = again().Module(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		plan, err := CompileShared[T](own, nil, group)
 		if err != nil {
 			t.Fatal(err)
 		}
