@@ -12,7 +12,7 @@ import (
 
 // CompileShared compiles the part of a program that this process of a group runs: its inputs, and some of its taps, hold the
 // process's images of the batch (see [Partition]). A nil group, and a group of one, is [Compile].
-// Processes that are goroutines of one process need programs of their own if an op of Gorgonia keeps a state between calls, as
+// Processes that are goroutines of one process each need its own program if an op of Gorgonia keeps a state between calls, as
 // its max pooling does; no layer of this module has one.
 func CompileShared[T ir.Float](program *ir.Module, members *team.Team, group collective.Group) (*Plan[T], error) {
 	if group == nil || group.Size() == 1 {
