@@ -40,7 +40,7 @@ func filled(t *testing.T, threads int) (views, labels []float32) {
 		for thread := range threads {
 			l.Fill(thread)
 		}
-		b := l.Take()
+		b := taken(t, l)
 		views, labels = slices.Clone(b.values[0]), slices.Clone(b.values[1])
 	}
 	return views, labels
