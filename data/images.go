@@ -198,6 +198,17 @@ func (m *Images) copyRow(dst []float32, i int) {
 	m.scaling.Apply(dst)
 }
 
+// arrayBytes returns the number of values of an array and of their bytes, size bytes each. Sizes that no file has are an error.
+func arrayBytes(dims []int, size int) (n int, length int64, err error) {
+	if n, err = product(dims); err != nil {
+		return 0, 0, err
+	}
+	if size > 0 && n > math.MaxInt/16/size {
+		return 0, 0, fmt.Errorf("shape %v of values of %d bytes is not possible", dims, size)
+	}
+	return n, int64(n) * int64(size), nil
+}
+
 // product returns the number of values of a shape, refusing sizes that no memory holds.
 func product(shape []int) (int, error) {
 	n, ok := volume.Within(shape, math.MaxInt/16)
