@@ -1,8 +1,6 @@
 package train
 
 import (
-	"errors"
-
 	"tessera/augment"
 	"tessera/data"
 	"tessera/graph"
@@ -84,8 +82,10 @@ func (l *loader) Start(epoch, position, step int) {
 
 // Take returns the filled batch, which is valid until the next Take, and selects the next one.
 func (l *loader) Take() (*batch, error) {
-	if err := errors.Join(l.failed...); err != nil {
-		return nil, err
+	for _, err := range l.failed {
+		if err != nil {
+			return nil, err
+		}
 	}
 	b := l.batches[l.next]
 	l.next = 1 - l.next
