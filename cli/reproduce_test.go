@@ -54,7 +54,8 @@ func TestAReproductionIsOfTheTrialsOfItsSweep(t *testing.T) {
 	r := b.must(0, "reproduce", "table1", "--svm=false")
 	b.contains("standard error", r.stderr, "4 trials were already done\n")
 	b.contains("standard output", r.stdout, "verdict", "sparse-nmf", "0.0109", "not measured", "2 of 2", "small", "factors", "max_approx published",
-		"0 of 6 published rows are within tolerance, 0 outside, 6 not measured.", "page  sweeps/table1/page/README.md\n")
+		"0 of 6 published rows are within tolerance, 0 outside, 6 not measured.",
+		"mean difference from small (p = 0.2, β = 0.001), the first trained model of this page", "common seeds", "factors  -  -  2  ", "page  sweeps/table1/page/README.md\n")
 	files := b.page("sweeps/table1")
 	for _, name := range []string{"README.md", "table.csv", "reconstructions.png", "codes.png", "atoms.png", "max-approximations.png", "training.png",
 		"curves.png", "hoyer-scatter.png", "mse-scatter.png", "pareto.png", "penalties.png"} {

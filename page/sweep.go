@@ -34,7 +34,11 @@ type Sweep struct {
 	Settings    []SettingRow
 	Trials      []TrialRow
 	Selected    []SelectedRow
+	Differences []DifferenceTable // between settings, by data set
+	OneSeed     string            // why there are none, where more seeds would give some; else ""
 	Commands    []Command
+
+	sets map[string]*config.Dataset // of the trials
 }
 
 // Failure is a trial without a result.
@@ -96,7 +100,7 @@ func ReadSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sweep{Label: filepath.Base(filepath.Clean(path)), Path: path, Keys: results.Keys}
+	s := &Sweep{Label: filepath.Base(filepath.Clean(path)), Path: path, Keys: results.Keys, sets: map[string]*config.Dataset{}}
 	names := s.measures(results)
 	numbers := map[string]int{}
 	for i, t := range results.Trials {
@@ -126,6 +130,11 @@ func ReadSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
 	}
 	s.Names = keyNames(results.Keys, models)
 	s.words(results, models)
+	sets := make([]*config.Dataset, len(results.Settings))
+	for i, one := range results.Settings {
+		sets[i] = s.sets[one.Trials[0]]
+	}
+	s.differences(results, sets)
 	return s, nil
 }
 
@@ -196,6 +205,8 @@ func (s *Sweep) sprites(ctx context.Context, o Options) (models []*config.Model,
 		case err != nil:
 			return nil, err
 		}
+		set := run.Model.Dataset // not the whole model, of which there may be thousands
+		s.sets[t.Name] = &set
 		if !slices.ContainsFunc(models, func(m *config.Model) bool { return m.Name == run.Model.Name }) {
 			models = append(models, run.Model)
 			s.countParts(ctx, run)
