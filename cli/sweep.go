@@ -180,11 +180,7 @@ var shownMetrics = []string{"mse", "hoyer", "hoyer_contribution", "max_approx", 
 // printResults prints one row per setting, the selected settings with their metrics on the test images, and the paths of
 // the complete results.
 func printResults(out io.Writer, path string, r *sweep.Results) error {
-	which := "the " + r.Split
-	if r.Split == string(data.AllSplit) {
-		which = r.Split
-	}
-	fmt.Fprintf(out, "measured on %s images\n\n", which)
+	fmt.Fprintf(out, "measured on %s\n\n", splitText(r.Split))
 	if err := printSettings(out, r.Keys, r.Settings); err != nil {
 		return err
 	}
@@ -196,12 +192,20 @@ func printResults(out io.Writer, path string, r *sweep.Results) error {
 	for _, c := range r.Select {
 		criteria = append(criteria, c.String())
 	}
-	fmt.Fprintf(out, "\nselected by %s, measured on the test images\n\n", strings.Join(criteria, ", "))
+	fmt.Fprintf(out, "\nselected by %s, measured on the test split\n\n", strings.Join(criteria, ", "))
 	if err := printSettings(out, r.Keys, r.Selected); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(out, "\nselected  %s\n", filepath.Join(path, sweep.SelectedFile))
 	return err
+}
+
+// splitText names a split in a sentence.
+func splitText(split string) string {
+	if split == string(data.AllSplit) {
+		return "the whole data set"
+	}
+	return fmt.Sprintf("the %s split", split)
 }
 
 // printSettings prints one row per setting.

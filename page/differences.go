@@ -29,7 +29,11 @@ type DifferenceRow struct {
 func (t DifferenceTable) Open() bool { return len(t.Rows) <= 12 }
 
 // differences compares the settings of each data set with the first selected one of them, else with the first one.
-func (s *Sweep) differences(r *sweep.Results, sets []*config.Dataset) {
+func (s *Sweep) differences(r *sweep.Results) {
+	sets := make([]*config.Dataset, len(r.Settings))
+	for i, one := range r.Settings {
+		sets[i] = s.sets[one.Trials[0]]
+	}
 	names, several := map[string]bool{}, false
 	for _, i := range selectedFirst(r) {
 		several = several || len(r.Settings[i].Seeds) > 1

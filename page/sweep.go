@@ -27,6 +27,7 @@ type Sweep struct {
 	Words       []string
 	Failed      []Failure
 	Terms       []Term // of the objective, where there is one model
+	Noun        string // what a sample is called: "image", or "sample" where some are vectors
 	Warning     string // that the images are no unseen ones, "" if they are
 	Keys        []string
 	Names       []string // of the keys, in words
@@ -100,7 +101,7 @@ func ReadSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sweep{Label: filepath.Base(filepath.Clean(path)), Path: path, Keys: results.Keys, sets: map[string]*config.Dataset{}}
+	s := &Sweep{Label: filepath.Base(filepath.Clean(path)), Path: path, Keys: results.Keys, Noun: "image", sets: map[string]*config.Dataset{}}
 	names := s.measures(results)
 	numbers := map[string]int{}
 	for i, t := range results.Trials {
@@ -130,11 +131,7 @@ func ReadSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
 	}
 	s.Names = keyNames(results.Keys, models)
 	s.words(results, models)
-	sets := make([]*config.Dataset, len(results.Settings))
-	for i, one := range results.Settings {
-		sets[i] = s.sets[one.Trials[0]]
-	}
-	s.differences(results, sets)
+	s.differences(results)
 	return s, nil
 }
 
@@ -207,6 +204,11 @@ func (s *Sweep) sprites(ctx context.Context, o Options) (models []*config.Model,
 		}
 		set := run.Model.Dataset // not the whole model, of which there may be thousands
 		s.sets[t.Name] = &set
+		if noun := nounOf(run.Shape()); len(s.sets) == 1 || noun == s.Noun {
+			s.Noun = noun
+		} else {
+			s.Noun = "sample" // of images and vectors
+		}
 		if !slices.ContainsFunc(models, func(m *config.Model) bool { return m.Name == run.Model.Name }) {
 			models = append(models, run.Model)
 			s.countParts(ctx, run)
