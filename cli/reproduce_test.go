@@ -68,6 +68,15 @@ func TestAReproductionIsOfTheTrialsOfItsSweep(t *testing.T) {
 	}
 }
 
+func TestMoreSeedsAreAddedToAReproduction(t *testing.T) {
+	b := newStudyBench(t)
+	b.must(0, "reproduce", "table1", "--epochs", "1", "--seeds", "1", "--svm=false")
+	b.contains("the page of one seed", b.page("sweeps/table1")["README.md"], "One seed shows no difference between models. To train more: `tessera reproduce table1 --seeds 1,2,3`.")
+	r := b.must(0, "reproduce", "table1", "--epochs", "1", "--seeds", "1,5", "--svm=false")
+	b.contains("standard error", r.stderr, "2 trials were already done\n")
+	b.contains("the page of two seeds", b.page("sweeps/table1")["README.md"], "| small | 0.2 | 0.001 | 1 | 2 of 2 |", "| factors | - | - | 2 | ")
+}
+
 func TestAReproductionKilledGoesOnToTheSameBytes(t *testing.T) {
 	b := newStudyBench(t)
 	args := []string{"reproduce", "table1", "--svm=false", "--out"}
@@ -123,9 +132,11 @@ func TestAReproductionWithFailedTrialsIsWrittenAndEndsWithExitCode8(t *testing.T
 func TestMistakesOfAReproductionAreUsage(t *testing.T) {
 	b := newStudyBench(t)
 	for args, says := range map[string]string{
-		"reproduce tabel1":            `unknown reproduction "tabel1": did you mean "table1"?`,
-		"reproduce":                   "reproduce: missing table",
-		"reproduce table1 --epochs 0": "--epochs: got 0, want > 0",
+		"reproduce tabel1":                              `unknown reproduction "tabel1": did you mean "table1"?`,
+		"reproduce":                                     "reproduce: missing table",
+		"reproduce table1 --epochs 0":                   "--epochs: got 0, want > 0",
+		"reproduce table1 --seeds 1,1":                  "--seeds: got 1 twice, want different seeds",
+		"reproduce table1 --seeds 1 --set train.seed=2": "--seeds: --set train.seed sets the seed too",
 	} {
 		b.contains("tessera "+args, b.must(exitUsage, strings.Fields(args)...).stderr, says)
 	}

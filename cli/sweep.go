@@ -24,6 +24,7 @@ type sweepFlags struct {
 	fleetFlags
 	out    string
 	epochs int
+	seeds  []uint
 	jobs   int
 	dry    bool
 	clean  bool
@@ -58,6 +59,7 @@ func (f *sweepFlags) add(cmd *cobra.Command, folder string) {
 	addDataFlag(cmd, &f.data)
 	cmd.Flags().StringVarP(&f.out, "out", "o", "", "folder of the sweep (default "+folder+")")
 	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "number of epochs, or of iterations of iterative baselines")
+	cmd.Flags().UintSliceVar(&f.seeds, "seeds", nil, "seeds of the trials, such as 1,2,3, in place of those of the sweep")
 	cmd.Flags().IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "number of trials that run at the same time, each on one CPU")
 	f.metricFlags.add(cmd)
 	f.progressFlags.add(cmd, "trials")
@@ -158,7 +160,30 @@ func (f *sweepFlags) declared(cmd *cobra.Command, name string) (*config.Sweep, e
 	if f.epochs > 0 {
 		changes = append(changes, config.Passes(f.epochs))
 	}
+	if cmd.Flags().Changed("seeds") {
+		seeds, err := f.chosenSeeds(changes)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, seeds)
+	}
 	return models.Sweep(name, changes...)
+}
+
+// chosenSeeds is the change that --seeds asks for.
+func (f *sweepFlags) chosenSeeds(changes []config.Set) (config.Set, error) {
+	var list []uint64
+	for _, seed := range f.seeds {
+		list = append(list, uint64(seed))
+	}
+	if slices.ContainsFunc(changes, func(s config.Set) bool { return slices.Equal(s.Path(), []string{"train", "seed"}) }) {
+		return config.Set{}, usagef("--seeds: --set train.seed sets the seed too; give one of the two")
+	}
+	seeds, err := config.Seeds(list)
+	if err != nil {
+		return seeds, usagef("--%s", strings.TrimPrefix(err.Error(), "config: "))
+	}
+	return seeds, nil
 }
 
 // printTrials shows the trials of a sweep.

@@ -46,7 +46,7 @@ func (s *Sweep) differences(r *sweep.Results) {
 		}
 	}
 	if len(r.Settings) > 1 && !several && len(names) > 0 {
-		s.OneSeed = "One seed shows no difference between settings. To train more, give the sweep several: seeds = [1, 2, 3]."
+		s.OneSeed = "One seed shows no difference between settings. To train more, run the sweep with --seeds 1,2,3."
 	}
 }
 

@@ -48,7 +48,7 @@ func (p *Page) Differences() (report.Table, string) {
 	case len(p.differing) == 0 && several:
 		return report.Table{}, fmt.Sprintf("No difference is shown: no model has two seeds in common with %s, the first trained model of this page, on the same images.", p.first)
 	case len(p.differing) == 0:
-		return report.Table{}, fmt.Sprintf("One seed shows no difference between models. To train more, declare `[sweep.%s]` with `seeds = [1, 2, 3]` in models.toml.", p.Name)
+		return report.Table{}, fmt.Sprintf("One seed shows no difference between models. To train more: `tessera reproduce %s --seeds 1,2,3`.", p.Name)
 	}
 	return report.DifferenceTable(p.Rows, p.differing), fmt.Sprintf("Each value is the mean difference from %s, the first trained model of this page, with its 95 %% confidence interval.", p.first)
 }
