@@ -28,16 +28,23 @@ type DifferenceRow struct {
 // Open reports whether the table is short enough to be shown unasked.
 func (t DifferenceTable) Open() bool { return len(t.Rows) <= 12 }
 
-// differences compares the settings of each data set with the first selected one of them, else with the first one.
+// differences compares the settings of each data set with the first selected one of them, else with the first one of several seeds.
 func (s *Sweep) differences(r *sweep.Results) {
 	sets := make([]*config.Dataset, len(r.Settings))
 	for i, one := range r.Settings {
-		sets[i] = s.sets[one.Trials[0]]
+		for _, trial := range one.Trials {
+			if sets[i] = s.sets[trial]; sets[i] != nil {
+				break
+			}
+		}
 	}
 	names, several := map[string]bool{}, false
 	for _, i := range selectedFirst(r) {
-		several = several || len(r.Settings[i].Seeds) > 1
-		if sets[i] == nil || len(r.Settings[i].Seeds) == 0 || names[sets[i].Name] {
+		if len(r.Settings[i].Seeds) < 2 {
+			continue
+		}
+		several = true
+		if sets[i] == nil || names[sets[i].Name] {
 			continue
 		}
 		names[sets[i].Name] = true
@@ -45,7 +52,7 @@ func (s *Sweep) differences(r *sweep.Results) {
 			s.Differences = append(s.Differences, t)
 		}
 	}
-	if len(r.Settings) > 1 && !several && len(names) > 0 {
+	if len(r.Settings) > 1 && !several && len(s.Measures) > 0 {
 		s.OneSeed = "One seed shows no difference between settings. To train more, run the sweep with --seeds 1,2,3."
 	}
 }
