@@ -39,7 +39,8 @@ const mostPrograms = 8
 func defaultSizes() []int { return []int{1, 8, 64, 256} }
 
 // Encoder encodes images with the parameters of a run, or computes another value of the model from them. Any number of
-// goroutines may use it at the same time; each call computes on the goroutine of its caller.
+// goroutines may use it at the same time; each call computes on the goroutine of its caller. Every program has a separate graph
+// with separate ops: this also holds for a user's layer with an op of Gorgonia that keeps a state between calls.
 //
 // The code of an image has the same bits in every call. They are those of [Run.Encode] for a batch of the largest size: an
 // encoder measures which sizes round alike and leaves the others out. Dense layers round all sizes alike; a convolution

@@ -112,7 +112,7 @@ func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*
 	}
 	images := s.Images
 	if limit > 0 {
-		images = images.Slice(0, min(limit, images.Len()))
+		images = images.First(limit)
 	}
 	var report *attack.Report
 	err = r.attacked(func(target attack.Target) error {

@@ -8,39 +8,38 @@ package augment
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 
+	"tessera/internal/volume"
 	"tessera/part"
 )
 
-// Augmentation changes one image at random. Its exported fields are settings. Apply does not change them: an augmentation
-// is safe for concurrent use.
+// Augmentation declares a random change of images. Its exported fields are settings. Prepare does not change them: an
+// augmentation is safe for concurrent use.
 type Augmentation interface {
-	// Apply writes the augmented image src to dst, which has the same length and shares no memory with src. All randomness
-	// comes from r. Working memory comes from s, which only this goroutine uses.
-	Apply(dst, src []float32, shape []int, r *rand.Rand, s *Scratch)
+	// Prepare returns the change for images of that shape, (height, width) or (height, width, channels), with separate working
+	// memory: one goroutine uses it at a time. It returns an error if a setting is invalid or the shape is not accepted;
+	// [Check] returns the common ones.
+	Prepare(shape []int) (Change, error)
 }
 
-// ShapeChecker is implemented by augmentations that cannot be applied to images of every shape.
-type ShapeChecker interface {
-	CheckShape(shape []int) error
-}
+// Change writes the augmented image src to dst. Both have the values of the prepared shape and share no memory; a [Chain]
+// checks that. All randomness comes from r. A change does not allocate once its working memory has grown.
+type Change func(dst, src []float32, r *rand.Rand)
 
 // Registry holds every augmentation.
 var Registry = part.New[Augmentation]("augmentation")
 
-// CheckShape returns an error if a cannot be applied to images of that shape: if the shape is not (height, width) or
-// (height, width, channels) with positive sizes, or if a is a [ShapeChecker] that returns an error.
-func CheckShape(a Augmentation, shape []int) error {
-	bad := len(shape) != 2 && len(shape) != 3
-	for _, d := range shape {
-		bad = bad || d < 1
-	}
-	if bad {
+// checkShape returns an error if the shape is not one of images: (height, width) or (height, width, channels) with positive
+// sizes and fewer than 2^31 values.
+func checkShape(shape []int) error {
+	if len(shape) != 2 && len(shape) != 3 || slices.Min(shape) < 1 {
 		return fmt.Errorf("augment: images of shape %v, want (height, width) or (height, width, channels)", shape)
 	}
-	if c, ok := a.(ShapeChecker); ok {
-		return c.CheckShape(shape)
+	if _, ok := volume.Within(shape, math.MaxInt32); !ok {
+		return fmt.Errorf("augment: images of shape %v, want fewer than 2^31 values", shape)
 	}
 	return nil
 }

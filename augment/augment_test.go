@@ -8,13 +8,17 @@ import (
 )
 
 // tried returns n draws of a on one image.
-func tried(a Augmentation, src []float32, shape []int, n int) [][]float32 {
-	r, s := rand.New(rand.NewPCG(11, 13)), &Scratch{}
+func tried(t *testing.T, a Augmentation, src []float32, shape []int, n int) [][]float32 {
+	t.Helper()
+	change, err := a.Prepare(shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(11, 13))
 	var all [][]float32
 	for range n {
 		dst := make([]float32, len(src))
-		s.Reset()
-		a.Apply(dst, src, shape, r, s)
+		change(dst, src, r)
 		all = append(all, dst)
 	}
 	return all
@@ -56,7 +60,7 @@ func TestARectangleHasTheAreaThatIsDrawnAndLiesInTheImage(t *testing.T) {
 func TestFlipMirrorsEachWayByItself(t *testing.T) {
 	src := []float32{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 0, 0.55} // 2 x 3 x 2
 	count := map[[2]bool]int{}
-	for _, got := range tried(&Flip{Horizontal: true, Vertical: true, Probability: 0.3}, src, []int{2, 3, 2}, 2000) {
+	for _, got := range tried(t, &Flip{Horizontal: true, Vertical: true, Probability: 0.3}, src, []int{2, 3, 2}, 2000) {
 		for _, way := range [][2]bool{{false, false}, {false, true}, {true, false}, {true, true}} {
 			var want []float32
 			for y := range 2 {
@@ -90,7 +94,7 @@ func TestShiftMovesByEveryDistanceEquallyOften(t *testing.T) {
 		src[i] = float32(i+1) / 32
 	}
 	count := map[[2]int]int{}
-	for _, got := range tried(&Shift{Pixels: most, Fill: 1}, src, []int{height, width}, n) {
+	for _, got := range tried(t, &Shift{Pixels: most, Fill: 1}, src, []int{height, width}, n) {
 		for dy := -most; dy <= most; dy++ {
 			for dx := -most; dx <= most; dx++ {
 				want := make([]float32, len(src))
@@ -126,7 +130,7 @@ func TestEraseReplacesOneRectangle(t *testing.T) {
 		"mean": func(v float32) bool { return v == float32(0.5-0.25/1200) }, "random": func(v float32) bool { return v != 0.5 },
 	} {
 		erased := 0
-		for _, got := range tried(&Erase{Probability: 0.7, Scale: []float64{0.1, 0.3}, Ratio: []float64{0.5, 2}, Fill: fill}, src, []int{20, 30, 2}, 400) {
+		for _, got := range tried(t, &Erase{Probability: 0.7, Scale: []float64{0.1, 0.3}, Ratio: []float64{0.5, 2}, Fill: fill}, src, []int{20, 30, 2}, 400) {
 			top, left, bottom, right, changed := 20, 30, -1, -1, 0
 			for i, v := range got {
 				if v != src[i] {
@@ -163,7 +167,7 @@ func TestBrightnessAndContrastScaleByOneFactor(t *testing.T) {
 		}
 	}
 	var bright, contrast []float64
-	for _, got := range tried(&Brightness{By: 0.3}, src, []int{1, 5}, 500) {
+	for _, got := range tried(t, &Brightness{By: 0.3}, src, []int{1, 5}, 500) {
 		f := float64(got[3] / src[3])
 		bright = append(bright, f)
 		for i, v := range src {
@@ -172,7 +176,7 @@ func TestBrightnessAndContrastScaleByOneFactor(t *testing.T) {
 			}
 		}
 	}
-	for _, got := range tried(&Contrast{By: 0.3}, src, []int{1, 5}, 500) {
+	for _, got := range tried(t, &Contrast{By: 0.3}, src, []int{1, 5}, 500) {
 		f := (float64(got[3]) - 0.2375) / (0.5 - 0.2375)
 		contrast = append(contrast, f)
 		for i, v := range src {
@@ -187,7 +191,7 @@ func TestBrightnessAndContrastScaleByOneFactor(t *testing.T) {
 
 func TestNoiseHasItsMeanAndStandardDeviation(t *testing.T) {
 	src := slices.Repeat([]float32{0.5}, 10000)
-	got := tried(&Noise{Std: 0.05}, src, []int{100, 100}, 1)[0]
+	got := tried(t, &Noise{Std: 0.05}, src, []int{100, 100}, 1)[0]
 	sum, squares := 0.0, 0.0
 	for _, v := range got {
 		d := float64(v) - 0.5
@@ -231,7 +235,7 @@ func TestDilateAndErodeTakeTheExtremesOverTheDisk(t *testing.T) {
 		{&Erode{Radius: radius, Probability: 0.4}, extreme(func(a, b float32) float32 { return min(a, b) })},
 	} {
 		changed := 0
-		for _, got := range tried(c.a, src, []int{in.height, in.width, in.channels}, 500) {
+		for _, got := range tried(t, c.a, src, []int{in.height, in.width, in.channels}, 500) {
 			if slices.Equal(got, c.want) {
 				changed++
 			} else if !slices.Equal(got, src) {

@@ -27,22 +27,42 @@ func init() {
 // Check refuses a range that is not [low, high].
 func (b *Blur) Check() error { return checkRange("sigma", b.Sigma) }
 
-// Apply implements [Augmentation].
-func (b *Blur) Apply(dst, src []float32, shape []int, r *rand.Rand, s *Scratch) {
-	if !happens(r, b.Probability) {
-		copy(dst, src)
-		return
+// Prepare implements [Augmentation].
+func (b *Blur) Prepare(shape []int) (Change, error) {
+	if err := Check(b, shape); err != nil {
+		return nil, err
 	}
-	smooth(dst, src, sizeOf(shape), uniform(r, b.Sigma[0], b.Sigma[1]), s)
+	low, high, probability := b.Sigma[0], b.Sigma[1], b.Probability
+	s := newSmoother(sizeOf(shape), high)
+	return func(dst, src []float32, r *rand.Rand) {
+		if !happens(r, probability) {
+			copy(dst, src)
+			return
+		}
+		s.smooth(dst, src, uniform(r, low, high))
+	}, nil
 }
 
+// smoother convolves images with Gaussians.
+type smoother struct {
+	in                   size
+	weights, sum, padded []float64 // working memory
+}
+
+// newSmoother returns the smoother for standard deviations up to sigma.
+func newSmoother(in size, sigma float64) *smoother {
+	radius := reach(sigma)
+	return &smoother{in, make([]float64, radius+1), make([]float64, in.stride()), make([]float64, (in.width+2*radius)*in.channels)}
+}
+
+// reach is the distance in pixels up to which a Gaussian has weights.
+func reach(sigma float64) int { return int(math.Round(4 * sigma)) }
+
 // smooth writes src convolved with the Gaussian of that standard deviation to dst: first the columns, then the rows.
-func smooth(dst, src []float32, in size, sigma float64, s *Scratch) {
-	radius := int(math.Round(4 * sigma))
-	w := s.Float64(radius + 1)
+func (s *smoother) smooth(dst, src []float32, sigma float64) {
+	radius, in := reach(sigma), s.in
+	w, sum, padded := s.weights[:radius+1], s.sum, s.padded[:(in.width+2*radius)*in.channels]
 	gaussian(w, sigma)
-	sum := s.Float64(in.stride())
-	padded := s.Float64((in.width + 2*radius) * in.channels)
 	for y := range in.height {
 		clear(sum)
 		for k := -radius; k <= radius; k++ {

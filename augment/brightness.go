@@ -18,10 +18,16 @@ func init() {
 	Registry.Register("brightness", "all values times one factor: clip(f x), f within by of 1", func() Augmentation { return &Brightness{By: 0.4} })
 }
 
-// Apply implements [Augmentation].
-func (b *Brightness) Apply(dst, src []float32, _ []int, r *rand.Rand, _ *Scratch) {
-	factor := float32(uniform(r, max(0, 1-b.By), 1+b.By))
-	for i, v := range src {
-		dst[i] = clip(factor * v)
+// Prepare implements [Augmentation].
+func (b *Brightness) Prepare(shape []int) (Change, error) {
+	if err := Check(b, shape); err != nil {
+		return nil, err
 	}
+	low, high := max(0, 1-b.By), 1+b.By
+	return func(dst, src []float32, r *rand.Rand) {
+		factor := float32(uniform(r, low, high))
+		for i, v := range src {
+			dst[i] = clip(factor * v)
+		}
+	}, nil
 }

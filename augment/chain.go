@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"tessera/internal/volume"
 	"tessera/team"
@@ -23,9 +24,9 @@ type Chain struct {
 	idle []*worker // grows to the maximum number of concurrent goroutines
 }
 
-// worker is the memory of one goroutine.
+// worker is what one goroutine needs.
 type worker struct {
-	scratch      Scratch
+	changes      []Change  // of the steps
 	a, b         []float32 // one image each: results between steps
 	image, step  rand.PCG
 	images, each *rand.Rand // they read image and step
@@ -38,29 +39,25 @@ type seed struct{ high, low uint64 }
 // chain without augmentations copies. NewChain returns an error if a setting is invalid or an augmentation does not accept
 // the shape.
 func NewChain(steps []Augmentation, shape []int) (*Chain, error) {
-	if err := CheckShape(nil, shape); err != nil {
+	if err := checkShape(shape); err != nil {
 		return nil, err
 	}
-	for i, a := range steps {
-		if a == nil {
-			return nil, fmt.Errorf("augment: step %d is nil", i)
-		}
-		if err := Check(a); err != nil {
-			return nil, fmt.Errorf("augment: step %d: %w", i, err)
-		}
-		if err := CheckShape(a, shape); err != nil {
-			return nil, fmt.Errorf("augment: step %d: %w", i, err)
-		}
+	c := &Chain{steps: slices.Clone(steps), shape: slices.Clone(shape), pixels: volume.Of(shape)}
+	w, err := c.newWorker()
+	if err != nil {
+		return nil, err
 	}
-	return &Chain{steps: slices.Clone(steps), shape: slices.Clone(shape), pixels: volume.Of(shape)}, nil
+	c.idle = append(c.idle, w)
+	return c, nil
 }
 
 // Apply writes the augmented images src to dst: any number of images, one after the other. Both have the same length and
 // share no memory. r gives a seed for every image, in order: the first images of a batch do not depend on the number of
-// following images. Apply panics if the lengths differ or are not a whole number of images.
-func (c *Chain) Apply(dst, src []float32, r *rand.Rand) {
+// following images. Apply returns an error if the lengths differ or are not a whole number of images, or if an augmentation
+// can no longer be prepared.
+func (c *Chain) Apply(dst, src []float32, r *rand.Rand) error {
 	if len(dst) != len(src) || len(src)%c.pixels != 0 {
-		panic(fmt.Sprintf("augment: %d values into %d, want as many, and a multiple of %d", len(src), len(dst), c.pixels))
+		return fmt.Errorf("augment: %d values into %d, want as many, and a multiple of %d", len(src), len(dst), c.pixels)
 	}
 	n := len(src) / c.pixels
 	seeds := make([]seed, n)
@@ -68,48 +65,75 @@ func (c *Chain) Apply(dst, src []float32, r *rand.Rand) {
 		seeds[i] = seed{r.Uint64(), r.Uint64()}
 	}
 	const grain = 16 // images that one goroutine takes at a time; training asks for as many on each of its threads, which start no further ones
+	var failed atomic.Pointer[error]
 	team.For(n, grain, func(from, to int) {
-		w := c.take()
+		w, err := c.take()
+		if err != nil {
+			failed.Store(&err)
+			return
+		}
 		defer c.give(w)
 		for i := from; i < to; i++ {
 			at := i * c.pixels
 			c.one(w, dst[at:at+c.pixels:at+c.pixels], src[at:at+c.pixels:at+c.pixels], seeds[i])
 		}
 	})
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // one augments one image.
 func (c *Chain) one(w *worker, dst, src []float32, s seed) {
-	if len(c.steps) == 0 {
+	if len(w.changes) == 0 {
 		copy(dst, src)
 		return
 	}
 	w.image.Seed(s.high, s.low)
-	last := len(c.steps) - 1
-	for i, a := range c.steps {
+	last := len(w.changes) - 1
+	for i, change := range w.changes {
 		to := w.a
 		if i == last {
 			to = dst
 		}
 		w.step.Seed(w.images.Uint64(), w.images.Uint64())
-		w.scratch.Reset()
-		a.Apply(to, src, c.shape, w.each, &w.scratch)
+		change(to, src, w.each)
 		src = to
 		w.a, w.b = w.b, w.a
 	}
 }
 
-func (c *Chain) take() *worker {
+func (c *Chain) take() (*worker, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n := len(c.idle); n > 0 {
 		w := c.idle[n-1]
 		c.idle = c.idle[:n-1]
-		return w
+		return w, nil
 	}
+	return c.newWorker()
+}
+
+// newWorker prepares the steps once more.
+func (c *Chain) newWorker() (*worker, error) {
 	w := &worker{a: make([]float32, c.pixels), b: make([]float32, c.pixels)}
 	w.images, w.each = rand.New(&w.image), rand.New(&w.step)
-	return w
+	for i, a := range c.steps {
+		if a == nil {
+			return nil, fmt.Errorf("augment: step %d is nil", i)
+		}
+		err := Check(a, c.shape)
+		if err != nil {
+			return nil, fmt.Errorf("augment: step %d: %w", i, err)
+		}
+		change, err := a.Prepare(slices.Clone(c.shape))
+		if err != nil {
+			return nil, fmt.Errorf("augment: step %d: %w", i, err)
+		}
+		w.changes = append(w.changes, change)
+	}
+	return w, nil
 }
 
 func (c *Chain) give(w *worker) {

@@ -32,6 +32,14 @@ func every() []augment.Augmentation {
 	return steps
 }
 
+// apply applies c to dst.
+func apply(t *testing.T, c *augment.Chain, dst, src []float32, r *rand.Rand) {
+	t.Helper()
+	if err := c.Apply(dst, src, r); err != nil {
+		t.Error(err)
+	}
+}
+
 func generator(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 5)) }
 
 // images returns n equal images of that shape.
@@ -59,7 +67,7 @@ func TestAChainAppliesItsStepsInOrder(t *testing.T) {
 		{[]augment.Augmentation{black, mirror, white}, []float32{1, 1, 1}},
 	} {
 		dst := make([]float32, 3)
-		newChain(t, shape, c.steps...).Apply(dst, src, generator(1))
+		apply(t, newChain(t, shape, c.steps...), dst, src, generator(1))
 		if !slices.Equal(dst, c.want) {
 			t.Errorf("%d steps give %v, want %v", len(c.steps), dst, c.want)
 		}
@@ -78,7 +86,7 @@ func TestAnImageOfABatchDependsOnTheGeneratorAndItsPlaceOnly(t *testing.T) {
 		c := newChain(t, shape, every()...)
 		for _, count := range []int{n, 1, 17, n} {
 			dst := make([]float32, count*pixels)
-			c.Apply(dst, src[:len(dst)], generator(3))
+			apply(t, c, dst, src[:len(dst)], generator(3))
 			if want == nil {
 				want = dst
 			}
@@ -97,13 +105,13 @@ func TestManyGoroutinesShareAChain(t *testing.T) {
 	src := images(5, shape)
 	c := newChain(t, shape, every()...)
 	want := make([]float32, len(src))
-	c.Apply(want, src, generator(9))
+	apply(t, c, want, src, generator(9))
 	var wait sync.WaitGroup
 	for range 8 {
 		wait.Go(func() {
 			dst := make([]float32, len(src))
 			for range 20 {
-				if c.Apply(dst, src, generator(9)); !slices.Equal(dst, want) {
+				if apply(t, c, dst, src, generator(9)); !slices.Equal(dst, want) {
 					t.Error("another goroutine changes the result")
 				}
 			}
@@ -121,8 +129,8 @@ func TestEveryStepHasAStreamOfItsOwn(t *testing.T) {
 	}
 	none, noise := erase(0.1), &augment.Noise{Std: 0.1}
 	few, many := make([]float32, len(src)), make([]float32, len(src))
-	newChain(t, shape, none, noise).Apply(few, src, generator(2))
-	newChain(t, shape, &augment.Noise{}, noise).Apply(many, src, generator(2)) // draws, and changes nothing
+	apply(t, newChain(t, shape, none, noise), few, src, generator(2))
+	apply(t, newChain(t, shape, &augment.Noise{}, noise), many, src, generator(2)) // draws, and changes nothing
 	if !slices.Equal(few, many) {
 		t.Error("noise depends on what the step before draws")
 	}
@@ -132,7 +140,7 @@ func TestAChainAllocatesNothingPerImage(t *testing.T) {
 	shape := []int{12, 12}
 	src := images(100, shape)
 	dst, c, r := make([]float32, len(src)), newChain(t, shape, every()...), generator(1)
-	if n := testing.AllocsPerRun(20, func() { c.Apply(dst, src, r) }); n > 20 {
+	if n := testing.AllocsPerRun(20, func() { apply(t, c, dst, src, r) }); n > 20 {
 		t.Errorf("%v allocations for 100 images", n)
 	}
 }
@@ -140,11 +148,11 @@ func TestAChainAllocatesNothingPerImage(t *testing.T) {
 // grey takes images without channels only.
 type grey struct{ augment.Flip }
 
-func (*grey) CheckShape(shape []int) error {
+func (g *grey) Prepare(shape []int) (augment.Change, error) {
 	if len(shape) != 2 {
-		return errors.New("grey images only")
+		return nil, errors.New("grey images only")
 	}
-	return nil
+	return g.Flip.Prepare(shape)
 }
 
 func TestAChainRefusesWhatItCannotApply(t *testing.T) {
@@ -157,6 +165,7 @@ func TestAChainRefusesWhatItCannotApply(t *testing.T) {
 		{nil, []int{16}, "images of shape [16]"},
 		{nil, []int{4, 0}, "images of shape [4 0]"},
 		{nil, nil, "images of shape []"},
+		{nil, []int{1 << 20, 1 << 20}, "want fewer than 2^31 values"},
 		{[]augment.Augmentation{&augment.Flip{}, nil}, good, "step 1 is nil"},
 		{[]augment.Augmentation{&grey{}}, []int{4, 4, 3}, "step 0: grey images only"},
 		{[]augment.Augmentation{&augment.Crop{}}, good, "step 0: scale: got []"},
@@ -188,10 +197,72 @@ func TestAChainRefusesWhatItCannotApply(t *testing.T) {
 func TestZeroSettingsDoNotPanic(t *testing.T) {
 	for _, a := range []augment.Augmentation{&augment.Crop{}, &augment.Flip{}, &augment.Rotate{}, &augment.Shift{}, &augment.Erase{},
 		&augment.Brightness{}, &augment.Contrast{}, &augment.Blur{}, &augment.Noise{}, &augment.Dilate{}, &augment.Erode{}} {
-		c, err := augment.NewChain([]augment.Augmentation{a}, []int{3, 3})
-		if err != nil {
-			continue
+		if change, err := a.Prepare([]int{3, 3}); err == nil {
+			change(make([]float32, 9), make([]float32, 9), generator(1))
 		}
-		c.Apply(make([]float32, 9), make([]float32, 9), generator(1))
+		if c, err := augment.NewChain([]augment.Augmentation{a}, []int{3, 3}); err == nil {
+			apply(t, c, make([]float32, 9), make([]float32, 9), generator(1))
+		}
+	}
+}
+
+// Without a chain too, nothing is made of an invalid setting or shape; later changes of the settings have no effect.
+func TestOnlyAValidAugmentationIsPrepared(t *testing.T) {
+	for _, a := range []augment.Augmentation{&augment.Dilate{Radius: -1, Probability: 1}, &augment.Erode{Radius: -1, Probability: 1},
+		&augment.Shift{Pixels: -1}, &augment.Blur{Probability: 1}, &augment.Crop{Ratio: []float64{1, 1}}, &augment.Erase{Fill: "mean"}, (*augment.Flip)(nil)} {
+		if _, err := a.Prepare([]int{3, 3}); err == nil {
+			t.Errorf("%T %+v is prepared", a, a)
+		}
+	}
+	for _, a := range every() {
+		for _, shape := range [][]int{nil, {9}, {3, -3}, {3, 3, 0}, {1, 2, 3, 4}, {1 << 40, 1 << 40}} {
+			if _, err := a.Prepare(shape); err == nil {
+				t.Errorf("%T is prepared for images of shape %v", a, shape)
+			}
+		}
+	}
+	a := &augment.Shift{Pixels: 1}
+	change, err := a.Prepare([]int{3, 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Pixels = -1
+	change(make([]float32, 9), make([]float32, 9), generator(1))
+}
+
+func TestAChainReturnsAnErrorForOtherLengths(t *testing.T) {
+	c := newChain(t, []int{2, 2}, every()...)
+	for _, n := range [][2]int{{4, 8}, {8, 4}, {5, 5}, {0, 4}} {
+		if err := c.Apply(make([]float32, n[0]), make([]float32, n[1]), generator(1)); err == nil || !strings.Contains(err.Error(), "values into") {
+			t.Errorf("%d values into %d: %v", n[1], n[0], err)
+		}
+	}
+	apply(t, c, nil, nil, generator(1))
+}
+
+// once can be prepared once only; its change runs inside.
+type once struct {
+	augment.Noise
+	prepared bool
+	inside   func()
+}
+
+func (o *once) Prepare([]int) (augment.Change, error) {
+	if o.prepared {
+		return nil, errors.New("no memory left")
+	}
+	o.prepared = true
+	return func([]float32, []float32, *rand.Rand) { o.inside() }, nil
+}
+
+// While a goroutine is inside a chain, another one needs another worker.
+func TestAChainReturnsAnErrorOfALaterPreparation(t *testing.T) {
+	shape, a := []int{2, 2}, &once{}
+	c := newChain(t, shape, a)
+	var err error
+	a.inside = func() { err = c.Apply(make([]float32, 4), make([]float32, 4), generator(1)) }
+	apply(t, c, make([]float32, 4), make([]float32, 4), generator(1))
+	if err == nil || !strings.Contains(err.Error(), "step 0: no memory left") {
+		t.Errorf("got %v", err)
 	}
 }

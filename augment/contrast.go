@@ -19,11 +19,17 @@ func init() {
 		func() Augmentation { return &Contrast{By: 0.4} })
 }
 
-// Apply implements [Augmentation].
-func (c *Contrast) Apply(dst, src []float32, _ []int, r *rand.Rand, _ *Scratch) {
-	factor, m := uniform(r, max(0, 1-c.By), 1+c.By), float64(mean(src))
-	for i, v := range src {
-		// f x + (1-f) m: a factor of 1 gives exactly x.
-		dst[i] = clip(float32(factor*float64(v) + (1-factor)*m))
+// Prepare implements [Augmentation].
+func (c *Contrast) Prepare(shape []int) (Change, error) {
+	if err := Check(c, shape); err != nil {
+		return nil, err
 	}
+	low, high := max(0, 1-c.By), 1+c.By
+	return func(dst, src []float32, r *rand.Rand) {
+		factor, m := uniform(r, low, high), float64(mean(src))
+		for i, v := range src {
+			// f x + (1-f) m: a factor of 1 gives exactly x.
+			dst[i] = clip(float32(factor*float64(v) + (1-factor)*m))
+		}
+	}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // Crop cuts a random rectangle out of the image and enlarges it to the size of the image, bilinearly: with the rectangle
@@ -36,10 +37,13 @@ func (c *Crop) Check() error {
 	return errors.Join(checkRange("scale", c.Scale), checkRange("ratio", c.Ratio))
 }
 
-// Apply implements [Augmentation].
-func (c *Crop) Apply(dst, src []float32, shape []int, r *rand.Rand, _ *Scratch) {
-	in := sizeOf(shape)
-	enlarge(dst, src, in, drawBox(r, c.Scale, c.Ratio, in))
+// Prepare implements [Augmentation].
+func (c *Crop) Prepare(shape []int) (Change, error) {
+	if err := Check(c, shape); err != nil {
+		return nil, err
+	}
+	in, scale, ratio := sizeOf(shape), slices.Clone(c.Scale), slices.Clone(c.Ratio)
+	return func(dst, src []float32, r *rand.Rand) { enlarge(dst, src, in, drawBox(r, scale, ratio, in)) }, nil
 }
 
 // enlarge writes the rectangle b of src, in the size of src, to dst.

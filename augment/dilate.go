@@ -20,11 +20,25 @@ func init() {
 	Registry.Register("dilate", "the largest value in a disk around every pixel", func() Augmentation { return &Dilate{Radius: 1, Probability: 0.5} })
 }
 
-// Apply implements [Augmentation].
-func (d *Dilate) Apply(dst, src []float32, shape []int, r *rand.Rand, s *Scratch) {
-	if !happens(r, d.Probability) {
-		copy(dst, src)
-		return
+// Prepare implements [Augmentation].
+func (d *Dilate) Prepare(shape []int) (Change, error) {
+	if err := Check(d, shape); err != nil {
+		return nil, err
 	}
-	s.filter(morph.Dilation, d.Radius, shape).Image(dst, src)
+	return filtered(morph.Dilation, d.Radius, d.Probability, shape)
+}
+
+// filtered is the change by a morphological filter.
+func filtered(op morph.Operator, radius int, probability float64, shape []int) (Change, error) {
+	f, err := morph.NewFilter(op, radius, shape)
+	if err != nil {
+		return nil, err
+	}
+	return func(dst, src []float32, r *rand.Rand) {
+		if !happens(r, probability) {
+			copy(dst, src)
+			return
+		}
+		f.Image(dst, src)
+	}, nil
 }

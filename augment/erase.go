@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // Erase replaces the pixels of a random rectangle, with that Probability. The area is uniform over Scale as a fraction of
@@ -31,9 +32,18 @@ func (e *Erase) Check() error {
 	return errors.Join(checkRange("scale", e.Scale), checkRange("ratio", e.Ratio))
 }
 
-// Apply implements [Augmentation].
-func (e *Erase) Apply(dst, src []float32, shape []int, r *rand.Rand, _ *Scratch) {
-	in := sizeOf(shape)
+// Prepare implements [Augmentation].
+func (e *Erase) Prepare(shape []int) (Change, error) {
+	if err := Check(e, shape); err != nil {
+		return nil, err
+	}
+	in, own := sizeOf(shape), *e
+	own.Scale, own.Ratio = slices.Clone(e.Scale), slices.Clone(e.Ratio)
+	return func(dst, src []float32, r *rand.Rand) { own.erase(dst, src, in, r) }, nil
+}
+
+// erase writes src with one rectangle replaced to dst.
+func (e *Erase) erase(dst, src []float32, in size, r *rand.Rand) {
 	copy(dst, src)
 	if !happens(r, e.Probability) {
 		return

@@ -1,10 +1,6 @@
 package augment
 
-import (
-	"math/rand/v2"
-
-	"tessera/morph"
-)
+import "tessera/morph"
 
 // Erode replaces every pixel, with that Probability for the whole image, by the smallest in the disk of that Radius around
 // it, channel by channel: the flat erosion of the image, which thins bright shapes. Radius 1 is the cross of five pixels. A
@@ -20,11 +16,10 @@ func init() {
 	Registry.Register("erode", "the smallest value in a disk around every pixel", func() Augmentation { return &Erode{Radius: 1, Probability: 0.5} })
 }
 
-// Apply implements [Augmentation].
-func (e *Erode) Apply(dst, src []float32, shape []int, r *rand.Rand, s *Scratch) {
-	if !happens(r, e.Probability) {
-		copy(dst, src)
-		return
+// Prepare implements [Augmentation].
+func (e *Erode) Prepare(shape []int) (Change, error) {
+	if err := Check(e, shape); err != nil {
+		return nil, err
 	}
-	s.filter(morph.Erosion, e.Radius, shape).Image(dst, src)
+	return filtered(morph.Erosion, e.Radius, e.Probability, shape)
 }

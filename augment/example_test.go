@@ -12,17 +12,22 @@ type invert struct {
 	Probability float64 `toml:"probability" want:"in [0,1]" doc:"of inverting the image"`
 }
 
-// Apply implements [augment.Augmentation].
-func (v *invert) Apply(dst, src []float32, _ []int, r *rand.Rand, _ *augment.Scratch) {
-	copy(dst, src)
-	if r.Float64() < v.Probability {
-		for i := range dst {
-			dst[i] = 1 - src[i]
-		}
+// Prepare implements [augment.Augmentation].
+func (v *invert) Prepare(shape []int) (augment.Change, error) {
+	if err := augment.Check(v, shape); err != nil {
+		return nil, err
 	}
+	return func(dst, src []float32, r *rand.Rand) {
+		copy(dst, src)
+		if r.Float64() < v.Probability {
+			for i := range dst {
+				dst[i] = 1 - src[i]
+			}
+		}
+	}, nil
 }
 
-// A user-defined augmentation is a struct with settings and Apply. augment.Registry.Register makes it a kind of
+// A user-defined augmentation is a struct with settings and Prepare. augment.Registry.Register makes it a kind of
 // models.toml; a Chain takes it without that.
 func Example_ownAugmentation() {
 	steps := []augment.Augmentation{&invert{Probability: 1}, &augment.Flip{Horizontal: true, Probability: 1}}
@@ -33,7 +38,10 @@ func Example_ownAugmentation() {
 	}
 	images := []float32{0, 0.25, 0.5, 1, 1, 1, 0, 0} // two images of one row
 	views := make([]float32, len(images))
-	chain.Apply(views, images, rand.New(rand.NewPCG(1, 1)))
+	if err := chain.Apply(views, images, rand.New(rand.NewPCG(1, 1))); err != nil {
+		fmt.Println(err)
+		return
+	}
 	fmt.Println(views)
 	// Output: [0 0.5 0.75 1 1 1 0 0]
 }

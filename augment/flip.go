@@ -17,9 +17,17 @@ func init() {
 	Registry.Register("flip", "the mirror image", func() Augmentation { return &Flip{Horizontal: true, Probability: 0.5} })
 }
 
-// Apply implements [Augmentation].
-func (f *Flip) Apply(dst, src []float32, shape []int, r *rand.Rand, _ *Scratch) {
-	in := sizeOf(shape)
+// Prepare implements [Augmentation].
+func (f *Flip) Prepare(shape []int) (Change, error) {
+	if err := Check(f, shape); err != nil {
+		return nil, err
+	}
+	in, own := sizeOf(shape), *f
+	return func(dst, src []float32, r *rand.Rand) { own.flip(dst, src, in, r) }, nil
+}
+
+// flip writes src or a mirror image of it to dst.
+func (f *Flip) flip(dst, src []float32, in size, r *rand.Rand) {
 	horizontal, vertical := happens(r, f.Probability) && f.Horizontal, happens(r, f.Probability) && f.Vertical
 	for y := range in.height {
 		from := y

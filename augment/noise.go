@@ -17,9 +17,15 @@ func init() {
 	Registry.Register("noise", "Gaussian noise on every value: clip(x + std n)", func() Augmentation { return &Noise{Std: 0.1} })
 }
 
-// Apply implements [Augmentation].
-func (n *Noise) Apply(dst, src []float32, _ []int, r *rand.Rand, _ *Scratch) {
-	for i, v := range src {
-		dst[i] = clip(v + float32(n.Std*r.NormFloat64()))
+// Prepare implements [Augmentation].
+func (n *Noise) Prepare(shape []int) (Change, error) {
+	if err := Check(n, shape); err != nil {
+		return nil, err
 	}
+	std := n.Std
+	return func(dst, src []float32, r *rand.Rand) {
+		for i, v := range src {
+			dst[i] = clip(v + float32(std*r.NormFloat64()))
+		}
+	}, nil
 }

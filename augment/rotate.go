@@ -23,9 +23,13 @@ func init() {
 	Registry.Register("rotate", "a rotation about the centre by up to degrees", func() Augmentation { return &Rotate{Degrees: 15} })
 }
 
-// Apply implements [Augmentation].
-func (t *Rotate) Apply(dst, src []float32, shape []int, r *rand.Rand, _ *Scratch) {
-	turn(dst, src, sizeOf(shape), uniform(r, -t.Degrees, t.Degrees), float32(t.Fill))
+// Prepare implements [Augmentation].
+func (t *Rotate) Prepare(shape []int) (Change, error) {
+	if err := Check(t, shape); err != nil {
+		return nil, err
+	}
+	in, degrees, fill := sizeOf(shape), t.Degrees, float32(t.Fill)
+	return func(dst, src []float32, r *rand.Rand) { turn(dst, src, in, uniform(r, -degrees, degrees), fill) }, nil
 }
 
 // turn writes src turned by an angle in degrees to dst.

@@ -9,10 +9,14 @@ import (
 	"tessera/table"
 )
 
-// Check returns the first invalid setting of a as a [part.KeyError]: a value that its tags do not allow or for which its
-// method Check() error returns an error. It checks augmentations made in Go; declarations in TOML are checked when they are
-// read.
-func Check(a Augmentation) error {
+// Check returns an error if images do not have that shape, (height, width) or (height, width, channels), or else the first
+// invalid setting of a as a [part.KeyError]: a value that its tags do not allow or for which its method Check() error returns
+// an error. Prepare begins with it, because augmentations made in Go have any settings; declarations in TOML are checked when
+// they are read.
+func Check(a Augmentation, shape []int) error {
+	if err := checkShape(shape); err != nil {
+		return err
+	}
 	v := reflect.ValueOf(a)
 	if v.Kind() == reflect.Pointer && v.IsNil() {
 		return fmt.Errorf("got a nil %T", a)

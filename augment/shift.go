@@ -19,9 +19,17 @@ func init() {
 	Registry.Register("shift", "a translation by a random whole number of pixels", func() Augmentation { return &Shift{Pixels: 2} })
 }
 
-// Apply implements [Augmentation].
-func (m *Shift) Apply(dst, src []float32, shape []int, r *rand.Rand, _ *Scratch) {
-	in := sizeOf(shape)
+// Prepare implements [Augmentation].
+func (m *Shift) Prepare(shape []int) (Change, error) {
+	if err := Check(m, shape); err != nil {
+		return nil, err
+	}
+	in, own := sizeOf(shape), *m
+	return func(dst, src []float32, r *rand.Rand) { own.shift(dst, src, in, r) }, nil
+}
+
+// shift writes src moved by a random distance to dst.
+func (m *Shift) shift(dst, src []float32, in size, r *rand.Rand) {
 	down, right := steps(r, m.Pixels, in.height), steps(r, m.Pixels, in.width)
 	for i := range dst {
 		dst[i] = float32(m.Fill)

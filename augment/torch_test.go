@@ -32,7 +32,7 @@ func TestOperationsAgreeWithPyTorchAndSciPy(t *testing.T) {
 			enlarge(dst, src, sizeOf(c.Shape), box{c.Box[0], c.Box[1], c.Box[2], c.Box[3]})
 		},
 		"rotate": func(dst, src []float32, c peerCase) { turn(dst, src, sizeOf(c.Shape), c.Degrees, 0) },
-		"blur":   func(dst, src []float32, c peerCase) { smooth(dst, src, sizeOf(c.Shape), c.Sigma, &Scratch{}) },
+		"blur":   func(dst, src []float32, c peerCase) { newSmoother(sizeOf(c.Shape), c.Sigma).smooth(dst, src, c.Sigma) },
 	}
 	for name, operate := range operations {
 		if len(cases[name]) < 10 {

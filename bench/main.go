@@ -1,11 +1,11 @@
 // Command bench measures Tessera against its peers, in turn, and prints the ratios of the medians.
 //
-//	go run ./bench --data FOLDER [--only NAME] [--rounds 5] [--steps 469] [--threads 2] [--mpirun LAUNCHER,...]
+//	go run ./bench --data FOLDER [--only NAME] [--rounds 5] [--steps 469] [--threads 2] [--mpirun LAUNCHER]
 //
 // FOLDER holds fashion-mnist/. Every round runs, for each contest, the peer at its best (bench/torch_steps.py in PyTorch,
 // bench/sklearn_baselines.py in scikit-learn: see there) and Tessera, which inherits TESSERA_BLAS and TESSERA_SIMD. Rounds alternate
 // so that a machine whose speed drifts is fair to all. With --mpirun the contests are others: the peer is a training by one
-// process of as many threads, ours one by as many processes of one thread.
+// process of as many threads, ours one by as many processes of one thread. --mpirun may be repeated.
 package main
 
 import (
@@ -53,8 +53,8 @@ func main() {
 	rounds := flag.Int("rounds", 5, "alternating rounds")
 	flag.IntVar(&s.steps, "steps", 469, "training steps per run")
 	flag.IntVar(&s.threads, "threads", 2, "threads of training steps, both sides")
-	flag.Func("mpirun", "comma-separated launchers of MPI, with their options: trainings by several processes beside those by one", func(text string) error {
-		s.launchers = strings.Split(text, ",")
+	flag.Func("mpirun", "a launcher of MPI with its options, may be repeated: trainings by several processes beside those by one", func(text string) error {
+		s.launchers = append(s.launchers, text)
 		return nil
 	})
 	flag.Parse()

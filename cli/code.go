@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/data"
+	"tessera/internal/volume"
 	"tessera/train/folder"
 )
 
@@ -35,10 +36,11 @@ func decodeCommand() *cobra.Command {
 		}
 		low, high := r.Range()
 		clipped := func(out io.Writer, file string) { warnClipped(out, file, low, high) }
-		return coding{read: []int{r.Units()}, write: r.Shape(), code: r.Decode, name: name, clipped: clipped}
+		named, _ := r.Model.Dataset.Source.(data.Namer)
+		return coding{read: []int{r.Units()}, write: r.Shape(), code: r.Decode, name: name, clipped: clipped, named: named}
 	})
 	cmd.Long = "Decode codes (.npy, .npz, .csv) to images: .npy (float32), .npz, .idx, .png for one image, or a new folder of PNG files; or to\n" +
-		"vectors: .npy, .npz or .csv. The scaling of the training is undone."
+		"vectors: .npy, .npz or .csv, with the names of the columns of a CSV data set. The scaling of the training is undone."
 	cmd.Example = "  tessera decode runs/shallow --in codes.npy --out images"
 	return cmd
 }
@@ -51,6 +53,7 @@ type coding struct {
 	like        data.Source // whose keys say how the input is read; nil for codes
 	warn        func(out io.Writer, file string, values []float32)
 	clipped     func(out io.Writer, file string) // warns before values are written as bytes; nil for codes
+	named       data.Namer                       // names the values that are written; nil if they have no names
 }
 
 // codeFlags are the flags of encode and decode.
@@ -129,11 +132,33 @@ func (f *codeFlags) code(cmd *cobra.Command, run string, direction func(*tessera
 	if format, err := data.FormatOf(f.out); err == nil && c.clipped != nil && slices.Contains([]string{"idx", "png", "folder"}, format) {
 		c.clipped(cmd.ErrOrStderr(), f.out)
 	}
+	if rows.Columns, err = c.columns(cmd, f.out); err != nil {
+		return err
+	}
 	if err := data.WriteRows(f.out, c.name, c.write, values, *rows); err != nil {
 		return writing(f.out, err)
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), f.out)
 	return nil
+}
+
+// columns are the names of the values in a .csv file. Without the file of the data set they are numbered.
+func (c *coding) columns(cmd *cobra.Command, out string) ([]string, error) {
+	if format, err := data.FormatOf(out); err != nil || format != "csv" || c.named == nil {
+		return nil, nil
+	}
+	names, err := c.named.ValueNames(cmd.Context())
+	switch want := volume.Of(c.write); {
+	case cmd.Context().Err() != nil:
+		return nil, cmd.Context().Err()
+	case err != nil:
+		warn(cmd, fmt.Sprintf("%s has numbers as names of columns: those of the data set are not known: %v", out, err))
+		return nil, nil
+	case len(names) != want:
+		warn(cmd, fmt.Sprintf("%s has numbers as names of columns: the data set has %d columns of values now, the run %d", out, len(names), want))
+		return nil, nil
+	}
+	return names, nil
 }
 
 // writing distinguishes a file that cannot be written from one that must not be overwritten.

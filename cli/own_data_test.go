@@ -280,6 +280,7 @@ func (b *bench) measurements(t *testing.T, o ownData) {
 		}
 	}
 	b.close(t, "decoded.csv", r.outputs)
+	b.columns()
 	codes := b.rows("measurements.npz", 16)
 	if !slices.Equal(codes.Classes, species) {
 		t.Errorf("classes %q, want %q", codes.Classes, species)
@@ -292,6 +293,30 @@ func (b *bench) measurements(t *testing.T, o ownData) {
 		if species[label] != o.species[i] || lines[i+1][0] != o.species[i] {
 			t.Errorf("row %d: %s, in the .csv file %s, want %s", i, species[label], lines[i+1][0], o.species[i])
 		}
+	}
+}
+
+// columns checks that decoded vectors have the names of the columns of their data set, or numbers if it is gone.
+func (b *bench) columns() {
+	b.Helper()
+	names := func(file string) string {
+		first, _, _ := strings.Cut(b.read(file), "\n")
+		return first
+	}
+	want := names("measurements.csv")
+	if got := names("decoded.csv"); !strings.HasSuffix(got, strings.TrimSuffix(want, ",species")) {
+		b.Errorf("the decoded columns are %q, want those of %q", got, want)
+	}
+	if err := os.Rename(b.path("measurements.csv"), b.path("away.csv")); err != nil {
+		b.Fatal(err)
+	}
+	r := b.must(0, "decode", "runs/measurements", "--in", "codes.csv", "--out", "numbered.csv")
+	b.contains("standard error", r.stderr, "numbered.csv has numbers as names of columns", "measurements.csv")
+	if got := names("numbered.csv"); !strings.HasSuffix(got, "0,1,2,3,4,5") {
+		b.Errorf("without the data set the columns are %q", got)
+	}
+	if err := os.Rename(b.path("away.csv"), b.path("measurements.csv")); err != nil {
+		b.Fatal(err)
 	}
 }
 

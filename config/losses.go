@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"tessera/augment"
 	"tessera/data"
 	"tessera/losses"
 	"tessera/table"
@@ -169,7 +168,7 @@ func (w *walk) drawn() {
 			if a == nil || w.layout.Input == nil || m.origin.Doubt(part) != nil {
 				continue
 			}
-			if err := augment.CheckShape(a, w.layout.Input); err != nil {
+			if _, err := a.Prepare(w.layout.Input); err != nil {
 				w.report(part, language.NameOf(m.origin, part, a), "", err.Error(), "")
 			}
 		}

@@ -39,11 +39,10 @@ func arraySize(path string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := product(dims)
+	_, want, err := arrayBytes(dims, size)
 	if err != nil {
 		return 0, err
 	}
-	want := int64(n) * int64(size)
 	return int64(length) + want, plausible(path, int64(length), want)
 }
 

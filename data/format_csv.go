@@ -211,8 +211,8 @@ func (t *table) countLabels() {
 	}
 }
 
-// writeCSV writes rows of values with a first line of column names: name and label where they are known, then the values by
-// number, each with as many digits as a float32 needs.
+// writeCSV writes rows of values with a first line of column names: name and label where they are known, then those of the
+// values, by default their numbers. A value has as many digits as a float32 needs.
 func writeCSV(w io.Writer, size int, values []float32, about Rows) error {
 	out := csv.NewWriter(w)
 	labels := about.labelTexts()
@@ -224,7 +224,11 @@ func writeCSV(w io.Writer, size int, values []float32, about Rows) error {
 		header = append(header, "label")
 	}
 	for i := range size {
-		header = append(header, strconv.Itoa(i))
+		if about.Columns != nil {
+			header = append(header, about.Columns[i])
+		} else {
+			header = append(header, strconv.Itoa(i))
+		}
 	}
 	if err := out.Write(header); err != nil {
 		return err

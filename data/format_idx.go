@@ -51,12 +51,12 @@ func parseIDX(b []byte) (array, error) {
 	if err != nil {
 		return array{}, err
 	}
-	n, err := product(dims)
+	size := idxSize[kind]
+	n, want, err := arrayBytes(dims, size)
 	if err != nil {
 		return array{}, err
 	}
-	size := idxSize[kind]
-	if want, got := int64(n)*int64(size), int64(len(b)-length); want != got {
+	if got := int64(len(b) - length); want != got {
 		return array{}, errSize(want, got)
 	}
 	b = b[length:]

@@ -99,12 +99,12 @@ func parseNPY(b []byte) (array, error) {
 	if err != nil {
 		return array{}, err
 	}
-	n, err := product(h.dims)
+	n, want, err := arrayBytes(h.dims, size)
 	if err != nil {
 		return array{}, err
 	}
 	b = b[h.length:]
-	if want := int64(n) * int64(size); want != int64(len(b)) {
+	if want != int64(len(b)) {
 		return array{}, errSize(want, int64(len(b)))
 	}
 	a := array{dims: h.dims}

@@ -78,11 +78,11 @@ func readNPZ(entry *zip.File, h npyHeader, err error) (array, error) {
 	if err != nil {
 		return array{}, err
 	}
-	n, err := product(h.dims)
+	_, want, err := arrayBytes(h.dims, size)
 	if err != nil {
 		return array{}, err
 	}
-	want := int64(h.length) + int64(n)*int64(size)
+	want += int64(h.length)
 	if uint64(want)/bestRatio > entry.CompressedSize64 {
 		return array{}, fmt.Errorf("the header says %d bytes, more than %d bytes of the archive can hold", want, entry.CompressedSize64)
 	}

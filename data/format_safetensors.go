@@ -91,12 +91,12 @@ func tensorOf(p tablePart, dtype string, b []byte) (array, error) {
 	if p.kind == "" {
 		return array{}, fmt.Errorf("values of type %.20q are not read: save samples as float32, float16 or bfloat16, labels as integers", dtype)
 	}
-	n, err := product(p.dims)
+	size := int(p.kind[1] - '0')
+	n, want, err := arrayBytes(p.dims, size)
 	if err != nil {
 		return array{}, err
 	}
-	size := int(p.kind[1] - '0')
-	if want := int64(n) * int64(size); want != int64(len(b)) {
+	if want != int64(len(b)) {
 		return array{}, fmt.Errorf("its shape needs %d bytes, the header places %d", want, len(b))
 	}
 	a := array{dims: p.dims}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -126,6 +127,29 @@ func TestFilesThatCannotBeImagesAreNamedWithTheirProblem(t *testing.T) {
 		var bad *Error
 		if !errors.As(err, &bad) || bad.Path != path || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: got %v, want one line, an *Error about %s with %q", name, err, path, c.want)
+		}
+	}
+}
+
+// The bytes that this header claims, 2^46 texts of 2^18 bytes each, overflow to 0: as many as the file has.
+func TestAnArrayOfMoreBytesThanCanBeCountedIsAnError(t *testing.T) {
+	npy := npyHeaderOf("<U65536", []int{1 << 46})
+	var npz bytes.Buffer
+	if err := writeNPZ(&npz, []namedArray{{"images", func(w io.Writer) error {
+		return writeNPY(w, []int{1, 2}, []float32{1, 2})
+	}}, {"names", func(w io.Writer) error {
+		_, err := w.Write(npy)
+		return err
+	}}}); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{"x.npy": npy, "x.npz": npz.Bytes()} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadRows(t.Context(), path, nil, nil); err == nil || !strings.Contains(err.Error(), "is not possible") {
+			t.Errorf("%s: got %v", name, err)
 		}
 	}
 }

@@ -145,7 +145,7 @@ func TestBarsDependOnTheirSeedAlone(t *testing.T) {
 	if slices.Equal(first, load(t, &Bars{Count: 100, Seed: 2}).Train.Float32()) {
 		t.Error("different seeds gave the same images")
 	}
-	longer := load(t, &Bars{Count: 200, Seed: 1}).Train.Slice(0, 100).Float32()
+	longer := load(t, &Bars{Count: 200, Seed: 1}).Train.First(100).Float32()
 	if !slices.Equal(first, longer) {
 		t.Error("a larger count changed the first images")
 	}

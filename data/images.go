@@ -103,7 +103,8 @@ func (m *Images) Range() (low, high float32) {
 	return low, high
 }
 
-// Bytes returns the bytes of image i, not to be changed, or nil where the images are floats or are scaled.
+// Bytes returns the bytes of image i, not to be changed, or nil where the images are floats or are scaled. It panics, as
+// indexing does, when i is out of range.
 func (m *Images) Bytes(i int) []byte {
 	if m.bytes == nil || m.scaling != nil {
 		return nil
@@ -130,7 +131,8 @@ func (m *Images) Labels() []int {
 	return labels
 }
 
-// Subset returns the images of those indices, in that order, without copying pixels.
+// Subset returns the images of those indices, in that order, without copying pixels. It panics, as indexing does, when an
+// index is out of range.
 func (m *Images) Subset(indices []int) *Images {
 	rows := make([]int, len(indices))
 	for k, i := range indices {
@@ -141,24 +143,22 @@ func (m *Images) Subset(indices []int) *Images {
 	return &subset
 }
 
-// Slice returns the images low to high, high excluded, without copying pixels; it panics as slicing does.
-func (m *Images) Slice(low, high int) *Images {
-	if low < 0 || high < low || high > m.n {
-		panic(fmt.Sprintf("data: images %d to %d of %d", low, high, m.n))
-	}
+// First returns the first n images, or all if there are fewer, without copying pixels. Of a negative n it returns none.
+func (m *Images) First(n int) *Images {
+	n = min(max(n, 0), m.n)
 	subset := *m
-	subset.n = high - low
+	subset.n = n
 	if m.rows != nil {
-		subset.rows = m.rows[low:high]
+		subset.rows = m.rows[:n]
 		return &subset
 	}
 	if m.bytes != nil {
-		subset.bytes = m.bytes[low*m.pixels : high*m.pixels]
+		subset.bytes = m.bytes[:n*m.pixels]
 	} else {
-		subset.floats = m.floats[low*m.pixels : high*m.pixels]
+		subset.floats = m.floats[:n*m.pixels]
 	}
 	if m.labels != nil {
-		subset.labels = m.labels[low:high]
+		subset.labels = m.labels[:n]
 	}
 	return &subset
 }
@@ -177,7 +177,7 @@ func (m *Images) WithShape(shape []int) (*Images, error) {
 	return &other, nil
 }
 
-// row returns the offset of image i in memory.
+// row returns the offset of image i in memory. It panics, as indexing does: a subset ends before its memory does.
 func (m *Images) row(i int) int {
 	if m.rows != nil {
 		return m.rows[i]
@@ -196,6 +196,17 @@ func (m *Images) copyRow(dst []float32, i int) {
 		kernel.Float32().FromBytes(dst, m.bytes[row*m.pixels:(row+1)*m.pixels])
 	}
 	m.scaling.Apply(dst)
+}
+
+// arrayBytes returns the number of values of an array and of their bytes, size bytes each. Sizes that no file has are an error.
+func arrayBytes(dims []int, size int) (n int, length int64, err error) {
+	if n, err = product(dims); err != nil {
+		return 0, 0, err
+	}
+	if size > 0 && n > math.MaxInt/16/size {
+		return 0, 0, fmt.Errorf("shape %v of values of %d bytes is not possible", dims, size)
+	}
+	return n, int64(n) * int64(size), nil
 }
 
 // product returns the number of values of a shape, refusing sizes that no memory holds.

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -54,7 +55,18 @@ func TestBytesAreScaledBy255AndFloatsAreTakenAsTheyAre(t *testing.T) {
 	}
 }
 
-// Subsets of subsets, taken by indices and by ranges in any order, hold the same images as a plain list of numbers does.
+func TestFirstTakesAsManyAsThereAre(t *testing.T) {
+	all := counting(t, 5, 1, 1)
+	for _, images := range []*Images{all, all.Subset([]int{4, 3, 2, 1, 0})} {
+		for n, want := range map[int]int{-3: 0, 0: 0, 2: 2, 5: 5, math.MaxInt: 5} {
+			if first := images.First(n); first.Len() != want || !slices.Equal(first.Float32(), images.Float32()[:want]) {
+				t.Errorf("the first %d are %v", n, first.Float32())
+			}
+		}
+	}
+}
+
+// Subsets of subsets, taken by indices and from the front in any order, hold the same images as a plain list of numbers does.
 func TestSubsetsHoldTheImagesThatAPlainListSays(t *testing.T) {
 	const n = 40
 	all := counting(t, n, 3, 2)
@@ -66,9 +78,8 @@ func TestSubsetsHoldTheImagesThatAPlainListSays(t *testing.T) {
 		}
 		for range 1 + r.IntN(4) {
 			if r.IntN(2) == 0 {
-				low := r.IntN(len(list))
-				high := low + 1 + r.IntN(len(list)-low)
-				images, list = images.Slice(low, high), list[low:high]
+				high := 1 + r.IntN(len(list))
+				images, list = images.First(high), list[:high]
 				continue
 			}
 			indices := make([]int, 1+r.IntN(len(list)))

@@ -16,6 +16,7 @@ type Rows struct {
 	*Images
 	Names   []string // one per row, such as the path of an image within its folder; nil where there are none
 	Classes []string // the names of the labels, where they are known
+	Columns []string // the names of the values, which WriteRows writes to .csv files; nil numbers them
 	Notes   []string // what a user should know, such as files that were skipped
 }
 
@@ -129,13 +130,13 @@ func (r Rows) labelTexts() []string {
 //
 //	x.npy                        float32, (n, shape...), the values as they are
 //	x.npz                        the same as an array of the given name, with the arrays names, labels and classes where they are known
-//	x.csv                        columns name and label where they are known, then one per value
+//	x.csv                        columns name and label where they are known, then one per value, with its name or number
 //	x.idx, x-ubyte, either .gz   IDX bytes (value*255, rounded and clipped to [0,255])
 //	x.png                        one image, as bytes
 //	any other name without an    a new folder 00000.png, 00001.png, ..., as bytes
 //	extension
 //
-// about says what is known of each row; only its names, labels and classes are used. Vectors are written as .npy, .npz or .csv.
+// about says what is known of each row and value; only its names, labels, classes and columns are used. Vectors are written as .npy, .npz or .csv.
 // Files appear complete or not at all; an existing file is replaced, a folder that is not empty is refused.
 func WriteRows(path, name string, shape []int, values []float32, about Rows) error {
 	size, err := product(shape)
@@ -152,6 +153,9 @@ func WriteRows(path, name string, shape []int, values []float32, about Rows) err
 	n := len(values) / size
 	if about.Names != nil && len(about.Names) != n || about.Images != nil && about.Len() != n {
 		return errors.New("names or labels are of another number of rows")
+	}
+	if about.Columns != nil && len(about.Columns) != size {
+		return fmt.Errorf("got %d names of values, want %d", len(about.Columns), size)
 	}
 	dims := append([]int{n}, shape...)
 	switch {

@@ -35,7 +35,7 @@ func TestScalingHasTheStatisticsOfTheFittedSamplesOnly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		alone, err := c.scale.Fit(images.Slice(0, 4))
+		alone, err := c.scale.Fit(images.First(4))
 		if err != nil || !slices.Equal(first.Scaling.Shift, alone.Shift) || !slices.Equal(first.Scaling.Factor, alone.Factor) ||
 			slices.Equal(first.Scaling.Shift, splits.Scaling.Shift) {
 			t.Errorf("%s: the statistics are not those of the four fitted samples", c.scale.Method)

@@ -132,7 +132,7 @@ func (s *Set) split(sel Selection, seed uint64) (Splits, error) {
 		return Splits{}, fmt.Errorf("data: %s: the images that the selection names were not loaded", s.Name)
 	}
 	if sel.Limit > 0 && sel.Limit < splits.Fit.Len() {
-		splits.Fit = splits.Fit.Slice(0, sel.Limit)
+		splits.Fit = splits.Fit.First(sel.Limit)
 	}
 	if sel.Validation.Test {
 		splits.Validation = s.Test

@@ -28,6 +28,12 @@ type Tester interface {
 	HasTest() bool
 }
 
+// Namer is implemented by sources whose values have names.
+type Namer interface {
+	// ValueNames reads the names of the values of a sample, in their order, such as the names of columns.
+	ValueNames(ctx context.Context) ([]string, error)
+}
+
 // Inspector is implemented by sources that can say what is wrong with their files without reading all of them.
 type Inspector interface {
 	// Inspect returns what a user should know, such as files that are skipped, and the error that Load would return, as far as

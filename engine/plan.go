@@ -56,7 +56,9 @@ func (b Backend) Compile(p *graph.Program) (graph.Runner[float32], error) {
 }
 
 // Compile compiles a program for a team; nil is the goroutine that runs the plan, alone. T must be the precision of the
-// program, which [ir.Module.Check] must accept.
+// program, which [ir.Module.Check] must accept. Plans of one program share the ops that only Gorgonia knows: plans that several
+// goroutines run at once each need its own program if such an op keeps a state between calls, as gorgonia.MaxPool2D does. The
+// programs of [graph.Model.Program] have separate ops.
 func Compile[T ir.Float](program *ir.Module, members *team.Team) (*Plan[T], error) {
 	return compile[T](program, members, nil)
 }

@@ -123,18 +123,17 @@ func (h *reviving) run(program Program, f func(pixels, value []float32)) error {
 	width := images.Pixels()
 	pixels := make([]float32, min(h.sample, reviveBatch)*width)
 	for from := 0; from < h.sample; from += reviveBatch {
-		batch := images.Slice(from, min(from+reviveBatch, h.sample))
-		indices := make([]int, batch.Len())
+		indices := make([]int, min(reviveBatch, h.sample-from))
 		for i := range indices {
-			indices[i] = i
+			indices[i] = from + i
 		}
-		x := pixels[:batch.Len()*width]
-		batch.Batch(x, indices)
+		x := pixels[:len(indices)*width]
+		images.Batch(x, indices)
 		values, err := program.Run(x, nil)
 		if err != nil {
 			return err
 		}
-		row := len(values) / batch.Len()
+		row := len(values) / len(indices)
 		for i := range indices {
 			f(x[i*width:(i+1)*width], values[i*row:(i+1)*row])
 		}

@@ -208,7 +208,7 @@ func fitsShape(v *Value) error {
 	case Reduction:
 		axes := o.Axes.List()
 		ascending := slices.IsSorted(axes) && len(slices.Compact(slices.Clone(axes))) == len(axes)
-		if !ascending || len(axes) > 0 && axes[len(axes)-1] >= len(a) {
+		if !ascending || len(axes) > 0 && (axes[0] < 0 || axes[len(axes)-1] >= len(a)) {
 			return fmt.Errorf("axes %v of an arg of shape %v", o.Axes, a)
 		}
 		return want(slices.Equal(without(a, axes), v.Shape), "axes %v of %v leave %v", o.Axes, a, without(a, axes))

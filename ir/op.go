@@ -1,6 +1,9 @@
 package ir
 
-import "fmt"
+import (
+	"encoding/binary"
+	"fmt"
+)
 
 // Op is the computation of a value from its args. Equal ops on equal args give the same value.
 type Op interface{ String() string }
@@ -105,28 +108,23 @@ func (u Unitwise) String() string { return u.Kernel.String() }
 func (f Foreign) String() string { return f.Run.String() }
 
 // Axes is a list of axes. It is comparable, as ops are.
-type Axes struct{ list string } // one byte per axis
+type Axes struct{ list string } // one varint per axis
 
-// maxAxes is how many axes a tensor may have.
-const maxAxes = 256
-
-// NewAxes is the list of these axes, each from 0 to 255; it panics on others, which no tensor has.
+// NewAxes is the list of these axes. [Module.Check] finds axes that a tensor does not have.
 func NewAxes(axes ...int) Axes {
-	list := make([]byte, len(axes))
-	for i, a := range axes {
-		if a < 0 || a >= maxAxes {
-			panic(fmt.Sprintf("ir: axis %d is not in 0..%d", a, maxAxes-1))
-		}
-		list[i] = byte(a)
+	list := make([]byte, 0, len(axes))
+	for _, a := range axes {
+		list = binary.AppendVarint(list, int64(a))
 	}
 	return Axes{string(list)}
 }
 
 // List returns the axes.
 func (a Axes) List() []int {
-	axes := make([]int, len(a.list))
-	for i := range axes {
-		axes[i] = int(a.list[i])
+	var axes []int
+	for list := []byte(a.list); len(list) > 0; {
+		axis, n := binary.Varint(list)
+		axes, list = append(axes, int(axis)), list[n:]
 	}
 	return axes
 }

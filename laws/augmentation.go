@@ -41,7 +41,7 @@ func pictures(a augment.Augmentation) []picture {
 	r := source()
 	var all []picture
 	for _, shape := range [][]int{{1, 1}, {1, 9}, {9, 1}, {1, 1, 3}, {2, 3}, {5, 4, 3}, {12, 12}, {28, 28, 1}} {
-		if augment.CheckShape(a, shape) != nil {
+		if _, err := a.Prepare(shape); err != nil {
 			continue
 		}
 		n := volume.Of(shape)
@@ -59,16 +59,24 @@ func pictures(a augment.Augmentation) []picture {
 // stream returns the random stream of one draw.
 func stream(draw int) *rand.Rand { return rand.New(rand.NewPCG(uint64(draw), 784)) }
 
-// augmented applies a to p and returns the result, which is filled with a value before; a panic becomes an error.
-func augmented(a augment.Augmentation, p picture, draw int, before float32, s *augment.Scratch) (out []float32, err error) {
+// augmented prepares a for p, applies it and returns the result, which is filled with a value before.
+func augmented(a augment.Augmentation, p picture, draw int, before float32) ([]float32, error) {
+	change, err := a.Prepare(p.shape)
+	if err != nil {
+		return nil, fmt.Errorf("%v: %w", p, err)
+	}
+	return changed(change, p, draw, before)
+}
+
+// changed applies a change to p and returns the result, which is filled with a value before; a panic becomes an error.
+func changed(change augment.Change, p picture, draw int, before float32) (out []float32, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
 			err = fmt.Errorf("%v: panics: %v", p, problem)
 		}
 	}()
 	out = slices.Repeat([]float32{before}, len(p.values))
-	s.Reset()
-	a.Apply(out, p.values, p.shape, stream(draw), s)
+	change(out, p.values, stream(draw))
 	return out, nil
 }
 
@@ -91,7 +99,7 @@ func augmentsEveryShape(fresh func() augment.Augmentation) error {
 	}
 	return eachPicture(a, func(p picture, draw int) error {
 		shape := slices.Clone(p.shape)
-		if _, err := augmented(a, p, draw, 0, &augment.Scratch{}); err != nil {
+		if _, err := augmented(a, p, draw, 0); err != nil {
 			return err
 		}
 		if !slices.Equal(shape, p.shape) {
@@ -104,7 +112,7 @@ func augmentsEveryShape(fresh func() augment.Augmentation) error {
 func augmentsInRange(fresh func() augment.Augmentation) error {
 	a := fresh()
 	return eachPicture(a, func(p picture, draw int) error {
-		out, err := augmented(a, p, draw, 0, &augment.Scratch{})
+		out, err := augmented(a, p, draw, 0)
 		if err != nil {
 			return err
 		}
@@ -120,11 +128,11 @@ func augmentsInRange(fresh func() augment.Augmentation) error {
 func augmentsRepeatably(fresh func() augment.Augmentation) error {
 	a := fresh()
 	return eachPicture(a, func(p picture, draw int) error {
-		first, err := augmented(a, p, draw, 0, &augment.Scratch{})
+		first, err := augmented(a, p, draw, 0)
 		if err != nil {
 			return err
 		}
-		second, err := augmented(a, p, draw, 0, &augment.Scratch{})
+		second, err := augmented(a, p, draw, 0)
 		if err != nil {
 			return err
 		}
@@ -135,12 +143,12 @@ func augmentsRepeatably(fresh func() augment.Augmentation) error {
 func augmentsEveryValue(fresh func() augment.Augmentation) error {
 	a := fresh()
 	return eachPicture(a, func(p picture, draw int) error {
-		black, err := augmented(a, p, draw, 0, &augment.Scratch{})
+		black, err := augmented(a, p, draw, 0)
 		if err != nil {
 			return err
 		}
 		for _, before := range []float32{1, float32(math.NaN())} {
-			other, err := augmented(a, p, draw, before, &augment.Scratch{})
+			other, err := augmented(a, p, draw, before)
 			if err != nil {
 				return err
 			}
@@ -164,7 +172,11 @@ func augmentsInside(fresh func() augment.Augmentation) (err error) {
 	return eachPicture(a, func(p picture, draw int) error {
 		n := len(p.values)
 		padded := slices.Repeat([]float32{mark}, n+2*guard)
-		a.Apply(padded[guard:guard+n], p.values, p.shape, stream(draw), &augment.Scratch{})
+		change, err := a.Prepare(p.shape)
+		if err != nil {
+			return fmt.Errorf("%v: %w", p, err)
+		}
+		change(padded[guard:guard+n], p.values, stream(draw))
 		for i, v := range padded {
 			if (i < guard || i >= guard+n) && v != mark {
 				return fmt.Errorf("%v: draw %d: writes %d values from the start of the image", p, draw, i-guard)
@@ -178,22 +190,28 @@ func augmentsFromSource(fresh func() augment.Augmentation) error {
 	a := fresh()
 	return eachPicture(a, func(p picture, draw int) error {
 		before := slices.Clone(p.values)
-		if _, err := augmented(a, p, draw, 0, &augment.Scratch{}); err != nil {
+		if _, err := augmented(a, p, draw, 0); err != nil {
 			return err
 		}
 		return differ(fmt.Sprintf("%v: draw %d: source", p, draw), p.values, before)
 	})
 }
 
-// augmentationForgets compares one augmentation with one working memory for all images with new ones for each.
+// augmentationForgets compares one change for all images of a shape with new ones for each.
 func augmentationForgets(fresh func() augment.Augmentation) error {
-	used, scratch := fresh(), &augment.Scratch{}
+	used, changes := fresh(), map[string]augment.Change{}
 	return eachPicture(used, func(p picture, draw int) error {
-		want, err := augmented(fresh(), p, draw, 0, &augment.Scratch{})
+		want, err := augmented(fresh(), p, draw, 0)
 		if err != nil {
 			return err
 		}
-		got, err := augmented(used, p, draw, 0, scratch)
+		of := fmt.Sprint(p.shape)
+		if changes[of] == nil {
+			if changes[of], err = used.Prepare(p.shape); err != nil {
+				return fmt.Errorf("%v: %w", p, err)
+			}
+		}
+		got, err := changed(changes[of], p, draw, 0)
 		if err != nil {
 			return err
 		}
@@ -207,7 +225,7 @@ func augmentationKeepsSettings(fresh func() augment.Augmentation) error {
 		return fmt.Errorf("two new ones are not equal: %+v and %+v", used, before)
 	}
 	return eachPicture(used, func(p picture, draw int) error {
-		if _, err := augmented(used, p, draw, 0, &augment.Scratch{}); err != nil {
+		if _, err := augmented(used, p, draw, 0); err != nil {
 			return err
 		}
 		if !reflect.DeepEqual(used, before) {
@@ -220,15 +238,15 @@ func augmentationKeepsSettings(fresh func() augment.Augmentation) error {
 func augmentationAllocates(fresh func() augment.Augmentation) (err error) {
 	a := fresh()
 	for _, p := range pictures(a) {
-		if _, err := augmented(a, p, 0, 0, &augment.Scratch{}); err != nil {
+		if _, err := augmented(a, p, 0, 0); err != nil {
 			return err
 		}
-		scratch, out, r := &augment.Scratch{}, make([]float32, len(p.values)), stream(0)
-		err := allocates(func() {
-			scratch.Reset()
-			a.Apply(out, p.values, p.shape, r, scratch)
-		})
+		change, err := a.Prepare(p.shape)
 		if err != nil {
+			return fmt.Errorf("%v: %w", p, err)
+		}
+		out, r := make([]float32, len(p.values)), stream(0)
+		if err := allocates(func() { change(out, p.values, r) }); err != nil {
 			return fmt.Errorf("%v: %w, once the working memory has grown", p, err)
 		}
 	}

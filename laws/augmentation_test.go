@@ -13,22 +13,26 @@ import (
 // wrongAugmentation is an augmentation that does what a test says. Its settings are equal by what they point to.
 type wrongAugmentation struct {
 	Calls int
-	apply *func(a *wrongAugmentation, dst, src []float32, shape []int, r *rand.Rand, s *augment.Scratch)
+	apply *func(a *wrongAugmentation, dst, src []float32, r *rand.Rand, memory []float32)
 }
 
-func (a *wrongAugmentation) Apply(dst, src []float32, shape []int, r *rand.Rand, s *augment.Scratch) {
-	(*a.apply)(a, dst, src, shape, r, s)
+func (a *wrongAugmentation) Prepare(shape []int) (augment.Change, error) {
+	if err := augment.Check(a, shape); err != nil {
+		return nil, err
+	}
+	memory := make([]float32, 1)
+	return func(dst, src []float32, r *rand.Rand) { (*a.apply)(a, dst, src, r, memory) }, nil
 }
 
 // augmentsBy returns augmentations that do f.
-func augmentsBy(f func(a *wrongAugmentation, dst, src []float32, shape []int, r *rand.Rand, s *augment.Scratch)) func() augment.Augmentation {
+func augmentsBy(f func(a *wrongAugmentation, dst, src []float32, r *rand.Rand, memory []float32)) func() augment.Augmentation {
 	return func() augment.Augmentation { return &wrongAugmentation{apply: &f} }
 }
 
 // noShape refuses every image.
 type noShape struct{ augment.Flip }
 
-func (*noShape) CheckShape([]int) error { return errors.New("no image suits") }
+func (*noShape) Prepare([]int) (augment.Change, error) { return nil, errors.New("no image suits") }
 
 // wrongAugmentations maps a law to an augmentation that breaks it.
 func wrongAugmentations() map[string]func() augment.Augmentation {
@@ -37,48 +41,47 @@ func wrongAugmentations() map[string]func() augment.Augmentation {
 	type (
 		part  = *wrongAugmentation
 		draw  = *rand.Rand
-		space = *augment.Scratch
+		space = []float32
 	)
 	return map[string]func() augment.Augmentation{
-		"takes images of every shape": augmentsBy(func(_ part, dst, src []float32, shape []int, _ draw, _ space) {
+		"takes images of every shape": augmentsBy(func(_ part, dst, src []float32, _ draw, _ space) {
 			copy(dst, src)
-			dst[shape[0]*shape[1]-1] = src[3]
+			dst[0] = src[3]
 		}),
-		"keeps values in [0,1]": augmentsBy(func(_ part, dst, src []float32, _ []int, r draw, _ space) {
+		"keeps values in [0,1]": augmentsBy(func(_ part, dst, src []float32, r draw, _ space) {
 			for i, v := range src {
 				dst[i] = v + 0.01*r.Float32()
 			}
 		}),
-		"gives the same bits for the same stream": augmentsBy(func(_ part, dst, src []float32, _ []int, _ draw, _ space) {
+		"gives the same bits for the same stream": augmentsBy(func(_ part, dst, src []float32, _ draw, _ space) {
 			copy(dst, src)
 			calls++
 			dst[0] = float32(calls%7) / 7
 		}),
-		"writes every value of the image, whatever was there": augmentsBy(func(_ part, dst, src []float32, _ []int, r draw, _ space) {
+		"writes every value of the image, whatever was there": augmentsBy(func(_ part, dst, src []float32, r draw, _ space) {
 			at := r.IntN(len(src))
 			copy(dst[:at], src)
 			copy(dst[at+1:], src[at+1:])
 		}),
-		"writes inside the image only": augmentsBy(func(_ part, dst, src []float32, _ []int, _ draw, _ space) {
+		"writes inside the image only": augmentsBy(func(_ part, dst, src []float32, _ draw, _ space) {
 			if copy(dst, src); len(dst) < cap(dst) {
 				dst[:len(dst)+1][len(dst)] = 0
 			}
 		}),
-		"never writes the source": augmentsBy(func(_ part, dst, src []float32, _ []int, r draw, _ space) {
+		"never writes the source": augmentsBy(func(_ part, dst, src []float32, r draw, _ space) {
 			src[r.IntN(len(src))] = 0.5
 			copy(dst, src)
 		}),
-		"keeps nothing of one image for the next": augmentsBy(func(_ part, dst, src []float32, _ []int, _ draw, s space) {
-			old := s.Float32(1)
+		"keeps nothing of one image for the next": augmentsBy(func(_ part, dst, src []float32, _ draw, memory space) {
 			copy(dst, src)
-			dst[0] = min(old[0], 1)
-			old[0] = 0.25
+			dst[0] = memory[0]
+			memory[0] = 0.25
 		}),
-		"never changes its settings": augmentsBy(func(a part, dst, src []float32, _ []int, _ draw, _ space) {
+		"never changes its settings": augmentsBy(func(a part, dst, src []float32, _ draw, _ space) {
 			a.Calls++
 			copy(dst, src)
 		}),
-		"does not allocate": augmentsBy(func(_ part, dst, src []float32, _ []int, _ draw, _ space) {
+		"does not allocate": augmentsBy(func(_ part, dst, src []float32, _ draw, _ space) {
 			sink = slices.Clone(src)
 			copy(dst, sink)
 		}),
@@ -101,7 +104,7 @@ func TestWrongAugmentationsBreakTheirLaw(t *testing.T) {
 }
 
 func TestTheRightAugmentationBreaksNoLaw(t *testing.T) {
-	right := augmentsBy(func(_ *wrongAugmentation, dst, src []float32, _ []int, r *rand.Rand, _ *augment.Scratch) {
+	right := augmentsBy(func(_ *wrongAugmentation, dst, src []float32, r *rand.Rand, _ []float32) {
 		f := r.Float32()
 		for i, v := range src {
 			dst[i] = f * v

@@ -67,6 +67,16 @@ var noisy = sampler(func(dst []float32, r *rand.Rand) {
 	}
 })
 
+// Ops of Gorgonia such as max pooling keep a state between the calls of one goroutine.
+func TestProcessesOfALawDoNotShareAnOp(t *testing.T) {
+	layer := wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+		return wrongly(c, x, meddling{name: "stateful", do: alone()})
+	}}
+	if err := laws.Layer.Judge(func() layers.Layer { return layer })["gives on two processes what it gives on one"]; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestWrongLayersBreakTheirLaw(t *testing.T) {
 	calls := 0.0
 	offset := layers.Parameter{Name: "offset", Shape: []int{1}, Init: &layers.Zeros{}, FanIn: 1, FanOut: 1}

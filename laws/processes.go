@@ -10,6 +10,7 @@ import (
 	"tessera/collective"
 	"tessera/engine"
 	"tessera/graph"
+	"tessera/ir"
 	"tessera/ir/shard"
 )
 
@@ -23,7 +24,7 @@ func (s stand) divided(images int) error {
 	if err != nil {
 		return err
 	}
-	c, err := newCrew(b.rig, images, 2)
+	c, err := s.newCrew(b.rig, images, 2)
 	if err != nil {
 		return err
 	}
@@ -48,15 +49,25 @@ type crew struct {
 	parts   []*shard.Program
 }
 
-func newCrew(r *rig[float64], images, processes int) (*crew, error) {
-	program := *r.program
-	program.Batch = images
-	c := &crew{program: &program}
-	m, err := program.Module()
+// newCrew compiles a rig for every process. An op that only Gorgonia knows may keep a state between calls: each process then
+// has another program, with other ops.
+func (s stand) newCrew(r *rig[float64], images, processes int) (*crew, error) {
+	c := &crew{program: divisible(r, images)}
+	m, err := c.program.Module()
 	if err != nil {
 		return nil, err
 	}
+	foreign := slices.ContainsFunc(m.Values(), func(v *ir.Value) bool { _, is := v.Op.(ir.Foreign); return is })
 	for rank, group := range collective.Local(processes) {
+		if rank > 0 && foreign {
+			b, err := s.fresh(onEngine)
+			if err != nil {
+				return nil, err
+			}
+			if m, err = divisible(b.rig, images).Module(); err != nil {
+				return nil, err
+			}
+		}
 		part, err := engine.Partition(m, rank, processes)
 		if err != nil {
 			return nil, err
@@ -66,9 +77,16 @@ func newCrew(r *rig[float64], images, processes int) (*crew, error) {
 			return nil, err
 		}
 		c.parts = append(c.parts, part)
-		c.members = append(c.members, &rig[float64]{leaves: r.leaves, program: &program, runner: plan})
+		c.members = append(c.members, &rig[float64]{leaves: r.leaves, program: c.program, runner: plan})
 	}
 	return c, nil
+}
+
+// divisible is the program of a rig with the size of its batch.
+func divisible(r *rig[float64], images int) *graph.Program {
+	program := *r.program
+	program.Batch = images
+	return &program
 }
 
 // run gives every member its images of a run's inputs and returns what each computes.

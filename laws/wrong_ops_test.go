@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"hash"
 	"hash/fnv"
+	"math"
+	"sync/atomic"
+	"time"
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
@@ -57,6 +60,18 @@ func wrongly(c *ops.Chain, x *gorgonia.Node, m meddling) *gorgonia.Node {
 		m.SDOp = y.Op().(gorgonia.SDOp)
 		return gorgonia.ApplyOp(m, x)
 	})
+}
+
+// alone spoils its output if several goroutines are inside.
+func alone() func(in, out []float64) {
+	var inside atomic.Int32
+	return func(_, out []float64) {
+		defer inside.Add(-1)
+		if inside.Add(1) > 1 {
+			out[0] = math.NaN()
+		}
+		time.Sleep(time.Millisecond) // for another goroutine to come
+	}
 }
 
 // negated is -x with a fault.

@@ -8,8 +8,10 @@ package morph
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
+	"tessera/internal/volume"
 	"tessera/team"
 )
 
@@ -77,6 +79,9 @@ func gridOf(values []float32, shape []int) (g grid, n int, err error) {
 func newGrid(shape []int) (grid, error) {
 	if len(shape) != 2 && len(shape) != 3 || slices.Min(shape) < 1 {
 		return grid{}, fmt.Errorf("morph: shape %v: want (height, width) or (height, width, channels), all > 0", shape)
+	}
+	if _, ok := volume.Within(shape, math.MaxInt32); !ok {
+		return grid{}, fmt.Errorf("morph: shape %v: want fewer than 2^31 values", shape)
 	}
 	g := grid{height: shape[0], width: shape[1], channels: 1}
 	if len(shape) == 3 {

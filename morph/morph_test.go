@@ -171,6 +171,7 @@ func TestWrongArgumentsAreErrors(t *testing.T) {
 		{"radius", Dilation, -1, 4, []int{2, 2}, "radius -1"},
 		{"one axis", Dilation, 1, 4, []int{4}, "shape [4]"},
 		{"zero axis", Dilation, 1, 4, []int{0, 4}, "shape [0 4]"},
+		{"too large", Dilation, 1, 4, []int{1 << 40, 1 << 40}, "fewer than 2^31 values"},
 		{"half an image", Dilation, 1, 6, []int{2, 2}, "6 values"},
 	} {
 		if _, err := Apply(c.op, c.radius, make([]float32, c.values), c.shape); err == nil || !strings.Contains(err.Error(), c.want) {

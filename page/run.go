@@ -224,7 +224,7 @@ type view struct {
 }
 
 func newView(run *tessera.Run, sample *evaluation.Sample) (*view, error) {
-	images := sample.Images.Slice(0, min(mostImages, max(1, mostValues/sample.Images.Pixels()), sample.Images.Len()))
+	images := sample.Images.First(min(mostImages, max(1, mostValues/sample.Images.Pixels())))
 	v := &view{run: run, sample: sample, painter: newPainter(run.Shape()), images: images.Scaled(nil).Float32(),
 		scaling: images.Scaling(), n: images.Len(), atoms: run.Atoms()}
 	v.labels, v.classes = images.Labels(), classNames(images.Labels(), sample.Classes)

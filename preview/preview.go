@@ -167,8 +167,8 @@ func drawn(a *metrics.Atoms, i, shrink int) (*image.RGBA, error) {
 		channels = shape[2]
 	}
 	small := make([]float32, shape[0]*shape[1]*channels)
-	for y := range shape[0] * shrink {
-		for x := range shape[1] * shrink {
+	for y := range min(shape[0]*shrink, a.Shape[0]) {
+		for x := range min(shape[1]*shrink, a.Shape[1]) {
 			for c := range channels {
 				small[(y/shrink*shape[1]+x/shrink)*channels+c] += values[(y*a.Shape[1]+x)*channels+c]
 			}

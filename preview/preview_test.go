@@ -8,6 +8,7 @@ import (
 	"image/color"
 	"image/png"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -191,5 +192,19 @@ func TestLargeAtomsAreShrunkToTheWidthOfATerminal(t *testing.T) {
 	picture, err := png.DecodeConfig(bytes.NewReader(b))
 	if err != nil || picture.Width > 720 {
 		t.Errorf("the picture is %d pixels wide: %v", picture.Width, err)
+	}
+}
+
+// A picture of long thin atoms is shrunk by more than their short side.
+func TestLongThinAtomsAreDrawn(t *testing.T) {
+	for _, shape := range [][]int{{1, 2000}, {3, 900}, {2000, 1}, {1, 1}} {
+		pixels := shape[0] * shape[1]
+		a := &metrics.Atoms{Count: 2, Shape: shape, Values: slices.Repeat([]float32{0.5}, 2*pixels)}
+		for _, p := range []preview.Protocol{preview.Blocks, preview.Greys, preview.Kitty, preview.ITerm2, preview.Sixel} {
+			var b bytes.Buffer
+			if _, err := preview.Atoms(&b, a, p, 80); err != nil && !errors.Is(err, preview.ErrNoPicture) {
+				t.Errorf("%v by %s: %v", shape, p, err)
+			}
+		}
 	}
 }

@@ -80,15 +80,6 @@ func (n numbering) draw(c draw.Canvas) {
 	}
 }
 
-// WriteAtoms writes the picture of [Atoms] to a file: see [Figure.Save].
-func WriteAtoms(path string, a *metrics.Atoms) error {
-	f, err := Atoms(a)
-	if err != nil {
-		return err
-	}
-	return f.Save(path)
-}
-
 // gridColumns returns the number of columns of a grid of n cells: between square and about 2.5 times as wide as high, with
 // the fewest empty cells.
 func gridColumns(n int) int {

@@ -72,6 +72,26 @@ func TestOnlyBearersOfATokenAreServed(t *testing.T) {
 	}
 }
 
+func TestTokensOfAProgramAreServed(t *testing.T) {
+	const one = "0123456789abcdef"
+	tokens, err := NewTokens(one, "fedcba9876543210")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, Options{Tokens: tokens})
+	s.refresh() // there is no file that could change
+	for header, want := range map[string]int{"Authorization: Bearer " + one: 200, "Authorization: Bearer 0": 401, "": 401} {
+		if a := send(s, "GET", "/v2", nil, header); a.status != want {
+			t.Errorf("%q: status %d, want %d", header, a.status, want)
+		}
+	}
+	for _, wrong := range [][]string{nil, {one, "short"}} {
+		if _, err := NewTokens(wrong...); err == nil {
+			t.Errorf("%q: no error", wrong)
+		}
+	}
+}
+
 func TestPicturesInAndOut(t *testing.T) {
 	s := newServer(t, Options{})
 	grey := image.NewGray(image.Rect(0, 0, 8, 8))

@@ -60,7 +60,7 @@ func TestAttackedImagesEqualTheAttack(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := s.learner.(*network)
-	b := n.loader.Take()
+	b := taken(t, n.loader)
 	clean := slices.Clone(b.values[0])
 	if !slices.Equal(clean, b.values[targetInput]) {
 		t.Fatal("the batch does not hold the images twice")

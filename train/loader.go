@@ -34,6 +34,7 @@ type loader struct {
 	labels []int       // of the images
 	plain  [][]float32 // per thread: images before they are augmented
 	drawn  [][]float32 // per thread: a block of which this process needs some rows
+	failed []error     // per thread: of the batch being prepared
 
 	batches         [2]*batch // one being read, one being prepared
 	next            int       // index of the one being prepared
@@ -54,7 +55,7 @@ type batch struct {
 // before Take.
 func (l *loader) Start(epoch, position, step int) {
 	l.order, l.labels = make([]int, l.images.Len()), l.images.Labels()
-	l.drawn = make([][]float32, l.threads)
+	l.drawn, l.failed = make([][]float32, l.threads), make([]error, l.threads)
 	if l.views != nil {
 		for range l.threads {
 			l.plain = append(l.plain, make([]float32, noiseRows*l.images.Pixels()))
@@ -80,7 +81,12 @@ func (l *loader) Start(epoch, position, step int) {
 }
 
 // Take returns the filled batch, which is valid until the next Take, and selects the next one.
-func (l *loader) Take() *batch {
+func (l *loader) Take() (*batch, error) {
+	for _, err := range l.failed {
+		if err != nil {
+			return nil, err
+		}
+	}
 	b := l.batches[l.next]
 	l.next = 1 - l.next
 	l.step++
@@ -91,7 +97,7 @@ func (l *loader) Take() *batch {
 		}
 	}
 	l.choose()
-	return b
+	return b, nil
 }
 
 // shuffle sets the order of the images in the epoch.
@@ -134,7 +140,7 @@ func (l *loader) Fill(thread int) {
 				b.values[i][0] = float32(in.Weight.At(l.done()))
 			}
 		case in.Name == graph.Views:
-			l.fillViews(thread, b, b.values[i])
+			l.failed[thread] = l.fillViews(thread, b, b.values[i])
 		case in.Sampler != nil:
 			l.fillNoise(thread, b, b.values[i], in)
 		default:

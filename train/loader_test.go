@@ -36,7 +36,7 @@ func loads(t *testing.T, epoch, position, step int) (batches [][][]float32) {
 	fill(l)
 	for ; epoch < 3; epoch, position = epoch+1, 0 {
 		for ; position < 10; position += 4 {
-			b := l.Take()
+			b := taken(t, l)
 			fill(l)
 			if want := min(4, 10-position); b.size != want || len(b.values[0]) != want || len(b.values[1]) != 3*want {
 				t.Fatalf("a batch has %d images, %d and %d values; want %d images", b.size, len(b.values[0]), len(b.values[1]), want)
@@ -45,6 +45,16 @@ func loads(t *testing.T, epoch, position, step int) (batches [][][]float32) {
 		}
 	}
 	return batches
+}
+
+// taken returns the filled batch.
+func taken(t *testing.T, l *loader) *batch {
+	t.Helper()
+	b, err := l.Take()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 // fill fills the next batch as two threads would.
@@ -105,7 +115,7 @@ func TestTheNumberOfThreadsChangesNoValue(t *testing.T) {
 		for thread := range threads {
 			l.Fill(thread)
 		}
-		got := l.Take()
+		got := taken(t, l)
 		if want == nil {
 			want = got
 		}

@@ -123,7 +123,10 @@ func (n *network) epoch(ctx context.Context, tell func(measure func() Metrics)) 
 // step is one training step: forward, backward, optimizer, projection. The team prepares the next batch while it updates
 // the parameters.
 func (n *network) step() error {
-	b := n.loader.Take()
+	b, err := n.loader.Take()
+	if err != nil {
+		return n.failed(err)
+	}
 	n.here = hooks.Step{Images: b.values[0], Size: b.to - b.from}
 	if n.distorted {
 		n.here.Clean = b.values[targetInput]

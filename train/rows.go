@@ -77,7 +77,7 @@ func (l *loader) drawRows(thread int, b *batch, dst []float32, in graph.Input, r
 }
 
 // fillViews draws both views of the images: all first views precede all second views.
-func (l *loader) fillViews(thread int, b *batch, views []float32) {
+func (l *loader) fillViews(thread int, b *batch, views []float32) (failed error) {
 	pixels, rows := l.images.Pixels(), b.to-b.from
 	l.blocks(thread, noiseRows, b.from, b.to, b.size, func(block, first, end int) {
 		plain := l.plain[thread][:(end-first)*pixels]
@@ -87,15 +87,20 @@ func (l *loader) fillViews(thread int, b *batch, views []float32) {
 			chain := l.views[min(v, len(l.views)-1)]
 			dst := views[(v*rows+low-b.from)*pixels : (v*rows+high-b.from)*pixels]
 			stream := noise(l.seed, "view."+strconv.Itoa(v+1), block, l.step)
-			if len(dst) == len(plain) {
-				chain.Apply(dst, plain, stream)
-				continue
+			drawn := dst
+			if len(dst) < len(plain) {
+				drawn = l.spare(thread, len(plain))
 			}
-			drawn := l.spare(thread, len(plain))
-			chain.Apply(drawn, plain, stream)
-			copy(dst, drawn[(low-first)*pixels:])
+			if err := chain.Apply(drawn, plain, stream); err != nil {
+				failed = err
+				return
+			}
+			if len(dst) < len(plain) {
+				copy(dst, drawn[(low-first)*pixels:])
+			}
 		}
 	})
+	return failed
 }
 
 // spare is memory of a thread.

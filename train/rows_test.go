@@ -59,10 +59,10 @@ func TestTheRowsOfAllProcessesAreTheBatch(t *testing.T) {
 			ranks = append(ranks, open(rank, processes))
 		}
 		for range 3 {
-			whole := alone.Take()
+			whole := taken(t, alone)
 			fill(alone)
 			for rank, l := range ranks {
-				part := l.Take()
+				part := taken(t, l)
 				fill(l)
 				wantRows(t, part, whole, rank, processes, inputs[whole.size])
 			}

@@ -3,6 +3,7 @@ package train
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"tessera/augment"
@@ -40,10 +41,29 @@ func filled(t *testing.T, threads int) (views, labels []float32) {
 		for thread := range threads {
 			l.Fill(thread)
 		}
-		b := l.Take()
+		b := taken(t, l)
 		views, labels = slices.Clone(b.values[0]), slices.Clone(b.values[1])
 	}
 	return views, labels
+}
+
+// An augmentation may fail on any thread: then the batch is not used.
+func TestAnErrorOfAViewEndsTheTraining(t *testing.T) {
+	images, err := data.NewFloats([]int{2, 2}, make([]float32, 4*40), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := augment.NewChain(nil, []int{3, 3}) // of images of another size
+	if err != nil {
+		t.Fatal(err)
+	}
+	inputs := map[int][]graph.Input{40: {{Name: graph.Views, Shape: []int{80, 2, 2}}}}
+	l := &loader{images: images, size: 40, epochs: 1, threads: 2, inputs: inputs, views: []*augment.Chain{other}}
+	l.Start(0, 0, 0)
+	fill(l)
+	if _, err := l.Take(); err == nil || !strings.Contains(err.Error(), "want as many, and a multiple of 9") {
+		t.Errorf("got %v", err)
+	}
 }
 
 func TestViewsAndLabelsDoNotDependOnTheNumberOfThreads(t *testing.T) {

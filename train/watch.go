@@ -43,7 +43,7 @@ func newWatcher(m *graph.Model, h around, backend graph.Backend, splits data.Spl
 	w := &watcher{images: splits.Validation, validation: true, heads: m.ClassHeads(), outputs: len(m.Layout.Decoder) > 0,
 		size: m.AtOnce(watchBatch), units: m.Units(), last: m.LastWeight()}
 	if w.images == nil {
-		w.images, w.validation = splits.Fit.Slice(0, min(splits.Fit.Len(), Watched)), false
+		w.images, w.validation = splits.Fit.First(Watched), false
 	}
 	if w.images.Len() == 0 {
 		return nil, errors.New("there are no validation images")

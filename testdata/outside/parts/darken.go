@@ -15,10 +15,16 @@ func init() {
 	augment.Registry.Register("darken", "a random factor below 1", func() augment.Augmentation { return &Darken{By: 0.5} })
 }
 
-// Apply implements [augment.Augmentation].
-func (d *Darken) Apply(dst, src []float32, _ []int, r *rand.Rand, _ *augment.Scratch) {
-	factor := 1 - float32(d.By)*r.Float32()
-	for i, v := range src {
-		dst[i] = factor * v
+// Prepare implements [augment.Augmentation].
+func (d *Darken) Prepare(shape []int) (augment.Change, error) {
+	if err := augment.Check(d, shape); err != nil {
+		return nil, err
 	}
+	by := float32(d.By)
+	return func(dst, src []float32, r *rand.Rand) {
+		factor := 1 - by*r.Float32()
+		for i, v := range src {
+			dst[i] = factor * v
+		}
+	}, nil
 }
