@@ -165,13 +165,10 @@ func meanCell(c comparison.Cell) string {
 }
 
 func differenceText(p *metrics.Paired) string {
-	switch {
-	case p == nil:
+	if p == nil {
 		return "-"
-	case !p.Shown():
-		return fmt.Sprintf("no difference shown [%.2g, %.2g]", p.Low, p.High)
 	}
-	return fmt.Sprintf("%+.2g [%.2g, %.2g]", p.Mean, p.Low, p.High)
+	return p.String()
 }
 
 // printAgreements prints how alike atoms are: the mean cosine of matched atoms, beside what chance gives.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -76,17 +77,36 @@ func (f *sweepFlags) changes() []string {
 
 // printPage prints the tables and the path of a page.
 func printPage(cmd *cobra.Command, p *study.Page) error {
+	out := cmd.OutOrStdout()
 	for _, printed := range []report.Table{report.JudgedTable(p.Rows), report.ShownTable(p.Rows)} {
-		t := newTable(cmd.OutOrStdout())
-		t.row(cells(printed.Head)...)
-		for _, row := range printed.Rows {
-			t.row(cells(row)...)
-		}
-		if err := t.flush(); err != nil {
+		if err := printReported(out, printed); err != nil {
 			return err
 		}
-		fmt.Fprintln(cmd.OutOrStdout())
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n\npage  %s\n", p.Summary(), filepath.Join(p.Path, study.PageFile))
+	fmt.Fprintf(out, "%s\n\n", p.Summary())
+	if t, text := p.Differences(); text != "" {
+		fmt.Fprintf(out, "%s\n\n", text)
+		if err := printReported(out, t); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(out, "page  %s\n", filepath.Join(p.Path, study.PageFile))
+	return err
+}
+
+// printReported prints a table of a page with an empty line below; nothing of one without rows.
+func printReported(out io.Writer, r report.Table) error {
+	if len(r.Rows) == 0 {
+		return nil
+	}
+	t := newTable(out)
+	t.row(cells(r.Head)...)
+	for _, row := range r.Rows {
+		t.row(cells(row)...)
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out)
 	return err
 }

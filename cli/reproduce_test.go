@@ -54,7 +54,8 @@ func TestAReproductionIsOfTheTrialsOfItsSweep(t *testing.T) {
 	r := b.must(0, "reproduce", "table1", "--svm=false")
 	b.contains("standard error", r.stderr, "4 trials were already done\n")
 	b.contains("standard output", r.stdout, "verdict", "sparse-nmf", "0.0109", "not measured", "2 of 2", "small", "factors", "max_approx published",
-		"0 of 6 published rows are within tolerance, 0 outside, 6 not measured.", "page  sweeps/table1/page/README.md\n")
+		"0 of 6 published rows are within tolerance, 0 outside, 6 not measured.",
+		"mean difference from small (p = 0.2, β = 0.001), the first trained model of this page", "common seeds", "factors  -  -  2  ", "page  sweeps/table1/page/README.md\n")
 	files := b.page("sweeps/table1")
 	for _, name := range []string{"README.md", "table.csv", "reconstructions.png", "codes.png", "atoms.png", "max-approximations.png", "training.png",
 		"curves.png", "hoyer-scatter.png", "mse-scatter.png", "pareto.png", "penalties.png"} {
@@ -65,6 +66,15 @@ func TestAReproductionIsOfTheTrialsOfItsSweep(t *testing.T) {
 	if len(files) != 12 {
 		t.Errorf("%d files", len(files))
 	}
+}
+
+func TestMoreSeedsAreAddedToAReproduction(t *testing.T) {
+	b := newStudyBench(t)
+	b.must(0, "reproduce", "table1", "--epochs", "1", "--seeds", "1", "--svm=false")
+	b.contains("the page of one seed", b.page("sweeps/table1")["README.md"], "One seed shows no difference between models. To train more: `tessera reproduce table1 --seeds 1,2,3`.")
+	r := b.must(0, "reproduce", "table1", "--epochs", "1", "--seeds", "1,5", "--svm=false")
+	b.contains("standard error", r.stderr, "2 trials were already done\n")
+	b.contains("the page of two seeds", b.page("sweeps/table1")["README.md"], "| small | 0.2 | 0.001 | 1 | 2 of 2 |", "| factors | - | - | 2 | ")
 }
 
 func TestAReproductionKilledGoesOnToTheSameBytes(t *testing.T) {
@@ -122,9 +132,11 @@ func TestAReproductionWithFailedTrialsIsWrittenAndEndsWithExitCode8(t *testing.T
 func TestMistakesOfAReproductionAreUsage(t *testing.T) {
 	b := newStudyBench(t)
 	for args, says := range map[string]string{
-		"reproduce tabel1":            `unknown reproduction "tabel1": did you mean "table1"?`,
-		"reproduce":                   "reproduce: missing table",
-		"reproduce table1 --epochs 0": "--epochs: got 0, want > 0",
+		"reproduce tabel1":                              `unknown reproduction "tabel1": did you mean "table1"?`,
+		"reproduce":                                     "reproduce: missing table",
+		"reproduce table1 --epochs 0":                   "--epochs: got 0, want > 0",
+		"reproduce table1 --seeds 1,1":                  "--seeds: got 1 twice, want different seeds",
+		"reproduce table1 --seeds 1 --set train.seed=2": "--seeds: --set train.seed sets the seed too",
 	} {
 		b.contains("tessera "+args, b.must(exitUsage, strings.Fields(args)...).stderr, says)
 	}

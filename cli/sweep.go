@@ -24,6 +24,7 @@ type sweepFlags struct {
 	fleetFlags
 	out    string
 	epochs int
+	seeds  []uint
 	jobs   int
 	dry    bool
 	clean  bool
@@ -58,6 +59,7 @@ func (f *sweepFlags) add(cmd *cobra.Command, folder string) {
 	addDataFlag(cmd, &f.data)
 	cmd.Flags().StringVarP(&f.out, "out", "o", "", "folder of the sweep (default "+folder+")")
 	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "number of epochs, or of iterations of iterative baselines")
+	cmd.Flags().UintSliceVar(&f.seeds, "seeds", nil, "seeds of the trials, such as 1,2,3, in place of those of the sweep")
 	cmd.Flags().IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "number of trials that run at the same time, each on one CPU")
 	f.metricFlags.add(cmd)
 	f.progressFlags.add(cmd, "trials")
@@ -158,7 +160,30 @@ func (f *sweepFlags) declared(cmd *cobra.Command, name string) (*config.Sweep, e
 	if f.epochs > 0 {
 		changes = append(changes, config.Passes(f.epochs))
 	}
+	if cmd.Flags().Changed("seeds") {
+		seeds, err := f.chosenSeeds(changes)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, seeds)
+	}
 	return models.Sweep(name, changes...)
+}
+
+// chosenSeeds is the change that --seeds asks for.
+func (f *sweepFlags) chosenSeeds(changes []config.Set) (config.Set, error) {
+	var list []uint64
+	for _, seed := range f.seeds {
+		list = append(list, uint64(seed))
+	}
+	if slices.ContainsFunc(changes, func(s config.Set) bool { return slices.Equal(s.Path(), []string{"train", "seed"}) }) {
+		return config.Set{}, usagef("--seeds: --set train.seed sets the seed too; give one of the two")
+	}
+	seeds, err := config.Seeds(list)
+	if err != nil {
+		return seeds, usagef("--%s", strings.TrimPrefix(err.Error(), "config: "))
+	}
+	return seeds, nil
 }
 
 // printTrials shows the trials of a sweep.
@@ -180,11 +205,7 @@ var shownMetrics = []string{"mse", "hoyer", "hoyer_contribution", "max_approx", 
 // printResults prints one row per setting, the selected settings with their metrics on the test images, and the paths of
 // the complete results.
 func printResults(out io.Writer, path string, r *sweep.Results) error {
-	which := "the " + r.Split
-	if r.Split == string(data.AllSplit) {
-		which = r.Split
-	}
-	fmt.Fprintf(out, "measured on %s images\n\n", which)
+	fmt.Fprintf(out, "measured on %s\n\n", splitText(r.Split))
 	if err := printSettings(out, r.Keys, r.Settings); err != nil {
 		return err
 	}
@@ -196,12 +217,20 @@ func printResults(out io.Writer, path string, r *sweep.Results) error {
 	for _, c := range r.Select {
 		criteria = append(criteria, c.String())
 	}
-	fmt.Fprintf(out, "\nselected by %s, measured on the test images\n\n", strings.Join(criteria, ", "))
+	fmt.Fprintf(out, "\nselected by %s, measured on the test split\n\n", strings.Join(criteria, ", "))
 	if err := printSettings(out, r.Keys, r.Selected); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(out, "\nselected  %s\n", filepath.Join(path, sweep.SelectedFile))
 	return err
+}
+
+// splitText names a split in a sentence.
+func splitText(split string) string {
+	if split == string(data.AllSplit) {
+		return "the whole data set"
+	}
+	return fmt.Sprintf("the %s split", split)
 }
 
 // printSettings prints one row per setting.

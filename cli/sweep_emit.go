@@ -35,8 +35,8 @@ func (f *arrayFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.perTask, "per-task", 1, "with --emit: trials of one task, one after the other")
 	flags.IntVar(&f.mostJob, "max-array", 1001, "with --emit slurm: MaxArraySize of the cluster (scontrol show config); more tasks take several scripts")
 	_ = cmd.RegisterFlagCompletionFunc("emit", cobra.FixedCompletions([]string{emitSlurm, emitKubernetes}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.MarkFlagsMutuallyExclusive("emit", "clean")                                    // tasks may still be running
-	for _, other := range []string{"file", "set", "epochs", "out", "metrics", "svm"} { // the manifest has these
+	cmd.MarkFlagsMutuallyExclusive("emit", "clean")                                             // tasks may still be running
+	for _, other := range []string{"file", "set", "epochs", "seeds", "out", "metrics", "svm"} { // the manifest has these
 		cmd.MarkFlagsMutuallyExclusive("collect", other)
 	}
 }

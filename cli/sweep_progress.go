@@ -112,8 +112,8 @@ func (p *sweepProgress) draw(e sweep.Event) {
 	}
 	lines := []string{fmt.Sprintf("%d of %d done, %d failed, left %s", e.Done, e.Total, e.Failed, p.left(e)) + p.workers()}
 	for _, r := range p.running {
-		lines = append(lines, fmt.Sprintf("  %s  epoch %*d/%d  loss %s  %.0f images/s", p.sweep.Describe(r.trial), digits(r.last.Epochs), r.last.Epoch,
-			r.last.Epochs, number(r.last.Loss), r.last.ImagesPerSecond))
+		lines = append(lines, fmt.Sprintf("  %s  epoch %*d/%d  loss %s%s", p.sweep.Describe(r.trial), digits(r.last.Epochs), r.last.Epoch,
+			r.last.Epochs, number(r.last.Loss), pace(r.last)))
 	}
 	for _, line := range lines {
 		fmt.Fprintln(p.out, p.fit(line))

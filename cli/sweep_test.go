@@ -105,7 +105,7 @@ func TestASweepSaysWhatItDoesAndWhatCameOfIt(t *testing.T) {
 	if strings.Contains(r.stderr, "\x1b") || strings.Contains(r.stderr, "\r") {
 		t.Errorf("control characters on what is no terminal: %q", r.stderr)
 	}
-	b.contains("standard output", r.stdout, "measured on all images\n\nmodel  loss.1.target  loss.1.weight  seeds   mse", "2 of 2  0.", " ± ", "sweep  sweeps/targets/results.csv\n")
+	b.contains("standard output", r.stdout, "measured on the whole data set\n\nmodel  loss.1.target  loss.1.weight  seeds   mse", "2 of 2  0.", " ± ", "sweep  sweeps/targets/results.csv\n")
 	if n := strings.Count(r.stdout, "\n"); n != 2+1+6+2 {
 		t.Errorf("%d lines:\n%s", n, r.stdout)
 	}

@@ -85,7 +85,7 @@ func (f *trialFlags) run(cmd *cobra.Command, s *sweep.Sweep, index int, show *pr
 		show.End()
 		switch {
 		case err == nil:
-			fmt.Fprintf(cmd.OutOrStdout(), "%s  measured on %s images\n", t.Path, measured.Split)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s  measured on %s\n", t.Path, splitText(measured.Split))
 		case errors.Is(err, folder.ErrLocked):
 			return lockedTrial{err}
 		case errors.Is(err, train.ErrInterrupted), len(s.Trials) == 1:

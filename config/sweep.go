@@ -150,7 +150,8 @@ func (f *File) trial(p *sweepPlan, base string, changes []table.Change, sets []S
 // Set is one change of a model: --set PATH=VALUE.
 type Set struct {
 	table.Change
-	passes int // of Passes, else 0
+	passes int    // of Passes, else 0
+	seeds  string // of Seeds, else ""
 }
 
 // ParseSet reads PATH=VALUE; see [table.ParseChange].
@@ -182,7 +183,7 @@ const (
 // suited appends the --set arguments to the changes of a trial; Passes becomes the key for the resulting kind of model.
 func (f *File) suited(model string, changes []table.Change, sets []Set) []table.Change {
 	for _, s := range sets {
-		if s.passes == 0 {
+		if s.passes == 0 && s.seeds == "" {
 			changes = append(changes, s.Change)
 		}
 	}
@@ -222,6 +223,9 @@ func (s Set) key() string { return strings.Join(s.Path(), ".") }
 func (s Set) String() string {
 	if s.passes > 0 {
 		return "--epochs " + strconv.Itoa(s.passes)
+	}
+	if s.seeds != "" {
+		return "--seeds " + s.seeds
 	}
 	if s.Source == nil {
 		return "--set " + s.key()

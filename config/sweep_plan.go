@@ -107,12 +107,17 @@ func (p *sweepPlan) tooMany() []table.Diagnostic {
 	return []table.Diagnostic{table.Diagnostic{At: p.node.Key, Subject: p.subject(), Problem: fmt.Sprintf("gives more than %d trials", mostTrials)}.In(p.node)}
 }
 
-// override removes the keys that --set arguments set.
+// override removes the keys that --set arguments set, and takes the seeds of [Seeds].
 func (p *sweepPlan) override(sets []Set) {
 	set := func(key string) bool { return slices.ContainsFunc(sets, func(s Set) bool { return s.sets(key) }) }
 	p.common, p.seeds = p.common.without(set), p.seeds.without(set)
 	for model, own := range p.own {
 		p.own[model] = own.without(set)
+	}
+	for _, s := range sets {
+		if s.seeds != "" {
+			p.reseed(s)
+		}
 	}
 }
 

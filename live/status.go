@@ -64,7 +64,7 @@ func (s status) text() string {
 		text += fmt.Sprintf(", loss %.4g", loss)
 	}
 	if e, ok := s.Metrics.Number("val_mse"); ok {
-		text += fmt.Sprintf(", error on validation images %.4g", e)
+		text += fmt.Sprintf(", error on the validation set %.4g", e)
 	}
 	return text
 }

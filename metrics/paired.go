@@ -18,6 +18,20 @@ type Paired struct {
 // Shown reports whether the interval excludes 0.
 func (p Paired) Shown() bool { return p.Low > 0 || p.High < 0 }
 
+// Finding is the mean with its sign, or that no difference is shown.
+func (p Paired) Finding() string {
+	if !p.Shown() {
+		return "no difference shown"
+	}
+	return fmt.Sprintf("%+.2g", p.Mean)
+}
+
+// Interval is the confidence interval: "[0.001, 0.0016]".
+func (p Paired) Interval() string { return fmt.Sprintf("[%.2g, %.2g]", p.Low, p.High) }
+
+// String is the finding with its interval: "+0.0013 [0.001, 0.0016]", "no difference shown [-0.001, 0.0016]".
+func (p Paired) String() string { return p.Finding() + " " + p.Interval() }
+
 // PairedDifference returns the mean of b_i - a_i and its 95 % confidence interval by Student's t distribution with n - 1 degrees
 // of freedom, mean ± t s / √n, s the standard deviation of the differences. a_i and b_i are values of two models under the same
 // seed, or on the same split. Fewer than two pairs have no interval: an error.

@@ -32,3 +32,17 @@ func TestAPairedDifferenceIsStudents(t *testing.T) {
 		t.Error("values without a partner have a difference")
 	}
 }
+
+func TestADifferenceWhoseIntervalContainsZeroIsNotShown(t *testing.T) {
+	for want, p := range map[string]Paired{
+		"+0.0013 [0.001, 0.0016]":               {Mean: 0.00131, Low: 0.00102, High: 0.0016},
+		"-18 [-19, -17]":                        {Mean: -18, Low: -19, High: -17},
+		"no difference shown [-0.001, 0.0016]":  {Mean: 0.0003, Low: -0.001, High: 0.0016},
+		"no difference shown [0, 0]":            {},
+		"no difference shown [-5.1e-05, 0.002]": {Mean: 0.001, Low: -0.000051, High: 0.002},
+	} {
+		if got := p.String(); got != want {
+			t.Errorf("%+v: got %q, want %q", p, got, want)
+		}
+	}
+}

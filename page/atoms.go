@@ -19,6 +19,7 @@ const pictureBudget = 1_200_000
 // Units is the grid of atoms of a run, or of what its decoder draws for each unit where a code does not weigh atoms.
 type Units struct {
 	Kind     string // "atom" or "unit"
+	Noun     string // what a sample is called
 	Total    int    // of the model; the first ones are shown
 	Words    string
 	Each     []UnitCell
@@ -59,7 +60,7 @@ func plainUnits(run *tessera.Run) *Units {
 	if a == nil {
 		return nil
 	}
-	u := &Units{Kind: "atom", Total: a.Count}
+	u := &Units{Kind: "atom", Noun: nounOf(run.Shape()), Total: a.Count}
 	u.Negative = negative(a.Values)
 	u.Words = fmt.Sprintf("The %s atoms of the decoder's last layer. How they are used is not measured yet.", grouped(a.Count))
 	p := newPainter(a.Shape)
@@ -71,7 +72,7 @@ func plainUnits(run *tessera.Run) *Units {
 
 // units is the grid with the use of every unit.
 func (v *view) units() (*Units, error) {
-	u := &Units{Kind: "atom", Total: v.run.Units(), Used: true, Use: "contribution: activation × length of the atom"}
+	u := &Units{Kind: "atom", Noun: v.noun(), Total: v.run.Units(), Used: true, Use: "contribution: activation × length of the atom"}
 	drawings, err := v.drawings(u)
 	if err != nil || drawings == nil {
 		return nil, err
@@ -83,7 +84,7 @@ func (v *view) units() (*Units, error) {
 	pixels := len(drawings) / v.run.Units()
 	for j := range min(v.run.Units(), mostUnits) {
 		cell := UnitCell{Number: j, Picture: v.painter.draw(report.Signed, drawings[j*pixels:(j+1)*pixels]), Detail: v.detail(j)}
-		cell.Label = fmt.Sprintf("%s %d, used by %.0f %% of the images", u.Kind, j, 100*cell.Detail.Active)
+		cell.Label = fmt.Sprintf("%s %d, used by %.0f %% of the %ss", u.Kind, j, 100*cell.Detail.Active, u.Noun)
 		u.Each = append(u.Each, cell)
 	}
 	v.topPictures(u)
@@ -104,11 +105,11 @@ func (v *view) drawings(u *Units) ([]float32, error) {
 	}
 	u.Kind, u.Use = "unit", "activation"
 	if !slices.Contains(v.run.Values(), losses.Output) {
-		u.Words = fmt.Sprintf("The model has no decoder. Each picture is the mean of the %d images that use one of the %s units most.", topImages, grouped(u.Total))
+		u.Words = fmt.Sprintf("The model has no decoder. Each picture is the mean of the %d %ss that use one of the %s units most.", topImages, u.Noun, grouped(u.Total))
 		return v.means(), nil
 	}
-	u.Words = fmt.Sprintf("The decoder is not one layer of atoms. Each picture shows what one of the %s units changes in the image of the zero code, at its largest activation.",
-		grouped(u.Total))
+	u.Words = fmt.Sprintf("The decoder is not one layer of atoms. Each picture shows what one of the %s units changes in the %s of the zero code, at its largest activation.",
+		grouped(u.Total), u.Noun)
 	k := v.run.Units()
 	codes := make([]float32, (k+1)*k)
 	for j := range k {

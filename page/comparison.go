@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"tessera/comparison"
-	"tessera/metrics"
 	"tessera/report"
 )
 
@@ -83,15 +82,4 @@ func meanText(c comparison.Cell) string {
 		return fmt.Sprintf("%s ± %.2g", short(c.Mean), c.Deviation)
 	}
 	return short(c.Mean)
-}
-
-// pairedText prints a difference over seeds with its 95 % interval.
-func pairedText(p *metrics.Paired) string {
-	switch {
-	case p == nil:
-		return ""
-	case !p.Shown():
-		return fmt.Sprintf("no difference shown [%.2g, %.2g]", p.Low, p.High)
-	}
-	return fmt.Sprintf("%+.2g [%.2g, %.2g]", p.Mean, p.Low, p.High)
 }

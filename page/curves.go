@@ -107,15 +107,15 @@ type Panel struct {
 
 // panelTexts are the charts of known columns, in the order in which they are shown.
 var panelTexts = []Panel{
-	{Title: "Loss", About: "Mean of the objective over the images of each epoch.", Columns: []string{"loss"}, Log: true},
-	{Title: "Error on validation images", About: "Mean squared error of images that are held out, after each epoch.", Columns: []string{"val_mse"}, Log: true},
+	{Title: "Loss", About: "Mean of the objective over each epoch.", Columns: []string{"loss"}, Log: true},
+	{Title: "Error on the validation set", About: "Mean squared error on the validation set, after each epoch.", Columns: []string{"val_mse"}, Log: true},
 	{Title: "Sparsity of codes", About: "Mean Hoyer sparsity: 0 where all units are equally active, 1 where only one is.", Columns: []string{"code_hoyer"}},
-	{Title: "Accuracy on validation images", Columns: []string{"val_accuracy"}},
-	{Title: "Negative log-likelihood on validation images", Columns: []string{"val_nll"}, Log: true},
-	{Title: "Dead units", About: "Units that no image activates.", Columns: []string{"dead_units"}},
+	{Title: "Accuracy on the validation set", Columns: []string{"val_accuracy"}},
+	{Title: "Negative log-likelihood on the validation set", Columns: []string{"val_nll"}, Log: true},
+	{Title: "Dead units", About: "Units that no sample activates.", Columns: []string{"dead_units"}},
 	{Title: "Negative weights", About: "Values below 0 in the last layer of the decoder.", Columns: []string{"negative_weights"}},
 	{Title: "Learning rate", Columns: []string{"learning_rate"}},
-	{Title: "Images per second", About: "Speed of the training; it depends on the machine.", Columns: []string{"images_per_second"}},
+	{Title: "Samples per second", About: "Speed of the training; it depends on the machine.", Columns: []string{"images_per_second"}},
 }
 
 // panelsOf lists the charts of curves: those of known columns, then the terms of the loss.

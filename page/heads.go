@@ -9,6 +9,7 @@ import (
 // HeadPlots are the confusion matrix and the calibration of one head.
 type HeadPlots struct {
 	Name     string
+	Noun     string // what a sample is called: "image" or "sample"
 	Classes  []string
 	Rows     []ConfusionRow
 	Accuracy string
@@ -64,7 +65,7 @@ func (v *view) head(name string, logits []float32) HeadPlots {
 		counts[c] = make([]int, classes)
 	}
 	var sums [15]binSum
-	h := HeadPlots{Name: name, Classes: names}
+	h := HeadPlots{Name: name, Noun: v.noun(), Classes: names}
 	right := 0
 	for i, label := range v.labels {
 		if label < 0 || label >= classes {
@@ -139,7 +140,7 @@ func (h HeadPlots) Worst() string {
 	for _, row := range h.Rows {
 		for i, c := range row.Cells {
 			if !c.Right && c.Count > most {
-				most, text = c.Count, fmt.Sprintf("Most often confused: %s, taken for %s (%s).", row.Class, h.Classes[i], plural(c.Count, "image"))
+				most, text = c.Count, fmt.Sprintf("Most often confused: %s, taken for %s (%s).", row.Class, h.Classes[i], plural(c.Count, h.Noun))
 			}
 		}
 	}

@@ -57,6 +57,22 @@ func aboutOf(m metrics.Measure) string { return elsewhere.ReplaceAllString(plain
 
 func compare(a, b float64) int { return cmp.Compare(a, b) }
 
+// nounOf is what one sample of a shape is called: "image", or "sample" of vectors.
+func nounOf(shape []int) string {
+	if len(shape) == 1 {
+		return "sample"
+	}
+	return "image"
+}
+
+// article puts "a" or "an" before a noun of nounOf.
+func article(noun string) string {
+	if noun == "image" {
+		return "an image"
+	}
+	return "a " + noun
+}
+
 // plural is "1 image" or "2 images".
 func plural(n int, what string) string {
 	if n == 1 {

@@ -36,7 +36,7 @@ var (
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"grouped": grouped, "short": short, "plural": plural, "percent": sharePercent,
 	"image": func(p picture) template.URL { return template.URL(p.URI()) }, // the base64 of a PNG that this package encoded
-	"mean":  meanText, "paired": pairedText,
+	"mean":  meanText,
 }).ParseFS(files, "templates/*.html"))
 
 // frame is what surrounds every page.
@@ -79,6 +79,7 @@ type runData struct {
 	Classes []string           `json:"classes,omitempty"`
 	Kind    string             `json:"kind,omitempty"`
 	Use     string             `json:"use,omitempty"`
+	Noun    string             `json:"noun"`
 	Samples []sampleData       `json:"samples,omitempty"`
 }
 
@@ -126,7 +127,7 @@ func WriteList(w io.Writer, name string, rows any) error {
 
 // data is what the scripts read of the run.
 func (r *Run) data() runData {
-	d := runData{ID: r.ID}
+	d := runData{ID: r.ID, Noun: r.Noun}
 	if u := r.Units; u != nil && u.Used {
 		d.Units, d.Images, d.Kind, d.Use = map[int]unitDetail{}, u.Images, u.Kind, u.Use
 		for _, cell := range u.Each {

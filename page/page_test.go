@@ -3,9 +3,11 @@ package page_test
 import (
 	"bytes"
 	"context"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -191,6 +193,23 @@ func TestASweepSaysWhatItIs(t *testing.T) {
 	contains(t, strings.Join(s.Words, "\n"), "2 settings, each with 2 seeds, 4 trials in all", "It is trained for 2 epochs with adam", "It minimises a weighted sum of mse, kl.",
 		"It varies the weight of the kl term (loss.1.weight).", "All trials are measured, on 60 images of bars.")
 	contains(t, s.Warning, "No images were held out")
+	if len(s.Differences) != 1 || len(s.Differences[0].Rows) != 1 || s.OneSeed != "" {
+		t.Fatalf("differences %+v, %q", s.Differences, s.OneSeed)
+	}
+	contains(t, s.Differences[0].Words, "Mean differences from small (loss.1.weight = 0.001), ")
+	row, results := s.Differences[0].Rows[0], s.Trials
+	want, at := 0.0, slices.IndexFunc(s.Measures, func(m page.MeasureColumn) bool { return m.Name == "mse" })
+	for i := range 2 {
+		want += (float64(*results[2+i].Numbers[at]) - float64(*results[i].Numbers[at])) / 2
+	}
+	if row.Values[0] != "10" || row.Pairs != 2 || row.Paired[0] == nil || math.Abs(row.Paired[0].Mean-want) > 1e-12 {
+		t.Errorf("the difference is %+v, want %g", row, want)
+	}
+	var b bytes.Buffer
+	if err := s.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, b.String(), ">"+strings.ReplaceAll(row.Paired[0].Finding(), "+", "&#43;")+"<br><small>"+row.Paired[0].Interval()+"</small>")
 	for _, m := range s.Measures {
 		if m.Name == "parts_found" && m.Of != 16 {
 			t.Errorf("bars have %d parts, want 16", m.Of)

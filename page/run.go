@@ -29,6 +29,7 @@ type Run struct {
 	Label    string // the folder's name
 	Path     string
 	Name     string // of the model
+	Noun     string // what a sample is called: "image" or "sample"
 	Words    []string
 	Terms    []Term // of the objective
 	Verdicts []Verdict
@@ -72,7 +73,7 @@ func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
 		return nil, err
 	}
 	defer opened.Close()
-	r := &Run{ID: "run-1", Label: filepath.Base(filepath.Clean(path)), Path: path, Name: opened.Model.Name, training: o.Quick}
+	r := &Run{ID: "run-1", Label: filepath.Base(filepath.Clean(path)), Path: path, Name: opened.Model.Name, Noun: nounOf(opened.Shape()), training: o.Quick}
 	if r.Curves, err = readCurve(path, r.Label); err != nil {
 		return nil, err
 	}
@@ -117,7 +118,7 @@ func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) error
 	r.Origin.Unlisted = len(r.Origin.Data) > 0 && r.Measured.Split == string(data.TestSplit) && opened.Model.Dataset.Fit != r.Measured.Split
 	r.Numbers = numbersOf(result)
 	if result.Fitted != nil {
-		r.Fitted = grouped(result.Fitted.Images) + " of the " + grouped(result.FittedImages) + " images that were fitted"
+		r.Fitted = grouped(result.Fitted.Images) + " of the " + grouped(result.FittedImages) + " " + r.Noun + "s that were fitted"
 	}
 	if err := r.draw(opened, sample, result); err != nil {
 		return fmt.Errorf("%s: %w", r.Path, err)
@@ -156,25 +157,25 @@ func measured(ctx context.Context, opened *tessera.Run, sample *evaluation.Sampl
 // measuredOn describes the images of a result.
 func measuredOn(m *config.Model, r *metrics.Result) *Measured {
 	measured := &Measured{Dataset: r.Dataset, Split: r.Split, Images: r.Images}
-	n := grouped(r.Images)
+	n, test := grouped(r.Images)+" "+r.Counted(), grouped(r.Images)+" test "+r.Counted()
 	fitted := m.Dataset.Fit == string(data.TestSplit)
 	switch data.Split(r.Split) {
 	case data.TestSplit:
 		measured.Unseen = !fitted && !m.Dataset.Validation.Test
-		measured.Words = fmt.Sprintf("the %s test images of %s, which the training never used", n, r.Dataset)
+		measured.Words = fmt.Sprintf("the %s of %s, which the training never used", test, r.Dataset)
 		if fitted {
-			measured.Words = fmt.Sprintf("the %s test images of %s, which are also the images that were fitted", n, r.Dataset)
+			measured.Words = fmt.Sprintf("the %s of %s, which are also those that were fitted", test, r.Dataset)
 		} else if m.Dataset.Validation.Test {
-			measured.Words = fmt.Sprintf("the %s test images of %s, which the training also used for validation", n, r.Dataset)
+			measured.Words = fmt.Sprintf("the %s of %s, which the training also used for validation", test, r.Dataset)
 		}
 	case data.ValidationSplit:
-		measured.Words = fmt.Sprintf("%s images of %s that the training held out for validation", n, r.Dataset)
+		measured.Words = fmt.Sprintf("%s of %s that the training held out for validation", n, r.Dataset)
 	case data.TrainSplit:
-		measured.Words = fmt.Sprintf("the %s images of %s that were fitted (unseen images may be reconstructed worse)", n, r.Dataset)
+		measured.Words = fmt.Sprintf("the %s of %s that were fitted (unseen %s may be reconstructed worse)", n, r.Dataset, r.Counted())
 	default:
-		measured.Words = fmt.Sprintf("all %s images of %s, those that were fitted among them", n, r.Dataset)
+		measured.Words = fmt.Sprintf("all %s of %s, those that were fitted among them", n, r.Dataset)
 		if !data.HasTest(m.Dataset.Source) && m.Dataset.Validation.Fraction == 0 {
-			measured.Words = fmt.Sprintf("the %s images of %s on which it was trained: no images were held out", n, r.Dataset)
+			measured.Words = fmt.Sprintf("the %s of %s on which it was trained: no %s were held out", n, r.Dataset, r.Counted())
 		}
 	}
 	return measured
@@ -239,6 +240,9 @@ func newView(run *tessera.Run, sample *evaluation.Sample) (*view, error) {
 	v.usage = usageOf(v.codes32, run.Units(), scales, v.labels, len(v.classes))
 	return v, nil
 }
+
+// noun is what a sample is called: "image" or "sample".
+func (v *view) noun() string { return nounOf(v.run.Shape()) }
 
 // mostClasses is the largest number of classes that a page shows.
 const mostClasses = 40

@@ -16,7 +16,8 @@ const shownSamples = 30
 
 // Samples are images beside what the model makes of them.
 type Samples struct {
-	Operator bool // there are max-approximations
+	Noun     string // what one is called: "image" or "sample"
+	Operator bool   // there are max-approximations
 	Error    string
 	Each     []Sample
 }
@@ -46,7 +47,7 @@ func (v *view) samples() (*Samples, error) {
 		images = append(images, v.image(i)...)
 		codes = append(codes, v.codes32[i*v.run.Units():(i+1)*v.run.Units()]...)
 	}
-	s := &Samples{}
+	s := &Samples{Noun: v.noun()}
 	var outputs, approximated, dilated []float32
 	var err error
 	if slices.Contains(v.run.Values(), losses.Output) {

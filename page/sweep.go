@@ -27,6 +27,7 @@ type Sweep struct {
 	Words       []string
 	Failed      []Failure
 	Terms       []Term // of the objective, where there is one model
+	Noun        string // what a sample is called: "image", or "sample" where some are vectors
 	Warning     string // that the images are no unseen ones, "" if they are
 	Keys        []string
 	Names       []string // of the keys, in words
@@ -34,7 +35,11 @@ type Sweep struct {
 	Settings    []SettingRow
 	Trials      []TrialRow
 	Selected    []SelectedRow
+	Differences []DifferenceTable // between settings, by data set
+	OneSeed     string            // why there are none, where more seeds would give some; else ""
 	Commands    []Command
+
+	sets map[string]*config.Dataset // of the trials
 }
 
 // Failure is a trial without a result.
@@ -96,7 +101,7 @@ func ReadSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sweep{Label: filepath.Base(filepath.Clean(path)), Path: path, Keys: results.Keys}
+	s := &Sweep{Label: filepath.Base(filepath.Clean(path)), Path: path, Keys: results.Keys, Noun: "image", sets: map[string]*config.Dataset{}}
 	names := s.measures(results)
 	numbers := map[string]int{}
 	for i, t := range results.Trials {
@@ -126,6 +131,7 @@ func ReadSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
 	}
 	s.Names = keyNames(results.Keys, models)
 	s.words(results, models)
+	s.differences(results)
 	return s, nil
 }
 
@@ -195,6 +201,13 @@ func (s *Sweep) sprites(ctx context.Context, o Options) (models []*config.Model,
 			continue
 		case err != nil:
 			return nil, err
+		}
+		set := run.Model.Dataset // not the whole model, of which there may be thousands
+		s.sets[t.Name] = &set
+		if noun := nounOf(run.Shape()); len(s.sets) == 1 || noun == s.Noun {
+			s.Noun = noun
+		} else {
+			s.Noun = "sample" // of images and vectors
 		}
 		if !slices.ContainsFunc(models, func(m *config.Model) bool { return m.Name == run.Model.Name }) {
 			models = append(models, run.Model)

@@ -31,7 +31,7 @@ func (s *Sweep) words(r *sweep.Results, models []*config.Model) {
 	s.Words = append(s.Words, fmt.Sprintf("The sweep %s trains %s (%s): %s, %s%s, %s in all.", r.Sweep, plural(len(names), "model"), strings.Join(names, ", "),
 		plural(len(r.Settings), "setting"), each, plural(seeds, "seed"), plural(len(r.Trials), "trial")))
 	for _, m := range models {
-		s.Words = append(s.Words, modelText(m)...)
+		s.Words = append(s.Words, modelText(m, s.Noun)...)
 	}
 	if len(models) == 1 {
 		s.Terms = termsOf(models[0])
@@ -50,7 +50,7 @@ func (s *Sweep) words(r *sweep.Results, models []*config.Model) {
 }
 
 // modelText says what a model of a sweep is: its declaration, layers, objective and data.
-func modelText(m *config.Model) (list []string) {
+func modelText(m *config.Model, noun string) (list []string) {
 	if m.Baseline != nil {
 		list = append(list, fmt.Sprintf("%s is a baseline of kind %s.", m.Name, m.Kind))
 	} else {
@@ -61,9 +61,9 @@ func modelText(m *config.Model) (list []string) {
 		for _, l := range m.Decoder {
 			decoder = append(decoder, l.Kind)
 		}
-		text := fmt.Sprintf("%s is an auto-encoder: its encoder (%s) turns an image into a code", m.Name, strings.Join(encoder, ", "))
+		text := fmt.Sprintf("%s is an auto-encoder: its encoder (%s) turns %s into a code", m.Name, strings.Join(encoder, ", "), article(noun))
 		if len(decoder) > 0 {
-			text += fmt.Sprintf(", its decoder (%s) turns a code into an image", strings.Join(decoder, ", "))
+			text += fmt.Sprintf(", its decoder (%s) turns a code into %s", strings.Join(decoder, ", "), article(noun))
 		}
 		text += fmt.Sprintf(". It is trained for %s%s with %s, in mini-batches of %d.", atMost(m), plural(m.Train.Epochs, "epoch"), m.Optimizer.Kind, m.Train.Batch)
 		list = append(list, text)
@@ -89,7 +89,7 @@ func (s *Sweep) measuredText(r *sweep.Results, models []*config.Model) string {
 			continue
 		}
 		done++
-		if text := grouped(t.Metrics.Images) + " images of " + t.Metrics.Dataset; !slices.Contains(images, text) {
+		if text := grouped(t.Metrics.Images) + " " + s.Noun + "s of " + t.Metrics.Dataset; !slices.Contains(images, text) {
 			images = append(images, text)
 		}
 	}
@@ -103,16 +103,16 @@ func (s *Sweep) measuredText(r *sweep.Results, models []*config.Model) string {
 	held := slices.ContainsFunc(models, func(m *config.Model) bool { return data.HasTest(m.Dataset.Source) || m.Dataset.Validation.Fraction > 0 })
 	switch {
 	case r.Split == string(data.TestSplit):
-		state += ", its test images"
+		state += ", its test " + s.Noun + "s"
 	case r.Split == string(data.ValidationSplit):
 		state += " that the training held out for validation"
 	case r.Split == string(data.TrainSplit), !held && len(models) > 0:
-		s.Warning = "No images were held out: the trials are measured on the images on which they were trained. Unseen images may be reconstructed worse."
+		s.Warning = fmt.Sprintf("No %[1]ss were held out: the trials are measured on the %[1]ss on which they were trained. Unseen %[1]ss may be reconstructed worse.", s.Noun)
 		if held {
-			s.Warning = "The trials are measured on the images on which they were trained. Unseen images may be reconstructed worse."
+			s.Warning = fmt.Sprintf("The trials are measured on the %[1]ss on which they were trained. Unseen %[1]ss may be reconstructed worse.", s.Noun)
 		}
 	case r.Split == string(data.AllSplit):
-		s.Warning = "The images on which the trials were trained are among those that were measured."
+		s.Warning = fmt.Sprintf("The %ss on which the trials were trained are among those that were measured.", s.Noun)
 	}
 	return state + "."
 }

@@ -27,9 +27,9 @@ func wordsOf(r *Run, opened *tessera.Run) []string {
 	if objective := objectiveOf(m); objective != "" {
 		words = append(words, objective)
 	}
-	words = append(words, fittedOf(m), r.endOf(opened))
+	words = append(words, fittedOf(m, r.Noun), r.endOf(opened))
 	if r.Measured != nil {
-		words = append(words, "The numbers and pictures of images below are of "+r.Measured.Words+"; the curves are of the training, and numbers that are marked as fitted are of fitted images.")
+		words = append(words, "The numbers and pictures of "+r.Noun+"s below are of "+r.Measured.Words+"; the curves are of the training, and numbers that are marked as fitted are of fitted "+r.Noun+"s.")
 	} else {
 		words = append(words, "Nothing was measured: "+r.Missing+".")
 	}
@@ -45,14 +45,14 @@ func whatOf(m *config.Model, opened *tessera.Run) string {
 	for _, l := range m.Encoder {
 		kinds = append(kinds, l.Kind)
 	}
-	text := fmt.Sprintf("%s is an auto-encoder: its encoder (%s) turns an image of %s into a code of %s", m.Name, strings.Join(kinds, ", "),
-		shapeText(opened.Shape()), plural(opened.Units(), "number"))
+	text := fmt.Sprintf("%s is an auto-encoder: its encoder (%s) turns %s of %s into a code of %s", m.Name, strings.Join(kinds, ", "),
+		article(nounOf(opened.Shape())), shapeText(opened.Shape()), plural(opened.Units(), "number"))
 	if len(m.Decoder) > 0 {
 		kinds = nil
 		for _, l := range m.Decoder {
 			kinds = append(kinds, l.Kind)
 		}
-		text += fmt.Sprintf("; its decoder (%s) turns a code into an image", strings.Join(kinds, ", "))
+		text += fmt.Sprintf("; its decoder (%s) turns a code into %s", strings.Join(kinds, ", "), article(nounOf(opened.Shape())))
 	} else {
 		text += "; it has no decoder"
 	}
@@ -78,11 +78,11 @@ func shapeText(shape []int) string {
 }
 
 // fittedOf says on what it was trained.
-func fittedOf(m *config.Model) string {
-	text := fmt.Sprintf("It was trained on the %simages of %s", fitText(m), m.Dataset.Name)
+func fittedOf(m *config.Model, noun string) string {
+	text := fmt.Sprintf("It was trained on the %s%ss of %s", fitText(m), noun, m.Dataset.Name)
 	switch v := m.Dataset.Validation; {
 	case v.Test:
-		text += "; the test images served as validation images"
+		text += "; the test split served as validation set"
 	case v.Fraction > 0:
 		text += fmt.Sprintf(", of which %s were held out for validation", sharePercent(v.Fraction))
 	}
@@ -143,42 +143,42 @@ func (r *Run) endOf(opened *tessera.Run) string {
 func (v *view) verdicts(r *evaluation.Report) (list []Verdict) {
 	if mse, ok := r.Number("mse"); ok {
 		if variance := v.variance(); variance > 0 {
-			list = append(list, explained(mse, variance, r.Fitted))
+			list = append(list, explained(mse, variance, r.Fitted, v.noun()))
 		}
 	}
 	k := v.run.Units()
 	if l0, ok := r.Number("l0"); ok {
-		list = append(list, Verdict{fmt.Sprintf("%.1f of %d", l0*float64(k), k), "units make up one image, on average",
+		list = append(list, Verdict{fmt.Sprintf("%.1f of %d", l0*float64(k), k), "units make up one " + v.noun() + ", on average",
 			"Mean number of units that contribute more than 1 % of the largest contribution. Fewer is sparser."})
 	}
 	if useful, ok := r.Number("useful_units"); ok {
-		list = append(list, Verdict{fmt.Sprintf("%.0f of %d", useful, k), "units are useful over all images", "Least number of units that carry the reconstruction: holding all others at their mean raises the error by at most 1 %."})
+		list = append(list, Verdict{fmt.Sprintf("%.0f of %d", useful, k), "units are useful over all " + v.noun() + "s", "Least number of units that carry the reconstruction: holding all others at their mean raises the error by at most 1 %."})
 	} else if dead, ok := r.Number("dead_units"); ok {
-		list = append(list, Verdict{fmt.Sprintf("%.0f of %d", dead, k), "units are dead", "Units that no image activates."})
+		list = append(list, Verdict{fmt.Sprintf("%.0f of %d", dead, k), "units are dead", "Units that no " + v.noun() + " activates."})
 	}
 	if lost, ok := r.Number("additivity_lost"); ok {
 		list = append(list, Verdict{sharePercent(1 - lost), "of what atoms add remains",
-			"100 % says that images are sums of parts: nothing that an atom adds is taken away by another one."})
+			"100 % says that " + v.noun() + "s are sums of parts: nothing that an atom adds is taken away by another one."})
 	}
 	for _, one := range r.Shown() {
 		if m, _ := metrics.MeasureOf(one.Name); m.Name == "accuracy" && one.Missing == "" {
-			list = append(list, Verdict{sharePercent(one.Number), one.Name, "Images whose class is predicted correctly."})
+			list = append(list, Verdict{sharePercent(one.Number), one.Name, "Share of the " + v.noun() + "s whose class is predicted correctly."})
 		}
 	}
 	return list
 }
 
 // explained compares an error with that of the mean image, and with the error on fitted images where it was measured.
-func explained(mse, variance float64, fitted *metrics.Result) Verdict {
+func explained(mse, variance float64, fitted *metrics.Result, noun string) Verdict {
 	about := fmt.Sprintf("Mean squared error %s", short(mse))
 	if fitted != nil {
 		if other, ok := fitted.Number("mse"); ok {
-			about += fmt.Sprintf(", on fitted images %s", short(other))
+			about += fmt.Sprintf(", on fitted %ss %s", noun, short(other))
 		}
 	}
-	about += fmt.Sprintf("; the mean image alone has %s.", short(variance))
+	about += fmt.Sprintf("; the mean %s alone has %s.", noun, short(variance))
 	if mse > variance {
-		return Verdict{"no", "reconstruction: the mean image is better", about}
+		return Verdict{"no", "reconstruction: the mean " + noun + " is better", about}
 	}
 	return Verdict{sharePercent(1 - mse/variance), "of the variance is reconstructed", about + " Higher is better, 100 % is perfect."}
 }

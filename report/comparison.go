@@ -28,6 +28,9 @@ type Measured struct {
 	Trials    int            // seeds that are declared
 	Mean      metrics.Values // by the names of `eval --json`; those without meaning for the model are left out
 	Deviation metrics.Values // over seeds; none of one seed
+
+	Pairs       int                       // seeds that it has in common with the first model
+	Differences map[string]metrics.Paired // from the first model, paired by seed, by metric; none of fewer than two pairs
 }
 
 // Point is the point that figures show.

@@ -74,6 +74,27 @@ func ShownTable(rows []ComparedRow) Table {
 	return t
 }
 
+// DifferenceTable has the differences of the measured models from the first one, in the given metrics; "-" where there is none.
+// Rows without common seeds, the first model itself among them, are left out.
+func DifferenceTable(rows []ComparedRow, names []string) Table {
+	t := Table{Head: append([]string{"model", "p", "β", "common seeds"}, names...)}
+	for _, r := range rows {
+		if r.Measured == nil || r.Measured.Pairs == 0 {
+			continue
+		}
+		row := append(r.head()[:3], strconv.Itoa(r.Measured.Pairs))
+		for _, name := range names {
+			text := "-"
+			if d, ok := r.Measured.Differences[name]; ok {
+				text = d.String()
+			}
+			row = append(row, text)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
 // publishedText is a published metric; the accuracy comes with the deviation that the study gives, over its splits.
 func (r ComparedRow) publishedText(name string) string {
 	text := number(r.published(name))

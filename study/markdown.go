@@ -31,6 +31,7 @@ func (p *Page) markdown() []byte {
 	}
 	p.judged(&b)
 	p.shown(&b)
+	p.differences(&b)
 	p.remarks(&b)
 	if len(p.figures) > 0 {
 		b.WriteString("## Figures\n\n")
@@ -38,7 +39,7 @@ func (p *Page) markdown() []byte {
 			fmt.Fprintf(&b, "### %s\n\n![%s](%s.png)\n\n", f.title, f.name, f.name)
 		}
 	}
-	fmt.Fprintf(&b, "---\n\nThis page was written by `tessera reproduce %s`; [%s](%s) has its numbers. All values are measured on the test images.\n", p.Name, TableFile, TableFile)
+	fmt.Fprintf(&b, "---\n\nThis page was written by `tessera reproduce %s`; [%s](%s) has its means, `results.csv` of the sweep the values of every seed. All values are measured on the test images.\n", p.Name, TableFile, TableFile)
 	return []byte(b.String())
 }
 

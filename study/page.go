@@ -40,10 +40,12 @@ type Page struct {
 	Path string // its folder
 	Rows []report.ComparedRow
 
-	changed []string
-	notes   string
-	failed  []sweep.Row
-	figures []figure // that are drawn
+	changed   []string
+	notes     string
+	first     string   // the trained model that the others are compared with, "" if none was trained
+	differing []string // metrics in which they are compared; none without two common seeds
+	failed    []sweep.Row
+	figures   []figure // that are drawn
 }
 
 // Write writes the page of a sweep that was run, its table and its figures, into the folder page of the sweep. Files of an older
@@ -61,6 +63,7 @@ func (r Reproduction) Write(ctx context.Context, s *sweep.Sweep, results *sweep.
 		measured = append(measured, one.Measured)
 	}
 	p := &Page{Reproduction: r, Path: filepath.Join(s.Path, Folder), Rows: report.Compare(r.published(o.rows, measured), measured), changed: o.Changed}
+	p.differ(results, measured, all)
 	for _, row := range results.Trials {
 		if row.Error != "" {
 			p.failed = append(p.failed, row)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"image/png"
 	"math"
 	"os"
@@ -151,6 +152,43 @@ func TestThePagePutsMeansOverSeedsBesideWhatWasPublished(t *testing.T) {
 		if picture := read(t, filepath.Join(out, "page", name+".png")); !strings.HasPrefix(picture, "\x89PNG") {
 			t.Errorf("%s is no PNG", name)
 		}
+	}
+}
+
+// By hand: of two differences a and b the mean is (a+b)/2, the standard deviation |a-b|/√2, and half the interval t |a-b|/2, where
+// Student's t with one degree of freedom has its 97.5 % quantile at 12.7062.
+func TestThePageHasDifferencesPairedBySeed(t *testing.T) {
+	out := t.TempDir()
+	p, results := reproduce(t, out, "targets", Options{})
+	var d []float64
+	for i := range 2 {
+		first, _ := results.Trials[i].Metrics.Number("mse")
+		other, _ := results.Trials[2+i].Metrics.Number("mse")
+		d = append(d, other-first)
+	}
+	mean, half := (d[0]+d[1])/2, 12.7062*math.Abs(d[0]-d[1])/2
+	got := p.Rows[2].Measured.Differences["mse"]
+	if d[0] == d[1] || math.Abs(got.Mean-mean) > 1e-12 || math.Abs(got.Low-(mean-half)) > 1e-4*half || math.Abs(got.High-(mean+half)) > 1e-4*half {
+		t.Errorf("got %+v, want %g ± %g", got, mean, half)
+	}
+	shown := fmt.Sprintf("%+.2g [", mean)
+	if math.Abs(mean) < half {
+		shown = "no difference shown ["
+	}
+	contains(t, read(t, filepath.Join(out, "page", "README.md")), "## Differences between models\n\nEach value is the mean difference from small (p = 0.1, β = 0.001), the first trained model",
+		"| model | p | β | common seeds | mse | hoyer_contribution | max_approx |", "| small | 0.3 | 0.001 | 2 | "+shown)
+	if len(p.Rows[0].Measured.Differences) != 0 {
+		t.Errorf("the first model differs from itself: %+v", p.Rows[0].Measured.Differences)
+	}
+}
+
+func TestOneSeedShowsNoDifference(t *testing.T) {
+	out := t.TempDir()
+	reproduce(t, out, "models", Options{})
+	page := read(t, filepath.Join(out, "page", "README.md"))
+	contains(t, page, "## Differences between models\n\nOne seed shows no difference between models. To train more: `tessera reproduce small --seeds 1,2,3`.\n\n")
+	if strings.Contains(page, "common seeds") {
+		t.Error("the page has a table of differences")
 	}
 }
 

@@ -52,7 +52,7 @@ class RunView {
     const set = (where, text) => { const e = a.querySelector(where); if (e) e.textContent = text; };
     set(".mse", "error " + number(s.mse));
     set(".approx", "error " + number(s.approx));
-    const which = `image ${s.number}${s.class ? ", " + s.class : ""}`;
+    const which = `${this.data.noun} ${s.number}${s.class ? ", " + s.class : ""}`;
     set(".which", which);
     a.querySelector(".slider").setAttribute("aria-valuetext", which);
     const code = a.querySelector(".code");
@@ -77,18 +77,18 @@ class RunView {
   }
 
   detail(unit, d) {
-    const used = d.active > 0;
+    const used = d.active > 0, noun = this.data.noun;
     const histogram = element("div", { class: "histogram", role: "img", "aria-label": `histogram of the use, from ${number(d.low)} to ${number(d.high)}` },
-      bars(d.counts, i => `${d.counts[i]} images`, 40), element("div", { class: "ends note" }, element("span", {}, number(d.low)), element("span", {}, number(d.high))));
-    const facts = element("div", {}, element("p", {}, used ? `Used by ${number(100 * d.active)} % of the images. Use is its ${this.data.use}: mean ${number(d.mean)}, largest ${number(d.max)}.` : "No image uses it."));
-    if (used) facts.append(element("h3", {}, "Histogram of the use, by the images that use it"), histogram);
+      bars(d.counts, i => `${d.counts[i]} ${noun}s`, 40), element("div", { class: "ends note" }, element("span", {}, number(d.low)), element("span", {}, number(d.high))));
+    const facts = element("div", {}, element("p", {}, used ? `Used by ${number(100 * d.active)} % of the ${noun}s. Use is its ${this.data.use}: mean ${number(d.mean)}, largest ${number(d.max)}.` : `No ${noun} uses it.`));
+    if (used) facts.append(element("h3", {}, `Histogram of the use, by the ${noun}s that use it`), histogram);
     const picture = this.pictures.get(unit);
     const body = element("div", { class: "detail" }, element("img", { src: picture, alt: `${this.data.kind} ${unit}, enlarged` }), facts);
     const rest = element("div", {});
     if (d.class && used) rest.append(element("h3", {}, "Mean use by class"), this.shares(d.class));
     if (d.top.length) {
-      rest.append(element("h3", {}, "Images that use it most"), element("div", { class: "pictures" }, ...d.top.map(([image, use]) =>
-        element("figure", {}, element("img", { src: source(this.data.images[image]), alt: `image ${image}` }), element("figcaption", { class: "note" }, `image ${image}: ${number(use)}`)))));
+      rest.append(element("h3", {}, `The ${noun}s that use it most`), element("div", { class: "pictures" }, ...d.top.map(([image, use]) =>
+        element("figure", {}, element("img", { src: source(this.data.images[image]), alt: `${noun} ${image}` }), element("figcaption", { class: "note" }, `${noun} ${image}: ${number(use)}`)))));
     }
     if (d.near.length) {
       rest.append(element("h3", {}, "Neighbours: used together most (correlation, cosine of the pictures)"), element("div", { class: "most" },

@@ -1,0 +1,100 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tessera/config"
+	"tessera/metrics"
+	"tessera/sweep"
+)
+
+// DifferenceTable is the settings of a sweep on one data set, each compared with the same one.
+type DifferenceTable struct {
+	Words   string
+	Metrics []string
+	Rows    []DifferenceRow
+}
+
+// DifferenceRow is one setting.
+type DifferenceRow struct {
+	Model  string
+	Values []string          // of the keys
+	Pairs  int               // seeds
+	Paired []*metrics.Paired // in the order of the metrics, nil where there is no difference
+}
+
+// Open reports whether the table is short enough to be shown unasked.
+func (t DifferenceTable) Open() bool { return len(t.Rows) <= 12 }
+
+// differences compares the settings of each data set with the first selected one of them, else with the first one of several seeds.
+func (s *Sweep) differences(r *sweep.Results) {
+	sets := make([]*config.Dataset, len(r.Settings))
+	for i, one := range r.Settings {
+		for _, trial := range one.Trials {
+			if sets[i] = s.sets[trial]; sets[i] != nil {
+				break
+			}
+		}
+	}
+	names, several := map[string]bool{}, false
+	for _, i := range selectedFirst(r) {
+		if len(r.Settings[i].Seeds) < 2 {
+			continue
+		}
+		several = true
+		if sets[i] == nil || names[sets[i].Name] {
+			continue
+		}
+		names[sets[i].Name] = true
+		if t := differenceTable(r, i, r.Differences(i, sets)); len(t.Metrics) > 0 {
+			s.Differences = append(s.Differences, t)
+		}
+	}
+	if len(r.Settings) > 1 && !several && len(s.Measures) > 0 {
+		s.OneSeed = "One seed shows no difference between settings. To train more, run the sweep with --seeds 1,2,3."
+	}
+}
+
+// selectedFirst lists the indices of the settings, the selected ones first.
+func selectedFirst(r *sweep.Results) (list []int) {
+	selected := func(one sweep.Setting) bool {
+		return slices.ContainsFunc(r.Selected, func(other sweep.Setting) bool { return slices.Equal(one.Trials, other.Trials) })
+	}
+	for _, wanted := range []bool{true, false} {
+		for i, one := range r.Settings {
+			if selected(one) == wanted {
+				list = append(list, i)
+			}
+		}
+	}
+	return list
+}
+
+// differenceTable is the table of the differences from one setting.
+func differenceTable(r *sweep.Results, from int, d sweep.Differences) DifferenceTable {
+	first, t := r.Settings[from], DifferenceTable{Metrics: d.Metrics}
+	t.Words = fmt.Sprintf("Mean differences from %s, each with its 95 %% confidence interval, paired by seed.", settingText(first, r.Keys))
+	for i, one := range r.Settings {
+		if d.Pairs[i] == 0 {
+			continue
+		}
+		t.Rows = append(t.Rows, DifferenceRow{one.Model, one.Texts(r.Keys), d.Pairs[i], d.Paired[i]})
+	}
+	return t
+}
+
+// settingText names a setting: "shallow (encoder.0.units = 16)".
+func settingText(one sweep.Setting, keys []string) string {
+	var parts []string
+	for i, text := range one.Texts(keys) {
+		if text != "" { // else the key is not of this model
+			parts = append(parts, keys[i]+" = "+text)
+		}
+	}
+	if len(parts) == 0 {
+		return one.Model
+	}
+	return fmt.Sprintf("%s (%s)", one.Model, strings.Join(parts, ", "))
+}

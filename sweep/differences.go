@@ -1,0 +1,111 @@
+package sweep
+
+import (
+	"reflect"
+
+	"tessera/config"
+	"tessera/data"
+	"tessera/metrics"
+)
+
+// Differences are the paired differences of the settings of a sweep from one of them.
+type Differences struct {
+	Metrics []string            // that are compared; none where no setting has two pairs
+	Pairs   []int               // by setting: seeds that it has in common with the reference, measured on the same images
+	Paired  [][]*metrics.Paired // by setting, then by metric; nil for the reference, and where there are fewer than two pairs
+}
+
+// comparedMetrics are the metrics whose differences are shown: of each line the first that was measured.
+var comparedMetrics = [][]string{{"mse"}, {"hoyer_contribution", "hoyer"}, {"max_approx"}, {"accuracy"}, {"svm_accuracy"}, {"svm_holdout_accuracy"}}
+
+// Differences returns the differences of all settings from that of index from, paired by seed, each with its 95 % confidence
+// interval: see [metrics.PairedDifference]. A difference is the value of the setting minus that of the reference. sets are the
+// data sets of the settings; settings whose set is nil, or that are measured on other images, have no pairs.
+func (r *Results) Differences(from int, sets []*config.Dataset) Differences {
+	d := Differences{Pairs: make([]int, len(r.Settings)), Paired: make([][]*metrics.Paired, len(r.Settings))}
+	measured := r.bySetting()
+	one, other := make([][]*metrics.Result, len(measured)), make([][]*metrics.Result, len(measured))
+	for i := range measured {
+		if i != from && sameImages(sets[from], sets[i], data.Split(r.Split)) {
+			one[i], other[i] = pairs(r.Settings[from].Seeds, measured[from], measured[i])
+		}
+		d.Pairs[i] = len(one[i])
+	}
+	for _, names := range comparedMetrics {
+		for _, name := range names {
+			column, found := make([]*metrics.Paired, len(measured)), false
+			for i := range column {
+				column[i] = paired(one[i], other[i], name)
+				found = found || column[i] != nil
+			}
+			if !found {
+				continue
+			}
+			d.Metrics = append(d.Metrics, name)
+			for i, p := range column {
+				d.Paired[i] = append(d.Paired[i], p)
+			}
+			break
+		}
+	}
+	return d
+}
+
+// bySetting returns the results of the trials of every setting that are done, by their seeds.
+func (r *Results) bySetting() []map[uint64]*metrics.Result {
+	rows := map[string]Row{}
+	for _, row := range r.Trials {
+		rows[row.Trial] = row
+	}
+	all := make([]map[uint64]*metrics.Result, len(r.Settings))
+	for i, s := range r.Settings {
+		all[i] = map[uint64]*metrics.Result{}
+		for _, trial := range s.Trials {
+			if row := rows[trial]; row.Metrics != nil {
+				all[i][row.Seed] = row.Metrics
+			}
+		}
+	}
+	return all
+}
+
+// sameImages reports whether two trials with one seed are measured on the same images.
+func sameImages(a, b *config.Dataset, split data.Split) bool {
+	if a == nil || b == nil || !reflect.DeepEqual(a.Source, b.Source) {
+		return false
+	}
+	if split != data.TrainSplit && split != data.ValidationSplit {
+		return true
+	}
+	one, other := a.Selection, b.Selection
+	one.Labelled, other.Labelled = 0, 0 // which takes labels away, and no images
+	return one == other
+}
+
+// pairs returns the results of two settings under each common seed.
+func pairs(seeds []uint64, a, b map[uint64]*metrics.Result) (one, other []*metrics.Result) {
+	for _, seed := range seeds {
+		x, y := a[seed], b[seed]
+		if x != nil && y != nil && x.Dataset == y.Dataset && x.Split == y.Split && x.Images == y.Images {
+			one, other = append(one, x), append(other, y)
+		}
+	}
+	return one, other
+}
+
+// paired returns the difference of one metric, nil where fewer than two pairs have it.
+func paired(one, other []*metrics.Result, name string) *metrics.Paired {
+	var a, b []float64
+	for i := range one {
+		x, both := one[i].Number(name)
+		y, ok := other[i].Number(name)
+		if both && ok {
+			a, b = append(a, x), append(b, y)
+		}
+	}
+	p, err := metrics.PairedDifference(a, b)
+	if err != nil {
+		return nil
+	}
+	return &p
+}
