@@ -11,7 +11,7 @@ import (
 	"tessera/table"
 )
 
-// Seeds is a change of a sweep: one trial per seed, in place of its own seeds. The seeds are different and at
+// Seeds is a change of a sweep: one trial per seed, in place of the declared ones. The seeds are different and at
 // most 2⁶³ - 1; others, or none, are an error.
 func Seeds(list []uint64) (Set, error) {
 	var texts []string
