@@ -3,8 +3,8 @@
 FONTS is a folder, searched to any depth; every TrueType and OpenType font in it that has all letters of the Latin alphabet gives 52
 images, its capital and its small letters. A letter is drawn 80 pixels high, cut to its ink, scaled with an area filter to fit 24 pixels,
 and centred. Its class is its number in the alphabet, 0 to 25. A font file that is equal to an earlier one is left out, and so is a letter
-whose image is equal to an earlier one. All fonts of one folder (a package or a family) are training fonts, or all are test fonts: one
-folder in seven, by the SHA-256 of its path, so that no family has letters in both.
+whose image is equal to an earlier one. All fonts whose family names begin with the same word (Liberation Sans, Liberation Mono) are
+training fonts, or all are test fonts: one word in seven, by its SHA-256.
 
 OUT gets train-images.idx.gz, train-labels.npy, test-images.idx.gz, test-labels.npy. Needs numpy, Pillow and fontTools.
 """
@@ -40,11 +40,14 @@ def draw(font, letter):
 
 
 def letters(path):
-    covered = TTFont(path, fontNumber=0, lazy=True).getBestCmap() or {}
+    """The images of the letters and the first word of the family's name; no images where a letter is missing."""
+    font = TTFont(path, fontNumber=0, lazy=True)
+    covered = font.getBestCmap() or {}
     if any(ord(letter) not in covered for letter in LETTERS):
-        return []
-    font = ImageFont.truetype(str(path), 80)
-    return [draw(font, letter) for letter in LETTERS]
+        return [], ""
+    family = font["name"].getDebugName(16) or font["name"].getDebugName(1)
+    drawn = ImageFont.truetype(str(path), 80)
+    return [draw(drawn, letter) for letter in LETTERS], family.split()[0].lower()
 
 
 def write(out, name, images, labels):
@@ -65,13 +68,12 @@ def main(fonts, out):
             continue
         files.add(digest)
         try:
-            drawn = letters(path)
+            drawn, word = letters(path)
         except Exception as e:  # fonts without outlines, damaged tables
             print(f"skipped {path.name}: {e}", file=sys.stderr)
             continue
         used += bool(drawn)
-        family = hashlib.sha256(str(path.parent.relative_to(fonts)).encode()).digest()
-        images, labels = split["test" if family[0] % 7 == 0 else "train"]
+        images, labels = split["test" if hashlib.sha256(word.encode()).digest()[0] % 7 == 0 else "train"]
         for number, image in enumerate(drawn):
             if image is None or image.tobytes() in seen:
                 continue
