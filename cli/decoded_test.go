@@ -69,3 +69,22 @@ func TestDecodedColumnsAreNamedOnlyByTheFileOfTheTraining(t *testing.T) {
 	}
 	b.contains("without a record", b.must(0, "decode", "run", "--in", "codes.csv", "--out", "decoded.csv").stderr, "is not in the run's env.json")
 }
+
+func TestDecodedSpectraAreEncodedAgain(t *testing.T) {
+	for _, columns := range [][]string{{"400", "410", "420"}, {"a", "label", "name"}} {
+		b := newBench(t)
+		b.trainSpectra(columns...)
+		b.must(0, "encode", "run", "--in", "spectra.csv", "--out", "codes.npy")
+		for _, codes := range []string{"codes.csv", "codes.npy"} {
+			b.must(0, "decode", "run", "--in", codes, "--out", "decoded.csv")
+			b.must(0, "encode", "run", "--in", "decoded.csv", "--out", "again.csv")
+			if codes == "codes.npy" {
+				continue // without names and labels
+			}
+			lines, again := strings.Split(b.read("codes.csv"), "\n"), strings.Split(b.read("again.csv"), "\n")
+			if len(lines) != len(again) || again[0] != lines[0] || again[1][:strings.LastIndex(again[1], species[0])] != "s0," {
+				t.Errorf("%q: codes %q, encoded again %q", columns, lines[:2], again[:2])
+			}
+		}
+	}
+}
