@@ -77,20 +77,23 @@ func trimmed(text string) string {
 }
 
 func TestGoInDocsIsThatOfTheExamples(t *testing.T) {
-	examples := trimmed(read(t, "example_test.go"))
-	for file, within := range map[string]string{"README.md": "tessera.Train(", "docs/adding-a-part.md": "Charbonnier"} {
+	for _, c := range []struct{ file, within, source string }{
+		{"README.md", "tessera.Train(", "example_test.go"},
+		{"docs/adding-a-part.md", "Charbonnier", "example_test.go"},
+		{"docs/adding-a-part.md", "Darken", "testdata/outside/parts/darken.go"},
+	} {
 		found := 0
-		for _, snippet := range blocks(read(t, file), "go") {
-			if !strings.Contains(snippet, within) {
+		for _, snippet := range blocks(read(t, c.file), "go") {
+			if !strings.Contains(snippet, c.within) {
 				continue
 			}
 			found++
-			if !strings.Contains(examples, trimmed(snippet)) {
-				t.Errorf("%s: not in example_test.go:\n%s", file, snippet)
+			if !strings.Contains(trimmed(read(t, c.source)), trimmed(snippet)) {
+				t.Errorf("%s: not in %s:\n%s", c.file, c.source, snippet)
 			}
 		}
 		if found != 1 {
-			t.Errorf("%s: %d snippets with %q, want 1", file, found, within)
+			t.Errorf("%s: %d snippets with %q, want 1", c.file, found, c.within)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package tessera
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -112,6 +113,29 @@ func (r *Run) Decode(codes []float32) (images []float32, err error) {
 		r.scaling.Undo(images)
 	}
 	return images, err
+}
+
+// ValueNames returns the names of the values of a sample, in their order, as the file of the data set has them, such as the columns
+// of a data set csv; nil if the values have no names. A file that is missing, or is not the one of the training by its SHA-256, is a
+// [*data.Error].
+func (r *Run) ValueNames(ctx context.Context) ([]string, error) {
+	if err := r.ready(); err != nil {
+		return nil, err
+	}
+	named, ok := r.origin.Placed(r.Model.Dataset.Source).(data.Namer)
+	if !ok {
+		return nil, nil
+	}
+	names, file, err := named.ValueNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !r.origin.Knows(file) {
+		return nil, &data.Error{Dataset: r.Model.Dataset.Name, Path: file.Path,
+			Problem: fmt.Sprintf("is not the file of the training (its SHA-256, %.12s..., is not in the run's env.json)", file.SHA256),
+			Hint:    "restore that file to get the names of its columns"}
+	}
+	return names, nil
 }
 
 // Range is the least and the largest value of the samples that the run was fitted to, before they were scaled; 0 and 1 for bytes

@@ -221,6 +221,7 @@ func TestAClosedOrEmptyRunComputesNothing(t *testing.T) {
 			"Attack":    func() error { _, err := r.Attack(t.Context(), nil, 1); return err },
 			"Parts":     func() error { _, err := r.Parts(t.Context()); return err },
 			"Images":    func() error { _, err := r.Images(t.Context()); return err },
+			"Names":     func() error { _, err := r.ValueNames(t.Context()); return err },
 		} {
 			if err := compute(); err == nil || r == run && !errors.Is(err, tessera.ErrClosed) {
 				t.Errorf("%s of %q: got %v", name, r.Path, err)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/data"
-	"tessera/internal/volume"
 	"tessera/train/folder"
 )
 
@@ -36,8 +36,7 @@ func decodeCommand() *cobra.Command {
 		}
 		low, high := r.Range()
 		clipped := func(out io.Writer, file string) { warnClipped(out, file, low, high) }
-		named, _ := r.Model.Dataset.Source.(data.Namer)
-		return coding{read: []int{r.Units()}, write: r.Shape(), code: r.Decode, name: name, clipped: clipped, named: named}
+		return coding{read: []int{r.Units()}, write: r.Shape(), code: r.Decode, name: name, clipped: clipped, columns: r.ValueNames}
 	})
 	cmd.Long = "Decode codes (.npy, .npz, .csv) to images: .npy (float32), .npz, .idx, .png for one image, or a new folder of PNG files; or to\n" +
 		"vectors: .npy, .npz or .csv, with the names of the columns of a CSV data set. The scaling of the training is undone."
@@ -52,8 +51,8 @@ type coding struct {
 	name        string      // of the array that is written
 	like        data.Source // whose keys say how the input is read; nil for codes
 	warn        func(out io.Writer, file string, values []float32)
-	clipped     func(out io.Writer, file string) // warns before values are written as bytes; nil for codes
-	named       data.Namer                       // names the values that are written; nil if they have no names
+	clipped     func(out io.Writer, file string)        // warns before values are written as bytes; nil for codes
+	columns     func(context.Context) ([]string, error) // names the values that are written; nil for codes
 }
 
 // codeFlags are the flags of encode and decode.
@@ -132,7 +131,7 @@ func (f *codeFlags) code(cmd *cobra.Command, run string, direction func(*tessera
 	if format, err := data.FormatOf(f.out); err == nil && c.clipped != nil && slices.Contains([]string{"idx", "png", "folder"}, format) {
 		c.clipped(cmd.ErrOrStderr(), f.out)
 	}
-	if rows.Columns, err = c.columns(cmd, f.out); err != nil {
+	if rows.Columns, err = c.names(cmd, f.out); err != nil {
 		return err
 	}
 	if err := data.WriteRows(f.out, c.name, c.write, values, *rows); err != nil {
@@ -142,21 +141,17 @@ func (f *codeFlags) code(cmd *cobra.Command, run string, direction func(*tessera
 	return nil
 }
 
-// columns are the names of the values in a .csv file. Without the file of the data set they are numbered.
-func (c *coding) columns(cmd *cobra.Command, out string) ([]string, error) {
-	if format, err := data.FormatOf(out); err != nil || format != "csv" || c.named == nil {
+// names are those of the values in a .csv file; nil numbers them. Without the file of the training the names are not known.
+func (c *coding) names(cmd *cobra.Command, out string) ([]string, error) {
+	if format, err := data.FormatOf(out); err != nil || format != "csv" || c.columns == nil {
 		return nil, nil
 	}
-	names, err := c.named.ValueNames(cmd.Context())
-	switch want := volume.Of(c.write); {
-	case cmd.Context().Err() != nil:
+	names, err := c.columns(cmd.Context())
+	if cmd.Context().Err() != nil {
 		return nil, cmd.Context().Err()
-	case err != nil:
-		warn(cmd, fmt.Sprintf("%s has numbers as names of columns: those of the data set are not known: %v", out, err))
-		return nil, nil
-	case len(names) != want:
-		warn(cmd, fmt.Sprintf("%s has numbers as names of columns: the data set has %d columns of values now, the run %d", out, len(names), want))
-		return nil, nil
+	}
+	if err != nil {
+		warn(cmd, fmt.Sprintf("%s has numbers as names of columns: %v", out, err))
 	}
 	return names, nil
 }

@@ -55,10 +55,15 @@ func openCSV(ctx context.Context, path string) (*csvFile, File, error) {
 	if f.header, err = f.reader().Read(); err != nil {
 		return nil, file, csvError(err)
 	}
-	if len(f.header) == 0 || slices.IndexFunc(f.header, func(name string) bool { return !isNumber(name) }) < 0 && !counts(f.header) {
+	if !isHeader(f.header) {
 		return nil, file, errors.New("the first line holds numbers: write a first line with the names of the columns")
 	}
 	return f, file, nil
+}
+
+// isHeader reports whether a first line holds the names of columns, not the numbers of a sample.
+func isHeader(cells []string) bool {
+	return slices.ContainsFunc(cells, func(name string) bool { return !isNumber(name) }) || len(cells) > 0 && counts(cells)
 }
 
 // isNumber reports whether a cell is a number.
@@ -99,10 +104,14 @@ func csvError(err error) error {
 	return err
 }
 
+// The names of the columns that WriteRows writes before those of the values.
+const nameColumn, labelColumn = "name", "label"
+
 // columns finds out which columns are what. A column of labels or names that a key names must be there, unless the caller only
-// needs the values.
+// needs the values; then it may have the name that WriteRows gives it.
 func (f *csvFile) columns(r reading) (c csvColumns, err error) {
-	find := func(name string, usual []string) (int, error) {
+	first := f.header[:max(0, len(f.header)-r.size())] // those that WriteRows wrote before the values
+	find := func(name string, usual []string, written string) (int, error) {
 		if name != "" {
 			usual = []string{name}
 		}
@@ -114,31 +123,58 @@ func (f *csvFile) columns(r reading) (c csvColumns, err error) {
 		if name != "" && r.shape == nil {
 			return -1, fmt.Errorf("has no column %q, want %s", name, f.columnList())
 		}
-		return -1, nil
+		return slices.Index(first, written), nil
 	}
-	if c.labels, err = find(r.labels, labelNames); err != nil {
+	if c.labels, err = find(r.labels, labelNames, labelColumn); err != nil {
 		return c, err
 	}
-	if c.names, err = find(r.names, nameNames); err != nil {
+	if c.names, err = find(r.names, nameNames, nameColumn); err != nil {
 		return c, err
 	}
-	for i, column := range f.header {
-		chosen := len(r.columns) == 0
-		for _, glob := range r.columns {
-			ok, err := path.Match(glob, column)
-			if err != nil {
-				return c, fmt.Errorf("columns: %q: %w", glob, err)
-			}
-			chosen = chosen || ok
-		}
-		if chosen && i != c.labels && i != c.names {
-			c.values = append(c.values, i)
-		}
+	if c.values, err = f.values(r, c); err != nil {
+		return c, err
 	}
 	if len(c.values) == 0 {
 		return c, fmt.Errorf("has no columns of values, got %s", f.columnList())
 	}
 	return c, nil
+}
+
+// size is the number of values that the caller needs of a sample; 0 for any.
+func (r reading) size() int {
+	n, err := product(r.shape)
+	if r.shape == nil || err != nil { // a wrong shape is refused later
+		return 0
+	}
+	return n
+}
+
+// values are the columns of values: those that the key columns chooses, or all but labels and names. Columns that WriteRows
+// numbered are chosen if there are as many as the caller needs.
+func (f *csvFile) values(r reading, c csvColumns) (chosen []int, err error) {
+	var all []int
+	var names []string
+	for i, column := range f.header {
+		if i == c.labels || i == c.names {
+			continue
+		}
+		all, names = append(all, i), append(names, column)
+		named := false
+		for _, glob := range r.columns {
+			ok, err := path.Match(glob, column)
+			if err != nil {
+				return nil, fmt.Errorf("columns: %q: %w", glob, err)
+			}
+			named = named || ok
+		}
+		if named {
+			chosen = append(chosen, i)
+		}
+	}
+	if len(r.columns) == 0 || len(all) > 0 && len(all) == r.size() && counts(names) {
+		return all, nil
+	}
+	return chosen, nil
 }
 
 // columnList lists the columns.
@@ -218,18 +254,12 @@ func writeCSV(w io.Writer, size int, values []float32, about Rows) error {
 	labels := about.labelTexts()
 	var header []string
 	if about.Names != nil {
-		header = append(header, "name")
+		header = append(header, nameColumn)
 	}
 	if labels != nil {
-		header = append(header, "label")
+		header = append(header, labelColumn)
 	}
-	for i := range size {
-		if about.Columns != nil {
-			header = append(header, about.Columns[i])
-		} else {
-			header = append(header, strconv.Itoa(i))
-		}
-	}
+	header = headed(header, size, about.Columns)
 	if err := out.Write(header); err != nil {
 		return err
 	}
@@ -250,4 +280,19 @@ func writeCSV(w io.Writer, size int, values []float32, about Rows) error {
 	}
 	out.Flush()
 	return out.Error()
+}
+
+// headed returns the first line of a .csv file: the columns before the values, then the names of the values. The values are numbered
+// if they have no names, if one is named as a column before them, or if the line would be numbers alone, as that of a sample.
+func headed(before []string, size int, names []string) []string {
+	line := slices.Concat(before, names)
+	twice := slices.ContainsFunc(names, func(name string) bool { return slices.Contains(before, name) })
+	if names != nil && !twice && isHeader(line) {
+		return line
+	}
+	line = slices.Clone(before)
+	for i := range size {
+		line = append(line, strconv.Itoa(i))
+	}
+	return line
 }

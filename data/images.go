@@ -143,7 +143,7 @@ func (m *Images) Subset(indices []int) *Images {
 	return &subset
 }
 
-// First returns the first n images, or all if there are fewer, without copying pixels. Of a negative n it returns none.
+// First returns the first n images, or all if there are fewer, without copying pixels. A negative n counts as 0.
 func (m *Images) First(n int) *Images {
 	n = min(max(n, 0), m.n)
 	subset := *m

@@ -16,7 +16,7 @@ type Rows struct {
 	*Images
 	Names   []string // one per row, such as the path of an image within its folder; nil where there are none
 	Classes []string // the names of the labels, where they are known
-	Columns []string // the names of the values, which WriteRows writes to .csv files; nil numbers them
+	Columns []string // the names of the values, which WriteRows writes to .csv files if ReadRows can read them back; nil numbers them
 	Notes   []string // what a user should know, such as files that were skipped
 }
 
@@ -130,7 +130,7 @@ func (r Rows) labelTexts() []string {
 //
 //	x.npy                        float32, (n, shape...), the values as they are
 //	x.npz                        the same as an array of the given name, with the arrays names, labels and classes where they are known
-//	x.csv                        columns name and label where they are known, then one per value, with its name or number
+//	x.csv                        columns name and label where they are known, then one per value, with its name or its number
 //	x.idx, x-ubyte, either .gz   IDX bytes (value*255, rounded and clipped to [0,255])
 //	x.png                        one image, as bytes
 //	any other name without an    a new folder 00000.png, 00001.png, ..., as bytes

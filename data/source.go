@@ -30,8 +30,9 @@ type Tester interface {
 
 // Namer is implemented by sources whose values have names.
 type Namer interface {
-	// ValueNames reads the names of the values of a sample, in their order, such as the names of columns.
-	ValueNames(ctx context.Context) ([]string, error)
+	// ValueNames reads the names of the values of a sample, in their order, such as the names of columns. It returns the file that
+	// has them, with its checksum: a run must not use the names of a file that has changed since the training.
+	ValueNames(ctx context.Context) ([]string, File, error)
 }
 
 // Inspector is implemented by sources that can say what is wrong with their files without reading all of them.

@@ -93,22 +93,22 @@ func (s *NPZ) Shape(Dirs) ([]int, bool) { return s.shape(s.train(s.Labels)) }
 // Shape implements [Source] by the header of the file.
 func (s *Safetensors) Shape(Dirs) ([]int, bool) { return s.shape(s.train(s.Labels)) }
 
-// ValueNames implements [Namer] by the first line of the file of the training samples.
-func (s *CSV) ValueNames(ctx context.Context) ([]string, error) {
-	f, _, err := openCSV(ctx, s.Images)
+// ValueNames implements [Namer] by the first line of the file of the training samples. It reads the whole file for the checksum.
+func (s *CSV) ValueNames(ctx context.Context) ([]string, File, error) {
+	f, file, err := openCSV(ctx, s.Images)
 	if err != nil {
-		return nil, badFile("csv", s.Images, err)
+		return nil, file, badFile("csv", s.Images, err)
 	}
 	r, _ := s.reading()
 	c, err := f.columns(r)
 	if err != nil {
-		return nil, badFile("csv", s.Images, err)
+		return nil, file, badFile("csv", s.Images, err)
 	}
 	var names []string
 	for _, i := range c.values {
 		names = append(names, f.header[i])
 	}
-	return names, nil
+	return names, file, nil
 }
 
 // Load implements [Source].

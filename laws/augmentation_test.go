@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"tessera/augment"
@@ -33,6 +34,17 @@ func augmentsBy(f func(a *wrongAugmentation, dst, src []float32, r *rand.Rand, m
 type noShape struct{ augment.Flip }
 
 func (*noShape) Prepare([]int) (augment.Change, error) { return nil, errors.New("no image suits") }
+
+// needsWidth panics for images of fewer columns than 5.
+type needsWidth struct{}
+
+func (*needsWidth) Prepare(shape []int) (augment.Change, error) {
+	memory := make([]float32, shape[1]-5)
+	return func(dst, src []float32, _ *rand.Rand) {
+		clear(memory)
+		copy(dst, src)
+	}, nil
+}
 
 // wrongAugmentations maps a law to an augmentation that breaks it.
 func wrongAugmentations() map[string]func() augment.Augmentation {
@@ -119,5 +131,13 @@ func TestAnAugmentationThatTakesNoShapeObeysNothing(t *testing.T) {
 	got := laws.Broken(laws.Augmentation, func() augment.Augmentation { return &noShape{} })
 	if !slices.Contains(got, "takes images of every shape") {
 		t.Errorf("breaks %q only", got)
+	}
+}
+
+func TestAnAugmentationWhosePreparePanicsBreaksEveryLaw(t *testing.T) {
+	for _, law := range laws.Augmentation {
+		if err := law.Broken(func() augment.Augmentation { return &needsWidth{} }); err == nil || !strings.Contains(err.Error(), "Prepare([1 1]): panics: ") {
+			t.Errorf("%q: got %v", law.Name, err)
+		}
 	}
 }

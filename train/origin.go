@@ -121,6 +121,11 @@ func declaredTexts(v reflect.Value, texts map[string]reflect.Value) {
 	}
 }
 
+// Knows reports whether the run was trained on a file of that checksum, wherever the file is now.
+func (e Environment) Knows(file data.File) bool {
+	return slices.ContainsFunc(e.Data, func(was data.File) bool { return was.SHA256 == file.SHA256 })
+}
+
 // Changed returns a [*data.Error] for files of a data set that differ from those which the run was trained on.
 func (e Environment) Changed(dataset string, files []data.File) error {
 	for _, f := range files {

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+)
+
+const spectraModel = smallModels + `
+[model.spectra]
+dataset = { name = "csv", images = "spectra.csv", labels = "species", names = "id", scale = "minmax", validation = 0 }
+encoder = [{ kind = "dense", units = 4, activation = "relu" }]
+decoder = [{ kind = "dense" }]
+loss = [{ kind = "mse" }]
+train = { epochs = 1 }
+`
+
+// trainSpectra trains on a table with these names of value columns, each of another level: 10, 20, 30, ...
+func (b *bench) trainSpectra(values ...string) {
+	b.Helper()
+	r := rand.New(rand.NewPCG(1, 2))
+	var text strings.Builder
+	fmt.Fprintf(&text, "id,species,%s\n", strings.Join(values, ","))
+	for i := range 20 {
+		fmt.Fprintf(&text, "s%d,%s", i, species[i%3])
+		for j := range values {
+			fmt.Fprintf(&text, ",%g", 10*float64(j+1)+r.Float64())
+		}
+		text.WriteString("\n")
+	}
+	b.write("models.toml", spectraModel)
+	b.write("spectra.csv", text.String())
+	b.must(0, "train", "spectra", "--out", "run")
+	b.must(0, "encode", "run", "--in", "spectra.csv", "--out", "codes.csv")
+}
+
+// firstLine is that of a file.
+func (b *bench) firstLine(name string) string {
+	b.Helper()
+	first, _, _ := strings.Cut(b.read(name), "\n")
+	return first
+}
+
+func TestDecodedColumnsAreNamedOnlyByTheFileOfTheTraining(t *testing.T) {
+	b := newBench(t)
+	b.trainSpectra("a", "b", "c")
+	r := b.must(0, "decode", "run", "--in", "codes.csv", "--out", "decoded.csv")
+	if got := b.firstLine("decoded.csv"); got != "name,label,a,b,c" || r.stderr != "" {
+		t.Errorf("the columns are %q, standard error %q", got, r.stderr)
+	}
+	text := b.read("spectra.csv")
+	b.elsewhere(0, "decode", "../run", "--in", "../codes.csv", "--out", "decoded.csv")
+	if got := b.firstLine("elsewhere/decoded.csv"); got != "name,label,a,b,c" {
+		t.Errorf("from another folder the columns are %q", got)
+	}
+	for name, other := range map[string]string{"reordered": strings.Replace(text, "a,b,c", "b,a,c", 1), "longer": text + "s20,x,1,2,3\n"} {
+		b.write("spectra.csv", other)
+		r := b.must(0, "decode", "run", "--in", "codes.csv", "--out", "decoded.csv")
+		if got := b.firstLine("decoded.csv"); got != "name,label,0,1,2" {
+			t.Errorf("%s: the columns are %q", name, got)
+		}
+		b.contains("standard error", r.stderr, "decoded.csv has numbers as names of columns", b.path("spectra.csv")+": is not the file of the training", "restore that file")
+	}
+	b.write("spectra.csv", text)
+	if err := os.Remove(b.path("run/env.json")); err != nil {
+		t.Fatal(err)
+	}
+	b.contains("without a record", b.must(0, "decode", "run", "--in", "codes.csv", "--out", "decoded.csv").stderr, "is not in the run's env.json")
+}
+
+func TestDecodedSpectraAreEncodedAgain(t *testing.T) {
+	for _, columns := range [][]string{{"400", "410", "420"}, {"a", "label", "name"}} {
+		b := newBench(t)
+		b.trainSpectra(columns...)
+		b.must(0, "encode", "run", "--in", "spectra.csv", "--out", "codes.npy")
+		for _, codes := range []string{"codes.csv", "codes.npy"} {
+			b.must(0, "decode", "run", "--in", codes, "--out", "decoded.csv")
+			b.must(0, "encode", "run", "--in", "decoded.csv", "--out", "again.csv")
+			if codes == "codes.npy" {
+				continue // without names and labels
+			}
+			lines, again := strings.Split(b.read("codes.csv"), "\n"), strings.Split(b.read("again.csv"), "\n")
+			if len(lines) != len(again) || again[0] != lines[0] || again[1][:strings.LastIndex(again[1], species[0])] != "s0," {
+				t.Errorf("%q: codes %q, encoded again %q", columns, lines[:2], again[:2])
+			}
+		}
+	}
+}

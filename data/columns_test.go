@@ -1,0 +1,75 @@
+package data
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestWrittenColumnsAreReadBackAsTheKeysSay(t *testing.T) {
+	own := &CSV{Names: "id"}
+	own.Labels = "species"
+	chosen := &CSV{Names: "id", Columns: []string{"4*"}}
+	chosen.Labels = "species"
+	arrays := &NPZ{}
+	arrays.Labels = "y"
+	numbers, words := []string{"400", "410", "420"}, []string{"a", "b", "c"}
+	for name, c := range map[string]struct {
+		columns       []string
+		named, labels bool
+		like          Source
+		header        string
+	}{
+		"numbers":                  {numbers, false, false, own, "0,1,2"},
+		"numbers, chosen":          {numbers, false, false, chosen, "0,1,2"},
+		"numbers that count":       {[]string{"1", "2", "3"}, false, false, own, "1,2,3"},
+		"numbers beside labels":    {numbers, false, true, own, "label,400,410,420"},
+		"chosen beside labels":     {numbers, true, true, chosen, "name,label,400,410,420"},
+		"words":                    {words, true, true, own, "name,label,a,b,c"},
+		"of arrays":                {nil, false, true, arrays, "label,0,1,2"},
+		"a value like the labels":  {[]string{"a", "label", "c"}, true, true, own, "name,label,0,1,2"},
+		"a value like the names":   {[]string{"name", "b", "c"}, true, false, own, "name,0,1,2"},
+		"a value named name":       {[]string{"name", "b", "c"}, false, true, own, "label,name,b,c"},
+		"values like names unused": {[]string{"name", "label", "c"}, false, false, own, "name,label,c"},
+		"of no data set":           {words, true, true, nil, "name,label,a,b,c"},
+	} {
+		values := []float32{1, 2, 3, 4, 5, 6}
+		about := Rows{Images: &Images{n: 2}, Columns: c.columns}
+		if c.named {
+			about.Names = []string{"x", "y"}
+		}
+		if c.labels {
+			about.Images.labels, about.Classes = []int{1, 0}, []string{"owl", "wren"}
+		}
+		path := filepath.Join(t.TempDir(), "x.csv")
+		if err := WriteRows(path, "vectors", []int{3}, values, about); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if first, _, _ := strings.Cut(string(text), "\n"); err != nil || first != c.header {
+			t.Errorf("%s: the first line is %q, want %q: %v", name, first, c.header, err)
+		}
+		got, err := ReadRows(background, path, []int{3}, c.like)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if !slices.Equal(got.Float32(), values) || !slices.Equal(got.Names, about.Names) || !slices.Equal(got.labelTexts(), about.labelTexts()) {
+			t.Errorf("%s: got %v %q %q", name, got.Float32(), got.Names, got.labelTexts())
+		}
+	}
+}
+
+func TestColumnsOfTheDataSetAreStillFoundByTheirNames(t *testing.T) {
+	dir := t.TempDir()
+	own := &CSV{Names: "id", Columns: []string{"1", "2"}}
+	own.Labels = "species"
+	path := write(t, dir, "counted.csv", []byte("species,0,1,2,3\nowl,1,2,3,4\n"))
+	got, err := ReadRows(background, path, []int{2}, own)
+	if err != nil || !slices.Equal(got.Float32(), []float32{2, 3}) || !slices.Equal(got.labelTexts(), []string{"owl"}) {
+		t.Errorf("chosen among numbered columns: %+v, %v", got, err)
+	}
+}
