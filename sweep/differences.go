@@ -69,12 +69,12 @@ func (r *Results) bySetting() []map[uint64]*metrics.Result {
 	return all
 }
 
-// sameImages reports whether two trials with one seed are measured on the same images.
+// sameImages reports whether two trials with one seed are measured on the same images with the same values.
 func sameImages(a, b *config.Dataset, split data.Split) bool {
 	if a == nil || b == nil || !reflect.DeepEqual(a.Source, b.Source) {
 		return false
 	}
-	if split != data.TrainSplit && split != data.ValidationSplit {
+	if split != data.TrainSplit && split != data.ValidationSplit && !data.ScaleIsFitted(a.Source) {
 		return true
 	}
 	one, other := a.Selection, b.Selection
