@@ -34,7 +34,7 @@ func (p Paired) String() string { return p.Finding() + " " + p.Interval() }
 
 // PairedDifference returns the mean of b_i - a_i and its 95 % confidence interval by Student's t distribution with n - 1 degrees
 // of freedom, mean ± t s / √n, s the standard deviation of the differences. a_i and b_i are values of two models under the same
-// seed, or on the same split. Fewer than two pairs have no interval: an error.
+// seed, or on the same split. Fewer than two pairs, and values that are not finite, have no interval: an error.
 //
 // The interval assumes that differences are normally distributed. With two or three pairs it is wide: t is 12.7 and 4.3.
 func PairedDifference(a, b []float64) (Paired, error) {
@@ -44,7 +44,11 @@ func PairedDifference(a, b []float64) (Paired, error) {
 	}
 	sum, squares := 0.0, 0.0
 	for i := range a {
-		sum += b[i] - a[i]
+		d := b[i] - a[i]
+		if math.IsNaN(d) || math.IsInf(d, 0) {
+			return Paired{}, fmt.Errorf("metrics: paired difference: got the values %g and %g, want a finite difference", a[i], b[i])
+		}
+		sum += d
 	}
 	mean := sum / float64(n)
 	for i := range a {

@@ -28,6 +28,11 @@ func TestAPairedDifferenceIsStudents(t *testing.T) {
 			t.Errorf("%d pairs have an interval", n)
 		}
 	}
+	for _, v := range []float64{math.NaN(), math.Inf(1)} {
+		if got, err := PairedDifference([]float64{1, 2}, []float64{2, v}); err == nil {
+			t.Errorf("a difference with %g: %+v", v, got)
+		}
+	}
 	if _, err := PairedDifference(make([]float64, 2), make([]float64, 3)); err == nil {
 		t.Error("values without a partner have a difference")
 	}
