@@ -70,6 +70,17 @@ func TestTheHoyerSparsityOfContributionsReplacesThatOfCodes(t *testing.T) {
 	}
 }
 
+func TestTheAccuraciesOfAllHeadsAreCompared(t *testing.T) {
+	set := bars(1, data.Selection{})
+	r := measuredSettings(data.TestSplit, "class.accuracy", []float64{0.1, 0.2}, []float64{0.2, 0.4})
+	for i := range r.Trials {
+		r.Trials[i].Metrics.Set("other.accuracy", float64(i*i))
+	}
+	if d := r.Differences(0, []*config.Dataset{set, set}); !slices.Equal(d.Metrics, []string{"class.accuracy", "other.accuracy"}) {
+		t.Errorf("got %q", d.Metrics)
+	}
+}
+
 func TestTrialsOnOtherImagesAreNotPaired(t *testing.T) {
 	fifth, tenth := data.Selection{Validation: data.Validation{Fraction: 0.2}}, data.Selection{Validation: data.Validation{Fraction: 0.1}}
 	csv := func(scale string, s data.Selection) *config.Dataset {
