@@ -71,7 +71,8 @@ func TestAReproductionIsOfTheTrialsOfItsSweep(t *testing.T) {
 func TestMoreSeedsAreAddedToAReproduction(t *testing.T) {
 	b := newStudyBench(t)
 	b.must(0, "reproduce", "table1", "--epochs", "1", "--seeds", "1", "--svm=false")
-	b.contains("the page of one seed", b.page("sweeps/table1")["README.md"], "One seed shows no difference between models. To train more: `tessera reproduce table1 --seeds 1,2,3`.")
+	b.contains("the page of one seed", b.page("sweeps/table1")["README.md"], "One seed shows no difference between models: give the sweep several seeds.",
+		"The trials have the seeds of `--seeds 1`, not the declared ones.", "by `tessera reproduce table1 --epochs 1 --seeds 1`;")
 	r := b.must(0, "reproduce", "table1", "--epochs", "1", "--seeds", "1,5", "--svm=false")
 	b.contains("standard error", r.stderr, "2 trials were already done\n")
 	b.contains("the page of two seeds", b.page("sweeps/table1")["README.md"], "| small | 0.2 | 0.001 | 1 | 2 of 2 |", "| factors | - | - | 2 | ")
@@ -132,13 +133,17 @@ func TestAReproductionWithFailedTrialsIsWrittenAndEndsWithExitCode8(t *testing.T
 func TestMistakesOfAReproductionAreUsage(t *testing.T) {
 	b := newStudyBench(t)
 	for args, says := range map[string]string{
-		"reproduce tabel1":                              `unknown reproduction "tabel1": did you mean "table1"?`,
-		"reproduce":                                     "reproduce: missing table",
-		"reproduce table1 --epochs 0":                   "--epochs: got 0, want > 0",
-		"reproduce table1 --seeds 1,1":                  "--seeds: got 1 twice, want different seeds",
-		"reproduce table1 --seeds 1 --set train.seed=2": "--seeds: --set train.seed sets the seed too",
+		"reproduce tabel1":                                         `unknown reproduction "tabel1": did you mean "table1"?`,
+		"reproduce":                                                "reproduce: missing table",
+		"reproduce table1 --epochs 0":                              "--epochs: got 0, want > 0",
+		"reproduce table1 --seeds 1,1":                             "--seeds: got 1 twice, want different seeds",
+		"reproduce table1 --seeds 1 --set train.seed=2":            "--seeds: --set train.seed sets the seed too",
+		"reproduce table1 --seeds 1 --set train={epochs=1,seed=2}": "--seeds: --set train.seed sets the seed too",
 	} {
 		b.contains("tessera "+args, b.must(exitUsage, strings.Fields(args)...).stderr, says)
+	}
+	if help := b.must(0, "sweep", "--help").stdout; strings.Contains(help, "[]") {
+		t.Errorf("help shows an empty list:\n%s", help)
 	}
 	r := b.must(0, "reproduce", "table1", "--dry-run")
 	if strings.Count(r.stdout, "waiting") != 4 || b.exists("sweeps") {

@@ -60,6 +60,7 @@ func (f *sweepFlags) add(cmd *cobra.Command, folder string) {
 	cmd.Flags().StringVarP(&f.out, "out", "o", "", "folder of the sweep (default "+folder+")")
 	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "number of epochs, or of iterations of iterative baselines")
 	cmd.Flags().UintSliceVar(&f.seeds, "seeds", nil, "seeds of the trials, such as 1,2,3, in place of those of the sweep")
+	cmd.Flags().Lookup("seeds").DefValue = "" // else help shows an empty list
 	cmd.Flags().IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "number of trials that run at the same time, each on one CPU")
 	f.metricFlags.add(cmd)
 	f.progressFlags.add(cmd, "trials")
@@ -176,7 +177,7 @@ func (f *sweepFlags) chosenSeeds(changes []config.Set) (config.Set, error) {
 	for _, seed := range f.seeds {
 		list = append(list, uint64(seed))
 	}
-	if slices.ContainsFunc(changes, func(s config.Set) bool { return slices.Equal(s.Path(), []string{"train", "seed"}) }) {
+	if slices.ContainsFunc(changes, func(s config.Set) bool { return s.Root.Child("train").Child("seed") != nil }) {
 		return config.Set{}, usagef("--seeds: --set train.seed sets the seed too; give one of the two")
 	}
 	seeds, err := config.Seeds(list)

@@ -11,8 +11,8 @@ import (
 	"tessera/table"
 )
 
-// Seeds is a change of a sweep: one trial per seed, in place of the declared ones. The seeds are different and at
-// most 2⁶³ - 1; others, or none, are an error.
+// Seeds is a change of a sweep: it replaces the declared seeds, with one trial per seed. Repeated seeds, seeds above
+// 2⁶³ - 1 and an empty list are errors.
 func Seeds(list []uint64) (Set, error) {
 	var texts []string
 	for i, seed := range list {

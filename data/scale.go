@@ -29,6 +29,19 @@ const (
 	scaleStandardise = "standardise"
 )
 
+// fitted reports whether s has statistics of the fitted samples.
+func (s Scale) fitted() bool { return s.Method == scaleMinmax || s.Method == scaleStandardise }
+
+// ScaleIsFitted reports whether a source scales its samples by statistics of the fitted ones: another [Selection] gives other
+// values of the same samples.
+func ScaleIsFitted(source Source) bool {
+	s, ok := source.(interface{ fitsScale() bool })
+	return ok && s.fitsScale()
+}
+
+func (l Layout) fitsScale() bool   { return l.Scale.fitted() }
+func (f *Folders) fitsScale() bool { return f.Scale.fitted() }
+
 // FromTOML sets s from a TOML value: the name of a method, or a number that is not 0.
 func (s *Scale) FromTOML(value any) error {
 	var factor float64

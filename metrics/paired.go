@@ -18,6 +18,9 @@ type Paired struct {
 // Shown reports whether the interval excludes 0.
 func (p Paired) Shown() bool { return p.Low > 0 || p.High < 0 }
 
+// constant reports whether all differences were equal.
+func (p Paired) constant() bool { return p.Low == p.High }
+
 // Finding is the mean with its sign, or that no difference is shown.
 func (p Paired) Finding() string {
 	if !p.Shown() {
@@ -26,15 +29,22 @@ func (p Paired) Finding() string {
 	return fmt.Sprintf("%+.2g", p.Mean)
 }
 
-// Interval is the confidence interval: "[0.001, 0.0016]".
-func (p Paired) Interval() string { return fmt.Sprintf("[%.2g, %.2g]", p.Low, p.High) }
+// Interval is the confidence interval, "[0.001, 0.0016]", or that there is none.
+func (p Paired) Interval() string {
+	if p.constant() {
+		return "(the same under every seed)"
+	}
+	return fmt.Sprintf("[%.2g, %.2g]", p.Low, p.High)
+}
 
 // String is the finding with its interval: "+0.0013 [0.001, 0.0016]", "no difference shown [-0.001, 0.0016]".
 func (p Paired) String() string { return p.Finding() + " " + p.Interval() }
 
 // PairedDifference returns the mean of b_i - a_i and its 95 % confidence interval by Student's t distribution with n - 1 degrees
 // of freedom, mean ± t s / √n, s the standard deviation of the differences. a_i and b_i are values of two models under the same
-// seed, or on the same split. Fewer than two pairs have no interval: an error.
+// seed, or on the same split. Fewer than two pairs, and values that are not finite, have no interval: an error.
+//
+// Differences that are equal up to rounding, as of two models that no seed changes, show no spread: Low and High are the mean.
 //
 // The interval assumes that differences are normally distributed. With two or three pairs it is wide: t is 12.7 and 4.3.
 func PairedDifference(a, b []float64) (Paired, error) {
@@ -42,14 +52,23 @@ func PairedDifference(a, b []float64) (Paired, error) {
 	if n != len(b) || n < 2 {
 		return Paired{}, fmt.Errorf("metrics: paired difference: got %d and %d values, want equally many and at least 2", n, len(b))
 	}
-	sum, squares := 0.0, 0.0
+	sum, squares, largest, spread := 0.0, 0.0, 0.0, 0.0
 	for i := range a {
-		sum += b[i] - a[i]
+		d := b[i] - a[i]
+		if math.IsNaN(d) || math.IsInf(d, 0) {
+			return Paired{}, fmt.Errorf("metrics: paired difference: got the values %g and %g, want a finite difference", a[i], b[i])
+		}
+		sum += d
+		largest = max(largest, math.Abs(a[i]), math.Abs(b[i]))
 	}
 	mean := sum / float64(n)
 	for i := range a {
 		d := b[i] - a[i] - mean
 		squares += d * d
+		spread = max(spread, math.Abs(d))
+	}
+	if spread <= 1e-12*largest {
+		return Paired{Pairs: n, Mean: mean, Low: mean, High: mean}, nil
 	}
 	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(n - 1)}.Quantile(0.975)
 	half := t * math.Sqrt(squares/float64(n-1)/float64(n))

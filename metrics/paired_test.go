@@ -28,6 +28,15 @@ func TestAPairedDifferenceIsStudents(t *testing.T) {
 			t.Errorf("%d pairs have an interval", n)
 		}
 	}
+	rounded, err := PairedDifference([]float64{0.1, 0.3, 0.7}, []float64{0.3, 0.5, 0.9})
+	if err != nil || rounded.Low != rounded.High || rounded.String() != "+0.2 (the same under every seed)" {
+		t.Errorf("differences that are equal up to rounding: %+v, %v", rounded, err)
+	}
+	for _, v := range []float64{math.NaN(), math.Inf(1)} {
+		if got, err := PairedDifference([]float64{1, 2}, []float64{2, v}); err == nil {
+			t.Errorf("a difference with %g: %+v", v, got)
+		}
+	}
 	if _, err := PairedDifference(make([]float64, 2), make([]float64, 3)); err == nil {
 		t.Error("values without a partner have a difference")
 	}
@@ -35,11 +44,11 @@ func TestAPairedDifferenceIsStudents(t *testing.T) {
 
 func TestADifferenceWhoseIntervalContainsZeroIsNotShown(t *testing.T) {
 	for want, p := range map[string]Paired{
-		"+0.0013 [0.001, 0.0016]":               {Mean: 0.00131, Low: 0.00102, High: 0.0016},
-		"-18 [-19, -17]":                        {Mean: -18, Low: -19, High: -17},
-		"no difference shown [-0.001, 0.0016]":  {Mean: 0.0003, Low: -0.001, High: 0.0016},
-		"no difference shown [0, 0]":            {},
-		"no difference shown [-5.1e-05, 0.002]": {Mean: 0.001, Low: -0.000051, High: 0.002},
+		"+0.0013 [0.001, 0.0016]":                         {Mean: 0.00131, Low: 0.00102, High: 0.0016},
+		"-18 [-19, -17]":                                  {Mean: -18, Low: -19, High: -17},
+		"no difference shown [-0.001, 0.0016]":            {Mean: 0.0003, Low: -0.001, High: 0.0016},
+		"no difference shown (the same under every seed)": {},
+		"no difference shown [-5.1e-05, 0.002]":           {Mean: 0.001, Low: -0.000051, High: 0.002},
 	} {
 		if got := p.String(); got != want {
 			t.Errorf("%+v: got %q, want %q", p, got, want)

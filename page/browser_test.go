@@ -91,6 +91,12 @@ func TestAReportInTheDark(t *testing.T) {
 // swept runs a sweep of two weights over two seeds.
 func swept(t *testing.T) string {
 	t.Helper()
+	return sweptAs(t, "")
+}
+
+// sweptAs is the folder of that sweep with other keys.
+func sweptAs(t *testing.T, keys string) string {
+	t.Helper()
 	declared, err := config.Load("models.toml", []byte(`
 [model.small]
 dataset = { name = "bars", count = 60 }
@@ -101,7 +107,7 @@ train = { epochs = 2, batch = 20 }
 model = "small"
 seeds = [1, 2]
 set.loss.1.weight = [0.001, 10.0]
-`))
+`+keys))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"tessera/sweep"
 )
 
-// DifferenceTable is the settings of a sweep on one data set, each compared with the same one.
+// DifferenceTable is the settings of a sweep that are measured on the same images, each compared with the same one.
 type DifferenceTable struct {
 	Words   string
 	Metrics []string
@@ -28,7 +28,8 @@ type DifferenceRow struct {
 // Open reports whether the table is short enough to be shown unasked.
 func (t DifferenceTable) Open() bool { return len(t.Rows) <= 12 }
 
-// differences compares the settings of each data set with the first selected one of them, else with the first one of several seeds.
+// differences compares the settings that are measured on the same images with the first selected one of them, else with the first
+// one of several seeds.
 func (s *Sweep) differences(r *sweep.Results) {
 	sets := make([]*config.Dataset, len(r.Settings))
 	for i, one := range r.Settings {
@@ -38,22 +39,31 @@ func (s *Sweep) differences(r *sweep.Results) {
 			}
 		}
 	}
-	names, several := map[string]bool{}, false
+	several := false
 	for _, i := range selectedFirst(r) {
-		if len(r.Settings[i].Seeds) < 2 {
+		several = several || len(r.Settings[i].Trials) > 1
+		if sets[i] == nil || len(r.Settings[i].Seeds) < 2 {
 			continue
 		}
-		several = true
-		if sets[i] == nil || names[sets[i].Name] {
+		d := r.Differences(i, sets)
+		if len(d.Metrics) == 0 {
 			continue
 		}
-		names[sets[i].Name] = true
-		if t := differenceTable(r, i, r.Differences(i, sets)); len(t.Metrics) > 0 {
-			s.Differences = append(s.Differences, t)
+		s.Differences = append(s.Differences, differenceTable(r, i, d))
+		sets[i] = nil
+		for j, pairs := range d.Pairs {
+			if pairs > 1 {
+				sets[j] = nil // no other table has it
+			}
 		}
 	}
 	if len(r.Settings) > 1 && !several && len(s.Measures) > 0 {
-		s.OneSeed = "One seed shows no difference between settings. To train more, run the sweep with --seeds 1,2,3."
+		s.OneSeed = "One seed shows no difference between settings: give the sweep several seeds."
+	}
+	s.Intervals = "One in twenty such intervals does not contain the true difference."
+	if len(r.Selected) > 0 {
+		s.Intervals = fmt.Sprintf("The values are of the %s split, by which settings were selected: there the selected ones look too good, and "+
+			"more than one in twenty of their intervals may not contain the true difference.", r.Split)
 	}
 }
 
@@ -77,7 +87,7 @@ func differenceTable(r *sweep.Results, from int, d sweep.Differences) Difference
 	first, t := r.Settings[from], DifferenceTable{Metrics: d.Metrics}
 	t.Words = fmt.Sprintf("Mean differences from %s, each with its 95 %% confidence interval, paired by seed.", settingText(first, r.Keys))
 	for i, one := range r.Settings {
-		if d.Pairs[i] == 0 {
+		if d.Pairs[i] < 2 {
 			continue
 		}
 		t.Rows = append(t.Rows, DifferenceRow{one.Model, one.Texts(r.Keys), d.Pairs[i], d.Paired[i]})

@@ -217,6 +217,39 @@ func TestASweepSaysWhatItIs(t *testing.T) {
 	}
 }
 
+func TestSettingsOnOtherImagesHaveTheirOwnTable(t *testing.T) {
+	path := sweptAs(t, "set.dataset.seed = [1, 2]")
+	s, err := page.ReadSweep(context.Background(), path, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Differences) != 2 {
+		t.Fatalf("%d tables, want 2", len(s.Differences))
+	}
+	for i, seed := range []string{"1", "2"} {
+		contains(t, s.Differences[i].Words, "dataset.seed = "+seed)
+		if rows := s.Differences[i].Rows; len(rows) != 1 || !slices.Contains(rows[0].Values, seed) {
+			t.Errorf("the table of data set %s: %+v", seed, rows)
+		}
+	}
+	contains(t, s.Intervals, "One in twenty")
+}
+
+func TestDifferencesOfValidationValuesSayThatSelectedSettingsLookTooGood(t *testing.T) {
+	s, err := page.ReadSweep(context.Background(), sweptAs(t, "set.dataset.validation = [0.2]\nselect = \"mse\""), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := s.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, b.String(), "The values are of the validation split, by which settings were selected: there the selected ones look too good")
+	if strings.Contains(b.String(), "One in twenty") {
+		t.Error("the page says that one in twenty intervals misses")
+	}
+}
+
 func TestAPageOfNothingIsAnError(t *testing.T) {
 	if err := (&page.Report{}).Write(&bytes.Buffer{}); err == nil {
 		t.Error("a page without runs was written")

@@ -35,7 +35,8 @@ type Sweep struct {
 	Settings    []SettingRow
 	Trials      []TrialRow
 	Selected    []SelectedRow
-	Differences []DifferenceTable // between settings, by data set
+	Differences []DifferenceTable // between settings, one for each choice of images
+	Intervals   string            // how far the intervals of the differences can be trusted
 	OneSeed     string            // why there are none, where more seeds would give some; else ""
 	Commands    []Command
 

@@ -75,7 +75,7 @@ func ShownTable(rows []ComparedRow) Table {
 }
 
 // DifferenceTable has the differences of the measured models from the first one, in the given metrics; "-" where there is none.
-// Rows without common seeds, the first model itself among them, are left out.
+// Rows without common seeds, the first model itself among them, are left out. A difference of fewer seeds, where some have no such metric, says how many.
 func DifferenceTable(rows []ComparedRow, names []string) Table {
 	t := Table{Head: append([]string{"model", "p", "β", "common seeds"}, names...)}
 	for _, r := range rows {
@@ -87,6 +87,9 @@ func DifferenceTable(rows []ComparedRow, names []string) Table {
 			text := "-"
 			if d, ok := r.Measured.Differences[name]; ok {
 				text = d.String()
+				if d.Pairs != r.Measured.Pairs {
+					text += fmt.Sprintf(" (%d seeds)", d.Pairs)
+				}
 			}
 			row = append(row, text)
 		}

@@ -144,3 +144,12 @@ func TestMarkdownCellsMayHoldBars(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+func TestADifferenceOfFewerSeedsSaysHowMany(t *testing.T) {
+	m := &Measured{Model: "small", P: math.NaN(), Beta: math.NaN(), Pairs: 3, Differences: map[string]metrics.Paired{
+		"mse": {Pairs: 3, Mean: 2, Low: 1, High: 3}, "accuracy": {Pairs: 2, Mean: 2, Low: 1, High: 3}}}
+	got := DifferenceTable([]ComparedRow{{Measured: m}}, []string{"mse", "accuracy"})
+	if want := []string{"small", "-", "-", "3", "+2 [1, 3]", "+2 [1, 3] (2 seeds)"}; len(got.Rows) != 1 || !slices.Equal(got.Rows[0], want) {
+		t.Errorf("got %q, want %q", got.Rows, want)
+	}
+}

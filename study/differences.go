@@ -39,16 +39,16 @@ func (p *Page) differ(results *sweep.Results, measured []report.Measured, all []
 }
 
 // Differences returns the differences of the trained models from the first one, with 95 % confidence intervals, and a sentence
-// about them. Without two common seeds the table is empty, and the sentence says how to train more; with fewer than two trained
-// models it is empty too.
+// about them. Without two common seeds the table is empty, and the sentence says why; with fewer than two trained models both are
+// empty.
 func (p *Page) Differences() (report.Table, string) {
-	switch several := slices.ContainsFunc(p.Rows, func(r report.ComparedRow) bool { return r.Measured != nil && r.Measured.Done > 1 }); {
+	switch several := slices.ContainsFunc(p.Rows, func(r report.ComparedRow) bool { return r.Measured != nil && r.Measured.Trials > 1 }); {
 	case p.first == "":
 		return report.Table{}, ""
 	case len(p.differing) == 0 && several:
 		return report.Table{}, fmt.Sprintf("No difference is shown: no model has two seeds in common with %s, the first trained model of this page, on the same images.", p.first)
 	case len(p.differing) == 0:
-		return report.Table{}, fmt.Sprintf("One seed shows no difference between models. To train more: `tessera reproduce %s --seeds 1,2,3`.", p.Name)
+		return report.Table{}, "One seed shows no difference between models: give the sweep several seeds."
 	}
 	return report.DifferenceTable(p.Rows, p.differing), fmt.Sprintf("Each value is the mean difference from %s, the first trained model of this page, with its 95 %% confidence interval.", p.first)
 }
@@ -62,7 +62,8 @@ func (p *Page) differences(b *strings.Builder) {
 	fmt.Fprintf(b, "## Differences between models\n\n%s", text)
 	if len(t.Rows) > 0 {
 		fmt.Fprintf(b, " Differences are paired by seed: mean ± t s / √n, by Student's t with n - 1 degrees of freedom. If an interval contains 0, "+
-			"no difference is shown. One in twenty such intervals does not contain the true difference.\n\n%s\n", t.Markdown())
+			"no difference is shown. One in twenty such intervals does not contain the true difference. They cover the choice of the seeds, "+
+			"not that of the test images.\n\n%s\n", t.Markdown())
 		return
 	}
 	b.WriteString("\n\n")

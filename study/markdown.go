@@ -29,6 +29,9 @@ func (p *Page) markdown() []byte {
 	if len(p.changed) > 0 {
 		fmt.Fprintf(&b, "**A quick trial, not a reproduction**: made with `%s`, which changes the declared settings.\n\n", strings.Join(p.changed, " "))
 	}
+	if p.seeds != "" {
+		fmt.Fprintf(&b, "The trials have the seeds of `--seeds %s`, not the declared ones.\n\n", p.seeds)
+	}
 	p.judged(&b)
 	p.shown(&b)
 	p.differences(&b)
@@ -39,8 +42,17 @@ func (p *Page) markdown() []byte {
 			fmt.Fprintf(&b, "### %s\n\n![%s](%s.png)\n\n", f.title, f.name, f.name)
 		}
 	}
-	fmt.Fprintf(&b, "---\n\nThis page was written by `tessera reproduce %s`; [%s](%s) has its means, `results.csv` of the sweep the values of every seed. All values are measured on the test images.\n", p.Name, TableFile, TableFile)
+	fmt.Fprintf(&b, "---\n\nThis page was written by `%s`; [%s](%s) has its means, `results.csv` of the sweep the values of every seed. All values are measured on the test images.\n", p.command(), TableFile, TableFile)
 	return []byte(b.String())
+}
+
+// command is the command that writes the page.
+func (p *Page) command() string {
+	words := append([]string{"tessera reproduce", p.Name}, p.changed...)
+	if p.seeds != "" {
+		words = append(words, "--seeds", p.seeds)
+	}
+	return strings.Join(words, " ")
 }
 
 // judged writes the table with verdicts.

@@ -3,11 +3,13 @@ package study
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"tessera"
 	"tessera/internal/atomicfile"
@@ -29,7 +31,8 @@ const (
 type Options struct {
 	Data    string   // as of tessera.Options
 	Threads int      // as of tessera.Options
-	Changed []string // the flags that change the declared sweep: its page says so
+	Changed []string // the flags that change the declared sweep, without --seeds: its page says so
+	Seeds   []uint   // of --seeds, which replace the declared seeds; nil without the flag
 
 	rows []report.Published // what was published; nil takes all
 }
@@ -41,6 +44,7 @@ type Page struct {
 	Rows []report.ComparedRow
 
 	changed   []string
+	seeds     string // of --seeds: "7,8"
 	notes     string
 	first     string   // the trained model that the others are compared with, "" if none was trained
 	differing []string // metrics in which they are compared; none without two common seeds
@@ -62,7 +66,8 @@ func (r Reproduction) Write(ctx context.Context, s *sweep.Sweep, results *sweep.
 	for _, one := range all {
 		measured = append(measured, one.Measured)
 	}
-	p := &Page{Reproduction: r, Path: filepath.Join(s.Path, Folder), Rows: report.Compare(r.published(o.rows, measured), measured), changed: o.Changed}
+	p := &Page{Reproduction: r, Path: filepath.Join(s.Path, Folder), Rows: report.Compare(r.published(o.rows, measured), measured),
+		changed: o.Changed, seeds: strings.Trim(strings.Join(strings.Fields(fmt.Sprint(o.Seeds)), ","), "[]")}
 	p.differ(results, measured, all)
 	for _, row := range results.Trials {
 		if row.Error != "" {

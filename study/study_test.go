@@ -186,7 +186,7 @@ func TestOneSeedShowsNoDifference(t *testing.T) {
 	out := t.TempDir()
 	reproduce(t, out, "models", Options{})
 	page := read(t, filepath.Join(out, "page", "README.md"))
-	contains(t, page, "## Differences between models\n\nOne seed shows no difference between models. To train more: `tessera reproduce small --seeds 1,2,3`.\n\n")
+	contains(t, page, "## Differences between models\n\nOne seed shows no difference between models: give the sweep several seeds.\n\n")
 	if strings.Contains(page, "common seeds") {
 		t.Error("the page has a table of differences")
 	}

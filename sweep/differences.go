@@ -15,8 +15,26 @@ type Differences struct {
 	Paired  [][]*metrics.Paired // by setting, then by metric; nil for the reference, and where there are fewer than two pairs
 }
 
-// comparedMetrics are the metrics whose differences are shown: of each line the first that was measured.
-var comparedMetrics = [][]string{{"mse"}, {"hoyer_contribution", "hoyer"}, {"max_approx"}, {"accuracy"}, {"svm_accuracy"}, {"svm_holdout_accuracy"}}
+// comparedMetrics lists the metrics whose differences are shown, of each list the first that was measured: among them the accuracy
+// of every head.
+func (r *Results) comparedMetrics() [][]string {
+	list, known := [][]string{{"mse"}, {"hoyer_contribution", "hoyer"}, {"max_approx"}}, map[string]bool{}
+	for _, row := range r.Trials {
+		if row.Metrics == nil {
+			continue
+		}
+		for _, v := range row.Metrics.Values {
+			if known[v.Name] {
+				continue
+			}
+			known[v.Name] = true
+			if m, _ := metrics.MeasureOf(v.Name); m.Name == "accuracy" {
+				list = append(list, []string{v.Name})
+			}
+		}
+	}
+	return append(list, []string{"svm_accuracy"}, []string{"svm_holdout_accuracy"})
+}
 
 // Differences returns the differences of all settings from that of index from, paired by seed, each with its 95 % confidence
 // interval: see [metrics.PairedDifference]. A difference is the value of the setting minus that of the reference. sets are the
@@ -31,7 +49,7 @@ func (r *Results) Differences(from int, sets []*config.Dataset) Differences {
 		}
 		d.Pairs[i] = len(one[i])
 	}
-	for _, names := range comparedMetrics {
+	for _, names := range r.comparedMetrics() {
 		for _, name := range names {
 			column, found := make([]*metrics.Paired, len(measured)), false
 			for i := range column {
@@ -69,12 +87,12 @@ func (r *Results) bySetting() []map[uint64]*metrics.Result {
 	return all
 }
 
-// sameImages reports whether two trials with one seed are measured on the same images.
+// sameImages reports whether two trials with one seed are measured on the same images with the same values.
 func sameImages(a, b *config.Dataset, split data.Split) bool {
 	if a == nil || b == nil || !reflect.DeepEqual(a.Source, b.Source) {
 		return false
 	}
-	if split != data.TrainSplit && split != data.ValidationSplit {
+	if split != data.TrainSplit && split != data.ValidationSplit && !data.ScaleIsFitted(a.Source) {
 		return true
 	}
 	one, other := a.Selection, b.Selection

@@ -70,8 +70,24 @@ func TestTheHoyerSparsityOfContributionsReplacesThatOfCodes(t *testing.T) {
 	}
 }
 
+func TestTheAccuraciesOfAllHeadsAreCompared(t *testing.T) {
+	set := bars(1, data.Selection{})
+	r := measuredSettings(data.TestSplit, "class.accuracy", []float64{0.1, 0.2}, []float64{0.2, 0.4})
+	for i := range r.Trials {
+		r.Trials[i].Metrics.Set("other.accuracy", float64(i*i))
+	}
+	if d := r.Differences(0, []*config.Dataset{set, set}); !slices.Equal(d.Metrics, []string{"class.accuracy", "other.accuracy"}) {
+		t.Errorf("got %q", d.Metrics)
+	}
+}
+
 func TestTrialsOnOtherImagesAreNotPaired(t *testing.T) {
 	fifth, tenth := data.Selection{Validation: data.Validation{Fraction: 0.2}}, data.Selection{Validation: data.Validation{Fraction: 0.1}}
+	csv := func(scale string, s data.Selection) *config.Dataset {
+		return &config.Dataset{Name: "csv", Source: &data.CSV{Tables: data.Tables{Layout: data.Layout{Scale: data.Scale{Method: scale}}}}, Selection: s}
+	}
+	limited := fifth
+	limited.Limit = 10
 	few := fifth
 	few.Labelled = 0.5
 	for _, c := range []struct {
@@ -84,6 +100,9 @@ func TestTrialsOnOtherImagesAreNotPaired(t *testing.T) {
 		{"fewer labels", data.ValidationSplit, bars(1, fifth), bars(1, few), 2},
 		{"another fraction", data.ValidationSplit, bars(1, fifth), bars(1, tenth), 0},
 		{"another fraction, on all images", data.AllSplit, bars(1, fifth), bars(1, tenth), 2},
+		{"fewer fitted images, not scaled", data.TestSplit, csv("", fifth), csv("", limited), 2},
+		{"fewer fitted images, scaled by them", data.TestSplit, csv("standardise", fifth), csv("standardise", limited), 0},
+		{"fewer labels, scaled by the fitted images", data.AllSplit, csv("minmax", fifth), csv("minmax", few), 2},
 		{"other images of one name", data.AllSplit, bars(1, fifth), bars(2, fifth), 0},
 		{"an unknown set", data.AllSplit, bars(1, fifth), nil, 0},
 	} {
