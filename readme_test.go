@@ -15,7 +15,7 @@ import (
 	"tessera/table"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/shipped-models.md and docs/metrics.md")
+var update = flag.Bool("update", false, "write docs/parts.md and the tables of docs/shipped-models.md and docs/metrics.md")
 
 // The table of shipped models is the end of this file, after these lines.
 const (
