@@ -96,7 +96,7 @@ func contains(t *testing.T, text string, wanted ...string) {
 
 func TestAPageSaysWhatWasTrainedAndHowItEnded(t *testing.T) {
 	text := rendered(t, run(t, "swimmers"))
-	contains(t, text, "swimmer-parts is an auto-encoder", "The training is finished: all 3 epochs are done", "the 256 images of swimmer that were fitted",
+	contains(t, text, "swimmer-parts is an auto-encoder", "The training is finished after 3 epochs", "the 256 images of swimmer that were fitted",
 		"reconstruction: the mean image is better", `<span class="default">epsilon = `, `<span>epochs = 3`, "tessera eval ", `data-unit="0"`, "Units that contribute most",
 		"It minimises mse &#43; ", "from the settings above")
 }
@@ -190,7 +190,7 @@ func TestASweepSaysWhatItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	contains(t, strings.Join(s.Words, "\n"), "2 settings, each with 2 seeds, 4 trials in all", "It is trained for 2 epochs with adam", "It minimises a weighted sum of mse, kl.",
+	contains(t, strings.Join(s.Words, "\n"), "2 settings, each with 2 seeds, 4 trials in all", "It is trained with adam, in mini-batches of 20, for 2 epochs.", "It minimises a weighted sum of mse, kl.",
 		"It varies the weight of the kl term (loss.1.weight).", "All trials are measured, on 60 images of bars.")
 	contains(t, s.Warning, "No images were held out")
 	if len(s.Differences) != 1 || len(s.Differences[0].Rows) != 1 || s.OneSeed != "" {

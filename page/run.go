@@ -44,8 +44,6 @@ type Run struct {
 	Heads    []HeadPlots
 	Settings []SettingLine
 	Origin   Origin
-
-	training bool // another process may be writing it
 }
 
 // Measured names the images on which a run was measured.
@@ -73,7 +71,7 @@ func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
 		return nil, err
 	}
 	defer opened.Close()
-	r := &Run{ID: "run-1", Label: filepath.Base(filepath.Clean(path)), Path: path, Name: opened.Model.Name, Noun: nounOf(opened.Shape()), training: o.Quick}
+	r := &Run{ID: "run-1", Label: filepath.Base(filepath.Clean(path)), Path: path, Name: opened.Model.Name, Noun: nounOf(opened.Shape())}
 	if r.Curves, err = readCurve(path, r.Label); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,8 @@ import (
 	"tessera/data"
 	"tessera/evaluation"
 	"tessera/metrics"
+	"tessera/optim"
+	"tessera/train"
 	"tessera/train/folder"
 )
 
@@ -41,23 +43,27 @@ func whatOf(m *config.Model, opened *tessera.Run) string {
 	if m.Baseline != nil {
 		return fmt.Sprintf("%s is a baseline of kind %s with %s.", m.Name, m.Kind, plural(opened.Units(), "component"))
 	}
-	var kinds []string
-	for _, l := range m.Encoder {
-		kinds = append(kinds, l.Kind)
-	}
-	text := fmt.Sprintf("%s is an auto-encoder: its encoder (%s) turns %s of %s into a code of %s", m.Name, strings.Join(kinds, ", "),
-		article(nounOf(opened.Shape())), shapeText(opened.Shape()), plural(opened.Units(), "number"))
-	if len(m.Decoder) > 0 {
-		kinds = nil
-		for _, l := range m.Decoder {
-			kinds = append(kinds, l.Kind)
+	noun := nounOf(opened.Shape())
+	return layersText(m, noun, article(noun)+" of "+shapeText(opened.Shape()), "a code of "+plural(opened.Units(), "number"))
+}
+
+// layersText names the layers of an auto-encoder, which turn an input into a code.
+func layersText(m *config.Model, noun, input, code string) string {
+	kinds := func(layers []config.Layer) string {
+		var list []string
+		for _, l := range layers {
+			list = append(list, l.Kind)
 		}
-		text += fmt.Sprintf("; its decoder (%s) turns a code into %s", strings.Join(kinds, ", "), article(nounOf(opened.Shape())))
+		return strings.Join(list, ", ")
+	}
+	text := fmt.Sprintf("%s is an auto-encoder: its encoder (%s) turns %s into %s", m.Name, kinds(m.Encoder), input, code)
+	if len(m.Decoder) > 0 {
+		text += fmt.Sprintf("; its decoder (%s) turns a code into %s", kinds(m.Decoder), article(noun))
 	} else {
 		text += "; it has no decoder"
 	}
 	if n := len(m.Heads); n > 0 {
-		text += fmt.Sprintf(". It has %s", plural(n, "head"))
+		text += ". It has " + plural(n, "head")
 	}
 	return text + "."
 }
@@ -87,56 +93,89 @@ func fittedOf(m *config.Model, noun string) string {
 		text += fmt.Sprintf(", of which %s were held out for validation", sharePercent(v.Fraction))
 	}
 	if m.Baseline == nil {
-		text += fmt.Sprintf(", with %s, in mini-batches of %d, for %s%s, from seed %d", m.Optimizer.Kind, m.Train.Batch, atMost(m), plural(m.Train.Epochs, "epoch"), m.Train.Seed)
+		text += fmt.Sprintf(", %s, from seed %d", scheduleText(m), m.Train.Seed)
 	}
 	return text + "."
 }
 
-// atMost says that a training may end before its last epoch.
-func atMost(m *config.Model) string {
+// scheduleText says how an auto-encoder is trained: "with adam, in mini-batches of 20, for 2 epochs".
+func scheduleText(m *config.Model) string {
+	if searches(m) { // a search ends where it finds no better point
+		return fmt.Sprintf("with %s on the full batch, for at most %s", m.Optimizer.Kind, plural(m.Train.Epochs, "iteration"))
+	}
+	most := ""
 	if m.Train.Patience > 0 {
-		return "at most "
+		most = "at most "
 	}
-	return ""
+	return fmt.Sprintf("with %s, in mini-batches of %d, for %s%s", m.Optimizer.Kind, m.Train.Batch, most, plural(m.Train.Epochs, "epoch"))
 }
 
-func fitText(m *config.Model) string {
-	if !data.HasTest(m.Dataset.Source) {
-		return "" // the set has no other ones
-	}
-	if m.Dataset.Fit == string(data.TestSplit) {
-		return "test "
-	}
-	return "training "
+// searches reports whether the optimizer takes the full batch: its epochs are iterations.
+func searches(m *config.Model) bool {
+	_, search := m.Optimizer.Optimizer.(optim.Search)
+	return search
 }
 
-// endOf says how the training ended.
-func (r *Run) endOf(opened *tessera.Run) string {
-	done, length := len(r.Curves.Epochs), opened.Model.Train.Epochs
-	if last, ok := r.Curves.last.Number("epoch"); ok {
-		done = int(last)
+// fitText says which images of a set are fitted: "first 1,000 training ".
+func fitText(m *config.Model) (text string) {
+	if m.Dataset.Limit > 0 {
+		text = "first " + grouped(m.Dataset.Limit) + " "
 	}
-	took := ""
-	if r.Curves.seconds > 0 {
-		took = " (" + spent(r.Curves.seconds) + ")"
-	}
-	loss, change := r.Curves.summary("loss"), ""
-	if loss != "" {
-		change = " The loss went " + strings.TrimPrefix(loss, "loss: ") + "."
-	}
-	_, err := os.Stat(filepath.Join(r.Path, folder.Best))
 	switch {
-	case opened.Model.Baseline != nil:
-		return fmt.Sprintf("The fit ended after %s%s.%s", plural(done, "iteration"), took, change)
-	case err == nil && done < length:
-		return fmt.Sprintf("Early stopping looks for the lowest validation error: after %s of %d%s the parameters of epoch %d are the best, and are shown here.%s",
-			plural(done, "epoch"), length, took, opened.Epoch, change)
-	case r.training:
-		return fmt.Sprintf("It is in training: %d of %d epochs were done when this page was made%s.%s", done, length, took, change)
-	case done < length:
-		return fmt.Sprintf("It is not finished: %d of %d epochs are done%s. The command tessera resume %s continues it.%s", done, length, took, quoted(r.Path), change)
+	case !data.HasTest(m.Dataset.Source): // the set has no other ones
+		return text
+	case m.Dataset.Fit == string(data.TestSplit):
+		return text + "test "
 	}
-	return fmt.Sprintf("The training is finished: all %s are done%s.%s", plural(length, "epoch"), took, change)
+	return text + "training "
+}
+
+// endOf says how far the training is, and which parameters are shown.
+func (r *Run) endOf(opened *tessera.Run) string {
+	at, m := train.StatusOf(r.Path), opened.Model
+	unit, done := "epoch", at.Epoch
+	if m.Baseline != nil || searches(m) {
+		unit = "iteration"
+	}
+	if at.State == train.Damaged { // nothing but the parameters says how far it is
+		done = opened.Epoch
+	}
+	text := endText(m, at, unit, done)
+	if r.Curves.seconds > 0 {
+		text += " (" + spent(r.Curves.seconds) + ")"
+	}
+	if at.State == train.Interrupted {
+		text += ". The command tessera resume " + quoted(r.Path) + " continues it"
+	}
+	if loss := r.Curves.summary("loss"); loss != "" {
+		text += ". The loss went " + strings.TrimPrefix(loss, "loss: ")
+	}
+	if _, err := os.Stat(filepath.Join(r.Path, folder.Best)); err == nil {
+		text += fmt.Sprintf(". Early stopping keeps the best epoch: the parameters of %s %d are shown here", unit, opened.Epoch)
+	}
+	return text + "."
+}
+
+// endText says how far a training is, without a full stop.
+func endText(m *config.Model, at train.Status, unit string, done int) string {
+	of := fmt.Sprintf("%s of %s", grouped(done), plural(at.Epochs, unit))
+	switch {
+	case at.State == train.Training:
+		return "It is in training: " + of + " were done when this page was made"
+	case at.State == train.Interrupted:
+		return "It is not finished: " + of + " were done"
+	case at.State == train.Damaged:
+		return "Its state cannot be read, so that it cannot be resumed; the parameters are those after " + plural(done, unit)
+	case m.Baseline != nil:
+		return "The fit ended after " + plural(done, unit)
+	case done >= at.Epochs:
+		return "The training is finished after " + plural(done, unit)
+	case searches(m) && m.Train.Patience == 0:
+		return "The optimizer found no better point after " + of
+	case !searches(m) && m.Train.Patience > 0:
+		return "Early stopping ended the training after " + of
+	}
+	return "The training ended early, after " + of
 }
 
 // verdicts are the numbers that say whether a run worked.
