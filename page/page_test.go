@@ -3,11 +3,9 @@ package page_test
 import (
 	"bytes"
 	"context"
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -183,71 +181,6 @@ func classifier(t *testing.T) string {
 
 func TestAClassifierHasAConfusionMatrixAndACalibration(t *testing.T) {
 	contains(t, classifier(t), "Head class", "9 labelled images", "9 images of memory that the training held out for validation", `class="confusion"`, "Expected calibration error", "Codes by class")
-}
-
-func TestASweepSaysWhatItIs(t *testing.T) {
-	s, err := page.ReadSweep(context.Background(), swept(t), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	contains(t, strings.Join(s.Words, "\n"), "2 settings, each with 2 seeds, 4 trials in all", "It is trained with adam, in mini-batches of 20, for 2 epochs.", "It minimises a weighted sum of mse, kl.",
-		"It varies the weight of the kl term (loss.1.weight).", "All trials are measured, on 60 images of bars.")
-	contains(t, s.Warning, "No images were held out")
-	if len(s.Differences) != 1 || len(s.Differences[0].Rows) != 1 || s.OneSeed != "" {
-		t.Fatalf("differences %+v, %q", s.Differences, s.OneSeed)
-	}
-	contains(t, s.Differences[0].Words, "Mean differences from small (loss.1.weight = 0.001), ")
-	row, results := s.Differences[0].Rows[0], s.Trials
-	want, at := 0.0, slices.IndexFunc(s.Measures, func(m page.MeasureColumn) bool { return m.Name == "mse" })
-	for i := range 2 {
-		want += (float64(*results[2+i].Numbers[at]) - float64(*results[i].Numbers[at])) / 2
-	}
-	if row.Values[0] != "10" || row.Pairs != 2 || row.Paired[0] == nil || math.Abs(row.Paired[0].Mean-want) > 1e-12 {
-		t.Errorf("the difference is %+v, want %g", row, want)
-	}
-	var b bytes.Buffer
-	if err := s.Write(&b); err != nil {
-		t.Fatal(err)
-	}
-	contains(t, b.String(), ">"+strings.ReplaceAll(row.Paired[0].Finding(), "+", "&#43;")+"<br><small>"+row.Paired[0].Interval()+"</small>")
-	for _, m := range s.Measures {
-		if m.Name == "parts_found" && m.Of != 16 {
-			t.Errorf("bars have %d parts, want 16", m.Of)
-		}
-	}
-}
-
-func TestSettingsOnOtherImagesHaveTheirOwnTable(t *testing.T) {
-	path := sweptAs(t, "set.dataset.seed = [1, 2]")
-	s, err := page.ReadSweep(context.Background(), path, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(s.Differences) != 2 {
-		t.Fatalf("%d tables, want 2", len(s.Differences))
-	}
-	for i, seed := range []string{"1", "2"} {
-		contains(t, s.Differences[i].Words, "dataset.seed = "+seed)
-		if rows := s.Differences[i].Rows; len(rows) != 1 || !slices.Contains(rows[0].Values, seed) {
-			t.Errorf("the table of data set %s: %+v", seed, rows)
-		}
-	}
-	contains(t, s.Intervals, "One in twenty")
-}
-
-func TestDifferencesOfValidationValuesSayThatSelectedSettingsLookTooGood(t *testing.T) {
-	s, err := page.ReadSweep(context.Background(), sweptAs(t, "set.dataset.validation = [0.2]\nselect = \"mse\""), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b bytes.Buffer
-	if err := s.Write(&b); err != nil {
-		t.Fatal(err)
-	}
-	contains(t, b.String(), "The values are of the validation split, by which settings were selected: there the selected ones look too good")
-	if strings.Contains(b.String(), "One in twenty") {
-		t.Error("the page says that one in twenty intervals misses")
-	}
 }
 
 func TestAPageOfNothingIsAnError(t *testing.T) {

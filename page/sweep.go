@@ -9,10 +9,12 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"tessera"
 	"tessera/config"
 	"tessera/evaluation"
+	"tessera/internal/shell"
 	"tessera/metrics"
 	"tessera/report"
 	"tessera/sweep"
@@ -124,8 +126,9 @@ func ReadSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
 		s.Settings = append(s.Settings, row)
 	}
 	s.selected(results, names)
-	s.Commands = []Command{{"tessera sweep " + quoted(results.Sweep), "trains and measures it again, in a folder with the same models.toml"},
-		{"tessera report " + quoted(path) + " -o report.html", "writes this page"}}
+	s.Commands = []Command{{strings.Join(append([]string{"tessera sweep", shell.Word(results.Sweep)}, results.Flags()...), " "),
+		"trains and measures it again, in a folder with the same models.toml"},
+		{"tessera report " + shell.Word(path) + " -o report.html", "writes this page"}}
 	models, err := s.sprites(ctx, o)
 	if err != nil {
 		return nil, err

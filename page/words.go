@@ -10,6 +10,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/evaluation"
+	"tessera/internal/shell"
 	"tessera/metrics"
 	"tessera/optim"
 	"tessera/train"
@@ -145,7 +146,7 @@ func (r *Run) endOf(opened *tessera.Run) string {
 		text += " (" + spent(r.Curves.seconds) + ")"
 	}
 	if at.State == train.Interrupted {
-		text += ". The command tessera resume " + quoted(r.Path) + " continues it"
+		text += ". The command tessera resume " + shell.Word(r.Path) + " continues it"
 	}
 	if loss := r.Curves.summary("loss"); loss != "" {
 		text += ". The loss went " + strings.TrimPrefix(loss, "loss: ")

@@ -17,6 +17,7 @@ import (
 	"tessera/data"
 	"tessera/internal/regular"
 	"tessera/internal/sealed"
+	"tessera/internal/shell"
 	"tessera/metrics"
 	"tessera/train/checkpoint"
 )
@@ -96,6 +97,15 @@ func Is(path string) bool {
 
 // TrialPath returns the folder of a trial of the sweep in that folder.
 func TrialPath(path, trial string) string { return filepath.Join(path, trialsDir, trial) }
+
+// Flags are the changes of the declaration as words of a command line: "--set", "loss.1.weight=0.1".
+func (r *Results) Flags() (words []string) {
+	for _, change := range r.Changes {
+		flag, value, _ := strings.Cut(change, " ")
+		words = append(words, flag, shell.Word(value))
+	}
+	return words
+}
 
 // results are those of the trials as far as they are known.
 func (s *Sweep) results() *Results {
