@@ -140,13 +140,20 @@ func (s *Sweep) results() *Results {
 	return r
 }
 
-// measuredOn is the split of the trials: all images where the test images are asked for and no set has any.
+// measuredOn is the split of the trials.
 func (s *Sweep) measuredOn() data.Split {
-	tests := slices.ContainsFunc(s.Trials, func(t *Trial) bool { return t.tested.HasTest })
-	if s.split == data.TestSplit && !tests {
-		return data.AllSplit
+	if s.split == data.TestSplit {
+		return s.SelectedOn()
 	}
 	return s.split
+}
+
+// SelectedOn is the split of selected settings: the test images, all images where no data set has any.
+func (s *Sweep) SelectedOn() data.Split {
+	if slices.ContainsFunc(s.Trials, func(t *Trial) bool { return t.tested.HasTest }) {
+		return data.TestSplit
+	}
+	return data.AllSplit
 }
 
 // fill sets the summary of the trials of a setting.
