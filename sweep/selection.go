@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"tessera/data"
 	"tessera/engine"
 	"tessera/team"
+	"tessera/train/folder"
 )
 
 // SelectedFile holds one row per selected setting: its metrics on the test images. Only a sweep with `select` has it.
@@ -140,6 +142,10 @@ func (w *work) tested(ctx context.Context, t *Trial, team *team.Team) {
 	measured, err := w.One(t).measure(ctx, engine.Backend{Team: team}, data.TestSplit, testFile)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	var unwritten *folder.WriteError
+	if err != nil && ctx.Err() != nil && !errors.As(err, &unwritten) {
+		err = w.interrupted()
+	}
 	if err != nil {
 		w.giveUp(err)
 		return

@@ -3,6 +3,7 @@ package sweep
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"tessera/config"
+	"tessera/train"
 )
 
 // selecting holds images out, and selects on them.
@@ -79,6 +81,24 @@ func TestASelectionInterruptedAnywhereEndsInTheSameBytes(t *testing.T) {
 		}
 		run(t, selecting, Options{Out: out, Jobs: 2}, "train.epochs=1")
 		same(t, "died", files(t, out), want)
+	}
+}
+
+// As a trial does: the context ends when the last trial is done, before the selected settings are measured on the test images.
+func TestASelectionInterruptedByItsContextIsInterrupted(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "s")
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	_, err := open(t, spec(t, selecting, "s", "train.epochs=1"), Options{Out: out, Jobs: 1, Report: func(e Event) {
+		if e.Done == e.Total {
+			cancel()
+		}
+	}}).Run(ctx)
+	if !errors.Is(err, train.ErrInterrupted) || !strings.Contains(err.Error(), "run the same command again to resume") {
+		t.Errorf("got %v", err)
+	}
+	if r := run(t, selecting, Options{Out: out}, "train.epochs=1"); len(r.Selected) != 1 || len(r.Selected[0].Seeds) != 2 {
+		t.Errorf("selected after it was resumed: %+v", r.Selected)
 	}
 }
 
