@@ -68,12 +68,22 @@ func dominates(a, b []float64) bool {
 	return better
 }
 
+// lacks reports whether a measured trial of a setting lacks a criterion: a mean over the other seeds could not be compared.
+func (s *Sweep) lacks(one Setting) bool {
+	return slices.ContainsFunc(s.Trials, func(t *Trial) bool {
+		return t.measured != nil && slices.Contains(one.Trials, t.ID) && slices.ContainsFunc(s.criteria, func(c config.Criterion) bool {
+			_, ok := t.measured.Number(c.Metric)
+			return !ok
+		})
+	})
+}
+
 // selected returns the selected settings with their metrics on the test images; none before every trial has ended.
 func (s *Sweep) selected(settings []Setting) []Setting {
 	if slices.ContainsFunc(s.Trials, func(t *Trial) bool { return t.measured == nil && t.err == nil }) {
 		return nil
 	}
-	list := front(settings, s.criteria)
+	list := front(slices.DeleteFunc(slices.Clone(settings), s.lacks), s.criteria)
 	for i, one := range list {
 		var rows []Row
 		for _, id := range one.Trials {

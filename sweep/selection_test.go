@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"tessera/config"
+	"tessera/data"
+	"tessera/metrics"
 	"tessera/train"
 )
 
@@ -134,6 +136,22 @@ func TestAFrontHoldsWhatNoOtherSettingDominates(t *testing.T) {
 	}
 	if got := front(all, []config.Criterion{{Metric: "accuracy", Largest: true}}); len(got) != 0 {
 		t.Errorf("by a metric that no setting has: %v", got)
+	}
+}
+
+func TestASettingWhoseTrialLacksACriterionIsNotSelected(t *testing.T) {
+	s := &Sweep{criteria: []config.Criterion{{Metric: "coherence"}}}
+	trial := func(id, model string, seed uint64, value metrics.Value) {
+		value.Name = "coherence"
+		m := &config.Model{Name: model, Train: config.Train{Seed: seed}}
+		s.Trials = append(s.Trials, &Trial{Trial: config.Trial{Model: m}, ID: id, tested: &data.Set{}, measured: &metrics.Result{Values: metrics.Values{value}}})
+	}
+	trial("a", "dead", 1, metrics.Number(0.1))
+	trial("b", "dead", 2, metrics.NotApplicable("fewer than two atoms are not zero"))
+	trial("c", "alive", 1, metrics.Number(0.2))
+	trial("d", "alive", 2, metrics.Number(0.3))
+	if got := s.results().Selected; len(got) != 1 || got[0].Model != "alive" {
+		t.Errorf("selected %+v, want the setting whose trials have the criterion", got)
 	}
 }
 
