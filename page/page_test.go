@@ -183,6 +183,44 @@ func TestAClassifierHasAConfusionMatrixAndACalibration(t *testing.T) {
 	contains(t, classifier(t), "Head class", "9 labelled images", "9 images of memory that the training held out for validation", `class="confusion"`, "Expected calibration error", "Codes by class")
 }
 
+// Folders of images are sorted by class: the first images do not stand for all.
+func TestStatisticsOfManyImagesAreOfImagesSpreadOverAll(t *testing.T) {
+	const n, pixels = 12_000, 4
+	values, labels := make([]float32, n*pixels), make([]int, n)
+	for i := range n {
+		labels[i] = i / (n / 2)
+		values[i*pixels+2*labels[i]] = float32(i%7+1) / 8
+	}
+	images, err := data.FromFloats(values, []int{2, 2}, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := tessera.Declare(config.Model{Dataset: config.Dataset{Source: images}, Encoder: []config.Layer{{Layer: &layers.Dense{Units: 2, Activation: "sigmoid"}}},
+		Train: config.Train{Epochs: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "many")
+	r, err := tessera.Train(t.Context(), m, tessera.Options{Threads: 1, Out: out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	one, err := page.ReadRun(t.Context(), out, page.Options{Open: tessera.Options{Threads: 1, Images: images}, Split: data.TrainSplit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(one.Codes) != 2 || one.Codes[0].Images+one.Codes[1].Images != 10_000 || one.Codes[1].Images < 4_900 {
+		t.Errorf("the codes by class are %+v, want about 5,000 images of each", one.Codes)
+	}
+	if last := one.Samples.Each[len(one.Samples.Each)-1]; last.Class != "1" || last.Number < 5_000 {
+		t.Errorf("the last sample is image %d of class %s", last.Number, last.Class)
+	}
+	contains(t, strings.Join(one.Words, "\n"), "the 10,800 images of memory that were fitted", "are of 10,000 of these images, evenly spread.")
+}
+
 func TestAPageOfNothingIsAnError(t *testing.T) {
 	if err := (&page.Report{}).Write(&bytes.Buffer{}); err == nil {
 		t.Error("a page without runs was written")

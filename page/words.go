@@ -31,8 +31,11 @@ func wordsOf(r *Run, opened *tessera.Run) []string {
 		words = append(words, objective)
 	}
 	words = append(words, fittedOf(m, r.Noun), r.endOf(opened))
-	if r.Measured != nil {
-		words = append(words, "The numbers and pictures of "+r.Noun+"s below are of "+r.Measured.Words+"; the curves are of the training, and numbers that are marked as fitted are of fitted "+r.Noun+"s.")
+	if on := r.Measured; on != nil {
+		words = append(words, "The numbers and pictures of "+r.Noun+"s below are of "+on.Words+"; the curves are of the training, and numbers that are marked as fitted are of fitted "+r.Noun+"s.")
+		if on.Drawn < on.Images {
+			words = append(words, fmt.Sprintf("The pictures, and the statistics of units, codes and heads, are of %s of these %ss, evenly spread.", grouped(on.Drawn), r.Noun))
+		}
 	} else {
 		words = append(words, "Nothing was measured: "+r.Missing+".")
 	}
@@ -181,10 +184,9 @@ func endText(m *config.Model, at train.Status, unit string, done int) string {
 
 // verdicts are the numbers that say whether a run worked.
 func (v *view) verdicts(r *evaluation.Report) (list []Verdict) {
-	if mse, ok := r.Number("mse"); ok {
-		if variance := v.variance(); variance > 0 {
-			list = append(list, explained(mse, variance, r.Fitted, v.noun()))
-		}
+	mse, ok := r.Number("mse")
+	if share, known := r.Number("explained_variance"); ok && known {
+		list = append(list, explained(mse, share, r.Fitted, v.noun()))
 	}
 	k := v.run.Units()
 	if l0, ok := r.Number("l0"); ok {
@@ -208,32 +210,20 @@ func (v *view) verdicts(r *evaluation.Report) (list []Verdict) {
 	return list
 }
 
-// explained compares an error with that of the mean image, and with the error on fitted images where it was measured.
-func explained(mse, variance float64, fitted *metrics.Result, noun string) Verdict {
-	about := fmt.Sprintf("Mean squared error %s", short(mse))
+// explained compares an error with that of the mean image, which is all of the variance, and with the error on fitted images where
+// it was measured.
+func explained(mse, share float64, fitted *metrics.Result, noun string) Verdict {
+	about := "Mean squared error " + short(mse)
 	if fitted != nil {
 		if other, ok := fitted.Number("mse"); ok {
 			about += fmt.Sprintf(", on fitted %ss %s", noun, short(other))
 		}
 	}
-	about += fmt.Sprintf("; the mean %s alone has %s.", noun, short(variance))
-	if mse > variance {
-		return Verdict{"no", "reconstruction: the mean " + noun + " is better", about}
+	if share < 1 {
+		about += fmt.Sprintf("; the mean %s alone has %s", noun, short(mse/(1-share)))
 	}
-	return Verdict{sharePercent(1 - mse/variance), "of the variance is reconstructed", about + " Higher is better, 100 % is perfect."}
-}
-
-// variance is the mean squared error of the mean image, of scaled images as all errors are.
-func (v *view) variance() float64 {
-	pixels, images := len(v.images)/v.n, v.scaling.Applied(v.images)
-	mean := make([]float64, pixels)
-	for i, x := range images {
-		mean[i%pixels] += float64(x) / float64(v.n)
+	if share < 0 {
+		return Verdict{"no", "reconstruction: the mean " + noun + " is better", about + "."}
 	}
-	sum := 0.0
-	for i, x := range images {
-		d := float64(x) - mean[i%pixels]
-		sum += d * d
-	}
-	return sum / float64(len(images))
+	return Verdict{sharePercent(share), "of the variance is reconstructed", about + ". Higher is better, 100 % is perfect."}
 }
