@@ -47,7 +47,7 @@ func loads(t *testing.T, epoch, position, step int) (batches [][][]float32) {
 	return batches
 }
 
-// An epoch of several passes has the batches of as many epochs of one pass. Begun at any batch of any pass, it goes on with the same.
+// An epoch of several passes has the batches of as many epochs of one pass. Begun at any batch, the following batches are the same.
 func TestPassesAreEpochsOfOnePass(t *testing.T) {
 	const passes = 3
 	want := loads(t, 0, 0, 0) // three epochs of three batches
