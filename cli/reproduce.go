@@ -55,24 +55,12 @@ func (f *sweepFlags) reproduce(cmd *cobra.Command, name string) error {
 		return err
 	}
 	return f.run(cmd, spec, func(s *sweep.Sweep, results *sweep.Results) error {
-		page, err := r.Write(cmd.Context(), s, results, study.Options{Data: f.data, Threads: f.jobs, Changed: f.changes(), Seeds: f.seeds})
+		page, err := r.Write(cmd.Context(), s, results, study.Options{Data: f.data, Threads: f.jobs})
 		if err != nil {
 			return err
 		}
 		return printPage(cmd, page)
 	})
-}
-
-// changes are the given flags that change the declared sweep, without its seeds.
-func (f *sweepFlags) changes() []string {
-	var given []string
-	if f.epochs > 0 {
-		given = append(given, fmt.Sprint("--epochs ", f.epochs))
-	}
-	for _, set := range f.sets {
-		given = append(given, "--set "+shellWord(set))
-	}
-	return given
 }
 
 // printPage prints the tables and the path of a page.

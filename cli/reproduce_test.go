@@ -106,7 +106,7 @@ func TestAQuickLookIsTrainedForTheEpochsAskedForAndSaysSo(t *testing.T) {
 	b := newStudyBench(t)
 	b.must(0, "reproduce", "table1", "--epochs", "2", "--set", "train.seed=7", "--svm=false", "--out", "look")
 	files := b.page("look")
-	b.contains("the page", files["README.md"], "**A quick trial, not a reproduction**: made with `--epochs 2 --set train.seed=7`", "| small | 0.2 | 0.001 | 2 | 1 of 1 |")
+	b.contains("the page", files["README.md"], "**A quick trial, not a reproduction**: made with `--set train.seed=7 --epochs 2`", "| small | 0.2 | 0.001 | 2 | 1 of 1 |")
 	b.contains("the timings", b.read("look/timings.csv"), ",2,") // of the auto-encoder and of the factorisation
 	if lines := strings.Count(b.read("look/timings.csv"), ",2,"); lines != 2 {
 		t.Errorf("%d trials of 2 epochs or iterations, want 2", lines)

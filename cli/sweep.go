@@ -99,7 +99,7 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, name string) error {
 		return f.estimate(cmd, spec, cores)
 	}
 	return f.run(cmd, spec, func(s *sweep.Sweep, results *sweep.Results) error {
-		return printResults(cmd.OutOrStdout(), s.Path, results)
+		return printResults(cmd.OutOrStdout(), s, results)
 	})
 }
 
@@ -205,12 +205,12 @@ var shownMetrics = []string{"mse", "hoyer", "hoyer_contribution", "max_approx", 
 
 // printResults prints one row per setting, the selected settings with their metrics on the test images, and the paths of
 // the complete results.
-func printResults(out io.Writer, path string, r *sweep.Results) error {
+func printResults(out io.Writer, s *sweep.Sweep, r *sweep.Results) error {
 	fmt.Fprintf(out, "measured on %s\n\n", splitText(r.Split))
 	if err := printSettings(out, r.Keys, r.Settings); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nsweep  %s\n", filepath.Join(path, sweep.TableFile))
+	fmt.Fprintf(out, "\nsweep  %s\n", filepath.Join(s.Path, sweep.TableFile))
 	if len(r.Selected) == 0 {
 		return nil
 	}
@@ -218,11 +218,11 @@ func printResults(out io.Writer, path string, r *sweep.Results) error {
 	for _, c := range r.Select {
 		criteria = append(criteria, c.String())
 	}
-	fmt.Fprintf(out, "\nselected by %s, measured on the test split\n\n", strings.Join(criteria, ", "))
+	fmt.Fprintf(out, "\nselected by %s, measured on %s\n\n", strings.Join(criteria, ", "), splitText(string(s.SelectedOn())))
 	if err := printSettings(out, r.Keys, r.Selected); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "\nselected  %s\n", filepath.Join(path, sweep.SelectedFile))
+	_, err := fmt.Fprintf(out, "\nselected  %s\n", filepath.Join(s.Path, sweep.SelectedFile))
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera/internal/regular"
+	"tessera/internal/shell"
 	"tessera/scheduler"
 	"tessera/sweep"
 )
@@ -37,7 +38,7 @@ func (f *sweepFlags) gather(cmd *cobra.Command, name string) error {
 		return err
 	}
 	if ended := func(g sweep.Gathered) bool { return g.State == sweep.Done || g.State == sweep.Broken }; slices.ContainsFunc(all, ended) {
-		if err := printResults(cmd.OutOrStdout(), s.Path, results); err != nil {
+		if err := printResults(cmd.OutOrStdout(), s, results); err != nil {
 			return err
 		}
 	}
@@ -121,7 +122,7 @@ func repeat(dir string, m *sweep.Manifest, indices []int) (lines []string) {
 		name := job.Script(index)
 		text, err := regular.ReadFile(filepath.Join(dir, name))
 		if err != nil {
-			lines = append(lines, fmt.Sprintf("tessera trial %s %d", shellWord(dir), index))
+			lines = append(lines, fmt.Sprintf("tessera trial %s %d", shell.Word(dir), index))
 			continue
 		}
 		if arrays[name] == nil {
@@ -130,7 +131,7 @@ func repeat(dir string, m *sweep.Manifest, indices []int) (lines []string) {
 		arrays[name] = append(arrays[name], index%m.PerJob)
 	}
 	for _, name := range scripts {
-		lines = append(lines, fmt.Sprintf("sbatch --array=%s%s %s", ranges(arrays[name]), limits[name], shellWord(filepath.Join(dir, name))))
+		lines = append(lines, fmt.Sprintf("sbatch --array=%s%s %s", ranges(arrays[name]), limits[name], shell.Word(filepath.Join(dir, name))))
 	}
 	return lines
 }

@@ -5,11 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/shell"
 	"tessera/scheduler"
 	"tessera/sweep"
 	"tessera/train/folder"
@@ -143,22 +143,11 @@ func (f *sweepFlags) printJob(cmd *cobra.Command, s *sweep.Sweep, job scheduler.
 	for _, script := range scripts {
 		path := filepath.Join(s.Path, script.Name)
 		if f.array.emit == emitSlurm {
-			t.row("submit", "sbatch "+shellWord(path))
+			t.row("submit", "sbatch "+shell.Word(path))
 		} else {
-			t.row("submit", "edit image and volumes, then kubectl apply -f "+shellWord(path))
+			t.row("submit", "edit image and volumes, then kubectl apply -f "+shell.Word(path))
 		}
 	}
-	t.row("collect", fmt.Sprintf("tessera sweep %s --collect %s", shellWord(s.Name), shellWord(s.Path)))
+	t.row("collect", fmt.Sprintf("tessera sweep %s --collect %s", shell.Word(s.Name), shell.Word(s.Path)))
 	return t.flush()
-}
-
-// shellWord quotes a word for a shell if it needs quotes.
-func shellWord(word string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:,=+@", r)
-	}
-	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

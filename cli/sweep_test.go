@@ -234,3 +234,11 @@ func TestAPlanSaysWhatASweepTakes(t *testing.T) {
 		b.must(exitUsage, append([]string{"sweep", "targets"}, wrong...)...)
 	}
 }
+
+// The swimmer has no test images.
+func TestASelectionSaysOnWhichImagesItsSettingsAreMeasured(t *testing.T) {
+	b := newSweepBench(t)
+	b.write("models.toml", smallModels+"[sweep.chosen]\nmodel = \"small\"\nset.train.epochs = [1, 2]\nset.dataset.validation = [0.2]\nselect = \"mse\"\n")
+	r := b.must(0, "sweep", "chosen", "--metrics", "mse")
+	b.contains("standard output", r.stdout, "measured on the validation split\n", "selected by mse, measured on the whole data set\n")
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -159,11 +160,7 @@ func (t *Table) settings() {
 			at := slices.IndexFunc(t.Settings, func(s Setting) bool { return s.Key == d.Key })
 			if at < 0 {
 				at = len(t.Settings)
-				values := make([]string, len(t.Models))
-				for j := range values {
-					values[j] = d.Was // of models that equal the first
-				}
-				t.Settings = append(t.Settings, Setting{d.Key, values})
+				t.Settings = append(t.Settings, Setting{d.Key, slices.Repeat([]string{d.Was}, len(t.Models))}) // of models that equal the first
 			}
 			t.Settings[at].Values[i+1] = d.Is
 		}
@@ -194,26 +191,25 @@ func (t *Table) metrics() {
 	}
 }
 
-// mark marks the best of a row, among the models measured on the images of the first; none where all are equal.
+// mark marks the best of a row, among the models measured on the images of the first; none where all are equal, or only one has
+// the metric.
 func (t *Table) mark(row Metric) {
-	if row.Better == metrics.Neither {
+	low, high := math.Inf(1), math.Inf(-1)
+	ranked := func(i int) bool { return row.Cells[i].Measured && t.Models[i].sameImages(t.Models[0]) }
+	for i, c := range row.Cells {
+		if ranked(i) {
+			low, high = min(low, c.Mean), max(high, c.Mean)
+		}
+	}
+	if row.Better == metrics.Neither || low >= high {
 		return
 	}
-	same := func(i int) bool { return row.Cells[i].Measured && t.Models[i].sameImages(t.Models[0]) }
-	better := func(a, b float64) bool {
-		return row.Better == metrics.Lower && a < b || row.Better == metrics.Higher && a > b
-	}
-	differ := false
-	for i := range row.Cells {
-		differ = differ || same(i) && row.Cells[i].Mean != row.Cells[0].Mean
+	best := low
+	if row.Better == metrics.Higher {
+		best = high
 	}
 	for i := range row.Cells {
-		row.Cells[i].Best = differ && same(i)
-		for j := range row.Cells {
-			if same(i) && same(j) && better(row.Cells[j].Mean, row.Cells[i].Mean) {
-				row.Cells[i].Best = false
-			}
-		}
+		row.Cells[i].Best = ranked(i) && row.Cells[i].Mean == best
 	}
 }
 

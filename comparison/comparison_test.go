@@ -120,6 +120,29 @@ func TestModelsOfOtherImagesAreNotRanked(t *testing.T) {
 	}
 }
 
+// The first model has a deeper decoder, whose atoms no code weighs.
+func TestAMetricOfOneModelOnlyHasNoBest(t *testing.T) {
+	dir := t.TempDir()
+	got, err := comparison.Compare(context.Background(), []string{
+		trained(t, dir, "a", `decoder=[{ kind = "dense", units = 6 }, { kind = "dense" }]`), trained(t, dir, "b"),
+	}, comparison.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone := 0
+	for _, row := range got.Metrics {
+		if row.Cells[0].Measured || !row.Cells[1].Measured {
+			continue
+		}
+		if alone++; row.Cells[1].Best {
+			t.Errorf("%s: the only value %g is marked as the best", row.Name, row.Cells[1].Mean)
+		}
+	}
+	if alone == 0 {
+		t.Error("every metric is of both models")
+	}
+}
+
 func TestWhatCannotBeComparedIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	a := trained(t, dir, "a")

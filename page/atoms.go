@@ -172,7 +172,7 @@ func (v *view) detail(j int) unitDetail {
 	d := unitDetail{Active: round(one.active), Mean: round(one.mean), Max: round(one.max), Low: round(one.low), High: round(one.high), Counts: one.counts,
 		Top: [][2]float64{}, Near: [][3]float64{}}
 	for _, i := range one.top {
-		d.Top = append(d.Top, [2]float64{float64(i), round(v.usage.of(i, j))})
+		d.Top = append(d.Top, [2]float64{float64(v.number(i)), round(v.usage.of(i, j))})
 	}
 	for _, n := range one.near {
 		if n.unit >= mostUnits {
@@ -198,10 +198,10 @@ func (v *view) topPictures(u *Units) {
 		for j := range u.Each {
 			d := &u.Each[j].Detail
 			d.Top = d.Top[:min(most, len(d.Top))]
-			for _, t := range d.Top {
-				if i := int(t[0]); u.Images[i] == "" {
-					u.Images[i] = v.painter.draw(v.tone(), v.image(i))
-					size += len(u.Images[i])
+			for _, i := range v.usage.each[u.Each[j].Number].top[:len(d.Top)] {
+				if number := v.number(i); u.Images[number] == "" {
+					u.Images[number] = v.painter.draw(v.tone, v.image(i))
+					size += len(u.Images[number])
 				}
 			}
 		}
@@ -209,14 +209,6 @@ func (v *view) topPictures(u *Units) {
 			return
 		}
 	}
-}
-
-// tone is how images are drawn: as they are where their values lie in [0,1].
-func (v *view) tone() report.Tone {
-	if low, high := v.sample.Images.Scaled(nil).Range(); low < 0 || high > 1 {
-		return report.Stretched
-	}
-	return report.Unit
 }
 
 // ClassCodes is the mean use of the units by the images of one class.

@@ -1,17 +1,13 @@
 package page_test
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"tessera/config"
 	"tessera/internal/browser"
-	"tessera/page"
-	"tessera/sweep"
 )
 
 // file writes a page and returns its address.
@@ -88,64 +84,19 @@ func TestAReportInTheDark(t *testing.T) {
 	p.Shot("wide-dark", true)
 }
 
-// swept runs a sweep of two weights over two seeds.
-func swept(t *testing.T) string {
-	t.Helper()
-	return sweptAs(t, "")
-}
-
-// sweptAs is the folder of that sweep with other keys.
-func sweptAs(t *testing.T, keys string) string {
-	t.Helper()
-	declared, err := config.Load("models.toml", []byte(`
-[model.small]
-dataset = { name = "bars", count = 60 }
-encoder = [{ kind = "dense", units = 5, activation = "sigmoid" }]
-loss = [{ kind = "mse" }, { kind = "kl" }]
-train = { epochs = 2, batch = 20 }
-[sweep.weights]
-model = "small"
-seeds = [1, 2]
-set.loss.1.weight = [0.001, 10.0]
-`+keys))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := declared.Sweep("weights")
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := filepath.Join(t.TempDir(), "weights")
-	planned, err := sweep.New(t.Context(), s, sweep.Options{Out: out, Jobs: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := planned.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
 func TestASweepInTheBrowser(t *testing.T) {
 	b := browser.Open(t)
-	s, err := page.ReadSweep(t.Context(), swept(t), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var text bytes.Buffer
-	if err := s.Write(&text); err != nil {
-		t.Fatal(err)
-	}
-	address := file(t, text.String())
+	s, text := sweepPage(t, ran(t, weights, "weights"))
+	address := file(t, text)
 	p := b.Page(t, address, address, browser.View{Width: 1200, Height: 900})
 	want(p, `document.querySelectorAll("#settings tbody tr").length`, 2)
 	want(p, `document.querySelectorAll("#plot .mark").length`, 2)
 	want(p, `+(document.querySelectorAll("#plot .error").length > 0)`, 1) // two seeds have a deviation
-	weights := `[...document.querySelectorAll("#settings tbody th:first-child")].map(e => e.textContent).join(" ")`
+	order := `[...document.querySelectorAll("#settings tbody th:first-child")].map(e => e.textContent).join(" ")`
 	p.Click(`#settings thead th:nth-child(1) button`)
-	up := p.Text(weights)
+	up := p.Text(order)
 	p.Click(`#settings thead th:nth-child(1) button`)
-	if down := p.Text(weights); up != "0.001 10" || down != "10 0.001" {
+	if down := p.Text(order); up != "0.001 10" || down != "10 0.001" {
 		t.Errorf("sorted by the weight: %q, then %q", up, down)
 	}
 	p.Click(`#settings tbody tr:nth-child(1) td:nth-child(2)`)

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"tessera/metrics"
 	"tessera/report"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
@@ -27,7 +26,6 @@ type Curve struct {
 
 	names   []string // of the columns, in order
 	seconds float64  // of all epochs
-	last    metrics.Values
 }
 
 // Point is a number, nil in a list where it is missing.
@@ -76,9 +74,7 @@ func (c *Curve) fill(epochs []report.TrainingEpoch) {
 				c.names = append(c.names, v.Name)
 			}
 		}
-		if i == len(epochs)-1 {
-			c.last = e.Values
-		} else if i%every != 0 {
+		if i%every != 0 && i < len(epochs)-1 {
 			continue
 		}
 		c.Epochs = append(c.Epochs, e.Epoch)

@@ -3,9 +3,9 @@ package page
 import (
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strings"
 
+	"tessera/internal/shell"
 	"tessera/train"
 	"tessera/train/folder"
 )
@@ -40,29 +40,19 @@ func originOf(r *Run, e train.Environment) Origin {
 	if e.Start != nil {
 		o.Data = append(o.Data, [2]string{filepath.Base(e.Start.Path) + " (initial parameters)", e.Start.SHA256})
 	}
-	name := quoted(r.Name)
+	name := shell.Word(r.Name)
 	o.Commands = []Command{
 		{"tessera train " + name + " -f " + folder.Config + same, "trains it again from the settings above, saved as " + folder.Config + ": on the same kind of CPU to the same bytes"},
-		{"tessera eval " + quoted(r.Path), "measures it again"},
-		{"tessera report " + quoted(r.Path) + " -o report.html", "writes this page"},
+		{"tessera eval " + shell.Word(r.Path), "measures it again"},
+		{"tessera report " + shell.Word(r.Path) + " -o report.html", "writes this page"},
 	}
 	if len(e.Command) > 0 {
 		var words []string
 		for _, w := range e.Command {
-			words = append(words, quoted(w))
+			words = append(words, shell.Word(w))
 		}
-		words[0] = filepath.Base(e.Command[0])
+		words[0] = shell.Word(filepath.Base(e.Command[0]))
 		o.Commands = append(o.Commands, Command{strings.Join(words, " "), "is the command that was given"})
 	}
 	return o
-}
-
-var harmless = regexp.MustCompile(`^[A-Za-z0-9_./:=,@%+-]+$`)
-
-// quoted writes a word for a POSIX shell.
-func quoted(word string) string {
-	if harmless.MatchString(word) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -3,11 +3,9 @@ package page_test
 import (
 	"bytes"
 	"context"
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -96,7 +94,7 @@ func contains(t *testing.T, text string, wanted ...string) {
 
 func TestAPageSaysWhatWasTrainedAndHowItEnded(t *testing.T) {
 	text := rendered(t, run(t, "swimmers"))
-	contains(t, text, "swimmer-parts is an auto-encoder", "The training is finished: all 3 epochs are done", "the 256 images of swimmer that were fitted",
+	contains(t, text, "swimmer-parts is an auto-encoder", "The training is finished after 3 epochs", "the 256 images of swimmer that were fitted",
 		"reconstruction: the mean image is better", `<span class="default">epsilon = `, `<span>epochs = 3`, "tessera eval ", `data-unit="0"`, "Units that contribute most",
 		"It minimises mse &#43; ", "from the settings above")
 }
@@ -185,69 +183,42 @@ func TestAClassifierHasAConfusionMatrixAndACalibration(t *testing.T) {
 	contains(t, classifier(t), "Head class", "9 labelled images", "9 images of memory that the training held out for validation", `class="confusion"`, "Expected calibration error", "Codes by class")
 }
 
-func TestASweepSaysWhatItIs(t *testing.T) {
-	s, err := page.ReadSweep(context.Background(), swept(t), options)
+// Folders of images are sorted by class: the first images do not stand for all.
+func TestStatisticsOfManyImagesAreOfImagesSpreadOverAll(t *testing.T) {
+	const n, pixels = 12_000, 4
+	values, labels := make([]float32, n*pixels), make([]int, n)
+	for i := range n {
+		labels[i] = i / (n / 2)
+		values[i*pixels+2*labels[i]] = float32(i%7+1) / 8
+	}
+	images, err := data.FromFloats(values, []int{2, 2}, labels)
 	if err != nil {
 		t.Fatal(err)
 	}
-	contains(t, strings.Join(s.Words, "\n"), "2 settings, each with 2 seeds, 4 trials in all", "It is trained for 2 epochs with adam", "It minimises a weighted sum of mse, kl.",
-		"It varies the weight of the kl term (loss.1.weight).", "All trials are measured, on 60 images of bars.")
-	contains(t, s.Warning, "No images were held out")
-	if len(s.Differences) != 1 || len(s.Differences[0].Rows) != 1 || s.OneSeed != "" {
-		t.Fatalf("differences %+v, %q", s.Differences, s.OneSeed)
-	}
-	contains(t, s.Differences[0].Words, "Mean differences from small (loss.1.weight = 0.001), ")
-	row, results := s.Differences[0].Rows[0], s.Trials
-	want, at := 0.0, slices.IndexFunc(s.Measures, func(m page.MeasureColumn) bool { return m.Name == "mse" })
-	for i := range 2 {
-		want += (float64(*results[2+i].Numbers[at]) - float64(*results[i].Numbers[at])) / 2
-	}
-	if row.Values[0] != "10" || row.Pairs != 2 || row.Paired[0] == nil || math.Abs(row.Paired[0].Mean-want) > 1e-12 {
-		t.Errorf("the difference is %+v, want %g", row, want)
-	}
-	var b bytes.Buffer
-	if err := s.Write(&b); err != nil {
-		t.Fatal(err)
-	}
-	contains(t, b.String(), ">"+strings.ReplaceAll(row.Paired[0].Finding(), "+", "&#43;")+"<br><small>"+row.Paired[0].Interval()+"</small>")
-	for _, m := range s.Measures {
-		if m.Name == "parts_found" && m.Of != 16 {
-			t.Errorf("bars have %d parts, want 16", m.Of)
-		}
-	}
-}
-
-func TestSettingsOnOtherImagesHaveTheirOwnTable(t *testing.T) {
-	path := sweptAs(t, "set.dataset.seed = [1, 2]")
-	s, err := page.ReadSweep(context.Background(), path, options)
+	m, err := tessera.Declare(config.Model{Dataset: config.Dataset{Source: images}, Encoder: []config.Layer{{Layer: &layers.Dense{Units: 2, Activation: "sigmoid"}}},
+		Train: config.Train{Epochs: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Differences) != 2 {
-		t.Fatalf("%d tables, want 2", len(s.Differences))
-	}
-	for i, seed := range []string{"1", "2"} {
-		contains(t, s.Differences[i].Words, "dataset.seed = "+seed)
-		if rows := s.Differences[i].Rows; len(rows) != 1 || !slices.Contains(rows[0].Values, seed) {
-			t.Errorf("the table of data set %s: %+v", seed, rows)
-		}
-	}
-	contains(t, s.Intervals, "One in twenty")
-}
-
-func TestDifferencesOfValidationValuesSayThatSelectedSettingsLookTooGood(t *testing.T) {
-	s, err := page.ReadSweep(context.Background(), sweptAs(t, "set.dataset.validation = [0.2]\nselect = \"mse\""), options)
+	out := filepath.Join(t.TempDir(), "many")
+	r, err := tessera.Train(t.Context(), m, tessera.Options{Threads: 1, Out: out})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b bytes.Buffer
-	if err := s.Write(&b); err != nil {
+	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	contains(t, b.String(), "The values are of the validation split, by which settings were selected: there the selected ones look too good")
-	if strings.Contains(b.String(), "One in twenty") {
-		t.Error("the page says that one in twenty intervals misses")
+	one, err := page.ReadRun(t.Context(), out, page.Options{Open: tessera.Options{Threads: 1, Images: images}, Split: data.TrainSplit})
+	if err != nil {
+		t.Fatal(err)
 	}
+	if len(one.Codes) != 2 || one.Codes[0].Images+one.Codes[1].Images != 10_000 || one.Codes[1].Images < 4_900 {
+		t.Errorf("the codes by class are %+v, want about 5,000 images of each", one.Codes)
+	}
+	if last := one.Samples.Each[len(one.Samples.Each)-1]; last.Class != "1" || last.Number < 5_000 {
+		t.Errorf("the last sample is image %d of class %s", last.Number, last.Class)
+	}
+	contains(t, strings.Join(one.Words, "\n"), "the 10,800 images of memory that were fitted", "are of 10,000 of these images, evenly spread.")
 }
 
 func TestAPageOfNothingIsAnError(t *testing.T) {

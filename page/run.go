@@ -12,6 +12,7 @@ import (
 	"tessera/data"
 	"tessera/evaluation"
 	"tessera/metrics"
+	"tessera/report"
 	"tessera/train"
 )
 
@@ -44,15 +45,13 @@ type Run struct {
 	Heads    []HeadPlots
 	Settings []SettingLine
 	Origin   Origin
-
-	training bool // another process may be writing it
 }
 
 // Measured names the images on which a run was measured.
 type Measured struct {
 	Dataset, Split string
 	Images         int
-	Unseen         bool // the training did not use them, neither for steps nor to choose settings
+	Drawn          int // of these, for pictures and for the statistics of units, codes and heads
 	Words          string
 }
 
@@ -73,7 +72,7 @@ func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
 		return nil, err
 	}
 	defer opened.Close()
-	r := &Run{ID: "run-1", Label: filepath.Base(filepath.Clean(path)), Path: path, Name: opened.Model.Name, Noun: nounOf(opened.Shape()), training: o.Quick}
+	r := &Run{ID: "run-1", Label: filepath.Base(filepath.Clean(path)), Path: path, Name: opened.Model.Name, Noun: nounOf(opened.Shape())}
 	if r.Curves, err = readCurve(path, r.Label); err != nil {
 		return nil, err
 	}
@@ -141,7 +140,7 @@ func (r *Run) draw(opened *tessera.Run, sample *evaluation.Sample, result *evalu
 	if r.Units, err = v.units(); err != nil {
 		return err
 	}
-	r.Codes, r.Verdicts = v.codes(), v.verdicts(result)
+	r.Codes, r.Verdicts, r.Measured.Drawn = v.codes(), v.verdicts(result), v.n
 	return nil
 }
 
@@ -161,7 +160,6 @@ func measuredOn(m *config.Model, r *metrics.Result) *Measured {
 	fitted := m.Dataset.Fit == string(data.TestSplit)
 	switch data.Split(r.Split) {
 	case data.TestSplit:
-		measured.Unseen = !fitted && !m.Dataset.Validation.Test
 		measured.Words = fmt.Sprintf("the %s of %s, which the training never used", test, r.Dataset)
 		if fitted {
 			measured.Words = fmt.Sprintf("the %s of %s, which are also those that were fitted", test, r.Dataset)
@@ -207,12 +205,13 @@ func numbersOf(r *evaluation.Report) (list []Number) {
 	return list
 }
 
-// view is an opened run with the images that are measured and their codes.
+// view is an opened run with images that are measured, at most [mostImages] spread over all, and their codes.
 type view struct {
 	run     *tessera.Run
 	sample  *evaluation.Sample
 	painter painter
-	images  []float32 // n x pixels, before they are scaled: the run scales what it is given
+	tone    report.Tone // of images
+	images  []float32   // n x pixels, before they are scaled: the run scales what it is given
 	scaling *data.Scaling
 	codes32 []float32 // n x units
 	n       int
@@ -224,9 +223,12 @@ type view struct {
 }
 
 func newView(run *tessera.Run, sample *evaluation.Sample) (*view, error) {
-	images := sample.Images.First(min(mostImages, max(1, mostValues/sample.Images.Pixels())))
+	images := evaluation.Spread(sample.Images, min(mostImages, max(1, mostValues/sample.Images.Pixels())))
 	v := &view{run: run, sample: sample, painter: newPainter(run.Shape()), images: images.Scaled(nil).Float32(),
 		scaling: images.Scaling(), n: images.Len(), atoms: run.Atoms()}
+	if low, high := sample.Images.Scaled(nil).Range(); 0 <= low && high <= 1 { // as they are
+		v.tone = report.Unit
+	}
 	v.labels, v.classes = images.Labels(), classNames(images.Labels(), sample.Classes)
 	v.direct = v.atoms != nil && v.atoms.Indirect == "" && v.atoms.Count == run.Units()
 	var err error
@@ -261,6 +263,9 @@ func classNames(labels []int, names []string) []string {
 	}
 	return names
 }
+
+// number is the number of the i-th image in its split: see [evaluation.Spread].
+func (v *view) number(i int) int { return i * v.sample.Images.Len() / v.n }
 
 // image is the i-th image.
 func (v *view) image(i int) []float32 {

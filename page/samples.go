@@ -65,7 +65,7 @@ func (v *view) samples() (*Samples, error) {
 		one := v.sampleOf(i, at, images, outputs)
 		if s.Operator {
 			a, b := dilated[at*pixels:(at+1)*pixels], approximated[at*pixels:(at+1)*pixels]
-			one.Dilated, one.Approximated = v.painter.draw(v.tone(), a), v.painter.draw(v.tone(), b)
+			one.Dilated, one.Approximated = v.painter.draw(v.tone, a), v.painter.draw(v.tone, b)
 			one.ApproxMSE = round(meanSquare(v.differences(a, b)))
 		}
 		s.Each = append(s.Each, one)
@@ -77,14 +77,14 @@ func (v *view) samples() (*Samples, error) {
 func (v *view) sampleOf(i, at int, images, outputs []float32) Sample {
 	pixels := len(v.images) / v.n
 	x := images[at*pixels : (at+1)*pixels]
-	one := Sample{Number: i, Original: v.painter.draw(v.tone(), x)}
+	one := Sample{Number: v.number(i), Original: v.painter.draw(v.tone, x)}
 	if v.classes != nil && v.labels[i] >= 0 && v.labels[i] < len(v.classes) {
 		one.Class = v.classes[v.labels[i]]
 	}
 	if outputs != nil {
 		y := outputs[at*pixels : (at+1)*pixels]
 		difference := v.differences(x, y)
-		one.Reconstructed, one.Difference = v.painter.draw(v.tone(), y), v.painter.draw(report.Unit, difference)
+		one.Reconstructed, one.Difference = v.painter.draw(v.tone, y), v.painter.draw(report.Unit, difference)
 		one.MSE = round(meanSquare(difference))
 	}
 	order := make([]int, v.usage.k)

@@ -3,18 +3,18 @@ package page
 import (
 	"context"
 	"errors"
-	"image"
-	"image/draw"
+	"fmt"
 	"io"
-	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"tessera"
 	"tessera/config"
+	"tessera/data"
 	"tessera/evaluation"
+	"tessera/internal/shell"
 	"tessera/metrics"
-	"tessera/report"
 	"tessera/sweep"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
@@ -35,6 +35,7 @@ type Sweep struct {
 	Settings    []SettingRow
 	Trials      []TrialRow
 	Selected    []SelectedRow
+	SelectedOn  string            // the images that these were measured on, in words
 	Differences []DifferenceTable // between settings, one for each choice of images
 	Intervals   string            // how far the intervals of the differences can be trusted
 	OneSeed     string            // why there are none, where more seeds would give some; else ""
@@ -73,25 +74,12 @@ type TrialRow struct {
 	Link    string   `json:"link,omitempty"` // in `tessera ui`
 }
 
-// Sprite is the atoms of a trial in one picture.
-type Sprite struct {
-	Picture picture `json:"picture"`
-	Columns int     `json:"columns"`
-	Height  int     `json:"height"` // of one atom, in pixels
-	Width   int     `json:"width"`
-	Shown   int     `json:"shown"`
-	Total   int     `json:"total"`
-}
-
-// SelectedRow is a selected setting, measured on the test images.
+// SelectedRow is a selected setting with its means on the test images.
 type SelectedRow struct {
 	Model   string
 	Values  []string
 	Numbers []string
 }
-
-// spriteBudget bounds the atoms of all trials of a sweep, in bytes of base64.
-const spriteBudget = 3_200_000
 
 // ReadSweep reads the results of a sweep and the atoms of its trials. It measures nothing.
 func ReadSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
@@ -123,21 +111,28 @@ func ReadSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
 		}
 		s.Settings = append(s.Settings, row)
 	}
-	s.selected(results, names)
-	s.Commands = []Command{{"tessera sweep " + quoted(results.Sweep), "trains and measures it again, in a folder with the same models.toml"},
-		{"tessera report " + quoted(path) + " -o report.html", "writes this page"}}
+	s.Commands = []Command{{strings.Join(append([]string{"tessera sweep", shell.Word(results.Sweep)}, results.Flags()...), " "),
+		"trains and measures it again, in a folder with the same models.toml"},
+		{"tessera report " + shell.Word(path) + " -o report.html", "writes this page"}}
 	models, err := s.sprites(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	s.Names = keyNames(results.Keys, models)
 	s.words(results, models)
+	s.selected(results, names)
 	s.differences(results)
 	return s, nil
 }
 
 // selected lists the selected settings.
 func (s *Sweep) selected(r *sweep.Results, names []string) {
+	s.SelectedOn = fmt.Sprintf("all %[1]ss, for want of test %[1]ss: the %[1]ss of the training and of the selection are among them", s.Noun)
+	for _, set := range s.sets {
+		if data.HasTest(set.Source) {
+			s.SelectedOn = fmt.Sprintf("the test %ss, which played no part in the selection", s.Noun)
+		}
+	}
 	for _, one := range r.Selected {
 		row := SelectedRow{Model: one.Model, Values: one.Texts(r.Keys)}
 		for _, n := range names {
@@ -237,58 +232,11 @@ func (s *Sweep) countParts(ctx context.Context, run *tessera.Run) {
 	s.Measures[at].Of = max(s.Measures[at].Of, len(sample.Images.Parts))
 }
 
-// levels is how many grey levels a sprite has: fewer give smaller files.
-const levels = 15
-
-// spriteOf draws as many atoms as fit the budget, nil if none can be drawn.
-func spriteOf(a *metrics.Atoms, budget int) *Sprite {
-	n := min(a.Count, mostUnits)
-	for {
-		s := firstAtoms(a, n)
-		if s == nil || len(s.Picture) <= budget || n == 1 {
-			return s
-		}
-		n = max(1, min(n-1, n*budget*9/10/len(s.Picture)))
-	}
-}
-
-// firstAtoms draws the first n atoms, at least ten in a row.
-func firstAtoms(a *metrics.Atoms, n int) *Sprite {
-	p := newPainter(a.Shape)
-	columns := min(n, max(10, (n+9)/10))
-	height, width := p.shape[0], p.shape[1]
-	drawn := image.NewRGBA(image.Rect(0, 0, columns*(width+1)-1, (n+columns-1)/columns*(height+1)-1))
-	for j := range n {
-		one, err := report.Pixels(p.shape, report.Signed, coarse(p.small(atom(a, j))))
-		if err != nil {
-			return nil
-		}
-		at := image.Pt(j%columns*(width+1), j/columns*(height+1))
-		draw.Draw(drawn, image.Rectangle{at, at.Add(one.Rect.Size())}, one, image.Point{}, draw.Src)
-	}
-	return &Sprite{Picture: encode(drawn), Columns: columns, Height: height, Width: width, Shown: n, Total: a.Count}
-}
-
-// coarse rounds values to a few levels of their largest magnitude.
-func coarse(values []float32) []float32 {
-	most := float32(0)
-	for _, v := range values {
-		most = max(most, v, -v)
-	}
-	rounded := make([]float32, len(values))
-	for i, v := range values {
-		if most > 0 {
-			rounded[i] = float32(math.Round(float64(v/most)*levels)) / levels
-		}
-	}
-	return rounded
-}
-
 // Write renders the page.
 func (s *Sweep) Write(w io.Writer) error {
 	if s == nil {
 		return errors.New("page: no sweep to report: read one with ReadSweep")
 	}
-	data := map[string]any{"liveSweep": s.Live, "sweep": map[string]any{"keys": s.Keys, "names": s.Names, "measures": s.Measures, "settings": s.Settings, "trials": s.Trials}}
-	return write(w, "sweep.html", frame{Title: s.Label + " - Tessera", Live: s.Live != "", Data: data, Body: s})
+	read := map[string]any{"liveSweep": s.Live, "sweep": map[string]any{"keys": s.Keys, "names": s.Names, "measures": s.Measures, "settings": s.Settings, "trials": s.Trials}}
+	return write(w, "sweep.html", frame{Title: s.Label + " - Tessera", Live: s.Live != "", Data: read, Body: s})
 }

@@ -54,19 +54,7 @@ func modelText(m *config.Model, noun string) (list []string) {
 	if m.Baseline != nil {
 		list = append(list, fmt.Sprintf("%s is a baseline of kind %s.", m.Name, m.Kind))
 	} else {
-		var encoder, decoder []string
-		for _, l := range m.Encoder {
-			encoder = append(encoder, l.Kind)
-		}
-		for _, l := range m.Decoder {
-			decoder = append(decoder, l.Kind)
-		}
-		text := fmt.Sprintf("%s is an auto-encoder: its encoder (%s) turns %s into a code", m.Name, strings.Join(encoder, ", "), article(noun))
-		if len(decoder) > 0 {
-			text += fmt.Sprintf(", its decoder (%s) turns a code into %s", strings.Join(decoder, ", "), article(noun))
-		}
-		text += fmt.Sprintf(". It is trained for %s%s with %s, in mini-batches of %d.", atMost(m), plural(m.Train.Epochs, "epoch"), m.Optimizer.Kind, m.Train.Batch)
-		list = append(list, text)
+		list = append(list, layersText(m, noun, article(noun), "a code")+" It is trained "+scheduleText(m)+".")
 	}
 	if m.About != "" {
 		list = append(list, "Its declaration says: "+strings.TrimSuffix(m.About, ".")+".")

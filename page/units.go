@@ -12,7 +12,7 @@ import (
 // Limits of what a page shows of one run.
 const (
 	mostUnits      = 400     // in the grid
-	mostImages     = 10_000  // measured for the statistics of units
+	mostImages     = 10_000  // for pictures and for the statistics of units, codes and heads
 	mostValues     = 1 << 26 // of these images, for large ones
 	mostCorrelated = 1 << 22 // values of codes in the correlations of units
 	topImages      = 8       // the images that use a unit most

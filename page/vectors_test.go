@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"tessera/config"
 	"tessera/page"
 	"tessera/sweep"
 )
@@ -26,7 +25,7 @@ func sweptVectors(t *testing.T) string {
 	if err := os.WriteFile(filepath.Join(dir, "v.csv"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	declared, err := config.Load("models.toml", fmt.Appendf(nil, `
+	return ran(t, fmt.Sprintf(`
 [model.table]
 dataset = { name = "csv", images = %q, labels = "class" }
 encoder = [{ kind = "dense", units = 3, activation = "sigmoid" }]
@@ -35,23 +34,7 @@ loss = [{ kind = "mse" }, { kind = "cross_entropy", on = "class" }]
 train = { epochs = 2, batch = 20 }
 [sweep.tables]
 model = "table"
-`, filepath.Join(dir, "v.csv")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := declared.Sweep("tables")
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := filepath.Join(dir, "tables")
-	planned, err := sweep.New(t.Context(), s, sweep.Options{Out: out, Jobs: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := planned.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return out
+`, filepath.Join(dir, "v.csv")), "tables")
 }
 
 // quoted are texts about images and vectors alike: definitions of metrics and terms, settings, scripts and pictures.
@@ -60,24 +43,18 @@ var quoted = regexp.MustCompile(`(?s)<script.*?</script>|<style.*?</style>|<dl c
 
 func TestPagesOfVectorsSpeakOfSamples(t *testing.T) {
 	path := sweptVectors(t)
-	swept, err := page.ReadSweep(context.Background(), path, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	swept, sweepText := sweepPage(t, path)
 	one, err := page.ReadRun(context.Background(), sweep.TrialPath(path, swept.Trials[0].Name), options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sweepPage, runPage bytes.Buffer
-	if err := swept.Write(&sweepPage); err != nil {
-		t.Fatal(err)
-	}
+	var runPage bytes.Buffer
 	if err := (&page.Report{Runs: []*page.Run{one}}).Write(&runPage); err != nil {
 		t.Fatal(err)
 	}
-	contains(t, sweepPage.String(), "turns a sample into a code", "4 samples of csv that the training held out")
+	contains(t, sweepText, "turns a sample into a code", "4 samples of csv that the training held out")
 	contains(t, runPage.String(), "turns a sample of 4 values into a code", "Move the slider to see other samples", "4 labelled samples", "by share of samples that use it")
-	for what, text := range map[string]string{"sweep": sweepPage.String(), "run": runPage.String()} {
+	for what, text := range map[string]string{"sweep": sweepText, "run": runPage.String()} {
 		for line := range strings.Lines(quoted.ReplaceAllString(text, "")) {
 			if strings.Contains(strings.ToLower(line), "image") {
 				t.Errorf("the page of a %s of vectors says %q", what, line)

@@ -10,7 +10,10 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/evaluation"
+	"tessera/internal/shell"
 	"tessera/metrics"
+	"tessera/optim"
+	"tessera/train"
 	"tessera/train/folder"
 )
 
@@ -28,8 +31,11 @@ func wordsOf(r *Run, opened *tessera.Run) []string {
 		words = append(words, objective)
 	}
 	words = append(words, fittedOf(m, r.Noun), r.endOf(opened))
-	if r.Measured != nil {
-		words = append(words, "The numbers and pictures of "+r.Noun+"s below are of "+r.Measured.Words+"; the curves are of the training, and numbers that are marked as fitted are of fitted "+r.Noun+"s.")
+	if on := r.Measured; on != nil {
+		words = append(words, "The numbers and pictures of "+r.Noun+"s below are of "+on.Words+"; the curves are of the training, and numbers that are marked as fitted are of fitted "+r.Noun+"s.")
+		if on.Drawn < on.Images {
+			words = append(words, fmt.Sprintf("The pictures, and the statistics of units, codes and heads, are of %s of these %ss, evenly spread.", grouped(on.Drawn), r.Noun))
+		}
 	} else {
 		words = append(words, "Nothing was measured: "+r.Missing+".")
 	}
@@ -41,23 +47,27 @@ func whatOf(m *config.Model, opened *tessera.Run) string {
 	if m.Baseline != nil {
 		return fmt.Sprintf("%s is a baseline of kind %s with %s.", m.Name, m.Kind, plural(opened.Units(), "component"))
 	}
-	var kinds []string
-	for _, l := range m.Encoder {
-		kinds = append(kinds, l.Kind)
-	}
-	text := fmt.Sprintf("%s is an auto-encoder: its encoder (%s) turns %s of %s into a code of %s", m.Name, strings.Join(kinds, ", "),
-		article(nounOf(opened.Shape())), shapeText(opened.Shape()), plural(opened.Units(), "number"))
-	if len(m.Decoder) > 0 {
-		kinds = nil
-		for _, l := range m.Decoder {
-			kinds = append(kinds, l.Kind)
+	noun := nounOf(opened.Shape())
+	return layersText(m, noun, article(noun)+" of "+shapeText(opened.Shape()), "a code of "+plural(opened.Units(), "number"))
+}
+
+// layersText names the layers of an auto-encoder, which turn an input into a code.
+func layersText(m *config.Model, noun, input, code string) string {
+	kinds := func(layers []config.Layer) string {
+		var list []string
+		for _, l := range layers {
+			list = append(list, l.Kind)
 		}
-		text += fmt.Sprintf("; its decoder (%s) turns a code into %s", strings.Join(kinds, ", "), article(nounOf(opened.Shape())))
+		return strings.Join(list, ", ")
+	}
+	text := fmt.Sprintf("%s is an auto-encoder: its encoder (%s) turns %s into %s", m.Name, kinds(m.Encoder), input, code)
+	if len(m.Decoder) > 0 {
+		text += fmt.Sprintf("; its decoder (%s) turns a code into %s", kinds(m.Decoder), article(noun))
 	} else {
 		text += "; it has no decoder"
 	}
 	if n := len(m.Heads); n > 0 {
-		text += fmt.Sprintf(". It has %s", plural(n, "head"))
+		text += ". It has " + plural(n, "head")
 	}
 	return text + "."
 }
@@ -87,64 +97,96 @@ func fittedOf(m *config.Model, noun string) string {
 		text += fmt.Sprintf(", of which %s were held out for validation", sharePercent(v.Fraction))
 	}
 	if m.Baseline == nil {
-		text += fmt.Sprintf(", with %s, in mini-batches of %d, for %s%s, from seed %d", m.Optimizer.Kind, m.Train.Batch, atMost(m), plural(m.Train.Epochs, "epoch"), m.Train.Seed)
+		text += fmt.Sprintf(", %s, from seed %d", scheduleText(m), m.Train.Seed)
 	}
 	return text + "."
 }
 
-// atMost says that a training may end before its last epoch.
-func atMost(m *config.Model) string {
+// scheduleText says how an auto-encoder is trained: "with adam, in mini-batches of 20, for 2 epochs".
+func scheduleText(m *config.Model) string {
+	if searches(m) { // a search ends where it finds no better point
+		return fmt.Sprintf("with %s on the full batch, for at most %s", m.Optimizer.Kind, plural(m.Train.Epochs, "iteration"))
+	}
+	most := ""
 	if m.Train.Patience > 0 {
-		return "at most "
+		most = "at most "
 	}
-	return ""
+	return fmt.Sprintf("with %s, in mini-batches of %d, for %s%s", m.Optimizer.Kind, m.Train.Batch, most, plural(m.Train.Epochs, "epoch"))
 }
 
-func fitText(m *config.Model) string {
-	if !data.HasTest(m.Dataset.Source) {
-		return "" // the set has no other ones
-	}
-	if m.Dataset.Fit == string(data.TestSplit) {
-		return "test "
-	}
-	return "training "
+// searches reports whether the optimizer takes the full batch: its epochs are iterations.
+func searches(m *config.Model) bool {
+	_, search := m.Optimizer.Optimizer.(optim.Search)
+	return search
 }
 
-// endOf says how the training ended.
-func (r *Run) endOf(opened *tessera.Run) string {
-	done, length := len(r.Curves.Epochs), opened.Model.Train.Epochs
-	if last, ok := r.Curves.last.Number("epoch"); ok {
-		done = int(last)
+// fitText says which images of a set are fitted: "first 1,000 training ".
+func fitText(m *config.Model) (text string) {
+	if m.Dataset.Limit > 0 {
+		text = "first " + grouped(m.Dataset.Limit) + " "
 	}
-	took := ""
-	if r.Curves.seconds > 0 {
-		took = " (" + spent(r.Curves.seconds) + ")"
-	}
-	loss, change := r.Curves.summary("loss"), ""
-	if loss != "" {
-		change = " The loss went " + strings.TrimPrefix(loss, "loss: ") + "."
-	}
-	_, err := os.Stat(filepath.Join(r.Path, folder.Best))
 	switch {
-	case opened.Model.Baseline != nil:
-		return fmt.Sprintf("The fit ended after %s%s.%s", plural(done, "iteration"), took, change)
-	case err == nil && done < length:
-		return fmt.Sprintf("Early stopping looks for the lowest validation error: after %s of %d%s the parameters of epoch %d are the best, and are shown here.%s",
-			plural(done, "epoch"), length, took, opened.Epoch, change)
-	case r.training:
-		return fmt.Sprintf("It is in training: %d of %d epochs were done when this page was made%s.%s", done, length, took, change)
-	case done < length:
-		return fmt.Sprintf("It is not finished: %d of %d epochs are done%s. The command tessera resume %s continues it.%s", done, length, took, quoted(r.Path), change)
+	case !data.HasTest(m.Dataset.Source): // the set has no other ones
+		return text
+	case m.Dataset.Fit == string(data.TestSplit):
+		return text + "test "
 	}
-	return fmt.Sprintf("The training is finished: all %s are done%s.%s", plural(length, "epoch"), took, change)
+	return text + "training "
+}
+
+// endOf says how far the training is, and which parameters are shown.
+func (r *Run) endOf(opened *tessera.Run) string {
+	at, m := train.StatusOf(r.Path), opened.Model
+	unit, done := "epoch", at.Epoch
+	if m.Baseline != nil || searches(m) {
+		unit = "iteration"
+	}
+	if at.State == train.Damaged { // nothing but the parameters says how far it is
+		done = opened.Epoch
+	}
+	text := endText(m, at, unit, done)
+	if r.Curves.seconds > 0 {
+		text += " (" + spent(r.Curves.seconds) + ")"
+	}
+	if at.State == train.Interrupted {
+		text += ". The command tessera resume " + shell.Word(r.Path) + " continues it"
+	}
+	if loss := r.Curves.summary("loss"); loss != "" {
+		text += ". The loss went " + strings.TrimPrefix(loss, "loss: ")
+	}
+	if _, err := os.Stat(filepath.Join(r.Path, folder.Best)); err == nil {
+		text += fmt.Sprintf(". Early stopping keeps the best epoch: the parameters of %s %d are shown here", unit, opened.Epoch)
+	}
+	return text + "."
+}
+
+// endText says how far a training is, without a full stop.
+func endText(m *config.Model, at train.Status, unit string, done int) string {
+	of := fmt.Sprintf("%s of %s", grouped(done), plural(at.Epochs, unit))
+	switch {
+	case at.State == train.Training:
+		return "It is in training: " + of + " were done when this page was made"
+	case at.State == train.Interrupted:
+		return "It is not finished: " + of + " were done"
+	case at.State == train.Damaged:
+		return "Its state cannot be read, so that it cannot be resumed; the parameters are those after " + plural(done, unit)
+	case m.Baseline != nil:
+		return "The fit ended after " + plural(done, unit)
+	case done >= at.Epochs:
+		return "The training is finished after " + plural(done, unit)
+	case searches(m) && m.Train.Patience == 0:
+		return "The optimizer found no better point after " + of
+	case !searches(m) && m.Train.Patience > 0:
+		return "Early stopping ended the training after " + of
+	}
+	return "The training ended early, after " + of
 }
 
 // verdicts are the numbers that say whether a run worked.
 func (v *view) verdicts(r *evaluation.Report) (list []Verdict) {
-	if mse, ok := r.Number("mse"); ok {
-		if variance := v.variance(); variance > 0 {
-			list = append(list, explained(mse, variance, r.Fitted, v.noun()))
-		}
+	mse, ok := r.Number("mse")
+	if share, known := r.Number("explained_variance"); ok && known {
+		list = append(list, explained(mse, share, r.Fitted, v.noun()))
 	}
 	k := v.run.Units()
 	if l0, ok := r.Number("l0"); ok {
@@ -168,32 +210,20 @@ func (v *view) verdicts(r *evaluation.Report) (list []Verdict) {
 	return list
 }
 
-// explained compares an error with that of the mean image, and with the error on fitted images where it was measured.
-func explained(mse, variance float64, fitted *metrics.Result, noun string) Verdict {
-	about := fmt.Sprintf("Mean squared error %s", short(mse))
+// explained compares an error with that of the mean image, which is all of the variance, and with the error on fitted images where
+// it was measured.
+func explained(mse, share float64, fitted *metrics.Result, noun string) Verdict {
+	about := "Mean squared error " + short(mse)
 	if fitted != nil {
 		if other, ok := fitted.Number("mse"); ok {
 			about += fmt.Sprintf(", on fitted %ss %s", noun, short(other))
 		}
 	}
-	about += fmt.Sprintf("; the mean %s alone has %s.", noun, short(variance))
-	if mse > variance {
-		return Verdict{"no", "reconstruction: the mean " + noun + " is better", about}
+	if share < 1 {
+		about += fmt.Sprintf("; the mean %s alone has %s", noun, short(mse/(1-share)))
 	}
-	return Verdict{sharePercent(1 - mse/variance), "of the variance is reconstructed", about + " Higher is better, 100 % is perfect."}
-}
-
-// variance is the mean squared error of the mean image, of scaled images as all errors are.
-func (v *view) variance() float64 {
-	pixels, images := len(v.images)/v.n, v.scaling.Applied(v.images)
-	mean := make([]float64, pixels)
-	for i, x := range images {
-		mean[i%pixels] += float64(x) / float64(v.n)
+	if share < 0 {
+		return Verdict{"no", "reconstruction: the mean " + noun + " is better", about + "."}
 	}
-	sum := 0.0
-	for i, x := range images {
-		d := float64(x) - mean[i%pixels]
-		sum += d * d
-	}
-	return sum / float64(len(images))
+	return Verdict{sharePercent(share), "of the variance is reconstructed", about + ". Higher is better, 100 % is perfect."}
 }

@@ -26,12 +26,7 @@ var conventions = []struct{ column, text string }{
 func (p *Page) markdown() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%s\n\n", p.Title, p.About)
-	if len(p.changed) > 0 {
-		fmt.Fprintf(&b, "**A quick trial, not a reproduction**: made with `%s`, which changes the declared settings.\n\n", strings.Join(p.changed, " "))
-	}
-	if p.seeds != "" {
-		fmt.Fprintf(&b, "The trials have the seeds of `--seeds %s`, not the declared ones.\n\n", p.seeds)
-	}
+	p.changes(&b)
 	p.judged(&b)
 	p.shown(&b)
 	p.differences(&b)
@@ -42,17 +37,44 @@ func (p *Page) markdown() []byte {
 			fmt.Fprintf(&b, "### %s\n\n![%s](%s.png)\n\n", f.title, f.name, f.name)
 		}
 	}
-	fmt.Fprintf(&b, "---\n\nThis page was written by `%s`; [%s](%s) has its means, `results.csv` of the sweep the values of every seed. All values are measured on the test images.\n", p.command(), TableFile, TableFile)
+	fmt.Fprintf(&b, "---\n\nThis page was written by %s; [%s](%s) has its means, `results.csv` of the sweep the values of every seed. All values are measured on the test images.\n", code(p.command()), TableFile, TableFile)
 	return []byte(b.String())
 }
 
 // command is the command that writes the page.
 func (p *Page) command() string {
-	words := append([]string{"tessera reproduce", p.Name}, p.changed...)
-	if p.seeds != "" {
-		words = append(words, "--seeds", p.seeds)
+	return strings.Join(append([]string{"tessera reproduce", p.Name}, p.flags...), " ")
+}
+
+// code is a text in a code span of Markdown, whose fence is longer than those of the text.
+func code(text string) string {
+	fence := "`"
+	for strings.Contains(text, fence) {
+		fence += "`"
 	}
-	return strings.Join(words, " ")
+	if len(fence) > 1 {
+		text = " " + text + " "
+	}
+	return fence + text + fence
+}
+
+// changes says which flags changed the declared sweep: with other seeds it is the same reproduction.
+func (p *Page) changes(b *strings.Builder) {
+	var others []string
+	seeds := ""
+	for flag := range slices.Chunk(p.flags, 2) {
+		if flag[0] == "--seeds" {
+			seeds = strings.Join(flag, " ")
+		} else {
+			others = append(others, flag...)
+		}
+	}
+	if len(others) > 0 {
+		fmt.Fprintf(b, "**A quick trial, not a reproduction**: made with %s, which changes the declared settings.\n\n", code(strings.Join(others, " ")))
+	}
+	if seeds != "" {
+		fmt.Fprintf(b, "The trials have the seeds of `%s`, not the declared ones.\n\n", seeds)
+	}
 }
 
 // judged writes the table with verdicts.

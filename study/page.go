@@ -3,13 +3,11 @@ package study
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"tessera"
 	"tessera/internal/atomicfile"
@@ -29,10 +27,8 @@ const (
 
 // Options are the settings of a page.
 type Options struct {
-	Data    string   // as of tessera.Options
-	Threads int      // as of tessera.Options
-	Changed []string // the flags that change the declared sweep, without --seeds: its page says so
-	Seeds   []uint   // of --seeds, which replace the declared seeds; nil without the flag
+	Data    string // as of tessera.Options
+	Threads int    // as of tessera.Options
 
 	rows []report.Published // what was published; nil takes all
 }
@@ -43,8 +39,7 @@ type Page struct {
 	Path string // its folder
 	Rows []report.ComparedRow
 
-	changed   []string
-	seeds     string // of --seeds: "7,8"
+	flags     []string // that changed the declaration, as words of a command line
 	notes     string
 	first     string   // the trained model that the others are compared with, "" if none was trained
 	differing []string // metrics in which they are compared; none without two common seeds
@@ -67,7 +62,7 @@ func (r Reproduction) Write(ctx context.Context, s *sweep.Sweep, results *sweep.
 		measured = append(measured, one.Measured)
 	}
 	p := &Page{Reproduction: r, Path: filepath.Join(s.Path, Folder), Rows: report.Compare(r.published(o.rows, measured), measured),
-		changed: o.Changed, seeds: strings.Trim(strings.Join(strings.Fields(fmt.Sprint(o.Seeds)), ","), "[]")}
+		flags: results.Flags()}
 	p.differ(results, measured, all)
 	for _, row := range results.Trials {
 		if row.Error != "" {

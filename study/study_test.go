@@ -72,14 +72,14 @@ func published() []report.Published {
 	}
 }
 
-// reproduce runs a sweep and writes its page.
-func reproduce(t *testing.T, out, name string, o Options) (*Page, *sweep.Results) {
+// reproduce runs a sweep with some changes and writes its page.
+func reproduce(t *testing.T, out, name string, o Options, changes ...config.Set) (*Page, *sweep.Results) {
 	t.Helper()
 	f, err := config.Load("models.toml", []byte(declared))
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec, err := f.Sweep(name)
+	spec, err := f.Sweep(name, changes...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,11 +250,33 @@ func TestNotesBecomePartOfThePageAndStay(t *testing.T) {
 	if err := os.WriteFile(notes, []byte("It was the weather.\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	reproduce(t, out, "models", Options{Changed: []string{"--epochs 3"}})
+	reproduce(t, out, "models", Options{})
 	page := read(t, filepath.Join(out, "page", "README.md"))
-	contains(t, page, "## Explanations\n\nIt was the weather.\n", "**A quick trial, not a reproduction**: made with `--epochs 3`")
+	contains(t, page, "## Explanations\n\nIt was the weather.\n")
 	if strings.Contains(page, "nothing is explained yet") || read(t, notes) != "It was the weather.\n" {
 		t.Errorf("the notes were not taken:\n%s", page)
+	}
+}
+
+func TestAPageSaysWhatItsCommandLineChanged(t *testing.T) {
+	change, err := config.ParseSet(`dataset={ name = "bars", count = 20 }`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seeds, err := config.Seeds([]uint64{7, 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := t.TempDir()
+	reproduce(t, out, "models", Options{}, change, config.Passes(2), seeds)
+	contains(t, read(t, filepath.Join(out, "page", "README.md")),
+		"**A quick trial, not a reproduction**: made with `--set 'dataset={ name = \"bars\", count = 20 }' --epochs 2`, which changes",
+		"The trials have the seeds of `--seeds 7,8`, not the declared ones.",
+		"by `tessera reproduce small --set 'dataset={ name = \"bars\", count = 20 }' --epochs 2 --seeds 7,8`;")
+	for text, want := range map[string]string{"--set a=b": "`--set a=b`", "a`b": "`` a`b ``", "a``b": "``` a``b ```"} {
+		if got := code(text); got != want {
+			t.Errorf("%q as code: got %s, want %s", text, got, want)
+		}
 	}
 }
 

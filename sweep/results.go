@@ -17,6 +17,7 @@ import (
 	"tessera/data"
 	"tessera/internal/regular"
 	"tessera/internal/sealed"
+	"tessera/internal/shell"
 	"tessera/metrics"
 	"tessera/train/checkpoint"
 )
@@ -97,6 +98,15 @@ func Is(path string) bool {
 // TrialPath returns the folder of a trial of the sweep in that folder.
 func TrialPath(path, trial string) string { return filepath.Join(path, trialsDir, trial) }
 
+// Flags are the changes of the declaration as words of a command line: "--set", "loss.1.weight=0.1".
+func (r *Results) Flags() (words []string) {
+	for _, change := range r.Changes {
+		flag, value, _ := strings.Cut(change, " ")
+		words = append(words, flag, shell.Word(value))
+	}
+	return words
+}
+
 // results are those of the trials as far as they are known.
 func (s *Sweep) results() *Results {
 	r := &Results{Sweep: s.Name, Changes: s.changes, Keys: append([]string{}, s.Keys...), Split: string(s.measuredOn()), Settings: []Setting{}, Trials: []Row{}}
@@ -130,13 +140,20 @@ func (s *Sweep) results() *Results {
 	return r
 }
 
-// measuredOn is the split of the trials: all images where the test images are asked for and no set has any.
+// measuredOn is the split of the trials.
 func (s *Sweep) measuredOn() data.Split {
-	tests := slices.ContainsFunc(s.Trials, func(t *Trial) bool { return t.tested.HasTest })
-	if s.split == data.TestSplit && !tests {
-		return data.AllSplit
+	if s.split == data.TestSplit {
+		return s.SelectedOn()
 	}
 	return s.split
+}
+
+// SelectedOn is the split of selected settings: the test images, all images where no data set has any.
+func (s *Sweep) SelectedOn() data.Split {
+	if slices.ContainsFunc(s.Trials, func(t *Trial) bool { return t.tested.HasTest }) {
+		return data.TestSplit
+	}
+	return data.AllSplit
 }
 
 // fill sets the summary of the trials of a setting.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"tessera/data"
-	"tessera/internal/regular"
 	"tessera/metrics"
 	"tessera/team"
 	"tessera/train"
@@ -67,26 +65,6 @@ type work struct {
 	stale   bool          // the files lack a trial that has ended
 }
 
-// A sweep of more than manyTrials trials writes its results after a trial only if the last write was so long ago that writing
-// takes at most one part in writingPart of the time: each write covers all trials.
-const (
-	manyTrials  = 200
-	writingPart = 10
-)
-
-// record writes the results after a trial, or leaves that to the next one.
-func (w *work) record() error {
-	w.stale = len(w.Trials) > manyTrials && time.Since(w.written) < writingPart*w.writing
-	if w.stale {
-		return nil
-	}
-	began := time.Now()
-	err := w.write()
-	w.written = time.Now()
-	w.writing = w.written.Sub(began)
-	return err
-}
-
 // Run runs the unfinished trials of a sweep and returns the results, which it also writes to the sweep's folder after every
 // trial; in a sweep of hundreds of trials, after some of them and at the end.
 //
@@ -118,25 +96,7 @@ func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 		}
 	}
 	for _, t := range s.Trials {
-		t.measured, t.onTest, t.err = nil, nil, nil
-		if t.Begun() {
-			t.err = t.verify()
-		}
-		if t.err != nil {
-			w.event.Failed++
-			w.tell(Event{Trial: t, Ended: true, Err: t.err})
-			continue
-		}
-		t.measured = s.kept(t)
-		if len(s.criteria) > 0 {
-			t.onTest = s.read(t, testFile, data.TestSplit)
-		}
-		if t.measured == nil {
-			w.todo = append(w.todo, t)
-			continue
-		}
-		w.event.Done++
-		w.tell(Event{Trial: t, Ended: true, Kept: true, Metrics: t.measured})
+		w.take(t)
 	}
 	if err := errors.Join(w.write(), w.removeSelection()); err != nil {
 		return nil, err
@@ -158,6 +118,29 @@ func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 		return nil, w.fatal
 	}
 	return s.results(), s.failed()
+}
+
+// take takes what earlier runs of the sweep have done of a trial.
+func (w *work) take(t *Trial) {
+	t.measured, t.onTest, t.err = nil, nil, nil
+	if t.Begun() {
+		t.err = t.verify()
+	}
+	if t.err != nil {
+		w.event.Failed++
+		w.tell(Event{Trial: t, Ended: true, Err: t.err})
+		return
+	}
+	t.measured = w.kept(t)
+	if len(w.criteria) > 0 {
+		t.onTest = w.read(t, testFile, data.TestSplit)
+	}
+	if t.measured == nil {
+		w.todo = append(w.todo, t)
+		return
+	}
+	w.event.Done++
+	w.tell(Event{Trial: t, Ended: true, Kept: true, Metrics: t.measured})
 }
 
 // all does the trials that are left.
@@ -247,7 +230,7 @@ func (w *work) next(ctx context.Context) *Trial {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if ctx.Err() != nil && w.fatal == nil && len(w.todo) > 0 {
-		w.fatal = fmt.Errorf("%s: %w; run the same command again to resume", w.Path, train.ErrInterrupted)
+		w.fatal = w.interrupted()
 	}
 	if w.fatal != nil || len(w.todo) == 0 {
 		return nil
@@ -255,6 +238,11 @@ func (w *work) next(ctx context.Context) *Trial {
 	t := w.todo[0]
 	w.todo = w.todo[1:]
 	return t
+}
+
+// interrupted is the error of a sweep whose context has ended.
+func (w *work) interrupted() error {
+	return fmt.Errorf("%s: %w; run the same command again to resume", w.Path, train.ErrInterrupted)
 }
 
 // end records the result of a trial. An error of a trial whose context has ended is that of the interruption.
@@ -268,7 +256,7 @@ func (w *work) end(t *Trial, measured *metrics.Result, err error, interrupted bo
 		w.giveUp(err)
 		return
 	case err != nil && interrupted:
-		w.giveUp(fmt.Errorf("%s: %w; run the same command again to resume", w.Path, train.ErrInterrupted))
+		w.giveUp(w.interrupted())
 		return
 	case err != nil:
 		t.err = err
@@ -298,37 +286,4 @@ func (w *work) tell(e Event) {
 	}
 	e.Done, e.Failed, e.Total = w.event.Done, w.event.Failed, w.event.Total
 	w.options.Report(e)
-}
-
-// write writes the known results if they differ from the files.
-func (w *work) write() error {
-	files, err := w.results().files()
-	if err != nil {
-		return err
-	}
-	files = append(files, folder.File{Name: TimingsFile, Data: w.timings()})
-	var differing []folder.File
-	for _, f := range files {
-		if !w.folder.Holds(f) {
-			differing = append(differing, f)
-		}
-	}
-	if len(differing) == 0 {
-		return nil
-	}
-	return w.folder.Write(differing...)
-}
-
-// timings are the epochs and the seconds of every trial, evaluation excluded.
-func (w *work) timings() []byte {
-	rows := [][]string{{"trial", "epochs", "seconds"}}
-	for _, t := range w.Trials {
-		text, err := regular.ReadFile(filepath.Join(t.Path, folder.Metrics))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) || t.measured == nil && t.err == nil {
-			continue
-		}
-		epochs, seconds := spent(text)
-		rows = append(rows, []string{t.ID, fmt.Sprint(epochs), fmt.Sprintf("%.3f", seconds)})
-	}
-	return table(rows)
 }

@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"tessera/data"
 	"tessera/engine"
 	"tessera/team"
+	"tessera/train/folder"
 )
 
 // SelectedFile holds one row per selected setting: its metrics on the test images. Only a sweep with `select` has it.
@@ -66,12 +68,22 @@ func dominates(a, b []float64) bool {
 	return better
 }
 
+// lacks reports whether a measured trial of a setting lacks a criterion: a mean over the other seeds could not be compared.
+func (s *Sweep) lacks(one Setting) bool {
+	return slices.ContainsFunc(s.Trials, func(t *Trial) bool {
+		return t.measured != nil && slices.Contains(one.Trials, t.ID) && slices.ContainsFunc(s.criteria, func(c config.Criterion) bool {
+			_, ok := t.measured.Number(c.Metric)
+			return !ok
+		})
+	})
+}
+
 // selected returns the selected settings with their metrics on the test images; none before every trial has ended.
 func (s *Sweep) selected(settings []Setting) []Setting {
 	if slices.ContainsFunc(s.Trials, func(t *Trial) bool { return t.measured == nil && t.err == nil }) {
 		return nil
 	}
-	list := front(settings, s.criteria)
+	list := front(slices.DeleteFunc(slices.Clone(settings), s.lacks), s.criteria)
 	for i, one := range list {
 		var rows []Row
 		for _, id := range one.Trials {
@@ -140,6 +152,10 @@ func (w *work) tested(ctx context.Context, t *Trial, team *team.Team) {
 	measured, err := w.One(t).measure(ctx, engine.Backend{Team: team}, data.TestSplit, testFile)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	var unwritten *folder.WriteError
+	if err != nil && ctx.Err() != nil && !errors.As(err, &unwritten) {
+		err = w.interrupted()
+	}
 	if err != nil {
 		w.giveUp(err)
 		return

@@ -3,6 +3,7 @@ package sweep
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,6 +12,9 @@ import (
 	"testing"
 
 	"tessera/config"
+	"tessera/data"
+	"tessera/metrics"
+	"tessera/train"
 )
 
 // selecting holds images out, and selects on them.
@@ -82,6 +86,24 @@ func TestASelectionInterruptedAnywhereEndsInTheSameBytes(t *testing.T) {
 	}
 }
 
+// As a trial does: the context ends when the last trial is done, before the selected settings are measured on the test images.
+func TestASelectionInterruptedByItsContextIsInterrupted(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "s")
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	_, err := open(t, spec(t, selecting, "s", "train.epochs=1"), Options{Out: out, Jobs: 1, Report: func(e Event) {
+		if e.Done == e.Total {
+			cancel()
+		}
+	}}).Run(ctx)
+	if !errors.Is(err, train.ErrInterrupted) || !strings.Contains(err.Error(), "run the same command again to resume") {
+		t.Errorf("got %v", err)
+	}
+	if r := run(t, selecting, Options{Out: out}, "train.epochs=1"); len(r.Selected) != 1 || len(r.Selected[0].Seeds) != 2 {
+		t.Errorf("selected after it was resumed: %+v", r.Selected)
+	}
+}
+
 func TestATableOfSelectedSettingsGoesWithItsSelection(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "s")
 	run(t, selecting, Options{Out: out})
@@ -114,6 +136,22 @@ func TestAFrontHoldsWhatNoOtherSettingDominates(t *testing.T) {
 	}
 	if got := front(all, []config.Criterion{{Metric: "accuracy", Largest: true}}); len(got) != 0 {
 		t.Errorf("by a metric that no setting has: %v", got)
+	}
+}
+
+func TestASettingWhoseTrialLacksACriterionIsNotSelected(t *testing.T) {
+	s := &Sweep{criteria: []config.Criterion{{Metric: "coherence"}}}
+	trial := func(id, model string, seed uint64, value metrics.Value) {
+		value.Name = "coherence"
+		m := &config.Model{Name: model, Train: config.Train{Seed: seed}}
+		s.Trials = append(s.Trials, &Trial{Trial: config.Trial{Model: m}, ID: id, tested: &data.Set{}, measured: &metrics.Result{Values: metrics.Values{value}}})
+	}
+	trial("a", "dead", 1, metrics.Number(0.1))
+	trial("b", "dead", 2, metrics.NotApplicable("fewer than two atoms are not zero"))
+	trial("c", "alive", 1, metrics.Number(0.2))
+	trial("d", "alive", 2, metrics.Number(0.3))
+	if got := s.results().Selected; len(got) != 1 || got[0].Model != "alive" {
+		t.Errorf("selected %+v, want the setting whose trials have the criterion", got)
 	}
 }
 

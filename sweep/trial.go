@@ -1,11 +1,8 @@
 package sweep
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 
-	"tessera/internal/sealed"
 	"tessera/metrics"
 	"tessera/team"
 	"tessera/train"
@@ -28,18 +25,4 @@ func (w *work) progress(t *Trial) func(train.Progress) {
 		defer w.mu.Unlock()
 		w.tell(Event{Trial: t, Progress: &p})
 	}
-}
-
-// spent adds up the epochs and seconds of a run's metrics.jsonl.
-func spent(text []byte) (epochs int, seconds float64) {
-	for line := range bytes.Lines(text) {
-		var epoch struct {
-			Seconds float64 `json:"seconds"`
-		}
-		if json.Unmarshal(line, &epoch) == nil && sealed.CheckLine(bytes.TrimSpace(line)) == nil { // the last line of a killed run may be cut
-			epochs++
-			seconds += epoch.Seconds
-		}
-	}
-	return epochs, seconds
 }
