@@ -44,8 +44,8 @@ type Sweep struct {
 	sets map[string]*config.Dataset // of the trials
 }
 
-// Failure is a trial without a result.
-type Failure struct{ Trial, Problem string }
+// Failure is a trial without a result; Name is its setting and its seed.
+type Failure struct{ Trial, Name, Problem string }
 
 // MeasureColumn is one metric of a sweep.
 type MeasureColumn struct {
@@ -92,7 +92,7 @@ func ReadSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
 	}
 	s := &Sweep{Label: filepath.Base(filepath.Clean(path)), Path: path, Keys: results.Keys, Noun: "image", sets: map[string]*config.Dataset{}}
 	names := s.measures(results)
-	numbers := map[string]int{}
+	numbers, labels := map[string]int{}, results.Labels()
 	for i, t := range results.Trials {
 		numbers[t.Trial] = i
 		row := TrialRow{Name: t.Trial, Seed: t.Seed}
@@ -100,7 +100,7 @@ func ReadSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
 			row.Numbers = points(t.Metrics.Values, names)
 		}
 		if t.Error != "" {
-			s.Failed = append(s.Failed, Failure{t.Trial, t.Error})
+			s.Failed = append(s.Failed, Failure{t.Trial, labels.Trial(t), t.Error})
 		}
 		s.Trials = append(s.Trials, row)
 	}
