@@ -23,7 +23,7 @@ func settings(s *sweep.Sweep, r *sweep.Results) []shown {
 	for _, setting := range r.Settings {
 		i := slices.IndexFunc(s.Trials, func(t *sweep.Trial) bool { return t.ID == setting.Trials[0] })
 		m := s.Trials[i].Model
-		one := shown{model: m, Measured: report.Measured{Model: setting.Model, Values: values(r.Keys, setting), Dataset: m.Dataset.Name,
+		one := shown{model: m, Measured: report.Measured{Model: setting.Model, Values: values(r.Keys, setting), Dataset: m.Dataset.Name, Split: r.Split,
 			Done: len(setting.Seeds), Trials: len(setting.Trials), Mean: setting.Mean, Deviation: setting.Deviation}}
 		one.P, one.Beta = Penalty(m)
 		if m.Baseline == nil {
