@@ -58,7 +58,10 @@ func (r Reproduction) Write(ctx context.Context, s *sweep.Sweep, results *sweep.
 	if o.rows == nil {
 		o.rows = report.PublishedRows()
 	}
-	all := settings(s, results)
+	all, err := settings(s, results)
+	if err != nil {
+		return nil, err
+	}
 	var measured []report.Measured
 	for _, one := range all {
 		measured = append(measured, one.Measured)

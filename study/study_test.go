@@ -359,6 +359,14 @@ func TestDeclaredModelsAreThePublishedOnes(t *testing.T) {
 	}
 }
 
+func TestResultsOfAnotherSweepAreAnError(t *testing.T) {
+	foreign := &sweep.Results{Settings: []sweep.Setting{{Model: "other", Trials: []string{"0123"}}}}
+	_, err := small().Write(t.Context(), &sweep.Sweep{Path: t.TempDir()}, foreign, Options{})
+	if err == nil || !strings.Contains(err.Error(), `it has no trial of the setting "other"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestUnknownNamesAreSuggested(t *testing.T) {
 	_, err := Find("tabel1")
 	var unknown *Unknown
