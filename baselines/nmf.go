@@ -31,7 +31,7 @@ import (
 // lowers it by less than tolerance times itself, or after the given number of iterations.
 //
 // With batch > 0 the images are read in shuffled mini-batches and never held in memory together; an iteration is one pass
-// over them, and the codes of fitted images are not kept (see online.go).
+// over them, and the codes of fitted images are not kept.
 //
 // Sources: D. D. Lee, H. S. Seung, Algorithms for non-negative matrix factorization, NIPS 2000; N. Gillis, F. Glineur,
 // Accelerated multiplicative updates and hierarchical ALS algorithms for nonnegative matrix factorization, Neural

@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 	"tessera"
 	"tessera/config"
+	"tessera/report"
 	"tessera/table"
 )
 
@@ -157,22 +159,36 @@ func titleOf(title, file string) string {
 
 // printList prints one title: names with one line each, and under each name its keys.
 func printList(out io.Writer, title string, list []table.Description) error {
-	fmt.Fprintln(out, title)
-	width := 0
+	longest := 0
 	for _, d := range list {
-		width = max(width, len(d.Name))
+		longest = max(longest, len(d.Name))
 	}
+	page := pageWidth(out)
+	var b strings.Builder
+	b.WriteString(title + "\n")
 	for _, d := range list {
-		fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("  %-*s  %s", width, d.Name, d.About), " "))
-		t := newTable(out)
+		b.WriteString(report.Columns([][]string{{fmt.Sprintf("  %-*s", longest, d.Name), d.About}}, page))
+		var rows [][]string
 		for _, k := range d.Keys {
-			t.row("      "+k.Key, byDefault(k), k.Want, k.About)
+			rows = append(rows, []string{"      " + k.Key, byDefault(k), k.Want, k.About})
 		}
-		if err := t.flush(); err != nil {
-			return err
-		}
+		b.WriteString(report.Columns(rows, page))
 	}
-	return nil
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// pageWidth is the number of characters in a line of a terminal, and 0 where the output goes elsewhere.
+func pageWidth(out io.Writer) int {
+	screen := terminalOf(out)
+	if screen == nil {
+		return 0
+	}
+	width, _, err := term.GetSize(int(screen.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
 }
 
 // byDefault describes the default of a key.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera/metrics"
+	"tessera/report"
 	"tessera/table"
 )
 
@@ -96,15 +97,15 @@ func describedMetrics() []describedMetric {
 
 // printMetrics prints a line for every measure with its name, the better direction and a description, then its settings.
 func printMetrics(out io.Writer, all []describedMetric) error {
-	fmt.Fprintln(out, metricsTitle)
-	t := newTable(out)
+	var rows [][]string
 	for _, m := range all {
 		for _, one := range m.Measures {
-			t.row("  "+one.Name, string(one.Better), one.About)
+			rows = append(rows, []string{"  " + one.Name, string(one.Better), one.About})
 		}
 		for _, s := range m.Settings {
-			t.row("      "+s.Key, fmt.Sprintf("= %v", s.Default), s.About)
+			rows = append(rows, []string{"      " + s.Key, fmt.Sprintf("= %v", s.Default), s.About})
 		}
 	}
-	return t.flush()
+	_, err := io.WriteString(out, metricsTitle+"\n"+report.Columns(rows, pageWidth(out)))
+	return err
 }

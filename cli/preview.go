@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -67,8 +68,10 @@ func (f *previewFlag) show(cmd *cobra.Command, r *tessera.Run) error {
 }
 
 // screenOf is the terminal that results are printed to, nil where they go elsewhere.
-func screenOf(cmd *cobra.Command) *os.File {
-	out := cmd.OutOrStdout()
+func screenOf(cmd *cobra.Command) *os.File { return terminalOf(cmd.OutOrStdout()) }
+
+// terminalOf is the terminal that an output goes to, or nil.
+func terminalOf(out io.Writer) *os.File {
 	if o, ok := out.(*output); ok {
 		out = o.Writer
 	}

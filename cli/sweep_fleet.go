@@ -49,7 +49,7 @@ type fleetFlags struct {
 
 func (f *fleetFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.listen, "listen", "", "address of a queue for workers on other machines, HOST:PORT; --jobs 0 trains on them alone")
-	cmd.Flags().StringVar(&f.url, "nats", "", "URL of a NATS server with JetStream that is there already, instead of --listen")
+	cmd.Flags().StringVar(&f.url, "nats", "", "URL of an existing NATS server with JetStream, instead of --listen")
 	cmd.Flags().DurationVar(&f.lease, "lease", 30*time.Second, "with workers: how long one may be silent before its trials are given to others")
 	cmd.Flags().BoolVar(&f.same, "same-kernels", false, "with workers: refuse those whose CPU selects other kernels than the first one's")
 	f.accessFlags.add(cmd)

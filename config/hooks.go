@@ -24,6 +24,10 @@ func (w *walk) search() {
 			w.sameLayer(inner)
 		}
 	}
+	if w.model.Train.MinEpochSteps > 0 {
+		w.report("train", "", "min_epoch_steps", fmt.Sprintf("min_epoch_steps: an epoch of %s is one iteration over all images", w.model.Optimizer.Kind),
+			"leave it out, or choose a mini-batch optimizer: "+table.Quoted(rules()))
+	}
 	for i, l := range w.model.Losses {
 		if _, constant := l.Weight.(*losses.Constant); !constant && l.Weight != nil {
 			w.report(fmt.Sprintf("loss[%d]", i), l.Kind, "weight", fmt.Sprintf("weight: changes with the epochs, but %s needs an objective that is the same at every evaluation", w.model.Optimizer.Kind),

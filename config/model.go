@@ -129,8 +129,9 @@ type Schedule struct {
 // Train is the training schedule. A baseline has only a seed and checkpoints; its other keys determine the length of the
 // fit.
 type Train struct {
-	Epochs            int     `toml:"epochs" of:"autoencoder" want:"> 0" doc:"passes over the training images; for lbfgs iterations"`
+	Epochs            int     `toml:"epochs" of:"autoencoder" want:"> 0" doc:"passes over the training images, or several passes each (min_epoch_steps); for lbfgs iterations"`
 	Batch             int     `toml:"batch" of:"autoencoder" want:"> 0" doc:"mini-batch size; the last batch of an epoch is smaller; for lbfgs the micro-batch size"`
+	MinEpochSteps     int     `toml:"min_epoch_steps" of:"autoencoder" want:">= 0" doc:"least number of steps of an epoch: fewer images are passed over several times in one epoch"`
 	Seed              uint64  `toml:"seed" doc:"seed of every random stream: weights, shuffling, noise, splits"`
 	Patience          int     `toml:"patience" of:"autoencoder" want:">= 0" doc:"number of epochs without a better val_mse after which the training stops; 0 never stops early"`
 	MinDelta          float64 `toml:"min_delta" of:"autoencoder" want:">= 0" doc:"smallest decrease of val_mse that counts as an improvement"`

@@ -1,7 +1,7 @@
 // Package fleet runs the trials of a sweep on several machines.
 //
-// The [Coordinator] holds the sweep's folder and a queue of trials in NATS JetStream: a server inside the process, or one that
-// is there already. Workers ([Work]) take trials from the queue, train them in own folders by the same code as
+// The [Coordinator] holds the sweep's folder and a queue of trials in NATS JetStream: a server inside the process, or an
+// existing one. Workers ([Work]) take trials from the queue, train them in separate folders by the same code as
 // [sweep.Sweep.Run], and send finished runs back. The coordinator verifies and installs them, so that the sweep's folder is
 // that of an ordinary sweep.
 //

@@ -17,7 +17,7 @@ import (
 //	         G(w) = |w| for |w| > kappa, w² / (2 kappa) + kappa/2 otherwise
 //
 // The factor 1/2 of l2 is in the study's code but not in its text: for the text's lambda set the weight to 2 lambda. smooth
-// follows Ayinde and Zurada, Deep Learning of Constrained Autoencoders for Enhanced Understanding of Data, 2018; Its G
+// follows Ayinde and Zurada, Deep Learning of Constrained Autoencoders for Enhanced Understanding of Data, 2018. Its G
 // jumps by kappa/2 at 0, which has no effect on the gradient. The paper gives no values; the default kappa is the smallest
 // of its illustration. smooth does not use alpha; l2 and l1 do not use alpha1, alpha2 and kappa.
 type AsymmetricDecay struct {

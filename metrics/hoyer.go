@@ -14,9 +14,9 @@ func init() {
 const hoyerEpsilon = 1e-7
 
 // Hoyer returns the sparsity of a vector of k values, (sqrt k - |v|_1 / (|v|_2 + 1e-7)) / (sqrt k - 1): 0 when all values
-// are equal, 1 when one value is not zero. Where the 1e-7 makes
-// that more than 1, because the values are tiny, it is left out. An all-zero vector has sparsity 0 by definition (the formula alone would give
-// more than 1), and so has a vector of one value.
+// are equal, 1 when one value is not zero. Where the 1e-7 makes that more than 1, because the values are tiny, it is left out.
+// An all-zero vector has sparsity 0 by definition (the formula alone would give more than 1), and so has a vector of one
+// value.
 //
 // Source: P. O. Hoyer, Non-negative matrix factorization with sparseness constraints, JMLR 5, 2004.
 func Hoyer(v []float32) float64 {

@@ -54,13 +54,28 @@ func (j *job) searches() bool {
 	return search
 }
 
-// stepsPerEpoch includes the last, smaller batch. An iteration of a baseline or of a full-batch optimizer is one step.
+// stepsPerEpoch includes the last, smaller batch of every pass. An iteration of a baseline or of a full-batch optimizer is one step.
 func (j *job) stepsPerEpoch() int {
 	if j.searches() || j.spec.Baseline != nil {
 		return 1
 	}
+	return j.passes() * j.stepsPerPass()
+}
+
+func (j *job) stepsPerPass() int {
 	return (j.identity.Images + j.spec.Train.Batch - 1) / j.spec.Train.Batch
 }
+
+// passes is how often an epoch passes over the images: once, or as often as train.min_epoch_steps needs.
+func (j *job) passes() int {
+	if j.searches() || j.spec.Baseline != nil {
+		return 1
+	}
+	return max(1, (j.spec.Train.MinEpochSteps+j.stepsPerPass()-1)/j.stepsPerPass())
+}
+
+// epochImages counts the images of an epoch, in each of its passes.
+func (j *job) epochImages() int { return j.passes() * j.identity.Images }
 
 // finished reports whether the run is complete.
 func (j *job) finished() bool { return over(j.spec, j.progress) }

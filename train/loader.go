@@ -23,14 +23,15 @@ type loader struct {
 	prepared hooks.Prepared // the images as prepared by a hook; nil if no input reads that
 	views    []*augment.Chain
 	seed     uint64
-	size     int // of all batches but the last of an epoch, for all processes together
+	size     int // of all batches but the last of a pass, for all processes together
 	epochs   int
+	passes   int                   // over the images in one epoch; 0 is 1
 	threads  int                   // number of threads that call Fill
 	inputs   map[int][]graph.Input // of the program for each batch size, for all processes together
 
 	rank, processes int // this process of how many; 0 processes is 1
 
-	order  []int       // of the images in the epoch of the next batch
+	order  []int       // of the images in the pass of the next batch
 	labels []int       // of the images
 	plain  [][]float32 // per thread: images before they are augmented
 	drawn  [][]float32 // per thread: a block of which this process needs some rows
@@ -38,7 +39,7 @@ type loader struct {
 
 	batches         [2]*batch // one being read, one being prepared
 	next            int       // index of the one being prepared
-	epoch, position int       // of the next batch
+	epoch, position int       // of the next batch; the position counts the images of all passes of the epoch before it
 	step            int       // steps before it
 }
 
@@ -54,6 +55,7 @@ type batch struct {
 // Start selects the first batch: the one at that position of that epoch, after step steps. Every thread must call Fill
 // before Take.
 func (l *loader) Start(epoch, position, step int) {
+	l.passes = max(l.passes, 1)
 	l.order, l.labels = make([]int, l.images.Len()), l.images.Labels()
 	l.drawn, l.failed = make([][]float32, l.threads), make([]error, l.threads)
 	if l.views != nil {
@@ -90,22 +92,22 @@ func (l *loader) Take() (*batch, error) {
 	b := l.batches[l.next]
 	l.next = 1 - l.next
 	l.step++
-	if l.position += l.size; l.position >= len(l.order) {
-		l.position = 0
-		if l.epoch++; l.epoch < l.epochs {
-			l.shuffle()
-		}
+	if l.position += b.size; l.position == l.passes*len(l.order) {
+		l.epoch, l.position = l.epoch+1, 0
+	}
+	if l.position%len(l.order) == 0 && l.epoch < l.epochs {
+		l.shuffle()
 	}
 	l.choose()
 	return b, nil
 }
 
-// shuffle sets the order of the images in the epoch.
+// shuffle sets the order of the images in the pass.
 func (l *loader) shuffle() {
 	for i := range l.order {
 		l.order[i] = i
 	}
-	random.Stream(l.seed, "shuffle", uint64(l.epoch)).Shuffle(len(l.order), func(i, j int) {
+	random.Stream(l.seed, "shuffle", uint64(l.epoch*l.passes+l.position/len(l.order))).Shuffle(len(l.order), func(i, j int) {
 		l.order[i], l.order[j] = l.order[j], l.order[i]
 	})
 }
@@ -116,7 +118,8 @@ func (l *loader) choose() {
 	if b.size = 0; l.epoch >= l.epochs {
 		return
 	}
-	b.indices = append(b.indices[:0], l.order[l.position:min(l.position+l.size, len(l.order))]...)
+	from := l.position % len(l.order)
+	b.indices = append(b.indices[:0], l.order[from:min(from+l.size, len(l.order))]...)
 	b.size = len(b.indices)
 	b.from, b.to = shard.Rows(b.size, l.rank, max(l.processes, 1))
 	for i, in := range l.inputs[b.size] {
@@ -151,7 +154,7 @@ func (l *loader) Fill(thread int) {
 
 // done is the number of epochs before the next batch, including a fraction.
 func (l *loader) done() float64 {
-	return float64(l.epoch) + float64(l.position)/float64(len(l.order))
+	return float64(l.epoch) + float64(l.position)/float64(l.passes*len(l.order))
 }
 
 // oneHot writes one row per label: 1 at its class, or zeros if the label is unknown.

@@ -47,6 +47,33 @@ func loads(t *testing.T, epoch, position, step int) (batches [][][]float32) {
 	return batches
 }
 
+// An epoch of several passes has the batches of as many epochs of one pass. Begun at any batch, the following batches are the same.
+func TestPassesAreEpochsOfOnePass(t *testing.T) {
+	const passes = 3
+	want := loads(t, 0, 0, 0) // three epochs of three batches
+	for first := range want {
+		l := &loader{images: numbered(t, 10), seed: 7, size: 4, epochs: 1, passes: passes, threads: 2, inputs: map[int][]graph.Input{}}
+		for _, size := range []int{4, 2} {
+			l.inputs[size] = []graph.Input{{Name: "input", Shape: []int{size, 1}}, {Name: "encoder.0.noise", Shape: []int{size, 3}, Sampler: uniform{}}}
+		}
+		l.Start(0, first/3*10+first%3*4, first)
+		fill(l)
+		for i := first; i < len(want); i++ {
+			if got, w := l.done(), float64(i/3*10+i%3*4)/(passes*10); got != w {
+				t.Errorf("before batch %d: %v epochs are done, want %v", i, got, w)
+			}
+			b := taken(t, l)
+			fill(l)
+			if !slices.Equal(b.values[0], want[i][0]) || !slices.Equal(b.values[1], want[i][1]) {
+				t.Errorf("begun at batch %d: batch %d is %v, want %v", first, i, b.values[0], want[i][0])
+			}
+		}
+		if b := taken(t, l); b.size != 0 {
+			t.Errorf("begun at batch %d: after the last one there is another", first)
+		}
+	}
+}
+
 // taken returns the filled batch.
 func taken(t *testing.T, l *loader) *batch {
 	t.Helper()

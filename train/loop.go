@@ -92,7 +92,7 @@ func (s *session) endEpoch(m Metrics) error {
 		return nil
 	}
 	m.Seconds = before + time.Since(s.epochFrom).Seconds()
-	m.ImagesPerSecond = float64(s.images.Len()) / m.Seconds
+	m.ImagesPerSecond = float64(s.epochImages()) / m.Seconds
 	line, err := m.MarshalJSON()
 	if err != nil {
 		return err

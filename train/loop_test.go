@@ -63,6 +63,31 @@ func TestMetricsAreMeansOverTheImagesOfOneEpoch(t *testing.T) {
 	}
 }
 
+// One epoch of two passes has the steps of two epochs of one pass, and the mean of their metrics.
+func TestAnEpochOfTwoPassesIsTwoEpochsOfOnePass(t *testing.T) {
+	one := trained(t, model(t, everything), Options{}).Run
+	two := trained(t, model(t, everything, "train.epochs=2", "train.min_epoch_steps=13", "optimizer.schedule.warmup_epochs=0.25"), Options{}).Run
+	passes, epochs := lines(t, one), lines(t, two)
+	if len(passes) != 4 || len(epochs) != 2 {
+		t.Fatalf("%d and %d lines, want 4 and 2", len(passes), len(epochs))
+	}
+	number := func(line map[string]any, key string) float64 { return line[key].(float64) }
+	for e, got := range epochs {
+		first, second := passes[2*e], passes[2*e+1]
+		for _, key := range []string{"loss", "mse", "kl", "weight_decay"} {
+			if want := (number(first, key) + number(second, key)) / 2; math.Abs(number(got, key)-want) > 1e-12 {
+				t.Errorf("epoch %d: %s is %v, want %v", e+1, key, got[key], want)
+			}
+		}
+		if got["step"] != second["step"] || got["val_mse"] != second["val_mse"] {
+			t.Errorf("epoch %d ends at step %v with val_mse %v, want %v and %v", e+1, got["step"], got["val_mse"], second["step"], second["val_mse"])
+		}
+		if seen := number(got, "seconds") * number(got, "images_per_second"); math.Abs(seen-2*375) > 1 {
+			t.Errorf("epoch %d passed over %v images, want 750", e+1, seen)
+		}
+	}
+}
+
 // The oracle encodes and decodes by hand: one sigmoid layer, one linear layer, in float64.
 func TestValMSEIsTheErrorOfTheCleanValidationImages(t *testing.T) {
 	m := model(t, everything)

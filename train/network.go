@@ -40,7 +40,7 @@ func (n *network) begin(_ context.Context, splits data.Splits, fresh bool) (err 
 	if err != nil {
 		return err
 	}
-	n.loader = &loader{images: n.images, seed: train.Seed, size: min(train.Batch, n.images.Len()), epochs: train.Epochs,
+	n.loader = &loader{images: n.images, seed: train.Seed, size: min(train.Batch, n.images.Len()), epochs: train.Epochs, passes: n.passes(),
 		threads: n.options.Team.Threads(), inputs: map[int][]graph.Input{}}
 	if g := n.processes.group; g != nil {
 		n.loader.rank, n.loader.processes = g.Rank(), g.Size()
@@ -89,7 +89,7 @@ func (n *network) close() {
 
 // epoch implements learner: all steps, then the metrics of the epoch.
 func (n *network) epoch(ctx context.Context, tell func(measure func() Metrics)) (m Metrics, err error) {
-	for n.progress.Position < n.images.Len() {
+	for n.progress.Position < n.epochImages() {
 		halted, err := n.processes.answer(ctx)
 		if err != nil {
 			return m, err
@@ -113,7 +113,7 @@ func (n *network) epoch(ctx context.Context, tell func(measure func() Metrics)) 
 				return m, err
 			}
 		}
-		if n.progress.Position < n.images.Len() {
+		if n.progress.Position < n.epochImages() {
 			tell(n.measured)
 		}
 	}

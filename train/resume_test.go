@@ -26,6 +26,10 @@ func TestARunInterruptedAtAnyStepResumesToTheSameBytes(t *testing.T) {
 	interruptedEverywhere(t, model(t, everything))
 }
 
+func TestARunInterruptedInAnyPassOfAnEpochResumesToTheSameBytes(t *testing.T) {
+	interruptedEverywhere(t, model(t, everything, "train.epochs=2", "train.batch=96", "train.min_epoch_steps=5")) // two passes of four steps
+}
+
 // stride is the distance between the interrupted steps: 1, or 7 with -short, as under the race detector.
 func stride() int {
 	if testing.Short() {

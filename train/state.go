@@ -260,7 +260,7 @@ func (s *session) fits(from *stored) error {
 		return checkpoint.Mismatchf(from.path, "does not match: %s", differs)
 	}
 	p := from.progress
-	if p.Epoch < 0 || p.Step < 0 || p.Position < 0 || p.Position >= from.Images || from.Batch > 0 && p.Position%from.Batch != 0 {
+	if p.Epoch < 0 || p.Step < 0 || p.Position < 0 || p.Position >= s.epochImages() || from.Batch > 0 && p.Position%from.Images%from.Batch != 0 {
 		return checkpoint.Errorf(from.path, "damaged: impossible position: step %d, epoch %d, image %d", p.Step, p.Epoch, p.Position)
 	}
 	return nil
