@@ -92,6 +92,23 @@ func ReadSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
 	}
 	s := &Sweep{Label: filepath.Base(filepath.Clean(path)), Path: path, Keys: results.Keys, Noun: "image", sets: map[string]*config.Dataset{}}
 	names := s.measures(results)
+	s.rows(results, names)
+	s.Commands = []Command{{strings.Join(append([]string{"tessera sweep", shell.Word(results.Sweep)}, results.Flags()...), " "),
+		"trains and measures it again, in a folder with the same models.toml"},
+		{"tessera report " + shell.Word(path) + " -o report.html", "writes this page"}}
+	models, err := s.sprites(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	s.Names = keyNames(results.Keys, models)
+	s.words(results, models)
+	s.selected(results, names)
+	s.differences(results)
+	return s, nil
+}
+
+// rows lists the trials, those that failed, and the settings.
+func (s *Sweep) rows(results *sweep.Results, names []string) {
 	numbers, labels := map[string]int{}, results.Labels()
 	for i, t := range results.Trials {
 		numbers[t.Trial] = i
@@ -111,18 +128,6 @@ func ReadSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
 		}
 		s.Settings = append(s.Settings, row)
 	}
-	s.Commands = []Command{{strings.Join(append([]string{"tessera sweep", shell.Word(results.Sweep)}, results.Flags()...), " "),
-		"trains and measures it again, in a folder with the same models.toml"},
-		{"tessera report " + shell.Word(path) + " -o report.html", "writes this page"}}
-	models, err := s.sprites(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	s.Names = keyNames(results.Keys, models)
-	s.words(results, models)
-	s.selected(results, names)
-	s.differences(results)
-	return s, nil
 }
 
 // selected lists the selected settings.
