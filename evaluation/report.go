@@ -20,20 +20,26 @@ type Plan struct {
 	Note   string     // what a reader must know of First, "" where nothing
 }
 
+// chosen is the note of validation images on which early stopping chose the epoch.
+const chosen = "they also chose the epoch"
+
 // PlanOf returns the plan of a model: its test images, else the images that it holds out for validation, else the fitted ones.
 func PlanOf(m *config.Model) Plan {
 	if m == nil {
 		return Plan{First: data.TestSplit}
 	}
 	sel := m.Dataset.Selection
-	onTest := sel.Fit == "test"
+	onTest, note := sel.Fit == "test", ""
+	if m.Train.Patience > 0 {
+		note = chosen
+	}
 	switch {
-	case data.HasTest(m.Dataset.Source) && !onTest && sel.Validation.Test && m.Train.Patience > 0:
-		return Plan{data.TestSplit, data.TrainSplit, "they also chose the epoch"}
+	case data.HasTest(m.Dataset.Source) && !onTest && sel.Validation.Test:
+		return Plan{data.TestSplit, data.TrainSplit, note}
 	case data.HasTest(m.Dataset.Source) && !onTest:
 		return Plan{data.TestSplit, data.TrainSplit, ""}
 	case !sel.Validation.Test && sel.Validation.Fraction > 0:
-		return Plan{data.ValidationSplit, data.TrainSplit, ""}
+		return Plan{data.ValidationSplit, data.TrainSplit, note}
 	case onTest && sel.Limit == 0:
 		return Plan{data.TestSplit, "", "fitted to these images, none are held out"}
 	}
@@ -93,6 +99,9 @@ func ReportOf(m *config.Model, measured *metrics.Result) *Report {
 		r.Note = "not of the data set"
 	case data.ValidationSplit:
 		r.HeldOut = true
+		if m.Train.Patience > 0 {
+			r.Note = chosen
+		}
 	case data.TestSplit:
 		r.HeldOut = m.Dataset.Fit != "test"
 		if plan.First == data.TestSplit {
@@ -121,7 +130,11 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 		text = fmt.Appendf(text, `,"held_out":%t`, r.HeldOut)
 	}
 	if r.Note != "" {
-		text = fmt.Appendf(text, `,"note":%q`, r.Note)
+		note, err := json.Marshal(r.Note)
+		if err != nil {
+			return nil, err
+		}
+		text = fmt.Appendf(text, `,"note":%s`, note)
 	}
 	if r.Fitted != nil {
 		fitted, err := json.Marshal(r.Fitted)

@@ -28,11 +28,16 @@ func TestHeldOutImagesAreMeasuredFirst(t *testing.T) {
 		{"of which a few are fitted", data.FashionMNIST(), data.Selection{Fit: "test", Limit: 9}, 0, evaluation.Plan{First: "train", Note: none}},
 		{"of which some are held out", data.FashionMNIST(), data.Selection{Fit: "test", Validation: held}, 0, evaluation.Plan{First: "validation", Beside: "train"}},
 		{"no test images", &data.Bars{}, data.Selection{Fit: "train", Validation: held}, 0, evaluation.Plan{First: "validation", Beside: "train"}},
+		{"no test images, held-out ones that choose the epoch", &data.Bars{}, data.Selection{Fit: "train", Validation: held}, 5,
+			evaluation.Plan{First: "validation", Beside: "train", Note: "they also chose the epoch"}},
 		{"none held out", &data.Bars{}, data.Selection{Fit: "train"}, 0, evaluation.Plan{First: "train", Note: none}},
 	} {
 		m := &config.Model{Dataset: config.Dataset{Source: c.set, Selection: c.sel}, Train: config.Train{Patience: c.stop}}
 		if got := evaluation.PlanOf(m); got != c.want {
 			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
+		}
+		if got := evaluation.ReportOf(m, &metrics.Result{Split: string(c.want.First)}); got.Note != c.want.Note && c.want.Beside != "" {
+			t.Errorf("%s: the report notes %q, want %q", c.name, got.Note, c.want.Note)
 		}
 	}
 }
@@ -55,7 +60,7 @@ func TestFittedImagesAreEvenlySpaced(t *testing.T) {
 
 func TestAReportIsAResultForOthers(t *testing.T) {
 	report := &evaluation.Report{Result: &metrics.Result{Model: "m", Split: "test", Images: 3, Values: metrics.Values{{Name: "mse", Number: 0.5}}},
-		HeldOut: true, Fitted: &metrics.Result{Model: "m", Split: "train", Images: 4}, FittedImages: 9}
+		HeldOut: true, Note: "of \x00 and <b>", Fitted: &metrics.Result{Model: "m", Split: "train", Images: 4}, FittedImages: 9}
 	text, err := json.Marshal(report)
 	if err != nil {
 		t.Fatal(err)

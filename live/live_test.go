@@ -2,6 +2,7 @@ package live_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -147,12 +148,18 @@ func TestOnlyTheFolderIsServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	swimmers(t, filepath.Join(dir, "served", "same"), "1", nil)
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "served", "broken"), 0o700), os.WriteFile(filepath.Join(dir, "served", "broken", "config.toml"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	server := serve(t, filepath.Join(dir, "served"), live.Options{})
 	for path, want := range map[string]int{"/": 200, "/run/empty": 404, "/run/..%2foutside": 404, "/run/": 404, "/sweep/empty": 404, "/compare?run=..%2foutside&run=empty": 404,
 		"/compare": 400, "/compare?run=same&run=same": 400, "/run/same": 200, "/events/run/empty": 404, "/other": 404} {
 		if got, text := answer(t, "GET", server.URL+path, nil); got != want {
 			t.Errorf("GET %s: got %d %.100s, want %d", path, got, text, want)
 		}
+	}
+	if got, text := answer(t, "GET", server.URL+"/run/broken", nil); got != http.StatusInternalServerError || !strings.Contains(text, "is not the declaration of one model") {
+		t.Errorf("a damaged run: got %d %s", got, text)
 	}
 	if got, _ := answer(t, "POST", server.URL+"/", nil); got != http.StatusMethodNotAllowed {
 		t.Errorf("POST: got %d, want 405", got)

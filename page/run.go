@@ -168,6 +168,9 @@ func measuredOn(m *config.Model, r *metrics.Result) *Measured {
 		}
 	case data.ValidationSplit:
 		measured.Words = fmt.Sprintf("%s of %s that the training held out for validation", n, r.Dataset)
+		if m.Train.Patience > 0 {
+			measured.Words += ", and by which early stopping chose the epoch"
+		}
 	case data.TrainSplit:
 		measured.Words = fmt.Sprintf("the %s of %s that were fitted (unseen %s may be reconstructed worse)", n, r.Dataset, r.Counted())
 	default:

@@ -44,8 +44,8 @@ type Sweep struct {
 	sets map[string]*config.Dataset // of the trials
 }
 
-// Failure is a trial without a result.
-type Failure struct{ Trial, Problem string }
+// Failure is a trial without a result; Name is its setting and its seed.
+type Failure struct{ Trial, Name, Problem string }
 
 // MeasureColumn is one metric of a sweep.
 type MeasureColumn struct {
@@ -92,25 +92,7 @@ func ReadSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
 	}
 	s := &Sweep{Label: filepath.Base(filepath.Clean(path)), Path: path, Keys: results.Keys, Noun: "image", sets: map[string]*config.Dataset{}}
 	names := s.measures(results)
-	numbers := map[string]int{}
-	for i, t := range results.Trials {
-		numbers[t.Trial] = i
-		row := TrialRow{Name: t.Trial, Seed: t.Seed}
-		if t.Metrics != nil {
-			row.Numbers = points(t.Metrics.Values, names)
-		}
-		if t.Error != "" {
-			s.Failed = append(s.Failed, Failure{t.Trial, t.Error})
-		}
-		s.Trials = append(s.Trials, row)
-	}
-	for _, one := range results.Settings {
-		row := SettingRow{Model: one.Model, Values: one.Texts(results.Keys), Seeds: len(one.Seeds), Mean: points(one.Mean, names), Deviation: points(one.Deviation, names)}
-		for _, t := range one.Trials {
-			row.Trials = append(row.Trials, numbers[t])
-		}
-		s.Settings = append(s.Settings, row)
-	}
+	s.rows(results, names)
 	s.Commands = []Command{{strings.Join(append([]string{"tessera sweep", shell.Word(results.Sweep)}, results.Flags()...), " "),
 		"trains and measures it again, in a folder with the same models.toml"},
 		{"tessera report " + shell.Word(path) + " -o report.html", "writes this page"}}
@@ -123,6 +105,29 @@ func ReadSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
 	s.selected(results, names)
 	s.differences(results)
 	return s, nil
+}
+
+// rows lists the trials, those that failed, and the settings.
+func (s *Sweep) rows(results *sweep.Results, names []string) {
+	numbers, labels := map[string]int{}, results.Labels()
+	for i, t := range results.Trials {
+		numbers[t.Trial] = i
+		row := TrialRow{Name: t.Trial, Seed: t.Seed}
+		if t.Metrics != nil {
+			row.Numbers = points(t.Metrics.Values, names)
+		}
+		if t.Error != "" {
+			s.Failed = append(s.Failed, Failure{t.Trial, labels.Trial(t), t.Error})
+		}
+		s.Trials = append(s.Trials, row)
+	}
+	for _, one := range results.Settings {
+		row := SettingRow{Model: one.Model, Values: one.Texts(results.Keys), Seeds: len(one.Seeds), Mean: points(one.Mean, names), Deviation: points(one.Deviation, names)}
+		for _, t := range one.Trials {
+			row.Trials = append(row.Trials, numbers[t])
+		}
+		s.Settings = append(s.Settings, row)
+	}
 }
 
 // selected lists the selected settings.

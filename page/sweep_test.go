@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"path/filepath"
 	"slices"
@@ -29,7 +30,8 @@ func ran(t *testing.T, text, name string, changes ...config.Set) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := planned.Run(t.Context()); err != nil {
+	var failed *sweep.Failed
+	if _, err := planned.Run(t.Context()); err != nil && !errors.As(err, &failed) {
 		t.Fatal(err)
 	}
 	return out
@@ -126,6 +128,14 @@ func TestThePageOfAChangedSweepHasItsCommandLine(t *testing.T) {
 	if strings.Contains(text, "<h2>Differences between settings") {
 		t.Error("the page of one seed has a table of differences")
 	}
+}
+
+func TestFailedTrialsAreNamedByTheirSettingsAndSeeds(t *testing.T) {
+	s, text := sweepPage(t, ran(t, weights+"set.optimizer.learning_rate = [0.01, 1e30]", "weights"))
+	if len(s.Failed) != 4 {
+		t.Fatalf("failed trials: %+v", s.Failed)
+	}
+	contains(t, text, "<li>weight 0.001, learning_rate 1e&#43;30, seed 1 (<code>"+s.Failed[0].Trial+"</code>): training diverged at step ", "4 of 8 trials are measured")
 }
 
 // As if the settings had a third seed in common, under which the metrics are not applicable.

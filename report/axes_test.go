@@ -75,7 +75,7 @@ func TestNoPointOfTheFrontIsBeatenAndAllOthersAre(t *testing.T) {
 	beats := func(a, b Point) bool {
 		return mse(a) <= mse(b) && approx(a) <= approx(b) && (mse(a) < mse(b) || approx(a) < approx(b))
 	}
-	front := Front(points)
+	front := front(points, mseMetric, maxMetric)
 	for _, p := range points[:complete] {
 		beaten := slices.ContainsFunc(points, func(q Point) bool { return beats(q, p) })
 		on := slices.ContainsFunc(front, func(q Point) bool { return mse(q) == mse(p) && approx(q) == approx(p) })

@@ -22,6 +22,7 @@ type Measured struct {
 	Model     string
 	Values    string // its settings where they vary: "loss.1.target=0.1"
 	Dataset   string
+	Split     string         // images that it was measured on, as in [Point]
 	P, Beta   float64        // of its KL penalty, NaN where it has none
 	Epochs    int            // of its training; 0 for a baseline, which ends by its own rule
 	Done      int            // seeds that are measured
@@ -35,7 +36,7 @@ type Measured struct {
 
 // Point is the point that figures show.
 func (m Measured) Point() Point {
-	return Point{Label: m.name(), P: m.P, Beta: m.Beta, Values: m.Mean}
+	return Point{Label: m.name(), P: m.P, Beta: m.Beta, Values: m.Mean, Split: m.Split}
 }
 
 func (m Measured) name() string { return strings.TrimSpace(m.Model + " " + m.Values) }

@@ -83,11 +83,8 @@ func (p panel) labelled(points []Point, x, y metric) []Point {
 	return shown
 }
 
-// Front returns the Pareto front: no other point is better in one of the two errors and at least as good in the other one.
-// The points are sorted by reconstruction error. Points with the same two errors count once; points that lack one are left out.
-func Front(points []Point) []Point { return front(points, mseMetric, maxMetric) }
-
-// front returns the Pareto front of two metrics, the best x first.
+// front returns the Pareto front of two metrics, the best x first: no other point is better in one of the two and at least as good in
+// the other one. Points that are equal in both count once; points that lack one are left out.
 func front(points []Point, x, y metric) (front []Point) {
 	sorted := slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return math.IsNaN(x.of(p)) || math.IsNaN(y.of(p)) })
 	slices.SortStableFunc(sorted, func(a, b Point) int {

@@ -63,7 +63,7 @@ func (p *Page) differences(b *strings.Builder) {
 	if len(t.Rows) > 0 {
 		fmt.Fprintf(b, " Differences are paired by seed: mean ± t s / √n, by Student's t with n - 1 degrees of freedom. If an interval contains 0, "+
 			"no difference is shown. One in twenty such intervals does not contain the true difference. They cover the choice of the seeds, "+
-			"not that of the test images.\n\n%s\n", t.Markdown())
+			"not that of the measured images.\n\n%s\n", t.Markdown())
 		return
 	}
 	b.WriteString("\n\n")

@@ -9,8 +9,8 @@ import (
 	"tessera/report"
 )
 
-// ShownAtoms is the number of atoms of each model that are drawn if there are several models.
-const ShownAtoms = 20
+// shownAtoms is the number of atoms of each model that are drawn if there are several models.
+const shownAtoms = 20
 
 // Originals are images as a row of a figure.
 func Originals(shape []int, images []float32) report.ImageRow {
@@ -55,7 +55,7 @@ func FirstAtoms(c metrics.Coder) (row report.ImageRow, n int) {
 	if a == nil {
 		return row, 0
 	}
-	n = min(ShownAtoms, a.Count)
+	n = min(shownAtoms, a.Count)
 	return report.ImageRow{Shape: a.Shape, Images: a.Values[:n*a.Pixels()], Tone: report.Signed}, n
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"tessera/data"
 	"tessera/report"
 )
 
@@ -37,8 +38,22 @@ func (p *Page) markdown() []byte {
 			fmt.Fprintf(&b, "### %s\n\n![%s](%s.png)\n\n", f.title, f.name, f.name)
 		}
 	}
-	fmt.Fprintf(&b, "---\n\nThis page was written by %s; [%s](%s) has its means, `results.csv` of the sweep the values of every seed. All values are measured on the test images.\n", code(p.command()), TableFile, TableFile)
+	fmt.Fprintf(&b, "---\n\nThis page was written by %s; [%s](%s) has its means, `results.csv` of the sweep the values of every seed. All values are measured on %s.\n", code(p.command()), TableFile, TableFile, p.images())
 	return []byte(b.String())
+}
+
+// images names the measured images.
+func (p *Page) images() string {
+	const unlike = ", not on the test images, as the published ones are"
+	switch p.split {
+	case data.TestSplit:
+		return "the test images"
+	case data.ValidationSplit:
+		return "the images that the training held out for validation" + unlike
+	case data.TrainSplit:
+		return "the fitted images" + unlike
+	}
+	return "all images, the fitted ones among them" + unlike
 }
 
 // command is the command that writes the page.

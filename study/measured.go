@@ -1,6 +1,7 @@
 package study
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -17,13 +18,16 @@ type shown struct {
 	row   *sweep.Row // the first of its trials that is done, nil where none is
 }
 
-// settings takes the settings of a sweep that was run.
-func settings(s *sweep.Sweep, r *sweep.Results) []shown {
-	var all []shown
+// settings takes the settings of a sweep that was run. Results of another sweep are an error.
+func settings(s *sweep.Sweep, r *sweep.Results) (all []shown, err error) {
 	for _, setting := range r.Settings {
-		i := slices.IndexFunc(s.Trials, func(t *sweep.Trial) bool { return t.ID == setting.Trials[0] })
+		i := slices.IndexFunc(s.Trials, func(t *sweep.Trial) bool { return slices.Contains(setting.Trials, t.ID) })
+		if i < 0 {
+			return nil, fmt.Errorf("study: the results are not of this sweep: it has no trial of the setting %q; take those that its Run returned",
+				strings.TrimSpace(setting.Model+" "+values(r.Keys, setting)))
+		}
 		m := s.Trials[i].Model
-		one := shown{model: m, Measured: report.Measured{Model: setting.Model, Values: values(r.Keys, setting), Dataset: m.Dataset.Name,
+		one := shown{model: m, Measured: report.Measured{Model: setting.Model, Values: values(r.Keys, setting), Dataset: m.Dataset.Name, Split: r.Split,
 			Done: len(setting.Seeds), Trials: len(setting.Trials), Mean: setting.Mean, Deviation: setting.Deviation}}
 		one.P, one.Beta = Penalty(m)
 		if m.Baseline == nil {
@@ -42,7 +46,7 @@ func settings(s *sweep.Sweep, r *sweep.Results) []shown {
 			all[i].Values = ""
 		}
 	}
-	return all
+	return all, nil
 }
 
 // Penalty returns target and weight of a model's first KL term, NaN where it has none.

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"tessera"
+	"tessera/data"
 	"tessera/internal/atomicfile"
 	"tessera/internal/regular"
 	"tessera/report"
@@ -39,7 +40,8 @@ type Page struct {
 	Path string // its folder
 	Rows []report.ComparedRow
 
-	flags     []string // that changed the declaration, as words of a command line
+	split     data.Split // of the measured images
+	flags     []string   // that changed the declaration, as words of a command line
 	notes     string
 	first     string   // the trained model that the others are compared with, "" if none was trained
 	differing []string // metrics in which they are compared; none without two common seeds
@@ -56,13 +58,16 @@ func (r Reproduction) Write(ctx context.Context, s *sweep.Sweep, results *sweep.
 	if o.rows == nil {
 		o.rows = report.PublishedRows()
 	}
-	all := settings(s, results)
+	all, err := settings(s, results)
+	if err != nil {
+		return nil, err
+	}
 	var measured []report.Measured
 	for _, one := range all {
 		measured = append(measured, one.Measured)
 	}
 	p := &Page{Reproduction: r, Path: filepath.Join(s.Path, Folder), Rows: report.Compare(r.published(o.rows, measured), measured),
-		flags: results.Flags()}
+		split: data.Split(results.Split), flags: results.Flags()}
 	p.differ(results, measured, all)
 	for _, row := range results.Trials {
 		if row.Error != "" {

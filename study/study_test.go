@@ -280,6 +280,22 @@ func TestAPageSaysWhatItsCommandLineChanged(t *testing.T) {
 	}
 }
 
+func TestAPageSaysOnWhichImagesItsValuesAreMeasured(t *testing.T) {
+	out := t.TempDir()
+	p, _ := reproduce(t, out, "models", Options{}, config.Passes(1))
+	contains(t, read(t, filepath.Join(out, "page", "README.md")), "All values are measured on all images, the fitted ones among them, not on the test images, as the published ones are.")
+	if got := p.Rows[len(p.Rows)-1].Measured.Point().Split; got != "all" {
+		t.Errorf("figures show points of %q images", got)
+	}
+	change, err := config.ParseSet("dataset.validation=0.2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out = t.TempDir()
+	reproduce(t, out, "models", Options{}, config.Passes(1), change)
+	contains(t, read(t, filepath.Join(out, "page", "README.md")), "measured on the images that the training held out for validation, not on the test images")
+}
+
 func TestFailedTrialsAreToldAndSettingsAreNamedWhereModelsDoNotTellThemApart(t *testing.T) {
 	out := t.TempDir()
 	p, _ := reproduce(t, out, "wild", Options{})
@@ -340,6 +356,14 @@ func TestDeclaredModelsAreThePublishedOnes(t *testing.T) {
 		if same := func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }; !same(p, row.P) || !same(beta, row.Beta) {
 			t.Errorf("%s has p %v, beta %v, published are %v and %v", row.Declared, p, beta, row.P, row.Beta)
 		}
+	}
+}
+
+func TestResultsOfAnotherSweepAreAnError(t *testing.T) {
+	foreign := &sweep.Results{Settings: []sweep.Setting{{Model: "other", Trials: []string{"0123"}}}}
+	_, err := small().Write(t.Context(), &sweep.Sweep{Path: t.TempDir()}, foreign, Options{})
+	if err == nil || !strings.Contains(err.Error(), `it has no trial of the setting "other"`) {
+		t.Errorf("got %v", err)
 	}
 }
 

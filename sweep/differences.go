@@ -38,9 +38,13 @@ func (r *Results) comparedMetrics() [][]string {
 
 // Differences returns the differences of all settings from that of index from, paired by seed, each with its 95 % confidence
 // interval: see [metrics.PairedDifference]. A difference is the value of the setting minus that of the reference. sets are the
-// data sets of the settings; settings whose set is nil, or that are measured on other images, have no pairs.
+// data sets of the settings; settings whose set is nil, or that are measured on other images, have no pairs. Nor has any setting
+// where from is no index of one, or sets are not as many as the settings.
 func (r *Results) Differences(from int, sets []*config.Dataset) Differences {
 	d := Differences{Pairs: make([]int, len(r.Settings)), Paired: make([][]*metrics.Paired, len(r.Settings))}
+	if from < 0 || from >= len(r.Settings) || len(sets) != len(r.Settings) {
+		return d
+	}
 	measured := r.bySetting()
 	one, other := make([][]*metrics.Result, len(measured)), make([][]*metrics.Result, len(measured))
 	for i := range measured {

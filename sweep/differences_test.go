@@ -54,6 +54,14 @@ func TestDifferencesOfSettingsArePairedBySeed(t *testing.T) {
 	if one := measuredSettings(data.TestSplit, "mse", []float64{1}, []float64{2}); one.Differences(0, []*config.Dataset{set, set}).Metrics != nil {
 		t.Error("one seed shows a difference")
 	}
+	for _, from := range []int{-1, 3} {
+		if d := r.Differences(from, []*config.Dataset{set, set, set}); d.Metrics != nil || !slices.Equal(d.Pairs, []int{0, 0, 0}) {
+			t.Errorf("differences from setting %d of 3: %+v", from, d)
+		}
+	}
+	if d := r.Differences(0, []*config.Dataset{set}); d.Metrics != nil {
+		t.Errorf("differences with one set for three settings: %+v", d)
+	}
 }
 
 func TestTheHoyerSparsityOfContributionsReplacesThatOfCodes(t *testing.T) {

@@ -103,21 +103,26 @@ func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 	}
 	ctx, w.stop = context.WithCancel(ctx)
 	defer w.stop()
-	if err := w.all(ctx); err != nil {
+	if err := w.finish(ctx); err != nil {
 		return nil, err
+	}
+	return s.results(), s.failed()
+}
+
+// finish does what is left: trials, their results, and the measurements of the selected settings.
+func (w *work) finish(ctx context.Context) error {
+	if err := w.all(ctx); err != nil {
+		return err
 	}
 	if w.stale {
 		if err := w.write(); err != nil {
 			w.giveUp(err)
 		}
 	}
-	if w.fatal == nil && len(s.criteria) > 0 {
+	if w.fatal == nil && len(w.criteria) > 0 {
 		w.test(ctx)
 	}
-	if w.fatal != nil {
-		return nil, w.fatal
-	}
-	return s.results(), s.failed()
+	return w.fatal
 }
 
 // take takes what earlier runs of the sweep have done of a trial.

@@ -10,6 +10,7 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -90,16 +91,7 @@ type loadedSet struct {
 // New reads the data of a sweep and gives its trials their identities. It writes nothing. The errors are those of
 // [data.Source], and [folder.ErrForeign] or [folder.ErrNotFolder] where the sweep's folder is no place for one.
 func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
-	if err := kernel.Err(); err != nil { // else every trial would fail by it
-		return nil, fmt.Errorf("sweep: %w", err)
-	}
-	if spec == nil {
-		return nil, errors.New("sweep: no declaration of a sweep: take one that config.File.Sweep returned")
-	}
-	if ctx == nil || slices.ContainsFunc(spec.Trials, func(t config.Trial) bool { return t.Model == nil || t.Model.Dataset.Source == nil }) {
-		return nil, errors.New("sweep: no context, or a trial without a model or its data set: take a sweep that config.File.Sweep returned")
-	}
-	if err := o.Metrics.Check(); err != nil {
+	if err := cmp.Or(kernel.Err(), complete(ctx, spec), o.Metrics.Check()); err != nil { // else every trial would fail by it
 		return nil, fmt.Errorf("sweep: %w", err)
 	}
 	if o.Jobs < 1 {
@@ -108,10 +100,8 @@ func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
 	if o.Disk == nil {
 		o.Disk = folder.OS{}
 	}
-	s := &Sweep{Name: spec.Name, Path: o.Out, Keys: spec.Keys, split: spec.Split, criteria: spec.Select, changes: append([]string{}, spec.Changes...), options: o, rows: map[*data.Images][]float32{}}
-	if s.split == "" {
-		s.split = data.TestSplit
-	}
+	s := &Sweep{Name: spec.Name, Path: o.Out, Keys: spec.Keys, split: cmp.Or(spec.Split, data.TestSplit), criteria: spec.Select,
+		changes: append([]string{}, spec.Changes...), options: o, rows: map[*data.Images][]float32{}}
 	if err := s.measuresCriteria(); err != nil {
 		return nil, err
 	}
@@ -136,6 +126,19 @@ func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
 		}
 	}
 	return s, nil
+}
+
+// complete reports what a caller did not give.
+func complete(ctx context.Context, spec *config.Sweep) error {
+	switch {
+	case ctx == nil:
+		return errors.New("no context: give context.Background()")
+	case spec == nil:
+		return errors.New("no declaration of a sweep: take one that config.File.Sweep returned")
+	case slices.ContainsFunc(spec.Trials, func(t config.Trial) bool { return t.Model == nil || t.Model.Dataset.Source == nil }):
+		return errors.New("a trial without a model or its data set: take a sweep that config.File.Sweep returned")
+	}
+	return nil
 }
 
 // measuresCriteria adds the metrics of the selection to those that are measured.
