@@ -22,7 +22,7 @@ func compareCommand() *cobra.Command {
 			"difference from the first column is printed with its 95 % confidence interval, paired by seed. Where the interval contains 0, no " +
 			"difference is shown.",
 		Example: "  tessera compare runs/parts-1 runs/parts-2 runs/nmf-1 runs/nmf-2\n  tessera compare runs/a runs/b --metrics mse,hoyer_contribution --json\n  tessera compare runs/a runs/b -o comparison.html",
-		Args:    cobra.MinimumNArgs(2),
+		Args:    atLeast(2, "run"),
 		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.compare(cmd, args) }),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs

@@ -23,7 +23,7 @@ func TestCompareShowsWhatDiffers(t *testing.T) {
 	if len(c.Models) != 2 || len(c.Metrics) != 2 || c.Metrics[0].Name != "mse" || c.Metrics[0].Cells[1].Paired != nil {
 		t.Errorf("got %+v", c)
 	}
-	b.contains("standard error", b.must(exitUsage, "compare", "a1").stderr, "requires at least 2 arg")
+	b.contains("standard error", b.must(exitUsage, "compare", "a1").stderr, "compare: got 1 run, want at least 2\n")
 	b.contains("standard error", b.must(exitUsage, "compare", "a1", "nothing").stderr, "nothing")
 	if out := b.must(0, "compare", "a1", "b1").stdout; strings.Contains(out, "between its seeds") {
 		t.Errorf("one seed has no agreement between seeds:\n%s", out)

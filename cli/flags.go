@@ -43,7 +43,9 @@ func (f *modelFlags) load() (*config.File, error) {
 	}
 	models, err := tessera.Load(cmp.Or(f.file, tessera.ModelsFile))
 	var diagnostics *table.Diagnostics
-	if err != nil && !errors.As(err, &diagnostics) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usagef("%s: no such file; give the path of a models.toml, or \"tessera init\" writes one", cmp.Or(f.file, tessera.ModelsFile))
+	} else if err != nil && !errors.As(err, &diagnostics) {
 		return nil, usageError{err}
 	} else if err != nil {
 		return nil, err
@@ -191,6 +193,19 @@ func one(what string) cobra.PositionalArgs {
 			return fmt.Errorf("%s: missing %s", cmd.Name(), what)
 		case len(args) > 1:
 			return fmt.Errorf("%s: got %q, want one %s", cmd.Name(), args, what)
+		}
+		return nil
+	}
+}
+
+// atLeast accepts that many arguments or more.
+func atLeast(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return fmt.Errorf("%s: missing %s", cmd.Name(), what)
+		case len(args) < n:
+			return fmt.Errorf("%s: got %d %s, want at least %d", cmd.Name(), len(args), what, n)
 		}
 		return nil
 	}

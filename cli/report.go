@@ -23,7 +23,7 @@ func reportCommand() *cobra.Command {
 			"filters, plots of any two metrics, and the atoms of every trial. Runs are measured on test images; without any, on images that " +
 			"the training held out, else on all images. The page says which.",
 		Example: "  tessera report runs/parts -o parts.html\n  tessera report sweeps/table1 -o table1.html",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    atLeast(1, "run or sweep"),
 		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.report(cmd, args) }),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs

@@ -27,7 +27,7 @@ func serveCommand() *cobra.Command {
 			"  tessera serve clothes=runs/shallow digits=runs/asym-mnist --listen :8080 \\\n" +
 			"    --tokens tokens.txt --tls-cert cert.pem --tls-key key.pem\n" +
 			"  curl --data-binary @shirt.png localhost:8080/v2/models/shallow/image?output=code",
-		Args: cobra.MinimumNArgs(1),
+		Args: atLeast(1, "run"),
 		RunE: work(func(cmd *cobra.Command, args []string) error { return f.serve(cmd, args) }),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
