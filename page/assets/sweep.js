@@ -90,8 +90,14 @@ class SweepView {
     const keys = this.sweep.keys.map((k, i) => ({ name: this.sweep.names[i], about: k, value: r => r.values[i], text: r => r.values[i] }));
     const first = m => defaults.includes(m.name) ? defaults.indexOf(m.name) : defaults.length;
     const shown = this.sweep.measures.map((m, i) => ({ measure: m, name: m.name + (m.of ? ` (of ${m.of})` : ""), about: m.about, better: m.better, value: r => r.mean[i], best: this.best[i],
-      text: r => r.mean[i] === null ? "-" : this.texts[i](r.mean[i], r.deviation[i]) })).filter((c, i) => this.visible.has(i)).sort((a, b) => first(a.measure) - first(b.measure));
+      text: r => r.mean[i] === null ? "-" : this.texts[i](r.mean[i], r.deviation[i]) + this.fewer(r, i) })).filter((c, i) => this.visible.has(i)).sort((a, b) => first(a.measure) - first(b.measure));
     return [{ name: "model", value: r => r.model, text: r => r.model }, ...keys, { name: "seeds", value: r => r.seeds, text: r => String(r.seeds) }, ...shown];
+  }
+
+  // fewer says of how many seeds a mean is, where the metric is not applicable under some.
+  fewer(row, i) {
+    const seeds = row.trials.filter(t => (this.sweep.trials[t].numbers?.[i] ?? null) !== null).length;
+    return seeds < row.seeds ? ` (${seeds} of ${row.seeds} seeds)` : "";
   }
 
   // varied leaves out the columns that are equal in all settings, and says what they are.
