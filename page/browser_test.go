@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/config"
 	"tessera/internal/browser"
 	"tessera/page"
 )
@@ -122,6 +123,7 @@ func TestASweepInTheBrowser(t *testing.T) {
 	if table := p.Text(`document.getElementById("settings").textContent`); strings.Count(table, "(1 of 2 seeds)") != 1 {
 		t.Errorf("the mean of one seed is not marked: %q", table)
 	}
+	want(p, `+(document.querySelectorAll("#settings .best").length > 0)`, 1)
 	p.Shot("sweep", true)
 	p.Type(`#filter`, "weight=10")
 	want(p, `document.querySelectorAll("#settings tbody tr").length`, 1)
@@ -130,4 +132,18 @@ func TestASweepInTheBrowser(t *testing.T) {
 	p.Wait(`document.querySelector("#plot svg").viewBox.baseVal.width < 380`) // it is drawn again
 	want(p, `+(document.documentElement.scrollWidth > 380)`, 0)
 	p.Shot("sweep-narrow", true)
+}
+
+func TestSettingsOnOtherImagesHaveNoCommonBest(t *testing.T) {
+	b := browser.Open(t)
+	s, _ := sweepPage(t, ran(t, weights, "weights", config.Passes(1)))
+	s.Settings[1].Images = 1
+	var text bytes.Buffer
+	if err := s.Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	address := file(t, text.String())
+	p := b.Page(t, address, address, browser.View{Width: 1200, Height: 900})
+	want(p, `document.querySelectorAll("#settings tbody tr").length`, 2)
+	want(p, `document.querySelectorAll("#settings .best, #plot .front").length`, 0)
 }
