@@ -41,7 +41,7 @@ func (r *Run) EvaluateSample(ctx context.Context, sample *evaluation.Sample, cho
 // Report measures the run on images that it was not fitted to, the test images or else those that were held out for validation,
 // and beside them on fitted images, at most [evaluation.MostFitted] evenly spaced ones. Where no images are held out it
 // measures the fitted ones alone, and says so. On fitted images only the metrics of [evaluation.Beside] are measured. Fitted
-// images that cannot be read are no error. Errors: as [Run.EvaluateOn].
+// images that cannot be read are not an error. The errors are those of [Run.EvaluateOn].
 func (r *Run) Report(ctx context.Context, chosen metrics.Selection) (*evaluation.Report, error) {
 	if err := r.ready(); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (r *Run) EvaluateImages(ctx context.Context, name string, images *data.Imag
 	return r.EvaluateSample(ctx, &evaluation.Sample{Split: evaluation.Given, Name: name, Images: images.Scaled(r.scaling)}, chosen)
 }
 
-// Attack measures what attacks do to the run: attacked images are sought at the images that it is evaluated on, the first
+// Attack measures what attacks do to the run: adversarial examples are computed from the images that it is evaluated on, the first
 // limit of them (0: all). Equal seeds of the attacks give equal reports. A baseline, which has no gradients, gives [ErrNoGradients].
 func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*attack.Report, error) {
 	if err := r.ready(); err != nil {

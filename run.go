@@ -265,7 +265,7 @@ func (r *Run) attacked(f func(attack.Target) error) error {
 }
 
 // Close frees the run's compiled programs and goroutines, once nothing computes. Afterwards every method that returns an error
-// returns [ErrClosed]; a second Close does nothing. Encoders of the run are closed by themselves.
+// returns [ErrClosed]; a second Close does nothing. Encoders of the run have their own Close.
 func (r *Run) Close() error {
 	if r == nil {
 		return nil

@@ -13,10 +13,11 @@ func checkCommand() *cobra.Command {
 	var f modelFlags
 	var fill string
 	cmd := &cobra.Command{
-		Use:   "check [FILE]",
-		Short: "Report all errors of a models.toml",
-		Long:  "Report all errors of the models and sweeps in FILE (default ./" + tessera.ModelsFile + ", or the shipped models if there is none)\nand of the data files that they name, if these exist. Say what was read.\n--fill prints one model with every default instead.",
-		Args:  cobra.MaximumNArgs(1),
+		Use:     "check [FILE]",
+		Short:   "Report all errors of a models.toml",
+		Long:    "Report all errors of the models and sweeps in FILE (default ./" + tessera.ModelsFile + ", or the shipped models if there is none)\nand of the data files that they name, if these exist, and say what was read.\n--fill prints one model with every default instead.",
+		Example: "  tessera check\n  tessera check --fill shallow",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: work(func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				if f.file != "" && f.file != args[0] {

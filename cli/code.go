@@ -21,9 +21,10 @@ func encodeCommand() *cobra.Command {
 		warn := func(out io.Writer, file string, values []float32) { warnRange(out, file, values, low, high) }
 		return coding{read: r.Shape(), write: []int{r.Units()}, code: r.Encode, name: "codes", like: r.Model.Dataset.Source, warn: warn}
 	})
-	cmd.Long = "Encode images or vectors as codes, float32, one row per sample. Read are .npy, .npz, .safetensors, .csv and IDX files, images and\n" +
-		"folders of images; files of the kind of the run's data set as its keys say. Written are .npy, .npz (arrays codes, names, labels and\n" +
-		"classes, as far as the input has them) or .csv (columns name, label, and one for each unit). Samples are scaled as in the training."
+	cmd.Long = "Encode images or vectors as codes: float32, one row per sample. Samples are scaled as in the training. The input is a .npy, .npz, .safetensors, .csv or\n" +
+		"IDX file, an image, or a folder of images; a file of the same kind as the run's data set is read by the keys of that data set. The\n" +
+		"output is .npy, .npz (arrays codes, and names, labels and classes if the input has them) or .csv (columns name and label if the input\n" +
+		"has them, and one for each unit)."
 	cmd.Example = "  tessera encode runs/shallow --in images.npy --out codes.npy\n  tessera encode runs/photos --in photos --out codes.npz"
 	return cmd
 }

@@ -68,9 +68,10 @@ func state(s data.Status) string {
 func dataGetCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
-		Use:   "get NAME...",
-		Short: "Download data sets and verify their checksums",
-		Long:  "Download data sets into the folder --data, $" + data.EnvDir + " or the cache, the first that is given.\nAn interrupted download resumes. Files with the right checksum are kept.",
+		Use:     "get NAME...",
+		Short:   "Download data sets and verify their checksums",
+		Long:    "Download data sets into the folder --data, $" + data.EnvDir + " or the cache, the first that is given.\nAn interrupted download resumes. Files with the right checksum are kept.",
+		Example: "  tessera data get fashion-mnist mnist",
 		RunE: work(func(cmd *cobra.Command, args []string) error {
 			dirs := data.SearchDirs(dir)
 			if len(dirs) == 0 {

@@ -28,9 +28,10 @@ func listCommand() *cobra.Command {
 	var asJSON bool
 	titles := slices.Concat([]string{modelsTitle}, config.Vocabularies(), []string{metricsTitle, sweepsTitle})
 	cmd := &cobra.Command{
-		Use:   "list [KIND]...",
-		Short: "List models, layers, losses and all other parts, with keys and defaults",
-		Long:  "List models, layers, losses and all other parts, with keys and defaults. The kinds are " + strings.Join(titles, ", ") + ".",
+		Use:     "list [KIND]...",
+		Short:   "List models, layers, losses and all other parts, with keys and defaults",
+		Long:    "List models, layers, losses and all other parts, with keys and defaults. The kinds are " + strings.Join(titles, ", ") + ".",
+		Example: "  tessera list losses\n  tessera list models sweeps",
 		RunE: work(func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				args = titles

@@ -18,9 +18,10 @@ func summaryCommand() *cobra.Command {
 	var f modelFlags
 	var asJSON, plan bool
 	cmd := &cobra.Command{
-		Use:   "summary MODEL",
-		Short: "Show the layers, shapes and parameter counts of a model",
-		Args:  one("model"),
+		Use:     "summary MODEL",
+		Short:   "Show the layers, shapes and parameter counts of a model",
+		Example: "  tessera summary asym\n  tessera summary shallow-nonneg-kl --plan",
+		Args:    one("model"),
 		RunE: work(func(cmd *cobra.Command, args []string) error {
 			if plan && asJSON {
 				return usagef("--plan: has no JSON form; leave out --json")

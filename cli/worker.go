@@ -28,8 +28,8 @@ func workerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "worker nats://HOST[:PORT]",
 		Short: "Take trials of a sweep on another machine",
-		Long: "Take trials of the sweep that runs at an address, as many at once as this machine has CPUs: `tessera sweep NAME --listen ADDR` there.\n" +
-			"A worker needs no shared disk and no models.toml. Ctrl-C gives the trials back, with their checkpoints.",
+		Long: "Take trials of the sweep that `tessera sweep NAME --listen ADDR` runs on another machine, as many at once as this machine has\n" +
+			"CPUs. A worker needs no shared disk and no models.toml. Ctrl-C gives the trials back, with their checkpoints.",
 		Example: "  tessera worker nats://192.168.1.10 --token-file token",
 		Args:    one("address"),
 		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) }),

@@ -1,5 +1,6 @@
-// Package data reads and generates image sets: generated sets (swimmer, bars), downloaded sets (fashion-mnist, mnist) and
-// user files (idx, png, npy). Pixels stay bytes in memory and are scaled per batch.
+// Package data reads and generates sets of images and vectors: generated sets (swimmer, bars), downloaded sets (fashion-mnist,
+// mnist) and user files (images in folders, idx, npy, npz, safetensors, csv). Pixels stay bytes in memory and are scaled per
+// batch.
 //
 // A new data set is one new file with one call of Registry.Register.
 package data

@@ -117,6 +117,10 @@ func TestTheListSearchesAndCompares(t *testing.T) {
 	server := serve(t, dir, live.Options{})
 	p := b.Page(t, server.URL, server.URL, browser.View{Width: 1000, Height: 800})
 	p.Wait(`document.querySelectorAll("#list tbody tr").length === 3`)
+	changed := `[...document.querySelectorAll("#list tbody tr")].map(r => r.lastChild.textContent)`
+	if p.Number(changed+`.filter(t => /^\d{4}-\d\d-\d\d \d\d:\d\d$/.test(t)).length`) != 3 {
+		t.Errorf("the times of the list are %s", p.Text(changed+`.join(", ")`))
+	}
 	p.Click(`#list thead th:nth-child(2) button`)
 	if order := p.Text(`[...document.querySelectorAll("#list tbody th")].map(e => e.textContent).join(" ")`); order != "one three two" {
 		t.Errorf("sorted by name: %s", order)

@@ -62,7 +62,7 @@ type Number struct {
 	Variant                    bool   // of another number of the list
 }
 
-// ReadRun opens a run, measures it and draws what a page shows of it. Data that are missing are no error: the page then says so.
+// ReadRun opens a run, measures it and draws what a page shows of it. Missing data are not an error: the page says that they are missing.
 func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
 	if ctx == nil {
 		return nil, errors.New("page: no context: give context.Background()")

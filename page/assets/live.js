@@ -1,5 +1,11 @@
 // What only `tessera ui` has: the list of runs, and pages that follow trainings.
 
+// localTime writes seconds since 1970 in the reader's time zone: 2026-11-23 04:13.
+function localTime(seconds) {
+  const zone = new Date(seconds * 1000).getTimezoneOffset() * 60;
+  return new Date((seconds - zone) * 1000).toISOString().slice(0, 16).replace("T", " ");
+}
+
 class ListView {
   constructor(rows) {
     this.rows = new Map(rows.map(r => [r.path, r]));
@@ -13,7 +19,7 @@ class ListView {
       { name: "epochs", value: r => r.epoch, text: r => r.kind === "sweep" ? `${r.epoch} of ${r.epochs} trials` : `${r.epoch} of ${r.epochs}` },
       { name: "loss", value: r => r.loss, text: r => r.loss ? number(r.loss) : "-" },
       { name: "val_mse", value: r => r.error, text: r => r.error ? number(r.error) : "-" },
-      { name: "changed", value: r => r.modified, text: r => r.modified ? new Date(r.modified * 1000).toLocaleString() : "-" },
+      { name: "changed", value: r => r.modified, text: r => r.modified ? localTime(r.modified) : "-" },
     ];
     document.getElementById("list-filter").addEventListener("input", () => this.draw());
     const compare = document.getElementById("list-compare");
