@@ -1,13 +1,17 @@
 package page_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"tessera/config"
 	"tessera/internal/browser"
+	"tessera/page"
 )
 
 // file writes a page and returns its address.
@@ -86,8 +90,14 @@ func TestAReportInTheDark(t *testing.T) {
 
 func TestASweepInTheBrowser(t *testing.T) {
 	b := browser.Open(t)
-	s, text := sweepPage(t, ran(t, weights, "weights"))
-	address := file(t, text)
+	s, _ := sweepPage(t, ran(t, weights, "weights"))
+	at := slices.IndexFunc(s.Measures, func(m page.MeasureColumn) bool { return m.Name == "mse" })
+	s.Trials[0].Numbers[at] = nil // as if it were not applicable under the first seed
+	var text bytes.Buffer
+	if err := s.Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	address := file(t, text.String())
 	p := b.Page(t, address, address, browser.View{Width: 1200, Height: 900})
 	want(p, `document.querySelectorAll("#settings tbody tr").length`, 2)
 	want(p, `document.querySelectorAll("#plot .mark").length`, 2)
@@ -110,6 +120,10 @@ func TestASweepInTheBrowser(t *testing.T) {
 	if text := p.Text(`document.querySelector(".summary").textContent`); !strings.Contains(text, "the weight of the kl term (loss.1.weight)") || !strings.Contains(text, "No images were held out") {
 		t.Errorf("the summary does not say what varies, or what was measured: %q", text)
 	}
+	if table := p.Text(`document.getElementById("settings").textContent`); strings.Count(table, "(1 of 2 seeds)") != 1 {
+		t.Errorf("the mean of one seed is not marked: %q", table)
+	}
+	want(p, `+(document.querySelectorAll("#settings .best").length > 0)`, 1)
 	p.Shot("sweep", true)
 	p.Type(`#filter`, "weight=10")
 	want(p, `document.querySelectorAll("#settings tbody tr").length`, 1)
@@ -118,4 +132,18 @@ func TestASweepInTheBrowser(t *testing.T) {
 	p.Wait(`document.querySelector("#plot svg").viewBox.baseVal.width < 380`) // it is drawn again
 	want(p, `+(document.documentElement.scrollWidth > 380)`, 0)
 	p.Shot("sweep-narrow", true)
+}
+
+func TestSettingsOnOtherImagesHaveNoCommonBest(t *testing.T) {
+	b := browser.Open(t)
+	s, _ := sweepPage(t, ran(t, weights, "weights", config.Passes(1)))
+	s.Settings[1].Images = 1
+	var text bytes.Buffer
+	if err := s.Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	address := file(t, text.String())
+	p := b.Page(t, address, address, browser.View{Width: 1200, Height: 900})
+	want(p, `document.querySelectorAll("#settings tbody tr").length`, 2)
+	want(p, `document.querySelectorAll("#settings .best, #plot .front").length`, 0)
 }

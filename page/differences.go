@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tessera/config"
+	"tessera/data"
 	"tessera/metrics"
 	"tessera/sweep"
 )
@@ -31,15 +32,7 @@ func (t DifferenceTable) Open() bool { return len(t.Rows) <= 12 }
 // differences compares the settings that are measured on the same images with the first selected one of them, else with the first
 // one of several seeds.
 func (s *Sweep) differences(r *sweep.Results) {
-	sets := make([]*config.Dataset, len(r.Settings))
-	for i, one := range r.Settings {
-		for _, trial := range one.Trials {
-			if sets[i] = s.sets[trial]; sets[i] != nil {
-				break
-			}
-		}
-	}
-	several := false
+	sets, several := s.setsOf(r), false
 	for _, i := range selectedFirst(r) {
 		several = several || len(r.Settings[i].Trials) > 1
 		if sets[i] == nil || len(r.Settings[i].Seeds) < 2 {
@@ -64,6 +57,30 @@ func (s *Sweep) differences(r *sweep.Results) {
 	if len(r.Selected) > 0 {
 		s.Intervals = fmt.Sprintf("The values are of the %s split, by which settings were selected: there the selected ones look too good, and "+
 			"more than one in twenty of their intervals may not contain the true difference.", r.Split)
+	}
+}
+
+// setsOf are the data sets of the settings, nil where no trial of a setting can be opened.
+func (s *Sweep) setsOf(r *sweep.Results) []*config.Dataset {
+	sets := make([]*config.Dataset, len(r.Settings))
+	for i, one := range r.Settings {
+		for _, trial := range one.Trials {
+			if sets[i] = s.sets[trial]; sets[i] != nil {
+				break
+			}
+		}
+	}
+	return sets
+}
+
+// group gives settings that are measured on the same images the same number: only among these there is a best one. Sets that are not
+// known are taken for one.
+func (s *Sweep) group(r *sweep.Results) {
+	sets := s.setsOf(r)
+	for i := range s.Settings {
+		s.Settings[i].Images = slices.IndexFunc(sets[:i+1], func(set *config.Dataset) bool {
+			return set == sets[i] || sweep.SameImages(set, sets[i], data.Split(r.Split))
+		})
 	}
 }
 

@@ -60,6 +60,7 @@ type SettingRow struct {
 	Model     string   `json:"model"`
 	Values    []string `json:"values"` // of the keys
 	Seeds     int      `json:"seeds"`
+	Images    int      `json:"images"` // the same number for settings that are measured on the same images
 	Mean      []*Point `json:"mean"`
 	Deviation []*Point `json:"deviation"`
 	Trials    []int    `json:"trials"` // their indices
@@ -103,6 +104,7 @@ func ReadSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
 	s.Names = keyNames(results.Keys, models)
 	s.words(results, models)
 	s.selected(results, names)
+	s.group(results)
 	s.differences(results)
 	return s, nil
 }

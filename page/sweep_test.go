@@ -91,6 +91,11 @@ func TestASweepSaysWhatItIs(t *testing.T) {
 
 func TestSettingsOnOtherImagesHaveTheirOwnTable(t *testing.T) {
 	s, _ := sweepPage(t, ran(t, weights+"set.dataset.seed = [1, 2]", "weights"))
+	for i, one := range s.Settings { // the seed of the data set varies fastest
+		if one.Images != i%2 {
+			t.Errorf("setting %v is compared with settings on images %d", one.Values, one.Images)
+		}
+	}
 	if len(s.Differences) != 2 {
 		t.Fatalf("%d tables, want 2", len(s.Differences))
 	}

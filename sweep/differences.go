@@ -48,7 +48,7 @@ func (r *Results) Differences(from int, sets []*config.Dataset) Differences {
 	measured := r.bySetting()
 	one, other := make([][]*metrics.Result, len(measured)), make([][]*metrics.Result, len(measured))
 	for i := range measured {
-		if i != from && sameImages(sets[from], sets[i], data.Split(r.Split)) {
+		if i != from && SameImages(sets[from], sets[i], data.Split(r.Split)) {
 			one[i], other[i] = pairs(r.Settings[from].Seeds, measured[from], measured[i])
 		}
 		d.Pairs[i] = len(one[i])
@@ -91,8 +91,9 @@ func (r *Results) bySetting() []map[uint64]*metrics.Result {
 	return all
 }
 
-// sameImages reports whether two trials with one seed are measured on the same images with the same values.
-func sameImages(a, b *config.Dataset, split data.Split) bool {
+// SameImages reports whether two trials with one seed and these data sets are measured on the same images of a split, with the same
+// values; a set that is nil is not known, and has none in common.
+func SameImages(a, b *config.Dataset, split data.Split) bool {
 	if a == nil || b == nil || !reflect.DeepEqual(a.Source, b.Source) {
 		return false
 	}

@@ -10,10 +10,11 @@ class SweepView {
     this.visible = new Set(sweep.measures.map((m, i) => i).filter(i => defaults.includes(sweep.measures[i].name)));
     if (this.visible.size < 2) sweep.measures.slice(0, 8).forEach((m, i) => this.visible.add(i));
     this.sorted = null;
-    this.best = sweep.measures.map((m, i) => {
-      const values = this.rows.map(r => r.mean[i]).filter(v => v !== null);
-      return m.better && new Set(values).size > 1 ? Math[m.better === "lower" ? "min" : "max"](...values) : null;
-    });
+    this.groups = [...new Set(this.rows.map(r => r.images))]; // of settings that are measured on the same images
+    this.best = sweep.measures.map((m, i) => new Map(this.groups.map(images => {
+      const values = this.rows.filter(r => r.images === images).map(r => r.mean[i]).filter(v => v !== null);
+      return [images, m.better && new Set(values).size > 1 ? Math[m.better === "lower" ? "min" : "max"](...values) : null];
+    })));
     this.texts = sweep.measures.map((m, i) => this.notation(i));
     this.models = new Set(this.rows.map(r => r.model)).size;
     this.controls();
@@ -90,8 +91,14 @@ class SweepView {
     const keys = this.sweep.keys.map((k, i) => ({ name: this.sweep.names[i], about: k, value: r => r.values[i], text: r => r.values[i] }));
     const first = m => defaults.includes(m.name) ? defaults.indexOf(m.name) : defaults.length;
     const shown = this.sweep.measures.map((m, i) => ({ measure: m, name: m.name + (m.of ? ` (of ${m.of})` : ""), about: m.about, better: m.better, value: r => r.mean[i], best: this.best[i],
-      text: r => r.mean[i] === null ? "-" : this.texts[i](r.mean[i], r.deviation[i]) })).filter((c, i) => this.visible.has(i)).sort((a, b) => first(a.measure) - first(b.measure));
+      text: r => r.mean[i] === null ? "-" : this.texts[i](r.mean[i], r.deviation[i]) + this.fewer(r, i) })).filter((c, i) => this.visible.has(i)).sort((a, b) => first(a.measure) - first(b.measure));
     return [{ name: "model", value: r => r.model, text: r => r.model }, ...keys, { name: "seeds", value: r => r.seeds, text: r => String(r.seeds) }, ...shown];
+  }
+
+  // fewer says of how many seeds a mean is, where the metric is not applicable under some.
+  fewer(row, i) {
+    const seeds = row.trials.filter(t => (this.sweep.trials[t].numbers?.[i] ?? null) !== null).length;
+    return seeds < row.seeds ? ` (${seeds} of ${row.seeds} seeds)` : "";
   }
 
   // varied leaves out the columns that are equal in all settings, and says what they are.
@@ -119,7 +126,7 @@ class SweepView {
       element("button", { type: "button", click: () => this.sort(c) }, c.name))));
     const body = rows.map(r => element("tr", { "data-setting": r.index, class: r.index === this.marked ? "marked" : undefined, click: () => this.mark(r.index) },
       ...columns.map((c, i) => i === 0 ? element("th", { scope: "row" }, element("button", { type: "button", click: e => { e.stopPropagation(); this.mark(r.index); } }, c.text(r))) :
-        element("td", { class: c.best !== null && c.best !== undefined && c.value(r) === c.best ? "best" : undefined }, c.text(r)))));
+        element("td", { class: c.best && c.value(r) !== null && c.value(r) === c.best.get(r.images) ? "best" : undefined }, c.text(r)))));
     document.getElementById("settings").replaceChildren(element("thead", {}, head), element("tbody", {}, ...body));
   }
 
@@ -189,9 +196,9 @@ class SweepView {
     for (const t of sx.ticks) svg.append(element("line", { class: "grid-line", x1: sx.at(t), x2: sx.at(t), y1: 12, y2: height - 44 }), element("text", { x: sx.at(t), y: height - 28, "text-anchor": "middle" }, number(t)));
     for (const t of sy.ticks) svg.append(element("line", { class: "grid-line", x1: 70, x2: width - 16, y1: sy.at(t), y2: sy.at(t) }), element("text", { x: 64, y: sy.at(t) + 4, "text-anchor": "end" }, number(t)));
     svg.append(element("text", { x: (width + 54) / 2, y: height - 8, "text-anchor": "middle" }, this.named(x)), element("text", { x: 14, y: (height - 32) / 2, transform: `rotate(-90 14 ${(height - 32) / 2})`, "text-anchor": "middle" }, this.named(y)));
-    const front = this.front(rows, x, y);
+    const fronts = this.groups.map(images => this.front(rows.filter(r => r.images === images), x, y)).filter(front => front.length > 1);
     for (const r of rows) svg.append(...this.marks(r, x, y, sx, sy, xLog, yLog, paint(r)));
-    if (front.length > 1) svg.append(element("path", { class: "front", d: "M" + front.map(r => `${sx.at(r.mean[x])} ${sy.at(r.mean[y])}`).join("L") }));
+    for (const front of fronts) svg.append(element("path", { class: "front", d: "M" + front.map(r => `${sx.at(r.mean[x])} ${sy.at(r.mean[y])}`).join("L") }));
     where.replaceChildren(svg);
     get("legend").replaceChildren(...(groups.length > 24 ? [] : groups.map((g, i) => { const dot = element("i", {}); dot.style.background = series[i % series.length]; return element("span", {}, dot, g || "-"); })));
   }
