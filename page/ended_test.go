@@ -71,6 +71,7 @@ func TestAPageSaysHowFarATrainingIs(t *testing.T) {
 			"12 images of bars that the training held out for validation, and by which early stopping chose the epoch"}, "tessera resume"},
 		{"converged", 0, []string{`optimizer={ kind = "lbfgs" }`, "train.epochs=5000", "encoder.0.units=1", "dataset.count=5", "dataset.validation=0"},
 			[]string{"The optimizer found no better point after ", " of 5,000 iterations", ", with lbfgs on the full batch, for at most 5,000 iterations, from seed 1."}, "mini-batches"},
+		{"several passes", 0, []string{"train.min_epoch_steps=7"}, []string{"for 4 epochs of 7 steps or more, from seed 1."}, "tessera resume"},
 		{"limited", 0, []string{"dataset.limit=40", "train.epochs=1"}, []string{"It was trained on the first 40 images of bars, of which 20 % were held out"}, "tessera resume"},
 	} {
 		one, err := page.ReadRun(t.Context(), trained(t, c.interrupt, c.sets...), options)

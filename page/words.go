@@ -107,11 +107,14 @@ func scheduleText(m *config.Model) string {
 	if searches(m) { // a search ends where it finds no better point
 		return fmt.Sprintf("with %s on the full batch, for at most %s", m.Optimizer.Kind, plural(m.Train.Epochs, "iteration"))
 	}
-	most := ""
+	most, steps := "", ""
 	if m.Train.Patience > 0 {
 		most = "at most "
 	}
-	return fmt.Sprintf("with %s, in mini-batches of %d, for %s%s", m.Optimizer.Kind, m.Train.Batch, most, plural(m.Train.Epochs, "epoch"))
+	if n := m.Train.MinEpochSteps; n > 0 {
+		steps = fmt.Sprintf(" of %d steps or more", n)
+	}
+	return fmt.Sprintf("with %s, in mini-batches of %d, for %s%s%s", m.Optimizer.Kind, m.Train.Batch, most, plural(m.Train.Epochs, "epoch"), steps)
 }
 
 // searches reports whether the optimizer takes the full batch: its epochs are iterations.
