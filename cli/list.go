@@ -168,7 +168,11 @@ func printList(out io.Writer, title string, list []table.Description) error {
 	var b strings.Builder
 	b.WriteString(title + "\n")
 	for _, d := range list {
-		b.WriteString(report.Columns([][]string{{fmt.Sprintf("  %-*s", longest, d.Name), d.About}}, page))
+		name := "  " + d.Name
+		if d.About != "" { // else nothing stands beside it
+			name = fmt.Sprintf("  %-*s", longest, d.Name)
+		}
+		b.WriteString(report.Columns([][]string{{name, d.About}}, page))
 		var rows [][]string
 		for _, k := range d.Keys {
 			rows = append(rows, []string{"      " + k.Key, byDefault(k), k.Want, k.About})
