@@ -68,7 +68,8 @@ type kmeans struct {
 	x         []float32
 	nearest   []int32   // per image
 	distances []float32 // per image: squared, to the nearest centre
-	sums      *laneSums // per centre: its images
+	among     search    // of the centres that these are of
+	sums      *laneSums // per centre: its images less the origin
 }
 
 // Begin implements [Model].
@@ -122,9 +123,9 @@ func (m *kmeans) Step(ctx context.Context) (Progress, error) {
 
 // assign finds the nearest centre of every image, and its distance.
 func (m *kmeans) assign() {
-	halves := m.halfSquares()
+	m.among = m.search()
 	team.For(m.n, blockSize, func(from, to int) {
-		m.nearestOf(m.x[from*m.pixels:to*m.pixels], halves, m.nearest[from:to])
+		m.among.nearest(m.x[from*m.pixels:to*m.pixels], m.nearest[from:to])
 		for i := from; i < to; i++ {
 			c := int(m.nearest[i]) * m.pixels
 			m.distances[i] = kernel.Float32().SquaredDistance(m.image(i), m.atoms[c:c+m.pixels])
@@ -132,25 +133,32 @@ func (m *kmeans) assign() {
 	})
 }
 
-// halfSquares returns half the squared norm of each centre.
-func (m *kmeans) halfSquares() []float32 {
-	halves := make([]float32, m.units)
-	for j := range halves {
-		halves[j] = kernel.Float32().SumSquares(m.atoms[j*m.pixels:(j+1)*m.pixels]) / 2
-	}
-	return halves
+// search finds nearest centres. All is seen from the mean of the centres, so that a large value that all images share costs
+// the products no digits.
+type search struct {
+	origin, centres []float32 // the mean of the centres, and the centres less it
+	halves          []float32 // per centre: half its squared norm, less the origin
 }
 
-// nearestOf writes the index of the nearest centre c of each image x, which has the largest xc - |c|^2/2.
-func (m *kmeans) nearestOf(x, halves []float32, nearest []int32) {
-	n, k := len(nearest), m.units
+func (m *kmeans) search() search {
+	origin := columnMeans(m.atoms, m.units, m.pixels)
+	s := search{origin, subtractRow(m.atoms, origin), make([]float32, m.units)}
+	for j := range s.halves {
+		s.halves[j] = kernel.Float32().SumSquares(s.centres[j*m.pixels:(j+1)*m.pixels]) / 2
+	}
+	return s
+}
+
+// nearest writes the index of the nearest centre c of each image x, which has the largest xc - |c|^2/2.
+func (s *search) nearest(images []float32, nearest []int32) {
+	n, k, p := len(nearest), len(s.halves), len(s.origin)
 	products := make([]float32, n*k)
-	kernel.Float32().Gemm(false, true, n, k, m.pixels, 1, x, m.pixels, m.atoms, m.pixels, 0, products, k)
+	kernel.Float32().Gemm(false, true, n, k, p, 1, subtractRow(images, s.origin), p, s.centres, p, 0, products, k)
 	for i := range nearest {
 		row := products[i*k : (i+1)*k]
 		best := 0
 		for j, v := range row {
-			if v-halves[j] > row[best]-halves[best] {
+			if v-s.halves[j] > row[best]-s.halves[best] {
 				best = j
 			}
 		}
@@ -162,10 +170,13 @@ func (m *kmeans) nearestOf(x, halves []float32, nearest []int32) {
 func (m *kmeans) moveCentres() {
 	ops, p := kernel.Float32(), m.pixels
 	m.sums.reset()
+	origin := m.among.origin
 	forLanes(m.n, func(lane, from, to int) {
+		image := make([]float32, p)
 		for i := from; i < to; i++ {
 			sum := m.sums.sums[lane][int(m.nearest[i])*p : (int(m.nearest[i])+1)*p]
-			ops.Add(sum, sum, m.image(i))
+			ops.Sub(image, m.image(i), origin)
+			ops.Add(sum, sum, image)
 		}
 	})
 	total := make([]float32, m.units*p)
@@ -178,6 +189,7 @@ func (m *kmeans) moveCentres() {
 		centre := m.atoms[j*p : (j+1)*p]
 		if count > 0 {
 			ops.DivScalar(centre, total[j*p:(j+1)*p], float32(count))
+			ops.Add(centre, centre, origin)
 		} else if far := m.farthest(); m.distances[far] > 0 {
 			copy(centre, m.image(far))
 			m.distances[far] = 0 // another empty centre takes the next
@@ -209,9 +221,9 @@ func (m *kmeans) Encode(images []float32) ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	codes, nearest, halves := make([]float32, n*m.units), make([]int32, n), m.halfSquares()
+	codes, nearest, among := make([]float32, n*m.units), make([]int32, n), m.search()
 	team.For(n, blockSize, func(from, to int) {
-		m.nearestOf(images[from*m.pixels:to*m.pixels], halves, nearest[from:to])
+		among.nearest(images[from*m.pixels:to*m.pixels], nearest[from:to])
 	})
 	for i, c := range nearest {
 		codes[i*m.units+int(c)] = 1

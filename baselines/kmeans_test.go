@@ -72,6 +72,31 @@ func TestFirstCentresAreDrawnByTheirSquaredDistance(t *testing.T) {
 	}
 }
 
+// A large value that all samples share must not hide their differences, as of pressures in Pa.
+func TestKMeansOfValuesFarFromZero(t *testing.T) {
+	for _, offset := range []float32{0, 1e5} {
+		x := make([]float32, 100)
+		for i := range x {
+			x[i] = offset + float32(i%2)*10 + float32(i)/128
+		}
+		m := newModel(t, &KMeans{Components: 2, Iterations: 100, Restarts: 3}, []int{1}, 1)
+		fit(t, m, Matrix{x, 1})
+		codes, err := m.Encode(x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		output, err := m.Decode(codes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range x {
+			if d := math.Abs(float64(x[i] - output[i])); d > 1 {
+				t.Fatalf("offset %v: the centre of sample %d (%v) is at %v", offset, i, x[i], output[i])
+			}
+		}
+	}
+}
+
 func TestFirstCentresAreDifferentImages(t *testing.T) {
 	images := mixed(40)
 	m := newModel(t, &KMeans{Components: 38, Iterations: 1}, mixedShape, 1).(*kmeans)

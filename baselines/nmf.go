@@ -3,9 +3,11 @@ package baselines
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"tessera/config"
+	"tessera/kernel"
 	"tessera/part"
 )
 
@@ -193,7 +195,24 @@ func (o *onlineNMF) encode(images, atoms []float32, precision float64) []float32
 
 func (o *onlineNMF) penalty([]float32) float64 { return 0 }
 
-func (o *onlineNMF) improve(f *factors) { f.sweepAtoms(sweeps, f.codesGram, f.target) }
+// improve sweeps over the atoms and gives them norm 1; the sums over codes become those of codes with the other scale.
+func (o *onlineNMF) improve(f *factors) {
+	f.sweepAtoms(sweeps, f.codesGram, f.target)
+	ops, k, p := kernel.Float32(), f.units, f.pixels
+	for j := range k {
+		atom, target, gram := f.atoms[j*p:(j+1)*p], f.target[j*p:(j+1)*p], f.codesGram[j*k:(j+1)*k]
+		norm := float32(math.Sqrt(float64(ops.SumSquares(atom))))
+		if !(norm > 0) {
+			continue
+		}
+		ops.DivScalar(atom, atom, norm)
+		ops.MulScalar(target, target, norm)
+		ops.MulScalar(gram, gram, norm)
+		for i := range k {
+			f.codesGram[i*k+j] *= norm
+		}
+	}
+}
 
 // penalties are the weights on the factors, as the rules take them.
 type penalties struct{ l1Codes, l2Codes, l1Atoms, l2Atoms float64 }

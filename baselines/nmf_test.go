@@ -166,3 +166,15 @@ func TestPCAOfFashionHasTheKnownErrors(t *testing.T) {
 		t.Errorf("mse: fitted images %.8f, test images %.8f, want 0.00762658 and 0.00765946", objective, e)
 	}
 }
+
+// Atoms have norm 1, as those of the full batch have, so that scales are in the codes.
+func TestAtomsOfBatchesHaveNormOne(t *testing.T) {
+	m := newModel(t, &NMF{Components: 4, Solver: "hals", Loss: "euclidean", Init: "random", Iterations: 30, Batch: 20, ForgetFactor: 0.7}, mixedShape, 1)
+	fit(t, m, mixed(60))
+	atoms := m.Atoms()
+	for j := range atoms.Count {
+		if norm := l2Norm(atoms.Values[j*30 : (j+1)*30]); math.Abs(norm-1) > 1e-5 {
+			t.Errorf("atom %d has norm %v", j, norm)
+		}
+	}
+}

@@ -109,10 +109,22 @@ func (m *nnsae) expression(p *ir.Module, x *ir.Value) *ir.Value {
 	return ir.Point(ir.Sigmoid, g.Shape, ir.Point(ir.Add, g.Shape, scaled, row(p, offsetsName, m.offsets)))
 }
 
-// expression implements [Expressed]: 1 for the nearest centre, the one with the largest <x, c> - |c|²/2, and 0 for the others.
+// expression implements [Expressed]: 1 for the nearest centre, as [search] finds it, and 0 for the others. Of equally near
+// ones it is the first, which has no other before it.
 func (m *kmeans) expression(p *ir.Module, x *ir.Value) *ir.Value {
-	g := m.projected(p, x)
-	score := ir.Point(ir.Sub, g.Shape, g, row(p, "half squares", m.halfSquares()))
+	k, s := m.units, m.search()
+	shape := []int{x.Shape[0], k}
+	near := ir.Point(ir.Sub, x.Shape, x, row(p, "origin", s.origin))
+	g := &ir.Value{Op: ir.Product{TransB: true}, Args: []*ir.Value{near, parameter(p, "centres", []int{k, m.pixels}, s.centres)}, Shape: shape}
+	score := ir.Point(ir.Sub, shape, g, row(p, "half squares", s.halves))
 	best := ir.Reduce(ir.Largest, score, []int{x.Shape[0], 1}, 1)
-	return ir.Point(ir.Eq, g.Shape, score, ir.Broadcasted(best, g.Shape))
+	tied := ir.Point(ir.Eq, shape, score, ir.Broadcasted(best, shape))
+	before := make([]float32, k*k) // 1 in row i, column j where i < j
+	for i := range k {
+		for j := i + 1; j < k; j++ {
+			before[i*k+j] = 1
+		}
+	}
+	earlier := &ir.Value{Op: ir.Product{}, Args: []*ir.Value{tied, parameter(p, "before", []int{k, k}, before)}, Shape: shape}
+	return ir.Point(ir.Mul, shape, tied, ir.Point(ir.Eq, shape, earlier, row(p, "none before", make([]float32, k))))
 }

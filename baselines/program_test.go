@@ -48,6 +48,20 @@ func wantSame(t *testing.T, name string, got, want []float32) {
 	}
 }
 
+// Centres coincide where there are more of them than different samples: the code still names one.
+func TestTheProgramOfKMeansNamesOneOfEqualCentres(t *testing.T) {
+	x := []float32{1, 0, 1, 0, 0, 1}
+	m := newModel(t, &KMeans{Components: 3, Iterations: 10, Restarts: 1}, []int{2}, 1)
+	fit(t, m, Matrix{x, 2})
+	codes, err := m.Encode(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	taps := computed(t, m, imagesName, x, 3, losses.Code, losses.Output)
+	wantSame(t, "codes", taps[0], codes)
+	wantSame(t, "output", taps[1], x)
+}
+
 func TestProgramsComputeWhatTheModelsCompute(t *testing.T) {
 	const side, images = 5, 40
 	x := make([]float32, images*side*side)
