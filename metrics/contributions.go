@@ -8,6 +8,9 @@ import (
 // contributing is the fraction of the largest contribution from which a unit counts as contributing.
 const contributing = 0.01
 
+// otherWeights says why what weighs atoms by codes is not applicable.
+const otherWeights = "a deeper decoder weighs its atoms by other values than the codes"
+
 // otherAtoms returns why the codes do not weigh the atoms, y = s(sum_j h_j w_j + b), "" where they do.
 func otherAtoms(s *Subject) string {
 	switch {

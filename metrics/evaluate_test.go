@@ -121,7 +121,7 @@ func plainHoyer(rows []float32, k int) float64 {
 			l2 += float64(v) * float64(v)
 		}
 		if l1 > 0 {
-			total += (math.Sqrt(float64(k)) - l1/(math.Sqrt(l2)+1e-7)) / (math.Sqrt(float64(k)) - 1)
+			total += (math.Sqrt(float64(k)) - l1/math.Sqrt(l2)) / (math.Sqrt(float64(k)) - 1)
 		}
 	}
 	return total / float64(len(rows)/k)

@@ -10,34 +10,28 @@ func init() {
 	Registry.Register("hoyer", "sparsity of the codes", func() Metric { return codeHoyer{} })
 }
 
-// hoyerEpsilon keeps the study's quotient finite.
-const hoyerEpsilon = 1e-7
-
-// Hoyer returns the sparsity of a vector of k values, (sqrt k - |v|_1 / (|v|_2 + 1e-7)) / (sqrt k - 1): 0 when all values
-// are equal, 1 when one value is not zero. Where the 1e-7 makes that more than 1, because the values are tiny, it is left out.
-// An all-zero vector has sparsity 0 by definition (the formula alone would give more than 1), and so has a vector of one
-// value.
+// Hoyer returns the sparsity of a vector of k values, (sqrt k - |v|_1 / |v|_2) / (sqrt k - 1): 0 when all values are equal,
+// 1 when one value is not zero. An all-zero vector has sparsity 0 by definition, and so has a vector of one value. The study
+// adds 1e-7 to |v|_2, which would call small equal values sparse; else it changes the sparsity by about 1e-7 / |v|_2.
 //
 // Source: P. O. Hoyer, Non-negative matrix factorization with sparseness constraints, JMLR 5, 2004.
 func Hoyer(v []float32) float64 {
-	if len(v) < 2 {
-		return 0
-	}
 	var l1, squares float64
 	for _, x := range v {
 		f := float64(x)
 		l1 += math.Abs(f)
 		squares += f * f
 	}
-	if l1 == 0 {
+	return sparsity(len(v), l1, squares)
+}
+
+// sparsity is that of n values with these sums of their sizes and of their squares.
+func sparsity(n int, l1, squares float64) float64 {
+	if n < 2 || squares == 0 {
 		return 0
 	}
-	root, l2 := math.Sqrt(float64(len(v))), math.Sqrt(squares)
-	sparsity := (root - l1/(l2+hoyerEpsilon)) / (root - 1)
-	if sparsity > 1+hoyerEpsilon { // the values are so small that the 1e-7 outweighs them
-		return max(0, min(1, (root-l1/l2)/(root-1)))
-	}
-	return sparsity
+	root := math.Sqrt(float64(n))
+	return max(0, min(1, (root-l1/math.Sqrt(squares))/(root-1))) // rounding can leave [0,1]
 }
 
 // MeanHoyer returns the mean sparsity of the rows of a matrix: of codes (width = units) or of atoms (width = pixels).

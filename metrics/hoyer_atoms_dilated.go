@@ -18,8 +18,8 @@ func (*HoyerAtomsDilated) Describe() Description {
 
 // Start implements [Metric].
 func (m *HoyerAtomsDilated) Start(s *Subject) (Meter, error) {
-	if s.Atoms.Count != s.Units {
-		return Fixed(NotApplicable(otherWeights)), nil
+	if why := otherAtoms(s); why != "" {
+		return Fixed(NotApplicable(why)), nil
 	}
 	operated, err := m.apply(s.Atoms)
 	if err != nil {
@@ -28,6 +28,3 @@ func (m *HoyerAtomsDilated) Start(s *Subject) (Meter, error) {
 	sparsity, err := MeanHoyer(operated.Values, operated.Pixels())
 	return Fixed(Number(sparsity)), err
 }
-
-// otherWeights says why what weighs atoms by codes is not applicable.
-const otherWeights = "a deeper decoder weighs its atoms by other values than the codes"

@@ -1,7 +1,5 @@
 package metrics
 
-import "math"
-
 func init() {
 	Registry.Register("hoyer_contribution", "sparsity of what the units contribute", func() Metric { return contributionHoyer{} })
 }
@@ -27,18 +25,16 @@ func (contributionHoyer) Describe() Description {
 }
 
 // Start implements [Metric].
-func (contributionHoyer) Start(s *Subject) (Meter, error) { return ofContributions(s, exactHoyer), nil }
+func (contributionHoyer) Start(s *Subject) (Meter, error) {
+	return ofContributions(s, contributionSparsity), nil
+}
 
-// exactHoyer is [Hoyer] without the constant in the denominator, which would make small values less sparse.
-func exactHoyer(c []float64) float64 {
+// contributionSparsity is [Hoyer] of contributions, which are not negative.
+func contributionSparsity(c []float64) float64 {
 	var l1, squares float64
 	for _, v := range c {
 		l1 += v
 		squares += v * v
 	}
-	if len(c) < 2 || squares == 0 {
-		return 0
-	}
-	root := math.Sqrt(float64(len(c)))
-	return (root - l1/math.Sqrt(squares)) / (root - 1)
+	return sparsity(len(c), l1, squares)
 }

@@ -40,8 +40,8 @@ func (*Jaccard) Describe() Description {
 
 // Start implements [Metric].
 func (m *Jaccard) Start(s *Subject) (Meter, error) {
-	if s.Atoms.Count != s.Units {
-		return Fixed(NotApplicable(otherWeights), NotApplicable(otherWeights)), nil
+	if why := otherAtoms(s); why != "" {
+		return Fixed(NotApplicable(why), NotApplicable(why)), nil
 	}
 	operated, err := m.apply(s.Atoms)
 	return &jaccardMeter{atoms: s.Atoms, operated: operated}, err

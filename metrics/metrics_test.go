@@ -292,3 +292,12 @@ func TestMaxApproximationNeedsAtoms(t *testing.T) {
 		}
 	}
 }
+
+// Equal values are not sparse, however small they are.
+func TestHoyerOfSmallEqualValuesIsZero(t *testing.T) {
+	for _, size := range []float32{1e-6, 1e-8, 1e-9, 1e-12} {
+		if got := Hoyer(slices.Repeat([]float32{size}, 784)); got > 1e-6 {
+			t.Errorf("784 values of %v: got %v, want 0", size, got)
+		}
+	}
+}

@@ -53,7 +53,8 @@ func TestAdditivityLostCountsWhatBiasAndOtherAtomsTakeAway(t *testing.T) {
 
 func TestContributionsNeedCodesThatWeighAtoms(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	for _, name := range []string{"hoyer_contribution", "l0", "dead_units_contribution", "additivity_lost", "useful_units"} {
+	for _, name := range []string{"hoyer_contribution", "l0", "dead_units_contribution", "additivity_lost", "useful_units",
+		"jaccard", "hoyer_atoms_dilated"} {
 		c := newAffine(r, []int{4, 4}, 3)
 		c.atoms.Indirect = "a maximum"
 		if v := measured(t, c, uniform(r, 32), selected(t, name)...).Values[0]; v.Missing != "a maximum" {
