@@ -88,6 +88,9 @@ type Report struct {
 	Unread          error           // why the fitted images could not be read; nil where they were
 }
 
+// amongThem is the note of a split that has fitted images among others.
+const amongThem = "the fitted images among them"
+
 // ReportOf returns the report of one measured split: whether the model was fitted to its images.
 func ReportOf(m *config.Model, measured *metrics.Result) *Report {
 	r := &Report{Result: measured}
@@ -106,11 +109,13 @@ func ReportOf(m *config.Model, measured *metrics.Result) *Report {
 		r.HeldOut = m.Dataset.Fit != "test"
 		if plan.First == data.TestSplit {
 			r.Note = plan.Note
+		} else if !r.HeldOut {
+			r.Note = amongThem
 		}
 	case data.TrainSplit:
 		r.Note = "fitted to these images"
 	default:
-		r.Note = "the fitted images among them"
+		r.Note = amongThem
 	}
 	return r
 }

@@ -42,6 +42,15 @@ func TestHeldOutImagesAreMeasuredFirst(t *testing.T) {
 	}
 }
 
+// Only a tenth of the test images is held out: the others were fitted.
+func TestTheTestImagesOfAModelFittedToThemAreNotHeldOut(t *testing.T) {
+	m := &config.Model{Dataset: config.Dataset{Source: data.FashionMNIST(), Selection: data.Selection{Fit: "test", Validation: data.Validation{Fraction: 0.1}}}}
+	r := evaluation.ReportOf(m, &metrics.Result{Split: "test"})
+	if want := "the fitted images among them"; r.HeldOut || r.Note != want {
+		t.Errorf("got held out %v, %q, want %q", r.HeldOut, r.Note, want)
+	}
+}
+
 func TestFittedImagesAreEvenlySpaced(t *testing.T) {
 	images, err := data.NewFloats([]int{1, 1}, []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, nil)
 	if err != nil {
