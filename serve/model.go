@@ -62,13 +62,12 @@ func (m *model) acquire() *loaded {
 	return m.current
 }
 
-// exchange replaces what the model is. Requests that hold the former one finish with it; then it is closed.
-func (m *model) exchange(by *loaded) error {
+// exchange replaces what the model is and returns the former one, with which the requests that hold it finish. The caller closes it.
+func (m *model) exchange(by *loaded) (former *loaded) {
 	m.mu.Lock()
-	before := m.current
-	m.current = by
-	m.mu.Unlock()
-	return before.close()
+	defer m.mu.Unlock()
+	former, m.current = m.current, by
+	return former
 }
 
 // loaded is a run that is ready to compute. Requests hold it while they use it.

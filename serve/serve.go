@@ -33,7 +33,7 @@ type Server struct {
 	answers  atomic.Int64 // to inference requests
 	draining atomic.Bool
 	stop     context.CancelFunc // of the watch
-	watching sync.WaitGroup
+	watching sync.WaitGroup     // of the watch, and of closing what it has replaced
 	closing  sync.Once
 	closed   error
 }
