@@ -6,7 +6,8 @@
 // that of an ordinary sweep.
 //
 // A trial is delivered at least once: a worker that dies lets its lease run out, and another worker continues from the last
-// checkpoint that was sent. The effect is exactly once: a trial is installed once, and a second result must be equal to the first.
+// checkpoint that was sent. The effect is exactly once: a trial is installed once, and a second result must be equal to the first,
+// unless workers have different kernels.
 // Leases are measured by the clock of the server alone. Messages hold no times, so that the clocks of machines need not agree.
 package fleet
 
