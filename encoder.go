@@ -15,7 +15,6 @@ import (
 	"tessera/internal/batches"
 	"tessera/internal/volume"
 	"tessera/losses"
-	"tessera/metrics"
 	"tessera/tape"
 	"tessera/team"
 )
@@ -44,7 +43,8 @@ func defaultSizes() []int { return []int{1, 8, 64, 256} }
 //
 // The code of an image has the same bits in every call. They are those of [Run.Encode] for a batch of the largest size: an
 // encoder measures which sizes round alike and leaves the others out. Dense layers round all sizes alike; a convolution
-// computes a handful of images by another algorithm, so that Run.Encode rounds those differently.
+// computes a handful of images by another algorithm, so that Run.Encode rounds those differently. Those of a baseline are the bits
+// of Run.Encode for that image alone: Run.Encode computes blocks of images, whose last digits may differ.
 type Encoder struct {
 	name  string
 	in    int
@@ -54,13 +54,6 @@ type Encoder struct {
 
 	scaling *data.Scaling // of the run; nil for none
 	output  bool          // the outputs are computed, in which the scaling is undone
-}
-
-// whole is a coder that codes everything at once, one call after the other; the run takes turns with it.
-type whole struct {
-	mu      *turns        // the run's
-	coder   metrics.Coder // nil after Close
-	decoded bool          // the output is computed, not the code
 }
 
 // Encoder returns an encoder of the run's model for any number of goroutines. It has its own programs. It works beside the
@@ -76,7 +69,7 @@ func (r *Run) Encoder(o EncoderOptions) (*Encoder, error) {
 	}
 	e := &Encoder{name: r.Path, in: volume.Of(r.Shape()), out: out, scaling: r.scaling, output: o.Value == losses.Output}
 	if r.network == nil {
-		e.whole = &whole{mu: &r.mu, coder: r.coder, decoded: o.Value == losses.Output}
+		e.whole = &whole{mu: &r.mu, coder: r.coder, in: e.in, decoded: o.Value == losses.Output}
 		return e, nil
 	}
 	if o.Sizes == nil {
@@ -157,7 +150,7 @@ func (e *encoding) Close() error {
 
 // Encode appends the codes of the images to dst and returns the extended slice: images are row-major, n times as many values
 // as the model's shape has, and give n times Units values. dst may be nil. When ctx ends, Encode returns its error; after
-// Close it returns [ErrClosed]. A baseline encodes all images in one piece, which ctx does not end.
+// Close it returns [ErrClosed].
 func (e *Encoder) Encode(ctx context.Context, dst, images []float32) ([]float32, error) {
 	err := e.check(images)
 	if err == nil && ctx == nil {
@@ -194,27 +187,6 @@ func (e *Encoder) check(images []float32) error {
 		return fmt.Errorf("run %s: encode: got %d values, want a multiple of the %d of an image", e.name, len(images), e.in)
 	}
 	return nil
-}
-
-func (w *whole) encode(ctx context.Context, dst, images []float32) ([]float32, error) {
-	if err := w.mu.Within(ctx); err != nil {
-		return dst, err
-	}
-	defer w.mu.Unlock()
-	if w.coder == nil {
-		return dst, ErrClosed
-	}
-	if len(images) == 0 {
-		return dst, nil
-	}
-	values, err := w.coder.Encode(images)
-	if err == nil && w.decoded {
-		values, err = w.coder.Decode(values)
-	}
-	if err != nil {
-		return dst, err
-	}
-	return append(dst, values...), nil
 }
 
 // streamed is how many images a stream collects before it encodes them.

@@ -167,10 +167,7 @@ func TestAnImagesCodeHasTheSameBitsInEveryCall(t *testing.T) {
 func TestABaselineHasAnEncoderToo(t *testing.T) {
 	run := untrained(t, baselineText, tessera.Options{})
 	images := randomImages(run, 20, 3)
-	want, err := run.Encode(images)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := singly(t, images, pixels(run), run.Encode)
 	e := encoder(t, run, tessera.EncoderOptions{})
 	var wait sync.WaitGroup
 	for range 4 {
@@ -181,6 +178,34 @@ func TestABaselineHasAnEncoderToo(t *testing.T) {
 		})
 	}
 	wait.Wait()
+}
+
+// singly codes rows of that many values one by one.
+func singly(t *testing.T, rows []float32, width int, code func([]float32) ([]float32, error)) (all []float32) {
+	t.Helper()
+	for row := range slices.Chunk(rows, width) {
+		values, err := code(row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, values...)
+	}
+	return all
+}
+
+// The KL rule begins with the mean code of a block, so that codes of a block depend on all of its images.
+func TestABaselinesCodeDependsOnNoOtherImage(t *testing.T) {
+	run := untrained(t, baselineText+"\nsolver = \"mu\"\nloss = \"kl\"", tessera.Options{})
+	images := randomImages(run, 16, 5)
+	e := encoder(t, run, tessera.EncoderOptions{})
+	all, err := e.Encode(t.Context(), nil, images)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := e.Encode(t.Context(), nil, images[:pixels(run)])
+	if err != nil || !sameBits(one, all[:run.Units()]) {
+		t.Errorf("the code of an image alone: got %v, want %v, error %v", one, all[:run.Units()], err)
+	}
 }
 
 // slow is a metric that computes from started until release is closed.

@@ -20,13 +20,9 @@ func TestAnEncoderComputesAnyValue(t *testing.T) {
 			var want []float32
 			var err error
 			if value == "output" {
-				codes, failed := run.Encode(x)
-				if failed != nil {
-					t.Fatal(failed)
-				}
-				want, err = run.Decode(codes)
+				want = singly(t, singly(t, x, pixels(run), run.Encode), run.Units(), run.Decode)
 			} else if value == "code" {
-				want, err = run.Encode(x)
+				want = singly(t, x, pixels(run), run.Encode)
 			} else {
 				want, err = run.Value(value, x)
 			}

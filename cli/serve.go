@@ -71,6 +71,9 @@ func (f *serveFlags) serve(cmd *cobra.Command, args []string) error {
 	defer runtime.KeepAlive(ballast())
 	stderr := &locked{out: cmd.ErrOrStderr()}
 	f.Log = func(text string) { fmt.Fprintln(stderr, "tessera:", text) }
+	if err := f.zeros(cmd); err != nil {
+		return err
+	}
 	models, err := f.models(args)
 	if err != nil {
 		return err
@@ -82,9 +85,6 @@ func (f *serveFlags) serve(cmd *cobra.Command, args []string) error {
 	if f.Runs, err = common.options(); err != nil {
 		return err
 	}
-	if f.DrainDelay == 0 { // would be the default
-		f.DrainDelay = time.Nanosecond
-	}
 	server, err := serve.New(models, f.Options)
 	if err != nil {
 		return err
@@ -95,6 +95,22 @@ func (f *serveFlags) serve(cmd *cobra.Command, args []string) error {
 	}
 	f.announce(stderr, l.Addr(), server)
 	return errors.Join(server.Serve(cmd.Context(), l), server.Close())
+}
+
+// zeros gives the flags that are 0 their meaning, which in [serve.Options] is the default: those of the drain do not wait, others are refused.
+func (f *serveFlags) zeros(cmd *cobra.Command) error {
+	for _, wait := range []*time.Duration{&f.DrainDelay, &f.DrainTimeout} {
+		if *wait == 0 {
+			*wait = time.Nanosecond
+		}
+	}
+	for _, name := range []string{"threads", "max-batch", "queue", "max-body", "max-header", "max-connections", "read-timeout", "timeout", "reload"} {
+		flag := cmd.Flags().Lookup(name)
+		if value := flag.Value.String(); flag.Changed && (value == "0" || value == "0s") {
+			return usagef("--%s: got 0, want another value; without the flag it is %s", name, flag.DefValue)
+		}
+	}
+	return nil
 }
 
 // ballast returns memory that is never used. It takes no space (before anything else is allocated, it is fresh from the system), but counts

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 // serving starts tessera serve and returns the address of the model, and its standard error from there on.
@@ -87,10 +89,25 @@ func TestServeRefusesWhatItCannotServe(t *testing.T) {
 	b := newBench(t)
 	b.must(exitUsage, "serve")
 	b.must(exitUsage, "serve", "runs/none")
+	b.contains("zero", b.must(exitUsage, "serve", "runs/x", "--timeout", "0").stderr, "--timeout: got 0, want another value; without the flag it is 30s")
 	b.write("runs/empty/x", "")
 	b.must(exitUsage, "serve", "runs/empty")
 	b.write("tokens", "short")
 	b.contains("tokens", b.must(exitUsage, "serve", "runs/empty", "--tokens", "tokens").stderr, "--tokens: tokens: token 1: got 5 characters, want at least 16")
 	b.contains("tls", b.must(exitUsage, "serve", "runs/empty", "--tls-key", "x").stderr, "want both")
 	b.contains("tls", b.must(exitUsage, "serve", "runs/empty", "--tls-key", "x", "--tls-cert", "x").stderr, "--tls-cert")
+}
+
+func TestZerosOfServeAreNoDefaults(t *testing.T) {
+	for flag, wrong := range map[string]bool{"threads": true, "max-body": true, "reload": true, "max-wait": false, "drain-delay": false, "drain-timeout": false} {
+		var f serveFlags
+		cmd := &cobra.Command{}
+		f.add(cmd)
+		if err := cmd.ParseFlags([]string{"--" + flag, "0"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.zeros(cmd); (err != nil) != wrong || f.DrainDelay == 0 || f.DrainTimeout == 0 {
+			t.Errorf("--%s 0: got error %v, a drain of %v and %v", flag, err, f.DrainDelay, f.DrainTimeout)
+		}
+	}
 }

@@ -74,20 +74,26 @@ func oneLayer(t *testing.T, kind, settings string) *export.Run {
 	if kind == "tied" {
 		encoder, decoder = `{ kind = "dense", units = 5 }`, layer
 	}
+	return layered(t, kind, encoder, decoder)
+}
+
+// layered is an untrained model of images (6, 8, 4).
+func layered(t *testing.T, name, encoder, decoder string) *export.Run {
+	t.Helper()
 	text := fmt.Sprintf("[model.m]\ndataset = \"swimmer\"\nencoder = [%s]\ndecoder = [%s]\n", encoder, decoder)
-	f, err := config.Load(kind, []byte(text))
+	f, err := config.Load(name, []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.Trained = true
 	spec, err := f.Model("m")
 	if err != nil {
-		t.Fatalf("%s: %v\nadd settings for this layer to this file", layer, err)
+		t.Fatalf("%s: %v\nadd settings for this layer to this file", encoder, err)
 	}
 	m, err := graph.New(spec, []int{6, 8, 4})
 	if err != nil {
-		t.Fatalf("%s: %v\nadd settings for this layer to this file", layer, err)
+		t.Fatalf("%s: %v\nadd settings for this layer to this file", encoder, err)
 	}
 	moved(m)
-	return &export.Run{Trained: &train.Trained{Spec: spec, Model: m}, Name: kind}
+	return &export.Run{Trained: &train.Trained{Spec: spec, Model: m}, Name: name}
 }

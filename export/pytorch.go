@@ -11,20 +11,23 @@ import (
 
 // pytorch returns the parameters of a model in the layouts of PyTorch's modules.
 func pytorch(m *graph.Model) ([]checkpoint.Tensor, error) {
+	placements := m.Layout.Layers()
+	images, err := flattened(placements)
+	if err != nil {
+		return nil, err
+	}
 	var all []checkpoint.Tensor
-	for _, placed := range m.Layout.Layers() {
-		own := map[string]checkpoint.Tensor{}
-		var names []string
-		for _, p := range placed.Parameters {
-			if p.TransposeOf != "" {
-				continue // a parameter of another layer
+	for _, placed := range placements {
+		own, names, err := tensorsOf(m, placed)
+		if err != nil {
+			return nil, err
+		}
+		if image := images[placed.Path]; image != nil && placed.Kind == "dense" {
+			placed.In = image
+		} else if image != nil {
+			for name, t := range own {
+				own[name] = channelsFirst(t, image)
 			}
-			q, err := m.Parameter(placed.Path + "." + p.Name)
-			if err != nil {
-				return nil, err
-			}
-			own[p.Name] = checkpoint.Tensor{Name: p.Name, Shape: q.Shape, Data: q.Data}
-			names = append(names, p.Name)
 		}
 		converted := inOrder(own, names)
 		if convert := conversions[placed.Kind]; convert != nil {
@@ -36,6 +39,23 @@ func pytorch(m *graph.Model) ([]checkpoint.Tensor, error) {
 		}
 	}
 	return all, nil
+}
+
+// tensorsOf returns the parameters of a layer by their names, without those of other layers, and the names in order.
+func tensorsOf(m *graph.Model, placed config.Placed) (own map[string]checkpoint.Tensor, names []string, err error) {
+	own = map[string]checkpoint.Tensor{}
+	for _, p := range placed.Parameters {
+		if p.TransposeOf != "" {
+			continue
+		}
+		q, err := m.Parameter(placed.Path + "." + p.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+		own[p.Name] = checkpoint.Tensor{Name: p.Name, Shape: q.Shape, Data: q.Data}
+		names = append(names, p.Name)
+	}
+	return own, names, nil
 }
 
 func inOrder(tensors map[string]checkpoint.Tensor, names []string) (list []checkpoint.Tensor) {
@@ -59,8 +79,8 @@ var conversions = map[string]func(p config.Placed, own map[string]checkpoint.Ten
 	"attention":        attentionModule,
 }
 
-// linearModule is nn.Linear. The inputs of a dense layer on images with channels are ordered as nn.Flatten orders them: channels
-// first.
+// linearModule is nn.Linear. The inputs of a dense layer on images with channels, or on such images after a flatten, are ordered as
+// nn.Flatten orders them: channels first.
 func linearModule(p config.Placed, own map[string]checkpoint.Tensor) []checkpoint.Tensor {
 	w := own["weight"]
 	if p.Kind == "dense" && len(p.In) == 3 {

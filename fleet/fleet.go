@@ -6,7 +6,8 @@
 // that of an ordinary sweep.
 //
 // A trial is delivered at least once: a worker that dies lets its lease run out, and another worker continues from the last
-// checkpoint that was sent. The effect is exactly once: a trial is installed once, and a second result must be equal to the first.
+// checkpoint that was sent. The effect is exactly once: a trial is installed once, and a second result must be equal to the first,
+// unless workers have different kernels.
 // Leases are measured by the clock of the server alone. Messages hold no times, so that the clocks of machines need not agree.
 package fleet
 
@@ -106,8 +107,9 @@ func (r records) get(ctx context.Context, trial string) (rec record, revision ui
 }
 
 // change reads, changes and writes the record of a trial until nobody else has written between. A change that returns false
-// leaves the record as it is.
+// leaves the record as it is. A server that refuses for long is reported, as by [retry.again].
 func (r records) change(ctx context.Context, trial string, change func(*record) bool) (record, error) {
+	f := refusals{what: "a record", retry: r.retry}
 	for {
 		rec, revision, err := r.get(ctx, trial)
 		if err != nil || !change(&rec) {
@@ -123,10 +125,14 @@ func (r records) change(ctx context.Context, trial string, change func(*record) 
 		if err == nil {
 			return rec, nil
 		}
-		select { // somebody else has written, or the answer is lost: what counts is what is there
+		wait := 20 * time.Millisecond // somebody else has written, or the answer is lost: what counts is what is there
+		if f.note(err) {
+			wait = time.Second
+		}
+		select {
 		case <-ctx.Done():
 			return rec, errors.Join(ctx.Err(), err)
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(wait):
 		}
 	}
 }

@@ -152,7 +152,7 @@ func (c *Coordinator) failed(ctx context.Context, t *sweep.Trial, r *result) err
 }
 
 // compare compares a second result with the installed one. They can only differ if machines compute differently, or memory or
-// disk of one is faulty.
+// disk of one is faulty. Workers of different kernels compute differently: of them the first result is kept.
 func (c *Coordinator) compare(t *sweep.Trial, r *result) {
 	text, err := regular.ReadFile(filepath.Join(t.Path, evalFile))
 	if err != nil || r.GaveUp || r.Problem == "" && sum(text) == r.Digest {
@@ -169,7 +169,12 @@ func (c *Coordinator) compare(t *sweep.Trial, r *result) {
 			second = fmt.Sprintf("%s (%s, %s)", m.name, m.cpu, m.kernels)
 		}
 	}
+	mixed := c.mixed
 	c.mu.Unlock()
+	if mixed && r.Problem == "" {
+		c.options.Log(fmt.Sprintf("%s: the result of %s differs from that of %s; the first is kept: the workers have different kernels", t.Path, second, firstWorker))
+		return
+	}
 	what := "SHA-256 of parameters and metrics: got " + r.Digest + ", want " + sum(text)
 	if r.Problem != "" {
 		what = "it failed: " + strings.ReplaceAll(r.Problem, trialPath, t.Path)

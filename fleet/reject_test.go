@@ -89,6 +89,11 @@ func TestAWorkerThatGaveATrialUpDoesNotContradictItsResult(t *testing.T) {
 	if c.broken != nil {
 		t.Errorf("got %v, want no difference: the problem is one of the machine", c.broken)
 	}
+	c.mixed = true
+	c.compare(trial, &result{Worker: "with other kernels", Digest: "of other last bits"})
+	if c.broken != nil || !b.said("result of with other kernels differs") {
+		t.Errorf("got %v, want a line in the log: workers have different kernels", c.broken)
+	}
 	c.compare(trial, &result{Worker: "other", Problem: "the training has diverged"})
 	if c.broken == nil {
 		t.Error("another end of the training is no difference")

@@ -22,8 +22,7 @@ type retry struct {
 // last try's, too. A server that answers but refuses for longer than the limit, for example because its storage is
 // full, is reported once: a lost connection is reported by whoever made it.
 func (r retry) again(ctx context.Context, request func(context.Context) error) error {
-	var refusedSince time.Time
-	reported := false
+	f := refusals{what: "a request", retry: r}
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		one, cancel := context.WithTimeout(ctx, r.limit)
 		err := request(one)
@@ -31,21 +30,37 @@ func (r retry) again(ctx context.Context, request func(context.Context) error) e
 		if err == nil || final(err) {
 			return err
 		}
-		switch {
-		case !refused(err):
-			refusedSince = time.Time{}
-		case refusedSince.IsZero():
-			refusedSince = time.Now()
-		case !reported && time.Since(refusedSince) > r.limit:
-			reported = true
-			r.log(fmt.Sprintf("the server has refused a request for %v: %v; retrying", time.Since(refusedSince).Round(time.Second), err))
-		}
+		f.note(err)
 		select {
 		case <-ctx.Done():
 			return errors.Join(ctx.Err(), err)
 		case <-time.After(wait):
 		}
 	}
+}
+
+// refusals are the refusals of one request that is repeated.
+type refusals struct {
+	retry
+	what     string    // the request, as in "a request"
+	since    time.Time // of the first one; zero after another answer
+	reported bool
+}
+
+// note reports whether the error of a try is a refusal, and logs refusals for longer than the limit once. That somebody else has
+// written is none.
+func (f *refusals) note(err error) bool {
+	switch {
+	case !refused(err) || errors.Is(err, jetstream.ErrKeyRevisionMismatch):
+		f.since = time.Time{}
+		return false
+	case f.since.IsZero():
+		f.since = time.Now()
+	case !f.reported && time.Since(f.since) > f.limit:
+		f.reported = true
+		f.log(fmt.Sprintf("the server has refused %s for %v: %v; retrying", f.what, time.Since(f.since).Round(time.Second), err))
+	}
+	return true
 }
 
 // refused reports whether an error is an answer of the server.

@@ -32,6 +32,41 @@ func TestAServerThatRefusesIsReportedOnce(t *testing.T) {
 	})
 }
 
+// fullStore is a key-value store that is read, and refuses to be written.
+type fullStore struct {
+	jetstream.KeyValue
+	began time.Time
+	tries int
+}
+
+func (s *fullStore) Get(context.Context, string) (jetstream.KeyValueEntry, error) {
+	return nil, jetstream.ErrKeyNotFound
+}
+
+func (s *fullStore) Update(context.Context, string, []byte, uint64) (uint64, error) {
+	if s.tries++; time.Since(s.began) < 5*time.Minute {
+		return 0, &jetstream.APIError{Code: 503, ErrorCode: 10023, Description: "insufficient resources"}
+	}
+	return 1, nil
+}
+
+func TestAServerThatRefusesARecordIsReportedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines []string
+		full := &fullStore{began: time.Now()}
+		r := records{retry: retry{requestTime, func(line string) { lines = append(lines, line) }}, kv: full}
+		if _, err := r.change(t.Context(), "trial", func(*record) bool { return true }); err != nil {
+			t.Error(err)
+		}
+		if len(lines) != 1 || !strings.Contains(lines[0], "refused a record") || !strings.Contains(lines[0], "insufficient resources") {
+			t.Errorf("logged %q, want one line with the server's reason", lines)
+		}
+		if full.tries > 400 {
+			t.Errorf("%d tries in 5 minutes", full.tries)
+		}
+	})
+}
+
 func TestARefusalAfterALostConnectionIsNotReportedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := retry{requestTime, func(line string) { t.Errorf("logged %q", line) }}

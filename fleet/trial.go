@@ -144,6 +144,8 @@ func (c *Coordinator) sendBegun(ctx context.Context, t *sweep.Trial, forget bool
 				return err
 			}
 			step = at
+		} else if !errors.Is(err, os.ErrNotExist) {
+			c.options.Log(fmt.Sprintf("%s: workers do not continue from this folder: %v", t.Path, err))
 		}
 	}
 	_, err := c.records.change(ctx, t.ID, func(r *record) bool {
@@ -161,7 +163,8 @@ func (c *Coordinator) sendBegun(ctx context.Context, t *sweep.Trial, forget bool
 }
 
 // snapshot returns the files from which a run can be resumed, and its step. The state is read first: metrics that are newer
-// are cut on resume.
+// are cut on resume. The step is that of the bytes that were read, which a training may have replaced since. A damaged state is an
+// error.
 func snapshot(run string) (files []folder.File, step int, err error) {
 	for _, name := range []string{folder.State, folder.Config, folder.Environment, folder.Metrics} {
 		b, err := regular.ReadFile(filepath.Join(run, name))
@@ -173,7 +176,11 @@ func snapshot(run string) (files []folder.File, step int, err error) {
 		}
 		files = append(files, folder.File{Name: name, Data: b})
 	}
-	step, err = stepOf(filepath.Join(run, folder.State))
+	state, err := checkpoint.Decode(files[0].Data)
+	if err != nil {
+		return nil, 0, checkpoint.Errorf(filepath.Join(run, folder.State), "%v", err)
+	}
+	step, err = strconv.Atoi(state.Metadata["step"])
 	return files, step, err
 }
 

@@ -81,7 +81,7 @@ func (v *view) units() (*Units, error) {
 	if v.direct && v.atoms.Bias != nil {
 		u.Bias = v.painter.draw(report.Signed, v.atoms.Bias)
 	}
-	pixels := len(drawings) / v.run.Units()
+	pixels := len(v.image(0))
 	for j := range min(v.run.Units(), mostUnits) {
 		cell := UnitCell{Number: j, Picture: v.painter.draw(report.Signed, drawings[j*pixels:(j+1)*pixels]), Detail: v.detail(j)}
 		cell.Label = fmt.Sprintf("%s %d, used by %.0f %% of the %ss", u.Kind, j, 100*cell.Detail.Active, u.Noun)
@@ -96,7 +96,7 @@ func negative(values []float32) bool {
 	return slices.ContainsFunc(values, func(v float32) bool { return v < 0 })
 }
 
-// drawings are the images of the units: their atoms, or what the decoder adds for the largest activation of each unit.
+// drawings are the images of the units that are shown: their atoms, or what the decoder adds for the largest activation of each unit.
 func (v *view) drawings(u *Units) ([]float32, error) {
 	if v.direct {
 		u.Words = fmt.Sprintf("Each of the %s units of a code has one atom. A reconstruction is the sum of the atoms, each multiplied by the activation of its unit%s%s.",
@@ -110,10 +110,11 @@ func (v *view) drawings(u *Units) ([]float32, error) {
 	}
 	u.Words = fmt.Sprintf("The decoder is not one layer of atoms. Each picture shows what one of the %s units changes in the %s of the zero code, at its largest activation.",
 		grouped(u.Total), u.Noun)
-	k := v.run.Units()
-	codes := make([]float32, (k+1)*k)
+	units := v.run.Units()
+	k := min(units, mostUnits)
+	codes := make([]float32, (k+1)*units)
 	for j := range k {
-		codes[j*k+j] = float32(v.usage.each[j].max)
+		codes[j*units+j] = float32(v.usage.each[j].max)
 	}
 	images, err := v.run.Decode(codes)
 	if err != nil {
@@ -127,11 +128,12 @@ func (v *view) drawings(u *Units) ([]float32, error) {
 	return images[:k*pixels], nil
 }
 
-// means are, for every unit, the means of the images that use it most.
+// means are, for every unit that is shown, the means of the images that use it most.
 func (v *view) means() []float32 {
-	pixels := len(v.image(0))
-	all := make([]float32, v.run.Units()*pixels)
-	for j, one := range v.usage.each {
+	pixels, k := len(v.image(0)), min(v.run.Units(), mostUnits)
+	all := make([]float32, k*pixels)
+	for j := range k {
+		one := &v.usage.each[j]
 		for _, i := range one.top {
 			for p, x := range v.image(i) {
 				all[j*pixels+p] += x / float32(len(one.top))
@@ -175,9 +177,6 @@ func (v *view) detail(j int) unitDetail {
 		d.Top = append(d.Top, [2]float64{float64(v.number(i)), round(v.usage.of(i, j))})
 	}
 	for _, n := range one.near {
-		if n.unit >= mostUnits {
-			continue
-		}
 		near := [3]float64{float64(n.unit), round(n.correlation), 0}
 		if v.direct {
 			near[2] = round(cosine(v.atoms, j, n.unit))

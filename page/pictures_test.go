@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"image/png"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"tessera/metrics"
@@ -80,5 +81,25 @@ func TestTheUseOfUnits(t *testing.T) {
 	}
 	if sum != 5 {
 		t.Errorf("the histogram of unit 0 counts %d images, want 5", sum)
+	}
+}
+
+// Only units that are shown are correlated: all pairs of 20,000 units would take 3.2 GB.
+func TestTheUseOfManyUnitsTakesLittleMemory(t *testing.T) {
+	const units = 20_000
+	codes := make([]float32, 3*units)
+	for _, j := range []int{0, mostUnits - 1, mostUnits} { // equal uses
+		codes[j] = 1
+		codes[2*units+j] = 3
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	u := usageOf(codes, units, nil, nil, 0)
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 100<<20 {
+		t.Errorf("the use of %d units took %d bytes", units, took)
+	}
+	if near := u.each[0].near; len(near) != 1 || near[0].unit != mostUnits-1 {
+		t.Errorf("neighbours of unit 0: got %v, want the unit %d", near, mostUnits-1)
 	}
 }

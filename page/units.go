@@ -114,9 +114,10 @@ func (u *usage) withLargest(top []int, i, j int) []int {
 	return top[:min(topImages, len(top))]
 }
 
-// correlate finds the units whose uses are most correlated (Pearson).
+// correlate finds the units whose uses are most correlated (Pearson), among those that are shown.
 func (u *usage) correlate() {
-	n, k := min(u.n, mostCorrelated/u.k), u.k
+	k := min(u.k, mostUnits)
+	n := min(u.n, mostCorrelated/k)
 	if n < 3 {
 		return
 	}

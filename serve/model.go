@@ -62,23 +62,23 @@ func (m *model) acquire() *loaded {
 	return m.current
 }
 
-// exchange replaces what the model is. Requests that hold the former one finish with it; then it is closed.
-func (m *model) exchange(by *loaded) error {
+// exchange replaces what the model is and returns the former one, with which the requests that hold it finish. The caller closes it.
+func (m *model) exchange(by *loaded) (former *loaded) {
 	m.mu.Lock()
-	before := m.current
-	m.current = by
-	m.mu.Unlock()
-	return before.close()
+	defer m.mu.Unlock()
+	former, m.current = m.current, by
+	return former
 }
 
 // loaded is a run that is ready to compute. Requests hold it while they use it.
 type loaded struct {
-	version string // of the model: the beginning of the checksum of its files
-	files   signature
-	shape   []int // of an image
-	pixels  int
-	outputs []*output
-	users   sync.WaitGroup
+	version  string // of the model: the beginning of the checksum of its files
+	files    signature
+	shape    []int // of an image
+	pixels   int
+	pictures bool // the samples of the training were in [0,1], as bytes divided by 255 are
+	outputs  []*output
+	users    sync.WaitGroup
 }
 
 // output is a value that a model computes.
@@ -122,7 +122,8 @@ func (l *loaded) names() []string {
 
 // load compiles the programs of a run for all of its values.
 func (o *Options) load(run *tessera.Run, version string, stats *modelStats) (*loaded, error) {
-	l := &loaded{version: version, shape: run.Shape()}
+	low, high := run.Range()
+	l := &loaded{version: version, shape: run.Shape(), pictures: low >= 0 && high <= 1}
 	l.pixels = volume.Of(l.shape)
 	if l.pixels == 0 {
 		return nil, fmt.Errorf("serve: run %s: the shape of its images is unknown (got %v)", run.Path, l.shape)

@@ -40,8 +40,14 @@ func (s *Server) image(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+// errNoPixels refuses pixels for a model to which values of 0 to 1 mean something else.
+var errNoPixels = errors.New("the model was trained on values outside of [0,1], which no pixels are; send FP32 to infer")
+
 // chosen returns the request for one image and the outputs that the query selects.
 func chosen(r *http.Request, l *loaded, asPNG bool) (*request, error) {
+	if !l.pictures {
+		return nil, fmt.Errorf("picture: %w", errNoPixels)
+	}
 	q := &request{count: 1}
 	names := r.URL.Query()["output"]
 	if len(names) == 0 && asPNG {

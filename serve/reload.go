@@ -171,8 +171,13 @@ func (s *Server) reload(m *model, now signature) error {
 		m.stats.reloads.WithLabelValues("error").Inc()
 		return err
 	}
-	former := m.current.version
+	former := m.exchange(l)
 	m.stats.reloads.WithLabelValues("ok").Inc()
-	s.options.Log(fmt.Sprintf("model %s: version %s replaces %s", m.name, l.version, former))
-	return m.exchange(l)
+	s.options.Log(fmt.Sprintf("model %s: version %s replaces %s", m.name, l.version, former.version))
+	s.watching.Go(func() { // the watch does not wait for slow requests
+		if err := former.close(); err != nil {
+			s.options.Log(fmt.Sprintf("model %s: version %s: %v", m.name, former.version, err))
+		}
+	})
+	return nil
 }

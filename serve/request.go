@@ -199,6 +199,9 @@ func (d *draft) input(binary []byte, l *loaded, most int) error {
 	if widths[in.datatype] == 0 {
 		return fmt.Errorf("input %q: datatype: got %q, want FP32, FP64 or UINT8", inputName, in.datatype)
 	}
+	if in.datatype == typeUINT8 && !l.pictures {
+		return fmt.Errorf("input %q: datatype UINT8: %w", inputName, errNoPixels)
+	}
 	if err := d.shape(in.shape, l, most); err != nil {
 		return err
 	}

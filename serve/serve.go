@@ -8,7 +8,7 @@
 //
 // The outputs of a model are "code", "output" and its heads; its input is "input". The images of several requests are computed
 // together. The values of an image have the same bits whatever it is computed with, as those of [tessera.Encoder]: batch sizes
-// that round differently are not used.
+// that round differently are not used, and a baseline computes one image after the other.
 //
 // The protocol is that of https://github.com/kserve/open-inference-protocol; docs/serve.md describes the rest.
 package serve
@@ -33,7 +33,7 @@ type Server struct {
 	answers  atomic.Int64 // to inference requests
 	draining atomic.Bool
 	stop     context.CancelFunc // of the watch
-	watching sync.WaitGroup
+	watching sync.WaitGroup     // of the watch, and of closing what it has replaced
 	closing  sync.Once
 	closed   error
 }

@@ -1,0 +1,62 @@
+package export_test
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera/export"
+	"tessera/train/checkpoint"
+)
+
+// exported is the tensor of a path in the file for PyTorch.
+func exported(t *testing.T, r *export.Run, path string) []float32 {
+	t.Helper()
+	f, err := checkpoint.Decode(written(t, r, "safetensors", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tensor, ok := f.Tensor(path)
+	if !ok {
+		t.Fatalf("no tensor %q", path)
+	}
+	return tensor.Data
+}
+
+// parameter is the data of a parameter.
+func parameter(t *testing.T, r *export.Run, path string) []float32 {
+	t.Helper()
+	p, err := r.Model.Parameter(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Data
+}
+
+// A dense layer on an image with channels has the same weights for PyTorch whether a flatten is declared before it or not.
+func TestAFlattenBeforeADenseLayerChangesNothingForPyTorch(t *testing.T) {
+	const conv, dense, decoder = `{ kind = "conv2d", filters = 3, kernel = 3 }`, `{ kind = "dense", units = 5 }`, `{ kind = "dense" }`
+	without := layered(t, "without", conv+", "+dense, decoder)
+	with := layered(t, "with", conv+`, { kind = "flatten" }, { kind = "batch_norm" }, { kind = "relu" }, `+dense, decoder)
+	copy(parameter(t, with, "encoder.4.weight"), parameter(t, without, "encoder.1.weight"))
+	if !slices.Equal(exported(t, with, "encoder.4.weight"), exported(t, without, "encoder.1.weight")) {
+		t.Error("other weights after a flatten")
+	}
+	own, scale := parameter(t, with, "encoder.2.scale"), exported(t, with, "encoder.2.weight")
+	const channels = 3
+	area := len(own) / channels
+	for i, v := range scale {
+		if want := own[i%area*channels+i/area]; v != want {
+			t.Fatalf("batch_norm after flatten: value %d: got %v, want %v", i, v, want)
+		}
+	}
+	mixed := layered(t, "mixed", conv+`, { kind = "flatten" }, { kind = "max_plus", units = 4 }, `+dense, decoder)
+	if err := export.Write(io.Discard, mixed, "safetensors", ""); err == nil || !strings.Contains(err.Error(), "encoder.2") {
+		t.Errorf("max_plus after flatten: got error %v", err)
+	}
+	code := layered(t, "code", conv+`, { kind = "flatten" }`, decoder)
+	if !slices.Equal(exported(t, code, "decoder.0.bias"), parameter(t, code, "decoder.0.bias")) {
+		t.Error("a flatten at the end of the encoder changes the decoder")
+	}
+}

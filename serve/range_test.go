@@ -1,0 +1,63 @@
+package serve
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	"image/png"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tessera"
+	"tessera/data"
+)
+
+// A model of values from 0 to 255 takes them as they are, and no pixels: those are divided by 255.
+func TestAModelOfOtherValuesThanPixelsRefusesPixels(t *testing.T) {
+	values := images(40, 5)
+	for i := range values {
+		values[i] *= 255
+	}
+	dir := t.TempDir()
+	file, folder := filepath.Join(dir, "images.npy"), filepath.Join(dir, "run")
+	if err := data.WriteImages(file, []int{8, 8}, values); err != nil {
+		t.Fatal(err)
+	}
+	trainRun(t, folder, fmt.Sprintf("[model.m]\ndataset = { name = \"npy\", images = %q, scale = \"minmax\" }\n"+
+		"encoder = [{ kind = \"dense\", units = 10, activation = \"sigmoid\" }]\n", file))
+	s, err := New([]Model{{Folder: folder}}, Options{Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	run, err := tessera.Open(folder, tessera.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	x := values[:2*64]
+	want, err := run.Encode(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := `,"outputs":[{"name":"code"}]`
+	if got := post(s, "/v2/models/run/infer", jsonRequest(x, asked)).reply(t); !sameBits(got.Outputs[0].Data, want) {
+		t.Error("FP32: other codes than those of Run.Encode")
+	}
+	const uint8JSON = `{"inputs":[{"name":"input","shape":[1,64],"datatype":"UINT8","parameters":{"binary_data_size":64}}]}`
+	var picture bytes.Buffer
+	if err := png.Encode(&picture, image.NewGray(image.Rect(0, 0, 8, 8))); err != nil {
+		t.Fatal(err)
+	}
+	for name, a := range map[string]answer{
+		"UINT8":      post(s, "/v2/models/run/infer", append([]byte(uint8JSON), make([]byte, 64)...), headerLength+": "+itoa(len(uint8JSON))),
+		"picture":    post(s, "/v2/models/run/image", picture.Bytes()),
+		"PNG wanted": post(s, "/v2/models/run/image", picture.Bytes(), "Accept: image/png"),
+	} {
+		if a.status != http.StatusBadRequest || !strings.Contains(string(a.body), "outside of [0,1]") {
+			t.Errorf("%s: got status %d, %s, want 400", name, a.status, a.body)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package serve
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A client that stops in the middle of its request holds the former model, but neither the tokens nor later reloads.
+func TestAStalledRequestDoesNotStopTheWatch(t *testing.T) {
+	dir := t.TempDir()
+	folder, file := filepath.Join(dir, "run"), filepath.Join(dir, "tokens")
+	trainRun(t, folder, fmt.Sprintf(text, 6))
+	const one, other = "0123456789abcdef", "another token, of another length"
+	rewrite(t, file, one)
+	tokens, err := ReadTokens(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New([]Model{{Folder: folder}}, Options{Workers: 1, Reload: 2 * time.Millisecond, Tokens: tokens})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, client := io.Pipe()
+	r := httptest.NewRequest(http.MethodPost, "/v2/models/run/infer", body)
+	r.Header.Set("Authorization", "Bearer "+one)
+	var stalled sync.WaitGroup
+	stalled.Go(func() { s.ServeHTTP(httptest.NewRecorder(), r) })
+	defer func() {
+		client.Close()
+		stalled.Wait()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := client.Write([]byte("{")); err != nil { // returns when the server, which then has the model, reads it
+		t.Fatal(err)
+	}
+	ask := func(token string) answer {
+		return send(s, "GET", "/v2/models/run", nil, "Authorization: Bearer "+token)
+	}
+	first := string(ask(one).body)
+	replace(t, smallRun(t), folder)
+	soon(t, "the run is not read again", func() bool { return string(ask(one).body) != first })
+	rewrite(t, file, other)
+	soon(t, "a revoked token is valid", func() bool { return ask(one).status == http.StatusUnauthorized && ask(other).status == http.StatusOK })
+}
+
+// soon waits until something holds, for a minute at most.
+func soon(t *testing.T, problem string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal(problem)
+		}
+	}
+}
