@@ -12,7 +12,8 @@ import (
 // Warnings returns a line for everything in a model that is valid, but probably not intended.
 func (m *Model) Warnings() (list []string) {
 	stops := func(h Hook) bool { _, early := h.Hook.(*hooks.EarlyStopping); return early }
-	if m.Dataset.Validation.Test && slices.ContainsFunc(m.AllHooks(), stops) {
+	measured := len(m.Decoder) > 0 || len(m.labelled()) > 0 // otherwise the training loss selects the epoch
+	if measured && m.Dataset.Validation.Test && slices.ContainsFunc(m.AllHooks(), stops) {
 		list = append(list, fmt.Sprintf("model %q: early stopping (train.patience) selects an epoch on the test images (dataset.validation = \"test\"), "+
 			"so metrics on the test images are too optimistic; hold out training images: dataset.validation = 0.1", m.Name))
 	}

@@ -23,6 +23,15 @@ encoder = [{ kind = "dense", units = 4 }]
 	}
 }
 
+func TestOnlyAValidationErrorSelectsOnTestImages(t *testing.T) {
+	for text, want := range map[string]int{headed: 1, strings.Replace(headed, `{ kind = "cross_entropy", on = "class" }`, `{ kind = "l1", on = "class" }`, 1): 0} {
+		text = strings.Replace(text, `layers = [{ kind = "dense" }]`, `layers = [{ kind = "dense", units = 10 }]`, 1)
+		if got := model(t, load(t, text), "m", "train.patience=3", "dataset.validation=test").Warnings(); len(got) != want {
+			t.Errorf("got %q, want %d", got, want)
+		}
+	}
+}
+
 // A bias before batch norm is a warning in every list of layers, unless another layer lies between or the file asks for it.
 func TestABiasBeforeBatchNormIsAWarning(t *testing.T) {
 	const text = `[model.m]
