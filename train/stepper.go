@@ -117,7 +117,7 @@ func (s *stepper) add(p *hooks.Parameter, declared []config.Constraint, layout *
 		case !asIs && !swapped:
 		case pointwise && len(m.whole) == 0:
 			m.fused = append(m.fused, c.Constraint)
-		case pointwise || asIs:
+		case pointwise || asIs && len(p.Shape) < 3:
 			m.whole = append(m.whole, c.Constraint)
 		default:
 			m.whole = append(m.whole, &transposed{of: c.Constraint})
