@@ -63,6 +63,36 @@ loss = [{ kind = "mse" }, { kind = "cross_entropy", on = "side" }]
 	}
 }
 
+// Keys without effect are warnings.
+func TestKeysWithoutEffectAreWarnings(t *testing.T) {
+	const text = `[model.m]
+dataset = "fashion-mnist"
+encoder = [{ kind = "dense", units = 4 }, { kind = "top_k", k = 3 }, { kind = "residual", layers = [{ kind = "top_k", k = 1 }] }]
+`
+	const taught = "hook.teacher.decay=0.9"
+	for _, c := range []struct {
+		sets []string
+		want string // "" is none
+	}{
+		{nil, ""},
+		{[]string{"train.min_delta=0.1"}, "train.min_delta has no effect without train.patience"},
+		{[]string{"train.min_delta=0.1", "hook.early_stopping.patience=2"}, "train.min_delta has no effect without train.patience"},
+		{[]string{"train.min_delta=0.1", "train.patience=2"}, ""},
+		{[]string{taught}, "hook.teacher has no effect: no loss reads a teacher"},
+		{[]string{taught, `loss=[{kind="mse"},{kind="consistency"}]`}, ""},
+		{[]string{"encoder.1.k=4"}, "encoder[1].k has no effect: top_k keeps 4 values of 4"},
+		{[]string{"encoder.2.layers.0.k=9"}, "encoder[2].layers[0].k has no effect: top_k keeps 9 values of 4"},
+	} {
+		got := model(t, load(t, text), "m", c.sets...).Warnings()
+		if c.want == "" && len(got) == 0 {
+			continue
+		}
+		if len(got) != 1 || c.want == "" || !strings.Contains(got[0], c.want) {
+			t.Errorf("%q: got %q, want %q", c.sets, got, c.want)
+		}
+	}
+}
+
 func TestTheShippedModelsAreWithoutWarnings(t *testing.T) {
 	f := load(t, string(shipped(t)))
 	for _, name := range f.Names() {
