@@ -111,7 +111,9 @@ type Preparing interface {
 
 // Step is one step of a training, before it is computed.
 type Step struct {
-	Images []float32 // the encoded images of the batch, one after the other; a [Distorting] hook may change them
+	// Images are the encoded images of the batch, one after the other; a [Distorting] hook may change them. In a model that
+	// reads only views they are all first views, then all second views: 2 Size images.
+	Images []float32
 	Clean  []float32 // the images to reconstruct, if a hook of the model is Distorting; else nil
 	Size   int       // number of images
 }
