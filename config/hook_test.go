@@ -130,3 +130,37 @@ func TestDifferencesNameEveryKey(t *testing.T) {
 		t.Errorf("got %v", d[1])
 	}
 }
+
+// Adversarial examples maximise the error of the output: without a loss that measures it there are none.
+func TestAnAttackWithoutAnErrorIsRefused(t *testing.T) {
+	classes := strings.Replace(headed, `layers = [{ kind = "dense" }]`, `layers = [{ kind = "dense", units = 10 }]`, 1)
+	const plain = `
+[model.m]
+encoder = [{ kind = "dense", units = 4 }]
+loss = [{ kind = "mse" }, { kind = "l1" }]
+`
+	const views = `
+[model.m]
+encoder = [{ kind = "dense", units = 4 }]
+decoder = []
+loss = [{ kind = "nt_xent", on = "code" }]
+[[model.m.view]]
+augment = ["flip"]
+`
+	const none = "no loss compares the output with the images"
+	for name, c := range map[string]struct{ text, table, want string }{
+		"a classifier":        {classes, "adversarial", "model \"m\": adversarial: " + none + ": there is no error to maximise"},
+		"declared as a hook":  {classes, "hook.adversarial", "model \"m\": hook.adversarial: " + none + ": there is no error to maximise"},
+		"an unread output":    {strings.Replace(plain, `{ kind = "mse" }, `, "", 1), "adversarial", none},
+		"views alone":         {views, "adversarial", "model \"m\": adversarial: no loss reads the images, only their views"},
+		"a loss of an output": {plain, "adversarial", ""},
+	} {
+		err := load(t, c.text+"\n[model.m."+c.table+"]\nepsilon = 0.05\n").Check()
+		if c.want == "" && err == nil {
+			continue
+		}
+		if err == nil || c.want == "" || strings.Count(err.Error(), "model \"m\"") != 1 || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want only %q", name, err, c.want)
+		}
+	}
+}

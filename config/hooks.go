@@ -173,6 +173,26 @@ func (w *walk) hook(h Hook) {
 		_, glob := g.Glob()
 		w.moving(h.part, "", glob, w.model.Frozen)
 	}
+	if _, ok := h.Hook.(hooks.Distorting); ok && !w.model.inDoubt("loss") && len(w.model.Losses) > 0 {
+		w.distorting(h)
+	}
+}
+
+// distorting checks that a loss reads the images that a hook changes, and that adversarial examples have an error to
+// maximise.
+func (w *walk) distorting(h Hook) {
+	m := w.model
+	none := func(reads func(r losses.Reads, on string) bool) bool {
+		return !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss == nil || reads(l.Loss.Reads(), l.On) })
+	}
+	_, attacks := h.Hook.(*hooks.Adversarial)
+	known := slices.ContainsFunc(w.found, func(f table.Diagnostic) bool { return f.Problem == uncompared })
+	switch {
+	case len(m.Views) > 0 && !m.inDoubt("view") && none(func(r losses.Reads, _ string) bool { return r.On && !r.Views }):
+		w.report(h.part, "", "", "no loss reads the images, only their views: there is nothing to attack", "remove the table")
+	case attacks && !known && none(func(r losses.Reads, on string) bool { return r.Images && on == losses.Output }):
+		w.report(h.part, "", "", uncompared+": there is no error to maximise", "remove the table, or add one of "+table.Quoted(reconstructions()))
+	}
 }
 
 // pgdKeys are the keys of an attack with several steps.

@@ -177,11 +177,10 @@ func (p Placed) opened() []Placed {
 			return list
 		}
 		if in != nil { // otherwise shapes and parameters are unknown
-			out, err := l.OutputShape(in)
-			if err != nil {
+			var err error
+			if inner.Out, inner.Parameters, err = shaped(l, in); err != nil {
 				return list // the walk has reported the error
 			}
-			inner.Out, inner.Parameters = out, l.Parameters(in)
 		}
 		list = append(list, inner.opened()...)
 		in = inner.Out

@@ -110,6 +110,9 @@ func (w *walk) keyHolding(l losses.Loss, name string) string {
 	return "on"
 }
 
+// uncompared is the problem of a model whose output no loss reads.
+const uncompared = "no loss compares the output with the images"
+
 // unread checks that every value except the code is read by a term, directly or through a head: otherwise nothing trains
 // it. If a term has errors, it is unknown whether the output is read.
 func (w *walk) unread(sound bool) {
@@ -131,7 +134,7 @@ func (w *walk) unread(sound bool) {
 		read[h.From] = true
 	}
 	if sound && len(m.Losses) == 0 || sound && len(m.Decoder) > 0 && !read[losses.Output] && !m.inDoubt("decoder") {
-		problem, hint := "no loss compares the output with the images", "add one of "+table.Quoted(reconstructions())
+		problem, hint := uncompared, "add one of "+table.Quoted(reconstructions())
 		if len(m.Decoder) == 0 {
 			problem, hint = "there is no loss", "valid: "+table.Quoted(losses.Registry.Names())
 		}
@@ -172,8 +175,5 @@ func (w *walk) drawn() {
 				w.report(part, language.NameOf(m.origin, part, a), "", err.Error(), "")
 			}
 		}
-	}
-	if !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss != nil && !l.Loss.Reads().Views && l.Loss.Reads().On }) && m.Distorted() {
-		w.report("adversarial", "", "", "no loss reads the images, only their views: there is nothing to attack", "remove the table")
 	}
 }

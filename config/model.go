@@ -133,8 +133,8 @@ type Train struct {
 	Batch             int     `toml:"batch" of:"autoencoder" want:"> 0" doc:"mini-batch size; the last batch of an epoch is smaller; for lbfgs the micro-batch size"`
 	MinEpochSteps     int     `toml:"min_epoch_steps" of:"autoencoder" want:">= 0" doc:"least number of steps of an epoch: fewer images are passed over several times in one epoch"`
 	Seed              uint64  `toml:"seed" doc:"seed of every random stream: weights, shuffling, noise, splits"`
-	Patience          int     `toml:"patience" of:"autoencoder" want:">= 0" doc:"number of epochs without a better val_mse after which the training stops; 0 never stops early"`
-	MinDelta          float64 `toml:"min_delta" of:"autoencoder" want:">= 0" doc:"smallest decrease of val_mse that counts as an improvement"`
+	Patience          int     `toml:"patience" of:"autoencoder" want:">= 0" doc:"number of epochs without a lower validation error after which the training stops; 0 never stops early"`
+	MinDelta          float64 `toml:"min_delta" of:"autoencoder" want:">= 0" doc:"smallest decrease of the validation error that counts as an improvement"`
 	CheckpointSeconds float64 `toml:"checkpoint_seconds" want:">= 0" doc:"seconds between checkpoints, which are written at the end of an epoch"`
 }
 

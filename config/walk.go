@@ -113,9 +113,9 @@ func (w *walk) place(part string, p *Placed, open bool) []int {
 		return nil
 	}
 	if in := p.In; in != nil && !doubtful && (!isSized || s.OutputUnits() > 0) {
-		out, err := p.Layer.OutputShape(in)
+		out, list, err := shaped(p.Layer, in)
 		if err == nil {
-			p.Parameters, p.Out = p.Layer.Parameters(in), out
+			p.Parameters, p.Out = list, out
 			if !w.bounded(part, p) {
 				return nil
 			}
@@ -128,6 +128,20 @@ func (w *walk) place(part string, p *Placed, open bool) []int {
 		return []int{s.OutputUnits()}
 	}
 	return nil
+}
+
+// shaped returns the shape of a layer's output and its parameters for inputs of shape in. The layer may be user-defined: a
+// panic is an error.
+func shaped(l layers.Layer, in []int) (out []int, list []layers.Parameter, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			out, list, err = nil, nil, fmt.Errorf("its OutputShape or Parameters panics for an input of shape %v: %v", in, cause)
+		}
+	}()
+	if out, err = l.OutputShape(in); err != nil {
+		return nil, nil, err
+	}
+	return out, l.Parameters(in), nil
 }
 
 // refused reports the error of a layer, at the inner layer that returned it.
@@ -181,7 +195,7 @@ func (w *walk) lend(part string, p *Placed, b layers.Borrower) bool {
 	if len(valid) > 0 {
 		hint = table.Suggest(path, valid)
 	}
-	_, err := b.OutputShape(p.In)
+	_, _, err := shaped(b, p.In)
 	w.report(part, p.Kind, table.KeyOf(err), err.Error(), hint)
 	return false
 }
@@ -193,10 +207,11 @@ func (w *walk) assume(p *Placed) {
 		defer s.SetOutputUnits(0)
 	}
 	for _, in := range [][]int{{32, 32}, {32, 32, 1}, {1024}} {
-		if _, err := p.Layer.OutputShape(in); err != nil {
+		_, list, err := shaped(p.Layer, in)
+		if err != nil {
 			continue
 		}
-		for _, q := range p.Layer.Parameters(in) {
+		for _, q := range list {
 			w.names = append(w.names, p.Path+"."+q.Name)
 		}
 		return

@@ -12,10 +12,18 @@ import (
 // Warnings returns a line for everything in a model that is valid, but probably not intended.
 func (m *Model) Warnings() (list []string) {
 	stops := func(h Hook) bool { _, early := h.Hook.(*hooks.EarlyStopping); return early }
-	if m.Dataset.Validation.Test && slices.ContainsFunc(m.AllHooks(), stops) {
+	measured := len(m.Decoder) > 0 || len(m.labelled()) > 0 // otherwise the training loss selects the epoch
+	if measured && m.Dataset.Validation.Test && slices.ContainsFunc(m.AllHooks(), stops) {
 		list = append(list, fmt.Sprintf("model %q: early stopping (train.patience) selects an epoch on the test images (dataset.validation = \"test\"), "+
 			"so metrics on the test images are too optimistic; hold out training images: dataset.validation = 0.1", m.Name))
 	}
+	if m.Train.MinDelta > 0 && m.Train.Patience == 0 {
+		list = append(list, fmt.Sprintf("model %q: train.min_delta has no effect without train.patience; give both, or remove it", m.Name))
+	}
+	if m.Hooks["teacher"] != nil && !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss != nil && l.Loss.Reads().Teacher }) {
+		list = append(list, fmt.Sprintf("model %q: hook.teacher has no effect: no loss reads a teacher; add { kind = \"consistency\" }, or remove the hook", m.Name))
+	}
+	list = append(list, m.uselessTopKs()...)
 	for _, at := range m.uselessBiases() {
 		list = append(list, fmt.Sprintf("model %q: %s.bias has no effect: the next layer, batch_norm, subtracts the mean; set bias = false", m.Name, at))
 	}
@@ -47,6 +55,27 @@ func (m *Model) uselessBiases() (found []string) {
 		search("head."+name, plain(m.Heads[name].Layers))
 	}
 	return found
+}
+
+// uselessTopKs warns of every top_k that keeps all values of its input. Without the shape of the images nothing is known.
+func (m *Model) uselessTopKs() (list []string) {
+	if m.shape == nil {
+		return nil
+	}
+	layout, err := m.Layout(m.shape)
+	if err != nil {
+		return nil // the errors are reported elsewhere
+	}
+	for _, p := range layout.Layers() {
+		top, ok := p.Layer.(*layers.TopK)
+		if !ok || len(p.In) == 0 {
+			continue
+		}
+		if n := p.In[len(p.In)-1]; top.K >= n {
+			list = append(list, fmt.Sprintf("model %q: %s.k has no effect: top_k keeps %d values of %d; lower it, or remove the layer", m.Name, placeOf(p.Path), top.K, n))
+		}
+	}
+	return list
 }
 
 // plain returns the layers of a list of declarations.

@@ -23,6 +23,15 @@ encoder = [{ kind = "dense", units = 4 }]
 	}
 }
 
+func TestOnlyAValidationErrorSelectsOnTestImages(t *testing.T) {
+	for text, want := range map[string]int{headed: 1, strings.Replace(headed, `{ kind = "cross_entropy", on = "class" }`, `{ kind = "l1", on = "class" }`, 1): 0} {
+		text = strings.Replace(text, `layers = [{ kind = "dense" }]`, `layers = [{ kind = "dense", units = 10 }]`, 1)
+		if got := model(t, load(t, text), "m", "train.patience=3", "dataset.validation=test").Warnings(); len(got) != want {
+			t.Errorf("got %q, want %d", got, want)
+		}
+	}
+}
+
 // A bias before batch norm is a warning in every list of layers, unless another layer lies between or the file asks for it.
 func TestABiasBeforeBatchNormIsAWarning(t *testing.T) {
 	const text = `[model.m]
@@ -51,6 +60,36 @@ loss = [{ kind = "mse" }, { kind = "cross_entropy", on = "side" }]
 	}
 	if want := []string{"encoder[0]", "encoder[6].layers[2]", "head.side.layers[0]"}; !slices.Equal(places, want) {
 		t.Errorf("got %q, want warnings about %q", got, want)
+	}
+}
+
+// Keys without effect are warnings.
+func TestKeysWithoutEffectAreWarnings(t *testing.T) {
+	const text = `[model.m]
+dataset = "fashion-mnist"
+encoder = [{ kind = "dense", units = 4 }, { kind = "top_k", k = 3 }, { kind = "residual", layers = [{ kind = "top_k", k = 1 }] }]
+`
+	const taught = "hook.teacher.decay=0.9"
+	for _, c := range []struct {
+		sets []string
+		want string // "" is none
+	}{
+		{nil, ""},
+		{[]string{"train.min_delta=0.1"}, "train.min_delta has no effect without train.patience"},
+		{[]string{"train.min_delta=0.1", "hook.early_stopping.patience=2"}, "train.min_delta has no effect without train.patience"},
+		{[]string{"train.min_delta=0.1", "train.patience=2"}, ""},
+		{[]string{taught}, "hook.teacher has no effect: no loss reads a teacher"},
+		{[]string{taught, `loss=[{kind="mse"},{kind="consistency"}]`}, ""},
+		{[]string{"encoder.1.k=4"}, "encoder[1].k has no effect: top_k keeps 4 values of 4"},
+		{[]string{"encoder.2.layers.0.k=9"}, "encoder[2].layers[0].k has no effect: top_k keeps 9 values of 4"},
+	} {
+		got := model(t, load(t, text), "m", c.sets...).Warnings()
+		if c.want == "" && len(got) == 0 {
+			continue
+		}
+		if len(got) != 1 || c.want == "" || !strings.Contains(got[0], c.want) {
+			t.Errorf("%q: got %q, want %q", c.sets, got, c.want)
+		}
 	}
 }
 

@@ -3,9 +3,15 @@
 // A constraint is w -> w', applied once before the first step and after every optimizer step. A new one is one new file with
 // one call of Registry.Register; the law tests (feasible, idempotent, nearest point) include it automatically.
 //
-// Several constraints on one parameter are projected in the order of their declaration. A set that bounds rows applies to
-// the rows of the first axis of a parameter: the atoms of a dense decoder weight (inputs, units), the filters of a
-// convolution. A parameter with fewer than two axes is one row.
+// Several constraints on one parameter are projected in the order of their declaration. A set that bounds rows applies to:
+//
+//   - the rows of a parameter of two axes: of a dense weight (inputs, units) all weights of one input, in a decoder an atom;
+//   - the indices of the last axis of a parameter of three or more axes: of a conv2d weight (kernel, kernel_width, channels,
+//     filters) all weights of one filter, of a conv2d_transpose weight (kernel, kernel_width, filters, channels) what one
+//     channel of the input draws, of the position embedding of images one channel at all positions;
+//   - a parameter of fewer axes as one row.
+//
+// Project gets a parameter of three or more axes as the matrix whose rows these are.
 //
 // NaN stays NaN: a diverged weight must stop the run, not be projected away.
 package constraints
@@ -15,6 +21,7 @@ import "tessera/part"
 // Constraint projects a parameter onto a feasible set.
 type Constraint interface {
 	// Project replaces w, of that shape, row-major, by the nearest point of the feasible set. It is idempotent to the bit.
+	// Training calls it with at most two axes, see the package.
 	Project(w []float32, shape []int)
 	// Violation is the distance of w from the feasible set: the largest amount by which a weight or a row breaks its bound,
 	// 0 in the set, and NaN when w holds a NaN. After Project it is at most float32's rounding of the bound.

@@ -140,7 +140,7 @@ func BenchmarkOrthogonalAfterAStep(b *testing.B) {
 
 func TestRowsAreThoseOfTheFirstAxis(t *testing.T) {
 	c := constraints.UnitNorm{}
-	equal(t, "two filters of 2x1x2", projected(c, []int{2, 2, 1, 2}, 1, 1, 1, 1, 0, 0, 5, 0), .5, .5, .5, .5, 0, 0, 1, 0)
+	equal(t, "two atoms of four pixels", projected(c, []int{2, 4}, 1, 1, 1, 1, 0, 0, 5, 0), .5, .5, .5, .5, 0, 0, 1, 0)
 	equal(t, "a bias is one row", projected(c, []int{4}, 2, 2, 2, 2), .5, .5, .5, .5)
 	equal(t, "a scalar", projected(c, nil, -3), -1)
 	if got := projected(c, []int{0, 4}); len(got) != 0 {

@@ -24,9 +24,5 @@ func (m *MaxNorm) Project(w []float32, shape []int) {
 
 // Violation implements [Constraint]: the largest excess of a row's length over Max.
 func (m *MaxNorm) Violation(w []float32, shape []int) float64 {
-	worst := 0.0
-	for row := range rows(w, shape) {
-		worst = max(worst, length(row)-m.Max)
-	}
-	return worst
+	return worstRow(w, shape, func(row []float32) float64 { return length(row) - m.Max })
 }

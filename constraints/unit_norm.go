@@ -31,9 +31,5 @@ func (UnitNorm) Project(w []float32, shape []int) {
 
 // Violation implements [Constraint]: the largest difference of a row's length from 1.
 func (UnitNorm) Violation(w []float32, shape []int) float64 {
-	worst := 0.0
-	for row := range rows(w, shape) {
-		worst = max(worst, math.Abs(length(row)-1))
-	}
-	return worst
+	return worstRow(w, shape, func(row []float32) float64 { return math.Abs(length(row) - 1) })
 }

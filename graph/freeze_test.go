@@ -109,6 +109,27 @@ encoder = [{ kind = "dense", units = 12 }, { kind = "residual", layers = [`+bloc
 	}
 }
 
+// Layers without parameters draw noise in training, also in a block whose parameters are all frozen.
+func TestAFrozenBlockStillDrawsNoise(t *testing.T) {
+	frozen := `{ kind = "dense", units = 12 }, { kind = "dropout" }`
+	for _, block := range []string{frozen, `{ kind = "residual", layers = [` + frozen + `] }`} {
+		m := model(t, `
+[model.block]
+freeze = ["encoder.1.*"]
+encoder = [{ kind = "dense", units = 12 }, { kind = "residual", layers = [`+block+`] }, { kind = "dense", units = 4 }]
+`, "block", 12)
+		for training, want := range map[bool]bool{true: true, false: false} {
+			p, err := m.Program(graph.Request{Batch: 6, Training: training})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := slices.ContainsFunc(p.Inputs, func(in graph.Input) bool { return in.Name == "encoder.1.noise" }); got != want {
+				t.Errorf("%s: training %v: draws noise: %v, want %v", block, training, got, want)
+			}
+		}
+	}
+}
+
 // close reports whether two slices are equal up to rounding.
 func close(a, b []float32) bool {
 	for i := range a {

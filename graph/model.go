@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"tessera/config"
 	"tessera/internal/hugepages"
@@ -130,10 +131,15 @@ func (m *Model) Twin() *Model {
 }
 
 // transposeOf returns the path of the encoder's weight whose transpose a tied decoder has under that path, "" if it is not
-// tied.
+// tied. The transpose of a teacher's parameter is the teacher's.
 func (m *Model) transposeOf(path string) string {
+	own, taught := strings.CutPrefix(path, teacherPrefix)
 	for _, p := range m.Layout.Parameters() {
-		if p.Path == path {
+		switch {
+		case p.Path != own:
+		case taught && p.TransposeOf != "":
+			return teacherPrefix + p.TransposeOf
+		default:
 			return p.TransposeOf
 		}
 	}

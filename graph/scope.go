@@ -83,9 +83,10 @@ func noiseName(of string, n int) string {
 }
 
 // Training implements [layers.Scope]. A layer whose parameters are all frozen runs in inference mode during training: a
-// frozen normalisation keeps its running averages.
+// frozen normalisation keeps its running averages. In a block every layer is judged by its own parameters.
 func (s *scope) Training() bool {
-	return s.request.Training && !s.pass.teacher && !s.Frozen(layers.Names(s.placed.Parameters)...)
+	_, block := s.placed.Layer.(layers.Block)
+	return s.request.Training && !s.pass.teacher && (block || !s.Frozen(layers.Names(s.placed.Parameters)...))
 }
 
 // Frozen implements [layers.Scope].

@@ -21,6 +21,11 @@ loss = [{ kind = "mse" }, { kind = "max_approximation", weight = 0.5 }, { kind =
 extends = "tied"
 loss = [{ kind = "mse" }, { kind = "weight_decay", on = "encoder.*.weight" }, { kind = "weight_decay", on = "decoder.*.weight" }, { kind = "weight_decay", on = "*.weight" }]
 
+[model.taught]
+extends = "shallow"
+loss = [{ kind = "mse" }, { kind = "consistency", on = "output" }]
+hook = { teacher = { decay = 0.5 } }
+
 [model.shallow]
 encoder = [{ kind = "dense", units = 4, activation = "sigmoid" }]
 decoder = [{ kind = "tied", bias = false }]
@@ -169,6 +174,20 @@ func TestGradientsOfTiedWeightsAreDifferences(t *testing.T) {
 				t.Errorf("%s, element %d: gradient %v, difference %v", b.Path, j, got, want)
 			}
 		}
+	}
+}
+
+// A tied decoder of the teacher decodes by the transpose of the teacher's weight, not of the model's.
+func TestATeachersTiedDecoderUsesItsOwnWeights(t *testing.T) {
+	m := model(t, tiedText, "taught", 3, 4)
+	for _, p := range m.Parameters {
+		lent := &graph.Parameter{Path: "teacher." + p.Path, Shape: p.Shape, Data: slices.Clone(p.Data), Frozen: true}
+		m.Lent = append(m.Lent, lent)
+	}
+	same := tapped(t, m, tape.Backend{}, noise(2*12), "loss.consistency")
+	m.Lent[0].Data[0]++
+	if other := tapped(t, m, tape.Backend{}, noise(2*12), "loss.consistency"); same != 0 || !(other > 0) {
+		t.Errorf("distance from an equal teacher is %v, from another one %v; want 0 and more", same, other)
 	}
 }
 

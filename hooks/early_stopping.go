@@ -2,8 +2,9 @@ package hooks
 
 import "slices"
 
-// EarlyStopping keeps the parameters of the epoch with the lowest val_mse, or the lowest loss without validation images. It
-// ends the training after patience epochs without a decrease by more than min_delta.
+// EarlyStopping keeps the parameters of the epoch with the lowest validation error. It ends the training after patience
+// epochs without a decrease by more than min_delta. The error is val_mse; without a decoder the negative log-likelihoods of
+// the heads on the validation images, added; loss if neither is measured.
 //
 // Source: Prechelt, Early Stopping, but when?, 1998.
 type EarlyStopping struct {

@@ -9,6 +9,8 @@
 package hooks
 
 import (
+	"strings"
+
 	"tessera/data"
 	"tessera/metrics"
 	"tessera/part"
@@ -109,7 +111,9 @@ type Preparing interface {
 
 // Step is one step of a training, before it is computed.
 type Step struct {
-	Images []float32 // the encoded images of the batch, one after the other; a [Distorting] hook may change them
+	// Images are the encoded images of the batch, one after the other; a [Distorting] hook may change them. In a model that
+	// reads only views they are all first views, then all second views: 2 Size images.
+	Images []float32
 	Clean  []float32 // the images to reconstruct, if a hook of the model is Distorting; else nil
 	Size   int       // number of images
 }
@@ -121,13 +125,28 @@ type Epoch struct {
 	Metrics metrics.Values // the loss, its terms and the metrics, by their keys in metrics.jsonl
 }
 
-// error is the criterion of the epoch: val_mse, or the loss without validation images.
+// error is the criterion of the epoch: val_mse; without a decoder the sum of the heads' negative log-likelihoods on the
+// validation images; loss if neither is measured.
 func (e *Epoch) error() float64 {
 	if v, ok := e.Metrics.Number("val_mse"); ok {
 		return v
 	}
-	v, _ := e.Metrics.Number("loss")
-	return v
+	sum, measured := 0.0, false
+	for _, v := range e.Metrics {
+		if v.Missing == "" && isLikelihood(v.Name) {
+			sum, measured = sum+v.Number, true
+		}
+	}
+	if !measured {
+		sum, _ = e.Metrics.Number("loss")
+	}
+	return sum
+}
+
+// isLikelihood reports whether a metric is the negative log-likelihood of a head on the validation images: val_nll, or
+// val_HEAD.nll for several heads.
+func isLikelihood(name string) bool {
+	return name == "val_nll" || strings.HasPrefix(name, "val_") && strings.HasSuffix(name, ".nll")
 }
 
 // Kept are the parameters of one epoch.

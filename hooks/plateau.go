@@ -1,7 +1,8 @@
 package hooks
 
-// Plateau lowers the learning rate when the validation error stops decreasing. After every epoch it compares val_mse, or
-// the loss if val_mse is not measured, with the lowest value so far. The epoch is an improvement if
+// Plateau lowers the learning rate when the validation error stops decreasing. The error is val_mse; without a decoder the
+// negative log-likelihoods of the heads on the validation images, added; loss if neither is measured. After every epoch it is
+// compared with the lowest value so far. The epoch is an improvement if
 //
 //	value < (1 - threshold) lowest
 //

@@ -62,8 +62,9 @@ const (
 	Code   Value = iota // of the images: (images, units)
 	Output              // the reconstruction: (images, pixels)
 
-	// ImageGradient is the gradient, with respect to the images, of the sum over images of the mean squared error between the
-	// reconstruction and the clean images: (images, pixels).
+	// ImageGradient is the gradient, with respect to the images, of the sum of the weighted terms that compare the output with
+	// the images: (images, pixels). The terms are means over the given images, compared with the clean ones. A scheduled weight
+	// has its last value, a multiplier its first.
 	ImageGradient
 )
 

@@ -14,7 +14,8 @@ import (
 //	y = (x, block(x))
 //
 // along the last axis: the channels of an image, whose height and width the block must keep, or the units of a vector. The
-// last axis of y is as long as those of x and block(x) together. A block that makes the image smaller and then larger again
+// last axis of y is as long as those of x and block(x) together. An input (height, width) has one channel, and so have tokens:
+// reshape them to (tokens, 1, features) to join their features. A block that makes the image smaller and then larger again
 // is a U-Net; blocks in blocks give its levels. Parameters are named as those of [Residual]. Sources: Ronneberger, Fischer and
 // Brox, U-Net, 2015; Huang, Liu, van der Maaten and Weinberger, Densely connected convolutional networks, 2017.
 type Concat struct {
@@ -48,6 +49,10 @@ func (l *Concat) OutputShape(in []int) ([]int, error) {
 	out := shapes[len(l.Layers)]
 	x, y := withChannels(in), withChannels(out)
 	last := len(x) - 1
+	if len(in) == 2 && len(out) == 2 && in[0] == out[0] && in[1] != out[1] {
+		return nil, part.KeyErrorf("layers", "the block turns shape %v into %v; both are read as images of one channel: to join tokens, reshape them to [%d 1 %d] first",
+			in, out, in[0], in[1])
+	}
 	if len(x) != len(y) || !slices.Equal(x[:last], y[:last]) {
 		return nil, part.KeyErrorf("layers", "the block turns shape %v into %v, want the same but for the last axis", in, out)
 	}

@@ -79,7 +79,7 @@ func (r *Residual) OutputRange(in Interval) Interval {
 type innerScope struct {
 	Scope
 	index      int
-	parameters []Parameter // of the layer
+	parameters []Parameter // of the layer; none of a block
 }
 
 // Parameter implements [Scope].

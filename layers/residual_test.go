@@ -133,3 +133,15 @@ func TestResidualNamesWhatDoesNotFit(t *testing.T) {
 		}
 	}
 }
+
+// Tokens are read as images of one channel: concat says how to join their features.
+func TestConcatNamesTokensThatDoNotFit(t *testing.T) {
+	c := fresh(t, "concat", blockOf(t, map[string]any{"kind": "token_dense", "units": 12}))()
+	const want = "layers: the block turns shape [4 16] into [4 12]; both are read as images of one channel: to join tokens, reshape them to [4 1 16] first"
+	if shape, err := c.OutputShape([]int{4, 16}); err == nil || err.Error() != want {
+		t.Errorf("got shape %v and error %v, want %q", shape, err, want)
+	}
+	if shape, err := c.OutputShape([]int{4, 1, 16}); err != nil || !slices.Equal(shape, []int{4, 1, 28}) {
+		t.Errorf("got shape %v (%v), want [4 1 28]", shape, err)
+	}
+}

@@ -43,8 +43,12 @@ func stackParameters(block []Layer, in []int) []Parameter {
 func applyStack(kind string, block []Layer, s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	y := x
 	for i, l := range block {
+		inner := innerScope{Scope: s, index: i}
+		if _, block := l.(Block); !block { // each of its layers decides by its own parameters
+			inner.parameters = l.Parameters(y.Shape()[1:])
+		}
 		var err error
-		if y, err = l.Apply(innerScope{s, i, l.Parameters(y.Shape()[1:])}, y); err != nil {
+		if y, err = l.Apply(inner, y); err != nil {
 			return nil, fmt.Errorf("%s: layers[%d]: %w", kind, i, err)
 		}
 	}

@@ -46,6 +46,13 @@ func (a *attached) call(f func(a *attached) error) (err error) {
 	return f(a)
 }
 
+// named adds the hook's name to a panic; it is deferred where several threads call the hook.
+func (a *attached) named() {
+	if cause := recover(); cause != nil {
+		panic(fmt.Sprintf("hook %s: %v", a.name, cause))
+	}
+}
+
 // each calls every hook until the first error.
 func (h around) each(f func(a *attached) error) error {
 	for _, a := range h {

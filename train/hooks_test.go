@@ -232,7 +232,7 @@ func TestErrorsAndPanicsOfAHookNameIt(t *testing.T) {
 			m := model(t, everything, "train.patience=0")
 			m.Hooks = map[string]hooks.Hook{"failing": &failingHook{in, panics}}
 			_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)})
-			if err == nil || !strings.Contains(err.Error(), "out of order") || !strings.Contains(err.Error(), "hook") {
+			if err == nil || !strings.Contains(err.Error(), "out of order") || !strings.Contains(err.Error(), "hook failing: ") {
 				t.Errorf("%s, panics: %v: got %v", in, panics, err)
 			}
 		}

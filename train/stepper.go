@@ -117,7 +117,7 @@ func (s *stepper) add(p *hooks.Parameter, declared []config.Constraint, layout *
 		case !asIs && !swapped:
 		case pointwise && len(m.whole) == 0:
 			m.fused = append(m.fused, c.Constraint)
-		case pointwise || asIs:
+		case pointwise || asIs && len(p.Shape) < 3:
 			m.whole = append(m.whole, c.Constraint)
 		default:
 			m.whole = append(m.whole, &transposed{of: c.Constraint})
@@ -142,11 +142,17 @@ func (s *stepper) add(p *hooks.Parameter, declared []config.Constraint, layout *
 // surround adds the elementwise functions of these hooks to every step.
 func (s *stepper) surround(h around) error {
 	return h.each(func(a *attached) error {
-		if a.Active.Project != nil {
-			s.pointwise = append(s.pointwise, a.Active.Project)
+		if project := a.Active.Project; project != nil {
+			s.pointwise = append(s.pointwise, func(p *hooks.Parameter, values []float32, from int) {
+				defer a.named()
+				project(p, values, from)
+			})
 		}
-		if a.Moved != nil {
-			s.watching = append(s.watching, a.Moved)
+		if moved := a.Moved; moved != nil {
+			s.watching = append(s.watching, func(p *hooks.Parameter, values []float32, from int, scratch []float32) {
+				defer a.named()
+				moved(p, values, from, scratch)
+			})
 		}
 		for _, m := range s.moved {
 			if values := a.Follows(m.Parameter); values != nil {

@@ -20,8 +20,9 @@ func constrains(glob, path string, layout *config.Layout) (asIs, swapped bool) {
 	return asIs, swapped
 }
 
-// transposed applies a constraint to the transpose of a matrix: to the atoms of a tied decoder, which are the columns of
-// the encoder's weight.
+// transposed applies a constraint to the transpose of a parameter, seen as the matrix whose columns belong to the indices of
+// its last axis: to the atoms of a tied decoder, which are the columns of the encoder's weight, and to the filters of a
+// convolution.
 type transposed struct {
 	of   constraints.Constraint
 	rows []float32 // the transpose
@@ -31,7 +32,8 @@ type transposed struct {
 func (t *transposed) Project(w []float32, shape []int) {
 	rows, turned := t.turn(w, shape)
 	t.of.Project(rows, turned)
-	n, m := shape[0], shape[1]
+	m := shape[len(shape)-1]
+	n := len(w) / m
 	for i := range w {
 		w[i] = rows[i%m*n+i/m]
 	}
@@ -42,9 +44,10 @@ func (t *transposed) Violation(w []float32, shape []int) float64 {
 	return t.of.Violation(t.turn(w, shape))
 }
 
-// turn returns the transpose of a matrix and its shape; both are valid until the next call.
+// turn returns the transpose and its shape; both are valid until the next call.
 func (t *transposed) turn(w []float32, shape []int) ([]float32, []int) {
-	n, m := shape[0], shape[1]
+	m := shape[len(shape)-1]
+	n := len(w) / m
 	if t.rows == nil {
 		t.rows = make([]float32, len(w))
 	}

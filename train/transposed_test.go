@@ -18,7 +18,8 @@ constraint = [{ kind = "nonneg" }, { kind = "unit_norm" }]
 
 // norms of the rows of a matrix, or of its columns.
 func norms(p *graph.Parameter, columns bool) []float64 {
-	n, m := p.Shape[0], p.Shape[1]
+	m := p.Shape[len(p.Shape)-1]
+	n := len(p.Data) / m
 	squares := make([]float64, n)
 	if columns {
 		squares = make([]float64, m)
@@ -96,5 +97,49 @@ func TestConstraintsOfTiedWeightsApplyToTheAtoms(t *testing.T) {
 				t.Errorf("on %q: rows and columns are of norm 1", c.on)
 			}
 		}
+	}
+}
+
+// The rows of a weight of four axes are the filters of a convolution, and what a channel draws in a transposed one.
+func TestConstraintsOfConvolutionsApplyToWholeFilters(t *testing.T) {
+	const text = `
+[model.convolving]
+dataset = "bars"
+encoder = [{ kind = "conv2d", filters = 4 }, { kind = "dense", units = 3 }]
+decoder = [{ kind = "dense", units = 128 }, { kind = "reshape", shape = [8, 8, 2] }, { kind = "conv2d_transpose", filters = 1 }]
+constraint = [{ kind = "unit_norm", on = "*.weight" }]
+`
+	m, err := graph.New(model(t, text), []int{8, 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStepper(m, threads(t, 2), nil)
+	gradients := make([][]float32, len(m.Parameters))
+	for i, p := range m.Parameters {
+		gradients[i] = make([]float32, len(p.Data))
+		for k := range p.Data {
+			gradients[i][k] = float32(k%7) - 3
+		}
+	}
+	for _, move := range []func(){s.Project, func() { s.Step(gradients, 0.01, 1) }} {
+		move()
+		for path, units := range map[string]int{"encoder.0.weight": 4, "encoder.1.weight": 256, "decoder.2.weight": 2} {
+			w, err := m.Parameter(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := norms(w, len(w.Shape) > 2)
+			if len(all) != units || slices.ContainsFunc(all, func(v float64) bool { return math.Abs(v-1) > 1e-6 }) {
+				t.Errorf("%s: norms %v, want %d of 1", path, all, units)
+			}
+		}
+	}
+}
+
+// A teacher of a model with a tied decoder is trained with: its weights are lent under the encoder's name.
+func TestConsistencyOfATiedOutputTrains(t *testing.T) {
+	m := model(t, tiedText, "loss=[{kind='mse'},{kind='consistency',on='output'}]", "hook.teacher.decay=0.5", "train.epochs=1", "train.batch=8", "dataset.limit=32")
+	if term := lines(t, trained(t, m, Options{}).Run)[0]["consistency"]; !(term.(float64) > 0) {
+		t.Errorf("the distance from the teacher is %v, want more than 0", term)
 	}
 }
