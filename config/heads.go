@@ -97,7 +97,7 @@ func (w *walk) tooManyClasses(s *stack, list []Layer) {
 
 // misnamedHead returns the problem of a head's name, "" if it is valid.
 func misnamedHead(name string) string {
-	if slices.Contains([]string{losses.Code, losses.Output, losses.Atoms, "input", "images", "labels", "views", "loss", "teacher"}, name) {
+	if slices.Contains([]string{losses.Code, losses.Output, losses.Atoms, "images", "labels", "views", "loss", "teacher"}, name) {
 		return fmt.Sprintf("invalid name %q of a head: the name is reserved", name)
 	}
 	if name == "" || strings.ContainsAny(name, `./*?[]\ `) {

@@ -53,7 +53,6 @@ func TestWrongHeadsAreReportedWhereTheyAre(t *testing.T) {
 		"a value that there is not":  {`from   = "hidden"`, `from = "hiden"`, `models.toml:9:8: model "m": head.class: from: unknown value "hiden"`},
 		"a cycle":                    {"[model.m.head.hidden]", "[model.m.head.hidden]\nfrom = \"class\"", `head.class: from: a cycle: class -> hidden -> class`},
 		"a name that is taken":       {"head.hidden", "head.output", `head.output: invalid name "output" of a head`},
-		"the name of the input":      {"head.hidden", "head.input", `head.input: invalid name "input" of a head`},
 		"read by nothing":            {`{ kind = "cross_entropy", on = "class" }, `, "", `head.class: no loss reads the head "class"`},
 		"no such value of a loss":    {`on = "class"`, `on = "clas"`, `loss[0] (cross_entropy): on: unknown value "clas"`},
 		"labels that there are not":  {`"fashion-mnist"`, `"swimmer"`, `loss[0] (cross_entropy): cross_entropy needs labels, but swimmer has none`},

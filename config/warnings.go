@@ -23,6 +23,9 @@ func (m *Model) Warnings() (list []string) {
 	if m.Hooks["teacher"] != nil && !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss != nil && l.Loss.Reads().Teacher }) {
 		list = append(list, fmt.Sprintf("model %q: hook.teacher has no effect: no loss reads a teacher; add { kind = \"consistency\" }, or remove the hook", m.Name))
 	}
+	if _, ok := m.Heads["input"]; ok {
+		list = append(list, fmt.Sprintf("model %q: head.input cannot be exported to ONNX, where the images are the input; give the head another name", m.Name))
+	}
 	list = append(list, m.uselessTopKs()...)
 	for _, at := range m.uselessBiases() {
 		list = append(list, fmt.Sprintf("model %q: %s.bias has no effect: the next layer, batch_norm, subtracts the mean; set bias = false", m.Name, at))

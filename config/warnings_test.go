@@ -23,6 +23,13 @@ encoder = [{ kind = "dense", units = 4 }]
 	}
 }
 
+func TestAHeadNamedInputIsAWarning(t *testing.T) {
+	text := strings.Replace(headed, `layers = [{ kind = "dense" }]`, `layers = [{ kind = "dense", units = 10 }]`, 1)
+	if got := model(t, load(t, strings.ReplaceAll(text, "class", "input")), "m").Warnings(); len(got) != 1 || !strings.Contains(got[0], "head.input cannot be exported") {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestOnlyAValidationErrorSelectsOnTestImages(t *testing.T) {
 	for text, want := range map[string]int{headed: 1, strings.Replace(headed, `{ kind = "cross_entropy", on = "class" }`, `{ kind = "l1", on = "class" }`, 1): 0} {
 		text = strings.Replace(text, `layers = [{ kind = "dense" }]`, `layers = [{ kind = "dense", units = 10 }]`, 1)
