@@ -12,6 +12,7 @@ import (
 // table is the content of a file of samples: their values, and what the file says of each.
 type table struct {
 	values  array
+	columns []string // the names of the values, in their order, where the file has them
 	names   []string // one per sample, nil for none
 	labels  []int    // one per sample, nil for none
 	texts   []string // labels that are names of classes, in the place of labels
@@ -24,6 +25,7 @@ type reading struct {
 	labels  string   // the array or column of the labels; "" for one that is named so
 	names   string   // the column of the names; "" for one that is named so
 	columns []string // globs of the columns of values; nil for all others
+	order   []string // the names of the columns of values in the order that is needed; nil for that of the file
 	shape   []int    // of one sample, as the caller needs it; nil for any
 }
 
