@@ -21,7 +21,7 @@ type Tables struct {
 type Named struct {
 	Tensor     string `toml:"tensor" doc:"name of the array of samples; by default the only one of two to four axes"`
 	TestTensor string `toml:"test_tensor" doc:"name of the array of test samples; by default that of the training samples"`
-	TestLabels string `toml:"test_labels" doc:"name of their labels; by default that of the labels of the training samples"`
+	TestLabels string `toml:"test_labels" doc:"name of their labels; by default that of the training labels, but none for another array of the same file"`
 }
 
 func init() {
@@ -113,12 +113,12 @@ func (s *CSV) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
 
 // Load implements [Source].
 func (s *NPZ) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
-	return s.load(ctx, "npz", need, s.HasTest(), s.readings(s.Labels))
+	return s.load(ctx, "npz", need, s.HasTest(), s.readings(&s.Tables))
 }
 
 // Load implements [Source].
 func (s *Safetensors) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
-	return s.load(ctx, "safetensors", need, s.HasTest(), s.readings(s.Labels))
+	return s.load(ctx, "safetensors", need, s.HasTest(), s.readings(&s.Tables))
 }
 
 // reading implements [reader].
@@ -137,16 +137,19 @@ func (*Tables) pictures() pictures { return pictures{} }
 
 func (n *Named) train(labels string) reading { return reading{tensor: n.Tensor, labels: labels} }
 
-// readings are those of the training and of the test samples.
-func (n *Named) readings(labels string) [2]reading {
-	test := n.train(labels)
+// readings are those of the training and of the test samples. Labels and names in the file of the training samples are not those of
+// another array in it, unless the key test_labels names them.
+func (n *Named) readings(t *Tables) [2]reading {
+	train := n.train(t.Labels)
+	test := train
 	if n.TestTensor != "" {
 		test.tensor = n.TestTensor
 	}
-	if n.TestLabels != "" {
+	inOne := t.TestImages == "" || t.TestImages == t.Images
+	if test.apart = inOne && n.Tensor != "" && test.tensor != n.Tensor; test.apart || n.TestLabels != "" {
 		test.labels = n.TestLabels
 	}
-	return [2]reading{n.train(labels), test}
+	return [2]reading{train, test}
 }
 
 func (t *Tables) shape(r reading) ([]int, bool) {
