@@ -15,7 +15,7 @@ type table struct {
 	columns []string // the names of the values, in their order, where the file has them
 	names   []string // one per sample, nil for none
 	labels  []int    // one per sample, nil for none
-	texts   []string // labels that are names of classes, in the place of labels
+	texts   []string // labels that are names of classes, or may be; labels are nil if these are no numbers
 	classes []string // the names of the labels, where the file has them
 }
 

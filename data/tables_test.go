@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -52,4 +53,46 @@ func TestTestSamplesInTheSameFileHaveTheirOwnLabels(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, set, err)
 		}
 	}
+}
+
+func TestLabelsOfColumnsAreNumbersOrNamesAsInTheTraining(t *testing.T) {
+	for name, c := range map[string]struct {
+		train, test string // one letter or number for each sample
+		classes     []string
+		fitted      []int
+		tested      []int
+		problem     string
+	}{
+		"numbers":              {"1 0 2", "2 1", nil, []int{1, 0, 2}, []int{2, 1}, ""},
+		"unknown numbers":      {"0 -1 1 _", "-1 1 _", nil, []int{0, -1, 1, -1}, []int{-1, 1, -1}, ""},
+		"only unknown numbers": {"-1 -1", "-1", nil, []int{-1, -1}, []int{-1}, ""},
+		"names":                {"b a _ -1", "-1 _ b", []string{"a", "b"}, []int{1, 0, -1, -1}, []int{-1, -1, 1}, ""},
+		"numbers and a name":   {"1 2 3 other", "1 2 3", []string{"1", "2", "3", "other"}, []int{0, 1, 2, 3}, []int{0, 1, 2}, ""},
+		"signs":                {"1 -1 _", "-1 1 -1", []string{"-1", "1"}, []int{1, 0, -1}, []int{0, 1, 0}, ""},
+		"one sign is tested":   {"+1 -1", "-1", []string{"+1", "-1"}, []int{0, 1}, []int{1}, ""},
+		"not quite signs":      {"0 1 -1", "1 -1", nil, []int{0, 1, -1}, []int{1, -1}, ""},
+		"a name like a number": {"0 1 x", "0.0", nil, nil, nil, `the class "0.0", which no training sample has (0, 1, x)`},
+		"a name for a number":  {"0 1", "x", nil, nil, nil, `the class "x", which no training sample has ()`},
+	} {
+		dir := t.TempDir()
+		source := &CSV{Tables: Tables{Images: labelFile(t, dir, "train.csv", c.train), TestImages: labelFile(t, dir, "test.csv", c.test)}}
+		set, err := source.Load(background, nil, Both)
+		if c.problem != "" {
+			if err == nil || !strings.Contains(err.Error(), c.problem) {
+				t.Errorf("%s: got %v, want %q", name, err, c.problem)
+			}
+		} else if err != nil || !slices.Equal(set.Classes, c.classes) || !slices.Equal(set.Train.Labels(), c.fitted) || !slices.Equal(set.Test.Labels(), c.tested) {
+			t.Errorf("%s: %+v, %v", name, set, err)
+		}
+	}
+}
+
+// labelFile is a table of samples with these labels, separated by spaces; _ is an empty cell.
+func labelFile(t *testing.T, dir, name, labels string) string {
+	t.Helper()
+	text := "label,a\n"
+	for _, label := range strings.Fields(labels) {
+		text += strings.Trim(label, "_") + ",1\n"
+	}
+	return write(t, dir, name, []byte(text))
 }
