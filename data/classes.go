@@ -36,8 +36,14 @@ func (t *table) signs() bool {
 }
 
 // resolve turns labels that are names of classes into numbers, which count the names: those in classes or, of the first samples
-// that are read, their own names in order. It returns the names.
+// that are read, their own names in order. It returns the names. Numbers count the names that the file has; where these are others
+// than classes, the numbers become those of the same names in classes.
 func (t *table) resolve(classes []string, first bool) ([]string, error) {
+	if t.texts == nil && t.labels != nil && t.classes != nil && classes != nil && !slices.Equal(t.classes, classes) {
+		if err := t.nameLabels(); err != nil {
+			return nil, err
+		}
+	}
 	numbers := t.labels != nil && (first && !t.signs() || !first && classes == nil)
 	if t.texts == nil || numbers {
 		return t.classes, nil
@@ -61,6 +67,20 @@ func (t *table) resolve(classes []string, first bool) ([]string, error) {
 		t.labels[i] = at
 	}
 	return classes, nil
+}
+
+// nameLabels makes labels that are numbers the names that the file has for them.
+func (t *table) nameLabels() error {
+	t.texts = make([]string, len(t.labels))
+	for i, label := range t.labels {
+		switch {
+		case label >= len(t.classes):
+			return fmt.Errorf("sample %d has the label %d, but the array classes has %d names", i, label, len(t.classes))
+		case label >= 0:
+			t.texts[i] = t.classes[label]
+		}
+	}
+	return nil
 }
 
 // classNames are the names of the classes that the labels have, sorted.

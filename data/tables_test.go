@@ -96,3 +96,29 @@ func labelFile(t *testing.T, dir, name, labels string) string {
 	}
 	return write(t, dir, name, []byte(text))
 }
+
+func TestNumbersOfTestSamplesCountTheClassesOfTheirFile(t *testing.T) {
+	train := npzFile(t, "train.npz", samplesArray("x", 1, 2), intsArray("labels", 2, 1), textsArray("classes", "bee", "ant", "cat"))
+	for name, c := range map[string]struct {
+		test    []namedArray
+		want    []int
+		problem string
+	}{
+		"the same classes": {[]namedArray{intsArray("labels", 2, 1), textsArray("classes", "bee", "ant", "cat")}, []int{2, 1}, ""},
+		"fewer classes":    {[]namedArray{intsArray("labels", 1, -1), textsArray("classes", "ant", "cat")}, []int{2, -1}, ""},
+		"names":            {[]namedArray{textsArray("labels", "cat", "bee")}, []int{2, 0}, ""},
+		"no classes":       {[]namedArray{intsArray("labels", 1, 2)}, []int{1, 2}, ""},
+		"an unknown class": {[]namedArray{intsArray("labels", 0, 1), textsArray("classes", "ant", "dog")}, nil, `the class "dog", which no training sample has`},
+		"no such class":    {[]namedArray{intsArray("labels", 0, 2), textsArray("classes", "ant", "cat")}, nil, "sample 1 has the label 2, but the array classes has 2 names"},
+	} {
+		source := &NPZ{Tables: Tables{Images: train, TestImages: npzFile(t, "test.npz", append(c.test, samplesArray("x", 3, 4))...)}}
+		set, err := source.Load(background, nil, Both)
+		if c.problem != "" {
+			if err == nil || !strings.Contains(err.Error(), c.problem) {
+				t.Errorf("%s: got %v, want %q", name, err, c.problem)
+			}
+		} else if err != nil || len(set.Classes) != 3 || !slices.Equal(set.Train.Labels(), []int{2, 1}) || !slices.Equal(set.Test.Labels(), c.want) {
+			t.Errorf("%s: %+v, %v", name, set, err)
+		}
+	}
+}
