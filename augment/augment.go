@@ -25,6 +25,19 @@ type Augmentation interface {
 	Prepare(shape []int) (Change, error)
 }
 
+// Clipper is implemented by augmentations that clip values to [0,1]: they would change images with other values, which are not
+// trained with them.
+type Clipper interface {
+	// Clips reports whether the augmentation, with its settings, clips.
+	Clips() bool
+}
+
+// Clips reports whether an augmentation clips values to [0,1].
+func Clips(a Augmentation) bool {
+	c, ok := a.(Clipper)
+	return ok && c.Clips()
+}
+
 // Change writes the augmented image src to dst. Both have the values of the prepared shape and share no memory; a [Chain]
 // checks that. All randomness comes from r. A change does not allocate once its working memory has grown.
 type Change func(dst, src []float32, r *rand.Rand)

@@ -247,3 +247,15 @@ func TestDilateAndErodeTakeTheExtremesOverTheDisk(t *testing.T) {
 		}
 	}
 }
+
+func TestAugmentationsThatClipSayIt(t *testing.T) {
+	clip := map[string]bool{"brightness": true, "contrast": true, "noise": true, "blur": true}
+	for _, e := range Registry.All() {
+		if got := Clips(e.New()); got != clip[e.Name] {
+			t.Errorf("%s: clips is %v, want %v", e.Name, got, clip[e.Name])
+		}
+	}
+	if Clips(&Blur{}) || Clips(nil) {
+		t.Error("an augmentation that changes nothing clips")
+	}
+}

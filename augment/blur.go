@@ -27,6 +27,9 @@ func init() {
 // Check refuses a range that is not [low, high].
 func (b *Blur) Check() error { return checkRange("sigma", b.Sigma) }
 
+// Clips implements [Clipper].
+func (b *Blur) Clips() bool { return b.Probability > 0 }
+
 // Prepare implements [Augmentation].
 func (b *Blur) Prepare(shape []int) (Change, error) {
 	if err := Check(b, shape); err != nil {

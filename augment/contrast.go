@@ -19,6 +19,9 @@ func init() {
 		func() Augmentation { return &Contrast{By: 0.4} })
 }
 
+// Clips implements [Clipper].
+func (*Contrast) Clips() bool { return true }
+
 // Prepare implements [Augmentation].
 func (c *Contrast) Prepare(shape []int) (Change, error) {
 	if err := Check(c, shape); err != nil {

@@ -17,6 +17,9 @@ func init() {
 	Registry.Register("noise", "Gaussian noise on every value: clip(x + std n)", func() Augmentation { return &Noise{Std: 0.1} })
 }
 
+// Clips implements [Clipper].
+func (*Noise) Clips() bool { return true }
+
 // Prepare implements [Augmentation].
 func (n *Noise) Prepare(shape []int) (Change, error) {
 	if err := Check(n, shape); err != nil {

@@ -16,10 +16,10 @@ import (
 )
 
 func encodeCommand() *cobra.Command {
-	cmd := codingCommand("encode RUN", "Turn images into codes", true, func(r *tessera.Run) coding {
+	cmd := codingCommand("encode RUN", "Turn images into codes", true, func(ctx context.Context, r *tessera.Run) coding {
 		low, high := r.Range()
 		warn := func(out io.Writer, file string, values []float32) { warnRange(out, file, values, low, high) }
-		return coding{read: r.Shape(), write: []int{r.Units()}, code: r.Encode, name: "codes", like: r.Model.Dataset.Source, warn: warn}
+		return coding{read: r.Shape(), write: []int{r.Units()}, code: r.Encode, name: "codes", like: like(ctx, r), warn: warn}
 	})
 	cmd.Long = "Encode images or vectors as codes: float32, one row per sample. Samples are scaled as in the training. The input is a .npy, .npz, .safetensors, .csv or\n" +
 		"IDX file, an image, or a folder of images; a file of the same kind as the run's data set is read by the keys of that data set. The\n" +
@@ -30,7 +30,7 @@ func encodeCommand() *cobra.Command {
 }
 
 func decodeCommand() *cobra.Command {
-	cmd := codingCommand("decode RUN", "Turn codes into images", false, func(r *tessera.Run) coding {
+	cmd := codingCommand("decode RUN", "Turn codes into images", false, func(_ context.Context, r *tessera.Run) coding {
 		name := "images"
 		if len(r.Shape()) == 1 {
 			name = "vectors"
@@ -56,6 +56,16 @@ type coding struct {
 	columns     func(context.Context) ([]string, error) // names the values that are written; nil for codes
 }
 
+// like is the data set whose keys say how files of samples are read, with columns in the order of the training where its file still
+// has their names.
+func like(ctx context.Context, r *tessera.Run) data.Source {
+	names, err := r.ValueNames(ctx)
+	if err != nil {
+		names = nil
+	}
+	return data.InOrder(r.Model.Dataset.Source, names)
+}
+
 // codeFlags are the flags of encode and decode.
 type codeFlags struct {
 	runFlags
@@ -63,7 +73,7 @@ type codeFlags struct {
 	vectors bool // codes are written, which are no pictures
 }
 
-func codingCommand(use, short string, vectors bool, direction func(*tessera.Run) coding) *cobra.Command {
+func codingCommand(use, short string, vectors bool, direction func(context.Context, *tessera.Run) coding) *cobra.Command {
 	f := codeFlags{vectors: vectors}
 	cmd := &cobra.Command{
 		Use:   use,
@@ -102,7 +112,7 @@ func (f *codeFlags) check() error {
 	return nil
 }
 
-func (f *codeFlags) code(cmd *cobra.Command, run string, direction func(*tessera.Run) coding) error {
+func (f *codeFlags) code(cmd *cobra.Command, run string, direction func(context.Context, *tessera.Run) coding) error {
 	options, err := f.options()
 	if err != nil {
 		return err
@@ -115,7 +125,7 @@ func (f *codeFlags) code(cmd *cobra.Command, run string, direction func(*tessera
 		return err
 	}
 	defer r.Close()
-	c := direction(r)
+	c := direction(cmd.Context(), r)
 	rows, err := data.ReadRows(cmd.Context(), f.in, c.read, c.like)
 	if err != nil {
 		return err

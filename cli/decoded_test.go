@@ -88,3 +88,18 @@ func TestDecodedSpectraAreEncodedAgain(t *testing.T) {
 		}
 	}
 }
+
+func TestColumnsAreEncodedByTheirNames(t *testing.T) {
+	b := newBench(t)
+	b.trainSpectra("a", "b", "c")
+	var turned strings.Builder
+	for line := range strings.Lines(b.read("spectra.csv")) {
+		cells := strings.Split(strings.TrimSpace(line), ",")
+		fmt.Fprintln(&turned, strings.Join([]string{cells[4], cells[0], cells[3], cells[1], cells[2]}, ","))
+	}
+	b.write("turned.csv", turned.String())
+	b.must(0, "encode", "run", "--in", "turned.csv", "--out", "again.csv")
+	if got, want := b.read("again.csv"), b.read("codes.csv"); got != want {
+		t.Errorf("columns in another order give the codes %q, want %q", got, want)
+	}
+}

@@ -97,8 +97,9 @@ func (f *evalFlags) measure(cmd *cobra.Command, r *tessera.Run, chosen metrics.S
 		return evaluation.ReportOf(r.Model, measured), nil
 	}
 	var all []*data.Images
+	source := like(cmd.Context(), r)
 	for _, path := range f.in {
-		rows, err := data.ReadRows(cmd.Context(), path, r.Shape(), r.Model.Dataset.Source)
+		rows, err := data.ReadRows(cmd.Context(), path, r.Shape(), source)
 		if err != nil {
 			return nil, err
 		}

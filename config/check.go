@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"tessera/augment"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/optim"
@@ -16,7 +17,8 @@ import (
 var unit = layers.Interval{Low: 0, High: 1}
 
 // Suits returns an error if a term is not defined for images with values in [low, high]: a term that compares the output
-// with the images, or a term of a code that is not bounded. This can only be checked with the data.
+// with the images, or a term of a code that is not bounded; or if an augmentation of a view clips them. This can only be checked with
+// the data.
 func (m *Model) Suits(low, high float64) error {
 	images := layers.Interval{Low: low, High: high}
 	for i, l := range m.Losses {
@@ -33,6 +35,18 @@ func (m *Model) Suits(low, high float64) error {
 		}
 		if !r.Within(unit) {
 			return fmt.Errorf("loss[%d] (%s) needs %s in [0,1]", i, l.Kind, of)
+		}
+	}
+	return m.unclipped(images)
+}
+
+// unclipped returns an error if an augmentation of a view clips images with these values.
+func (m *Model) unclipped(images layers.Interval) error {
+	for i, v := range m.Views {
+		for k, a := range v.Augment {
+			if part := fmt.Sprintf("view[%d].augment[%d]", i, k); augment.Clips(a) && !images.Within(unit) {
+				return fmt.Errorf("%s (%s) clips images to [0,1]", part, language.NameOf(m.origin, part, a))
+			}
 		}
 	}
 	return nil

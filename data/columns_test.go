@@ -73,3 +73,48 @@ func TestColumnsOfTheDataSetAreStillFoundByTheirNames(t *testing.T) {
 		t.Errorf("chosen among numbered columns: %+v, %v", got, err)
 	}
 }
+
+func TestColumnsAreTakenByTheNamesOfTheTraining(t *testing.T) {
+	for name, c := range map[string]struct {
+		train, test string
+		globs       []string
+		want        []float32
+	}{
+		"another order":           {"mass,wing,label", "wing,label,mass\n100,0,1\n", nil, []float32{1, 100}},
+		"another order, chosen":   {"mass,wing,label", "wing,label,other,mass\n100,0,7,1\n", []string{"mass", "w*"}, []float32{1, 100}},
+		"numbers":                 {"label,0,1", "1,0,label\n100,1,0\n", nil, []float32{1, 100}},
+		"other names":             {"mass,wing,label", "wing,weight,label\n1,100,0\n", nil, []float32{1, 100}},
+		"a name twice":            {"mass,wing,label", "wing,wing,label\n1,100,0\n", nil, []float32{1, 100}},
+		"a name twice, in both":   {"wing,wing,label", "wing,wing,label\n1,100,0\n", nil, []float32{1, 100}},
+		"a name twice, before":    {"wing,wing,label", "mass,wing,label\n1,100,0\n", nil, []float32{1, 100}},
+		"the order of the file":   {"mass,wing,label", "mass,wing,label\n1,100,0\n", nil, []float32{1, 100}},
+		"no names, but the count": {"mass,wing", "0,1\n1,100\n", nil, []float32{1, 100}},
+	} {
+		dir := t.TempDir()
+		zeros := strings.Repeat("0,", strings.Count(c.train, ",")) + "0\n"
+		source := &CSV{Tables: Tables{Images: write(t, dir, "train.csv", []byte(c.train+"\n"+zeros))}, Columns: c.globs}
+		source.TestImages = write(t, dir, "test.csv", []byte(c.test))
+		set, err := source.Load(background, nil, Need{Test: true})
+		if err != nil || !slices.Equal(set.Test.Float32(), c.want) {
+			t.Errorf("%s: test samples %v, %v", name, set, err)
+			continue
+		}
+		columns, _, err := source.ValueNames(background)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := ReadRows(background, source.TestImages, []int{2}, InOrder(source, columns))
+		if err != nil || !slices.Equal(rows.Float32(), c.want) {
+			t.Errorf("%s: rows %v, %v", name, rows, err)
+		}
+	}
+}
+
+func TestWithoutNamesColumnsKeepTheOrderOfTheFile(t *testing.T) {
+	path := write(t, t.TempDir(), "x.csv", []byte("wing,mass\n100,1\n"))
+	for _, like := range []Source{nil, InOrder(nil, []string{"mass", "wing"}), InOrder(&CSV{}, nil), InOrder(&Swimmer{}, []string{"mass", "wing"})} {
+		if rows, err := ReadRows(background, path, []int{2}, like); err != nil || !slices.Equal(rows.Float32(), []float32{100, 1}) {
+			t.Errorf("%T: %v, %v", like, rows, err)
+		}
+	}
+}

@@ -2,8 +2,6 @@ package data
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"strings"
 
 	"tessera/part"
@@ -104,7 +102,8 @@ func (i *ImageFolders) Inspect(ctx context.Context) ([]string, error) {
 }
 
 func (f *Folders) inspect(ctx context.Context, name string, p pictures) (notes []string, err error) {
-	for _, path := range []string{f.Images, f.TestImages} {
+	var classes []string
+	for i, path := range []string{f.Images, f.TestImages} {
 		if path == "" {
 			continue
 		}
@@ -113,6 +112,13 @@ func (f *Folders) inspect(ctx context.Context, name string, p pictures) (notes [
 			return notes, badFile(name, path, err)
 		}
 		notes = append(notes, p.notes(path, l)...)
+		if i == 0 {
+			classes = l.classes
+		} else if len(classes) > 0 {
+			if err := l.countBy(classes, path); err != nil {
+				return notes, badFile(name, path, err)
+			}
+		}
 		shape, err := p.shape(l.paths[0])
 		if err != nil {
 			return notes, badFile(name, l.paths[0], err)
@@ -134,45 +140,60 @@ func (f *Folders) shape(p pictures) ([]int, bool) {
 }
 
 func (f *Folders) classes(p pictures) (int, bool) {
-	l, err := p.list(f.Images)
-	return len(l.classes), err == nil && len(l.classes) > 0
+	names, ok := f.trainingClasses(p)
+	return len(names), ok
 }
 
 func (f *Folders) load(ctx context.Context, name string, p pictures, need Need) (*Set, error) {
 	set := &Set{Name: name, HasTest: f.HasTest(), Scale: f.Scale}
 	if need.Train || !set.HasTest {
-		images, classes, err := folder(ctx, set, p, f.Images)
+		l, err := p.list(f.Images)
 		if err != nil {
+			return nil, badFile(set.Name, f.Images, err)
+		}
+		if set.Train, err = folder(ctx, set, p, f.Images, l); err != nil {
 			return nil, err
 		}
-		set.Train, set.Shape, set.Classes = images, images.Shape, classes
+		set.Shape, set.Classes = set.Train.Shape, l.classes
 	}
 	if !need.Test || !set.HasTest {
 		return set, nil
 	}
-	images, classes, err := folder(ctx, set, p, f.TestImages)
+	l, err := p.list(f.TestImages)
 	if err != nil {
+		return nil, badFile(set.Name, f.TestImages, err)
+	}
+	classes, known := set.Classes, set.Train != nil
+	if !known {
+		classes, known = f.trainingClasses(p)
+	}
+	if known {
+		if err := l.countBy(classes, f.TestImages); err != nil {
+			return nil, badFile(set.Name, f.TestImages, err)
+		}
+	}
+	if set.Test, err = folder(ctx, set, p, f.TestImages, l); err != nil {
 		return nil, err
 	}
-	if set.Train != nil && !slices.Equal(classes, set.Classes) {
-		return nil, &Error{Dataset: set.Name, Path: f.TestImages, Problem: fmt.Sprintf("the class folders differ from those of the training images (got %q, want %q)",
-			strings.Join(classes, " "), strings.Join(set.Classes, " "))}
+	if set.Train == nil {
+		set.Classes = l.classes
 	}
-	set.Test, set.Classes = images, classes
 	return set, sameShape(set, f.TestImages)
 }
 
-// folder reads one folder.
-func folder(ctx context.Context, set *Set, p pictures, path string) (*Images, []string, error) {
-	l, err := p.list(path)
-	if err != nil {
-		return nil, nil, badFile(set.Name, path, err)
-	}
+// trainingClasses lists the classes of the training images, which are not read; ok is false if they have none, or are not there.
+func (f *Folders) trainingClasses(p pictures) (names []string, ok bool) {
+	l, err := p.list(f.Images)
+	return l.classes, err == nil && len(l.classes) > 0
+}
+
+// folder reads the images of one folder.
+func folder(ctx context.Context, set *Set, p pictures, path string, l listing) (*Images, error) {
 	set.Notes = append(set.Notes, p.notes(path, l)...)
 	images, sum, err := p.read(ctx, l.paths, l.labels, nil)
 	if err != nil {
-		return nil, nil, badFile(set.Name, path, err)
+		return nil, badFile(set.Name, path, err)
 	}
 	set.Files = append(set.Files, File{Path: path, SHA256: sum})
-	return images, l.classes, nil
+	return images, nil
 }

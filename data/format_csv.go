@@ -150,7 +150,8 @@ func (r reading) size() int {
 }
 
 // values are the columns of values: those that the key columns chooses, or all but labels and names. Columns that WriteRows
-// numbered are chosen if there are as many as the caller needs.
+// numbered are chosen if there are as many as the caller needs. They are in the order of the names that the caller knows, if they are
+// the columns of these names.
 func (f *csvFile) values(r reading, c csvColumns) (chosen []int, err error) {
 	var all []int
 	var names []string
@@ -172,9 +173,38 @@ func (f *csvFile) values(r reading, c csvColumns) (chosen []int, err error) {
 		}
 	}
 	if len(r.columns) == 0 || len(all) > 0 && len(all) == r.size() && counts(names) {
-		return all, nil
+		chosen = all
 	}
-	return chosen, nil
+	return f.inOrder(chosen, r.order), nil
+}
+
+// inOrder returns columns in the order of these names if each of them has one of the names; otherwise as they are.
+func (f *csvFile) inOrder(columns []int, names []string) []int {
+	at := map[string]int{}
+	for _, i := range columns {
+		at[f.header[i]] = i
+	}
+	if len(names) != len(columns) || len(at) != len(columns) {
+		return columns
+	}
+	ordered := make([]int, len(names))
+	for i, name := range names {
+		column, ok := at[name]
+		if !ok {
+			return columns
+		}
+		delete(at, name) // a name that comes twice is not found again
+		ordered[i] = column
+	}
+	return ordered
+}
+
+// valueNames are the names of the columns of values.
+func (f *csvFile) valueNames(c csvColumns) (names []string) {
+	for _, i := range c.values {
+		names = append(names, f.header[i])
+	}
+	return names
 }
 
 // columnList lists the columns.
@@ -225,74 +255,7 @@ func (f *csvFile) table(r reading) (t table, err error) {
 		return t, errors.New("has no line after the first one")
 	}
 	t.values.dims = []int{len(t.values.floats) / len(c.values), len(c.values)}
+	t.columns = f.valueNames(c)
 	t.countLabels()
 	return t, nil
-}
-
-// countLabels turns labels that are all whole numbers of 0 or more, or empty for an unknown class, into numbers.
-func (t *table) countLabels() {
-	labels := make([]int, len(t.texts))
-	for i, text := range t.texts {
-		n, err := strconv.Atoi(text)
-		switch {
-		case text == "":
-			n = UnknownLabel
-		case err != nil || n < 0:
-			return
-		}
-		labels[i] = n
-	}
-	if len(t.texts) > 0 {
-		t.labels, t.texts = labels, nil
-	}
-}
-
-// writeCSV writes rows of values with a first line of column names: name and label where they are known, then those of the
-// values, by default their numbers. A value has as many digits as a float32 needs.
-func writeCSV(w io.Writer, size int, values []float32, about Rows) error {
-	out := csv.NewWriter(w)
-	labels := about.labelTexts()
-	var header []string
-	if about.Names != nil {
-		header = append(header, nameColumn)
-	}
-	if labels != nil {
-		header = append(header, labelColumn)
-	}
-	header = headed(header, size, about.Columns)
-	if err := out.Write(header); err != nil {
-		return err
-	}
-	for row := range len(values) / size {
-		cells := header[:0]
-		if about.Names != nil {
-			cells = append(cells, about.Names[row])
-		}
-		if labels != nil {
-			cells = append(cells, labels[row])
-		}
-		for _, v := range values[row*size : (row+1)*size] {
-			cells = append(cells, strconv.FormatFloat(float64(v), 'g', -1, 32))
-		}
-		if err := out.Write(cells); err != nil {
-			return err
-		}
-	}
-	out.Flush()
-	return out.Error()
-}
-
-// headed returns the first line of a .csv file: the columns before the values, then the names of the values. The values are numbered
-// if they have no names, if one is named as a column before them, or if the line would be numbers alone, as that of a sample.
-func headed(before []string, size int, names []string) []string {
-	line := slices.Concat(before, names)
-	twice := slices.ContainsFunc(names, func(name string) bool { return slices.Contains(before, name) })
-	if names != nil && !twice && isHeader(line) {
-		return line
-	}
-	line = slices.Clone(before)
-	for i := range size {
-		line = append(line, strconv.Itoa(i))
-	}
-	return line
 }

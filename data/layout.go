@@ -105,6 +105,12 @@ const mostDoubted = 255
 
 // doubt returns why the values of an array are probably not what was meant, nil where nothing is doubtful.
 func (l *Layout) doubt(dims []int, images *Images) *Error {
+	if len(dims) == 2 && len(images.Shape) == 3 && l.Axes == channelsFirst {
+		return &Error{
+			Problem: fmt.Sprintf("axes = %q is for arrays of four axes, but rows of values are read as height, width, channels", channelsFirst),
+			Hint:    "save the array with the shape (n, channels, height, width), or leave axes out if each row has the channels last",
+		}
+	}
 	few := []int{1, 3, 4} // channels of an image
 	if len(dims) == 4 && l.Axes == "" && slices.Contains(few, dims[1]) && dims[3] > 4 {
 		return &Error{

@@ -142,6 +142,23 @@ func (p pictures) reads(path string) bool {
 	return slices.ContainsFunc(imageFormats, func(f imageFormat) bool { return slices.Contains(f.extensions, extension) })
 }
 
+// countBy makes the labels of the images of a folder those of the classes of the training images. An unknown class is an error.
+// Without classes nothing changes.
+func (l *listing) countBy(classes []string, folder string) error {
+	if len(l.classes) == 0 {
+		return nil
+	}
+	if slices.ContainsFunc(l.classes, func(name string) bool { return !slices.Contains(classes, name) }) {
+		return &Error{Path: folder, Problem: fmt.Sprintf("the class folders differ from those of the training images (got %q, want %q)",
+			strings.Join(l.classes, " "), strings.Join(classes, " ")), Hint: "rename the other folders, or leave them out"}
+	}
+	for i, label := range l.labels {
+		l.labels[i] = slices.Index(classes, l.classes[label])
+	}
+	l.classes = classes
+	return nil
+}
+
 // notes says which files were skipped, and what looks like a wrong folder.
 func (p pictures) notes(folder string, l listing) (notes []string) {
 	const most = 5

@@ -108,6 +108,41 @@ func TestFoldersOfAnyDepthHaveTheClassesOfTheFirstLevel(t *testing.T) {
 	}
 }
 
+func TestClassFoldersOfTestImagesAreThoseOfTheTrainingImages(t *testing.T) {
+	train := copied(t, map[string]string{"ant/a.png": "picture.png", "bee/b.png": "picture.png", "cat/c.png": "picture.png"})
+	fewer := copied(t, map[string]string{"ant/a.png": "picture.png", "cat/c.png": "picture.png"})
+	other := copied(t, map[string]string{"ant/a.png": "picture.png", "dog/d.png": "picture.png"})
+	flat := copied(t, map[string]string{"a.png": "picture.png", "b.png": "picture.png"})
+	three, two := []string{"ant", "bee", "cat"}, []string{"ant", "cat"}
+	for name, c := range map[string]struct {
+		train, test string
+		need        Need
+		classes     []string
+		labels      []int
+	}{
+		"fewer classes":         {train, fewer, Both, three, []int{0, 2}},
+		"fewer, test only":      {train, fewer, Need{Test: true}, three, []int{0, 2}},
+		"no classes":            {train, flat, Both, three, nil},
+		"no classes, test only": {train, flat, Need{Test: true}, nil, nil},
+		"unlabelled training":   {flat, fewer, Need{Test: true}, two, []int{0, 1}},
+		"training not there":    {train + "-gone", fewer, Need{Test: true}, two, []int{0, 1}},
+	} {
+		set, err := (&ImageFolders{Folders{Images: c.train, TestImages: c.test, Channels: 1}}).Load(background, nil, c.need)
+		if err != nil || !slices.Equal(set.Classes, c.classes) || !slices.Equal(set.Test.Labels(), c.labels) {
+			t.Errorf("%s: %+v, %v", name, set, err)
+		}
+	}
+	source := &ImageFolders{Folders{Images: train, TestImages: other, Channels: 1}}
+	_, both := source.Load(background, nil, Both)
+	_, test := source.Load(background, nil, Need{Test: true})
+	_, inspected := source.Inspect(background)
+	for i, err := range []error{both, test, inspected} {
+		if err == nil || !strings.Contains(err.Error(), other+`: the class folders differ from those of the training images (got "ant dog", want "ant bee cat")`) {
+			t.Errorf("%d: an unknown class: %v", i, err)
+		}
+	}
+}
+
 func TestPNGFoldersSayWhatTheyLeaveOut(t *testing.T) {
 	dir := copied(t, map[string]string{"owl/a.png": "picture.png", "owl/b.jpg": "turned1.jpg", "owl/deep/c.png": "picture.png"})
 	set, err := (&PNG{Folders{Images: dir, Channels: 1}}).Load(background, nil, Both)

@@ -27,6 +27,30 @@ type reader interface {
 	pictures() pictures
 }
 
+// InOrder returns a source like s for [ReadRows] that takes the columns of .csv files in the order of these names, where a file has
+// exactly these columns of values, each of them once. Files with other columns are read in their own order. Names are those of
+// [Namer]; without any it returns s.
+func InOrder(s Source, columns []string) Source {
+	if r, ok := s.(reader); ok && len(columns) > 0 {
+		return ordered{s, r, columns}
+	}
+	return s
+}
+
+// ordered is a source whose columns have a known order.
+type ordered struct {
+	Source
+	reader
+	columns []string
+}
+
+// reading implements [reader].
+func (o ordered) reading() (reading, Layout) {
+	r, layout := o.reader.reading()
+	r.order = o.columns
+	return r, layout
+}
+
 // ReadRows reads the samples, or the codes, of a file that belongs to no data set: .npy, IDX, both gzipped or not, .npz,
 // .safetensors, .csv (detected from the content, but for .csv), one image, or a folder of images. uint8 values become value/255,
 // floats are taken as they are; arrays are (n, values), (n, height, width) or (n, height, width, channels).
@@ -34,7 +58,7 @@ type reader interface {
 // shape is the shape of one sample that the caller needs. Samples with as many values are reshaped to it, others are refused; a
 // vector alone, (values), is one sample. Images are read in grey unless shape has three channels. With a nil shape, the file
 // determines the shape. A file of the kind of like, nil for none, is read as its keys say: columns, names of arrays, axes, the size
-// to which images are brought. All errors about the file are an *Error.
+// to which images are brought; see [InOrder] for the order of columns. All errors about the file are an *Error.
 func ReadRows(ctx context.Context, path string, shape []int, like Source) (*Rows, error) {
 	r, layout, p := reading{}, Layout{}, pictures{}
 	if l, ok := like.(reader); ok {

@@ -132,6 +132,15 @@ func TestDoubtfulArraysSayWhatToWrite(t *testing.T) {
 	if err != nil || !slices.Equal(set.Shape, []int{8, 9, 3}) {
 		t.Fatalf("axes = nchw: shape %v, %v", set.Shape, err)
 	}
+	rows := write(t, dir, "rows.npy", npyBytes("|u1", "False", "(2, 216)", binary.LittleEndian, planes))
+	if _, err := load(rows, Layout{Height: 8, Width: 9, Axes: channelsFirst}); !errors.As(err, &bad) || !strings.Contains(err.Error(), `axes = "nchw" is for arrays of four axes`) {
+		t.Errorf("rows with axes = nchw: %v", err)
+	}
+	for _, l := range []Layout{{Height: 8, Width: 9}, {Height: 8, Width: 9, Axes: channelsLast}, {Height: 8, Width: 27, Axes: channelsFirst}, {Axes: channelsFirst}} {
+		if _, err := load(rows, l); err != nil {
+			t.Errorf("rows with %+v: %v", l, err)
+		}
+	}
 	for i := range planes { // image, row, column, channel
 		n, y, x, c := i/216, i/27%8, i/3%9, i%3
 		if got, want := set.Train.Bytes(n)[i%216], planes[((n*3+c)*8+y)*9+x]; got != want {

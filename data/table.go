@@ -12,9 +12,10 @@ import (
 // table is the content of a file of samples: their values, and what the file says of each.
 type table struct {
 	values  array
+	columns []string // the names of the values, in their order, where the file has them
 	names   []string // one per sample, nil for none
 	labels  []int    // one per sample, nil for none
-	texts   []string // labels that are names of classes, in the place of labels
+	texts   []string // labels that are names of classes, or may be; labels are nil if these are no numbers
 	classes []string // the names of the labels, where the file has them
 }
 
@@ -24,6 +25,8 @@ type reading struct {
 	labels  string   // the array or column of the labels; "" for one that is named so
 	names   string   // the column of the names; "" for one that is named so
 	columns []string // globs of the columns of values; nil for all others
+	apart   bool     // arrays with usual names are those of other samples in the file
+	order   []string // the names of the columns of values in the order that is needed; nil for that of the file
 	shape   []int    // of one sample, as the caller needs it; nil for any
 }
 
@@ -113,26 +116,36 @@ func tableOf(parts []tablePart, r reading) (t table, err error) {
 	if t.values, err = samples.read(); err != nil {
 		return t, err
 	}
-	labels, err := namedPart(parts, r.labels, labelNames)
-	if err != nil {
+	if err := t.readLabels(parts, samples, r); err != nil || r.apart {
 		return t, err
+	}
+	t.names, err = textsOf(parts, samples, nameNames)
+	return t, err
+}
+
+// readLabels reads the labels of samples and, where the labels are numbers, the names of their classes.
+func (t *table) readLabels(parts []tablePart, samples *tablePart, r reading) error {
+	usual := labelNames
+	if r.apart {
+		usual = nil
+	}
+	labels, err := namedPart(parts, r.labels, usual)
+	if err != nil {
+		return err
 	}
 	if labels != nil && labels != samples {
 		a, err := labels.read()
 		if err != nil {
-			return t, err
+			return err
 		}
 		if t.texts = a.texts; t.texts == nil {
 			if t.labels, err = a.labels(); err != nil {
-				return t, fmt.Errorf("%s: %w", labels.name, err)
+				return fmt.Errorf("%s: %w", labels.name, err)
 			}
 		}
 	}
-	if t.names, err = textsOf(parts, samples, nameNames); err != nil {
-		return t, err
-	}
 	t.classes, err = textsOf(parts, samples, classNames)
-	return t, err
+	return err
 }
 
 // textsOf returns the texts of the first array that has a usual name; nil if there is none, or one of numbers.

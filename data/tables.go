@@ -3,9 +3,7 @@ package data
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
 	"tessera/part"
 )
@@ -23,7 +21,7 @@ type Tables struct {
 type Named struct {
 	Tensor     string `toml:"tensor" doc:"name of the array of samples; by default the only one of two to four axes"`
 	TestTensor string `toml:"test_tensor" doc:"name of the array of test samples; by default that of the training samples"`
-	TestLabels string `toml:"test_labels" doc:"name of their labels; by default that of the labels of the training samples"`
+	TestLabels string `toml:"test_labels" doc:"name of their labels; by default that of the training labels, but none for another array of the same file"`
 }
 
 func init() {
@@ -104,11 +102,7 @@ func (s *CSV) ValueNames(ctx context.Context) ([]string, File, error) {
 	if err != nil {
 		return nil, file, badFile("csv", s.Images, err)
 	}
-	var names []string
-	for _, i := range c.values {
-		names = append(names, f.header[i])
-	}
-	return names, file, nil
+	return f.valueNames(c), file, nil
 }
 
 // Load implements [Source].
@@ -119,12 +113,12 @@ func (s *CSV) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
 
 // Load implements [Source].
 func (s *NPZ) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
-	return s.load(ctx, "npz", need, s.HasTest(), s.readings(s.Labels))
+	return s.load(ctx, "npz", need, s.HasTest(), s.readings(&s.Tables))
 }
 
 // Load implements [Source].
 func (s *Safetensors) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
-	return s.load(ctx, "safetensors", need, s.HasTest(), s.readings(s.Labels))
+	return s.load(ctx, "safetensors", need, s.HasTest(), s.readings(&s.Tables))
 }
 
 // reading implements [reader].
@@ -143,16 +137,19 @@ func (*Tables) pictures() pictures { return pictures{} }
 
 func (n *Named) train(labels string) reading { return reading{tensor: n.Tensor, labels: labels} }
 
-// readings are those of the training and of the test samples.
-func (n *Named) readings(labels string) [2]reading {
-	test := n.train(labels)
+// readings are those of the training and of the test samples. Labels and names in the file of the training samples are not those of
+// another array in it, unless the key test_labels names them.
+func (n *Named) readings(t *Tables) [2]reading {
+	train := n.train(t.Labels)
+	test := train
 	if n.TestTensor != "" {
 		test.tensor = n.TestTensor
 	}
-	if n.TestLabels != "" {
+	inOne := t.TestImages == "" || t.TestImages == t.Images
+	if test.apart = inOne && n.Tensor != "" && test.tensor != n.Tensor; test.apart || n.TestLabels != "" {
 		test.labels = n.TestLabels
 	}
-	return [2]reading{n.train(labels), test}
+	return [2]reading{train, test}
 }
 
 func (t *Tables) shape(r reading) ([]int, bool) {
@@ -168,10 +165,11 @@ func (t *Tables) shape(r reading) ([]int, bool) {
 	return shape, err == nil
 }
 
-// load reads the splits. The names of classes are those of the training samples, which are therefore read in any case.
+// load reads the splits. The names of classes, and the order of columns with names, are those of the training samples, which are
+// therefore read in any case.
 func (t *Tables) load(ctx context.Context, name string, need Need, hasTest bool, r [2]reading) (*Set, error) {
 	set := &Set{Name: name, HasTest: hasTest, Scale: t.Scale}
-	images, err := t.split(ctx, set, t.Images, r[0])
+	images, columns, err := t.split(ctx, set, t.Images, r[0])
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +181,8 @@ func (t *Tables) load(ctx context.Context, name string, need Need, hasTest bool,
 	if path == "" {
 		path = t.Images
 	}
-	if set.Test, err = t.split(ctx, set, path, r[1]); err != nil {
+	r[1].order = columns
+	if set.Test, _, err = t.split(ctx, set, path, r[1]); err != nil {
 		return nil, err
 	}
 	if !need.Train {
@@ -192,51 +191,27 @@ func (t *Tables) load(ctx context.Context, name string, need Need, hasTest bool,
 	return set, sameShape(set, path)
 }
 
-// split reads the samples of one split and their labels.
-func (t *Tables) split(ctx context.Context, set *Set, path string, r reading) (*Images, error) {
+// split reads the samples of one split and their labels, and the names of their columns where they have any.
+func (t *Tables) split(ctx context.Context, set *Set, path string, r reading) (*Images, []string, error) {
 	read, file, err := readTable(ctx, path, r)
 	if err != nil {
-		return nil, badFile(set.Name, path, err)
+		return nil, nil, badFile(set.Name, path, err)
 	}
 	if !slices.Contains(set.Files, file) {
 		set.Files = append(set.Files, file)
 	}
 	images, err := t.samples(set, path, read.values)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	first := set.Classes == nil && set.Train == nil
 	classes, err := read.resolve(set.Classes, first)
 	if err != nil {
-		return nil, badFile(set.Name, path, err)
+		return nil, nil, badFile(set.Name, path, err)
 	}
 	if first {
 		set.Classes = classes
 	}
 	images.labels = read.labels
-	return images, nil
-}
-
-// resolve turns labels that are names of classes into numbers, which count the names: those in classes or, of the first samples
-// that are read, their own names in order. It returns the names.
-func (t *table) resolve(classes []string, first bool) ([]string, error) {
-	if t.texts == nil {
-		return t.classes, nil
-	}
-	if first {
-		classes = slices.Compact(slices.Sorted(slices.Values(t.texts)))
-		classes = slices.DeleteFunc(classes, func(name string) bool { return name == "" })
-	}
-	t.labels = make([]int, len(t.texts))
-	for i, name := range t.texts {
-		at, ok := slices.BinarySearch(classes, name)
-		switch {
-		case name == "":
-			at = UnknownLabel
-		case !ok:
-			return nil, fmt.Errorf("sample %d has the class %.40q, which no training sample has (%.200s)", i, name, strings.Join(classes, ", "))
-		}
-		t.labels[i] = at
-	}
-	return classes, nil
+	return images, read.columns, nil
 }

@@ -112,3 +112,13 @@ func (o Options) lengthen(held *folder.Folder, spec *config.Model, from *stored)
 	longer, err = parseConfig(held.Join(folder.Config), text)
 	return longer, []folder.File{{Name: folder.Config, Data: text}}, err
 }
+
+// enough refuses a number of epochs that ends before a state within a later epoch: parameters of the steps since are not those of
+// that number of epochs.
+func enough(run string, spec *config.Model, from *stored) error {
+	if spec.Baseline != nil || from.Stopped || from.Position == 0 || spec.Train.Epochs > from.Epoch {
+		return nil
+	}
+	return fmt.Errorf("run %s: %w", run, part.KeyErrorf("epochs", "got %d, but the last checkpoint is within epoch %d; want at least %d",
+		spec.Train.Epochs, from.Epoch+1, from.Epoch+1))
+}

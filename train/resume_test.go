@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tessera/config"
+	"tessera/part"
 	"tessera/tape"
 	"tessera/train/folder"
 	"tessera/train/internal/faulty"
@@ -69,6 +70,45 @@ func interruptedEverywhere(t *testing.T, m *config.Model) {
 			t.Fatal(err)
 		}
 		sameRun(t, run, want.Run)
+	}
+}
+
+// A run of fewer epochs than its checkpoint has begun would keep the parameters of the later steps.
+func TestARunWithinAnEpochNeedsThatEpoch(t *testing.T) {
+	m := model(t, everything, "train.batch=96", "train.min_epoch_steps=5") // two passes of four steps
+	for _, at := range []int{18, 20} {
+		run := place(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		backend := newHooked()
+		backend.before = func(n int) {
+			if n == at {
+				cancel()
+			}
+		}
+		if _, err := Run(ctx, m, Options{Backend: backend, Out: run}); !errors.Is(err, ErrInterrupted) {
+			t.Fatal(err)
+		}
+		want, config := read(t, run, folder.Model), read(t, run, folder.Config)
+		refused := func(what string, epochs int) {
+			t.Helper()
+			_, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}, Epochs: epochs})
+			var key part.KeyError
+			if !errors.As(err, &key) || key.Key != "epochs" || !strings.Contains(err.Error(), "got 2, but the last checkpoint is within epoch 3; want at least 3") {
+				t.Errorf("step %d, %s: %v", at, what, err)
+			}
+			if got := read(t, run, folder.Model); !slices.Equal(got, want) {
+				t.Errorf("step %d, %s: the parameters have changed", at, what)
+			}
+		}
+		refused("the option", 2)
+		if got := read(t, run, folder.Config); !slices.Equal(got, config) {
+			t.Error("config.toml was edited")
+		}
+		edit(t, run, "epochs = 4", "epochs = 2")
+		refused("an edited declaration", 0)
+		if r, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}, Epochs: 3}); err != nil || r.Epochs != 3 || r.Step != 24 {
+			t.Errorf("step %d: three epochs: %+v, %v", at, r, err)
+		}
 	}
 }
 

@@ -87,6 +87,7 @@ func newSession(ctx context.Context, spec *config.Model, o Options, from *stored
 	}
 	s.images, s.files, s.samples = splits.Fit, set.Files, samplesOf(splits, spec.Dataset.Selection)
 	s.identity = newIdentity(spec, s.images.Len(), s.files)
+	s.identity.Labels = labelSum(spec, s.images)
 	if err := s.agree(); err != nil {
 		return s, splits, err
 	}
@@ -129,7 +130,7 @@ func finishedSession(spec *config.Model, from *stored, o Options) (*session, err
 		return nil, err
 	}
 	s.identity = newIdentity(spec, from.Images, nil)
-	s.identity.Data = from.Data
+	s.identity.Data, s.identity.Labels = from.Data, from.Labels
 	return s, s.restore(from)
 }
 

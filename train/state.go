@@ -1,6 +1,9 @@
 package train
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,6 +46,7 @@ type identity struct {
 	Optimizer string   `json:"optimizer,omitempty"`
 	Method    string   `json:"method,omitempty"` // the kind of a baseline
 	Data      []string `json:"data,omitempty"`   // SHA-256 of the files read
+	Labels    string   `json:"labels,omitempty"` // SHA-256 of the labels of the fitted images, if a loss reads them; see [labelSum]
 }
 
 // progress is the position of a run. Random streams need no state: the seed and these counters determine them.
@@ -73,6 +77,20 @@ func newIdentity(spec *config.Model, images int, files []data.File) identity {
 	return id
 }
 
+// labelSum is the SHA-256 of the labels of the fitted images, int64, little-endian; "" if no loss reads labels. Checksums of folders of
+// images are of the pixels alone.
+func labelSum(spec *config.Model, images *data.Images) string {
+	if !slices.ContainsFunc(spec.Losses, func(l config.Loss) bool { return l.Loss.Reads().Labels }) {
+		return ""
+	}
+	var b []byte
+	for _, label := range images.Labels() {
+		b = binary.LittleEndian.AppendUint64(b, uint64(label))
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
 // Differs describes a difference between the stored identity s and the current one, "" if there is none.
 func (id identity) Differs(s identity) string {
 	switch {
@@ -88,6 +106,8 @@ func (id identity) Differs(s identity) string {
 		return fmt.Sprintf("it was trained on %d images, the data set now gives %d", s.Images, id.Images)
 	case !slices.Equal(s.Data, id.Data):
 		return "the files of the data set have changed"
+	case s.Labels != "" && s.Labels != id.Labels: // states of earlier versions have none
+		return "the labels of the fitted images have changed"
 	}
 	return ""
 }

@@ -205,7 +205,8 @@ func disk(o Options) folder.Disk {
 //
 // The state contains the declaration of its training. In config.toml train.epochs (for a baseline iterations),
 // train.patience, train.min_delta and train.checkpoint_seconds may be edited before a resume; any other difference is an
-// error that lists all differing keys. The option Epochs edits train.epochs.
+// error that lists all differing keys. The option Epochs edits train.epochs. A run whose last checkpoint is within an epoch needs that
+// epoch: fewer are a [part.KeyError].
 //
 // Errors are the errors of [Run], and [*checkpoint.Error] for a state that is damaged or does not match its model or data.
 func Resume(ctx context.Context, run string, o Options) (*Result, error) {
@@ -236,20 +237,26 @@ func Resume(ctx context.Context, run string, o Options) (*Result, error) {
 	return s.train(ctx)
 }
 
-// reopen returns the session of an existing run.
-func reopen(ctx context.Context, held *folder.Folder, o Options) (s *session, err error) {
-	spec, err := folderOf(held.Path()).config()
-	if err != nil {
-		return nil, err
+// declaredIn returns the declaration and the state of a run, and the files that the option Epochs edits.
+func (o Options) declaredIn(held *folder.Folder) (spec *config.Model, from *stored, edited []folder.File, err error) {
+	if spec, err = folderOf(held.Path()).config(); err != nil {
+		return nil, nil, nil, err
 	}
-	from, err := readState(held.Join(folder.State))
-	if err != nil {
-		return nil, fmt.Errorf("run %s: %w", held.Path(), err)
+	if from, err = readState(held.Join(folder.State)); err != nil {
+		return nil, nil, nil, fmt.Errorf("run %s: %w", held.Path(), err)
 	}
 	if err := o.edited(held.Path(), spec, from); err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	spec, edited, err := o.lengthen(held, spec, from)
+	if spec, edited, err = o.lengthen(held, spec, from); err != nil {
+		return nil, nil, nil, err
+	}
+	return spec, from, edited, enough(held.Path(), spec, from)
+}
+
+// reopen returns the session of an existing run.
+func reopen(ctx context.Context, held *folder.Folder, o Options) (s *session, err error) {
+	spec, from, edited, err := o.declaredIn(held)
 	if err != nil {
 		return nil, err
 	}

@@ -103,7 +103,7 @@ func (p *Pool) gives(b *bucket, probes, want [3][]float32) (bool, error) {
 	return true, nil
 }
 
-// equal compares bits.
+// equal compares bits. The empty result of rows that disagree equals nothing.
 func equal(a, b []float32) bool {
-	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
+	return len(a) > 0 && slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
 }

@@ -124,6 +124,28 @@ func TestRowsThatSeeEachOtherAreRefused(t *testing.T) {
 	}
 }
 
+// halved is squares whose result has a bit more in the second half of a batch.
+type halved struct{ *squares }
+
+func (h halved) Run(rows []float32) ([]float32, error) {
+	results, err := h.squares.Run(rows)
+	for i := h.size / 2; i < h.size; i++ {
+		results[i] += 1e-3
+	}
+	return results, err
+}
+
+func TestRowsThatDependOnTheirPlaceAreRefused(t *testing.T) {
+	for _, sizes := range [][]int{{8}, {32}, {4, 8}} {
+		_, err := New(Options{In: 2, Out: 1, Sizes: sizes, Workers: 1, Compile: func(size int) (Program, error) {
+			return halved{&squares{size: size, closed: &atomic.Int32{}, t: t}}, nil
+		}})
+		if !errors.Is(err, ErrMixed) {
+			t.Errorf("sizes %v: got %v", sizes, err)
+		}
+	}
+}
+
 func TestUnusableOptionsAreErrors(t *testing.T) {
 	for want, o := range map[string]Options{
 		"no batch sizes": {In: 1, Out: 1, Workers: 1},

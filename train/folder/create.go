@@ -136,7 +136,7 @@ func (f *Folder) install(place string, force bool) error {
 	return f.disk.Sync(filepath.Dir(place))
 }
 
-// replace replaces an old run by the new folder. The old run exists until the new one is in place.
+// replace replaces an old run by the new folder. The old run exists until the new one is in place, and stays if that fails.
 func (f *Folder) replace(place string) error {
 	held, err := lock(place)
 	if err != nil {
@@ -146,11 +146,14 @@ func (f *Folder) replace(place string) error {
 	old := f.path
 	err = f.disk.Exchange(f.path, place)
 	if errors.Is(err, errors.ErrUnsupported) {
-		old = strings.Replace(f.path, temporary, ".old-", 1)
+		at := strings.LastIndex(f.path, temporary) // parent folders, and the run's name, may hold the same text
+		old = f.path[:at] + ".old-" + f.path[at+len(temporary):]
 		if err := f.disk.Rename(place, old); err != nil {
 			return err
 		}
-		err = f.disk.Rename(f.path, place)
+		if err = f.disk.Rename(f.path, place); err != nil {
+			err = errors.Join(err, f.disk.Rename(old, place))
+		}
 	}
 	if err != nil {
 		return err
