@@ -17,8 +17,7 @@ import (
 var unit = layers.Interval{Low: 0, High: 1}
 
 // Suits returns an error if a term is not defined for images with values in [low, high]: a term that compares the output
-// with the images, or a term of a code that is not bounded; or if an augmentation of a view clips them. This can only be checked with
-// the data.
+// with the images, or a term of a code that is not bounded. This can only be checked with the data.
 func (m *Model) Suits(low, high float64) error {
 	images := layers.Interval{Low: low, High: high}
 	for i, l := range m.Losses {
@@ -37,11 +36,13 @@ func (m *Model) Suits(low, high float64) error {
 			return fmt.Errorf("loss[%d] (%s) needs %s in [0,1]", i, l.Kind, of)
 		}
 	}
-	return m.unclipped(images)
+	return nil
 }
 
-// unclipped returns an error if an augmentation of a view clips images with these values.
-func (m *Model) unclipped(images layers.Interval) error {
+// Unclipped returns an error if an augmentation of a view clips images with values in [low, high]. This can only be checked with
+// the data.
+func (m *Model) Unclipped(low, high float64) error {
+	images := layers.Interval{Low: low, High: high}
 	for i, v := range m.Views {
 		for k, a := range v.Augment {
 			if part := fmt.Sprintf("view[%d].augment[%d]", i, k); augment.Clips(a) && !images.Within(unit) {

@@ -21,7 +21,7 @@ import "tessera/part"
 // Constraint projects a parameter onto a feasible set.
 type Constraint interface {
 	// Project replaces w, of that shape, row-major, by the nearest point of the feasible set. It is idempotent to the bit.
-	// Training calls it with at most two axes, see the package.
+	// Training calls it with at most two axes, see the package; a [Pointwise] one gets the shape as it is.
 	Project(w []float32, shape []int)
 	// Violation is the distance of w from the feasible set: the largest amount by which a weight or a row breaks its bound,
 	// 0 in the set, and NaN when w holds a NaN. After Project it is at most float32's rounding of the bound.

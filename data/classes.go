@@ -29,10 +29,22 @@ func (t *table) countLabels() {
 	}
 }
 
-// signs reports whether the labels that are numbers are -1 and 1, both of them and no others: names of two classes.
+// signs reports whether the texts of the labels are -1 and 1, both of them and no others: names of two classes.
 func (t *table) signs() bool {
-	other := slices.ContainsFunc(t.labels, func(n int) bool { return n != 1 && n != UnknownLabel })
-	return !other && slices.Contains(t.labels, 1) && slices.Contains(t.texts, strconv.Itoa(UnknownLabel))
+	minus, plus := false, false
+	for _, text := range t.texts {
+		n, err := strconv.Atoi(text)
+		switch {
+		case text == "":
+		case text == strconv.Itoa(UnknownLabel):
+			minus = true
+		case err == nil && n == 1:
+			plus = true
+		default:
+			return false
+		}
+	}
+	return minus && plus
 }
 
 // resolve turns labels that are names of classes into numbers, which count the names: those in classes or, of the first samples

@@ -140,8 +140,8 @@ func (f *Folders) shape(p pictures) ([]int, bool) {
 }
 
 func (f *Folders) classes(p pictures) (int, bool) {
-	names, ok := f.trainingClasses(p)
-	return len(names), ok
+	n := len(f.trainingClasses(p))
+	return n, n > 0
 }
 
 func (f *Folders) load(ctx context.Context, name string, p pictures, need Need) (*Set, error) {
@@ -163,11 +163,11 @@ func (f *Folders) load(ctx context.Context, name string, p pictures, need Need) 
 	if err != nil {
 		return nil, badFile(set.Name, f.TestImages, err)
 	}
-	classes, known := set.Classes, set.Train != nil
-	if !known {
-		classes, known = f.trainingClasses(p)
+	classes := set.Classes
+	if set.Train == nil {
+		classes = f.trainingClasses(p)
 	}
-	if known {
+	if len(classes) > 0 {
 		if err := l.countBy(classes, f.TestImages); err != nil {
 			return nil, badFile(set.Name, f.TestImages, err)
 		}
@@ -175,16 +175,19 @@ func (f *Folders) load(ctx context.Context, name string, p pictures, need Need) 
 	if set.Test, err = folder(ctx, set, p, f.TestImages, l); err != nil {
 		return nil, err
 	}
-	if set.Train == nil {
+	if len(set.Classes) == 0 {
 		set.Classes = l.classes
 	}
 	return set, sameShape(set, f.TestImages)
 }
 
-// trainingClasses lists the classes of the training images, which are not read; ok is false if they have none, or are not there.
-func (f *Folders) trainingClasses(p pictures) (names []string, ok bool) {
+// trainingClasses lists the classes of the training images, which are not read; none if they have none, or are not there.
+func (f *Folders) trainingClasses(p pictures) []string {
 	l, err := p.list(f.Images)
-	return l.classes, err == nil && len(l.classes) > 0
+	if err != nil {
+		return nil
+	}
+	return l.classes
 }
 
 // folder reads the images of one folder.

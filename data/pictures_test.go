@@ -125,6 +125,7 @@ func TestClassFoldersOfTestImagesAreThoseOfTheTrainingImages(t *testing.T) {
 		"no classes":            {train, flat, Both, three, nil},
 		"no classes, test only": {train, flat, Need{Test: true}, nil, nil},
 		"unlabelled training":   {flat, fewer, Need{Test: true}, two, []int{0, 1}},
+		"unlabelled, both":      {flat, fewer, Both, two, []int{0, 1}},
 		"training not there":    {train + "-gone", fewer, Need{Test: true}, two, []int{0, 1}},
 	} {
 		set, err := (&ImageFolders{Folders{Images: c.train, TestImages: c.test, Channels: 1}}).Load(background, nil, c.need)

@@ -3,6 +3,7 @@ package data
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"slices"
 
 	"tessera/part"
@@ -145,7 +146,7 @@ func (n *Named) readings(t *Tables) [2]reading {
 	if n.TestTensor != "" {
 		test.tensor = n.TestTensor
 	}
-	inOne := t.TestImages == "" || t.TestImages == t.Images
+	inOne := t.TestImages == "" || filepath.Clean(t.TestImages) == filepath.Clean(t.Images)
 	if test.apart = inOne && n.Tensor != "" && test.tensor != n.Tensor; test.apart || n.TestLabels != "" {
 		test.labels = n.TestLabels
 	}

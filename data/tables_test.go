@@ -3,6 +3,7 @@ package data
 import (
 	"bytes"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -41,6 +42,7 @@ func TestTestSamplesInTheSameFileHaveTheirOwnLabels(t *testing.T) {
 	}{
 		"another array":              {"labels", Named{Tensor: "x_train", TestTensor: "x_test"}, "", nil},
 		"the same, named":            {"labels", Named{Tensor: "x_train", TestTensor: "x_test"}, path, nil},
+		"the same, spelt otherwise":  {"labels", Named{Tensor: "x_train", TestTensor: "x_test"}, filepath.Dir(path) + "/./x.npz", nil},
 		"usual labels":               {"", Named{Tensor: "x_train", TestTensor: "x_test"}, "", nil},
 		"of another number":          {"labels", Named{Tensor: "x_train", TestTensor: "x_more"}, "", nil},
 		"labels that are named":      {"labels", Named{Tensor: "x_train", TestTensor: "x_test", TestLabels: "t"}, "", []int{1, 0}},
@@ -52,6 +54,14 @@ func TestTestSamplesInTheSameFileHaveTheirOwnLabels(t *testing.T) {
 		if err != nil || !slices.Equal(set.Train.Labels(), []int{0, 1}) || !slices.Equal(set.Test.Labels(), c.want) {
 			t.Errorf("%s: %+v, %v", name, set, err)
 		}
+	}
+}
+
+func TestTheTextsMinusOneAndOneAreTwoClasses(t *testing.T) {
+	path := npzFile(t, "x.npz", samplesArray("x", 1, 2), textsArray("labels", "-1", "1"))
+	set, err := (&NPZ{Tables: Tables{Images: path}}).Load(background, nil, Both)
+	if err != nil || !slices.Equal(set.Classes, []string{"-1", "1"}) || !slices.Equal(set.Train.Labels(), []int{0, 1}) {
+		t.Errorf("got %+v, %v", set, err)
 	}
 }
 

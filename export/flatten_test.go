@@ -51,6 +51,15 @@ func TestAFlattenBeforeADenseLayerChangesNothingForPyTorch(t *testing.T) {
 			t.Fatalf("batch_norm after flatten: value %d: got %v, want %v", i, v, want)
 		}
 	}
+	for _, encoder := range []string{dense, `{ kind = "flatten" }, ` + dense} {
+		tied := layered(t, "tied", encoder, `{ kind = "tied" }`)
+		own, bias := parameter(t, tied, "decoder.0.bias"), exported(t, tied, "decoder.0.bias")
+		for i, v := range bias {
+			if want := own[i%48*4+i/48]; v != want { // 6x8 pixels, 4 channels
+				t.Fatalf("%s: bias of the tied decoder: value %d: got %v, want %v", encoder, i, v, want)
+			}
+		}
+	}
 	mixed := layered(t, "mixed", conv+`, { kind = "flatten" }, { kind = "max_plus", units = 4 }, `+dense, decoder)
 	if err := export.Write(io.Discard, mixed, "safetensors", ""); err == nil || !strings.Contains(err.Error(), "encoder.2") {
 		t.Errorf("max_plus after flatten: got error %v", err)

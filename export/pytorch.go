@@ -17,6 +17,7 @@ func pytorch(m *graph.Model) ([]checkpoint.Tensor, error) {
 		return nil, err
 	}
 	var all []checkpoint.Tensor
+	turned := map[string][]int{} // per dense weight on an image with channels: the image
 	for _, placed := range placements {
 		own, names, err := tensorsOf(m, placed)
 		if err != nil {
@@ -29,6 +30,10 @@ func pytorch(m *graph.Model) ([]checkpoint.Tensor, error) {
 				own[name] = channelsFirst(t, image)
 			}
 		}
+		if placed.Kind == "dense" && len(placed.In) == 3 {
+			turned[placed.Path+".weight"] = placed.In
+		}
+		turnBias(placed, own, turned)
 		converted := inOrder(own, names)
 		if convert := conversions[placed.Kind]; convert != nil {
 			converted = convert(placed, own)
@@ -39,6 +44,19 @@ func pytorch(m *graph.Model) ([]checkpoint.Tensor, error) {
 		}
 	}
 	return all, nil
+}
+
+// turnBias orders the bias of a tied decoder as the weight whose transpose it uses.
+func turnBias(placed config.Placed, own map[string]checkpoint.Tensor, turned map[string][]int) {
+	bias, ok := own["bias"]
+	if placed.Kind != "tied" || !ok {
+		return
+	}
+	for _, p := range placed.Parameters {
+		if image := turned[p.TransposeOf]; image != nil {
+			own["bias"] = channelsFirst(bias, image)
+		}
+	}
 }
 
 // tensorsOf returns the parameters of a layer by their names, without those of other layers, and the names in order.

@@ -158,18 +158,21 @@ func (c *Coordinator) compare(t *sweep.Trial, r *result) {
 	if err != nil || r.GaveUp || r.Problem == "" && sum(text) == r.Digest {
 		return
 	}
-	firstWorker := "another machine"
-	if e, err := train.ReadEnvironment(t.Path); err == nil && e.Machine != "" {
-		firstWorker = fmt.Sprintf("%s (%s, %s)", e.Machine, e.CPU, e.BLAS)
+	firstWorker, kernels := "another machine", ""
+	if e, err := train.ReadEnvironment(t.Path); err == nil {
+		if kernels = e.BLAS; e.Machine != "" {
+			firstWorker = fmt.Sprintf("%s (%s, %s)", e.Machine, e.CPU, e.BLAS)
+		}
 	}
 	second := r.Worker
 	c.mu.Lock()
+	mixed := c.mixed
 	for _, m := range c.workers {
 		if m.name == r.Worker {
 			second = fmt.Sprintf("%s (%s, %s)", m.name, m.cpu, m.kernels)
+			mixed = mixed || kernels != "" && m.kernels != "" && m.kernels != kernels // the first one came before a restart
 		}
 	}
-	mixed := c.mixed
 	c.mu.Unlock()
 	if mixed && r.Problem == "" {
 		c.options.Log(fmt.Sprintf("%s: the result of %s differs from that of %s; the first is kept: the workers have different kernels", t.Path, second, firstWorker))

@@ -9,8 +9,8 @@ import (
 	"tessera/part"
 )
 
-// Revive re-initialises dead units. Before the first step of every `every`-th epoch it encodes the first `sample` training
-// images. A unit is dead if its largest activation is below threshold times the largest activation of any unit. The k-th
+// Revive re-initialises dead units. Whenever another `every` epochs are complete, it encodes the first `sample` training
+// images before the next step. A unit is dead if its largest activation is below threshold times the largest activation of any unit. The k-th
 // dead unit gets the direction v = x / ||x|| of the image x with the k-th largest squared reconstruction error:
 //
 //	encoder weight of the unit   <-  v times the mean norm of the living units' encoder weights

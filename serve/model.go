@@ -81,6 +81,9 @@ type loaded struct {
 	users    sync.WaitGroup
 }
 
+// overshoot is how far values of resampled pixels may leave [0,1].
+const overshoot = 0.1
+
 // output is a value that a model computes.
 type output struct {
 	name    string
@@ -123,7 +126,7 @@ func (l *loaded) names() []string {
 // load compiles the programs of a run for all of its values.
 func (o *Options) load(run *tessera.Run, version string, stats *modelStats) (*loaded, error) {
 	low, high := run.Range()
-	l := &loaded{version: version, shape: run.Shape(), pictures: low >= 0 && high <= 1}
+	l := &loaded{version: version, shape: run.Shape(), pictures: low >= -overshoot && high <= 1+overshoot}
 	l.pixels = volume.Of(l.shape)
 	if l.pixels == 0 {
 		return nil, fmt.Errorf("serve: run %s: the shape of its images is unknown (got %v)", run.Path, l.shape)

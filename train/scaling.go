@@ -95,12 +95,12 @@ func Examine(ctx context.Context, spec *config.Model, o Options) (notes []string
 	if err != nil {
 		return nil, err
 	}
-	_, err = begun(spec, set)
+	_, err = begun(spec, set, true)
 	return set.Notes, err
 }
 
-// begun returns the samples of a new training.
-func begun(spec *config.Model, set *data.Set) (data.Splits, error) {
+// begun returns the samples of a training that begins or, unless it is fresh, continues.
+func begun(spec *config.Model, set *data.Set, fresh bool) (data.Splits, error) {
 	if err := set.Doubt(); err != nil {
 		return data.Splits{}, err
 	}
@@ -108,11 +108,11 @@ func begun(spec *config.Model, set *data.Set) (data.Splits, error) {
 	if err != nil {
 		return splits, err
 	}
-	return splits, usable(spec, set, splits)
+	return splits, usable(spec, set, splits, fresh)
 }
 
 // usable returns an error for images that the model cannot be trained on.
-func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
+func usable(spec *config.Model, set *data.Set, splits data.Splits, fresh bool) error {
 	if splits.Fit.Len() == 0 {
 		return &data.Error{Dataset: set.Name, Problem: "there are no training images"}
 	}
@@ -124,7 +124,11 @@ func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
 			continue
 		}
 		low, high := images.Range()
-		if err := spec.Suits(float64(low), float64(high)); err != nil {
+		err := spec.Suits(float64(low), float64(high))
+		if err == nil && fresh { // runs of earlier versions were trained with views that clip
+			err = spec.Unclipped(float64(low), float64(high))
+		}
+		if err != nil {
 			return &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("has values from %g to %g, but %v", low, high, err),
 				Hint: "save them as uint8, which is divided by 255, or write scale = \"minmax\" in the dataset table"}
 		}

@@ -77,7 +77,7 @@ func newSession(ctx context.Context, spec *config.Model, o Options, from *stored
 			o.Warn(note)
 		}
 	}
-	splits, err := begun(spec, set)
+	splits, err := begun(spec, set, from == nil)
 	if err != nil {
 		return nil, splits, err
 	}

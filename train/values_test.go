@@ -11,7 +11,6 @@ import (
 	"tessera/tape"
 )
 
-// A term that is only defined on [0,1] is meaningless for other values: below 0 a cross entropy is unbounded.
 // views is a model that compares two views, without their augmentations.
 const views = `encoder=[{kind="dense",units=3}]
 decoder=[]
@@ -19,6 +18,7 @@ loss=[{kind="nt_xent",on="code"}]
 [[model.m.view]]
 `
 
+// A term that is only defined on [0,1] is meaningless for other values: below 0 a cross entropy is unbounded.
 func TestImagesOutsideTheUnitIntervalAreRefusedIfATermNeedsIt(t *testing.T) {
 	load := func(scale float32) LoadData {
 		return func(context.Context, *config.Dataset) (*data.Set, error) {
