@@ -1,6 +1,7 @@
 package export_test
 
 import (
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -51,8 +52,8 @@ func TestAFlattenBeforeADenseLayerChangesNothingForPyTorch(t *testing.T) {
 			t.Fatalf("batch_norm after flatten: value %d: got %v, want %v", i, v, want)
 		}
 	}
-	for _, encoder := range []string{dense, `{ kind = "flatten" }, ` + dense} {
-		tied := layered(t, "tied", encoder, `{ kind = "tied" }`)
+	for i, encoder := range []string{dense, `{ kind = "flatten" }, ` + dense} {
+		tied := layered(t, "tied", encoder, fmt.Sprintf(`{ kind = "tied", weight = "encoder.%d.weight" }`, i))
 		own, bias := parameter(t, tied, "decoder.0.bias"), exported(t, tied, "decoder.0.bias")
 		for i, v := range bias {
 			if want := own[i%48*4+i/48]; v != want { // 6x8 pixels, 4 channels
