@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"tessera"
-	"tessera/report"
+	"tessera/show/figures"
 	"tessera/train"
 	"tessera/train/folder"
 )
@@ -65,7 +65,7 @@ func numbers(run string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	course, err := report.ReadTraining("run", bytes.NewReader(history))
+	course, err := figures.ReadTraining("run", bytes.NewReader(history))
 	if err != nil {
 		return "", err
 	}

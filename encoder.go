@@ -12,11 +12,11 @@ import (
 	"tessera/data"
 	"tessera/engine"
 	"tessera/graph"
+	"tessera/graph/tape"
 	"tessera/internal/batches"
 	"tessera/internal/volume"
 	"tessera/losses"
-	"tessera/tape"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // EncoderOptions say how an encoder is compiled. The zero value is ready to use.

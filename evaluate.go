@@ -8,8 +8,8 @@ import (
 
 	"tessera/attack"
 	"tessera/data"
-	"tessera/evaluation"
 	"tessera/metrics"
+	"tessera/train/evaluation"
 )
 
 // Evaluate is [Run.EvaluateOn] the test images of the data set, or all images where the set has no test split.

@@ -13,9 +13,9 @@ import (
 	"tessera/config"
 	"tessera/engine"
 	"tessera/graph"
+	"tessera/graph/tape"
 	"tessera/metrics"
 	"tessera/sweep"
-	"tessera/tape"
 	"tessera/train"
 )
 

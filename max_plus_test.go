@@ -7,10 +7,10 @@ import (
 
 	"tessera"
 	"tessera/config"
+	"tessera/data/morph"
 	"tessera/graph"
+	"tessera/graph/tape"
 	"tessera/metrics"
-	"tessera/morph"
-	"tessera/tape"
 )
 
 // maxPlus returns max-plus auto-encoders of the swimmer, one trained and one as it is drawn, and images.

@@ -18,28 +18,26 @@ import (
 	"testing"
 
 	"tessera"
+	"tessera/apps/serve"
 	"tessera/attack"
 	"tessera/baselines"
-	"tessera/comparison"
 	"tessera/config"
 	"tessera/data"
 	"tessera/engine"
-	"tessera/evaluation"
-	"tessera/fleet"
+	"tessera/engine/ir"
 	"tessera/graph"
-	"tessera/ir"
+	"tessera/graph/tape"
 	"tessera/layers"
-	"tessera/live"
 	"tessera/metrics"
-	"tessera/mpi"
-	"tessera/page"
-	"tessera/report"
-	"tessera/serve"
-	"tessera/study"
+	"tessera/parallel/mpi"
+	"tessera/show/comparison"
+	"tessera/show/figures"
+	"tessera/show/page"
 	"tessera/sweep"
-	"tessera/tape"
+	"tessera/sweep/fleet"
 	"tessera/train"
 	"tessera/train/checkpoint"
+	"tessera/train/evaluation"
 )
 
 // sourceFolder is that of this package: the tests change the working folder.
@@ -69,25 +67,21 @@ func withOptions(t *testing.T) map[string]func() error {
 	t.Chdir(t.TempDir()) // a run without Out goes to runs/
 	run := &tessera.Run{}
 	return map[string]func() error{
-		"tessera.Train":        func() error { r, err := tessera.Train(ctx, m, tessera.Options{}); return closed(r, err) },
-		"tessera.Resume":       func() error { r, err := tessera.Resume(ctx, "", tessera.Options{}); return closed(r, err) },
-		"tessera.Open":         func() error { r, err := tessera.Open("", tessera.Options{}); return closed(r, err) },
-		"tessera.OpenFS":       func() error { r, err := tessera.OpenFS(nil, "", tessera.Options{}); return closed(r, err) },
-		"tessera.ReadModel":    func() error { r, err := tessera.ReadModel(nil, tessera.Options{}); return closed(r, err) },
-		"tessera.Run.Encoder":  func() error { _, err := run.Encoder(tessera.EncoderOptions{}); return err },
-		"tessera.Run.Evaluate": func() error { _, err := run.Evaluate(ctx, nil); return err },
-		"train.Run":            func() error { _, err := train.Run(ctx, m, train.Options{}); return err },
-		"train.Resume":         func() error { _, err := train.Resume(ctx, "", train.Options{}); return err },
-		"train.Examine":        func() error { _, err := train.Examine(ctx, m, train.Options{}); return err },
-		"graph.Model.Program":  func() error { _, err := g.Program(graph.Request{}); return err },
-		"comparison.Compare":   func() error { _, err := comparison.Compare(ctx, nil, comparison.Options{}); return err },
-		"sweep.New":            func() error { _, err := sweep.New(ctx, &config.Sweep{}, sweep.Options{}); return err },
-		"sweep.Sweep.Plan":     func() error { _, err := (&sweep.Sweep{}).Plan(ctx, sweep.PlanOptions{}); return err },
-		"train.Time":           func() error { _, err := train.Time(ctx, m, train.Options{}, nil, 0); return err },
-		"study.Reproduction.Write": func() error {
-			_, err := study.Reproduction{}.Write(ctx, nil, nil, study.Options{})
-			return err
-		},
+		"tessera.Train":              func() error { r, err := tessera.Train(ctx, m, tessera.Options{}); return closed(r, err) },
+		"tessera.Resume":             func() error { r, err := tessera.Resume(ctx, "", tessera.Options{}); return closed(r, err) },
+		"tessera.Open":               func() error { r, err := tessera.Open("", tessera.Options{}); return closed(r, err) },
+		"tessera.OpenFS":             func() error { r, err := tessera.OpenFS(nil, "", tessera.Options{}); return closed(r, err) },
+		"tessera.ReadModel":          func() error { r, err := tessera.ReadModel(nil, tessera.Options{}); return closed(r, err) },
+		"tessera.Run.Encoder":        func() error { _, err := run.Encoder(tessera.EncoderOptions{}); return err },
+		"tessera.Run.Evaluate":       func() error { _, err := run.Evaluate(ctx, nil); return err },
+		"train.Run":                  func() error { _, err := train.Run(ctx, m, train.Options{}); return err },
+		"train.Resume":               func() error { _, err := train.Resume(ctx, "", train.Options{}); return err },
+		"train.Examine":              func() error { _, err := train.Examine(ctx, m, train.Options{}); return err },
+		"graph.Model.Program":        func() error { _, err := g.Program(graph.Request{}); return err },
+		"comparison.Compare":         func() error { _, err := comparison.Compare(ctx, nil, comparison.Options{}); return err },
+		"sweep.New":                  func() error { _, err := sweep.New(ctx, &config.Sweep{}, sweep.Options{}); return err },
+		"sweep.Sweep.Plan":           func() error { _, err := (&sweep.Sweep{}).Plan(ctx, sweep.PlanOptions{}); return err },
+		"train.Time":                 func() error { _, err := train.Time(ctx, m, train.Options{}, nil, 0); return err },
 		"metrics.Evaluate":           func() error { _, err := metrics.Evaluate(ctx, nil, metrics.Sample{}, nil); return err },
 		"metrics.Start":              func() error { _, err := metrics.Start(metrics.Subject{}, 0, nil, nil); return err },
 		"data.Set.Split":             func() error { _, err := (&data.Set{}).Split(data.Selection{}, 0); return err },
@@ -112,7 +106,6 @@ func withOptions(t *testing.T) map[string]func() error {
 		"fleet.NewCoordinator":  func() error { fleet.NewCoordinator(fleet.Options{}); return nil },
 		"fleet.Work":            func() error { return fleet.Work(ctx, fleet.WorkerOptions{}) },
 		"mpi.Join":              func() error { _, err := mpi.Join(mpi.Options{}); return err },
-		"live.New":              func() error { _, err := live.New("", live.Options{}); return err },
 		"evaluation.Beside":     func() error { evaluation.Beside(nil); evaluation.Beside(metrics.Selection{{}}); return nil },
 		"evaluation.Measure":    func() error { _, err := evaluation.Measure(ctx, nil, nil, nil, nil); return err },
 		"metrics.Selection.Add": func() error { metrics.Selection(nil).Add(nil); return nil },
@@ -188,13 +181,13 @@ func TestNilAndZeroValuesPanicNowhere(t *testing.T) {
 		}),
 		"data.Set.Split":      fails(func() error { _, err := (*data.Set)(nil).Split(data.Selection{}, 0); return err }),
 		"data.Set.Evaluation": fails(func() error { _, err := (*data.Set)(nil).Evaluation(); return err }),
-		"report.Figure":       fails(func() error { return (&report.Figure{}).Save("a.png") }),
-		"report.ComparedRow":  func() error { r := report.ComparedRow{}; r.Penalty(); return errors.New(r.Verdict() + r.Name()) },
+		"figures.Figure":      fails(func() error { return (&figures.Figure{}).Save("a.png") }),
+		"figures.ComparedRow": func() error { r := figures.ComparedRow{}; r.Penalty(); return errors.New(r.Verdict() + r.Name()) },
 		"attack.Perturb":      fails(func() error { a := attack.Default(); _, err := a.Perturb(nil, nil); return err }),
 		"attack.Measure":      fails(func() error { _, err := attack.Measure(ctx, nil, nil, nil); return err }),
-		"report.Atoms":        fails(func() error { _, err := report.Atoms(nil); return err }),
-		"report.Curves":       func() error { _, _ = report.Curves(nil, nil); return nil },
-		"report.Training":     fails(func() error { _, err := report.Training(); return err }),
+		"figures.Atoms":       fails(func() error { _, err := figures.Atoms(nil); return err }),
+		"figures.Curves":      func() error { _, _ = figures.Curves(nil, nil); return nil },
+		"figures.Training":    fails(func() error { _, err := figures.Training(); return err }),
 		"checkpoint.Encode":   fails(func() error { _, err := checkpoint.Encode(nil, nil); return err }),
 		"tessera.Plan":        fails(func() error { _, err := tessera.Plan(nil); return err }),
 		"tessera.Declare":     fails(func() error { _, err := tessera.Declare(config.Model{}); return err }),

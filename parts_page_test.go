@@ -21,7 +21,7 @@ import (
 	"tessera/losses"
 	"tessera/optim"
 	"tessera/part"
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // partsFile is written from the registries and from the doc comments of the registered types.

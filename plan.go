@@ -5,7 +5,7 @@ import (
 
 	"tessera/engine"
 	"tessera/graph"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // Plan prints how the engine runs one training step of a model: every step with its shapes, bytes and FLOPs; and what two

@@ -12,7 +12,7 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/metrics"
-	"tessera/table"
+	"tessera/part/table"
 )
 
 var update = flag.Bool("update", false, "write docs/parts.md and the tables of docs/shipped-models.md and docs/metrics.md")
@@ -80,7 +80,7 @@ func TestGoInDocsIsThatOfTheExamples(t *testing.T) {
 	for _, c := range []struct{ file, within, source string }{
 		{"README.md", "tessera.Train(", "example_test.go"},
 		{"docs/adding-a-part.md", "Charbonnier", "example_test.go"},
-		{"docs/adding-a-part.md", "Darken", "testdata/outside/parts/darken.go"},
+		{"docs/adding-a-part.md", "Darken", "apps/cli/testdata/outside/parts/darken.go"},
 	} {
 		found := 0
 		for _, snippet := range blocks(read(t, c.file), "go") {

@@ -12,7 +12,7 @@ import (
 	"tessera/graph"
 	"tessera/losses"
 	"tessera/metrics"
-	"tessera/team"
+	"tessera/parallel/team"
 	"tessera/train"
 )
 

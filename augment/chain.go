@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"tessera/internal/volume"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // Chain applies augmentations in order to images of one shape. It is safe for concurrent use.

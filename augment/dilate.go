@@ -3,7 +3,7 @@ package augment
 import (
 	"math/rand/v2"
 
-	"tessera/morph"
+	"tessera/data/morph"
 )
 
 // Dilate replaces every pixel, with that Probability for the whole image, by the largest in the disk of that Radius around

@@ -1,6 +1,6 @@
 package augment
 
-import "tessera/morph"
+import "tessera/data/morph"
 
 // Erode replaces every pixel, with that Probability for the whole image, by the smallest in the disk of that Radius around
 // it, channel by channel: the flat erosion of the image, which thins bright shapes. Radius 1 is the cross of five pixels. A

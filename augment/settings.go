@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"tessera/part"
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // Check returns an error if images do not have that shape, (height, width) or (height, width, channels), or else the first

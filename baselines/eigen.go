@@ -9,7 +9,7 @@ import (
 	"tessera/kernel"
 
 	"gonum.org/v1/gonum/mat"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // leading computes the count leading eigenvalues, largest first, and orthonormal eigenvectors (rows of v, count x n) of a

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"tessera/kernel"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // ErrDiverged means that an objective became NaN or infinite. Finite images of ordinary size cannot cause it.

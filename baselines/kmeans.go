@@ -8,7 +8,7 @@ import (
 	"tessera/config"
 	"tessera/kernel"
 	"tessera/metrics"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // KMeans finds centres W that minimise the sum over images of the squared distance to the nearest one: a start by

@@ -5,7 +5,7 @@ import (
 
 	"tessera/internal/random"
 	"tessera/kernel"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // seedCentres draws the first centres.

@@ -2,7 +2,7 @@ package baselines
 
 import (
 	"tessera/kernel"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // Images are processed in lanes: runs of consecutive images, whose number depends on the number of images and not on the

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"tessera/kernel"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // betaRule is Fevotte and Idier's for a beta-divergence of any exponent b, which never rises: with Y = max(HW, tiny),

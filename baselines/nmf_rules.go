@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"tessera/kernel"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // sweeps is the number of sweeps of coordinate descent over the codes, and over the atoms, per product with the images. The

@@ -2,7 +2,7 @@ package baselines
 
 import (
 	"tessera/kernel"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // group is how many variables a sweep updates before it multiplies their changes into the rest: large enough for the

@@ -11,7 +11,7 @@ import (
 	"tessera/internal/random"
 	"tessera/kernel"
 	"tessera/metrics"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // NNSAE is the non-negative sparse auto-encoder of tied weights W that learns online, without gradients through its encoder.

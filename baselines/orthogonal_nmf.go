@@ -7,7 +7,7 @@ import (
 
 	"tessera/config"
 	"tessera/kernel"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // OrthogonalNMF factorises non-negative images, X = H W with H, W >= 0 and the least squared error, and makes one factor

@@ -10,7 +10,7 @@ import (
 	"tessera/config"
 	"tessera/kernel"
 	"tessera/metrics"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // PCA finds the principal components: the orthonormal atoms W that minimise |X - mean - H W|^2 with H = (X - mean) W', in

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"tessera/engine/ir"
 	"tessera/internal/volume"
-	"tessera/ir"
 	"tessera/losses"
 	"tessera/metrics"
 )

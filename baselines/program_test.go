@@ -9,7 +9,7 @@ import (
 
 	"tessera/engine"
 	"tessera/losses"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // computed runs a program on the engine and returns its taps.

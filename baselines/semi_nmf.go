@@ -6,7 +6,7 @@ import (
 
 	"tessera/config"
 	"tessera/kernel"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // SemiNMF factorises any images, X = H W with H >= 0 and atoms of any sign, with the least squared error. In turn the atoms

@@ -6,7 +6,7 @@ import (
 
 	"tessera/config"
 	"tessera/kernel"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // SeparableNMF factorises non-negative images, X = H W with H, W >= 0, by anchors that the successive projection algorithm

@@ -7,8 +7,8 @@ import (
 	"tessera/config"
 	"tessera/internal/hoyer"
 	"tessera/kernel"
+	"tessera/parallel/team"
 	"tessera/part"
-	"tessera/team"
 )
 
 // SparseNMF factorises non-negative images, X = H W with H, W >= 0 and the least squared error, under constraints on Hoyer's

@@ -7,7 +7,7 @@ import (
 
 	"tessera/internal/hoyer"
 	"tessera/kernel"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // sparseHALSRule gives each atom's activations, and each atom, the constrained values that fit best while all others are

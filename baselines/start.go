@@ -7,8 +7,8 @@ import (
 	"tessera/config"
 	"tessera/internal/random"
 	"tessera/kernel"
+	"tessera/parallel/team"
 	"tessera/part"
-	"tessera/team"
 )
 
 // checkInit reports an unknown initialisation. Package config refuses it earlier, a Go literal does not.

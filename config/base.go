@@ -3,7 +3,7 @@ package config
 import (
 	"slices"
 
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // Extend adds the declarations of base to those of f: models of f can extend models of base, sweeps of f can train them,

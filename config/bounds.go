@@ -9,7 +9,7 @@ import (
 	"tessera/internal/volume"
 	"tessera/layers"
 	"tessera/part"
-	"tessera/table"
+	"tessera/part/table"
 )
 
 const (

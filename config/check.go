@@ -10,7 +10,7 @@ import (
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/optim"
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // unit is the domain of terms like bce and kl.

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"tessera/data"
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // File is a parsed models.toml. Its methods are safe for concurrent use.

@@ -12,7 +12,7 @@ import (
 
 	"tessera/data"
 	"tessera/layers"
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // shipped returns the text of the project's models.toml.

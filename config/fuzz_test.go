@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // FuzzLoad: no text makes the package panic, every error has a place, and what is sound survives being filled.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // glob checks that a glob, the value of a key, matches at least one parameter or one of the other names.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"tessera/table"
+	"tessera/part/table"
 )
 
 var update = flag.Bool("update", false, "write what the golden files should hold")

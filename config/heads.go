@@ -10,7 +10,7 @@ import (
 	"tessera/data"
 	"tessera/layers"
 	"tessera/losses"
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // headPart is the place of a head in diagnostics.

@@ -11,7 +11,7 @@ import (
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/optim"
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // search checks the restrictions of a full-batch optimizer.

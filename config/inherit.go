@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // lineage is a model's table, merged with the tables of the models that it extends.

@@ -14,7 +14,7 @@ import (
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/optim"
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // language lists the registries and tables of models.toml. A new registry is one line here.

@@ -9,7 +9,7 @@ import (
 
 	"tessera/layers"
 	"tessera/losses"
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // Layout contains the layers of a model with their shapes, for one shape of the input.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"tessera/layers"
-	"tessera/table"
+	"tessera/part/table"
 )
 
 func TestAsymmetricEncoderHas6742132ParametersAnd2304OfThemAreState(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 	"tessera/data"
 	"tessera/layers"
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // LiteralName is the default name of a model from a struct literal.

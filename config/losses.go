@@ -6,7 +6,7 @@ import (
 
 	"tessera/data"
 	"tessera/losses"
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // loss checks that the values that a term reads exist, and that the term is defined on them.

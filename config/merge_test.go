@@ -12,7 +12,7 @@ import (
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/optim"
-	"tessera/table"
+	"tessera/part/table"
 )
 
 func TestDefaultsAreThoseOfTheContract(t *testing.T) {

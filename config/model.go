@@ -20,7 +20,7 @@ import (
 	"tessera/losses"
 	"tessera/optim"
 	"tessera/part"
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // Autoencoder is the default kind of a model.

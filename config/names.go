@@ -3,7 +3,7 @@ package config
 import (
 	"fmt"
 
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // longestName is the greatest length of a model's or sweep's name in bytes: file systems limit the name of a folder to 255

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"tessera/layers"
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // block has the kinds of fields that no part of today has: layers within a layer, and a table that may be absent.

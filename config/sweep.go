@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"tessera/data"
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // Sweep is one checked [sweep.NAME]: the trials of its models, settings and seeds.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // column is one key of a sweep and the values that it takes.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // sweepPlan is a parsed sweep before its trials are built.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"tessera/part"
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // spread is a range of values with logarithmic or linear spacing, including both ends.

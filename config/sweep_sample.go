@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"tessera/internal/random"
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // axesTable is the part of [sweep.NAME] that says which values keys take, for all models or in [sweep.NAME.for.MODEL].

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // Seeds is a change of a sweep: it replaces the declared seeds, with one trial per seed. Repeated seeds, seeds above

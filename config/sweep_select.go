@@ -6,7 +6,7 @@ import (
 
 	"tessera/data"
 	"tessera/metrics"
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // Criterion is one metric by which a sweep selects settings: the least mean over the seeds is best, or the largest.

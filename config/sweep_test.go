@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"tessera/losses"
-	"tessera/table"
+	"tessera/part/table"
 )
 
 const sweeping = `

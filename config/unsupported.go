@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // partsPage describes how to add what the language lacks.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // TestEveryRegisteredPartCanBeDeclared: tags are well formed, no part has a key that its table has already, defaults

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"tessera/layers"
-	"tessera/table"
+	"tessera/part/table"
 )
 
 // walk is the state of a walk over a model's layers, including the errors. Errors that may only be consequences of others

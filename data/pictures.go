@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // pictures says how image files become images.

@@ -3,7 +3,7 @@ package engine
 import (
 	"slices"
 
-	"tessera/ir"
+	"tessera/engine/ir"
 )
 
 // axis is one factor of an iteration space with its stride in a buffer; stride 0 repeats.

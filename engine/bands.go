@@ -3,9 +3,9 @@ package engine
 import (
 	"slices"
 
+	"tessera/engine/ir"
 	"tessera/internal/volume"
-	"tessera/ir"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // band is a sequence of shared steps of a phase that a thread processes a few units at a time: the results of one step are

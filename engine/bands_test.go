@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	G "gorgonia.org/gorgonia"
-	"tessera/ir"
+	"tessera/engine/ir"
 	"tessera/ops"
 )
 

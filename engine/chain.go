@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"tessera/ir"
+	"tessera/engine/ir"
 	"tessera/kernel"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"tessera/ir"
+	"tessera/engine/ir"
 )
 
 // compileChain turns a group into a chain for at most threads threads; cells gives the buffer of every base value.

@@ -3,8 +3,8 @@ package engine
 import (
 	"slices"
 
+	"tessera/engine/ir"
 	"tessera/internal/volume"
-	"tessera/ir"
 )
 
 // collapse joins axes that every walk passes as one. Two axes stay if threads share columns and all walks are over matrices.

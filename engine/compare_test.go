@@ -9,11 +9,11 @@ import (
 
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+	"tessera/engine/ir"
 	"tessera/graph"
+	"tessera/graph/tape"
 	"tessera/internal/volume"
-	"tessera/ir"
-	"tessera/tape"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // program is a graph under test, built by hand.

@@ -1,9 +1,9 @@
 package engine
 
 import (
+	"tessera/engine/ir"
 	"tessera/internal/hugepages"
 	"tessera/internal/volume"
-	"tessera/ir"
 )
 
 // compiler turns a module into a plan.

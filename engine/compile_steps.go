@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"tessera/engine/ir"
 	"tessera/internal/volume"
-	"tessera/ir"
 )
 
 func (c *compiler[T]) makeStep(v *ir.Value, g *group) error {

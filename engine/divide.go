@@ -3,8 +3,8 @@ package engine
 import (
 	"slices"
 
+	"tessera/engine/ir"
 	"tessera/internal/volume"
-	"tessera/ir"
 )
 
 // A trained weight and its gradient are written at every step. Values that one processor writes and another one reads next

@@ -3,7 +3,7 @@ package engine
 import (
 	"testing"
 
-	"tessera/ir"
+	"tessera/engine/ir"
 )
 
 // weighted is x W and d Wᵀ of a batch of 32 and a matrix of that shape.

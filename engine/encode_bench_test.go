@@ -5,7 +5,7 @@ import (
 
 	"tessera/graph"
 	"tessera/kernel"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // BenchmarkEncode encodes batches of 1000 images in memory with the shallow encoder, as a library call, and for

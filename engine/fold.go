@@ -3,8 +3,8 @@ package engine
 import (
 	"slices"
 
+	"tessera/engine/ir"
 	"tessera/internal/volume"
-	"tessera/ir"
 )
 
 // fold computes values that are known before the first step: arithmetic on constants, reshapes of reshapes, broadcasts of

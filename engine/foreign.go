@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"tessera/ir"
+	"tessera/engine/ir"
 )
 
 // foreignOp runs an op that the engine knows only by its own implementation, on copies of the buffers. Boxed values pass

@@ -6,7 +6,7 @@ import (
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/graph"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // number is the constant f in the program's precision.

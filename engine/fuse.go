@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"tessera/engine/ir"
 	"tessera/internal/volume"
-	"tessera/ir"
 )
 
 // A group becomes one chain: pointwise values and reductions that one pass over one iteration space computes.

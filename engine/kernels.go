@@ -3,7 +3,7 @@ package engine
 import (
 	"math"
 
-	"tessera/ir"
+	"tessera/engine/ir"
 	"tessera/kernel"
 )
 

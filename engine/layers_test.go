@@ -5,7 +5,7 @@ import (
 
 	"tessera/config"
 	"tessera/graph"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // layered are models of the layers on images and on tokens that shipped models do not have.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"tessera/ir"
+	"tessera/engine/ir"
 )
 
 // merge makes equal operations on equal args one value (common subexpressions), and reports whether there were any. Opaque

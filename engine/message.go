@@ -5,10 +5,10 @@ import (
 	"maps"
 	"slices"
 
-	"tessera/collective"
+	"tessera/engine/ir"
+	"tessera/engine/ir/shard"
 	"tessera/internal/volume"
-	"tessera/ir"
-	"tessera/ir/shard"
+	"tessera/parallel/collective"
 )
 
 // message is one collective operation of the processes: an all-reduce of one or several values, or an all-gather. Values that

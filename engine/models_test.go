@@ -13,12 +13,12 @@ import (
 	_ "tessera/baselines" // models.toml declares some
 	"tessera/config"
 	"tessera/data"
+	"tessera/engine/ir"
 	"tessera/graph"
+	"tessera/graph/tape"
 	"tessera/internal/random"
 	"tessera/internal/volume"
-	"tessera/ir"
-	"tessera/tape"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // shipped returns every auto-encoder of models.toml.

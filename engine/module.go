@@ -1,6 +1,6 @@
 package engine
 
-import "tessera/ir"
+import "tessera/engine/ir"
 
 // module is a program under compilation.
 type module struct {

@@ -1,6 +1,6 @@
 package engine
 
-import "tessera/ir"
+import "tessera/engine/ir"
 
 // multiply is a matrix product, batched if there are more than two axes. Its units are the rows of the result, or the
 // columns of a single product. Each thread packs its share of one operand and the whole of the other, so the longer side

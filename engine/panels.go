@@ -3,7 +3,7 @@ package engine
 import (
 	"slices"
 
-	"tessera/ir"
+	"tessera/engine/ir"
 )
 
 // makePanels stores the columns of a matrix thread by thread if every step that touches the matrix shares its columns. The

@@ -9,8 +9,8 @@ import (
 
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+	"tessera/engine/ir"
 	"tessera/internal/volume"
-	"tessera/ir"
 	"tessera/ops"
 )
 

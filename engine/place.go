@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"tessera/engine/ir"
 	"tessera/internal/volume"
-	"tessera/ir"
 )
 
 // block is the place of one value in the arena, in elements.

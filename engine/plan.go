@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 
-	"tessera/collective"
+	"tessera/engine/ir"
 	"tessera/graph"
-	"tessera/ir"
 	"tessera/kernel"
-	"tessera/team"
+	"tessera/parallel/collective"
+	"tessera/parallel/team"
 )
 
 // Plan is a compiled program. It implements [graph.Runner].

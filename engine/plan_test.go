@@ -7,10 +7,10 @@ import (
 	"sync"
 	"testing"
 
+	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/internal/volume"
-	"tessera/ir"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // trained returns a training plan of a shipped model, its images set.

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"tessera/ir"
+	"tessera/engine/ir"
 )
 
 // rewrite applies algebraic rules that save work, and reports whether any applied. Each rule keeps the value up to

@@ -3,7 +3,7 @@ package engine
 import (
 	"slices"
 
-	"tessera/ir"
+	"tessera/engine/ir"
 )
 
 // phase is a set of steps between two barriers. Its serial steps run first, one after the other, on the thread that

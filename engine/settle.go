@@ -1,6 +1,6 @@
 package engine
 
-import "tessera/ir"
+import "tessera/engine/ir"
 
 // settle gives memory to views that their consumer cannot read: broadcasts and constants that are wanted, that are below
 // another broadcast, or that are read by a matrix product, a transpose, an op of blocks or units, an opaque op, or a message.

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 
-	"tessera/collective"
-	"tessera/ir"
-	"tessera/ir/shard"
-	"tessera/team"
+	"tessera/engine/ir"
+	"tessera/engine/ir/shard"
+	"tessera/parallel/collective"
+	"tessera/parallel/team"
 )
 
 // CompileShared compiles the part of a program that this process of a group runs: its inputs, and some of its taps, hold the

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // Two processes of one thread beside one process of two threads, in batches of 128; the processes are goroutines. The runs

@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"gorgonia.org/tensor"
-	"tessera/collective"
 	"tessera/config"
 	"tessera/graph"
-	"tessera/team"
+	"tessera/parallel/collective"
+	"tessera/parallel/team"
 )
 
 // Sums over the batch, batch norm, contrastive losses, noise: what several processes compute together is what one process

@@ -7,10 +7,10 @@ import (
 	"sync"
 	"testing"
 
-	"tessera/collective"
+	"tessera/engine/ir"
+	"tessera/engine/ir/shard"
 	"tessera/graph"
-	"tessera/ir"
-	"tessera/ir/shard"
+	"tessera/parallel/collective"
 )
 
 // crew is a program on one process, and on the processes of a local group.

@@ -1,8 +1,8 @@
 package engine
 
 import (
+	"tessera/engine/ir"
 	"tessera/internal/volume"
-	"tessera/ir"
 )
 
 // sink is a reduction at the end of a chain.

@@ -1,8 +1,8 @@
 package engine
 
 import (
+	"tessera/engine/ir"
 	"tessera/internal/volume"
-	"tessera/ir"
 )
 
 // cell is the buffer of one value. Its data are set when memory is placed, and for inputs by every Bind.

@@ -1,6 +1,6 @@
 package engine
 
-import "tessera/ir"
+import "tessera/engine/ir"
 
 // units runs an op of package ops that computes its output in units.
 type units[T ir.Float] struct {

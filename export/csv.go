@@ -9,7 +9,7 @@ import (
 	"strconv"
 
 	"tessera/metrics"
-	"tessera/report"
+	"tessera/show/figures"
 )
 
 // The parts of a CSV file.
@@ -57,7 +57,7 @@ func linesOf(r *Run, part string) ([][]string, error) {
 	return atomLines(a), nil
 }
 
-func trainingLines(course report.TrainingRun) [][]string {
+func trainingLines(course figures.TrainingRun) [][]string {
 	var names []string
 	for _, e := range course.Epochs {
 		for _, v := range e.Values {

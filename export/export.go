@@ -21,7 +21,7 @@ import (
 	"tessera/internal/regular"
 	"tessera/metrics"
 	"tessera/part"
-	"tessera/report"
+	"tessera/show/figures"
 	"tessera/train"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
@@ -63,8 +63,8 @@ func Open(path string) (*Run, error) {
 
 // Course reads the metrics.jsonl of the run; it has no epochs where the file is missing. A damaged file is a
 // [*checkpoint.Error].
-func (r *Run) Course() (report.TrainingRun, error) {
-	none := report.TrainingRun{Label: r.Name}
+func (r *Run) Course() (figures.TrainingRun, error) {
+	none := figures.TrainingRun{Label: r.Name}
 	if r.Path == "" {
 		return none, nil
 	}
@@ -75,7 +75,7 @@ func (r *Run) Course() (report.TrainingRun, error) {
 	} else if err != nil {
 		return none, err
 	}
-	course, err := report.ReadTraining(r.Name, bytes.NewReader(text))
+	course, err := figures.ReadTraining(r.Name, bytes.NewReader(text))
 	if err != nil {
 		return none, checkpoint.Errorf(file, "damaged: %v; other formats do not need the file", err)
 	}

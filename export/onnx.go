@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"tessera/baselines"
+	"tessera/engine/ir"
 	"tessera/export/onnx"
 	"tessera/graph"
 	"tessera/internal/machine"
-	"tessera/ir"
 	"tessera/losses"
 )
 

@@ -10,7 +10,7 @@ import (
 	"tessera/export"
 	"tessera/graph"
 	"tessera/layers"
-	"tessera/team"
+	"tessera/parallel/team"
 	"tessera/train"
 )
 

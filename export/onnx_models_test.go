@@ -21,7 +21,7 @@ import (
 	"tessera/graph"
 	"tessera/internal/volume"
 	"tessera/metrics"
-	"tessera/team"
+	"tessera/parallel/team"
 	"tessera/train"
 )
 

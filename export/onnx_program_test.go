@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/engine/ir"
 	"tessera/export/onnx"
-	"tessera/ir"
 )
 
 // taps returns a program whose taps are computed from x (batch, 3).

@@ -12,7 +12,7 @@ import (
 	"tessera/internal/volume"
 	"tessera/losses"
 	"tessera/metrics"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // pytorchLayers are layers that PyTorch has as modules, with settings.

@@ -2,8 +2,8 @@ package export
 
 import (
 	"tessera/data"
+	"tessera/engine/ir"
 	"tessera/graph"
-	"tessera/ir"
 	"tessera/losses"
 )
 

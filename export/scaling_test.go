@@ -11,7 +11,7 @@ import (
 	"tessera/export"
 	"tessera/internal/volume"
 	"tessera/metrics"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // A model takes and gives samples as the data set has them: the scaling of the run is part of the graph.

@@ -8,7 +8,7 @@ import (
 	"io"
 
 	"tessera/internal/wire"
-	"tessera/report"
+	"tessera/show/figures"
 )
 
 // eventsPart is what event files hold.
@@ -92,7 +92,7 @@ func (*TensorBoard) Write(w io.Writer, r *Run, _ string) error {
 }
 
 // curves is one event per epoch with all of its numbers.
-func curves(course report.TrainingRun) (events []event) {
+func curves(course figures.TrainingRun) (events []event) {
 	seconds := 0.0
 	for _, e := range course.Epochs {
 		took, _ := e.Values.Number("seconds")
@@ -115,7 +115,7 @@ func atomsEvent(r *Run) (*event, error) {
 	if a == nil || len(a.Shape) < 2 {
 		return nil, nil
 	}
-	figure, err := report.Atoms(a)
+	figure, err := figures.Atoms(a)
 	if err != nil {
 		return nil, err
 	}

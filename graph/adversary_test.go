@@ -10,8 +10,8 @@ import (
 	"tessera/attack"
 	"tessera/engine"
 	"tessera/graph"
-	"tessera/tape"
-	"tessera/team"
+	"tessera/graph/tape"
+	"tessera/parallel/team"
 )
 
 var _ attack.Target = (*graph.Coder)(nil)

@@ -10,8 +10,8 @@ import (
 
 	"tessera/config"
 	"tessera/graph"
+	"tessera/graph/tape"
 	"tessera/metrics"
-	"tessera/tape"
 )
 
 var _ metrics.Coder = (*graph.Coder)(nil)

@@ -9,9 +9,9 @@ import (
 	"gorgonia.org/tensor"
 	"tessera/engine"
 	"tessera/graph"
+	"tessera/graph/tape"
 	"tessera/internal/random"
-	"tessera/tape"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // contracted is a training program in float64 whose only loss term is a contractive penalty.

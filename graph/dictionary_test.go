@@ -7,12 +7,12 @@ import (
 	"testing"
 
 	"gorgonia.org/tensor"
+	"tessera/data/morph"
 	"tessera/engine"
 	"tessera/graph"
+	"tessera/graph/tape"
 	"tessera/metrics"
-	"tessera/morph"
-	"tessera/tape"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // The decoder has a layer before the layer of the atoms, and an activation after it.

@@ -7,8 +7,8 @@ import (
 
 	"tessera/engine"
 	"tessera/graph"
-	"tessera/tape"
-	"tessera/team"
+	"tessera/graph/tape"
+	"tessera/parallel/team"
 )
 
 // A frozen batch_norm also uses its running averages in training, and they do not change.

@@ -3,8 +3,8 @@ package graph
 import (
 	"fmt"
 
-	"tessera/ir"
-	"tessera/ir/fromgraph"
+	"tessera/engine/ir"
+	"tessera/engine/ir/fromgraph"
 )
 
 // Module returns the program in the typed intermediate representation of back ends and exporters. Its parameters share

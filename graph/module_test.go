@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/engine/ir"
 	"tessera/graph"
-	"tessera/ir"
 )
 
 const layered = `

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ir/fromgraph"
+	"tessera/engine/ir/fromgraph"
 	"tessera/losses"
 	"tessera/ops"
 )

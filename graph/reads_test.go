@@ -8,9 +8,9 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph"
+	"tessera/graph/tape"
 	"tessera/losses"
 	"tessera/ops"
-	"tessera/tape"
 )
 
 // viewed reads views, a head and images.

@@ -7,7 +7,7 @@ import (
 
 	"gorgonia.org/tensor"
 	"tessera/graph"
-	"tessera/tape"
+	"tessera/graph/tape"
 )
 
 // Both decoders are tied, the last one to the first layer: its atoms are the columns of encoder.0.weight.

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"tessera/attack"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // Adversarial trains a model on adversarial examples. The first images of every (shuffled) mini-batch are replaced by

@@ -6,11 +6,11 @@ import (
 	"sync"
 
 	"tessera/data"
+	"tessera/data/morph"
 	"tessera/internal/volume"
 	"tessera/kernel"
-	"tessera/morph"
+	"tessera/parallel/team"
 	"tessera/part"
-	"tessera/team"
 )
 
 // Decomposition is attached to every model whose first layer decomposes images (amd, pado), declared or not. In a new run

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"tessera/data"
-	"tessera/morph"
+	"tessera/data/morph"
 )
 
 func TestDecomposedImagesAreThoseOfPackageMorph(t *testing.T) {

@@ -15,4 +15,4 @@
 // environment of the process and never changes it.
 package kernel
 
-//go:generate go run ./internal/asmgen .
+//go:generate go -C ../tools run ./asmgen ../kernel

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	"tessera/gradcheck"
 	"tessera/graph"
 	"tessera/internal/random"
 	"tessera/internal/volume"
+	"tessera/laws/gradcheck"
 	"tessera/layers"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"tessera/gradcheck"
+	"tessera/laws/gradcheck"
 	"tessera/layers"
 )
 

@@ -1,6 +1,6 @@
 package laws
 
-import "tessera/gradcheck"
+import "tessera/laws/gradcheck"
 
 // gradients applies the gradient check, which compiles separate programs for Gorgonia's tape machine, to a layer. Another
 // law compares the engine with the tape machine.

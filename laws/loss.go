@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"tessera/gradcheck"
 	"tessera/graph"
 	"tessera/internal/random"
+	"tessera/laws/gradcheck"
 	"tessera/layers"
 	"tessera/losses"
 )

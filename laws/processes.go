@@ -7,11 +7,11 @@ import (
 	"slices"
 	"sync"
 
-	"tessera/collective"
 	"tessera/engine"
+	"tessera/engine/ir"
+	"tessera/engine/ir/shard"
 	"tessera/graph"
-	"tessera/ir"
-	"tessera/ir/shard"
+	"tessera/parallel/collective"
 )
 
 // divided compares a batch on one process with the same batch on two processes, which have unequal numbers of its images. It

@@ -9,12 +9,12 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/engine"
-	"tessera/gradcheck"
+	"tessera/engine/ir"
 	"tessera/graph"
+	"tessera/graph/tape"
 	"tessera/internal/random"
-	"tessera/ir"
-	"tessera/tape"
-	"tessera/team"
+	"tessera/laws/gradcheck"
+	"tessera/parallel/team"
 )
 
 // backend runs a graph: Gorgonia's tape machine or the engine.

@@ -10,7 +10,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
-	"tessera/ir"
+	"tessera/engine/ir"
 	"tessera/ops"
 )
 

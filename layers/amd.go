@@ -2,7 +2,7 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/morph"
+	"tessera/data/morph"
 )
 
 // AMD turns images into the channels of their additive morphological decomposition. OpenRec_l and CloseRec_l are the

@@ -5,8 +5,8 @@ import (
 	"sync"
 
 	"gorgonia.org/gorgonia"
+	"tessera/data/morph"
 	"tessera/internal/volume"
-	"tessera/morph"
 	"tessera/ops"
 	"tessera/part"
 )

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"tessera/morph"
+	"tessera/data/morph"
 )
 
 // One level more than an int holds would be a negative number of channels.

@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"tessera/gradcheck"
+	"tessera/data/morph"
+	"tessera/laws/gradcheck"
 	"tessera/layers"
-	"tessera/morph"
 )
 
 // A new layer does not rescale yet: its output equals package morph's, in both precisions, for images of one and two

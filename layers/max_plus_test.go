@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"gorgonia.org/gorgonia"
-	"tessera/gradcheck"
+	"tessera/data/morph"
 	"tessera/internal/random"
+	"tessera/laws/gradcheck"
 	"tessera/layers"
-	"tessera/morph"
 )
 
 const (

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"gorgonia.org/gorgonia"
-	"tessera/gradcheck"
 	"tessera/internal/random"
+	"tessera/laws/gradcheck"
 	"tessera/layers"
 )
 

@@ -2,7 +2,7 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/morph"
+	"tessera/data/morph"
 )
 
 // PADO turns images into the channels of their positive additive decomposition by openings. OpenRec_l is the reconstruction,

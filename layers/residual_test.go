@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"tessera/gradcheck"
+	"tessera/laws/gradcheck"
 	"tessera/layers"
 )
 

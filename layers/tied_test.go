@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"tessera/gradcheck"
+	"tessera/laws/gradcheck"
 	"tessera/layers"
 )
 

@@ -3,7 +3,7 @@ package layers_test
 import (
 	"testing"
 
-	"tessera/gradcheck"
+	"tessera/laws/gradcheck"
 	"tessera/layers"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"gorgonia.org/gorgonia"
-	"tessera/gradcheck"
+	"tessera/laws/gradcheck"
 	"tessera/layers"
 	"tessera/ops"
 )

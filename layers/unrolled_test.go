@@ -5,7 +5,7 @@ import (
 	"math"
 	"testing"
 
-	"tessera/gradcheck"
+	"tessera/laws/gradcheck"
 	"tessera/layers"
 )
 

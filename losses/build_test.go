@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"gorgonia.org/gorgonia"
-	"tessera/gradcheck"
+	"tessera/laws/gradcheck"
 	"tessera/losses"
 )
 

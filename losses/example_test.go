@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/gradcheck"
+	"tessera/laws/gradcheck"
 	"tessera/losses"
 	"tessera/ops"
 )

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"tessera/gradcheck"
+	"tessera/laws/gradcheck"
 	"tessera/losses"
 )
 

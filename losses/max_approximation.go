@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/morph"
+	"tessera/data/morph"
 	"tessera/ops"
 	"tessera/part"
 )

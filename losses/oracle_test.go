@@ -5,12 +5,12 @@ import (
 	"slices"
 	"testing"
 
-	"tessera/gradcheck"
+	"tessera/data/morph"
 	"tessera/internal/random"
 	"tessera/laws"
+	"tessera/laws/gradcheck"
 	"tessera/layers"
 	"tessera/losses"
-	"tessera/morph"
 )
 
 // oracle computes a loss with plain loops; x has rows of columns values.

@@ -6,7 +6,7 @@ import (
 
 	"tessera/internal/volume"
 	"tessera/kernel"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 func init() {

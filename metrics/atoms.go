@@ -3,8 +3,8 @@ package metrics
 import (
 	"fmt"
 
+	"tessera/data/morph"
 	"tessera/internal/volume"
-	"tessera/morph"
 )
 
 // Apply returns the atoms after a flat morphological operator, atom by atom. The bias stays as it is: max-approximation

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"tessera/kernel"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // freezing computes what happens to reconstructions when units are frozen at their mean activation.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sort"
 
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // JaccardImages is how many images, the first ones, the study averages its Jaccard measure over.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 func init() {

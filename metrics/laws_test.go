@@ -3,9 +3,9 @@ package metrics_test
 import (
 	"testing"
 
+	"tessera/data/morph"
 	"tessera/laws"
 	"tessera/metrics"
-	"tessera/morph"
 )
 
 // others are settings that the laws are tried with besides the defaults. The study's protocol of the SVM takes minutes.

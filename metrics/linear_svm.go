@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"tessera/data"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // LinearSVM is a linear support vector machine, one class against the rest. For each class, with y = +1 for its images

@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // lloydIterations is how many iterations a start of k-means has at most.

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"io"
 
+	"tessera/data/morph"
 	"tessera/internal/volume"
-	"tessera/morph"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 func init() {

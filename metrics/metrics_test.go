@@ -8,8 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/data/morph"
 	"tessera/internal/volume"
-	"tessera/morph"
 )
 
 // added gives the values of a metric of these batches, without a coder.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"tessera/data"
-	"tessera/morph"
+	"tessera/data/morph"
 )
 
 func selected(t *testing.T, names ...string) Selection {

@@ -1,6 +1,6 @@
 package metrics
 
-import "tessera/team"
+import "tessera/parallel/team"
 
 // imageSum adds up what each image gives, image after image: the sum does not depend on batches or processors.
 type imageSum struct {

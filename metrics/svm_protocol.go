@@ -9,7 +9,7 @@ import (
 
 	"tessera/data"
 	"tessera/internal/random"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // SVMProtocol is the study's classification of codes by a [LinearSVM]:

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ir"
-	"tessera/ir/fromgraph"
+	"tessera/engine/ir"
+	"tessera/engine/ir/fromgraph"
 )
 
 // Affine recognises an encoder of one dense layer: h is an elementwise function of z = x w + b, where w and b do not depend

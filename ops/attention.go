@@ -6,7 +6,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
-	"tessera/ir"
+	"tessera/engine/ir"
 	vector "tessera/kernel"
 )
 

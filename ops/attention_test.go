@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"gorgonia.org/gorgonia"
-	"tessera/gradcheck"
 	"tessera/internal/random"
+	"tessera/laws/gradcheck"
 	"tessera/layers"
 	"tessera/ops"
 )

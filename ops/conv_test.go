@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"gorgonia.org/gorgonia"
-	"tessera/gradcheck"
 	"tessera/internal/volume"
+	"tessera/laws/gradcheck"
 	"tessera/ops"
 )
 

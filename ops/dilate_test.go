@@ -9,8 +9,8 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
-	"tessera/gradcheck"
-	"tessera/morph"
+	"tessera/data/morph"
+	"tessera/laws/gradcheck"
 	"tessera/ops"
 )
 

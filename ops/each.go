@@ -6,8 +6,8 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+	"tessera/engine/ir"
 	"tessera/internal/volume"
-	"tessera/ir"
 )
 
 // PerImage is a function of single images that does not consist of other ops. It must be safe for concurrent use.

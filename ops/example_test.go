@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
-	"tessera/gradcheck"
+	"tessera/laws/gradcheck"
 	"tessera/ops"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ir/fromgraph"
+	"tessera/engine/ir/fromgraph"
 )
 
 // Gradient returns the derivatives of the scalar y with respect to nodes of its graph, inputs or not, as expressions that

@@ -5,7 +5,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
-	"tessera/ir"
+	"tessera/engine/ir"
 )
 
 // JoinOp is the spec of [Join], ColumnsOp of [Columns]. WidenOp is that of the derivative of Columns, which puts a matrix into

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ir"
+	"tessera/engine/ir"
 )
 
 // Float is the precision of a graph.

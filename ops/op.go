@@ -12,9 +12,9 @@ import (
 	"github.com/chewxy/hm"
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+	"tessera/engine/ir"
+	"tessera/engine/ir/fromgraph"
 	"tessera/internal/volume"
-	"tessera/ir"
-	"tessera/ir/fromgraph"
 )
 
 // Derivative returns the gradients with respect to the inputs in of an op with output y and upstream gradient grad: one

@@ -7,7 +7,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
-	"tessera/gradcheck"
+	"tessera/laws/gradcheck"
 	"tessera/ops"
 )
 

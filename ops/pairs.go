@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ir"
+	"tessera/engine/ir"
 )
 
 // WithDiagonalOp is the spec of [WithDiagonal], PartnersOp of [Partners] and PartnersGradOp of its transpose, which is its

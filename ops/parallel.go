@@ -6,8 +6,8 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+	"tessera/engine/ir"
 	"tessera/internal/volume"
-	"tessera/ir"
 )
 
 // Parallel is an op that is computed in units.

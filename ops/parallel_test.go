@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"gorgonia.org/gorgonia"
-	"tessera/gradcheck"
+	"tessera/laws/gradcheck"
 	"tessera/ops"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
-	"tessera/ir"
+	"tessera/engine/ir"
 	vector "tessera/kernel"
 )
 

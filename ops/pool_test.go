@@ -8,8 +8,8 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
-	"tessera/gradcheck"
 	"tessera/internal/random"
+	"tessera/laws/gradcheck"
 	"tessera/layers"
 	"tessera/ops"
 )

@@ -5,8 +5,8 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+	"tessera/engine/ir"
 	"tessera/internal/volume"
-	"tessera/ir"
 )
 
 // ReshapeOp is the spec of [Reshape].

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ir"
+	"tessera/engine/ir"
 	vector "tessera/kernel"
 )
 

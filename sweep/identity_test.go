@@ -9,7 +9,7 @@ import (
 
 	"tessera/data"
 	"tessera/engine"
-	"tessera/team"
+	"tessera/parallel/team"
 	"tessera/train"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"tessera/engine"
-	"tessera/team"
+	"tessera/parallel/team"
 	"tessera/train"
 	"tessera/train/folder"
 )

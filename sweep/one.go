@@ -14,12 +14,12 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/engine"
-	"tessera/evaluation"
 	"tessera/graph"
 	"tessera/internal/sealed"
 	"tessera/metrics"
-	"tessera/team"
+	"tessera/parallel/team"
 	"tessera/train"
+	"tessera/train/evaluation"
 	"tessera/train/folder"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // A trial runs on its own goroutine. Go ends a process whose goroutine panics with exit code 2, without any clean-up.

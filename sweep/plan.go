@@ -7,7 +7,7 @@ import (
 
 	"tessera/internal/machine"
 	"tessera/kernel"
-	"tessera/scheduler"
+	"tessera/sweep/scheduler"
 )
 
 // Plan estimates what a sweep takes before it is run. Times are in seconds of this machine, memory is in bytes.

@@ -12,7 +12,7 @@ import (
 
 	"tessera/data"
 	"tessera/metrics"
-	"tessera/team"
+	"tessera/parallel/team"
 	"tessera/train"
 	"tessera/train/folder"
 )

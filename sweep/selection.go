@@ -12,7 +12,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/engine"
-	"tessera/team"
+	"tessera/parallel/team"
 	"tessera/train/folder"
 )
 

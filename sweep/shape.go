@@ -18,7 +18,7 @@ import (
 	"tessera/data"
 	"tessera/engine"
 	measures "tessera/metrics"
-	"tessera/team"
+	"tessera/parallel/team"
 	"tessera/train"
 )
 

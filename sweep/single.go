@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"tessera/metrics"
-	"tessera/team"
+	"tessera/parallel/team"
 	"tessera/train"
 )
 

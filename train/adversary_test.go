@@ -8,9 +8,9 @@ import (
 	"tessera/attack"
 	"tessera/engine"
 	"tessera/graph"
+	"tessera/graph/tape"
 	"tessera/hooks"
-	"tessera/tape"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // attackedBatches adds adversarial training to a model of helpers_test.go.

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"tessera/graph"
+	"tessera/graph/tape"
 	"tessera/hooks"
-	"tessera/tape"
-	"tessera/team"
+	"tessera/parallel/team"
 	"tessera/train/folder"
 )
 

@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"tessera/collective"
 	"tessera/config"
 	"tessera/data"
 	"tessera/engine"
 	"tessera/graph"
-	"tessera/mpi"
-	"tessera/team"
+	"tessera/parallel/collective"
+	"tessera/parallel/mpi"
+	"tessera/parallel/team"
 )
 
 // encode in place of an optimizer means that a step encodes images.

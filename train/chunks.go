@@ -5,7 +5,7 @@ import (
 
 	"tessera/kernel"
 	"tessera/optim"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // chunk is a range of one parameter. It is as long as optim.Norm's blocks, so that the norm has the same bits.

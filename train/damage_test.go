@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"tessera/tape"
+	"tessera/graph/tape"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )

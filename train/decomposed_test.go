@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/data/morph"
 	"tessera/engine"
-	"tessera/morph"
-	"tessera/tape"
-	"tessera/team"
+	"tessera/graph/tape"
+	"tessera/parallel/team"
 )
 
 // channelled is everything with images of 8 by 8 pixels decomposed; its first layer is the one named.

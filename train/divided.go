@@ -3,8 +3,8 @@ package train
 import (
 	"slices"
 
-	"tessera/collective"
 	"tessera/optim"
+	"tessera/parallel/collective"
 	"tessera/train/checkpoint"
 )
 

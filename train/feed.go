@@ -6,7 +6,7 @@ import (
 	"tessera/hooks"
 	"tessera/internal/random"
 	"tessera/internal/volume"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // feed runs programs on images in their order: for measurements between epochs or for a full-batch objective.

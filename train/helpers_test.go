@@ -12,7 +12,7 @@ import (
 
 	"tessera/config"
 	"tessera/graph"
-	"tessera/tape"
+	"tessera/graph/tape"
 	"tessera/train/folder"
 )
 

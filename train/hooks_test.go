@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"tessera/config"
+	"tessera/graph/tape"
 	"tessera/hooks"
-	"tessera/tape"
-	"tessera/team"
+	"tessera/parallel/team"
 	"tessera/train/folder"
 )
 

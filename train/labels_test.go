@@ -9,7 +9,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
-	"tessera/tape"
+	"tessera/graph/tape"
 	"tessera/train/checkpoint"
 )
 

@@ -3,11 +3,11 @@ package train
 import (
 	"tessera/augment"
 	"tessera/data"
+	"tessera/engine/ir/shard"
 	"tessera/graph"
 	"tessera/hooks"
 	"tessera/internal/random"
 	"tessera/internal/volume"
-	"tessera/ir/shard"
 )
 
 // loader prepares batches ahead of the steps: while the team updates the parameters of one step, it gathers and scales the

@@ -9,7 +9,7 @@ import (
 
 	"tessera/internal/sealed"
 	"tessera/internal/volume"
-	"tessera/team"
+	"tessera/parallel/team"
 	"tessera/train/folder"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"tessera/data"
 	"tessera/graph"
-	"tessera/tape"
+	"tessera/graph/tape"
 	"tessera/train/folder"
 )
 

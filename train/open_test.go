@@ -14,7 +14,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
-	"tessera/tape"
+	"tessera/graph/tape"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
 	"tessera/train/internal/faulty"

@@ -7,9 +7,9 @@ import (
 	"math"
 	"slices"
 
-	"tessera/collective"
 	"tessera/hooks"
 	"tessera/metrics"
+	"tessera/parallel/collective"
 )
 
 // DefaultCheckWeights is the number of steps between two comparisons of the weights of all processes.

@@ -11,11 +11,11 @@ import (
 	"sync"
 	"testing"
 
-	"tessera/collective"
 	"tessera/config"
 	"tessera/engine"
-	"tessera/tape"
-	"tessera/team"
+	"tessera/graph/tape"
+	"tessera/parallel/collective"
+	"tessera/parallel/team"
 	"tessera/train/folder"
 )
 

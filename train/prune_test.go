@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"tessera/graph"
-	"tessera/tape"
-	"tessera/team"
+	"tessera/graph/tape"
+	"tessera/parallel/team"
 	"tessera/train/folder"
 )
 

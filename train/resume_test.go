@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"tessera/config"
+	"tessera/graph/tape"
 	"tessera/part"
-	"tessera/tape"
 	"tessera/train/folder"
 	"tessera/train/internal/faulty"
 )

@@ -4,10 +4,10 @@ import (
 	"math/rand/v2"
 	"strconv"
 
+	"tessera/engine/ir/shard"
 	"tessera/graph"
 	"tessera/internal/random"
 	"tessera/internal/volume"
-	"tessera/ir/shard"
 )
 
 // noiseRows is the number of images per noise stream: threads draw different streams concurrently.

@@ -7,8 +7,8 @@ import (
 
 	"tessera/augment"
 	"tessera/data"
+	"tessera/engine/ir/shard"
 	"tessera/graph"
-	"tessera/ir/shard"
 )
 
 // opener returns a function that opens a loader of labelled images in batches of 40 and 3, with views and every kind of noise,

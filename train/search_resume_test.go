@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/graph/tape"
 	"tessera/hooks"
-	"tessera/tape"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )

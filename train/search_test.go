@@ -9,12 +9,12 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/data/morph"
 	"tessera/engine"
 	"tessera/graph"
+	"tessera/graph/tape"
 	"tessera/internal/volume"
-	"tessera/morph"
-	"tessera/tape"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // searched is a model with all features of full-batch training: terms of every sort, constraints on single elements and on

@@ -14,7 +14,7 @@ import (
 	"tessera/hooks"
 	"tessera/internal/volume"
 	"tessera/optim"
-	"tessera/team"
+	"tessera/parallel/team"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"tessera/tape"
+	"tessera/graph/tape"
 	"tessera/train/folder"
 )
 

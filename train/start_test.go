@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/graph/tape"
 	"tessera/part"
-	"tessera/tape"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
 	"tessera/train/internal/faulty"

@@ -15,7 +15,7 @@ import (
 
 	"tessera/internal/sealed"
 	"tessera/metrics"
-	"tessera/table"
+	"tessera/part/table"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )

@@ -11,7 +11,7 @@ import (
 	"tessera/hooks"
 	"tessera/internal/hugepages"
 	"tessera/optim"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // stepper updates and projects the trainable parameters: clip, optimizer, constraints.

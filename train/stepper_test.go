@@ -12,7 +12,7 @@ import (
 	"tessera/engine"
 	"tessera/graph"
 	"tessera/optim"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // threads is a team that the test closes.

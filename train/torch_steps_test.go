@@ -10,9 +10,9 @@ import (
 	"tessera/config"
 	"tessera/engine"
 	"tessera/graph"
+	"tessera/graph/tape"
 	"tessera/internal/volume"
-	"tessera/tape"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // torchDeclared are the models of torch_models.py. Images and labels are given by the test.

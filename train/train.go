@@ -16,13 +16,13 @@ import (
 	"strings"
 	"time"
 
-	"tessera/collective"
 	"tessera/config"
 	"tessera/data"
 	"tessera/engine"
 	"tessera/graph"
 	"tessera/kernel"
-	"tessera/team"
+	"tessera/parallel/collective"
+	"tessera/parallel/team"
 	"tessera/train/folder"
 )
 

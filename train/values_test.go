@@ -8,7 +8,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
-	"tessera/tape"
+	"tessera/graph/tape"
 )
 
 // views is a model that compares two views, without their augmentations.

@@ -12,8 +12,8 @@ import (
 
 	"tessera/data"
 	"tessera/graph"
+	"tessera/graph/tape"
 	"tessera/metrics"
-	"tessera/tape"
 )
 
 // refusing records the batch size of the program and does not compile it.

@@ -8,7 +8,7 @@ import (
 	"tessera/data"
 	"tessera/graph"
 	"tessera/losses"
-	"tessera/team"
+	"tessera/parallel/team"
 )
 
 // whole is the full-batch objective, computed in micro-batches of train.batch images: first all codes, then the terms of

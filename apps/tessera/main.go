@@ -2,6 +2,6 @@
 // two lines, and imports of your parts, is the same command with these parts.
 package main
 
-import "tessera/cli"
+import "tessera/apps/cli"
 
 func main() { cli.Main() }

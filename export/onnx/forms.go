@@ -5,7 +5,7 @@ import (
 	"math"
 	"reflect"
 
-	"tessera/ir"
+	"tessera/engine/ir"
 	"tessera/ops"
 )
 

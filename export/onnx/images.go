@@ -3,7 +3,7 @@ package onnx
 import (
 	"cmp"
 
-	"tessera/ir"
+	"tessera/engine/ir"
 	"tessera/ops"
 )
 

@@ -3,9 +3,9 @@ package onnx
 import (
 	"math"
 
-	"tessera/ir"
+	"tessera/data/morph"
+	"tessera/engine/ir"
 	"tessera/layers"
-	"tessera/morph"
 )
 
 func init() { define(decompose) }

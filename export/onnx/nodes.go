@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"tessera/ir"
+	"tessera/engine/ir"
 )
 
 // node adds an operator that belongs to v's layer, and returns the name of its output.

@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"slices"
 
-	"tessera/ir"
+	"tessera/engine/ir"
 )
 
 // Program is the computation of a model: the inputs and the taps of Module become those of the ONNX graph, under their names.

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/engine/ir"
+	"tessera/engine/ir/shard"
 	"tessera/export/onnx"
-	"tessera/ir"
-	"tessera/ir/shard"
 )
 
 // A process's part of a training has no meaning alone.

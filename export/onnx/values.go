@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"tessera/ir"
+	"tessera/engine/ir"
 )
 
 // ref returns the value v, which it adds with everything that it needs at its first use.

@@ -29,7 +29,7 @@ func TestAPictureThatDiffersIsFound(t *testing.T) {
 
 // Every letter, marker and tick of a figure must be guarded: what is erased is found, wherever it lies in the grid of tiles.
 func TestAnErasedMarkOfAGoldenPictureIsFound(t *testing.T) {
-	want, err := read("../../report/testdata/curves.png")
+	want, err := read("../../show/figures/testdata/curves.png")
 	if err != nil {
 		t.Fatal(err)
 	}

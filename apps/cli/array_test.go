@@ -1,0 +1,175 @@
+//go:build unix
+
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"tessera/sweep/scheduler"
+	"tessera/train/folder"
+)
+
+// preemption is what Slurm sends before the time limit: USR1, perhaps repeatedly. The checkpoint is written nevertheless.
+var preemption = []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR1}
+
+func TestASchedulersSignalLeavesACheckpointAndExitCode75(t *testing.T) {
+	b := newBench(t)
+	b.must(0, append([]string{"train", "small", "--out", "whole"}, long...)...)
+	r := b.signalled(func() bool { return b.measured("cut") > 0 }, preemption, append([]string{"train", "small", "--out", "cut"}, long...)...)
+	if r.code != exitPreempted {
+		t.Fatalf("train: exit code %d, want %d: %s", r.code, exitPreempted, r.stderr)
+	}
+	b.contains("standard error", r.stderr, "preempted by a scheduler's signal", "cut: interrupted at step ", "resume")
+	before := b.measured("cut")
+	r = b.signalled(func() bool { return b.measured("cut") > before }, preemption, "resume", "cut")
+	if r.code != exitPreempted {
+		t.Fatalf("resume: exit code %d, want %d: %s", r.code, exitPreempted, r.stderr)
+	}
+	b.must(0, "resume", "cut")
+	b.sameRun("whole", "cut")
+}
+
+// slow is a sweep whose trials take a moment.
+const slow = smallModels + `
+[sweep.slow]
+model = "small"
+seeds = [1, 2]
+set.train.epochs = 60
+set.loss.1.target = [0.1, 0.3]
+`
+
+// gathered fails the test unless a collected array has the files of the sweep of one machine.
+func (b *bench) gathered(whole, array string) {
+	b.Helper()
+	want, got := b.files(whole), b.files(array)
+	for name, text := range want {
+		if got[name] != text {
+			b.Errorf("%s differs:\n%.400q\nwant\n%.400q", name, got[name], text)
+		}
+	}
+	for _, trial := range trialsOf(b.T, want["results.json"]) {
+		if x, y := b.timeless(whole+"/trials/"+trial), b.timeless(array+"/trials/"+trial); x != y {
+			b.Errorf("metrics of %s differ:\n%s\n%s", trial, x, y)
+		}
+	}
+}
+
+func TestAPreemptedSweepAndPreemptedTasksEndWithTheBytesOfAWholeSweep(t *testing.T) {
+	b := newBench(t)
+	b.write("models.toml", slow)
+	b.must(0, "sweep", "slow", "--out", "whole")
+	r := b.signalled(func() bool { return b.epochs("cut") > 0 }, preemption, "sweep", "slow", "--out", "cut")
+	if r.code != exitPreempted {
+		t.Fatalf("sweep: exit code %d, want %d: %s", r.code, exitPreempted, r.stderr)
+	}
+	b.must(0, "sweep", "slow", "--out", "cut")
+	b.gathered("whole", "cut")
+
+	b.must(0, "sweep", "slow", "--emit", "slurm", "--per-task", "2", "--parallel", "1", "-o", "array")
+	r = b.must(exitSweep, "sweep", "slow", "--collect", "array")
+	if b.contains("standard error", r.stderr, "task", "4 waiting"); r.stdout != "" {
+		b.Errorf("results of no trial: %s", r.stdout)
+	}
+	r = b.signalled(func() bool { return b.epochs("array") > 0 }, preemption, "trial", "array", "0")
+	if r.code != exitPreempted {
+		t.Fatalf("trial: exit code %d, want %d: %s", r.code, exitPreempted, r.stderr)
+	}
+	b.contains("standard error", r.stderr, "run the same command again")
+	r = b.must(exitSweep, "sweep", "slow", "--collect", "array")
+	b.contains("standard error", r.stderr, "1 begun, 3 waiting", "sbatch --array=0-1%1 array/array.sh", "4 of 4 trials are not done")
+	b.must(0, "trial", "array", "0")
+	b.must(0, "trial", "array", "1")
+	r = b.must(0, "sweep", "slow", "--collect", "array")
+	b.contains("standard output", r.stdout, "array/results.csv")
+	b.gathered("whole", "array")
+}
+
+func TestTheIndexOfATaskIsThatOfItsScheduler(t *testing.T) {
+	b := newSweepBench(t)
+	b.write("models.toml", strings.Replace(smallSweeps, "epochs = 12", "epochs = 1", 1))
+	b.must(0, "sweep", "wild", "--emit", "kubernetes", "-o", "array")
+	for name, code := range map[string]int{"SLURM_ARRAY_TASK_ID": 0, "JOB_COMPLETION_INDEX": exitDiverged} {
+		cmd := b.command("trial", "array")
+		cmd.Env = append(cmd.Env, name+"="+map[int]string{0: "0", exitDiverged: "1"}[code])
+		if r := b.finish(cmd); r.code != code {
+			t.Errorf("%s: exit code %d, want %d: %s", name, r.code, code, r.stderr)
+		}
+	}
+	r := b.must(exitSweep, "sweep", "wild", "--collect", "array")
+	b.contains("standard error", r.stderr, "1 done, 1 failed", "training diverged", "run again: tessera trial array 1")
+	b.contains("results.csv", b.read("array/results.csv"), "training diverged")
+}
+
+func TestWrongUsesOfArrayJobsSayWhatToDo(t *testing.T) {
+	b := newSweepBench(t)
+	b.must(0, "sweep", "wild", "--emit", "kubernetes", "-o", "array")
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"INDEX is missing", []string{"trial", "array"}},
+		{"want 0 to 1", []string{"trial", "array", "2"}},
+		{"want an index from 0", []string{"trial", "array", "x"}},
+		{"--emit slurm -o .` writes it", []string{"trial", ".", "0"}},
+		{"no such folder", []string{"trial", "nowhere", "0"}},
+		{"has the trials of sweep \"wild\"", []string{"sweep", "targets", "--collect", "array"}},
+		{"--collect and --epochs cannot be given together", []string{"sweep", "wild", "--collect", "array", "--epochs", "3"}},
+		{"want slurm or kubernetes", []string{"sweep", "wild", "--emit", "lsf"}},
+		{"--parallel: needs --emit", []string{"sweep", "wild", "--parallel", "3"}},
+		{"--per-task: got 0, want > 0", []string{"sweep", "wild", "--emit", "slurm", "--per-task", "0"}},
+		{"has the manifest.json of other trials", []string{"sweep", "targets", "--emit", "slurm", "-o", "array"}},
+	} {
+		r := b.must(exitUsage, c.args...)
+		b.contains(strings.Join(c.args, " "), r.stderr, c.want)
+	}
+	text := b.read("array/manifest.json")
+	b.write("array/manifest.json", strings.Replace(text, "small", "smell", 1))
+	r := b.must(exitCheckpoint, "trial", "array", "0")
+	b.contains("standard error", r.stderr, "manifest.json: damaged", "--emit")
+}
+
+// The exit codes after which Kubernetes does not try again are those that another try would end with.
+func TestTheKubernetesJobKnowsTheExitCodes(t *testing.T) {
+	job, err := scheduler.Job{Sweep: "s", Folder: "/s", Work: "/", Program: "/tessera", Tasks: 2, PerJob: 1}.Kubernetes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		list(exitPreempted, exitInterrupted),
+		list(exitUsage, exitConfig, exitData, exitDiverged, exitCheckpoint, exitSweep),
+	} {
+		if !strings.Contains(job.Text, "values: "+want+"\n") {
+			t.Errorf("%s lacks the exit codes %s:\n%s", filepath.Base(job.Name), want, job.Text)
+		}
+	}
+}
+
+func TestATrialOfAnotherProcessIsTriedAgain(t *testing.T) {
+	b := newBench(t)
+	b.write("models.toml", slow)
+	b.must(0, "sweep", "slow", "--emit", "kubernetes", "-o", "array")
+	b.signalled(func() bool { return b.epochs("array") > 0 }, preemption, "trial", "array", "0")
+	trials, err := filepath.Glob(b.path("array/trials/*"))
+	if err != nil || len(trials) != 1 {
+		t.Fatal(err, trials)
+	}
+	held, err := folder.Open(trials[0], folder.OS{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := b.must(exitPreempted, "trial", "array", "0")
+	b.contains("standard error", r.stderr, "another process is working on it")
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.must(0, "trial", "array", "0")
+}
+
+// list prints codes as YAML does.
+func list(codes ...int) string {
+	return strings.ReplaceAll(fmt.Sprint(codes), " ", ", ")
+}

@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"tessera/data"
+	"tessera/metrics"
+	"tessera/show/comparison"
+	"tessera/show/page"
+)
+
+func compareCommand() *cobra.Command {
+	var f compareFlags
+	cmd := &cobra.Command{
+		Use:   "compare RUN RUN...",
+		Short: "Put runs side by side: settings, metrics, atoms",
+		Long: "Print the settings that differ between runs, their metrics side by side with the best mean marked by *, and how alike their atoms are. " +
+			"Runs that differ by their seed alone are one column: mean and standard deviation over the seeds. With two or more common seeds, the " +
+			"difference from the first column is printed with its 95 % confidence interval, paired by seed. Where the interval contains 0, no " +
+			"difference is shown.",
+		Example: "  tessera compare runs/parts-1 runs/parts-2 runs/nmf-1 runs/nmf-2\n  tessera compare runs/a runs/b --metrics mse,hoyer_contribution --json\n  tessera compare runs/a runs/b -o comparison.html",
+		Args:    atLeast(2, "run"),
+		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.compare(cmd, args) }),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+	}
+	f.runFlags.add(cmd)
+	f.metricFlags.add(cmd)
+	addSplitFlag(cmd, &f.split, data.TestSplit)
+	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
+	cmd.Flags().StringVarP(&f.out, "out", "o", "", "write an HTML file with the matched atoms in pairs, instead of printing")
+	return cmd
+}
+
+// compareFlags are those of compare.
+type compareFlags struct {
+	runFlags
+	metricFlags
+	split string
+	json  bool
+	out   string
+}
+
+func (f *compareFlags) compare(cmd *cobra.Command, runs []string) error {
+	o := comparison.Options{Split: data.Split(f.split)}
+	if err := o.Split.Check(); err != nil {
+		return usagef("--split: %v", err)
+	}
+	var err error
+	if o.Open, err = f.options(); err != nil {
+		return err
+	}
+	if o.Metrics, err = f.chosen(); err != nil {
+		return err
+	}
+	for _, run := range runs {
+		if err := findFolder(run); err != nil {
+			return err
+		}
+	}
+	if err := refuseFolder(f.out); f.out != "" && err != nil {
+		return err
+	}
+	t, err := comparison.Compare(cmd.Context(), runs, o)
+	if err != nil {
+		return err
+	}
+	if f.out != "" {
+		if err := writePage(cmd, f.out, (&page.Comparison{Table: t}).Write); err != nil || !f.json {
+			return err
+		}
+	}
+	if f.json {
+		return printJSON(cmd.OutOrStdout(), t)
+	}
+	return printComparison(cmd.OutOrStdout(), t)
+}
+
+// printComparison prints the models, the settings that differ, the metrics and the atoms.
+func printComparison(out io.Writer, c *comparison.Table) error {
+	t := newTable(out)
+	t.row("", "model", "measured on", "runs")
+	for _, m := range c.Models {
+		t.row(m.Label, m.Name, fmt.Sprintf("%s, %s, %d %s", m.Dataset, m.Split, m.Images, m.Counted), strings.Join(m.Runs, " "))
+	}
+	if len(c.Settings) > 0 {
+		t.row()
+		t.row(cells([]string{"setting"}, labels(c))...)
+		for _, s := range c.Settings {
+			var values []string
+			for _, v := range s.Values {
+				values = append(values, shownSetting(v))
+			}
+			t.row(cells([]string{s.Key}, values)...)
+		}
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	if err := printMetricRows(out, c); err != nil {
+		return err
+	}
+	return printAgreements(out, c)
+}
+
+// longestSetting bounds the cells of settings; lists of layers are longer.
+const longestSetting = 40
+
+func shownSetting(text string) string {
+	if text == "" {
+		return "-"
+	}
+	if runes := []rune(text); len(runes) > longestSetting {
+		return string(runes[:longestSetting-3]) + "..."
+	}
+	return text
+}
+
+func labels(c *comparison.Table) []string {
+	var list []string
+	for _, m := range c.Models {
+		list = append(list, m.Label)
+	}
+	return list
+}
+
+// printMetricRows prints a row for each metric, with the differences from the first model.
+func printMetricRows(out io.Writer, c *comparison.Table) error {
+	t := newTable(out)
+	head := cells([]string{"metric", "better"}, labels(c))
+	for _, m := range c.Models[1:] {
+		head = append(head, fmt.Sprintf("%s - %s (95 %%)", m.Label, c.Models[0].Label))
+	}
+	t.row(head...)
+	for _, row := range c.Metrics {
+		line := cells([]string{row.Name, string(row.Better)})
+		for _, cell := range row.Cells {
+			line = append(line, meanCell(cell))
+		}
+		for _, cell := range row.Cells[1:] {
+			line = append(line, differenceText(cell.Paired))
+		}
+		t.row(line...)
+	}
+	return t.flush()
+}
+
+func meanCell(c comparison.Cell) string {
+	if !c.Measured {
+		return "-"
+	}
+	text := number(c.Mean)
+	if c.Deviation > 0 {
+		text += fmt.Sprintf(" ± %.2g", c.Deviation)
+	}
+	if c.Best {
+		text += " *"
+	}
+	return text
+}
+
+func differenceText(p *metrics.Paired) string {
+	if p == nil {
+		return "-"
+	}
+	return p.String()
+}
+
+// printAgreements prints how alike atoms are: the mean cosine of matched atoms, beside what chance gives.
+func printAgreements(out io.Writer, c *comparison.Table) error {
+	t := newTable(out)
+	headed := false
+	row := func(what string, a *metrics.Agreement) {
+		if a == nil {
+			return
+		}
+		if !headed {
+			t.row()
+			t.row("atoms of", "matched cosine", "by chance", "Amari distance")
+			headed = true
+		}
+		t.row(what, number(a.Matched), number(a.Permuted), number(a.Amari))
+	}
+	for _, m := range c.Models {
+		row(fmt.Sprintf("%s, between its seeds", m.Label), m.Seeded)
+		row(fmt.Sprintf("%s and %s", c.Models[0].Label, m.Label), m.First)
+	}
+	return t.flush()
+}

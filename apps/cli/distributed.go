@@ -1,0 +1,246 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"tessera"
+	"tessera/parallel/mpi"
+	"tessera/train"
+)
+
+// distributedFlags are the flags of a training by several processes.
+type distributedFlags struct {
+	distributed bool
+	shard       bool
+	check       int
+	deadline    time.Duration
+}
+
+func (f *distributedFlags) add(cmd *cobra.Command) {
+	threads := cmd.Flags().Lookup("threads")
+	threads.Usage += "; with --distributed of each process, by default those of the machine divided among its processes"
+	cmd.Flags().BoolVar(&f.distributed, "distributed", false, "train with all processes that mpirun or srun started, each on a part of every mini-batch")
+	cmd.Flags().BoolVar(&f.shard, "shard-optimizer", false, "with --distributed: divide the optimizer's state among the processes")
+	cmd.Flags().IntVar(&f.check, "check-weights", train.DefaultCheckWeights, "with --distributed: compare the weights of all processes every N steps; 0 never")
+	cmd.Flags().DurationVar(&f.deadline, "deadline", mpi.DefaultDeadline, "with --distributed: longest wait for another process")
+}
+
+// options joins the group of processes, if wanted, and adds it to the options. runFlags gives each process its share of the CPUs.
+func (f *distributedFlags) options(cmd *cobra.Command, run *runFlags) (o tessera.Options, err error) {
+	if !f.distributed {
+		for _, name := range []string{"shard-optimizer", "check-weights", "deadline"} {
+			if cmd.Flags().Changed(name) {
+				return o, usagef("--%s: needs --distributed", name)
+			}
+		}
+		if l, ok := mpi.Launched(); ok && l.Size > 1 {
+			return o, usagef("started by %s as %d processes, which would each train the whole model: give --distributed, or start one process", l.Program(), l.Size)
+		}
+		return run.options()
+	}
+	if f.deadline < time.Second || f.check < 0 {
+		return o, usagef("--deadline %v --check-weights %d: want a deadline >= 1s and a number of steps >= 0", f.deadline, f.check)
+	}
+	launch, launched := mpi.Launched()
+	if launched && !cmd.Flags().Changed("threads") {
+		run.threads = launch.Threads()
+	}
+	if o, err = run.options(); err != nil {
+		return o, err
+	}
+	group, err := joinedGroup(cmd.Context(), mpi.Options{Deadline: f.deadline})
+	if err != nil {
+		return o, err
+	}
+	memberOf(cmd).group = group
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGABRT) // UCX aborts if another process died: without the stacks of Go
+	runtime.GOMAXPROCS(o.Threads + 1)                       // one for the messages, while the callers compute
+	o.Group, o.ShardOptimizer, o.CheckWeights = group, f.shard, cmp.Or(f.check, -1)
+	return o, nil
+}
+
+// joinedGroup joins the group, which waits for all processes; Ctrl-C ends the wait.
+func joinedGroup(ctx context.Context, o mpi.Options) (*mpi.Group, error) {
+	type result struct {
+		group *mpi.Group
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		g, err := mpi.Join(o)
+		done <- result{g, err}
+	}()
+	select {
+	case r := <-done:
+		return r.group, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// member is this process as one of several that mpirun or srun started; alone without a group.
+type member struct {
+	group  *mpi.Group
+	quiet  bool // another process writes the messages
+	stderr io.Writer
+	run    string // folder of the training, "" if unknown
+}
+
+// began prints the processes of a training. The number of threads of a run that resumes is that of its beginning.
+func (m *member) began(stderr io.Writer, threads int) {
+	if m.group == nil {
+		return
+	}
+	if threads == 0 {
+		if a, err := train.ArithmeticOf(m.run); err == nil {
+			threads = a.Threads
+		}
+	}
+	text := "1 process, " + counted(threads, "thread")
+	if n := m.group.Size(); n > 1 {
+		text = fmt.Sprintf("%d processes, %s each", n, counted(threads, "thread"))
+	}
+	library, _, _ := strings.Cut(m.group.Version(), ",")
+	fmt.Fprintf(stderr, "tessera: %s, %s\n", text, strings.Join(strings.Fields(library), " "))
+}
+
+// code is the exit code of an error: the same for all processes that halted together.
+func (m *member) code(ctx context.Context, err error, code int) int {
+	var agreed *train.Interruption
+	if m.group != nil && errors.As(err, &agreed) {
+		return code
+	}
+	return preempted(ctx, code)
+}
+
+type memberKey struct{}
+
+// joinable returns the context in which a command can join a group, and the outputs of this process: of several, rank 0 writes.
+func joinable(ctx context.Context, args []string, stdout, stderr io.Writer) (*member, context.Context, io.Writer, io.Writer) {
+	m := &member{stderr: stderr}
+	if l, ok := mpi.Launched(); ok && l.Rank > 0 && distributes(args) {
+		m.quiet, stdout, stderr = true, io.Discard, io.Discard
+	}
+	return m, context.WithValue(ctx, memberKey{}, m), stdout, stderr
+}
+
+// distributes reports whether the arguments contain --distributed, before they are parsed.
+func distributes(args []string) bool {
+	return slices.ContainsFunc(args, func(arg string) bool {
+		name, value, given := strings.Cut(arg, "=")
+		yes, err := strconv.ParseBool(value)
+		return name == "--distributed" && (!given || err == nil && yes)
+	})
+}
+
+// memberOf is the member of a command's context.
+func memberOf(cmd *cobra.Command) *member {
+	if m, ok := cmd.Context().Value(memberKey{}).(*member); ok {
+		return m
+	}
+	return &member{}
+}
+
+// follows reports whether this process is not the one that reads models.toml and prints results.
+func (m *member) follows() bool { return m.group != nil && m.group.Rank() > 0 }
+
+// done leaves the group after a training.
+func (m *member) done() error {
+	if m.group == nil {
+		return nil
+	}
+	return m.group.Close()
+}
+
+// tell reports an error to the other processes before it is printed. It returns where to print: the first process that is left
+// speaks for rank 0; a process that could not join a group speaks for itself, unless the launcher ends all because of rank 0.
+func (m *member) tell(ctx context.Context, err error, stderr io.Writer) io.Writer {
+	switch {
+	case err == nil || m.group == nil && !m.quiet:
+		return stderr
+	case m.group == nil:
+		select {
+		case <-ctx.Done():
+			return stderr
+		case <-time.After(grace):
+			return visible{m.stderr}
+		}
+	}
+	m.group.Fail(m.code(ctx, err, exitCode(err)), concise(err).Error())
+	var lost *mpi.Lost
+	if errors.As(err, &lost) {
+		first := 0
+		for slices.Contains(lost.Ranks, first) {
+			first++
+		}
+		if first == m.group.Rank() {
+			return visible{m.stderr}
+		}
+	}
+	return stderr
+}
+
+// grace is how long a process that failed waits for rank 0 to print the error.
+const grace = 2 * time.Second
+
+// end ends all processes after an error.
+func (m *member) end(code int) {
+	if code == 0 || m.group == nil {
+		return
+	}
+	if m.quiet {
+		time.Sleep(grace)
+	}
+	m.group.Abort(code)
+}
+
+// lost reports the errors of a group that ended: a process died or hangs, or their weights differ.
+func lost(err error) bool {
+	var unanswered *mpi.Lost
+	var call *mpi.CallError
+	var unequal *train.Unequal
+	return errors.As(err, &unanswered) || errors.As(err, &call) || errors.As(err, &unequal)
+}
+
+// concise is an error without the operation of the program in which a process was lost.
+func concise(err error) error {
+	var unanswered *mpi.Lost
+	if errors.As(err, &unanswered) {
+		return unanswered
+	}
+	return err
+}
+
+// afterLoss says how to continue after the loss of a process. run is the folder of the training, "" if unknown.
+func afterLoss(stderr io.Writer, run string) {
+	l, ok := mpi.Launched()
+	switch {
+	case !ok:
+		fmt.Fprintln(stderr, "the last checkpoint is kept: resume the run with as many processes and --distributed")
+	case run == "":
+		fmt.Fprintf(stderr, "the last checkpoint is kept: resume the run with `%s` and --distributed\n", l.Again)
+	default:
+		fmt.Fprintf(stderr, "the last checkpoint is kept: `%s` continues from there\n", resumption(run, true))
+	}
+}
+
+// resumption is the command that resumes a run, with the launcher of this process if the training is distributed.
+func resumption(run string, distributed bool) string {
+	if l, ok := mpi.Launched(); ok && distributed {
+		return fmt.Sprintf("%s tessera resume %s --distributed", l.Again, run)
+	}
+	return "tessera resume " + run
+}

@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"tessera"
+	"tessera/data"
+	"tessera/data/morph"
+	"tessera/metrics"
+	"tessera/train/evaluation"
+)
+
+func evalCommand() *cobra.Command {
+	var f evalFlags
+	cmd := &cobra.Command{
+		Use:   "eval RUN",
+		Short: "Measure a run on the test images, or on another split",
+		Long: "Measure a run on images that it was not fitted to: the test images of its data set, or those that it held out for validation. " +
+			"Beside them, up to 10000 of the fitted images are measured. Where no images are held out, the numbers are of fitted images, and the table says so.\n\n" +
+			"--split measures one split alone: choose settings by --split validation. --in measures other images, in the formats that `tessera encode` reads.",
+		Example: "  tessera eval runs/shallow-nonneg-kl --svm\n  tessera eval runs/classifier --split validation\n  tessera eval runs/photos --in others --in more.npy\n" +
+			"  tessera eval runs/shallow-nonneg-kl --operator opening --radius 2 --atoms",
+		RunE: work(func(cmd *cobra.Command, args []string) error { return f.eval(cmd, args[0]) }),
+	}
+	aRun(cmd)
+	f.runFlags.add(cmd)
+	f.metricFlags.add(cmd)
+	f.preview.add(cmd)
+	addSplitFlag(cmd, &f.split, "")
+	cmd.Flags().StringArrayVar(&f.in, "in", nil, "measure the images of this file or folder instead; may be repeated")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
+	cmd.Flags().BoolVar(&f.atoms, "atoms", false, "also measure how many atoms are used and how much they overlap; takes several seconds")
+	cmd.Flags().StringVar(&f.operator, "operator", "", "operator of the max-approximation: dilation, erosion, opening or closing (default dilation)")
+	cmd.Flags().IntVar(&f.radius, "radius", 0, "radius of the operator's element in pixels (default 1)")
+	cmd.Flags().StringVar(&f.element, "element", "", "structuring element of --operator: disk, square, row, column, or rows of 0 and 1 as in \"010 111 010\" (default disk)")
+	return cmd
+}
+
+// eval opens and measures a run.
+func (f *evalFlags) eval(cmd *cobra.Command, run string) error {
+	options, err := f.options()
+	if err = errors.Join(err, f.preview.check()); err != nil {
+		return err
+	}
+	if err := data.Split(f.split).Check(); err != nil {
+		return usagef("--split: %v", err)
+	}
+	if f.split != "" && len(f.in) > 0 {
+		return usagef("--split selects images of the data set, --in takes others: give one of the two")
+	}
+	chosen, err := f.chosen(cmd)
+	if err != nil {
+		return err
+	}
+	options.Warn = func(text string) { warn(cmd, text) }
+	r, err := tessera.Open(run, options)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if length := r.Model.Train.Epochs; r.Model.Baseline == nil && r.Epoch < length && r.Model.Train.Patience == 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is not finished: epoch %d of %d; `tessera resume %s` continues it\n", r.Path, r.Epoch, length, r.Path)
+	}
+	measured, err := f.measure(cmd, r, chosen)
+	if err != nil {
+		return err
+	}
+	if measured.Unread != nil {
+		warn(cmd, "the fitted images are not measured: "+measured.Unread.Error())
+	}
+	warnUseless(cmd, r, measured.Values)
+	if f.json {
+		return printJSON(cmd.OutOrStdout(), measured)
+	}
+	if err := printReport(cmd.OutOrStdout(), measured); err != nil {
+		return err
+	}
+	return f.preview.show(cmd, r)
+}
+
+// measure measures the images that the flags select.
+func (f *evalFlags) measure(cmd *cobra.Command, r *tessera.Run, chosen metrics.Selection) (*evaluation.Report, error) {
+	if f.split == "" && len(f.in) == 0 {
+		return r.Report(cmd.Context(), chosen)
+	}
+	if len(f.in) == 0 {
+		measured, err := r.EvaluateOn(cmd.Context(), data.Split(f.split), chosen)
+		if err != nil {
+			return nil, err
+		}
+		return evaluation.ReportOf(r.Model, measured), nil
+	}
+	var all []*data.Images
+	source := like(cmd.Context(), r)
+	for _, path := range f.in {
+		rows, err := data.ReadRows(cmd.Context(), path, r.Shape(), source)
+		if err != nil {
+			return nil, err
+		}
+		warn(cmd, rows.Notes...)
+		low, high := r.Range()
+		warnRange(cmd.ErrOrStderr(), path, rows.Float32(), low, high)
+		all = append(all, rows.Images)
+	}
+	images, err := joined(r.Shape(), all)
+	if err != nil {
+		return nil, err
+	}
+	measured, err := r.EvaluateImages(cmd.Context(), strings.Join(f.in, " "), images, chosen)
+	if err != nil {
+		return nil, err
+	}
+	return evaluation.ReportOf(r.Model, measured), nil
+}
+
+// joined returns the images of several files as one set without labels: the class folders of one file need not be those of
+// another, nor those of the training.
+func joined(shape []int, all []*data.Images) (*data.Images, error) {
+	var values []float32
+	for _, images := range all {
+		values = append(values, images.Float32()...)
+	}
+	return data.NewFloats(shape, values, nil)
+}
+
+// addSplitFlag adds --split.
+func addSplitFlag(cmd *cobra.Command, split *string, standard data.Split) {
+	cmd.Flags().StringVar(split, "split", string(standard), "images that are measured: "+strings.Join(data.SplitNames(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("split", cobra.FixedCompletions(data.SplitNames(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// evalFlags are the flags of eval.
+type evalFlags struct {
+	runFlags
+	metricFlags
+	preview  previewFlag
+	split    string
+	in       []string
+	json     bool
+	atoms    bool
+	operator string
+	element  string
+	radius   int
+}
+
+// chosen returns the metrics of the flags, with their settings.
+func (f *evalFlags) chosen(cmd *cobra.Command) (metrics.Selection, error) {
+	if choices := morph.Operator("").Choices(); f.operator != "" && !slices.Contains(choices, f.operator) {
+		return nil, usagef("--operator: unknown %q, want %s", f.operator, strings.Join(choices, ", "))
+	}
+	if cmd.Flags().Changed("radius") && f.radius < 1 {
+		return nil, usagef("--radius: got %d, want > 0", f.radius)
+	}
+	if err := morph.Element(f.element).Check(); err != nil {
+		return nil, usagef("--element: %v", err)
+	}
+	var others []string
+	if f.atoms {
+		others = []string{"hoyer_atoms_dilated", "used_units", "jaccard"}
+	}
+	chosen, err := f.metricFlags.chosen(others...)
+	if err != nil {
+		return nil, err
+	}
+	if f.operator != "" {
+		if err := chosen.Set("operator", f.operator); err != nil {
+			return nil, usageError{err}
+		}
+	}
+	if f.element != "" {
+		if err := chosen.Set("element", f.element); err != nil {
+			return nil, usageError{err}
+		}
+	}
+	if f.radius > 0 {
+		if err := chosen.Set("radius", f.radius); err != nil {
+			return nil, usageError{err}
+		}
+	}
+	return chosen, nil
+}
+
+// printJSON prints one document.
+func printJSON(out io.Writer, v any) error {
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}

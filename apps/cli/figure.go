@@ -1,0 +1,297 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"tessera"
+	"tessera/apps/internal/study"
+	"tessera/show/figures"
+	"tessera/sweep"
+	"tessera/train/folder"
+)
+
+// figureKind is one kind of figure.
+type figureKind struct {
+	name, about string
+	least       int // minimum number of runs
+	most        int
+	draw        func(*figureWork) (*figures.Figure, error)
+}
+
+// many means any number of runs.
+const many = math.MaxInt
+
+func figureKinds() []figureKind {
+	return []figureKind{
+		{"atoms", "all atoms of one run, or the first 20 of each of several runs", 1, many, drawAtoms},
+		{"reconstructions", "images and their reconstructions", 1, many, drawReconstructions},
+		{"codes", "histograms of the codes of single images", 1, many, drawCodes},
+		{"max-approximations", "dilated images and their max-approximations", 1, many, drawMaxApproximations},
+		{"training", "loss, validation error, sparsity and dead units over epochs", 1, many, drawTraining},
+		{"curves", "metrics of a sweep over a swept key, or four metrics over the weight of the KL penalty", 0, many, drawCurves},
+		{"hoyer-scatter", "max-approximation error against sparsity of the codes", 0, many, drawHoyerScatter},
+		{"mse-scatter", "max-approximation error against reconstruction error", 0, many, drawMSEScatter},
+		{"pareto", "max-approximation error against reconstruction error, or any two metrics, with names and Pareto fronts", 0, many, drawPareto},
+		{"penalties", "sparsity penalties over the mean activation of a unit; takes no runs", 0, 0, drawPenalties},
+		{"network", "diagram of a dense network; takes no runs", 0, 0, drawNetwork},
+	}
+}
+
+// figureWork is the input of a figure.
+type figureWork struct {
+	runFlags
+	out       string
+	images    []int
+	target    float64
+	published string
+	x         []string // swept keys
+	metrics   []string
+
+	ctx     context.Context
+	runs    []string
+	options tessera.Options
+}
+
+// The choices of --published.
+const (
+	shallowPublished = "shallow"
+	deepPublished    = "deep"
+	nonePublished    = "none"
+)
+
+func figureCommand() *cobra.Command {
+	var w figureWork
+	kinds := figureKinds()
+	cmd := &cobra.Command{
+		Use:     "figure KIND [RUN...]",
+		Short:   "Draw a figure of runs as PNG or SVG",
+		Long:    "Draw a figure of runs as PNG or SVG. The kinds are:\n\n" + kindLines(kinds) + "\nA folder of a sweep stands for its settings. hoyer-scatter, mse-scatter, pareto, and curves over the weight of the KL\npenalty also show the published numbers of the study. Without runs they show only these.",
+		Example: "  tessera figure reconstructions runs/shallow runs/shallow-nonneg-kl\n  tessera figure pareto runs/* --out pareto.svg",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("figure: missing kind, want one of %s", strings.Join(kindNames(kinds), ", "))
+			}
+			return nil
+		},
+		RunE: work(func(cmd *cobra.Command, args []string) (err error) {
+			kind, err := w.check(kinds, args)
+			if err != nil {
+				return err
+			}
+			w.ctx = cmd.Context()
+			f, err := kind.draw(&w)
+			if errors.Is(err, figures.ErrNoPoints) && w.metrics != nil {
+				return usageError{fmt.Errorf("figure %s: %w", kind.name, err)}
+			} else if errors.Is(err, figures.ErrNoPoints) {
+				return usageError{fmt.Errorf("figure %s: %w: runs without atoms have no max_approx", kind.name, err)}
+			} else if err != nil {
+				return err
+			}
+			if err := f.Save(w.out); err != nil {
+				return &folder.WriteError{Path: w.out, Err: err}
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), w.out)
+			return nil
+		}),
+	}
+	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		}
+		return kindNames(kinds), cobra.ShellCompDirectiveNoFileComp
+	}
+	w.add(cmd)
+	cmd.Flags().StringVarP(&w.out, "out", "o", "", "output file, .png or .svg (default KIND.png)")
+	cmd.Flags().IntSliceVar(&w.images, "images", nil, "indices of the images to show, test images where the set has them (default the images of the study, or ten evenly spread ones)")
+	cmd.Flags().Float64Var(&w.target, "target", 0.3, "target p of the figure penalties, 0 or in (0,1)")
+	cmd.Flags().StringSliceVar(&w.x, "x", nil, "swept key over which curves are drawn (default the one with the most values); several, separated by commas, where models have different keys")
+	cmd.Flags().StringSliceVar(&w.metrics, "metrics", nil, "metrics that curves show (default four that were measured), or the two of pareto (default mse,max_approx), separated by commas")
+	published := []string{shallowPublished, deepPublished, nonePublished}
+	cmd.Flags().StringVar(&w.published, "published", shallowPublished, "published points to show: "+strings.Join(published, ", "))
+	_ = cmd.RegisterFlagCompletionFunc("published", cobra.FixedCompletions(published, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// check checks arguments and flags and keeps the arguments.
+func (w *figureWork) check(kinds []figureKind, args []string) (*figureKind, error) {
+	i := slices.IndexFunc(kinds, func(k figureKind) bool { return k.name == args[0] })
+	if i < 0 {
+		return nil, usagef("unknown figure %q, want one of %s", args[0], strings.Join(kindNames(kinds), ", "))
+	}
+	kind := &kinds[i]
+	w.runs = args[1:]
+	switch {
+	case len(w.runs) < kind.least, len(w.runs) == 0 && kind.most > 0 && w.published == nonePublished:
+		return nil, usagef("figure %s: missing run", kind.name)
+	case len(w.runs) > kind.most:
+		return nil, usagef("figure %s takes no runs (got %q)", kind.name, w.runs)
+	case w.published != shallowPublished && w.published != deepPublished && w.published != nonePublished:
+		return nil, usagef("--published: got %q, want %q, %q or %q", w.published, shallowPublished, deepPublished, nonePublished)
+	case len(w.x) > 0 && kind.name != "curves":
+		return nil, usagef("figure %s: --x is of curves", kind.name)
+	case len(w.metrics) > 0 && kind.name != "curves" && kind.name != "pareto":
+		return nil, usagef("figure %s: --metrics is of curves and pareto", kind.name)
+	case len(w.metrics) > 0 && kind.name == "pareto" && len(w.metrics) != 2:
+		return nil, usagef("--metrics: got %q, want the two metrics of pareto", w.metrics)
+	case w.target < 0 || w.target >= 1 || math.IsNaN(w.target):
+		return nil, usagef("--target: got %v, want 0 or in (0,1)", w.target)
+	}
+	for _, path := range w.runs {
+		if path == "" {
+			return nil, usagef("figure %s: missing run", kind.name)
+		}
+		if err := findFolder(path); err != nil {
+			return nil, err
+		}
+	}
+	if w.out == "" {
+		w.out = kind.name + ".png"
+	}
+	if err := figures.CheckPath(w.out); err != nil {
+		return nil, usageError{err}
+	}
+	if err := refuseFolder(w.out); err != nil {
+		return nil, err
+	}
+	var err error
+	w.options, err = w.runFlags.options()
+	return kind, err
+}
+
+func kindNames(kinds []figureKind) []string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = k.name
+	}
+	return names
+}
+
+func kindLines(kinds []figureKind) string {
+	var b strings.Builder
+	for _, k := range kinds {
+		fmt.Fprintf(&b, "  %-19s %s\n", k.name, k.about)
+	}
+	return b.String()
+}
+
+// each opens the runs one by one; see shown.
+func (w *figureWork) each(do func(label string, r *tessera.Run) error) error {
+	runs, err := w.shown()
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		if err := w.open(run, do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open opens one run.
+func (w *figureWork) open(run shownRun, do func(label string, r *tessera.Run) error) error {
+	r, err := tessera.Open(run.path, w.options)
+	if err != nil {
+		return err
+	}
+	err = do(run.label, r)
+	if closed := r.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// points measures the runs and reads the results of sweeps; dataset is their common data set.
+func (w *figureWork) points() (points []figures.Point, dataset string, err error) {
+	add := func(p figures.Point, of string) error {
+		if dataset == "" {
+			dataset = of
+		}
+		if of != dataset {
+			return usagef("%s: errors on different data sets cannot be compared (got %s, want %s as for the other runs)", p.Label, of, dataset)
+		}
+		points = append(points, p)
+		return nil
+	}
+	for _, path := range w.runs {
+		if sweep.Is(path) {
+			err = sweepPoints(path, add)
+		} else {
+			err = w.open(shownRun{path, labelOf(path)}, func(label string, r *tessera.Run) error {
+				measured, err := r.Evaluate(w.ctx, nil)
+				if err != nil {
+					return err
+				}
+				p, beta := study.Penalty(r.Model)
+				return add(figures.Point{Label: label, P: p, Beta: beta, Values: measured.Values, Split: measured.Split}, measured.Dataset)
+			})
+		}
+		if err != nil {
+			return nil, "", err
+		}
+	}
+	return points, dataset, nil
+}
+
+// studied is the data set of the study's curves.
+const studied = "fashion-mnist"
+
+// compared returns the points of the runs and, if they use the same data set, of the study's curves.
+func (w *figureWork) compared() (ours, published []figures.Point, err error) {
+	ours, dataset, err := w.points()
+	if w.published != nonePublished && (dataset == studied || dataset == "") {
+		published = figures.PublishedCurves(w.published == deepPublished)
+	}
+	return ours, published, err
+}
+
+func drawHoyerScatter(w *figureWork) (*figures.Figure, error) {
+	ours, published, err := w.compared()
+	if err != nil {
+		return nil, err
+	}
+	return figures.HoyerScatter(ours, published)
+}
+
+func drawMSEScatter(w *figureWork) (*figures.Figure, error) {
+	ours, published, err := w.compared()
+	if err != nil {
+		return nil, err
+	}
+	return figures.MSEScatter(ours, published)
+}
+
+func drawPareto(w *figureWork) (*figures.Figure, error) {
+	ours, dataset, err := w.points()
+	if err != nil {
+		return nil, err
+	}
+	if len(w.metrics) == 2 {
+		f, err := figures.ParetoOf(w.metrics[0], w.metrics[1], ours)
+		if err != nil && !errors.Is(err, figures.ErrNoPoints) {
+			err = usageError{err}
+		}
+		return f, err
+	}
+	if dataset == "" {
+		dataset = studied
+	}
+	var published []figures.Point
+	if w.published != nonePublished {
+		published = figures.PublishedTables(dataset)
+	}
+	return figures.Pareto(ours, published)
+}
+
+func drawPenalties(w *figureWork) (*figures.Figure, error) { return figures.Penalties(w.target) }
+
+func drawNetwork(*figureWork) (*figures.Figure, error) {
+	return figures.Network(figures.NetworkLayer{Name: "input", Units: 6}, figures.NetworkLayer{Name: "code", Units: 3},
+		figures.NetworkLayer{Name: "output", Units: 6})
+}

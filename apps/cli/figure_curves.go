@@ -1,0 +1,260 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tessera/show/figures"
+	"tessera/sweep"
+)
+
+// drawCurves draws metrics over a swept key, or the study's four panels over β if nothing else is asked for and several β are
+// compared.
+func drawCurves(w *figureWork) (*figures.Figure, error) {
+	swept, err := w.sweeps()
+	if err != nil {
+		return nil, err
+	}
+	if len(w.x)+len(w.metrics) == 0 {
+		ours, published, err := w.compared()
+		if err != nil || len(w.runs) == 0 || overBeta(ours) && ofPenalty(swept) {
+			return curvesOrError(ours, published, err)
+		}
+	}
+	if len(swept) < len(w.runs) || len(swept) == 0 {
+		return nil, usagef("figure curves: runs are drawn over the weight of their KL penalty, and these have fewer than two; other keys are drawn of folders of sweeps")
+	}
+	c := curves{sweeps: swept, x: w.x, metrics: w.metrics}
+	for _, step := range []func() error{c.comparable, c.chooseX, c.chooseMetrics} {
+		if err := step(); err != nil {
+			return nil, usageError{fmt.Errorf("figure curves: %w", err)}
+		}
+	}
+	f, err := figures.Swept(strings.Join(c.x, " / "), c.metrics, c.lines())
+	if err != nil && !errors.Is(err, figures.ErrNoPoints) {
+		return nil, usageError{fmt.Errorf("figure curves: %w; give another --x, or draw pareto", err)}
+	}
+	return f, err
+}
+
+// curvesOrError draws the study's four panels.
+func curvesOrError(ours, published []figures.Point, err error) (*figures.Figure, error) {
+	if err != nil {
+		return nil, err
+	}
+	return figures.Curves(ours, published)
+}
+
+// overBeta reports whether points are curves over β: a target p with several β, and no β twice.
+func overBeta(points []figures.Point) bool {
+	several := false
+	for i, a := range points {
+		for _, b := range points[:i] {
+			same := a.P == b.P || math.IsNaN(a.P) && math.IsNaN(b.P)
+			if same && a.Beta == b.Beta {
+				return false
+			}
+			several = several || same && !math.IsNaN(a.Beta) && !math.IsNaN(b.Beta)
+		}
+	}
+	return several
+}
+
+// ofPenalty reports whether sweeps vary nothing but target and weight of the KL penalty.
+func ofPenalty(sweeps []sweptFolder) bool {
+	for _, s := range sweeps {
+		for _, key := range s.Keys {
+			varies := func(setting sweep.Setting) bool {
+				v, _ := setting.Values[key].(float64)
+				p, err := sweepPoint(s.path, setting)
+				return err != nil || v != p.P && v != p.Beta
+			}
+			if slices.ContainsFunc(s.Settings, varies) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// sweptFolder is a sweep whose settings are drawn.
+type sweptFolder struct {
+	path string
+	*sweep.Results
+}
+
+// sweeps reads the folders that are sweeps.
+func (w *figureWork) sweeps() (list []sweptFolder, err error) {
+	for _, path := range w.runs {
+		if !sweep.Is(path) {
+			continue
+		}
+		r, err := sweep.Read(path)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, sweptFolder{path, r})
+	}
+	return list, nil
+}
+
+// curves are metrics of sweeps over a key.
+type curves struct {
+	sweeps  []sweptFolder
+	x       []string // the key; several where models have different ones
+	metrics []string
+}
+
+// comparable returns an error for sweeps that were measured on different images.
+func (c *curves) comparable() error {
+	first := ""
+	for _, s := range c.sweeps {
+		for _, t := range s.Trials {
+			if t.Metrics == nil {
+				continue
+			}
+			if on := t.Metrics.Dataset + ", " + t.Metrics.Split + " images"; first == "" {
+				first = on
+			} else if on != first {
+				return fmt.Errorf("%s: measured on other images (got %s, want %s): draw them one by one", s.path, on, first)
+			}
+		}
+	}
+	return nil
+}
+
+// keys lists the swept keys.
+func (c *curves) keys() (keys []string) {
+	for _, s := range c.sweeps {
+		for _, key := range s.Keys {
+			if !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}
+
+// over returns the number of the first of these keys that a setting has.
+func over(s sweep.Setting, keys []string) (v float64, ok bool) {
+	for _, key := range keys {
+		if v, ok := s.Values[key].(float64); ok {
+			return v, true
+		}
+	}
+	return 0, false
+}
+
+// distinct counts the numbers of a key.
+func (c *curves) distinct(key string) int {
+	seen := map[float64]bool{}
+	for _, s := range c.sweeps {
+		for _, setting := range s.Settings {
+			if v, ok := over(setting, []string{key}); ok {
+				seen[v] = true
+			}
+		}
+	}
+	return len(seen)
+}
+
+// chooseX checks the keys of --x, or takes the key with the most values.
+func (c *curves) chooseX() error {
+	keys := c.keys()
+	if len(c.x) > 0 {
+		for _, key := range c.x {
+			switch {
+			case !slices.Contains(keys, key):
+				return fmt.Errorf("--x: %q is not swept, want one of %s", key, strings.Join(keys, ", "))
+			case c.distinct(key) < 2:
+				return fmt.Errorf("--x: %s has fewer than two numbers to draw over; draw pareto", key)
+			}
+		}
+		return nil
+	}
+	most := 1
+	for _, key := range keys {
+		if n := c.distinct(key); n > most {
+			c.x, most = []string{key}, n
+		}
+	}
+	if most == 1 {
+		return fmt.Errorf("no swept key has two numbers to draw over (got %s); draw pareto", strings.Join(keys, ", "))
+	}
+	return nil
+}
+
+// drawnMetrics are drawn by default, at most four of them.
+var drawnMetrics = []string{"mse", "hoyer_contribution", "useful_units", "accuracy", "max_approx", "hoyer"}
+
+const mostDrawn = 4
+
+// chooseMetrics checks the names of --metrics, or takes those of drawnMetrics that were measured.
+func (c *curves) chooseMetrics() error {
+	var measured []string
+	for _, s := range c.sweeps {
+		for _, setting := range s.Settings {
+			for _, v := range setting.Mean {
+				if !slices.Contains(measured, v.Name) {
+					measured = append(measured, v.Name)
+				}
+			}
+		}
+	}
+	for _, name := range c.metrics {
+		if !slices.Contains(measured, name) {
+			return fmt.Errorf("--metrics: %q was not measured, want some of %s", name, strings.Join(measured, ", "))
+		}
+	}
+	if len(c.metrics) > 0 {
+		return nil
+	}
+	for _, name := range slices.Concat(drawnMetrics, measured) {
+		if len(c.metrics) < mostDrawn && slices.Contains(measured, name) && !slices.Contains(c.metrics, name) {
+			c.metrics = append(c.metrics, name)
+		}
+	}
+	return nil
+}
+
+// lines are the settings with the same values of all other keys. Where no two of them are left, as in a random search, they are
+// the settings with the same model and the same values that are not numbers.
+func (c *curves) lines() []figures.SweptLine {
+	others := slices.DeleteFunc(c.keys(), func(key string) bool { return slices.Contains(c.x, key) })
+	lines := c.grouped(others, false)
+	if slices.ContainsFunc(lines, figures.SweptLine.Several) {
+		return lines
+	}
+	return c.grouped(slices.DeleteFunc(others, func(key string) bool { return c.distinct(key) > 0 }), true)
+}
+
+// grouped puts settings with the same values of some keys into lines.
+func (c *curves) grouped(keys []string, apart bool) (lines []figures.SweptLine) {
+	for _, s := range c.sweeps {
+		labels := s.Labels()
+		for _, setting := range s.Settings {
+			x, ok := over(setting, c.x)
+			if !ok || len(setting.Seeds) == 0 {
+				continue
+			}
+			name := labels.Values(setting, keys)
+			if len(c.sweeps) > 1 {
+				name = filepath.Base(filepath.Clean(s.path)) + ": " + name
+			}
+			i := slices.IndexFunc(lines, func(l figures.SweptLine) bool { return l.Name == name })
+			if i < 0 {
+				i = len(lines)
+				lines = append(lines, figures.SweptLine{Name: name, Apart: apart})
+			}
+			lines[i].Points = append(lines[i].Points, figures.SweptPoint{X: x, Mean: setting.Mean, Deviation: setting.Deviation, Split: s.Split})
+		}
+	}
+	if len(lines) == 1 {
+		lines[0].Name = "" // which nothing is compared with
+	}
+	return lines
+}

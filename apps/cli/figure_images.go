@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"tessera"
+	"tessera/apps/internal/study"
+	"tessera/metrics"
+	"tessera/show/figures"
+)
+
+func drawAtoms(w *figureWork) (f *figures.Figure, err error) {
+	runs, err := w.shown()
+	if err != nil {
+		return nil, err
+	}
+	var rows []figures.ImageRow
+	err = w.each(func(label string, r *tessera.Run) error {
+		a := r.Atoms()
+		if a == nil {
+			return usagef("%s has no atoms", label)
+		}
+		if len(runs) == 1 {
+			f, err = figures.Atoms(a)
+			return err
+		}
+		row, n := study.FirstAtoms(r)
+		row.Caption = fmt.Sprintf("%s: %d of %d atoms", label, n, a.Count)
+		rows = append(rows, row)
+		return nil
+	})
+	if err != nil || f != nil {
+		return f, err
+	}
+	return drawRows(rows, figures.HeatMaps)
+}
+
+// drawRows draws rows of images, or of vectors in their own way.
+func drawRows(rows []figures.ImageRow, vectors func(...figures.ImageRow) (*figures.Figure, error)) (*figures.Figure, error) {
+	isVectors := func(r figures.ImageRow) bool { return len(r.Shape) == 1 }
+	if slices.ContainsFunc(rows, isVectors) {
+		return vectors(rows...)
+	}
+	return figures.ImageRows(rows...)
+}
+
+// display contains the images that a figure shows and a run's results for all test images.
+type display struct {
+	label    string
+	run      *tessera.Run
+	images   []float32
+	names    []string // their indices
+	measured *metrics.Result
+}
+
+// displays calls do for each run with the shown images of the data set, which must be the same for all runs.
+func (w *figureWork) displays(do func(display) error) error {
+	dataset := ""
+	return w.each(func(label string, r *tessera.Run) error {
+		if name := r.Model.Dataset.Name; dataset == "" {
+			dataset = name
+		} else if name != dataset {
+			return usagef("%s: runs on different data sets have no images in common (got %s, want %s as for the other runs)", label, name, dataset)
+		}
+		all, err := r.Images(w.ctx)
+		if err != nil {
+			return err
+		}
+		indices := w.images
+		if len(indices) == 0 {
+			indices = figures.DisplayIndices(dataset, all.Len())
+		}
+		if i := slices.IndexFunc(indices, func(i int) bool { return i < 0 || i >= all.Len() }); i >= 0 {
+			return usagef("--images: got %d, want 0 to %d", indices[i], all.Len()-1)
+		}
+		d := display{label: label, run: r, images: make([]float32, len(indices)*all.Pixels())}
+		all.Batch(d.images, indices)
+		for _, i := range indices {
+			d.names = append(d.names, fmt.Sprintf("sample %d", i))
+		}
+		if d.measured, err = r.Evaluate(w.ctx, nil); err != nil {
+			return err
+		}
+		return do(d)
+	})
+}
+
+func drawReconstructions(w *figureWork) (*figures.Figure, error) {
+	var rows []figures.ImageRow
+	err := w.displays(func(d display) error {
+		if rows == nil {
+			rows = append(rows, study.Originals(d.run.Shape(), d.images))
+			rows[0].Names = d.names
+		}
+		row, err := study.Reconstructions(d.run, d.images, study.Caption(d.label, "mse", d.measured.Values, "mse"))
+		rows = append(rows, row)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return drawRows(rows, figures.Spectra)
+}
+
+func drawMaxApproximations(w *figureWork) (*figures.Figure, error) {
+	var rows []figures.ImageRow
+	err := w.displays(func(d display) error {
+		if len(d.run.Shape()) < 2 {
+			return usagef("%s: max-approximations are of images, and its samples are vectors", d.label)
+		}
+		if rows == nil {
+			dilated, err := study.DilatedOriginals(d.run.Shape(), d.images)
+			if err != nil {
+				return err
+			}
+			rows = append(rows, dilated)
+		}
+		if _, ok := d.measured.Number("max_approx"); !ok {
+			return usagef("%s has no atoms that can be dilated", d.label)
+		}
+		row, err := study.MaxApproximations(d.run, d.images, study.Caption(d.label, "max-approximation error", d.measured.Values, "max_approx"))
+		rows = append(rows, row)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return figures.ImageRows(rows...)
+}
+
+func drawCodes(w *figureWork) (*figures.Figure, error) {
+	var rows []figures.CodeRow
+	err := w.displays(func(d display) error {
+		row, err := study.Codes(d.run, d.images, study.Caption(d.label, "mean Hoyer sparsity", d.measured.Values, "hoyer"))
+		rows = append(rows, row)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return figures.Histograms(rows...)
+}

@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"tessera"
+	"tessera/config"
+	"tessera/data"
+	"tessera/kernel"
+	"tessera/parallel/team"
+	"tessera/part/table"
+)
+
+// modelFlags are the flags that select a model.
+type modelFlags struct {
+	file string
+	sets []string
+	data string
+}
+
+func (f *modelFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "file whose models add to the shipped ones, or \""+shippedFile+"\" (default ./"+tessera.ModelsFile+", or shipped if there is none)")
+	cmd.Flags().StringArrayVar(&f.sets, "set", nil, "change a key of the model, as in loss.1.weight=0.01 (PATH=VALUE); may be repeated")
+	cmd.ValidArgsFunction = f.complete
+}
+
+// shippedFile names the models that are shipped with tessera, unless a file has this name.
+const shippedFile = "shipped"
+
+// load reads the file.
+func (f *modelFlags) load() (*config.File, error) {
+	if f.readsShipped() {
+		return f.search(tessera.Shipped()), nil
+	}
+	models, err := tessera.Load(cmp.Or(f.file, tessera.ModelsFile))
+	var diagnostics *table.Diagnostics
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usagef("%s: no such file; give the path of a models.toml, or \"tessera init\" writes one", cmp.Or(f.file, tessera.ModelsFile))
+	} else if err != nil && !errors.As(err, &diagnostics) {
+		return nil, usageError{err}
+	} else if err != nil {
+		return nil, err
+	}
+	return f.search(models), nil
+}
+
+// readsShipped reports whether only the shipped models are read: no file is given, or the name of the shipped models, and there
+// is no such file.
+func (f *modelFlags) readsShipped() bool {
+	if f.file != "" && f.file != shippedFile {
+		return false
+	}
+	_, err := os.Stat(cmp.Or(f.file, tessera.ModelsFile))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// search determines image shapes that are only known from data files.
+func (f *modelFlags) search(models *config.File) *config.File {
+	models.Dirs = data.SearchDirs(f.data)
+	return models
+}
+
+// model returns the model of that name; further changes follow those of --set.
+func (f *modelFlags) model(name string, more ...string) (*config.Model, error) {
+	models, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	sets, err := parseSets(slices.Concat(f.sets, more))
+	if err != nil {
+		return nil, err
+	}
+	return models.Model(name, sets...)
+}
+
+// parseSets reads --set arguments.
+func parseSets(arguments []string) ([]config.Set, error) {
+	var sets []config.Set
+	for _, argument := range arguments {
+		set, err := config.ParseSet(argument)
+		if err != nil {
+			return nil, err
+		}
+		sets = append(sets, set)
+	}
+	return sets, nil
+}
+
+// complete lists the models for the shell.
+func (f *modelFlags) complete(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	models, err := f.load()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return models.Names(), cobra.ShellCompDirectiveNoFileComp
+}
+
+// runFlags are the flags for threads, back end and data folder.
+type runFlags struct {
+	data    string
+	threads int
+	backend string
+}
+
+func (f *runFlags) add(cmd *cobra.Command) {
+	addDataFlag(cmd, &f.data)
+	cmd.Flags().IntVar(&f.threads, "threads", runtime.GOMAXPROCS(0), "number of CPUs to use")
+	cmd.Flags().StringVar(&f.backend, "backend", tessera.Backends()[0], "back end that runs the model: "+strings.Join(tessera.Backends(), " or "))
+	_ = cmd.RegisterFlagCompletionFunc("backend", cobra.FixedCompletions(tessera.Backends(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// addDataFlag adds --data. A missing folder is an error: the next searched folder may contain other images.
+func addDataFlag(cmd *cobra.Command, dir *string) {
+	cmd.PreRunE = work(func(*cobra.Command, []string) error {
+		if info, err := os.Stat(*dir); *dir != "" && (err != nil || !info.IsDir()) {
+			return &data.Error{Path: *dir, Problem: "no such folder", Hint: "--data is the folder that contains the folders of the data sets; `tessera data get NAME --data " + *dir + "` creates it and downloads one"}
+		}
+		return nil
+	})
+	cmd.Flags().StringVar(dir, "data", "", "folder with the data sets, searched before $"+data.EnvDir+" and the cache")
+}
+
+// options checks the flags and converts them to options.
+func (f *runFlags) options() (tessera.Options, error) {
+	if f.threads < 1 || f.threads > tessera.MostThreads {
+		return tessera.Options{}, usagef("--threads: got %d, want from 1 to %d", f.threads, tessera.MostThreads)
+	}
+	if err := kernel.Err(); err != nil {
+		return tessera.Options{}, usageError{err}
+	}
+	if !slices.Contains(tessera.Backends(), f.backend) {
+		return tessera.Options{}, usagef("--backend: got %q, want one of %s", f.backend, strings.Join(tessera.Backends(), ", "))
+	}
+	team.Limit(f.threads)
+	return tessera.Options{Data: f.data, Threads: f.threads, Backend: f.backend}, nil
+}
+
+// aRun is the argument of commands that take the folder of a run.
+func aRun(cmd *cobra.Command) {
+	cmd.Args = cobra.MatchAll(one("run"), func(cmd *cobra.Command, args []string) error {
+		if memberOf(cmd).quiet { // rank 0 has the folder
+			return nil
+		}
+		return findFolder(args[0])
+	})
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+}
+
+// placeError is the error of a path that is not the folder of a run or of a sweep.
+type placeError struct{ path, problem string }
+
+// noSuchFolder is the problem of a path where nothing is.
+const noSuchFolder = "no such folder"
+
+func (e placeError) Error() string { return e.path + ": " + e.problem }
+
+// findFolder returns an error for a path that is not a folder. Other problems are reported when the folder is opened.
+func findFolder(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return placeError{path, noSuchFolder}
+	case err == nil && !info.IsDir():
+		return placeError{path, "is a file, not the folder of a run"}
+	}
+	return nil
+}
+
+// refuseFolder returns an error for an output file whose path is a folder.
+func refuseFolder(out string) error {
+	if info, err := os.Stat(out); err == nil && info.IsDir() {
+		return usagef("--out: %s is a folder; give a file name", out)
+	}
+	return nil
+}
+
+// one accepts one argument: the name of a model, the folder of a run.
+func one(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0, len(args) == 1 && args[0] == "":
+			return fmt.Errorf("%s: missing %s", cmd.Name(), what)
+		case len(args) > 1:
+			return fmt.Errorf("%s: got %q, want one %s", cmd.Name(), args, what)
+		}
+		return nil
+	}
+}
+
+// atLeast accepts that many arguments or more.
+func atLeast(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return fmt.Errorf("%s: missing %s", cmd.Name(), what)
+		case len(args) < n:
+			return fmt.Errorf("%s: got %d %s, want at least %d", cmd.Name(), len(args), what, n)
+		}
+		return nil
+	}
+}
+
+// anyOf accepts only valid arguments, which the shell completes.
+func anyOf(cmd *cobra.Command, valid []string) {
+	cmd.ValidArgs = valid
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		for _, a := range args {
+			if near := table.Suggest(a, valid); !slices.Contains(valid, a) && strings.HasPrefix(near, "did you mean") {
+				return fmt.Errorf("unknown %q: %s", a, near)
+			} else if !slices.Contains(valid, a) {
+				return fmt.Errorf("unknown %q, want %s", a, strings.Join(valid, ", "))
+			}
+		}
+		return nil
+	}
+}

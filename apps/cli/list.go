@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"tessera"
+	"tessera/config"
+	"tessera/part/table"
+	"tessera/show/figures"
+)
+
+// The titles of a file's declarations; the other titles are config.Vocabularies.
+const (
+	modelsTitle = "models"
+	sweepsTitle = "sweeps"
+)
+
+// metricsTitle is the title of the metrics, which are not declared in a file.
+const metricsTitle = "metrics"
+
+func listCommand() *cobra.Command {
+	var f modelFlags
+	var asJSON bool
+	titles := slices.Concat([]string{modelsTitle}, config.Vocabularies(), []string{metricsTitle, sweepsTitle})
+	cmd := &cobra.Command{
+		Use:     "list [KIND]...",
+		Short:   "List models, layers, losses and all other parts, with keys and defaults",
+		Long:    "List models, layers, losses and all other parts, with keys and defaults. The kinds are " + strings.Join(titles, ", ") + ".",
+		Example: "  tessera list losses\n  tessera list models sweeps",
+		RunE: work(func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				args = titles
+			}
+			all, err := describe(&f, args)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), all)
+			}
+			for i, title := range args {
+				if i > 0 {
+					fmt.Fprintln(cmd.OutOrStdout())
+				}
+				if err := printTitle(cmd.OutOrStdout(), title, all[title]); err != nil {
+					return err
+				}
+			}
+			return nil
+		}),
+	}
+	anyOf(cmd, titles)
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "file that declares the models, or \""+shippedFile+"\"")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
+}
+
+// describe returns the entries of every title.
+func describe(f *modelFlags, titles []string) (map[string]any, error) {
+	all := map[string]any{}
+	for _, title := range titles {
+		if title == metricsTitle {
+			all[title] = describedMetrics()
+			continue
+		}
+		if list, ok := config.Describe(title); ok {
+			all[title] = list
+			continue
+		}
+		models, err := f.load()
+		if err != nil {
+			return nil, err
+		}
+		if all[title], err = declared(models, title); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// declaration is a model or sweep as `tessera list` shows it.
+type declaration struct {
+	table.Description
+	File string `json:"file"`
+}
+
+// declared returns the models or sweeps of a file and of the shipped ones that it extends.
+func declared(models *config.File, title string) ([]declaration, error) {
+	list := []declaration{}
+	add := func(name, about, file string) {
+		list = append(list, declaration{table.Description{Name: name, About: about, Keys: []table.KeyDescription{}}, file})
+	}
+	if title == sweepsTitle {
+		for _, name := range models.SweepNames() {
+			s, err := models.Sweep(name)
+			if err != nil {
+				return nil, err
+			}
+			add(name, s.About, models.FileOfSweep(name))
+		}
+		return list, nil
+	}
+	for _, name := range models.Names() {
+		m, err := models.Model(name)
+		if err != nil {
+			return nil, err
+		}
+		add(name, m.About, models.FileOf(name))
+	}
+	return list, nil
+}
+
+// printTitle prints the entries of one title.
+func printTitle(out io.Writer, title string, entries any) error {
+	if described, ok := entries.([]describedMetric); ok {
+		return printMetrics(out, described)
+	}
+	if list, ok := entries.([]declaration); ok {
+		return printDeclared(out, title, list)
+	}
+	list, _ := entries.([]table.Description)
+	return printList(out, title, list)
+}
+
+// printDeclared prints models or sweeps under the file that declares them.
+func printDeclared(out io.Writer, title string, list []declaration) error {
+	for first := 0; first == 0 || first < len(list); {
+		last := first
+		var group []table.Description
+		for ; last < len(list) && list[last].File == list[first].File; last++ {
+			group = append(group, list[last].Description)
+		}
+		of := title
+		if len(group) > 0 {
+			of = titleOf(title, list[first].File)
+		}
+		if first > 0 {
+			fmt.Fprintln(out)
+		}
+		if err := printList(out, of, group); err != nil {
+			return err
+		}
+		first = max(last, 1)
+	}
+	return nil
+}
+
+// titleOf names the models or sweeps of a file.
+func titleOf(title, file string) string {
+	if file == tessera.ShippedName {
+		return "shipped " + title
+	}
+	return title + " of " + file
+}
+
+// printList prints one title: names with one line each, and under each name its keys.
+func printList(out io.Writer, title string, list []table.Description) error {
+	longest := 0
+	for _, d := range list {
+		longest = max(longest, len(d.Name))
+	}
+	page := pageWidth(out)
+	var b strings.Builder
+	b.WriteString(title + "\n")
+	for _, d := range list {
+		name := "  " + d.Name
+		if d.About != "" {
+			name = fmt.Sprintf("  %-*s", longest, d.Name)
+		}
+		b.WriteString(figures.Columns([][]string{{name, d.About}}, page))
+		var rows [][]string
+		for _, k := range d.Keys {
+			rows = append(rows, []string{"      " + k.Key, byDefault(k), k.Want, k.About})
+		}
+		b.WriteString(figures.Columns(rows, page))
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// pageWidth is the number of characters in a line of a terminal, and 0 where the output goes elsewhere.
+func pageWidth(out io.Writer) int {
+	screen := terminalOf(out)
+	if screen == nil {
+		return 0
+	}
+	width, _, err := term.GetSize(int(screen.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
+// byDefault describes the default of a key.
+func byDefault(k table.KeyDescription) string {
+	switch {
+	case k.Required:
+		return "required"
+	case k.Default == "":
+		return "-"
+	}
+	return "= " + k.Default
+}

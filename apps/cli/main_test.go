@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"syscall"
+	"testing"
+
+	"tessera/parallel/team"
+)
+
+// full is standard output on a full disk.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestResultsThatCannotBeWrittenEndWithExitCode7(t *testing.T) {
+	for _, args := range []string{"version", "list", "list --json layers", "summary shallow", "summary shallow --json", "summary shallow --plan",
+		"check", "check --fill shallow", "data list", "doctor"} {
+		var stderr strings.Builder
+		if code := run(context.Background(), strings.Fields(args), full{}, &stderr); code != exitWrite {
+			t.Errorf("%s: exit code %d, want %d", args, code, exitWrite)
+		}
+		if want := "tessera: cannot write standard output: no space left on device\n"; stderr.String() != want {
+			t.Errorf("%s: got %q, want %q", args, stderr.String(), want)
+		}
+	}
+}
+
+// broken is standard output that panics.
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { panic("an internal fault") }
+
+// brokenElsewhere is standard output whose write panics on another goroutine.
+type brokenElsewhere struct{}
+
+func (brokenElsewhere) Write([]byte) (int, error) {
+	var g team.Group
+	g.Go(func() { panic("a fault of a worker") })
+	g.Wait()
+	return 0, nil
+}
+
+func TestAPanicOfAWorkerHasItsOwnStack(t *testing.T) {
+	var stderr strings.Builder
+	if code := run(context.Background(), []string{"version"}, brokenElsewhere{}, &stderr); code != exitInternal {
+		t.Errorf("exit code %d, want %d", code, exitInternal)
+	}
+	if text := stderr.String(); !strings.Contains(text, "internal error: a fault of a worker\ngoroutine ") || !strings.Contains(text, "brokenElsewhere.Write.func1") {
+		t.Errorf("got %q", text)
+	}
+}
+
+func TestAPanicEndsWithExitCode1AndAsksToBeReported(t *testing.T) {
+	var stderr strings.Builder
+	if code := run(context.Background(), []string{"version"}, broken{}, &stderr); code != exitInternal {
+		t.Errorf("exit code %d, want %d", code, exitInternal)
+	}
+	text := stderr.String()
+	if !strings.HasPrefix(text, "tessera: internal error: an internal fault\ngoroutine ") || !strings.Contains(text, "broken.Write") || !strings.Contains(text, "please report this") {
+		t.Errorf("got %q", text)
+	}
+}

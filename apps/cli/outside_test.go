@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// outside builds the command of the module in testdata/outside, which registers its own parts, and returns a bench for it.
+func outside(t *testing.T) *bench {
+	t.Helper()
+	b := newBench(t)
+	b.binary = filepath.Join(t.TempDir(), "outside")
+	goes(t, "build", "-o", b.binary, ".")
+	text, err := os.ReadFile("testdata/outside/models.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.write("models.toml", string(text))
+	return b
+}
+
+// goes runs the go command in the outside module, without a network.
+func goes(t *testing.T, args ...string) {
+	t.Helper()
+	cmd := exec.Command("go", args...)
+	cmd.Dir = "testdata/outside"
+	cmd.Env = append(os.Environ(), "GOPROXY=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go %s: %v\n%s(the requirements of testdata/outside/go.mod and go.sum are copies of those of this module)", strings.Join(args, " "), err, out)
+	}
+}
+
+func TestAModuleOutsideHasItsOwnPartsInEveryCommand(t *testing.T) {
+	b := outside(t)
+	for kind, part := range map[string]string{"layers": "centre", "losses": "spread", "hooks": "wobble", "datasets": "stripes", "augmentations": "darken", "metrics": "mean_code"} {
+		b.contains("list "+kind, b.must(0, "list", kind).stdout, part)
+	}
+	b.must(0, "check")
+	b.contains("a wrong key of an outside part", b.must(exitConfig, "train", "stripes", "--set", "hook.wobble.sice=1").stderr, `did you mean "size"?`)
+	b.contains("a wrong value", b.must(exitConfig, "train", "stripes", "--set", "dataset.count=0").stderr, "count", "[1,100000]")
+	b.must(0, "train", "stripes", "--epochs", "2", "--out", "run")
+	b.contains("config.toml", b.read("run/config.toml"), `name = "stripes"`, `kind = "centre"`, "wobble")
+	b.contains("eval", b.must(0, "eval", "run", "--json").stdout, `"mean_code"`)
+	b.must(0, "train", "pairs", "--out", "pairs")
+	b.contains("eval of a model without a decoder", b.must(0, "eval", "pairs", "--json").stdout, `"mean_code"`)
+	b.must(0, "sweep", "counts", "--epochs", "1")
+	b.contains("the table of the sweep", b.read("sweeps/counts/results.csv"), "mean_code", "60", "90")
+}
+
+func TestTheOutsidePartsObeyTheLaws(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles the tests of another module")
+	}
+	goes(t, "test", "./...")
+}
+
+// A hook with state, killed ten times: each time once some more epochs are in metrics.jsonl.
+func TestAnOutsideRunIsKilledTenTimesAndResumed(t *testing.T) {
+	const kills, between = 10, 20
+	b := outside(t)
+	length := []string{"--epochs", "260", "--set", "train.checkpoint_seconds=0"}
+	b.must(0, append([]string{"train", "stripes", "--out", "straight"}, length...)...)
+	for kill := range kills {
+		args := []string{"resume", "killed"}
+		if kill == 0 {
+			args = append([]string{"train", "stripes", "--out", "killed"}, length...)
+		}
+		cmd := b.command(args...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(2 * time.Minute); b.measured("killed") < (kill+1)*between; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				_ = cmd.Process.Kill()
+				t.Fatalf("kill %d: %d epochs after two minutes", kill, b.measured("killed"))
+			}
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatalf("kill %d: the run was over: %v", kill, err)
+		}
+		if err := cmd.Wait(); err == nil {
+			t.Fatalf("kill %d: the run ended by itself", kill)
+		}
+	}
+	b.must(0, "resume", "killed")
+	b.sameRun("straight", "killed")
+	b.contains("the state", b.read("killed/state.safetensors"), "hook/wobble/mean")
+}
+
+// measured is how many epochs are in a run's metrics.
+func (b *bench) measured(run string) int {
+	text, err := os.ReadFile(b.path(run + "/metrics.jsonl"))
+	if err != nil {
+		return 0 // not begun
+	}
+	return bytes.Count(text, []byte("\n"))
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"tessera/data"
+)
+
+// Every command of README.md is run in one folder, from top to bottom, as a reader would.
+func TestTheCommandsOfREADMEWork(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t)
+	b.shipped()
+	if err := data.WriteImages(b.path("images.npy"), []int{32, 32}, swimmer(t)); err != nil {
+		t.Fatal(err)
+	}
+	toml := block(string(text), "toml")
+	commands := 0
+	for _, part := range strings.Split(string(text), "```sh\n")[1:] {
+		script, _, _ := strings.Cut(part, "```")
+		for line := range strings.Lines(script) {
+			line = strings.TrimSpace(line)
+			if line == "go test ./..." { // this test is part of it
+				continue
+			}
+			if line == "tessera check" { // the section on one's own models begins
+				b.write("models.toml", toml)
+			}
+			commands++
+			printed := b.readme(line)
+			if line == "tessera train sparse-bars" {
+				b.contains("what the reader's own model prints", strings.Join(strings.Fields(printed), " "), "row 8 of 8", "column 8 of 8")
+			}
+		}
+	}
+	if commands < 10 {
+		t.Errorf("README.md has %d commands", commands)
+	}
+	for _, made := range []string{"runs/swimmer-parts/atoms.png", "pictures/00000.png", "runs/sparse-bars"} {
+		if !b.exists(made) {
+			t.Errorf("%s was not made", made)
+		}
+	}
+}
+
+// CI runs the test command of README.md, so the two must be the same.
+func TestREADMEHasTheTestCommandOfCI(t *testing.T) {
+	for path, line := range map[string]string{"../../README.md": "\ngo run ./apps/tessera train swimmer-parts\ngo test ./...\n", "../../.ci/run": "\ngo test ./...\n"} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), line) {
+			t.Errorf("%s does not have the lines %q", path, line)
+		}
+	}
+}
+
+// readme runs one line of README.md.
+func (b *bench) readme(line string) (stdout string) {
+	b.Helper()
+	args, ok := strings.CutPrefix(line, "tessera ")
+	if !ok {
+		args, ok = strings.CutPrefix(line, "go run ./apps/tessera ")
+	}
+	if !ok {
+		b.Fatalf("not a command of tessera: %s", line)
+	}
+	cmd := b.command(strings.Fields(args)...)
+	if strings.Contains(line, "fashion-mnist") || strings.Contains(line, "train parts") || strings.Contains(line, "runs/parts") {
+		folder := os.Getenv(data.EnvDir)
+		if folder == "" {
+			b.Logf("left out, %s is not set: %s", data.EnvDir, line)
+			return ""
+		}
+		cmd.Env = append(cmd.Env, data.EnvDir+"="+folder)
+	}
+	r := b.finish(cmd)
+	if r.code != 0 {
+		b.Fatalf("%s: exit code %d\n%s", line, r.code, r.stderr)
+	}
+	return r.stdout
+}
+
+// block returns the first code block of a language.
+func block(text, language string) string {
+	_, rest, _ := strings.Cut(text, "```"+language+"\n")
+	code, _, _ := strings.Cut(rest, "```")
+	return code
+}

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"tessera/apps/internal/study"
+	"tessera/show/figures"
+	"tessera/sweep"
+)
+
+func reproduceCommand() *cobra.Command {
+	var f sweepFlags
+	cmd := &cobra.Command{
+		Use:   "reproduce NAME",
+		Short: "Reproduce a table or figure of the study",
+		Long: "Train the models of a table or figure of the study, then write a page that compares our results with the published ones.\n" +
+			"The models are the trials of the sweep NAME: an interrupted sweep resumes, and a finished sweep is not trained again.\n\n" + reproductionLines(),
+		Example: "  tessera reproduce table1 --epochs 2 --out trial\n  tessera reproduce table1",
+		Args:    one("table"),
+		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.reproduce(cmd, args[0]) }),
+	}
+	f.add(cmd, "sweeps/NAME")
+	cmd.Flags().Lookup("svm").Usage = "also classify the codes by a linear SVM (default as in the study)"
+	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return study.Names(), cobra.ShellCompDirectiveNoFileComp
+	}
+	return cmd
+}
+
+func reproductionLines() string {
+	var b strings.Builder
+	for _, r := range study.Reproductions() {
+		fmt.Fprintf(&b, "  %-8s %s\n", r.Name, r.Title)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+func (f *sweepFlags) reproduce(cmd *cobra.Command, name string) error {
+	r, err := study.Find(name)
+	if err != nil {
+		return err
+	}
+	if !cmd.Flags().Changed("svm") {
+		f.svm = r.SVM
+	}
+	spec, err := f.declared(cmd, name)
+	if err != nil {
+		return err
+	}
+	return f.run(cmd, spec, func(s *sweep.Sweep, results *sweep.Results) error {
+		page, err := r.Write(cmd.Context(), s, results, study.Options{Data: f.data, Threads: f.jobs})
+		if err != nil {
+			return err
+		}
+		return printPage(cmd, page)
+	})
+}
+
+// printPage prints the tables and the path of a page.
+func printPage(cmd *cobra.Command, p *study.Page) error {
+	out := cmd.OutOrStdout()
+	for _, printed := range []figures.Table{figures.JudgedTable(p.Rows), figures.ShownTable(p.Rows)} {
+		if err := printReported(out, printed); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(out, "%s\n\n", p.Summary())
+	if t, text := p.Differences(); text != "" {
+		fmt.Fprintf(out, "%s\n\n", text)
+		if err := printReported(out, t); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(out, "page  %s\n", filepath.Join(p.Path, study.PageFile))
+	return err
+}
+
+// printReported prints a table of a page with an empty line below; nothing of one without rows.
+func printReported(out io.Writer, r figures.Table) error {
+	if len(r.Rows) == 0 {
+		return nil
+	}
+	t := newTable(out)
+	t.row(cells(r.Head)...)
+	for _, row := range r.Rows {
+		t.row(cells(row)...)
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out)
+	return err
+}

@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"tessera"
+	"tessera/apps/serve"
+)
+
+func serveCommand() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve RUN...",
+		Short: "Serve runs over HTTP by the Open Inference Protocol",
+		Long: "Serve the models of runs over HTTP by the Open Inference Protocol, version 2. A model has the name of its run's folder; NAME=RUN gives " +
+			"it another one. A run is read again when its files change. Ctrl-C or SIGTERM answers the open requests and ends.",
+		Example: "  tessera serve runs/shallow\n" +
+			"  tessera serve clothes=runs/shallow digits=runs/asym-mnist --listen :8080 \\\n" +
+			"    --tokens tokens.txt --tls-cert cert.pem --tls-key key.pem\n" +
+			"  curl --data-binary @shirt.png localhost:8080/v2/models/shallow/image?output=code",
+		Args: atLeast(1, "run"),
+		RunE: work(func(cmd *cobra.Command, args []string) error { return f.serve(cmd, args) }),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// serveFlags are the flags of serve.
+type serveFlags struct {
+	serve.Options
+	listen, tokens, certificate, key string
+	backend                          string
+}
+
+func (f *serveFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:8080", "address and port; port 0 takes a free one")
+	flags.StringVar(&f.tokens, "tokens", "", "file with the bearer tokens that are accepted, one per line")
+	flags.StringVar(&f.certificate, "tls-cert", "", "file with the TLS certificate (PEM)")
+	flags.StringVar(&f.key, "tls-key", "", "file with the key of the certificate (PEM)")
+	flags.StringVar(&f.backend, "backend", tessera.Backends()[0], "back end that runs the models: "+strings.Join(tessera.Backends(), " or "))
+	flags.IntVar(&f.Workers, "threads", runtime.GOMAXPROCS(0), "batches that are computed at the same time, for each output of a model")
+	flags.IntVar(&f.MaxBatch, "max-batch", 64, "images that are computed together; 1 does not batch")
+	flags.DurationVar(&f.MaxWait, "max-wait", 0, "how long an image waits for others while a thread is free")
+	flags.IntVar(&f.Queue, "queue", 1024, "images that may wait for each output of a model; further requests are answered 429")
+	flags.Int64Var(&f.MaxBody, "max-body", 32<<20, "bytes of the body of a request")
+	flags.IntVar(&f.MaxHeader, "max-header", 64<<10, "bytes of the header of a request")
+	flags.IntVar(&f.MaxConns, "max-connections", 4096, "connections at once; others wait")
+	flags.DurationVar(&f.ReadTimeout, "read-timeout", 30*time.Second, "time limit for reading a request")
+	flags.DurationVar(&f.Timeout, "timeout", 30*time.Second, "time limit for computing a request")
+	flags.DurationVar(&f.DrainDelay, "drain-delay", time.Second, "at the end, how long requests are accepted while the server is not ready")
+	flags.DurationVar(&f.DrainTimeout, "drain-timeout", 30*time.Second, "at the end, how long open requests are waited for")
+	flags.DurationVar(&f.Reload, "reload", 2*time.Second, "how often the files of runs, tokens and certificate are checked for changes; negative for never")
+	flags.BoolVar(&f.Profile, "pprof", false, "serve profiles at /debug/pprof/")
+	_ = cmd.RegisterFlagCompletionFunc("backend", cobra.FixedCompletions(tessera.Backends(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (f *serveFlags) serve(cmd *cobra.Command, args []string) error {
+	defer runtime.KeepAlive(ballast())
+	stderr := &locked{out: cmd.ErrOrStderr()}
+	f.Log = func(text string) { fmt.Fprintln(stderr, "tessera:", text) }
+	if err := f.zeros(cmd); err != nil {
+		return err
+	}
+	models, err := f.models(args)
+	if err != nil {
+		return err
+	}
+	if err := f.secure(); err != nil {
+		return usageError{err}
+	}
+	common := runFlags{threads: 1, backend: f.backend}
+	if f.Runs, err = common.options(); err != nil {
+		return err
+	}
+	server, err := serve.New(models, f.Options)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return errors.Join(usagef("--listen: %v", err), server.Close())
+	}
+	f.announce(stderr, l.Addr(), server)
+	return errors.Join(server.Serve(cmd.Context(), l), server.Close())
+}
+
+// zeros gives the flags that are 0 their meaning, which in [serve.Options] is the default: those of the drain do not wait, others are refused.
+func (f *serveFlags) zeros(cmd *cobra.Command) error {
+	for _, wait := range []*time.Duration{&f.DrainDelay, &f.DrainTimeout} {
+		if *wait == 0 {
+			*wait = time.Nanosecond
+		}
+	}
+	for _, name := range []string{"threads", "max-batch", "queue", "max-body", "max-header", "max-connections", "read-timeout", "timeout", "reload"} {
+		flag := cmd.Flags().Lookup(name)
+		if value := flag.Value.String(); flag.Changed && (value == "0" || value == "0s") {
+			return usagef("--%s: got 0, want another value; without the flag it is %s", name, flag.DefValue)
+		}
+	}
+	return nil
+}
+
+// ballast returns memory that is never used. It takes no space (before anything else is allocated, it is fresh from the system), but counts
+// when the garbage collector decides how much garbage may collect. The live heap of a server is a few megabytes, so the collector
+// would run after every few megabytes of requests, and delay them. GOGC=400 would do the same, but would also allow
+// gigabytes of garbage while large requests are held. Whoever sets the collector's variables gets what they ask for.
+func ballast() []byte {
+	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+		return nil
+	}
+	return make([]byte, 16<<20)
+}
+
+// models returns the models of the arguments, RUN or NAME=RUN.
+func (f *serveFlags) models(args []string) ([]serve.Model, error) {
+	var models []serve.Model
+	for _, arg := range args {
+		m := serve.Model{Folder: arg}
+		if name, run, named := strings.Cut(arg, "="); named && findFolder(arg) != nil {
+			m = serve.Model{Name: name, Folder: run}
+		}
+		if err := findFolder(m.Folder); err != nil {
+			return nil, err
+		}
+		models = append(models, m)
+	}
+	return models, nil
+}
+
+// secure reads tokens and certificate.
+func (f *serveFlags) secure() (err error) {
+	if f.tokens != "" {
+		if f.Tokens, err = serve.ReadTokens(f.tokens); err != nil {
+			return fmt.Errorf("--tokens: %w", err)
+		}
+	}
+	if (f.certificate == "") != (f.key == "") {
+		return errors.New("--tls-cert and --tls-key: got one of them, want both")
+	}
+	if f.certificate == "" {
+		return nil
+	}
+	if f.Certificate, err = serve.ReadCertificate(f.certificate, f.key); err != nil {
+		return fmt.Errorf("--tls-cert: %w", err)
+	}
+	return nil
+}
+
+// announce prints where the server listens.
+func (f *serveFlags) announce(out io.Writer, at net.Addr, server *serve.Server) {
+	scheme := "http"
+	if f.Certificate != nil {
+		scheme = "https"
+	}
+	if a, ok := at.(*net.TCPAddr); ok && !a.IP.IsLoopback() && f.Tokens == nil {
+		fmt.Fprintln(out, "tessera: warning: everyone who reaches this address can use the models: --tokens FILE asks for a token")
+	}
+	for _, name := range server.Models() {
+		fmt.Fprintf(out, "%s://%s/v2/models/%s\n", scheme, at, name)
+	}
+}
+
+// locked lets several goroutines print lines.
+type locked struct {
+	mu  sync.Mutex
+	out io.Writer
+}
+
+// Write implements io.Writer.
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.out.Write(p)
+}

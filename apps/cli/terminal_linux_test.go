@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// pseudoTerminal returns both ends of a new pseudo-terminal with that number of columns.
+func pseudoTerminal(t *testing.T, columns uint16) (master, slave *os.File) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}); err != nil {
+		t.Fatal(err)
+	}
+	return master, slave
+}
+
+func TestOnATerminalProgressIsOneLiveLineNoWiderThanIt(t *testing.T) {
+	b := newBench(t)
+	master, slave := pseudoTerminal(t, 60)
+	defer master.Close()
+	shown := make(chan string)
+	go func() {
+		text, _ := io.ReadAll(master) // ends with EIO when the other end is closed
+		shown <- string(text)
+	}()
+	cmd := b.command("train", "small", "--epochs", "40")
+	cmd.Stderr = slave
+	err := cmd.Run()
+	slave.Close()
+	screen := <-shown
+	if err != nil {
+		t.Fatalf("%v\n%q", err, screen)
+	}
+	lines := strings.Split(strings.TrimSuffix(screen, "\r\n"), "\r\n")
+	if len(lines) != 2 || lines[0] != "run runs/small" {
+		t.Fatalf("%d lines: %q", len(lines), screen)
+	}
+	states := strings.Split(lines[1], "\r")
+	if len(states) < 2 || !strings.Contains(states[len(states)-1], "epoch 40/40 100%  loss ") {
+		t.Errorf("the live line ends as %q", states[len(states)-1])
+	}
+	for _, s := range states[1:] {
+		if text, cleared := strings.CutSuffix(s, "\x1b[K"); !cleared || len(text) > 59 {
+			t.Errorf("%d columns, cleared %v: %q", len(text), cleared, s)
+		}
+	}
+}
+
+func TestOnATerminalASweepIsALiveTableNoWiderThanIt(t *testing.T) {
+	b := newSweepBench(t)
+	master, slave := pseudoTerminal(t, 60)
+	defer master.Close()
+	shown := make(chan string)
+	go func() {
+		text, _ := io.ReadAll(master) // ends with EIO when the other end is closed
+		shown <- string(text)
+	}()
+	cmd := b.command("sweep", "targets", "--epochs", "40", "--jobs", "2")
+	cmd.Stderr = slave
+	err := cmd.Run()
+	slave.Close()
+	screen := <-shown
+	if err != nil {
+		t.Fatalf("%v\n%q", err, screen)
+	}
+	cleared := regexp.MustCompile(`\x1b\[(\d+)A\r\x1b\[J`)
+	tables := 0
+	for _, part := range cleared.Split(screen, -1) {
+		for line := range strings.SplitSeq(part, "\r\n") {
+			if strings.HasPrefix(line, "  small loss.1.target=") {
+				tables++
+				if len([]rune(line)) > 59 {
+					t.Errorf("%d columns: %q", len(line), line)
+				}
+			}
+		}
+	}
+	if tables == 0 || !strings.Contains(screen, "of 12 done, 0 failed, left ") {
+		t.Errorf("no table: %q", screen)
+	}
+	// What stays is the text in front of every table.
+	if last := screen[strings.LastIndex(screen, "\x1b[J")+3:]; strings.TrimSpace(last) != "" {
+		t.Errorf("the screen ends with %q", last)
+	}
+}
+
+func TestATerminalShowsAtoms(t *testing.T) {
+	b := newBench(t)
+	if piped := b.must(0, "train", "small", "--epochs", "1", "--preview", "kitty").stdout; strings.Contains(piped, "\x1b") {
+		t.Errorf("a preview is piped: %q", piped)
+	}
+	for how, want := range map[string]string{"auto": "\x1b[38;2;", "sixel": "\x1bPq", "none": ""} {
+		master, slave := pseudoTerminal(t, 80)
+		shown := make(chan string)
+		go func() {
+			text, _ := io.ReadAll(master) // ends with EIO when the other end is closed
+			shown <- string(text)
+		}()
+		cmd := b.command("eval", "runs/small", "--metrics", "mse", "--preview", how)
+		cmd.Env = append(cmd.Env, "TERM=xterm-256color", "COLORTERM=truecolor", "TERM_PROGRAM=", "KITTY_WINDOW_ID=", "TMUX=", "NO_COLOR=", "LC_TERMINAL=")
+		cmd.Stdout = slave
+		err := cmd.Run()
+		slave.Close()
+		screen := <-shown
+		master.Close()
+		if err != nil {
+			t.Fatalf("%v\n%q", err, screen)
+		}
+		if escapes := strings.Contains(screen, "\x1b"); escapes != (want != "") || !strings.Contains(screen, want) || strings.Contains(screen, "the 6 atoms") != escapes {
+			t.Errorf("--preview %s: %.300q", how, screen)
+		}
+	}
+	b.contains("stderr", b.must(2, "eval", "runs/small", "--preview", "braille").stderr, `--preview: got "braille"`)
+}

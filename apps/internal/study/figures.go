@@ -1,0 +1,198 @@
+package study
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+
+	"tessera"
+	"tessera/data"
+	"tessera/internal/regular"
+	"tessera/metrics"
+	"tessera/show/figures"
+	"tessera/sweep"
+	"tessera/train/checkpoint"
+	"tessera/train/folder"
+)
+
+// figure is one figure of a page.
+type figure struct {
+	name, title string
+	draw        func(*gallery) (*figures.Figure, error) // nil where there is nothing to draw
+}
+
+// drawings are those that pages may have, in their order.
+var drawings = []figure{
+	{"reconstructions", "Images and reconstructions; each image is scaled from its smallest value (black) to its largest (white)", func(g *gallery) (*figures.Figure, error) { return imageRows(g.reconstructions) }},
+	{"codes", "Histograms of the codes of these images: 100 bins, counts clipped at a quarter of the units, the largest value in red",
+		func(g *gallery) (*figures.Figure, error) {
+			if len(g.codes) == 0 {
+				return nil, nil
+			}
+			return figures.Histograms(g.codes...)
+		}},
+	{"atoms", "Atoms, each scaled by its largest magnitude: 0 is black; if values have signs, positive is red and negative blue",
+		func(g *gallery) (*figures.Figure, error) { return imageRows(g.atoms) }},
+	{"max-approximations", "Dilated images and max-approximations (atoms dilated, bias not); grey levels as above",
+		func(g *gallery) (*figures.Figure, error) { return imageRows(g.maxApproximations) }},
+	{"training", "Training of the first seed", func(g *gallery) (*figures.Figure, error) {
+		if len(g.courses) == 0 {
+			return nil, nil
+		}
+		return figures.Training(g.courses...)
+	}},
+	{"curves", "Four metrics over β, one line per p", func(g *gallery) (*figures.Figure, error) { return figures.Curves(g.penalized, g.curves) }},
+	{"hoyer-scatter", "Max-approximation error against sparsity of the codes",
+		func(g *gallery) (*figures.Figure, error) { return figures.HoyerScatter(g.penalized, g.curves) }},
+	{"mse-scatter", "Max-approximation error against reconstruction error",
+		func(g *gallery) (*figures.Figure, error) { return figures.MSEScatter(g.penalized, g.curves) }},
+	{"pareto", "Max-approximation error against reconstruction error, with the Pareto fronts",
+		func(g *gallery) (*figures.Figure, error) { return figures.Pareto(g.points, g.tables) }},
+	{"penalties", "Sparsity penalties over the mean activation of a unit, p = 0.3", func(*gallery) (*figures.Figure, error) { return figures.Penalties(0.3) }},
+}
+
+// allFigures are the names of all figures.
+func allFigures() []string {
+	return []string{"reconstructions", "codes", "atoms", "max-approximations", "training", "curves", "hoyer-scatter", "mse-scatter", "pareto", "penalties"}
+}
+
+func imageRows(rows []figures.ImageRow) (*figures.Figure, error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	return figures.ImageRows(rows...)
+}
+
+// gallery has the data of the figures of a page.
+type gallery struct {
+	reconstructions, atoms, maxApproximations []figures.ImageRow
+	codes                                     []figures.CodeRow
+	courses                                   []figures.TrainingRun
+	points                                    []figures.Point // of every setting
+	penalized                                 []figures.Point // of those with a KL penalty
+	curves, tables                            []figures.Point // published
+
+	dataset string
+	images  []float32 // that are shown
+}
+
+// runsFigures are the figures for which runs are opened.
+var runsFigures = []string{"reconstructions", "codes", "atoms", "max-approximations", "training"}
+
+// newGallery collects the data of the figures of a reproduction. The first finished trial of each setting, with its own
+// metrics, represents the setting.
+func (r Reproduction) newGallery(ctx context.Context, path string, all []shown, o tessera.Options) (*gallery, error) {
+	g := &gallery{}
+	if r.Dataset == "fashion-mnist" {
+		g.curves = figures.PublishedCurves(r.Deep)
+	}
+	g.tables = figures.PublishedTables(r.Dataset)
+	open := slices.ContainsFunc(r.Figures, func(name string) bool { return slices.Contains(runsFigures, name) })
+	for _, s := range all {
+		if s.row == nil {
+			continue
+		}
+		p := s.Point()
+		g.points = append(g.points, p)
+		if !math.IsNaN(p.P) {
+			g.penalized = append(g.penalized, p)
+		}
+		if !open {
+			continue
+		}
+		if err := g.show(ctx, s, sweep.TrialPath(path, s.row.Trial), o); err != nil {
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+// show adds one trial to the figures with images.
+func (g *gallery) show(ctx context.Context, s shown, path string, o tessera.Options) (err error) {
+	run, err := tessera.Open(path, o)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closed := run.Close(); err == nil {
+			err = closed
+		}
+	}()
+	if g.images == nil {
+		if err := g.load(ctx, run); err != nil {
+			return err
+		}
+	}
+	if s.Dataset != g.dataset {
+		return nil // which has no images in common with the others
+	}
+	if err := g.add(run, s); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if s.model.Baseline != nil { // whose objective is another
+		return nil
+	}
+	file, err := regular.Open(filepath.Join(path, folder.Metrics))
+	if err != nil {
+		return nil // somebody removed it; the run is good without
+	}
+	defer file.Close()
+	course, err := figures.ReadTraining(s.Point().Label, file)
+	if len(course.Epochs) > 0 {
+		g.courses = append(g.courses, course)
+	}
+	if err != nil {
+		return checkpoint.Errorf(file.Name(), "damaged: %v; only a figure needs it: remove it to do without", err)
+	}
+	return nil
+}
+
+// load reads the displayed images from the first run.
+func (g *gallery) load(ctx context.Context, run *tessera.Run) error {
+	all, err := run.Images(ctx)
+	if err != nil {
+		return err
+	}
+	g.dataset = run.Model.Dataset.Name
+	indices := figures.DisplayIndices(g.dataset, all.Len())
+	g.images = make([]float32, len(indices)*all.Pixels())
+	all.Batch(g.images, indices)
+	g.reconstructions = append(g.reconstructions, Originals(run.Shape(), g.images))
+	dilated, err := DilatedOriginals(run.Shape(), g.images)
+	g.maxApproximations = append(g.maxApproximations, dilated)
+	if err != nil {
+		return &data.Error{Dataset: g.dataset, Problem: err.Error()}
+	}
+	return nil
+}
+
+// add adds the reconstructions and codes of a model.
+func (g *gallery) add(c metrics.Coder, s shown) error {
+	label, measured := s.Point().Label, s.row.Metrics
+	row, err := Reconstructions(c, g.images, Caption(label, "mse", measured.Values, "mse"))
+	if err != nil {
+		return err
+	}
+	g.reconstructions = append(g.reconstructions, row)
+	codes, err := Codes(c, g.images, Caption(label, "mean Hoyer sparsity", measured.Values, "hoyer"))
+	if err != nil {
+		return err
+	}
+	g.codes = append(g.codes, codes)
+	if atoms, n := FirstAtoms(c); n > 0 {
+		atoms.Caption = fmt.Sprintf("%s: %d of %d atoms", label, n, c.Units())
+		g.atoms = append(g.atoms, atoms)
+	}
+	if _, ok := measured.Number("max_approx"); !ok {
+		return nil
+	}
+	row, err = MaxApproximations(c, g.images, Caption(label, "max-approximation error", measured.Values, "max_approx"))
+	if errors.Is(err, metrics.ErrNoAtoms) {
+		return nil
+	}
+	g.maxApproximations = append(g.maxApproximations, row)
+	return err
+}

@@ -1,0 +1,95 @@
+// Package study compares the results of sweeps with the published results of the study: a page of tables and figures for
+// each of its tables. It reads the results and the runs of a sweep and does not train.
+package study
+
+import (
+	"fmt"
+	"slices"
+
+	"tessera/part/table"
+	"tessera/show/figures"
+)
+
+// Reproduction is one table or figure of the study that can be trained again.
+type Reproduction struct {
+	Name    string   // of it, and of its sweep in models.toml
+	Title   string   // of the page
+	About   string   // of what is compared
+	Sources []string // of published rows; those of the first are listed even where no trial is theirs
+	Dataset string   // of these
+	SVM     bool     // the study classified the codes
+	Deep    bool     // its curves are those of deep encoders
+	Figures []string // see Figures
+}
+
+var reproductions = []Reproduction{
+	{
+		Name: "table1", Title: "Table 1: shallow auto-encoders on Fashion-MNIST", Dataset: "fashion-mnist", SVM: true,
+		About: "Table 1 of the study: sparse NMF and shallow auto-encoders of 100 units, 500 epochs of Adadelta. The last rows " +
+			"are baselines, measured in the same way.",
+		Sources: []string{"table 1", "notebook"}, Figures: allFigures(),
+	},
+	{
+		Name: "table2", Title: "Table 2: asymmetric auto-encoders on Fashion-MNIST", Dataset: "fashion-mnist", SVM: true, Deep: true,
+		About: "Table 2 of the study: a convolutional encoder, a shallow decoder of 100 atoms. The study trained for 500 epochs; our " +
+			"epochs are in the table.",
+		Sources: []string{"table 2", "notebook"}, Figures: allFigures(),
+	},
+	{
+		Name: "figure8", Title: "Figure 8: four metrics over p and β", Dataset: "fashion-mnist",
+		About:   "Figure 8 of the study: the shallow non-negative auto-encoder with four targets p and eight weights β of the KL penalty. The published values are read off the printed curves, to about 1 %.",
+		Sources: []string{"figure 8"}, Figures: []string{"curves", "hoyer-scatter", "mse-scatter", "penalties"},
+	},
+	{
+		Name: "mnist", Title: "MNIST: results from the author's notebooks of 2019", Dataset: "mnist",
+		About: "Results on handwritten digits from the author's notebooks for the paper of 2019. The study trained for 500 epochs; our epochs " +
+			"are in the table.",
+		Sources: []string{"notebook"}, Figures: []string{"reconstructions", "codes", "atoms", "max-approximations", "training", "pareto"},
+	},
+}
+
+// Reproductions lists what can be reproduced.
+func Reproductions() []Reproduction { return slices.Clone(reproductions) }
+
+// Names lists the names of what can be reproduced.
+func Names() []string {
+	var names []string
+	for _, r := range reproductions {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// Unknown is the error for a name that no reproduction has.
+type Unknown struct{ Name string }
+
+// Error implements error.
+func (e *Unknown) Error() string {
+	return fmt.Sprintf("unknown reproduction %q: %s", e.Name, table.Suggest(e.Name, Names()))
+}
+
+// Find returns the reproduction of that name; the error is [*Unknown].
+func Find(name string) (Reproduction, error) {
+	i := slices.IndexFunc(reproductions, func(r Reproduction) bool { return r.Name == name })
+	if i < 0 {
+		return Reproduction{}, &Unknown{name}
+	}
+	return reproductions[i], nil
+}
+
+// published returns the published rows of the reproduction: all rows of its first source, and those rows of the other
+// sources that match a measured model.
+func (r Reproduction) published(rows []figures.Published, measured []figures.Measured) []figures.Published {
+	var wanted []figures.Published
+	for i, source := range r.Sources {
+		for _, row := range rows {
+			if row.Source != source || row.Dataset != r.Dataset {
+				continue
+			}
+			if i == 0 || slices.ContainsFunc(measured, func(m figures.Measured) bool { return row.Is(m) }) {
+				wanted = append(wanted, row)
+			}
+		}
+	}
+	return wanted
+}

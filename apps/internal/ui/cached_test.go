@@ -1,0 +1,53 @@
+package ui
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+// slow is a reader who takes nothing until it is released.
+type slow struct {
+	*httptest.ResponseRecorder
+	begun, release chan struct{}
+}
+
+func (s slow) Write(p []byte) (int, error) {
+	close(s.begun)
+	<-s.release
+	return s.ResponseRecorder.Write(p)
+}
+
+func TestASlowReaderKeepsNobodyFromOtherPages(t *testing.T) {
+	s, err := New(t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := 0
+	show := func(w http.ResponseWriter, key, stamp string) {
+		s.cached(w, key, stamp, func(b *bytes.Buffer) error { made++; b.WriteString(key); return nil })
+	}
+	first := slow{httptest.NewRecorder(), make(chan struct{}), make(chan struct{})}
+	go show(first, "one", "a")
+	<-first.begun
+	other, ended := httptest.NewRecorder(), make(chan struct{})
+	go func() { show(other, "two", "a"); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Fatal("the other page waits for the slow reader")
+	}
+	close(first.release)
+	for _, stamp := range []string{"a", "b"} {
+		for range 2 {
+			if _, err := s.made("two", stamp, func(*bytes.Buffer) error { made++; return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if other.Body.String() != "two" || made != 3 {
+		t.Errorf("got %q, made %d pages; want one for each page and each state of its files: 3", other.Body, made)
+	}
+}

@@ -1,0 +1,199 @@
+package ui_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tessera"
+	"tessera/apps/internal/ui"
+	"tessera/config"
+	"tessera/internal/browser"
+	"tessera/show/page"
+	"tessera/train"
+)
+
+// swimmers trains the shipped model for a few epochs.
+func swimmers(t *testing.T, out, epochs string, report func(train.Progress)) {
+	t.Helper()
+	set, err := config.ParseSet("train.epochs=" + epochs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := tessera.Shipped().Model("swimmer-parts", set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := tessera.Train(context.Background(), m, tessera.Options{Threads: 1, Out: out, Report: report})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// serve starts a server of a folder.
+func serve(t *testing.T, dir string, o ui.Options) *httptest.Server {
+	t.Helper()
+	o.Options = page.Options{Open: tessera.Options{Threads: 1}}
+	o.Every = 20 * time.Millisecond
+	s, err := ui.New(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(s.Handler())
+	t.Cleanup(func() {
+		server.CloseClientConnections() // streams of events have no end
+		server.Close()
+	})
+	return server
+}
+
+// answer is the status and the text of an answer.
+func answer(t *testing.T, method, address string, change func(*http.Request)) (int, string) {
+	t.Helper()
+	r, err := http.NewRequest(method, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(r)
+	}
+	a, err := (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	text, err := io.ReadAll(a.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.StatusCode, string(text)
+}
+
+func TestATrainingIsWatchedInTheBrowser(t *testing.T) {
+	b := browser.Open(t)
+	dir := t.TempDir()
+	seen, trained := make(chan struct{}), make(chan struct{})
+	third := make(chan struct{})
+	go func() {
+		defer close(trained)
+		swimmers(t, filepath.Join(dir, "watched run"), "8", func(p train.Progress) {
+			if p.EpochDone && p.Epoch == 3 {
+				close(third)
+				<-seen // the training waits until the browser has shown these epochs
+			}
+		})
+	}()
+	<-third
+	server := serve(t, dir, ui.Options{})
+	p := b.Page(t, server.URL, server.URL, browser.View{Width: 1000, Height: 800})
+	p.Wait(`document.querySelector('[data-path="watched run"]').textContent.includes("training")`)
+	p.Click(`[data-path="watched run"] a`)
+	p.Wait(`document.getElementById("live")?.textContent.startsWith("training: epoch 3 of 8")`)
+	p.Wait(`document.querySelectorAll(".plot canvas").length > 0`)
+	p.Shot("training", false)
+	close(seen)
+	p.Wait(`document.querySelector(".samples") !== null`) // the report of the finished run has replaced the page
+	p.Wait(`document.getElementById("live")?.textContent.startsWith("finished: epoch 8 of 8")`)
+	<-trained
+}
+
+func TestTheListSearchesAndCompares(t *testing.T) {
+	b := browser.Open(t)
+	dir := t.TempDir()
+	for name, epochs := range map[string]string{"one": "2", "two": "3", "three": "4"} {
+		swimmers(t, filepath.Join(dir, name), epochs, nil)
+	}
+	server := serve(t, dir, ui.Options{})
+	p := b.Page(t, server.URL, server.URL, browser.View{Width: 1000, Height: 800})
+	p.Wait(`document.querySelectorAll("#list tbody tr").length === 3`)
+	changed := `[...document.querySelectorAll("#list tbody tr")].map(r => r.lastChild.textContent)`
+	if p.Number(changed+`.filter(t => /^\d{4}-\d\d-\d\d \d\d:\d\d$/.test(t)).length`) != 3 {
+		t.Errorf("the times of the list are %s", p.Text(changed+`.join(", ")`))
+	}
+	p.Click(`#list thead th:nth-child(2) button`)
+	if order := p.Text(`[...document.querySelectorAll("#list tbody th")].map(e => e.textContent).join(" ")`); order != "one three two" {
+		t.Errorf("sorted by name: %s", order)
+	}
+	p.Click(`[data-path="one"] input`)
+	p.Click(`[data-path="two"] input`)
+	p.Shot("list", false)
+	p.Click(`#list-compare`)
+	p.Wait(`document.querySelectorAll(".pairs figure").length === 20`)
+	p.Shot("comparison", true)
+	if settings := p.Text(`document.querySelector('[aria-label="settings"]').textContent`); !strings.Contains(settings, "train.epochs") {
+		t.Errorf("the settings that differ: %s", settings)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "three")); err != nil {
+		t.Fatal(err)
+	}
+	p.Click(`.top a`)
+	p.Wait(`document.querySelectorAll("#list tbody tr").length === 2`)
+}
+
+func TestOnlyTheFolderIsServed(t *testing.T) {
+	dir := t.TempDir()
+	swimmers(t, filepath.Join(dir, "outside"), "1", nil)
+	if err := os.MkdirAll(filepath.Join(dir, "served", "empty"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	swimmers(t, filepath.Join(dir, "served", "same"), "1", nil)
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "served", "broken"), 0o700), os.WriteFile(filepath.Join(dir, "served", "broken", "config.toml"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	server := serve(t, filepath.Join(dir, "served"), ui.Options{})
+	for path, want := range map[string]int{"/": 200, "/run/empty": 404, "/run/..%2foutside": 404, "/run/": 404, "/sweep/empty": 404, "/compare?run=..%2foutside&run=empty": 404,
+		"/compare": 400, "/compare?run=same&run=same": 400, "/run/same": 200, "/events/run/empty": 404, "/other": 404} {
+		if got, text := answer(t, "GET", server.URL+path, nil); got != want {
+			t.Errorf("GET %s: got %d %.100s, want %d", path, got, text, want)
+		}
+	}
+	if got, text := answer(t, "GET", server.URL+"/run/broken", nil); got != http.StatusInternalServerError || !strings.Contains(text, "is not the declaration of one model") {
+		t.Errorf("a damaged run: got %d %s", got, text)
+	}
+	if got, _ := answer(t, "POST", server.URL+"/", nil); got != http.StatusMethodNotAllowed {
+		t.Errorf("POST: got %d, want 405", got)
+	}
+	if got, _ := answer(t, "GET", server.URL, func(r *http.Request) { r.Host = "evil.example" }); got != http.StatusForbidden {
+		t.Errorf("a foreign name: got %d, want 403", got)
+	}
+}
+
+func TestATokenIsNeeded(t *testing.T) {
+	const token = "0123456789abcdef"
+	server := serve(t, t.TempDir(), ui.Options{Token: token, AnyHost: true})
+	for _, c := range []struct {
+		name, path string
+		change     func(*http.Request)
+		want       int
+	}{
+		{"none", "/", nil, 401},
+		{"a wrong one", "/?token=0123456789abcdeX", nil, 401},
+		{"a wrong bearer", "/", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token[1:]) }, 401},
+		{"the bearer", "/", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }, 200},
+		{"the cookie", "/", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: "tessera-token", Value: token}) }, 200},
+		{"the address", "/?token=" + token, nil, 303},
+		{"none, of events", "/events", nil, 401},
+		{"a foreign name with the bearer", "/", func(r *http.Request) { r.Host = "machine.example"; r.Header.Set("Authorization", "Bearer "+token) }, 200},
+	} {
+		if got, _ := answer(t, "GET", server.URL+c.path, c.change); got != c.want {
+			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+func TestAFolderThatIsNotThereIsAnError(t *testing.T) {
+	if _, err := ui.New(filepath.Join(t.TempDir(), "missing"), ui.Options{}); err == nil {
+		t.Error("a missing folder is served")
+	}
+}

@@ -1,0 +1,195 @@
+package serve
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	"image/color"
+	"image/jpeg"
+	"image/png"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"tessera/data"
+)
+
+// rewrite replaces a file as an administrator would: by one of another size or time.
+func rewrite(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOnlyBearersOfATokenAreServed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens")
+	const one, other = "0123456789abcdef", "fedcba9876543210"
+	if err := os.WriteFile(file, []byte("# clients\n"+one+"\n\n  "+other+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := ReadTokens(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, Options{Tokens: tokens, Profile: true})
+	for _, c := range []struct {
+		path, header string
+		status       int
+	}{
+		{"/v2", "Authorization: Bearer " + one, 200}, {"/v2", "Authorization: bearer " + other, 200}, {"/metrics", "Authorization: Bearer " + one, 200},
+		{"/v2", "", 401}, {"/v2", "Authorization: Bearer " + one + "0", 401}, {"/v2", "Authorization: Bearer", 401}, {"/v2", "Authorization: Basic " + one, 401},
+		{"/v2", "Authorization: Bearer # clients", 401}, {"/metrics", "", 401}, {"/debug/pprof/", "", 401}, {"/v2/models/small", "", 401},
+		{"/v2/health/live", "", 200}, {"/v2/health/ready", "", 200}, {"/nope", "", 401},
+	} {
+		a := send(s, "GET", c.path, nil, c.header)
+		if a.status != c.status || a.status == 401 && a.header.Get("WWW-Authenticate") != "Bearer" {
+			t.Errorf("%s with %q: status %d, want %d", c.path, c.header, a.status, c.status)
+		}
+	}
+	rewrite(t, file, "a token that is new")
+	s.refresh()
+	rewrite(t, file, "short") // leaves the tokens as they are
+	s.refresh()
+	for header, want := range map[string]int{"Authorization: Bearer a token that is new": 200, "Authorization: Bearer " + one: 401, "Authorization: Bearer short": 401} {
+		if a := send(s, "GET", "/v2", nil, header); a.status != want {
+			t.Errorf("%s, with other tokens in the file: status %d, want %d", header, a.status, want)
+		}
+	}
+	for _, text := range []string{"", "# nothing", "short"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadTokens(file); err == nil {
+			t.Errorf("%q: no error", text)
+		}
+	}
+	if _, err := ReadTokens(file + ".no"); err == nil {
+		t.Error("a missing file: no error")
+	}
+}
+
+func TestTokensOfAProgramAreServed(t *testing.T) {
+	const one = "0123456789abcdef"
+	tokens, err := NewTokens(one, "fedcba9876543210")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, Options{Tokens: tokens})
+	s.refresh() // there is no file that could change
+	for header, want := range map[string]int{"Authorization: Bearer " + one: 200, "Authorization: Bearer 0": 401, "": 401} {
+		if a := send(s, "GET", "/v2", nil, header); a.status != want {
+			t.Errorf("%q: status %d, want %d", header, a.status, want)
+		}
+	}
+	for _, wrong := range [][]string{nil, {one, "short"}} {
+		if _, err := NewTokens(wrong...); err == nil {
+			t.Errorf("%q: no error", wrong)
+		}
+	}
+}
+
+func TestPicturesInAndOut(t *testing.T) {
+	s := newServer(t, Options{})
+	grey := image.NewGray(image.Rect(0, 0, 8, 8))
+	for i := range grey.Pix {
+		grey.Pix[i] = byte(3 * i)
+	}
+	var asPNG, asJPEG, large bytes.Buffer
+	coloured := image.NewNRGBA(image.Rect(0, 0, 9, 8))
+	coloured.SetNRGBA(0, 0, color.NRGBA{1, 2, 3, 255})
+	for _, err := range []error{png.Encode(&asPNG, grey), jpeg.Encode(&asJPEG, grey, nil), png.Encode(&large, coloured)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	x := fromBinary(nil, grey.Pix, typeUINT8)
+	got := post(s, "/v2/models/small/image", asPNG.Bytes()).reply(t)
+	if len(got.Outputs) != 3 || !sameBits(got.Outputs[0].Data, valuesOf(t, "code", x)) {
+		t.Errorf("got %+v", got)
+	}
+	if got := post(s, "/v2/models/small/image?output=side", asJPEG.Bytes()).reply(t); len(got.Outputs) != 1 || len(got.Outputs[0].Data) != 3 {
+		t.Errorf("got %+v", got)
+	}
+	a := post(s, "/v2/models/small/image", asPNG.Bytes(), "Accept: image/png")
+	back, err := png.Decode(bytes.NewReader(a.body))
+	if err != nil || a.status != http.StatusOK || a.header.Get("Content-Type") != "image/png" {
+		t.Fatalf("status %d, %v: %v", a.status, a.header, err)
+	}
+	for i, v := range valuesOf(t, "output", x) {
+		if want := float32(back.(*image.Gray).Pix[i]) / 255; max(0, min(v, 1))-want > 0.51/255 || want-max(0, min(v, 1)) > 0.51/255 {
+			t.Errorf("pixel %d: got %v, want %v", i, want, v)
+		}
+	}
+	if _, err := decodePicture(nil, asPNG.Bytes(), []int{64}); err == nil {
+		t.Error("a picture for a model of vectors: no error")
+	}
+	for name, a := range map[string]answer{
+		"a larger picture": post(s, "/v2/models/small/image", large.Bytes()), "a cut one": post(s, "/v2/models/small/image", asPNG.Bytes()[:60]),
+		"an output twice":     post(s, "/v2/models/small/image?output=code&output=code", asPNG.Bytes()),
+		"a code as a picture": post(s, "/v2/models/small/image?output=code", asPNG.Bytes(), "Accept: image/png"),
+	} {
+		if a.status != http.StatusBadRequest {
+			t.Errorf("%s: status %d: %s", name, a.status, a.body)
+		}
+	}
+}
+
+// A photo has the values that `tessera encode` reads from the same file.
+func TestPicturesAreTurnedAsThoseOfDataSets(t *testing.T) {
+	for orientation := 1; orientation <= 8; orientation++ {
+		path := fmt.Sprintf("../../data/testdata/turned%d.jpg", orientation)
+		want, err := data.ReadImages(t.Context(), path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := decodePicture(nil, body, want.Shape); err != nil || !sameBits(got, want.Float32()) {
+			t.Errorf("orientation %d: other values: %v", orientation, err)
+		}
+	}
+}
+
+func TestValuesThatJSONCannotRepresent(t *testing.T) {
+	s := newServer(t, Options{})
+	x := slices.Repeat([]float32{3e38}, 64)
+	body, header := binaryRequest(x, `,"outputs":[{"name":"side"},{"name":"output"}]`)
+	a := post(s, "/v2/models/small/infer", body, headerLength+": "+header)
+	if a.status != http.StatusOK && a.status != http.StatusBadRequest {
+		t.Errorf("status %d: %s", a.status, a.body)
+	}
+	l := &loaded{version: "1"}
+	q := &request{count: 1, wanted: []wanted{{&output{name: "code", quoted: []byte(`"code"`)}, false}}}
+	inf := x[0] * 10
+	if _, _, err := appendResponse(nil, "m", l, q, [][]float32{{inf}}); err == nil || statusOf(err) != http.StatusBadRequest {
+		t.Errorf("got %v", err)
+	}
+	q.wanted[0].binary = true
+	if _, _, err := appendResponse(nil, "m", l, q, [][]float32{{inf}}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAPanicGivesMemoryBack(t *testing.T) {
+	s := newServer(t, Options{})
+	r := httptest.NewRequest(http.MethodPost, "/v2/models/small/infer", nil)
+	r.SetPathValue("model", "small")
+	func() {
+		defer func() { _ = recover() }()
+		s.answer(httptest.NewRecorder(), r, func(b *buffer, _ *model, _ *loaded) (*request, error) {
+			if err := s.hold(b, 1000); err != nil {
+				t.Error(err)
+			}
+			panic("a fault")
+		}, nil)
+	}()
+	if held := s.memory.Load(); held != 0 {
+		t.Errorf("%d bytes are held", held)
+	}
+}

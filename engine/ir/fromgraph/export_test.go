@@ -1,0 +1,21 @@
+package fromgraph
+
+import (
+	"maps"
+	"slices"
+
+	"tessera/engine/ir"
+)
+
+// Functions are the texts of element-wise functions.
+func Functions() map[string]ir.Primitive {
+	all := maps.Clone(unaries)
+	maps.Copy(all, binaries)
+	return all
+}
+
+// Products are the texts of products.
+func Products() []string { return slices.Collect(maps.Keys(products)) }
+
+// Types are the Go types that are known.
+func Types() []string { return slices.Collect(maps.Keys(readers)) }

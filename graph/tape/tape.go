@@ -1,0 +1,159 @@
+// Package tape runs programs on Gorgonia's TapeMachine. It is the reference back end: slow, but every number in it is
+// Gorgonia's own.
+package tape
+
+import (
+	"errors"
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+	"tessera/engine/ir"
+	"tessera/engine/ir/fromgraph"
+	"tessera/graph"
+	"tessera/kernel"
+)
+
+// Backend compiles programs for the TapeMachine.
+type Backend struct{}
+
+// Name is how options and records call this back end.
+func (Backend) Name() string { return "tape" }
+
+// Compile implements [graph.Backend].
+func (Backend) Compile(p *graph.Program) (graph.Runner[float32], error) { return Compile[float32](p) }
+
+// runner is one program on a TapeMachine.
+type runner[T graph.Float] struct {
+	program    *graph.Program
+	machine    gorgonia.VM
+	parameters [][]T            // what Let binds
+	taps       []gorgonia.Value // written by gorgonia.Read: the value of an inner node is clobbered after a run
+	gradients  []gorgonia.Value
+	updates    []gorgonia.Value
+	moved      [][]T // what updates are assigned to
+}
+
+// Compile prepares p, whose graph it extends by nodes that read the wanted values; a program is compiled once.
+// T must be the precision of the program.
+func Compile[T graph.Float](p *graph.Program) (graph.Runner[T], error) {
+	if err := kernel.Err(); err != nil { // no kernel computes here, but the user named one that cannot be used
+		return nil, fmt.Errorf("tape: %w", err)
+	}
+	if p == nil {
+		return nil, errors.New("tape: no program to compile")
+	}
+	if have, err := fromgraph.Dtype(p.Dtype); err != nil || have != ir.DtypeOf[T]() {
+		return nil, fmt.Errorf("tape: program is %v, runner is %v", p.Dtype, ir.DtypeOf[T]())
+	}
+	r := &runner[T]{program: p,
+		parameters: make([][]T, len(p.Parameters)),
+		taps:       make([]gorgonia.Value, len(p.Taps)),
+		gradients:  make([]gorgonia.Value, len(p.Parameters)),
+		updates:    make([]gorgonia.Value, len(p.Updates)),
+	}
+	for i, tap := range p.Taps {
+		gorgonia.Read(tap.Node, &r.taps[i])
+	}
+	for i, b := range p.Parameters {
+		r.parameters[i] = values[T](b.Data)
+		if err := let(b.Node, b.Shape, r.parameters[i]); err != nil {
+			return nil, fmt.Errorf("tape: %s: %w", b.Path, err)
+		}
+		if b.Gradient != nil {
+			gorgonia.Read(b.Gradient, &r.gradients[i])
+		}
+	}
+	for i, u := range p.Updates {
+		gorgonia.Read(u.Node, &r.updates[i])
+		of := p.Listed(u.Parameter)
+		if of < 0 {
+			return nil, fmt.Errorf("tape: update of %s, which the program does not list", u.Parameter.Path)
+		}
+		r.moved = append(r.moved, r.parameters[of])
+	}
+	r.machine = gorgonia.NewTapeMachine(p.Graph)
+	return r, nil
+}
+
+// values returns data itself in float32, a converted copy otherwise.
+func values[T graph.Float](data []float32) []T {
+	if same, ok := any(data).([]T); ok {
+		return same
+	}
+	converted := make([]T, len(data))
+	for i, v := range data {
+		converted[i] = T(v)
+	}
+	return converted
+}
+
+// let binds values to a leaf without copying them.
+func let[T graph.Float](n *gorgonia.Node, shape []int, values []T) error {
+	if len(shape) == 0 {
+		return gorgonia.Let(n, values[0])
+	}
+	return gorgonia.Let(n, tensor.New(tensor.WithShape(shape...), tensor.WithBacking(values)))
+}
+
+// Bind implements [graph.Runner].
+func (r *runner[T]) Bind(i int, values []T) error {
+	in := r.program.Inputs[i]
+	if want := in.Node.Shape().TotalSize(); len(values) != want {
+		return fmt.Errorf("tape: %s: got %d values, want %d", in.Name, len(values), want)
+	}
+	if err := let(in.Node, in.Shape, values); err != nil {
+		return fmt.Errorf("tape: %s: %w", in.Name, err)
+	}
+	return nil
+}
+
+// Run implements [graph.Runner].
+func (r *runner[T]) Run() (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("tape: %v", p)
+		}
+	}()
+	r.machine.Reset() // without it RunAll does nothing
+	for i, b := range r.program.Parameters {
+		if len(b.Shape) == 0 { // scalars are bound by value
+			if err := let(b.Node, nil, r.parameters[i]); err != nil {
+				return fmt.Errorf("tape: %s: %w", b.Path, err)
+			}
+		}
+	}
+	if err := r.machine.RunAll(); err != nil {
+		return fmt.Errorf("tape: %w", err)
+	}
+	for i, u := range r.updates {
+		copy(r.moved[i], flat[T](u))
+	}
+	return nil
+}
+
+// flat returns the elements of a value, nil where it has none of type T.
+func flat[T graph.Float](v gorgonia.Value) []T {
+	values, err := fromgraph.Elements[T](v)
+	if err != nil {
+		return nil
+	}
+	return values
+}
+
+// Tap implements [graph.Runner].
+func (r *runner[T]) Tap(i int) []T { return flat[T](r.taps[i]) }
+
+// Parameter implements [graph.Runner].
+func (r *runner[T]) Parameter(i int) []T { return r.parameters[i] }
+
+// Gradient implements [graph.Runner].
+func (r *runner[T]) Gradient(i int) []T {
+	if r.gradients[i] == nil {
+		return nil
+	}
+	return flat[T](r.gradients[i])
+}
+
+// Close implements [graph.Runner].
+func (r *runner[T]) Close() error { return r.machine.Close() }

@@ -1,0 +1,296 @@
+package mpi
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+	"unsafe"
+
+	"tessera/parallel/collective"
+)
+
+// Options say how a process joins its group.
+type Options struct {
+	// Deadline is how long an operation waits for the other processes; 0: [DefaultDeadline]. A barrier waits ten times as long:
+	// it stands where one process works alone, for example writes a checkpoint.
+	Deadline time.Duration
+}
+
+// DefaultDeadline is the deadline of an operation.
+const DefaultDeadline = 60 * time.Second
+
+// barrierDeadlines is the deadline of a barrier, in deadlines.
+const barrierDeadlines = 10
+
+// Group is the processes that a launcher started. It implements [collective.Group].
+type Group struct {
+	rank, size int
+	hosts      []string
+	version    string
+	again      string
+	deadline   time.Duration
+	owner      *owner
+	next       uint64
+	free       []*operation
+	nothing    [1]uint64 // the value of a barrier
+}
+
+var _ collective.Group = (*Group)(nil)
+
+// join joins the group of a transport.
+func join(t transport, l Launch, o Options) (*Group, error) {
+	if o.Deadline == 0 {
+		o.Deadline = DefaultDeadline
+	}
+	g := &Group{deadline: o.Deadline, again: l.Again}
+	g.owner = &owner{transport: t, wake: make(chan struct{}, 1), group: g}
+	joined := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // for good: the thread of MPI_Init ends the library, too
+		err := g.join(t, l)
+		joined <- err
+		if err == nil {
+			g.owner.run()
+		}
+		select {} // the thread lives as long as the process
+	}()
+	limit := time.NewTimer(barrierDeadlines * o.Deadline)
+	defer limit.Stop()
+	select {
+	case err := <-joined:
+		if err != nil {
+			return nil, err
+		}
+	case <-limit.C:
+		return nil, &CallError{"MPI_Init_thread", fmt.Sprintf("did not return within %v: another process has ended or hangs, or the network does not work", barrierDeadlines*o.Deadline)}
+	}
+	return g, g.meet()
+}
+
+func (g *Group) join(t transport, l Launch) (err error) {
+	if g.rank, g.size, err = t.join(); err != nil {
+		return err
+	}
+	g.version = t.version()
+	if g.size != l.Size || g.rank != l.Rank {
+		return setupf("%s started %d processes, but the library (%s) sees rank %d of %d: it is of another MPI, or srun needs --mpi=pmix or --mpi=pmi2; set %s to the launcher's library", l.By, l.Size, g.version, g.rank, g.size, Variable)
+	}
+	return g.owner.listen()
+}
+
+// meet learns the names of all machines.
+func (g *Group) meet() error {
+	const longest = 64
+	name, err := os.Hostname()
+	if err != nil {
+		name = "an unknown machine"
+	}
+	mine, all, counts := make([]byte, longest), make([]byte, longest*g.size), make([]int, g.size)
+	copy(mine, name)
+	for r := range counts {
+		counts[r] = longest
+	}
+	v, _ := viewOf(mine)
+	others, _ := viewOf(all)
+	op := g.operation(gather, "meeting")
+	op.values, op.others, op.counts, op.patience = v, others, counts, barrierDeadlines*g.deadline
+	if err := g.run(op); err != nil {
+		return err
+	}
+	for r := range g.size {
+		g.hosts = append(g.hosts, strings.TrimRight(string(all[r*longest:(r+1)*longest]), "\x00"))
+	}
+	return nil
+}
+
+// host is the machine of a rank.
+func (g *Group) host(rank int) string {
+	if rank < 0 || rank >= len(g.hosts) {
+		return "an unknown machine"
+	}
+	return g.hosts[rank]
+}
+
+// Rank implements [collective.Group].
+func (g *Group) Rank() int { return g.rank }
+
+// Size implements [collective.Group].
+func (g *Group) Size() int { return g.size }
+
+// Host is the name of a rank's machine.
+func (g *Group) Host(rank int) string { return g.host(rank) }
+
+// Version is the library's own description.
+func (g *Group) Version() string { return g.version }
+
+// Again is the command that starts as many processes, as in "mpirun -n 2".
+func (g *Group) Again() string { return g.again }
+
+// few is the number of bytes up to which values are exchanged, not divided.
+const few = 4096
+
+// Start implements [collective.Group].
+func (g *Group) Start(op collective.Op, values any) (collective.Pending, error) {
+	v, err := viewOf(values)
+	if err != nil {
+		return nil, err
+	}
+	what := divide
+	if v.n*v.width <= few || g.size == 2 { // two send as much either way, and wait once instead of twice
+		what = exchange
+	}
+	o := g.operation(what, "an all-reduce")
+	o.op, o.values = op, v
+	g.owner.start(o)
+	return o, nil
+}
+
+// AllReduce implements [collective.Group].
+func (g *Group) AllReduce(op collective.Op, values any) error {
+	p, err := g.Start(op, values)
+	if err != nil {
+		return err
+	}
+	return p.Wait()
+}
+
+// AllGather implements [collective.Group].
+func (g *Group) AllGather(mine any, counts []int, all any) error {
+	v, err := viewOf(mine)
+	if err != nil {
+		return err
+	}
+	others, err := viewOf(all)
+	if err != nil {
+		return err
+	}
+	total := 0
+	for _, c := range counts {
+		total += c
+	}
+	if len(counts) != g.size || counts[g.rank] != v.n || others.n != total || fmt.Sprintf("%T", mine) != fmt.Sprintf("%T", all) {
+		return fmt.Errorf("mpi: all-gather on rank %d of %d: got %d values of %T for %d of %T, counts %v", g.rank, g.size, v.n, mine, others.n, all, counts)
+	}
+	o := g.operation(gather, "an all-gather")
+	o.values, o.others, o.counts = v, others, counts
+	return g.run(o)
+}
+
+// Broadcast implements [collective.Group]. Long values travel in pieces.
+func (g *Group) Broadcast(root int, values []byte) error {
+	if root < 0 || root >= g.size {
+		return fmt.Errorf("mpi: broadcast from rank %d of %d", root, g.size)
+	}
+	const piece = 1 << 28
+	for from := 0; from < len(values); from += piece {
+		o := g.operation(broadcast, "a broadcast")
+		o.values, _ = viewOf(values[from:min(from+piece, len(values))])
+		o.root = root
+		if err := g.run(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Barrier implements [collective.Group].
+func (g *Group) Barrier() error {
+	o := g.operation(exchange, "a barrier")
+	o.op = collective.Max
+	o.values, _ = viewOf(g.nothing[:])
+	o.patience = barrierDeadlines * g.deadline
+	return g.run(o)
+}
+
+// operation returns an empty operation.
+func (g *Group) operation(a action, name string) *operation {
+	if len(g.free) == 0 {
+		g.free = append(g.free, &operation{group: g, done: make(chan error, 1)})
+	}
+	o := g.free[len(g.free)-1]
+	g.free = g.free[:len(g.free)-1]
+	o.action, o.name, o.number, o.phase, o.waited, o.patience = a, name, g.next, 0, 0, g.deadline
+	if a < tell {
+		g.next++
+	}
+	return o
+}
+
+func (g *Group) run(o *operation) error {
+	g.owner.start(o)
+	return o.Wait()
+}
+
+// Wait implements [collective.Pending].
+func (o *operation) Wait() error {
+	g := o.group
+	err := g.owner.wait(o)
+	if err == nil { // after an error the library may still use its memory
+		o.values, o.others, o.counts = view{}, view{}, nil
+		g.free = append(g.free, o)
+	}
+	return err
+}
+
+// failure is the message of a process that failed: rank, code, length and bytes of the text.
+type failure [1024]byte
+
+func (f *failure) address() unsafe.Pointer { return unsafe.Pointer(f) }
+
+func (f *failure) encode(rank, code int, text string) {
+	binary.LittleEndian.PutUint32(f[0:], uint32(rank))
+	binary.LittleEndian.PutUint32(f[4:], uint32(code))
+	binary.LittleEndian.PutUint32(f[8:], uint32(copy(f[12:], text)))
+}
+
+func (f *failure) decode() (rank, code int, text string) {
+	n := min(int(binary.LittleEndian.Uint32(f[8:])), len(f)-12)
+	return int(binary.LittleEndian.Uint32(f[0:])), int(binary.LittleEndian.Uint32(f[4:])), string(f[12 : 12+n])
+}
+
+// Close ends the group when all processes have called it. Afterwards every method returns an error, and Fail and Abort do nothing.
+func (g *Group) Close() error {
+	if err := g.Barrier(); err != nil {
+		return err
+	}
+	return g.run(g.operation(end, "the end"))
+}
+
+// Fail tells all other processes that this one ends with an exit code and why; their operations return a [*Failed]. The process
+// should then print the error and call [Group.Abort]. A process other than rank 0 should wait a moment before that, so that rank
+// 0 can print.
+func (g *Group) Fail(code int, text string) {
+	f := &failure{}
+	f.encode(g.rank, code, text)
+	o := g.operation(tell, "telling the failure")
+	o.values, _ = viewOf(f[:])
+	o.patience = time.Second
+	_ = g.runFor(o, 2*time.Second) // who is gone needs no message
+}
+
+// Abort ends all processes of the group with that exit code. It returns if the library does not end this one within two seconds.
+func (g *Group) Abort(code int) {
+	o := g.operation(abort, "the abort")
+	o.code = code
+	_ = g.runFor(o, 2*time.Second)
+}
+
+// runFor runs an operation, at most for a while: a call of the library may not return.
+func (g *Group) runFor(o *operation, most time.Duration) error {
+	limit := time.NewTimer(most)
+	defer limit.Stop()
+	ended := make(chan error, 1)
+	go func() {
+		g.owner.start(o)
+		ended <- g.owner.wait(o)
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-limit.C:
+		return &Lost{What: o.name, After: most}
+	}
+}

@@ -1,0 +1,91 @@
+package figures
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	columnGap    = 2  // spaces between two columns
+	longestCell  = 28 // on a page, longer cells do not widen their column
+	leastFolding = 24 // a column with less space on a page begins at hanging
+	hanging      = 10
+)
+
+// Columns writes rows of equally many cells as aligned columns of text, one row per line. On a page of width > 0 characters,
+// cells are folded between words, and what does not fit beside a long cell begins on the next line. With width 0 lines are as
+// long as their rows.
+func Columns(rows [][]string, width int) string {
+	p := &columnPrinter{width: width}
+	starts := columnStarts(rows, width > 0)
+	for _, row := range rows {
+		for i, cell := range row {
+			p.cell(cell, starts[i])
+		}
+		p.b.WriteByte('\n')
+		p.at = 0
+	}
+	return p.b.String()
+}
+
+// columnStarts returns where each column begins.
+func columnStarts(rows [][]string, page bool) []int {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			if n := utf8.RuneCountInString(cell); !page || n <= longestCell {
+				widths[i] = max(widths[i], n)
+			}
+		}
+	}
+	starts := make([]int, len(widths))
+	for i := 1; i < len(starts); i++ {
+		starts[i] = starts[i-1] + widths[i-1] + columnGap
+	}
+	return starts
+}
+
+// columnPrinter writes cells; at is the number of characters in the current line.
+type columnPrinter struct {
+	b         strings.Builder
+	width, at int
+}
+
+// cell writes a cell whose column begins at start.
+func (p *columnPrinter) cell(text string, start int) {
+	if text == "" {
+		return
+	}
+	if p.width > 0 && p.width-start < leastFolding {
+		start = min(start, hanging)
+	}
+	if p.at > 0 && p.at+columnGap > start {
+		p.b.WriteByte('\n')
+		p.at = 0
+	}
+	p.space(start - p.at)
+	if p.width == 0 {
+		p.write(text)
+		return
+	}
+	for i, word := range strings.Split(text, " ") {
+		if i > 0 && p.at+1+utf8.RuneCountInString(word) > p.width {
+			p.b.WriteByte('\n')
+			p.at = 0
+			p.space(start)
+		} else if i > 0 {
+			p.space(1)
+		}
+		p.write(word)
+	}
+}
+
+func (p *columnPrinter) space(n int) { p.write(strings.Repeat(" ", n)) }
+
+func (p *columnPrinter) write(text string) {
+	p.b.WriteString(text)
+	p.at += utf8.RuneCountInString(text)
+}

@@ -1,0 +1,96 @@
+package figures
+
+import (
+	"errors"
+	"fmt"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// NetworkLayer is one column of units of a [Network].
+type NetworkLayer struct {
+	Name  string
+	Units int // how many are drawn
+}
+
+// The measures of the diagram, in points.
+const (
+	unitRadius  = vg.Length(13)
+	unitStep    = vg.Length(38)
+	layerStep   = vg.Length(120)
+	captionRoom = vg.Length(24)
+)
+
+// Network draws a dense network: a column of circles for each layer, every unit connected to all units of the next layer,
+// and a bias unit, +1, below the units of each layer but the last.
+func Network(layers ...NetworkLayer) (*Figure, error) {
+	if len(layers) < 2 {
+		return nil, errors.New("report: a network has at least two layers")
+	}
+	most := 0
+	for i, l := range layers {
+		if l.Units < 1 || l.Units > 32 {
+			return nil, fmt.Errorf("report: layer %d of the network: got %d units, want 1 to 32", i, l.Units)
+		}
+		most = max(most, network(layers).circles(i))
+	}
+	return &Figure{
+		width:  2*margin + pixels(layerStep*vg.Length(len(layers))),
+		height: 2*margin + pixels(unitStep*vg.Length(most)+captionRoom),
+		draw:   network(layers).draw,
+	}, nil
+}
+
+type network []NetworkLayer
+
+// circles is the number of circles of a column, including the bias unit.
+func (n network) circles(layer int) int {
+	if layer == len(n)-1 {
+		return n[layer].Units
+	}
+	return n[layer].Units + 1
+}
+
+// at is where a unit is drawn; the one after the last is the bias unit.
+func (n network) at(c draw.Canvas, layer, unit int) vg.Point {
+	middle := c.Center().Y + captionRoom/2
+	return vg.Point{
+		X: c.Min.X + dots(margin) + layerStep*(vg.Length(layer)+0.5),
+		Y: middle + unitStep*(vg.Length(n.circles(layer)-1)/2-vg.Length(unit)),
+	}
+}
+
+func (n network) draw(c draw.Canvas) {
+	thin := draw.LineStyle{Color: quiet, Width: 0.5}
+	for layer := range len(n) - 1 {
+		for from := range n.circles(layer) {
+			for to := range n[layer+1].Units {
+				a, b := n.at(c, layer, from), n.at(c, layer+1, to)
+				c.StrokeLine2(thin, a.X, a.Y, b.X, b.Y)
+			}
+		}
+	}
+	for layer := range n {
+		for unit := range n.circles(layer) {
+			n.unit(c, n.at(c, layer, unit), layer, unit == n[layer].Units)
+		}
+		name := textStyle(labelSize)
+		name.XAlign = draw.XCenter
+		c.FillText(name, vg.Point{X: n.at(c, layer, 0).X, Y: c.Min.Y + dots(margin)}, n[layer].Name)
+	}
+}
+
+// unit draws one circle.
+func (n network) unit(c draw.Canvas, at vg.Point, layer int, bias bool) {
+	fill := draw.GlyphStyle{Color: series(layer), Radius: unitRadius, Shape: disc}
+	if bias {
+		fill.Color = gridLines
+	}
+	c.DrawGlyphNoClip(fill, at)
+	if bias {
+		text := textStyle(labelSize)
+		text.XAlign, text.YAlign = draw.XCenter, draw.YCenter
+		c.FillText(text, at, "+1")
+	}
+}

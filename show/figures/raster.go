@@ -1,0 +1,166 @@
+package figures
+
+import (
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"math"
+	"slices"
+)
+
+// Tone is the mapping of values to grey levels.
+type Tone int
+
+const (
+	// Stretched maps the smallest value of each image to black and the largest to white, as the study does.
+	Stretched Tone = iota
+	// Unit maps 0 to black and 1 to white in every image and clips other values.
+	Unit
+	// Signed maps 0 to black and the largest magnitude of each image to full brightness. In an image with negative values,
+	// these are blue and positive values are red.
+	Signed
+)
+
+// raster is images side by side, each magnified by a whole number without smoothing.
+type raster struct {
+	height, width, channels int // of one image
+	columns, scale          int
+	strip                   int // pixels above every image, for its number
+	tone                    Tone
+}
+
+// newRaster chooses the magnification: the largest that keeps columns of these images within the width, in pixels, and one image
+// within cell.
+func newRaster(shape []int, columns int, tone Tone, values []float32, width, cell int) (*raster, int, error) {
+	if len(shape) < 2 || len(shape) > 3 {
+		return nil, 0, fmt.Errorf("report: images of shape %v cannot be drawn, want (height, width) or (height, width, channels)", shape)
+	}
+	r := &raster{height: shape[0], width: shape[1], channels: 1, columns: columns, tone: tone}
+	if len(shape) == 3 {
+		r.channels = shape[2]
+	}
+	size := r.height * r.width * r.channels
+	if size < 1 || len(values) == 0 || len(values)%size != 0 {
+		return nil, 0, fmt.Errorf("report: got %d values, want whole images of shape %v", len(values), shape)
+	}
+	for _, v := range values {
+		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+			return nil, 0, errors.New("report: images with NaN or infinite values cannot be drawn")
+		}
+	}
+	n := len(values) / size
+	r.columns = min(r.columns, n)
+	r.scale = max(1, min((width-rule)/columns-rule, cell)/max(r.width, 1))
+	return r, n, nil
+}
+
+func (r *raster) stepX() int { return r.width*r.scale + rule }
+func (r *raster) stepY() int { return r.height*r.scale + rule + r.strip }
+
+// image draws n images.
+func (r *raster) image(values []float32, n int) *image.RGBA {
+	rows := (n + r.columns - 1) / r.columns
+	picture := image.NewRGBA(image.Rect(0, 0, r.columns*r.stepX()+rule, rows*r.stepY()+rule))
+	size := r.height * r.width * r.channels
+	for i := range rows * r.columns {
+		left, top := i%r.columns*r.stepX(), i/r.columns*r.stepY()
+		if i >= n { // the last row may be shorter
+			fill(picture, image.Rect(left+rule, top+rule, left+r.stepX()+rule, top+r.stepY()+rule), color.RGBA{255, 255, 255, 255})
+			continue
+		}
+		fill(picture, image.Rect(left, top, left+r.stepX()+rule, top+r.stepY()+rule), separator)
+		fill(picture, image.Rect(left+rule, top+rule, left+r.stepX(), top+rule+r.strip), color.RGBA{255, 255, 255, 255})
+		r.one(picture, left+rule, top+rule+r.strip, values[i*size:(i+1)*size])
+	}
+	return picture
+}
+
+// frame paints the lines around an image.
+func (r *raster) frame(picture *image.RGBA, i int) {
+	left, top := i%r.columns*r.stepX(), i/r.columns*r.stepY()
+	right, bottom := left+r.stepX()+rule, top+r.stepY()+rule
+	fill(picture, image.Rect(left, top, right, top+rule), frameColor)
+	fill(picture, image.Rect(left, bottom-rule, right, bottom), frameColor)
+	fill(picture, image.Rect(left, top, left+rule, bottom), frameColor)
+	fill(picture, image.Rect(right-rule, top, right, bottom), frameColor)
+}
+
+// one draws an image with its upper left corner there.
+func (r *raster) one(picture *image.RGBA, left, top int, values []float32) {
+	low, high := r.levels(values)
+	signed := r.tone == Signed && slices.Min(values) < 0
+	for y := range r.height {
+		for x := range r.width {
+			at := (y*r.width + x) * r.channels
+			c := shade(values[at:at+r.channels], low, high, signed)
+			x0, y0 := left+x*r.scale, top+y*r.scale
+			fill(picture, image.Rect(x0, y0, x0+r.scale, y0+r.scale), c)
+		}
+	}
+}
+
+// levels returns the values of an image that are drawn black and white.
+func (r *raster) levels(values []float32) (black, white float32) {
+	if r.tone == Unit {
+		return 0, 1
+	}
+	least, most := values[0], values[0]
+	for _, v := range values {
+		least, most = min(least, v), max(most, v)
+	}
+	if r.tone == Signed {
+		least, most = 0, max(-least, most)
+	}
+	if least == most { // one value everywhere: black, as 0 is
+		return least, least + 1
+	}
+	return least, most
+}
+
+// shade returns the colour of one pixel: three channels without signs as they are, others by their mean.
+func shade(values []float32, black, white float32, signed bool) color.RGBA {
+	scaled := func(v float32) float32 { return (v - black) / (white - black) }
+	if len(values) == 3 && !signed {
+		return color.RGBA{level(scaled(values[0])), level(scaled(values[1])), level(scaled(values[2])), 255}
+	}
+	mean := float32(0)
+	for _, v := range values {
+		mean += scaled(v) / float32(len(values))
+	}
+	switch {
+	case !signed:
+		return color.RGBA{level(mean), level(mean), level(mean), 255}
+	case mean < 0:
+		return color.RGBA{level(-mean * 0.3), level(-mean * 0.55), level(-mean), 255}
+	}
+	return color.RGBA{level(mean), level(mean * 0.45), level(mean * 0.3), 255}
+}
+
+// level is a value in [0,1] as a byte.
+func level(v float32) uint8 { return uint8(math.Round(255 * float64(min(max(v, 0), 1)))) }
+
+func fill(picture *image.RGBA, area image.Rectangle, c color.RGBA) {
+	area = area.Intersect(picture.Rect)
+	for y := area.Min.Y; y < area.Max.Y; y++ {
+		row := picture.Pix[picture.PixOffset(area.Min.X, y):picture.PixOffset(area.Max.X, y)]
+		for i := 0; i < len(row); i += 4 {
+			row[i], row[i+1], row[i+2], row[i+3] = c.R, c.G, c.B, c.A
+		}
+	}
+}
+
+// Pixels draws one image of shape (height, width) or (height, width, channels), one pixel for each place. Values that are not
+// finite are an error.
+func Pixels(shape []int, tone Tone, values []float32) (*image.RGBA, error) {
+	r, n, err := newRaster(shape, 1, tone, values, 0, 1)
+	if err != nil {
+		return nil, err
+	}
+	if n != 1 {
+		return nil, fmt.Errorf("report: got %d images, want one", n)
+	}
+	drawn := image.NewRGBA(image.Rect(0, 0, r.width, r.height))
+	r.one(drawn, 0, 0, values)
+	return drawn, nil
+}

@@ -1,0 +1,321 @@
+package figures
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"image/color"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera/metrics"
+)
+
+func TestEqualInputsGiveEqualFiles(t *testing.T) {
+	folder := t.TempDir()
+	for name, figure := range figures(t) {
+		for _, extension := range []string{".png", ".svg"} {
+			var files [2][]byte
+			for i := range files {
+				f, err := figure()
+				if err != nil {
+					t.Fatal(err)
+				}
+				path := filepath.Join(folder, name+extension)
+				if err := f.Save(path); err != nil {
+					t.Fatal(err)
+				}
+				files[i], _ = os.ReadFile(path)
+			}
+			if !bytes.Equal(files[0], files[1]) {
+				t.Errorf("%s%s: drawn twice, two files", name, extension)
+			}
+			if extension == ".svg" {
+				checkSVG(t, name, files[0])
+			}
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(folder, ".*")); len(left) > 0 {
+		t.Errorf("left beside the figures: %v", left)
+	}
+}
+
+// checkSVG reports a text that is no XML, and fonts and pictures that other machines could not show.
+func checkSVG(t *testing.T, name string, text []byte) {
+	t.Helper()
+	read := xml.NewDecoder(bytes.NewReader(text))
+	for {
+		_, err := read.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Errorf("%s.svg: %v", name, err)
+			return
+		}
+	}
+	if bytes.Count(text, []byte("font-family:")) != bytes.Count(text, []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif")) {
+		t.Errorf("%s.svg: a font without others in its place", name)
+	}
+	if bytes.Contains(text, []byte("image/jpg")) {
+		t.Errorf("%s.svg: a PNG that is called a JPEG", name)
+	}
+}
+
+func TestSaveRefusesWhatItCannotWrite(t *testing.T) {
+	f, err := Penalties(0.1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Save("figure.gif"); err == nil || !strings.Contains(err.Error(), ".png or .svg") {
+		t.Errorf("an unknown extension: %v", err)
+	}
+	if err := f.Save(filepath.Join(t.TempDir(), "no", "figure.png")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("into a folder that is not there: %v", err)
+	}
+}
+
+func TestWhatCannotBeDrawnIsAnError(t *testing.T) {
+	nan := float32(math.NaN())
+	four := []float32{1, 2, 3, 4}
+	for name, draw := range map[string]func() (*Figure, error){
+		"penalties at 1":    func() (*Figure, error) { return Penalties(1) },
+		"penalties below 0": func() (*Figure, error) { return Penalties(-0.1) },
+		"no images":         func() (*Figure, error) { return ImageRows() },
+		"an empty row":      func() (*Figure, error) { return ImageRows(ImageRow{Shape: []int{2, 2}}) },
+		"vectors":           func() (*Figure, error) { return ImageRows(ImageRow{Shape: []int{4}, Images: four}) },
+		"half an image":     func() (*Figure, error) { return ImageRows(ImageRow{Shape: []int{2, 3}, Images: four}) },
+		"an image of NaN":   func() (*Figure, error) { return ImageRows(ImageRow{Shape: []int{1, 1}, Images: []float32{nan}}) },
+		"no codes":          func() (*Figure, error) { return Histograms() },
+		"half a code":       func() (*Figure, error) { return Histograms(CodeRow{Units: 3, Codes: four}) },
+		"a code of NaN":     func() (*Figure, error) { return Histograms(CodeRow{Units: 1, Codes: []float32{nan}}) },
+		"no atoms":          func() (*Figure, error) { return Atoms(nil) },
+		"atoms of no shape": func() (*Figure, error) { return Atoms(&metrics.Atoms{Count: 4, Values: four}) },
+		"no vectors":        func() (*Figure, error) { return HeatMaps() },
+		"a vector of NaN":   func() (*Figure, error) { return HeatMaps(ImageRow{Shape: []int{1}, Images: []float32{nan}}) },
+		"half a vector":     func() (*Figure, error) { return Spectra(ImageRow{Shape: []int{3}, Images: four}) },
+		"unequal rows": func() (*Figure, error) {
+			return Spectra(ImageRow{Shape: []int{2}, Images: four}, ImageRow{Shape: []int{4}, Images: four})
+		},
+		"too few atoms": func() (*Figure, error) { return Atoms(&metrics.Atoms{Shape: []int{2, 2}, Count: 2, Values: four}) },
+		"a bias of no image": func() (*Figure, error) {
+			return Atoms(&metrics.Atoms{Shape: []int{2, 2}, Count: 1, Values: four, Bias: four[:1]})
+		},
+		"no points":            func() (*Figure, error) { return Curves(nil, nil) },
+		"no points to compare": func() (*Figure, error) { return Pareto([]Point{{Values: numbers("mse", 0.1)}}, nil) },
+		"no epochs":            func() (*Figure, error) { return Training(TrainingRun{Label: "empty"}) },
+		"one layer":            func() (*Figure, error) { return Network(NetworkLayer{"alone", 3}) },
+		"a layer of nothing":   func() (*Figure, error) { return Network(NetworkLayer{"input", 3}, NetworkLayer{"output", 0}) },
+	} {
+		if f, err := draw(); err == nil || f != nil {
+			t.Errorf("%s: drawn", name)
+		} else if !strings.HasPrefix(err.Error(), "report: ") {
+			t.Errorf("%s: %v does not say where", name, err)
+		}
+	}
+}
+
+func TestImagesAreMagnifiedWithoutSmoothing(t *testing.T) {
+	f, err := ImageRows(ImageRow{Shape: []int{1, 2}, Images: []float32{0, 0.2, 1, 2}, Tone: Unit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const scale = 48 // two pixels fill an image of 96
+	picture := f.Image()
+	grey := []uint8{0, 51, 255, 255}
+	for i, want := range grey {
+		left := margin + rule + i*scale + i/2*rule
+		for _, at := range [][2]int{{0, 0}, {scale - 1, 0}, {0, scale - 1}, {scale - 1, scale - 1}} {
+			if got := color.RGBAModel.Convert(picture.At(left+at[0], margin+rule+at[1])); got != (color.RGBA{want, want, want, 255}) {
+				t.Errorf("pixel %d, corner %v: got %v, want %d", i, at, got, want)
+			}
+		}
+	}
+	for _, x := range []int{margin, margin + 1, margin + rule + 2*scale, margin + 2*rule + 4*scale} {
+		if got := color.RGBAModel.Convert(picture.At(x, margin+20)); got != separator {
+			t.Errorf("column %d: got %v, want the separator", x, got)
+		}
+	}
+}
+
+func TestTonesMapValuesToGreys(t *testing.T) {
+	rgb := func(r, g, b uint8) color.RGBA { return color.RGBA{r, g, b, 255} }
+	for _, c := range []struct {
+		name   string
+		tone   Tone
+		shape  []int
+		values []float32
+		pixel  int
+		want   color.RGBA
+	}{
+		{"stretched: the least is black", Stretched, []int{1, 3}, []float32{-4, 0, 4}, 0, rgb(0, 0, 0)},
+		{"stretched: the middle is grey", Stretched, []int{1, 3}, []float32{-4, 0, 4}, 1, rgb(128, 128, 128)},
+		{"stretched: the greatest is white", Stretched, []int{1, 3}, []float32{-4, 0, 4}, 2, rgb(255, 255, 255)},
+		{"stretched: one value is black", Stretched, []int{1, 2}, []float32{7, 7}, 1, rgb(0, 0, 0)},
+		{"unit: below is cut", Unit, []int{1, 2}, []float32{-4, 4}, 0, rgb(0, 0, 0)},
+		{"signed: without signs in greys", Signed, []int{1, 2}, []float32{1, 5}, 0, rgb(51, 51, 51)},
+		{"signed: positive is red", Signed, []int{1, 2}, []float32{1, -2}, 0, rgb(128, 57, 38)},
+		{"signed: negative is blue", Signed, []int{1, 2}, []float32{1, -2}, 1, rgb(77, 140, 255)},
+		{"signed: zero is black", Signed, []int{1, 3}, []float32{1, -2, 0}, 2, rgb(0, 0, 0)},
+		{"three channels are colours", Unit, []int{1, 1, 3}, []float32{0, 1, 0.5}, 0, rgb(0, 255, 128)},
+		{"two channels are their mean", Unit, []int{1, 1, 2}, []float32{0, 1}, 0, rgb(128, 128, 128)},
+	} {
+		r, n, err := newRaster(c.shape, 1, c.tone, c.values, rowWidth, largest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := r.image(c.values, n).RGBAAt(rule+c.pixel*r.scale, rule)
+		if got != c.want {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestGridsAreWiderThanHighAndWasteFewCells(t *testing.T) {
+	for n := 1; n < 500; n++ {
+		c := gridColumns(n)
+		rows := (n + c - 1) / c
+		if rows > c || rows*c < n || rows*c-n >= c {
+			t.Errorf("%d cells: %d columns, %d rows", n, c, rows)
+		}
+	}
+	for n, want := range map[int]int{1: 1, 4: 2, 21: 7, 101: 13} {
+		if got := gridColumns(n); got != want {
+			t.Errorf("%d cells in %d columns, want %d", n, got, want)
+		}
+	}
+}
+
+// Numbers stand in the strip above an atom, as large as the cells allow: every column has one, or some of them.
+func TestAtomsAreNumberedAtAnySizeOfTheirCells(t *testing.T) {
+	for _, c := range []struct{ side, count, every int }{{28, 100, 1}, {8, 16, 1}, {2, 1000, 1}, {1, 10_000, 3}} {
+		grid := &raster{height: c.side, width: c.side, channels: 1, columns: gridColumns(c.count)}
+		grid.scale = max(1, min((rowWidth-rule)/grid.columns-rule, largestAtom)/c.side)
+		n := newNumbering(grid, c.count)
+		widest := n.style.Width(fmt.Sprint(c.count - 1))
+		if space := dots(n.every * grid.stepX()); widest > space || n.style.Font.Size < leastNumber || n.every < c.every {
+			t.Errorf("%d atoms of %d pixels: %v points in every column of %d, %v wide in %v", c.count, c.side, n.style.Font.Size, n.every, widest, space)
+		}
+	}
+	f, err := Atoms(&metrics.Atoms{Shape: []int{1, 1}, Count: 4, Values: []float32{1, 1, 1, 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn := f.Image()
+	dark := func(column, row int) (n int) { // pixels of text in the strip above an atom
+		strip := newNumbering(&raster{width: 1, scale: largestAtom, columns: 2}, 4).grid.strip
+		for y := range strip {
+			for x := range largestAtom {
+				at := drawn.At(margin+column*(largestAtom+rule)+rule+x, margin+row*(largestAtom+rule+strip)+rule+y)
+				if g := color.GrayModel.Convert(at).(color.Gray); g.Y < 100 {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	seen := map[int]bool{}
+	for i := range 4 {
+		n := dark(i%2, i/2)
+		if n == 0 || seen[n] {
+			t.Errorf("%d dark pixels above atom %d, %v above the others", n, i, seen)
+		}
+		seen[n] = true
+	}
+}
+
+func TestTheAxisSaysWhichImagesTheErrorIsOf(t *testing.T) {
+	test, all := []Point{{}}, []Point{{Split: "all"}}
+	for want, points := range map[string][][]Point{
+		"mse of test images": {test, nil}, "mse of all images": {all, nil}, "mse": {all, test},
+	} {
+		if got := mseOf(points...).label; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestTheBiasIsTheLastCellInAFrame(t *testing.T) {
+	f, err := Atoms(&metrics.Atoms{Shape: []int{1, 1}, Count: 3, Values: []float32{1, 2, 3}, Bias: []float32{-3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const cell = largestAtom + rule // of two rows of two
+	strip := newNumbering(&raster{width: 1, scale: largestAtom, columns: 2}, 3).grid.strip
+	picture := f.Image()
+	for _, c := range []struct {
+		what string
+		x, y int
+		want color.RGBA
+	}{
+		{"above the first atom", cell / 2, 0, separator},
+		{"above the bias", cell + cell/2, cell + strip, frameColor},
+		{"to the right of the bias", 2 * cell, cell + strip + cell/2, frameColor},
+		{"above the bias's neighbour", cell / 2, cell + strip, separator},
+		{"an atom of one value", rule, rule + strip, color.RGBA{255, 255, 255, 255}},
+		{"a negative bias", cell + rule, cell + rule + 2*strip, color.RGBA{77, 140, 255, 255}},
+	} {
+		if got := color.RGBAModel.Convert(picture.At(margin+c.x, margin+c.y)); got != c.want {
+			t.Errorf("%s: got %v, want %v", c.what, got, c.want)
+		}
+	}
+}
+
+func TestFiguresShowTheStudysImagesWhereThereAreSo(t *testing.T) {
+	for _, c := range []struct {
+		dataset string
+		n       int
+		want    []int
+	}{
+		{"fashion-mnist", 10000, []int{0, 1, 31, 3, 4, 5, 6, 7, 8, 9}},
+		{"fashion-mnist", 20, []int{0, 2, 4, 6, 8, 10, 12, 14, 16, 18}},
+		{"swimmer", 256, []int{0, 25, 51, 76, 102, 128, 153, 179, 204, 230}},
+		{"own", 3, []int{0, 1, 2}},
+	} {
+		if got := DisplayIndices(c.dataset, c.n); !slices.Equal(got, c.want) {
+			t.Errorf("%d images of %s: %v, want %v", c.n, c.dataset, got, c.want)
+		}
+	}
+}
+
+func TestPenaltiesHaveTheStudysValues(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		p, t, want float64
+	}{
+		{"kl", 0.3, 0.999, 4.22}, {"kl", 0.3, 0.001, 1.46}, {"kl", 0.3, 0.3, 0},
+		{"epsilon_l1", 0.3, 0.3, 0.01}, {"epsilon_l1", 0, 1, 1}, {"l2", 0.3, 0.8, 0.25}, {"l2", 0, -1, 1},
+		{"log", 0, 1, 0.693}, {"log", 0, -1, 0.693}, {"log", 0.3, 0.3, 0},
+	} {
+		i := slices.IndexFunc(penalties, func(s penalty) bool { return s.name == c.name })
+		if got := penalties[i].value(c.p, c.t); math.Abs(got-c.want) > 0.006 {
+			t.Errorf("%s(%v, %v) = %v, want %v", c.name, c.p, c.t, got, c.want)
+		}
+	}
+}
+
+func TestHistogramsCountEveryValueOnce(t *testing.T) {
+	h, err := newHistograms(CodeRow{Units: 4, Codes: []float32{0, 0.255, 0.259, 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts, largest := h.counts(h.Codes)
+	if h.low != 0 || h.high != 1 || counts[0] != 1 || counts[25] != 2 || counts[99] != 1 || largest != 99 {
+		t.Errorf("from %v to %v: %v, the largest in %d", h.low, h.high, counts, largest)
+	}
+	if h, _ = newHistograms(CodeRow{Units: 2, Codes: []float32{-2, 6}}); h.low != -2 || h.high != 6 {
+		t.Errorf("codes outside of [0,1]: from %v to %v", h.low, h.high)
+	}
+	if h, _ = newHistograms(CodeRow{Units: 2, Codes: []float32{0, 0.04}}); h.low != 0 || h.high != float64(float32(0.04)) {
+		t.Errorf("small codes: from %v to %v", h.low, h.high)
+	}
+	if h, _ = newHistograms(CodeRow{Units: 2, Codes: []float32{0, 0}}); h.low != 0 || h.high != 1 {
+		t.Errorf("an all-zero code: from %v to %v", h.low, h.high)
+	}
+}

@@ -1,0 +1,102 @@
+package figures
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+)
+
+// sweptLines are two lines with bars, of which one lacks a metric, and points of a random search.
+func sweptLines() []SweptLine {
+	line := func(name string, apart bool, scale float64) SweptLine {
+		l := SweptLine{Name: name, Apart: apart}
+		for _, units := range []float64{64, 16, 256} {
+			l.Points = append(l.Points, SweptPoint{X: units, Split: "validation",
+				Mean: numbers("mse", scale/units, "l0", units/3*scale), Deviation: numbers("mse", 0.2*scale/units)})
+		}
+		return l
+	}
+	lines := []SweptLine{line("adam", false, 1), line("sgd", false, 2), line("random", true, 3)}
+	lines[0].Points[0].Mean = numbers("mse", 0.02, "l0", 30, "accuracy", 0.8)
+	return lines
+}
+
+func TestAxesOfASweepFollowTheirValues(t *testing.T) {
+	over := func(values ...float64) axis {
+		var l SweptLine
+		for _, v := range values {
+			l.Points = append(l.Points, SweptPoint{X: v})
+		}
+		return sweptAxis("x", []SweptLine{l})
+	}
+	for _, c := range []struct {
+		of    axis
+		log   bool
+		marks int
+	}{
+		{over(4, 8, 16, 32), true, 4}, {over(0.1, 0.2, 0.3), false, 3}, {over(0, 1, 100), false, 0}, {over(-1, 8), false, 2},
+		{over(0.000123456, 0.000223456, 0.000323456, 0.000423456), false, 4}, {over(1, 2, 3, 4, 5, 6, 7, 8, 9), true, 0},
+		{over(0.00491658, 0.00967023, 0.0678747), true, 0}, {over(0.001, 0.00464159, 0.0215443, 0.1), true, 4},
+	} {
+		if c.of.log != c.log || len(c.of.marks) != c.marks {
+			t.Errorf("got %+v, want log %v and %d marks", c.of, c.log, c.marks)
+		}
+	}
+	if y := metricAxis("mse", sweptLines()); y.label != "mse of validation images" || !y.log {
+		t.Errorf("got %+v", y)
+	}
+	if y := metricAxis("accuracy", sweptLines()); y.label != "accuracy" || y.log {
+		t.Errorf("got %+v", y)
+	}
+}
+
+func TestAMeaninglessCurveIsRefused(t *testing.T) {
+	at := func(x ...float64) SweptLine {
+		var l SweptLine
+		for _, v := range x {
+			l.Points = append(l.Points, SweptPoint{X: v, Mean: numbers("mse", 1)})
+		}
+		return l
+	}
+	for want, lines := range map[string][]SweptLine{
+		"has one value only": {at(3, 3)},
+		"want a finite":      {at(1, math.Inf(1))},
+		"15 lines":           make([]SweptLine, 0, 15),
+	} {
+		for len(lines) < cap(lines) {
+			lines = append(lines, at(1, 2))
+		}
+		if _, err := Swept("x", []string{"mse"}, lines); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	for _, names := range [][]string{nil, {"mse"}} {
+		if _, err := Swept("x", names, nil); !errors.Is(err, ErrNoPoints) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func TestTheFrontOfTwoMetricsGoesWhereTheyImprove(t *testing.T) {
+	point := func(label string, mse, accuracy float64) Point {
+		return Point{Label: label, Values: numbers("mse", mse, "accuracy", accuracy)}
+	}
+	points := []Point{point("worse in both", 3, 0.7), point("accurate", 2, 0.9), point("faithful", 1, 0.8), point("as accurate", 4, 0.9)}
+	low, high := metric{of: numberOf("mse")}, metric{of: numberOf("accuracy"), higher: true}
+	var names []string
+	for _, p := range front(points, low, high) {
+		names = append(names, p.Label)
+	}
+	if strings.Join(names, ", ") != "faithful, accurate" {
+		t.Errorf("got %q", names)
+	}
+	for want, names := range map[string][2]string{"unknown metric": {"mse", "foo"}, "no front": {"mse", "kl"}, "no points to draw with mse and nll": {"mse", "nll"}} {
+		if _, err := ParetoOf(names[0], names[1], points); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", names, err, want)
+		}
+	}
+	if _, err := ParetoOf("mse", "accuracy", points); err != nil {
+		t.Error(err)
+	}
+}

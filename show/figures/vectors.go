@@ -1,0 +1,186 @@
+package figures
+
+import (
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"tessera/metrics"
+)
+
+// isVectors reports whether samples of a shape are vectors, which are drawn as heat maps and spectra.
+func isVectors(shape []int) bool { return len(shape) == 1 }
+
+// vectorAtoms draws a dictionary of vectors as a heat map, with the bias, if there is one, as the last row.
+func vectorAtoms(a *metrics.Atoms) (*Figure, error) {
+	row := ImageRow{Shape: a.Shape, Images: a.Values, Caption: "atoms"}
+	if a.Bias != nil {
+		row.Images = append(row.Images[:len(row.Images):len(row.Images)], a.Bias...)
+		row.Caption = fmt.Sprintf("atoms, and the bias as row %d", a.Count)
+	}
+	return HeatMaps(row)
+}
+
+// HeatMaps draws rows of vectors, such as the atoms of each of several models: one line for each vector, one column for each value.
+// White is 0, red is positive, blue is negative; the largest magnitude of a map, which its title says, has the full colour.
+func HeatMaps(rows ...ImageRow) (*Figure, error) {
+	if len(rows) == 0 {
+		return nil, errors.New("report: no vectors to draw")
+	}
+	var all [][]panel
+	most := 0
+	for _, row := range rows {
+		m, err := newHeatMap(row)
+		if err != nil {
+			return nil, err
+		}
+		most = max(most, m.lines)
+		title := fmt.Sprintf("%s: red up to %s, blue down to %s", row.Caption, shortNumber(m.most), shortNumber(-m.most))
+		all = append(all, []panel{{title: title, extra: []plot.Plotter{m}, lines: []line{m.corners()},
+			x: axis{label: "value", whole: true}, y: axis{label: "unit", whole: true, inverted: true}}})
+	}
+	const frame, least, largest = 110, 260, 1200 // pixels
+	return panels(all, nil, min(max(frame+12*most, least), largest))
+}
+
+// heatMap is lines of values.
+type heatMap struct {
+	values         []float32
+	lines, columns int
+	most           float64 // the largest magnitude
+}
+
+func newHeatMap(row ImageRow) (*heatMap, error) {
+	m := &heatMap{values: row.Images, most: 0}
+	if !isVectors(row.Shape) || row.Shape[0] < 1 || len(row.Images) == 0 || len(row.Images)%row.Shape[0] != 0 {
+		return nil, fmt.Errorf("report: got %d values, want whole vectors of shape %v", len(row.Images), row.Shape)
+	}
+	m.columns = row.Shape[0]
+	m.lines = len(row.Images) / m.columns
+	for _, v := range row.Images {
+		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+			return nil, errors.New("report: vectors with NaN or infinite values cannot be drawn")
+		}
+		m.most = max(m.most, math.Abs(float64(v)))
+	}
+	return m, nil
+}
+
+// corners is an invisible line that gives the axes their ranges: cells are centred at whole numbers.
+func (m *heatMap) corners() line {
+	return line{points: plotter.XYs{{X: -0.5, Y: -0.5}, {X: float64(m.columns) - 0.5, Y: float64(m.lines) - 0.5}}, color: color.Transparent}
+}
+
+// Plot implements [plot.Plotter].
+func (m *heatMap) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	area := vg.Rectangle{Min: vg.Point{X: x(-0.5), Y: y(float64(m.lines) - 0.5)}, Max: vg.Point{X: x(float64(m.columns) - 0.5), Y: y(-0.5)}}
+	size := area.Size()
+	drawn := image.NewRGBA(image.Rect(0, 0, max(1, pixels(size.X)), max(1, pixels(size.Y))))
+	w, h := drawn.Rect.Dx(), drawn.Rect.Dy()
+	for py := range h {
+		top, bottom := cells(py, h, m.lines)
+		for px := range w {
+			left, right := cells(px, w, m.columns)
+			drawn.SetRGBA(px, py, m.color(m.extreme(top, bottom, left, right)))
+		}
+	}
+	c.DrawImage(area, drawn)
+}
+
+// cells is the range of n cells that pixel p of size pixels shows.
+func cells(p, size, n int) (from, to int) {
+	from = p * n / size
+	return from, max(from+1, (p+1)*n/size)
+}
+
+// extreme is the value of the largest magnitude of some cells: where several share a pixel, none that matters is lost.
+func (m *heatMap) extreme(top, bottom, left, right int) float64 {
+	most := 0.0
+	for line := top; line < bottom; line++ {
+		for _, v := range m.values[line*m.columns+left : line*m.columns+right] {
+			if math.Abs(float64(v)) > math.Abs(most) {
+				most = float64(v)
+			}
+		}
+	}
+	return most
+}
+
+// color is white for 0, and red or blue for the largest magnitude.
+func (m *heatMap) color(v float64) color.RGBA {
+	share, full := 0.0, palette[1].(color.RGBA)
+	if v < 0 {
+		full = palette[0].(color.RGBA)
+	}
+	if m.most > 0 {
+		share = math.Abs(v) / m.most
+	}
+	mix := func(c uint8) uint8 { return uint8(math.Round(255 + share*(float64(c)-255))) }
+	return color.RGBA{mix(full.R), mix(full.G), mix(full.B), 255}
+}
+
+// Spectra draws vectors as lines over the index of their values: one panel for each vector, one line for each row, so that originals
+// and reconstructions lie over each other. All rows have equally many vectors. Names of the first row are the titles.
+func Spectra(rows ...ImageRow) (*Figure, error) {
+	if len(rows) == 0 {
+		return nil, errors.New("report: no vectors to draw")
+	}
+	var names legend
+	var all []panel
+	for i, row := range rows {
+		m, err := newHeatMap(row)
+		if err != nil {
+			return nil, err
+		}
+		if all == nil {
+			all = make([]panel, m.lines)
+		}
+		if len(all) != m.lines {
+			return nil, fmt.Errorf("report: %q has %d vectors, want %d", row.Caption, m.lines, len(all))
+		}
+		style := line{name: row.Caption, color: quiet}
+		if i > 0 {
+			style = line{name: row.Caption, color: series(i - 1), dashes: seriesDashes(i - 1)}
+		}
+		names = append(names, style)
+		m.addTo(all, style)
+	}
+	for j := range all {
+		all[j].x = axis{label: "value", whole: true}
+		if j < len(rows[0].Names) {
+			all[j].title = rows[0].Names[j]
+		}
+	}
+	columns := 2 - len(all)%2 // all rows are equally long
+	const height = 230        // pixels
+	return panels(slices.Collect(slices.Chunk(all, columns)), names, height)
+}
+
+// addTo adds every vector to its panel.
+func (m *heatMap) addTo(all []panel, style line) {
+	const few = 16 // values up to which each is marked
+	if m.columns <= few {
+		style.glyph = disc
+	}
+	for j := range all {
+		style.points = spectrum(m.values[j*m.columns : (j+1)*m.columns])
+		all[j].lines = append(all[j].lines, style)
+	}
+}
+
+func spectrum(values []float32) plotter.XYs {
+	points := make(plotter.XYs, len(values))
+	for i, v := range values {
+		points[i] = plotter.XY{X: float64(i), Y: float64(v)}
+	}
+	return points
+}

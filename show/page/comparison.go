@@ -1,0 +1,85 @@
+package page
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"tessera/show/comparison"
+	"tessera/show/figures"
+)
+
+// Comparison is the page of models beside each other.
+type Comparison struct {
+	*comparison.Table
+	Live bool // the page is served by `tessera ui`
+}
+
+// pairedModel is a model beside the first one.
+type pairedModel struct {
+	*comparison.Model
+	Words string
+	Each  []atomPair
+}
+
+// atomPair is two matched atoms.
+type atomPair struct {
+	Title      string
+	One, Other picture
+}
+
+// mostPairs is how many pairs of atoms are shown.
+const mostPairs = 120
+
+// Write renders the page.
+func (c *Comparison) Write(w io.Writer) error {
+	if c == nil || c.Table == nil || len(c.Models) == 0 {
+		return errors.New("page: no comparison to write: make one with comparison.Compare")
+	}
+	var names []string
+	for _, m := range c.Models {
+		names = append(names, m.Name)
+	}
+	title := strings.Join(names, " and ")
+	body := struct {
+		*Comparison
+		Title string
+		Pairs []pairedModel
+	}{c, title, c.pairs()}
+	return write(w, "comparison.html", frame{Title: title + " - Tessera", Live: c.Live, Data: map[string]any{}, Body: body})
+}
+
+// pairs draws the matched atoms of every model and the first one.
+func (c *Comparison) pairs() (list []pairedModel) {
+	first := c.Models[0]
+	for _, m := range c.Models[1:] {
+		if len(m.Pairs) == 0 {
+			continue
+		}
+		one := pairedModel{Model: m}
+		one.Words = fmt.Sprintf("Atoms of %s (left) and %s (right), matched one to one by the Hungarian algorithm on |cosine|: mean %s; the best matching of atoms with permuted pixels has %s.",
+			first.Label, m.Label, short(m.First.Matched), short(m.First.Permuted))
+		if len(m.Pairs) > mostPairs {
+			one.Words += fmt.Sprintf(" The %d most similar pairs of %d are shown.", mostPairs, len(m.Pairs))
+		}
+		p := newPainter(first.Atoms().Shape)
+		for _, pair := range m.Pairs[:min(mostPairs, len(m.Pairs))] {
+			one.Each = append(one.Each, atomPair{fmt.Sprintf("%d and %d: %.3f", pair.First, pair.Second, pair.Cosine),
+				p.draw(figures.Signed, atom(first.Atoms(), pair.First)), p.draw(figures.Signed, atom(m.Atoms(), pair.Second))})
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// meanText prints the mean of a metric with its deviation.
+func meanText(c comparison.Cell) string {
+	switch {
+	case !c.Measured:
+		return "-"
+	case c.Deviation > 0:
+		return fmt.Sprintf("%s ± %.2g", short(c.Mean), c.Deviation)
+	}
+	return short(c.Mean)
+}

@@ -1,0 +1,194 @@
+package page
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tessera/show/figures"
+	"tessera/train/checkpoint"
+	"tessera/train/folder"
+)
+
+// mostPoints is how many epochs a curve shows; of longer trainings it shows evenly spread ones.
+const mostPoints = 1000
+
+// Curve is the course of one training: the columns of its metrics.jsonl.
+type Curve struct {
+	Label   string              `json:"label"`
+	Epochs  []float64           `json:"epochs"`
+	Columns map[string][]*Point `json:"columns"`
+
+	names   []string // of the columns, in order
+	seconds float64  // of all epochs
+}
+
+// Point is a number, nil in a list where it is missing.
+type Point float64
+
+// MarshalJSON writes few digits.
+func (p Point) MarshalJSON() ([]byte, error) { return json.Marshal(round(float64(p))) }
+
+// ChartsOf reads the metrics.jsonl of a run as a page draws it; a run without finished epochs has no panels. A damaged file is a
+// [*checkpoint.Error].
+func ChartsOf(run string) (*Charts, error) {
+	c, err := readCurve(run, filepath.Base(filepath.Clean(run)))
+	if err != nil {
+		return nil, err
+	}
+	return &Charts{Runs: []Curve{c}, Panels: panelsOf([]Curve{c})}, nil
+}
+
+// readCurve reads the metrics.jsonl of a run.
+func readCurve(run, label string) (Curve, error) {
+	c := Curve{Label: label, Columns: map[string][]*Point{}, Epochs: []float64{}}
+	path := filepath.Join(run, folder.Metrics)
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	} else if err != nil {
+		return c, err
+	}
+	defer file.Close()
+	course, err := figures.ReadTraining(label, file)
+	if err != nil {
+		return c, checkpoint.Errorf(path, "damaged: %v; the run itself is intact: `tessera resume` writes the file again", err)
+	}
+	c.fill(course.Epochs)
+	return c, nil
+}
+
+// fill takes over the epochs.
+func (c *Curve) fill(epochs []figures.TrainingEpoch) {
+	every := max(1, (len(epochs)+mostPoints-1)/mostPoints)
+	for i, e := range epochs {
+		seconds, _ := e.Values.Number("seconds")
+		c.seconds += seconds
+		for _, v := range e.Values {
+			if !slices.Contains([]string{"epoch", "step", "seconds", "crc32"}, v.Name) && !slices.Contains(c.names, v.Name) {
+				c.names = append(c.names, v.Name)
+			}
+		}
+		if i%every != 0 && i < len(epochs)-1 {
+			continue
+		}
+		c.Epochs = append(c.Epochs, e.Epoch)
+		for _, name := range c.names {
+			column := c.Columns[name]
+			for len(column) < len(c.Epochs)-1 { // it began later
+				column = append(column, nil)
+			}
+			var p *Point
+			if v, ok := e.Values.Number(name); ok {
+				value := Point(v)
+				p = &value
+			}
+			c.Columns[name] = append(column, p)
+		}
+	}
+}
+
+// Panel is one chart.
+type Panel struct {
+	Title   string   `json:"title"`
+	About   string   `json:"about"`
+	Columns []string `json:"columns"` // of every run
+	Log     bool     `json:"log"`
+}
+
+// panelTexts are the charts of known columns, in the order in which they are shown.
+var panelTexts = []Panel{
+	{Title: "Loss", About: "Mean of the objective over each epoch.", Columns: []string{"loss"}, Log: true},
+	{Title: "Error on the validation set", About: "Mean squared error on the validation set, after each epoch.", Columns: []string{"val_mse"}, Log: true},
+	{Title: "Sparsity of codes", About: "Mean Hoyer sparsity: 0 where all units are equally active, 1 where only one is.", Columns: []string{"code_hoyer"}},
+	{Title: "Accuracy on the validation set", Columns: []string{"val_accuracy"}},
+	{Title: "Negative log-likelihood on the validation set", Columns: []string{"val_nll"}, Log: true},
+	{Title: "Dead units", About: "Units that no sample activates.", Columns: []string{"dead_units"}},
+	{Title: "Negative weights", About: "Values below 0 in the last layer of the decoder.", Columns: []string{"negative_weights"}},
+	{Title: "Learning rate", Columns: []string{"learning_rate"}},
+	{Title: "Samples per second", About: "Speed of the training; it depends on the machine.", Columns: []string{"images_per_second"}},
+}
+
+// panelsOf lists the charts of curves: those of known columns, then the terms of the loss.
+func panelsOf(curves []Curve) (list []Panel) {
+	known := map[string]bool{}
+	var terms []string
+	for _, p := range panelTexts {
+		known[p.Columns[0]] = true
+	}
+	for _, c := range curves {
+		for _, name := range c.names {
+			if !known[name] && !slices.Contains(terms, name) {
+				terms = append(terms, name)
+			}
+		}
+	}
+	for _, p := range panelTexts {
+		if !slices.ContainsFunc(curves, func(c Curve) bool { return c.changes(p.Columns[0]) }) {
+			continue
+		}
+		list = append(list, p)
+		if p.Columns[0] == "loss" && len(terms) > 1 {
+			list = append(list, Panel{Title: "Terms of the loss", About: "Each term, weighted: their sum is the loss.", Columns: terms, Log: true})
+		}
+	}
+	return list
+}
+
+// changes reports whether a column has a curve: a constant is a number of the table, except for a short training.
+func (c Curve) changes(name string) bool {
+	var first *Point
+	for _, p := range c.Columns[name] {
+		if p == nil {
+			continue
+		}
+		if first != nil && *first != *p || name == "loss" {
+			return true
+		}
+		first = p
+	}
+	return false
+}
+
+// summary says how a column changes, for those who do not see the chart.
+func (c Curve) summary(name string) string {
+	var first, last *Point
+	for _, p := range c.Columns[name] {
+		if p != nil {
+			if first == nil {
+				first = p
+			}
+			last = p
+		}
+	}
+	if first == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s: from %s to %s", strings.ReplaceAll(name, "_", " "), short(float64(*first)), short(float64(*last)))
+}
+
+// Charts are the curves of a page.
+type Charts struct {
+	Runs   []Curve `json:"runs"`
+	Panels []Panel `json:"panels"`
+}
+
+// Summary describes one chart in words.
+func (c *Charts) Summary(p Panel) string {
+	var parts []string
+	for _, run := range c.Runs {
+		for _, name := range p.Columns {
+			if s := run.summary(name); s != "" && len(c.Runs) > 1 {
+				parts = append(parts, run.Label+", "+s)
+			} else if s != "" {
+				parts = append(parts, s)
+			}
+		}
+	}
+	return strings.Join(parts, "; ")
+}

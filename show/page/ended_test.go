@@ -1,0 +1,91 @@
+package page_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tessera"
+	"tessera/config"
+	"tessera/show/page"
+	"tessera/train"
+)
+
+// trained trains a small model of bars with other settings, interrupted after some epochs (0: never), and returns its folder.
+func trained(t *testing.T, interruptAfter int, sets ...string) string {
+	t.Helper()
+	declared, err := config.Load("models.toml", []byte(`
+[model.small]
+dataset = { name = "bars", count = 60, validation = 0.2 }
+encoder = [{ kind = "dense", units = 3, activation = "sigmoid" }]
+loss = [{ kind = "mse" }]
+train = { epochs = 4, batch = 20, checkpoint_seconds = 0 }
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var changes []config.Set
+	for _, text := range sets {
+		change, err := config.ParseSet(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes = append(changes, change)
+	}
+	m, err := declared.Model("small", changes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	out := filepath.Join(t.TempDir(), "small")
+	r, err := tessera.Train(ctx, m, tessera.Options{Threads: 1, Out: out, Report: func(p train.Progress) {
+		if p.EpochDone && p.Epoch == interruptAfter {
+			cancel()
+		}
+	}})
+	if err != nil && interruptAfter == 0 {
+		t.Fatal(err)
+	}
+	if err == nil {
+		r.Close()
+	}
+	return out
+}
+
+func TestAPageSaysHowFarATrainingIs(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		interrupt int
+		sets      []string
+		want      []string
+		never     string
+	}{
+		{"finished", 0, nil, []string{"The training is finished after 4 epochs", ", with adam, in mini-batches of 20, for 4 epochs, from seed 1."}, "tessera resume"},
+		{"interrupted", 2, nil, []string{"It is not finished: 2 of 4 epochs were done", "tessera resume "}, "is finished"},
+		{"early stopping that did not stop", 0, []string{"train.patience=4", "optimizer.learning_rate=0.9"}, []string{"The training is finished after 4 epochs",
+			"Early stopping keeps the best epoch: the parameters of epoch "}, "tessera resume"},
+		{"stopped early", 0, []string{"train.patience=2", "train.min_delta=100", "train.epochs=50"}, []string{"Early stopping ended the training after 3 of 50 epochs",
+			"the parameters of epoch 1 are shown here",
+			"12 images of bars that the training held out for validation, and by which early stopping chose the epoch"}, "tessera resume"},
+		{"converged", 0, []string{`optimizer={ kind = "lbfgs" }`, "train.epochs=5000", "encoder.0.units=1", "dataset.count=5", "dataset.validation=0"},
+			[]string{"The optimizer found no better point after ", " of 5,000 iterations", ", with lbfgs on the full batch, for at most 5,000 iterations, from seed 1."}, "mini-batches"},
+		{"several passes", 0, []string{"train.min_epoch_steps=7"}, []string{"for 4 epochs of 7 steps or more, from seed 1."}, "tessera resume"},
+		{"limited", 0, []string{"dataset.limit=40", "train.epochs=1"}, []string{"It was trained on the first 40 images of bars, of which 20 % were held out"}, "tessera resume"},
+	} {
+		one, err := page.ReadRun(t.Context(), trained(t, c.interrupt, c.sets...), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(one.Words, "\n")
+		for _, want := range c.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: the page does not say %q:\n%s", c.name, want, text)
+			}
+		}
+		if strings.Contains(text, c.never) {
+			t.Errorf("%s: the page says %q:\n%s", c.name, c.never, text)
+		}
+	}
+}

@@ -1,0 +1,277 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"tessera"
+	"tessera/config"
+	"tessera/data"
+	"tessera/metrics"
+	"tessera/show/figures"
+	"tessera/train"
+	"tessera/train/evaluation"
+)
+
+// Options say how runs are read for a page.
+type Options struct {
+	Open    tessera.Options   // how runs are opened
+	Split   data.Split        // the images that are measured; "": as [evaluation.PlanOf] says, unseen ones first
+	Metrics metrics.Selection // nil: [metrics.Default]
+	Quick   bool              // do not measure: no numbers, samples and codes, as for a run that is still training
+}
+
+// Run is what a page shows of one run.
+type Run struct {
+	ID       string // of its section: run-1
+	Label    string // the folder's name
+	Path     string
+	Name     string // of the model
+	Noun     string // what a sample is called: "image" or "sample"
+	Words    []string
+	Terms    []Term // of the objective
+	Verdicts []Verdict
+	Measured *Measured // nil where nothing was measured
+	Missing  string    // why nothing was measured
+	Numbers  []Number
+	Fitted   string // the fitted images that were measured too, in words; "" for none
+	Curves   Curve
+	Units    *Units // nil without any
+	Samples  *Samples
+	Codes    []ClassCodes
+	Heads    []HeadPlots
+	Settings []SettingLine
+	Origin   Origin
+}
+
+// Measured names the images on which a run was measured.
+type Measured struct {
+	Dataset, Split string
+	Images         int
+	Drawn          int // of these, for pictures and for the statistics of units, codes and heads
+	Words          string
+}
+
+// Number is one metric.
+type Number struct {
+	Name, Value, Better, About string
+	Fitted                     string // on images that were fitted; "" where it was not measured
+	Variant                    bool   // of another number of the list
+}
+
+// ReadRun opens a run, measures it and draws what a page shows of it. Missing data are not an error: the page says that they are missing.
+func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
+	if ctx == nil {
+		return nil, errors.New("page: no context: give context.Background()")
+	}
+	opened, err := tessera.Open(path, o.Open)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	r := &Run{ID: "run-1", Label: filepath.Base(filepath.Clean(path)), Path: path, Name: opened.Model.Name, Noun: nounOf(opened.Shape())}
+	if r.Curves, err = readCurve(path, r.Label); err != nil {
+		return nil, err
+	}
+	env, err := train.ReadEnvironment(path)
+	if err != nil {
+		env = train.Environment{} // a run without its record is shown without it
+	}
+	r.Origin = originOf(r, env)
+	r.Settings = settingsOf(opened.Model)
+	if err := r.measure(ctx, opened, o); err != nil {
+		return nil, err
+	}
+	r.Words, r.Terms = wordsOf(r, opened), termsOf(opened.Model)
+	return r, nil
+}
+
+// measure fills in what needs images.
+func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) error {
+	if o.Quick {
+		r.Missing = "the training has not ended"
+		r.Units = plainUnits(opened)
+		return nil
+	}
+	split := o.Split
+	if split == "" {
+		split = evaluation.PlanOf(opened.Model).First
+	}
+	sample, err := opened.Sample(ctx, split)
+	var missing *data.Error
+	if errors.As(err, &missing) {
+		r.Missing = err.Error()
+		r.Units = plainUnits(opened)
+		return nil
+	} else if err != nil {
+		return err
+	}
+	result, err := measured(ctx, opened, sample, o)
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.Path, err)
+	}
+	r.Measured = measuredOn(opened.Model, result.Result)
+	r.Origin.Unlisted = len(r.Origin.Data) > 0 && r.Measured.Split == string(data.TestSplit) && opened.Model.Dataset.Fit != r.Measured.Split
+	r.Numbers = numbersOf(result)
+	if result.Fitted != nil {
+		r.Fitted = grouped(result.Fitted.Images) + " of the " + grouped(result.FittedImages) + " " + r.Noun + "s that were fitted"
+	}
+	if err := r.draw(opened, sample, result); err != nil {
+		return fmt.Errorf("%s: %w", r.Path, err)
+	}
+	return nil
+}
+
+// draw fills in the pictures and the statistics of units.
+func (r *Run) draw(opened *tessera.Run, sample *evaluation.Sample, result *evaluation.Report) error {
+	v, err := newView(opened, sample)
+	if err != nil {
+		return err
+	}
+	if r.Heads, err = v.heads(); err != nil {
+		return err
+	}
+	if r.Samples, err = v.samples(); err != nil {
+		return err
+	}
+	if r.Units, err = v.units(); err != nil {
+		return err
+	}
+	r.Codes, r.Verdicts, r.Measured.Drawn = v.codes(), v.verdicts(result), v.n
+	return nil
+}
+
+// measured measures the run on the split that is asked for, else on unseen images with fitted ones beside them.
+func measured(ctx context.Context, opened *tessera.Run, sample *evaluation.Sample, o Options) (*evaluation.Report, error) {
+	if o.Split == "" {
+		return opened.Report(ctx, o.Metrics)
+	}
+	result, err := opened.EvaluateSample(ctx, sample, o.Metrics)
+	return &evaluation.Report{Result: result}, err
+}
+
+// measuredOn describes the images of a result.
+func measuredOn(m *config.Model, r *metrics.Result) *Measured {
+	measured := &Measured{Dataset: r.Dataset, Split: r.Split, Images: r.Images}
+	n, test := grouped(r.Images)+" "+r.Counted(), grouped(r.Images)+" test "+r.Counted()
+	fitted := m.Dataset.Fit == string(data.TestSplit)
+	switch data.Split(r.Split) {
+	case data.TestSplit:
+		measured.Words = fmt.Sprintf("the %s of %s, which the training never used", test, r.Dataset)
+		if fitted {
+			measured.Words = fmt.Sprintf("the %s of %s, which are also those that were fitted", test, r.Dataset)
+		} else if m.Dataset.Validation.Test {
+			measured.Words = fmt.Sprintf("the %s of %s, which the training also used for validation", test, r.Dataset)
+		}
+	case data.ValidationSplit:
+		measured.Words = fmt.Sprintf("%s of %s that the training held out for validation", n, r.Dataset)
+		if m.Train.Patience > 0 {
+			measured.Words += ", and by which early stopping chose the epoch"
+		}
+	case data.TrainSplit:
+		measured.Words = fmt.Sprintf("the %s of %s that were fitted (unseen %s may be reconstructed worse)", n, r.Dataset, r.Counted())
+	default:
+		measured.Words = fmt.Sprintf("all %s of %s, those that were fitted among them", n, r.Dataset)
+		if !data.HasTest(m.Dataset.Source) && m.Dataset.Validation.Fraction == 0 {
+			measured.Words = fmt.Sprintf("the %s of %s on which it was trained: no %s were held out", n, r.Dataset, r.Counted())
+		}
+	}
+	return measured
+}
+
+// numbersOf lists the metrics that are shown.
+func numbersOf(r *evaluation.Report) (list []Number) {
+	for _, v := range r.Shown() {
+		if v.Missing != "" {
+			continue
+		}
+		n := Number{Name: v.Name, Value: short(v.Number)}
+		for _, ending := range []string{"_clipped", "_bias_dilated", "_reconstructed", "_contribution"} {
+			n.Variant = n.Variant || strings.HasSuffix(v.Name, ending)
+		}
+		if m, ok := metrics.MeasureOf(v.Name); ok {
+			n.Better, n.About = string(m.Better), aboutOf(m)
+			if m.Count {
+				n.Value = grouped(int(v.Number))
+			}
+		}
+		if r.Fitted != nil {
+			if fitted, ok := r.Fitted.Number(v.Name); ok {
+				n.Fitted = short(fitted)
+			}
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// view is an opened run with images that are measured, at most [mostImages] spread over all, and their codes.
+type view struct {
+	run     *tessera.Run
+	sample  *evaluation.Sample
+	painter painter
+	tone    figures.Tone // of images
+	images  []float32    // n x pixels, before they are scaled: the run scales what it is given
+	scaling *data.Scaling
+	codes32 []float32 // n x units
+	n       int
+	labels  []int    // nil without any
+	classes []string // their names
+	atoms   *metrics.Atoms
+	direct  bool // every value of a code weighs one atom
+	usage   *usage
+}
+
+func newView(run *tessera.Run, sample *evaluation.Sample) (*view, error) {
+	images := evaluation.Spread(sample.Images, min(mostImages, max(1, mostValues/sample.Images.Pixels())))
+	v := &view{run: run, sample: sample, painter: newPainter(run.Shape()), images: images.Scaled(nil).Float32(),
+		scaling: images.Scaling(), n: images.Len(), atoms: run.Atoms()}
+	if low, high := sample.Images.Scaled(nil).Range(); 0 <= low && high <= 1 { // as they are
+		v.tone = figures.Unit
+	}
+	v.labels, v.classes = images.Labels(), classNames(images.Labels(), sample.Classes)
+	v.direct = v.atoms != nil && v.atoms.Indirect == "" && v.atoms.Count == run.Units()
+	var err error
+	if v.codes32, err = run.Encode(v.images); err != nil {
+		return nil, err
+	}
+	var scales []float64
+	if v.direct {
+		scales = lengths(v.atoms)
+	}
+	v.usage = usageOf(v.codes32, run.Units(), scales, v.labels, len(v.classes))
+	return v, nil
+}
+
+// noun is what a sample is called: "image" or "sample".
+func (v *view) noun() string { return nounOf(v.run.Shape()) }
+
+// mostClasses is the largest number of classes that a page shows.
+const mostClasses = 40
+
+// classNames are the names of the classes, their numbers where they have none; nil without labels.
+func classNames(labels []int, names []string) []string {
+	most := -1
+	for _, c := range labels {
+		most = max(most, c)
+	}
+	if most < 0 || most >= mostClasses {
+		return nil
+	}
+	for c := len(names); c <= most; c++ {
+		names = append(names[:c:c], fmt.Sprint(c))
+	}
+	return names
+}
+
+// number is the number of the i-th image in its split: see [evaluation.Spread].
+func (v *view) number(i int) int { return i * v.sample.Images.Len() / v.n }
+
+// image is the i-th image.
+func (v *view) image(i int) []float32 {
+	pixels := len(v.images) / v.n
+	return v.images[i*pixels : (i+1)*pixels]
+}

@@ -1,0 +1,178 @@
+// Package terminal draws atoms in a terminal: as a picture where the terminal shows pictures (kitty, iTerm2, sixel), else with half
+// blocks, two pixels for each character.
+package terminal
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"io"
+	"slices"
+	"strings"
+
+	"tessera/metrics"
+	"tessera/show/figures"
+)
+
+// Protocol is how a terminal shows pictures.
+type Protocol string
+
+// The protocols.
+const (
+	None   Protocol = "none"
+	Blocks Protocol = "blocks" // half blocks in 24-bit colours
+	Greys  Protocol = "greys"  // half blocks in the 24 greys of terminals with 256 colours
+	Kitty  Protocol = "kitty"  // https://sw.kovidgoyal.net/kitty/graphics-protocol
+	ITerm2 Protocol = "iterm2" // https://iterm2.com/documentation-images.html
+	Sixel  Protocol = "sixel"  // https://vt100.net/docs/vt3xx-gp/chapter14.html
+)
+
+// Protocols lists them.
+func Protocols() []string {
+	return []string{string(None), string(Blocks), string(Greys), string(Kitty), string(ITerm2), string(Sixel)}
+}
+
+// Detect returns what a terminal can show, by its environment variables: a terminal is not asked, because its answer could mix with
+// what is typed. Within tmux and screen, and where nothing is known, it is half blocks.
+func Detect(env func(string) string) Protocol {
+	term, program := env("TERM"), env("TERM_PROGRAM")
+	switch {
+	case env("NO_COLOR") != "" || term == "dumb" || term == "":
+		return None
+	case env("TMUX") != "" || strings.HasPrefix(term, "screen") || strings.HasPrefix(term, "tmux"):
+	case env("KITTY_WINDOW_ID") != "" || term == "xterm-kitty" || term == "xterm-ghostty" || program == "ghostty":
+		return Kitty
+	case program == "iTerm.app" || program == "WezTerm" || env("LC_TERMINAL") == "iTerm2":
+		return ITerm2
+	case strings.Contains(term, "sixel") || slices.Contains([]string{"foot", "foot-extra", "mlterm", "contour", "yaft-256color"}, term):
+		return Sixel
+	}
+	if c := env("COLORTERM"); c == "truecolor" || c == "24bit" {
+		return Blocks
+	}
+	if strings.Contains(term, "256") {
+		return Greys
+	}
+	return None
+}
+
+// ErrNoPicture says that atoms are not images.
+var ErrNoPicture = errors.New("preview: the atoms are not images")
+
+// The size of a picture.
+const (
+	perRow     = 20
+	mostRows   = 3
+	pictureGap = 2
+	wide       = 700 // pixels, about
+	blockSide  = 14  // largest side of an atom in half blocks, in pixels
+	blockRows  = 2
+)
+
+// Atoms draws the first atoms, no wider than that number of columns, and returns how many. Atoms of other shapes than images are
+// [ErrNoPicture].
+func Atoms(w io.Writer, a *metrics.Atoms, p Protocol, columns int) (shown int, err error) {
+	if a == nil || len(a.Shape) < 2 || a.Count < 1 {
+		return 0, ErrNoPicture
+	}
+	if p == None || columns < 1 {
+		return 0, nil
+	}
+	var b bytes.Buffer
+	if p == Blocks || p == Greys {
+		shown, err = blocks(&b, a, p, columns)
+	} else {
+		shown, err = whole(&b, a, p)
+	}
+	if err != nil {
+		return 0, err
+	}
+	_, err = w.Write(b.Bytes())
+	return shown, err
+}
+
+// whole draws a picture by one of the protocols for pictures.
+func whole(b *bytes.Buffer, a *metrics.Atoms, p Protocol) (int, error) {
+	n := min(a.Count, perRow*mostRows)
+	width := min(n, perRow) * (a.Shape[1] + pictureGap)
+	picture, err := grid(a, n, min(n, perRow), max(1, wide/width), (width+wide-1)/wide)
+	if err != nil {
+		return 0, err
+	}
+	if p == Sixel {
+		sixel(b, picture)
+		b.WriteByte('\n')
+		return n, nil
+	}
+	var file bytes.Buffer
+	if err := png.Encode(&file, picture); err != nil {
+		return 0, err
+	}
+	text := base64.StdEncoding.EncodeToString(file.Bytes())
+	if p == ITerm2 {
+		fmt.Fprintf(b, "\x1b]1337;File=inline=1;size=%d;width=%dpx;preserveAspectRatio=1:%s\a\n", file.Len(), picture.Rect.Dx(), text)
+		return n, nil
+	}
+	const piece = 4096 // the most that one command may carry
+	for first := true; first || text != ""; first = false {
+		part := text[:min(piece, len(text))]
+		text = text[len(part):]
+		more := map[bool]int{true: 1, false: 0}[text != ""]
+		if first {
+			fmt.Fprintf(b, "\x1b_Gf=100,a=T,q=2,m=%d;%s\x1b\\", more, part)
+		} else {
+			fmt.Fprintf(b, "\x1b_Gm=%d;%s\x1b\\", more, part)
+		}
+	}
+	b.WriteByte('\n')
+	return n, nil
+}
+
+// grid draws n atoms in columns, each pixel as a square of that scale, and the atoms shrunk before by a whole factor.
+func grid(a *metrics.Atoms, n, columns, scale, shrink int) (*image.RGBA, error) {
+	height, width := max(1, a.Shape[0]/shrink), max(1, a.Shape[1]/shrink)
+	stepX, stepY := width*scale+pictureGap, height*scale+pictureGap
+	picture := image.NewRGBA(image.Rect(0, 0, columns*stepX-pictureGap, (n+columns-1)/columns*stepY-pictureGap))
+	draw.Draw(picture, picture.Rect, image.NewUniform(color.RGBA{90, 90, 90, 255}), image.Point{}, draw.Src)
+	for i := range n {
+		one, err := drawn(a, i, shrink)
+		if err != nil {
+			return nil, err
+		}
+		left, top := i%columns*stepX, i/columns*stepY
+		for y := range height * scale {
+			for x := range width * scale {
+				picture.SetRGBA(left+x, top+y, one.RGBAAt(x/scale, y/scale))
+			}
+		}
+	}
+	return picture, nil
+}
+
+// drawn draws atom i, shrunk by a whole factor: the mean of squares.
+func drawn(a *metrics.Atoms, i, shrink int) (*image.RGBA, error) {
+	pixels := a.Pixels()
+	values := a.Values[i*pixels : (i+1)*pixels]
+	shape := append([]int{max(1, a.Shape[0]/shrink), max(1, a.Shape[1]/shrink)}, a.Shape[2:]...)
+	if shrink == 1 {
+		return figures.Pixels(shape, figures.Signed, values)
+	}
+	channels := 1
+	if len(shape) > 2 {
+		channels = shape[2]
+	}
+	small := make([]float32, shape[0]*shape[1]*channels)
+	for y := range min(shape[0]*shrink, a.Shape[0]) {
+		for x := range min(shape[1]*shrink, a.Shape[1]) {
+			for c := range channels {
+				small[(y/shrink*shape[1]+x/shrink)*channels+c] += values[(y*a.Shape[1]+x)*channels+c]
+			}
+		}
+	}
+	return figures.Pixels(shape, figures.Signed, small)
+}

@@ -1,9 +1,0 @@
-// Command outside is tessera with the parts of another module.
-package main
-
-import (
-	_ "example.org/outside/parts"
-	"tessera/cli"
-)
-
-func main() { cli.Main() }
