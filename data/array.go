@@ -7,6 +7,8 @@ import (
 	"math"
 	"path/filepath"
 	"strings"
+
+	"tessera/internal/safetensors"
 )
 
 // array is the content of a file of numbers, row-major: exactly one of bytes, floats, ints and texts.
@@ -105,7 +107,7 @@ func otherFormat(path string, err error) error {
 	switch {
 	case strings.HasPrefix(string(start), zipMagic):
 		other = "npz"
-	case isSafetensors(start):
+	case safetensors.Is(start):
 		other = "safetensors"
 	case strings.EqualFold(filepath.Ext(path), ".csv"), strings.EqualFold(filepath.Ext(path), ".tsv"):
 		other = "csv"

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"tessera/internal/safetensors"
 )
 
 // table is the content of a file of samples: their values, and what the file says of each.
@@ -60,7 +62,7 @@ func openTable(ctx context.Context, path string) (o opened, file File, ok bool, 
 	switch {
 	case strings.HasPrefix(string(start), zipMagic):
 		o.parts, file, err = openNPZ(ctx, path)
-	case isSafetensors(start):
+	case safetensors.Is(start):
 		o.parts, file, err = openSafetensors(ctx, path)
 	case slices.Contains([]string{".csv", ".tsv"}, strings.ToLower(filepath.Ext(path))):
 		o.csv, file, err = openCSV(ctx, path)
