@@ -11,8 +11,8 @@ import (
 	"tessera/data"
 	"tessera/metrics"
 	"tessera/show/figures"
-	"tessera/train"
 	"tessera/sweep"
+	"tessera/train"
 )
 
 // figure is one figure of a page.
