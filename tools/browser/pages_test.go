@@ -21,7 +21,11 @@ import (
 // trainSwimmer trains the shipped model of parts for a few epochs.
 func trainSwimmer(t *testing.T, out string, epochs int, report func(train.Progress)) string {
 	t.Helper()
-	m, err := tessera.Shipped().Model("swimmer-parts", config.Passes(epochs))
+	set, err := config.ParseSet(fmt.Sprint("train.epochs=", epochs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := tessera.Shipped().Model("swimmer-parts", set)
 	if err != nil {
 		t.Fatal(err)
 	}
