@@ -130,5 +130,5 @@ module: ## give the module another path: make module MODULE=example.org/tessera
 	old=$$($(GO) list -m) && \
 	git ls-files -z '*.go' | xargs -0 sed -i -E "s#([\"[])$$old/#\1$(MODULE)/#g; s#^(([[:space:]]*|import )([_a-z]+ )?)\"$$old\"\$$#\1\"$(MODULE)\"#" && \
 	git ls-files -z '*go.mod' | xargs -0 sed -i -E "s#(^|[[:space:]])$$old( |/|\$$)#\1$(MODULE)\2#g" && \
-	git ls-files -z '*.md' | xargs -0 sed -i -E "s#(\"|-require=|-replace=|\`)$$old(/[a-z]|\"|@|=)#\1$(MODULE)\2#g" && \
+	git ls-files -z '*.md' | xargs -0 sed -i -E "s#((\"|\`)$$old/(apps|losses|ops)|-require=$$old@|-replace=$$old=)#<\1>#g; s#<(\"|\`|-[a-z]+=)$$old([/@=a-z]*)>#\1$(MODULE)\2#g" && \
 	gofmt -w $$(git ls-files '*.go') && $(GO) vet ./... && $(GO) -C tools vet ./...
