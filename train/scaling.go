@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -124,6 +125,9 @@ func usable(spec *config.Model, set *data.Set, splits data.Splits, fresh bool) e
 			continue
 		}
 		low, high := images.Range()
+		if v := float64(high) - float64(low); math.IsNaN(v) || math.IsInf(v, 0) {
+			return &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("has values that are not finite (the range is %g to %g)", low, high)}
+		}
 		err := spec.Suits(float64(low), float64(high))
 		if err == nil && fresh { // runs of earlier versions were trained with views that clip
 			err = spec.Unclipped(float64(low), float64(high))

@@ -171,13 +171,16 @@ func stateOf(path string, f *checkpoint.File) (s *stored, err error) {
 	if s.shape, err = storedShape(path, f); err != nil {
 		return nil, err
 	}
-	for key, into := range map[string]any{identityKey: &s.identity, progressKey: &s.progress, arithmeticKey: &s.arithmetic} {
-		text, ok := f.Metadata[key]
-		if !ok && key == arithmeticKey { // of an earlier version
+	for _, record := range []struct {
+		key  string
+		into any
+	}{{identityKey, &s.identity}, {progressKey, &s.progress}, {arithmeticKey, &s.arithmetic}} {
+		text, ok := f.Metadata[record.key]
+		if !ok && record.key == arithmeticKey { // of an earlier version
 			continue
 		}
-		if err := json.Unmarshal([]byte(text), into); err != nil {
-			return nil, checkpoint.Errorf(path, "damaged: %s: %v", key, err)
+		if err := json.Unmarshal([]byte(text), record.into); err != nil {
+			return nil, checkpoint.Errorf(path, "damaged: %s: %v", record.key, err)
 		}
 	}
 	return s, nil
