@@ -269,15 +269,6 @@ func meanText(s sweep.Setting, name string) string {
 	return number(mean)
 }
 
-// cells joins lists of texts into a row.
-func cells(lists ...[]string) []any {
-	var row []any
-	for _, text := range slices.Concat(lists...) {
-		row = append(row, text)
-	}
-	return row
-}
-
 // planFlags are the flags of sweep --plan.
 type planFlags struct {
 	plan, json bool
