@@ -85,7 +85,7 @@ func newSession(ctx context.Context, spec *config.Model, o Options, from *stored
 	if err != nil {
 		return nil, splits, err
 	}
-	s.images, s.files, s.samples = splits.Fit, set.Files, samplesOf(splits, spec.Dataset.Selection)
+	s.images, s.files, s.samples = splits.Fit, set.Files, samplesOf(spec, set, splits)
 	s.identity = newIdentity(spec, s.images.Len(), s.files)
 	s.identity.Labels = labelSum(spec, s.images)
 	err = s.agree()

@@ -77,10 +77,15 @@ func newIdentity(spec *config.Model, images int, files []data.File) identity {
 	return id
 }
 
+// readsLabels reports whether a loss of the model compares with labels.
+func readsLabels(spec *config.Model) bool {
+	return slices.ContainsFunc(spec.Losses, func(l config.Loss) bool { return l.Loss.Reads().Labels })
+}
+
 // labelSum is the SHA-256 of the labels of the fitted images, int64, little-endian; "" if no loss reads labels. Checksums of folders of
 // images are of the pixels alone.
 func labelSum(spec *config.Model, images *data.Images) string {
-	if !slices.ContainsFunc(spec.Losses, func(l config.Loss) bool { return l.Loss.Reads().Labels }) {
+	if !readsLabels(spec) {
 		return ""
 	}
 	var b []byte
