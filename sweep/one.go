@@ -14,7 +14,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/engine"
-	"tessera/graph"
+	"tessera/engine/ir"
 	"tessera/internal/sealed"
 	"tessera/metrics"
 	"tessera/parallel/team"
@@ -82,7 +82,7 @@ func (o *One) Identity() (string, error) {
 }
 
 // measure measures the trained trial on a split and writes the metrics into a file of its folder.
-func (o *One) measure(ctx context.Context, backend graph.Backend, split data.Split, file string) (*metrics.Result, error) {
+func (o *One) measure(ctx context.Context, backend ir.Backend, split data.Split, file string) (*metrics.Result, error) {
 	parameters, err := train.ParametersOf(o.Path)
 	if err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (o *One) keep(file string, kept keptMetrics) error {
 }
 
 // evaluate measures the trained trial on a split of its data set.
-func (o *One) evaluate(ctx context.Context, backend graph.Backend, split data.Split) (measured *metrics.Result, err error) {
+func (o *One) evaluate(ctx context.Context, backend ir.Backend, split data.Split) (measured *metrics.Result, err error) {
 	trained, err := train.Open(o.Path)
 	if err != nil {
 		return nil, err

@@ -31,9 +31,7 @@ func (o Options) arithmetic(spec *config.Model) Arithmetic {
 		a.Ranks = n
 	}
 	a.Threads = o.Team.Threads()
-	if named, ok := o.Backend.(interface{ Name() string }); ok {
-		a.Backend = named.Name()
-	}
+	a.Backend = o.Backend.Name()
 	return a
 }
 
