@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"strconv"
@@ -88,12 +87,13 @@ type files struct {
 // folderOf returns the files of a folder of the operating system.
 func folderOf(run string) files { return files{run, filepath.Join, readRegular} }
 
-// readRegular reads a file of a run. Reading a pipe could block forever.
+// readRegular reads a file of a run. A pipe or a device in its place is a [*checkpoint.Error].
 func readRegular(path string) ([]byte, error) {
-	if regular.Check(path) != nil {
+	b, err := regular.ReadFile(path)
+	if errors.Is(err, regular.ErrNot) {
 		return nil, checkpoint.Errorf(path, "%v", regular.ErrNot)
 	}
-	return os.ReadFile(path)
+	return b, err
 }
 
 // ConfigOf returns the model that the config.toml of a run declares. A folder that is not a run is [folder.ErrNotRun].

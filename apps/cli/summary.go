@@ -180,17 +180,3 @@ func variants(m *config.Model) (lines []string) {
 	}
 	return lines
 }
-
-// shapeText prints a shape as 28x28.
-func shapeText(shape []int) string {
-	return strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", "x"), "[]")
-}
-
-// thousands prints 157684 as 157,684.
-func thousands(n int) string {
-	text := fmt.Sprint(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
-}

@@ -36,9 +36,9 @@ var layout = [][]string{
 	{"graph", "baselines"},
 	{"train", "laws"},
 	{"sweep"},
+	{"export"},
 	{"."},
 	{"show"},
-	{"export"},
 	{"apps"},
 }
 
