@@ -31,7 +31,9 @@ func (o Options) arithmetic(spec *config.Model) Arithmetic {
 		a.Ranks = n
 	}
 	a.Threads = o.Team.Threads()
-	a.Backend = o.Backend.Name()
+	if o.Backend != nil { // a finished run is opened without one
+		a.Backend = o.Backend.Name()
+	}
 	return a
 }
 
