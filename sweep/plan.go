@@ -317,7 +317,7 @@ func (s *Sweep) timeOne(ctx context.Context, t *Trial, dir string, o PlanOptions
 	if err != nil {
 		return p, 0, err
 	}
-	run := s.One(t)
+	run := s.Standalone(t)
 	run.Path = dir
 	from := o.Now()
 	_, err = run.evaluate(ctx, backend, s.split)

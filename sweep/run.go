@@ -157,7 +157,7 @@ func (w *work) take(t *Trial) {
 
 // all does the trials that are left.
 func (w *work) all(ctx context.Context) error {
-	jobs, elsewhere := w.options.Jobs, w.options.Elsewhere
+	jobs, elsewhere := w.options.Jobs, w.options.Executor
 	if elsewhere != nil && len(w.todo) == 0 {
 		elsewhere = nil
 	}
@@ -302,10 +302,10 @@ func (w *work) tell(e Event) {
 
 // do trains or resumes a trial and measures it.
 func (w *work) do(ctx context.Context, t *Trial, team *team.Team) (*metrics.Result, error) {
-	if w.options.Elsewhere != nil {
+	if w.options.Executor != nil {
 		return w.elsewhere(ctx, t)
 	}
-	one := w.One(t)
+	one := w.Standalone(t)
 	one.Report = w.progress(t)
 	return one.Do(ctx, team)
 }
@@ -339,7 +339,7 @@ func (s *Sweep) Do(ctx context.Context, t *Trial) (*metrics.Result, error) {
 	}
 	team := team.New(1)
 	defer team.Close()
-	one := s.One(t)
+	one := s.Standalone(t)
 	if report := s.options.Report; report != nil {
 		one.Report = func(p train.Progress) { report(Event{Trial: t, Progress: &p, Total: len(s.Trials)}) }
 	}
@@ -417,8 +417,8 @@ func spent(text []byte) (epochs int, seconds float64) {
 // finished.
 const FleetDir = "fleet"
 
-// Elsewhere does the trials of a sweep in another way than one after the other on the processors of this process.
-type Elsewhere interface {
+// Executor runs trials somewhere other than in this process.
+type Executor interface {
 	// Ready returns an error if Begin is known to fail. It is called before anything is written.
 	Ready() error
 	// Begin is called once before the first trial, when the process holds the sweep's folder. todo are the unfinished trials.
@@ -432,7 +432,7 @@ type Elsewhere interface {
 	End(err error) error
 }
 
-// Stop is the error of [Elsewhere.Do] that concerns the whole sweep.
+// Stop is the error of [Executor.Do] that concerns the whole sweep.
 type Stop struct{ Err error }
 
 // Error implements error.
@@ -441,18 +441,18 @@ func (s *Stop) Error() string { return s.Err.Error() }
 // Unwrap returns the cause.
 func (s *Stop) Unwrap() error { return s.Err }
 
-// ready asks the sweep's [Elsewhere] whether it can begin, if trials are left and no other process works on the sweep.
+// ready asks the sweep's [Executor] whether it can begin, if trials are left and no other process works on the sweep.
 func (s *Sweep) ready() error {
 	left := func(t *Trial) bool { return s.kept(t) == nil }
-	if s.options.Elsewhere == nil || folder.Held(s.Path) || !slices.ContainsFunc(s.Trials, left) {
+	if s.options.Executor == nil || folder.Held(s.Path) || !slices.ContainsFunc(s.Trials, left) {
 		return nil
 	}
-	return s.options.Elsewhere.Ready()
+	return s.options.Executor.Ready()
 }
 
-// One returns the trial apart from its sweep.
-func (s *Sweep) One(t *Trial) *One {
-	return &One{ID: t.ID, Model: t.Model, Path: t.Path, Fitted: t.fitted, Tested: t.tested, Split: s.split, Metrics: s.options.Metrics,
+// Standalone returns the trial apart from its sweep.
+func (s *Sweep) Standalone(t *Trial) *StandaloneTrial {
+	return &StandaloneTrial{ID: t.ID, Model: t.Model, Path: t.Path, Fitted: t.fitted, Tested: t.tested, Split: s.split, Metrics: s.options.Metrics,
 		Dirs: s.options.Dirs, Disk: s.options.Disk, Rows: s.rows}
 }
 
@@ -494,9 +494,9 @@ func (s *Sweep) Describe(t *Trial) string {
 // Begun reports whether the folder of the trial holds a run, finished or not.
 func (t *Trial) Begun() bool { return begun(t.Path) }
 
-// elsewhere does one trial by the sweep's [Elsewhere].
+// elsewhere does one trial by the sweep's [Executor].
 func (w *work) elsewhere(ctx context.Context, t *Trial) (*metrics.Result, error) {
-	if err := w.options.Elsewhere.Do(ctx, t, w.progress(t)); err != nil {
+	if err := w.options.Executor.Do(ctx, t, w.progress(t)); err != nil {
 		return nil, err
 	}
 	if err := w.Check(t); err != nil {

@@ -26,9 +26,9 @@ import (
 	"tessera/train/folder"
 )
 
-// One is one trial apart from its sweep. [Sweep.Run] does its own trials through One, and so does a machine that has taken a
-// single trial of a sweep: equal fields give equal bytes.
-type One struct {
+// StandaloneTrial is one trial without its sweep: everything that its training and evaluation read. [Sweep.Run] trains its own trials
+// through it, and so does another machine that has taken the trial: equal fields give equal bytes.
+type StandaloneTrial struct {
 	ID      string
 	Model   *config.Model
 	Path    string            // the folder of its run
@@ -46,7 +46,7 @@ type One struct {
 
 // Do trains the trial, or resumes it from the checkpoint in its folder, measures it and keeps the metrics in eval.json. The
 // errors are those of [train.Run], [train.Resume] and [evaluation.Measure].
-func (o *One) Do(ctx context.Context, team *team.Team) (*metrics.Result, error) {
+func (o *StandaloneTrial) Do(ctx context.Context, team *team.Team) (*metrics.Result, error) {
 	backend := engine.Backend{Team: team}
 	options := train.Options{Backend: backend, Team: team, Dirs: o.Dirs, Out: o.Path, Disk: o.Disk, Report: o.Report, Start: o.Start,
 		Load: func(context.Context, *config.Dataset) (*data.Set, error) { return o.Fitted, nil }}
@@ -69,7 +69,7 @@ func begun(path string) bool {
 }
 
 // Identity is the ID of a trial of this model, on these data, with the parameters of Start.
-func (o *One) Identity() (string, error) {
+func (o *StandaloneTrial) Identity() (string, error) {
 	files := slices.Concat(o.Fitted.Files, o.Tested.Files)
 	start, err := train.StartOf(o.Model)
 	if o.Start != "" {
@@ -85,7 +85,7 @@ func (o *One) Identity() (string, error) {
 }
 
 // measure measures the trained trial on a split and writes the metrics into a file of its folder.
-func (o *One) measure(ctx context.Context, backend ir.Backend, split data.Split, file string) (*metrics.Result, error) {
+func (o *StandaloneTrial) measure(ctx context.Context, backend ir.Backend, split data.Split, file string) (*metrics.Result, error) {
 	parameters, err := train.ParametersOf(o.Path)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (o *One) measure(ctx context.Context, backend ir.Backend, split data.Split,
 }
 
 // keep writes the metrics of a trial into a file of its folder, those that are not applicable included.
-func (o *One) keep(file string, kept keptMetrics) error {
+func (o *StandaloneTrial) keep(file string, kept keptMetrics) error {
 	text, err := json.MarshalIndent(kept, "", "  ")
 	text = append(text, '\n')
 	if err == nil {
@@ -120,7 +120,7 @@ func (o *One) keep(file string, kept keptMetrics) error {
 }
 
 // evaluate measures the trained trial on a split of its data set.
-func (o *One) evaluate(ctx context.Context, backend ir.Backend, split data.Split) (measured *metrics.Result, err error) {
+func (o *StandaloneTrial) evaluate(ctx context.Context, backend ir.Backend, split data.Split) (measured *metrics.Result, err error) {
 	trained, err := train.Open(o.Path)
 	if err != nil {
 		return nil, err

@@ -52,7 +52,7 @@ type Options struct {
 	Disk    folder.Disk       // nil: the operating system's
 	Clean   bool              // remove [Sweep.Orphans], and replace the results that [Sweep.Replaces] protects
 
-	Elsewhere Elsewhere // does the trials; nil: they run in this process, Jobs at once
+	Executor Executor // does the trials; nil: they run in this process, Jobs at once
 }
 
 // Sweep is a sweep whose trials are known by the identities that their data give them.
@@ -202,7 +202,7 @@ func (s *Sweep) load(ctx context.Context, d *config.Dataset, need data.Need) (*d
 			return l.set, nil
 		}
 	}
-	set, err := d.Source.Load(ctx, s.options.Dirs, need)
+	set, err := data.Load(ctx, d.Source, s.options.Dirs, need)
 	if err != nil {
 		return nil, err
 	}

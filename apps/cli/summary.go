@@ -77,7 +77,7 @@ type layerSummary struct {
 func summarise(ctx context.Context, m *config.Model, dirs data.Dirs) (*summary, error) {
 	shape, ok := m.Dataset.Source.Shape(dirs)
 	if !ok { // the shape is only known from the files: loading them returns the error
-		set, err := m.Dataset.Source.Load(ctx, dirs, data.Need{Train: true})
+		set, err := data.Load(ctx, m.Dataset.Source, dirs, data.Need{Train: true})
 		if err != nil {
 			return nil, err
 		}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
 	"tessera/config"
 	"tessera/data"
 	"tessera/kernel"
@@ -505,6 +504,6 @@ func (f *fleetFlags) onMachines(o *sweep.Options, show *sweepProgress) error {
 		return usageError{fmt.Errorf("--%w", err)}
 	}
 	coordinator := fleet.NewCoordinator(c)
-	o.Elsewhere, o.Jobs, show.fleet = coordinator, max(1, o.Jobs), coordinator.Fleet
+	o.Executor, o.Jobs, show.fleet = coordinator, max(1, o.Jobs), coordinator.Fleet
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-
+	"tessera/internal/regular"
 	"tessera/train/folder"
 )
 
@@ -33,7 +33,7 @@ type Access struct {
 
 // ReadToken reads the token from the first line of a file.
 func ReadToken(path string) (string, error) {
-	text, err := os.ReadFile(path)
+	text, err := regular.ReadFile(path)
 	if err != nil {
 		return "", err
 	}
@@ -49,14 +49,14 @@ func ReadToken(path string) (string, error) {
 func (a Access) clientTLS() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if a.Certificate != "" {
-		pair, err := tls.LoadX509KeyPair(a.Certificate, a.Key)
+		pair, err := keyPair(a.Certificate, a.Key)
 		if err != nil {
 			return nil, fmt.Errorf("%s, %s: %w", a.Certificate, a.Key, err)
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}
 	if a.Authority != "" {
-		text, err := os.ReadFile(a.Authority)
+		text, err := regular.ReadFile(a.Authority)
 		if err != nil {
 			return nil, err
 		}
@@ -66,6 +66,19 @@ func (a Access) clientTLS() (*tls.Config, error) {
 		}
 	}
 	return c, nil
+}
+
+// keyPair reads a certificate and its key.
+func keyPair(certificate, key string) (tls.Certificate, error) {
+	public, err := regular.ReadFile(certificate)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	private, err := regular.ReadFile(key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(public, private)
 }
 
 // Address returns the URL of a server for HOST, HOST:PORT, nats://HOST or tls://HOST:PORT; the port is 4222 by default.
@@ -183,7 +196,7 @@ func listen(address, dir string, access Access, inside string, log func(string))
 	}
 	o := &server.Options{ServerName: "tessera", Host: host, Port: port, NoSigs: true, NoLog: true, JetStream: true, StoreDir: filepath.Join(dir, "queue"),
 		MaxPayload: mostMessage, MaxConn: mostConnections, PingInterval: 10 * time.Second, MaxPingsOut: 3, NoSystemAccount: true,
-		CustomClientAuthentication: &door{inside: inside, token: access.Token, log: log, hosts: map[string]bool{}}}
+		CustomClientAuthentication: &tokenAuth{inside: inside, token: access.Token, log: log, hosts: map[string]bool{}}}
 	if access.Certificate != "" {
 		if o.TLSConfig, err = access.serverTLS(); err != nil {
 			return nil, err
@@ -261,8 +274,8 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// door lets in who has the token.
-type door struct {
+// tokenAuth accepts clients that present the token.
+type tokenAuth struct {
 	inside, token string
 	log           func(string)
 
@@ -271,30 +284,30 @@ type door struct {
 }
 
 // Check implements [server.Authentication].
-func (d *door) Check(c server.ClientAuthentication) bool {
+func (a *tokenAuth) Check(c server.ClientAuthentication) bool {
 	given := c.GetOpts().Token
 	same := func(token string) bool { return subtle.ConstantTimeCompare([]byte(given), []byte(token)) == 1 }
-	if same(d.inside) || d.token == "" || same(d.token) {
+	if same(a.inside) || a.token == "" || same(a.token) {
 		return true
 	}
-	d.refuse(c.RemoteAddress())
+	a.refuse(c.RemoteAddress())
 	return false
 }
 
 // refuse says once per host that a connection was refused.
-func (d *door) refuse(from net.Addr) {
+func (a *tokenAuth) refuse(from net.Addr) {
 	if from == nil { // inside the process
 		return
 	}
 	host, _, err := net.SplitHostPort(from.String())
-	d.mu.Lock()
-	known := err != nil || d.hosts[host] || len(d.hosts) >= mostMembers
+	a.mu.Lock()
+	known := err != nil || a.hosts[host] || len(a.hosts) >= mostMembers
 	if !known {
-		d.hosts[host] = true
+		a.hosts[host] = true
 	}
-	d.mu.Unlock()
+	a.mu.Unlock()
 	if !known {
-		d.log(fmt.Sprintf("a connection from %s was refused: wrong token, or none", host))
+		a.log(fmt.Sprintf("a connection from %s was refused: wrong token, or none", host))
 	}
 }
 

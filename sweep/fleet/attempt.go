@@ -13,14 +13,15 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-
 	"tessera/data"
 	"tessera/internal/regular"
 	"tessera/metrics"
 	"tessera/parallel/team"
 	"tessera/part"
+	"tessera/part/table"
 	"tessera/sweep"
 	"tessera/train"
+	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )
 
@@ -48,9 +49,9 @@ func (s *serving) trial(ctx context.Context, m jetstream.Msg, team *team.Team) {
 		return
 	}
 	a.dir = filepath.Join(s.dir, a.task.Trial)
+	end := a.keepLease()
+	defer end() // after the folder is removed: another slot may take the trial then
 	defer func() { _ = errors.Join(s.options.Disk.RemoveAll(a.dir), s.options.Disk.RemoveAll(a.startDir())) }()
-	ended := a.keep()
-	defer ended()
 	err := a.do(ctx, team)
 	if err != nil {
 		a.back(ctx, err)
@@ -68,8 +69,8 @@ func (s *serving) busy(trial string) bool {
 	return is
 }
 
-// keep extends the lease of the trial until the returned function is called.
-func (a *attempt) keep() (end func()) {
+// keepLease extends the lease of the trial until the returned function is called, which ends the trial in this process.
+func (a *attempt) keepLease() (end func()) {
 	stop := make(chan struct{})
 	go func() {
 		tick := time.NewTicker(a.lease / 3)
@@ -148,17 +149,52 @@ func (a *attempt) train(ctx context.Context, rec record, team *team.Team) (err e
 	if err != nil {
 		return err
 	}
-	if err := a.restore(ctx, rec); err != nil {
+	restored, err := a.restore(ctx, rec, one)
+	if err != nil {
 		return err
 	}
+	if err = a.advance(ctx, one, team); !restored || !unreadable(err) {
+		return err
+	}
+	if err := a.beginAgain(ctx, err); err != nil {
+		return err
+	}
+	return a.advance(ctx, one, team)
+}
+
+// advance trains and measures the trial, and sends its checkpoints meanwhile.
+func (a *attempt) advance(ctx context.Context, one *sweep.StandaloneTrial, team *team.Team) error {
 	ended := a.send(ctx)
 	defer ended()
-	_, err = one.Do(ctx, team)
+	_, err := one.Do(ctx, team)
+	return err
+}
+
+// unreadable reports whether the files of a run cannot be read, or are not those of its model.
+func unreadable(err error) bool {
+	var file *checkpoint.Error
+	var text *table.Diagnostics
+	return errors.As(err, &file) || errors.As(err, &text)
+}
+
+// beginAgain removes a checkpoint whose bytes are those that were sent, but whose contents cannot be used. why says so.
+func (a *attempt) beginAgain(ctx context.Context, why error) error {
+	a.options.Log(fmt.Sprintf("%s: its checkpoint cannot be used: %s; it begins again", a, a.text(why)))
+	if err := a.options.Disk.RemoveAll(a.dir); err != nil {
+		return &folder.WriteError{Path: a.dir, Err: err}
+	}
+	var unusable *manifest
+	_, err := a.records.change(ctx, a.task.Trial, func(r *record) bool {
+		unusable, r.Step, r.Checkpoint = r.Checkpoint, 0, nil
+		return true
+	})
+	a.sent, a.stamp = 0, time.Time{}
+	a.store.drop(ctx, unusable)
 	return err
 }
 
 // one is the trial, with its data.
-func (a *attempt) one(ctx context.Context) (*sweep.One, error) {
+func (a *attempt) one(ctx context.Context) (*sweep.StandaloneTrial, error) {
 	spec, err := train.Declared("the declaration of trial "+a.task.Trial, []byte(a.task.Declaration))
 	if err != nil {
 		return nil, err
@@ -172,7 +208,7 @@ func (a *attempt) one(ctx context.Context) (*sweep.One, error) {
 	if err != nil {
 		return nil, err
 	}
-	one := &sweep.One{ID: a.task.Trial, Model: spec, Path: a.dir, Fitted: fitted.set, Tested: tested.set, Split: a.task.Split, Metrics: a.task.Metrics,
+	one := &sweep.StandaloneTrial{ID: a.task.Trial, Model: spec, Path: a.dir, Fitted: fitted.set, Tested: tested.set, Split: a.task.Split, Metrics: a.task.Metrics,
 		Dirs: a.options.Dirs, Disk: a.options.Disk, Report: a.show, Rows: tested.rows}
 	if a.task.Start != "" {
 		if one.Start, err = a.start(ctx); err != nil {
@@ -194,7 +230,7 @@ func (a *attempt) start(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	files, err := a.store.get(ctx, m)
+	files, err := a.store.get(ctx, m, mostParts*partSize) // another model than that of the trial
 	if err != nil {
 		return "", err
 	}
@@ -207,24 +243,26 @@ func (a *attempt) start(ctx context.Context) (string, error) {
 }
 
 // restore puts the last checkpoint of the trial into its folder. Without a usable one the trial begins again.
-func (a *attempt) restore(ctx context.Context, rec record) error {
+func (a *attempt) restore(ctx context.Context, rec record, one *sweep.StandaloneTrial) (restored bool, err error) {
 	if rec.Checkpoint == nil {
-		return nil
+		return false, nil
 	}
-	files, err := a.store.get(ctx, rec.Checkpoint)
+	files, err := a.store.get(ctx, rec.Checkpoint, largestRun(one))
+	if err == nil && !resumable(files) {
+		err = errors.New("it is not a whole run")
+	}
 	if err != nil {
 		if ctx.Err() != nil {
-			return err
+			return false, err
 		}
-		a.options.Log(fmt.Sprintf("%s: its checkpoint cannot be used: %v; it begins again", a, err))
-		return nil
+		return false, a.beginAgain(ctx, err)
 	}
 	held, err := folder.Create(a.dir, true, a.options.Disk, files...)
 	if err != nil {
-		return err
+		return false, err
 	}
 	a.sent = rec.Step
-	return held.Close()
+	return true, held.Close()
 }
 
 // send sends checkpoints of the trial while it is trained, at most four per lease, until the returned function is called.

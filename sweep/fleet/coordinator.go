@@ -14,7 +14,6 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
 	"tessera/data"
 	"tessera/internal/regular"
 	"tessera/kernel"
@@ -46,7 +45,7 @@ const (
 	giveBack = 20 * time.Second
 )
 
-// Coordinator is the [sweep.Elsewhere] of a sweep on several machines. It serves one [sweep.Sweep.Run].
+// Coordinator is the [sweep.Executor] of a sweep on several machines. It serves one [sweep.Sweep.Run].
 type Coordinator struct {
 	options Options
 	sweep   *sweep.Sweep
@@ -64,6 +63,7 @@ type Coordinator struct {
 	inbox   jetstream.ConsumeContext
 	local   chan error         // the end of the worker in this process; nil without one
 	stop    context.CancelFunc // of that worker, and of what runs behind
+	outage  outage
 
 	mu       sync.Mutex
 	state    string
@@ -102,7 +102,7 @@ func (w *waiting) tell(p train.Progress) {
 	}
 }
 
-// NewCoordinator returns a coordinator. Run of the sweep that has it as [sweep.Options.Elsewhere] starts it.
+// NewCoordinator returns a coordinator. Run of the sweep that has it as [sweep.Options.Executor] starts it.
 func NewCoordinator(o Options) *Coordinator {
 	if o.Lease <= 0 {
 		o.Lease = 30 * time.Second
@@ -122,7 +122,7 @@ func NewCoordinator(o Options) *Coordinator {
 	return c
 }
 
-// Begin implements [sweep.Elsewhere]: it opens the queue.
+// Begin implements [sweep.Executor]: it opens the queue.
 func (c *Coordinator) Begin(ctx context.Context, s *sweep.Sweep, _ []*sweep.Trial) error {
 	if err := c.options.Check(); err != nil {
 		return err
@@ -201,16 +201,15 @@ func (c *Coordinator) connect() error {
 	if c.server != nil {
 		options = append(options, nats.InProcessServer(c.server))
 	}
-	lost := func(conn *nats.Conn) {
-		if !conn.IsConnected() {
-			c.fail(fmt.Errorf("%s: %w: %w", shown(address), ErrLost, conn.LastError()))
-		}
-	}
+	lost := func(conn *nats.Conn) { c.fail(fmt.Errorf("%s: %w: %w", shown(address), ErrLost, conn.LastError())) }
 	options = append(options, nats.DisconnectErrHandler(func(conn *nats.Conn, err error) {
 		if err != nil { // else this process has closed it
-			time.AfterFunc(patience, func() { lost(conn) })
+			c.outage.begin(func() { lost(conn) })
 		}
+	}), nats.ReconnectHandler(func(*nats.Conn) {
+		c.outage.end()
 	}), nats.ClosedHandler(func(conn *nats.Conn) {
+		c.outage.end()
 		if conn.LastError() != nil {
 			lost(conn)
 		}
@@ -269,6 +268,31 @@ func (c *Coordinator) workHere(ctx context.Context) {
 	}()
 }
 
+// outage is the time without a connection to the server.
+type outage struct {
+	mu    sync.Mutex
+	limit *time.Timer // nil while there is a connection
+}
+
+// begin calls tooLong if the outage does not end within the patience of a coordinator.
+func (o *outage) begin(tooLong func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.limit == nil {
+		o.limit = time.AfterFunc(patience, tooLong)
+	}
+}
+
+// end ends the outage, if there is one.
+func (o *outage) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.limit != nil {
+		o.limit.Stop()
+		o.limit = nil
+	}
+}
+
 // fail ends the sweep with an error.
 func (c *Coordinator) fail(err error) {
 	c.mu.Lock()
@@ -288,10 +312,10 @@ func (c *Coordinator) turn(state string) {
 	_ = c.conn.Flush()
 }
 
-// Width implements [sweep.Elsewhere].
+// Width implements [sweep.Executor].
 func (c *Coordinator) Width() int { return width }
 
-// Ready implements [sweep.Elsewhere]: it returns an error if this machine cannot listen on the address, or if no server with JetStream
+// Ready implements [sweep.Executor]: it returns an error if this machine cannot listen on the address, or if no server with JetStream
 // lets the sweep in.
 func (c *Coordinator) Ready() error {
 	o := c.options
@@ -410,7 +434,7 @@ func (c *Coordinator) unread(ctx context.Context) (map[string]bool, error) {
 	return trials, nil
 }
 
-// Do implements [sweep.Elsewhere]: it puts the trial into the queue and waits for its result.
+// Do implements [sweep.Executor]: it puts the trial into the queue and waits for its result.
 func (c *Coordinator) Do(ctx context.Context, t *sweep.Trial, progress func(train.Progress)) error {
 	w, err := c.wait(t, progress)
 	if err != nil {
@@ -468,7 +492,7 @@ func (w *waiting) over() {
 
 // task describes a trial to a worker.
 func (c *Coordinator) task(t *sweep.Trial) (*task, error) {
-	one := c.sweep.One(t)
+	one := c.sweep.Standalone(t)
 	w := &task{Protocol: protocol, Trial: t.ID, Label: cut(c.sweep.Describe(t)), Declaration: string(t.Declaration()), Split: one.Split, Metrics: one.Metrics,
 		Fitted: sums(one.Fitted.Files), Tested: sums(one.Tested.Files)}
 	if start := t.Started(); start != nil {
@@ -585,7 +609,7 @@ func stepOf(path string) (int, error) {
 	return strconv.Atoi(about["step"])
 }
 
-// End implements [sweep.Elsewhere]: it lets the workers go and closes the queue. After an interruption it waits until the workers
+// End implements [sweep.Executor]: it lets the workers go and closes the queue. After an interruption it waits until the workers
 // have given their trials back, and installs their checkpoints.
 func (c *Coordinator) End(err error) error {
 	if c.conn != nil && c.work != nil {
@@ -661,7 +685,7 @@ func (c *Coordinator) installCheckpoints() {
 		if at, err := stepOf(filepath.Join(t.Path, folder.State)); err == nil && at >= r.Step {
 			continue
 		}
-		files, err := c.store.get(ctx, r.Checkpoint)
+		files, err := c.store.get(ctx, r.Checkpoint, largestRun(c.sweep.Standalone(t)))
 		if err == nil {
 			err = c.install(t, files, "")
 		}

@@ -188,7 +188,7 @@ func (c *Coordinator) inMemory(trial, what string) *data.Set {
 	if t == nil {
 		return nil
 	}
-	one := c.sweep.One(t)
+	one := c.sweep.Standalone(t)
 	if what == needTested {
 		return one.Tested
 	}

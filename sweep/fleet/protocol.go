@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"tessera/data"
+	"tessera/losses"
 	"tessera/metrics"
+	"tessera/sweep"
 	"tessera/train"
 	"tessera/train/folder"
 )
@@ -332,7 +334,12 @@ func (m *manifest) check() error {
 		}
 		files += f.Size
 	}
+	objects := map[string]bool{}
 	for _, p := range m.Parts {
+		if objects[p.Object] {
+			return fmt.Errorf("manifest: object %s is there twice", p.Object)
+		}
+		objects[p.Object] = true
 		if !isObject(p.Object) || p.Size < 1 || p.Size > partSize || !isSHA(p.SHA256) {
 			return errors.New("manifest: part out of range")
 		}
@@ -342,6 +349,49 @@ func (m *manifest) check() error {
 		return fmt.Errorf("manifest: the files have %d bytes, the parts %d", files, parts)
 	}
 	return nil
+}
+
+// size is the number of bytes of the files.
+func (m *manifest) size() (n int64) {
+	for _, f := range m.Files {
+		n += f.Size
+	}
+	return n
+}
+
+// largestRun is an upper bound of the bytes of a trial's run: its model twice, and a state that holds tens of values per parameter and
+// per unit and image. It is far above what parts are known to keep, and far below what a manifest may list.
+func largestRun(one *sweep.StandaloneTrial) int64 {
+	const fixed, perEpoch, perValue, copies = 64 << 20, 8 << 10, 8, 64
+	m, shape := one.Model, one.Fitted.Shape
+	pixels := int64(1)
+	for _, n := range shape {
+		pixels *= int64(n)
+	}
+	var parameters, units int64
+	states := int64(0)
+	if m.Baseline != nil {
+		units = int64(m.Baseline.Units())
+		parameters = (units + 1) * (pixels + units + 1)
+	} else if l, err := m.Layout(shape); err == nil { // else the training says what is wrong
+		for _, p := range l.Parameters() {
+			n := int64(1)
+			for _, d := range p.Shape {
+				n *= int64(d)
+			}
+			parameters += n
+		}
+		units = int64(l.Size(losses.Code))
+		states = int64(m.Optimizer.Optimizer.States())
+	}
+	images := int64(0)
+	if one.Fitted.Train != nil {
+		images = int64(one.Fitted.Train.Len())
+	}
+	if one.Fitted.Test != nil {
+		images += int64(one.Fitted.Test.Len())
+	}
+	return fixed + perEpoch*min(1<<32, int64(train.MostEpochs(m))) + perValue*((copies+states)*parameters+copies*images*(units+1))
 }
 
 // split cuts the bytes of the parts into the files and verifies their checksums.
@@ -371,4 +421,9 @@ func find(files []folder.File, name string) []byte {
 		}
 	}
 	return nil
+}
+
+// resumable reports whether files of a run are those without which nothing resumes it.
+func resumable(files []folder.File) bool {
+	return find(files, folder.Config) != nil && find(files, folder.State) != nil
 }

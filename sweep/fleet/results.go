@@ -82,7 +82,7 @@ func (c *Coordinator) settle(ctx context.Context, t *sweep.Trial, r *result) err
 	case r.Problem != "":
 		return c.failed(ctx, t, r)
 	default:
-		files, err := c.store.get(ctx, r.Run)
+		files, err := c.store.get(ctx, r.Run, largestRun(c.sweep.Standalone(t)))
 		if err != nil {
 			return err
 		}
@@ -111,10 +111,10 @@ func (c *Coordinator) installResult(t *sweep.Trial, r *result, files []folder.Fi
 
 // install puts a run into the folder of its trial, in one step. Only files of a run are written, whatever was sent.
 func (c *Coordinator) install(t *sweep.Trial, files []folder.File, worker string) error {
-	if find(files, folder.Config) == nil || find(files, folder.State) == nil {
+	if !resumable(files) {
 		return errors.New("it is not a whole run")
 	}
-	one := c.sweep.One(t)
+	one := c.sweep.Standalone(t)
 	var kept []folder.File
 	for _, f := range files {
 		if f.Name == folder.Environment {
@@ -138,7 +138,7 @@ func (c *Coordinator) install(t *sweep.Trial, files []folder.File, worker string
 // failed ends a trial with the error that its workers had.
 func (c *Coordinator) failed(ctx context.Context, t *sweep.Trial, r *result) error {
 	if r.Run != nil && !t.Begun() {
-		files, err := c.store.get(ctx, r.Run)
+		files, err := c.store.get(ctx, r.Run, largestRun(c.sweep.Standalone(t)))
 		if err == nil {
 			err = c.install(t, files, r.Worker)
 		}

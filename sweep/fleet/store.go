@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-
 	"tessera/train/folder"
 )
 
@@ -60,7 +59,7 @@ func (s *store) put(ctx context.Context, prefix string, files []folder.File) (*m
 		n, err := io.ReadFull(all, buffer)
 		if n > 0 {
 			p := piece{Size: int64(n), SHA256: sum(buffer[:n])}
-			p.Object = prefix + "." + p.SHA256[:32]
+			p.Object = fmt.Sprintf("%s.%s.%d", prefix, p.SHA256[:32], len(m.Parts)) // equal parts are different objects
 			if err := s.putPart(ctx, p, buffer[:n]); err != nil {
 				return nil, err
 			}
@@ -90,8 +89,11 @@ func (s *store) putPart(ctx context.Context, p piece, b []byte) error {
 	})
 }
 
-// get returns the files of a manifest.
-func (s *store) get(ctx context.Context, m *manifest) ([]folder.File, error) {
+// get returns the files of a manifest, which have at most so many bytes.
+func (s *store) get(ctx context.Context, m *manifest, most int64) ([]folder.File, error) {
+	if n := m.size(); n > most {
+		return nil, fmt.Errorf("manifest: the files have %d bytes, want at most %d for this model", n, most)
+	}
 	var all bytes.Buffer
 	for _, p := range m.Parts {
 		b, err := s.getPart(ctx, p)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
 	"tessera/data"
 	"tessera/parallel/team"
 	"tessera/train"
@@ -59,8 +58,17 @@ type worker struct {
 // [train.ErrInterrupted]. Other errors are [ErrRefused], [ErrLost] when there is no coordinator for longer than Wait in the
 // middle of a sweep, [ErrIdle] after its end, and [*folder.WriteError] if the disk cannot be written: trials are given back.
 func Work(ctx context.Context, o WorkerOptions) error {
+	w, err := newWorker(o)
+	if err != nil {
+		return err
+	}
+	return w.work(ctx)
+}
+
+// newWorker completes the options.
+func newWorker(o WorkerOptions) (*worker, error) {
 	if o.URL == "" && o.inside == nil || o.Cache == "" {
-		return errors.New("fleet: a worker needs the URL of a coordinator and a folder for what it fetches: set URL and Cache")
+		return nil, errors.New("fleet: a worker needs the URL of a coordinator and a folder for what it fetches: set URL and Cache")
 	}
 	if o.Jobs < 1 {
 		o.Jobs = runtime.GOMAXPROCS(0)
@@ -74,7 +82,11 @@ func Work(ctx context.Context, o WorkerOptions) error {
 	if o.Log == nil {
 		o.Log = func(string) {}
 	}
-	w := &worker{options: o, self: self(o.Jobs), running: map[string]running{}, nudge: make(chan struct{}, 1), alone: time.Now()}
+	return &worker{options: o, self: self(o.Jobs), running: map[string]running{}, nudge: make(chan struct{}, 1), alone: time.Now()}, nil
+}
+
+// work takes trials until ctx ends; see [Work].
+func (w *worker) work(ctx context.Context) error {
 	if err := w.place(); err != nil {
 		return err
 	}
@@ -145,11 +157,11 @@ func (w *worker) connect(ctx context.Context) error {
 		if why := w.options.refused(w.options.URL, err); why != nil {
 			return why
 		}
-		if time.Since(w.alone) > w.options.Wait {
-			return absent(w.options.URL, err)
-		}
 		if !said {
 			w.options.Log(fmt.Sprintf("%v at %s, waiting up to %v", ErrNoServer, shown(w.options.URL), w.options.Wait))
+		}
+		if time.Since(w.alone) > w.options.Wait {
+			return absent(w.options.URL, err)
 		}
 		select {
 		case <-ctx.Done():
