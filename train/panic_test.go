@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"gorgonia.org/gorgonia"
 	"tessera/augment"
 	"tessera/config"
 	"tessera/data"
@@ -21,6 +20,8 @@ import (
 	"tessera/losses"
 	"tessera/optim"
 	"tessera/parallel/team"
+
+	"gorgonia.org/gorgonia"
 )
 
 // faultyPart is a user-defined part of any kind that panics in its n-th call, 0 for the first.
@@ -125,9 +126,9 @@ var errOutOfOrder = errors.New("out of order")
 // failingBackend makes programs for training that fail.
 type failingBackend struct{ tape.Backend }
 
-func (b failingBackend) Compile(p *graph.Program) (ir.Runner[float32], error) {
+func (b failingBackend) Compile(p ir.Program) (ir.Runner[float32], error) {
 	r, err := b.Backend.Compile(p)
-	for _, binding := range p.Parameters {
+	for _, binding := range p.(*graph.Program).Parameters {
 		if binding.Gradient != nil {
 			return failingRunner{r}, err
 		}
