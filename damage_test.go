@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"tessera"
-	"tessera/show/figures"
 	"tessera/train"
 	"tessera/train/folder"
 )
@@ -61,11 +60,7 @@ func numbers(run string) (string, error) {
 		return "", err
 	}
 	fmt.Fprintln(&all, opened.Epoch, opened.Step, measured.Values)
-	history, err := os.ReadFile(filepath.Join(run, folder.Metrics))
-	if err != nil {
-		return "", err
-	}
-	course, err := figures.ReadTraining("run", bytes.NewReader(history))
+	history, err := train.ReadHistory(run)
 	if err != nil {
 		return "", err
 	}
@@ -77,7 +72,7 @@ func numbers(run string) (string, error) {
 	if warned != "" {
 		err = errors.New(warned)
 	}
-	fmt.Fprintln(&all, course, resumed.Epoch)
+	fmt.Fprintln(&all, history, resumed.Epoch)
 	for _, name := range []string{folder.Model, folder.Best} {
 		b, unread := os.ReadFile(filepath.Join(run, name))
 		err = errors.Join(err, unread)

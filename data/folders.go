@@ -2,8 +2,17 @@ package data
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"image"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
+	"tessera/parallel/team"
 	"tessera/part"
 )
 
@@ -199,4 +208,363 @@ func folder(ctx context.Context, set *Set, p pictures, path string, l listing) (
 	}
 	set.Files = append(set.Files, File{Path: path, SHA256: sum})
 	return images, nil
+}
+
+// pictures says how image files become images.
+type pictures struct {
+	channels int
+	size     Size   // zero: as the files are, which must have one size
+	resize   string // how they are brought to that size
+	only     string // the one extension that is read, "" for those of all formats
+	flat     bool   // sub-folders of class folders are left out
+}
+
+// rows reads a folder; want is the shape of an image that the caller needs, nil for any.
+func (p pictures) rows(ctx context.Context, folder string, want []int) (*Rows, error) {
+	l, err := p.list(folder)
+	if err != nil {
+		return nil, err
+	}
+	images, _, err := p.read(ctx, l.paths, l.labels, want)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(l.paths))
+	for i, path := range l.paths {
+		name, err := filepath.Rel(folder, path)
+		if err != nil {
+			return nil, err
+		}
+		names[i] = filepath.ToSlash(name)
+	}
+	return &Rows{Images: images, Names: names, Classes: l.classes, Notes: p.notes(folder, l)}, nil
+}
+
+// row reads one file.
+func (p pictures) row(ctx context.Context, path string, want []int) (*Rows, error) {
+	images, _, err := p.read(ctx, []string{path}, nil, want)
+	if err != nil {
+		return nil, err
+	}
+	return &Rows{Images: images, Names: []string{filepath.Base(path)}}, nil
+}
+
+// shape returns the shape of the image that a file becomes, from its header.
+func (p pictures) shape(path string) ([]int, error) {
+	size := p.size
+	if size == (Size{}) {
+		var err error
+		if size, err = imageSize(path); err != nil {
+			return nil, err
+		}
+	}
+	if p.channels == 1 {
+		return []int{size.Height, size.Width}, nil
+	}
+	return []int{size.Height, size.Width, p.channels}, nil
+}
+
+// read decodes files into images of one shape and hashes them.
+func (p pictures) read(ctx context.Context, paths []string, labels []int, want []int) (*Images, string, error) {
+	shape, err := p.shape(paths[0])
+	if err != nil {
+		return nil, "", badFile("", paths[0], err)
+	}
+	if err := fits(paths[0], len(paths), shape, want); err != nil {
+		return nil, "", err
+	}
+	if err := p.sameSizes(ctx, paths, shape); err != nil {
+		return nil, "", err
+	}
+	size, err := product(shape)
+	if err == nil {
+		_, err = product([]int{size, len(paths)})
+	}
+	if err != nil {
+		return nil, "", badFile("", paths[0], err)
+	}
+	pixels := make([]byte, size*len(paths))
+	err = eachImage(ctx, paths, func(i int) error { return p.decode(pixels[i*size:(i+1)*size], paths[i], shape) })
+	if err != nil {
+		return nil, "", err
+	}
+	sum := sha256.Sum256(pixels)
+	images, err := NewBytes(shape, pixels, labels)
+	return images, hex.EncodeToString(sum[:]), err
+}
+
+// sameSizes refuses files of another size than shape, unless they are resized. All headers are checked before memory is taken, so
+// that a wrong size in one file does not determine the memory for all images.
+func (p pictures) sameSizes(ctx context.Context, paths []string, shape []int) error {
+	if p.size != (Size{}) {
+		return nil
+	}
+	first := Size{shape[0], shape[1]}
+	return eachImage(ctx, paths, func(i int) error {
+		got, err := imageSize(paths[i])
+		if err == nil && got != first {
+			err = &Error{Path: paths[i], Problem: fmt.Sprintf("the image is %dx%d (height x width), the first one is %dx%d",
+				got.Height, got.Width, first.Height, first.Width), Hint: p.sizeHint(first)}
+		}
+		return err
+	})
+}
+
+// sizeHint says what to write for files of different sizes.
+func (p pictures) sizeHint(first Size) string {
+	return fmt.Sprintf(`all images of a set must have one size: write size = [%d, %d] (height, width) in the dataset table to bring them to it, with resize = "crop", "pad" or "stretch"`,
+		first.Height, first.Width)
+}
+
+// eachImage does something with every file and returns the first error by name, however the work was spread.
+func eachImage(ctx context.Context, paths []string, do func(i int) error) error {
+	problems := make([]error, len(paths))
+	team.For(len(paths), 16, func(from, to int) {
+		for i := from; i < to; i++ {
+			if problems[i] = ctx.Err(); problems[i] == nil {
+				problems[i] = do(i)
+			}
+		}
+	})
+	for i, err := range problems {
+		if err != nil {
+			return badFile("", paths[i], err)
+		}
+	}
+	return nil
+}
+
+// decode reads one file into dst, an image of that shape.
+func (p pictures) decode(dst []byte, path string, shape []int) error {
+	decoded, err := decodeImage(path)
+	if err != nil {
+		return err
+	}
+	to := image.Pt(shape[1], shape[0])
+	if p.size != (Size{}) && decoded.Bounds().Size() != to {
+		decoded = resized(decoded, to, p.resize)
+	}
+	if got := decoded.Bounds().Size(); got != to { // its header said another size
+		return fmt.Errorf("the image is %dx%d (height x width), its header says %dx%d", got.Y, got.X, to.Y, to.X)
+	}
+	copyPixels(dst, decoded, len(shape) == 3)
+	return nil
+}
+
+// Size is `size = n`, n rows and n columns, or `size = [height, width]`, in pixels. The zero value is no size.
+type Size struct{ Height, Width int }
+
+// mostSide bounds the sides of a size.
+const mostSide = 1 << 14
+
+// FromTOML sets s from a TOML value.
+func (s *Size) FromTOML(value any) error {
+	sides := []any{value, value}
+	if list, ok := value.([]any); ok {
+		sides = list
+	}
+	wrong := fmt.Errorf("got %v, want a number of pixels, or [height, width], from 1 to %d; 0 keeps the size of the files", value, mostSide)
+	if value == int64(0) {
+		*s = Size{}
+		return nil
+	}
+	if len(sides) != 2 {
+		return wrong
+	}
+	for i, into := range []*int{&s.Height, &s.Width} {
+		n, ok := sides[i].(int64)
+		if !ok || n < 1 || n > mostSide {
+			return wrong
+		}
+		*into = int(n)
+	}
+	return nil
+}
+
+// TOML returns the value that [Size.FromTOML] reads back.
+func (s Size) TOML() any {
+	if s == (Size{}) {
+		return 0
+	}
+	return []int{s.Height, s.Width}
+}
+
+// The values of [Folders.Resize].
+var resizes = []string{"crop", "pad", "stretch"}
+
+// isResize reports whether a way of resizing is known.
+func isResize(name string) bool { return slices.Contains(resizes, name) }
+
+// listing is the image files of a folder.
+type listing struct {
+	paths   []string
+	labels  []int    // one per file, nil without classes
+	classes []string // the folders of the first level that hold images
+	skipped []string // files that are no images, and folders, relative
+}
+
+// deepest bounds nested folders.
+const deepest = 64
+
+// list lists the image files of a folder in the order of their names. Where the folder has only sub-folders, each of them is a
+// class, and all images below it, at any depth, are of that class; labels count the classes by name. Hidden files are left out,
+// other files are skipped and listed.
+func (p pictures) list(folder string) (listing, error) {
+	var l listing
+	files, folders, err := p.entries(&l, folder, "")
+	if err != nil {
+		return l, err
+	}
+	if len(files) > 0 {
+		l.paths = files
+		return l, p.mixed(&l, folder, files[0], folders)
+	}
+	for _, name := range folders {
+		below, err := p.below(&l, folder, name, 1)
+		if err != nil {
+			return l, err
+		}
+		if len(below) == 0 && !p.flat {
+			continue
+		}
+		l.labels = append(l.labels, slices.Repeat([]int{len(l.classes)}, len(below))...)
+		l.classes = append(l.classes, name)
+		l.paths = append(l.paths, below...)
+	}
+	if len(l.paths) == 0 {
+		return l, p.none(folder)
+	}
+	return l, nil
+}
+
+// mixed handles images beside folders. Data sets of one format have always left the folders out; the others refuse them, because
+// a forgotten file would hide all classes.
+func (p pictures) mixed(l *listing, folder, file string, folders []string) error {
+	for _, name := range folders {
+		if p.flat {
+			l.skipped = append(l.skipped, name+"/")
+			continue
+		}
+		below, err := p.below(&listing{}, folder, name, 1)
+		if err != nil {
+			return err
+		}
+		if len(below) > 0 {
+			return &Error{Path: folder, Problem: fmt.Sprintf("has images (%s) beside folders of images (%s)", filepath.Base(file), name),
+				Hint: "move every image into the folder of its class, or all of them into one folder"}
+		}
+	}
+	return nil
+}
+
+// none is the error of a folder without images.
+func (p pictures) none(folder string) error {
+	if p.only == "" {
+		return &Error{Path: folder, Problem: "there are no PNG, JPEG, GIF or BMP images in this folder or its sub-folders"}
+	}
+	e := &Error{Path: folder, Problem: "there are no " + p.only + " files in this folder or its sub-folders"}
+	if other, err := (pictures{}).list(folder); err == nil {
+		e.Hint = fmt.Sprintf(`write name = "images" in the dataset table to read the %d images of other formats, such as %s`, len(other.paths), filepath.Base(other.paths[0]))
+	}
+	return e
+}
+
+// below returns the images of a folder and, unless the listing is flat, of all folders below it.
+func (p pictures) below(l *listing, folder, name string, depth int) ([]string, error) {
+	files, folders, err := p.entries(l, filepath.Join(folder, name), name)
+	if err != nil {
+		return nil, err
+	}
+	if depth == deepest && len(folders) > 0 {
+		return nil, &Error{Path: filepath.Join(folder, name), Problem: fmt.Sprintf("folders are nested more than %d deep; is one of them a link to a folder that contains it?", deepest)}
+	}
+	for _, sub := range folders {
+		if p.flat {
+			l.skipped = append(l.skipped, filepath.ToSlash(filepath.Join(name, sub))+"/")
+			continue
+		}
+		more, err := p.below(l, folder, filepath.Join(name, sub), depth+1)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, more...)
+	}
+	return files, nil
+}
+
+// entries returns the image files and the sub-folders of a folder, both sorted by name, hidden ones left out.
+func (p pictures) entries(l *listing, folder, name string) (files, folders []string, err error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, nil, badFile("", folder, err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		path := filepath.Join(folder, e.Name())
+		switch info, err := os.Stat(path); { // follows links, which DirEntry does not
+		case errors.Is(err, os.ErrNotExist):
+			return nil, nil, &Error{Path: path, Problem: "is a broken link", Hint: "remove it, or restore its target"}
+		case err != nil:
+			return nil, nil, badFile("", path, err)
+		case info.IsDir():
+			folders = append(folders, e.Name())
+		case p.reads(path):
+			files = append(files, path)
+		default:
+			l.skipped = append(l.skipped, filepath.ToSlash(filepath.Join(name, e.Name())))
+		}
+	}
+	return files, folders, nil
+}
+
+// reads reports whether a file has the extension of an image that is read.
+func (p pictures) reads(path string) bool {
+	extension := strings.ToLower(filepath.Ext(path))
+	if p.only != "" {
+		return extension == p.only
+	}
+	return slices.ContainsFunc(imageFormats, func(f imageFormat) bool { return slices.Contains(f.extensions, extension) })
+}
+
+// countBy makes the labels of the images of a folder those of the classes of the training images. An unknown class is an error.
+// Without classes nothing changes.
+func (l *listing) countBy(classes []string, folder string) error {
+	if len(l.classes) == 0 {
+		return nil
+	}
+	if slices.ContainsFunc(l.classes, func(name string) bool { return !slices.Contains(classes, name) }) {
+		return &Error{Path: folder, Problem: fmt.Sprintf("the class folders differ from those of the training images (got %q, want %q)",
+			strings.Join(l.classes, " "), strings.Join(classes, " ")), Hint: "rename the other folders, or leave them out"}
+	}
+	for i, label := range l.labels {
+		l.labels[i] = slices.Index(classes, l.classes[label])
+	}
+	l.classes = classes
+	return nil
+}
+
+// notes says which files were skipped, and what looks like a wrong folder.
+func (p pictures) notes(folder string, l listing) (notes []string) {
+	const most = 5
+	if n := len(l.skipped); n > 0 {
+		shown := inLine(strings.Join(l.skipped[:min(n, most)], ", "))
+		if n > most {
+			shown += fmt.Sprintf(" and %d others", n-most)
+		}
+		what, images := "no PNG, JPEG, GIF or BMP images", ""
+		if p.only != "" {
+			what = "not read: only " + p.only + " files of class folders are"
+			if slices.ContainsFunc(l.skipped, (pictures{}).reads) {
+				images = `; name = "images" reads images of other formats`
+			}
+		}
+		notes = append(notes, fmt.Sprintf("%s: skipped %d of %d files, %s: %s%s", folder, n, n+len(l.paths), what, shown, images))
+	}
+	splits := []string{"train", "training", "test", "testing", "val", "valid", "validation"}
+	if len(l.classes) > 1 && !slices.ContainsFunc(l.classes, func(c string) bool { return !slices.Contains(splits, strings.ToLower(c)) }) {
+		notes = append(notes, fmt.Sprintf("%s: the classes are %s: to use these folders as splits, name each with images and test_images", folder, strings.Join(l.classes, ", ")))
+	}
+	return notes
 }

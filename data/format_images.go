@@ -3,18 +3,25 @@ package data
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"image"
+	"image/color"
 	"image/draw"
 	"image/gif"
 	"image/jpeg"
 	"image/png"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 
 	"golang.org/x/image/bmp"
 	scaling "golang.org/x/image/draw"
+
+	"tessera/internal/atomicfile"
 )
 
 // imageFormat is a format of image files.
@@ -233,3 +240,216 @@ func cut(err error) error {
 	}
 	return err
 }
+
+// Cameras store a photo as the sensor saw it, and say how to turn it in the EXIF tag "orientation". Only this tag is needed,
+// so it is read here: the libraries that read all of EXIF are large or no longer maintained.
+//
+// Source: Exif 2.32 (CIPA DC-008), 4.6.4: tag 0x0112 of the first directory, values 1 to 8.
+const orientationTag = 0x0112
+
+// orientation returns the EXIF orientation of a JPEG file from its first bytes; 1, upright, where it says none.
+func orientation(b []byte) int {
+	for at := 2; at+4 <= len(b) && b[at] == 0xff; {
+		marker, size := b[at+1], int(binary.BigEndian.Uint16(b[at+2:]))
+		if marker == 0xda || size < 2 || at+2+size > len(b) { // the image begins, or the header is cut
+			return 1
+		}
+		segment := b[at+4 : at+2+size]
+		if tiff, ok := bytes.CutPrefix(segment, []byte("Exif\x00\x00")); ok && marker == 0xe1 {
+			return tiffOrientation(tiff)
+		}
+		at += 2 + size
+	}
+	return 1
+}
+
+// tiffOrientation reads the tag from the first directory of a TIFF header.
+func tiffOrientation(b []byte) int {
+	if len(b) < 8 {
+		return 1
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	if b[0] == 'M' {
+		order = binary.BigEndian
+	}
+	at := int(order.Uint32(b[4:]))
+	if at < 8 || at+2 > len(b) {
+		return 1
+	}
+	n := int(order.Uint16(b[at:]))
+	for i := range n {
+		entry := at + 2 + 12*i
+		if entry+12 > len(b) {
+			return 1
+		}
+		if order.Uint16(b[entry:]) == orientationTag {
+			if v := int(order.Uint16(b[entry+8:])); v >= 1 && v <= 8 {
+				return v
+			}
+			return 1
+		}
+	}
+	return 1
+}
+
+// upright returns an image turned by its orientation.
+func upright(m image.Image, orientation int) image.Image {
+	if orientation == 1 {
+		return m
+	}
+	source := m.Bounds()
+	size := source.Size()
+	if orientation >= 5 { // rows become columns
+		size.X, size.Y = size.Y, size.X
+	}
+	out := image.NewNRGBA(image.Rect(0, 0, size.X, size.Y))
+	w, h := source.Dx()-1, source.Dy()-1
+	for y := range size.Y {
+		for x := range size.X {
+			var fx, fy int
+			switch orientation {
+			case 2: // mirrored
+				fx, fy = w-x, y
+			case 3: // upside down
+				fx, fy = w-x, h-y
+			case 4: // upside down and mirrored
+				fx, fy = x, h-y
+			case 5: // turned left and mirrored
+				fx, fy = y, x
+			case 6: // to be turned right
+				fx, fy = y, h-x
+			case 7:
+				fx, fy = w-y, h-x
+			case 8: // to be turned left
+				fx, fy = w-y, x
+			}
+			out.Set(x, y, m.At(source.Min.X+fx, source.Min.Y+fy))
+		}
+	}
+	return out
+}
+
+// encodePNG writes one image of bytes.
+func encodePNG(w io.Writer, shape []int, pixels []byte) error {
+	rect := image.Rect(0, 0, shape[1], shape[0])
+	var img image.Image = &image.Gray{Pix: pixels, Stride: shape[1], Rect: rect}
+	if len(shape) == 3 && shape[2] == 3 {
+		rgba := image.NewNRGBA(rect)
+		for i := range shape[0] * shape[1] {
+			rgba.SetNRGBA(i%shape[1], i/shape[1], color.NRGBA{pixels[3*i], pixels[3*i+1], pixels[3*i+2], 255})
+		}
+		img = rgba
+	}
+	return png.Encode(w, img)
+}
+
+// writePNGs writes images as 00000.png, 00001.png, ... into a folder that is made beside and renamed, so that it is
+// complete or not there. A folder that has something in it already is refused: old and new images would be mixed.
+func writePNGs(folder string, shape []int, pixels []byte) (err error) {
+	if entries, err := os.ReadDir(folder); err == nil && len(entries) > 0 {
+		return &os.PathError{Op: "write images to", Path: folder, Err: errors.New("the folder is not empty")}
+	}
+	folder = filepath.Clean(folder)
+	if resolved, err := filepath.EvalSymlinks(folder); err == nil {
+		folder = resolved // a link keeps pointing where it does
+	}
+	beside, err := os.MkdirTemp(filepath.Dir(folder), "."+filepath.Base(folder)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.RemoveAll(beside)
+		}
+	}()
+	size, _ := product(shape)
+	n := len(pixels) / size
+	digits := max(5, len(strconv.Itoa(n-1)))
+	disk := atomicfile.OS{}
+	for i := range n {
+		path := filepath.Join(beside, fmt.Sprintf("%0*d.png", digits, i))
+		one := func(w io.Writer) error { return encodePNG(w, shape, pixels[i*size:(i+1)*size]) }
+		if err := disk.WriteFile(path, one); err != nil {
+			return err
+		}
+	}
+	if err := disk.Sync(beside); err != nil {
+		return err
+	}
+	if err := os.Chmod(beside, 0o755); err != nil { // MkdirTemp gives 0700
+		return err
+	}
+	// An empty folder is removed first, because renaming fails on any existing folder. Removing fails if the folder is not
+	// empty any more.
+	if info, err := os.Stat(folder); err == nil && info.IsDir() {
+		if err := os.Remove(folder); err != nil {
+			return err
+		}
+	}
+	return os.Rename(beside, folder)
+}
+
+// ErrNoPicture says that a file is none of the images that are read.
+var ErrNoPicture = errors.New("picture: got no PNG, JPEG, GIF or BMP image")
+
+// DecodePicture returns the bytes of the image in a file as one image of that shape: (height, width) in grey, by 0.299 R + 0.587 G +
+// 0.114 B, or (height, width, 3) in red, green and blue. Transparency is blended over black; JPEG images are turned by their EXIF
+// orientation, as those of [Folders]. A picture of another size is an error, before its pixels are decoded: a few bytes can
+// claim any size. What is no image is [ErrNoPicture].
+func DecodePicture(file []byte, shape []int) ([]byte, error) {
+	if !pictured(shape) {
+		return nil, fmt.Errorf("picture: images of shape %v are not pictures: want (height, width) or (height, width, 3)", shape)
+	}
+	format := formatOf(file)
+	if format == nil {
+		return nil, ErrNoPicture
+	}
+	config, err := format.header(bytes.NewReader(file))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrNoPicture, format.name, cut(err))
+	}
+	turned := 1
+	if format.name == "JPEG" {
+		turned = orientation(file)
+	}
+	got := Size{config.Height, config.Width}
+	if turned >= 5 {
+		got = Size{config.Width, config.Height}
+	}
+	if got != (Size{shape[0], shape[1]}) {
+		return nil, fmt.Errorf("picture: got %dx%d, want %dx%d (height x width); resize it", got.Height, got.Width, shape[0], shape[1])
+	}
+	picture, err := format.decode(bytes.NewReader(file))
+	if err != nil {
+		return nil, fmt.Errorf("picture: %s: %w", format.name, cut(err))
+	}
+	return fromPicture(upright(picture, turned), shape)
+}
+
+// fromPicture returns the bytes of a decoded picture of that shape.
+func fromPicture(picture image.Image, shape []int) ([]byte, error) {
+	if got := picture.Bounds(); got.Dy() != shape[0] || got.Dx() != shape[1] { // its header said another size
+		return nil, fmt.Errorf("picture: got %dx%d, want %dx%d (height x width)", got.Dy(), got.Dx(), shape[0], shape[1])
+	}
+	size, err := product(shape)
+	if err != nil {
+		return nil, err
+	}
+	dst := make([]byte, size)
+	copyPixels(dst, picture, len(shape) == 3)
+	return dst, nil
+}
+
+// WritePNG writes one image of that shape as a PNG file: values are clipped to [0,1] and multiplied by 255.
+func WritePNG(w io.Writer, shape []int, values []float32) error {
+	if size, err := product(shape); !pictured(shape) || err != nil || size != len(values) {
+		return fmt.Errorf("picture: got %d values of shape %v, want an image (height, width) or (height, width, 3)", len(values), shape)
+	}
+	if slices.Contains(shape, 0) {
+		return errors.New("picture: the image has no pixels")
+	}
+	return encodePNG(w, shape, toBytes(values))
+}
+
+// pictured reports whether images of a shape are pictures.
+func pictured(shape []int) bool { return len(shape) == 2 || len(shape) == 3 && shape[2] == 3 }

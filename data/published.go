@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -148,4 +150,186 @@ func (p *published) check(ctx context.Context, path string, f publishedFile) ([]
 		e.Hint = `run "tessera data get ` + p.name + dataFlag(path) + `", which replaces it`
 	}
 	return b, file, err
+}
+
+// Origin is where the images of a data set come from. A source that is not [Generated] has a method Origin() Origin.
+type Origin string
+
+// The origins.
+const (
+	Generated  Origin = "generated"  // made in code
+	Downloaded Origin = "downloaded" // published files with known checksums, in a data folder
+	OwnFiles   Origin = "own files"  // named by the keys of the dataset table
+)
+
+// Status is what is known about one data set.
+type Status struct {
+	Name   string       `json:"name"`
+	About  string       `json:"about"`
+	Origin Origin       `json:"origin"`
+	Files  []FileStatus `json:"files,omitempty"` // of a downloaded set
+}
+
+// FileStatus is what is known about one file of a downloaded set.
+type FileStatus struct {
+	Name    string `json:"name"`
+	Path    string `json:"path,omitempty"`   // "" where it was not found
+	Bytes   int64  `json:"bytes,omitempty"`  // on the disk
+	Problem error  `json:"-"`                // an *Error: it is missing or, after Verify, wrong
+	SHA256  string `json:"sha256,omitempty"` // of the uncompressed bytes, after Verify
+}
+
+// Complete reports whether no file of the set has a known problem.
+func (s Status) Complete() bool { return s.Problem() == nil }
+
+// Problem returns the problem of the first file that has one.
+func (s Status) Problem() error {
+	for _, f := range s.Files {
+		if f.Problem != nil {
+			return f.Problem
+		}
+	}
+	return nil
+}
+
+// List returns every data set and where its files are, without reading them.
+func List(dirs Dirs) []Status {
+	var all []Status
+	for _, entry := range Registry.All() {
+		source := entry.New()
+		s := Status{Name: entry.Name, About: entry.About, Origin: origin(source)}
+		if p, ok := source.(*published); ok {
+			s.Files = p.locate(dirs)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// IsOwn reports whether a source reads files of the user's own, named by its keys.
+func IsOwn(s Source) bool {
+	_, memory := s.(*Memory)
+	return s != nil && origin(s) == OwnFiles && !memory
+}
+
+// origin returns where the images of a source come from.
+func origin(s Source) Origin {
+	if o, ok := s.(interface{ Origin() Origin }); ok {
+		return o.Origin()
+	}
+	return Generated
+}
+
+// Verify reads the files of a downloaded set and compares their checksums. The status has the results. The error is for a
+// name that is not a downloaded set, or a cancelled context.
+func Verify(ctx context.Context, name string, dirs Dirs) (Status, error) {
+	set, err := publishedSet(name)
+	if err != nil {
+		return Status{}, err
+	}
+	entry, _ := Registry.Lookup(name)
+	s := Status{Name: name, About: entry.About, Origin: Downloaded, Files: set.locate(dirs)}
+	for i, f := range set.files {
+		if s.Files[i].Path == "" {
+			continue
+		}
+		_, file, err := set.check(ctx, s.Files[i].Path, f)
+		if ctx.Err() != nil {
+			return s, ctx.Err()
+		}
+		s.Files[i].SHA256, s.Files[i].Problem = file.SHA256, err
+	}
+	return s, nil
+}
+
+// Published returns the names of the data sets that are downloaded, sorted.
+func Published() []string {
+	var names []string
+	for _, entry := range Registry.All() {
+		if _, ok := entry.New().(*published); ok {
+			names = append(names, entry.Name)
+		}
+	}
+	return names
+}
+
+// publishedSet returns the downloaded set of that name.
+func publishedSet(name string) (*published, error) {
+	entry, ok := Registry.Lookup(name)
+	if !ok {
+		return nil, fmt.Errorf("data: unknown data set %q", name)
+	}
+	set, ok := entry.New().(*published)
+	if !ok {
+		return nil, fmt.Errorf("data: %s is not downloaded: there is nothing to get or to verify", name)
+	}
+	return set, nil
+}
+
+// locate returns where the files of a set are.
+func (p *published) locate(dirs Dirs) []FileStatus {
+	var files []FileStatus
+	for _, f := range p.files {
+		s := FileStatus{Name: f.name + ".gz"}
+		path, ok := dirs.find(p.name, f.name)
+		if !ok {
+			s.Problem = dirs.missing(p.name, f.name)
+		} else if info, err := os.Stat(path); err == nil {
+			s.Path, s.Bytes = path, info.Size()
+		}
+		files = append(files, s)
+	}
+	return files
+}
+
+// EnvDir is the environment variable that names a data folder.
+const EnvDir = "TESSERA_DATA"
+
+// Dirs are the folders in which files are searched, first to last. Each holds one folder per data set:
+// DIR/fashion-mnist/train-images-idx3-ubyte.gz.
+type Dirs []string
+
+// SearchDirs returns the folders in which data are searched: flag (the --data option, "" if it was not given),
+// $TESSERA_DATA, and the folder tessera in the user's cache. Downloads go to the first of them.
+func SearchDirs(flag string) Dirs {
+	var dirs Dirs
+	add := func(dir string) {
+		if dir != "" && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	add(flag)
+	add(os.Getenv(EnvDir))
+	if cache, err := os.UserCacheDir(); err == nil {
+		add(filepath.Join(cache, "tessera"))
+	}
+	return dirs
+}
+
+// find returns the path of a data set's file, uncompressed or gzipped, from the first folder that has it.
+func (d Dirs) find(dataset, name string) (path string, ok bool) {
+	for _, dir := range d {
+		for _, suffix := range []string{"", ".gz"} {
+			path := filepath.Join(dir, dataset, name+suffix)
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+				return path, true
+			}
+		}
+	}
+	return "", false
+}
+
+// missing is the error for a file that no folder holds.
+func (d Dirs) missing(dataset, name string) error {
+	places := make([]string, len(d))
+	for i, dir := range d {
+		places[i] = filepath.Join(dir, dataset)
+	}
+	return &Error{
+		Dataset: dataset,
+		Path:    name + ".gz",
+		Problem: "not found in " + strings.Join(places, " or "),
+		Hint: `run "tessera data get ` + dataset + `", or point --data or ` + EnvDir + ` at the folder that holds ` +
+			dataset + `/`,
+	}
 }

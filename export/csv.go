@@ -9,7 +9,7 @@ import (
 	"strconv"
 
 	"tessera/metrics"
-	"tessera/show/figures"
+	"tessera/train"
 )
 
 // The parts of a CSV file.
@@ -44,11 +44,11 @@ func (*CSV) Write(w io.Writer, r *Run, part string) error {
 
 func linesOf(r *Run, part string) ([][]string, error) {
 	if part == trainingPart {
-		course, err := r.Course()
-		if err == nil && len(course.Epochs) == 0 {
+		epochs, err := r.History()
+		if err == nil && len(epochs) == 0 {
 			err = errors.New("the run has no metrics.jsonl, or no epoch has finished")
 		}
-		return trainingLines(course), err
+		return trainingLines(epochs), err
 	}
 	a := r.Atoms()
 	if a == nil {
@@ -57,9 +57,9 @@ func linesOf(r *Run, part string) ([][]string, error) {
 	return atomLines(a), nil
 }
 
-func trainingLines(course figures.TrainingRun) [][]string {
+func trainingLines(epochs []train.Epoch) [][]string {
 	var names []string
-	for _, e := range course.Epochs {
+	for _, e := range epochs {
 		for _, v := range e.Values {
 			if !slices.Contains(names, v.Name) && v.Name != "crc32" {
 				names = append(names, v.Name)
@@ -67,7 +67,7 @@ func trainingLines(course figures.TrainingRun) [][]string {
 		}
 	}
 	lines := [][]string{names}
-	for _, e := range course.Epochs {
+	for _, e := range epochs {
 		line := make([]string, len(names))
 		for i, name := range names {
 			if number, ok := e.Values.Number(name); ok {

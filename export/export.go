@@ -5,11 +5,10 @@
 package export
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"image"
 	"io"
-	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -18,13 +17,10 @@ import (
 
 	"tessera/config"
 	"tessera/internal/machine"
-	"tessera/internal/regular"
 	"tessera/metrics"
 	"tessera/part"
-	"tessera/show/figures"
 	"tessera/train"
 	"tessera/train/checkpoint"
-	"tessera/train/folder"
 )
 
 // Format writes one file per run. It does not change the run, and equal runs give equal bytes.
@@ -46,6 +42,9 @@ type Run struct {
 	*train.Trained
 	Name string // of the run's folder
 	Path string // of the folder; empty where the training is not known
+
+	// DrawAtoms draws the atoms for formats that have a picture of them; nil leaves the picture out.
+	DrawAtoms func(*metrics.Atoms) (image.Image, error)
 }
 
 // Open reads the run of a folder. The errors are those of [train.Open].
@@ -61,25 +60,12 @@ func Open(path string) (*Run, error) {
 	return &Run{Trained: t, Name: filepath.Base(whole), Path: path}, nil
 }
 
-// Course reads the metrics.jsonl of the run; it has no epochs where the file is missing. A damaged file is a
-// [*checkpoint.Error].
-func (r *Run) Course() (figures.TrainingRun, error) {
-	none := figures.TrainingRun{Label: r.Name}
+// History reads the metrics.jsonl of the run, as [train.ReadHistory] does; a run without a folder has no epochs.
+func (r *Run) History() ([]train.Epoch, error) {
 	if r.Path == "" {
-		return none, nil
+		return nil, nil
 	}
-	file := filepath.Join(r.Path, folder.Metrics)
-	text, err := regular.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return none, nil
-	} else if err != nil {
-		return none, err
-	}
-	course, err := figures.ReadTraining(r.Name, bytes.NewReader(text))
-	if err != nil {
-		return none, checkpoint.Errorf(file, "damaged: %v; other formats do not need the file", err)
-	}
-	return course, nil
+	return train.ReadHistory(r.Path)
 }
 
 // Write writes a run in the format of that name. An empty part is the usual one of the format. It returns an error for an

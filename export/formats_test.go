@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"hash/crc32"
+	"image"
 	"image/png"
 	"io"
 	"os"
@@ -23,6 +24,7 @@ import (
 	"tessera/config"
 	"tessera/export"
 	"tessera/internal/wire"
+	"tessera/metrics"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )
@@ -191,6 +193,7 @@ func records(t *testing.T, b []byte) (events []event) {
 }
 
 func checkEvents(t *testing.T, r *export.Run) {
+	r.DrawAtoms = func(*metrics.Atoms) (image.Image, error) { return image.NewGray(image.Rect(0, 0, 30, 20)), nil }
 	losses := map[int64]float32{}
 	text, width := "", 0
 	events := records(t, written(t, r, "tensorboard", ""))
@@ -211,15 +214,15 @@ func checkEvents(t *testing.T, r *export.Run) {
 		}
 	}
 	want := map[int64]float32{}
-	course, err := r.Course()
+	epochs, err := r.History()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range course.Epochs {
+	for _, e := range epochs {
 		loss, _ := e.Values.Number("loss")
 		want[int64(e.Epoch)] = float32(loss)
 	}
-	if events[0].Version != "brain.Event:2" || !reflect.DeepEqual(losses, want) || len(want) != 3 || width == 0 || !strings.Contains(text, "[model.swimmer-parts]") {
+	if events[0].Version != "brain.Event:2" || !reflect.DeepEqual(losses, want) || len(want) != 3 || width != 30 || !strings.Contains(text, "[model.swimmer-parts]") {
 		t.Errorf("version %q, losses %v, want %v; atoms %d pixels wide; %q", events[0].Version, losses, want, width, text)
 	}
 }

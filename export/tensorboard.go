@@ -8,7 +8,7 @@ import (
 	"io"
 
 	"tessera/internal/wire"
-	"tessera/show/figures"
+	"tessera/train"
 )
 
 // eventsPart is what event files hold.
@@ -71,11 +71,11 @@ func (*TensorBoard) Write(w io.Writer, r *Run, _ string) error {
 		Tensor:   &summaryTensor{7, []string{"```toml\n" + r.Metadata()["declaration"] + "\n```"}}, // shown as Markdown
 		Metadata: &summaryMetadata{&pluginData{"text"}},
 	}}}}}
-	course, err := r.Course()
+	epochs, err := r.History()
 	if err != nil {
 		return err
 	}
-	events = append(events, curves(course)...)
+	events = append(events, curves(epochs)...)
 	picture, err := atomsEvent(r)
 	if err != nil {
 		return err
@@ -92,9 +92,9 @@ func (*TensorBoard) Write(w io.Writer, r *Run, _ string) error {
 }
 
 // curves is one event per epoch with all of its numbers.
-func curves(course figures.TrainingRun) (events []event) {
+func curves(epochs []train.Epoch) (events []event) {
 	seconds := 0.0
-	for _, e := range course.Epochs {
+	for _, e := range epochs {
 		took, _ := e.Values.Number("seconds")
 		seconds += took
 		s := &summary{}
@@ -109,17 +109,16 @@ func curves(course figures.TrainingRun) (events []event) {
 	return events
 }
 
-// atomsEvent is the picture of the atoms; nil of a run without atoms that are images.
+// atomsEvent is the picture of the atoms; nil where nothing draws them, and for a run without atoms that are images.
 func atomsEvent(r *Run) (*event, error) {
 	a := r.Atoms()
-	if a == nil || len(a.Shape) < 2 {
+	if r.DrawAtoms == nil || a == nil || len(a.Shape) < 2 {
 		return nil, nil
 	}
-	figure, err := figures.Atoms(a)
+	picture, err := r.DrawAtoms(a)
 	if err != nil {
 		return nil, err
 	}
-	picture := figure.Image()
 	var b bytes.Buffer
 	if err := png.Encode(&b, picture); err != nil {
 		return nil, err

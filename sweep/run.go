@@ -1,19 +1,26 @@
 package sweep
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"tessera/config"
 	"tessera/data"
+	"tessera/internal/regular"
+	"tessera/internal/sealed"
 	"tessera/metrics"
 	"tessera/parallel/team"
 	"tessera/train"
+	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )
 
@@ -150,7 +157,7 @@ func (w *work) take(t *Trial) {
 
 // all does the trials that are left.
 func (w *work) all(ctx context.Context) error {
-	jobs, elsewhere := w.options.Jobs, w.options.Elsewhere
+	jobs, elsewhere := w.options.Jobs, w.options.Executor
 	if elsewhere != nil && len(w.todo) == 0 {
 		elsewhere = nil
 	}
@@ -291,4 +298,209 @@ func (w *work) tell(e Event) {
 	}
 	e.Done, e.Failed, e.Total = w.event.Done, w.event.Failed, w.event.Total
 	w.options.Report(e)
+}
+
+// do trains or resumes a trial and measures it.
+func (w *work) do(ctx context.Context, t *Trial, team *team.Team) (*metrics.Result, error) {
+	if w.options.Executor != nil {
+		return w.elsewhere(ctx, t)
+	}
+	one := w.Standalone(t)
+	one.Report = w.progress(t)
+	return one.Do(ctx, team)
+}
+
+// progress passes on the progress of a trial's training.
+func (w *work) progress(t *Trial) func(train.Progress) {
+	return func(p train.Progress) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.tell(Event{Trial: t, Progress: &p})
+	}
+}
+
+// Do trains and measures one trial of the sweep on one thread, exactly as [Sweep.Run] does, or resumes it. Metrics that are
+// already there are returned. Do writes only the folder of the trial: several processes may do different trials of one sweep
+// at the same time, on different machines too. Report is called with the progress of the training.
+//
+// Errors are those of [train.Run], [train.Resume] and the evaluation; [folder.ErrLocked] means that another process works on
+// this trial.
+func (s *Sweep) Do(ctx context.Context, t *Trial) (*metrics.Result, error) {
+	if t.Begun() {
+		if err := t.verify(); err != nil {
+			return nil, err
+		}
+	}
+	if measured := s.kept(t); measured != nil {
+		return measured, nil
+	}
+	if err := s.labelled(); err != nil {
+		return nil, err
+	}
+	team := team.New(1)
+	defer team.Close()
+	one := s.Standalone(t)
+	if report := s.options.Report; report != nil {
+		one.Report = func(p train.Progress) { report(Event{Trial: t, Progress: &p, Total: len(s.Trials)}) }
+	}
+	return one.Do(ctx, team)
+}
+
+// A sweep of more than manyTrials trials writes its results after a trial only if the last write was so long ago that writing
+// takes at most one part in writingPart of the time: each write covers all trials.
+const (
+	manyTrials  = 200
+	writingPart = 10
+)
+
+// record writes the results after a trial, or leaves that to the next one.
+func (w *work) record() error {
+	w.stale = len(w.Trials) > manyTrials && time.Since(w.written) < writingPart*w.writing
+	if w.stale {
+		return nil
+	}
+	began := time.Now()
+	err := w.write()
+	w.written = time.Now()
+	w.writing = w.written.Sub(began)
+	return err
+}
+
+// write writes the known results if they differ from the files.
+func (w *work) write() error {
+	files, err := w.results().files()
+	if err != nil {
+		return err
+	}
+	files = append(files, folder.File{Name: TimingsFile, Data: w.timings()})
+	var differing []folder.File
+	for _, f := range files {
+		if !w.folder.Holds(f) {
+			differing = append(differing, f)
+		}
+	}
+	if len(differing) == 0 {
+		return nil
+	}
+	return w.folder.Write(differing...)
+}
+
+// timings are the epochs and the seconds of every trial, evaluation excluded.
+func (w *work) timings() []byte {
+	rows := [][]string{{"trial", "epochs", "seconds"}}
+	for _, t := range w.Trials {
+		text, err := regular.ReadFile(filepath.Join(t.Path, folder.Metrics))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) || t.measured == nil && t.err == nil {
+			continue
+		}
+		epochs, seconds := spent(text)
+		rows = append(rows, []string{t.ID, fmt.Sprint(epochs), fmt.Sprintf("%.3f", seconds)})
+	}
+	return table(rows)
+}
+
+// spent adds up the epochs and seconds of a run's metrics.jsonl.
+func spent(text []byte) (epochs int, seconds float64) {
+	for line := range bytes.Lines(text) {
+		var epoch struct {
+			Seconds float64 `json:"seconds"`
+		}
+		if json.Unmarshal(line, &epoch) == nil && sealed.CheckLine(bytes.TrimSpace(line)) == nil { // the last line of a killed run may be cut
+			epochs++
+			seconds += epoch.Seconds
+		}
+	}
+	return epochs, seconds
+}
+
+// FleetDir is the sub-folder of a sweep's folder in which the queue of a sweep on several machines is kept until the sweep has
+// finished.
+const FleetDir = "fleet"
+
+// Executor runs trials somewhere other than in this process.
+type Executor interface {
+	// Ready returns an error if Begin is known to fail. It is called before anything is written.
+	Ready() error
+	// Begin is called once before the first trial, when the process holds the sweep's folder. todo are the unfinished trials.
+	Begin(ctx context.Context, s *Sweep, todo []*Trial) error
+	// Width is the largest number of concurrent calls of Do.
+	Width() int
+	// Do returns when the folder of the trial holds a finished run with its eval.json, or with the error of the trial. A
+	// [*Stop] ends the sweep. progress may be called at any time until Do returns.
+	Do(ctx context.Context, t *Trial, progress func(train.Progress)) error
+	// End is called after the last Do has returned. err is what Run will return if End returns nil.
+	End(err error) error
+}
+
+// Stop is the error of [Executor.Do] that concerns the whole sweep.
+type Stop struct{ Err error }
+
+// Error implements error.
+func (s *Stop) Error() string { return s.Err.Error() }
+
+// Unwrap returns the cause.
+func (s *Stop) Unwrap() error { return s.Err }
+
+// ready asks the sweep's [Executor] whether it can begin, if trials are left and no other process works on the sweep.
+func (s *Sweep) ready() error {
+	left := func(t *Trial) bool { return s.kept(t) == nil }
+	if s.options.Executor == nil || folder.Held(s.Path) || !slices.ContainsFunc(s.Trials, left) {
+		return nil
+	}
+	return s.options.Executor.Ready()
+}
+
+// Standalone returns the trial apart from its sweep.
+func (s *Sweep) Standalone(t *Trial) *StandaloneTrial {
+	return &StandaloneTrial{ID: t.ID, Model: t.Model, Path: t.Path, Fitted: t.fitted, Tested: t.tested, Split: s.split, Metrics: s.options.Metrics,
+		Dirs: s.options.Dirs, Disk: s.options.Disk, Rows: s.rows}
+}
+
+// ReadsFiles reports whether the images of a trial come from files.
+func (s *Sweep) ReadsFiles(t *Trial) bool { return len(t.fitted.Files)+len(t.tested.Files) > 0 }
+
+// Check returns an error unless the folder of the trial holds its finished run, with the metrics that the sweep measures.
+func (s *Sweep) Check(t *Trial) error {
+	if err := t.verify(); err != nil {
+		return err
+	}
+	if s.kept(t) == nil {
+		return checkpoint.Errorf(filepath.Join(t.Path, keptFile), "is missing, damaged or of other parameters")
+	}
+	return nil
+}
+
+// Started names the file with the parameters that the model of a trial starts from; nil for none.
+func (t *Trial) Started() *data.File {
+	start, err := train.StartOf(t.Model)
+	if err != nil { // the training says what is wrong
+		return nil
+	}
+	return start
+}
+
+// Declaration is the model of the trial as the text of a config.toml.
+func (t *Trial) Declaration() []byte { return config.Fill(t.Model) }
+
+// Describe names a trial of the sweep by its model and its settings: "small loss.1.target=0.2 seed=1".
+func (s *Sweep) Describe(t *Trial) string {
+	parts := []string{t.Model.Name}
+	for i, text := range t.Texts() {
+		parts = append(parts, s.Keys[i]+"="+text)
+	}
+	return strings.Join(append(parts, fmt.Sprintf("seed=%d", t.Model.Train.Seed)), " ")
+}
+
+// Begun reports whether the folder of the trial holds a run, finished or not.
+func (t *Trial) Begun() bool { return begun(t.Path) }
+
+// elsewhere does one trial by the sweep's [Executor].
+func (w *work) elsewhere(ctx context.Context, t *Trial) (*metrics.Result, error) {
+	if err := w.options.Executor.Do(ctx, t, w.progress(t)); err != nil {
+		return nil, err
+	}
+	if err := w.Check(t); err != nil {
+		return nil, err
+	}
+	return w.kept(t), nil
 }

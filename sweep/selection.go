@@ -149,7 +149,7 @@ func (w *work) tested(ctx context.Context, t *Trial, team *team.Team) {
 	if stopped {
 		return
 	}
-	measured, err := w.One(t).measure(ctx, engine.Backend{Team: team}, data.TestSplit, testFile)
+	measured, err := w.Standalone(t).measure(ctx, engine.Backend{Team: team}, data.TestSplit, testFile)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var unwritten *folder.WriteError

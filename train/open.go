@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"strconv"
@@ -32,6 +31,7 @@ type Trained struct {
 
 	Scaling *data.Scaling // of the samples that the model takes; nil for none
 	Range   [2]float32    // least and largest value of the fitted samples, before scaling
+	Classes []string      // names of the classes of a classifier; nil where they are not known
 }
 
 // Coder returns a coder of the model, for samples under its scaling. An auto-encoder's programs run on that back end; Close of the coder frees them.
@@ -87,12 +87,13 @@ type files struct {
 // folderOf returns the files of a folder of the operating system.
 func folderOf(run string) files { return files{run, filepath.Join, readRegular} }
 
-// readRegular reads a file of a run. Reading a pipe could block forever.
+// readRegular reads a file of a run. A pipe or a device in its place is a [*checkpoint.Error].
 func readRegular(path string) ([]byte, error) {
-	if regular.Check(path) != nil {
+	b, err := regular.ReadFile(path)
+	if errors.Is(err, regular.ErrNot) {
 		return nil, checkpoint.Errorf(path, "%v", regular.ErrNot)
 	}
-	return os.ReadFile(path)
+	return b, err
 }
 
 // ConfigOf returns the model that the config.toml of a run declares. A folder that is not a run is [folder.ErrNotRun].
@@ -182,7 +183,7 @@ func open(spec *config.Model, path string, f *checkpoint.File) (*Trained, error)
 	if err != nil {
 		return nil, err
 	}
-	t.Scaling, t.Range = kept.scaling, kept.span
+	t.Scaling, t.Range, t.Classes = kept.scaling, kept.span, kept.classes
 	if t.Epoch, err = strconv.Atoi(f.Metadata[epochKey]); err != nil {
 		return nil, checkpoint.Errorf(path, "damaged: %s: %v", epochKey, err)
 	}

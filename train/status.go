@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"tessera/internal/regular"
 	"tessera/internal/sealed"
 	"tessera/metrics"
 	"tessera/part/table"
@@ -132,15 +133,15 @@ const mostLine = 1 << 16
 func (s *Status) history() {
 	path := filepath.Join(s.Run, folder.Metrics)
 	s.touched(path)
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return
-	}
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return
+	}
 	end, err := io.ReadAll(io.NewSectionReader(f, max(0, info.Size()-mostLine), mostLine))
 	if err != nil {
 		return

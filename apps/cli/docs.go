@@ -1,6 +1,7 @@
 package cli
 
 import (
+	_ "embed"
 	"io"
 	"io/fs"
 	"os"
@@ -89,4 +90,12 @@ func commitTime() *time.Time {
 		return nil
 	}
 	return &at
+}
+
+//go:embed models_topic.txt
+var modelsText string
+
+// modelsTopic is the help topic `tessera help models`; a command without a function is a topic.
+func modelsTopic() *cobra.Command {
+	return &cobra.Command{Use: "models", Short: "How models.toml declares models and sweeps", Long: modelsText}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"image"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"tessera/export"
 	"tessera/internal/atomicfile"
+	"tessera/metrics"
+	"tessera/show/figures"
 	"tessera/train/checkpoint"
 )
 
@@ -50,6 +53,13 @@ func exported(run, to, part, out string) (string, error) {
 	r, err := export.Open(run)
 	if err != nil {
 		return "", err
+	}
+	r.DrawAtoms = func(a *metrics.Atoms) (image.Image, error) {
+		f, err := figures.Atoms(a)
+		if err != nil {
+			return nil, err
+		}
+		return f.Image(), nil
 	}
 	format, part, err := export.Choose(r, to, part)
 	if err != nil {

@@ -1,16 +1,12 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
-	"tessera/internal/regular"
 	"tessera/show/figures"
-	"tessera/train/checkpoint"
+	"tessera/train"
 	"tessera/train/folder"
 )
 
@@ -32,23 +28,11 @@ func drawTraining(w *figureWork) (*figures.Figure, error) {
 
 // readCourse reads the metrics of a run.
 func readCourse(shown shownRun) (figures.TrainingRun, error) {
-	run := shown.path
-	path := filepath.Join(run, folder.Metrics)
-	file, err := regular.Open(path)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return figures.TrainingRun{}, noMetrics(run)
-	} else if err != nil {
-		return figures.TrainingRun{}, err
+	epochs, err := train.ReadHistory(shown.path)
+	if err == nil && len(epochs) == 0 {
+		err = noMetrics(shown.path)
 	}
-	defer file.Close()
-	course, err := figures.ReadTraining(shown.label, file)
-	switch {
-	case err != nil:
-		return course, checkpoint.Errorf(path, "damaged: %v; only this figure needs the file, the run itself is intact", err)
-	case len(course.Epochs) == 0:
-		return course, noMetrics(run)
-	}
-	return course, nil
+	return figures.TrainingRun{Label: shown.label, Epochs: epochs}, err
 }
 
 // noMetrics is the error of a run without metrics to draw.

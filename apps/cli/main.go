@@ -1,16 +1,27 @@
 // Package cli implements the command tessera. Each sub-command is one file that translates flags into calls of the library;
-// exit.go defines the exit codes.
+// errors.go defines the exit codes.
 package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"regexp"
 	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"tessera/parallel/mpi"
 	"tessera/parallel/team"
-	"tessera/train/folder"
+	"tessera/part/table"
+	"tessera/train"
 )
 
 // Main runs the command with the arguments of the process and ends the process with its exit code. Every sub-command knows
@@ -51,21 +62,173 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 	return together.code(ctx, err, explain(command, err, together.tell(ctx, err, stderr), together.run))
 }
 
-// standardOutput is its path in errors.
-const standardOutput = "standard output"
+// parsing matches the prefix that Go's parse functions add to the error of a flag's value.
+var parsing = regexp.MustCompile(`strconv\.\w+: parsing ".*": `)
 
-// output is standard output. It stores the first write error, because not every print call checks for errors.
-type output struct {
-	io.Writer
-	err error
+// newRoot returns the command with all sub-commands; each has a separate file.
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "tessera",
+		Short:         "Train auto-encoders that learn the parts of images",
+		Long:          "Tessera trains and evaluates models that are declared in models.toml: part-based auto-encoders, classifiers, baselines.\nTo begin: `tessera train swimmer-parts`, or `tessera init` for a models.toml, which `tessera help models` explains.",
+		SilenceUsage:  true,
+		SilenceErrors: true, // explain prints them
+		Version:       versionLine(),
+	}
+	root.SetVersionTemplate("{{.Version}}\n") // the same line as the command version
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		text := unitless.ReplaceAllString(parsing.ReplaceAllString(err.Error(), ""), "want a number with a unit, as in 30s or 10m")
+		return errors.New(text + nearFlag(cmd, err))
+	})
+	root.AddCommand(
+		trainCommand(),
+		resumeCommand(),
+		runsCommand(),
+		sweepCommand(),
+		trialCommand(),
+		workerCommand(),
+		reproduceCommand(),
+		evalCommand(),
+		compareCommand(),
+		reportCommand(),
+		uiCommand(),
+		attackCommand(),
+		encodeCommand(),
+		decodeCommand(),
+		exportCommand(),
+		rankCommand(),
+		checkCommand(),
+		summaryCommand(),
+		figureCommand(),
+		serveCommand(),
+		listCommand(),
+		dataCommand(),
+		doctorCommand(),
+		versionCommand(),
+		initCommand(),
+		docsCommand(),
+		modelsTopic(),
+	)
+	wrapHelp(root)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages |", fmt.Sprintf(".FlagUsagesWrapped %d |", helpWidth)))
+	return root
 }
 
-// Write implements [io.Writer]; its error is a [*folder.WriteError].
-func (o *output) Write(p []byte) (int, error) {
-	n, err := o.Writer.Write(p)
-	if err != nil {
-		err = &folder.WriteError{Path: standardOutput, Err: err}
-		o.err = err
+// nearFlag suggests a flag similar to an unknown one, "" if there is none.
+func nearFlag(cmd *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {
+		return ""
 	}
-	return n, err
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+	if s := table.Suggest("--"+unknown.GetSpecifiedName(), names); strings.HasPrefix(s, "did you mean") {
+		return ": " + s
+	}
+	return ""
+}
+
+// trainsModels lists the commands that write a checkpoint and exit with [exitPreempted] on a scheduler's signal; a worker gives its
+// trials back. In other commands the signal keeps its default effect.
+var trainsModels = []string{"train", "resume", "sweep", "reproduce", "trial", "worker"}
+
+// interruptible returns a context that the first Ctrl-C (or SIGTERM) cancels: training then writes a checkpoint, serve answers
+// the open requests. The second one ends the process immediately. A scheduler's signal cancels a training with the cause
+// [train.ErrPreempted] and never ends the process by itself: schedulers repeat it, and send SIGTERM after it.
+func interruptible(parent context.Context, args []string, stderr io.Writer) (context.Context, func()) {
+	screen := &liveTable{out: stderr}
+	ctx, cancel := context.WithCancelCause(context.WithValue(parent, liveKey{}, screen))
+	signals, preemptions := make(chan os.Signal, 2), make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if len(args) > 0 && slices.Contains(trainsModels, args[0]) && len(preempting) > 0 {
+		signal.Notify(preemptions, preempting...)
+	}
+	ended := make(chan struct{})
+	go func() {
+		for interrupted := false; ; {
+			select {
+			case <-ended:
+				return
+			case <-preemptions:
+				if context.Cause(ctx) == nil {
+					screen.say("tessera: " + train.ErrPreempted.Error() + ": finishing the current batch")
+				}
+				cancel(train.ErrPreempted)
+			case s := <-signals:
+				if interrupted {
+					os.Exit(exitInterrupted)
+				}
+				interrupted = true
+				screen.say("tessera: " + halting(s, args))
+				cancel(nil)
+			}
+		}
+	}()
+	return ctx, func() {
+		close(ended)
+		cancel(nil)
+		signal.Stop(signals)
+		signal.Stop(preemptions)
+	}
+}
+
+// liveTable is the table of a sweep on a terminal, through which other lines are printed while it is there.
+type liveTable struct {
+	out io.Writer
+
+	mu   sync.Mutex
+	note func(string) // nil without a table
+}
+
+// liveKey is the key of the [liveTable] in the context of a command.
+type liveKey struct{}
+
+// say prints a line above the table, or below an unfinished line.
+func (l *liveTable) say(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.note != nil {
+		l.note(text)
+		return
+	}
+	fmt.Fprintln(l.out, "\n"+text)
+}
+
+// beside makes lines go through note until the returned function is called.
+func beside(ctx context.Context, note func(string)) (end func()) {
+	l, ok := ctx.Value(liveKey{}).(*liveTable)
+	if !ok {
+		return func() {}
+	}
+	set := func(note func(string)) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.note = note
+	}
+	set(note)
+	return func() { set(nil) }
+}
+
+// halting says what follows a signal.
+func halting(s os.Signal, args []string) string {
+	if l, ok := mpi.Launched(); ok && s == syscall.SIGTERM && distributes(args) {
+		return "ended by " + l.Program() + ": " + finishing(args)
+	}
+	return "interrupted: " + finishing(args) + "; press Ctrl-C again to stop immediately"
+}
+
+// finishing says what an interrupted command still does.
+func finishing(args []string) string {
+	if len(args) > 0 && args[0] == "serve" {
+		return "answering the open requests"
+	}
+	return "finishing the current batch"
+}
+
+// preempted replaces the exit code of an interrupted training by the one of a preemption, if a scheduler's signal stopped it.
+func preempted(ctx context.Context, code int) int {
+	if code == exitInterrupted && errors.Is(context.Cause(ctx), train.ErrPreempted) {
+		return exitPreempted
+	}
+	return code
 }

@@ -79,7 +79,7 @@ type layerSummary struct {
 func summarise(ctx context.Context, m *config.Model, dirs data.Dirs) (*summary, error) {
 	shape, ok := m.Dataset.Source.Shape(dirs)
 	if !ok { // the shape is only known from the files: loading them returns the error
-		set, err := m.Dataset.Source.Load(ctx, dirs, data.Need{Train: true})
+		set, err := data.Load(ctx, m.Dataset.Source, dirs, data.Need{Train: true})
 		if err != nil {
 			return nil, err
 		}
@@ -192,20 +192,6 @@ func hookText(h config.Hook) string {
 	text := "hook " + h.Name
 	for i, f := range table.Fields(h.Hook) {
 		text += fmt.Sprintf("%s %s %v", map[bool]string{true: ":", false: ","}[i == 0], f.Key, f.Value)
-	}
-	return text
-}
-
-// shapeText prints a shape as 28x28.
-func shapeText(shape []int) string {
-	return strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", "x"), "[]")
-}
-
-// thousands prints 157684 as 157,684.
-func thousands(n int) string {
-	text := fmt.Sprint(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
 	}
 	return text
 }

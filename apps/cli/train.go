@@ -14,8 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera"
-	"tessera/part"
+	"tessera/data"
+	"tessera/metrics"
+	"tessera/show/figures"
 	"tessera/train"
+	"tessera/train/evaluation"
 	"tessera/train/folder"
 )
 
@@ -121,105 +124,11 @@ func (f *trainFlags) noEpochs(cmd *cobra.Command, name string, err error) error 
 	return err
 }
 
-func resumeCommand() *cobra.Command {
-	var f resumeFlags
-	cmd := &cobra.Command{
-		Use:   "resume RUN",
-		Short: "Continue a run where it stopped",
-		Long: "Continue an interrupted or killed run from its last checkpoint. The result is byte-identical to that of an\n" +
-			"uninterrupted run. A finished run is not changed; --epochs trains it for longer.\n\n" +
-			"Before resuming, you may edit these keys of the run's config.toml: epochs (iterations of a baseline),\n" +
-			"checkpoint_seconds, and patience and min_delta of early stopping. Any other change is an error.",
-		Example: "  tessera resume runs/shallow\n  tessera resume runs/shallow --epochs 1000",
-		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.resume(cmd, args[0]) }),
-	}
-	aRun(cmd)
-	f.runFlags.add(cmd)
-	f.progressFlags.add(cmd, "epochs")
-	f.distributedFlags.add(cmd)
-	f.preview.add(cmd)
-	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "train the run up to this many epochs (edits its config.toml)")
-	for name, none := range map[string]string{"threads": "0", "backend": ""} {
-		flag := cmd.Flags().Lookup(name)
-		flag.Usage, flag.DefValue = flag.Usage+" (default as in the run)", none
-	}
-	return cmd
-}
-
-// resumeFlags are those of resume.
-type resumeFlags struct {
-	runFlags
-	progressFlags
-	distributedFlags
-	preview previewFlag
-	epochs  int
-}
-
-func (f *resumeFlags) resume(cmd *cobra.Command, run string) error {
-	if err := errors.Join(f.progressFlags.check(cmd), f.preview.check()); err != nil {
-		return err
-	}
-	options, err := f.distributedFlags.options(cmd, &f.runFlags)
-	if err != nil {
-		return err
-	}
-	if !cmd.Flags().Changed("threads") {
-		options.Threads = 0
-	}
-	if !cmd.Flags().Changed("backend") {
-		options.Backend = ""
-	}
-	if options.Epochs = f.epochs; cmd.Flags().Changed("epochs") && f.epochs < 1 {
-		return usagef("--epochs: got %d, want > 0", f.epochs)
-	}
-	memberOf(cmd).run = run
-	if memberOf(cmd).follows() {
-		return following(cmd, options, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) { return tessera.Resume(ctx, run, o) })
-	}
-	before := derived(run)
-	return training(cmd, options, f.progressFlags, f.preview, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
-		r, err := tessera.Resume(ctx, run, o)
-		if err == nil && r.Result.AlreadyFinished {
-			finished(cmd, r, before)
-		}
-		var of part.KeyError
-		if errors.As(err, &of) && of.Key == "epochs" { // what config.toml says is wrong with a table.Diagnostics
-			err = usagef("--epochs: %s: %s", run, of.Problem)
-		}
-		return r, err
-	})
-}
-
 // warn prints warnings: valid settings that are probably not intended.
 func warn(cmd *cobra.Command, texts ...string) {
 	for _, text := range texts {
 		fmt.Fprintln(cmd.ErrOrStderr(), "tessera: warning:", text)
 	}
-}
-
-// derived returns the file information of a run's derived files; rewriting a file changes it.
-func derived(run string) map[string]os.FileInfo {
-	files := map[string]os.FileInfo{}
-	for _, name := range []string{folder.Model, folder.Best} {
-		files[name], _ = os.Stat(filepath.Join(run, name)) // nil if missing
-	}
-	return files
-}
-
-// finished reports the resume of a finished run: a no-op unless derived files were damaged or missing.
-func finished(cmd *cobra.Command, r *tessera.Run, before map[string]os.FileInfo) {
-	var written []string
-	for name, is := range derived(r.Path) {
-		if was := before[name]; is != nil && (was == nil || !os.SameFile(was, is)) {
-			written = append(written, name)
-		}
-	}
-	slices.Sort(written)
-	done := "nothing was done"
-	if len(written) > 0 {
-		done = strings.Join(written, " and ") + " written again"
-	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is finished: %s\n", r.Path, done)
 }
 
 // following trains as a process that neither reads models nor prints.
@@ -260,4 +169,156 @@ func training(cmd *cobra.Command, o tessera.Options, f progressFlags, p previewF
 		return atoms(cmd, r)
 	}
 	return nil
+}
+
+// results prints the results of a training: a short table, the true parts that were found, if known, and the path of the
+// picture of the atoms.
+func results(cmd *cobra.Command, r *tessera.Run) error {
+	t := newTable(cmd.OutOrStdout())
+	t.row("run", r.Path)
+	passes := "epochs"
+	if r.Model.Baseline != nil {
+		passes = "iterations"
+	}
+	t.row(passes, r.Result.Epochs)
+	if r.Result.BestEpoch > 0 {
+		t.row("best epoch", r.Result.BestEpoch)
+	}
+	measured, err := measure(cmd, r)
+	if err != nil {
+		return err
+	}
+	if measured != nil {
+		printMeasured(t, measured)
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	if err := parts(cmd, r); err != nil {
+		return err
+	}
+	if err := atoms(cmd, r); err != nil || measured == nil {
+		return err
+	}
+	warnUseless(cmd, r, measured.Values)
+	return nil
+}
+
+// summarised are the metrics that the table of a training shows.
+var summarised = []string{"mse", "hoyer", "dead_units", "useful_units", "negative_weights"}
+
+// measure measures a trained run. It returns nil if the images are missing: the run is complete without them.
+func measure(cmd *cobra.Command, r *tessera.Run) (*evaluation.Report, error) {
+	chosen, err := metrics.Select(append([]string{"accuracy"}, summarised...)...)
+	if err != nil {
+		return nil, err
+	}
+	for i := range chosen {
+		chosen[i].Optional = true
+	}
+	measured, err := r.Report(cmd.Context(), chosen)
+	var missing *data.Error
+	if errors.As(err, &missing) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "tessera: not measured:", err)
+		return nil, nil
+	}
+	return measured, err
+}
+
+// printMeasured adds the rows of the metrics to the table of a training.
+func printMeasured(t columns, r *evaluation.Report) {
+	sampleRows(t, r)
+	for _, name := range summarised {
+		reportRow(t, strings.ReplaceAll(name, "_", " "), name, r)
+	}
+	for _, v := range r.Shown() { // one for each head
+		if m, _ := metrics.MeasureOf(v.Name); m.Name == "accuracy" {
+			reportRow(t, v.Name, v.Name, r)
+		}
+	}
+}
+
+// parts prints how many of the true parts were found.
+func parts(cmd *cobra.Command, r *tessera.Run) error {
+	found, err := r.Parts(cmd.Context())
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	t := newTable(cmd.OutOrStdout())
+	fmt.Fprintln(t.out)
+	t.row("parts", "found", "least cosine", "as")
+	for len(found) > 0 {
+		kind := found[0].Kind
+		end := slices.IndexFunc(found, func(p tessera.FoundPart) bool { return p.Kind != kind })
+		if end < 0 {
+			end = len(found)
+		}
+		t.row(kind, countFound(found[:end]), leastCosine(found[:end]), foundAs(found[:end]))
+		found = found[end:]
+	}
+	return t.flush()
+}
+
+func countFound(parts []tessera.FoundPart) string {
+	n := 0
+	for _, p := range parts {
+		if p.Found {
+			n++
+		}
+	}
+	return fmt.Sprintf("%d of %d", n, len(parts))
+}
+
+func leastCosine(parts []tessera.FoundPart) string {
+	least := slices.MinFunc(parts, func(a, b tessera.FoundPart) int {
+		if a.Cosine < b.Cosine {
+			return -1
+		}
+		return 1
+	})
+	return fmt.Sprintf("%.3f", least.Cosine)
+}
+
+// foundAs lists the atoms, or the bias, that match the true parts.
+func foundAs(parts []tessera.FoundPart) string {
+	var names []string
+	for _, p := range parts {
+		switch {
+		case !p.Found:
+		case p.Atom == metrics.BiasAtom:
+			names = append(names, "bias")
+		default:
+			names = append(names, fmt.Sprint("atom ", p.Atom))
+		}
+	}
+	if len(names) == 0 {
+		return "-"
+	}
+	return strings.ReplaceAll(strings.Join(names, ", "), ", atom", "")
+}
+
+// atoms draws the run's atoms into its folder and prints the path.
+func atoms(cmd *cobra.Command, r *tessera.Run) error {
+	path, err := picture(r)
+	if err == nil && path != "" {
+		fmt.Fprintln(cmd.OutOrStdout(), "\natoms ", path)
+	}
+	return err
+}
+
+// picture draws the run's atoms into its folder; path is "" if it has none.
+func picture(r *tessera.Run) (path string, err error) {
+	a := r.Atoms()
+	if a == nil {
+		return "", nil
+	}
+	figure, err := figures.Atoms(a)
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(r.Path, folder.Picture)
+	if err := figure.Save(path); err != nil {
+		return "", &folder.WriteError{Path: path, Err: err}
+	}
+	return path, nil
 }

@@ -37,9 +37,9 @@ var layout = [][]string{
 	{"engine"},
 	{"train", "laws"},
 	{"sweep"},
+	{"export"},
 	{"."},
 	{"show"},
-	{"export"},
 	{"apps"},
 }
 

@@ -1,18 +1,17 @@
-// Package regular opens regular files only: opening a pipe would wait for a writer, and a device may have no end.
+// Package regular opens and reads regular files only: opening a pipe would wait for a writer, and a device may have no end.
 package regular
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 )
 
-// ErrNot says that a path names a pipe, a socket or a device.
+// ErrNot reports a path of a pipe, a socket or a device.
 var ErrNot = errors.New("is not a regular file")
 
-// Check returns an [*fs.PathError] of [ErrNot] for a path that names a pipe, a socket or a device. What is missing or a
-// folder is reported by the system when it is opened or read.
+// Check returns an [*fs.PathError] of [ErrNot] for a pipe, a socket or a device. It accepts a missing file and a folder: the
+// system reports them when they are opened or read.
 func Check(path string) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return &fs.PathError{Op: "open", Path: path, Err: ErrNot}
@@ -30,10 +29,8 @@ func Open(path string) (*os.File, error) {
 
 // ReadFile reads a whole file.
 func ReadFile(path string) ([]byte, error) {
-	f, err := Open(path)
-	if err != nil {
+	if err := Check(path); err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	return io.ReadAll(f)
+	return os.ReadFile(path) // allocates the size of the file once
 }

@@ -38,3 +38,15 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 		t.Error("a folder was read")
 	}
 }
+
+func TestReadingAFileAllocatesItsSizeOnce(t *testing.T) {
+	const size = 3 << 20
+	path := filepath.Join(t.TempDir(), "large")
+	if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, err := ReadFile(path)
+	if err != nil || len(b) != size || cap(b) > size+size/8 {
+		t.Errorf("got %d bytes with a capacity of %d, %v; want %d with little more", len(b), cap(b), err, size)
+	}
+}

@@ -1,3 +1,15 @@
+// Package mpi is a [collective.Group] of processes that mpirun or srun started, with Open MPI or MPICH. The library is loaded at
+// run time: no C compiler and no cgo.
+//
+// The library is called by one goroutine at a time (MPI_THREAD_SERIALIZED): by callers while they wait, and every few
+// milliseconds by another goroutine while they compute and a message is on its way. Only point-to-point messages are used. A
+// long sum is divided: every process adds up its part of the values of all others in the order of the ranks, and sends the
+// result to all. A short one, and one of two processes, is exchanged and added up by everyone. MPI_Allreduce promises neither
+// equal bits on all processes nor an order; here a sum has the bits of [collective.Local] with every library, version and
+// network.
+//
+// Two things end a wait: a deadline, after which the processes that did not answer are named ([Lost]), and a message of a
+// process that failed, with its exit code and error ([Failed]). See [Group.Fail] for how all processes end together.
 package mpi
 
 import (
@@ -294,3 +306,47 @@ func (g *Group) runFor(o *operation, most time.Duration) error {
 		return &Lost{What: o.name, After: most}
 	}
 }
+
+// SetupError is the error of a process that cannot join a group: it was not started by a launcher, the library is missing or is
+// not the launcher's.
+type SetupError struct{ Problem string }
+
+// Error implements error.
+func (e *SetupError) Error() string { return "mpi: " + e.Problem }
+
+func setupf(format string, a ...any) error { return &SetupError{fmt.Sprintf(format, a...)} }
+
+// Lost is the error of processes that did not take part in an operation before the deadline.
+type Lost struct {
+	What  string        // the operation
+	Ranks []int         // that did not answer
+	Hosts []string      // their machines
+	After time.Duration // the deadline
+}
+
+// Error implements error.
+func (e *Lost) Error() string {
+	names := make([]string, len(e.Ranks))
+	for i, r := range e.Ranks {
+		names[i] = fmt.Sprintf("rank %d on %s", r, e.Hosts[i])
+	}
+	return fmt.Sprintf("mpi: %s: no answer from %s within %v: the process has ended, hangs or is slower by more than the deadline; see its machine, or give a longer --deadline",
+		e.What, strings.Join(names, ", "), e.After)
+}
+
+// Failed is the error of another process, which ended the group.
+type Failed struct {
+	Rank int
+	Host string
+	Code int    // its exit code
+	Text string // its error
+}
+
+// Error implements error.
+func (e *Failed) Error() string { return fmt.Sprintf("rank %d on %s: %s", e.Rank, e.Host, e.Text) }
+
+// CallError is the error of a call of the library, or of processes that disagree about an operation.
+type CallError struct{ Call, Text string }
+
+// Error implements error.
+func (e *CallError) Error() string { return "mpi: " + e.Call + ": " + e.Text }

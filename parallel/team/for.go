@@ -1,7 +1,9 @@
 package team
 
 import (
+	"fmt"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 )
@@ -55,4 +57,66 @@ func For(n, grain int, f func(from, to int)) {
 		work()
 	}
 	failed.raise()
+}
+
+// Group is goroutines that are started one by one and awaited together. A panic of one becomes a panic of Wait, so that it
+// does not end the process before deferred functions have run. The zero Group has none.
+type Group struct {
+	wait    sync.WaitGroup
+	failure failure
+}
+
+// Go runs f on a new goroutine.
+func (g *Group) Go(f func()) {
+	g.wait.Go(func() {
+		defer g.caught()
+		f()
+	})
+}
+
+// caught keeps the panic of a goroutine.
+func (g *Group) caught() {
+	if cause := recover(); cause != nil {
+		g.failure.set(cause)
+	}
+}
+
+// Wait returns when all have returned. If one of them has panicked, Wait panics with a [*Panic].
+func (g *Group) Wait() {
+	g.wait.Wait()
+	g.failure.raise()
+}
+
+// Panic is what a goroutine of a team, or of [For], panicked with: the caller panics with it.
+type Panic struct {
+	Value any
+	Stack []byte // of the goroutine that panicked
+}
+
+// Error is the value's text.
+func (p *Panic) Error() string { return fmt.Sprint(p.Value) }
+
+// Unwrap is the value, where that is an error.
+func (p *Panic) Unwrap() error {
+	err, _ := p.Value.(error)
+	return err
+}
+
+// failure keeps the first panic.
+type failure struct{ first atomic.Pointer[Panic] }
+
+// set keeps a recovered value; a panic that has crossed one goroutine stays the same.
+func (f *failure) set(cause any) {
+	p, ok := cause.(*Panic)
+	if !ok {
+		p = &Panic{cause, debug.Stack()}
+	}
+	f.first.CompareAndSwap(nil, p)
+}
+
+// raise panics with what was kept, and forgets it.
+func (f *failure) raise() {
+	if p := f.first.Swap(nil); p != nil {
+		panic(p)
+	}
 }

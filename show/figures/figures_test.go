@@ -11,6 +11,7 @@ import (
 	"tessera/data/morph"
 	"tessera/internal/pictures"
 	"tessera/metrics"
+	"tessera/train"
 )
 
 var update = flag.Bool("update", false, "write the golden pictures again")
@@ -85,7 +86,7 @@ func figures(t *testing.T) map[string]func() (*Figure, error) {
 			return Training(runs...)
 		},
 		"training_short": func() (*Figure, error) {
-			return Training(TrainingRun{"one epoch", []TrainingEpoch{{1, numbers("loss", 0.1, "code_hoyer", 0.5, "dead_units", 0)}}})
+			return Training(TrainingRun{"one epoch", []train.Epoch{{Epoch: 1, Values: numbers("loss", 0.1, "code_hoyer", 0.5, "dead_units", 0)}}})
 		},
 		"network": func() (*Figure, error) {
 			return Network(NetworkLayer{"input x", 5}, NetworkLayer{"code h", 3}, NetworkLayer{"output", 5})
@@ -148,7 +149,7 @@ func numbers(pairs ...any) (v metrics.Values) {
 func course(label string, start float64) TrainingRun {
 	run := TrainingRun{Label: label}
 	for e := 1.0; e <= 60; e++ {
-		run.Epochs = append(run.Epochs, TrainingEpoch{Epoch: e, Values: numbers("loss", start/math.Sqrt(e)+0.006, "val_mse", start/2/math.Sqrt(e),
+		run.Epochs = append(run.Epochs, train.Epoch{Epoch: e, Values: numbers("loss", start/math.Sqrt(e)+0.006, "val_mse", start/2/math.Sqrt(e),
 			"code_hoyer", max(0, 0.7-start*8/math.Sqrt(e)), "dead_units", math.Floor(start*200/e))})
 	}
 	return run

@@ -1,7 +1,6 @@
 package figures
 
 import (
-	"encoding/json"
 	"math"
 	"slices"
 	"strings"
@@ -109,25 +108,5 @@ func TestTargetsAreInOrderAndPointsWithoutOneLast(t *testing.T) {
 	got := targetsOf([]Point{{P: nan}, {P: 0.2}, {P: 0.01}, {P: nan}, {P: 0.2}})
 	if len(got) != 3 || got[0] != 0.01 || got[1] != 0.2 || !math.IsNaN(got[2]) {
 		t.Errorf("got %v", got)
-	}
-}
-
-func TestTrainingIsReadFromMetricsLines(t *testing.T) {
-	run, err := ReadTraining("run", strings.NewReader(`{"epoch":1,"step":4,"loss":0.5,"mse":0.5,"val_mse":null,"code_hoyer":0.1,"dead_units":3}
-{"epoch":2,"loss":0.25,"val_mse":0.2,"code_hoyer":0.3,"dead_units":0}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(run.Epochs)
-	want := `[{"Epoch":1,"Values":{"epoch":1,"step":4,"loss":0.5,"mse":0.5,"val_mse":null,"code_hoyer":0.1,"dead_units":3}},` +
-		`{"Epoch":2,"Values":{"epoch":2,"loss":0.25,"val_mse":0.2,"code_hoyer":0.3,"dead_units":0}}]`
-	if err != nil || string(text) != want {
-		t.Errorf("got  %s\nwant %s", text, want)
-	}
-	for _, text := range []string{"{\"epoch\":1}\nno", "{\"loss\":1}"} {
-		if _, err := ReadTraining("run", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "line") {
-			t.Errorf("%q: %v", text, err)
-		}
 	}
 }

@@ -1,54 +1,17 @@
 package figures
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 
 	"gonum.org/v1/plot/plotter"
 
-	"tessera/internal/sealed"
-	"tessera/metrics"
+	"tessera/train"
 )
 
 // TrainingRun is the history of one training.
 type TrainingRun struct {
 	Label  string
-	Epochs []TrainingEpoch
-}
-
-// TrainingEpoch has the values of one epoch: all values of its line in metrics.jsonl, by name.
-type TrainingEpoch struct {
-	Epoch  float64
-	Values metrics.Values
-}
-
-// ReadTraining reads the metrics.jsonl of a run. The error says which line is damaged; the file is known to the caller.
-func ReadTraining(label string, r io.Reader) (TrainingRun, error) {
-	run := TrainingRun{Label: label}
-	lines := bufio.NewScanner(r)
-	for n := 1; lines.Scan(); n++ {
-		if len(lines.Bytes()) == 0 {
-			continue
-		}
-		var e TrainingEpoch
-		err := json.Unmarshal(lines.Bytes(), &e.Values)
-		if err == nil {
-			err = sealed.CheckLine(lines.Bytes())
-		}
-		if err != nil {
-			return TrainingRun{}, fmt.Errorf("line %d: %w", n, err)
-		}
-		epoch, ok := e.Values.Number("epoch")
-		if !ok {
-			return TrainingRun{}, fmt.Errorf("line %d: no epoch", n)
-		}
-		e.Epoch = epoch
-		run.Epochs = append(run.Epochs, e)
-	}
-	return run, lines.Err()
+	Epochs []train.Epoch
 }
 
 // Training draws loss, error on the validation images, sparsity of codes and dead units over the epochs of runs.

@@ -2,17 +2,12 @@ package page
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"tessera/show/figures"
-	"tessera/train/checkpoint"
-	"tessera/train/folder"
+	"tessera/train"
 )
 
 // mostPoints is how many epochs a curve shows; of longer trainings it shows evenly spread ones.
@@ -47,24 +42,16 @@ func ChartsOf(run string) (*Charts, error) {
 // readCurve reads the metrics.jsonl of a run.
 func readCurve(run, label string) (Curve, error) {
 	c := Curve{Label: label, Columns: map[string][]*Point{}, Epochs: []float64{}}
-	path := filepath.Join(run, folder.Metrics)
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return c, nil
-	} else if err != nil {
+	epochs, err := train.ReadHistory(run)
+	if err != nil {
 		return c, err
 	}
-	defer file.Close()
-	course, err := figures.ReadTraining(label, file)
-	if err != nil {
-		return c, checkpoint.Errorf(path, "damaged: %v; the run itself is intact: `tessera resume` writes the file again", err)
-	}
-	c.fill(course.Epochs)
+	c.fill(epochs)
 	return c, nil
 }
 
 // fill takes over the epochs.
-func (c *Curve) fill(epochs []figures.TrainingEpoch) {
+func (c *Curve) fill(epochs []train.Epoch) {
 	every := max(1, (len(epochs)+mostPoints-1)/mostPoints)
 	for i, e := range epochs {
 		seconds, _ := e.Values.Number("seconds")

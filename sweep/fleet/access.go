@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"bytes"
+	"crypto/subtle"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -9,11 +10,18 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"tessera/internal/regular"
+	"tessera/train/folder"
 )
 
 // Access is what a connection needs beside its address.
@@ -26,7 +34,7 @@ type Access struct {
 
 // ReadToken reads the token from the first line of a file.
 func ReadToken(path string) (string, error) {
-	text, err := os.ReadFile(path)
+	text, err := regular.ReadFile(path)
 	if err != nil {
 		return "", err
 	}
@@ -42,14 +50,14 @@ func ReadToken(path string) (string, error) {
 func (a Access) clientTLS() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if a.Certificate != "" {
-		pair, err := tls.LoadX509KeyPair(a.Certificate, a.Key)
+		pair, err := keyPair(a.Certificate, a.Key)
 		if err != nil {
 			return nil, fmt.Errorf("%s, %s: %w", a.Certificate, a.Key, err)
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}
 	if a.Authority != "" {
-		text, err := os.ReadFile(a.Authority)
+		text, err := regular.ReadFile(a.Authority)
 		if err != nil {
 			return nil, err
 		}
@@ -59,6 +67,19 @@ func (a Access) clientTLS() (*tls.Config, error) {
 		}
 	}
 	return c, nil
+}
+
+// keyPair reads a certificate and its key.
+func keyPair(certificate, key string) (tls.Certificate, error) {
+	public, err := regular.ReadFile(certificate)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	private, err := regular.ReadFile(key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(public, private)
 }
 
 // Address returns the URL of a server for HOST, HOST:PORT, nats://HOST or tls://HOST:PORT; the port is 4222 by default.
@@ -157,4 +178,189 @@ func absent(address string, err error) error {
 		why = " (" + network.Err.Error() + ")"
 	}
 	return fmt.Errorf("%w at %s%s; start the server or `tessera sweep NAME --listen`, and check address and firewall", ErrNoServer, shown(address), why)
+}
+
+// mostConnections bounds the connections to the server of a sweep.
+const mostConnections = 1024
+
+// startTime bounds how long the server may take to read its store and to listen.
+const startTime = time.Minute
+
+// listen starts a NATS server with its store in a folder. inside is the token of connections of this process.
+func listen(address, dir string, access Access, inside string, log func(string)) (*server.Server, error) {
+	host, port, err := hostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if err := free(host, port); err != nil { // the server would only log it
+		return nil, err
+	}
+	o := &server.Options{ServerName: "tessera", Host: host, Port: port, NoSigs: true, NoLog: true, JetStream: true, StoreDir: filepath.Join(dir, "queue"),
+		MaxPayload: mostMessage, MaxConn: mostConnections, PingInterval: 10 * time.Second, MaxPingsOut: 3, NoSystemAccount: true,
+		CustomClientAuthentication: &tokenAuth{inside: inside, token: access.Token, log: log, hosts: map[string]bool{}}}
+	if access.Certificate != "" {
+		if o.TLSConfig, err = access.serverTLS(); err != nil {
+			return nil, err
+		}
+		o.TLSTimeout, o.TLSVerify = 10, access.Authority != ""
+	}
+	s, err := server.NewServer(o)
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	note := &lastError{}
+	s.SetLogger(note, false, false)
+	go s.Start()
+	if !s.ReadyForConnections(startTime) || !s.JetStreamEnabled() {
+		s.Shutdown()
+		return nil, note.problem(address, dir)
+	}
+	return s, nil
+}
+
+// free returns an error for an address on which this machine cannot listen.
+func free(host string, port int) error {
+	probe, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(max(0, port))))
+	if err == nil {
+		err = probe.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("%w; %w", err, ErrAddress)
+	}
+	return nil
+}
+
+// Check returns an error for options with which no queue can be opened.
+func (o Options) Check() error {
+	if o.Listen == "" {
+		return nil
+	}
+	host, _, err := hostPort(o.Listen)
+	if err == nil && o.Token == "" && !loopback(host) {
+		err = fmt.Errorf("listen: %s can be reached by other machines: give --token-file, or listen on 127.0.0.1", o.Listen)
+	}
+	return err
+}
+
+// hostPort splits an address to listen on.
+func hostPort(address string) (string, int, error) {
+	host, text, err := net.SplitHostPort(address)
+	port, bad := strconv.Atoi(text)
+	if err != nil || bad != nil || port < 0 || port > 65535 {
+		return "", 0, fmt.Errorf("listen: got %q, want HOST:PORT, such as 0.0.0.0:4222", address)
+	}
+	if host == "" {
+		host = "0.0.0.0"
+	}
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	return host, port, nil
+}
+
+// reached is the address by which workers reach a server: one that listens on all addresses has none of these as its own.
+func reached(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err == nil && ip.IsUnspecified() {
+		if name, err := os.Hostname(); err == nil {
+			return net.JoinHostPort(name, port)
+		}
+	}
+	return address
+}
+
+// loopback reports whether only this machine reaches the host.
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// tokenAuth accepts clients that present the token.
+type tokenAuth struct {
+	inside, token string
+	log           func(string)
+
+	mu    sync.Mutex
+	hosts map[string]bool // of refused connections, at most mostMembers
+}
+
+// Check implements [server.Authentication].
+func (a *tokenAuth) Check(c server.ClientAuthentication) bool {
+	given := c.GetOpts().Token
+	same := func(token string) bool { return subtle.ConstantTimeCompare([]byte(given), []byte(token)) == 1 }
+	if same(a.inside) || a.token == "" || same(a.token) {
+		return true
+	}
+	a.refuse(c.RemoteAddress())
+	return false
+}
+
+// refuse says once per host that a connection was refused.
+func (a *tokenAuth) refuse(from net.Addr) {
+	if from == nil { // inside the process
+		return
+	}
+	host, _, err := net.SplitHostPort(from.String())
+	a.mu.Lock()
+	known := err != nil || a.hosts[host] || len(a.hosts) >= mostMembers
+	if !known {
+		a.hosts[host] = true
+	}
+	a.mu.Unlock()
+	if !known {
+		a.log(fmt.Sprintf("a connection from %s was refused: wrong token, or none", host))
+	}
+}
+
+// serverTLS is the configuration of the server. With a certificate authority, clients must have a certificate of it.
+func (a Access) serverTLS() (*tls.Config, error) {
+	c, err := a.clientTLS()
+	if err != nil {
+		return nil, err
+	}
+	c.MinVersion = tls.VersionTLS12
+	if c.RootCAs != nil {
+		c.ClientCAs, c.ClientAuth = c.RootCAs, tls.RequireAndVerifyClientCert
+	}
+	return c, nil
+}
+
+// lastError keeps the first error of the server's log.
+type lastError struct {
+	mu   sync.Mutex
+	text string
+}
+
+// Noticef implements [server.Logger].
+func (*lastError) Noticef(string, ...any) {}
+
+// Warnf implements [server.Logger].
+func (*lastError) Warnf(string, ...any) {}
+
+// Debugf implements [server.Logger].
+func (*lastError) Debugf(string, ...any) {}
+
+// Tracef implements [server.Logger].
+func (*lastError) Tracef(string, ...any) {}
+
+// Fatalf implements [server.Logger].
+func (l *lastError) Fatalf(format string, v ...any) { l.Errorf(format, v...) }
+
+// Errorf implements [server.Logger].
+func (l *lastError) Errorf(format string, v ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.text == "" {
+		l.text = fmt.Sprintf(format, v...)
+	}
+}
+
+// problem is the error of a server that did not start.
+func (l *lastError) problem(address, dir string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.text == "" {
+		l.text = "the server did not start within " + startTime.String()
+	}
+	return &folder.WriteError{Path: filepath.Join(dir, "queue"), Err: fmt.Errorf("listen on %s: %s", address, l.text)}
 }

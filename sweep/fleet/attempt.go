@@ -5,15 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
 	"tessera/data"
+	"tessera/internal/regular"
+	"tessera/metrics"
 	"tessera/parallel/team"
+	"tessera/part"
+	"tessera/part/table"
 	"tessera/sweep"
 	"tessera/train"
+	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )
 
@@ -41,9 +50,9 @@ func (s *serving) trial(ctx context.Context, m jetstream.Msg, team *team.Team) {
 		return
 	}
 	a.dir = filepath.Join(s.dir, a.task.Trial)
+	end := a.keepLease()
+	defer end() // after the folder is removed: another slot may take the trial then
 	defer func() { _ = errors.Join(s.options.Disk.RemoveAll(a.dir), s.options.Disk.RemoveAll(a.startDir())) }()
-	ended := a.keep()
-	defer ended()
 	err := a.do(ctx, team)
 	if err != nil {
 		a.back(ctx, err)
@@ -61,8 +70,8 @@ func (s *serving) busy(trial string) bool {
 	return is
 }
 
-// keep extends the lease of the trial until the returned function is called.
-func (a *attempt) keep() (end func()) {
+// keepLease extends the lease of the trial until the returned function is called, which ends the trial in this process.
+func (a *attempt) keepLease() (end func()) {
 	stop := make(chan struct{})
 	go func() {
 		tick := time.NewTicker(a.lease / 3)
@@ -141,17 +150,52 @@ func (a *attempt) train(ctx context.Context, rec record, team *team.Team) (err e
 	if err != nil {
 		return err
 	}
-	if err := a.restore(ctx, rec); err != nil {
+	restored, err := a.restore(ctx, rec, one)
+	if err != nil {
 		return err
 	}
+	if err = a.advance(ctx, one, team); !restored || !unreadable(err) {
+		return err
+	}
+	if err := a.beginAgain(ctx, err); err != nil {
+		return err
+	}
+	return a.advance(ctx, one, team)
+}
+
+// advance trains and measures the trial, and sends its checkpoints meanwhile.
+func (a *attempt) advance(ctx context.Context, one *sweep.StandaloneTrial, team *team.Team) error {
 	ended := a.send(ctx)
 	defer ended()
-	_, err = one.Do(ctx, team)
+	_, err := one.Do(ctx, team)
+	return err
+}
+
+// unreadable reports whether the files of a run cannot be read, or are not those of its model.
+func unreadable(err error) bool {
+	var file *checkpoint.Error
+	var text *table.Diagnostics
+	return errors.As(err, &file) || errors.As(err, &text)
+}
+
+// beginAgain removes a checkpoint whose bytes are those that were sent, but whose contents cannot be used. why says so.
+func (a *attempt) beginAgain(ctx context.Context, why error) error {
+	a.options.Log(fmt.Sprintf("%s: its checkpoint cannot be used: %s; it begins again", a, a.text(why)))
+	if err := a.options.Disk.RemoveAll(a.dir); err != nil {
+		return &folder.WriteError{Path: a.dir, Err: err}
+	}
+	var unusable *manifest
+	_, err := a.records.change(ctx, a.task.Trial, func(r *record) bool {
+		unusable, r.Step, r.Checkpoint = r.Checkpoint, 0, nil
+		return true
+	})
+	a.sent, a.stamp = 0, time.Time{}
+	a.store.drop(ctx, unusable)
 	return err
 }
 
 // one is the trial, with its data.
-func (a *attempt) one(ctx context.Context) (*sweep.One, error) {
+func (a *attempt) one(ctx context.Context) (*sweep.StandaloneTrial, error) {
 	spec, err := train.Declared("the declaration of trial "+a.task.Trial, []byte(a.task.Declaration))
 	if err != nil {
 		return nil, err
@@ -165,7 +209,7 @@ func (a *attempt) one(ctx context.Context) (*sweep.One, error) {
 	if err != nil {
 		return nil, err
 	}
-	one := &sweep.One{ID: a.task.Trial, Model: spec, Path: a.dir, Fitted: fitted.set, Tested: tested.set, Split: a.task.Split, Metrics: a.task.Metrics,
+	one := &sweep.StandaloneTrial{ID: a.task.Trial, Model: spec, Path: a.dir, Fitted: fitted.set, Tested: tested.set, Split: a.task.Split, Metrics: a.task.Metrics,
 		Dirs: a.options.Dirs, Disk: a.options.Disk, Report: a.show, Rows: tested.rows}
 	if a.task.Start != "" {
 		if one.Start, err = a.start(ctx); err != nil {
@@ -187,7 +231,7 @@ func (a *attempt) start(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	files, err := a.store.get(ctx, m)
+	files, err := a.store.get(ctx, m, mostParts*partSize) // another model than that of the trial
 	if err != nil {
 		return "", err
 	}
@@ -200,22 +244,245 @@ func (a *attempt) start(ctx context.Context) (string, error) {
 }
 
 // restore puts the last checkpoint of the trial into its folder. Without a usable one the trial begins again.
-func (a *attempt) restore(ctx context.Context, rec record) error {
+func (a *attempt) restore(ctx context.Context, rec record, one *sweep.StandaloneTrial) (restored bool, err error) {
 	if rec.Checkpoint == nil {
-		return nil
+		return false, nil
 	}
-	files, err := a.store.get(ctx, rec.Checkpoint)
+	files, err := a.store.get(ctx, rec.Checkpoint, largestRun(one))
+	if err == nil && !resumable(files) {
+		err = errors.New("it is not a whole run")
+	}
 	if err != nil {
 		if ctx.Err() != nil {
-			return err
+			return false, err
 		}
-		a.options.Log(fmt.Sprintf("%s: its checkpoint cannot be used: %v; it begins again", a, err))
-		return nil
+		return false, a.beginAgain(ctx, err)
 	}
 	held, err := folder.Create(a.dir, true, a.options.Disk, files...)
 	if err != nil {
-		return err
+		return false, err
 	}
 	a.sent = rec.Step
-	return held.Close()
+	return true, held.Close()
+}
+
+// send sends checkpoints of the trial while it is trained, at most four per lease, until the returned function is called.
+func (a *attempt) send(ctx context.Context) (end func()) {
+	ctx, stop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(a.lease / 4)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				_ = a.sendCheckpoint(ctx, true) // the next one may succeed
+			}
+		}
+	}()
+	return func() {
+		stop()
+		<-ended
+	}
+}
+
+// sendCheckpoint sends the state that the trial has on the disk, if it is later than the last one, and enters it into the
+// record: a trial that advances has not failed.
+func (a *attempt) sendCheckpoint(ctx context.Context, trying bool) error {
+	info, err := os.Stat(filepath.Join(a.dir, folder.State))
+	if err != nil || info.ModTime().Equal(a.stamp) {
+		return nil
+	}
+	files, step, err := snapshot(a.dir)
+	if err != nil || step <= a.sent {
+		return err
+	}
+	m, err := a.store.put(ctx, a.prefix(), files)
+	if err != nil {
+		return err
+	}
+	var old *manifest
+	_, err = a.records.change(ctx, a.task.Trial, func(r *record) bool {
+		if r.Checkpoint != nil && r.Step >= step { // another worker is further
+			old = m
+			return false
+		}
+		old = r.Checkpoint
+		r.Step, r.Checkpoint, r.Tries = step, m, nil
+		if trying {
+			r.Tries = []try{{Worker: a.self.Name}}
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	a.sent, a.stamp = step, info.ModTime()
+	a.store.drop(ctx, without(old, m))
+	return nil
+}
+
+// without returns a manifest without the parts that another one has too.
+func without(m, other *manifest) *manifest {
+	if m == nil || m == other {
+		return m
+	}
+	rest := &manifest{}
+	for _, p := range m.Parts {
+		if !slices.ContainsFunc(other.Parts, func(q piece) bool { return q.Object == p.Object }) {
+			rest.Parts = append(rest.Parts, p)
+		}
+	}
+	return rest
+}
+
+// backTime bounds the time for giving a trial back.
+const backTime = 15 * time.Second
+
+// back gives the trial back to the queue, with a checkpoint. err is why.
+func (a *attempt) back(ctx context.Context, err error) {
+	stopped := ctx.Err() != nil
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), backTime)
+	defer cancel()
+	var unwritten *folder.WriteError
+	full := errors.As(err, &unwritten)
+	sent := a.sendCheckpoint(ctx, false)
+	delay := time.Duration(0)
+	_, failed := a.records.change(ctx, a.task.Trial, func(r *record) bool {
+		i := slices.IndexFunc(r.Tries, func(t try) bool { return t.Worker == a.self.Name && t.Problem == "" })
+		switch {
+		case stopped || full:
+			if i >= 0 {
+				r.Tries = slices.Delete(r.Tries, i, i+1)
+			}
+			return i >= 0
+		case i < 0:
+			i, r.Tries = len(r.Tries), append(r.Tries, try{Worker: a.self.Name})
+		}
+		r.Tries[i].Problem = a.text(err)
+		delay = time.Second // another worker may take it first
+		return true
+	})
+	switch {
+	case full:
+		a.mu.Lock()
+		a.full = err
+		a.mu.Unlock()
+		a.options.Log(fmt.Sprintf("%v: the trial is given back, and no more are taken", err))
+		a.wake()
+	case !stopped:
+		a.options.Log(fmt.Sprintf("%s: given back: %v", a, err))
+	default:
+		a.options.Log(fmt.Sprintf("gave back %s", a))
+	}
+	if err := errors.Join(sent, failed); err != nil {
+		a.options.Log(fmt.Sprintf("%s: its checkpoint was not sent: %v", a, err))
+	}
+	_ = a.message.NakWithDelay(delay)
+	_ = a.conn.FlushWithContext(ctx)
+}
+
+// outcome returns the result that ends a trial: a finished run, or an error that every machine would have. Any other error is
+// returned: the trial is not at its end.
+func (a *attempt) outcome(ctx context.Context, err error) (*result, error) {
+	var diverged *train.Diverged
+	var notFinite *metrics.NotFinite
+	var bad *data.Error
+	var setting part.KeyError
+	switch {
+	case err == nil:
+		text, err := regular.ReadFile(filepath.Join(a.dir, evalFile))
+		return &result{Digest: sum(text)}, err
+	case ctx.Err() != nil:
+		return nil, err
+	case errors.As(err, &diverged), errors.As(err, &notFinite), errors.As(err, &bad), errors.As(err, &setting):
+		return &result{Problem: a.text(err)}, nil
+	}
+	return nil, err
+}
+
+// text is an error for other machines.
+func (a *attempt) text(err error) string {
+	return cut(strings.ReplaceAll(err.Error(), a.dir, trialPath))
+}
+
+// finish sends the run and the result, and takes the trial out of the queue.
+func (a *attempt) finish(ctx context.Context, r *result) error {
+	r.Protocol, r.Trial, r.Task, r.Worker = protocol, a.task.Trial, a.digest, a.self.Name
+	if r.Run == nil {
+		files, err := a.files()
+		if err != nil {
+			return err
+		}
+		if len(files) > 0 {
+			if r.Run, err = a.store.put(ctx, a.prefix(), files); err != nil {
+				return err
+			}
+		}
+	}
+	text, err := encode(r)
+	if err != nil {
+		return err
+	}
+	unique := a.task.Trial + newID()
+	if err := a.store.again(ctx, func(ctx context.Context) error {
+		_, err := a.store.js.Publish(ctx, a.names.subject("result."+a.task.Trial), text, jetstream.WithMsgID(unique))
+		return err
+	}); err != nil {
+		return err
+	}
+	what := "done"
+	if r.Problem != "" {
+		what = "failed: " + r.Problem
+	}
+	a.options.Log(fmt.Sprintf("%s: %s", a, what))
+	_ = a.message.Ack() // if it is lost, the coordinator withdraws the trial
+	return nil
+}
+
+// String names the trial for people.
+func (a *attempt) String() string { return "trial " + a.task.Trial + ", " + a.task.Label }
+
+// prefix begins the names of the objects of this worker for the trial.
+func (a *attempt) prefix() string { return a.task.Trial + "-" + a.self.ID }
+
+// files are the files of the run, none if it has no run.
+func (a *attempt) files() (files []folder.File, err error) {
+	for _, name := range known {
+		b, err := regular.ReadFile(filepath.Join(a.dir, name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, folder.File{Name: name, Data: b})
+	}
+	return files, nil
+}
+
+// exhausted reports whether a trial was tried too often.
+func (r *record) exhausted() bool {
+	failures := 0
+	for _, t := range r.Tries {
+		if t.Problem != "" {
+			failures++
+		}
+	}
+	return failures >= mostFailures || len(r.Tries)-failures >= mostLosses
+}
+
+// giveUp ends a trial that was tried too often.
+func (a *attempt) giveUp(ctx context.Context, rec record) error {
+	text := fmt.Sprintf("failed %d times:", len(rec.Tries))
+	for _, t := range rec.Tries {
+		if t.Problem == "" {
+			t.Problem = "the worker ended or lost its connection"
+		}
+		text += fmt.Sprintf(" on %s: %s;", t.Worker, t.Problem)
+	}
+	return a.finish(ctx, &result{Problem: cut(strings.TrimSuffix(text, ";")), GaveUp: true})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -13,10 +14,13 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
 	"tessera/data"
+	"tessera/internal/regular"
 	"tessera/kernel"
 	"tessera/sweep"
 	"tessera/train"
+	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )
 
@@ -42,7 +46,7 @@ const (
 	giveBack = 20 * time.Second
 )
 
-// Coordinator is the [sweep.Elsewhere] of a sweep on several machines. It serves one [sweep.Sweep.Run].
+// Coordinator is the [sweep.Executor] of a sweep on several machines. It serves one [sweep.Sweep.Run].
 type Coordinator struct {
 	options Options
 	sweep   *sweep.Sweep
@@ -60,6 +64,7 @@ type Coordinator struct {
 	inbox   jetstream.ConsumeContext
 	local   chan error         // the end of the worker in this process; nil without one
 	stop    context.CancelFunc // of that worker, and of what runs behind
+	outage  outage
 
 	mu       sync.Mutex
 	state    string
@@ -98,7 +103,7 @@ func (w *waiting) tell(p train.Progress) {
 	}
 }
 
-// NewCoordinator returns a coordinator. Run of the sweep that has it as [sweep.Options.Elsewhere] starts it.
+// NewCoordinator returns a coordinator. Run of the sweep that has it as [sweep.Options.Executor] starts it.
 func NewCoordinator(o Options) *Coordinator {
 	if o.Lease <= 0 {
 		o.Lease = 30 * time.Second
@@ -118,7 +123,7 @@ func NewCoordinator(o Options) *Coordinator {
 	return c
 }
 
-// Begin implements [sweep.Elsewhere]: it opens the queue.
+// Begin implements [sweep.Executor]: it opens the queue.
 func (c *Coordinator) Begin(ctx context.Context, s *sweep.Sweep, _ []*sweep.Trial) error {
 	if err := c.options.Check(); err != nil {
 		return err
@@ -197,16 +202,15 @@ func (c *Coordinator) connect() error {
 	if c.server != nil {
 		options = append(options, nats.InProcessServer(c.server))
 	}
-	lost := func(conn *nats.Conn) {
-		if !conn.IsConnected() {
-			c.fail(fmt.Errorf("%s: %w: %w", shown(address), ErrLost, conn.LastError()))
-		}
-	}
+	lost := func(conn *nats.Conn) { c.fail(fmt.Errorf("%s: %w: %w", shown(address), ErrLost, conn.LastError())) }
 	options = append(options, nats.DisconnectErrHandler(func(conn *nats.Conn, err error) {
 		if err != nil { // else this process has closed it
-			time.AfterFunc(patience, func() { lost(conn) })
+			c.outage.begin(func() { lost(conn) })
 		}
+	}), nats.ReconnectHandler(func(*nats.Conn) {
+		c.outage.end()
 	}), nats.ClosedHandler(func(conn *nats.Conn) {
+		c.outage.end()
 		if conn.LastError() != nil {
 			lost(conn)
 		}
@@ -265,6 +269,31 @@ func (c *Coordinator) workHere(ctx context.Context) {
 	}()
 }
 
+// outage is the time without a connection to the server.
+type outage struct {
+	mu    sync.Mutex
+	limit *time.Timer // nil while there is a connection
+}
+
+// begin calls tooLong if the outage does not end within the patience of a coordinator.
+func (o *outage) begin(tooLong func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.limit == nil {
+		o.limit = time.AfterFunc(patience, tooLong)
+	}
+}
+
+// end ends the outage, if there is one.
+func (o *outage) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.limit != nil {
+		o.limit.Stop()
+		o.limit = nil
+	}
+}
+
 // fail ends the sweep with an error.
 func (c *Coordinator) fail(err error) {
 	c.mu.Lock()
@@ -284,5 +313,385 @@ func (c *Coordinator) turn(state string) {
 	_ = c.conn.Flush()
 }
 
-// Width implements [sweep.Elsewhere].
+// Width implements [sweep.Executor].
 func (c *Coordinator) Width() int { return width }
+
+// Ready implements [sweep.Executor]: it returns an error if this machine cannot listen on the address, or if no server with JetStream
+// lets the sweep in.
+func (c *Coordinator) Ready() error {
+	o := c.options
+	if err := o.Check(); err != nil {
+		return err
+	}
+	if o.Listen == "" {
+		return o.reach()
+	}
+	host, port, err := hostPort(o.Listen)
+	if err != nil {
+		return err
+	}
+	if o.Certificate != "" {
+		if _, err := o.serverTLS(); err != nil {
+			return err
+		}
+	}
+	return free(host, port)
+}
+
+// reach connects to a server once.
+func (o Options) reach() error {
+	options, err := o.options("coordinator")
+	if err != nil {
+		return err
+	}
+	conn, err := nats.Connect(o.URL, options...)
+	if why := o.refused(o.URL, err); why != nil {
+		return why
+	}
+	if err != nil {
+		return absent(o.URL, err)
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return fmt.Errorf("fleet: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), requestTime)
+	defer cancel()
+	_, err = js.AccountInfo(ctx)
+	if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) || errors.Is(err, nats.ErrNoResponders) {
+		return fmt.Errorf("%s: %w: the server has no JetStream; start it with -js", shown(o.URL), ErrRefused)
+	}
+	return nil // other errors may pass
+}
+
+// prepare opens the streams of the sweep, or makes them.
+func (c *Coordinator) prepare(ctx context.Context) error {
+	js, err := jetstream.New(c.conn)
+	if err != nil {
+		return fmt.Errorf("fleet: %w", err)
+	}
+	patient := retry{requestTime, c.options.Log}
+	c.store, c.records = &store{retry: patient, js: js, bucket: c.names.files()}, records{retry: patient, js: js, stream: &handle{}}
+	err = c.store.again(ctx, func(ctx context.Context) (err error) {
+		if c.work, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: c.names.work(), Subjects: []string{c.names.subject("work.*.*")},
+			Retention: jetstream.WorkQueuePolicy}); err != nil {
+			return err
+		}
+		if c.results, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: c.names.inbox(), Subjects: []string{c.names.subject("result.*")},
+			Retention: jetstream.WorkQueuePolicy}); err != nil {
+			return err
+		}
+		if c.store.objects, err = js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: c.names.files()}); err != nil {
+			return err
+		}
+		c.records.kv, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: c.names.records()})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("fleet: cannot make the queue: %w", err)
+	}
+	return nil
+}
+
+// tidy empties the queue that an earlier coordinator has left, and notes of which trials it has left results. Trials that
+// workers still do are not lost: they say so in their hello. A queue is not resumed, because a server that was killed may have
+// forgotten the end of a stream, and then gives the numbers of messages out again that consumers take for delivered.
+func (c *Coordinator) tidy(ctx context.Context) (resumed bool, err error) {
+	c.arrived = map[string]bool{}
+	err = c.store.again(ctx, func(ctx context.Context) error {
+		info, err := c.work.Info(ctx)
+		if err != nil {
+			return err
+		}
+		resumed = resumed || info.State.LastSeq > 0
+		if err := c.work.Purge(ctx); err != nil {
+			return err
+		}
+		if err := c.work.DeleteConsumer(ctx, consumerName); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+			return err
+		}
+		// A trial is delivered as often as workers are lost; its record counts the tries, and no message is ever left behind.
+		if c.tasks, err = c.work.CreateConsumer(ctx, jetstream.ConsumerConfig{Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy,
+			AckWait: c.options.Lease, MaxDeliver: -1, MaxAckPending: -1}); err != nil {
+			return err
+		}
+		c.arrived, err = c.unread(ctx)
+		return err
+	})
+	return resumed, err
+}
+
+// unread are the trials whose results are in the queue.
+func (c *Coordinator) unread(ctx context.Context) (map[string]bool, error) {
+	info, err := c.results.Info(ctx, jetstream.WithSubjectFilter(">"))
+	if err != nil {
+		return nil, err
+	}
+	trials := map[string]bool{}
+	for subject := range info.State.Subjects {
+		trials[subject[strings.LastIndex(subject, ".")+1:]] = true
+	}
+	return trials, nil
+}
+
+// Do implements [sweep.Executor]: it puts the trial into the queue and waits for its result.
+func (c *Coordinator) Do(ctx context.Context, t *sweep.Trial, progress func(train.Progress)) error {
+	w, err := c.wait(t, progress)
+	if err != nil {
+		return err
+	}
+	defer w.over()
+	defer c.forget(t.ID, w)
+	if c.sweep.Check(t) == nil { // its result came before
+		return nil
+	}
+	if err := c.begin(ctx, t, w); err != nil && ctx.Err() == nil {
+		return &sweep.Stop{Err: fmt.Errorf("%w: %w", ErrLost, err)}
+	}
+	select {
+	case err := <-w.done:
+		return err
+	case <-c.breaks:
+		return &sweep.Stop{Err: c.broken}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// wait registers a trial whose result is expected.
+func (c *Coordinator) wait(t *sweep.Trial, progress func(train.Progress)) (*waiting, error) {
+	task, err := c.task(t)
+	if err != nil {
+		return nil, err
+	}
+	text, err := encode(task)
+	if err != nil {
+		return nil, err
+	}
+	w := &waiting{task: task, digest: sum(text), progress: progress, done: make(chan error, 1), sign: time.Now()}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting[t.ID] = w
+	return w, nil
+}
+
+func (c *Coordinator) forget(trial string, w *waiting) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiting[trial] == w {
+		delete(c.waiting, trial)
+	}
+}
+
+// over ends the reports of progress.
+func (w *waiting) over() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.progress = nil
+}
+
+// task describes a trial to a worker.
+func (c *Coordinator) task(t *sweep.Trial) (*task, error) {
+	one := c.sweep.Standalone(t)
+	w := &task{Protocol: protocol, Trial: t.ID, Label: cut(c.sweep.Describe(t)), Declaration: string(t.Declaration()), Split: one.Split, Metrics: one.Metrics,
+		Fitted: sums(one.Fitted.Files), Tested: sums(one.Tested.Files)}
+	if start := t.Started(); start != nil {
+		w.Start = start.SHA256
+	}
+	return w, w.check()
+}
+
+// sums are the checksums of files.
+func sums(files []data.File) []string {
+	all := []string{}
+	for _, f := range files {
+		all = append(all, f.SHA256)
+	}
+	return all
+}
+
+// begin puts a trial into the queue, unless a worker does it or its result is there: the work of an earlier coordinator.
+func (c *Coordinator) begin(ctx context.Context, t *sweep.Trial, w *waiting) error {
+	c.mu.Lock()
+	there := c.arrived[t.ID] || c.holder(t.ID) != ""
+	delete(c.arrived, t.ID)
+	c.mu.Unlock()
+	if there {
+		return nil
+	}
+	return c.offer(ctx, t, w, true)
+}
+
+// offer puts a trial into the queue. A run that the sweep's folder has is where workers continue. The tries of earlier
+// coordinators are forgotten, those of this one are not: they end a trial that ends every worker.
+func (c *Coordinator) offer(ctx context.Context, t *sweep.Trial, w *waiting, first bool) error {
+	if err := c.sendBegun(ctx, t, first); err != nil {
+		return err
+	}
+	text, err := encode(w.task)
+	if err != nil {
+		return err
+	}
+	if err := c.withdraw(ctx, t.ID); err != nil {
+		return err
+	}
+	unique := t.ID + newID() // a repeated request adds nothing
+	return c.store.again(ctx, func(ctx context.Context) error {
+		_, err := c.store.js.Publish(ctx, c.names.task(t.ID, w.digest), text, jetstream.WithMsgID(unique))
+		return err
+	})
+}
+
+// withdraw takes the tasks of a trial out of the queue.
+func (c *Coordinator) withdraw(ctx context.Context, trial string) error {
+	return c.store.again(ctx, func(ctx context.Context) error {
+		return c.work.Purge(ctx, jetstream.WithPurgeSubject(c.names.subject("work."+trial+".*")))
+	})
+}
+
+// sendBegun makes the run in the folder of a trial the checkpoint from which workers continue, unless they have a later one.
+func (c *Coordinator) sendBegun(ctx context.Context, t *sweep.Trial, forget bool) error {
+	var sent *manifest
+	step := 0
+	if t.Begun() {
+		files, at, err := snapshot(t.Path)
+		if err == nil {
+			if sent, err = c.store.put(ctx, t.ID+"-folder", files); err != nil {
+				return err
+			}
+			step = at
+		} else if !errors.Is(err, os.ErrNotExist) {
+			c.options.Log(fmt.Sprintf("%s: workers do not continue from this folder: %v", t.Path, err))
+		}
+	}
+	_, err := c.records.change(ctx, t.ID, func(r *record) bool {
+		further := sent != nil && (r.Checkpoint == nil || step > r.Step)
+		if further {
+			r.Step, r.Checkpoint = step, sent
+		}
+		forgotten := forget && len(r.Tries) > 0
+		if forgotten {
+			r.Tries = nil
+		}
+		return further || forgotten
+	})
+	return err
+}
+
+// snapshot returns the files from which a run can be resumed, and its step. The state is read first: metrics that are newer
+// are cut on resume. The step is that of the bytes that were read, which a training may have replaced since. A damaged state is an
+// error.
+func snapshot(run string) (files []folder.File, step int, err error) {
+	for _, name := range []string{folder.State, folder.Config, folder.Environment, folder.Metrics} {
+		b, err := regular.ReadFile(filepath.Join(run, name))
+		if errors.Is(err, os.ErrNotExist) && (name == folder.Metrics || name == folder.Environment) {
+			continue
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		files = append(files, folder.File{Name: name, Data: b})
+	}
+	state, err := checkpoint.Decode(files[0].Data)
+	if err != nil {
+		return nil, 0, checkpoint.Errorf(filepath.Join(run, folder.State), "%v", err)
+	}
+	step, err = strconv.Atoi(state.Metadata["step"])
+	return files, step, err
+}
+
+// stepOf returns the step of a state.
+func stepOf(path string) (int, error) {
+	about, err := checkpoint.ReadMetadata(path)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(about["step"])
+}
+
+// End implements [sweep.Executor]: it lets the workers go and closes the queue. After an interruption it waits until the workers
+// have given their trials back, and installs their checkpoints.
+func (c *Coordinator) End(err error) error {
+	if c.conn != nil && c.work != nil {
+		if err == nil {
+			c.turn(stateEnd)
+			c.await(2*time.Second, func(m *member) bool { return m.knowsEnd })
+		} else {
+			c.turn(stateCancel)
+			c.await(giveBack, func(m *member) bool { return m.leaving || len(m.running) == 0 && m.asked })
+		}
+	}
+	c.stop()
+	if c.local != nil {
+		<-c.local
+	}
+	if c.inbox != nil {
+		c.inbox.Stop()
+		<-c.inbox.Closed()
+	}
+	c.mu.Lock()
+	broken := c.broken
+	c.mu.Unlock()
+	switch {
+	case c.work == nil:
+	case err == nil && broken == nil:
+		c.removeQueue()
+	case errors.Is(err, train.ErrInterrupted):
+		c.installCheckpoints()
+	}
+	c.close()
+	if err == nil && broken == nil {
+		return c.options.Disk.RemoveAll(c.dir)
+	}
+	return broken
+}
+
+// close ends the connection, and the server of this process.
+func (c *Coordinator) close() {
+	if c.conn != nil {
+		c.conn.Close()
+	}
+	if c.server != nil {
+		c.server.Shutdown()
+		c.server.WaitForShutdown()
+	}
+}
+
+// removeQueue removes what the sweep has in a server that stays.
+func (c *Coordinator) removeQueue() {
+	if c.server != nil { // its whole folder is removed
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), requestTime)
+	defer cancel()
+	for _, name := range []string{c.names.work(), c.names.inbox(), "OBJ_" + c.names.files(), "KV_" + c.names.records()} {
+		_ = c.store.js.DeleteStream(ctx, name)
+	}
+}
+
+// installCheckpoints puts the last checkpoints of unfinished trials into the sweep's folder: a sweep without workers can resume
+// them.
+func (c *Coordinator) installCheckpoints() {
+	ctx, cancel := context.WithTimeout(context.Background(), giveBack)
+	defer cancel()
+	for _, t := range c.sweep.Trials {
+		if c.sweep.Check(t) == nil {
+			continue
+		}
+		r, _, err := c.records.get(ctx, t.ID)
+		if err != nil || r.Checkpoint == nil {
+			continue
+		}
+		if at, err := stepOf(filepath.Join(t.Path, folder.State)); err == nil && at >= r.Step {
+			continue
+		}
+		files, err := c.store.get(ctx, r.Checkpoint, largestRun(c.sweep.Standalone(t)))
+		if err == nil {
+			err = c.install(t, files, "")
+		}
+		if err != nil {
+			c.options.Log(fmt.Sprintf("%s: the checkpoint of its worker was not installed: %v", t.Path, err))
+		}
+	}
+}

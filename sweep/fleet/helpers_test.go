@@ -105,7 +105,7 @@ func newBench(t testing.TB, text, out string, o Options) *bench {
 	}
 	o.Log = b.log
 	b.coordinator = NewCoordinator(o)
-	s, err := sweep.New(context.Background(), spec(t, text), sweep.Options{Out: out, Elsewhere: b.coordinator, Report: func(e sweep.Event) {
+	s, err := sweep.New(context.Background(), spec(t, text), sweep.Options{Out: out, Executor: b.coordinator, Report: func(e sweep.Event) {
 		if b.report != nil {
 			b.report(e)
 		}

@@ -18,7 +18,7 @@ import (
 func refusedSweep(t *testing.T, o Options) error {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "s")
-	s, err := sweep.New(context.Background(), spec(t, declared), sweep.Options{Out: out, Elsewhere: NewCoordinator(o)})
+	s, err := sweep.New(context.Background(), spec(t, declared), sweep.Options{Out: out, Executor: NewCoordinator(o)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func TestFilesAndParametersTravelToAWorkerWithoutThem(t *testing.T) {
 	}
 	started := fmt.Sprintf(startedFrom, images, fmt.Sprintf("start = { run = %q }\n", first))
 	other := sweepOf(t, fmt.Sprintf(startedFrom, images, ""), filepath.Join(dir, "other"), nil)
-	one := other.One(other.Trials[0])
+	one := other.Standalone(other.Trials[0])
 	one.Path = first
 	threads := team.New(1)
 	defer threads.Close()
@@ -79,9 +79,9 @@ func values(n int) []float32 {
 	return all
 }
 
-func sweepOf(t *testing.T, text, out string, e sweep.Elsewhere) *sweep.Sweep {
+func sweepOf(t *testing.T, text, out string, e sweep.Executor) *sweep.Sweep {
 	t.Helper()
-	s, err := sweep.New(context.Background(), spec(t, text), sweep.Options{Out: out, Elsewhere: e})
+	s, err := sweep.New(context.Background(), spec(t, text), sweep.Options{Out: out, Executor: e})
 	if err != nil {
 		t.Fatal(err)
 	}

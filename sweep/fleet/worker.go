@@ -11,7 +11,10 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"tessera/data"
+	"tessera/parallel/team"
 	"tessera/train"
 	"tessera/train/folder"
 )
@@ -56,8 +59,17 @@ type worker struct {
 // [train.ErrInterrupted]. Other errors are [ErrRefused], [ErrLost] when there is no coordinator for longer than Wait in the
 // middle of a sweep, [ErrIdle] after its end, and [*folder.WriteError] if the disk cannot be written: trials are given back.
 func Work(ctx context.Context, o WorkerOptions) error {
+	w, err := newWorker(o)
+	if err != nil {
+		return err
+	}
+	return w.work(ctx)
+}
+
+// newWorker completes the options.
+func newWorker(o WorkerOptions) (*worker, error) {
 	if o.URL == "" && o.inside == nil || o.Cache == "" {
-		return errors.New("fleet: a worker needs the URL of a coordinator and a folder for what it fetches: set URL and Cache")
+		return nil, errors.New("fleet: a worker needs the URL of a coordinator and a folder for what it fetches: set URL and Cache")
 	}
 	if o.Jobs < 1 {
 		o.Jobs = runtime.GOMAXPROCS(0)
@@ -71,7 +83,11 @@ func Work(ctx context.Context, o WorkerOptions) error {
 	if o.Log == nil {
 		o.Log = func(string) {}
 	}
-	w := &worker{options: o, self: self(o.Jobs), running: map[string]running{}, nudge: make(chan struct{}, 1), alone: time.Now()}
+	return &worker{options: o, self: self(o.Jobs), running: map[string]running{}, nudge: make(chan struct{}, 1), alone: time.Now()}, nil
+}
+
+// work takes trials until ctx ends; see [Work].
+func (w *worker) work(ctx context.Context) error {
 	if err := w.place(); err != nil {
 		return err
 	}
@@ -142,11 +158,11 @@ func (w *worker) connect(ctx context.Context) error {
 		if why := w.options.refused(w.options.URL, err); why != nil {
 			return why
 		}
-		if time.Since(w.alone) > w.options.Wait {
-			return absent(w.options.URL, err)
-		}
 		if !said {
 			w.options.Log(fmt.Sprintf("%v at %s, waiting up to %v", ErrNoServer, shown(w.options.URL), w.options.Wait))
+		}
+		if time.Since(w.alone) > w.options.Wait {
+			return absent(w.options.URL, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -264,4 +280,146 @@ func (w *worker) unanswered(err error) error {
 		return ErrIdle
 	}
 	return fmt.Errorf("%s: %w: no coordinator has answered for %v", shown(w.options.URL), ErrLost, w.options.Wait)
+}
+
+// serving is the worker while it serves one sweep.
+type serving struct {
+	*worker
+	names    names
+	lease    time.Duration
+	consumer jetstream.Consumer
+	store    *store
+	records  records
+	control  *nats.Subscription
+	stop     context.CancelFunc
+	slots    sync.WaitGroup
+}
+
+// id is the ID of the sweep, "" for none.
+func (s *serving) id() string {
+	if s == nil {
+		return ""
+	}
+	return s.names.sweep
+}
+
+// asked reports whether a coordinator wants the worker to continue as it does. One that was started again may have another lease.
+func (s *serving) asked(answer *welcome) bool {
+	return answer.State == stateRun && answer.Sweep == s.id() && answer.lease() == s.lease
+}
+
+// over says why the worker takes no more trials of the sweep.
+func (s *serving) over(answer *welcome) string {
+	switch {
+	case answer.Sweep != s.id():
+		return "another sweep has begun"
+	case answer.State == stateEnd:
+		return "the sweep has ended"
+	case answer.State == stateCancel:
+		return "the sweep was interrupted"
+	}
+	return "the lease of the sweep has changed"
+}
+
+// join begins to take trials of a sweep.
+func (w *worker) join(ctx context.Context, answer *welcome) (*serving, error) {
+	s := &serving{worker: w, names: names{answer.Sweep}, lease: answer.lease()}
+	js, err := jetstream.New(w.conn)
+	if err != nil {
+		return nil, err
+	}
+	patient := retry{requestTime, s.options.Log}
+	s.store, s.records = &store{retry: patient, js: js, bucket: s.names.files()}, records{retry: patient, js: js, stream: &handle{}}
+	one, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	if s.consumer, err = js.Consumer(one, s.names.work(), consumerName); err != nil {
+		return nil, fmt.Errorf("the queue of sweep %s: %w", s.names.sweep, err)
+	}
+	if s.store.objects, err = js.ObjectStore(one, s.names.files()); err != nil {
+		return nil, fmt.Errorf("the files of sweep %s: %w", s.names.sweep, err)
+	}
+	if s.records.kv, err = js.KeyValue(one, s.names.records()); err != nil {
+		return nil, fmt.Errorf("the records of sweep %s: %w", s.names.sweep, err)
+	}
+	if s.control, err = w.conn.Subscribe(s.names.subject("control"), func(*nats.Msg) { w.wake() }); err != nil {
+		return nil, err
+	}
+	ctx, s.stop = context.WithCancel(ctx)
+	w.options.Log(fmt.Sprintf("taking trials of sweep %s, %d at once", s.names.sweep, w.options.Jobs))
+	for range w.options.Jobs {
+		s.slots.Go(func() { s.slot(ctx) })
+	}
+	return s, nil
+}
+
+// end gives the trials in progress back and waits for them. Meanwhile it says hello, so that the coordinator waits too.
+func (s *serving) end() {
+	s.stop()
+	given := make(chan struct{})
+	go func() {
+		s.slots.Wait()
+		close(given)
+	}()
+	tick := time.NewTicker(helloEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-given:
+			_ = s.control.Unsubscribe()
+			return
+		case <-tick.C:
+			_, _ = s.say(false, s.id()) // the answer changes nothing
+		}
+	}
+}
+
+// A trial has failed after mostFailures errors that another machine may not have, or after mostLosses workers that ended or lost
+// their connection while they had it, all without a later checkpoint between them. Workers are lost for many reasons; a trial that
+// ends its worker, for want of memory, is one of them.
+const (
+	mostFailures = 3
+	mostLosses   = 10
+)
+
+// fetchTime is how long one request for a trial waits at the server.
+const fetchTime = 2 * time.Second
+
+// slot does one trial after the other until ctx ends.
+func (s *serving) slot(ctx context.Context) {
+	team := team.New(1)
+	defer team.Close()
+	for ctx.Err() == nil && s.problem() == nil {
+		batch, err := s.consumer.Fetch(1, jetstream.FetchMaxWait(fetchTime))
+		if err == nil {
+			s.taken(ctx, batch, team)
+			err = batch.Error()
+		}
+		if err != nil && ctx.Err() == nil {
+			select { // the server is away: the connection is made again
+			case <-ctx.Done():
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+	}
+}
+
+// taken does the trial that a request brings. When ctx ends first, nobody waits for the request: what it still brings is given
+// back.
+func (s *serving) taken(ctx context.Context, batch jetstream.MessageBatch, team *team.Team) {
+	for {
+		select {
+		case m, ok := <-batch.Messages():
+			if !ok {
+				return
+			}
+			s.trial(ctx, m, team)
+		case <-ctx.Done():
+			go func() {
+				for m := range batch.Messages() {
+					_ = m.Nak()
+				}
+			}()
+			return
+		}
+	}
 }

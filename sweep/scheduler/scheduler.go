@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"text/template"
+	"time"
 )
 
 // Job is an array of tasks that share the folder of a sweep. A task is `tessera trial FOLDER INDEX`.
@@ -149,4 +150,22 @@ func option(path string) string {
 		return path
 	}
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(path) + `"`
+}
+
+// Simulate returns how long tasks take on a number of cores that are equally fast: every core takes the next task, in their order,
+// as soon as it has finished one, as the workers of a sweep do. The result is the end of the last task.
+func Simulate(tasks []time.Duration, cores int) time.Duration {
+	free := make([]time.Duration, max(1, min(cores, len(tasks)))) // when each core has finished
+	var end time.Duration
+	for _, t := range tasks {
+		next := 0
+		for i := range free {
+			if free[i] < free[next] {
+				next = i
+			}
+		}
+		free[next] += t
+		end = max(end, free[next])
+	}
+	return end
 }

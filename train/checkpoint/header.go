@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"tessera/internal/regular"
 )
 
 // mostHeader bounds the header that [ReadMetadata] reads: declarations and the states of hooks, far below it.
@@ -15,11 +17,10 @@ const mostHeader = 64 << 20
 // ReadMetadata returns the metadata of a checkpoint and reads nothing else of it. It finds a damaged header and a file that is cut; it does
 // not verify the checksum, as [Read] does. Errors: as Read.
 func ReadMetadata(path string) (map[string]string, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // reading a pipe could block forever
-		return nil, Errorf(path, "is not a regular file")
-	}
-	f, err := os.Open(path)
-	if err != nil {
+	f, err := regular.Open(path)
+	if errors.Is(err, regular.ErrNot) {
+		return nil, Errorf(path, "%v", regular.ErrNot)
+	} else if err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
 	defer f.Close()

@@ -5,17 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 
 	"tessera"
 	"tessera/data"
-	"tessera/internal/regular"
 	"tessera/metrics"
 	"tessera/show/figures"
 	"tessera/sweep"
-	"tessera/train/checkpoint"
-	"tessera/train/folder"
+	"tessera/train"
 )
 
 // figure is one figure of a page.
@@ -135,19 +132,11 @@ func (g *gallery) show(ctx context.Context, s shown, path string, o tessera.Opti
 	if s.model.Baseline != nil { // whose objective is another
 		return nil
 	}
-	file, err := regular.Open(filepath.Join(path, folder.Metrics))
-	if err != nil {
-		return nil // somebody removed it; the run is good without
+	epochs, err := train.ReadHistory(path)
+	if len(epochs) > 0 {
+		g.courses = append(g.courses, figures.TrainingRun{Label: s.Point().Label, Epochs: epochs})
 	}
-	defer file.Close()
-	course, err := figures.ReadTraining(s.Point().Label, file)
-	if len(course.Epochs) > 0 {
-		g.courses = append(g.courses, course)
-	}
-	if err != nil {
-		return checkpoint.Errorf(file.Name(), "damaged: %v; only a figure needs it: remove it to do without", err)
-	}
-	return nil
+	return err
 }
 
 // load reads the displayed images from the first run.

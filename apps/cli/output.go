@@ -1,0 +1,291 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"tessera/metrics"
+	"tessera/train/folder"
+)
+
+// helpWidth is the largest length of a line of help.
+const helpWidth = 100
+
+// wrapHelp wraps the help of a command and of its sub-commands. Line breaks inside a paragraph have no meaning.
+func wrapHelp(cmd *cobra.Command) {
+	if cmd.Runnable() || cmd.HasSubCommands() { // topics are wrapped already
+		cmd.Long = wrapped(cmd.Long, helpWidth)
+	}
+	for _, sub := range cmd.Commands() {
+		wrapHelp(sub)
+	}
+}
+
+// wrapped fills the paragraphs of a text. A line that begins with a space belongs to a table: it is not joined with others.
+func wrapped(text string, width int) string {
+	var out []string
+	joins := false
+	for line := range strings.SplitSeq(text, "\n") {
+		if joins && line != "" && line[0] != ' ' {
+			out[len(out)-1] += " " + line
+		} else {
+			out = append(out, line)
+		}
+		joins = line != "" && line[0] != ' '
+	}
+	for i, line := range out {
+		out[i] = folded(line, width)
+	}
+	return strings.Join(out, "\n")
+}
+
+// entry matches the beginning of a line of a table, up to its last column.
+var entry = regexp.MustCompile(`^ +(\S+ {2,})*`)
+
+// folded breaks a line between words. What follows is indented like the last column of a table.
+func folded(line string, width int) string {
+	indent := "\n" + strings.Repeat(" ", len(entry.FindString(line)))
+	begin := len(indent) - 1
+	var b strings.Builder
+	length := begin
+	b.WriteString(line[:begin])
+	for i, word := range strings.Fields(line[begin:]) {
+		switch {
+		case i == 0:
+		case length+1+len(word) > width:
+			b.WriteString(indent)
+			length = begin
+		default:
+			b.WriteByte(' ')
+			length++
+		}
+		b.WriteString(word)
+		length += len(word)
+	}
+	return b.String()
+}
+
+// visible is an output in which control characters are spelled out: names and messages can hold what a file says, and a terminal would
+// obey it. Its Write takes whole characters.
+type visible struct{ io.Writer }
+
+// Write implements [io.Writer].
+func (v visible) Write(p []byte) (int, error) {
+	text := string(p)
+	if shown := spelled(text); shown != text {
+		if _, err := io.WriteString(v.Writer, shown); err != nil {
+			return 0, err
+		}
+		return len(p), nil
+	}
+	return v.Writer.Write(p)
+}
+
+// file is the file that an output writes to, nil where there is none: for live lines, which move the cursor. Their texts are [spelled].
+func file(out io.Writer) *os.File {
+	if v, ok := out.(visible); ok {
+		out = v.Writer
+	}
+	f, _ := out.(*os.File)
+	return f
+}
+
+// spelled writes control characters other than line feed and tab as \u001b, as TOML and JSON do, and bytes that are no UTF-8 as \x9b.
+// Marks that turn the direction of writing count too.
+func spelled(text string) string {
+	harmless := func(r rune) bool { return r == '\n' || r == '\t' || !unicode.In(r, unicode.Cc, unicode.Bidi_Control) }
+	if utf8.ValidString(text) && strings.IndexFunc(text, func(r rune) bool { return !harmless(r) }) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for i, r := range text {
+		_, size := utf8.DecodeRuneInString(text[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, text[i])
+		case harmless(r):
+			b.WriteRune(r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+// columns prints aligned columns.
+type columns struct{ out *tabwriter.Writer }
+
+func newTable(out io.Writer) columns {
+	return columns{tabwriter.NewWriter(&trimmed{out: out}, 0, 0, 2, ' ', 0)}
+}
+
+// row prints one row.
+func (t columns) row(cells ...any) {
+	texts := make([]string, len(cells))
+	for i, cell := range cells {
+		texts[i] = cellText(cell)
+	}
+	fmt.Fprintln(t.out, strings.Join(texts, "\t"))
+}
+
+// trimmed is an output without spaces at the ends of lines: those that align empty cells.
+type trimmed struct {
+	out    io.Writer
+	spaces []byte // that are written if something follows in their line
+}
+
+// Write implements [io.Writer].
+func (t *trimmed) Write(p []byte) (int, error) {
+	var kept []byte
+	for _, b := range p {
+		switch b {
+		case ' ':
+			t.spaces = append(t.spaces, b)
+			continue
+		case '\n':
+			t.spaces = t.spaces[:0]
+		}
+		kept = append(append(kept, t.spaces...), b)
+		t.spaces = t.spaces[:0]
+	}
+	if _, err := t.out.Write(kept); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+func (t columns) flush() error { return t.out.Flush() }
+
+func cellText(cell any) string {
+	if v, ok := cell.(float64); ok {
+		return number(v)
+	}
+	return fmt.Sprint(cell)
+}
+
+// valueText prints the named value, "-" if it is not applicable or was not measured.
+func valueText(values metrics.Values, name string) string {
+	v, ok := values.Number(name)
+	if !ok {
+		return "-"
+	}
+	if m, _ := metrics.MeasureOf(name); m.Count {
+		return fmt.Sprint(int(v))
+	}
+	return number(v)
+}
+
+func digits(n int) int { return len(fmt.Sprint(n)) }
+
+// number prints a value with four significant digits.
+func number(v float64) string { return fmt.Sprintf("%.4g", v) }
+
+// longest is the time from which a duration is not printed exactly.
+const longest = 100 * 365 * 24 * time.Hour
+
+// duration prints a time to whole seconds, tenths below ten.
+func duration(d time.Duration) string {
+	if d < 10*time.Second {
+		return d.Round(100 * time.Millisecond).String()
+	}
+	if d >= longest {
+		return "over 100 years"
+	}
+	return d.Round(time.Second).String()
+}
+
+// counted is a number with a noun: "1 model", "2 models".
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// printJSON prints one document.
+func printJSON(out io.Writer, v any) error {
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// shapeText prints a shape as 28x28.
+func shapeText(shape []int) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", "x"), "[]")
+}
+
+// thousands prints 157684 as 157,684.
+func thousands(n int) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// screenOf is the terminal that results are printed to, nil where they go elsewhere.
+func screenOf(cmd *cobra.Command) *os.File { return terminalOf(cmd.OutOrStdout()) }
+
+// terminalOf is the terminal that an output goes to, or nil.
+func terminalOf(out io.Writer) *os.File {
+	if o, ok := out.(*output); ok {
+		out = o.Writer
+	}
+	if f := file(out); f != nil && term.IsTerminal(int(f.Fd())) {
+		return f
+	}
+	return nil
+}
+
+// pageWidth is the number of characters in a line of a terminal, and 0 where the output goes elsewhere.
+func pageWidth(out io.Writer) int {
+	screen := terminalOf(out)
+	if screen == nil {
+		return 0
+	}
+	width, _, err := term.GetSize(int(screen.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
+// standardOutput is its path in errors.
+const standardOutput = "standard output"
+
+// output is standard output. It stores the first write error, because not every print call checks for errors.
+type output struct {
+	io.Writer
+	err error
+}
+
+// Write implements [io.Writer]; its error is a [*folder.WriteError].
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if err != nil {
+		err = &folder.WriteError{Path: standardOutput, Err: err}
+		o.err = err
+	}
+	return n, err
+}
+
+// cells joins lists of texts into a row.
+func cells(lists ...[]string) []any {
+	var row []any
+	for _, text := range slices.Concat(lists...) {
+		row = append(row, text)
+	}
+	return row
+}

@@ -1,0 +1,297 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tessera/config"
+	"tessera/data"
+	"tessera/internal/regular"
+	"tessera/internal/shell"
+	"tessera/sweep"
+	"tessera/sweep/scheduler"
+	"tessera/train/folder"
+)
+
+// The values of --emit.
+const (
+	emitSlurm      = "slurm"
+	emitKubernetes = "kubernetes"
+)
+
+// arrayFlags are the flags of sweep for array jobs.
+type arrayFlags struct {
+	emit, collect              string
+	parallel, perTask, mostJob int
+}
+
+func (f *arrayFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.emit, "emit", "", "write an array job into the folder of the sweep instead of training: "+emitSlurm+" or "+emitKubernetes)
+	flags.StringVar(&f.collect, "collect", "", "gather the trials of an array job from this folder and write the results")
+	flags.IntVar(&f.parallel, "parallel", 0, "with --emit: tasks at the same time (default: as many as the scheduler runs)")
+	flags.IntVar(&f.perTask, "per-task", 1, "with --emit: trials of one task, one after the other")
+	flags.IntVar(&f.mostJob, "max-array", 1001, "with --emit slurm: MaxArraySize of the cluster (scontrol show config); more tasks take several scripts")
+	_ = cmd.RegisterFlagCompletionFunc("emit", cobra.FixedCompletions([]string{emitSlurm, emitKubernetes}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.MarkFlagsMutuallyExclusive("emit", "clean")                                             // tasks may still be running
+	for _, other := range []string{"file", "set", "epochs", "seeds", "out", "metrics", "svm"} { // the manifest has these
+		cmd.MarkFlagsMutuallyExclusive("collect", other)
+	}
+}
+
+// check checks the values.
+func (f *arrayFlags) check(cmd *cobra.Command) error {
+	for name, n := range map[string]int{"parallel": f.parallel, "per-task": f.perTask, "max-array": f.mostJob} {
+		switch changed := cmd.Flags().Changed(name); {
+		case changed && f.emit == "":
+			return usagef("--%s: needs --emit", name)
+		case changed && n < 1:
+			return usagef("--%s: got %d, want > 0", name, n)
+		}
+	}
+	if f.emit != "" && f.emit != emitSlurm && f.emit != emitKubernetes {
+		return usagef("--emit: got %q, want %s or %s", f.emit, emitSlurm, emitKubernetes)
+	}
+	return nil
+}
+
+// writeJob writes the manifest and the job of a sweep.
+func (f *sweepFlags) writeJob(cmd *cobra.Command, spec *config.Sweep) error {
+	chosen, err := f.chosen()
+	if err != nil {
+		return err
+	}
+	s, err := sweep.New(cmd.Context(), spec, sweep.Options{Dirs: data.SearchDirs(f.data), Out: f.out, Jobs: f.jobs, Metrics: chosen})
+	if err != nil {
+		return err
+	}
+	m := sweep.Manifest{PerTask: f.array.perTask, PerJob: f.array.mostJob, Metrics: f.names, SVM: f.svm}
+	job, err := f.job(s, (len(s.Trials)+m.PerTask-1)/m.PerTask)
+	if err != nil {
+		return err
+	}
+	scripts, err := f.array.scripts(job)
+	if err != nil {
+		return usageError{err}
+	}
+	var files []folder.File
+	for _, script := range scripts {
+		files = append(files, folder.File{Name: script.Name, Data: []byte(script.Text)})
+	}
+	if err := s.Emit(m, files...); err != nil {
+		return err
+	}
+	if f.array.emit == emitSlurm { // Slurm refuses to start a task whose log it cannot open
+		logs := filepath.Join(s.Path, scheduler.LogsDir)
+		if err := os.MkdirAll(logs, 0o777); err != nil {
+			return &folder.WriteError{Path: logs, Err: err}
+		}
+	}
+	return f.printJob(cmd, s, job, scripts)
+}
+
+// scripts are the files of a job.
+func (f *arrayFlags) scripts(job scheduler.Job) ([]scheduler.File, error) {
+	if f.emit == emitSlurm {
+		return job.Slurm()
+	}
+	one, err := job.Kubernetes()
+	return []scheduler.File{one}, err
+}
+
+// job describes the array job of a sweep.
+func (f *sweepFlags) job(s *sweep.Sweep, tasks int) (scheduler.Job, error) {
+	program, err := os.Executable()
+	if err != nil {
+		program = "tessera"
+	}
+	work, err := os.Getwd()
+	if err != nil {
+		return scheduler.Job{}, fmt.Errorf("the current directory: %w", err)
+	}
+	dir := f.data
+	if dir == "" {
+		dir = os.Getenv(data.EnvDir)
+	}
+	job := scheduler.Job{Sweep: s.Name, Folder: s.Path, Work: work, Program: program, Data: dir, Tasks: tasks,
+		Parallel: f.array.parallel, PerJob: f.array.mostJob, Generated: !slices.ContainsFunc(s.Trials, s.ReadsFiles)}
+	for _, path := range []*string{&job.Folder, &job.Data} {
+		if *path != "" && !filepath.IsAbs(*path) {
+			*path = filepath.Join(work, *path)
+		}
+	}
+	return job, nil
+}
+
+// printJob says what was written and what comes next.
+func (f *sweepFlags) printJob(cmd *cobra.Command, s *sweep.Sweep, job scheduler.Job, scripts []scheduler.File) error {
+	out := cmd.OutOrStdout()
+	done := 0
+	for _, t := range s.Trials {
+		if s.State(t) == sweep.Done {
+			done++
+		}
+	}
+	fmt.Fprintf(out, "%s, %d already done, as %s\n\n", counted(len(s.Trials), "trial"), done, counted(job.Tasks, "task"))
+	t := newTable(out)
+	t.row("manifest", filepath.Join(s.Path, sweep.ManifestFile))
+	for _, script := range scripts {
+		t.row("job", filepath.Join(s.Path, script.Name))
+	}
+	for _, script := range scripts {
+		path := filepath.Join(s.Path, script.Name)
+		if f.array.emit == emitSlurm {
+			t.row("submit", "sbatch "+shell.Word(path))
+		} else {
+			t.row("submit", "edit image and volumes, then kubectl apply -f "+shell.Word(path))
+		}
+	}
+	t.row("collect", fmt.Sprintf("tessera sweep %s --collect %s", shell.Word(s.Name), shell.Word(s.Path)))
+	return t.flush()
+}
+
+// gather collects the trials of an array job and prints the results.
+func (f *sweepFlags) gather(cmd *cobra.Command, name string) error {
+	dir := f.array.collect
+	m, err := manifest(dir)
+	if err != nil {
+		return err
+	}
+	if m.Sweep != name {
+		return usagef("--collect: %s has the trials of sweep %q, not of %q", dir, m.Sweep, name)
+	}
+	s, err := declaredAgain(cmd, dir, f.data, m, sweep.Options{Jobs: f.jobs, Clean: f.clean})
+	if err != nil {
+		return err
+	}
+	results, all, err := s.Collect(cmd.Context())
+	var failed *sweep.Failed
+	if err != nil && !errors.As(err, &failed) {
+		return err
+	}
+	if err := f.census(cmd, s, m, all); err != nil {
+		return err
+	}
+	if ended := func(g sweep.Gathered) bool { return g.State == sweep.Done || g.State == sweep.Broken }; slices.ContainsFunc(all, ended) {
+		if err := printResults(cmd.OutOrStdout(), s, results); err != nil {
+			return err
+		}
+	}
+	left := slices.DeleteFunc(slices.Clone(all), func(g sweep.Gathered) bool { return g.State == sweep.Done })
+	if len(left) > 0 {
+		return incomplete{fmt.Errorf("%s: %d of %d trials are not done", dir, len(left), len(all))}
+	}
+	return nil
+}
+
+// census prints how many trials are in which state, those that are not done, and how to run them.
+func (f *sweepFlags) census(cmd *cobra.Command, s *sweep.Sweep, m *sweep.Manifest, all []sweep.Gathered) error {
+	out := cmd.ErrOrStderr()
+	count := map[sweep.State]int{}
+	for _, g := range all {
+		count[g.State]++
+	}
+	var counts []string
+	for _, state := range []sweep.State{sweep.Done, sweep.Running, sweep.Begun, sweep.Waiting, sweep.Broken, sweep.Refused} {
+		if n := count[state]; n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	fmt.Fprintf(out, "sweep %s: %s: %s\n", spelled(s.Path), counted(len(all), "trial"), strings.Join(counts, ", "))
+	warnOfKernels(cmd, all)
+	if count[sweep.Done] == len(all) {
+		return nil
+	}
+	t := newTable(out)
+	if waiting := count[sweep.Waiting]; waiting <= mostListed || count[sweep.Done]+waiting < len(all) {
+		t.row("task", "trial", "state", "epochs")
+	}
+	var again []int
+	for _, g := range all {
+		index := g.Index / m.PerTask
+		if g.State != sweep.Done && (g.State != sweep.Waiting || count[sweep.Waiting] <= mostListed) {
+			t.row(index, g.Trial.ID, string(g.State), g.Epoch, spelled(g.Problem))
+		}
+		if g.State != sweep.Done && g.State != sweep.Running && (len(again) == 0 || again[len(again)-1] != index) {
+			again = append(again, index)
+		}
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	for _, line := range repeat(s.Path, m, again) {
+		fmt.Fprintln(out, "run again:", line)
+	}
+	return nil
+}
+
+// mostListed bounds the list of trials of which nothing but their number is worth knowing.
+const mostListed = 20
+
+// warnOfKernels warns if the trials were trained by different kernels: the last bits depend on them.
+func warnOfKernels(cmd *cobra.Command, all []sweep.Gathered) {
+	counts := map[string]int{}
+	var names []string
+	for _, g := range all {
+		if g.Kernel == "" {
+			continue
+		}
+		if counts[g.Kernel]++; counts[g.Kernel] == 1 {
+			names = append(names, g.Kernel)
+		}
+	}
+	if len(names) < 2 {
+		return
+	}
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s (%s)", name, counted(counts[name], "trial"))
+	}
+	warn(cmd, "the trials were trained with different kernels: "+strings.Join(names, ", ")+"; their last bits differ from those of one machine")
+}
+
+// repeat are the commands that run indices again.
+func repeat(dir string, m *sweep.Manifest, indices []int) (lines []string) {
+	job := scheduler.Job{Tasks: m.Tasks(), PerJob: m.PerJob}
+	arrays, limits, scripts := map[string][]int{}, map[string]string{}, []string{}
+	for _, index := range indices {
+		name := job.Script(index)
+		text, err := regular.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			lines = append(lines, fmt.Sprintf("tessera trial %s %d", shell.Word(dir), index))
+			continue
+		}
+		if arrays[name] == nil {
+			scripts, limits[name] = append(scripts, name), scheduler.Limit(string(text))
+		}
+		arrays[name] = append(arrays[name], index%m.PerJob)
+	}
+	for _, name := range scripts {
+		lines = append(lines, fmt.Sprintf("sbatch --array=%s%s %s", ranges(arrays[name]), limits[name], shell.Word(filepath.Join(dir, name))))
+	}
+	return lines
+}
+
+// ranges prints ascending numbers as 0-3,5.
+func ranges(numbers []int) string {
+	var parts []string
+	for i := 0; i < len(numbers); {
+		end := i
+		for end+1 < len(numbers) && numbers[end+1] == numbers[end]+1 {
+			end++
+		}
+		part := strconv.Itoa(numbers[i])
+		if end > i {
+			part += "-" + strconv.Itoa(numbers[end])
+		}
+		parts = append(parts, part)
+		i = end + 1
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,455 @@
+package sweep
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"tessera/config"
+	"tessera/data"
+	"tessera/internal/atomicfile"
+	"tessera/internal/machine"
+	"tessera/internal/regular"
+	"tessera/internal/sealed"
+	"tessera/metrics"
+	"tessera/train"
+	"tessera/train/checkpoint"
+	"tessera/train/folder"
+)
+
+// ManifestFile of a sweep's folder has the trials by the index that the tasks of an array job have.
+const ManifestFile = "manifest.json"
+
+// Manifest is a frozen sweep with all that its tasks need beside the data: manifest.json. The tasks of an array job, which may
+// run on different machines, share the sweep's folder and take their trials from it by an index.
+type Manifest struct {
+	Program string   `json:"program"`  // version of the program that wrote it
+	PerTask int      `json:"per_task"` // trials per index: index i has the trials from i·PerTask on
+	PerJob  int      `json:"per_job"`  // most indices of one job of Slurm
+	Metrics []string `json:"metrics"`  // measured of every trial, as --metrics names them; none: the default ones
+	SVM     bool     `json:"svm"`      // whether the codes are classified too
+	*Frozen
+	SHA256 string `json:"sha256"` // of this file; see package sealed
+}
+
+// Tasks is the number of indices, from 0.
+func (m *Manifest) Tasks() int { return (len(m.Trials) + m.PerTask - 1) / m.PerTask }
+
+// Task returns the places of an index's trials. An index that the manifest does not have is an error.
+func (m *Manifest) Task(index int) ([]int, error) {
+	if index < 0 || index >= m.Tasks() {
+		return nil, fmt.Errorf("sweep %q: there is no task %d (want 0 to %d)", m.Sweep, index, m.Tasks()-1)
+	}
+	var places []int
+	for i := index * m.PerTask; i < min((index+1)*m.PerTask, len(m.Trials)); i++ {
+		places = append(places, i)
+	}
+	return places, nil
+}
+
+// ReadManifest reads the manifest of a sweep's folder. A folder without one is [fs.ErrNotExist]; one that is damaged is a
+// [*checkpoint.Error].
+func ReadManifest(path string) (*Manifest, error) {
+	at := filepath.Join(path, ManifestFile)
+	text, err := regular.ReadFile(at)
+	if err != nil {
+		return nil, err
+	}
+	err = sealed.Check(text)
+	m := &Manifest{}
+	if err == nil {
+		err = json.Unmarshal(text, m)
+	}
+	if err == nil && (m.Frozen == nil || m.PerTask < 1 || m.PerJob < 1 || len(m.Trials) == 0) {
+		err = errors.New("it has no trials")
+	}
+	if err != nil {
+		return nil, checkpoint.Errorf(at, "%s; copy it again, or write it again with `tessera sweep NAME --emit`", damage(err))
+	}
+	return m, nil
+}
+
+// Emit writes the manifest of the sweep and further files, such as job scripts, into the sweep's folder, where trials may be
+// done already. The manifest of other trials, whose tasks may still be waiting, is not replaced: [folder.ErrForeign].
+func (s *Sweep) Emit(m Manifest, files ...folder.File) error {
+	if err := s.labelled(); err != nil {
+		return err
+	}
+	m.Program, m.Frozen = machine.Version(), s.Freeze()
+	text, err := m.text()
+	if err != nil {
+		return err
+	}
+	held, err := folder.Hold(s.Path, s.options.Disk)
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	if err := s.Replaces(); err != nil && !s.options.Clean {
+		return err
+	}
+	if err := s.replacesManifest(m); err != nil {
+		return err
+	}
+	for _, dir := range []string{trialsDir, failedDir} {
+		if err := os.MkdirAll(filepath.Join(s.Path, dir), 0o777); err != nil {
+			return &folder.WriteError{Path: s.Path, Err: err}
+		}
+	}
+	return held.Write(append([]folder.File{{Name: ManifestFile, Data: text}}, files...)...)
+}
+
+// text is the file.
+func (m Manifest) text() ([]byte, error) {
+	m.SHA256 = sealed.Open
+	text, err := json.MarshalIndent(m, "", "  ")
+	text = append(text, '\n')
+	if err == nil {
+		err = sealed.Seal(text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", ManifestFile, err)
+	}
+	return text, nil
+}
+
+// replacesManifest refuses to replace the manifest of other trials. A damaged one is of no use to any task.
+func (s *Sweep) replacesManifest(m Manifest) error {
+	old, err := ReadManifest(s.Path)
+	if err != nil {
+		return nil
+	}
+	m.Program = old.Program // another version of the program may have written the same trials
+	was, err := old.text()
+	if err != nil {
+		return err
+	}
+	if now, err := m.text(); err != nil || bytes.Equal(was, now) {
+		return err
+	}
+	return &foreign{s.Path, "has the " + ManifestFile +
+		" of other trials or settings, whose tasks may still be waiting or running; if none is, remove that file"}
+}
+
+// Matches returns an error for a sweep, declared from some trials of the manifest or from all, that has other trials: other data, or
+// other defaults in another version of the program.
+func (m *Manifest) Matches(s *Sweep, places ...int) error {
+	if len(places) == 0 {
+		for i := range m.Trials {
+			places = append(places, i)
+		}
+	}
+	for i, place := range places {
+		if i >= len(s.Trials) || s.Trials[i].ID != m.Trials[place].ID {
+			const problem = "the trial of place %d is not the one that was declared (%s): the data have other checksums, or another version of " +
+				"the program wrote it (%s, this is %s); restore them, or write the manifest again with `tessera sweep NAME --emit` into another folder"
+			return checkpoint.Mismatchf(filepath.Join(s.Path, ManifestFile), problem, place, m.Trials[place].ID, m.Program, machine.Version())
+		}
+	}
+	return nil
+}
+
+// failedDir of a sweep's folder has a file for every trial that failed as a task of an array job.
+const failedDir = "failed"
+
+// failure is a file of failedDir.
+type failure struct {
+	Trial   string `json:"trial"`
+	Problem string `json:"problem"` // as the results say it
+	SHA256  string `json:"sha256"`  // of this file; see package sealed
+}
+
+// failurePath is the file of a trial's failure.
+func (s *Sweep) failurePath(t *Trial) string { return filepath.Join(s.Path, failedDir, t.ID+".json") }
+
+// Task does one trial as [Sweep.Do] does and records a failure in the sweep's folder, for [Sweep.Collect]. What may succeed when the
+// same task is run again is no failure: an interruption, a full disk, a trial that another process works on.
+func (s *Sweep) Task(ctx context.Context, t *Trial) (*metrics.Result, error) {
+	if err := os.Remove(s.failurePath(t)); err != nil && !errors.Is(err, fs.ErrNotExist) { // of an earlier try
+		return nil, &folder.WriteError{Path: s.failurePath(t), Err: err}
+	}
+	measured, err := s.Do(ctx, t)
+	var unwritten *folder.WriteError
+	switch {
+	case err == nil:
+		return measured, nil
+	case ctx.Err() != nil || errors.Is(err, train.ErrInterrupted):
+		return nil, fmt.Errorf("%s: %w; run the same command again to resume", t.Path, train.ErrInterrupted)
+	case errors.As(err, &unwritten), errors.Is(err, folder.ErrLocked):
+		return nil, err
+	}
+	t.err = err
+	return nil, errors.Join(err, s.recordFailure(t))
+}
+
+// recordFailure writes the failure of a trial.
+func (s *Sweep) recordFailure(t *Trial) error {
+	text, err := json.MarshalIndent(failure{t.ID, t.problem(), sealed.Open}, "", "  ")
+	text = append(text, '\n')
+	if err == nil {
+		err = sealed.Seal(text)
+	}
+	if err != nil {
+		return err
+	}
+	path := s.failurePath(t)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return &folder.WriteError{Path: path, Err: err}
+	}
+	if err := atomicfile.Write(path, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
+		return &folder.WriteError{Path: path, Err: err}
+	}
+	return nil
+}
+
+// failure returns the recorded problem of a trial, "" where there is none or it cannot be read.
+func (s *Sweep) failure(t *Trial) string {
+	text, err := regular.ReadFile(s.failurePath(t))
+	if err != nil || sealed.Check(text) != nil {
+		return ""
+	}
+	var f failure
+	if json.Unmarshal(text, &f) != nil || f.Trial != t.ID {
+		return ""
+	}
+	return f.Problem
+}
+
+// The states of a trial that [Sweep.Collect] tells beside [Waiting], [Begun] and [Done].
+const (
+	Running State = "running" // a process works on it
+	Broken  State = "failed"  // its task recorded an error, which another run would repeat
+	Refused State = "refused" // its files are damaged, or not those of this trial
+)
+
+// Gathered says what became of one trial of an array job.
+type Gathered struct {
+	Trial   *Trial
+	Index   int // of the trial in the sweep
+	State   State
+	Problem string // of a trial that failed or was refused, and what to do
+	Epoch   int    // complete epochs or iterations of a trial that is neither done nor waiting
+	Kernel  string // by which a trial that is done was trained
+}
+
+// Collect gathers the trials that the tasks of an array job did in the sweep's folder, or in a copy of it: it verifies the identities
+// and checksums of their files and writes the results, byte for byte those of [Sweep.Run]. Nothing is trained, and no
+// metrics of the sweep are measured again; selected settings are measured on the test images, once, when all trials have ended.
+// Collect may be repeated at any time, also while tasks are running.
+//
+// Errors are those of [Sweep.Run]; with [*Failed] come the results and the states.
+func (s *Sweep) Collect(ctx context.Context) (*Results, []Gathered, error) {
+	held, err := folder.Hold(s.Path, s.options.Disk)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer held.Close()
+	if err := s.Replaces(); err != nil && !s.options.Clean {
+		return nil, nil, err
+	}
+	w := &work{Sweep: s, folder: held, event: Event{Total: len(s.Trials)}, stop: func() {}}
+	var all []Gathered
+	for i, t := range s.Trials {
+		if ctx.Err() != nil {
+			return nil, nil, fmt.Errorf("%s: %w", s.Path, train.ErrInterrupted)
+		}
+		g := s.gather(t)
+		g.Index = i
+		all = append(all, g)
+	}
+	if err := errors.Join(w.write(), w.removeSelection()); err != nil {
+		return nil, nil, err
+	}
+	if len(s.criteria) > 0 {
+		w.test(ctx)
+	}
+	if w.fatal != nil {
+		return nil, nil, w.fatal
+	}
+	return s.results(), all, s.failed()
+}
+
+// gather reads and verifies one trial.
+func (s *Sweep) gather(t *Trial) Gathered {
+	t.measured, t.onTest, t.err = nil, nil, nil
+	g := Gathered{Trial: t, State: Waiting}
+	if t.Begun() {
+		g.State = Begun
+		if t.err = s.sound(t, &g); t.err != nil {
+			t.measured = nil // nobody can use metrics without their trial
+			g.State, g.Problem = Refused, t.problem()
+			return g
+		}
+	}
+	switch problem := s.failure(t); {
+	case g.State == Done:
+	case folder.Held(t.Path):
+		g.State = Running
+	case problem != "":
+		t.err = errors.New(problem)
+		g.State, g.Problem = Broken, problem
+	}
+	return g
+}
+
+// sound verifies a trial that has a folder, and takes its metrics if they are there. While a process works on the trial, only
+// complete metrics are looked for.
+func (s *Sweep) sound(t *Trial, g *Gathered) error {
+	if err := t.verify(); err != nil {
+		return err
+	}
+	status := train.StatusOf(t.Path)
+	g.Epoch = status.Epoch
+	t.measured = s.kept(t)
+	if t.measured == nil {
+		if status.State == train.Training {
+			return nil
+		}
+		return s.soundMetrics(t)
+	}
+	arithmetic, err := train.ArithmeticOf(t.Path) // verifies the checksum of the state
+	if err != nil {
+		return err
+	}
+	g.Kernel, g.State = arithmetic.Kernel, Done
+	if len(s.criteria) > 0 {
+		t.onTest = s.read(t, testFile, data.TestSplit)
+	}
+	return nil
+}
+
+// soundMetrics refuses metrics that are there but cannot be taken, as Run would measure them again.
+func (s *Sweep) soundMetrics(t *Trial) error {
+	path := filepath.Join(t.Path, keptFile)
+	text, err := regular.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // the training has not ended
+	}
+	if err == nil {
+		err = sealed.Check(text)
+	}
+	if err == nil {
+		if _, open := train.Open(t.Path); open != nil {
+			return open
+		}
+		err = errors.New("is of other parameters, or lacks metrics")
+	}
+	return checkpoint.Errorf(path, "%s; copy the trial again, or remove this file and run its task again, which measures the trial",
+		strings.TrimPrefix(err.Error(), path+": "))
+}
+
+// Frozen is a sweep as data: every trial with every default in place. Other processes and machines declare the same trials
+// from it, without the file and the flags that the sweep was declared by.
+type Frozen struct {
+	Sweep   string             `json:"sweep"`
+	Keys    []string           `json:"keys"`    // that vary
+	Split   data.Split         `json:"split"`   // what the trials are measured on
+	Changes []string           `json:"changes"` // flags that changed the declaration
+	Select  []config.Criterion `json:"select,omitempty"`
+	Trials  []FrozenTrial      `json:"trials"` // in the order of the sweep
+}
+
+// FrozenTrial is one trial of a [Frozen] sweep.
+type FrozenTrial struct {
+	ID       string `json:"trial"`    // [Trial.ID]: the hash of the model and its data
+	Values   values `json:"values"`   // of the sweep's keys, null where a key is not of this model
+	Declared string `json:"declared"` // the model, as [config.Fill] writes it
+}
+
+// values are JSON values that keep integers apart from other numbers: tables print them differently.
+type values []any
+
+// MarshalJSON implements [json.Marshaler]: the number 1e6 is not written as an integer.
+func (v values) MarshalJSON() ([]byte, error) {
+	all := append([]any{}, v...)
+	for i, one := range all {
+		switch f, ok := one.(float64); {
+		case !ok:
+		case math.IsInf(f, 0): // which JSON cannot say
+			all[i] = text(f)
+		case f == math.Trunc(f):
+			all[i] = json.RawMessage(strconv.FormatFloat(f, 'e', -1, 64))
+		}
+	}
+	return json.Marshal(all)
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (v *values) UnmarshalJSON(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var read []any
+	if err := d.Decode(&read); err != nil {
+		return err
+	}
+	for i := range read {
+		read[i] = numbered(read[i])
+	}
+	*v = read
+	return nil
+}
+
+// numbered replaces the numbers in a JSON value by int64 or float64.
+func numbered(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		f, _ := v.Float64() // out of range: infinite
+		return f
+	case []any:
+		for i := range v {
+			v[i] = numbered(v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = numbered(v[key])
+		}
+	}
+	return v
+}
+
+// Freeze returns the sweep as data.
+func (s *Sweep) Freeze() *Frozen {
+	f := &Frozen{Sweep: s.Name, Keys: append([]string{}, s.Keys...), Split: s.split, Changes: append([]string{}, s.changes...), Select: s.criteria}
+	for _, t := range s.Trials {
+		f.Trials = append(f.Trials, FrozenTrial{ID: t.ID, Values: append(values{}, t.Values...), Declared: string(config.Fill(t.Model))})
+	}
+	return f
+}
+
+// Declare returns the declaration of some trials of a frozen sweep; without indices, of all. An index outside of the trials, and
+// a model that this version of the program refuses, are errors.
+func (f *Frozen) Declare(indices ...int) (*config.Sweep, error) {
+	if len(indices) == 0 {
+		for i := range f.Trials {
+			indices = append(indices, i)
+		}
+	}
+	s := &config.Sweep{Name: f.Sweep, Keys: f.Keys, Split: f.Split, Select: f.Select, Changes: f.Changes}
+	for _, i := range indices {
+		if i < 0 || i >= len(f.Trials) {
+			return nil, fmt.Errorf("sweep %q: no trial has the index %d; want 0 to %d", f.Sweep, i, len(f.Trials)-1)
+		}
+		t := f.Trials[i]
+		if len(t.Values) != len(f.Keys) {
+			return nil, fmt.Errorf("sweep %q: trial %s has %d values, want %d", f.Sweep, t.ID, len(t.Values), len(f.Keys))
+		}
+		m, err := train.Declared("trial "+t.ID, []byte(t.Declared))
+		if err != nil {
+			return nil, err
+		}
+		s.Trials = append(s.Trials, config.Trial{Model: m, Values: t.Values})
+	}
+	return s, nil
+}

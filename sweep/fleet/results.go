@@ -1,0 +1,223 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"tessera/internal/regular"
+	"tessera/sweep"
+	"tessera/train"
+	"tessera/train/checkpoint"
+	"tessera/train/folder"
+)
+
+// trialPath stands for the folder of a trial in the problems that workers send.
+const trialPath = "{trial}"
+
+// receive takes the result of a trial. The result is removed from the queue when its effect is in the sweep's folder: a
+// coordinator that is killed before receives it again.
+func (c *Coordinator) receive(ctx context.Context, m jetstream.Msg) {
+	if ctx.Err() != nil {
+		return // the next coordinator receives it
+	}
+	var r result
+	if err := decode(m.Data(), &r); err != nil {
+		c.options.Log("a result was ignored: " + err.Error())
+		_ = m.Ack()
+		return
+	}
+	t := c.trials[r.Trial]
+	if t == nil { // of an earlier declaration
+		_ = m.Ack()
+		return
+	}
+	err := c.settle(ctx, t, &r)
+	if ctx.Err() != nil {
+		return
+	}
+	var unwritten *folder.WriteError
+	if errors.As(err, &unwritten) { // the result stays in the queue
+		c.finish(t, r.Task, err)
+		return
+	}
+	if err != nil {
+		c.reject(ctx, t, &r, err)
+	}
+	_ = m.DoubleAck(ctx)
+}
+
+// reject gives the trial of an unusable result out again, or ends it after mostFailures such results.
+func (c *Coordinator) reject(ctx context.Context, t *sweep.Trial, r *result, why error) {
+	c.rejected[t.ID]++ // results are received one after the other
+	if n := c.rejected[t.ID]; n >= mostFailures {
+		c.finish(t, r.Task, fmt.Errorf("%d results of workers cannot be used; that of %s: %w", n, r.Worker, why))
+		c.clear(ctx, t, r)
+		return
+	}
+	c.options.Log(fmt.Sprintf("%s: the result of %s cannot be used: %v; the trial is done again", t.Path, r.Worker, why))
+	c.repeat(ctx, t)
+}
+
+// settle gives a result its effect. An error means that the result is not usable.
+func (c *Coordinator) settle(ctx context.Context, t *sweep.Trial, r *result) error {
+	current, err := c.task(t)
+	if err != nil {
+		return nil // the sweep says so
+	}
+	text, err := encode(current)
+	if err != nil || sum(text) != r.Task { // other metrics were asked for
+		c.store.drop(ctx, r.Run)
+		if c.sweep.Check(t) != nil {
+			return errors.New("other metrics are asked for now")
+		}
+		return nil
+	}
+	switch {
+	case c.sweep.Check(t) == nil:
+		c.compare(t, r)
+	case r.Problem != "":
+		return c.failed(ctx, t, r)
+	default:
+		files, err := c.store.get(ctx, r.Run, largestRun(c.sweep.Standalone(t)))
+		if err != nil {
+			return err
+		}
+		if err := c.put(t, r, files); err != nil {
+			return err
+		}
+		c.finish(t, r.Task, nil)
+	}
+	c.clear(ctx, t, r)
+	return nil
+}
+
+// installResult verifies a finished run and puts it into the sweep's folder.
+func (c *Coordinator) installResult(t *sweep.Trial, r *result, files []folder.File) error {
+	if got := sum(find(files, evalFile)); got != r.Digest {
+		return fmt.Errorf("%s: %w (got %.12s..., want %.12s...)", evalFile, errChecksum, got, r.Digest)
+	}
+	if err := c.install(t, files, r.Worker); err != nil {
+		return err
+	}
+	if err := c.sweep.Check(t); err != nil { // else workers would continue from that run
+		return errors.Join(err, c.options.Disk.RemoveAll(t.Path))
+	}
+	return nil
+}
+
+// install puts a run into the folder of its trial, in one step. Only files of a run are written, whatever was sent.
+func (c *Coordinator) install(t *sweep.Trial, files []folder.File, worker string) error {
+	if !resumable(files) {
+		return errors.New("it is not a whole run")
+	}
+	one := c.sweep.Standalone(t)
+	var kept []folder.File
+	for _, f := range files {
+		if f.Name == folder.Environment {
+			text, err := train.Moved(f.Data, worker, one.Dirs, one.Fitted.Files, t.Started())
+			if err != nil {
+				return err
+			}
+			f.Data = text
+		}
+		if f.Name != setFile {
+			kept = append(kept, f)
+		}
+	}
+	held, err := folder.Create(t.Path, t.Begun(), c.options.Disk, kept...)
+	if err != nil {
+		return err
+	}
+	return held.Close()
+}
+
+// failed ends a trial with the error that its workers had.
+func (c *Coordinator) failed(ctx context.Context, t *sweep.Trial, r *result) error {
+	if r.Run != nil && !t.Begun() {
+		files, err := c.store.get(ctx, r.Run, largestRun(c.sweep.Standalone(t)))
+		if err == nil {
+			err = c.install(t, files, r.Worker)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	c.finish(t, r.Task, errors.New(strings.ReplaceAll(r.Problem, trialPath, t.Path)))
+	c.clear(ctx, t, r)
+	return nil
+}
+
+// compare compares a second result with the installed one. They can only differ if machines compute differently, or memory or
+// disk of one is faulty. Workers of different kernels compute differently: of them the first result is kept.
+func (c *Coordinator) compare(t *sweep.Trial, r *result) {
+	text, err := regular.ReadFile(filepath.Join(t.Path, evalFile))
+	if err != nil || r.GaveUp || r.Problem == "" && sum(text) == r.Digest {
+		return
+	}
+	firstWorker, kernels := "another machine", ""
+	if e, err := train.ReadEnvironment(t.Path); err == nil {
+		if kernels = e.BLAS; e.Machine != "" {
+			firstWorker = fmt.Sprintf("%s (%s, %s)", e.Machine, e.CPU, e.BLAS)
+		}
+	}
+	second := r.Worker
+	c.mu.Lock()
+	mixed := c.mixed
+	for _, m := range c.workers {
+		if m.name == r.Worker {
+			second = fmt.Sprintf("%s (%s, %s)", m.name, m.cpu, m.kernels)
+			mixed = mixed || kernels != "" && m.kernels != "" && m.kernels != kernels // the first one came before a restart
+		}
+	}
+	c.mu.Unlock()
+	if mixed && r.Problem == "" {
+		c.options.Log(fmt.Sprintf("%s: the result of %s differs from that of %s; the first is kept: the workers have different kernels", t.Path, second, firstWorker))
+		return
+	}
+	what := "SHA-256 of parameters and metrics: got " + r.Digest + ", want " + sum(text)
+	if r.Problem != "" {
+		what = "it failed: " + strings.ReplaceAll(r.Problem, trialPath, t.Path)
+	}
+	c.fail(checkpoint.Mismatchf(t.Path, "the result of %s differs from that of %s (%s); use --same-kernels, and test the memory of both machines", second, firstWorker, what))
+}
+
+// finish tells the trial's Do of its end.
+func (c *Coordinator) finish(t *sweep.Trial, digest string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w := c.waiting[t.ID]; w != nil && w.digest == digest {
+		select {
+		case w.done <- err:
+		default: // it has an outcome
+		}
+	}
+}
+
+// clear removes what the queue still has of a trial.
+func (c *Coordinator) clear(ctx context.Context, t *sweep.Trial, r *result) {
+	_ = c.withdraw(ctx, t.ID)
+	rec, _, err := c.records.get(ctx, t.ID)
+	if err == nil {
+		c.store.drop(ctx, rec.Checkpoint)
+	}
+	c.records.remove(ctx, t.ID)
+	c.store.drop(ctx, r.Run)
+}
+
+// repeat gives a trial out again from its beginning.
+func (c *Coordinator) repeat(ctx context.Context, t *sweep.Trial) {
+	c.records.remove(ctx, t.ID)
+	c.mu.Lock()
+	w := c.waiting[t.ID]
+	c.mu.Unlock()
+	if w == nil {
+		return
+	}
+	if err := c.offer(ctx, t, w, false); err != nil && ctx.Err() == nil {
+		c.fail(fmt.Errorf("%w: %w", ErrLost, err))
+	}
+}

@@ -1,0 +1,201 @@
+package sweep
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tessera/config"
+	"tessera/data"
+	"tessera/engine"
+	"tessera/graph"
+	"tessera/internal/regular"
+	"tessera/internal/sealed"
+	"tessera/metrics"
+	"tessera/parallel/team"
+	"tessera/train"
+	"tessera/train/checkpoint"
+	"tessera/train/evaluation"
+	"tessera/train/folder"
+)
+
+// StandaloneTrial is one trial without its sweep: everything that its training and evaluation read. [Sweep.Run] trains its own trials
+// through it, and so does another machine that has taken the trial: equal fields give equal bytes.
+type StandaloneTrial struct {
+	ID      string
+	Model   *config.Model
+	Path    string            // the folder of its run
+	Fitted  *data.Set         // what it is trained on
+	Tested  *data.Set         // what it is evaluated on
+	Split   data.Split        // of Tested or Fitted, that is measured
+	Metrics metrics.Selection // nil: [metrics.Default]
+
+	Start  string                     // folder of the run whose parameters the model starts from; "": the one that it declares
+	Dirs   data.Dirs                  // for the record of the run
+	Disk   folder.Disk                // nil: the operating system's
+	Report func(train.Progress)       // may be nil
+	Rows   map[*data.Images][]float32 // values of images that several trials are measured on; may be nil
+}
+
+// Do trains the trial, or resumes it from the checkpoint in its folder, measures it and keeps the metrics in eval.json. The
+// errors are those of [train.Run], [train.Resume] and [evaluation.Measure].
+func (o *StandaloneTrial) Do(ctx context.Context, team *team.Team) (*metrics.Result, error) {
+	backend := engine.Backend{Team: team}
+	options := train.Options{Backend: backend, Team: team, Dirs: o.Dirs, Out: o.Path, Disk: o.Disk, Report: o.Report, Start: o.Start,
+		Load: func(context.Context, *config.Dataset) (*data.Set, error) { return o.Fitted, nil }}
+	var err error
+	if begun(o.Path) {
+		_, err = train.Resume(ctx, o.Path, options)
+	} else {
+		_, err = train.Run(ctx, o.Model, options)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return o.measure(ctx, backend, o.Split, keptFile)
+}
+
+// begun reports whether a folder holds a run. The folder of a run is whole as soon as it is there.
+func begun(path string) bool {
+	_, err := os.Stat(filepath.Join(path, folder.Config))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// Identity is the ID of a trial of this model, on these data, with the parameters of Start.
+func (o *StandaloneTrial) Identity() (string, error) {
+	files := slices.Concat(o.Fitted.Files, o.Tested.Files)
+	start, err := train.StartOf(o.Model)
+	if o.Start != "" {
+		start, err = train.ParametersOf(o.Start)
+	}
+	if err != nil && o.Start != "" {
+		return "", err
+	}
+	if start != nil && err == nil { // else the training says what is wrong
+		files = append(files, *start)
+	}
+	return identity(o.Model, files), nil
+}
+
+// measure measures the trained trial on a split and writes the metrics into a file of its folder.
+func (o *StandaloneTrial) measure(ctx context.Context, backend graph.Backend, split data.Split, file string) (*metrics.Result, error) {
+	parameters, err := train.ParametersOf(o.Path)
+	if err != nil {
+		return nil, err
+	}
+	measured, err := o.evaluate(ctx, backend, split)
+	if err != nil {
+		return nil, err
+	}
+	return measured, o.keep(file, keptMetrics{o.ID, parameters.SHA256, measured.Whole(), sealed.Open})
+}
+
+// keep writes the metrics of a trial into a file of its folder, those that are not applicable included.
+func (o *StandaloneTrial) keep(file string, kept keptMetrics) error {
+	text, err := json.MarshalIndent(kept, "", "  ")
+	text = append(text, '\n')
+	if err == nil {
+		err = sealed.Seal(text)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	disk := o.Disk
+	if disk == nil {
+		disk = folder.OS{}
+	}
+	held, err := folder.Open(o.Path, disk)
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	return held.Write(folder.File{Name: file, Data: text})
+}
+
+// evaluate measures the trained trial on a split of its data set.
+func (o *StandaloneTrial) evaluate(ctx context.Context, backend graph.Backend, split data.Split) (measured *metrics.Result, err error) {
+	trained, err := train.Open(o.Path)
+	if err != nil {
+		return nil, err
+	}
+	coder := trained.Coder(backend)
+	if c, ok := coder.(io.Closer); ok {
+		defer func() {
+			if closed := c.Close(); err == nil {
+				err = closed
+			}
+		}()
+	}
+	set := o.Fitted
+	if split == data.TestSplit {
+		set = o.Tested
+	}
+	sample, err := evaluation.Take(set.Scaled(trained.Scaling), o.Model, coder.Shape(), split)
+	if err != nil {
+		return nil, err
+	}
+	sample.Rows = o.Rows[sample.Images]
+	return evaluation.Measure(ctx, o.Model, coder, sample, o.Metrics)
+}
+
+// keptMetrics are eval.json and test.json of a trial. They hold as long as the parameters that were measured are those of the
+// trial, and not a bit of the file has changed.
+type keptMetrics struct {
+	Trial      string          `json:"trial"`
+	Parameters string          `json:"parameters"` // SHA-256 of the file of the measured parameters
+	Measured   *metrics.Result `json:"measured"`
+	SHA256     string          `json:"sha256"` // of this file; see package sealed
+}
+
+// kept returns the metrics of a finished trial on the sweep's images, nil if a requested metric is missing. Metrics that are
+// unreadable, damaged or of other parameters are measured again.
+func (s *Sweep) kept(t *Trial) *metrics.Result { return s.read(t, keptFile, s.split) }
+
+// read returns the metrics that a file of a trial holds, nil if they are not those of its parameters on this split.
+func (s *Sweep) read(t *Trial, file string, split data.Split) *metrics.Result {
+	text, err := regular.ReadFile(filepath.Join(t.Path, file))
+	if err != nil || sealed.Check(text) != nil {
+		return nil
+	}
+	var kept keptMetrics
+	if json.Unmarshal(text, &kept) != nil || kept.Trial != t.ID || kept.Measured == nil || kept.Measured.Images == 0 {
+		return nil
+	}
+	if parameters, err := train.ParametersOf(t.Path); err != nil || parameters.SHA256 != kept.Parameters {
+		return nil
+	}
+	if split == data.TestSplit && !t.tested.HasTest {
+		split = data.AllSplit
+	}
+	picked, ok := s.options.Metrics.Of(kept.Measured)
+	if !ok || picked.Split != string(split) {
+		return nil
+	}
+	return picked
+}
+
+// verify refuses a trial whose folder declares another model than the one that its ID stands for.
+func (t *Trial) verify() error {
+	stored, err := train.ConfigOf(t.Path)
+	if err != nil {
+		return err
+	}
+	stored.About = t.Model.About // it is not part of the identity
+	differing := config.Differences(t.Model.Resolved(t.fitted.Shape), stored.Resolved(t.fitted.Shape))
+	if len(differing) == 0 {
+		return nil
+	}
+	lines := make([]string, len(differing))
+	for i, d := range differing {
+		lines[i] = d.String()
+	}
+	return checkpoint.Mismatchf(filepath.Join(t.Path, folder.Config), "does not declare the model of this trial: %s; restore the file, or remove the folder to train the trial again",
+		strings.Join(lines, "; "))
+}
