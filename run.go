@@ -5,11 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"slices"
+	"strconv"
 
 	"tessera/attack"
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
+	"tessera/internal/volume"
 	"tessera/losses"
 	"tessera/metrics"
 	"tessera/parallel/team"
@@ -30,6 +34,7 @@ type Run struct {
 	network *graph.Model  // nil for a baseline
 	scaling *data.Scaling // between the samples of the run's methods and those of coder; nil for none
 	span    [2]float32    // of the fitted samples
+	classes []string      // names of the classes; nil where they are not known
 	options Options
 	dirs    data.Dirs
 	origin  train.Environment // where its data are
@@ -40,7 +45,7 @@ type Run struct {
 // newRun returns the run of a model that was read; it owns the team.
 func (o Options) newRun(t *train.Trained, path string, backend graph.Backend, team *team.Team) *Run {
 	return &Run{Model: t.Spec, Path: path, Epoch: t.Epoch, Step: t.Step,
-		coder: t.Coder(backend), network: t.Model, scaling: t.Scaling, span: t.Range, options: o, dirs: data.SearchDirs(o.Data), team: team}
+		coder: t.Coder(backend), network: t.Model, scaling: t.Scaling, span: t.Range, classes: t.Classes, options: o, dirs: data.SearchDirs(o.Data), team: team}
 }
 
 // ErrClosed says that a run or an encoder was closed before.
@@ -208,6 +213,84 @@ func (r *Run) ClassHeads() []string {
 		return named.ClassHeads()
 	}
 	return nil
+}
+
+// Prediction is what a head of a classifier predicts of samples.
+type Prediction struct {
+	Head          string
+	Classes       []string  // names of the classes, in the order of the columns of Probabilities
+	Labels        []int     // the most probable class of each sample, an index into Classes
+	Probabilities []float32 // one row per sample, one column per class: the softmax of the logits
+}
+
+// Probability is the probability of the most probable class of sample i.
+func (p *Prediction) Probability(i int) float32 {
+	return p.Probabilities[i*len(p.Classes)+p.Labels[i]]
+}
+
+// ErrNoClasses says that a model has no head that predicts classes.
+var ErrNoClasses = errors.New("no loss of the model compares a head with labels: there are no classes to predict")
+
+// Predict returns the classes that a head predicts of samples, one of [Run.ClassHeads]; "" is the only one. Samples are those of
+// [Run.Encode]. A model without such a head gives [ErrNoClasses].
+func (r *Run) Predict(head string, samples []float32) (*Prediction, error) {
+	head, err := r.classHead(head)
+	if err != nil {
+		return nil, err
+	}
+	logits, err := r.Value(head, samples)
+	if err != nil {
+		return nil, err
+	}
+	return r.PredictionOf(head, logits, len(samples)/volume.Of(r.Shape())), nil
+}
+
+// classHead is the head that predicts classes, the only one if none is named.
+func (r *Run) classHead(head string) (string, error) {
+	if err := r.ready(); err != nil {
+		return "", err
+	}
+	heads := r.ClassHeads()
+	switch {
+	case len(heads) == 0:
+		return "", fmt.Errorf("%s: %w", r.Path, ErrNoClasses)
+	case head == "" && len(heads) == 1:
+		return heads[0], nil
+	case !slices.Contains(heads, head):
+		return "", fmt.Errorf("%s: head: got %q, want one of %q", r.Path, head, heads)
+	}
+	return head, nil
+}
+
+// PredictionOf returns the prediction that the logits of n samples are, as an [Encoder] of that head computes them.
+func (r *Run) PredictionOf(head string, logits []float32, n int) *Prediction {
+	k := len(logits) / max(1, n)
+	p := &Prediction{Head: head, Classes: r.ClassNames(k), Labels: make([]int, n), Probabilities: make([]float32, len(logits))}
+	for i := range n {
+		row, to := logits[i*k:(i+1)*k], p.Probabilities[i*k:(i+1)*k]
+		for j, z := range row {
+			if z > row[p.Labels[i]] {
+				p.Labels[i] = j
+			}
+		}
+		most, sum := float64(row[p.Labels[i]]), 0.0
+		for _, z := range row {
+			sum += math.Exp(float64(z) - most)
+		}
+		for j, z := range row {
+			to[j] = float32(math.Exp(float64(z)-most) / sum)
+		}
+	}
+	return p
+}
+
+// ClassNames returns the names of n classes as the data set of the training had them, or their numbers where it had none.
+func (r *Run) ClassNames(n int) []string {
+	names := slices.Clone(r.classes[:min(n, len(r.classes))])
+	for i := len(names); i < n; i++ {
+		names = append(names, strconv.Itoa(i))
+	}
+	return names
 }
 
 // reAtomed is a run's coder with other atoms.

@@ -242,7 +242,7 @@ func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, e
 			if err != nil {
 				return nil, err
 			}
-			return source.Load(ctx, t.Dirs, d.Need())
+			return data.Load(ctx, source, t.Dirs, d.Need())
 		}
 	}
 	result, err := work(t)

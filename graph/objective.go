@@ -99,6 +99,11 @@ func (b *builder) term(i int, factor float64) (*gorgonia.Node, error) {
 	if !slices.Contains(b.request.Want, Loss) { // without training: the final weight
 		return scaled(n, declared.Weight.At(math.Inf(1))*factor)
 	}
+	if _, follows := declared.Weight.(losses.Adaptive); follows {
+		if err := b.tap(UnweightedName(b.model.Spec.TermName(i)), n); err != nil {
+			return nil, err
+		}
+	}
 	w := b.input(WeightName(b.model.Spec.TermName(i)), nil)
 	b.program.Inputs[len(b.program.Inputs)-1].Weight = declared.Weight
 	if n, err = gorgonia.Mul(w, n); err != nil {

@@ -51,6 +51,9 @@ type Input struct {
 // WeightName is the name of the input of the weight of a term.
 func WeightName(term string) string { return "weight." + term }
 
+// UnweightedName is the name of the tap of a term without its weight, if the weight follows the term ([losses.Adaptive]).
+func UnweightedName(term string) string { return "unweighted." + term }
+
 // Binding is a parameter and its nodes.
 type Binding struct {
 	*Parameter

@@ -202,7 +202,7 @@ func (s *Sweep) load(ctx context.Context, d *config.Dataset, need data.Need) (*d
 			return l.set, nil
 		}
 	}
-	set, err := d.Source.Load(ctx, s.options.Dirs, need)
+	set, err := data.Load(ctx, d.Source, s.options.Dirs, need)
 	if err != nil {
 		return nil, err
 	}

@@ -1,11 +1,16 @@
 package train
 
-import "tessera/losses"
+import (
+	"math"
+
+	"tessera/losses"
+)
 
 // adaptive is a weight that follows the values of its term.
 type adaptive struct {
 	losses.Adaptive
 	term, input int // of the model and of the program
+	unweighted  int // tap of the term without its weight
 }
 
 // weigh sets the adaptive weights of a step.
@@ -21,10 +26,19 @@ func (n *network) weigh(p *program, values [][]float32) {
 	}
 }
 
-// adapt computes the adaptive weights of the next step from the terms of this one.
-func (n *network) adapt(p *program) {
+// adapt computes the adaptive weights of the next step from the terms of this one. It returns a weight that is not finite.
+func (n *network) adapt(p *program) (b bad) {
 	for _, a := range p.adaptive {
 		weight := n.progress.Weights[a.term]
-		n.progress.Weights[a.term] = a.Next(weight, p.scalar(p.terms[a.term])/float64(float32(weight)))
+		value := p.scalar(p.terms[a.term]) / float64(float32(weight))
+		if float32(weight) == 0 {
+			value = p.scalar(a.unweighted)
+		}
+		next := a.Next(weight, value)
+		if b.tensor == "" && (math.IsNaN(next) || math.IsInf(next, 0)) {
+			b = bad{"weight of loss." + n.spec.TermName(a.term), next}
+		}
+		n.progress.Weights[a.term] = next
 	}
+	return b
 }

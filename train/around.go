@@ -10,6 +10,7 @@ import (
 	"tessera/data"
 	"tessera/graph"
 	"tessera/hooks"
+	"tessera/parallel/team"
 	"tessera/train/checkpoint"
 )
 
@@ -23,11 +24,31 @@ type attached struct {
 	stepwise bool // has functions that are only called in mini-batch training
 }
 
-// guard turns a panic into an error: the called function may be user-defined.
-func guard(what string, call func() error) (err error) {
+// partPanic is the panic of a part, which may be user-defined.
+type partPanic struct {
+	part  string
+	cause any
+}
+
+// namePart adds the name of a part to its panic. Calls of the part defer it; it allocates only after a panic.
+func namePart(kind, name string) {
+	if cause := recover(); cause != nil {
+		panic(partPanic{kind + " " + name, cause})
+	}
+}
+
+// guard turns a panic into an error that names the part, or the activity if the part is unknown.
+func guard(activity string, call func() error) (err error) {
 	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("%s panicked: %v", what, cause)
+		cause := recover()
+		if of, ok := cause.(*team.Panic); ok { // on another thread
+			cause = of.Value
+		}
+		if of, ok := cause.(partPanic); ok {
+			activity, cause = of.part, of.cause
+		}
+		if cause != nil {
+			err = fmt.Errorf("%s: panicked: %v", activity, cause)
 		}
 	}()
 	return call()
@@ -44,13 +65,6 @@ func (a *attached) call(f func(a *attached) error) (err error) {
 		}
 	}()
 	return f(a)
-}
-
-// named adds the hook's name to a panic; it is deferred where several threads call the hook.
-func (a *attached) named() {
-	if cause := recover(); cause != nil {
-		panic(fmt.Sprintf("hook %s: %v", a.name, cause))
-	}
 }
 
 // each calls every hook until the first error.

@@ -116,7 +116,7 @@ func (s *stepper) move(thread int, c *chunk) {
 		g = s.scaled(thread, g)
 	}
 	w := m.Data[c.from:c.to]
-	s.optimizer.Update(w, g, c.state, s.rate, s.step)
+	s.apply(w, g, c.state)
 	if !finite(w) {
 		s.bad[thread] = true
 	}
@@ -127,6 +127,12 @@ func (s *stepper) move(thread int, c *chunk) {
 	if len(m.whole) == 0 {
 		s.tell(thread, m, w, c.from)
 	}
+}
+
+// apply calls the optimizer.
+func (s *stepper) apply(w, g []float32, state [][]float32) {
+	defer namePart("optimizer", s.rule)
+	s.optimizer.Update(w, g, state, s.rate, s.step)
 }
 
 // scaled returns the clipped gradient in the thread's own memory.

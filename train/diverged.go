@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"tessera/graph"
 	"tessera/kernel"
@@ -34,6 +35,9 @@ func (e *Diverged) Error() string {
 	return text + "; " + e.advice + " may help"
 }
 
+// inputTensor is the name of the images in [Diverged].
+const inputTensor = "input"
+
 // bad is a tensor with a value that is not finite.
 type bad struct {
 	tensor string
@@ -43,6 +47,10 @@ type bad struct {
 // diverged returns the error for a bad tensor.
 func (s *job) diverged(step int, b bad) error {
 	d := &Diverged{Run: s.run, Epoch: s.progress.Epoch + 1, Step: step, Tensor: b.tensor, Value: b.value}
+	if b.tensor == inputTensor { // no setting of the optimizer helps
+		d.advice = "images without NaN and infinite values, and augmentations that give none,"
+		return d
+	}
 	switch s.spec.Optimizer.Optimizer.(type) {
 	case optim.Rule:
 		d.advice = "a smaller learning_rate or a clip_norm"
@@ -79,7 +87,7 @@ func (n *network) firstBadForward(inputs *batch) (b bad, err error) {
 	if err := p.Run(inputs.values); err != nil {
 		return b, err
 	}
-	b.look("input", inputs.values[0])
+	b.look(inputTensor, inputs.values[0])
 	for _, q := range p.Parameters {
 		b.look(q.Path, q.Data)
 	}
@@ -116,7 +124,7 @@ func (w *whole) firstBad() (b bad, err error) {
 		if err := w.feed.run(p, from, to); err != nil {
 			return err
 		}
-		b.look("input", w.feed.inputs[0])
+		b.look(inputTensor, w.feed.inputs[0])
 		b.lookRun(p)
 		return nil
 	})
@@ -129,6 +137,9 @@ func (w *whole) firstBad() (b bad, err error) {
 // lookRun checks the results of a program's last run.
 func (b *bad) lookRun(p *program) {
 	for i, tap := range p.Taps {
+		if strings.HasPrefix(tap.Name, graph.UnweightedName("")) {
+			continue // the weighted term says it
+		}
 		b.look(tap.Name, p.runner.Tap(i))
 	}
 	for i, q := range p.Parameters {

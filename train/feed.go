@@ -66,7 +66,7 @@ func (f *feed) fill(in graph.Input, dst []float32, indices []int) {
 	default:
 		row := len(dst) / len(indices)
 		for k, i := range indices {
-			in.Sampler.Sample(dst[k*row:(k+1)*row], random.Stream(f.seed, in.Name, uint64(i)))
+			sample(in, dst[k*row:(k+1)*row], random.Stream(f.seed, in.Name, uint64(i)))
 		}
 	}
 }

@@ -140,7 +140,7 @@ func (l *loader) Fill(thread int) {
 		switch {
 		case in.Weight != nil:
 			if thread == 0 {
-				b.values[i][0] = float32(in.Weight.At(l.done()))
+				b.values[i][0] = l.weight(in)
 			}
 		case in.Name == graph.Views:
 			l.failed[thread] = l.fillViews(thread, b, b.values[i])
@@ -150,6 +150,12 @@ func (l *loader) Fill(thread int) {
 			l.fillRows(thread, b, b.values[i], in)
 		}
 	}
+}
+
+// weight is the weight of a term in the next batch.
+func (l *loader) weight(in graph.Input) float32 {
+	defer namePart("input", in.Name)
+	return float32(in.Weight.At(l.done()))
 }
 
 // done is the number of epochs before the next batch, including a fraction.

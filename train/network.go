@@ -29,7 +29,10 @@ func newNetwork(j *job) (*network, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &network{trainee: t, distorted: j.spec.Distorted()}, t.attach()
+	if err := t.attach(); err != nil {
+		return nil, err
+	}
+	return &network{trainee: t, distorted: j.spec.Distorted()}, nil
 }
 
 // begin implements learner: it compiles a program for each batch size of an epoch and prepares the loader, the watcher and
@@ -137,7 +140,7 @@ func (n *network) step() error {
 	p := n.programs[b.size]
 	n.weigh(p, b.values)
 	if err := p.Run(b.values); err != nil {
-		return err
+		return n.failed(err)
 	}
 	step := n.progress.Step + 1
 	if loss := p.scalar(p.loss); math.IsNaN(loss) || math.IsInf(loss, 0) {
@@ -159,7 +162,9 @@ func (n *network) step() error {
 		return n.diverged(step, p.firstBadBackward())
 	}
 	p.addTerms(n.progress.Sums, float64(b.size))
-	n.adapt(p)
+	if bad := n.adapt(p); bad.tensor != "" {
+		return n.diverged(step, bad)
+	}
 	n.progress.Step = step
 	n.progress.Position += b.size
 	if err := n.around.each(func(a *attached) error { return a.AfterStep() }); err != nil {

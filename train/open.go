@@ -31,6 +31,7 @@ type Trained struct {
 
 	Scaling *data.Scaling // of the samples that the model takes; nil for none
 	Range   [2]float32    // least and largest value of the fitted samples, before scaling
+	Classes []string      // names of the classes of a classifier; nil where they are not known
 }
 
 // Coder returns a coder of the model, for samples under its scaling. An auto-encoder's programs run on that back end; Close of the coder frees them.
@@ -182,7 +183,7 @@ func open(spec *config.Model, path string, f *checkpoint.File) (*Trained, error)
 	if err != nil {
 		return nil, err
 	}
-	t.Scaling, t.Range = kept.scaling, kept.span
+	t.Scaling, t.Range, t.Classes = kept.scaling, kept.span, kept.classes
 	if t.Epoch, err = strconv.Atoi(f.Metadata[epochKey]); err != nil {
 		return nil, checkpoint.Errorf(path, "damaged: %s: %v", epochKey, err)
 	}

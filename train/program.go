@@ -37,7 +37,7 @@ func compile(m *graph.Model, backend graph.Backend, r graph.Request) (*program, 
 		w, follows := l.Weight.(losses.Adaptive)
 		input := slices.IndexFunc(built.Inputs, func(in graph.Input) bool { return in.Name == graph.WeightName(m.Spec.TermName(i)) })
 		if follows && input >= 0 {
-			p.adaptive = append(p.adaptive, adaptive{w, i, input})
+			p.adaptive = append(p.adaptive, adaptive{w, i, input, p.tap(graph.UnweightedName(m.Spec.TermName(i)))})
 		}
 	}
 	return p, nil

@@ -66,14 +66,20 @@ func (l *loader) drawRows(thread int, b *batch, dst []float32, in graph.Input, r
 	l.blocks(thread, noiseRows*views, from, to, views*b.size, func(block, first, end int) {
 		stream := noise(l.seed, in.Name, block, l.step)
 		if first >= from && end <= to {
-			in.Sampler.Sample(dst[(first-from)*row:(end-from)*row], stream)
+			sample(in, dst[(first-from)*row:(end-from)*row], stream)
 			return
 		}
 		drawn := l.spare(thread, (end-first)*row)
-		in.Sampler.Sample(drawn, stream)
+		sample(in, drawn, stream)
 		low, high := max(first, from), min(end, to)
 		copy(dst[(low-from)*row:(high-from)*row], drawn[(low-first)*row:])
 	})
+}
+
+// sample draws values of a noise input.
+func sample(in graph.Input, dst []float32, stream *rand.Rand) {
+	defer namePart("sampler of", in.Name)
+	in.Sampler.Sample(dst, stream)
 }
 
 // fillViews draws both views of the images: all first views precede all second views.
@@ -84,14 +90,13 @@ func (l *loader) fillViews(thread int, b *batch, views []float32) (failed error)
 		l.images.Batch(plain, b.indices[first:end])
 		low, high := max(first, b.from), min(end, b.to)
 		for v := range 2 { // one declared view serves for both
-			chain := l.views[min(v, len(l.views)-1)]
 			dst := views[(v*rows+low-b.from)*pixels : (v*rows+high-b.from)*pixels]
 			stream := noise(l.seed, "view."+strconv.Itoa(v+1), block, l.step)
 			drawn := dst
 			if len(dst) < len(plain) {
 				drawn = l.spare(thread, len(plain))
 			}
-			if err := chain.Apply(drawn, plain, stream); err != nil {
+			if err := l.augment(min(v, len(l.views)-1), drawn, plain, stream); err != nil {
 				failed = err
 				return
 			}
@@ -101,6 +106,12 @@ func (l *loader) fillViews(thread int, b *batch, views []float32) (failed error)
 		}
 	})
 	return failed
+}
+
+// augment draws one view of images.
+func (l *loader) augment(view int, dst, plain []float32, stream *rand.Rand) error {
+	defer namePart("augmentation of view", strconv.Itoa(view))
+	return l.views[view].Apply(dst, plain, stream)
 }
 
 // spare is memory of a thread.

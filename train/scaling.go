@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -18,24 +19,31 @@ const (
 	samplesPrefix = "data/"
 	shiftName     = samplesPrefix + "shift"
 	factorName    = samplesPrefix + "factor"
-	rangeKey      = "range" // JSON; left out for values in [0,1]
-	clipKey       = "clip"  // "true" where scaled values are clipped to [0,1]
+	rangeKey      = "range"   // JSON; left out for values in [0,1]
+	clipKey       = "clip"    // "true" where scaled values are clipped to [0,1]
+	classesKey    = "classes" // JSON: the names of the classes; left out without names, and for models that compare nothing with labels
 )
 
 // samples is what a model knows of the samples that it was fitted to.
 type samples struct {
 	scaling *data.Scaling // nil for none
 	span    [2]float32    // least and largest value, before scaling
+	classes []string      // names of the classes, where a loss compares with labels and they are known
 }
 
 // samplesOf returns it of the images of a training. The range includes the images that are held out of the fitted ones.
-func samplesOf(splits data.Splits, sel data.Selection) samples {
+func samplesOf(spec *config.Model, set *data.Set, splits data.Splits) samples {
+	sel := spec.Dataset.Selection
 	low, high := splits.Fit.Scaled(nil).Range()
 	if splits.Validation != nil && !sel.Validation.Test {
 		least, most := splits.Validation.Scaled(nil).Range()
 		low, high = min(low, least), max(high, most)
 	}
-	return samples{splits.Scaling, [2]float32{low, high}}
+	s := samples{scaling: splits.Scaling, span: [2]float32{low, high}}
+	if readsLabels(spec) {
+		s.classes = set.Classes
+	}
+	return s
 }
 
 // add adds it to a file.
@@ -52,6 +60,10 @@ func (s samples) add(f *checkpoint.File) {
 		text, _ := json.Marshal(s.span) // two finite numbers cannot fail: other images are refused
 		f.Metadata[rangeKey] = string(text)
 	}
+	if len(s.classes) > 0 {
+		text, _ := json.Marshal(s.classes) // texts cannot fail
+		f.Metadata[classesKey] = string(text)
+	}
 }
 
 // storedSamples reads it from a file, for samples of that many values. Files of earlier versions have no range.
@@ -60,6 +72,11 @@ func storedSamples(path string, f *checkpoint.File, values int) (s samples, err 
 	if text, ok := f.Metadata[rangeKey]; ok {
 		if err := json.Unmarshal([]byte(text), &s.span); err != nil {
 			return s, checkpoint.Errorf(path, "damaged: %s: %v", rangeKey, err)
+		}
+	}
+	if text, ok := f.Metadata[classesKey]; ok {
+		if err := json.Unmarshal([]byte(text), &s.classes); err != nil {
+			return s, checkpoint.Errorf(path, "damaged: %s: %v", classesKey, err)
 		}
 	}
 	shift, has := f.Tensor(shiftName)
@@ -124,6 +141,9 @@ func usable(spec *config.Model, set *data.Set, splits data.Splits, fresh bool) e
 			continue
 		}
 		low, high := images.Range()
+		if v := float64(high) - float64(low); math.IsNaN(v) || math.IsInf(v, 0) {
+			return &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("has values that are not finite (the range is %g to %g)", low, high)}
+		}
 		err := spec.Suits(float64(low), float64(high))
 		if err == nil && fresh { // runs of earlier versions were trained with views that clip
 			err = spec.Unclipped(float64(low), float64(high))

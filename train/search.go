@@ -41,7 +41,10 @@ func newSearch(j *job, method optim.Search) (*search, error) {
 	}
 	t.rate = math.NaN()
 	j.progress.Search = &optim.Held{}
-	return r, t.attach()
+	if err := t.attach(); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // begin implements learner.

@@ -85,16 +85,18 @@ func newSession(ctx context.Context, spec *config.Model, o Options, from *stored
 	if err != nil {
 		return nil, splits, err
 	}
-	s.images, s.files, s.samples = splits.Fit, set.Files, samplesOf(splits, spec.Dataset.Selection)
+	s.images, s.files, s.samples = splits.Fit, set.Files, samplesOf(spec, set, splits)
 	s.identity = newIdentity(spec, s.images.Len(), s.files)
 	s.identity.Labels = labelSum(spec, s.images)
-	if err := s.agree(); err != nil {
-		return s, splits, err
-	}
-	if from != nil {
+	err = s.agree()
+	if err == nil && from != nil {
 		err = s.restore(from)
 	}
-	return s, splits, err
+	if err != nil {
+		s.close()
+		return nil, splits, err
+	}
+	return s, splits, nil
 }
 
 // halted returns [ErrInterrupted] for the error of a context that was cancelled before the run was created.
@@ -120,7 +122,10 @@ func bareSession(spec *config.Model, shape []int, o Options) (s *session, err er
 	} else {
 		s.learner, err = newNetwork(s.job)
 	}
-	return s, err
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // finishedSession returns a session that checks and completes a finished run.
@@ -131,7 +136,11 @@ func finishedSession(spec *config.Model, from *stored, o Options) (*session, err
 	}
 	s.identity = newIdentity(spec, from.Images, nil)
 	s.identity.Data, s.identity.Labels = from.Data, from.Labels
-	return s, s.restore(from)
+	if err := s.restore(from); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
 }
 
 // restore sets the session to the state.

@@ -77,10 +77,15 @@ func newIdentity(spec *config.Model, images int, files []data.File) identity {
 	return id
 }
 
+// readsLabels reports whether a loss of the model compares with labels.
+func readsLabels(spec *config.Model) bool {
+	return slices.ContainsFunc(spec.Losses, func(l config.Loss) bool { return l.Loss.Reads().Labels })
+}
+
 // labelSum is the SHA-256 of the labels of the fitted images, int64, little-endian; "" if no loss reads labels. Checksums of folders of
 // images are of the pixels alone.
 func labelSum(spec *config.Model, images *data.Images) string {
-	if !slices.ContainsFunc(spec.Losses, func(l config.Loss) bool { return l.Loss.Reads().Labels }) {
+	if !readsLabels(spec) {
 		return ""
 	}
 	var b []byte
@@ -171,13 +176,16 @@ func stateOf(path string, f *checkpoint.File) (s *stored, err error) {
 	if s.shape, err = storedShape(path, f); err != nil {
 		return nil, err
 	}
-	for key, into := range map[string]any{identityKey: &s.identity, progressKey: &s.progress, arithmeticKey: &s.arithmetic} {
-		text, ok := f.Metadata[key]
-		if !ok && key == arithmeticKey { // of an earlier version
+	for _, record := range []struct {
+		key  string
+		into any
+	}{{identityKey, &s.identity}, {progressKey, &s.progress}, {arithmeticKey, &s.arithmetic}} {
+		text, ok := f.Metadata[record.key]
+		if !ok && record.key == arithmeticKey { // of an earlier version
 			continue
 		}
-		if err := json.Unmarshal([]byte(text), into); err != nil {
-			return nil, checkpoint.Errorf(path, "damaged: %s: %v", key, err)
+		if err := json.Unmarshal([]byte(text), record.into); err != nil {
+			return nil, checkpoint.Errorf(path, "damaged: %s: %v", record.key, err)
 		}
 	}
 	return s, nil

@@ -1,7 +1,6 @@
 package train
 
 import (
-	"errors"
 	"math"
 	"slices"
 
@@ -21,6 +20,7 @@ import (
 // the order of all sums are fixed: the number of threads changes no bit.
 type stepper struct {
 	optimizer optim.Rule // nil for a full-batch optimizer, which sets the parameters
+	rule      string     // name of the optimizer
 	clipNorm  float64
 	team      *team.Team
 	processes *processes // each updates a part of every parameter, see divided.go; nil: all of this one
@@ -64,7 +64,7 @@ type moved struct {
 // newStepper returns the stepper of a model, its optimizer state all zero and divided among these processes; nil keeps it whole.
 func newStepper(m *graph.Model, team *team.Team, among *processes) *stepper {
 	rule, _ := m.Spec.Optimizer.Optimizer.(optim.Rule)
-	s := &stepper{optimizer: rule, clipNorm: m.Spec.Optimizer.ClipNorm, team: team, processes: among}
+	s := &stepper{optimizer: rule, rule: m.Spec.Optimizer.Kind, clipNorm: m.Spec.Optimizer.ClipNorm, team: team, processes: among}
 	for i, p := range m.Parameters {
 		view := &hooks.Parameter{Index: i, Path: p.Path, Shape: p.Shape, Data: p.Data, Trainable: p.Trainable, Frozen: p.Frozen,
 			Started: m.Spec.Start != nil && config.MatchPath(m.Spec.Start.On, p.Path)}
@@ -92,12 +92,33 @@ func newStepper(m *graph.Model, team *team.Team, among *processes) *stepper {
 // guarded turns a panic into an error: optimizers, constraints and hooks may be user-defined.
 func (s *stepper) guarded(work func(thread int)) func(thread int) {
 	return func(thread int) {
-		s.panicked[thread] = errors.Join(s.panicked[thread], guard("the optimizer, a constraint or a hook", func() error { work(thread); return nil }))
+		if err := guard("the update of the parameters", func() error { work(thread); return nil }); err != nil {
+			s.panicked[thread] = err
+		}
 	}
 }
 
-// Failed returns the error of the last step, nil if the step is complete.
-func (s *stepper) Failed() error { return errors.Join(errors.Join(s.panicked...), s.lost) }
+// Failed returns the error of the last step, nil if the step is complete. Of several threads that panicked, the first one counts.
+func (s *stepper) Failed() error {
+	for _, err := range s.panicked {
+		if err != nil {
+			return err
+		}
+	}
+	return s.lost
+}
+
+// named is a constraint whose panics have its name.
+type named struct {
+	constraints.Constraint
+	name string
+}
+
+// Project implements [constraints.Constraint].
+func (n named) Project(w []float32, shape []int) {
+	defer namePart("constraint", n.name)
+	n.Constraint.Project(w, shape)
+}
 
 // add splits a parameter into chunks.
 func (s *stepper) add(p *hooks.Parameter, declared []config.Constraint, layout *config.Layout) {
@@ -113,6 +134,7 @@ func (s *stepper) add(p *hooks.Parameter, declared []config.Constraint, layout *
 	for _, c := range declared {
 		asIs, swapped := constrains(c.On, p.Path, layout)
 		_, pointwise := c.Constraint.(constraints.Pointwise)
+		c.Constraint = named{c.Constraint, c.Kind}
 		switch {
 		case !asIs && !swapped:
 		case pointwise && len(m.whole) == 0:
@@ -144,13 +166,13 @@ func (s *stepper) surround(h around) error {
 	return h.each(func(a *attached) error {
 		if project := a.Active.Project; project != nil {
 			s.pointwise = append(s.pointwise, func(p *hooks.Parameter, values []float32, from int) {
-				defer a.named()
+				defer namePart("hook", a.name)
 				project(p, values, from)
 			})
 		}
 		if moved := a.Moved; moved != nil {
 			s.watching = append(s.watching, func(p *hooks.Parameter, values []float32, from int, scratch []float32) {
-				defer a.named()
+				defer namePart("hook", a.name)
 				moved(p, values, from, scratch)
 			})
 		}

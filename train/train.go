@@ -79,7 +79,7 @@ func (o Options) load(ctx context.Context, d *config.Dataset) (*data.Set, error)
 	if o.Load != nil {
 		return o.Load(ctx, d)
 	}
-	return o.origin.Placed(d.Source).Load(ctx, o.origin.Dirs(o.Dirs), d.Need())
+	return data.Load(ctx, o.origin.Placed(d.Source), o.origin.Dirs(o.Dirs), d.Need())
 }
 
 // Progress describes a run in progress.

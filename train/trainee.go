@@ -35,24 +35,27 @@ func newTrainee(j *job) (*trainee, error) {
 		among = j.processes
 	}
 	t := &trainee{job: j, model: m, stepper: newStepper(m, j.options.Team, among)}
-	t.stepper.Project()
+	if err := guard("the first projection", func() error { t.stepper.Project(); return nil }); err != nil {
+		return nil, fmt.Errorf("model %q: %w", j.spec.Name, err)
+	}
 	t.progress.Sums = make([]float64, len(j.spec.Losses))
 	return t, nil
 }
 
-// attach makes the running forms of the model's hooks.
+// attach makes the running forms of the model's hooks. After an error none of them is left open.
 func (t *trainee) attach() (err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("model %q: %w", t.spec.Name, err)
+			err = errors.Join(fmt.Errorf("model %q: %w", t.spec.Name, err), t.around.close())
 		}
 	}()
 	for _, declared := range t.spec.AllHooks() {
 		a, err := attach(declared.Name, declared.Hook, training{t, declared.Name})
+		t.around = append(t.around, a)
 		if err != nil {
 			return err
 		}
-		if t.around = append(t.around, a); a.Shown != nil {
+		if a.Shown != nil {
 			t.twin = t.model.Twin()
 		}
 	}

@@ -50,19 +50,19 @@ func Encode(f *File, buffer []byte) ([]byte, error) {
 		}
 	}
 	sum := sha256.Sum256(out)
-	hex.Encode(checksum(out[8:8+len(header)]), sum[:])
+	hex.Encode(out[8+checksumAt(header):], sum[:])
 	return out, nil
 }
 
-// checksum returns the bytes of a header that contain the checksum's digits, nil if there are none. Other text of the
+// checksumAt returns the index of the checksum's first digit in a header, -1 if there is no checksum. Other text of the
 // header cannot match: its quotes would be escaped.
-func checksum(header []byte) []byte {
+func checksumAt(header []byte) int {
 	const before = `"` + checksumKey + `":"`
 	at := bytes.Index(header, []byte(before))
 	if at < 0 || at+len(before)+len(noChecksum) > len(header) {
-		return nil
+		return -1
 	}
-	return header[at+len(before):][:len(noChecksum)]
+	return at + len(before)
 }
 
 // header returns the padded header and the length of the data in bytes.

@@ -19,7 +19,7 @@ const stale = time.Minute
 
 // Create atomically creates and locks the folder of a new run with these files. The path must not exist or be an empty
 // folder, else Create fails with [ErrExists]. With force an existing run is replaced in one step once the new one is
-// complete. Force never replaces a folder that is not a run ([ErrNotRun]), a run whose folder contains other files
+// complete. After an error the path is as it was before. Force never replaces a folder that is not a run ([ErrNotRun]), a run whose folder contains other files
 // ([ErrForeign], which names them), or a run that another process works on ([ErrLocked]). The current directory and its
 // parents are never replaced, not even if empty ([ErrWorkingFolder]): replacing one would leave the process in a deleted
 // directory.
@@ -113,52 +113,63 @@ func prepare(place string, disk Disk, files []File) (*Folder, error) {
 	return f, nil
 }
 
-// install renames the new folder to its path.
+// install renames the new folder to its path. If it fails, the path is as it was before: an old run stays.
 func (f *Folder) install(place string, force bool) error {
 	old, err := vacant(place, force)
 	if err != nil {
 		return err
 	}
 	if old {
-		err = f.replace(place)
-	} else {
-		// Remove fails for a non-empty folder, and Rename for an existing one: files that were created meanwhile are safe.
-		if err = f.disk.Remove(place); err == nil || errors.Is(err, fs.ErrNotExist) {
-			err = f.disk.Rename(f.path, place)
-		}
-		if errors.Is(err, fs.ErrExist) {
-			return ErrExists
-		}
+		return f.replace(place)
 	}
-	if err != nil {
+	// Remove fails for a non-empty folder, and Rename for an existing one: files that were created meanwhile are safe.
+	if err = f.disk.Remove(place); err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = f.disk.Rename(f.path, place)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return ErrExists
+	} else if err != nil {
 		return err
 	}
-	return f.disk.Sync(filepath.Dir(place))
+	if err := f.disk.Sync(filepath.Dir(place)); err != nil {
+		return errors.Join(err, f.disk.Rename(place, f.path))
+	}
+	return nil
 }
 
-// replace replaces an old run by the new folder. The old run exists until the new one is in place, and stays if that fails.
+// replace replaces an old run by the new folder. The old run exists until the new one is in place and on the disk.
 func (f *Folder) replace(place string) error {
 	held, err := lock(place)
 	if err != nil {
 		return err
 	}
 	defer unlock(held)
-	old := f.path
+	old, undo := f.path, func() error { return f.disk.Exchange(f.path, place) }
 	err = f.disk.Exchange(f.path, place)
 	if errors.Is(err, errors.ErrUnsupported) {
 		at := strings.LastIndex(f.path, temporary) // parent folders, and the run's name, may hold the same text
 		old = f.path[:at] + ".old-" + f.path[at+len(temporary):]
+		undo = func() error {
+			if err := f.disk.Rename(place, f.path); err != nil {
+				return err
+			}
+			return f.disk.Rename(old, place)
+		}
 		if err := f.disk.Rename(place, old); err != nil {
 			return err
 		}
 		if err = f.disk.Rename(f.path, place); err != nil {
-			err = errors.Join(err, f.disk.Rename(old, place))
+			return errors.Join(err, f.disk.Rename(old, place))
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return f.disk.RemoveAll(old)
+	if err := f.disk.Sync(filepath.Dir(place)); err != nil {
+		return errors.Join(err, undo())
+	}
+	_ = f.disk.RemoveAll(old) // what remains of the old run does no harm: the new one is complete
+	return nil
 }
 
 // vacant returns an error if no new run may be created at a path, and reports whether an old run is there.

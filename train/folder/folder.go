@@ -148,8 +148,9 @@ func (f *Folder) moved() error {
 	return nil
 }
 
-// Write replaces the files in that order, each atomically: a reader always sees either an old or a new file. If one cannot
-// be written, all old files remain.
+// Write replaces the files in that order. Each replacement is atomic: a reader sees either the old or the new file. The set
+// is not: if a rename fails, the files before it are new and those after it are old. If a file cannot be written (a full
+// disk), all old files remain.
 func (f *Folder) Write(files ...File) error {
 	if err := f.moved(); err != nil {
 		return err

@@ -393,3 +393,51 @@ func TestWithoutPermissionNothingIsWritten(t *testing.T) {
 		t.Errorf("got %v, want a *WriteError", err)
 	}
 }
+
+// unsynced is a disk on which the parent folder of a run cannot be flushed.
+type unsynced struct {
+	folder.OS
+	parent string
+	apart  bool // it cannot exchange folders atomically
+}
+
+func (d unsynced) Sync(path string) error {
+	if path == d.parent {
+		return syscall.EIO
+	}
+	return d.OS.Sync(path)
+}
+
+func (d unsynced) Exchange(a, b string) error {
+	if d.apart {
+		return errors.ErrUnsupported
+	}
+	return d.OS.Exchange(a, b)
+}
+
+func TestAFailedCreateLeavesThePathAsItWas(t *testing.T) {
+	for _, force := range []bool{false, true} {
+		for _, apart := range []bool{false, true} {
+			root := t.TempDir()
+			path := filepath.Join(root, "run")
+			if force {
+				_ = create(t, path, false, "old").Close()
+			}
+			_, err := folder.Create(path, force, unsynced{parent: root, apart: apart}, files("new")...)
+			var failed *folder.WriteError
+			if !errors.As(err, &failed) || !errors.Is(err, syscall.EIO) {
+				t.Errorf("got %v, want a *WriteError with the cause", err)
+			}
+			entries, err := os.ReadDir(root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case !force && len(entries) > 0, force && len(entries) != 1:
+				t.Errorf("force %v, apart %v: the parent folder holds %v", force, apart, entries)
+			case force && contents(t, path) != "old":
+				t.Errorf("apart %v: the old run is lost", apart)
+			}
+		}
+	}
+}
