@@ -57,8 +57,10 @@ schedule = { kind = "cosine", warmup_epochs = 0.5 }
 [model.everything.train]
 epochs = 4
 batch = 32
-patience = 100
 checkpoint_seconds = 0
+
+[model.everything.hook.early_stopping]
+patience = 100
 `
 
 // model returns the single model of a TOML text.

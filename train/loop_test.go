@@ -164,7 +164,7 @@ func TestWithoutValidationImagesValMSEIsNull(t *testing.T) {
 
 func TestEarlyStoppingKeepsTheBestEpochAndStopsAfterPatience(t *testing.T) {
 	// A rate this high makes the error rise and fall from epoch to epoch.
-	m := model(t, everything, "train.epochs=100", "train.patience=3", "optimizer.learning_rate=0.5", "optimizer.clip_norm=0",
+	m := model(t, everything, "train.epochs=100", "hook.early_stopping.patience=3", "optimizer.learning_rate=0.5", "optimizer.clip_norm=0",
 		`optimizer.schedule={kind="constant"}`)
 	r := trained(t, m, Options{})
 	if !r.StoppedEarly || r.Epochs == 100 {
@@ -185,7 +185,7 @@ func TestEarlyStoppingKeepsTheBestEpochAndStopsAfterPatience(t *testing.T) {
 	if err != nil || o.Epoch != r.BestEpoch {
 		t.Fatalf("Open gives epoch %v (%v), want %d", o, err, r.BestEpoch)
 	}
-	ends := trained(t, model(t, everything, "train.patience=0", "optimizer.learning_rate=0.5", "optimizer.clip_norm=0",
+	ends := trained(t, model(t, everything, "hook.early_stopping=false", "optimizer.learning_rate=0.5", "optimizer.clip_norm=0",
 		`optimizer.schedule={kind="constant"}`, "train.epochs="+itoa(r.BestEpoch)), Options{})
 	want, err := Open(ends.Run)
 	if err != nil {
@@ -204,7 +204,7 @@ func TestEarlyStoppingKeepsTheBestEpochAndStopsAfterPatience(t *testing.T) {
 }
 
 func TestMinDeltaAsksForMore(t *testing.T) {
-	r := trained(t, model(t, everything, "train.epochs=50", "train.patience=2", "train.min_delta=1000"), Options{})
+	r := trained(t, model(t, everything, "train.epochs=50", "hook.early_stopping.patience=2", "hook.early_stopping.min_delta=1000"), Options{})
 	if !r.StoppedEarly || r.Epochs != 3 || r.BestEpoch != 1 {
 		t.Errorf("got %+v, want a stop after epoch 3 with the best at 1", r)
 	}

@@ -60,8 +60,10 @@ history = 3
 [model.searched.train]
 epochs = 8
 batch = 32
-patience = 100
 checkpoint_seconds = 0
+
+[model.searched.hook.early_stopping]
+patience = 100
 `
 
 // looked returns the full-batch objective of a model from newWhole, and its inputs.
@@ -281,7 +283,7 @@ func TestEveryIterationOfASearchIsLower(t *testing.T) {
 // The objective of a linear auto-encoder with a decay has minima: the search converges.
 func TestASearchEndsAtAMinimum(t *testing.T) {
 	m := model(t, searched, "dataset.count=20", "encoder=[{kind=\"dense\",units=1}]", `constraint=[]`,
-		`loss=[{kind="mse"},{kind="weight_decay",weight=0.1,on="*.weight"}]`, "train.epochs=3000", "train.patience=0")
+		`loss=[{kind="mse"},{kind="weight_decay",weight=0.1,on="*.weight"}]`, "train.epochs=3000", "hook.early_stopping=false")
 	r := trained(t, m, Options{})
 	if !r.StoppedEarly || r.Epochs >= 3000 || r.Epochs != len(lines(t, r.Run)) {
 		t.Errorf("got %+v with %d lines, want an early end", r, len(lines(t, r.Run)))
