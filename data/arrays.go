@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -225,15 +224,10 @@ func (a array) images() (*Images, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, v := range a.floats {
-		if v64 := float64(v); math.IsNaN(v64) || math.IsInf(v64, 0) {
-			what := "image"
-			if len(a.dims) == 2 { // which may be codes
-				what = "row"
-			}
-			return nil, fmt.Errorf("%s %d holds the value %v", what, i/images.pixels, v)
-		}
+	if place, v := images.notFinite(); place != "" {
+		return nil, fmt.Errorf("%s: got %v, want a finite number", place, v)
 	}
+	images.finite = true
 	return images, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path"
 	"slices"
@@ -220,12 +221,28 @@ func (f *csvFile) columnList() string {
 	return strings.Join(texts, ", ")
 }
 
+// describe says which columns are what: `12 values (m0, m1, m2, ..., m11), labels species, names -`.
+func (f *csvFile) describe(c csvColumns) string {
+	names := f.valueNames(c)
+	if n := len(names); n > 6 {
+		names = []string{names[0], names[1], names[2], "...", names[n-1]}
+	}
+	column := func(i int) string {
+		if i < 0 {
+			return "-"
+		}
+		return cmp.Or(f.header[i], `""`)
+	}
+	return inLine(fmt.Sprintf("%d values (%s), labels %s, names %s", len(c.values), strings.Join(names, ", "), column(c.labels), column(c.names)))
+}
+
 // table reads the samples.
 func (f *csvFile) table(r reading) (t table, err error) {
 	c, err := f.columns(r)
 	if err != nil {
 		return t, err
 	}
+	missing, first := 0, ""
 	lines := f.reader()
 	_, _ = lines.Read() // the header, which was read before
 	for {
@@ -235,12 +252,20 @@ func (f *csvFile) table(r reading) (t table, err error) {
 		} else if err != nil {
 			return t, csvError(err)
 		}
+		line, _ := lines.FieldPos(0)
+		t.lines = append(t.lines, line)
 		for _, i := range c.values {
-			v, err := strconv.ParseFloat(strings.TrimSpace(cells[i]), 32)
-			if err != nil {
-				line, _ := lines.FieldPos(i)
-				return t, fmt.Errorf("line %d, column %.60q: got %.40q, want a number; name columns of labels or names with the keys labels and names, or choose those of values with the key columns",
-					line, f.header[i], cells[i])
+			cell := strings.TrimSpace(cells[i])
+			if isMissing(cell) {
+				if missing++; missing == 1 {
+					first = fmt.Sprintf("line %d, column %.60q", line, f.header[i])
+				}
+				t.values.floats = append(t.values.floats, 0)
+				continue
+			}
+			v, err := strconv.ParseFloat(cell, 32)
+			if err != nil || math.IsInf(v, 0) {
+				return t, fmt.Errorf("line %d, column %.60q: got %.40q, want a finite number; %s", line, f.header[i], cells[i], r.columnHint())
 			}
 			t.values.floats = append(t.values.floats, float32(v))
 		}
@@ -251,13 +276,116 @@ func (f *csvFile) table(r reading) (t table, err error) {
 			t.names = append(t.names, strings.Clone(cells[c.names]))
 		}
 	}
+	if missing > 0 {
+		return t, fmt.Errorf("%d of %d cells of values are empty or NA (first: %s); missing values are not supported: remove these rows or columns, or fill the cells in",
+			missing, len(t.values.floats), first)
+	}
 	if len(t.values.floats) == 0 {
 		return t, errors.New("has no line after the first one")
 	}
-	t.values.dims = []int{len(t.values.floats) / len(c.values), len(c.values)}
+	t.values.dims = []int{len(t.lines), len(c.values)}
 	t.columns = f.valueNames(c)
 	t.countLabels()
 	return t, nil
+}
+
+// isMissing reports whether a cell stands for a missing value.
+func isMissing(cell string) bool {
+	return slices.Contains([]string{"", "na", "n/a", "nan", "null", "none", "-", "?"}, strings.ToLower(cell))
+}
+
+// columnHint says what to do about a column of values that has no numbers.
+func (r reading) columnHint() string {
+	if r.loose {
+		return "remove the column, or name it label or name"
+	}
+	return "name columns of labels or names with the keys labels and names, or choose those of values with the key columns"
+}
+
+// Columns of numbers that are often no values.
+var (
+	idNames     = []string{"", "id", "index", "idx", "nr", "no", "number", "row", "#", "unnamed: 0"}
+	targetNames = []string{"target", "y", "label", "labels", "class", "species"}
+)
+
+const (
+	fewRows        = 5   // fewer say nothing about a column
+	mostClasses    = 20  // different whole numbers of a column of classes
+	mostDeviations = 100 // how much the deviations of columns may differ
+)
+
+// columnStatistics are what is known of one column of values.
+type columnStatistics struct {
+	counts    bool // every value is the one before plus one
+	classes   int  // different values if all are whole numbers; 0 if there are more than mostClasses
+	deviation float64
+}
+
+// notes warns about columns of values that are probably something else, and about columns of very different deviations. Columns that
+// the key columns names are meant to be values.
+func (t *table) notes(path string, r reading, scale Scale) (notes []string) {
+	if len(t.columns) == 0 || t.values.dims[0] < fewRows {
+		return nil
+	}
+	least, most := -1, -1
+	all := make([]columnStatistics, len(t.columns))
+	for i, name := range t.columns {
+		s := t.statistics(i)
+		all[i] = s
+		if s.deviation > 0 && (least < 0 || s.deviation < all[least].deviation) {
+			least = i
+		}
+		if s.deviation > 0 && (most < 0 || s.deviation > all[most].deviation) {
+			most = i
+		}
+		if slices.Contains(r.columns, name) {
+			continue
+		}
+		is := func(names []string) bool { return slices.Contains(names, strings.ToLower(strings.TrimSpace(name))) }
+		what, key := "", "names"
+		switch {
+		case is(targetNames) && s.classes > 0:
+			what, key = fmt.Sprintf("has %d different whole numbers", s.classes), "labels"
+		case s.counts:
+			what = "counts up by one"
+		case name == "":
+			what = "has no name"
+		case is(idNames):
+			what = "looks like a number of the sample"
+		default:
+			continue
+		}
+		notes = append(notes, fmt.Sprintf("%s: column %.60q %s, but is used as a value: write %s = %.60q in the dataset table, or choose the columns of values with the key columns",
+			inLine(path), name, what, key, name))
+	}
+	if scale == (Scale{}) && most >= 0 && all[most].deviation > mostDeviations*all[least].deviation {
+		notes = append(notes, fmt.Sprintf("%s: the standard deviation of column %.60q is %.3g, that of %.60q is %.3g: the first one dominates all errors; "+
+			"scale = \"standardise\" in the dataset table gives all columns the same weight", inLine(path), t.columns[most], all[most].deviation, t.columns[least], all[least].deviation))
+	}
+	return notes
+}
+
+func (t *table) statistics(column int) columnStatistics {
+	n, width := t.values.dims[0], t.values.dims[1]
+	s := columnStatistics{counts: true}
+	classes, whole := map[float32]bool{}, true
+	var mean, squares float64 // by Welford's recurrence
+	for i := range n {
+		v := t.values.floats[i*width+column]
+		s.counts = s.counts && (i == 0 || v == t.values.floats[(i-1)*width+column]+1)
+		whole = whole && v == float32(math.Floor(float64(v)))
+		if whole && len(classes) <= mostClasses {
+			classes[v] = true
+		}
+		d := float64(v) - mean
+		mean += d / float64(i+1)
+		squares += d * (float64(v) - mean)
+	}
+	if whole && len(classes) <= mostClasses {
+		s.classes = len(classes)
+	}
+	s.deviation = math.Sqrt(squares / float64(n))
+	return s
 }
 
 // writeCSV writes rows of values with a first line of column names: name and label where they are known, then those of the

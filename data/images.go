@@ -27,6 +27,10 @@ type Images struct {
 	rows   []int     // which rows these images are, nil for all of them in order
 	n      int
 
+	columns []string // the names of the values, nil for none
+	lines   []int    // of the rows in a file of text, nil for none
+	finite  bool     // floats were checked
+
 	scaling *Scaling // of values that are read, nil for none
 }
 
@@ -219,6 +223,44 @@ func product(shape []int) (int, error) {
 		return 0, fmt.Errorf("shape %v is not possible", shape)
 	}
 	return n, nil
+}
+
+// Place names value v of image i for a message: `line 7, column "mass"` of a .csv file; otherwise by numbers from 0, as
+// `sample 5, value 3` or `image 5, row 2, column 7`.
+func (m *Images) Place(i, v int) string {
+	row := m.row(i)
+	place := fmt.Sprintf("sample %d", row)
+	if m.lines != nil {
+		place = fmt.Sprintf("line %d", m.lines[row])
+	}
+	switch {
+	case m.columns != nil && len(m.Shape) == 1:
+		return fmt.Sprintf("%s, column %.60q", place, m.columns[v])
+	case len(m.Shape) < 2:
+		return fmt.Sprintf("%s, value %d", place, v)
+	}
+	channels := m.pixels / m.Shape[0] / m.Shape[1]
+	place = fmt.Sprintf("image %d, row %d, column %d", row, v/channels/m.Shape[1], v/channels%m.Shape[1])
+	if channels > 1 {
+		place += fmt.Sprintf(", channel %d", v%channels)
+	}
+	return place
+}
+
+// notFinite returns the place of the first value that is NaN or infinite, and the value; "" if there is none.
+func (m *Images) notFinite() (place string, value float32) {
+	if m == nil || m.floats == nil || m.finite {
+		return "", 0
+	}
+	for i := range m.n {
+		row := m.row(i) * m.pixels
+		for j, v := range m.floats[row : row+m.pixels] {
+			if v-v != 0 {
+				return m.Place(i, j), v
+			}
+		}
+	}
+	return "", 0
 }
 
 // Checksum identifies images by their content: the SHA-256 of their shape, their values as float32 and their labels, in

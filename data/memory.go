@@ -64,11 +64,10 @@ func memoryImages(what string, values []float32, shape []int, labels []int) (*Im
 	if err != nil {
 		return nil, wrong("%v", err)
 	}
-	for i, v := range values {
-		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-			return nil, wrong("image %d, value %d: got %v, want a finite number", i/images.Pixels(), i%images.Pixels(), v)
-		}
+	if place, v := images.notFinite(); place != "" {
+		return nil, wrong("%s: got %v, want a finite number", place, v)
 	}
+	images.finite = true
 	return images, nil
 }
 

@@ -63,16 +63,16 @@ func TestTheChecksumCoversImagesShapeAndLabels(t *testing.T) {
 func TestImagesThatCannotBeAreErrors(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
 	for want, make := range map[string]func() (*Memory, error){
-		"3 values":               func() (*Memory, error) { return FromFloats([]float32{0, 1, 1}, []int{2, 2}, nil) },
-		"no values":              func() (*Memory, error) { return FromFloats(nil, []int{2, 2}, nil) },
-		"got [1 2 2 1], want":    func() (*Memory, error) { return FromFloats([]float32{0, 1, 1, 0}, []int{1, 2, 2, 1}, nil) },
-		"got [], want":           func() (*Memory, error) { return FromFloats([]float32{0}, nil, nil) },
-		"shape [-1 -2]":          func() (*Memory, error) { return FromFloats([]float32{0}, []int{-1, -2}, nil) },
-		"2 labels for 1":         func() (*Memory, error) { return FromFloats([]float32{0, 1, 1, 0}, []int{2, 2}, []int{1, 2}) },
-		"image 0, value 3":       func() (*Memory, error) { return FromFloats([]float32{0, 1, 1, nan}, []int{2, 2}, nil) },
-		"image 1, value 0":       func() (*Memory, error) { return FromFloats([]float32{0, 1, 1, 0, inf, 0, 0, 0}, []int{2, 2}, nil) },
-		"not in this process":    func() (*Memory, error) { return (&Memory{}).WithTest([]float32{1}, nil) },
-		"images are not in this": func() (*Memory, error) { _, err := (&Memory{}).Load(t.Context(), nil, Both); return nil, err },
+		"3 values":                 func() (*Memory, error) { return FromFloats([]float32{0, 1, 1}, []int{2, 2}, nil) },
+		"no values":                func() (*Memory, error) { return FromFloats(nil, []int{2, 2}, nil) },
+		"got [1 2 2 1], want":      func() (*Memory, error) { return FromFloats([]float32{0, 1, 1, 0}, []int{1, 2, 2, 1}, nil) },
+		"got [], want":             func() (*Memory, error) { return FromFloats([]float32{0}, nil, nil) },
+		"shape [-1 -2]":            func() (*Memory, error) { return FromFloats([]float32{0}, []int{-1, -2}, nil) },
+		"2 labels for 1":           func() (*Memory, error) { return FromFloats([]float32{0, 1, 1, 0}, []int{2, 2}, []int{1, 2}) },
+		"image 0, row 1, column 1": func() (*Memory, error) { return FromFloats([]float32{0, 1, 1, nan}, []int{2, 2}, nil) },
+		"image 1, row 0, column 0": func() (*Memory, error) { return FromFloats([]float32{0, 1, 1, 0, inf, 0, 0, 0}, []int{2, 2}, nil) },
+		"not in this process":      func() (*Memory, error) { return (&Memory{}).WithTest([]float32{1}, nil) },
+		"images are not in this":   func() (*Memory, error) { _, err := (&Memory{}).Load(t.Context(), nil, Both); return nil, err },
 	} {
 		var wrong *Error
 		if _, err := make(); !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) {

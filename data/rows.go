@@ -96,6 +96,7 @@ func ReadImages(ctx context.Context, path string, shape []int) (*Images, error) 
 }
 
 func readRows(ctx context.Context, path string, r reading, layout Layout, p pictures) (*Rows, error) {
+	r.loose = true
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err

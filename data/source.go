@@ -38,6 +38,12 @@ type Namer interface {
 	ValueNames(ctx context.Context) ([]string, File, error)
 }
 
+// Describer is implemented by sources that choose columns of a file.
+type Describer interface {
+	// Describe says which columns are what: `12 values (m0, m1, m2, ..., m11), labels species, names -`.
+	Describe(ctx context.Context) (string, error)
+}
+
 // Inspector is implemented by sources that can say what is wrong with their files without reading all of them.
 type Inspector interface {
 	// Inspect returns what a user should know, such as files that are skipped, and the error that Load would return, as far as
@@ -53,6 +59,16 @@ func HasTest(s Source) bool {
 
 // Registry holds every data set.
 var Registry = part.New[Source]("dataset")
+
+// Load is s.Load. It refuses what a source must not return with an [*Error]: no set, images of another shape than the set's, values
+// that are NaN or infinite.
+func Load(ctx context.Context, s Source, dirs Dirs, need Need) (*Set, error) {
+	set, err := s.Load(ctx, dirs, need)
+	if err != nil {
+		return nil, err
+	}
+	return set, set.Check()
+}
 
 // Need selects the splits that a caller uses: an evaluation on 10,000 images does not read the other 60,000.
 type Need struct{ Train, Test bool }
@@ -81,7 +97,7 @@ type Set struct {
 // floats up to 255 without a scale, axes in another order. A new run refuses them; runs of earlier versions that were trained on
 // them can still be opened.
 func (s *Set) Doubt() error {
-	if s.doubt == nil {
+	if s == nil || s.doubt == nil {
 		return nil
 	}
 	return s.doubt
@@ -100,10 +116,24 @@ func (s *Set) Trusted() *Set {
 	return &other
 }
 
-// check refuses what a source must not return: no set, or images of another shape than the set's.
+// Check returns an [*Error] for a set that a source must not return: none, images of another shape than the set's, values that are
+// NaN or infinite.
+func (s *Set) Check() error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	for _, images := range []*Images{s.Train, s.Test} {
+		if place, v := images.notFinite(); place != "" {
+			return &Error{Dataset: s.Name, Problem: fmt.Sprintf("%s: got %v, want a finite number", place, v)}
+		}
+	}
+	return nil
+}
+
+// check does not read values.
 func (s *Set) check() error {
 	if s == nil {
-		return errors.New("data: the source returned no set")
+		return &Error{Problem: "the source of the data set returned no set and no error"}
 	}
 	for _, images := range []*Images{s.Train, s.Test} {
 		if images != nil && images.n > 0 && !slices.Equal(images.Shape, s.Shape) {

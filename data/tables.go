@@ -109,6 +109,20 @@ func (s *CSV) ValueNames(ctx context.Context) ([]string, File, error) {
 	return f.valueNames(c), file, nil
 }
 
+// Describe implements [Describer].
+func (s *CSV) Describe(ctx context.Context) (string, error) {
+	f, _, err := openCSV(ctx, s.Images)
+	if err != nil {
+		return "", badFile("csv", s.Images, err)
+	}
+	r, _ := s.reading()
+	c, err := f.columns(r)
+	if err != nil {
+		return "", badFile("csv", s.Images, err)
+	}
+	return f.describe(c), nil
+}
+
 // Load implements [Source].
 func (s *CSV) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
 	r, _ := s.reading()
@@ -216,7 +230,10 @@ func (t *Tables) split(ctx context.Context, set *Set, path string, r reading) (*
 	if first {
 		set.Classes = classes
 	}
-	images.labels = read.labels
+	if first {
+		set.Notes = append(set.Notes, read.notes(path, r, set.Scale)...)
+	}
+	images.labels, images.columns, images.lines = read.labels, read.columns, read.lines
 	return images, read.columns, nil
 }
 
@@ -224,6 +241,7 @@ func (t *Tables) split(ctx context.Context, set *Set, path string, r reading) (*
 type table struct {
 	values  array
 	columns []string // the names of the values, in their order, where the file has them
+	lines   []int    // of the samples in a file of text, nil for none
 	names   []string // one per sample, nil for none
 	labels  []int    // one per sample, nil for none
 	texts   []string // labels that are names of classes, or may be; labels are nil if these are no numbers
@@ -236,6 +254,7 @@ type reading struct {
 	labels  string   // the array or column of the labels; "" for one that is named so
 	names   string   // the column of the names; "" for one that is named so
 	columns []string // globs of the columns of values; nil for all others
+	loose   bool     // the file belongs to no data set: there are no keys
 	apart   bool     // arrays with usual names are those of other samples in the file
 	order   []string // the names of the columns of values in the order that is needed; nil for that of the file
 	shape   []int    // of one sample, as the caller needs it; nil for any
@@ -412,6 +431,9 @@ func samplesOf(parts []tablePart, r reading) (*tablePart, error) {
 		return all[0], nil
 	case len(all) == 0:
 		return nil, fmt.Errorf("has no array of samples, (samples, values) of bytes or floats: got %s", partList(parts))
+	}
+	if r.loose {
+		return nil, fmt.Errorf("has several arrays (%s): save that of the samples alone", partList(parts))
 	}
 	return nil, fmt.Errorf("has several arrays (%s): name that of the samples with the key tensor", partList(parts))
 }

@@ -103,7 +103,7 @@ func TestAUserDefinedHookChangesTheTraining(t *testing.T) {
 }
 
 func TestAUserDefinedHookResumesToTheSameBytes(t *testing.T) {
-	m := jolted(t, "train.epochs=2", "prune.1.from=1")
+	m := jolted(t, "train.epochs=2", "hook.prune-2.from=1")
 	interruptedEverywhere(t, m)
 	killedEverywhere(t, m)
 	killedAgain(t, m)
@@ -177,9 +177,9 @@ type outside struct {
 func (o *outside) Attach(t hooks.Training) (*hooks.Active, error) { return o.attach(t) }
 
 func TestAllHooksTogetherResumeToTheSameBytes(t *testing.T) {
-	m := model(t, everything, averaged, `prune=[{fraction=0.3,from=1},{threshold=0.02,on="decoder.*.weight"}]`, "adversarial={epsilon=0.05,share=0.5}",
+	m := model(t, everything, averaged, `hook.prune={fraction=0.3,from=1}`, `hook.prune-2={kind="prune",threshold=0.02,on="decoder.*.weight"}`, "hook.adversarial={epsilon=0.05,share=0.5}",
 		"hook.revive={every=1,threshold=0.9}", "hook.teacher.decay=0.9", "hook.plateau={patience=0,factor=0.5,threshold=0.5}", "hook.jolts.every=3",
-		"train.patience=1", "train.epochs=2")
+		"hook.early_stopping.patience=1", "train.epochs=2")
 	if list := m.AllHooks(); len(list) != 9 {
 		t.Fatalf("%d hooks", len(list))
 	}
@@ -229,7 +229,7 @@ func TestErrorsAndPanicsOfAHookNameIt(t *testing.T) {
 			if !panics && !canFail {
 				continue
 			}
-			m := model(t, everything, "train.patience=0")
+			m := model(t, everything, "hook.early_stopping=false")
 			m.Hooks = map[string]hooks.Hook{"failing": &failingHook{in, panics}}
 			_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)})
 			if err == nil || !strings.Contains(err.Error(), "out of order") || !strings.Contains(err.Error(), "hook failing: ") {
@@ -245,12 +245,12 @@ func TestHooksThatExcludeEachOtherAreRefused(t *testing.T) {
 		hooks map[string]hooks.Hook
 	}{
 		"hook mean: has the same function as average":          {everything, map[string]hooks.Hook{"mean": &hooks.Average{Decay: 0.5}}},
-		"hook stop: has the same function as early_stopping":   {everything, map[string]hooks.Hook{"stop": &hooks.EarlyStopping{Patience: 1}}},
+		"hook stop: has the same function as early_stopping":   {everything, map[string]hooks.Hook{"stop": &hooks.EarlyStopping{Patience: 1}, "early_stopping": &hooks.EarlyStopping{Patience: 1}}},
 		"hook jolts: needs a mini-batch optimizer (got lbfgs)": {searched, map[string]hooks.Hook{"jolts": &jolts{Every: 1}}},
 	} {
 		m := model(t, c.text)
 		if m.Hooks = c.hooks; strings.Contains(want, "average") {
-			m.Average = &hooks.Average{Decay: 0.9}
+			m.Hooks["average"] = &hooks.Average{Decay: 0.9}
 		}
 		if _, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)

@@ -140,7 +140,7 @@ func loadOnce(dirs data.Dirs) train.LoadData {
 		if last != nil && last.Need() == d.Need() && reflect.DeepEqual(last.Source, d.Source) {
 			return set, nil
 		}
-		loaded, err := d.Source.Load(ctx, dirs, d.Need())
+		loaded, err := data.Load(ctx, d.Source, dirs, d.Need())
 		if err == nil {
 			last, set = d, loaded
 		}

@@ -77,7 +77,7 @@ func (f *rankFlags) measure(cmd *cobra.Command, name string) ([]baselines.RankEr
 
 // fitted loads the images that the model would be fitted to.
 func fitted(ctx context.Context, m *config.Model, dirs data.Dirs) (*data.Images, error) {
-	set, err := m.Dataset.Source.Load(ctx, dirs, m.Dataset.Need())
+	set, err := data.Load(ctx, m.Dataset.Source, dirs, m.Dataset.Need())
 	if err != nil {
 		return nil, err
 	}

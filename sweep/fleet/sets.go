@@ -74,7 +74,7 @@ func (l *sets) read(ctx context.Context, s *serving, t *task, d *config.Dataset,
 			return set, nil
 		}
 	}
-	set, err := d.Source.Load(ctx, l.worker.options.Dirs, splits)
+	set, err := data.Load(ctx, d.Source, l.worker.options.Dirs, splits)
 	if err == nil && slices.Equal(sums(set.Files), want) {
 		return set, nil
 	}

@@ -1,0 +1,142 @@
+package data
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func writeText(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A numbered line, or a class as a number, is easily left among the values.
+func TestDoubtfulColumnsOfValuesAreNoted(t *testing.T) {
+	const rows = "id,mass,age,target,kind\n1,0.5,3,0,a\n2,0.7,5,1,b\n3,0.1,4,2,a\n4,0.9,9,0,b\n5,0.6,7,1,a\n"
+	for name, c := range map[string]struct {
+		source CSV
+		text   string
+		want   []string
+	}{
+		"number and class":  {CSV{Tables: Tables{Labels: "kind"}}, rows, []string{`column "id" counts up by one`, `column "target" has 3 different whole numbers`, `write labels = "target"`}},
+		"number of samples": {CSV{Tables: Tables{Labels: "kind"}, Names: "id"}, rows, []string{`column "target"`}},
+		"both are named":    {CSV{Tables: Tables{Labels: "target"}, Names: "id", Columns: []string{"mass", "age"}}, rows, nil},
+		"they are meant":    {CSV{Tables: Tables{Labels: "kind"}, Columns: []string{"id", "mass", "target"}}, rows, nil},
+		"no name":           {CSV{Names: "a"}, "a,,b\n1,5,2\n2,4,2.5\n3,2,2.1\n4,6,1\n5,1,4\n", []string{`column "" has no name`}},
+		"name of an index":  {CSV{}, "Index,b\n9,2\n7,3\n7,1\n1,3\n2,8\n", []string{`column "Index" looks like`}},
+		"few rows":          {CSV{}, "id,b\n1,2\n2,3\n", nil},
+		"deviations":        {CSV{}, "a,b,c\n1,2000,0\n2,3400,0\n0,1000,0\n1,500,0\n3,900,0\n", []string{`column "b" is 1.04e+03, that of "a" is 1.02`}},
+		"scaled":            {CSV{Tables: Tables{Layout: Layout{Scale: Scale{Method: scaleStandardise}}}}, "a,b,c\n1,2000,0\n2,3400,0\n0,1000,0\n1,500,0\n3,900,0\n", nil},
+	} {
+		c.source.Images = writeText(t, "x.csv", c.text)
+		set, err := Load(context.Background(), &c.source, nil, Both)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		notes := strings.Join(set.Notes, "\n")
+		if c.want == nil && notes != "" {
+			t.Errorf("%s: got the notes %q, want none", name, notes)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(notes, want) {
+				t.Errorf("%s: got the notes %q, want one with %q", name, notes, want)
+			}
+		}
+	}
+}
+
+func TestColumnsAreDescribed(t *testing.T) {
+	for text, want := range map[string]string{
+		"id,a,b,species\n1,2,3,x\n":       "2 values (a, b), labels species, names id",
+		"a,b,c,d,e,f,g,species\n":         "7 values (a, b, c, ..., g), labels species, names -",
+		"species,length [mm]\nx,1\ny,2\n": "1 values (length [mm]), labels species, names -",
+	} {
+		s := &CSV{Tables: Tables{Images: writeText(t, "x.csv", text), Labels: "species"}}
+		if strings.HasPrefix(text, "id") {
+			s.Names = "id"
+		}
+		if got, err := s.Describe(context.Background()); err != nil || got != want {
+			t.Errorf("%q: got %q, %v, want %q", text, got, err, want)
+		}
+	}
+}
+
+func TestMissingCellsAreCounted(t *testing.T) {
+	s := &CSV{Tables: Tables{Images: writeText(t, "x.csv", "m1,m2,label\n1,2,a\n1,NA,a\n,3,\n4,nan,b\n")}}
+	_, err := s.Load(context.Background(), nil, Both)
+	const want = `3 of 8 cells of values are empty or NA (first: line 3, column "m2"); missing values are not supported: `
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}
+
+// A file that belongs to no data set has no keys that the message could advise.
+func TestRowsOfNoDataSetAreNotAdvisedToUseKeys(t *testing.T) {
+	_, err := ReadRows(context.Background(), writeText(t, "x.csv", "a,b,kind\n1,2,x\n"), []int{3}, nil)
+	if err == nil || !strings.Contains(err.Error(), `column "kind"`) || strings.Contains(err.Error(), "key") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// returns is a source of another module.
+type returns struct{ set *Set }
+
+func (returns) Shape(Dirs) ([]int, bool)                         { return []int{2}, true }
+func (r returns) Load(context.Context, Dirs, Need) (*Set, error) { return r.set, nil }
+
+func TestLoadRefusesWhatASourceMustNotReturn(t *testing.T) {
+	images := func(values ...float32) *Images {
+		m, err := NewFloats([]int{2}, values, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	nan := float32(math.NaN())
+	for want, set := range map[string]*Set{
+		"returned no set": nil,
+		"images of shape [2] in a set of shape [3]":   {Name: "own", Shape: []int{3}, Train: images(1, 2)},
+		"own: sample 1, value 0: got NaN, want":       {Name: "own", Shape: []int{2}, Train: images(1, 2, nan, 4)},
+		"own: sample 0, value 1: got -Inf, want":      {Name: "own", Shape: []int{2}, Test: images(1, float32(math.Inf(-1)))},
+		"own: sample 2, value 1: got NaN, want a fin": {Name: "own", Shape: []int{2}, Train: images(1, 2, 3, 4, 5, nan).Subset([]int{0, 2})},
+	} {
+		_, err := Load(context.Background(), returns{set}, nil, Both)
+		var bad *Error
+		if !errors.As(err, &bad) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an *Error with %q", err, want)
+		}
+	}
+	sound := &Set{Name: "own", Shape: []int{2}, Train: images(1, 2, nan, 4).Subset([]int{0})}
+	if got, err := Load(context.Background(), returns{sound}, nil, Both); got != sound || err != nil {
+		t.Errorf("a sound set: got %v", err)
+	}
+}
+
+func TestPlacesNameLinesAndColumns(t *testing.T) {
+	s := &CSV{Tables: Tables{Images: writeText(t, "x.csv", "a,b,note\n1,2,\"two\nlines\"\n3,4,x\n"), Labels: "note"}}
+	set, err := s.Load(context.Background(), nil, Both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := set.Train.Subset([]int{1}).Place(0, 1), `line 4, column "b"`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	colour, err := NewBytes([]int{2, 3, 3}, slices.Repeat([]byte{1}, 36), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := colour.Place(1, 11), "image 1, row 1, column 0, channel 2"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
