@@ -95,7 +95,7 @@ func TestFilesOfARunThatCannotBeReadEndWithExitCode6(t *testing.T) {
 func TestAMissingPermissionSaysWhatToDo(t *testing.T) {
 	var stderr strings.Builder
 	err := workError{fmt.Errorf("run: %w", &fs.PathError{Op: "open", Path: "r/config.toml", Err: fs.ErrPermission})}
-	if code := explain(nil, err, &stderr, ""); code != exitCheckpoint {
+	if code := explain(failure{err: err}, &stderr); code != exitCheckpoint {
 		t.Errorf("exit code %d, want %d", code, exitCheckpoint)
 	}
 	if text := stderr.String(); !strings.Contains(text, "r/config.toml: permission") || !strings.Contains(text, "chmod") {
