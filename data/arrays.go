@@ -54,7 +54,7 @@ func (a *Arrays) Shape(Dirs) ([]int, bool) {
 }
 
 // reading implements [reader].
-func (a *Arrays) reading() (reading, Layout) { return reading{}, a.Layout }
+func (a *Arrays) reading() reading { return reading{layout: a.Layout} }
 
 // pictures implements [reader]: images are read as any other.
 func (*Arrays) pictures() pictures { return pictures{} }
@@ -91,7 +91,7 @@ func (a *Arrays) split(ctx context.Context, set *Set, path, labels string) (*Ima
 	}
 	values, file, err = readArray(ctx, labels)
 	if err != nil {
-		return nil, badFile(set.Name, labels, err)
+		return nil, badFile(set.Name, labels, labelError(labels, err))
 	}
 	set.Files = append(set.Files, file)
 	if images.labels, err = values.labels(); err != nil {
@@ -231,24 +231,39 @@ func (a array) images() (*Images, error) {
 	return images, nil
 }
 
-// otherFormat says which data set reads a file that is no array file.
+// otherFormat replaces the error of a file that is no array file, if a data set of another name reads it.
 func otherFormat(path string, err error) error {
-	if !errors.Is(err, errNoArray) {
-		return err
+	if other := reads(path); errors.Is(err, errNoArray) && other != "" {
+		return &Error{Path: path, Problem: "is neither an NPY nor an IDX file", Hint: fmt.Sprintf("write name = %q in the dataset table", other)}
 	}
+	return err
+}
+
+// reads returns the name of the data set that reads a file, "" if there is none.
+func reads(path string) string {
 	start, _ := head(path, 16)
-	other := ""
 	switch {
 	case strings.HasPrefix(string(start), zipMagic):
-		other = "npz"
+		return "npz"
 	case safetensors.Is(start):
-		other = "safetensors"
+		return "safetensors"
+	case strings.HasPrefix(string(start), npyMagic):
+		return "npy"
+	case isIDX(start):
+		return "idx"
 	case strings.EqualFold(filepath.Ext(path), ".csv"), strings.EqualFold(filepath.Ext(path), ".tsv"):
-		other = "csv"
-	default:
-		return err
+		return "csv"
 	}
-	return &Error{Path: path, Problem: "is neither an NPY nor an IDX file", Hint: fmt.Sprintf("write name = %q in the dataset table", other)}
+	return ""
+}
+
+// labelError words the error of a file of labels.
+func labelError(path string, err error) error {
+	if other := reads(path); errors.Is(err, errNoArray) && other != "" {
+		return &Error{Path: path, Problem: "labels are read from .npy and IDX files", Hint: fmt.Sprintf(
+			"save them as a .npy file of whole numbers, or samples and labels in one file, which name = %q reads", other)}
+	}
+	return err
 }
 
 // labels returns the array as one label per image.
@@ -269,7 +284,7 @@ func (a array) labels() ([]int, error) {
 	return labels, nil
 }
 
-// Layout is how the values of an array file are to be understood: the keys that all data sets of array files share.
+// Layout has the keys that all data sets of array files share: how the values of a file are understood.
 type Layout struct {
 	Height int    `toml:"height" want:"> 0" doc:"image height in pixels, where a row of values is an image; without height and width it is a vector"`
 	Width  int    `toml:"width" want:"> 0" doc:"image width in pixels, where a row of values is an image"`

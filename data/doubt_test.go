@@ -36,7 +36,7 @@ func TestDoubtfulColumnsOfValuesAreNoted(t *testing.T) {
 		"name of an index":  {CSV{}, "Index,b\n9,2\n7,3\n7,1\n1,3\n2,8\n", []string{`column "Index" looks like`}},
 		"few rows":          {CSV{}, "id,b\n1,2\n2,3\n", nil},
 		"deviations":        {CSV{}, "a,b,c\n1,2000,0\n2,3400,0\n0,1000,0\n1,500,0\n3,900,0\n", []string{`column "b" is 1.04e+03, that of "a" is 1.02`}},
-		"scaled":            {CSV{Tables: Tables{Layout: Layout{Scale: Scale{Method: scaleStandardise}}}}, "a,b,c\n1,2000,0\n2,3400,0\n0,1000,0\n1,500,0\n3,900,0\n", nil},
+		"scaled":            {CSV{Scale: Scale{Method: scaleStandardise}}, "a,b,c\n1,2000,0\n2,3400,0\n0,1000,0\n1,500,0\n3,900,0\n", nil},
 	} {
 		c.source.Images = writeText(t, "x.csv", c.text)
 		set, err := Load(context.Background(), &c.source, nil, Both)
@@ -138,5 +138,24 @@ func TestPlacesNameLinesAndColumns(t *testing.T) {
 	}
 	if got, want := colour.Place(1, 11), "image 1, row 1, column 0, channel 2"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestFilesOfAnotherKindAreNamedWithTheirReader(t *testing.T) {
+	table, folder := writeText(t, "x.csv", "a,b\n1,2\n"), t.TempDir()
+	array := filepath.Join(folder, "x.npy")
+	if err := WriteRows(array, "images", []int{2}, []float32{1, 2}, Rows{}); err != nil {
+		t.Fatal(err)
+	}
+	for want, s := range map[string]Source{
+		`labels are read from .npy and IDX files; save them as a .npy file of whole numbers, or samples and labels in one file, which name = "csv" reads`: &NPY{Arrays{Images: array, Labels: table}},
+		`is a folder; a data set of name = "images" reads folders of images`:                                                                              &CSV{Tables: Tables{Images: folder}},
+		`is a file, want a folder of images; write name = "csv" in the dataset table`:                                                                     &ImageFolders{Folders{Images: table, Channels: 1}},
+		`is a file, want a folder of images; write name = "npy" in the dataset table`:                                                                     &ImageFolders{Folders{Images: array, Channels: 1}},
+		`is neither an NPY nor an IDX file; write name = "csv" in the dataset table`:                                                                      &NPY{Arrays{Images: table}},
+	} {
+		if _, err := s.Load(context.Background(), nil, Both); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
 	}
 }

@@ -46,6 +46,9 @@ func openFile(path string) (*os.File, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	if info.IsDir() {
+		return nil, 0, &Error{Path: path, Problem: "is a folder", Hint: `a data set of name = "images" reads folders of images`}
+	}
 	if !info.Mode().IsRegular() {
 		return nil, 0, errors.New("is not a file")
 	}

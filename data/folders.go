@@ -76,7 +76,7 @@ func (p *PNG) pictures() pictures {
 func (i *ImageFolders) pictures() pictures { return i.all() }
 
 // reading implements [reader]: array files are read as any other.
-func (*Folders) reading() (reading, Layout) { return reading{}, Layout{} }
+func (*Folders) reading() reading { return reading{} }
 
 // Shape implements [Source] by the header of the first file.
 func (p *PNG) Shape(Dirs) ([]int, bool) { return p.shape(p.pictures()) }
@@ -411,6 +411,13 @@ const deepest = 64
 // other files are skipped and listed.
 func (p pictures) list(folder string) (listing, error) {
 	var l listing
+	if info, err := os.Stat(folder); err == nil && !info.IsDir() {
+		wrong := &Error{Path: folder, Problem: "is a file, want a folder of images"}
+		if other := reads(folder); other != "" {
+			wrong.Hint = fmt.Sprintf("write name = %q in the dataset table", other)
+		}
+		return l, wrong
+	}
 	files, folders, err := p.entries(&l, folder, "")
 	if err != nil {
 		return l, err

@@ -29,7 +29,7 @@ type Rows struct {
 // reader is implemented by sources whose keys say how files of their kind are read.
 type reader interface {
 	// reading says it of array files, pictures of image files.
-	reading() (reading, Layout)
+	reading() reading
 	pictures() pictures
 }
 
@@ -51,10 +51,10 @@ type ordered struct {
 }
 
 // reading implements [reader].
-func (o ordered) reading() (reading, Layout) {
-	r, layout := o.reader.reading()
+func (o ordered) reading() reading {
+	r := o.reader.reading()
 	r.order = o.columns
-	return r, layout
+	return r
 }
 
 // ReadRows reads the samples, or the codes, of a file that belongs to no data set: .npy, IDX, both gzipped or not, .npz,
@@ -66,13 +66,13 @@ func (o ordered) reading() (reading, Layout) {
 // determines the shape. A file of the kind of like, nil for none, is read as its keys say: columns, names of arrays, axes, the size
 // to which images are brought; see [InOrder] for the order of columns. All errors about the file are an *Error.
 func ReadRows(ctx context.Context, path string, shape []int, like Source) (*Rows, error) {
-	r, layout, p := reading{}, Layout{}, pictures{}
+	r, p := reading{}, pictures{}
 	if l, ok := like.(reader); ok {
-		r, layout = l.reading()
+		r = l.reading()
 		p = l.pictures()
 	}
 	r.shape = shape
-	rows, err := readRows(ctx, path, r, layout, p)
+	rows, err := readRows(ctx, path, r, p)
 	if err != nil {
 		return nil, badFile("", path, err)
 	}
@@ -95,7 +95,7 @@ func ReadImages(ctx context.Context, path string, shape []int) (*Images, error) 
 	return rows.Images, nil
 }
 
-func readRows(ctx context.Context, path string, r reading, layout Layout, p pictures) (*Rows, error) {
+func readRows(ctx context.Context, path string, r reading, p pictures) (*Rows, error) {
 	r.loose = true
 	info, err := os.Stat(path)
 	if err != nil {
@@ -119,7 +119,7 @@ func readRows(ctx context.Context, path string, r reading, layout Layout, p pict
 	if err != nil {
 		return nil, err
 	}
-	images, err := layout.plain(t.values, r.shape)
+	images, err := r.layout.plain(t.values, r.shape)
 	if err != nil {
 		return nil, err
 	}
