@@ -2,12 +2,17 @@ package data
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -157,5 +162,88 @@ func TestFilesOfAnotherKindAreNamedWithTheirReader(t *testing.T) {
 		if _, err := s.Load(context.Background(), nil, Both); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
+	}
+}
+
+// bombPNG is the start of a PNG file: all that its size is read from.
+func bombPNG(width, height uint32, depth, colour byte) []byte {
+	chunk := append([]byte("IHDR"), make([]byte, 8)...)
+	binary.BigEndian.PutUint32(chunk[4:], width)
+	binary.BigEndian.PutUint32(chunk[8:], height)
+	chunk = append(chunk, depth, colour, 0, 0, 0)
+	b := append([]byte(pngMagic), 0, 0, 0, 13)
+	b = append(b, chunk...)
+	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(chunk))
+}
+
+// An image is bounded by the bytes that it takes, not by its pixels.
+func TestDecodedImagesAreBoundedInBytes(t *testing.T) {
+	for _, c := range []struct {
+		side          uint32
+		depth, colour byte
+		bytes         int64 // 0 for an image that is refused
+	}{{16384, 8, 0, 1 << 30}, {16385, 8, 0, 0}, {16384, 8, 6, 1 << 30}, {16384, 16, 6, 0}, {11585, 16, 6, 8 * 11585 * 11585}, {11586, 16, 6, 0}} {
+		f, err := openImage(writeText(t, "x.png", string(bombPNG(c.side, c.side, c.depth, c.colour))))
+		if c.bytes == 0 {
+			if err == nil || !strings.Contains(err.Error(), " pixels of ") {
+				t.Errorf("%v: got %v", c, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%v: %v", c, err)
+		}
+		if f.Close(); f.decoded != c.bytes {
+			t.Errorf("%v: got %d bytes", c, f.decoded)
+		}
+	}
+}
+
+func TestABudgetIsNeverExceeded(t *testing.T) {
+	b := newBudget(10)
+	var wait sync.WaitGroup
+	var taken, most atomic.Int64
+	for i := range 40 {
+		wait.Go(func() {
+			n := int64(1 + i%7)
+			b.take(n)
+			if now := taken.Add(n); now > 10 {
+				most.Store(now)
+			}
+			taken.Add(-n)
+			b.give(n)
+		})
+	}
+	wait.Wait()
+	if most.Load() != 0 || b.left != 10 {
+		t.Errorf("%d were taken of 10; %d are left", most.Load(), b.left)
+	}
+}
+
+// An array of floats is in memory once: reading it and taking its values allocates no second copy.
+func TestAnArrayOfFloatsIsReadWithoutACopy(t *testing.T) {
+	const n, pixels = 1 << 12, 1 << 9
+	path := filepath.Join(t.TempDir(), "x.npy")
+	values := make([]float32, n*pixels)
+	for i := range values {
+		values[i] = float32(i % 1001)
+	}
+	if err := WriteRows(path, "images", []int{pixels}, values, Rows{}); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	rows, err := ReadRows(context.Background(), path, []int{pixels}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := rows.Float32()
+	runtime.ReadMemStats(&after)
+	if !slices.Equal(got, values) {
+		t.Error("the values changed on the way")
+	}
+	const size = 4 * n * pixels
+	if used := after.TotalAlloc - before.TotalAlloc; used > size*17/10 {
+		t.Errorf("%d bytes were allocated for an array of %d", used, size)
 	}
 }

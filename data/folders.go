@@ -336,19 +336,17 @@ func eachImage(ctx context.Context, paths []string, do func(i int) error) error 
 
 // decode reads one file into dst, an image of that shape.
 func (p pictures) decode(dst []byte, path string, shape []int) error {
-	decoded, err := decodeImage(path)
-	if err != nil {
-		return err
-	}
 	to := image.Pt(shape[1], shape[0])
-	if p.size != (Size{}) && decoded.Bounds().Size() != to {
-		decoded = resized(decoded, to, p.resize)
-	}
-	if got := decoded.Bounds().Size(); got != to { // its header said another size
-		return fmt.Errorf("the image is %dx%d (height x width), its header says %dx%d", got.Y, got.X, to.Y, to.X)
-	}
-	copyPixels(dst, decoded, len(shape) == 3)
-	return nil
+	return useImage(path, func(m image.Image) error {
+		if p.size != (Size{}) && m.Bounds().Size() != to {
+			m = resized(m, to, p.resize)
+		}
+		if got := m.Bounds().Size(); got != to { // its header said another size
+			return fmt.Errorf("the image is %dx%d (height x width), its header says %dx%d", got.Y, got.X, to.Y, to.X)
+		}
+		copyPixels(dst, m, len(shape) == 3)
+		return nil
+	})
 }
 
 // Size is `size = n`, n rows and n columns, or `size = [height, width]`, in pixels. The zero value is no size.

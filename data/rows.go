@@ -1,7 +1,6 @@
 package data
 
 import (
-	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -237,35 +236,6 @@ func fits(path string, n int, got, want []int) error {
 		return &Error{Path: path, Problem: fmt.Sprintf("each row has %d values (%s), want %s", values, by(got), by(want)), Hint: hint}
 	}
 	return nil
-}
-
-// readArray reads an NPY or an IDX file, gzipped or not. No more is read, nor more memory taken, than the header of the file
-// says.
-func readArray(ctx context.Context, path string) (array, File, error) {
-	size, err := arraySize(path)
-	if err != nil {
-		return array{}, File{Path: path}, err
-	}
-	b, file, err := readFile(ctx, path, size)
-	if errors.Is(err, errTooLarge) {
-		return array{}, file, fmt.Errorf("the header says %d bytes in all, the file has more", size)
-	} else if err != nil {
-		return array{}, file, err
-	}
-	a, err := parseArray(b)
-	return a, file, err
-}
-
-var errNoArray = errors.New("is neither an NPY nor an IDX file, nor one of the other formats that are read: .npz, .safetensors, .csv, PNG, JPEG, GIF, BMP")
-
-func parseArray(b []byte) (array, error) {
-	switch {
-	case bytes.HasPrefix(b, []byte(npyMagic)):
-		return parseNPY(b)
-	case isIDX(b):
-		return parseIDX(b)
-	}
-	return array{}, errNoArray
 }
 
 // WriteImages is [WriteRows] of images, or codes, without names and labels.
