@@ -3,7 +3,7 @@
 GO ?= go
 # A count, not a duration: go test can fail without reason at the end of a duration (go.dev/issue/75804).
 FUZZTIME ?= 10000x
-NUMERIC = ./graph/... ./layers ./losses ./metrics ./morph ./optim ./constraints ./train/...
+NUMERIC = ./graph/... ./layers ./losses ./metrics ./data/morph ./optim ./constraints ./train/...
 # Tests of what is written and read back, whatever computed it.
 FILES = Kill|Interrupt|Resum
 ENCODES ?= 20000
@@ -12,9 +12,13 @@ BLAS ?= $(firstword $(wildcard /usr/lib/*/openblas-pthread/libopenblas.so.0))
 CHAOS_EPOCHS ?= 3500
 # Where same-bytes keeps the results of BASE. Several checkouts may share one folder.
 CACHE ?= .same-bytes
-CONCURRENT = . ./augment ./collective ./data ./engine ./kernel ./metrics ./morph ./mpi ./serve ./team ./train/...
+CONCURRENT = . ./apps/serve ./augment ./data ./data/morph ./engine ./kernel ./metrics ./parallel/... ./train/...
 
-.PHONY: run test check format vet staticcheck race fuzz portable same-bytes bench bench-peers golden mpi kill-test slurm chaos parts encode-load serve-soak bench-serve reports
+# Versions of the linters, built from the module proxy.
+GOLANGCI ?= v2.15.0
+GOVULNCHECK ?= v1.9.0
+
+.PHONY: run test test-tools check format vet staticcheck lint vulnerabilities release module race fuzz portable same-bytes bench bench-peers golden mpi kill-test slurm chaos parts encode-load serve-soak bench-serve reports
 
 run: ## train the quick start
 	$(GO) run ./apps/tessera train swimmer-parts
@@ -22,7 +26,11 @@ run: ## train the quick start
 test: ## the README's test command
 	$(GO) test ./...
 
-check: format vet staticcheck test race fuzz portable ## everything that must pass before a change is merged
+test-tools: ## the tools for developers, a module of their own
+	$(GO) -C tools vet ./...
+	$(GO) -C tools test ./...
+
+check: format vet staticcheck lint vulnerabilities test test-tools race fuzz portable ## everything that must pass before a change is merged
 
 format:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these"; exit 1; }
@@ -32,6 +40,15 @@ vet:
 
 staticcheck:
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+
+# Linters of golangci-lint that staticcheck does not have; .golangci.yml chooses them. Both tools are built from the module proxy.
+lint: ## golangci-lint, if it can be fetched
+	@$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI) version >/dev/null 2>&1 || { echo "skipped: golangci-lint could not be fetched"; exit 0; }; \
+	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI) run
+
+vulnerabilities: ## govulncheck, if the Go vulnerability database can be reached
+	@curl -sfo /dev/null -m 10 https://vuln.go.dev/index/modules.json || { echo "skipped: the Go vulnerability database cannot be reached"; exit 0; }; \
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK) ./...
 
 race: ## with checkptr, for the packages that share memory or use unsafe; needs a C compiler
 	$(GO) test -race -short -skip '$(FILES)' $(CONCURRENT)
@@ -50,13 +67,13 @@ portable: ## the numeric tests without assembly, and with OpenBLAS if Debian's b
 	else echo "skipped: no OpenBLAS found; make portable BLAS=PATH names one"; fi
 
 same-bytes: ## compare the results of shipped models and sweeps at the commit BASE and now; ONLY=GLOB restricts them; TESSERA_DATA is the data folder
-	$(GO) run -trimpath ./bench/samebytes --base "$(BASE)" --only "$(ONLY)" --cache "$(CACHE)"
+	$(GO) -C tools run -trimpath ./samebytes --base "$(BASE)" --only "$(ONLY)" --cache "$(abspath $(CACHE))"
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem -count 6 ./...
 
-bench-peers: ## training steps beside PyTorch, NMF and SVM beside scikit-learn, alternating; TESSERA_DATA is the folder that holds fashion-mnist/
-	$(GO) run ./bench
+bench-peers: ## training steps compared with PyTorch, NMF and SVM compared with scikit-learn, in alternating rounds; TESSERA_DATA is the folder that holds fashion-mnist/
+	$(GO) -C tools run ./bench
 
 # The reports of docs/reports: a run of parts and a sweep, trained in REPORTS.
 REPORTS ?= .reports
@@ -66,17 +83,17 @@ reports: ## train a run and a sweep and write docs/reports; TESSERA_DATA is the 
 	cd $(REPORTS) && ./tessera report runs/parts -o $(CURDIR)/docs/reports/parts.html && ./tessera report sweeps/limbs -o $(CURDIR)/docs/reports/limbs.html
 
 golden: ## write the golden files again; check the diff
-	$(GO) test . ./config ./report ./scheduler ./study -update
+	$(GO) test . ./config ./show/figures ./sweep/scheduler ./apps/internal/study -update
 
 kill-test: ## kill -9 at 20 random moments, resume, compare bytes
-	$(GO) test ./cli -run 'Kill' -kills 20 -v -count 1
+	$(GO) test ./apps/cli -run 'Kill' -kills 20 -v -count 1
 
 # The launchers that make mpi tests with.
 MPIRUN ?= mpirun.openmpi mpirun.mpich
 mpi: ## distributed training by real processes: sums, 20 losses, bytes, kills, stops, a full disk; about 5 minutes per launcher
 	for launcher in $(MPIRUN); do \
-		$(GO) test ./mpi -mpirun $$launcher -v -count 1 && \
-		$(GO) test ./cli -mpirun $$launcher -run 'SeveralProcesses|KilledProcess|StoppedProcess|FullDiskOfRank|AnInterruptEnds|ReportedOnce|WithoutALauncher' -v -count 1 || exit 1; \
+		$(GO) test ./parallel/mpi -mpirun $$launcher -v -count 1 && \
+		$(GO) test ./apps/cli -mpirun $$launcher -run 'SeveralProcesses|KilledProcess|StoppedProcess|FullDiskOfRank|AnInterruptEnds|ReportedOnce|WithoutALauncher' -v -count 1 || exit 1; \
 	done
 
 encode-load: ## 64 goroutines encode ENCODES times each, compared bit for bit with serial codes; then the time of a single image
@@ -85,22 +102,33 @@ encode-load: ## 64 goroutines encode ENCODES times each, compared bit for bit wi
 
 slurm: ## an array of 8 trials on a one-node cluster of Slurm, with tasks that are stopped, requeued and killed; needs Debian's slurmctld, slurmd, slurm-client and munge
 	$(GO) build -o tessera ./apps/tessera
-	scheduler/testdata/slurm.sh ./tessera
+	sweep/scheduler/testdata/slurm.sh ./tessera
 
 chaos: ## a sweep on workers under 60 SIGKILLs, cut connections, a full disk and a wrong clock; 10,000 empty trials through the queue
-	$(GO) run ./bench/chaos --trials 40 --kills 60 --epochs $(CHAOS_EPOCHS)
-	$(GO) test ./fleet -run EmptyTrials -empty 10000 -v -count 1
+	$(GO) -C tools run ./chaos --trials 40 --kills 60 --epochs $(CHAOS_EPOCHS)
+	$(GO) test ./sweep/fleet -run EmptyTrials -empty 10000 -v -count 1
 
 parts: ## the swimmer's parts for seeds 1 to 5
-	$(GO) test ./cli -run 'Parts' -seeds 5 -v -count 1
+	$(GO) test ./apps/cli -run 'Parts' -seeds 5 -v -count 1
 
 serve-soak: ## 10 minutes of load and of clients that fail, then 10 minutes at the highest rate with the memory logged; RUN is a run on images of 28x28
-	$(GO) test ./serve -run 'Soak$$' -soak 10m -timeout 30m -v -count 1
+	$(GO) test ./apps/serve -run 'Soak$$' -soak 10m -timeout 30m -v -count 1
 	$(GO) build -o tessera ./apps/tessera
-	$(GO) run ./bench/serve --tessera ./tessera --run "$(RUN)" --rounds 1 --encoding binary --soak 10m
+	$(GO) -C tools run ./load --tessera $(CURDIR)/tessera --run "$(abspath $(RUN))" --rounds 1 --encoding binary --soak 10m
 
 bench-serve: ## tessera serve beside onnxruntime-node; RUN, ONNX: its encoder as ONNX, MODULES: a folder after `npm install --ignore-scripts onnxruntime-node@1.30.0`
 	$(GO) build -o tessera ./apps/tessera
 	for encoding in json binary; do \
-		$(GO) run ./bench/serve --tessera ./tessera --run "$(RUN)" --onnx "$(ONNX)" --modules "$(MODULES)" --batching "$(BATCHING)" --encoding $$encoding || exit 1; \
+		$(GO) -C tools run ./load --tessera $(CURDIR)/tessera --run "$(abspath $(RUN))" --onnx "$(abspath $(ONNX))" --modules "$(abspath $(MODULES))" --batching "$(BATCHING)" --encoding $$encoding || exit 1; \
 	done
+
+release: ## binaries for linux, darwin and windows on amd64 and arm64, with checksums and a list of what was run, in dist/
+	$(GO) -C tools run ./release --out $(CURDIR)/dist
+
+module: ## give the module another path: make module MODULE=example.org/tessera
+	@[ -n "$(MODULE)" ] || { echo "make module MODULE=example.org/tessera"; exit 2; }
+	old=$$($(GO) list -m) && \
+	git ls-files -z '*.go' | xargs -0 sed -i -E "s#([\"[])$$old/#\1$(MODULE)/#g; s#^(([[:space:]]*|import )([_a-z]+ )?)\"$$old\"\$$#\1\"$(MODULE)\"#" && \
+	git ls-files -z '*go.mod' | xargs -0 sed -i -E "s#(^|[[:space:]])$$old( |/|\$$)#\1$(MODULE)\2#g" && \
+	git ls-files -z '*.md' | xargs -0 sed -i -E "s#((\"|\`)$$old/(apps|losses|ops)|-require=$$old@|-replace=$$old=)#<\1>#g; s#<(\"|\`|-[a-z]+=)$$old([/@=a-z]*)>#\1$(MODULE)\2#g" && \
+	gofmt -w $$(git ls-files '*.go') && $(GO) vet ./... && $(GO) -C tools vet ./...

@@ -1,5 +1,5 @@
 // Package ir is the typed representation of a program: the computation of a model, independent of the library that declared
-// it. Package engine compiles it; exporters and other back ends can read it. [tessera/ir/fromgraph] translates a Gorgonia
+// it. Package engine compiles it; exporters and other back ends can read it. [tessera/engine/ir/fromgraph] translates a Gorgonia
 // graph to it. A program can also be built with the constructors of this package. [Module.Check] verifies it.
 //
 // A [Module] lists the inputs, the parameters and the wanted values: taps, gradients, updates. Each [Value] has the [Op]

@@ -4,6 +4,7 @@ package machine
 import (
 	"bufio"
 	"os"
+	"reflect"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -49,8 +50,11 @@ func Features() []string {
 // Release is the version of this module.
 const Release = "0.2.0-dev"
 
-// module is the path of this module.
-const module = "tessera"
+// module is the path of this module, which go.mod alone names.
+var module = strings.TrimSuffix(reflect.TypeFor[versions]().PkgPath(), "/internal/machine")
+
+// versions gives this package's path.
+type versions struct{}
 
 // Version is [Release] with the commit, where the program was built from this module's repository: a program of another
 // module has its own commit.

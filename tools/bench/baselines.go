@@ -81,7 +81,7 @@ func perIteration(run func(iterations string) (result, error)) (result, error) {
 
 func (s settings) buildTessera() (string, error) {
 	binary := filepath.Join(s.temporary, "tessera")
-	_, err := output(exec.Command("go", "build", "-o", binary, "./apps/tessera"))
+	_, err := output(exec.Command("go", "build", "-o", binary, "tessera/apps/tessera"))
 	return binary, err
 }
 

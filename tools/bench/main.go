@@ -1,6 +1,6 @@
 // Command bench measures Tessera against its peers, in turn, and prints the ratios of the medians.
 //
-//	go run ./bench --data FOLDER [--only NAME] [--rounds 5] [--steps 469] [--threads 2] [--mpirun LAUNCHER]
+//	go -C tools run ./bench --data FOLDER [--only NAME] [--rounds 5] [--steps 469] [--threads 2] [--mpirun LAUNCHER]
 //
 // FOLDER holds fashion-mnist/. Every round runs, for each contest, the peer at its best (bench/torch_steps.py in PyTorch,
 // bench/sklearn_baselines.py in scikit-learn: see there) and Tessera, which inherits TESSERA_BLAS and TESSERA_SIMD. Rounds alternate

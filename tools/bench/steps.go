@@ -66,7 +66,7 @@ func hasTorch() error {
 func (s settings) benchmark(steps int, pattern string, command ...string) (result, error) {
 	command = append(command, "-test.run=^$", "-test.bench="+pattern, "-test.benchtime="+strconv.Itoa(steps)+"x")
 	c := exec.Command(command[0], command[1:]...)
-	c.Dir = "train" // the benchmark reads ../models.toml
+	c.Dir = "../train" // the benchmark reads ../models.toml
 	c.Env = append(os.Environ(), "TESSERA_DATA="+filepath.Dir(s.folder), "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 	return perStep(output(c))
 }
@@ -74,7 +74,7 @@ func (s settings) benchmark(steps int, pattern string, command ...string) (resul
 // buildSteps returns the binary of the benchmarks.
 func (s settings) buildSteps() (string, error) {
 	binary := filepath.Join(s.temporary, "train.test")
-	_, err := output(exec.Command("go", "test", "-c", "-o", binary, "./train"))
+	_, err := output(exec.Command("go", "test", "-c", "-o", binary, "tessera/train"))
 	return binary, err
 }
 

@@ -2,7 +2,7 @@
 // random, cuts and delays their connections, fills the disk of one worker and sets the clock of another one wrong. At the
 // end it compares the sweep byte by byte with that of a single machine.
 //
-//	go run ./tools/chaos --trials 40 --kills 60
+//	go -C tools run ./chaos --trials 40 --kills 60
 package main
 
 import (

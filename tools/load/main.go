@@ -4,7 +4,7 @@
 // fixed rate, CPU time per request, memory, the effect of batching; and onnxruntime-node behind node's http server beside it.
 //
 //	go build -o tessera ./apps/tessera
-//	go run ./tools/load --tessera ./tessera --run RUN [--onnx FILE --modules FOLDER] [--batching RUN] [--soak 10m]
+//	go -C tools run ./load --tessera ./tessera --run RUN [--onnx FILE --modules FOLDER] [--batching RUN] [--soak 10m]
 //
 // RUN is a run on images of 28x28. FILE is its model as ONNX, and FOLDER holds node_modules/onnxruntime-node. Rounds alternate
 // between the servers, so that a machine whose speed drifts is fair to all. Linux only: CPU time and memory are read from /proc.

@@ -39,7 +39,7 @@ func (s *settings) peer() *server {
 	if s.onnx == "" {
 		return nil
 	}
-	script, err := filepath.Abs("tools/load/node_server.cjs")
+	script, err := filepath.Abs("load/node_server.cjs")
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // Command samebytes compares the results of the shipped models and sweeps at two commits.
 //
-//	go run ./tools/samebytes --base COMMIT [--only GLOB] [--jobs N] [--threads 2] [--data DIR] [--cache DIR] [--all]
+//	go -C tools run ./samebytes --base COMMIT [--only GLOB] [--jobs N] [--threads 2] [--data DIR] [--cache DIR] [--all]
 //
 // It builds the command of BASE and of the working tree, trains every shipped model and sweep of BASE for a few steps with
 // both, and compares parameters, codes, outputs and metrics value by value. docs/same-bytes.md lists the compared values.

@@ -15,7 +15,6 @@ import (
 	"tessera"
 	"tessera/apps/internal/ui"
 	"tessera/config"
-	"tessera/internal/browser"
 	"tessera/show/page"
 	"tessera/train"
 )
@@ -78,67 +77,6 @@ func answer(t *testing.T, method, address string, change func(*http.Request)) (i
 		t.Fatal(err)
 	}
 	return a.StatusCode, string(text)
-}
-
-func TestATrainingIsWatchedInTheBrowser(t *testing.T) {
-	b := browser.Open(t)
-	dir := t.TempDir()
-	seen, trained := make(chan struct{}), make(chan struct{})
-	third := make(chan struct{})
-	go func() {
-		defer close(trained)
-		swimmers(t, filepath.Join(dir, "watched run"), "8", func(p train.Progress) {
-			if p.EpochDone && p.Epoch == 3 {
-				close(third)
-				<-seen // the training waits until the browser has shown these epochs
-			}
-		})
-	}()
-	<-third
-	server := serve(t, dir, ui.Options{})
-	p := b.Page(t, server.URL, server.URL, browser.View{Width: 1000, Height: 800})
-	p.Wait(`document.querySelector('[data-path="watched run"]').textContent.includes("training")`)
-	p.Click(`[data-path="watched run"] a`)
-	p.Wait(`document.getElementById("live")?.textContent.startsWith("training: epoch 3 of 8")`)
-	p.Wait(`document.querySelectorAll(".plot canvas").length > 0`)
-	p.Shot("training", false)
-	close(seen)
-	p.Wait(`document.querySelector(".samples") !== null`) // the report of the finished run has replaced the page
-	p.Wait(`document.getElementById("live")?.textContent.startsWith("finished: epoch 8 of 8")`)
-	<-trained
-}
-
-func TestTheListSearchesAndCompares(t *testing.T) {
-	b := browser.Open(t)
-	dir := t.TempDir()
-	for name, epochs := range map[string]string{"one": "2", "two": "3", "three": "4"} {
-		swimmers(t, filepath.Join(dir, name), epochs, nil)
-	}
-	server := serve(t, dir, ui.Options{})
-	p := b.Page(t, server.URL, server.URL, browser.View{Width: 1000, Height: 800})
-	p.Wait(`document.querySelectorAll("#list tbody tr").length === 3`)
-	changed := `[...document.querySelectorAll("#list tbody tr")].map(r => r.lastChild.textContent)`
-	if p.Number(changed+`.filter(t => /^\d{4}-\d\d-\d\d \d\d:\d\d$/.test(t)).length`) != 3 {
-		t.Errorf("the times of the list are %s", p.Text(changed+`.join(", ")`))
-	}
-	p.Click(`#list thead th:nth-child(2) button`)
-	if order := p.Text(`[...document.querySelectorAll("#list tbody th")].map(e => e.textContent).join(" ")`); order != "one three two" {
-		t.Errorf("sorted by name: %s", order)
-	}
-	p.Click(`[data-path="one"] input`)
-	p.Click(`[data-path="two"] input`)
-	p.Shot("list", false)
-	p.Click(`#list-compare`)
-	p.Wait(`document.querySelectorAll(".pairs figure").length === 20`)
-	p.Shot("comparison", true)
-	if settings := p.Text(`document.querySelector('[aria-label="settings"]').textContent`); !strings.Contains(settings, "train.epochs") {
-		t.Errorf("the settings that differ: %s", settings)
-	}
-	if err := os.RemoveAll(filepath.Join(dir, "three")); err != nil {
-		t.Fatal(err)
-	}
-	p.Click(`.top a`)
-	p.Wait(`document.querySelectorAll("#list tbody tr").length === 2`)
 }
 
 func TestOnlyTheFolderIsServed(t *testing.T) {

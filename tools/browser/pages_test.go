@@ -1,31 +1,117 @@
-package page_test
+package browser
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"tessera"
 	"tessera/config"
-	"tessera/internal/browser"
 	"tessera/show/page"
+	"tessera/sweep"
+	"tessera/train"
 )
 
-// file writes a page and returns its address.
-func file(t *testing.T, text string) string {
+// trainSwimmer trains the shipped model of parts for a few epochs.
+func trainSwimmer(t *testing.T, out string, epochs int, report func(train.Progress)) string {
 	t.Helper()
+	set, err := config.ParseSet(fmt.Sprint("train.epochs=", epochs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := tessera.Shipped().Model("swimmer-parts", set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := tessera.Train(context.Background(), m, tessera.Options{Threads: 1, Out: out, Report: report})
+	if err != nil {
+		t.Error(err)
+		return out
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	return out
+}
+
+// options are those of all pages: one thread.
+var options = page.Options{Open: tessera.Options{Threads: 1}}
+
+// writer is a page.
+type writer interface{ Write(io.Writer) error }
+
+// address writes a page to a file and returns its address.
+func address(t *testing.T, w writer) string {
+	t.Helper()
+	var text bytes.Buffer
+	if err := w.Write(&text); err != nil {
+		t.Fatal(err)
+	}
 	path := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return "file://" + path
 }
 
+// report trains models of these names and returns the address of their common page.
+func report(t *testing.T, names ...string) string {
+	t.Helper()
+	r, dir := &page.Report{}, t.TempDir()
+	for _, name := range names {
+		run, err := page.ReadRun(t.Context(), trainSwimmer(t, filepath.Join(dir, name), 3, nil), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Runs = append(r.Runs, run)
+	}
+	return address(t, r)
+}
+
+// weightsSweep runs a sweep of two weights over two seeds and returns its page.
+func weightsSweep(t *testing.T) *page.Sweep {
+	t.Helper()
+	declared, err := config.Load("models.toml", []byte(`
+[model.small]
+dataset = { name = "bars", count = 60 }
+encoder = [{ kind = "dense", units = 5, activation = "sigmoid" }]
+loss = [{ kind = "mse" }, { kind = "kl" }]
+train = { epochs = 2, batch = 20 }
+[sweep.weights]
+model = "small"
+seeds = [1, 2]
+set.loss.1.weight = [0.001, 10.0]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := declared.Sweep("weights")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "weights")
+	planned, err := sweep.New(t.Context(), spec, sweep.Options{Out: out, Jobs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := planned.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s, err := page.ReadSweep(t.Context(), out, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // want fails the test unless a number that the page computes is as expected.
-func want(p *browser.Page, expression string, expected float64) {
+func want(p *Page, expression string, expected float64) {
 	p.Helper()
 	if got := p.Number(expression); got != expected {
 		p.Errorf("%s: got %v, want %v", expression, got, expected)
@@ -33,19 +119,19 @@ func want(p *browser.Page, expression string, expected float64) {
 }
 
 // slide moves a slider, choose selects an option: both tell the page as a person's action does.
-func slide(p *browser.Page, selector string, to int) { change(p, selector, fmt.Sprint(to), "input") }
+func slide(p *Page, selector string, to int) { change(p, selector, fmt.Sprint(to), "input") }
 
-func choose(p *browser.Page, selector, value string) { change(p, selector, value, "change") }
+func choose(p *Page, selector, value string) { change(p, selector, value, "change") }
 
-func change(p *browser.Page, selector, value, event string) {
+func change(p *Page, selector, value, event string) {
 	p.Helper()
 	p.Run(fmt.Sprintf(`(e => { e.value = %q; e.dispatchEvent(new Event(%q, {bubbles: true})) })(document.querySelector(%q))`, value, event, selector))
 }
 
 func TestAReportInTheBrowser(t *testing.T) {
-	b := browser.Open(t)
-	address := file(t, rendered(t, run(t, "swimmers")))
-	p := b.Page(t, address, address, browser.View{Width: 1200, Height: 900})
+	b := open(t)
+	address := report(t, "swimmers")
+	p := b.Page(t, address, address, View{Width: 1200, Height: 900})
 	want(p, `document.querySelectorAll(".plot canvas").length - document.querySelectorAll(".chart").length`, 0)
 	p.Shot("wide-light", true)
 
@@ -78,9 +164,9 @@ func TestAReportInTheBrowser(t *testing.T) {
 }
 
 func TestAReportInTheDark(t *testing.T) {
-	b := browser.Open(t)
-	address := file(t, rendered(t, run(t, "swimmers"), run(t, `<img src=x onerror=alert(1)>`)))
-	p := b.Page(t, address, address, browser.View{Width: 1200, Height: 900, Dark: true})
+	b := open(t)
+	address := report(t, "swimmers", `<img src=x onerror=alert(1)>`)
+	p := b.Page(t, address, address, View{Width: 1200, Height: 900, Dark: true})
 	if color := p.Text(`getComputedStyle(document.body).backgroundColor`); color != "rgb(21, 22, 26)" {
 		t.Errorf("the background is %s", color)
 	}
@@ -89,16 +175,12 @@ func TestAReportInTheDark(t *testing.T) {
 }
 
 func TestASweepInTheBrowser(t *testing.T) {
-	b := browser.Open(t)
-	s, _ := sweepPage(t, ran(t, weights, "weights"))
+	b := open(t)
+	s := weightsSweep(t)
 	at := slices.IndexFunc(s.Measures, func(m page.MeasureColumn) bool { return m.Name == "mse" })
 	s.Trials[0].Numbers[at] = nil // as if it were not applicable under the first seed
-	var text bytes.Buffer
-	if err := s.Write(&text); err != nil {
-		t.Fatal(err)
-	}
-	address := file(t, text.String())
-	p := b.Page(t, address, address, browser.View{Width: 1200, Height: 900})
+	address := address(t, s)
+	p := b.Page(t, address, address, View{Width: 1200, Height: 900})
 	want(p, `document.querySelectorAll("#settings tbody tr").length`, 2)
 	want(p, `document.querySelectorAll("#plot .mark").length`, 2)
 	want(p, `+(document.querySelectorAll("#plot .error").length > 0)`, 1) // two seeds have a deviation
@@ -135,15 +217,11 @@ func TestASweepInTheBrowser(t *testing.T) {
 }
 
 func TestSettingsOnOtherImagesHaveNoCommonBest(t *testing.T) {
-	b := browser.Open(t)
-	s, _ := sweepPage(t, ran(t, weights, "weights", config.Passes(1)))
+	b := open(t)
+	s := weightsSweep(t)
 	s.Settings[1].Images = 1
-	var text bytes.Buffer
-	if err := s.Write(&text); err != nil {
-		t.Fatal(err)
-	}
-	address := file(t, text.String())
-	p := b.Page(t, address, address, browser.View{Width: 1200, Height: 900})
+	address := address(t, s)
+	p := b.Page(t, address, address, View{Width: 1200, Height: 900})
 	want(p, `document.querySelectorAll("#settings tbody tr").length`, 2)
 	want(p, `document.querySelectorAll("#settings .best, #plot .front").length`, 0)
 }

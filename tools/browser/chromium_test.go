@@ -1,5 +1,5 @@
-// Package browser opens pages in Chromium, for tests: it clicks and reads them, and fails a test for every error in the console and
-// every request to another place than the page.
+// Package browser tests the pages of reports and of `tessera ui` in Chromium. A test clicks and reads a page, and fails for every
+// error in the console and for every request to another place than the page. It is skipped where there is no Chromium.
 package browser
 
 import (
@@ -23,14 +23,14 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long a page may take for everything that a test does with it. A loaded machine is slow.
+// patience bounds the time of all actions of one test on a page. A loaded machine is slow.
 const patience = 2 * time.Minute
 
 // Browser is a Chromium for the pages of one test.
 type Browser struct{ ctx context.Context }
 
-// Open starts Chromium. It skips the test where there is none.
-func Open(t testing.TB) *Browser {
+// open starts Chromium. It skips the test where there is none.
+func open(t testing.TB) *Browser {
 	t.Helper()
 	path := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -39,7 +39,7 @@ func Open(t testing.TB) *Browser {
 		}
 	}
 	if path == "" {
-		t.Skip("left out: there is no chromium")
+		t.Skip("left out: Chromium is not installed")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()),
 		chromedp.Flag("disable-gpu", true), chromedp.WSURLReadTimeout(patience))
@@ -83,7 +83,7 @@ func (b *Browser) Page(t testing.TB, address, allowed string, v View) *Page {
 	t.Helper()
 	tab, leave := chromedp.NewContext(b.ctx)
 	p := &Page{TB: t, allowed: allowed}
-	if err := chromedp.Listen(tab, p.heard); err != nil { // opens the tab, which lives as long as its context
+	if err := chromedp.Listen(tab, p.record); err != nil { // opens the tab, which lives as long as its context
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(tab, patience)
@@ -109,8 +109,8 @@ func (b *Browser) Page(t testing.TB, address, allowed string, v View) *Page {
 	return p
 }
 
-// heard collects what must not happen.
-func (p *Page) heard(event any) {
+// record collects events that must not happen.
+func (p *Page) record(event any) {
 	problem := ""
 	switch e := event.(type) {
 	case *runtime.EventExceptionThrown:
@@ -141,7 +141,7 @@ func (p *Page) heard(event any) {
 	}
 }
 
-// Check fails the test for everything that must not have happened.
+// Check fails the test for every recorded event.
 func (p *Page) Check() {
 	p.Helper()
 	p.mu.Lock()
