@@ -23,7 +23,7 @@ func cancelled(t *testing.T) (dir string) {
 	dir = t.TempDir()
 	file := filepath.Join(dir, "models.toml")
 	text := "[model.m]\ndataset = { name = \"bars\", count = 60, validation = 0.2 }\nencoder = [{ kind = \"dense\", units = 4, activation = \"sigmoid\" }]\n" +
-		"optimizer = { kind = \"adam\", learning_rate = 0.01 }\ntrain = { epochs = 4, batch = 16, patience = 3, checkpoint_seconds = 0 }\n"
+		"optimizer = { kind = \"adam\", learning_rate = 0.01 }\ntrain = { epochs = 4, batch = 16, checkpoint_seconds = 0 }\nhook.early_stopping.patience = 3\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

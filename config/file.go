@@ -252,6 +252,7 @@ func (m *Model) decode(n *table.Node, partial bool, f *File) []table.Diagnostic 
 	case m.Kind != Autoencoder:
 		return append(d.Found, m.fits(m.input(f.shape))...)
 	}
+	m.prepare()
 	m.shape = m.input(f.shape)
 	return append(d.Found, m.check(m.shape)...)
 }

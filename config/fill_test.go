@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/hooks"
 	"tessera/layers"
 	"tessera/part/table"
 )
@@ -237,17 +238,19 @@ func randomString(r *rand.Rand) string {
 	return string(text)
 }
 
+func attackOf(m *Model) *hooks.Adversarial { return m.Hooks["adversarial"].(*hooks.Adversarial) }
+
 // Settings that only pgd has are not written out for fgsm, which refuses them.
 func TestAFilledAttackHasTheSettingsOfItsMethod(t *testing.T) {
-	const attacked = "[model.m]\nencoder = [{ kind = \"dense\", units = 4 }]\nadversarial = { method = \"pgd\" }\n"
+	const attacked = "[model.m]\nencoder = [{ kind = \"dense\", units = 4 }]\nhook.adversarial = { method = \"pgd\" }\n"
 	for method, want := range map[string]bool{"pgd": true, "fgsm": false} {
-		m := model(t, load(t, attacked), "m", "adversarial.method="+method)
+		m := model(t, load(t, attacked), "m", "hook.adversarial.method="+method)
 		text := string(Fill(m))
 		if strings.Contains(text, "steps = 10") != want || strings.Contains(text, "step_size") {
 			t.Errorf("%s is filled to\n%s", method, text)
 		}
-		if again := model(t, load(t, text), "m"); *again.Adversarial != *m.Adversarial {
-			t.Errorf("%s is read again as %+v, was %+v", method, *again.Adversarial, *m.Adversarial)
+		if again := model(t, load(t, text), "m"); *attackOf(again) != *attackOf(m) {
+			t.Errorf("%s is read again as %+v, was %+v", method, *attackOf(again), *attackOf(m))
 		}
 	}
 }
@@ -257,17 +260,17 @@ func TestAnAttackKeepsItsStepsWhereItsMethodIsNamed(t *testing.T) {
 	f := load(t, `
 [model.m]
 encoder = [{ kind = "dense", units = 4 }]
-adversarial = { steps = 20, step_size = 0.01 }
+hook.adversarial = { steps = 20, step_size = 0.01 }
 [model.n]
 extends = "m"
-adversarial = { method = "pgd" }
+hook.adversarial = { method = "pgd" }
 `)
-	for _, m := range []*Model{model(t, f, "n"), model(t, f, "m", "adversarial.method=pgd")} {
-		if a := m.Adversarial; a.Steps != 20 || a.StepSize != 0.01 {
+	for _, m := range []*Model{model(t, f, "n"), model(t, f, "m", "hook.adversarial.method=pgd")} {
+		if a := attackOf(m); a.Steps != 20 || a.StepSize != 0.01 {
 			t.Errorf("%s: %+v", m.Name, *a)
 		}
 	}
-	if a := model(t, f, "n", "adversarial.method=fgsm").Adversarial; a.Steps != 0 || a.StepSize != 0 {
+	if a := attackOf(model(t, f, "n", "hook.adversarial.method=fgsm")); a.Steps != 0 || a.StepSize != 0 {
 		t.Errorf("fgsm: %+v", *a)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"tessera/attack"
 	"tessera/hooks"
@@ -90,50 +91,54 @@ func (w *walk) decomposing() {
 
 // Hook is a declared hook of a model.
 type Hook struct {
-	Name string // name of its state in a checkpoint: prune.0, average, teacher
+	Name string // of its table, and of its state in a checkpoint: average
 	Hook hooks.Hook
-	part string // where it is declared
 }
 
-// AllHooks lists the hooks of a model in the order of their stages, in which training calls them: hooks from other tables
-// (prune, adversarial, average, train.patience), hooks of the first layer, and Hooks.
+// part is the place of the hook in the declaration.
+func (h Hook) part() string { return hookPart(h.Name) }
+
+func hookPart(name string) string { return "hook." + table.KeyText(name) }
+
+// AllHooks lists the hooks of a model in the order of their stages, in which training calls them; those of one stage are sorted by
+// their names.
 func (m *Model) AllHooks() (list []Hook) {
-	for i := range m.Prune {
-		list = append(list, Hook{fmt.Sprintf("prune.%d", i), &m.Prune[i], fmt.Sprintf("prune[%d]", i)})
-	}
-	if m.Adversarial != nil {
-		list = append(list, Hook{"adversarial", m.Adversarial, "adversarial"})
-	}
-	if m.Average != nil {
-		list = append(list, Hook{"average", m.Average, "average"})
-	}
-	if t := m.Train; t.Patience > 0 {
-		list = append(list, Hook{"early_stopping", &hooks.EarlyStopping{Patience: t.Patience, MinDelta: t.MinDelta}, "train"})
-	}
 	for _, name := range slices.Sorted(maps.Keys(m.Hooks)) {
-		list = append(list, Hook{name, m.Hooks[name], "hook." + name})
+		list = append(list, Hook{name, m.Hooks[name]})
 	}
-	list = append(list, m.preparing()...)
 	slices.SortStableFunc(list, func(a, b Hook) int { return cmp.Compare(hooks.StageOf(a.Hook), hooks.StageOf(b.Hook)) })
 	return list
 }
 
-// preparing lists the undeclared hooks of the encoder's first layer.
-func (m *Model) preparing() (list []Hook) {
+// EarlyStops reports whether a hook of the model ends the training early and chooses one of its epochs.
+func (m *Model) EarlyStops() bool {
+	return slices.ContainsFunc(m.AllHooks(), func(h Hook) bool { _, stops := h.Hook.(*hooks.EarlyStopping); return stops })
+}
+
+// prepare adds the hooks that prepare images for the encoder's first layer, where the declaration has none.
+func (m *Model) prepare() {
 	if len(m.Encoder) == 0 {
-		return nil
+		return
 	}
 	first, ok := m.Encoder[0].Layer.(layers.Preparing)
 	if !ok {
-		return nil
+		return
+	}
+	prepares := func(h hooks.Hook) bool {
+		p, ok := h.(hooks.Preparing)
+		return ok && p.Prepares(first.Preparation())
+	}
+	if slices.ContainsFunc(m.AllHooks(), func(h Hook) bool { return prepares(h.Hook) }) {
+		return
 	}
 	for _, e := range hooks.Registry.All() {
-		h := e.New()
-		if p, ok := h.(hooks.Preparing); ok && m.Hooks[e.Name] == nil && p.Prepares(first.Preparation()) {
-			list = append(list, Hook{e.Name, h, "encoder[0]"})
+		if h := e.New(); prepares(h) {
+			if m.Hooks == nil {
+				m.Hooks = map[string]hooks.Hook{}
+			}
+			m.Hooks[e.Name] = h
 		}
 	}
-	return list
 }
 
 // Distorted reports whether a hook of the model changes the images that are encoded in training.
@@ -143,14 +148,8 @@ func (m *Model) Distorted() bool {
 
 // hooks checks every hook of the model.
 func (w *walk) hooks() {
-	w.oneStep()
-	named := map[string]string{}
 	for _, h := range w.model.AllHooks() {
-		if other := named[h.Name]; other != "" {
-			w.report(h.part, "", "", fmt.Sprintf("%s declares the same hook", other), "remove one of them")
-		}
-		named[h.Name] = h.part
-		if w.model.origin.Doubt(h.part) == nil {
+		if w.model.origin.Doubt(h.part()) == nil {
 			w.hook(h)
 		}
 	}
@@ -158,20 +157,26 @@ func (w *walk) hooks() {
 
 // hook checks one hook and its glob.
 func (w *walk) hook(h Hook) {
+	if h.Name == "" || strings.ContainsAny(h.Name, `./*?[]\ `) {
+		w.report(h.part(), "", "", fmt.Sprintf("invalid name %q of a hook: paths of its values contain the name", h.Name), "")
+	}
 	_, search := w.model.Optimizer.Optimizer.(optim.Search)
 	if needs, ok := h.Hook.(hooks.NeedsSteps); search && ok {
 		problem, hint := needs.NeedsSteps()
-		w.report(h.part, "", "", fmt.Sprintf(problem, w.model.Optimizer.Kind), hint+", or choose a mini-batch optimizer: "+table.Quoted(rules()))
+		w.report(h.part(), "", "", fmt.Sprintf(problem, w.model.Optimizer.Kind), hint+", or choose a mini-batch optimizer: "+table.Quoted(rules()))
 	}
 	if p, ok := h.Hook.(*hooks.Prune); ok {
 		if epochs := w.model.Train.Epochs; p.From >= epochs && w.model.origin.Doubt("train") == nil {
-			w.report(h.part, "", "from", fmt.Sprintf("from: the phase begins after epoch %d, but the run ends after epoch %d: nothing would be pruned", p.From, epochs),
-				"train for longer, let the phase begin earlier, or leave it out: prune = []")
+			w.report(h.part(), "", "from", fmt.Sprintf("from: the phase begins after epoch %d, but the run ends after epoch %d: nothing would be pruned", p.From, epochs),
+				fmt.Sprintf("train for longer, let the phase begin earlier, or leave it out: %s = false", h.part()))
 		}
+	}
+	if a, ok := h.Hook.(*hooks.Adversarial); ok {
+		w.oneStep(h, a)
 	}
 	if g, ok := h.Hook.(hooks.Globbed); ok {
 		_, glob := g.Glob()
-		w.moving(h.part, "", glob, w.model.Frozen)
+		w.moving(h.part(), "", glob, w.model.Frozen)
 	}
 	if _, ok := h.Hook.(hooks.Distorting); ok && !w.model.inDoubt("loss") && len(w.model.Losses) > 0 {
 		w.distorting(h)
@@ -189,9 +194,9 @@ func (w *walk) distorting(h Hook) {
 	known := slices.ContainsFunc(w.found, func(f table.Diagnostic) bool { return f.Problem == uncompared })
 	switch {
 	case len(m.Views) > 0 && !m.inDoubt("view") && none(func(r losses.Reads, _ string) bool { return r.On && !r.Views }):
-		w.report(h.part, "", "", "no loss reads the images, only their views: there is nothing to attack", "remove the table")
+		w.report(h.part(), "", "", "no loss reads the images, only their views: there is nothing to attack", "remove the table")
 	case attacks && !known && none(func(r losses.Reads, on string) bool { return r.Images && on == losses.Output }):
-		w.report(h.part, "", "", uncompared+": there is no error to maximise", "remove the table, or add one of "+table.Quoted(reconstructions()))
+		w.report(h.part(), "", "", uncompared+": there is no error to maximise", "remove the table, or add one of "+table.Quoted(reconstructions()))
 	}
 }
 
@@ -199,16 +204,53 @@ func (w *walk) distorting(h Hook) {
 var pgdKeys = []string{"steps", "step_size"}
 
 // oneStep reports them for an attack of one step of length epsilon, and removes their defaults.
-func (w *walk) oneStep() {
-	a := w.model.Adversarial
-	if a == nil || a.Method != attack.FGSM || w.model.origin.Doubt("adversarial") != nil {
+func (w *walk) oneStep(h Hook, a *hooks.Adversarial) {
+	if a.Method != attack.FGSM {
 		return
 	}
 	for _, key := range pgdKeys {
-		if w.model.origin.Table("adversarial").Child(key) != nil {
-			w.report("adversarial", "", key, fmt.Sprintf("%s: %s takes one step of length epsilon", key, a.Method),
+		if w.model.origin.Table(h.part()).Child(key) != nil {
+			w.report(h.part(), "", key, fmt.Sprintf("%s: %s takes one step of length epsilon", key, a.Method),
 				fmt.Sprintf("leave it out, or take method = %q", attack.PGD))
 		}
 	}
 	a.Steps, a.StepSize = 0, 0
 }
+
+// asHook shows how a hook that a key of another table declares is written: as a table under hook, with the given values. It returns ""
+// for a key that declares no hook.
+func asHook(part, key string, n *table.Node) string {
+	c := n.Child(key)
+	_, isHook := hooks.Registry.Lookup(key)
+	path := c.Path()
+	switch {
+	case part == "" && isHook && (len(path) < 2 || path[0] != "model"): // of a --set argument or a sweep
+		return "hooks are declared under hook: write hook." + key
+	case part == "" && isHook && c.IsArray():
+		var text strings.Builder
+		for i, item := range c.Items {
+			name := key
+			if i > 0 {
+				name = fmt.Sprintf("%s-%d", key, i+1)
+				item = item.Only(func(string) bool { return true })
+				item.Put("kind", c.NewScalar(key))
+			}
+			text.Write(item.TOML("model", path[1], "hook", name))
+		}
+		return "hooks are declared under hook; write\n" + text.String()
+	case part == "" && isHook:
+		return "hooks are declared under hook; write\n" + string(c.Only(func(string) bool { return true }).TOML("model", path[1], "hook", key))
+	case part != "" && part != "train" || !slices.Contains(stoppingKeys, key):
+		return ""
+	case len(path) < 2 || path[0] != "model":
+		return "early stopping is a hook: write hook.early_stopping." + key
+	}
+	if given := n.Child("patience"); given != nil && given.Leaf == int64(0) {
+		return "early stopping is a hook: leave this out, or write hook.early_stopping = false against an inherited one"
+	}
+	given := n.Only(func(key string) bool { return slices.Contains(stoppingKeys, key) })
+	return "early stopping is a hook; write\n" + string(given.TOML("model", path[1], "hook", "early_stopping"))
+}
+
+// stoppingKeys are the keys of early stopping.
+var stoppingKeys = table.Keys(&hooks.EarlyStopping{}, "")

@@ -32,11 +32,14 @@ var language = &table.Language{
 		table.Words("datasets", data.Registry, Dataset{}),
 		table.Words("baselines", Baselines, Model{}),
 	},
-	Hint: layerOfItsOwn,
+	Hint: hint,
 }
 
-// layerOfItsOwn is the suggestion for an activation with settings, which is a separate layer.
-func layerOfItsOwn(key string, n *table.Node, kind string, near bool) string {
+// hint is the suggestion for a key that declares a hook, or for an activation with settings, which is a separate layer.
+func hint(part, key string, n *table.Node, kind string, near bool) string {
+	if text := asHook(part, key, n); text != "" {
+		return text
+	}
 	text, _ := n.Child(key).Text()
 	_, isLayer := layers.Registry.Lookup(text)
 	if _, in := layers.Registry.Lookup(kind); !in || !isLayer || near || key != "activation" {

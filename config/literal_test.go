@@ -41,7 +41,7 @@ func TestALiteralIsTheModelOfTheSameText(t *testing.T) {
 		Decoder:   []config.Layer{{Layer: &layers.Dense{}}},
 		Losses:    []config.Loss{{Loss: &losses.MSE{}}, {Weight: &losses.Constant{Value: 0.01}, Loss: &losses.KL{Target: 0.1}}},
 		Optimizer: config.Optimizer{Optimizer: &optim.SGD{Rate: 0.2}, Schedule: config.Schedule{Schedule: &optim.Constant{}, WarmupEpochs: 2}},
-		Average:   &hooks.Average{},
+		Hooks:     map[string]hooks.Hook{"average": &hooks.Average{}, "slow": &hooks.Average{Decay: 0.9999}},
 		Train:     config.Train{Epochs: 3},
 	}, bias)
 	if err != nil {
@@ -53,7 +53,8 @@ encoder = [{ kind = "dense", units = 7, activation = "relu" }, { kind = "dense",
 decoder = [{ kind = "dense", bias = false }]
 loss = [{ kind = "mse" }, { kind = "kl", weight = 0.01, target = 0.1 }]
 optimizer = { kind = "sgd", learning_rate = 0.2, schedule = { kind = "constant", warmup_epochs = 2 } }
-average = {}
+hook.average = {}
+hook.slow = { kind = "average", decay = 0.9999 }
 train = { epochs = 3 }
 `))
 	if err != nil {

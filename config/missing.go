@@ -35,7 +35,7 @@ func (m *Model) Missing() error {
 		f.key(at, "on", c.On)
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Hooks)) {
-		f.part("hook."+name, "hook", m.Hooks[name])
+		f.part(hookPart(name), "hook", m.Hooks[name])
 	}
 	f.typed("dataset", "data set", m.Dataset.Source)
 	f.typed("baseline", "baseline", m.Baseline)

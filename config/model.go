@@ -42,10 +42,7 @@ type Model struct {
 	Freeze      []string              `toml:"freeze" of:"autoencoder" doc:"globs over parameter paths; matching parameters keep their initial values"`
 	Start       *Start                `toml:"start" of:"autoencoder" doc:"run from which the initial parameters are copied"`
 	Optimizer   Optimizer             `toml:"optimizer" of:"autoencoder" doc:"the update rule; adam by default"`
-	Prune       []hooks.Prune         `toml:"prune" of:"autoencoder" doc:"phases in which small weights are pruned"`
-	Adversarial *hooks.Adversarial    `toml:"adversarial" of:"autoencoder" doc:"adversarial training"`
-	Average     *hooks.Average        `toml:"average" of:"autoencoder" doc:"the run's model is a moving average of the weights"`
-	Hooks       map[string]hooks.Hook `toml:"hook" of:"autoencoder" doc:"further hooks by their registered names: [model.NAME.hook.average]"`
+	Hooks       map[string]hooks.Hook `toml:"hook" of:"autoencoder" doc:"procedures around the training steps, by their names: [model.NAME.hook.average]"`
 	Train       Train                 `toml:"train" doc:"training schedule"`
 	Baseline    Baseline              `part:"kind,or=autoencoder"` // the settings of a baseline, nil for auto-encoders
 
@@ -133,8 +130,6 @@ type Train struct {
 	Batch             int     `toml:"batch" of:"autoencoder" want:"> 0" doc:"mini-batch size; the last batch of an epoch is smaller; for lbfgs the micro-batch size"`
 	MinEpochSteps     int     `toml:"min_epoch_steps" of:"autoencoder" want:">= 0" doc:"least number of steps of an epoch: fewer images are passed over several times in one epoch"`
 	Seed              uint64  `toml:"seed" doc:"seed of every random stream: weights, shuffling, noise, splits"`
-	Patience          int     `toml:"patience" of:"autoencoder" want:">= 0" doc:"number of epochs without a lower validation error after which the training stops; 0 never stops early"`
-	MinDelta          float64 `toml:"min_delta" of:"autoencoder" want:">= 0" doc:"smallest decrease of the validation error that counts as an improvement"`
 	CheckpointSeconds float64 `toml:"checkpoint_seconds" want:">= 0" doc:"seconds between checkpoints, which are written at the end of an epoch"`
 }
 

@@ -13,10 +13,10 @@ encoder = [{ kind = "dense", units = 4 }]
 `
 	plain := string(Fill(model(t, load(t, text), "m")))
 	for key, value := range map[string]string{
-		"freeze":  `["encoder.*"]`,
-		"prune":   `[{ fraction = 0.3, from = 2, until = 5 }, { threshold = 0.1 }]`,
-		"start":   `{ run = "runs/x" }`,
-		"average": `{ decay = 0.99 }`,
+		"freeze":       `["encoder.*"]`,
+		"hook.prune":   `{ fraction = 0.3, from = 2, until = 5 }`,
+		"start":        `{ run = "runs/x" }`,
+		"hook.average": `{ decay = 0.99 }`,
 	} {
 		if strings.Contains(plain, key) {
 			t.Errorf("%s is written without being used:\n%s", key, plain)

@@ -5,20 +5,15 @@ import (
 	"maps"
 	"slices"
 
-	"tessera/hooks"
 	"tessera/layers"
 )
 
 // Warnings returns a line for everything in a model that is valid, but probably not intended.
 func (m *Model) Warnings() (list []string) {
-	stops := func(h Hook) bool { _, early := h.Hook.(*hooks.EarlyStopping); return early }
 	measured := len(m.Decoder) > 0 || len(m.labelled()) > 0 // otherwise the training loss selects the epoch
-	if measured && m.Dataset.Validation.Test && slices.ContainsFunc(m.AllHooks(), stops) {
-		list = append(list, fmt.Sprintf("model %q: early stopping (train.patience) selects an epoch on the test images (dataset.validation = \"test\"), "+
+	if measured && m.Dataset.Validation.Test && m.EarlyStops() {
+		list = append(list, fmt.Sprintf("model %q: early stopping selects an epoch on the test images (dataset.validation = \"test\"), "+
 			"so metrics on the test images are too optimistic; hold out training images: dataset.validation = 0.1", m.Name))
-	}
-	if m.Train.MinDelta > 0 && m.Train.Patience == 0 {
-		list = append(list, fmt.Sprintf("model %q: train.min_delta has no effect without train.patience; give both, or remove it", m.Name))
 	}
 	if m.Hooks["teacher"] != nil && !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss != nil && l.Loss.Reads().Teacher }) {
 		list = append(list, fmt.Sprintf("model %q: hook.teacher has no effect: no loss reads a teacher; add { kind = \"consistency\" }, or remove the hook", m.Name))

@@ -11,12 +11,12 @@ func TestEarlyStoppingOnTestImagesIsAWarning(t *testing.T) {
 dataset = "fashion-mnist"
 encoder = [{ kind = "dense", units = 4 }]
 `
-	for set, want := range map[string]int{"train.patience=0": 0, "train.patience=3": 0, "dataset.validation=test": 0} {
+	for set, want := range map[string]int{"hook.early_stopping=false": 0, "hook.early_stopping.patience=3": 0, "dataset.validation=test": 0} {
 		if got := model(t, load(t, text), "m", set).Warnings(); len(got) != want {
 			t.Errorf("%s: %q", set, got)
 		}
 	}
-	for _, set := range []string{"train.patience=3", "hook.early_stopping.patience=3"} {
+	for _, set := range []string{"hook.early_stopping.patience=3"} {
 		if got := model(t, load(t, text), "m", set, "dataset.validation=test").Warnings(); len(got) != 1 || !strings.Contains(got[0], `model "m": early stopping`) {
 			t.Errorf("%s: %q", set, got)
 		}
@@ -33,7 +33,7 @@ func TestAHeadNamedInputIsAWarning(t *testing.T) {
 func TestOnlyAValidationErrorSelectsOnTestImages(t *testing.T) {
 	for text, want := range map[string]int{headed: 1, strings.Replace(headed, `{ kind = "cross_entropy", on = "class" }`, `{ kind = "l1", on = "class" }`, 1): 0} {
 		text = strings.Replace(text, `layers = [{ kind = "dense" }]`, `layers = [{ kind = "dense", units = 10 }]`, 1)
-		if got := model(t, load(t, text), "m", "train.patience=3", "dataset.validation=test").Warnings(); len(got) != want {
+		if got := model(t, load(t, text), "m", "hook.early_stopping.patience=3", "dataset.validation=test").Warnings(); len(got) != want {
 			t.Errorf("got %q, want %d", got, want)
 		}
 	}
@@ -82,9 +82,6 @@ encoder = [{ kind = "dense", units = 4 }, { kind = "top_k", k = 3 }, { kind = "r
 		want string // "" is none
 	}{
 		{nil, ""},
-		{[]string{"train.min_delta=0.1"}, "train.min_delta has no effect without train.patience"},
-		{[]string{"train.min_delta=0.1", "hook.early_stopping.patience=2"}, "train.min_delta has no effect without train.patience"},
-		{[]string{"train.min_delta=0.1", "train.patience=2"}, ""},
 		{[]string{taught}, "hook.teacher has no effect: no loss reads a teacher"},
 		{[]string{taught, `loss=[{kind="mse"},{kind="consistency"}]`}, ""},
 		{[]string{"encoder.1.k=4"}, "encoder[1].k has no effect: top_k keeps 4 values of 4"},

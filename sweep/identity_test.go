@@ -34,7 +34,7 @@ func TestATrialIsAnotherOneWhenItsStartIs(t *testing.T) {
 	}
 }
 
-func TestIdentityIsOfTheFilledModelAndTheData(t *testing.T) {
+func TestIdentityIsOfTheValuesAndTheData(t *testing.T) {
 	ids := func(text string, sets ...string) []string {
 		var all []string
 		for _, trial := range open(t, spec(t, text, "s", sets...), Options{Out: "x"}).Trials {
@@ -59,7 +59,7 @@ func TestIdentityIsOfTheFilledModelAndTheData(t *testing.T) {
 	if got := ids(declared, "loss.1.target=0.1"); !slices.Equal(got, plain[:2]) {
 		t.Errorf("the value alone: got %v, want %v", got, plain[:2])
 	}
-	if got := ids(strings.Replace(declared, "[0.1, 0.3]", "[0.1, 0.3]\nset.train.min_delta = [0, 0.0]", 1)); !slices.Equal(got, plain) {
+	if got := ids(strings.Replace(declared, "[0.1, 0.3]", "[0.1, 0.3]\nset.optimizer.clip_norm = [0, 0.0]", 1)); !slices.Equal(got, plain) {
 		t.Errorf("a value written in two ways: got %v, want %v", got, plain)
 	}
 	one := identity(open(t, spec(t, declared, "s"), Options{}).Trials[0].Model, []data.File{{Path: "a", SHA256: "1"}})

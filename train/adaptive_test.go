@@ -26,7 +26,7 @@ func TestARunWithAMultiplierResumesToTheSameBytes(t *testing.T) {
 
 // The weights are those of the formula, from the terms of the steps: with one batch per epoch, a line of metrics is a step.
 func TestAMultiplierFollowsItsTerm(t *testing.T) {
-	m := model(t, multiplied(t), "train.batch=1000000", "train.epochs=5", "train.patience=0")
+	m := model(t, multiplied(t), "train.batch=1000000", "train.epochs=5", "hook.early_stopping=false")
 	r := trained(t, m, Options{})
 	rule := m.Losses[1].Weight.(*losses.Multiplier)
 	weight := rule.From

@@ -15,7 +15,7 @@ import (
 
 // attackedBatches adds adversarial training to a model of helpers_test.go.
 const attackedBatches = `
-[model.everything.adversarial]
+[model.everything.hook.adversarial]
 norm = "l2"
 epsilon = 0.5
 steps = 2
@@ -34,7 +34,7 @@ train = { epochs = 40, batch = 50, checkpoint_seconds = 1000 }
 `
 	m := model(t, text)
 	if a != nil {
-		m.Adversarial = &hooks.Adversarial{Attack: *a, Share: 1}
+		m.Hooks = map[string]hooks.Hook{"adversarial": &hooks.Adversarial{Attack: *a, Share: 1}}
 	}
 	team := team.New(1)
 	t.Cleanup(team.Close)
@@ -73,7 +73,7 @@ func TestAttackedImagesEqualTheAttack(t *testing.T) {
 	coder := graph.NewCoder(n.model, tape.Backend{})
 	defer coder.Close()
 	pixels := n.model.Pixels()
-	want, err := m.Adversarial.Perturb(coder, clean[:12*pixels]) // a share of 0.6 of 20
+	want, err := m.Hooks["adversarial"].(*hooks.Adversarial).Perturb(coder, clean[:12*pixels]) // a share of 0.6 of 20
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ train = { epochs = 2, batch = 50 }
 	team := team.New(1)
 	defer team.Close()
 	plain := trained(t, model(t, decomposed), Options{Backend: engine.Backend{Team: team}})
-	attacked := trained(t, model(t, decomposed, "adversarial.epsilon=0.2"), Options{Backend: engine.Backend{Team: team}})
+	attacked := trained(t, model(t, decomposed, "hook.adversarial.epsilon=0.2"), Options{Backend: engine.Backend{Team: team}})
 	before, after := lines(t, plain.Run)[1], lines(t, attacked.Run)[1]
 	if !(before["contractive"].(float64) > 0) || !(after["mse"].(float64) > before["mse"].(float64)) {
 		t.Errorf("trained on clean images %v, on attacked ones %v: want a penalty, and a larger error under attack", before, after)

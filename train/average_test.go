@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/hooks"
@@ -14,21 +15,21 @@ import (
 	"tessera/train/folder"
 )
 
-const averaged = "average={decay=0.9}"
+const averaged = "hook.average={decay=0.9}"
 
 // The oracle sums the weights of all steps in float64.
 func TestTheAverageIsTheWeightedMeanOfTheWeightsAfterEveryStep(t *testing.T) {
 	const decay = 0.9
 	var weights [][][]float32 // by step and parameter: after the step
 	backend := newHooked()
-	backend.after = func(n int, p *graph.Program, _ graph.Runner[float32]) {
+	backend.after = func(n int, p *graph.Program, _ ir.Runner[float32]) {
 		var now [][]float32
 		for _, b := range p.Parameters {
 			now = append(now, slices.Clone(b.Data))
 		}
 		weights = append(weights, now)
 	}
-	m := model(t, everything, averaged, "train.patience=0", "constraint=[{kind=\"nonneg\"}]")
+	m := model(t, everything, averaged, "hook.early_stopping=false", "constraint=[{kind=\"nonneg\"}]")
 	r := trained(t, m, Options{Backend: backend})
 	shown, err := Open(r.Run)
 	if err != nil {
@@ -84,7 +85,7 @@ func TestTheAveragedModelSatisfiesTheConstraints(t *testing.T) {
 }
 
 func TestRunningAveragesAreAveragedToo(t *testing.T) {
-	r := trained(t, model(t, normalised, averaged, "train.patience=0"), Options{})
+	r := trained(t, model(t, normalised, averaged, "hook.early_stopping=false"), Options{})
 	shown, err := Open(r.Run)
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +105,7 @@ func TestRunningAveragesAreAveragedToo(t *testing.T) {
 
 // The validated model is the saved one: evaluated again, it has the same error.
 func TestTheValidatedModelIsTheAveragedOne(t *testing.T) {
-	m := model(t, everything, averaged, "train.patience=0")
+	m := model(t, everything, averaged, "hook.early_stopping=false")
 	r := trained(t, m, Options{})
 	last := lines(t, r.Run)[r.Epochs-1]["val_mse"].(float64)
 	shown, err := Open(r.Run)
@@ -151,7 +152,7 @@ func validation(t *testing.T, m *graph.Model) float64 {
 }
 
 func TestTheStateAloneGivesTheAveragedModel(t *testing.T) {
-	r := trained(t, model(t, everything, averaged, "train.patience=0"), Options{})
+	r := trained(t, model(t, everything, averaged, "hook.early_stopping=false"), Options{})
 	want, err := Open(r.Run)
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 
 // editable are the keys of config.toml that may be changed before a run is resumed: its length and the interval of
 // checkpoints.
-var editable = []string{"train.epochs", "iterations", "train.patience", "train.min_delta", "train.checkpoint_seconds"}
+var editable = []string{"train.epochs", "iterations", "hook.early_stopping.patience", "hook.early_stopping.min_delta", "train.checkpoint_seconds"}
 
 // sameDeclaration returns an error that lists the keys whose values differ between the declaration and the state. States of
 // earlier versions do not contain the declaration; see [identity].

@@ -30,7 +30,7 @@ func decomposition(layer string) morph.Decomposition {
 // A trained model decomposes plain images; the results equal those of prepared images in training and validation.
 func TestATrainedModelTakesPlainImages(t *testing.T) {
 	for _, layer := range []string{amdLayer, padoLayer} {
-		m := model(t, channelled(layer), "train.patience=0")
+		m := model(t, channelled(layer), "hook.early_stopping=false")
 		r := trained(t, m, Options{})
 		opened, err := Open(r.Run)
 		if err != nil {

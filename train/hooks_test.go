@@ -103,7 +103,7 @@ func TestAUserDefinedHookChangesTheTraining(t *testing.T) {
 }
 
 func TestAUserDefinedHookResumesToTheSameBytes(t *testing.T) {
-	m := jolted(t, "train.epochs=2", "prune.1.from=1")
+	m := jolted(t, "train.epochs=2", "hook.prune-2.from=1")
 	interruptedEverywhere(t, m)
 	killedEverywhere(t, m)
 	killedAgain(t, m)
@@ -177,9 +177,9 @@ type outside struct {
 func (o *outside) Attach(t hooks.Training) (*hooks.Active, error) { return o.attach(t) }
 
 func TestAllHooksTogetherResumeToTheSameBytes(t *testing.T) {
-	m := model(t, everything, averaged, `prune=[{fraction=0.3,from=1},{threshold=0.02,on="decoder.*.weight"}]`, "adversarial={epsilon=0.05,share=0.5}",
+	m := model(t, everything, averaged, `hook.prune={fraction=0.3,from=1}`, `hook.prune-2={kind="prune",threshold=0.02,on="decoder.*.weight"}`, "hook.adversarial={epsilon=0.05,share=0.5}",
 		"hook.revive={every=1,threshold=0.9}", "hook.teacher.decay=0.9", "hook.plateau={patience=0,factor=0.5,threshold=0.5}", "hook.jolts.every=3",
-		"train.patience=1", "train.epochs=2")
+		"hook.early_stopping.patience=1", "train.epochs=2")
 	if list := m.AllHooks(); len(list) != 9 {
 		t.Fatalf("%d hooks", len(list))
 	}
@@ -205,31 +205,31 @@ func (f *failingHook) fail(in string) error {
 
 func (f *failingHook) Attach(hooks.Training) (*hooks.Active, error) {
 	return &hooks.Active{
-		First:      func() error { return f.fail("First") },
-		Begin:      func() error { return f.fail("Begin") },
-		BeginEpoch: func() error { return f.fail("BeginEpoch") },
-		BeforeStep: func(*hooks.Step) error { return f.fail("BeforeStep") },
-		AfterStep:  func() error { return f.fail("AfterStep") },
-		EndEpoch:   func(*hooks.Epoch) error { return f.fail("EndEpoch") },
-		Project:    func(*hooks.Parameter, []float32, int) { _ = f.fail("Project") },
-		Moved:      func(*hooks.Parameter, []float32, int, []float32) { _ = f.fail("Moved") },
-		Rate:       func() float64 { _ = f.fail("Rate"); return 1 },
-		Save:       func(*hooks.State) { _ = f.fail("Save") },
-		Shown:      func(p *hooks.Parameter) []float32 { _ = f.fail("Shown"); return p.Data },
-		Kept:       func() *hooks.Kept { _ = f.fail("Kept"); return nil },
-		Follows:    func(*hooks.Parameter) []float32 { _ = f.fail("Follows"); return nil },
-		Lends:      func() []*hooks.Parameter { _ = f.fail("Lends"); return nil },
+		Initialise:  func() error { return f.fail("Initialise") },
+		Begin:       func() error { return f.fail("Begin") },
+		BeginEpoch:  func() error { return f.fail("BeginEpoch") },
+		BeforeStep:  func(*hooks.Step) error { return f.fail("BeforeStep") },
+		AfterStep:   func() error { return f.fail("AfterStep") },
+		EndEpoch:    func(*hooks.Epoch) error { return f.fail("EndEpoch") },
+		Project:     func(*hooks.Parameter, []float32, int) { _ = f.fail("Project") },
+		AfterUpdate: func(*hooks.Parameter, []float32, int, []float32) { _ = f.fail("AfterUpdate") },
+		Rate:        func() float64 { _ = f.fail("Rate"); return 1 },
+		Save:        func(*hooks.State) { _ = f.fail("Save") },
+		Substitute:  func(p *hooks.Parameter) []float32 { _ = f.fail("Substitute"); return p.Data },
+		Best:        func() *hooks.BestEpoch { _ = f.fail("Best"); return nil },
+		Average:     func(*hooks.Parameter) []float32 { _ = f.fail("Average"); return nil },
+		Lend:        func() []*hooks.Parameter { _ = f.fail("Lend"); return nil },
 	}, f.fail("Attach")
 }
 
 func TestErrorsAndPanicsOfAHookNameIt(t *testing.T) {
-	for _, in := range []string{"Attach", "First", "Begin", "BeginEpoch", "BeforeStep", "AfterStep", "EndEpoch", "Project", "Moved", "Rate", "Save", "Shown", "Kept", "Follows", "Lends"} {
+	for _, in := range []string{"Attach", "Initialise", "Begin", "BeginEpoch", "BeforeStep", "AfterStep", "EndEpoch", "Project", "AfterUpdate", "Rate", "Save", "Substitute", "Best", "Average", "Lend"} {
 		for _, panics := range []bool{false, true} {
-			canFail := in != "Project" && in != "Moved" && !slices.Contains([]string{"Rate", "Save", "Shown", "Kept", "Follows", "Lends"}, in)
+			canFail := in != "Project" && in != "AfterUpdate" && !slices.Contains([]string{"Rate", "Save", "Substitute", "Best", "Average", "Lend"}, in)
 			if !panics && !canFail {
 				continue
 			}
-			m := model(t, everything, "train.patience=0")
+			m := model(t, everything, "hook.early_stopping=false")
 			m.Hooks = map[string]hooks.Hook{"failing": &failingHook{in, panics}}
 			_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)})
 			if err == nil || !strings.Contains(err.Error(), "out of order") || !strings.Contains(err.Error(), "hook failing: ") {
@@ -245,12 +245,12 @@ func TestHooksThatExcludeEachOtherAreRefused(t *testing.T) {
 		hooks map[string]hooks.Hook
 	}{
 		"hook mean: has the same function as average":          {everything, map[string]hooks.Hook{"mean": &hooks.Average{Decay: 0.5}}},
-		"hook stop: has the same function as early_stopping":   {everything, map[string]hooks.Hook{"stop": &hooks.EarlyStopping{Patience: 1}}},
+		"hook stop: has the same function as early_stopping":   {everything, map[string]hooks.Hook{"stop": &hooks.EarlyStopping{Patience: 1}, "early_stopping": &hooks.EarlyStopping{Patience: 1}}},
 		"hook jolts: needs a mini-batch optimizer (got lbfgs)": {searched, map[string]hooks.Hook{"jolts": &jolts{Every: 1}}},
 	} {
 		m := model(t, c.text)
 		if m.Hooks = c.hooks; strings.Contains(want, "average") {
-			m.Average = &hooks.Average{Decay: 0.9}
+			m.Hooks["average"] = &hooks.Average{Decay: 0.9}
 		}
 		if _, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)

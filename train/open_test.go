@@ -100,7 +100,7 @@ func TestMismatchesAreRefusedByName(t *testing.T) {
 		{"validation = 0.25", "validation = 0.5", "dataset.validation: got 0.5, want 0.25", "375 images"},
 		{"weight = 0.001", "weight = 0.002", "loss.1.weight: got 0.002, want 0.001", ""},
 		{"learning_rate = 0.01", "learning_rate = 0.02", "optimizer.learning_rate: got 0.02, want 0.01", ""},
-		{"[model.everything.train]", "[model.everything.average]\n\n[model.everything.train]", "average.decay: got 0.999, want nothing", " is missing"},
+		{"[model.everything.train]", "[model.everything.hook.average]\n\n[model.everything.train]", "hook.average.decay: got 0.999, want nothing", " is missing"},
 		{"[[model.everything.loss]]\nkind = \"kl\"\ntarget = 0.1\non = \"code\"\nweight = 0.001\n", "", "loss.1.kind: got \"weight_decay\", want \"kl\"", "sums of 3 loss terms, want 2"},
 	} {
 		for want, earlier := range map[string]bool{c.want: false, c.before: true} {
@@ -145,7 +145,7 @@ func forget(t *testing.T, run string) {
 }
 
 func TestTheScheduleOfATrainingMayBeEdited(t *testing.T) {
-	constant := []string{`optimizer.schedule={kind="constant"}`, "train.patience=5"}
+	constant := []string{`optimizer.schedule={kind="constant"}`, "hook.early_stopping.patience=5"}
 	run := half(t, constant...)
 	edit(t, run, "epochs = 4", "epochs = 5")
 	edit(t, run, "patience = 5", "patience = 7")
@@ -155,8 +155,8 @@ func TestTheScheduleOfATrainingMayBeEdited(t *testing.T) {
 	if err != nil || r.Epochs != 5 {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	run = half(t, append(constant, "train.patience=0")...)
-	edit(t, run, "patience = 0", "patience = 3")
+	run = half(t, append(constant, "hook.early_stopping=false")...)
+	edit(t, run, "[model.everything.train]", "[model.everything.hook.early_stopping]\npatience = 3\n\n[model.everything.train]")
 	if r, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil || r.BestEpoch < 2 {
 		t.Errorf("early stopping from the second epoch on: got %+v, %v", r, err)
 	}
@@ -168,11 +168,11 @@ func TestARunWithDisabledEarlyStoppingHasNoBestEpoch(t *testing.T) {
 	if !exists(run, folder.Best) {
 		t.Fatal("early stopping kept no epoch")
 	}
-	edit(t, run, "patience = 100", "patience = 0")
+	edit(t, run, "[model.everything.hook.early_stopping]\npatience = 100\nmin_delta = 0.0\n\n", "")
 	if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
 		t.Fatal(err)
 	}
-	sameRun(t, run, trained(t, model(t, everything, "train.patience=0"), Options{}).Run)
+	sameRun(t, run, trained(t, model(t, everything, "hook.early_stopping=false"), Options{}).Run)
 	if m, err := Open(run); err != nil || m.Epoch != 4 {
 		t.Errorf("opened: %+v, %v; want the last epoch", m, err)
 	}

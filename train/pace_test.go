@@ -23,7 +23,8 @@ func TestThePaceOfATrainingIsThatOfTheClock(t *testing.T) {
 dataset = { name = "bars", count = 100 }
 encoder = [{ kind = "dense", units = 4, activation = "sigmoid" }]
 loss = [{ kind = "mse" }]
-train = { epochs = 50, batch = 32, patience = 2 }
+train = { epochs = 50, batch = 32 }
+hook.early_stopping.patience = 2
 `
 	for name, c := range map[string]struct {
 		text string

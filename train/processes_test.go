@@ -70,7 +70,7 @@ decay = 0.9
 decay = 0.8
 [model.everything.hook.plateau]
 patience = 0
-[[model.everything.prune]]
+[model.everything.hook.prune]
 on = "encoder.*.weight"
 fraction = 0.25
 from = 1

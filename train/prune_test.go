@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/parallel/team"
@@ -17,16 +18,17 @@ import (
 // phased prunes the encoder's weights by a fraction and, in a later phase without an end, the decoder's by a threshold,
 // together with averages and unit norms.
 const phased = `
-[[model.everything.prune]]
+[model.everything.hook.prune]
 on = "encoder.*.weight"
 fraction = 0.3
 from = 1
 until = 3
-[[model.everything.prune]]
+[model.everything.hook.prune-2]
+kind = "prune"
 on = "decoder.*.weight"
 threshold = 0.1
 from = 2
-[model.everything.average]
+[model.everything.hook.average]
 decay = 0.9
 `
 
@@ -37,7 +39,7 @@ var phasedModel = strings.Replace(everything, "[[model.everything.constraint]]",
 func seen(t *testing.T, text string, sets ...string) (encoder, decoder [][]float32, stepsPerEpoch int) {
 	t.Helper()
 	backend := newHooked()
-	backend.after = func(_ int, p *graph.Program, _ graph.Runner[float32]) {
+	backend.after = func(_ int, p *graph.Program, _ ir.Runner[float32]) {
 		for _, b := range p.Parameters {
 			switch b.Path {
 			case "encoder.2.weight":
@@ -111,7 +113,7 @@ func TestPrunedWeightsStayAtZeroUnderConstraints(t *testing.T) {
 
 func TestTheRateFallsOnceAPhaseHasEnded(t *testing.T) {
 	const constant = `optimizer={kind="sgd",learning_rate=0.01}`
-	r := trained(t, model(t, phasedModel, constant, "prune.0.until=2", "prune.0.rate=0.25", "prune.1.until=3", "prune.1.rate=0.5"), Options{})
+	r := trained(t, model(t, phasedModel, constant, "hook.prune.until=2", "hook.prune.rate=0.25", "hook.prune-2.until=3", "hook.prune-2.rate=0.5"), Options{})
 	for i, line := range lines(t, r.Run) {
 		want := []float64{0.01, 0.01, 0.0025, 0.00125}[i]
 		if got := line["learning_rate"].(float64); math.Abs(got-want) > 1e-12 {
@@ -121,7 +123,7 @@ func TestTheRateFallsOnceAPhaseHasEnded(t *testing.T) {
 }
 
 func TestTheModelOfAPrunedRunIsSparse(t *testing.T) {
-	r := trained(t, model(t, phasedModel, "constraint=[]", "train.patience=0"), Options{})
+	r := trained(t, model(t, phasedModel, "constraint=[]", "hook.early_stopping=false"), Options{})
 	m, err := Open(r.Run)
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +132,7 @@ func TestTheModelOfAPrunedRunIsSparse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mask, ok := state.file.Tensor("hook/prune.1/decoder.0.weight")
+	mask, ok := state.file.Tensor("hook/prune-2/decoder.0.weight")
 	if !ok {
 		t.Fatal("the state does not say what is pruned")
 	}
@@ -144,7 +146,7 @@ func TestTheModelOfAPrunedRunIsSparse(t *testing.T) {
 		}
 	}
 	for _, tensor := range state.file.Tensors {
-		if strings.HasPrefix(tensor.Name, "hook/prune.0/") {
+		if strings.HasPrefix(tensor.Name, "hook/prune/") {
 			t.Errorf("the state holds %s, whose phase is over", tensor.Name)
 		}
 	}
@@ -153,7 +155,7 @@ func TestTheModelOfAPrunedRunIsSparse(t *testing.T) {
 func TestTheNumberOfThreadsDoesNotChangeAPrunedStep(t *testing.T) {
 	var want [][]float32
 	for _, team := range []*team.Team{threads(t, 1), threads(t, 2), threads(t, 7)} {
-		m, steps := stepped(t, `prune=[{fraction=0.5}]`)
+		m, steps := stepped(t, `hook.prune={fraction=0.5}`)
 		n := &trainee{job: &job{spec: m.Spec}, model: m, stepper: newStepper(m, team, nil)}
 		if err := errors.Join(n.attach(), n.around.each(func(a *attached) error { return a.BeginEpoch() })); err != nil {
 			t.Fatal(err)
@@ -177,11 +179,11 @@ func TestAPrunedRunInterruptedAtAnyStepResumesToTheSameBytes(t *testing.T) {
 }
 
 func TestAPrunedRunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
-	killedEverywhere(t, model(t, phasedModel, "train.epochs=2", "prune.1.from=1"))
+	killedEverywhere(t, model(t, phasedModel, "train.epochs=2", "hook.prune-2.from=1"))
 }
 
 // Both phases begin with the same step: the second must not select among the zeros of the first.
-var twoPhases = []string{`prune=[{on="decoder.*.weight",fraction=0.3,from=2,until=6},{on="decoder.*.weight",fraction=0.6,from=2,until=4}]`, "train.epochs=7"}
+var twoPhases = []string{`hook.prune={on="decoder.*.weight",fraction=0.3,from=2,until=6}`, `hook.prune-2={kind="prune",on="decoder.*.weight",fraction=0.6,from=2,until=4}`, "train.epochs=7"}
 
 func TestAPrunedRunInterruptedBetweenEpochsResumesToTheSameBytes(t *testing.T) {
 	for _, sets := range [][]string{twoPhases, append(twoPhases, averaged, movingZeros[0])} {
@@ -208,14 +210,14 @@ func TestAPrunedRunInterruptedBetweenEpochsResumesToTheSameBytes(t *testing.T) {
 
 func TestARunOfTwoPhasesKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
 	killedEverywhere(t, model(t, everything, append(twoPhases, averaged, movingZeros[0], "train.epochs=3",
-		"prune.0.from=1", "prune.0.until=3", "prune.1.from=1", "prune.1.until=2")...))
+		"hook.prune.from=1", "hook.prune.until=3", "hook.prune-2.from=1", "hook.prune-2.until=2")...))
 }
 
 // The folder of a finished run is complete: resume rewrites nothing.
 func TestAFinishedPrunedRunStaysAsItIs(t *testing.T) {
-	for _, sets := range [][]string{{"train.epochs=1", "prune.0.from=0", "prune.1.from=0"}, {"train.epochs=2", "prune.1.from=1"},
+	for _, sets := range [][]string{{"train.epochs=1", "hook.prune.from=0", "hook.prune-2.from=0"}, {"train.epochs=2", "hook.prune-2.from=1"},
 		{"train.epochs=3"}, {"train.epochs=4"},
-		{"train.epochs=3", "prune.0.fraction=0.99", `constraint=[{kind="unit_norm",on="*.weight"}]`}} { // a phase that ends with the run
+		{"train.epochs=3", "hook.prune.fraction=0.99", `constraint=[{kind="unit_norm",on="*.weight"}]`}} { // a phase that ends with the run
 		r := trained(t, model(t, phasedModel, sets...), Options{})
 		before := read(t, r.Run, folder.Model)
 		if again, err := Resume(context.Background(), r.Run, Options{Backend: tape.Backend{}}); err != nil || !again.AlreadyFinished {
@@ -228,5 +230,5 @@ func TestAFinishedPrunedRunStaysAsItIs(t *testing.T) {
 }
 
 func TestAPrunedTrainingStepAllocatesNothing(t *testing.T) {
-	stepsWithoutAllocations(t, model(t, quiet, "train.batch=8", averaged, "prune=[{fraction=0.3,from=0}]"))
+	stepsWithoutAllocations(t, model(t, quiet, "train.batch=8", averaged, "hook.prune={fraction=0.3,from=0}"))
 }

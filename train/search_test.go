@@ -11,6 +11,7 @@ import (
 	"tessera/data"
 	"tessera/data/morph"
 	"tessera/engine"
+	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/internal/volume"
@@ -59,12 +60,14 @@ history = 3
 [model.searched.train]
 epochs = 8
 batch = 32
-patience = 100
 checkpoint_seconds = 0
+
+[model.searched.hook.early_stopping]
+patience = 100
 `
 
 // looked returns the full-batch objective of a model from newWhole, and its inputs.
-func looked(t *testing.T, spec *config.Model, backend graph.Backend, team *team.Team) (w *whole, m *graph.Model, images *data.Images, weights []float32) {
+func looked(t *testing.T, spec *config.Model, backend ir.Backend, team *team.Team) (w *whole, m *graph.Model, images *data.Images, weights []float32) {
 	t.Helper()
 	set, err := spec.Dataset.Source.Load(context.Background(), data.Dirs{}, data.Need{})
 	if err != nil {
@@ -99,11 +102,11 @@ type failing struct {
 }
 
 type closing struct {
-	graph.Runner[float32]
+	ir.Runner[float32]
 	count *int
 }
 
-func (f *failing) Compile(p *graph.Program) (graph.Runner[float32], error) {
+func (f *failing) Compile(p ir.Program) (ir.Runner[float32], error) {
 	if len(f.closed) == f.good {
 		return nil, errors.New("no more programs")
 	}
@@ -155,7 +158,7 @@ func TestTheObjectiveInBatchesEqualsTheFullBatch(t *testing.T) {
 	} {
 		for _, batch := range []string{"train.batch=1", "train.batch=32", "train.batch=75", "train.batch=1000"} {
 			for _, b := range []struct {
-				backend graph.Backend
+				backend ir.Backend
 				team    *team.Team
 			}{{tape.Backend{}, team.New(1)}, {engine.Backend{Team: two}, two}} {
 				spec := model(t, searched, append(sets, batch)...)
@@ -280,7 +283,7 @@ func TestEveryIterationOfASearchIsLower(t *testing.T) {
 // The objective of a linear auto-encoder with a decay has minima: the search converges.
 func TestASearchEndsAtAMinimum(t *testing.T) {
 	m := model(t, searched, "dataset.count=20", "encoder=[{kind=\"dense\",units=1}]", `constraint=[]`,
-		`loss=[{kind="mse"},{kind="weight_decay",weight=0.1,on="*.weight"}]`, "train.epochs=3000", "train.patience=0")
+		`loss=[{kind="mse"},{kind="weight_decay",weight=0.1,on="*.weight"}]`, "train.epochs=3000", "hook.early_stopping=false")
 	r := trained(t, m, Options{})
 	if !r.StoppedEarly || r.Epochs >= 3000 || r.Epochs != len(lines(t, r.Run)) {
 		t.Errorf("got %+v with %d lines, want an early end", r, len(lines(t, r.Run)))

@@ -17,7 +17,7 @@ import (
 var movingZeros = []string{`constraint=[{kind="unit_norm",on="decoder.*.weight"}]`, `constraint=[{kind="box",on="decoder.*.weight",min=0.01,max=1.0}]`}
 
 // sparse prunes nearly all decoder weights from the beginning, with averages.
-var sparse = []string{`prune=[{on="decoder.*.weight",fraction=0.99}]`, averaged}
+var sparse = []string{`hook.prune={on="decoder.*.weight",fraction=0.99}`, averaged}
 
 // The averages are projected before they are shown: pruned weights are 0 in the validated, saved and opened model.
 func TestTheAveragedModelOfAPrunedRunIsSparseUnderConstraints(t *testing.T) {
@@ -51,7 +51,7 @@ func sparselyOpened(t *testing.T, constraint, run string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mask, ok := state.file.Tensor("hook/prune.0/decoder.0.weight")
+	mask, ok := state.file.Tensor("hook/prune/decoder.0.weight")
 	if !ok {
 		t.Fatal("the state does not say what is pruned")
 	}
@@ -94,7 +94,7 @@ func sparselyOpened(t *testing.T, constraint, run string) {
 
 func TestTheValidatedModelOfAPrunedRunIsTheKeptOne(t *testing.T) {
 	for _, constraint := range movingZeros {
-		r := trained(t, model(t, everything, append(sparse, constraint, "train.patience=0")...), Options{})
+		r := trained(t, model(t, everything, append(sparse, constraint, "hook.early_stopping=false")...), Options{})
 		shown, err := Open(r.Run)
 		if err != nil {
 			t.Fatal(err)

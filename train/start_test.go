@@ -23,7 +23,7 @@ func from(run, on string) string { return `start={run="` + run + `",on="` + on +
 
 // another returns a trained run of another seed, with another encoder.
 func another(t *testing.T) string {
-	return trained(t, model(t, normalised, "train.seed=7", "train.epochs=2", "train.patience=0"), Options{}).Run
+	return trained(t, model(t, normalised, "train.seed=7", "train.epochs=2", "hook.early_stopping=false"), Options{}).Run
 }
 
 // beginning returns the parameters with which a run of a model begins.
@@ -65,7 +65,7 @@ func TestARunStartsFromAnotherRunsParameters(t *testing.T) {
 
 // The rescaling of a decomposition is a parameter: it is copied if `on` matches it, else computed from the images.
 func TestAStartedDecompositionKeepsTheOtherRunsRange(t *testing.T) {
-	source := trained(t, model(t, channelled(amdLayer), `freeze=["encoder.0.*"]`, "train.epochs=1", "train.patience=0"), Options{}).Run
+	source := trained(t, model(t, channelled(amdLayer), `freeze=["encoder.0.*"]`, "train.epochs=1", "hook.early_stopping=false"), Options{}).Run
 	for on, want := range map[string]float32{"*": 0, "encoder.3.*": -0.5} {
 		opened, err := Open(trained(t, model(t, channelled(amdLayer), from(source, on), "train.epochs=1"), Options{}).Run)
 		if err != nil {
@@ -137,7 +137,7 @@ func TestTheRecordNamesTheParametersThatARunStartedFrom(t *testing.T) {
 }
 
 func TestAStartThatDoesNotFitNamesEveryParameterAndMakesNoRun(t *testing.T) {
-	run, source := place(t), trained(t, model(t, everything, "train.epochs=1", "train.patience=0"), Options{}).Run
+	run, source := place(t), trained(t, model(t, everything, "train.epochs=1", "hook.early_stopping=false"), Options{}).Run
 	_, err := Run(context.Background(), model(t, normalised, from(source, "*")), Options{Backend: tape.Backend{}, Out: run})
 	var damaged *checkpoint.Error
 	if !errors.As(err, &damaged) {

@@ -42,7 +42,7 @@ func TestAttackMeasuresEveryMethodNormAndEpsilon(t *testing.T) {
 func TestAttackSaysWhatIsWrong(t *testing.T) {
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1")
-	b.must(0, "train", "small", "--epochs", "1", "--out", "runs/attacked", "--set", "adversarial.epsilon=0.1", "--set", "adversarial.steps=2")
+	b.must(0, "train", "small", "--epochs", "1", "--out", "runs/attacked", "--set", "hook.adversarial.epsilon=0.1", "--set", "hook.adversarial.steps=2")
 	b.shipped()
 	b.must(0, "train", "pca", "--set", "dataset=swimmer", "--set", "components=3")
 	for _, c := range []struct {

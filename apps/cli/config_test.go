@@ -152,7 +152,7 @@ func TestTheFileInTheFolderAddsToTheShippedModels(t *testing.T) {
 func TestFillPrintsAModelThatIsTheSame(t *testing.T) {
 	b := newBench(t)
 	once := b.must(0, "check", "--fill", "small").stdout
-	b.contains("the filled model", once, "beta1 = 0.9", `init = "glorot_uniform"`, "patience = 0")
+	b.contains("the filled model", once, "beta1 = 0.9", `init = "glorot_uniform"`, "min_epoch_steps = 0")
 	b.write("filled.toml", once)
 	if twice := b.must(0, "check", "filled.toml", "--fill", "small").stdout; twice != once {
 		t.Errorf("filled again:\n%s\nwant\n%s", twice, once)

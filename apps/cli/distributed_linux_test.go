@@ -46,14 +46,14 @@ func (b *bench) together(code, n int, args ...string) result {
 
 // several is a training that several processes do together: of the small model, with a checkpoint after every epoch.
 func several(out string, args ...string) []string {
-	return append([]string{"train", "small", "--distributed", "--threads", "1", "--quiet", "--deadline", "5s", "--set", "train.patience=1000",
+	return append([]string{"train", "small", "--distributed", "--threads", "1", "--quiet", "--deadline", "5s", "--set", "hook.early_stopping.patience=1000",
 		"--out", out}, args...)
 }
 
 func TestTrainingsBySeveralProcessesGiveEqualBytes(t *testing.T) {
 	b := newBench(t)
 	b.together(0, 1, several("one")...)
-	b.must(0, "train", "small", "--threads", "1", "--set", "train.patience=1000", "--out", "alone")
+	b.must(0, "train", "small", "--threads", "1", "--set", "hook.early_stopping.patience=1000", "--out", "alone")
 	b.sameRun("alone", "one")
 	for _, n := range []int{2, 4} {
 		first := fmt.Sprintf("first%d", n)

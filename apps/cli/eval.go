@@ -65,7 +65,7 @@ func (f *evalFlags) eval(cmd *cobra.Command, run string) error {
 		return err
 	}
 	defer r.Close()
-	if length := r.Model.Train.Epochs; r.Model.Baseline == nil && r.Epoch < length && r.Model.Train.Patience == 0 {
+	if length := r.Model.Train.Epochs; r.Model.Baseline == nil && r.Epoch < length && !r.Model.EarlyStops() {
 		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is not finished: epoch %d of %d; `tessera resume %s` continues it\n", r.Path, r.Epoch, length, r.Path)
 	}
 	measured, err := f.measure(cmd, r, chosen)

@@ -16,7 +16,7 @@ import (
 )
 
 // long makes the small model run for about a second, on another number of threads than resume takes by itself.
-var long = []string{"--epochs", "60", "--set", "train.patience=1000", "--threads", "3"}
+var long = []string{"--epochs", "60", "--set", "hook.early_stopping.patience=1000", "--threads", "3"}
 
 func TestKilledTrainingsResumeToTheBytesOfAnUninterruptedOne(t *testing.T) {
 	b := newBench(t)

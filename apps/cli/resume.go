@@ -22,8 +22,8 @@ func resumeCommand() *cobra.Command {
 		Short: "Continue a run where it stopped",
 		Long: "Continue an interrupted or killed run from its last checkpoint. The result is byte-identical to that of an\n" +
 			"uninterrupted run. A finished run is not changed; --epochs trains it for longer.\n\n" +
-			"Before resuming, you may edit these keys of the run's config.toml: epochs (iterations of a baseline), patience,\n" +
-			"min_delta and checkpoint_seconds. Any other change is an error.",
+			"Before resuming, you may edit these keys of the run's config.toml: epochs (iterations of a baseline),\n" +
+			"checkpoint_seconds, and patience and min_delta of early stopping. Any other change is an error.",
 		Example: "  tessera resume runs/shallow\n  tessera resume runs/shallow --epochs 1000",
 		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.resume(cmd, args[0]) }),
 	}

@@ -11,7 +11,9 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
+	"tessera/hooks"
 	"tessera/internal/volume"
+	"tessera/part/table"
 )
 
 func summaryCommand() *cobra.Command {
@@ -162,21 +164,34 @@ func variants(m *config.Model) (lines []string) {
 	if m.Start != nil {
 		add("initial parameters: from %s, %s", m.Start.Run, m.Start.On)
 	}
-	for _, p := range m.Prune {
-		what, end := fmt.Sprintf("the smallest %g %%", 100*p.Fraction), "the end"
-		if p.Fraction == 0 {
-			what = fmt.Sprintf("up to %g", p.Threshold)
-		}
-		if p.Until > 0 {
-			end = fmt.Sprintf("epoch %d, then at %g of the learning rate", p.Until, p.Rate)
-		}
-		add("pruned: %s of %s, after epoch %d until %s", what, p.On, p.From, end)
-	}
-	if m.Average != nil {
-		add("averaged weights: decay %g", m.Average.Decay)
-	}
-	if a := m.Adversarial; a != nil {
-		add("adversarial training: a fraction of %g of each batch, %s, %s norm, epsilon %g", a.Share, a.Method, a.Norm, a.Epsilon)
+	for _, h := range m.AllHooks() {
+		add("%s", hookText(h))
 	}
 	return lines
+}
+
+// hookText describes a hook of a model in one line.
+func hookText(h config.Hook) string {
+	switch s := h.Hook.(type) {
+	case *hooks.Prune:
+		what, end := fmt.Sprintf("the smallest %g %%", 100*s.Fraction), "the end"
+		if s.Fraction == 0 {
+			what = fmt.Sprintf("up to %g", s.Threshold)
+		}
+		if s.Until > 0 {
+			end = fmt.Sprintf("epoch %d, then at %g of the learning rate", s.Until, s.Rate)
+		}
+		return fmt.Sprintf("pruned: %s of %s, after epoch %d until %s", what, s.On, s.From, end)
+	case *hooks.Average:
+		return fmt.Sprintf("averaged weights: decay %g", s.Decay)
+	case *hooks.Adversarial:
+		return fmt.Sprintf("adversarial training: a fraction of %g of each batch, %s, %s norm, epsilon %g", s.Share, s.Method, s.Norm, s.Epsilon)
+	case *hooks.EarlyStopping:
+		return fmt.Sprintf("early stopping: after %d epochs without a decrease of the validation error by more than %g", s.Patience, s.MinDelta)
+	}
+	text := "hook " + h.Name
+	for i, f := range table.Fields(h.Hook) {
+		text += fmt.Sprintf("%s %s %v", map[bool]string{true: ":", false: ","}[i == 0], f.Key, f.Value)
+	}
+	return text
 }

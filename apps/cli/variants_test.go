@@ -8,8 +8,9 @@ const variantModels = smallModels + `
 extends = "small"
 freeze  = ["encoder.*"]
 start   = { run = "runs/small" }
-prune   = [{ fraction = 0.25, from = 1, until = 3 }, { on = "decoder.*", threshold = 0.01, from = 2 }]
-average = { decay = 0.99 }
+hook.prune   = { fraction = 0.25, from = 1, until = 3 }
+hook.prune-2 = { kind = "prune", on = "decoder.*", threshold = 0.01, from = 2 }
+hook.average = { decay = 0.99 }
 
 [model.wider]
 extends = "small"
@@ -27,7 +28,7 @@ func TestARunStartsFromAnother(t *testing.T) {
 	b.contains("no run", b.must(exitConfig, "train", "decoder-only").stderr, "runs/small is not the folder of a run")
 	b.must(0, "train", "small", "--epochs", "1")
 	b.contains("too short", b.must(exitConfig, "train", "decoder-only", "--epochs", "2").stderr,
-		`--set train.epochs: model "decoder-only": prune[1]: from: the phase begins after epoch 2, but the run ends after epoch 2`)
+		`--set train.epochs: model "decoder-only": hook.prune-2: from: the phase begins after epoch 2, but the run ends after epoch 2`)
 	b.must(0, "train", "decoder-only", "--epochs", "3")
 	b.contains("another shape", b.must(exitCheckpoint, "train", "wider", "--epochs", "1").stderr, "encoder.0.weight is missing", "decoder.0.weight has shape")
 }

@@ -16,7 +16,7 @@ type Diagnostic struct {
 	Part       string // the table in the subject: "encoder[0]", "optimizer", ...; "" for the subject's table
 	Kind       string // the kind of that table, if known
 	Problem    string // "unknown key \"unitz\""
-	Suggestion string // "did you mean \"units\"?", or the valid names; "" for no suggestion
+	Suggestion string // "did you mean \"units\"?", or the valid names; the lines after the first are text to write; "" for no suggestion
 
 	node *Node // in which it is written
 }
@@ -53,12 +53,16 @@ func (d Diagnostic) String() string {
 		}
 	}
 	b.WriteString(shown(d.Problem))
-	switch hint := printable(shortened(d.Suggestion, 20*mostShown)); {
-	case place.Line > 0:
+	hint := shortened(strings.TrimSuffix(d.Suggestion, "\n"), 20*mostShown)
+	if place.Line > 0 {
 		text, caret := place.marked()
-		fmt.Fprintf(&b, "\n    %s\n    %s", text, strings.TrimSuffix(caret+" "+hint, " "))
-	case hint != "":
-		fmt.Fprintf(&b, "\n    %s", hint)
+		b.WriteString("\n    " + text)
+		hint = strings.TrimSuffix(caret+" "+hint, " ")
+	}
+	if hint != "" {
+		for line := range strings.SplitSeq(hint, "\n") {
+			b.WriteString(strings.TrimRight("\n    "+printable(line), " "))
+		}
 	}
 	return b.String()
 }

@@ -11,8 +11,8 @@
 //   - a map of structs by name is a table of tables with free names, such as [model.X.head.NAME]
 //   - a [*Node] takes whatever stands there; it is not written
 //   - an interface of a registry is a part: its name, or a table whose key "kind" has the name. With the tag bare:"NAME.KEY" a
-//     number is also one: the key of the part of that name. A slice of them is a list of parts, and in a map of them the name of a
-//     table is that of the part, such as [model.X.hook.NAME]
+//     number is also one: the key of the part of that name. A slice of them is a list of parts. In a map of them the name of a
+//     table is that of the part, such as [model.X.hook.average], unless its key "kind" names another one; NAME = false is no part
 //
 // A field tagged part:"kind" holds the part that the key "kind" names; the keys of the part belong to the struct's table.
 // part:"kind,short" also accepts the name instead of the table. part:"kind,or=NAME" also accepts NAME, which is not a part,
@@ -36,9 +36,9 @@ import (
 // Language describes the tables of a file.
 type Language struct {
 	Vocabularies []*Vocabulary
-	// Hint returns the suggestion for an unknown key of a table n of a kind, "" for the list of valid keys; near reports
+	// Hint returns the suggestion for an unknown key of the table n of a part of a kind, "" for the list of valid keys; near reports
 	// whether a valid key is similar. Hint may be nil.
-	Hint func(key string, n *Node, kind string, near bool) string
+	Hint func(part, key string, n *Node, kind string, near bool) string
 	// Lacks explains why a well-known name is not a key or a part of that kind ("key", "layer", ...), "" for other names. Lacks
 	// may be nil.
 	Lacks func(what, name string) string

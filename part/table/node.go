@@ -120,6 +120,12 @@ func (n *Node) Text() (string, bool) {
 	return s, ok
 }
 
+// isText reports whether n is that string.
+func (n *Node) isText(text string) bool {
+	is, ok := n.Text()
+	return ok && is == text
+}
+
 // Plain returns the value without positions.
 func (n *Node) Plain() any {
 	switch n.form {
@@ -184,8 +190,8 @@ func (n *Node) Only(keep func(key string) bool) *Node {
 	return &c
 }
 
-// names returns the path of n in its file; nil for a --set argument or a default.
-func (n *Node) names() []string {
+// Path returns the path of n in its file; nil for a --set argument or a default.
+func (n *Node) Path() []string {
 	if n == nil || n.At.Source != nil && n.At.Source.Set != "" {
 		return nil
 	}
@@ -199,7 +205,7 @@ func (n *Node) names() []string {
 
 // Subject names the declaration that contains n: `model "NAME"` in the table [model.NAME], "" if there is none.
 func (n *Node) Subject() string {
-	if names := n.names(); len(names) >= 2 {
+	if names := n.Path(); len(names) >= 2 {
 		return Subject(names[0], names[1])
 	}
 	return ""

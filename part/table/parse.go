@@ -102,7 +102,7 @@ func ParseChange(argument string) (Change, error) {
 	whole := Span{src, 0, len(argument)}
 	fail := func(problem string) (Change, error) {
 		d := Diagnostic{At: whole, Problem: problem}
-		if dotted := index.ReplaceAllString(src.Set, ".$1"); dotted != src.Set {
+		if dotted := index.ReplaceAllString(src.Set, ".$1"); dotted != src.Set && !strings.ContainsAny(dotted, "\r\n") {
 			d.Suggestion = "write " + dotted
 		}
 		return Change{}, Report([]Diagnostic{d})

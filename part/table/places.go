@@ -181,7 +181,7 @@ func (p *places) duplicate(table *Node, what string, n name, first *Node) {
 func (p *places) duplicates() []Diagnostic {
 	var found []Diagnostic
 	for _, d := range p.twice {
-		if names := d.table.names(); len(names) >= 2 {
+		if names := d.table.Path(); len(names) >= 2 {
 			d.Subject, d.Part = d.table.Subject(), partOf(names[2:])
 			if d.Part != "" {
 				d.Kind, _ = d.table.Child("kind").Text()

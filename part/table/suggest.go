@@ -86,15 +86,15 @@ func Quoted(names []string) string {
 // suggestKey returns a suggestion for an unknown key of a table n: a key of an inner table, the hint of the language, or
 // one of the keys.
 func (d *Decoder) suggestKey(key string, n *Node, valid []Field, p spot) string {
+	if d.Language.Hint != nil {
+		_, near := Nearest(key, keysOf(valid))
+		if hint := d.Language.Hint(p.part, key, n, p.kind, near); hint != "" {
+			return hint
+		}
+	}
 	if p.part == "" {
 		if path, ok := d.inside(key, n, valid); ok {
 			return fmt.Sprintf("did you mean %q?", path)
-		}
-	}
-	if d.Language.Hint != nil {
-		_, near := Nearest(key, keysOf(valid))
-		if hint := d.Language.Hint(key, n, p.kind, near); hint != "" {
-			return hint
 		}
 	}
 	return d.Language.suggest("key", key, keysOf(valid))

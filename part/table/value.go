@@ -79,6 +79,12 @@ func (d *Decoder) part(n *Node, f Field, p spot) {
 		d.report(p, n.At, n, fmt.Sprintf("got %s, want a name or a table", n.Describe()), "valid: "+Quoted(vocab.Names()))
 		return
 	}
+	d.selected(n, v, vocab, p, "")
+}
+
+// selected decodes the table of the part that its key "kind" names. Without that key the part that v holds remains. A kind that is
+// the name of the table is not repeated in messages.
+func (d *Decoder) selected(n *Node, v reflect.Value, vocab *Vocabulary, p spot, name string) {
 	d.Origin.tables[p.part] = n
 	kind := ""
 	if !v.IsNil() {
@@ -90,11 +96,13 @@ func (d *Decoder) part(n *Node, f Field, p spot) {
 		d.Origin.doubting(p.part).whole = true
 		return
 	}
-	p.kind = kind
+	if kind != name {
+		p.kind = kind
+	}
 	d.fill(n, []Field{selector}, "kind", nil, v.Interface(), p)
 }
 
-// tables decodes a table of tables, with free names or with names of parts.
+// tables decodes a table of tables with free names, or of parts.
 func (d *Decoder) tables(n *Node, f Field, p spot) {
 	p = p.key(f.Key)
 	if !n.IsTable() {
@@ -114,24 +122,36 @@ func (d *Decoder) tables(n *Node, f Field, p spot) {
 			all.SetMapIndex(reflect.ValueOf(name), v)
 		}
 	}
-	f.Value.Set(all)
+	if all.Len() > 0 {
+		f.Value.Set(all)
+	}
 }
 
-// named decodes the table of a part that is named like the table.
+// named decodes the table of a part: the key "kind" or, without it, the name of the table names the part. The value false stands
+// for no part: it removes an inherited one.
 func (d *Decoder) named(n *Node, v reflect.Value, name string, p spot) {
+	if n.Leaf == false {
+		return
+	}
 	vocab := d.Language.of(v.Type())
-	part, ok := vocab.New(name)
+	part, isKind := vocab.New(name)
+	kind := n.Child("kind")
 	d.Origin.tables[p.part] = n
 	switch {
-	case !ok:
+	case !n.IsTable() && isKind:
+		d.noTable(n, Fields(part), nil, p)
+	case kind == nil && !isKind:
 		d.report(spot{}, n.Key, n, fmt.Sprintf("unknown %s %q", vocab.What, name), d.Language.suggest(vocab.What, name, vocab.Names()))
 		d.Origin.doubting(p.part).whole = true
-	case !n.IsTable():
-		d.noTable(n, Fields(part), nil, p)
+	case kind != nil && isKind && kind.Leaf != name:
+		d.report(p, kind.At, kind, fmt.Sprintf("kind: got %s, but %s is the name of another %s", kind.Describe(), name, vocab.What), "give the table another name")
+		d.Origin.doubting(p.part).whole = true
 	default:
-		v.Set(reflect.ValueOf(part))
-		d.Origin.names[p.part] = name
-		d.fill(n, nil, "", nil, part, p)
+		if isKind {
+			v.Set(reflect.ValueOf(part))
+			d.Origin.names[p.part] = name
+		}
+		d.selected(n, v, vocab, p, name)
 	}
 }
 

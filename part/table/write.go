@@ -157,7 +157,7 @@ func (w *Writer) list(v reflect.Value, at string) *Node {
 	return list
 }
 
-// tables writes a table of tables; each table has the name of its part.
+// tables writes a table of tables. The kind of a part is left out where it is the name of its table.
 func (w *Writer) tables(v reflect.Value, at string) *Node {
 	all := NewTable()
 	all.header, all.path = true, true
@@ -168,10 +168,7 @@ func (w *Writer) tables(v reflect.Value, at string) *Node {
 		if c == nil {
 			c = NewTable()
 		}
-		if c = c.Named("kind"); v.Type().Elem().Kind() == reflect.Interface {
-			if kind, _ := c.Child("kind").Text(); w.Given && kind != name && kind != "" {
-				w.fail(below, "the part is %q; its table has the same name", kind)
-			}
+		if c = c.Named("kind"); v.Type().Elem().Kind() == reflect.Interface && c.Child("kind").isText(name) {
 			c = c.Only(func(key string) bool { return key != "kind" })
 		}
 		c.header = true

@@ -64,9 +64,9 @@ func TestAPageSaysHowFarATrainingIs(t *testing.T) {
 	}{
 		{"finished", 0, nil, []string{"The training is finished after 4 epochs", ", with adam, in mini-batches of 20, for 4 epochs, from seed 1."}, "tessera resume"},
 		{"interrupted", 2, nil, []string{"It is not finished: 2 of 4 epochs were done", "tessera resume "}, "is finished"},
-		{"early stopping that did not stop", 0, []string{"train.patience=4", "optimizer.learning_rate=0.9"}, []string{"The training is finished after 4 epochs",
+		{"early stopping that did not stop", 0, []string{"hook.early_stopping.patience=4", "optimizer.learning_rate=0.9"}, []string{"The training is finished after 4 epochs",
 			"Early stopping keeps the best epoch: the parameters of epoch "}, "tessera resume"},
-		{"stopped early", 0, []string{"train.patience=2", "train.min_delta=100", "train.epochs=50"}, []string{"Early stopping ended the training after 3 of 50 epochs",
+		{"stopped early", 0, []string{"hook.early_stopping.patience=2", "hook.early_stopping.min_delta=100", "train.epochs=50"}, []string{"Early stopping ended the training after 3 of 50 epochs",
 			"the parameters of epoch 1 are shown here",
 			"12 images of bars that the training held out for validation, and by which early stopping chose the epoch"}, "tessera resume"},
 		{"converged", 0, []string{`optimizer={ kind = "lbfgs" }`, "train.epochs=5000", "encoder.0.units=1", "dataset.count=5", "dataset.validation=0"},

@@ -169,7 +169,7 @@ func measuredOn(m *config.Model, r *metrics.Result) *Measured {
 		}
 	case data.ValidationSplit:
 		measured.Words = fmt.Sprintf("%s of %s that the training held out for validation", n, r.Dataset)
-		if m.Train.Patience > 0 {
+		if m.EarlyStops() {
 			measured.Words += ", and by which early stopping chose the epoch"
 		}
 	case data.TrainSplit:

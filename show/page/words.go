@@ -108,7 +108,7 @@ func scheduleText(m *config.Model) string {
 		return fmt.Sprintf("with %s on the full batch, for at most %s", m.Optimizer.Kind, plural(m.Train.Epochs, "iteration"))
 	}
 	most, steps := "", ""
-	if m.Train.Patience > 0 {
+	if m.EarlyStops() {
 		most = "at most "
 	}
 	if n := m.Train.MinEpochSteps; n > 0 {
@@ -177,9 +177,9 @@ func endText(m *config.Model, at train.Status, unit string, done int) string {
 		return "The fit ended after " + plural(done, unit)
 	case done >= at.Epochs:
 		return "The training is finished after " + plural(done, unit)
-	case searches(m) && m.Train.Patience == 0:
+	case searches(m) && !m.EarlyStops():
 		return "The optimizer found no better point after " + of
-	case !searches(m) && m.Train.Patience > 0:
+	case !searches(m) && m.EarlyStops():
 		return "Early stopping ended the training after " + of
 	}
 	return "The training ended early, after " + of

@@ -30,7 +30,7 @@ func PlanOf(m *config.Model) Plan {
 	}
 	sel := m.Dataset.Selection
 	onTest, note := sel.Fit == "test", ""
-	if m.Train.Patience > 0 {
+	if m.EarlyStops() {
 		note = chosen
 	}
 	switch {
@@ -102,7 +102,7 @@ func ReportOf(m *config.Model, measured *metrics.Result) *Report {
 		r.Note = "not of the data set"
 	case data.ValidationSplit:
 		r.HeldOut = true
-		if m.Train.Patience > 0 {
+		if m.EarlyStops() {
 			r.Note = chosen
 		}
 	case data.TestSplit:

@@ -6,6 +6,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/hooks"
 	"tessera/metrics"
 	"tessera/train/evaluation"
 )
@@ -17,22 +18,25 @@ func TestHeldOutImagesAreMeasuredFirst(t *testing.T) {
 		name string
 		set  data.Source
 		sel  data.Selection
-		stop int
+		stop bool
 		want evaluation.Plan
 	}{
-		{"test images", data.FashionMNIST(), data.Selection{Fit: "train", Validation: held}, 0, evaluation.Plan{First: "test", Beside: "train"}},
-		{"test images that validate", data.FashionMNIST(), data.Selection{Fit: "train", Validation: onTest}, 0, evaluation.Plan{First: "test", Beside: "train"}},
-		{"that choose the epoch", data.FashionMNIST(), data.Selection{Fit: "train", Validation: onTest}, 5,
+		{"test images", data.FashionMNIST(), data.Selection{Fit: "train", Validation: held}, false, evaluation.Plan{First: "test", Beside: "train"}},
+		{"test images that validate", data.FashionMNIST(), data.Selection{Fit: "train", Validation: onTest}, false, evaluation.Plan{First: "test", Beside: "train"}},
+		{"that choose the epoch", data.FashionMNIST(), data.Selection{Fit: "train", Validation: onTest}, true,
 			evaluation.Plan{First: "test", Beside: "train", Note: "they also chose the epoch"}},
-		{"that are fitted", data.FashionMNIST(), data.Selection{Fit: "test", Validation: onTest}, 0, evaluation.Plan{First: "test", Note: none}},
-		{"of which a few are fitted", data.FashionMNIST(), data.Selection{Fit: "test", Limit: 9}, 0, evaluation.Plan{First: "train", Note: none}},
-		{"of which some are held out", data.FashionMNIST(), data.Selection{Fit: "test", Validation: held}, 0, evaluation.Plan{First: "validation", Beside: "train"}},
-		{"no test images", &data.Bars{}, data.Selection{Fit: "train", Validation: held}, 0, evaluation.Plan{First: "validation", Beside: "train"}},
-		{"no test images, held-out ones that choose the epoch", &data.Bars{}, data.Selection{Fit: "train", Validation: held}, 5,
+		{"that are fitted", data.FashionMNIST(), data.Selection{Fit: "test", Validation: onTest}, false, evaluation.Plan{First: "test", Note: none}},
+		{"of which a few are fitted", data.FashionMNIST(), data.Selection{Fit: "test", Limit: 9}, false, evaluation.Plan{First: "train", Note: none}},
+		{"of which some are held out", data.FashionMNIST(), data.Selection{Fit: "test", Validation: held}, false, evaluation.Plan{First: "validation", Beside: "train"}},
+		{"no test images", &data.Bars{}, data.Selection{Fit: "train", Validation: held}, false, evaluation.Plan{First: "validation", Beside: "train"}},
+		{"no test images, held-out ones that choose the epoch", &data.Bars{}, data.Selection{Fit: "train", Validation: held}, true,
 			evaluation.Plan{First: "validation", Beside: "train", Note: "they also chose the epoch"}},
-		{"none held out", &data.Bars{}, data.Selection{Fit: "train"}, 0, evaluation.Plan{First: "train", Note: none}},
+		{"none held out", &data.Bars{}, data.Selection{Fit: "train"}, false, evaluation.Plan{First: "train", Note: none}},
 	} {
-		m := &config.Model{Dataset: config.Dataset{Source: c.set, Selection: c.sel}, Train: config.Train{Patience: c.stop}}
+		m := &config.Model{Dataset: config.Dataset{Source: c.set, Selection: c.sel}, Hooks: map[string]hooks.Hook{}}
+		if c.stop {
+			m.Hooks["early_stopping"] = &hooks.EarlyStopping{Patience: 5}
+		}
 		if got := evaluation.PlanOf(m); got != c.want {
 			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
 		}
