@@ -91,7 +91,7 @@ func TestAPanicNamesThePartOnce(t *testing.T) {
 type brokenHook struct{ faultyPart }
 
 func (h brokenHook) Attach(hooks.Training) (*hooks.Active, error) {
-	return &hooks.Active{Moved: func(*hooks.Parameter, []float32, int, []float32) { h.call() }}, nil
+	return &hooks.Active{AfterUpdate: func(*hooks.Parameter, []float32, int, []float32) { h.call() }}, nil
 }
 
 // stepsOf trains a model for some steps, without a folder.
