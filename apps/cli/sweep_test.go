@@ -246,3 +246,27 @@ func TestASelectionSaysOnWhichImagesItsSettingsAreMeasured(t *testing.T) {
 	r := b.must(0, "sweep", "chosen", "--metrics", "mse")
 	b.contains("standard output", r.stdout, "measured on the validation split\n", "selected by mse, measured on the whole data set\n")
 }
+
+// The table of a sweep has the metrics that were asked for.
+func TestTheTableOfASweepShowsTheMetricsThatItMeasured(t *testing.T) {
+	b := newBench(t)
+	b.write("models.toml", smallModels+"[sweep.s]\nmodel = \"small\"\nset.train.epochs = [1, 2]\n")
+	head := func(args ...string) string {
+		b.remove("sweeps")
+		_, table, _ := strings.Cut(b.must(0, append([]string{"sweep", "s"}, args...)...).stdout, "\n\n")
+		line, _, _ := strings.Cut(table, "\n")
+		return strings.Join(strings.Fields(line), " ")
+	}
+	for want, args := range map[string][]string{
+		"model train.epochs seeds cosine":               {"--metrics", "cosine"},
+		"model train.epochs seeds kl mse_clipped":       {"--metrics", "kl,mse_clipped"},
+		"model train.epochs seeds hoyer coherence_mean": {"--metrics", "hoyer,coherence_mean"},
+	} {
+		if got := head(args...); got != want {
+			t.Errorf("%v: got the columns %q, want %q", args, got, want)
+		}
+	}
+	if got := head(); !strings.HasPrefix(got, "model train.epochs seeds mse hoyer") {
+		t.Errorf("by default: got the columns %q", got)
+	}
+}
