@@ -34,7 +34,7 @@ func TestATrialIsAnotherOneWhenItsStartIs(t *testing.T) {
 	}
 }
 
-func TestIdentityIsOfTheFilledModelAndTheData(t *testing.T) {
+func TestIdentityIsOfTheValuesAndTheData(t *testing.T) {
 	ids := func(text string, sets ...string) []string {
 		var all []string
 		for _, trial := range open(t, spec(t, text, "s", sets...), Options{Out: "x"}).Trials {

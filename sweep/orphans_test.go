@@ -47,8 +47,7 @@ func TestResultsOfOtherChangesAreNotReplaced(t *testing.T) {
 	}
 }
 
-// Results of earlier versions do not record the changes.
-func TestResultsOfAnEarlierVersionAreReplacedIfATrialRemains(t *testing.T) {
+func TestASweepOfAnEarlierVersionIsRefused(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "s")
 	run(t, declared, Options{Out: out})
 	path := filepath.Join(out, ResultsFile)
@@ -56,15 +55,18 @@ func TestResultsOfAnEarlierVersionAreReplacedIfATrialRemains(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old, _, _ := strings.Cut(strings.Replace(string(text), "  \"changes\": [],\n", "", 1), ",\n  \"sha256\"")
-	put(t, path, []byte(old+"\n}\n"))
-	if r, err := Read(out); err != nil || len(r.Trials) != 4 || r.Changes != nil {
-		t.Fatalf("got %+v, %v", r, err)
+	put(t, path, []byte(strings.Replace(string(text), "  \"format\": 2,\n", "", 1)))
+	before := files(t, out)
+	_, read := Read(out)
+	_, ran := open(t, spec(t, declared, "s"), Options{Out: out}).Run(context.Background())
+	_, _, collected := open(t, spec(t, declared, "s"), Options{Out: out}).Collect(context.Background())
+	for _, err := range []error{read, ran, collected} {
+		var earlier *EarlierVersion
+		if !errors.As(err, &earlier) || !errors.Is(err, folder.ErrForeign) || !strings.Contains(err.Error(), "tessera 0.1.0 reads it") {
+			t.Errorf("got %v, want an error that names the version that reads it", err)
+		}
 	}
-	if err := open(t, spec(t, declared, "s", "train.epochs=2"), Options{Out: out}).Replaces(); !errors.Is(err, folder.ErrForeign) {
-		t.Errorf("no trial remains: got %v", err)
-	}
-	run(t, declared, Options{Out: out}, "loss.1.target=0.1")
+	same(t, "a refused sweep", files(t, out), before)
 }
 
 func TestCleanRemovesOrphansOnly(t *testing.T) {

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"runtime/metrics"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -178,37 +178,30 @@ func (s *Sweep) shapes() (all []*shape) {
 	return all
 }
 
-var (
-	// costless are the lines of a declaration that change no step's cost.
-	costless = regexp.MustCompile(`^(about|seed|epochs|iterations|patience|min_delta|checkpoint_seconds) = `)
-	// costlessTables have numbers, such as weights and rates, whose size does not matter, unless they are 0.
-	costlessTables = regexp.MustCompile(`^\[+model(\.(loss|optimizer|constraint|encoder|decoder|train).*)?\]+$`)
-	fraction       = regexp.MustCompile(`\b\d+\.\d+(e[+-]?\d+)?\b|\b\d+e[+-]?\d+\b`)
-	zero           = regexp.MustCompile(`^[0.]+(e[+-]?\d+)?$`)
-)
+// costless are the settings, in any table, that change no step's cost.
+var costless = []string{"about", "seed", "epochs", "iterations", "patience", "min_delta", "checkpoint_seconds"}
+
+// sizeless are the tables of a model whose fractions, such as weights and rates, change a step's cost only where they are 0. Those
+// outside of any table, of a baseline, are too.
+var sizeless = []string{"", "loss", "optimizer", "constraint", "encoder", "decoder", "train"}
 
 // costKey is equal for models whose steps cost the same.
 func costKey(m *config.Model) string {
-	unnamed := *m
-	unnamed.Name = "m"
 	var b strings.Builder
-	table := ""
-	for line := range strings.Lines(string(config.Fill(&unnamed))) {
-		if strings.HasPrefix(line, "[") {
-			table = strings.Replace(strings.TrimSpace(line), "[model.m", "[model", 1)
-		}
-		if costless.MatchString(line) {
+	for key, value := range m.Settings() {
+		if key == "name" || slices.Contains(costless, key[strings.LastIndex(key, ".")+1:]) {
 			continue
 		}
-		if costlessTables.MatchString(table) && !strings.Contains(line, `"`) {
-			line = fraction.ReplaceAllStringFunc(line, func(number string) string {
-				if zero.MatchString(number) {
-					return number
-				}
-				return "#"
-			})
+		table, _, below := strings.Cut(key, ".")
+		if !below {
+			table = ""
 		}
-		b.WriteString(line)
+		if _, err := strconv.Atoi(value); err != nil && slices.Contains(sizeless, table) {
+			if v, err := strconv.ParseFloat(value, 64); err == nil && v != 0 {
+				value = "#"
+			}
+		}
+		fmt.Fprintf(&b, "%s = %s\n", key, value)
 	}
 	return b.String()
 }

@@ -29,8 +29,9 @@ import (
 // Results are the results of all trials of a sweep, in the order of the declaration: results.json. results.csv and
 // summary.csv have the trials and the settings as tables.
 type Results struct {
+	Format   int       `json:"format"` // of the folder: see [EarlierVersion]
 	Sweep    string    `json:"sweep"`
-	Changes  []string  `json:"changes"`  // flags that changed the declaration; nil in results of an earlier version
+	Changes  []string  `json:"changes"`  // flags that changed the declaration
 	Keys     []string  `json:"keys"`     // that vary, as --set names them
 	Settings []Setting `json:"settings"` // the trials that differ by their seeds alone, together
 	Trials   []Row     `json:"trials"`
@@ -68,9 +69,9 @@ func Read(path string) (*Results, error) {
 		return nil, err
 	}
 	r := &Results{}
-	err = json.Unmarshal(text, r)
-	if bytes.Contains(text, []byte(`"sha256"`)) { // an older version wrote none
-		err = cmp.Or(sealed.Check(text), err)
+	err = cmp.Or(json.Unmarshal(text, r), sealed.Check(text))
+	if json.Valid(text) && r.Format < format {
+		return nil, &EarlierVersion{path}
 	}
 	if err != nil {
 		return nil, checkpoint.Errorf(filepath.Join(path, ResultsFile),
@@ -78,6 +79,21 @@ func Read(path string) (*Results, error) {
 	}
 	return r, nil
 }
+
+// format is the version of what a sweep's folder holds: since 2 trials are named by the values that are not defaults.
+const format = 2
+
+// EarlierVersion is the error of a sweep's folder that an earlier version of the program wrote. Its trials have other names, so that
+// a run of the sweep would train all of them again.
+type EarlierVersion struct{ Path string }
+
+// Error implements error.
+func (e *EarlierVersion) Error() string {
+	return e.Path + ": an earlier version wrote this sweep, whose trials have other names; tessera 0.1.0 reads it"
+}
+
+// Is makes it a [folder.ErrForeign].
+func (e *EarlierVersion) Is(target error) bool { return target == folder.ErrForeign }
 
 // damage says that a file is damaged, and how that is known.
 func damage(err error) string {
@@ -113,7 +129,7 @@ func (r *Results) Flags() (words []string) {
 
 // results are those of the trials as far as they are known.
 func (s *Sweep) results() *Results {
-	r := &Results{Sweep: s.Name, Changes: s.changes, Keys: append([]string{}, s.Keys...), Split: string(s.measuredOn()), Settings: []Setting{}, Trials: []Row{}}
+	r := &Results{Format: format, Sweep: s.Name, Changes: s.changes, Keys: append([]string{}, s.Keys...), Split: string(s.measuredOn()), Settings: []Setting{}, Trials: []Row{}}
 	rows := map[string][]Row{}
 	for _, t := range s.Trials {
 		row := Row{Trial: t.ID, Model: t.Model.Name, Values: map[string]any{}, Seed: t.Model.Train.Seed, Metrics: t.measured}

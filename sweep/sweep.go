@@ -1,8 +1,8 @@
 // Package sweep trains and measures the trials of a declared sweep, several at once, and keeps the results.
 //
 // A trial is an ordinary run in SWEEP/trials/ID on one thread. One trial per processor at a time is faster than one trial
-// after the other on all processors. ID is the hash of the filled model, of the data and of the parameters that it starts
-// from. A sweep that was killed, or declared again, therefore repeats no existing trial: a finished trial has its metrics in
+// after the other on all processors. ID is the hash of the model's values that are not
+// defaults, of the data and of the parameters that it starts from. A sweep that was killed, or declared again, therefore repeats no existing trial: a finished trial has its metrics in
 // eval.json, and a started trial resumes from its last checkpoint and reaches the bytes of an uninterrupted trial.
 //
 // The sweep's folder has the results of all trials; see [Results]. These bytes do not depend on time, on the number of
@@ -73,7 +73,7 @@ type Sweep struct {
 // Trial is one model of a sweep.
 type Trial struct {
 	config.Trial
-	ID   string // hash of the filled model, of the data and of what it starts from
+	ID   string // hash of the model's values that are no defaults, of the data and of what it starts from
 	Path string // the folder of its run
 
 	fitted   *data.Set // what it is trained on
@@ -210,12 +210,10 @@ func (s *Sweep) load(ctx context.Context, d *config.Dataset, need data.Need) (*d
 	return set, nil
 }
 
-// identity hashes a model with every default, except its description, and the files that it reads.
+// identity hashes the values of a model that are no defaults, except its description, and the files that it reads.
 func identity(m *config.Model, files []data.File) string {
-	silent := *m
-	silent.About = ""
 	h := sha256.New()
-	h.Write(config.Fill(&silent))
+	h.Write(m.Canonical())
 	for _, f := range files {
 		h.Write([]byte(f.SHA256 + "\n"))
 	}
@@ -324,35 +322,27 @@ func (w *work) clean() error {
 // Replaces returns a [folder.ErrForeign] if the folder has results of finished trials that a run of the sweep would drop from
 // its tables: those of another sweep, or of this one with other changes ([config.Sweep.Changes]). Values that were added to
 // a declaration drop nothing, and a declaration that was edited replaces its own results: the trials that it no longer has are
-// [Sweep.Orphans]. Results of earlier versions do not record changes; they are replaced if one of their trials remains.
+// [Sweep.Orphans]. Results of an earlier version are an [*EarlierVersion].
 func (s *Sweep) Replaces() error {
 	old, err := Read(s.Path)
-	if err != nil || old.Sweep == s.Name && old.Changes != nil && slices.Equal(old.Changes, s.changes) {
+	var earlier *EarlierVersion
+	if errors.As(err, &earlier) {
+		return err
+	}
+	if err != nil || old.Sweep == s.Name && slices.Equal(old.Changes, s.changes) {
 		return nil
 	}
-	finished, dropped := 0, 0
+	dropped := 0
 	for _, row := range old.Trials {
-		if row.Metrics == nil {
-			continue
-		}
-		finished++
-		if !slices.ContainsFunc(s.Trials, func(t *Trial) bool { return t.ID == row.Trial }) {
+		if row.Metrics != nil && !slices.ContainsFunc(s.Trials, func(t *Trial) bool { return t.ID == row.Trial }) {
 			dropped++
 		}
 	}
-	if dropped == 0 || old.Changes == nil && old.Sweep == s.Name && dropped < finished {
+	if dropped == 0 {
 		return nil
 	}
 	return &foreign{s.Path, fmt.Sprintf("holds the results of %d finished trials of sweep %q%s, which sweep %q%s does not have; --clean removes these trials",
-		dropped, old.Sweep, made(old.Changes), s.Name, with(s.changes))}
-}
-
-// made says with which changes results were made; those of earlier versions do not tell.
-func made(changes []string) string {
-	if changes == nil {
-		return ", made by an earlier version with unknown flags"
-	}
-	return with(changes)
+		dropped, old.Sweep, with(old.Changes), s.Name, with(s.changes))}
 }
 
 // with names the changes of a sweep.

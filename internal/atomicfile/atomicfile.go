@@ -1,5 +1,5 @@
-// Package atomicfile writes files that are either the old ones or the new ones, never halves: beside the target,
-// flushed to the disk, then renamed over it. It is the only writer of the module: runs, sweeps, figures and arrays use it.
+// Package atomicfile writes files atomically: to a temporary file next to the target, which is flushed to the disk and then renamed
+// over the target. It is the only writer of the module: runs, sweeps, figures and arrays use it.
 package atomicfile
 
 import (
@@ -17,22 +17,23 @@ import (
 
 // File is one file to be written.
 type File struct {
-	Path   string
-	Beside string // where it is written before it is renamed, in the same folder
-	Write  func(io.Writer) error
+	Path      string
+	Temporary string // in the same folder, to which it is written before it is renamed
+	Write     func(io.Writer) error
 }
 
-// Replace puts the files in place, in that order, each whole: at any moment a reader sees an old one or the new one. When one
-// cannot be written, all old ones stay and nothing is left beside them. With an error comes the path that could not be
-// written: that of a file, or of its folder.
+// Replace writes all temporary files and then renames them, in the given order. A reader sees every file either old or new, never half.
+// If a temporary file cannot be written, all old files remain. The files together are not atomic: if a rename fails, or the process
+// dies between two, those before are new and those after are old. On failure Replace removes the temporary files and also returns
+// the path that could not be written: that of a file, or of its folder.
 func Replace(disk Disk, files ...File) (path string, err error) {
-	if path, err := writeBeside(disk, files); err != nil {
+	if path, err := writeTemporaries(disk, files); err != nil {
 		return path, err
 	}
 	for i, file := range files {
-		if err := disk.Rename(file.Beside, file.Path); err != nil {
+		if err := disk.Rename(file.Temporary, file.Path); err != nil {
 			for _, left := range files[i:] {
-				_ = disk.Remove(left.Beside)
+				_ = disk.Remove(left.Temporary)
 			}
 			return file.Path, err
 		}
@@ -51,19 +52,19 @@ func Replace(disk Disk, files ...File) (path string, err error) {
 	return "", nil
 }
 
-// writeBeside writes the new files beside the old ones, all or none.
-func writeBeside(disk Disk, files []File) (path string, err error) {
+// writeTemporaries writes all temporary files or none.
+func writeTemporaries(disk Disk, files []File) (path string, err error) {
 	begun, whole := 0, false
 	defer func() { // also after a panic
 		for _, written := range files[:begun] {
 			if !whole {
-				_ = disk.Remove(written.Beside) // gives the space back; the error stays the first
+				_ = disk.Remove(written.Temporary) // gives the space back; the error stays the first
 			}
 		}
 	}()
 	for _, file := range files {
 		begun++
-		if err := disk.WriteFile(file.Beside, file.Write); err != nil {
+		if err := disk.WriteFile(file.Temporary, file.Write); err != nil {
 			return file.Path, err
 		}
 	}
@@ -71,35 +72,35 @@ func writeBeside(disk Disk, files []File) (path string, err error) {
 	return "", nil
 }
 
-// longestName is how much of a file's name the one beside it repeats: file systems limit names to 255 bytes.
+// longestName is how much of a file's name that of its temporary file repeats: file systems limit names to 255 bytes.
 const longestName = 200
 
-// Write makes path hold what write writes; a link keeps pointing where it does. When anything fails, path is as it was and
-// nothing is left beside it. Several processes may write the same file: the last one wins.
+// Write replaces the file of that path by what write writes; a symbolic link keeps its target. On failure the old file remains, and no
+// temporary file. Several processes may write the same file: the last one wins.
 func Write(path string, write func(io.Writer) error) error {
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
 		path = resolved
 	}
 	folder, name := filepath.Split(path)
-	beside := folder + "." + name[:min(len(name), longestName)] + "." + strings.ToLower(rand.Text()[:random]) + half
-	_, err := Replace(OS{}, File{Path: path, Beside: beside, Write: write})
+	temporary := folder + "." + name[:min(len(name), longestName)] + "." + strings.ToLower(rand.Text()[:random]) + extension
+	_, err := Replace(OS{}, File{Path: path, Temporary: temporary, Write: write})
 	return err
 }
 
-// The end of the name beside a file: this many random letters and digits, and an extension.
+// The end of the name of a temporary file: this many random letters and digits, and an extension.
 const (
-	random = 10
-	half   = ".tmp"
+	random    = 10
+	extension = ".tmp"
 )
 
-// stale is the age after which a half-written file is that of a killed process.
+// stale is the age after which a temporary file is that of a killed process.
 const stale = time.Minute
 
-// Tidy removes what processes that were killed within [Write] left in a folder beside the files of these names.
+// Tidy removes from a folder the temporary files of these names that processes left which were killed within [Write].
 func Tidy(disk Disk, folder string, names ...string) {
 	entries, _ := os.ReadDir(folder) // without a folder there is nothing to tidy
 	for _, e := range entries {
-		if !IsHalf(e.Name(), names...) {
+		if !IsTemporary(e.Name(), names...) {
 			continue
 		}
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > stale {
@@ -108,22 +109,22 @@ func Tidy(disk Disk, folder string, names ...string) {
 	}
 }
 
-// IsHalf reports whether [Write] of one of these files gives a file this name until it is whole.
-func IsHalf(name string, of ...string) bool {
+// IsTemporary reports whether name is that of a temporary file of [Write] for one of these files.
+func IsTemporary(name string, of ...string) bool {
 	for _, whole := range of {
 		middle, ok := strings.CutPrefix(name, "."+whole[:min(len(whole), longestName)]+".")
-		if ok && strings.HasSuffix(middle, half) && len(middle) == random+len(half) {
+		if ok && strings.HasSuffix(middle, extension) && len(middle) == random+len(extension) {
 			return true
 		}
 	}
 	return false
 }
 
-// Disk is what whole files need of a file system. Tests put one in its place that fills up, fails or dies.
+// Disk is the part of a file system that this package uses. Tests replace it by one that fills up, fails or dies.
 type Disk interface {
-	// WriteFile makes or replaces a file, which holds what write writes, and returns when its contents are on the disk.
+	// WriteFile creates or replaces a file with what write writes, and returns when its contents are on the disk.
 	WriteFile(path string, write func(io.Writer) error) error
-	// Sync returns when what was written to a file, or the entries of a folder, are on the disk.
+	// Sync returns when the contents of a file, or the entries of a folder, are on the disk.
 	Sync(path string) error
 	// Rename replaces a file, not a folder, of the new name.
 	Rename(old, new string) error

@@ -74,7 +74,7 @@ func TestFilesThatCannotAllBeWrittenStayAsTheyAre(t *testing.T) {
 	var files []File
 	for _, name := range []string{"a", "b", "c"} {
 		path := filepath.Join(folder, name)
-		files = append(files, File{Path: path, Beside: path + ".new", Write: text(name)})
+		files = append(files, File{Path: path, Temporary: path + ".new", Write: text(name)})
 	}
 	if path, err := Replace(OS{}, files...); err != nil {
 		t.Fatal(path, err)
@@ -165,4 +165,42 @@ func TestTidyRemovesOldHalvesOfTheNamedFilesOnly(t *testing.T) {
 	}
 	Tidy(OS{}, folder, "a.png", long)
 	Tidy(OS{}, filepath.Join(folder, "missing"), "a.png")
+}
+
+// noSecond renames one file only.
+type noSecond struct {
+	OS
+	renamed int
+}
+
+func (d *noSecond) Rename(old, new string) error {
+	if d.renamed++; d.renamed > 1 {
+		return os.ErrPermission
+	}
+	return d.OS.Rename(old, new)
+}
+
+// The files together are not atomic: those before the one that cannot be renamed are new.
+func TestAFailedRenameLeavesWholeFiles(t *testing.T) {
+	dir := t.TempDir()
+	var files []File
+	for _, name := range []string{"a", "b", "c"} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte("old"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, File{Path: path, Temporary: path + ".new", Write: text("new")})
+	}
+	path, err := Replace(&noSecond{}, files...)
+	if !errors.Is(err, os.ErrPermission) || path != files[1].Path {
+		t.Errorf("got %s, %v; want %s and the error of its rename", path, err, files[1].Path)
+	}
+	for i, want := range []string{"new", "old", "old"} {
+		if got, err := os.ReadFile(files[i].Path); err != nil || string(got) != want {
+			t.Errorf("%s holds %q (%v), want %q", files[i].Path, got, err, want)
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != len(files) {
+		t.Errorf("temporary files were left: %v, %v", entries, err)
+	}
 }

@@ -14,6 +14,7 @@ package mpi
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -263,12 +264,18 @@ func (f *failure) decode() (rank, code int, text string) {
 	return int(binary.LittleEndian.Uint32(f[0:])), int(binary.LittleEndian.Uint32(f[4:])), string(f[12 : 12+n])
 }
 
-// Close ends the group when all processes have called it. Afterwards every method returns an error, and Fail and Abort do nothing.
+// Close ends the group when all processes have called it. Afterwards every method returns an error, and Fail and Abort do nothing. The
+// library may wait for a process that died after the last barrier: Close then returns an error after the deadline.
 func (g *Group) Close() error {
 	if err := g.Barrier(); err != nil {
 		return err
 	}
-	return g.run(g.operation(end, "the end"))
+	err := g.runFor(g.operation(end, "the end"), g.deadline)
+	var late *Lost
+	if errors.As(err, &late) {
+		return &CallError{"MPI_Finalize", fmt.Sprintf("did not return within %v: another process has ended or hangs", g.deadline)}
+	}
+	return err
 }
 
 // Fail tells all other processes that this one ends with an exit code and why; their operations return a [*Failed]. The process

@@ -38,6 +38,7 @@ type wire struct {
 	calls      atomic.Int32
 	wrong      atomic.Pointer[string] // a call that the library would not survive
 	ended      bool
+	finalizing chan bool // if not nil, finalize does not return before it is closed
 }
 
 // enter notes that a call begins; a library allows one at a time, and none after the end.
@@ -57,8 +58,16 @@ func (w *wire) join() (int, int, error) { return w.rank, w.size, nil }
 func (w *wire) version() string         { return "test" }
 func (w *wire) pause(d time.Duration)   { time.Sleep(d) }
 func (w *wire) abort(code int)          { defer w.enter("abort")(); w.aborted <- code }
-func (w *wire) finalize() error         { defer w.enter("finalize")(); w.ended = true; return nil }
 func (w *wire) cancel(m *message) error { defer w.enter("cancel")(); delete(w.tags, m); return nil }
+
+func (w *wire) finalize() error {
+	defer w.enter("finalize")()
+	w.ended = true
+	if w.finalizing != nil {
+		<-w.finalizing
+	}
+	return nil
+}
 
 func (w *wire) post(m *message, tag int) error {
 	defer w.enter("post")()
@@ -164,7 +173,8 @@ func TestSumsHaveTheBitsOfALocalGroup(t *testing.T) {
 }
 
 func TestARankThatDoesNotAnswerIsNamed(t *testing.T) {
-	together(t, 3, 500*time.Millisecond, func(g *Group, _ *wire) {
+	together(t, 3, time.Minute, func(g *Group, _ *wire) {
+		g.deadline = 10 * time.Millisecond // of what follows: they have met
 		if g.Rank() == 1 {
 			return // it hangs
 		}
@@ -295,13 +305,26 @@ func TestAfterItsEndAGroupCallsNothing(t *testing.T) {
 	})
 }
 
+// A process that dies after the last barrier keeps the library of the others waiting.
+func TestCloseEndsAlthoughTheLibraryDoesNot(t *testing.T) {
+	forever := make(chan bool)
+	defer close(forever)
+	together(t, 1, time.Minute, func(g *Group, w *wire) {
+		w.finalizing, g.deadline = forever, 10*time.Millisecond
+		var call *CallError
+		if err := g.Close(); !errors.As(err, &call) || call.Call != "MPI_Finalize" {
+			t.Errorf("got %v, want an error of MPI_Finalize", err)
+		}
+	})
+}
+
 func TestProcessesThatDisagreeGetAnError(t *testing.T) {
-	together(t, 2, time.Second, func(g *Group, _ *wire) {
+	together(t, 2, time.Minute, func(g *Group, _ *wire) {
 		if err := g.AllReduce(collective.Sum, make([]float32, 3+g.Rank())); err == nil {
 			t.Error("no error for sums of different lengths")
 		}
 	})
-	together(t, 1, time.Second, func(g *Group, _ *wire) {
+	together(t, 1, time.Minute, func(g *Group, _ *wire) {
 		if err := g.AllReduce(collective.Sum, []int{1}); err == nil {
 			t.Error("no error for integers")
 		}

@@ -203,7 +203,7 @@ func foreign(entries []fs.DirEntry) []string {
 		switch name := e.Name(); {
 		case e.IsDir():
 			others = append(others, name+"/")
-		case atomicfile.IsHalf(name, Picture): // a killed process left it
+		case atomicfile.IsTemporary(name, Picture): // a killed process left it
 		case !slices.Contains(own, strings.TrimSuffix(name, Unfinished)):
 			others = append(others, name)
 		}

@@ -158,7 +158,7 @@ func (f *Folder) Write(files ...File) error {
 	all := make([]atomicfile.File, len(files))
 	for i, file := range files {
 		path := f.Join(file.Name)
-		all[i] = atomicfile.File{Path: path, Beside: path + Unfinished, Write: file.write}
+		all[i] = atomicfile.File{Path: path, Temporary: path + Unfinished, Write: file.write}
 	}
 	if path, err := atomicfile.Replace(f.disk, all...); err != nil {
 		return &WriteError{Path: path, Err: err}
