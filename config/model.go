@@ -98,20 +98,6 @@ func (m *Model) With(changes ...Set) (*Model, error) {
 	return f.Model(f.Names()[0], changes...)
 }
 
-// Setting is a key of a model with its value as TOML.
-type Setting struct{ Key, Value string }
-
-// Settings lists the keys whose values differ from the defaults of their part, sorted: "dataset.name", "encoder.0.units",
-// "loss.1.weight". The kinds of listed parts are always there. Two models with the same settings are equal, whatever keys another
-// version adds.
-func (m *Model) Settings() (list []Setting) {
-	w := &table.Writer{Language: language, Origin: m.origin, Kind: m.Kind, Explicit: true}
-	n, _ := w.Tree(m.sized(m.shape), "about", "extends") // cannot fail: the parts are registered
-	n.Leaves("", func(key, value string) { list = append(list, Setting{key, value}) })
-	slices.SortFunc(list, func(a, b Setting) int { return strings.Compare(a.Key, b.Key) })
-	return list
-}
-
 // Sets reports whether the declaration gives a value to a key of the model or of one of its parts: "train.epochs", "iterations".
 // It is false for a default value, and for a model made in Go.
 func (m *Model) Sets(key string) bool {

@@ -27,50 +27,6 @@ kind = "nmf"
 components = 3
 `
 
-func TestSettingsAreTheValuesThatAreNotDefaults(t *testing.T) {
-	text := func(m *Model) string {
-		var lines []string
-		for _, s := range m.Settings() {
-			lines = append(lines, s.Key+" = "+s.Value)
-		}
-		return strings.Join(lines, "\n")
-	}
-	f := load(t, settled)
-	want := map[string]string{
-		"m": `dataset.name = "bars"
-decoder.0.kind = "dense"
-decoder.0.units = 64
-encoder.0.kind = "dense"
-encoder.0.units = 4
-encoder.1.kind = "leaky_relu"
-hook.average.kind = "average"
-kind = "autoencoder"
-loss.0.kind = "mse"
-loss.1.kind = "l1"
-loss.1.weight = 0.01
-optimizer.kind = "adam"
-optimizer.schedule.kind = "constant"
-train.batch = 7`,
-	}
-	for name, want := range want {
-		if got := text(model(t, f, name)); got != want {
-			t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
-		}
-	}
-	for _, name := range f.Names() {
-		m := model(t, f, name)
-		again := model(t, load(t, string(m.Text())), name)
-		if text(again) != text(m) {
-			t.Errorf("%s: got\n%s\nread again\n%s", name, text(m), text(again))
-		}
-		for _, d := range Differences(m, model(t, f, "m")) {
-			if d.Key != "name" && d.Key != "about" && text(m) == text(model(t, f, "m")) {
-				t.Errorf("%s differs, but the settings are equal", d.Key)
-			}
-		}
-	}
-}
-
 func TestAModelThatWasChangedIsNotVerified(t *testing.T) {
 	for want, change := range map[string]func(m *Model){
 		"":                  func(*Model) {},

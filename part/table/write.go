@@ -20,9 +20,6 @@ type Writer struct {
 	// Required numbers are written, because 0 is a valid value of them. The kind of a part may be empty there.
 	Given bool
 
-	// Explicit omits values that equal the defaults of their table.
-	Explicit bool
-
 	err error
 }
 
@@ -52,33 +49,20 @@ func (w *Writer) table(v reflect.Value, at string) *Node {
 	fields, s := w.Language.fieldsOf(v, kind)
 	n := NewTable()
 	n.header = true
-	defaults := reflect.New(v.Type()).Elem()
-	others, other := w.Language.fieldsOf(defaults, kind)
 	if s == nil || s.value.IsNil() {
-		setDefaults(defaults.Addr().Interface())
-		return w.fields(n, fields, others, at)
+		return w.fields(n, fields, at)
 	}
-	other.value.Set(s.value) // the other defaults may depend on it
-	setDefaults(defaults.Addr().Interface())
 	first := slices.IndexFunc(fields, func(f Field) bool { return f.Key == s.selector.Key }) + 1
-	w.part(w.fields(n, fields[:first], nil, at), s.selector.Key, s.value, at)
-	return w.fields(n, fields[first:], others[first:], at)
+	w.part(w.fields(n, fields[:first], at), s.selector.Key, s.value, at)
+	return w.fields(n, fields[first:], at)
 }
 
-// fields adds the keys of a table that have a value; others are the same fields with their defaults.
-func (w *Writer) fields(n *Node, fields, others []Field, at string) *Node {
-	for i, f := range fields {
-		path := spot{part: at}.key(f.Key).part
-		c := w.field(f, path)
-		if c == nil {
-			continue
+// fields adds the keys of a table that have a value.
+func (w *Writer) fields(n *Node, fields []Field, at string) *Node {
+	for _, f := range fields {
+		if c := w.field(f, spot{part: at}.key(f.Key).part); c != nil {
+			n.Put(f.Key, c)
 		}
-		if w.Explicit && others != nil && !f.IsTable() {
-			if d := w.field(others[i], path); d != nil && d.String() == c.String() {
-				continue
-			}
-		}
-		n.Put(f.Key, c)
 	}
 	return n
 }
@@ -98,11 +82,7 @@ func (w *Writer) part(n *Node, selector string, v reflect.Value, at string) {
 	default:
 		n.Put(selector, &Node{Leaf: name})
 	}
-	var others []Field
-	if part, ok := w.Language.of(v.Type()).New(w.Language.NameOf(w.Origin, at, v.Interface())); w.Explicit && ok {
-		others = Fields(part)
-	}
-	w.fields(n, Fields(v.Interface()), others, at)
+	w.fields(n, Fields(v.Interface()), at)
 }
 
 // field writes the value of a key, nil if there is none.
@@ -188,7 +168,7 @@ func (w *Writer) tables(v reflect.Value, at string) *Node {
 		if c == nil {
 			c = NewTable()
 		}
-		if c = c.Named("kind"); v.Type().Elem().Kind() == reflect.Interface && c.Child("kind").isText(name) && !w.Explicit {
+		if c = c.Named("kind"); v.Type().Elem().Kind() == reflect.Interface && c.Child("kind").isText(name) {
 			c = c.Only(func(key string) bool { return key != "kind" })
 		}
 		c.header = true
@@ -270,9 +250,9 @@ func (n *Node) String() string {
 	return fmt.Sprint(n.Leaf)
 }
 
-// Leaves calls yield with the dotted path and the text of every scalar value and every empty array.
+// Leaves calls yield with the dotted path and the text of every scalar value.
 func (n *Node) Leaves(path string, yield func(path, text string)) {
-	if n.form == scalar || n.form == array && len(n.Items) == 0 {
+	if n.form == scalar {
 		yield(path, n.String())
 	}
 	below := func(key string, c *Node) { c.Leaves(strings.TrimPrefix(path+"."+key, "."), yield) }
