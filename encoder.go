@@ -11,6 +11,7 @@ import (
 
 	"tessera/data"
 	"tessera/engine"
+	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/internal/batches"
@@ -110,7 +111,7 @@ func (r *Run) length(value string) (int, error) {
 // encoding is the compiled program of one value and one batch size. It computes on the goroutine that calls it: for a few images
 // the threads of a team would wait for each other longer than they compute.
 type encoding struct {
-	runner graph.Runner[float32]
+	runner ir.Runner[float32]
 	team   *team.Team
 }
 
@@ -120,7 +121,7 @@ func (o Options) encoding(m *graph.Model, size int, value string) (*encoding, er
 		return nil, err
 	}
 	e := &encoding{team: team.New(1)}
-	var backend graph.Backend = engine.Backend{Team: e.team}
+	var backend ir.Backend = engine.Backend{Team: e.team}
 	if o.Backend == Tape {
 		backend = tape.Backend{}
 	}

@@ -12,6 +12,7 @@ import (
 	"tessera/attack"
 	"tessera/config"
 	"tessera/data"
+	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/internal/volume"
 	"tessera/losses"
@@ -43,7 +44,7 @@ type Run struct {
 }
 
 // newRun returns the run of a model that was read; it owns the team.
-func (o Options) newRun(t *train.Trained, path string, backend graph.Backend, team *team.Team) *Run {
+func (o Options) newRun(t *train.Trained, path string, backend ir.Backend, team *team.Team) *Run {
 	return &Run{Model: t.Spec, Path: path, Epoch: t.Epoch, Step: t.Step,
 		coder: t.Coder(backend), network: t.Model, scaling: t.Scaling, span: t.Range, classes: t.Classes, options: o, dirs: data.SearchDirs(o.Data), team: team}
 }

@@ -21,7 +21,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/engine"
-	"tessera/graph"
+	"tessera/engine/ir"
 	"tessera/graph/tape"
 	"tessera/internal/machine"
 	"tessera/internal/regular"
@@ -264,7 +264,7 @@ func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, e
 }
 
 // backend returns the back end and the team of goroutines that it and the optimizer share.
-func (o Options) backend() (graph.Backend, *team.Team, error) {
+func (o Options) backend() (ir.Backend, *team.Team, error) {
 	if o.Backend != "" && !slices.Contains(Backends(), o.Backend) {
 		return nil, nil, fmt.Errorf("tessera: unknown back end %q, want one of %q", o.Backend, Backends())
 	}

@@ -10,7 +10,7 @@ import (
 // foreignOp runs an op that the engine knows only by its own implementation, on copies of the buffers. Boxed values pass
 // between such ops unchanged.
 type foreignOp[T ir.Float] struct {
-	op      ir.Runner
+	op      ir.Implementation
 	args    []*ir.Value
 	cells   map[*ir.Value]*cell[T]
 	boxes   map[*ir.Value]*any

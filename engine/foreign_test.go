@@ -5,7 +5,7 @@ import (
 
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
-	"tessera/graph"
+	"tessera/engine/ir"
 	"tessera/parallel/team"
 )
 
@@ -143,4 +143,4 @@ func TestAnOpThatFailsIsAnErrorNotAHang(t *testing.T) {
 	}
 }
 
-var _ graph.Backend = Backend{}
+var _ ir.Backend = Backend{}

@@ -60,7 +60,7 @@ func shapeOf(t testing.TB, m *config.Model) []int {
 type pair[T ir.Float] struct {
 	model          *graph.Model
 	program        *graph.Program // the reference's
-	reference, got graph.Runner[T]
+	reference, got ir.Runner[T]
 }
 
 // newReference returns a pair that has only the reference.
@@ -178,7 +178,7 @@ func (p pair[T]) bind(t *testing.T, batch uint64) {
 	t.Helper()
 	for i, in := range p.program.Inputs {
 		values := parameterValues[T](sampled(in, batch))
-		for _, r := range []graph.Runner[T]{p.reference, p.got} {
+		for _, r := range []ir.Runner[T]{p.reference, p.got} {
 			if r == nil {
 				continue
 			}
@@ -222,7 +222,7 @@ func (p pair[T]) zero(tolerance float64) float64 {
 func (p pair[T]) run(t *testing.T, tolerance float64) (differences []error) {
 	t.Helper()
 	before, moved := p.state(p.reference), [2][][]T{}
-	for i, r := range []graph.Runner[T]{p.reference, p.got} {
+	for i, r := range []ir.Runner[T]{p.reference, p.got} {
 		for j, u := range p.program.Updates {
 			copy(r.Parameter(p.program.Listed(u.Parameter)), before[j])
 		}
@@ -247,7 +247,7 @@ func norm[T ir.Float](values []T) float64 {
 }
 
 // state returns copies of the parameters that a program moves itself.
-func (p pair[T]) state(r graph.Runner[T]) (values [][]T) {
+func (p pair[T]) state(r ir.Runner[T]) (values [][]T) {
 	for _, u := range p.program.Updates {
 		values = append(values, slices.Clone(r.Parameter(p.program.Listed(u.Parameter))))
 	}

@@ -5,13 +5,12 @@ import (
 	"fmt"
 
 	"tessera/engine/ir"
-	"tessera/graph"
 	"tessera/kernel"
 	"tessera/parallel/collective"
 	"tessera/parallel/team"
 )
 
-// Plan is a compiled program. It implements [graph.Runner].
+// Plan is a compiled program. It implements [ir.Runner].
 type Plan[T ir.Float] struct {
 	program    *ir.Module
 	module     *module
@@ -40,11 +39,17 @@ type Backend struct {
 	Group collective.Group
 }
 
-// Name is the name of this back end in options and records.
+// Name implements [ir.Backend].
 func (Backend) Name() string { return "engine" }
 
-// Compile implements [graph.Backend].
-func (b Backend) Compile(p *graph.Program) (graph.Runner[float32], error) {
+// WithGroup implements [ir.Backend].
+func (b Backend) WithGroup(g collective.Group) (ir.Backend, error) {
+	b.Group = g
+	return b, nil
+}
+
+// Compile implements [ir.Backend].
+func (b Backend) Compile(p ir.Program) (ir.Runner[float32], error) {
 	if p == nil {
 		return nil, errors.New("engine: no program to compile")
 	}

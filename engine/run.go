@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync"
 
-	"tessera/graph"
+	"tessera/engine/ir"
 	"tessera/internal/volume"
 )
 
@@ -72,7 +72,7 @@ func (p *Plan[T]) share(thread, i int) {
 	}
 }
 
-// Run implements [graph.Runner].
+// Run implements [ir.Runner].
 func (p *Plan[T]) Run() error {
 	p.failure.first = nil
 	p.enter(0)
@@ -90,7 +90,7 @@ func (p *Plan[T]) Run() error {
 	return nil
 }
 
-// Bind implements [graph.Runner].
+// Bind implements [ir.Runner].
 func (p *Plan[T]) Bind(i int, values []T) error {
 	if want := volume.Of(p.program.Inputs[i].Shape); len(values) != want {
 		return fmt.Errorf("engine: %s: got %d values, want %d", p.program.Inputs[i].Name, len(values), want)
@@ -99,13 +99,13 @@ func (p *Plan[T]) Bind(i int, values []T) error {
 	return nil
 }
 
-// Tap implements [graph.Runner].
+// Tap implements [ir.Runner].
 func (p *Plan[T]) Tap(i int) []T { return p.taps[i].data }
 
-// Parameter implements [graph.Runner].
+// Parameter implements [ir.Runner].
 func (p *Plan[T]) Parameter(i int) []T { return p.parameters[i] }
 
-// Gradient implements [graph.Runner].
+// Gradient implements [ir.Runner].
 func (p *Plan[T]) Gradient(i int) []T {
 	if p.gradients[i] == nil {
 		return nil
@@ -113,7 +113,7 @@ func (p *Plan[T]) Gradient(i int) []T {
 	return p.gradients[i].data
 }
 
-// Close implements [graph.Runner]. The team stays: it belongs to the caller.
+// Close implements [ir.Runner]. The team stays: it belongs to the caller.
 func (p *Plan[T]) Close() error { return nil }
 
-var _ graph.Runner[float32] = (*Plan[float32])(nil)
+var _ ir.Runner[float32] = (*Plan[float32])(nil)

@@ -9,6 +9,7 @@ import (
 	"gorgonia.org/tensor"
 	"tessera/attack"
 	"tessera/engine"
+	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/parallel/team"
@@ -93,7 +94,7 @@ func TestInputGradientUsesOnlyReconstructionTerms(t *testing.T) {
 	}
 	team := team.New(2)
 	defer team.Close()
-	for name, backend := range map[string]graph.Backend{"engine": engine.Backend{Team: team}, "tape": tape.Backend{}} {
+	for name, backend := range map[string]ir.Backend{"engine": engine.Backend{Team: team}, "tape": tape.Backend{}} {
 		coder := graph.NewCoder(m, backend)
 		got, err := coder.InputGradient(images, clean)
 		if err != nil {

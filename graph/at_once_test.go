@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"tessera/engine/ir"
 	"tessera/graph"
 )
 
@@ -16,10 +17,13 @@ encoder = [{ kind = "dense", units = 4 }]
 `
 
 // refusing records the batch size of the program and does not compile it.
-type refusing struct{ batch int }
+type refusing struct {
+	ir.Backend
+	batch int
+}
 
-func (r *refusing) Compile(p *graph.Program) (graph.Runner[float32], error) {
-	r.batch = p.Batch
+func (r *refusing) Compile(p ir.Program) (ir.Runner[float32], error) {
+	r.batch = p.(*graph.Program).Batch
 	return nil, errors.New("compiles nothing")
 }
 

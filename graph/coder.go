@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tessera/engine/ir"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/metrics"
@@ -21,13 +22,13 @@ const keptRunners = 4
 // model's current parameters. A Coder is not safe for concurrent use.
 type Coder struct {
 	model   *Model
-	backend Backend
+	backend ir.Backend
 	ready   map[string][]compiledBatch // by input and output; most recently used last
 }
 
 // NewCoder returns a coder that runs the model's programs on that back end. If the model or the back end is nil, its
 // methods return [ErrNoModel].
-func NewCoder(m *Model, backend Backend) *Coder {
+func NewCoder(m *Model, backend ir.Backend) *Coder {
 	if m == nil || m.Layout == nil || backend == nil {
 		return &Coder{}
 	}
@@ -40,7 +41,7 @@ var ErrNoModel = errors.New("graph: the coder has no model or no back end")
 // compiledBatch is a program for one batch size.
 type compiledBatch struct {
 	size   int
-	runner Runner[float32]
+	runner ir.Runner[float32]
 }
 
 // Shape implements [metrics.Coder].
@@ -144,7 +145,7 @@ func (c *Coder) run(want Request, width int, inputs ...[]float32) ([]float32, er
 }
 
 // runner returns the compiled program for a batch size.
-func (c *Coder) runner(want Request) (Runner[float32], error) {
+func (c *Coder) runner(want Request) (ir.Runner[float32], error) {
 	key := fmt.Sprint(want.Given, want.Want)
 	ready := c.ready[key]
 	if i := slices.IndexFunc(ready, func(b compiledBatch) bool { return b.size == want.Batch }); i >= 0 {

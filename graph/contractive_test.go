@@ -8,6 +8,7 @@ import (
 
 	"gorgonia.org/tensor"
 	"tessera/engine"
+	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/internal/random"
@@ -17,7 +18,7 @@ import (
 // contracted is a training program in float64 whose only loss term is a contractive penalty.
 type contracted struct {
 	*graph.Program
-	graph.Runner[float64]
+	ir.Runner[float64]
 	tap map[string]int
 }
 

@@ -9,6 +9,7 @@ import (
 	"gorgonia.org/tensor"
 	"tessera/data/morph"
 	"tessera/engine"
+	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/metrics"
@@ -29,7 +30,7 @@ loss = [{ kind = "mse" }, { kind = "max_approximation" }]
 `
 
 // tapped runs a training program once on these images and returns a tap.
-func tapped(t *testing.T, m *graph.Model, backend graph.Backend, images []float32, name string) float64 {
+func tapped(t *testing.T, m *graph.Model, backend ir.Backend, images []float32, name string) float64 {
 	t.Helper()
 	p, err := m.Program(graph.Request{Batch: len(images) / m.Pixels(), Training: true})
 	if err != nil {
@@ -60,7 +61,7 @@ func TestMaxApproximationTermIsTheMetric(t *testing.T) {
 	images := noise(7 * 12)
 	team := team.New(2)
 	defer team.Close()
-	for _, backend := range []graph.Backend{tape.Backend{}, engine.Backend{Team: team}} {
+	for _, backend := range []ir.Backend{tape.Backend{}, engine.Backend{Team: team}} {
 		coder := graph.NewCoder(m, backend)
 		defer coder.Close()
 		for _, term := range []struct {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tessera/engine"
+	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/parallel/team"
@@ -18,7 +19,7 @@ freeze = ["encoder.1.*"]
 encoder = [{ kind = "dense", units = 5 }, { kind = "batch_norm" }, { kind = "dense", units = 4, activation = "sigmoid" }]
 `
 
-func run(t *testing.T, b graph.Backend, m *graph.Model, o graph.Request, images []float32) (*graph.Program, graph.Runner[float32]) {
+func run(t *testing.T, b ir.Backend, m *graph.Model, o graph.Request, images []float32) (*graph.Program, ir.Runner[float32]) {
 	t.Helper()
 	p, err := m.Program(o)
 	if err != nil {
@@ -41,7 +42,7 @@ func run(t *testing.T, b graph.Backend, m *graph.Model, o graph.Request, images 
 func TestAFrozenLayerRunsInInferenceModeDuringTraining(t *testing.T) {
 	images, team := noise(6*12), team.New(2)
 	defer team.Close()
-	for name, backend := range map[string]graph.Backend{"tape": tape.Backend{}, "engine": engine.Backend{Team: team}} {
+	for name, backend := range map[string]ir.Backend{"tape": tape.Backend{}, "engine": engine.Backend{Team: team}} {
 		for _, text := range []string{frozen, strings.Replace(frozen, "freeze", "# freeze", 1)} {
 			m := model(t, text, "frozen", 12)
 			for _, p := range m.Parameters {

@@ -1,15 +1,19 @@
 package graph
 
 import (
+	"errors"
 	"fmt"
 
 	"tessera/engine/ir"
 	"tessera/engine/ir/fromgraph"
 )
 
-// Module returns the program in the typed intermediate representation of back ends and exporters. Its parameters share
+// Module implements [ir.Program]: it returns the program in the typed intermediate representation of back ends and exporters. Its parameters share
 // their data with the model.
 func (p *Program) Module() (*ir.Module, error) {
+	if p == nil {
+		return nil, errors.New("graph: no program")
+	}
 	dtype, err := fromgraph.Dtype(p.Dtype)
 	if err != nil {
 		return nil, err

@@ -1,5 +1,5 @@
 // Package graph turns a checked declaration into a model: parameters by path and Gorgonia expression graphs with gradients
-// by gorgonia.Grad. Back ends run the graphs through a small interface.
+// by gorgonia.Grad. A program of the model is an [ir.Program], which an [ir.Backend] compiles and runs.
 package graph
 
 import (
@@ -68,7 +68,7 @@ type Tap struct {
 	Shape []int // batch included; empty for a scalar
 }
 
-// Update assigns a value of the graph to a parameter after a run (a running average): to what [Runner.Parameter] returns.
+// Update assigns a value of the graph to a parameter after a run (a running average): to what [ir.Runner.Parameter] returns.
 type Update struct {
 	Parameter *Parameter
 	Node      *gorgonia.Node
@@ -77,29 +77,4 @@ type Update struct {
 // Listed returns the index of a parameter in Parameters, -1 if the graph does not read it.
 func (p *Program) Listed(q *Parameter) int {
 	return slices.IndexFunc(p.Parameters, func(b Binding) bool { return b.Parameter == q })
-}
-
-// Float is the precision of a run.
-type Float interface{ float32 | float64 }
-
-// Runner runs one program. It is not safe for concurrent use.
-type Runner[T Float] interface {
-	// Bind makes the next runs read Inputs[i] from values (row-major, batch included), which must not change during a run.
-	Bind(i int, values []T) error
-	// Run computes every tap and gradient.
-	Run() error
-	// Tap returns the values of Taps[i]; they are valid until the next Run.
-	Tap(i int) []T
-	// Parameter returns the values that the program reads as Parameters[i]. In float32 they are Parameter.Data; in float64
-	// they are a copy, which the caller may change.
-	Parameter(i int) []T
-	// Gradient returns the gradient of "loss" with respect to Parameters[i], nil if it has none; valid until the next Run.
-	Gradient(i int) []T
-	// Close frees the runner's memory outside the Go heap and ends its goroutines.
-	Close() error
-}
-
-// Backend compiles programs for training and inference in float32.
-type Backend interface {
-	Compile(p *Program) (Runner[float32], error)
 }

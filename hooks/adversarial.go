@@ -45,11 +45,11 @@ func (*Adversarial) Stage() Stage { return Distort }
 // Attach implements [Hook].
 func (a *Adversarial) Attach(t Training) (*Active, error) {
 	h := &adversary{Adversarial: a, training: t}
-	h.move = h.moveRows
+	h.update = h.updateRows
 	return &Active{Begin: h.begin, BeforeStep: h.attack}, nil
 }
 
-// adversary is the running form.
+// adversary is the active form.
 type adversary struct {
 	*Adversarial
 	training Training
@@ -57,7 +57,7 @@ type adversary struct {
 	program  Program
 
 	x, clean, gradient []float32        // of this step
-	move               func(thread int) // bound once: a method value allocates
+	update             func(thread int) // bound once: a method value allocates
 }
 
 func (h *adversary) begin() (err error) {
@@ -85,13 +85,13 @@ func (h *adversary) attack(s *Step) (err error) {
 		if h.gradient, err = h.program.Run(h.x, h.clean); err != nil {
 			return err
 		}
-		h.training.Do(h.move)
+		h.training.Do(h.update)
 	}
 	return nil
 }
 
-// moveRows updates a thread's share of the images. Each image is updated separately: the number of threads changes no bit.
-func (h *adversary) moveRows(thread int) {
+// updateRows updates a thread's share of the images. Each image is updated separately: the number of threads changes no bit.
+func (h *adversary) updateRows(thread int) {
 	from, to := team.EvenShare(len(h.x)/h.pixels, thread, h.training.Threads())
 	from, to = from*h.pixels, to*h.pixels
 	h.Move(h.x[from:to], h.clean[from:to], h.gradient[from:to], h.pixels)

@@ -2,7 +2,7 @@ package hooks
 
 import "math"
 
-// With Average the model of a run, which is validated, saved and opened, is a moving average of the parameters. Training
+// Average makes a moving average of the parameters the model of the run, which is validated, saved and opened. Training
 // itself uses the parameters. After step t the average is
 //
 //	a = (1-decay) / (1-decay^t) sum over the steps s = 1..t of decay^(t-s) w_s
@@ -40,9 +40,9 @@ func (*Average) Replicated() (state bool) { return false }
 
 // Attach implements [Hook].
 func (a *Average) Attach(t Training) (*Active, error) {
-	m, active := follow(t, func(step int) float32 {
+	active, _ := movingAverage(t, func(step int) float32 {
 		return float32((1 - a.Decay) / -math.Expm1(float64(step)*math.Log(a.Decay)))
 	})
-	active.Shown = func(p *Parameter) []float32 { return m.values[p.Index] }
+	active.Substitute = active.Average
 	return active, nil
 }

@@ -49,14 +49,14 @@ func (d *Decomposition) Attach(t Training) (*Active, error) {
 		return nil, part.KeyError{Key: "encoder", Problem: "its first layer does not decompose images; remove the hook"}
 	}
 	h := &decomposing{of: of, training: t}
-	active := &Active{First: h.first}
+	active := &Active{Initialise: h.initialise}
 	if d.Cache {
 		active.Prepare = h.prepare
 	}
 	return active, nil
 }
 
-// decomposing is the running form.
+// decomposing is the active form.
 type decomposing struct {
 	of       morph.Decomposition
 	training Training
@@ -68,14 +68,14 @@ func (h *decomposing) prepare(images *data.Images) (Prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.keep()
+	d.cache()
 	if images == h.training.Images() {
 		h.fitted = d
 	}
 	return d, nil
 }
 
-func (h *decomposing) first() error {
+func (h *decomposing) initialise() error {
 	d := h.fitted
 	if d == nil {
 		var err error
@@ -122,8 +122,8 @@ func decompose(of morph.Decomposition, images *data.Images) (*decomposed, error)
 	return d, nil
 }
 
-// keep computes the levels of all images on all processors.
-func (d *decomposed) keep() {
+// cache computes the levels of all images on all processors.
+func (d *decomposed) cache() {
 	n := d.images.Len()
 	var bytes []byte
 	var floats []float32

@@ -33,7 +33,7 @@ func TestDecomposedImagesAreThoseOfPackageMorph(t *testing.T) {
 			row := len(want) / n
 			for _, kept := range []bool{false, true} {
 				if kept {
-					d.keep()
+					d.cache()
 				}
 				indices := r.Perm(n)
 				got := make([]float32, len(want))
@@ -83,7 +83,7 @@ func TestANewTrainingRescalesTheChannels(t *testing.T) {
 			if (active.Prepare != nil) != hook.Cache {
 				t.Errorf("cache: %v, prepares images: %v", hook.Cache, active.Prepare != nil)
 			}
-			if err := active.First(); err != nil {
+			if err := active.Initialise(); err != nil {
 				t.Fatal(err)
 			}
 			if want := map[bool][2]float32{false: {7, 7}, true: {0, 1}}[free]; low.Data[0] != want[0] || gain.Data[0] != want[1] {

@@ -3,8 +3,9 @@ package hooks
 import "slices"
 
 // EarlyStopping keeps the parameters of the epoch with the lowest validation error. It ends the training after patience
-// epochs without a decrease by more than min_delta. The error is val_mse; without a decoder the negative log-likelihoods of
-// the heads on the validation images, added; loss if neither is measured.
+// epochs without a decrease by more than min_delta. The error is val_mse; without a decoder it is the sum of the heads'
+// negative log-likelihoods on the validation images. If neither is measured it is the training loss, which usually decreases
+// to the end: the hook then neither stops the training nor prevents overfitting.
 //
 // Source: Prechelt, Early Stopping, but when?, 1998.
 type EarlyStopping struct {
@@ -18,7 +19,7 @@ func init() {
 }
 
 // Stage implements [Staged].
-func (*EarlyStopping) Stage() Stage { return Judge }
+func (*EarlyStopping) Stage() Stage { return Evaluate }
 
 // Replicated implements [Replicated].
 func (*EarlyStopping) Replicated() (state bool) { return false }
@@ -29,32 +30,32 @@ func (e *EarlyStopping) Attach(t Training) (*Active, error) {
 	for _, p := range s.of {
 		s.values = append(s.values, make([]float32, len(p.Data)))
 	}
-	return &Active{EndEpoch: s.judge, Kept: s.kept, Save: s.save, Restore: s.restore}, nil
+	return &Active{EndEpoch: s.endEpoch, Best: s.bestEpoch, Save: s.save, Restore: s.restore}, nil
 }
 
-// stopping is the running form.
+// stopping is the active form.
 type stopping struct {
 	*EarlyStopping
 	training Training
 	of       []*Parameter
-	best     *bestEpoch  // nil before the first epoch is complete
+	best     *bestRecord // nil before the first epoch is complete
 	values   [][]float32 // of the best epoch
 }
 
-// bestEpoch is the epoch with the lowest error so far.
-type bestEpoch struct {
+// bestRecord is the record of the epoch with the lowest error so far.
+type bestRecord struct {
 	Epoch int     `json:"epoch"`
 	Step  int     `json:"step"`
 	Error float64 `json:"error"`
 }
 
-// judge keeps the parameters of a better epoch and stops after patience epochs without an improvement.
-func (s *stopping) judge(e *Epoch) error {
+// endEpoch keeps the parameters of a better epoch and stops after patience epochs without an improvement.
+func (s *stopping) endEpoch(e *Epoch) error {
 	measure := e.error()
 	if s.best == nil || measure < s.best.Error-s.MinDelta {
-		s.best = &bestEpoch{e.Epoch, e.Step, measure}
+		s.best = &bestRecord{e.Epoch, e.Step, measure}
 		for i, p := range s.of {
-			copy(s.values[i], s.training.Shown(p))
+			copy(s.values[i], s.training.Evaluated(p))
 		}
 	} else if e.Epoch-s.best.Epoch >= s.Patience {
 		s.training.Stop()
@@ -62,20 +63,17 @@ func (s *stopping) judge(e *Epoch) error {
 	return nil
 }
 
-func (s *stopping) kept() *Kept {
+func (s *stopping) bestEpoch() *BestEpoch {
 	if s.best == nil {
 		return nil
 	}
-	return &Kept{Epoch: s.best.Epoch, Step: s.best.Step, Error: s.best.Error, Values: slices.Clone(s.values)}
+	return &BestEpoch{Epoch: s.best.Epoch, Step: s.best.Step, Error: s.best.Error, Values: slices.Clone(s.values)}
 }
 
 func (s *stopping) save(to *State) {
-	if s.best == nil {
-		return
-	}
-	to.PutRecord(s.best)
-	for i, p := range s.of {
-		to.Put(p.Path, p.Shape, s.values[i])
+	if s.best != nil {
+		to.PutRecord(s.best)
+		to.putAll(s.of, s.values)
 	}
 }
 
@@ -84,10 +82,5 @@ func (s *stopping) restore(from *State) error {
 	if err := from.LoadRecord(&s.best); err != nil || s.best == nil {
 		return err
 	}
-	for i, p := range s.of {
-		if err := from.Load(p.Path, p.Shape, s.values[i]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return from.loadAll(s.of, s.values)
 }

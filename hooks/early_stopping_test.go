@@ -31,7 +31,7 @@ func TestEarlyStoppingComparesAClassifierByItsLikelihood(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := active.Kept().Epoch; got != c.kept || training.stopped != (c.kept == 1) {
+		if got := active.Best().Epoch; got != c.kept || training.stopped != (c.kept == 1) {
 			t.Errorf("%s: kept epoch %d, stopped %v; want epoch %d", name, got, training.stopped, c.kept)
 		}
 	}

@@ -52,7 +52,7 @@ func (f *fake) Parameters(glob string) (list []*Parameter) {
 	return list
 }
 
-func (f *fake) Shown(p *Parameter) []float32 { return p.Data }
+func (f *fake) Evaluated(p *Parameter) []float32 { return p.Data }
 func (f *fake) Rewrite(p *Parameter, change func([]float32)) {
 	change(p.Data)
 	change(f.follows[p.Index])

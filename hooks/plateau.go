@@ -1,8 +1,8 @@
 package hooks
 
-// Plateau lowers the learning rate when the validation error stops decreasing. The error is val_mse; without a decoder the
-// negative log-likelihoods of the heads on the validation images, added; loss if neither is measured. After every epoch it is
-// compared with the lowest value so far. The epoch is an improvement if
+// Plateau lowers the learning rate when the validation error stops decreasing. The error is val_mse; without a decoder it is
+// the sum of the heads' negative log-likelihoods on the validation images; if neither is measured, it is the training loss.
+// After every epoch it is compared with the lowest value so far. The epoch is an improvement if
 //
 //	value < (1 - threshold) lowest
 //
@@ -33,11 +33,11 @@ func (*Plateau) Replicated() (state bool) { return false }
 // Attach implements [Hook].
 func (p *Plateau) Attach(Training) (*Active, error) {
 	r := &plateau{Plateau: p, Rate: 1}
-	return &Active{EndEpoch: r.judge, Rate: func() float64 { return r.Rate },
+	return &Active{EndEpoch: r.endEpoch, Rate: func() float64 { return r.Rate },
 		Save: func(s *State) { s.PutRecord(r) }, Restore: func(s *State) error { return s.LoadRecord(r) }}, nil
 }
 
-// plateau is the running form; its exported fields are its state.
+// plateau is the active form; its exported fields are its state.
 type plateau struct {
 	*Plateau `json:"-"`
 	Rate     float64  `json:"rate"`             // product of all reductions
@@ -46,8 +46,8 @@ type plateau struct {
 	Cooling  int      `json:"cooling"`          // epochs that are still not counted
 }
 
-// judge compares a complete epoch with the best one.
-func (r *plateau) judge(e *Epoch) error {
+// endEpoch compares a complete epoch with the best one.
+func (r *plateau) endEpoch(e *Epoch) error {
 	value := e.error()
 	if r.Lowest == nil || value < *r.Lowest*(1-r.Threshold) {
 		r.Lowest, r.Bad = &value, 0

@@ -62,8 +62,8 @@ func (p *Prune) NeedsSteps() (problem, hint string) {
 	return "%s cannot be combined with pruning: weights fixed at 0 invalidate its curvature history", "remove the phase"
 }
 
-// over reports whether the phase has ended after that many complete epochs.
-func (p *Prune) over(epoch int) bool { return p.Until > 0 && epoch >= p.Until }
+// ended reports whether the phase has ended after that many complete epochs.
+func (p *Prune) ended(epoch int) bool { return p.Until > 0 && epoch >= p.Until }
 
 // Stage implements [Staged].
 func (*Prune) Stage() Stage { return Select }
@@ -82,38 +82,38 @@ func (p *Prune) Attach(t Training) (*Active, error) {
 	return &Active{BeginEpoch: h.beginEpoch, BeforeStep: h.beforeStep, Project: h.project, Rate: h.rate, Save: h.save, Restore: h.restore}, nil
 }
 
-// pruning is the running form.
+// pruning is the active form.
 type pruning struct {
 	*Prune
 	training Training
 	of       []*Parameter
-	holds    bool
-	chosen   bool      // the weights of the next step were selected
-	indices  [][]int32 // of the weights at 0, ascending, by the parameter's index in the model
+	inPhase  bool
+	selected bool      // the weights of the next step were selected
+	indices  [][]int32 // of the pruned weights, ascending, by the parameter's index in the model
 }
 
 // beginEpoch begins or ends the phase. The selected weights are set to 0 before the step, after all phases have selected
 // theirs.
 func (h *pruning) beginEpoch() error {
 	epoch := h.training.Epoch()
-	holds := epoch >= h.From && !h.over(epoch)
-	if holds && !h.holds {
+	inPhase := epoch >= h.From && !h.ended(epoch)
+	if inPhase && !h.inPhase {
 		for _, p := range h.of {
 			h.indices[p.Index] = smallest(p.Data, h.Fraction, h.Threshold)
 		}
-		h.chosen = true
-	} else if !holds {
+		h.selected = true
+	} else if !inPhase {
 		clear(h.indices)
 	}
-	h.holds = holds
+	h.inPhase = inPhase
 	return nil
 }
 
 func (h *pruning) beforeStep(*Step) error {
-	if !h.chosen {
+	if !h.selected {
 		return nil
 	}
-	h.chosen = false
+	h.selected = false
 	for _, p := range h.of {
 		h.training.Rewrite(p, func(values []float32) { h.project(p, values, 0) })
 	}
@@ -122,12 +122,12 @@ func (h *pruning) beforeStep(*Step) error {
 
 // project sets the pruned weights to 0.
 func (h *pruning) project(p *Parameter, values []float32, from int) {
-	held := h.indices[p.Index]
-	if len(held) == 0 {
+	pruned := h.indices[p.Index]
+	if len(pruned) == 0 {
 		return
 	}
-	first, _ := slices.BinarySearch(held, int32(from))
-	for _, i := range held[first:] {
+	first, _ := slices.BinarySearch(pruned, int32(from))
+	for _, i := range pruned[first:] {
 		if int(i) >= from+len(values) {
 			return
 		}
@@ -136,7 +136,7 @@ func (h *pruning) project(p *Parameter, values []float32, from int) {
 }
 
 func (h *pruning) rate() float64 {
-	if h.over(h.training.Epoch()) {
+	if h.ended(h.training.Epoch()) {
 		return h.Rate
 	}
 	return 1
@@ -144,7 +144,7 @@ func (h *pruning) rate() float64 {
 
 // save adds a mask of every parameter during the phase: 1 for a pruned weight, else 0.
 func (h *pruning) save(s *State) {
-	if !h.holds {
+	if !h.inPhase {
 		return
 	}
 	for _, p := range h.of {
@@ -157,7 +157,7 @@ func (h *pruning) save(s *State) {
 }
 
 func (h *pruning) restore(s *State) error {
-	if h.holds = len(s.Tensors) > 0; !h.holds {
+	if h.inPhase = len(s.Tensors) > 0; !h.inPhase {
 		return nil
 	}
 	for _, p := range h.of {
@@ -166,8 +166,8 @@ func (h *pruning) restore(s *State) error {
 			return err
 		}
 		h.indices[p.Index] = nil
-		for i, held := range mask {
-			if held != 0 {
+		for i, pruned := range mask {
+			if pruned != 0 {
 				h.indices[p.Index] = append(h.indices[p.Index], int32(i))
 			}
 		}

@@ -78,7 +78,7 @@ func (r *Revive) Attach(t Training) (*Active, error) {
 
 var notOneDense = part.KeyError{Key: "encoder", Problem: "revive needs an encoder with one layer with weights, a dense layer on the pixels"}
 
-// reviving is the running form.
+// reviving is the active form.
 type reviving struct {
 	*Revive
 	training               Training

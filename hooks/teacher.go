@@ -28,8 +28,8 @@ func (*Teacher) Replicated() (state bool) { return false }
 
 // Attach implements [Hook].
 func (h *Teacher) Attach(t Training) (*Active, error) {
-	m, active := follow(t, func(int) float32 { return float32(1 - h.Decay) })
-	active.Lends = func() (list []*Parameter) {
+	active, m := movingAverage(t, func(int) float32 { return float32(1 - h.Decay) })
+	active.Lend = func() (list []*Parameter) {
 		for i, p := range m.of {
 			list = append(list, &Parameter{Index: p.Index, Path: p.Path, Shape: p.Shape, Data: m.values[i], Frozen: true})
 		}

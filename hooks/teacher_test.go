@@ -16,7 +16,7 @@ func TestTheTeacherIsTheMovingAverage(t *testing.T) {
 	w, stat := f.parameters[0], f.parameters[1]
 	stat.Trainable = false // a running average of its layer
 	w.Data[3], stat.Data[0] = 5, 2
-	if err := active.First(); err != nil {
+	if err := active.Initialise(); err != nil {
 		t.Fatal(err)
 	}
 	want, wantStat := 5.0, 2.0
@@ -26,21 +26,21 @@ func TestTheTeacherIsTheMovingAverage(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Data[3], stat.Data[0] = float32(f.step), float32(-f.step)
-		active.Moved(w, w.Data[2:], 2, scratch)
+		active.AfterUpdate(w, w.Data[2:], 2, scratch)
 		if err := active.AfterStep(); err != nil {
 			t.Fatal(err)
 		}
 		want = decay*want + (1-decay)*float64(f.step)
 		wantStat = decay*wantStat - (1-decay)*float64(f.step)
 	}
-	lent := active.Lends()
+	lent := active.Lend()
 	if len(lent) != 4 || lent[0].Path != w.Path || lent[0].Trainable {
 		t.Fatalf("lent: %+v", lent)
 	}
 	if math.Abs(float64(lent[0].Data[3])-want) > 1e-5 || math.Abs(float64(lent[1].Data[0])-wantStat) > 1e-5 {
 		t.Errorf("got %v and %v, want %v and %v", lent[0].Data[3], lent[1].Data[0], want, wantStat)
 	}
-	if &lent[0].Data[0] != &active.Follows(w)[0] {
+	if &lent[0].Data[0] != &active.Average(w)[0] {
 		t.Error("what is lent is a copy")
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"tessera/graph"
+	"tessera/engine/ir"
 	"tessera/internal/random"
 	"tessera/internal/volume"
 	"tessera/laws/gradcheck"
@@ -93,18 +93,18 @@ func newLayerTrial(fresh func() layers.Layer, in []int, batch int, training bool
 	return t
 }
 
-func layerBench[T graph.Float](t layerTrial, l layers.Layer, on backend) (bench[T], error) {
+func layerBench[T ir.Float](t layerTrial, l layers.Layer, on backend) (bench[T], error) {
 	r, err := newRig(layerOn[T](t, l), on, t.training)
 	return bench[T]{r, func(i int) tensors[T] { return tensors[T]{"input": images[T](t, i)} }}, err
 }
 
 // layerOn is the output of a layer for the images of the first run.
-func layerOn[T graph.Float](t layerTrial, l layers.Layer) gradcheck.Expression[T] {
+func layerOn[T ir.Float](t layerTrial, l layers.Layer) gradcheck.Expression[T] {
 	return gradcheck.Layer(l, images[T](t, 0), t.batch, t.in, t.training)
 }
 
 // images draws the images of the i-th run.
-func images[T graph.Float](t layerTrial, i int) []T {
+func images[T ir.Float](t layerTrial, i int) []T {
 	stream := random.Stream(gradcheck.Seed, "input", uint64(i))
 	return converted[T](gradcheck.Values[float32](elements(t.batch, t.in), layers.Everything, stream))
 }

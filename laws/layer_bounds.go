@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"tessera/graph"
+	"tessera/engine/ir"
 	"tessera/layers"
 )
 
@@ -42,7 +42,7 @@ func inBoth(s stand, double func(bench[float64]) error, single func(bench[float3
 }
 
 // inRange runs a layer on images that reach the ends of intervals.
-func inRange[T graph.Float](b bench[T], l layers.Layer, tolerance float64) error {
+func inRange[T ir.Float](b bench[T], l layers.Layer, tolerance float64) error {
 	for _, within := range inputRanges {
 		declared := layers.OutputRange(l, within)
 		if !(declared.Low <= declared.High) {
@@ -65,7 +65,7 @@ func inRange[T graph.Float](b bench[T], l layers.Layer, tolerance float64) error
 	return nil
 }
 
-func bounded[T graph.Float](values []T, by layers.Interval, tolerance float64) error {
+func bounded[T ir.Float](values []T, by layers.Interval, tolerance float64) error {
 	for i, v := range values {
 		v, slack := float64(v), tolerance*math.Abs(float64(v))
 		if !(v >= by.Low-slack && v <= by.High+slack) {
@@ -76,7 +76,7 @@ func bounded[T graph.Float](values []T, by layers.Interval, tolerance float64) e
 }
 
 // finiteRuns runs a layer on images of one value and of its opposite.
-func finiteRuns[T graph.Float](b bench[T]) error {
+func finiteRuns[T ir.Float](b bench[T]) error {
 	given := b.given(0)
 	for i, v := range []T{0, 1e-30, -1e-30, 20, -20, 100, -100, 1e4, -1e4} {
 		given["input"] = slices.Repeat([]T{v}, len(given["input"]))

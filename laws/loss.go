@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"tessera/graph"
+	"tessera/engine/ir"
 	"tessera/internal/random"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
@@ -55,13 +55,13 @@ func newLossTrial(fresh func() losses.Loss, rows int, on backend) lossTrial {
 	return t
 }
 
-func lossBench[T graph.Float](t lossTrial, on backend) (bench[T], error) {
+func lossBench[T ir.Float](t lossTrial, on backend) (bench[T], error) {
 	r, err := newRig(lossOn[T](t), on, true)
 	return bench[T]{r, func(i int) tensors[T] { return lossData[T](t, i) }}, err
 }
 
 // lossOn is the loss on the values of the first run.
-func lossOn[T graph.Float](t lossTrial) gradcheck.Expression[T] {
+func lossOn[T ir.Float](t lossTrial) gradcheck.Expression[T] {
 	data := lossData[T](t, 0)
 	return gradcheck.Loss(t.fresh(), data["x"], data["target"], t.given(), lossColumns)
 }
@@ -75,7 +75,7 @@ func (t lossTrial) given() int {
 }
 
 // lossData draws values of the loss's domain and targets for the i-th run.
-func lossData[T graph.Float](t lossTrial, i int) tensors[T] {
+func lossData[T ir.Float](t lossTrial, i int) tensors[T] {
 	draw := func(name string, within layers.Interval) []T {
 		stream := random.Stream(gradcheck.Seed, name, uint64(i))
 		return converted[T](gradcheck.Values[float32](t.given()*lossColumns, within, stream))

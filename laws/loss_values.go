@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"tessera/graph"
+	"tessera/engine/ir"
 	"tessera/losses"
 )
 
@@ -88,7 +88,7 @@ func (t lossTrial) finite() error {
 }
 
 // finiteLoss runs a loss on equal values, and on values of which one differs.
-func finiteLoss[T graph.Float](b bench[T], l losses.Loss) error {
+func finiteLoss[T ir.Float](b bench[T], l losses.Loss) error {
 	edges := []T{0, 1, 0.5, 1e-30, 1e-8, 1 - 0x1p-24}
 	if !l.Reads().Unit {
 		edges = append(edges, -1, -1e-30, 100, -100)

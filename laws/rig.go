@@ -31,19 +31,19 @@ var backends = []backend{onTape, onEngine}
 var workers = sync.OnceValue(func() *team.Team { return team.New(1) })
 
 // tensors are values by name.
-type tensors[T graph.Float] map[string][]T
+type tensors[T ir.Float] map[string][]T
 
 // rig is an expression with its derivatives on a back end. A run gets all inputs, including parameters and state, and
 // returns all results: any other difference between equal runs is a leak.
-type rig[T graph.Float] struct {
+type rig[T ir.Float] struct {
 	shape   []int // of the output
 	leaves  []*gradcheck.Leaf[T]
 	program *graph.Program
-	runner  graph.Runner[T]
+	runner  ir.Runner[T]
 }
 
 // newRig compiles an expression. State is only updated in training.
-func newRig[T graph.Float](e gradcheck.Expression[T], on backend, training bool) (*rig[T], error) {
+func newRig[T ir.Float](e gradcheck.Expression[T], on backend, training bool) (*rig[T], error) {
 	var output *gorgonia.Node
 	built, err := gradcheck.Build(func(b *gradcheck.Builder[T]) (*gorgonia.Node, error) {
 		var err error
@@ -159,7 +159,7 @@ func (t tensors[T]) near(want tensors[T], tolerance float64) error {
 	return nil
 }
 
-func near[T graph.Float](got, want []T, tolerance float64) error {
+func near[T ir.Float](got, want []T, tolerance float64) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("%d values, want %d", len(got), len(want))
 	}
@@ -189,7 +189,7 @@ func (t tensors[T]) finite() error {
 }
 
 // of returns the values in another precision.
-func of[T, U graph.Float](t tensors[U]) tensors[T] {
+func of[T, U ir.Float](t tensors[U]) tensors[T] {
 	other := tensors[T]{}
 	for name, values := range t {
 		other[name] = converted[T](values)
@@ -197,7 +197,7 @@ func of[T, U graph.Float](t tensors[U]) tensors[T] {
 	return other
 }
 
-func converted[T, U graph.Float](values []U) []T {
+func converted[T, U ir.Float](values []U) []T {
 	list := make([]T, len(values))
 	for i, v := range values {
 		list[i] = T(v)

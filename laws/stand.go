@@ -5,14 +5,14 @@ import (
 	"maps"
 	"sync"
 
-	"tessera/graph"
+	"tessera/engine/ir"
 )
 
 // runs is the number of runs of a compiled program per law, each with other inputs, noise and parameters.
 const runs = 2
 
 // bench is a rig with its data.
-type bench[T graph.Float] struct {
+type bench[T ir.Float] struct {
 	*rig[T]
 	data func(i int) tensors[T] // of the i-th run
 }
@@ -40,7 +40,7 @@ func (b bench[T]) eachRun(judge func(given, got tensors[T]) error) error {
 }
 
 // agree runs two benches and compares their results up to a tolerance.
-func agree[T, U graph.Float](b bench[T], want bench[U], tolerance float64) error {
+func agree[T, U ir.Float](b bench[T], want bench[U], tolerance float64) error {
 	return b.eachRun(func(given, got tensors[T]) error {
 		other, err := want.run(of[U](given))
 		if err != nil {

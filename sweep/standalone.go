@@ -15,7 +15,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/engine"
-	"tessera/graph"
+	"tessera/engine/ir"
 	"tessera/internal/regular"
 	"tessera/internal/sealed"
 	"tessera/metrics"
@@ -85,7 +85,7 @@ func (o *StandaloneTrial) Identity() (string, error) {
 }
 
 // measure measures the trained trial on a split and writes the metrics into a file of its folder.
-func (o *StandaloneTrial) measure(ctx context.Context, backend graph.Backend, split data.Split, file string) (*metrics.Result, error) {
+func (o *StandaloneTrial) measure(ctx context.Context, backend ir.Backend, split data.Split, file string) (*metrics.Result, error) {
 	parameters, err := train.ParametersOf(o.Path)
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (o *StandaloneTrial) keep(file string, kept keptMetrics) error {
 }
 
 // evaluate measures the trained trial on a split of its data set.
-func (o *StandaloneTrial) evaluate(ctx context.Context, backend graph.Backend, split data.Split) (measured *metrics.Result, err error) {
+func (o *StandaloneTrial) evaluate(ctx context.Context, backend ir.Backend, split data.Split) (measured *metrics.Result, err error) {
 	trained, err := train.Open(o.Path)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,6 @@ import (
 	"tessera/baselines"
 	"tessera/config"
 	"tessera/data"
-	"tessera/engine"
 	"tessera/hooks"
 	"tessera/internal/machine"
 	"tessera/optim"
@@ -32,7 +31,7 @@ func (o Options) together(spec *config.Model) error {
 	if _, ok := spec.Optimizer.Optimizer.(optim.Search); ok {
 		return refuse("optimizer", "a full-batch optimizer (%s) is not supported; take one with mini-batches, or train without --distributed", spec.Optimizer.Kind)
 	}
-	if _, ok := o.Backend.(engine.Backend); !ok {
+	if _, err := o.Backend.WithGroup(o.Group); err != nil {
 		return refuse("backend", "only the engine sums over processes; train with --backend engine")
 	}
 	for _, declared := range spec.AllHooks() {

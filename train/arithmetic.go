@@ -31,8 +31,8 @@ func (o Options) arithmetic(spec *config.Model) Arithmetic {
 		a.Ranks = n
 	}
 	a.Threads = o.Team.Threads()
-	if named, ok := o.Backend.(interface{ Name() string }); ok {
-		a.Backend = named.Name()
+	if o.Backend != nil { // a finished run is opened without one
+		a.Backend = o.Backend.Name()
 	}
 	return a
 }

@@ -88,7 +88,7 @@ func attach(name string, h hooks.Hook, t hooks.Training) (*attached, error) {
 		return err
 	})
 	nothing := func() error { return nil }
-	for _, f := range []*func() error{&a.First, &a.Begin, &a.BeginEpoch, &a.AfterStep, &a.Close} {
+	for _, f := range []*func() error{&a.Initialise, &a.Begin, &a.BeginEpoch, &a.AfterStep, &a.Close} {
 		if *f == nil {
 			*f = nothing
 		}
@@ -102,8 +102,8 @@ func attach(name string, h hooks.Hook, t hooks.Training) (*attached, error) {
 	if a.Rate == nil {
 		a.Rate = func() float64 { return 1 }
 	}
-	if a.Follows == nil {
-		a.Follows = func(*hooks.Parameter) []float32 { return nil }
+	if a.Average == nil {
+		a.Average = func(*hooks.Parameter) []float32 { return nil }
 	}
 	return a, err
 }
@@ -115,7 +115,7 @@ func (h around) check(search bool, optimizer string) error {
 			return fmt.Errorf("hook %s: needs a mini-batch optimizer (got %s)", a.name, optimizer)
 		}
 		for _, b := range h[:i] {
-			if a.Shown != nil && b.Shown != nil || a.Kept != nil && b.Kept != nil || a.Prepare != nil && b.Prepare != nil {
+			if a.Substitute != nil && b.Substitute != nil || a.Best != nil && b.Best != nil || a.Prepare != nil && b.Prepare != nil {
 				return fmt.Errorf("hook %s: has the same function as %s; remove one of them", a.name, b.name)
 			}
 		}
@@ -150,10 +150,10 @@ func (h around) prepare(images *data.Images, programs ...compiled) (p hooks.Prep
 }
 
 // kept is the epoch that a hook keeps, nil if no hook does.
-func (h around) kept() (k *hooks.Kept, err error) {
+func (h around) kept() (k *hooks.BestEpoch, err error) {
 	err = h.each(func(a *attached) error {
-		if a.Kept != nil {
-			k = a.Kept()
+		if a.Best != nil {
+			k = a.Best()
 		}
 		return nil
 	})
@@ -163,10 +163,10 @@ func (h around) kept() (k *hooks.Kept, err error) {
 // lent lists the parameters that hooks lend to the programs of a training.
 func (h around) lent() (list []*graph.Parameter, err error) {
 	err = h.each(func(a *attached) error {
-		if a.Lends == nil {
+		if a.Lend == nil {
 			return nil
 		}
-		for _, p := range a.Lends() {
+		for _, p := range a.Lend() {
 			list = append(list, &graph.Parameter{Path: a.name + "." + p.Path, Shape: p.Shape, Data: p.Data, Frozen: true})
 		}
 		return nil

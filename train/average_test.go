@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/hooks"
@@ -21,7 +22,7 @@ func TestTheAverageIsTheWeightedMeanOfTheWeightsAfterEveryStep(t *testing.T) {
 	const decay = 0.9
 	var weights [][][]float32 // by step and parameter: after the step
 	backend := newHooked()
-	backend.after = func(n int, p *graph.Program, _ graph.Runner[float32]) {
+	backend.after = func(n int, p *graph.Program, _ ir.Runner[float32]) {
 		var now [][]float32
 		for _, b := range p.Parameters {
 			now = append(now, slices.Clone(b.Data))

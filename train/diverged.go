@@ -79,7 +79,11 @@ func (n *network) firstBadForward(inputs *batch) (b bad, err error) {
 	}
 	r := n.request(want...)
 	r.Batch = inputs.size
-	p, err := compile(n.model, n.backend(), r)
+	backend, err := n.backend()
+	if err != nil {
+		return b, err
+	}
+	p, err := compile(n.model, backend, r)
 	if err != nil {
 		return b, err
 	}

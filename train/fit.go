@@ -159,7 +159,7 @@ func (f *fit) derived() ([]derived, error) {
 }
 
 // kept implements learner: a baseline always uses the last iteration.
-func (f *fit) kept() (*hooks.Kept, error) { return nil, nil }
+func (f *fit) kept() (*hooks.BestEpoch, error) { return nil, nil }
 
 // close implements learner.
 func (f *fit) close() {}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tessera/config"
+	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/train/folder"
@@ -174,18 +175,17 @@ func sameResult(t testing.TB, got, want string) {
 
 // hooked is the reference back end with a function called before and after every training run.
 type hooked struct {
+	tape.Backend
 	before func(run int)
-	after  func(run int, p *graph.Program, r graph.Runner[float32])
+	after  func(run int, p *graph.Program, r ir.Runner[float32])
 	count  *atomic.Int64
 }
 
-// Name returns the name of the wrapped back end.
-func (hooked) Name() string { return tape.Backend{}.Name() }
-
 func newHooked() hooked { return hooked{count: new(atomic.Int64)} }
 
-func (h hooked) Compile(p *graph.Program) (graph.Runner[float32], error) {
-	r, err := tape.Backend{}.Compile(p)
+func (h hooked) Compile(source ir.Program) (ir.Runner[float32], error) {
+	p := source.(*graph.Program)
+	r, err := h.Backend.Compile(p)
 	for _, b := range p.Parameters {
 		if b.Gradient != nil {
 			return &hookedRunner{r, p, h}, err
@@ -195,7 +195,7 @@ func (h hooked) Compile(p *graph.Program) (graph.Runner[float32], error) {
 }
 
 type hookedRunner struct {
-	graph.Runner[float32]
+	ir.Runner[float32]
 	program *graph.Program
 	hooked
 }

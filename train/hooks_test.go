@@ -205,27 +205,27 @@ func (f *failingHook) fail(in string) error {
 
 func (f *failingHook) Attach(hooks.Training) (*hooks.Active, error) {
 	return &hooks.Active{
-		First:      func() error { return f.fail("First") },
-		Begin:      func() error { return f.fail("Begin") },
-		BeginEpoch: func() error { return f.fail("BeginEpoch") },
-		BeforeStep: func(*hooks.Step) error { return f.fail("BeforeStep") },
-		AfterStep:  func() error { return f.fail("AfterStep") },
-		EndEpoch:   func(*hooks.Epoch) error { return f.fail("EndEpoch") },
-		Project:    func(*hooks.Parameter, []float32, int) { _ = f.fail("Project") },
-		Moved:      func(*hooks.Parameter, []float32, int, []float32) { _ = f.fail("Moved") },
-		Rate:       func() float64 { _ = f.fail("Rate"); return 1 },
-		Save:       func(*hooks.State) { _ = f.fail("Save") },
-		Shown:      func(p *hooks.Parameter) []float32 { _ = f.fail("Shown"); return p.Data },
-		Kept:       func() *hooks.Kept { _ = f.fail("Kept"); return nil },
-		Follows:    func(*hooks.Parameter) []float32 { _ = f.fail("Follows"); return nil },
-		Lends:      func() []*hooks.Parameter { _ = f.fail("Lends"); return nil },
+		Initialise:  func() error { return f.fail("Initialise") },
+		Begin:       func() error { return f.fail("Begin") },
+		BeginEpoch:  func() error { return f.fail("BeginEpoch") },
+		BeforeStep:  func(*hooks.Step) error { return f.fail("BeforeStep") },
+		AfterStep:   func() error { return f.fail("AfterStep") },
+		EndEpoch:    func(*hooks.Epoch) error { return f.fail("EndEpoch") },
+		Project:     func(*hooks.Parameter, []float32, int) { _ = f.fail("Project") },
+		AfterUpdate: func(*hooks.Parameter, []float32, int, []float32) { _ = f.fail("AfterUpdate") },
+		Rate:        func() float64 { _ = f.fail("Rate"); return 1 },
+		Save:        func(*hooks.State) { _ = f.fail("Save") },
+		Substitute:  func(p *hooks.Parameter) []float32 { _ = f.fail("Substitute"); return p.Data },
+		Best:        func() *hooks.BestEpoch { _ = f.fail("Best"); return nil },
+		Average:     func(*hooks.Parameter) []float32 { _ = f.fail("Average"); return nil },
+		Lend:        func() []*hooks.Parameter { _ = f.fail("Lend"); return nil },
 	}, f.fail("Attach")
 }
 
 func TestErrorsAndPanicsOfAHookNameIt(t *testing.T) {
-	for _, in := range []string{"Attach", "First", "Begin", "BeginEpoch", "BeforeStep", "AfterStep", "EndEpoch", "Project", "Moved", "Rate", "Save", "Shown", "Kept", "Follows", "Lends"} {
+	for _, in := range []string{"Attach", "Initialise", "Begin", "BeginEpoch", "BeforeStep", "AfterStep", "EndEpoch", "Project", "AfterUpdate", "Rate", "Save", "Substitute", "Best", "Average", "Lend"} {
 		for _, panics := range []bool{false, true} {
-			canFail := in != "Project" && in != "Moved" && !slices.Contains([]string{"Rate", "Save", "Shown", "Kept", "Follows", "Lends"}, in)
+			canFail := in != "Project" && in != "AfterUpdate" && !slices.Contains([]string{"Rate", "Save", "Substitute", "Best", "Average", "Lend"}, in)
 			if !panics && !canFail {
 				continue
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tessera/data"
+	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/train/folder"
@@ -23,7 +24,7 @@ func TestMetricsAreMeansOverTheImagesOfOneEpoch(t *testing.T) {
 	}
 	var batches []seen
 	backend := newHooked()
-	backend.after = func(_ int, p *graph.Program, r graph.Runner[float32]) {
+	backend.after = func(_ int, p *graph.Program, r ir.Runner[float32]) {
 		b := seen{size: float64(p.Batch)}
 		for i, tap := range p.Taps {
 			if k := slices.Index([]string{"loss.mse", "loss.kl", "loss.weight_decay"}, tap.Name); k >= 0 {
@@ -211,9 +212,9 @@ func TestMinDeltaAsksForMore(t *testing.T) {
 
 func TestDivergenceNamesTheStepAndTheFirstBadTensor(t *testing.T) {
 	nan := float32(math.NaN())
-	poison := func(step int, spoil func(p *graph.Program, r graph.Runner[float32])) hooked {
+	poison := func(step int, spoil func(p *graph.Program, r ir.Runner[float32])) hooked {
 		h := newHooked()
-		h.after = func(n int, p *graph.Program, r graph.Runner[float32]) {
+		h.after = func(n int, p *graph.Program, r ir.Runner[float32]) {
 			if n == step {
 				spoil(p, r)
 			}
@@ -222,19 +223,19 @@ func TestDivergenceNamesTheStepAndTheFirstBadTensor(t *testing.T) {
 	}
 	m := model(t, everything)
 	for name, c := range map[string]struct {
-		backend graph.Backend
+		backend ir.Backend
 		sets    []string
 		step    int
 		tensor  string
 	}{
-		"gradient": {poison(14, func(p *graph.Program, r graph.Runner[float32]) {
+		"gradient": {poison(14, func(p *graph.Program, r ir.Runner[float32]) {
 			for i, b := range p.Parameters {
 				if b.Path == "decoder.0.bias" {
 					r.Gradient(i)[3] = nan
 				}
 			}
 		}), nil, 14, "gradient of decoder.0.bias"},
-		"weight between steps": {poison(14, func(p *graph.Program, r graph.Runner[float32]) {
+		"weight between steps": {poison(14, func(p *graph.Program, r ir.Runner[float32]) {
 			m := p.Parameters[0]
 			m.Data[0] = float32(math.Inf(1))
 		}), []string{"optimizer.clip_norm=0"}, 14, "encoder.2.weight"},

@@ -8,7 +8,7 @@ import (
 
 	"tessera/augment"
 	"tessera/data"
-	"tessera/engine"
+	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/hooks"
 	"tessera/optim"
@@ -39,7 +39,11 @@ func newNetwork(j *job) (*network, error) {
 // the first batch.
 func (n *network) begin(_ context.Context, splits data.Splits, fresh bool) (err error) {
 	train := n.spec.Train
-	n.programs, err = compileAll(n.model, n.backend(), n.request(n.model.Trained()...), n.images.Len(), train.Batch)
+	backend, err := n.backend()
+	if err != nil {
+		return err
+	}
+	n.programs, err = compileAll(n.model, backend, n.request(n.model.Trained()...), n.images.Len(), train.Batch)
 	if err != nil {
 		return err
 	}
@@ -71,12 +75,11 @@ func (n *network) begin(_ context.Context, splits data.Splits, fresh bool) (err 
 }
 
 // backend runs the programs of the steps: each process its part of the batch.
-func (j *job) backend() graph.Backend {
-	if b, ok := j.options.Backend.(engine.Backend); ok {
-		b.Group = j.processes.group
-		return b
+func (j *job) backend() (ir.Backend, error) {
+	if j.processes.group == nil {
+		return j.options.Backend, nil
 	}
-	return j.options.Backend
+	return j.options.Backend.WithGroup(j.processes.group)
 }
 
 // fill prepares the first batch; later batches are prepared during the steps.

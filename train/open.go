@@ -12,6 +12,7 @@ import (
 	"tessera/baselines"
 	"tessera/config"
 	"tessera/data"
+	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/internal/regular"
 	"tessera/internal/volume"
@@ -35,7 +36,7 @@ type Trained struct {
 }
 
 // Coder returns a coder of the model, for samples under its scaling. An auto-encoder's programs run on that back end; Close of the coder frees them.
-func (t *Trained) Coder(backend graph.Backend) metrics.Coder {
+func (t *Trained) Coder(backend ir.Backend) metrics.Coder {
 	if t.Baseline != nil {
 		return t.Baseline
 	}

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"gorgonia.org/gorgonia"
 	"tessera/augment"
 	"tessera/config"
 	"tessera/data"
 	"tessera/engine"
+	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/hooks"
@@ -20,6 +20,8 @@ import (
 	"tessera/losses"
 	"tessera/optim"
 	"tessera/parallel/team"
+
+	"gorgonia.org/gorgonia"
 )
 
 // faultyPart is a user-defined part of any kind that panics in its n-th call, 0 for the first.
@@ -89,7 +91,7 @@ func TestAPanicNamesThePartOnce(t *testing.T) {
 type brokenHook struct{ faultyPart }
 
 func (h brokenHook) Attach(hooks.Training) (*hooks.Active, error) {
-	return &hooks.Active{Moved: func(*hooks.Parameter, []float32, int, []float32) { h.call() }}, nil
+	return &hooks.Active{AfterUpdate: func(*hooks.Parameter, []float32, int, []float32) { h.call() }}, nil
 }
 
 // stepsOf trains a model for some steps, without a folder.
@@ -124,9 +126,9 @@ var errOutOfOrder = errors.New("out of order")
 // failingBackend makes programs for training that fail.
 type failingBackend struct{ tape.Backend }
 
-func (b failingBackend) Compile(p *graph.Program) (graph.Runner[float32], error) {
+func (b failingBackend) Compile(p ir.Program) (ir.Runner[float32], error) {
 	r, err := b.Backend.Compile(p)
-	for _, binding := range p.Parameters {
+	for _, binding := range p.(*graph.Program).Parameters {
 		if binding.Gradient != nil {
 			return failingRunner{r}, err
 		}
@@ -134,7 +136,7 @@ func (b failingBackend) Compile(p *graph.Program) (graph.Runner[float32], error)
 	return r, err
 }
 
-type failingRunner struct{ graph.Runner[float32] }
+type failingRunner struct{ ir.Runner[float32] }
 
 func (failingRunner) Run() error { return errOutOfOrder }
 
@@ -185,7 +187,7 @@ func (a alternating) Next(weight, value float64) float64 {
 }
 
 func TestAnAdaptiveWeightOf0StillSeesItsTerm(t *testing.T) {
-	for name, backend := range map[string]graph.Backend{"tape": tape.Backend{}, "engine": engine.Backend{}} {
+	for name, backend := range map[string]ir.Backend{"tape": tape.Backend{}, "engine": engine.Backend{}} {
 		var values []float64
 		m := model(t, everything)
 		m.Losses[1].Weight = losses.Weight(alternating{&values})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/losses"
 )
@@ -12,7 +13,7 @@ import (
 // program is one compiled graph with the indices of the values that the loop reads.
 type program struct {
 	*graph.Program
-	runner    graph.Runner[float32]
+	runner    ir.Runner[float32]
 	loss      int         // tap, -1 where there is none
 	terms     []int       // tap of each of the model's losses, -1 if the program does not compute it
 	adaptive  []adaptive  // weights that follow their terms
@@ -21,7 +22,7 @@ type program struct {
 }
 
 // compile builds and compiles a program of the model.
-func compile(m *graph.Model, backend graph.Backend, r graph.Request) (*program, error) {
+func compile(m *graph.Model, backend ir.Backend, r graph.Request) (*program, error) {
 	built, err := m.Program(r)
 	if err != nil {
 		return nil, err
@@ -101,7 +102,7 @@ func (p *program) scalar(tap int) float64 { return float64(p.runner.Tap(tap)[0])
 type compiled map[int]*program
 
 // compileAll compiles a program for every size of the batches of n images.
-func compileAll(m *graph.Model, backend graph.Backend, r graph.Request, n, batch int) (compiled, error) {
+func compileAll(m *graph.Model, backend ir.Backend, r graph.Request, n, batch int) (compiled, error) {
 	all := compiled{}
 	for _, r.Batch = range batchSizes(n, batch) {
 		p, err := compile(m, backend, r)

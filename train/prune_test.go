@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/parallel/team"
@@ -38,7 +39,7 @@ var phasedModel = strings.Replace(everything, "[[model.everything.constraint]]",
 func seen(t *testing.T, text string, sets ...string) (encoder, decoder [][]float32, stepsPerEpoch int) {
 	t.Helper()
 	backend := newHooked()
-	backend.after = func(_ int, p *graph.Program, _ graph.Runner[float32]) {
+	backend.after = func(_ int, p *graph.Program, _ ir.Runner[float32]) {
 		for _, b := range p.Parameters {
 			switch b.Path {
 			case "encoder.2.weight":

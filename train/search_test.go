@@ -11,6 +11,7 @@ import (
 	"tessera/data"
 	"tessera/data/morph"
 	"tessera/engine"
+	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/internal/volume"
@@ -66,7 +67,7 @@ patience = 100
 `
 
 // looked returns the full-batch objective of a model from newWhole, and its inputs.
-func looked(t *testing.T, spec *config.Model, backend graph.Backend, team *team.Team) (w *whole, m *graph.Model, images *data.Images, weights []float32) {
+func looked(t *testing.T, spec *config.Model, backend ir.Backend, team *team.Team) (w *whole, m *graph.Model, images *data.Images, weights []float32) {
 	t.Helper()
 	set, err := spec.Dataset.Source.Load(context.Background(), data.Dirs{}, data.Need{})
 	if err != nil {
@@ -101,11 +102,11 @@ type failing struct {
 }
 
 type closing struct {
-	graph.Runner[float32]
+	ir.Runner[float32]
 	count *int
 }
 
-func (f *failing) Compile(p *graph.Program) (graph.Runner[float32], error) {
+func (f *failing) Compile(p ir.Program) (ir.Runner[float32], error) {
 	if len(f.closed) == f.good {
 		return nil, errors.New("no more programs")
 	}
@@ -157,7 +158,7 @@ func TestTheObjectiveInBatchesEqualsTheFullBatch(t *testing.T) {
 	} {
 		for _, batch := range []string{"train.batch=1", "train.batch=32", "train.batch=75", "train.batch=1000"} {
 			for _, b := range []struct {
-				backend graph.Backend
+				backend ir.Backend
 				team    *team.Team
 			}{{tape.Backend{}, team.New(1)}, {engine.Backend{Team: two}, two}} {
 				spec := model(t, searched, append(sets, batch)...)

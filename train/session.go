@@ -50,7 +50,7 @@ type learner interface {
 	// derived returns the model files that are derived from the state.
 	derived() ([]derived, error)
 	// kept is the epoch that replaces the last one; nil if there is none.
-	kept() (*hooks.Kept, error)
+	kept() (*hooks.BestEpoch, error)
 	// close frees the learner's memory.
 	close()
 }

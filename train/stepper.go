@@ -170,14 +170,14 @@ func (s *stepper) surround(h around) error {
 				project(p, values, from)
 			})
 		}
-		if moved := a.Moved; moved != nil {
+		if moved := a.AfterUpdate; moved != nil {
 			s.watching = append(s.watching, func(p *hooks.Parameter, values []float32, from int, scratch []float32) {
 				defer namePart("hook", a.name)
 				moved(p, values, from, scratch)
 			})
 		}
 		for _, m := range s.moved {
-			if values := a.Follows(m.Parameter); values != nil {
+			if values := a.Average(m.Parameter); values != nil {
 				m.follows = append(m.follows, values)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"gorgonia.org/tensor"
 	"tessera/config"
 	"tessera/engine"
+	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/internal/volume"
@@ -57,9 +58,9 @@ func TestModelsAgreeWithPyTorchOverFiveSteps(t *testing.T) {
 	}
 	workers := team.New(2)
 	defer workers.Close()
-	backends := map[string]func(p *graph.Program) (graph.Runner[float64], error){
-		"tape": func(p *graph.Program) (graph.Runner[float64], error) { return tape.Compile[float64](p) },
-		"engine": func(p *graph.Program) (graph.Runner[float64], error) {
+	backends := map[string]func(p *graph.Program) (ir.Runner[float64], error){
+		"tape": func(p *graph.Program) (ir.Runner[float64], error) { return tape.Compile[float64](p) },
+		"engine": func(p *graph.Program) (ir.Runner[float64], error) {
 			m, err := p.Module()
 			if err != nil {
 				return nil, err
@@ -94,7 +95,7 @@ func TestModelsAgreeWithPyTorchOverFiveSteps(t *testing.T) {
 }
 
 // compare trains by Adam with a learning rate of 0.01 and compares the losses of every step and the final parameters.
-func (m torchModel) compare(t *testing.T, f torchFixture, p *graph.Program, r graph.Runner[float64]) {
+func (m torchModel) compare(t *testing.T, f torchFixture, p *graph.Program, r ir.Runner[float64]) {
 	t.Helper()
 	parameters := map[string]torchParameter{}
 	for _, q := range m.Parameters {

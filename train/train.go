@@ -19,7 +19,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/engine"
-	"tessera/graph"
+	"tessera/engine/ir"
 	"tessera/kernel"
 	"tessera/parallel/collective"
 	"tessera/parallel/team"
@@ -35,7 +35,7 @@ var errNoContext = errors.New("train: no context (got nil); give context.Backgro
 
 // Options are the options of a run. Only Backend and the size of Group affect the bytes of the result.
 type Options struct {
-	Backend graph.Backend     // runs the programs; nil: the engine on Team, or on one goroutine per CPU if Team is nil too
+	Backend ir.Backend        // runs the programs; nil: the engine on Team, or on one goroutine per CPU if Team is nil too
 	Team    *team.Team        // runs the optimizer and the projections; nil with a Backend: only the caller's goroutine
 	Dirs    data.Dirs         // folders of the data sets
 	Load    LoadData          // reads the data set; nil: its source, from Dirs
@@ -204,7 +204,7 @@ func disk(o Options) folder.Disk {
 // Force.
 //
 // The state contains the declaration of its training. In config.toml train.epochs (for a baseline iterations),
-// train.patience, train.min_delta and train.checkpoint_seconds may be edited before a resume; any other difference is an
+// train.checkpoint_seconds and the keys of hook.early_stopping may be edited before a resume; any other difference is an
 // error that lists all differing keys. The option Epochs edits train.epochs. A run whose last checkpoint is within an epoch needs that
 // epoch: fewer are a [part.KeyError].
 //

@@ -55,7 +55,7 @@ func (t *trainee) attach() (err error) {
 		if err != nil {
 			return err
 		}
-		if a.Shown != nil {
+		if a.Substitute != nil {
 			t.twin = t.model.Twin()
 		}
 	}
@@ -79,7 +79,7 @@ func (t *trainee) ready(splits data.Splits, fresh bool) error {
 		if err := t.initialise(); err != nil {
 			return err
 		}
-		if err := t.around.each(func(a *attached) error { return a.First() }); err != nil {
+		if err := t.around.each(func(a *attached) error { return a.Initialise() }); err != nil {
 			return err
 		}
 	}
@@ -100,9 +100,9 @@ func (t *trainee) shown() (*graph.Model, error) {
 		return t.model, nil
 	}
 	err := t.around.each(func(a *attached) error {
-		if a.Shown != nil {
+		if a.Substitute != nil {
 			for i, p := range t.twin.Parameters {
-				copy(p.Data, a.Shown(t.stepper.views[i]))
+				copy(p.Data, a.Substitute(t.stepper.views[i]))
 			}
 		}
 		return nil
@@ -186,7 +186,7 @@ func (t *trainee) restore(from *stored) error {
 }
 
 // kept implements learner.
-func (t *trainee) kept() (*hooks.Kept, error) { return t.around.kept() }
+func (t *trainee) kept() (*hooks.BestEpoch, error) { return t.around.kept() }
 
 // derived implements learner: the parameters of the epoch that a hook keeps, and the current ones.
 func (t *trainee) derived() (files []derived, err error) {

@@ -29,8 +29,8 @@ func (t training) Parameters(glob string) (list []*hooks.Parameter) {
 	return list
 }
 
-// Shown implements [hooks.Training].
-func (t training) Shown(p *hooks.Parameter) []float32 {
+// Evaluated implements [hooks.Training].
+func (t training) Evaluated(p *hooks.Parameter) []float32 {
 	m, err := t.shown()
 	if err != nil {
 		panic(err) // an error of this hook
@@ -45,7 +45,7 @@ func (t training) Rewrite(p *hooks.Parameter, change func(values []float32)) {
 	}
 	change(p.Data)
 	for _, a := range t.around {
-		if values := a.Follows(p); values != nil {
+		if values := a.Average(p); values != nil {
 			change(values)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"tessera/data"
+	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/losses"
 	"tessera/metrics"
@@ -39,7 +40,7 @@ type watcher struct {
 }
 
 // newWatcher compiles the programs for the validation images or, if there are none, for the first training images.
-func newWatcher(m *graph.Model, h around, backend graph.Backend, splits data.Splits) (*watcher, error) {
+func newWatcher(m *graph.Model, h around, backend ir.Backend, splits data.Splits) (*watcher, error) {
 	w := &watcher{images: splits.Validation, validation: true, heads: m.ClassHeads(), outputs: len(m.Layout.Decoder) > 0,
 		size: m.AtOnce(watchBatch), units: m.Units(), last: m.LastWeight()}
 	if w.images == nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tessera/data"
+	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/losses"
 	"tessera/parallel/team"
@@ -64,7 +65,7 @@ func newWhole(t *trainee) (w *whole, err error) {
 }
 
 // compileRest compiles the terms that do not read images.
-func (w *whole) compileRest(images int, backend graph.Backend) (err error) {
+func (w *whole) compileRest(images int, backend ir.Backend) (err error) {
 	some, code := w.model.Penalised()
 	if !some {
 		return nil

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
 	"tessera/config"
 	"tessera/data"
 	"tessera/kernel"

@@ -150,7 +150,7 @@ func TestAReloadUnderLoadFailsNoRequest(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, line := range logged {
-			if strings.Contains(line, "the former run is served") {
+			if strings.Contains(line, "the former one is used") {
 				n++
 			}
 		}

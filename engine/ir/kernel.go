@@ -73,14 +73,14 @@ type Described interface {
 	IR() Op
 }
 
-// Runner is the implementation of a [Foreign] op.
-type Runner interface {
+// Implementation is the implementation of a [Foreign] op.
+type Implementation interface {
 	String() string
 	// Do computes the result. It may change its args, which are copies.
 	Do(in []Tensor) (Tensor, error)
 }
 
-// Tensor is a value at run time, as a [Runner] takes and returns it.
+// Tensor is a value at run time, as a [Implementation] takes and returns it.
 type Tensor struct {
 	Shape []int
 	// Data is []float32 or []float64, row-major, one element for a scalar; of a boxed value whatever its op returned.

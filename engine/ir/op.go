@@ -41,7 +41,7 @@ type (
 	Unitwise struct{ Kernel Units }
 	// Foreign is an op that is known only by its own implementation. It runs on copies, on one thread.
 	Foreign struct {
-		Run Runner
+		Run Implementation
 		// Boxed is set if the result is not a tensor in the module's precision, for example booleans. Only other foreign ops
 		// may read it, and it cannot be a wanted value.
 		Boxed bool

@@ -12,19 +12,31 @@ import (
 	"tessera/engine/ir/fromgraph"
 	"tessera/graph"
 	"tessera/kernel"
+	"tessera/parallel/collective"
 )
 
 // Backend compiles programs for the TapeMachine.
 type Backend struct{}
 
-// Name is how options and records call this back end.
+// Name implements [ir.Backend].
 func (Backend) Name() string { return "tape" }
 
-// Compile implements [graph.Backend].
-func (Backend) Compile(p *graph.Program) (graph.Runner[float32], error) { return Compile[float32](p) }
+// WithGroup implements [ir.Backend]: it always returns an error.
+func (Backend) WithGroup(collective.Group) (ir.Backend, error) {
+	return nil, errors.New("tape: a tape runs in one process")
+}
+
+// Compile implements [ir.Backend]. The program must be a [graph.Program], because a tape runs its Gorgonia graph.
+func (Backend) Compile(p ir.Program) (ir.Runner[float32], error) {
+	of, ok := p.(*graph.Program)
+	if !ok {
+		return nil, fmt.Errorf("tape: cannot compile a program of type %T, want a *graph.Program", p)
+	}
+	return Compile[float32](of)
+}
 
 // runner is one program on a TapeMachine.
-type runner[T graph.Float] struct {
+type runner[T ir.Float] struct {
 	program    *graph.Program
 	machine    gorgonia.VM
 	parameters [][]T            // what Let binds
@@ -36,7 +48,7 @@ type runner[T graph.Float] struct {
 
 // Compile prepares p, whose graph it extends by nodes that read the wanted values; a program is compiled once.
 // T must be the precision of the program.
-func Compile[T graph.Float](p *graph.Program) (graph.Runner[T], error) {
+func Compile[T ir.Float](p *graph.Program) (ir.Runner[T], error) {
 	if err := kernel.Err(); err != nil { // no kernel computes here, but the user named one that cannot be used
 		return nil, fmt.Errorf("tape: %w", err)
 	}
@@ -77,7 +89,7 @@ func Compile[T graph.Float](p *graph.Program) (graph.Runner[T], error) {
 }
 
 // values returns data itself in float32, a converted copy otherwise.
-func values[T graph.Float](data []float32) []T {
+func values[T ir.Float](data []float32) []T {
 	if same, ok := any(data).([]T); ok {
 		return same
 	}
@@ -89,14 +101,14 @@ func values[T graph.Float](data []float32) []T {
 }
 
 // let binds values to a leaf without copying them.
-func let[T graph.Float](n *gorgonia.Node, shape []int, values []T) error {
+func let[T ir.Float](n *gorgonia.Node, shape []int, values []T) error {
 	if len(shape) == 0 {
 		return gorgonia.Let(n, values[0])
 	}
 	return gorgonia.Let(n, tensor.New(tensor.WithShape(shape...), tensor.WithBacking(values)))
 }
 
-// Bind implements [graph.Runner].
+// Bind implements [ir.Runner].
 func (r *runner[T]) Bind(i int, values []T) error {
 	in := r.program.Inputs[i]
 	if want := in.Node.Shape().TotalSize(); len(values) != want {
@@ -108,7 +120,7 @@ func (r *runner[T]) Bind(i int, values []T) error {
 	return nil
 }
 
-// Run implements [graph.Runner].
+// Run implements [ir.Runner].
 func (r *runner[T]) Run() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -133,7 +145,7 @@ func (r *runner[T]) Run() (err error) {
 }
 
 // flat returns the elements of a value, nil where it has none of type T.
-func flat[T graph.Float](v gorgonia.Value) []T {
+func flat[T ir.Float](v gorgonia.Value) []T {
 	values, err := fromgraph.Elements[T](v)
 	if err != nil {
 		return nil
@@ -141,13 +153,13 @@ func flat[T graph.Float](v gorgonia.Value) []T {
 	return values
 }
 
-// Tap implements [graph.Runner].
+// Tap implements [ir.Runner].
 func (r *runner[T]) Tap(i int) []T { return flat[T](r.taps[i]) }
 
-// Parameter implements [graph.Runner].
+// Parameter implements [ir.Runner].
 func (r *runner[T]) Parameter(i int) []T { return r.parameters[i] }
 
-// Gradient implements [graph.Runner].
+// Gradient implements [ir.Runner].
 func (r *runner[T]) Gradient(i int) []T {
 	if r.gradients[i] == nil {
 		return nil
@@ -155,5 +167,5 @@ func (r *runner[T]) Gradient(i int) []T {
 	return flat[T](r.gradients[i])
 }
 
-// Close implements [graph.Runner].
+// Close implements [ir.Runner].
 func (r *runner[T]) Close() error { return r.machine.Close() }

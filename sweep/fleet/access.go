@@ -19,7 +19,6 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-
 	"tessera/internal/regular"
 	"tessera/train/folder"
 )

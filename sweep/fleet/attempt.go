@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-
 	"tessera/data"
 	"tessera/internal/regular"
 	"tessera/metrics"

@@ -12,7 +12,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
 	"tessera/data"
 	"tessera/parallel/team"
 	"tessera/train"

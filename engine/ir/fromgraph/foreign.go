@@ -21,7 +21,7 @@ type runner struct {
 	dtype tensor.Dtype
 }
 
-// String implements [ir.Runner].
+// String implements [ir.Implementation].
 func (r *runner) String() string {
 	if r.node.Op() == nil {
 		return r.node.Name()
@@ -29,7 +29,7 @@ func (r *runner) String() string {
 	return r.node.Op().String()
 }
 
-// Do implements [ir.Runner].
+// Do implements [ir.Implementation].
 func (r *runner) Do(in []ir.Tensor) (out ir.Tensor, err error) {
 	value := r.node.Value()
 	if r.node.Op() != nil {
