@@ -32,7 +32,7 @@ func tableOf(t *testing.T, scale string) (data.Source, []float32) {
 	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	source := &data.CSV{Tables: data.Tables{Images: path, Layout: data.Layout{Scale: data.Scale{Method: scale}}}}
+	source := &data.CSV{Tables: data.Tables{Images: path}, Scale: data.Scale{Method: scale}}
 	return source, values
 }
 

@@ -3,10 +3,13 @@ package data
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tessera/internal/safetensors"
@@ -45,16 +48,16 @@ func (a *Arrays) Shape(Dirs) ([]int, bool) {
 	if err != nil {
 		return nil, false
 	}
-	dims, err := arrayDims(b)
-	if err != nil || len(dims) < 2 {
+	h, err := parseArrayHeader(b)
+	if err != nil || len(h.dims) < 2 {
 		return nil, false
 	}
-	shape, err := a.sampleShape(dims)
+	shape, err := a.sampleShape(h.dims)
 	return shape, err == nil
 }
 
 // reading implements [reader].
-func (a *Arrays) reading() (reading, Layout) { return reading{}, a.Layout }
+func (a *Arrays) reading() reading { return reading{layout: a.Layout} }
 
 // pictures implements [reader]: images are read as any other.
 func (*Arrays) pictures() pictures { return pictures{} }
@@ -91,7 +94,7 @@ func (a *Arrays) split(ctx context.Context, set *Set, path, labels string) (*Ima
 	}
 	values, file, err = readArray(ctx, labels)
 	if err != nil {
-		return nil, badFile(set.Name, labels, err)
+		return nil, badFile(set.Name, labels, labelError(labels, err))
 	}
 	set.Files = append(set.Files, file)
 	if images.labels, err = values.labels(); err != nil {
@@ -159,49 +162,200 @@ type array struct {
 	texts  []string // names or labels
 }
 
-// arrayDims returns the axes of an NPY or IDX file from its first bytes.
-func arrayDims(b []byte) ([]int, error) {
-	if isIDX(b) {
-		_, dims, _, err := idxHeader(b)
-		return dims, err
-	}
-	h, err := parseNPYHeader(b)
-	return h.dims, err
+// arrayHeader describes the values that follow the header of an NPY or IDX file.
+type arrayHeader struct {
+	kind    string // "u1", "f4", ... as NPY names them
+	order   binary.ByteOrder
+	fortran bool // first axis fastest
+	dims    []int
+	length  int // of the header
 }
 
-// arraySize returns the uncompressed bytes of an NPY or IDX file as its header claims them. A claim that the file cannot meet
-// is an error.
-func arraySize(path string) (int64, error) {
-	b, err := head(path, npyHeaderMost)
-	if err != nil {
-		return 0, err
-	}
-	dims, size, length, err := arrayHeader(b)
-	if err != nil {
-		return 0, err
-	}
-	_, want, err := arrayBytes(dims, size)
-	if err != nil {
-		return 0, err
-	}
-	return int64(length) + want, plausible(path, int64(length), want)
-}
+var errNoArray = errors.New("is neither an NPY nor an IDX file, nor one of the other formats that are read: .npz, .safetensors, .csv, PNG, JPEG, GIF, BMP")
 
-// arrayHeader returns the axes, the bytes of a value and the length of the header of an NPY or IDX file.
-func arrayHeader(b []byte) (dims []int, size, length int, err error) {
+// parseArrayHeader reads a header from the first bytes of a file.
+func parseArrayHeader(b []byte) (arrayHeader, error) {
 	switch {
 	case bytes.HasPrefix(b, []byte(npyMagic)):
-		var h npyHeader
-		if h, err = parseNPYHeader(b); err == nil {
-			size, err = h.valueSize()
-		}
-		return h.dims, size, h.length, err
+		return parseNPYHeader(b)
 	case isIDX(b):
-		var kind byte
-		kind, dims, length, err = idxHeader(b)
-		return dims, idxSize[kind], length, err
+		return parseIDXHeader(b)
 	}
-	return nil, 0, 0, errNoArray
+	return arrayHeader{}, errNoArray
+}
+
+// readArray reads an NPY or an IDX file, gzipped or not. No more is read, nor more memory taken, than the header of the file says.
+// Floats are converted while they are read, so that the file is never in memory twice.
+func readArray(ctx context.Context, path string) (array, File, error) {
+	start, err := head(path, npyHeaderMost)
+	if err != nil {
+		return array{}, File{Path: path}, err
+	}
+	h, err := parseArrayHeader(start)
+	if err != nil {
+		return array{}, File{Path: path}, err
+	}
+	n, want, err := h.size()
+	if err == nil {
+		err = plausible(path, int64(h.length), want)
+	}
+	if err != nil {
+		return array{}, File{Path: path}, err
+	}
+	var b, rest []byte
+	a, skip := array{dims: h.dims}, h.length
+	width, _ := h.valueSize()
+	floats := h.kind[0] == 'f'
+	if floats {
+		a.floats = make([]float32, 0, n)
+	} else {
+		b = make([]byte, 0, want)
+	}
+	file, err := streamFile(ctx, path, int64(h.length)+want, func(piece []byte, _ int64) {
+		piece, skip = piece[min(skip, len(piece)):], max(0, skip-len(piece))
+		if !floats {
+			b = append(b, piece...)
+			return
+		}
+		if len(rest) > 0 { // the start of a value that the last piece ended in
+			k := min(width-len(rest), len(piece))
+			rest, piece = append(rest, piece[:k]...), piece[k:]
+			if len(rest) < width {
+				return
+			}
+			a.floats, rest = appendFloats(a.floats, rest, width, h.order), rest[:0]
+		}
+		whole := len(piece) / width * width
+		a.floats, rest = appendFloats(a.floats, piece[:whole], width, h.order), append(rest, piece[whole:]...)
+	})
+	switch {
+	case errors.Is(err, errTooLarge):
+		err = fmt.Errorf("the header says %d bytes in all, the file has more", int64(h.length)+want)
+	case err == nil && floats && (len(a.floats) != n || len(rest) > 0):
+		err = errSize(want, int64(len(a.floats)*width+len(rest)))
+	case err == nil && floats && h.fortran:
+		a.floats = rowMajor(a.floats, h.dims)
+	case err == nil && !floats:
+		a, err = h.values(b)
+	}
+	return a, file, err
+}
+
+// parseArray returns the values of an NPY or IDX file.
+func parseArray(b []byte) (array, error) {
+	h, err := parseArrayHeader(b)
+	if err != nil {
+		return array{}, err
+	}
+	return h.values(b[h.length:])
+}
+
+// size returns the number of values and of their bytes.
+func (h arrayHeader) size() (n int, length int64, err error) {
+	width, err := h.valueSize()
+	if err != nil {
+		return 0, 0, err
+	}
+	return arrayBytes(h.dims, width)
+}
+
+// values returns the values that follow the header.
+func (h arrayHeader) values(b []byte) (array, error) {
+	n, want, err := h.size()
+	if err != nil {
+		return array{}, err
+	}
+	if want != int64(len(b)) {
+		return array{}, errSize(want, int64(len(b)))
+	}
+	width, _ := h.valueSize()
+	a := array{dims: h.dims}
+	switch {
+	case h.kind == "u1":
+		a.bytes = b
+		if h.fortran {
+			a.bytes = rowMajor(b, h.dims)
+		}
+	case h.kind[0] == 'f':
+		a.floats = appendFloats(make([]float32, 0, n), b, width, h.order)
+		if h.fortran {
+			a.floats = rowMajor(a.floats, h.dims)
+		}
+	case h.kind[0] == 'U' || h.kind[0] == 'S':
+		a.texts = npyTexts(b, width, h.kind[0], h.order, n)
+	default:
+		a.ints = integers(b, width, h.order, n, h.kind[0] == 'i')
+		if h.fortran {
+			a.ints = rowMajor(a.ints, h.dims)
+		}
+	}
+	return a, nil
+}
+
+// valueSize returns the bytes of one value; types that are not read are an error.
+func (h arrayHeader) valueSize() (int, error) {
+	switch h.kind {
+	case "u1", "i1":
+		return 1, nil
+	case "u2", "i2", "f2":
+		return 2, nil
+	case "u4", "i4", "f4":
+		return 4, nil
+	case "u8", "i8", "f8":
+		return 8, nil
+	case "V2": // as NumPy writes the type bfloat16 of ml_dtypes
+		return 0, fmt.Errorf("values of type %.20q are not read: save bfloat16 as float32, or in a .safetensors file", h.kind)
+	}
+	if length, err := strconv.Atoi(h.kind[1:]); err == nil && length > 0 && length <= npyTextMost {
+		switch h.kind[0] {
+		case 'U':
+			return 4 * length, nil
+		case 'S':
+			return length, nil
+		}
+	}
+	return 0, fmt.Errorf("values of type %.20q are not read: save samples as uint8 (0 to 255), float16, float32 or float64, labels as integers", h.kind)
+}
+
+// appendFloats appends floats of width bytes.
+func appendFloats(floats []float32, b []byte, width int, order binary.ByteOrder) []float32 {
+	first := len(floats)
+	floats = slices.Grow(floats, len(b)/width)[:first+len(b)/width]
+	for i, to := 0, floats[first:]; i < len(to); i++ {
+		switch width {
+		case 2:
+			to[i] = fromHalf(order.Uint16(b[2*i:]))
+		case 4:
+			to[i] = math.Float32frombits(order.Uint32(b[4*i:]))
+		default:
+			to[i] = float32(math.Float64frombits(order.Uint64(b[8*i:])))
+		}
+	}
+	return floats
+}
+
+// integers returns n integers of width bytes.
+func integers(b []byte, width int, order binary.ByteOrder, n int, signed bool) []int {
+	ints := make([]int, n)
+	for i := range ints {
+		var v uint64
+		switch at := b[i*width:]; width {
+		case 1:
+			v = uint64(at[0])
+		case 2:
+			v = uint64(order.Uint16(at))
+		case 4:
+			v = uint64(order.Uint32(at))
+		case 8:
+			v = order.Uint64(at)
+		}
+		ints[i] = int(v)
+		if signed {
+			unused := 64 - 8*width
+			ints[i] = int(int64(v<<unused) >> unused) // the sign bit fills the rest
+		}
+	}
+	return ints
 }
 
 // images returns the array as images of shape dims[1:]; one channel is (height, width).
@@ -231,24 +385,39 @@ func (a array) images() (*Images, error) {
 	return images, nil
 }
 
-// otherFormat says which data set reads a file that is no array file.
+// otherFormat replaces the error of a file that is no array file, if a data set of another name reads it.
 func otherFormat(path string, err error) error {
-	if !errors.Is(err, errNoArray) {
-		return err
+	if other := reads(path); errors.Is(err, errNoArray) && other != "" {
+		return &Error{Path: path, Problem: "is neither an NPY nor an IDX file", Hint: fmt.Sprintf("write name = %q in the dataset table", other)}
 	}
+	return err
+}
+
+// reads returns the name of the data set that reads a file, "" if there is none.
+func reads(path string) string {
 	start, _ := head(path, 16)
-	other := ""
 	switch {
 	case strings.HasPrefix(string(start), zipMagic):
-		other = "npz"
+		return "npz"
 	case safetensors.Is(start):
-		other = "safetensors"
+		return "safetensors"
+	case strings.HasPrefix(string(start), npyMagic):
+		return "npy"
+	case isIDX(start):
+		return "idx"
 	case strings.EqualFold(filepath.Ext(path), ".csv"), strings.EqualFold(filepath.Ext(path), ".tsv"):
-		other = "csv"
-	default:
-		return err
+		return "csv"
 	}
-	return &Error{Path: path, Problem: "is neither an NPY nor an IDX file", Hint: fmt.Sprintf("write name = %q in the dataset table", other)}
+	return ""
+}
+
+// labelError words the error of a file of labels.
+func labelError(path string, err error) error {
+	if other := reads(path); errors.Is(err, errNoArray) && other != "" {
+		return &Error{Path: path, Problem: "labels are read from .npy and IDX files", Hint: fmt.Sprintf(
+			"save them as a .npy file of whole numbers, or samples and labels in one file, which name = %q reads", other)}
+	}
+	return err
 }
 
 // labels returns the array as one label per image.
@@ -269,7 +438,7 @@ func (a array) labels() ([]int, error) {
 	return labels, nil
 }
 
-// Layout is how the values of an array file are to be understood: the keys that all data sets of array files share.
+// Layout has the keys that all data sets of array files share: how the values of a file are understood.
 type Layout struct {
 	Height int    `toml:"height" want:"> 0" doc:"image height in pixels, where a row of values is an image; without height and width it is a vector"`
 	Width  int    `toml:"width" want:"> 0" doc:"image width in pixels, where a row of values is an image"`

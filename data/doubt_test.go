@@ -2,12 +2,17 @@ package data
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -36,7 +41,7 @@ func TestDoubtfulColumnsOfValuesAreNoted(t *testing.T) {
 		"name of an index":  {CSV{}, "Index,b\n9,2\n7,3\n7,1\n1,3\n2,8\n", []string{`column "Index" looks like`}},
 		"few rows":          {CSV{}, "id,b\n1,2\n2,3\n", nil},
 		"deviations":        {CSV{}, "a,b,c\n1,2000,0\n2,3400,0\n0,1000,0\n1,500,0\n3,900,0\n", []string{`column "b" is 1.04e+03, that of "a" is 1.02`}},
-		"scaled":            {CSV{Tables: Tables{Layout: Layout{Scale: Scale{Method: scaleStandardise}}}}, "a,b,c\n1,2000,0\n2,3400,0\n0,1000,0\n1,500,0\n3,900,0\n", nil},
+		"scaled":            {CSV{Scale: Scale{Method: scaleStandardise}}, "a,b,c\n1,2000,0\n2,3400,0\n0,1000,0\n1,500,0\n3,900,0\n", nil},
 	} {
 		c.source.Images = writeText(t, "x.csv", c.text)
 		set, err := Load(context.Background(), &c.source, nil, Both)
@@ -138,5 +143,107 @@ func TestPlacesNameLinesAndColumns(t *testing.T) {
 	}
 	if got, want := colour.Place(1, 11), "image 1, row 1, column 0, channel 2"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestFilesOfAnotherKindAreNamedWithTheirReader(t *testing.T) {
+	table, folder := writeText(t, "x.csv", "a,b\n1,2\n"), t.TempDir()
+	array := filepath.Join(folder, "x.npy")
+	if err := WriteRows(array, "images", []int{2}, []float32{1, 2}, Rows{}); err != nil {
+		t.Fatal(err)
+	}
+	for want, s := range map[string]Source{
+		`labels are read from .npy and IDX files; save them as a .npy file of whole numbers, or samples and labels in one file, which name = "csv" reads`: &NPY{Arrays{Images: array, Labels: table}},
+		`is a folder; a data set of name = "images" reads folders of images`:                                                                              &CSV{Tables: Tables{Images: folder}},
+		`is a file, want a folder of images; write name = "csv" in the dataset table`:                                                                     &ImageFolders{Folders{Images: table, Channels: 1}},
+		`is a file, want a folder of images; write name = "npy" in the dataset table`:                                                                     &ImageFolders{Folders{Images: array, Channels: 1}},
+		`is neither an NPY nor an IDX file; write name = "csv" in the dataset table`:                                                                      &NPY{Arrays{Images: table}},
+	} {
+		if _, err := s.Load(context.Background(), nil, Both); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
+// bombPNG is the start of a PNG file: all that its size is read from.
+func bombPNG(width, height uint32, depth, colour byte) []byte {
+	chunk := append([]byte("IHDR"), make([]byte, 8)...)
+	binary.BigEndian.PutUint32(chunk[4:], width)
+	binary.BigEndian.PutUint32(chunk[8:], height)
+	chunk = append(chunk, depth, colour, 0, 0, 0)
+	b := append([]byte(pngMagic), 0, 0, 0, 13)
+	b = append(b, chunk...)
+	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(chunk))
+}
+
+// An image is bounded by the bytes that it takes, not by its pixels.
+func TestDecodedImagesAreBoundedInBytes(t *testing.T) {
+	for _, c := range []struct {
+		side          uint32
+		depth, colour byte
+		bytes         int64 // 0 for an image that is refused
+	}{{16384, 8, 0, 1 << 30}, {16385, 8, 0, 0}, {16384, 8, 6, 1 << 30}, {16384, 16, 6, 0}, {11585, 16, 6, 8 * 11585 * 11585}, {11586, 16, 6, 0}} {
+		f, err := openImage(writeText(t, "x.png", string(bombPNG(c.side, c.side, c.depth, c.colour))))
+		if c.bytes == 0 {
+			if err == nil || !strings.Contains(err.Error(), " pixels of ") {
+				t.Errorf("%v: got %v", c, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%v: %v", c, err)
+		}
+		if f.Close(); f.decoded != c.bytes {
+			t.Errorf("%v: got %d bytes", c, f.decoded)
+		}
+	}
+}
+
+func TestABudgetIsNeverExceeded(t *testing.T) {
+	b := newBudget(10)
+	var wait sync.WaitGroup
+	var taken, most atomic.Int64
+	for i := range 40 {
+		wait.Go(func() {
+			n := int64(1 + i%7)
+			b.take(n)
+			if now := taken.Add(n); now > 10 {
+				most.Store(now)
+			}
+			taken.Add(-n)
+			b.give(n)
+		})
+	}
+	wait.Wait()
+	if most.Load() != 0 || b.left != 10 {
+		t.Errorf("%d were taken of 10; %d are left", most.Load(), b.left)
+	}
+}
+
+// An array of floats is in memory once: reading it and taking its values allocates no second copy.
+func TestAnArrayOfFloatsIsReadWithoutACopy(t *testing.T) {
+	const n, pixels = 1 << 12, 1 << 9
+	path := filepath.Join(t.TempDir(), "x.npy")
+	values := make([]float32, n*pixels)
+	for i := range values {
+		values[i] = float32(i % 1001)
+	}
+	if err := WriteRows(path, "images", []int{pixels}, values, Rows{}); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	rows, err := ReadRows(context.Background(), path, []int{pixels}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := rows.Float32()
+	runtime.ReadMemStats(&after)
+	if !slices.Equal(got, values) {
+		t.Error("the values changed on the way")
+	}
+	const size = 4 * n * pixels
+	if used := after.TotalAlloc - before.TotalAlloc; used > size*17/10 {
+		t.Errorf("%d bytes were allocated for an array of %d", used, size)
 	}
 }

@@ -18,26 +18,71 @@ import (
 // errTooLarge is for a file with more bytes than its reader allows.
 var errTooLarge = errors.New("the file is too large")
 
-// readFile returns the uncompressed bytes of a file, at most the given number, and their SHA-256. The content tells
-// whether the file is gzipped. Bytes are hashed while the next ones are being inflated.
-func readFile(ctx context.Context, path string, most int64) ([]byte, File, error) {
+// readFile returns the uncompressed bytes of a file, at most the given number, and their SHA-256.
+func readFile(ctx context.Context, path string, most int64) (b []byte, file File, err error) {
+	file, err = streamFile(ctx, path, most, func(piece []byte, size int64) {
+		if b == nil {
+			b = make([]byte, 0, size)
+		}
+		b = append(b, piece...)
+	})
+	return b, file, err
+}
+
+// streamFile passes the uncompressed bytes of a file, at most the given number, to do, in pieces that are only valid during the call
+// and of which the first holds any header. size is the probable number of bytes. It returns their SHA-256. The content tells whether the
+// file is gzipped. Bytes are hashed while the next ones are being inflated.
+func streamFile(ctx context.Context, path string, most int64, do func(piece []byte, size int64)) (File, error) {
 	f, size, err := openFile(path)
 	if err != nil {
-		return nil, File{}, err
+		return File{}, err
 	}
 	defer f.Close()
 	r := io.Reader(f)
 	if isGzip(f) {
 		if r, err = gzip.NewReader(bufio.NewReaderSize(f, 1<<18)); err != nil {
-			return nil, File{}, fmt.Errorf("gzip: %w", err)
+			return File{}, fmt.Errorf("gzip: %w", err)
 		}
 		size = claimedSize(f, size)
 	}
-	b, sum, err := readHashed(ctx, io.LimitReader(r, most+1), min(size, most))
-	if err == nil && int64(len(b)) > most {
-		err = errTooLarge
+	const piece, pieces = 1 << 20, 3
+	full, free, digest := make(chan []byte, pieces), make(chan []byte, pieces), make(chan string)
+	for range pieces {
+		free <- nil
 	}
-	return b, File{Path: path, SHA256: sum}, err
+	go func() {
+		h := sha256.New()
+		for p := range full {
+			h.Write(p)
+			free <- p
+		}
+		digest <- hex.EncodeToString(h.Sum(nil))
+	}()
+	size = min(size, most)
+	r = io.LimitReader(r, most+1)
+	read := int64(0)
+	for err = ctx.Err(); err == nil; err = cmp.Or(err, ctx.Err()) {
+		p, n := slices.Grow((<-free)[:0], int(min(piece, max(size+1, 2*npyHeaderMost)))), 0
+		for p = p[:cap(p)]; n < len(p) && err == nil; {
+			var more int
+			more, err = r.Read(p[n:])
+			n += more
+		}
+		if read += int64(n); read > most {
+			err = errTooLarge
+			break
+		}
+		if n > 0 {
+			do(p[:n], size)
+		}
+		full <- p[:n]
+	}
+	close(full)
+	file := File{Path: path, SHA256: <-digest}
+	if err == io.EOF {
+		err = nil
+	}
+	return file, err
 }
 
 // openFile opens a regular file: reading a pipe could block forever.
@@ -45,6 +90,9 @@ func openFile(path string) (*os.File, int64, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, 0, err
+	}
+	if info.IsDir() {
+		return nil, 0, &Error{Path: path, Problem: "is a folder", Hint: `a data set of name = "images" reads folders of images`}
 	}
 	if !info.Mode().IsRegular() {
 		return nil, 0, errors.New("is not a file")
@@ -106,39 +154,6 @@ func claimedSize(f io.ReaderAt, packed int64) int64 {
 		return 0
 	}
 	return min(int64(binary.LittleEndian.Uint32(claim[:])), bestRatio*packed)
-}
-
-// readHashed reads all of r, about size bytes, and hashes them on a separate goroutine.
-func readHashed(ctx context.Context, r io.Reader, size int64) (b []byte, sum string, err error) {
-	const piece = 1 << 20
-	pieces := make(chan []byte, 4)
-	digest := make(chan string)
-	go func() {
-		h := sha256.New()
-		for p := range pieces {
-			h.Write(p)
-		}
-		digest <- hex.EncodeToString(h.Sum(nil))
-	}()
-	b = make([]byte, 0, size+1) // one more, so that the end is seen without growing
-	hashed := 0
-	for err = ctx.Err(); err == nil; {
-		b = slices.Grow(b, 1)
-		var n int
-		n, err = r.Read(b[len(b):cap(b)])
-		b = b[:len(b)+n]
-		if len(b)-hashed >= piece || err != nil {
-			pieces <- b[hashed:]
-			hashed = len(b)
-			err = cmp.Or(err, ctx.Err())
-		}
-	}
-	close(pieces)
-	sum = <-digest
-	if err == io.EOF {
-		err = nil
-	}
-	return b, sum, err
 }
 
 // head returns the first bytes, at most n, of a file, uncompressed.

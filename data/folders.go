@@ -76,7 +76,7 @@ func (p *PNG) pictures() pictures {
 func (i *ImageFolders) pictures() pictures { return i.all() }
 
 // reading implements [reader]: array files are read as any other.
-func (*Folders) reading() (reading, Layout) { return reading{}, Layout{} }
+func (*Folders) reading() reading { return reading{} }
 
 // Shape implements [Source] by the header of the first file.
 func (p *PNG) Shape(Dirs) ([]int, bool) { return p.shape(p.pictures()) }
@@ -336,19 +336,17 @@ func eachImage(ctx context.Context, paths []string, do func(i int) error) error 
 
 // decode reads one file into dst, an image of that shape.
 func (p pictures) decode(dst []byte, path string, shape []int) error {
-	decoded, err := decodeImage(path)
-	if err != nil {
-		return err
-	}
 	to := image.Pt(shape[1], shape[0])
-	if p.size != (Size{}) && decoded.Bounds().Size() != to {
-		decoded = resized(decoded, to, p.resize)
-	}
-	if got := decoded.Bounds().Size(); got != to { // its header said another size
-		return fmt.Errorf("the image is %dx%d (height x width), its header says %dx%d", got.Y, got.X, to.Y, to.X)
-	}
-	copyPixels(dst, decoded, len(shape) == 3)
-	return nil
+	return useImage(path, func(m image.Image) error {
+		if p.size != (Size{}) && m.Bounds().Size() != to {
+			m = resized(m, to, p.resize)
+		}
+		if got := m.Bounds().Size(); got != to { // its header said another size
+			return fmt.Errorf("the image is %dx%d (height x width), its header says %dx%d", got.Y, got.X, to.Y, to.X)
+		}
+		copyPixels(dst, m, len(shape) == 3)
+		return nil
+	})
 }
 
 // Size is `size = n`, n rows and n columns, or `size = [height, width]`, in pixels. The zero value is no size.
@@ -411,6 +409,13 @@ const deepest = 64
 // other files are skipped and listed.
 func (p pictures) list(folder string) (listing, error) {
 	var l listing
+	if info, err := os.Stat(folder); err == nil && !info.IsDir() {
+		wrong := &Error{Path: folder, Problem: "is a file, want a folder of images"}
+		if other := reads(folder); other != "" {
+			wrong.Hint = fmt.Sprintf("write name = %q in the dataset table", other)
+		}
+		return l, wrong
+	}
 	files, folders, err := p.entries(&l, folder, "")
 	if err != nil {
 		return l, err

@@ -88,7 +88,7 @@ func TestNPYFilesAgreeWithAnotherImplementation(t *testing.T) {
 	if err := npy.Write(&b, []float64{1, 2, 3}); err != nil {
 		t.Fatal(err)
 	}
-	a, err := parseNPY(b.Bytes())
+	a, err := parseArray(b.Bytes())
 	if err != nil || !slices.Equal(a.floats, []float32{1, 2, 3}) || !slices.Equal(a.dims, []int{3}) {
 		t.Errorf("a file of npyio is read as %v, %v", a, err)
 	}
@@ -103,13 +103,13 @@ func FuzzArraysNeverPanic(f *testing.F) {
 	f.Add(npyBytes("<i8", "False", "()", binary.LittleEndian, []int64{1}))
 	f.Add([]byte(npyMagic + "\x02\x00\x02\x00\x00\x00{}"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		dims, headerErr := arrayDims(b)
+		h, headerErr := parseArrayHeader(b)
 		a, err := parseArray(b)
 		if err != nil {
 			return
 		}
-		if headerErr != nil || !slices.Equal(dims, a.dims) {
-			t.Fatalf("the header alone says %v (%v), the file %v", dims, headerErr, a.dims)
+		if headerErr != nil || !slices.Equal(h.dims, a.dims) {
+			t.Fatalf("the header alone says %v (%v), the file %v", h.dims, headerErr, a.dims)
 		}
 		n, err := product(a.dims)
 		if err != nil || n != len(a.bytes)+len(a.floats)+len(a.ints) {

@@ -19,79 +19,28 @@ const (
 	idxFloat64 = 0x0e
 )
 
-var idxSize = map[byte]int{idxUint8: 1, idxInt8: 1, idxInt16: 2, idxInt32: 4, idxFloat32: 4, idxFloat64: 8}
+// idxKinds are the types by their byte, as NPY names them.
+var idxKinds = map[byte]string{idxUint8: "u1", idxInt8: "i1", idxInt16: "i2", idxInt32: "i4", idxFloat32: "f4", idxFloat64: "f8"}
 
 // isIDX reports whether b starts like an IDX file.
 func isIDX(b []byte) bool {
-	return len(b) >= 4 && b[0] == 0 && b[1] == 0 && idxSize[b[2]] > 0
+	return len(b) >= 4 && b[0] == 0 && b[1] == 0 && idxKinds[b[2]] != ""
 }
 
-// idxHeader returns the type, the axes and the length of the header.
-func idxHeader(b []byte) (kind byte, dims []int, length int, err error) {
-	if !isIDX(b) {
-		return 0, nil, 0, errors.New("is not an IDX file: it does not start with two zero bytes and a type")
-	}
+// parseIDXHeader reads a header from the first bytes of a file.
+func parseIDXHeader(b []byte) (h arrayHeader, err error) {
 	axes := int(b[3])
-	length = 4 + 4*axes
+	h = arrayHeader{kind: idxKinds[b[2]], order: binary.BigEndian, length: 4 + 4*axes}
 	if axes < 1 || axes > 4 {
-		return 0, nil, 0, fmt.Errorf("the IDX header says %d axes, want 1 to 4", axes)
+		return h, fmt.Errorf("the IDX header says %d axes, want 1 to 4", axes)
 	}
-	if len(b) < length {
-		return 0, nil, 0, errors.New("the file ends within the IDX header")
+	if len(b) < h.length {
+		return h, errors.New("the file ends within the IDX header")
 	}
 	for i := range axes {
-		dims = append(dims, int(binary.BigEndian.Uint32(b[4+4*i:])))
+		h.dims = append(h.dims, int(binary.BigEndian.Uint32(b[4+4*i:])))
 	}
-	return b[2], dims, length, nil
-}
-
-// parseIDX returns the values of an IDX file.
-func parseIDX(b []byte) (array, error) {
-	kind, dims, length, err := idxHeader(b)
-	if err != nil {
-		return array{}, err
-	}
-	size := idxSize[kind]
-	n, want, err := arrayBytes(dims, size)
-	if err != nil {
-		return array{}, err
-	}
-	if got := int64(len(b) - length); want != got {
-		return array{}, errSize(want, got)
-	}
-	b = b[length:]
-	a := array{dims: dims}
-	switch kind {
-	case idxUint8:
-		a.bytes = b
-	case idxInt8, idxInt16, idxInt32:
-		a.ints = make([]int, n)
-		for i := range a.ints {
-			a.ints[i] = bigEndianInt(b[i*size : (i+1)*size])
-		}
-	case idxFloat32:
-		a.floats = make([]float32, n)
-		for i := range a.floats {
-			a.floats[i] = math.Float32frombits(binary.BigEndian.Uint32(b[4*i:]))
-		}
-	case idxFloat64:
-		a.floats = make([]float32, n)
-		for i := range a.floats {
-			a.floats[i] = float32(math.Float64frombits(binary.BigEndian.Uint64(b[8*i:])))
-		}
-	}
-	return a, nil
-}
-
-// bigEndianInt returns the signed number of 1, 2 or 4 bytes.
-func bigEndianInt(b []byte) int {
-	switch len(b) {
-	case 1:
-		return int(int8(b[0]))
-	case 2:
-		return int(int16(binary.BigEndian.Uint16(b)))
-	}
-	return int(int32(binary.BigEndian.Uint32(b)))
+	return h, nil
 }
 
 // writeIDX writes bytes in the IDX layout.

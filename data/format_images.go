@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 
 	"golang.org/x/image/bmp"
 	scaling "golang.org/x/image/draw"
@@ -64,8 +65,16 @@ func formatOf(start []byte) *imageFormat {
 	return nil
 }
 
-// mostPixels bounds one file: decoded, 16-bit colours take 8 bytes a pixel, 2 GiB. A few bytes can claim any size.
-const mostPixels = 1 << 28
+// mostDecoded bounds the bytes of the images that are decoded at the same time, and so of each: a few bytes can claim any size.
+const mostDecoded = 1 << 30
+
+// depth returns the bytes of a pixel: at least 4, because a copy in RGBA is made to turn an image or to convert its colours.
+func depth(m color.Model) int64 {
+	if m == color.RGBA64Model || m == color.NRGBA64Model {
+		return 8
+	}
+	return 4
+}
 
 // imageHead is how many bytes of a file are looked at for its format and orientation: the EXIF segment, of at most 64 KiB, is among
 // the first of a JPEG file.
@@ -76,7 +85,8 @@ type imageFile struct {
 	*os.File
 	format      *imageFormat
 	orientation int
-	size        Size // as its header says, turned by the orientation
+	size        Size  // as its header says, turned by the orientation
+	decoded     int64 // bytes of the decoded image
 }
 
 // openImage opens a file and reads its header.
@@ -109,7 +119,7 @@ func openImage(path string) (f *imageFile, err error) {
 		return nil, cut(err)
 	}
 	f.size = Size{config.Height, config.Width}
-	if err := f.bounded(length); err != nil {
+	if err := f.bounded(length, depth(config.ColorModel)); err != nil {
 		return nil, err
 	}
 	if f.orientation >= 5 {
@@ -120,14 +130,15 @@ func openImage(path string) (f *imageFile, err error) {
 }
 
 // bounded refuses sizes that the decoder should take no memory for.
-func (f *imageFile) bounded(length int64) error {
+func (f *imageFile) bounded(length, depth int64) error {
 	h, w := f.size.Height, f.size.Width
+	f.decoded = depth * int64(h) * int64(w)
 	switch {
 	case h < 1 || w < 1:
 		return fmt.Errorf("the header says %dx%d (height x width)", h, w)
-	case h > mostPixels/w:
-		return &Error{Path: f.Name(), Problem: fmt.Sprintf("the header says %dx%d (height x width), more than %d pixels", h, w, mostPixels),
-			Hint: "cut the image into smaller ones"}
+	case int64(h) > mostDecoded/depth/int64(w):
+		return &Error{Path: f.Name(), Problem: fmt.Sprintf("the header says %dx%d (height x width), more than %d pixels of %d bytes", h, w, mostDecoded/depth, depth),
+			Hint: "cut the image into smaller ones, or save it with 8 bits per channel"}
 	case f.format.name == "BMP" && int64(h)*int64(w)/8 > length: // it is not compressed
 		return io.ErrUnexpectedEOF
 	}
@@ -144,18 +155,55 @@ func imageSize(path string) (Size, error) {
 	return f.size, nil
 }
 
-// decodeImage reads a file and turns the image by its EXIF orientation.
-func decodeImage(path string) (image.Image, error) {
+// useImage reads a file, turns the image by its EXIF orientation and passes it to do. It waits while the images that are decoded at
+// the same time would take too much memory.
+func useImage(path string, do func(image.Image) error) error {
 	f, err := openImage(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer f.Close()
+	decoding.take(f.decoded)
+	defer decoding.give(f.decoded)
 	decoded, err := f.format.decode(bufio.NewReader(f))
 	if err != nil {
-		return nil, cut(err)
+		return cut(err)
 	}
-	return upright(decoded, f.orientation), nil
+	return do(upright(decoded, f.orientation))
+}
+
+// decoding has the bytes that images may take at the same time.
+var decoding = newBudget(mostDecoded)
+
+// budget is an amount that goroutines share.
+type budget struct {
+	mutex sync.Mutex
+	given *sync.Cond
+	left  int64
+}
+
+func newBudget(n int64) *budget {
+	b := &budget{left: n}
+	b.given = sync.NewCond(&b.mutex)
+	return b
+}
+
+// take takes n, at most all of it, as soon as that is left.
+func (b *budget) take(n int64) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	for b.left < n {
+		b.given.Wait()
+	}
+	b.left -= n
+}
+
+// give returns n.
+func (b *budget) give(n int64) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	b.left += n
+	b.given.Broadcast()
 }
 
 // firstFrame decodes the first image of a GIF file, which may be smaller than the canvas.

@@ -29,17 +29,8 @@ var (
 // npyTextMost is the longest text of an array of texts.
 const npyTextMost = 1 << 16
 
-// npyHeader describes the values that follow the header of an NPY file.
-type npyHeader struct {
-	kind    string // "u1", "f4", ...
-	order   binary.ByteOrder
-	fortran bool // first axis fastest
-	dims    []int
-	length  int // of the header
-}
-
 // parseNPYHeader reads a header from the first bytes of a file.
-func parseNPYHeader(b []byte) (h npyHeader, err error) {
+func parseNPYHeader(b []byte) (h arrayHeader, err error) {
 	text, length, err := npyHeaderText(b)
 	if err != nil {
 		return h, err
@@ -48,7 +39,7 @@ func parseNPYHeader(b []byte) (h npyHeader, err error) {
 	if descr == nil || fortran == nil || shape == nil {
 		return h, fmt.Errorf("the NPY header %q is not that of an array of plain numbers", strings.TrimSpace(string(text[:min(len(text), 200)])))
 	}
-	h = npyHeader{kind: string(descr[2]), order: binary.LittleEndian, fortran: string(fortran[1]) == "True", length: length}
+	h = arrayHeader{kind: string(descr[2]), order: binary.LittleEndian, fortran: string(fortran[1]) == "True", length: length}
 	if string(descr[1]) == ">" {
 		h.order = binary.BigEndian
 	}
@@ -89,110 +80,6 @@ func npyHeaderText(b []byte) (text []byte, length int, err error) {
 		return nil, 0, errors.New("the file ends within the NPY header")
 	}
 	return b[start : start+size], start + size, nil
-}
-
-// parseNPY returns the values of an NPY file.
-func parseNPY(b []byte) (array, error) {
-	h, err := parseNPYHeader(b)
-	if err != nil {
-		return array{}, err
-	}
-	size, err := h.valueSize()
-	if err != nil {
-		return array{}, err
-	}
-	n, want, err := arrayBytes(h.dims, size)
-	if err != nil {
-		return array{}, err
-	}
-	b = b[h.length:]
-	if want != int64(len(b)) {
-		return array{}, errSize(want, int64(len(b)))
-	}
-	a := array{dims: h.dims}
-	switch {
-	case h.kind == "u1":
-		a.bytes = b
-		if h.fortran {
-			a.bytes = rowMajor(b, h.dims)
-		}
-	case h.kind[0] == 'f':
-		a.floats = npyFloats(b, size, h.order, n)
-		if h.fortran {
-			a.floats = rowMajor(a.floats, h.dims)
-		}
-	case h.kind[0] == 'U' || h.kind[0] == 'S':
-		a.texts = npyTexts(b, size, h.kind[0], h.order, n)
-	default:
-		a.ints = npyInts(b, size, h.order, n, h.kind[0] == 'i')
-		if h.fortran {
-			a.ints = rowMajor(a.ints, h.dims)
-		}
-	}
-	return a, nil
-}
-
-// valueSize returns the bytes of one value; types that are not read are an error.
-func (h npyHeader) valueSize() (int, error) {
-	switch h.kind {
-	case "u1", "i1":
-		return 1, nil
-	case "u2", "i2", "f2":
-		return 2, nil
-	case "u4", "i4", "f4":
-		return 4, nil
-	case "u8", "i8", "f8":
-		return 8, nil
-	case "V2": // as NumPy writes the type bfloat16 of ml_dtypes
-		return 0, fmt.Errorf("values of type %.20q are not read: save bfloat16 as float32, or in a .safetensors file", h.kind)
-	}
-	if length, err := strconv.Atoi(h.kind[1:]); err == nil && length > 0 && length <= npyTextMost {
-		switch h.kind[0] {
-		case 'U':
-			return 4 * length, nil
-		case 'S':
-			return length, nil
-		}
-	}
-	return 0, fmt.Errorf("values of type %.20q are not read: save samples as uint8 (0 to 255), float16, float32 or float64, labels as integers", h.kind)
-}
-
-func npyFloats(b []byte, size int, order binary.ByteOrder, n int) []float32 {
-	floats := make([]float32, n)
-	for i := range floats {
-		switch size {
-		case 2:
-			floats[i] = fromHalf(order.Uint16(b[2*i:]))
-		case 4:
-			floats[i] = math.Float32frombits(order.Uint32(b[4*i:]))
-		default:
-			floats[i] = float32(math.Float64frombits(order.Uint64(b[8*i:])))
-		}
-	}
-	return floats
-}
-
-func npyInts(b []byte, size int, order binary.ByteOrder, n int, signed bool) []int {
-	ints := make([]int, n)
-	for i := range ints {
-		var v uint64
-		switch at := b[i*size:]; size {
-		case 1:
-			v = uint64(at[0])
-		case 2:
-			v = uint64(order.Uint16(at))
-		case 4:
-			v = uint64(order.Uint32(at))
-		case 8:
-			v = order.Uint64(at)
-		}
-		ints[i] = int(v)
-		if signed {
-			unused := 64 - 8*size
-			ints[i] = int(int64(v<<unused) >> unused) // the sign bit fills the rest
-		}
-	}
-	return ints
 }
 
 // rowMajor returns values that are stored first axis fastest in the order last axis fastest.

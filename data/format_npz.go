@@ -70,15 +70,11 @@ func npzPart(name string, entry *zip.File) (tablePart, error) {
 }
 
 // readNPZ reads one array, whose header is h. No more memory is taken than the archive can hold.
-func readNPZ(entry *zip.File, h npyHeader, err error) (array, error) {
+func readNPZ(entry *zip.File, h arrayHeader, err error) (array, error) {
 	if err != nil {
 		return array{}, err
 	}
-	size, err := h.valueSize()
-	if err != nil {
-		return array{}, err
-	}
-	_, want, err := arrayBytes(h.dims, size)
+	_, want, err := h.size()
 	if err != nil {
 		return array{}, err
 	}
@@ -95,7 +91,7 @@ func readNPZ(entry *zip.File, h npyHeader, err error) (array, error) {
 	if err != nil {
 		return array{}, err
 	}
-	return parseNPY(b)
+	return parseArray(b)
 }
 
 // writeNPZ writes named arrays, stored, with the same bytes for the same arrays.

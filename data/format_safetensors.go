@@ -67,9 +67,9 @@ func tensorOf(p tablePart, dtype string, b []byte) (array, error) {
 			a.floats[i] = fromBrain(binary.LittleEndian.Uint16(b[2*i:]))
 		}
 	case p.kind[0] == 'f':
-		a.floats = npyFloats(b, size, binary.LittleEndian, n)
+		a.floats = appendFloats(make([]float32, 0, n), b, size, binary.LittleEndian)
 	default:
-		a.ints = npyInts(b, size, binary.LittleEndian, n, p.kind[0] == 'i')
+		a.ints = integers(b, size, binary.LittleEndian, n, p.kind[0] == 'i')
 	}
 	return a, nil
 }

@@ -82,8 +82,12 @@ func (m *Images) Batch(dst []float32, indices []int) {
 // ahead is the prefetch distance of a batch in images, because shuffled images are scattered in memory.
 const ahead = 4
 
-// Float32 returns all images, one after the other, as [Images.Batch] gives them, in a new slice.
+// Float32 returns all images, one after the other, as [Images.Batch] gives them. The slice must not be changed: unscaled floats are
+// not copied.
 func (m *Images) Float32() []float32 {
+	if m.floats != nil && m.rows == nil && m.scaling == nil {
+		return slices.Clip(m.floats[:m.n*m.pixels])
+	}
 	all := make([]float32, m.n*m.pixels)
 	for i := range m.n {
 		m.copyRow(all[i*m.pixels:(i+1)*m.pixels], i)

@@ -119,10 +119,10 @@ func TestVectorsAreReadFromEveryFormat(t *testing.T) {
 		labels  []int
 	}{
 		"npy":         {&NPY{Arrays{Images: "testdata/half.npy"}}, o.Half, nil, nil},
-		"npz":         {&NPZ{labelled, Named{Tensor: "x"}}, o.Samples, []string{"owl", "wren", "çà et là"}, []int{1, 0, 1, 2, 0, 0}},
-		"npz numbers": {&NPZ{at("codes.npz"), Named{}}, o.Samples, []string{"k", "l", "m"}, []int{2, 0, 2, 1, -1, 0}},
-		"bfloat16":    {&Safetensors{at("tensors.safetensors"), Named{Tensor: "acts"}}, o.Brain, nil, nil},
-		"float16":     {&Safetensors{at("tensors.safetensors"), Named{Tensor: "half"}}, o.Half, nil, nil},
+		"npz":         {&NPZ{labelled, Layout{}, Named{Tensor: "x"}}, o.Samples, []string{"owl", "wren", "çà et là"}, []int{1, 0, 1, 2, 0, 0}},
+		"npz numbers": {&NPZ{at("codes.npz"), Layout{}, Named{}}, o.Samples, []string{"k", "l", "m"}, []int{2, 0, 2, 1, -1, 0}},
+		"bfloat16":    {&Safetensors{at("tensors.safetensors"), Layout{}, Named{Tensor: "acts"}}, o.Brain, nil, nil},
+		"float16":     {&Safetensors{at("tensors.safetensors"), Layout{}, Named{Tensor: "half"}}, o.Half, nil, nil},
 		"csv":         {&CSV{Tables: birds, Names: "id"}, three, []string{"owl", "wren", "çà et là"}, []int{1, 0, 1, 2, 0, 0}},
 		"csv columns": {&CSV{Tables: at("birds.csv"), Columns: []string{"w*", "mass"}}, picked(o.Samples, 0, 2), nil, nil},
 	} {
@@ -171,7 +171,7 @@ func TestTestSamplesHaveTheClassesOfTheTrainingSamples(t *testing.T) {
 	if _, err := source.Load(background, nil, Both); err == nil || !strings.Contains(err.Error(), `"tit", which no training sample has`) {
 		t.Errorf("a class of no training sample: %v", err)
 	}
-	both := &NPZ{Tables{Images: "testdata/arrays.npz"}, Named{Tensor: "x", TestTensor: "x", TestLabels: "y"}}
+	both := &NPZ{Tables{Images: "testdata/arrays.npz"}, Layout{}, Named{Tensor: "x", TestTensor: "x", TestLabels: "y"}}
 	both.Labels = "y"
 	if set, err := both.Load(background, nil, Both); err != nil || set.Test.Len() != 6 || !both.HasTest() {
 		t.Errorf("test samples in the same file: %v", err)
@@ -195,13 +195,13 @@ func TestTablesThatCannotBeReadSayWhy(t *testing.T) {
 		"has no line after the first":                                          &CSV{Tables: Tables{Images: file("head.csv", "a,b\n")}},
 		"is empty":                                                             &CSV{Tables: Tables{Images: file("empty.csv", "")}},
 		"1 of 2 cells of values are empty or NA (first: line 2, column \"b\")": &CSV{Tables: Tables{Images: file("nan.csv", "a,b\n1,NaN\n")}},
-		"name that of the samples with the key tensor":                         &NPZ{Tables{Images: "testdata/arrays.npz"}, Named{}},
-		`has no array "z"`:                                                     &NPZ{Tables{Images: "testdata/arrays.npz"}, Named{Tensor: "z"}},
-		"checksum":                                                             &NPZ{Tables{Images: write(t, dir, "damaged.npz", damaged)}, Named{}},
-		"not a valid zip":                                                      &NPZ{Tables{Images: write(t, dir, "cut.npz", npz[:len(npz)/2])}, Named{}},
-		"the file is cut off":                                                  &Safetensors{Tables{Images: write(t, dir, "cut.safetensors", safetensorsOf(`{"a":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]}}`, 4))}, Named{}},
-		"want [0,16] for F32":                                                  &Safetensors{Tables{Images: write(t, dir, "short.safetensors", safetensorsOf(`{"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,8]}}`, 8))}, Named{}},
-		"invalid shape":                                                        &Safetensors{Tables{Images: write(t, dir, "huge.safetensors", safetensorsOf(fmt.Sprintf(`{"a":{"dtype":"F32","shape":[%d,%d],"data_offsets":[0,8]}}`, math.MaxInt, math.MaxInt), 8))}, Named{}},
+		"name that of the samples with the key tensor":                         &NPZ{Tables{Images: "testdata/arrays.npz"}, Layout{}, Named{}},
+		`has no array "z"`:                                                     &NPZ{Tables{Images: "testdata/arrays.npz"}, Layout{}, Named{Tensor: "z"}},
+		"checksum":                                                             &NPZ{Tables{Images: write(t, dir, "damaged.npz", damaged)}, Layout{}, Named{}},
+		"not a valid zip":                                                      &NPZ{Tables{Images: write(t, dir, "cut.npz", npz[:len(npz)/2])}, Layout{}, Named{}},
+		"the file is cut off":                                                  &Safetensors{Tables{Images: write(t, dir, "cut.safetensors", safetensorsOf(`{"a":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]}}`, 4))}, Layout{}, Named{}},
+		"want [0,16] for F32":                                                  &Safetensors{Tables{Images: write(t, dir, "short.safetensors", safetensorsOf(`{"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,8]}}`, 8))}, Layout{}, Named{}},
+		"invalid shape":                                                        &Safetensors{Tables{Images: write(t, dir, "huge.safetensors", safetensorsOf(fmt.Sprintf(`{"a":{"dtype":"F32","shape":[%d,%d],"data_offsets":[0,8]}}`, math.MaxInt, math.MaxInt), 8))}, Layout{}, Named{}},
 		`write name = "npz"`:                                                   &NPY{Arrays{Images: "testdata/codes.npz"}},
 		`write name = "csv"`:                                                   &NPY{Arrays{Images: "testdata/birds.csv"}},
 		`write name = "safetensors"`:                                           &NPY{Arrays{Images: "testdata/tensors.safetensors"}},

@@ -112,7 +112,7 @@ func (p *published) read(ctx context.Context, dirs Dirs, f publishedFile) (array
 	if err != nil {
 		return array{}, file, err
 	}
-	a, err := parseIDX(b)
+	a, err := parseArray(b)
 	return a, file, badFile(p.name, path, err)
 }
 

@@ -1,7 +1,6 @@
 package data
 
 import (
-	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -29,7 +28,7 @@ type Rows struct {
 // reader is implemented by sources whose keys say how files of their kind are read.
 type reader interface {
 	// reading says it of array files, pictures of image files.
-	reading() (reading, Layout)
+	reading() reading
 	pictures() pictures
 }
 
@@ -51,10 +50,10 @@ type ordered struct {
 }
 
 // reading implements [reader].
-func (o ordered) reading() (reading, Layout) {
-	r, layout := o.reader.reading()
+func (o ordered) reading() reading {
+	r := o.reader.reading()
 	r.order = o.columns
-	return r, layout
+	return r
 }
 
 // ReadRows reads the samples, or the codes, of a file that belongs to no data set: .npy, IDX, both gzipped or not, .npz,
@@ -66,13 +65,13 @@ func (o ordered) reading() (reading, Layout) {
 // determines the shape. A file of the kind of like, nil for none, is read as its keys say: columns, names of arrays, axes, the size
 // to which images are brought; see [InOrder] for the order of columns. All errors about the file are an *Error.
 func ReadRows(ctx context.Context, path string, shape []int, like Source) (*Rows, error) {
-	r, layout, p := reading{}, Layout{}, pictures{}
+	r, p := reading{}, pictures{}
 	if l, ok := like.(reader); ok {
-		r, layout = l.reading()
+		r = l.reading()
 		p = l.pictures()
 	}
 	r.shape = shape
-	rows, err := readRows(ctx, path, r, layout, p)
+	rows, err := readRows(ctx, path, r, p)
 	if err != nil {
 		return nil, badFile("", path, err)
 	}
@@ -95,7 +94,7 @@ func ReadImages(ctx context.Context, path string, shape []int) (*Images, error) 
 	return rows.Images, nil
 }
 
-func readRows(ctx context.Context, path string, r reading, layout Layout, p pictures) (*Rows, error) {
+func readRows(ctx context.Context, path string, r reading, p pictures) (*Rows, error) {
 	r.loose = true
 	info, err := os.Stat(path)
 	if err != nil {
@@ -119,7 +118,7 @@ func readRows(ctx context.Context, path string, r reading, layout Layout, p pict
 	if err != nil {
 		return nil, err
 	}
-	images, err := layout.plain(t.values, r.shape)
+	images, err := r.layout.plain(t.values, r.shape)
 	if err != nil {
 		return nil, err
 	}
@@ -237,35 +236,6 @@ func fits(path string, n int, got, want []int) error {
 		return &Error{Path: path, Problem: fmt.Sprintf("each row has %d values (%s), want %s", values, by(got), by(want)), Hint: hint}
 	}
 	return nil
-}
-
-// readArray reads an NPY or an IDX file, gzipped or not. No more is read, nor more memory taken, than the header of the file
-// says.
-func readArray(ctx context.Context, path string) (array, File, error) {
-	size, err := arraySize(path)
-	if err != nil {
-		return array{}, File{Path: path}, err
-	}
-	b, file, err := readFile(ctx, path, size)
-	if errors.Is(err, errTooLarge) {
-		return array{}, file, fmt.Errorf("the header says %d bytes in all, the file has more", size)
-	} else if err != nil {
-		return array{}, file, err
-	}
-	a, err := parseArray(b)
-	return a, file, err
-}
-
-var errNoArray = errors.New("is neither an NPY nor an IDX file, nor one of the other formats that are read: .npz, .safetensors, .csv, PNG, JPEG, GIF, BMP")
-
-func parseArray(b []byte) (array, error) {
-	switch {
-	case bytes.HasPrefix(b, []byte(npyMagic)):
-		return parseNPY(b)
-	case isIDX(b):
-		return parseIDX(b)
-	}
-	return array{}, errNoArray
 }
 
 // WriteImages is [WriteRows] of images, or codes, without names and labels.

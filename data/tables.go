@@ -18,7 +18,6 @@ type Tables struct {
 	Images     string `toml:"images" required:"true" doc:"file of the training samples"`
 	Labels     string `toml:"labels" doc:"name of the labels in it, whole numbers or names of classes; by default labels, label or class, if there is one"`
 	TestImages string `toml:"test_images" doc:"file of the test samples; without it the set has no test split"`
-	Layout
 }
 
 // Named are the keys of files of several arrays.
@@ -37,6 +36,9 @@ func init() {
 // CSV is the user's data set in .csv files. The separator may be the comma, the semicolon or the tab.
 type CSV struct {
 	Tables
+	Height  int      `toml:"height" want:"> 0" doc:"image height in pixels, where a line is an image; without height and width it is a vector"`
+	Width   int      `toml:"width" want:"> 0" doc:"image width in pixels, where a line is an image"`
+	Scale   Scale    `toml:"scale" doc:"how values are scaled: bytes (x/255, of floats up to 255), minmax (to [0,1]), standardise (both by statistics of the fitted samples, kept with the model), or a factor; by default they are used as they are"`
 	Names   string   `toml:"names" doc:"column of the names of samples; by default name, or a column without a name, if there is one"`
 	Columns []string `toml:"columns" doc:"columns of the values, names or globs; by default all but those of labels and names"`
 }
@@ -44,12 +46,14 @@ type CSV struct {
 // NPZ is the user's data set in .npz files, as numpy.savez writes them.
 type NPZ struct {
 	Tables
+	Layout
 	Named
 }
 
 // Safetensors is the user's data set in .safetensors files.
 type Safetensors struct {
 	Tables
+	Layout
 	Named
 }
 
@@ -66,14 +70,18 @@ func (s *Safetensors) HasTest() bool { return s.Tables.HasTest() || s.TestTensor
 func (*Tables) Origin() Origin { return OwnFiles }
 
 // Check reports keys that need another one.
-func (t *Tables) Check() error { return t.Layout.check() }
+func (s *CSV) Check() error { return s.layout().check() }
+
+func (s *CSV) layout() *Layout { return &Layout{Height: s.Height, Width: s.Width, Scale: s.Scale} }
+
+func (s *CSV) fitsScale() bool { return s.Scale.fitted() }
 
 // Check reports keys that need another one.
-func (s *NPZ) Check() error { return errors.Join(s.Tables.Check(), s.Named.check(s.HasTest())) }
+func (s *NPZ) Check() error { return errors.Join(s.Layout.check(), s.Named.check(s.HasTest())) }
 
 // Check reports keys that need another one.
 func (s *Safetensors) Check() error {
-	return errors.Join(s.Tables.Check(), s.Named.check(s.HasTest()))
+	return errors.Join(s.Layout.check(), s.Named.check(s.HasTest()))
 }
 
 func (n *Named) check(hasTest bool) error {
@@ -85,15 +93,14 @@ func (n *Named) check(hasTest bool) error {
 
 // Shape implements [Source] by the first line of the file.
 func (s *CSV) Shape(Dirs) ([]int, bool) {
-	r, _ := s.reading()
-	return s.shape(r)
+	return s.shape(s.reading())
 }
 
 // Shape implements [Source] by the headers of the arrays.
-func (s *NPZ) Shape(Dirs) ([]int, bool) { return s.shape(s.train(s.Labels)) }
+func (s *NPZ) Shape(Dirs) ([]int, bool) { return s.shape(s.reading()) }
 
 // Shape implements [Source] by the header of the file.
-func (s *Safetensors) Shape(Dirs) ([]int, bool) { return s.shape(s.train(s.Labels)) }
+func (s *Safetensors) Shape(Dirs) ([]int, bool) { return s.shape(s.reading()) }
 
 // ValueNames implements [Namer] by the first line of the file of the training samples. It reads the whole file for the checksum.
 func (s *CSV) ValueNames(ctx context.Context) ([]string, File, error) {
@@ -101,8 +108,7 @@ func (s *CSV) ValueNames(ctx context.Context) ([]string, File, error) {
 	if err != nil {
 		return nil, file, badFile("csv", s.Images, err)
 	}
-	r, _ := s.reading()
-	c, err := f.columns(r)
+	c, err := f.columns(s.reading())
 	if err != nil {
 		return nil, file, badFile("csv", s.Images, err)
 	}
@@ -115,8 +121,7 @@ func (s *CSV) Describe(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", badFile("csv", s.Images, err)
 	}
-	r, _ := s.reading()
-	c, err := f.columns(r)
+	c, err := f.columns(s.reading())
 	if err != nil {
 		return "", badFile("csv", s.Images, err)
 	}
@@ -125,40 +130,42 @@ func (s *CSV) Describe(ctx context.Context) (string, error) {
 
 // Load implements [Source].
 func (s *CSV) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
-	r, _ := s.reading()
+	r := s.reading()
 	return s.load(ctx, "csv", need, s.HasTest(), [2]reading{r, r})
 }
 
 // Load implements [Source].
 func (s *NPZ) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
-	return s.load(ctx, "npz", need, s.HasTest(), s.readings(&s.Tables))
+	return s.load(ctx, "npz", need, s.HasTest(), s.readings(&s.Tables, s.Layout))
 }
 
 // Load implements [Source].
 func (s *Safetensors) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
-	return s.load(ctx, "safetensors", need, s.HasTest(), s.readings(&s.Tables))
+	return s.load(ctx, "safetensors", need, s.HasTest(), s.readings(&s.Tables, s.Layout))
 }
 
 // reading implements [reader].
-func (s *CSV) reading() (reading, Layout) {
-	return reading{labels: s.Labels, names: s.Names, columns: s.Columns}, s.Layout
+func (s *CSV) reading() reading {
+	return reading{labels: s.Labels, names: s.Names, columns: s.Columns, layout: *s.layout()}
 }
 
 // reading implements [reader].
-func (s *NPZ) reading() (reading, Layout) { return s.train(s.Labels), s.Layout }
+func (s *NPZ) reading() reading { return s.train(s.Labels, s.Layout) }
 
 // reading implements [reader].
-func (s *Safetensors) reading() (reading, Layout) { return s.train(s.Labels), s.Layout }
+func (s *Safetensors) reading() reading { return s.train(s.Labels, s.Layout) }
 
 // pictures implements [reader]: images are read as any other.
 func (*Tables) pictures() pictures { return pictures{} }
 
-func (n *Named) train(labels string) reading { return reading{tensor: n.Tensor, labels: labels} }
+func (n *Named) train(labels string, l Layout) reading {
+	return reading{tensor: n.Tensor, labels: labels, layout: l}
+}
 
 // readings are those of the training and of the test samples. Labels and names in the file of the training samples are not those of
 // another array in it, unless the key test_labels names them.
-func (n *Named) readings(t *Tables) [2]reading {
-	train := n.train(t.Labels)
+func (n *Named) readings(t *Tables, l Layout) [2]reading {
+	train := n.train(t.Labels, l)
 	test := train
 	if n.TestTensor != "" {
 		test.tensor = n.TestTensor
@@ -179,14 +186,14 @@ func (t *Tables) shape(r reading) ([]int, bool) {
 	if err != nil || len(dims) < 2 {
 		return nil, false
 	}
-	shape, err := t.sampleShape(dims)
+	shape, err := r.layout.sampleShape(dims)
 	return shape, err == nil
 }
 
 // load reads the splits. The names of classes, and the order of columns with names, are those of the training samples, which are
 // therefore read in any case.
 func (t *Tables) load(ctx context.Context, name string, need Need, hasTest bool, r [2]reading) (*Set, error) {
-	set := &Set{Name: name, HasTest: hasTest, Scale: t.Scale}
+	set := &Set{Name: name, HasTest: hasTest, Scale: r[0].layout.Scale}
 	images, columns, err := t.split(ctx, set, t.Images, r[0])
 	if err != nil {
 		return nil, err
@@ -218,7 +225,7 @@ func (t *Tables) split(ctx context.Context, set *Set, path string, r reading) (*
 	if !slices.Contains(set.Files, file) {
 		set.Files = append(set.Files, file)
 	}
-	images, err := t.samples(set, path, read.values)
+	images, err := r.layout.samples(set, path, read.values)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -250,6 +257,7 @@ type table struct {
 
 // reading is what is known of a file of samples before it is opened: what the keys of a data set say.
 type reading struct {
+	layout  Layout   // how the values are understood
 	tensor  string   // the array of the samples, where the file has several; "" for the only one that can be it
 	labels  string   // the array or column of the labels; "" for one that is named so
 	names   string   // the column of the names; "" for one that is named so

@@ -49,7 +49,7 @@ func TestTestSamplesInTheSameFileHaveTheirOwnLabels(t *testing.T) {
 		"the labels of the training": {"labels", Named{Tensor: "x_train", TestTensor: "x_test", TestLabels: "labels"}, "", []int{0, 1}},
 		"the same array":             {"labels", Named{Tensor: "x_train", TestTensor: "x_train"}, "", []int{0, 1}},
 	} {
-		source := &NPZ{Tables{Images: path, TestImages: c.file, Labels: c.labels}, c.named}
+		source := &NPZ{Tables{Images: path, TestImages: c.file, Labels: c.labels}, Layout{}, c.named}
 		set, err := source.Load(background, nil, Both)
 		if err != nil || !slices.Equal(set.Train.Labels(), []int{0, 1}) || !slices.Equal(set.Test.Labels(), c.want) {
 			t.Errorf("%s: %+v, %v", name, set, err)

@@ -92,7 +92,7 @@ func TestTheAccuraciesOfAllHeadsAreCompared(t *testing.T) {
 func TestTrialsOnOtherImagesAreNotPaired(t *testing.T) {
 	fifth, tenth := data.Selection{Validation: data.Validation{Fraction: 0.2}}, data.Selection{Validation: data.Validation{Fraction: 0.1}}
 	csv := func(scale string, s data.Selection) *config.Dataset {
-		return &config.Dataset{Name: "csv", Source: &data.CSV{Tables: data.Tables{Layout: data.Layout{Scale: data.Scale{Method: scale}}}}, Selection: s}
+		return &config.Dataset{Name: "csv", Source: &data.CSV{Scale: data.Scale{Method: scale}}, Selection: s}
 	}
 	limited := fifth
 	limited.Limit = 10

@@ -19,6 +19,7 @@ type program struct {
 	binary  string
 	data    string // folder with data sets, "" for the user's cache
 	threads int
+	old     bool // hooks are spelled as up to November 2026, see spelling.go
 }
 
 // A failure is a command that exited with an error.

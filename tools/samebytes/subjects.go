@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -89,7 +90,7 @@ func (p program) settings(ctx context.Context, folder, model string) (map[string
 	settings := map[string]string{}
 	flatten(settings, "", file.Model[model])
 	delete(settings, "about")
-	return settings, nil
+	return respelled(settings), nil
 }
 
 // plan lists the subjects that a program ships, sweeps first because they take longest.
@@ -119,8 +120,21 @@ func (p program) plan(ctx context.Context, folder string) ([]subject, error) {
 	return append(subjects, variantsOf(all)...), nil
 }
 
+// readsOldHooks asks the program for the spelling of its hooks.
+func (p program) readsOldHooks(ctx context.Context, folder string) (bool, error) {
+	models, err := p.names(ctx, folder, "models")
+	if err != nil || len(models) == 0 {
+		return false, err
+	}
+	text, err := p.command(ctx, folder, "check", "--fill", models[0])
+	if err != nil {
+		return false, err
+	}
+	return bytes.Contains(text, []byte("\npatience = ")), nil
+}
+
 // pruneTime finds when weights are pruned, in epochs.
-var pruneTime = regexp.MustCompile(`^prune\.\d+\.(from|until)$`)
+var pruneTime = regexp.MustCompile(`^hook\.prune\.(from|until)$`)
 
 // shortened returns the arguments that make a training short, from the settings that a model has.
 func shortened(settings map[string]string) []string {

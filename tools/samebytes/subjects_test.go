@@ -13,8 +13,8 @@ func TestShortened(t *testing.T) {
 		"auto-encoder": {map[string]string{"dataset.limit": "0", "train.epochs": "500", "train.batch": "128", "train.seed": "1"},
 			sets("dataset.limit=256", "train.batch=64", "train.epochs=2")},
 		"baseline": {map[string]string{"dataset.limit": "0", "iterations": "200", "train.seed": "1"}, sets("dataset.limit=256", "iterations=3")},
-		"pruned": {map[string]string{"prune.0.from": "200", "prune.0.until": "350", "train.epochs": "500"},
-			sets("prune.0.from=1", "prune.0.until=2", "train.epochs=3")},
+		"pruned": {map[string]string{"hook.prune.from": "200", "hook.prune.until": "350", "train.epochs": "500"},
+			sets("hook.prune.from=1", "hook.prune.until=2", "train.epochs=3")},
 	} {
 		if got := shortened(c.settings); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)

@@ -60,6 +60,9 @@ func (c *comparison) compareOne(ctx context.Context, s subject) verdict {
 		v.different = []difference{{"command", "works", err.Error()}}
 		return v
 	}
+	if c.opensRuns() && s.kind != kindSweep {
+		base.Values[codes+ofBase], base.Values[outputs+ofBase] = base.Values[codes], base.Values[outputs]
+	}
 	v.values = len(base.Values)
 	v.different, v.added = compare(base.Values, now)
 	return v
@@ -87,7 +90,7 @@ func (c *comparison) baseRecord(ctx context.Context, s subject) (r record, err e
 	return r, atomicfile.Write(path, func(w io.Writer) error { return json.NewEncoder(w).Encode(r) })
 }
 
-// measureBase trains with base and keeps the run: the working tree must be able to open it.
+// measureBase trains with base and keeps the run, for the working tree to open.
 func (c *comparison) measureBase(ctx context.Context, s subject) (r record, err error) {
 	folder, images, err := c.workFolder(s)
 	if err != nil {
@@ -102,7 +105,6 @@ func (c *comparison) measureBase(ctx context.Context, s subject) (r record, err 
 	if err != nil || s.kind == kindSweep {
 		return r, err
 	}
-	r.Values[codes+ofBase], r.Values[outputs+ofBase] = r.Values[codes], r.Values[outputs]
 	return r, c.keepRun(s, filepath.Join(folder, runFolder))
 }
 
@@ -131,6 +133,10 @@ func (c *comparison) keepRun(s subject, run string) error {
 	return nil
 }
 
+// opensRuns reports whether the working tree opens runs of base. A run of the old spelling is refused with an error that names
+// the version that reads it.
+func (c *comparison) opensRuns() bool { return c.base.old == c.now.old }
+
 // keptRun is the folder in the cache of the run that base trained.
 func (c *comparison) keptRun(s subject) string { return filepath.Join(c.cache, "runs", s.fileName()) }
 
@@ -142,7 +148,7 @@ func (c *comparison) measureNow(ctx context.Context, s subject) (values, error) 
 	}
 	defer os.RemoveAll(folder)
 	v, err := c.now.measure(ctx, s, folder, images)
-	if err != nil || s.kind == kindSweep {
+	if err != nil || s.kind == kindSweep || !c.opensRuns() {
 		return v, err
 	}
 	return v, c.now.addCodes(ctx, v, folder, c.keptRun(s), images, ofBase)

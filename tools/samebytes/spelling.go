@@ -1,0 +1,58 @@
+package main
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// hookKeys are the spellings of hooks up to version 0.2.0-dev of November 2026, and today's. They are tried in this order.
+var hookKeys = []struct {
+	old *regexp.Regexp
+	now string
+}{
+	{regexp.MustCompile(`^prune\.0\.`), "hook.prune."},
+	{regexp.MustCompile(`^(average|adversarial)\.`), "hook.$1."},
+	{regexp.MustCompile(`^(average|adversarial)=`), "hook.$1="},
+	{regexp.MustCompile(`^train\.(patience|min_delta)\b`), "hook.early_stopping.$1"},
+}
+
+// respelled returns settings with the hooks as tables hook.NAME. Early stopping that was switched off has no hook.
+func respelled(settings map[string]string) map[string]string {
+	settings = maps.Clone(settings)
+	if settings["train.patience"] == "0" {
+		delete(settings, "train.patience")
+		delete(settings, "train.min_delta")
+	}
+	if settings["prune.length"] == "1" {
+		delete(settings, "prune.length")
+	}
+	for key, value := range maps.Clone(settings) {
+		for _, k := range hookKeys {
+			if now := k.old.ReplaceAllString(key, k.now); now != key {
+				delete(settings, key)
+				settings[now] = value
+				break
+			}
+		}
+	}
+	return settings
+}
+
+// spell returns the arguments of a subject as this program reads them: those of hooks in the old spelling if it is old.
+func (p program) spell(args []string) []string {
+	if !p.old {
+		return args
+	}
+	args = slices.Clone(args)
+	for i, arg := range args {
+		for now, old := range map[string]string{"hook.prune.": "prune.0.", "hook.average=": "average=", "hook.adversarial=": "adversarial=",
+			"hook.early_stopping.": "train."} {
+			if rest, ok := strings.CutPrefix(arg, now); ok {
+				args[i] = old + rest
+			}
+		}
+	}
+	return args
+}
