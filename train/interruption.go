@@ -21,11 +21,7 @@ type Interruption struct {
 
 // Error implements error.
 func (e *Interruption) Error() string {
-	resume := "tessera resume " + e.Run
-	if e.Launcher != "" {
-		resume = e.Launcher + " " + resume + " --distributed"
-	}
-	return fmt.Sprintf("%s: %v at step %d (epoch %d); `%s` continues from there", e.Run, ErrInterrupted, e.Step, e.Epoch, resume)
+	return fmt.Sprintf("%s: %v at step %d (epoch %d)", e.Run, ErrInterrupted, e.Step, e.Epoch)
 }
 
 // Unwrap gives [ErrInterrupted].

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -15,14 +16,15 @@ import (
 func compareCommand() *cobra.Command {
 	var f compareFlags
 	cmd := &cobra.Command{
-		Use:   "compare RUN RUN...",
+		Use:   "compare RUN RUN... | SWEEP",
 		Short: "Put runs side by side: settings, metrics, atoms",
-		Long: "Print the settings that differ between runs, their metrics side by side with the best mean marked by *, and how alike their atoms are. " +
-			"Runs that differ by their seed alone are one column: mean and standard deviation over the seeds. With two or more common seeds, the " +
-			"difference from the first column is printed with its 95 % confidence interval, paired by seed. Where the interval contains 0, no " +
-			"difference is shown.",
-		Example: "  tessera compare runs/parts-1 runs/parts-2 runs/nmf-1 runs/nmf-2\n  tessera compare runs/a runs/b --metrics mse,hoyer_contribution --json\n  tessera compare runs/a runs/b -o comparison.html",
-		Args:    atLeast(2, "run"),
+		Long: "Print the settings that differ between runs, their metrics side by side, and the similarity of their atoms. A sweep stands for its " +
+			"finished trials. Held-out images are measured, or the fitted ones where none are held out; the table says which. Runs that differ by " +
+			"their seed alone are one column: mean and standard deviation over the seeds. With two or more common seeds, the difference from the " +
+			"first column is printed with its 95 % confidence interval, paired by seed. Where the interval contains 0, no difference is shown. " +
+			"* marks a mean that is shown to be better than all others on the same images.",
+		Example: "  tessera compare runs/parts-1 runs/parts-2 runs/nmf-1 runs/nmf-2\n  tessera compare sweeps/units\n  tessera compare runs/a runs/b --metrics mse,hoyer_contribution --json\n  tessera compare runs/a runs/b -o comparison.html",
+		Args:    atLeast(1, "run"),
 		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.compare(cmd, args) }),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
@@ -30,7 +32,7 @@ func compareCommand() *cobra.Command {
 	}
 	f.runFlags.add(cmd)
 	f.metricFlags.add(cmd)
-	addSplitFlag(cmd, &f.split, data.TestSplit)
+	addSplitFlag(cmd, &f.split, "")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
 	cmd.Flags().StringVarP(&f.out, "out", "o", "", "write an HTML file with the matched atoms in pairs, instead of printing")
 	return cmd
@@ -47,7 +49,7 @@ type compareFlags struct {
 
 func (f *compareFlags) compare(cmd *cobra.Command, runs []string) error {
 	o := comparison.Options{Split: data.Split(f.split)}
-	if err := o.Split.Check(); err != nil {
+	if err := o.Split.Check(); f.split != "" && err != nil {
 		return usagef("--split: %v", err)
 	}
 	var err error
@@ -66,7 +68,9 @@ func (f *compareFlags) compare(cmd *cobra.Command, runs []string) error {
 		return err
 	}
 	t, err := comparison.Compare(cmd.Context(), runs, o)
-	if err != nil {
+	if errors.Is(err, comparison.ErrTooFew) || errors.Is(err, comparison.ErrRepeated) {
+		return usageError{fmt.Errorf("compare: %w", err)}
+	} else if err != nil {
 		return err
 	}
 	if f.out != "" {
@@ -85,7 +89,11 @@ func printComparison(out io.Writer, c *comparison.Table) error {
 	t := newTable(out)
 	t.row("", "model", "measured on", "runs")
 	for _, m := range c.Models {
-		t.row(m.Label, m.Name, fmt.Sprintf("%s, %s, %d %s", m.Dataset, m.Split, m.Images, m.Counted), strings.Join(m.Runs, " "))
+		images := fmt.Sprintf("%s, %s, %d %s", m.Dataset, m.Split, m.Images, m.Counted)
+		if m.Note != "" {
+			images += " (" + m.Note + ")"
+		}
+		t.row(m.Label, m.Name, images, strings.Join(m.Runs, " "))
 	}
 	if len(c.Settings) > 0 {
 		t.row()

@@ -14,7 +14,7 @@ func TestCompareShowsWhatDiffers(t *testing.T) {
 		b.must(0, "train", "small", "--epochs", "1", "--out", run[0], "--set", "train.seed="+run[1], "--set", "loss.0.weight="+run[2])
 	}
 	r := b.must(0, "compare", "a1", "a2", "b1", "b2")
-	b.contains("standard output", r.stdout, "A  small  swimmer, all, 256 images  a1 a2\n", "B  small  swimmer, all, 256 images  b1 b2\n",
+	b.contains("standard output", r.stdout, "A  small  swimmer, train, 256 images (fitted to these images)  a1 a2\n", "B  small  swimmer, train, 256 images (fitted to these images)  b1 b2\n",
 		"setting        A    B\nloss.0.weight  1.0  0.5\n", "B - A (95 %)", " ± ", "A, between its seeds", "A and B")
 	var c comparison.Table
 	if err := json.Unmarshal([]byte(b.must(0, "compare", "a1", "b1", "--json", "--metrics", "mse,hoyer").stdout), &c); err != nil {
@@ -24,6 +24,7 @@ func TestCompareShowsWhatDiffers(t *testing.T) {
 		t.Errorf("got %+v", c)
 	}
 	b.contains("standard error", b.must(exitUsage, "compare", "a1").stderr, "compare: got 1 run, want at least 2\n")
+	b.contains("standard error", b.must(exitUsage, "compare", "a1", "a1").stderr, "compare: a1: the same model with the same seed 1 as a1; give it once\n")
 	b.contains("standard error", b.must(exitUsage, "compare", "a1", "nothing").stderr, "nothing")
 	if out := b.must(0, "compare", "a1", "b1").stdout; strings.Contains(out, "between its seeds") {
 		t.Errorf("one seed has no agreement between seeds:\n%s", out)

@@ -15,10 +15,12 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"tessera/parallel/mpi"
 	"tessera/train"
 	"tessera/train/folder"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 )
 
 var mpirun = flag.String("mpirun", "", "the mpirun to test distributed trainings with, for example mpirun.openmpi or mpirun.mpich")
@@ -264,7 +266,7 @@ func TestAnInterruptedProcessOfSeveralSaysHowToResumeAll(t *testing.T) {
 	err := fmt.Errorf("engine: all-reduce sum 1.0 late: %w", &mpi.Lost{What: "an all-reduce", Ranks: []int{1}, Hosts: []string{"b"}, After: time.Second})
 	for run, want := range map[string]string{"runs/small": "`mpirun -n 2 tessera resume runs/small --distributed` continues", "": "resume the run with `mpirun -n 2` and --distributed"} {
 		var stderr bytes.Buffer
-		code := explain(nil, err, &stderr, run)
+		code := explain(failure{err: err, run: run}, &stderr)
 		if text := stderr.String(); code != exitLost || strings.Contains(text, "late") || !strings.Contains(text, "no answer from rank 1 on b") || !strings.Contains(text, want) {
 			t.Errorf("run %q: exit code %d, %s", run, code, text)
 		}
@@ -275,7 +277,9 @@ func TestAnInterruptedProcessOfSeveralSaysHowToResumeAll(t *testing.T) {
 	}
 	full := &folder.WriteError{Path: filepath.Join(dir, "metrics.jsonl"), Err: syscall.ENOSPC}
 	for distributed, want := range map[bool]string{true: "`mpirun -n 2 tessera resume " + dir + " --distributed` continues", false: "`tessera resume " + dir + "` continues"} {
-		if got := afterWriting(full, distributed); !strings.HasSuffix(got, want) {
+		cmd := &cobra.Command{}
+		cmd.Flags().Bool("distributed", distributed, "")
+		if got := afterWriting(failure{err: full, command: cmd}); !strings.HasSuffix(got, want) {
 			t.Errorf("distributed %v: %s, want %s", distributed, got, want)
 		}
 	}

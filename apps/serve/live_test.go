@@ -165,7 +165,7 @@ func TestAReloadUnderLoadFailsNoRequest(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if last := logged[len(logged)-1]; !strings.Contains(last, "the former run is served") {
+	if last := logged[len(logged)-1]; !strings.Contains(last, "the former one is used") {
 		t.Errorf("logged %q", logged)
 	}
 }

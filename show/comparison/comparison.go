@@ -1,25 +1,27 @@
-// Package comparison puts trained runs side by side: the settings that differ, metrics with the better value marked, paired
-// differences over seeds with confidence intervals, and how alike the atoms are. It is what `tessera compare` prints.
+// Package comparison puts trained runs side by side: the settings that differ, their metrics, differences paired by seed with
+// confidence intervals, and the similarity of their atoms. [Compare] returns a [Table] of [Model] columns.
 package comparison
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"math"
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/stat"
 	"tessera"
 	"tessera/config"
 	"tessera/data"
 	"tessera/metrics"
+	"tessera/sweep"
+	"tessera/train/evaluation"
 )
 
-// Options say what is compared.
+// Options are the settings of a comparison.
 type Options struct {
-	Split   data.Split        // the images that are measured; "" stands for the test images
+	Split   data.Split        // the measured images; "": held-out ones, else the fitted ones, as [evaluation.PlanOf] says
 	Metrics metrics.Selection // nil: [metrics.Default]
 	Open    tessera.Options   // how runs are opened
 }
@@ -40,23 +42,31 @@ type Model struct {
 	Dataset string             `json:"dataset"`
 	Split   string             `json:"split"`
 	Images  int                `json:"images"`
-	Counted string             `json:"-"`                      // what they are called: "images" or "samples"
+	Note    string             `json:"note,omitempty"`         // what a reader must know of the images, as in [evaluation.Report]
+	Counted string             `json:"-"`                      // "images" or "samples"
 	Seeded  *metrics.Agreement `json:"seeded_atoms,omitempty"` // of the atoms of its seeds; nil for one seed and without atoms
 	First   *metrics.Agreement `json:"first_atoms,omitempty"`  // of its atoms and those of the first model; nil for the first itself
 	Pairs   []metrics.Match    `json:"atom_pairs,omitempty"`   // atoms of the first model with the matched ones of this one, most similar first
 
 	declared *config.Model
-	results  []*metrics.Result
-	atoms    []*metrics.Atoms
-	images   map[uint64]string // of each seed: the checksum of the measured images
+	members  []member // in the order of their seeds
+}
+
+// member is a measured run of a model.
+type member struct {
+	path   string
+	seed   uint64
+	result *metrics.Result
+	atoms  *metrics.Atoms
+	images string // the checksum of the measured images
 }
 
 // Atoms returns the atoms of the first seed, nil where the decoder has none.
 func (m *Model) Atoms() *metrics.Atoms {
-	if len(m.atoms) == 0 {
+	if len(m.members) == 0 {
 		return nil
 	}
-	return m.atoms[0]
+	return m.members[0].atoms
 }
 
 // Setting is one key with its value in each model, as TOML; "" where the model does not have it.
@@ -77,17 +87,28 @@ type Cell struct {
 	Measured  bool            `json:"measured"` // false: not applicable
 	Mean      float64         `json:"mean"`     // over the seeds
 	Deviation float64         `json:"deviation"`
-	Best      bool            `json:"best"`                 // no other model measured on the same images has a better mean, and some have a worse one
+	Best      bool            `json:"best"`                 // a better mean than every other model on the same images, by a shown difference
 	Paired    *metrics.Paired `json:"difference,omitempty"` // from the first model, over the seeds that both have; nil for fewer than two
 }
 
-// Compare opens and measures runs, one after the other. It needs at least two.
-func Compare(ctx context.Context, runs []string, o Options) (*Table, error) {
+// The errors of runs that cannot be compared.
+var (
+	ErrTooFew   = errors.New("want at least 2")
+	ErrRepeated = errors.New("the same model with the same seed")
+)
+
+// Compare opens and measures runs, one after the other. The folder of a sweep stands for its finished trials. Fewer than two runs
+// are [ErrTooFew], two equal ones [ErrRepeated].
+func Compare(ctx context.Context, paths []string, o Options) (*Table, error) {
 	if ctx == nil {
 		return nil, errors.New("comparison: no context: give context.Background()")
 	}
+	runs, err := trials(paths)
+	if err != nil {
+		return nil, err
+	}
 	if len(runs) < 2 {
-		return nil, fmt.Errorf("comparison: got %d runs, want at least 2", len(runs))
+		return nil, fmt.Errorf("got %d run%s, %w", len(runs), strings.Repeat("s", 1-len(runs)), ErrTooFew)
 	}
 	t := &Table{}
 	for _, path := range runs {
@@ -97,10 +118,34 @@ func Compare(ctx context.Context, runs []string, o Options) (*Table, error) {
 	}
 	for i, m := range t.Models {
 		m.Label = label(i)
+		slices.SortFunc(m.members, func(a, b member) int { return cmp.Compare(a.seed, b.seed) })
+		for _, one := range m.members {
+			m.Runs, m.Seeds = append(m.Runs, one.path), append(m.Seeds, one.seed)
+		}
 	}
 	t.settings()
 	t.metrics()
 	return t, t.agreements()
+}
+
+// trials replaces the folders of sweeps by those of their finished trials.
+func trials(paths []string) (runs []string, err error) {
+	for _, path := range paths {
+		if !sweep.Is(path) {
+			runs = append(runs, path)
+			continue
+		}
+		results, err := sweep.Read(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range results.Trials {
+			if row.Metrics != nil {
+				runs = append(runs, sweep.TrialPath(path, row.Trial))
+			}
+		}
+	}
+	return runs, nil
 }
 
 // label is A, B, ..., Z, AA, AB, ...
@@ -111,14 +156,18 @@ func label(i int) string {
 	return label(i/26-1) + label(i%26)
 }
 
-// add measures a run and puts it beside the other seeds of its model.
+// add measures a run and adds it to the other seeds of its model.
 func (t *Table) add(ctx context.Context, path string, o Options) error {
 	r, err := tessera.Open(path, o.Open)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	sample, err := r.Sample(ctx, o.Split)
+	split := o.Split
+	if split == "" {
+		split = evaluation.PlanOf(r.Model).First
+	}
+	sample, err := r.Sample(ctx, split)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -126,17 +175,15 @@ func (t *Table) add(ctx context.Context, path string, o Options) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	m := t.modelOf(r.Model, result)
-	if seed := r.Model.Train.Seed; slices.Contains(m.Seeds, seed) {
-		return fmt.Errorf("%s: the same model with the same seed %d as %s; give it once", path, seed, m.Runs[slices.Index(m.Seeds, seed)])
+	m, seed := t.modelOf(r.Model, result), r.Model.Train.Seed
+	if i := slices.IndexFunc(m.members, func(other member) bool { return other.seed == seed }); i >= 0 {
+		return fmt.Errorf("%s: %w %d as %s; give it once", path, ErrRepeated, seed, m.members[i].path)
 	}
-	m.Runs, m.Seeds, m.results = append(m.Runs, path), append(m.Seeds, r.Model.Train.Seed), append(m.results, result)
-	m.atoms = append(m.atoms, r.Atoms())
-	m.images[r.Model.Train.Seed] = sample.Images.Checksum()
+	m.members = append(m.members, member{path, seed, result, r.Atoms(), sample.Images.Checksum()})
 	return nil
 }
 
-// modelOf is the model of a run: that of an earlier run which differs by its seed alone, or a new one.
+// modelOf returns the model of a run: that of an earlier run which differs by its seed alone, or a new one.
 func (t *Table) modelOf(declared *config.Model, r *metrics.Result) *Model {
 	for _, m := range t.Models {
 		other := slices.ContainsFunc(config.Differences(m.declared, declared), func(d config.Difference) bool { return d.Key != "train.seed" })
@@ -144,35 +191,42 @@ func (t *Table) modelOf(declared *config.Model, r *metrics.Result) *Model {
 			return m
 		}
 	}
-	m := &Model{Name: declared.Name, Dataset: r.Dataset, Split: r.Split, Images: r.Images, Counted: r.Counted(), declared: declared, images: map[uint64]string{}}
+	m := &Model{Name: declared.Name, Dataset: r.Dataset, Split: r.Split, Images: r.Images, Note: evaluation.ReportOf(declared, r).Note, Counted: r.Counted(), declared: declared}
 	t.Models = append(t.Models, m)
 	return m
 }
 
-// settings lists the keys that differ, in their order.
+// settings lists the keys that differ. A key that some models do not have is left out where the others have its default.
 func (t *Table) settings() {
-	first := t.Models[0].declared
-	for i, m := range t.Models[1:] {
-		for _, d := range config.Differences(first, m.declared) {
-			if d.Key == "name" || d.Key == "train.seed" {
-				continue
+	keys, has := []string{}, make([]map[string]Line, len(t.Models))
+	for i, m := range t.Models {
+		has[i] = map[string]Line{}
+		for _, line := range Declaration(m.declared) {
+			if line.Key != "" && line.Key != "train.seed" {
+				has[i][line.Key] = line
+				keys = append(keys, line.Key)
 			}
-			at := slices.IndexFunc(t.Settings, func(s Setting) bool { return s.Key == d.Key })
-			if at < 0 {
-				at = len(t.Settings)
-				t.Settings = append(t.Settings, Setting{d.Key, slices.Repeat([]string{d.Was}, len(t.Models))}) // of models that equal the first
-			}
-			t.Settings[at].Values[i+1] = d.Is
 		}
 	}
-	slices.SortFunc(t.Settings, func(a, b Setting) int { return strings.Compare(a.Key, b.Key) })
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
+		row, common, declared := Setting{Key: key}, true, false
+		for i := range has {
+			line, ok := has[i][key]
+			row.Values = append(row.Values, line.Value)
+			common, declared = common && ok, declared || ok && !line.Default
+		}
+		if (common || declared) && slices.ContainsFunc(row.Values, func(v string) bool { return v != row.Values[0] }) {
+			t.Settings = append(t.Settings, row)
+		}
+	}
 }
 
 // metrics fills the rows.
 func (t *Table) metrics() {
 	var names []string
 	for _, m := range t.Models {
-		for _, v := range m.results[0].Shown() {
+		for _, v := range m.members[0].result.Shown() {
 			if !slices.Contains(names, v.Name) {
 				names = append(names, v.Name)
 			}
@@ -191,107 +245,106 @@ func (t *Table) metrics() {
 	}
 }
 
-// mark marks the best of a row, among the models measured on the images of the first; none where all are equal, or only one has
-// the metric.
+// mark marks the best of a row: the model with the best mean, if its difference from every other model on the same images is shown.
 func (t *Table) mark(row Metric) {
-	low, high := math.Inf(1), math.Inf(-1)
-	ranked := func(i int) bool { return row.Cells[i].Measured && t.Models[i].sameImages(t.Models[0]) }
-	for i, c := range row.Cells {
-		if ranked(i) {
-			low, high = min(low, c.Mean), max(high, c.Mean)
+	worse := func(i, j int) bool { // j is shown to be better than i
+		p := t.Models[j].difference(row.Name, t.Models[i])
+		return p != nil && p.Shown() && (p.Mean > 0) == (row.Better == metrics.Higher)
+	}
+	for best := range row.Cells {
+		others, all := 0, row.Better != metrics.Neither
+		for i, c := range row.Cells {
+			if i != best && c.Measured && t.Models[i].sameImages(t.Models[best]) {
+				others++
+				all = all && worse(i, best)
+			}
 		}
-	}
-	if row.Better == metrics.Neither || low >= high {
-		return
-	}
-	best := low
-	if row.Better == metrics.Higher {
-		best = high
-	}
-	for i := range row.Cells {
-		row.Cells[i].Best = ranked(i) && row.Cells[i].Mean == best
+		row.Cells[best].Best = others > 0 && all
 	}
 }
 
-// sameImages reports whether two models were measured on the same images, whatever their data sets are called: those of
-// every common seed, which may draw the held-out images, or all where there is none.
+// sameImages reports whether two models were measured on the same images, whatever their data sets are called. Held-out images may
+// depend on the seed: they must be those of every common seed, or of all seeds if no seed is common.
 func (m *Model) sameImages(other *Model) bool {
 	if m.Split != other.Split {
 		return false
 	}
-	common := false
-	for seed, sum := range m.images {
-		if theirs, ok := other.images[seed]; ok {
-			if common = true; sum != theirs {
-				return false
+	common, all := false, map[string]bool{}
+	for _, a := range m.members {
+		for _, b := range other.members {
+			all[a.images], all[b.images] = true, true
+			if a.seed == b.seed {
+				if common = true; a.images != b.images {
+					return false
+				}
 			}
 		}
 	}
-	return common || m.anyImages() != "" && m.anyImages() == other.anyImages()
+	return common || len(all) == 1
 }
 
-// anyImages is the checksum that all seeds share, "" if they do not.
-func (m *Model) anyImages() string {
-	sums := slices.Compact(slices.Sorted(maps.Values(m.images)))
-	if len(sums) != 1 {
-		return ""
-	}
-	return sums[0]
-}
-
-// cell measures one metric of the model, beside the first one.
+// cell returns one metric of the model and its difference from the first model.
 func (m *Model) cell(name string, first *Model) Cell {
-	values := m.bySeed(name)
-	if len(values) == 0 {
-		return Cell{}
-	}
-	var all, own, others []float64
-	reference := first.bySeed(name)
-	for _, seed := range m.Seeds {
-		v, ok := values[seed]
-		if !ok {
-			continue
-		}
-		all = append(all, v)
-		if w, ok := reference[seed]; ok && m != first && m.sameImages(first) {
-			own, others = append(own, v), append(others, w)
+	var all []float64
+	for _, one := range m.members {
+		if v, ok := one.result.Number(name); ok {
+			all = append(all, v)
 		}
 	}
-	c := Cell{Measured: true}
-	c.Mean, c.Deviation = moments(all)
-	if p, err := metrics.PairedDifference(others, own); err == nil {
-		c.Paired = &p
+	c := Cell{Measured: len(all) > 0}
+	switch {
+	case len(all) == 1:
+		c.Mean = all[0]
+	case len(all) > 1:
+		c.Mean, c.Deviation = stat.MeanStdDev(all, nil)
+	}
+	if m != first {
+		c.Paired = m.difference(name, first)
 	}
 	return c
 }
 
-// bySeed is one metric of every seed for which it is applicable.
-func (m *Model) bySeed(name string) map[uint64]float64 {
-	values := map[uint64]float64{}
-	for i, r := range m.results {
-		if v, ok := r.Number(name); ok {
-			values[m.Seeds[i]] = v
+// difference is that of one metric from another model, paired by seed; nil for fewer than two common seeds, and on other images.
+func (m *Model) difference(name string, from *Model) *metrics.Paired {
+	if !m.sameImages(from) {
+		return nil
+	}
+	var is, was []float64
+	for _, a := range m.members {
+		for _, b := range from.members {
+			x, ok := a.result.Number(name)
+			y, also := b.result.Number(name)
+			if a.seed == b.seed && ok && also {
+				is, was = append(is, x), append(was, y)
+			}
 		}
 	}
-	return values
+	if p, err := metrics.PairedDifference(was, is); err == nil {
+		return &p
+	}
+	return nil
 }
 
 // agreements compares the atoms of the seeds of each model, and those of its first seed with the first model's.
 func (t *Table) agreements() (err error) {
 	for _, m := range t.Models {
-		if len(m.atoms) > 1 && !slices.Contains(m.atoms, nil) {
-			if m.Seeded, err = metrics.CompareAtoms(m.atoms, 1); err != nil {
+		var atoms []*metrics.Atoms
+		for _, one := range m.members {
+			atoms = append(atoms, one.atoms)
+		}
+		if len(atoms) > 1 && !slices.Contains(atoms, nil) {
+			if m.Seeded, err = metrics.CompareAtoms(atoms, 1); err != nil {
 				return err
 			}
 		}
-		pair := []*metrics.Atoms{t.Models[0].atoms[0], m.atoms[0]}
-		if m == t.Models[0] || pair[0] == nil || pair[1] == nil || pair[0].Pixels() != pair[1].Pixels() {
+		first, own := t.Models[0].Atoms(), m.Atoms()
+		if m == t.Models[0] || first == nil || own == nil || first.Pixels() != own.Pixels() {
 			continue
 		}
-		if m.First, err = metrics.CompareAtoms(pair, 1); err != nil {
+		if m.First, err = metrics.CompareAtoms([]*metrics.Atoms{first, own}, 1); err != nil {
 			return err
 		}
-		if m.Pairs, err = metrics.MatchAtoms(pair[0], pair[1]); err != nil {
+		if m.Pairs, err = metrics.MatchAtoms(first, own); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 	"tessera/config"
 	"tessera/metrics"
 	"tessera/show/comparison"
+	"tessera/sweep"
 )
 
 const declared = `
@@ -91,8 +94,15 @@ func TestSeedsOfOneDeclarationAreOneModel(t *testing.T) {
 	if row.Name != "mse" || row.Cells[1].Paired == nil || *row.Cells[1].Paired != want || math.Abs(row.Cells[0].Mean-(a[0]+a[1]+a[2])/3) > 1e-15 {
 		t.Errorf("got %+v, want the difference %+v", row, want)
 	}
-	if row.Cells[0].Best == row.Cells[1].Best || row.Cells[0].Best != (row.Cells[0].Mean < row.Cells[1].Mean) {
-		t.Errorf("the best is marked wrongly: %+v", row.Cells)
+	for i, row := range got.Metrics {
+		p, better := row.Cells[1].Paired, 1
+		if p != nil && (p.Mean < 0) == (row.Better == metrics.Higher) {
+			better = 0
+		}
+		shown := p != nil && p.Shown() && row.Better != metrics.Neither
+		if row.Cells[better].Best != shown || row.Cells[1-better].Best {
+			t.Errorf("%d: %s: marked as best: %v, %v; the difference is %v", i, row.Name, row.Cells[0].Best, row.Cells[1].Best, p)
+		}
 	}
 	if got.Models[0].Seeded == nil || got.Models[0].First != nil || got.Models[1].First == nil {
 		t.Errorf("atoms: %+v %+v", got.Models[0], got.Models[1])
@@ -147,7 +157,7 @@ func TestWhatCannotBeComparedIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	a := trained(t, dir, "a")
 	for says, runs := range map[string][]string{
-		"got 1 runs, want at least 2":       {a},
+		"got 1 run, want at least 2":        {a},
 		"the same model with the same seed": {a, a},
 		"is not a run":                      {a, dir},
 	} {
@@ -157,5 +167,58 @@ func TestWhatCannotBeComparedIsAnError(t *testing.T) {
 	}
 	if _, err := comparison.Compare(context.Context(nil), []string{a, a}, comparison.Options{}); err == nil {
 		t.Error("no context is no error")
+	}
+}
+
+func TestASweepStandsForItsTrials(t *testing.T) {
+	declared, err := config.Load("models.toml", []byte(declared+"[sweep.s]\nmodel = \"small\"\nseeds = [2, 1]\nset.encoder.0.units = [4, 5]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := declared.Sweep("s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "s")
+	planned, err := sweep.New(t.Context(), spec, sweep.Options{Out: out, Jobs: 1})
+	if err == nil {
+		_, err = planned.Run(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := comparison.Compare(t.Context(), []string{out}, comparison.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Models) != 2 || !slices.Equal(got.Models[0].Seeds, []uint64{1, 2}) || got.Metrics[0].Cells[1].Paired == nil {
+		t.Errorf("got %d models, %+v", len(got.Models), got.Models[0])
+	}
+}
+
+func TestHeldOutImagesAreMeasured(t *testing.T) {
+	dir := t.TempDir()
+	held, all := trained(t, dir, "a", "dataset.validation=0.2"), trained(t, dir, "b")
+	got, err := comparison.Compare(t.Context(), []string{held, all}, comparison.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := got.Models[0], got.Models[1]
+	if a.Split != "validation" || a.Images != 12 || a.Note != "" || b.Split != "train" || !strings.Contains(b.Note, "fitted") {
+		t.Errorf("got %+v and %+v", a, b)
+	}
+}
+
+// A key of one model only is shown where it is declared.
+func TestSettingsOfOtherModelsHaveNoEmptyDefaults(t *testing.T) {
+	dir := t.TempDir()
+	got, err := comparison.Compare(t.Context(), []string{trained(t, dir, "a"),
+		trained(t, dir, "b", `loss=[{ kind = "mse" }, { kind = "kl", weight = 0.25 }]`)}, comparison.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []comparison.Setting{{Key: "loss.1.kind", Values: []string{"", `"kl"`}}, {Key: "loss.1.weight", Values: []string{"", "0.25"}}}
+	if !reflect.DeepEqual(got.Settings, want) {
+		t.Errorf("got  %v\nwant %v", got.Settings, want)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/metrics"
+	"tessera/show/comparison"
 	"tessera/show/figures"
 	"tessera/train"
 	"tessera/train/evaluation"
@@ -43,7 +44,7 @@ type Run struct {
 	Samples  *Samples
 	Codes    []ClassCodes
 	Heads    []HeadPlots
-	Settings []SettingLine
+	Settings []comparison.Line
 	Origin   Origin
 }
 
@@ -81,7 +82,7 @@ func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
 		env = train.Environment{} // a run without its record is shown without it
 	}
 	r.Origin = originOf(r, env)
-	r.Settings = settingsOf(opened.Model)
+	r.Settings = comparison.Declaration(opened.Model)
 	if err := r.measure(ctx, opened, o); err != nil {
 		return nil, err
 	}
