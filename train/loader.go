@@ -11,6 +11,7 @@ import (
 	"tessera/hooks"
 	"tessera/internal/random"
 	"tessera/internal/volume"
+	"tessera/part"
 )
 
 // loader prepares batches ahead of the steps: while the team updates the parameters of one step, it gathers and scales the
@@ -144,6 +145,10 @@ func (l *loader) Fill(thread int) {
 		case in.Weight != nil:
 			if thread == 0 {
 				b.values[i][0] = l.weight(in)
+				if w := b.values[i][0]; w < 0 {
+					l.failed[thread] = part.KeyErrorf(in.Name, "got %v, want a weight >= 0", w)
+					return
+				}
 			}
 		case in.Name == graph.Views:
 			l.failed[thread] = l.fillViews(thread, b, b.values[i])
