@@ -157,7 +157,7 @@ func limitMemory(requests int64) {
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
 		var now runtime.MemStats
 		runtime.ReadMemStats(&now)
-		debug.SetMemoryLimit(int64(now.Sys-now.HeapReleased) + requests + requests/4)
+		debug.SetMemoryLimit(int64(now.Sys-now.HeapReleased) + requests + requests/8)
 	}
 }
 
