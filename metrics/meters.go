@@ -8,6 +8,7 @@ import (
 
 	"tessera/data"
 	"tessera/kernel"
+	"tessera/parallel/team"
 )
 
 // Meters measures several metrics of one model together: what a batch of images gives is shared by all of them.
@@ -66,7 +67,7 @@ func (m *Meters) start(s Subject, has Reads, heads []string, c Choice) error {
 		subject := s
 		subject.Head = head
 		var err error
-		if run.meter, err = c.Metric.Start(&subject); err != nil {
+		if err = c.guarded(func() error { run.meter, err = c.Metric.Start(&subject); return err }); err != nil {
 			return err
 		}
 		if run.meter == nil {
@@ -76,6 +77,20 @@ func (m *Meters) start(s Subject, has Reads, heads []string, c Choice) error {
 	}
 	m.reads |= d.Reads
 	return nil
+}
+
+// guarded calls a method of the metric. A panic is an error that names the metric.
+func (c Choice) guarded(do func() error) (err error) {
+	defer func() {
+		cause := recover()
+		if of, ok := cause.(*team.Panic); ok { // on another thread
+			cause = of.Value
+		}
+		if cause != nil {
+			err = fmt.Errorf("metrics: %s: panicked: %v", c.first(), cause)
+		}
+	}()
+	return do()
 }
 
 // why says why a metric that reads this is not applicable where it is not there.
@@ -109,7 +124,7 @@ func (m *Meters) Add(b Batch, logits map[string][]float32) error {
 			continue
 		}
 		b.Logits = logits[run.head]
-		if err := run.meter.Add(&b); err != nil {
+		if err := run.choice.guarded(func() error { return run.meter.Add(&b) }); err != nil {
 			return err
 		}
 	}
@@ -137,7 +152,7 @@ func (run running) values(ctx context.Context) (chosen Values, err error) {
 		all[i].Missing = run.missing
 	}
 	if run.meter != nil {
-		if all, err = run.meter.Values(ctx); err != nil {
+		if err = run.choice.guarded(func() error { all, err = run.meter.Values(ctx); return err }); err != nil {
 			return nil, err
 		}
 	}
