@@ -56,13 +56,13 @@ func (l *lister) rows() []row {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	places := l.places()
-	each := make([]status, len(places))
+	all := make([]status, len(places))
 	var wait sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
 	for w := range workers {
 		wait.Go(func() {
 			for i := w; i < len(places); i += workers {
-				each[i] = l.status(places[i])
+				all[i] = l.status(places[i])
 			}
 		})
 	}
@@ -70,8 +70,8 @@ func (l *lister) rows() []row {
 	clear(l.known)
 	var rows []row
 	for i, p := range places {
-		l.known[p.path] = each[i]
-		rows = append(rows, each[i].row(l.dir, p))
+		l.known[p.path] = all[i]
+		rows = append(rows, all[i].row(l.dir, p))
 	}
 	slices.SortStableFunc(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(b.Modified, a.Modified), strings.Compare(a.Path, b.Path))
@@ -79,7 +79,8 @@ func (l *lister) rows() []row {
 	return rows
 }
 
-// status is what was read before if nothing has changed. Whether a process trains an unfinished run changes without its files.
+// status returns the status of a place: the known one if it is finished and its files are the same. Whether a process trains an
+// unfinished run changes without its files.
 func (l *lister) status(p place) status {
 	if old, ok := l.known[p.path]; ok && old.stamp == p.stamp && old.State == finished {
 		return old
@@ -138,14 +139,14 @@ func (s status) row(dir string, p place) row {
 	return r
 }
 
-// status is what the list shows of a run or a sweep.
+// status is the status of a run or a sweep.
 type status struct {
 	train.Status
 	Dataset string
 	stamp   string // of the files it was read from
 }
 
-// The states that matter to pages.
+// The states that pages treat differently.
 const (
 	training = train.Training
 	finished = train.Finished
@@ -220,7 +221,7 @@ func (s status) text() string {
 	return text
 }
 
-// modified is when a file was last written, the zero time if it is missing.
+// modified returns when a file was last written, the zero time if it is missing.
 func modified(path, name string) (t time.Time) {
 	if info, err := os.Stat(filepath.Join(path, name)); err == nil {
 		t = info.ModTime()
@@ -308,10 +309,10 @@ func (s *Server) listEvents(w http.ResponseWriter, r *http.Request) {
 	s.stream(w, r, func() (string, any, error) {
 		var changed []row
 		here := map[string]row{}
-		for _, one := range s.list.rows() {
-			here[one.Path] = one
-			if one != was[one.Path] {
-				changed = append(changed, one)
+		for _, r := range s.list.rows() {
+			here[r.Path] = r
+			if r != was[r.Path] {
+				changed = append(changed, r)
 			}
 		}
 		var gone []string

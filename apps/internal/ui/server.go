@@ -39,7 +39,7 @@ type Options struct {
 // Server serves one folder.
 type Server struct {
 	dir     string
-	real    string // dir without symbolic links
+	real    string // dir as an absolute path without symbolic links
 	options Options
 	list    lister
 
@@ -56,7 +56,10 @@ type rendered struct {
 
 // New returns a server of the runs and sweeps in a folder and its sub-folders.
 func New(dir string, o Options) (*Server, error) {
-	real, err := filepath.EvalSymlinks(dir)
+	real, err := filepath.Abs(dir)
+	if err == nil {
+		real, err = filepath.EvalSymlinks(real)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("ui: %w", err)
 	}
@@ -154,7 +157,7 @@ func (s *Server) find(path string) (string, error) {
 	if !filepath.IsLocal(local) || strings.Contains("/"+path, "/.") && path != "." {
 		return "", errNotHere
 	}
-	real, err := filepath.EvalSymlinks(filepath.Join(s.dir, local))
+	real, err := filepath.EvalSymlinks(filepath.Join(s.real, local))
 	if err != nil {
 		return "", errNotHere
 	}
