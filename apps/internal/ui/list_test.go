@@ -1,6 +1,9 @@
 package ui
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"tessera/metrics"
@@ -28,5 +31,27 @@ func TestTheListShowsTheNumberThatTellsMost(t *testing.T) {
 	accuracy, _ := best.Metrics.Number("accuracy")
 	if mse, _ := best.Metrics.Number("mse"); accuracy != 0.9 || mse != 0.2 {
 		t.Errorf("the best trial: accuracy %v, mse %v", accuracy, mse)
+	}
+}
+
+func TestLinksInsideARelativeFolderAreFollowed(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, name := range []string{"served/runs/a", "outside"} {
+		if err := os.MkdirAll(name, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Symlink(filepath.Join(dir, "served", "runs"), "served/in"), os.Symlink("../outside", "served/out")); err != nil {
+		t.Skip(err)
+	}
+	s, err := New("served", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]error{"runs/a": nil, "in/a": nil, "": nil, "out": errNotHere, "in/b": errNotHere, "../outside": errNotHere, ".hidden": errNotHere} {
+		if at, err := s.find(path); !errors.Is(err, want) || want == nil && at != filepath.Join("served", path) {
+			t.Errorf("%q: got %q, %v, want %v", path, at, err, want)
+		}
 	}
 }
