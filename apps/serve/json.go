@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -207,8 +206,6 @@ func (c *cursor) boolean() (bool, error) {
 	return false, c.bad("true or false")
 }
 
-var errRange = errors.New("a number is outside of the range of FP32")
-
 // number reads a number and rounds it to the nearest float32, as strconv.ParseFloat does. It reads small integers, such as pixels,
 // digit by digit.
 func (c *cursor) number() (float32, error) {
@@ -233,7 +230,7 @@ func (c *cursor) number() (float32, error) {
 	}
 	v, err := strconv.ParseFloat(string(text), 32)
 	if err != nil {
-		return 0, fmt.Errorf("JSON: byte %d: %w", c.i, errRange)
+		return 0, fmt.Errorf("JSON: byte %d: a number is outside of the range of FP32", c.i)
 	}
 	c.i = end
 	return float32(v), nil

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -190,6 +191,7 @@ type output struct {
 	encoder  *tessera.Encoder
 	classes  []string                                              // of a head of classes and of its label and probability
 	labels   [][]byte                                              // the classes in JSON, of a label
+	binary   [][]byte                                              // the classes as binary data: each text after its length
 	predict  func(logits []float32, count int) *tessera.Prediction // of label and probability
 }
 
@@ -242,6 +244,7 @@ func (o *output) predictions(run *tessera.Run) []*output {
 	label.datatype, label.shape = typeBytes, []int{1}
 	for _, class := range o.classes {
 		label.labels = append(label.labels, quoted(class))
+		label.binary = append(label.binary, append(binary.LittleEndian.AppendUint32(nil, uint32(len(class))), class...))
 	}
 	for _, d := range []*output{&label, &probability} {
 		d.quoted = quoted(d.name)
