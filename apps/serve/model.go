@@ -22,7 +22,7 @@ import (
 	"tessera/train/folder"
 )
 
-// Model is a model that a server serves.
+// Model is a run to serve, and its name.
 type Model struct {
 	Name   string       // in URLs: letters, digits and ._-; "" takes the last element of the path of Run, or of Folder
 	Folder string       // of a run; the server reads it again when its files change
@@ -167,7 +167,7 @@ func (o *Options) open(path string, stats *modelStats) (*loaded, error) {
 	return l, nil
 }
 
-// loaded is a run that is ready to compute. Requests hold it while they use it.
+// loaded is a compiled run. Requests hold it while they use it.
 type loaded struct {
 	version  string // of the model: the beginning of the checksum of its files
 	shape    []int  // of an image

@@ -37,7 +37,7 @@ func TestASlowReaderKeepsNobodyFromOtherPages(t *testing.T) {
 	close(first.release)
 	for _, stamp := range []string{"a", "b"} {
 		for range 2 {
-			if _, err := s.made("two", stamp, func(*bytes.Buffer) error { made++; return nil }); err != nil {
+			if _, err := s.render("two", stamp, func(*bytes.Buffer) error { made++; return nil }); err != nil {
 				t.Fatal(err)
 			}
 		}

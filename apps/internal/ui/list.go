@@ -261,7 +261,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, look func() (eve
 
 // runEvents sends the curves of a run whenever it has a new epoch, and the end of its training.
 func (s *Server) runEvents(w http.ResponseWriter, r *http.Request) {
-	path, err := s.found(r, func(path string) bool { return statusOf(path).Model != "" })
+	path, err := s.findKind(r, func(path string) bool { return statusOf(path).Model != "" })
 	if err != nil {
 		fail(w, err)
 		return
@@ -287,7 +287,7 @@ func (s *Server) runEvents(w http.ResponseWriter, r *http.Request) {
 
 // sweepEvents reports that a sweep has new results.
 func (s *Server) sweepEvents(w http.ResponseWriter, r *http.Request) {
-	path, err := s.found(r, sweep.Is)
+	path, err := s.findKind(r, sweep.Is)
 	if err != nil {
 		fail(w, err)
 		return

@@ -167,8 +167,8 @@ func (s *Server) find(path string) (string, error) {
 	return filepath.Join(s.dir, local), nil
 }
 
-// found returns the folder of a request, which must satisfy is.
-func (s *Server) found(r *http.Request, is func(path string) bool) (string, error) {
+// findKind returns the folder of a request, which must satisfy is.
+func (s *Server) findKind(r *http.Request, is func(path string) bool) (string, error) {
 	path, err := s.find(r.PathValue("path"))
 	if err == nil && !is(path) {
 		err = errNotHere
@@ -202,7 +202,7 @@ func (s *Server) cached(w http.ResponseWriter, key, stamp string, make func(*byt
 	text, ok := s.fresh(key, stamp)
 	if !ok {
 		var err error
-		if text, err = s.made(key, stamp, make); err != nil {
+		if text, err = s.render(key, stamp, make); err != nil {
 			fail(w, err)
 			return
 		}
@@ -210,8 +210,8 @@ func (s *Server) cached(w http.ResponseWriter, key, stamp string, make func(*byt
 	send(w, text)
 }
 
-// made makes a page, unless another reader has made it meanwhile.
-func (s *Server) made(key, stamp string, make func(*bytes.Buffer) error) ([]byte, error) {
+// render makes a page, unless another reader has made it in the meantime.
+func (s *Server) render(key, stamp string, make func(*bytes.Buffer) error) ([]byte, error) {
 	s.measuring.Lock()
 	defer s.measuring.Unlock()
 	if text, ok := s.fresh(key, stamp); ok {
@@ -288,7 +288,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request) {
 
 // sweep answers with the page of a sweep.
 func (s *Server) sweep(w http.ResponseWriter, r *http.Request) {
-	path, err := s.found(r, sweep.Is)
+	path, err := s.findKind(r, sweep.Is)
 	if err != nil {
 		fail(w, err)
 		return
