@@ -86,6 +86,10 @@ func (a *Attack) Check() error {
 		return wrong("steps", a.Steps, fmt.Sprintf("in [1,%d]", mostSteps))
 	case !(a.StepSize >= 0) || math.IsInf(a.StepSize, 0):
 		return wrong("step_size", a.StepSize, "> 0, or 0 for 2.5 epsilon / steps")
+	case a.Epsilon > math.MaxFloat32: // the type of the images
+		return wrong("epsilon", a.Epsilon, fmt.Sprintf("at most %.2g", math.MaxFloat32))
+	case a.StepSize > math.MaxFloat32:
+		return wrong("step_size", a.StepSize, fmt.Sprintf("at most %.2g", math.MaxFloat32))
 	case a.Restarts < 0 || a.Restarts > mostSteps:
 		return wrong("restarts", a.Restarts, fmt.Sprintf("in [0,%d]", mostSteps))
 	case a.Restarts > 0 && a.Method == FGSM:

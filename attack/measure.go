@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"tessera/internal/volume"
+	"tessera/part"
 )
 
 // Target is a model that can be attacked. All slices are row-major: n images of as many values as the shape says, n codes of
@@ -83,9 +84,14 @@ func Measure(ctx context.Context, target Target, images []float32, attacks []Att
 	for i, a := range attacks {
 		r.Attacks = append(r.Attacks, Result{Method: a.Method, Norm: a.Norm, Epsilon: a.Epsilon, Steps: a.Rounds(), Restarts: a.Restarts, StepSize: a.step(),
 			MSE: attacked[i].squares / float64(len(images)), CodeChange: attacked[i].mean()})
+		if last := r.Attacks[i]; !finite(last.MSE) || !finite(last.CodeChange) {
+			return nil, part.KeyErrorf("epsilon", "got %v: the code or the output of attacked images is not finite; lower it", a.Epsilon)
+		}
 	}
 	return r, nil
 }
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 // sums are the contributions of a batch to a measure.
 type sums struct {

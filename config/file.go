@@ -125,6 +125,7 @@ func (f *File) Model(name string, sets ...Set) (*Model, error) {
 	if err := table.Report(f.blame(name, changes, "", found), sourcesOf(sets)...); err != nil {
 		return nil, err
 	}
+	m.text = Fill(m)
 	return m, nil
 }
 
@@ -242,7 +243,7 @@ func (f *File) build(name string, changes []table.Change) (*Model, []table.Diagn
 func (m *Model) decode(n *table.Node, partial bool, f *File) []table.Diagnostic {
 	d := &table.Decoder{Language: language, Subject: subject(m.Name), Path: []string{"model", m.Name}, Partial: partial}
 	d.Decode(n, m, "")
-	m.origin, m.dirs = d.Origin, f.Dirs
+	m.origin, m.dirs, m.trained = d.Origin, f.Dirs, f.Trained
 	if _, ok := m.Dataset.Source.(*data.Memory); ok && f.images != nil {
 		m.Dataset.Source = f.images
 	}

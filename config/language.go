@@ -61,17 +61,17 @@ func Vocabularies() []string {
 // such vocabulary.
 func Describe(title string) (list []table.Description, ok bool) { return language.Describe(title) }
 
-// Fill writes a model as TOML with all defaults and resolved inheritance. The text declares only that model and decodes to
-// the same model; a run stores it as config.toml. Fill returns an empty text for nil.
+// Fill writes a model as it is now, like [Model.Text]. It returns an empty text for nil.
 func Fill(m *Model) []byte {
 	if m == nil {
 		return nil
 	}
-	return filled(m).TOML("model", m.Name)
+	n, _ := filled(m) // cannot fail: the parts are registered
+	return n.TOML("model", m.Name)
 }
 
-// filled is the table that [Fill] writes.
-func filled(m *Model) *table.Node {
+// filled is the table of a model with every default.
+func filled(m *Model) (*table.Node, error) {
 	omit := []string{"extends"}
 	if m.About == "" {
 		omit = append(omit, "about")
@@ -80,8 +80,7 @@ func filled(m *Model) *table.Node {
 		omit = append(omit, "kind")
 	}
 	w := &table.Writer{Language: language, Origin: m.origin, Kind: m.Kind}
-	n, _ := w.Tree(m.Resolved(m.shape), omit...) // cannot fail: the parts are registered
-	return n
+	return w.Tree(m.sized(m.shape), omit...)
 }
 
 // implicit contains the tables that every model has, declared or not; for a baseline only the data set. The Defaults

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -9,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/attack"
+	"tessera/losses"
+	"tessera/part"
 )
 
 // usualEpsilons are the default radii: the l2 norm sums over all pixels and needs larger radii than linf.
@@ -104,7 +107,14 @@ func attackCommand() *cobra.Command {
 				return err
 			}
 			defer r.Close()
+			if !decodes(r) {
+				return usagef("attack measures reconstructions: %s has no decoder", r.Path)
+			}
 			report, err := r.Attack(cmd.Context(), attacks, which.limit)
+			var setting part.KeyError
+			if errors.As(err, &setting) {
+				err = usagef("--%s", setting)
+			}
 			if err != nil {
 				return err
 			}
@@ -120,6 +130,9 @@ func attackCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
 }
+
+// decodes reports whether a run reconstructs images.
+func decodes(r *tessera.Run) bool { return slices.Contains(r.Values(), losses.Output) }
 
 // printAttacks prints the clean error and a row for every attack.
 func printAttacks(out io.Writer, r *attack.Report) error {

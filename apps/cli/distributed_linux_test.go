@@ -15,10 +15,12 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"tessera/parallel/mpi"
 	"tessera/train"
 	"tessera/train/folder"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 )
 
 var mpirun = flag.String("mpirun", "", "the mpirun to test distributed trainings with, for example mpirun.openmpi or mpirun.mpich")
@@ -69,7 +71,7 @@ func TestTrainingsBySeveralProcessesGiveEqualBytes(t *testing.T) {
 func (b *bench) ranks(n int) []int {
 	b.Helper()
 	ids := make([]int, n)
-	for deadline := time.Now().Add(time.Minute); slices.Contains(ids, 0) && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for ; slices.Contains(ids, 0); time.Sleep(10 * time.Millisecond) {
 		all, _ := filepath.Glob("/proc/[0-9]*/environ")
 		for _, path := range all {
 			text, _ := os.ReadFile(path)
@@ -98,7 +100,7 @@ func (b *bench) hit(out string, rank int, how func(pid int) error, more ...strin
 		b.Fatal(err)
 	}
 	ids := b.ranks(2)
-	for deadline := time.Now().Add(time.Minute); b.measured(out) < 3 && time.Now().Before(deadline); {
+	for b.measured(out) < 3 {
 		time.Sleep(time.Millisecond)
 	}
 	began := time.Now()
@@ -120,18 +122,6 @@ func (b *bench) resumesExactly(out string) {
 	b.together(0, 2, "resume", out, "--distributed", "--quiet", "--epochs", epochs)
 	b.together(0, 2, several("whole-"+out, "--epochs", epochs)...)
 	b.sameRun("whole-"+out, out)
-}
-
-// complete is the number of epochs in the checkpoint of a run.
-func (b *bench) complete(out string) int {
-	b.Helper()
-	_, text, _ := strings.Cut(b.read(filepath.Join(out, "state.safetensors")), `"epoch":"`)
-	number, _, _ := strings.Cut(text, `"`)
-	n, err := strconv.Atoi(number)
-	if err != nil {
-		b.Fatalf("%s: the checkpoint records no epoch: %v", out, err)
-	}
-	return n
 }
 
 func signals(s syscall.Signal) func(pid int) error {
@@ -264,7 +254,7 @@ func TestAnInterruptedProcessOfSeveralSaysHowToResumeAll(t *testing.T) {
 	err := fmt.Errorf("engine: all-reduce sum 1.0 late: %w", &mpi.Lost{What: "an all-reduce", Ranks: []int{1}, Hosts: []string{"b"}, After: time.Second})
 	for run, want := range map[string]string{"runs/small": "`mpirun -n 2 tessera resume runs/small --distributed` continues", "": "resume the run with `mpirun -n 2` and --distributed"} {
 		var stderr bytes.Buffer
-		code := explain(nil, err, &stderr, run)
+		code := explain(failure{err: err, run: run}, &stderr)
 		if text := stderr.String(); code != exitLost || strings.Contains(text, "late") || !strings.Contains(text, "no answer from rank 1 on b") || !strings.Contains(text, want) {
 			t.Errorf("run %q: exit code %d, %s", run, code, text)
 		}
@@ -275,7 +265,9 @@ func TestAnInterruptedProcessOfSeveralSaysHowToResumeAll(t *testing.T) {
 	}
 	full := &folder.WriteError{Path: filepath.Join(dir, "metrics.jsonl"), Err: syscall.ENOSPC}
 	for distributed, want := range map[bool]string{true: "`mpirun -n 2 tessera resume " + dir + " --distributed` continues", false: "`tessera resume " + dir + "` continues"} {
-		if got := afterWriting(full, distributed); !strings.HasSuffix(got, want) {
+		cmd := &cobra.Command{}
+		cmd.Flags().Bool("distributed", distributed, "")
+		if got := afterWriting(failure{err: full, command: cmd}); !strings.HasSuffix(got, want) {
 			t.Errorf("distributed %v: %s, want %s", distributed, got, want)
 		}
 	}

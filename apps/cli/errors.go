@@ -42,6 +42,273 @@ const (
 	exitInterrupted = 130
 )
 
+// failure is the error of a command, with what advice depends on.
+type failure struct {
+	err     error
+	command *cobra.Command
+	run     string // folder of the training, "" if unknown
+}
+
+// outcome is the exit code of some errors, and advice about them that their messages do not contain: libraries know no sub-commands.
+type outcome struct {
+	matches func(error) bool
+	code    int
+	advice  func(failure) string // lines, "" for none; nil never gives any
+}
+
+// outcomes are all errors that have an exit code other than [exitInternal]. The first that matches counts.
+var outcomes = []outcome{
+	{lost, exitLost, afterLoss},
+	{of[*folder.WriteError](), exitWrite, afterWriting}, // an interrupted run without a checkpoint is lost
+	{preempts, exitPreempted, afterInterruption},
+	{is(train.ErrInterrupted, context.Canceled), exitInterrupted, afterInterruption},
+	{of[lockedTrial](), exitPreempted, nil},
+	{of[placeError](), exitUsage, whereRunsAre},
+	{of[*config.UnknownModel](), exitUsage, whereModelsAre},
+	{beforeWork, exitUsage, seeHelp},
+	{of[usageError](), exitUsage, seeHelp},
+	{of[*config.UnknownSweep](), exitUsage, nil},
+	{of[*study.Unknown](), exitUsage, nil},
+	{is(folder.ErrNotRun, folder.ErrLocked, fleet.ErrRefused, fleet.ErrAddress, tessera.ErrNoClasses), exitUsage, nil},
+	{is(folder.ErrForeign), exitUsage, says("nothing was replaced: move it away, or give another --out")},
+	{is(folder.ErrWorkingFolder, folder.ErrNotFolder), exitUsage, says("give another --out")},
+	{is(folder.ErrExists), exitUsage, anotherOut},
+	{is(tessera.ErrNoGradients), exitUsage, seeHelp},
+	{of[*mpi.SetupError](), exitUsage, seeHelp},
+	{of[*train.Different](), exitUsage, seeHelp},
+	{is(fleet.ErrLost, fleet.ErrNoServer), exitLost, nil},
+	{of[*sweep.Failed](), exitSweep, nil},
+	{of[incomplete](), exitSweep, nil},
+	{of[*table.Diagnostics](), exitConfig, nil},
+	{of[part.KeyError](), exitConfig, nil},
+	{of[*data.Error](), exitData, nil},
+	{of[*train.Diverged](), exitDiverged, nil},
+	{of[*metrics.NotFinite](), exitDiverged, nil},
+	{of[*checkpoint.Error](), exitCheckpoint, aboutCheckpoint},
+	{of[*fs.PathError](), exitCheckpoint, aboutCheckpoint}, // other input files have separate errors
+}
+
+// of matches errors of a type.
+func of[E error]() func(error) bool {
+	return func(err error) bool { return errors.As(err, new(E)) }
+}
+
+// is matches these errors.
+func is(these ...error) func(error) bool {
+	return func(err error) bool {
+		for _, this := range these {
+			if errors.Is(err, this) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// lost matches the errors of a group of processes that ended: one died or hangs, or their weights differ.
+func lost(err error) bool {
+	return of[*mpi.Lost]()(err) || of[*mpi.CallError]()(err) || of[*train.Unequal]()(err)
+}
+
+// preempts matches the interruption by a scheduler's signal.
+func preempts(err error) bool {
+	var halted *train.Interruption
+	return errors.As(err, &halted) && halted.Preempted
+}
+
+// beforeWork matches the errors of cobra, before the function of a command is called.
+func beforeWork(err error) bool { return !of[workError]()(err) }
+
+// outcomeOf is the outcome of an error.
+func outcomeOf(err error) outcome {
+	var elsewhere *mpi.Failed
+	if errors.As(err, &elsewhere) {
+		o := outcome{code: elsewhere.Code}
+		if o.code == exitLost {
+			o.advice = afterLoss
+		}
+		return o
+	}
+	for _, o := range outcomes {
+		if o.matches(err) {
+			return o
+		}
+	}
+	return outcome{code: exitInternal}
+}
+
+// exitCode maps errors to exit codes.
+func exitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	return outcomeOf(err).code
+}
+
+// explain prints an error and advice, and returns the exit code.
+func explain(f failure, stderr io.Writer) int {
+	switch {
+	case f.err == nil:
+		return 0
+	case of[*table.Diagnostics]()(f.err): // they contain their positions
+		fmt.Fprintln(stderr, f.err)
+	case errors.Is(f.err, context.Canceled):
+		fmt.Fprintln(stderr, "tessera: interrupted")
+	default:
+		fmt.Fprintln(stderr, "tessera:", concise(f.err))
+	}
+	o := outcomeOf(f.err)
+	if o.advice != nil {
+		if advice := o.advice(f); advice != "" {
+			fmt.Fprintln(stderr, advice)
+		}
+	}
+	return o.code
+}
+
+// concise is an error without the operation of the program in which a process was lost.
+func concise(err error) error {
+	var unanswered *mpi.Lost
+	if errors.As(err, &unanswered) {
+		return unanswered
+	}
+	return err
+}
+
+// says always gives the same advice.
+func says(text string) func(failure) string { return func(failure) string { return text } }
+
+func seeHelp(f failure) string {
+	return fmt.Sprintf("see %q for the usage", f.command.CommandPath()+" --help")
+}
+
+// afterLoss says how to continue after the loss of a process.
+func afterLoss(f failure) string {
+	l, ok := mpi.Launched()
+	switch {
+	case !ok:
+		return "the last checkpoint is kept: resume the run with as many processes and --distributed"
+	case f.run == "":
+		return fmt.Sprintf("the last checkpoint is kept: resume the run with `%s` and --distributed", l.Again)
+	}
+	return fmt.Sprintf("the last checkpoint is kept: `%s` continues from there", resumption(f.run, true))
+}
+
+// afterInterruption says how to continue a training.
+func afterInterruption(f failure) string {
+	var halted *train.Interruption
+	if !errors.As(f.err, &halted) {
+		return ""
+	}
+	again := "tessera resume " + halted.Run
+	if halted.Launcher != "" {
+		again = halted.Launcher + " " + again + " --distributed"
+	}
+	return fmt.Sprintf("`%s` continues from there", again)
+}
+
+// afterWriting says how to continue when a file can be written again.
+func afterWriting(f failure) string {
+	var unwritten *folder.WriteError
+	if !errors.As(f.err, &unwritten) || unwritten.Path == standardOutput {
+		return ""
+	}
+	run := filepath.Dir(unwritten.Path)
+	if info, err := os.Stat(filepath.Join(run, folder.State)); err != nil || !info.Mode().IsRegular() { // no checkpoint
+		return "free space or get the permission, then run the command again; or write to another place with --out"
+	}
+	distributed := false
+	if f.command != nil {
+		flag := f.command.Flags().Lookup("distributed")
+		distributed = flag != nil && flag.Value.String() == "true"
+	}
+	return fmt.Sprintf("the last checkpoint is kept: free space or get the permission, then `%s` continues", resumption(run, distributed))
+}
+
+// resumption is the command that resumes a run, with the launcher of this process if the training is distributed.
+func resumption(run string, distributed bool) string {
+	if l, ok := mpi.Launched(); ok && distributed {
+		return fmt.Sprintf("%s tessera resume %s --distributed", l.Again, run)
+	}
+	return "tessera resume " + run
+}
+
+// aboutCheckpoint says how to get a run that can be read.
+func aboutCheckpoint(f failure) string {
+	var damaged *checkpoint.Error
+	var lines []string
+	if errors.As(f.err, &damaged) && filepath.Base(damaged.Path) == folder.State {
+		if damaged.Mismatch {
+			lines = append(lines, "a run resumes only with the images and the config.toml that it was trained with: restore them, or train a new run")
+		} else {
+			lines = append(lines, fmt.Sprintf("a run cannot resume without its state: restore a copy, or train it again with `tessera train MODEL -f %s`",
+				filepath.Join(filepath.Dir(damaged.Path), folder.Config)))
+		}
+	}
+	if errors.Is(f.err, fs.ErrPermission) {
+		lines = append(lines, "all files of a run must be readable: give yourself the permission (chmod -R u+rX RUN), or ask their owner for a copy")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// anotherOut says what to do about a folder that exists.
+func anotherOut(f failure) string {
+	var out outError
+	if errors.As(f.err, &out) && !folder.Replaceable(out.path) {
+		return "give another --out: the folder contains files that tessera did not write, which are never replaced"
+	}
+	return "give another --out, or --force to replace that run"
+}
+
+// whereRunsAre says how to find a run.
+func whereRunsAre(f failure) string {
+	var place placeError
+	if errors.As(f.err, &place); findFolder(filepath.Join("runs", place.path)) == nil {
+		return fmt.Sprintf("did you mean %q?", filepath.Join("runs", place.path))
+	}
+	switch {
+	case place.problem != noSuchFolder:
+		return ""
+	case findFolder("runs") != nil:
+		return fmt.Sprintf("the current directory, %s, has no runs: change to the folder where the run was trained, or write its whole path", here())
+	}
+	return "`tessera runs` lists the runs of the current directory"
+}
+
+// whereModelsAre says how to find a model whose name is unknown, if the error neither suggests one nor lists all.
+func whereModelsAre(f failure) string {
+	var unknown *config.UnknownModel
+	if errors.As(f.err, &unknown); unknown.Suggests() {
+		return ""
+	}
+	if strings.HasSuffix(unknown.Name, ".toml") {
+		return fmt.Sprintf("%s looks like a file: name a model, as in `%s MODEL -f %s`", unknown.Name, f.command.CommandPath(), unknown.Name)
+	}
+	list := "tessera list models"
+	if file := f.command.Flags().Lookup("file"); file != nil && file.Value.String() != "" {
+		list += " -f " + file.Value.String()
+	}
+	text := fmt.Sprintf("`%s` shows all %d", list, len(unknown.Names))
+	if missingFile(tessera.ModelsFile) && unknown.File != "" {
+		text += fmt.Sprintf("\nthere is no %s in %s: change to the folder of yours, or name it with --file", tessera.ModelsFile, here())
+	}
+	return text
+}
+
+func missingFile(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// here is the current directory.
+func here() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "."
+	}
+	return dir
+}
+
 // usageError is an error in the arguments of the command.
 type usageError struct{ error }
 
@@ -61,196 +328,6 @@ func work(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, 
 		}
 		return nil
 	}
-}
-
-// explain prints the error and returns the exit code. run is the folder of a training, "" if unknown.
-func explain(command *cobra.Command, err error, stderr io.Writer, run string) int {
-	code := exitCode(err)
-	var diagnostics *table.Diagnostics
-	switch {
-	case err == nil:
-	case errors.As(err, &diagnostics): // they contain their positions
-		fmt.Fprintln(stderr, err)
-	case errors.Is(err, context.Canceled):
-		fmt.Fprintln(stderr, "tessera: interrupted")
-	default:
-		fmt.Fprintln(stderr, "tessera:", concise(err))
-	}
-	var damaged *checkpoint.Error
-	if errors.As(err, &damaged) && damaged.Mismatch && filepath.Base(damaged.Path) == folder.State {
-		fmt.Fprintln(stderr, "a run resumes only with the images and the config.toml that it was trained with: restore them, or train a new run")
-	} else if errors.As(err, &damaged) && filepath.Base(damaged.Path) == folder.State {
-		fmt.Fprintf(stderr, "a run cannot resume without its state: restore a copy, or train it again with `tessera train MODEL -f %s`\n",
-			filepath.Join(filepath.Dir(damaged.Path), folder.Config))
-	}
-	if code == exitCheckpoint && errors.Is(err, fs.ErrPermission) {
-		fmt.Fprintln(stderr, "all files of a run must be readable: give yourself the permission (chmod -R u+rX RUN), or ask their owner for a copy")
-	}
-	if code == exitUsage {
-		hint(command, err, stderr)
-	}
-	if code == exitLost && !errors.Is(err, fleet.ErrLost) && !errors.Is(err, fleet.ErrNoServer) {
-		afterLoss(stderr, run)
-	}
-	remedy(command, err, stderr)
-	return code
-}
-
-// hint prints a remedy for a usage error without one.
-func hint(command *cobra.Command, err error, stderr io.Writer) {
-	var unknown *config.UnknownModel
-	var unknownSweep *config.UnknownSweep
-	var unknownTable *study.Unknown
-	var place placeError
-	var out outError
-	switch {
-	case errors.As(err, &place):
-		if run := filepath.Join("runs", place.path); findFolder(run) == nil {
-			fmt.Fprintf(stderr, "did you mean %q?\n", run)
-		}
-	case errors.As(err, &unknown):
-		listModels(command, unknown, stderr)
-	case errors.As(err, &unknownSweep), errors.As(err, &unknownTable), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked), errors.Is(err, fleet.ErrRefused), errors.Is(err, fleet.ErrAddress):
-	case errors.Is(err, folder.ErrForeign):
-		fmt.Fprintln(stderr, "nothing was replaced: move it away, or give another --out")
-	case errors.Is(err, folder.ErrWorkingFolder), errors.Is(err, folder.ErrNotFolder):
-		fmt.Fprintln(stderr, "give another --out")
-	case errors.As(err, &out) && errors.Is(err, folder.ErrExists) && !folder.Replaceable(out.path):
-		fmt.Fprintln(stderr, "give another --out: the folder contains files that tessera did not write, which are never replaced")
-	case errors.Is(err, folder.ErrExists):
-		fmt.Fprintln(stderr, "give another --out, or --force to replace that run")
-	default:
-		fmt.Fprintf(stderr, "see %q for the usage\n", command.CommandPath()+" --help")
-	}
-}
-
-// listModels suggests how to list all models if the error of an unknown name does not list them.
-func listModels(command *cobra.Command, unknown *config.UnknownModel, stderr io.Writer) {
-	if unknown.Suggests() {
-		return
-	}
-	list := "tessera list models"
-	if f := command.Flags().Lookup("file"); f != nil && f.Value.String() != "" {
-		list += " -f " + f.Value.String()
-	}
-	fmt.Fprintf(stderr, "`%s` shows all %d\n", list, len(unknown.Names))
-}
-
-// exitCode maps errors to exit codes.
-func exitCode(err error) int {
-	var (
-		fromWork     workError
-		usage        usageError
-		place        placeError
-		unknown      *config.UnknownModel
-		unknownSweep *config.UnknownSweep
-		unknownTable *study.Unknown
-		failed       *sweep.Failed
-		diagnostics  *table.Diagnostics
-		setting      part.KeyError
-		missing      *data.Error
-		diverged     *train.Diverged
-		notFinite    *metrics.NotFinite
-		damaged      *checkpoint.Error
-		unwritten    *folder.WriteError
-		unread       *fs.PathError
-		elsewhere    *mpi.Failed
-		unjoined     *mpi.SetupError
-		different    *train.Different
-		locked       lockedTrial
-		halted       *train.Interruption
-		unfinished   incomplete
-	)
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &elsewhere):
-		return elsewhere.Code
-	case lost(err):
-		return exitLost
-	case errors.As(err, &unwritten): // an interrupted run without a checkpoint is lost
-		return exitWrite
-	case errors.As(err, &halted) && halted.Preempted:
-		return exitPreempted
-	case errors.Is(err, train.ErrInterrupted), errors.Is(err, context.Canceled):
-		return exitInterrupted
-	case errors.As(err, &locked):
-		return exitPreempted
-	case !errors.As(err, &fromWork), errors.As(err, &usage), errors.As(err, &unjoined), errors.As(err, &different), errors.As(err, &place), errors.As(err, &unknown), errors.As(err, &unknownSweep),
-		errors.As(err, &unknownTable), errors.Is(err, folder.ErrExists), errors.Is(err, folder.ErrForeign), errors.Is(err, folder.ErrNotRun), errors.Is(err, folder.ErrLocked),
-		errors.Is(err, folder.ErrWorkingFolder), errors.Is(err, tessera.ErrNoGradients):
-		return exitUsage
-	case errors.Is(err, fleet.ErrLost), errors.Is(err, fleet.ErrNoServer):
-		return exitLost
-	case errors.Is(err, fleet.ErrRefused), errors.Is(err, fleet.ErrAddress):
-		return exitUsage
-	case errors.As(err, &failed), errors.As(err, &unfinished):
-		return exitSweep
-	case errors.As(err, &diagnostics), errors.As(err, &setting):
-		return exitConfig
-	case errors.As(err, &missing):
-		return exitData
-	case errors.As(err, &diverged), errors.As(err, &notFinite):
-		return exitDiverged
-	case errors.As(err, &damaged), errors.As(err, &unread): // other input files have separate errors
-		return exitCheckpoint
-	}
-	return exitInternal
-}
-
-// remedy prints what to do about an error whose message does not say it: a wrong folder, a missing file, a full disk.
-func remedy(command *cobra.Command, err error, stderr io.Writer) {
-	var place placeError
-	var unknown *config.UnknownModel
-	var unwritten *folder.WriteError
-	switch {
-	case errors.As(err, &unwritten) && unwritten.Path != standardOutput:
-		fmt.Fprintln(stderr, afterWriting(unwritten, isDistributed(command)))
-	case errors.As(err, &place) && place.problem == noSuchFolder && findFolder(filepath.Join("runs", place.path)) != nil:
-		fmt.Fprintln(stderr, whereRunsAre())
-	case errors.As(err, &unknown) && !unknown.Suggests() && missingFile(tessera.ModelsFile) && unknown.File != "":
-		fmt.Fprintf(stderr, "there is no %s in %s: change to the folder of yours, or name it with --file\n", tessera.ModelsFile, here())
-	}
-}
-
-// afterWriting says how to continue when a file can be written again.
-func afterWriting(unwritten *folder.WriteError, distributed bool) string {
-	run := filepath.Dir(unwritten.Path)
-	if missingFile(filepath.Join(run, folder.State)) {
-		return "free space or get the permission, then run the command again; or write to another place with --out"
-	}
-	return fmt.Sprintf("the last checkpoint is kept: free space or get the permission, then `%s` continues", resumption(run, distributed))
-}
-
-// isDistributed reports whether a command, which may be nil, was given --distributed.
-func isDistributed(command *cobra.Command) bool {
-	if command == nil {
-		return false
-	}
-	f := command.Flags().Lookup("distributed")
-	return f != nil && f.Value.String() == "true"
-}
-
-// whereRunsAre says how to find a run.
-func whereRunsAre() string {
-	if findFolder("runs") != nil {
-		return fmt.Sprintf("the current directory, %s, has no runs: change to the folder where the run was trained, or write its whole path", here())
-	}
-	return "`tessera runs` lists the runs of the current directory"
-}
-
-func missingFile(path string) bool {
-	_, err := os.Stat(path)
-	return errors.Is(err, fs.ErrNotExist)
-}
-
-// here is the current directory.
-func here() string {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "."
-	}
-	return dir
 }
 
 // The errors of the command-line library whose words are not for users.

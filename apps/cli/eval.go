@@ -98,15 +98,11 @@ func (f *evalFlags) measure(cmd *cobra.Command, r *tessera.Run, chosen metrics.S
 		return evaluation.ReportOf(r.Model, measured), nil
 	}
 	var all []*data.Images
-	source := like(cmd.Context(), r)
 	for _, path := range f.in {
-		rows, err := data.ReadRows(cmd.Context(), path, r.Shape(), source)
+		rows, err := readSamples(cmd, r, path)
 		if err != nil {
 			return nil, err
 		}
-		warn(cmd, rows.Notes...)
-		low, high := r.Range()
-		warnRange(cmd.ErrOrStderr(), path, rows.Float32(), low, high)
 		all = append(all, rows.Images)
 	}
 	images, err := joined(r.Shape(), all)

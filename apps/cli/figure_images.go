@@ -107,6 +107,9 @@ func (w *figureWork) displays(do func(display) error) error {
 func drawReconstructions(w *figureWork) (*figures.Figure, error) {
 	var rows []figures.ImageRow
 	err := w.displays(func(d display) error {
+		if !decodes(d.run) {
+			return usagef("figure reconstructions: %s has no decoder", d.label)
+		}
 		if rows == nil {
 			rows = append(rows, study.Originals(d.run.Shape(), d.images))
 			rows[0].Names = d.names

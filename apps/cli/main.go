@@ -16,12 +16,13 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"tessera/parallel/mpi"
 	"tessera/parallel/team"
 	"tessera/part/table"
 	"tessera/train"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Main runs the command with the arguments of the process and ends the process with its exit code. Every sub-command knows
@@ -59,7 +60,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 	if err = plainly(err); err == nil {
 		err = out.err
 	}
-	return together.code(ctx, err, explain(command, err, together.tell(ctx, err, stderr), together.run))
+	return together.code(ctx, err, explain(failure{err, command, together.run}, together.tell(ctx, err, stderr)))
 }
 
 // parsing matches the prefix that Go's parse functions add to the error of a flag's value.
@@ -93,6 +94,7 @@ func newRoot() *cobra.Command {
 		reportCommand(),
 		uiCommand(),
 		attackCommand(),
+		predictCommand(),
 		encodeCommand(),
 		decodeCommand(),
 		exportCommand(),
@@ -109,6 +111,11 @@ func newRoot() *cobra.Command {
 		docsCommand(),
 		modelsTopic(),
 	)
+	root.InitDefaultCompletionCmd()
+	if completion, _, err := root.Find([]string{"completion"}); err == nil { // cobra prints help for an unknown shell
+		completion.Args = cobra.NoArgs
+		completion.RunE = work(func(cmd *cobra.Command, _ []string) error { return cmd.Help() })
+	}
 	wrapHelp(root)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages |", fmt.Sprintf(".FlagUsagesWrapped %d |", helpWidth)))
 	return root

@@ -49,7 +49,7 @@ func TestMessagesSayWhatToDo(t *testing.T) {
 		{"train ..", exitUsage, []string{`unknown model ".."`}},
 		{"summary small --set dataset.name=npy --set dataset.images=missing.npy", exitData, []string{"npy: missing.npy: not found"}},
 		{"encode runs/small --in one.npy --out x.npy", exitData, []string{"each row has 32 values", "saved with the shape (1,32,32)"}},
-		{"decode runs/small --in codes.npy --out x.npy", exitData, []string{"sample 0, value 0: got +Inf, want a finite number"}},
+		{"decode runs/small --in codes.npy --out x.npy", exitData, []string{"sample 0, value 5: got +Inf, want a finite number"}},
 		{"decode runs/small --in codes.npy --out folder.npy", exitUsage, []string{"--out: folder.npy is a folder"}},
 		{"figure atoms runs/small --out folder.png", exitUsage, []string{"--out: folder.png is a folder"}},
 		{"train xyz -f shipped", exitUsage, []string{`unknown model "xyz" in the shipped models` + "\n", "`tessera list models -f shipped` shows all"}},

@@ -67,7 +67,7 @@ func TestFilesOfARunThatCannotBeReadEndWithExitCode6(t *testing.T) {
 	b.must(0, "sweep", "s", "--epochs", "1")
 	whole := b.read("runs/small/metrics.jsonl")
 	b.write("runs/small/metrics.jsonl", whole+"{\n")
-	b.contains("damaged metrics", b.must(exitCheckpoint, "figure", "training", "runs/small").stderr, "runs/small/metrics.jsonl: damaged: line 3: ")
+	b.contains("damaged metrics", b.must(exitCheckpoint, "figure", "training", "runs/small").stderr, "runs/small/metrics.jsonl: line 3 is damaged: ")
 	b.write("runs/small/metrics.jsonl", "")
 	b.contains("no metrics", b.must(exitUsage, "figure", "training", "runs/small").stderr, "no epoch has finished")
 	b.write("sweeps/s/results.json", "{")
@@ -95,7 +95,7 @@ func TestFilesOfARunThatCannotBeReadEndWithExitCode6(t *testing.T) {
 func TestAMissingPermissionSaysWhatToDo(t *testing.T) {
 	var stderr strings.Builder
 	err := workError{fmt.Errorf("run: %w", &fs.PathError{Op: "open", Path: "r/config.toml", Err: fs.ErrPermission})}
-	if code := explain(nil, err, &stderr, ""); code != exitCheckpoint {
+	if code := explain(failure{err: err}, &stderr); code != exitCheckpoint {
 		t.Errorf("exit code %d, want %d", code, exitCheckpoint)
 	}
 	if text := stderr.String(); !strings.Contains(text, "r/config.toml: permission") || !strings.Contains(text, "chmod") {

@@ -1,17 +1,21 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"tessera"
 	"tessera/apps/serve"
 )
@@ -41,7 +45,7 @@ func serveCommand() *cobra.Command {
 type serveFlags struct {
 	serve.Options
 	listen, tokens, certificate, key string
-	backend                          string
+	backend, requests                string
 }
 
 func (f *serveFlags) add(cmd *cobra.Command) {
@@ -56,6 +60,7 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	flags.DurationVar(&f.MaxWait, "max-wait", 0, "how long an image waits for others while a thread is free")
 	flags.IntVar(&f.Queue, "queue", 1024, "images that may wait for each output of a model; further requests are answered 429")
 	flags.Int64Var(&f.MaxBody, "max-body", 32<<20, "bytes of the body of a request")
+	flags.Int64Var(&f.MaxMemory, "max-memory", serve.DefaultMemory, "bytes that all requests hold at once: bodies, images, results, responses; further requests are answered 429")
 	flags.IntVar(&f.MaxHeader, "max-header", 64<<10, "bytes of the header of a request")
 	flags.IntVar(&f.MaxConns, "max-connections", 4096, "connections at once; others wait")
 	flags.DurationVar(&f.ReadTimeout, "read-timeout", 30*time.Second, "time limit for reading a request")
@@ -63,6 +68,7 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	flags.DurationVar(&f.DrainDelay, "drain-delay", time.Second, "at the end, how long requests are accepted while the server is not ready")
 	flags.DurationVar(&f.DrainTimeout, "drain-timeout", 30*time.Second, "at the end, how long open requests are waited for")
 	flags.DurationVar(&f.Reload, "reload", 2*time.Second, "how often the files of runs, tokens and certificate are checked for changes; negative for never")
+	flags.StringVar(&f.requests, "log-requests", "", "log every request to standard error, as text or json")
 	flags.BoolVar(&f.Profile, "pprof", false, "serve profiles at /debug/pprof/")
 	_ = cmd.RegisterFlagCompletionFunc("backend", cobra.FixedCompletions(tessera.Backends(), cobra.ShellCompDirectiveNoFileComp))
 }
@@ -71,8 +77,17 @@ func (f *serveFlags) serve(cmd *cobra.Command, args []string) error {
 	defer runtime.KeepAlive(ballast())
 	stderr := &locked{out: cmd.ErrOrStderr()}
 	f.Log = func(text string) { fmt.Fprintln(stderr, "tessera:", text) }
-	if err := f.zeros(cmd); err != nil {
+	if err := f.numbers(cmd); err != nil {
 		return err
+	}
+	switch f.requests {
+	case "":
+	case "text":
+		f.Requests = slog.New(slog.NewTextHandler(stderr, nil))
+	case "json":
+		f.Requests = slog.New(slog.NewJSONHandler(stderr, nil))
+	default:
+		return usagef("--log-requests: got %q, want text or json", f.requests)
 	}
 	models, err := f.models(args)
 	if err != nil {
@@ -86,42 +101,64 @@ func (f *serveFlags) serve(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	server, err := serve.New(models, f.Options)
-	if err != nil {
+	if errors.As(err, new(*serve.OptionError)) {
+		return usageError{err}
+	} else if err != nil {
 		return err
 	}
 	l, err := net.Listen("tcp", f.listen)
 	if err != nil {
 		return errors.Join(usagef("--listen: %v", err), server.Close())
 	}
+	limitMemory(f.MaxMemory)
 	f.announce(stderr, l.Addr(), server)
-	return errors.Join(server.Serve(cmd.Context(), l), server.Close())
+	err = server.Serve(cmd.Context(), l)
+	if errors.Is(err, serve.ErrCut) { // as --drain-timeout asks
+		f.Log(err.Error())
+		err = nil
+	}
+	return errors.Join(err, server.Close())
 }
 
-// zeros gives the flags that are 0 their meaning, which in [serve.Options] is the default: those of the drain do not wait, others are refused.
-func (f *serveFlags) zeros(cmd *cobra.Command) error {
+// numbers refuses flags below their range, and gives those that are 0 their meaning, which in [serve.Options] is the default: the
+// flags of the drain do not wait, others are errors.
+func (f *serveFlags) numbers(cmd *cobra.Command) (err error) {
 	for _, wait := range []*time.Duration{&f.DrainDelay, &f.DrainTimeout} {
 		if *wait == 0 {
 			*wait = time.Nanosecond
 		}
 	}
-	for _, name := range []string{"threads", "max-batch", "queue", "max-body", "max-header", "max-connections", "read-timeout", "timeout", "reload"} {
-		flag := cmd.Flags().Lookup(name)
-		if value := flag.Value.String(); flag.Changed && (value == "0" || value == "0s") {
-			return usagef("--%s: got 0, want another value; without the flag it is %s", name, flag.DefValue)
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		value := flag.Value.String()
+		switch name := flag.Name; {
+		case flag.Value.Type() == "string" || flag.Value.Type() == "bool":
+		case strings.HasPrefix(value, "-") && name != "reload":
+			err = cmp.Or(err, usagef("--%s: got %s, want > 0", name, value))
+		case (value == "0" || value == "0s") && name != "max-wait" && !strings.HasPrefix(name, "drain-"):
+			err = cmp.Or(err, usagef("--%s: got 0, want another value; without the flag it is %s", name, flag.DefValue))
 		}
-	}
-	return nil
+	})
+	return err
 }
 
-// ballast returns memory that is never used. It takes no space (before anything else is allocated, it is fresh from the system), but counts
-// when the garbage collector decides how much garbage may collect. The live heap of a server is a few megabytes, so the collector
-// would run after every few megabytes of requests, and delay them. GOGC=400 would do the same, but would also allow
-// gigabytes of garbage while large requests are held. Whoever sets the collector's variables gets what they ask for.
+// ballast returns memory that is never used. It takes no space (before anything else is allocated, it is fresh from the system), but
+// counts when the garbage collector decides how much garbage may collect. The live heap of a server is a few megabytes, so that the
+// collector would run after every few megabytes of requests, and delay them. The variables of the collector take precedence.
 func ballast() []byte {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return nil
 	}
 	return make([]byte, 16<<20)
+}
+
+// limitMemory has the garbage collector run more often near the memory of the models and that of all requests: without a limit,
+// garbage takes as much again.
+func limitMemory(requests int64) {
+	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
+		var now runtime.MemStats
+		runtime.ReadMemStats(&now)
+		debug.SetMemoryLimit(int64(now.Sys-now.HeapReleased) + requests + requests/4)
+	}
 }
 
 // models returns the models of the arguments, RUN or NAME=RUN.

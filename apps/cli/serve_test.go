@@ -98,7 +98,16 @@ func TestServeRefusesWhatItCannotServe(t *testing.T) {
 	b.contains("tls", b.must(exitUsage, "serve", "runs/empty", "--tls-key", "x", "--tls-cert", "x").stderr, "--tls-cert")
 }
 
-func TestZerosOfServeAreNoDefaults(t *testing.T) {
+func TestUsageErrorsOfServe(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "train", "small", "--epochs", "1", "--out", "R")
+	for _, args := range [][]string{{"R", "--max-body", "-1"}, {"R", "--timeout", "-1s"}, {"R", "--max-header", "-5"}, {"a/b=R"}, {"%2e=R"}, {"R", "R"}, {"X=R", "X=R"},
+		{"..=R"}, {".=R"}, {"R", "--log-requests", "xml"}, {"R", "--max-memory", "0"}} {
+		b.must(exitUsage, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	}
+}
+
+func TestNumbersOfServe(t *testing.T) {
 	for flag, wrong := range map[string]bool{"threads": true, "max-body": true, "reload": true, "max-wait": false, "drain-delay": false, "drain-timeout": false} {
 		var f serveFlags
 		cmd := &cobra.Command{}
@@ -106,7 +115,7 @@ func TestZerosOfServeAreNoDefaults(t *testing.T) {
 		if err := cmd.ParseFlags([]string{"--" + flag, "0"}); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.zeros(cmd); (err != nil) != wrong || f.DrainDelay == 0 || f.DrainTimeout == 0 {
+		if err := f.numbers(cmd); (err != nil) != wrong || f.DrainDelay == 0 || f.DrainTimeout == 0 {
 			t.Errorf("--%s 0: got error %v, a drain of %v and %v", flag, err, f.DrainDelay, f.DrainTimeout)
 		}
 	}

@@ -60,7 +60,7 @@ func supervise(args []string) (code int, ok bool) {
 			return exitInterrupted, true
 		}
 		fmt.Fprintf(os.Stderr, "tessera: rank %d: %v\n", l.Rank, ended)
-		afterLoss(os.Stderr, "")
+		fmt.Fprintln(os.Stderr, afterLoss(failure{run: ""}))
 		yield(stopped, 200*time.Millisecond) // until mpirun has passed the message on
 		l.Abort(exitLost)
 		return exitLost, true

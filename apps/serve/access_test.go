@@ -124,7 +124,7 @@ func TestPicturesInAndOut(t *testing.T) {
 			t.Errorf("pixel %d: got %v, want %v", i, want, v)
 		}
 	}
-	if _, err := decodePicture(nil, asPNG.Bytes(), []int{64}); err == nil {
+	if _, err := bufferOf(asPNG.Bytes()).decodePicture([]int{64}); err == nil {
 		t.Error("a picture for a model of vectors: no error")
 	}
 	for name, a := range map[string]answer{
@@ -150,7 +150,7 @@ func TestPicturesAreTurnedAsThoseOfDataSets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := decodePicture(nil, body, want.Shape); err != nil || !sameBits(got, want.Float32()) {
+		if got, err := bufferOf(body).decodePicture(want.Shape); err != nil || !sameBits(got, want.Float32()) {
 			t.Errorf("orientation %d: other values: %v", orientation, err)
 		}
 	}
@@ -164,14 +164,14 @@ func TestValuesThatJSONCannotRepresent(t *testing.T) {
 	if a.status != http.StatusOK && a.status != http.StatusBadRequest {
 		t.Errorf("status %d: %s", a.status, a.body)
 	}
-	l := &loaded{version: "1"}
+	l, b := &loaded{version: "1"}, bufferOf(nil)
 	q := &request{count: 1, wanted: []wanted{{&output{name: "code", quoted: []byte(`"code"`)}, false}}}
-	inf := x[0] * 10
-	if _, _, err := appendResponse(nil, "m", l, q, [][]float32{{inf}}); err == nil || statusOf(err) != http.StatusBadRequest {
+	b.values = [][]float32{{x[0] * 10}}
+	if _, err := b.encode("m", l, q); err == nil || statusOf(err) != http.StatusBadRequest {
 		t.Errorf("got %v", err)
 	}
 	q.wanted[0].binary = true
-	if _, _, err := appendResponse(nil, "m", l, q, [][]float32{{inf}}); err != nil {
+	if _, err := b.encode("m", l, q); err != nil {
 		t.Error(err)
 	}
 }
@@ -182,12 +182,12 @@ func TestAPanicGivesMemoryBack(t *testing.T) {
 	r.SetPathValue("model", "small")
 	func() {
 		defer func() { _ = recover() }()
-		s.answer(httptest.NewRecorder(), r, func(b *buffer, _ *model, _ *loaded) (*request, error) {
-			if err := s.hold(b, 1000); err != nil {
-				t.Error(err)
+		s.answer(func(b *buffer, _ http.ResponseWriter, _ *http.Request, _ *loaded) (_ *request, err error) {
+			if b.body, err = room(b, b.body, 1000); err != nil || s.memory.Load() < 1000 {
+				t.Errorf("%d bytes are held, %v", s.memory.Load(), err)
 			}
 			panic("a fault")
-		}, nil)
+		})(httptest.NewRecorder(), r)
 	}()
 	if held := s.memory.Load(); held != 0 {
 		t.Errorf("%d bytes are held", held)

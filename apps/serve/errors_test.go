@@ -31,7 +31,7 @@ func TestErrorsAreObjectsWithTheRightStatus(t *testing.T) {
 		{"two documents", "small/infer", append(body(), '1'), "", 400, "want the end of the text"},
 		{"unknown model", "nope/infer", body(), "", 404, `model: got "nope", want one of ["small"]`},
 		{"unknown version", "small/versions/7/infer", body(), "", 404, `version: got "7"`},
-		{"another input", "small/infer", body(`"input"`, `"pixels"`), "", 400, `got ["pixels"], want one input, "input"`},
+		{"another input", "small/infer", body(`"input"`, `"pixels"`), "", 400, `got "pixels", want one input, "input"`},
 		{"two inputs", "small/infer", body(`"inputs":[`, `"inputs":[{"name":"input"},`), "", 400, "want one input"},
 		{"another type", "small/infer", body("FP32", "INT64"), "", 400, `datatype: got "INT64"`},
 		{"no type", "small/infer", body(`"datatype":"FP32",`, ""), "", 400, `datatype: got ""`},
@@ -84,7 +84,7 @@ func TestOtherPathsMethodsAndEncodingsAreErrors(t *testing.T) {
 		method, path, header string
 		status               int
 	}{
-		{"GET", "/", "", 404}, {"GET", "/v1/models/small", "", 404}, {"GET", "/v2/models/nope", "", 404}, {"GET", "/v2/models/nope/ready", "", 404},
+		{"GET", "/v1/models/small", "", 404}, {"GET", "/v2/models/nope", "", 404}, {"GET", "/v2/models/nope/ready", "", 404},
 		{"GET", "/v2/models/small/infer", "", 405}, {"DELETE", "/v2/models/small", "", 405}, {"POST", "/v2", "", 405}, {"GET", "/debug/pprof/", "", 404},
 		{"POST", "/v2/models/small/infer", "Content-Encoding: gzip", 415}, {"POST", "/v2/models/small/infer", "Content-Encoding: identity", 400},
 	} {
@@ -107,7 +107,7 @@ func TestTheDocumentDescribesEveryPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newServer(t, Options{})
-	if len(document.Paths) != 13 {
+	if len(document.Paths) != 15 {
 		t.Errorf("%d paths", len(document.Paths))
 	}
 	for path, item := range document.Paths {

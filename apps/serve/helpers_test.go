@@ -132,7 +132,21 @@ func sameBits(a, b []float32) bool {
 // jsonRequest returns a request in JSON; more are further members of the request.
 func jsonRequest(images []float32, more string) []byte {
 	return fmt.Appendf(nil, `{"inputs":[{"name":"input","shape":[%d,8,8],"datatype":"FP32","data":%s}]%s}`,
-		len(images)/64, appendNumbers(nil, images), more)
+		len(images)/64, numbersIn(images), more)
+}
+
+// bufferOf returns the buffer of a request with that body.
+func bufferOf(body []byte) *buffer {
+	return &buffer{server: &Server{options: Options{MaxMemory: 1 << 30}}, body: body}
+}
+
+// numbersIn returns values as a JSON array.
+func numbersIn(values []float32) []byte {
+	text, err := bufferOf(nil).appendNumbers([]byte("["), values)
+	if err != nil {
+		panic(err)
+	}
+	return text
 }
 
 // binaryRequest returns a request whose images are binary data, and the length of its JSON.

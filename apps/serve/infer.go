@@ -1,111 +1,218 @@
 package serve
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
+	"unsafe"
+
+	"tessera"
+	"tessera/data"
+	"tessera/losses"
 )
 
-// infer answers an inference request.
-func (s *Server) infer(w http.ResponseWriter, r *http.Request) {
-	s.answer(w, r, func(b *buffer, m *model, l *loaded) (*request, error) {
-		if err := s.read(w, r, b); err != nil {
-			return nil, err
-		}
-		length := r.Header.Get(headerLength)
-		if length == "0" {
-			return raw(b.body, l, s.options.MaxImages)
-		}
-		header := len(b.body)
-		if length != "" {
-			n, err := strconv.Atoi(length)
-			if err != nil || n < 0 || n > len(b.body) {
-				return nil, fmt.Errorf("%s: got %q, want an integer from 0 to the %d bytes of the body", headerLength, length, len(b.body))
-			}
-			header = n
-		}
-		return b.draft.decode(b.body, header, l, s.options.MaxImages, b.images)
-	}, func(b *buffer, m *model, l *loaded, q *request) error {
-		body, header, err := appendResponse(b.response[:0], m.name, l, q, b.values)
-		b.response = body
-		if err == nil {
-			writeResponse(w, body, header)
-		}
-		return err
-	})
+// buffer is the memory of a request. Requests take it from a pool and give it back. What it holds counts against MaxMemory.
+type buffer struct {
+	server   *Server
+	held     int64 // bytes that are counted
+	draft    draft
+	body     []byte
+	images   []float32
+	jobs     []*job
+	values   [][]float32           // of the outputs
+	classes  []*tessera.Prediction // of the outputs; nil for those that are not of classes
+	response []byte
+	lent     bool // a worker may still use the memory
 }
 
-// answer computes the outputs of a request that ask reads, and has reply write them.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, ask func(*buffer, *model, *loaded) (*request, error),
-	reply func(*buffer, *model, *loaded, *request) error) {
-	m, l, err := s.find(r)
-	if err != nil {
-		fail(w, err)
+var buffers = sync.Pool{New: func() any { return &buffer{} }}
+
+// mostPooled is the largest slice, in bytes, that is kept for the next request.
+const mostPooled = 1 << 20
+
+// borrow takes a buffer from the pool.
+func (s *Server) borrow() *buffer {
+	b := buffers.Get().(*buffer)
+	b.server, b.held = s, 0
+	b.count(b.size())
+	return b
+}
+
+// giveBack returns a buffer to the pool, unless a worker may still use it.
+func (b *buffer) giveBack() {
+	b.trim(mostPooled)
+	b.count(-b.held)
+	if cap(b.response) > mostPooled {
+		b.response = nil
+	}
+	if b.server = nil; !b.lent {
+		buffers.Put(b)
+	}
+}
+
+// count counts bytes and returns how many all requests hold.
+func (b *buffer) count(bytes int64) int64 {
+	b.held += bytes
+	return b.server.memory.Add(bytes)
+}
+
+// size is the number of bytes that the buffer holds.
+func (b *buffer) size() int64 {
+	n := cap(b.body) + cap(b.response) + 4*cap(b.images)
+	for _, j := range b.jobs {
+		n += 4 * cap(j.results)
+	}
+	return int64(n)
+}
+
+// trim frees the slices of a request that are larger than that, but for its response.
+func (b *buffer) trim(most int) {
+	if b.lent {
 		return
 	}
-	defer l.release()
-	began := time.Now()
-	b := buffers.Get().(*buffer)
-	reused := false // also after a panic
-	defer func() {
-		if reused {
-			s.give(b)
-		} else {
-			s.memory.Add(-b.held)
+	if cap(b.body) > most {
+		b.body = nil
+	}
+	if 4*cap(b.images) > most {
+		b.images = nil
+	}
+	for _, j := range b.jobs {
+		if 4*cap(j.results) > most {
+			j.results = nil
 		}
-	}()
-	q, err := ask(b, m, l)
-	if err == nil {
-		b.images = q.images
-		reused, err = s.compute(r.Context(), b, q, began)
-	} else {
-		reused = true
 	}
-	if err == nil {
-		err = reply(b, m, l, q)
-	}
-	status, count := http.StatusOK, 0
-	if err != nil {
-		status = fail(w, err)
-	} else {
-		count = q.count
-	}
-	m.stats.answered(status, count, began)
-	s.answers.Add(1)
+	b.draft.images = nil
+	clear(b.values)
+	clear(b.classes)
+	b.count(b.size() - b.held)
 }
 
-// compute computes the outputs of a request. When the client leaves, a worker may still use the memory of the request, which then
-// must not be used again.
-func (s *Server) compute(ctx context.Context, b *buffer, q *request, began time.Time) (reusable bool, err error) {
-	for len(b.jobs) < len(q.wanted) {
-		b.jobs = append(b.jobs, &job{done: make(chan struct{}, 1)})
+// room returns a slice of the buffer with a capacity of n elements at least, and the same contents. Its bytes are counted first:
+// above MaxMemory it is an error.
+func room[T byte | float32](b *buffer, s []T, n int) ([]T, error) {
+	if n <= cap(s) {
+		return s, nil
 	}
-	submitted, now := 0, time.Now()
-	for i, want := range q.wanted {
-		j := b.jobs[i]
-		j.ctx, j.images, j.count, j.began, j.until = ctx, q.images, q.count, began, now.Add(s.options.Timeout)
-		submit := want.output.batch.submit
-		if i == len(q.wanted)-1 {
-			submit = want.output.batch.lead // computes in this goroutine, while others compute the outputs before
-		}
-		if err = submit(j); err != nil {
-			break
-		}
-		submitted++
+	width := int64(unsafe.Sizeof(*new(T)))
+	if b.count(width*int64(n)) > b.server.options.MaxMemory {
+		return s, problemf(http.StatusTooManyRequests, "the server holds too many large requests; try again later")
 	}
-	b.values = b.values[:0]
-	for _, j := range b.jobs[:submitted] {
-		values, failed := j.result()
-		err = cmp.Or(err, failed)
-		if failed != nil && ctx.Err() != nil {
-			return false, err
-		}
-		b.values = append(b.values, values)
+	grown := append(make([]T, 0, n), s...)
+	b.count(-width * int64(cap(s)))
+	return grown, nil
+}
+
+// infer reads an inference request of the protocol.
+func (s *Server) infer(b *buffer, w http.ResponseWriter, r *http.Request, l *loaded) (*request, error) {
+	if err := b.read(w, r); err != nil {
+		return nil, err
 	}
-	return true, err
+	length := r.Header.Get(headerLength)
+	if length == "0" {
+		return b.raw(l, s.options.MaxImages)
+	}
+	header := len(b.body)
+	if length != "" {
+		n, err := strconv.Atoi(length)
+		if err != nil || n < 0 || n > len(b.body) {
+			return nil, fmt.Errorf("%s: got %q, want an integer from 0 to the %d bytes of the body", headerLength, cut(length), len(b.body))
+		}
+		header = n
+	}
+	return b.decode(header, l, s.options.MaxImages)
+}
+
+// errNoPixels refuses pixels for a model to which values of 0 to 1 mean something else.
+var errNoPixels = errors.New("the model was trained on values outside of [0,1], which no pixels are; send FP32 to infer")
+
+// picture reads a PNG, JPEG, GIF or BMP. The query output=NAME, which may be repeated, selects outputs. A client that accepts
+// image/png gets one output that is an image as PNG.
+func (s *Server) picture(b *buffer, w http.ResponseWriter, r *http.Request, l *loaded) (*request, error) {
+	if !l.pictures {
+		return nil, fmt.Errorf("picture: %w", errNoPixels)
+	}
+	q := &request{count: 1, png: strings.Contains(r.Header.Get("Accept"), "image/png")}
+	names := r.URL.Query()["output"]
+	if len(names) == 0 && q.png {
+		names = []string{losses.Output}
+	} else if len(names) == 0 {
+		for _, o := range l.outputs {
+			names = append(names, o.name)
+		}
+	}
+	for _, name := range names {
+		if err := q.add(l, name, false); err != nil {
+			return nil, fmt.Errorf("output: %w", err)
+		}
+	}
+	if q.png && (len(names) != 1 || !slices.Equal(q.wanted[0].output.shape, l.shape)) {
+		return nil, fmt.Errorf("output: got %q, want one that is an image, for image/png; accept application/json for others", cut(strings.Join(names, " ")))
+	}
+	err := b.read(w, r)
+	if err == nil {
+		q.images, err = b.decodePicture(l.shape)
+	}
+	return q, err
+}
+
+// decodePicture decodes the body, a picture of that shape.
+func (b *buffer) decodePicture(shape []int) ([]float32, error) {
+	if len(shape) < 2 {
+		return nil, errors.New("picture: the samples of the model are vectors; send them to infer")
+	}
+	pixels, err := data.DecodePicture(b.body, shape)
+	if errors.Is(err, data.ErrNoPicture) {
+		return nil, problemf(http.StatusUnsupportedMediaType, "%v", err)
+	} else if err != nil {
+		return nil, err
+	}
+	return b.fromBinary(pixels, typeUINT8)
+}
+
+// answer returns a handler that computes the outputs of the requests that ask reads.
+func (s *Server) answer(ask func(*buffer, http.ResponseWriter, *http.Request, *loaded) (*request, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		m, l, err := s.find(r)
+		if err != nil {
+			fail(w, err)
+			return
+		}
+		defer l.release()
+		began := time.Now()
+		b := s.borrow()
+		defer b.giveBack()
+		b.lent = true // until the last use is known: not after a panic
+		q, err := ask(b, w, r, l)
+		if err == nil {
+			err = b.compute(r.Context(), q, began)
+		} else {
+			b.lent = false
+		}
+		if err == nil {
+			err = b.reply(w, m.name, l, q)
+		}
+		status, count := http.StatusOK, 0
+		if err != nil {
+			b.trim(0)
+			status = fail(w, err)
+		} else {
+			count = q.count
+		}
+		m.stats.answered(status, count, began)
+		s.answers.Add(1)
+	}
 }
 
 // find returns the model of a request. The caller releases it.
@@ -113,21 +220,250 @@ func (s *Server) find(r *http.Request) (*model, *loaded, error) {
 	name := r.PathValue("model")
 	m := s.byName[name]
 	if m == nil {
-		return nil, nil, problemf(http.StatusNotFound, "model: got %q, want one of %q", name, s.Models())
+		return nil, nil, problemf(http.StatusNotFound, "model: got %q, want one of %q", cut(name), s.Models())
 	}
 	l := m.acquire()
 	if version := r.PathValue("version"); version != "" && version != l.version {
 		l.release()
-		return nil, nil, problemf(http.StatusNotFound, "model %q: version: got %q, want %q", name, version, l.version)
+		return nil, nil, problemf(http.StatusNotFound, "model %q: version: got %q, want %q", name, cut(version), l.version)
 	}
 	return m, l, nil
 }
 
-// Models lists the names of the models.
-func (s *Server) Models() []string {
-	var names []string
-	for _, m := range s.models {
-		names = append(names, m.name)
+// read reads the body of a request. Memory is taken as bytes arrive: a length that a client only claims costs nothing.
+func (b *buffer) read(w http.ResponseWriter, r *http.Request) (err error) {
+	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
+		return problemf(http.StatusUnsupportedMediaType, "content encoding: got %q, want none", cut(e))
 	}
-	return names
+	most := b.server.options.MaxBody
+	if r.ContentLength > most {
+		return problemf(http.StatusRequestEntityTooLarge, "body: got %d bytes, want at most %d", r.ContentLength, most)
+	}
+	const first = 64 << 10
+	if b.body, err = room(b, b.body[:0], int(min(max(r.ContentLength, 512), first))); err != nil {
+		return err
+	}
+	body := r.Body
+	if r.ContentLength < 0 {
+		body = http.MaxBytesReader(w, r.Body, most)
+	}
+	for int64(len(b.body)) != r.ContentLength {
+		if len(b.body) == cap(b.body) {
+			size := min(2*int64(cap(b.body)), most+1)
+			if r.ContentLength > 0 {
+				size = min(size, r.ContentLength)
+			}
+			if b.body, err = room(b, b.body, int(size)); err != nil {
+				return err
+			}
+		}
+		n, err := body.Read(b.body[len(b.body):cap(b.body)])
+		b.body = b.body[:len(b.body)+n]
+		long := (*http.MaxBytesError)(nil)
+		switch {
+		case err == io.EOF:
+			return nil
+		case errors.As(err, &long):
+			return problemf(http.StatusRequestEntityTooLarge, "body: got more than %d bytes", most)
+		case err != nil:
+			return fmt.Errorf("body: %w", err)
+		case r.ContentLength >= 0 && int64(len(b.body)) > r.ContentLength:
+			return errors.New("body: got more bytes than Content-Length")
+		}
+	}
+	return nil
+}
+
+// compute computes the outputs of a request. When the client leaves, a worker may still use the memory of the request: it stays
+// lent.
+func (b *buffer) compute(ctx context.Context, q *request, began time.Time) (err error) {
+	b.images = q.images
+	for len(b.jobs) < len(q.wanted) {
+		b.jobs = append(b.jobs, &job{done: make(chan struct{}, 1)})
+	}
+	submitted, until := 0, time.Now().Add(b.server.options.Timeout)
+	for i, want := range q.wanted {
+		j, batch := b.jobs[i], want.output.batch
+		if j.results, err = room(b, j.results[:0], q.count*batch.out); err != nil {
+			break
+		}
+		j.ctx, j.images, j.count, j.began, j.until = ctx, q.images, q.count, began, until
+		submit := batch.submit
+		if i == len(q.wanted)-1 {
+			submit = batch.lead // computes in this goroutine, while others compute the outputs before
+		}
+		if err = submit(j); err != nil {
+			break
+		}
+		submitted++
+	}
+	b.values, b.classes = b.values[:0], b.classes[:0]
+	for i, j := range b.jobs[:submitted] {
+		values, failed := j.result()
+		err = cmp.Or(err, failed)
+		if failed != nil && ctx.Err() != nil {
+			return err
+		}
+		var classes *tessera.Prediction
+		if predict := q.wanted[i].output.predict; predict != nil && failed == nil {
+			b.count(4 * int64(len(values))) // until trim counts again
+			classes = predict(values, q.count)
+			values = classes.Probabilities
+		}
+		b.values, b.classes = append(b.values, values), append(b.classes, classes)
+	}
+	b.lent = false
+	return err
+}
+
+// reply writes the response. What the request held is freed before: a client may take long to read.
+func (b *buffer) reply(w http.ResponseWriter, name string, l *loaded, q *request) error {
+	header, h := 0, w.Header()
+	if q.png {
+		var out bytes.Buffer
+		if err := data.WritePNG(&out, l.shape, b.values[0]); err != nil {
+			return err
+		}
+		b.response = out.Bytes()
+		h.Set("Content-Type", "image/png")
+	} else {
+		var err error
+		if header, err = b.encode(name, l, q); err != nil {
+			return err
+		}
+		if header < len(b.response) {
+			h["Content-Type"] = binaryType
+			h.Set(headerLength, strconv.Itoa(header))
+		} else {
+			h["Content-Type"] = jsonType
+		}
+	}
+	b.trim(mostPooled)
+	h.Set("Content-Length", strconv.Itoa(len(b.response)))
+	_, _ = w.Write(b.response) // fails if the client is gone
+	return nil
+}
+
+// headerLength is the header that gives the length of the JSON before binary data.
+const headerLength = "Inference-Header-Content-Length"
+
+// The types of inference responses; no handler changes them.
+var (
+	binaryType = []string{"application/octet-stream"}
+	jsonType   = []string{"application/json"}
+)
+
+// encode makes the response: its JSON, of header bytes, then the binary data. It is an error if a value that is not finite would
+// have to be JSON.
+func (b *buffer) encode(name string, l *loaded, q *request) (header int, err error) {
+	dst := append(b.response[:0], `{"model_name":"`...)
+	dst = append(dst, name...) // letters, digits and ._-
+	dst = append(append(append(dst, `","model_version":"`...), l.version...), '"')
+	if q.hasID {
+		id, err := json.Marshal(q.id)
+		if err != nil {
+			return 0, err
+		}
+		dst = append(append(dst, `,"id":`...), id...)
+	}
+	dst = append(dst, `,"outputs":[`...)
+	size := 0 // of the binary data
+	for i, w := range q.wanted {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = w.output.appendHeader(dst, q.count)
+		if w.binary {
+			n := b.binarySize(i, w.output)
+			dst = strconv.AppendInt(append(dst, `,"parameters":{"binary_data_size":`...), int64(n), 10)
+			dst = append(dst, '}', '}')
+			size += n
+			continue
+		}
+		dst = append(dst, `,"data":[`...)
+		if w.output.datatype == typeBytes {
+			for _, label := range b.classes[i].Labels {
+				dst = append(append(dst, w.output.labels[label]...), ',')
+			}
+			dst[len(dst)-1] = ']'
+		} else if dst, err = b.appendNumbers(dst, b.values[i]); err != nil {
+			return 0, fmt.Errorf("output %q: %w", w.output.name, err)
+		}
+		dst = append(dst, '}')
+	}
+	dst = append(dst, ']', '}')
+	header = len(dst)
+	if dst, err = room(b, dst, header+size); err != nil {
+		return 0, err
+	}
+	for i, w := range q.wanted {
+		if w.binary {
+			dst = b.appendBinary(dst, i, w.output)
+		}
+	}
+	b.response = dst
+	return header, nil
+}
+
+// appendHeader appends name, data type and shape of an output of n images.
+func (o *output) appendHeader(dst []byte, n int) []byte {
+	dst = append(append(dst, `{"name":`...), o.quoted...)
+	dst = append(append(append(dst, `,"datatype":"`...), o.datatype...), `","shape":[`...)
+	dst = strconv.AppendInt(dst, int64(n), 10)
+	for _, d := range o.shape {
+		dst = strconv.AppendInt(append(dst, ','), int64(d), 10)
+	}
+	return append(dst, ']')
+}
+
+// mostDigits is the length of the longest float32 with its comma.
+const mostDigits = 24
+
+// appendNumbers appends the elements of an array and its end.
+func (b *buffer) appendNumbers(dst []byte, values []float32) (_ []byte, err error) {
+	if err := finite(values); err != nil {
+		return dst, fmt.Errorf("%w, which JSON cannot represent; ask for binary data", err)
+	}
+	for i, v := range values {
+		if cap(dst)-len(dst) < mostDigits {
+			if dst, err = room(b, dst, len(dst)+len(dst)/4+12*(len(values)-i)+mostDigits); err != nil {
+				return dst, err
+			}
+		}
+		dst = append(appendNumber(dst, v), ',')
+	}
+	dst[len(dst)-1] = ']'
+	return dst, nil
+}
+
+// binarySize is the number of bytes of output i as binary data: FP32, or each text after its length.
+func (b *buffer) binarySize(i int, o *output) int {
+	if o.datatype != typeBytes {
+		return 4 * len(b.values[i])
+	}
+	n := 0
+	for _, label := range b.classes[i].Labels {
+		n += 4 + len(b.classes[i].Classes[label])
+	}
+	return n
+}
+
+// appendBinary appends output i as binary data.
+func (b *buffer) appendBinary(dst []byte, i int, o *output) []byte {
+	if o.datatype != typeBytes {
+		return appendBinary(dst, b.values[i])
+	}
+	for _, label := range b.classes[i].Labels {
+		text := b.classes[i].Classes[label]
+		dst = append(binary.LittleEndian.AppendUint32(dst, uint32(len(text))), text...)
+	}
+	return dst
+}
+
+// appendBinary appends values as little-endian FP32.
+func appendBinary(dst []byte, values []float32) []byte {
+	for _, v := range values {
+		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
+	}
+	return dst
 }

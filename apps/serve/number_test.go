@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-// parsed reads one number with the cursor, and as a fraction where it is one.
+// parsed reads one number with the cursor, and as a decimal where it is one.
 func parsed(text string) (float32, error) {
 	c := &cursor{b: []byte(text + "]                  ")}
 	v, err := c.number()
-	if f, end := fraction(c.b, 0); err == nil && end > 0 && (end != c.i || math.Float32bits(f) != math.Float32bits(v)) {
-		return 0, fmt.Errorf("as a fraction it is %v, of %d bytes", f, end)
+	if f, end := decimal(c.b, 0); err == nil && end > 0 && (end != c.i || math.Float32bits(f) != math.Float32bits(v)) {
+		return 0, fmt.Errorf("as a decimal it is %v, of %d bytes", f, end)
 	}
 	if err == nil && c.i != len(text) {
 		err = errors.New("the number ends before its text")
@@ -61,7 +61,7 @@ func TestNumbersAreWrittenAsEncodingJSONDoes(t *testing.T) {
 		}
 	}
 	var back []float32
-	got := appendNumbers(nil, values)
+	got := numbersIn(values)
 	if err := json.Unmarshal(got, &back); err != nil || !sameBits(back, values) {
 		t.Errorf("the numbers come back changed (%v)", err)
 	}
@@ -188,7 +188,7 @@ func FuzzRequestsAreThoseOfEncodingJSON(f *testing.F) {
 	f.Add([]byte(`{"inputs":[{"shape":[1,4],"name":"input","datatype":"FP32","data":[0,1,2,3],"data":[4,5,6,7]}],"inputs":null}`))
 	l := &loaded{shape: []int{2, 2}, pixels: 4, outputs: []*output{{name: "code", shape: []int{3}}, {name: "output", shape: []int{2, 2}}}}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		got, err := new(draft).decode(text, len(text), l, 8, nil)
+		got, err := bufferOf(text).decode(len(text), l, 8)
 		want, ok := reference(text)
 		if err != nil {
 			return // decode also refuses what does not fit the model
@@ -235,9 +235,9 @@ func FuzzBinaryRequests(f *testing.F) {
 		if header < 0 || header > len(body) { // infer refuses them
 			return
 		}
-		got, err := new(draft).decode(body, header, l, 8, nil)
+		got, err := bufferOf(body).decode(header, l, 8)
 		if header == 0 {
-			got, err = raw(body, l, 8)
+			got, err = bufferOf(body).raw(l, 8)
 		}
 		if err != nil {
 			return

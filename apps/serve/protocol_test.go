@@ -13,8 +13,10 @@ func TestServerAndModelDescribeThemselves(t *testing.T) {
 	s := newServer(t, Options{})
 	version := s.models[0].current.version
 	for path, want := range map[string]string{
-		"/v2":                                  `{"extensions":["binary_tensor_data"],"name":"tessera","version":"`,
-		"/v2/":                                 `{"extensions":["binary_tensor_data"],"name":"tessera","version":"`,
+		"/v2":                                  `{"extensions":["binary_tensor_data"],"models":"/v2/models","name":"tessera","openapi":"/openapi.json","version":"`,
+		"/v2/":                                 `{"extensions":["binary_tensor_data"],"models":"/v2/models","name":"tessera","openapi":"/openapi.json","version":"`,
+		"/":                                    `"models":"/v2/models"`,
+		"/v2/models":                           `{"models":[{"name":"small","version":"` + version + `"}]}`,
 		"/v2/health/live":                      `{"live":true}`,
 		"/v2/health/ready":                     `{"live":true,"ready":true}`,
 		"/v2/models/small/ready":               `{"name":"small","ready":true}`,
@@ -128,7 +130,7 @@ func TestPixelsAndDoublesAreConverted(t *testing.T) {
 		t.Errorf("got %v, want 252/255", scaled[63])
 	}
 	want := valuesOf(t, "code", scaled)
-	asJSON := []byte(`{"inputs":[{"data":` + string(appendNumbers(nil, numbers)) + `,"name":"input","shape":[1,64],"datatype":"UINT8"}]}`)
+	asJSON := []byte(`{"inputs":[{"data":` + string(numbersIn(numbers)) + `,"name":"input","shape":[1,64],"datatype":"UINT8"}]}`)
 	if got := post(s, "/v2/models/small/infer", asJSON).reply(t); !sameBits(got.Outputs[0].Data, want) {
 		t.Error("UINT8 in JSON: other codes")
 	}
@@ -151,7 +153,7 @@ func TestDataMayBeNestedByDimension(t *testing.T) {
 	x := images(2, 5)
 	var rows []string
 	for i := range 16 {
-		rows = append(rows, string(appendNumbers(nil, x[8*i:8*i+8])))
+		rows = append(rows, string(numbersIn(x[8*i:8*i+8])))
 	}
 	data := "[[" + strings.Join(rows[:8], ",") + "] , [" + strings.Join(rows[8:], " , ") + "]]"
 	body := `{"inputs":[{"name":"input","shape":[2,8,8],"datatype":"FP32","data":` + data + `}],"outputs":[{"name":"code"}]}`

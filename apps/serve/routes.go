@@ -1,9 +1,16 @@
 package serve
 
 import (
+	"bytes"
+	"context"
 	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/pprof"
+	"strconv"
+	"time"
 
 	"tessera"
 )
@@ -16,17 +23,19 @@ func (s *Server) routes() http.Handler {
 	s.exportLoad()
 	mux := http.NewServeMux()
 	handle := func(method, path string, h http.HandlerFunc) { mux.Handle(path, only(method, h)) }
-	handle(http.MethodGet, "/v2", s.metadata)
-	handle(http.MethodGet, "/v2/{$}", s.metadata)
+	for _, at := range []string{"/{$}", "/v2", "/v2/{$}"} {
+		handle(http.MethodGet, at, s.metadata)
+	}
 	handle(http.MethodGet, "/v2/health/live", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]bool{"live": true})
 	})
 	handle(http.MethodGet, "/v2/health/ready", s.ready)
+	handle(http.MethodGet, "/v2/models", s.list)
 	for _, at := range []string{"/v2/models/{model}", "/v2/models/{model}/versions/{version}"} {
-		handle(http.MethodGet, at, s.modelMetadata)
-		handle(http.MethodGet, at+"/ready", s.modelReady)
-		handle(http.MethodPost, at+"/infer", s.infer)
-		handle(http.MethodPost, at+"/image", s.image)
+		handle(http.MethodGet, at, s.describe(func(m *model, l *loaded) any { return l.metadata(m.name) }))
+		handle(http.MethodGet, at+"/ready", s.describe(func(m *model, _ *loaded) any { return map[string]any{"name": m.name, "ready": true} }))
+		handle(http.MethodPost, at+"/infer", s.answer(s.infer))
+		handle(http.MethodPost, at+"/image", s.answer(s.picture))
 	}
 	handle(http.MethodGet, "/metrics", s.stats.handler().ServeHTTP)
 	handle(http.MethodGet, "/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
@@ -39,17 +48,22 @@ func (s *Server) routes() http.Handler {
 		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, problemf(http.StatusNotFound, "path: got %q, want one of those in /openapi.json", r.URL.Path))
+		fail(w, problemf(http.StatusNotFound, "path: got %q, want one of those in /openapi.json", cut(r.URL.Path)))
 	})
-	return s.polite(s.guarded(mux))
+	return s.logged(s.polite(s.guarded(mux)))
 }
 
-// polite answers a panic as an error, and asks clients to leave while the server drains.
+// polite answers a panic as an error, and asks clients to leave while the server drains. It keeps [http.ErrAbortHandler], which cuts
+// the connection: otherwise the client would take half an answer for a complete one.
 func (s *Server) polite(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
-			if cause := recover(); cause != nil && cause != http.ErrAbortHandler {
-				s.options.Log(problemf(0, "%s %s: internal error: %v", r.Method, r.URL.Path, cause).Error())
+			switch cause := recover(); cause {
+			case nil:
+			case http.ErrAbortHandler:
+				panic(cause)
+			default:
+				s.options.Log(fmt.Sprintf("%s %s: internal error: %v", r.Method, r.URL.Path, cause))
 				fail(w, problemf(http.StatusInternalServerError, "internal error"))
 			}
 		}()
@@ -60,12 +74,49 @@ func (s *Server) polite(h http.Handler) http.Handler {
 	})
 }
 
+// logged logs every request.
+func (s *Server) logged(h http.Handler) http.Handler {
+	if s.options.Requests == nil {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began, seen := time.Now(), &recorder{ResponseWriter: w, status: http.StatusOK}
+		defer func() {
+			s.options.Requests.Info("request", "client", r.RemoteAddr, "method", r.Method, "path", r.URL.Path, "status", seen.status,
+				"bytes", seen.bytes, "seconds", time.Since(began).Seconds())
+		}()
+		h.ServeHTTP(seen, r)
+	})
+}
+
+// recorder records the status and the length of a response.
+type recorder struct {
+	http.ResponseWriter
+	status, bytes int
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (r *recorder) WriteHeader(status int) {
+	r.status = status
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements [http.ResponseWriter].
+func (r *recorder) Write(p []byte) (int, error) {
+	n, err := r.ResponseWriter.Write(p)
+	r.bytes += n
+	return n, err
+}
+
+// Unwrap gives [http.ResponseController] the writer below.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
 // only refuses other methods.
 func only(method string, h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != method && !(r.Method == http.MethodHead && method == http.MethodGet) {
 			w.Header().Set("Allow", method)
-			fail(w, problemf(http.StatusMethodNotAllowed, "method: got %s, want %s", r.Method, method))
+			fail(w, problemf(http.StatusMethodNotAllowed, "method: got %s, want %s", cut(r.Method), method))
 			return
 		}
 		h(w, r)
@@ -74,7 +125,8 @@ func only(method string, h http.HandlerFunc) http.Handler {
 
 // metadata describes the server.
 func (s *Server) metadata(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]any{"name": "tessera", "version": tessera.Version, "extensions": []string{"binary_tensor_data"}})
+	writeJSON(w, http.StatusOK, map[string]any{"name": "tessera", "version": tessera.Version, "extensions": []string{"binary_tensor_data"},
+		"models": "/v2/models", "openapi": "/openapi.json"})
 }
 
 // ready reports whether the server accepts work. Models are ready from the beginning.
@@ -86,44 +138,89 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, status, map[string]bool{"live": true, "ready": status == http.StatusOK})
 }
 
-// tensor is the metadata of an input or an output.
-type tensor struct {
-	Name     string `json:"name"`
-	Datatype string `json:"datatype"`
-	Shape    []int  `json:"shape"`
+// list lists the models with their versions.
+func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
+	type entry struct {
+		Name    string `json:"name"`
+		Version string `json:"version"`
+	}
+	var all []entry
+	for _, m := range s.models {
+		l := m.acquire()
+		all = append(all, entry{m.name, l.version})
+		l.release()
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"models": all})
 }
 
-// modelMetadata describes a model.
-func (s *Server) modelMetadata(w http.ResponseWriter, r *http.Request) {
-	m, l, err := s.find(r)
-	if err != nil {
-		fail(w, err)
-		return
+// describe returns a handler that answers with a description of a model.
+func (s *Server) describe(what func(*model, *loaded) any) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		m, l, err := s.find(r)
+		if err != nil {
+			fail(w, err)
+			return
+		}
+		defer l.release()
+		writeJSON(w, http.StatusOK, what(m, l))
 	}
-	defer l.release()
-	var outputs []tensor
-	for _, o := range l.outputs {
-		outputs = append(outputs, tensor{o.name, typeFP32, batched(o.shape)})
-	}
-	writeJSON(w, http.StatusOK, struct {
-		Name     string   `json:"name"`
-		Versions []string `json:"versions"`
-		Platform string   `json:"platform"`
-		Inputs   []tensor `json:"inputs"`
-		Outputs  []tensor `json:"outputs"`
-	}{m.name, []string{l.version}, "tessera", []tensor{{inputName, typeFP32, batched(l.shape)}}, outputs})
 }
 
-// batched is the shape of any number of values of that shape.
-func batched(shape []int) []int { return append([]int{-1}, shape...) }
+// problem is an error with the HTTP status of its response.
+type problem struct {
+	status int
+	text   string
+}
 
-// modelReady reports that a model is ready.
-func (s *Server) modelReady(w http.ResponseWriter, r *http.Request) {
-	m, l, err := s.find(r)
-	if err != nil {
-		fail(w, err)
-		return
+// Error implements error.
+func (p *problem) Error() string { return p.text }
+
+func problemf(status int, format string, args ...any) error {
+	return &problem{status, fmt.Sprintf(format, args...)}
+}
+
+// errFull says that the queue of a model has no place for a request.
+var errFull = &problem{http.StatusTooManyRequests, "the queue of the model is full; try again later"}
+
+// retryAfter is when clients of a full queue, or of a server that ends, are asked to try again.
+const retryAfter = time.Second
+
+// statusOf returns the status of an error: 400, as the protocol proposes, unless the error has another one.
+func statusOf(err error) int {
+	var p *problem
+	switch {
+	case errors.As(err, &p):
+		return p.status
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return http.StatusServiceUnavailable
 	}
-	l.release()
-	writeJSON(w, http.StatusOK, map[string]any{"name": m.name, "ready": true})
+	return http.StatusBadRequest
+}
+
+// fail answers with an error object of the protocol.
+func fail(w http.ResponseWriter, err error) int {
+	status, text := statusOf(err), err.Error()
+	if errors.Is(err, context.DeadlineExceeded) {
+		text = "the time limit of the request is over; try again later"
+	}
+	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
+	}
+	writeJSON(w, status, map[string]string{"error": text})
+	return status
+}
+
+// writeJSON answers with one JSON document.
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil { // only values of this package are written
+		panic(err)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(b.Len()))
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // fails if the client is gone
 }

@@ -1,26 +1,110 @@
 // Package serve serves the models of runs over HTTP by the Open Inference Protocol, version 2, with JSON and with the binary
-// tensor extension.
+// tensor extension. [New] opens the models; a [Server] is an [http.Handler]; [Server.Serve] listens, with limits and a drain.
 //
 //	server, err := serve.New([]serve.Model{{Folder: "runs/shallow"}}, serve.Options{})
 //	...
 //	defer server.Close()
 //	http.Handle("/v2/", server) // or server.Serve(ctx, listener)
 //
-// The outputs of a model are "code", "output" and its heads; its input is "input". The images of several requests are computed
-// together. The values of an image have the same bits whatever it is computed with, as those of [tessera.Encoder]: batch sizes
-// that round differently are not used, and a baseline computes one image after the other.
+// The input of a model is "input"; its outputs are "code", "output" and its heads. A head that predicts classes has two more
+// outputs, HEAD.label and HEAD.probability, which are computed only if a request names them.
+//
+// The images of several requests are computed together. The values of an image have the same bits in every batch, those of
+// [tessera.Encoder]: batch sizes that round differently are not used, and a baseline computes one image after the other.
 //
 // The protocol is that of https://github.com/kserve/open-inference-protocol; docs/serve.md describes the rest.
 package serve
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"log"
+	"log/slog"
+	"net"
 	"net/http"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"tessera"
+	"tessera/internal/loopback"
 )
+
+// Options configure a server. A field that is 0 takes its default.
+type Options struct {
+	MaxBatch int           // images that are computed together; 1 does not batch; default 64
+	MaxWait  time.Duration // how long an image waits for others while a worker is free; default 0, does not wait
+	Queue    int           // images that may wait for each output of a model; a request beyond is answered 429; default 1024
+	Workers  int           // goroutines that compute each output; default one per CPU
+
+	MaxImages int   // images of one request; default, and at most, Queue
+	MaxBody   int64 // bytes of the body of a request; default 32 MiB
+	MaxMemory int64 // bytes of the bodies, images, results and responses of all requests; a request beyond is answered 429; default 256 MiB
+	MaxHeader int   // bytes of the header of a request; default 64 KiB
+	MaxConns  int   // open connections, others wait; default 4096
+
+	ReadTimeout  time.Duration // from the first byte of a request to its last one; default 30 s
+	Timeout      time.Duration // from the end of a request to its results, then for writing them; default 30 s
+	IdleTimeout  time.Duration // between two requests of a connection; default 2 min
+	DrainDelay   time.Duration // first phase of the drain: requests are accepted, the server is not ready; default 1 s
+	DrainTimeout time.Duration // second phase of the drain: open requests are completed; default 30 s
+	Reload       time.Duration // how often the files of runs, tokens and certificates are checked for changes; negative for never; default 2 s
+
+	Certificate *Certificate      // serves TLS with this certificate
+	TLS         *tls.Config       // the other settings of TLS, or all of them; nil without Certificate serves without TLS
+	Tokens      *Tokens           // nil serves everyone
+	Profile     bool              // serve /debug/pprof
+	Runs        tessera.Options   // how runs are opened
+	Log         func(text string) // called for reloads and faults, by several goroutines; nil is silent
+	Requests    *slog.Logger      // logs every request; nil logs none
+}
+
+// OptionError reports an invalid option, or an invalid or repeated name of a model.
+type OptionError struct{ Problem string }
+
+// Error implements error.
+func (e *OptionError) Error() string { return "serve: " + e.Problem }
+
+func invalid(format string, args ...any) error { return &OptionError{fmt.Sprintf(format, args...)} }
+
+// complete checks the options and fills in the defaults.
+func (o *Options) complete() error {
+	o.Workers = cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
+	o.MaxImages = cmp.Or(o.MaxImages, o.Queue, 1024)
+	o.Reload = cmp.Or(o.Reload, 2*time.Second)
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+	if o.MaxWait < 0 {
+		return invalid("MaxWait: got %v, want >= 0", o.MaxWait)
+	}
+	err := errors.Join(set(&o.MaxBatch, "MaxBatch", 64), set(&o.Queue, "Queue", 1024), set(&o.MaxImages, "MaxImages", 1024),
+		set(&o.Workers, "Workers", 1), set(&o.MaxBody, "MaxBody", 32<<20), set(&o.MaxMemory, "MaxMemory", DefaultMemory),
+		set(&o.MaxHeader, "MaxHeader", 64<<10), set(&o.MaxConns, "MaxConns", 4096), set(&o.ReadTimeout, "ReadTimeout", 30*time.Second),
+		set(&o.Timeout, "Timeout", 30*time.Second), set(&o.IdleTimeout, "IdleTimeout", 2*time.Minute),
+		set(&o.DrainDelay, "DrainDelay", time.Second), set(&o.DrainTimeout, "DrainTimeout", 30*time.Second))
+	if err == nil && o.MaxImages > o.Queue {
+		return invalid("MaxImages: got %d, want at most Queue = %d", o.MaxImages, o.Queue)
+	}
+	return err
+}
+
+// DefaultMemory is the default of MaxMemory.
+const DefaultMemory = 256 << 20
+
+// set gives a field its default and returns an error for a negative value.
+func set[T int | int64 | time.Duration](field *T, name string, standard T) error {
+	*field = cmp.Or(*field, standard)
+	if *field < 0 {
+		return invalid("%s: got %v, want > 0", name, *field)
+	}
+	return nil
+}
 
 // Server serves models. It is an [http.Handler], for use in another server; [Server.Serve] listens by itself.
 type Server struct {
@@ -29,29 +113,40 @@ type Server struct {
 	byName   map[string]*model
 	stats    *stats
 	handler  http.Handler
-	memory   atomic.Int64 // bytes of the bodies that are held
+	memory   atomic.Int64 // bytes that requests hold
 	answers  atomic.Int64 // to inference requests
 	draining atomic.Bool
 	stop     context.CancelFunc // of the watch
-	watching sync.WaitGroup     // of the watch, and of closing what it has replaced
+	watching sync.WaitGroup     // of the watch, and of closing replaced models
 	closing  sync.Once
 	closed   error
 }
 
-// New opens the models and compiles them for every output. The caller closes the server. The errors of a run are those of
-// [tessera.Open].
+// New opens the models and compiles them for every output. The caller closes the server. An invalid option or name is an
+// [*OptionError]; the errors of a run are those of [tessera.Open].
 func New(models []Model, o Options) (*Server, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
 	if len(models) == 0 {
-		return nil, errors.New("serve: got no models, want at least one")
+		return nil, invalid("got no models, want at least one")
 	}
 	s := &Server{options: o, byName: map[string]*model{}, stats: newStats()}
+	for _, m := range models { // names first: compiling takes longer
+		name, err := m.name()
+		if err != nil {
+			return nil, err
+		}
+		if s.byName[name] != nil {
+			return nil, invalid("two models have the name %q: give one another name, as in NAME=RUN", name)
+		}
+		added := &model{name: name, folder: m.Folder, stats: s.stats.model(name)}
+		s.models, s.byName[name] = append(s.models, added), added
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	for _, m := range models {
-		if err := s.add(m); err != nil {
+	for i, m := range models {
+		if err := s.models[i].load(&s.options, m.Run); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
 	}
@@ -62,33 +157,25 @@ func New(models []Model, o Options) (*Server, error) {
 	return s, nil
 }
 
-// add opens a model.
-func (s *Server) add(m Model) error {
-	name, err := m.name()
-	if err != nil {
-		return err
+// Models lists the names of the models.
+func (s *Server) Models() []string {
+	if s == nil {
+		return nil
 	}
-	if s.byName[name] != nil {
-		return fmt.Errorf("serve: two models have the name %q: give one another name, as in NAME=RUN", name)
+	var names []string
+	for _, m := range s.models {
+		names = append(names, m.name)
 	}
-	added := &model{name: name, folder: m.Folder, stats: s.stats.model(name)}
-	if m.Run != nil {
-		added.current, err = s.options.load(m.Run, "1", added.stats)
-	} else {
-		added.current, err = s.options.open(m.Folder, added.stats)
-	}
-	if err != nil {
-		return err
-	}
-	s.models = append(s.models, added)
-	s.byName[name] = added
-	return nil
+	return names
 }
+
+// errNoModels says that New did not make a server.
+var errNoModels = errors.New("serve: the server has no models: take one that serve.New returned")
 
 // ServeHTTP implements [http.Handler]. A server that New did not make answers with status 503.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s == nil || s.handler == nil {
-		http.Error(w, "serve: the server has no models: take one that serve.New returned", http.StatusServiceUnavailable)
+		http.Error(w, errNoModels.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	s.handler.ServeHTTP(w, r)
@@ -108,4 +195,111 @@ func (s *Server) Close() error {
 		}
 	})
 	return s.closed
+}
+
+// ErrCut says that requests were still open after DrainTimeout, and were cut.
+var ErrCut = errors.New("serve: requests were still open after DrainTimeout and were cut")
+
+// Serve serves connections of the listener until ctx ends, then drains and returns nil when all requests are answered, or [ErrCut].
+//
+// To drain, the server first reports that it is not ready, answers requests for DrainDelay more and asks clients to close
+// their connections; load balancers and clients with open connections have that time to leave. Then it closes the listener
+// and waits for open requests, DrainTimeout at most. No request that was accepted is lost in less time than that.
+//
+// On a loopback address and without tokens, requests must name this machine in their header Host: otherwise a web page could use
+// the server through a name that it controls.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	switch {
+	case s == nil || s.handler == nil:
+		return errNoModels
+	case ctx == nil || l == nil:
+		return errors.New("serve: got a nil context or listener")
+	}
+	o := &s.options
+	secured := o.secured()
+	h := &http.Server{Handler: s, ReadHeaderTimeout: o.ReadTimeout, ReadTimeout: o.ReadTimeout,
+		WriteTimeout: o.ReadTimeout + 2*o.Timeout, // counts from the end of the header
+		IdleTimeout:  o.IdleTimeout, MaxHeaderBytes: o.MaxHeader, TLSConfig: secured,
+		ErrorLog: log.New(lines(o.Log), "", 0)}
+	if loopback.Host(l.Addr().String()) && o.Tokens == nil {
+		h.Handler = ownHost(s)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		l := &limited{l, make(chan struct{}, o.MaxConns)}
+		if secured != nil {
+			ended <- h.ServeTLS(l, "", "")
+		} else {
+			ended <- h.Serve(l)
+		}
+	}()
+	select {
+	case err := <-ended:
+		return errors.Join(err, h.Close())
+	case <-ctx.Done():
+	}
+	s.draining.Store(true)
+	defer func() { o.Log(fmt.Sprintf("ended: %d inference requests were answered", s.answers.Load())) }()
+	time.Sleep(o.DrainDelay)
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.DrainTimeout)
+	defer cancel()
+	if err := h.Shutdown(within); errors.Is(err, context.DeadlineExceeded) {
+		return errors.Join(ErrCut, h.Close())
+	} else if err != nil {
+		return errors.Join(err, h.Close())
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// ownHost refuses requests under names that are not of this machine itself.
+func ownHost(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !loopback.Host(r.Host) {
+			fail(w, problemf(http.StatusForbidden, "host: got %q, want localhost or the address of the server; a server for other names needs tokens", cut(r.Host)))
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// lines writes the log of the HTTP server to Options.Log.
+type lines func(string)
+
+// Write implements io.Writer.
+func (l lines) Write(p []byte) (int, error) {
+	l(strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+// limited accepts a connection when fewer than its places are open.
+type limited struct {
+	net.Listener
+	places chan struct{}
+}
+
+// Accept implements net.Listener. After Close it returns when a place is free: all connections end then.
+func (l *limited) Accept() (net.Conn, error) {
+	l.places <- struct{}{}
+	leave := sync.OnceFunc(func() { <-l.places })
+	c, err := l.Listener.Accept()
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	return &limitedConn{c, leave}, nil
+}
+
+// limitedConn gives its place back when it is closed.
+type limitedConn struct {
+	net.Conn
+	leave func()
+}
+
+// Close implements net.Conn.
+func (c *limitedConn) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
 }

@@ -1,0 +1,343 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"unicode/utf8"
+)
+
+// cursor reads JSON from a slice. It accepts what encoding/json accepts, up to the limits below; fuzz tests compare the two.
+// encoding/json itself takes longer to read the numbers of an image than the engine takes to encode it: docs/adr/0020.
+type cursor struct {
+	b []byte
+	i int
+}
+
+// mostText bounds the bytes of a string or a number: what is copied of a body stays small.
+const mostText = 4096
+
+// next skips white space and returns the next byte, 0 at the end.
+func (c *cursor) next() byte {
+	for c.i < len(c.b) {
+		switch b := c.b[c.i]; b {
+		case ' ', '\t', '\r', '\n':
+			c.i++
+		default:
+			return b
+		}
+	}
+	return 0
+}
+
+// bad returns a syntax error at the cursor.
+func (c *cursor) bad(want string) error {
+	if c.i >= len(c.b) {
+		return fmt.Errorf("JSON: got the end of the text, want %s", want)
+	}
+	r, _ := utf8.DecodeRune(c.b[c.i:])
+	return fmt.Errorf("JSON: byte %d: got %q, want %s", c.i, r, want)
+}
+
+// take reads one byte of punctuation.
+func (c *cursor) take(b byte) error {
+	if c.next() != b {
+		return c.bad(fmt.Sprintf("%q", b))
+	}
+	c.i++
+	return nil
+}
+
+// more reads what follows an element: a comma (true), or the end of the list.
+func (c *cursor) more(end byte) (bool, error) {
+	switch c.next() {
+	case ',':
+		c.i++
+		return true, nil
+	case end:
+		c.i++
+		return false, nil
+	}
+	return false, c.bad(fmt.Sprintf("',' or %q", end))
+}
+
+// end returns an error unless only white space is left.
+func (c *cursor) end() error {
+	if c.next(); c.i < len(c.b) {
+		return c.bad("the end of the text")
+	}
+	return nil
+}
+
+// null reads a null, if the next value is one.
+func (c *cursor) null() bool {
+	if c.next(); !bytes.HasPrefix(c.b[c.i:], []byte("null")) {
+		return false
+	}
+	c.i += 4
+	return true
+}
+
+// object reads an object: member reads the value of each key. null is an object without members.
+func (c *cursor) object(member func(key string) error) error {
+	return c.list('{', '}', func() error {
+		key, err := c.text()
+		if err == nil {
+			err = c.take(':')
+		}
+		if err != nil {
+			return err
+		}
+		return member(key)
+	})
+}
+
+// array reads an array: element reads each of its values. null is an array without elements.
+func (c *cursor) array(element func() error) error { return c.list('[', ']', element) }
+
+func (c *cursor) list(open, end byte, element func() error) error {
+	if c.null() {
+		return nil
+	}
+	if err := c.take(open); err != nil {
+		return err
+	}
+	if c.next() == end {
+		c.i++
+		return nil
+	}
+	for {
+		if err := element(); err != nil {
+			return err
+		}
+		if more, err := c.more(end); !more {
+			return err
+		}
+	}
+}
+
+// text reads a string.
+func (c *cursor) text() (s string, err error) {
+	if c.next() != '"' {
+		return "", c.bad("a string")
+	}
+	plain := true // printable ASCII without escapes
+	for i := c.i + 1; i < len(c.b) && i <= c.i+mostText; i++ {
+		switch b := c.b[i]; {
+		case b == '"':
+			text := c.b[c.i : i+1]
+			if plain {
+				s = string(text[1 : len(text)-1])
+			} else if json.Unmarshal(text, &s) != nil {
+				return "", c.bad("a string")
+			}
+			c.i = i + 1
+			return s, nil
+		case b == '\\':
+			plain = false
+			i++
+		case b < ' ', b >= utf8.RuneSelf:
+			plain = false
+		}
+	}
+	return "", c.bad(fmt.Sprintf("a string that ends within %d bytes", mostText))
+}
+
+// raw returns the text of the next value of an object or an array, whatever it is.
+func (c *cursor) raw() ([]byte, error) {
+	c.next()
+	end, depth, quoted := c.i, 0, false
+scan:
+	for ; end < len(c.b); end++ {
+		switch b := c.b[end]; {
+		case quoted && b == '\\':
+			end++
+		case b == '"':
+			quoted = !quoted
+		case quoted:
+		case b == '{', b == '[':
+			depth++
+		case depth == 0 && (b == ',' || b == ']' || b == '}'):
+			break scan
+		case b == '}', b == ']':
+			depth--
+		}
+	}
+	text := bytes.TrimRight(c.b[c.i:min(end, len(c.b))], " \t\r\n")
+	if !json.Valid(text) {
+		return nil, c.bad("a value")
+	}
+	c.i += len(text)
+	return text, nil
+}
+
+// skip reads a value that has no meaning here.
+func (c *cursor) skip() error {
+	_, err := c.raw()
+	return err
+}
+
+// size reads an integer from 0 to 2^53, of at most 16 digits.
+func (c *cursor) size() (int, error) {
+	c.next()
+	begin := c.i
+	if text, err := c.raw(); err == nil && len(text) <= 16 {
+		if n, err := strconv.Atoi(string(text)); err == nil && n >= 0 && int64(n) <= 1<<53 {
+			return n, nil
+		}
+	}
+	c.i = begin
+	return 0, c.bad("an integer from 0 to 2^53")
+}
+
+// boolean reads true or false.
+func (c *cursor) boolean() (bool, error) {
+	c.next()
+	begin := c.i
+	text, _ := c.raw()
+	if s := string(text[:min(5, len(text))]); s == "true" || s == "false" {
+		return s == "true", nil
+	}
+	c.i = begin
+	return false, c.bad("true or false")
+}
+
+var errRange = errors.New("a number is outside of the range of FP32")
+
+// number reads a number and rounds it to the nearest float32, as strconv.ParseFloat does.
+func (c *cursor) number() (float32, error) {
+	b, begin, i := c.b, c.i, c.i
+	run := func() (n uint32, count int) { // of digits
+		for first := i; ; i++ {
+			if i == len(b) || b[i]-'0' > 9 {
+				return n, i - first
+			}
+			n = 10*n + uint32(b[i]-'0')
+		}
+	}
+	negative := i < len(b) && b[i] == '-'
+	if negative {
+		i++
+	}
+	n, count := run()
+	if count == 0 || count > 1 && b[i-count] == '0' {
+		return 0, c.bad("a number")
+	}
+	integer := true
+	if i < len(b) && b[i] == '.' {
+		integer = false
+		i++
+		if _, count := run(); count == 0 {
+			c.i = i
+			return 0, c.bad("a digit")
+		}
+	}
+	if i < len(b) && b[i]|0x20 == 'e' {
+		integer = false
+		if i++; i < len(b) && (b[i] == '-' || b[i] == '+') {
+			i++
+		}
+		if _, count := run(); count == 0 {
+			c.i = i
+			return 0, c.bad("an exponent")
+		}
+	}
+	if c.i = i; integer && count <= 9 { // n has not overflowed
+		v := float32(n)
+		if negative {
+			v = -v
+		}
+		return v, nil
+	}
+	if i-begin > mostText {
+		return 0, fmt.Errorf("JSON: byte %d: a number of %d bytes, want at most %d", begin, i-begin, mostText)
+	}
+	v, err := strconv.ParseFloat(string(b[begin:i]), 32)
+	if err != nil {
+		return 0, fmt.Errorf("JSON: byte %d: %w", begin, errRange)
+	}
+	return float32(v), nil
+}
+
+// tens are powers of ten as integers.
+var tens = [...]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16}
+
+// inverses are the float64 nearest to their inverses.
+var inverses = [...]float64{1e-0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16}
+
+// longest is how many bytes decimal reads.
+const longest = 3 + 16
+
+// decimal reads a number between -10 and 10 with 1 to 15 digits after its point, as [cursor.number] does, and returns where it
+// ends: at a comma or a bracket. It returns 0 for others, which it leaves to number. Most numbers of images are such decimals;
+// their lengths are unpredictable, so that the digits are read without a branch for each.
+//
+// The value is computed in float64 as its digits times a power of ten. The digits, the power and the product are rounded, so that
+// the error is at most three units in the last place. Rounding that to float32 is correct unless a boundary between two float32 is
+// as near: then strconv decides.
+func decimal(b []byte, i int) (v float32, end int) {
+	if len(b)-i < longest {
+		return 0, 0
+	}
+	sign := uint32(0)
+	if b[i] == '-' {
+		sign = 1 << 31
+		i++
+	}
+	first := uint64(b[i] - '0')
+	if first > 9 || b[i+1] != '.' {
+		return 0, 0
+	}
+	i += 2
+	x := binary.LittleEndian.Uint64(b[i:])
+	count := digits(x)
+	n := eight(x << (64 - 8*count))
+	if count == 8 {
+		y := binary.LittleEndian.Uint64(b[i+8:])
+		more := digits(y)
+		n = n*tens[more] + eight(y<<(64-8*more))
+		count += more
+	}
+	n += first * tens[count]
+	end = i + int(count)
+	exact := float64(int64(n)) * inverses[count]
+	if n == 0 || count == 0 || count == 16 || !rounds(exact) || b[end] != ',' && b[end] != ']' {
+		return 0, 0
+	}
+	return math.Float32frombits(math.Float32bits(float32(exact)) | sign), end
+}
+
+// digits returns how many of the eight bytes of x are decimal digits, from the lowest to the first that is none.
+func digits(x uint64) uint {
+	x ^= 0x3030303030303030                                     // the value of a digit, at least 10 of another byte
+	others := (x + 0x7676767676767676 | x) & 0x8080808080808080 // the lowest bit marks the first byte that is no digit
+	return uint(bits.TrailingZeros64(others)) >> 3
+}
+
+// eight returns the number of eight decimal digits, the first of which is the lowest byte; a byte of 0 is a digit 0. Neighbours are
+// joined to pairs, to fours and to all eight. Source: Lemire, "SWAR explained: parsing eight digits", 2022.
+func eight(x uint64) uint64 {
+	x = (x & 0x0f0f0f0f0f0f0f0f) * (10<<8 + 1) >> 8
+	x = (x & 0x00ff00ff00ff00ff) * (100<<16 + 1) >> 16
+	return (x & 0x0000ffff0000ffff) * (10000<<32 + 1) >> 32
+}
+
+// rounds reports whether v, whose error is at most three units in the last place, rounds to the same float32 as the exact value.
+func rounds(v float64) bool {
+	const half = 1 << 28 // of the 29 bits that float64 has more
+	below := math.Float64bits(v) & (1<<29 - 1)
+	return below-half+4 > 8 && v >= 0x1p-126 && v <= 0x1p127
+}
+
+// appendNumber appends a finite number, with as few digits as identify it, in the format of encoding/json.
+func appendNumber(dst []byte, v float32) []byte {
+	if size := float32(math.Abs(float64(v))); size != 0 && (size < 1e-6 || size >= 1e21) {
+		return strconv.AppendFloat(dst, float64(v), 'e', -1, 32)
+	}
+	return strconv.AppendFloat(dst, float64(v), 'f', -1, 32)
+}

@@ -1,0 +1,59 @@
+//go:build unix
+
+package serve
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"tessera/internal/regular"
+)
+
+// Opening a pipe waits for a writer: the watch of the files, and with it Close, would wait too.
+func TestPipesInPlaceOfFilesAreErrors(t *testing.T) {
+	dir := t.TempDir()
+	pipe, file, certificate, key := filepath.Join(dir, "pipe"), filepath.Join(dir, "tokens"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skip(err)
+	}
+	if _, err := ReadTokens(pipe); !errors.Is(err, regular.ErrNot) {
+		t.Errorf("tokens: got %v", err)
+	}
+	pemPair(t, certificate, key, 1)
+	for _, files := range [][2]string{{pipe, key}, {certificate, pipe}} {
+		if _, err := ReadCertificate(files[0], files[1]); !errors.Is(err, regular.ErrNot) {
+			t.Errorf("certificate: got %v", err)
+		}
+	}
+	const token = "0123456789abcdef"
+	rewrite(t, file, token)
+	tokens, err := ReadTokens(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := ReadCertificate(certificate, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var logged []string
+	s := newServer(t, Options{Tokens: tokens, Certificate: c, Reload: -1, Log: func(text string) { logged = append(logged, text) }})
+	for _, path := range []string{file, key} {
+		if err := errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.refresh()
+	s.refresh()
+	if len(logged) != 2 || !slices.ContainsFunc(logged, func(text string) bool { return strings.Contains(text, "is not a regular file; the former one is used") }) {
+		t.Errorf("logged %q", logged)
+	}
+	if a := send(s, http.MethodGet, "/v2", nil, "Authorization: Bearer "+token); a.status != http.StatusOK {
+		t.Errorf("the former token: status %d", a.status)
+	}
+}

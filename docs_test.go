@@ -1,0 +1,401 @@
+package tessera_test
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"go/ast"
+	"go/doc/comment"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera"
+	"tessera/augment"
+	"tessera/config"
+	"tessera/constraints"
+	"tessera/data"
+	"tessera/hooks"
+	"tessera/layers"
+	"tessera/losses"
+	"tessera/metrics"
+	"tessera/optim"
+	"tessera/part"
+	"tessera/part/table"
+)
+
+var update = flag.Bool("update", false, "write docs/parts.md and the tables of docs/shipped-models.md and docs/metrics.md")
+
+// The table of shipped models is the end of this file, after these lines.
+const (
+	modelsFile = "docs/shipped-models.md"
+	tableHead  = "| model | what it is |\n| --- | --- |\n"
+)
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestDocsListTheShippedModels(t *testing.T) {
+	before, got, ok := strings.Cut(read(t, modelsFile), tableHead)
+	if !ok {
+		t.Fatalf("%s has no table of models", modelsFile)
+	}
+	var want strings.Builder
+	models := tessera.Shipped()
+	for _, name := range models.Names() {
+		m, err := models.Model(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.WriteString("| `" + name + "` | " + m.About + " |\n")
+	}
+	if *update {
+		if err := os.WriteFile(modelsFile, []byte(before+tableHead+want.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got != want.String() {
+		t.Errorf("%s lists\n%s\nwant\n%s\n(go test . -update writes it)", modelsFile, got, want.String())
+	}
+}
+
+// blocks returns the code blocks of a language.
+func blocks(text, language string) []string {
+	var found []string
+	for _, rest := range strings.Split(text, "```"+language+"\n")[1:] {
+		block, _, _ := strings.Cut(rest, "```")
+		found = append(found, block)
+	}
+	return found
+}
+
+// trimmed returns the lines of a text without their indentation.
+func trimmed(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(strings.TrimSpace(line) + "\n")
+	}
+	return b.String()
+}
+
+func TestGoInDocsIsThatOfTheExamples(t *testing.T) {
+	for _, c := range []struct{ file, within, source string }{
+		{"README.md", "tessera.Train(", "example_test.go"},
+		{"docs/adding-a-part.md", "Charbonnier", "example_test.go"},
+		{"docs/adding-a-part.md", "Darken", "apps/cli/testdata/outside/parts/darken.go"},
+	} {
+		found := 0
+		for _, snippet := range blocks(read(t, c.file), "go") {
+			if !strings.Contains(snippet, c.within) {
+				continue
+			}
+			found++
+			if !strings.Contains(trimmed(read(t, c.source)), trimmed(snippet)) {
+				t.Errorf("%s: not in %s:\n%s", c.file, c.source, snippet)
+			}
+		}
+		if found != 1 {
+			t.Errorf("%s: %d snippets with %q, want 1", c.file, found, c.within)
+		}
+	}
+}
+
+func TestTheErrorInREADMEIsWhatItsModelGives(t *testing.T) {
+	text := read(t, "README.md")
+	models, err := config.Load("models.toml", []byte(strings.Replace(blocks(text, "toml")[0], "units ", "unitz ", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found *table.Diagnostics
+	if err := models.Check(); !errors.As(err, &found) || !strings.Contains(text, "```text\n"+found.Error()+"\n```") {
+		t.Errorf("README.md does not show\n%v", err)
+	}
+}
+
+func TestTheDeclarationsOfTheDocsAreRight(t *testing.T) {
+	for _, page := range []string{"docs/models.md", "docs/sweeps.md", "docs/many-machines.md"} {
+		found := blocks(read(t, page), "toml")
+		if len(found) == 0 {
+			t.Errorf("%s has no declarations", page)
+		}
+		for _, declaration := range found {
+			models, err := config.Load(page, []byte(declaration))
+			if err == nil {
+				models.Extend(tessera.Shipped())
+				err = models.Check()
+			}
+			if err != nil {
+				t.Errorf("%v", err)
+			}
+		}
+	}
+	text := read(t, "docs/models.md")
+	for _, of := range []any{config.Model{}, config.Train{}} {
+		for i := range reflect.TypeOf(of).NumField() {
+			if key := reflect.TypeOf(of).Field(i).Tag.Get("toml"); key != "" && !strings.Contains(text, "`"+key+"`") {
+				t.Errorf("docs/models.md does not describe %s", key)
+			}
+		}
+	}
+}
+
+// metricsTable is the table of docs/metrics.md: the metrics that are always shown first, then the others by name.
+func metricsTable() string {
+	var b strings.Builder
+	b.WriteString("| key | better | what it is |\n| --- | --- | --- |\n")
+	names := slices.Clone(metrics.Standard)
+	for _, e := range metrics.Registry.All() {
+		if !slices.Contains(names, e.Name) {
+			names = append(names, e.Name)
+		}
+	}
+	for _, name := range names {
+		e, _ := metrics.Registry.Lookup(name)
+		d := e.New().Describe()
+		for _, m := range d.Measures {
+			b.WriteString("| `" + m.Name + "` | " + string(m.Better) + " | " + m.Doc)
+			if m.Unit != "" && !m.Count {
+				b.WriteString(" (in " + m.Unit + ")")
+			}
+			if !d.ScaleFree {
+				b.WriteString(". Depends on scale")
+			}
+			if d.OnRequest {
+				b.WriteString(". On request")
+			}
+			b.WriteString(" |\n")
+		}
+	}
+	return b.String()
+}
+
+func TestTheMetricsInTheDocsAreTheRegisteredOnes(t *testing.T) {
+	const file = "docs/metrics.md"
+	text := read(t, file)
+	before, rest, ok := strings.Cut(text, "| key | better | what it is |\n")
+	_, after, ok2 := strings.Cut(rest, "\n\n")
+	if !ok || !ok2 {
+		t.Fatalf("%s has no table of metrics", file)
+	}
+	want := before + metricsTable() + "\n" + after
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if want != text {
+		t.Errorf("the table of %s is not that of the registry, which is\n%s\n(go test . -update writes it)", file, metricsTable())
+	}
+}
+
+// partsFile is written from the registries and from the doc comments of the registered types.
+const (
+	partsFile = "docs/parts.md"
+	partsHead = "<!-- written by go test . -update -->\n"
+)
+
+// chapter is a kind of parts in docs/parts.md.
+type chapter struct {
+	heading, kind string // kind as in `tessera list`
+	intro         string
+	shared        map[string]bool // keys that the intro describes, and whether their defaults differ
+	types         map[string]reflect.Type
+}
+
+// typesOf returns the registered types by name.
+func typesOf[T any](r *part.Registry[T]) map[string]reflect.Type {
+	types := map[string]reflect.Type{}
+	for _, e := range r.All() {
+		t := reflect.TypeOf(e.New())
+		if t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		types[e.Name] = t
+	}
+	return types
+}
+
+func chapters() []chapter {
+	return []chapter{
+		{"Losses", "losses", "Every loss has the key `weight`: a number (1.0) or a [schedule](#schedules-of-loss-weights). `on` names what the term reads: " +
+			"`output`, `code`, a head, `atoms`, or parameters by a glob of their paths.", map[string]bool{"weight": false, "on": true}, typesOf(losses.Registry)},
+		{"Schedules of loss weights", "weights", "`weight = { kind = \"linear\", to = 0.01 }`.", nil, typesOf(losses.Weights)},
+		{"Layers and activations", "layers", "The shapes of the tensors of each layer are in [Python and R](python.md#layout-of-the-tensors).", nil,
+			typesOf(layers.Registry)},
+		{"Initial values", "inits", "`init = \"he_normal\"`, or a table. Biases begin at 0.", nil, typesOf(layers.Inits)},
+		{"Constraints", "constraints", "Every constraint has the key `on` = \"decoder.*.weight\": a glob over parameter paths.", map[string]bool{"on": false},
+			typesOf(constraints.Registry)},
+		{"Optimizers", "optimizers", "All optimizers but `lbfgs` have the keys `clip_norm` = 0.0 (largest norm of the whole gradient; 0 does not clip) and " +
+			"`schedule`, a [schedule](#schedules-of-the-learning-rate).", map[string]bool{"clip_norm": false, "schedule": false}, typesOf(optim.Registry)},
+		{"Schedules of the learning rate", "schedules", "A schedule is a factor of `learning_rate`, computed at every step. Every schedule has the key " +
+			"`warmup_epochs` = 0.0: number of epochs over which the rate rises linearly from 0.", map[string]bool{"warmup_epochs": false}, typesOf(optim.Schedules)},
+		{"Hooks", "hooks", "", nil, typesOf(hooks.Registry)},
+		{"Augmentations", "augmentations", "", nil, typesOf(augment.Registry)},
+		{"Data sets", "datasets", "[Data sets](data.md) describes files, scales, and the keys `fit`, `limit`, `validation` and `labelled` of every data set.",
+			map[string]bool{"fit": false, "limit": false, "validation": false, "labelled": false}, typesOf(data.Registry)},
+		{"Baselines", "baselines", "[Models](models.md#baselines) compares them and describes the keys `about`, `extends`, `dataset` and `train`.",
+			map[string]bool{"about": false, "extends": false, "dataset": false, "train": false}, typesOf(config.Baselines)},
+	}
+}
+
+// comments returns the doc comments of the types and functions of a package of this module, by name; the names of functions in lower case.
+func comments(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, name := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if d.Recv == nil && d.Name.IsExported() {
+					found["func "+strings.ToLower(d.Name.Name)] = d.Doc.Text()
+				}
+			case *ast.GenDecl:
+				for _, s := range d.Specs {
+					if spec, ok := s.(*ast.TypeSpec); ok {
+						found[spec.Name.Name] = cmp.Or(spec.Doc.Text(), d.Doc.Text())
+					}
+				}
+			}
+		}
+	}
+	return found
+}
+
+// markdown returns a doc comment as Markdown with lines of at most 150 bytes. Its links to Go names become the names.
+func markdown(text string) string {
+	parser := comment.Parser{LookupPackage: func(string) (string, bool) { return "", false }, LookupSym: func(_, _ string) bool { return true }}
+	printer := comment.Printer{DocLinkURL: func(*comment.DocLink) string { return "" }}
+	var b strings.Builder
+	plain := strings.NewReplacer("\\_", "_", "\\[", "[", "\\`", "`", "\\<", "<") // these mean nothing within our sentences
+	for line := range strings.Lines(plain.Replace(string(printer.Markdown(parser.Parse(text))))) {
+		b.WriteString(wrapped(strings.TrimRight(line, "\n"), ""))
+	}
+	return b.String()
+}
+
+// wrapped breaks a line of Markdown; the further lines begin with indent. Code stays as it is.
+func wrapped(line, indent string) string {
+	if strings.HasPrefix(line, "\t") || strings.HasPrefix(line, "    ") {
+		return line + "\n"
+	}
+	var b strings.Builder
+	width := 0
+	for i, word := range strings.Fields(line) {
+		switch {
+		case i == 0:
+		case width+1+len(word) > 150 && !strings.ContainsAny(word[:1], "-+*=>#0123456789"): // no line begins like a list or a heading
+			b.WriteString("\n" + indent)
+			width = len(indent)
+		default:
+			b.WriteByte(' ')
+			width++
+		}
+		b.WriteString(word)
+		width += len(word)
+	}
+	return b.String() + "\n"
+}
+
+// keyLines describes the keys of a part: default, range, meaning. Of a shared key it has the default, if parts differ in it.
+func keyLines(keys []table.KeyDescription, shared map[string]bool) string {
+	var b strings.Builder
+	for _, k := range keys {
+		differs, known := shared[k.Key]
+		if known && !differs {
+			continue
+		}
+		line := "- `" + k.Key + "`"
+		switch {
+		case k.Required:
+			line += ", required"
+		case k.Default != "":
+			line += " = `" + k.Default + "`"
+		}
+		if strings.ContainsAny(k.Want, "0123456789") || len(k.Choices) > 0 && len(k.Choices) < 8 {
+			line += ", " + k.Want
+		}
+		if !known {
+			line += ": " + k.About
+		}
+		b.WriteString(wrapped(line, "  "))
+	}
+	if b.Len() > 0 {
+		return "\n" + b.String()
+	}
+	return ""
+}
+
+// partsPage is docs/parts.md after its first lines.
+func partsPage(t *testing.T) string {
+	t.Helper()
+	texts := map[string]map[string]string{}
+	var b strings.Builder
+	for _, c := range chapters() {
+		b.WriteString("\n## " + c.heading + "\n")
+		if c.intro != "" {
+			b.WriteString("\n" + wrapped(c.intro, ""))
+		}
+		list, ok := config.Describe(c.kind)
+		if !ok || len(list) != len(c.types) {
+			t.Fatalf("%s: %d parts in the language, %d registered", c.kind, len(list), len(c.types))
+		}
+		for _, d := range list {
+			of := c.types[d.Name]
+			folder, ok := strings.CutPrefix(of.PkgPath(), "tessera/")
+			if !ok {
+				continue // a part of an example
+			}
+			if texts[folder] == nil {
+				texts[folder] = comments(t, folder)
+			}
+			name := of.Name()
+			if !ast.IsExported(name) { // a shared type: its constructor has the comment
+				name = "func " + strings.ReplaceAll(d.Name, "-", "")
+			}
+			text := texts[folder][name]
+			if text == "" {
+				t.Errorf("%s %s: the type %s of package %s has no doc comment", c.kind, d.Name, of.Name(), folder)
+			}
+			b.WriteString("\n### " + d.Name + "\n\n" + markdown(text) + keyLines(d.Keys, c.shared))
+		}
+	}
+	return b.String()
+}
+
+func TestThePageOfPartsIsThatOfTheSource(t *testing.T) {
+	before, got, ok := strings.Cut(read(t, partsFile), partsHead)
+	if !ok {
+		t.Fatalf("%s has no line %q", partsFile, partsHead)
+	}
+	want := partsPage(t)
+	if *update {
+		if err := os.WriteFile(partsFile, []byte(before+partsHead+want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got != want {
+		t.Errorf("%s is not what the source says (go test . -update writes it)", partsFile)
+	}
+}

@@ -1,0 +1,356 @@
+package tessera_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera"
+	"tessera/config"
+	"tessera/data"
+	"tessera/data/morph"
+	"tessera/graph"
+	"tessera/graph/tape"
+	"tessera/layers"
+	"tessera/metrics"
+	"tessera/optim"
+)
+
+// The greedy count of useful units of trained models is that of the best of all subsets of their units.
+func TestUsefulUnitsOfTrainedModelsEqualTheBestOfAllSubsets(t *testing.T) {
+	seen := map[float64]bool{}
+	for _, epochs := range []int{2, 20, 100} {
+		m, err := tessera.Declare(config.Model{Dataset: config.Dataset{Source: &data.Bars{Count: 300}}, Train: config.Train{Epochs: epochs},
+			Encoder: []config.Layer{{Kind: "dense", Layer: &layers.Dense{Units: 8, Activation: "relu"}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := tessera.Train(context.Background(), m, tessera.Options{Out: filepath.Join(t.TempDir(), "run"), Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		measured, err := r.Evaluate(context.Background(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, ok := measured.Number("useful_units")
+		if want := leastUseful(t, r, 0.01); !ok || got != float64(want) {
+			t.Errorf("after %d epochs: got %v, want %d", epochs, got, want)
+		}
+		seen[got] = true
+		_ = r.Close()
+	}
+	if len(seen) < 2 {
+		t.Errorf("all models have the same number: %v", seen)
+	}
+}
+
+// leastUseful is the least number of units whose others can be frozen at their means, by trying every subset.
+func leastUseful(t *testing.T, r *tessera.Run, rise float64) int {
+	t.Helper()
+	images, err := r.Images(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := images.Float32()
+	codes, err := r.Encode(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := r.Units()
+	means := make([]float64, k)
+	for i, h := range codes {
+		means[i%k] += float64(h) / float64(images.Len())
+	}
+	failure := func(frozen uint) (sum float64) {
+		h := slices.Clone(codes)
+		for i := range h {
+			if frozen>>(i%k)&1 == 1 {
+				h[i] = float32(means[i%k])
+			}
+		}
+		y, err := r.Decode(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range y {
+			d := float64(x[i] - y[i])
+			sum += d * d
+		}
+		return sum
+	}
+	least, most := k, (1+rise)*failure(0)
+	for frozen := range uint(1) << k {
+		if useful := k - bits.OnesCount(frozen); useful < least && failure(frozen) <= most {
+			least = useful
+		}
+	}
+	return least
+}
+
+// maxPlus returns max-plus auto-encoders of the swimmer, one trained and one as it is drawn, and images.
+func maxPlus(t *testing.T, sets ...string) (coders map[string]metrics.Coder, images []float32) {
+	t.Helper()
+	var parsed []config.Set
+	for _, argument := range append(sets, "dataset=swimmer", "optimizer.kind=adam", "optimizer.learning_rate=0.01", "train.epochs=5") {
+		s, err := config.ParseSet(argument)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed = append(parsed, s)
+	}
+	m, err := tessera.Shipped().Model("shallow-max-plus", parsed...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := tessera.Train(context.Background(), m, tessera.Options{Out: t.TempDir() + "/run", Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = run.Close() })
+	all, err := run.Images(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn, err := graph.New(m, run.Shape())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]metrics.Coder{"trained": run, "untrained": graph.NewCoder(drawn, tape.Backend{})}, all.Float32()[:50*all.Pixels()]
+}
+
+// Flat dilations commute with maxima and with adding a number: on dilated atoms the layer gives just its dilated output,
+// whatever its weights are.
+func TestMaxPlusDecodersDilateWithoutAnErrorTrainedOrNot(t *testing.T) {
+	for _, constraint := range []string{`constraint=[]`, `constraint=[{kind="nonneg"}]`, `constraint=[{kind="box"}]`} {
+		coders, images := maxPlus(t, constraint)
+		for name, coder := range coders {
+			r, err := metrics.Evaluate(context.Background(), coder, metrics.Sample{Images: images}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e, ok := r.Number("max_approx"); !ok || !(e > 1e-4) { // the control: to originals there is an error
+				t.Errorf("%s, %s: max_approx is %v", name, constraint, e)
+			}
+			for _, radius := range []int{1, 2, 4} {
+				m := &metrics.MaxApprox{Morphology: metrics.Morphology{Operator: morph.Dilation, Radius: radius}}
+				r, err := metrics.Evaluate(context.Background(), coder, metrics.Sample{Images: images}, metrics.Selection{{Metric: m}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if e, ok := r.Number("max_approx_reconstructed"); !ok || e > 1e-12 {
+					t.Errorf("%s, %s, radius %d: error %v, want 0", name, constraint, radius, e)
+				}
+			}
+			if c, ok := coder.(io.Closer); ok && name == "untrained" {
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+}
+
+// tableOf writes 60 vectors of four values of any scale, and returns a data set of them and the vectors.
+func tableOf(t *testing.T, scale string) (data.Source, []float32) {
+	t.Helper()
+	var text strings.Builder
+	var values []float32
+	text.WriteString("a,b,c,d\n")
+	for i := range 60 {
+		u, v := math.Sin(float64(i)), math.Cos(1.7*float64(i))
+		row := []float32{float32(1000 + 300*u), float32(v / 100), float32(5 - u - v), float32(-4e5 * v)}
+		fmt.Fprintf(&text, "%v,%v,%v,%v\n", row[0], row[1], row[2], row[3])
+		values = append(values, row...)
+	}
+	path := filepath.Join(t.TempDir(), "table.csv")
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	source := &data.CSV{Tables: data.Tables{Images: path}, Scale: data.Scale{Method: scale}}
+	return source, values
+}
+
+// tableModel codes the vectors.
+func tableModel(t *testing.T, source data.Source, epochs int) *config.Model {
+	t.Helper()
+	m, err := tessera.Declare(config.Model{Dataset: config.Dataset{Source: source},
+		Encoder:   []config.Layer{{Layer: &layers.Dense{Units: 6, Activation: "linear"}}},
+		Optimizer: config.Optimizer{Optimizer: &optim.Adam{Rate: 0.02, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-7}}, Train: config.Train{Epochs: epochs, Batch: 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestAScaledRunTakesAndGivesValuesAsTheyAre(t *testing.T) {
+	for _, scale := range []string{"standardise", "minmax"} {
+		source, values := tableOf(t, scale)
+		out := filepath.Join(t.TempDir(), "run")
+		run, err := tessera.Train(t.Context(), tableModel(t, source, 400), tessera.Options{Out: out})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer run.Close()
+		codes := encoded(t, run, values)
+		back, err := run.Decode(codes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j, width := range []float64{600, 0.02, 3.9, 8e5} { // of each column
+			for i := j; i < len(values); i += 4 {
+				if math.Abs(float64(back[i]-values[i])) > width/4 {
+					t.Fatalf("%s: value %d of sample %d is decoded to %g, want about %g", scale, j, i/4, back[i], values[i])
+				}
+			}
+		}
+		if measured, err := run.Evaluate(t.Context(), nil); err != nil {
+			t.Error(err)
+		} else if mse, _ := measured.Values.Number("mse"); mse > 0.1 {
+			t.Errorf("%s: the error of scaled samples is %g", scale, mse)
+		}
+		if images, err := run.Images(t.Context()); err != nil || !slices.Equal(images.Float32(), values) {
+			t.Errorf("%s: the samples are not those of the file: %v", scale, err)
+		}
+		if low, high := run.Range(); low != slices.Min(values) || high != slices.Max(values) {
+			t.Errorf("%s: the range is %g to %g", scale, low, high)
+		}
+		same := map[string]*tessera.Run{}
+		if same["opened"], err = tessera.Open(out, tessera.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		whole, err := os.ReadFile(filepath.Join(out, "model.safetensors"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same["one file"], err = tessera.ReadModel(whole, tessera.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		for name, other := range same {
+			if !slices.Equal(encoded(t, other, values), codes) {
+				t.Errorf("%s: %s has other codes", scale, name)
+			}
+			if err := other.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		encoder, err := run.Encoder(tessera.EncoderOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer encoder.Close()
+		if got, err := encoder.Encode(t.Context(), nil, values); err != nil || !slices.Equal(got, codes) {
+			t.Errorf("%s: the encoder has other codes: %v", scale, err)
+		}
+		coder, err := run.WithAtoms(run.Atoms())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := coder.Decode(codes); err != nil || !slices.Equal(got, back) {
+			t.Errorf("%s: the same atoms decode otherwise: %v", scale, err)
+		}
+	}
+}
+
+func encoded(t *testing.T, run *tessera.Run, values []float32) []float32 {
+	t.Helper()
+	codes, err := run.Encode(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return codes
+}
+
+func TestAResumedRunHasTheScaleOfItsTraining(t *testing.T) {
+	source, _ := tableOf(t, "standardise")
+	dir := t.TempDir()
+	train := func(name string, epochs int) {
+		run, err := tessera.Train(t.Context(), tableModel(t, source, epochs), tessera.Options{Out: filepath.Join(dir, name)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run.Close()
+	}
+	train("whole", 6)
+	train("part", 3)
+	run, err := tessera.Resume(t.Context(), filepath.Join(dir, "part"), tessera.Options{Epochs: 6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.Close()
+	read := func(name string) string {
+		b, err := os.ReadFile(filepath.Join(dir, name, "model.safetensors"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	if read("part") != read("whole") {
+		t.Error("a resumed run and an uninterrupted one differ")
+	}
+	if err := os.Remove(filepath.Join(dir, "part", "model.safetensors")); err != nil {
+		t.Fatal(err)
+	}
+	again, err := tessera.Resume(t.Context(), filepath.Join(dir, "part"), tessera.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Close()
+	if read("part") != read("whole") {
+		t.Error("the model that is written again differs")
+	}
+}
+
+// Floats from 0 to 255 and bytes are the same images to a run with scale = "bytes", whichever of them it was fitted to.
+func TestFloatsOfBytesHaveTheCodesOfBytes(t *testing.T) {
+	const n, side = 32, 16
+	numbers, pixels := make([]float32, n*side*side), make([]byte, n*side*side)
+	for i := range pixels {
+		pixels[i] = byte(i*7 + i/256)
+		numbers[i] = float32(pixels[i])
+	}
+	dir := t.TempDir()
+	floats, bytes := filepath.Join(dir, "floats.npy"), filepath.Join(dir, "bytes.idx")
+	if err := data.WriteImages(floats, []int{side, side}, numbers); err != nil {
+		t.Fatal(err)
+	}
+	scaled := make([]float32, len(pixels))
+	for i, p := range pixels {
+		scaled[i] = float32(p) / 255
+	}
+	if err := data.WriteImages(bytes, []int{side, side}, scaled); err != nil {
+		t.Fatal(err)
+	}
+	var first []float32
+	for _, file := range []string{floats, bytes} {
+		source := &data.NPY{Arrays: data.Arrays{Images: file, Layout: data.Layout{Scale: data.Scale{Method: "bytes"}}}}
+		run, err := tessera.Train(t.Context(), tableModel(t, source, 2), tessera.Options{Out: filepath.Join(dir, filepath.Base(file)+".run"), Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer run.Close()
+		if low, high := run.Range(); low != 0 || high != 1 {
+			t.Errorf("%s: the range is %g to %g", filepath.Base(file), low, high)
+		}
+		for _, in := range []string{floats, bytes} {
+			rows, err := data.ReadRows(t.Context(), in, run.Shape(), source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			codes := encoded(t, run, rows.Float32())
+			if first == nil {
+				first = codes
+			}
+			if !slices.Equal(codes, first) {
+				t.Errorf("fitted to %s: %s has other codes", filepath.Base(file), filepath.Base(in))
+			}
+		}
+	}
+}

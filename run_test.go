@@ -1,0 +1,251 @@
+package tessera_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera"
+	"tessera/train"
+	"tessera/train/checkpoint"
+	"tessera/train/folder"
+)
+
+func TestARunIsReadFromAFileSystemOrFromBytes(t *testing.T) {
+	run := bars(t, "2")
+	images := randomImages(run, 3, 1)
+	want, err := run.Encode(images)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile(run.Path + "/model.safetensors")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, open := range map[string]func() (*tessera.Run, error){
+		"a file system": func() (*tessera.Run, error) {
+			return tessera.OpenFS(os.DirFS(run.Path), ".", tessera.Options{Threads: 1})
+		},
+		"bytes": func() (*tessera.Run, error) { return tessera.ReadModel(file, tessera.Options{Threads: 1}) },
+	} {
+		opened, err := open()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		got, err := opened.Encode(images)
+		if err != nil || !slices.Equal(got, want) || opened.Epoch != 2 || opened.Model.Name != "bars" {
+			t.Errorf("%s: other codes, epoch %d, model %q, error %v", name, opened.Epoch, opened.Model.Name, err)
+		}
+		if err := opened.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// cancelled trains a small model with early stopping, momentum and shuffling, and stops within its third epoch.
+func cancelled(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	file := filepath.Join(dir, "models.toml")
+	text := "[model.m]\ndataset = { name = \"bars\", count = 60, validation = 0.2 }\nencoder = [{ kind = \"dense\", units = 4, activation = \"sigmoid\" }]\n" +
+		"optimizer = { kind = \"adam\", learning_rate = 0.01 }\ntrain = { epochs = 4, batch = 16, checkpoint_seconds = 0 }\nhook.early_stopping.patience = 3\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	models, err := tessera.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := models.Model("m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	_, err = tessera.Train(ctx, m, tessera.Options{Out: filepath.Join(dir, "run"), Threads: 1, Report: func(p train.Progress) {
+		if p.Epoch == 2 {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, train.ErrInterrupted) {
+		t.Fatalf("got %v, want ErrInterrupted", err)
+	}
+	return filepath.Join(dir, "run")
+}
+
+// numbers is what a user of a run reads from it: what it computes, the history of its training, and the parameters of the
+// resumed run. What is warned of is an error.
+func numbers(run string) (string, error) {
+	var all strings.Builder
+	opened, err := tessera.Open(run, tessera.Options{Threads: 1})
+	if err != nil {
+		return "", err
+	}
+	measured, err := opened.Evaluate(context.Background(), nil)
+	if err := errors.Join(err, opened.Close()); err != nil {
+		return "", err
+	}
+	fmt.Fprintln(&all, opened.Epoch, opened.Step, measured.Values)
+	history, err := train.ReadHistory(run)
+	if err != nil {
+		return "", err
+	}
+	warned := ""
+	resumed, err := tessera.Resume(context.Background(), run, tessera.Options{Warn: func(text string) { warned += text }})
+	if err != nil {
+		return "", err
+	}
+	if warned != "" {
+		err = errors.New(warned)
+	}
+	fmt.Fprintln(&all, history, resumed.Epoch)
+	for _, name := range []string{folder.Model, folder.Best} {
+		b, unread := os.ReadFile(filepath.Join(run, name))
+		err = errors.Join(err, unread)
+		all.Write(b)
+	}
+	return all.String(), errors.Join(err, resumed.Close())
+}
+
+// Every file of an unfinished run is damaged: its numbers are the same, or an error or warning is reported.
+func TestNoDamageOfARunChangesANumberInSilence(t *testing.T) {
+	flips, cuts := 500, 150
+	if testing.Short() {
+		flips, cuts = 50, 15
+	}
+	run := cancelled(t)
+	whole := map[string][]byte{}
+	entries, err := os.ReadDir(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		if whole[e.Name()], err = os.ReadFile(filepath.Join(run, e.Name())); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, e.Name())
+	}
+	for _, name := range []string{folder.Config, folder.Environment, folder.Metrics, folder.Model, folder.Best, folder.State} {
+		if !slices.Contains(names, name) {
+			t.Errorf("the run has no %s to damage: %q", name, names)
+		}
+	}
+	restore := func() {
+		for name, b := range whole {
+			if err := os.WriteFile(filepath.Join(run, name), b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	want, err := numbers(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const seed = 12
+	r := rand.New(rand.NewPCG(seed, 1))
+	refused, silent := 0, 0
+	for i := range flips + cuts {
+		restore()
+		name := names[i%len(names)]
+		b := bytes.Clone(whole[name])
+		if i < flips {
+			b[r.IntN(len(b))] ^= 1 << r.IntN(8)
+		} else {
+			b = b[:r.IntN(len(b))]
+		}
+		if err := os.WriteFile(filepath.Join(run, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := numbers(run)
+		if err != nil {
+			refused++
+		} else if got != want {
+			silent++
+			t.Errorf("damage %d of %s changed a number in silence", i, name)
+			if testing.Verbose() {
+				t.Logf("%.400q", b)
+			}
+		}
+	}
+	t.Logf("seed %d: %d flips and %d truncations of %d files: %d refused or warned of, %d without effect, %d silent", seed, flips, cuts, len(names), refused,
+		flips+cuts-refused-silent, silent)
+	if refused == 0 {
+		t.Error("no damage was found")
+	}
+}
+
+// A run that was begun on one thread is resumed on one, whatever has become of its env.json: the state records the threads.
+func TestResumeTakesThreadsAndBackEndFromTheState(t *testing.T) {
+	parameters := func(damage func(path string) error) []byte {
+		r := bars(t, "2")
+		if err := errors.Join(r.Close(), damage(filepath.Join(r.Path, folder.Environment))); err != nil {
+			t.Fatal(err)
+		}
+		var warned string
+		resumed, err := tessera.Resume(context.Background(), r.Path, tessera.Options{Epochs: 4, Warn: func(text string) { warned += text }})
+		if err != nil || strings.Contains(warned, "threads") {
+			t.Fatalf("warned %q, %v", warned, err)
+		}
+		b, err := os.ReadFile(filepath.Join(r.Path, folder.Model))
+		if err := errors.Join(err, resumed.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	want := parameters(func(string) error { return nil })
+	for what, damage := range map[string]func(path string) error{
+		"removed":     os.Remove,
+		"empty":       func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"other lines": func(path string) error { return os.WriteFile(path, []byte(`{"threads": 7, "backend": "tape"}`), 0o600) },
+		"a folder":    func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) },
+	} {
+		if !bytes.Equal(parameters(damage), want) {
+			t.Errorf("env.json %s: other parameters", what)
+		}
+	}
+}
+
+// The state of an earlier version does not record the threads: without env.json nobody knows them.
+func TestAnOldRunWithoutItsRecordIsNotResumedOnOtherThreads(t *testing.T) {
+	r := bars(t, "2")
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	state := filepath.Join(r.Path, folder.State)
+	f, err := checkpoint.Read(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(f.Metadata, "arithmetic")
+	b, err := checkpoint.Encode(f, nil)
+	if err := errors.Join(err, os.WriteFile(state, b, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	record := filepath.Join(r.Path, folder.Environment)
+	resume := func(o tessera.Options) error {
+		resumed, err := tessera.Resume(context.Background(), r.Path, o)
+		return errors.Join(err, resumed.Close())
+	}
+	if err := resume(tessera.Options{}); err != nil {
+		t.Fatal("with its record: ", err)
+	}
+	for _, text := range []string{"", "{}", `{"threads": 0, "backend": "engine"}`} {
+		if err := os.WriteFile(record, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var damaged *checkpoint.Error
+		if err := resume(tessera.Options{}); !errors.As(err, &damaged) || damaged.Path != record {
+			t.Errorf("%q: got %v", text, err)
+		}
+	}
+	if err := resume(tessera.Options{Threads: 1, Backend: tessera.Engine}); err != nil {
+		t.Error("with threads and back end given: ", err)
+	}
+}

@@ -1,0 +1,186 @@
+package train
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"tessera/baselines"
+	"tessera/config"
+	"tessera/data"
+	"tessera/train/checkpoint"
+)
+
+// A checkpoint keeps what is known of the fitted samples: their scaling as two tensors, and the range of their values before it.
+const (
+	samplesPrefix = "data/"
+	shiftName     = samplesPrefix + "shift"
+	factorName    = samplesPrefix + "factor"
+	rangeKey      = "range"   // JSON; left out for values in [0,1]
+	clipKey       = "clip"    // "true" where scaled values are clipped to [0,1]
+	classesKey    = "classes" // JSON: the names of the classes; left out without names, and for models that compare nothing with labels
+)
+
+// samples is what a model knows of the samples that it was fitted to.
+type samples struct {
+	scaling *data.Scaling // nil for none
+	span    [2]float32    // least and largest value, before scaling
+	classes []string      // names of the classes, where a loss compares with labels and they are known
+}
+
+// samplesOf returns it of the images of a training. The range includes the images that are held out of the fitted ones.
+func samplesOf(spec *config.Model, set *data.Set, splits data.Splits) samples {
+	sel := spec.Dataset.Selection
+	low, high := splits.Fit.Scaled(nil).Range()
+	if splits.Validation != nil && !sel.Validation.Test {
+		least, most := splits.Validation.Scaled(nil).Range()
+		low, high = min(low, least), max(high, most)
+	}
+	s := samples{scaling: splits.Scaling, span: [2]float32{low, high}}
+	if readsLabels(spec) {
+		s.classes = set.Classes
+	}
+	return s
+}
+
+// add adds it to a file.
+func (s samples) add(f *checkpoint.File) {
+	if s.scaling != nil {
+		shape := []int{len(s.scaling.Shift)}
+		f.Tensors = append(f.Tensors, checkpoint.Tensor{Name: shiftName, Shape: shape, Data: s.scaling.Shift},
+			checkpoint.Tensor{Name: factorName, Shape: shape, Data: s.scaling.Factor})
+		if s.scaling.Clip {
+			f.Metadata[clipKey] = "true"
+		}
+	}
+	if s.span != [2]float32{0, 1} {
+		text, _ := json.Marshal(s.span) // two finite numbers cannot fail: other images are refused
+		f.Metadata[rangeKey] = string(text)
+	}
+	if len(s.classes) > 0 {
+		text, _ := json.Marshal(s.classes) // texts cannot fail
+		f.Metadata[classesKey] = string(text)
+	}
+}
+
+// storedSamples reads it from a file, for samples of that many values. Files of earlier versions have no range.
+func storedSamples(path string, f *checkpoint.File, values int) (s samples, err error) {
+	s.span = [2]float32{0, 1}
+	if text, ok := f.Metadata[rangeKey]; ok {
+		if err := json.Unmarshal([]byte(text), &s.span); err != nil {
+			return s, checkpoint.Errorf(path, "damaged: %s: %v", rangeKey, err)
+		}
+	}
+	if text, ok := f.Metadata[classesKey]; ok {
+		if err := json.Unmarshal([]byte(text), &s.classes); err != nil {
+			return s, checkpoint.Errorf(path, "damaged: %s: %v", classesKey, err)
+		}
+	}
+	shift, has := f.Tensor(shiftName)
+	factor, also := f.Tensor(factorName)
+	if !has && !also {
+		return s, nil
+	}
+	if len(shift.Data) != values || len(factor.Data) != values {
+		return s, checkpoint.Mismatchf(path, "does not match its model: %s and %s have %d and %d values, want %d", shiftName, factorName,
+			len(shift.Data), len(factor.Data), values)
+	}
+	s.scaling = &data.Scaling{Shift: shift.Data, Factor: factor.Data, Clip: f.Metadata[clipKey] == "true"}
+	return s, nil
+}
+
+// isSamples reports whether a tensor says something of the samples, and nothing of the model.
+func isSamples(name string) bool { return strings.HasPrefix(name, samplesPrefix) }
+
+// Examine loads the data set of a model as a new training would, or inspects it where its source is a [data.Inspector]. It returns what [Run] would warn of and the error that it would
+// return before its first step: files that cannot be read or do not fit, values that are probably not what was meant, labels that
+// are missing, values that a loss is not defined for.
+func Examine(ctx context.Context, spec *config.Model, o Options) (notes []string, err error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
+	if spec == nil || spec.Dataset.Source == nil {
+		return nil, errors.New("train: no model with a data set to examine")
+	}
+	if inspector, ok := spec.Dataset.Source.(data.Inspector); ok {
+		return inspector.Inspect(ctx)
+	}
+	set, err := o.load(ctx, &spec.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	_, err = begun(spec, set, true)
+	return set.Notes, err
+}
+
+// begun returns the samples of a training that begins or, unless it is fresh, continues.
+func begun(spec *config.Model, set *data.Set, fresh bool) (data.Splits, error) {
+	if err := set.Doubt(); err != nil {
+		return data.Splits{}, err
+	}
+	splits, err := set.Split(spec.Dataset.Selection, spec.Train.Seed)
+	if err != nil {
+		return splits, err
+	}
+	return splits, usable(spec, set, splits, fresh)
+}
+
+// usable returns an error for images that the model cannot be trained on.
+func usable(spec *config.Model, set *data.Set, splits data.Splits, fresh bool) error {
+	if splits.Fit.Len() == 0 {
+		return &data.Error{Dataset: set.Name, Problem: "there are no training images"}
+	}
+	if err := labelled(spec, set.Name, splits.Fit); err != nil {
+		return err
+	}
+	if method, ok := spec.Baseline.(baselines.Method); ok && !baselines.TakesSigned(method, set.Shape) {
+		if place, v := splits.Fit.FirstBelow(0); place != "" {
+			return &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("%s: got %v, but %s takes numbers >= 0", place, v, spec.Kind),
+				Hint: `write scale = "minmax" in the dataset table, or take kind = "semi_nmf", whose atoms have any sign`}
+		}
+	}
+	for _, images := range []*data.Images{splits.Fit, splits.Validation} {
+		if images == nil {
+			continue
+		}
+		low, high := images.Range()
+		if v := float64(high) - float64(low); math.IsNaN(v) || math.IsInf(v, 0) {
+			return &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("has values that are not finite (the range is %g to %g)", low, high)}
+		}
+		err := spec.Suits(float64(low), float64(high))
+		if err == nil && fresh { // runs of earlier versions were trained with views that clip
+			err = spec.Unclipped(float64(low), float64(high))
+		}
+		if err != nil {
+			return &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("has values from %g to %g, but %v", low, high, err),
+				Hint: "save them as uint8, which is divided by 255, or write scale = \"minmax\" in the dataset table"}
+		}
+	}
+	return nil
+}
+
+// labelled returns an error for images without the labels that a term of the model needs.
+func labelled(spec *config.Model, name string, images *data.Images) error {
+	i := slices.IndexFunc(spec.Losses, func(l config.Loss) bool { return l.Loss.Reads().Labels })
+	if i < 0 {
+		return nil
+	}
+	layout, err := spec.Layout(images.Shape)
+	if err != nil {
+		return err
+	}
+	kind, classes, labels := spec.Losses[i].Kind, layout.Size(spec.Losses[i].On), images.Labels()
+	if len(labels) == 0 || slices.Max(labels) < 0 {
+		return &data.Error{Dataset: name, Problem: fmt.Sprintf("its images have no labels, but loss[%d] (%s) needs them", i, kind),
+			Hint: "name them with the key labels, or put the images of each class into a folder"}
+	}
+	if most := slices.Max(labels); most >= classes {
+		return &data.Error{Dataset: name, Problem: fmt.Sprintf("has the label %d, but %q, which loss[%d] (%s) compares with labels, has %d values: want at least %d",
+			most, spec.Losses[i].On, i, kind, classes, most+1)}
+	}
+	return nil
+}
