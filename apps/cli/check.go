@@ -11,6 +11,7 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/data"
+	"tessera/graph"
 	"tessera/train"
 )
 
@@ -46,6 +47,9 @@ func checkCommand() *cobra.Command {
 				return err
 			}
 			if err := examine(cmd, &f, models); err != nil {
+				return err
+			}
+			if err := build(&f, models); err != nil {
 				return err
 			}
 			return reportRead(cmd, &f, models)
@@ -127,6 +131,31 @@ func examine(cmd *cobra.Command, f *modelFlags, models *config.File) error {
 		}
 		if err != nil {
 			return fmt.Errorf("model %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// mostBuilt bounds the layers of the models whose graphs check builds: a file may declare thousands of models.
+const mostBuilt = 1000
+
+// build returns the errors of building the graphs of a file's models whose images have a known shape.
+func build(f *modelFlags, models *config.File) error {
+	built := 0
+	for _, name := range models.Names() {
+		if models.FileOf(name) == tessera.ShippedName {
+			continue
+		}
+		m, err := models.Model(name)
+		if err != nil || m.Baseline != nil {
+			continue
+		}
+		shape, ok := m.Dataset.Source.Shape(data.SearchDirs(f.data))
+		if built += len(m.Encoder) + len(m.Decoder); !ok || built > mostBuilt {
+			continue
+		}
+		if err := graph.Check(m, shape); err != nil {
+			return err
 		}
 	}
 	return nil
