@@ -51,16 +51,19 @@ type rankFlags struct {
 
 // measure cross-validates the model of that name.
 func (f *rankFlags) measure(cmd *cobra.Command, name string) ([]baselines.RankError, error) {
+	if len(f.ranks) == 0 {
+		return nil, usagef("rank: --ranks is missing: give numbers of components, such as --ranks 5,10,20")
+	}
 	m, err := f.model(name)
-	if err != nil {
-		return nil, err
+	if err != nil { // perhaps because of its own components, which do not count
+		var other error
+		if m, other = f.model(name, fmt.Sprint("components=", slices.Min(f.ranks))); other != nil {
+			return nil, err
+		}
 	}
 	method, ok := m.Baseline.(baselines.Method)
 	if !ok || m.Kind != "pca" && m.Kind != "nmf" {
 		return nil, usagef(`rank: %s is of kind %q: want a model of kind "pca" or "nmf"`, m.Name, m.Kind)
-	}
-	if len(f.ranks) == 0 {
-		return nil, usagef("rank: --ranks is missing: give numbers of components, such as --ranks 5,10,20")
 	}
 	images, err := fitted(cmd.Context(), m, data.SearchDirs(f.data))
 	if err != nil {
