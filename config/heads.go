@@ -159,6 +159,13 @@ func (m *Model) Classes() int {
 
 // Resolved returns the model with all default numbers of outputs for images of that shape. Changed layers are copies.
 func (m *Model) Resolved(shape []int) *Model {
+	resolved := m.sized(shape)
+	resolved.text = Fill(resolved)
+	return resolved
+}
+
+// sized is Resolved without a text.
+func (m *Model) sized(shape []int) *Model {
 	resolved := *m
 	resolved.Decoder = sizedBy(m.Decoder, stack{open: true, size: product(shape)})
 	if m.Heads != nil {

@@ -84,7 +84,8 @@ func Differences(was, is *Model) (list []Difference) {
 // keysOfModel lists all keys of a model with their values.
 func keysOfModel(m *Model) map[string]string {
 	all := map[string]string{"name": table.StringText(m.Name)}
-	filled(m).Leaves("", func(key, value string) { all[key] = value })
+	n, _ := filled(m)
+	n.Leaves("", func(key, value string) { all[key] = value })
 	return all
 }
 

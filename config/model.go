@@ -7,9 +7,11 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"tessera/augment"
@@ -26,7 +28,8 @@ import (
 // Autoencoder is the default kind of a model.
 const Autoencoder = "autoencoder"
 
-// Model is one checked declaration with every default in place.
+// Model is one checked declaration with every default in place. It must not be changed: [Model.Text] is what was checked, and a run
+// stores it. [Model.With] returns a changed copy.
 type Model struct {
 	Name        string
 	Kind        string                `toml:"kind" doc:"an auto-encoder by default, or a baseline"`
@@ -47,8 +50,52 @@ type Model struct {
 	Baseline    Baseline              `part:"kind,or=autoencoder"` // the settings of a baseline, nil for auto-encoders
 
 	origin *table.Origin // the position of each table in the file; nil for a model made in Go
+	text   []byte        // see Text
 	shape  []int         // of one image, if known when the model was read
 	dirs   data.Dirs     // folders of the data sets when the model was read
+
+	trained bool // the model is that of a run
+}
+
+// Text is the declaration as TOML, with all defaults and resolved inheritance: the config.toml of a run. It declares only this model,
+// and reading it gives the same model. It is nil for a model that was not checked, because it was put together in Go.
+func (m *Model) Text() []byte { return slices.Clone(m.text) }
+
+// Verify returns an error for a model that was not checked, or that was changed since: a run could not be opened, or would be the run
+// of another declaration.
+func (m *Model) Verify() error {
+	if m.text == nil {
+		return fmt.Errorf("model %q is not checked: make it with tessera.Load, tessera.Declare or package config, which fill in every default", m.Name)
+	}
+	changed := func(what any) error {
+		return fmt.Errorf("model %q was changed after it was checked (%v): give changes to [config.File.Model], [config.Complete] or [config.Model.With]", m.Name, what)
+	}
+	is, err := filled(m)
+	if err != nil {
+		return changed(err)
+	}
+	if bytes.Equal(is.TOML("model", m.Name), m.text) {
+		return nil
+	}
+	was, err := m.With()
+	if err != nil {
+		return changed(err)
+	}
+	for _, d := range Differences(was, m) {
+		return changed(d)
+	}
+	return nil
+}
+
+// With returns the model with some changes, checked. Its error is as of [File.Model].
+func (m *Model) With(changes ...Set) (*Model, error) {
+	f, err := Load(m.Name, m.text)
+	if err != nil {
+		return nil, err
+	}
+	f.Dirs, f.Trained = m.dirs, m.trained
+	f.images, _ = m.Dataset.Source.(*data.Memory)
+	return f.Model(f.Names()[0], changes...)
 }
 
 // Sets reports whether the declaration gives a value to a key of the model or of one of its parts: "train.epochs", "iterations".

@@ -140,7 +140,9 @@ func (f *File) checkSweep(name string) []table.Diagnostic {
 func (f *File) trial(p *sweepPlan, base string, changes []table.Change, sets []Set) (*Model, []table.Diagnostic) {
 	changes = f.suited(base, changes, sets)
 	m, found := f.build(base, changes)
-	found = f.blame(base, changes, p.subject(), found)
+	if found = f.blame(base, changes, p.subject(), found); len(found) == 0 {
+		m.text = Fill(m)
+	}
 	for i := range found {
 		found[i].Scope = p.subject()
 	}

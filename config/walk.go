@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"tessera/layers"
 	"tessera/part/table"
@@ -108,7 +109,11 @@ func (w *walk) place(part string, p *Placed, open bool) []int {
 	}
 	s, isSized := p.Layer.(layers.Sized)
 	if isSized && s.OutputUnits() == 0 && !open && !doubtful {
-		w.report(part, p.Kind, "", fmt.Sprintf("missing key %q", sizeKey(s)), w.unsized)
+		if w.unsized != "" { // the cause, not its consequence
+			w.report("dataset", "", "", w.unsized, fmt.Sprintf("or give %s.%s", part, sizeKey(s)))
+		} else {
+			w.report(part, p.Kind, "", fmt.Sprintf("missing key %q", sizeKey(s)), "")
+		}
 		w.assume(p)
 		return nil
 	}
@@ -121,7 +126,7 @@ func (w *walk) place(part string, p *Placed, open bool) []int {
 			}
 			return out
 		}
-		w.refused(part, p.Kind, p.Layer, err)
+		w.refused(part, p.Kind, p.Layer, err, w.unflattened(p))
 	}
 	w.assume(p)
 	if isSized && s.OutputUnits() > 0 {
@@ -141,15 +146,32 @@ func shaped(l layers.Layer, in []int) (out []int, list []layers.Parameter, err e
 	if out, err = l.OutputShape(in); err != nil {
 		return nil, nil, err
 	}
-	return out, l.Parameters(in), nil
+	if len(out) == 0 || slices.Min(out) < 1 {
+		return nil, nil, fmt.Errorf("its OutputShape gives %v for an input of shape %v, want axes > 0", out, in)
+	}
+	list = l.Parameters(in)
+	for i, p := range list {
+		switch {
+		case p.Name == "":
+			err = fmt.Errorf("its parameter %d has no name", i)
+		case len(p.Shape) > 0 && slices.Min(p.Shape) < 1:
+			err = fmt.Errorf("its parameter %q has the shape %v, want axes > 0", p.Name, p.Shape)
+		case isNil(p.Init) && p.TransposeOf == "":
+			err = fmt.Errorf("its parameter %q has no Init", p.Name)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return out, list, nil
 }
 
 // refused reports the error of a layer, at the inner layer that returned it.
-func (w *walk) refused(part, kind string, l layers.Layer, err error) {
+func (w *walk) refused(part, kind string, l layers.Layer, err error, hint string) {
 	if b, ok := l.(layers.Block); ok {
 		if inner, ok := err.(layers.InnerError); ok {
 			part, l := fmt.Sprintf("%s.layers[%d]", part, inner.Index), b.Inner()[inner.Index]
-			w.refused(part, language.NameOf(w.model.origin, part, l), l, inner.Err)
+			w.refused(part, language.NameOf(w.model.origin, part, l), l, inner.Err, hint)
 			return
 		}
 	}
@@ -157,7 +179,23 @@ func (w *walk) refused(part, kind string, l layers.Layer, err error) {
 		w.report(part, kind, "", fmt.Sprintf("missing key %q", sizeKey(s)), "")
 		return
 	}
-	w.report(part, kind, table.KeyOf(err), err.Error(), "")
+	w.report(part, kind, table.KeyOf(err), err.Error(), hint)
+}
+
+// unflattened is the advice for a layer that refuses a code, which is a vector, but accepts the shape of the encoder's output.
+func (w *walk) unflattened(p *Placed) string {
+	n := len(w.layout.Encoder)
+	if n == 0 || len(p.In) != 1 {
+		return ""
+	}
+	shape := w.layout.Encoder[n-1].Out
+	if len(shape) < 2 || product(shape) != p.In[0] {
+		return ""
+	}
+	if _, _, err := shaped(p.Layer, shape); err != nil {
+		return ""
+	}
+	return fmt.Sprintf("put { kind = \"reshape\", shape = %s } before it, the shape of the encoder's output", strings.ReplaceAll(fmt.Sprint(shape), " ", ", "))
 }
 
 // borrowers lists those of a layer and its inner layers that borrow a parameter.

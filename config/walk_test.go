@@ -56,3 +56,74 @@ encoder = [{ kind = "dense", units = 4 }]
 		}
 	}
 }
+
+// careless is a user-defined layer that declares what no graph can have.
+type careless struct {
+	How string `toml:"how" doc:"what is wrong"`
+}
+
+func (c *careless) OutputShape(in []int) ([]int, error) {
+	if c.How == "shape" {
+		return []int{-3}, nil
+	}
+	return in, nil
+}
+
+func (c *careless) Parameters([]int) []layers.Parameter {
+	switch p := (layers.Parameter{Name: "w", Shape: []int{2}, Init: &layers.Zeros{}, FanIn: 1, FanOut: 1}); c.How {
+	case "name":
+		p.Name = ""
+		return []layers.Parameter{p}
+	case "empty":
+		p.Shape = []int{0}
+		return []layers.Parameter{p}
+	case "init":
+		p.Init = nil
+		return []layers.Parameter{p}
+	}
+	return nil
+}
+
+func (*careless) Apply(_ layers.Scope, x *gorgonia.Node) (*gorgonia.Node, error) { return x, nil }
+
+func TestALayerThatDeclaresTheImpossibleIsNamed(t *testing.T) {
+	layers.Registry.Register("zz_careless", "declares the impossible", func() layers.Layer { return &careless{} })
+	for how, want := range map[string]string{
+		"shape": "its OutputShape gives [-3] for an input of shape [1024], want axes > 0",
+		"name":  "its parameter 0 has no name",
+		"empty": `its parameter "w" has the shape [0], want axes > 0`,
+		"init":  `its parameter "w" has no Init`,
+	} {
+		err := load(t, `
+[model.a]
+dataset = "bars"
+encoder = [{ kind = "flatten" }, { kind = "zz_careless", how = "`+how+`" }, { kind = "dense", units = 4 }]
+`).Check()
+		if err == nil || !strings.Contains(err.Error(), "encoder[1] (zz_careless): ") || !strings.Contains(err.Error(), want[strings.LastIndex(want, "its"):][:20]) {
+			t.Errorf("%s: got %v, want %s", how, err, want)
+		}
+	}
+}
+
+func TestAnImageLayerAfterACodeShowsTheReshape(t *testing.T) {
+	err := load(t, `
+[model.a]
+dataset = "bars"
+encoder = [{ kind = "conv2d", filters = 3, stride = 2 }]
+decoder = [{ kind = "conv2d_transpose", filters = 1, stride = 2 }]
+`).Check()
+	if err == nil || !strings.Contains(err.Error(), `put { kind = "reshape", shape = [4, 4, 3] } before it`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestUnrolledStepsAreBounded(t *testing.T) {
+	err := load(t, `
+[model.a]
+dataset = "bars"
+encoder = [{ kind = "unrolled", units = 9, steps = 9223372036854775807 }]
+`).Check()
+	if err == nil || !strings.Contains(err.Error(), "steps: got 9223372036854775807, want 1 to 1000") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -76,8 +76,11 @@ func Model(r *Run, part string) (*onnx.Model, error) {
 		Rows:   map[string][]int{losses.Output: r.Shape()},
 	})
 	if err != nil && (part == wholePart || part == encoderPart) {
-		return nil, fmt.Errorf("%w; the part %s may have an ONNX form", err, decoderPart)
-	} else if err != nil {
+		if _, failed := Model(r, decoderPart); failed == nil {
+			err = fmt.Errorf("%w; the part %s has an ONNX form", err, decoderPart)
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
 	g.Name = strings.TrimSpace(r.Spec.Name + " " + part)

@@ -3,11 +3,17 @@ package export_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
+	"gorgonia.org/gorgonia"
+	"tessera/config"
 	"tessera/engine/ir"
 	"tessera/export/onnx"
+	"tessera/graph"
+	"tessera/layers"
+	"tessera/ops"
 )
 
 // taps returns a program whose taps are computed from x (batch, 3).
@@ -95,6 +101,44 @@ func TestBroadcastsAgreeInONNXRuntime(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", name, y, want)
 		}
 	}
+}
+
+// halves is a user-defined layer that keeps the first half of its input.
+type halves struct{}
+
+func init() {
+	layers.Registry.Register("zz_halves", "the first half of a vector", func() layers.Layer { return &halves{} })
+}
+
+func (*halves) OutputShape(in []int) ([]int, error) { return []int{in[0] / 2}, nil }
+func (*halves) Parameters([]int) []layers.Parameter { return nil }
+func (*halves) Apply(_ layers.Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	return ops.Columns(x, 0, x.Shape()[1]/2)
+}
+
+func TestColumnsAreASlice(t *testing.T) {
+	r := oneLayer(t, "flatten", "")
+	r.Spec.Encoder = append(r.Spec.Encoder, config.Layer{Kind: "zz_halves", Layer: &halves{}})
+	model, err := graph.New(r.Spec, r.Shape())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := onnx.Translate(onnx.Program{Module: func(batch int) (*ir.Module, error) {
+		p, err := model.Program(graph.Request{Batch: batch, Want: []string{"code"}})
+		if err != nil {
+			return nil, err
+		}
+		return p.Module()
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range g.Nodes {
+		if n.Op == "Slice" && slices.Equal(n.Inputs[1:], []string{"ints[0]", fmt.Sprintf("ints[%d]", model.Units()), "ints[1]"}) {
+			return
+		}
+	}
+	t.Errorf("no slice among %v", g.Nodes)
 }
 
 // What depends on the size of the batch, and ops without a form, are errors.

@@ -58,6 +58,29 @@ func initialised(path string, p layers.Parameter, seed uint64) *Parameter {
 	return &Parameter{Path: path, Shape: slices.Clone(p.Shape), Data: w}
 }
 
+// Check builds the program of a training step without parameters in memory. It returns the errors that Apply of a layer, Build of a loss
+// and the differentiation report.
+func Check(spec *config.Model, shape []int) error {
+	if spec == nil {
+		return errors.New("graph: the declaration is nil")
+	}
+	layout, err := spec.Layout(shape)
+	if err != nil {
+		return err
+	}
+	m := &Model{Spec: spec, Shape: slices.Clone(shape), Layout: layout}
+	for _, p := range layout.Parameters() {
+		if p.TransposeOf != "" {
+			continue
+		}
+		frozen := spec.Frozen(p.Path)
+		m.Parameters = append(m.Parameters, &Parameter{Path: p.Path, Shape: p.Shape, Trainable: !p.State && !frozen, Frozen: frozen})
+		m.Lent = append(m.Lent, &Parameter{Path: teacherPrefix + p.Path, Shape: p.Shape})
+	}
+	_, err = m.Program(Request{Batch: max(1, spec.Train.Batch), Want: m.Trained()})
+	return err
+}
+
 // Encodes reports whether the objective reads a value of the images, not only of their views.
 func (m *Model) Encodes() bool {
 	return slices.ContainsFunc(m.Spec.Losses, func(l config.Loss) bool {

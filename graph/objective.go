@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"gorgonia.org/gorgonia"
 	"tessera/engine/ir/fromgraph"
 	"tessera/losses"
 	"tessera/ops"
+	"tessera/part"
 )
 
 // terms lists the indices of the request's terms.
@@ -139,12 +141,30 @@ func (b *builder) gradients(loss *gorgonia.Node) error {
 	}
 	grads, err := gorgonia.Grad(loss, wrt...)
 	if err != nil {
-		return fmt.Errorf("differentiating the loss: %w", err)
+		return b.undifferentiable(err)
 	}
 	for i, g := range grads {
 		b.program.Parameters[of[i]].Gradient = g
 	}
 	return nil
+}
+
+// undifferentiable names the parameters of Gorgonia's error for nodes that have no gradient.
+func (b *builder) undifferentiable(err error) error {
+	var of gorgonia.SymDiffError
+	var names []string
+	if errors.As(err, &of) {
+		for _, p := range b.program.Parameters {
+			if slices.Contains(of.Nodes(), p.Node) {
+				names = append(names, p.Path)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("differentiating the loss: %w", err)
+	}
+	return part.KeyErrorf("loss", "has no gradient with respect to %s: freeze what the loss does not train, or add a term that depends on it",
+		strings.Join(names, ", "))
 }
 
 // inputGradient adds the gradient of the terms with respect to the images.

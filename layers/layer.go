@@ -63,7 +63,8 @@ func Names(list []Parameter) []string {
 	return names
 }
 
-// Borrower is implemented by decoder layers that use a parameter of the encoder.
+// Borrower is implemented by layers that use a parameter of an earlier stack. A layer of the decoder can borrow from the encoder, a
+// layer of a head from the encoder and the decoder.
 type Borrower interface {
 	Layer
 	// Borrows returns the path of that parameter.

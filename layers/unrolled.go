@@ -33,6 +33,9 @@ type Unrolled struct {
 	Init  Init `toml:"init" doc:"initial values of the weights"`
 }
 
+// mostSteps bounds the number of steps: every step has its own parameters.
+const mostSteps = 1000
+
 func init() {
 	Registry.Register("unrolled", "non-negative code by unrolled gradient steps of the least squares fit x = y Wᵀ", func() Layer {
 		return &Unrolled{Steps: 8, Init: &Uniform{Low: 0, High: 0.05}}
@@ -50,8 +53,8 @@ func (u *Unrolled) OutputShape([]int) ([]int, error) {
 	if u.Units < 1 {
 		return nil, part.KeyErrorf("units", "got %d, want > 0", u.Units)
 	}
-	if u.Steps < 1 {
-		return nil, part.KeyErrorf("steps", "got %d, want > 0", u.Steps)
+	if u.Steps < 1 || u.Steps > mostSteps {
+		return nil, part.KeyErrorf("steps", "got %d, want 1 to %d", u.Steps, mostSteps)
 	}
 	return []int{u.Units}, nil
 }

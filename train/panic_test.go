@@ -232,3 +232,16 @@ func TestImagesThatAreNotFiniteAreRefused(t *testing.T) {
 		}
 	}
 }
+
+type negativeWeight struct{}
+
+func (negativeWeight) At(float64) float64 { return -1 }
+
+func TestANegativeWeightIsNamed(t *testing.T) {
+	m := model(t, everything)
+	m.Losses[1].Weight = negativeWeight{}
+	err := stepsOf(m, Options{Backend: tape.Backend{}, Team: team.New(1)})
+	if err == nil || !strings.Contains(err.Error(), "weight.kl: got -1, want a weight >= 0") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -204,7 +204,7 @@ func disk(o Options) folder.Disk {
 // Force.
 //
 // The state contains the declaration of its training. In config.toml train.epochs (for a baseline iterations),
-// train.patience, train.min_delta and train.checkpoint_seconds may be edited before a resume; any other difference is an
+// train.checkpoint_seconds and the keys of hook.early_stopping may be edited before a resume; any other difference is an
 // error that lists all differing keys. The option Epochs edits train.epochs. A run whose last checkpoint is within an epoch needs that
 // epoch: fewer are a [part.KeyError].
 //

@@ -12,6 +12,7 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/data"
+	"tessera/graph"
 	"tessera/train"
 )
 
@@ -47,6 +48,9 @@ func checkCommand() *cobra.Command {
 				return err
 			}
 			if err := examine(cmd, &f, models); err != nil {
+				return err
+			}
+			if err := build(&f, models); err != nil {
 				return err
 			}
 			return reportRead(cmd, &f, models)
@@ -134,7 +138,7 @@ func examine(cmd *cobra.Command, f *modelFlags, models *config.File) error {
 			wrong.causes = append(wrong.causes, err)
 			wrong.texts = append(wrong.texts, m.InDataset(err.Error()).String())
 		default:
-			if text := columnsOf(cmd.Context(), m); text != "" {
+			if text := usedColumns(cmd.Context(), m); text != "" {
 				fmt.Fprintf(cmd.OutOrStdout(), "model %q: %s\n", name, text)
 			}
 		}
@@ -157,8 +161,8 @@ func (e *unreadable) Error() string { return strings.Join(e.texts, "\n") }
 // Unwrap gives the causes.
 func (e *unreadable) Unwrap() []error { return e.causes }
 
-// columnsOf says which columns of its file a model takes, "" if it takes none or they cannot be read.
-func columnsOf(ctx context.Context, m *config.Model) string {
+// usedColumns says which columns of its file a model takes, "" if it takes none or they cannot be read.
+func usedColumns(ctx context.Context, m *config.Model) string {
 	d, ok := m.Dataset.Source.(data.Describer)
 	if !ok {
 		return ""
@@ -168,6 +172,31 @@ func columnsOf(ctx context.Context, m *config.Model) string {
 		return ""
 	}
 	return text
+}
+
+// mostBuilt bounds the layers of the models whose graphs check builds: a file may declare thousands of models.
+const mostBuilt = 1000
+
+// build returns the errors of building the graphs of a file's models whose images have a known shape.
+func build(f *modelFlags, models *config.File) error {
+	built := 0
+	for _, name := range models.Names() {
+		if models.FileOf(name) == tessera.ShippedName {
+			continue
+		}
+		m, err := models.Model(name)
+		if err != nil || m.Baseline != nil {
+			continue
+		}
+		shape, ok := m.Dataset.Source.Shape(data.SearchDirs(f.data))
+		if built += len(m.Encoder) + len(m.Decoder); !ok || built > mostBuilt {
+			continue
+		}
+		if err := graph.Check(m, shape); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // loadOnce loads a data set that several models use one after the other once.

@@ -51,19 +51,23 @@ type rankFlags struct {
 
 // measure cross-validates the model of that name.
 func (f *rankFlags) measure(cmd *cobra.Command, name string) ([]baselines.RankError, error) {
-	if len(f.ranks) == 0 {
-		return nil, usagef("rank: --ranks is missing: give numbers of components, such as --ranks 5,10,20")
+	var first []string // the declared number of components need not suit the data
+	if len(f.ranks) > 0 {
+		first = []string{fmt.Sprintf("components=%d", f.ranks[0])}
 	}
-	m, err := f.model(name)
-	if err != nil { // perhaps because of its own components, which do not count
+	m, err := f.model(name, first...)
+	if err != nil { // also of a model without components
 		var other error
-		if m, other = f.model(name, fmt.Sprint("components=", slices.Min(f.ranks))); other != nil {
+		if m, other = f.model(name); other != nil {
 			return nil, err
 		}
 	}
 	method, ok := m.Baseline.(baselines.Method)
 	if !ok || m.Kind != "pca" && m.Kind != "nmf" {
 		return nil, usagef(`rank: %s is of kind %q: want a model of kind "pca" or "nmf"`, m.Name, m.Kind)
+	}
+	if len(f.ranks) == 0 {
+		return nil, usagef("rank: --ranks is missing: give numbers of components, such as --ranks 5,10,20")
 	}
 	images, err := fitted(cmd.Context(), m, data.SearchDirs(f.data))
 	if err != nil {

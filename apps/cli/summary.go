@@ -149,7 +149,7 @@ func (s *summary) print(cmd *cobra.Command) error {
 		return err
 	}
 	fmt.Fprintf(out, "\n%s parameters, %s of them trainable\n", thousands(s.Parameters), thousands(s.Trainable))
-	if text := columnsOf(cmd.Context(), s.spec); text != "" {
+	if text := usedColumns(cmd.Context(), s.spec); text != "" {
 		fmt.Fprintln(out, "samples: "+text)
 	}
 	for _, line := range variants(s.spec) {

@@ -87,7 +87,7 @@ func (f *trainFlags) train(cmd *cobra.Command, name string) error {
 		return f.noEpochs(cmd, name, err)
 	}
 	warn(cmd, model.Warnings()...)
-	if text := columnsOf(cmd.Context(), model); text != "" && !f.quiet {
+	if text := usedColumns(cmd.Context(), model); text != "" && !f.quiet {
 		fmt.Fprintln(cmd.ErrOrStderr(), "samples", text)
 	}
 	if f.out == "" {
@@ -326,7 +326,8 @@ func picture(r *tessera.Run) (path string, err error) {
 	if a == nil {
 		return "", nil
 	}
-	figure, err := figures.Atoms(a)
+	names, _ := r.ValueNames(context.Background()) // vectors have numbers without them
+	figure, err := figures.Atoms(a, names...)
 	if err != nil {
 		return "", err
 	}

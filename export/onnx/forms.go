@@ -38,6 +38,10 @@ func init() {
 	define(func(w *writer, v *ir.Value, _ ops.JoinOp) string {
 		return w.node(v, "Concat", []string{w.full(v.Args[0]), w.full(v.Args[1])}, intOf("axis", 1))
 	})
+	define(func(w *writer, v *ir.Value, o ops.ColumnsOp) string {
+		from, to := w.ints(int64(o.From)), w.ints(int64(o.From+o.Count))
+		return w.node(v, "Slice", append(w.first(v), from, to, w.ints(1)))
+	})
 	define(func(w *writer, v *ir.Value, _ ops.SoftplusOp) string { return w.node(v, "Softplus", w.first(v)) })
 	define(func(w *writer, v *ir.Value, _ ops.SoftmaxOp) string {
 		return w.node(v, "Softmax", w.first(v), intOf("axis", -1))
