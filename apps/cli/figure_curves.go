@@ -25,7 +25,10 @@ func drawCurves(w *figureWork) (*figures.Figure, error) {
 	if len(w.x)+len(w.metrics) == 0 {
 		ours, published, err := w.compared()
 		if err != nil || len(w.runs) == 0 || overBeta(ours) && ofPenalty(swept) {
-			return curvesOrError(ours, published, err)
+			if err != nil {
+				return nil, err
+			}
+			return figures.Curves(ours, published)
 		}
 	}
 	if len(swept) < len(w.runs) || len(swept) == 0 {
@@ -42,14 +45,6 @@ func drawCurves(w *figureWork) (*figures.Figure, error) {
 		return nil, usageError{fmt.Errorf("figure curves: %w; give another --x, or draw pareto", err)}
 	}
 	return f, err
-}
-
-// curvesOrError draws the study's four panels.
-func curvesOrError(ours, published []figures.Point, err error) (*figures.Figure, error) {
-	if err != nil {
-		return nil, err
-	}
-	return figures.Curves(ours, published)
 }
 
 // overBeta reports whether points are curves over β: a target p with several β, and no β twice.

@@ -166,10 +166,10 @@ var palette = []color.Color{
 
 var (
 	ink        = color.Gray{Y: 0x22}
-	quiet      = color.Gray{Y: 0x6C} // what is there for comparison
+	quiet      = color.Gray{Y: 0x6C} // published and other reference points
 	gridLines  = color.Gray{Y: 0xE4}
 	separator  = color.RGBA{0x80, 0x80, 0x80, 0xFF} // between images: neither black nor white
-	frameColor = color.RGBA{0xFF, 0xBE, 0x00, 0xFF} // around what is highlighted
+	frameColor = color.RGBA{0xFF, 0xBE, 0x00, 0xFF} // around highlighted cells
 	markLine   = palette[1]
 )
 

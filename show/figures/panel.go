@@ -142,7 +142,7 @@ func (n note) Plot(c draw.Canvas, _ *plot.Plot) {
 type axis struct {
 	label    string
 	log      bool
-	whole    bool      // what is counted: no ticks between whole numbers
+	whole    bool      // counts: no ticks between whole numbers
 	inverted bool      // from top to bottom; only of linear axes
 	min, max float64   // the least range that is shown; both 0 leave it to the data
 	marks    []float64 // the only values with ticks; nil marks round values
@@ -392,7 +392,7 @@ func ticksOf(p *plot.Plot, c draw.Canvas) margins {
 	return margins{data.Min.X - c.Min.X, c.Max.X - data.Max.X, data.Min.Y - c.Min.Y, c.Max.Y - data.Max.Y}
 }
 
-// write writes title and labels into a tile, beside the middle of its data.
+// write writes title and labels into a tile, centred on its data.
 func (p panel) write(tile, data draw.Canvas) {
 	title := textStyle(titleSize)
 	title.XAlign, title.YAlign = draw.XCenter, draw.YTop
@@ -469,7 +469,7 @@ type label struct {
 	color color.Color
 }
 
-// labels writes names beside points. If there is space, no name hides a point, a line or another name: each takes the first
+// labels writes names next to points. If there is space, no name hides a point, a line or another name: each takes the first
 // free place around its point, near places first. A thin line connects distant names to their points.
 type labels struct {
 	names []label
@@ -495,7 +495,7 @@ func (l labels) Plot(c draw.Canvas, p *plot.Plot) {
 	style := textStyle(smallSize)
 	var taken []vg.Rectangle
 	for _, one := range l.names {
-		taken = append(taken, around(place(one.at), glyphRadius+1))
+		taken = append(taken, boxAround(place(one.at), glyphRadius+1))
 	}
 	for _, line := range l.lines {
 		for i := range max(0, len(line.points)-1) { // right, then down, as they are drawn
@@ -527,7 +527,7 @@ func freePlace(area vg.Rectangle, taken []vg.Rectangle, at, size vg.Point) (best
 			if way.X != 0 && way.Y != 0 {
 				reach *= math.Sqrt2 / 2
 			}
-			box := beside(at, way, reach, size)
+			box := boxBeside(at, way, reach, size)
 			hidden := float64(outside(box, area))
 			for _, other := range taken {
 				hidden += float64(overlap(box, other))
@@ -543,8 +543,8 @@ func freePlace(area vg.Rectangle, taken []vg.Rectangle, at, size vg.Point) (best
 	return best, distance
 }
 
-// beside returns the box of a text that lies in one direction of a point.
-func beside(at, way vg.Point, reach vg.Length, size vg.Point) vg.Rectangle {
+// boxBeside returns the box of a text in one direction from a point.
+func boxBeside(at, way vg.Point, reach vg.Length, size vg.Point) vg.Rectangle {
 	low := vg.Point{
 		X: at.X + way.X*reach + size.X*(way.X-1)/2,
 		Y: at.Y + way.Y*reach + size.Y*(way.Y-1)/2,
@@ -552,7 +552,7 @@ func beside(at, way vg.Point, reach vg.Length, size vg.Point) vg.Rectangle {
 	return vg.Rectangle{Min: low, Max: low.Add(size)}
 }
 
-func around(p vg.Point, radius vg.Length) vg.Rectangle {
+func boxAround(p vg.Point, radius vg.Length) vg.Rectangle {
 	r := vg.Point{X: radius, Y: radius}
 	return vg.Rectangle{Min: p.Sub(r), Max: p.Add(r)}
 }

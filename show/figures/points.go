@@ -342,7 +342,7 @@ type SweptPoint struct {
 	Split     string         // images that it was measured on, as in [Point]
 }
 
-// mostSwept is the number of lines that readers can tell apart.
+// mostSwept is the number of distinct line styles.
 const mostSwept = 14
 
 // logRatio is the ratio of the largest to the smallest value from which an axis is logarithmic, if all values are positive.
@@ -367,7 +367,7 @@ func Swept(x string, names []string, lines []SweptLine) (*Figure, error) {
 	case len(values) == 1:
 		return nil, fmt.Errorf("%s has one value only: a curve needs two", x)
 	case len(lines) > mostSwept:
-		return nil, fmt.Errorf("%d lines over %s, want at most %d: nobody can tell them apart", len(lines), x, mostSwept)
+		return nil, fmt.Errorf("%d lines over %s, want at most %d, the number of distinct line styles", len(lines), x, mostSwept)
 	}
 	var rows [][]panel
 	for i, name := range names {
@@ -416,7 +416,7 @@ func sweptLegend(lines []SweptLine) (names legend) {
 const (
 	mostMarks = 8     // values that are marked on the axis, if their numbers do not touch
 	letter    = 0.025 // largest width of a digit of a mark, of the width of a panel
-	space     = 0.05  // beside the data, of its range
+	space     = 0.05  // at both ends, as a share of the range of the data
 )
 
 // sweptAxis is the axis of the swept value.

@@ -134,7 +134,7 @@ func (m Measured) Point() Point {
 
 func (m Measured) name() string { return strings.TrimSpace(m.Model + " " + m.Values) }
 
-// ComparedRow is one of our models beside its published numbers; one of the two may be nil.
+// ComparedRow pairs one of our models with its published numbers; one of the two may be nil.
 type ComparedRow struct {
 	Published *Published
 	Measured  *Measured

@@ -181,7 +181,7 @@ func (r *Report) numbers() (rows []NumberRow) {
 	return rows
 }
 
-// round keeps four significant digits, so that the data of a page stay small; what is not finite becomes 0.
+// round keeps four significant digits, so that the data of a page stay small; NaN and infinities become 0.
 func round(v float64) float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0
@@ -262,7 +262,7 @@ func (p picture) URI() string { return "data:image/png;base64," + string(p) }
 
 // painter draws images of one shape.
 type painter struct {
-	shape  []int   // (height, width) or (height, width, channels) of what is drawn
+	shape  []int   // (height, width) or (height, width, channels) of a picture
 	shrink int     // factor by which images are shrunk, 1 for none
 	from   []int   // shape of the images
 	most   float64 // the largest magnitude of all vectors of a heat map; 0 for images

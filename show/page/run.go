@@ -148,7 +148,7 @@ func (r *Run) draw(opened *tessera.Run, sample *evaluation.Sample, result *evalu
 	return nil
 }
 
-// measured measures the run on the split that is asked for, else on unseen images with fitted ones beside them.
+// measured evaluates the run on the given split, by default on held-out images and, for comparison, on fitted ones.
 func measured(ctx context.Context, opened *tessera.Run, sample *evaluation.Sample, o Options) (*evaluation.Report, error) {
 	if o.Split == "" {
 		return opened.Report(ctx, o.Metrics)

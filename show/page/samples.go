@@ -14,7 +14,7 @@ import (
 // shownSamples is how many images the slider offers.
 const shownSamples = 30
 
-// Samples are images beside what the model makes of them.
+// Samples are images with their reconstructions, approximations and codes.
 type Samples struct {
 	Noun     string   // what one is called: "image" or "sample"
 	Operator bool     // there are max-approximations

@@ -463,7 +463,7 @@ type ClassCodes struct {
 	Most   []UnitLink // the units that the class uses more than the other classes do
 }
 
-// UnitLink is a unit beside a text.
+// UnitLink is a link to a unit with its text.
 type UnitLink struct {
 	Number int
 	Label  string

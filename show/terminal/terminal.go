@@ -38,7 +38,7 @@ func Protocols() []string {
 }
 
 // Detect returns what a terminal can show, by its environment variables: a terminal is not asked, because its answer could mix with
-// what is typed. Within tmux and screen, and where nothing is known, it is half blocks.
+// typed input. Within tmux and screen, and for unknown terminals, it is half blocks.
 func Detect(env func(string) string) Protocol {
 	term, program := env("TERM"), env("TERM_PROGRAM")
 	switch {
@@ -62,7 +62,7 @@ func Detect(env func(string) string) Protocol {
 }
 
 // ErrNoPicture says that atoms are not images.
-var ErrNoPicture = errors.New("preview: the atoms are not images")
+var ErrNoPicture = errors.New("terminal: the atoms are not images")
 
 // The size of a picture.
 const (
@@ -87,7 +87,7 @@ func Atoms(w io.Writer, a *metrics.Atoms, p Protocol, columns int) (shown int, e
 	if p == Blocks || p == Greys {
 		shown, err = blocks(&b, a, p, columns)
 	} else {
-		shown, err = whole(&b, a, p)
+		shown, err = pictures(&b, a, p)
 	}
 	if err != nil {
 		return 0, err
@@ -96,8 +96,8 @@ func Atoms(w io.Writer, a *metrics.Atoms, p Protocol, columns int) (shown int, e
 	return shown, err
 }
 
-// whole draws a picture by one of the protocols for pictures.
-func whole(b *bytes.Buffer, a *metrics.Atoms, p Protocol) (int, error) {
+// pictures draws a picture by one of the protocols for pictures.
+func pictures(b *bytes.Buffer, a *metrics.Atoms, p Protocol) (int, error) {
 	n := min(a.Count, perRow*mostRows)
 	width := min(n, perRow) * (a.Shape[1] + pictureGap)
 	picture, err := grid(a, n, min(n, perRow), max(1, wide/width), (width+wide-1)/wide)

@@ -28,7 +28,7 @@ const (
 	Folder    = "page"      // below the folder of the sweep
 	PageFile  = "README.md" // the page
 	TableFile = "table.csv" // its rows
-	NotesFile = "notes.md"  // what somebody wrote about the rows; it is put into the page and never written
+	NotesFile = "notes.md"  // notes of the author; copied into the page, never written
 )
 
 // Options are the settings of a page.

@@ -18,7 +18,7 @@ import (
 type Reproduction struct {
 	Name    string   // of it, and of its sweep in models.toml
 	Title   string   // of the page
-	About   string   // of what is compared
+	About   string   // the compared models
 	Sources []string // of published rows; those of the first are listed even where no trial is theirs
 	Dataset string   // of these
 	SVM     bool     // the study classified the codes
@@ -128,7 +128,7 @@ func settings(s *sweep.Sweep, r *sweep.Results) (all []shown, err error) {
 		}
 		all = append(all, one)
 	}
-	if told(all) {
+	if distinct(all) {
 		for i := range all {
 			all[i].Values = ""
 		}
@@ -155,8 +155,8 @@ func values(keys []string, s sweep.Setting) string {
 	return strings.Join(parts, " ")
 }
 
-// told reports whether model, p and beta distinguish all settings.
-func told(all []shown) bool {
+// distinct reports whether model, p and beta distinguish all settings.
+func distinct(all []shown) bool {
 	type key struct {
 		model   string
 		p, beta uint64 // NaN equals itself as bits
