@@ -109,7 +109,11 @@ func (w *walk) place(part string, p *Placed, open bool) []int {
 	}
 	s, isSized := p.Layer.(layers.Sized)
 	if isSized && s.OutputUnits() == 0 && !open && !doubtful {
-		w.report(part, p.Kind, "", fmt.Sprintf("missing key %q", sizeKey(s)), w.unsized)
+		if w.unsized != "" { // the cause, not its consequence
+			w.report("dataset", "", "", w.unsized, fmt.Sprintf("or give %s.%s", part, sizeKey(s)))
+		} else {
+			w.report(part, p.Kind, "", fmt.Sprintf("missing key %q", sizeKey(s)), "")
+		}
 		w.assume(p)
 		return nil
 	}
@@ -260,6 +264,11 @@ func (w *walk) report(part, kind, key, problem, hint string) {
 // finding locates an error at a key of a table, else at its kind, else at the model's name.
 func (m *Model) finding(part, kind, key, problem, hint string) table.Diagnostic {
 	return m.origin.Find(table.Diagnostic{Subject: subject(m.Name), Part: part, Kind: kind, Problem: problem, Suggestion: hint}, key)
+}
+
+// InDataset locates a problem of the files of a model's data set at the table that names them.
+func (m *Model) InDataset(problem string) table.Diagnostic {
+	return m.finding("dataset", "", "", problem, "")
 }
 
 // sizeKey is the key of a layer's number of outputs, "" if it has none.
