@@ -111,11 +111,7 @@ func (s *Sweep) Emit(m Manifest, files ...folder.File) error {
 // text is the file.
 func (m Manifest) text() ([]byte, error) {
 	m.SHA256 = sealed.Open
-	text, err := json.MarshalIndent(m, "", "  ")
-	text = append(text, '\n')
-	if err == nil {
-		err = sealed.Seal(text)
-	}
+	text, err := sealed.Document(m)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", ManifestFile, err)
 	}
@@ -193,11 +189,7 @@ func (s *Sweep) Task(ctx context.Context, t *Trial) (*metrics.Result, error) {
 
 // recordFailure writes the failure of a trial.
 func (s *Sweep) recordFailure(t *Trial) error {
-	text, err := json.MarshalIndent(failure{t.ID, t.problem(), sealed.Open}, "", "  ")
-	text = append(text, '\n')
-	if err == nil {
-		err = sealed.Seal(text)
-	}
+	text, err := sealed.Document(failure{t.ID, t.problem(), sealed.Open})
 	if err != nil {
 		return err
 	}
