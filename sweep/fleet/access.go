@@ -174,7 +174,7 @@ func absent(address string, err error) error {
 	if errors.As(err, &network) {
 		why = " (" + network.Err.Error() + ")"
 	}
-	return fmt.Errorf("%w at %s%s; start the server or `tessera sweep NAME --listen`, and check address and firewall", ErrNoServer, shown(address), why)
+	return fmt.Errorf("%w at %s%s", ErrNoServer, shown(address), why)
 }
 
 // mostConnections bounds the connections to the server of a sweep.
