@@ -2,6 +2,7 @@ package cli
 
 import (
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -42,6 +43,56 @@ func TestTheCommandsOfREADMEWork(t *testing.T) {
 		t.Errorf("README.md has %d commands", commands)
 	}
 	for _, made := range []string{"runs/swimmer-parts/atoms.png", "pictures/00000.png", "runs/sparse-bars"} {
+		if !b.exists(made) {
+			t.Errorf("%s was not made", made)
+		}
+	}
+}
+
+// The page on one's own data is run from top to bottom, with its table, its declarations and its conclusions.
+func TestTheCommandsOfYourDataWork(t *testing.T) {
+	awk, err := exec.LookPath("awk")
+	if err != nil {
+		t.Skip("left out: awk, which makes the table of the page, is not installed")
+	}
+	page, err := os.ReadFile("../../docs/your-data.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(page)
+	b := newBench(t)
+	b.write("make.awk", block(text, "awk"))
+	b.write("models.toml", block(text, "toml"))
+	table, err := exec.Command(awk, "-f", b.path("make.awk")).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.write("spectra.csv", string(table))
+	commands := 0
+	for _, part := range strings.Split(text, "```sh\n")[1:] {
+		script, _, _ := strings.Cut(part, "```")
+		for line := range strings.Lines(script) {
+			if line = strings.TrimSpace(line); strings.HasPrefix(line, "awk ") {
+				continue
+			}
+			commands++
+			printed := strings.Join(strings.Fields(b.readme(line)), " ")
+			switch line {
+			case "tessera train spectra-8":
+				b.contains(line, printed, "useful units 6 6")
+			case "tessera sweep units":
+				b.contains(line, printed, "spectra 6 3 of 3 1.5", "spectra 5 3 of 3 0.00")
+			case "tessera rank spectra-nmf --ranks 4,5,6,7,8":
+				b.contains(line, printed, "least 7")
+			case "tessera compare sweeps/against-nmf":
+				b.contains(line, printed, "A and B 0.99")
+			}
+		}
+	}
+	if commands < 10 {
+		t.Errorf("the page has %d commands", commands)
+	}
+	for _, made := range []string{"curves.png", "atoms.png", "spectra.html", "codes.csv", "predicted.csv"} {
 		if !b.exists(made) {
 			t.Errorf("%s was not made", made)
 		}
