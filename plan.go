@@ -14,7 +14,7 @@ func Plan(m *graph.Model) (string, error) {
 	if m == nil || m.Spec == nil {
 		return "", errors.New("tessera: no model to plan: make one with graph.New")
 	}
-	p, err := m.Program(graph.Request{Batch: m.Spec.Train.Batch, Want: m.Trained(), Prepared: true})
+	p, err := m.Program(graph.Request{Batch: m.Spec.Train.Batch, Want: m.TrainingOutputs(), Prepared: true})
 	if err != nil {
 		return "", err
 	}
