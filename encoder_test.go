@@ -9,15 +9,21 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
 	"tessera"
 	"tessera/config"
+	"tessera/layers"
 	"tessera/metrics"
+	"tessera/ops"
 )
 
 var (
@@ -366,5 +372,167 @@ func BenchmarkEncoder(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// headText declares a model with a head.
+const headText = `dataset = { name = "bars", count = 20 }
+encoder = [{ kind = "dense", units = 10, activation = "sigmoid" }]
+head = { side = { from = "code", layers = [{ kind = "dense", units = 3 }] } }
+loss = [{ kind = "mse" }, { kind = "l1", on = "side", weight = 0.001 }]`
+
+func TestAnEncoderComputesAnyValue(t *testing.T) {
+	for model, values := range map[string][]string{headText: {"code", "output", "side"}, baselineText: {"code", "output"}} {
+		run := untrained(t, model, tessera.Options{Threads: 1})
+		x := randomImages(run, 9, 4)
+		for _, value := range values {
+			var want []float32
+			var err error
+			if value == "output" {
+				want = singly(t, singly(t, x, pixels(run), run.Encode), run.Units(), run.Decode)
+			} else if value == "code" {
+				want = singly(t, x, pixels(run), run.Encode)
+			} else {
+				want, err = run.Value(value, x)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := encoder(t, run, tessera.EncoderOptions{Value: value, Workers: 1})
+			got, err := e.Encode(t.Context(), nil, x)
+			if err != nil || !sameBits(got, want) || e.Units() != len(want)/9 {
+				t.Errorf("%s: %d values of %d each, %v; want %d, the same", value, len(got), e.Units(), err, len(want))
+			}
+		}
+		if _, err := run.Encoder(tessera.EncoderOptions{Value: "nothing"}); err == nil {
+			t.Error("a value that the model does not have: no error")
+		}
+	}
+}
+
+// species declares a classifier of the rows of a .csv file: the first value tells the two species apart.
+func species(t *testing.T) string {
+	t.Helper()
+	file := t.TempDir() + "/flowers.csv"
+	rows := "long,wide,species\n"
+	for i := range 40 {
+		rows += fmt.Sprintf("%d,%d,%s\n", i%2, i%5, []string{"setosa", "virginica"}[i%2])
+	}
+	if err := os.WriteFile(file, []byte(rows), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return `dataset = { name = "csv", images = "` + filepath.ToSlash(file) + `", labels = "species", validation = 0 }
+encoder = [{ kind = "dense", units = 2 }]
+decoder = []
+head = { kind = { layers = [{ kind = "dense" }] } }
+loss = [{ kind = "cross_entropy", on = "kind" }]
+optimizer = { learning_rate = 0.3 }
+train = { batch = 1 }`
+}
+
+func TestAClassifierPredictsTheNamesOfItsClasses(t *testing.T) {
+	trained := untrained(t, species(t), tessera.Options{Threads: 1})
+	opened, err := tessera.Open(trained.Path, tessera.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	file, err := os.ReadFile(trained.Path + "/model.safetensors")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := tessera.ReadModel(file, tessera.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	x := []float32{0, 2, 1, 2, 1, 3}
+	logits, err := trained.Value("kind", x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range []*tessera.Run{trained, opened, read} {
+		for _, head := range []string{"", "kind"} {
+			p, err := run.Predict(head, x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(p.Classes, []string{"setosa", "virginica"}) || !slices.Equal(p.Labels, []int{0, 1, 1}) || p.Head != "kind" {
+				t.Errorf("got %+v", p)
+			}
+			for i := range 3 {
+				want := 1 / (1 + math.Exp(float64(logits[2*i+1-p.Labels[i]]-logits[2*i+p.Labels[i]])))
+				if got := float64(p.Probability(i)); math.Abs(got-want) > 1e-6 || math.Abs(float64(p.Probabilities[2*i]+p.Probabilities[2*i+1])-1) > 1e-6 {
+					t.Errorf("sample %d: probability %v of %v, want %v", i, got, p.Probabilities, want)
+				}
+			}
+		}
+	}
+	if _, err := opened.Predict("code", x); err == nil || !strings.Contains(err.Error(), `want one of ["kind"]`) {
+		t.Errorf("of a value without classes: %v", err)
+	}
+	if _, err := untrained(t, headText, tessera.Options{Threads: 1}).Predict("", make([]float32, 64)); !errors.Is(err, tessera.ErrNoClasses) {
+		t.Errorf("of a model without classes: %v", err)
+	}
+}
+
+// pooling is a user's layer with an op of Gorgonia that keeps a state: [gorgonia.MaxPool2D] keeps where the largest values are.
+type pooling struct{}
+
+func init() {
+	layers.Registry.Register("zz_pooling", "largest values of 2 x 2 pixels", func() layers.Layer { return pooling{} })
+}
+
+func (pooling) OutputShape(in []int) ([]int, error) {
+	if len(in) != 2 || in[0]%2+in[1]%2 > 0 {
+		return nil, fmt.Errorf("got images of shape %v, want two even sizes", in)
+	}
+	return []int{in[0] / 2, in[1] / 2}, nil
+}
+
+func (pooling) Parameters([]int) []layers.Parameter { return nil }
+
+func (pooling) Apply(_ layers.Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	n, h, w := x.Shape()[0], x.Shape()[1], x.Shape()[2]
+	var c ops.Chain
+	y := c.Do("images", func() (*gorgonia.Node, error) { return ops.Reshape(x, n, 1, h, w) })
+	y = c.Do("pooling", func() (*gorgonia.Node, error) {
+		return gorgonia.MaxPool2D(y, tensor.Shape{2, 2}, []int{0, 0}, []int{2, 2})
+	})
+	y = c.Do("pooled", func() (*gorgonia.Node, error) { return ops.Reshape(y, n, h/2, w/2) })
+	return y, c.Err()
+}
+
+const poolingText = `dataset = { name = "bars", count = 20 }
+encoder = [{ kind = "zz_pooling" }, { kind = "dense", units = 10, activation = "sigmoid" }]`
+
+// Every program of an encoder has its own graph, and with it its own ops: their state is that of one goroutine.
+func TestGoroutinesDoNotShareTheOpsOfAUsersLayer(t *testing.T) {
+	for _, backend := range tessera.Backends() {
+		run := untrained(t, poolingText, tessera.Options{Backend: backend})
+		e := encoder(t, run, tessera.EncoderOptions{Sizes: []int{1, 8}, Workers: 8})
+		in, out, n := pixels(run), run.Units(), 40
+		images := randomImages(run, n, 3)
+		want, err := e.Encode(t.Context(), nil, images)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if serial, err := run.Encode(images); err != nil || !sameBits(serial, want) {
+			t.Errorf("%s: other codes than of the run, error %v", backend, err)
+		}
+		var wait sync.WaitGroup
+		for g := range 8 {
+			wait.Go(func() {
+				for k := range 20 {
+					from := (5*g + k) % n
+					to := min(from+1+(g+k)%8, n)
+					got, err := e.Encode(t.Context(), nil, images[from*in:to*in])
+					if err != nil || !sameBits(got, want[from*out:to*out]) {
+						t.Errorf("%s: images %d to %d: other codes than serially, error %v", backend, from, to, err)
+					}
+				}
+			})
+		}
+		wait.Wait()
 	}
 }

@@ -60,6 +60,8 @@ func (f *factors) load(images Images) error {
 	return nil
 }
 
+func (f *factors) takesSigned() bool { return f.signed }
+
 // acceptImages refuses images that the method cannot take.
 func (f *factors) acceptImages(x []float32) error {
 	if f.signed {

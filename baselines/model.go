@@ -172,6 +172,16 @@ func accept(images Images, pixels int) error {
 	return nil
 }
 
+// TakesSigned reports whether a method fits images of that shape that have negative values.
+func TakesSigned(method Method, shape []int) bool {
+	m, err := method.New(shape, 0)
+	if r, ok := m.(*restarted); ok {
+		m = r.Model
+	}
+	f, ok := m.(interface{ takesSigned() bool })
+	return err != nil || !ok || f.takesSigned()
+}
+
 // ErrOtherImages means that a restored fit cannot resume with these images.
 var ErrOtherImages = errors.New("the images are not those that the saved fit began with")
 
@@ -188,7 +198,7 @@ func acceptFinite(x []float32, pixels int) error {
 func acceptValues(x []float32, pixels int, least float32, want string) error {
 	for i, v := range x {
 		if !(v >= least && v <= math.MaxFloat32) {
-			return &data.Error{Problem: fmt.Sprintf("image %d, pixel %d: got %v, want %s", i/pixels, i%pixels, v, want)}
+			return &data.Error{Problem: fmt.Sprintf("sample %d, value %d: got %v, want %s", i/pixels, i%pixels, v, want)}
 		}
 	}
 	return nil

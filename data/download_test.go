@@ -132,14 +132,14 @@ func TestASilentMirrorIsGivenUpAndACancelledDownloadKeepsWhatItHas(t *testing.T)
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	})
-	dir := t.TempDir()
 	d := Download{Mirrors: []string{silent.URL}, Stall: 50 * time.Millisecond, pause: time.Millisecond}
-	if _, err := d.get(background, set, dir); err == nil || !strings.Contains(err.Error(), "silent for 50ms") {
+	if _, err := d.get(background, set, t.TempDir()); err == nil || !strings.Contains(err.Error(), "silent for 50ms") {
 		t.Errorf("a silent mirror gave %v", err)
 	}
 	ctx, cancel := context.WithCancel(background)
-	d.Stall, d.Progress = time.Minute, func(Progress) { cancel() }
-	if _, err := d.get(ctx, set, t.TempDir()); !errors.Is(err, context.Canceled) {
+	dir := t.TempDir()
+	d.Stall, d.Progress = time.Hour, func(Progress) { cancel() }
+	if _, err := d.get(ctx, set, dir); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled download gave %v", err)
 	}
 	if info, err := os.Stat(filepath.Join(dir, "tiny", set.files[0].name+".gz.part")); err != nil || info.Size() == 0 {

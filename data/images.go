@@ -251,6 +251,23 @@ func (m *Images) Place(i, v int) string {
 	return place
 }
 
+// FirstBelow returns the place of the first value that is less than least, as the images are scaled, and the value; "" if there is none.
+func (m *Images) FirstBelow(least float32) (place string, value float32) {
+	if least <= 0 && m.bytes != nil && m.scaling == nil {
+		return "", 0
+	}
+	row := make([]float32, m.pixels)
+	for i := range m.n {
+		m.copyRow(row, i)
+		for j, v := range row {
+			if v < least {
+				return m.Place(i, j), v
+			}
+		}
+	}
+	return "", 0
+}
+
 // notFinite returns the place of the first value that is NaN or infinite, and the value; "" if there is none.
 func (m *Images) notFinite() (place string, value float32) {
 	if m == nil || m.floats == nil || m.finite {

@@ -23,7 +23,7 @@ func TestAccuracyIsTheShareOfLargestLogits(t *testing.T) {
 			right++
 		}
 	}
-	if got, want := number(t, ofHead(t, c, s, accuracy{}), "accuracy"), right/float64(len(rows)); got != want || want == 0 || want == 1 {
+	if got, want := number(t, ofHead(t, c, s, metricOf("accuracy")), "accuracy"), right/float64(len(rows)); got != want || want == 0 || want == 1 {
 		t.Errorf("got %g, want %g", got, want)
 	}
 }
@@ -39,11 +39,11 @@ func TestAccuracyOfKnownLogits(t *testing.T) {
 		"ties to the first": {[]float32{2, 2, 1, 1, 2, 2}, []int{0, 2}, 0.5},
 		"unknown left out":  {[]float32{1, 2, 3, 1, 2, 0}, []int{2, -1}, 1},
 	} {
-		if got := added(t, accuracy{}, Subject{}, Batch{Logits: c.logits, Labels: c.labels})[0]; got.Number != c.want || got.Missing != "" {
+		if got := added(t, metricOf("accuracy"), Subject{}, Batch{Logits: c.logits, Labels: c.labels})[0]; got.Number != c.want || got.Missing != "" {
 			t.Errorf("%s: %+v, want %g", name, got, c.want)
 		}
 	}
-	if got := added(t, accuracy{}, Subject{}, Batch{Logits: []float32{1, 2}, Labels: []int{-1}})[0]; got.Missing == "" {
+	if got := added(t, metricOf("accuracy"), Subject{}, Batch{Logits: []float32{1, 2}, Labels: []int{-1}})[0]; got.Missing == "" {
 		t.Errorf("without a label: %+v", got)
 	}
 }

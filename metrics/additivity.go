@@ -9,11 +9,7 @@ import (
 	"tessera/parallel/team"
 )
 
-func init() {
-	Registry.Register("additivity", "share of what the atoms add that is taken away again", func() Metric { return additivity{} })
-}
-
-// additivity measures how much of what the atoms add is missing in the reconstructions y = s(h W + b):
+// The metric additivity measures how much of what the atoms add is missing in the reconstructions y = s(h W + b):
 //
 //	a_in = sum_j max(0, h_ij w_jn)                        what the atoms add to pixel n of image i
 //	k_in = max(0, y_in - max(0, y0_n)), y0 = s(b)         what is there beyond the decoder's image of the zero code
@@ -23,32 +19,26 @@ func init() {
 // take away. What one pixel gains does not make up for what another loses, and a positive bias is subtracted before, so that
 // it hides nothing. A decoder with non-negative codes and atoms, a bias >= 0 and a linear or relu output loses nothing. The
 // value lies between 0 and 1; it is 0 where nothing is added.
-type additivity struct{}
-
-// Describe implements [Metric].
-func (additivity) Describe() Description {
-	return Description{
+func init() {
+	register("additivity", "share of what the atoms add that is taken away again", Description{
 		Measures: []Measure{{Name: "additivity_lost", Better: Lower,
 			Doc: "share of what the atoms add that other atoms, the bias and the last activation take away again, Σ max(0, a - max(0, y - max(0, s(b)))) / Σ a " +
 				"with a = Σ_j max(0, h_j w_j) for each pixel. 0 for sums of parts; a positive bias hides nothing. " +
 				"Only where every value of a code weighs one atom"}},
 		Reads: ReadsCodes | ReadsOutputs | ReadsAtoms, ScaleFree: true, Partial: true,
-	}
-}
-
-// Start implements [Metric].
-func (additivity) Start(s *Subject) (Meter, error) {
-	if why := otherAtoms(s); why != "" {
-		return Fixed(NotApplicable(why)), nil
-	}
-	m := &additivityMeter{units: s.Units, pixels: volume.Of(s.Shape)}
-	base, err := decode(s.Coder, make([]float32, s.Units))
-	if err != nil {
-		return nil, err
-	}
-	m.base = wide(base)
-	m.positive, m.negative = signs(s.Atoms.Values)
-	return m, nil
+	}, func(s *Subject) (Meter, error) {
+		if why := otherAtoms(s); why != "" {
+			return Fixed(NotApplicable(why)), nil
+		}
+		m := &additivityMeter{units: s.Units, pixels: volume.Of(s.Shape)}
+		base, err := decode(s.Coder, make([]float32, s.Units))
+		if err != nil {
+			return nil, err
+		}
+		m.base = wide(base)
+		m.positive, m.negative = signs(s.Atoms.Values)
+		return m, nil
+	})
 }
 
 // signs returns max(0, v) and max(0, -v), the latter nil where no value is negative.

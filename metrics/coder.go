@@ -1,11 +1,20 @@
-// Package metrics measures coders: reconstruction, sparsity, max-approximation, classification by codes, disjointness.
-// It knows nothing of how a coder was trained; one file per metric, with its formula and source.
+// Package metrics measures coders: reconstruction error, sparsity, max-approximation, classification by codes, overlap of atoms.
+//
+// [Evaluate] computes a [Selection] of metrics of a [Coder] on a [Sample] and returns a [Result]. A [Metric] is one file with its
+// formula, its source and one call of Registry.Register. The package does not depend on how a coder was trained.
 package metrics
 
+import (
+	"fmt"
+	"slices"
+
+	"tessera/data/morph"
+	"tessera/internal/volume"
+)
+
 // Coder encodes images and decodes codes with a dictionary of atoms. Auto-encoders, NMF, PCA and k-means are coders.
-// All slices are row-major: n images of as many values as the shape says, n codes of Units() values each. What a method
-// returns belongs to the caller: a later call, of this coder or of one made by WithAtoms, must not change it. Metrics
-// call a coder from one goroutine at a time.
+// All slices are row-major: n images, or n codes of Units() values each. Results belong to the caller: a later call of this
+// coder, or of one made by WithAtoms, must not change them. Metrics call a coder from one goroutine at a time.
 type Coder interface {
 	// Shape is the shape of one image, (height, width) or (height, width, channels).
 	Shape() []int
@@ -15,21 +24,99 @@ type Coder interface {
 	Encode(images []float32) (codes []float32, err error)
 	// Decode returns the images of n = len(codes)/Units() codes.
 	Decode(codes []float32) (images []float32, err error)
-	// Atoms returns a copy of the dictionary, or nil where the decoder has none (its last layer with weights is not dense).
+	// Atoms returns a copy of the dictionary, or nil if the decoder has none (its last layer with weights is not dense).
 	Atoms() *Atoms
-	// WithAtoms returns the same coder with another dictionary of the same shape: what max-approximation asks of it,
-	// with everything else of the decoder (its last activation included) kept. Where the new coder is an io.Closer, who
-	// asked for it closes it.
+	// WithAtoms returns the same coder with another dictionary of the same shape. The rest of the decoder, such as its last
+	// activation, stays the same. If the new coder is an io.Closer, the caller closes it.
 	WithAtoms(*Atoms) (Coder, error)
 }
 
 // Atoms is the dictionary of a decoder's last linear map.
 type Atoms struct {
 	Shape  []int     // of one image
-	Count  int       // how many atoms: rows of Values
+	Count  int       // number of atoms: rows of Values
 	Values []float32 // Count x pixels, row-major
-	Bias   []float32 // pixels; nil where the map has none
+	Bias   []float32 // pixels; nil for none
 
-	// Indirect says why the values of a code are not the weights of a sum of these atoms, "" where they are.
+	// Indirect is the reason why the values of a code are not the weights of a sum of these atoms, "" if they are.
 	Indirect string
+}
+
+// Apply returns the atoms after a flat morphological operator, atom by atom. The bias stays as it is: max-approximation
+// operates on atoms only, unless it says otherwise.
+func (a *Atoms) Apply(m Morphology) (*Atoms, error) {
+	m = m.orDefault()
+	values, err := morph.ApplyBy(m.Operator, m.Element, m.Radius, a.Values, a.Shape)
+	if err != nil {
+		return nil, fmt.Errorf("metrics: atoms: %w", err)
+	}
+	return &Atoms{Shape: a.Shape, Count: a.Count, Values: values, Bias: a.Bias}, nil
+}
+
+// ApplyToBias returns the same atoms with the operator applied to the bias, as one image; without a bias nothing changes.
+func (a *Atoms) ApplyToBias(m Morphology) (*Atoms, error) {
+	if a.Bias == nil {
+		return a, nil
+	}
+	m = m.orDefault()
+	bias, err := morph.ApplyBy(m.Operator, m.Element, m.Radius, a.Bias, a.Shape)
+	if err != nil {
+		return nil, fmt.Errorf("metrics: bias of the atoms: %w", err)
+	}
+	return &Atoms{Shape: a.Shape, Count: a.Count, Values: a.Values, Bias: bias}, nil
+}
+
+// Pixels returns the number of values of one atom.
+func (a *Atoms) Pixels() int { return volume.Of(a.Shape) }
+
+// check reports atoms whose slices do not fit their shape.
+func (a *Atoms) check() error {
+	pixels := a.Pixels()
+	if len(a.Values) != a.Count*pixels {
+		return fmt.Errorf("metrics: %d atoms of shape %v have %d values", a.Count, a.Shape, len(a.Values))
+	}
+	if a.Bias != nil && len(a.Bias) != pixels {
+		return fmt.Errorf("metrics: the bias of atoms of shape %v has %d values", a.Shape, len(a.Bias))
+	}
+	return nil
+}
+
+// OutputName is the name of the decoder's value.
+const OutputName = "output"
+
+// ValueCoder is a [Coder] of a model of named values: one that has heads, or no decoder.
+type ValueCoder interface {
+	Coder
+	// Values lists the values that the model computes: "code", "output" where it has a decoder, and its heads.
+	Values() []string
+	// Value returns the value of that name of n = len(images)/pixels images, row-major.
+	Value(name string, images []float32) ([]float32, error)
+	// ClassHeads lists the heads that a loss compares with labels: one logit per class, the class being its index.
+	ClassHeads() []string
+}
+
+// hasOutput reports whether the coder reconstructs images.
+func hasOutput(c Coder) bool {
+	v, ok := c.(ValueCoder)
+	return !ok || slices.Contains(v.Values(), OutputName)
+}
+
+// classHeads lists the heads of a coder that give logits of classes.
+func classHeads(c Coder) []string {
+	if v, ok := c.(ValueCoder); ok {
+		return v.ClassHeads()
+	}
+	return nil
+}
+
+// headValue is coder.Value of n images with its error and its answer's length checked.
+func headValue(coder Coder, head string, images []float32, n int) ([]float32, error) {
+	logits, err := coder.(ValueCoder).Value(head, images)
+	if err != nil {
+		return nil, fmt.Errorf("metrics: %s: %w", head, err)
+	}
+	if len(logits) == 0 || len(logits)%n != 0 {
+		return nil, fmt.Errorf("metrics: %s: got %d values of %d images, want as many of each", head, len(logits), n)
+	}
+	return logits, nil
 }

@@ -6,54 +6,44 @@ import (
 	"tessera/kernel"
 )
 
-func init() {
-	Registry.Register("coherence", "how alike the atoms are", func() Metric { return coherence{} })
-}
-
-// coherence is the largest |cosine| between two atoms that are not all zero, the mutual coherence of the dictionary, and the
+// The metric coherence is the largest |cosine| between two atoms that are not all zero, the mutual coherence of the dictionary, and the
 // mean over all pairs of them: 0 for orthogonal atoms, 1 for proportional ones. It is not applicable with fewer than two
 // such atoms.
 //
 // Source: D. L. Donoho, X. Huo, Uncertainty principles and ideal atomic decomposition, IEEE Trans. Information Theory 47(7), 2001.
-type coherence struct{}
-
-// Describe implements [Metric].
-func (coherence) Describe() Description {
-	return Description{
+func init() {
+	register("coherence", "how alike the atoms are", Description{
 		Measures: []Measure{
 			{Name: "coherence", Better: Lower, Doc: "largest \\|cosine\\| between two atoms. Atoms of zeros are left out"},
 			{Name: "coherence_mean", Better: Lower, Doc: "mean \\|cosine\\| over all pairs of atoms. Atoms of zeros are left out"},
 		},
 		Reads: ReadsAtoms, ScaleFree: true, Partial: true,
-	}
-}
-
-// Start implements [Metric].
-func (coherence) Start(s *Subject) (Meter, error) {
-	directions, n := s.Atoms.directions(), 0
-	pixels := s.Atoms.Pixels()
-	for j, scale := range s.Atoms.scales() {
-		if scale != 0 {
-			copy(directions[n*pixels:], directions[j*pixels:(j+1)*pixels])
-			n++
-		}
-	}
-	if n < 2 {
-		missing := NotApplicable("fewer than two atoms are not zero")
-		return Fixed(missing, missing), nil
-	}
-	most, sum := 0.0, 0.0
-	const rows = 64
-	for from := 0; from < n; from += rows {
-		to := min(from+rows, n)
-		cosines := cosinesOf(directions[from*pixels:to*pixels], directions[:to*pixels], pixels)
-		for i := from; i < to; i++ {
-			for _, c := range cosines[(i-from)*to : (i-from)*to+i] {
-				most, sum = max(most, math.Abs(c)), sum+math.Abs(c)
+	}, func(s *Subject) (Meter, error) {
+		directions, n := s.Atoms.directions(), 0
+		pixels := s.Atoms.Pixels()
+		for j, scale := range s.Atoms.scales() {
+			if scale != 0 {
+				copy(directions[n*pixels:], directions[j*pixels:(j+1)*pixels])
+				n++
 			}
 		}
-	}
-	return Fixed(Number(min(most, 1)), Number(sum/float64(n*(n-1)/2))), nil
+		if n < 2 {
+			missing := NotApplicable("fewer than two atoms are not zero")
+			return Fixed(missing, missing), nil
+		}
+		most, sum := 0.0, 0.0
+		const rows = 64
+		for from := 0; from < n; from += rows {
+			to := min(from+rows, n)
+			cosines := cosinesOf(directions[from*pixels:to*pixels], directions[:to*pixels], pixels)
+			for i := from; i < to; i++ {
+				for _, c := range cosines[(i-from)*to : (i-from)*to+i] {
+					most, sum = max(most, math.Abs(c)), sum+math.Abs(c)
+				}
+			}
+		}
+		return Fixed(Number(min(most, 1)), Number(sum/float64(n*(n-1)/2))), nil
+	})
 }
 
 // directions are the atoms divided by their lengths; atoms of zeros stay zero.

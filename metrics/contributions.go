@@ -1,8 +1,11 @@
 package metrics
 
 import (
-	"context"
+	"fmt"
 	"math"
+	"slices"
+
+	"tessera/data"
 )
 
 // contributing is the fraction of the largest contribution from which a unit counts as contributing.
@@ -42,22 +45,12 @@ func ofContributions(s *Subject, of func(contributions []float64) float64) Meter
 	if why := otherAtoms(s); why != "" {
 		return Fixed(NotApplicable(why))
 	}
-	return &contributionMeter{scales: s.Atoms.scales(), of: of}
-}
-
-type contributionMeter struct {
-	scales []float64
-	of     func([]float64) float64
-	sum    imageSum
-}
-
-// Add implements [Meter].
-func (m *contributionMeter) Add(b *Batch) error {
-	k := len(m.scales)
-	m.sum.add(len(b.Codes)/k, 64, func(i int) float64 {
-		return m.of(absolute(b.Codes[i*k:(i+1)*k], m.scales))
-	})
-	return nil
+	scales, k := s.Atoms.scales(), s.Atoms.Count
+	var sum imageSum
+	return meter{func(b *Batch) error {
+		sum.add(len(b.Codes)/k, 64, func(i int) float64 { return of(absolute(b.Codes[i*k:(i+1)*k], scales)) })
+		return nil
+	}, func() []Value { return []Value{Number(sum.mean(1))} }}
 }
 
 // absolute returns |code_j| scales_j.
@@ -69,7 +62,49 @@ func absolute(code []float32, scales []float64) []float64 {
 	return c
 }
 
-// Values implements [Meter].
-func (m *contributionMeter) Values(context.Context) ([]Value, error) {
-	return []Value{Number(m.sum.mean(1))}, nil
+// labelled collects the contributions h_j |w_j|_2 of the labelled images.
+type labelled struct {
+	name   string // of the metric, for messages
+	scales []float64
+	rows   []float64 // n x units
+	labels []int
+}
+
+// newLabelled returns a collection of what a subject contributes.
+func newLabelled(name string, s *Subject) labelled {
+	return labelled{name: name, scales: s.Atoms.scales()}
+}
+
+// Add implements [Meter].
+func (l *labelled) Add(b *Batch) error {
+	k := len(l.scales)
+	for i, label := range b.Labels {
+		if label < 0 {
+			continue
+		}
+		for j, v := range b.Codes[i*k : (i+1)*k] {
+			l.rows = append(l.rows, float64(v)*l.scales[j])
+		}
+		l.labels = append(l.labels, label)
+	}
+	return nil
+}
+
+// classes returns the index of the class of each image, and how many classes there are. Contributions that are not finite
+// are an error; fewer than two classes are a [*data.Error].
+func (l *labelled) classes() (indices []int, count int, err error) {
+	for i, v := range l.rows {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, 0, fmt.Errorf("metrics: %s: the code of labelled image %d is not finite", l.name, i/len(l.scales))
+		}
+	}
+	all := slices.Compact(slices.Sorted(slices.Values(l.labels)))
+	if len(all) < 2 {
+		return nil, 0, &data.Error{Problem: fmt.Sprintf("%s: %d classes, want at least 2", l.name, len(all)), Hint: "measure without " + l.name}
+	}
+	indices = make([]int, len(l.labels))
+	for i, label := range l.labels {
+		indices[i], _ = slices.BinarySearch(all, label)
+	}
+	return indices, len(all), nil
 }

@@ -2,25 +2,15 @@ package metrics
 
 import "tessera/internal/volume"
 
+// The metric cosine is the mean over samples of x.y / (|x| |y|). A sample where x or y is all zero counts as 0.
 func init() {
-	Registry.Register("cosine", "mean cosine similarity of samples and reconstructions", func() Metric { return meanCosine{} })
-}
-
-// meanCosine is the mean over samples of x.y / (|x| |y|). A sample where x or y is all zero counts as 0.
-type meanCosine struct{}
-
-// Describe implements [Metric].
-func (meanCosine) Describe() Description {
-	return Description{
+	register("cosine", "mean cosine similarity of samples and reconstructions", Description{
 		Measures: []Measure{{Name: "cosine", Better: Higher,
 			Doc: "mean over samples of the cosine similarity of x and y, x·y / (\\|x\\| \\|y\\|). A sample where x or y is all zero counts as 0"}},
 		Reads: ReadsImages | ReadsOutputs, ScaleFree: true,
-	}
-}
-
-// Start implements [Metric].
-func (meanCosine) Start(s *Subject) (Meter, error) {
-	return &squares{pixels: volume.Of(s.Shape), of: func(x, y []float32) float64 {
-		return float64(len(x)) * cosine(x, y) // squares divides by the number of values
-	}}, nil
+	}, func(s *Subject) (Meter, error) {
+		return &squares{pixels: volume.Of(s.Shape), of: func(x, y []float32) float64 {
+			return float64(len(x)) * cosine(x, y) // squares divides by the number of values
+		}}, nil
+	})
 }

@@ -6,28 +6,18 @@ import (
 	"tessera/internal/volume"
 )
 
-func init() {
-	Registry.Register("explained_variance", "share of the variance of the samples that reconstructions keep", func() Metric { return explainedVariance{} })
-}
-
-// explainedVariance is 1 - sum |x - y|^2 / sum |x - m|^2, sums over samples and m the mean of the measured samples: 1 for perfect
+// The metric explained_variance is 1 - sum |x - y|^2 / sum |x - m|^2, sums over samples and m the mean of the measured samples: 1 for perfect
 // reconstructions, 0 for reconstructions as good as the mean sample, below 0 for worse ones.
-type explainedVariance struct{}
-
-// Describe implements [Metric].
-func (explainedVariance) Describe() Description {
-	return Description{
+func init() {
+	register("explained_variance", "share of the variance of the samples that reconstructions keep", Description{
 		Measures: []Measure{{Name: "explained_variance", Better: Higher,
 			Doc: "share of the variance that reconstructions keep, 1 - Σ\\|x - y\\|² / Σ\\|x - m\\|², m the mean of the measured samples. 1 is perfect, 0 is as good as m. " +
 				"Not applicable if all samples are equal"}},
 		Reads: ReadsImages | ReadsOutputs, ScaleFree: true, Partial: true,
-	}
-}
-
-// Start implements [Metric].
-func (explainedVariance) Start(s *Subject) (Meter, error) {
-	pixels := volume.Of(s.Shape)
-	return &varianceMeter{residual: squares{pixels: pixels, of: squaredError}, sums: make([]float64, pixels)}, nil
+	}, func(s *Subject) (Meter, error) {
+		pixels := volume.Of(s.Shape)
+		return &varianceMeter{residual: squares{pixels: pixels, of: squaredError}, sums: make([]float64, pixels)}, nil
+	})
 }
 
 // varianceMeter sums values less those of the first sample, x0, so that a large mean costs no digits:

@@ -109,3 +109,12 @@ type unstarted struct{}
 
 func (unstarted) Describe() Description         { return Description{Measures: []Measure{{Name: "unstarted"}}} }
 func (unstarted) Start(*Subject) (Meter, error) { return nil, nil }
+
+// metricOf is a registered metric with its default settings.
+func metricOf(name string) Metric {
+	e, ok := Registry.Lookup(name)
+	if !ok {
+		panic(name)
+	}
+	return e.New()
+}

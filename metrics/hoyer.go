@@ -1,13 +1,23 @@
 package metrics
 
 import (
-	"context"
 	"fmt"
 	"math"
 )
 
+// The metric hoyer is the mean over images of the [Hoyer] sparsity of their codes.
 func init() {
-	Registry.Register("hoyer", "sparsity of the codes", func() Metric { return codeHoyer{} })
+	register("hoyer", "sparsity of the codes", Description{
+		Measures: []Measure{{Name: "hoyer", Better: Higher, Doc: "mean over images of the sparsity of h, (√k - \\|h\\|₁ / \\|h\\|₂) / (√k - 1). " +
+			"0 if all units are equally active, 1 if only one is; an image whose code is all zero counts as 0. The study's sparsity of encodings"}},
+		Reads: ReadsCodes,
+	}, func(s *Subject) (Meter, error) {
+		var sum imageSum
+		return meter{func(b *Batch) error {
+			sum.add(len(b.Codes)/s.Units, 64, func(i int) float64 { return Hoyer(b.Codes[i*s.Units : (i+1)*s.Units]) })
+			return nil
+		}, func() []Value { return []Value{Number(sum.mean(1))} }}, nil
+	})
 }
 
 // Hoyer returns the sparsity of a vector of k values, (sqrt k - |v|_1 / |v|_2) / (sqrt k - 1): 0 when all values are equal,
@@ -51,35 +61,4 @@ func rowCount(values []float32, width int) (int, error) {
 		return 0, fmt.Errorf("metrics: got %d values, want a multiple of %d", len(values), width)
 	}
 	return len(values) / width, nil
-}
-
-// codeHoyer is the mean over images of the [Hoyer] sparsity of their codes.
-type codeHoyer struct{}
-
-// Describe implements [Metric].
-func (codeHoyer) Describe() Description {
-	return Description{
-		Measures: []Measure{{Name: "hoyer", Better: Higher, Doc: "mean over images of the sparsity of h, (√k - \\|h\\|₁ / \\|h\\|₂) / (√k - 1). " +
-			"0 if all units are equally active, 1 if only one is; an image whose code is all zero counts as 0. The study's sparsity of encodings"}},
-		Reads: ReadsCodes,
-	}
-}
-
-// Start implements [Metric].
-func (codeHoyer) Start(s *Subject) (Meter, error) { return &hoyerMeter{units: s.Units}, nil }
-
-type hoyerMeter struct {
-	units int
-	sum   imageSum
-}
-
-// Add implements [Meter].
-func (m *hoyerMeter) Add(b *Batch) error {
-	m.sum.add(len(b.Codes)/m.units, 64, func(i int) float64 { return Hoyer(b.Codes[i*m.units : (i+1)*m.units]) })
-	return nil
-}
-
-// Values implements [Meter].
-func (m *hoyerMeter) Values(context.Context) ([]Value, error) {
-	return []Value{Number(m.sum.mean(1))}, nil
 }

@@ -1,10 +1,6 @@
 package metrics
 
-func init() {
-	Registry.Register("hoyer_contribution", "sparsity of what the units contribute", func() Metric { return contributionHoyer{} })
-}
-
-// contributionHoyer is the mean over images of Hoyer's sparsity of the contributions c_j = |h_j| |w_j|_2 of the k units:
+// The metric hoyer_contribution is the mean over images of Hoyer's sparsity of the contributions c_j = |h_j| |w_j|_2 of the k units:
 //
 //	(sqrt k - |c|_1 / |c|_2) / (sqrt k - 1)
 //
@@ -12,21 +8,15 @@ func init() {
 // counts as 0, as does a code of one unit.
 //
 // Source: P. O. Hoyer, Non-negative matrix factorization with sparseness constraints, JMLR 5, 2004.
-type contributionHoyer struct{}
-
-// Describe implements [Metric].
-func (contributionHoyer) Describe() Description {
-	return Description{
+func init() {
+	register("hoyer_contribution", "sparsity of what the units contribute", Description{
 		Measures: []Measure{{Name: "hoyer_contribution", Better: Higher,
 			Doc: "mean over images of the sparsity of the contributions c_j = \\|h_j\\| \\|w_j\\|₂, (√k - \\|c\\|₁ / \\|c\\|₂) / (√k - 1). `hoyer` of the codes " +
 				"that the model has with atoms of length 1. Only where every value of a code weighs one atom"}},
 		Reads: ReadsCodes | ReadsAtoms, ScaleFree: true, Partial: true,
-	}
-}
-
-// Start implements [Metric].
-func (contributionHoyer) Start(s *Subject) (Meter, error) {
-	return ofContributions(s, contributionSparsity), nil
+	}, func(s *Subject) (Meter, error) {
+		return ofContributions(s, contributionSparsity), nil
+	})
 }
 
 // contributionSparsity is [Hoyer] of contributions, which are not negative.

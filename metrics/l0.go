@@ -5,36 +5,26 @@ import (
 	"slices"
 )
 
-func init() {
-	Registry.Register("l0", "share of units that contribute", func() Metric { return contributingShare{} })
-}
-
-// contributingShare is the mean over images of the share of units whose contribution |h_j| |w_j|_2 is above 1 % of the
+// The metric l0 is the mean over images of the share of units whose contribution |h_j| |w_j|_2 is above 1 % of the
 // image's largest. An image to which nothing contributes counts as 0.
-type contributingShare struct{}
-
-// Describe implements [Metric].
-func (contributingShare) Describe() Description {
-	return Description{
+func init() {
+	register("l0", "share of units that contribute", Description{
 		Measures: []Measure{{Name: "l0", Better: Lower,
 			Doc: "mean over images of the share of units whose contribution \\|h_j\\| \\|w_j\\|₂ is above 1 % of the image's largest. " +
 				"Only where every value of a code weighs one atom"}},
 		Reads: ReadsCodes | ReadsAtoms, ScaleFree: true, Partial: true,
-	}
-}
-
-// Start implements [Metric].
-func (contributingShare) Start(s *Subject) (Meter, error) {
-	return ofContributions(s, func(c []float64) float64 {
-		least, above := contributing*slices.Max(c), 0
-		if math.IsNaN(least) {
-			return least
-		}
-		for _, v := range c {
-			if v > least {
-				above++
+	}, func(s *Subject) (Meter, error) {
+		return ofContributions(s, func(c []float64) float64 {
+			least, above := contributing*slices.Max(c), 0
+			if math.IsNaN(least) {
+				return least
 			}
-		}
-		return float64(above) / float64(len(c))
-	}), nil
+			for _, v := range c {
+				if v > least {
+					above++
+				}
+			}
+			return float64(above) / float64(len(c))
+		}), nil
+	})
 }

@@ -5,11 +5,7 @@ import (
 	"slices"
 )
 
-func init() {
-	Registry.Register("localisation", "how local the atoms are", func() Metric { return localisation{} })
-}
-
-// localisation measures the extent of atoms as images. The mass of a pixel is a_n = max over channels of |w_n|; the results
+// The metric localisation measures the extent of atoms as images. The mass of a pixel is a_n = max over channels of |w_n|; the results
 // are means over the atoms that are not all zero:
 //
 //	atom_area        pixels with a_n > max(a)/2
@@ -18,11 +14,8 @@ func init() {
 //	atom_entropy     spatial entropy -sum_n q_n ln q_n / ln N, q_n = a_n / sum a; 0 for one pixel, 1 for a flat image
 //
 // They are not applicable where every atom is zero.
-type localisation struct{}
-
-// Describe implements [Metric].
-func (localisation) Describe() Description {
-	return Description{
+func init() {
+	register("localisation", "how local the atoms are", Description{
 		Measures: []Measure{
 			{Name: "atom_area", Better: Lower, Unit: "pixels", Doc: "mean over atoms of the number of pixels where a, the largest \\|w_j\\| of all channels, is above " +
 				"half of its maximum. Atoms of zeros are left out"},
@@ -32,31 +25,28 @@ func (localisation) Describe() Description {
 			{Name: "atom_entropy", Better: Lower, Doc: "mean over atoms of their spatial entropy -Σ q ln q / ln N, q = a / Σ a. 0 for one pixel, 1 for a flat image"},
 		},
 		Reads: ReadsAtoms | ReadsPictures, ScaleFree: true, Partial: true,
-	}
-}
-
-// Start implements [Metric].
-func (localisation) Start(s *Subject) (Meter, error) {
-	var area, components, radius, entropy float64
-	n := 0
-	for j := range s.Atoms.Count {
-		e := newExtent(s.Atoms.row(j), s.Atoms.Shape)
-		if e.total == 0 {
-			continue
+	}, func(s *Subject) (Meter, error) {
+		var area, components, radius, entropy float64
+		n := 0
+		for j := range s.Atoms.Count {
+			e := newExtent(s.Atoms.row(j), s.Atoms.Shape)
+			if e.total == 0 {
+				continue
+			}
+			n++
+			count, parts := e.aboveHalf()
+			area += float64(count)
+			components += float64(parts)
+			radius += e.gyration()
+			entropy += e.entropy()
 		}
-		n++
-		count, parts := e.aboveHalf()
-		area += float64(count)
-		components += float64(parts)
-		radius += e.gyration()
-		entropy += e.entropy()
-	}
-	if n == 0 {
-		missing := NotApplicable("every atom is zero")
-		return Fixed(missing, missing, missing, missing), nil
-	}
-	mean := func(sum float64) Value { return Number(sum / float64(n)) }
-	return Fixed(mean(area), mean(components), mean(radius), mean(entropy)), nil
+		if n == 0 {
+			missing := NotApplicable("every atom is zero")
+			return Fixed(missing, missing, missing, missing), nil
+		}
+		mean := func(sum float64) Value { return Number(sum / float64(n)) }
+		return Fixed(mean(area), mean(components), mean(radius), mean(entropy)), nil
+	})
 }
 
 // extent is the mass of an atom, pixel by pixel.

@@ -28,6 +28,22 @@ func (b *Batch) EachLabelled(f func(logits []float32, class int)) error {
 	return nil
 }
 
+// classMean returns the meter of a mean over the images of a known class: each of them adds to *sum.
+func classMean(each func(logits []float32, class int), sum *float64) Meter {
+	n := 0
+	return meter{func(b *Batch) error {
+		return b.EachLabelled(func(logits []float32, class int) {
+			n++
+			each(logits, class)
+		})
+	}, func() []Value {
+		if n == 0 {
+			return []Value{NotApplicable(noLabels)}
+		}
+		return []Value{Number(*sum / float64(n))}
+	}}
+}
+
 // logProbability is the logarithm of a class's probability, the softmax of the logits, without overflow.
 func logProbability(logits []float32, class int) float64 {
 	most, sum := float64(slices.Max(logits)), 0.0

@@ -7,47 +7,77 @@ import (
 	"tessera/part"
 )
 
-// Metric is one measurement: one computation that gives one or more numbers of a model. Its settings are tagged fields, as
+// Metric is one computation that gives one or more numbers of a model. Its settings are tagged fields, as
 // those of every part. A metric is one file: the struct, its meter and one call of Registry.Register in init.
 //
 // A metric is not changed by being used: several goroutines may start it at once.
 type Metric interface {
-	// Describe says what is measured, from what. It does not depend on the settings.
+	// Describe returns the measures and the inputs. It does not depend on the settings.
 	Describe() Description
-	// Start begins to measure one model. It is called only where everything is there that the metric reads. A meter that
-	// is an io.Closer is closed in the end.
+	// Start returns a meter for one model. It is called only if all inputs that the metric reads are there. A meter that is an
+	// io.Closer is closed in the end.
 	Start(s *Subject) (Meter, error)
 }
 
 // Registry holds the metrics by name.
 var Registry = part.New[Metric]("metric")
 
-// Description is what is known of a metric without measuring.
+// plain is a metric without settings.
+type plain struct {
+	description Description
+	start       func(*Subject) (Meter, error)
+}
+
+// register registers a metric without settings.
+func register(name, about string, d Description, start func(*Subject) (Meter, error)) {
+	m := &plain{d, start}
+	Registry.Register(name, about, func() Metric { return m })
+}
+
+// Describe implements [Metric].
+func (m *plain) Describe() Description { return m.description }
+
+// Start implements [Metric].
+func (m *plain) Start(s *Subject) (Meter, error) { return m.start(s) }
+
+// meter is a [Meter] of functions.
+type meter struct {
+	add    func(b *Batch) error
+	values func() []Value
+}
+
+// Add implements [Meter].
+func (m meter) Add(b *Batch) error { return m.add(b) }
+
+// Values implements [Meter].
+func (m meter) Values(context.Context) ([]Value, error) { return m.values(), nil }
+
+// Description describes a metric.
 type Description struct {
-	Measures  []Measure // the numbers, in the order in which they are given
-	Reads     Reads     // where a model or the images lack one of these, every number is not applicable
+	Measures  []Measure // the numbers, in the order of output
+	Reads     Reads     // the inputs; if a model or the images lack one, no number is applicable
 	ScaleFree bool      // multiplying a unit's code by a factor > 0 and dividing its atom by it changes nothing
-	Ordered   bool      // the numbers depend on the order of the images, as those of random splits do
-	Partial   bool      // a number may be not applicable although everything that the metric reads is there
-	OnRequest bool      // measured only where it is chosen by name, because it is slow
+	Ordered   bool      // the numbers depend on the order of the images, for example by random splits
+	Partial   bool      // a number may be not applicable although all inputs are there
+	OnRequest bool      // measured only if it is selected by name, because it is slow
 }
 
 // Measure is one number of a metric.
 type Measure struct {
 	Name   string // the key in `eval --json`
 	Doc    string // its formula and source, as Markdown; the first sentence stands alone in `tessera list metrics`
-	Unit   string // "units", "nats"; "" where the number has none
+	Unit   string // "units", "nats"; "" for none
 	Better Better
 	Count  bool // always a whole number
 }
 
-// Summary is the first sentence of the documentation, without marks.
+// Summary returns the first sentence of Doc without Markdown.
 func (m Measure) Summary() string {
 	first, _, _ := strings.Cut(m.Doc, ". ")
 	return strings.NewReplacer(`\|`, "|", "`", "").Replace(first)
 }
 
-// Better says in which direction a number improves.
+// Better is the direction in which a number improves.
 type Better string
 
 // The directions.
@@ -57,10 +87,10 @@ const (
 	Neither Better = "-"
 )
 
-// Reads is a set of what a metric reads.
+// Reads is a set of inputs of a metric.
 type Reads uint
 
-// What can be read.
+// The inputs.
 const (
 	ReadsImages   Reads = 1 << iota // the original images
 	ReadsCodes                      // their codes
@@ -73,32 +103,32 @@ const (
 	ReadsParts                      // the true parts of the images
 )
 
-// Has reports whether all of the others are read.
+// Has reports whether the set contains all of the others.
 func (r Reads) Has(others Reads) bool { return r&others == others }
 
-// Subject is the model that is measured, and what is known of it before the first image.
+// Subject is a model, and what is known of it before the first image.
 type Subject struct {
 	Coder  Coder
 	Shape  []int // of one image
 	Units  int   // of one code
-	Images int   // how many are going to be added
+	Images int   // number of images that will be added
 	Seed   uint64
 	Known  map[string]float64 // see Sample
 
 	Parts  [][]float32 // the true parts, one image each; nil unless the metric reads them
 	Atoms  *Atoms      // nil unless the metric reads atoms
 	Weight []float32   // nil unless the metric reads weights; not to be changed
-	Head   string      // whose logits are measured, of a metric that reads some
+	Head   string      // the head whose logits are measured; "" unless the metric reads logits
 }
 
-// Batch is some consecutive images and what the model makes of them, row-major. What a metric does not read may be nil.
-// Nothing of it may be changed, or kept beyond the call of Add.
+// Batch is consecutive images with their codes, reconstructions and logits, row-major. Inputs that the metric does not read may be nil.
+// A meter must not change the slices or keep them after the call of Add.
 type Batch struct {
 	Images  []float32 // n x pixels
 	Codes   []float32 // n x units
 	Outputs []float32 // n x pixels
 	Logits  []float32 // n x classes, of the head that is measured; a class is the index of its logit
-	Labels  []int     // n; a negative one says that the class of the image is unknown
+	Labels  []int     // n; negative if the class of the image is unknown
 }
 
 // Meter measures one model, batch after batch.
@@ -109,7 +139,7 @@ type Meter interface {
 	Values(ctx context.Context) ([]Value, error)
 }
 
-// Fixed is a meter of values that no image changes, as those of a decoder's weights.
+// Fixed returns a meter of values that do not depend on the images, such as those of a decoder's weights.
 func Fixed(values ...Value) Meter { return fixed(values) }
 
 type fixed []Value

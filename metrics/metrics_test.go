@@ -40,13 +40,13 @@ func TestReconstructionErrorsOfKnownValues(t *testing.T) {
 	for name, c := range map[string]struct {
 		m    Metric
 		want float64
-	}{"mse": {&MSE{}, (1 + 4 + 0 + 0.25) / 4}, "mse, single": {&MSE{Single: true}, (1 + 4 + 0 + 0.25) / 4}, "clipped": {clippedMSE{}, 0.25 / 4}} {
+	}{"mse": {&MSE{}, (1 + 4 + 0 + 0.25) / 4}, "mse, single": {&MSE{Single: true}, (1 + 4 + 0 + 0.25) / 4}, "clipped": {metricOf("mse_clipped"), 0.25 / 4}} {
 		if got := added(t, c.m, s, b, b); got[0].Number != c.want {
 			t.Errorf("%s: got %g, want %g", name, got[0].Number, c.want)
 		}
 	}
 	b = Batch{Images: []float32{0, 0}, Outputs: []float32{float32(math.NaN()), 0}}
-	if got := added(t, clippedMSE{}, s, b); !math.IsNaN(got[0].Number) {
+	if got := added(t, metricOf("mse_clipped"), s, b); !math.IsNaN(got[0].Number) {
 		t.Errorf("NaN clipped to %g", got[0].Number)
 	}
 }
@@ -63,7 +63,7 @@ func TestMSEOfManyValuesEqualsPlainLoops(t *testing.T) {
 	}
 	s, first, second := Subject{Shape: []int{10, 10}}, Batch{Images: x[:70_000], Outputs: y[:70_000]}, Batch{Images: x[70_000:], Outputs: y[70_000:]}
 	close6(t, "mse", added(t, &MSE{}, s, first, second)[0].Number, plain)
-	close6(t, "clipped", added(t, clippedMSE{}, s, first, second)[0].Number, clipped)
+	close6(t, "clipped", added(t, metricOf("mse_clipped"), s, first, second)[0].Number, clipped)
 	if got := added(t, &MSE{Single: true}, s, first, second)[0].Number; math.Abs(got-plain) > 1e-6*plain {
 		t.Errorf("in float32: %g, want %g", got, plain)
 	}
@@ -163,7 +163,7 @@ func TestDeadUnitsAreThoseBelowOnePercentOfTheGreatest(t *testing.T) {
 		"negative only":       {[]float32{5, -5, 5, -5}, 2, 1},
 		"none dead":           {[]float32{1, 0, 0, 2}, 2, 0},
 	} {
-		got := added(t, deadUnits{}, Subject{Units: c.units}, Batch{Codes: c.codes[:c.units]}, Batch{Codes: c.codes[c.units:]})
+		got := added(t, metricOf("dead_units"), Subject{Units: c.units}, Batch{Codes: c.codes[:c.units]}, Batch{Codes: c.codes[c.units:]})
 		if got[0].Number != c.want {
 			t.Errorf("%s: %v, want %g", name, got, c.want)
 		}

@@ -7,28 +7,18 @@ import (
 	"tessera/internal/volume"
 )
 
+// The metric mse_clipped is the [MSE] of reconstructions clipped to [0,1]: the convention of the study from January 2019 on.
 func init() {
-	Registry.Register("mse_clipped", "mean squared error of clipped reconstructions", func() Metric { return clippedMSE{} })
-}
-
-// clippedMSE is the [MSE] of reconstructions clipped to [0,1]: the convention of the study from January 2019 on.
-type clippedMSE struct{}
-
-// Describe implements [Metric].
-func (clippedMSE) Describe() Description {
-	return Description{
+	register("mse_clipped", "mean squared error of clipped reconstructions", Description{
 		Measures: []Measure{{Name: "mse_clipped", Better: Lower, Doc: "mean over images and pixels of (x - y)² with y clipped to [0,1]. " +
 			"Not applicable to vectors, and if images leave [0,1]"}},
 		Reads: ReadsImages | ReadsOutputs | ReadsPictures, ScaleFree: true, Partial: true,
-	}
-}
-
-// Start implements [Metric].
-func (clippedMSE) Start(s *Subject) (Meter, error) {
-	return &clippedMeter{squares: squares{pixels: volume.Of(s.Shape), of: func(x, y []float32) float64 {
-		_, clipped := squaredErrors(x, y)
-		return clipped
-	}}}, nil
+	}, func(s *Subject) (Meter, error) {
+		return &clippedMeter{squares: squares{pixels: volume.Of(s.Shape), of: func(x, y []float32) float64 {
+			_, clipped := squaredErrors(x, y)
+			return clipped
+		}}}, nil
+	})
 }
 
 // clippedMeter also looks for images that clipping would change.

@@ -1,7 +1,15 @@
 package metrics
 
+// The metric negative_weights is [NegativeWeights] of the model that is measured.
 func init() {
-	Registry.Register("negative_weights", "weights of the decoder below zero", func() Metric { return negativeWeights{} })
+	register("negative_weights", "weights of the decoder below zero", Description{
+		Measures: []Measure{{Name: "negative_weights", Unit: "weights", Better: Lower, Count: true,
+			Doc: "number of values below 0 in the weight of the decoder's last layer with weights: atoms, or filters if that " +
+				"layer is a convolution. A bias does not count. metrics.jsonl has the same count"}},
+		Reads: ReadsWeights, ScaleFree: true,
+	}, func(s *Subject) (Meter, error) {
+		return Fixed(Number(float64(NegativeWeights(s.Weight)))), nil
+	})
 }
 
 // Weighted is a [Coder] that shows a weight of its decoder even where that is no dictionary, as that of a convolution.
@@ -33,22 +41,4 @@ func NegativeWeights(weight []float32) int {
 		}
 	}
 	return count
-}
-
-// negativeWeights is [NegativeWeights] of the model that is measured.
-type negativeWeights struct{}
-
-// Describe implements [Metric].
-func (negativeWeights) Describe() Description {
-	return Description{
-		Measures: []Measure{{Name: "negative_weights", Unit: "weights", Better: Lower, Count: true,
-			Doc: "number of values below 0 in the weight of the decoder's last layer with weights: atoms, or filters if that " +
-				"layer is a convolution. A bias does not count. metrics.jsonl has the same count"}},
-		Reads: ReadsWeights, ScaleFree: true,
-	}
-}
-
-// Start implements [Metric].
-func (negativeWeights) Start(s *Subject) (Meter, error) {
-	return Fixed(Number(float64(NegativeWeights(s.Weight)))), nil
 }

@@ -18,7 +18,7 @@ func TestNLLEqualsPlainLoops(t *testing.T) {
 		}
 		want -= math.Log(math.Exp(row[classes[i]])/sum) / float64(len(rows))
 	}
-	close6(t, "nll", number(t, ofHead(t, c, s, nll{}), "nll"), want)
+	close6(t, "nll", number(t, ofHead(t, c, s, metricOf("nll")), "nll"), want)
 }
 
 func TestNLLOfKnownLogits(t *testing.T) {
@@ -34,9 +34,9 @@ func TestNLLOfKnownLogits(t *testing.T) {
 		"very negative":  {[]float32{-1e30, -1e30}, []int{1}, math.Ln2},
 		"one class only": {[]float32{7}, []int{0}, 0},
 	} {
-		close6(t, name, added(t, nll{}, Subject{}, Batch{Logits: c.logits, Labels: c.labels})[0].Number, c.want)
+		close6(t, name, added(t, metricOf("nll"), Subject{}, Batch{Logits: c.logits, Labels: c.labels})[0].Number, c.want)
 	}
-	if got := added(t, nll{}, Subject{}, Batch{Logits: []float32{1, 2}, Labels: []int{-1}})[0]; got.Missing == "" {
+	if got := added(t, metricOf("nll"), Subject{}, Batch{Logits: []float32{1, 2}, Labels: []int{-1}})[0]; got.Missing == "" {
 		t.Errorf("without a label: %+v", got)
 	}
 }

@@ -30,13 +30,13 @@ func TestVarianceIsExplainedByMoreThanTheMeanOnly(t *testing.T) {
 		"perfect":  {func(i int) float32 { return x[i] }, 1},
 		"the mean": {func(i int) float32 { return mean[i%6] }, 0},
 	} {
-		got := added(t, explainedVariance{}, Subject{Coder: c, Shape: c.Shape(), Units: 3}, *outputs(one.outputs))[0].Number
+		got := added(t, metricOf("explained_variance"), Subject{Coder: c, Shape: c.Shape(), Units: 3}, *outputs(one.outputs))[0].Number
 		if d := got - one.want; d > 1e-4 || d < -1e-4 {
 			t.Errorf("%s: got %g, want %g", name, got, one.want)
 		}
 	}
 	same := Batch{Images: []float32{1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6}, Outputs: make([]float32, 12)}
-	if v := added(t, explainedVariance{}, Subject{Coder: c, Shape: c.Shape(), Units: 3}, same)[0]; v.Missing == "" {
+	if v := added(t, metricOf("explained_variance"), Subject{Coder: c, Shape: c.Shape(), Units: 3}, same)[0]; v.Missing == "" {
 		t.Errorf("equal samples have no variance to explain: got %v", v.Number)
 	}
 }

@@ -7,28 +7,28 @@ import (
 	"slices"
 )
 
-// Value is one number that was measured, or the reason why there is none.
+// Value is one measured number, or the reason why there is none.
 type Value struct {
 	Name    string
 	Number  float64
 	Missing string // why the metric is not applicable; "" where Number holds
 
-	optional bool // nobody asked for it by name: it is not shown where it is missing
+	optional bool // not shown if it is missing: it was not selected by name
 }
 
-// Number returns a value that was measured.
+// Number returns a measured value.
 func Number(v float64) Value { return Value{Number: v} }
 
-// NotApplicable returns a value that has no meaning for a model, for that reason.
+// NotApplicable returns a value that is missing for that reason.
 func NotApplicable(why string) Value { return Value{Missing: why} }
 
 // notKnown is the reason of a value that was read as null.
 const notKnown = "not applicable"
 
-// Values are numbers by name, in the order in which they are shown.
+// Values are numbers by name, in the order of output.
 type Values []Value
 
-// Find returns the value of that name; ok is false where there is none.
+// Find returns the value of that name; ok is false if there is none.
 func (v Values) Find(name string) (value Value, ok bool) {
 	i := slices.IndexFunc(v, func(one Value) bool { return one.Name == name })
 	if i < 0 {
@@ -37,13 +37,13 @@ func (v Values) Find(name string) (value Value, ok bool) {
 	return v[i], true
 }
 
-// Number returns the number of that name; ok is false where it was not measured or is not applicable.
+// Number returns the number of that name; ok is false if it was not measured or is not applicable.
 func (v Values) Number(name string) (number float64, ok bool) {
 	value, ok := v.Find(name)
 	return value.Number, ok && value.Missing == ""
 }
 
-// Set gives the value of that name a number; it is appended where it is not there yet.
+// Set sets the number of that name, or appends it.
 func (v *Values) Set(name string, number float64) {
 	value := Value{Name: name, Number: number}
 	if i := slices.IndexFunc(*v, func(one Value) bool { return one.Name == name }); i >= 0 {
@@ -53,7 +53,7 @@ func (v *Values) Set(name string, number float64) {
 	*v = append(*v, value)
 }
 
-// Shown returns the values without those that are not applicable and that nobody asked for by name.
+// Shown returns the values without those that are not applicable and were not selected by name.
 func (v Values) Shown() Values {
 	return slices.DeleteFunc(slices.Clone(v), func(one Value) bool { return !one.shown() })
 }
@@ -69,7 +69,7 @@ func (v Values) MarshalJSON() ([]byte, error) {
 	return o.bytes()
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and keeps the order. What is neither a number nor null is left out.
+// UnmarshalJSON reads what MarshalJSON writes, in that order. Values that are neither numbers nor null are left out.
 func (v *Values) UnmarshalJSON(text []byte) error {
 	*v = Values{}
 	return eachMember(text, func(name string, raw json.RawMessage) error {
@@ -88,19 +88,19 @@ func (v *Values) read(name string, raw json.RawMessage) {
 	*v = append(*v, one)
 }
 
-// Result is what was measured of one model on one set of images: what `eval --json` prints.
+// Result is the values of one model on one set of images, as `eval --json` prints them.
 type Result struct {
 	Model   string // set by the caller
 	Dataset string // set by the caller
-	Split   string // which of its images were measured, as [data.Split] names them; set by the caller
-	Images  int    // how many were measured
+	Split   string // the measured split, as [data.Split] names it; set by the caller
+	Images  int    // number of measured images
 	Vectors bool   // they are vectors, not images
 	Values
 
-	given []given // settings that somebody gave
+	given []given // by the user
 }
 
-// Counted is what the measured samples are called: "images", or "samples" of vectors.
+// Counted is the noun for the measured samples: "images", or "samples" for vectors.
 func (r *Result) Counted() string {
 	if r.Vectors {
 		return "samples"
@@ -108,15 +108,15 @@ func (r *Result) Counted() string {
 	return "images"
 }
 
-// given is a setting of a metric that somebody gave, shown before the first value of that metric.
+// given is a setting that the user gave, shown before the first value of its metric.
 type given struct {
 	before string // the name of that value
 	key    string
 	value  any
 }
 
-// Whole returns the result with every value shown, those that nobody asked for and that are not applicable included: what
-// says later that they were measured.
+// Whole returns the result with every value shown, so that a later reader of it knows which ones were measured: also those that are
+// not applicable and were not selected by name.
 func (r *Result) Whole() *Result {
 	whole := *r
 	whole.Values = slices.Clone(r.Values)
@@ -142,11 +142,11 @@ func (r *Result) MarshalJSON() ([]byte, error) {
 // Each calls f for everything that is shown after model, dataset, split and images, in order: the values (a float64, or nil where
 // one is not applicable), and each setting that was given (a string or a number) before the values of its metric.
 func (r *Result) Each(f func(key string, value any)) {
-	told := map[string]bool{}
+	done := map[string]bool{}
 	for _, one := range r.Values {
 		for _, g := range r.given {
-			if g.before == one.Name && !told[g.key] {
-				told[g.key] = true
+			if g.before == one.Name && !done[g.key] {
+				done[g.key] = true
 				f(g.key, g.value)
 			}
 		}

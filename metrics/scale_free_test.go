@@ -23,7 +23,7 @@ func lost(t *testing.T, c *listed, code ...float32) float64 {
 		t.Fatal(err)
 	}
 	s := Subject{Coder: c, Shape: c.Shape(), Units: 2, Atoms: c.Atoms()}
-	return added(t, additivity{}, s, Batch{Codes: code, Outputs: outputs})[0].Number
+	return added(t, metricOf("additivity"), s, Batch{Codes: code, Outputs: outputs})[0].Number
 }
 
 func TestAdditivityLostCountsWhatBiasAndOtherAtomsTakeAway(t *testing.T) {
@@ -107,7 +107,7 @@ func TestCoherenceOfManyAtomsEqualsPlainLoops(t *testing.T) {
 			most, sum = max(most, c), sum+c
 		}
 	}
-	got := added(t, coherence{}, Subject{Atoms: a})
+	got := added(t, metricOf("coherence"), Subject{Atoms: a})
 	close6(t, "coherence", got[0].Number, most)
 	close6(t, "mean", got[1].Number, sum/((k-1)*(k-2)/2))
 }

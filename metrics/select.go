@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"encoding/json"
 	"fmt"
 	"path"
 	"reflect"
@@ -8,23 +9,23 @@ import (
 	"strings"
 )
 
-// Standard names the metrics that every evaluation shows, in this order, null where one is not applicable. The other
-// registered metrics that are not [Description.OnRequest] follow by name, where they are applicable.
+// Standard names the metrics that every evaluation shows, in this order; those that are not applicable are null. The other registered
+// metrics follow by name if they are applicable, except those of [Description.OnRequest].
 var Standard = []string{"mse", "mse_clipped", "hoyer", "hoyer_atoms", "max_approx", "dead_units", "negative_weights", "kl"}
 
-// Choice is one metric that is to be measured.
+// Choice is one selected metric.
 type Choice struct {
 	Metric   Metric
-	Only     []string // which of its measures; nil: all
-	Optional bool     // it is left out where it is not applicable; else it is shown as such, and labels that it lacks are an error
+	Only     []string // the names of the selected measures; nil selects all
+	Optional bool     // left out if it is not applicable; otherwise it is shown as not applicable, and missing labels are an error
 
 	given []given
 }
 
-// Selection is what is to be measured, in the order in which it is shown. The zero value stands for [Default].
+// Selection is the selected metrics in the order of output. The zero value stands for [Default].
 type Selection []Choice
 
-// Default returns the metrics that are measured where nothing is chosen.
+// Default returns the metrics that are measured if none is selected.
 func Default() Selection {
 	var s Selection
 	for _, name := range Standard {
@@ -61,7 +62,7 @@ func (c Choice) first() string {
 	return ""
 }
 
-// UnknownError says that no metric has a name, or matches a glob.
+// UnknownError is the error for a name or glob that matches no metric.
 type UnknownError struct{ Name string }
 
 // Error implements error.
@@ -93,7 +94,7 @@ func Select(names ...string) (Selection, error) {
 	return s, nil
 }
 
-// Names lists what can be selected: the measures, and the metrics that have another name, sorted.
+// Names returns all names that [Select] takes: those of measures and of metrics, sorted.
 func Names() []string {
 	var names []string
 	for _, e := range Registry.All() {
@@ -106,7 +107,7 @@ func Names() []string {
 	return slices.Compact(names)
 }
 
-// add chooses one measure; those of one metric are computed together.
+// add selects one measure. The measures of one metric are computed together.
 func (s *Selection) add(m Metric, measure string, optional bool) {
 	i := slices.IndexFunc(*s, func(c Choice) bool { return c.first() == Choice{Metric: m}.first() })
 	if i < 0 {
@@ -120,7 +121,7 @@ func (s *Selection) add(m Metric, measure string, optional bool) {
 	}
 }
 
-// Add returns the selection with the choices of another one that it does not hold yet.
+// Add returns the selection, followed by the choices of another one that it lacks.
 func (s Selection) Add(others Selection) Selection {
 	all := slices.Clone(s)
 	for _, c := range others {
@@ -131,7 +132,7 @@ func (s Selection) Add(others Selection) Selection {
 	return all
 }
 
-// names are the measures that are chosen, in the metric's order.
+// names returns the selected measures in the order of the metric.
 func (c Choice) names() []string {
 	var names []string
 	if c.Metric == nil {
@@ -145,8 +146,8 @@ func (c Choice) names() []string {
 	return names
 }
 
-// Set gives a setting to every chosen metric that has it, by its key, and shows it in the result. It is an error where
-// none has it, or where the value is of another type.
+// Set sets a key of every selected metric that has it, and shows it in the result. A key that none of them has, or a value of another
+// type, is an error.
 func (s Selection) Set(key string, value any) error {
 	found := false
 	for i := range s {
@@ -172,9 +173,9 @@ func (s Selection) Set(key string, value any) error {
 // Setting is one setting of a metric.
 type Setting struct {
 	Key   string
-	Want  string // the values that are valid, "" where all are
+	Want  string // the valid values, "" for any
 	Doc   string
-	Value any // that it has now
+	Value any // the current one
 
 	field reflect.Value
 }
@@ -195,8 +196,8 @@ func Settings(m Metric) []Setting {
 	return all
 }
 
-// Of picks from an earlier result what is selected, in the order of the selection. ok is false where it lacks some value:
-// then there is nothing for it but to measure again.
+// Of returns the selected values of an earlier result, in the order of the selection. ok is false if one of them is missing and has
+// to be measured.
 func (s Selection) Of(r *Result) (picked *Result, ok bool) {
 	if s == nil {
 		s = Default()
@@ -220,7 +221,7 @@ func (s Selection) Of(r *Result) (picked *Result, ok bool) {
 	return picked, true
 }
 
-// MeasureOf returns what is known of a value by its name; "class.accuracy" is the accuracy of the head "class".
+// MeasureOf returns the measure with that name; "class.accuracy" is the accuracy of the head "class".
 func MeasureOf(name string) (Measure, bool) {
 	last := name[strings.LastIndex(name, ".")+1:]
 	for _, e := range Registry.All() {
@@ -231,4 +232,74 @@ func MeasureOf(name string) (Measure, bool) {
 		}
 	}
 	return Measure{}, false
+}
+
+// choiceJSON is a [Choice] for another process: the metric by its name.
+type choiceJSON struct {
+	Metric   string         `json:"metric"`
+	Only     []string       `json:"only,omitempty"`
+	Optional bool           `json:"optional,omitempty"`
+	Settings map[string]any `json:"settings,omitempty"` // that were given
+}
+
+// MarshalJSON implements [json.Marshaler]. A metric that is not registered is an error.
+func (s Selection) MarshalJSON() ([]byte, error) {
+	if s == nil {
+		return []byte("null"), nil
+	}
+	all := make([]choiceJSON, len(s))
+	for i, c := range s {
+		name := c.registered()
+		if name == "" {
+			return nil, fmt.Errorf("metrics: %q is not registered", c.first())
+		}
+		all[i] = choiceJSON{Metric: name, Only: c.Only, Optional: c.Optional}
+		for _, g := range c.given {
+			if all[i].Settings == nil {
+				all[i].Settings = map[string]any{}
+			}
+			all[i].Settings[g.key] = g.value
+		}
+	}
+	return json.Marshal(all)
+}
+
+// registered is the name under which the metric is registered, "" for none.
+func (c Choice) registered() string {
+	for _, e := range Registry.All() {
+		if first := (Choice{Metric: e.New()}).first(); first != "" && first == c.first() {
+			return e.Name
+		}
+	}
+	return ""
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. An unknown metric is an [*UnknownError].
+func (s *Selection) UnmarshalJSON(text []byte) error {
+	var all []choiceJSON
+	if err := json.Unmarshal(text, &all); err != nil {
+		return err
+	}
+	*s = nil
+	for _, one := range all {
+		e, ok := Registry.Lookup(one.Metric)
+		if !ok {
+			return &UnknownError{Name: one.Metric}
+		}
+		c := Selection{{Metric: e.New(), Only: one.Only, Optional: one.Optional}}
+		for _, setting := range Settings(c[0].Metric) {
+			value, given := one.Settings[setting.Key]
+			if !given {
+				continue
+			}
+			if number, ok := value.(float64); ok && setting.field.CanInt() {
+				value = reflect.ValueOf(int64(number)).Convert(setting.field.Type()).Interface()
+			}
+			if err := c.Set(setting.Key, value); err != nil {
+				return err
+			}
+		}
+		*s = append(*s, c...)
+	}
+	return nil
 }

@@ -218,8 +218,12 @@ func TestErrorsOfAFitNameTheProblem(t *testing.T) {
 	}
 	var refused *data.Error
 	_, err := Run(context.Background(), npy(t, "nmf", -0.5), Options{Out: place(t)})
-	if !errors.As(err, &refused) || refused.Dataset != "npy" || !strings.Contains(err.Error(), "image 0, pixel 0: got -0.5") {
+	const place0 = "row 0, column 0: got -0.5, but nmf takes numbers >= 0; write scale"
+	if !errors.As(err, &refused) || refused.Dataset != "npy" || !strings.Contains(err.Error(), place0) {
 		t.Errorf("negative pixels: got %v, want a *data.Error", err)
+	}
+	if _, err = Examine(context.Background(), npy(t, "nmf", -0.5), Options{}); err == nil || !strings.Contains(err.Error(), place0) {
+		t.Errorf("negative pixels, examined: got %v", err)
 	}
 	_, err = Run(context.Background(), npy(t, "kmeans", 1e30), Options{Out: place(t)})
 	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "too large") {

@@ -3,13 +3,26 @@ package train
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"hash/fnv"
+	"io/fs"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 
+	"tessera/baselines"
+	"tessera/config"
+	"tessera/data"
 	"tessera/hooks"
+	"tessera/internal/machine"
 	"tessera/metrics"
+	"tessera/optim"
 	"tessera/parallel/collective"
+	"tessera/part"
+	"tessera/train/folder"
 )
 
 // DefaultCheckWeights is the number of steps between two comparisons of the weights of all processes.
@@ -242,4 +255,229 @@ func hashed(h uint64, values []float32) uint64 {
 		h = (h ^ uint64(math.Float32bits(v))) * fnvPrime
 	}
 	return h
+}
+
+// together checks that the processes of a group can train a model.
+func (o Options) together(spec *config.Model) error {
+	if o.Group == nil {
+		if o.ShardOptimizer {
+			return fmt.Errorf("model %q: --shard-optimizer divides the state of the optimizer among processes: train with --distributed", spec.Name)
+		}
+		return nil
+	}
+	refuse := func(key, problem string, a ...any) error {
+		return fmt.Errorf("model %q: distributed training: %w", spec.Name, part.KeyErrorf(key, problem, a...))
+	}
+	if _, ok := spec.Baseline.(baselines.Method); ok {
+		return refuse("kind", "a baseline (%s) is fitted by one process; train without --distributed", spec.Kind)
+	}
+	if _, ok := spec.Optimizer.Optimizer.(optim.Search); ok {
+		return refuse("optimizer", "a full-batch optimizer (%s) is not supported; take one with mini-batches, or train without --distributed", spec.Optimizer.Kind)
+	}
+	if _, err := o.Backend.WithGroup(o.Group); err != nil {
+		return refuse("backend", "only the engine sums over processes; train with --backend engine")
+	}
+	for _, declared := range spec.AllHooks() {
+		of, ok := declared.Hook.(hooks.Replicated)
+		if !ok {
+			return refuse("hook", "%s reads the images of a batch, of which each process has a part; remove the hook, or train without --distributed", declared.Name)
+		}
+		if o.ShardOptimizer && of.Replicated() {
+			return refuse("hook", "%s changes the state of the optimizer, of which each process has a part; remove the hook, or train without --shard-optimizer", declared.Name)
+		}
+	}
+	return nil
+}
+
+// declared returns the model that rank 0 trains: another process gives the same one, or none.
+func (o Options) declared(spec *config.Model) (*config.Model, error) {
+	p := o.processes()
+	if p.group == nil {
+		return spec, nil
+	}
+	var mine []byte
+	if spec != nil {
+		mine = config.Fill(spec)
+	}
+	text, err := p.share(mine)
+	if err != nil {
+		return nil, err
+	}
+	if spec == nil && !p.leads() {
+		mine = text
+		if spec, err = parseConfig("config.toml of rank 0", text); err != nil {
+			return nil, err
+		}
+	}
+	return spec, p.same("models", mine)
+}
+
+// Different is the error of processes that were not started alike.
+type Different struct {
+	What  string // "models", "versions", ...
+	Ranks []int  // that differ from rank 0
+}
+
+// Error implements error.
+func (e *Different) Error() string {
+	return fmt.Sprintf("distributed training: rank %s and rank 0 have different %s; start all processes with the same command, version and kind of processor (TESSERA_SIMD restricts the kernels)",
+		listed(e.Ranks), e.What)
+}
+
+// same returns a [*Different] unless all processes have the same text.
+func (p *processes) same(what string, text []byte) error {
+	others, err := p.compared(text)
+	if err != nil || len(others) == 0 {
+		return err
+	}
+	return &Different{What: what, Ranks: others}
+}
+
+// compared lists the processes whose text differs from that of rank 0.
+func (p *processes) compared(text []byte) (others []int, err error) {
+	h := fnv.New64a()
+	_, _ = h.Write(text)
+	all, err := p.hashes(h.Sum64())
+	for rank, v := range all {
+		if v != all[0] {
+			others = append(others, rank)
+		}
+	}
+	return others, err
+}
+
+// agree compares the versions, the options, the arithmetic and the data of all processes.
+func (s *session) agree() error {
+	p := s.processes
+	if p.group == nil {
+		return nil
+	}
+	if err := p.wait(); err != nil { // a process may read its data longer than the others
+		return err
+	}
+	for _, one := range []struct {
+		what  string
+		value any
+	}{
+		{"versions", machine.Version()},
+		{"threads, back ends or kernels", s.arithmetic},
+		{"options (division of the optimizer, check of the weights)", [2]any{s.options.ShardOptimizer, p.check}},
+	} {
+		text, err := json.Marshal(one.value)
+		if err == nil {
+			err = p.same(one.what, text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	text, err := json.Marshal(s.identity)
+	if err != nil {
+		return err
+	}
+	others, err := p.compared(text)
+	if err == nil && len(others) > 0 {
+		err = &data.Error{Dataset: s.spec.Dataset.Name, Problem: fmt.Sprintf("the images of rank %s differ from those of rank 0 (number or SHA-256 of the files)", listed(others)),
+			Hint: "every process reads the data set itself: give all machines the same files"}
+	}
+	return err
+}
+
+// open opens the run to resume. A process other than rank 0 gets a temporary copy of what rank 0 reads: it needs no common disk.
+// The function done removes the copy.
+func (p *processes) open(run string, disk folder.Disk) (held *folder.Folder, done func(), err error) {
+	done = func() {}
+	if p.leads() {
+		if held, err = folder.Open(run, disk); err == nil {
+			err = p.send(held)
+		}
+		if err != nil && held != nil {
+			err = errors.Join(err, held.Close())
+		}
+		return held, done, err
+	}
+	copied, err := os.MkdirTemp("", "tessera-resume-")
+	if err != nil {
+		return nil, done, fmt.Errorf("run %s: %w", run, err)
+	}
+	done = func() { _ = os.RemoveAll(copied) }
+	for _, name := range sent {
+		text, err := p.share(nil)
+		if err == nil && len(text) > 0 {
+			err = os.WriteFile(filepath.Join(copied, name), text, 0o600)
+		}
+		if err != nil {
+			return nil, done, fmt.Errorf("run %s: the copy of %s: %w", run, name, err)
+		}
+	}
+	held, err = folder.Open(copied, disk)
+	return held, done, err
+}
+
+// sent are the files that a process needs to resume.
+var sent = []string{folder.Config, folder.State, folder.Environment}
+
+// send sends the files of the run to the other processes; one that does not exist as an empty one.
+func (p *processes) send(held *folder.Folder) error {
+	if p.group == nil {
+		return nil
+	}
+	for _, name := range sent {
+		text, err := readRegular(held.Join(name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if _, err := p.share(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ErrPreempted is the cause ([context.WithCancelCause]) of the end of a training that a scheduler stops and starts again later.
+var ErrPreempted = errors.New("preempted by a scheduler's signal")
+
+// Interruption is the [ErrInterrupted] of a training that wrote a checkpoint. It is the same on all processes of a group, also if
+// the context of only one of them was cancelled.
+type Interruption struct {
+	Run       string
+	Step      int
+	Epoch     int    // the current one, from 1
+	Preempted bool   // the cause was [ErrPreempted], of one of the processes at least
+	Launcher  string // starts as many processes, as in "mpirun -n 2"; "" for one process
+}
+
+// Error implements error.
+func (e *Interruption) Error() string {
+	return fmt.Sprintf("%s: %v at step %d (epoch %d)", e.Run, ErrInterrupted, e.Step, e.Epoch)
+}
+
+// Unwrap gives [ErrInterrupted].
+func (e *Interruption) Unwrap() error { return ErrInterrupted }
+
+// Why a process stops. The largest reason of all processes is that of all: a preemption, after which a scheduler starts the
+// training again.
+const (
+	goesOn uint64 = iota
+	interrupted
+	preempted
+)
+
+// reason says why a context is done.
+func reason(ctx context.Context) uint64 {
+	switch {
+	case ctx.Err() == nil:
+		return goesOn
+	case errors.Is(context.Cause(ctx), ErrPreempted):
+		return preempted
+	}
+	return interrupted
+}
+
+// preempted reports whether a scheduler stopped one of the processes, which have halted.
+func (p *processes) preempted(ctx context.Context) bool {
+	if p.group == nil {
+		return reason(ctx) == preempted
+	}
+	return p.halt == preempted
 }

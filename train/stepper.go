@@ -3,14 +3,18 @@ package train
 import (
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"tessera/config"
 	"tessera/constraints"
 	"tessera/graph"
 	"tessera/hooks"
 	"tessera/internal/hugepages"
+	"tessera/kernel"
 	"tessera/optim"
+	"tessera/parallel/collective"
 	"tessera/parallel/team"
+	"tessera/train/checkpoint"
 )
 
 // stepper updates and projects the trainable parameters: clip, optimizer, constraints.
@@ -268,4 +272,302 @@ func (s *stepper) Step(gradients [][]float32, rate float64, step int) bool {
 		s.team.Do(s.project)
 	}
 	return sound
+}
+
+// chunk is a range of one parameter. It is as long as optim.Norm's blocks, so that the norm has the same bits.
+type chunk struct {
+	of       int // index in moved
+	from, to int
+	state    [][]float32
+	mine     bool // this process updates it
+}
+
+// queue is a list of chunks that threads take one after the other.
+type queue struct {
+	chunks []int
+	begun  atomic.Int64
+	_      [64]byte // on a separate cache line
+}
+
+// next takes a chunk, -1 when none is left.
+func (q *queue) next() int {
+	if i := int(q.begun.Add(1)) - 1; i < len(q.chunks) {
+		return q.chunks[i]
+	}
+	return -1
+}
+
+// deal assigns every thread an equal share of the chunks of each parameter, whose gradient it has probably computed.
+func (s *stepper) deal() {
+	s.queues = make([]queue, s.team.Threads())
+	for first := 0; first < len(s.chunks); {
+		n := 1 // chunks of this parameter
+		for first+n < len(s.chunks) && s.chunks[first+n].of == s.chunks[first].of {
+			n++
+		}
+		for thread := range s.queues {
+			from, to := s.share(thread, n)
+			for i := first + from; i < first+to; i++ {
+				if s.chunks[i].mine {
+					s.queues[thread].chunks = append(s.queues[thread].chunks, i)
+				}
+			}
+		}
+		first += n
+	}
+}
+
+// share returns the range of n items that a thread works on.
+func (s *stepper) share(thread, n int) (from, to int) {
+	return team.EvenShare(n, thread, s.team.Threads())
+}
+
+func (s *stepper) sumChunks(thread int) {
+	from, to := s.share(thread, len(s.chunks))
+	for i := from; i < to; i++ {
+		c := &s.chunks[i]
+		s.squares[i] = 0
+		if g := s.gradients[c.of]; g != nil {
+			s.squares[i] = optim.SquareSum(g[c.from:c.to])
+		}
+	}
+}
+
+func (s *stepper) updateChunks(thread int) {
+	s.drain(thread, &s.queues[thread])
+	if s.beside != nil {
+		s.beside(thread)
+	}
+	for i := 1; i < len(s.queues); i++ { // help threads that are delayed
+		s.drain(thread, &s.queues[(thread+i)%len(s.queues)])
+	}
+}
+
+// drain updates the remaining chunks of a queue and prefetches each chunk during the update of the previous one.
+func (s *stepper) drain(thread int, q *queue) {
+	i := q.next()
+	for i >= 0 {
+		after := q.next()
+		if after >= 0 && s.large {
+			s.ask(&s.chunks[after])
+		}
+		s.move(thread, &s.chunks[i])
+		i = after
+	}
+}
+
+// large is the number of bytes of weights, gradients and state above which they do not stay in the caches between steps.
+const large = 4 << 20
+
+// ask prefetches the memory that the update of a chunk writes: in a large model it is not in this processor's cache.
+func (s *stepper) ask(c *chunk) {
+	m := s.moved[c.of]
+	kernel.PrefetchOwned(m.Data[c.from:c.to])
+	for _, values := range m.follows {
+		kernel.PrefetchOwned(values[c.from:c.to])
+	}
+	for _, values := range c.state {
+		kernel.PrefetchOwned(values)
+	}
+}
+
+// move updates one chunk and projects it.
+func (s *stepper) move(thread int, c *chunk) {
+	m, g := s.moved[c.of], s.gradients[c.of]
+	if g == nil {
+		return
+	}
+	g = g[c.from:c.to]
+	if s.factor != 1 {
+		g = s.scaled(thread, g)
+	}
+	w := m.Data[c.from:c.to]
+	s.apply(w, g, c.state)
+	if !finite(w) {
+		s.bad[thread] = true
+	}
+	for _, p := range m.fused {
+		p.Project(w, m.Shape)
+	}
+	s.pass(m, w, c.from)
+	if len(m.whole) == 0 {
+		s.tell(thread, m, w, c.from)
+	}
+}
+
+// apply calls the optimizer.
+func (s *stepper) apply(w, g []float32, state [][]float32) {
+	defer namePart("optimizer", s.rule)
+	s.optimizer.Update(w, g, state, s.rate, s.step)
+}
+
+// scaled returns the clipped gradient in the thread's own memory.
+func (s *stepper) scaled(thread int, g []float32) []float32 {
+	out := s.scratch[thread][:len(g)]
+	factor := float32(s.factor)
+	for i, v := range g {
+		out[i] = v * factor
+	}
+	return out
+}
+
+func (s *stepper) projectWhole(thread int) {
+	for i := thread; i < len(s.projected); i += s.team.Threads() {
+		m := s.projected[i]
+		for _, c := range m.whole {
+			c.Project(m.Data, m.Shape)
+		}
+		s.pass(m, m.Data, 0)
+		s.tell(thread, m, m.Data, 0)
+	}
+}
+
+// constrains reports whether a constraint on glob applies to the parameter at path: to the parameter itself, or to its
+// transpose if the glob matches a tied decoder's weight.
+func constrains(glob, path string, layout *config.Layout) (asIs, swapped bool) {
+	matched := layout.MatchParameters(glob)
+	for _, p := range layout.Parameters() {
+		if slices.Contains(matched, p.Path) {
+			asIs = asIs || p.Path == path
+			swapped = swapped || p.TransposeOf == path
+		}
+	}
+	return asIs, swapped
+}
+
+// transposed applies a constraint to the transpose of a parameter, seen as the matrix whose columns belong to the indices of
+// its last axis: to the atoms of a tied decoder, which are the columns of the encoder's weight, and to the filters of a
+// convolution.
+type transposed struct {
+	of   constraints.Constraint
+	rows []float32 // the transpose
+}
+
+// Project implements [constraints.Constraint].
+func (t *transposed) Project(w []float32, shape []int) {
+	rows, turned := t.turn(w, shape)
+	t.of.Project(rows, turned)
+	m := shape[len(shape)-1]
+	n := len(w) / m
+	for i := range w {
+		w[i] = rows[i%m*n+i/m]
+	}
+}
+
+// Violation implements [constraints.Constraint].
+func (t *transposed) Violation(w []float32, shape []int) float64 {
+	return t.of.Violation(t.turn(w, shape))
+}
+
+// turn returns the transpose and its shape; both are valid until the next call.
+func (t *transposed) turn(w []float32, shape []int) ([]float32, []int) {
+	m := shape[len(shape)-1]
+	n := len(w) / m
+	if t.rows == nil {
+		t.rows = make([]float32, len(w))
+	}
+	for i, v := range w {
+		t.rows[i%m*n+i/m] = v
+	}
+	return t.rows, []int{m, n}
+}
+
+// gathering is the memory to gather the parts of one parameter.
+type gathering struct {
+	counts    []int     // elements of each process
+	part      []float32 // those of this one
+	mine, all any       // part and the parameter, stored once: calls do not allocate
+}
+
+// divide gives every process an equal number of a parameter's blocks, of which it keeps the optimizer's state (ZeRO stage 1). The
+// update, the projections that are fused with it and the norm of the gradient are computed block by block in any case: the
+// parameters get the same bits.
+//
+// Source: Rajbhandari et al., ZeRO: memory optimizations toward training trillion parameter models, 2020.
+func (s *stepper) divide(m *moved) {
+	blocks := (len(m.Data) + optim.NormBlock - 1) / optim.NormBlock
+	size := s.processes.size()
+	limits := make([]int, size+1)
+	for r := range size {
+		_, to := collective.Share(blocks, r, size)
+		limits[r+1] = min(to*optim.NormBlock, len(m.Data))
+	}
+	g := &m.gathering
+	for r := range size {
+		g.counts = append(g.counts, limits[r+1]-limits[r])
+	}
+	rank := s.processes.group.Rank()
+	m.from, m.to = limits[rank], limits[rank+1]
+	g.part = make([]float32, m.to-m.from)
+	g.mine, g.all = g.part, m.Data
+}
+
+// gather replaces values of a parameter's shape by the parts that all processes have of them.
+func (s *stepper) gather(m *moved, part []float32, all any) error {
+	copy(m.gathering.part, part)
+	return s.processes.group.AllGather(m.gathering.mine, m.gathering.counts, all)
+}
+
+// exchange gives every process the updated parameters of all, and calls the Moved functions of hooks for those that others
+// updated. It reports whether all updates were sound.
+func (s *stepper) exchange(sound bool) (bool, error) {
+	bad, err := s.processes.any(!sound)
+	if err != nil || bad {
+		return !bad, err
+	}
+	for i, m := range s.moved {
+		if s.gradients[i] == nil {
+			continue
+		}
+		if err := s.gather(m, m.Data[m.from:m.to], m.gathering.all); err != nil {
+			return false, err
+		}
+	}
+	if len(s.watching) > 0 {
+		s.team.Do(s.follow)
+	}
+	return true, nil
+}
+
+// followOthers calls the Moved functions for a thread's share of the chunks that other processes updated.
+func (s *stepper) followOthers(thread int) {
+	from, to := s.share(thread, len(s.chunks))
+	for i := from; i < to; i++ {
+		c := &s.chunks[i]
+		m := s.moved[c.of]
+		if !c.mine && len(m.whole) == 0 && s.gradients[c.of] != nil {
+			s.tell(thread, m, m.Data[c.from:c.to], c.from)
+		}
+	}
+}
+
+// saveState adds the optimizer's state of all processes to a checkpoint.
+func (s *stepper) saveState(state *checkpoint.File) error {
+	for _, m := range s.moved {
+		for i, values := range m.State {
+			if s.processes != nil {
+				all := make([]float32, len(m.Data))
+				if err := s.gather(m, values, all); err != nil {
+					return err
+				}
+				values = all
+			}
+			state.Tensors = append(state.Tensors, checkpoint.Tensor{Name: optimizerName(m, i), Shape: m.Shape, Data: values})
+		}
+	}
+	return nil
+}
+
+// restoreState loads this process's part of the optimizer's state.
+func (s *stepper) restoreState(from *stored) error {
+	for _, m := range s.moved {
+		for i, values := range m.State {
+			t, ok := from.file.Tensor(optimizerName(m, i))
+			if !ok || !slices.Equal(t.Shape, m.Shape) { // load names the problem
+				return load(from.path, from.file, optimizerName(m, i), m.Shape, values)
+			}
+			copy(values, t.Data[m.from:m.to])
+		}
+	}
+	return nil
 }

@@ -1,12 +1,23 @@
 package train
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
 
+	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
 	"tessera/hooks"
+	"tessera/internal/random"
+	"tessera/layers"
+	"tessera/losses"
+	"tessera/part"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )
@@ -221,3 +232,211 @@ func (t *trainee) close() {
 
 // errHalted is returned by an epoch that stopped early because the context ended.
 var errHalted = errors.New("halted")
+
+// training implements [hooks.Training] for one hook.
+type training struct {
+	*trainee
+	name string // of the hook
+}
+
+// Parameters implements [hooks.Training].
+func (t training) Parameters(glob string) (list []*hooks.Parameter) {
+	for _, p := range t.stepper.views {
+		if config.MatchPath(glob, p.Path) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// Evaluated implements [hooks.Training].
+func (t training) Evaluated(p *hooks.Parameter) []float32 {
+	m, err := t.shown()
+	if err != nil {
+		panic(err) // an error of this hook
+	}
+	return m.Parameters[p.Index].Data
+}
+
+// Rewrite implements [hooks.Training].
+func (t training) Rewrite(p *hooks.Parameter, change func(values []float32)) {
+	if t.searches() {
+		panic(fmt.Sprintf("it changes %s, but %s cannot continue from changed parameters", p.Path, t.spec.Optimizer.Kind))
+	}
+	change(p.Data)
+	for _, a := range t.around {
+		if values := a.Average(p); values != nil {
+			change(values)
+		}
+	}
+}
+
+// Project implements [hooks.Training].
+func (t training) Project(p *hooks.Parameter) { t.stepper.projectOne(p) }
+
+// Preparation implements [hooks.Training].
+func (t training) Preparation() any {
+	if len(t.spec.Encoder) > 0 {
+		if first, ok := t.spec.Encoder[0].Layer.(layers.Preparing); ok {
+			return first.Preparation()
+		}
+	}
+	return nil
+}
+
+// Images implements [hooks.Training].
+func (t training) Images() *data.Images { return t.images }
+
+// Random implements [hooks.Training].
+func (t training) Random(counter int) *rand.Rand {
+	return random.Stream(t.spec.Train.Seed, "hook/"+t.name, uint64(counter))
+}
+
+// Epoch implements [hooks.Training].
+func (t training) Epoch() int { return t.progress.Epoch }
+
+// Step implements [hooks.Training].
+func (t training) Step() int { return t.progress.Step }
+
+// Stop implements [hooks.Training].
+func (t training) Stop() { t.progress.Stopped = true }
+
+// Threads implements [hooks.Training].
+func (t training) Threads() int { return t.options.Team.Threads() }
+
+// Do implements [hooks.Training].
+func (t training) Do(f func(thread int)) { t.options.Team.Do(f) }
+
+// BatchSizes implements [hooks.Training].
+func (t training) BatchSizes() []int { return batchSizes(t.images.Len(), t.spec.Train.Batch) }
+
+// Compile implements [hooks.Training].
+func (t training) Compile(want hooks.Value, images ...int) (hooks.Program, error) {
+	name := map[hooks.Value]string{hooks.Code: losses.Code, hooks.Output: losses.Output, hooks.ImageGradient: graph.InputGradient}[want]
+	p := &valueProgram{t.trainee, name, compiled{}}
+	t.compiled = append(t.compiled, p.of)
+	for _, n := range images {
+		if _, err := p.program(n); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// valueProgram computes one value for any number of images; it implements [hooks.Program].
+type valueProgram struct {
+	*trainee
+	want string
+	of   compiled
+}
+
+// program returns the program for n images.
+func (v *valueProgram) program(n int) (p *program, err error) {
+	if v.of[n] == nil {
+		if p, err = compile(v.model, v.options.Backend, graph.Request{Batch: n, Want: []string{v.want}}); err == nil {
+			v.of[n] = p
+		}
+	}
+	return v.of[n], err
+}
+
+// Run implements [hooks.Program].
+func (v *valueProgram) Run(images, clean []float32) ([]float32, error) {
+	p, err := v.program(len(images) / v.model.Pixels())
+	if err != nil {
+		return nil, err
+	}
+	for i, values := range [][]float32{images, clean}[:len(p.Inputs)] {
+		if err := p.runner.Bind(i, values); err != nil {
+			return nil, err
+		}
+	}
+	err = p.runner.Run()
+	return p.runner.Tap(0), err
+}
+
+// initialise gives all processes the same first parameters: those of rank 0, which alone reads the run to start from.
+func (n *trainee) initialise() error {
+	if n.processes.leads() {
+		if err := n.start(); err != nil {
+			return err
+		}
+	}
+	return n.processes.shareWeights(n.stepper.views)
+}
+
+// start initialises a new run with the parameters of another run, and projects them. A resumed run reads them from its
+// state: the other run may have been deleted.
+//
+// A folder that is not a run, or a run that has no parameters, is an error of the declaration ([part.KeyError]);
+// parameters that are missing or of another shape are a [*checkpoint.Error] that names each of them.
+func (n *trainee) start() error {
+	s := n.spec.Start
+	if s == nil {
+		return nil
+	}
+	run := cmp.Or(n.options.Start, s.Run)
+	from, err := Open(run)
+	switch {
+	case errors.Is(err, folder.ErrNotRun):
+		return n.refuse(fmt.Sprintf("%s is not the folder of a run", s.Run))
+	case err != nil:
+		return fmt.Errorf("model %q: start: %w", n.spec.Name, err)
+	case from.Model == nil:
+		return n.refuse(fmt.Sprintf("%s is a run of kind %q, which has no network parameters", s.Run, from.Spec.Kind))
+	}
+	if err := n.take(from, s.On); err != nil {
+		return fmt.Errorf("model %q: start: %w", n.spec.Name, err)
+	}
+	n.stepper.Project()
+	n.started, err = ParametersOf(run)
+	return err
+}
+
+// StartOf returns the file from which a new run of a model takes its initial parameters; nil if the model has no start.
+func StartOf(spec *config.Model) (*data.File, error) {
+	if spec == nil || spec.Start == nil {
+		return nil, nil
+	}
+	return ParametersOf(spec.Start.Run)
+}
+
+// ParametersOf names the file of a run that [Open] would read the parameters from.
+func ParametersOf(run string) (*data.File, error) {
+	path, contents, err := folderOf(run).parameters()
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(contents)
+	return &data.File{Path: path, SHA256: hex.EncodeToString(sum[:])}, nil
+}
+
+// refuse is the error for a run without suitable parameters.
+func (n *trainee) refuse(problem string) error {
+	return fmt.Errorf("model %q: start: %w", n.spec.Name, part.KeyError{Key: "run", Problem: problem})
+}
+
+// take copies every parameter that matches the glob, or none if one of them does not fit.
+func (n *trainee) take(from *Trained, glob string) error {
+	var problems []string
+	taken := map[*graph.Parameter]*graph.Parameter{}
+	for _, p := range n.model.Parameters {
+		if !config.MatchPath(glob, p.Path) {
+			continue
+		}
+		if q, err := from.Parameter(p.Path); err != nil {
+			problems = append(problems, p.Path+" is missing")
+		} else if !slices.Equal(q.Shape, p.Shape) {
+			problems = append(problems, fmt.Sprintf("%s has shape %v, want %v", p.Path, q.Shape, p.Shape))
+		} else {
+			taken[p] = q
+		}
+	}
+	if len(problems) > 0 {
+		return checkpoint.Mismatchf(from.Path, "does not match: %s; exclude parameters with `on`", strings.Join(problems, "; "))
+	}
+	for p, q := range taken {
+		copy(p.Data, q.Data)
+	}
+	return nil
+}

@@ -5,6 +5,7 @@ package cli
 import (
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,18 +19,20 @@ var preemption = []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR1}
 
 func TestASchedulersSignalLeavesACheckpointAndExitCode75(t *testing.T) {
 	b := newBench(t)
-	b.must(0, append([]string{"train", "small", "--out", "whole"}, long...)...)
-	r := b.signalled(func() bool { return b.measured("cut") > 0 }, preemption, append([]string{"train", "small", "--out", "cut"}, long...)...)
+	endless := []string{"train", "small", "--epochs", "100000", "--threads", "3", "--out", "cut"}
+	r := b.signalled(func() bool { return b.measured("cut") > 0 }, preemption, "cut", endless...)
 	if r.code != exitPreempted {
 		t.Fatalf("train: exit code %d, want %d: %s", r.code, exitPreempted, r.stderr)
 	}
 	b.contains("standard error", r.stderr, "preempted by a scheduler's signal", "cut: interrupted at step ", "resume")
 	before := b.measured("cut")
-	r = b.signalled(func() bool { return b.measured("cut") > before }, preemption, "resume", "cut")
+	r = b.signalled(func() bool { return b.measured("cut") > before }, preemption, "", "resume", "cut")
 	if r.code != exitPreempted {
 		t.Fatalf("resume: exit code %d, want %d: %s", r.code, exitPreempted, r.stderr)
 	}
-	b.must(0, "resume", "cut")
+	epochs := strconv.Itoa(b.complete("cut") + 5)
+	b.must(0, "resume", "cut", "--epochs", epochs)
+	b.must(0, "train", "small", "--epochs", epochs, "--threads", "3", "--out", "whole")
 	b.sameRun("whole", "cut")
 }
 
@@ -62,7 +65,7 @@ func TestAPreemptedSweepAndPreemptedTasksEndWithTheBytesOfAWholeSweep(t *testing
 	b := newBench(t)
 	b.write("models.toml", slow)
 	b.must(0, "sweep", "slow", "--out", "whole")
-	r := b.signalled(func() bool { return b.epochs("cut") > 0 }, preemption, "sweep", "slow", "--out", "cut")
+	r := b.signalled(func() bool { return b.epochs("cut") > 0 }, preemption, "cut", "sweep", "slow", "--out", "cut")
 	if r.code != exitPreempted {
 		t.Fatalf("sweep: exit code %d, want %d: %s", r.code, exitPreempted, r.stderr)
 	}
@@ -74,7 +77,7 @@ func TestAPreemptedSweepAndPreemptedTasksEndWithTheBytesOfAWholeSweep(t *testing
 	if b.contains("standard error", r.stderr, "task", "4 waiting"); r.stdout != "" {
 		b.Errorf("results of no trial: %s", r.stdout)
 	}
-	r = b.signalled(func() bool { return b.epochs("array") > 0 }, preemption, "trial", "array", "0")
+	r = b.signalled(func() bool { return b.epochs("array") > 0 }, preemption, "array/trials", "trial", "array", "0")
 	if r.code != exitPreempted {
 		t.Fatalf("trial: exit code %d, want %d: %s", r.code, exitPreempted, r.stderr)
 	}
@@ -152,7 +155,7 @@ func TestATrialOfAnotherProcessIsTriedAgain(t *testing.T) {
 	b := newBench(t)
 	b.write("models.toml", slow)
 	b.must(0, "sweep", "slow", "--emit", "kubernetes", "-o", "array")
-	b.signalled(func() bool { return b.epochs("array") > 0 }, preemption, "trial", "array", "0")
+	b.signalled(func() bool { return b.epochs("array") > 0 }, preemption, "array/trials", "trial", "array", "0")
 	trials, err := filepath.Glob(b.path("array/trials/*"))
 	if err != nil || len(trials) != 1 {
 		t.Fatal(err, trials)

@@ -93,7 +93,7 @@ func TestEncodeAndDecodeWithABaseline(t *testing.T) {
 	if err := data.WriteImages(b.path("negative.npy"), []int{32, 32}, images); err != nil {
 		t.Fatal(err)
 	}
-	b.contains("stderr", b.must(exitData, "encode", "runs/factors", "--in", "negative.npy", "--out", "x.npy").stderr, "image 0, pixel 5: got -1")
+	b.contains("stderr", b.must(exitData, "encode", "runs/factors", "--in", "negative.npy", "--out", "x.npy").stderr, "sample 0, value 5: got -1")
 }
 
 func TestBaselinesOnRealImages(t *testing.T) {

@@ -70,8 +70,8 @@ func figureCommand() *cobra.Command {
 	kinds := figureKinds()
 	cmd := &cobra.Command{
 		Use:     "figure KIND [RUN...]",
-		Short:   "Draw a figure of runs as PNG or SVG",
-		Long:    "Draw a figure of runs as PNG or SVG. The kinds are:\n\n" + kindLines(kinds) + "\nA folder of a sweep stands for its settings. hoyer-scatter, mse-scatter, pareto, and curves over the weight of the KL\npenalty also show the published numbers of the study. Without runs they show only these.",
+		Short:   "Draw a figure of runs as PNG, SVG or PDF",
+		Long:    "Draw a figure of runs as PNG, SVG or PDF. The kinds are:\n\n" + kindLines(kinds) + "\nA folder of a sweep stands for its settings. hoyer-scatter, mse-scatter, pareto, and curves over the weight of the KL\npenalty also show the published numbers of the study. Without runs they show only these.",
 		Example: "  tessera figure reconstructions runs/shallow runs/shallow-nonneg-kl\n  tessera figure pareto runs/* --out pareto.svg",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -107,7 +107,7 @@ func figureCommand() *cobra.Command {
 		return kindNames(kinds), cobra.ShellCompDirectiveNoFileComp
 	}
 	w.add(cmd)
-	cmd.Flags().StringVarP(&w.out, "out", "o", "", "output file, .png or .svg (default KIND.png)")
+	cmd.Flags().StringVarP(&w.out, "out", "o", "", "output file, .png, .svg or .pdf (default KIND.png)")
 	cmd.Flags().IntSliceVar(&w.images, "images", nil, "indices of the images to show, test images where the set has them (default the images of the study, or ten evenly spread ones)")
 	cmd.Flags().Float64Var(&w.target, "target", 0.3, "target p of the figure penalties, 0 or in (0,1)")
 	cmd.Flags().StringSliceVar(&w.x, "x", nil, "swept key over which curves are drawn (default the one with the most values); several, separated by commas, where models have different keys")
@@ -134,9 +134,9 @@ func (w *figureWork) check(kinds []figureKind, args []string) (*figureKind, erro
 	case w.published != shallowPublished && w.published != deepPublished && w.published != nonePublished:
 		return nil, usagef("--published: got %q, want %q, %q or %q", w.published, shallowPublished, deepPublished, nonePublished)
 	case len(w.x) > 0 && kind.name != "curves":
-		return nil, usagef("figure %s: --x is of curves", kind.name)
+		return nil, usagef("figure %s: only curves have --x", kind.name)
 	case len(w.metrics) > 0 && kind.name != "curves" && kind.name != "pareto":
-		return nil, usagef("figure %s: --metrics is of curves and pareto", kind.name)
+		return nil, usagef("figure %s: only curves and pareto have --metrics", kind.name)
 	case len(w.metrics) > 0 && kind.name == "pareto" && len(w.metrics) != 2:
 		return nil, usagef("--metrics: got %q, want the two metrics of pareto", w.metrics)
 	case w.target < 0 || w.target >= 1 || math.IsNaN(w.target):

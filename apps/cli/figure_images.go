@@ -6,6 +6,7 @@ import (
 
 	"tessera"
 	"tessera/apps/internal/study"
+	"tessera/data"
 	"tessera/metrics"
 	"tessera/show/figures"
 )
@@ -22,11 +23,13 @@ func drawAtoms(w *figureWork) (f *figures.Figure, err error) {
 			return usagef("%s has no atoms", label)
 		}
 		if len(runs) == 1 {
-			f, err = figures.Atoms(a)
+			names, _ := r.ValueNames(w.ctx) // the numbers of the values do without the file
+			f, err = figures.Atoms(a, names...)
 			return err
 		}
 		row, n := study.FirstAtoms(r)
 		row.Caption = fmt.Sprintf("%s: %d of %d atoms", label, n, a.Count)
+		row.Values, _ = r.ValueNames(w.ctx)
 		rows = append(rows, row)
 		return nil
 	})
@@ -52,6 +55,20 @@ type display struct {
 	images   []float32
 	names    []string // their indices
 	measured *metrics.Result
+	scaling  *data.Scaling
+}
+
+// scale gives vectors the units in which the model sees them, so that their values share an axis. Images stay as they are.
+func (d display) scale(row figures.ImageRow) figures.ImageRow {
+	if len(row.Shape) > 1 || d.scaling == nil {
+		return row
+	}
+	row.Images = slices.Clone(row.Images)
+	for i, v := range row.Images {
+		at := i % row.Shape[0]
+		row.Images[i] = (v - d.scaling.Shift[at]) * d.scaling.Factor[at]
+	}
+	return row
 }
 
 // displays calls do for each run with the shown images of the data set, which must be the same for all runs.
@@ -63,10 +80,11 @@ func (w *figureWork) displays(do func(display) error) error {
 		} else if name != dataset {
 			return usagef("%s: runs on different data sets have no images in common (got %s, want %s as for the other runs)", label, name, dataset)
 		}
-		all, err := r.Images(w.ctx)
+		sample, err := r.Sample(w.ctx, data.TestSplit)
 		if err != nil {
 			return err
 		}
+		all := sample.Images.Scaled(nil)
 		indices := w.images
 		if len(indices) == 0 {
 			indices = figures.DisplayIndices(dataset, all.Len())
@@ -74,7 +92,7 @@ func (w *figureWork) displays(do func(display) error) error {
 		if i := slices.IndexFunc(indices, func(i int) bool { return i < 0 || i >= all.Len() }); i >= 0 {
 			return usagef("--images: got %d, want 0 to %d", indices[i], all.Len()-1)
 		}
-		d := display{label: label, run: r, images: make([]float32, len(indices)*all.Pixels())}
+		d := display{label: label, run: r, scaling: sample.Images.Scaling(), images: make([]float32, len(indices)*all.Pixels())}
 		all.Batch(d.images, indices)
 		for _, i := range indices {
 			d.names = append(d.names, fmt.Sprintf("sample %d", i))
@@ -95,9 +113,15 @@ func drawReconstructions(w *figureWork) (*figures.Figure, error) {
 		if rows == nil {
 			rows = append(rows, study.Originals(d.run.Shape(), d.images))
 			rows[0].Names = d.names
+			rows[0].Values, _ = d.run.ValueNames(w.ctx)
+			if rows[0] = d.scale(rows[0]); len(rows[0].Shape) == 1 && d.scaling != nil {
+				rows[0].Caption += ", scaled"
+			}
 		}
 		row, err := study.Reconstructions(d.run, d.images, study.Caption(d.label, "mse", d.measured.Values, "mse"))
-		rows = append(rows, row)
+		if err == nil {
+			rows = append(rows, d.scale(row))
+		}
 		return err
 	})
 	if err != nil {

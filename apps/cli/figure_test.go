@@ -80,14 +80,14 @@ func TestMistakesInFiguresAreUsage(t *testing.T) {
 		{"figure atoms", "missing run"},
 		{"figure pareto --published none", "missing run"},
 		{"figure network runs/small", "takes no runs"},
-		{"figure atoms runs/small --out atoms.gif", "want .png or .svg"},
+		{"figure atoms runs/small --out atoms.gif", "want .png, .svg or .pdf"},
 		{"figure atoms runs/none", "no such folder"},
 		{"figure training runs", "not a run"},
 		{"figure penalties --target 1", "--target"},
 		{"figure curves --published all", "--published"},
 		{"figure codes runs/small --images 256", "want 0 to 255"},
 		{"figure reconstructions runs/small bars", "bars: runs on different data sets have no images in common (got bars, want swimmer"},
-		{"figure pareto filters --published none", "figure pareto: report: no points to draw with mse and max_approx: runs without atoms"},
+		{"figure pareto filters --published none", "figure pareto: no points to draw with mse and max_approx: runs without atoms"},
 		{"figure pareto runs/small bars", "bars: errors on different data sets cannot be compared (got bars, want swimmer"},
 	} {
 		b.contains(c.args, b.must(exitUsage, strings.Fields(c.args)...).stderr, c.want)

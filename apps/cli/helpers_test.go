@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -206,4 +207,16 @@ func (b *bench) timeless(run string) string {
 		lines = append(lines, before)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// complete is the number of epochs in the checkpoint of a run.
+func (b *bench) complete(out string) int {
+	b.Helper()
+	_, text, _ := strings.Cut(b.read(filepath.Join(out, "state.safetensors")), `"epoch":"`)
+	number, _, _ := strings.Cut(text, `"`)
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		b.Fatalf("%s: the checkpoint records no epoch: %v", out, err)
+	}
+	return n
 }

@@ -87,7 +87,7 @@ func TestARunInTrainingIsListedAsSuch(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for !b.exists("runs/small/metrics.jsonl") {
+	for b.measured("runs/small") == 0 {
 		time.Sleep(5 * time.Millisecond)
 	}
 	r := b.runs()

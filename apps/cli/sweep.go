@@ -16,6 +16,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/kernel"
+	"tessera/metrics"
 	"tessera/sweep"
 	"tessera/sweep/fleet"
 )
@@ -103,7 +104,7 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, name string) error {
 		return f.estimate(cmd, spec, cores)
 	}
 	return f.run(cmd, spec, func(s *sweep.Sweep, results *sweep.Results) error {
-		return printResults(cmd.OutOrStdout(), s, results)
+		return printResults(cmd.OutOrStdout(), s, results, f.asked())
 	})
 }
 
@@ -191,6 +192,14 @@ func (f *sweepFlags) chosenSeeds(changes []config.Set) (config.Set, error) {
 	return seeds, nil
 }
 
+// asked are the names of the metrics that the flags ask for; none for the default ones.
+func (f *metricFlags) asked() []string {
+	if f.svm && len(f.names) > 0 {
+		return append(slices.Clone(f.names), "svm", "svm_holdout")
+	}
+	return f.names
+}
+
 // printTrials shows the trials of a sweep.
 func printTrials(out io.Writer, s *sweep.Sweep) error {
 	t := newTable(out)
@@ -204,14 +213,46 @@ func printTrials(out io.Writer, s *sweep.Sweep) error {
 	return t.flush()
 }
 
-// shownMetrics are the columns of the table at the end of a sweep; the files contain all metrics.
-var shownMetrics = []string{"mse", "hoyer", "hoyer_contribution", "max_approx", "dead_units", "accuracy", "svm_accuracy"}
+// briefMetrics are the columns of the table of a sweep for which no metrics were asked; the files contain all metrics.
+var briefMetrics = []string{"mse", "hoyer", "hoyer_contribution", "max_approx", "dead_units", "accuracy", "svm_accuracy"}
+
+// columnsOf are the metrics in the table of a sweep, those of heads included: the ones that were asked for, by name or glob, and the ones by
+// which settings are selected.
+func columnsOf(r *sweep.Results, asked []string) (columns []string) {
+	if len(asked) == 0 {
+		asked = briefMetrics
+	}
+	for _, c := range r.Select {
+		asked = append(slices.Clone(asked), c.Metric[strings.LastIndex(c.Metric, ".")+1:])
+	}
+	for _, name := range asked {
+		chosen, err := metrics.Select(name)
+		if err != nil { // of a command with other parts
+			continue
+		}
+		for _, one := range chosen {
+			for _, row := range r.Trials {
+				if row.Metrics == nil {
+					continue
+				}
+				measured, ok := metrics.Selection{one}.Of(row.Metrics)
+				for i := 0; ok && i < len(measured.Values); i++ {
+					if v := measured.Values[i]; v.Missing == "" && !slices.Contains(columns, v.Name) {
+						columns = append(columns, v.Name)
+					}
+				}
+			}
+		}
+	}
+	return columns
+}
 
 // printResults prints one row per setting, the selected settings with their metrics on the test images, and the paths of
 // the complete results.
-func printResults(out io.Writer, s *sweep.Sweep, r *sweep.Results) error {
+func printResults(out io.Writer, s *sweep.Sweep, r *sweep.Results, asked []string) error {
+	shown := columnsOf(r, asked)
 	fmt.Fprintf(out, "measured on %s\n\n", splitText(r.Split))
-	if err := printSettings(out, r.Keys, r.Settings); err != nil {
+	if err := printSettings(out, r.Keys, r.Settings, shown); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "\nsweep  %s\n", filepath.Join(s.Path, sweep.TableFile))
@@ -223,7 +264,7 @@ func printResults(out io.Writer, s *sweep.Sweep, r *sweep.Results) error {
 		criteria = append(criteria, c.String())
 	}
 	fmt.Fprintf(out, "\nselected by %s, measured on %s\n\n", strings.Join(criteria, ", "), splitText(string(s.SelectedOn())))
-	if err := printSettings(out, r.Keys, r.Selected); err != nil {
+	if err := printSettings(out, r.Keys, r.Selected, shown); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(out, "\nselected  %s\n", filepath.Join(s.Path, sweep.SelectedFile))
@@ -239,8 +280,8 @@ func splitText(split string) string {
 }
 
 // printSettings prints one row per setting.
-func printSettings(out io.Writer, keys []string, settings []sweep.Setting) error {
-	shown := slices.DeleteFunc(slices.Clone(shownMetrics), func(name string) bool {
+func printSettings(out io.Writer, keys []string, settings []sweep.Setting, shown []string) error {
+	shown = slices.DeleteFunc(slices.Clone(shown), func(name string) bool {
 		return !slices.ContainsFunc(settings, func(s sweep.Setting) bool { _, ok := s.Mean.Number(name); return ok })
 	})
 	t := newTable(out)

@@ -180,7 +180,7 @@ func (f *sweepFlags) gather(cmd *cobra.Command, name string) error {
 		return err
 	}
 	if ended := func(g sweep.Gathered) bool { return g.State == sweep.Done || g.State == sweep.Broken }; slices.ContainsFunc(all, ended) {
-		if err := printResults(cmd.OutOrStdout(), s, results); err != nil {
+		if err := printResults(cmd.OutOrStdout(), s, results, (&metricFlags{m.Metrics, m.SVM}).asked()); err != nil {
 			return err
 		}
 	}

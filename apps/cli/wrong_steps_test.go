@@ -79,7 +79,7 @@ func TestFirstStepAfterAnInterruption(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for !b.exists("runs/small/metrics.jsonl") {
+	for b.measured("runs/small") == 0 {
 		time.Sleep(5 * time.Millisecond)
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {

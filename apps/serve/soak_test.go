@@ -35,7 +35,7 @@ func dialled(address string, f func(c net.Conn) error) error {
 		return err
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(10 * time.Minute))
 	return f(c)
 }
 

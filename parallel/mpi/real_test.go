@@ -47,7 +47,7 @@ var ranks = map[string]func(g *mpi.Group) error{
 }
 
 func rank(work string) int {
-	g, err := mpi.Join(mpi.Options{Deadline: 10 * time.Second})
+	g, err := mpi.Join(mpi.Options{Deadline: time.Minute})
 	if err == nil {
 		err = ranks[work](g)
 	}

@@ -18,13 +18,13 @@ const largestAtom = 256
 
 // Atoms draws a dictionary as a grid, row by row, each atom scaled separately, see [Signed], under the number of its unit, from 0. Where
 // cells are too narrow, only some columns are numbered. The decoder's bias, if there is one, is the last cell, in a yellow frame.
-// Atoms that are vectors are a heat map, see [HeatMaps].
-func Atoms(a *metrics.Atoms) (*Figure, error) {
+// Atoms that are vectors are a heat map, see [HeatMaps]; names are those of their values, if these have names.
+func Atoms(a *metrics.Atoms, names ...string) (*Figure, error) {
 	if a == nil || a.Count < 1 || len(a.Values) != a.Count*a.Pixels() || a.Bias != nil && len(a.Bias) != a.Pixels() {
-		return nil, errors.New("report: no atoms to draw")
+		return nil, errors.New("figures: no atoms to draw")
 	}
 	if isVectors(a.Shape) {
-		return vectorAtoms(a)
+		return vectorAtoms(a, names)
 	}
 	cells, n := a.Values, a.Count
 	if a.Bias != nil {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg/draw"
 )
 
 // axis is the scale of one direction of a panel.
@@ -15,6 +16,7 @@ type axis struct {
 	inverted bool      // from top to bottom; only of linear axes
 	min, max float64   // the least range that is shown; both 0 leave it to the data
 	marks    []float64 // the only values with ticks; nil marks round values
+	names    []string  // of the values 0, 1, 2, ...
 }
 
 // shows reports whether the axis can show a value.
@@ -32,6 +34,12 @@ func (a axis) set(to *plot.Axis) {
 	}
 	if a.marks != nil {
 		a.mark(to)
+		return
+	}
+	if a.names != nil {
+		to.Tick.Marker = namedTicks(a.names)
+		to.Tick.Label.Rotation = math.Pi / 2
+		to.Tick.Label.XAlign, to.Tick.Label.YAlign = draw.XRight, draw.YCenter
 		return
 	}
 	if !a.log {
@@ -80,6 +88,37 @@ func ceilLog(v float64) float64 {
 func decimal(digit float64, n int) float64 {
 	v, _ := strconv.ParseFloat(strconv.FormatFloat(digit, 'f', -1, 64)+"e"+strconv.Itoa(n), 64) // digits and an exponent
 	return v
+}
+
+// namedTicks labels 0, 1, 2, ... with names, evenly spread ones where there are many.
+type namedTicks []string
+
+const (
+	mostNames = 40
+	longest   = 24 // letters of a name
+)
+
+// height is how many pixels the names take below an axis.
+func (n namedTicks) height() (most int) {
+	for _, t := range n.Ticks(0, float64(len(n))) {
+		most = max(most, pixels(textStyle(tickSize).Width(t.Label)))
+	}
+	return most
+}
+
+// Ticks implements [plot.Ticker].
+func (n namedTicks) Ticks(least, most float64) (ticks []plot.Tick) {
+	every := (len(n) + mostNames - 1) / mostNames
+	for i := 0; i < len(n); i += every {
+		name := []rune(n[i])
+		if len(name) > longest {
+			name = append(name[:longest-1], '…')
+		}
+		if v := float64(i); least <= v && v <= most {
+			ticks = append(ticks, plot.Tick{Value: v, Label: string(name) + "  "}) // a distance from the axis
+		}
+	}
+	return ticks
 }
 
 // linearTicks marks and labels three to six multiples of 1, 2 or 5 times a power of ten, fewer where only whole numbers have a

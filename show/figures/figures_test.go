@@ -54,6 +54,9 @@ func figures(t *testing.T) map[string]func() (*Figure, error) {
 		"vector_atoms": func() (*Figure, error) {
 			return Atoms(&metrics.Atoms{Shape: []int{40}, Count: 20, Values: waves(20, 40, 1), Bias: waves(1, 40, 0.3)})
 		},
+		"vector_atoms_named": func() (*Figure, error) {
+			return Atoms(&metrics.Atoms{Shape: []int{5}, Count: 4, Values: waves(4, 5, 1)}, "length [mm]", "mass [g]", "temperature", "pressure at the inlet [Pa] of the left tube", "m4")
+		},
 		"spectra": func() (*Figure, error) {
 			return Spectra(ImageRow{Caption: "originals", Shape: []int{40}, Images: waves(3, 40, 1), Names: []string{"sample 0", "sample 9", "sample 18"}},
 				ImageRow{Caption: "vectors: mse 0.01", Shape: []int{40}, Images: waves(3, 40, 0.9)})

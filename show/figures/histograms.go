@@ -23,7 +23,7 @@ const (
 	histogramGap   = 10
 	histogramHead  = 8  // half a label above the bars
 	histogramFoot  = 18 // the labels of the axis
-	histogramLeft  = 26 // the labels of the counts, before the first
+	histogramLeft  = 34 // the labels of the counts, before the first
 	histogramWidth = bins + histogramGap
 )
 
@@ -34,12 +34,12 @@ const (
 // hide the few large ones.
 func Histograms(rows ...CodeRow) (*Figure, error) {
 	if len(rows) == 0 {
-		return nil, errors.New("report: no codes to draw")
+		return nil, errors.New("figures: no codes to draw")
 	}
 	blocks := []block{histogramNames()}
 	for _, row := range rows {
 		if row.Units < 1 || len(row.Codes) == 0 || len(row.Codes)%row.Units != 0 {
-			return nil, fmt.Errorf("report: got %d values, want whole codes of %d units", len(row.Codes), row.Units)
+			return nil, fmt.Errorf("figures: got %d values, want whole codes of %d units", len(row.Codes), row.Units)
 		}
 		h, err := newHistograms(row)
 		if err != nil {
@@ -76,7 +76,7 @@ func newHistograms(row CodeRow) (*histograms, error) {
 	for _, v := range row.Codes {
 		f := float64(v)
 		if math.IsNaN(f) || math.IsInf(f, 0) {
-			return nil, errors.New("report: codes with NaN or infinite values cannot be drawn")
+			return nil, errors.New("figures: codes with NaN or infinite values cannot be drawn")
 		}
 		h.low, h.high = min(h.low, f), max(h.high, f)
 	}
@@ -106,6 +106,9 @@ func (h *histograms) draw(c draw.Canvas) {
 	label := textStyle(smallSize)
 	label.XAlign, label.YAlign = draw.XRight, draw.YCenter
 	c.FillText(label, vg.Point{X: c.Min.X + dots(histogramLeft-4), Y: foot + dots(barHeight)}, fmt.Sprint(h.cut))
+	units := label
+	units.XAlign, units.Rotation = draw.XCenter, math.Pi/2
+	c.FillText(units, vg.Point{X: c.Min.X + dots(histogramLeft-12), Y: foot + dots(barHeight)/2}, "units")
 	c.FillText(label, vg.Point{X: c.Min.X + dots(histogramLeft-4), Y: foot}, "0")
 	for i := range len(h.Codes) / h.Units {
 		h.one(c, c.Min.X+dots(histogramLeft+i*histogramWidth), foot, h.Codes[i*h.Units:(i+1)*h.Units])
@@ -130,6 +133,10 @@ func (h *histograms) one(c draw.Canvas, left, foot vg.Length, code []float32) {
 	c.FillText(label, vg.Point{X: left, Y: foot - 2}, shortNumber(h.low))
 	label.XAlign = draw.XRight
 	c.FillText(label, vg.Point{X: right, Y: foot - 2}, shortNumber(h.high))
+	label.XAlign = draw.XCenter
+	if 2*label.Width(shortNumber(h.high))+label.Width("  value") < right-left {
+		c.FillText(label, vg.Point{X: (left + right) / 2, Y: foot - 2}, "value")
+	}
 }
 
 func shortNumber(v float64) string { return fmt.Sprintf("%.3g", v) }

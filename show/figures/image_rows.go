@@ -10,13 +10,14 @@ type ImageRow struct {
 	Columns int       // images to a line; 0 means 10
 	Tone    Tone      // of images
 	Names   []string  // of vectors, see [Spectra]
+	Values  []string  // the names of the values of a vector; nil numbers them
 }
 
 // ImageRows draws rows of images below each other, each image magnified by a whole number without smoothing. Three
 // channels are drawn as colours; other numbers of channels as the grey of their mean.
 func ImageRows(rows ...ImageRow) (*Figure, error) {
 	if len(rows) == 0 {
-		return nil, errors.New("report: no images to draw")
+		return nil, errors.New("figures: no images to draw")
 	}
 	blocks := make([]block, len(rows))
 	for i, row := range rows {

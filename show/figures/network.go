@@ -26,12 +26,12 @@ const (
 // and a bias unit, +1, below the units of each layer but the last.
 func Network(layers ...NetworkLayer) (*Figure, error) {
 	if len(layers) < 2 {
-		return nil, errors.New("report: a network has at least two layers")
+		return nil, errors.New("figures: a network has at least two layers")
 	}
 	most := 0
 	for i, l := range layers {
 		if l.Units < 1 || l.Units > 32 {
-			return nil, fmt.Errorf("report: layer %d of the network: got %d units, want 1 to 32", i, l.Units)
+			return nil, fmt.Errorf("figures: layer %d of the network: got %d units, want 1 to 32", i, l.Units)
 		}
 		most = max(most, network(layers).circles(i))
 	}

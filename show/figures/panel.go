@@ -60,7 +60,7 @@ func (p panel) plot() (*plot.Plot, error) {
 		empty = false
 		p.addBars(out, l)
 		if err := addLine(out, l, points); err != nil {
-			return nil, fmt.Errorf("report: panel %q: %w", p.title, err)
+			return nil, fmt.Errorf("figures: panel %q: %w", p.title, err)
 		}
 	}
 	p.x.set(&out.X)

@@ -28,9 +28,9 @@ func ParetoOf(x, y string, points []Point) (*Figure, error) {
 		m, ok := metrics.MeasureOf(name)
 		switch {
 		case !ok:
-			return nil, fmt.Errorf("report: unknown metric %q", name)
+			return nil, fmt.Errorf("unknown metric %q", name)
 		case m.Better == metrics.Neither:
-			return nil, fmt.Errorf("report: %s has no front: neither a larger nor a smaller one is better", name)
+			return nil, fmt.Errorf("%s has no front: neither a larger nor a smaller one is better", name)
 		}
 		of[i] = metric{axis: pointAxis(name, points), of: numberOf(name), name: name, higher: m.Better == metrics.Higher}
 	}

@@ -33,7 +33,7 @@ func Penalties(target float64) (*Figure, error) {
 	case target == 0:
 		from, to = -1, 1
 	case !(target > 0 && target < 1):
-		return nil, fmt.Errorf("report: target of the penalties: got %v, want 0 or in (0,1)", target)
+		return nil, fmt.Errorf("target of the penalties: got %v, want 0 or in (0,1)", target)
 	}
 	p := panel{
 		x: axis{label: "mean activation t of a unit", min: math.Round(from), max: math.Round(to)},

@@ -27,7 +27,7 @@ type Point struct {
 }
 
 // ErrNoPoints means that a figure has no points to draw: no run has the metrics of its axes.
-var ErrNoPoints = errors.New("report: no points to draw")
+var ErrNoPoints = errors.New("no points to draw")
 
 // metric is one number of a point; NaN, which is not drawn, if it has none.
 type metric struct {

@@ -68,7 +68,7 @@ func parsePublished(text []byte) ([]Published, error) {
 	read.Comment = '#'
 	records, err := read.ReadAll()
 	if err != nil {
-		return nil, fmt.Errorf("report: published.csv: %w", err)
+		return nil, fmt.Errorf("published.csv: %w", err)
 	}
 	var rows []Published
 	for i, record := range records[1:] {
@@ -80,7 +80,7 @@ func parsePublished(text []byte) ([]Published, error) {
 			}
 			number, err := strconv.ParseFloat(record[j], 64)
 			if err != nil {
-				return nil, fmt.Errorf("report: published.csv: row %d, %s: %w", i+1, records[0][j], err)
+				return nil, fmt.Errorf("published.csv: row %d, %s: %w", i+1, records[0][j], err)
 			}
 			switch name := records[0][j]; name {
 			case "p":

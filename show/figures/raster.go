@@ -34,7 +34,7 @@ type raster struct {
 // within cell.
 func newRaster(shape []int, columns int, tone Tone, values []float32, width, cell int) (*raster, int, error) {
 	if len(shape) < 2 || len(shape) > 3 {
-		return nil, 0, fmt.Errorf("report: images of shape %v cannot be drawn, want (height, width) or (height, width, channels)", shape)
+		return nil, 0, fmt.Errorf("figures: images of shape %v cannot be drawn, want (height, width) or (height, width, channels)", shape)
 	}
 	r := &raster{height: shape[0], width: shape[1], channels: 1, columns: columns, tone: tone}
 	if len(shape) == 3 {
@@ -42,11 +42,11 @@ func newRaster(shape []int, columns int, tone Tone, values []float32, width, cel
 	}
 	size := r.height * r.width * r.channels
 	if size < 1 || len(values) == 0 || len(values)%size != 0 {
-		return nil, 0, fmt.Errorf("report: got %d values, want whole images of shape %v", len(values), shape)
+		return nil, 0, fmt.Errorf("figures: got %d values, want whole images of shape %v", len(values), shape)
 	}
 	for _, v := range values {
 		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-			return nil, 0, errors.New("report: images with NaN or infinite values cannot be drawn")
+			return nil, 0, errors.New("figures: images with NaN or infinite values cannot be drawn")
 		}
 	}
 	n := len(values) / size
@@ -158,7 +158,7 @@ func Pixels(shape []int, tone Tone, values []float32) (*image.RGBA, error) {
 		return nil, err
 	}
 	if n != 1 {
-		return nil, fmt.Errorf("report: got %d images, want one", n)
+		return nil, fmt.Errorf("figures: got %d images, want one", n)
 	}
 	drawn := image.NewRGBA(image.Rect(0, 0, r.width, r.height))
 	r.one(drawn, 0, 0, values)

@@ -1,4 +1,4 @@
-// Package figures draws figures of coders, codes, atoms and metrics as PNG and SVG files. Its inputs are plain data: images,
+// Package figures draws figures of coders, codes, atoms and metrics as PNG, SVG and PDF files. Its inputs are plain data: images,
 // codes, atoms, points. Each figure is one file.
 //
 // The figures of the study (B. Ponchon, report of 2018; Ponchon et al., ISMM 2019, arXiv 1904.00763) and their functions:
@@ -21,14 +21,19 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"image/color"
 	"image/png"
 	"io"
 	"path/filepath"
 	"strings"
+	"time"
 
+	"codeberg.org/go-pdf/fpdf"
+	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgpdf"
 	"gonum.org/v1/plot/vg/vgsvg"
 
 	"tessera/internal/atomicfile"
@@ -36,31 +41,29 @@ import (
 
 // Figure is a drawing of a fixed size. Equal inputs give equal files, byte for byte.
 type Figure struct {
-	width, height int // pixels of the PNG; an SVG has half as many points
+	width, height int // pixels of the PNG; an SVG or PDF has half as many points
 	draw          func(draw.Canvas)
 }
 
-// Save writes the figure atomically, as PNG (144 dpi) or SVG depending on the extension of path.
+// Save writes the figure atomically, as PNG (144 dpi), SVG or PDF depending on the extension of path.
 func (f *Figure) Save(path string) error {
 	if err := CheckPath(path); err != nil {
 		return err
 	}
 	if f == nil || f.draw == nil {
-		return errors.New("report: no figure to save: take one that a function of this package returned")
+		return errors.New("figures: no figure to save: take one that a function of this package returned")
 	}
-	write := f.writePNG
-	if extension(path) == ".svg" {
-		write = f.writeSVG
-	}
-	return atomicfile.Write(path, write)
+	return atomicfile.Write(path, map[string]func(io.Writer) error{".png": f.writePNG, ".svg": f.writeSVG, ".pdf": f.writePDF}[extension(path)])
 }
 
 // CheckPath reports a path with an unknown extension, so that a command can refuse it before any work.
 func CheckPath(path string) error {
-	if e := extension(path); e != ".png" && e != ".svg" {
-		return fmt.Errorf("report: %s: unknown extension %q, want .png or .svg", path, e)
+	switch e := extension(path); e {
+	case ".png", ".svg", ".pdf":
+		return nil
+	default:
+		return fmt.Errorf("%s: unknown extension %q, want .png, .svg or .pdf", path, e)
 	}
-	return nil
 }
 
 func extension(path string) string { return strings.ToLower(filepath.Ext(path)) }
@@ -94,6 +97,30 @@ func (f *Figure) writeSVG(w io.Writer) error {
 		text = bytes.ReplaceAll(text, []byte(r[0]), []byte(r[1]))
 	}
 	_, err := w.Write(text)
+	return err
+}
+
+// pdfCanvas writes the letters that the encoding of fonts in PDF files, CP1252, does not have.
+type pdfCanvas struct{ *vgpdf.Canvas }
+
+// FillString implements [vg.Canvas].
+func (c pdfCanvas) FillString(f font.Face, at vg.Point, text string) {
+	c.Canvas.FillString(f, at, strings.NewReplacer("β", "beta", "\u2212", "-").Replace(text))
+}
+
+// DrawImage implements [vg.Canvas]. Images would take the transparency of the last colour.
+func (c pdfCanvas) DrawImage(area vg.Rectangle, picture image.Image) {
+	c.SetColor(color.Black)
+	c.Canvas.DrawImage(area, picture)
+}
+
+func (f *Figure) writePDF(w io.Writer) error {
+	fpdf.SetDefaultCreationDate(time.Unix(0, 0).UTC()) // else the file has the time of its writing
+	fpdf.SetDefaultModificationDate(time.Unix(0, 0).UTC())
+	fpdf.SetDefaultCatalogSort(true)
+	c := vgpdf.New(dots(f.width), dots(f.height))
+	f.draw(draw.New(pdfCanvas{c}))
+	_, err := c.WriteTo(w)
 	return err
 }
 

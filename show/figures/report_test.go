@@ -21,7 +21,7 @@ import (
 func TestEqualInputsGiveEqualFiles(t *testing.T) {
 	folder := t.TempDir()
 	for name, figure := range figures(t) {
-		for _, extension := range []string{".png", ".svg"} {
+		for _, extension := range []string{".png", ".svg", ".pdf"} {
 			var files [2][]byte
 			for i := range files {
 				f, err := figure()
@@ -73,7 +73,7 @@ func TestSaveRefusesWhatItCannotWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Save("figure.gif"); err == nil || !strings.Contains(err.Error(), ".png or .svg") {
+	if err := f.Save("figure.gif"); err == nil || !strings.Contains(err.Error(), ".svg or .pdf") {
 		t.Errorf("an unknown extension: %v", err)
 	}
 	if err := f.Save(filepath.Join(t.TempDir(), "no", "figure.png")); !errors.Is(err, fs.ErrNotExist) {
@@ -115,8 +115,6 @@ func TestWhatCannotBeDrawnIsAnError(t *testing.T) {
 	} {
 		if f, err := draw(); err == nil || f != nil {
 			t.Errorf("%s: drawn", name)
-		} else if !strings.HasPrefix(err.Error(), "report: ") {
-			t.Errorf("%s: %v does not say where", name, err)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func Swept(x string, names []string, lines []SweptLine) (*Figure, error) {
 	for _, l := range lines {
 		for _, p := range l.Points {
 			if math.IsNaN(p.X) || math.IsInf(p.X, 0) {
-				return nil, fmt.Errorf("report: %s: got %v, want a finite number", x, p.X)
+				return nil, fmt.Errorf("%s: got %v, want a finite number", x, p.X)
 			}
 			values[p.X] = true
 		}
@@ -56,9 +56,9 @@ func Swept(x string, names []string, lines []SweptLine) (*Figure, error) {
 	case len(values) == 0 || len(names) == 0:
 		return nil, ErrNoPoints
 	case len(values) == 1:
-		return nil, fmt.Errorf("report: %s has one value only: a curve needs two", x)
+		return nil, fmt.Errorf("%s has one value only: a curve needs two", x)
 	case len(lines) > mostSwept:
-		return nil, fmt.Errorf("report: %d lines over %s, want at most %d: nobody can tell them apart", len(lines), x, mostSwept)
+		return nil, fmt.Errorf("%d lines over %s, want at most %d: nobody can tell them apart", len(lines), x, mostSwept)
 	}
 	var rows [][]panel
 	for i, name := range names {

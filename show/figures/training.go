@@ -21,7 +21,7 @@ func Training(runs ...TrainingRun) (*Figure, error) {
 		epochs += len(run.Epochs)
 	}
 	if epochs == 0 {
-		return nil, errors.New("report: no epochs to draw")
+		return nil, errors.New("figures: no epochs to draw")
 	}
 	one := func(title string, y axis, name string) panel {
 		p := panel{title: title, x: axis{label: "epoch", max: 1, whole: true}, y: y}

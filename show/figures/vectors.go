@@ -20,8 +20,8 @@ import (
 func isVectors(shape []int) bool { return len(shape) == 1 }
 
 // vectorAtoms draws a dictionary of vectors as a heat map, with the bias, if there is one, as the last row.
-func vectorAtoms(a *metrics.Atoms) (*Figure, error) {
-	row := ImageRow{Shape: a.Shape, Images: a.Values, Caption: "atoms"}
+func vectorAtoms(a *metrics.Atoms, names []string) (*Figure, error) {
+	row := ImageRow{Shape: a.Shape, Images: a.Values, Caption: "atoms", Values: names}
 	if a.Bias != nil {
 		row.Images = append(row.Images[:len(row.Images):len(row.Images)], a.Bias...)
 		row.Caption = fmt.Sprintf("atoms, and the bias as row %d", a.Count)
@@ -33,7 +33,7 @@ func vectorAtoms(a *metrics.Atoms) (*Figure, error) {
 // White is 0, red is positive, blue is negative; the largest magnitude of a map, which its title says, has the full colour.
 func HeatMaps(rows ...ImageRow) (*Figure, error) {
 	if len(rows) == 0 {
-		return nil, errors.New("report: no vectors to draw")
+		return nil, errors.New("figures: no vectors to draw")
 	}
 	var all [][]panel
 	most := 0
@@ -45,10 +45,18 @@ func HeatMaps(rows ...ImageRow) (*Figure, error) {
 		most = max(most, m.lines)
 		title := fmt.Sprintf("%s: red up to %s, blue down to %s", row.Caption, shortNumber(m.most), shortNumber(-m.most))
 		all = append(all, []panel{{title: title, extra: []plot.Plotter{m}, lines: []line{m.corners()},
-			x: axis{label: "value", whole: true}, y: axis{label: "unit", whole: true, inverted: true}}})
+			x: valueAxis(row), y: axis{label: "unit", whole: true, inverted: true}}})
 	}
 	const frame, least, largest = 110, 260, 1200 // pixels
-	return panels(all, nil, min(max(frame+12*most, least), largest))
+	return panels(all, nil, min(max(frame+12*most, least), largest)+namedTicks(all[0][0].x.names).height())
+}
+
+// valueAxis has the names of the values of vectors, else their numbers.
+func valueAxis(row ImageRow) axis {
+	if len(row.Values) == row.Shape[0] {
+		return axis{names: row.Values}
+	}
+	return axis{label: "value", whole: true}
 }
 
 // heatMap is lines of values.
@@ -61,13 +69,13 @@ type heatMap struct {
 func newHeatMap(row ImageRow) (*heatMap, error) {
 	m := &heatMap{values: row.Images, most: 0}
 	if !isVectors(row.Shape) || row.Shape[0] < 1 || len(row.Images) == 0 || len(row.Images)%row.Shape[0] != 0 {
-		return nil, fmt.Errorf("report: got %d values, want whole vectors of shape %v", len(row.Images), row.Shape)
+		return nil, fmt.Errorf("figures: got %d values, want whole vectors of shape %v", len(row.Images), row.Shape)
 	}
 	m.columns = row.Shape[0]
 	m.lines = len(row.Images) / m.columns
 	for _, v := range row.Images {
 		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-			return nil, errors.New("report: vectors with NaN or infinite values cannot be drawn")
+			return nil, errors.New("figures: vectors with NaN or infinite values cannot be drawn")
 		}
 		m.most = max(m.most, math.Abs(float64(v)))
 	}
@@ -115,16 +123,27 @@ func (m *heatMap) extreme(top, bottom, left, right int) float64 {
 	return most
 }
 
-// color is white for 0, and red or blue for the largest magnitude.
+// color is that of a value, see [Heat].
 func (m *heatMap) color(v float64) color.RGBA {
-	share, full := 0.0, palette[1].(color.RGBA)
-	if v < 0 {
-		full = palette[0].(color.RGBA)
+	if m.most == 0 {
+		return Heat(0)
 	}
-	if m.most > 0 {
-		share = math.Abs(v) / m.most
+	return Heat(v / m.most)
+}
+
+// The colours of the largest magnitudes.
+var (
+	heatRed  = color.RGBA{0xB2, 0x18, 0x2B, 0xFF}
+	heatBlue = color.RGBA{0x21, 0x66, 0xAC, 0xFF}
+)
+
+// Heat is the colour of a value of a heat map: white for 0, red for 1, blue for -1.
+func Heat(share float64) color.RGBA {
+	full := heatRed
+	if share < 0 {
+		full = heatBlue
 	}
-	mix := func(c uint8) uint8 { return uint8(math.Round(255 + share*(float64(c)-255))) }
+	mix := func(c uint8) uint8 { return uint8(math.Round(255 + min(math.Abs(share), 1)*(float64(c)-255))) }
 	return color.RGBA{mix(full.R), mix(full.G), mix(full.B), 255}
 }
 
@@ -132,7 +151,7 @@ func (m *heatMap) color(v float64) color.RGBA {
 // and reconstructions lie over each other. All rows have equally many vectors. Names of the first row are the titles.
 func Spectra(rows ...ImageRow) (*Figure, error) {
 	if len(rows) == 0 {
-		return nil, errors.New("report: no vectors to draw")
+		return nil, errors.New("figures: no vectors to draw")
 	}
 	var names legend
 	var all []panel
@@ -145,7 +164,7 @@ func Spectra(rows ...ImageRow) (*Figure, error) {
 			all = make([]panel, m.lines)
 		}
 		if len(all) != m.lines {
-			return nil, fmt.Errorf("report: %q has %d vectors, want %d", row.Caption, m.lines, len(all))
+			return nil, fmt.Errorf("figures: %q has %d vectors, want %d", row.Caption, m.lines, len(all))
 		}
 		style := line{name: row.Caption, color: quiet}
 		if i > 0 {
@@ -155,14 +174,14 @@ func Spectra(rows ...ImageRow) (*Figure, error) {
 		m.addTo(all, style)
 	}
 	for j := range all {
-		all[j].x = axis{label: "value", whole: true}
+		all[j].x = valueAxis(rows[0])
 		if j < len(rows[0].Names) {
 			all[j].title = rows[0].Names[j]
 		}
 	}
 	columns := 2 - len(all)%2 // all rows are equally long
 	const height = 230        // pixels
-	return panels(slices.Collect(slices.Chunk(all, columns)), names, height)
+	return panels(slices.Collect(slices.Chunk(all, columns)), names, height+namedTicks(all[0].x.names).height())
 }
 
 // addTo adds every vector to its panel.

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ type Units struct {
 	Total    int    // of the model; the first ones are shown
 	Words    string
 	Each     []UnitCell
+	Columns  *Columns // of vectors; nil for images
 	Bias     picture  // "" without any
 	Negative bool     // a picture has values below 0
 	Used     bool     // how units are used was measured
@@ -63,7 +65,8 @@ func plainUnits(run *tessera.Run) *Units {
 	u := &Units{Kind: "atom", Noun: nounOf(run.Shape()), Total: a.Count}
 	u.Negative = negative(a.Values)
 	u.Words = fmt.Sprintf("The %s atoms of the decoder's last layer. How they are used is not measured yet.", grouped(a.Count))
-	p := newPainter(a.Shape)
+	p := newPainter(a.Shape).forVectors(a.Values, a.Bias)
+	u.Columns = columnsOf(run, p.most)
 	for j := range min(a.Count, mostUnits) {
 		u.Each = append(u.Each, UnitCell{Number: j, Picture: p.draw(figures.Signed, atom(a, j)), Label: fmt.Sprintf("atom %d", j)})
 	}
@@ -78,17 +81,55 @@ func (v *view) units() (*Units, error) {
 		return nil, err
 	}
 	u.Negative = negative(drawings) || v.direct && negative(v.atoms.Bias)
+	p := v.painter.forVectors(drawings)
 	if v.direct && v.atoms.Bias != nil {
-		u.Bias = v.painter.draw(figures.Signed, v.atoms.Bias)
+		p = v.painter.forVectors(drawings, v.atoms.Bias)
+		u.Bias = p.draw(figures.Signed, v.atoms.Bias)
 	}
+	u.Columns = columnsOf(v.run, p.most)
 	pixels := len(v.image(0))
 	for j := range min(v.run.Units(), mostUnits) {
-		cell := UnitCell{Number: j, Picture: v.painter.draw(figures.Signed, drawings[j*pixels:(j+1)*pixels]), Detail: v.detail(j)}
+		cell := UnitCell{Number: j, Picture: p.draw(figures.Signed, drawings[j*pixels:(j+1)*pixels]), Detail: v.detail(j)}
 		cell.Label = fmt.Sprintf("%s %d, used by %.0f %% of the %ss", u.Kind, j, 100*cell.Detail.Active, u.Noun)
 		u.Each = append(u.Each, cell)
 	}
 	v.topPictures(u)
 	return u, nil
+}
+
+// Columns are the values of vectors, the columns of their pictures.
+type Columns struct {
+	Names []string `json:"names"` // nil where they have none, or too many
+	Count int      `json:"-"`
+	Most  string   `json:"-"` // the largest magnitude of the pictures
+}
+
+// mostColumns is how many columns of a picture have names.
+const mostColumns = 60
+
+// columnsOf describes the values of the vectors of a run, nil for images.
+func columnsOf(run *tessera.Run, most float64) *Columns {
+	if len(run.Shape()) > 1 {
+		return nil
+	}
+	c := &Columns{Count: run.Shape()[0], Most: short(most)}
+	if c.Count <= mostColumns {
+		c.Names, _ = run.ValueNames(context.Background()) // without the file they have none
+	}
+	return c
+}
+
+// scaled returns vectors in the units in which the model sees them, so that their values have a common scale. Images stay as they are.
+func (v *view) scaled(values []float32) []float32 {
+	if v.scaling == nil || len(v.run.Shape()) > 1 {
+		return values
+	}
+	out := make([]float32, len(values))
+	for i, x := range values {
+		at := i % len(v.scaling.Shift)
+		out[i] = (x - v.scaling.Shift[at]) * v.scaling.Factor[at]
+	}
+	return out
 }
 
 // negative reports whether a value is below 0.
@@ -124,6 +165,9 @@ func (v *view) drawings(u *Units) ([]float32, error) {
 	base := images[k*pixels:]
 	for i := range k * pixels {
 		images[i] -= base[i%pixels]
+		if v.scaling != nil && len(v.run.Shape()) == 1 {
+			images[i] *= v.scaling.Factor[i%pixels]
+		}
 	}
 	return images[:k*pixels], nil
 }
@@ -135,7 +179,7 @@ func (v *view) means() []float32 {
 	for j := range k {
 		one := &v.usage.each[j]
 		for _, i := range one.top {
-			for p, x := range v.image(i) {
+			for p, x := range v.scaled(v.image(i)) {
 				all[j*pixels+p] += x / float32(len(one.top))
 			}
 		}
@@ -191,6 +235,7 @@ func (v *view) detail(j int) unitDetail {
 
 // topPictures draws the images that use units most, fewer for each unit where the page would become too large.
 func (v *view) topPictures(u *Units) {
+	p := v.painter.forVectors(v.scaled(v.images[:min(len(v.images), 100*len(v.image(0)))]))
 	for most := topImages; most > 0; most /= 2 {
 		u.Images = pictures{}
 		size := 0
@@ -199,7 +244,7 @@ func (v *view) topPictures(u *Units) {
 			d.Top = d.Top[:min(most, len(d.Top))]
 			for _, i := range v.usage.each[u.Each[j].Number].top[:len(d.Top)] {
 				if number := v.number(i); u.Images[number] == "" {
-					u.Images[number] = v.painter.draw(v.tone, v.image(i))
+					u.Images[number] = p.draw(v.tone, v.scaled(v.image(i)))
 					size += len(u.Images[number])
 				}
 			}

@@ -63,7 +63,7 @@ func (c *Comparison) pairs() (list []pairedModel) {
 		if len(m.Pairs) > mostPairs {
 			one.Words += fmt.Sprintf(" The %d most similar pairs of %d are shown.", mostPairs, len(m.Pairs))
 		}
-		p := newPainter(first.Atoms().Shape)
+		p := newPainter(first.Atoms().Shape).forVectors(first.Atoms().Values, m.Atoms().Values)
 		for _, pair := range m.Pairs[:min(mostPairs, len(m.Pairs))] {
 			one.Each = append(one.Each, atomPair{fmt.Sprintf("%d and %d: %.3f", pair.First, pair.Second, pair.Cosine),
 				p.draw(figures.Signed, atom(first.Atoms(), pair.First)), p.draw(figures.Signed, atom(m.Atoms(), pair.Second))})

@@ -86,17 +86,18 @@ type Panel struct {
 	About   string   `json:"about"`
 	Columns []string `json:"columns"` // of every run
 	Log     bool     `json:"log"`
+	Whole   bool     `json:"whole,omitempty"` // counts: no ticks between whole numbers
 }
 
 // panelTexts are the charts of known columns, in the order in which they are shown.
 var panelTexts = []Panel{
 	{Title: "Loss", About: "Mean of the objective over each epoch.", Columns: []string{"loss"}, Log: true},
 	{Title: "Error on the validation set", About: "Mean squared error on the validation set, after each epoch.", Columns: []string{"val_mse"}, Log: true},
-	{Title: "Sparsity of codes", About: "Mean Hoyer sparsity: 0 where all units are equally active, 1 where only one is.", Columns: []string{"code_hoyer"}},
 	{Title: "Accuracy on the validation set", Columns: []string{"val_accuracy"}},
 	{Title: "Negative log-likelihood on the validation set", Columns: []string{"val_nll"}, Log: true},
-	{Title: "Dead units", About: "Units that no sample activates.", Columns: []string{"dead_units"}},
-	{Title: "Negative weights", About: "Values below 0 in the last layer of the decoder.", Columns: []string{"negative_weights"}},
+	{Title: "Sparsity of codes", About: "Mean Hoyer sparsity: 0 where all units are equally active, 1 where only one is.", Columns: []string{"code_hoyer"}},
+	{Title: "Dead units", About: "Units that no sample activates.", Columns: []string{"dead_units"}, Whole: true},
+	{Title: "Negative weights", About: "Values below 0 in the last layer of the decoder.", Columns: []string{"negative_weights"}, Whole: true},
 	{Title: "Learning rate", Columns: []string{"learning_rate"}},
 	{Title: "Samples per second", About: "Speed of the training; it depends on the machine.", Columns: []string{"images_per_second"}},
 }
@@ -110,7 +111,7 @@ func panelsOf(curves []Curve) (list []Panel) {
 	}
 	for _, c := range curves {
 		for _, name := range c.names {
-			if !known[name] && !slices.Contains(terms, name) {
+			if !known[name] && !slices.Contains(terms, name) && c.positive(name) {
 				terms = append(terms, name)
 			}
 		}
@@ -125,6 +126,11 @@ func panelsOf(curves []Curve) (list []Panel) {
 		}
 	}
 	return list
+}
+
+// positive reports whether a term has a value to draw: one whose weight is always 0 has none.
+func (c Curve) positive(name string) bool {
+	return slices.ContainsFunc(c.Columns[name], func(p *Point) bool { return p != nil && *p > 0 })
 }
 
 // changes reports whether a column has a curve: a constant is a number of the table, except for a short training.

@@ -9,9 +9,11 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -77,6 +79,7 @@ type runData struct {
 	Units   map[int]unitDetail `json:"units,omitempty"`
 	Images  pictures           `json:"images,omitempty"`
 	Classes []string           `json:"classes,omitempty"`
+	Columns *Columns           `json:"columns,omitempty"`
 	Kind    string             `json:"kind,omitempty"`
 	Use     string             `json:"use,omitempty"`
 	Noun    string             `json:"noun"`
@@ -96,8 +99,8 @@ type sampleData struct {
 
 // Write renders the page.
 func (r *Report) Write(w io.Writer) error {
-	if r == nil || len(r.Runs) == 0 {
-		return fmt.Errorf("page: no runs to report: give at least one")
+	if r == nil || len(r.Runs) == 0 || slices.Contains(r.Runs, nil) {
+		return errors.New("page: no run to report: give at least one, and no nil")
 	}
 	charts := &Charts{}
 	var all []runData
@@ -129,7 +132,7 @@ func WriteList(w io.Writer, name string, rows any) error {
 func (r *Run) data() runData {
 	d := runData{ID: r.ID, Noun: r.Noun}
 	if u := r.Units; u != nil && u.Used {
-		d.Units, d.Images, d.Kind, d.Use = map[int]unitDetail{}, u.Images, u.Kind, u.Use
+		d.Units, d.Images, d.Kind, d.Use, d.Columns = map[int]unitDetail{}, u.Images, u.Kind, u.Use, u.Columns
 		for _, cell := range u.Each {
 			d.Units[cell.Number] = cell.Detail
 		}

@@ -6,6 +6,7 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"math"
 
 	"tessera/show/figures"
 )
@@ -21,9 +22,24 @@ func (p picture) URI() string { return "data:image/png;base64," + string(p) }
 
 // painter draws images of one shape.
 type painter struct {
-	shape  []int // (height, width) or (height, width, channels) of what is drawn
-	shrink int   // factor by which images are shrunk, 1 for none
-	from   []int // shape of the images
+	shape  []int   // (height, width) or (height, width, channels) of what is drawn
+	shrink int     // factor by which images are shrunk, 1 for none
+	from   []int   // shape of the images
+	most   float64 // the largest magnitude of all vectors of a heat map; 0 for images
+}
+
+// forVectors returns a painter whose pictures of vectors share the scale of a heat map: red up to the largest magnitude of all these
+// values, blue down to its negative. Images have no common scale.
+func (p painter) forVectors(all ...[]float32) painter {
+	p.most = 0
+	if p.from[0] == 1 && len(p.from) == 2 {
+		for _, values := range all {
+			for _, v := range values {
+				p.most = max(p.most, math.Abs(float64(v)))
+			}
+		}
+	}
+	return p
 }
 
 // newPainter takes the shape of images. Vectors are drawn as one row.
@@ -38,11 +54,23 @@ func newPainter(shape []int) painter {
 
 // draw returns the picture of one image, "" for one with values that are not finite.
 func (p painter) draw(tone figures.Tone, values []float32) picture {
-	drawn, err := figures.Pixels(p.shape, tone, p.small(values))
+	drawn, err := p.pixels(tone, p.small(values))
 	if err != nil {
 		return ""
 	}
 	return encode(drawn)
+}
+
+// pixels draws an image that was shrunk.
+func (p painter) pixels(tone figures.Tone, values []float32) (*image.RGBA, error) {
+	if p.most == 0 {
+		return figures.Pixels(p.shape, tone, values)
+	}
+	drawn := image.NewRGBA(image.Rect(0, 0, len(values), 1))
+	for i, v := range values {
+		drawn.SetRGBA(i, 0, figures.Heat(float64(v)/p.most))
+	}
+	return drawn, nil
 }
 
 // small returns the means of squares of an image that is too large, else the image itself.

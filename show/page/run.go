@@ -33,7 +33,8 @@ type Run struct {
 	Name     string // of the model
 	Noun     string // what a sample is called: "image" or "sample"
 	Words    []string
-	Terms    []Term // of the objective
+	Hints    []string // what a reader should doubt
+	Terms    []Term   // of the objective
 	Verdicts []Verdict
 	Measured *Measured // nil where nothing was measured
 	Missing  string    // why nothing was measured
@@ -116,7 +117,7 @@ func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) error
 	}
 	r.Measured = measuredOn(opened.Model, result.Result)
 	r.Origin.Unlisted = len(r.Origin.Data) > 0 && r.Measured.Split == string(data.TestSplit) && opened.Model.Dataset.Fit != r.Measured.Split
-	r.Numbers = numbersOf(result)
+	r.Numbers, r.Hints = numbersOf(result), r.hints(opened, result)
 	if result.Fitted != nil {
 		r.Fitted = grouped(result.Fitted.Images) + " of the " + grouped(result.FittedImages) + " " + r.Noun + "s that were fitted"
 	}
@@ -161,23 +162,23 @@ func measuredOn(m *config.Model, r *metrics.Result) *Measured {
 	fitted := m.Dataset.Fit == string(data.TestSplit)
 	switch data.Split(r.Split) {
 	case data.TestSplit:
-		measured.Words = fmt.Sprintf("the %s of %s, which the training never used", test, r.Dataset)
+		measured.Words = fmt.Sprintf("the %s of %s, which the training never used", test, datasetName(m))
 		if fitted {
-			measured.Words = fmt.Sprintf("the %s of %s, which are also those that were fitted", test, r.Dataset)
+			measured.Words = fmt.Sprintf("the %s of %s, which are also those that were fitted", test, datasetName(m))
 		} else if m.Dataset.Validation.Test {
-			measured.Words = fmt.Sprintf("the %s of %s, which the training also used for validation", test, r.Dataset)
+			measured.Words = fmt.Sprintf("the %s of %s, which the training also used for validation", test, datasetName(m))
 		}
 	case data.ValidationSplit:
-		measured.Words = fmt.Sprintf("%s of %s that the training held out for validation", n, r.Dataset)
+		measured.Words = fmt.Sprintf("%s of %s that the training held out for validation", n, datasetName(m))
 		if m.EarlyStops() {
 			measured.Words += ", and by which early stopping chose the epoch"
 		}
 	case data.TrainSplit:
-		measured.Words = fmt.Sprintf("the %s of %s that were fitted (unseen %s may be reconstructed worse)", n, r.Dataset, r.Counted())
+		measured.Words = fmt.Sprintf("the %s of %s that were fitted (unseen %s may be reconstructed worse)", n, datasetName(m), r.Counted())
 	default:
-		measured.Words = fmt.Sprintf("all %s of %s, those that were fitted among them", n, r.Dataset)
+		measured.Words = fmt.Sprintf("all %s of %s, those that were fitted among them", n, datasetName(m))
 		if !data.HasTest(m.Dataset.Source) && m.Dataset.Validation.Fraction == 0 {
-			measured.Words = fmt.Sprintf("the %s of %s on which it was trained: no %s were held out", n, r.Dataset, r.Counted())
+			measured.Words = fmt.Sprintf("the %s of %s on which it was trained: no %s were held out", n, datasetName(m), r.Counted())
 		}
 	}
 	return measured

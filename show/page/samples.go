@@ -16,8 +16,9 @@ const shownSamples = 30
 
 // Samples are images beside what the model makes of them.
 type Samples struct {
-	Noun     string // what one is called: "image" or "sample"
-	Operator bool   // there are max-approximations
+	Noun     string   // what one is called: "image" or "sample"
+	Operator bool     // there are max-approximations
+	Columns  *Columns // of vectors; nil for images
 	Error    string
 	Each     []Sample
 }
@@ -61,8 +62,10 @@ func (v *view) samples() (*Samples, error) {
 			return nil, err
 		}
 	}
+	p := v.painter.forVectors(v.scaled(images), v.scaled(outputs))
+	s.Columns = columnsOf(v.run, p.most)
 	for at, i := range chosen {
-		one := v.sampleOf(i, at, images, outputs)
+		one := v.sampleOf(p, i, at, images, outputs)
 		if s.Operator {
 			a, b := dilated[at*pixels:(at+1)*pixels], approximated[at*pixels:(at+1)*pixels]
 			one.Dilated, one.Approximated = v.painter.draw(v.tone, a), v.painter.draw(v.tone, b)
@@ -74,17 +77,17 @@ func (v *view) samples() (*Samples, error) {
 }
 
 // sampleOf is image i with its reconstruction, the at-th of the outputs.
-func (v *view) sampleOf(i, at int, images, outputs []float32) Sample {
+func (v *view) sampleOf(p painter, i, at int, images, outputs []float32) Sample {
 	pixels := len(v.images) / v.n
 	x := images[at*pixels : (at+1)*pixels]
-	one := Sample{Number: v.number(i), Original: v.painter.draw(v.tone, x)}
+	one := Sample{Number: v.number(i), Original: p.draw(v.tone, v.scaled(x))}
 	if v.classes != nil && v.labels[i] >= 0 && v.labels[i] < len(v.classes) {
 		one.Class = v.classes[v.labels[i]]
 	}
 	if outputs != nil {
 		y := outputs[at*pixels : (at+1)*pixels]
 		difference := v.differences(x, y)
-		one.Reconstructed, one.Difference = v.painter.draw(v.tone, y), v.painter.draw(figures.Unit, difference)
+		one.Reconstructed, one.Difference = p.draw(v.tone, v.scaled(y)), p.draw(figures.Unit, difference)
 		one.MSE = round(meanSquare(difference))
 	}
 	order := make([]int, v.usage.k)

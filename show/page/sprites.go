@@ -39,12 +39,16 @@ func spriteOf(a *metrics.Atoms, budget int) *Sprite {
 
 // firstAtoms draws the first n atoms, at least ten in a row.
 func firstAtoms(a *metrics.Atoms, n int) *Sprite {
-	p := newPainter(a.Shape)
+	p := newPainter(a.Shape).forVectors(a.Values)
 	columns := min(n, max(10, (n+9)/10))
 	height, width := p.shape[0], p.shape[1]
 	drawn := image.NewRGBA(image.Rect(0, 0, columns*(width+1)-1, (n+columns-1)/columns*(height+1)-1))
 	for j := range n {
-		one, err := figures.Pixels(p.shape, figures.Signed, coarse(p.small(atom(a, j))))
+		values := p.small(atom(a, j))
+		if p.most == 0 {
+			values = coarse(values)
+		}
+		one, err := p.pixels(figures.Signed, values)
 		if err != nil {
 			return nil
 		}

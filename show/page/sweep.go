@@ -32,6 +32,7 @@ type Sweep struct {
 	Keys        []string
 	Names       []string // of the keys, in words
 	Measures    []MeasureColumn
+	First       []string // the metrics that are shown first; nil for the usual ones
 	Settings    []SettingRow
 	Trials      []TrialRow
 	Selected    []SelectedRow
@@ -165,6 +166,15 @@ func (s *Sweep) measures(r *sweep.Results) (names []string) {
 			}
 		}
 	}
+	if !slices.Contains(names, "mse") { // classifiers: the metrics that their losses optimise come first
+		of := func(name string) bool { return strings.HasSuffix(name, "accuracy") || strings.HasSuffix(name, "nll") }
+		for _, name := range names {
+			if of(name) {
+				s.First = append(s.First, name)
+			}
+		}
+		names = append(slices.Clone(s.First), slices.DeleteFunc(names, of)...)
+	}
 	for _, name := range names {
 		c := MeasureColumn{Name: name}
 		if m, ok := metrics.MeasureOf(name); ok {
@@ -244,6 +254,6 @@ func (s *Sweep) Write(w io.Writer) error {
 	if s == nil {
 		return errors.New("page: no sweep to report: read one with ReadSweep")
 	}
-	read := map[string]any{"liveSweep": s.Live, "sweep": map[string]any{"keys": s.Keys, "names": s.Names, "measures": s.Measures, "settings": s.Settings, "trials": s.Trials}}
+	read := map[string]any{"liveSweep": s.Live, "sweep": map[string]any{"keys": s.Keys, "names": s.Names, "measures": s.Measures, "first": s.First, "settings": s.Settings, "trials": s.Trials}}
 	return write(w, "sweep.html", frame{Title: s.Label + " - Tessera", Live: s.Live != "", Data: read, Body: s})
 }

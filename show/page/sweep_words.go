@@ -64,7 +64,11 @@ func modelText(m *config.Model, noun string) (list []string) {
 		terms = append(terms, m.TermName(i))
 	}
 	if len(terms) > 0 {
-		list = append(list, "It minimises a weighted sum of "+strings.Join(terms, ", ")+".")
+		sum := ""
+		if len(terms) > 1 {
+			sum = "a weighted sum of "
+		}
+		list = append(list, "It minimises "+sum+strings.Join(terms, ", ")+".")
 	}
 	return list
 }

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"tessera"
+	"tessera/config"
 	"tessera/show/page"
 	"tessera/sweep"
 )
@@ -60,5 +63,66 @@ func TestPagesOfVectorsSpeakOfSamples(t *testing.T) {
 				t.Errorf("the page of a %s of vectors says %q", what, line)
 			}
 		}
+	}
+}
+
+// Columns of very different scales: their pictures share one scale, and have the names of the columns.
+func TestVectorsShareAScaleAndHaveTheNamesOfTheirColumns(t *testing.T) {
+	dir := t.TempDir()
+	text := "length [mm],mass,species\n"
+	for i := range 40 {
+		text += fmt.Sprintf("%d,%d,%s\n", i%7, 1000*(i%5), []string{"a", "b"}[i%2])
+	}
+	if err := os.WriteFile(filepath.Join(dir, "m.csv"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	declare := func(more string) string {
+		t.Helper()
+		file, err := config.Load(filepath.Join(dir, "models.toml"), fmt.Appendf(nil, `
+[model.m]
+dataset = { name = "csv", images = %q, labels = "species", scale = "standardise" }
+encoder = [{ kind = "dense", units = 3, activation = "relu" }]
+train = { epochs = 2, batch = 10 }
+%s`, filepath.Join(dir, "m.csv"), more))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := file.Model("m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := filepath.Join(t.TempDir(), "run")
+		r, err := tessera.Train(t.Context(), m, tessera.Options{Threads: 1, Out: out})
+		if err == nil {
+			err = r.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	text = rendered(t, declare(""))
+	contains(t, text, "<span>length [mm]</span><span>mass</span>", "White is 0, red is positive up to", `class="grid vectors"`, "samples of "+filepath.Join(dir, "m.csv"))
+	// A classifier is called one, and what its loss optimises comes first.
+	text = rendered(t, declare("decoder = []\nloss = [{ kind = \"cross_entropy\", on = \"class\" }]\n[model.m.head.class]\nlayers = [{ kind = \"dense\" }]\n"))
+	contains(t, text, "m is a classifier", "its head class (dense) reads the code")
+	if accuracy, dead := strings.Index(text, "<span>accuracy</span>"), strings.Index(text, "<span>units are dead</span>"); accuracy < 0 || dead < accuracy {
+		t.Errorf("accuracy stands at %d, dead units at %d", accuracy, dead)
+	}
+	if strings.Contains(text, "auto-encoder") {
+		t.Error("a classifier is called an auto-encoder")
+	}
+}
+
+func TestManyUnitsForFewSamplesAreNoted(t *testing.T) {
+	text := rendered(t, run(t, "swimmers"))
+	if strings.Contains(text, "are many for") {
+		t.Error("20 units for 256 images are noted")
+	}
+}
+
+func TestAReportOfNoRunIsAnError(t *testing.T) {
+	if err := (&page.Report{Runs: []*page.Run{nil}}).Write(io.Discard); err == nil {
+		t.Error("a nil run is written")
 	}
 }

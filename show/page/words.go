@@ -2,8 +2,10 @@ package page
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"tessera"
@@ -39,7 +41,7 @@ func wordsOf(r *Run, opened *tessera.Run) []string {
 	} else {
 		words = append(words, "Nothing was measured: "+r.Missing+".")
 	}
-	return words
+	return append(words, r.Hints...)
 }
 
 // whatOf names the model.
@@ -51,7 +53,12 @@ func whatOf(m *config.Model, opened *tessera.Run) string {
 	return layersText(m, noun, article(noun)+" of "+shapeText(opened.Shape()), "a code of "+plural(opened.Units(), "number"))
 }
 
-// layersText names the layers of an auto-encoder, which turn an input into a code.
+// classifies reports whether a model without a decoder learns labels.
+func classifies(m *config.Model) bool {
+	return m.Baseline == nil && len(m.Decoder) == 0 && slices.ContainsFunc(m.Losses, func(l config.Loss) bool { return l.Loss != nil && l.Loss.Reads().Labels })
+}
+
+// layersText says what a model is and names its layers; input and code are what its encoder reads and gives, in words.
 func layersText(m *config.Model, noun, input, code string) string {
 	kinds := func(layers []config.Layer) string {
 		var list []string
@@ -60,14 +67,20 @@ func layersText(m *config.Model, noun, input, code string) string {
 		}
 		return strings.Join(list, ", ")
 	}
-	text := fmt.Sprintf("%s is an auto-encoder: its encoder (%s) turns %s into %s", m.Name, kinds(m.Encoder), input, code)
+	what := "an auto-encoder"
+	switch {
+	case len(m.Decoder) > 0:
+	case classifies(m):
+		what = "a classifier"
+	default:
+		what = "an encoder"
+	}
+	text := fmt.Sprintf("%s is %s: its encoder (%s) turns %s into %s", m.Name, what, kinds(m.Encoder), input, code)
 	if len(m.Decoder) > 0 {
 		text += fmt.Sprintf("; its decoder (%s) turns a code into %s", kinds(m.Decoder), article(noun))
-	} else {
-		text += "; it has no decoder"
 	}
-	if n := len(m.Heads); n > 0 {
-		text += ". It has " + plural(n, "head")
+	for _, name := range slices.Sorted(maps.Keys(m.Heads)) {
+		text += fmt.Sprintf("; its head %s (%s) reads the %s", name, kinds(m.Heads[name].Layers), m.Heads[name].From)
 	}
 	return text + "."
 }
@@ -89,7 +102,7 @@ func shapeText(shape []int) string {
 
 // fittedOf says on what it was trained.
 func fittedOf(m *config.Model, noun string) string {
-	text := fmt.Sprintf("It was trained on the %s%ss of %s", fitText(m), noun, m.Dataset.Name)
+	text := fmt.Sprintf("It was trained on the %s%ss of %s", fitText(m), noun, datasetName(m))
 	switch v := m.Dataset.Validation; {
 	case v.Test:
 		text += "; the test split served as validation set"
@@ -187,6 +200,9 @@ func endText(m *config.Model, at train.Status, unit string, done int) string {
 
 // verdicts are the numbers that say whether a run worked.
 func (v *view) verdicts(r *evaluation.Report) (list []Verdict) {
+	if classifies(v.run.Model) {
+		list = v.accuracies(r)
+	}
 	mse, ok := r.Number("mse")
 	if share, known := r.Number("explained_variance"); ok && known {
 		list = append(list, explained(mse, share, r.Fitted, v.noun()))
@@ -201,13 +217,57 @@ func (v *view) verdicts(r *evaluation.Report) (list []Verdict) {
 	} else if dead, ok := r.Number("dead_units"); ok {
 		list = append(list, Verdict{fmt.Sprintf("%.0f of %d", dead, k), "units are dead", "Units that no " + v.noun() + " activates."})
 	}
-	if lost, ok := r.Number("additivity_lost"); ok {
+	if lost, ok := r.Number("additivity_lost"); ok && !negative(v.codes32) && !negative(v.atoms.Values) { // else atoms cancel by design
 		list = append(list, Verdict{sharePercent(1 - lost), "of what atoms add remains",
 			"100 % says that " + v.noun() + "s are sums of parts: nothing that an atom adds is taken away by another one."})
 	}
+	if !classifies(v.run.Model) {
+		list = append(list, v.accuracies(r)...)
+	}
+	return list
+}
+
+// accuracies are the shares of the heads.
+func (v *view) accuracies(r *evaluation.Report) (list []Verdict) {
 	for _, one := range r.Shown() {
 		if m, _ := metrics.MeasureOf(one.Name); m.Name == "accuracy" && one.Missing == "" {
 			list = append(list, Verdict{sharePercent(one.Number), one.Name, "Share of the " + v.noun() + "s whose class is predicted correctly."})
+		}
+	}
+	return list
+}
+
+// datasetName names the data of a model: your own files by their path, other sets by their name.
+func datasetName(m *config.Model) string {
+	switch s := m.Dataset.Source.(type) {
+	case *data.ImageFolders:
+		return s.Images
+	case *data.PNG:
+		return s.Images
+	case *data.CSV:
+		return s.Images
+	case *data.NPY:
+		return s.Images
+	case *data.IDX:
+		return s.Images
+	}
+	return m.Dataset.Name
+}
+
+// hints are what a reader of the page should doubt.
+func (r *Run) hints(opened *tessera.Run, result *evaluation.Report) (list []string) {
+	fitted := result.FittedImages
+	if result.Split == string(data.TrainSplit) || result.Split == string(data.AllSplit) {
+		fitted = result.Images
+	}
+	if units := opened.Units(); fitted > 0 && 5*units > fitted && opened.Atoms() != nil {
+		list = append(list, fmt.Sprintf("Note: %s are many for %s that were fitted. An atom may show a whole %s instead of a part: try fewer units.",
+			plural(units, "unit"), plural(fitted, r.Noun), r.Noun))
+	}
+	if area, ok := result.Number("atom_area"); ok {
+		if shape := opened.Shape(); len(shape) > 1 && 3*area > float64(shape[0]*shape[1]) {
+			list = append(list, fmt.Sprintf("Note: an atom covers %.0f %% of the picture on average. Parts are smaller: fewer units, a sparser code or non-negative weights make them local.",
+				100*area/float64(shape[0]*shape[1])))
 		}
 	}
 	return list

@@ -101,7 +101,7 @@ func newBench(t testing.TB, text, out string, o Options) *bench {
 		o.Listen = "127.0.0.1:0"
 	}
 	if o.Lease == 0 {
-		o.Lease = 2 * time.Second
+		o.Lease = 10 * time.Second
 	}
 	o.Log = b.log
 	b.coordinator = NewCoordinator(o)

@@ -2,7 +2,9 @@
 package evaluation
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,17 +17,17 @@ import (
 // Given is the split of images that belong to no data set.
 const Given data.Split = "given"
 
-// Sample is what a model is measured on.
+// Sample contains the images on which a model is measured.
 type Sample struct {
-	Split   data.Split // which images these are
-	Name    string     // of their data set; "" for that of the model
+	Split   data.Split
+	Name    string // of the data set; "": the data set of the model
 	Images  *data.Images
-	Rows    []float32 // their values, row-major; nil: they are made of Images
-	Classes []string  // names of the labels; nil where they are not known
+	Rows    []float32 // the values of Images, row-major; nil: they are computed
+	Classes []string  // names of the labels; nil if unknown
 }
 
-// Take returns the images of a set that belong to a split of a model; shape is that of the images which the model takes.
-// Images of another shape, and a split that the model does not have, are a [*data.Error].
+// Take returns the images of a set that belong to a split of a model. shape is the shape of the model's inputs. Take returns a
+// [*data.Error] for images of another shape, and for a split that the model does not have.
 func Take(set *data.Set, m *config.Model, shape []int, split data.Split) (*Sample, error) {
 	if set == nil || m == nil {
 		return nil, errors.New("evaluation: no data set, or no model to measure on it")
@@ -40,9 +42,8 @@ func Take(set *data.Set, m *config.Model, shape []int, split data.Split) (*Sampl
 	return &Sample{Split: split, Images: images, Classes: set.Classes}, nil
 }
 
-// Measure measures a trained model on a sample. The seed of the metrics is that of the model, as is the target of their KL
-// measure. Labels that a chosen metric needs and the images lack are a [*data.Error]; the other errors are those of
-// [metrics.Evaluate].
+// Measure measures a trained model on a sample, with the seed and the KL target of the model. It returns a [*data.Error] if a chosen
+// metric needs labels that the images lack; its other errors are the errors of [metrics.Evaluate].
 func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sample, chosen metrics.Selection) (*metrics.Result, error) {
 	if m == nil || s == nil || s.Images == nil {
 		return nil, errors.New("evaluation: no model, or no images to measure it on")
@@ -57,7 +58,7 @@ func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sampl
 	}
 	r, err := metrics.Evaluate(ctx, coder, sample, chosen)
 	var bad *data.Error
-	if errors.As(err, &bad) { // metrics do not know whose images they measure
+	if errors.As(err, &bad) { // package metrics does not know the data set
 		named := *bad
 		if named.Dataset = m.Dataset.Name; s.Name != "" {
 			named.Dataset = s.Name
@@ -71,4 +72,145 @@ func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sampl
 		r.Dataset = s.Name
 	}
 	return r, nil
+}
+
+// MostFitted is the number of fitted images that an evaluation measures: enough for every metric.
+const MostFitted = 10000
+
+// Plan lists the images that an evaluation measures: held-out images first, then fitted ones for comparison.
+type Plan struct {
+	First  data.Split
+	Fitted data.Split // "" if no images are held out: First are the fitted ones
+	Note   string     // a caveat about First, "" if there is none
+}
+
+// chosen is the note of validation images on which early stopping chose the epoch.
+const chosen = "they also chose the epoch"
+
+// PlanOf returns the plan of a model: test images if there are any, else validation images, else fitted ones.
+func PlanOf(m *config.Model) Plan {
+	if m == nil {
+		return Plan{First: data.TestSplit}
+	}
+	sel := m.Dataset.Selection
+	onTest, note := sel.Fit == "test", ""
+	if m.SelectsOnValidation() {
+		note = chosen
+	}
+	switch {
+	case data.HasTest(m.Dataset.Source) && !onTest && sel.Validation.Test:
+		return Plan{data.TestSplit, data.TrainSplit, note}
+	case data.HasTest(m.Dataset.Source) && !onTest:
+		return Plan{data.TestSplit, data.TrainSplit, ""}
+	case !sel.Validation.Test && sel.Validation.Fraction > 0:
+		return Plan{data.ValidationSplit, data.TrainSplit, note}
+	case onTest && sel.Limit == 0:
+		return Plan{data.TestSplit, "", "fitted to these images, none are held out"}
+	}
+	return Plan{data.TrainSplit, "", "fitted to these images, none are held out"}
+}
+
+// Spread returns at most n images, evenly spaced over all of them.
+func Spread(images *data.Images, n int) *data.Images {
+	if images == nil || images.Len() <= n {
+		return images
+	}
+	all := images.Len()
+	indices := make([]int, n)
+	for i := range indices {
+		indices[i] = i * all / n
+	}
+	return images.Subset(indices)
+}
+
+// OnFitted returns the metrics of a selection that are also measured on fitted images: the metrics that depend on images, except
+// those that are only measured on request. nil stands for [metrics.Default].
+func OnFitted(chosen metrics.Selection) (both metrics.Selection) {
+	if chosen == nil {
+		chosen = metrics.Default()
+	}
+	const samples = metrics.ReadsImages | metrics.ReadsCodes | metrics.ReadsOutputs | metrics.ReadsLogits
+	for _, c := range chosen {
+		if c.Metric == nil {
+			continue
+		}
+		if d := c.Metric.Describe(); !d.OnRequest && d.Reads&samples != 0 {
+			c.Optional = true
+			both = append(both, c)
+		}
+	}
+	return both
+}
+
+// Report contains the metrics of a model on held-out images and, for comparison, on fitted images.
+type Report struct {
+	*metrics.Result                 // on held-out images; on fitted images if none are held out
+	HeldOut         bool            // the model was not fitted to the images of Result
+	Note            string          // of [Plan]
+	Fitted          *metrics.Result // on fitted images; nil if Result is, or if they could not be read
+	FittedImages    int             // number of fitted images; Fitted may be of fewer, evenly spaced
+	Unread          error           // why the fitted images could not be read; nil if they were
+}
+
+// amongThem is the note of a split that contains some of the fitted images.
+const amongThem = "the fitted images among them"
+
+// ReportOf returns the report of one measured split. It notes whether the model was fitted to these images.
+func ReportOf(m *config.Model, measured *metrics.Result) *Report {
+	r := &Report{Result: measured}
+	if m == nil || measured == nil {
+		return r
+	}
+	switch plan := PlanOf(m); data.Split(measured.Split) {
+	case Given:
+		r.Note = "not of the data set"
+	case data.ValidationSplit:
+		r.HeldOut = true
+		if m.SelectsOnValidation() {
+			r.Note = chosen
+		}
+	case data.TestSplit:
+		r.HeldOut = m.Dataset.Fit != "test"
+		if plan.First == data.TestSplit {
+			r.Note = plan.Note
+		} else if !r.HeldOut {
+			r.Note = amongThem
+		}
+	case data.TrainSplit:
+		r.Note = "fitted to these images"
+	default:
+		r.Note = amongThem
+	}
+	return r
+}
+
+// MarshalJSON writes the members of the result, then "held_out", "note" and "fitted": another result, with the number of fitted
+// images as its member "of".
+func (r *Report) MarshalJSON() ([]byte, error) {
+	if r == nil || r.Result == nil {
+		return []byte("null"), nil
+	}
+	first, err := json.Marshal(r.Result)
+	if err != nil {
+		return nil, err
+	}
+	text := bytes.TrimSuffix(first, []byte("}"))
+	if r.Split != string(Given) { // unknown for given images
+		text = fmt.Appendf(text, `,"held_out":%t`, r.HeldOut)
+	}
+	if r.Note != "" {
+		note, err := json.Marshal(r.Note)
+		if err != nil {
+			return nil, err
+		}
+		text = fmt.Appendf(text, `,"note":%s`, note)
+	}
+	if r.Fitted != nil {
+		fitted, err := json.Marshal(r.Fitted)
+		if err != nil {
+			return nil, err
+		}
+		text = fmt.Appendf(text, `,"fitted":{"of":%d,%s`, r.FittedImages, bytes.TrimPrefix(fitted, []byte("{")))
+	}
+	return append(text, '}'), nil
 }

@@ -6,7 +6,7 @@ function columnsOf(panel) {
   const runs = page.charts.runs, lines = [];
   runs.forEach((run, r) => panel.columns.forEach((name, c) => {
     if (!run.columns[name]) return;
-    const label = runs.length > 1 ? run.label + (panel.columns.length > 1 ? ", " + name : "") : name.replaceAll("_", " ");
+    const label = runs.length > 1 ? run.label + (panel.columns.length > 1 ? ", " + name : "") : name.replaceAll("_", " ").replace("images per", "samples per");
     lines.push({ label, epochs: run.epochs, values: run.columns[name], color: series[(runs.length > 1 ? r : c) % series.length], dash: runs.length > 1 && c > 0 ? [4 * c, 3] : undefined });
   }));
   const epochs = [...new Set(lines.flatMap(l => l.epochs))].sort((a, b) => a - b);
@@ -33,10 +33,10 @@ function drawChart(figure) {
     hooks: { setCursor: [u => plot.classList.toggle("hovered", u.cursor.idx !== null && u.cursor.idx !== undefined)] },
     scales: {
       x: { time: false, range: (u, low, high) => low === high ? [low - 1, high + 1] : [low, high] },
-      y: logarithmic ? { distr: 3 } : {},
+      y: logarithmic ? { distr: 3 } : panel.whole ? { range: (u, low, high) => [Math.max(0, Math.floor(low - (high - low) / 10)), Math.ceil(high + Math.max(1, (high - low) / 10))] } : {},
     },
     axes: [{ ...gray, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5], label: "epoch", labelSize: 20, size: 34, labelFont: "12px system-ui, sans-serif" },
-      { ...gray, size: 62, grid: { ...gray.grid, filter: (u, ticks) => logarithmic && wide ? ticks.map(t => Number.isInteger(Math.log10(t)) ? t : null) : ticks }, values: (u, ticks) => ticks.map(t => t === null ? "" : number(t)) }],
+      { ...gray, ...(panel.whole ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 1e4, 1e5, 1e6, 1e7] } : {}), size: 62, grid: { ...gray.grid, filter: (u, ticks) => logarithmic && wide ? ticks.map(t => Number.isInteger(Math.log10(t)) ? t : null) : ticks }, values: (u, ticks) => ticks.map(t => t === null ? "" : number(t)) }],
     series: [{ label: "epoch" }, ...lines.map(l => ({ label: l.label, stroke: l.color, width: 1.6, dash: l.dash, spanGaps: true,
       points: { show: epochs.length < 3 }, value: (u, v) => number(v) }))],
   };

@@ -83,7 +83,9 @@ class RunView {
     const facts = element("div", {}, element("p", {}, used ? `Used by ${number(100 * d.active)} % of the ${noun}s. Use is its ${this.data.use}: mean ${number(d.mean)}, largest ${number(d.max)}.` : `No ${noun} uses it.`));
     if (used) facts.append(element("h3", {}, `Histogram of the use, by the ${noun}s that use it`), histogram);
     const picture = this.pictures.get(unit);
-    const body = element("div", { class: "detail" }, element("img", { src: picture, alt: `${this.data.kind} ${unit}, enlarged` }), facts);
+    const columns = this.data.columns, vectors = columns ? " vectors" : "";
+    const head = columns?.names ? element("div", { class: "columns" }, ...columns.names.map(name => element("span", {}, name))) : "";
+    const body = element("div", { class: "detail" + vectors }, element("div", {}, head, element("img", { src: picture, alt: `${this.data.kind} ${unit}, enlarged` })), facts);
     const rest = element("div", {});
     if (d.class && used) rest.append(element("h3", {}, "Mean use by class"), this.shares(d.class));
     if (d.top.length) {
@@ -94,7 +96,7 @@ class RunView {
       rest.append(element("h3", {}, "Neighbours: used together most (correlation, cosine of the pictures)"), element("div", { class: "most" },
         ...d.near.map(([other, correlation, cosine]) => this.ref(other, `${other}: ${correlation.toFixed(2)}${this.data.kind === "atom" ? ", " + cosine.toFixed(2) : ""}`))));
     }
-    return element("div", {}, body, rest);
+    return element("div", { class: vectors.trim() }, body, rest);
   }
 
   shares(values) {

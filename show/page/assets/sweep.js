@@ -7,7 +7,7 @@ class SweepView {
   constructor(sweep) {
     this.sweep = sweep;
     this.rows = sweep.settings.map((s, i) => ({ ...s, index: i }));
-    this.visible = new Set(sweep.measures.map((m, i) => i).filter(i => defaults.includes(sweep.measures[i].name)));
+    this.visible = new Set(sweep.measures.map((m, i) => i).filter(i => (sweep.first || defaults).includes(sweep.measures[i].name)));
     if (this.visible.size < 2) sweep.measures.slice(0, 8).forEach((m, i) => this.visible.add(i));
     this.sorted = null;
     this.groups = [...new Set(this.rows.map(r => r.images))]; // of settings that are measured on the same images
@@ -46,8 +46,8 @@ class SweepView {
     const by = id => document.getElementById(id), measures = this.sweep.measures;
     const options = (select, names, chosen) => { select.replaceChildren(...names.map((n, i) => element("option", { value: i }, n))); select.value = chosen; };
     const at = (name, other) => { const i = measures.findIndex(m => m.name === name); return i < 0 ? Math.min(other, measures.length - 1) : i; };
-    options(by("x"), measures.map(m => m.name), at("mse", 0));
-    options(by("y"), measures.map(m => m.name), at("max_approx", at("hoyer_contribution", 1)));
+    options(by("x"), measures.map(m => m.name), at(this.sweep.first?.[0] || "mse", 0));
+    options(by("y"), measures.map(m => m.name), at(this.sweep.first?.[1] || "max_approx", at("hoyer_contribution", 1)));
     options(by("color"), ["model", ...this.sweep.names], this.models === 1 && this.sweep.keys.length ? 1 : 0);
     ["x", "y"].forEach(id => {
       const fit = () => { by(id + "-log").checked = this.spread(+by(id).value); };

@@ -1,8 +1,11 @@
 package tessera_test
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"math"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,9 +15,148 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/data"
+	"tessera/data/morph"
+	"tessera/graph"
+	"tessera/graph/tape"
 	"tessera/layers"
+	"tessera/metrics"
 	"tessera/optim"
 )
+
+// The greedy count of useful units of trained models is that of the best of all subsets of their units.
+func TestUsefulUnitsOfTrainedModelsEqualTheBestOfAllSubsets(t *testing.T) {
+	seen := map[float64]bool{}
+	for _, epochs := range []int{2, 20, 100} {
+		m, err := tessera.Declare(config.Model{Dataset: config.Dataset{Source: &data.Bars{Count: 300}}, Train: config.Train{Epochs: epochs},
+			Encoder: []config.Layer{{Kind: "dense", Layer: &layers.Dense{Units: 8, Activation: "relu"}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := tessera.Train(context.Background(), m, tessera.Options{Out: filepath.Join(t.TempDir(), "run"), Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		measured, err := r.Evaluate(context.Background(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, ok := measured.Number("useful_units")
+		if want := leastUseful(t, r, 0.01); !ok || got != float64(want) {
+			t.Errorf("after %d epochs: got %v, want %d", epochs, got, want)
+		}
+		seen[got] = true
+		_ = r.Close()
+	}
+	if len(seen) < 2 {
+		t.Errorf("all models have the same number: %v", seen)
+	}
+}
+
+// leastUseful is the least number of units whose others can be frozen at their means, by trying every subset.
+func leastUseful(t *testing.T, r *tessera.Run, rise float64) int {
+	t.Helper()
+	images, err := r.Images(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := images.Float32()
+	codes, err := r.Encode(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := r.Units()
+	means := make([]float64, k)
+	for i, h := range codes {
+		means[i%k] += float64(h) / float64(images.Len())
+	}
+	failure := func(frozen uint) (sum float64) {
+		h := slices.Clone(codes)
+		for i := range h {
+			if frozen>>(i%k)&1 == 1 {
+				h[i] = float32(means[i%k])
+			}
+		}
+		y, err := r.Decode(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range y {
+			d := float64(x[i] - y[i])
+			sum += d * d
+		}
+		return sum
+	}
+	least, most := k, (1+rise)*failure(0)
+	for frozen := range uint(1) << k {
+		if useful := k - bits.OnesCount(frozen); useful < least && failure(frozen) <= most {
+			least = useful
+		}
+	}
+	return least
+}
+
+// maxPlus returns max-plus auto-encoders of the swimmer, one trained and one as it is drawn, and images.
+func maxPlus(t *testing.T, sets ...string) (coders map[string]metrics.Coder, images []float32) {
+	t.Helper()
+	var parsed []config.Set
+	for _, argument := range append(sets, "dataset=swimmer", "optimizer.kind=adam", "optimizer.learning_rate=0.01", "train.epochs=5") {
+		s, err := config.ParseSet(argument)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed = append(parsed, s)
+	}
+	m, err := tessera.Shipped().Model("shallow-max-plus", parsed...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := tessera.Train(context.Background(), m, tessera.Options{Out: t.TempDir() + "/run", Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = run.Close() })
+	all, err := run.Images(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn, err := graph.New(m, run.Shape())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]metrics.Coder{"trained": run, "untrained": graph.NewCoder(drawn, tape.Backend{})}, all.Float32()[:50*all.Pixels()]
+}
+
+// Flat dilations commute with maxima and with adding a number: on dilated atoms the layer gives just its dilated output,
+// whatever its weights are.
+func TestMaxPlusDecodersDilateWithoutAnErrorTrainedOrNot(t *testing.T) {
+	for _, constraint := range []string{`constraint=[]`, `constraint=[{kind="nonneg"}]`, `constraint=[{kind="box"}]`} {
+		coders, images := maxPlus(t, constraint)
+		for name, coder := range coders {
+			r, err := metrics.Evaluate(context.Background(), coder, metrics.Sample{Images: images}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e, ok := r.Number("max_approx"); !ok || !(e > 1e-4) { // the control: to originals there is an error
+				t.Errorf("%s, %s: max_approx is %v", name, constraint, e)
+			}
+			for _, radius := range []int{1, 2, 4} {
+				m := &metrics.MaxApprox{Morphology: metrics.Morphology{Operator: morph.Dilation, Radius: radius}}
+				r, err := metrics.Evaluate(context.Background(), coder, metrics.Sample{Images: images}, metrics.Selection{{Metric: m}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if e, ok := r.Number("max_approx_reconstructed"); !ok || e > 1e-12 {
+					t.Errorf("%s, %s, radius %d: error %v, want 0", name, constraint, radius, e)
+				}
+			}
+			if c, ok := coder.(io.Closer); ok && name == "untrained" {
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+}
 
 // tableOf writes 60 vectors of four values of any scale, and returns a data set of them and the vectors.
 func tableOf(t *testing.T, scale string) (data.Source, []float32) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"tessera/baselines"
 	"tessera/config"
 	"tessera/data"
 	"tessera/train/checkpoint"
@@ -135,6 +136,12 @@ func usable(spec *config.Model, set *data.Set, splits data.Splits, fresh bool) e
 	}
 	if err := labelled(spec, set.Name, splits.Fit); err != nil {
 		return err
+	}
+	if method, ok := spec.Baseline.(baselines.Method); ok && !baselines.TakesSigned(method, set.Shape) {
+		if place, v := splits.Fit.FirstBelow(0); place != "" {
+			return &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("%s: got %v, but %s takes numbers >= 0", place, v, spec.Kind),
+				Hint: `write scale = "minmax" in the dataset table, or take kind = "semi_nmf", whose atoms have any sign`}
+		}
 	}
 	for _, images := range []*data.Images{splits.Fit, splits.Validation} {
 		if images == nil {
