@@ -150,7 +150,7 @@ func explain(f failure, stderr io.Writer) int {
 	switch {
 	case f.err == nil:
 		return 0
-	case of[*table.Diagnostics]()(f.err): // they contain their positions
+	case of[*table.Diagnostics]()(f.err), of[*unreadable]()(f.err): // they contain their positions
 		fmt.Fprintln(stderr, f.err)
 	case errors.Is(f.err, context.Canceled):
 		fmt.Fprintln(stderr, "tessera: interrupted")
