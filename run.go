@@ -435,7 +435,7 @@ func (r *Run) EvaluateSample(ctx context.Context, sample *evaluation.Sample, cho
 
 // Report measures the run on images that it was not fitted to, the test images or else those that were held out for validation,
 // and beside them on fitted images, at most [evaluation.MostFitted] evenly spaced ones. Where no images are held out it
-// measures the fitted ones alone, and says so. On fitted images only the metrics of [evaluation.Beside] are measured. Fitted
+// measures the fitted ones alone, and says so. On fitted images only the metrics of [evaluation.OnFitted] are measured. Fitted
 // images that cannot be read are not an error. The errors are those of [Run.EvaluateOn].
 func (r *Run) Report(ctx context.Context, chosen metrics.Selection) (*evaluation.Report, error) {
 	if err := r.ready(); err != nil {
@@ -454,16 +454,16 @@ func (r *Run) Report(ctx context.Context, chosen metrics.Selection) (*evaluation
 	if err != nil {
 		return nil, err
 	}
-	report := &evaluation.Report{Result: first, HeldOut: plan.Beside != "", Note: plan.Note}
-	both := evaluation.Beside(chosen)
+	report := &evaluation.Report{Result: first, HeldOut: plan.Fitted != "", Note: plan.Note}
+	both := evaluation.OnFitted(chosen)
 	if !report.HeldOut || len(both) == 0 {
 		return report, nil
 	}
 	if set.Train == nil { // test images do not bring the fitted ones with them
-		set, report.Unread = r.load(ctx, plan.Beside)
+		set, report.Unread = r.load(ctx, plan.Fitted)
 	}
 	if report.Unread == nil {
-		sample, report.Unread = evaluation.Take(set, r.Model, r.Shape(), plan.Beside)
+		sample, report.Unread = evaluation.Take(set, r.Model, r.Shape(), plan.Fitted)
 	}
 	if report.Unread != nil {
 		return report, ctx.Err()

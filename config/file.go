@@ -61,7 +61,11 @@ func newFile(src *table.Source, root *table.Node) *File {
 		}
 		return table.NewTable()
 	}
-	return &File{root: root, models: tables("model"), sweeps: tables("sweep"), source: src,
+	models := tables("model")
+	for _, name := range models.Keys {
+		byName(models.Child(name))
+	}
+	return &File{root: root, models: models, sweeps: tables("sweep"), source: src,
 		twice: map[string][]table.Diagnostic{}, lineages: map[string]*lineage{}}
 }
 
@@ -212,12 +216,13 @@ func (f *File) blame(name string, changes []table.Change, owner string, found []
 // build merges, decodes and checks one model.
 func (f *File) build(name string, changes []table.Change) (*Model, []table.Diagnostic) {
 	all, found := merging().Combine(changes)
+	byName(all)
 	l := f.lineage(name)
 	if extends := all.Child("extends"); extends != nil {
 		l = f.changed(name, extends)
 	}
 	found = append(found, l.found...)
-	merged := l.table
+	merged, partial := l.table, l.partial
 	if merged != nil {
 		merged = ofKind(merged, all.Child("kind"))
 		if !l.partial {
@@ -228,6 +233,10 @@ func (f *File) build(name string, changes []table.Change) (*Model, []table.Diagn
 			merged = lay.Lay("", merged, all)
 			found = append(found, lay.Found...)
 		}
+		if d := nameless(merged.Child("dataset")); d != nil {
+			found, partial = append(found, *d), true
+			merged = without(merged, "dataset")
+		}
 	}
 	for i := range found {
 		found[i].Subject = subject(name)
@@ -236,7 +245,7 @@ func (f *File) build(name string, changes []table.Change) (*Model, []table.Diagn
 		return nil, found
 	}
 	m := &Model{Name: name}
-	return m, append(found, m.decode(merged, l.partial, f)...)
+	return m, append(found, m.decode(merged, partial, f)...)
 }
 
 // decode fills m from its merged table and checks it.

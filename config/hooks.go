@@ -115,6 +115,12 @@ func (m *Model) EarlyStops() bool {
 	return slices.ContainsFunc(m.AllHooks(), func(h Hook) bool { _, stops := h.Hook.(*hooks.EarlyStopping); return stops })
 }
 
+// SelectsOnValidation reports whether early stopping selects the epoch on the validation images. Without a decoder and without a head
+// that is compared with labels there is no validation error: the training loss selects the epoch.
+func (m *Model) SelectsOnValidation() bool {
+	return m.EarlyStops() && (len(m.Decoder) > 0 || len(m.labelled()) > 0)
+}
+
 // prepare adds the hooks that prepare images for the encoder's first layer, where the declaration has none.
 func (m *Model) prepare() {
 	if len(m.Encoder) == 0 {
@@ -174,6 +180,11 @@ func (w *walk) hook(h Hook) {
 	if a, ok := h.Hook.(*hooks.Adversarial); ok {
 		w.oneStep(h, a)
 	}
+	if s, ok := h.Hook.(hooks.Selective); ok && w.layout.Input != nil && len(w.names)+len(w.open) == 0 && !w.model.inDoubt("freeze") {
+		if err := s.Suits(w.declared()); err != nil {
+			w.report(h.part(), "", table.KeyOf(err), err.Error(), "leave the hook out")
+		}
+	}
 	if g, ok := h.Hook.(hooks.Globbed); ok {
 		_, glob := g.Glob()
 		w.moving(h.part(), "", glob, w.model.Frozen)
@@ -181,6 +192,22 @@ func (w *walk) hook(h Hook) {
 	if _, ok := h.Hook.(hooks.Distorting); ok && !w.model.inDoubt("loss") && len(w.model.Losses) > 0 {
 		w.distorting(h)
 	}
+}
+
+// declared is what a hook can see of the model before it is trained.
+func (w *walk) declared() hooks.Declared {
+	d := hooks.Declared{Pixels: product(w.layout.Input), Decodes: len(w.layout.Decoder) > 0, Parameters: func(glob string) (list []*hooks.Parameter) {
+		for _, p := range w.all {
+			if p.TransposeOf == "" && MatchPath(glob, p.Path) {
+				list = append(list, &hooks.Parameter{Path: p.Path, Shape: p.Shape, Trainable: !p.State && !w.model.Frozen(p.Path)})
+			}
+		}
+		return list
+	}}
+	if first, ok := w.layout.Encoder[0].Layer.(layers.Preparing); ok {
+		d.Preparation = first.Preparation()
+	}
+	return d
 }
 
 // distorting checks that a loss reads the images that a hook changes, and that adversarial examples have an error to

@@ -2,8 +2,10 @@ package config
 
 import (
 	"fmt"
+	"path"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	"tessera/attack"
@@ -173,3 +175,42 @@ func aboutShape(f table.Field) bool {
 
 // aboutValues reports whether a key may affect the range of a layer's output: activations and inner layers may.
 func aboutValues(f table.Field) bool { return f.Choices() != nil || f.IsTable() }
+
+// byName renames the key kind of a model's dataset table, as of other parts, to name.
+func byName(model *table.Node) {
+	if d := model.Child("dataset"); d.IsTable() && d.Child("name") == nil && d.Child("kind") != nil {
+		d.Rename("kind", "name")
+	}
+}
+
+// readers are the data sets that read files, by the extension of their files.
+var readers = map[string]string{".csv": "csv", ".tsv": "csv", ".npy": "npy", ".npz": "npz", ".safetensors": "safetensors", ".gz": "npy"}
+
+// nameless reports a dataset table without a name whose keys the default data set does not have. n is the table with the default name.
+func nameless(n *table.Node) *table.Diagnostic {
+	name := n.Child("name")
+	if name == nil || name.At.Source != nil || n.At.Source == nil { // it is declared, or the whole table is the default
+		return nil
+	}
+	text, _ := name.Text()
+	entry, _ := data.Registry.Lookup(text)
+	known := append(table.Keys(entry.New(), ""), append(selectionKeys, "name")...)
+	if !slices.ContainsFunc(n.Keys, func(key string) bool { return !slices.Contains(known, key) }) {
+		return nil
+	}
+	d := table.Diagnostic{Problem: `dataset: missing key "name"`, Suggestion: "name is one of " + table.Quoted(data.Registry.Names())}
+	for _, key := range n.Keys {
+		if file, ok := n.Child(key).Text(); ok && !slices.Contains(known, key) {
+			reader, ok := readers[strings.ToLower(path.Ext(file))]
+			if !ok && path.Ext(file) == "" {
+				reader = "images"
+			}
+			if reader != "" && slices.Contains(data.Registry.Names(), reader) {
+				d.Suggestion = fmt.Sprintf("%s is read by name = %q", table.StringText(file), reader)
+			}
+			break
+		}
+	}
+	d = d.In(n)
+	return &d
+}

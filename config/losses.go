@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"tessera/data"
@@ -12,6 +13,14 @@ import (
 // loss checks that the values that a term reads exist, and that the term is defined on them.
 func (w *walk) loss(part string, l Loss) {
 	reads := l.Loss.Reads()
+	if l.Weight != nil && w.model.origin.Doubt(part) == nil && w.model.origin.Doubt(part+".weight") == nil {
+		for _, epoch := range []float64{0, math.Inf(1)} {
+			if v := l.Weight.At(epoch); !(v >= 0) || math.IsInf(v, 1) {
+				w.report(part, l.Kind, "weight", fmt.Sprintf("weight: is %v after %v epochs, want a number >= 0", v, epoch), "")
+				break
+			}
+		}
+	}
 	if reads.Per == losses.Parameter {
 		w.glob(part, l.Kind, "on", l.On, w.views()...)
 		return

@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"strings"
+	"unicode"
 
 	"tessera/part/table"
 )
@@ -17,6 +19,8 @@ func misnamed(what, folder, name string, n *table.Node) []table.Diagnostic {
 	switch {
 	case name == "", name == ".", name == "..":
 		d.Suggestion, d.Problem = "give it another name", fmt.Sprintf("invalid name %[2]q of a %[1]s: its folder is %[3]s/NAME", what, name, folder)
+	case strings.ContainsFunc(name, unicode.IsControl):
+		d.Suggestion, d.Problem = "give it another name", fmt.Sprintf("invalid name %q of a %s: it contains a control character", name, what)
 	case len(name) > longestName:
 		d.Suggestion, d.Problem = "give it a shorter name", fmt.Sprintf("the name of the %s is too long (got %d bytes, want at most %d): its folder is %s/NAME", what, len(name), longestName, folder)
 	default:

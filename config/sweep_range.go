@@ -36,11 +36,17 @@ func (s *spread) Check() error {
 	return nil
 }
 
-// isSpread reports whether a table is a range and not a table of keys: it has the key to, or at least two of a range's
-// keys, and no kind.
+// isSpread reports whether a table is a range and not a table of keys, such as the keys from and to of a schedule: it has single values
+// for at least two of a range's keys, and no kind.
 func isSpread(n *table.Node) bool {
-	known := func(key string) bool { return slices.Contains(table.Keys(&spread{}, ""), key) }
-	return n.IsTable() && n.Child("kind") == nil && (n.Child("to") != nil || len(n.Only(known).Keys) >= 2)
+	if !n.IsTable() || n.Child("kind") != nil {
+		return false
+	}
+	given := n.Only(func(key string) bool {
+		c := n.Child(key)
+		return slices.Contains(table.Keys(&spread{}, ""), key) && !c.IsTable() && !c.IsArray()
+	})
+	return len(given.Keys) >= 2
 }
 
 // spreadOut returns the distinct values of a range, rounded to six digits, or to integers if both ends are integers.

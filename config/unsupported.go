@@ -24,8 +24,10 @@ var lacks = map[string]string{
 	"denoising":  "a denoising auto-encoder begins with a layer of noise: masking_noise or gaussian_noise",
 	// layers
 	"lstm": "", "gru": "", "rnn": "", "embedding": "", "conv1d": "", "conv3d": "", "separableconv2d": "", "groupnorm": "",
-	"rmsnorm": "", "lambda": "", "sample": "", "sampling": "", "spectralnorm": "",
+	"gaussian": "gaussian_noise adds noise to its input; a Gaussian code, as of a variational auto-encoder, needs a part in Go, see " + partsPage,
+	"rmsnorm":  "", "lambda": "", "sample": "", "sampling": "", "spectralnorm": "",
 	// losses
+	"kldivergence": klNote, "kullbackleibler": klNote, "kldiv": klNote, "kldivloss": klNote, "gaussiankl": klNote, "vaekl": klNote,
 	"perceptual": "", "lpips": "", "wasserstein": "", "adversarialloss": "", "triplet": "", "cosinesimilarity": "",
 	// keys of a model
 	"inputs":    "a model has one input, the image",
@@ -38,6 +40,9 @@ var lacks = map[string]string{
 	"dtype":     "numbers are float32",
 	"precision": "numbers are float32",
 }
+
+// klNote tells two terms of the same name apart.
+const klNote = "kl is the sparsity penalty on the mean activation of units; the KL term of a variational auto-encoder needs a part in Go, see " + partsPage
 
 func init() { language.Lacks = unsupported } // which reads language
 

@@ -109,7 +109,11 @@ func (w *walk) place(part string, p *Placed, open bool) []int {
 	}
 	s, isSized := p.Layer.(layers.Sized)
 	if isSized && s.OutputUnits() == 0 && !open && !doubtful {
-		w.report(part, p.Kind, "", fmt.Sprintf("missing key %q", sizeKey(s)), w.unsized)
+		if w.unsized != "" { // the cause, not its consequence
+			w.report("dataset", "", "", w.unsized, fmt.Sprintf("or give %s.%s", part, sizeKey(s)))
+		} else {
+			w.report(part, p.Kind, "", fmt.Sprintf("missing key %q", sizeKey(s)), "")
+		}
 		w.assume(p)
 		return nil
 	}

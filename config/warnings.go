@@ -10,8 +10,11 @@ import (
 
 // Warnings returns a line for everything in a model that is valid, but probably not intended.
 func (m *Model) Warnings() (list []string) {
-	measured := len(m.Decoder) > 0 || len(m.labelled()) > 0 // otherwise the training loss selects the epoch
-	if measured && m.Dataset.Validation.Test && m.EarlyStops() {
+	if m.EarlyStops() && !m.SelectsOnValidation() {
+		list = append(list, fmt.Sprintf("model %q: early stopping selects an epoch by the training loss: the model has no decoder and no head that is compared "+
+			"with labels, so it has no validation error; remove the hook, or add one of them", m.Name))
+	}
+	if m.SelectsOnValidation() && m.Dataset.Validation.Test {
 		list = append(list, fmt.Sprintf("model %q: early stopping selects an epoch on the test images (dataset.validation = \"test\"), "+
 			"so metrics on the test images are too optimistic; hold out training images: dataset.validation = 0.1", m.Name))
 	}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	names "tessera/part/table"
 )
 
 // Scale is `scale = "bytes"`, `"minmax"`, `"standardise"` or a factor: how the values of a data set are scaled before a model
@@ -48,6 +50,9 @@ func (s *Scale) FromTOML(value any) error {
 	switch x := value.(type) {
 	case string:
 		if !slices.Contains([]string{"", scaleBytes, scaleMinmax, scaleStandardise}, x) {
+			if near, ok := names.Nearest(x, []string{scaleBytes, scaleMinmax, scaleStandardise}); ok {
+				return fmt.Errorf("got %q; did you mean %q?", x, near)
+			}
 			return fmt.Errorf("got %q, want %q, %q, %q or a factor", x, scaleBytes, scaleMinmax, scaleStandardise)
 		}
 		*s = Scale{Method: x}

@@ -42,11 +42,21 @@ func (*Decomposition) Stage() Stage { return Prepare }
 // Replicated implements [Replicated].
 func (*Decomposition) Replicated() (state bool) { return false }
 
+// Suits implements [Selective].
+func (*Decomposition) Suits(m Declared) error {
+	if _, ok := m.Preparation.(morph.Decomposition); !ok {
+		return notDecomposing
+	}
+	return nil
+}
+
+var notDecomposing = part.KeyError{Key: "encoder", Problem: "its first layer does not decompose images"}
+
 // Attach implements [Hook].
 func (d *Decomposition) Attach(t Training) (*Active, error) {
 	of, ok := t.Preparation().(morph.Decomposition)
 	if !ok {
-		return nil, part.KeyError{Key: "encoder", Problem: "its first layer does not decompose images; remove the hook"}
+		return nil, notDecomposing
 	}
 	h := &decomposing{of: of, training: t}
 	active := &Active{Initialise: h.initialise}

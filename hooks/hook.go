@@ -63,6 +63,22 @@ type Preparing interface {
 	Prepares(preparation any) bool
 }
 
+// Declared is what a hook can see of a model before it is trained.
+type Declared struct {
+	Pixels      int  // values of one image
+	Decodes     bool // the model has a decoder
+	Preparation any  // of the encoder's first layer, see layers.Preparing; nil if it needs none
+
+	// Parameters lists the parameters that match a glob, without values, in the order of the model.
+	Parameters func(glob string) []*Parameter
+}
+
+// Selective is implemented by hooks that suit only some models.
+type Selective interface {
+	// Suits returns the reason why the hook cannot work in a model.
+	Suits(m Declared) error
+}
+
 // Distorting is implemented by hooks that change the encoded images. A batch then also contains the clean images.
 type Distorting interface{ Distorts() }
 

@@ -50,17 +50,9 @@ func (*Revive) Replicated() (state bool) { return true }
 // Attach implements [Hook].
 func (r *Revive) Attach(t Training) (*Active, error) {
 	h := &reviving{Revive: r, training: t}
-	for _, p := range t.Parameters("encoder.*.weight") {
-		if h.encoder != nil || len(p.Shape) != 2 {
-			return nil, notOneDense
-		}
-		h.encoder = p
-	}
-	if h.encoder == nil {
-		return nil, notOneDense
-	}
-	if !h.encoder.Trainable {
-		return nil, part.KeyError{Key: "freeze", Problem: h.encoder.Path + " is frozen: no unit can be re-initialised"}
+	var err error
+	if h.encoder, err = reviveable(t.Parameters("encoder.*.weight")); err != nil {
+		return nil, err
 	}
 	h.units = h.encoder.Shape[1]
 	for _, p := range t.Parameters("encoder.*.bias") {
@@ -77,6 +69,31 @@ func (r *Revive) Attach(t Training) (*Active, error) {
 }
 
 var notOneDense = part.KeyError{Key: "encoder", Problem: "revive needs an encoder with one layer with weights, a dense layer on the pixels"}
+
+// Suits implements [Selective].
+func (r *Revive) Suits(m Declared) error {
+	encoder, err := reviveable(m.Parameters("encoder.*.weight"))
+	switch {
+	case err != nil:
+		return err
+	case encoder.Shape[0] != m.Pixels:
+		return notOneDense
+	case !m.Decodes:
+		return part.KeyError{Key: "decoder", Problem: "revive reads reconstruction errors, but the model has no decoder"}
+	}
+	return nil
+}
+
+// reviveable returns the weights whose units are re-initialised, of all weights of the encoder.
+func reviveable(weights []*Parameter) (*Parameter, error) {
+	if len(weights) != 1 || len(weights[0].Shape) != 2 {
+		return nil, notOneDense
+	}
+	if p := weights[0]; !p.Trainable {
+		return nil, part.KeyError{Key: "freeze", Problem: p.Path + " is frozen: no unit can be re-initialised"}
+	}
+	return weights[0], nil
+}
 
 // reviving is the active form.
 type reviving struct {

@@ -51,9 +51,16 @@ type rankFlags struct {
 
 // measure cross-validates the model of that name.
 func (f *rankFlags) measure(cmd *cobra.Command, name string) ([]baselines.RankError, error) {
-	m, err := f.model(name)
-	if err != nil {
-		return nil, err
+	var first []string // the declared number of components need not suit the data
+	if len(f.ranks) > 0 {
+		first = []string{fmt.Sprintf("components=%d", f.ranks[0])}
+	}
+	m, err := f.model(name, first...)
+	if err != nil { // also of a model without components
+		var other error
+		if m, other = f.model(name); other != nil {
+			return nil, err
+		}
 	}
 	method, ok := m.Baseline.(baselines.Method)
 	if !ok || m.Kind != "pca" && m.Kind != "nmf" {

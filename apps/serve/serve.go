@@ -94,7 +94,7 @@ func (o *Options) complete() error {
 	return err
 }
 
-// DefaultMemory is the default of MaxMemory.
+// DefaultMemory is the default of [Options].MaxMemory.
 const DefaultMemory = 256 << 20
 
 // set gives a field its default and returns an error for a negative value.
@@ -169,7 +169,7 @@ func (s *Server) Models() []string {
 	return names
 }
 
-// errNoModels says that New did not make a server.
+// errNoModels reports a server that New did not make.
 var errNoModels = errors.New("serve: the server has no models: take one that serve.New returned")
 
 // ServeHTTP implements [http.Handler]. A server that New did not make answers with status 503.
@@ -181,7 +181,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.handler.ServeHTTP(w, r)
 }
 
-// Close frees the models, once no request uses them. Requests that come later must not: shut the HTTP server down first, as
+// Close frees the models once no request uses them. No request may arrive afterwards: shut the HTTP server down first, as
 // [Server.Serve] does.
 func (s *Server) Close() error {
 	if s == nil || s.stop == nil {
@@ -197,14 +197,14 @@ func (s *Server) Close() error {
 	return s.closed
 }
 
-// ErrCut says that requests were still open after DrainTimeout, and were cut.
+// ErrCut reports requests that were still open after DrainTimeout: their connections were closed.
 var ErrCut = errors.New("serve: requests were still open after DrainTimeout and were cut")
 
 // Serve serves connections of the listener until ctx ends, then drains and returns nil when all requests are answered, or [ErrCut].
 //
 // To drain, the server first reports that it is not ready, answers requests for DrainDelay more and asks clients to close
 // their connections; load balancers and clients with open connections have that time to leave. Then it closes the listener
-// and waits for open requests, DrainTimeout at most. No request that was accepted is lost in less time than that.
+// and waits for open requests, DrainTimeout at most. Until then no accepted request is lost.
 //
 // On a loopback address and without tokens, requests must name this machine in their header Host: otherwise a web page could use
 // the server through a name that it controls.

@@ -97,6 +97,14 @@ func (d *Decoder) table(n *Node, v reflect.Value, p spot) {
 	}
 	if !ok { // the keys of the struct can still be checked
 		d.Origin.doubting(p.part).whole = true
+		if text, isText := n.Child(s.selector.Key).Text(); isText { // the keys of the part that was probably meant too
+			if near, ok := Nearest(text, s.Names()); ok {
+				part, _ := s.New(near)
+				all := joined(fields, Fields(part), s.selector.Key)
+				misspelt := func(key string) bool { _, ok := Nearest(key, keysOf(all)); return ok }
+				d.unknown(n.Only(misspelt), all, spot{part: p.part, kind: near})
+			}
+		}
 		d.values(n, slices.DeleteFunc(fields, func(f Field) bool { return f.Key == s.selector.Key }), p)
 		return
 	}
@@ -169,7 +177,7 @@ func (d *Decoder) choose(n *Node, s *slot, p spot) (kind string, ok bool) {
 	case ok:
 		s.value.Set(reflect.ValueOf(part))
 		d.Origin.names[p.part] = name
-	case name != s.or:
+	case s.or == "" || name != s.or:
 		noun := key
 		if key != "kind" {
 			noun = s.What

@@ -73,6 +73,17 @@ func (n *Node) Put(key string, value *Node) {
 	}
 }
 
+// Rename renames a key of a table.
+func (n *Node) Rename(key, to string) {
+	if i := n.position(key); i >= 0 {
+		n.Keys[i], n.table[i].name = to, to
+		if n.index != nil {
+			delete(n.index, key)
+			n.index[to] = i
+		}
+	}
+}
+
 // add is Put for a value with a position in n.
 func (n *Node) add(key string, value *Node) {
 	value.parent, value.name = n, key
@@ -105,7 +116,7 @@ func (n *Node) Child(key string) *Node {
 func (n *Node) value(key string) *Node {
 	name, index, ok := strings.Cut(strings.TrimSuffix(key, "]"), "[")
 	c := n.Child(name)
-	if i, err := strconv.Atoi(index); ok && err == nil && c != nil && i < len(c.Items) {
+	if i, err := strconv.Atoi(index); ok && err == nil && c != nil && 0 <= i && i < len(c.Items) {
 		return c.Items[i]
 	}
 	return c

@@ -15,7 +15,7 @@ var synonyms = map[string]string{
 	"cross_entropy": "categoricalcrossentropy sparsecategoricalcrossentropy nllloss crossentropyloss softmaxloss",
 	"huber":         "smoothl1 smoothl1loss huberloss",
 	"ssim":          "dssim structuralsimilarity ssimloss",
-	"kl":            "kldivergence kullbackleibler kldiv kldivloss sparsity sparsitypenalty klsparsity",
+	"kl":            "sparsity sparsitypenalty klsparsity",
 	"l1":            "lasso l1norm l1penalty activityregularizer",
 	"l2":            "ridge tikhonov l2norm",
 	"weight_decay":  "l2regularization l2reg kernelregularizer",
@@ -75,6 +75,8 @@ var synonyms = map[string]string{
 	"npy":           "numpy array",
 	"fashion-mnist": "fmnist",
 	// keys
+	"images":        "path file filename folder dir directory data samples samplesfile",
+	"test_images":   "testpath testfile testfolder testdata testsamples",
 	"kernel":        "kernelsize ksize filtersize windowsize poolsize",
 	"stride":        "strides",
 	"filters":       "nfilters outchannels numfilters",

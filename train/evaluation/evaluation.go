@@ -17,17 +17,17 @@ import (
 // Given is the split of images that belong to no data set.
 const Given data.Split = "given"
 
-// Sample is what a model is measured on.
+// Sample contains the images on which a model is measured.
 type Sample struct {
-	Split   data.Split // which images these are
-	Name    string     // of their data set; "" for that of the model
+	Split   data.Split
+	Name    string // of the data set; "": the data set of the model
 	Images  *data.Images
-	Rows    []float32 // their values, row-major; nil: they are made of Images
-	Classes []string  // names of the labels; nil where they are not known
+	Rows    []float32 // the values of Images, row-major; nil: they are computed
+	Classes []string  // names of the labels; nil if unknown
 }
 
-// Take returns the images of a set that belong to a split of a model; shape is that of the images which the model takes.
-// Images of another shape, and a split that the model does not have, are a [*data.Error].
+// Take returns the images of a set that belong to a split of a model. shape is the shape of the model's inputs. Take returns a
+// [*data.Error] for images of another shape, and for a split that the model does not have.
 func Take(set *data.Set, m *config.Model, shape []int, split data.Split) (*Sample, error) {
 	if set == nil || m == nil {
 		return nil, errors.New("evaluation: no data set, or no model to measure on it")
@@ -42,9 +42,8 @@ func Take(set *data.Set, m *config.Model, shape []int, split data.Split) (*Sampl
 	return &Sample{Split: split, Images: images, Classes: set.Classes}, nil
 }
 
-// Measure measures a trained model on a sample. The seed of the metrics is that of the model, as is the target of their KL
-// measure. Labels that a chosen metric needs and the images lack are a [*data.Error]; the other errors are those of
-// [metrics.Evaluate].
+// Measure measures a trained model on a sample, with the seed and the KL target of the model. It returns a [*data.Error] if a chosen
+// metric needs labels that the images lack; its other errors are the errors of [metrics.Evaluate].
 func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sample, chosen metrics.Selection) (*metrics.Result, error) {
 	if m == nil || s == nil || s.Images == nil {
 		return nil, errors.New("evaluation: no model, or no images to measure it on")
@@ -59,7 +58,7 @@ func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sampl
 	}
 	r, err := metrics.Evaluate(ctx, coder, sample, chosen)
 	var bad *data.Error
-	if errors.As(err, &bad) { // metrics do not know whose images they measure
+	if errors.As(err, &bad) { // package metrics does not know the data set
 		named := *bad
 		if named.Dataset = m.Dataset.Name; s.Name != "" {
 			named.Dataset = s.Name
@@ -75,27 +74,27 @@ func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sampl
 	return r, nil
 }
 
-// MostFitted is the number of fitted images that [Spread] keeps: enough for every metric, whatever the size of the set.
+// MostFitted is the number of fitted images that an evaluation measures: enough for every metric.
 const MostFitted = 10000
 
-// Plan says which images an evaluation measures: held-out ones first, and fitted ones beside them.
+// Plan lists the images that an evaluation measures: held-out images first, then fitted ones for comparison.
 type Plan struct {
 	First  data.Split
-	Beside data.Split // "" where no images are held out: those of First are the fitted ones
-	Note   string     // what a reader must know of First, "" where nothing
+	Fitted data.Split // "" if no images are held out: First are the fitted ones
+	Note   string     // a caveat about First, "" if there is none
 }
 
 // chosen is the note of validation images on which early stopping chose the epoch.
 const chosen = "they also chose the epoch"
 
-// PlanOf returns the plan of a model: its test images, else the images that it holds out for validation, else the fitted ones.
+// PlanOf returns the plan of a model: test images if there are any, else validation images, else fitted ones.
 func PlanOf(m *config.Model) Plan {
 	if m == nil {
 		return Plan{First: data.TestSplit}
 	}
 	sel := m.Dataset.Selection
 	onTest, note := sel.Fit == "test", ""
-	if m.EarlyStops() {
+	if m.SelectsOnValidation() {
 		note = chosen
 	}
 	switch {
@@ -124,9 +123,9 @@ func Spread(images *data.Images, n int) *data.Images {
 	return images.Subset(indices)
 }
 
-// Beside returns the metrics of a selection that are also measured on fitted images: those that depend on images and are not
-// on request. nil stands for [metrics.Default].
-func Beside(chosen metrics.Selection) (both metrics.Selection) {
+// OnFitted returns the metrics of a selection that are also measured on fitted images: the metrics that depend on images, except
+// those that are only measured on request. nil stands for [metrics.Default].
+func OnFitted(chosen metrics.Selection) (both metrics.Selection) {
 	if chosen == nil {
 		chosen = metrics.Default()
 	}
@@ -143,20 +142,20 @@ func Beside(chosen metrics.Selection) (both metrics.Selection) {
 	return both
 }
 
-// Report is a model measured on held-out images and, beside them, on fitted ones.
+// Report contains the metrics of a model on held-out images and, for comparison, on fitted images.
 type Report struct {
-	*metrics.Result                 // on held-out images; on fitted ones where none are held out
-	HeldOut         bool            // whether the model has never been fitted to these images
+	*metrics.Result                 // on held-out images; on fitted images if none are held out
+	HeldOut         bool            // the model was not fitted to the images of Result
 	Note            string          // of [Plan]
-	Fitted          *metrics.Result // on fitted images; nil where Result is, and where they could not be read
-	FittedImages    int             // how many there are; Fitted may be of fewer, evenly spaced
-	Unread          error           // why the fitted images could not be read; nil where they were
+	Fitted          *metrics.Result // on fitted images; nil if Result is, or if they could not be read
+	FittedImages    int             // number of fitted images; Fitted may be of fewer, evenly spaced
+	Unread          error           // why the fitted images could not be read; nil if they were
 }
 
-// amongThem is the note of a split that has fitted images among others.
+// amongThem is the note of a split that contains some of the fitted images.
 const amongThem = "the fitted images among them"
 
-// ReportOf returns the report of one measured split: whether the model was fitted to its images.
+// ReportOf returns the report of one measured split. It notes whether the model was fitted to these images.
 func ReportOf(m *config.Model, measured *metrics.Result) *Report {
 	r := &Report{Result: measured}
 	if m == nil || measured == nil {
@@ -167,7 +166,7 @@ func ReportOf(m *config.Model, measured *metrics.Result) *Report {
 		r.Note = "not of the data set"
 	case data.ValidationSplit:
 		r.HeldOut = true
-		if m.EarlyStops() {
+		if m.SelectsOnValidation() {
 			r.Note = chosen
 		}
 	case data.TestSplit:
@@ -185,8 +184,8 @@ func ReportOf(m *config.Model, measured *metrics.Result) *Report {
 	return r
 }
 
-// MarshalJSON writes the members of the result, then "held_out", "note" and "fitted": a result with the further member "of", the number of fitted
-// images.
+// MarshalJSON writes the members of the result, then "held_out", "note" and "fitted": another result, with the number of fitted
+// images as its member "of".
 func (r *Report) MarshalJSON() ([]byte, error) {
 	if r == nil || r.Result == nil {
 		return []byte("null"), nil
@@ -196,7 +195,7 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 		return nil, err
 	}
 	text := bytes.TrimSuffix(first, []byte("}"))
-	if r.Split != string(Given) { // of those nobody knows it
+	if r.Split != string(Given) { // unknown for given images
 		text = fmt.Appendf(text, `,"held_out":%t`, r.HeldOut)
 	}
 	if r.Note != "" {

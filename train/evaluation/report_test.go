@@ -2,6 +2,7 @@ package evaluation_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"tessera/config"
@@ -21,28 +22,44 @@ func TestHeldOutImagesAreMeasuredFirst(t *testing.T) {
 		stop bool
 		want evaluation.Plan
 	}{
-		{"test images", data.FashionMNIST(), data.Selection{Fit: "train", Validation: held}, false, evaluation.Plan{First: "test", Beside: "train"}},
-		{"test images that validate", data.FashionMNIST(), data.Selection{Fit: "train", Validation: onTest}, false, evaluation.Plan{First: "test", Beside: "train"}},
+		{"test images", data.FashionMNIST(), data.Selection{Fit: "train", Validation: held}, false, evaluation.Plan{First: "test", Fitted: "train"}},
+		{"test images that validate", data.FashionMNIST(), data.Selection{Fit: "train", Validation: onTest}, false, evaluation.Plan{First: "test", Fitted: "train"}},
 		{"that choose the epoch", data.FashionMNIST(), data.Selection{Fit: "train", Validation: onTest}, true,
-			evaluation.Plan{First: "test", Beside: "train", Note: "they also chose the epoch"}},
+			evaluation.Plan{First: "test", Fitted: "train", Note: "they also chose the epoch"}},
 		{"that are fitted", data.FashionMNIST(), data.Selection{Fit: "test", Validation: onTest}, false, evaluation.Plan{First: "test", Note: none}},
 		{"of which a few are fitted", data.FashionMNIST(), data.Selection{Fit: "test", Limit: 9}, false, evaluation.Plan{First: "train", Note: none}},
-		{"of which some are held out", data.FashionMNIST(), data.Selection{Fit: "test", Validation: held}, false, evaluation.Plan{First: "validation", Beside: "train"}},
-		{"no test images", &data.Bars{}, data.Selection{Fit: "train", Validation: held}, false, evaluation.Plan{First: "validation", Beside: "train"}},
+		{"of which some are held out", data.FashionMNIST(), data.Selection{Fit: "test", Validation: held}, false, evaluation.Plan{First: "validation", Fitted: "train"}},
+		{"no test images", &data.Bars{}, data.Selection{Fit: "train", Validation: held}, false, evaluation.Plan{First: "validation", Fitted: "train"}},
 		{"no test images, held-out ones that choose the epoch", &data.Bars{}, data.Selection{Fit: "train", Validation: held}, true,
-			evaluation.Plan{First: "validation", Beside: "train", Note: "they also chose the epoch"}},
+			evaluation.Plan{First: "validation", Fitted: "train", Note: "they also chose the epoch"}},
 		{"none held out", &data.Bars{}, data.Selection{Fit: "train"}, false, evaluation.Plan{First: "train", Note: none}},
 	} {
-		m := &config.Model{Dataset: config.Dataset{Source: c.set, Selection: c.sel}, Hooks: map[string]hooks.Hook{}}
+		m := &config.Model{Dataset: config.Dataset{Source: c.set, Selection: c.sel}, Hooks: map[string]hooks.Hook{}, Decoder: make([]config.Layer, 1)}
 		if c.stop {
 			m.Hooks["early_stopping"] = &hooks.EarlyStopping{Patience: 5}
 		}
 		if got := evaluation.PlanOf(m); got != c.want {
 			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
 		}
-		if got := evaluation.ReportOf(m, &metrics.Result{Split: string(c.want.First)}); got.Note != c.want.Note && c.want.Beside != "" {
+		if got := evaluation.ReportOf(m, &metrics.Result{Split: string(c.want.First)}); got.Note != c.want.Note && c.want.Fitted != "" {
 			t.Errorf("%s: the report notes %q, want %q", c.name, got.Note, c.want.Note)
 		}
+	}
+}
+
+// Without a decoder and a labelled head there is no validation error: the training loss selects the epoch.
+func TestValidationImagesThatSelectNothingAreNotSaidTo(t *testing.T) {
+	m := &config.Model{Dataset: config.Dataset{Source: &data.Bars{}, Selection: data.Selection{Fit: "train", Validation: data.Validation{Fraction: 0.1}}},
+		Hooks: map[string]hooks.Hook{"early_stopping": &hooks.EarlyStopping{Patience: 5}}}
+	if got := evaluation.PlanOf(m); got != (evaluation.Plan{First: "validation", Fitted: "train"}) {
+		t.Errorf("got the plan %+v", got)
+	}
+	if got := evaluation.ReportOf(m, &metrics.Result{Split: "validation"}); !got.HeldOut || got.Note != "" {
+		t.Errorf("got held out %v, %q", got.HeldOut, got.Note)
+	}
+	warned := strings.Join(m.Warnings(), "\n")
+	if !strings.Contains(warned, "early stopping selects an epoch by the training loss") {
+		t.Errorf("got the warnings %q", warned)
 	}
 }
 
