@@ -66,7 +66,7 @@ func write(t *testing.T, dir, name string, b []byte) string {
 // https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html; the tests of the package export ask NumPy itself.
 func TestNPYFilesAreThoseOfTheDescription(t *testing.T) {
 	values := []float32{1.5, -2, 3e-9, 4, 5, 6}
-	for shape, dims := range map[string][]int{"(6,)": {6}, "(2, 3)": {2, 3}, "(1, 2, 3)": {1, 2, 3}} {
+	for shape, dims := range map[string][]int{"(6,)": {6}, "(2, 3,)": {2, 3}, "(1, 2, 3,)": {1, 2, 3}} {
 		var b bytes.Buffer
 		if err := writeNPY(&b, dims, values); err != nil {
 			t.Fatal(err)
