@@ -28,12 +28,12 @@ type File struct {
 	images               *data.Memory                  // of a literal: the images of its data set in memory; else nil
 	twice                map[string][]table.Diagnostic // what is given twice, by the declaration in which it is
 
-	mutex    sync.Mutex
-	lineages map[string]*lineage
-	verdicts map[string][]table.Diagnostic // what is wrong with a model of the file as it stands
-	warnings map[string][]string           // of models without errors; see Warnings
-	clean    map[string]bool               // models that are sound, and all that they extend
-	judged   string                        // with which Dirs, and whether Trained
+	mutex     sync.Mutex
+	lineages  map[string]*lineage
+	diagnoses map[string][]table.Diagnostic // what is wrong with a model of the file as it stands
+	warnings  map[string][]string           // of models without errors; see Warnings
+	clean     map[string]bool               // models that are sound, and all that they extend
+	settings  string                        // with which Dirs, and whether Trained
 
 	suggested int // how often a model was suggested
 }
@@ -101,7 +101,7 @@ func (f *File) Check() error {
 		found = append(found, d)
 	}
 	for _, name := range f.models.Keys {
-		found = append(found, f.verdict(name)...)
+		found = append(found, f.cachedDiagnosis(name)...)
 	}
 	for _, name := range f.sweeps.Keys {
 		found = append(found, f.checkSweep(name)...)
@@ -120,7 +120,7 @@ func (f *File) Model(name string, sets ...Set) (*Model, error) {
 	if f.owner(name) == nil {
 		return nil, &UnknownModel{File: f.sources(), Name: name, Names: f.Names()}
 	}
-	if err := table.Report(f.sound(name)); err != nil {
+	if err := table.Report(f.diagnose(name)); err != nil {
 		return nil, err
 	}
 	changes := make([]table.Change, len(sets))
@@ -128,25 +128,25 @@ func (f *File) Model(name string, sets ...Set) (*Model, error) {
 		changes[i] = s.Change
 	}
 	m, found := f.build(name, changes)
-	if err := table.Report(f.blame(name, changes, "", found), sourcesOf(sets)...); err != nil {
+	if err := table.Report(f.attribute(name, changes, "", found), sourcesOf(sets)...); err != nil {
 		return nil, err
 	}
 	m.text = Fill(m)
 	return m, nil
 }
 
-// sound returns the errors of a model without changes, and of the models that it extends.
-func (f *File) sound(name string) (found []table.Diagnostic) {
-	f.judge()
+// diagnose returns the errors of a model without changes, and of the models that it extends.
+func (f *File) diagnose(name string) (found []table.Diagnostic) {
+	f.invalidate()
 	if owner := f.owner(name); owner != f && owner != nil {
-		return owner.sound(name)
+		return owner.diagnose(name)
 	}
 	chain := f.ancestors(name, f.clean)
 	for _, at := range chain {
-		found = append(append(found, f.twice[subject(at)]...), f.verdict(at)...)
+		found = append(append(found, f.twice[subject(at)]...), f.cachedDiagnosis(at)...)
 	}
 	if len(chain) > 0 {
-		found = append(found, f.soundAbove(chain[len(chain)-1])...)
+		found = append(found, f.diagnoseAbove(chain[len(chain)-1])...)
 	}
 	for _, at := range chain {
 		f.clean[at] = len(found) == 0
@@ -154,15 +154,15 @@ func (f *File) sound(name string) (found []table.Diagnostic) {
 	return found
 }
 
-// verdict returns the cached errors of a model without changes: a sweep needs them many times.
-func (f *File) verdict(name string) []table.Diagnostic {
-	f.judge()
-	found, ok := f.verdicts[name]
+// cachedDiagnosis returns the cached errors of a model without changes: a sweep needs them many times.
+func (f *File) cachedDiagnosis(name string) []table.Diagnostic {
+	f.invalidate()
+	found, ok := f.diagnoses[name]
 	if !ok {
 		var m *Model
 		m, found = f.build(name, nil)
 		found = append(found, misnamed("model", "runs", name, f.models.Child(name))...)
-		f.verdicts[name] = found
+		f.diagnoses[name] = found
 		if len(found) == 0 {
 			f.warnings[name] = m.Warnings()
 		}
@@ -177,26 +177,26 @@ func (f *File) Warnings(name string) []string {
 	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if len(f.sound(name)) > 0 {
+	if len(f.diagnose(name)) > 0 {
 		return nil
 	}
 	return f.warnings[name]
 }
 
-// judge discards verdicts that depend on changed settings of the file.
-func (f *File) judge() {
-	if judged := fmt.Sprintf("%q %v", f.Dirs, f.Trained); f.verdicts == nil || f.judged != judged {
-		f.verdicts, f.warnings, f.clean, f.judged = map[string][]table.Diagnostic{}, map[string][]string{}, map[string]bool{}, judged
+// invalidate discards diagnoses that depend on changed settings of the file.
+func (f *File) invalidate() {
+	if settings := fmt.Sprintf("%q %v", f.Dirs, f.Trained); f.diagnoses == nil || f.settings != settings {
+		f.diagnoses, f.warnings, f.clean, f.settings = map[string][]table.Diagnostic{}, map[string][]string{}, map[string]bool{}, settings
 	}
 	if f.base != nil {
 		f.base.Dirs, f.base.Trained = f.Dirs, f.Trained
-		f.base.judge()
+		f.base.invalidate()
 	}
 }
 
-// blame attributes errors of an otherwise valid model to the first change that causes one; later changes rarely
+// attribute attributes errors of an otherwise valid model to the first change that causes one; later changes rarely
 // remove an error. owner is the declaration of changes in the file, "" if all are --set arguments.
-func (f *File) blame(name string, changes []table.Change, owner string, found []table.Diagnostic) []table.Diagnostic {
+func (f *File) attribute(name string, changes []table.Change, owner string, found []table.Diagnostic) []table.Diagnostic {
 	misplaced := func(d table.Diagnostic) bool {
 		return d.At.Source == nil || d.At.Source.Set == "" && (owner == "" || d.Owner() != owner)
 	}
@@ -232,7 +232,7 @@ func (f *File) build(name string, changes []table.Change) (*Model, []table.Diagn
 		}
 		if all != nil {
 			lay := merging()
-			merged = lay.Lay("", merged, all)
+			merged = lay.Merge("", merged, all)
 			found = append(found, lay.Found...)
 		}
 		if d := nameless(merged.Child("dataset")); d != nil {
@@ -393,14 +393,14 @@ func (f *File) scope(model, parent string) *File {
 	return f
 }
 
-// soundAbove returns the errors of the model of another file that a model of this file extends.
-func (f *File) soundAbove(model string) []table.Diagnostic {
+// diagnoseAbove returns the errors of the model of another file that a model of this file extends.
+func (f *File) diagnoseAbove(model string) []table.Diagnostic {
 	parent, ok := f.models.Child(model).Child("extends").Text()
 	if !ok {
 		return nil
 	}
 	if home := f.scope(model, parent).owner(parent); home != nil && home != f {
-		return home.sound(parent)
+		return home.diagnose(parent)
 	}
 	return nil
 }
@@ -471,7 +471,7 @@ func (f *File) changed(name string, extends *table.Node) *lineage {
 		l.cycle(append([]string{name}, chain[:slices.Index(chain, name)+1]...), extends)
 		return l
 	}
-	l.found = home.sound(parent)
+	l.found = home.diagnose(parent)
 	f.extend(l, name, l.table)
 	return l
 }
@@ -498,7 +498,7 @@ func (f *File) extend(l *lineage, name string, n *table.Node) {
 	case base.open:
 		f.cycle(name)
 	case !base.partial:
-		l.table, l.partial = merging().Lay("", ofKind(without(base.table, "extends"), n.Child("kind")), n), false
+		l.table, l.partial = merging().Merge("", ofKind(without(base.table, "extends"), n.Child("kind")), n), false
 	}
 }
 
