@@ -10,10 +10,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 
 	"tessera/internal/volume"
 	"tessera/part"
+	"tessera/part/table"
 )
 
 // Augmentation declares a random change of images. Its exported fields are settings. Prepare does not change them: an
@@ -55,4 +57,111 @@ func checkShape(shape []int) error {
 		return fmt.Errorf("augment: images of shape %v, want fewer than 2^31 values", shape)
 	}
 	return nil
+}
+
+// Check returns an error if images do not have that shape, (height, width) or (height, width, channels), or else the first
+// invalid setting of a as a [part.KeyError]: a value that its tags do not allow or for which its method Check() error returns
+// an error. Prepare begins with it, because augmentations made in Go have any settings; declarations in TOML are checked when
+// they are read.
+func Check(a Augmentation, shape []int) error {
+	if err := checkShape(shape); err != nil {
+		return err
+	}
+	v := reflect.ValueOf(a)
+	if v.Kind() == reflect.Pointer && v.IsNil() {
+		return fmt.Errorf("got a nil %T", a)
+	}
+	if v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Struct {
+		tried := reflect.New(v.Elem().Type()) // a copy: goroutines may share a
+		tried.Elem().Set(v.Elem())
+		for _, f := range table.Fields(tried.Interface()) {
+			if err := allowed(f, f.Value); err != nil {
+				return err
+			}
+		}
+	}
+	if c, ok := a.(interface{ Check() error }); ok {
+		return c.Check()
+	}
+	return nil
+}
+
+// allowed reports a number, an element of a list of numbers, or a text that a field's tags do not allow.
+func allowed(f table.Field, v reflect.Value) error {
+	ok, want := true, f.Want
+	switch {
+	case v.Kind() == reflect.Slice:
+		for i := range v.Len() {
+			if err := allowed(f, v.Index(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	case v.CanFloat():
+		f.Value = v
+		ok = f.SetNumber(v.Float())
+	case v.CanInt():
+		f.Value = v
+		ok = f.SetNumber(v.Int())
+	case v.Kind() == reflect.String && f.Choices() != nil:
+		ok, want = slices.Contains(f.Choices(), v.String()), "one of "+table.Quoted(f.Choices())
+	}
+	if ok {
+		return nil
+	}
+	if want == "" {
+		want = "a number"
+	}
+	return part.KeyErrorf(f.Key, "got %v, want %s", v, want)
+}
+
+// size is the size of an image; one without a channel axis has one channel.
+type size struct{ height, width, channels int }
+
+func sizeOf(shape []int) size {
+	if len(shape) == 2 {
+		return size{shape[0], shape[1], 1}
+	}
+	return size{shape[0], shape[1], shape[2]}
+}
+
+// stride is the number of values of one row.
+func (s size) stride() int { return s.width * s.channels }
+
+// checkRange reports a setting that is not [low, high] with low <= high.
+func checkRange(key string, values []float64) error {
+	if len(values) == 2 && values[0] <= values[1] {
+		return nil
+	}
+	return part.KeyErrorf(key, "got %v, want two numbers [low, high] with low <= high", values)
+}
+
+// uniform draws from U[low, high], and draws once even if both are equal.
+func uniform(r *rand.Rand, low, high float64) float64 { return low + (high-low)*r.Float64() }
+
+// happens draws an event of that probability.
+func happens(r *rand.Rand, probability float64) bool { return r.Float64() < probability }
+
+// clip returns v in [0,1].
+func clip(v float32) float32 { return min(max(v, 0), 1) }
+
+// box is a rectangle in an image, in pixels: the pixel in row y covers [y, y+1).
+type box struct{ top, left, height, width float64 }
+
+// drawBox draws a rectangle inside an image: its area as a fraction of the image is uniform over scale, its width over
+// height log-uniform over those ratios at which a rectangle of that area fits into the image, its place uniform. If no
+// ratio in the interval fits, the nearest fitting ratio is used: the area is always as drawn.
+func drawBox(r *rand.Rand, scale, ratio []float64, in size) box {
+	height, width := float64(in.height), float64(in.width)
+	area := min(uniform(r, scale[0], scale[1]), 1)
+	// Relative to the image's own ratio, a rectangle fits from area to 1/area.
+	image := math.Log(width / height)
+	fits := -math.Log(area)
+	low := min(max(math.Log(ratio[0])-image, -fits), fits)
+	high := min(max(math.Log(ratio[1])-image, -fits), fits)
+	stretch := math.Exp(uniform(r, low, high))
+	b := box{height: height * min(math.Sqrt(area/stretch), 1), width: width * min(math.Sqrt(area*stretch), 1)}
+	b.top = (height - b.height) * r.Float64()
+	b.left = (width - b.width) * r.Float64()
+	return b
 }

@@ -1,7 +1,6 @@
 package baselines
 
 import (
-	"fmt"
 	"slices"
 
 	"tessera/config"
@@ -48,12 +47,7 @@ func (s *ConvexNMF) Biased() bool { return false }
 
 // New implements [Method].
 func (s *ConvexNMF) New(shape []int, seed uint64) (Model, error) {
-	c, err := newCoder(shape, s)
-	if err != nil {
-		return nil, fmt.Errorf("convex_nmf: %w", err)
-	}
-	return newRestarted(s.Restarts, seed, func(seed uint64) (Model, error) {
-		m := newFactorisation("convex_nmf", c, s.Fits, s.Iterations, s.Tolerance)
+	return newFactorisation("convex_nmf", s, shape, s.Iterations, s.Tolerance, s.Restarts, seed, func(m *factorisation, seed uint64) {
 		rule := &convexRule{halsRule: halsRule{f: &m.factors}}
 		m.first = func() (err error) {
 			if m.codes, _, err = clusterStart(m.x, m.n, m.pixels, m.units, seed); err == nil {
@@ -64,7 +58,6 @@ func (s *ConvexNMF) New(shape []int, seed uint64) (Model, error) {
 			return err
 		}
 		m.rule = rule
-		return m, nil
 	})
 }
 

@@ -1,11 +1,20 @@
 package baselines
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
+	"slices"
 
+	"tessera/config"
+	"tessera/internal/random"
 	"tessera/kernel"
+	"tessera/metrics"
 	"tessera/parallel/team"
+	"tessera/part"
 )
 
 // ErrDiverged means that an objective became NaN or infinite. Finite images of ordinary size cannot cause it.
@@ -276,4 +285,496 @@ func transpose(a []float32, rows, columns int) []float32 {
 		}
 	})
 	return t
+}
+
+// factorisation is the model of every factorisation of all images together.
+type factorisation struct {
+	factors
+	fitting
+	name       string // of the method
+	iterations int
+	tolerance  float64
+	first      func() error // makes the first atoms and codes
+	rule       rule
+	recodes    bool // codes of the fit are the rule's alone: images get those of encode
+}
+
+// newFactorisation returns the model of a method that improves a factorisation of all images: restarted fits, each of which build
+// gives its start and its rule.
+func newFactorisation(name string, s interface {
+	config.Baseline
+	config.Fitted
+}, shape []int, iterations int, tolerance float64, restarts int, seed uint64, build func(m *factorisation, seed uint64)) (Model, error) {
+	if c, ok := s.(interface{ Check() error }); ok {
+		if err := c.Check(); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	c, err := newCoder(shape, s)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return newRestarted(restarts, seed, func(seed uint64) (Model, error) {
+		m := &factorisation{factors: factors{coder: c, fits: s.Fits}, name: name, iterations: iterations, tolerance: tolerance}
+		build(m, seed)
+		return m, nil
+	})
+}
+
+// rule is one way of improving a factorisation.
+type rule interface {
+	// prepare computes, from codes and atoms alone, what improve needs, and the objective.
+	prepare() (objective float64)
+	// improve does one iteration and prepares the next one. Most rules update the atoms first, so the codes belong to the
+	// current atoms; Hoyer's starts with the codes.
+	improve() (objective float64)
+	// encode returns the codes (n x k) of images that were not fitted.
+	encode(images []float32) []float32
+}
+
+// stateful is a rule with state besides codes and atoms.
+type stateful interface {
+	save(s State)
+	restore(s State) error
+}
+
+// Begin implements [Model].
+func (m *factorisation) Begin(ctx context.Context, images Images) error {
+	if err := m.begin(images); err != nil {
+		return fmt.Errorf("%s: %w", m.name, err)
+	}
+	return ctx.Err()
+}
+
+func (m *factorisation) begin(images Images) error {
+	if m.codes != nil {
+		if err := m.resume(images); err != nil {
+			return err
+		}
+		m.rule.prepare()
+		return nil
+	}
+	if err := m.load(images); err != nil {
+		return err
+	}
+	if err := m.first(); err != nil {
+		return err
+	}
+	m.objective = m.rule.prepare()
+	return nil
+}
+
+// Step implements [Model].
+func (m *factorisation) Step(ctx context.Context) (Progress, error) {
+	if err := ctx.Err(); err != nil {
+		return Progress{}, err
+	}
+	p, err := m.advance(m.rule.improve(), m.iterations, m.tolerance)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", m.name, err)
+	}
+	return p, err
+}
+
+// Encode implements [metrics.Coder]: images that were fitted have the codes of the fit, others are encoded with the atoms
+// fixed.
+func (m *factorisation) Encode(images []float32) ([]float32, error) {
+	n, err := m.imageCount(images)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.acceptImages(images); err != nil {
+		return nil, fmt.Errorf("%s: %w", m.name, err)
+	}
+	if m.recodes {
+		return m.rule.encode(images), nil
+	}
+	var others []float32
+	rows := m.stored.find(images, m.pixels)
+	for i, row := range rows {
+		if row < 0 {
+			others = append(others, images[i*m.pixels:(i+1)*m.pixels]...)
+		}
+	}
+	encoded := m.rule.encode(others)
+	codes := make([]float32, n*m.units)
+	for i, row := range rows {
+		code := codes[i*m.units : (i+1)*m.units]
+		if row < 0 {
+			encoded = encoded[copy(code, encoded):]
+			continue
+		}
+		for j := range code {
+			code[j] = m.codes[j*m.n+row]
+		}
+	}
+	return codes, nil
+}
+
+// Codes implements [Model].
+func (m *factorisation) Codes() []float32 {
+	if m.recodes {
+		return nil
+	}
+	return m.factors.Codes()
+}
+
+// WithAtoms implements [metrics.Coder].
+func (m *factorisation) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) { return replaceAtoms(m, a) }
+
+// State implements [Model].
+func (m *factorisation) State() State {
+	s := State{m.factors.save(), m.fitting.save()}
+	if r, ok := m.rule.(stateful); ok {
+		r.save(s)
+	}
+	return s
+}
+
+// Restore implements [Model].
+func (m *factorisation) Restore(s State) error {
+	err := errors.Join(m.fitting.restore(s), m.factors.restore(s))
+	if r, ok := m.rule.(stateful); ok {
+		err = errors.Join(err, r.restore(s))
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", m.name, err)
+	}
+	return nil
+}
+
+// stored recognises the fitted images, whose codes are kept, by 64 bits of the SHA-256 of their pixels. Of equal images
+// the code of the first counts.
+type stored struct {
+	digests []uint64
+	rows    map[uint64]int // made when it is first asked for
+}
+
+const (
+	digestsName = "digests" // n x digestWords: 16 bits each, as numbers, for float32 holds no more than 24
+	digestWords = 4
+)
+
+// digestImages returns the digests of all images.
+func digestImages(x []float32, pixels int) *stored {
+	digests := make([]uint64, len(x)/pixels)
+	forLanes(len(digests), func(_, from, to int) {
+		buf := make([]byte, 4*pixels)
+		for i := from; i < to; i++ {
+			digests[i] = digest(buf, x[i*pixels:(i+1)*pixels])
+		}
+	})
+	return &stored{digests: digests}
+}
+
+func digest(buf []byte, image []float32) uint64 {
+	for i, v := range image {
+		binary.LittleEndian.PutUint32(buf[4*i:], math.Float32bits(v))
+	}
+	sum := sha256.Sum256(buf)
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
+// find returns for each image the row of the fitted image that equals it, or -1.
+func (s *stored) find(images []float32, pixels int) []int {
+	if s.rows == nil {
+		s.rows = make(map[uint64]int, len(s.digests))
+		for i := len(s.digests) - 1; i >= 0; i-- {
+			s.rows[s.digests[i]] = i
+		}
+	}
+	asked := digestImages(images, pixels).digests
+	rows := make([]int, len(asked))
+	for i, d := range asked {
+		row, ok := s.rows[d]
+		if !ok {
+			row = -1
+		}
+		rows[i] = row
+	}
+	return rows
+}
+
+func (s *stored) equal(other *stored) bool { return slices.Equal(s.digests, other.digests) }
+
+func (s *stored) save() Tensor {
+	t := Tensor{[]int{len(s.digests), digestWords}, make([]float32, 0, len(s.digests)*digestWords)}
+	for _, d := range s.digests {
+		for range digestWords {
+			t.Values = append(t.Values, float32(d&0xffff))
+			d >>= 16
+		}
+	}
+	return t
+}
+
+func restoreDigests(t Tensor) *stored {
+	s := &stored{digests: make([]uint64, t.Shape[0])}
+	for i := range s.digests {
+		for w := digestWords - 1; w >= 0; w-- {
+			s.digests[i] = s.digests[i]<<16 | uint64(t.Values[i*digestWords+w])
+		}
+	}
+	return s
+}
+
+// checkInit reports an unknown initialisation. Package config refuses it earlier, a Go literal does not.
+func checkInit(init string) error {
+	if init != "random" && init != "nndsvd" && init != "nndsvda" {
+		return unknown("init", init, "random", "nndsvd", "nndsvda")
+	}
+	return nil
+}
+
+// unknown is the error of a key with an unknown value.
+func unknown(key, got string, want ...string) error {
+	return part.KeyErrorf(key, "got %q, want one of %q", got, want)
+}
+
+// tooMany is the error of too many components; what describes the maximum.
+func tooMany(components, most int, what string) error {
+	return part.KeyErrorf("components", "got %d, want at most %d, %s", components, most, what)
+}
+
+// fewerThanImagesAndPixels refuses more components than images (if their number is known, > 0) or pixels; when describes the
+// condition.
+func fewerThanImagesAndPixels(components, images, pixels int, when string) error {
+	most, what := pixels, "the number of pixels"
+	if images > 0 {
+		most, what = min(images, pixels), "the lesser of images and pixels"
+	}
+	if components > most {
+		return tooMany(components, most, what+when)
+	}
+	return nil
+}
+
+// fitsFactors refuses a number of components for which atoms, codes or the products of codes of all lanes take too much
+// memory.
+func fitsFactors(components int, init string, images, pixels int) error {
+	for _, err := range []error{config.Bounded(components, "atoms", pixels), config.Bounded(components, "codes", images),
+		config.Bounded(components, "products of codes", components, laneCount(images))} {
+		if err != nil {
+			return err
+		}
+	}
+	if init == "random" {
+		return nil
+	}
+	return fewerThanImagesAndPixels(components, images, pixels, fmt.Sprintf(`, for init = %q; or init = "random"`, init))
+}
+
+// start returns the first atoms (k x p) and codes (k x n) of a factorisation of non-negative images.
+func start(init string, x []float32, n, p, k int, seed uint64) (atoms, codes []float32, err error) {
+	if init == "random" {
+		atoms, codes = randomFactors(x, n, p, k, seed)
+		return atoms, codes, nil
+	}
+	if atoms, codes, err = nndsvd(x, n, p, k, seed); err != nil {
+		return nil, nil, err
+	}
+	if init == "nndsvda" {
+		fill := float32(mean(x))
+		fillZeros(atoms, fill)
+		fillZeros(codes, fill)
+	}
+	return atoms, codes, nil
+}
+
+// randomFactors draws |N(0,1)| entries, scaled so that a product of them has about the mean of X.
+func randomFactors(x []float32, n, p, k int, seed uint64) (atoms, codes []float32) {
+	scale := math.Sqrt(mean(x) / float64(k))
+	draw := func(name string, length int) []float32 {
+		rng := random.Stream(seed, "init/"+name, 0)
+		values := make([]float32, length)
+		for i := range values {
+			values[i] = float32(scale * math.Abs(rng.NormFloat64()))
+		}
+		return values
+	}
+	return draw(atomsName, k*p), draw(codesName, k*n)
+}
+
+// nndsvd takes each of the first k singular pairs s u v' of X, keeps the positive or the negative part of u and v, the one
+// with the larger product of norms m, and gives both vectors the norm sqrt(s m). Zeros stay zeros under multiplicative
+// rules; "nndsvda" replaces them by the mean of X.
+//
+// Source: C. Boutsidis, E. Gallopoulos, SVD based initialization: a head start for nonnegative matrix factorization,
+// Pattern Recognition 41(4), 2008.
+func nndsvd(x []float32, n, p, k int, seed uint64) (atoms, codes []float32, err error) {
+	size := min(n, p)
+	gram := make([]float32, size*size)
+	if n < p {
+		addDualGram(kernel.Float32().Gemm, gram, x, n, p)
+	} else {
+		addGram(kernel.Float32().Gemm, gram, x, n, p)
+	}
+	values, vectors, err := leading(symmetric(gram, size), size, k, seed)
+	if err != nil {
+		return nil, nil, err
+	}
+	side := make([]float32, k*size) // the singular vectors on the smaller side
+	for i, v := range vectors {
+		side[i] = float32(v)
+	}
+	if n < p {
+		codes, atoms = side, make([]float32, k*p)
+		multiply(false, false, k, p, n, codes, x, atoms)
+	} else {
+		atoms, codes = side, make([]float32, k*n)
+		multiply(false, true, k, n, p, atoms, x, codes)
+	}
+	team.For(k, 1, func(j, _ int) {
+		u, v := codes[j*n:(j+1)*n], atoms[j*p:(j+1)*p]
+		split(u, v, math.Sqrt(values[j]))
+	})
+	return atoms, codes, nil
+}
+
+// split replaces the singular vectors u, v, one of which carries the singular value s too, by their dominant
+// non-negative parts.
+func split(u, v []float32, s float64) {
+	up, un := partNorms(u)
+	vp, vn := partNorms(v)
+	nu, nv := math.Hypot(up, un), math.Hypot(vp, vn)
+	if nu == 0 || nv == 0 {
+		clear(u)
+		clear(v)
+		return
+	}
+	sign, a, b := float32(1), up, vp
+	if un*vn > up*vp {
+		sign, a, b = -1, un, vn
+	}
+	m := a / nu * b / nv
+	if m == 0 {
+		clear(u)
+		clear(v)
+		return
+	}
+	keepPart(u, sign, math.Sqrt(s*m)/a)
+	keepPart(v, sign, math.Sqrt(s*m)/b)
+}
+
+// partNorms returns the norms of the positive and of the negative part.
+func partNorms(v []float32) (positive, negative float64) {
+	for _, x := range v {
+		if x > 0 {
+			positive += float64(x) * float64(x)
+		} else {
+			negative += float64(x) * float64(x)
+		}
+	}
+	return math.Sqrt(positive), math.Sqrt(negative)
+}
+
+// keepPart replaces v by its part of that sign, times scale.
+func keepPart(v []float32, sign float32, scale float64) {
+	for i, x := range v {
+		v[i] = max(sign*x, 0) * float32(scale)
+	}
+}
+
+func fillZeros(v []float32, by float32) {
+	for i, x := range v {
+		if x == 0 {
+			v[i] = by
+		}
+	}
+}
+
+func mean(x []float32) float64 {
+	var sum float64
+	for _, v := range x {
+		sum += float64(v)
+	}
+	return sum / float64(max(len(x), 1))
+}
+
+// Images are processed in lanes: runs of consecutive images, whose number depends on the number of images and not on the
+// number of processors. Sums over images are computed per lane, in order, and then over the lanes, in order, so a result is
+// the same on any number of processors. Within a lane, images are processed in blocks that fit into the cache.
+const (
+	mostLanes = 16
+	laneLeast = 128 // images for which a lane is worth its while
+	blockSize = 160 // images
+)
+
+// laneCount is the number of lanes of n images.
+func laneCount(n int) int { return min(max(n/laneLeast, 1), mostLanes) }
+
+// laneStart is the first image of a lane; that of lane laneCount(n) is n.
+func laneStart(n, lane int) int { return n * lane / laneCount(n) }
+
+// forLanes calls f for every block [from, to) of every lane: the blocks of one lane in order, lanes at the same time.
+func forLanes(n int, f func(lane, from, to int)) {
+	team.For(laneCount(n), 1, func(first, end int) {
+		for lane := first; lane < end; lane++ {
+			until := laneStart(n, lane+1)
+			for from := laneStart(n, lane); from < until; from += blockSize {
+				f(lane, from, min(from+blockSize, until))
+			}
+		}
+	})
+}
+
+// laneSums is one accumulator of equal size per lane.
+type laneSums struct {
+	size int
+	sums [][]float32
+}
+
+func newLaneSums(n, size int) *laneSums {
+	s := &laneSums{size: size, sums: make([][]float32, laneCount(n))}
+	for i := range s.sums {
+		s.sums[i] = make([]float32, size)
+	}
+	return s
+}
+
+func (s *laneSums) reset() {
+	for _, sum := range s.sums {
+		clear(sum)
+	}
+}
+
+// total writes the sum of all lanes into dst.
+func (s *laneSums) total(dst []float32) {
+	k := kernel.Float32()
+	team.For(s.size, 1<<13, func(from, to int) {
+		copy(dst[from:to], s.sums[0][from:to])
+		for _, sum := range s.sums[1:] {
+			k.Add(dst[from:to], dst[from:to], sum[from:to])
+		}
+	})
+}
+
+// multiply computes C = op(A) op(B) for A of m rows with the rows of C, or its columns, cut over the processors.
+func multiply(transA, transB bool, m, n, depth int, a []float32, b []float32, c []float32) {
+	const grain = 256
+	gemm := kernel.Float32().Gemm
+	lda, ldb := depth, n
+	if transA {
+		lda = m
+	}
+	if transB {
+		ldb = depth
+	}
+	if m >= n {
+		team.For(m, grain, func(from, to int) {
+			rows := from * lda
+			if transA {
+				rows = from
+			}
+			gemm(transA, transB, to-from, n, depth, 1, a[rows:], lda, b, ldb, 0, c[from*n:], n)
+		})
+		return
+	}
+	team.For(n, grain, func(from, to int) {
+		columns := from
+		if transB {
+			columns = from * ldb
+		}
+		gemm(transA, transB, m, to-from, depth, 1, a, lda, b[columns:], ldb, 0, c[from:], n)
+	})
 }

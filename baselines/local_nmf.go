@@ -2,7 +2,6 @@ package baselines
 
 import (
 	"errors"
-	"fmt"
 	"math"
 
 	"tessera/config"
@@ -55,22 +54,13 @@ func (s *LocalNMF) Biased() bool { return false }
 
 // New implements [Method].
 func (s *LocalNMF) New(shape []int, seed uint64) (Model, error) {
-	if err := s.Check(); err != nil {
-		return nil, fmt.Errorf("local_nmf: %w", err)
-	}
-	c, err := newCoder(shape, s)
-	if err != nil {
-		return nil, fmt.Errorf("local_nmf: %w", err)
-	}
-	return newRestarted(s.Restarts, seed, func(seed uint64) (Model, error) {
-		m := newFactorisation("local_nmf", c, s.Fits, s.Iterations, s.Tolerance)
+	return newFactorisation("local_nmf", s, shape, s.Iterations, s.Tolerance, s.Restarts, seed, func(m *factorisation, seed uint64) {
 		m.rises, m.recodes = true, true
 		m.first = func() (err error) {
 			m.atoms, m.codes, err = start(s.Init, m.x, m.n, m.pixels, m.units, seed)
 			return err
 		}
 		m.rule = &localRule{klRule{f: &m.factors, codesRule: rootKL}}
-		return m, nil
 	})
 }
 

@@ -2,7 +2,6 @@ package baselines
 
 import (
 	"errors"
-	"fmt"
 	"math"
 
 	"tessera/config"
@@ -65,23 +64,13 @@ func (s *OrthogonalNMF) Biased() bool { return false }
 
 // New implements [Method].
 func (s *OrthogonalNMF) New(shape []int, seed uint64) (Model, error) {
-	const name = "orthogonal_nmf"
-	if err := s.Check(); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	c, err := newCoder(shape, s)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return newRestarted(s.Restarts, seed, func(seed uint64) (Model, error) {
-		m := newFactorisation(name, c, s.Fits, s.Iterations, s.Tolerance)
+	return newFactorisation("orthogonal_nmf", s, shape, s.Iterations, s.Tolerance, s.Restarts, seed, func(m *factorisation, seed uint64) {
 		m.rises = true
 		m.first = func() (err error) {
 			m.atoms, m.codes, err = start(s.Init, m.x, m.n, m.pixels, m.units, seed)
 			return err
 		}
 		m.rule = &orthogonalRule{halsRule{f: &m.factors}, s.Orthogonal == "atoms"}
-		return m, nil
 	})
 }
 

@@ -1,7 +1,6 @@
 package baselines
 
 import (
-	"fmt"
 	"math"
 
 	"tessera/config"
@@ -47,19 +46,13 @@ func (s *SemiNMF) Biased() bool { return false }
 
 // New implements [Method].
 func (s *SemiNMF) New(shape []int, seed uint64) (Model, error) {
-	c, err := newCoder(shape, s)
-	if err != nil {
-		return nil, fmt.Errorf("semi_nmf: %w", err)
-	}
-	return newRestarted(s.Restarts, seed, func(seed uint64) (Model, error) {
-		m := newFactorisation("semi_nmf", c, s.Fits, s.Iterations, s.Tolerance)
+	return newFactorisation("semi_nmf", s, shape, s.Iterations, s.Tolerance, s.Restarts, seed, func(m *factorisation, seed uint64) {
 		m.signed = true
 		m.first = func() (err error) {
 			m.codes, m.atoms, err = clusterStart(m.x, m.n, m.pixels, m.units, seed)
 			return err
 		}
 		m.rule = &semiRule{halsRule{f: &m.factors}}
-		return m, nil
 	})
 }
 

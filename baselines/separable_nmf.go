@@ -1,7 +1,6 @@
 package baselines
 
 import (
-	"fmt"
 	"math"
 
 	"tessera/config"
@@ -62,21 +61,14 @@ func (s *SeparableNMF) Biased() bool { return false }
 
 // New implements [Method]. Nothing about it is random.
 func (s *SeparableNMF) New(shape []int, _ uint64) (Model, error) {
-	if err := s.Check(); err != nil {
-		return nil, fmt.Errorf("separable_nmf: %w", err)
-	}
-	c, err := newCoder(shape, s)
-	if err != nil {
-		return nil, fmt.Errorf("separable_nmf: %w", err)
-	}
-	m := newFactorisation("separable_nmf", c, s.Fits, 1, 0)
-	rule := &separableRule{halsRule{f: &m.factors}, *s}
-	m.first = func() error {
-		rule.choose()
-		return nil
-	}
-	m.rule = rule
-	return m, nil
+	return newFactorisation("separable_nmf", s, shape, 1, 0, 1, 0, func(m *factorisation, _ uint64) {
+		rule := &separableRule{halsRule{f: &m.factors}, *s}
+		m.first = func() error {
+			rule.choose()
+			return nil
+		}
+		m.rule = rule
+	})
 }
 
 type separableRule struct {

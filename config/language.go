@@ -216,7 +216,7 @@ func nameless(n *table.Node) *table.Diagnostic {
 }
 
 // partsPage describes how to add what the language lacks.
-const partsPage = "docs/adding-a-part.md"
+const partsPage = "adding-a-part.md, which `tessera docs DIR` writes"
 
 // lacks lists well-known names that cannot be declared, in lower case without separators, with what to use in their place; ""
 // if only a new part helps. Edit distance would suggest an unrelated name: pca for ica.

@@ -277,6 +277,11 @@ func (m *Model) finding(part, kind, key, problem, hint string) table.Diagnostic 
 	return m.origin.Find(table.Diagnostic{Subject: subject(m.Name), Part: part, Kind: kind, Problem: problem, Suggestion: hint}, key)
 }
 
+// InDataset locates a problem of the files of a model's data set at the table that names them.
+func (m *Model) InDataset(problem string) table.Diagnostic {
+	return m.finding("dataset", "", "", problem, "")
+}
+
 // sizeKey is the key of a layer's number of outputs, "" if it has none.
 func sizeKey(s layers.Sized) string {
 	if s == nil {

@@ -26,15 +26,15 @@ import (
 	"tessera/train/folder"
 )
 
-// ManifestFile of a sweep's folder has the trials by the index that the tasks of an array job have.
+// ManifestFile is the file of a sweep's folder that lists the trials by the index of a task of an array job.
 const ManifestFile = "manifest.json"
 
-// Manifest is a frozen sweep with all that its tasks need beside the data: manifest.json. The tasks of an array job, which may
-// run on different machines, share the sweep's folder and take their trials from it by an index.
+// Manifest is manifest.json: a frozen sweep with everything that its tasks need apart from the data. The tasks of an array job, which may
+// run on different machines, share the sweep's folder and find their trials in the manifest by an index.
 type Manifest struct {
 	Program string   `json:"program"`  // version of the program that wrote it
-	PerTask int      `json:"per_task"` // trials per index: index i has the trials from i·PerTask on
-	PerJob  int      `json:"per_job"`  // most indices of one job of Slurm
+	PerTask int      `json:"per_task"` // trials per index: the first trial of index i is i·PerTask
+	PerJob  int      `json:"per_job"`  // largest number of indices of one job of Slurm
 	Metrics []string `json:"metrics"`  // measured of every trial, as --metrics names them; none: the default ones
 	SVM     bool     `json:"svm"`      // whether the codes are classified too
 	*Frozen
@@ -44,7 +44,7 @@ type Manifest struct {
 // Tasks is the number of indices, from 0.
 func (m *Manifest) Tasks() int { return (len(m.Trials) + m.PerTask - 1) / m.PerTask }
 
-// Task returns the places of an index's trials. An index that the manifest does not have is an error.
+// Task returns the positions of the trials of an index.
 func (m *Manifest) Task(index int) ([]int, error) {
 	if index < 0 || index >= m.Tasks() {
 		return nil, fmt.Errorf("sweep %q: there is no task %d (want 0 to %d)", m.Sweep, index, m.Tasks()-1)
@@ -73,13 +73,13 @@ func ReadManifest(path string) (*Manifest, error) {
 		err = errors.New("it has no trials")
 	}
 	if err != nil {
-		return nil, checkpoint.Errorf(at, "%s; copy it again, or write it again with `tessera sweep NAME --emit`", damage(err))
+		return nil, checkpoint.Errorf(at, "%s", damage(err))
 	}
 	return m, nil
 }
 
-// Emit writes the manifest of the sweep and further files, such as job scripts, into the sweep's folder, where trials may be
-// done already. The manifest of other trials, whose tasks may still be waiting, is not replaced: [folder.ErrForeign].
+// Emit writes the manifest of the sweep and further files, such as job scripts, into the sweep's folder, which may already have finished
+// trials. It does not replace the manifest of other trials, whose tasks may still be waiting: [folder.ErrForeign].
 func (s *Sweep) Emit(m Manifest, files ...folder.File) error {
 	if err := s.labelled(); err != nil {
 		return err
@@ -111,18 +111,14 @@ func (s *Sweep) Emit(m Manifest, files ...folder.File) error {
 // text is the file.
 func (m Manifest) text() ([]byte, error) {
 	m.SHA256 = sealed.Open
-	text, err := json.MarshalIndent(m, "", "  ")
-	text = append(text, '\n')
-	if err == nil {
-		err = sealed.Seal(text)
-	}
+	text, err := sealed.Document(m)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", ManifestFile, err)
 	}
 	return text, nil
 }
 
-// replacesManifest refuses to replace the manifest of other trials. A damaged one is of no use to any task.
+// replacesManifest returns an error if the folder has the manifest of other trials. A damaged manifest may be replaced.
 func (s *Sweep) replacesManifest(m Manifest) error {
 	old, err := ReadManifest(s.Path)
 	if err != nil {
@@ -151,7 +147,7 @@ func (m *Manifest) Matches(s *Sweep, places ...int) error {
 	for i, place := range places {
 		if i >= len(s.Trials) || s.Trials[i].ID != m.Trials[place].ID {
 			const problem = "the trial of place %d is not the one that was declared (%s): the data have other checksums, or another version of " +
-				"the program wrote it (%s, this is %s); restore them, or write the manifest again with `tessera sweep NAME --emit` into another folder"
+				"the program wrote it (%s, this is %s)"
 			return checkpoint.Mismatchf(filepath.Join(s.Path, ManifestFile), problem, place, m.Trials[place].ID, m.Program, machine.Version())
 		}
 	}
@@ -171,8 +167,8 @@ type failure struct {
 // failurePath is the file of a trial's failure.
 func (s *Sweep) failurePath(t *Trial) string { return filepath.Join(s.Path, failedDir, t.ID+".json") }
 
-// Task does one trial as [Sweep.Do] does and records a failure in the sweep's folder, for [Sweep.Collect]. What may succeed when the
-// same task is run again is no failure: an interruption, a full disk, a trial that another process works on.
+// Task runs one trial like [Sweep.Do] and records a failure in the sweep's folder, for [Sweep.Collect]. An error after which the same task
+// may succeed is no failure: an interruption, a full disk, a trial that another process works on.
 func (s *Sweep) Task(ctx context.Context, t *Trial) (*metrics.Result, error) {
 	if err := os.Remove(s.failurePath(t)); err != nil && !errors.Is(err, fs.ErrNotExist) { // of an earlier try
 		return nil, &folder.WriteError{Path: s.failurePath(t), Err: err}
@@ -193,11 +189,7 @@ func (s *Sweep) Task(ctx context.Context, t *Trial) (*metrics.Result, error) {
 
 // recordFailure writes the failure of a trial.
 func (s *Sweep) recordFailure(t *Trial) error {
-	text, err := json.MarshalIndent(failure{t.ID, t.problem(), sealed.Open}, "", "  ")
-	text = append(text, '\n')
-	if err == nil {
-		err = sealed.Seal(text)
-	}
+	text, err := sealed.Document(failure{t.ID, t.problem(), sealed.Open})
 	if err != nil {
 		return err
 	}
@@ -224,29 +216,29 @@ func (s *Sweep) failure(t *Trial) string {
 	return f.Problem
 }
 
-// The states of a trial that [Sweep.Collect] tells beside [Waiting], [Begun] and [Done].
+// Further states of a trial, which [Sweep.Collect] returns in addition to [Waiting], [Begun] and [Done].
 const (
 	Running State = "running" // a process works on it
-	Broken  State = "failed"  // its task recorded an error, which another run would repeat
-	Refused State = "refused" // its files are damaged, or not those of this trial
+	Broken  State = "failed"  // its task recorded an error that another try would repeat
+	Refused State = "refused" // its files are damaged, or are those of another trial
 )
 
-// Gathered says what became of one trial of an array job.
+// Gathered is the state of one trial of an array job.
 type Gathered struct {
 	Trial   *Trial
 	Index   int // of the trial in the sweep
 	State   State
-	Problem string // of a trial that failed or was refused, and what to do
+	Problem string // why a trial failed or was refused, and what to do
 	Epoch   int    // complete epochs or iterations of a trial that is neither done nor waiting
-	Kernel  string // by which a trial that is done was trained
+	Kernel  string // with which a finished trial was trained
 }
 
-// Collect gathers the trials that the tasks of an array job did in the sweep's folder, or in a copy of it: it verifies the identities
-// and checksums of their files and writes the results, byte for byte those of [Sweep.Run]. Nothing is trained, and no
-// metrics of the sweep are measured again; selected settings are measured on the test images, once, when all trials have ended.
-// Collect may be repeated at any time, also while tasks are running.
+// Collect gathers the trials that the tasks of an array job trained in the sweep's folder, or in a copy of it. It verifies the identities
+// and checksums of their files and writes the results, byte for byte those of [Sweep.Run]. It trains nothing and measures no trial
+// again. Selected settings are measured on the test images, once, when all trials have ended. Collect may be repeated at any
+// time, even while tasks are running.
 //
-// Errors are those of [Sweep.Run]; with [*Failed] come the results and the states.
+// Errors are those of [Sweep.Run]; with a [*Failed] it also returns the results and the states.
 func (s *Sweep) Collect(ctx context.Context) (*Results, []Gathered, error) {
 	held, err := folder.Hold(s.Path, s.options.Disk)
 	if err != nil {
@@ -284,7 +276,7 @@ func (s *Sweep) gather(t *Trial) Gathered {
 	g := Gathered{Trial: t, State: Waiting}
 	if t.Begun() {
 		g.State = Begun
-		if t.err = s.sound(t, &g); t.err != nil {
+		if t.err = s.verifyBegun(t, &g); t.err != nil {
 			t.measured = nil // nobody can use metrics without their trial
 			g.State, g.Problem = Refused, t.problem()
 			return g
@@ -301,9 +293,9 @@ func (s *Sweep) gather(t *Trial) Gathered {
 	return g
 }
 
-// sound verifies a trial that has a folder, and takes its metrics if they are there. While a process works on the trial, only
-// complete metrics are looked for.
-func (s *Sweep) sound(t *Trial, g *Gathered) error {
+// verifyBegun verifies a trial that has a folder, and reads its metrics if it is done. While a process works on the trial, missing metrics
+// are no error.
+func (s *Sweep) verifyBegun(t *Trial, g *Gathered) error {
 	if err := t.verify(); err != nil {
 		return err
 	}
@@ -314,7 +306,7 @@ func (s *Sweep) sound(t *Trial, g *Gathered) error {
 		if status.State == train.Training {
 			return nil
 		}
-		return s.soundMetrics(t)
+		return s.verifyMetrics(t)
 	}
 	arithmetic, err := train.ArithmeticOf(t.Path) // verifies the checksum of the state
 	if err != nil {
@@ -327,8 +319,8 @@ func (s *Sweep) sound(t *Trial, g *Gathered) error {
 	return nil
 }
 
-// soundMetrics refuses metrics that are there but cannot be taken, as Run would measure them again.
-func (s *Sweep) soundMetrics(t *Trial) error {
+// verifyMetrics returns an error for metrics that exist but cannot be used, which Run would measure again.
+func (s *Sweep) verifyMetrics(t *Trial) error {
 	path := filepath.Join(t.Path, keptFile)
 	text, err := regular.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -347,8 +339,8 @@ func (s *Sweep) soundMetrics(t *Trial) error {
 		strings.TrimPrefix(err.Error(), path+": "))
 }
 
-// Frozen is a sweep as data: every trial with every default in place. Other processes and machines declare the same trials
-// from it, without the file and the flags that the sweep was declared by.
+// Frozen is a sweep as data: every trial with all of its defaults. Other processes and machines declare the same trials from it, without
+// the file and the flags of the original declaration.
 type Frozen struct {
 	Sweep   string             `json:"sweep"`
 	Keys    []string           `json:"keys"`    // that vary
@@ -365,7 +357,7 @@ type FrozenTrial struct {
 	Declared string `json:"declared"` // the model, as [config.Fill] writes it
 }
 
-// values are JSON values that keep integers apart from other numbers: tables print them differently.
+// values are JSON values that distinguish integers from other numbers, because tables print them differently.
 type values []any
 
 // MarshalJSON implements [json.Marshaler]: the number 1e6 is not written as an integer.

@@ -8,10 +8,10 @@ import (
 	"tessera/metrics"
 )
 
-// Differences are the paired differences of the settings of a sweep from one of them.
+// Differences are the paired differences between the settings of a sweep and one of them, the reference.
 type Differences struct {
-	Metrics []string            // that are compared; none where no setting has two pairs
-	Pairs   []int               // by setting: seeds that it has in common with the reference, measured on the same images
+	Metrics []string            // the compared metrics; none if no setting has two pairs
+	Pairs   []int               // by setting: the number of seeds in common with the reference, measured on the same images
 	Paired  [][]*metrics.Paired // by setting, then by metric; nil for the reference, and where there are fewer than two pairs
 }
 

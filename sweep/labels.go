@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Labels name the settings and trials of a sweep in figures by what differs.
+// Labels name the settings and trials of a sweep in figures by the values that vary.
 type Labels struct {
 	results *Results
 	short   map[string]string // the keys, shortened
-	digits  map[string]int    // of the numbers of a key that tell its values apart
-	models  bool              // there are several
+	digits  map[string]int    // significant digits that distinguish the numbers of a key
+	models  bool              // the sweep has several models
 }
 
 // Labels returns the labels of these results.
@@ -55,8 +55,8 @@ func (l Labels) value(key string, v any) string {
 	return text(v)
 }
 
-// Setting names a setting by its model, if there are several, and by its values: "shallow: weight 0.01, units 64". A key is
-// shortened to its last names, as far as no other key ends in them, and is left out of a kind.
+// Setting names a setting by its model, if there are several, and by its values: "shallow: weight 0.01, units 64". A key is shortened to
+// as few last names as no other key ends in. A kind has no key.
 func (l Labels) Setting(s Setting) string { return l.of(s.Model, s.Values) }
 
 // Values names some of the values of a setting in the same way, and its model if there are several.
@@ -106,7 +106,7 @@ func (l Labels) of(model string, values map[string]any) string {
 	return joined
 }
 
-// shortened gives each key its last names, as few as no other key ends in.
+// shortened maps each key to its last names, as few as no other key ends in.
 func shortened(keys []string) map[string]string {
 	short := map[string]string{}
 	for _, key := range keys {
@@ -140,8 +140,7 @@ func LabelOf(run string) (label string, ok bool) {
 	return r.Labels().Trial(r.Trials[i]), true
 }
 
-// Shown returns the runs that stand for a sweep's settings in figures of runs: the first finished trial of each, with the
-// labels of the settings.
+// Shown returns one run for each setting of the sweep in that folder, its first finished trial, and the labels of the settings.
 func (r *Results) Shown(path string) (runs, labels []string) {
 	l := r.Labels()
 	for _, s := range r.Settings {

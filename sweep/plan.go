@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/metrics"
+	runtimemetrics "runtime/metrics"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,24 +19,24 @@ import (
 	"tessera/engine"
 	"tessera/internal/machine"
 	"tessera/kernel"
-	measures "tessera/metrics"
+	"tessera/metrics"
 	"tessera/parallel/team"
 	"tessera/sweep/scheduler"
 	"tessera/train"
 )
 
-// Plan estimates what a sweep takes before it is run. Times are in seconds of this machine, memory is in bytes.
+// Plan estimates the time and memory of a sweep before it is run. Times are in seconds of this machine, memory is in bytes.
 type Plan struct {
 	Sweep    string      `json:"sweep"`
 	Trials   int         `json:"trials"`
 	Done     int         `json:"done"`    // trials that are not trained again
 	Machine  string      `json:"machine"` // processor and kernels of the timing
-	AtOnce   int         `json:"at_once"` // trials that were timed side by side
+	AtOnce   int         `json:"at_once"` // trials that were timed at the same time
 	Cores    []int       `json:"cores"`   // per machine
 	Seconds  float64     `json:"seconds"` // from the beginning to the end of the sweep, by a simulated schedule
 	Work     float64     `json:"work"`    // seconds of one core
-	Longest  float64     `json:"longest"` // seconds of the longest trial: no number of cores is faster
-	Images   int64       `json:"images"`  // memory of a process before its trials, which share it: the data sets above all
+	Longest  float64     `json:"longest"` // seconds of the longest trial: a lower bound for any number of cores
+	Images   int64       `json:"images"`  // memory of a process before its trials, mainly the data sets, which they share
 	Memory   []int64     `json:"memory"`  // per machine: the images, and as many of the largest trials as it has cores
 	PerModel []ModelPlan `json:"models"`
 	PerShape []ShapePlan `json:"shapes"`
@@ -50,8 +50,8 @@ type ModelPlan struct {
 	Work   float64 `json:"work"`   // seconds of one core
 }
 
-// ShapePlan is the part of a [Plan] that belongs to trials of equal cost: their models differ in seeds, in numbers of epochs, and in
-// numbers such as the weights of losses, but in no size.
+// ShapePlan is the part of a [Plan] for trials of equal cost per step. Their models may differ in seeds, in numbers of epochs and in
+// numbers such as the weights of losses, but not in sizes.
 type ShapePlan struct {
 	Models     []string `json:"models"`
 	Values     []string `json:"values"` // of the sweep's keys; "..." where they differ
@@ -80,8 +80,8 @@ var assumptions = []string{
 	"the selection, if any, is measured on the test images once more; this is not included",
 }
 
-// Plan times some steps and one evaluation of every shape, and simulates the schedule of the sweep. It trains no trial and writes
-// nothing into the sweep's folder. The errors are those of [Sweep.Run].
+// Plan times some steps and one evaluation of every shape and simulates the schedule of the sweep. It writes nothing into the sweep's
+// folder. The errors are those of [Sweep.Run].
 func (s *Sweep) Plan(ctx context.Context, o PlanOptions) (*Plan, error) {
 	if err := s.labelled(); err != nil {
 		return nil, err
@@ -212,7 +212,7 @@ func (one *shape) duration(t *Trial) time.Duration {
 	return pace.Training(t.Model, max(0, train.MostEpochs(t.Model)-train.StatusOf(t.Path).Epoch)) + one.evaluation
 }
 
-// described is the shape as a part of the plan.
+// described returns the shape as a part of the plan.
 func (one *shape) described() ShapePlan {
 	first := one.trials[0]
 	p := ShapePlan{Values: first.Texts(), Trials: len(one.trials),
@@ -241,7 +241,7 @@ func (s *Sweep) time(ctx context.Context, one *shape, copies int, o PlanOptions)
 		}
 		err = cmp.Or(err, failed)
 		var diverged *train.Diverged
-		var notFinite *measures.NotFinite
+		var notFinite *metrics.NotFinite
 		if !errors.As(failed, &diverged) && !errors.As(failed, &notFinite) {
 			return failed
 		}
@@ -249,8 +249,8 @@ func (s *Sweep) time(ctx context.Context, one *shape, copies int, o PlanOptions)
 	return err
 }
 
-// timeTrial times a trial of a shape, several copies side by side because the trials of the sweep share the memory of the machine,
-// and takes the means.
+// timeTrial times several copies of a trial at the same time, because the trials of the sweep share the memory of the machine, and stores
+// the means.
 func (s *Sweep) timeTrial(ctx context.Context, one *shape, t *Trial, copies int, o PlanOptions) error {
 	dir, err := os.MkdirTemp("", "tessera-plan-")
 	if err != nil {
@@ -272,32 +272,25 @@ func (s *Sweep) timeTrial(ctx context.Context, one *shape, t *Trial, copies int,
 	if err := cmp.Or(errs...); err != nil { // copies have the same one
 		return fmt.Errorf("trial %s: %w", t.ID, err)
 	}
-	one.pace, one.evaluation, one.memory = means(paces), meanOf(evaluations), max(0, most-before)/int64(copies)
+	one.pace, one.evaluation = means(paces, evaluations)
+	one.memory = max(0, most-before) / int64(copies)
 	return nil
 }
 
 // means are the mean times of several copies.
-func means(paces []train.Pace) train.Pace {
-	p := paces[0]
-	of := func(get func(train.Pace) time.Duration) time.Duration {
-		var all []time.Duration
-		for _, one := range paces {
-			all = append(all, get(one))
+func means(paces []train.Pace, evaluations []time.Duration) (p train.Pace, evaluation time.Duration) {
+	p = paces[0]
+	mean := func(of func(i int) time.Duration) (sum time.Duration) {
+		for i := range paces {
+			sum += of(i)
 		}
-		return meanOf(all)
+		return sum / time.Duration(len(paces))
 	}
-	p.Start = of(func(p train.Pace) time.Duration { return p.Start })
-	p.Step = of(func(p train.Pace) time.Duration { return p.Step })
-	p.End = of(func(p train.Pace) time.Duration { return p.End })
-	p.Checkpoint = of(func(p train.Pace) time.Duration { return p.Checkpoint })
-	return p
-}
-
-func meanOf(all []time.Duration) (sum time.Duration) {
-	for _, d := range all {
-		sum += d
-	}
-	return sum / time.Duration(len(all))
+	p.Start = mean(func(i int) time.Duration { return paces[i].Start })
+	p.Step = mean(func(i int) time.Duration { return paces[i].Step })
+	p.End = mean(func(i int) time.Duration { return paces[i].End })
+	p.Checkpoint = mean(func(i int) time.Duration { return paces[i].Checkpoint })
+	return p, mean(func(i int) time.Duration { return evaluations[i] })
 }
 
 // timeOne times a trial in a temporary folder: some steps, then the evaluation of the untrained model.
@@ -317,8 +310,7 @@ func (s *Sweep) timeOne(ctx context.Context, t *Trial, dir string, o PlanOptions
 	return p, o.Now().Sub(from), err
 }
 
-// watchMemory reads the memory that is in use every hundredth of a second, until the returned function is called, which returns the
-// most.
+// watchMemory samples the used memory every hundredth of a second. The returned function ends that and returns the maximum.
 func watchMemory() (stop func() int64) {
 	var most int64
 	ended, done := make(chan struct{}), make(chan struct{})
@@ -341,12 +333,12 @@ func watchMemory() (stop func() int64) {
 	}
 }
 
-// liveBytes is the memory of the objects on the heap; collected: without garbage.
+// liveBytes is the memory of the objects on the heap, after a garbage collection if collected is true.
 func liveBytes(collected bool) int64 {
 	if collected {
 		runtime.GC()
 	}
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(sample)
+	sample := []runtimemetrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	runtimemetrics.Read(sample)
 	return int64(sample[0].Value.Uint64())
 }

@@ -95,7 +95,7 @@ func (e *EarlierVersion) Error() string {
 // Is makes it a [folder.ErrForeign].
 func (e *EarlierVersion) Is(target error) bool { return target == folder.ErrForeign }
 
-// damage says that a file is damaged, and how that is known.
+// damage describes the damage of a file.
 func damage(err error) string {
 	if errors.Is(err, sealed.ErrDamaged) {
 		return err.Error()
@@ -109,7 +109,7 @@ type sealedResults struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Is reports whether a folder is that of a sweep.
+// Is reports whether a folder is the folder of a sweep.
 func Is(path string) bool {
 	_, err := os.Stat(filepath.Join(path, ResultsFile))
 	return !errors.Is(err, fs.ErrNotExist)
@@ -118,7 +118,7 @@ func Is(path string) bool {
 // TrialPath returns the folder of a trial of the sweep in that folder.
 func TrialPath(path, trial string) string { return filepath.Join(path, trialsDir, trial) }
 
-// Flags are the changes of the declaration as words of a command line: "--set", "loss.1.weight=0.1".
+// Flags returns the changes of the declaration as words of a command line: "--set", "loss.1.weight=0.1".
 func (r *Results) Flags() (words []string) {
 	for _, change := range r.Changes {
 		flag, value, _ := strings.Cut(change, " ")
@@ -127,7 +127,7 @@ func (r *Results) Flags() (words []string) {
 	return words
 }
 
-// results are those of the trials as far as they are known.
+// results returns the results of the trials that have ended.
 func (s *Sweep) results() *Results {
 	r := &Results{Format: format, Sweep: s.Name, Changes: s.changes, Keys: append([]string{}, s.Keys...), Split: string(s.measuredOn()), Settings: []Setting{}, Trials: []Row{}}
 	rows := map[string][]Row{}
@@ -176,7 +176,7 @@ func (s *Sweep) SelectedOn() data.Split {
 	return data.AllSplit
 }
 
-// fill sets the summary of the trials of a setting.
+// fill computes the summary of the trials of a setting.
 func (s *Setting) fill(rows []Row) {
 	s.Seeds, s.Mean, s.Deviation = []uint64{}, metrics.Values{}, metrics.Values{}
 	numbers := map[string][]float64{}
@@ -235,13 +235,13 @@ func (r *Results) names() []string {
 		}
 	}
 	if len(all) == 0 {
-		return everyones()
+		return commonMetrics()
 	}
 	return all
 }
 
-// everyones lists the standard metrics that are applicable to every auto-encoder.
-func everyones() []string {
+// commonMetrics lists the default metrics that are applicable to every auto-encoder.
+func commonMetrics() []string {
 	var all []string
 	for _, c := range metrics.Default() {
 		d := c.Metric.Describe()

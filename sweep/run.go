@@ -53,10 +53,10 @@ func (e *Failed) Error() string {
 	return b.String()
 }
 
-// problem is the error of a failed trial without its path, because results must not depend on their folder.
+// problem is the error of a failed trial without its path: results do not depend on the folder of the sweep.
 func (t *Trial) problem() string { return strings.TrimPrefix(t.err.Error(), t.Path+": ") }
 
-// work is a sweep while its trials run.
+// work is the state of a sweep whose trials run.
 type work struct {
 	*Sweep
 	folder *folder.Folder
@@ -103,7 +103,7 @@ func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 		}
 	}
 	for _, t := range s.Trials {
-		w.take(t)
+		w.resume(t)
 	}
 	if err := errors.Join(w.write(), w.removeSelection()); err != nil {
 		return nil, err
@@ -116,14 +116,14 @@ func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 	return s.results(), s.failed()
 }
 
-// finish does what is left: trials, their results, and the measurements of the selected settings.
+// finish runs the remaining trials, writes the results and measures the selected settings.
 func (w *work) finish(ctx context.Context) error {
 	if err := w.all(ctx); err != nil {
 		return err
 	}
 	if w.stale {
 		if err := w.write(); err != nil {
-			w.giveUp(err)
+			w.fail(err)
 		}
 	}
 	if w.fatal == nil && len(w.criteria) > 0 {
@@ -132,15 +132,15 @@ func (w *work) finish(ctx context.Context) error {
 	return w.fatal
 }
 
-// take takes what earlier runs of the sweep have done of a trial.
-func (w *work) take(t *Trial) {
+// resume reads what earlier runs of the sweep have done of a trial.
+func (w *work) resume(t *Trial) {
 	t.measured, t.onTest, t.err = nil, nil, nil
 	if t.Begun() {
 		t.err = t.verify()
 	}
 	if t.err != nil {
 		w.event.Failed++
-		w.tell(Event{Trial: t, Ended: true, Err: t.err})
+		w.report(Event{Trial: t, Ended: true, Err: t.err})
 		return
 	}
 	t.measured = w.kept(t)
@@ -152,35 +152,35 @@ func (w *work) take(t *Trial) {
 		return
 	}
 	w.event.Done++
-	w.tell(Event{Trial: t, Ended: true, Kept: true, Metrics: t.measured})
+	w.report(Event{Trial: t, Ended: true, Kept: true, Metrics: t.measured})
 }
 
-// all does the trials that are left.
+// all runs the remaining trials.
 func (w *work) all(ctx context.Context) error {
-	jobs, elsewhere := w.options.Jobs, w.options.Executor
-	if elsewhere != nil && len(w.todo) == 0 {
-		elsewhere = nil
+	jobs, executor := w.options.Jobs, w.options.Executor
+	if executor != nil && len(w.todo) == 0 {
+		executor = nil
 	}
-	if elsewhere != nil {
-		if err := elsewhere.Begin(ctx, w.Sweep, slices.Clone(w.todo)); err != nil {
-			return errors.Join(err, elsewhere.End(err))
+	if executor != nil {
+		if err := executor.Begin(ctx, w.Sweep, slices.Clone(w.todo)); err != nil {
+			return errors.Join(err, executor.End(err))
 		}
-		jobs = elsewhere.Width()
+		jobs = executor.Width()
 	}
 	var running team.Group
 	for range min(jobs, len(w.todo)) {
 		running.Go(func() { w.trials(ctx) })
 	}
 	running.Wait()
-	if elsewhere != nil {
-		if err := elsewhere.End(w.fatal); err != nil && w.fatal == nil {
+	if executor != nil {
+		if err := executor.End(w.fatal); err != nil && w.fatal == nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// labelled refuses images without labels where a metric needs them.
+// labelled returns an error if a metric needs labels and the images have none.
 func (s *Sweep) labelled() error {
 	needs := slices.IndexFunc(s.options.Metrics, func(c metrics.Choice) bool {
 		return !c.Optional && c.Metric.Describe().Reads.Has(metrics.ReadsLabels)
@@ -201,7 +201,7 @@ func (s *Sweep) labelled() error {
 	return nil
 }
 
-// failed returns the error that lists what has failed, nil where nothing has.
+// failed returns the error that lists the failed trials, nil if there are none.
 func (s *Sweep) failed() error {
 	f := &Failed{Sweep: s.Name, Total: len(s.Trials)}
 	for _, t := range s.Trials {
@@ -215,8 +215,8 @@ func (s *Sweep) failed() error {
 	return f
 }
 
-// trials does one trial after the other until none is left. After a panic, which is an internal error, the other trials end
-// with a checkpoint.
+// trials runs one trial after another until none is left. After a panic, which is an internal error, the other trials end with a
+// checkpoint.
 func (w *work) trials(ctx context.Context) {
 	whole := false
 	defer func() {
@@ -265,10 +265,10 @@ func (w *work) end(t *Trial, measured *metrics.Result, err error, interrupted bo
 	var stop *Stop
 	switch {
 	case errors.As(err, &unwritten), errors.As(err, &stop):
-		w.giveUp(err)
+		w.fail(err)
 		return
 	case err != nil && interrupted:
-		w.giveUp(w.interrupted())
+		w.fail(w.interrupted())
 		return
 	case err != nil:
 		t.err = err
@@ -277,22 +277,22 @@ func (w *work) end(t *Trial, measured *metrics.Result, err error, interrupted bo
 		t.measured = measured
 		w.event.Done++
 	}
-	w.tell(Event{Trial: t, Ended: true, Metrics: measured, Err: err})
+	w.report(Event{Trial: t, Ended: true, Metrics: measured, Err: err})
 	if err := w.record(); err != nil {
-		w.giveUp(err)
+		w.fail(err)
 	}
 }
 
-// giveUp ends the sweep. A write error takes precedence over an interruption, which may be its consequence.
-func (w *work) giveUp(err error) {
+// fail ends the sweep with an error. A write error takes precedence over an interruption, which may be its consequence.
+func (w *work) fail(err error) {
 	if w.fatal == nil || errors.Is(w.fatal, train.ErrInterrupted) {
 		w.fatal = err
 	}
 	w.stop()
 }
 
-// tell reports an event; the caller holds the lock.
-func (w *work) tell(e Event) {
+// report reports an event. The caller holds the lock.
+func (w *work) report(e Event) {
 	if w.options.Report == nil {
 		return
 	}
@@ -300,28 +300,28 @@ func (w *work) tell(e Event) {
 	w.options.Report(e)
 }
 
-// do trains or resumes a trial and measures it.
+// do runs a trial, in this process or by the executor.
 func (w *work) do(ctx context.Context, t *Trial, team *team.Team) (*metrics.Result, error) {
 	if w.options.Executor != nil {
-		return w.elsewhere(ctx, t)
+		return w.executed(ctx, t)
 	}
 	one := w.Standalone(t)
 	one.Report = w.progress(t)
 	return one.Do(ctx, team)
 }
 
-// progress passes on the progress of a trial's training.
+// progress forwards the progress of a trial's training.
 func (w *work) progress(t *Trial) func(train.Progress) {
 	return func(p train.Progress) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.tell(Event{Trial: t, Progress: &p})
+		w.report(Event{Trial: t, Progress: &p})
 	}
 }
 
-// Do trains and measures one trial of the sweep on one thread, exactly as [Sweep.Run] does, or resumes it. Metrics that are
-// already there are returned. Do writes only the folder of the trial: several processes may do different trials of one sweep
-// at the same time, on different machines too. Report is called with the progress of the training.
+// Do trains or resumes one trial of the sweep on one thread and measures it, exactly as [Sweep.Run] does. It returns existing metrics.
+// Do writes only the folder of the trial: several processes, also on different machines, may run different trials of a sweep at the
+// same time. Report is called with the progress of the training.
 //
 // Errors are those of [train.Run], [train.Resume] and the evaluation; [folder.ErrLocked] means that another process works on
 // this trial.
@@ -346,14 +346,14 @@ func (s *Sweep) Do(ctx context.Context, t *Trial) (*metrics.Result, error) {
 	return one.Do(ctx, team)
 }
 
-// A sweep of more than manyTrials trials writes its results after a trial only if the last write was so long ago that writing
-// takes at most one part in writingPart of the time: each write covers all trials.
+// Each write of the results covers all trials. A sweep of more than manyTrials trials writes them only so often that writing takes at
+// most 1/writingPart of the time.
 const (
 	manyTrials  = 200
 	writingPart = 10
 )
 
-// record writes the results after a trial, or leaves that to the next one.
+// record writes the results after a trial, or leaves that to the next trial.
 func (w *work) record() error {
 	w.stale = len(w.Trials) > manyTrials && time.Since(w.written) < writingPart*w.writing
 	if w.stale {
@@ -413,15 +413,14 @@ func spent(text []byte) (epochs int, seconds float64) {
 	return epochs, seconds
 }
 
-// FleetDir is the sub-folder of a sweep's folder in which the queue of a sweep on several machines is kept until the sweep has
-// finished.
+// FleetDir is the sub-folder of a sweep's folder with the queue of a sweep on several machines. It is removed when the sweep has finished.
 const FleetDir = "fleet"
 
 // Executor runs trials somewhere other than in this process.
 type Executor interface {
 	// Ready returns an error if Begin is known to fail. It is called before anything is written.
 	Ready() error
-	// Begin is called once before the first trial, when the process holds the sweep's folder. todo are the unfinished trials.
+	// Begin is called once before the first trial, while the process holds the sweep's folder. todo lists the unfinished trials.
 	Begin(ctx context.Context, s *Sweep, todo []*Trial) error
 	// Width is the largest number of concurrent calls of Do.
 	Width() int
@@ -432,7 +431,7 @@ type Executor interface {
 	End(err error) error
 }
 
-// Stop is the error of [Executor.Do] that concerns the whole sweep.
+// Stop is an error of [Executor.Do] that ends the whole sweep.
 type Stop struct{ Err error }
 
 // Error implements error.
@@ -441,7 +440,7 @@ func (s *Stop) Error() string { return s.Err.Error() }
 // Unwrap returns the cause.
 func (s *Stop) Unwrap() error { return s.Err }
 
-// ready asks the sweep's [Executor] whether it can begin, if trials are left and no other process works on the sweep.
+// ready returns the error of an [Executor] that cannot begin, if trials are left and no other process works on the sweep.
 func (s *Sweep) ready() error {
 	left := func(t *Trial) bool { return s.kept(t) == nil }
 	if s.options.Executor == nil || folder.Held(s.Path) || !slices.ContainsFunc(s.Trials, left) {
@@ -450,7 +449,7 @@ func (s *Sweep) ready() error {
 	return s.options.Executor.Ready()
 }
 
-// Standalone returns the trial apart from its sweep.
+// Standalone returns the trial without its sweep.
 func (s *Sweep) Standalone(t *Trial) *StandaloneTrial {
 	return &StandaloneTrial{ID: t.ID, Model: t.Model, Path: t.Path, Fitted: t.fitted, Tested: t.tested, Split: s.split, Metrics: s.options.Metrics,
 		Dirs: s.options.Dirs, Disk: s.options.Disk, Rows: s.rows}
@@ -459,7 +458,7 @@ func (s *Sweep) Standalone(t *Trial) *StandaloneTrial {
 // ReadsFiles reports whether the images of a trial come from files.
 func (s *Sweep) ReadsFiles(t *Trial) bool { return len(t.fitted.Files)+len(t.tested.Files) > 0 }
 
-// Check returns an error unless the folder of the trial holds its finished run, with the metrics that the sweep measures.
+// Check returns an error unless the folder of the trial holds its finished run, with the metrics that the sweep metrics.
 func (s *Sweep) Check(t *Trial) error {
 	if err := t.verify(); err != nil {
 		return err
@@ -470,7 +469,7 @@ func (s *Sweep) Check(t *Trial) error {
 	return nil
 }
 
-// Started names the file with the parameters that the model of a trial starts from; nil for none.
+// Started returns the file with the initial parameters of the trial's model; nil if it starts from no other run.
 func (t *Trial) Started() *data.File {
 	start, err := train.StartOf(t.Model)
 	if err != nil { // the training says what is wrong
@@ -494,8 +493,8 @@ func (s *Sweep) Describe(t *Trial) string {
 // Begun reports whether the folder of the trial holds a run, finished or not.
 func (t *Trial) Begun() bool { return begun(t.Path) }
 
-// elsewhere does one trial by the sweep's [Executor].
-func (w *work) elsewhere(ctx context.Context, t *Trial) (*metrics.Result, error) {
+// executed runs one trial by the sweep's [Executor].
+func (w *work) executed(ctx context.Context, t *Trial) (*metrics.Result, error) {
 	if err := w.options.Executor.Do(ctx, t, w.progress(t)); err != nil {
 		return nil, err
 	}

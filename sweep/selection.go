@@ -22,9 +22,9 @@ const SelectedFile = "selected.csv"
 // testFile holds what a trial of a selected setting gives on the test images.
 const testFile = "test.json"
 
-// front returns the settings that no other one dominates: another one that is at least as good by every criterion, and better
-// by one. Of equal settings all are in the front. With one criterion these are the best settings. Settings with a trial that
-// failed, and those that lack a criterion, are left out.
+// front returns the Pareto front: the settings for which no other setting is at least as good by every criterion and better by one. Equal
+// settings are all in the front. With one criterion it holds the best settings. Settings with a failed trial, and settings that
+// lack a criterion, are left out.
 func front(settings []Setting, criteria []config.Criterion) []Setting {
 	var whole []Setting
 	var costs [][]float64
@@ -42,7 +42,7 @@ func front(settings []Setting, criteria []config.Criterion) []Setting {
 	return best
 }
 
-// costsOf returns the means by which a setting is judged, the less the better.
+// costsOf returns the means by which a setting is compared; less is better.
 func costsOf(s Setting, criteria []config.Criterion) (costs []float64, ok bool) {
 	for _, c := range criteria {
 		mean, ok := s.Mean.Number(c.Metric)
@@ -109,13 +109,13 @@ func unmeasured(settings []Setting, criteria []config.Criterion) string {
 	return ""
 }
 
-// test measures the trials of the selected settings on the test images, where that was not done before.
+// test measures the trials of the selected settings on the test images, unless that was done before.
 func (w *work) test(ctx context.Context) {
 	settings := w.results().Settings
 	if c := unmeasured(settings, w.criteria); c != "" {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.giveUp(fmt.Errorf("sweep %s: nothing can be selected by %q: no trial has this metric; select by one of the columns of %s",
+		w.fail(fmt.Errorf("sweep %s: nothing can be selected by %q: no trial has this metric; select by one of the columns of %s",
 			w.Name, c, SummaryFile))
 		return
 	}
@@ -134,15 +134,15 @@ func (w *work) test(ctx context.Context) {
 			team := team.New(1)
 			defer team.Close()
 			for i := begun.Add(1); i <= int64(len(left)); i = begun.Add(1) {
-				w.tested(ctx, left[i-1], team)
+				w.measureOnTest(ctx, left[i-1], team)
 			}
 		})
 	}
 	running.Wait()
 }
 
-// tested measures one trial on the test images and keeps the result.
-func (w *work) tested(ctx context.Context, t *Trial, team *team.Team) {
+// measureOnTest measures one trial on the test images and stores the result.
+func (w *work) measureOnTest(ctx context.Context, t *Trial, team *team.Team) {
 	w.mu.Lock()
 	stopped := w.fatal != nil
 	w.mu.Unlock()
@@ -157,12 +157,12 @@ func (w *work) tested(ctx context.Context, t *Trial, team *team.Team) {
 		err = w.interrupted()
 	}
 	if err != nil {
-		w.giveUp(err)
+		w.fail(err)
 		return
 	}
 	t.onTest = measured
 	if err := w.write(); err != nil {
-		w.giveUp(err)
+		w.fail(err)
 	}
 }
 

@@ -62,7 +62,7 @@ func (o *StandaloneTrial) Do(ctx context.Context, team *team.Team) (*metrics.Res
 	return o.measure(ctx, backend, o.Split, keptFile)
 }
 
-// begun reports whether a folder holds a run. The folder of a run is whole as soon as it is there.
+// begun reports whether a folder holds a run. The folder of a run is complete as soon as it exists.
 func begun(path string) bool {
 	_, err := os.Stat(filepath.Join(path, folder.Config))
 	return !errors.Is(err, fs.ErrNotExist)
@@ -97,13 +97,9 @@ func (o *StandaloneTrial) measure(ctx context.Context, backend ir.Backend, split
 	return measured, o.keep(file, keptMetrics{o.ID, parameters.SHA256, measured.Whole(), sealed.Open})
 }
 
-// keep writes the metrics of a trial into a file of its folder, those that are not applicable included.
+// keep writes the metrics of a trial, also those that are not applicable, into a file of its folder.
 func (o *StandaloneTrial) keep(file string, kept keptMetrics) error {
-	text, err := json.MarshalIndent(kept, "", "  ")
-	text = append(text, '\n')
-	if err == nil {
-		err = sealed.Seal(text)
-	}
+	text, err := sealed.Document(kept)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
@@ -145,8 +141,8 @@ func (o *StandaloneTrial) evaluate(ctx context.Context, backend ir.Backend, spli
 	return evaluation.Measure(ctx, o.Model, coder, sample, o.Metrics)
 }
 
-// keptMetrics are eval.json and test.json of a trial. They hold as long as the parameters that were measured are those of the
-// trial, and not a bit of the file has changed.
+// keptMetrics is the content of eval.json and test.json of a trial. It is valid as long as the trial has the measured parameters and the
+// file has not changed.
 type keptMetrics struct {
 	Trial      string          `json:"trial"`
 	Parameters string          `json:"parameters"` // SHA-256 of the file of the measured parameters
@@ -154,11 +150,11 @@ type keptMetrics struct {
 	SHA256     string          `json:"sha256"` // of this file; see package sealed
 }
 
-// kept returns the metrics of a finished trial on the sweep's images, nil if a requested metric is missing. Metrics that are
-// unreadable, damaged or of other parameters are measured again.
+// kept returns the stored metrics of a finished trial on the sweep's images, nil if a requested metric is missing, or if the file is
+// unreadable, damaged or of other parameters.
 func (s *Sweep) kept(t *Trial) *metrics.Result { return s.read(t, keptFile, s.split) }
 
-// read returns the metrics that a file of a trial holds, nil if they are not those of its parameters on this split.
+// read returns the metrics in a file of a trial, nil if they are not those of its parameters on this split.
 func (s *Sweep) read(t *Trial, file string, split data.Split) *metrics.Result {
 	text, err := regular.ReadFile(filepath.Join(t.Path, file))
 	if err != nil || sealed.Check(text) != nil {
@@ -181,7 +177,7 @@ func (s *Sweep) read(t *Trial, file string, split data.Split) *metrics.Result {
 	return picked
 }
 
-// verify refuses a trial whose folder declares another model than the one that its ID stands for.
+// verify returns an error for a trial whose folder declares another model than that of its ID.
 func (t *Trial) verify() error {
 	stored, err := train.ConfigOf(t.Path)
 	if err != nil {

@@ -55,11 +55,11 @@ type Options struct {
 	Executor Executor // does the trials; nil: they run in this process, Jobs at once
 }
 
-// Sweep is a sweep whose trials are known by the identities that their data give them.
+// Sweep is a declared sweep whose data are loaded, so that its trials have identities.
 type Sweep struct {
 	Name   string
 	Path   string   // its folder
-	Keys   []string // that vary, as --set names them
+	Keys   []string // the settings that vary, as --set names them
 	Trials []*Trial // in the order of the declaration, each identity once
 
 	split    data.Split         // what the trials are measured on
@@ -90,8 +90,8 @@ type loadedSet struct {
 	set    *data.Set
 }
 
-// New reads the data of a sweep and gives its trials their identities. It writes nothing. The errors are those of
-// [data.Source], and [folder.ErrForeign] or [folder.ErrNotFolder] where the sweep's folder is no place for one.
+// New reads the data of a sweep and computes the identities of its trials. It writes nothing. The errors are those of [data.Source], and
+// [folder.ErrForeign] or [folder.ErrNotFolder] if the path cannot be the folder of the sweep.
 func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
 	if err := cmp.Or(kernel.Err(), complete(ctx, spec), o.Metrics.Check()); err != nil { // else every trial would fail by it
 		return nil, fmt.Errorf("sweep: %w", err)
@@ -110,7 +110,7 @@ func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
 	if s.Path == "" {
 		s.Path = filepath.Join("sweeps", strings.Map(inFileName, spec.Name))
 	}
-	if err := place(s.Path); err != nil {
+	if err := checkFolder(s.Path); err != nil {
 		return nil, err
 	}
 	known := map[string]bool{}
@@ -130,7 +130,7 @@ func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
 	return s, nil
 }
 
-// complete reports what a caller did not give.
+// complete returns an error for missing arguments.
 func complete(ctx context.Context, spec *config.Sweep) error {
 	switch {
 	case ctx == nil:
@@ -143,7 +143,7 @@ func complete(ctx context.Context, spec *config.Sweep) error {
 	return nil
 }
 
-// measuresCriteria adds the metrics of the selection to those that are measured.
+// measuresCriteria adds the metrics of the selection to the measured metrics.
 func (s *Sweep) measuresCriteria() error {
 	if len(s.criteria) == 0 {
 		return nil
@@ -227,7 +227,7 @@ type State string
 const (
 	Waiting State = "waiting" // nothing was done
 	Begun   State = "begun"   // it has a run, which is resumed
-	Done    State = "done"    // its metrics are kept
+	Done    State = "done"    // its metrics are stored
 )
 
 // State reads the state of a trial.
@@ -250,9 +250,9 @@ func (e *foreign) Error() string { return e.path + ": " + e.problem }
 // Is makes it a [folder.ErrForeign].
 func (e *foreign) Is(target error) bool { return target == folder.ErrForeign }
 
-// place checks whether a folder may be a sweep's folder: it does not exist, is empty, or has files of a sweep only (also of
-// one that was killed while writing its first files).
-func place(path string) error {
+// checkFolder returns an error unless a folder may be a sweep's folder: it does not exist, is empty, or has files of a sweep, also of one
+// that was killed while it wrote its first files.
+func checkFolder(path string) error {
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		if info, err := os.Stat(path); err == nil && !info.IsDir() {
@@ -263,14 +263,14 @@ func place(path string) error {
 	if _, err := os.Stat(filepath.Join(path, folder.Config)); !errors.Is(err, fs.ErrNotExist) {
 		return &foreign{path, "is the folder of a run; a sweep needs its own folder"}
 	}
-	if len(entries) > 0 && !slices.ContainsFunc(entries, ofSweep) {
+	if len(entries) > 0 && !slices.ContainsFunc(entries, isSweepFile) {
 		return &foreign{path, "is not empty and holds no sweep: neither " + ResultsFile + " nor " + trialsDir + "/"}
 	}
 	return nil
 }
 
-// ofSweep reports whether only a sweep leaves such an entry in a folder.
-func ofSweep(e fs.DirEntry) bool {
+// isSweepFile reports whether an entry of a folder is one that only a sweep creates.
+func isSweepFile(e fs.DirEntry) bool {
 	switch name, begun := strings.CutSuffix(e.Name(), folder.Unfinished); name {
 	case ResultsFile, ManifestFile:
 		return true
@@ -282,8 +282,8 @@ func ofSweep(e fs.DirEntry) bool {
 	return false
 }
 
-// Orphans lists the trials in the sweep's folder that are not trials of the sweep: of an earlier declaration, or of other data.
-// A folder that is not a run, or holds somebody's files, is not listed.
+// Orphans lists the trials in the sweep's folder that are not trials of the sweep: those of an earlier declaration or of other data. A
+// folder that is not a run, or that holds other files, is not listed.
 func (s *Sweep) Orphans() (ids []string) {
 	entries, _ := os.ReadDir(filepath.Join(s.Path, trialsDir)) // a new sweep has no folder
 	for _, e := range entries {
@@ -302,7 +302,7 @@ func isEmpty(path string) bool {
 	return len(entries) == 0
 }
 
-// clean removes the orphans. One that another process works on stays.
+// clean removes the orphans, except those that another process works on.
 func (w *work) clean() error {
 	for _, id := range w.Orphans() {
 		path := TrialPath(w.Path, id)

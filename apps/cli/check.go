@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"tessera"
@@ -109,6 +110,7 @@ func soundText(models, sweeps int) string {
 // file is a warning: it may be on another machine.
 func examine(cmd *cobra.Command, f *modelFlags, models *config.File) error {
 	seen := map[string]bool{}
+	var wrong unreadable
 	o := train.Options{Load: loadOnce(data.SearchDirs(f.data))}
 	for _, name := range models.Names() {
 		if models.FileOf(name) == tessera.ShippedName {
@@ -129,11 +131,47 @@ func examine(cmd *cobra.Command, f *modelFlags, models *config.File) error {
 			}
 			seen[note] = true
 		}
-		if err != nil {
-			return fmt.Errorf("model %q: %w", name, err)
+		switch {
+		case cmd.Context().Err() != nil:
+			return cmd.Context().Err()
+		case err != nil:
+			wrong.causes = append(wrong.causes, err)
+			wrong.texts = append(wrong.texts, m.InDataset(err.Error()).String())
+		default:
+			if text := usedColumns(cmd.Context(), m); text != "" {
+				fmt.Fprintf(cmd.OutOrStdout(), "model %q: %s\n", name, text)
+			}
 		}
 	}
+	if wrong.causes != nil {
+		return &wrong
+	}
 	return nil
+}
+
+// unreadable has the errors of the data sets of a file, with their places.
+type unreadable struct {
+	causes []error
+	texts  []string
+}
+
+// Error implements error.
+func (e *unreadable) Error() string { return strings.Join(e.texts, "\n") }
+
+// Unwrap gives the causes.
+func (e *unreadable) Unwrap() []error { return e.causes }
+
+// usedColumns says which columns of its file a model takes, "" if it takes none or they cannot be read.
+func usedColumns(ctx context.Context, m *config.Model) string {
+	d, ok := m.Dataset.Source.(data.Describer)
+	if !ok {
+		return ""
+	}
+	text, err := d.Describe(ctx)
+	if err != nil {
+		return ""
+	}
+	return text
 }
 
 // mostBuilt bounds the layers of the models whose graphs check builds: a file may declare thousands of models.

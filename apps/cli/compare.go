@@ -179,7 +179,7 @@ func differenceText(p *metrics.Paired) string {
 	return p.String()
 }
 
-// printAgreements prints how alike atoms are: the mean cosine of matched atoms, beside what chance gives.
+// printAgreements prints the similarity of atoms: the mean cosine of matched atoms and its value by chance.
 func printAgreements(out io.Writer, c *comparison.Table) error {
 	t := newTable(out)
 	headed := false

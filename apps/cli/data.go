@@ -108,12 +108,14 @@ func dataGetCommand() *cobra.Command {
 
 // showDownload prints a line for each started file and for each failed mirror.
 func showDownload(out io.Writer) func(data.Progress) {
-	var last string
+	var last, failed string
 	return func(p data.Progress) {
 		switch {
-		case p.Err != nil:
-			fmt.Fprintf(out, "%s: %v\n", p.URL, p.Err)
+		case p.Err != nil: // the error of the command has the problem of each mirror, if none provides the file
+			failed = fmt.Sprintf("%s: %v\n", p.URL, p.Err)
 		case p.URL != last:
+			fmt.Fprint(out, failed)
+			failed = ""
 			last = p.URL
 			fmt.Fprintln(out, p.URL)
 		}

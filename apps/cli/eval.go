@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,8 @@ import (
 	"tessera/data/morph"
 	"tessera/layers"
 	"tessera/metrics"
+	"tessera/optim"
+	"tessera/train"
 	"tessera/train/evaluation"
 )
 
@@ -65,8 +68,8 @@ func (f *evalFlags) eval(cmd *cobra.Command, run string) error {
 		return err
 	}
 	defer r.Close()
-	if length := r.Model.Train.Epochs; r.Model.Baseline == nil && r.Epoch < length && !r.Model.EarlyStops() {
-		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is not finished: epoch %d of %d; `tessera resume %s` continues it\n", r.Path, r.Epoch, length, r.Path)
+	if s := train.StatusOf(run); s.State == train.Interrupted {
+		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is not finished: epoch %d of %d; `tessera resume %s` continues it\n", r.Path, s.Epoch, s.Epochs, r.Path)
 	}
 	measured, err := f.measure(cmd, r, chosen)
 	if err != nil {
@@ -75,11 +78,11 @@ func (f *evalFlags) eval(cmd *cobra.Command, run string) error {
 	if measured.Unread != nil {
 		warn(cmd, "the fitted images are not measured: "+measured.Unread.Error())
 	}
-	warnUseless(cmd, r, measured.Values)
+	warnUseless(cmd, r, measured)
 	if f.json {
 		return printJSON(cmd.OutOrStdout(), measured)
 	}
-	if err := printReport(cmd.OutOrStdout(), measured); err != nil {
+	if err := printReport(cmd.OutOrStdout(), measured, f.names != nil); err != nil {
 		return err
 	}
 	return f.preview.show(cmd, r)
@@ -183,9 +186,9 @@ func (f *evalFlags) chosen(cmd *cobra.Command) (metrics.Selection, error) {
 	return chosen, nil
 }
 
-// printReport prints metrics as a table, with "-" for values that are not applicable: one column for held-out images, one for
+// printReport prints metrics as a table, without those that do not apply unless they were named: one column for held-out images, one for
 // fitted ones.
-func printReport(out io.Writer, r *evaluation.Report) error {
+func printReport(out io.Writer, r *evaluation.Report, named bool) error {
 	t := newTable(out)
 	t.row("model", r.Model)
 	t.row("dataset", r.Dataset)
@@ -200,27 +203,48 @@ func printReport(out io.Writer, r *evaluation.Report) error {
 		}
 		keys = append(keys, key)
 	})
-	for _, key := range usefulBesideDead(keys) {
+	for _, key := range inOrder(keys, r) {
 		if value, ok := settings[key]; ok {
 			t.row(key, value)
-		} else {
+		} else if named || applies(key, r) {
 			reportRow(t, key, key, r)
 		}
 	}
 	return t.flush()
 }
 
-// usefulBesideDead moves useful_units behind dead_units: the two are read together.
-func usefulBesideDead(keys []string) []string {
-	dead, useful := slices.Index(keys, "dead_units"), slices.Index(keys, "useful_units")
-	if dead < 0 || useful < 0 {
-		return keys
+// inOrder puts what a classifier without a decoder optimises first, and useful_units behind dead_units: the two are read together.
+func inOrder(keys []string, r *evaluation.Report) []string {
+	place := map[string]int{}
+	for i, key := range keys {
+		place[key] = 2 * (i + 1)
 	}
-	keys = slices.Delete(keys, useful, useful+1)
-	if useful < dead {
-		dead--
+	for _, key := range keys {
+		if m, _ := metrics.MeasureOf(key); isClassification(m.Name) && !reconstructs(r) {
+			place[key] = 0
+		}
 	}
-	return slices.Insert(keys, dead+1, "useful_units")
+	if dead, ok := place["dead_units"]; ok && place["useful_units"] > 0 {
+		place["useful_units"] = dead + 1
+	}
+	return slices.SortedStableFunc(slices.Values(keys), func(a, b string) int { return cmp.Compare(place[a], place[b]) })
+}
+
+// applies reports whether a metric has a value.
+func applies(name string, r *evaluation.Report) bool {
+	_, ok := r.Number(name)
+	if r.Fitted != nil && !ok {
+		_, ok = r.Fitted.Number(name)
+	}
+	return ok
+}
+
+// reconstructs reports whether a measured model has a decoder.
+func reconstructs(r *evaluation.Report) bool { _, ok := r.Number("mse"); return ok }
+
+// isClassification reports whether a metric measures a head that a loss compares with labels.
+func isClassification(metric string) bool {
+	return slices.Contains([]string{"accuracy", "nll", "ece"}, metric)
 }
 
 // sampleRows says which images were measured: the held-out ones first, the fitted ones beside them.
@@ -256,24 +280,92 @@ func reportRow(t columns, title, name string, r *evaluation.Report) {
 }
 
 // warnUseless warns if most units of a model could be replaced by constants. It says what to change.
-func warnUseless(cmd *cobra.Command, r *tessera.Run, measured metrics.Values) {
+func warnUseless(cmd *cobra.Command, r *tessera.Run, measured *evaluation.Report) {
 	useful, ok := measured.Number("useful_units")
 	units := r.Units()
 	if !ok || 2*int(useful) >= units {
 		return
 	}
 	warn(cmd, fmt.Sprintf("%d of %d units are useless: freezing them at their mean activation raises the mse by 1 %% or less\n  what helps: %s",
-		units-int(useful), units, moreUseful(r.Model)))
+		units-int(useful), units, moreUseful(r, measured)))
 }
 
 // moreUseful says what makes more units useful.
-func moreUseful(m *config.Model) string {
+func moreUseful(r *tessera.Run, measured *evaluation.Report) string {
+	m := r.Model
 	if m.Baseline != nil {
 		return "lower components"
+	}
+	mse, _ := measured.Number("mse")
+	kept, known := measured.Number("explained_variance")
+	worse := known && kept < 0 // than the mean of the samples
+	rate, usual := rates(m)
+	switch n := fittedImages(measured); {
+	case usual > 0 && rate > farAbove*usual:
+		return fmt.Sprintf("lower optimizer.learning_rate: it is %g, and the default of %s is %g", rate, m.Optimizer.Kind, usual)
+	case worse && len(r.Shape()) == 1 && mse > unscaled:
+		return `write scale = "standardise" in the dataset table: the values of the samples are large`
+	case rate >= usual && rose(r.Path):
+		return fmt.Sprintf("lower optimizer.learning_rate: it is %g, and the loss rose", rate)
+	case n > 0 && m.Train.Batch >= 2*n && m.Train.Batch > 128: // the default is no choice
+		return fmt.Sprintf("lower train.batch: it is %d, and there are %d fitted %s, so that an epoch is one step", m.Train.Batch, n, measured.Counted())
+	case worse && rate >= usual:
+		return "raise train.epochs: the reconstructions are still worse than the mean of the samples"
 	}
 	relu := ""
 	if last, ok := m.Encoder[len(m.Encoder)-1].Layer.(*layers.Dense); ok && last.Activation != "relu" {
 		relu = `, set activation = "relu" in the last layer of the encoder`
 	}
 	return "raise optimizer.learning_rate or train.epochs" + relu + ", or lower the units of the encoder"
+}
+
+const (
+	farAbove = 20  // multiple of the optimizer's default from which a learning rate is probably too large
+	unscaled = 100 // mean squared error from which vectors are probably not scaled
+)
+
+// rates are the learning rate of a model and the default of its optimizer; 0 for an optimizer without one.
+func rates(m *config.Model) (rate, usual float64) {
+	if rule, ok := m.Optimizer.Optimizer.(optim.Rule); ok {
+		rate = rule.LearningRate()
+	}
+	if e, ok := optim.Registry.Lookup(m.Optimizer.Kind); ok {
+		if rule, ok := e.New().(optim.Rule); ok {
+			usual = rule.LearningRate()
+		}
+	}
+	return rate, usual
+}
+
+// rose reports whether the loss of a run was larger in its last epoch than in its first.
+func rose(run string) bool {
+	epochs, err := train.ReadHistory(run)
+	if err != nil || len(epochs) < 2 {
+		return false
+	}
+	first, _ := epochs[0].Values.Number("loss")
+	last, ok := epochs[len(epochs)-1].Values.Number("loss")
+	return ok && last > first
+}
+
+// fittedImages counts the images that a measured model was fitted to, 0 if they are not known.
+func fittedImages(r *evaluation.Report) int {
+	if r.HeldOut {
+		return r.FittedImages
+	}
+	return r.Images
+}
+
+// hintUnits says that a model has so many units that they can learn whole images.
+func hintUnits(cmd *cobra.Command, r *tessera.Run, measured *evaluation.Report) {
+	units, n := r.Units(), fittedImages(measured)
+	if r.Atoms() == nil || n == 0 || 5*units <= n {
+		return
+	}
+	key := "encoder.N.units"
+	if r.Model.Baseline != nil {
+		key = "components"
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "tessera: hint: %d units for %d fitted %s: with more than about one unit for 5 %s, atoms tend to be whole %s instead of parts; compare fewer units in a sweep over %s\n",
+		units, n, measured.Counted(), measured.Counted(), measured.Counted(), key)
 }

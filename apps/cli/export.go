@@ -45,8 +45,14 @@ func exportCommand() *cobra.Command {
 	return cmd
 }
 
+// otherNames are names of formats by the programs that read them.
+var otherNames = map[string]string{"pytorch": "safetensors", "torch": "safetensors", "numpy": "npz"}
+
 // exported writes the file of a run and returns its path.
 func exported(run, to, part, out string) (string, error) {
+	if name, ok := otherNames[to]; ok {
+		to = name
+	}
 	if _, ok := export.Registry.Lookup(to); !ok {
 		return "", usagef("--to: got %q, want one of %s", to, strings.Join(export.Registry.Names(), ", "))
 	}

@@ -35,8 +35,8 @@ func figureKinds() []figureKind {
 		{"max-approximations", "dilated images and their max-approximations", 1, many, drawMaxApproximations},
 		{"training", "loss, validation error, sparsity and dead units over epochs", 1, many, drawTraining},
 		{"curves", "metrics of a sweep over a swept key, or four metrics over the weight of the KL penalty", 0, many, drawCurves},
-		{"hoyer-scatter", "max-approximation error against sparsity of the codes", 0, many, drawHoyerScatter},
-		{"mse-scatter", "max-approximation error against reconstruction error", 0, many, drawMSEScatter},
+		{"hoyer-scatter", "max-approximation error against sparsity of the codes", 0, many, drawCompared(figures.HoyerScatter)},
+		{"mse-scatter", "max-approximation error against reconstruction error", 0, many, drawCompared(figures.MSEScatter)},
 		{"pareto", "max-approximation error against reconstruction error, or any two metrics, with names and Pareto fronts", 0, many, drawPareto},
 		{"penalties", "sparsity penalties over the mean activation of a unit; takes no runs", 0, 0, drawPenalties},
 		{"network", "diagram of a dense network; takes no runs", 0, 0, drawNetwork},
@@ -251,20 +251,15 @@ func (w *figureWork) compared() (ours, published []figures.Point, err error) {
 	return ours, published, err
 }
 
-func drawHoyerScatter(w *figureWork) (*figures.Figure, error) {
-	ours, published, err := w.compared()
-	if err != nil {
-		return nil, err
+// drawCompared returns the drawing of a figure of measured and published points.
+func drawCompared(draw func(ours, published []figures.Point) (*figures.Figure, error)) func(*figureWork) (*figures.Figure, error) {
+	return func(w *figureWork) (*figures.Figure, error) {
+		ours, published, err := w.compared()
+		if err != nil {
+			return nil, err
+		}
+		return draw(ours, published)
 	}
-	return figures.HoyerScatter(ours, published)
-}
-
-func drawMSEScatter(w *figureWork) (*figures.Figure, error) {
-	ours, published, err := w.compared()
-	if err != nil {
-		return nil, err
-	}
-	return figures.MSEScatter(ours, published)
 }
 
 func drawPareto(w *figureWork) (*figures.Figure, error) {

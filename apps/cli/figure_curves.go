@@ -8,8 +8,11 @@ import (
 	"slices"
 	"strings"
 
+	"tessera"
+	"tessera/apps/internal/study"
 	"tessera/show/figures"
 	"tessera/sweep"
+	"tessera/train/folder"
 )
 
 // drawCurves draws metrics over a swept key, or the study's four panels over β if nothing else is asked for and several β are
@@ -22,7 +25,10 @@ func drawCurves(w *figureWork) (*figures.Figure, error) {
 	if len(w.x)+len(w.metrics) == 0 {
 		ours, published, err := w.compared()
 		if err != nil || len(w.runs) == 0 || overBeta(ours) && ofPenalty(swept) {
-			return curvesOrError(ours, published, err)
+			if err != nil {
+				return nil, err
+			}
+			return figures.Curves(ours, published)
 		}
 	}
 	if len(swept) < len(w.runs) || len(swept) == 0 {
@@ -39,14 +45,6 @@ func drawCurves(w *figureWork) (*figures.Figure, error) {
 		return nil, usageError{fmt.Errorf("figure curves: %w; give another --x, or draw pareto", err)}
 	}
 	return f, err
-}
-
-// curvesOrError draws the study's four panels.
-func curvesOrError(ours, published []figures.Point, err error) (*figures.Figure, error) {
-	if err != nil {
-		return nil, err
-	}
-	return figures.Curves(ours, published)
 }
 
 // overBeta reports whether points are curves over β: a target p with several β, and no β twice.
@@ -257,4 +255,75 @@ func (c *curves) grouped(keys []string, apart bool) (lines []figures.SweptLine) 
 		lines[0].Name = "" // which nothing is compared with
 	}
 	return lines
+}
+
+// sweepPoints adds one point for each setting of a sweep with a finished trial: means over seeds.
+func sweepPoints(path string, add func(p figures.Point, dataset string) error) error {
+	r, err := sweep.Read(path)
+	if err != nil {
+		return err
+	}
+	for _, s := range r.Settings {
+		i := slices.IndexFunc(r.Trials, func(t sweep.Row) bool { return t.Metrics != nil && slices.Contains(s.Trials, t.Trial) })
+		if i < 0 {
+			continue
+		}
+		p, err := sweepPoint(path, s)
+		if err != nil {
+			return err
+		}
+		p.Label, p.Split = r.Labels().Setting(s), r.Trials[i].Metrics.Split
+		if err := add(p, r.Trials[i].Metrics.Dataset); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepPoint is the point of a setting: the means, and the penalty from the configuration of one of its trials.
+func sweepPoint(path string, s sweep.Setting) (figures.Point, error) {
+	models, err := tessera.Load(filepath.Join(sweep.TrialPath(path, s.Trials[0]), folder.Config))
+	if err != nil {
+		return figures.Point{}, err
+	}
+	m, err := models.Model(s.Model)
+	if err != nil {
+		return figures.Point{}, err
+	}
+	p := figures.Point{Values: s.Mean}
+	p.P, p.Beta = study.Penalty(m)
+	return p, nil
+}
+
+// shownRun is a run with its name in a figure.
+type shownRun struct{ path, label string }
+
+// shown lists the runs of a figure. A sweep stands for the first finished trial of each of its settings.
+func (w *figureWork) shown() (list []shownRun, err error) {
+	for _, path := range w.runs {
+		if !sweep.Is(path) {
+			list = append(list, shownRun{path, labelOf(path)})
+			continue
+		}
+		r, err := sweep.Read(path)
+		if err != nil {
+			return nil, err
+		}
+		runs, labels := r.Shown(path)
+		if len(runs) == 0 {
+			return nil, usagef("%s: no trial of this sweep has finished", path)
+		}
+		for i, run := range runs {
+			list = append(list, shownRun{run, labels[i]})
+		}
+	}
+	return list, nil
+}
+
+// labelOf names a run by its folder, and a trial of a sweep by its settings.
+func labelOf(run string) string {
+	if label, ok := sweep.LabelOf(run); ok {
+		return label
+	}
+	return filepath.Base(filepath.Clean(run))
 }

@@ -58,7 +58,7 @@ func TestDocsWritesManPagesCompletionsAndPages(t *testing.T) {
 	b := newBench(t)
 	b.must(exitUsage, "docs")
 	b.must(0, "docs", "out/docs")
-	for _, c := range newRoot().Commands() {
+	for _, c := range newRoot(widest).Commands() {
 		b.contains(c.Name(), b.read("out/docs/man1/tessera-"+c.Name()+".1"), ".TH ", "tessera-"+c.Name())
 	}
 	b.contains("models", b.read("out/docs/man1/tessera-models.1"), "dataset = ")

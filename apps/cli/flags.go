@@ -165,7 +165,7 @@ type placeError struct{ path, problem string }
 // noSuchFolder is the problem of a path where nothing is.
 const noSuchFolder = "no such folder"
 
-func (e placeError) Error() string { return e.path + ": " + e.problem }
+func (e placeError) Error() string { return inLine(e.path) + ": " + e.problem }
 
 // findFolder returns an error for a path that is not a folder. Other problems are reported when the folder is opened.
 func findFolder(path string) error {

@@ -29,22 +29,25 @@ func listCommand() *cobra.Command {
 	var asJSON bool
 	titles := slices.Concat([]string{modelsTitle}, config.Vocabularies(), []string{metricsTitle, sweepsTitle})
 	cmd := &cobra.Command{
-		Use:     "list [KIND]...",
+		Use:     "list [KIND]... [PART]...",
 		Short:   "List models, layers, losses and all other parts, with keys and defaults",
-		Long:    "List models, layers, losses and all other parts, with keys and defaults. The kinds are " + strings.Join(titles, ", ") + ".",
-		Example: "  tessera list losses\n  tessera list models sweeps",
+		Long:    "List models, layers, losses and all other parts, with keys and defaults, or only the parts that are named. The kinds are " + strings.Join(titles, ", ") + ".",
+		Example: "  tessera list losses\n  tessera list models sweeps\n  tessera list layers dense",
 		RunE: work(func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				args = titles
-			}
-			all, err := describe(&f, args)
+			kinds, parts := kindsAndParts(args, titles)
+			all, err := describe(&f, kinds)
 			if err != nil {
 				return err
+			}
+			if len(parts) > 0 {
+				if kinds, err = only(all, kinds, parts); err != nil {
+					return err
+				}
 			}
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), all)
 			}
-			for i, title := range args {
+			for i, title := range kinds {
 				if i > 0 {
 					fmt.Fprintln(cmd.OutOrStdout())
 				}
@@ -55,10 +58,62 @@ func listCommand() *cobra.Command {
 			return nil
 		}),
 	}
-	anyOf(cmd, titles)
+	cmd.ValidArgs = titles
 	cmd.Flags().StringVarP(&f.file, "file", "f", "", "file that declares the models, or \""+shippedFile+"\"")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
+}
+
+// kindsAndParts divides arguments into kinds, all of them if there are none, and names of parts.
+func kindsAndParts(args, titles []string) (kinds, parts []string) {
+	for _, arg := range args {
+		if slices.Contains(titles, arg) {
+			kinds = append(kinds, arg)
+		} else {
+			parts = append(parts, arg)
+		}
+	}
+	if kinds == nil {
+		kinds = titles
+	}
+	return kinds, parts
+}
+
+// only keeps the named parts of the kinds, and returns the kinds that have one.
+func only(all map[string]any, kinds, parts []string) (with []string, err error) {
+	var names []string
+	keep := func(name string) bool {
+		names = append(names, name)
+		return !slices.Contains(parts, name)
+	}
+	for _, kind := range kinds {
+		n := 0
+		switch list := all[kind].(type) {
+		case []table.Description:
+			list = slices.DeleteFunc(slices.Clone(list), func(d table.Description) bool { return keep(d.Name) })
+			all[kind], n = list, len(list)
+		case []declaration:
+			list = slices.DeleteFunc(list, func(d declaration) bool { return keep(d.Name) })
+			all[kind], n = list, len(list)
+		case []describedMetric:
+			list = slices.DeleteFunc(list, func(d describedMetric) bool { return keep(d.Name) })
+			all[kind], n = list, len(list)
+		}
+		if n > 0 {
+			with = append(with, kind)
+		} else {
+			delete(all, kind)
+		}
+	}
+	for _, part := range parts {
+		if !slices.Contains(names, part) {
+			if near := table.Suggest(part, slices.Concat(kinds, names)); strings.HasPrefix(near, "did you mean") {
+				return nil, usagef("unknown %q: %s", part, near)
+			}
+			return nil, usagef("unknown %q: want a kind (%s) or the name of a part", part, strings.Join(kinds, ", "))
+		}
+	}
+	return with, nil
 }
 
 // describe returns the entries of every title.
@@ -166,23 +221,61 @@ func printList(out io.Writer, title string, list []table.Description) error {
 		longest = max(longest, len(d.Name))
 	}
 	page := pageWidth(out)
+	common := commonKeys(list)
 	var b strings.Builder
 	b.WriteString(title + "\n")
 	for _, d := range list {
-		name := "  " + d.Name
+		name := "  " + inLine(d.Name)
 		if d.About != "" {
-			name = fmt.Sprintf("  %-*s", longest, d.Name)
+			name = fmt.Sprintf("  %-*s", longest, inLine(d.Name))
 		}
 		b.WriteString(figures.Columns([][]string{{name, d.About}}, page))
 		var rows [][]string
+		var also []string
 		for _, k := range d.Keys {
-			rows = append(rows, []string{"      " + k.Key, byDefault(k), k.Want, k.About})
+			if slices.Contains(common, keyOf(k)) {
+				also = append(also, strings.TrimSuffix(k.Key+" "+byDefault(k), " -"))
+			} else {
+				rows = append(rows, []string{"      " + k.Key, byDefault(k), k.Want, k.About})
+			}
+		}
+		b.WriteString(figures.Columns(rows, page))
+		if also != nil {
+			b.WriteString(figures.Columns([][]string{{"      also", strings.Join(also, ", ")}}, page))
+		}
+	}
+	if len(common) > 0 {
+		b.WriteString("  keys of several " + title + "\n")
+		var rows [][]string
+		for _, k := range common {
+			rows = append(rows, []string{"      " + k.Key, k.Want, k.About})
 		}
 		b.WriteString(figures.Columns(rows, page))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }
+
+// sharedBy is the number of parts from which a key that they all describe alike is described once.
+const sharedBy = 3
+
+// commonKeys are the keys that several parts describe alike, in the order of the parts.
+func commonKeys(list []table.Description) (common []commonKey) {
+	count := map[commonKey]int{}
+	for _, d := range list {
+		for _, k := range d.Keys {
+			if count[keyOf(k)]++; count[keyOf(k)] == sharedBy {
+				common = append(common, keyOf(k))
+			}
+		}
+	}
+	return common
+}
+
+// commonKey is a key without its default, which the parts choose.
+type commonKey struct{ Key, Want, About string }
+
+func keyOf(k table.KeyDescription) commonKey { return commonKey{k.Key, k.Want, k.About} }
 
 // byDefault describes the default of a key.
 func byDefault(k table.KeyDescription) string {

@@ -16,13 +16,12 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"tessera/parallel/mpi"
 	"tessera/parallel/team"
 	"tessera/part/table"
 	"tessera/train"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // Main runs the command with the arguments of the process and ends the process with its exit code. Every sub-command knows
@@ -51,7 +50,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 	}()
 	ctx, stop := interruptible(ctx, args, stderr)
 	defer stop()
-	root := newRoot()
+	root := newRoot(lineWidth(stdout))
 	root.SetArgs(args)
 	out := &output{Writer: stdout}
 	root.SetOut(out)
@@ -60,14 +59,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 	if err = plainly(err); err == nil {
 		err = out.err
 	}
-	return together.code(ctx, err, explain(failure{err, command, together.run}, together.tell(ctx, err, stderr)))
+	return together.code(ctx, err, explain(failure{err, command, together.run}, together.announce(ctx, err, stderr)))
 }
 
 // parsing matches the prefix that Go's parse functions add to the error of a flag's value.
 var parsing = regexp.MustCompile(`strconv\.\w+: parsing ".*": `)
 
-// newRoot returns the command with all sub-commands; each has a separate file.
-func newRoot() *cobra.Command {
+// newRoot returns the command with all sub-commands; each has a separate file. The lines of help have that width.
+func newRoot(width int) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "tessera",
 		Short:         "Train auto-encoders that learn the parts of images",
@@ -116,9 +115,16 @@ func newRoot() *cobra.Command {
 		completion.Args = cobra.NoArgs
 		completion.RunE = work(func(cmd *cobra.Command, _ []string) error { return cmd.Help() })
 	}
-	wrapHelp(root)
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages |", fmt.Sprintf(".FlagUsagesWrapped %d |", helpWidth)))
+	wrapHelp(root, width)
 	return root
+}
+
+// otherFlags are flags of other programs, with what does the same here.
+var otherFlags = map[string]string{
+	"lr": "write --set optimizer.learning_rate=0.01", "learning-rate": "write --set optimizer.learning_rate=0.01",
+	"batch": "write --set train.batch=64", "batch-size": "write --set train.batch=64",
+	"gpu": "models run on the CPU; --threads sets the number of threads", "device": "models run on the CPU; --threads sets the number of threads",
+	"resume": "`tessera resume RUN` continues a run", "model": "the name of the model is an argument, its file is --file", "config": "the file of the models is --file",
 }
 
 // nearFlag suggests a flag similar to an unknown one, "" if there is none.
@@ -126,6 +132,9 @@ func nearFlag(cmd *cobra.Command, err error) string {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {
 		return ""
+	}
+	if other := otherFlags[unknown.GetSpecifiedName()]; other != "" {
+		return ": " + other
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
@@ -226,10 +235,13 @@ func halting(s os.Signal, args []string) string {
 
 // finishing says what an interrupted command still does.
 func finishing(args []string) string {
-	if len(args) > 0 && args[0] == "serve" {
+	switch {
+	case len(args) > 0 && args[0] == "serve":
 		return "answering the open requests"
+	case len(args) > 0 && slices.Contains(trainsModels, args[0]):
+		return "finishing the current batch"
 	}
-	return "finishing the current batch"
+	return "stopping"
 }
 
 // preempted replaces the exit code of an interrupted training by the one of a preemption, if a scheduler's signal stopped it.

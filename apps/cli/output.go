@@ -7,6 +7,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -16,20 +17,51 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	"tessera/metrics"
+	"tessera/show/figures"
 	"tessera/train/folder"
 )
 
-// helpWidth is the largest length of a line of help.
-const helpWidth = 100
+// The widths of help where no terminal says another, and of lines of progress.
+const (
+	widest    = 100
+	narrowest = 40 // narrower terminals break the lines
+)
+
+// lineWidth is the width of a terminal, at most [widest]: that of $COLUMNS, else that of the output, else widest.
+func lineWidth(out io.Writer) int {
+	width, err := strconv.Atoi(os.Getenv("COLUMNS"))
+	if err != nil || width < 1 {
+		width = pageWidth(out)
+	}
+	if width < 1 {
+		return widest
+	}
+	return max(narrowest, min(width, widest))
+}
 
 // wrapHelp wraps the help of a command and of its sub-commands. Line breaks inside a paragraph have no meaning.
-func wrapHelp(cmd *cobra.Command) {
-	if cmd.Runnable() || cmd.HasSubCommands() { // topics are wrapped already
-		cmd.Long = wrapped(cmd.Long, helpWidth)
-	}
+func wrapHelp(cmd *cobra.Command, width int) {
+	cmd.Long = wrapped(cmd.Long, width)
 	for _, sub := range cmd.Commands() {
-		wrapHelp(sub)
+		wrapHelp(sub, width)
 	}
+	if !cmd.HasParent() {
+		cobra.AddTemplateFunc("commands", func(cmd *cobra.Command) string { return commandLines(cmd, width) })
+		usage := strings.ReplaceAll(cmd.UsageTemplate(), ".FlagUsages |", fmt.Sprintf(".FlagUsagesWrapped %d |", width))
+		list := regexp.MustCompile(`(?s)\{\{range \$cmds\}\}\{\{if \(or \.IsAvailableCommand.*?\{\{end\}\}\{\{end\}\}`)
+		cmd.SetUsageTemplate(list.ReplaceAllString(usage, "\n{{commands . | trimTrailingWhitespaces}}"))
+	}
+}
+
+// commandLines lists the sub-commands of a command.
+func commandLines(cmd *cobra.Command, width int) string {
+	var rows [][]string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() || sub.Name() == "help" {
+			rows = append(rows, []string{"  " + sub.Name(), sub.Short})
+		}
+	}
+	return figures.Columns(rows, width)
 }
 
 // wrapped fills the paragraphs of a text. A line that begins with a space belongs to a table: it is not joined with others.
@@ -51,10 +83,13 @@ func wrapped(text string, width int) string {
 }
 
 // entry matches the beginning of a line of a table, up to its last column.
-var entry = regexp.MustCompile(`^ +(\S+ {2,})*`)
+var entry = regexp.MustCompile(`^ +(\S+( \S+)* {2,})*`)
 
 // folded breaks a line between words. What follows is indented like the last column of a table.
 func folded(line string, width int) string {
+	if utf8.RuneCountInString(line) <= width {
+		return line
+	}
 	indent := "\n" + strings.Repeat(" ", len(entry.FindString(line)))
 	begin := len(indent) - 1
 	var b strings.Builder
@@ -171,7 +206,12 @@ func cellText(cell any) string {
 	if v, ok := cell.(float64); ok {
 		return number(v)
 	}
-	return fmt.Sprint(cell)
+	return inLine(fmt.Sprint(cell))
+}
+
+// inLine spells out the line feeds and tabs of a name, which would break a line or a table.
+func inLine(name string) string {
+	return strings.NewReplacer("\n", `\u000a`, "\t", `\u0009`).Replace(name)
 }
 
 // valueText prints the named value, "-" if it is not applicable or was not measured.

@@ -75,7 +75,7 @@ func newProgress(out io.Writer, f progressFlags) *progress {
 func (p *progress) Show(r train.Progress) {
 	if p.run == "" {
 		p.run = r.Run
-		fmt.Fprintln(p.out, "run", spelled(r.Run))
+		fmt.Fprintln(p.out, "run", spelled(inLine(r.Run)))
 	}
 	first := p.epoch.Epoch == 0
 	if r.EpochDone {
@@ -86,7 +86,7 @@ func (p *progress) Show(r train.Progress) {
 		fmt.Fprintf(p.out, "\r%s\x1b[K", p.fitted(r))
 		p.begun = true
 	case r.EpochDone && (first || r.Left == 0 || p.due(r.Epoch, r.Epochs)): // nothing is left after the last epoch
-		fmt.Fprintln(p.out, p.line(r))
+		fmt.Fprintln(p.out, p.within(widest+1, r))
 	}
 }
 
@@ -98,12 +98,7 @@ func (p *progress) End() {
 	}
 }
 
-// line is the text of one report. It shows the metrics at the end of the last epoch.
-func (p *progress) line(r train.Progress) string {
-	return spelled(strings.Join(p.pieces(r), ""))
-}
-
-// pieces are the pieces of a line, in order.
+// pieces are the pieces of a line, in order, with the metrics at the end of the last epoch.
 func (p *progress) pieces(r train.Progress) []string {
 	valError, sparsity, negative := p.measured()
 	return []string{p.head(r), p.terms(r), valError, sparsity, negative, pace(r),
@@ -159,7 +154,7 @@ func (p *progress) measured() (valError, sparsity, negative string) {
 func (p *progress) fitted(r train.Progress) string {
 	width, _, err := term.GetSize(int(p.terminal.Fd()))
 	if err != nil || width < 2 {
-		return p.line(r)
+		width = widest
 	}
 	return p.within(width, r)
 }

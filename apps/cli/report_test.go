@@ -47,7 +47,7 @@ func TestTheServerNeedsATokenForOtherMachines(t *testing.T) {
 	}
 	text, err := io.ReadAll(answer.Body)
 	answer.Body.Close()
-	if err != nil || !strings.Contains(string(text), `"path":"small"`) {
+	if err != nil || !strings.Contains(string(text), `"path":"runs/small"`) {
 		t.Errorf("the list: %v\n%.300s", err, text)
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {

@@ -26,7 +26,7 @@ func serveCommand() *cobra.Command {
 		Use:   "serve RUN...",
 		Short: "Serve runs over HTTP by the Open Inference Protocol",
 		Long: "Serve the models of runs over HTTP by the Open Inference Protocol, version 2. A model has the name of its run's folder; NAME=RUN gives " +
-			"it another one. A run is read again when its files change. Ctrl-C or SIGTERM answers the open requests and ends.",
+			"it another one. A run is read again when its files change. Ctrl-C or SIGTERM ends the server after it has answered the open requests.",
 		Example: "  tessera serve runs/shallow\n" +
 			"  tessera serve clothes=runs/shallow digits=runs/asym-mnist --listen :8080 \\\n" +
 			"    --tokens tokens.txt --tls-cert cert.pem --tls-key key.pem\n" +
@@ -65,8 +65,8 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.MaxConns, "max-connections", 4096, "connections at once; others wait")
 	flags.DurationVar(&f.ReadTimeout, "read-timeout", 30*time.Second, "time limit for reading a request")
 	flags.DurationVar(&f.Timeout, "timeout", 30*time.Second, "time limit for computing a request")
-	flags.DurationVar(&f.DrainDelay, "drain-delay", time.Second, "at the end, how long requests are accepted while the server is not ready")
-	flags.DurationVar(&f.DrainTimeout, "drain-timeout", 30*time.Second, "at the end, how long open requests are waited for")
+	flags.DurationVar(&f.DrainDelay, "drain-delay", time.Second, "first phase of the drain: how long requests are accepted while the server is not ready")
+	flags.DurationVar(&f.DrainTimeout, "drain-timeout", 30*time.Second, "second phase of the drain: time limit for open requests")
 	flags.DurationVar(&f.Reload, "reload", 2*time.Second, "how often the files of runs, tokens and certificate are checked for changes; negative for never")
 	flags.StringVar(&f.requests, "log-requests", "", "log every request to standard error, as text or json")
 	flags.BoolVar(&f.Profile, "pprof", false, "serve profiles at /debug/pprof/")
@@ -151,13 +151,14 @@ func ballast() []byte {
 	return make([]byte, 16<<20)
 }
 
-// limitMemory has the garbage collector run more often near the memory of the models and that of all requests: without a limit,
-// garbage takes as much again.
+// limitMemory has the garbage collector run more often near the memory of the models, twice for a reload, and of all requests: without
+// a limit, garbage takes as much again.
 func limitMemory(requests int64) {
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
+		runtime.GC()
 		var now runtime.MemStats
 		runtime.ReadMemStats(&now)
-		debug.SetMemoryLimit(int64(now.Sys-now.HeapReleased) + requests + requests/4)
+		debug.SetMemoryLimit(int64(now.Sys-now.HeapSys+2*now.HeapAlloc) + requests + requests/8)
 	}
 }
 
@@ -203,14 +204,14 @@ func (f *serveFlags) announce(out io.Writer, at net.Addr, server *serve.Server) 
 		scheme = "https"
 	}
 	if a, ok := at.(*net.TCPAddr); ok && !a.IP.IsLoopback() && f.Tokens == nil {
-		fmt.Fprintln(out, "tessera: warning: everyone who reaches this address can use the models: --tokens FILE asks for a token")
+		fmt.Fprintln(out, "tessera: warning: anyone who can reach this address can use the models; --tokens FILE requires a token")
 	}
 	for _, name := range server.Models() {
 		fmt.Fprintf(out, "%s://%s/v2/models/%s\n", scheme, at, name)
 	}
 }
 
-// locked lets several goroutines print lines.
+// locked is a writer for several goroutines.
 type locked struct {
 	mu  sync.Mutex
 	out io.Writer

@@ -137,7 +137,7 @@ func (s *summary) addBaseline() error {
 
 func (s *summary) print(cmd *cobra.Command) error {
 	out := cmd.OutOrStdout()
-	title := s.Model
+	title := inLine(s.Model)
 	if s.spec.About != "" {
 		title += ": " + s.spec.About
 	}
@@ -152,6 +152,9 @@ func (s *summary) print(cmd *cobra.Command) error {
 		return err
 	}
 	fmt.Fprintf(out, "\n%s parameters, %s of them trainable\n", thousands(s.Parameters), thousands(s.Trainable))
+	if text := usedColumns(cmd.Context(), s.spec); text != "" {
+		fmt.Fprintln(out, "samples: "+text)
+	}
 	for _, line := range variants(s.spec) {
 		fmt.Fprintln(out, line)
 	}

@@ -87,6 +87,9 @@ func (f *trainFlags) train(cmd *cobra.Command, name string) error {
 		return f.noEpochs(cmd, name, err)
 	}
 	warn(cmd, model.Warnings()...)
+	if text := usedColumns(cmd.Context(), model); text != "" && !f.quiet {
+		fmt.Fprintln(cmd.ErrOrStderr(), "samples", text)
+	}
 	if f.out == "" {
 		noteUnfinished(cmd, model.Name)
 	}
@@ -200,7 +203,8 @@ func results(cmd *cobra.Command, r *tessera.Run) error {
 	if err := atoms(cmd, r); err != nil || measured == nil {
 		return err
 	}
-	warnUseless(cmd, r, measured.Values)
+	warnUseless(cmd, r, measured)
+	hintUnits(cmd, r, measured)
 	return nil
 }
 
@@ -209,7 +213,7 @@ var summarised = []string{"mse", "hoyer", "dead_units", "useful_units", "negativ
 
 // measure measures a trained run. It returns nil if the images are missing: the run is complete without them.
 func measure(cmd *cobra.Command, r *tessera.Run) (*evaluation.Report, error) {
-	chosen, err := metrics.Select(append([]string{"accuracy"}, summarised...)...)
+	chosen, err := metrics.Select(append([]string{"accuracy", "explained_variance"}, summarised...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -228,13 +232,23 @@ func measure(cmd *cobra.Command, r *tessera.Run) (*evaluation.Report, error) {
 // printMeasured adds the rows of the metrics to the table of a training.
 func printMeasured(t columns, r *evaluation.Report) {
 	sampleRows(t, r)
+	var rows []string
 	for _, name := range summarised {
-		reportRow(t, strings.ReplaceAll(name, "_", " "), name, r)
+		if applies(name, r) {
+			rows = append(rows, name)
+		}
 	}
 	for _, v := range r.Shown() { // one for each head
 		if m, _ := metrics.MeasureOf(v.Name); m.Name == "accuracy" {
-			reportRow(t, v.Name, v.Name, r)
+			rows = append(rows, v.Name)
 		}
+	}
+	for _, name := range inOrder(rows, r) {
+		title := name
+		if slices.Contains(summarised, name) {
+			title = strings.ReplaceAll(name, "_", " ")
+		}
+		reportRow(t, title, name, r)
 	}
 }
 

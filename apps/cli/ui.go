@@ -13,10 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera/apps/internal/ui"
+	"tessera/internal/loopback"
 	"tessera/show/page"
 )
 
-// tokenVariable may hold the token of ui, which other users of the machine cannot read there.
+// tokenVariable is the environment variable of ui's token. Unlike a flag, other users of the machine cannot read it.
 const tokenVariable = "TESSERA_TOKEN"
 
 func uiCommand() *cobra.Command {
@@ -24,7 +25,7 @@ func uiCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ui [DIR]",
 		Short: "Show a folder of runs and sweeps in the browser, with the progress of trainings",
-		Long: "Serve the pages of `tessera report` for all runs and sweeps in a folder (default runs) and its sub-folders: a list that sorts and filters, " +
+		Long: "Serve the pages of `tessera report` for all runs and sweeps in a folder (default runs and sweeps of the current one) and its sub-folders: a list that sorts and filters, " +
 			"reports, comparisons, and curves that follow trainings. It writes nothing. The server listens on this machine only; with any other " +
 			"--listen, every request needs the token that $" + tokenVariable + " or --token gives.",
 		Example: "  tessera ui\n  tessera ui sweeps --listen 127.0.0.1:9000\n  TESSERA_TOKEN=$(openssl rand -hex 16) tessera ui --listen 0.0.0.0:8420",
@@ -50,12 +51,15 @@ type uiFlags struct {
 const leastToken = 16
 
 func (f *uiFlags) serve(cmd *cobra.Command, args []string) error {
-	dir := "runs"
+	dir, within := ".", []string{"runs", "sweeps"}
 	if len(args) > 0 {
-		dir = args[0]
+		dir, within = args[0], nil
 	}
 	if err := findFolder(dir); err != nil {
 		return err
+	}
+	if within != nil && findFolder("runs") != nil && findFolder("sweeps") != nil {
+		return findFolder("runs")
 	}
 	options, err := f.options()
 	if err != nil {
@@ -73,7 +77,7 @@ func (f *uiFlags) serve(cmd *cobra.Command, args []string) error {
 	case f.token != "" && len(f.token) < leastToken:
 		return usagef("--token: got %d characters, want at least %d", len(f.token), leastToken)
 	}
-	server, err := ui.New(dir, ui.Options{Options: page.Options{Open: options}, Token: f.token, AnyHost: !local})
+	server, err := ui.New(dir, ui.Options{Options: page.Options{Open: options}, Token: f.token, AnyHost: !local, Folders: within})
 	if err != nil {
 		return err
 	}
@@ -90,7 +94,7 @@ func (f *uiFlags) serve(cmd *cobra.Command, args []string) error {
 	return listen(cmd.Context(), listener, server.Handler())
 }
 
-// reachable is an address for a browser: where all addresses are listened to, the name of the machine.
+// reachable returns an address for a browser: the name of the machine if the server listens on all its addresses.
 func reachable(a net.Addr) string {
 	tcp, ok := a.(*net.TCPAddr)
 	name, err := os.Hostname()
@@ -102,12 +106,8 @@ func reachable(a net.Addr) string {
 
 // isLocal reports whether an address is reachable from this machine only.
 func isLocal(address string) (bool, error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false, err
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback(), nil
+	_, _, err := net.SplitHostPort(address)
+	return err == nil && loopback.Host(address), err
 }
 
 // listen serves until the context ends. Streams of events end with it.

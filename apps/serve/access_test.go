@@ -35,7 +35,7 @@ func TestOnlyBearersOfATokenAreServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newServer(t, Options{Tokens: tokens, Profile: true})
+	s := newServer(t, Options{Tokens: tokens, Profile: true, Reload: -1})
 	for _, c := range []struct {
 		path, header string
 		status       int
@@ -78,7 +78,7 @@ func TestTokensOfAProgramAreServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newServer(t, Options{Tokens: tokens})
+	s := newServer(t, Options{Tokens: tokens, Reload: -1})
 	s.refresh() // there is no file that could change
 	for header, want := range map[string]int{"Authorization: Bearer " + one: 200, "Authorization: Bearer 0": 401, "": 401} {
 		if a := send(s, "GET", "/v2", nil, header); a.status != want {

@@ -9,46 +9,45 @@ import (
 	"time"
 )
 
-// job is a piece of work of a batcher: the images of one request.
+// job is the images of one request, to be computed by a batcher.
 type job struct {
 	ctx     context.Context
 	images  []float32
 	count   int
 	began   time.Time
-	until   time.Time // is not computed later
+	until   time.Time // after which it is not computed
 	results []float32
 	err     error
 	done    chan struct{} // receives one value when results or err are set
 }
 
-// encode computes a value of images, appended to dst. Several goroutines call it.
+// encode appends a value of images to dst. Several goroutines call it.
 type encode func(ctx context.Context, dst, images []float32) ([]float32, error)
 
-// yields is how often a worker lets others run before it collects a batch: first connections wake, then their requests arrive.
+// yields is how often a worker yields before it collects a batch: first connections wake, then their requests arrive.
 const yields = 2
 
 // batcher collects the images of requests that wait at the same time and computes them together.
 //
-// The goroutine of a request computes by itself if a worker is free: handing an image over to another goroutine can take as long
-// as a small model. It takes its own images and those that wait, up to most. Before, it lets every goroutine run that is ready to:
-// under load these are requests that have just arrived, and eight images take a small model hardly longer than one. With a wait,
-// it waits for more until the first image is that old. A request with more images than that is computed by itself. A request that
-// does not fit is the first one of the worker's next batch. What waits when a request is answered is computed in a goroutine of
-// its own.
+// The goroutine of a request computes if a worker is free: handing an image over to another goroutine can take as long as a small
+// model. It takes its images and those that wait, at most most. Before that, it yields to every goroutine that is ready to run:
+// under load these are requests that have just arrived, and eight images take a small model hardly longer than one. With a wait, it
+// waits for more until the first image is that old. A request with more images than most is computed alone. A request that does not
+// fit is the first one of the worker's next batch. If images wait when a request is answered, another goroutine computes them.
 type batcher struct {
 	encode   encode
 	in, out  int // values of an image, and of its result
 	most     int
 	wait     time.Duration
 	queue    chan *job
-	free     chan *worker // those that nobody uses
+	free     chan *worker // idle workers
 	places   int64        // images that may wait
 	waiting  atomic.Int64
 	observe  func(images int)
 	finished sync.WaitGroup
 }
 
-// start makes the workers: how many goroutines may compute at once.
+// start makes that many workers: as many goroutines may compute at once.
 func (b *batcher) start(workers int) {
 	b.queue = make(chan *job, b.places)
 	b.free = make(chan *worker, workers)
@@ -57,7 +56,7 @@ func (b *batcher) start(workers int) {
 	}
 }
 
-// stop waits until everything in the queue is computed. Nobody may submit any more.
+// stop waits until the queue is computed. Submitting afterwards is not allowed.
 func (b *batcher) stop() { b.finished.Wait() }
 
 // submit queues a job, or returns errFull.
@@ -103,13 +102,13 @@ func (b *batcher) enqueue(j *job) {
 	b.wake()
 }
 
-// release returns a worker. A job that was queued before nobody has found a free worker: so look again.
+// release returns a worker. A job that was queued in the meantime found no free worker: wake looks again.
 func (b *batcher) release(w *worker) {
 	b.free <- w
 	b.wake()
 }
 
-// wake has a free worker, if there is one, compute what waits.
+// wake starts a free worker, if there is one, on the queue.
 func (b *batcher) wake() {
 	if len(b.queue) == 0 {
 		return
@@ -121,7 +120,7 @@ func (b *batcher) wake() {
 	}
 }
 
-// work computes until nothing waits.
+// work computes until the queue is empty.
 func (b *batcher) work(w *worker) {
 	for {
 		if w.next == nil {
@@ -136,7 +135,7 @@ func (b *batcher) work(w *worker) {
 	}
 }
 
-// batch computes w.next, with others.
+// batch computes w.next together with other jobs.
 func (b *batcher) batch(w *worker) {
 	for range yields {
 		runtime.Gosched()
@@ -145,7 +144,7 @@ func (b *batcher) batch(w *worker) {
 	b.compute(w)
 }
 
-// result waits for a job. When its client leaves, the job is skipped if no worker has taken it; its memory may still be in use.
+// result waits for a job. If the client leaves, it returns at once: a worker may still use the memory of the job.
 func (j *job) result() ([]float32, error) {
 	select {
 	case <-j.done:
@@ -158,7 +157,7 @@ func (j *job) result() ([]float32, error) {
 // worker is the right to compute, and the memory for it.
 type worker struct {
 	jobs    []*job
-	next    *job // is in the next batch
+	next    *job // of the next batch
 	count   int
 	images  []float32
 	results []float32
@@ -184,7 +183,7 @@ func (b *batcher) collect(w *worker) {
 	}
 }
 
-// following returns the next job of the queue; nil if there is none until then, or when the batcher stops.
+// following returns the next job of the queue, nil if none arrives by then.
 func (b *batcher) following(w *worker, until time.Time) *job {
 	select {
 	case j := <-b.queue:
@@ -212,7 +211,7 @@ func (b *batcher) following(w *worker, until time.Time) *job {
 	}
 }
 
-// compute computes a batch and hands out the results. Jobs whose clients are gone, or whose time is over, are left out.
+// compute computes a batch and distributes the results. Jobs whose clients are gone, or whose time is over, are left out.
 func (b *batcher) compute(w *worker) {
 	live, now := w.jobs[:0], time.Now()
 	for _, j := range w.jobs {
@@ -257,7 +256,7 @@ func (b *batcher) together(w *worker, jobs []*job) {
 	}
 }
 
-// protected turns a panic into an error: it would end the process, and with it every other request.
+// protected turns a panic of the model into an error: it would end the process, and with it every other request.
 func (b *batcher) protected(ctx context.Context, dst, images []float32) (results []float32, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

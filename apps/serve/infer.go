@@ -374,7 +374,13 @@ func (b *buffer) encode(name string, l *loaded, q *request) (header int, err err
 		}
 		dst = w.output.appendHeader(dst, q.count)
 		if w.binary {
-			n := b.binarySize(i, w.output)
+			n := 4 * len(b.values[i])
+			if w.output.datatype == typeBytes {
+				n = 0
+				for _, label := range b.classes[i].Labels {
+					n += len(w.output.binary[label])
+				}
+			}
 			dst = strconv.AppendInt(append(dst, `,"parameters":{"binary_data_size":`...), int64(n), 10)
 			dst = append(dst, '}', '}')
 			size += n
@@ -397,8 +403,14 @@ func (b *buffer) encode(name string, l *loaded, q *request) (header int, err err
 		return 0, err
 	}
 	for i, w := range q.wanted {
-		if w.binary {
-			dst = b.appendBinary(dst, i, w.output)
+		switch {
+		case !w.binary:
+		case w.output.datatype == typeBytes:
+			for _, label := range b.classes[i].Labels {
+				dst = append(dst, w.output.binary[label]...)
+			}
+		default:
+			dst = appendBinary(dst, b.values[i])
 		}
 	}
 	b.response = dst
@@ -434,30 +446,6 @@ func (b *buffer) appendNumbers(dst []byte, values []float32) (_ []byte, err erro
 	}
 	dst[len(dst)-1] = ']'
 	return dst, nil
-}
-
-// binarySize is the number of bytes of output i as binary data: FP32, or each text after its length.
-func (b *buffer) binarySize(i int, o *output) int {
-	if o.datatype != typeBytes {
-		return 4 * len(b.values[i])
-	}
-	n := 0
-	for _, label := range b.classes[i].Labels {
-		n += 4 + len(b.classes[i].Classes[label])
-	}
-	return n
-}
-
-// appendBinary appends output i as binary data.
-func (b *buffer) appendBinary(dst []byte, i int, o *output) []byte {
-	if o.datatype != typeBytes {
-		return appendBinary(dst, b.values[i])
-	}
-	for _, label := range b.classes[i].Labels {
-		text := b.classes[i].Classes[label]
-		dst = append(binary.LittleEndian.AppendUint32(dst, uint32(len(text))), text...)
-	}
-	return dst
 }
 
 // appendBinary appends values as little-endian FP32.

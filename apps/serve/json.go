@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -207,60 +206,33 @@ func (c *cursor) boolean() (bool, error) {
 	return false, c.bad("true or false")
 }
 
-var errRange = errors.New("a number is outside of the range of FP32")
-
-// number reads a number and rounds it to the nearest float32, as strconv.ParseFloat does.
+// number reads a number and rounds it to the nearest float32, as strconv.ParseFloat does. It reads small integers, such as pixels,
+// digit by digit.
 func (c *cursor) number() (float32, error) {
-	b, begin, i := c.b, c.i, c.i
-	run := func() (n uint32, count int) { // of digits
-		for first := i; ; i++ {
-			if i == len(b) || b[i]-'0' > 9 {
-				return n, i - first
-			}
-			n = 10*n + uint32(b[i]-'0')
-		}
+	b, n, end := c.b, float32(0), c.i
+	for end < len(b) && b[end]-'0' <= 9 {
+		n = 10*n + float32(b[end]-'0')
+		end++
 	}
-	negative := i < len(b) && b[i] == '-'
-	if negative {
-		i++
+	if count := end - c.i; end < len(b) && (b[end] == ',' || b[end] == ']') && (count == 1 || 1 < count && count < 8 && b[c.i] != '0') { // n is exact
+		c.i = end
+		return n, nil
 	}
-	n, count := run()
-	if count == 0 || count > 1 && b[i-count] == '0' {
+	for end < len(b) && (b[end]-'0' <= 9 || bytes.IndexByte([]byte("+-.eE"), b[end]) >= 0) {
+		end++
+	}
+	text := b[c.i:end]
+	if len(text) > mostText {
+		return 0, fmt.Errorf("JSON: byte %d: got a number of %d bytes, want at most %d", c.i, len(text), mostText)
+	}
+	if !json.Valid(text) {
 		return 0, c.bad("a number")
 	}
-	integer := true
-	if i < len(b) && b[i] == '.' {
-		integer = false
-		i++
-		if _, count := run(); count == 0 {
-			c.i = i
-			return 0, c.bad("a digit")
-		}
-	}
-	if i < len(b) && b[i]|0x20 == 'e' {
-		integer = false
-		if i++; i < len(b) && (b[i] == '-' || b[i] == '+') {
-			i++
-		}
-		if _, count := run(); count == 0 {
-			c.i = i
-			return 0, c.bad("an exponent")
-		}
-	}
-	if c.i = i; integer && count <= 9 { // n has not overflowed
-		v := float32(n)
-		if negative {
-			v = -v
-		}
-		return v, nil
-	}
-	if i-begin > mostText {
-		return 0, fmt.Errorf("JSON: byte %d: a number of %d bytes, want at most %d", begin, i-begin, mostText)
-	}
-	v, err := strconv.ParseFloat(string(b[begin:i]), 32)
+	v, err := strconv.ParseFloat(string(text), 32)
 	if err != nil {
-		return 0, fmt.Errorf("JSON: byte %d: %w", begin, errRange)
+		return 0, fmt.Errorf("JSON: byte %d: a number is outside of the range of FP32", c.i)
 	}
+	c.i = end
 	return float32(v), nil
 }
 

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -21,7 +22,7 @@ import (
 	"tessera/train/folder"
 )
 
-// Model is a model that a server serves.
+// Model is a run to serve, and its name.
 type Model struct {
 	Name   string       // in URLs: letters, digits and ._-; "" takes the last element of the path of Run, or of Folder
 	Folder string       // of a run; the server reads it again when its files change
@@ -166,7 +167,7 @@ func (o *Options) open(path string, stats *modelStats) (*loaded, error) {
 	return l, nil
 }
 
-// loaded is a run that is ready to compute. Requests hold it while they use it.
+// loaded is a compiled run. Requests hold it while they use it.
 type loaded struct {
 	version  string // of the model: the beginning of the checksum of its files
 	shape    []int  // of an image
@@ -190,6 +191,7 @@ type output struct {
 	encoder  *tessera.Encoder
 	classes  []string                                              // of a head of classes and of its label and probability
 	labels   [][]byte                                              // the classes in JSON, of a label
+	binary   [][]byte                                              // the classes as binary data: each text after its length
 	predict  func(logits []float32, count int) *tessera.Prediction // of label and probability
 }
 
@@ -242,6 +244,7 @@ func (o *output) predictions(run *tessera.Run) []*output {
 	label.datatype, label.shape = typeBytes, []int{1}
 	for _, class := range o.classes {
 		label.labels = append(label.labels, quoted(class))
+		label.binary = append(label.binary, append(binary.LittleEndian.AppendUint32(nil, uint32(len(class))), class...))
 	}
 	for _, d := range []*output{&label, &probability} {
 		d.quoted = quoted(d.name)

@@ -250,3 +250,39 @@ func FuzzBinaryRequests(f *testing.F) {
 		}
 	})
 }
+
+// The scanner stays because encoding/json is slower: docs/adr/0020.
+func BenchmarkRequests(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for name, draw := range map[string]func() float32{"pixels": func() float32 { return float32(r.IntN(256)) / 255 }, "normal": func() float32 { return float32(r.NormFloat64()) },
+		"integers": func() float32 { return float32(r.IntN(256)) }} {
+		x := make([]float32, 784)
+		for i := range x {
+			x[i] = draw()
+		}
+		text := fmt.Appendf(nil, `{"inputs":[{"name":"input","shape":[1,784],"datatype":"FP32","data":%s}]}`, numbersIn(x))
+		l := &loaded{shape: []int{28, 28}, pixels: 784}
+		b.Run(name+"/scanner", func(b *testing.B) {
+			request := bufferOf(text)
+			for b.Loop() {
+				if _, err := request.decode(len(text), l, 8); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(name+"/json", func(b *testing.B) {
+			var into struct {
+				Inputs []struct {
+					Name, Datatype string
+					Shape          []int
+					Data           []float32
+				}
+			}
+			for b.Loop() {
+				if err := json.Unmarshal(text, &into); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -190,7 +190,8 @@ func (in *input) member(c *cursor, key string) (err error) {
 		}
 		in.hasData = true
 		in.data.dims, in.data.leaf = nil, 0
-		err = in.data.readAll(c)
+		in.data.buffer.images = in.data.buffer.images[:0]
+		err = in.data.read(c, 0)
 	case "parameters":
 		err = c.object(func(key string) (err error) {
 			if key != "binary_data_size" {
@@ -321,12 +322,6 @@ type nested struct {
 
 // values are the numbers that were read.
 func (t *nested) values() []float32 { return t.buffer.images }
-
-// readAll reads the data at the cursor.
-func (t *nested) readAll(c *cursor) error {
-	t.buffer.images = t.buffer.images[:0]
-	return t.read(c, 0)
-}
 
 // read reads the array at the cursor, depth dimensions inside.
 func (t *nested) read(c *cursor, depth int) error {

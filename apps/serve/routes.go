@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"tessera"
 )
 
@@ -37,7 +38,7 @@ func (s *Server) routes() http.Handler {
 		handle(http.MethodPost, at+"/infer", s.answer(s.infer))
 		handle(http.MethodPost, at+"/image", s.answer(s.picture))
 	}
-	handle(http.MethodGet, "/metrics", s.stats.handler().ServeHTTP)
+	handle(http.MethodGet, "/metrics", promhttp.HandlerFor(s.stats.registry, promhttp.HandlerOpts{}).ServeHTTP)
 	handle(http.MethodGet, "/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(openAPI)

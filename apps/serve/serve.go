@@ -44,7 +44,7 @@ type Options struct {
 
 	MaxImages int   // images of one request; default, and at most, Queue
 	MaxBody   int64 // bytes of the body of a request; default 32 MiB
-	MaxMemory int64 // bytes of the bodies, images, results and responses of all requests; a request beyond is answered 429; default 256 MiB
+	MaxMemory int64 // bytes of the bodies, images, results and responses of all requests; a request beyond is answered 429; default 192 MiB
 	MaxHeader int   // bytes of the header of a request; default 64 KiB
 	MaxConns  int   // open connections, others wait; default 4096
 
@@ -94,8 +94,8 @@ func (o *Options) complete() error {
 	return err
 }
 
-// DefaultMemory is the default of MaxMemory.
-const DefaultMemory = 256 << 20
+// DefaultMemory is the default of [Options].MaxMemory.
+const DefaultMemory = 192 << 20
 
 // set gives a field its default and returns an error for a negative value.
 func set[T int | int64 | time.Duration](field *T, name string, standard T) error {
@@ -169,7 +169,7 @@ func (s *Server) Models() []string {
 	return names
 }
 
-// errNoModels says that New did not make a server.
+// errNoModels reports a server that New did not make.
 var errNoModels = errors.New("serve: the server has no models: take one that serve.New returned")
 
 // ServeHTTP implements [http.Handler]. A server that New did not make answers with status 503.
@@ -181,7 +181,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.handler.ServeHTTP(w, r)
 }
 
-// Close frees the models, once no request uses them. Requests that come later must not: shut the HTTP server down first, as
+// Close frees the models once no request uses them. No request may arrive afterwards: shut the HTTP server down first, as
 // [Server.Serve] does.
 func (s *Server) Close() error {
 	if s == nil || s.stop == nil {
@@ -197,14 +197,14 @@ func (s *Server) Close() error {
 	return s.closed
 }
 
-// ErrCut says that requests were still open after DrainTimeout, and were cut.
+// ErrCut reports requests that were still open after DrainTimeout: their connections were closed.
 var ErrCut = errors.New("serve: requests were still open after DrainTimeout and were cut")
 
 // Serve serves connections of the listener until ctx ends, then drains and returns nil when all requests are answered, or [ErrCut].
 //
 // To drain, the server first reports that it is not ready, answers requests for DrainDelay more and asks clients to close
 // their connections; load balancers and clients with open connections have that time to leave. Then it closes the listener
-// and waits for open requests, DrainTimeout at most. No request that was accepted is lost in less time than that.
+// and waits for open requests, DrainTimeout at most. Until then no accepted request is lost.
 //
 // On a loopback address and without tokens, requests must name this machine in their header Host: otherwise a web page could use
 // the server through a name that it controls.

@@ -46,17 +46,7 @@ func TestAStalledRequestDoesNotStopTheWatch(t *testing.T) {
 	}
 	first := string(ask(one).body)
 	replace(t, smallRun(t), folder)
-	soon(t, "the run is not read again", func() bool { return string(ask(one).body) != first })
+	waitFor(t, func() bool { return string(ask(one).body) != first })
 	rewrite(t, file, other)
-	soon(t, "a revoked token is valid", func() bool { return ask(one).status == http.StatusUnauthorized && ask(other).status == http.StatusOK })
-}
-
-// soon waits until something holds, for a minute at most.
-func soon(t *testing.T, problem string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal(problem)
-		}
-	}
+	waitFor(t, func() bool { return ask(one).status == http.StatusUnauthorized && ask(other).status == http.StatusOK })
 }

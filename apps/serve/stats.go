@@ -7,7 +7,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 // stats are the metrics of a server. docs/serve.md lists them.
@@ -114,8 +113,4 @@ func (s *Server) exportLoad() {
 		}
 		return float64(total)
 	}))
-}
-
-func (s *stats) handler() http.Handler {
-	return promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})
 }

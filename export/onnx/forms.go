@@ -1,11 +1,17 @@
 package onnx
 
 import (
+	"cmp"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
+	"strings"
 
+	"tessera/data/morph"
 	"tessera/engine/ir"
+	"tessera/layers"
 	"tessera/ops"
 )
 
@@ -139,4 +145,364 @@ func mix(w *writer, v *ir.Value, o ops.AttentionMixOp) string {
 func (w *writer) noForm(v *ir.Value, spec any) string {
 	w.fail(v, fmt.Sprintf("%s has no ONNX form with these settings: %+v", nameOf(v.Op, spec), spec))
 	return ""
+}
+
+// node adds an operator that belongs to v's layer, and returns the name of its output.
+func (w *writer) node(v *ir.Value, op string, inputs []string, attributes ...Attribute) string {
+	name := op
+	if path, _, _ := strings.Cut(v.Layer, " "); path != "" {
+		name = path + "/" + op
+	}
+	name = w.fresh(name)
+	w.graph.Nodes = append(w.graph.Nodes, Node{Inputs: inputs, Outputs: []string{name}, Name: name, Op: op, Attributes: attributes})
+	return name
+}
+
+// fresh returns a name that no value has: the given one, or that with a number.
+func (w *writer) fresh(name string) string {
+	free := name
+	for i := 2; w.taken[free]; i++ {
+		free = fmt.Sprintf("%s_%d", name, i)
+	}
+	w.taken[free] = true
+	return free
+}
+
+// constant adds an initializer, or returns the equal one that was added before.
+func (w *writer) constant(t Tensor) string {
+	for _, have := range w.graph.Initializers {
+		if have.Name == t.Name {
+			return t.Name
+		}
+	}
+	w.taken[t.Name] = true
+	w.graph.Initializers = append(w.graph.Initializers, t)
+	return t.Name
+}
+
+// number is one number as a tensor with that many axes.
+func (w *writer) number(c float64, axes int) string {
+	t := floats("", slices.Repeat([]int{1}, axes), []float32{float32(c)})
+	t.Name = fmt.Sprintf("number[%v]%s", float32(c), strings.Repeat("x1", axes))
+	return w.constant(t)
+}
+
+// ints is a list of whole numbers.
+func (w *writer) ints(list ...int64) string {
+	t := Tensor{Dims: []int64{int64(len(list))}, Type: int64Element, Name: "ints" + strings.ReplaceAll(fmt.Sprint(list), " ", ",")}
+	for _, n := range list {
+		t.Raw = binary.LittleEndian.AppendUint64(t.Raw, uint64(n))
+	}
+	return w.constant(t)
+}
+
+// reshape gives x other axes, of which at most one depends on the batch.
+func (w *writer) reshape(v *ir.Value, x string, dims []size) string {
+	list, free := make([]int64, len(dims)), 0
+	for i, d := range dims {
+		if list[i] = int64(d.n); d.batch {
+			list[i] = -1
+			free++
+		}
+	}
+	if free > 1 {
+		w.fail(v, "two axes depend on the size of the batch: such a value has no ONNX form")
+	}
+	return w.shaped(v, x, list...)
+}
+
+// shaped is reshape by numbers, -1 for the axis that takes the rest.
+func (w *writer) shaped(v *ir.Value, x string, dims ...int64) string {
+	return w.node(v, "Reshape", []string{x, w.ints(dims...)})
+}
+
+// permuted transposes the axes of x.
+func (w *writer) permuted(v *ir.Value, x string, axes ...int64) string {
+	return w.node(v, "Transpose", []string{x}, intsOf("perm", axes...))
+}
+
+// full is the value v with all of its elements.
+func (w *writer) full(v *ir.Value) string {
+	r := w.ref(v)
+	if w.err != nil || slices.Equal(r.dims, w.dims(v)) {
+		return r.name
+	}
+	var parts []string // of the shape
+	for i, d := range w.dims(v) {
+		switch {
+		case d == r.dims[i]:
+			parts = append(parts, w.ints(1)) // Expand keeps the length
+		case d.batch:
+			n := w.node(v, "Shape", []string{w.module.Inputs[0].Name}, intOf("start", 0), intOf("end", 1))
+			parts = append(parts, w.node(v, "Mul", []string{n, w.ints(int64(d.n))}))
+		default:
+			parts = append(parts, w.ints(int64(d.n)))
+		}
+	}
+	shape := w.node(v, "Concat", parts, intOf("axis", 0))
+	r = ref{w.node(v, "Expand", []string{r.name, shape}), w.dims(v)}
+	w.refs[v] = r
+	return r.name
+}
+
+// floats is a tensor of that name and shape.
+func floats(name string, shape []int, values []float32) Tensor {
+	t := Tensor{Type: float32Element, Name: name, Raw: make([]byte, 0, 4*len(values))}
+	for _, n := range shape {
+		t.Dims = append(t.Dims, int64(n))
+	}
+	for _, x := range values {
+		t.Raw = binary.LittleEndian.AppendUint32(t.Raw, math.Float32bits(x))
+	}
+	return t
+}
+
+func intOf(name string, n int) Attribute {
+	wide := int64(n)
+	return Attribute{Name: name, Int: &wide, Type: intAttribute}
+}
+
+func intsOf(name string, list ...int64) Attribute {
+	return Attribute{Name: name, Ints: list, Type: intsAttribute}
+}
+
+func floatOf(name string, x float64) Attribute {
+	narrow := float32(x)
+	return Attribute{Name: name, Float: &narrow, Type: floatAttribute}
+}
+
+func init() {
+	define(convolve)
+	define(convolveImages)
+	define(func(w *writer, v *ir.Value, o ops.PoolMaxOp) string { return pool(w, v, ops.Pooling(o), "MaxPool") })
+	define(func(w *writer, v *ir.Value, o ops.PoolSumOp) string {
+		mean := pool(w, v, ops.Pooling(o), "AveragePool", intOf("count_include_pad", bit(!o.Mean)))
+		if o.Mean {
+			return mean
+		}
+		return w.node(v, "Mul", []string{mean, w.number(float64(o.Kernel*o.Kernel), 0)})
+	})
+	define(spread)
+	define(separable)
+	define(func(w *writer, v *ir.Value, o ops.CutPatchesOp) string {
+		x := w.shaped(v, w.full(v.Args[0]), -1, int64(o.Height/o.Size), int64(o.Size), int64(o.Width/o.Size), int64(o.Size), int64(o.Channels))
+		return w.reshape(v, w.permuted(v, x, 0, 1, 3, 2, 4, 5), w.dims(v))
+	})
+	define(func(w *writer, v *ir.Value, o ops.JoinPatchesOp) string {
+		x := w.shaped(v, w.full(v.Args[0]), -1, int64(o.Height/o.Size), int64(o.Width/o.Size), int64(o.Size), int64(o.Size), int64(o.Channels))
+		return w.reshape(v, w.permuted(v, x, 0, 1, 3, 2, 4, 5), w.dims(v))
+	})
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// channelsFirst and channelsLast convert images; ONNX convolves and pools images with channels first. Engines remove pairs of
+// these nodes.
+func (w *writer) channelsFirst(v *ir.Value, x string) string { return w.permuted(v, x, 0, 3, 1, 2) }
+func (w *writer) channelsLast(v *ir.Value, x string) string  { return w.permuted(v, x, 0, 2, 3, 1) }
+
+// window is one axis of a convolution or a pooling.
+type window struct{ in, out, kernel, stride, dilation, before int }
+
+// after is the padding after the image, so that there are as many windows as the output is long; ok is false if there is none.
+func (a window) after() (pixels int, ok bool) {
+	need := a.spanned()
+	pixels = max(0, need-a.in-a.before)
+	return pixels, a.in+a.before+pixels-need < a.stride
+}
+
+// spanned is the number of pixels from the first window's first to the last window's last.
+func (a window) spanned() int { return (a.out-1)*a.stride + (a.kernel-1)*a.dilation + 1 }
+
+// windowed adds a convolution or a pooling of images.
+func (w *writer) windowed(v *ir.Value, op string, axes [2]window, filters []string, more ...Attribute) string {
+	top, left := axes[0], axes[1]
+	below, ok1 := top.after()
+	right, ok2 := left.after()
+	if !ok1 || !ok2 {
+		return w.noForm(v, specOf(v.Op))
+	}
+	attributes := append(windowAttributes(axes), intsOf("pads", int64(top.before), int64(left.before), int64(below), int64(right)))
+	x := w.channelsFirst(v, w.full(v.Args[0]))
+	return w.channelsLast(v, w.node(v, op, append([]string{x}, filters...), append(attributes, more...)...))
+}
+
+// windowAttributes are the attributes that all operators on windows have; averages have no dilation.
+func windowAttributes(axes [2]window) []Attribute {
+	of := func(name string, f func(a window) int) Attribute {
+		return intsOf(name, int64(f(axes[0])), int64(f(axes[1])))
+	}
+	list := []Attribute{of("kernel_shape", func(a window) int { return a.kernel }), of("strides", func(a window) int { return a.stride })}
+	if axes[0].dilation != 1 || axes[1].dilation != 1 {
+		list = append(list, of("dilations", func(a window) int { return a.dilation }))
+	}
+	return list
+}
+
+func pool(w *writer, v *ir.Value, g ops.Pooling, op string, more ...Attribute) string {
+	axes := [2]window{{g.In[0], g.Out[0], g.Kernel, g.Stride, 1, g.Top}, {g.In[1], g.Out[1], g.Kernel, g.Stride, 1, g.Left}}
+	return w.windowed(v, op, axes, nil, more...)
+}
+
+// windowsOf are the windows of a convolution.
+func windowsOf(g ops.Convolution) [2]window {
+	return [2]window{{g.In[0], g.Out[0], g.Kernel, g.Stride, g.Dilation, g.Top},
+		{g.In[1], g.Out[1], cmp.Or(g.KernelWidth, g.Kernel), cmp.Or(g.StrideWidth, g.Stride), g.Dilation, g.Left}}
+}
+
+// filtersOf is the value of a convolution's filters, also where an op has converted them for its kernel.
+func filtersOf(v *ir.Value) *ir.Value {
+	if _, converted := specOf(v.Args[1].Op).(ops.WinogradOp); converted {
+		return v.Args[1].Args[0]
+	}
+	return v.Args[1]
+}
+
+func convolve(w *writer, v *ir.Value, o ops.ConvolveOp) string {
+	filters := w.permuted(v, w.full(filtersOf(v)), 3, 2, 0, 1)
+	return w.windowed(v, "Conv", windowsOf(ops.Convolution(o)), []string{filters}, intOf("group", o.Groups))
+}
+
+// convolveImages is the transposed convolution: what it pads is cropped from the result.
+func convolveImages(w *writer, v *ir.Value, o ops.ConvolveImagesOp) string {
+	var before, after, extra []int64
+	axes := windowsOf(ops.Convolution(o))
+	for _, a := range axes {
+		rest := a.spanned() - a.before - a.in
+		if -rest >= max(a.stride, a.dilation) {
+			return w.noForm(v, o)
+		}
+		before, after, extra = append(before, int64(a.before)), append(after, int64(max(0, rest))), append(extra, int64(max(0, -rest)))
+	}
+	attributes := append(windowAttributes(axes), intOf("group", o.Groups), intsOf("pads", append(before, after...)...), intsOf("output_padding", extra...))
+	x := w.channelsFirst(v, w.full(v.Args[0]))
+	filters := w.permuted(v, w.full(v.Args[1]), 3, 2, 0, 1)
+	return w.channelsLast(v, w.node(v, "ConvTranspose", []string{x, filters}, attributes...))
+}
+
+// spread repeats every pixel in a block; other windows, which derivatives use, have no form.
+func spread(w *writer, v *ir.Value, o ops.PoolSpreadOp) string {
+	k := o.Kernel
+	if o.Mean || o.Stride != k || o.Top != 0 || o.Left != 0 || o.In[0] != k*o.Out[0] || o.In[1] != k*o.Out[1] {
+		return w.noForm(v, o)
+	}
+	height, width, channels, times := int64(o.Out[0]), int64(o.Out[1]), int64(o.Out[2]), int64(k)
+	x := w.shaped(v, w.full(v.Args[0]), -1, height, 1, width, 1, channels)
+	x = w.node(v, "Tile", []string{x, w.ints(1, 1, times, 1, times, 1)})
+	return w.reshape(v, x, w.dims(v))
+}
+
+// separable multiplies by the matrix of the rows, then by that of the columns.
+func separable(w *writer, v *ir.Value, o ops.Separable) string {
+	x := w.shaped(v, w.full(v.Args[0]), -1, int64(o.In[0]), int64(o.In[1]*o.In[2]))
+	x = w.node(v, "MatMul", []string{w.taps(o.Rows, o.In[0]), x})
+	x = w.shaped(v, x, -1, int64(o.In[1]), int64(o.In[2]))
+	return w.reshape(v, w.node(v, "MatMul", []string{w.taps(o.Columns, o.In[1]), x}), w.dims(v))
+}
+
+// taps is the matrix of a filter along an axis of n pixels.
+func (w *writer) taps(list []ops.Tap, n int) string {
+	values := make([]float32, len(list)*n)
+	for i, t := range list {
+		for k, weight := range t.Weights {
+			values[i*n+t.From+k] = float32(weight)
+		}
+	}
+	return w.constant(floats(w.fresh("filter"), []int{len(list), n}, values))
+}
+
+func init() { define(decompose) }
+
+// morphology adds operators of images with channels first, for one value. Maxima and negations are exact, so the results are too.
+type morphology struct {
+	*writer
+	v *ir.Value
+}
+
+// decompose is the layers amd and pado; see [morph.Method].
+func decompose(w *writer, v *ir.Value, o layers.DecomposeOp) string {
+	m := morphology{w, v}
+	channels := 1
+	if len(o.Shape) == 3 {
+		channels = o.Shape[2]
+	}
+	x := w.shaped(v, w.full(v.Args[0]), -1, int64(o.Shape[0]), int64(o.Shape[1]), int64(channels))
+	x = w.channelsFirst(v, x)
+	open, closed := []string{x}, []string{x}
+	negated := m.node("Neg", x)
+	for l := range o.Levels {
+		radius := min(o.Start+l*o.Step, o.Shape[0]+o.Shape[1])
+		open = append(open, m.openRec(x, negated, radius))
+		if o.Method == morph.AMD { // the closing of x is the negated opening of -x, and so is its reconstruction
+			closed = append(closed, m.node("Neg", m.openRec(negated, x, radius)))
+		}
+	}
+	var parts []string
+	if o.Original {
+		parts = append(parts, x)
+	}
+	for l := 1; l <= o.Levels; l++ {
+		r := m.node("Sub", open[l-1], open[l])
+		if o.Method == morph.AMD {
+			r = m.half(m.node("Sub", r, m.node("Sub", closed[l], closed[l-1])))
+		}
+		parts = append(parts, r)
+	}
+	rest := open[o.Levels]
+	if o.Method == morph.AMD {
+		rest = m.half(m.node("Add", closed[o.Levels], rest))
+	}
+	joined := w.node(v, "Concat", append(parts, rest), intOf("axis", 1))
+	return w.channelsLast(v, joined)
+}
+
+// node adds an operator without attributes.
+func (m morphology) node(op string, inputs ...string) string { return m.writer.node(m.v, op, inputs) }
+
+func (m morphology) half(x string) string { return m.node("Mul", x, m.number(0.5, 0)) }
+
+// openRec is the reconstruction by dilation, under x, of the opening of x by the disk.
+func (m morphology) openRec(x, negated string, radius int) string {
+	eroded := m.node("Neg", m.dilate(negated, radius))
+	return m.reconstruct(m.node("Min", m.dilate(eroded, radius), x), x)
+}
+
+// dilate takes the largest value under the disk: for each distance dy from the centre, that of the rows dy above and below, from
+// dx before to dx after, where dx*dx + dy*dy <= radius*radius. A window of two rows that are 2 dy apart has both.
+func (m morphology) dilate(x string, radius int) string {
+	widest := int64(radius)
+	y := m.largest(x, intsOf("kernel_shape", 1, 2*widest+1), intsOf("pads", 0, widest, 0, widest))
+	for dy := 1; dy <= radius; dy++ {
+		rows, dx := int64(dy), int64(math.Sqrt(float64(radius*radius-dy*dy)))
+		padded := m.node("Pad", x, m.ints(0, 0, rows, 0, 0, 0, rows, 0), m.number(math.Inf(-1), 0)) // MaxPool pads less than a window
+		y = m.node("Max", y, m.largest(padded, intsOf("kernel_shape", 2, 2*dx+1), intsOf("dilations", 2*rows, 1), intsOf("pads", 0, dx, 0, dx)))
+	}
+	return y
+}
+
+func (m morphology) largest(x string, windows ...Attribute) string {
+	return m.writer.node(m.v, "MaxPool", []string{x}, append(windows, intsOf("strides", 1, 1))...)
+}
+
+// reconstruct repeats marker <- min(dilation of marker by the 3 x 3 square, mask) until nothing changes.
+func (m morphology) reconstruct(marker, mask string) string {
+	outer := m.graph
+	body := &Graph{Name: m.fresh("reconstruction")}
+	iteration, condition, before := m.fresh("iteration"), m.fresh("condition"), m.fresh("marker")
+	m.graph = body
+	after := m.node("Min", m.largest(before, intsOf("kernel_shape", 3, 3), intsOf("pads", 1, 1, 1, 1)), mask)
+	change := m.writer.node(m.v, "ReduceMax", []string{m.node("Sub", after, before)}, intOf("keepdims", 0)) // it only grows
+	goesOn := m.writer.node(m.v, "Cast", []string{change}, intOf("to", boolElement))
+	m.graph = outer
+	of := func(name string, element int64, shape *Shape) Value {
+		return Value{Name: name, Type: &Type{&TensorType{element, shape}}}
+	}
+	body.Inputs = []Value{of(iteration, int64Element, &Shape{}), of(condition, boolElement, &Shape{}), of(before, float32Element, nil)}
+	body.Outputs = []Value{of(goesOn, boolElement, &Shape{}), of(after, float32Element, nil)}
+	return m.writer.node(m.v, "Loop", []string{"", "", marker}, Attribute{Name: "body", Graph: body, Type: graphAttribute})
 }

@@ -1,12 +1,20 @@
+// Package onnx writes programs of package ir as ONNX models: opset 17, float32, a batch of any size as the first axis of the
+// inputs and outputs. [Translate] makes the nodes, [Model.Append] the bytes of a file, [Read] reads a file back.
+//
+// Source: the Open Neural Network Exchange specification, https://onnx.ai/onnx/repo-docs/IR.html and
+// https://onnx.ai/onnx/operators/.
 package onnx
 
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
+	"strings"
 
 	"tessera/engine/ir"
+	"tessera/internal/wire"
 )
 
 // Program is the computation of a model: the inputs and the taps of Module become those of the ONNX graph, under their names.
@@ -232,4 +240,275 @@ func declared(name string, dims []size) Value {
 		}
 	}
 	return Value{Name: name, Type: &Type{&TensorType{float32Element, shape}}}
+}
+
+// ref returns the value v, which it adds with everything that it needs at its first use.
+func (w *writer) ref(v *ir.Value) ref {
+	if r, ok := w.refs[v]; ok || w.err != nil {
+		return r
+	}
+	r := w.made(v)
+	w.refs[v] = r
+	return r
+}
+
+// made adds the nodes of one value.
+func (w *writer) made(v *ir.Value) ref {
+	switch o := v.Op.(type) {
+	case ir.Constant:
+		return ref{w.number(o.Value, len(v.Shape)), w.dims(v)}
+	case ir.Broadcast:
+		return w.ref(v.Args[0])
+	case ir.Pointwise:
+		if f, ok := o.F.(ir.Primitive); ok {
+			return w.pointwise(v, f)
+		}
+	case ir.Reshape:
+		return ref{w.reshape(v, w.full(v.Args[0]), w.dims(v)), w.dims(v)}
+	case ir.Transpose:
+		return ref{w.permuted(v, w.full(v.Args[0]), wide(o.Axes.List())...), w.dims(v)}
+	case ir.Product:
+		return ref{w.product(v, o), w.dims(v)}
+	case ir.Reduction:
+		return ref{w.reduction(v, o), w.dims(v)}
+	}
+	spec := specOf(v.Op)
+	if form, ok := forms[reflect.TypeOf(spec)]; ok && spec != nil {
+		return ref{form(w, v, spec), w.dims(v)}
+	}
+	w.fail(v, fmt.Sprintf("%s has no ONNX form", nameOf(v.Op, spec)))
+	return ref{}
+}
+
+// nameOf is the name of an op in an error.
+func nameOf(o ir.Op, spec any) string {
+	if spec == nil {
+		return o.String()
+	}
+	return "the op " + strings.TrimSuffix(reflect.TypeOf(spec).Name(), "Op")
+}
+
+func wide(list []int) []int64 {
+	all := make([]int64, len(list))
+	for i, n := range list {
+		all[i] = int64(n)
+	}
+	return all
+}
+
+// product is a matrix product; factors are transposed first.
+func (w *writer) product(v *ir.Value, o ir.Product) string {
+	factor := func(a *ir.Value, transposed bool) string {
+		x := w.full(a)
+		if !transposed {
+			return x
+		}
+		axes := make([]int64, len(a.Shape))
+		for i := range axes {
+			axes[i] = int64(i)
+		}
+		slices.Reverse(axes[len(axes)-2:])
+		return w.permuted(v, x, axes...)
+	}
+	return w.node(v, "MatMul", []string{factor(v.Args[0], o.TransA), factor(v.Args[1], o.TransB)})
+}
+
+func (w *writer) reduction(v *ir.Value, o ir.Reduction) string {
+	x, axes := w.full(v.Args[0]), wide(o.Axes.List())
+	switch {
+	case len(axes) == 0:
+		return x
+	case o.F == ir.Largest:
+		return w.node(v, "ReduceMax", []string{x}, intsOf("axes", axes...), intOf("keepdims", 0))
+	}
+	return w.node(v, "ReduceSum", []string{x, w.ints(axes...)}, intOf("keepdims", 0))
+}
+
+// operators are the primitives that ONNX has.
+var operators = map[ir.Primitive]string{
+	ir.Add: "Add", ir.Sub: "Sub", ir.Mul: "Mul", ir.Div: "Div", ir.Pow: "Pow", ir.Maximum: "Max", ir.Minimum: "Min",
+	ir.Abs: "Abs", ir.Sign: "Sign", ir.Ceil: "Ceil", ir.Floor: "Floor", ir.Sin: "Sin", ir.Cos: "Cos", ir.Exp: "Exp", ir.Log: "Log",
+	ir.Neg: "Neg", ir.Sqrt: "Sqrt", ir.Reciprocal: "Reciprocal", ir.Tanh: "Tanh", ir.Sigmoid: "Sigmoid", ir.Softplus: "Softplus",
+	ir.Copy: "Identity",
+}
+
+// comparisons give booleans in ONNX, and 1 or 0 after a Cast.
+var comparisons = map[ir.Primitive]string{
+	ir.Lt: "Less", ir.Gt: "Greater", ir.Lte: "LessOrEqual", ir.Gte: "GreaterOrEqual", ir.Eq: "Equal", ir.Ne: "Equal",
+}
+
+// pointwise applies a primitive; args that are constant along an axis are broadcast by the operator.
+func (w *writer) pointwise(v *ir.Value, f ir.Primitive) ref {
+	dims := slices.Repeat([]size{single}, len(v.Shape))
+	var args []string
+	for _, a := range v.Args {
+		r := w.ref(a)
+		if w.err != nil {
+			return ref{}
+		}
+		args = append(args, r.name)
+		for i, d := range r.dims {
+			if d != single {
+				dims[i] = d
+			}
+		}
+	}
+	return ref{w.primitive(v, f, args), dims}
+}
+
+func (w *writer) primitive(v *ir.Value, f ir.Primitive, x []string) string {
+	if op, ok := operators[f]; ok {
+		return w.node(v, op, x)
+	}
+	if op, ok := comparisons[f]; ok {
+		y := w.node(v, op, x)
+		if f == ir.Ne {
+			y = w.node(v, "Not", []string{y})
+		}
+		return w.node(v, "Cast", []string{y}, intOf("to", float32Element))
+	}
+	number := func(c float64) string { return w.number(c, 0) }
+	switch f {
+	case ir.Square:
+		return w.node(v, "Mul", []string{x[0], x[0]})
+	case ir.Cube:
+		return w.node(v, "Mul", []string{w.node(v, "Mul", []string{x[0], x[0]}), x[0]})
+	case ir.InvSqrt:
+		return w.node(v, "Reciprocal", []string{w.node(v, "Sqrt", x)})
+	case ir.Log2:
+		return w.node(v, "Mul", []string{w.node(v, "Log", x), number(1 / math.Ln2)})
+	case ir.Log1p:
+		return w.node(v, "Log", []string{w.node(v, "Add", []string{x[0], number(1)})})
+	case ir.Expm1:
+		return w.node(v, "Sub", []string{w.node(v, "Exp", x), number(1)})
+	}
+	w.fail(v, fmt.Sprintf("the function %v has no ONNX form", f))
+	return ""
+}
+
+// The versions that files of this package have: of the format, and of the operators.
+const (
+	FormatVersion = 8
+	OpsetVersion  = 17
+)
+
+// The messages of onnx.proto3, with the fields that this package uses. The tags are their numbers.
+type (
+	// Model is a ModelProto.
+	Model struct {
+		FormatVersion   int64      `pb:"1"`
+		Producer        string     `pb:"2"`
+		ProducerVersion string     `pb:"3"`
+		Domain          string     `pb:"4"`
+		Version         int64      `pb:"5"`
+		Doc             string     `pb:"6"`
+		Graph           *Graph     `pb:"7"`
+		Opsets          []Opset    `pb:"8"`
+		Metadata        []Property `pb:"14"`
+	}
+	// Opset is an OperatorSetIdProto. The domain of the standard operators is "".
+	Opset struct {
+		Domain  string `pb:"1"`
+		Version int64  `pb:"2"`
+	}
+	// Property is a StringStringEntryProto.
+	Property struct {
+		Key   string `pb:"1"`
+		Value string `pb:"2"`
+	}
+	// Graph is a GraphProto. Its nodes are in an order in which values are computed before they are read.
+	Graph struct {
+		Nodes        []Node   `pb:"1"`
+		Name         string   `pb:"2"`
+		Initializers []Tensor `pb:"5"`
+		Doc          string   `pb:"10"`
+		Inputs       []Value  `pb:"11"`
+		Outputs      []Value  `pb:"12"`
+	}
+	// Node is a NodeProto: an operator with the names of the values that it reads and gives.
+	Node struct {
+		Inputs     []string    `pb:"1"`
+		Outputs    []string    `pb:"2"`
+		Name       string      `pb:"3"`
+		Op         string      `pb:"4"`
+		Attributes []Attribute `pb:"5"`
+	}
+	// Attribute is an AttributeProto: a setting of an operator, in the field that Type tells.
+	Attribute struct {
+		Name  string   `pb:"1"`
+		Float *float32 `pb:"2"`
+		Int   *int64   `pb:"3"`
+		Graph *Graph   `pb:"6"`
+		Ints  []int64  `pb:"8"`
+		Type  int64    `pb:"20"`
+	}
+	// Tensor is a TensorProto: the name, type, shape and little-endian values of a constant.
+	Tensor struct {
+		Dims []int64 `pb:"1"`
+		Type int64   `pb:"2"`
+		Name string  `pb:"8"`
+		Raw  []byte  `pb:"9"`
+	}
+	// Value is a ValueInfoProto: the name, type and shape of an input or an output.
+	Value struct {
+		Name string `pb:"1"`
+		Type *Type  `pb:"2"`
+	}
+	// Type is a TypeProto of a tensor.
+	Type struct {
+		Tensor *TensorType `pb:"1"`
+	}
+	// TensorType is a TypeProto.Tensor.
+	TensorType struct {
+		Element int64  `pb:"1"`
+		Shape   *Shape `pb:"2"`
+	}
+	// Shape is a TensorShapeProto.
+	Shape struct {
+		Dims []Dim `pb:"1"`
+	}
+	// Dim is a TensorShapeProto.Dimension: a length, or the name of a length that is known when the model runs.
+	Dim struct {
+		Length *int64 `pb:"1"`
+		Name   string `pb:"2"`
+	}
+)
+
+// The types of elements, and those of attributes.
+const (
+	float32Element = 1
+	int64Element   = 7
+	boolElement    = 9
+
+	floatAttribute = 1
+	intAttribute   = 2
+	graphAttribute = 5
+	intsAttribute  = 7
+)
+
+// mostBytes is the largest message that readers of Protocol Buffers take.
+const mostBytes = 1<<31 - 1
+
+// Append appends the bytes of the model's file to b. A model of 2 GiB or more is an error: no reader takes it.
+func (m *Model) Append(b []byte) ([]byte, error) {
+	if m == nil || m.Graph == nil {
+		return b, errors.New("onnx: the model has no graph")
+	}
+	total := 0
+	for _, t := range m.Graph.Initializers {
+		total += len(t.Raw)
+	}
+	if total > mostBytes {
+		return b, fmt.Errorf("onnx: the parameters have %d bytes, want at most %d in one file", total, mostBytes)
+	}
+	return wire.Append(b, m), nil
+}
+
+// Read returns the model whose file has these bytes. Fields that [Model] lacks are left out.
+func Read(b []byte) (*Model, error) {
+	m := &Model{}
+	if err := wire.Read(b, m); err != nil {
+		return nil, fmt.Errorf("onnx: not a model: %w", err)
+	}
+	return m, nil
 }

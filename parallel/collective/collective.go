@@ -1,5 +1,5 @@
-// Package collective is how the processes that train one model together combine their values: sums, maxima, concatenation.
-// It defines the interface [Group]. [Local] implements it for goroutines of one process.
+// Package collective defines the operations by which processes that train one model together combine their values: sums, maxima and
+// concatenation. [Group] is the interface; [Local] implements it for goroutines of one process, package mpi for processes.
 package collective
 
 import "fmt"
@@ -21,9 +21,9 @@ func (o Op) String() string {
 	return "sum"
 }
 
-// Group is the processes that train one model together, as one of them sees it. Every process calls the same methods in the
-// same order, with the same ops, types and lengths; what an implementation finds to differ is an error on every process.
-// After an error the group is unusable. A method is called by one goroutine at a time.
+// Group is the view that one process has of all processes that train a model together. Every process calls the same methods in the
+// same order, with the same ops, types and lengths; a difference that an implementation detects is an error on every process.
+// After an error the group is unusable. Only one goroutine at a time may call a method.
 //
 // values is a []float32, a []float64 or a []uint64. A caller that stores it as any once makes calls that do not allocate.
 type Group interface {
@@ -64,6 +64,3 @@ func Len(values any) (int, error) {
 	}
 	return 0, fmt.Errorf("collective: got values of type %T, want []float32, []float64 or []uint64", values)
 }
-
-// Share is the range [from, to) of rank among n items that are divided as evenly as possible among size processes.
-func Share(n, rank, size int) (from, to int) { return n * rank / size, n * (rank + 1) / size }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Local returns the group of n goroutines of one process, one member for each, for tests and measurements. Sums are in the
-// order of the ranks. A member that no longer calls keeps the others waiting.
+// Local returns a group of n goroutines of one process, one member for each, for tests and measurements. Sums are in the order of the
+// ranks. The group has no deadline: if one member stops calling, the others wait forever.
 func Local(n int) []Group {
 	s := &shared{size: n}
 	s.wake.L = &s.mu
@@ -21,7 +21,7 @@ func Local(n int) []Group {
 	return members
 }
 
-// shared is what the members of a local group have in common.
+// shared is the state of a local group.
 type shared struct {
 	size   int
 	mu     sync.Mutex
@@ -50,8 +50,8 @@ type signature struct {
 // round is one operation of all members.
 type round struct {
 	number  uint64
-	want    signature // of the first member to come
-	parts   []any     // by rank: what it gives
+	want    signature // of the first member to arrive
+	parts   []any     // the values of each rank
 	err     error     // of members that disagree
 	arrived atomic.Int32
 	claimed atomic.Int64 // pieces that a member works on or has completed
@@ -100,7 +100,7 @@ func (l *local) AllGather(mine any, counts []int, all any) error {
 	return t.each(func() { concatenate(t.round.parts, all) })
 }
 
-// gathers reports lengths and types that do not fit.
+// gathers returns an error for lengths or types that do not fit.
 func (l *local) gathers(mine any, counts []int, all any) error {
 	m, err := Len(mine)
 	if err != nil {
@@ -147,7 +147,7 @@ func kind(values any) string {
 	return "uint64"
 }
 
-// enter joins the member's next round, which the first to come opens.
+// enter joins the member's next round; the first member to arrive opens it.
 func (l *local) enter(s signature, part any) *ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,7 +169,7 @@ func (l *local) enter(s signature, part any) *ticket {
 	return &r.tickets[l.rank]
 }
 
-// open returns an empty round, of those that have ended if there are any.
+// open returns an empty round; it reuses one that has ended.
 func (s *shared) open(number uint64, want signature) *round {
 	if len(s.free) == 0 {
 		s.free = append(s.free, &round{parts: make([]any, s.size), tickets: make([]ticket, s.size)})
@@ -218,7 +218,7 @@ func (t *ticket) Wait() error {
 	return nil
 }
 
-// each runs f on every member once all have come, and returns when all have run it.
+// each runs f on every member after all have arrived, and returns when all have run it.
 func (t *ticket) each(f func()) error {
 	s, r := t.member.shared, t.round
 	s.await(func() bool { return int(r.arrived.Load()) == s.size })
@@ -243,7 +243,7 @@ func (s *shared) notify() {
 	}
 }
 
-// patrol is how long a member polls before it parks.
+// patrol is the time for which a member polls before it parks.
 const patrol = 100 * time.Microsecond
 
 // await returns when the condition holds: it polls for a while and then parks.

@@ -25,10 +25,10 @@ import (
 	"tessera/parallel/collective"
 )
 
-// Options say how a process joins its group.
+// Options are the settings with which a process joins its group.
 type Options struct {
-	// Deadline is how long an operation waits for the other processes; 0: [DefaultDeadline]. A barrier waits ten times as long:
-	// it stands where one process works alone, for example writes a checkpoint.
+	// Deadline is the longest time that an operation waits for the other processes; 0: [DefaultDeadline]. A barrier waits ten times as
+	// long, because one process may work alone before it, for example to write a checkpoint.
 	Deadline time.Duration
 }
 
@@ -38,7 +38,7 @@ const DefaultDeadline = 60 * time.Second
 // barrierDeadlines is the deadline of a barrier, in deadlines.
 const barrierDeadlines = 10
 
-// Group is the processes that a launcher started. It implements [collective.Group].
+// Group is the group of processes that a launcher started. It implements [collective.Group].
 type Group struct {
 	rank, size int
 	hosts      []string
@@ -94,7 +94,7 @@ func (g *Group) join(t transport, l Launch) (err error) {
 	return g.owner.listen()
 }
 
-// meet learns the names of all machines.
+// meet exchanges the names of all machines.
 func (g *Group) meet() error {
 	const longest = 64
 	name, err := os.Hostname()
@@ -119,14 +119,6 @@ func (g *Group) meet() error {
 	return nil
 }
 
-// host is the machine of a rank.
-func (g *Group) host(rank int) string {
-	if rank < 0 || rank >= len(g.hosts) {
-		return "an unknown machine"
-	}
-	return g.hosts[rank]
-}
-
 // Rank implements [collective.Group].
 func (g *Group) Rank() int { return g.rank }
 
@@ -134,15 +126,20 @@ func (g *Group) Rank() int { return g.rank }
 func (g *Group) Size() int { return g.size }
 
 // Host is the name of a rank's machine.
-func (g *Group) Host(rank int) string { return g.host(rank) }
+func (g *Group) Host(rank int) string {
+	if rank < 0 || rank >= len(g.hosts) {
+		return "an unknown machine"
+	}
+	return g.hosts[rank]
+}
 
-// Version is the library's own description.
+// Version is the library's description of itself.
 func (g *Group) Version() string { return g.version }
 
 // Again is the command that starts as many processes, as in "mpirun -n 2".
 func (g *Group) Again() string { return g.again }
 
-// few is the number of bytes up to which values are exchanged, not divided.
+// few is the number of bytes up to which every process sends its values to all others and adds them up itself.
 const few = 4096
 
 // Start implements [collective.Group].
@@ -248,7 +245,7 @@ func (o *operation) Wait() error {
 	return err
 }
 
-// failure is the message of a process that failed: rank, code, length and bytes of the text.
+// failure is the message of a failed process: rank, exit code, length and bytes of the text.
 type failure [1024]byte
 
 func (f *failure) address() unsafe.Pointer { return unsafe.Pointer(f) }
@@ -278,16 +275,16 @@ func (g *Group) Close() error {
 	return err
 }
 
-// Fail tells all other processes that this one ends with an exit code and why; their operations return a [*Failed]. The process
-// should then print the error and call [Group.Abort]. A process other than rank 0 should wait a moment before that, so that rank
-// 0 can print.
+// Fail sends the exit code and the error of this process to all others, whose operations then return a [*Failed]. Afterwards the
+// process should print the error and call [Group.Abort]; a process other than rank 0 should wait a moment before, so that rank 0
+// can print.
 func (g *Group) Fail(code int, text string) {
 	f := &failure{}
 	f.encode(g.rank, code, text)
-	o := g.operation(tell, "telling the failure")
+	o := g.operation(tell, "reporting the failure")
 	o.values, _ = viewOf(f[:])
 	o.patience = time.Second
-	_ = g.runFor(o, 2*time.Second) // who is gone needs no message
+	_ = g.runFor(o, 2*time.Second) // a process that has ended needs no message
 }
 
 // Abort ends all processes of the group with that exit code. It returns if the library does not end this one within two seconds.
@@ -297,7 +294,7 @@ func (g *Group) Abort(code int) {
 	_ = g.runFor(o, 2*time.Second)
 }
 
-// runFor runs an operation, at most for a while: a call of the library may not return.
+// runFor runs an operation with a time limit, because a call of the library may never return.
 func (g *Group) runFor(o *operation, most time.Duration) error {
 	limit := time.NewTimer(most)
 	defer limit.Stop()
@@ -314,8 +311,7 @@ func (g *Group) runFor(o *operation, most time.Duration) error {
 	}
 }
 
-// SetupError is the error of a process that cannot join a group: it was not started by a launcher, the library is missing or is
-// not the launcher's.
+// SetupError reports that a process cannot join a group: no launcher started it, or the library is missing or is not the launcher's.
 type SetupError struct{ Problem string }
 
 // Error implements error.
@@ -323,10 +319,10 @@ func (e *SetupError) Error() string { return "mpi: " + e.Problem }
 
 func setupf(format string, a ...any) error { return &SetupError{fmt.Sprintf(format, a...)} }
 
-// Lost is the error of processes that did not take part in an operation before the deadline.
+// Lost reports processes that did not take part in an operation before the deadline.
 type Lost struct {
 	What  string        // the operation
-	Ranks []int         // that did not answer
+	Ranks []int         // the processes
 	Hosts []string      // their machines
 	After time.Duration // the deadline
 }
@@ -341,7 +337,7 @@ func (e *Lost) Error() string {
 		e.What, strings.Join(names, ", "), e.After)
 }
 
-// Failed is the error of another process, which ended the group.
+// Failed reports the error of another process, which ended the group.
 type Failed struct {
 	Rank int
 	Host string
@@ -352,7 +348,7 @@ type Failed struct {
 // Error implements error.
 func (e *Failed) Error() string { return fmt.Sprintf("rank %d on %s: %s", e.Rank, e.Host, e.Text) }
 
-// CallError is the error of a call of the library, or of processes that disagree about an operation.
+// CallError reports a failed call of the library, or processes that disagree about an operation.
 type CallError struct{ Call, Text string }
 
 // Error implements error.

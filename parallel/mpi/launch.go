@@ -12,7 +12,7 @@ import (
 // launcher.
 const Variable = "TESSERA_MPI"
 
-// Launch is what the launcher of this process says about it.
+// Launch describes how a launcher started this process.
 type Launch struct {
 	By    string // "Open MPI's mpirun", "MPICH's mpirun" or "srun"
 	Rank  int

@@ -81,7 +81,7 @@ func names(l Launch) (list []string) {
 	return list
 }
 
-// folders are those beside the launcher: a private installation of MPI is not on the path of the loader.
+// folders lists the folders of libraries next to the launcher: the loader does not search a private installation of MPI.
 func folders() (list []string) {
 	roots := []string{os.Getenv("OPAL_PREFIX")}
 	if path, err := exec.LookPath("mpirun"); err == nil {
@@ -126,8 +126,8 @@ func load(l Launch, name string) (*library, error) {
 	return nil, setupf("no library of %s found (looked for %s); install it, or set %s to its path", l.By, strings.Join(list, ", "), Variable)
 }
 
-// quiet keeps the handlers of signals with Go, which turns a SIGSEGV into a panic: UCX and Open MPI install theirs. The C library keeps a
-// separate environment.
+// quiet stops UCX and Open MPI from installing handlers of signals in place of those of Go, which turn a SIGSEGV into a panic. The C
+// library has a separate environment.
 func quiet() {
 	at, err := purego.Dlsym(purego.RTLD_DEFAULT, "setenv")
 	if err != nil {
@@ -164,7 +164,7 @@ func describe(path string, handle uintptr) (*library, error) {
 	return lib, nil
 }
 
-// serves reports a library that the launcher does not belong to: each process would be alone.
+// serves returns an error for a library of another MPI than the launcher's, with which each process would be alone.
 func (lib *library) serves(l Launch) error {
 	switch {
 	case l.By == byOpen && !lib.open:
@@ -186,7 +186,7 @@ func (lib *library) call(function int, arguments ...uintptr) error {
 	return &CallError{functionNames[function], lib.written()}
 }
 
-// written is what the library wrote last.
+// written is the text that the library returned last.
 func (lib *library) written() string {
 	return string(lib.text[:max(0, min(int(lib.length), len(lib.text)))])
 }

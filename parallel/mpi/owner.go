@@ -16,44 +16,45 @@ type transport interface {
 	test(m *message) (done bool, err error)
 	// cancel ends a message that was not received; test completes it.
 	cancel(m *message) error
-	// pause gives the processor to others, for a while.
+	// pause yields the processor for a while.
 	pause(d time.Duration)
 	abort(code int)
 	finalize() error
 }
 
-// Tags: those of operations repeat after a while, below the 32767 that every library allows. An operation has two phases.
+// Tags of messages. Those of operations repeat, so that they stay below the 32767 that every library allows. An operation has two
+// phases.
 const (
-	tags      = 8192
-	tellTag   = 2 * tags
-	mostBytes = 1<<31 - 1 // of a message: the library counts them in an int
+	tags       = 8192
+	failureTag = 2 * tags
+	mostBytes  = 1<<31 - 1 // of a message: the library counts them in an int
 )
 
-// owner makes all calls of the library, one after the other: those of callers, who advance their operations themselves while
-// they wait, and those of a goroutine that does so while they compute.
+// owner makes all calls of the library, one after the other. Callers that wait advance their operations themselves; while all callers
+// compute, a goroutine does.
 type owner struct {
 	transport transport
 	wake      chan struct{} // ends the sleep of that goroutine
 
-	mu        sync.Mutex // of all below
-	asleep    bool
-	waiters   int // callers in wait, who poll
-	active    []*operation
-	polling   []*operation // the active ones at the beginning of a poll
-	group     *Group
-	heard     message // the failure that another process may tell
-	told      failure
-	failed    error        // what it says
-	deaf      bool         // it is complete, or lost
-	broken    error        // what ended the group
-	ending    *operation   // the end, which the goroutine that joined has to do
-	ended     bool         // the library may no longer be called
-	abandoned []*operation // whose memory the library may still write to
-	polled    time.Time
-	polls     int
+	mu          sync.Mutex // of all below
+	asleep      bool
+	waiters     int // callers in wait, who poll
+	active      []*operation
+	polling     []*operation // the active ones at the beginning of a poll
+	group       *Group
+	failureRecv message // receives the failure of another process into failureBuf
+	failureBuf  failure
+	recvDone    bool         // the message is complete, or lost
+	peerFailure error        // the failure that was received, nil for none
+	broken      error        // what ended the group
+	ending      *operation   // the end of the group, which the goroutine that joined performs
+	ended       bool         // the library may no longer be called
+	abandoned   []*operation // whose memory the library may still write to
+	polled      time.Time
+	polls       int
 }
 
-// background is the time between two polls while the callers compute. Each takes a processor from them: with 50 µs, and a sleep
+// background is the time between two polls while the callers compute. A poll takes a processor from them: with 50 µs, and a sleep
 // in the C library, trainings took twice as long.
 const background = 5 * time.Millisecond
 
@@ -89,7 +90,7 @@ func (o *owner) start(op *operation) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.begin(op)
-	o.poll() // earlier ones may get further, too
+	o.poll() // earlier ones may get progressed, too
 	if o.asleep {
 		o.asleep = false
 		o.wake <- struct{}{}
@@ -113,13 +114,13 @@ func (o *owner) wait(op *operation) error {
 			continue
 		}
 		o.mu.Unlock()
-		o.rest(idle)
+		o.pause(idle)
 		o.mu.Lock()
 	}
 }
 
-// rest pauses after polls in vain.
-func (o *owner) rest(idle int) {
+// pause waits after polls without progress, longer after more of them.
+func (o *owner) pause(idle int) {
 	switch {
 	case idle > 20_000:
 		o.transport.pause(time.Millisecond)
@@ -164,7 +165,7 @@ func (o *owner) post(op *operation) error {
 	op.prepare()
 	tag := int(op.number%tags)*2 + op.phase
 	if op.action == tell {
-		tag = tellTag
+		tag = failureTag
 	}
 	for i := range op.messages {
 		m := &op.messages[i]
@@ -182,21 +183,21 @@ func (o *owner) post(op *operation) error {
 	return nil
 }
 
-// listen waits for the failure of any other process.
+// listen begins to receive the failure of any other process.
 func (o *owner) listen() error {
-	o.heard = message{peer: anyone, receives: true, at: o.told.address(), bytes: len(o.told)}
-	return o.transport.post(&o.heard, tellTag)
+	o.failureRecv = message{peer: anyone, receives: true, at: o.failureBuf.address(), bytes: len(o.failureBuf)}
+	return o.transport.post(&o.failureRecv, failureTag)
 }
 
-// end stops listening and leaves the group. Whether it succeeds or not, nothing is called after it.
+// end cancels the receive of a failure and leaves the group. Nothing is called after it, even if it fails.
 func (o *owner) end() error {
 	o.ended = true
-	if !o.deaf {
-		if err := o.transport.cancel(&o.heard); err != nil {
+	if !o.recvDone {
+		if err := o.transport.cancel(&o.failureRecv); err != nil {
 			return err
 		}
 		for range 1000 {
-			if done, err := o.transport.test(&o.heard); done || err != nil {
+			if done, err := o.transport.test(&o.failureRecv); done || err != nil {
 				break
 			}
 			o.transport.pause(20 * time.Microsecond)
@@ -205,8 +206,8 @@ func (o *owner) end() error {
 	return o.transport.finalize()
 }
 
-// poll tests the active operations once and reports whether one of them got further.
-func (o *owner) poll() (further bool) {
+// poll tests the active operations once and reports whether one of them progressed.
+func (o *owner) poll() (progressed bool) {
 	if o.ended || o.ending != nil {
 		return false
 	}
@@ -214,68 +215,68 @@ func (o *owner) poll() (further bool) {
 	passed := o.passed(now)
 	o.polled = now
 	var failed error
-	if o.polls++; o.broken == nil && (o.waiters == 0 || o.polls%16 == 0) { // it takes as long as a test of an operation
-		failed = o.hear()
+	if o.polls++; o.broken == nil && (o.waiters == 0 || o.polls%16 == 0) { // it costs as much as a test of an operation
+		failed = o.receiveFailure()
 	}
-	further = o.advanceAll(passed)
+	progressed = o.advanceAll(passed)
 	if failed == nil {
-		return further
+		return progressed
 	}
-	for o.broken == nil && o.advanceAll(0) { // what that process sent before may be complete: then this one got the same result
+	for o.broken == nil && o.advanceAll(0) { // its earlier messages may be complete: then this process has the same result
 	}
 	o.fail(failed)
 	return true
 }
 
-// passed is the time since the last poll, as far as it counts: a process that was stopped does not take the others for dead.
+// passed is the time since the last poll, capped at one second: a process that was suspended does not time out its peers.
 func (o *owner) passed(now time.Time) time.Duration { return min(now.Sub(o.polled), time.Second) }
 
-// hear returns the failure that another process told, nil if none did.
-func (o *owner) hear() error {
-	if o.deaf {
-		return o.failed
+// receiveFailure returns the failure that another process sent, nil for none.
+func (o *owner) receiveFailure() error {
+	if o.recvDone {
+		return o.peerFailure
 	}
-	done, err := o.transport.test(&o.heard)
+	done, err := o.transport.test(&o.failureRecv)
 	if err == nil && !done {
 		return nil
 	}
-	o.deaf = true // the message is complete, or the library has given it up
-	if err == nil && o.heard.got == len(o.told) {
-		rank, code, text := o.told.decode()
-		o.failed = &Failed{Rank: rank, Host: o.group.host(rank), Code: code, Text: text}
+	o.recvDone = true // complete, or given up by the library
+	if err == nil && o.failureRecv.got == len(o.failureBuf) {
+		rank, code, text := o.failureBuf.decode()
+		o.peerFailure = &Failed{Rank: rank, Host: o.group.Host(rank), Code: code, Text: text}
 	}
-	return o.failed
+	return o.peerFailure
 }
 
-// advanceAll advances every active operation, which has waited for a while longer.
-func (o *owner) advanceAll(passed time.Duration) (further bool) {
+// advanceAll advances every active operation and adds passed to its waiting time.
+func (o *owner) advanceAll(passed time.Duration) (progressed bool) {
 	o.polling = append(o.polling[:0], o.active...)
 	for _, op := range o.polling {
 		op.waited += passed
-		moved, err := o.advance(op) // a complete operation belongs to its caller
-		further = further || moved
-		if err == nil && !moved && op.waited > op.patience {
-			err = o.lost(op)
+		advanced, err := o.advance(op) // a complete operation belongs to its caller
+		progressed = progressed || advanced
+		if err == nil && !advanced && op.waited > op.patience {
+			err = o.lostRanks(op)
 		}
 		if err != nil {
 			o.fail(err, op)
 			return true
 		}
 	}
-	return further
+	return progressed
 }
 
 // advance tests the messages of an operation in order, and begins its next phase or ends it.
-func (o *owner) advance(op *operation) (further bool, err error) {
+func (o *owner) advance(op *operation) (progressed bool, err error) {
 	for i := range op.messages {
 		m := &op.messages[i]
 		if m.done {
 			continue
 		}
 		if m.done, err = o.transport.test(m); err != nil || !m.done {
-			return further, err
+			return progressed, err
 		}
-		further = true
+		progressed = true
 		if m.receives && m.got != m.bytes {
 			return true, &CallError{op.name, fmt.Sprintf("rank %d sent %d bytes, want %d: the processes do not run the same program", m.peer, m.got, m.bytes)}
 		}
@@ -293,8 +294,8 @@ func (o *owner) remove(op *operation) {
 	o.active = slices.DeleteFunc(o.active, func(other *operation) bool { return other == op })
 }
 
-// lost names the processes that have not answered.
-func (o *owner) lost(op *operation) error {
+// lostRanks names the processes that have not answered.
+func (o *owner) lostRanks(op *operation) error {
 	l := &Lost{What: op.name, After: op.patience}
 	for i := range op.messages {
 		m := &op.messages[i]
@@ -304,16 +305,16 @@ func (o *owner) lost(op *operation) error {
 	}
 	slices.Sort(l.Ranks)
 	for _, r := range l.Ranks {
-		l.Hosts = append(l.Hosts, o.group.host(r))
+		l.Hosts = append(l.Hosts, o.group.Host(r))
 	}
 	return l
 }
 
-// fail ends the group: all operations get the error, or the failure that another process told. Their memory stays pinned.
+// fail ends the group: all operations get the error, or the failure that another process sent. Their memory stays pinned.
 func (o *owner) fail(err error, also ...*operation) {
 	if o.broken == nil {
-		if told := o.hear(); told != nil { // the reason why its process no longer answers
-			err = told
+		if sent := o.receiveFailure(); sent != nil { // the reason why that process no longer answers
+			err = sent
 		}
 		o.broken = err
 	}

@@ -11,11 +11,11 @@ import (
 // limit is set by Limit; 0 is no limit.
 var limit atomic.Int32
 
-// Limit bounds the goroutines of every later [For] of the process; n < 1 removes the bound. It is meant for the command,
-// which owns its process: libraries leave it alone. It changes no result.
+// Limit bounds the number of goroutines of every later [For] of the process; n < 1 removes the bound. It is meant for the command, which
+// owns its process; a library should not call it. It changes no result.
 func Limit(n int) { limit.Store(int32(max(n, 0))) }
 
-// workers is how many goroutines a For may use.
+// workers is the number of goroutines that a For may use.
 func workers() int {
 	if n := int(limit.Load()); n > 0 {
 		return min(n, runtime.GOMAXPROCS(0))
@@ -25,8 +25,8 @@ func workers() int {
 
 // For calls f on consecutive ranges [from, to) of at most grain indices that cover [0, n), on at most GOMAXPROCS
 // goroutines (fewer after [Limit]), and returns when all calls have. Ranges always start at multiples of grain, but which
-// goroutine takes which, and when, is open: f must write only to what belongs to its range. When a call panics, no further
-// ranges are begun, and For panics with a [*Panic].
+// goroutine takes which range, and when, is unspecified: f must write only to values of its range. If a call panics, no further
+// ranges begin, and For panics with a [*Panic].
 func For(n, grain int, f func(from, to int)) {
 	grain = max(grain, 1)
 	ranges := (n + grain - 1) / grain
@@ -59,8 +59,8 @@ func For(n, grain int, f func(from, to int)) {
 	failed.raise()
 }
 
-// Group is goroutines that are started one by one and awaited together. A panic of one becomes a panic of Wait, so that it
-// does not end the process before deferred functions have run. The zero Group has none.
+// Group joins goroutines that are started one by one. A panic of a goroutine becomes a panic of Wait, so that deferred functions of the
+// caller run before the process ends. The zero Group is ready to use.
 type Group struct {
 	wait    sync.WaitGroup
 	failure failure
@@ -74,20 +74,20 @@ func (g *Group) Go(f func()) {
 	})
 }
 
-// caught keeps the panic of a goroutine.
+// caught stores the panic of a goroutine.
 func (g *Group) caught() {
 	if cause := recover(); cause != nil {
 		g.failure.set(cause)
 	}
 }
 
-// Wait returns when all have returned. If one of them has panicked, Wait panics with a [*Panic].
+// Wait returns when all goroutines have returned. If one of them has panicked, Wait panics with a [*Panic].
 func (g *Group) Wait() {
 	g.wait.Wait()
 	g.failure.raise()
 }
 
-// Panic is what a goroutine of a team, or of [For], panicked with: the caller panics with it.
+// Panic is the panic of a goroutine of a [Team], a [Group] or [For], with which the caller panics.
 type Panic struct {
 	Value any
 	Stack []byte // of the goroutine that panicked
@@ -96,16 +96,16 @@ type Panic struct {
 // Error is the value's text.
 func (p *Panic) Error() string { return fmt.Sprint(p.Value) }
 
-// Unwrap is the value, where that is an error.
+// Unwrap returns the value if it is an error.
 func (p *Panic) Unwrap() error {
 	err, _ := p.Value.(error)
 	return err
 }
 
-// failure keeps the first panic.
+// failure stores the first panic.
 type failure struct{ first atomic.Pointer[Panic] }
 
-// set keeps a recovered value; a panic that has crossed one goroutine stays the same.
+// set stores a recovered value; a [*Panic] of an inner team is not wrapped again.
 func (f *failure) set(cause any) {
 	p, ok := cause.(*Panic)
 	if !ok {
@@ -114,7 +114,7 @@ func (f *failure) set(cause any) {
 	f.first.CompareAndSwap(nil, p)
 }
 
-// raise panics with what was kept, and forgets it.
+// raise panics with the stored panic, if there is one, and clears it.
 func (f *failure) raise() {
 	if p := f.first.Swap(nil); p != nil {
 		panic(p)

@@ -1,6 +1,6 @@
-// Package team spreads work over processors. A [Team] is a fixed number of goroutines that do one job together, again and
-// again, with barriers; [For] spreads independent ranges over as many goroutines as Go may use. Both return when the work
-// is done, and a panic on any of their goroutines becomes one on the caller's.
+// Package team distributes work over processors. A [Team] is a fixed number of goroutines that repeatedly run one job together, with
+// barriers. [For] distributes independent ranges over as many goroutines as Go may use. A [Group] joins goroutines that were
+// started one by one. All return when the work is done, and turn a panic of a goroutine into one of the caller.
 package team
 
 import (
@@ -40,8 +40,7 @@ func New(threads int) *Team {
 // Threads is the number of goroutines of a job, the caller included.
 func (t *Team) Threads() int { return t.threads }
 
-// Close ends the workers and returns when they have ended. Jobs that are given to a closed team are done all the same, by
-// goroutines that end with the job.
+// Close ends the workers and returns when they have ended. A closed team still runs jobs, on goroutines that end with the job.
 func (t *Team) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -52,9 +51,9 @@ func (t *Team) Close() {
 	}
 }
 
-// Do runs f(0), ..., f(Threads()-1) at the same time, f(0) on the caller's goroutine, and returns when all have returned.
-// f may call Wait. When a member panics, the others are released from Wait, and Do panics with a [*Panic] once all have
-// ended; the team can be used again.
+// Do runs f(0), ..., f(Threads()-1) concurrently, f(0) on the caller's goroutine, and returns when all have returned. f may call Wait.
+// If a member panics, the others are released from Wait, and Do panics with a [*Panic] after all have ended; the team
+// remains usable.
 func (t *Team) Do(f func(thread int)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,8 +76,8 @@ func (t *Team) Do(f func(thread int)) {
 	}
 }
 
-// Wait is a barrier inside a job: it returns when every member has come. The last one to come runs action (which may be
-// nil) before any returns. All members must pass equivalent actions.
+// Wait is a barrier inside a job: it returns when every member has called it. The last member to arrive runs action, which may be nil,
+// before any returns. All members must pass equivalent actions.
 func (t *Team) Wait(action func()) { t.inner.wait(action) }
 
 func (t *Team) worker(thread int) {
@@ -92,7 +91,7 @@ func (t *Team) worker(thread int) {
 	}
 }
 
-// work does a member's share of the job. A panic must not leave the others at a barrier, nor end the process.
+// work runs a member's part of the job. A panic must neither leave the others at a barrier nor end the process.
 func (t *Team) work(thread int) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -105,23 +104,23 @@ func (t *Team) work(thread int) {
 	t.job(thread)
 }
 
-// barrier lets its members pass when all have come. Members spin briefly, then let other goroutines run, then park:
-// with both cores busy elsewhere a barrier costs a switch, not a time slice.
+// barrier blocks its members until all have arrived. A member spins briefly, then yields to other goroutines, then parks: on a busy
+// machine a barrier costs a switch of goroutines, not a time slice.
 type barrier struct {
 	members int32
 	arrived atomic.Int32
 	round   atomic.Uint32
 	parked  atomic.Int32
-	broken  atomic.Bool // nobody waits any more
+	broken  atomic.Bool // a member has panicked: no one waits
 	mu      sync.Mutex
 	wake    sync.Cond
 }
 
-// broken is what a member panics with that a barrier releases because another one has panicked.
+// broken is the panic of a member that a barrier releases because another member has panicked.
 type broken struct{}
 
-// How a member waits. Waking a parked goroutine takes some 50 us, so it looks for longer than that first; a Gosched now
-// and then lets others have the processor.
+// How long a member polls. Waking a parked goroutine takes some 50 us, so a member polls for longer than that before it parks; Gosched
+// in between gives the processor to others.
 const (
 	polls  = 1000                   // of the counter between two readings of the clock: about a microsecond
 	patrol = 200 * time.Microsecond // until it parks
@@ -186,27 +185,27 @@ func (b *barrier) park(round uint32) {
 	b.mu.Unlock()
 }
 
-// breakUp releases all that wait, and all that come, with a panic.
+// breakUp releases all members that wait or arrive, with a panic.
 func (b *barrier) breakUp() {
 	b.broken.Store(true)
 	b.pass()
 }
 
-// mend makes a barrier usable again at which nobody is.
+// mend makes a broken barrier usable again. No member may be waiting.
 func (b *barrier) mend() {
 	b.arrived.Store(0)
 	b.broken.Store(false)
 }
 
-// shareAlign is to how many elements the borders of shares are rounded: a cache line of float32, so that two threads
-// do not write to one line. shareLong is how many elements a share must have for that not to make shares unequal.
+// The borders of shares are rounded to multiples of shareAlign elements, a cache line of float32, so that two threads do not write to
+// one line. Shorter shares than shareLong are not rounded, because they would become unequal.
 const (
 	shareAlign = 16
 	shareLong  = 128
 )
 
-// Share returns the range of n things (rows or columns of a tensor) that belong to one of several threads. Who reads and
-// writes them asks here, so that what one processor computed stays in its cache until it needs it again.
+// Share returns the range of n rows or columns of a tensor that belongs to a thread. All code that reads and writes them uses Share, so
+// that the values that a processor computed remain in its cache.
 func Share(n, thread, threads int) (from, to int) {
 	return border(n, thread, threads), border(n, thread+1, threads)
 }
@@ -219,7 +218,7 @@ func border(n, thread, threads int) int {
 	return (at + shareAlign/2) / shareAlign * shareAlign
 }
 
-// EvenShare returns the range of n things that belong to one of several threads. All ranges are as equal as can be.
+// EvenShare returns the range of n items that belongs to a thread, with ranges that are as equal as possible.
 func EvenShare(n, thread, threads int) (from, to int) {
 	return n * thread / threads, n * (thread + 1) / threads
 }

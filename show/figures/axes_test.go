@@ -94,7 +94,7 @@ func TestNamesFindFreePlaces(t *testing.T) {
 	var taken []vg.Rectangle
 	for i := range 12 { // a cluster near a corner
 		at := vg.Point{X: 20 + vg.Length(i%4)*6, Y: 20 + vg.Length(i/4)*6}
-		taken = append(taken, around(at, 2))
+		taken = append(taken, boxAround(at, 2))
 	}
 	points := len(taken)
 	for i := range points {

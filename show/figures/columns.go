@@ -13,7 +13,7 @@ const (
 )
 
 // Columns writes rows of equally many cells as aligned columns of text, one row per line. On a page of width > 0 characters,
-// cells are folded between words, and what does not fit beside a long cell begins on the next line. With width 0 lines are as
+// cells are folded between words, and a cell that does not fit next to a long one begins on the next line. With width 0 lines are as
 // long as their rows.
 func Columns(rows [][]string, width int) string {
 	p := &columnPrinter{width: width}

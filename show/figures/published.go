@@ -2,13 +2,17 @@ package figures
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/csv"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
+
+	"tessera/metrics"
 )
 
 //go:embed published.csv
@@ -98,4 +102,353 @@ func parsePublished(text []byte) ([]Published, error) {
 		rows = append(rows, row)
 	}
 	return rows, nil
+}
+
+// The tolerances of a reproduction: two trainings of the study with the same shallow settings differ by up to as much.
+const (
+	MSETolerance   = 0.10 // of the published mse
+	HoyerTolerance = 0.02 // of sparsity, absolute
+)
+
+// Measured has the measured values of one model and its settings, over seeds.
+type Measured struct {
+	Model     string
+	Values    string // its settings where they vary: "loss.1.target=0.1"
+	Dataset   string
+	Split     string         // images that it was measured on, as in [Point]
+	P, Beta   float64        // of its KL penalty, NaN where it has none
+	Epochs    int            // of its training; 0 for a baseline, which ends by its own rule
+	Done      int            // seeds that are measured
+	Trials    int            // seeds that are declared
+	Mean      metrics.Values // by the names of `eval --json`; those without meaning for the model are left out
+	Deviation metrics.Values // over seeds; none of one seed
+
+	Pairs       int                       // seeds that it has in common with the first model
+	Differences map[string]metrics.Paired // from the first model, paired by seed, by metric; none of fewer than two pairs
+}
+
+// Point is the point that figures show.
+func (m Measured) Point() Point {
+	return Point{Label: m.name(), P: m.P, Beta: m.Beta, Values: m.Mean, Split: m.Split}
+}
+
+func (m Measured) name() string { return strings.TrimSpace(m.Model + " " + m.Values) }
+
+// ComparedRow pairs one of our models with its published numbers; one of the two may be nil.
+type ComparedRow struct {
+	Published *Published
+	Measured  *Measured
+}
+
+// Compare matches measured models with published rows: first the published rows in their order, then the models without one.
+// A published row matches the model that it names, on the same data, with the same p and beta if both have them. A model
+// that matches several rows takes the first.
+func Compare(published []Published, measured []Measured) []ComparedRow {
+	var rows []ComparedRow
+	taken := make([]bool, len(measured))
+	for i := range published {
+		row := ComparedRow{Published: &published[i]}
+		at := slices.IndexFunc(measured, func(m Measured) bool { return published[i].Is(m) })
+		if at >= 0 && !taken[at] {
+			row.Measured, taken[at] = &measured[at], true
+		}
+		rows = append(rows, row)
+	}
+	for i := range measured {
+		if !taken[i] {
+			rows = append(rows, ComparedRow{Measured: &measured[i]})
+		}
+	}
+	return rows
+}
+
+// Is reports whether a measured model is the published one.
+func (p Published) Is(m Measured) bool {
+	agree := func(a, b float64) bool { return a == b || math.IsNaN(a) || math.IsNaN(b) }
+	return p.Declared == m.Model && p.Dataset == m.Dataset && agree(p.P, m.P) && agree(p.Beta, m.Beta)
+}
+
+// MSEDifference is the difference of the mse divided by the published mse; NaN if one of the two is missing.
+func (r ComparedRow) MSEDifference() float64 {
+	return r.of("mse")/r.published("mse") - 1
+}
+
+// HoyerDifference is the difference of the codes' sparsity; NaN if one of the two is missing.
+func (r ComparedRow) HoyerDifference() float64 {
+	return r.of("hoyer") - r.published("hoyer")
+}
+
+// Outside names the metrics that differ from the published values by more than the tolerance.
+func (r ComparedRow) Outside() []string {
+	var names []string
+	if math.Abs(r.MSEDifference()) > MSETolerance {
+		names = append(names, "mse")
+	}
+	if math.Abs(r.HoyerDifference()) > HoyerTolerance {
+		names = append(names, "Hoyer")
+	}
+	return names
+}
+
+// Verdict says whether the row is reproduced: "within", "OUTSIDE: mse", "not measured" where a published row has no trial that
+// is done, "not measured: mse" where its trials lack a published metric, and nothing where no metric with a tolerance was published.
+func (r ComparedRow) Verdict() string {
+	unmeasured, judged := r.unmeasured()
+	outside := r.Outside()
+	switch {
+	case r.Measured == nil || r.Measured.Done == 0:
+		return "not measured"
+	case !judged:
+		return ""
+	case len(outside) > 0:
+		return "OUTSIDE: " + strings.Join(outside, ", ")
+	case len(unmeasured) > 0:
+		return "not measured: " + strings.Join(unmeasured, ", ")
+	}
+	return Within
+}
+
+// Within is the verdict on a row whose published metrics with a tolerance were all measured and are within it.
+const Within = "within"
+
+// unmeasured names the published metrics with a tolerance that have no measured value; judged is false where none was published.
+func (r ComparedRow) unmeasured() (names []string, judged bool) {
+	for _, m := range []struct {
+		name       string
+		published  float64
+		difference float64
+	}{{"mse", r.published("mse"), r.MSEDifference()}, {"Hoyer", r.published("hoyer"), r.HoyerDifference()}} {
+		if math.IsNaN(m.published) {
+			continue
+		}
+		judged = true
+		if math.IsNaN(m.difference) {
+			names = append(names, m.name)
+		}
+	}
+	return names, judged
+}
+
+// Name is the name of the row: the declared model with its distinguishing settings, otherwise the published model.
+func (r ComparedRow) Name() string {
+	if r.Measured != nil {
+		return r.Measured.name()
+	}
+	if r.Published == nil {
+		return ""
+	}
+	return cmp.Or(r.Published.Declared, r.Published.Model)
+}
+
+// Penalty returns target and weight of the row's KL penalty, NaN where it has none.
+func (r ComparedRow) Penalty() (p, beta float64) {
+	if r.Published != nil {
+		return r.Published.P, r.Published.Beta
+	}
+	if r.Measured != nil {
+		return r.Measured.P, r.Measured.Beta
+	}
+	return math.NaN(), math.NaN()
+}
+
+// of is the measured metric of that name, NaN where it is not known.
+func (r ComparedRow) of(name string) float64 {
+	if r.Measured == nil {
+		return math.NaN()
+	}
+	return orNaN(r.Measured.Mean, name)
+}
+
+// published is the published metric of that name, NaN where it is not known.
+func (r ComparedRow) published(name string) float64 {
+	if r.Published == nil {
+		return math.NaN()
+	}
+	return orNaN(r.Published.Values, name)
+}
+
+// number prints a metric with four digits, "-" where it is not known.
+func number(v float64) string {
+	if math.IsNaN(v) {
+		return "-"
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
+}
+
+// measuredText is a measured metric, with its deviation where there are several seeds.
+func (r ComparedRow) measuredText(name string) string {
+	text := number(r.of(name))
+	if r.Measured != nil {
+		if d, several := r.Measured.Deviation.Number(name); several {
+			text += fmt.Sprintf(" ± %.2g", d)
+		}
+	}
+	return text
+}
+
+// Table is rows of cells under a head.
+type Table struct {
+	Head []string
+	Rows [][]string
+}
+
+// Markdown writes the table as Markdown.
+func (t Table) Markdown() string {
+	var b strings.Builder
+	line := func(cells []string) {
+		b.WriteString("|")
+		for _, c := range cells {
+			b.WriteString(" " + strings.ReplaceAll(c, "|", `\|`) + " |")
+		}
+		b.WriteString("\n")
+	}
+	line(t.Head)
+	b.WriteString(strings.Repeat("| --- ", len(t.Head)) + "|\n")
+	for _, row := range t.Rows {
+		line(row)
+	}
+	return b.String()
+}
+
+// JudgedTable compares reconstruction and sparsity with the published values, with differences and verdicts.
+func JudgedTable(rows []ComparedRow) Table {
+	t := Table{Head: []string{"model", "p", "β", "epochs", "seeds", "mse published", "mse ours", "difference", "Hoyer published", "Hoyer ours",
+		"difference", "verdict"}}
+	for _, r := range rows {
+		t.Rows = append(t.Rows, append(r.head(), number(r.published("mse")), r.measuredText("mse"), difference("%+.1f %%", 100*r.MSEDifference()),
+			number(r.published("hoyer")), r.measuredText("hoyer"), difference("%+.4f", r.HoyerDifference()), r.Verdict()))
+	}
+	return t
+}
+
+// ShownTable has the metrics without a known tolerance: the errors of max-approximation, each by its convention, the
+// classification of codes, and dead units. The metrics that no row has are left out.
+func ShownTable(rows []ComparedRow) Table {
+	t := Table{Head: []string{"model", "p", "β"}}
+	body := make([][]string, len(rows))
+	for i, r := range rows {
+		body[i] = r.head()[:3]
+	}
+	for _, c := range []struct{ metric, name string }{
+		{"max_approx", "max_approx"}, {"max_approx_bias_dilated", "bias dilated"}, {"max_approx_reconstructed", "to reconstructions"},
+		{"max_approx_clipped", "clipped"}, {"svm_accuracy", "SVM"}, {"dead_units", "dead units"},
+	} {
+		if slices.ContainsFunc(rows, func(r ComparedRow) bool { return !math.IsNaN(r.published(c.metric)) }) {
+			t.Head = append(t.Head, c.name+" published")
+			for i, r := range rows {
+				body[i] = append(body[i], r.publishedText(c.metric))
+			}
+		}
+		if slices.ContainsFunc(rows, func(r ComparedRow) bool { return !math.IsNaN(r.of(c.metric)) }) {
+			t.Head = append(t.Head, c.name+" ours")
+			for i, r := range rows {
+				body[i] = append(body[i], r.measuredText(c.metric))
+			}
+		}
+	}
+	t.Rows = body
+	return t
+}
+
+// DifferenceTable has the differences of the measured models from the first one, in the given metrics; "-" where there is none.
+// Rows without common seeds, the first model itself among them, are left out. A difference of fewer seeds, where some have no such metric, says how many.
+func DifferenceTable(rows []ComparedRow, names []string) Table {
+	t := Table{Head: append([]string{"model", "p", "β", "common seeds"}, names...)}
+	for _, r := range rows {
+		if r.Measured == nil || r.Measured.Pairs == 0 {
+			continue
+		}
+		row := append(r.head()[:3], strconv.Itoa(r.Measured.Pairs))
+		for _, name := range names {
+			text := "-"
+			if d, ok := r.Measured.Differences[name]; ok {
+				text = d.String()
+				if d.Pairs != r.Measured.Pairs {
+					text += fmt.Sprintf(" (%d seeds)", d.Pairs)
+				}
+			}
+			row = append(row, text)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// publishedText is a published metric; the accuracy comes with the deviation that the study gives, over its splits.
+func (r ComparedRow) publishedText(name string) string {
+	text := number(r.published(name))
+	if name == "svm_accuracy" && !math.IsNaN(r.published("svm_std")) {
+		text += " ± " + number(r.published("svm_std"))
+	}
+	return text
+}
+
+// head has the first cells of every row: model, p, beta, epochs, seeds.
+func (r ComparedRow) head() []string {
+	p, beta := r.Penalty()
+	epochs, seeds := "-", "-"
+	if m := r.Measured; m != nil {
+		seeds = fmt.Sprintf("%d of %d", m.Done, m.Trials)
+		if m.Epochs > 0 {
+			epochs = strconv.Itoa(m.Epochs)
+		}
+	}
+	return []string{r.Name(), number(p), number(beta), epochs, seeds}
+}
+
+func difference(format string, v float64) string {
+	if math.IsNaN(v) {
+		return "-"
+	}
+	return fmt.Sprintf(format, v)
+}
+
+// comparedMetrics are the columns of [ComparisonCSV], by the names of `eval --json`.
+var comparedMetrics = []string{"mse", "hoyer", "max_approx", "max_approx_bias_dilated", "max_approx_reconstructed", "max_approx_clipped",
+	"svm_accuracy", "dead_units"}
+
+// ComparisonCSV writes the rows for other programs: the published value, the mean and the deviation of every metric with six
+// digits, empty if unknown.
+func ComparisonCSV(rows []ComparedRow) []byte {
+	head := []string{"source", "dataset", "model", "p", "beta", "epochs", "seeds", "verdict", "mse_difference", "hoyer_difference"}
+	for _, name := range comparedMetrics {
+		head = append(head, name+"_published", name, name+"_deviation")
+	}
+	records := [][]string{head}
+	for _, r := range rows {
+		records = append(records, r.record())
+	}
+	var b bytes.Buffer
+	_ = csv.NewWriter(&b).WriteAll(records) // a buffer takes everything
+	return b.Bytes()
+}
+
+// record is the row in [ComparisonCSV].
+func (r ComparedRow) record() []string {
+	p, beta := r.Penalty()
+	var source, dataset, epochs, seeds string
+	if r.Published != nil {
+		source, dataset = r.Published.Source, r.Published.Dataset
+	}
+	if m := r.Measured; m != nil {
+		dataset, epochs, seeds = m.Dataset, strconv.Itoa(m.Epochs), strconv.Itoa(m.Done)
+	}
+	record := []string{source, dataset, r.Name(), field(p), field(beta), epochs, seeds, r.Verdict(), field(r.MSEDifference()),
+		field(r.HoyerDifference())}
+	for _, name := range comparedMetrics {
+		deviation := math.NaN()
+		if r.Measured != nil {
+			deviation = orNaN(r.Measured.Deviation, name)
+		}
+		record = append(record, field(r.published(name)), field(r.of(name)), field(deviation))
+	}
+	return record
+}
+
+// field is a number in a file for programs.
+func field(v float64) string {
+	if math.IsNaN(v) {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'g', 6, 64)
 }

@@ -10,13 +10,13 @@ import (
 	"tessera/show/figures"
 )
 
-// Comparison is the page of models beside each other.
+// Comparison is the page of models side by side.
 type Comparison struct {
 	*comparison.Table
 	Live bool // the page is served by `tessera ui`
 }
 
-// pairedModel is a model beside the first one.
+// pairedModel is a model with its atoms matched with those of the first model.
 type pairedModel struct {
 	*comparison.Model
 	Words string

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"image"
+	"image/draw"
 	"io"
+	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tessera"
@@ -14,6 +18,7 @@ import (
 	"tessera/data"
 	"tessera/internal/shell"
 	"tessera/metrics"
+	"tessera/show/figures"
 	"tessera/sweep"
 	"tessera/train/checkpoint"
 	"tessera/train/evaluation"
@@ -256,4 +261,328 @@ func (s *Sweep) Write(w io.Writer) error {
 	}
 	read := map[string]any{"liveSweep": s.Live, "sweep": map[string]any{"keys": s.Keys, "names": s.Names, "measures": s.Measures, "first": s.First, "settings": s.Settings, "trials": s.Trials}}
 	return write(w, "sweep.html", frame{Title: s.Label + " - Tessera", Live: s.Live != "", Data: read, Body: s})
+}
+
+// words says what the sweep is.
+func (s *Sweep) words(r *sweep.Results, models []*config.Model) {
+	names, seeds := []string{}, 0
+	for _, t := range r.Trials {
+		if !slices.Contains(names, t.Model) {
+			names = append(names, t.Model)
+		}
+	}
+	equal := true // number of seeds
+	for _, one := range r.Settings {
+		equal = equal && len(one.Trials) == len(r.Settings[0].Trials)
+		seeds = max(seeds, len(one.Trials))
+	}
+	each := "each with "
+	if !equal {
+		each += "up to "
+	}
+	s.Words = append(s.Words, fmt.Sprintf("The sweep %s trains %s (%s): %s, %s%s, %s in all.", r.Sweep, plural(len(names), "model"), strings.Join(names, ", "),
+		plural(len(r.Settings), "setting"), each, plural(seeds, "seed"), plural(len(r.Trials), "trial")))
+	for _, m := range models {
+		s.Words = append(s.Words, modelText(m, s.Noun)...)
+	}
+	if len(models) == 1 {
+		s.Terms = termsOf(models[0])
+	}
+	var varied []string
+	for i, key := range r.Keys {
+		if s.Names[i] != key {
+			key = fmt.Sprintf("the %s (%s)", s.Names[i], key)
+		}
+		varied = append(varied, key)
+	}
+	if len(varied) > 0 {
+		s.Words = append(s.Words, "It varies "+strings.Join(varied, " and ")+".")
+	}
+	s.Words = append(s.Words, s.measuredText(r, models))
+}
+
+// modelText says what a model of a sweep is: its declaration, layers, objective and data.
+func modelText(m *config.Model, noun string) (list []string) {
+	if m.Baseline != nil {
+		list = append(list, fmt.Sprintf("%s is a baseline of kind %s.", m.Name, m.Kind))
+	} else {
+		list = append(list, layersText(m, noun, article(noun), "a code")+" It is trained "+scheduleText(m)+".")
+	}
+	if m.About != "" {
+		list = append(list, "Its declaration says: "+strings.TrimSuffix(m.About, ".")+".")
+	}
+	var terms []string
+	for i := range m.Losses {
+		terms = append(terms, m.TermName(i))
+	}
+	if len(terms) > 0 {
+		sum := ""
+		if len(terms) > 1 {
+			sum = "a weighted sum of "
+		}
+		list = append(list, "It minimises "+sum+strings.Join(terms, ", ")+".")
+	}
+	return list
+}
+
+// measuredText says how many trials are measured, and on which images.
+func (s *Sweep) measuredText(r *sweep.Results, models []*config.Model) string {
+	done, images := 0, []string{}
+	for _, t := range r.Trials {
+		if t.Metrics == nil {
+			continue
+		}
+		done++
+		if text := grouped(t.Metrics.Images) + " " + s.Noun + "s of " + t.Metrics.Dataset; !slices.Contains(images, text) {
+			images = append(images, text)
+		}
+	}
+	state := "All trials are measured"
+	if done < len(r.Trials) {
+		state = fmt.Sprintf("%d of %d trials are measured", done, len(r.Trials))
+	}
+	if len(images) > 0 {
+		state += ", on " + strings.Join(images, ", ")
+	}
+	held := slices.ContainsFunc(models, func(m *config.Model) bool { return data.HasTest(m.Dataset.Source) || m.Dataset.Validation.Fraction > 0 })
+	switch {
+	case r.Split == string(data.TestSplit):
+		state += ", its test " + s.Noun + "s"
+	case r.Split == string(data.ValidationSplit):
+		state += " that the training held out for validation"
+	case r.Split == string(data.TrainSplit), !held && len(models) > 0:
+		s.Warning = fmt.Sprintf("No %[1]ss were held out: the trials are measured on the %[1]ss on which they were trained. Unseen %[1]ss may be reconstructed worse.", s.Noun)
+		if held {
+			s.Warning = fmt.Sprintf("The trials are measured on the %[1]ss on which they were trained. Unseen %[1]ss may be reconstructed worse.", s.Noun)
+		}
+	case r.Split == string(data.AllSplit):
+		s.Warning = fmt.Sprintf("The %ss on which the trials were trained are among those that were measured.", s.Noun)
+	}
+	return state + "."
+}
+
+// keyNames are the keys of a sweep in words that hold for all models; a key that has none stays as it is.
+func keyNames(keys []string, models []*config.Model) []string {
+	names := slices.Clone(keys)
+	for i, key := range keys {
+		for n, m := range models {
+			name := keyName(key, m)
+			if n > 0 && name != names[i] {
+				name = key
+			}
+			names[i] = name
+			if name == key {
+				break
+			}
+		}
+	}
+	return names
+}
+
+// keyName is a key of a model in words: loss.1.weight is "weight of the kl term".
+func keyName(key string, m *config.Model) string {
+	parts := strings.Split(key, ".")
+	last := strings.ReplaceAll(parts[len(parts)-1], "_", " ")
+	switch {
+	case len(parts) == 2 && parts[0] == "optimizer":
+		return last + " of the optimizer"
+	case len(parts) == 2 && parts[0] == "dataset":
+		return last + " of the data set"
+	case len(parts) != 3:
+		return key
+	}
+	i, err := strconv.Atoi(parts[1])
+	if err != nil || i < 0 {
+		return key
+	}
+	switch {
+	case parts[0] == "loss" && i < len(m.Losses):
+		return last + " of the " + m.TermName(i) + " term"
+	case parts[0] == "constraint" && i < len(m.Constraints):
+		return last + " of the constraint " + m.Constraints[i].Kind
+	case parts[0] == "encoder" && i < len(m.Encoder):
+		return fmt.Sprintf("%s of layer %d of the encoder", last, i+1)
+	case parts[0] == "decoder" && i < len(m.Decoder):
+		return fmt.Sprintf("%s of layer %d of the decoder", last, i+1)
+	}
+	return key
+}
+
+// DifferenceTable is the settings of a sweep that are measured on the same images, each compared with the same one.
+type DifferenceTable struct {
+	Words   string
+	Metrics []string
+	Rows    []DifferenceRow
+}
+
+// DifferenceRow is one setting.
+type DifferenceRow struct {
+	Model  string
+	Values []string          // of the keys
+	Pairs  int               // seeds
+	Paired []*metrics.Paired // in the order of the metrics, nil where there is no difference
+}
+
+// Open reports whether the table is short enough to be shown unasked.
+func (t DifferenceTable) Open() bool { return len(t.Rows) <= 12 }
+
+// differences compares the settings that are measured on the same images with the first selected one of them, else with the first
+// one of several seeds.
+func (s *Sweep) differences(r *sweep.Results) {
+	sets, several := s.setsOf(r), false
+	for _, i := range selectedFirst(r) {
+		several = several || len(r.Settings[i].Trials) > 1
+		if sets[i] == nil || len(r.Settings[i].Seeds) < 2 {
+			continue
+		}
+		d := r.Differences(i, sets)
+		if len(d.Metrics) == 0 {
+			continue
+		}
+		s.Differences = append(s.Differences, differenceTable(r, i, d))
+		sets[i] = nil
+		for j, pairs := range d.Pairs {
+			if pairs > 1 {
+				sets[j] = nil // no other table has it
+			}
+		}
+	}
+	if len(r.Settings) > 1 && !several && len(s.Measures) > 0 {
+		s.OneSeed = "One seed shows no difference between settings: give the sweep several seeds."
+	}
+	s.Intervals = "One in twenty such intervals does not contain the true difference."
+	if len(r.Selected) > 0 {
+		s.Intervals = fmt.Sprintf("The values are of the %s split, by which settings were selected: there the selected ones look too good, and "+
+			"more than one in twenty of their intervals may not contain the true difference.", r.Split)
+	}
+}
+
+// setsOf are the data sets of the settings, nil where no trial of a setting can be opened.
+func (s *Sweep) setsOf(r *sweep.Results) []*config.Dataset {
+	sets := make([]*config.Dataset, len(r.Settings))
+	for i, one := range r.Settings {
+		for _, trial := range one.Trials {
+			if sets[i] = s.sets[trial]; sets[i] != nil {
+				break
+			}
+		}
+	}
+	return sets
+}
+
+// group gives settings that are measured on the same images the same number: only among these there is a best one. Sets that are not
+// known are taken for one.
+func (s *Sweep) group(r *sweep.Results) {
+	sets := s.setsOf(r)
+	for i := range s.Settings {
+		s.Settings[i].Images = slices.IndexFunc(sets[:i+1], func(set *config.Dataset) bool {
+			return set == sets[i] || sweep.SameImages(set, sets[i], data.Split(r.Split))
+		})
+	}
+}
+
+// selectedFirst lists the indices of the settings, the selected ones first.
+func selectedFirst(r *sweep.Results) (list []int) {
+	selected := func(one sweep.Setting) bool {
+		return slices.ContainsFunc(r.Selected, func(other sweep.Setting) bool { return slices.Equal(one.Trials, other.Trials) })
+	}
+	for _, wanted := range []bool{true, false} {
+		for i, one := range r.Settings {
+			if selected(one) == wanted {
+				list = append(list, i)
+			}
+		}
+	}
+	return list
+}
+
+// differenceTable is the table of the differences from one setting.
+func differenceTable(r *sweep.Results, from int, d sweep.Differences) DifferenceTable {
+	first, t := r.Settings[from], DifferenceTable{Metrics: d.Metrics}
+	t.Words = fmt.Sprintf("Mean differences from %s, each with its 95 %% confidence interval, paired by seed.", settingText(first, r.Keys))
+	for i, one := range r.Settings {
+		if d.Pairs[i] < 2 {
+			continue
+		}
+		t.Rows = append(t.Rows, DifferenceRow{one.Model, one.Texts(r.Keys), d.Pairs[i], d.Paired[i]})
+	}
+	return t
+}
+
+// settingText names a setting: "shallow (encoder.0.units = 16)".
+func settingText(one sweep.Setting, keys []string) string {
+	var parts []string
+	for i, text := range one.Texts(keys) {
+		if text != "" { // else the key is not of this model
+			parts = append(parts, keys[i]+" = "+text)
+		}
+	}
+	if len(parts) == 0 {
+		return one.Model
+	}
+	return fmt.Sprintf("%s (%s)", one.Model, strings.Join(parts, ", "))
+}
+
+// Sprite is the atoms of a trial in one picture.
+type Sprite struct {
+	Picture picture `json:"picture"`
+	Columns int     `json:"columns"`
+	Height  int     `json:"height"` // of one atom, in pixels
+	Width   int     `json:"width"`
+	Shown   int     `json:"shown"`
+	Total   int     `json:"total"`
+}
+
+// spriteBudget bounds the atoms of all trials of a sweep, in bytes of base64.
+const spriteBudget = 3_200_000
+
+// levels is how many grey levels a sprite has: fewer give smaller files.
+const levels = 15
+
+// spriteOf draws as many atoms as fit the budget, nil if none can be drawn.
+func spriteOf(a *metrics.Atoms, budget int) *Sprite {
+	n := min(a.Count, mostUnits)
+	for {
+		s := firstAtoms(a, n)
+		if s == nil || len(s.Picture) <= budget || n == 1 {
+			return s
+		}
+		n = max(1, min(n-1, n*budget*9/10/len(s.Picture)))
+	}
+}
+
+// firstAtoms draws the first n atoms, at least ten in a row.
+func firstAtoms(a *metrics.Atoms, n int) *Sprite {
+	p := newPainter(a.Shape).forVectors(a.Values)
+	columns := min(n, max(10, (n+9)/10))
+	height, width := p.shape[0], p.shape[1]
+	drawn := image.NewRGBA(image.Rect(0, 0, columns*(width+1)-1, (n+columns-1)/columns*(height+1)-1))
+	for j := range n {
+		values := p.small(atom(a, j))
+		if p.most == 0 {
+			values = coarse(values)
+		}
+		one, err := p.pixels(figures.Signed, values)
+		if err != nil {
+			return nil
+		}
+		at := image.Pt(j%columns*(width+1), j/columns*(height+1))
+		draw.Draw(drawn, image.Rectangle{at, at.Add(one.Rect.Size())}, one, image.Point{}, draw.Src)
+	}
+	return &Sprite{Picture: encode(drawn), Columns: columns, Height: height, Width: width, Shown: n, Total: a.Count}
+}
+
+// coarse rounds values to a few levels of their largest magnitude.
+func coarse(values []float32) []float32 {
+	most := float32(0)
+	for _, v := range values {
+		most = max(most, v, -v)
+	}
+	rounded := make([]float32, len(values))
+	for i, v := range values {
+		if most > 0 {
+			rounded[i] = float32(math.Round(float64(v/most)*levels)) / levels
+		}
+	}
+	return rounded
 }

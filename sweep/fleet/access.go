@@ -23,7 +23,7 @@ import (
 	"tessera/train/folder"
 )
 
-// Access is what a connection needs beside its address.
+// Access secures a connection: a token and certificates.
 type Access struct {
 	Token       string
 	Certificate string // file, PEM; of the server, or of the client where the server wants one
@@ -96,7 +96,7 @@ func Address(text string) (string, error) {
 	return u.String(), nil
 }
 
-// shown is an address for messages: without the user, password or token that a URL may have.
+// shown is an address in messages: without the user, password or token of its URL.
 func shown(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.User == nil {
@@ -106,7 +106,7 @@ func shown(address string) string {
 	return u.String()
 }
 
-// options are those of every connection: it is made again as often as it is lost.
+// options are those of every connection, which is made again whenever it is lost.
 func (a Access) options(name string) ([]nats.Option, error) {
 	o := []nats.Option{nats.Name("tessera " + name), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond),
 		nats.ReconnectJitter(250*time.Millisecond, 250*time.Millisecond), nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2),
@@ -145,10 +145,8 @@ func (a Access) refused(address string, err error) error {
 		return say("the server demands TLS; give --tls-ca")
 	case errors.As(err, &name):
 		return say(fmt.Sprintf("its certificate is not for %s; connect by a name or address that the certificate has (%s)", name.Host, named(name.Certificate)))
-	case errors.As(err, &certificate) && a.Authority != "", strings.Contains(text, "x509:") && a.Authority != "":
-		return say("its certificate is not trusted (" + text + "); give the --tls-ca that signed it, and check the clock of this machine if the certificate seems to have expired")
 	case errors.As(err, &certificate), strings.Contains(text, "x509:"):
-		return say("its certificate is not trusted (" + text + "); give --tls-ca, and check the clock of this machine if the certificate seems to have expired")
+		return say("its certificate is not trusted (" + text + "); give the --tls-ca that signed it, and check the clock of this machine if the certificate seems to have expired")
 	case strings.Contains(text, "tls:"), strings.Contains(text, "certificate required"):
 		return say("TLS failed (" + text + "); give --tls-ca, and --tls-cert and --tls-key if the server wants a certificate")
 	case strings.Contains(text, "protocol exception"), strings.Contains(text, "nats: no server info"), strings.Contains(text, "expected 'INFO'"), strings.Contains(text, "nats: Parser"), strings.Contains(text, "wrong proto"):
@@ -157,7 +155,7 @@ func (a Access) refused(address string, err error) error {
 	return nil
 }
 
-// named are the names and addresses of a certificate.
+// named lists the names and addresses of a certificate.
 func named(c *x509.Certificate) string {
 	names := slices.Clone(c.DNSNames)
 	for _, ip := range c.IPAddresses {
@@ -169,14 +167,14 @@ func named(c *x509.Certificate) string {
 	return strings.Join(names, ", ")
 }
 
-// absent is the error of a server that has never answered.
+// absent is the error for a server that never answered.
 func absent(address string, err error) error {
 	var network *net.OpError
 	why := "" // nats.go has one error for all causes
 	if errors.As(err, &network) {
 		why = " (" + network.Err.Error() + ")"
 	}
-	return fmt.Errorf("%w at %s%s; start the server or `tessera sweep NAME --listen`, and check address and firewall", ErrNoServer, shown(address), why)
+	return fmt.Errorf("%w at %s%s", ErrNoServer, shown(address), why)
 }
 
 // mostConnections bounds the connections to the server of a sweep.
@@ -207,7 +205,7 @@ func listen(address, dir string, access Access, inside string, log func(string))
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	note := &lastError{}
+	note := &startLog{}
 	s.SetLogger(note, false, false)
 	go s.Start()
 	if !s.ReadyForConnections(startTime) || !s.JetStreamEnabled() {
@@ -257,7 +255,7 @@ func hostPort(address string) (string, int, error) {
 	return host, port, nil
 }
 
-// reached is the address by which workers reach a server: one that listens on all addresses has none of these as its own.
+// reached is the address by which workers reach a server. For a server that listens on all addresses it is the name of the machine.
 func reached(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err == nil && ip.IsUnspecified() {
@@ -294,7 +292,7 @@ func (a *tokenAuth) Check(c server.ClientAuthentication) bool {
 	return false
 }
 
-// refuse says once per host that a connection was refused.
+// refuse logs, once per host, that a connection was refused.
 func (a *tokenAuth) refuse(from net.Addr) {
 	if from == nil { // inside the process
 		return
@@ -317,36 +315,35 @@ func (a Access) serverTLS() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.MinVersion = tls.VersionTLS12
 	if c.RootCAs != nil {
 		c.ClientCAs, c.ClientAuth = c.RootCAs, tls.RequireAndVerifyClientCert
 	}
 	return c, nil
 }
 
-// lastError keeps the first error of the server's log.
-type lastError struct {
+// startLog stores the first error of the server's log.
+type startLog struct {
 	mu   sync.Mutex
 	text string
 }
 
 // Noticef implements [server.Logger].
-func (*lastError) Noticef(string, ...any) {}
+func (*startLog) Noticef(string, ...any) {}
 
 // Warnf implements [server.Logger].
-func (*lastError) Warnf(string, ...any) {}
+func (*startLog) Warnf(string, ...any) {}
 
 // Debugf implements [server.Logger].
-func (*lastError) Debugf(string, ...any) {}
+func (*startLog) Debugf(string, ...any) {}
 
 // Tracef implements [server.Logger].
-func (*lastError) Tracef(string, ...any) {}
+func (*startLog) Tracef(string, ...any) {}
 
 // Fatalf implements [server.Logger].
-func (l *lastError) Fatalf(format string, v ...any) { l.Errorf(format, v...) }
+func (l *startLog) Fatalf(format string, v ...any) { l.Errorf(format, v...) }
 
 // Errorf implements [server.Logger].
-func (l *lastError) Errorf(format string, v ...any) {
+func (l *startLog) Errorf(format string, v ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.text == "" {
@@ -355,7 +352,7 @@ func (l *lastError) Errorf(format string, v ...any) {
 }
 
 // problem is the error of a server that did not start.
-func (l *lastError) problem(address, dir string) error {
+func (l *startLog) problem(address, dir string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.text == "" {

@@ -36,7 +36,7 @@ type attempt struct {
 	stamp   time.Time // of the state that was sent
 }
 
-// trial does one trial, or gives it back.
+// trial runs one trial, or returns it to the queue.
 func (s *serving) trial(ctx context.Context, m jetstream.Msg, team *team.Team) {
 	a := &attempt{serving: s, task: &task{}, digest: sum(m.Data()), message: m}
 	if err := decode(m.Data(), a.task); err != nil {
@@ -54,11 +54,11 @@ func (s *serving) trial(ctx context.Context, m jetstream.Msg, team *team.Team) {
 	defer func() { _ = errors.Join(s.options.Disk.RemoveAll(a.dir), s.options.Disk.RemoveAll(a.startDir())) }()
 	err := a.do(ctx, team)
 	if err != nil {
-		a.back(ctx, err)
+		a.giveBack(ctx, err)
 	}
 }
 
-// busy reports whether this process does the trial, and if not, marks it as done by it.
+// busy reports whether this process has the trial already, and if not, registers it.
 func (s *serving) busy(trial string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +92,7 @@ func (a *attempt) keepLease() (end func()) {
 	}
 }
 
-// show notes the progress for the next hello.
+// show stores the progress for the next hello.
 func (a *attempt) show(p train.Progress) {
 	r := running{Trial: a.task.Trial, Epoch: p.Epoch, Epochs: p.Epochs, Step: p.Step, Steps: p.Steps}
 	if finite(p.Loss) {
@@ -108,7 +108,7 @@ func (a *attempt) show(p train.Progress) {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// do does the trial and sends its result.
+// do runs the trial and sends its result.
 func (a *attempt) do(ctx context.Context, team *team.Team) (err error) {
 	exhausted := false
 	rec, err := a.records.change(ctx, a.task.Trial, func(r *record) bool {
@@ -156,7 +156,7 @@ func (a *attempt) train(ctx context.Context, rec record, team *team.Team) (err e
 	if err = a.advance(ctx, one, team); !restored || !unreadable(err) {
 		return err
 	}
-	if err := a.beginAgain(ctx, err); err != nil {
+	if err := a.beginAgain(ctx, rec, err); err != nil {
 		return err
 	}
 	return a.advance(ctx, one, team)
@@ -178,13 +178,16 @@ func unreadable(err error) bool {
 }
 
 // beginAgain removes a checkpoint whose bytes are those that were sent, but whose contents cannot be used. why says so.
-func (a *attempt) beginAgain(ctx context.Context, why error) error {
+func (a *attempt) beginAgain(ctx context.Context, rec record, why error) error {
 	a.options.Log(fmt.Sprintf("%s: its checkpoint cannot be used: %s; it begins again", a, a.text(why)))
 	if err := a.options.Disk.RemoveAll(a.dir); err != nil {
 		return &folder.WriteError{Path: a.dir, Err: err}
 	}
 	var unusable *manifest
 	_, err := a.records.change(ctx, a.task.Trial, func(r *record) bool {
+		if r.Checkpoint == nil || r.Step != rec.Step { // another worker has sent a later one
+			return false
+		}
 		unusable, r.Step, r.Checkpoint = r.Checkpoint, 0, nil
 		return true
 	})
@@ -193,7 +196,7 @@ func (a *attempt) beginAgain(ctx context.Context, why error) error {
 	return err
 }
 
-// one is the trial, with its data.
+// one returns the trial with its data.
 func (a *attempt) one(ctx context.Context) (*sweep.StandaloneTrial, error) {
 	spec, err := train.Declared("the declaration of trial "+a.task.Trial, []byte(a.task.Declaration))
 	if err != nil {
@@ -255,7 +258,7 @@ func (a *attempt) restore(ctx context.Context, rec record, one *sweep.Standalone
 		if ctx.Err() != nil {
 			return false, err
 		}
-		return false, a.beginAgain(ctx, err)
+		return false, a.beginAgain(ctx, rec, err)
 	}
 	held, err := folder.Create(a.dir, true, a.options.Disk, files...)
 	if err != nil {
@@ -338,13 +341,13 @@ func without(m, other *manifest) *manifest {
 	return rest
 }
 
-// backTime bounds the time for giving a trial back.
-const backTime = 15 * time.Second
+// returnTime bounds the time in which a trial is returned to the queue.
+const returnTime = 15 * time.Second
 
-// back gives the trial back to the queue, with a checkpoint. err is why.
-func (a *attempt) back(ctx context.Context, err error) {
+// giveBack returns the trial to the queue, with a checkpoint. err is the reason.
+func (a *attempt) giveBack(ctx context.Context, err error) {
 	stopped := ctx.Err() != nil
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), backTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnTime)
 	defer cancel()
 	var unwritten *folder.WriteError
 	full := errors.As(err, &unwritten)
@@ -384,8 +387,8 @@ func (a *attempt) back(ctx context.Context, err error) {
 	_ = a.conn.FlushWithContext(ctx)
 }
 
-// outcome returns the result that ends a trial: a finished run, or an error that every machine would have. Any other error is
-// returned: the trial is not at its end.
+// outcome returns the result that ends a trial: a finished run, or an error that every machine would have. Any other error is returned;
+// another try may succeed.
 func (a *attempt) outcome(ctx context.Context, err error) (*result, error) {
 	var diverged *train.Diverged
 	var notFinite *metrics.NotFinite
@@ -403,7 +406,7 @@ func (a *attempt) outcome(ctx context.Context, err error) (*result, error) {
 	return nil, err
 }
 
-// text is an error for other machines.
+// text is the message of an error without the paths of this machine.
 func (a *attempt) text(err error) string {
 	return cut(strings.ReplaceAll(err.Error(), a.dir, trialPath))
 }
@@ -442,7 +445,7 @@ func (a *attempt) finish(ctx context.Context, r *result) error {
 	return nil
 }
 
-// String names the trial for people.
+// String names the trial in messages.
 func (a *attempt) String() string { return "trial " + a.task.Trial + ", " + a.task.Label }
 
 // prefix begins the names of the objects of this worker for the trial.

@@ -23,26 +23,26 @@ import (
 	"tessera/train/folder"
 )
 
-// Options are those of a coordinator.
+// Options are the settings of a coordinator.
 type Options struct {
 	Listen string // address of a server inside this process; or
 	URL    string // of a NATS server with JetStream
 	Access
 	Jobs        int           // trials at once in this process; 0: none
-	Lease       time.Duration // after which a trial without a sign of life is given to another worker; 0: 30 s
+	Lease       time.Duration // without a sign of life, after which a trial goes to another worker; 0: 30 s
 	SameKernels bool          // refuse workers whose kernels are not those of the first one
 	Dirs        data.Dirs     // where this process searches data sets
 	Disk        folder.Disk   // of the sweep's folder; nil: the operating system's
 	Log         func(string)  // lines about workers; may be nil
 }
 
-// width is how many trials wait in the queue at once. More would only take memory.
+// width is the number of trials in the queue. More would only take memory.
 const width = 512
 
-// patience is how long a coordinator waits for a server that it has lost, and for workers to give their trials back.
+// patience is how long a coordinator waits for a lost server, giveBackTime for workers that return their trials.
 const (
-	patience = 10 * time.Minute
-	giveBack = 20 * time.Second
+	patience     = 10 * time.Minute
+	giveBackTime = 20 * time.Second
 )
 
 // Coordinator is the [sweep.Executor] of a sweep on several machines. It serves one [sweep.Sweep.Run].
@@ -80,21 +80,21 @@ type Coordinator struct {
 	put func(*sweep.Trial, *result, []folder.File) error // installs a run; tests of the queue alone replace it
 }
 
-// waiting is a trial that is in the queue or with a worker.
+// waiting is a trial in the queue or with a worker.
 type waiting struct {
 	task   *task
 	digest string
 	done   chan error
 
-	sign   time.Time // when there was a sign that it is in the queue or with a worker; the coordinator's mutex guards both
-	holder string    // the worker that was last seen with it
+	sign   time.Time // of the last sign that it is in the queue or with a worker; the coordinator's mutex guards both
+	holder string    // the last worker that had it
 
 	mu       sync.Mutex
 	progress func(train.Progress) // nil when Do has returned
 }
 
-// tell reports progress.
-func (w *waiting) tell(p train.Progress) {
+// report forwards progress.
+func (w *waiting) report(p train.Progress) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.progress != nil {
@@ -154,10 +154,10 @@ func (c *Coordinator) Begin(ctx context.Context, s *sweep.Sweep, _ []*sweep.Tria
 	if c.server != nil {
 		c.options.Log(fmt.Sprintf("listening on %s: tessera worker nats://%s", c.server.Addr(), reached(c.server.Addr().String())))
 	}
-	context.AfterFunc(ctx, func() { c.turn(stateCancel) })
+	context.AfterFunc(ctx, func() { c.setState(stateCancel) })
 	c.workHere(behind)
 	if resumed { // workers that do trials say so
-		c.turn(stateRun)
+		c.setState(stateRun)
 		select {
 		case <-ctx.Done():
 		case <-time.After(2*helloEvery + helloEvery/2):
@@ -303,8 +303,8 @@ func (c *Coordinator) fail(err error) {
 	}
 }
 
-// turn changes the state of the sweep and tells the workers.
-func (c *Coordinator) turn(state string) {
+// setState changes the state of the sweep and notifies the workers.
+func (c *Coordinator) setState(state string) {
 	c.mu.Lock()
 	c.state = state
 	c.mu.Unlock()
@@ -393,9 +393,9 @@ func (c *Coordinator) prepare(ctx context.Context) error {
 	return nil
 }
 
-// tidy empties the queue that an earlier coordinator has left, and notes of which trials it has left results. Trials that
-// workers still do are not lost: they say so in their hello. A queue is not resumed, because a server that was killed may have
-// forgotten the end of a stream, and then gives the numbers of messages out again that consumers take for delivered.
+// tidy empties the queue of an earlier coordinator and lists the trials whose results are still in it. Trials that workers have are not
+// lost: their hellos name them. A queue is not resumed, because a killed server may have lost the end of a stream; it would then
+// reuse numbers of messages that consumers take for delivered.
 func (c *Coordinator) tidy(ctx context.Context) (resumed bool, err error) {
 	c.arrived = map[string]bool{}
 	err = c.store.again(ctx, func(ctx context.Context) error {
@@ -421,7 +421,7 @@ func (c *Coordinator) tidy(ctx context.Context) (resumed bool, err error) {
 	return resumed, err
 }
 
-// unread are the trials whose results are in the queue.
+// unread lists the trials whose results are in the queue.
 func (c *Coordinator) unread(ctx context.Context) (map[string]bool, error) {
 	info, err := c.results.Info(ctx, jetstream.WithSubjectFilter(">"))
 	if err != nil {
@@ -440,7 +440,7 @@ func (c *Coordinator) Do(ctx context.Context, t *sweep.Trial, progress func(trai
 	if err != nil {
 		return err
 	}
-	defer w.over()
+	defer w.mute()
 	defer c.forget(t.ID, w)
 	if c.sweep.Check(t) == nil { // its result came before
 		return nil
@@ -483,8 +483,8 @@ func (c *Coordinator) forget(trial string, w *waiting) {
 	}
 }
 
-// over ends the reports of progress.
-func (w *waiting) over() {
+// mute ends the reports of progress.
+func (w *waiting) mute() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.progress = nil
@@ -614,11 +614,11 @@ func stepOf(path string) (int, error) {
 func (c *Coordinator) End(err error) error {
 	if c.conn != nil && c.work != nil {
 		if err == nil {
-			c.turn(stateEnd)
+			c.setState(stateEnd)
 			c.await(2*time.Second, func(m *member) bool { return m.knowsEnd })
 		} else {
-			c.turn(stateCancel)
-			c.await(giveBack, func(m *member) bool { return m.leaving || len(m.running) == 0 && m.asked })
+			c.setState(stateCancel)
+			c.await(giveBackTime, func(m *member) bool { return m.leaving || len(m.running) == 0 && m.asked })
 		}
 	}
 	c.stop()
@@ -672,7 +672,7 @@ func (c *Coordinator) removeQueue() {
 // installCheckpoints puts the last checkpoints of unfinished trials into the sweep's folder: a sweep without workers can resume
 // them.
 func (c *Coordinator) installCheckpoints() {
-	ctx, cancel := context.WithTimeout(context.Background(), giveBack)
+	ctx, cancel := context.WithTimeout(context.Background(), giveBackTime)
 	defer cancel()
 	for _, t := range c.sweep.Trials {
 		if c.sweep.Check(t) == nil {

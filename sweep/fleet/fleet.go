@@ -5,9 +5,9 @@
 // [sweep.Sweep.Run], and send finished runs back. The coordinator verifies and installs them, so that the sweep's folder is
 // that of an ordinary sweep.
 //
-// A trial is delivered at least once: a worker that dies lets its lease run out, and another worker continues from the last
-// checkpoint that was sent. The effect is exactly once: a trial is installed once, and a second result must be equal to the first,
-// unless workers have different kernels.
+// A trial is delivered at least once: when a worker dies, its lease runs out, and another worker resumes from the last checkpoint
+// that was sent. A trial is installed exactly once; a second result must be equal to the first, unless workers have different
+// kernels.
 // Leases are measured by the clock of the server alone. Messages hold no times, so that the clocks of machines need not agree.
 package fleet
 
@@ -26,26 +26,26 @@ import (
 )
 
 var (
-	// ErrLost is the error of a connection to the queue that is lost for good.
+	// ErrLost reports that the connection to the queue is lost and is not tried again.
 	ErrLost = errors.New("the connection to the queue of the sweep is lost")
-	// ErrNoServer is the error of a queue that was never reached.
+	// ErrNoServer reports that the queue was never reached.
 	ErrNoServer = errors.New("no server answers")
-	// ErrIdle is the end of a worker whose last sweep has ended and that has waited for another one.
+	// ErrIdle ends a worker that has waited in vain for another sweep.
 	ErrIdle = errors.New("the sweep has ended, and no other one has begun")
-	// ErrAddress is the error of an address on which this machine cannot listen, for example because another program does.
+	// ErrAddress reports an address on which this machine cannot listen, for example because another program does.
 	ErrAddress = errors.New("give another address")
-	// ErrRefused is the error of a worker that may not take part, and of a server that refuses the connection.
+	// ErrRefused reports a worker that the coordinator does not accept, or a server that refuses the connection.
 	ErrRefused = errors.New("refused")
 )
 
-// Names of what a sweep has in JetStream.
+// Names in JetStream.
 const (
-	helloSubject = "tessera.hello" // to whatever sweep there is
+	helloSubject = "tessera.hello" // of any sweep
 	consumerName = "workers"
 	inboxName    = "coordinator"
 )
 
-// names are the names of one sweep's streams and subjects; the sweep is known by a random ID.
+// names are the names of the streams and subjects of one sweep, which has a random ID.
 type names struct{ sweep string }
 
 func (n names) work() string             { return "tessera-work-" + n.sweep }
@@ -78,7 +78,7 @@ func self(cores int) hello {
 	return hello{Protocol: protocol, Version: machine.Version(), ID: newID(), Name: host(), CPU: machine.CPU(), Kernels: kernel.Float32().Name, Cores: cores}
 }
 
-// records keeps the record of each trial: a key-value store whose entries are replaced only if they are what was read.
+// records stores the record of each trial in a key-value store. An entry is replaced only if it has not changed since it was read.
 type records struct {
 	retry
 	js     jetstream.JetStream
@@ -106,8 +106,8 @@ func (r records) get(ctx context.Context, trial string) (rec record, revision ui
 	return rec, revision, err
 }
 
-// change reads, changes and writes the record of a trial until nobody else has written between. A change that returns false
-// leaves the record as it is. A server that refuses for long is reported, as by [retry.again].
+// change reads, changes and writes the record of a trial, and repeats that until no other process has written in between. A change that
+// returns false leaves the record as it is. A server that refuses for long is reported, as by [retry.again].
 func (r records) change(ctx context.Context, trial string, change func(*record) bool) (record, error) {
 	f := refusals{what: "a record", retry: r.retry}
 	for {

@@ -17,8 +17,8 @@ import (
 	"tessera/train/folder"
 )
 
-// away is after how long without a hello a worker is not counted any more.
-const away = 10 * time.Second
+// absentAfter is the time without a hello after which a worker is no longer counted.
+const absentAfter = 10 * time.Second
 
 // member is a worker as the coordinator knows it.
 type member struct {
@@ -26,21 +26,21 @@ type member struct {
 	cores              int
 	running            []running
 	leaving            bool
-	asked              bool      // it has heard that the trials are to be given back
-	lost               bool      // it was said that nothing is heard of it
-	knowsEnd           bool      // it has heard that the sweep has ended
+	asked              bool      // it was told to give its trials back
+	absent             bool      // it was reported as lost
+	knowsEnd           bool      // it was told that the sweep has ended
 	seen               time.Time // by this machine's clock
 }
 
-// Fleet is what a coordinator knows of its workers.
+// Fleet counts the workers of a sweep, the trials that they can run at once, and those that they run.
 type Fleet struct{ Workers, Cores, Running int }
 
-// Fleet returns the workers of the moment.
+// Fleet counts the workers that are present.
 func (c *Coordinator) Fleet() (f Fleet) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, m := range c.workers {
-		if time.Since(m.seen) < away && !m.leaving {
+		if time.Since(m.seen) < absentAfter && !m.leaving {
 			f.Workers++
 			f.Cores += m.cores
 			f.Running += len(m.running)
@@ -75,7 +75,7 @@ func (c *Coordinator) greet(b []byte) []byte {
 	return text
 }
 
-// refuse says once that a worker was refused.
+// refuse logs, once per worker, that it was refused.
 func (c *Coordinator) refuse(name, why string) {
 	c.mu.Lock()
 	key := cut("refused " + name)
@@ -88,7 +88,7 @@ func (c *Coordinator) refuse(name, why string) {
 	}
 }
 
-// admit notes what a worker says and passes its progress on.
+// admit records the state that a worker reports and forwards its progress.
 func (c *Coordinator) admit(h *hello) welcome {
 	c.mu.Lock()
 	if c.kernels == "" {
@@ -109,7 +109,7 @@ func (c *Coordinator) admit(h *hello) welcome {
 		c.workers[h.ID] = m
 	}
 	left := h.Leaving && !m.leaving
-	joined, m.lost = joined || m.lost, false
+	joined, m.absent = joined || m.absent, false
 	m.name, m.cpu, m.kernels, m.cores, m.running, m.leaving, m.seen = h.Name, h.CPU, h.Kernels, h.Cores, h.Running, h.Leaving, time.Now()
 	m.asked = c.state == stateCancel && m.asked || c.state == stateCancel && len(h.Running) == 0
 	m.knowsEnd = c.state == stateEnd
@@ -117,7 +117,7 @@ func (c *Coordinator) admit(h *hello) welcome {
 	var tell []func()
 	for _, r := range h.Running {
 		if w := c.waiting[r.Trial]; w != nil && state == stateRun {
-			tell = append(tell, func() { w.tell(r.progress()) })
+			tell = append(tell, func() { w.report(r.progress()) })
 		}
 	}
 	c.mu.Unlock()
@@ -128,17 +128,17 @@ func (c *Coordinator) admit(h *hello) welcome {
 	return welcome{Protocol: protocol, Sweep: c.names.sweep, State: state, Lease: int(c.options.Lease / time.Millisecond)}
 }
 
-// mostMembers is how many workers a coordinator remembers.
+// mostMembers is the largest number of workers that a coordinator remembers.
 const mostMembers = 4096
 
-// prune forgets workers that are away, if there are too many. The caller holds the mutex.
+// prune forgets workers that are absentAfter, if there are too many. The caller holds the mutex.
 func (c *Coordinator) prune() {
 	if len(c.workers) >= mostMembers {
-		maps.DeleteFunc(c.workers, func(_ string, m *member) bool { return time.Since(m.seen) > away })
+		maps.DeleteFunc(c.workers, func(_ string, m *member) bool { return time.Since(m.seen) > absentAfter })
 	}
 }
 
-// announce says that a worker has come or goes.
+// announce logs that a worker has joined or leaves.
 func (c *Coordinator) announce(h *hello, joined, left, warn bool) {
 	switch {
 	case joined:
@@ -151,23 +151,23 @@ func (c *Coordinator) announce(h *hello, joined, left, warn bool) {
 	}
 }
 
-// missWorkers says, once each, of which workers nothing was heard for a while.
-func (c *Coordinator) missWorkers() {
+// reportAbsent logs, once for each, the workers that have been silent for too long.
+func (c *Coordinator) reportAbsent() {
 	var names []string
 	c.mu.Lock()
 	for _, m := range c.workers {
-		if !m.leaving && !m.lost && time.Since(m.seen) > away {
-			m.lost = true
+		if !m.leaving && !m.absent && time.Since(m.seen) > absentAfter {
+			m.absent = true
 			names = append(names, m.name)
 		}
 	}
 	c.mu.Unlock()
 	for _, name := range names {
-		c.options.Log(fmt.Sprintf("worker %s is lost: nothing was heard of it for %v; its trials are given to others", name, away))
+		c.options.Log(fmt.Sprintf("worker %s is lost: nothing was heard of it for %v; its trials are given to others", name, absentAfter))
 	}
 }
 
-// await waits until every worker that is there satisfies a condition, at most for some time.
+// await waits until every present worker satisfies a condition, at most for the given time.
 func (c *Coordinator) await(most time.Duration, holds func(*member) bool) {
 	for began := time.Now(); time.Since(began) < most; time.Sleep(20 * time.Millisecond) {
 		all := true
@@ -195,10 +195,10 @@ func (c *Coordinator) inMemory(trial, what string) *data.Set {
 	return one.Fitted
 }
 
-// supplies numbers what was supplied: objects have different names.
+// supplies numbers the data sets that were sent, whose objects need different names.
 var supplies atomic.Int64
 
-// supply answers a need: it sends a data set, once, or the parameters that a model starts from.
+// supply answers a need with a data set, which is stored once, or with the parameters that a model starts from.
 func (c *Coordinator) supply(ctx context.Context, b []byte) []byte {
 	var n need
 	s := supply{}
@@ -216,7 +216,7 @@ func (c *Coordinator) supply(ctx context.Context, b []byte) []byte {
 	return text
 }
 
-// send puts what is needed into the store.
+// send stores the requested files.
 func (c *Coordinator) send(ctx context.Context, n need) (*manifest, error) {
 	t := c.trials[n.Trial]
 	if t == nil {
@@ -261,11 +261,11 @@ func startFiles(run, parameters string) ([]folder.File, error) {
 	return files, nil
 }
 
-// present is how recent the last hello of a worker is that is there.
+// present is the largest age of the last hello of a worker that is present.
 const present = 3 * helloEvery
 
-// watch offers trials again that are neither in the queue nor with a worker nor finished: the queue of a server that was killed may
-// have lost them.
+// watch offers trials again that are neither in the queue nor with a worker nor finished: a killed server may have lost a part of its
+// queue.
 func (c *Coordinator) watch(ctx context.Context) {
 	tick := time.NewTicker(min(c.options.Lease/2, 5*time.Second))
 	defer tick.Stop()
@@ -279,8 +279,8 @@ func (c *Coordinator) watch(ctx context.Context) {
 			c.fail(err) // the server of this process answers no more, and does not say why
 			return
 		}
-		c.missWorkers()
-		for _, t := range c.lost(ctx) {
+		c.reportAbsent()
+		for _, t := range c.expired(ctx) {
 			c.options.Log(fmt.Sprintf("%s: no worker has the trial; it is given out again", t.Path))
 			c.mu.Lock()
 			w := c.waiting[t.ID]
@@ -302,9 +302,9 @@ func (c *Coordinator) writable() error {
 	return nil
 }
 
-// lost are the trials of which there was no sign for too long: twice the lease, or less if the worker that had it is there and
-// does not have it any more.
-func (c *Coordinator) lost(ctx context.Context) (trials []*sweep.Trial) {
+// expired returns the trials whose lease ran out: those without a sign of a worker for twice the lease, or for less if the worker that
+// had the trial is present and no longer has it.
+func (c *Coordinator) expired(ctx context.Context) (trials []*sweep.Trial) {
 	one, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	info, err := c.tasks.Info(one)
@@ -340,7 +340,7 @@ func (c *Coordinator) lost(ctx context.Context) (trials []*sweep.Trial) {
 	return trials
 }
 
-// holder is the worker that does a trial, "" for none that is there. The caller holds the mutex.
+// holder returns the present worker that has a trial, "" for none. The caller holds the mutex.
 func (c *Coordinator) holder(trial string) string {
 	for id, m := range c.workers {
 		if m.leaving || time.Since(m.seen) > present {

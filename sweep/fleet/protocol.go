@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -177,17 +178,7 @@ func decode(b []byte, m message) error {
 	return nil
 }
 
-// first returns the first error.
-func first(conditions ...error) error {
-	for _, err := range conditions {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// want is an error unless a condition holds.
+// want returns an error unless a condition holds.
 func want(holds bool, what string) error {
 	if holds {
 		return nil
@@ -195,7 +186,7 @@ func want(holds bool, what string) error {
 	return errors.New(what + " is out of range")
 }
 
-// short is an error for a text that is too long.
+// short returns an error for a text that is too long.
 func short(what string, texts ...string) error {
 	for _, t := range texts {
 		if len(t) > mostText {
@@ -211,7 +202,7 @@ func (h *hello) check() error {
 			return err
 		}
 	}
-	return first(want(h.Protocol == protocol, "protocol"), want(isID(h.ID), "id"), want(h.Cores >= 0 && h.Cores <= mostRunning, "cores"),
+	return cmp.Or(want(h.Protocol == protocol, "protocol"), want(isID(h.ID), "id"), want(h.Cores >= 0 && h.Cores <= mostRunning, "cores"),
 		want(h.Sweep == "" || isID(h.Sweep), "sweep"), want(len(h.Running) <= mostRunning, "running"),
 		short("a text", h.Version, h.Name, h.CPU, h.Kernels))
 }
@@ -220,7 +211,7 @@ func (w *welcome) lease() time.Duration { return time.Duration(w.Lease) * time.M
 
 func (w *welcome) check() error {
 	state := w.State == stateRun || w.State == stateCancel || w.State == stateEnd
-	return first(want(w.Protocol == protocol, "protocol"), want(w.Refused != "" || isID(w.Sweep) && state && w.Lease > 0 && w.Lease < 1<<30, "sweep, state or lease"),
+	return cmp.Or(want(w.Protocol == protocol, "protocol"), want(w.Refused != "" || isID(w.Sweep) && state && w.Lease > 0 && w.Lease < 1<<30, "sweep, state or lease"),
 		short("refused", w.Refused))
 }
 
@@ -230,7 +221,7 @@ func (t *task) check() error {
 			return errors.New("fitted or tested is out of range")
 		}
 	}
-	return first(want(t.Protocol == protocol, "protocol"), want(isID(t.Trial), "trial"), t.Split.Check(), want(t.Declaration != "", "declaration"),
+	return cmp.Or(want(t.Protocol == protocol, "protocol"), want(isID(t.Trial), "trial"), t.Split.Check(), want(t.Declaration != "", "declaration"),
 		want(t.Start == "" || isSHA(t.Start), "start"))
 }
 
@@ -240,21 +231,21 @@ func (r *record) check() error {
 			return err
 		}
 	}
-	return first(want(len(r.Tries) <= mostTries, "tries"), want(r.Step >= 0, "step"), r.Checkpoint.check())
+	return cmp.Or(want(len(r.Tries) <= mostTries, "tries"), want(r.Step >= 0, "step"), r.Checkpoint.check())
 }
 
 func (r *result) check() error {
-	return first(want(r.Protocol == protocol, "protocol"), want(isID(r.Trial), "trial"), want(isSHA(r.Task), "task"),
+	return cmp.Or(want(r.Protocol == protocol, "protocol"), want(isID(r.Trial), "trial"), want(isSHA(r.Task), "task"),
 		want((r.Problem == "") == isSHA(r.Digest), "digest"), want(r.Problem != "" || r.Run != nil, "run"),
 		short("a text", r.Worker, r.Problem), r.Run.check())
 }
 
 func (n *need) check() error {
-	return first(want(isID(n.Trial), "trial"), want(n.What == needFitted || n.What == needTested || n.What == needStart, "what"))
+	return cmp.Or(want(isID(n.Trial), "trial"), want(n.What == needFitted || n.What == needTested || n.What == needStart, "what"))
 }
 
 func (s *supply) check() error {
-	return first(short("problem", s.Problem), want(s.Problem != "" || s.Manifest != nil, "manifest"), s.Manifest.check())
+	return cmp.Or(short("problem", s.Problem), want(s.Problem != "" || s.Manifest != nil, "manifest"), s.Manifest.check())
 }
 
 // progress is the state of a running trial as [train.Progress].

@@ -62,13 +62,13 @@ func TestAWorkerOfWhichNothingIsHeardIsReportedOnce(t *testing.T) {
 	c.names = names{newID()}
 	h := self(1)
 	c.admit(&h)
-	c.missWorkers()
+	c.reportAbsent()
 	if b.said("is lost") {
 		t.Errorf("a worker that is there is lost: %q", b.lines)
 	}
-	c.workers[h.ID].seen = time.Now().Add(-2 * away)
-	c.missWorkers()
-	c.missWorkers()
+	c.workers[h.ID].seen = time.Now().Add(-2 * absentAfter)
+	c.reportAbsent()
+	c.reportAbsent()
 	c.admit(&h)
 	if got := strings.Join(b.lines, "\n"); strings.Count(got, "is lost") != 1 || strings.Count(got, "has joined") != 2 {
 		t.Errorf("got %s", got)

@@ -220,7 +220,7 @@ func TestAWorkerJoinsAgainWhatHasChanged(t *testing.T) {
 		{welcome{Sweep: second, State: stateRun, Lease: 30000}, false},
 		{welcome{Sweep: first, State: stateCancel, Lease: 30000}, false},
 	} {
-		if got := s.asked(&c.answer); got != c.want {
+		if got := s.continues(&c.answer); got != c.want {
 			t.Errorf("%+v: got %v, want %v", c.answer, got, c.want)
 		}
 	}

@@ -18,8 +18,8 @@ import (
 // trialPath stands for the folder of a trial in the problems that workers send.
 const trialPath = "{trial}"
 
-// receive takes the result of a trial. The result is removed from the queue when its effect is in the sweep's folder: a
-// coordinator that is killed before receives it again.
+// receive applies the result of a trial and then removes it from the queue: a coordinator that is killed before then receives the result
+// again.
 func (c *Coordinator) receive(ctx context.Context, m jetstream.Msg) {
 	if ctx.Err() != nil {
 		return // the next coordinator receives it
@@ -35,7 +35,7 @@ func (c *Coordinator) receive(ctx context.Context, m jetstream.Msg) {
 		_ = m.Ack()
 		return
 	}
-	err := c.settle(ctx, t, &r)
+	err := c.apply(ctx, t, &r)
 	if ctx.Err() != nil {
 		return
 	}
@@ -50,7 +50,7 @@ func (c *Coordinator) receive(ctx context.Context, m jetstream.Msg) {
 	_ = m.DoubleAck(ctx)
 }
 
-// reject gives the trial of an unusable result out again, or ends it after mostFailures such results.
+// reject offers the trial of an unusable result again, or ends it after mostFailures such results.
 func (c *Coordinator) reject(ctx context.Context, t *sweep.Trial, r *result, why error) {
 	c.rejected[t.ID]++ // results are received one after the other
 	if n := c.rejected[t.ID]; n >= mostFailures {
@@ -62,8 +62,8 @@ func (c *Coordinator) reject(ctx context.Context, t *sweep.Trial, r *result, why
 	c.repeat(ctx, t)
 }
 
-// settle gives a result its effect. An error means that the result is not usable.
-func (c *Coordinator) settle(ctx context.Context, t *sweep.Trial, r *result) error {
+// apply records a result in the sweep's folder. An error means that the result is not usable.
+func (c *Coordinator) apply(ctx context.Context, t *sweep.Trial, r *result) error {
 	current, err := c.task(t)
 	if err != nil {
 		return nil // the sweep says so
@@ -135,7 +135,7 @@ func (c *Coordinator) install(t *sweep.Trial, files []folder.File, worker string
 	return held.Close()
 }
 
-// failed ends a trial with the error that its workers had.
+// failed ends a trial with the error of its workers.
 func (c *Coordinator) failed(ctx context.Context, t *sweep.Trial, r *result) error {
 	if r.Run != nil && !t.Begun() {
 		files, err := c.store.get(ctx, r.Run, largestRun(c.sweep.Standalone(t)))
@@ -151,8 +151,8 @@ func (c *Coordinator) failed(ctx context.Context, t *sweep.Trial, r *result) err
 	return nil
 }
 
-// compare compares a second result with the installed one. They can only differ if machines compute differently, or memory or
-// disk of one is faulty. Workers of different kernels compute differently: of them the first result is kept.
+// compare compares a second result with the installed one. They differ only if the machines compute differently, or if the memory or the
+// disk of one is faulty. Workers with different kernels compute differently: the first result is kept.
 func (c *Coordinator) compare(t *sweep.Trial, r *result) {
 	text, err := regular.ReadFile(filepath.Join(t.Path, evalFile))
 	if err != nil || r.GaveUp || r.Problem == "" && sum(text) == r.Digest {
@@ -185,7 +185,7 @@ func (c *Coordinator) compare(t *sweep.Trial, r *result) {
 	c.fail(checkpoint.Mismatchf(t.Path, "the result of %s differs from that of %s (%s); use --same-kernels, and test the memory of both machines", second, firstWorker, what))
 }
 
-// finish tells the trial's Do of its end.
+// finish ends the Do of a trial.
 func (c *Coordinator) finish(t *sweep.Trial, digest string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -197,7 +197,7 @@ func (c *Coordinator) finish(t *sweep.Trial, digest string, err error) {
 	}
 }
 
-// clear removes what the queue still has of a trial.
+// clear removes a trial from the queue and the store.
 func (c *Coordinator) clear(ctx context.Context, t *sweep.Trial, r *result) {
 	_ = c.withdraw(ctx, t.ID)
 	rec, _, err := c.records.get(ctx, t.ID)
@@ -208,7 +208,7 @@ func (c *Coordinator) clear(ctx context.Context, t *sweep.Trial, r *result) {
 	c.store.drop(ctx, r.Run)
 }
 
-// repeat gives a trial out again from its beginning.
+// repeat offers a trial again, from its beginning.
 func (c *Coordinator) repeat(ctx context.Context, t *sweep.Trial) {
 	c.records.remove(ctx, t.ID)
 	c.mu.Lock()

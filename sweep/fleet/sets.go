@@ -22,7 +22,7 @@ import (
 // mostSets bounds the data sets that a worker keeps in memory.
 const mostSets = 4
 
-// sets are the data sets of a worker in memory, which its trials share, the latest last.
+// sets holds the data sets of a worker in memory, which its trials share, the most recent last.
 type sets struct {
 	worker *worker
 	mu     sync.Mutex
@@ -94,7 +94,7 @@ func (l *sets) read(ctx context.Context, s *serving, t *task, d *config.Dataset,
 	return set, nil
 }
 
-// ask asks the coordinator for what a trial reads.
+// ask requests the files that a trial reads from the coordinator.
 func (s *serving) ask(ctx context.Context, n *need) (*manifest, error) {
 	text, err := encode(n)
 	if err != nil {
@@ -119,8 +119,8 @@ func (s *serving) ask(ctx context.Context, n *need) (*manifest, error) {
 	return answer.Manifest, err
 }
 
-// fetchSet returns the data set of a manifest from the cache of this machine, where it is fetched into first. A fetch that
-// was interrupted continues at the part that is missing.
+// fetchSet returns the data set of a manifest from the cache of this machine, and fetches it first if necessary. An interrupted fetch
+// continues with the missing parts.
 func (s *serving) fetchSet(ctx context.Context, m *manifest) (*data.Set, error) {
 	if len(m.Files) != 1 || m.Files[0].Name != setFile {
 		return nil, errMessage

@@ -23,7 +23,7 @@ type store struct {
 	stream  handle
 }
 
-// handle is a stream whose handle is asked for once.
+// handle is a stream that is looked up once.
 type handle struct {
 	mu     sync.Mutex
 	stream jetstream.Stream
@@ -43,7 +43,7 @@ func (h *handle) of(ctx context.Context, js jetstream.JetStream, name string) (j
 	return stream, err
 }
 
-// put stores files. Objects that an interrupted put of the same prefix left are not sent again.
+// put stores files. Objects that an interrupted put with the same prefix has stored are not sent again.
 func (s *store) put(ctx context.Context, prefix string, files []folder.File) (*manifest, error) {
 	m := &manifest{}
 	var readers []io.Reader
@@ -125,7 +125,7 @@ func (s *store) getPart(ctx context.Context, p piece) (b []byte, err error) {
 	return b, err
 }
 
-// drop removes the objects of a manifest, with their entries in the store. What remains is removed with the whole store.
+// drop removes the objects of a manifest and their entries. Objects that cannot be removed go with the store.
 func (s *store) drop(ctx context.Context, m *manifest) {
 	if m == nil {
 		return
@@ -176,7 +176,7 @@ func (r retry) again(ctx context.Context, request func(context.Context) error) e
 	}
 }
 
-// refusals are the refusals of one request that is repeated.
+// refusals counts the refusals of one repeated request.
 type refusals struct {
 	retry
 	what     string    // the request, as in "a request"
@@ -200,13 +200,13 @@ func (f *refusals) note(err error) bool {
 	return true
 }
 
-// refused reports whether an error is an answer of the server.
+// refused reports whether an error is an answer of the server, not the lack of one.
 func refused(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api)
 }
 
-// final reports whether the same request would fail again.
+// final reports whether a repeated request would fail again.
 func final(err error) bool {
 	for _, known := range []error{jetstream.ErrObjectNotFound, jetstream.ErrBucketNotFound, jetstream.ErrStreamNotFound, jetstream.ErrConsumerNotFound,
 		jetstream.ErrKeyNotFound, jetstream.ErrKeyExists, jetstream.ErrKeyDeleted, jetstream.ErrKeyValueConfigRequired, errChecksum, errMessage} {

@@ -18,7 +18,7 @@ import (
 	"tessera/train/folder"
 )
 
-// WorkerOptions are those of a worker.
+// WorkerOptions are the settings of a worker.
 type WorkerOptions struct {
 	URL string
 	Access
@@ -34,10 +34,10 @@ type WorkerOptions struct {
 	fake   func(context.Context, *store, *task) (*manifest, error) // replaces the training, in tests
 }
 
-// helloEvery is how often a worker says that it is there.
+// helloEvery is the interval between two hellos of a worker.
 const helloEvery = time.Second
 
-// worker is one process that takes trials.
+// worker is a process that takes trials.
 type worker struct {
 	options WorkerOptions
 	conn    *nats.Conn
@@ -49,8 +49,8 @@ type worker struct {
 	mu      sync.Mutex
 	self    hello
 	running map[string]running
-	full    error     // the disk cannot be written: no more trials are taken
-	alone   time.Time // since when no coordinator has answered, by this machine's clock
+	full    error     // of a disk that cannot be written: no more trials are taken
+	alone   time.Time // of the last answer of a coordinator, by this machine's clock
 	ended   bool      // the last sweep has ended
 }
 
@@ -97,7 +97,7 @@ func (w *worker) work(ctx context.Context) error {
 	return w.serve(ctx)
 }
 
-// place makes the folder of this process, and removes those of killed ones.
+// place creates the folder of this process and removes those of killed processes.
 func (w *worker) place() (err error) {
 	all := filepath.Join(w.options.Cache, "in-progress") // not a name that a sweep or a user gives: what is left here is removed
 	w.dir = filepath.Join(all, w.self.ID)
@@ -122,7 +122,7 @@ func (w *worker) place() (err error) {
 	return nil
 }
 
-// leave removes the folder and ends the connection.
+// leave removes the folder and closes the connection.
 func (w *worker) leave() {
 	_ = w.options.Disk.RemoveAll(w.dir)
 	_ = w.held.Close()
@@ -131,7 +131,7 @@ func (w *worker) leave() {
 	}
 }
 
-// connect connects to the queue, which may not be there yet.
+// connect connects to the queue and waits for it if necessary.
 func (w *worker) connect(ctx context.Context) error {
 	if w.conn = w.options.inside; w.conn != nil {
 		return nil
@@ -171,7 +171,7 @@ func (w *worker) connect(ctx context.Context) error {
 	}
 }
 
-// wake makes the worker ask the coordinator at once.
+// wake makes the worker say hello at once.
 func (w *worker) wake() {
 	select {
 	case w.nudge <- struct{}{}:
@@ -179,7 +179,7 @@ func (w *worker) wake() {
 	}
 }
 
-// serve serves one sweep after the other.
+// serve serves one sweep after another.
 func (w *worker) serve(ctx context.Context) error {
 	var current *serving
 	defer func() {
@@ -197,8 +197,8 @@ func (w *worker) serve(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if answer != nil && current != nil && !current.asked(answer) {
-			w.options.Log(current.over(answer))
+		if answer != nil && current != nil && !current.continues(answer) {
+			w.options.Log(current.reason(answer))
 			current.end()
 			current = nil
 			w.wake()
@@ -228,7 +228,7 @@ func (w *worker) problem() error {
 	return w.full
 }
 
-// say says hello to the coordinator and returns its answer, nil if there is none at the moment.
+// say says hello to the coordinator and returns its answer, nil while there is none.
 func (w *worker) say(leaving bool, sweep string) (*welcome, error) {
 	w.mu.Lock()
 	h := w.self
@@ -262,7 +262,7 @@ func (w *worker) say(leaving bool, sweep string) (*welcome, error) {
 	return &answer, nil
 }
 
-// unanswered is the error of a hello without an answer: nil while it is worth to wait.
+// unanswered returns the error of a hello without an answer, nil as long as the worker waits.
 func (w *worker) unanswered(err error) error {
 	if w.conn.IsClosed() {
 		if why := w.options.refused(w.options.URL, w.conn.LastError()); why != nil {
@@ -302,13 +302,13 @@ func (s *serving) id() string {
 	return s.names.sweep
 }
 
-// asked reports whether a coordinator wants the worker to continue as it does. One that was started again may have another lease.
-func (s *serving) asked(answer *welcome) bool {
+// continues reports whether the worker continues as it is. A restarted coordinator may have another lease.
+func (s *serving) continues(answer *welcome) bool {
 	return answer.State == stateRun && answer.Sweep == s.id() && answer.lease() == s.lease
 }
 
-// over says why the worker takes no more trials of the sweep.
-func (s *serving) over(answer *welcome) string {
+// reason is why the worker takes no more trials of the sweep.
+func (s *serving) reason(answer *welcome) string {
 	switch {
 	case answer.Sweep != s.id():
 		return "another sweep has begun"
@@ -320,7 +320,7 @@ func (s *serving) over(answer *welcome) string {
 	return "the lease of the sweep has changed"
 }
 
-// join begins to take trials of a sweep.
+// join opens the queue of a sweep and starts the slots.
 func (w *worker) join(ctx context.Context, answer *welcome) (*serving, error) {
 	s := &serving{worker: w, names: names{answer.Sweep}, lease: answer.lease()}
 	js, err := jetstream.New(w.conn)
@@ -351,7 +351,7 @@ func (w *worker) join(ctx context.Context, answer *welcome) (*serving, error) {
 	return s, nil
 }
 
-// end gives the trials in progress back and waits for them. Meanwhile it says hello, so that the coordinator waits too.
+// end returns the trials in progress to the queue and waits for that. Meanwhile it says hello, so that the coordinator waits too.
 func (s *serving) end() {
 	s.stop()
 	given := make(chan struct{})
@@ -380,10 +380,10 @@ const (
 	mostLosses   = 10
 )
 
-// fetchTime is how long one request for a trial waits at the server.
+// fetchTime is the time that one request for a trial waits at the server.
 const fetchTime = 2 * time.Second
 
-// slot does one trial after the other until ctx ends.
+// slot runs one trial after another until ctx ends.
 func (s *serving) slot(ctx context.Context) {
 	team := team.New(1)
 	defer team.Close()
@@ -402,8 +402,7 @@ func (s *serving) slot(ctx context.Context) {
 	}
 }
 
-// taken does the trial that a request brings. When ctx ends first, nobody waits for the request: what it still brings is given
-// back.
+// taken runs the trial that a request returns. If ctx ends first, a trial that the request still returns goes back to the queue.
 func (s *serving) taken(ctx context.Context, batch jetstream.MessageBatch, team *team.Team) {
 	for {
 		select {

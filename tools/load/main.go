@@ -1,7 +1,7 @@
 //go:build linux
 
-// Command serve measures `tessera serve` with clients on the same machine: requests per second in a closed loop, latency at a
-// fixed rate, CPU time per request, memory, the effect of batching; and onnxruntime-node behind node's http server beside it.
+// Command load measures `tessera serve` with clients on the same machine: requests per second in a closed loop, latency at a
+// fixed rate, CPU time per request, memory, the effect of batching; and, for comparison, onnxruntime-node behind node's http server.
 //
 //	go build -o tessera ./apps/tessera
 //	go -C tools run ./load --tessera ./tessera --run RUN [--onnx FILE --modules FOLDER] [--batching RUN] [--soak 10m]

@@ -3,16 +3,21 @@ package study
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"tessera"
+	"tessera/config"
 	"tessera/data"
 	"tessera/internal/atomicfile"
 	"tessera/internal/regular"
+	"tessera/metrics"
 	"tessera/show/figures"
 	"tessera/sweep"
 	"tessera/train/folder"
@@ -23,7 +28,7 @@ const (
 	Folder    = "page"      // below the folder of the sweep
 	PageFile  = "README.md" // the page
 	TableFile = "table.csv" // its rows
-	NotesFile = "notes.md"  // what somebody wrote about the rows; it is put into the page and never written
+	NotesFile = "notes.md"  // notes of the author; copied into the page, never written
 )
 
 // Options are the settings of a page.
@@ -145,4 +150,236 @@ func (p *Page) write(name string, text []byte) error {
 		return &folder.WriteError{Path: path, Err: err}
 	}
 	return nil
+}
+
+// conventions describes the columns of the second table, by the beginning of their heads.
+var conventions = []struct{ column, text string }{
+	{"max_approx", "mean squared difference of the dilated original (grey-level dilation by the disk of radius 1: a pixel and its four neighbours) and " +
+		"the output with every atom dilated, **the bias not dilated, nothing clipped**. The study's text and curves use this definition. For most rows " +
+		"of its tables the value is known only from the curves, which come from other trainings."},
+	{"bias dilated", "the same with the bias dilated as an image too, **nothing clipped**. This is what tables 1 and 2 of the study print. For a model without bias both are the same."},
+	{"to reconstructions", "the same as max_approx, compared with the dilated reconstruction instead of the dilated original."},
+	{"clipped", "the same as max_approx with the output clipped to [0,1] before it is compared, as in the author's notebooks of 2019. " +
+		"The values are several times smaller and cannot be compared with the others."},
+	{"SVM", "mean accuracy of a linear SVM on the codes of test images, 25 splits. The study's ± is over the splits of one training, ours over seeds. " +
+		"Differences below 0.02 mean nothing: the study measured one model five times and found 0.782 to 0.803."},
+	{"dead units", "units whose largest activation on the test images is below 1 % of the largest of any unit."},
+}
+
+// markdown is the text of the page.
+func (p *Page) markdown() []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\n%s\n\n", p.Title, p.About)
+	p.changes(&b)
+	p.judged(&b)
+	p.shown(&b)
+	p.differences(&b)
+	p.remarks(&b)
+	if len(p.figures) > 0 {
+		b.WriteString("## Figures\n\n")
+		for _, f := range p.figures {
+			fmt.Fprintf(&b, "### %s\n\n![%s](%s.png)\n\n", f.title, f.name, f.name)
+		}
+	}
+	fmt.Fprintf(&b, "---\n\nThis page was written by %s; [%s](%s) has its means, `results.csv` of the sweep the values of every seed. All values are measured on %s.\n", code(p.command()), TableFile, TableFile, p.images())
+	return []byte(b.String())
+}
+
+// images names the measured images.
+func (p *Page) images() string {
+	const unlike = ", not on the test images, as the published ones are"
+	switch p.split {
+	case data.TestSplit:
+		return "the test images"
+	case data.ValidationSplit:
+		return "the images that the training held out for validation" + unlike
+	case data.TrainSplit:
+		return "the fitted images" + unlike
+	}
+	return "all images, the fitted ones among them" + unlike
+}
+
+// command is the command that writes the page.
+func (p *Page) command() string {
+	return strings.Join(append([]string{"tessera reproduce", p.Name}, p.flags...), " ")
+}
+
+// code is a text in a code span of Markdown, whose fence is longer than those of the text.
+func code(text string) string {
+	fence := "`"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	if len(fence) > 1 {
+		text = " " + text + " "
+	}
+	return fence + text + fence
+}
+
+// changes says which flags changed the declared sweep: with other seeds it is the same reproduction.
+func (p *Page) changes(b *strings.Builder) {
+	var others []string
+	seeds := ""
+	for flag := range slices.Chunk(p.flags, 2) {
+		if flag[0] == "--seeds" {
+			seeds = strings.Join(flag, " ")
+		} else {
+			others = append(others, flag...)
+		}
+	}
+	if len(others) > 0 {
+		fmt.Fprintf(b, "**A quick trial, not a reproduction**: made with %s, which changes the declared settings.\n\n", code(strings.Join(others, " ")))
+	}
+	if seeds != "" {
+		fmt.Fprintf(b, "The trials have the seeds of `%s`, not the declared ones.\n\n", seeds)
+	}
+}
+
+// judged writes the table with verdicts.
+func (p *Page) judged(b *strings.Builder) {
+	outside := slices.DeleteFunc(slices.Clone(p.Rows), func(r figures.ComparedRow) bool { return len(r.Outside()) == 0 })
+	compared := slices.DeleteFunc(slices.Clone(p.Rows), func(r figures.ComparedRow) bool {
+		return r.Published == nil || r.Measured == nil || r.Measured.Done == 0
+	})
+	fmt.Fprintf(b, "## Reconstruction and sparsity\n\n%s\n", figures.JudgedTable(p.Rows).Markdown())
+	fmt.Fprintf(b, "%s\n\n", p.Summary())
+	fmt.Fprintf(b, "Our values are means over the finished seeds, ± the standard deviation. mse is the mean over images and pixels, nothing clipped. "+
+		"Hoyer is the mean sparsity of the codes. A row is within tolerance if its mse differs by at most %.0f %% from the published one and its "+
+		"Hoyer sparsity by at most %.2f: two trainings of the study with the same settings differ by as much. A better value outside of the "+
+		"tolerance is also marked.\n\n", 100*figures.MSETolerance, figures.HoyerTolerance)
+	if len(outside) > 0 && strings.TrimSpace(p.notes) == "" {
+		fmt.Fprintf(b, "The rows outside of the tolerance are not explained yet. Write the explanation into `%s` beside this page: it becomes a section of the page.\n\n", NotesFile)
+	}
+	if len(compared) == 0 {
+		b.WriteString("No trial of a published row has finished.\n\n")
+	}
+}
+
+// Summary counts the rows that are reproduced.
+func (p *Page) Summary() string {
+	var within, outside, missing int
+	for _, r := range p.Rows {
+		switch verdict := r.Verdict(); {
+		case r.Published == nil || verdict == "":
+		case verdict == figures.Within:
+			within++
+		case len(r.Outside()) > 0:
+			outside++
+		default:
+			missing++
+		}
+	}
+	text := fmt.Sprintf("%d of %d published rows are within tolerance, %d outside", within, within+outside+missing, outside)
+	if missing > 0 {
+		text += fmt.Sprintf(", %d not measured", missing)
+	}
+	return text + "."
+}
+
+// shown writes the table without verdicts and the meaning of its columns.
+func (p *Page) shown(b *strings.Builder) {
+	t := figures.ShownTable(p.Rows)
+	if len(t.Head) == 3 {
+		return
+	}
+	fmt.Fprintf(b, "## Max-approximation, classification, dead units\n\n%s\nNo tolerance is known for these. The columns are:\n\n", t.Markdown())
+	for _, c := range conventions {
+		if slices.ContainsFunc(t.Head, func(head string) bool { return strings.HasPrefix(head, c.column+" ") }) {
+			fmt.Fprintf(b, "- **%s**: %s\n", c.column, c.text)
+		}
+	}
+	b.WriteString("\n")
+}
+
+// remarks writes the notes about single rows.
+func (p *Page) remarks(b *strings.Builder) {
+	var notes []string
+	for _, r := range p.Rows {
+		if r.Published == nil || r.Published.Note == "" {
+			continue
+		}
+		note := fmt.Sprintf("- `%s`: %s", r.Name(), r.Published.Note)
+		if r.Measured == nil || r.Measured.Model != r.Published.Model {
+			note = fmt.Sprintf("- `%s`, published as %s: %s", r.Name(), r.Published.Label, r.Published.Note)
+		}
+		notes = append(notes, note)
+	}
+	if len(notes) > 0 {
+		fmt.Fprintf(b, "## About the published rows\n\n%s\n\n", strings.Join(notes, "\n"))
+	}
+	if len(p.failed) > 0 {
+		b.WriteString("## Trials that failed\n\n")
+		for _, row := range p.failed {
+			fmt.Fprintf(b, "- `%s`, seed %d (%s): %s\n", row.Model, row.Seed, row.Trial, row.Error)
+		}
+		b.WriteString("\n")
+	}
+	if notes := strings.TrimSpace(p.notes); notes != "" {
+		fmt.Fprintf(b, "## Explanations\n\n%s\n\n", notes)
+	}
+}
+
+// differ compares the trained models of the page with the first of them, paired by seed. measured and all are those of the
+// settings of the results.
+func (p *Page) differ(results *sweep.Results, measured []figures.Measured, all []shown) {
+	trained := slices.DeleteFunc(slices.Clone(p.Rows), func(r figures.ComparedRow) bool { return r.Measured == nil || r.Measured.Done == 0 })
+	if len(trained) < 2 {
+		return
+	}
+	from, sets := 0, make([]*config.Dataset, len(all))
+	for i := range all {
+		sets[i] = &all[i].model.Dataset
+		if trained[0].Measured == &measured[i] {
+			from = i
+		}
+	}
+	d := results.Differences(from, sets)
+	p.first, p.differing = labelled(trained[0]), d.Metrics
+	for i := range measured {
+		measured[i].Pairs, measured[i].Differences = d.Pairs[i], map[string]metrics.Paired{}
+		for j, paired := range d.Paired[i] {
+			if paired != nil {
+				measured[i].Differences[d.Metrics[j]] = *paired
+			}
+		}
+	}
+}
+
+// Differences returns the differences of the trained models from the first one, with 95 % confidence intervals, and a sentence
+// about them. Without two common seeds the table is empty, and the sentence says why; with fewer than two trained models both are
+// empty.
+func (p *Page) Differences() (figures.Table, string) {
+	switch several := slices.ContainsFunc(p.Rows, func(r figures.ComparedRow) bool { return r.Measured != nil && r.Measured.Trials > 1 }); {
+	case p.first == "":
+		return figures.Table{}, ""
+	case len(p.differing) == 0 && several:
+		return figures.Table{}, fmt.Sprintf("No difference is shown: no model has two seeds in common with %s, the first trained model of this page, on the same images.", p.first)
+	case len(p.differing) == 0:
+		return figures.Table{}, "One seed shows no difference between models: give the sweep several seeds."
+	}
+	return figures.DifferenceTable(p.Rows, p.differing), fmt.Sprintf("Each value is the mean difference from %s, the first trained model of this page, with its 95 %% confidence interval.", p.first)
+}
+
+// differences writes the section of the differences between the models.
+func (p *Page) differences(b *strings.Builder) {
+	t, text := p.Differences()
+	if text == "" {
+		return
+	}
+	fmt.Fprintf(b, "## Differences between models\n\n%s", text)
+	if len(t.Rows) > 0 {
+		fmt.Fprintf(b, " Differences are paired by seed: mean ± t s / √n, by Student's t with n - 1 degrees of freedom. If an interval contains 0, "+
+			"no difference is shown. One in twenty such intervals does not contain the true difference. They cover the choice of the seeds, "+
+			"not that of the measured images.\n\n%s\n", t.Markdown())
+		return
+	}
+	b.WriteString("\n\n")
+}
+
+// labelled names a model with target and weight of its KL penalty, which tell settings of one model apart.
+func labelled(r figures.ComparedRow) string {
+	if p, beta := r.Penalty(); !math.IsNaN(p) {
+		return fmt.Sprintf("%s (p = %v, β = %v)", r.Name(), p, beta)
+	}
+	return r.Name()
 }

@@ -4,17 +4,21 @@ package study
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 
+	"tessera/config"
 	"tessera/part/table"
 	"tessera/show/figures"
+	"tessera/sweep"
 )
 
 // Reproduction is one table or figure of the study that can be trained again.
 type Reproduction struct {
 	Name    string   // of it, and of its sweep in models.toml
 	Title   string   // of the page
-	About   string   // of what is compared
+	About   string   // the compared models
 	Sources []string // of published rows; those of the first are listed even where no trial is theirs
 	Dataset string   // of these
 	SVM     bool     // the study classified the codes
@@ -92,4 +96,78 @@ func (r Reproduction) published(rows []figures.Published, measured []figures.Mea
 		}
 	}
 	return wanted
+}
+
+// shown is one setting of a sweep: its measured values, and the trial that represents it in figures.
+type shown struct {
+	figures.Measured
+	model *config.Model
+	row   *sweep.Row // the first of its trials that is done, nil where none is
+}
+
+// settings takes the settings of a sweep that was run. Results of another sweep are an error.
+func settings(s *sweep.Sweep, r *sweep.Results) (all []shown, err error) {
+	for _, setting := range r.Settings {
+		i := slices.IndexFunc(s.Trials, func(t *sweep.Trial) bool { return slices.Contains(setting.Trials, t.ID) })
+		if i < 0 {
+			return nil, fmt.Errorf("study: the results are not of this sweep: it has no trial of the setting %q; take those that its Run returned",
+				strings.TrimSpace(setting.Model+" "+values(r.Keys, setting)))
+		}
+		m := s.Trials[i].Model
+		one := shown{model: m, Measured: figures.Measured{Model: setting.Model, Values: values(r.Keys, setting), Dataset: m.Dataset.Name, Split: r.Split,
+			Done: len(setting.Seeds), Trials: len(setting.Trials), Mean: setting.Mean, Deviation: setting.Deviation}}
+		one.P, one.Beta = Penalty(m)
+		if m.Baseline == nil {
+			one.Epochs = m.Train.Epochs
+		}
+		for j, row := range r.Trials {
+			if row.Metrics != nil && slices.Contains(setting.Trials, row.Trial) {
+				one.row = &r.Trials[j]
+				break
+			}
+		}
+		all = append(all, one)
+	}
+	if distinct(all) {
+		for i := range all {
+			all[i].Values = ""
+		}
+	}
+	return all, nil
+}
+
+// Penalty returns target and weight of a model's first KL term, NaN where it has none.
+func Penalty(m *config.Model) (p, beta float64) {
+	if p, beta, ok := m.KL(); ok {
+		return p, beta
+	}
+	return math.NaN(), math.NaN()
+}
+
+// values are the swept settings in words.
+func values(keys []string, s sweep.Setting) string {
+	var parts []string
+	for i, text := range s.Texts(keys) {
+		if text != "" { // else the key is not of this model
+			parts = append(parts, keys[i]+"="+text)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// distinct reports whether model, p and beta distinguish all settings.
+func distinct(all []shown) bool {
+	type key struct {
+		model   string
+		p, beta uint64 // NaN equals itself as bits
+	}
+	seen := map[key]bool{}
+	for _, s := range all {
+		k := key{s.Model, math.Float64bits(s.P), math.Float64bits(s.Beta)}
+		if seen[k] {
+			return false
+		}
+		seen[k] = true
+	}
+	return true
 }

@@ -2,14 +2,22 @@ package ui
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
+	"tessera/metrics"
+	"tessera/show/page"
 	"tessera/sweep"
+	"tessera/train"
 	"tessera/train/folder"
 )
 
@@ -24,13 +32,15 @@ type row struct {
 	Epoch    int     `json:"epoch"`
 	Epochs   int     `json:"epochs"`
 	Loss     float64 `json:"loss"`
-	Error    float64 `json:"error"`    // val_mse
+	Metric   string  `json:"metric"`   // the name of Value, "" without one
+	Value    float64 `json:"value"`    // of a sweep that of its best trial
 	Modified int64   `json:"modified"` // seconds since 1970
 }
 
 // lister lists a folder; it reads again only what has changed.
 type lister struct {
-	dir string
+	dir     string
+	folders []string // sub-folders that are searched; nil for all
 
 	mu    sync.Mutex
 	known map[string]status
@@ -45,14 +55,14 @@ type place struct {
 func (l *lister) rows() []row {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	places := find(l.dir)
-	each := make([]status, len(places))
+	places := l.places()
+	all := make([]status, len(places))
 	var wait sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
 	for w := range workers {
 		wait.Go(func() {
 			for i := w; i < len(places); i += workers {
-				each[i] = l.status(places[i])
+				all[i] = l.status(places[i])
 			}
 		})
 	}
@@ -60,8 +70,8 @@ func (l *lister) rows() []row {
 	clear(l.known)
 	var rows []row
 	for i, p := range places {
-		l.known[p.path] = each[i]
-		rows = append(rows, each[i].row(l.dir, p))
+		l.known[p.path] = all[i]
+		rows = append(rows, all[i].row(l.dir, p))
 	}
 	slices.SortStableFunc(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(b.Modified, a.Modified), strings.Compare(a.Path, b.Path))
@@ -69,7 +79,8 @@ func (l *lister) rows() []row {
 	return rows
 }
 
-// status is what was read before if nothing has changed. Whether a process trains an unfinished run changes without its files.
+// status returns the status of a place: the known one if it is finished and its files are the same. Whether a process trains an
+// unfinished run changes without its files.
 func (l *lister) status(p place) status {
 	if old, ok := l.known[p.path]; ok && old.stamp == p.stamp && old.State == finished {
 		return old
@@ -90,23 +101,29 @@ const (
 	sweepKind = "sweep"
 )
 
-// find searches for runs and sweeps.
-func find(dir string) (found []place) {
-	folder.Search(dir, func(path string) bool {
-		switch _, err := os.Stat(filepath.Join(path, folder.Config)); {
-		case sweep.Is(path):
-			found = append(found, place{path, sweepKind, stampOf(path, sweep.ResultsFile)})
-		case err == nil:
-			found = append(found, place{path, runKind, stampOf(path, folder.Config, folder.Metrics, folder.State)})
-		default:
-			return false
-		}
-		return true
-	})
+// places finds the runs and sweeps.
+func (l *lister) places() (found []place) {
+	folders := l.folders
+	if folders == nil {
+		folders = []string{""}
+	}
+	for _, sub := range folders {
+		folder.Search(filepath.Join(l.dir, sub), func(path string) bool {
+			switch _, err := os.Stat(filepath.Join(path, folder.Config)); {
+			case sweep.Is(path):
+				found = append(found, place{path, sweepKind, stampOf(path, sweep.ResultsFile)})
+			case err == nil:
+				found = append(found, place{path, runKind, stampOf(path, folder.Config, folder.Metrics, folder.State)})
+			default:
+				return false
+			}
+			return true
+		})
+	}
 	return found
 }
 
-// row is a line of the list.
+// row returns the line of a run or sweep in the list.
 func (s status) row(dir string, p place) row {
 	relative, err := filepath.Rel(dir, p.path)
 	if err != nil {
@@ -115,9 +132,200 @@ func (s status) row(dir string, p place) row {
 	r := row{Path: filepath.ToSlash(relative), Kind: p.kind, Link: link(p.kind, dir, p.path), Model: s.Model, Dataset: s.Dataset, State: string(s.State),
 		Epoch: s.Epoch, Epochs: s.Epochs}
 	r.Loss, _ = s.Metrics.Number("loss")
-	r.Error, _ = s.Metrics.Number("val_mse")
+	r.Metric, r.Value = measure(s.Metrics)
 	if !s.Modified.IsZero() {
 		r.Modified = s.Modified.Unix()
 	}
 	return r
+}
+
+// status is the status of a run or a sweep.
+type status struct {
+	train.Status
+	Dataset string
+	stamp   string // of the files it was read from
+}
+
+// The states that pages treat differently.
+const (
+	training = train.Training
+	finished = train.Finished
+)
+
+// statusOf reads the status of a run; its Model is empty if there is none.
+func statusOf(path string) status {
+	s := status{Status: train.StatusOf(path)}
+	if name, err := strconv.Unquote(s.Settings["dataset.name"]); err == nil {
+		s.Dataset = name
+	}
+	return s
+}
+
+// sweepStatus summarises a sweep: its epochs are trials.
+func sweepStatus(path string) status {
+	r, err := sweep.Read(path)
+	if err != nil {
+		return status{Status: train.Status{Run: path, State: train.Damaged, Problem: err.Error()}}
+	}
+	s := status{Status: train.Status{Run: path, Model: r.Sweep, State: finished, Epochs: len(r.Trials)}}
+	for _, t := range r.Trials {
+		if t.Metrics == nil {
+			s.State = train.Interrupted
+			continue
+		}
+		s.Epoch++
+		s.Dataset = t.Metrics.Dataset
+		s.take(t.Metrics.Values)
+	}
+	if s.State == train.Interrupted && folder.Held(path) {
+		s.State = training
+	}
+	s.Modified = modified(path, sweep.ResultsFile)
+	return s
+}
+
+// take keeps the measure of a trial if it is the best one.
+func (s *status) take(of metrics.Values) {
+	name, value := measure(of)
+	was, ok := s.Metrics.Number(name)
+	if name != "" && (!ok || (value > was) == strings.HasSuffix(name, "accuracy")) {
+		s.Metrics.Set(name, value)
+	}
+}
+
+// measure returns the accuracy of a classifier, otherwise the error of the reconstruction. name is "" if there is neither.
+func measure(of metrics.Values) (name string, value float64) {
+	for _, v := range of {
+		head, ok := strings.CutSuffix(strings.TrimPrefix(v.Name, "val_"), "accuracy")
+		if ok && (head == "" || strings.HasSuffix(head, ".")) && v.Missing == "" {
+			return v.Name, v.Number
+		}
+	}
+	for _, name := range []string{"val_mse", "mse"} {
+		if value, ok := of.Number(name); ok {
+			return name, value
+		}
+	}
+	return "", 0
+}
+
+// text describes the state in a line.
+func (s status) text() string {
+	text := fmt.Sprintf("%s: epoch %d of %d", s.State, s.Epoch, s.Epochs)
+	if loss, ok := s.Metrics.Number("loss"); ok {
+		text += fmt.Sprintf(", loss %.4g", loss)
+	}
+	if name, value := measure(s.Metrics); name != "" {
+		text += fmt.Sprintf(", %s %.4g", name, value)
+	}
+	return text
+}
+
+// modified returns when a file was last written, the zero time if it is missing.
+func modified(path, name string) (t time.Time) {
+	if info, err := os.Stat(filepath.Join(path, name)); err == nil {
+		t = info.ModTime()
+	}
+	return t
+}
+
+// stream calls look until the reader leaves, and sends what it returns as an event with data; nothing for the event "".
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, look func() (event string, data any, err error)) {
+	control := http.NewResponseController(w)
+	w.Header().Set("Content-Type", "text/event-stream")
+	_, _ = fmt.Fprint(w, ": connected\n\n")
+	_ = control.Flush()
+	timer := time.NewTicker(s.options.Every)
+	defer timer.Stop()
+	for {
+		event, data, err := look()
+		if err != nil { // the files are being replaced or are gone: the next look decides
+			event = ""
+		}
+		if event != "" {
+			text, err := json.Marshal(data)
+			if err != nil {
+				return
+			}
+			if _, err := fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, text); err != nil || control.Flush() != nil {
+				return
+			}
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// runEvents sends the curves of a run whenever it has a new epoch, and the end of its training.
+func (s *Server) runEvents(w http.ResponseWriter, r *http.Request) {
+	path, err := s.findKind(r, func(path string) bool { return statusOf(path).Model != "" })
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	was := ""
+	var before status
+	s.stream(w, r, func() (string, any, error) {
+		at := statusOf(path)
+		stamp := fmt.Sprint(stampOf(path, folder.Metrics), at.State)
+		if stamp == was {
+			return "", nil, nil
+		}
+		charts, err := page.ChartsOf(path)
+		if err != nil {
+			return "", nil, err
+		}
+		was = stamp
+		ended := before.State == training && at.State != training
+		before = at
+		return "run", map[string]any{"charts": charts, "text": at.text(), "ended": ended}, nil
+	})
+}
+
+// sweepEvents reports that a sweep has new results.
+func (s *Server) sweepEvents(w http.ResponseWriter, r *http.Request) {
+	path, err := s.findKind(r, sweep.Is)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	was := stampOf(path, sweep.ResultsFile)
+	s.stream(w, r, func() (string, any, error) {
+		stamp := stampOf(path, sweep.ResultsFile)
+		if stamp == was {
+			return "", nil, nil
+		}
+		was = stamp
+		return "sweep", map[string]any{}, nil
+	})
+}
+
+// listEvents sends all rows of the list, then those that have changed: a browser that connects again has missed some.
+func (s *Server) listEvents(w http.ResponseWriter, r *http.Request) {
+	var was map[string]row
+	s.stream(w, r, func() (string, any, error) {
+		var changed []row
+		here := map[string]row{}
+		for _, r := range s.list.rows() {
+			here[r.Path] = r
+			if r != was[r.Path] {
+				changed = append(changed, r)
+			}
+		}
+		var gone []string
+		for path := range was {
+			if _, ok := here[path]; !ok {
+				gone = append(gone, path)
+			}
+		}
+		first := was == nil
+		was = here
+		if len(changed) == 0 && len(gone) == 0 && !first {
+			return "", nil, nil
+		}
+		return "list", map[string]any{"rows": changed, "gone": gone, "whole": first}, nil
+	})
 }

@@ -89,12 +89,27 @@ func TestOnlyTheFolderIsServed(t *testing.T) {
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, "served", "broken"), 0o700), os.WriteFile(filepath.Join(dir, "served", "broken", "config.toml"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
+	for link, to := range map[string]string{"out": filepath.Join(dir, "outside"), "in": "same"} {
+		if err := os.Symlink(to, filepath.Join(dir, "served", link)); err != nil {
+			t.Skip(err)
+		}
+	}
 	server := serve(t, filepath.Join(dir, "served"), ui.Options{})
-	for path, want := range map[string]int{"/": 200, "/run/empty": 404, "/run/..%2foutside": 404, "/run/": 404, "/sweep/empty": 404, "/compare?run=..%2foutside&run=empty": 404,
+	for path, want := range map[string]int{"/run/out": 404, "/run/in": 200, "/events/run/out": 404, "/compare?run=out&run=same": 404,
+		"/run/a%00b": 400, "/sweep/a%00b": 400, "/events/run/%00": 400, "/compare?run=%00&run=same": 400,
+		"/": 200, "/run/empty": 404, "/run/..%2foutside": 404, "/run/": 404, "/sweep/empty": 404, "/compare?run=..%2foutside&run=empty": 404,
 		"/compare": 400, "/compare?run=same&run=same": 400, "/run/same": 200, "/events/run/empty": 404, "/other": 404} {
 		if got, text := answer(t, "GET", server.URL+path, nil); got != want {
 			t.Errorf("GET %s: got %d %.100s, want %d", path, got, text, want)
 		}
+	}
+	if got, text := answer(t, "GET", server.URL+"/run/unknown", nil); got != http.StatusNotFound || !strings.Contains(text, "there is no such run") {
+		t.Errorf("an unknown run: got %d %s", got, text)
+	}
+	if r, err := http.Get(server.URL + "/"); err != nil || !strings.Contains(r.Header.Get("Content-Security-Policy"), "frame-ancestors 'none'") {
+		t.Errorf("no policy: %v", err)
+	} else {
+		r.Body.Close()
 	}
 	if got, text := answer(t, "GET", server.URL+"/run/broken", nil); got != http.StatusInternalServerError || !strings.Contains(text, "is not the declaration of one model") {
 		t.Errorf("a damaged run: got %d %s", got, text)
@@ -133,5 +148,17 @@ func TestATokenIsNeeded(t *testing.T) {
 func TestAFolderThatIsNotThereIsAnError(t *testing.T) {
 	if _, err := ui.New(filepath.Join(t.TempDir(), "missing"), ui.Options{}); err == nil {
 		t.Error("a missing folder is served")
+	}
+}
+
+func TestOnlyTheNamedFoldersAreListed(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"runs/one", "sweeps/two", "other/three"} {
+		swimmers(t, filepath.Join(dir, name), "1", nil)
+	}
+	server := serve(t, dir, ui.Options{Folders: []string{"runs", "sweeps", "missing"}})
+	_, text := answer(t, "GET", server.URL, nil)
+	if !strings.Contains(text, `"path":"runs/one"`) || !strings.Contains(text, `"path":"sweeps/two"`) || strings.Contains(text, "three") {
+		t.Errorf("the list: %.600s", text)
 	}
 }

@@ -1,14 +1,15 @@
 // Package ui serves the pages of a folder of runs and sweeps over HTTP, and the progress of trainings by server-sent events. It
-// writes nothing. It is what `tessera ui` starts.
+// writes nothing. `tessera ui` starts a [Server].
 package ui
 
 import (
+	"bytes"
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -17,50 +18,58 @@ import (
 	"sync"
 	"time"
 
+	"tessera/internal/loopback"
+	"tessera/show/comparison"
 	"tessera/show/page"
+	"tessera/sweep"
 	"tessera/train/folder"
 )
 
-// Options say how runs are served.
+// Options configure a server.
 type Options struct {
 	page.Options
-	Token string // that every request needs; "" for none
-	// AnyHost accepts requests under any name of this machine. Without it only names of the machine itself are accepted, so that no
-	// web page can read the runs through a name that it controls.
+	Token string // required of every request; "" for none
+	// AnyHost accepts every Host header. Without it only names of this machine are accepted: otherwise a web page could read the runs
+	// through a name that it controls.
 	AnyHost bool
+	Folders []string      // sub-folders that are listed; nil lists all
 	Every   time.Duration // between two checks of the files; 0 takes half a second
 }
 
 // Server serves one folder.
 type Server struct {
 	dir     string
+	real    string // dir as an absolute path without symbolic links
 	options Options
 	list    lister
 
 	measuring sync.Mutex // one page at a time is measured: it takes all threads
 	mu        sync.Mutex
-	pages     map[string]kept
+	pages     map[string]rendered
 }
 
-// kept is a page that was rendered, and the state of the files it was made of.
-type kept struct {
+// rendered is a page, and the state of the files it was made of.
+type rendered struct {
 	stamp string
 	page  []byte
 }
 
 // New returns a server of the runs and sweeps in a folder and its sub-folders.
 func New(dir string, o Options) (*Server, error) {
-	info, err := os.Stat(dir)
-	if err != nil {
-		return nil, fmt.Errorf("live: %w", err)
+	real, err := filepath.Abs(dir)
+	if err == nil {
+		real, err = filepath.EvalSymlinks(real)
 	}
-	if !info.IsDir() {
-		return nil, fmt.Errorf("live: %s: is a file; give the folder of runs", dir)
+	if err != nil {
+		return nil, fmt.Errorf("ui: %w", err)
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("ui: %s: is a file; give the folder of runs", dir)
 	}
 	if o.Every == 0 {
 		o.Every = time.Second / 2
 	}
-	return &Server{dir: dir, options: o, list: lister{dir: dir, known: map[string]status{}}, pages: map[string]kept{}}, nil
+	return &Server{dir: dir, real: real, options: o, list: lister{dir: dir, folders: o.Folders, known: map[string]status{}}, pages: map[string]rendered{}}, nil
 }
 
 // Handler answers the requests.
@@ -76,19 +85,20 @@ func (s *Server) Handler() http.Handler {
 	return s.guarded(mux)
 }
 
-// cookie holds the token once it was given.
+// cookie is the name of the cookie that holds the token.
 const cookie = "tessera-token"
 
-// guarded refuses requests without the token, and those under a foreign name.
+// guarded refuses requests without the token and those for another host.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("X-Frame-Options", "DENY")
+		h.Set("Content-Security-Policy", "frame-ancestors 'none'; base-uri 'none'; form-action 'self'; object-src 'none'") // pages restrict more
 		h.Set("Cache-Control", "no-store")
-		if !s.options.AnyHost && !ownName(r.Host) {
-			http.Error(w, "this name is not of this machine: use http://127.0.0.1 with the port", http.StatusForbidden)
+		if !s.options.AnyHost && !loopback.Host(r.Host) {
+			http.Error(w, "host: got a name of another machine; use http://127.0.0.1 with the port", http.StatusForbidden)
 			return
 		}
 		if s.options.Token != "" {
@@ -107,23 +117,13 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	})
 }
 
-// ownName reports whether a host of a request names this machine itself.
-func ownName(host string) bool {
-	name, _, err := net.SplitHostPort(host)
-	if err != nil {
-		name = host
-	}
-	ip := net.ParseIP(strings.Trim(name, "[]"))
-	return name == "localhost" || ip != nil && ip.IsLoopback()
-}
-
 // valid compares a token in constant time: the time depends on neither token.
 func (s *Server) valid(token string) bool {
 	given, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.options.Token))
 	return subtle.ConstantTimeCompare(given[:], want[:]) == 1
 }
 
-// tokenOf is the token of a request.
+// tokenOf returns the token of a request.
 func tokenOf(r *http.Request) string {
 	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		return token
@@ -134,6 +134,7 @@ func tokenOf(r *http.Request) string {
 	return ""
 }
 
+// withoutToken returns the address of a request without its token.
 func withoutToken(u *url.URL) string {
 	q := u.Query()
 	q.Del("token")
@@ -144,15 +145,35 @@ func withoutToken(u *url.URL) string {
 // errNotHere says that the folder has no such run or sweep.
 var errNotHere = errors.New("there is no such run or sweep in this folder")
 
-// find returns the folder of a path below the served one. Hidden folders are not served.
+// find returns the folder of a path below the served one. Hidden folders, and links that leave the served folder, are not served.
 func (s *Server) find(path string) (string, error) {
 	if path == "" {
 		path = "."
 	}
-	if !filepath.IsLocal(filepath.FromSlash(path)) || strings.Contains("/"+path, "/.") && path != "." {
+	if strings.ContainsRune(path, 0) {
+		return "", refused{errors.New("path: got a NUL character")}
+	}
+	local := filepath.FromSlash(path)
+	if !filepath.IsLocal(local) || strings.Contains("/"+path, "/.") && path != "." {
 		return "", errNotHere
 	}
-	return filepath.Join(s.dir, filepath.FromSlash(path)), nil
+	real, err := filepath.EvalSymlinks(filepath.Join(s.real, local))
+	if err != nil {
+		return "", errNotHere
+	}
+	if inside, err := filepath.Rel(s.real, real); err != nil || !filepath.IsLocal(inside) {
+		return "", errNotHere
+	}
+	return filepath.Join(s.dir, local), nil
+}
+
+// findKind returns the folder of a request, which must satisfy is.
+func (s *Server) findKind(r *http.Request, is func(path string) bool) (string, error) {
+	path, err := s.find(r.PathValue("path"))
+	if err == nil && !is(path) {
+		err = errNotHere
+	}
+	return path, err
 }
 
 // refused is an error of a request, not of the files.
@@ -167,4 +188,172 @@ func fail(w http.ResponseWriter, err error) {
 		code = http.StatusBadRequest
 	}
 	http.Error(w, err.Error(), code)
+}
+
+// send answers with a page.
+func send(w http.ResponseWriter, text []byte) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(text) // fails if the reader is gone
+}
+
+// cached answers with a page that is made again only if its files have changed. If several readers ask for the same page at once, it
+// is made for the first one.
+func (s *Server) cached(w http.ResponseWriter, key, stamp string, make func(*bytes.Buffer) error) {
+	text, ok := s.fresh(key, stamp)
+	if !ok {
+		var err error
+		if text, err = s.render(key, stamp, make); err != nil {
+			fail(w, err)
+			return
+		}
+	}
+	send(w, text)
+}
+
+// render makes a page, unless another reader has made it in the meantime.
+func (s *Server) render(key, stamp string, make func(*bytes.Buffer) error) ([]byte, error) {
+	s.measuring.Lock()
+	defer s.measuring.Unlock()
+	if text, ok := s.fresh(key, stamp); ok {
+		return text, nil
+	}
+	var b bytes.Buffer
+	if err := make(&b); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pages) >= mostPages {
+		clear(s.pages)
+	}
+	s.pages[key] = rendered{stamp, b.Bytes()}
+	return b.Bytes(), nil
+}
+
+// fresh returns a page that was made of files with that stamp.
+func (s *Server) fresh(key, stamp string) (text []byte, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	have, ok := s.pages[key]
+	return have.page, ok && have.stamp == stamp
+}
+
+// mostPages bounds the pages in memory.
+const mostPages = 32
+
+// index answers with the list of runs and sweeps.
+func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
+	var b bytes.Buffer
+	rows := s.list.rows()
+	if rows == nil {
+		rows = []row{}
+	}
+	name, err := filepath.Abs(s.dir)
+	if err != nil {
+		name = s.dir
+	}
+	if err := page.WriteList(&b, name, rows); err != nil {
+		fail(w, err)
+		return
+	}
+	send(w, b.Bytes())
+}
+
+// run answers with the report of a run.
+func (s *Server) run(w http.ResponseWriter, r *http.Request) {
+	path, err := s.find(r.PathValue("path"))
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	at := statusOf(path)
+	if at.Model == "" {
+		if _, err := os.Stat(filepath.Join(path, folder.Config)); err == nil { // the list has it
+			fail(w, errors.New(at.Problem))
+		} else {
+			fail(w, errNotHere)
+		}
+		return
+	}
+	o := s.options.Options
+	o.Quick = at.State == training
+	s.cached(w, r.URL.Path, fmt.Sprint(stampOf(path, folder.Config, folder.Model, folder.Best, folder.Metrics), o.Quick), func(b *bytes.Buffer) error {
+		one, err := page.ReadRun(context.WithoutCancel(r.Context()), path, o) // for the next reader too
+		if err != nil {
+			return err
+		}
+		return (&page.Report{Runs: []*page.Run{one}, Live: "/events" + r.URL.EscapedPath()}).Write(b)
+	})
+}
+
+// sweep answers with the page of a sweep.
+func (s *Server) sweep(w http.ResponseWriter, r *http.Request) {
+	path, err := s.findKind(r, sweep.Is)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	s.cached(w, r.URL.Path, stampOf(path, sweep.ResultsFile), func(b *bytes.Buffer) error {
+		one, err := page.ReadSweep(context.WithoutCancel(r.Context()), path, s.options.Options)
+		if err != nil {
+			return err
+		}
+		one.Live = "/events" + r.URL.EscapedPath()
+		for i := range one.Trials {
+			if trial := sweep.TrialPath(path, one.Trials[i].Name); statusOf(trial).Model != "" {
+				one.Trials[i].Link = link("run", s.dir, trial)
+			}
+		}
+		return one.Write(b)
+	})
+}
+
+// compare answers with the comparison of the runs that the query names.
+func (s *Server) compare(w http.ResponseWriter, r *http.Request) {
+	var paths []string
+	stamp := ""
+	for _, name := range r.URL.Query()["run"] {
+		path, err := s.find(name)
+		if err == nil && statusOf(path).Model == "" {
+			err = errNotHere
+		}
+		if err != nil {
+			fail(w, err)
+			return
+		}
+		paths = append(paths, path)
+		stamp += stampOf(path, folder.Config, folder.Model, folder.Best)
+	}
+	if len(paths) < 2 {
+		http.Error(w, "choose two or more runs to compare", http.StatusBadRequest)
+		return
+	}
+	s.cached(w, "compare?"+r.URL.RawQuery, stamp, func(b *bytes.Buffer) error {
+		o := comparison.Options{Split: s.options.Split, Metrics: s.options.Metrics, Open: s.options.Open}
+		t, err := comparison.Compare(context.WithoutCancel(r.Context()), paths, o)
+		if err != nil {
+			return refused{err}
+		}
+		return (&page.Comparison{Table: t, Live: true}).Write(b)
+	})
+}
+
+// link returns the address of a run or sweep.
+func link(kind, dir, path string) string {
+	relative, err := filepath.Rel(dir, path)
+	if err != nil {
+		return ""
+	}
+	return (&url.URL{Path: "/" + kind + "/" + filepath.ToSlash(relative)}).EscapedPath()
+}
+
+// stampOf changes when one of the files changes.
+func stampOf(path string, names ...string) string {
+	var b strings.Builder
+	for _, name := range names {
+		if info, err := os.Stat(filepath.Join(path, name)); err == nil {
+			fmt.Fprintf(&b, "%s %d %d;", name, info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return b.String()
 }

@@ -17,8 +17,8 @@ class ListView {
       { name: "data", value: r => r.dataset, text: r => r.dataset },
       { name: "state", value: r => r.state, text: r => r.kind === "sweep" ? "sweep, " + r.state : r.state },
       { name: "epochs", value: r => r.epoch, text: r => r.kind === "sweep" ? `${r.epoch} of ${r.epochs} trials` : `${r.epoch} of ${r.epochs}` },
-      { name: "loss", value: r => r.loss, text: r => r.loss ? number(r.loss) : "-" },
-      { name: "val_mse", value: r => r.error, text: r => r.error ? number(r.error) : "-" },
+      { name: "loss", value: r => r.loss, text: r => r.loss ? number(r.loss) : "" },
+      { name: "measured", value: r => r.value, text: r => r.metric ? `${r.metric} ${number(r.value)}` : "" },
       { name: "changed", value: r => r.modified, text: r => r.modified ? localTime(r.modified) : "-" },
     ];
     document.getElementById("list-filter").addEventListener("input", () => this.draw());

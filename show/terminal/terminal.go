@@ -38,7 +38,7 @@ func Protocols() []string {
 }
 
 // Detect returns what a terminal can show, by its environment variables: a terminal is not asked, because its answer could mix with
-// what is typed. Within tmux and screen, and where nothing is known, it is half blocks.
+// typed input. Within tmux and screen, and for unknown terminals, it is half blocks.
 func Detect(env func(string) string) Protocol {
 	term, program := env("TERM"), env("TERM_PROGRAM")
 	switch {
@@ -62,7 +62,7 @@ func Detect(env func(string) string) Protocol {
 }
 
 // ErrNoPicture says that atoms are not images.
-var ErrNoPicture = errors.New("preview: the atoms are not images")
+var ErrNoPicture = errors.New("terminal: the atoms are not images")
 
 // The size of a picture.
 const (
@@ -87,7 +87,7 @@ func Atoms(w io.Writer, a *metrics.Atoms, p Protocol, columns int) (shown int, e
 	if p == Blocks || p == Greys {
 		shown, err = blocks(&b, a, p, columns)
 	} else {
-		shown, err = whole(&b, a, p)
+		shown, err = pictures(&b, a, p)
 	}
 	if err != nil {
 		return 0, err
@@ -96,8 +96,8 @@ func Atoms(w io.Writer, a *metrics.Atoms, p Protocol, columns int) (shown int, e
 	return shown, err
 }
 
-// whole draws a picture by one of the protocols for pictures.
-func whole(b *bytes.Buffer, a *metrics.Atoms, p Protocol) (int, error) {
+// pictures draws a picture by one of the protocols for pictures.
+func pictures(b *bytes.Buffer, a *metrics.Atoms, p Protocol) (int, error) {
 	n := min(a.Count, perRow*mostRows)
 	width := min(n, perRow) * (a.Shape[1] + pictureGap)
 	picture, err := grid(a, n, min(n, perRow), max(1, wide/width), (width+wide-1)/wide)
@@ -175,4 +175,124 @@ func drawn(a *metrics.Atoms, i, shrink int) (*image.RGBA, error) {
 		}
 	}
 	return figures.Pixels(shape, figures.Signed, small)
+}
+
+// blocks draws atoms with half blocks: the upper pixel is the colour of the character, the lower one that of its ground.
+func blocks(b *bytes.Buffer, a *metrics.Atoms, p Protocol, columns int) (int, error) {
+	shrink := (max(a.Shape[0], a.Shape[1]) + blockSide - 1) / blockSide
+	width, height := a.Shape[1]/shrink, a.Shape[0]/shrink
+	if width < 1 || height < 1 {
+		return 0, ErrNoPicture
+	}
+	perLine := (columns + 1) / (width + 1)
+	if perLine < 1 {
+		return 0, nil // the terminal is too narrow for one atom
+	}
+	n := min(a.Count, perLine*blockRows)
+	for first := 0; first < n; first += perLine {
+		var line []*image.RGBA
+		for i := first; i < min(n, first+perLine); i++ {
+			one, err := drawn(a, i, shrink)
+			if err != nil {
+				return 0, err
+			}
+			line = append(line, one)
+		}
+		if first > 0 {
+			b.WriteByte('\n')
+		}
+		for y := 0; y < height; y += 2 {
+			for i, one := range line {
+				if i > 0 {
+					b.WriteString(" ")
+				}
+				for x := range width {
+					halves(b, p, one, x, y)
+				}
+				b.WriteString("\x1b[0m")
+			}
+			b.WriteByte('\n')
+		}
+	}
+	return n, nil
+}
+
+// halves draws the pixels (x, y) and (x, y+1).
+func halves(b *bytes.Buffer, p Protocol, one *image.RGBA, x, y int) {
+	upper, lower := one.RGBAAt(x, y), color.RGBA{}
+	if y+1 < one.Rect.Dy() {
+		lower = one.RGBAAt(x, y+1)
+	}
+	if p == Greys {
+		fmt.Fprintf(b, "\x1b[38;5;%d;48;5;%dm▀", grey(upper), grey(lower))
+		return
+	}
+	fmt.Fprintf(b, "\x1b[38;2;%d;%d;%d;48;2;%d;%d;%dm▀", upper.R, upper.G, upper.B, lower.R, lower.G, lower.B)
+}
+
+// grey is the nearest of the colours 232 to 255, which are greys from dark to light.
+func grey(c color.RGBA) int {
+	return 232 + (int(c.R)*299+int(c.G)*587+int(c.B)*114)*23/255000
+}
+
+// A sixel picture has at most this many levels of each primary colour, so that its palette has at most 216 colours.
+const sixelLevels = 6
+
+// sixel writes a picture as sixels: bands of six rows, and within a band, for every colour, one character for each column.
+func sixel(b *bytes.Buffer, picture *image.RGBA) {
+	width, height := picture.Rect.Dx(), picture.Rect.Dy()
+	fmt.Fprintf(b, "\x1bPq\"1;1;%d;%d", width, height)
+	defined := map[int]bool{}
+	for top := 0; top < height; top += 6 {
+		var order []int // the colours of the band
+		used := map[int][]byte{}
+		for y := top; y < min(top+6, height); y++ {
+			for x := range width {
+				c := sixelColor(picture.RGBAAt(x, y))
+				if used[c] == nil {
+					used[c] = make([]byte, width)
+					order = append(order, c)
+				}
+				used[c][x] |= 1 << (y - top)
+			}
+		}
+		for i, c := range order {
+			if i > 0 {
+				b.WriteByte('$') // back to the left of the band
+			}
+			if !defined[c] {
+				defined[c] = true
+				r, g, l := c/(sixelLevels*sixelLevels), c/sixelLevels%sixelLevels, c%sixelLevels
+				fmt.Fprintf(b, "#%d;2;%d;%d;%d", c, percent(r), percent(g), percent(l))
+			}
+			fmt.Fprintf(b, "#%d", c)
+			runs(b, used[c])
+		}
+		b.WriteByte('-')
+	}
+	b.WriteString("\x1b\\")
+}
+
+// sixelColor is the number of the nearest colour of the palette.
+func sixelColor(c color.RGBA) int {
+	level := func(v uint8) int { return (int(v)*(sixelLevels-1) + 127) / 255 }
+	return (level(c.R)*sixelLevels+level(c.G))*sixelLevels + level(c.B)
+}
+
+func percent(level int) int { return level * 100 / (sixelLevels - 1) }
+
+// runs writes sixels, equal ones as their number.
+func runs(b *bytes.Buffer, sixels []byte) {
+	for i := 0; i < len(sixels); {
+		n := 1
+		for i+n < len(sixels) && sixels[i+n] == sixels[i] {
+			n++
+		}
+		if c := sixels[i] + '?'; n > 3 {
+			fmt.Fprintf(b, "!%d%c", n, c)
+		} else {
+			b.Write(bytes.Repeat([]byte{c}, n))
+		}
+		i += n
+	}
 }

@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestAdviceAboutUselessUnitsFitsTheirCause(t *testing.T) {
+	b := newBench(t)
+	rows := "a,b,c\n"
+	for i := range 100 {
+		rows += fmt.Sprintf("%d,%d,%d\n", i%3, 5000+97*(i%10), i%7)
+	}
+	b.write("wide.csv", rows)
+	b.write("models.toml", smallModels+`
+[model.wide]
+dataset   = { name = "csv", images = "wide.csv" }
+encoder   = [{ kind = "dense", units = 30 , activation = "relu" }]
+train     = { epochs = 1 }
+`)
+	for set, want := range map[string]string{
+		"optimizer.learning_rate=1000": "what helps: lower optimizer.learning_rate: it is 1000, and the default of adam is 0.001",
+		"optimizer.learning_rate=1e-9": "what helps: raise optimizer.learning_rate",
+		"train.batch=100000":           "what helps: lower train.batch: it is 100000, and there are 256 fitted images",
+	} {
+		b.contains(set, b.must(0, "train", "small", "--epochs", "2", "--set", set, "--quiet").stderr, want)
+	}
+	b.contains("unscaled columns", b.must(0, "train", "wide", "--quiet").stderr, `what helps: write scale = "standardise"`,
+		"hint: 30 units for 90 fitted samples")
+}
+
+func TestCheckReportsTheDataErrorsOfAllModelsWithTheirPlaces(t *testing.T) {
+	b := newBench(t)
+	b.write("good.csv", "m [mV],w,kind\n"+strings.Repeat("1,2,a\n3,5,b\n", 10))
+	b.write("bad.csv", "m,w\n1,x\n")
+	b.write("models.toml", `
+[model.good]
+dataset = { name = "csv", images = "good.csv", labels = "kind" }
+encoder = [{ kind = "dense", units = 2 }]
+[model.bad]
+dataset = { name = "csv", images = "bad.csv" }
+encoder = [{ kind = "dense", units = 2 }]
+[model.unlabelled]
+dataset = { name = "csv", images = "good.csv", labels = "sort" }
+encoder = [{ kind = "dense", units = 2 }]
+`)
+	r := b.must(exitData, "check")
+	b.contains("check", r.stderr, `models.toml:6:`, `model "bad": dataset: csv: bad.csv: cannot be read: line 2, column "w"`, `models.toml:9:`, `model "unlabelled": dataset: csv: good.csv`)
+	columns := "2 values (m [mV], w), labels kind, names -"
+	b.contains("check", r.stdout, `model "good": `+columns)
+	b.contains("summary", b.must(0, "summary", "good").stdout, "samples: "+columns)
+	b.contains("train", b.must(0, "train", "good", "--epochs", "1").stderr, "samples "+columns)
+}
+
+func TestListShowsOnePart(t *testing.T) {
+	b := newBench(t)
+	for args, want := range map[string]string{"layers dense": "layers\n  dense", "dense": "layers\n  dense", "datasets csv": "datasets\n  csv", "mse": "losses\n  mse"} {
+		text := b.must(0, strings.Fields("list "+args)...).stdout
+		if !strings.HasPrefix(text, want) || strings.Count(text, "\n") > 30 || strings.Contains(text, "keys of several") {
+			t.Errorf("list %s:\n%s", args, text)
+		}
+	}
+	var all map[string][]struct{ Name string }
+	if err := json.Unmarshal([]byte(b.must(0, "list", "losses", "mse", "--json").stdout), &all); err != nil || len(all) != 1 || len(all["losses"]) != 1 {
+		t.Errorf("got %v, %v", all, err)
+	}
+	b.contains("a typo", b.must(exitUsage, "list", "layers", "dens").stderr, `unknown "dens": did you mean "dense"?`)
+	text := b.must(0, "list", "losses").stdout
+	b.contains("losses", text, "also  on = \"code\", weight = 1.0", "keys of several losses")
+	if n := strings.Count(text, "factor of the term"); n != 1 {
+		t.Errorf("weight is described %d times", n)
+	}
+}
+
+func TestNamesStayInTheirLine(t *testing.T) {
+	b := newBench(t)
+	b.write("models.toml", "[model.\"a\\nb\"]\nencoder = [{ kind = \"dense\", units = 2 }]\n")
+	b.contains("list", b.must(0, "list", "models", "-f", "models.toml").stdout, "  a\\u000ab")
+	b.contains("eval", b.must(exitUsage, "eval", "x\ny").stderr, "tessera: x\\u000ay: no such folder\n")
+	b.contains("summary", b.must(0, "summary", "a\nb").stdout, "a\\u000ab\n")
+}
+
+func TestWordsOfOtherProgramsAreUnderstood(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "train", "small", "--epochs", "1")
+	for args, want := range map[string]string{
+		"train small --lr 0.1":     "--set optimizer.learning_rate=",
+		"train small --gpu":        "models run on the CPU",
+		"train small --resume":     "`tessera resume RUN` continues a run",
+		"train other.toml":         "as in `tessera train MODEL -f other.toml`",
+		"train small --batch-size": "--set train.batch=",
+	} {
+		b.contains(args, b.must(exitUsage, strings.Fields(args)...).stderr, want)
+	}
+	for _, name := range []string{"pytorch", "torch", "numpy"} {
+		b.must(0, "export", "runs/small", "--to", name, "-o", name)
+	}
+	if b.read("torch") != b.read("pytorch") || !b.exists("numpy") {
+		t.Error("aliases write other files")
+	}
+	b.contains("rank", b.must(0, "rank", "nmf", "-f", "shipped", "--ranks", "2,4", "--set", "dataset=bars").stdout, "components")
+}
+
+func TestEvalOfAClassifierShowsWhatApplies(t *testing.T) {
+	b := newBench(t)
+	b.flowers()
+	trained := b.must(0, "train", "flowers").stdout
+	measured := b.must(0, "eval", "runs/flowers").stdout
+	for what, text := range map[string]string{"train": trained, "eval": measured} {
+		if strings.Contains(text, "mse") || strings.Contains(text, " -") || strings.Index(text, "accuracy") > strings.Index(text, "hoyer") {
+			t.Errorf("%s:\n%s", what, text)
+		}
+	}
+	b.contains("a metric that was named", b.must(0, "eval", "runs/flowers", "--metrics", "mse").stdout, "mse")
+}
