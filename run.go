@@ -146,9 +146,14 @@ func (r *Run) ValueNames(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Range is the least and the largest value of the samples that the run was fitted to, before they were scaled; 0 and 1 for bytes
-// and for runs of earlier versions.
-func (r *Run) Range() (low, high float32) { return r.span[0], r.span[1] }
+// Range returns the smallest and the largest value of the fitted samples before they were scaled: 0 and 1 for bytes. The zero Run
+// has none.
+func (r *Run) Range() (low, high float32) {
+	if r == nil {
+		return 0, 0
+	}
+	return r.span[0], r.span[1]
+}
 
 // Atoms implements [metrics.Coder]. The zero Run has none.
 func (r *Run) Atoms() *metrics.Atoms {
@@ -287,9 +292,11 @@ func (r *Run) PredictionOf(head string, logits []float32, n int) *Prediction {
 	return p
 }
 
-// ClassNames returns the names of n classes as the data set of the training had them, or their numbers where it had none.
-func (r *Run) ClassNames(n int) []string {
-	names := slices.Clone(r.classes[:min(n, len(r.classes))])
+// ClassNames returns the names of n classes in the data set of the training, or their numbers if it has no names.
+func (r *Run) ClassNames(n int) (names []string) {
+	if r != nil {
+		names = slices.Clone(r.classes[:min(n, len(r.classes))])
+	}
 	for i := len(names); i < n; i++ {
 		names = append(names, strconv.Itoa(i))
 	}

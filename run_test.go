@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"tessera"
+	"tessera/attack"
+	"tessera/data"
 	"tessera/train"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
@@ -247,5 +249,45 @@ func TestAnOldRunWithoutItsRecordIsNotResumedOnOtherThreads(t *testing.T) {
 	}
 	if err := resume(tessera.Options{Threads: 1, Backend: tessera.Engine}); err != nil {
 		t.Error("with threads and back end given: ", err)
+	}
+}
+
+func TestANilRunAndTheZeroRunPanicNowhere(t *testing.T) {
+	ctx := context.Background()
+	for of, r := range map[string]*tessera.Run{"nil": nil, "zero": {}} {
+		for name, call := range map[string]func() error{
+			"Encode":         func() error { _, err := r.Encode(nil); return err },
+			"Decode":         func() error { _, err := r.Decode(nil); return err },
+			"ValueNames":     func() error { _, err := r.ValueNames(ctx); return err },
+			"WithAtoms":      func() error { _, err := r.WithAtoms(nil); return err },
+			"Value":          func() error { _, err := r.Value("code", nil); return err },
+			"Predict":        func() error { _, err := r.Predict("", nil); return err },
+			"Evaluate":       func() error { _, err := r.Evaluate(ctx, nil); return err },
+			"EvaluateOn":     func() error { _, err := r.EvaluateOn(ctx, data.TestSplit, nil); return err },
+			"EvaluateSample": func() error { _, err := r.EvaluateSample(ctx, nil, nil); return err },
+			"EvaluateImages": func() error { _, err := r.EvaluateImages(ctx, "", nil, nil); return err },
+			"Report":         func() error { _, err := r.Report(ctx, nil); return err },
+			"Attack":         func() error { _, err := r.Attack(ctx, []attack.Attack{attack.Default()}, 0); return err },
+			"Images":         func() error { _, err := r.Images(ctx); return err },
+			"Sample":         func() error { _, err := r.Sample(ctx, data.TestSplit); return err },
+			"Parts":          func() error { _, err := r.Parts(ctx); return err },
+			"Encoder":        func() error { _, err := r.Encoder(tessera.EncoderOptions{}); return err },
+		} {
+			calmly(t, of+" "+name, func() error {
+				err := call()
+				if err == nil {
+					t.Errorf("%s: %s gives no error", of, name)
+				}
+				return nil
+			})
+		}
+		calmly(t, of, func() error {
+			if low, high := r.Range(); low != 0 || high != 0 || r.Shape() != nil || r.Units() != 0 || r.Atoms() != nil || r.LastWeight() != nil ||
+				r.Values() != nil && r != nil && len(r.Values()) != 2 || r.ClassHeads() != nil || len(r.ClassNames(2)) != 2 {
+				t.Errorf("the %s run knows something", of)
+			}
+			r.PredictionOf("", nil, 0)
+			return r.Close()
+		})
 	}
 }

@@ -254,13 +254,8 @@ func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, e
 	if result.Run == "" { // rank 0 has it
 		return &Run{Result: result, team: team}, nil
 	}
-	trained, err := train.Open(result.Run)
-	if err != nil {
-		team.Close()
-		return nil, err
-	}
-	r := o.newRun(trained, result.Run, backend, team)
-	r.Result, r.origin = result, train.Origin(result.Run, trained.Spec.Dataset.Source, nil)
+	r := o.newRun(result.Trained, result.Run, backend, team)
+	r.Result, r.origin = result, train.Origin(result.Run, r.Model.Dataset.Source, nil)
 	return r, nil
 }
 

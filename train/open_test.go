@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -366,6 +367,44 @@ func TestRunsWithoutAPlaceAreNumbered(t *testing.T) {
 		}
 		if r.Run != filepath.Join("runs", want) {
 			t.Errorf("got %s, want %s", r.Run, want)
+		}
+	}
+}
+
+// The model of a result is computed in memory; it is the model of the folder, to the bit.
+func TestTheModelOfAResultIsThatOfItsFolder(t *testing.T) {
+	texts := map[string]*config.Model{"last epoch": model(t, everything, "hook.early_stopping=false"), "best epoch": model(t, everything), "average": model(t, everything, averaged),
+		"full batch": model(t, searched, "train.epochs=2")}
+	for kind := range fitted {
+		texts[kind] = baseline(t, kind)
+	}
+	for name, m := range texts {
+		r := trained(t, m, Options{})
+		finished, err := Resume(context.Background(), r.Run, Options{Backend: tape.Backend{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := Open(r.Run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range []*Trained{r.Trained, finished.Trained} {
+			if string(config.Fill(got.Spec)) != string(config.Fill(want.Spec)) || got.Path != want.Path || got.Epoch != want.Epoch || got.Step != want.Step ||
+				!reflect.DeepEqual(got.Scaling, want.Scaling) || got.Range != want.Range || !slices.Equal(got.Classes, want.Classes) {
+				t.Errorf("%s: got %s, epoch %d, step %d, %v, %v", name, got.Path, got.Epoch, got.Step, got.Scaling, got.Range)
+			}
+			if want.Baseline != nil {
+				if !reflect.DeepEqual(got.Baseline.State(), want.Baseline.State()) {
+					t.Errorf("%s: another state", name)
+				}
+				continue
+			}
+			for i, p := range want.Parameters {
+				q := got.Parameters[i]
+				if q.Path != p.Path || q.Frozen != p.Frozen || q.Trainable != p.Trainable || !slices.Equal(q.Data, p.Data) {
+					t.Errorf("%s: %s differs", name, p.Path)
+				}
+			}
 		}
 	}
 }

@@ -242,11 +242,28 @@ func (s *session) encode(d derived) (folder.File, error) {
 // result describes how the run ended.
 func (s *session) result() (*Result, error) {
 	r := &Result{Run: s.run, Epochs: s.progress.Epoch, Step: s.progress.Step, StoppedEarly: s.progress.Stopped}
-	k, err := s.learner.kept()
-	if k != nil {
-		r.BestEpoch, r.BestError = k.Epoch, k.Error
+	best, err := s.learner.kept()
+	if err != nil {
+		return nil, err
+	}
+	if best != nil {
+		r.BestEpoch, r.BestError = best.Epoch, best.Error
+	}
+	if s.processes.leads() {
+		r.Trained, err = s.trained()
 	}
 	return r, err
+}
+
+// trained returns the model that [Open] reads from the run's folder.
+func (s *session) trained() (*Trained, error) {
+	all, err := s.learner.derived()
+	if err != nil {
+		return nil, err
+	}
+	first := all[0] // the best epoch, if a hook selects one
+	s.samples.add(first.file)
+	return open(s.spec, s.folder.Join(first.name), first.file)
 }
 
 // repair removes files and lines that do not belong to the run's state: metrics that a killed process left, and the best

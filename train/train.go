@@ -102,7 +102,8 @@ type Result struct {
 	StoppedEarly    bool   // by early stopping, or because a baseline or lbfgs converged
 	BestEpoch       int    // epoch of best.safetensors; 0 without early stopping
 	BestError       float64
-	AlreadyFinished bool // the run was already finished: nothing was done
+	AlreadyFinished bool     // the run was already finished: nothing was done
+	Trained         *Trained // the model that [Open] reads from the folder; nil in processes other than rank 0
 }
 
 // Run trains a new run of spec. Before the first step its folder is complete, with a checkpoint of step 0; after an earlier
@@ -231,8 +232,11 @@ func Resume(ctx context.Context, run string, o Options) (*Result, error) {
 	defer s.close()
 	if s.finished() {
 		r, err := s.result()
+		if err != nil {
+			return nil, err
+		}
 		r.AlreadyFinished = true
-		return r, err
+		return r, nil
 	}
 	return s.train(ctx)
 }
