@@ -73,7 +73,7 @@ func ReadManifest(path string) (*Manifest, error) {
 		err = errors.New("it has no trials")
 	}
 	if err != nil {
-		return nil, checkpoint.Errorf(at, "%s; copy it again, or write it again with `tessera sweep NAME --emit`", damage(err))
+		return nil, checkpoint.Errorf(at, "%s", damage(err))
 	}
 	return m, nil
 }
@@ -111,11 +111,7 @@ func (s *Sweep) Emit(m Manifest, files ...folder.File) error {
 // text is the file.
 func (m Manifest) text() ([]byte, error) {
 	m.SHA256 = sealed.Open
-	text, err := json.MarshalIndent(m, "", "  ")
-	text = append(text, '\n')
-	if err == nil {
-		err = sealed.Seal(text)
-	}
+	text, err := sealed.Document(m)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", ManifestFile, err)
 	}
@@ -151,7 +147,7 @@ func (m *Manifest) Matches(s *Sweep, places ...int) error {
 	for i, place := range places {
 		if i >= len(s.Trials) || s.Trials[i].ID != m.Trials[place].ID {
 			const problem = "the trial of place %d is not the one that was declared (%s): the data have other checksums, or another version of " +
-				"the program wrote it (%s, this is %s); restore them, or write the manifest again with `tessera sweep NAME --emit` into another folder"
+				"the program wrote it (%s, this is %s)"
 			return checkpoint.Mismatchf(filepath.Join(s.Path, ManifestFile), problem, place, m.Trials[place].ID, m.Program, machine.Version())
 		}
 	}
@@ -193,11 +189,7 @@ func (s *Sweep) Task(ctx context.Context, t *Trial) (*metrics.Result, error) {
 
 // recordFailure writes the failure of a trial.
 func (s *Sweep) recordFailure(t *Trial) error {
-	text, err := json.MarshalIndent(failure{t.ID, t.problem(), sealed.Open}, "", "  ")
-	text = append(text, '\n')
-	if err == nil {
-		err = sealed.Seal(text)
-	}
+	text, err := sealed.Document(failure{t.ID, t.problem(), sealed.Open})
 	if err != nil {
 		return err
 	}

@@ -237,7 +237,7 @@ func TestAManifestIsRefusedIfOneBitIsWrong(t *testing.T) {
 			t.Fatal(err)
 		}
 		var of *checkpoint.Error
-		if _, err := ReadManifest(dir); !errors.As(err, &of) || !strings.Contains(err.Error(), "--emit") {
+		if _, err := ReadManifest(dir); !errors.As(err, &of) {
 			t.Fatalf("got %v", err)
 		}
 	}

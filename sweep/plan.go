@@ -272,32 +272,25 @@ func (s *Sweep) timeTrial(ctx context.Context, one *shape, t *Trial, copies int,
 	if err := cmp.Or(errs...); err != nil { // copies have the same one
 		return fmt.Errorf("trial %s: %w", t.ID, err)
 	}
-	one.pace, one.evaluation, one.memory = means(paces), meanOf(evaluations), max(0, most-before)/int64(copies)
+	one.pace, one.evaluation = means(paces, evaluations)
+	one.memory = max(0, most-before) / int64(copies)
 	return nil
 }
 
 // means are the mean times of several copies.
-func means(paces []train.Pace) train.Pace {
-	p := paces[0]
-	of := func(get func(train.Pace) time.Duration) time.Duration {
-		var all []time.Duration
-		for _, one := range paces {
-			all = append(all, get(one))
+func means(paces []train.Pace, evaluations []time.Duration) (p train.Pace, evaluation time.Duration) {
+	p = paces[0]
+	mean := func(of func(i int) time.Duration) (sum time.Duration) {
+		for i := range paces {
+			sum += of(i)
 		}
-		return meanOf(all)
+		return sum / time.Duration(len(paces))
 	}
-	p.Start = of(func(p train.Pace) time.Duration { return p.Start })
-	p.Step = of(func(p train.Pace) time.Duration { return p.Step })
-	p.End = of(func(p train.Pace) time.Duration { return p.End })
-	p.Checkpoint = of(func(p train.Pace) time.Duration { return p.Checkpoint })
-	return p
-}
-
-func meanOf(all []time.Duration) (sum time.Duration) {
-	for _, d := range all {
-		sum += d
-	}
-	return sum / time.Duration(len(all))
+	p.Start = mean(func(i int) time.Duration { return paces[i].Start })
+	p.Step = mean(func(i int) time.Duration { return paces[i].Step })
+	p.End = mean(func(i int) time.Duration { return paces[i].End })
+	p.Checkpoint = mean(func(i int) time.Duration { return paces[i].Checkpoint })
+	return p, mean(func(i int) time.Duration { return evaluations[i] })
 }
 
 // timeOne times a trial in a temporary folder: some steps, then the evaluation of the untrained model.

@@ -99,11 +99,7 @@ func (o *StandaloneTrial) measure(ctx context.Context, backend ir.Backend, split
 
 // keep writes the metrics of a trial, also those that are not applicable, into a file of its folder.
 func (o *StandaloneTrial) keep(file string, kept keptMetrics) error {
-	text, err := json.MarshalIndent(kept, "", "  ")
-	text = append(text, '\n')
-	if err == nil {
-		err = sealed.Seal(text)
-	}
+	text, err := sealed.Document(kept)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}

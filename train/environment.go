@@ -53,11 +53,7 @@ func (s *job) environment() ([]byte, error) {
 // text is the contents of env.json.
 func (e Environment) text() ([]byte, error) {
 	e.SHA256 = sealed.Open
-	text, err := json.MarshalIndent(e, "", "  ")
-	text = append(text, '\n')
-	if err == nil {
-		err = sealed.Seal(text)
-	}
+	text, err := sealed.Document(e)
 	if err != nil {
 		return nil, fmt.Errorf("env.json: %w", err)
 	}

@@ -12,7 +12,6 @@ import (
 	"tessera/internal/hugepages"
 	"tessera/kernel"
 	"tessera/optim"
-	"tessera/parallel/collective"
 	"tessera/parallel/team"
 	"tessera/train/checkpoint"
 )
@@ -489,7 +488,7 @@ func (s *stepper) divide(m *moved) {
 	size := s.processes.size()
 	limits := make([]int, size+1)
 	for r := range size {
-		_, to := collective.Share(blocks, r, size)
+		_, to := team.EvenShare(blocks, r, size)
 		limits[r+1] = min(to*optim.NormBlock, len(m.Data))
 	}
 	g := &m.gathering

@@ -91,7 +91,7 @@ func joinedGroup(ctx context.Context, o mpi.Options) (*mpi.Group, error) {
 	}
 }
 
-// member is this process as one of several that mpirun or srun started; alone without a group.
+// member is this process within the group that mpirun or srun started. Without a group the process is alone.
 type member struct {
 	group  *mpi.Group
 	quiet  bool // another process writes the messages
@@ -99,7 +99,7 @@ type member struct {
 	run    string // folder of the training, "" if unknown
 }
 
-// began prints the processes of a training. The number of threads of a run that resumes is that of its beginning.
+// began prints the number of processes and threads of a training. A resumed run has the threads with which it began.
 func (m *member) began(stderr io.Writer, threads int) {
 	if m.group == nil {
 		return
@@ -128,7 +128,8 @@ func (m *member) code(ctx context.Context, err error, code int) int {
 
 type memberKey struct{}
 
-// joinable returns the context in which a command can join a group, and the outputs of this process: of several, rank 0 writes.
+// joinable returns the context in which a command can join a group, and the outputs of this process. Only rank 0 of several processes
+// writes.
 func joinable(ctx context.Context, args []string, stdout, stderr io.Writer) (*member, context.Context, io.Writer, io.Writer) {
 	m := &member{stderr: stderr}
 	if l, ok := mpi.Launched(); ok && l.Rank > 0 && distributes(args) {
@@ -154,7 +155,7 @@ func memberOf(cmd *cobra.Command) *member {
 	return &member{}
 }
 
-// follows reports whether this process is not the one that reads models.toml and prints results.
+// follows reports whether another process reads models.toml and prints results.
 func (m *member) follows() bool { return m.group != nil && m.group.Rank() > 0 }
 
 // done leaves the group after a training.
@@ -165,9 +166,10 @@ func (m *member) done() error {
 	return m.group.Close()
 }
 
-// tell reports an error to the other processes before it is printed. It returns where to print: the first process that is left
-// speaks for rank 0; a process that could not join a group speaks for itself, unless the launcher ends all because of rank 0.
-func (m *member) tell(ctx context.Context, err error, stderr io.Writer) io.Writer {
+// announce sends an error to the other processes before it is printed, and returns the output to print it to. If rank 0 is lost, the first
+// remaining process prints. A process that could not join a group prints its own error, unless the launcher ends it because of
+// rank 0.
+func (m *member) announce(ctx context.Context, err error, stderr io.Writer) io.Writer {
 	switch {
 	case err == nil || m.group == nil && !m.quiet:
 		return stderr
@@ -193,7 +195,7 @@ func (m *member) tell(ctx context.Context, err error, stderr io.Writer) io.Write
 	return stderr
 }
 
-// grace is how long a process that failed waits for rank 0 to print the error.
+// grace is the time for which a failed process waits until rank 0 has printed the error.
 const grace = 2 * time.Second
 
 // end ends all processes after an error.

@@ -76,7 +76,8 @@ var outcomes = []outcome{
 	{is(tessera.ErrNoGradients), exitUsage, seeHelp},
 	{of[*mpi.SetupError](), exitUsage, seeHelp},
 	{of[*train.Different](), exitUsage, seeHelp},
-	{is(fleet.ErrLost, fleet.ErrNoServer), exitLost, nil},
+	{is(fleet.ErrLost), exitLost, nil},
+	{is(fleet.ErrNoServer), exitLost, says("start the server or `tessera sweep NAME --listen`, and check address and firewall")},
 	{of[*sweep.Failed](), exitSweep, nil},
 	{of[incomplete](), exitSweep, nil},
 	{of[*table.Diagnostics](), exitConfig, nil},
@@ -243,6 +244,13 @@ func aboutCheckpoint(f failure) string {
 		} else {
 			lines = append(lines, fmt.Sprintf("a run cannot resume without its state: restore a copy, or train it again with `tessera train MODEL -f %s`",
 				filepath.Join(filepath.Dir(damaged.Path), folder.Config)))
+		}
+	}
+	if errors.As(f.err, &damaged) && filepath.Base(damaged.Path) == sweep.ManifestFile {
+		if damaged.Mismatch {
+			lines = append(lines, "restore the data, or write the manifest again with `tessera sweep NAME --emit` into another folder")
+		} else {
+			lines = append(lines, "copy the manifest again, or write it again with `tessera sweep NAME --emit`")
 		}
 	}
 	if errors.Is(f.err, fs.ErrPermission) {

@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 	if err = plainly(err); err == nil {
 		err = out.err
 	}
-	return together.code(ctx, err, explain(failure{err, command, together.run}, together.tell(ctx, err, stderr)))
+	return together.code(ctx, err, explain(failure{err, command, together.run}, together.announce(ctx, err, stderr)))
 }
 
 // parsing matches the prefix that Go's parse functions add to the error of a flag's value.

@@ -151,13 +151,14 @@ func ballast() []byte {
 	return make([]byte, 16<<20)
 }
 
-// limitMemory has the garbage collector run more often near the memory of the models and that of all requests: without a limit,
-// garbage takes as much again.
+// limitMemory has the garbage collector run more often near the memory of the models, twice for a reload, and of all requests: without
+// a limit, garbage takes as much again.
 func limitMemory(requests int64) {
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
+		runtime.GC()
 		var now runtime.MemStats
 		runtime.ReadMemStats(&now)
-		debug.SetMemoryLimit(int64(now.Sys-now.HeapReleased) + requests + requests/8)
+		debug.SetMemoryLimit(int64(now.Sys-now.HeapSys+2*now.HeapAlloc) + requests + requests/8)
 	}
 }
 

@@ -68,7 +68,7 @@ func supervise(args []string) (code int, ok bool) {
 	return cmd.ProcessState.ExitCode(), true
 }
 
-// yield waits for mpirun to end this process, for a time.
+// yield gives mpirun some time to end this process.
 func yield(stopped context.Context, most time.Duration) {
 	select {
 	case <-stopped.Done():

@@ -130,7 +130,7 @@ func (f *sweepFlags) job(s *sweep.Sweep, tasks int) (scheduler.Job, error) {
 	return job, nil
 }
 
-// printJob says what was written and what comes next.
+// printJob prints the written files and the next commands.
 func (f *sweepFlags) printJob(cmd *cobra.Command, s *sweep.Sweep, job scheduler.Job, scripts []scheduler.File) error {
 	out := cmd.OutOrStdout()
 	done := 0
@@ -191,7 +191,7 @@ func (f *sweepFlags) gather(cmd *cobra.Command, name string) error {
 	return nil
 }
 
-// census prints how many trials are in which state, those that are not done, and how to run them.
+// census prints the number of trials in each state, the unfinished trials, and the commands that run them.
 func (f *sweepFlags) census(cmd *cobra.Command, s *sweep.Sweep, m *sweep.Manifest, all []sweep.Gathered) error {
 	out := cmd.ErrOrStderr()
 	count := map[sweep.State]int{}
@@ -232,7 +232,7 @@ func (f *sweepFlags) census(cmd *cobra.Command, s *sweep.Sweep, m *sweep.Manifes
 	return nil
 }
 
-// mostListed bounds the list of trials of which nothing but their number is worth knowing.
+// mostListed is the largest number of waiting trials that are listed one by one.
 const mostListed = 20
 
 // warnOfKernels warns if the trials were trained by different kernels: the last bits depend on them.
@@ -256,7 +256,7 @@ func warnOfKernels(cmd *cobra.Command, all []sweep.Gathered) {
 	warn(cmd, "the trials were trained with different kernels: "+strings.Join(names, ", ")+"; their last bits differ from those of one machine")
 }
 
-// repeat are the commands that run indices again.
+// repeat returns the commands that run indices again.
 func repeat(dir string, m *sweep.Manifest, indices []int) (lines []string) {
 	job := scheduler.Job{Tasks: m.Tasks(), PerJob: m.PerJob}
 	arrays, limits, scripts := map[string][]int{}, map[string]string{}, []string{}

@@ -15,7 +15,7 @@ import (
 	"tessera/train/folder"
 )
 
-// indexVariables are the environment variables by which schedulers tell a task its index.
+// indexVariables are the environment variables in which schedulers give a task its index.
 var indexVariables = []string{"SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"}
 
 // trialFlags are the flags of trial.
@@ -77,7 +77,7 @@ func (f *trialFlags) trial(cmd *cobra.Command, args []string) error {
 	return f.run(cmd, s, index, show)
 }
 
-// run does the trials of an index, one after the other; one that fails does not stop the next.
+// run runs the trials of an index, one after another. A failed trial does not stop the next one.
 func (f *trialFlags) run(cmd *cobra.Command, s *sweep.Sweep, index int, show *progress) error {
 	failed := 0
 	for _, t := range s.Trials {
@@ -136,8 +136,8 @@ func manifest(dir string) (*sweep.Manifest, error) {
 	return m, err
 }
 
-// declaredAgain returns the sweep of a manifest with some of its trials, or all. Trials whose identities are not those of the manifest
-// are refused.
+// declaredAgain returns the sweep of a manifest with some or all of its trials. Trials with other identities than in the manifest are an
+// error.
 func declaredAgain(cmd *cobra.Command, dir, dataDir string, m *sweep.Manifest, o sweep.Options, places ...int) (*sweep.Sweep, error) {
 	spec, err := m.Declare(places...)
 	if err != nil {
@@ -155,11 +155,11 @@ func declaredAgain(cmd *cobra.Command, dir, dataDir string, m *sweep.Manifest, o
 	return s, m.Matches(s, places...)
 }
 
-// lockedTrial is the error of a trial that another process works on: a task of the same index that has not ended yet.
+// lockedTrial reports a trial that another process works on: an earlier task of the same index.
 type lockedTrial struct{ error }
 
 // Unwrap gives the cause.
 func (e lockedTrial) Unwrap() error { return e.error }
 
-// incomplete is the error of trials that failed or are not there yet.
+// incomplete reports trials that failed or are not done yet.
 type incomplete struct{ error }

@@ -44,7 +44,7 @@ type Options struct {
 
 	MaxImages int   // images of one request; default, and at most, Queue
 	MaxBody   int64 // bytes of the body of a request; default 32 MiB
-	MaxMemory int64 // bytes of the bodies, images, results and responses of all requests; a request beyond is answered 429; default 256 MiB
+	MaxMemory int64 // bytes of the bodies, images, results and responses of all requests; a request beyond is answered 429; default 192 MiB
 	MaxHeader int   // bytes of the header of a request; default 64 KiB
 	MaxConns  int   // open connections, others wait; default 4096
 
@@ -95,7 +95,7 @@ func (o *Options) complete() error {
 }
 
 // DefaultMemory is the default of [Options].MaxMemory.
-const DefaultMemory = 256 << 20
+const DefaultMemory = 192 << 20
 
 // set gives a field its default and returns an error for a negative value.
 func set[T int | int64 | time.Duration](field *T, name string, standard T) error {

@@ -1,6 +1,6 @@
 // Package batches runs any number of rows through programs of a few fixed batch sizes, from any number of goroutines.
 //
-// The result of a row has the same bits in every call: [New] measures which batch sizes round alike and drops the others.
+// The result of a row has the same bits in every call: [New] finds out which batch sizes round equally and drops the others.
 package batches
 
 import (
@@ -17,7 +17,7 @@ import (
 type Program interface {
 	// Run returns the results of a whole batch. They are valid until the next Run.
 	Run(rows []float32) (results []float32, err error)
-	// Close frees what the program holds.
+	// Close frees the resources of the program.
 	Close() error
 }
 
@@ -49,7 +49,7 @@ type bucket struct {
 	made   int
 }
 
-// worker is a program and the batch that is padded for it.
+// worker is a program and its padded batch.
 type worker struct {
 	program Program
 	padded  []float32
@@ -58,7 +58,7 @@ type worker struct {
 // ErrClosed means that the pool is closed.
 var ErrClosed = errors.New("closed")
 
-// New returns a pool with one program of each size that it uses: those that round as the largest one does.
+// New returns a pool with one program for each batch size that rounds like the largest one.
 func New(o Options) (*Pool, error) {
 	sizes := slices.Compact(slices.Sorted(slices.Values(o.Sizes)))
 	switch {
@@ -187,7 +187,7 @@ func (b *bucket) give(w *worker) {
 	b.idle = append(b.idle, w)
 }
 
-// Programs is how many programs the pool has compiled.
+// Programs is the number of programs that the pool has compiled.
 func (p *Pool) Programs() int {
 	total := 0
 	for _, b := range p.sizes {
@@ -309,7 +309,7 @@ func (p *Pool) results(b *bucket, probes [3][]float32, shift int) (all [3][]floa
 	return all, nil
 }
 
-// gives reports whether batches of a size give these results for the probes, at every position and beside every other probe.
+// gives reports whether batches of a size return these results for the probes, at every position and next to every other probe.
 func (p *Pool) gives(b *bucket, probes, want [3][]float32) (bool, error) {
 	for shift := range probes {
 		got, err := p.results(b, probes, shift)

@@ -1,5 +1,5 @@
-// Package hugepages makes large slices whose memory the operating system may map in pages of 2 MiB. A product reads every
-// row of a wide weight on another page; with pages of 4 KiB most of its loads would wait for an address first.
+// Package hugepages allocates large slices whose memory the operating system may map in pages of 2 MiB. A matrix product reads every row of
+// a wide weight from another page; with pages of 4 KiB most loads would wait for the translation of an address.
 package hugepages
 
 import "unsafe"
@@ -7,8 +7,7 @@ import "unsafe"
 // page is the size of a huge page on every processor that this project has kernels for.
 const page = 2 << 20
 
-// Make is make([]T, n): zeros, under the garbage collector as always. Where the system has no huge pages or does not want
-// to give any, it is nothing else.
+// Make returns make([]T, n), in huge pages if the system provides them.
 func Make[T float32 | float64](n int) []T {
 	s := make([]T, n)
 	if n == 0 {

@@ -1,5 +1,5 @@
-// Package samefiles compares what sweeps leave behind: all files but those that record times or the machine. Two sweeps of
-// the same settings, on one machine or several, interrupted or not, must leave the same bytes.
+// Package samefiles compares the files of two sweeps, except those that record times or the machine. Two sweeps of the same settings must
+// have the same bytes, on one machine or several, interrupted or not.
 package samefiles
 
 import (
@@ -34,8 +34,8 @@ func Files(dir string) (map[string]string, error) {
 	return files, err
 }
 
-// Differ returns an error that names each file that differs, is missing or is left over. With unfinished, files (.new) may be
-// left over: a killed process leaves them, its successor replaces them.
+// Differ returns an error that names each file that differs, is missing or is superfluous. With unfinished, temporary files (.new) of killed
+// processes are allowed.
 func Differ(got, want map[string]string, unfinished bool) error {
 	var all []error
 	for _, name := range slices.Sorted(maps.Keys(want)) {

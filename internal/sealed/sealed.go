@@ -32,6 +32,16 @@ func Seal(text []byte) error {
 	return nil
 }
 
+// Document returns a value as an indented and sealed JSON document. Its last member is "sha256", with the value [Open].
+func Document(v any) ([]byte, error) {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	text = append(text, '\n')
+	return text, Seal(text)
+}
+
 // Check returns [ErrDamaged] unless the document is as it was sealed. A document without a checksum is damaged.
 func Check(text []byte) error {
 	copied := bytes.Clone(text)

@@ -64,6 +64,3 @@ func Len(values any) (int, error) {
 	}
 	return 0, fmt.Errorf("collective: got values of type %T, want []float32, []float64 or []uint64", values)
 }
-
-// Share is the range [from, to) of rank among n items that are divided as evenly as possible among size processes.
-func Share(n, rank, size int) (from, to int) { return n * rank / size, n * (rank + 1) / size }

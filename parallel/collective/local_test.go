@@ -148,19 +148,3 @@ func TestStepsDoNotAllocate(t *testing.T) {
 		t.Errorf("a sum allocates %v times", n)
 	}
 }
-
-func TestSharesCoverAllItems(t *testing.T) {
-	for _, n := range []int{0, 1, 3, 128} {
-		end := 0
-		for rank := range 4 {
-			from, to := collective.Share(n, rank, 4)
-			if from != end || to-from > (n+3)/4 {
-				t.Errorf("%d items: rank %d has [%d, %d)", n, rank, from, to)
-			}
-			end = to
-		}
-		if end != n {
-			t.Errorf("%d items: %d are covered", n, end)
-		}
-	}
-}

@@ -119,14 +119,6 @@ func (g *Group) meet() error {
 	return nil
 }
 
-// host is the machine of a rank.
-func (g *Group) host(rank int) string {
-	if rank < 0 || rank >= len(g.hosts) {
-		return "an unknown machine"
-	}
-	return g.hosts[rank]
-}
-
 // Rank implements [collective.Group].
 func (g *Group) Rank() int { return g.rank }
 
@@ -134,7 +126,12 @@ func (g *Group) Rank() int { return g.rank }
 func (g *Group) Size() int { return g.size }
 
 // Host is the name of a rank's machine.
-func (g *Group) Host(rank int) string { return g.host(rank) }
+func (g *Group) Host(rank int) string {
+	if rank < 0 || rank >= len(g.hosts) {
+		return "an unknown machine"
+	}
+	return g.hosts[rank]
+}
 
 // Version is the library's description of itself.
 func (g *Group) Version() string { return g.version }

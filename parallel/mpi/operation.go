@@ -8,6 +8,7 @@ import (
 
 	"tessera/kernel"
 	"tessera/parallel/collective"
+	"tessera/parallel/team"
 )
 
 // message is one point-to-point message of an operation.
@@ -108,7 +109,7 @@ func (o *operation) scratch(n int) view {
 func (o *operation) prepare() {
 	o.messages = o.messages[:0]
 	v, rank, size := o.values, o.group.rank, o.group.size
-	share := func(r int) (from, to int) { return collective.Share(v.n, r, size) }
+	share := func(r int) (from, to int) { return team.EvenShare(v.n, r, size) }
 	from, to := share(rank)
 	for _, receives := range []bool{true, false} {
 		for i := 1; i < size; i++ { // each begins with its neighbour: not all send to rank 0 first
@@ -159,7 +160,7 @@ func (o *operation) after() (more bool) {
 	case o.action == exchange:
 		o.combine(0, o.values.n)
 	case o.action == divide && o.phase == 0:
-		o.combine(collective.Share(o.values.n, o.group.rank, o.group.size))
+		o.combine(team.EvenShare(o.values.n, o.group.rank, o.group.size))
 		o.phase++
 		return true
 	case o.action == gather:

@@ -243,7 +243,7 @@ func (o *owner) receiveFailure() error {
 	o.recvDone = true // complete, or given up by the library
 	if err == nil && o.failureRecv.got == len(o.failureBuf) {
 		rank, code, text := o.failureBuf.decode()
-		o.peerFailure = &Failed{Rank: rank, Host: o.group.host(rank), Code: code, Text: text}
+		o.peerFailure = &Failed{Rank: rank, Host: o.group.Host(rank), Code: code, Text: text}
 	}
 	return o.peerFailure
 }
@@ -305,7 +305,7 @@ func (o *owner) lostRanks(op *operation) error {
 	}
 	slices.Sort(l.Ranks)
 	for _, r := range l.Ranks {
-		l.Hosts = append(l.Hosts, o.group.host(r))
+		l.Hosts = append(l.Hosts, o.group.Host(r))
 	}
 	return l
 }

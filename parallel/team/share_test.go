@@ -27,3 +27,19 @@ func TestSharesCoverEverythingOnceAndAreNearlyEqual(t *testing.T) {
 		}
 	}
 }
+
+func TestEvenSharesCoverAllItems(t *testing.T) {
+	for _, n := range []int{0, 1, 3, 128} {
+		end := 0
+		for thread := range 4 {
+			from, to := EvenShare(n, thread, 4)
+			if from != end || to-from > (n+3)/4 {
+				t.Errorf("%d items: thread %d has [%d, %d)", n, thread, from, to)
+			}
+			end = to
+		}
+		if end != n {
+			t.Errorf("%d items: %d are covered", n, end)
+		}
+	}
+}

@@ -145,10 +145,8 @@ func (a Access) refused(address string, err error) error {
 		return say("the server demands TLS; give --tls-ca")
 	case errors.As(err, &name):
 		return say(fmt.Sprintf("its certificate is not for %s; connect by a name or address that the certificate has (%s)", name.Host, named(name.Certificate)))
-	case errors.As(err, &certificate) && a.Authority != "", strings.Contains(text, "x509:") && a.Authority != "":
-		return say("its certificate is not trusted (" + text + "); give the --tls-ca that signed it, and check the clock of this machine if the certificate seems to have expired")
 	case errors.As(err, &certificate), strings.Contains(text, "x509:"):
-		return say("its certificate is not trusted (" + text + "); give --tls-ca, and check the clock of this machine if the certificate seems to have expired")
+		return say("its certificate is not trusted (" + text + "); give the --tls-ca that signed it, and check the clock of this machine if the certificate seems to have expired")
 	case strings.Contains(text, "tls:"), strings.Contains(text, "certificate required"):
 		return say("TLS failed (" + text + "); give --tls-ca, and --tls-cert and --tls-key if the server wants a certificate")
 	case strings.Contains(text, "protocol exception"), strings.Contains(text, "nats: no server info"), strings.Contains(text, "expected 'INFO'"), strings.Contains(text, "nats: Parser"), strings.Contains(text, "wrong proto"):
@@ -176,7 +174,7 @@ func absent(address string, err error) error {
 	if errors.As(err, &network) {
 		why = " (" + network.Err.Error() + ")"
 	}
-	return fmt.Errorf("%w at %s%s; start the server or `tessera sweep NAME --listen`, and check address and firewall", ErrNoServer, shown(address), why)
+	return fmt.Errorf("%w at %s%s", ErrNoServer, shown(address), why)
 }
 
 // mostConnections bounds the connections to the server of a sweep.
@@ -317,7 +315,6 @@ func (a Access) serverTLS() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.MinVersion = tls.VersionTLS12
 	if c.RootCAs != nil {
 		c.ClientCAs, c.ClientAuth = c.RootCAs, tls.RequireAndVerifyClientCert
 	}

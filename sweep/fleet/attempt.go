@@ -156,7 +156,7 @@ func (a *attempt) train(ctx context.Context, rec record, team *team.Team) (err e
 	if err = a.advance(ctx, one, team); !restored || !unreadable(err) {
 		return err
 	}
-	if err := a.beginAgain(ctx, err); err != nil {
+	if err := a.beginAgain(ctx, rec, err); err != nil {
 		return err
 	}
 	return a.advance(ctx, one, team)
@@ -178,13 +178,16 @@ func unreadable(err error) bool {
 }
 
 // beginAgain removes a checkpoint whose bytes are those that were sent, but whose contents cannot be used. why says so.
-func (a *attempt) beginAgain(ctx context.Context, why error) error {
+func (a *attempt) beginAgain(ctx context.Context, rec record, why error) error {
 	a.options.Log(fmt.Sprintf("%s: its checkpoint cannot be used: %s; it begins again", a, a.text(why)))
 	if err := a.options.Disk.RemoveAll(a.dir); err != nil {
 		return &folder.WriteError{Path: a.dir, Err: err}
 	}
 	var unusable *manifest
 	_, err := a.records.change(ctx, a.task.Trial, func(r *record) bool {
+		if r.Checkpoint == nil || r.Step != rec.Step { // another worker has sent a later one
+			return false
+		}
 		unusable, r.Step, r.Checkpoint = r.Checkpoint, 0, nil
 		return true
 	})
@@ -255,7 +258,7 @@ func (a *attempt) restore(ctx context.Context, rec record, one *sweep.Standalone
 		if ctx.Err() != nil {
 			return false, err
 		}
-		return false, a.beginAgain(ctx, err)
+		return false, a.beginAgain(ctx, rec, err)
 	}
 	held, err := folder.Create(a.dir, true, a.options.Disk, files...)
 	if err != nil {

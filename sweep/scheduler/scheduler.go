@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Job is an array of tasks that share the folder of a sweep. A task is `tessera trial FOLDER INDEX`.
+// Job is an array job whose tasks share the folder of a sweep. A task is `tessera trial FOLDER INDEX`.
 type Job struct {
 	Sweep    string // its name
 	Folder   string // of the sweep: an absolute path, on all machines the same
@@ -52,7 +52,7 @@ type slurmJob struct {
 	Logs        string
 }
 
-// Slurm returns the scripts of the job: one, or several where there are more tasks than one job may have.
+// Slurm returns the scripts of the job: one, or several if there are more tasks than one job may have.
 func (j Job) Slurm() ([]File, error) {
 	if err := j.check(); err != nil {
 		return nil, err
@@ -79,10 +79,10 @@ func (j Job) Script(index int) string {
 	return fmt.Sprintf("array-%d.sh", index/j.PerJob+1)
 }
 
-// limit is the most tasks at the same time in a script of Slurm.
+// limit matches the maximum number of concurrent tasks in a script of Slurm.
 var limit = regexp.MustCompile(`(?m)^#SBATCH --array=\S*(%\d+)`)
 
-// Limit returns the limit of tasks at the same time that a script of Slurm has, as sbatch takes it: "%2", or "" for none.
+// Limit returns the maximum number of concurrent tasks in a script of Slurm, in the syntax of sbatch: "%2", or "" for none.
 func Limit(script string) string {
 	if found := limit.FindStringSubmatch(script); found != nil {
 		return found[1]
@@ -102,7 +102,7 @@ func (j Job) Kubernetes() (File, error) {
 	return File{KubernetesFile, text}, err
 }
 
-// check refuses jobs without tasks, and paths that no script can contain.
+// check returns an error for a job without tasks and for paths that no script can contain.
 func (j Job) check() error {
 	if j.Tasks < 1 || j.PerJob < 1 || j.Parallel < 0 {
 		return fmt.Errorf("scheduler: got %d tasks, %d per job, %d at the same time; want > 0, > 0, >= 0", j.Tasks, j.PerJob, j.Parallel)
@@ -118,7 +118,7 @@ func (j Job) check() error {
 	return nil
 }
 
-// Label is the name of the job: the sweep's with what a name in Kubernetes may have, at most 63 characters.
+// Label is the name of the job: that of the sweep, with the characters and the length that Kubernetes allows.
 func (j Job) Label() string {
 	label := strings.Map(func(r rune) rune {
 		switch {
@@ -141,10 +141,10 @@ func filled(name string, data any) (string, error) {
 	return b.String(), err
 }
 
-// quoted is a text in single quotes, for a shell.
+// quoted returns a text in single quotes, for a shell.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// option is a path as sbatch reads it in a line #SBATCH.
+// option returns a path as sbatch reads it in a line #SBATCH.
 func option(path string) string {
 	if !strings.ContainsAny(path, " \t\"'\\#") {
 		return path
@@ -152,8 +152,8 @@ func option(path string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(path) + `"`
 }
 
-// Simulate returns how long tasks take on a number of cores that are equally fast: every core takes the next task, in their order,
-// as soon as it has finished one, as the workers of a sweep do. The result is the end of the last task.
+// Simulate returns the time until the last of the tasks ends on equally fast cores. As in a sweep, a core takes the next task, in the given
+// order, as soon as it has finished one.
 func Simulate(tasks []time.Duration, cores int) time.Duration {
 	free := make([]time.Duration, max(1, min(cores, len(tasks)))) // when each core has finished
 	var end time.Duration

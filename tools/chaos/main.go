@@ -35,7 +35,7 @@ func main() {
 	fmt.Print(report)
 }
 
-// options are what happens.
+// options are the faults and their numbers.
 type options struct {
 	trials, epochs, kills, workers int
 	least                          int // kills; fewer are an error

@@ -45,7 +45,7 @@ func (p *proxy) draw(n int) int {
 	return p.random.IntN(n)
 }
 
-// serve passes the bytes of one connection on.
+// serve forwards the bytes of one connection.
 func (p *proxy) serve(client *net.TCPConn) {
 	defer client.Close()
 	dialed, err := net.Dial("tcp", p.to)

@@ -50,7 +50,7 @@ func results(path string) (rows, failed int) {
 	return rows, failed
 }
 
-// report says what happened.
+// report describes the faults and their effects.
 func (f *fleet) report(single, took time.Duration, files int) string {
 	var b strings.Builder
 	rows, failed := results(filepath.Join(f.dir, "fleet"))

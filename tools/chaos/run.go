@@ -74,7 +74,7 @@ func (p *process) kill(pause time.Duration) bool {
 	return true
 }
 
-// fleet is everything that runs.
+// fleet is the coordinator and the workers.
 type fleet struct {
 	options
 	random      *rand.Rand

@@ -37,6 +37,7 @@ type subject struct {
 	model      string   // the shipped model that train is called with; "" for a sweep
 	args       []string // further arguments of train or sweep, which make it short
 	dataset    string   // name of the data set of a model
+	first      *subject // trained before, into runs/MODEL: the run that the model starts from; nil for none
 }
 
 // String names the subject as reports and exceptions do.
@@ -108,14 +109,20 @@ func (p program) plan(ctx context.Context, folder string) ([]subject, error) {
 		subjects = append(subjects, subject{kind: kindSweep, name: name, args: []string{
 			"--epochs", fmt.Sprint(sweepEpochs), "--set", fmt.Sprintf("dataset.limit=%d", fittedImages)}})
 	}
-	all := map[string]subject{}
+	all, starts := map[string]subject{}, map[string]string{} // the model whose run a model starts from
 	for _, name := range models {
 		settings, err := p.settings(ctx, folder, name)
 		if err != nil {
 			return nil, err
 		}
 		all[name] = subject{kind: kindModel, name: name, model: name, args: shortened(settings), dataset: settings["dataset.name"]}
+		starts[name], _ = strings.CutPrefix(settings["start.run"], "runs/")
 		subjects = append(subjects, all[name])
+	}
+	for i, s := range subjects {
+		if start, ok := all[starts[s.name]]; ok && s.kind == kindModel {
+			subjects[i].first = &start
+		}
 	}
 	return append(subjects, variantsOf(all)...), nil
 }

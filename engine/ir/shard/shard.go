@@ -20,16 +20,16 @@ import (
 
 	"tessera/engine/ir"
 	"tessera/internal/volume"
-	"tessera/parallel/collective"
+	"tessera/parallel/team"
 )
 
-// Rows is the range [from, to) of the images of a batch that a process holds: [collective.Share]. In a batch of fewer images
+// Rows is the range [from, to) of the images of a batch that a process holds: [team.EvenShare]. In a batch of fewer images
 // than processes every process holds all images, and the program is not partitioned.
 func Rows(batch, rank, size int) (from, to int) {
 	if batch < size {
 		return 0, batch
 	}
-	return collective.Share(batch, rank, size)
+	return team.EvenShare(batch, rank, size)
 }
 
 // Program is the program of one process.
