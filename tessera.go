@@ -128,6 +128,11 @@ func Train(ctx context.Context, m *config.Model, o Options) (*Run, error) {
 	if o.Epochs != 0 {
 		return nil, fmt.Errorf("tessera: Epochs: got %d, want 0 for a new run; set Train.Epochs of the model", o.Epochs)
 	}
+	if m != nil && m.Text() != nil {
+		if err := m.Verify(); err != nil {
+			return nil, fmt.Errorf("tessera: %w", err)
+		}
+	}
 	if m != nil && o.Images == nil {
 		o.Images, _ = m.Dataset.Source.(*data.Memory)
 	}
@@ -283,7 +288,7 @@ func Plan(m *graph.Model) (string, error) {
 	if m == nil || m.Spec == nil {
 		return "", errors.New("tessera: no model to plan: make one with graph.New")
 	}
-	p, err := m.Program(graph.Request{Batch: m.Spec.Train.Batch, Want: m.Trained(), Prepared: true})
+	p, err := m.Program(graph.Request{Batch: m.Spec.Train.Batch, Want: m.TrainingOutputs(), Prepared: true})
 	if err != nil {
 		return "", err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -171,11 +172,14 @@ func TestPartsSayWhatTheyAre(t *testing.T) {
 }
 
 func TestACancelledTrainingIsResumedToItsEnd(t *testing.T) {
-	m, err := tessera.Shipped().Model("swimmer-parts")
+	short, err := config.ParseSet("train.epochs=3")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Train.Epochs = 3
+	m, err := tessera.Shipped().Model("swimmer-parts", short)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	dir := t.TempDir() + "/run"
 	_, err = tessera.Train(ctx, m, tessera.Options{Out: dir, Report: func(p train.Progress) {
@@ -264,5 +268,25 @@ func TestOptionsThatMeanNothingAreErrors(t *testing.T) {
 		if _, err := tessera.Open(o.Out, o); err == nil || errors.Is(err, folder.ErrNotRun) {
 			t.Errorf("%+v: opening: %v", o, err)
 		}
+	}
+}
+
+// A run of the changed model could not be opened.
+func TestAModelThatWasChangedIsRefusedBeforeTheFirstStep(t *testing.T) {
+	m, err := tessera.Shipped().Model("bars-parts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Train.Epochs = 2
+	out := filepath.Join(t.TempDir(), "run")
+	r, err := tessera.Train(context.Background(), m, tessera.Options{Out: out, Threads: 1})
+	if err == nil {
+		_ = r.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "was changed after it was checked") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("the refused training left a folder")
 	}
 }

@@ -1,6 +1,6 @@
-// Package baselines has the methods that are not trained by gradients through a graph: principal components, k-means and
-// non-negative matrix factorisations. Each is a [metrics.Coder] from its first iteration on, so all metrics and figures of
-// auto-encoders apply.
+// Package baselines contains the methods that are not trained by gradients through a graph: principal components, k-means and
+// non-negative matrix factorisations. A [Method] is the declaration, a [Model] its fit, and [Fit] runs it. Every model is a
+// [metrics.Coder] from its first iteration on, so all metrics and figures of auto-encoders apply.
 //
 // A method is one file: a struct whose tagged fields are the keys of its table in models.toml, registered in
 // [config.Baselines], and an unexported model that fits it. X are n images of p pixels in rows, H their codes (n x k),
@@ -193,7 +193,7 @@ func TakesSigned(method Method, shape []int) bool {
 	return err != nil || !ok || f.takesSigned()
 }
 
-// ErrOtherImages means that a restored fit cannot resume with these images.
+// ErrOtherImages is the error of a restored fit that began with other images.
 var ErrOtherImages = errors.New("the images are not those that the saved fit began with")
 
 // acceptNonNegative refuses negative and non-finite values.

@@ -52,7 +52,7 @@ type onlineMethod interface {
 	first(sample []float32, n int) ([]float32, error)
 	// encode returns the codes of images for the atoms.
 	encode(images, atoms []float32, precision float64) []float32
-	// penalty is what the objective of images with those codes has beside their squared errors.
+	// penalty is what the objective of images with those codes adds to their squared errors: the regularisation term.
 	penalty(codes []float32) float64
 	// improve improves the atoms by A and B.
 	improve(f *factors)

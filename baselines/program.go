@@ -117,7 +117,7 @@ func (m *kmeans) expression(p *ir.Module, x *ir.Value) *ir.Value {
 	near := ir.Point(ir.Sub, x.Shape, x, row(p, "origin", s.origin))
 	g := &ir.Value{Op: ir.Product{TransB: true}, Args: []*ir.Value{near, parameter(p, "centres", []int{k, m.pixels}, s.centres)}, Shape: shape}
 	score := ir.Point(ir.Sub, shape, g, row(p, "half squares", s.halves))
-	best := ir.Reduce(ir.Largest, score, []int{x.Shape[0], 1}, 1)
+	best := ir.Reduce(ir.Max, score, []int{x.Shape[0], 1}, 1)
 	tied := ir.Point(ir.Eq, shape, score, ir.Broadcasted(best, shape))
 	before := make([]float32, k*k) // 1 in row i, column j where i < j
 	for i := range k {

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 	"sync"
+	"unicode"
 
 	"tessera/data"
 	"tessera/part/table"
@@ -26,12 +28,12 @@ type File struct {
 	images               *data.Memory                  // of a literal: the images of its data set in memory; else nil
 	twice                map[string][]table.Diagnostic // what is given twice, by the declaration in which it is
 
-	mutex    sync.Mutex
-	lineages map[string]*lineage
-	verdicts map[string][]table.Diagnostic // what is wrong with a model of the file as it stands
-	warnings map[string][]string           // of models without errors; see Warnings
-	clean    map[string]bool               // models that are sound, and all that they extend
-	judged   string                        // with which Dirs, and whether Trained
+	mutex     sync.Mutex
+	lineages  map[string]*lineage
+	diagnoses map[string][]table.Diagnostic // what is wrong with a model of the file as it stands
+	warnings  map[string][]string           // of models without errors; see Warnings
+	clean     map[string]bool               // models that are sound, and all that they extend
+	settings  string                        // with which Dirs, and whether Trained
 
 	suggested int // how often a model was suggested
 }
@@ -99,7 +101,7 @@ func (f *File) Check() error {
 		found = append(found, d)
 	}
 	for _, name := range f.models.Keys {
-		found = append(found, f.verdict(name)...)
+		found = append(found, f.cachedDiagnosis(name)...)
 	}
 	for _, name := range f.sweeps.Keys {
 		found = append(found, f.checkSweep(name)...)
@@ -118,7 +120,7 @@ func (f *File) Model(name string, sets ...Set) (*Model, error) {
 	if f.owner(name) == nil {
 		return nil, &UnknownModel{File: f.sources(), Name: name, Names: f.Names()}
 	}
-	if err := table.Report(f.sound(name)); err != nil {
+	if err := table.Report(f.diagnose(name)); err != nil {
 		return nil, err
 	}
 	changes := make([]table.Change, len(sets))
@@ -126,25 +128,25 @@ func (f *File) Model(name string, sets ...Set) (*Model, error) {
 		changes[i] = s.Change
 	}
 	m, found := f.build(name, changes)
-	if err := table.Report(f.blame(name, changes, "", found), sourcesOf(sets)...); err != nil {
+	if err := table.Report(f.attribute(name, changes, "", found), sourcesOf(sets)...); err != nil {
 		return nil, err
 	}
 	m.text = Fill(m)
 	return m, nil
 }
 
-// sound returns the errors of a model without changes, and of the models that it extends.
-func (f *File) sound(name string) (found []table.Diagnostic) {
-	f.judge()
+// diagnose returns the errors of a model without changes, and of the models that it extends.
+func (f *File) diagnose(name string) (found []table.Diagnostic) {
+	f.invalidate()
 	if owner := f.owner(name); owner != f && owner != nil {
-		return owner.sound(name)
+		return owner.diagnose(name)
 	}
 	chain := f.ancestors(name, f.clean)
 	for _, at := range chain {
-		found = append(append(found, f.twice[subject(at)]...), f.verdict(at)...)
+		found = append(append(found, f.twice[subject(at)]...), f.cachedDiagnosis(at)...)
 	}
 	if len(chain) > 0 {
-		found = append(found, f.soundAbove(chain[len(chain)-1])...)
+		found = append(found, f.diagnoseAbove(chain[len(chain)-1])...)
 	}
 	for _, at := range chain {
 		f.clean[at] = len(found) == 0
@@ -152,15 +154,15 @@ func (f *File) sound(name string) (found []table.Diagnostic) {
 	return found
 }
 
-// verdict returns the cached errors of a model without changes: a sweep needs them many times.
-func (f *File) verdict(name string) []table.Diagnostic {
-	f.judge()
-	found, ok := f.verdicts[name]
+// cachedDiagnosis returns the cached errors of a model without changes: a sweep needs them many times.
+func (f *File) cachedDiagnosis(name string) []table.Diagnostic {
+	f.invalidate()
+	found, ok := f.diagnoses[name]
 	if !ok {
 		var m *Model
 		m, found = f.build(name, nil)
 		found = append(found, misnamed("model", "runs", name, f.models.Child(name))...)
-		f.verdicts[name] = found
+		f.diagnoses[name] = found
 		if len(found) == 0 {
 			f.warnings[name] = m.Warnings()
 		}
@@ -175,26 +177,26 @@ func (f *File) Warnings(name string) []string {
 	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if len(f.sound(name)) > 0 {
+	if len(f.diagnose(name)) > 0 {
 		return nil
 	}
 	return f.warnings[name]
 }
 
-// judge discards verdicts that depend on changed settings of the file.
-func (f *File) judge() {
-	if judged := fmt.Sprintf("%q %v", f.Dirs, f.Trained); f.verdicts == nil || f.judged != judged {
-		f.verdicts, f.warnings, f.clean, f.judged = map[string][]table.Diagnostic{}, map[string][]string{}, map[string]bool{}, judged
+// invalidate discards diagnoses that depend on changed settings of the file.
+func (f *File) invalidate() {
+	if settings := fmt.Sprintf("%q %v", f.Dirs, f.Trained); f.diagnoses == nil || f.settings != settings {
+		f.diagnoses, f.warnings, f.clean, f.settings = map[string][]table.Diagnostic{}, map[string][]string{}, map[string]bool{}, settings
 	}
 	if f.base != nil {
 		f.base.Dirs, f.base.Trained = f.Dirs, f.Trained
-		f.base.judge()
+		f.base.invalidate()
 	}
 }
 
-// blame attributes errors of an otherwise valid model to the first change that causes one; later changes rarely
+// attribute attributes errors of an otherwise valid model to the first change that causes one; later changes rarely
 // remove an error. owner is the declaration of changes in the file, "" if all are --set arguments.
-func (f *File) blame(name string, changes []table.Change, owner string, found []table.Diagnostic) []table.Diagnostic {
+func (f *File) attribute(name string, changes []table.Change, owner string, found []table.Diagnostic) []table.Diagnostic {
 	misplaced := func(d table.Diagnostic) bool {
 		return d.At.Source == nil || d.At.Source.Set == "" && (owner == "" || d.Owner() != owner)
 	}
@@ -230,7 +232,7 @@ func (f *File) build(name string, changes []table.Change) (*Model, []table.Diagn
 		}
 		if all != nil {
 			lay := merging()
-			merged = lay.Lay("", merged, all)
+			merged = lay.Merge("", merged, all)
 			found = append(found, lay.Found...)
 		}
 		if d := nameless(merged.Child("dataset")); d != nil {
@@ -300,4 +302,249 @@ const mostListed = 12
 func (e *UnknownModel) Suggests() bool {
 	_, near := table.Nearest(e.Name, e.Names)
 	return near || len(e.Names) > 0 && len(e.Names) <= mostListed
+}
+
+// Extend adds the declarations of base to those of f: models of f can extend models of base, sweeps of f can train them,
+// and [File.Model] and [File.Sweep] return the declarations of both. A declaration of f hides base's declaration with the
+// same name. The models and sweeps of base do not change by that. A hidden model can still be extended by the model that
+// hides it:
+//
+//	[model.shallow]
+//	extends = "shallow" # of base
+//
+// f takes over base: base must not be used afterwards.
+func (f *File) Extend(base *File) {
+	if !f.empty() && !base.empty() {
+		f.base = base
+	}
+}
+
+// Names lists the models, those of the file first, in its order.
+func (f *File) Names() []string {
+	return f.names(func(f *File) *table.Node { return f.models })
+}
+
+// SweepNames lists the sweeps, those of the file first, in its order.
+func (f *File) SweepNames() []string {
+	return f.names(func(f *File) *table.Node { return f.sweeps })
+}
+
+func (f *File) names(declared func(*File) *table.Node) (names []string) {
+	if f.empty() {
+		return nil
+	}
+	own := declared(f)
+	names = slices.Clone(own.Keys)
+	for _, name := range f.base.names(declared) {
+		if own.Child(name) == nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// FileOf returns the name of the file that declares a model, "" if there is no such model.
+func (f *File) FileOf(model string) string { return f.owner(model).name() }
+
+// FileOfSweep is FileOf for a sweep.
+func (f *File) FileOfSweep(sweep string) string { return f.sweepOwner(sweep).name() }
+
+func (f *File) name() string {
+	if f.empty() {
+		return ""
+	}
+	return f.source.File
+}
+
+// sources names the file and the files that it extends.
+func (f *File) sources() string {
+	text := f.source.File
+	if f.base != nil {
+		text += " and " + f.base.sources()
+	}
+	return text
+}
+
+// owner returns the file that declares a model: f, or a file that it extends; nil if there is none.
+func (f *File) owner(model string) *File {
+	for ; !f.empty(); f = f.base {
+		if f.models.Child(model) != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+func (f *File) sweepOwner(sweep string) *File {
+	for ; !f.empty(); f = f.base {
+		if f.sweeps.Child(sweep) != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// scope returns the file in which the parent of a model is looked up: a model that extends its own name extends the model
+// that it hides.
+func (f *File) scope(model, parent string) *File {
+	if model == parent && f.models.Child(model) != nil && f.base.owner(parent) != nil {
+		return f.base
+	}
+	return f
+}
+
+// diagnoseAbove returns the errors of the model of another file that a model of this file extends.
+func (f *File) diagnoseAbove(model string) []table.Diagnostic {
+	parent, ok := f.models.Child(model).Child("extends").Text()
+	if !ok {
+		return nil
+	}
+	if home := f.scope(model, parent).owner(parent); home != nil && home != f {
+		return home.diagnose(parent)
+	}
+	return nil
+}
+
+// longestName is the greatest length of a model's or sweep's name in bytes: file systems limit the name of a folder to 255
+// bytes, and the second run of a model is in runs/NAME-2.
+const longestName = 240
+
+// misnamed reports a name of a model or sweep that cannot be the name of a folder in runs or sweeps. Separators are
+// replaced, but some names would lead out of the folder, and others are too long.
+func misnamed(what, folder, name string, n *table.Node) []table.Diagnostic {
+	d := table.Diagnostic{At: n.Key, Subject: table.Subject(what, name)}
+	switch {
+	case name == "", name == ".", name == "..":
+		d.Suggestion, d.Problem = "give it another name", fmt.Sprintf("invalid name %[2]q of a %[1]s: its folder is %[3]s/NAME", what, name, folder)
+	case strings.ContainsFunc(name, unicode.IsControl):
+		d.Suggestion, d.Problem = "give it another name", fmt.Sprintf("invalid name %q of a %s: it contains a control character", name, what)
+	case len(name) > longestName:
+		d.Suggestion, d.Problem = "give it a shorter name", fmt.Sprintf("the name of the %s is too long (got %d bytes, want at most %d): its folder is %s/NAME", what, len(name), longestName, folder)
+	default:
+		return nil
+	}
+	return []table.Diagnostic{d.In(n)}
+}
+
+// lineage is a model's table, merged with the tables of the models that it extends.
+type lineage struct {
+	table   *table.Node // nil if the model is not a table
+	found   []table.Diagnostic
+	partial bool // a model that it extends is unknown: inherited keys are missing
+	open    bool // in progress: a model that reaches it again extends itself
+}
+
+// lineage returns the merged table of a model and caches it in the file that declares the model.
+func (f *File) lineage(name string) *lineage {
+	if owner := f.owner(name); owner != f && owner != nil {
+		return owner.lineage(name)
+	}
+	l, ok := f.lineages[name]
+	if ok {
+		return l
+	}
+	l = &lineage{open: true}
+	f.lineages[name] = l
+	n := f.models.Child(name)
+	if n.IsTable() {
+		f.extend(l, name, n)
+	} else {
+		l.found, l.partial = []table.Diagnostic{table.Diagnostic{At: n.Key,
+			Problem: fmt.Sprintf("got %s, want a table: [model.%s]", n.Describe(), table.KeyText(name))}.In(n)}, true
+	}
+	l.open = false
+	return l
+}
+
+// changed is the lineage of a model whose `extends` was changed.
+func (f *File) changed(name string, extends *table.Node) *lineage {
+	l := &lineage{}
+	n := f.owner(name).models.Child(name)
+	if !n.IsTable() {
+		return l
+	}
+	l.table = without(n, "extends")
+	l.table.Put("extends", extends)
+	parent, _ := extends.Text()
+	home := f.scope(name, parent)
+	if chain := home.ancestors(parent, nil); home == f && slices.Contains(chain, name) {
+		l.cycle(append([]string{name}, chain[:slices.Index(chain, name)+1]...), extends)
+		return l
+	}
+	l.found = home.diagnose(parent)
+	f.extend(l, name, l.table)
+	return l
+}
+
+// extend merges n, the table of a model, into the models that it extends.
+func (f *File) extend(l *lineage, name string, n *table.Node) {
+	l.table = n
+	e := n.Child("extends")
+	if e == nil {
+		return
+	}
+	l.partial = true
+	parent, ok := e.Text()
+	if !ok {
+		return // decoding reports an invalid `extends`
+	}
+	home := f.scope(name, parent).owner(parent)
+	if home == nil {
+		l.found = append(l.found, table.Diagnostic{At: e.At, Problem: fmt.Sprintf("extends: unknown model %q", parent), Suggestion: f.suggestParent(name, parent)}.In(e))
+		return
+	}
+	base := home.lineage(parent)
+	switch {
+	case base.open:
+		f.cycle(name)
+	case !base.partial:
+		l.table, l.partial = merging().Merge("", ofKind(without(base.table, "extends"), n.Child("kind")), n), false
+	}
+}
+
+// cycle reports a cycle of models at the model of the cycle that is first in the file.
+func (f *File) cycle(name string) {
+	chain := f.ancestors(name, nil)
+	first := slices.MinFunc(chain, func(a, b string) int { return f.models.Child(a).Key.Start - f.models.Child(b).Key.Start })
+	f.lineage(first).cycle(append(f.ancestors(first, nil), first), f.models.Child(first).Child("extends"))
+}
+
+func (l *lineage) cycle(chain []string, extends *table.Node) {
+	l.partial = true
+	l.found = append(l.found, table.Diagnostic{At: extends.At, Problem: "extends: a cycle: " + strings.Join(chain, " -> ")}.In(extends))
+}
+
+// ancestors lists a model of the file and the models of the file that it extends, each once, up to an unknown one or one
+// without errors.
+func (f *File) ancestors(name string, clean map[string]bool) (list []string) {
+	seen := map[string]bool{}
+	for f.models.Child(name) != nil && !seen[name] && !clean[name] {
+		seen[name] = true
+		list = append(list, name)
+		name, _ = f.models.Child(name).Child("extends").Text()
+	}
+	return list
+}
+
+// suggestParent suggests the probably intended model, or explains that there is none.
+func (f *File) suggestParent(name, parent string) string {
+	names := f.Names()
+	if len(names) == 1 {
+		return "this file declares no other model"
+	}
+	if _, near := table.Nearest(parent, names); !near && len(names) > mostListed {
+		return fmt.Sprintf("`tessera list models` lists all %d", len(names))
+	}
+	return f.suggest(parent, name)
+}
+
+// mostSuggested bounds the number of errors with a suggestion: the time is the number of errors times the number of models.
+const mostSuggested = 100
+
+// suggest suggests the probably intended model other than the given one.
+func (f *File) suggest(name, not string) string {
+	if f.suggested++; f.suggested > mostSuggested {
+		return ""
+	}
+	return table.Suggest(name, slices.DeleteFunc(f.Names(), func(k string) bool { return k == not }))
 }

@@ -52,15 +52,15 @@ func (w *walk) sameLayer(p Placed) {
 	case layers.IsNoisy(p.Layer):
 		w.report(placeOf(p.Path), kind, "", fmt.Sprintf("%s draws noise, but %s needs an objective that is the same at every evaluation", kind, search),
 			"leave it out, or choose a mini-batch optimizer: "+table.Quoted(rules()))
-	case !once && w.moves(p):
+	case !once && w.dependsOnBatch(p):
 		w.report(placeOf(p.Path), kind, "", fmt.Sprintf("%s depends on the batch, but %s evaluates the full batch", kind, search),
 			"leave it out, or choose a mini-batch optimizer: "+table.Quoted(rules()))
 	}
 }
 
-// moves reports whether a layer has state that depends on the batch. Only a layer whose parameters are all frozen, not only
+// dependsOnBatch reports whether a layer has state that depends on the batch. Only a layer whose parameters are all frozen, not only
 // its state, runs in inference mode.
-func (w *walk) moves(placed Placed) bool {
+func (w *walk) dependsOnBatch(placed Placed) bool {
 	return slices.ContainsFunc(placed.Parameters, func(p layers.Parameter) bool { return p.State }) &&
 		!w.model.AllFrozen(placed.Path, layers.Names(placed.Parameters)...)
 }
@@ -187,7 +187,7 @@ func (w *walk) hook(h Hook) {
 	}
 	if g, ok := h.Hook.(hooks.Globbed); ok {
 		_, glob := g.Glob()
-		w.moving(h.part(), "", glob, w.model.Frozen)
+		w.trainable(h.part(), "", glob, w.model.Frozen)
 	}
 	if _, ok := h.Hook.(hooks.Distorting); ok && !w.model.inDoubt("loss") && len(w.model.Losses) > 0 {
 		w.distorting(h)

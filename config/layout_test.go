@@ -84,8 +84,8 @@ decoder = [{ kind = "dense", units = 64 }]
 
 func TestLayoutOfAModelMadeInGo(t *testing.T) {
 	m := &Model{Name: "m", Kind: Autoencoder,
-		Encoder: []Layer{{"dense", &layers.Dense{Units: 3, Activation: "relu"}}},
-		Decoder: []Layer{{"dense", &layers.Dense{Activation: "linear", Bias: true}}},
+		Encoder: []Layer{{"dense", &layers.Dense{Units: 3, Activation: "relu", Init: &layers.GlorotUniform{}}}},
+		Decoder: []Layer{{"dense", &layers.Dense{Activation: "linear", Bias: true, Init: &layers.GlorotUniform{}}}},
 	}
 	l, err := m.Layout([]int{2, 2})
 	if err != nil {
@@ -99,7 +99,7 @@ func TestLayoutOfAModelMadeInGo(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	m.Encoder[0].Layer = &layers.Dense{Activation: "relu"}
+	m.Encoder[0].Layer = &layers.Dense{Activation: "relu", Init: &layers.GlorotUniform{}}
 	if _, err := m.Layout([]int{2, 2}); err == nil || err.Error() != `model "m": encoder[0] (dense): missing key "units"` {
 		t.Errorf("got %v", err)
 	}

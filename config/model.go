@@ -8,10 +8,15 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"math"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tessera/augment"
@@ -265,4 +270,228 @@ func (m *Model) TermName(i int) string {
 		return kind
 	}
 	return fmt.Sprintf("%s.%d", kind, n)
+}
+
+// Canonical returns the settings of a model that differ from their defaults, and its name, as a text. Models that are trained and measured
+// alike have equal texts: the order of keys, the spelling of numbers, defaults that are written and the description do not
+// count, nor do settings that a later version adds with a default.
+func (m *Model) Canonical() []byte {
+	defaults, kind := &Model{}, table.NewTable()
+	kind.Put("kind", table.NewTable().NewScalar(m.Kind))
+	defaults.decode(withDefaults(kind), true, &File{})
+	w := &table.Writer{Language: language, Origin: m.origin, Kind: m.Kind}
+	n, _ := w.Departures(m.Resolved(m.shape), defaults, "extends", "about") // cannot fail: the parts are registered
+	return []byte(table.StringText(m.Name) + " " + n.String() + "\n")
+}
+
+// Settings yields the dotted key and the value, as TOML, of every setting of a model, in alphabetical order, defaults and the name
+// included.
+func (m *Model) Settings() iter.Seq2[string, string] {
+	return func(yield func(key, value string) bool) {
+		all := keysOfModel(m)
+		for _, key := range slices.Sorted(maps.Keys(all)) {
+			if !yield(key, all[key]) {
+				return
+			}
+		}
+	}
+}
+
+// LiteralName is the default name of a model from a struct literal.
+const LiteralName = "model"
+
+// Complete returns the checked model of a struct literal: a copy with all defaults, as from [File.Model]. m is not changed.
+// A field with the zero value gets the default. To set a zero value (bias = false, weight 0), pass a change:
+// ParseSet("encoder.0.bias=false"). Required numbers, such as the last weight of
+// a schedule (losses.Linear), are taken as they are. Kinds are optional: the type of a part determines its kind.
+//
+// Parts must be registered, because the run's config.toml names them. The images of [data.FromFloats] are not copied.
+// Errors are [*table.Diagnostics], which name the model, the part and the key: `model "m": encoder[0] (dense): units: got
+// -3, want an integer > 0`.
+func Complete(m *Model, changes ...Set) (*Model, error) {
+	if m == nil {
+		return nil, errors.New("config: the model is nil")
+	}
+	name := cmp.Or(m.Name, LiteralName)
+	tree, err := (&table.Writer{Language: language, Given: true}).Tree(m)
+	if err != nil {
+		return nil, fmt.Errorf("model %q: %w", name, err)
+	}
+	root, models := table.NewTable(), table.NewTable()
+	root.Put("model", models)
+	models.Put(name, tree)
+	f := newFile(table.NewSource(name, ""), root)
+	f.images, _ = m.Dataset.Source.(*data.Memory)
+	complete, err := f.Model(name, changes...)
+	if err != nil {
+		return nil, err
+	}
+	return complete, nil
+}
+
+// Difference is a key with different values in two declarations.
+type Difference struct {
+	Key string // loss.1.weight
+	Was string // as TOML; "" if the key is missing
+	Is  string
+}
+
+// String prints the key with both values.
+func (d Difference) String() string {
+	switch {
+	case d.Was == "":
+		return fmt.Sprintf("%s: got %s, want nothing", d.Key, d.Is)
+	case d.Is == "":
+		return fmt.Sprintf("%s: got nothing, want %s", d.Key, d.Was)
+	}
+	return fmt.Sprintf("%s: got %s, want %s", d.Key, d.Is, d.Was)
+}
+
+// Differences lists the keys, sorted, whose values differ between a declaration and an earlier one, defaults included. For
+// models of different kinds it lists only the kind.
+func Differences(was, is *Model) (list []Difference) {
+	if was.Kind != is.Kind {
+		return []Difference{{"kind", strconv.Quote(was.Kind), strconv.Quote(is.Kind)}}
+	}
+	before, after := keysOfModel(was), keysOfModel(is)
+	all := maps.Clone(before)
+	maps.Copy(all, after)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if before[key] != after[key] {
+			list = append(list, Difference{key, before[key], after[key]})
+		}
+	}
+	return list
+}
+
+// keysOfModel lists all keys of a model with their values.
+func keysOfModel(m *Model) map[string]string {
+	all := map[string]string{"name": table.StringText(m.Name)}
+	n, _ := filled(m)
+	n.Leaves("", func(key, value string) { all[key] = value })
+	return all
+}
+
+// copyOf returns a deep copy of a layer: a layout sets numbers of outputs and borrowed shapes without changing the
+// declaration.
+func copyOf(l layers.Layer) layers.Layer {
+	v := reflect.ValueOf(l)
+	if l == nil || v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
+		return l
+	}
+	c := reflect.New(v.Elem().Type())
+	c.Elem().Set(v.Elem())
+	for i := range c.Elem().NumField() {
+		f := c.Elem().Field(i)
+		if f.Kind() != reflect.Slice || f.IsNil() || !f.CanSet() || f.Type().Elem() != reflect.TypeFor[layers.Layer]() {
+			continue
+		}
+		list := reflect.MakeSlice(f.Type(), f.Len(), f.Len())
+		for k := range f.Len() {
+			if inner, ok := f.Index(k).Interface().(layers.Layer); ok {
+				list.Index(k).Set(reflect.ValueOf(copyOf(inner)))
+			}
+		}
+		f.Set(list)
+	}
+	return c.Interface().(layers.Layer)
+}
+
+// Missing returns an error for the first place of a model that should hold a part and holds nil, or that names nothing to act on; nil
+// where there is none. A model of a file, of [Complete] or of [File.Model] has no such place; one that was put together by hand may.
+func (m *Model) Missing() error {
+	f := missing{model: m.Name}
+	f.layers("encoder", m.Encoder)
+	f.layers("decoder", m.Decoder)
+	for _, name := range slices.Sorted(maps.Keys(m.Heads)) {
+		f.layers(headPart(name)+".layers", m.Heads[name].Layers)
+	}
+	for i, v := range m.Views {
+		for k, a := range v.Augment {
+			f.part(fmt.Sprintf("view[%d].augment[%d]", i, k), "augmentation", a)
+		}
+	}
+	for i, l := range m.Losses {
+		at := fmt.Sprintf("loss[%d]", i)
+		f.part(at, "loss", l.Loss)
+		f.part(at+".weight", "weight", l.Weight)
+		f.key(at, "on", l.On)
+	}
+	for i, c := range m.Constraints {
+		at := fmt.Sprintf("constraint[%d]", i)
+		f.part(at, "constraint", c.Constraint)
+		f.key(at, "on", c.On)
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Hooks)) {
+		f.part(hookPart(name), "hook", m.Hooks[name])
+	}
+	f.typed("dataset", "data set", m.Dataset.Source)
+	f.typed("baseline", "baseline", m.Baseline)
+	f.typed("optimizer", "optimizer", m.Optimizer.Optimizer)
+	f.typed("optimizer.schedule", "schedule", m.Optimizer.Schedule.Schedule)
+	return f.err
+}
+
+// missing collects the first place of a model that holds nothing.
+type missing struct {
+	model string
+	err   error
+}
+
+func (f *missing) fail(at, problem string) {
+	if f.err == nil {
+		f.err = fmt.Errorf("model %q: %s: %s", f.model, at, problem)
+	}
+}
+
+// part refuses nil and a nil pointer.
+func (f *missing) part(at, what string, part any) {
+	if isNil(part) {
+		f.fail(at, fmt.Sprintf("there is no %s (got %s); give its settings, or leave the element out", what, nilText(part)))
+	}
+}
+
+// typed refuses a nil pointer alone: nil stands for a part that the model does not have.
+func (f *missing) typed(at, what string, part any) {
+	if part != nil {
+		f.part(at, what, part)
+	}
+}
+
+func (f *missing) key(at, key, value string) {
+	if value == "" {
+		f.fail(at, fmt.Sprintf("missing key %q", key))
+	}
+}
+
+func (f *missing) layers(at string, list []Layer) {
+	for i, l := range list {
+		f.layer(fmt.Sprintf("%s[%d]", at, i), l.Layer)
+	}
+}
+
+// layer refuses a layer, and a block that holds nil.
+func (f *missing) layer(at string, l layers.Layer) {
+	if f.part(at, "layer", l); isNil(l) {
+		return
+	}
+	if b, ok := l.(layers.Block); ok {
+		for i, inner := range b.Inner() {
+			f.layer(fmt.Sprintf("%s.layers[%d]", at, i), inner)
+		}
+	}
+}
+
+// isNil reports whether an interface holds nothing, or a nil pointer.
+func isNil(part any) bool {
+	v := reflect.ValueOf(part)
+	return part == nil || v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// nilText is nil with the type of the pointer, where there is one.
+func nilText(part any) string {
+	if part == nil {
+		return "nil"
+	}
+	return fmt.Sprintf("a nil %T", part)
 }

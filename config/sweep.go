@@ -1,13 +1,16 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"tessera/data"
+	"tessera/metrics"
 	"tessera/part/table"
 )
 
@@ -73,14 +76,14 @@ func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	if owner := f.sweepOwner(name); owner != nil && owner != f {
-		f.judge()
+		f.invalidate()
 		return owner.Sweep(name, sets...)
 	} else if owner == nil {
 		return nil, &UnknownSweep{File: f.sources(), Name: name, Names: f.SweepNames()}
 	}
 	plan, found := f.plan(name)
 	for _, base := range plan.models {
-		found = append(found, f.sound(base)...)
+		found = append(found, f.diagnose(base)...)
 	}
 	found = append(found, f.twice[plan.subject()]...)
 	concern := plan.concern(sets)
@@ -117,7 +120,7 @@ func (f *File) checkSweep(name string) []table.Diagnostic {
 	}
 	var trials []Trial
 	for _, base := range plan.models {
-		if len(f.sound(base)) > 0 {
+		if len(f.diagnose(base)) > 0 {
 			continue // its errors are reported elsewhere
 		}
 		axes := plan.of(base)
@@ -140,7 +143,7 @@ func (f *File) checkSweep(name string) []table.Diagnostic {
 func (f *File) trial(p *sweepPlan, base string, changes []table.Change, sets []Set) (*Model, []table.Diagnostic) {
 	changes = f.suited(base, changes, sets)
 	m, found := f.build(base, changes)
-	if found = f.blame(base, changes, p.subject(), found); len(found) == 0 {
+	if found = f.attribute(base, changes, p.subject(), found); len(found) == 0 {
 		m.text = Fill(m)
 	}
 	for i := range found {
@@ -233,4 +236,524 @@ func (s Set) String() string {
 		return "--set " + s.key()
 	}
 	return "--set " + s.Source.Text
+}
+
+// sweepPlan is a parsed sweep before its trials are built.
+type sweepPlan struct {
+	name   string
+	node   *table.Node
+	table  sweepTable
+	models []string
+	common axes            // of all models
+	own    map[string]axes // of one model; they replace common keys
+	seeds  axes            // which vary fastest
+
+	criteria []Criterion
+}
+
+// subject names the sweep in messages.
+func (p *sweepPlan) subject() string { return table.Subject("sweep", p.name) }
+
+// plan reads a sweep's table.
+func (f *File) plan(name string) (*sweepPlan, []table.Diagnostic) {
+	p := &sweepPlan{name: name, node: f.sweeps.Child(name)}
+	d := &table.Decoder{Language: language, Subject: p.subject(), Path: []string{"sweep", name}}
+	if p.node.IsTable() {
+		d.Decode(p.node, &p.table, "")
+		p.models = f.known(d, p.node, p.table.Model)
+		p.readAxes(d)
+		p.readSeeds(d)
+		p.readSelect(d)
+	} else {
+		d.ReportKey("", p.node, fmt.Sprintf("got %s, want a table: [sweep.%s]", p.node.Describe(), table.KeyText(name)), "")
+	}
+	return p, d.Found
+}
+
+// known returns the named models, one or a list; it reports unknown and repeated names.
+func (f *File) known(d *table.Decoder, n, given *table.Node) (models []string) {
+	list := []*table.Node{given}
+	switch {
+	case given == nil && d.Origin.Doubt("").About("model"):
+		return nil
+	case given == nil:
+		d.Report("", n, `missing key "model"`, "want the name of a model, or a list of names")
+		return nil
+	case given.IsArray():
+		list = given.Items
+	}
+	if len(list) == 0 {
+		d.Report("", given, "model: got an empty list, want at least one model", "")
+	}
+	seen := map[string]bool{}
+	for _, at := range list {
+		name, ok := at.Text()
+		switch {
+		case !ok:
+			d.Report("", given, fmt.Sprintf("model: got %s, want the name of a model", at.Describe()), "")
+		case seen[name]:
+			d.Report("", given, fmt.Sprintf("model: %q is given twice", name), "")
+		case f.owner(name) == nil:
+			d.Report("", at, fmt.Sprintf("model: unknown model %q", name), f.suggest(name, name))
+		default:
+			models, seen[name] = append(models, name), true
+		}
+	}
+	return models
+}
+
+// of returns the axes of a model.
+func (p *sweepPlan) of(model string) axes {
+	own := p.own[model]
+	return slices.Concat(p.common.without(own.has), own, p.seeds)
+}
+
+// keys lists the swept keys without the seeds: those that have several values for a model.
+func (p *sweepPlan) keys() (keys []string) {
+	add := func(list axes) {
+		for _, a := range list {
+			for _, c := range a {
+				if c.several() && !slices.Contains(keys, c.key) {
+					keys = append(keys, c.key)
+				}
+			}
+		}
+	}
+	add(p.common)
+	for _, model := range p.models {
+		add(p.own[model])
+	}
+	return keys
+}
+
+// tooMany reports a sweep with more than mostTrials trials.
+func (p *sweepPlan) tooMany() []table.Diagnostic {
+	trials := 0
+	for _, model := range p.models {
+		trials += p.of(model).size()
+	}
+	if trials <= mostTrials {
+		return nil
+	}
+	return []table.Diagnostic{table.Diagnostic{At: p.node.Key, Subject: p.subject(), Problem: fmt.Sprintf("gives more than %d trials", mostTrials)}.In(p.node)}
+}
+
+// override removes the keys that --set arguments set, and takes the seeds of [Seeds].
+func (p *sweepPlan) override(sets []Set) {
+	set := func(key string) bool { return slices.ContainsFunc(sets, func(s Set) bool { return s.sets(key) }) }
+	p.common, p.seeds = p.common.without(set), p.seeds.without(set)
+	for model, own := range p.own {
+		p.own[model] = own.without(set)
+	}
+	for _, s := range sets {
+		if s.seeds != "" {
+			p.reseed(s)
+		}
+	}
+}
+
+// concern returns the --set arguments for each model: all but those whose key the sweep sets for other models only. It is
+// asked before [sweepPlan.override].
+func (p *sweepPlan) concern(sets []Set) map[string][]Set {
+	all := map[string][]Set{}
+	for _, model := range p.models {
+		for _, s := range sets {
+			elsewhere := false
+			for _, own := range p.own {
+				elsewhere = elsewhere || own.has(s.key())
+			}
+			if s.passes > 0 || !elsewhere || p.common.has(s.key()) || p.own[model].has(s.key()) {
+				all[model] = append(all[model], s)
+			}
+		}
+	}
+	return all
+}
+
+// readSeeds reads the seeds.
+func (p *sweepPlan) readSeeds(d *table.Decoder) {
+	seeds := p.node.Child("seeds")
+	if seeds == nil || d.Origin.Doubt("").About("seeds") {
+		return
+	}
+	if len(seeds.Items) == 0 {
+		d.Report("", seeds, "seeds: got an empty list, want at least one seed", "")
+		return
+	}
+	refuseRepeated(d, "", "seeds", seeds.Items)
+	p.seeds = axes{{{key: seedKey, names: []string{"train", "seed"}, at: []table.Span{seeds.Key, seeds.Key}, values: seeds.Items}}}
+}
+
+// column is one key of a sweep and the values that it takes.
+type column struct {
+	key    string   // "loss.1.weight"
+	names  []string // of the key
+	at     []table.Span
+	values []*table.Node
+}
+
+// seedKey is the key that a sweep's seeds set.
+const seedKey = "train.seed"
+
+// several reports whether the key has different values.
+func (c column) several() bool {
+	return slices.ContainsFunc(c.values, func(v *table.Node) bool { return v.String() != c.values[0].String() })
+}
+
+// change is the change of the key to its i-th value, with the positions in the file.
+func (c column) change(i int) table.Change { return table.NewChange(c.names, c.at, c.values[i]) }
+
+// axis is one or several keys that vary together: their i-th values belong to one setting. The columns are equally long.
+type axis []column
+
+// row prints the i-th values.
+func (a axis) row(i int) string {
+	var b strings.Builder
+	for _, c := range a {
+		b.WriteString(c.values[i].String() + "\x00")
+	}
+	return b.String()
+}
+
+// distinct returns the axis without rows that are there before.
+func (a axis) distinct() axis {
+	var rows []int
+	seen := map[string]bool{}
+	for i := range a[0].values {
+		if text := a.row(i); !seen[text] {
+			rows, seen[text] = append(rows, i), true
+		}
+	}
+	kept := slices.Clone(a)
+	for i, c := range a {
+		kept[i].values = nil
+		for _, row := range rows {
+			kept[i].values = append(kept[i].values, c.values[row])
+		}
+	}
+	return kept
+}
+
+// axes are those of one model: it is trained with all combinations of their rows.
+type axes []axis
+
+// has reports whether an axis has this key.
+func (l axes) has(key string) bool {
+	return slices.ContainsFunc(l, func(a axis) bool { return slices.ContainsFunc(a, func(c column) bool { return c.key == key }) })
+}
+
+// without returns the axes without some keys.
+func (l axes) without(gone func(key string) bool) (left axes) {
+	for _, a := range l {
+		kept := slices.DeleteFunc(slices.Clone(a), func(c column) bool { return gone(c.key) })
+		if len(kept) > 0 {
+			left = append(left, kept.distinct())
+		}
+	}
+	return left
+}
+
+// size is the number of settings, at most mostTrials + 1.
+func (l axes) size() int {
+	n := 1
+	for _, a := range l {
+		n = min(n*len(a[0].values), mostTrials+1) // the number is never 0
+	}
+	return n
+}
+
+// choice is the n-th combination: the index of the chosen row of each axis, the last axis varying fastest.
+func (l axes) choice(n int) []int {
+	choice := make([]int, len(l))
+	for i, a := range slices.Backward(l) {
+		choice[i] = n % len(a[0].values)
+		n /= len(a[0].values)
+	}
+	return choice
+}
+
+// singly lists the combination of all first rows and the combinations that differ from it in one row.
+func (l axes) singly() [][]int {
+	list := [][]int{make([]int, len(l))}
+	for i, a := range l {
+		for j := 1; j < len(a[0].values); j++ {
+			choice := make([]int, len(l))
+			choice[i] = j
+			list = append(list, choice)
+		}
+	}
+	return list
+}
+
+// changes are those of the model that a combination makes.
+func (l axes) changes(choice []int) (changes []table.Change) {
+	for i, a := range l {
+		for _, c := range a {
+			changes = append(changes, c.change(choice[i]))
+		}
+	}
+	return changes
+}
+
+// values are the chosen values of some keys, nil for a key that these axes do not have.
+func (l axes) values(keys []string, choice []int) []any {
+	values := make([]any, len(keys))
+	for i, a := range l {
+		for _, c := range a {
+			if at := slices.Index(keys, c.key); at >= 0 {
+				values[at] = c.values[choice[i]].Plain()
+			}
+		}
+	}
+	return values
+}
+
+// axesReader reads the axes of all models, or of one.
+type axesReader struct {
+	*table.Decoder
+	part string // of the sweep's table, "" or "for.NAME"
+	axes axes
+}
+
+// at is the name of a key in messages.
+func (r *axesReader) at(key string) string { return strings.TrimPrefix(r.part+"."+key, ".") }
+
+// readAxes reads `set`, `zip` and `random`, and those of single models in `for`.
+func (p *sweepPlan) readAxes(d *table.Decoder) {
+	common := axesReader{Decoder: d}
+	common.read(p.table.axesTable)
+	p.common, p.own = common.axes, map[string]axes{}
+	if p.table.For == nil {
+		return
+	}
+	if !p.table.For.IsTable() {
+		d.Report("", p.table.For, "for: want tables: [sweep.NAME.for.MODEL.set]", "")
+		return
+	}
+	for _, name := range p.table.For.Keys {
+		n := p.table.For.Child(name)
+		if !slices.Contains(p.models, name) {
+			d.ReportKey("for", n, fmt.Sprintf("%q is no model of this sweep", name), table.Suggest(name, p.models))
+			continue
+		}
+		own := axesReader{Decoder: d, part: "for." + name}
+		var t axesTable
+		d.Decode(n, &t, own.part)
+		own.read(t)
+		p.own[name] = own.axes
+	}
+}
+
+// read reads the keys of a grid, then paired keys, then random ones.
+func (r *axesReader) read(t axesTable) {
+	for _, c := range r.columns("set", t.Set, r.values) {
+		r.add("set", axis{c})
+	}
+	r.zip(t.Zip)
+	r.random(t.Random)
+}
+
+// add adds an axis whose keys no other axis has.
+func (r *axesReader) add(part string, a axis) {
+	for _, c := range a {
+		if r.axes.has(c.key) {
+			r.Report(r.at(part), c.values[0], fmt.Sprintf("%s is given twice", c.key), "give it in one of set, zip and random")
+			return
+		}
+	}
+	r.axes = append(r.axes, a)
+}
+
+// columns reads the keys of a table and of the tables in it; read reads the values of one.
+func (r *axesReader) columns(part string, n *table.Node, read func(part, key string, n *table.Node) []*table.Node) []column {
+	if n == nil {
+		return nil
+	}
+	if !n.IsTable() {
+		r.Report(r.part, n, fmt.Sprintf("%s: want a table: [sweep.NAME.%s]", part, r.at(part)), "")
+		return nil
+	}
+	return r.below(part, n, column{}, read)
+}
+
+// below reads the keys of a table whose own key is before.
+func (r *axesReader) below(part string, n *table.Node, before column, read func(part, key string, n *table.Node) []*table.Node) (list []column) {
+	for _, k := range n.Keys {
+		v := n.Child(k)
+		c := column{names: append(slices.Clone(before.names), k), at: append(slices.Clone(before.at), v.Key)}
+		c.key = strings.Join(c.names, ".")
+		switch {
+		case strings.Contains(k, "."):
+			r.ReportKey(r.at(part), v, fmt.Sprintf("unknown key %q", k), "write the path without quotes")
+		case c.key == seedKey:
+			r.ReportKey(r.at(part), v, `the seed is set by the sweep's key "seeds"`, "write seeds = [1, 2, 3] above")
+		case v.IsTable() && !isSpread(v):
+			list = append(list, r.below(part, v, c, read)...)
+		default:
+			if c.values = read(part, c.key, v); len(c.values) > 0 {
+				list = append(list, c)
+			}
+		}
+	}
+	return list
+}
+
+// values reads a value, a list or a range.
+func (r *axesReader) values(part, key string, n *table.Node) []*table.Node {
+	switch {
+	case isSpread(n):
+		return spreadOut(r.Decoder, n, r.at(part)+"."+key)
+	case n.IsArray():
+		if len(n.Items) == 0 {
+			r.Report(r.at(part), n, key+": got an empty list, want at least one value", "")
+		}
+		if part == "set" { // pairs may repeat one of their values
+			refuseRepeated(r.Decoder, r.at(part), key, n.Items)
+		}
+		return n.Items
+	}
+	return []*table.Node{n}
+}
+
+// refuseRepeated reports repeated values of a list: their trials would be equal.
+func refuseRepeated(d *table.Decoder, part, key string, list []*table.Node) {
+	first := map[string]int{}
+	for i, v := range list {
+		text := v.String()
+		if at, ok := first[text]; ok {
+			d.Report(part, v, fmt.Sprintf("%s[%d]: %s is given before, as %s[%d]", key, i, v.Describe(), key, at), "leave it out")
+		} else {
+			first[text] = i
+		}
+	}
+}
+
+// Seeds is a change of a sweep: it replaces the declared seeds, with one trial per seed. Repeated seeds, seeds above
+// 2⁶³ - 1 and an empty list are errors.
+func Seeds(list []uint64) (Set, error) {
+	var texts []string
+	for i, seed := range list {
+		switch {
+		case slices.Contains(list[:i], seed):
+			return Set{}, fmt.Errorf("config: seeds: got %d twice, want different seeds", seed)
+		case seed > math.MaxInt64: // which TOML cannot hold
+			return Set{}, fmt.Errorf("config: seeds: got %d, want at most %d", seed, math.MaxInt64)
+		}
+		texts = append(texts, strconv.FormatUint(seed, 10))
+	}
+	if len(list) == 0 {
+		return Set{}, errors.New("config: seeds: got none, want at least one")
+	}
+	change, err := table.ParseChange(seedKey + "=[" + strings.Join(texts, ",") + "]")
+	return Set{Change: change, seeds: strings.Join(texts, ",")}, err
+}
+
+// reseed replaces the seeds by those of a change.
+func (p *sweepPlan) reseed(s Set) {
+	value := s.Root
+	for _, name := range s.Path() {
+		value = value.Child(name)
+	}
+	p.seeds = axes{{{key: seedKey, names: s.Path(), at: []table.Span{s.At, s.At}, values: value.Items}}}
+}
+
+// Criterion is one metric by which a sweep selects settings: the least mean over the seeds is best, or the largest.
+type Criterion struct {
+	Metric  string // "mse", or "class.accuracy" of a head
+	Largest bool
+}
+
+// String returns the criterion as it is written: "mse", "-hoyer".
+func (c Criterion) String() string {
+	if c.Largest {
+		return "-" + c.Metric
+	}
+	return c.Metric
+}
+
+// MarshalText implements [encoding.TextMarshaler].
+func (c Criterion) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (c *Criterion) UnmarshalText(text []byte) error {
+	*c = criterion(string(text))
+	return nil
+}
+
+// criterion reads "mse" or "-hoyer".
+func criterion(text string) Criterion {
+	name, largest := strings.CutPrefix(text, "-")
+	return Criterion{Metric: name, Largest: largest}
+}
+
+// readSelect reads `select`: one criterion, or a list of them.
+func (p *sweepPlan) readSelect(d *table.Decoder) {
+	given := p.table.Select
+	if given == nil {
+		return
+	}
+	list := []*table.Node{given}
+	if given.IsArray() {
+		list = given.Items
+	}
+	if len(list) == 0 {
+		d.Report("", given, "select: got an empty list, want at least one metric", "")
+	}
+	for _, at := range list {
+		text, ok := at.Text()
+		if !ok {
+			d.Report("", at, fmt.Sprintf("select: got %s, want the name of a metric", at.Describe()), "")
+			continue
+		}
+		c := criterion(text)
+		if problem, hint := c.problem(); problem != "" {
+			d.Report("", at, "select: "+problem, hint)
+			continue
+		}
+		p.criteria = append(p.criteria, c)
+	}
+	if p.table.Split != "" && p.table.Split != string(data.ValidationSplit) {
+		d.Report("", given, fmt.Sprintf("select: selects on the %s images", p.table.Split), `leave "split" out: settings are selected on validation images`)
+	}
+}
+
+// problem says what is wrong with a criterion and what to do, "" where nothing is.
+func (c Criterion) problem() (problem, hint string) {
+	m, ok := metrics.MeasureOf(c.Metric)
+	switch {
+	case !ok:
+		return fmt.Sprintf("unknown metric %q", c.Metric), table.Suggest(c.Metric, metrics.Names())
+	case m.Better == metrics.Higher && !c.Largest:
+		return fmt.Sprintf("a larger %s is better, and %q selects the least", c.Metric, c), fmt.Sprintf("write %q", "-"+c.Metric)
+	case m.Better == metrics.Lower && c.Largest:
+		return fmt.Sprintf("a smaller %s is better, and %q selects the largest", c.Metric, c), fmt.Sprintf("write %q", c.Metric)
+	}
+	return "", ""
+}
+
+// split returns the images that the trials are measured on: where the sweep does not say, those held out for validation if
+// every trial holds some out, else the test images. It is an error where a trial lacks the images that the sweep asks for.
+func (p *sweepPlan) split(trials []Trial) (data.Split, []table.Diagnostic) {
+	asked := data.Split(p.table.Split)
+	if len(p.criteria) > 0 {
+		asked = data.ValidationSplit
+	}
+	if asked != "" && asked != data.ValidationSplit {
+		return asked, nil
+	}
+	for _, t := range trials {
+		err := t.Model.Dataset.HoldsOut()
+		switch {
+		case err != nil && asked == "":
+			return data.TestSplit, nil
+		case err != nil:
+			key := "split"
+			if len(p.criteria) > 0 {
+				key = "select"
+			}
+			return "", []table.Diagnostic{table.Diagnostic{At: p.node.Child(key).Key, Subject: p.subject(),
+				Problem: fmt.Sprintf("%s: model %q: %v", key, t.Model.Name, err), Suggestion: "set.dataset.validation = 0.1 holds a tenth out"}.In(p.node)}
+		}
+	}
+	return data.ValidationSplit, nil
 }

@@ -1,11 +1,22 @@
 package config
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"maps"
+	"math"
+	"path"
 	"slices"
 	"strings"
 
+	"tessera/augment"
+	"tessera/data"
+	"tessera/internal/volume"
 	"tessera/layers"
+	"tessera/losses"
+	"tessera/optim"
+	"tessera/part"
 	"tessera/part/table"
 )
 
@@ -277,4 +288,833 @@ func sizeKey(s layers.Sized) string {
 		return ""
 	}
 	return layers.SizeKey
+}
+
+// unit is the domain of terms like bce and kl.
+var unit = layers.Interval{Low: 0, High: 1}
+
+// Suits returns an error if a term is not defined for images with values in [low, high]: a term that compares the output
+// with the images, or a term of a code that is not bounded. This can only be checked with the data.
+func (m *Model) Suits(low, high float64) error {
+	images := layers.Interval{Low: low, High: high}
+	for i, l := range m.Losses {
+		reads := l.Loss.Reads()
+		if !reads.Unit {
+			continue
+		}
+		of, r := "the images", images
+		if !reads.Images {
+			of = "the " + l.On
+			for _, e := range m.chain(l.On) {
+				r = layers.OutputRange(e.Layer, r)
+			}
+		}
+		if !r.Within(unit) {
+			return fmt.Errorf("loss[%d] (%s) needs %s in [0,1]", i, l.Kind, of)
+		}
+	}
+	return nil
+}
+
+// Unclipped returns an error if an augmentation of a view clips images with values in [low, high]. This can only be checked with
+// the data.
+func (m *Model) Unclipped(low, high float64) error {
+	images := layers.Interval{Low: low, High: high}
+	for i, v := range m.Views {
+		for k, a := range v.Augment {
+			if part := fmt.Sprintf("view[%d].augment[%d]", i, k); augment.Clips(a) && !images.Within(unit) {
+				return fmt.Errorf("%s (%s) clips images to [0,1]", part, language.NameOf(m.origin, part, a))
+			}
+		}
+	}
+	return nil
+}
+
+// unitInterval checks, for a term that needs values in [0,1], that the code or output is in [0,1] for images in [0,1].
+func (w *walk) unitInterval(part string, l Loss) {
+	r, known, last := w.rangeOf(l.On)
+	if !known || r.Within(unit) {
+		return
+	}
+	w.report(part, l.Kind, "", fmt.Sprintf("%s needs values in [0,1], but %s gives %s", l.Kind, last, intervalText(r)),
+		"these give values in [0,1]: "+table.Quoted(unitActivations()))
+}
+
+// rangeOf returns the range of a value for images in [0,1], whether it is known, and the layer that determines it.
+func (w *walk) rangeOf(name string) (layers.Interval, bool, string) {
+	if name == losses.Code {
+		return w.valuesOf("encoder", w.model.Encoder, unit, len(w.model.Encoder) > 0)
+	}
+	from, part, list := losses.Code, "decoder", w.model.Decoder
+	if h, ok := w.model.Heads[name]; ok {
+		if _, _, placed := w.layout.Stack(name); !placed {
+			return layers.Everything, false, name
+		}
+		from, part, list = h.From, headPart(name)+".layers", h.Layers
+	}
+	r, known, _ := w.rangeOf(from)
+	return w.valuesOf(part, list, r, known)
+}
+
+// chain lists the layers from the images to a value.
+func (m *Model) chain(name string) []Layer {
+	if h, ok := m.Heads[name]; ok {
+		return slices.Concat(m.chain(h.From), h.Layers)
+	}
+	if name == losses.Output {
+		return slices.Concat(m.Encoder, m.Decoder)
+	}
+	return m.Encoder
+}
+
+// valuesOf computes the range after a list of layers. After a layer in doubt the range is unknown until a layer whose range
+// does not depend on its input.
+func (w *walk) valuesOf(name string, list []Layer, in layers.Interval, known bool) (layers.Interval, bool, string) {
+	last := "the code"
+	for i, l := range list {
+		part := fmt.Sprintf("%s[%d]", name, i)
+		last = fmt.Sprintf("%s (%s)", part, l.Kind)
+		if l.Layer == nil {
+			in, known = layers.Everything, false
+			continue
+		}
+		if w.model.origin.Doubt(part).Any(aboutValues) {
+			in, known = layers.Everything, false
+			continue
+		}
+		in = layers.OutputRange(l.Layer, in)
+		known = known || in == layers.OutputRange(l.Layer, unit)
+	}
+	return in, known, last
+}
+
+// unitActivations lists the activations that map every value into [0,1].
+func unitActivations() []string {
+	var names []string
+	for _, name := range layers.ActivationName("").Choices() {
+		a, err := layers.ActivationName(name).Activation()
+		if err == nil && a.OutputRange(layers.Everything).Within(unit) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func intervalText(i layers.Interval) string {
+	if i == layers.Everything {
+		return "any value"
+	}
+	low, high := fmt.Sprintf("[%g", i.Low), fmt.Sprintf("%g]", i.High)
+	if math.IsInf(i.Low, -1) {
+		low = "(-inf"
+	}
+	if math.IsInf(i.High, 1) {
+		high = "inf)"
+	}
+	return "values in " + low + "," + high
+}
+
+// check finds inconsistencies in a decoded auto-encoder: shapes, ranges of values, roles and globs.
+func (m *Model) check(input []int) []table.Diagnostic {
+	w := m.walk(input) // the checks use its results
+	w.listed()
+	if len(m.Encoder) == 0 && !m.inDoubt("encoder") {
+		w.report("", "", "encoder", "the encoder is empty", "give at least one "+m.header("encoder"))
+	}
+	w.decomposing()
+	if _, search := m.Optimizer.Optimizer.(optim.Search); search {
+		w.search()
+	}
+	before := len(w.found)
+	for i, l := range m.Losses {
+		if l.Loss != nil {
+			w.loss(fmt.Sprintf("loss[%d]", i), l)
+		}
+	}
+	w.unread(len(w.found) == before)
+	for i, one := range m.Constraints {
+		if one.Constraint != nil {
+			// a constraint on frozen parameters is valid: a model that extends another one and freezes parameters inherits
+			// its constraints
+			w.trainable(fmt.Sprintf("constraint[%d]", i), one.Kind, one.On, func(string) bool { return false }, w.views()...)
+		}
+	}
+	w.drawn()
+	w.freeze()
+	w.start()
+	w.hooks()
+	return w.found
+}
+
+// header is the TOML header of an element of one of the model's lists.
+func (m *Model) header(list string) string {
+	return fmt.Sprintf("[[model.%s.%s]]", table.KeyText(m.Name), list)
+}
+
+// inDoubt reports whether one of the model's keys has an error.
+func (m *Model) inDoubt(key string) bool {
+	return m.origin.Doubt("").About(key)
+}
+
+// atoms checks that the decoder has atoms, of a suitable shape, for a term that reads them.
+func (w *walk) atoms(part string, l Loss) {
+	inDecoder := func(path string) bool { return strings.HasPrefix(path, "decoder.") }
+	if slices.ContainsFunc(w.names, inDecoder) || slices.ContainsFunc(w.open, inDecoder) {
+		return // a layer with unknown shapes
+	}
+	list := w.layout.Decoder
+	if len(list) == 0 {
+		if !w.model.inDoubt("decoder") {
+			w.report(part, l.Kind, "", fmt.Sprintf("%s reads the atoms, but the model has no decoder", l.Kind), "leave the term out, or add a decoder")
+		}
+		return
+	}
+	if product(list[len(list)-1].Out) != product(w.layout.Input) {
+		return // reported elsewhere, or unknown
+	}
+	if w.layout.Dictionary() < 0 {
+		w.report(part, l.Kind, "", fmt.Sprintf("%s reads the atoms, but the model has none: the output of the decoder's last layer with weights is not an image", l.Kind),
+			"end the decoder with a dense layer, optionally followed by activations")
+	}
+}
+
+// headPart is the place of a head in diagnostics.
+func headPart(name string) string { return "head." + name }
+
+// heads places the heads, each after the value that it reads. It reports heads that read an unknown value or, in a cycle,
+// themselves.
+func (w *walk) heads() {
+	names := slices.Sorted(maps.Keys(w.model.Heads))
+	rounds := map[string]int{losses.Code: 1}
+	if len(w.layout.Decoder) > 0 {
+		rounds[losses.Output] = 1
+	}
+	for _, name := range names {
+		w.round(rounds, name)
+	}
+	labelled := w.model.labelled()
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rounds[a], rounds[b]) })
+	for _, name := range names {
+		if rounds[name] > 0 {
+			w.head(name, w.model.Heads[name], labelled[name])
+		}
+	}
+	w.unplaced(slices.DeleteFunc(names, func(name string) bool { return rounds[name] > 0 }))
+}
+
+// round returns the pass over the sorted names in which a value is computed, after the value that it reads; 0 if it never
+// is.
+func (w *walk) round(rounds map[string]int, name string) int {
+	r, known := rounds[name]
+	h, isHead := w.model.Heads[name]
+	if known || !isHead {
+		return r
+	}
+	rounds[name] = 0 // a head in a cycle is never computed
+	if r = w.round(rounds, h.From); r > 0 && w.model.hasHead(h.From) && h.From > name {
+		r++
+	}
+	rounds[name] = r
+	return r
+}
+
+// head places one head. If a loss compares it with labels, the number of classes is the default of its units.
+func (w *walk) head(name string, h Head, labelled bool) {
+	if problem := misnamedHead(name); problem != "" {
+		w.report(headPart(name), "", "", problem, "")
+	}
+	var in []int
+	if n := w.layout.Size(h.From); n > 0 {
+		in = []int{n}
+	}
+	s := stack{path: headPart(name), part: headPart(name) + ".layers"}
+	if labelled {
+		s.size = w.model.Classes()
+		s.open = s.size > 0
+		w.tooManyClasses(&s, h.Layers)
+		if !s.open && w.model.Dataset.Source != nil {
+			w.unsized = data.WhyNoClasses(w.model.Dataset.Source, w.model.dirs)
+		}
+	}
+	list, _ := w.list(s, h.Layers, in)
+	w.unsized = ""
+	w.layout.index[name] = len(w.layout.Heads)
+	w.layout.Heads = append(w.layout.Heads, PlacedHead{name, h.From, list})
+	if len(h.Layers) == 0 && w.model.origin.Doubt(headPart(name)) == nil {
+		w.report(headPart(name), "", "layers", "layers: got none, want at least one layer", "")
+	}
+}
+
+// maxClasses bounds the number of units that the labels alone decide: a label such as 20240101 is probably no class, but a date.
+const maxClasses = 1 << 16
+
+// tooManyClasses refuses a number of classes that would become an absurd number of units; the size of the stack is then unknown.
+func (w *walk) tooManyClasses(s *stack, list []Layer) {
+	i := s.opened(list)
+	if i < 0 || s.size <= maxClasses {
+		return
+	}
+	w.report(fmt.Sprintf("%s[%d]", s.part, i), list[i].Kind, layers.SizeKey, fmt.Sprintf(
+		"%s: the number of classes comes from the largest label (got label %d, want at most %d)", layers.SizeKey, s.size-1, maxClasses-1),
+		"number the classes 0, 1, 2, ...")
+	s.size = 0
+}
+
+// misnamedHead returns the problem of a head's name, "" if it is valid.
+func misnamedHead(name string) string {
+	if slices.Contains([]string{losses.Code, losses.Output, losses.Atoms, "images", "labels", "views", "loss", "teacher"}, name) {
+		return fmt.Sprintf("invalid name %q of a head: the name is reserved", name)
+	}
+	if name == "" || strings.ContainsAny(name, `./*?[]\ `) {
+		return fmt.Sprintf("invalid name %q of a head: parameter paths contain the name", name)
+	}
+	return ""
+}
+
+// unplaced reports heads that read an unknown value, and each cycle of heads at the first of their names.
+func (w *walk) unplaced(names []string) {
+	seen := map[string]int{} // the name from which a head was reached
+	inDoubt := func(name string) bool { return w.model.origin.Doubt(headPart(name)).About("from") }
+	for i, name := range names {
+		if from := w.model.Heads[name].From; !w.model.hasHead(from) && !inDoubt(name) {
+			w.report(headPart(name), "", "from", fmt.Sprintf("from: unknown value %q", from), table.Suggest(from, w.layout.Values()))
+		}
+		var chain []string
+		at := name
+		for ; seen[at] == 0 && w.model.hasHead(at); at = w.model.Heads[at].From {
+			seen[at], chain = i+1, append(chain, at)
+		}
+		if seen[at] != i+1 || len(chain) == 0 {
+			continue
+		}
+		chain = chain[slices.Index(chain, at):]
+		first := slices.Index(chain, slices.Min(chain))
+		chain = slices.Concat(chain[first:], chain[:first+1])
+		if !inDoubt(chain[0]) {
+			w.report(headPart(chain[0]), "", "from", "from: a cycle: "+strings.Join(chain, " -> "), "")
+		}
+	}
+}
+
+// hasHead reports whether a head of that name is declared.
+func (m *Model) hasHead(name string) bool {
+	_, ok := m.Heads[name]
+	return ok
+}
+
+// labelled returns the values that a loss compares with the labels.
+func (m *Model) labelled() map[string]bool {
+	values := map[string]bool{}
+	for _, l := range m.Losses {
+		if l.Loss != nil && l.Loss.Reads().Labels {
+			values[l.On] = true
+		}
+	}
+	return values
+}
+
+// Classes is the number of classes of the data set, 0 if it has no labels or if only its files contain the number.
+func (m *Model) Classes() int {
+	if m.Dataset.Source == nil {
+		return 0
+	}
+	n, _ := data.Classes(m.Dataset.Source, m.dirs)
+	return n
+}
+
+// Resolved returns the model with all default numbers of outputs for images of that shape. Changed layers are copies.
+func (m *Model) Resolved(shape []int) *Model {
+	resolved := m.sized(shape)
+	resolved.text = Fill(resolved)
+	return resolved
+}
+
+// sized is Resolved without a text.
+func (m *Model) sized(shape []int) *Model {
+	resolved := *m
+	resolved.Decoder = sizedBy(m.Decoder, stack{open: true, size: product(shape)})
+	if m.Heads != nil {
+		resolved.Heads = map[string]Head{}
+	}
+	labelled := m.labelled()
+	for name, h := range m.Heads {
+		resolved.Heads[name] = Head{h.From, sizedBy(h.Layers, stack{open: labelled[name], size: m.Classes()})}
+	}
+	return &resolved
+}
+
+// sizedBy returns a stack whose open layer has the stack's size.
+func sizedBy(list []Layer, s stack) []Layer {
+	i := s.opened(list)
+	if i < 0 || s.size == 0 {
+		return list
+	}
+	list = slices.Clone(list)
+	list[i].Layer = copyOf(list[i].Layer)
+	list[i].Layer.(layers.Sized).SetOutputUnits(s.size)
+	return list
+}
+
+// loss checks that the values that a term reads exist, and that the term is defined on them.
+func (w *walk) loss(part string, l Loss) {
+	reads := l.Loss.Reads()
+	if l.Weight != nil && w.model.origin.Doubt(part) == nil && w.model.origin.Doubt(part+".weight") == nil {
+		for _, epoch := range []float64{0, math.Inf(1)} {
+			if v := l.Weight.At(epoch); !(v >= 0) || math.IsInf(v, 1) {
+				w.report(part, l.Kind, "weight", fmt.Sprintf("weight: is %v after %v epochs, want a number >= 0", v, epoch), "")
+				break
+			}
+		}
+	}
+	if reads.Per == losses.Parameter {
+		w.glob(part, l.Kind, "on", l.On, w.views()...)
+		return
+	}
+	if reads.Atoms {
+		if want := l.Loss.On(); l.On != want {
+			w.report(part, l.Kind, "on", fmt.Sprintf("on: got %q, but %s reads the %s", l.On, l.Kind, want), fmt.Sprintf("write %q, or leave it out", want))
+			return
+		}
+		w.atoms(part, l)
+	}
+	if reads.On && !w.hasValue(part, l.Kind, "on", l.On) {
+		return
+	}
+	for _, name := range reads.Values {
+		w.hasValue(part, l.Kind, w.keyHolding(l.Loss, name), name)
+	}
+	if s, ok := l.Loss.(losses.ShapeChecker); ok && w.layout.Input != nil && len(w.layout.Decoder) > 0 {
+		if err := s.CheckShape(w.layout.Input); err != nil {
+			w.report(part, l.Kind, table.KeyOf(err), err.Error(), "")
+		}
+	}
+	if reads.On {
+		w.value(part, l, reads)
+	}
+}
+
+// value checks that the value that `on` names has a size and a range that suit the term.
+func (w *walk) value(part string, l Loss, reads losses.Reads) {
+	size := w.layout.Size(l.On)
+	if n, ok := l.Loss.(losses.UnitsChecker); ok && size > 0 {
+		if err := n.CheckUnits(size); err != nil {
+			w.report(part, l.Kind, "", err.Error(), "")
+		}
+	}
+	if pixels := product(w.layout.Input); reads.Images && l.On != losses.Output && size > 0 && pixels > 0 && size != pixels {
+		w.report(part, l.Kind, "on", fmt.Sprintf("on: %q has %d values, but %s compares it with images of %d", l.On, size, l.Kind, pixels), "")
+	}
+	if reads.Views && len(w.model.Views) == 0 && !w.model.inDoubt("view") {
+		w.report(part, l.Kind, "", fmt.Sprintf("%s compares the two views of each image, but the model has none", l.Kind), "give one "+w.model.header("view"))
+	}
+	if reads.Teacher && w.model.Hooks["teacher"] == nil && !w.model.inDoubt("hook") {
+		w.report(part, l.Kind, "", fmt.Sprintf("%s reads the values of a teacher, but the model has none", l.Kind), fmt.Sprintf("declare it: [model.%s.hook.teacher]", table.KeyText(w.model.Name)))
+	}
+	if reads.Labels {
+		w.labels(part, l, size)
+	}
+	if reads.Unit {
+		w.unitInterval(part, l)
+	}
+}
+
+// labels checks that the data set has labels, and that the value has a unit for each class.
+func (w *walk) labels(part string, l Loss, size int) {
+	source := w.model.Dataset.Source
+	if source == nil || w.model.origin.Doubt("dataset") != nil {
+		return
+	}
+	if data.IsUnlabelled(source) {
+		hint := "choose a data set with labels, such as fashion-mnist"
+		if data.IsOwn(source) {
+			hint = "name the labels in the dataset table (key labels)"
+		}
+		w.report(part, l.Kind, "", fmt.Sprintf("%s needs labels, but %s has none", l.Kind, w.model.Dataset.Name), hint)
+		return
+	}
+	if classes := w.model.Classes(); classes > 0 && size > 0 && size != classes {
+		w.report(part, l.Kind, "on", fmt.Sprintf("on: %q has %d values, but %s has %d classes", l.On, size, w.model.Dataset.Name, classes), "")
+	}
+}
+
+// hasValue checks that the model has the value that a key names.
+func (w *walk) hasValue(part, kind, key, name string) bool {
+	if w.model.hasHead(name) || name == losses.Output && w.model.inDoubt("decoder") || w.model.inDoubt("head") {
+		return true // a head that is not placed is reported itself
+	}
+	values := w.layout.Values()
+	if slices.Contains(values, name) {
+		return true
+	}
+	if name == losses.Output {
+		w.report(part, kind, key, fmt.Sprintf("%s reads the output, but the model has no decoder", kind), "leave the term out, or add a decoder")
+		return false
+	}
+	w.report(part, kind, key, fmt.Sprintf("%s: unknown value %q", key, name), table.Suggest(name, values))
+	return false
+}
+
+// keyHolding is the key of a part whose value is that name.
+func (w *walk) keyHolding(l losses.Loss, name string) string {
+	for _, f := range table.Fields(l) {
+		if f.Value.CanInterface() && f.Value.Interface() == any(name) {
+			return f.Key
+		}
+	}
+	return "on"
+}
+
+// uncompared is the problem of a model whose output no loss reads.
+const uncompared = "no loss compares the output with the images"
+
+// unread checks that every value except the code is read by a term, directly or through a head: otherwise nothing trains
+// it. If a term has errors, it is unknown whether the output is read.
+func (w *walk) unread(sound bool) {
+	m := w.model
+	if m.inDoubt("loss") || slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss == nil }) {
+		return
+	}
+	read := map[string]bool{}
+	for _, l := range m.Losses {
+		reads := l.Loss.Reads()
+		for _, name := range append(slices.Clone(reads.Values), l.On) {
+			read[name] = true
+		}
+	}
+	for _, h := range slices.Backward(w.layout.Heads) {
+		if !read[h.Name] {
+			w.report(headPart(h.Name), "", "", fmt.Sprintf("no loss reads the head %q: nothing trains it", h.Name), fmt.Sprintf("add a loss with on = %q", h.Name))
+		}
+		read[h.From] = true
+	}
+	if sound && len(m.Losses) == 0 || sound && len(m.Decoder) > 0 && !read[losses.Output] && !m.inDoubt("decoder") {
+		problem, hint := uncompared, "add one of "+table.Quoted(reconstructions())
+		if len(m.Decoder) == 0 {
+			problem, hint = "there is no loss", "valid: "+table.Quoted(losses.Registry.Names())
+		}
+		w.report("", "", "loss", problem, hint)
+	}
+}
+
+// reconstructions lists the terms that compare the output with the images.
+func reconstructions() (names []string) {
+	for _, e := range losses.Registry.All() {
+		if l := e.New(); l.On() == losses.Output && l.Reads().Images {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
+// drawn checks the views: one for both or one for each, images of a shape that the augmentations accept, and a loss that
+// reads the views.
+func (w *walk) drawn() {
+	m := w.model
+	if len(m.Views) == 0 || m.inDoubt("view") {
+		return
+	}
+	if len(m.Views) > 2 {
+		w.report("view[2]", "", "", fmt.Sprintf("an image has two views, but %d are declared", len(m.Views)), "give two tables, one for each view, or one table for both")
+	}
+	if !m.inDoubt("loss") && !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss == nil || l.Loss.Reads().Views }) {
+		w.report("view[0]", "", "", "no loss compares the views", `add one, for example kind = "nt_xent"`)
+	}
+	for i, v := range m.Views {
+		for k, a := range v.Augment {
+			part := fmt.Sprintf("view[%d].augment[%d]", i, k)
+			if a == nil || w.layout.Input == nil || m.origin.Doubt(part) != nil {
+				continue
+			}
+			if _, err := a.Prepare(w.layout.Input); err != nil {
+				w.report(part, language.NameOf(m.origin, part, a), "", err.Error(), "")
+			}
+		}
+	}
+}
+
+// glob checks that a glob, the value of a key, matches at least one parameter or one of the other names.
+func (w *walk) glob(part, kind, key, glob string, also ...string) bool {
+	if _, err := path.Match(glob, ""); err != nil {
+		w.report(part, kind, key, fmt.Sprintf("%s: malformed glob %q", key, glob), "")
+		return false
+	}
+	matched := func(parameter string) bool { return MatchPath(glob, parameter) }
+	for _, list := range [][]string{w.own, w.names, also} {
+		if slices.ContainsFunc(list, matched) {
+			return true
+		}
+	}
+	if slices.ContainsFunc(w.open, func(layer string) bool { return mayMatch(glob, layer) }) {
+		return true
+	}
+	w.report(part, kind, key, fmt.Sprintf("%s: %q matches no parameter", key, glob), w.suggestGlob(glob, also))
+	return false
+}
+
+// trainable checks that the glob `on` of a constraint or hook matches a parameter that changes. still reports which parameters
+// do not change.
+func (w *walk) trainable(part, kind, glob string, still func(path string) bool, also ...string) {
+	if !w.glob(part, kind, "on", glob, also...) || w.model.inDoubt("freeze") {
+		return
+	}
+	moved := func(path string) bool { return MatchPath(glob, path) && !still(path) }
+	if slices.ContainsFunc(w.names, moved) || slices.ContainsFunc(w.open, func(layer string) bool { return mayMatch(glob, layer) }) {
+		return // unknown whether it is trained
+	}
+	for _, p := range w.all {
+		own := cmp.Or(p.TransposeOf, p.Path)
+		named := p.TransposeOf == "" || slices.Contains(also, p.Path)
+		if named && MatchPath(glob, p.Path) && !p.State && !still(own) {
+			return
+		}
+	}
+	w.report(part, kind, "on", fmt.Sprintf("on: %q matches no trainable parameter: all are frozen, or updated by their layer", glob),
+		"leave it out, or train some of them")
+}
+
+// paths lists the parameters that are known by name.
+func (w *walk) paths() []string { return append(slices.Clip(w.own), w.names...) }
+
+// views lists the aliases of parameters, with which losses and constraints apply to the atoms of tied decoders.
+func (w *walk) views() []string { return w.other }
+
+// listed lists the parameters of the layout, for all globs that are matched with them.
+func (w *walk) listed() {
+	w.all = w.layout.Parameters()
+	for _, p := range w.all {
+		if p.TransposeOf == "" {
+			w.own = append(w.own, p.Path)
+		} else {
+			w.other = append(w.other, p.Path)
+		}
+	}
+}
+
+// suggestGlob returns the nearest parameter path or usual glob, or all usual globs. The name of a list or a layer suggests
+// its weights.
+func (w *walk) suggestGlob(glob string, also []string) string {
+	paths := append(w.paths(), also...)
+	usual := starred(paths)
+	for _, g := range append(usual, paths...) {
+		if glob != "" && strings.HasPrefix(g, glob) && strings.HasSuffix(g, ".weight") {
+			return table.Suggest(g, []string{g})
+		}
+	}
+	if near, ok := table.Nearest(glob, append(usual, paths...)); ok {
+		return table.Suggest(near, []string{near})
+	}
+	return table.Suggest(glob, usual)
+}
+
+// mayMatch reports whether a glob may match a parameter of a layer whose parameters are not known.
+func mayMatch(glob, layer string) bool {
+	literal := glob
+	if i := strings.IndexAny(glob, `*?[\`); i >= 0 {
+		literal = glob[:i]
+	}
+	return strings.HasPrefix(literal, layer+".") || strings.HasPrefix(layer+".", literal)
+}
+
+// starred returns the globs that stand for one parameter name in all layers of a list: "decoder.*.weight".
+func starred(paths []string) []string {
+	var globs []string
+	for _, p := range paths {
+		part := strings.Split(p, ".")
+		g := part[0] + ".*." + part[len(part)-1]
+		if !slices.Contains(globs, g) {
+			globs = append(globs, g)
+		}
+	}
+	return globs
+}
+
+// Frozen reports whether a glob of the key freeze matches a parameter path.
+func (m *Model) Frozen(parameter string) bool {
+	return slices.ContainsFunc(m.Freeze, func(glob string) bool { return MatchPath(glob, parameter) })
+}
+
+// AllFrozen reports whether names is not empty and the parameters with these names in the layer at path are all frozen.
+func (m *Model) AllFrozen(path string, names ...string) bool {
+	return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return !m.Frozen(path + "." + name) })
+}
+
+// freeze checks the globs of frozen parameters, and that a trainable parameter remains.
+func (w *walk) freeze() {
+	if w.model.inDoubt("freeze") {
+		return
+	}
+	before := len(w.found)
+	for i, glob := range w.model.Freeze {
+		w.glob("", "", fmt.Sprintf("freeze[%d]", i), glob)
+	}
+	if len(w.model.Freeze) == 0 || len(w.found) > before || len(w.names) > 0 || len(w.open) > 0 {
+		return // or parameters are not known
+	}
+	for _, p := range w.all {
+		if !p.State && p.TransposeOf == "" && !w.model.Frozen(p.Path) {
+			return
+		}
+	}
+	w.report("", "", "freeze", "freeze: nothing is left to train", "narrow the globs: at least one parameter must be trainable")
+}
+
+// Start declares another run from which a new run of the model takes initial parameters.
+type Start struct {
+	Run string `toml:"run" required:"true" doc:"the folder of the other run"`
+	On  string `toml:"on" doc:"a glob over parameter paths: matching parameters are copied, all others are initialised"`
+}
+
+// Defaults sets the defaults of the table.
+func (s *Start) Defaults() { s.On = "*" }
+
+// start checks that a run is named and that the glob matches a parameter. The other run is read when the training begins.
+func (w *walk) start() {
+	s := w.model.Start
+	if s == nil || w.model.inDoubt("start") {
+		return
+	}
+	if s.Run == "" {
+		w.report("start", "", "run", "run: got \"\", want the folder of a run", "")
+	}
+	w.glob("start", "", "on", s.On)
+}
+
+const (
+	// maxValues bounds the size of one tensor: a larger one is probably a typo and would fail later.
+	maxValues = 1 << 31
+
+	// maxExpanded bounds a parameter, and a layer's tensors for a batch: 2 GiB. Training stores several tensors of this
+	// size.
+	maxExpanded = 1 << 29
+)
+
+// bounded reports a placed layer whose output, parameters or tensors for a batch are too large.
+func (w *walk) bounded(part string, p *Placed) bool {
+	for _, q := range p.opened() {
+		at := part + strings.TrimPrefix(placeOf(q.Path), placeOf(p.Path))
+		if product(q.Out) > maxValues {
+			s, _ := q.Layer.(layers.Sized)
+			w.report(at, q.Kind, sizeKey(s), fmt.Sprintf("one output has more than %d values", maxValues), "")
+			return false
+		}
+		w.expands(at, q)
+	}
+	for _, q := range p.Parameters {
+		if n := product(q.Shape); n > maxExpanded {
+			w.report(part, p.Kind, "", fmt.Sprintf("%s has %d values (%s), and training needs several times that: want at most %s",
+				q.Name, n, bytesText(n), bytesText(maxExpanded)), "")
+			return false
+		}
+	}
+	return true
+}
+
+// expands reports a layer whose intermediate or output tensors for a training batch are too large. Coders use smaller
+// batches instead.
+func (w *walk) expands(part string, p Placed) {
+	if w.model.origin.Doubt("train") != nil || w.model.origin.Doubt(part) != nil {
+		return
+	}
+	batch := w.model.Train.Batch
+	if limit := w.model.Dataset.Limit; limit > 0 { // a batch has at most the images of the data set
+		batch = min(batch, limit)
+	}
+	plain, largest, what, advice := true, product(p.Out), "its outputs", "take fewer outputs"
+	if e, ok := p.Layer.(layers.Expanding); ok && e.Largest(p.In) > largest {
+		plain, largest = false, e.Largest(p.In)
+		what, advice = e.Expands(p.In)
+	}
+	n := product([]int{batch, largest})
+	if n <= maxExpanded || plain && w.large { // the layers after a large output are usually as large
+		return
+	}
+	w.large = true
+	w.report(part, p.Kind, "", fmt.Sprintf("%s, for each of %d images, take %s in one piece, and training needs several: want at most %s",
+		what, batch, bytesText(n), bytesText(maxExpanded)), advice+" or a smaller train.batch")
+}
+
+// placeOf is the place in the declaration of the layer at a path: "encoder[1].layers[0]" for "encoder.1.0".
+func placeOf(path string) string {
+	keys := strings.Split(path, ".")
+	part := keys[0]
+	if part == "head" {
+		part, keys = "head."+keys[1], keys[1:]
+	}
+	for i, index := range keys[1:] {
+		if i > 0 || strings.HasPrefix(part, "head.") {
+			part += ".layers"
+		}
+		part += "[" + index + "]"
+	}
+	return part
+}
+
+// bytesText prints the size of values in float32.
+func bytesText(values int) string {
+	bytes := 4 * float64(values)
+	if bytes < 1e9 {
+		return fmt.Sprintf("%.3g MB", bytes/1e6)
+	}
+	return fmt.Sprintf("%.3g GB", bytes/1e9)
+}
+
+// Fitted is a [Baseline] whose size depends on the images.
+type Fitted interface {
+	// Fits returns a [part.KeyError] for settings that do not fit the number of images or of pixels. 0 images means that
+	// the number is not known yet.
+	Fits(images, pixels int) error
+}
+
+// Bounded returns an error for a number of components for which a tensor of the baseline, for example the atoms, is too
+// large. Each product is a number of values per component. The bound is the bound of a layer's parameters.
+func Bounded(components int, what string, each ...int) error {
+	n := volume.Of(append(each, components))
+	if n <= maxExpanded {
+		return nil
+	}
+	return part.KeyErrorf("components", "got %d, whose %s take %s, and training needs several times that: want at most %s",
+		components, what, bytesText(n), bytesText(maxExpanded))
+}
+
+// fits reports settings of a baseline that do not fit images of shape input; nil means an unknown shape.
+func (m *Model) fits(input []int) []table.Diagnostic {
+	baseline, ok := m.Baseline.(Fitted)
+	if !ok || input == nil || m.origin.Doubt("").Any(func(table.Field) bool { return true }) {
+		return nil
+	}
+	err := baseline.Fits(0, product(input))
+	var of part.KeyError
+	if !errors.As(err, &of) {
+		return nil
+	}
+	return []table.Diagnostic{m.finding("", "", of.Key, of.Error(), "")}
+}
+
+// input is the shape of the model's images, nil if unknown.
+func (m *Model) input(shape func(data.Source) []int) []int {
+	if m.Dataset.Source == nil || m.origin.Doubt("dataset") != nil {
+		return nil
+	}
+	return shape(m.Dataset.Source)
+}
+
+// product is the number of values of a shape, 0 if unknown.
+func product(shape []int) int {
+	if shape == nil {
+		return 0
+	}
+	return volume.Of(shape)
+}
+
+// shapeText prints a shape as "28x28 = 784", and a vector as "784".
+func shapeText(shape []int) string {
+	texts := make([]string, len(shape))
+	for i, d := range shape {
+		texts[i] = fmt.Sprint(d)
+	}
+	text := strings.Join(texts, "x")
+	if len(shape) > 1 {
+		text += fmt.Sprintf(" = %d", product(shape))
+	}
+	return text
 }

@@ -60,7 +60,7 @@ func (m *Model) uselessBiases() (found []string) {
 
 // uselessTopKs warns of every top_k that keeps all values of its input. Without the shape of the images nothing is known.
 func (m *Model) uselessTopKs() (list []string) {
-	if m.shape == nil {
+	if m.shape == nil || !m.hasTopK() {
 		return nil
 	}
 	layout, err := m.Layout(m.shape)
@@ -86,4 +86,22 @@ func plain(list []Layer) []layers.Layer {
 		all[i] = l.Layer
 	}
 	return all
+}
+
+// hasTopK reports whether a layer of the model, or an inner one, is a top_k: only then a layout is worth its time.
+func (m *Model) hasTopK() bool {
+	var has func(list []layers.Layer) bool
+	has = func(list []layers.Layer) bool {
+		return slices.ContainsFunc(list, func(l layers.Layer) bool {
+			_, is := l.(*layers.TopK)
+			b, ok := l.(layers.Block)
+			return is || ok && has(b.Inner())
+		})
+	}
+	for _, h := range m.Heads {
+		if has(plain(h.Layers)) {
+			return true
+		}
+	}
+	return has(plain(m.Encoder)) || has(plain(m.Decoder))
 }

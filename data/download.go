@@ -22,7 +22,7 @@ const EnvMirror = "TESSERA_MIRROR"
 type Download struct {
 	Mirrors  []string       // tried in order, each with the layout of a data folder; nil takes $TESSERA_MIRROR, else the known ones
 	Client   *http.Client   // nil takes http.DefaultClient
-	Progress func(Progress) // told while bytes come in, on the caller's goroutine; may be nil
+	Progress func(Progress) // called on the caller's goroutine while bytes arrive; may be nil
 	Stall    time.Duration  // how long a mirror may be silent; 0 takes 30 seconds
 
 	pause time.Duration // before a mirror is asked again; 0 takes a second
@@ -32,7 +32,7 @@ type Download struct {
 type Progress struct {
 	Dataset, File string
 	URL           string
-	Done, Total   int64 // compressed bytes; Total is -1 where the mirror does not say
+	Done, Total   int64 // compressed bytes; Total is -1 if the mirror does not send it
 	Err           error // why this mirror was given up; the next one is tried
 }
 

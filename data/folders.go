@@ -442,7 +442,7 @@ func (p pictures) list(folder string) (listing, error) {
 	return l, nil
 }
 
-// mixed handles images beside folders. Data sets of one format have always left the folders out; the others refuse them, because
+// mixed handles images next to class folders. Data sets of one format have always left the folders out; the others refuse them, because
 // a forgotten file would hide all classes.
 func (p pictures) mixed(l *listing, folder, file string, folders []string) error {
 	for _, name := range folders {
@@ -455,7 +455,7 @@ func (p pictures) mixed(l *listing, folder, file string, folders []string) error
 			return err
 		}
 		if len(below) > 0 {
-			return &Error{Path: folder, Problem: fmt.Sprintf("has images (%s) beside folders of images (%s)", filepath.Base(file), name),
+			return &Error{Path: folder, Problem: fmt.Sprintf("has images (%s) next to folders of images (%s)", filepath.Base(file), name),
 				Hint: "move every image into the folder of its class, or all of them into one folder"}
 		}
 	}

@@ -437,7 +437,7 @@ func writePNGs(folder string, shape []int, pixels []byte) (err error) {
 	return os.Rename(beside, folder)
 }
 
-// ErrNoPicture says that a file is none of the images that are read.
+// ErrNoPicture is the error of a file that is not a PNG, JPEG, GIF or BMP image.
 var ErrNoPicture = errors.New("picture: got no PNG, JPEG, GIF or BMP image")
 
 // DecodePicture returns the bytes of the image in a file as one image of that shape: (height, width) in grey, by 0.299 R + 0.587 G +

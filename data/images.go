@@ -17,31 +17,31 @@ import (
 type Images struct {
 	// Shape is the shape of one sample: (height, width) or (height, width, channels) of an image, (values) of a vector.
 	Shape []int
-	// Parts are the true parts that the images are made of, one image each; nil where they are not known.
+	// Parts are the true parts of the images, one image each; nil if they are not known.
 	Parts [][]float32
 
 	pixels int       // values per image
 	bytes  []byte    // rows of pixels, or nil
 	floats []float32 // rows of pixels, or nil
 	labels []int     // one per row, or nil
-	rows   []int     // which rows these images are, nil for all of them in order
+	rows   []int     // the row of each image, nil for all rows in order
 	n      int
 
 	columns []string // the names of the values, nil for none
 	lines   []int    // of the rows in a file of text, nil for none
 	finite  bool     // floats were checked
 
-	scaling *Scaling // of values that are read, nil for none
+	scaling *Scaling // applied when values are read, nil for none
 }
 
 // NewBytes returns the images whose pixels, image after image, are bytes: n x shape values. Labels may be nil. The
-// slices are kept, not copied.
+// slices are not copied.
 func NewBytes(shape []int, bytes []byte, labels []int) (*Images, error) {
 	return newImages(&Images{Shape: shape, bytes: bytes, labels: labels}, len(bytes))
 }
 
-// NewFloats returns the images whose pixels, image after image, are floats: n x shape values, which are not scaled.
-// Labels may be nil. The slices are kept, not copied.
+// NewFloats returns the images whose pixels, image after image, are floats: n x shape values, which are not scaled. Labels may be nil.
+// The slices are not copied.
 func NewFloats(shape []int, floats []float32, labels []int) (*Images, error) {
 	return newImages(&Images{Shape: shape, floats: floats, labels: labels}, len(floats))
 }

@@ -13,7 +13,7 @@ import (
 	"tessera/part"
 )
 
-// UnknownLabel is the label of an image whose class is not known. Every negative label means the same.
+// UnknownLabel is the label of an image of an unknown class. Every negative label means the same.
 const UnknownLabel = -1
 
 // Classed is implemented by sources that know the number of classes without reading any pixels.
@@ -55,8 +55,8 @@ func Classes(s Source, dirs Dirs) (n int, ok bool) {
 	return 0, false
 }
 
-// WhyNoClasses says why the number of classes of a source is not known, although its files are there; "" for other sources and where
-// the files are missing.
+// WhyNoClasses returns the reason why the number of classes of a source is not known although its files exist; "" for other sources
+// and if files are missing.
 func WhyNoClasses(s Source, dirs Dirs) string {
 	if !IsOwn(s) {
 		return ""

@@ -103,7 +103,7 @@ func TestFoldersOfAnyDepthHaveTheClassesOfTheFirstLevel(t *testing.T) {
 		t.Errorf("%d classes, %v", n, ok)
 	}
 	write(t, dir, "stray.bmp", []byte("BM"))
-	if _, err := source.Load(background, nil, Both); err == nil || !strings.Contains(err.Error(), "has images (stray.bmp) beside folders of images (owl)") {
+	if _, err := source.Load(background, nil, Both); err == nil || !strings.Contains(err.Error(), "has images (stray.bmp) next to folders of images (owl)") {
 		t.Errorf("an image beside classes: %v", err)
 	}
 }

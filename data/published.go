@@ -152,7 +152,7 @@ func (p *published) check(ctx context.Context, path string, f publishedFile) ([]
 	return b, file, err
 }
 
-// Origin is where the images of a data set come from. A source that is not [Generated] has a method Origin() Origin.
+// Origin is the origin of the images of a data set. A source that is not [Generated] has a method Origin() Origin.
 type Origin string
 
 // The origins.
@@ -162,7 +162,7 @@ const (
 	OwnFiles   Origin = "own files"  // named by the keys of the dataset table
 )
 
-// Status is what is known about one data set.
+// Status describes one data set and its files.
 type Status struct {
 	Name   string       `json:"name"`
 	About  string       `json:"about"`
@@ -170,10 +170,10 @@ type Status struct {
 	Files  []FileStatus `json:"files,omitempty"` // of a downloaded set
 }
 
-// FileStatus is what is known about one file of a downloaded set.
+// FileStatus describes one file of a downloaded set.
 type FileStatus struct {
 	Name    string `json:"name"`
-	Path    string `json:"path,omitempty"`   // "" where it was not found
+	Path    string `json:"path,omitempty"`   // "" if it was not found
 	Bytes   int64  `json:"bytes,omitempty"`  // on the disk
 	Problem error  `json:"-"`                // an *Error: it is missing or, after Verify, wrong
 	SHA256  string `json:"sha256,omitempty"` // of the uncompressed bytes, after Verify
@@ -192,7 +192,7 @@ func (s Status) Problem() error {
 	return nil
 }
 
-// List returns every data set and where its files are, without reading them.
+// List returns every data set with the places of its files, without reading them.
 func List(dirs Dirs) []Status {
 	var all []Status
 	for _, entry := range Registry.All() {
@@ -206,7 +206,7 @@ func List(dirs Dirs) []Status {
 	return all
 }
 
-// IsOwn reports whether a source reads files of the user's own, named by its keys.
+// IsOwn reports whether a source reads files that its keys name.
 func IsOwn(s Source) bool {
 	_, memory := s.(*Memory)
 	return s != nil && origin(s) == OwnFiles && !memory
@@ -285,11 +285,11 @@ func (p *published) locate(dirs Dirs) []FileStatus {
 // EnvDir is the environment variable that names a data folder.
 const EnvDir = "TESSERA_DATA"
 
-// Dirs are the folders in which files are searched, first to last. Each holds one folder per data set:
+// Dirs are the folders that are searched for files, in this order. Each holds one folder per data set:
 // DIR/fashion-mnist/train-images-idx3-ubyte.gz.
 type Dirs []string
 
-// SearchDirs returns the folders in which data are searched: flag (the --data option, "" if it was not given),
+// SearchDirs returns the folders that are searched for data: flag (the --data option, "" if it was not given),
 // $TESSERA_DATA, and the folder tessera in the user's cache. Downloads go to the first of them.
 func SearchDirs(flag string) Dirs {
 	var dirs Dirs

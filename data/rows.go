@@ -16,18 +16,18 @@ import (
 	"tessera/internal/atomicfile"
 )
 
-// Rows are the samples, or the codes, of a file, with what the file says of each.
+// Rows are the samples, or the codes, of a file with their names and labels.
 type Rows struct {
 	*Images
-	Names   []string // one per row, such as the path of an image within its folder; nil where there are none
-	Classes []string // the names of the labels, where they are known
+	Names   []string // one per row, such as the path of an image within its folder; nil for none
+	Classes []string // the names of the labels, nil if they are not known
 	Columns []string // the names of the values, which WriteRows writes to .csv files if ReadRows can read them back; nil numbers them
-	Notes   []string // what a user should know, such as files that were skipped
+	Notes   []string // warnings, such as skipped files
 }
 
-// reader is implemented by sources whose keys say how files of their kind are read.
+// reader is implemented by sources whose keys also apply to other files of their kind.
 type reader interface {
-	// reading says it of array files, pictures of image files.
+	// reading returns the keys for array files, pictures those for image files.
 	reading() reading
 	pictures() pictures
 }
@@ -166,7 +166,7 @@ func (r Rows) labelTexts() []string {
 //	any other name without an    a new folder 00000.png, 00001.png, ..., as bytes
 //	extension
 //
-// about says what is known of each row and value; only its names, labels, classes and columns are used. Vectors are written as .npy, .npz or .csv.
+// Of about, only names, labels, classes and columns are used. Vectors are written as .npy, .npz or .csv.
 // Files appear complete or not at all; an existing file is replaced, a folder that is not empty is refused.
 func WriteRows(path, name string, shape []int, values []float32, about Rows) error {
 	size, err := product(shape)

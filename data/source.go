@@ -1,6 +1,9 @@
 // Package data reads and generates sets of images and vectors: generated sets (swimmer, bars), downloaded sets (fashion-mnist,
-// mnist) and user files (images in folders, idx, npy, npz, safetensors, csv). Pixels stay bytes in memory and are scaled per
-// batch.
+// mnist) and user files (images in folders, idx, npy, npz, safetensors, csv).
+//
+// A [Source] is a declared data set. [Load] reads it as a [Set] of [Images], which [Set.Split] divides into fitted, validation and
+// test images. Pixels stay bytes in memory and are scaled per batch. [ReadRows] and [WriteRows] read and write files that belong to no
+// data set.
 //
 // A new data set is one new file with one call of Registry.Register.
 package data
@@ -44,10 +47,10 @@ type Describer interface {
 	Describe(ctx context.Context) (string, error)
 }
 
-// Inspector is implemented by sources that can say what is wrong with their files without reading all of them.
+// Inspector is implemented by sources that find errors in their files without reading all of them.
 type Inspector interface {
-	// Inspect returns what a user should know, such as files that are skipped, and the error that Load would return, as far as
-	// it can be seen. A missing file is an [*Error] with the problem [NotFound].
+	// Inspect returns warnings, such as skipped files, and the error that Load would return, if it shows without reading values. A
+	// missing file is an [*Error] with the problem [NotFound].
 	Inspect(ctx context.Context) (notes []string, err error)
 }
 
@@ -84,18 +87,17 @@ type Set struct {
 	Test    *Images     // nil where it was not needed, or where the set has no test split
 	HasTest bool        // whether the set has a test split, loaded or not
 	Parts   [][]float32 // the true parts, one image each, where they are known
-	Kinds   []string    // what each of these parts is, such as "limb"
+	Kinds   []string    // the kind of each true part, such as "limb"
 	Classes []string    // the names of the labels, where they are known
-	Files   []File      // what was read, for the run's record
-	Scale   Scale       // how the samples are to be scaled, by statistics of the fitted ones: see [Set.Split]
-	Notes   []string    // what a user should know, such as files that were skipped
+	Files   []File      // the files that were read, for the run's record
+	Scale   Scale       // the scaling of the samples, by statistics of the fitted ones: see [Set.Split]
+	Notes   []string    // warnings, such as skipped files and doubtful columns
 
-	doubt *Error // why the values are probably not what was meant, see [Set.Doubt]
+	doubt *Error // see [Set.Doubt]
 }
 
-// Doubt returns an [*Error] for values that can be read but are probably not what was meant, with what to write in either case:
-// floats up to 255 without a scale, axes in another order. A new run refuses them; runs of earlier versions that were trained on
-// them can still be opened.
+// Doubt returns an [*Error] for values that are probably unintended: floats up to 255 without a scale, or axes in another order. Its
+// hint says what to declare in either case. A new run refuses such values; a resumed run accepts them.
 func (s *Set) Doubt() error {
 	if s == nil || s.doubt == nil {
 		return nil
@@ -159,17 +161,17 @@ func (s *Set) Evaluation() (*Images, error) {
 	return s.Train, nil
 }
 
-// Error is for data that are missing, fail their checksum or have the wrong size or format. It has the place, the problem
-// and what to do.
+// Error is the error of data that are missing, fail their checksum, or have the wrong size, format or values. It has the place, the
+// problem and a hint.
 type Error struct {
 	Dataset string // the name of the data set, "" for a file that belongs to none
 	Path    string // the file or folder
 	Problem string // what is wrong with it
-	Hint    string // what to do, "" where nothing is known
-	Err     error  // the cause, nil where there is none
+	Hint    string // what to do, "" for none
+	Err     error  // the cause, nil for none
 }
 
-// NotFound is the problem of a file or folder that is not there.
+// NotFound is the problem of a missing file or folder.
 const NotFound = "not found"
 
 // Error implements error: `fashion-mnist: PATH: PROBLEM: CAUSE; HINT`.

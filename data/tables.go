@@ -244,7 +244,7 @@ func (t *Tables) split(ctx context.Context, set *Set, path string, r reading) (*
 	return images, read.columns, nil
 }
 
-// table is the content of a file of samples: their values, and what the file says of each.
+// table is the content of a file of samples: values, names and labels.
 type table struct {
 	values  array
 	columns []string // the names of the values, in their order, where the file has them
@@ -255,7 +255,7 @@ type table struct {
 	classes []string // the names of the labels, where the file has them
 }
 
-// reading is what is known of a file of samples before it is opened: what the keys of a data set say.
+// reading is the keys of a data set that apply to a file of samples.
 type reading struct {
 	layout  Layout   // how the values are understood
 	tensor  string   // the array of the samples, where the file has several; "" for the only one that can be it
@@ -276,7 +276,7 @@ type tablePart struct {
 	read func() (array, error)
 }
 
-// opened is a file of samples of which no values are read yet.
+// opened is a file of samples whose header was read, but no values.
 type opened struct {
 	parts []tablePart
 	csv   *csvFile // instead of parts

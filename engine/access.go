@@ -16,7 +16,7 @@ type access struct {
 }
 
 // accessOf resolves reshapes and one broadcast. ok is false where a broadcast of a reshaped broadcast would be needed;
-// settle prevents that.
+// materializeViews prevents that.
 func accessOf(v *ir.Value) (a access, ok bool) {
 	v = skipReshapes(v)
 	if _, ok := v.Op.(ir.Broadcast); !ok {

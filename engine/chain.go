@@ -1,7 +1,11 @@
 package engine
 
 import (
+	"fmt"
+	"slices"
+
 	"tessera/engine/ir"
+	"tessera/internal/volume"
 	"tessera/kernel"
 )
 
@@ -17,19 +21,19 @@ type slot[T ir.Float] struct {
 
 // chain is the executable form of a group: per tile, its instructions in order.
 type chain[T ir.Float] struct {
-	kernels   *kernels[T]
-	dims      []int // collapsed iteration space; dims[0] is the slowest axis
-	units     int   // equal parts that threads share: the slowest axis before collapsing
-	columns   bool  // threads share the fastest of two axes instead
-	code      []instruction[T]
-	vectors   []slot[T] // table entries: read or written tile by tile
-	scalars   []slot[T] // read once per row
-	sinks     []sink[T]
-	registers int
-	fixed     []T // numbers known at compile time; scalars follow them in the numbers table
-	members   []*ir.Value
-	over      map[*ir.Value]*ir.Value // a written value to the read one whose place it can take
-	threads   []chainThread[T]
+	kernels    *kernels[T]
+	dims       []int // collapsed iteration space; dims[0] is the slowest axis
+	units      int   // equal parts that threads share: the slowest axis before collapsing
+	columns    bool  // threads share the fastest of two axes instead
+	code       []instruction[T]
+	vectors    []slot[T] // table entries: read or written tile by tile
+	scalars    []slot[T] // read once per row
+	sinks      []sink[T]
+	registers  int
+	fixed      []T // numbers known at compile time; scalars follow them in the numbers table
+	members    []*ir.Value
+	overwrites map[*ir.Value]*ir.Value // a written value to the read one whose place it can take
+	threads    []chainThread[T]
 }
 
 // chainThread is the scratch of one thread.
@@ -176,5 +180,516 @@ func (in *instruction[T]) do(t *chainThread[T], n int) {
 			t.in[i] = t.table[a]
 		}
 		in.foreign(dst, t.in[:len(in.in)])
+	}
+}
+
+// compileChain turns a group into a chain for at most threads threads; cells gives the buffer of every base value.
+func compileChain[T ir.Float](f *fusion, g *group, k *kernels[T], cells map[*ir.Value]*cell[T], threads int) (*chain[T], error) {
+	b := &chainBuilder[T]{fusion: f, group: g, cells: cells, place: map[*ir.Value]int{}, number: map[*ir.Value]int{},
+		chain: &chain[T]{kernels: k, members: g.members, units: g.bounds[len(g.bounds)-1] / g.bounds[max(0, len(g.bounds)-2)]}}
+	if err := b.build(); err != nil {
+		return nil, err
+	}
+	b.collapse(f.inColumns(g, threads))
+	b.reuse()
+	b.order()
+	b.scratch(threads)
+	return b.chain, nil
+}
+
+// chainBuilder collects the parts of a chain.
+type chainBuilder[T ir.Float] struct {
+	fusion *fusion
+	group  *group
+	cells  map[*ir.Value]*cell[T]
+	chain  *chain[T]
+	place  map[*ir.Value]int // table entry of a value: registers count from 0, vectors from -1 downwards until scratch
+	number map[*ir.Value]int // numbers entry: fixed from 0, scalars from -1 downwards until scratch
+	uses   map[*ir.Value]int // how many instructions still read a register
+	free   []int
+}
+
+func (b *chainBuilder[T]) build() error {
+	b.countUses()
+	for _, v := range b.group.members {
+		switch o := v.Op.(type) {
+		case ir.Pointwise:
+			if err := b.compute(v, o.F); err != nil {
+				return err
+			}
+		case ir.Reduction:
+			if err := b.fold(v, o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *chainBuilder[T]) countUses() {
+	b.uses = map[*ir.Value]int{}
+	for _, v := range b.group.members {
+		for _, a := range v.Args {
+			b.uses[skipReshapes(a)]++
+		}
+		if _, ok := v.Op.(ir.Reduction); ok {
+			b.uses[skipReshapes(v.Args[0])] += len(b.group.members) // sinks read after all instructions
+		}
+	}
+}
+
+// compute adds the instruction of a pointwise member.
+func (b *chainBuilder[T]) compute(v *ir.Value, f ir.Function) error {
+	in := instruction[T]{}
+	var vectors, numbers []int
+	var isNumber []bool
+	for _, a := range v.Args {
+		vector, number, err := b.operand(a)
+		if err != nil {
+			return err
+		}
+		isNumber = append(isNumber, vector == nil)
+		if vector == nil {
+			numbers = append(numbers, *number)
+		} else {
+			vectors = append(vectors, *vector)
+		}
+	}
+	k := b.chain.kernels
+	p, isPrimitive := f.(ir.Primitive)
+	switch {
+	case !isPrimitive || len(vectors) == 0:
+		in.form, in.in = foreignForm, b.asVectors(v)
+		in.foreign = foreignFunction(f, k)
+	case len(v.Args) == 1:
+		in.form, in.a, in.unary = unaryForm, vectors[0], k.unary[p]
+	case isNumber[1]:
+		in.form, in.a, in.b, in.scalar = rightForm, vectors[0], numbers[0], k.right[p]
+	case isNumber[0]:
+		in.form, in.a, in.b, in.scalar = leftForm, numbers[0], vectors[0], k.left[p]
+	default:
+		in.form, in.a, in.b, in.binary = binaryForm, vectors[0], vectors[1], k.binary[p]
+	}
+	b.release(v)
+	in.dst = b.destination(v)
+	b.chain.code = append(b.chain.code, in)
+	return nil
+}
+
+// foreignFunction is f on a list of vectors.
+func foreignFunction[T ir.Float](f ir.Function, k *kernels[T]) func(dst []T, in [][]T) {
+	switch f := f.(type) {
+	case ir.Primitive:
+		if f.Args() == 1 {
+			return func(dst []T, in [][]T) { k.unary[f](dst, in[0]) }
+		}
+		return func(dst []T, in [][]T) { k.binary[f](dst, in[0], in[1]) }
+	case ir.Elementwise:
+		if _, ok := any(T(0)).(float32); ok {
+			run, _ := any(func(dst []float32, in [][]float32) { f.Float32(dst, in, 1) }).(func([]T, [][]T))
+			return run
+		}
+		run, _ := any(func(dst []float64, in [][]float64) { f.Float64(dst, in, 1) }).(func([]T, [][]T))
+		return run
+	}
+	return nil
+}
+
+// asVectors gives every arg of v as a table entry; numbers are spread into registers first.
+func (b *chainBuilder[T]) asVectors(v *ir.Value) []int {
+	var in, held []int
+	for _, a := range v.Args {
+		vector, number, _ := b.operand(a)
+		if vector == nil {
+			r := b.register()
+			held = append(held, r)
+			b.chain.code = append(b.chain.code, instruction[T]{form: fillForm, dst: r, a: *number})
+			vector = &r
+		}
+		in = append(in, *vector)
+	}
+	b.free = append(b.free, held...) // free again after v: its destination may be one of them
+	return in
+}
+
+// operand returns the location of a: a table entry or a number.
+func (b *chainBuilder[T]) operand(a *ir.Value) (vector, number *int, err error) {
+	if c, ok := ir.ConstantOf(a); ok {
+		i, ok := b.number[a]
+		if !ok {
+			i = len(b.chain.fixed)
+			b.chain.fixed = append(b.chain.fixed, T(c))
+			b.number[a] = i
+		}
+		return nil, &i, nil
+	}
+	base := skipReshapes(a)
+	if i, ok := b.place[base]; ok {
+		return &i, nil, nil
+	}
+	if i, ok := b.number[base]; ok {
+		return nil, &i, nil
+	}
+	walk, ok := accessOf(a)
+	if !ok {
+		return nil, nil, fmt.Errorf("engine: %v of a view of a view has no memory", a.Op)
+	}
+	s := slot[T]{cell: b.cells[walk.base], value: walk.base, axes: split(walk.axes, b.group.bounds)}
+	if s.cell == nil {
+		return nil, nil, fmt.Errorf("engine: %v%v has no memory", walk.base.Op, walk.base.Shape)
+	}
+	if n := len(s.axes); n == 0 || s.axes[n-1].step == 0 {
+		b.chain.scalars = append(b.chain.scalars, s)
+		i := -len(b.chain.scalars)
+		b.number[base] = i
+		return nil, &i, nil
+	}
+	b.chain.vectors = append(b.chain.vectors, s)
+	i := -len(b.chain.vectors)
+	b.place[base] = i
+	return &i, nil, nil
+}
+
+// release frees the registers whose last reader is v.
+func (b *chainBuilder[T]) release(v *ir.Value) {
+	for _, a := range v.Args {
+		base := skipReshapes(a)
+		b.uses[base]--
+		if r, ok := b.place[base]; ok && r >= 0 && b.uses[base] == 0 {
+			b.free = append(b.free, r)
+		}
+	}
+}
+
+// destination is where the member v is written: its buffer if it is stored, otherwise a register.
+func (b *chainBuilder[T]) destination(v *ir.Value) int {
+	if b.fusion.stored(v) {
+		b.chain.vectors = append(b.chain.vectors, slot[T]{cell: b.cells[v], value: v, axes: split(contiguous(v.Shape), b.group.bounds)})
+		b.place[v] = -len(b.chain.vectors)
+		return b.place[v]
+	}
+	b.place[v] = b.register()
+	return b.place[v]
+}
+
+func (b *chainBuilder[T]) register() int {
+	if n := len(b.free); n > 0 {
+		r := b.free[n-1]
+		b.free = b.free[:n-1]
+		return r
+	}
+	b.chain.registers++
+	return b.chain.registers - 1
+}
+
+// fold adds the sink of a reduction member.
+func (b *chainBuilder[T]) fold(v *ir.Value, o ir.Reduction) error {
+	a := v.Args[0]
+	axes := contiguous(a.Shape)
+	step := 1
+	folded := o.Axes.List()
+	for i := len(axes) - 1; i >= 0; i-- {
+		axes[i].step = 0
+		if !slices.Contains(folded, i) {
+			axes[i].step = step
+			step *= axes[i].length
+		}
+	}
+	s := sink[T]{f: o.F, slot: slot[T]{cell: b.cells[v], value: v, axes: split(axes, b.group.bounds)}}
+	vector, number, err := b.operand(a)
+	if err != nil {
+		return err
+	}
+	if vector == nil { // a number in every element
+		r := b.register()
+		b.chain.code = append(b.chain.code, instruction[T]{form: fillForm, dst: r, a: *number})
+		vector = &r
+	}
+	s.source = *vector
+	b.chain.sinks = append(b.chain.sinks, s)
+	return nil
+}
+
+// collapse joins axes that every walk passes as one. Two axes stay if threads share columns and all walks are over matrices.
+func (b *chainBuilder[T]) collapse(inColumns bool) {
+	c := b.chain
+	var walks []*slot[T]
+	for i := range c.vectors {
+		walks = append(walks, &c.vectors[i])
+	}
+	for i := range c.scalars {
+		walks = append(walks, &c.scalars[i])
+	}
+	for i := range c.sinks {
+		walks = append(walks, &c.sinks[i].slot)
+	}
+	all := [][]axis{split(contiguous([]int{b.group.size}), b.group.bounds)}
+	for _, s := range walks {
+		s.axes = append([]axis(nil), s.axes...)
+		all = append(all, s.axes)
+	}
+	joined := collapse(all, !inColumns)
+	if c.columns = inColumns && len(joined[0]) == 2; c.columns {
+		c.units = joined[0][1].length
+	} else if inColumns {
+		joined = collapse(all, true)
+	}
+	for i, s := range walks {
+		s.axes = joined[i+1]
+	}
+	for _, x := range joined[0] {
+		c.dims = append(c.dims, x.length)
+	}
+	if len(c.dims) == 0 { // one element
+		c.dims, c.units = []int{1}, 1
+		for _, s := range walks {
+			s.axes = []axis{{1, 1}}
+		}
+	}
+	for i := range c.sinks {
+		s := &c.sinks[i]
+		s.across = c.columns || s.axes[0].step == 0
+	}
+}
+
+// reuse finds written values that can overwrite a read one: both have the same walk, nothing else reads the old value, and
+// in every tile its last read comes before the write. The chain then needs less cache.
+func (b *chainBuilder[T]) reuse() {
+	c := b.chain
+	last := make([]int, len(c.vectors)) // instruction that reads a vector last
+	read := func(entry, when int) {
+		if entry < 0 {
+			last[-entry-1] = max(last[-entry-1], when)
+		}
+	}
+	for i, in := range c.code {
+		switch in.form {
+		case unaryForm, rightForm:
+			read(in.a, i)
+		case leftForm:
+			read(in.b, i)
+		case binaryForm:
+			read(in.a, i)
+			read(in.b, i)
+		}
+		for _, entry := range in.in {
+			read(entry, i)
+		}
+	}
+	for _, s := range c.sinks {
+		read(s.source, len(c.code))
+	}
+	c.overwrites = map[*ir.Value]*ir.Value{}
+	taken := map[*ir.Value]bool{}
+	for i, in := range c.code {
+		if in.dst >= 0 {
+			continue
+		}
+		w := c.vectors[-in.dst-1]
+		for j, r := range c.vectors {
+			if last[j] <= i && !taken[r.value] && slices.Equal(r.axes, w.axes) && b.replaceable(r.value, w.value) {
+				c.overwrites[w.value], taken[r.value] = r.value, true
+				break
+			}
+		}
+	}
+}
+
+// replaceable reports whether w may be written over r: r is computed elsewhere, and read only by this group.
+func (b *chainBuilder[T]) replaceable(r, w *ir.Value) bool {
+	switch r.Op.(type) {
+	case ir.Product, partialProduct, ir.Transpose, ir.Blockwise, ir.Unitwise:
+	default:
+		return false // leaves belong to others; chains and opaque ops are left as they are
+	}
+	if volume.Of(r.Shape) != volume.Of(w.Shape) || slices.ContainsFunc(b.fusion.module.wanted, func(v *ir.Value) bool { return skipReshapes(v) == r }) {
+		return false
+	}
+	return !slices.ContainsFunc(b.fusion.readers[r], func(v *ir.Value) bool { return b.fusion.groupOf[v] != b.group })
+}
+
+// order fixes the order of the table: registers, then vectors; fixed numbers, then scalars.
+func (b *chainBuilder[T]) order() {
+	c := b.chain
+	entry := func(i *int) {
+		if *i < 0 {
+			*i = c.registers - *i - 1
+		}
+	}
+	number := func(i *int) {
+		if *i < 0 {
+			*i = len(c.fixed) - *i - 1
+		}
+	}
+	for i := range c.code {
+		in := &c.code[i]
+		entry(&in.dst)
+		switch in.form {
+		case unaryForm:
+			entry(&in.a)
+		case binaryForm:
+			entry(&in.a)
+			entry(&in.b)
+		case rightForm:
+			entry(&in.a)
+			number(&in.b)
+		case leftForm:
+			number(&in.a)
+			entry(&in.b)
+		case fillForm:
+			number(&in.a)
+		}
+		for j := range in.in {
+			entry(&in.in[j])
+		}
+	}
+	for i := range c.sinks {
+		entry(&c.sinks[i].source)
+	}
+}
+
+// scratch allocates what threads need.
+func (b *chainBuilder[T]) scratch(threads int) {
+	c := b.chain
+	for i := range c.sinks {
+		c.sinks[i].allocate(threads)
+	}
+	most := 0 // args of a foreign function
+	for _, in := range c.code {
+		most = max(most, len(in.in))
+	}
+	for range threads {
+		t := chainThread[T]{
+			table:   apart[[]T](c.registers + len(c.vectors)),
+			numbers: apart[T](len(c.fixed) + len(c.scalars)),
+			memory:  apart[T](c.registers * tile),
+			in:      apart[[]T](most),
+			offsets: apart[int](len(c.vectors) + len(c.scalars) + len(c.sinks)),
+		}
+		copy(t.numbers, c.fixed)
+		c.threads = append(c.threads, t)
+	}
+}
+
+// apart returns n elements that share no cache line with other data: threads that write to one line slow each other down.
+func apart[E any](n int) []E {
+	const line = 128 // bytes; processors fetch pairs of lines
+	return make([]E, n+2*line)[line : line+n : line+n]
+}
+
+// sink is a reduction at the end of a chain.
+type sink[T ir.Float] struct {
+	slot[T]
+	f       ir.Reducer
+	across  bool        // folds over the slowest axis: every thread has its own accumulators
+	vectors [][]T       // per thread, where the fastest axis is kept
+	numbers [][]float64 // per thread, where the fastest axis is folded
+	source  int         // what is folded: an index of the table
+}
+
+// take folds one tile of a row whose results start at off in the reduction's output; at is the tile's place in the row.
+func (s *sink[T]) take(k *kernels[T], thread int, values []T, off, at int) {
+	folded := s.axes[len(s.axes)-1].step == 0
+	switch {
+	case folded && s.across:
+		s.numbers[thread][off] = s.foldNumber(k, s.numbers[thread][off], values)
+	case folded:
+		s.cell.data[off] = T(s.foldNumber(k, float64(s.cell.data[off]), values))
+	default:
+		into := s.cell.data
+		if s.across {
+			into = s.vectors[thread]
+		}
+		into = into[off+at : off+at+len(values)]
+		if s.f == ir.Max {
+			k.set.Max(into, into, values)
+		} else {
+			k.set.Add(into, into, values)
+		}
+	}
+}
+
+func (s *sink[T]) foldNumber(k *kernels[T], acc float64, values []T) float64 {
+	if s.f == ir.Max {
+		return max(acc, float64(k.set.Maximum(values)))
+	}
+	return acc + float64(k.set.Sum(values))
+}
+
+// reset prepares the accumulators that thread will fold into.
+func (c *chain[T]) reset(thread, from, to int) {
+	for i := range c.sinks {
+		s := &c.sinks[i]
+		start := startOf(s.f)
+		switch {
+		case s.across && s.numbers != nil:
+			fill(s.numbers[thread], start)
+		case s.across:
+			fill(s.vectors[thread], T(start))
+		default:
+			per := len(s.cell.data) / c.units
+			fill(s.cell.data[from*per:to*per], T(start))
+		}
+	}
+}
+
+func fill[T ir.Float](dst []T, v T) {
+	for i := range dst {
+		dst[i] = v
+	}
+}
+
+// finish combines the accumulators of the threads that ran, always in their order.
+func (c *chain[T]) finish(threads int) {
+	for i := range c.sinks {
+		s := &c.sinks[i]
+		switch {
+		case !s.across:
+		case s.numbers != nil:
+			s.finishNumbers(threads)
+		default:
+			s.finishVectors(c.kernels, threads)
+		}
+	}
+}
+
+func (s *sink[T]) finishNumbers(threads int) {
+	for j := range s.cell.data {
+		acc := s.numbers[0][j]
+		for _, of := range s.numbers[1:threads] {
+			if s.f == ir.Max {
+				acc = max(acc, of[j])
+			} else {
+				acc += of[j]
+			}
+		}
+		s.cell.data[j] = T(acc)
+	}
+}
+
+func (s *sink[T]) finishVectors(k *kernels[T], threads int) {
+	into := s.cell.data
+	copy(into, s.vectors[0])
+	for _, of := range s.vectors[1:threads] {
+		if s.f == ir.Max {
+			k.set.Max(into, into, of)
+		} else {
+			k.set.Add(into, into, of)
+		}
+	}
+}
+
+// allocate makes the accumulators of a reduction across threads.
+func (s *sink[T]) allocate(threads int) {
+	if !s.across {
+		return
+	}
+	n := volume.Of(s.value.Shape)
+	for range threads {
+		if s.axes[len(s.axes)-1].step == 0 {
+			s.numbers = append(s.numbers, apart[float64](n))
+		} else {
+			s.vectors = append(s.vectors, apart[T](n))
+		}
 	}
 }

@@ -1,6 +1,11 @@
 package engine
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
 	"tessera/engine/ir"
 	"tessera/internal/hugepages"
 	"tessera/internal/volume"
@@ -8,15 +13,15 @@ import (
 
 // compiler turns a module into a plan.
 type compiler[T ir.Float] struct {
-	plan    *Plan[T]
-	kernels *kernels[T]
-	cells   map[*ir.Value]*cell[T]
-	boxes   map[*ir.Value]*any // of opaque values that are not numbers of the program's precision
-	fusion  *fusion
-	over    map[*ir.Value]*ir.Value // what is written over what, see place
-	scratch []*cell[T]              // one per thread, for whatever step it is at
-	steps   []*step
-	sent    []*message[T] // in their order
+	plan       *Plan[T]
+	kernels    *kernels[T]
+	cells      map[*ir.Value]*cell[T]
+	boxes      map[*ir.Value]*any // of opaque values that are not numbers of the program's precision
+	fusion     *fusion
+	overwrites map[*ir.Value]*ir.Value // what is written over what, see place
+	scratch    []*cell[T]              // one per thread, for whatever step it is at
+	steps      []*step
+	sent       []*message[T] // in their order
 }
 
 func (c *compiler[T]) compile() error {
@@ -126,7 +131,7 @@ func (c *compiler[T]) makeSteps() error {
 // placeAll gives every written value its place in the arena.
 func (c *compiler[T]) placeAll() {
 	p := c.plan
-	p.blocks, p.arena = place(p.phases, p.module.wanted, c.over)
+	p.blocks, p.arena = place(p.phases, p.module.wanted, c.overwrites)
 	arena := hugepages.Make[T](p.arena)
 	for _, b := range p.blocks {
 		if cell := c.cells[b.value]; cell != nil {
@@ -134,7 +139,7 @@ func (c *compiler[T]) placeAll() {
 		}
 	}
 	for _, v := range p.module.values { // in topological order: what lies below has its data
-		if below := c.over[v]; below != nil {
+		if below := c.overwrites[v]; below != nil {
 			c.cells[v].data = c.cells[below].data
 		}
 	}
@@ -158,6 +163,246 @@ func (c *compiler[T]) bindWanted() {
 	}
 	for _, u := range p.program.Updates {
 		p.updates = append(p.updates, next())
-		p.moved = append(p.moved, p.parameters[u.Parameter])
+		p.updated = append(p.updated, p.parameters[u.Parameter])
 	}
+}
+
+func (c *compiler[T]) makeStep(v *ir.Value, g *group) error {
+	if g != nil {
+		chain, err := compileChain(c.fusion, g, c.kernels, c.cells, c.plan.team.Threads())
+		if err != nil {
+			return err
+		}
+		c.steps = append(c.steps, chainStep(chain, g))
+		maps.Copy(c.overwrites, chain.overwrites)
+		return nil
+	}
+	switch o := v.Op.(type) {
+	case ir.Product:
+		c.steps = append(c.steps, c.productStep(v, o))
+	case partialProduct:
+		c.steps = append(c.steps, c.partialStep(v, o))
+	case ir.Transpose:
+		c.steps = append(c.steps, c.transposeStep(v, o))
+	case ir.Blockwise:
+		c.steps = append(c.steps, c.blockStep(v, o))
+	case ir.Unitwise:
+		c.steps = append(c.steps, c.unitStep(v, o))
+	case ir.Foreign:
+		c.steps = append(c.steps, c.foreignStep(v, o))
+	case ir.AllReduce:
+		c.steps = append(c.steps, c.messageStep(c.fusion.messages[o.Message]))
+	case ir.AllGather:
+		c.steps = append(c.steps, c.messageStep(c.fusion.messages[o.Message]))
+	}
+	return nil
+}
+
+// blockStep is the step of an op in blocks.
+func (c *compiler[T]) blockStep(v *ir.Value, o ir.Blockwise) *step {
+	w := &blocks[T]{op: o, to: c.cells[v]}
+	st := &step{name: o.String(), work: w, units: volume.Of(v.Shape) / o.Block, serial: volume.Of(v.Shape) < serialBelow,
+		writes: []reading{{v, rows}}, flops: float64(volume.Of(v.Shape)), divisible: true}
+	for _, a := range v.Args {
+		w.args = append(w.args, c.cells[skipReshapes(a)])
+		st.reads = append(st.reads, reading{skipReshapes(a), rows})
+	}
+	for range c.plan.team.Threads() {
+		w.in = append(w.in, make([][]T, len(v.Args)))
+	}
+	return st
+}
+
+// foreignStep is the step of an op that runs by its own implementation.
+func (c *compiler[T]) foreignStep(v *ir.Value, o ir.Foreign) *step {
+	w := &foreignOp[T]{op: o.Run, args: v.Args, cells: c.cells, boxes: c.boxes, result: v, failure: &c.plan.failure}
+	st := &step{name: o.String(), work: w, units: 1, serial: true, writes: []reading{{v, whole}}}
+	for _, a := range v.Args {
+		st.reads = append(st.reads, reading{skipReshapes(a), whole})
+	}
+	return st
+}
+
+func (c *compiler[T]) productStep(v *ir.Value, o ir.Product) *step {
+	w := c.multiply(v, o)
+	w.columns = c.plan.module.byColumns(v, c.plan.team.Threads())
+	units, a, b, result := volume.Of(v.Shape)/max(w.n, 1), whole, whole, rows
+	switch {
+	case w.columns && o.TransB:
+		units, b, result = w.n, rows, columns
+	case w.columns:
+		units, b, result = w.n, columns, columns
+	case o.TransA && len(v.Shape) == 2:
+		a = columns
+	case !o.TransA:
+		a = rows
+	}
+	flops := 2 * float64(volume.Of(v.Shape)) * float64(w.k)
+	return &step{name: fmt.Sprintf("%v %d×%d×%d", o, w.m, w.k, w.n), work: &w, units: units, serial: flops < 16*serialBelow,
+		reads:  []reading{{skipReshapes(v.Args[0]), a}, {skipReshapes(v.Args[1]), b}},
+		writes: []reading{{v, result}}, flops: flops, columns: w.columns}
+}
+
+// partialStep is the sum over one thread's columns of A: the others compute theirs.
+func (c *compiler[T]) partialStep(v *ir.Value, o partialProduct) *step {
+	w := &partial[T]{c.multiply(v, o.Product), o.thread}
+	return &step{name: fmt.Sprintf("%v %d×%d×%d", o, w.m, w.k, w.n), work: w, units: w.k,
+		reads:  []reading{{skipReshapes(v.Args[0]), columns}, {skipReshapes(v.Args[1]), whole}},
+		writes: []reading{{v, whole}}, flops: 2 * float64(volume.Of(v.Shape)*w.k) / float64(c.plan.team.Threads()), columns: true}
+}
+
+func (c *compiler[T]) multiply(v *ir.Value, o ir.Product) multiply[T] {
+	a, b := v.Args[0], v.Args[1]
+	n := len(v.Shape)
+	k := a.Shape[n-1]
+	if o.TransA {
+		k = a.Shape[n-2]
+	}
+	return multiply[T]{kernels: c.kernels, a: c.cells[skipReshapes(a)], b: c.cells[skipReshapes(b)], c: c.cells[v],
+		transA: o.TransA, transB: o.TransB, m: v.Shape[n-2], n: v.Shape[n-1], k: k}
+}
+
+func (c *compiler[T]) transposeStep(v *ir.Value, o ir.Transpose) *step {
+	from := contiguous(v.Args[0].Shape)
+	w := &permute[T]{from: c.cells[skipReshapes(v.Args[0])], to: c.cells[v], shape: v.Shape}
+	for _, a := range o.Axes.List() {
+		w.steps = append(w.steps, from[a].step)
+	}
+	return &step{name: o.String(), work: w, units: v.Shape[0], serial: volume.Of(v.Shape) < serialBelow,
+		reads: []reading{{skipReshapes(v.Args[0]), whole}}, writes: []reading{{v, rows}}}
+}
+
+// chainStep describes the buffers that a chain reads and writes.
+func chainStep[T ir.Float](ch *chain[T], g *group) *step {
+	st := &step{name: chainName(g), work: ch, units: ch.units, serial: g.size < serialBelow, flops: float64(g.size * len(g.members)), columns: ch.columns,
+		divisible: true, prepare: ch.reset, overwrites: ch.overwrites}
+	for _, s := range slices.Concat(ch.vectors, ch.scalars) {
+		r := reading{s.value, s.way(ch.columns)}
+		if slices.Contains(g.members, s.value) {
+			st.writes = append(st.writes, r)
+		} else {
+			st.reads = append(st.reads, r)
+		}
+	}
+	for _, s := range ch.sinks {
+		st.writes = append(st.writes, reading{s.value, rowsIf(!s.across)})
+	}
+	return st
+}
+
+// way is the part of a walk's buffer that a unit of its chain touches.
+func (s *slot[T]) way(inColumns bool) way {
+	first, last := s.axes[0], s.axes[len(s.axes)-1]
+	switch all := first.step*first.length == volume.Of(s.value.Shape); {
+	case inColumns && all && first.step == last.length && last.step == 1:
+		return columns
+	case !inColumns && all && first.step != 0:
+		return rows
+	}
+	return whole
+}
+
+// makePanels stores the columns of a matrix thread by thread if every step that touches the matrix shares its columns. The
+// rows of such a panel are contiguous. Otherwise the processor would prefetch, at the end of a thread's part of a row,
+// memory that another thread is about to write.
+func (c *compiler[T]) makePanels() {
+	units := map[*ir.Value]int{} // of the steps that touch a value by columns; -1 where one does not
+	for _, st := range c.steps {
+		for _, r := range slices.Concat(st.reads, st.writes) {
+			if u, known := units[r.value]; r.way != columns || st.serial || known && u != st.units {
+				units[r.value] = -1
+			} else {
+				units[r.value] = st.units
+			}
+		}
+	}
+	for _, w := range c.plan.module.wanted {
+		units[skipReshapes(w)] = -1
+	}
+	for _, v := range slices.Backward(c.plan.module.values) { // what is written over another before that one
+		if _, isLeaf := v.Op.(ir.Leaf); isLeaf || units[v] <= 0 || len(v.Shape) != 2 || v.Shape[1] != units[v] {
+			units[v] = -1
+		}
+		if below := c.overwrites[v]; below != nil && units[below] != units[v] {
+			units[below] = -1
+		}
+	}
+	for _, v := range c.plan.module.values {
+		if cell := c.cells[v]; cell != nil {
+			below := c.overwrites[v]
+			cell.panels = units[v] > 0 && (below == nil || units[below] > 0)
+		}
+	}
+}
+
+// block is the place of one value in the arena, in elements.
+type block struct {
+	value       *ir.Value
+	first, last int // phases from which and until which it lives
+	offset, len int
+}
+
+// align is the distance to which places are rounded, in elements: whole cache lines in both precisions.
+const align = 16
+
+// place gives every written value a place in one arena; values that live at the same time do not overlap. Wanted values live
+// to the end. The largest values are placed first, each at the lowest free offset. overwrites maps a value to the one that it
+// overwrites element by element: both share a place.
+func place(phases []phase, wanted []*ir.Value, overwrites map[*ir.Value]*ir.Value) (blocks []block, total int) {
+	live := map[*ir.Value]*block{}
+	for i, p := range phases {
+		for _, st := range slices.Concat(p.serial, p.shared) {
+			for _, w := range st.writes {
+				if below := overwrites[w.value]; below != nil {
+					live[w.value] = live[below]
+					live[w.value].last = i
+				}
+				if live[w.value] == nil {
+					live[w.value] = &block{value: w.value, first: i, last: i, len: volume.Of(w.value.Shape)}
+				}
+			}
+			for _, r := range st.reads {
+				if b := live[r.value]; b != nil {
+					b.last = i
+				}
+			}
+		}
+	}
+	for _, w := range wanted {
+		if b := live[skipReshapes(w)]; b != nil {
+			b.last = len(phases)
+		}
+	}
+	for v, b := range live {
+		if overwrites[v] == nil {
+			blocks = append(blocks, *b)
+		}
+	}
+	slices.SortFunc(blocks, func(a, b block) int {
+		return cmp.Or(cmp.Compare(b.len, a.len), cmp.Compare(a.value.ID, b.value.ID))
+	})
+	for i := range blocks {
+		blocks[i].offset = lowest(&blocks[i], blocks[:i])
+		total = max(total, blocks[i].offset+blocks[i].len)
+	}
+	return blocks, total
+}
+
+// lowest is the smallest offset at which b overlaps none of the placed blocks that live when it does.
+func lowest(b *block, placed []block) int {
+	var busy []block
+	for _, p := range placed {
+		if p.first <= b.last && b.first <= p.last {
+			busy = append(busy, p)
+		}
+	}
+	slices.SortFunc(busy, func(x, y block) int { return cmp.Compare(x.offset, y.offset) })
+	at := 0
+	for _, p := range busy {
+		if at+b.len <= p.offset {
+			break
+		}
+		at = max(at, (p.offset+p.len+align-1)/align*align)
+	}
+	return at
 }

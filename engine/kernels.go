@@ -90,7 +90,7 @@ func (k *kernels[T]) fallBack(p ir.Primitive) {
 
 // startOf is the initial value of the accumulators of a reduction.
 func startOf(r ir.Reducer) float64 {
-	if r == ir.Largest {
+	if r == ir.Max {
 		return math.Inf(-1)
 	}
 	return 0

@@ -224,7 +224,7 @@ func (p pair[T]) run(t *testing.T, tolerance float64) (differences []error) {
 	before, moved := p.state(p.reference), [2][][]T{}
 	for i, r := range []ir.Runner[T]{p.reference, p.got} {
 		for j, u := range p.program.Updates {
-			copy(r.Parameter(p.program.Listed(u.Parameter)), before[j])
+			copy(r.Parameter(p.program.IndexOf(u.Parameter)), before[j])
 		}
 		if err := r.Run(); err != nil {
 			t.Fatal(err)
@@ -249,7 +249,7 @@ func norm[T ir.Float](values []T) float64 {
 // state returns copies of the parameters that a program moves itself.
 func (p pair[T]) state(r ir.Runner[T]) (values [][]T) {
 	for _, u := range p.program.Updates {
-		values = append(values, slices.Clone(r.Parameter(p.program.Listed(u.Parameter))))
+		values = append(values, slices.Clone(r.Parameter(p.program.IndexOf(u.Parameter))))
 	}
 	return values
 }

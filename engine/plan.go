@@ -1,10 +1,31 @@
+// Package engine compiles a program of package ir once into a static, fused plan and runs the plan: [Backend] does both for the
+// programs of a model, [Compile] and [Plan] are their parts.
+//
+// The passes, in order:
+//
+//	check        verifies the program (ir.Module.Check); the other passes work on a copy of it (module.go)
+//	fold         constants, sizes, no-op reshapes and repeats (simplify.go)
+//	merge        common subexpressions
+//	rewrite      algebraic rules
+//	materialize  memory for views that their consumer cannot read
+//	divide       products with trained matrices into parts, one for each thread
+//	fuse         element-wise values and the reductions of them into groups, each one pass over its elements
+//	compile      groups into chains of instructions (chain.go), everything else into separate steps (step.go)
+//	schedule     steps into phases: inside a phase every thread works on its own rows or columns; between phases there is a barrier
+//	bands        steps of a phase that a thread runs on a few rows at a time
+//	place        liveness, and one arena of static buffers
+//
+// Values on which no wanted value depends are never visited: dead code needs no pass.
 package engine
 
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 
 	"tessera/engine/ir"
+	"tessera/internal/volume"
 	"tessera/kernel"
 	"tessera/parallel/collective"
 	"tessera/parallel/team"
@@ -21,7 +42,7 @@ type Plan[T ir.Float] struct {
 	taps       []*cell[T]
 	gradients  []*cell[T] // nil where there is none
 	updates    []*cell[T]
-	moved      [][]T // what updates are assigned to
+	updated    [][]T // what updates are assigned to
 	blocks     []block
 	arena      int // elements
 	job        func(thread int)
@@ -92,7 +113,7 @@ func compile[T ir.Float](program *ir.Module, members *team.Team, group collectiv
 	divide(m, members.Threads())
 	plan := &Plan[T]{program: program, module: m, team: members, group: group}
 	c := &compiler[T]{plan: plan, kernels: newKernels(kernelSet[T]()), cells: map[*ir.Value]*cell[T]{}, boxes: map[*ir.Value]*any{},
-		over: map[*ir.Value]*ir.Value{}, scratch: newScratch[T](members.Threads())}
+		overwrites: map[*ir.Value]*ir.Value{}, scratch: newScratch[T](members.Threads())}
 	if err := c.compile(); err != nil {
 		return nil, err
 	}
@@ -100,13 +121,13 @@ func compile[T ir.Float](program *ir.Module, members *team.Team, group collectiv
 }
 
 // mostRounds bounds the number of times that the passes run. Models need a few; rules that undo each other
-// would never settle.
+// would never stop.
 const mostRounds = 100
 
 // optimise runs the passes on values until none changes anything.
 func optimise[T ir.Float](m *module) {
 	simplify[T](m)
-	settle(m)
+	materializeViews(m)
 	merge(m)
 }
 
@@ -119,4 +140,197 @@ func simplify[T ir.Float](m *module) {
 		}
 	}
 	fold[T](m)
+}
+
+// failure keeps the first error of a run. Unknown ops, and kernels of user ops, may fail or panic on any thread; the other
+// threads must not wait forever at a barrier.
+type failure struct {
+	mu    sync.Mutex
+	first error
+}
+
+func (f *failure) set(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.first == nil {
+		f.first = err
+	}
+}
+
+// guard turns a panic into a failure.
+func (f *failure) guard() {
+	if r := recover(); r != nil {
+		f.set(fmt.Errorf("engine: %v", r))
+	}
+}
+
+// makeJob prepares the work of every thread, so a run allocates nothing.
+func (c *compiler[T]) makeJob() {
+	p := c.plan
+	p.between = make([]func(), len(p.phases))
+	for i := range p.phases {
+		p.between[i] = func() { p.enter(i) }
+	}
+	p.job = func(thread int) {
+		for i := range p.phases {
+			if i > 0 {
+				p.team.Wait(p.between[i])
+			}
+			p.share(thread, i)
+		}
+	}
+}
+
+// enter completes the shared steps of the phase before i and runs the serial steps of phase i.
+func (p *Plan[T]) enter(i int) {
+	defer p.failure.guard()
+	if i > 0 {
+		for _, st := range p.phases[i-1].shared {
+			st.work.finish(p.team.Threads())
+		}
+	}
+	if i < len(p.phases) {
+		for _, st := range p.phases[i].serial {
+			st.begin(0, 0, st.units)
+			st.work.run(0, 0, st.units)
+			st.work.finish(1)
+		}
+	}
+}
+
+// share runs a thread's units of the shared steps of phase i.
+func (p *Plan[T]) share(thread, i int) {
+	defer p.failure.guard()
+	for j := range p.phases[i].bands {
+		p.phases[i].bands[j].run(thread, p.team.Threads())
+	}
+}
+
+// Run implements [ir.Runner].
+func (p *Plan[T]) Run() error {
+	p.failure.first = nil
+	p.enter(0)
+	p.team.Do(p.job)
+	p.enter(len(p.phases))
+	for _, m := range p.sent {
+		m.complete()
+	}
+	if p.failure.first != nil {
+		return p.failure.first
+	}
+	for i, u := range p.updates {
+		copy(p.updated[i], u.data)
+	}
+	return nil
+}
+
+// Bind implements [ir.Runner].
+func (p *Plan[T]) Bind(i int, values []T) error {
+	if want := volume.Of(p.program.Inputs[i].Shape); len(values) != want {
+		return fmt.Errorf("engine: %s: got %d values, want %d", p.program.Inputs[i].Name, len(values), want)
+	}
+	p.inputs[i].data = values
+	return nil
+}
+
+// Tap implements [ir.Runner].
+func (p *Plan[T]) Tap(i int) []T { return p.taps[i].data }
+
+// Parameter implements [ir.Runner].
+func (p *Plan[T]) Parameter(i int) []T { return p.parameters[i] }
+
+// Gradient implements [ir.Runner].
+func (p *Plan[T]) Gradient(i int) []T {
+	if p.gradients[i] == nil {
+		return nil
+	}
+	return p.gradients[i].data
+}
+
+// Close implements [ir.Runner]. The team stays: it belongs to the caller.
+func (p *Plan[T]) Close() error { return nil }
+
+var _ ir.Runner[float32] = (*Plan[float32])(nil)
+
+// chainName lists the functions of a chain, in order.
+func chainName(g *group) string {
+	var names []string
+	for _, v := range g.members {
+		names = append(names, v.Op.String())
+	}
+	return strings.Join(names, " ")
+}
+
+// String prints the plan: its phases and, for every step, its functions, the shapes that it writes, its bytes and FLOPs.
+func (p *Plan[T]) String() string {
+	var b strings.Builder
+	var steps int
+	var flops float64
+	for i, ph := range p.phases {
+		fmt.Fprintf(&b, "phase %d\n", i+1)
+		for _, st := range ph.serial {
+			p.printStep(&b, st, "serial")
+		}
+		for _, st := range ph.shared {
+			p.printStep(&b, st, st.shared())
+		}
+		for _, list := range [][]*step{ph.serial, ph.shared} {
+			for _, st := range list {
+				steps++
+				flops += st.flops
+			}
+		}
+	}
+	fmt.Fprintf(&b, "%d steps in %d phases, %s, %s of buffers\n", steps, len(p.phases), flopsText(flops), bytesText(p.arena*p.width()))
+	return b.String()
+}
+
+// shared describes the units that threads share: rows or columns of the result or, for a partial product, columns of A.
+func (s *step) shared() string {
+	if s.columns {
+		return fmt.Sprintf("%d columns", s.units)
+	}
+	return fmt.Sprintf("%d rows", s.units)
+}
+
+func (p *Plan[T]) printStep(b *strings.Builder, st *step, how string) {
+	var out []string
+	elements := 0
+	for _, w := range st.writes {
+		out = append(out, fmt.Sprint(w.value.Shape))
+		elements += volume.Of(w.value.Shape)
+	}
+	for _, r := range st.reads {
+		elements += volume.Of(r.value.Shape)
+	}
+	fmt.Fprintf(b, "  %-12s %9s %9s  %s → %s\n", how, flopsText(st.flops), bytesText(elements*p.width()), st.name, strings.Join(out, " "))
+}
+
+// width is the bytes of one element.
+func (p *Plan[T]) width() int {
+	var zero T
+	if _, ok := any(zero).(float32); ok {
+		return 4
+	}
+	return 8
+}
+
+func flopsText(n float64) string {
+	switch {
+	case n >= 1e9:
+		return fmt.Sprintf("%.2f GFLOP", n/1e9)
+	case n >= 1e6:
+		return fmt.Sprintf("%.2f MFLOP", n/1e6)
+	}
+	return fmt.Sprintf("%.0f FLOP", n)
+}
+
+func bytesText(n int) string {
+	switch {
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%d B", n)
 }

@@ -193,7 +193,7 @@ func TestSettleGivesMemoryToViewsThatProductsRead(t *testing.T) {
 	row := &ir.Value{Op: ir.Leaf{Kind: ir.InputLeaf, Index: 0}, Shape: []int{1, 5}, Name: "row"}
 	x := &ir.Value{Op: ir.Leaf{Kind: ir.InputLeaf, Index: 1}, Shape: []int{5, 2}, Name: "x"}
 	m := &module{wanted: []*ir.Value{{Op: ir.Product{}, Args: []*ir.Value{ir.Broadcasted(row, []int{3, 5}), x}, Shape: []int{3, 2}}}}
-	settle(m)
+	materializeViews(m)
 	want(t, m, `
 		%0 input[1 5] row
 		%1 broadcast[3 5] %0

@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"fmt"
+	"slices"
+
 	"tessera/engine/ir"
 	"tessera/internal/volume"
 )
@@ -62,8 +65,8 @@ type step struct {
 	flops  float64
 	// columns is set if units are columns rather than rows.
 	columns bool
-	// over maps values to the values that they overwrite.
-	over map[*ir.Value]*ir.Value
+	// overwrites maps values to the values that they overwrite.
+	overwrites map[*ir.Value]*ir.Value
 	// divisible is set if a few units at a time take no longer than all at once.
 	divisible bool
 	// after is a step that must come first although this one reads nothing of it: messages have one order on all processes.
@@ -136,3 +139,198 @@ func (w *blocks[T]) run(thread, from, to int) {
 }
 
 func (w *blocks[T]) finish(int) {}
+
+// multiply is a matrix product, batched if there are more than two axes. Its units are the rows of the result, or the
+// columns of a single product. Each thread packs its share of one operand and the whole of the other, so the longer side
+// should be split.
+type multiply[T ir.Float] struct {
+	kernels        *kernels[T]
+	a, b, c        *cell[T]
+	transA, transB bool
+	m, n, k        int
+	columns        bool
+}
+
+func (w *multiply[T]) run(_, from, to int) {
+	if w.columns {
+		w.multiplyColumns(from, to)
+		return
+	}
+	if w.transA && w.a.panels {
+		if from == to {
+			return
+		}
+		w.kernels.set.Gemm(true, w.transB, to-from, w.n, w.k, 1, w.a.data[from*w.k:], to-from, w.b.data, w.ldb(), 0, w.c.data[from*w.n:], w.n)
+		return
+	}
+	for from < to { // rows of consecutive matrices
+		matrix, row := from/w.m, from%w.m
+		rows := min(w.m-row, to-from)
+		w.multiply(w.a.data[matrix*w.m*w.k:], w.b.data[matrix*w.k*w.n:], w.c.data[matrix*w.m*w.n:], row, row+rows)
+		from += rows
+	}
+}
+
+// multiply computes rows [top, bottom) of one product.
+func (w *multiply[T]) multiply(a, b, c []T, top, bottom int) {
+	if top == bottom || w.n == 0 {
+		return
+	}
+	lda := w.k
+	if w.transA {
+		lda, a = w.m, a[top:]
+	} else {
+		a = a[top*w.k:]
+	}
+	w.kernels.set.Gemm(w.transA, w.transB, bottom-top, w.n, w.k, 1, a, lda, b, w.ldb(), 0, c[top*w.n:], w.n)
+}
+
+// multiplyColumns computes columns [left, right) of the only product.
+func (w *multiply[T]) multiplyColumns(left, right int) {
+	if left == right || w.m == 0 {
+		return
+	}
+	lda := w.k
+	if w.transA {
+		lda = w.m
+	}
+	b, ldb := left*w.k, w.k
+	if !w.transB {
+		b, ldb = w.b.columns(w.k, w.n, left, right)
+	}
+	c, ldc := w.c.columns(w.m, w.n, left, right)
+	w.kernels.set.Gemm(w.transA, w.transB, w.m, right-left, w.k, 1, w.a.data, lda, w.b.data[b:], ldb, 0, w.c.data[c:], ldc)
+}
+
+// ldb is the distance between the rows of B as stored.
+func (w *multiply[T]) ldb() int {
+	if w.transB {
+		return w.k
+	}
+	return w.n
+}
+
+func (w *multiply[T]) finish(int) {}
+
+// partial computes a [partialProduct]: its units are the columns of A.
+type partial[T ir.Float] struct {
+	multiply[T]
+	thread int
+}
+
+func (w *partial[T]) run(thread, from, to int) {
+	if thread != w.thread {
+		return
+	}
+	a, lda := w.a.columns(w.m, w.k, from, to)
+	b := from
+	if !w.transB {
+		b *= w.n
+	}
+	w.kernels.set.Gemm(false, w.transB, w.m, w.n, to-from, 1, w.a.data[a:], lda, w.b.data[b:], w.ldb(), 0, w.c.data, w.n)
+}
+
+// foreignOp runs an op that the engine knows only by its own implementation, on copies of the buffers. Boxed values pass
+// between such ops unchanged.
+type foreignOp[T ir.Float] struct {
+	op      ir.Implementation
+	args    []*ir.Value
+	cells   map[*ir.Value]*cell[T]
+	boxes   map[*ir.Value]*any
+	result  *ir.Value
+	failure *failure
+}
+
+func (w *foreignOp[T]) run(int, int, int) {
+	if w.failure.first != nil {
+		return
+	}
+	if err := w.do(); err != nil {
+		w.failure.set(fmt.Errorf("engine: %v: %w", w.op, err))
+	}
+}
+
+func (w *foreignOp[T]) finish(int) {}
+
+func (w *foreignOp[T]) do() error {
+	in := make([]ir.Tensor, len(w.args))
+	for i, a := range w.args {
+		in[i] = w.copied(a)
+	}
+	out, err := w.op.Do(in)
+	if err != nil {
+		return err
+	}
+	if box := w.boxes[w.result]; box != nil {
+		*box = out.Data
+		return nil
+	}
+	values, ok := out.Data.([]T)
+	if to := w.cells[w.result].data; !ok || len(values) != len(to) {
+		return fmt.Errorf("returned %d values of type %T, want %d of %v", len(values), out.Data, len(to), ir.DtypeOf[T]())
+	}
+	copy(w.cells[w.result].data, values)
+	return nil
+}
+
+// copied returns a copy of a value: some ops overwrite or transpose their inputs in place.
+func (w *foreignOp[T]) copied(a *ir.Value) ir.Tensor {
+	if box := w.boxes[skipReshapes(a)]; box != nil {
+		return ir.Tensor{Shape: a.Shape, Data: *box}
+	}
+	return ir.Tensor{Shape: a.Shape, Data: slices.Clone(w.cells[skipReshapes(a)].data)}
+}
+
+// units runs an op of package ops that computes its output in units.
+type units[T ir.Float] struct {
+	op      ir.Units
+	args    []*cell[T]
+	to      *cell[T]
+	in      [][][]T    // per thread
+	scratch []*cell[T] // per thread
+}
+
+func (w *units[T]) run(thread, from, to int) {
+	if from == to {
+		return
+	}
+	in := w.in[thread]
+	for i, a := range w.args {
+		in[i] = a.data
+	}
+	switch dst := any(w.to.data).(type) {
+	case []float32:
+		w.op.Float32(dst, any(in).([][]float32), any(w.scratch[thread].data).([]float32), from, to)
+	case []float64:
+		w.op.Float64(dst, any(in).([][]float64), any(w.scratch[thread].data).([]float64), from, to)
+	}
+}
+
+func (w *units[T]) finish(int) {}
+
+// newScratch returns an empty cell for every thread.
+func newScratch[T ir.Float](threads int) []*cell[T] {
+	cells := make([]*cell[T], threads)
+	for i := range cells {
+		cells[i] = &cell[T]{}
+	}
+	return cells
+}
+
+// unitStep is the step of an op in units. Its scratch is shared with every other such step.
+func (c *compiler[T]) unitStep(v *ir.Value, o ir.Unitwise) *step {
+	w := &units[T]{op: o.Kernel, to: c.cells[v], scratch: c.scratch}
+	st := &step{name: o.String(), work: w, units: o.Kernel.Units(), serial: o.Kernel.Work() < serialBelow,
+		writes: []reading{{v, rows}}, flops: o.Kernel.Work(), divisible: true}
+	for i, a := range v.Args {
+		w.args = append(w.args, c.cells[skipReshapes(a)])
+		st.reads = append(st.reads, reading{skipReshapes(a), rowsIf(o.Kernel.ByUnit(i))})
+	}
+	for _, s := range c.scratch {
+		w.in = append(w.in, make([][]T, len(v.Args)))
+		if n := o.Kernel.Scratch(); n > len(s.data) {
+			s.data = make([]T, n)
+		}
+	}
+	return st
+}

@@ -87,7 +87,7 @@ func TestBroadcastsAgreeInONNXRuntime(t *testing.T) {
 			"y1": seven, // nothing of it depends on the input
 			"y2": {Op: ir.Product{TransB: true}, Args: []*ir.Value{doubled, doubled}, Shape: []int{batch, batch}},
 			"y3": ir.Broadcasted(row, []int{batch, 2}),
-			"y4": ir.Reduce(ir.Largest, ir.Broadcasted(row, []int{batch, 2}), nil),
+			"y4": ir.Reduce(ir.Max, ir.Broadcasted(row, []int{batch, 2}), nil),
 			"y5": seven, // a value with two names
 		}
 	}))

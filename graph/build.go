@@ -10,7 +10,11 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+	"tessera/config"
+	"tessera/internal/volume"
+	"tessera/layers"
 	"tessera/losses"
+	"tessera/ops"
 )
 
 // The names of what a program can compute besides the model's values ("code", "output", a head).
@@ -39,7 +43,7 @@ type Request struct {
 	// and of parameters, and also computes the gradient with respect to these values.
 	Given []string
 	// Of is the number of images of the full batch if the program computes the contribution of a micro-batch, else 0. Terms
-	// that read only the code enter through their upstream gradient. See portion.go.
+	// that read only the code enter through their upstream gradient. See microBatch.go.
 	Of int
 
 	Training bool         // layers run in training mode; always true with Loss
@@ -273,3 +277,275 @@ func (b *builder) target() (*gorgonia.Node, error) {
 	}
 	return b.values[v], nil
 }
+
+// value returns the node of a value. At its first use it adds the value and everything that it depends on.
+func (b *builder) value(v value) (*gorgonia.Node, error) {
+	if n := b.values[v]; n != nil {
+		return n, nil
+	}
+	n, err := b.compute(v)
+	if err != nil {
+		return nil, err
+	}
+	b.values[v] = n
+	return n, nil
+}
+
+// compute applies the layers of a value to their input.
+func (b *builder) compute(v value) (*gorgonia.Node, error) {
+	if v.name == losses.Code {
+		return b.encode(v.pass)
+	}
+	from, list, ok := b.model.Layout.Stack(v.name)
+	if !ok {
+		return nil, b.model.lacksValue(v.name)
+	}
+	x, err := b.value(value{from, v.pass})
+	if err != nil {
+		return nil, err
+	}
+	if v.name == losses.Output && v.pass == (pass{stream: Images}) {
+		return b.decode(x)
+	}
+	return b.stack(list, x, v.pass)
+}
+
+// encodes reports whether a value is computed from images, not from a given value.
+func (b *builder) encodes(v value) bool {
+	from, _, ok := b.model.Layout.Stack(v.name)
+	return b.values[v] == nil && (v.name == losses.Code || ok && b.encodes(value{from, v.pass}))
+}
+
+// lacksValue is the error for a value that the model does not have.
+func (m *Model) lacksValue(name string) error {
+	if name == losses.Output {
+		return errors.New("the model has no decoder: there is no output")
+	}
+	return fmt.Errorf("the model has no value %q: it has %q", name, m.Layout.Values())
+}
+
+// encode applies the encoder. The caller may have prepared the images for the first layer.
+func (b *builder) encode(p pass) (*gorgonia.Node, error) {
+	list, x := b.model.Layout.Encoder, b.streams[p.stream]
+	if x == nil {
+		return nil, fmt.Errorf("the stream %q is not read", p.stream)
+	}
+	if len(list) == 0 || !b.request.Prepared || p != (pass{stream: Images}) || b.needsImages() {
+		return b.stack(list, x, p)
+	}
+	first, ok := list[0].Layer.(layers.Preparing)
+	if !ok {
+		return b.stack(list, x, p)
+	}
+	prepared := b.input(list[0].Path+".prepared", nil, append([]int{b.request.Batch}, list[0].Out...)...)
+	b.program.Inputs[len(b.program.Inputs)-1].Preparation = first.Preparation()
+	y, err := first.Rest(&scope{builder: b, placed: list[0], pass: p}, prepared)
+	if err != nil {
+		return nil, fmt.Errorf("%s (%s): %w", list[0].Path, list[0].Kind, err)
+	}
+	return b.stack(list[1:], y, p)
+}
+
+// needsImages reports whether the images are distorted or a derivative is taken with respect to them. The graph then
+// prepares them at every step.
+func (b *builder) needsImages() bool {
+	return slices.Contains(b.request.Want, InputGradient) || b.request.Training && (b.model.Spec.Distorted() ||
+		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { return l.Loss.Reads().Jacobian }))
+}
+
+// decode applies the decoder and stores the input of the layer that contains the atoms.
+func (b *builder) decode(code *gorgonia.Node) (*gorgonia.Node, error) {
+	list, i, p := b.model.Layout.Decoder, b.model.Layout.Dictionary(), pass{stream: Images}
+	if i < 0 {
+		return b.stack(list, code, p)
+	}
+	weighs, err := b.stack(list[:i], code, p)
+	if err != nil {
+		return nil, err
+	}
+	b.weighs = weighs
+	return b.stack(list[i:], weighs, p)
+}
+
+// stack applies the layers to x in order and returns the result as (batch, values).
+func (b *builder) stack(list []config.Placed, x *gorgonia.Node, p pass) (*gorgonia.Node, error) {
+	for _, placed := range list {
+		y, err := b.layer(placed, x, p)
+		if err != nil {
+			return nil, fmt.Errorf("%s (%s): %w", placed.Path, placed.Kind, err)
+		}
+		x = y
+	}
+	return flat(x)
+}
+
+// layer applies one layer and checks that the result agrees with its declaration.
+func (b *builder) layer(placed config.Placed, x *gorgonia.Node, p pass) (*gorgonia.Node, error) {
+	defer func() {
+		if r := recover(); r != nil {
+			panic(fmt.Sprintf("%s (%s): %v", placed.Path, placed.Kind, r))
+		}
+	}()
+	known := len(b.program.Graph.AllNodes())
+	y, err := placed.Layer.Apply(&scope{builder: b, placed: placed, pass: p}, x)
+	if err != nil {
+		return nil, err
+	}
+	at := fmt.Sprintf("%s (%s)", placed.Path, placed.Kind)
+	for _, n := range b.program.Graph.AllNodes()[known:] {
+		b.program.layers[n] = at
+	}
+	if y == nil {
+		return nil, errors.New("its Apply returns no node")
+	}
+	if want := append([]int{x.Shape()[0]}, placed.Out...); !slices.Equal(want, []int(y.Shape())) {
+		return nil, fmt.Errorf("its Apply gives %v, but its OutputShape says %v", []int(y.Shape()), want)
+	}
+	return y, nil
+}
+
+// input adds an input that the caller fills.
+func (b *builder) input(name string, s ops.Sampler, shape ...int) *gorgonia.Node {
+	n := b.leaf(name, shape)
+	b.program.Inputs = append(b.program.Inputs, Input{Name: name, Node: n, Shape: slices.Clone(shape), Sampler: s})
+	return n
+}
+
+func (b *builder) leaf(name string, shape []int) *gorgonia.Node {
+	if len(shape) == 0 {
+		return gorgonia.NewScalar(b.program.Graph, b.request.Dtype, gorgonia.WithName(name))
+	}
+	return gorgonia.NewTensor(b.program.Graph, b.request.Dtype, len(shape), gorgonia.WithShape(shape...), gorgonia.WithName(name))
+}
+
+// tap makes a node readable after a run.
+func (b *builder) tap(name string, n *gorgonia.Node) error {
+	if n == nil {
+		return fmt.Errorf("%s: the expression is empty", name)
+	}
+	b.program.Taps = append(b.program.Taps, Tap{Name: name, Node: n, Shape: slices.Clone(n.Shape())})
+	return nil
+}
+
+// parameter returns the node of a parameter and adds it at its first use.
+func (b *builder) parameter(path string) (*gorgonia.Node, error) {
+	if n, ok := b.nodes[path]; ok {
+		return n, nil
+	}
+	p, err := b.model.Parameter(path)
+	if err != nil {
+		if of := b.model.transposeOf(path); of != "" {
+			return b.transposed(path, of)
+		}
+		return nil, err
+	}
+	n := b.leaf(path, p.Shape)
+	b.nodes[path] = n
+	b.program.Parameters = append(b.program.Parameters, Binding{Parameter: p, Node: n})
+	return n, nil
+}
+
+// transposed returns the node of the transpose of another parameter.
+func (b *builder) transposed(path, of string) (*gorgonia.Node, error) {
+	w, err := b.parameter(of)
+	if err != nil {
+		return nil, err
+	}
+	n, err := ops.Transpose(w)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	b.nodes[path] = n
+	return n, nil
+}
+
+// flat returns x as (batch, values).
+func flat(x *gorgonia.Node) (*gorgonia.Node, error) {
+	shape := x.Shape()
+	if len(shape) == 2 {
+		return x, nil
+	}
+	return ops.Reshape(x, shape[0], volume.Of(shape[1:]))
+}
+
+// teacherPrefix is the prefix of the paths of the teacher's parameters, which the hook teacher lends.
+const teacherPrefix = "teacher."
+
+// scope implements [layers.Scope] for one layer of the model.
+type scope struct {
+	*builder
+	placed config.Placed
+	pass   pass
+	noises int
+}
+
+// Parameter implements [layers.Scope].
+func (s *scope) Parameter(name string) *gorgonia.Node {
+	n, err := s.parameter(s.path() + "." + name)
+	if err != nil {
+		panic(err) // a layer that uses what it does not declare; Program turns it into an error
+	}
+	return n
+}
+
+// path is the path of the layer whose parameters are read.
+func (s *scope) path() string {
+	if s.pass.teacher {
+		return teacherPrefix + s.placed.Path
+	}
+	return s.placed.Path
+}
+
+// Update implements [layers.Scope].
+func (s *scope) Update(name string, value *gorgonia.Node) {
+	path := s.placed.Path + "." + name
+	p, err := s.model.Parameter(path)
+	if err == nil && p.Trainable {
+		err = fmt.Errorf("parameter %q is updated by the optimizer; declare it with State", path)
+	}
+	if err == nil && !slices.Equal(value.Shape(), p.Shape) {
+		err = fmt.Errorf("update of %q: got shape %v, want %v", path, value.Shape(), p.Shape)
+	}
+	if err != nil {
+		panic(err) // a layer with an error; Program turns it into an error
+	}
+	assigned := slices.ContainsFunc(s.program.Updates, func(u Update) bool { return u.Parameter == p })
+	s.Parameter(name)                                 // the program lists every parameter that it updates
+	if s.request.Training && !assigned && !p.Frozen { // a layer that is applied again with other atoms updates its state once
+		s.program.Updates = append(s.program.Updates, Update{Parameter: p, Node: value})
+	}
+}
+
+// Noise implements [layers.Scope].
+func (s *scope) Noise(sampler ops.Sampler, shape ...int) *gorgonia.Node {
+	s.noises++
+	of := s.placed.Path
+	if s.pass.stream != Images {
+		of = s.pass.stream + "." + of
+	}
+	name := noiseName(of, s.noises)
+	for _, in := range s.program.Inputs { // a layer that is applied again with other atoms uses the same noise
+		if in.Name == name {
+			return in.Node
+		}
+	}
+	return s.input(name, sampler, shape...)
+}
+
+// noiseName is the name of the n-th noise input of a layer or a term, from 1. It also names the random stream.
+func noiseName(of string, n int) string {
+	if n == 1 {
+		return of + ".noise"
+	}
+	return fmt.Sprintf("%s.noise.%d", of, n)
+}
+
+// Training implements [layers.Scope]. A layer whose parameters are all frozen runs in inference mode during training: a
+// frozen normalisation keeps its running averages. In a block every layer is judged by its own parameters.
+func (s *scope) Training() bool {
+	_, block := s.placed.Layer.(layers.Block)
+	return s.request.Training && !s.pass.teacher && (block || !s.Frozen(layers.Names(s.placed.Parameters)...))
+}
+
+// Frozen implements [layers.Scope].
+func (s *scope) Frozen(names ...string) bool { return s.model.Spec.AllFrozen(s.placed.Path, names...) }

@@ -77,7 +77,7 @@ func Check(spec *config.Model, shape []int) error {
 		m.Parameters = append(m.Parameters, &Parameter{Path: p.Path, Shape: p.Shape, Trainable: !p.State && !frozen, Frozen: frozen})
 		m.Lent = append(m.Lent, &Parameter{Path: teacherPrefix + p.Path, Shape: p.Shape})
 	}
-	_, err = m.Program(Request{Batch: max(1, spec.Train.Batch), Want: m.Trained()})
+	_, err = m.Program(Request{Batch: max(1, spec.Train.Batch), Want: m.TrainingOutputs()})
 	return err
 }
 
@@ -89,9 +89,9 @@ func (m *Model) Encodes() bool {
 	})
 }
 
-// Trained lists the outputs of a training step's program: the loss, and the codes if the objective reads a value of the
+// TrainingOutputs lists the outputs of a training step's program: the loss, and the codes if the objective reads a value of the
 // images.
-func (m *Model) Trained() []string {
+func (m *Model) TrainingOutputs() []string {
 	if !m.Encodes() {
 		return []string{Loss}
 	}

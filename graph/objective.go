@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	"gorgonia.org/gorgonia"
+	"tessera/config"
 	"tessera/engine/ir/fromgraph"
+	"tessera/internal/volume"
 	"tessera/losses"
 	"tessera/ops"
 	"tessera/part"
@@ -47,7 +49,7 @@ func (b *builder) objective(terms []int) error {
 		return err
 	}
 	if b.request.Of > 0 {
-		if loss, err = b.portion(loss); err != nil {
+		if loss, err = b.microBatch(loss); err != nil {
 			return err
 		}
 	}
@@ -198,4 +200,161 @@ func ancestors(n *gorgonia.Node) map[*gorgonia.Node]bool {
 		stack = append(stack, fromgraph.Children(n)...)
 	}
 	return seen
+}
+
+// term implements [losses.Values] for one term of the objective.
+type term struct {
+	*builder
+	index    int
+	declared config.Loss
+	reads    losses.Reads
+	noises   int
+}
+
+// On implements [losses.Values].
+func (t *term) On() (*gorgonia.Node, error) {
+	return t.value(value{t.declared.On, passOf(t.reads)})
+}
+
+// Value implements [losses.Values].
+func (t *term) Value(name string) (*gorgonia.Node, error) {
+	return t.value(value{name, passOf(t.reads)})
+}
+
+// Teacher implements [losses.Values].
+func (t *term) Teacher() (*gorgonia.Node, error) {
+	p := passOf(t.reads)
+	p.teacher = true
+	return t.value(value{t.declared.On, p})
+}
+
+// Images implements [losses.Values].
+func (t *term) Images() (*gorgonia.Node, error) { return t.target() }
+
+// Shape implements [losses.Values].
+func (t *term) Shape() ([]int, error) { return slices.Clone(t.model.Shape), nil }
+
+// Labels implements [losses.Values].
+func (t *term) Labels() (*gorgonia.Node, error) { return t.streams[Labels], nil }
+
+// Weights implements [losses.Values].
+func (t *term) Weights() (list []*gorgonia.Node, err error) {
+	for _, path := range t.model.Layout.MatchParameters(t.declared.On) {
+		w, err := t.parameter(path)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, w)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("on = %q matches no parameter", t.declared.On)
+	}
+	return list, nil
+}
+
+// Encoding implements [losses.Values]. Its noise is named after the term.
+func (t *term) Encoding() (*losses.Encoding, error) {
+	code, err := t.On()
+	if err != nil {
+		return nil, err
+	}
+	return &losses.Encoding{Images: t.streams[passOf(t.reads).stream], Code: code, Noise: func(s ops.Sampler, shape ...int) *gorgonia.Node {
+		t.noises++
+		n := t.input(noiseName("loss."+t.model.Spec.TermName(t.index), t.noises), s, shape...)
+		t.program.Inputs[len(t.program.Inputs)-1].Fixed = t.request.Of > 0
+		return n
+	}}, nil
+}
+
+// Dictionary implements [losses.Values].
+func (t *term) Dictionary() (*losses.Dictionary, error) {
+	if t.weighs == nil {
+		return nil, errors.New("the model has no atoms: the output of the decoder's last layer with weights is not an image")
+	}
+	images, err := t.target()
+	if err != nil {
+		return nil, err
+	}
+	rest := t.model.Layout.Decoder[t.model.Layout.Dictionary():]
+	path := rest[0].Path + ".weight"
+	atoms, err := t.parameter(path)
+	if err != nil {
+		return nil, err
+	}
+	return &losses.Dictionary{Images: images, Shape: slices.Clone(t.model.Shape), Code: t.weighs, Atoms: atoms,
+		Decode: func(other *gorgonia.Node) (*gorgonia.Node, error) {
+			t.nodes[path] = other
+			defer func() { t.nodes[path] = atoms }()
+			return t.stack(rest, t.weighs, pass{stream: Images})
+		},
+	}, nil
+}
+
+// The full-batch objective is computed in micro-batches. It is
+//
+//	mean over images of R  +  P(codes of all images)  +  D(weights)
+//
+// where R are the terms that are means over images, P the terms of the code and D the terms of the weights. A program
+// (images -> code) computes the codes H of all images batch by batch. A program (given code -> loss) computes P + D and the
+// derivatives dP/dH and dD/dw. Then programs with Request.Of compute, for each micro-batch, its contribution to R and the
+// derivatives of R + sum(dP/dH * H) with respect to the weights. Their sum plus dD/dw is the gradient of the objective.
+
+// UpstreamName is the name of the input for the upstream gradient dP/dH, (batch, units), of a program with Request.Of.
+const UpstreamName = "upstream"
+
+// Penalised reports whether the model has terms that read only the code and parameters (any), and whether one of them reads
+// the code.
+func (m *Model) Penalised() (some, code bool) {
+	for _, l := range m.Spec.Losses {
+		if readsOnly(l, losses.Code) {
+			some, code = true, code || l.Loss.Reads().On
+		}
+	}
+	return some, code
+}
+
+// readsOnly reports whether a term reads only these values and parameters.
+func readsOnly(l config.Loss, names ...string) bool {
+	return l.Loss.Reads().Alone(l.On, names...)
+}
+
+// microBatch adds the micro-batch term sum(dP/dH * H) to the contribution of the images to the mean.
+func (b *builder) microBatch(loss *gorgonia.Node) (*gorgonia.Node, error) {
+	if err := b.repeatable(); err != nil {
+		return nil, err
+	}
+	if _, ok := b.model.Penalised(); !ok {
+		return loss, nil
+	}
+	code, err := b.value(value{losses.Code, pass{stream: Images}})
+	if err != nil {
+		return nil, err
+	}
+	var c ops.Chain
+	upstream := c.Sum(c.Mul(b.input(UpstreamName, nil, b.request.Batch, b.model.Units()), code))
+	if loss != nil {
+		upstream = c.Add(loss, upstream)
+	}
+	return upstream, c.Err()
+}
+
+// repeatable returns an error for layers that compute something else in training than at inference.
+func (b *builder) repeatable() error {
+	for _, in := range b.program.Inputs {
+		if in.Sampler != nil && !in.Fixed {
+			return fmt.Errorf("%s is noise: the objective over all images must be the same function at every evaluation", in.Name)
+		}
+	}
+	if len(b.program.Updates) > 0 {
+		return fmt.Errorf("%s is updated from the images of each mini-batch, but the objective takes the full batch", b.program.Updates[0].Parameter.Path)
+	}
+	return nil
+}
+
+// given adds a given value as a parameter.
+func (b *builder) given(name string, shape []int) *gorgonia.Node {
+	n := b.leaf(name, shape)
+	b.program.Parameters = append(b.program.Parameters, Binding{Node: n,
+		Parameter: &Parameter{Path: name, Shape: shape, Data: make([]float32, volume.Of(shape)), Trainable: true}})
+	return n
 }

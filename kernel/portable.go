@@ -1,6 +1,8 @@
 package kernel
 
-import "math"
+import (
+	"math"
+)
 
 // portable returns the kernels in plain Go, the reference for all others and the fall-back on every machine.
 func portable[T Float]() *Set[T] {
@@ -210,4 +212,252 @@ func sigmoid(a float64) float64 {
 
 func softplus(a float64) float64 {
 	return larger(0, a) + math.Log1p(math.Exp(-math.Abs(a)))
+}
+
+// The blocks of the portable product: a panel of packed A (portableMC x portableKC) stays in the L1 or L2 cache, the
+// micro-kernel keeps a tile of portableTile x portableTile sums in registers.
+const (
+	portableTile = 4
+	portableKC   = 256
+	portableMC   = 64
+	portableNC   = 512
+)
+
+// gemmPortable is [Gemm] in plain Go: both operands are packed into panels of four rows or columns, k after k, padded
+// with zeros, and multiplied tile by tile.
+func gemmPortable[T Float](transA, transB bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
+	checkGemm(transA, transB, m, n, k, len(a), lda, len(b), ldb, len(c), ldc)
+	scaleRows(m, n, beta, c, ldc)
+	if m == 0 || n == 0 || k == 0 || alpha == 0 {
+		return
+	}
+	ars, acs := strides(transA, lda)
+	brs, bcs := strides(transB, ldb)
+	pool := workspaces[T]()
+	w := pool.take()
+	pa, pb := w.a[:portableMC*portableKC], w.b[:portableNC*portableKC]
+	for j := 0; j < n; j += portableNC {
+		nc := min(portableNC, n-j)
+		for p := 0; p < k; p += portableKC {
+			kc := min(portableKC, k-p)
+			packPanels(pb, b[p*brs+j*bcs:], nc, kc, bcs, brs)
+			for i := 0; i < m; i += portableMC {
+				mc := min(portableMC, m-i)
+				packPanels(pa, a[i*ars+p*acs:], mc, kc, ars, acs)
+				multiplyPanels(pa, pb, mc, nc, kc, alpha, c[i*ldc+j:], ldc)
+			}
+		}
+	}
+	pool.give(w)
+}
+
+// strides returns the distances between rows and between columns of op(X), stored with leading dimension ld.
+func strides(trans bool, ld int) (row, column int) {
+	if trans {
+		return 1, ld
+	}
+	return ld, 1
+}
+
+// packPanels copies count lines of kc elements into panels of four lines, element after element.
+func packPanels[T Float](dst, src []T, count, kc, line, step int) {
+	for i := 0; i < count; i += portableTile {
+		panel := dst[i*kc : (i+portableTile)*kc]
+		for r := range portableTile {
+			if i+r >= count {
+				for p := range kc {
+					panel[p*portableTile+r] = 0
+				}
+				continue
+			}
+			at := (i + r) * line
+			for p := range kc {
+				panel[p*portableTile+r] = src[at]
+				at += step
+			}
+		}
+	}
+}
+
+func multiplyPanels[T Float](pa, pb []T, mc, nc, kc int, alpha T, c []T, ldc int) {
+	for j := 0; j < nc; j += portableTile {
+		for i := 0; i < mc; i += portableTile {
+			tile := tileProduct(pa[i*kc:(i+portableTile)*kc], pb[j*kc:(j+portableTile)*kc])
+			for r := range min(portableTile, mc-i) {
+				row := c[(i+r)*ldc+j:]
+				for s := range min(portableTile, nc-j) {
+					row[s] += alpha * tile[r][s]
+				}
+			}
+		}
+	}
+}
+
+// tileProduct multiplies one panel of A by one of B; the sixteen sums are single variables so that they live in
+// registers.
+func tileProduct[T Float](a, b []T) (t [portableTile][portableTile]T) {
+	var c00, c01, c02, c03, c10, c11, c12, c13, c20, c21, c22, c23, c30, c31, c32, c33 T
+	for len(a) >= 4 && len(b) >= 4 {
+		b0, b1, b2, b3 := b[0], b[1], b[2], b[3]
+		v := a[0]
+		c00 += v * b0
+		c01 += v * b1
+		c02 += v * b2
+		c03 += v * b3
+		v = a[1]
+		c10 += v * b0
+		c11 += v * b1
+		c12 += v * b2
+		c13 += v * b3
+		v = a[2]
+		c20 += v * b0
+		c21 += v * b1
+		c22 += v * b2
+		c23 += v * b3
+		v = a[3]
+		c30 += v * b0
+		c31 += v * b1
+		c32 += v * b2
+		c33 += v * b3
+		a, b = a[4:], b[4:]
+	}
+	return [4][4]T{{c00, c01, c02, c03}, {c10, c11, c12, c13}, {c20, c21, c22, c23}, {c30, c31, c32, c33}}
+}
+
+// portableReduce sums in float64, one element after the other: in float32 the result is then correct to about a
+// rounding, which makes it a reference for the back ends that sum in lanes.
+func portableReduce[T Float](s *Set[T]) {
+	s.Sum = reduce(func(a T) float64 { return float64(a) })
+	s.SumAbs = reduce(func(a T) float64 { return math.Abs(float64(a)) })
+	s.SumSquares = reduce(func(a T) float64 { return float64(a) * float64(a) })
+	s.Dot = reduce2(func(a, b T) float64 { return float64(a) * float64(b) })
+	s.SquaredDistance = reduce2(func(a, b T) float64 {
+		d := float64(a) - float64(b)
+		return d * d
+	})
+	s.Maximum = func(a []T) T {
+		m := T(math.Inf(-1))
+		for _, v := range a {
+			m = larger(m, v)
+		}
+		return m
+	}
+	s.Minimum = func(a []T) T {
+		m := T(math.Inf(1))
+		for _, v := range a {
+			m = smaller(m, v)
+		}
+		return m
+	}
+}
+
+func reduce[T Float](f func(a T) float64) Reduce[T] {
+	return func(a []T) T {
+		var sum float64
+		for _, v := range a {
+			sum += f(v)
+		}
+		return T(sum)
+	}
+}
+
+func reduce2[T Float](f func(a, b T) float64) Reduce2[T] {
+	return func(a, b []T) T {
+		n := min(len(a), len(b))
+		a, b = a[:n], b[:n]
+		var sum float64
+		for i, v := range a {
+			sum += f(v, b[i])
+		}
+		return T(sum)
+	}
+}
+
+var portableSteps = stepSet{
+	name: "portable", sgd: sgdPortable, sgdMomentum: sgdMomentumPortable, adam: adamPortable, adamW: adamWPortable,
+	adadelta: adadeltaPortable, adagrad: adagradPortable, rmsProp: rmsPropPortable, rmsPropMomentum: rmsPropMomentumPortable,
+}
+
+func sqrt32(x float32) float32 { return float32(math.Sqrt(float64(x))) }
+
+func sgdPortable(w, g []float32, lr, decay float32) {
+	n := min(len(w), len(g))
+	w, g = w[:n], g[:n]
+	for i, d := range g {
+		w[i] -= lr * (d + decay*w[i])
+	}
+}
+
+func sgdMomentumPortable(w, g, buf []float32, lr, momentum, decay, own, buffered float32) {
+	n := min(len(w), len(g), len(buf))
+	w, g, buf = w[:n], g[:n], buf[:n]
+	for i, d := range g {
+		d += decay * w[i]
+		buf[i] = momentum*buf[i] + d
+		w[i] -= lr * (own*d + buffered*buf[i])
+	}
+}
+
+func adamPortable(w, g, m, v []float32, beta1, rest1, beta2, rest2, step, scale, eps, decay float32) {
+	n := min(len(w), len(g), len(m), len(v))
+	w, g, m, v = w[:n], g[:n], m[:n], v[:n]
+	for i, d := range g {
+		d += decay * w[i]
+		m[i] = beta1*m[i] + rest1*d
+		v[i] = beta2*v[i] + rest2*d*d
+		w[i] -= step * m[i] / (sqrt32(v[i])*scale + eps)
+	}
+}
+
+func adamWPortable(w, g, m, v []float32, beta1, rest1, beta2, rest2, step, scale, eps, keep float32) {
+	n := min(len(w), len(g), len(m), len(v))
+	w, g, m, v = w[:n], g[:n], m[:n], v[:n]
+	for i, d := range g {
+		m[i] = beta1*m[i] + rest1*d
+		v[i] = beta2*v[i] + rest2*d*d
+		w[i] = keep*w[i] - step*m[i]/(sqrt32(v[i])*scale+eps)
+	}
+}
+
+func adadeltaPortable(w, g, sq, acc []float32, lr, rho, rest, eps, decay float32) {
+	n := min(len(w), len(g), len(sq), len(acc))
+	w, g, sq, acc = w[:n], g[:n], sq[:n], acc[:n]
+	for i, d := range g {
+		d += decay * w[i]
+		sq[i] = rho*sq[i] + rest*d*d
+		u := d * sqrt32((acc[i]+eps)/(sq[i]+eps))
+		w[i] -= lr * u
+		acc[i] = rho*acc[i] + rest*u*u
+	}
+}
+
+func adagradPortable(w, g, sum []float32, lr, eps, decay float32) {
+	n := min(len(w), len(g), len(sum))
+	w, g, sum = w[:n], g[:n], sum[:n]
+	for i, d := range g {
+		d += decay * w[i]
+		sum[i] += d * d
+		w[i] -= lr * d / (sqrt32(sum[i]) + eps)
+	}
+}
+
+func rmsPropPortable(w, g, sq []float32, lr, alpha, rest, eps, decay float32) {
+	n := min(len(w), len(g), len(sq))
+	w, g, sq = w[:n], g[:n], sq[:n]
+	for i, d := range g {
+		d += decay * w[i]
+		sq[i] = alpha*sq[i] + rest*d*d
+		w[i] -= lr * d / (sqrt32(sq[i]) + eps)
+	}
+}
+
+func rmsPropMomentumPortable(w, g, sq, buf []float32, lr, alpha, rest, eps, decay, momentum float32) {
+	n := min(len(w), len(g), len(sq), len(buf))
+	w, g, sq, buf = w[:n], g[:n], sq[:n], buf[:n]
+	for i, d := range g {
+		d += decay * w[i]
+		sq[i] = alpha*sq[i] + rest*d*d
+		buf[i] = momentum*buf[i] + d/(sqrt32(sq[i])+eps)
+		w[i] -= lr * buf[i]
+	}
 }

@@ -2,6 +2,7 @@ package laws
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"tessera/engine/ir"
@@ -111,3 +112,323 @@ func images[T ir.Float](t layerTrial, i int) []T {
 
 // elements is the number of values of n tensors of that shape.
 func elements(n int, shape []int) int { return n * volume.Of(shape) }
+
+func (t layerTrial) outputShape() error {
+	given := slices.Clone(t.in)
+	want, err := t.fresh().OutputShape(given)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(given, t.in) {
+		return fmt.Errorf("OutputShape turns its argument into %v", given)
+	}
+	b, err := t.double()
+	if err != nil {
+		return err
+	}
+	if want := append([]int{t.batch}, want...); !slices.Equal(b.shape, want) {
+		return fmt.Errorf("output of shape %v, declared %v", b.shape, want)
+	}
+	return b.eachRun(func(_, got tensors[float64]) error {
+		if n := len(got["output"]); n != elements(t.batch, want) {
+			return fmt.Errorf("%d outputs, declared %d of shape %v", n, t.batch, want)
+		}
+		return nil
+	})
+}
+
+// parametersUsed tests that the output depends on all trainable parameters, at inference and in training, and that state is
+// used in one of the modes. Gorgonia returns an error for the gradient of an unused node; the scope panics for undeclared
+// parameters.
+func (t layerTrial) parametersUsed() error {
+	list := t.fresh().Parameters(t.in)
+	if err := wellDeclared(list); err != nil {
+		return err
+	}
+	used := map[string]bool{}
+	for _, training := range []bool{false, true} {
+		t.training = training
+		built, err := gradcheck.Build(gradcheck.Scalar(layerOn[float64](t, t.fresh())), true)
+		if err != nil {
+			return err
+		}
+		for _, l := range built.Leaves {
+			used[l.Name] = used[l.Name] || l.Used
+		}
+	}
+	for _, p := range list {
+		if !used[p.Name] {
+			return fmt.Errorf("%s is declared and never used", p.Name)
+		}
+	}
+	return nil
+}
+
+func wellDeclared(list []layers.Parameter) error {
+	names := map[string]bool{}
+	for _, p := range list {
+		if p.Name == "" || names[p.Name] {
+			return fmt.Errorf("parameter name %q is empty or used twice", p.Name)
+		}
+		names[p.Name] = true
+		if p.Init == nil {
+			return fmt.Errorf("parameter %q: Init is nil: give what it starts with", p.Name)
+		}
+		if p.FanIn < 1 || p.FanOut < 1 {
+			return fmt.Errorf("parameter %q: FanIn %d and FanOut %d, want > 0, also if Init ignores them", p.Name, p.FanIn, p.FanOut)
+		}
+	}
+	return nil
+}
+
+func (t layerTrial) movesState() error {
+	return t.eachRun(func(given, got tensors[float64]) error {
+		for _, p := range t.fresh().Parameters(t.in) {
+			after, read := got[p.Name+" after the run"]
+			if !read || t.training && p.State {
+				continue
+			}
+			if err := near(after, given[p.Name], 0); err != nil {
+				return fmt.Errorf("%s after the run: %w", p.Name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// deterministic compares a layer with itself, applied again.
+func (t layerTrial) deterministic() error {
+	l := t.fresh()
+	var first tensors[float64]
+	for range 2 {
+		b, err := layerBench[float64](t, l, t.on)
+		if err != nil {
+			return err
+		}
+		got, err := b.run(b.given(0))
+		if err != nil {
+			return err
+		}
+		if first == nil {
+			first = got
+		} else if err := got.near(first, 0); err != nil {
+			return fmt.Errorf("applied again: %w", err)
+		}
+	}
+	return nil
+}
+
+// imagewise compares a batch with its images one by one.
+func (t layerTrial) imagewise() error {
+	if t.training || t.batch == 1 {
+		return nil
+	}
+	together, err := t.double()
+	if err != nil {
+		return err
+	}
+	alone, err := newLayerTrial(t.fresh, t.in, 1, t.training, t.on).double()
+	if err != nil {
+		return err
+	}
+	return together.eachRun(func(given, got tensors[float64]) error {
+		for i := range t.batch {
+			one, err := alone.run(together.ofImage(given, i, t.batch))
+			if err != nil {
+				return err
+			}
+			for _, name := range []string{"output", "gradient of input"} {
+				if err := near(portion(got[name], i, t.batch), one[name], 1e-12); err != nil {
+					return fmt.Errorf("%s of image %d in the batch, and alone: %w", name, i, err)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// ofImage is what a run of the i-th of n images is given.
+func (r *rig[T]) ofImage(given tensors[T], i, n int) tensors[T] {
+	own := tensors[T]{}
+	for _, l := range r.leaves {
+		if own[l.Name] = given[l.Name]; !l.Parameter {
+			own[l.Name] = portion(given[l.Name], i, n)
+		}
+	}
+	return own
+}
+
+// portion is the i-th of n equal parts.
+func portion[T any](values []T, i, n int) []T {
+	size := len(values) / n
+	return values[i*size : (i+1)*size]
+}
+
+// inputRanges are intervals of images.
+var inputRanges = []layers.Interval{{Low: 0, High: 1}, {Low: -1, High: 1}, {Low: 0.3, High: 0.6}, {Low: -60, High: 60}, {Low: -9, High: -2}}
+
+// outputRange is also tested in float32, up to rounding.
+func (t layerTrial) outputRange() error {
+	return inBoth(t.stand,
+		func(b bench[float64]) error { return inRange(b, t.fresh(), 1e-12) },
+		func(b bench[float32]) error { return inRange(b, t.fresh(), 1e-6) })
+}
+
+// finite is also tested in float32, which overflows earlier.
+func (t layerTrial) finite() error { return inBoth(t.stand, finiteRuns[float64], finiteRuns[float32]) }
+
+// inBoth judges a part in both precisions.
+func inBoth(s stand, double func(bench[float64]) error, single func(bench[float32]) error) error {
+	d, err := s.double()
+	if err != nil {
+		return err
+	}
+	if err := double(d); err != nil {
+		return err
+	}
+	f, err := s.single()
+	if err != nil {
+		return err
+	}
+	if err := single(f); err != nil {
+		return fmt.Errorf("float32: %w", err)
+	}
+	return nil
+}
+
+// inRange runs a layer on images that reach the ends of intervals.
+func inRange[T ir.Float](b bench[T], l layers.Layer, tolerance float64) error {
+	for _, within := range inputRanges {
+		declared := layers.OutputRange(l, within)
+		if !(declared.Low <= declared.High) {
+			return fmt.Errorf("range %v of inputs in %v", declared, within)
+		}
+		for i := range runs {
+			given := b.given(i)
+			x := uniform[T](len(given["input"]), within.Low, within.High)
+			x[0], x[1] = T(within.Low), T(within.High)
+			given["input"] = x
+			got, err := b.run(given)
+			if err == nil {
+				err = bounded(got["output"], declared, tolerance)
+			}
+			if err != nil {
+				return fmt.Errorf("run %d, of inputs in %v: %w", i+1, within, err)
+			}
+		}
+	}
+	return nil
+}
+
+func bounded[T ir.Float](values []T, by layers.Interval, tolerance float64) error {
+	for i, v := range values {
+		v, slack := float64(v), tolerance*math.Abs(float64(v))
+		if !(v >= by.Low-slack && v <= by.High+slack) {
+			return fmt.Errorf("output %d is %v, declared to lie in %v", i, v, by)
+		}
+	}
+	return nil
+}
+
+// finiteRuns runs a layer on images of one value and of its opposite.
+func finiteRuns[T ir.Float](b bench[T]) error {
+	given := b.given(0)
+	for i, v := range []T{0, 1e-30, -1e-30, 20, -20, 100, -100, 1e4, -1e4} {
+		given["input"] = slices.Repeat([]T{v}, len(given["input"]))
+		given["input"][0] = -v
+		got, err := b.run(given)
+		if err == nil {
+			err = got.finite()
+		}
+		if err != nil {
+			return fmt.Errorf("run %d, of inputs %v: %w", i+1, v, err)
+		}
+	}
+	return nil
+}
+
+// noises are the inputs that the layer draws.
+func (t layerTrial) noises() ([]*gradcheck.Leaf[float64], error) {
+	built, err := gradcheck.Build(layerOn[float64](t, t.fresh()), false)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(built.Leaves, func(l *gradcheck.Leaf[float64]) bool { return l.Sampler == nil }), nil
+}
+
+func (t layerTrial) noiseless() error {
+	if t.training {
+		return nil
+	}
+	if left, err := t.noises(); err != nil {
+		return err
+	} else if len(left) > 0 {
+		return fmt.Errorf("draws %d noise inputs", len(left))
+	}
+	noisy := t
+	noisy.training = true
+	if drawn, err := noisy.noises(); err != nil || len(drawn) == 0 {
+		return err
+	}
+	return t.eachRun(func(given, got tensors[float64]) error {
+		if err := near(got["output"], given["input"], 0); err != nil {
+			return fmt.Errorf("output of a noisy layer, and its input: %w", err)
+		}
+		return nil
+	})
+}
+
+func (t layerTrial) saysNoisy() error {
+	t.training = true
+	drawn, err := t.noises()
+	if err != nil {
+		return err
+	}
+	if says := layers.IsNoisy(t.fresh()); says != (len(drawn) > 0) {
+		return fmt.Errorf("%d noise inputs, yet Noisy is %v", len(drawn), says)
+	}
+	return nil
+}
+
+// freshNoise uses enough images to make equal noise of two images or two runs impossible unless it is not drawn again.
+func (t layerTrial) freshNoise() error {
+	const images = 50
+	t.training = true
+	if drawn, err := t.noises(); err != nil || len(drawn) == 0 {
+		return err
+	}
+	b, err := newLayerTrial(t.fresh, t.in, images, true, t.on).double()
+	if err != nil {
+		return err
+	}
+	first, second := b.given(0), b.given(1)
+	for _, l := range b.leaves {
+		values := first[l.Name]
+		switch {
+		case l.Sampler == nil:
+		case len(values)%images != 0:
+			return fmt.Errorf("%s has %d values for %d images", l.Name, len(values), images)
+		case slices.Equal(values, slices.Repeat(portion(values, 0, images), images)):
+			return fmt.Errorf("%s is the same for each of %d images", l.Name, images)
+		case slices.Equal(values, second[l.Name]):
+			return fmt.Errorf("%s is the same in run 1 and in run 2", l.Name)
+		}
+	}
+	return nil
+}
+
+// gradients applies the gradient check, which compiles separate programs for Gorgonia's tape machine, to a layer. Another
+// law compares the engine with the tape machine.
+func (t layerTrial) gradients() error { return t.gate(gradcheck.Scalar) }
+
+// curvature applies the gradient check to the derivatives of a layer: penalties of a code's Jacobian differentiate them
+// again.
+func (t layerTrial) curvature() error { return t.gate(gradcheck.SquaredGradient) }
+
+// gate applies the gradient check to scalar of a layer.
+func (t layerTrial) gate(scalar func(gradcheck.Expression[float64]) gradcheck.Expression[float64]) error {
+	if t.on != onTape {
+		return nil
+	}
+	return gradcheck.Check(scalar(layerOn[float64](t, t.fresh())))
+}

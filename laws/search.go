@@ -157,7 +157,7 @@ func searchState(fresh func() optim.Search) error {
 		clear(p[:searchDim])
 		padded, state = append(padded, p), append(state, p[:searchDim:searchDim])
 	}
-	var held optim.Held
+	var held optim.SearchState
 	w := normal(source(), searchDim, 3)
 	d := o.Begin(optim.Objective{Evaluate: newValley(searchDim, true).evaluate}, w, state, &held)
 	for range o.States() {
@@ -176,4 +176,185 @@ func searchState(fresh func() optim.Search) error {
 		}
 	}
 	return nil
+}
+
+// searching is a search in progress with its state.
+type searching struct {
+	w     []float32
+	state [][]float32
+	held  optim.SearchState
+	optim.Descent
+}
+
+func newSearching(o optim.Search, f optim.Objective, w []float32) *searching {
+	s := &searching{w: slices.Clone(w)}
+	for range o.States() {
+		s.state = append(s.state, make([]float32, len(w)))
+	}
+	s.Descent = o.Begin(f, s.w, s.state, &s.held)
+	return s
+}
+
+// continued is another search that starts from this state.
+func (s *searching) continued(o optim.Search, f optim.Objective) *searching {
+	c := &searching{w: slices.Clone(s.w), held: s.held}
+	for _, values := range s.state {
+		c.state = append(c.state, slices.Clone(values))
+	}
+	c.Descent = o.Begin(f, c.w, c.state, &c.held)
+	return c
+}
+
+func (s *searching) differ(what string, want *searching) error {
+	if err := differ(what+": weights", s.w, want.w); err != nil {
+		return err
+	}
+	if s.held != want.held {
+		return fmt.Errorf("%s: holds %v, want %v", what, s.held, want.held)
+	}
+	for i := range s.state {
+		if err := differ(fmt.Sprintf("%s: state %d", what, i), s.state[i], want.state[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// toTheEnd iterates until the search converges, at most n iterations.
+func (s *searching) toTheEnd(most int) (iterations int, err error) {
+	for ; iterations < most; iterations++ {
+		if err := s.Next(); errors.Is(err, optim.ErrMinimum) {
+			return iterations, nil
+		} else if err != nil {
+			return iterations, err
+		}
+	}
+	return iterations, nil
+}
+
+func monotone(fresh func() optim.Search) error {
+	for _, project := range []func([]float32){nil, within(-0.3, 2)} {
+		v := newValley(searchDim, true)
+		s := newSearching(fresh(), optim.Objective{Evaluate: v.evaluate, Project: project}, uniform[float32](searchDim, 0, 1))
+		g := make([]float32, searchDim)
+		before, _ := v.evaluate(s.w, g)
+		for i := range 100 {
+			if err := s.Next(); errors.Is(err, optim.ErrMinimum) {
+				break
+			} else if err != nil {
+				return err
+			}
+			now, _ := v.evaluate(s.w, g)
+			if !(now < before) {
+				return fmt.Errorf("iteration %d leads from %g to %g", i+1, before, now)
+			}
+			if now != s.held.Value {
+				return fmt.Errorf("iteration %d leads to %g, and holds %g", i+1, now, s.held.Value)
+			}
+			before = now
+		}
+	}
+	return nil
+}
+
+func findsMinimum(fresh func() optim.Search) error {
+	v := newValley(searchDim, false)
+	s := newSearching(fresh(), optim.Objective{Evaluate: v.evaluate}, normal(source(), searchDim, 3))
+	n, err := s.toTheEnd(400)
+	if err != nil {
+		return err
+	}
+	for i, want := range v.target {
+		if d := math.Abs(float64(s.w[i] - want)); !(d < 1e-3) {
+			return fmt.Errorf("after %d iterations element %d is %g from its minimum", n, i, d)
+		}
+	}
+	return nil
+}
+
+// within projects to a box.
+func within(low, high float32) func([]float32) {
+	return func(w []float32) {
+		for i, v := range w {
+			w[i] = min(max(v, low), high)
+		}
+	}
+}
+
+// findsMinimumInABox uses curvatures along the axes: the minimum in the box is the point of the box nearest to the minimum.
+func findsMinimumInABox(fresh func() optim.Search) error {
+	v := newValley(searchDim, false)
+	box := within(-0.5, 0.5)
+	s := newSearching(fresh(), optim.Objective{Evaluate: v.evaluate, Project: box}, make([]float32, searchDim))
+	want := slices.Clone(v.target)
+	box(want)
+	n, err := s.toTheEnd(400)
+	if err != nil {
+		return err
+	}
+	for i := range want {
+		if !(s.w[i] >= -0.5 && s.w[i] <= 0.5) {
+			return fmt.Errorf("element %d is %g, outside the box", i, s.w[i])
+		}
+		if d := math.Abs(float64(s.w[i] - want[i])); !(d < 1e-3) {
+			return fmt.Errorf("after %d iterations element %d is %g from its minimum", n, i, d)
+		}
+	}
+	return nil
+}
+
+func searchRests(fresh func() optim.Search) error {
+	v := newValley(searchDim, false)
+	for _, project := range []func([]float32){nil, func([]float32) {}} {
+		s := newSearching(fresh(), optim.Objective{Evaluate: v.evaluate, Project: project}, v.target)
+		for range 3 {
+			if err := s.Next(); !errors.Is(err, optim.ErrMinimum) {
+				return fmt.Errorf("at the minimum: %v", err)
+			}
+			if err := differ("at the minimum", s.w, v.target); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// valley is the objective of the laws: quadratic along most directions, flat near its minimum along the last, where a
+// quadratic model of it is wrong everywhere.
+type valley struct {
+	curvature, target []float32
+	quartic           bool
+	looks             int
+	fail              int // the evaluation that fails; 0 for none
+	edge              float64
+}
+
+func newValley(n int, quartic bool) *valley {
+	v := &valley{target: normal(source(), n, 1), quartic: quartic, edge: math.Inf(1)}
+	for i := range n {
+		v.curvature = append(v.curvature, float32(math.Pow(100, float64(i)/float64(max(n-1, 1))))/10)
+	}
+	return v
+}
+
+var errLook = errors.New("a failing evaluation")
+
+func (v *valley) evaluate(w, g []float32) (sum float64, err error) {
+	if v.looks++; v.looks == v.fail {
+		return 0, errLook
+	}
+	for i := range w {
+		c, d := float64(v.curvature[i]), float64(w[i])-float64(v.target[i])
+		sum += c * d * d / 2
+		slope := c * d
+		if v.quartic {
+			sum += d * d * d * d
+			slope += 4 * d * d * d
+		}
+		if d > v.edge {
+			sum = math.NaN()
+		}
+		g[i] = float32(slope)
+	}
+	return sum, nil
 }

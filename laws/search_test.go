@@ -21,7 +21,7 @@ type wrongSearch struct {
 type sabotage struct {
 	f     optim.Objective
 	w     []float32
-	held  *optim.Held
+	held  *optim.SearchState
 	right optim.Descent
 	wrong *wrongSearch
 	n     int
@@ -29,7 +29,7 @@ type sabotage struct {
 
 func (o *wrongSearch) States() int { return o.LBFGS.States() + o.more }
 
-func (o *wrongSearch) Begin(f optim.Objective, w []float32, state [][]float32, held *optim.Held) optim.Descent {
+func (o *wrongSearch) Begin(f optim.Objective, w []float32, state [][]float32, held *optim.SearchState) optim.Descent {
 	s := &sabotage{f: f, w: w, held: held, wrong: o}
 	if o.begin != nil {
 		o.begin(s)
@@ -73,7 +73,7 @@ func searchMistakes() map[string]func() optim.Search {
 			s.w[0] += float32(calls) * 1e-3
 			return err
 		}),
-		"resumes from its state to the same bits, at every iteration": with(func(s *sabotage) { *s.held = optim.Held{} }, nil),
+		"resumes from its state to the same bits, at every iteration": with(func(s *sabotage) { *s.held = optim.SearchState{} }, nil),
 		"never goes up": with(nil, func(s *sabotage, n int) error {
 			err := s.right.Next()
 			s.w[1] += float32(n)

@@ -7,9 +7,12 @@
 package losses
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 
 	"gorgonia.org/gorgonia"
+	"tessera/ops"
 	"tessera/part"
 )
 
@@ -94,3 +97,177 @@ type ShapeChecker interface {
 	// invalid value.
 	CheckShape(shape []int) error
 }
+
+// Values gives a term what it is computed from. All values have the batch as their first axis. Methods return an error for
+// values that the model does not have and for values that the term does not declare in [Reads].
+type Values interface {
+	// On returns the value that `on` names, (batch, units), or (2 batch, units) if it is computed from the views.
+	On() (*gorgonia.Node, error)
+	// Value returns a value by its name: "code", "output" or a head, (batch, units).
+	Value(name string) (*gorgonia.Node, error)
+	// Teacher returns the value that `on` names as the teacher computes it. No gradient flows through it.
+	Teacher() (*gorgonia.Node, error)
+	// Images returns the target images, (batch, pixels): the clean images if the encoder gets distorted ones.
+	Images() (*gorgonia.Node, error)
+	// Shape returns the shape of one image: (height, width), (height, width, channels) or (values).
+	Shape() ([]int, error)
+	// Labels returns the labels, (batch, classes), one-hot; the row of an image without a label is 0.
+	Labels() (*gorgonia.Node, error)
+	// Weights returns the parameters that match the glob `on`, at least one.
+	Weights() ([]*gorgonia.Node, error)
+	// Dictionary returns the decoder, starting at its atoms.
+	Dictionary() (*Dictionary, error)
+	// Encoding returns the computation of the value that `on` names from the images.
+	Encoding() (*Encoding, error)
+}
+
+// Encoding describes the encoder to a term with Reads.Jacobian. Derivatives must be computed by [ops.Gradient], because
+// training differentiates them again.
+type Encoding struct {
+	Images *gorgonia.Node // the encoder's input, with the batch as first axis
+	Code   *gorgonia.Node // the value that `on` names, (batch, units)
+
+	// Noise returns a new input of that shape, with the batch as first axis. s draws its values at every training step. A
+	// full-batch objective must not change between evaluations: its values are drawn once for each image.
+	Noise func(s ops.Sampler, shape ...int) *gorgonia.Node
+}
+
+// Dictionary describes the decoder to a term with Reads.Atoms. The atoms are the rows of the weight of the decoder's last
+// layer with weights, if they have the size of an image.
+type Dictionary struct {
+	Images *gorgonia.Node // the images to reconstruct, (batch, pixels)
+	Shape  []int          // of one image: (height, width) or (height, width, channels)
+	Code   *gorgonia.Node // coefficients of the atoms, (batch, atoms): the code if only one decoder layer has weights
+	Atoms  *gorgonia.Node // (atoms, pixels)
+
+	// Decode returns the output, (batch, pixels), for other atoms with the same code, bias and later layers.
+	Decode func(atoms *gorgonia.Node) (*gorgonia.Node, error)
+}
+
+// Build builds the term l on the named value, from v. It is an error if the term requests something from v that it does not
+// declare in [Reads], or if it returns no node.
+func Build(l Loss, on string, v Values) (*gorgonia.Node, error) {
+	n, err := l.Build(&declared{v, l.Reads(), on})
+	if err == nil && n == nil {
+		err = errors.New("its Build returns no node")
+	}
+	return n, err
+}
+
+// declared restricts Values to what a term declares.
+type declared struct {
+	values Values
+	reads  Reads
+	on     string
+}
+
+// undeclared is the error of a term that requests something it does not declare.
+func undeclared(what string) error { return fmt.Errorf("it does not declare that it reads %s", what) }
+
+// On implements [Values].
+func (d *declared) On() (*gorgonia.Node, error) {
+	if !d.reads.On {
+		return nil, undeclared("the value that `on` names")
+	}
+	return d.values.On()
+}
+
+// Value implements [Values].
+func (d *declared) Value(name string) (*gorgonia.Node, error) {
+	if !slices.Contains(d.reads.Values, name) && !(d.reads.On && name == d.on) {
+		return nil, undeclared(fmt.Sprintf("the value %q", name))
+	}
+	return d.values.Value(name)
+}
+
+// Teacher implements [Values].
+func (d *declared) Teacher() (*gorgonia.Node, error) {
+	if !d.reads.Teacher {
+		return nil, undeclared("the teacher")
+	}
+	return d.values.Teacher()
+}
+
+// Images implements [Values].
+func (d *declared) Images() (*gorgonia.Node, error) {
+	if !d.reads.Images {
+		return nil, undeclared("the images")
+	}
+	return d.values.Images()
+}
+
+// Shape implements [Values].
+func (d *declared) Shape() ([]int, error) {
+	if !d.reads.Images && !d.reads.Atoms {
+		return nil, undeclared("the images")
+	}
+	return d.values.Shape()
+}
+
+// Labels implements [Values].
+func (d *declared) Labels() (*gorgonia.Node, error) {
+	if !d.reads.Labels {
+		return nil, undeclared("the labels")
+	}
+	return d.values.Labels()
+}
+
+// Weights implements [Values].
+func (d *declared) Weights() ([]*gorgonia.Node, error) {
+	if d.reads.Per != Parameter {
+		return nil, undeclared("parameters, and no images")
+	}
+	return d.values.Weights()
+}
+
+// Dictionary implements [Values].
+func (d *declared) Dictionary() (*Dictionary, error) {
+	if !d.reads.Atoms {
+		return nil, undeclared("the atoms")
+	}
+	return d.values.Dictionary()
+}
+
+// Encoding implements [Values].
+func (d *declared) Encoding() (*Encoding, error) {
+	if !d.reads.Jacobian {
+		return nil, undeclared("derivatives with respect to the images")
+	}
+	return d.values.Encoding()
+}
+
+// onCode is embedded by penalties of the code that are means over the images.
+type onCode struct{}
+
+// On implements [Loss].
+func (onCode) On() string { return Code }
+
+// Reads implements [Loss].
+func (onCode) Reads() Reads { return Reads{On: true} }
+
+// meanActivation is embedded by the penalties of the mean activations of the units over the batch.
+type meanActivation struct{ onCode }
+
+// Reads implements [Loss].
+func (meanActivation) Reads() Reads { return Reads{Per: Means, On: true} }
+
+// Targeted is embedded by the penalties that draw each unit's mean activation over the batch, t_j, towards a target p. They
+// are sums over the units: the gradient of one unit does not depend on the number of units.
+type Targeted struct {
+	meanActivation
+	Target float64 `toml:"target" doc:"p, the target mean activation of every unit"`
+}
+
+// fromTarget returns p - t, one value per unit.
+func (l Targeted) fromTarget(c *ops.Chain, v Values) *gorgonia.Node {
+	return c.From(l.Target, c.Mean(c.Do("on", v.On), 0))
+}
+
+// onAtoms is embedded by the penalties of the atoms.
+type onAtoms struct{}
+
+// On implements [Loss].
+func (onAtoms) On() string { return Atoms }
+
+// Reads implements [Loss].
+func (onAtoms) Reads() Reads { return Reads{Atoms: true} }

@@ -1,3 +1,13 @@
+// Package ops builds the expressions of layers and losses. Most parts need only a [Chain], which writes a formula as nested
+// calls and collects the first error:
+//
+//	var c ops.Chain
+//	return c.Mean(c.Square(c.Sub(output, target))), c.Err()
+//
+// The functions add single nodes that Gorgonia lacks. A new op is a [Blockwise] (independent blocks of elements), a [Unitwise]
+// (independent parts of the output) or, with [Each], a function of single images: its kernel and its derivative.
+//
+// The types whose names end in Op are specs: exporters recognise an op by the type of its spec.
 package ops
 
 import (
@@ -206,4 +216,13 @@ func (c *Chain) Flatten(x *gorgonia.Node) *gorgonia.Node {
 	}
 	shape := x.Shape()
 	return c.Reshape(x, shape[0], tensor.Shape(shape[1:]).TotalSize())
+}
+
+// Scalar returns the constant v in the precision of like, the form that arithmetic with like needs
+// (a float32 graph refuses float64 constants).
+func Scalar(like *gorgonia.Node, v float64) *gorgonia.Node {
+	if like.Dtype() == tensor.Float64 {
+		return gorgonia.NewConstant(v)
+	}
+	return gorgonia.NewConstant(float32(v))
 }

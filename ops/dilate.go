@@ -12,17 +12,17 @@ import (
 	vector "tessera/kernel"
 )
 
-// DilateOp is the spec of [Dilate], DilateGradOp of its derivative, with inputs x, y = dilate(x) and the gradient of y.
-// DilatePickOp is the spec of the transpose of the derivative: it maps x, y and v to the value of v at the neighbour that
+// dilateOp is the spec of [Dilate], dilateGradOp of its derivative, with inputs x, y = dilate(x) and the gradient of y.
+// dilatePickOp is the spec of the transpose of the derivative: it maps x, y and v to the value of v at the neighbour that
 // gave each maximum.
 type (
-	DilateOp struct {
+	dilateOp struct {
 		Shape  []int    // of one image
 		Radius int      // of the disk, in pixels
 		Others [][2]int // the offsets (dy, dx) of another element; nil for the disk
 	}
-	DilateGradOp DilateOp
-	DilatePickOp DilateOp
+	dilateGradOp dilateOp
+	dilatePickOp dilateOp
 )
 
 // Dilate returns the flat grey-level dilation of every row of x, an image of that shape (height, width) or
@@ -64,7 +64,7 @@ func dilateRows(x *gorgonia.Node, shape []int, g disk, err error) (*gorgonia.Nod
 // gradient maps x, y = dilate(x) and the gradient of y to the gradient of x.
 func (d disk) gradient() Blockwise {
 	return Blockwise{
-		Spec:    DilateGradOp(d.spec),
+		Spec:    dilateGradOp(d.spec),
 		Rows:    true,
 		Float32: dilateGrad(d, vector.Float32),
 		Float64: dilateGrad(d, vector.Float64),
@@ -80,7 +80,7 @@ func (d disk) gradient() Blockwise {
 // gradient, which is linear in the gradient of y.
 func (d disk) pick() Blockwise {
 	return Blockwise{
-		Spec:    DilatePickOp(d.spec),
+		Spec:    dilatePickOp(d.spec),
 		Rows:    true,
 		Float32: dilatePick(d, vector.Float32),
 		Float64: dilatePick(d, vector.Float64),
@@ -96,7 +96,7 @@ func (d disk) pick() Blockwise {
 // elements for all pixels, and single calls of the vector kernels process whole images. The padding is reach rows above
 // and below an image and reach columns after each row, which also precede the next row.
 type disk struct {
-	spec      DilateOp
+	spec      dilateOp
 	rows, row int   // of an image, and the values in one
 	stride    int   // values in one padded row
 	origin    int   // of the first pixel in the padded image
@@ -119,7 +119,7 @@ func newDisk(shape []int, radius int) (disk, error) {
 			}
 		}
 	}
-	return padded(DilateOp{Shape: slices.Clone(shape), Radius: radius}, radius, list), nil
+	return padded(dilateOp{Shape: slices.Clone(shape), Radius: radius}, radius, list), nil
 }
 
 func newElement(shape []int, offsets [][2]int) (disk, error) {
@@ -136,11 +136,11 @@ func newElement(shape []int, offsets [][2]int) (disk, error) {
 	if most := max(shape[0], shape[1]); reach > most {
 		return disk{}, fmt.Errorf("offsets: got a distance of %d, want at most %d, the images' longer side", reach, most)
 	}
-	return padded(DilateOp{Shape: slices.Clone(shape), Others: slices.Clone(offsets)}, reach, offsets), nil
+	return padded(dilateOp{Shape: slices.Clone(shape), Others: slices.Clone(offsets)}, reach, offsets), nil
 }
 
 // padded lays out padded images for offsets that reach that far.
-func padded(spec DilateOp, reach int, offsets [][2]int) disk {
+func padded(spec dilateOp, reach int, offsets [][2]int) disk {
 	channels := 1
 	if len(spec.Shape) == 3 {
 		channels = spec.Shape[2]

@@ -41,17 +41,17 @@ func MaxPlus(h, w *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(h, w)
 }
 
-// The specs of [MaxPlus] and of the ops of its derivatives. MaxPlusWinnerOp maps h, w and y to the winner of each element
-// of y, the first unit j that attains it. MaxPlusCodeOp and MaxPlusWeightOp sum the gradient of y by winner, for h (batch,
-// units) and for w (units, n). MaxPlusPickCodeOp and MaxPlusPickWeightOp are their transposes: the value of v at each
+// The specs of [MaxPlus] and of the ops of its derivatives. maxPlusWinnerOp maps h, w and y to the winner of each element
+// of y, the first unit j that attains it. maxPlusCodeOp and maxPlusWeightOp sum the gradient of y by winner, for h (batch,
+// units) and for w (units, n). maxPlusPickCodeOp and maxPlusPickWeightOp are their transposes: the value of v at each
 // winner.
 type (
 	MaxPlusOp           struct{}
-	MaxPlusWinnerOp     struct{}
-	MaxPlusCodeOp       struct{}
-	MaxPlusWeightOp     struct{}
-	MaxPlusPickCodeOp   struct{}
-	MaxPlusPickWeightOp struct{}
+	maxPlusWinnerOp     struct{}
+	maxPlusCodeOp       struct{}
+	maxPlusWeightOp     struct{}
+	maxPlusPickCodeOp   struct{}
+	maxPlusPickWeightOp struct{}
 )
 
 // maxPlus contains the shapes of a product.
@@ -62,7 +62,7 @@ func (m maxPlus) work() float64 { return 2 * float64(m.batch*m.units*m.n) }
 // winner returns, for every element of y, the first unit that attains it.
 func (m maxPlus) winner(h, w, y *gorgonia.Node) (*gorgonia.Node, error) {
 	o := &Unitwise{
-		Spec:     MaxPlusWinnerOp{},
+		Spec:     maxPlusWinnerOp{},
 		Out:      tensor.Shape{m.batch, m.n},
 		Units:    m.batch,
 		Division: ir.ByUnits,
@@ -79,7 +79,7 @@ func (m maxPlus) winner(h, w, y *gorgonia.Node) (*gorgonia.Node, error) {
 // codeGradient is the derivative with respect to h.
 func (m maxPlus) codeGradient(winner, grad *gorgonia.Node) (*gorgonia.Node, error) {
 	o := &Unitwise{
-		Spec:     MaxPlusCodeOp{},
+		Spec:     maxPlusCodeOp{},
 		Out:      tensor.Shape{m.batch, m.units},
 		Units:    m.batch,
 		Division: ir.ByUnits,
@@ -98,7 +98,7 @@ func (m maxPlus) codeGradient(winner, grad *gorgonia.Node) (*gorgonia.Node, erro
 // weightGradient is the derivative with respect to w.
 func (m maxPlus) weightGradient(winner, grad *gorgonia.Node) (*gorgonia.Node, error) {
 	o := &Unitwise{
-		Spec:     MaxPlusWeightOp{},
+		Spec:     maxPlusWeightOp{},
 		Out:      tensor.Shape{m.units, m.n},
 		Units:    m.units,
 		ByUnit:   []bool{false, false},
@@ -117,7 +117,7 @@ func (m maxPlus) weightGradient(winner, grad *gorgonia.Node) (*gorgonia.Node, er
 // pickCode is the transpose of codeGradient: for every element of y the value of v (batch, units) at its winner.
 func (m maxPlus) pickCode(winner, v *gorgonia.Node) (*gorgonia.Node, error) {
 	o := &Unitwise{
-		Spec:     MaxPlusPickCodeOp{},
+		Spec:     maxPlusPickCodeOp{},
 		Out:      tensor.Shape{m.batch, m.n},
 		Units:    m.batch,
 		Division: ir.ByUnits,
@@ -135,7 +135,7 @@ func (m maxPlus) pickCode(winner, v *gorgonia.Node) (*gorgonia.Node, error) {
 // pickWeight is the transpose of weightGradient: for every element of y the value of v (units, n) at its winner.
 func (m maxPlus) pickWeight(winner, v *gorgonia.Node) (*gorgonia.Node, error) {
 	o := &Unitwise{
-		Spec:     MaxPlusPickWeightOp{},
+		Spec:     maxPlusPickWeightOp{},
 		Out:      tensor.Shape{m.batch, m.n},
 		Units:    m.batch,
 		Division: ir.ByUnits,

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"hash"
 	"hash/fnv"
+	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -220,3 +222,395 @@ type layout struct {
 
 // IR implements [ir.Described].
 func (l *layout) IR() ir.Op { return l.ir }
+
+// Float is the precision of a graph.
+type Float interface{ float32 | float64 }
+
+// Kernel is an op that is computed in blocks.
+type Kernel interface {
+	gorgonia.Op
+	ir.Blocks
+}
+
+// Blockwise describes a user-defined op whose inputs and output have one shape, and whose output is computed in blocks of
+// consecutive elements: each element from the same element of the inputs, or each row of the last axis from the same row
+// of the inputs. The engine fuses such ops with their neighbours and shares them over its threads.
+type Blockwise struct {
+	// Spec identifies the op: a struct of a type that only this op uses, whose fields are all attributes of the op
+	// (numbers, strings, and lists or structs of them, no pointers). Ops with equal specs are equal: the graph computes
+	// equal expressions once. The op's name is the type's name without "Op".
+	Spec any
+	Rows bool // blocks are rows of the last axis, not elements
+	// Float32 computes the elements of dst, a whole number of blocks, from slices of the inputs of equal length. dst may be
+	// one of the inputs. Float32 must be safe for concurrent use. [Map] and [Map2] convert a function of numbers.
+	Float32 func(dst []float32, in [][]float32, block int)
+	// Float64 is Float32 in the other precision.
+	Float64 func(dst []float64, in [][]float64, block int)
+	// Derivative returns the gradients; nil for an op without derivative.
+	Derivative Derivative
+	// Fixed marks inputs without a derivative: the output is a step function of them. nil if all have one.
+	Fixed []bool
+}
+
+// Apply adds the op to the graph of its inputs. It returns an error if their shapes differ or the description is
+// incomplete.
+func (b Blockwise) Apply(in ...*gorgonia.Node) (*gorgonia.Node, error) {
+	o := &blockwise{describe: b}
+	var err error
+	if len(in) > 0 && in[0] != nil {
+		o.out = in[0].Shape()
+	}
+	if o.op, err = newOp(b.Spec, in, o.out, b.Fixed, b.Derivative); err != nil {
+		return nil, err
+	}
+	if b.Float32 == nil || b.Float64 == nil {
+		return nil, fmt.Errorf("%s: got no kernel for one of the precisions, want Float32 and Float64", o.name)
+	}
+	for _, s := range o.in[1:] {
+		if !slices.Equal(s, o.out) {
+			return nil, fmt.Errorf("%s: shapes %v and %v differ", o.name, o.out, s)
+		}
+	}
+	o.alike = true
+	o.f32 = func(dst []float32, in [][]float32) { b.Float32(dst, in, o.Block(o.out)) }
+	o.f64 = func(dst []float64, in [][]float64) { b.Float64(dst, in, o.Block(o.out)) }
+	return gorgonia.ApplyOp(o, in...)
+}
+
+// blockwise is the op of a [Blockwise].
+type blockwise struct {
+	op
+	describe Blockwise
+}
+
+var _ Kernel = (*blockwise)(nil)
+
+// Block implements [ir.Blocks].
+func (o *blockwise) Block(shape []int) int {
+	if o.describe.Rows && len(shape) > 0 {
+		return shape[len(shape)-1]
+	}
+	return 1
+}
+
+// Float32 implements [ir.Blocks].
+func (o *blockwise) Float32(dst []float32, in [][]float32, block int) {
+	o.describe.Float32(dst, in, block)
+}
+
+// Float64 implements [ir.Blocks].
+func (o *blockwise) Float64(dst []float64, in [][]float64, block int) {
+	o.describe.Float64(dst, in, block)
+}
+
+// kernel computes the elements of dst; see [Blockwise].
+type kernel[T Float] = func(dst []T, in [][]T, block int)
+
+// Map returns the kernel of a function of one number.
+func Map[T Float](f func(x T) T) func(dst []T, in [][]T, block int) {
+	return func(dst []T, in [][]T, _ int) {
+		for i, x := range in[0][:len(dst)] {
+			dst[i] = f(x)
+		}
+	}
+}
+
+// Map2 returns the kernel of a function of two numbers.
+func Map2[T Float](f func(x, y T) T) func(dst []T, in [][]T, block int) {
+	return func(dst []T, in [][]T, _ int) {
+		second := in[1][:len(dst)]
+		for i, x := range in[0][:len(dst)] {
+			dst[i] = f(x, second[i])
+		}
+	}
+}
+
+// Parallel is an op that is computed in units.
+type Parallel interface {
+	gorgonia.Op
+	ir.Units
+}
+
+// Unitwise describes a user-defined op whose output consists of units: slices of equal length in row-major order, each
+// computed independently from all inputs. The engine distributes the units over its threads.
+type Unitwise struct {
+	// Spec identifies the op, like [Blockwise].Spec. It need not contain shapes.
+	Spec   any
+	Out    []int  // shape of the output
+	Units  int    // number of units of the output
+	ByUnit []bool // per input: it has the same number of units, and unit i of the output reads only its unit i
+	// Scratch is the number of elements that one call needs as workspace.
+	Scratch int
+	// Work is the approximate number of additions and multiplications for the whole output; default and minimum: one per
+	// element.
+	Work float64
+	// Prepared is an op that transforms the last input once before all units; the kernels read its result instead. nil: the
+	// kernels read the input. It needs no derivative.
+	Prepared *Unitwise
+	// Float32 computes units [from, to) of dst, the whole output, from the whole inputs, and does not change the others.
+	// scratch has undefined contents. Float32 must be safe for concurrent use.
+	Float32 func(dst []float32, in [][]float32, scratch []float32, from, to int)
+	// Float64 is Float32 in the other precision.
+	Float64 func(dst []float64, in [][]float64, scratch []float64, from, to int)
+	// Derivative returns the gradients; nil for an op without derivative.
+	Derivative Derivative
+	// Fixed marks inputs without a derivative, for example indices; nil if all have one.
+	Fixed []bool
+	// Division tells how processes that train one model together share the op. The default is correct for every op and the
+	// slowest: every process computes the whole op from the images of all processes. Kernels of an op with another division
+	// take sizes from the description, not from the lengths of their arguments: with [ir.ByUnits] these hold fewer units,
+	// with [ir.BySums] fewer images.
+	Division ir.Division
+	// At returns the kernels for a part of the units, whose unit i is unit at(i) of the op; nil if the kernels use the number
+	// of a unit only to find its values. Division is [ir.ByUnits].
+	At func(at func(unit int) int) (Float32 func(dst []float32, in [][]float32, scratch []float32, from, to int),
+		Float64 func(dst []float64, in [][]float64, scratch []float64, from, to int))
+}
+
+// Apply adds the op to the graph of its inputs. It returns an error if the description is incomplete.
+func (u Unitwise) Apply(in ...*gorgonia.Node) (*gorgonia.Node, error) {
+	o, err := u.op(in)
+	if err != nil {
+		return nil, err
+	}
+	if q := u.Prepared; q != nil {
+		if o.prepared, err = q.op(in[len(in)-1:]); err != nil {
+			return nil, err
+		}
+	}
+	o.f32 = func(dst []float32, in [][]float32) {
+		all(o, dst, in, func(o *unitwise) units[float32] { return o.describe.Float32 })
+	}
+	o.f64 = func(dst []float64, in [][]float64) {
+		all(o, dst, in, func(o *unitwise) units[float64] { return o.describe.Float64 })
+	}
+	return gorgonia.ApplyOp(o, in...)
+}
+
+// op checks the description.
+func (u Unitwise) op(in gorgonia.Nodes) (*unitwise, error) {
+	o := &unitwise{describe: u}
+	var err error
+	if o.op, err = newOp(u.Spec, in, tensor.Shape(u.Out), u.Fixed, u.Derivative); err != nil {
+		return nil, err
+	}
+	switch {
+	case u.Float32 == nil || u.Float64 == nil:
+		err = errors.New("got no kernel for one of the precisions, want Float32 and Float64")
+	case len(u.ByUnit) != len(in):
+		err = fmt.Errorf("got ByUnit of %d inputs, want %d", len(u.ByUnit), len(in))
+	case len(u.Out) == 0:
+		err = errors.New("got a scalar output, want at least one axis")
+	case u.Units < 1 || volume.Of(u.Out)%u.Units != 0:
+		err = fmt.Errorf("shape %v does not divide into %d units", u.Out, u.Units)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.name, err)
+	}
+	return o, nil
+}
+
+// units computes units of an output; see [Unitwise].
+type units[T Float] = func(dst []T, in [][]T, scratch []T, from, to int)
+
+// unitwise is the op of a [Unitwise].
+type unitwise struct {
+	op
+	describe Unitwise
+	prepared *unitwise
+}
+
+var _ Parallel = (*unitwise)(nil)
+
+// all computes the whole output.
+func all[T Float](o *unitwise, dst []T, in [][]T, kernel func(o *unitwise) units[T]) {
+	if q := o.prepared; q != nil {
+		last := len(in) - 1
+		prepared := make([]T, volume.Of(q.out))
+		kernel(q)(prepared, in[last:], make([]T, q.describe.Scratch), 0, q.describe.Units)
+		in[last] = prepared
+	}
+	kernel(o)(dst, in, make([]T, o.describe.Scratch), 0, o.describe.Units)
+}
+
+// Units implements [ir.Units].
+func (o *unitwise) Units() int { return o.describe.Units }
+
+// ByUnit implements [ir.Units].
+func (o *unitwise) ByUnit(i int) bool { return o.describe.ByUnit[i] }
+
+// Scratch implements [ir.Units].
+func (o *unitwise) Scratch() int { return o.describe.Scratch }
+
+// Work implements [ir.Units].
+func (o *unitwise) Work() float64 { return max(o.describe.Work, float64(volume.Of(o.out))) }
+
+// Prepared implements [ir.Units].
+func (o *unitwise) Prepared() (ir.Units, []int) {
+	if o.prepared == nil {
+		return nil, nil
+	}
+	return o.prepared, o.prepared.out
+}
+
+// Float32 implements [ir.Units].
+func (o *unitwise) Float32(dst []float32, in [][]float32, scratch []float32, from, to int) {
+	o.describe.Float32(dst, in, scratch, from, to)
+}
+
+// Float64 implements [ir.Units].
+func (o *unitwise) Float64(dst []float64, in [][]float64, scratch []float64, from, to int) {
+	o.describe.Float64(dst, in, scratch, from, to)
+}
+
+// Division implements [ir.Divisible].
+func (o *unitwise) Division() ir.Division { return o.describe.Division }
+
+// Part implements [ir.Divisible].
+func (o *unitwise) Part(n int, at func(unit int) int) ir.Units {
+	p := &unitPart{unitwise: o, units: n, f32: o.describe.Float32, f64: o.describe.Float64}
+	if o.describe.At != nil {
+		p.f32, p.f64 = o.describe.At(at)
+	}
+	return p
+}
+
+// unitPart is some units of an op.
+type unitPart struct {
+	*unitwise
+	units int
+	f32   units[float32]
+	f64   units[float64]
+}
+
+// String implements [ir.Kernel].
+func (p *unitPart) String() string { return fmt.Sprintf("%s, %d units", p.name, p.units) }
+
+// Units implements [ir.Units].
+func (p *unitPart) Units() int { return p.units }
+
+// Work implements [ir.Units].
+func (p *unitPart) Work() float64 {
+	return p.unitwise.Work() * float64(p.units) / float64(p.describe.Units)
+}
+
+// Prepared implements [ir.Units]: the last input of the whole op is prepared already.
+func (p *unitPart) Prepared() (ir.Units, []int) { return nil, nil }
+
+// Float32 implements [ir.Units].
+func (p *unitPart) Float32(dst []float32, in [][]float32, scratch []float32, from, to int) {
+	p.f32(dst, in, scratch, from, to)
+}
+
+// Float64 implements [ir.Units].
+func (p *unitPart) Float64(dst []float64, in [][]float64, scratch []float64, from, to int) {
+	p.f64(dst, in, scratch, from, to)
+}
+
+// PerImage is a function of single images that does not consist of other ops. It must be safe for concurrent use.
+type PerImage struct {
+	Spec any     // identifies the function, like [Blockwise].Spec
+	Out  []int   // the shape of one result
+	Work float64 // approximate number of additions per image
+
+	Float32 func(dst, image []float32)
+	Float64 func(dst, image []float64)
+	// Pull writes to dst the gradient of the image for v, the gradient of the result. Push writes the derivative of the
+	// result in the direction v. Each is the transpose of the other.
+	Pull32, Push32 func(dst, image, v []float32)
+	Pull64, Push64 func(dst, image, v []float64)
+}
+
+// eachPullOp is the spec of the derivative of [Each], with inputs images and gradients of the results; eachPushOp of its
+// transpose, with inputs images and directions. Of is the spec of the function.
+type (
+	eachPullOp struct{ Of any }
+	eachPushOp struct{ Of any }
+)
+
+// Each applies f to every image of x, whose first axis is the batch. It may be differentiated any number of times; the
+// second derivative of f is defined as 0.
+func Each(x *gorgonia.Node, f PerImage) (*gorgonia.Node, error) {
+	if len(x.Shape()) < 2 {
+		return nil, errors.New("each: want a batch of images")
+	}
+	e := eachImage{f, x.Shape().Clone(), slices.Concat(tensor.Shape{x.Shape()[0]}, f.Out)}
+	o := &Unitwise{
+		Spec:     f.Spec,
+		Out:      e.out,
+		Units:    e.in[0],
+		ByUnit:   []bool{true},
+		Division: ir.ByUnits,
+		Work:     f.Work * float64(e.in[0]),
+		Float32:  each(e, f.Float32),
+		Float64:  each(e, f.Float64),
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return one(e.pull(in[0], grad))
+		},
+	}
+	return o.Apply(x)
+}
+
+// eachImage is a function of images with the shapes of its batches.
+type eachImage struct {
+	PerImage
+	in, out tensor.Shape
+}
+
+func (e eachImage) pull(x, v *gorgonia.Node) (*gorgonia.Node, error) {
+	return e.linear(eachPullOp{e.Spec}, e.in, e.Pull32, e.Pull64, e.push).Apply(x, v)
+}
+
+func (e eachImage) push(x, v *gorgonia.Node) (*gorgonia.Node, error) {
+	return e.linear(eachPushOp{e.Spec}, e.out, e.Push32, e.Push64, e.pull).Apply(x, v)
+}
+
+// linear is an op that is linear in its second input, with its transpose.
+func (e eachImage) linear(spec any, out tensor.Shape, f32 func(dst, image, v []float32), f64 func(dst, image, v []float64),
+	transpose func(x, v *gorgonia.Node) (*gorgonia.Node, error)) *Unitwise {
+	return &Unitwise{
+		Spec:     spec,
+		Out:      out,
+		Units:    e.in[0],
+		ByUnit:   []bool{true, true},
+		Division: ir.ByUnits,
+		Work:     2 * e.Work * float64(e.in[0]),
+		Float32:  eachLinear(e, out, f32),
+		Float64:  eachLinear(e, out, f64),
+		Fixed:    []bool{true, false},
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return second(transpose(in[0], grad))
+		},
+	}
+}
+
+func each[T Float](e eachImage, f func(dst, image []T)) units[T] {
+	image, result := volume.Of(e.in[1:]), volume.Of(e.out[1:])
+	return func(dst []T, in [][]T, _ []T, from, to int) {
+		for i := from; i < to; i++ {
+			f(nth(dst, i, result), nth(in[0], i, image))
+		}
+	}
+}
+
+// eachLinear computes images of shape out: those of e or its results; its second input are the others.
+func eachLinear[T Float](e eachImage, out tensor.Shape, f func(dst, image, v []T)) units[T] {
+	image, to, other := volume.Of(e.in[1:]), volume.Of(out[1:]), volume.Of(e.out[1:])
+	if out.Eq(e.out) {
+		other = image
+	}
+	return func(dst []T, in [][]T, _ []T, first, last int) {
+		for i := first; i < last; i++ {
+			f(nth(dst, i, to), nth(in[0], i, image), nth(in[1], i, other))
+		}
+	}
+}
+
+// nth is the i-th of the slices of x of that size.
+func nth[T Float](x []T, i, size int) []T { return x[i*size : (i+1)*size] }
+
+// Sampler draws the values of a noise input of a layer or a loss. r is the random stream of that input. A Sampler must be
+// safe for concurrent use.
+type Sampler interface {
+	Sample(dst []float32, r *rand.Rand)
+}

@@ -7,12 +7,12 @@ import (
 	"tessera/engine/ir"
 )
 
-// WithDiagonalOp is the spec of [WithDiagonal], PartnersOp of [Partners] and PartnersGradOp of its transpose, which is its
+// withDiagonalOp is the spec of [WithDiagonal], partnersOp of [Partners] and partnersGradOp of its transpose, which is its
 // derivative.
 type (
-	WithDiagonalOp struct{ Value float64 }
-	PartnersOp     struct{}
-	PartnersGradOp struct{}
+	withDiagonalOp struct{ Value float64 }
+	partnersOp     struct{}
+	partnersGradOp struct{}
 )
 
 // WithDiagonal returns the square matrix x with v for every element of its diagonal. The derivative there is 0.
@@ -21,7 +21,7 @@ func WithDiagonal(x *gorgonia.Node, v float64) (*gorgonia.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Unitwise{Spec: WithDiagonalOp{v}, Out: []int{n, n}, Units: n, ByUnit: []bool{true},
+	return Unitwise{Spec: withDiagonalOp{v}, Out: []int{n, n}, Units: n, ByUnit: []bool{true},
 		Float32: withDiagonal[float32](n, v, itself), Float64: withDiagonal[float64](n, v, itself), Division: ir.ByUnits,
 		At: func(at func(int) int) (units[float32], units[float64]) {
 			return withDiagonal[float32](n, v, at), withDiagonal[float64](n, v, at)
@@ -42,7 +42,7 @@ func Partners(x *gorgonia.Node) (*gorgonia.Node, error) {
 	if n%2 != 0 {
 		return nil, fmt.Errorf("partners: got shape %v, want an even number of rows", x.Shape())
 	}
-	return Unitwise{Spec: PartnersOp{}, Out: []int{n}, Units: n, ByUnit: []bool{true},
+	return Unitwise{Spec: partnersOp{}, Out: []int{n}, Units: n, ByUnit: []bool{true},
 		Float32: partners[float32](n, itself), Float64: partners[float64](n, itself), Division: ir.ByUnits,
 		At: func(at func(int) int) (units[float32], units[float64]) {
 			return partners[float32](n, at), partners[float64](n, at)
@@ -54,7 +54,7 @@ func Partners(x *gorgonia.Node) (*gorgonia.Node, error) {
 // unpartner is the transpose of [Partners].
 func unpartner(x *gorgonia.Node) (*gorgonia.Node, error) {
 	n := x.Shape()[0]
-	return Unitwise{Spec: PartnersGradOp{}, Out: []int{n, n}, Units: n, ByUnit: []bool{true},
+	return Unitwise{Spec: partnersGradOp{}, Out: []int{n, n}, Units: n, ByUnit: []bool{true},
 		Float32: unpartners[float32](n, itself), Float64: unpartners[float64](n, itself), Division: ir.ByUnits,
 		At: func(at func(int) int) (units[float32], units[float64]) {
 			return unpartners[float32](n, at), unpartners[float64](n, at)

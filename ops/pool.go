@@ -25,16 +25,16 @@ type Pooling struct {
 }
 
 // The specs of the ops of a pooling. PoolSumOp, PoolSpreadOp and PoolMaxOp are the specs of [Pooling.Sum], [Pooling.Spread]
-// and [Pooling.Max]. PoolWinnerOp maps images to the index of each window's largest value. PoolPutOp maps winners and y to
-// images that are 0 except for the values of y, added at the winners. PoolPickOp maps winners and images to the pixels at
+// and [Pooling.Max]. poolWinnerOp maps images to the index of each window's largest value. poolPutOp maps winners and y to
+// images that are 0 except for the values of y, added at the winners. poolPickOp maps winners and images to the pixels at
 // the winners.
 type (
 	PoolSumOp    Pooling
 	PoolSpreadOp Pooling
 	PoolMaxOp    Pooling
-	PoolWinnerOp Pooling
-	PoolPutOp    Pooling
-	PoolPickOp   Pooling
+	poolWinnerOp Pooling
+	poolPutOp    Pooling
+	poolPickOp   Pooling
 )
 
 // maxPlaces is the number of indices that float32 represents exactly.
@@ -106,7 +106,7 @@ func (g Pooling) Max(x *gorgonia.Node) (*gorgonia.Node, error) {
 
 // winner returns the index in the image of the largest value of every window.
 func (g Pooling) winner(x *gorgonia.Node) (*gorgonia.Node, error) {
-	o := g.op(PoolWinnerOp(g), x.Shape()[0], g.Out, true)
+	o := g.op(poolWinnerOp(g), x.Shape()[0], g.Out, true)
 	o.Fixed = []bool{true}
 	o.Scratch = g.In[2]
 	o.Float32, o.Float64 = poolWinner[float32](g), poolWinner[float64](g)
@@ -115,7 +115,7 @@ func (g Pooling) winner(x *gorgonia.Node) (*gorgonia.Node, error) {
 
 // put adds the values of y to an empty image at the indices winner.
 func (g Pooling) put(winner, y *gorgonia.Node) (*gorgonia.Node, error) {
-	o := g.op(PoolPutOp(g), y.Shape()[0], g.In, true, true)
+	o := g.op(poolPutOp(g), y.Shape()[0], g.In, true, true)
 	o.Fixed = []bool{true, false}
 	o.Float32, o.Float64 = poolPut[float32](g), poolPut[float64](g)
 	o.Derivative = func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
@@ -126,7 +126,7 @@ func (g Pooling) put(winner, y *gorgonia.Node) (*gorgonia.Node, error) {
 
 // pick returns the pixels of images x at the indices winner.
 func (g Pooling) pick(winner, x *gorgonia.Node) (*gorgonia.Node, error) {
-	o := g.op(PoolPickOp(g), x.Shape()[0], g.Out, true, true)
+	o := g.op(poolPickOp(g), x.Shape()[0], g.Out, true, true)
 	o.Fixed = []bool{true, false}
 	o.Float32, o.Float64 = poolPick[float32](g), poolPick[float64](g)
 	o.Derivative = func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
@@ -163,3 +163,134 @@ func one(n *gorgonia.Node, err error) (gorgonia.Nodes, error) { return gorgonia.
 
 // second is the result of the derivative of an op with a fixed first input.
 func second(n *gorgonia.Node, err error) (gorgonia.Nodes, error) { return gorgonia.Nodes{nil, n}, err }
+
+// view is a place of the output and the part of the image in its window: rows [top, bottom) and columns [left, right).
+type view struct{ place, top, bottom, left, right int }
+
+// windows calls f for every place of an image's output, in reading order.
+func (g Pooling) windows(f func(v view)) {
+	for i := range g.Out[0] {
+		top := i*g.Stride - g.Top
+		for j := range g.Out[1] {
+			left := j*g.Stride - g.Left
+			f(view{i*g.Out[1] + j, max(top, 0), min(top+g.Kernel, g.In[0]), max(left, 0), min(left+g.Kernel, g.In[1])})
+		}
+	}
+}
+
+// pixels calls f for every pixel of a view, in reading order.
+func (g Pooling) pixels(v view, f func(pixel int)) {
+	for y := v.top; y < v.bottom; y++ {
+		for x := v.left; x < v.right; x++ {
+			f(y*g.In[1] + x)
+		}
+	}
+}
+
+// seen is the number of those pixels.
+func (v view) seen() int { return (v.bottom - v.top) * (v.right - v.left) }
+
+// image is the i-th of images of that shape.
+func image[T Float](images []T, i int, shape [3]int) []T {
+	n := shape[0] * shape[1] * shape[2]
+	return images[i*n : (i+1)*n]
+}
+
+func poolSum[T Float](g Pooling, kernels func() *vector.Set[T]) units[T] {
+	return func(dst []T, in [][]T, _ []T, from, to int) {
+		k, c := kernels(), g.In[2]
+		for b := from; b < to; b++ {
+			x, y := image(in[0], b, g.In), image(dst, b, g.Out)
+			clear(y)
+			g.windows(func(w view) {
+				sum := y[w.place*c : (w.place+1)*c]
+				g.pixels(w, func(p int) { k.Add(sum, sum, x[p*c:]) })
+				if g.Mean {
+					k.MulScalar(sum, sum, 1/T(w.seen()))
+				}
+			})
+		}
+	}
+}
+
+func poolSpread[T Float](g Pooling, kernels func() *vector.Set[T]) units[T] {
+	return func(dst []T, in [][]T, scratch []T, from, to int) {
+		k, c := kernels(), g.In[2]
+		for b := from; b < to; b++ {
+			y, x := image(in[0], b, g.Out), image(dst, b, g.In)
+			clear(x)
+			g.windows(func(w view) {
+				value := y[w.place*c : (w.place+1)*c]
+				if g.Mean {
+					value = scratch[:c]
+					k.MulScalar(value, y[w.place*c:], 1/T(w.seen()))
+				}
+				g.pixels(w, func(p int) { k.Add(x[p*c:(p+1)*c], x[p*c:], value) })
+			})
+		}
+	}
+}
+
+func poolMax[T Float](g Pooling, kernels func() *vector.Set[T]) units[T] {
+	return func(dst []T, in [][]T, _ []T, from, to int) {
+		k, c := kernels(), g.In[2]
+		for b := from; b < to; b++ {
+			x, y := image(in[0], b, g.In), image(dst, b, g.Out)
+			g.windows(func(w view) {
+				largest := y[w.place*c : (w.place+1)*c]
+				copy(largest, x[(w.top*g.In[1]+w.left)*c:])
+				g.pixels(w, func(p int) { k.Max(largest, largest, x[p*c:]) })
+			})
+		}
+	}
+}
+
+func poolWinner[T Float](g Pooling) units[T] {
+	return func(dst []T, in [][]T, scratch []T, from, to int) {
+		c := g.In[2]
+		largest := scratch[:c]
+		for b := from; b < to; b++ {
+			x, y := image(in[0], b, g.In), image(dst, b, g.Out)
+			g.windows(func(w view) {
+				winner := y[w.place*c : (w.place+1)*c]
+				first := w.top*g.In[1] + w.left
+				copy(largest, x[first*c:])
+				for i := range winner {
+					winner[i] = T(first)
+				}
+				g.pixels(w, func(p int) {
+					for i, v := range x[p*c : (p+1)*c] {
+						if v > largest[i] {
+							largest[i], winner[i] = v, T(p)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+func poolPut[T Float](g Pooling) units[T] {
+	return func(dst []T, in [][]T, _ []T, from, to int) {
+		c := g.In[2]
+		for b := from; b < to; b++ {
+			winner, y, x := image(in[0], b, g.Out), image(in[1], b, g.Out), image(dst, b, g.In)
+			clear(x)
+			for i, p := range winner {
+				x[int(p)*c+i%c] += y[i]
+			}
+		}
+	}
+}
+
+func poolPick[T Float](g Pooling) units[T] {
+	return func(dst []T, in [][]T, _ []T, from, to int) {
+		c := g.In[2]
+		for b := from; b < to; b++ {
+			winner, x, y := image(in[0], b, g.Out), image(in[1], b, g.In), image(dst, b, g.Out)
+			for i, p := range winner {
+				y[i] = x[int(p)*c+i%c]
+			}
+		}
+	}
+}

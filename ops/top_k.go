@@ -6,10 +6,10 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
-// TopKOp is the spec of [TopK], TopKGradOp that of its derivative: of x and g it gives g where TopK keeps x, and 0 elsewhere.
+// TopKOp is the spec of [TopK], topKGradOp that of its derivative: of x and g it gives g where TopK keeps x, and 0 elsewhere.
 type (
 	TopKOp     struct{ K int }
-	TopKGradOp struct{ K int }
+	topKGradOp struct{ K int }
 )
 
 // TopK keeps the k largest values of each row of the last axis of x and gives 0 elsewhere; of equal values it keeps the first
@@ -28,7 +28,7 @@ func TopK(x *gorgonia.Node, k int) (*gorgonia.Node, error) {
 
 func topKGrad(k int) Blockwise {
 	return Blockwise{
-		Spec:    TopKGradOp{k},
+		Spec:    topKGradOp{k},
 		Rows:    true,
 		Float32: topKSlope[float32](k),
 		Float64: topKSlope[float64](k),

@@ -1,6 +1,12 @@
 package optim
 
-import "gonum.org/v1/gonum/optimize"
+import (
+	"errors"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/optimize"
+)
 
 // LBFGS is the limited-memory quasi-Newton method on the full batch. From the point w with gradient g, an iteration searches
 // along
@@ -44,10 +50,252 @@ func init() {
 func (l *LBFGS) States() int { return 2 * (l.History + 1) }
 
 // Begin implements [Search].
-func (l *LBFGS) Begin(f Objective, w []float32, state [][]float32, held *Held) Descent {
+func (l *LBFGS) Begin(f Objective, w []float32, state [][]float32, scalars *SearchState) Descent {
 	n := len(w)
-	d := &descent{settings: *l, objective: f, w: w, state: state, held: held, direction: make([]float64, n),
+	d := &descent{settings: *l, objective: f, w: w, state: state, scalars: scalars, direction: make([]float64, n),
 		here:  optimize.Location{X: make([]float64, n), Gradient: make([]float64, n)},
 		trial: newPoint(n), lowest: newPoint(n)}
 	return d
+}
+
+// ErrMinimum means that the line search found no lower point: up to rounding, the search is at a minimum.
+var ErrMinimum = errors.New("the line search found no lower point")
+
+// ErrNotFinite means that the objective or its gradient is NaN or infinite at the current point.
+var ErrNotFinite = errors.New("the objective is not finite")
+
+// point is an evaluated point: parameters, gradient and value of the objective.
+type point struct {
+	w, g  []float32
+	value float64
+}
+
+func newPoint(n int) *point { return &point{w: make([]float32, n), g: make([]float32, n)} }
+
+// descent implements [Descent] for [LBFGS]. Points and gradients are rounded to float32 before they enter the state and
+// gonum. Otherwise a resumed search could not replay the same values.
+type descent struct {
+	settings  LBFGS
+	objective Objective
+	w         []float32
+	state     [][]float32
+	scalars   *SearchState
+
+	method    *optimize.LBFGS   // gives directions
+	replayed  int               // points of the state that it knows
+	here      optimize.Location // the last point
+	direction []float64
+
+	trial, lowest *point // of the present line search
+}
+
+// Next implements [Descent].
+func (d *descent) Next() error {
+	if d.scalars.Points == 0 {
+		if err := d.first(); err != nil {
+			return err
+		}
+	}
+	for {
+		found, err := d.search(d.step())
+		if err != nil {
+			d.replayed = 0 // this direction is lost: it is asked for again
+			return err
+		}
+		if found != nil {
+			d.accept(found)
+			return nil
+		}
+		if d.scalars.Points == 1 {
+			d.replayed = 0
+			return ErrMinimum
+		}
+		d.forget()
+	}
+}
+
+// first evaluates the point where the search begins.
+func (d *descent) first() error {
+	copy(d.trial.w, d.w)
+	if err := d.look(d.trial); err != nil {
+		return err
+	}
+	if math.IsInf(d.trial.value, 0) {
+		return ErrNotFinite
+	}
+	d.hold(d.trial)
+	return nil
+}
+
+// look evaluates a point. Its value is infinite if the value or the gradient is not finite.
+func (d *descent) look(p *point) (err error) {
+	if p.value, err = d.objective.Evaluate(p.w, p.g); err != nil {
+		return err
+	}
+	sum := p.value
+	for _, v := range p.g {
+		sum += float64(v)
+	}
+	if sum-sum != 0 { // NaN, or an infinity
+		p.value = math.Inf(1)
+	}
+	return nil
+}
+
+// step passes gonum the points that it has not seen yet, computes the direction at the last point and returns the length of
+// the first step.
+func (d *descent) step() (length float64) {
+	if d.replayed == 0 {
+		d.method = &optimize.LBFGS{Store: d.settings.History}
+	}
+	for ; d.replayed < d.scalars.Points; d.replayed++ {
+		widen(d.here.X, d.state[2*d.replayed])
+		widen(d.here.Gradient, d.state[2*d.replayed+1])
+		if d.replayed == 0 {
+			length = d.method.InitDirection(&d.here, d.direction)
+		} else {
+			length = d.method.NextDirection(&d.here, d.direction)
+		}
+	}
+	d.here.F = d.scalars.Value
+	return length
+}
+
+// feasible replaces the direction by the difference to its projected end point, and returns 1, the length that leads there.
+func (d *descent) feasible(length float64) float64 {
+	for i, v := range d.direction {
+		d.trial.w[i] = float32(d.here.X[i] + length*v)
+	}
+	d.objective.Project(d.trial.w)
+	for i, v := range d.trial.w {
+		d.direction[i] = float64(v) - d.here.X[i]
+	}
+	return 1
+}
+
+// search runs a line search along the direction, beginning with that length; nil if it finds no lower point.
+func (d *descent) search(length float64) (found *point, err error) {
+	if floats.Norm(d.here.Gradient, math.Inf(1)) == 0 {
+		return nil, nil
+	}
+	longest := 0.0 // gonum takes it for no limit
+	if d.objective.Project != nil {
+		length = d.feasible(length)
+		longest = length
+	}
+	d.lowest.value = d.scalars.Value
+	for left := d.settings.Evaluations; left > 0; {
+		var again bool
+		if left, again, err = d.line(length, longest, left); err != nil {
+			return nil, err
+		} else if !again {
+			break
+		}
+		length /= 10 // its end was not finite: nearer, and never so far again
+		longest = length
+	}
+	if d.lowest.value < d.scalars.Value {
+		return d.lowest, nil
+	}
+	return nil, nil
+}
+
+// line runs one line search with at most that many evaluations. It stores the point where the search ends, or the lowest
+// one, in lowest, and returns the number of remaining evaluations. again reports a non-finite point before any lower one.
+func (d *descent) line(length, longest float64, most int) (left int, again bool, err error) {
+	line := &optimize.LinesearchMethod{
+		Linesearcher:    &optimize.MoreThuente{DecreaseFactor: 1e-4, CurvatureFactor: 0.9, MaximumStep: longest},
+		NextDirectioner: given{d.direction, length},
+	}
+	at := optimize.Location{X: append([]float64(nil), d.here.X...), Gradient: append([]float64(nil), d.here.Gradient...), F: d.here.F}
+	op, stuck := line.Init(&at)
+	for left = most; left > 0 && stuck == nil && op != optimize.MajorIteration; left-- {
+		narrow(d.trial.w, at.X)
+		if d.objective.Project != nil {
+			d.objective.Project(d.trial.w)
+		}
+		if err := d.look(d.trial); err != nil {
+			return left, false, err
+		}
+		if math.IsInf(d.trial.value, 0) {
+			return left - 1, !(d.lowest.value < d.scalars.Value), nil
+		}
+		at.F = d.trial.value
+		widen(at.Gradient, d.trial.g)
+		op, stuck = line.Iterate(&at)
+		if done := stuck == nil && op == optimize.MajorIteration; d.trial.value < d.lowest.value || done && d.trial.value < d.scalars.Value {
+			d.trial, d.lowest = d.lowest, d.trial
+		}
+	}
+	return left, false, nil
+}
+
+// given is a fixed direction.
+type given struct {
+	direction []float64
+	length    float64
+}
+
+// InitDirection implements [optimize.NextDirectioner].
+func (g given) InitDirection(_ *optimize.Location, direction []float64) float64 {
+	copy(direction, g.direction)
+	return g.length
+}
+
+// NextDirection implements [optimize.NextDirectioner].
+func (g given) NextDirection(at *optimize.Location, direction []float64) float64 {
+	return g.InitDirection(at, direction)
+}
+
+// accept moves to a point. The history is dropped unless the step has positive curvature, because gonum divides by the
+// curvature.
+func (d *descent) accept(p *point) {
+	growth, step, change := 0.0, 0.0, 0.0
+	for i := range p.w {
+		s, y := float64(p.w[i])-d.here.X[i], float64(p.g[i])-d.here.Gradient[i]
+		growth, step, change = growth+s*y, step+s*s, change+y*y
+	}
+	copy(d.w, p.w)
+	d.hold(p)
+	if !(growth > 1e-10*math.Sqrt(step*change)) {
+		d.forget()
+	}
+}
+
+// hold appends a point to the state and drops the oldest one if the state is full.
+func (d *descent) hold(p *point) {
+	if last := d.settings.History; d.scalars.Points > last {
+		for i := range 2 * last {
+			copy(d.state[i], d.state[i+2])
+		}
+		d.scalars.Points--
+		d.replayed--
+	}
+	copy(d.state[2*d.scalars.Points], p.w)
+	copy(d.state[2*d.scalars.Points+1], p.g)
+	d.scalars.Points++
+	d.scalars.Value = p.value
+}
+
+// forget drops all points except the last.
+func (d *descent) forget() {
+	last := d.scalars.Points - 1
+	copy(d.state[0], d.state[2*last])
+	copy(d.state[1], d.state[2*last+1])
+	for _, values := range d.state[2 : 2*last+2] {
+		clear(values)
+	}
+	d.scalars.Points, d.replayed = 1, 0
+}
+
+func widen(dst []float64, src []float32) {
+	for i, v := range src {
+		dst[i] = float64(v)
+	}
+}
+
+func narrow(dst []float32, src []float64) {
+	for i, v := range src {
+		dst[i] = float32(v)
+	}
 }

@@ -52,7 +52,7 @@ func searching(o *optim.LBFGS, f optim.Objective, n int) (w []float32, d optim.D
 	for i := range state {
 		state[i] = make([]float32, n)
 	}
-	return w, o.Begin(f, w, state, &optim.Held{})
+	return w, o.Begin(f, w, state, &optim.SearchState{})
 }
 
 func TestLBFGSReachesTheSolutionOfTheNormalEquations(t *testing.T) {

@@ -2,7 +2,11 @@
 // source and its defaults. A new one is one new file with one call of Registry.Register.
 package optim
 
-import "tessera/part"
+import (
+	"math"
+
+	"tessera/part"
+)
 
 // Optimizer changes parameters to lower the objective. Every optimizer is exactly one of [Rule] and [Search].
 type Optimizer interface {
@@ -30,9 +34,9 @@ type Rule interface {
 type Search interface {
 	Optimizer
 	// Begin returns a search for the minimum of f from w, the concatenation of all parameters. The slices state[i], each as
-	// long as w, and held are the complete state of the search, which updates them. A search that begins with the state of
+	// long as w, and scalars are the complete state of the search, which updates them. A search that begins with the state of
 	// another one continues it with the same bits.
-	Begin(f Objective, w []float32, state [][]float32, held *Held) Descent
+	Begin(f Objective, w []float32, state [][]float32, scalars *SearchState) Descent
 }
 
 // Objective is a function of all weights.
@@ -43,10 +47,10 @@ type Objective struct {
 	Project func(w []float32)
 }
 
-// Held is the scalar state of a search.
-type Held struct {
-	Points int     `json:"points"` // that its state holds
-	Value  float64 `json:"value"`  // of the objective, at the last of them
+// SearchState is the scalar state of a search.
+type SearchState struct {
+	Points int     `json:"points"` // number of points in the state
+	Value  float64 `json:"value"`  // objective at the last point
 }
 
 // Descent is a search in progress.
@@ -66,3 +70,60 @@ type Schedule interface {
 
 // Schedules holds every schedule.
 var Schedules = part.New[Schedule]("schedule")
+
+// Rate returns the learning rate of a step, counted from 1 over the whole run of epochs epochs of stepsPerEpoch steps:
+// the base rate, times the schedule's factor at the beginning of the step, times the warm-up.
+//
+// The warm-up rises linearly, step/(warmupEpochs*stepsPerEpoch), to 1 at its last step; its first step is not 0, since
+// that would be a step for nothing. 0 epochs have none. The schedule runs from the first step, beneath the warm-up.
+func Rate(base float64, s Schedule, warmupEpochs float64, step, stepsPerEpoch, epochs int) float64 {
+	rate := base * s.Factor(float64(step-1)/float64(stepsPerEpoch), float64(epochs))
+	if steps := warmupEpochs * float64(stepsPerEpoch); float64(step) < steps {
+		rate *= float64(step) / steps
+	}
+	return rate
+}
+
+// NormBlock is how many gradient elements [Norm] adds up at a time.
+const NormBlock = 4096
+
+// Norm returns the global norm of all gradients together: the Euclidean length of their concatenation, in float64,
+// where no square of a float32 overflows. The order of the additions is fixed: the [SquareSum] of each block of NormBlock
+// elements of each gradient, one after the other. So a team that computes the blocks side by side and adds them up in
+// that order gets the same bits.
+func Norm(gradients ...[]float32) float64 {
+	total := 0.0
+	for _, g := range gradients {
+		for ; len(g) > NormBlock; g = g[NormBlock:] {
+			total += SquareSum(g[:NormBlock])
+		}
+		total += SquareSum(g)
+	}
+	return math.Sqrt(total)
+}
+
+// SquareSum returns the sum of squares in float64, always in the same order for the same length.
+func SquareSum(g []float32) float64 {
+	var s [4]float64 // four sums at a time: one alone would wait for each addition
+	for ; len(g) >= 4; g = g[4:] {
+		a, b, c, d := float64(g[0]), float64(g[1]), float64(g[2]), float64(g[3])
+		s[0] += a * a
+		s[1] += b * b
+		s[2] += c * c
+		s[3] += d * d
+	}
+	for _, v := range g {
+		s[0] += float64(v) * float64(v)
+	}
+	return (s[0] + s[1]) + (s[2] + s[3])
+}
+
+// ClipFactor returns what every gradient must be multiplied by so that their global norm is at most limit:
+// min(1, limit/(norm + 1e-6)), PyTorch's clip_grad_norm_. A limit of 0 does not clip. The factor of a NaN norm is NaN: a
+// diverged step must be seen, not clipped away.
+func ClipFactor(norm, limit float64) float64 {
+	if limit == 0 {
+		return 1
+	}
+	return min(1, limit/(norm+1e-6))
+}

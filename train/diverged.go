@@ -73,7 +73,7 @@ func (b *bad) look(tensor string, v []float32) {
 // firstBadForward finds the tensor that made the loss of a batch non-finite, with a program that also returns the output.
 // The parameters were finite before the projection of the last step, but may not be after it.
 func (n *network) firstBadForward(inputs *batch) (b bad, err error) {
-	want := n.model.Trained()
+	want := n.model.TrainingOutputs()
 	if n.model.Encodes() {
 		want = append(n.model.Layout.Values(), graph.Loss)
 	}

@@ -45,7 +45,7 @@ func newSearch(j *job, method optim.Search) (*search, error) {
 		}
 	}
 	t.rate = math.NaN()
-	j.progress.Search = &optim.Held{}
+	j.progress.Search = &optim.SearchState{}
 	if err := t.attach(); err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func (n *network) begin(_ context.Context, splits data.Splits, fresh bool) (err 
 	if err != nil {
 		return err
 	}
-	n.programs, err = compileAll(n.model, backend, n.request(n.model.Trained()...), n.images.Len(), train.Batch)
+	n.programs, err = compileAll(n.model, backend, n.request(n.model.TrainingOutputs()...), n.images.Len(), train.Batch)
 	if err != nil {
 		return err
 	}

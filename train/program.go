@@ -161,7 +161,7 @@ func (f *feed) run(p *program, from, to int) error {
 	for _, in := range p.Inputs {
 		n := volume.Of(in.Shape)
 		row := n / (to - from)
-		if in.Name == graph.PullName {
+		if in.Name == graph.UpstreamName {
 			f.inputs = append(f.inputs, f.upstream[from*row:to*row])
 			continue
 		}

@@ -184,7 +184,7 @@ func (s *session) firstFiles() ([]folder.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append([]folder.File{{Name: folder.Config, Data: config.Fill(s.spec)}, {Name: folder.Environment, Data: environment}},
+	return append([]folder.File{{Name: folder.Config, Data: s.spec.Text()}, {Name: folder.Environment, Data: environment}},
 		checkpoint...), nil
 }
 
@@ -320,7 +320,7 @@ type job struct {
 func (j *job) metadata(contents string, epoch, step int) map[string]string {
 	shape, _ := json.Marshal(j.shape) // integers cannot fail
 	m := map[string]string{formatKey: formatText, contentsKey: contents, modelKey: j.spec.Name, shapeKey: string(shape),
-		epochKey: strconv.Itoa(epoch), stepKey: strconv.Itoa(step), declarationKey: string(config.Fill(j.spec))}
+		epochKey: strconv.Itoa(epoch), stepKey: strconv.Itoa(step), declarationKey: string(j.spec.Text())}
 	if j.spec.Baseline != nil {
 		m[kindKey] = j.spec.Kind
 	}

@@ -59,8 +59,8 @@ type progress struct {
 	Weights  []float64 `json:"weights,omitempty"`  // of the loss terms at the next step, if a weight is adaptive; 0 for others
 	Stopped  bool      `json:"stopped,omitempty"`  // early
 
-	Search *optim.Held `json:"search,omitempty"` // of a full-batch optimizer: its scalar state
-	Begun  bool        `json:"begun,omitempty"`  // of a full-batch optimizer: BeginEpoch was called for the current epoch
+	Search *optim.SearchState `json:"search,omitempty"` // of a full-batch optimizer: its scalar state
+	Begun  bool               `json:"begun,omitempty"`  // of a full-batch optimizer: BeginEpoch was called for the current epoch
 }
 
 // newIdentity returns the identity of a run.

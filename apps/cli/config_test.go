@@ -212,3 +212,12 @@ func TestTheShellCompletesModels(t *testing.T) {
 	b.contains("completion", b.must(0, "__complete", "check", "--fill", "").stdout, "small\n")
 	b.contains("completion", b.must(0, "__complete", "list", "").stdout, "losses\n")
 }
+
+// Errors that only the graph of a model has are those of check and summary too, not of the training alone.
+func TestCheckBuildsTheGraph(t *testing.T) {
+	b := newBench(t)
+	b.write("models.toml", "[model.m]\ndataset = \"bars\"\nencoder = [{ kind = \"softmax\" }, { kind = \"dense\", units = 5 }]\ndecoder = []\nloss = [{ kind = \"contractive\" }]\n")
+	for _, args := range [][]string{{"check"}, {"summary", "m"}, {"train", "m", "--epochs", "1"}} {
+		b.contains(args[0], b.must(exitConfig, args...).stderr, `model "m"`, "encoder.1.bias")
+	}
+}

@@ -23,7 +23,7 @@ func exportCommand() *cobra.Command {
 	formats := strings.Join(export.Registry.Names(), ", ")
 	cmd := &cobra.Command{
 		Use:   "export RUN --to FORMAT",
-		Short: "Write a run in the format of other programs: " + formats,
+		Short: "Write a run for other programs: " + formats,
 		Long:  exportHelp(),
 		Example: `  tessera export runs/shallow --to onnx
   tessera export runs/shallow --to onnx --part encoder -o encoder.onnx

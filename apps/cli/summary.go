@@ -94,6 +94,9 @@ func summarise(ctx context.Context, m *config.Model, dirs data.Dirs) (*summary, 
 		return nil, err
 	}
 	s.model = built
+	if err := graph.Check(m, shape); err != nil {
+		return nil, err
+	}
 	for _, placed := range built.Layout.Layers() {
 		layer := layerSummary{Path: placed.Path, Kind: placed.Kind, OutputShape: placed.Out}
 		for _, p := range placed.Parameters {

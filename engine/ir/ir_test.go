@@ -142,7 +142,7 @@ func TestPrimitivesHaveTextsArgsAndValues(t *testing.T) {
 
 func TestReduceSortsItsAxesAndKeepsTheRest(t *testing.T) {
 	x := &ir.Value{Op: ir.Leaf{}, Shape: []int{2, 3, 4}}
-	v := ir.Reduce(ir.Largest, x, []int{3, 1}, 2, 0, 2)
+	v := ir.Reduce(ir.Max, x, []int{3, 1}, 2, 0, 2)
 	inner := v.Args[0]
 	if r := inner.Op.(ir.Reduction); v.Op != (ir.Reshape{}) || !slices.Equal(inner.Shape, []int{3}) || r.Axes != ir.NewAxes(0, 2) {
 		t.Errorf("got %v%v of %v%v", v.Op, v.Shape, inner.Op, inner.Shape)

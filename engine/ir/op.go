@@ -2,7 +2,11 @@ package ir
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"math"
+
+	"tessera/internal/volume"
 )
 
 // Op is the computation of a value from its args. Equal ops on equal args give the same value.
@@ -131,3 +135,301 @@ func (a Axes) List() []int {
 
 // String is "[0 1]".
 func (a Axes) String() string { return fmt.Sprint(a.List()) }
+
+// Function is what a [Pointwise] value applies: a [Primitive], or an [Elementwise] kernel.
+type Function interface{ String() string }
+
+// Elementwise is a function with its own kernel, whose blocks have one element.
+type Elementwise struct{ Blocks }
+
+// Primitive is a function of one or two numbers.
+type Primitive uint8
+
+// The primitives. Comparisons give 1 or 0.
+const (
+	Add        Primitive = iota // x + y
+	Sub                         // x - y
+	Mul                         // x y
+	Div                         // x / y
+	Pow                         // x to the power of y
+	Lt                          // x < y
+	Gt                          // x > y
+	Lte                         // x <= y
+	Gte                         // x >= y
+	Eq                          // x == y
+	Ne                          // x != y
+	Maximum                     // the larger of x and y
+	Minimum                     // the smaller of x and y
+	Abs                         // |x|
+	Sign                        // -1, 0 or 1
+	Ceil                        // the least integer >= x
+	Floor                       // the greatest integer <= x
+	Sin                         // sin x
+	Cos                         // cos x
+	Exp                         // e to the power of x
+	Log                         // natural logarithm
+	Log2                        // binary logarithm
+	Neg                         // -x
+	Square                      // x x
+	Sqrt                        // square root
+	Reciprocal                  // 1 / x
+	InvSqrt                     // 1 / sqrt(x)
+	Cube                        // x x x
+	Tanh                        // hyperbolic tangent
+	Sigmoid                     // 1 / (1 + exp(-x))
+	Log1p                       // log(1 + x)
+	Expm1                       // exp(x) - 1
+	Softplus                    // log(1 + exp(x))
+	Copy                        // x
+	Primitives                  // how many there are
+)
+
+// primitives holds, per primitive: its text, the number of args, and its value in float64.
+var primitives = [Primitives]struct {
+	text string
+	args int
+	eval func(x, y float64) float64
+}{
+	Add:        {"+", 2, func(x, y float64) float64 { return x + y }},
+	Sub:        {"-", 2, func(x, y float64) float64 { return x - y }},
+	Mul:        {"⊙", 2, func(x, y float64) float64 { return x * y }},
+	Div:        {"÷", 2, func(x, y float64) float64 { return x / y }},
+	Pow:        {"^", 2, math.Pow},
+	Lt:         {"<", 2, func(x, y float64) float64 { return indicator(x < y) }},
+	Gt:         {">", 2, func(x, y float64) float64 { return indicator(x > y) }},
+	Lte:        {"<=", 2, func(x, y float64) float64 { return indicator(x <= y) }},
+	Gte:        {">=", 2, func(x, y float64) float64 { return indicator(x >= y) }},
+	Eq:         {"==", 2, func(x, y float64) float64 { return indicator(x == y) }},
+	Ne:         {"!=", 2, func(x, y float64) float64 { return indicator(x != y) }},
+	Maximum:    {"MaxBetween", 2, math.Max},
+	Minimum:    {"MinBetween", 2, math.Min},
+	Abs:        {"abs", 1, func(x, _ float64) float64 { return math.Abs(x) }},
+	Sign:       {"sign", 1, func(x, _ float64) float64 { return indicator(x > 0) - indicator(x < 0) }},
+	Ceil:       {"ceil", 1, func(x, _ float64) float64 { return math.Ceil(x) }},
+	Floor:      {"floor", 1, func(x, _ float64) float64 { return math.Floor(x) }},
+	Sin:        {"sin", 1, func(x, _ float64) float64 { return math.Sin(x) }},
+	Cos:        {"cos", 1, func(x, _ float64) float64 { return math.Cos(x) }},
+	Exp:        {"exp", 1, func(x, _ float64) float64 { return math.Exp(x) }},
+	Log:        {"ln", 1, func(x, _ float64) float64 { return math.Log(x) }},
+	Log2:       {"log2", 1, func(x, _ float64) float64 { return math.Log2(x) }},
+	Neg:        {"neg", 1, func(x, _ float64) float64 { return -x }},
+	Square:     {"square", 1, func(x, _ float64) float64 { return x * x }},
+	Sqrt:       {"sqrt", 1, func(x, _ float64) float64 { return math.Sqrt(x) }},
+	Reciprocal: {"inv", 1, func(x, _ float64) float64 { return 1 / x }},
+	InvSqrt:    {"invSqrt", 1, func(x, _ float64) float64 { return 1 / math.Sqrt(x) }},
+	Cube:       {"cube", 1, func(x, _ float64) float64 { return x * x * x }},
+	Tanh:       {"tanh", 1, func(x, _ float64) float64 { return math.Tanh(x) }},
+	Sigmoid:    {"sigmoid", 1, func(x, _ float64) float64 { return 1 / (1 + math.Exp(-x)) }},
+	Log1p:      {"log1p", 1, func(x, _ float64) float64 { return math.Log1p(x) }},
+	Expm1:      {"expm1", 1, func(x, _ float64) float64 { return math.Expm1(x) }},
+	Softplus:   {"softplus", 1, func(x, _ float64) float64 { return math.Max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }},
+	Copy:       {"copy", 1, func(x, _ float64) float64 { return x }},
+}
+
+func indicator(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// String is the primitive's sign or name.
+func (p Primitive) String() string { return primitives[p].text }
+
+// Args is how many numbers it takes: 1 or 2.
+func (p Primitive) Args() int { return primitives[p].args }
+
+// Eval returns its value in double precision, for one number at x.
+func (p Primitive) Eval(x, y float64) float64 { return primitives[p].eval(x, y) }
+
+// Reducer combines elements.
+type Reducer uint8
+
+// The reducers.
+const (
+	Sum Reducer = iota
+	Max
+)
+
+// String is "sum" or "max".
+func (r Reducer) String() string {
+	if r == Max {
+		return "max"
+	}
+	return "sum"
+}
+
+// The ops of a program that several processes run together, each on its images of the batch. Package ir/shard makes them
+// of a program for one process. A collective op belongs to a message; the messages are sent in ascending order by every
+// process. Members of one message are sent together.
+type (
+	// AllReduce combines the args of all processes, element by element.
+	AllReduce struct {
+		F       Reducer
+		Message int
+		Member  int  // of the message, from 0
+		Late    bool // only the caller reads it: the message is complete when the run ends
+	}
+	// AllGather is the batch's value of args that hold the images of one process each. Seen as (Outer, Batch, rest), process
+	// r of Processes has the images from Batch*r/Processes to Batch*(r+1)/Processes.
+	AllGather struct {
+		Message   int
+		Outer     int
+		Batch     int
+		Processes int
+	}
+)
+
+// String is "all-reduce sum 2.0": message and member.
+func (a AllReduce) String() string {
+	late := ""
+	if a.Late {
+		late = " late"
+	}
+	return fmt.Sprintf("all-reduce %v %d.%d%s", a.F, a.Message, a.Member, late)
+}
+
+// String is "all-gather 2".
+func (a AllGather) String() string { return fmt.Sprintf("all-gather %d", a.Message) }
+
+// MessageOf is the message of a collective op; ok is false for other ops.
+func MessageOf(o Op) (message int, ok bool) {
+	switch o := o.(type) {
+	case AllReduce:
+		return o.Message, true
+	case AllGather:
+		return o.Message, true
+	}
+	return 0, false
+}
+
+// Collective reports whether only several processes together can run the program.
+func (m *Module) Collective() bool {
+	for _, v := range m.Values() {
+		if _, ok := MessageOf(v.Op); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// fitsCollective checks a collective value.
+func fitsCollective(v *Value) error {
+	a := v.Args[0]
+	switch o := v.Op.(type) {
+	case AllReduce:
+		return want(volume.Of(a.Shape) == volume.Of(v.Shape), "the arg has shape %v, another size", a.Shape)
+	case AllGather:
+		if o.Outer < 1 || o.Processes < 1 || o.Batch < o.Processes || volume.Of(v.Shape)%(o.Outer*o.Batch) != 0 {
+			return fmt.Errorf("does not divide into %d times %d images of %d processes", o.Outer, o.Batch, o.Processes)
+		}
+		image := volume.Of(v.Shape) / o.Batch
+		return want(image > 0 && volume.Of(a.Shape)%image == 0 && volume.Of(a.Shape) < volume.Of(v.Shape)+image,
+			"the arg has shape %v, no whole number of images", a.Shape)
+	}
+	return nil
+}
+
+// inOrder reports messages that cannot be sent in ascending order: one that needs the result of itself or of a later one.
+func (m *Module) inOrder() error {
+	latest := map[*Value]int{} // message that a value needs, plus 1
+	for _, v := range m.Values() {
+		for _, a := range v.Args {
+			latest[v] = max(latest[v], latest[a])
+		}
+		if message, ok := MessageOf(v.Op); ok {
+			if message < latest[v] {
+				return errors.New("a message needs the result of a later one")
+			}
+			latest[v] = message + 1
+		}
+	}
+	return nil
+}
+
+// Kernel is an op with its own implementation.
+type Kernel interface {
+	String() string
+	// Hashcode distinguishes kernels: two kernels with equal text and hash compute the same.
+	Hashcode() uint32
+	// Spec describes the computation: a struct whose type is the function and whose fields are all of its attributes.
+	// Exporters recognise an op by it.
+	Spec() any
+}
+
+// Blocks is a kernel whose output has the shape of every arg and is computed in blocks of consecutive elements, each
+// from the same block of the args alone: element-wise functions in blocks of one element, row-wise ones in blocks of one
+// row. A back end may compute any whole number of blocks at a time, in any order, on any goroutine.
+type Blocks interface {
+	Kernel
+	// Block is the length of one block for args of that shape.
+	Block(shape []int) int
+	// Float32 computes the elements of dst, a whole number of blocks, from equally long slices of the args. dst may be
+	// one of the args.
+	Float32(dst []float32, in [][]float32, block int)
+	// Float64 is Float32 in the other precision.
+	Float64(dst []float64, in [][]float64, block int)
+}
+
+// Units is a kernel whose output consists of units: equally long slices in row-major order, each computed independently from all
+// args. A back end may compute any range of them, in any order, on any goroutine. It is made for args of fixed shapes.
+type Units interface {
+	Kernel
+	// Units is the number of units of the output.
+	Units() int
+	// ByUnit reports whether arg i has as many units and a unit reads only the one at the same place.
+	ByUnit(i int) bool
+	// Scratch is the number of elements that one call needs as workspace.
+	Scratch() int
+	// Work is the approximate number of additions and multiplications of the whole output.
+	Work() float64
+	// Float32 computes units [from, to) of dst, which is the whole output, from the whole args, and leaves the other units
+	// as they are. scratch holds anything.
+	Float32(dst []float32, in [][]float32, scratch []float32, from, to int)
+	// Float64 is Float32 in the other precision.
+	Float64(dst []float64, in [][]float64, scratch []float64, from, to int)
+	// Prepared returns a kernel that converts the last arg to the form that Float32 and Float64 read, and the shape of that
+	// form; nil if they read the arg itself. It is computed once, before all units.
+	Prepared() (Units, []int)
+}
+
+// Division is how several processes compute an op together, each from its images of the batch.
+type Division uint8
+
+// The divisions.
+const (
+	Undivided Division = iota // every process computes the whole op, from the images of all processes
+	ByUnits                   // a process computes its units, from its units of the args that are ByUnit and the whole other args
+	BySums                    // the output is a sum over the images: a process sums over its images of every arg
+	Linear                    // the op is a linear function of all args together: the outputs for terms of a sum add up
+)
+
+// Divisible is implemented by [Units] that processes can share. Others are Undivided.
+type Divisible interface {
+	Units
+	// Division tells how.
+	Division() Division
+	// Part returns the kernel for fewer units, of an op that is divided ByUnits: unit i is unit at(i) of the whole op.
+	Part(units int, at func(unit int) int) Units
+}
+
+// Described is implemented by the ops of a graph that know which op of this package they are: a [Reshape] or a
+// [Transpose].
+type Described interface {
+	// IR returns that op.
+	IR() Op
+}
+
+// Implementation is the implementation of a [Foreign] op.
+type Implementation interface {
+	String() string
+	// Do computes the result. It may change its args, which are copies.
+	Do(in []Tensor) (Tensor, error)
+}
+
+// Tensor is a value at run time, as a [Implementation] takes and returns it.
+type Tensor struct {
+	Shape []int
+	// Data is []float32 or []float64, row-major, one element for a scalar; of a boxed value whatever its op returned.
+	Data any
+}

@@ -318,7 +318,7 @@ func (w *writer) reduction(v *ir.Value, o ir.Reduction) string {
 	switch {
 	case len(axes) == 0:
 		return x
-	case o.F == ir.Largest:
+	case o.F == ir.Max:
 		return w.node(v, "ReduceMax", []string{x}, intsOf("axes", axes...), intOf("keepdims", 0))
 	}
 	return w.node(v, "ReduceSum", []string{x, w.ints(axes...)}, intOf("keepdims", 0))

@@ -43,7 +43,7 @@ type runner[T ir.Float] struct {
 	taps       []gorgonia.Value // written by gorgonia.Read: the value of an inner node is clobbered after a run
 	gradients  []gorgonia.Value
 	updates    []gorgonia.Value
-	moved      [][]T // what updates are assigned to
+	updated    [][]T // what updates are assigned to
 }
 
 // Compile prepares p, whose graph it extends by nodes that read the wanted values; a program is compiled once.
@@ -78,11 +78,11 @@ func Compile[T ir.Float](p *graph.Program) (ir.Runner[T], error) {
 	}
 	for i, u := range p.Updates {
 		gorgonia.Read(u.Node, &r.updates[i])
-		of := p.Listed(u.Parameter)
+		of := p.IndexOf(u.Parameter)
 		if of < 0 {
 			return nil, fmt.Errorf("tape: update of %s, which the program does not list", u.Parameter.Path)
 		}
-		r.moved = append(r.moved, r.parameters[of])
+		r.updated = append(r.updated, r.parameters[of])
 	}
 	r.machine = gorgonia.NewTapeMachine(p.Graph)
 	return r, nil
@@ -139,7 +139,7 @@ func (r *runner[T]) Run() (err error) {
 		return fmt.Errorf("tape: %w", err)
 	}
 	for i, u := range r.updates {
-		copy(r.moved[i], flat[T](u))
+		copy(r.updated[i], flat[T](u))
 	}
 	return nil
 }

@@ -212,7 +212,7 @@ func TestChangesReachTablesByName(t *testing.T) {
 	}
 	all, _ := Merger{}.Combine(changes)
 	var m Merger
-	merged := m.Lay("", root.Child("villa").Child("h"), all)
+	merged := m.Merge("", root.Child("villa").Child("h"), all)
 	h, d := &villa{}, &Decoder{Language: words()}
 	d.Decode(merged, h, "")
 	if err := Report(append(m.Found, d.Found...)); err != nil {

@@ -230,14 +230,14 @@ func partOf(names []string) string {
 	return strings.ReplaceAll(strings.Join(names, "."), ".[", "[")
 }
 
-// Nowhere removes the positions of a tree and returns it.
-func (n *Node) Nowhere() *Node {
+// WithoutPositions removes the positions of a tree and returns it.
+func (n *Node) WithoutPositions() *Node {
 	n.Key, n.At, n.parent = Span{}, Span{}, nil
 	for _, c := range n.table {
-		c.Nowhere()
+		c.WithoutPositions()
 	}
 	for _, c := range n.Items {
-		c.Nowhere()
+		c.WithoutPositions()
 	}
 	return n
 }

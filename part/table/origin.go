@@ -97,15 +97,15 @@ func (m Merger) Combine(changes []Change) (*Node, []Diagnostic) {
 	var all *Node
 	m.SameLevel = true
 	for _, c := range changes {
-		all = m.Lay("", all, c.Root)
+		all = m.Merge("", all, c.Root)
 	}
 	return all, m.Found
 }
 
-// Lay merges over into base, both values of the same key, and returns the result. Tables are merged; other values are
+// Merge merges over into base, both values of the same key, and returns the result. Tables are merged; other values are
 // replaced. If the kind of a table changes, only the keys of over remain. A name in base counts as { kind = name } if over
 // is a table. Indices of a --set path select elements of an array. base is not changed.
-func (m *Merger) Lay(key string, base, over *Node) *Node {
+func (m *Merger) Merge(key string, base, over *Node) *Node {
 	if base == nil || !over.IsTable() || over.whole {
 		return over
 	}
@@ -128,7 +128,7 @@ func (m *Merger) Lay(key string, base, over *Node) *Node {
 		merged.Key, merged.At, merged.parent, merged.name = over.Key, over.At, over.parent, over.name
 	}
 	for i, k := range over.Keys {
-		merged.Put(k, m.Lay(k, merged.Child(k), over.table[i]))
+		merged.Put(k, m.Merge(k, merged.Child(k), over.table[i]))
 	}
 	return merged
 }
@@ -169,7 +169,7 @@ func (m *Merger) elements(key string, base, over *Node) *Node {
 				Problem: key + ": " + badIndex(k, err == nil, len(merged.Items))})
 			continue
 		}
-		merged.Items[at] = m.Lay("", merged.Items[at], over.table[i])
+		merged.Items[at] = m.Merge("", merged.Items[at], over.table[i])
 	}
 	return &merged
 }

@@ -241,8 +241,10 @@ func (t *Table) metrics() {
 		for _, m := range t.Models {
 			row.Cells = append(row.Cells, m.cell(name, t.Models[0]))
 		}
-		t.mark(row)
-		t.Metrics = append(t.Metrics, row)
+		if slices.ContainsFunc(row.Cells, func(c Cell) bool { return c.Measured }) {
+			t.mark(row)
+			t.Metrics = append(t.Metrics, row)
+		}
 	}
 }
 

@@ -317,3 +317,18 @@ func TestHistogramsCountEveryValueOnce(t *testing.T) {
 		t.Errorf("an all-zero code: from %v to %v", h.low, h.high)
 	}
 }
+
+// Models of your own have no target, whose colour would name them.
+func TestModelsWithoutATargetHaveTheirNamesInScatters(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "scatter.svg")
+	f, err := MSEScatter([]Point{{Label: "my model", P: math.NaN(), Values: numbers("mse", 0.01, "max_approx", 0.1)}}, nil)
+	if err == nil {
+		err = f.Save(path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || !bytes.Contains(text, []byte("my model")) {
+		t.Errorf("the figure does not name its model: %v", err)
+	}
+}

@@ -115,10 +115,31 @@ train = { epochs = 2, batch = 10 }
 }
 
 func TestManyUnitsForFewSamplesAreNoted(t *testing.T) {
-	text := rendered(t, run(t, "swimmers"))
-	if strings.Contains(text, "are many for") {
+	if text := rendered(t, run(t, "swimmers")); strings.Contains(text, "are many for") {
 		t.Error("20 units for 256 images are noted")
 	}
+	declared, err := config.Load("models.toml", []byte(`
+[model.wide]
+dataset = { name = "bars", count = 40 }
+encoder = [{ kind = "dense", units = 9, activation = "relu" }]
+train = { epochs = 1 }
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := declared.Model("wide")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "run")
+	r, err := tessera.Train(t.Context(), m, tessera.Options{Threads: 1, Out: out})
+	if err == nil {
+		err = r.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	contains(t, rendered(t, out), "9 units are many for 40 images that were fitted.")
 }
 
 func TestAReportOfNoRunIsAnError(t *testing.T) {

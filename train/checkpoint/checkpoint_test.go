@@ -120,8 +120,8 @@ func TestEveryTruncationIsFound(t *testing.T) {
 func signed(header string, data []byte) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	b = append(append(b, header...), data...)
-	if at := checksumAt(b[8 : 8+len(header)]); at >= 0 {
-		field := b[8+at:][:len(noChecksum)]
+	if at := checksumAt(b[:8+len(header)]); at >= 0 {
+		field := b[at:][:len(noChecksum)]
 		copy(field, noChecksum)
 		sum := sha256.Sum256(b)
 		hex.Encode(field, sum[:])
@@ -176,7 +176,7 @@ func TestEncodeRefusesWhatCannotBeReadBack(t *testing.T) {
 	one := Tensor{Name: "a", Shape: []int{1}, Data: []float32{1}}
 	for name, f := range map[string]*File{
 		"same name":     {Tensors: []Tensor{one, one}},
-		"metadata name": {Tensors: []Tensor{{Name: metadataKey, Shape: []int{1}, Data: []float32{1}}}},
+		"metadata name": {Tensors: []Tensor{{Name: "__metadata__", Shape: []int{1}, Data: []float32{1}}}},
 		"short data":    {Tensors: []Tensor{{Name: "a", Shape: []int{2}, Data: []float32{1}}}},
 		"reserved key":  {Metadata: map[string]string{checksumKey: "x"}},
 	} {
@@ -211,7 +211,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}`), make([]byte, 4))
 	f.Add([]byte(`{"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},"b":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}`), []byte{})
 	f.Fuzz(func(t *testing.T, header, data []byte) {
-		file, err := parse(header, data)
+		file, _, err := parse(append(append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...), data...))
 		if err != nil {
 			return
 		}

@@ -1,9 +1,15 @@
+// Package fromgraph translates Gorgonia's expressions to package ir. It is the only package that distinguishes Gorgonia's
+// ops. They are not exported, so an op is identified by its Go type and its text. Both are fixed by the version in go.mod,
+// and a test compares the tables below with the source of that version. An op outside of the tables becomes an [ir.Foreign]
+// op, which runs its own Do method.
 package fromgraph
 
 import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
@@ -198,3 +204,251 @@ func product(id Identity, a, b *ir.Value, shape []int) *ir.Value {
 	}
 	return &ir.Value{Op: ir.Product{TransA: id.TransA, TransB: id.TransB}, Args: []*ir.Value{a, b}, Shape: shape}
 }
+
+// Version is the version of Gorgonia that the tables describe.
+const Version = "v0.9.18"
+
+// Class is a kind of Gorgonia's own ops.
+type Class uint8
+
+// The kinds that have a counterpart in package ir. All others, and the ops of other packages, are Unknown.
+const (
+	Unknown   Class = iota
+	Constant        // a number, or a tensor, that never changes
+	Pointwise       // Identity.F of corresponding elements
+	MatMul          // matrix × matrix, or batches of them
+	MatVec          // matrix × vector
+	Outer           // vector × vector to a matrix
+	Dot             // vector × vector to a scalar
+	Reduction       // Identity.Reducer along Identity.Axes; along all axes where there are none
+	Reshape         // the same elements under the node's shape
+	Repeat          // elements repeated along an axis, to the node's shape
+	Size            // the length of an axis: Identity.Size
+	Transpose       // axes permuted by Identity.Axes
+)
+
+// Identity is the class of a Gorgonia op and its attributes.
+type Identity struct {
+	Class          Class
+	F              ir.Primitive // of Pointwise
+	Reducer        ir.Reducer   // of Reduction
+	Batched        bool         // of MatMul
+	TransA, TransB bool         // of MatMul and MatVec: a matrix that is read transposed
+	Axes           []int        // of Reduction and Transpose
+	Size           float64      // of Size
+}
+
+// readers holds, by the Go type of an op, how its text is read. The result is ignored unless ok.
+var readers = map[string]func(text string) (id Identity, ok bool){
+	"gorgonia.constantScalar": is(Constant),
+	"gorgonia.constantTensor": is(Constant),
+	"gorgonia.elemUnaryOp":    func(text string) (Identity, bool) { return pointwise(unaries, text) },
+	"gorgonia.elemBinOp": func(text string) (Identity, bool) {
+		sign, _, _ := strings.Cut(text, " ") // "+ true": whether comparisons return numbers
+		return pointwise(binaries, sign)
+	},
+	"gorgonia.maxBetween":  func(string) (Identity, bool) { return Identity{Class: Pointwise, F: ir.Maximum}, true },
+	"gorgonia.minBetween":  func(string) (Identity, bool) { return Identity{Class: Pointwise, F: ir.Minimum}, true },
+	"gorgonia.linAlgBinOp": linearAlgebra,
+	"gorgonia.sumOp":       func(text string) (Identity, bool) { return reduction(ir.Sum, text, "Σ") },
+	"gorgonia.maxOp":       func(text string) (Identity, bool) { return reduction(ir.Max, text, "MaxAlong") },
+	"gorgonia.reshapeOp":   is(Reshape),
+	"gorgonia.repeatOp":    is(Repeat),
+	"gorgonia.sizeOp": func(text string) (Identity, bool) {
+		number, known := strings.CutPrefix(text, "SizeOf=")
+		size, err := strconv.ParseFloat(number, 64)
+		return Identity{Class: Size, Size: size}, known && err == nil
+	},
+	"gorgonia.transposeOp": func(text string) (Identity, bool) {
+		axes, ok := list(text, "Aᵀ{", ", ", "}")
+		return Identity{Class: Transpose, Axes: axes}, ok
+	},
+}
+
+// unaries and binaries are Gorgonia's texts of its element-wise functions, in its order.
+var unaries = map[string]ir.Primitive{
+	"abs": ir.Abs, "sign": ir.Sign, "ceil": ir.Ceil, "floor": ir.Floor,
+	"sin": ir.Sin, "cos": ir.Cos, "exp": ir.Exp,
+	"ln": ir.Log, "log2": ir.Log2, "neg": ir.Neg, "square": ir.Square, "sqrt": ir.Sqrt,
+	"inv": ir.Reciprocal, "invSqrt": ir.InvSqrt,
+	"cube": ir.Cube, "tanh": ir.Tanh, "sigmoid": ir.Sigmoid,
+	"log1p": ir.Log1p, "expm1": ir.Expm1, "softplus": ir.Softplus,
+}
+
+var binaries = map[string]ir.Primitive{
+	"+": ir.Add, "-": ir.Sub, "⊙": ir.Mul, "÷": ir.Div, "^": ir.Pow,
+	"<": ir.Lt, ">": ir.Gt, "<=": ir.Lte, ">=": ir.Gte, "==": ir.Eq, "!=": ir.Ne,
+}
+
+// products are the texts of Gorgonia's products, less the marks of transposed factors.
+var products = map[string]Identity{
+	"A × B":   {Class: MatMul},
+	"A ××× B": {Class: MatMul, Batched: true},
+	"A × b":   {Class: MatVec},
+	"a ⊗ b":   {Class: Outer},
+	"a ⋅ b":   {Class: Dot},
+}
+
+// Identify returns the identity of a Gorgonia op.
+func Identify(op gorgonia.Op) Identity {
+	if op == nil {
+		return Identity{}
+	}
+	read, ok := readers[strings.TrimPrefix(fmt.Sprintf("%T", op), "*")]
+	if !ok {
+		return Identity{}
+	}
+	if id, ok := read(op.String()); ok {
+		return id
+	}
+	return Identity{}
+}
+
+// is reads every text as the same class.
+func is(c Class) func(string) (Identity, bool) {
+	return func(string) (Identity, bool) { return Identity{Class: c}, true }
+}
+
+func pointwise(table map[string]ir.Primitive, text string) (Identity, bool) {
+	f, ok := table[text]
+	return Identity{Class: Pointwise, F: f}, ok
+}
+
+func reduction(f ir.Reducer, text, prefix string) (Identity, bool) {
+	axes, ok := list(text, prefix+"[", " ", "]")
+	return Identity{Class: Reduction, Reducer: f, Axes: axes}, ok
+}
+
+func linearAlgebra(text string) (Identity, bool) {
+	const transposed = "ᵀ"
+	id, ok := products[strings.ReplaceAll(text, transposed, "")]
+	if id.Class == MatMul || id.Class == MatVec {
+		a, _, _ := strings.Cut(text, " ")
+		id.TransA = strings.HasSuffix(a, transposed)
+		id.TransB = strings.HasSuffix(text, transposed) && id.Class == MatMul
+	}
+	return id, ok
+}
+
+// list reads the numbers between two marks.
+func list(text, open, separator, end string) (numbers []int, ok bool) {
+	inside, opens := strings.CutPrefix(text, open)
+	inside, ends := strings.CutSuffix(inside, end)
+	if !opens || !ends {
+		return nil, false
+	}
+	if inside == "" {
+		return nil, true
+	}
+	for word := range strings.SplitSeq(inside, separator) {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			return nil, false
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers, true
+}
+
+// Children lists the nodes that a node is computed from: in order, one that is used twice listed twice.
+func Children(n *gorgonia.Node) (list gorgonia.Nodes) {
+	for it := n.Graph().From(n.ID()); it.Next(); {
+		list = append(list, it.Node().(*gorgonia.Node))
+	}
+	return list
+}
+
+// foreign returns the value of an op, or of a leaf that has a value, that only Gorgonia knows.
+func (t *Translator) foreign(n *gorgonia.Node, args []*ir.Value, shape []int) *ir.Value {
+	boxed := n.Dtype() != t.dtype
+	return &ir.Value{Op: ir.Foreign{Run: &runner{n, boxed, t.dtype}, Boxed: boxed}, Args: args, Shape: shape}
+}
+
+// runner runs one node by its own Do.
+type runner struct {
+	node  *gorgonia.Node
+	boxed bool
+	dtype tensor.Dtype
+}
+
+// String implements [ir.Implementation].
+func (r *runner) String() string {
+	if r.node.Op() == nil {
+		return r.node.Name()
+	}
+	return r.node.Op().String()
+}
+
+// Do implements [ir.Implementation].
+func (r *runner) Do(in []ir.Tensor) (out ir.Tensor, err error) {
+	value := r.node.Value()
+	if r.node.Op() != nil {
+		args := make([]gorgonia.Value, len(in))
+		for i, t := range in {
+			args[i] = wrapped(t)
+		}
+		if value, err = r.node.Op().Do(args...); err != nil {
+			return out, err
+		}
+	}
+	out.Shape = value.Shape()
+	switch {
+	case r.boxed:
+		out.Data = value
+	case r.dtype == tensor.Float32:
+		out.Data, err = Elements[float32](value)
+	default:
+		out.Data, err = Elements[float64](value)
+	}
+	return out, err
+}
+
+// wrapped is a tensor in the form that Gorgonia's ops take.
+func wrapped(t ir.Tensor) gorgonia.Value {
+	switch d := t.Data.(type) {
+	case gorgonia.Value:
+		return d
+	case []float32:
+		if len(t.Shape) == 0 {
+			return Scalar(d[0])
+		}
+	case []float64:
+		if len(t.Shape) == 0 {
+			return Scalar(d[0])
+		}
+	}
+	return tensor.New(tensor.WithShape(t.Shape...), tensor.WithBacking(t.Data))
+}
+
+// Scalar returns v as Gorgonia's scalar value.
+func Scalar[T ir.Float](v T) gorgonia.Value {
+	if v, ok := any(v).(float32); ok {
+		return gorgonia.NewF32(v)
+	}
+	return gorgonia.NewF64(float64(v))
+}
+
+// Elements returns the numbers of a value in row-major order, as copies if the value stores them in another order.
+func Elements[T ir.Float](v gorgonia.Value) ([]T, error) {
+	if d, ok := v.(*tensor.Dense); ok && !inOrder(d) {
+		v = d.Materialize()
+	}
+	return Backing[T](v)
+}
+
+// Backing returns the memory of a value, row-major; it refuses a value that stores its numbers in another order.
+func Backing[T ir.Float](v gorgonia.Value) ([]T, error) {
+	if d, ok := v.(*tensor.Dense); ok && !inOrder(d) {
+		return nil, fmt.Errorf("got a tensor of shape %v that is a view or column-major, want one in row-major order", d.Shape())
+	}
+	switch d := v.Data().(type) {
+	case []T:
+		return d, nil
+	case T:
+		return []T{d}, nil
+	}
+	return nil, fmt.Errorf("got %T, want %v", v.Data(), ir.DtypeOf[T]())
+}
+
+// inOrder reports whether a tensor's memory holds its elements in row-major order, without gaps.
+func inOrder(d *tensor.Dense) bool { return !d.RequiresIterator() && d.DataOrder().IsRowMajor() }

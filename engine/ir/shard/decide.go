@@ -1,6 +1,8 @@
 package shard
 
 import (
+	"fmt"
+	"hash/fnv"
 	"slices"
 
 	"tessera/engine/ir"
@@ -173,3 +175,269 @@ func (s *sharder) blocks(v *ir.Value, o ir.Blockwise) *decision {
 	}
 	return nil
 }
+
+// kind is the kind of a form.
+type kind uint8
+
+const (
+	whole  kind = iota // every process has the value
+	images             // every process has the part of its images
+	terms              // the value is the sum of what the processes have
+)
+
+// form is how the processes hold a value. A value in the form images, seen in row-major order, has the shape (outer, batch,
+// rest): reshapes keep outer. It is 1, or 2 for the two views of the images, or more where other axes come before the
+// batch.
+type form struct {
+	kind  kind
+	outer int // of images
+}
+
+// axis is where the batch is in a shape: axis index, whose length is outer times the batch times inner.
+type axis struct{ index, outer, inner int }
+
+// locate finds the axis of a shape that contains the batch; ok is false if several axes do.
+func (s *sharder) locate(shape []int, f form) (a axis, ok bool) {
+	before := 1
+	for i, d := range shape {
+		if outer := f.outer / max(before, 1); before > 0 && f.outer%before == 0 && d > 0 && d%(outer*s.batch) == 0 {
+			return axis{i, outer, d / (outer * s.batch)}, true
+		}
+		before *= d
+	}
+	return axis{}, false
+}
+
+// local is the shape of a process's part of a value in the form images.
+func (s *sharder) local(shape []int, f form) (part []int, ok bool) {
+	a, ok := s.locate(shape, f)
+	if !ok {
+		return nil, false
+	}
+	part = slices.Clone(shape)
+	part[a.index] = a.outer * (s.to - s.from) * a.inner
+	return part, true
+}
+
+// rest is the number of elements of an image in the form images, in each of the outer parts.
+func (s *sharder) rest(shape []int, f form) int { return volume.Of(shape) / (f.outer * s.batch) }
+
+// at is the form images of a value of that shape, whose axis index has the length outer times the batch times any.
+func at(shape []int, index, outer int) form {
+	return form{images, volume.Of(shape[:index]) * outer}
+}
+
+// Views is the number of views of the images that an input of that shape holds, one after the other: 2 if its first axis is
+// twice the batch, 1 if it is another multiple of the batch, 0 for an input that does not hold images.
+func Views(shape []int, batch int) int {
+	switch {
+	case len(shape) == 0 || shape[0]%batch != 0:
+		return 0
+	case shape[0] == 2*batch:
+		return 2
+	}
+	return 1
+}
+
+// ofInput is the form of an input.
+func (s *sharder) ofInput(shape []int) form {
+	if n := Views(shape, s.batch); n > 0 {
+		return form{images, n}
+	}
+	return form{}
+}
+
+// role is what the axis of a factor that contains the batch is in a product.
+type role uint8
+
+const (
+	none  role = iota // the factor has no such axis
+	lead              // one of the leading axes, which all matrices have
+	side              // a side of the result: the rows of A, the columns of B
+	depth             // summed over
+)
+
+// factor is one factor of a product.
+type factor struct {
+	shape []int
+	form  form
+	role  role
+	at    axis
+	depth int // axis that is summed over
+}
+
+func (s *sharder) factor(v *ir.Value, summed int) factor {
+	f := factor{shape: v.Shape, form: s.formOf(v), depth: summed}
+	if f.form.kind != images {
+		return f
+	}
+	a, ok := s.locate(v.Shape, f.form)
+	if !ok {
+		return f
+	}
+	switch f.at = a; {
+	case a.index < len(v.Shape)-2:
+		f.role = lead
+	case a.index == summed:
+		f.role = depth
+	default:
+		f.role = side
+	}
+	return f
+}
+
+// product decides C = A B. One factor of images is enough to divide the work. If both are images, and they do not meet along
+// the same axis, one is gathered.
+func (s *sharder) product(v *ir.Value, o ir.Product) *decision {
+	n := len(v.Shape)
+	pick := func(transposed bool, axis int) int {
+		if transposed {
+			return 2*n - 3 - axis // the other one of the last two
+		}
+		return axis
+	}
+	a, b := s.factor(v.Args[0], pick(o.TransA, n-1)), s.factor(v.Args[1], pick(o.TransB, n-2))
+	deep := func(outer int) *decision {
+		return s.when(true, v, form{kind: terms}, at(a.shape, a.depth, outer), at(b.shape, b.depth, outer))
+	}
+	switch {
+	case a.role == lead:
+		return s.when(true, v, a.form, a.form, a.form)
+	case b.role == lead:
+		return s.when(true, v, b.form, b.form, b.form)
+	case a.role == side && (b.role != side || volume.Of(b.shape) <= volume.Of(a.shape)):
+		return s.when(true, v, at(v.Shape, n-2, a.at.outer), a.form, form{})
+	case b.role == side:
+		return s.when(true, v, at(v.Shape, n-1, b.at.outer), form{}, b.form)
+	case a.role == depth:
+		return deep(a.at.outer)
+	case b.role == depth:
+		return deep(b.at.outer)
+	}
+	return nil
+}
+
+// units decides an op in units by its declaration.
+func (s *sharder) units(v *ir.Value, o ir.Unitwise) *decision {
+	k, ok := o.Kernel.(ir.Divisible)
+	if !ok {
+		return nil
+	}
+	switch k.Division() {
+	case ir.ByUnits:
+		return s.byUnits(v, k)
+	case ir.BySums:
+		return s.bySums(v)
+	case ir.Linear:
+		if len(v.Args) == 1 {
+			return s.linear(v)
+		}
+	}
+	return nil
+}
+
+// byUnits gives every process the units of its images: every image has a whole number of units.
+func (s *sharder) byUnits(v *ir.Value, k ir.Divisible) *decision {
+	for i, a := range v.Args {
+		f := s.formOf(a)
+		if f.kind != images || !k.ByUnit(i) || k.Units()%(f.outer*s.batch) != 0 {
+			continue
+		}
+		perImage := k.Units() / (f.outer * s.batch)
+		args := make([]form, len(v.Args))
+		_, ok := s.local(v.Shape, f)
+		for j, b := range v.Args {
+			if k.ByUnit(j) {
+				args[j] = f
+				_, fits := s.local(b.Shape, f)
+				ok = ok && fits
+			}
+		}
+		rows := s.to - s.from
+		part := k.Part(f.outer*rows*perImage, func(unit int) int {
+			outer, unit := unit/(rows*perImage), unit%(rows*perImage)
+			return (outer*s.batch+s.from)*perImage + unit
+		})
+		d := s.when(ok, v, f, args...)
+		if d != nil {
+			d.op = ir.Unitwise{Kernel: part}
+		}
+		return d
+	}
+	return nil
+}
+
+// bySums lets every process sum over its images, which are the first axis of every arg.
+func (s *sharder) bySums(v *ir.Value) *decision {
+	for _, a := range v.Args {
+		f := s.formOf(a)
+		if f.kind != images {
+			continue
+		}
+		ok := !slices.ContainsFunc(v.Args, func(b *ir.Value) bool {
+			x, fits := s.locate(b.Shape, f)
+			return !fits || x.index != 0
+		})
+		return s.when(ok, v, form{kind: terms}, slices.Repeat([]form{f}, len(v.Args))...)
+	}
+	return nil
+}
+
+// imagesOp is the kernel that takes the process's images out of a whole value.
+type imagesOp struct {
+	Outer, Batch, From, Rows int
+	Rest                     int // elements
+}
+
+// cut returns the process's images of a whole value.
+func (s *sharder) cut(v *ir.Value, shape, part []int, f form) *ir.Value {
+	return &ir.Value{Op: ir.Unitwise{Kernel: imagesOp{f.outer, s.batch, s.from, s.to - s.from, s.rest(shape, f)}}, Args: []*ir.Value{v}, Shape: part}
+}
+
+// String implements [ir.Kernel].
+func (o imagesOp) String() string { return fmt.Sprintf("images %d to %d", o.From, o.From+o.Rows) }
+
+// Hashcode implements [ir.Kernel].
+func (o imagesOp) Hashcode() uint32 {
+	h := fnv.New32a()
+	fmt.Fprintf(h, "%+v", o)
+	return h.Sum32()
+}
+
+// Spec implements [ir.Kernel].
+func (o imagesOp) Spec() any { return o }
+
+// Units implements [ir.Units].
+func (o imagesOp) Units() int { return o.Outer * o.Rows }
+
+// ByUnit implements [ir.Units].
+func (o imagesOp) ByUnit(int) bool { return false }
+
+// Scratch implements [ir.Units].
+func (o imagesOp) Scratch() int { return 0 }
+
+// Work implements [ir.Units].
+func (o imagesOp) Work() float64 { return float64(o.Outer * o.Rows * o.Rest) }
+
+// Prepared implements [ir.Units].
+func (o imagesOp) Prepared() (ir.Units, []int) { return nil, nil }
+
+// Float32 implements [ir.Units].
+func (o imagesOp) Float32(dst []float32, in [][]float32, _ []float32, from, to int) {
+	copyImages(o, dst, in[0], from, to)
+}
+
+// Float64 implements [ir.Units].
+func (o imagesOp) Float64(dst []float64, in [][]float64, _ []float64, from, to int) {
+	copyImages(o, dst, in[0], from, to)
+}
+
+func copyImages[T ir.Float](o imagesOp, dst, src []T, from, to int) {
+	for i := from; i < to; i++ {
+		image := i/o.Rows*o.Batch + o.From + i%o.Rows
+		copy(dst[i*o.Rest:(i+1)*o.Rest], src[image*o.Rest:])
+	}
+}
+
+// size is the number of elements of a value.
+func size(v *ir.Value) int { return volume.Of(v.Shape) }

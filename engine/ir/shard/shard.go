@@ -15,8 +15,10 @@
 package shard
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"tessera/engine/ir"
 	"tessera/internal/volume"
@@ -172,4 +174,255 @@ func (p *Program) Traffic() (reduced, gathered, messages int) {
 		}
 	}
 	return reduced, gathered, last + 1
+}
+
+// as returns a value of the whole program in a form, for the process's program.
+func (s *sharder) as(v *ir.Value, f form) *ir.Value {
+	key := request{v, f}
+	if made := s.made[key]; made != nil {
+		return made
+	}
+	made := s.converted(v, f)
+	s.made[key] = made
+	return made
+}
+
+// converted makes a value in its form, or in another one from that.
+func (s *sharder) converted(v *ir.Value, f form) *ir.Value {
+	have := s.formOf(v)
+	switch {
+	case have == f:
+		return s.compute(v)
+	case f.kind == images:
+		return s.take(v, f)
+	case f.kind == terms:
+		return s.once(v)
+	case have.kind == terms:
+		return &ir.Value{Op: ir.AllReduce{F: ir.Sum}, Args: []*ir.Value{s.as(v, have)}, Shape: v.Shape}
+	}
+	return s.gather(v, have)
+}
+
+// compute makes a value in its form.
+func (s *sharder) compute(v *ir.Value) *ir.Value {
+	d := s.decisions[v]
+	made := &ir.Value{Op: d.op, Shape: v.Shape, Name: v.Name, Layer: v.Layer}
+	if d.form.kind == images {
+		made.Shape, _ = s.local(v.Shape, d.form)
+	}
+	scales := d.form.kind == terms && scaling(v)
+	for i, a := range v.Args {
+		s.reader, s.fallback = v, d.fallback
+		if f := d.args[i]; d.form.kind == terms && f.kind == whole && !scales {
+			made.Args = append(made.Args, s.as(a, form{kind: terms})) // the addend of one process
+		} else {
+			made.Args = append(made.Args, s.as(a, f))
+		}
+	}
+	if d.largest {
+		return &ir.Value{Op: ir.AllReduce{F: ir.Max}, Args: []*ir.Value{made}, Shape: v.Shape}
+	}
+	return made
+}
+
+// scaling reports whether an op on terms multiplies them by whole values, rather than adding.
+func scaling(v *ir.Value) bool {
+	p, ok := v.Op.(ir.Pointwise)
+	return ok && p.F != ir.Add && p.F != ir.Sub
+}
+
+// once returns a whole value as terms: process 0 adds it, the others add 0.
+func (s *sharder) once(v *ir.Value) *ir.Value {
+	factor := 0.0
+	if s.rank == 0 {
+		factor = 1
+	}
+	return &ir.Value{Op: ir.Pointwise{F: ir.Mul}, Args: []*ir.Value{s.as(v, form{}), ir.Uniform(factor, v.Shape)}, Shape: v.Shape}
+}
+
+// gather returns a value in the form images as a whole. Values that differ in layout only share a message.
+func (s *sharder) gather(v *ir.Value, f form) *ir.Value {
+	switch v.Op.(type) {
+	case ir.Reshape, ir.Transpose:
+		return &ir.Value{Op: v.Op, Args: []*ir.Value{s.as(v.Args[0], form{})}, Shape: v.Shape}
+	}
+	s.gathers = append(s.gathers, Gather{fmt.Sprintf("%v%v", v.Op, v.Shape), fmt.Sprintf("%v%v", s.reader.Op, s.reader.Shape), size(v), s.fallback})
+	return &ir.Value{Op: ir.AllGather{Outer: f.outer, Batch: s.batch, Processes: s.size}, Args: []*ir.Value{s.as(v, f)}, Shape: v.Shape}
+}
+
+// take returns the process's images of a value that is whole, terms, or images in another order. Broadcasts and
+// element-wise values are computed for these images; nothing of the whole batch is made for them.
+func (s *sharder) take(v *ir.Value, f form) *ir.Value {
+	part, ok := s.local(v.Shape, f)
+	if ok && s.formOf(v).kind == whole {
+		switch v.Op.(type) {
+		case ir.Reshape:
+			if _, fits := s.local(v.Args[0].Shape, f); fits {
+				return &ir.Value{Op: v.Op, Args: []*ir.Value{s.as(v.Args[0], f)}, Shape: part}
+			}
+		case ir.Broadcast:
+			return &ir.Value{Op: v.Op, Args: []*ir.Value{s.takeNarrow(v.Args[0], v.Shape, f)}, Shape: part}
+		case ir.Pointwise:
+			made := &ir.Value{Op: v.Op, Shape: part}
+			for _, a := range v.Args {
+				made.Args = append(made.Args, s.as(a, f))
+			}
+			return made
+		}
+	}
+	s.reader, s.fallback = v, true
+	return s.cut(s.as(v, form{}), v.Shape, part, f)
+}
+
+// takeNarrow returns what a broadcast to the process's images of that shape reads: all of its arg if the arg has length 1
+// along the batch.
+func (s *sharder) takeNarrow(arg *ir.Value, shape []int, f form) *ir.Value {
+	a, _ := s.locate(shape, f)
+	if arg.Shape[a.index] == 1 {
+		return s.as(arg, form{})
+	}
+	return s.as(arg, at(arg.Shape, a.index, a.outer))
+}
+
+// collectives lists the values with an op of several processes, args first.
+func collectives(m *ir.Module) []*ir.Value {
+	return slices.DeleteFunc(m.Values(), func(v *ir.Value) bool {
+		_, ok := ir.MessageOf(v.Op)
+		return !ok
+	})
+}
+
+// message is a collective operation.
+type message struct {
+	values []*ir.Value
+	late   bool
+	level  int // messages before it that it must wait for, one after the other
+	depth  int // the length of the longest computation before it: about when its values are ready
+}
+
+// Sizes in elements of 4 bytes. Values up to together are sent in one message: it costs less to copy them than to wait once
+// more. A message of late values is full from bucket on.
+const (
+	together = 16 << 10
+	bucket   = 64 << 10
+)
+
+// number assigns the collective values of a program to messages and puts the messages in one order for all processes. The
+// result depends on the program's structure only, which is the same on all processes.
+//
+// Values that can be sent at the same time are one message, if they are small. Late values are sent as soon as they are
+// ready, while the computation continues, the small ones together in buckets.
+func number(m *ir.Module) {
+	l := leveller{read: map[*ir.Value]bool{}, level: map[*ir.Value]int{}, depth: map[*ir.Value]int{}}
+	var early, late []*message
+	for _, v := range l.measure(m) {
+		o, sum := v.Op.(ir.AllReduce)
+		one := &message{[]*ir.Value{v}, sum && !l.read[v], l.level[v], l.depth[v]}
+		switch {
+		case one.late:
+			late = append(late, one)
+		case sum && size(v) <= together:
+			early = joined(early, one, o.F)
+		default:
+			early = append(early, one)
+		}
+	}
+	for i, sent := range ordered(early, buckets(late)) {
+		for j, v := range sent.values {
+			switch o := v.Op.(type) {
+			case ir.AllReduce:
+				v.Op = ir.AllReduce{F: o.F, Message: i, Member: j, Late: sent.late}
+			case ir.AllGather:
+				o.Message = i
+				v.Op = o
+			}
+		}
+	}
+}
+
+// leveller measures the values of a program.
+type leveller struct {
+	read         map[*ir.Value]bool
+	level, depth map[*ir.Value]int
+}
+
+// measure returns the collective values.
+func (l *leveller) measure(m *ir.Module) []*ir.Value {
+	for _, v := range m.Values() {
+		for _, a := range v.Args {
+			l.read[a] = true
+			l.level[v] = max(l.level[v], l.level[a])
+			l.depth[v] = max(l.depth[v], l.depth[a]+1)
+		}
+		if _, ok := ir.MessageOf(v.Op); ok {
+			l.level[v]++
+		}
+	}
+	return collectives(m)
+}
+
+// joined adds a small all-reduce to the message of its level and reducer.
+func joined(list []*message, one *message, f ir.Reducer) []*message {
+	for _, m := range list {
+		o, ok := m.values[0].Op.(ir.AllReduce)
+		if ok && o.F == f && m.level == one.level && size(m.values[0]) <= together {
+			m.values = append(m.values, one.values...)
+			m.depth = max(m.depth, one.depth)
+			return list
+		}
+	}
+	return append(list, one)
+}
+
+// buckets collects late values in the order in which they become ready. A large value is a separate message, which
+// needs no copy.
+func buckets(late []*message) (full []*message) {
+	slices.SortStableFunc(late, func(a, b *message) int { return cmp.Compare(a.depth, b.depth) })
+	open := map[ir.Reducer]*message{}
+	length := map[ir.Reducer]int{}
+	for _, m := range late {
+		f := m.values[0].Op.(ir.AllReduce).F
+		switch n := size(m.values[0]); {
+		case n > together:
+			full = append(full, m)
+			continue
+		case open[f] == nil:
+			open[f], length[f] = m, n
+		default:
+			open[f].values = append(open[f].values, m.values...)
+			open[f].level, open[f].depth = max(open[f].level, m.level), max(open[f].depth, m.depth)
+			length[f] += n
+		}
+		if length[f] >= bucket {
+			full = append(full, open[f])
+			delete(open, f)
+		}
+	}
+	for _, f := range []ir.Reducer{ir.Sum, ir.Max} {
+		if open[f] != nil {
+			full = append(full, open[f])
+		}
+	}
+	return full
+}
+
+// ordered merges both kinds. A message comes after those that its values may need, which are of a lower level; of the messages
+// that can be sent, the one that is ready first comes first.
+func ordered(early, late []*message) (all []*message) {
+	byReadiness := func(a, b *message) int {
+		return cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(a.depth, b.depth))
+	}
+	slices.SortStableFunc(early, byReadiness)
+	slices.SortStableFunc(late, func(a, b *message) int { return cmp.Compare(a.depth, b.depth) })
+	for _, next := range early {
+		late = slices.DeleteFunc(late, func(m *message) bool {
+			before := m.level <= next.level && m.depth <= next.depth
+			if before {
+				all = append(all, m)
+			}
+			return before
+		})
+		all = append(all, next)
+	}
+	return append(all, late...)
 }

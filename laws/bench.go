@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -203,4 +204,215 @@ func converted[T, U ir.Float](values []U) []T {
 		list[i] = T(v)
 	}
 	return list
+}
+
+// runs is the number of runs of a compiled program per law, each with other inputs, noise and parameters.
+const runs = 2
+
+// bench is a rig with its data.
+type bench[T ir.Float] struct {
+	*rig[T]
+	data func(i int) tensors[T] // of the i-th run
+}
+
+// given draws the inputs of the i-th run.
+func (b bench[T]) given(i int) tensors[T] {
+	given := b.rig.given(i)
+	maps.Copy(given, b.data(i))
+	return given
+}
+
+// eachRun checks the results of every run.
+func (b bench[T]) eachRun(judge func(given, got tensors[T]) error) error {
+	for i := range runs {
+		given := b.given(i)
+		got, err := b.run(given)
+		if err == nil {
+			err = judge(given, got)
+		}
+		if err != nil {
+			return fmt.Errorf("run %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+// agree runs two benches and compares their results up to a tolerance.
+func agree[T, U ir.Float](b bench[T], want bench[U], tolerance float64) error {
+	return b.eachRun(func(given, got tensors[T]) error {
+		other, err := want.run(of[U](given))
+		if err != nil {
+			return err
+		}
+		return got.near(of[T](other), tolerance)
+	})
+}
+
+// stand is a part on a back end.
+type stand struct {
+	on     backend
+	fresh  func(on backend) (bench[float64], error) // compiles a new part with the same settings
+	double func() (bench[float64], error)           // compiled once, for all laws of a trial
+	single func() (bench[float32], error)           // the same in float32
+}
+
+func newStand(on backend, double func(on backend) (bench[float64], error), single func(on backend) (bench[float32], error)) stand {
+	return stand{on, double,
+		sync.OnceValues(func() (bench[float64], error) { return double(on) }),
+		sync.OnceValues(func() (bench[float32], error) { return single(on) })}
+}
+
+// eachRun checks the results of every run in float64.
+func (s stand) eachRun(judge func(given, got tensors[float64]) error) error {
+	b, err := s.double()
+	if err != nil {
+		return err
+	}
+	return b.eachRun(judge)
+}
+
+// forgets tests that repeated runs of a compiled program give the same results as separate runs. Only the state of a layer
+// persists between runs, and each run gets it as an input.
+func (s stand) forgets() error {
+	used, err := s.double()
+	if err != nil {
+		return err
+	}
+	alone, err := s.fresh(s.on)
+	if err != nil {
+		return err
+	}
+	want, err := alone.run(alone.given(1))
+	if err != nil {
+		return err
+	}
+	first, err := used.run(used.given(0))
+	if err != nil {
+		return err
+	}
+	for run, expected := range []tensors[float64]{want, first} { // the second run, and the first once more
+		got, err := used.run(used.given(1 - run))
+		if err != nil {
+			return err
+		}
+		if err := got.near(expected, 0); err != nil {
+			return fmt.Errorf("run %d, and the same run as the first: %w", run+2, err)
+		}
+	}
+	return nil
+}
+
+// likeTape compares the engine with the tape machine.
+func (s stand) likeTape() error {
+	if s.on == onTape {
+		return nil
+	}
+	b, err := s.double()
+	if err != nil {
+		return err
+	}
+	tape, err := s.fresh(onTape)
+	if err != nil {
+		return err
+	}
+	return agree(b, tape, 1e-12)
+}
+
+// rounds compares float32 with float64, with a tolerance for divisions of values that nearly cancel.
+func (s stand) rounds() error {
+	single, err := s.single()
+	if err != nil {
+		return err
+	}
+	double, err := s.double()
+	if err != nil {
+		return err
+	}
+	return agree(single, double, 1e-4)
+}
+
+// batches are the numbers of images or rows in the trials.
+var batches = []int{1, 2, 5}
+
+// trials are a kit of laws for parts that run as graphs. C is a part in one trial: an input, a batch, a mode, a back end.
+// All laws of a trial share its compiled programs.
+type trials[T any, C fmt.Stringer] struct {
+	laws []trialLaw[C]
+	each func(fresh func() T, try func(c C)) error
+}
+
+// trialLaw is one law for a part in a trial.
+type trialLaw[C any] struct {
+	name   string
+	broken func(c C) error // nil when the part obeys
+}
+
+// Names implements [Kit].
+func (k trials[T, C]) Names() []string {
+	names := make([]string, len(k.laws))
+	for i, law := range k.laws {
+		names[i] = law.name
+	}
+	return names
+}
+
+// Judge implements [Kit]. For every law it returns the first failing trial; a part that cannot be run breaks all laws.
+func (k trials[T, C]) Judge(fresh func() T) map[string]error {
+	broken := map[string]error{}
+	err := k.each(fresh, func(c C) {
+		for _, law := range k.laws {
+			if broken[law.name] != nil {
+				continue
+			}
+			if err := law.broken(c); err != nil {
+				broken[law.name] = fmt.Errorf("%v: %w", c, err)
+			}
+		}
+	})
+	for _, law := range k.laws {
+		if err != nil {
+			broken[law.name] = err
+		}
+	}
+	return broken
+}
+
+// Set gives the setting of part, a pointer to a struct, whose TOML key is key that value. Embedded structs are searched
+// too.
+func Set(part any, key string, value any) error {
+	field, ok := setting(reflect.ValueOf(part).Elem(), key)
+	if !ok {
+		return fmt.Errorf("%T has no key %q", part, key)
+	}
+	v := reflect.ValueOf(value)
+	if t, ok := field.Addr().Interface().(interface{ FromTOML(any) error }); ok && v.Type() != field.Type() {
+		if v.CanInt() {
+			value = v.Int() // as TOML is read
+		}
+		return t.FromTOML(value)
+	}
+	if v.Type().AssignableTo(field.Type()) {
+		field.Set(v)
+		return nil
+	}
+	if v.Kind() != field.Kind() && !(v.CanInt() && field.CanFloat()) {
+		return fmt.Errorf("%T: %s: got %T, want %s", part, key, value, field.Type())
+	}
+	field.Set(v.Convert(field.Type()))
+	return nil
+}
+
+func setting(part reflect.Value, key string) (reflect.Value, bool) {
+	for i := range part.NumField() {
+		f := part.Type().Field(i)
+		if f.Tag.Get("toml") == key {
+			return part.Field(i), true
+		}
+		if f.Anonymous && f.Type.Kind() == reflect.Struct {
+			if v, ok := setting(part.Field(i), key); ok {
+				return v, true
+			}
+		}
+	}
+	return reflect.Value{}, false
 }

@@ -1,11 +1,145 @@
 package engine
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"tessera/engine/ir"
+	"tessera/internal/volume"
 )
+
+// fold computes values that are known before the first step: arithmetic on constants, reshapes of reshapes, broadcasts of
+// broadcasts and reductions of broadcast values. Constants are rounded to T after every operation, as a run would.
+func fold[T ir.Float](m *module) bool {
+	return m.rebuild(func(v *ir.Value) *ir.Value {
+		switch o := v.Op.(type) {
+		case ir.Reshape:
+			return foldReshape(v)
+		case ir.Broadcast:
+			return foldBroadcast(v)
+		case ir.Pointwise:
+			return foldPointwise[T](v, o)
+		case ir.Reduction:
+			return foldReduction[T](v, o)
+		}
+		return v
+	})
+}
+
+func foldReshape(v *ir.Value) *ir.Value {
+	a := v.Args[0]
+	if slices.Equal(a.Shape, v.Shape) {
+		return a
+	}
+	switch o := a.Op.(type) {
+	case ir.Reshape:
+		return ir.Reshaped(a.Args[0], v.Shape)
+	case ir.Constant:
+		if volume.Of(v.Shape) == 1 {
+			return &ir.Value{Op: o, Shape: v.Shape}
+		}
+	case ir.Broadcast:
+		if _, ok := ir.ConstantOf(a); ok || volume.Of(a.Args[0].Shape) == 1 {
+			return ir.Broadcasted(a.Args[0], v.Shape)
+		}
+	}
+	return v
+}
+
+func foldBroadcast(v *ir.Value) *ir.Value {
+	a := v.Args[0]
+	if slices.Equal(a.Shape, v.Shape) {
+		return a
+	}
+	if _, ok := a.Op.(ir.Broadcast); ok && (len(a.Args[0].Shape) == len(v.Shape) || volume.Of(a.Args[0].Shape) == 1) {
+		return ir.Broadcasted(a.Args[0], v.Shape)
+	}
+	return v
+}
+
+// foldPointwise evaluates a primitive whose args are all constants.
+func foldPointwise[T ir.Float](v *ir.Value, o ir.Pointwise) *ir.Value {
+	p, ok := o.F.(ir.Primitive)
+	if !ok {
+		return v
+	}
+	var x [2]float64
+	for i, a := range v.Args {
+		if x[i], ok = ir.ConstantOf(a); !ok {
+			return v
+		}
+	}
+	return ir.Uniform(float64(T(p.Eval(x[0], x[1]))), v.Shape)
+}
+
+// foldReduction evaluates the fold of a constant.
+func foldReduction[T ir.Float](v *ir.Value, o ir.Reduction) *ir.Value {
+	c, ok := ir.ConstantOf(v.Args[0])
+	if !ok {
+		return v
+	}
+	if o.F == ir.Sum {
+		c = float64(T(c * float64(volume.Of(v.Args[0].Shape)/max(volume.Of(v.Shape), 1))))
+	}
+	return ir.Uniform(c, v.Shape)
+}
+
+// merge makes equal operations on equal args one value (common subexpressions), and reports whether there were any. Opaque
+// ops are left alone: they may keep state.
+func merge(m *module) bool {
+	seen := map[string]*ir.Value{}
+	number := map[*ir.Value]int{}
+	return m.rebuild(func(v *ir.Value) *ir.Value {
+		if _, ok := v.Op.(ir.Foreign); ok {
+			return v
+		}
+		key := mergeKey(v, number)
+		if first, ok := seen[key]; ok {
+			return first
+		}
+		seen[key] = v
+		return v
+	})
+}
+
+// mergeKey identifies an operation, its shape and its args. The args of sums and products are sorted by first occurrence, so
+// a+b and b+a are one value.
+func mergeKey(v *ir.Value, number map[*ir.Value]int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%T %v %v%s", v.Op, v.Op, v.Shape, identity(v.Op))
+	ids := make([]int, len(v.Args))
+	for i, a := range v.Args {
+		if _, ok := number[a]; !ok {
+			number[a] = len(number)
+		}
+		ids[i] = number[a]
+	}
+	if p, ok := v.Op.(ir.Pointwise); ok && (p.F == ir.Add || p.F == ir.Mul) && ids[0] > ids[1] {
+		ids[0], ids[1] = ids[1], ids[0]
+	}
+	if l, ok := v.Op.(ir.Leaf); ok {
+		fmt.Fprintf(&b, " %d", l.Index)
+	}
+	fmt.Fprintf(&b, " %v", ids)
+	return b.String()
+}
+
+// identity distinguishes ops with equal texts: the text of an op need not have every attribute, but its hash must.
+func identity(o ir.Op) string {
+	switch o := o.(type) {
+	case ir.Pointwise:
+		if f, ok := o.F.(ir.Elementwise); ok {
+			return fmt.Sprintf(" op %x", f.Hashcode())
+		}
+	case ir.Blockwise:
+		return fmt.Sprintf(" op %x", o.Kernel.Hashcode())
+	case ir.Unitwise:
+		return fmt.Sprintf(" op %x", o.Kernel.Hashcode())
+	}
+	return ""
+}
 
 // rewrite applies algebraic rules that save work, and reports whether any applied. Each rule keeps the value up to
 // rounding; T is the precision in which the plan holds constants.
