@@ -76,10 +76,7 @@ func TestListShowsOnePart(t *testing.T) {
 
 func TestNamesStayInTheirLine(t *testing.T) {
 	b := newBench(t)
-	b.write("models.toml", "[model.\"a\\nb\"]\nencoder = [{ kind = \"dense\", units = 2 }]\n")
-	b.contains("list", b.must(0, "list", "models", "-f", "models.toml").stdout, "  a\\u000ab")
 	b.contains("eval", b.must(exitUsage, "eval", "x\ny").stderr, "tessera: x\\u000ay: no such folder\n")
-	b.contains("summary", b.must(0, "summary", "a\nb").stdout, "a\\u000ab\n")
 }
 
 func TestWordsOfOtherProgramsAreUnderstood(t *testing.T) {

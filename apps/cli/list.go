@@ -110,7 +110,7 @@ func only(all map[string]any, kinds, parts []string) (with []string, err error) 
 			if near := table.Suggest(part, slices.Concat(kinds, names)); strings.HasPrefix(near, "did you mean") {
 				return nil, usagef("unknown %q: %s", part, near)
 			}
-			return nil, usagef("unknown %q: want a kind (%s) or the name of a part", part, strings.Join(kinds, ", "))
+			return nil, usagef("unknown %q, want %s, or the name of a part", part, strings.Join(kinds, ", "))
 		}
 	}
 	return with, nil

@@ -182,7 +182,11 @@ func pace(r train.Progress) string {
 func (p *progress) within(width int, r train.Progress) string {
 	pieces := p.pieces(r)
 	line := spelled(strings.Join(pieces, ""))
-	for _, least := range []int{1, 5, 4, 3, 2} { // terms, images/s, negative weights, sparsity, error
+	order := []int{1, 5, 4, 3, 2} // terms, images/s, negative weights, sparsity, error
+	if p.terminal == nil {        // lines that are kept: the terms matter more than the speed
+		order = []int{5, 4, 1, 3, 2}
+	}
+	for _, least := range order {
 		if utf8.RuneCountInString(line) < width {
 			return line
 		}
