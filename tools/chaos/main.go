@@ -67,6 +67,9 @@ func (o *options) prepare() (err error) {
 			return err
 		}
 	}
+	if o.dir, err = filepath.Abs(o.dir); err != nil {
+		return err
+	}
 	if o.tessera == "" {
 		o.tessera = filepath.Join(o.dir, "tessera")
 		if err := build(o.tessera, ""); err != nil {
