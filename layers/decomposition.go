@@ -44,8 +44,8 @@ func (d *Decomposition) OutputShape(in []int) ([]int, error) {
 	if len(in) != 2 && len(in) != 3 {
 		return nil, fmt.Errorf("got an input of shape %v, want images: (height, width) or (height, width, channels)", in)
 	}
-	if d.Levels > morph.MostLevels {
-		return nil, part.KeyErrorf("levels", "got %d, want at most %d", d.Levels, morph.MostLevels)
+	if d.Levels > morph.MaxLevels {
+		return nil, part.KeyErrorf("levels", "got %d, want at most %d", d.Levels, morph.MaxLevels)
 	}
 	return []int{in[0], in[1], channels(in) * d.of(morph.PADO).Groups()}, nil
 }
