@@ -6,9 +6,9 @@ import (
 )
 
 // Box keeps every weight in an interval: the projection argmin ||v-w|| over min <= v <= max, which is
-// v = min(max(w, Min), Max). The bounds are those rounded to float32. Equal bounds hold every weight at one value.
+// v = min(max(w, Min), Max). The bounds are rounded to float32. Equal bounds fix every weight at one value.
 //
-// The default, [0,1], is the set of grey-level images: the atoms of a max-plus decoder.
+// The default, [0,1], is the range of grey-level images, such as the atoms of a max-plus decoder.
 type Box struct {
 	Min float64 `toml:"min" doc:"smallest value of a weight"`
 	Max float64 `toml:"max" doc:"largest value of a weight; not below min"`
@@ -19,7 +19,7 @@ func init() {
 		func() Constraint { return &Box{Min: 0, Max: 1} })
 }
 
-// Check refuses bounds that leave no value.
+// Check returns an error if no value lies within the bounds.
 func (b *Box) Check() error {
 	if !(b.Min <= b.Max) {
 		return part.KeyErrorf("min", "got %v, want at most max = %v", b.Min, b.Max)

@@ -1,19 +1,21 @@
-// Package constraints is the vocabulary of projections: one file per feasible set, each stating its argmin problem.
+// Package constraints contains the constraints of parameters. A [Constraint] projects a parameter onto a feasible set, once
+// before the first step and after every optimizer step. Each constraint is one file, which states its argmin problem.
 //
-// A constraint is w -> w', applied once before the first step and after every optimizer step. A new one is one new file with
-// one call of Registry.Register; the law tests (feasible, idempotent, nearest point) include it automatically.
+// A new constraint needs only a new file with one call of Registry.Register; the law tests (feasible, idempotent, nearest
+// point) include it automatically.
 //
-// Several constraints on one parameter are projected in the order of their declaration. A set that bounds rows applies to:
+// Several constraints on one parameter are applied in the order of their declaration. A set that bounds rows applies to:
 //
-//   - the rows of a parameter of two axes: of a dense weight (inputs, units) all weights of one input, in a decoder an atom;
-//   - the indices of the last axis of a parameter of three or more axes: of a conv2d weight (kernel, kernel_width, channels,
-//     filters) all weights of one filter, of a conv2d_transpose weight (kernel, kernel_width, filters, channels) what one
-//     channel of the input draws, of the position embedding of images one channel at all positions;
+//   - the rows of a parameter of two axes: for a dense weight (inputs, units) all weights of one input, which in a decoder are
+//     an atom;
+//   - the indices of the last axis of a parameter of three or more axes: for a conv2d weight (kernel, kernel_width, channels,
+//     filters) all weights of one filter, for a conv2d_transpose weight (kernel, kernel_width, filters, channels) all weights
+//     of one input channel, for the position embedding of images one channel at all positions;
 //   - a parameter of fewer axes as one row.
 //
-// Project gets a parameter of three or more axes as the matrix whose rows these are.
+// Project receives a parameter of three or more axes as the matrix of these rows.
 //
-// NaN stays NaN: a diverged weight must stop the run, not be projected away.
+// NaN stays NaN, because a diverged weight must stop the run.
 package constraints
 
 import (
@@ -25,29 +27,31 @@ import (
 
 // Constraint projects a parameter onto a feasible set.
 type Constraint interface {
-	// Project replaces w, of that shape, row-major, by the nearest point of the feasible set. It is idempotent to the bit.
-	// Training calls it with at most two axes, see the package; a [Pointwise] one gets the shape as it is.
+	// Project replaces w, a row-major array of that shape, by the nearest point of the feasible set. It is idempotent to the
+	// bit. Training calls it with at most two axes, as the package comment describes, but passes the original shape to a
+	// [Pointwise] constraint.
 	Project(w []float32, shape []int)
-	// Violation is the distance of w from the feasible set: the largest amount by which a weight or a row breaks its bound,
-	// 0 in the set, and NaN when w holds a NaN. After Project it is at most float32's rounding of the bound.
+	// Violation returns the distance of w from the feasible set: the largest amount by which a weight or a row exceeds its
+	// bound, 0 in the set, and NaN if w contains NaN. After Project it is at most float32's rounding of the bound.
 	Violation(w []float32, shape []int) float64
 }
 
-// Pointwise is implemented by constraints whose Project treats every element separately. Any part of a parameter can then be
-// projected alone (shape is ignored): the engine fuses these with the optimizer's pass.
+// Pointwise is implemented by constraints whose Project treats every element separately and ignores the shape. Any part of a
+// parameter can then be projected alone: the engine fuses the projection with the optimizer's update.
 type Pointwise interface {
 	Constraint
+	// Pointwise marks the constraint; it is never called.
 	Pointwise()
 }
 
-// Registry holds every constraint.
+// Registry contains every constraint.
 var Registry = part.New[Constraint]("constraint")
 
-// rounding is float32's relative rounding. A row whose length is that near to its bound is left as it is: scaling it
-// again would only move its last bits, and projecting twice would differ from projecting once.
+// rounding is float32's relative rounding. A row whose length is that close to its bound is not changed: scaling it again would
+// only change its last bits, and projecting twice would differ from projecting once.
 const rounding = 1.0 / (1 << 23)
 
-// rows yields the rows of the first axis of w; fewer than two axes are one row.
+// rows yields the rows of w, the slices of its first axis. A parameter of fewer than two axes is one row.
 func rows(w []float32, shape []int) iter.Seq[[]float32] {
 	return func(yield func([]float32) bool) {
 		size := len(w)

@@ -8,15 +8,15 @@ import (
 	"tessera/kernel"
 )
 
-// Orthogonal keeps the rows (atoms) of a parameter orthonormal: the projection argmin ||V-W|| over V V' = I. Where there are
-// more rows than values in a row, the columns are orthonormal instead. V is the orthogonal factor of the polar decomposition of
-// W: with the singular values S of W = P S Q it is P Q. Vectors without length, and those that depend on others, take new
+// Orthogonal keeps the rows (atoms) of a parameter orthonormal: the projection argmin ||V-W|| over V V' = I. If there are more
+// rows than values in a row, the columns are orthonormal instead. V is the orthogonal factor of the polar decomposition of W:
+// for the singular value decomposition W = P S Q it is P Q. Zero vectors, and vectors that depend linearly on others, get new
 // directions: all of these points are equally near.
 //
-// After a training step W is nearly orthonormal: the iteration of Newton and Schulz, W <- (3 W - W W' W)/2, converges in a few
-// rounds of 4 k² n operations, for k rows of n values. Elsewhere rotations of pairs of rows make W orthogonal (the one-sided
-// method of Jacobi), their lengths become 1, and the rotations are undone, which takes some hundred times as long. All of it is
-// in float64. Sources: Schönemann, A generalized solution of the orthogonal Procrustes problem, 1966; Björck and Bowie, An
+// After a training step W is nearly orthonormal: the Newton-Schulz iteration, W <- (3 W - W W' W)/2, converges in a few rounds
+// of 4 k² n operations, for k rows of n values. Otherwise rotations of pairs of rows make W orthogonal (the one-sided Jacobi
+// method), the rows are scaled to norm 1, and the rotations are undone. This takes about a hundred times as long. All
+// computations are in float64. Sources: Schönemann, A generalized solution of the orthogonal Procrustes problem, 1966; Björck and Bowie, An
 // iterative algorithm for computing the best estimate of an orthogonal matrix, 1971; Hestenes, Inversion of matrices by
 // biorthogonalization and related results, 1958.
 type Orthogonal struct{}
@@ -25,7 +25,7 @@ func init() {
 	Registry.Register("orthogonal", "orthonormal rows, or columns: w <- the orthogonal factor of its polar decomposition", func() Constraint { return &Orthogonal{} })
 }
 
-// frame holds the vectors of a parameter in float64: k of length n.
+// frame contains the k vectors of length n of a parameter, in float64.
 type frame struct {
 	k, n    int
 	byRow   bool
@@ -52,7 +52,7 @@ func (f *frame) load(w []float32, shape []int) {
 	}
 }
 
-// place is the place of element i of the parameter.
+// place is the index in vectors of element i of the parameter.
 func (f *frame) place(i int) int {
 	if f.byRow {
 		return i
@@ -62,7 +62,7 @@ func (f *frame) place(i int) int {
 
 func (f *frame) vector(i int) []float64 { return f.vectors[i*f.n:][:f.n] }
 
-// violation is the largest difference of a product of two vectors from that of orthonormal ones.
+// violation is the largest difference between an inner product of two vectors and that of orthonormal vectors.
 func (f *frame) violation() float64 {
 	worst := 0.0
 	for i := range f.k {
@@ -100,7 +100,7 @@ func (Orthogonal) Project(w []float32, shape []int) {
 	}
 }
 
-// distance computes the gram matrix, and the largest element and the Euclidean norm of its difference from the identity.
+// distance computes the Gram matrix. It returns the largest element and the Euclidean norm of its difference from the identity.
 func (f *frame) distance() (worst, norm float64) {
 	f.gram = slices.Grow(f.gram[:0], f.k*f.k)[:f.k*f.k]
 	kernel.Float64().Gemm(false, true, f.k, f.k, f.n, 1, f.vectors, f.n, f.vectors, f.n, 0, f.gram, f.k)
@@ -172,7 +172,7 @@ func (f *frame) orthogonalise() {
 	}
 }
 
-// normalise gives all vectors the length 1. Those that are nearly 0 beside the longest become new directions.
+// normalise scales all vectors to norm 1. Vectors that are nearly 0 compared with the longest one get new directions.
 func (f *frame) normalise() {
 	longest := 0.0
 	for i := range f.k {
@@ -194,7 +194,8 @@ func (f *frame) normalise() {
 	}
 }
 
-// complete makes vector i the part of an axis that is orthogonal to all other vectors, or 0 if nearly nothing is left of it.
+// complete sets vector i to the normalised component of an axis that is orthogonal to all other vectors, or to 0 if this
+// component is nearly 0.
 func (f *frame) complete(i, axis int) {
 	v := f.vector(i)
 	clear(v)
@@ -210,7 +211,7 @@ func (f *frame) complete(i, axis int) {
 			}
 		}
 	}
-	if l := inner(v, v); l > 0.25/float64(f.n) { // the parts of all axes add up to at least 1: one is left that has more
+	if l := inner(v, v); l > 0.25/float64(f.n) { // the squared components of all axes add up to at least 1, so one axis exceeds this bound
 		stretch(v, 1/math.Sqrt(l))
 	} else {
 		clear(v)

@@ -3,10 +3,11 @@ package constraints
 import "math"
 
 // Simplex keeps every row (atom) non-negative with a given sum: the projection argmin ||v-w|| over v >= 0, sum of v = Sum, row
-// by row, which is v = max(w - t, 0) with the threshold t that gives the sum.
+// by row, which is v = max(w - t, 0) with the threshold t that yields the sum.
 //
-// t rises from the mean excess of the entries that can be positive; entries below t are left out, until none is. The entries
-// are taken relative to the largest one, so that weights of any size lose no digits. Sources: Duchi, Shalev-Shwartz, Singer
+// The threshold is iterated: t is the excess of the sum of the remaining entries divided by their number, then entries below t
+// are removed, until none remains to be removed. Entries are taken relative to the largest one, so that weights of any size
+// lose no digits. Sources: Duchi, Shalev-Shwartz, Singer
 // and Chandra, Efficient projections onto the l1-ball for learning in high dimensions, 2008; the rounds are those of Michelot,
 // 1986, which need no sorting.
 type Simplex struct {
@@ -54,12 +55,12 @@ func (s *Simplex) threshold(row []float32, largest float64) float64 {
 // slack bounds the rounding of the sum of a projected row: half a unit of the last place of every value.
 func (s *Simplex) slack() float64 { return 0.51 * rounding * s.Sum }
 
-// Violation implements [Constraint]: the largest negative weight, or difference of a row's sum.
+// Violation implements [Constraint]: the size of the most negative weight or the largest error of a row's sum.
 func (s *Simplex) Violation(w []float32, shape []int) float64 {
 	return worstRow(w, shape, s.violation)
 }
 
-// violation is that of one row.
+// violation is the violation of one row.
 func (s *Simplex) violation(row []float32) float64 {
 	sum, below := 0.0, 0.0
 	for _, v := range row {

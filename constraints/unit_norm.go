@@ -5,7 +5,7 @@ import "math"
 // UnitNorm keeps every row (atom) at Euclidean norm 1: the projection argmin ||v-w|| over ||v|| = 1, row by row, which is v
 // = w / ||w||.
 //
-// All points of the sphere are equally near to a row of zeros. It becomes 1/sqrt(n) everywhere. This is deterministic and,
+// All points of the sphere are equally near to a row of zeros, so all its values become 1/sqrt(n). This is deterministic and,
 // like scaling, keeps a non-negative parameter non-negative: nonneg followed by unit_norm satisfies both.
 type UnitNorm struct{}
 

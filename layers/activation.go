@@ -6,8 +6,8 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
-// Activation is an elementwise layer without parameters (softmax works on rows). A name, as in `activation = "sigmoid"`,
-// means the activation with its default settings.
+// Activation is a layer without parameters that applies a function element by element, or to rows, as softmax does. A name, as
+// in `activation = "sigmoid"`, stands for the activation with its default settings.
 type Activation interface {
 	Layer
 	Ranged
@@ -58,7 +58,7 @@ func (n ActivationName) outputRange() Interval {
 	return activation.OutputRange(Everything)
 }
 
-// pointwise is embedded by activations: it keeps the shape and has no parameters.
+// pointwise is embedded by layers that preserve the shape and have no parameters.
 type pointwise struct{}
 
 func (pointwise) OutputShape(in []int) ([]int, error) { return in, nil }

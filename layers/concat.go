@@ -9,24 +9,24 @@ import (
 	"tessera/part"
 )
 
-// Concat is a block of layers with a skip connection that keeps both: the input followed by the block's output,
+// Concat is a block of layers with a skip connection that concatenates the input and the block's output,
 //
 //	y = (x, block(x))
 //
-// along the last axis: the channels of an image, whose height and width the block must keep, or the units of a vector. The
-// last axis of y is as long as those of x and block(x) together. An input (height, width) has one channel, and so have tokens:
-// reshape them to (tokens, 1, features) to join their features. A block that makes the image smaller and then larger again
-// is a U-Net; blocks in blocks give its levels. Parameters are named as those of [Residual]. Sources: Ronneberger, Fischer and
+// along the last axis: the channels of an image, whose height and width the block must preserve, or the units of a vector. An
+// input (height, width) has one channel. The same holds for tokens: reshape them to (tokens, 1, features) to concatenate their
+// features. A block that reduces the image and then enlarges it again is a U-Net; nested blocks are its levels. Parameters are
+// named like those of [Residual]. Sources: Ronneberger, Fischer and
 // Brox, U-Net, 2015; Huang, Liu, van der Maaten and Weinberger, Densely connected convolutional networks, 2017.
 type Concat struct {
 	Layers []Layer `toml:"layers" doc:"layers of the block, in order; the block must keep height and width" required:"true"`
 }
 
 func init() {
-	Registry.Register("concat", "a block of layers beside a skip connection, y = (x, block(x)) along channels or units", func() Layer { return &Concat{} })
+	Registry.Register("concat", "a block of layers with a skip connection, y = (x, block(x)) along channels or units", func() Layer { return &Concat{} })
 }
 
-// Check refuses an empty block.
+// Check returns an error for an empty block.
 func (l *Concat) Check() error {
 	if len(l.Layers) == 0 {
 		return part.KeyError{Key: "layers", Problem: "got none, want at least one layer"}
@@ -59,7 +59,7 @@ func (l *Concat) OutputShape(in []int) ([]int, error) {
 	return append(slices.Clone(x[:last]), x[last]+y[last]), nil
 }
 
-// withChannels is a shape whose last axis is the channels: an image (height, width) has one.
+// withChannels returns shape with an axis of channels: an image (height, width) has one channel.
 func withChannels(shape []int) []int {
 	if len(shape) == 2 {
 		return []int{shape[0], shape[1], 1}

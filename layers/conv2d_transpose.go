@@ -6,14 +6,14 @@ import (
 	"tessera/part"
 )
 
-// Conv2DTranspose enlarges images (height, width, channels). It is the transpose of a [Conv2D] with the same settings that
+// Conv2DTranspose enlarges images (height, width, channels). It is the transpose of a [Conv2D] that has the same settings and
 // reads `filters` channels. An image (height, width) has one channel. The output is (height', width', filters):
 //
 //	y(r,s,f) = activation( bias(f) + sum over i,j,u,v,c of x(i,j,c) weight(u,v,f,c) )
 //
-// where the sum runs over r = i stride + u dilation - top and s = j stride + v dilation - left, 0 <= u,v < kernel; kernel_width and
-// stride_width replace kernel and stride along the width. [Padding] crops the output: "same" gives height' = height stride and
-// crops an odd pixel at the end; "valid" and a number of pixels give height' = (height - 1) stride + dilation (kernel-1) + 1 - 2
+// summed over all indices with r = i stride + u dilation - top and s = j stride + v dilation - left, 0 <= u,v < kernel;
+// kernel_width and stride_width replace kernel and stride along the width. [Padding] crops the output: "same" gives height' =
+// height stride and crops an odd pixel at the end; "valid" and a number of pixels give height' = (height - 1) stride + dilation (kernel-1) + 1 - 2
 // pixels. With groups > 1 channels and filters are split into equal groups that are convolved separately. Parameters: weight
 // (kernel, kernel_width, filters/groups, channels), and bias (filters), which starts at 0.
 type Conv2DTranspose struct{ Filtering }

@@ -18,8 +18,8 @@ import (
 //
 // The state low and gain, of shape (channels), starts at 0 and 1. Before its first step a run sets it from the training
 // images: low is a channel's minimum and 1/gain its range. Each channel of the training images then has the range [0,1]; a
-// constant channel becomes 0. All other images, test images included, are rescaled by the same numbers: the code of an
-// image does not depend on other images. (The study rescaled test images by the range of the test images.)
+// constant channel becomes 0. All other images, including test images, are rescaled by the same numbers: the code of an
+// image does not depend on other images. (The study rescaled test images by their own range.)
 //
 // Source of the defaults: the study's experiments on additive morphological decompositions, 5 levels, radii 1, 2, ..., 5.
 type Decomposition struct {
@@ -44,8 +44,8 @@ func (d *Decomposition) OutputShape(in []int) ([]int, error) {
 	if len(in) != 2 && len(in) != 3 {
 		return nil, fmt.Errorf("got an input of shape %v, want images: (height, width) or (height, width, channels)", in)
 	}
-	if d.Levels > morph.MostLevels {
-		return nil, part.KeyErrorf("levels", "got %d, want at most %d", d.Levels, morph.MostLevels)
+	if d.Levels > morph.MaxLevels {
+		return nil, part.KeyErrorf("levels", "got %d, want at most %d", d.Levels, morph.MaxLevels)
 	}
 	return []int{in[0], in[1], channels(in) * d.of(morph.PADO).Groups()}, nil
 }
@@ -115,7 +115,7 @@ type linear[T ops.Float] struct {
 	pool sync.Pool
 }
 
-// workspace is the memory of one goroutine for one image.
+// workspace contains the buffers of one goroutine.
 type workspace[T ops.Float] struct {
 	*morph.Decomposer
 	levels  []T
@@ -131,7 +131,7 @@ func (l *linear[T]) space() *workspace[T] {
 	return &workspace[T]{d, make([]T, n), make([]int32, n)}
 }
 
-// value writes the channels of an image, in the precision of package morph.
+// value writes the channels of an image to dst, in the precision of package morph.
 func value(l *linear[float32], dst, image []float32) {
 	w := l.space()
 	defer l.pool.Put(w)
@@ -139,8 +139,8 @@ func value(l *linear[float32], dst, image []float32) {
 	morph.Combine(l.of, channels(l.in), dst, image, w.levels)
 }
 
-// push writes the channels of v. Each value of a level comes from the same pixel as for the image; for v = image the
-// channels are the image's.
+// push writes the channels of v to dst. Each value of a level comes from the same pixel as for the image; for v = image these
+// are the image's channels.
 func (l *linear[T]) push(dst, image, v []T) {
 	w := l.space()
 	defer l.pool.Put(w)

@@ -9,7 +9,7 @@ import (
 
 // One level more than an int holds would be a negative number of channels.
 func TestADecompositionHasABoundedNumberOfLevels(t *testing.T) {
-	for _, levels := range []int{morph.MostLevels + 1, 1 << 62, math.MaxInt - 1, math.MaxInt} {
+	for _, levels := range []int{morph.MaxLevels + 1, 1 << 62, math.MaxInt - 1, math.MaxInt} {
 		for _, original := range []bool{false, true} {
 			d := Decomposition{Levels: levels, Radius: 1, Step: 1, Original: original}
 			for name, l := range map[string]Layer{"pado": &PADO{d}, "amd": &AMD{d}} {

@@ -4,8 +4,8 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
-// In training, Dropout sets each value to 0 with probability rate and divides the others by 1 - rate: the expected output
-// is the input. Srivastava et al., Dropout, JMLR 15 (2014), in its inverted form.
+// Dropout sets each value to 0 with probability rate in training and divides the others by 1 - rate: the expected output is
+// the input. Srivastava et al., Dropout, JMLR 15 (2014), in its inverted form.
 type Dropout struct {
 	pointwise
 	Rate float64 `toml:"rate" want:"in [0,1)" doc:"probability that a value is dropped"`

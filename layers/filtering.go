@@ -28,8 +28,8 @@ func usualFiltering() Filtering {
 		Init: &GlorotUniform{}}
 }
 
-// fitting checks the settings for images of shape in. It returns the image's shape and those fields of the geometry that
-// both directions share. It also bounds the settings in more.
+// fitting checks the settings, and the bounds of more, for images of shape in. It returns the image's shape and those fields of
+// the geometry that both directions have in common.
 func (f *Filtering) fitting(in []int, more ...count) (g ops.Convolution, image [3]int, err error) {
 	g = ops.Convolution{Kernel: f.Kernel, Stride: f.Stride, Dilation: f.Dilation, Groups: f.Groups}
 	if image, err = imageOf(in); err != nil {
@@ -70,10 +70,10 @@ func (f *Filtering) reach() (rows, columns int) {
 	return (f.Kernel-1)*f.Dilation + 1, (f.kernelWidth()-1)*f.Dilation + 1
 }
 
-// filtered is the geometry of a layer's filters over images of shape in.
+// filtered returns the geometry of a layer's filters for images of shape in.
 type filtered func(in []int) (ops.Convolution, error)
 
-// parameters are the filters and their biases.
+// parameters lists the filters and their biases.
 func (f *Filtering) parameters(in []int, geometry filtered) []Parameter {
 	g, err := geometry(in)
 	if err != nil {

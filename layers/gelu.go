@@ -5,8 +5,8 @@ import (
 	"tessera/ops"
 )
 
-// Gelu is the Gaussian error linear unit, y = x P(x), where P is the distribution function of N(0,1): exact, without the
-// approximation by tanh. Hendrycks and Gimpel, Gaussian Error Linear Units, 2016.
+// Gelu is the Gaussian error linear unit, y = x P(x), where P is the distribution function of N(0,1). It is exact: it does not
+// use the approximation by tanh. Hendrycks and Gimpel, Gaussian Error Linear Units, 2016.
 type Gelu struct{ pointwise }
 
 func init() {
@@ -28,7 +28,7 @@ const lowestGelu = -0.17
 // OutputRange implements [Ranged].
 func (Gelu) OutputRange(in Interval) Interval { return selfGated(in, lowestGelu) }
 
-// selfGated is the range of x f(x) with 0 <= f <= 1 and that lower bound.
+// selfGated is the range of x f(x) with 0 <= f <= 1 and lower bound lowest.
 func selfGated(in Interval, lowest float64) Interval {
 	if in.Low >= 0 {
 		lowest = 0

@@ -5,8 +5,8 @@ import (
 	"tessera/ops"
 )
 
-// GlobalPool turns an image (height, width, channels) or (height, width) into the vector of the means of its channels, or of
-// their maxima. Lin, Chen and Yan, Network in network, 2013; PyTorch's AdaptiveAvgPool2d(1) and AdaptiveMaxPool2d(1).
+// GlobalPool maps an image (height, width, channels) or (height, width) to the vector of the means, or the maxima, of its
+// channels. Lin, Chen and Yan, Network in network, 2013; PyTorch's AdaptiveAvgPool2d(1) and AdaptiveMaxPool2d(1).
 type GlobalPool struct {
 	Value string `toml:"value" oneof:"mean max" doc:"value of a channel"`
 }
@@ -15,7 +15,7 @@ func init() {
 	Registry.Register("global_pool", "the mean, or the maximum, of every channel of an image", func() Layer { return &GlobalPool{Value: "mean"} })
 }
 
-// geometry describes one window over the whole image. Pooling ignores what the window covers beyond the edge.
+// geometry describes one window over the entire image. Pooling ignores the part of the window beyond the edge.
 func (g *GlobalPool) geometry(in []int) (ops.Pooling, error) {
 	image, err := imageOf(in)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"tessera/ops"
 )
 
-// HardSigmoid is a sigmoid of three lines, y = min(max(x/6 + 1/2, 0), 1): PyTorch's. Courbariaux, Bengio and David,
-// BinaryConnect, 2015, have it with other slopes.
+// HardSigmoid is a piecewise linear sigmoid, y = min(max(x/6 + 1/2, 0), 1), as in PyTorch. Courbariaux, Bengio and David,
+// BinaryConnect, 2015, use another slope.
 type HardSigmoid struct{ pointwise }
 
 func init() {

@@ -3,8 +3,10 @@ package layers
 import (
 	"cmp"
 	"fmt"
+	"math/rand/v2"
 
 	"gorgonia.org/gorgonia"
+
 	"tessera/internal/volume"
 	"tessera/ops"
 	"tessera/part"
@@ -34,13 +36,13 @@ func resized(in []int, out [3]int) []int {
 	return append(shape, in[2:]...)
 }
 
-// count is a setting that must be >= 1.
+// count is the key and the value of a setting that must be >= 1.
 type count struct {
 	key   string
 	value int
 }
 
-// positive reports the first count that is < 1.
+// positive returns an error for the first count that is < 1.
 func positive(counts []count) error {
 	for _, c := range counts {
 		if c.value < 1 {
@@ -50,11 +52,11 @@ func positive(counts []count) error {
 	return nil
 }
 
-// longestSide bounds the side of an image in pixels. A longer one is probably a typo, and would overflow.
+// longestSide is the maximum side of an image in pixels. A longer side is probably a typo and would overflow.
 const longestSide = 1 << 24
 
-// bounded reports the first count that is too large for images of that shape and that kernel: multiplied by a side of
-// either, it exceeds longestSide.
+// bounded returns an error for the first count that is too large: multiplied by the longest side of the image and the kernel,
+// it exceeds longestSide.
 func bounded(image [3]int, kernel int, counts []count) error {
 	for _, c := range counts {
 		if c.value > longestSide/max(image[0], image[1], kernel) {
@@ -64,7 +66,7 @@ func bounded(image [3]int, kernel int, counts []count) error {
 	return nil
 }
 
-// mostWindows bounds the values that a convolution copies of one image: 1 GiB in float32.
+// mostWindows is the maximum number of values that a convolution copies for one image: 1 GiB in float32.
 const mostWindows = 1 << 28
 
 // boundedWindows returns an error if the copied windows of one image hold too many values.
@@ -78,8 +80,8 @@ func boundedWindows(g ops.Convolution) error {
 	return nil
 }
 
-// onImages applies an op on tensors (batch, height, width, channels) to x, the images of shape in, and returns its result
-// with the shape out.
+// onImages applies an op on tensors (batch, height, width, channels) to x, a batch of images of shape image, and reshapes every
+// result to out.
 func onImages(x *gorgonia.Node, image [3]int, out []int, f func(images *gorgonia.Node) (*gorgonia.Node, error)) (*gorgonia.Node, error) {
 	var c ops.Chain
 	images := c.Reshape(x, x.Shape()[0], image[0], image[1], image[2])
@@ -148,7 +150,7 @@ func (p Padding) TOML() any {
 	return p.Pixels
 }
 
-// along returns the output's length and the padding before the input along one axis of length in, for windows that span
+// along returns the length of the output and the padding before the input along an axis of length in, for windows that span
 // reach pixels. The length is < 1 if no window fits.
 func (p Padding) along(in, reach, stride int) (out, before int) {
 	if p.Same {
@@ -162,12 +164,56 @@ func (p Padding) along(in, reach, stride int) (out, before int) {
 	return slack/stride + 1, p.Pixels
 }
 
-// back is along for the transposed convolution: a convolution of out values with that padding gives in values. For "same"
-// out is the longest such axis.
+// back is the inverse of along, for the transposed convolution: a convolution of out values with that padding has in outputs.
+// For "same" it returns the largest such out.
 func (p Padding) back(in, reach, stride int) (out, before int) {
 	if p.Same {
 		out = in * stride
 		return out, max((in-1)*stride+reach-out, 0) / 2
 	}
 	return (in-1)*stride + reach - 2*p.Pixels, p.Pixels
+}
+
+// tokensOf interprets a shape as tokens: the last axis holds the features of a token, the other axes index the tokens. A
+// vector is one token; the tokens of an image (height, width) are its rows, of an image with channels its pixels.
+func tokensOf(shape []int) (tokens, features int) {
+	features = shape[len(shape)-1]
+	return volume.Of(shape) / features, features
+}
+
+// mapTokens returns x (tokens, features) W, plus bias unless that is nil.
+func mapTokens(c *ops.Chain, x, weight, bias *gorgonia.Node) *gorgonia.Node {
+	y := c.MatMul(x, weight)
+	if bias == nil {
+		return y
+	}
+	return c.AddRow(y, bias)
+}
+
+// scaleAndShift declares the parameters of a normalisation of n channels.
+func scaleAndShift(n int) []Parameter {
+	return []Parameter{
+		{Name: "scale", Shape: []int{n}, Init: &Constant{Value: 1}, FanIn: 1, FanOut: 1},
+		{Name: "shift", Shape: []int{n}, Init: &Constant{Value: 0}, FanIn: 1, FanOut: 1},
+	}
+}
+
+// scaledAndShifted applies scale and shift to normalised values y.
+func scaledAndShifted(s Scope, y *gorgonia.Node) (*gorgonia.Node, error) {
+	var c ops.Chain
+	return addChannels(&c, mulChannels(&c, y, s.Parameter("scale")), s.Parameter("shift")), c.Err()
+}
+
+// maskSampler draws 0 with probability drop and keep otherwise.
+type maskSampler struct{ drop, keep float64 }
+
+// Sample implements [ops.Sampler].
+func (m maskSampler) Sample(dst []float32, r *rand.Rand) {
+	keep := float32(m.keep)
+	for i := range dst {
+		dst[i] = keep
+		if r.Float64() < m.drop {
+			dst[i] = 0
+		}
+	}
 }

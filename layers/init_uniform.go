@@ -16,7 +16,7 @@ func init() {
 	Inits.Register("uniform", "U(low, high)", func() Init { return &Uniform{Low: -0.05, High: 0.05} })
 }
 
-// Check reports limits in the wrong order.
+// Check returns an error if high < low.
 func (u *Uniform) Check() error {
 	if u.High < u.Low {
 		return part.KeyErrorf("high", "got %v, want >= low (%v)", u.High, u.Low)

@@ -1,18 +1,20 @@
-// Package layers contains the layers and activations of encoders and decoders: one file per layer with its formula, its
-// settings and their defaults.
+// Package layers contains the layers and activations of encoders and decoders. A [Layer] is one file with its formula, its
+// settings and their defaults, and so is an [Init], a rule for initial values.
 //
-// A new layer is one new file with one call of Registry.Register; config, `tessera list`, the gradient check and the law
-// tests find it in the registry. Gradients come from automatic differentiation only: a layer never implements its
-// derivative.
+// A new layer needs only a new file with one call of Registry.Register: config, `tessera list`, the gradient check and the law
+// tests find it in the registry. Gradients come from automatic differentiation: a layer does not implement its derivative.
 package layers
 
 import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 
 	"gorgonia.org/gorgonia"
+
 	"tessera/ops"
 	"tessera/part"
 )
@@ -22,13 +24,13 @@ import (
 type Layer interface {
 	// OutputShape returns the shape of one output for one input of shape in, or an error if the shape does not fit.
 	OutputShape(in []int) ([]int, error)
-	// Parameters lists the layer's parameters for inputs of shape in, in a fixed order; nil if it has none.
+	// Parameters lists the parameters for inputs of shape in, in a fixed order; nil if the layer has none.
 	Parameters(in []int) []Parameter
 	// Apply adds the layer's expression to the graph of x, whose first axis is the batch.
 	Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error)
 }
 
-// Registry holds every layer, activations included.
+// Registry contains every layer, including activations.
 var Registry = part.New[Layer]("layer")
 
 // SizeKey is the key of the number of outputs of a [Sized] layer.
@@ -65,13 +67,13 @@ func Names(list []Parameter) []string {
 	return names
 }
 
-// Borrower is implemented by layers that use a parameter of an earlier stack. A layer of the decoder can borrow from the encoder, a
-// layer of a head from the encoder and the decoder.
+// Borrower is implemented by layers that use a parameter of an earlier stack. A layer of the decoder can borrow from the
+// encoder, a layer of a head from the encoder and the decoder.
 type Borrower interface {
 	Layer
-	// Borrows returns the path of that parameter.
+	// Borrows returns the path of the borrowed parameter.
 	Borrows() string
-	// Lend sets the shape of that parameter, nil if it does not exist. It is called before all other methods.
+	// Lend sets the shape of the borrowed parameter, nil if it does not exist. It is called before all other methods.
 	Lend(shape []int)
 }
 
@@ -79,23 +81,23 @@ type Borrower interface {
 type Scope interface {
 	// Parameter returns the node of a declared parameter.
 	Parameter(name string) *gorgonia.Node
-	// Update makes every training step assign the value of a node to a declared parameter with State. The assignment
-	// happens after the step's gradients are computed: the graph itself reads the old value. Update has no effect at
+	// Update makes every training step assign the value of a node to a declared parameter with State. The assignment takes
+	// place after the gradients of the step are computed, so the graph itself reads the old value. Update has no effect at
 	// inference.
 	Update(name string, value *gorgonia.Node)
-	// Noise returns an input node of that shape (batch included). s draws its values from the run's random stream at every
-	// training step.
+	// Noise returns an input node of that shape, which includes the batch. s draws its values from the run's random stream at
+	// every training step.
 	Noise(s ops.Sampler, shape ...int) *gorgonia.Node
 	// Training reports whether the graph is built for training; noise layers are the identity otherwise.
 	Training() bool
-	// Frozen reports whether names is not empty and all parameters with these names are frozen.
+	// Frozen reports whether all parameters with these names are frozen. It is false for no names.
 	Frozen(names ...string) bool
 }
 
 // Shifting is implemented by layers that may add a learned bias to every unit or channel of their outputs.
 type Shifting interface {
 	Layer
-	// AddsBias reports whether a bias is the last thing that the layer adds: it has one, and its activation is linear.
+	// AddsBias reports whether the layer has a bias and a linear activation, so that the bias is added last.
 	AddsBias() bool
 }
 
@@ -118,7 +120,7 @@ func IsNoisy(l Layer) bool {
 type Expanding interface {
 	// Largest is the number of values of the largest intermediate tensor for one input of a valid shape in.
 	Largest(in []int) int
-	// Expands describes that tensor and how to make it smaller, for an error message.
+	// Expands describes that tensor, and how to make it smaller, for an error message.
 	Expands(in []int) (what, advice string)
 }
 
@@ -134,10 +136,11 @@ func (i Interval) Within(o Interval) bool { return i.Low >= o.Low && i.High <= o
 // Ranged is implemented by layers with bounded outputs; all others map into [Everything]. Sparsity targets and cross
 // entropies use it to check that their inputs are probabilities.
 type Ranged interface {
+	// OutputRange returns an interval that contains all outputs for inputs in the interval in.
 	OutputRange(in Interval) Interval
 }
 
-// OutputRange returns the interval that l maps values of in into.
+// OutputRange returns an interval that contains the outputs of l for inputs in the interval in.
 func OutputRange(l Layer, in Interval) Interval {
 	if r, ok := l.(Ranged); ok {
 		return r.OutputRange(in)
@@ -153,9 +156,9 @@ type Block interface {
 	Inner() []Layer
 }
 
-// InnerError is the error of a layer in a block.
+// InnerError reports an invalid layer in a block.
 type InnerError struct {
-	Index int
+	Index int // of the layer in the block
 	Err   error
 }
 
@@ -202,7 +205,7 @@ func applyStack(kind string, block []Layer, s Scope, x *gorgonia.Node) (*gorgoni
 	y := x
 	for i, l := range block {
 		inner := innerScope{Scope: s, index: i}
-		if _, block := l.(Block); !block { // each of its layers decides by its own parameters
+		if _, block := l.(Block); !block { // each of its layers depends on its own parameters
 			inner.parameters = l.Parameters(y.Shape()[1:])
 		}
 		var err error
@@ -213,7 +216,39 @@ func applyStack(kind string, block []Layer, s Scope, x *gorgonia.Node) (*gorgoni
 	return y, nil
 }
 
-// stackRange is the range of the values of a block.
+// innerScope is the Scope of a layer in a block.
+type innerScope struct {
+	Scope
+	index      int
+	parameters []Parameter // of the layer; nil for a block
+}
+
+// Parameter implements [Scope].
+func (s innerScope) Parameter(name string) *gorgonia.Node {
+	return s.Scope.Parameter(innerName(s.index, name))
+}
+
+// Update implements [Scope].
+func (s innerScope) Update(name string, value *gorgonia.Node) {
+	s.Scope.Update(innerName(s.index, name), value)
+}
+
+// Training implements [Scope]. A frozen layer runs in inference mode, independently of the other layers of the block.
+func (s innerScope) Training() bool { return s.Scope.Training() && !s.Frozen(Names(s.parameters)...) }
+
+// Frozen implements [Scope].
+func (s innerScope) Frozen(names ...string) bool {
+	inner := make([]string, len(names))
+	for i, name := range names {
+		inner[i] = innerName(s.index, name)
+	}
+	return s.Scope.Frozen(inner...)
+}
+
+// innerName is the name of a parameter of the i-th layer in a block.
+func innerName(i int, name string) string { return strconv.Itoa(i) + "." + name }
+
+// stackRange is the output range of the layers of a block.
 func stackRange(block []Layer, in Interval) Interval {
 	for _, l := range block {
 		if l == nil {
@@ -230,7 +265,33 @@ type Preparing interface {
 	Layer
 	// Preparation describes the fixed function. A hook recognises it by its type.
 	Preparation() any
-	// Rest applies the remaining computation to the result of the fixed function, which has the shape that OutputShape
-	// returns.
+	// Rest applies the remaining computation to the result of the fixed function. The shape of the result is that of
+	// OutputShape.
 	Rest(s Scope, prepared *gorgonia.Node) (*gorgonia.Node, error)
 }
+
+// Init draws the initial values of a parameter. In models.toml it is a name (`init = "he_normal"`) or a table (`init = {
+// kind = "normal", stddev = 0.05 }`).
+type Init interface {
+	// Fill sets every element of w; fanIn and fanOut are the numbers of inputs and outputs of a unit.
+	Fill(w []float32, fanIn, fanOut int, r *rand.Rand)
+}
+
+// MatrixInit is implemented by initialisations of matrices. The columns of a parameter are the indices of its last axis.
+type MatrixInit interface {
+	Init
+	// FillMatrix sets every element of w, a matrix with that number of columns.
+	FillMatrix(w []float32, columns int, r *rand.Rand)
+}
+
+// Fill sets w to the initial values of the parameter.
+func (p Parameter) Fill(w []float32, r *rand.Rand) {
+	if m, ok := p.Init.(MatrixInit); ok && len(p.Shape) > 1 {
+		m.FillMatrix(w, p.Shape[len(p.Shape)-1], r)
+		return
+	}
+	p.Init.Fill(w, p.FanIn, p.FanOut, r)
+}
+
+// Inits contains every initialisation.
+var Inits = part.New[Init]("init")

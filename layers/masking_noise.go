@@ -2,8 +2,8 @@ package layers
 
 import "gorgonia.org/gorgonia"
 
-// In training, MaskingNoise sets each value to 0 with probability rate and keeps the others. Source: Vincent et al.,
-// Stacked Denoising Autoencoders, JMLR 11 (2010).
+// MaskingNoise sets each value to 0 with probability rate in training and keeps the others. Source: Vincent et al., Stacked
+// Denoising Autoencoders, JMLR 11 (2010).
 type MaskingNoise struct {
 	pointwise
 	Rate float64 `toml:"rate" want:"in [0,1)" doc:"probability that a value is set to 0"`

@@ -10,7 +10,7 @@ import (
 
 // Patches cuts an image (height, width) or (height, width, channels) into adjacent square patches. The output is a sequence
 // of tokens (height/size * width/size, size*size*channels). Patches are ordered row by row, and so are the pixels of a
-// patch, with channels last. A token_dense layer after it computes the embeddings of the patches.
+// patch, with channels last. A token_dense layer can then compute the embeddings of the patches.
 type Patches struct {
 	Size int `toml:"size" want:"> 0" doc:"height and width of a patch; must divide those of the image"`
 }

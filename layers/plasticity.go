@@ -17,7 +17,7 @@ import (
 //
 //	d = rate (1 - (2 + 1/mean) h + h² / mean),  b <- b + mean of d,  a <- a + rate/a + mean of g d
 //
-// The rule brings the activations of every unit near an exponential distribution with that mean. Gradients flow to the
+// The rule makes the distribution of every unit's activations approximately exponential with that mean. Gradients flow to the
 // input as through any sigmoid. State, of shape (units) or (channels): gain and bias. Triesch, A Gradient Rule for the
 // Plasticity of a Neuron's Intrinsic Excitability, 2005; Lemme, Reinhart and Steil, Online Learning and Generalization of
 // Parts-based Image Representations by Non-negative Sparse Autoencoders, 2012, with online updates, one image at a time.

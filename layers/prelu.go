@@ -9,7 +9,7 @@ import (
 //
 //	y = x for x > 0 and a x elsewhere
 //
-// Parameter: slope, (units) or (channels). Penalties of weights and decay draw the slope to 0, as they do biases. He, Zhang,
+// Parameter: slope, (units) or (channels). Weight penalties and weight decay also shrink the slope, as they do biases. He, Zhang,
 // Ren and Sun, Delving Deep into Rectifiers, 2015; PyTorch's PReLU with num_parameters = units.
 type PRelu struct {
 	Slope float64 `toml:"slope" doc:"initial slope for negative values"`

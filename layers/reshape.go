@@ -9,7 +9,7 @@ import (
 	"tessera/part"
 )
 
-// Reshape changes the shape of every input to another one of equal size and keeps the order of the values.
+// Reshape changes the shape of every input to another one of equal size and preserves the order of the values.
 type Reshape struct {
 	Shape []int `toml:"shape" want:"> 0" doc:"shape of one output, without the batch axis" required:"true"`
 }

@@ -3,14 +3,13 @@ package layers
 import (
 	"fmt"
 	"slices"
-	"strconv"
 
 	"gorgonia.org/gorgonia"
 	"tessera/ops"
 	"tessera/part"
 )
 
-// Residual is a block of layers with a skip connection, y = x + block(x). The block must keep the shape. Its layers are
+// Residual is a block of layers with a skip connection, y = x + block(x). The block must preserve the shape. Its layers are
 // declared like the layers of an encoder. The names of their parameters start with the layer's index in the block:
 // "0.weight" is the weight of its first layer. Source: He, Zhang, Ren and Sun, Deep Residual Learning for Image
 // Recognition, 2015.
@@ -22,7 +21,7 @@ func init() {
 	Registry.Register("residual", "a block of layers with a skip connection, y = x + block(x)", func() Layer { return &Residual{} })
 }
 
-// Check refuses an empty block.
+// Check returns an error for an empty block.
 func (r *Residual) Check() error {
 	if len(r.Layers) == 0 {
 		return part.KeyError{Key: "layers", Problem: "got none, want at least one layer"}
@@ -74,35 +73,3 @@ func (r *Residual) OutputRange(in Interval) Interval {
 	out := stackRange(r.Layers, in)
 	return Interval{in.Low + out.Low, in.High + out.High}
 }
-
-// innerScope is the Scope of a layer in a block.
-type innerScope struct {
-	Scope
-	index      int
-	parameters []Parameter // of the layer; none of a block
-}
-
-// Parameter implements [Scope].
-func (s innerScope) Parameter(name string) *gorgonia.Node {
-	return s.Scope.Parameter(innerName(s.index, name))
-}
-
-// Update implements [Scope].
-func (s innerScope) Update(name string, value *gorgonia.Node) {
-	s.Scope.Update(innerName(s.index, name), value)
-}
-
-// Training implements [Scope]. A frozen layer runs in inference mode, independently of the other layers of the block.
-func (s innerScope) Training() bool { return s.Scope.Training() && !s.Frozen(Names(s.parameters)...) }
-
-// Frozen implements [Scope].
-func (s innerScope) Frozen(names ...string) bool {
-	inner := make([]string, len(names))
-	for i, name := range names {
-		inner[i] = innerName(s.index, name)
-	}
-	return s.Scope.Frozen(inner...)
-}
-
-// innerName is the name of a parameter of the i-th layer in a block.
-func innerName(i int, name string) string { return strconv.Itoa(i) + "." + name }

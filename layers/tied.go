@@ -9,7 +9,7 @@ import (
 )
 
 // Tied multiplies the flattened input h by the transpose of a weight W (inputs, units) of the encoder, y = activation(h Wᵀ
-// + b). The columns of W are its atoms. Its only parameter is b of shape (inputs), which starts at 0. Its weight,
+// + b). The columns of W are the atoms. The only parameter is b of shape (inputs), which starts at 0. The layer's weight,
 // "decoder.0.weight", is an alias of Wᵀ, with the atoms as rows. Losses and constraints may name either; the gradients of
 // both layers add up. A glob that matches both names selects W once, in the encoder's layout.
 type Tied struct {
@@ -17,7 +17,7 @@ type Tied struct {
 	Activation ActivationName `toml:"activation" doc:"activation function, with its default settings"`
 	Bias       bool           `toml:"bias" doc:"learn a bias for every output"`
 
-	lent []int // the shape of the encoder's weight
+	lent []int // shape of the encoder's weight
 }
 
 func init() {

@@ -8,7 +8,7 @@ import (
 	"tessera/part"
 )
 
-// TokenDense applies the same dense layer to every token of an input. [Dense] flattens the tokens into one vector instead.
+// TokenDense applies the same dense layer to every token of an input, whereas [Dense] flattens the tokens into one vector.
 //
 //	y(t) = activation(x(t) W + b)
 //

@@ -7,8 +7,8 @@ import (
 )
 
 // TopK keeps the k largest values along the last axis of every input and sets the others to 0; of equal values it keeps the
-// first ones. After a relu, codes have at most k active units. Gradients reach the kept values only. Makhzani and Frey,
-// k-Sparse Autoencoders, 2013, who keep more values when they encode than in training; here both keep k.
+// first ones. After a relu, codes have at most k active units. Gradients flow only to the kept values. Makhzani and Frey,
+// k-Sparse Autoencoders, 2013; they keep more values for encoding than in training, here it is k in both cases.
 type TopK struct {
 	K int `toml:"k" want:"> 0" doc:"number of values that are kept"`
 }

@@ -16,9 +16,9 @@ import (
 //	y(t)   = max(0, z(t) - step_size_t (z(t) G - x W) / row - threshold_t),  G = Wᵀ W
 //	z(t+1) = y(t) + momentum_t (y(t) - y(t-1))
 //
-// element by element, where row holds the sums of the rows of |G|: with a step_size of 1, and no threshold or momentum, no
-// step raises the error. The code is y(steps). G and row are computed once per batch, x W once per image: a code costs
-// inputs·units + (steps-1) units² multiplications besides G.
+// element by element, where row contains the row sums of |G|: with a step_size of 1, and no threshold or momentum, no step
+// increases the error. The code is y(steps). G and row are computed once per batch, x W once per image: a code costs
+// inputs·units + (steps-1) units² multiplications in addition to G.
 //
 // Parameters: weight; step_size_1, ... of shape (units), which start at 1; threshold_1, ... (units), which start at 0 and
 // make codes sparse; and momentum_1, ... to steps-1, of shape (1), which start at the (t-1)/(t+2) of Nesterov's method.
@@ -33,7 +33,7 @@ type Unrolled struct {
 	Init  Init `toml:"init" doc:"initial values of the weights"`
 }
 
-// mostSteps bounds the number of steps: every step has its own parameters.
+// mostSteps is the maximum number of steps, because every step has parameters.
 const mostSteps = 1000
 
 func init() {
@@ -76,7 +76,7 @@ func (u *Unrolled) Parameters(in []int) []Parameter {
 	return list
 }
 
-// numbered is the name of a parameter of step t.
+// numbered returns the name of a parameter of step t.
 func numbered(name string, t int) string { return fmt.Sprintf("%s_%d", name, t) }
 
 // Apply implements [Layer].
@@ -106,7 +106,7 @@ func (u *Unrolled) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return y, c.Err()
 }
 
-// tiny keeps the size of a step finite for an atom of zeros.
+// tiny keeps the step size finite for an atom of zeros.
 const tiny = 1e-12
 
 // OutputRange implements [Ranged].

@@ -8,7 +8,7 @@ import (
 	"tessera/part"
 )
 
-// Upsample repeats every pixel of an image (height, width, channels) or (height, width), to a block of factor x factor:
+// Upsample repeats every pixel of an image (height, width, channels) or (height, width) as a block of factor x factor pixels:
 //
 //	y(i,j,c) = x(floor(i / factor), floor(j / factor), c)
 //

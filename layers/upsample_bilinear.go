@@ -6,7 +6,7 @@ import (
 )
 
 // UpsampleBilinear enlarges an image (height, width, channels) or (height, width) by linear interpolation between the centres
-// of pixels, along each axis: with the position s = (i + 1/2)/factor - 1/2 of pixel i, limited to the image,
+// of pixels along each axis. With the position s = (i + 1/2)/factor - 1/2 of pixel i, clipped to the image,
 //
 //	y(i) = (1 - t) x(floor(s)) + t x(floor(s) + 1),  t = s - floor(s)
 //
@@ -43,7 +43,7 @@ func (u *UpsampleBilinear) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, err
 	return c.Reshape(y, append([]int{x.Shape()[0]}, out...)...), c.Err()
 }
 
-// between interpolates between the centres of n pixels, at the centres of n*factor pixels.
+// between returns the filter that interpolates between the centres of n pixels at the centres of n*factor pixels.
 func between(n, factor int) []ops.Tap {
 	taps := make([]ops.Tap, n*factor)
 	for i := range taps {
@@ -58,5 +58,5 @@ func between(n, factor int) []ops.Tap {
 	return taps
 }
 
-// OutputRange implements [Ranged]. The weights of a pixel are not negative and add up to 1, but for rounding.
+// OutputRange implements [Ranged]. The weights of a pixel are non-negative and add up to 1 except for rounding.
 func (*UpsampleBilinear) OutputRange(in Interval) Interval { return in }

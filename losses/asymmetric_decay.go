@@ -7,8 +7,8 @@ import (
 	"tessera/ops"
 )
 
-// AsymmetricDecay decays negative weights fully and the others by a fraction alpha. With the default alpha = 0 it only
-// drives weights towards non-negativity. With phi = alpha for w >= 0 and phi = 1 for w < 0, it is the sum over the weights
+// AsymmetricDecay decays negative weights fully and the others by a fraction alpha. With the default alpha = 0 it drives
+// weights towards non-negativity only. With phi = alpha for w >= 0 and phi = 1 for w < 0, it is the sum over the weights
 // of one of these norms:
 //
 //	l2       phi w² / 2
@@ -18,8 +18,8 @@ import (
 //
 // The factor 1/2 of l2 is in the study's code but not in its text: for the text's lambda set the weight to 2 lambda. smooth
 // follows Ayinde and Zurada, Deep Learning of Constrained Autoencoders for Enhanced Understanding of Data, 2018. Its G
-// jumps by kappa/2 at 0, which has no effect on the gradient. The paper gives no values; the default kappa is the smallest
-// of its illustration. smooth does not use alpha; l2 and l1 do not use alpha1, alpha2 and kappa.
+// jumps by kappa/2 at 0, which has no effect on the gradient. The paper states no values; the default kappa is the smallest one
+// in its illustration. smooth does not use alpha; l2 and l1 do not use alpha1, alpha2 and kappa.
 type AsymmetricDecay struct {
 	onWeights
 	Alpha  float64 `toml:"alpha" want:"in [0,1]" doc:"decay of weights >= 0 relative to the others (l2, l1)"`
@@ -42,7 +42,7 @@ func (l *AsymmetricDecay) Build(v Values) (*gorgonia.Node, error) {
 		return overWeights(v, func(c *ops.Chain, w *gorgonia.Node) *gorgonia.Node {
 			return c.Scale(c.Sum(c.Mul(w, c.Ramp(w, l.Alpha, 1))), 0.5)
 		})
-	case "l1": // of -w: the derivative at 0 is then alpha's, and a weight projected to 0 stays there
+	case "l1": // of -w: the derivative at 0 is then alpha, so a weight projected to 0 stays there
 		return overWeights(v, func(c *ops.Chain, w *gorgonia.Node) *gorgonia.Node { return c.Sum(c.Ramp(c.Neg(w), 1, -l.Alpha)) })
 	case "smooth":
 		return overWeights(v, l.smooth)
@@ -51,7 +51,7 @@ func (l *AsymmetricDecay) Build(v Values) (*gorgonia.Node, error) {
 }
 
 // smooth writes both branches of G as one: with m = max(-w, 0) and s = min(m, kappa), s (m - s/2) / kappa is m²/(2 kappa)
-// up to kappa and m - kappa/2 above; For w < 0, G is larger by kappa/2.
+// up to kappa and m - kappa/2 above. For w < 0, G is larger by kappa/2.
 func (l *AsymmetricDecay) smooth(c *ops.Chain, weight *gorgonia.Node) *gorgonia.Node {
 	m := c.Ramp(c.Neg(weight), 1, 0)
 	s := c.Clip(m, 0, l.Kappa)

@@ -10,7 +10,7 @@ import (
 const epsilon = 1e-7
 
 // BCE is the binary cross entropy, the mean over pixels and batch of -(x log y + (1-x) log(1-y)), for outputs y and
-// targets x in [0,1]. y is clipped to [1e-7, 1-1e-7]; the gradient is 0 where the clip acts.
+// targets x in [0,1]. y is clipped to [1e-7, 1-1e-7]; the gradient of a clipped value is 0.
 type BCE struct{ onOutput }
 
 func init() {

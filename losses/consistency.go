@@ -5,8 +5,8 @@ import (
 	"tessera/ops"
 )
 
-// Consistency draws a value towards the teacher's value for the same images. It is the mean over images and units of (v -
-// v')², where v is the value that `on` names and v' the same value computed by the teacher, a moving average of the model.
+// Consistency penalises the distance of a value from the teacher's value for the same images. It is the mean over images and
+// units of (v - v')², where v is the value that `on` names and v' the same value computed by the teacher, a moving average of the model.
 // No gradient flows through v'. The teacher runs in inference mode, without noise and with running averages. The term thus
 // makes the model's value robust to the noise of its layers. [model.NAME.hook.teacher] declares the teacher.
 //

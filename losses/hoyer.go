@@ -13,7 +13,7 @@ import (
 //	sigma(h) = (sqrt(k) - |h|_1 / (|h|_2 + 1e-7)) / (sqrt(k) - 1 + 1e-7)
 //
 // is the sparseness of a code of k units: 0 if all units are equal, 1 if only one unit is non-zero. Hoyer, Non-negative
-// Matrix Factorization with Sparseness Constraints, JMLR 5 (2004). At an all-zero code the formula gives slightly more than
+// Matrix Factorization with Sparseness Constraints, JMLR 5 (2004). For an all-zero code the formula yields slightly more than
 // 1 and has no derivative; the gradient is defined as 0 there.
 type Hoyer struct {
 	onCode
@@ -46,7 +46,7 @@ func (l *Hoyer) Build(v Values) (*gorgonia.Node, error) {
 	return c.Mean(c.Abs(c.From(l.Target, sigma))), c.Err()
 }
 
-// sparseness returns sigma(h) of every image.
+// sparseness returns sigma(h) for every image.
 func sparseness(c *ops.Chain, v Values) *gorgonia.Node {
 	code := c.Do("on", v.On)
 	if c.Err() != nil {

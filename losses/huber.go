@@ -9,8 +9,8 @@ import (
 //
 //	d²/2 where |d| <= delta, and delta (|d| - delta/2) elsewhere
 //
-// It is PyTorch's HuberLoss. The default delta is smaller than there: with delta = 1 the errors of images in [0,1] would all
-// be squared. Source: Huber, Robust estimation of a location parameter, 1964.
+// It is PyTorch's HuberLoss with a smaller default delta: with PyTorch's delta = 1 all errors of images in [0,1] would be
+// squared. Source: Huber, Robust estimation of a location parameter, 1964.
 type Huber struct {
 	onOutput
 	Delta float64 `toml:"delta" want:"> 0" doc:"error from which the loss grows linearly"`

@@ -1,8 +1,8 @@
-// Package losses contains the terms of objectives. Each file holds one term: a symbolic Gorgonia expression with its
-// formula, source and defaults.
+// Package losses contains the terms of objectives. A [Loss] is one file with its formula, source and defaults; it builds an
+// expression. A [Weight] is the factor of a term: a constant or a schedule.
 //
-// A new term is one new file with one call of Registry.Register. [Loss.Reads] declares what the term reads; Build gets it
-// from [Values]. Gradients come from automatic differentiation only. The term's weight and the value that it is computed on
+// A new term needs only a new file with one call of Registry.Register. [Loss.Reads] declares its inputs; [Loss.Build] gets them
+// from [Values]. Gradients come from automatic differentiation. The weight of a term and the value that it is computed on
 // belong to the declaration in models.toml, not to the term.
 package losses
 
@@ -21,13 +21,13 @@ type Loss interface {
 	// On is the default of the key `on`: the name of a value ("output", "code", a head), [Atoms], or a glob over parameter
 	// paths for a term that reads parameters.
 	On() string
-	// Reads declares what the term is computed from. It depends only on the settings.
+	// Reads declares the inputs of the term. They depend only on the settings.
 	Reads() Reads
-	// Build returns the term, a scalar. It may use only those values of v that Reads declares.
+	// Build returns the term, a scalar. It may use only the values of v that Reads declares.
 	Build(v Values) (*gorgonia.Node, error)
 }
 
-// Registry holds every loss.
+// Registry contains every loss.
 var Registry = part.New[Loss]("loss")
 
 // The names of the values that a model may have in addition to its heads.
@@ -39,7 +39,7 @@ const (
 	Atoms = "atoms"
 )
 
-// Per is what a term is a mean or sum over. The laws of package laws verify it.
+// Per classifies how a term depends on the images of a batch. The tests of package laws verify the declaration.
 type Per int
 
 const (
@@ -54,13 +54,13 @@ const (
 	Parameter
 )
 
-// Reads is what a term is computed from.
+// Reads declares the inputs of a term.
 type Reads struct {
 	Per Per
 
 	On     bool // the value that `on` names
 	Unit   bool // that value must lie in [0,1]
-	Views  bool // that value, and those of Values, are computed from the two views, not from the images: (2 batch, values)
+	Views  bool // that value and Values are computed from the two views instead of the images: (2 batch, values)
 	Images bool // the images as targets: the value that `on` names must have the size of an image
 	Labels bool // the labels: the value that `on` names must have one unit for each class
 
@@ -98,8 +98,8 @@ type ShapeChecker interface {
 	CheckShape(shape []int) error
 }
 
-// Values gives a term what it is computed from. All values have the batch as their first axis. Methods return an error for
-// values that the model does not have and for values that the term does not declare in [Reads].
+// Values provides the inputs of a term. All values have the batch as their first axis. Methods return an error for values that
+// the model does not have and for values that the term does not declare in [Reads].
 type Values interface {
 	// On returns the value that `on` names, (batch, units), or (2 batch, units) if it is computed from the views.
 	On() (*gorgonia.Node, error)
@@ -144,8 +144,8 @@ type Dictionary struct {
 	Decode func(atoms *gorgonia.Node) (*gorgonia.Node, error)
 }
 
-// Build builds the term l on the named value, from v. It is an error if the term requests something from v that it does not
-// declare in [Reads], or if it returns no node.
+// Build builds the term l on the named value from v. It returns an error if the term requests an input that it does not declare
+// in [Reads], or returns no node.
 func Build(l Loss, on string, v Values) (*gorgonia.Node, error) {
 	n, err := l.Build(&declared{v, l.Reads(), on})
 	if err == nil && n == nil {
@@ -154,14 +154,14 @@ func Build(l Loss, on string, v Values) (*gorgonia.Node, error) {
 	return n, err
 }
 
-// declared restricts Values to what a term declares.
+// declared restricts Values to the declared inputs of a term.
 type declared struct {
 	values Values
 	reads  Reads
 	on     string
 }
 
-// undeclared is the error of a term that requests something it does not declare.
+// undeclared returns the error for a term that requests an undeclared input.
 func undeclared(what string) error { return fmt.Errorf("it does not declare that it reads %s", what) }
 
 // On implements [Values].
@@ -236,6 +236,15 @@ func (d *declared) Encoding() (*Encoding, error) {
 	return d.values.Encoding()
 }
 
+// onOutput is embedded by the terms that compare the output with the images, as a mean over the images.
+type onOutput struct{}
+
+// On implements [Loss].
+func (onOutput) On() string { return Output }
+
+// Reads implements [Loss].
+func (onOutput) Reads() Reads { return Reads{On: true, Images: true} }
+
 // onCode is embedded by penalties of the code that are means over the images.
 type onCode struct{}
 
@@ -251,14 +260,14 @@ type meanActivation struct{ onCode }
 // Reads implements [Loss].
 func (meanActivation) Reads() Reads { return Reads{Per: Means, On: true} }
 
-// Targeted is embedded by the penalties that draw each unit's mean activation over the batch, t_j, towards a target p. They
-// are sums over the units: the gradient of one unit does not depend on the number of units.
+// Targeted is embedded by the penalties for the distance of each unit's mean activation over the batch, t_j, from a target p.
+// They are sums over the units, so the gradient of a unit does not depend on the number of units.
 type Targeted struct {
 	meanActivation
 	Target float64 `toml:"target" doc:"p, the target mean activation of every unit"`
 }
 
-// fromTarget returns p - t, one value per unit.
+// fromTarget returns p - t, with one value per unit.
 func (l Targeted) fromTarget(c *ops.Chain, v Values) *gorgonia.Node {
 	return c.From(l.Target, c.Mean(c.Do("on", v.On), 0))
 }
@@ -271,3 +280,26 @@ func (onAtoms) On() string { return Atoms }
 
 // Reads implements [Loss].
 func (onAtoms) Reads() Reads { return Reads{Atoms: true} }
+
+// onWeights is embedded by the penalties of parameters.
+type onWeights struct{}
+
+// On implements [Loss].
+func (onWeights) On() string { return "decoder.*.weight" }
+
+// Reads implements [Loss].
+func (onWeights) Reads() Reads { return Reads{Per: Parameter} }
+
+// overWeights sums a scalar over the parameters that match `on`.
+func overWeights(v Values, one func(c *ops.Chain, w *gorgonia.Node) *gorgonia.Node) (sum *gorgonia.Node, err error) {
+	weights, err := v.Weights()
+	var c ops.Chain
+	for _, w := range weights {
+		if term := one(&c, w); sum == nil {
+			sum = term
+		} else {
+			sum = c.Add(sum, term)
+		}
+	}
+	return sum, errors.Join(err, c.Err())
+}

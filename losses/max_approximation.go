@@ -15,8 +15,8 @@ import (
 //	(sigma(H psi(W) + b) - psi(x))²
 //
 // with the images x, the code H, the atoms W and bias b of the decoder's last layer with weights, and the later layers
-// sigma. psi is not applied to the bias. The gradient flows through psi and drives the atoms apart: a dilation of a sum
-// equals the sum of the dilations only where the supports are disjoint or grow at the same pixels.
+// sigma. psi is not applied to the bias. The gradient flows through psi and separates the atoms: a dilation of a sum equals
+// the sum of the dilations only where the supports are disjoint or grow at the same pixels.
 //
 // Source: Ponchon, Velasco-Forero, Blusseau, Angulo and Bloch, Part-based Approximations for Morphological Operators using
 // Asymmetric Auto-encoders, ISMM 2019. The paper only evaluates the measure; this term minimises it.
@@ -33,7 +33,7 @@ func init() {
 	})
 }
 
-// CheckShape implements [ShapeChecker]: images are (height, width) or (height, width, channels), and no smaller than the element.
+// CheckShape implements [ShapeChecker]: images are (height, width) or (height, width, channels), and the element must fit.
 func (l *MaxApproximation) CheckShape(shape []int) error {
 	if len(shape) != 2 && len(shape) != 3 {
 		return fmt.Errorf("images of shape %v have no neighbouring pixels: want (height, width) or (height, width, channels)", shape)
@@ -44,7 +44,7 @@ func (l *MaxApproximation) CheckShape(shape []int) error {
 	return l.checkElement(max(shape[0], shape[1]))
 }
 
-// checkElement reports rows that are no element, and an element that reaches further than most.
+// checkElement returns an error for invalid rows and for an element that extends further than most pixels.
 func (l *MaxApproximation) checkElement(most int) error {
 	if l.Element.IsDisk() {
 		return nil

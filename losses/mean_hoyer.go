@@ -6,8 +6,8 @@ import (
 )
 
 // MeanHoyer is (s - mean over images of sigma(h))², where s is the target and sigma the sparseness of a code as in [Hoyer].
-// Only the mean is held to the target: images that need more units may have more. A weight that rises to a large one brings
-// the mean as near to the target as the batches allow, whatever the data set. Hoyer, Non-negative Matrix Factorization with
+// Only the mean must meet the target: images that need more units may use more. A weight that rises to a large value brings the
+// mean as close to the target as the batches allow, for any data set. Hoyer, Non-negative Matrix Factorization with
 // Sparseness Constraints, JMLR 5 (2004); the quadratic penalty of a constraint, with a rising weight: Nocedal and Wright,
 // Numerical Optimization, 2006, section 17.1.
 type MeanHoyer struct {

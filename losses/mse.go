@@ -5,15 +5,6 @@ import (
 	"tessera/ops"
 )
 
-// onOutput is embedded by the terms that compare the output with the images, as a mean over the images.
-type onOutput struct{}
-
-// On implements [Loss].
-func (onOutput) On() string { return Output }
-
-// Reads implements [Loss].
-func (onOutput) Reads() Reads { return Reads{On: true, Images: true} }
-
 // MSE is the mean over pixels and batch of (output - target)².
 type MSE struct{ onOutput }
 

@@ -1,11 +1,10 @@
 package losses
 
-// Adaptive is a weight that follows the values of its term during training with mini-batches. The first step has the weight
+// Adaptive is a weight that adapts to the values of its term during training with mini-batches. The weight of the first step is
 // At(0).
 type Adaptive interface {
 	Weight
-	// Next returns the weight of the next step from the weight of a step and the value of the term at that step, without
-	// the weight.
+	// Next returns the weight of the next step from the weight of a step and the unweighted value of the term at that step.
 	Next(weight, value float64) float64
 }
 
@@ -13,12 +12,12 @@ type Adaptive interface {
 //
 //	weight <- max(weight + rate (value - limit), 1e-9)
 //
-// with the value of the term on the batch. The weight rises while the term is above the limit and falls while it is below,
-// so that the term ends at the limit or, if it is below without the weight, anywhere below. The noise of single batches
-// averages out, unlike that of a penalty with a large weight. The rate should be so small that the weight needs an epoch or
-// more: with a large one it oscillates.
+// with the value of the term on the batch. The weight rises while the term is above the limit and falls while it is below. The
+// term thus converges to the limit, or stays below it if it is below without the weight. The noise of single batches averages
+// out, unlike for a penalty with a large weight. The rate should be so small that the weight needs an epoch or more to
+// converge; with a larger rate it oscillates.
 //
-// Evaluations outside of the training use From. Sources: Arrow, Hurwicz and Uzawa, Studies in Linear and Non-linear
+// Evaluations outside of training use From. Sources: Arrow, Hurwicz and Uzawa, Studies in Linear and Non-linear
 // Programming, 1958; Platt and Barr, Constrained Differential Optimization, NIPS 1987.
 type Multiplier struct {
 	From  float64 `toml:"from" want:"> 0" doc:"weight at the beginning"`
@@ -40,5 +39,5 @@ func (m *Multiplier) Next(weight, value float64) float64 {
 	return max(weight+m.Rate*(value-m.Limit), smallest)
 }
 
-// smallest keeps the weight positive: the value of a term is its share of the loss divided by the weight.
+// smallest keeps the weight positive, because the value of a term is its contribution to the loss divided by the weight.
 const smallest = 1e-9

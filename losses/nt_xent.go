@@ -13,7 +13,7 @@ import (
 //
 //	-log( exp(s_ij / T) / sum over k != i of exp(s_ik / T) ),  s_ij = z_i z_j / (|z_i| |z_j|)
 //
-// where j is the partner of i. A value with a norm below 1e-12 has no direction: its similarities and its derivative are 0.
+// where j is the partner of i. For a value with a norm below 1e-12 the similarities and the derivative are defined as 0.
 // Source: Chen, Kornblith, Norouzi and Hinton, A Simple Framework for Contrastive Learning of Visual Representations, ICML
 // 2020.
 type NTXent struct {

@@ -14,8 +14,8 @@ import (
 //	1 - mean of (2 m_x m_y + c1) (2 s_xy + c2) / ((m_x² + m_y² + c1) (s_x² + s_y² + c2))
 //
 // with the means m, variances s² and covariance s_xy in a Gaussian window of `window` x `window` pixels, c1 = 0.01² and c2 =
-// 0.03², for values in [0,1]. Only windows inside the image count. In an image that is smaller than the window, the window
-// is the largest odd number of pixels that fits.
+// 0.03², for values in [0,1]. Only windows inside the image count. For an image that is smaller than the window, the window
+// size is the largest odd number of pixels that fits.
 //
 // Source: Wang, Bovik, Sheikh and Simoncelli, Image quality assessment: from error visibility to structural similarity,
 // 2004. The window, sigma and constants are theirs; scikit-image computes the same with gaussian_weights = True and
@@ -82,7 +82,7 @@ func (l *SSIM) Build(v Values) (*gorgonia.Node, error) {
 	return c.From(1, c.Mean(c.Div(above, below))), c.Err()
 }
 
-// window returns the filter with Gaussian weights for images of that shape.
+// window returns the Gaussian filter for images of that shape.
 func (l *SSIM) window(shape []int) ops.Separable {
 	s := ops.Separable{In: [3]int{1, 1, 1}}
 	copy(s.In[:], shape)
@@ -96,7 +96,7 @@ func (l *SSIM) window(shape []int) ops.Separable {
 	return s
 }
 
-// gaussian returns the weights of a Gaussian at size pixels, with the sum 1.
+// gaussian returns the weights of a Gaussian window of size pixels, with sum 1.
 func gaussian(size int, sigma float64) []float64 {
 	weights, sum := make([]float64, size), 0.0
 	for i := range weights {

@@ -8,7 +8,7 @@ import (
 
 // Weight is the factor of a term during training: a number, [Constant], or a schedule.
 type Weight interface {
-	// At returns the weight after that number of epochs. The number may be a fraction; +Inf is the end.
+	// At returns the weight after a number of epochs, which may be a fraction; +Inf is the end of training.
 	At(epoch float64) float64
 }
 
@@ -27,7 +27,7 @@ func init() {
 // At implements [Weight].
 func (c *Constant) At(float64) float64 { return c.Value }
 
-// Between is embedded by the schedules between two weights. To has no default: a struct literal with To 0 falls to 0.
+// Between is embedded by the schedules between two weights. To has no default, so a struct literal without To decreases to 0.
 type Between struct {
 	From   float64 `toml:"from" want:">= 0" doc:"weight at the beginning"`
 	To     float64 `toml:"to" want:">= 0" required:"true" doc:"weight at the end and afterwards"`

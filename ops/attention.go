@@ -11,8 +11,8 @@ import (
 )
 
 // Attention is the geometry of multi-head attention over sequences of tokens (batch, Tokens, Features), whose features are
-// split equally between the heads. The two ops below are the matrix products of every sequence and head. They are linear in
-// each input and each other's derivatives: they can be differentiated any number of times.
+// split equally between the heads. [Attention.Scores] and [Attention.Mix] are the matrix products of every sequence and head.
+// They are linear in each input and are each other's derivatives, so they can be differentiated any number of times.
 type Attention struct {
 	Tokens   int
 	Features int
@@ -64,8 +64,8 @@ func (a Attention) Scores(x, y *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(x, y)
 }
 
-// Mix returns the sums of the tokens of x (batch, Tokens, Features) with weights p (batch, Heads, Tokens, Tokens); head h
-// has the features d:
+// Mix returns the sums of the tokens of x (batch, Tokens, Features) with weights p (batch, Heads, Tokens, Tokens), for the
+// features d of every head h:
 //
 //	z(b,i,d) = sum over j of p(b,h,i,j) x(b,j,d)
 func (a Attention) Mix(p, x *gorgonia.Node) (*gorgonia.Node, error) {
@@ -106,7 +106,7 @@ func (a Attention) mix(p, x *gorgonia.Node, transposed bool) (*gorgonia.Node, er
 func (a Attention) sequence() tensor.Shape { return tensor.Shape{a.Tokens, a.Features} }
 func (a Attention) pairs() tensor.Shape    { return tensor.Shape{a.Heads, a.Tokens, a.Tokens} }
 
-// fits returns an error for a node of another shape than (batch) and want.
+// fits returns an error unless the shape of x is (batch) followed by want.
 func (a Attention) fits(x *gorgonia.Node, want tensor.Shape) error {
 	if s := x.Shape(); len(s) != len(want)+1 || !s[1:].Eq(want) {
 		return fmt.Errorf("attention: got shape %v, want (batch) and %v", s, want)
@@ -114,12 +114,12 @@ func (a Attention) fits(x *gorgonia.Node, want tensor.Shape) error {
 	return nil
 }
 
-// work is the multiplications and additions of a batch.
+// work is the number of multiplications and additions for a batch.
 func (a Attention) work(batch int) float64 {
 	return 2 * float64(batch*a.Tokens*a.Tokens) * float64(a.Features)
 }
 
-// attentionScores computes the scores of sequences [from, to).
+// attentionScores returns the kernel that computes the scores of sequences [from, to).
 func attentionScores[T Float](a Attention, kernels func() *vector.Set[T]) units[T] {
 	t, f, d := a.Tokens, a.Features, a.Features/a.Heads
 	return func(dst []T, in [][]T, _ []T, from, to int) {
@@ -133,7 +133,7 @@ func attentionScores[T Float](a Attention, kernels func() *vector.Set[T]) units[
 	}
 }
 
-// attentionMix computes the mixed tokens of sequences [from, to).
+// attentionMix returns the kernel that computes the weighted sums of sequences [from, to).
 func attentionMix[T Float](a Attention, transposed bool, kernels func() *vector.Set[T]) units[T] {
 	t, f, d := a.Tokens, a.Features, a.Features/a.Heads
 	return func(dst []T, in [][]T, _ []T, from, to int) {

@@ -1,13 +1,17 @@
-// Package ops builds the expressions of layers and losses. Most parts need only a [Chain], which writes a formula as nested
-// calls and collects the first error:
+// Package ops builds the expressions of layers and losses. Most layers and losses need only a [Chain], which writes a formula
+// as nested calls and collects the first error:
 //
 //	var c ops.Chain
 //	return c.Mean(c.Square(c.Sub(output, target))), c.Err()
 //
-// The functions add single nodes that Gorgonia lacks. A new op is a [Blockwise] (independent blocks of elements), a [Unitwise]
-// (independent parts of the output) or, with [Each], a function of single images: its kernel and its derivative.
+// Functions such as [Softmax] add single nodes that Gorgonia lacks. [Convolution], [Pooling], [Attention], [Patching] and
+// [Separable] describe a geometry; their methods add the nodes. [Gradient] differentiates an expression.
 //
-// The types whose names end in Op are specs: exporters recognise an op by the type of its spec.
+// A new op consists of its kernels and its derivative. Declare it as a [Blockwise] if blocks of its elements are independent,
+// as a [Unitwise] if larger parts of its output are, or with [Each] if it is a function of single images.
+//
+// The types whose names end in Op are only needed by exporters. They are the specs of the ops: the type of its spec identifies
+// an op.
 package ops
 
 import (
@@ -16,6 +20,9 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+
+	"tessera/engine/ir"
+	"tessera/engine/ir/fromgraph"
 )
 
 // Chain collects the first error of a sequence of graph-building calls, so that a formula reads as one:
@@ -26,7 +33,7 @@ import (
 // After an error every call returns nil and does nothing. The zero value is ready for use.
 type Chain struct{ err error }
 
-// Err returns the first error met.
+// Err returns the first error.
 func (c *Chain) Err() error { return c.err }
 
 // Do runs f unless an earlier call failed; name describes f in the error.
@@ -53,7 +60,7 @@ func (c *Chain) binary(name string, f binary, a, b *gorgonia.Node) *gorgonia.Nod
 	return c.Do(name, func() (*gorgonia.Node, error) { return f(a, b) })
 }
 
-// Add returns a + b, for equal shapes or a scalar and a tensor; so do Sub, Mul and Div, element by element.
+// Add returns a + b, element by element. As in Sub, Mul and Div, the shapes are equal or one operand is a scalar.
 func (c *Chain) Add(a, b *gorgonia.Node) *gorgonia.Node { return c.binary("add", gorgonia.Add, a, b) }
 
 // Sub returns a - b.
@@ -89,7 +96,7 @@ func (c *Chain) MulRow(x, row *gorgonia.Node) *gorgonia.Node {
 	return c.Do("mul row", func() (*gorgonia.Node, error) { return gorgonia.BroadcastHadamardProd(x, row, nil, []byte{0}) })
 }
 
-// Tile is [Tile]; once adds no node.
+// Tile is [Tile]; times = 1 adds no node.
 func (c *Chain) Tile(x *gorgonia.Node, times int) *gorgonia.Node {
 	return c.Do("tile", func() (*gorgonia.Node, error) {
 		if times == 1 {
@@ -99,7 +106,7 @@ func (c *Chain) Tile(x *gorgonia.Node, times int) *gorgonia.Node {
 	})
 }
 
-// Fold is [Fold]; once adds no node.
+// Fold is [Fold]; times = 1 adds no node.
 func (c *Chain) Fold(x *gorgonia.Node, times int) *gorgonia.Node {
 	return c.Do("fold", func() (*gorgonia.Node, error) {
 		if times == 1 {
@@ -126,8 +133,8 @@ func (c *Chain) InvSqrt(x *gorgonia.Node) *gorgonia.Node {
 	return c.Do("inverse sqrt", func() (*gorgonia.Node, error) { return gorgonia.HadamardDiv(Scalar(x, 1), c.Sqrt(x)) })
 }
 
-// Log returns the natural logarithm of x. Write Log1p instead of the logarithm of a sum with 1: Gorgonia would rewrite
-// it so and remove the sum from the graph, even where something else needs it.
+// Log returns the natural logarithm of x. Use Log1p for the logarithm of 1 + x: Gorgonia would otherwise rewrite it and remove
+// the sum from the graph, even if another node needs it.
 func (c *Chain) Log(x *gorgonia.Node) *gorgonia.Node { return c.unary("log", gorgonia.Log, x) }
 
 // Log1p returns log(1+x).
@@ -168,8 +175,8 @@ func (c *Chain) From(v float64, x *gorgonia.Node) *gorgonia.Node {
 	return c.Do("from", func() (*gorgonia.Node, error) { return gorgonia.Sub(Scalar(x, v), x) })
 }
 
-// Sum adds over the axes and removes them; without axes over all, which gives a scalar. Axes are summed one after the
-// other, the last first: Gorgonia sums sequentially, and a sequential sum of 100,000 float32 values loses three digits.
+// Sum sums over the axes and removes them. Without axes it sums over all axes and returns a scalar, one axis after the other,
+// the last one first: Gorgonia sums sequentially, and a sequential sum of 100,000 float32 values loses three digits.
 func (c *Chain) Sum(x *gorgonia.Node, axes ...int) *gorgonia.Node {
 	return c.Do("sum", func() (n *gorgonia.Node, err error) {
 		if len(axes) > 0 {
@@ -182,8 +189,8 @@ func (c *Chain) Sum(x *gorgonia.Node, axes ...int) *gorgonia.Node {
 	})
 }
 
-// Mean averages over the axes and removes them; without axes over all, which gives a scalar. Shapes are known when the
-// graph is built, so the count is a constant.
+// Mean averages over the axes and removes them. Without axes it averages over all axes and returns a scalar. Shapes are known
+// when the graph is built, so the count is a constant.
 func (c *Chain) Mean(x *gorgonia.Node, axes ...int) *gorgonia.Node {
 	sum := c.Sum(x, axes...)
 	if c.err != nil {
@@ -202,14 +209,14 @@ func (c *Chain) Mean(x *gorgonia.Node, axes ...int) *gorgonia.Node {
 // Reshape is [Reshape]; the same shape adds no node.
 func (c *Chain) Reshape(x *gorgonia.Node, shape ...int) *gorgonia.Node {
 	return c.Do("reshape", func() (*gorgonia.Node, error) {
-		if slices.Equal(x.Shape(), shape) { // to tensor.Shape.Eq a column is a vector
+		if slices.Equal(x.Shape(), shape) { // tensor.Shape.Eq regards a column as a vector
 			return x, nil
 		}
 		return Reshape(x, shape...)
 	})
 }
 
-// Flatten returns x as (batch, values): every axis but the first is joined.
+// Flatten returns x with the shape (batch, values): it joins all axes but the first.
 func (c *Chain) Flatten(x *gorgonia.Node) *gorgonia.Node {
 	if c.err != nil {
 		return nil
@@ -218,11 +225,180 @@ func (c *Chain) Flatten(x *gorgonia.Node) *gorgonia.Node {
 	return c.Reshape(x, shape[0], tensor.Shape(shape[1:]).TotalSize())
 }
 
-// Scalar returns the constant v in the precision of like, the form that arithmetic with like needs
-// (a float32 graph refuses float64 constants).
+// Scalar returns the constant v in the precision of like. A float32 graph does not accept float64 constants.
 func Scalar(like *gorgonia.Node, v float64) *gorgonia.Node {
 	if like.Dtype() == tensor.Float64 {
 		return gorgonia.NewConstant(v)
 	}
 	return gorgonia.NewConstant(float32(v))
+}
+
+// Gradient returns the derivatives of the scalar y with respect to any nodes of its graph, as expressions that can be
+// differentiated again. gorgonia.Grad alone does not allow this: it marks every visited node, and a later call for a loss that
+// contains the first result stops at the marks. Gradient therefore differentiates a copy of y's expression and copies the
+// added nodes back into y's graph.
+func Gradient(y *gorgonia.Node, wrt ...*gorgonia.Node) (gorgonia.Nodes, error) {
+	forth := newTranscript(gorgonia.NewGraph())
+	back := newTranscript(y.Graph())
+	var leaves gorgonia.Nodes
+	for _, n := range wrt {
+		leaves = append(leaves, forth.leaf(n))
+	}
+	copied, err := forth.of(y)
+	if err != nil {
+		return nil, fmt.Errorf("gradient: %w", err)
+	}
+	for n, m := range forth.known {
+		back.known[m] = n
+	}
+	grads, err := gorgonia.Grad(copied, leaves...)
+	if err != nil {
+		return nil, fmt.Errorf("gradient: %w", err)
+	}
+	for i, g := range grads {
+		if grads[i], err = back.of(g); err != nil {
+			return nil, fmt.Errorf("gradient: %w", err)
+		}
+	}
+	return grads, nil
+}
+
+// Gradient is [Gradient] with respect to one node.
+func (c *Chain) Gradient(y, wrt *gorgonia.Node) *gorgonia.Node {
+	return c.Do("gradient", func() (*gorgonia.Node, error) {
+		grads, err := Gradient(y, wrt)
+		if err != nil {
+			return nil, err
+		}
+		return grads[0], nil
+	})
+}
+
+// transcript copies expressions from one graph to another.
+type transcript struct {
+	graph *gorgonia.ExprGraph
+	known map[*gorgonia.Node]*gorgonia.Node
+}
+
+func newTranscript(g *gorgonia.ExprGraph) *transcript {
+	return &transcript{graph: g, known: map[*gorgonia.Node]*gorgonia.Node{}}
+}
+
+// of returns the copy of n in the other graph, adding missing nodes.
+func (t *transcript) of(n *gorgonia.Node) (*gorgonia.Node, error) {
+	if m, ok := t.known[n]; ok {
+		return m, nil
+	}
+	if fromgraph.Identify(n.Op()).Class == fromgraph.Constant {
+		t.known[n] = t.graph.AddNode(gorgonia.NewConstant(n.Value()))
+		return t.known[n], nil
+	}
+	if n.Op() == nil {
+		return t.leaf(n), nil
+	}
+	var children gorgonia.Nodes
+	for _, child := range fromgraph.Children(n) {
+		m, err := t.of(child)
+		if err != nil {
+			return nil, err
+		}
+		children = append(children, m)
+	}
+	m, err := gorgonia.ApplyOp(n.Op(), children...)
+	if err != nil {
+		return nil, err
+	}
+	t.known[n] = m
+	return m, nil
+}
+
+// leaf copies n as an input.
+func (t *transcript) leaf(n *gorgonia.Node) *gorgonia.Node {
+	name := gorgonia.WithName(fmt.Sprintf("node %d", n.ID()))
+	if shape := n.Shape(); len(shape) == 0 {
+		t.known[n] = gorgonia.NewScalar(t.graph, n.Dtype(), name)
+	} else {
+		t.known[n] = gorgonia.NewTensor(t.graph, n.Dtype(), len(shape), gorgonia.WithShape(shape.Clone()...), name)
+	}
+	return t.known[n]
+}
+
+// Affine recognises an encoder of one dense layer: h is an elementwise function of z = x w + b, where w and b do not depend
+// on x. It returns x w and w; ok is false for any other h or for an unknown op.
+func Affine(x, h *gorgonia.Node) (z, w *gorgonia.Node, ok bool) {
+	a := &affine{depends: map[*gorgonia.Node]bool{x: true}}
+	if !a.dependent(h) || !a.follow(h, map[*gorgonia.Node]bool{}) || a.product == nil {
+		return nil, nil, false
+	}
+	return a.product, fromgraph.Children(a.product)[1], true
+}
+
+// affine searches for the single product between an input and an output.
+type affine struct {
+	depends map[*gorgonia.Node]bool // known results of dependent
+	product *gorgonia.Node
+}
+
+// dependent reports whether n depends on the input's values, not only on its size.
+func (a *affine) dependent(n *gorgonia.Node) bool {
+	d, known := a.depends[n]
+	if known {
+		return d
+	}
+	if op, ok := n.Op().(gorgonia.SDOp); ok {
+		children := fromgraph.Children(n)
+		for i, sloped := range op.DiffWRT(len(children)) {
+			d = sloped && a.dependent(children[i]) || d
+		}
+	}
+	a.depends[n] = d
+	return d
+}
+
+// follow walks from a node that depends on the input down to the product, over elementwise ops.
+func (a *affine) follow(n *gorgonia.Node, seen map[*gorgonia.Node]bool) bool {
+	if seen[n] {
+		return true
+	}
+	seen[n] = true
+	if a.multiplies(n) {
+		if a.product == nil {
+			a.product = n
+		}
+		return a.product == n
+	}
+	if !elementByElement(n) {
+		return false
+	}
+	for _, child := range fromgraph.Children(n) {
+		if a.dependent(child) && !(slices.Equal(child.Shape(), n.Shape()) && a.follow(child, seen)) {
+			return false
+		}
+	}
+	return true
+}
+
+// multiplies reports whether n is the product of the input, or of a view of it, and a node that does not depend on it.
+func (a *affine) multiplies(n *gorgonia.Node) bool {
+	id := fromgraph.Identify(n.Op())
+	if id.Class != fromgraph.MatMul || id.Batched || id.TransA || id.TransB {
+		return false
+	}
+	children := fromgraph.Children(n)
+	images := children[0]
+	for images.Op() != nil {
+		if o, ok := images.Op().(ir.Described); !ok || o.IR() != (ir.Reshape{}) {
+			return false
+		}
+		images = fromgraph.Children(images)[0]
+	}
+	return a.dependent(images) && !a.dependent(children[1])
+}
+
+// elementByElement reports whether every element of n is computed from one element of each input.
+func elementByElement(n *gorgonia.Node) bool {
+	if k, ok := n.Op().(Kernel); ok {
+		return k.Block(n.Shape()) == 1
+	}
+	return fromgraph.Identify(n.Op()).Class == fromgraph.Pointwise
 }

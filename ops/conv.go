@@ -7,6 +7,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+
 	"tessera/engine/ir"
 	vector "tessera/kernel"
 )
@@ -17,9 +18,11 @@ import (
 //	y(i,j,f) = sum over u,v,c of x(i Stride + u Dilation - Top, j Stride + v Dilation - Left, c) w(u,v,c,f)
 //
 // for 0 <= u,v < Kernel, with x = 0 outside of the image. KernelWidth and StrideWidth, if they are not 0, replace Kernel and
-// Stride along the width. With Groups > 1 channels and filters are split into equal groups; a filter only reads the channels
-// of its group, and c is the index within the group. The three ops below are linear in each input and each other's
-// derivatives: they can be differentiated any number of times.
+// Stride along the width. With Groups > 1 channels and filters are split into equal groups; a filter reads only the channels
+// of its group, and c is the index within the group.
+//
+// [Convolution.Convolve], [Convolution.Images] and [Convolution.Gradient] are linear in each input and are each other's
+// derivatives, so they can be differentiated any number of times.
 type Convolution struct {
 	In       [3]int // height, width, channels of an image
 	Out      [3]int // height, width, filters
@@ -30,8 +33,8 @@ type Convolution struct {
 	Top      int // rows of padding above; Out determines the padding below
 	Left     int // columns of padding before
 
-	KernelWidth int // of filters that are not square, else 0
-	StrideWidth int // between columns, if it is another one than between rows, else 0
+	KernelWidth int // width of a filter; 0 for Kernel
+	StrideWidth int // stride between columns; 0 for Stride
 }
 
 // kernelWidth is the width of a filter.
@@ -157,7 +160,7 @@ func both(a *gorgonia.Node, first error) func(b *gorgonia.Node, err error) (gorg
 	}
 }
 
-// fits returns an error for images or filters of other shapes than the geometry's.
+// fits returns an error if the shapes of the images and, unless nil, of the filters do not match the geometry.
 func (g Convolution) fits(x *gorgonia.Node, image []int, w *gorgonia.Node, filters []int) error {
 	if err := g.Check(); err != nil {
 		return err
@@ -171,7 +174,7 @@ func (g Convolution) fits(x *gorgonia.Node, image []int, w *gorgonia.Node, filte
 	return nil
 }
 
-// work is the multiplications and additions of a batch.
+// work is the number of multiplications and additions for a batch.
 func (g Convolution) work(batch int) float64 {
 	return 2 * float64(batch*g.Out[0]*g.Out[1]) * float64(g.Kernel*g.kernelWidth()*g.In[2]/g.Groups*g.Out[2])
 }
@@ -204,11 +207,11 @@ func (l *lowering) patches() int { return l.Out[0] * l.Out[1] }
 // image is the number of values in the patches of an image, for patches of that number of values.
 func (l *lowering) image(values int) int { return l.patches() * values }
 
-// blockValues is the number of patch values per product: they should stay in the second-level cache, but the filters should
-// be packed as rarely as possible.
+// blockValues is the number of patch values per matrix product. They should fit into the second-level cache, but more products
+// pack the filters more often.
 const blockValues = 1 << 17
 
-// block is the number of images in a block, for patches of that number of values.
+// block is the number of images per matrix product, for patches of that number of values.
 func (l *lowering) block(values int) int { return max(1, blockValues/l.image(values)) }
 
 // scratch is the largest number of patch values in a block, for a batch of that number of images.
@@ -216,10 +219,11 @@ func (l *lowering) scratch(images int) int {
 	return min(max(blockValues, l.image(l.row)), images*l.image(l.row))
 }
 
-// walk goes over the runs of the patches of one group in an image, of each patch those that hold values [from, to), and
-// calls visit with one or more neighbouring runs at a time: the place of the first one's values in the rows and in the image, from
-// where the next one is to-from and step values on. Of the values of a run [first, last) those in [low, high) are inside of
-// the image, where value q is the image's value at+q; several runs are all inside or all outside.
+// walk iterates over those runs of the patches of one group in an image that contain values [from, to) of a patch. It calls
+// visit with one or more neighbouring runs at a time: row and at are the positions of the first run in the rows and in the
+// image; each further run lies to-from values further in the rows and step values further in the image. Of the values
+// [first, last) of a run, those in [low, high) lie inside the image, where value q is the image's value at+q. Several runs are
+// either all inside or all outside.
 func (l *lowering) walk(group, from, to int, visit func(row, first, last, at, low, high, runs int)) {
 	line, step := l.In[1]*l.In[2], l.step()
 	for i := range l.Out[0] {
@@ -249,7 +253,7 @@ func (l *lowering) walk(group, from, to int, visit func(row, first, last, at, lo
 	}
 }
 
-// step is the distance of neighbouring patches in the image.
+// step is the distance between neighbouring patches in the image, in values.
 func (l *lowering) step() int { return l.strideWidth() * l.In[2] }
 
 // gatherPatches writes values [from, to) of every patch of one group as rows.
@@ -270,8 +274,7 @@ func gatherPatches[T Float](l *lowering, rows, image []T, group, from, to int) {
 	})
 }
 
-// copyRuns copies runs of run values, which lie dstStep and srcStep values apart. For short runs calls of copy are too
-// slow.
+// copyRuns copies runs of run values each, which lie dstStep and srcStep values apart. It avoids calls of copy for short runs.
 func copyRuns[T Float](dst, src []T, run, runs, dstStep, srcStep int) {
 	if run > 16 || run%4 != 0 {
 		for i := range runs {
@@ -301,7 +304,7 @@ func scatterPatches[T Float](l *lowering, k *vector.Set[T], image, rows []T, gro
 	})
 }
 
-// convolve computes the output of images [from, to) of a batch.
+// convolve returns the kernel that computes the outputs of images [from, to) of a batch.
 func convolve[T Float](l lowering, kernels func() *vector.Set[T]) units[T] {
 	return func(dst []T, in [][]T, rows []T, from, to int) {
 		k, x, w := kernels(), in[0], in[1]
@@ -319,7 +322,7 @@ func convolve[T Float](l lowering, kernels func() *vector.Set[T]) units[T] {
 	}
 }
 
-// convolveImages computes images [from, to).
+// convolveImages returns the kernel that computes images [from, to).
 func convolveImages[T Float](l lowering, kernels func() *vector.Set[T]) units[T] {
 	return func(dst []T, in [][]T, rows []T, from, to int) {
 		k, y, w := kernels(), in[0], in[1]
@@ -338,7 +341,7 @@ func convolveImages[T Float](l lowering, kernels func() *vector.Set[T]) units[T]
 	}
 }
 
-// convolveGradient computes rows [from, to) of the filters' gradient, one per value of a patch, for all groups.
+// convolveGradient returns the kernel that computes rows [from, to) of the filters' gradient, one per value of a patch.
 func convolveGradient[T Float](l lowering, kernels func() *vector.Set[T]) units[T] {
 	return func(dst []T, in [][]T, rows []T, from, to int) {
 		k, x, y := kernels(), in[0], in[1]
@@ -357,6 +360,319 @@ func convolveGradient[T Float](l lowering, kernels func() *vector.Set[T]) units[
 				}
 				k.Gemm(true, false, values, l.filters, n*patches, 1, rows, values, y[at*patches*l.Out[2]+group*l.filters:], l.Out[2],
 					beta, dst[from*l.Out[2]+group*l.filters:], l.Out[2])
+			}
+		}
+	}
+}
+
+// winograd computes a convolution whose filters are 2 or 3 strides wide by minimal filtering (Winograd; Lavin and Gray, "Fast
+// Algorithms for Convolutional Neural Networks", 2016): about half of the multiplications.
+//
+// A cell is a block of Stride by Stride pixels of an image. Along one axis an output depends on taps = Kernel/Stride
+// consecutive cells, y(i) = sum over j of x(i+j) w(j). A tile is 5-taps consecutive outputs, which depend on four cells. It
+// needs four products, one for each of the points 0, 1, -1 and infinity:
+//
+//	p0 = (x0-x2) w(0)              p1 = (x1+x2) (sum of w(j))/2
+//	p3 = (x3-x1) w(taps-1)         p2 = (x2-x1) (sum of (-1)^j w(j))/2
+//	y(i) = p1 + (-1)^i p2, and p0 if i is the tile's first, and p3 if it is its last
+//
+// A shorter tile does not need p3. Both axes together give points*points matrix products: rows are the tiles of many
+// images, columns the filters.
+type winograd struct {
+	Convolution
+	taps          int
+	cell          int // values in a cell
+	rows, columns tiling
+}
+
+const points = 4
+
+// sights defines the input transform of each point: the sum of two of the four cells of a tile, or their difference.
+var sights = [points]struct {
+	one, other int
+	minus      bool
+}{{0, 2, true}, {1, 2, false}, {2, 1, true}, {3, 1, true}}
+
+// newWinograd returns nil for convolutions that this method cannot compute.
+func newWinograd(g Convolution) *winograd {
+	w := &winograd{Convolution: g, taps: g.Kernel / g.Stride, cell: g.Stride * g.Stride * g.In[2]}
+	if g.Kernel%g.Stride != 0 || w.taps < 2 || w.taps > 3 || g.Dilation > 1 || g.Groups > 1 || g.kernelWidth() != g.Kernel || g.strideWidth() != g.Stride {
+		return nil
+	}
+	if min(g.Out[0], g.Out[1]) < 2 { // with 2 taps a tile of 1 output has no third cell, which takeCells would read
+		return nil
+	}
+	w.rows, w.columns = newTiling(g.Out[0], w.tile()), newTiling(g.Out[1], w.tile())
+	return w
+}
+
+// With fewer channels or filters, moving values takes longer than the method saves. minSavedProducts is the break-even of a
+// batch, in products of a cell and the filters: the transform of the filters costs the same for any batch.
+const (
+	minCell          = 64
+	minFilters       = 64
+	minSavedProducts = 768
+)
+
+// pays reports whether this method is faster for a batch than im2col.
+func (w *winograd) pays(batch int) bool {
+	saved := batch * (w.Out[0]*w.Out[1]*w.taps*w.taps - w.rows.products()*w.columns.products())
+	return w.cell >= minCell && w.Out[2] >= minFilters && saved >= minSavedProducts
+}
+
+// valuesAtOnce is the number of values of cells and products that are processed together. They take a third of a second-level
+// cache; the images and the filters of a point need the rest.
+const valuesAtOnce = 5 << 15
+
+// most is the maximum number of images per matrix product.
+func (w *winograd) most() int { return max(1, valuesAtOnce/w.values()) }
+
+// values is the number of values in the cells and products of an image, for one point of the rows.
+func (w *winograd) values() int { return w.rows.tiles(0) * w.columns.products() * (w.cell + w.Out[2]) }
+
+// tile is the number of outputs in a full tile.
+func (w *winograd) tile() int { return points + 1 - w.taps }
+
+// tiling divides an axis of outputs into tiles, full ones first.
+type tiling struct {
+	start []int // the first output of each tile, and the number of outputs
+	full  int   // number of full tiles
+}
+
+// newTiling divides n outputs into as few tiles as possible, of nearly equal size. A tile has 1 output only if n = 1 or tiles
+// have at most 2.
+func newTiling(n, tile int) tiling {
+	count := (n + tile - 1) / tile
+	t := tiling{start: []int{0}}
+	for i, at := 0, 0; i < count; i++ {
+		size := (n - at + count - i - 1) / (count - i)
+		if size == tile {
+			t.full++
+		}
+		at += size
+		t.start = append(t.start, at)
+	}
+	return t
+}
+
+// tiles is the number of tiles that need a product for point p.
+func (t tiling) tiles(p int) int {
+	if p == points-1 {
+		return t.full
+	}
+	return len(t.start) - 1
+}
+
+// before is the number of products of all tiles for the points before p.
+func (t tiling) before(p int) int { return p * t.tiles(0) }
+
+// products is the number of products of all tiles.
+func (t tiling) products() int { return (points-1)*t.tiles(0) + t.full }
+
+// WinogradOp is the spec of the op that transforms the filters of a convolution. [ConvolveOp] then reads its result instead of
+// the filters.
+type WinogradOp Convolution
+
+// filters returns the op that transforms the filters: the result is a matrix (cell values, filters) for each pair of points.
+func (w *winograd) filters() *Unitwise {
+	return &Unitwise{
+		Spec:    WinogradOp(w.Convolution),
+		Out:     tensor.Shape{points * points, w.cell, w.Out[2]},
+		Units:   points * points,
+		ByUnit:  []bool{false},
+		Work:    float64(points * points * w.taps * w.cell * w.Out[2]),
+		Float32: winogradFilters(w, vector.Float32),
+		Float64: winogradFilters(w, vector.Float64),
+	}
+}
+
+// tap is the coefficient of tap j in the filter transform of point p.
+func (w *winograd) tap(p, j int) float64 {
+	switch {
+	case p == 1, p == 2 && j%2 == 0:
+		return 0.5
+	case p == 2:
+		return -0.5
+	case p == 0 && j == 0, p == points-1 && j == w.taps-1:
+		return 1
+	}
+	return 0
+}
+
+func winogradFilters[T Float](w *winograd, kernels func() *vector.Set[T]) units[T] {
+	return func(dst []T, in [][]T, _ []T, from, to int) {
+		k, run := kernels(), w.cell/w.Stride*w.Out[2] // a line of a cell, for all filters
+		for unit := from; unit < to; unit++ {
+			for line := range w.Stride {
+				for at := 0; at < run; at += filtersAtOnce {
+					into := dst[(unit*w.Stride+line)*run+at:][:min(filtersAtOnce, run-at)]
+					written := false
+					for i := range w.taps {
+						for j := range w.taps {
+							c := w.tap(unit/points, i) * w.tap(unit%points, j)
+							tap := in[0][((i*w.Stride+line)*w.taps+j)*run+at:]
+							switch {
+							case c == 0:
+							case written:
+								k.AddScaled(into, into, tap, T(c))
+							default:
+								k.MulScalar(into, tap, T(c))
+								written = true
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// filtersAtOnce is the number of filter values that fit into the first-level cache.
+const filtersAtOnce = 1024
+
+// scratch is the number of values of workspace: for one point of the rows the transformed cells and the products of all images
+// of a matrix product; then the cells of one row of tiles, a line of outputs and a line of zeros.
+func (w *winograd) scratch(batch int) int {
+	return min(batch, w.most())*w.values() + w.Stride*w.line() + w.Out[1]*w.Out[2] + w.In[1]*w.In[2]
+}
+
+// work is the number of multiplications and additions for a batch.
+func (w *winograd) work(batch int) float64 {
+	return 2 * float64(batch*w.rows.products()*w.columns.products()) * float64(w.cell*w.Out[2])
+}
+
+// line is the number of values in the cells of one line of an image.
+func (w *winograd) line() int { return (w.Out[1] + w.taps - 1) * w.Stride * w.In[2] }
+
+// inTurn lists the points of the rows in the order of computation. The first one contributes to every output.
+var inTurn = [points]int{1, 2, 0, 3}
+
+// convolveWinograd returns the kernel that computes the outputs of images [from, to) from the transformed filters.
+func convolveWinograd[T Float](w *winograd, kernels func() *vector.Set[T]) units[T] {
+	return func(dst []T, in [][]T, scratch []T, from, to int) {
+		if from == to {
+			return
+		}
+		take := func(n int) (taken []T) {
+			taken, scratch = scratch[:n], scratch[n:]
+			return taken
+		}
+		b := winogradBatch[T]{winograd: w, k: kernels(), lines: take(w.Stride * w.line()), half: take(w.Out[1] * w.Out[2]), zeros: take(w.In[1] * w.In[2])}
+		clear(b.lines)
+		clear(b.zeros)
+		image, out := w.In[0]*w.In[1]*w.In[2], w.Out[0]*w.Out[1]*w.Out[2]
+		batches := (to - from + w.most() - 1) / w.most()
+		for batch := range batches {
+			first, last := from+(to-from)*batch/batches, from+(to-from)*(batch+1)/batches
+			b.n = last - first
+			values := b.n * w.rows.tiles(0) * w.columns.products()
+			b.cells, b.products = scratch[:values*w.cell], scratch[values*w.cell:]
+			for _, p := range inTurn {
+				for i := range b.n {
+					b.takeCells(p, i, in[0][(first+i)*image:][:image])
+				}
+				b.multiply(p, in[1])
+				for i := range b.n {
+					b.addProducts(p, i, dst[(first+i)*out:][:out])
+				}
+			}
+		}
+	}
+}
+
+// winogradBatch holds the workspace for n images and one point of the rows.
+type winogradBatch[T Float] struct {
+	*winograd
+	k               *vector.Set[T]
+	n               int
+	cells, products []T
+	lines           []T // the transformed cells of a row of tiles; 0 beyond the image
+	half            []T // a line of outputs, transformed back along the columns only
+	zeros           []T
+}
+
+// row is the row of image i in the matrices of point p of the rows, for point q of the columns and tiles s and t.
+func (b *winogradBatch[T]) row(p, q, s, t, i int) int {
+	return (b.rows.tiles(p)*b.columns.before(q)+s*b.columns.tiles(q)+t)*b.n + i
+}
+
+// multiply computes the products of point p of the rows.
+func (b *winogradBatch[T]) multiply(p int, filters []T) {
+	for q := range points {
+		first, m := b.row(p, q, 0, 0, 0), b.n*b.rows.tiles(p)*b.columns.tiles(q)
+		if m > 0 {
+			b.k.Gemm(false, false, m, b.Out[2], b.cell, 1, b.cells[first*b.cell:], b.cell,
+				filters[(p*points+q)*b.cell*b.Out[2]:], b.Out[2], 0, b.products[first*b.Out[2]:], b.Out[2])
+		}
+	}
+}
+
+// takeCells writes the transformed cells of image i for point p of the rows and all points of the columns.
+func (b *winogradBatch[T]) takeCells(p, i int, image []T) {
+	length, width, run := b.line(), b.In[1]*b.In[2], b.cell/b.Stride
+	padding := min(b.Left*b.In[2], length)
+	inside := min(width, length-padding)
+	line := func(y int) []T {
+		if y < 0 || y >= b.In[0] {
+			return b.zeros[:inside]
+		}
+		return image[y*width:][:inside]
+	}
+	down := sights[p]
+	combine := combination(b.k, down.minus)
+	for s := range b.rows.tiles(p) {
+		for l := range b.Stride {
+			y := b.rows.start[s]*b.Stride + l - b.Top
+			combine(b.lines[l*length+padding:][:inside], line(y+down.one*b.Stride), line(y+down.other*b.Stride))
+		}
+		for q, along := range sights {
+			combine := combination(b.k, along.minus)
+			for t := range b.columns.tiles(q) {
+				into := b.cells[b.row(p, q, s, t, i)*b.cell:][:b.cell]
+				one, other := (b.columns.start[t]+along.one)*run, (b.columns.start[t]+along.other)*run
+				for l := range b.Stride {
+					x := b.lines[l*length:][:length]
+					combine(into[l*run:][:run], x[one:][:run], x[other:][:run])
+				}
+			}
+		}
+	}
+}
+
+// combination is the subtraction or the addition of two cells.
+func combination[T Float](k *vector.Set[T], minus bool) vector.Binary[T] {
+	if minus {
+		return k.Sub
+	}
+	return k.Add
+}
+
+// addProducts adds the contribution of point p of the rows to the output of image i.
+func (b *winogradBatch[T]) addProducts(p, i int, dst []T) {
+	filters, line, last := b.Out[2], b.Out[1]*b.Out[2], b.tile()-1
+	for s := range b.rows.tiles(p) {
+		for t := range len(b.columns.start) - 1 {
+			of := func(q int) []T { return b.products[b.row(p, q, s, t, i)*filters:][:filters] }
+			for j := b.columns.start[t]; j < b.columns.start[t+1]; j++ {
+				into, at := b.half[j*filters:][:filters], j-b.columns.start[t]
+				combination(b.k, at%2 == 1)(into, of(1), of(2))
+				if at == 0 {
+					b.k.Add(into, into, of(0))
+				}
+				if at == last {
+					b.k.Add(into, into, of(points-1))
+				}
+			}
+		}
+		for j := b.rows.start[s]; j < b.rows.start[s+1]; j++ {
+			into, at := dst[j*line:][:line], j-b.rows.start[s]
+			switch {
+			case p == 1:
+				copy(into, b.half)
+			case p == 2:
+				combination(b.k, at%2 == 1)(into, into, b.half)
+			case p == 0 && at == 0, p == points-1 && at == last:
+				b.k.Add(into, into, b.half)
 			}
 		}
 	}

@@ -25,9 +25,9 @@ func Ramp(x *gorgonia.Node, above, below float64) (*gorgonia.Node, error) {
 		Derivative: func(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			x := in[0]
 			if above == 1 && below >= 0 {
-				x = y // y > 0 if and only if x > 0: x is not needed any more and may be overwritten
+				x = y // y > 0 if and only if x > 0: x is no longer needed and may be overwritten
 			}
-			return one(rampGrad(above, below).Apply(x, grad))
+			return gradientOf(rampGrad(above, below).Apply(x, grad))
 		},
 	}.Apply(x)
 }
@@ -44,7 +44,7 @@ func rampGrad(above, below float64) Blockwise {
 	}
 }
 
-// fastRamp is ramp with vector kernels, if available.
+// fastRamp is ramp, computed by a vector kernel if there is one.
 func fastRamp(above, below float32) kernel[float32] {
 	switch {
 	case above != 1:
@@ -55,7 +55,7 @@ func fastRamp(above, below float32) kernel[float32] {
 	return func(dst []float32, in [][]float32, _ int) { vector.Float32().LeakyReLU(dst, in[0], below) }
 }
 
-// fastGate is gate with vector kernels, if available.
+// fastGate is gate, computed by a vector kernel if there is one.
 func fastGate(above, below float32) kernel[float32] {
 	if above != 1 {
 		return gate(above, below)
@@ -99,7 +99,7 @@ func Clip(x *gorgonia.Node, low, high float64) (*gorgonia.Node, error) {
 		Float32: clip(float32(low), float32(high)),
 		Float64: clip(low, high),
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			return one(clipGrad(low, high).Apply(in[0], grad))
+			return gradientOf(clipGrad(low, high).Apply(in[0], grad))
 		},
 	}.Apply(x)
 }
@@ -145,7 +145,7 @@ type (
 )
 
 // Elu returns, element by element, x where x > 0 and alpha * (exp(x) - 1) elsewhere, alpha >= 0. The derivative is 1 or y +
-// alpha and only needs the output y. At 0 it is alpha; its error is at most one rounding of alpha.
+// alpha and needs only the output y. At 0 it is alpha; its error is at most one rounding of alpha.
 func Elu(x *gorgonia.Node, alpha float64) (*gorgonia.Node, error) {
 	if !(alpha >= 0) {
 		return nil, fmt.Errorf("elu: alpha: got %v, want >= 0", alpha)
@@ -155,7 +155,7 @@ func Elu(x *gorgonia.Node, alpha float64) (*gorgonia.Node, error) {
 		Float32: elu(float32(alpha)),
 		Float64: elu(alpha),
 		Derivative: func(_ gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			return one(eluGrad(alpha).Apply(y, grad))
+			return gradientOf(eluGrad(alpha).Apply(y, grad))
 		},
 	}.Apply(x)
 }
@@ -193,13 +193,13 @@ func eluSlope[T Float](alpha T) kernel[T] {
 	})
 }
 
-// NormalCDFOp is the spec of [NormalCDF], normalPDFOp that of its derivative.
+// NormalCDFOp is the spec of [NormalCDF], normalPDFOp of its derivative.
 type (
 	NormalCDFOp struct{}
 	normalPDFOp struct{}
 )
 
-// NormalCDF returns the distribution function of N(0,1), element by element: (1 + erf(x/sqrt 2))/2. It may be differentiated
+// NormalCDF returns the distribution function of N(0,1), element by element: (1 + erf(x/sqrt 2))/2. It can be differentiated
 // any number of times.
 func NormalCDF(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return Blockwise{
@@ -238,7 +238,7 @@ func normalDensity[T Float](x T) T {
 type SoftplusOp struct{}
 
 // Softplus returns log(1 + exp(x)), element by element, as max(x,0) + log1p(exp(-|x|)), which neither overflows nor
-// loses small values. (Gorgonia's own jumps by exp(-16) where it switches to x.) The derivative is sigmoid(x).
+// loses small values. (Gorgonia's Softplus jumps by exp(-16) where it switches to x.) The derivative is sigmoid(x).
 func Softplus(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return Blockwise{
 		Spec:    SoftplusOp{},
@@ -249,7 +249,7 @@ func Softplus(x *gorgonia.Node) (*gorgonia.Node, error) {
 			if err != nil {
 				return nil, err
 			}
-			return one(gorgonia.HadamardProd(s, grad))
+			return gradientOf(gorgonia.HadamardProd(s, grad))
 		},
 	}.Apply(x)
 }

@@ -42,7 +42,7 @@ var (
 	_ gorgonia.UsePreallocDoer = (*op)(nil)
 )
 
-// newOp checks the common fields of ops.
+// newOp returns the common fields of an op. It returns an error if they are invalid.
 func newOp(spec any, in gorgonia.Nodes, out tensor.Shape, fixed []bool, derivative Derivative) (op, error) {
 	o := op{spec: spec, out: out.Clone(), fixed: fixed, derivative: derivative}
 	if spec == nil {
@@ -65,7 +65,7 @@ func newOp(spec any, in gorgonia.Nodes, out tensor.Shape, fixed []bool, derivati
 	return o, nil
 }
 
-// nameOf is the spec's type without "Op", and its attributes: "ramp{Above:1 Below:0}".
+// nameOf returns the name of an op, its spec's type without "Op" and its attributes: "ramp{Above:1 Below:0}".
 func nameOf(spec any) string {
 	t := reflect.TypeOf(spec)
 	name := []rune(strings.TrimSuffix(t.Name(), "Op"))
@@ -183,7 +183,7 @@ func (o *op) UsePreallocDo(dst gorgonia.Value, in ...gorgonia.Value) (gorgonia.V
 	return dst, nil
 }
 
-// compute applies f to the elements of in.
+// compute applies f, a kernel of o, to the elements of in. It allocates the output if dst is nil.
 func compute[T Float](o *op, f func(dst []T, in [][]T), dst gorgonia.Value, in []gorgonia.Value) (gorgonia.Value, error) {
 	elements := make([][]T, len(in))
 	for i, v := range in {
@@ -232,28 +232,27 @@ type Kernel interface {
 	ir.Blocks
 }
 
-// Blockwise describes a user-defined op whose inputs and output have one shape, and whose output is computed in blocks of
-// consecutive elements: each element from the same element of the inputs, or each row of the last axis from the same row
-// of the inputs. The engine fuses such ops with their neighbours and shares them over its threads.
+// Blockwise describes an op whose inputs and output have one shape. It computes its output in independent blocks of
+// consecutive elements: each element from the same element of the inputs, or each row of the last axis from the same row of
+// the inputs. The engine fuses such ops with neighbouring ones and distributes the blocks over its threads.
 type Blockwise struct {
 	// Spec identifies the op: a struct of a type that only this op uses, whose fields are all attributes of the op
 	// (numbers, strings, and lists or structs of them, no pointers). Ops with equal specs are equal: the graph computes
 	// equal expressions once. The op's name is the type's name without "Op".
 	Spec any
 	Rows bool // blocks are rows of the last axis, not elements
-	// Float32 computes the elements of dst, a whole number of blocks, from slices of the inputs of equal length. dst may be
+	// Float32 computes dst, an integral number of blocks of that size, from slices of the inputs of equal length. dst may be
 	// one of the inputs. Float32 must be safe for concurrent use. [Map] and [Map2] convert a function of numbers.
 	Float32 func(dst []float32, in [][]float32, block int)
 	// Float64 is Float32 in the other precision.
 	Float64 func(dst []float64, in [][]float64, block int)
 	// Derivative returns the gradients; nil for an op without derivative.
 	Derivative Derivative
-	// Fixed marks inputs without a derivative: the output is a step function of them. nil if all have one.
+	// Fixed marks the inputs without a derivative, of which the output is a step function; nil if there are none.
 	Fixed []bool
 }
 
-// Apply adds the op to the graph of its inputs. It returns an error if their shapes differ or the description is
-// incomplete.
+// Apply adds the op to the graph of its inputs. It returns an error if their shapes differ or the description is incomplete.
 func (b Blockwise) Apply(in ...*gorgonia.Node) (*gorgonia.Node, error) {
 	o := &blockwise{describe: b}
 	var err error
@@ -331,38 +330,38 @@ type Parallel interface {
 	ir.Units
 }
 
-// Unitwise describes a user-defined op whose output consists of units: slices of equal length in row-major order, each
-// computed independently from all inputs. The engine distributes the units over its threads.
+// Unitwise describes an op whose output consists of units: slices of equal length in row-major order, each computed
+// independently of the others. The engine distributes the units over its threads.
 type Unitwise struct {
 	// Spec identifies the op, like [Blockwise].Spec. It need not contain shapes.
 	Spec   any
 	Out    []int  // shape of the output
 	Units  int    // number of units of the output
-	ByUnit []bool // per input: it has the same number of units, and unit i of the output reads only its unit i
+	ByUnit []bool // marks inputs that have the same number of units and of which unit i of the output reads only unit i
 	// Scratch is the number of elements that one call needs as workspace.
 	Scratch int
-	// Work is the approximate number of additions and multiplications for the whole output; default and minimum: one per
-	// element.
+	// Work is the approximate number of additions and multiplications for the entire output. The default and the minimum are
+	// one per element.
 	Work float64
-	// Prepared is an op that transforms the last input once before all units; the kernels read its result instead. nil: the
-	// kernels read the input. It needs no derivative.
+	// Prepared, if not nil, is an op that transforms the last input once before all units. The kernels then read its result
+	// instead of the input. It needs no derivative.
 	Prepared *Unitwise
-	// Float32 computes units [from, to) of dst, the whole output, from the whole inputs, and does not change the others.
-	// scratch has undefined contents. Float32 must be safe for concurrent use.
+	// Float32 computes units [from, to) of dst and leaves the other units unchanged. dst is the entire output, in are the
+	// entire inputs, and scratch has undefined contents. Float32 must be safe for concurrent use.
 	Float32 func(dst []float32, in [][]float32, scratch []float32, from, to int)
 	// Float64 is Float32 in the other precision.
 	Float64 func(dst []float64, in [][]float64, scratch []float64, from, to int)
 	// Derivative returns the gradients; nil for an op without derivative.
 	Derivative Derivative
-	// Fixed marks inputs without a derivative, for example indices; nil if all have one.
+	// Fixed marks the inputs without a derivative, for example indices; nil if there are none.
 	Fixed []bool
-	// Division tells how processes that train one model together share the op. The default is correct for every op and the
-	// slowest: every process computes the whole op from the images of all processes. Kernels of an op with another division
-	// take sizes from the description, not from the lengths of their arguments: with [ir.ByUnits] these hold fewer units,
-	// with [ir.BySums] fewer images.
+	// Division is how the op is divided between processes that train one model together. The default is correct for every op,
+	// but slow: every process computes the entire op from the images of all processes. With another division, kernels must
+	// take sizes from the description, not from the lengths of their arguments: with [ir.ByUnits] the arguments hold fewer
+	// units, with [ir.BySums] fewer images.
 	Division ir.Division
-	// At returns the kernels for a part of the units, whose unit i is unit at(i) of the op; nil if the kernels use the number
-	// of a unit only to find its values. Division is [ir.ByUnits].
+	// At returns the kernels for a subset of the units, whose unit i is unit at(i) of the op. It requires [ir.ByUnits] as
+	// Division. At may be nil if the kernels use the index of a unit only to find its values.
 	At func(at func(unit int) int) (Float32 func(dst []float32, in [][]float32, scratch []float32, from, to int),
 		Float64 func(dst []float64, in [][]float64, scratch []float64, from, to int))
 }
@@ -387,7 +386,7 @@ func (u Unitwise) Apply(in ...*gorgonia.Node) (*gorgonia.Node, error) {
 	return gorgonia.ApplyOp(o, in...)
 }
 
-// op checks the description.
+// op returns the op for inputs in, without its prepared input. It returns an error if the description is incomplete.
 func (u Unitwise) op(in gorgonia.Nodes) (*unitwise, error) {
 	o := &unitwise{describe: u}
 	var err error
@@ -422,7 +421,7 @@ type unitwise struct {
 
 var _ Parallel = (*unitwise)(nil)
 
-// all computes the whole output.
+// all computes the entire output.
 func all[T Float](o *unitwise, dst []T, in [][]T, kernel func(o *unitwise) units[T]) {
 	if q := o.prepared; q != nil {
 		last := len(in) - 1
@@ -475,7 +474,7 @@ func (o *unitwise) Part(n int, at func(unit int) int) ir.Units {
 	return p
 }
 
-// unitPart is some units of an op.
+// unitPart is an op that computes a subset of the units of another op.
 type unitPart struct {
 	*unitwise
 	units int
@@ -494,7 +493,7 @@ func (p *unitPart) Work() float64 {
 	return p.unitwise.Work() * float64(p.units) / float64(p.describe.Units)
 }
 
-// Prepared implements [ir.Units]: the last input of the whole op is prepared already.
+// Prepared implements [ir.Units]: the last input of the entire op is already prepared.
 func (p *unitPart) Prepared() (ir.Units, []int) { return nil, nil }
 
 // Float32 implements [ir.Units].
@@ -507,10 +506,10 @@ func (p *unitPart) Float64(dst []float64, in [][]float64, scratch []float64, fro
 	p.f64(dst, in, scratch, from, to)
 }
 
-// PerImage is a function of single images that does not consist of other ops. It must be safe for concurrent use.
+// PerImage describes a function of single images for [Each]. Its kernels must be safe for concurrent use.
 type PerImage struct {
 	Spec any     // identifies the function, like [Blockwise].Spec
-	Out  []int   // the shape of one result
+	Out  []int   // shape of one result
 	Work float64 // approximate number of additions per image
 
 	Float32 func(dst, image []float32)
@@ -528,7 +527,7 @@ type (
 	eachPushOp struct{ Of any }
 )
 
-// Each applies f to every image of x, whose first axis is the batch. It may be differentiated any number of times; the
+// Each applies f to every image of x, whose first axis is the batch. The result can be differentiated any number of times; the
 // second derivative of f is defined as 0.
 func Each(x *gorgonia.Node, f PerImage) (*gorgonia.Node, error) {
 	if len(x.Shape()) < 2 {
@@ -545,7 +544,7 @@ func Each(x *gorgonia.Node, f PerImage) (*gorgonia.Node, error) {
 		Float32:  each(e, f.Float32),
 		Float64:  each(e, f.Float64),
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			return one(e.pull(in[0], grad))
+			return gradientOf(e.pull(in[0], grad))
 		},
 	}
 	return o.Apply(x)
@@ -565,7 +564,7 @@ func (e eachImage) push(x, v *gorgonia.Node) (*gorgonia.Node, error) {
 	return e.linear(eachPushOp{e.Spec}, e.out, e.Push32, e.Push64, e.pull).Apply(x, v)
 }
 
-// linear is an op that is linear in its second input, with its transpose.
+// linear returns an op that is linear in its second input; its derivative is transpose.
 func (e eachImage) linear(spec any, out tensor.Shape, f32 func(dst, image, v []float32), f64 func(dst, image, v []float64),
 	transpose func(x, v *gorgonia.Node) (*gorgonia.Node, error)) *Unitwise {
 	return &Unitwise{
@@ -593,7 +592,8 @@ func each[T Float](e eachImage, f func(dst, image []T)) units[T] {
 	}
 }
 
-// eachLinear computes images of shape out: those of e or its results; its second input are the others.
+// eachLinear returns the kernel of a linear map to out, the shape of the images or of the results; its second input has the
+// other shape.
 func eachLinear[T Float](e eachImage, out tensor.Shape, f func(dst, image, v []T)) units[T] {
 	image, to, other := volume.Of(e.in[1:]), volume.Of(out[1:]), volume.Of(e.out[1:])
 	if out.Eq(e.out) {
@@ -606,11 +606,11 @@ func eachLinear[T Float](e eachImage, out tensor.Shape, f func(dst, image, v []T
 	}
 }
 
-// nth is the i-th of the slices of x of that size.
+// nth returns the i-th slice of that size of x.
 func nth[T Float](x []T, i, size int) []T { return x[i*size : (i+1)*size] }
 
-// Sampler draws the values of a noise input of a layer or a loss. r is the random stream of that input. A Sampler must be
-// safe for concurrent use.
+// Sampler draws the values of a noise input of a layer or a loss. It must be safe for concurrent use.
 type Sampler interface {
+	// Sample sets dst; r is the random stream of the input.
 	Sample(dst []float32, r *rand.Rand)
 }

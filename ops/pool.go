@@ -11,9 +11,8 @@ import (
 
 // Pooling is the geometry of windows over images with channels last; every channel is pooled separately. The window of
 // place (i,j) covers the pixels (i Stride + u - Top, j Stride + v - Left), 0 <= u,v < Kernel, that lie in the image; there
-// must be at least one. [Pooling.Sum] and [Pooling.Spread] are each other's derivatives. The same holds for picking the
-// winners (the pixels with the largest values) and putting values at the winners; the op that finds the winners has
-// derivative 0. All ops can be differentiated any number of times.
+// must be at least one. [Pooling.Sum] and [Pooling.Spread] are each other's derivatives. The derivative of [Pooling.Max] puts
+// each value at the winner, the pixel with the largest value of its window. All ops can be differentiated any number of times.
 type Pooling struct {
 	In     [3]int // height, width, channels of an image
 	Out    [3]int // height, width, channels
@@ -69,7 +68,9 @@ func (g Pooling) Sum(x *gorgonia.Node) (*gorgonia.Node, error) {
 	}
 	o := g.op(PoolSumOp(g), x.Shape()[0], g.Out, true)
 	o.Float32, o.Float64 = poolSum(g, vector.Float32), poolSum(g, vector.Float64)
-	o.Derivative = func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) { return one(g.Spread(grad)) }
+	o.Derivative = func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+		return gradientOf(g.Spread(grad))
+	}
 	return o.Apply(x)
 }
 
@@ -82,7 +83,7 @@ func (g Pooling) Spread(y *gorgonia.Node) (*gorgonia.Node, error) {
 	o := g.op(PoolSpreadOp(g), y.Shape()[0], g.In, true)
 	o.Scratch = g.In[2]
 	o.Float32, o.Float64 = poolSpread(g, vector.Float32), poolSpread(g, vector.Float64)
-	o.Derivative = func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) { return one(g.Sum(grad)) }
+	o.Derivative = func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) { return gradientOf(g.Sum(grad)) }
 	return o.Apply(y)
 }
 
@@ -99,7 +100,7 @@ func (g Pooling) Max(x *gorgonia.Node) (*gorgonia.Node, error) {
 		if err != nil {
 			return nil, err
 		}
-		return one(g.put(winner, grad))
+		return gradientOf(g.put(winner, grad))
 	}
 	return o.Apply(x)
 }
@@ -135,7 +136,7 @@ func (g Pooling) pick(winner, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(winner, x)
 }
 
-// op contains the common fields of the ops of a pooling: a unit is an image.
+// op returns the common fields of the ops of a pooling: a unit is an image.
 func (g Pooling) op(spec any, batch int, out [3]int, byUnit ...bool) *Unitwise {
 	return &Unitwise{
 		Spec:     spec,
@@ -147,7 +148,7 @@ func (g Pooling) op(spec any, batch int, out [3]int, byUnit ...bool) *Unitwise {
 	}
 }
 
-// fits returns an error for images of another shape than the geometry's.
+// fits returns an error if the shape of the images does not match the geometry.
 func (g Pooling) fits(x *gorgonia.Node, image [3]int) error {
 	if err := g.Check(); err != nil {
 		return err
@@ -158,13 +159,13 @@ func (g Pooling) fits(x *gorgonia.Node, image [3]int) error {
 	return nil
 }
 
-// one is the result of the derivative of an op with one input.
-func one(n *gorgonia.Node, err error) (gorgonia.Nodes, error) { return gorgonia.Nodes{n}, err }
+// gradientOf is the result of the derivative of an op with one input.
+func gradientOf(n *gorgonia.Node, err error) (gorgonia.Nodes, error) { return gorgonia.Nodes{n}, err }
 
 // second is the result of the derivative of an op with a fixed first input.
 func second(n *gorgonia.Node, err error) (gorgonia.Nodes, error) { return gorgonia.Nodes{nil, n}, err }
 
-// view is a place of the output and the part of the image in its window: rows [top, bottom) and columns [left, right).
+// view is a place of the output with the visible part of its window: rows [top, bottom) and columns [left, right) of the image.
 type view struct{ place, top, bottom, left, right int }
 
 // windows calls f for every place of an image's output, in reading order.
@@ -187,10 +188,10 @@ func (g Pooling) pixels(v view, f func(pixel int)) {
 	}
 }
 
-// seen is the number of those pixels.
+// seen is the number of pixels of a view.
 func (v view) seen() int { return (v.bottom - v.top) * (v.right - v.left) }
 
-// image is the i-th of images of that shape.
+// image returns the i-th of images of that shape.
 func image[T Float](images []T, i int, shape [3]int) []T {
 	n := shape[0] * shape[1] * shape[2]
 	return images[i*n : (i+1)*n]

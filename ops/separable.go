@@ -8,7 +8,7 @@ import (
 	"tessera/internal/volume"
 )
 
-// Tap is one value of a filter along an axis: the sum of Weights[k] x(From+k).
+// Tap computes one value of the output of a filter along an axis: the sum of Weights[k] x(From+k).
 type Tap struct {
 	From    int
 	Weights []float64
@@ -21,11 +21,11 @@ type Tap struct {
 // It is the spec of the op.
 type Separable struct {
 	In            [3]int
-	Rows, Columns []Tap // one for every row, and for every column, of y
+	Rows, Columns []Tap // one for every row and every column of y
 }
 
 // Apply filters every row of x (batch, height*width*channels); the result has rows of len(Rows)*len(Columns)*channels
-// values. It may be differentiated any number of times.
+// values. It can be differentiated any number of times.
 func (s Separable) Apply(x *gorgonia.Node) (*gorgonia.Node, error) {
 	if err := s.check(x); err != nil {
 		return nil, fmt.Errorf("separable: %w", err)

@@ -2,9 +2,11 @@ package ops
 
 import (
 	"fmt"
+	"slices"
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+
 	"tessera/engine/ir"
 	"tessera/internal/volume"
 	vector "tessera/kernel"
@@ -13,8 +15,8 @@ import (
 // reshapeOp is the spec of [Reshape].
 type reshapeOp struct{ Shape []int }
 
-// Reshape returns x with another shape of equal size. Gorgonia's result shares memory with x without the tape machine's
-// knowledge: computing in place then overwrites x, even a batch of images or a weight. This op is safe.
+// Reshape returns x with another shape of equal size. The result of Gorgonia's Reshape shares memory with x, which its tape
+// machine ignores: computing in place then overwrites x, even a batch of images or a weight. This op is safe.
 func Reshape(x *gorgonia.Node, shape ...int) (*gorgonia.Node, error) {
 	to := tensor.Shape(shape).Clone()
 	if len(x.Shape()) == 0 || len(to) == 0 || volume.Of(x.Shape()) != volume.Of(to) {
@@ -23,7 +25,7 @@ func Reshape(x *gorgonia.Node, shape ...int) (*gorgonia.Node, error) {
 	l := &layout{ir: ir.Reshape{}}
 	var err error
 	l.op, err = newOp(reshapeOp{to}, gorgonia.Nodes{x}, to, nil, func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-		return one(Reshape(grad, l.in[0]...))
+		return gradientOf(Reshape(grad, l.in[0]...))
 	})
 	if err != nil {
 		return nil, err
@@ -37,8 +39,8 @@ func Reshape(x *gorgonia.Node, shape ...int) (*gorgonia.Node, error) {
 // transposeOp is the spec of [Transpose].
 type transposeOp struct{}
 
-// Transpose returns the transpose (m, n) of x (n, m). (Gorgonia's transpose moves the elements of its input in place, even
-// of a weight.) Its derivative is itself.
+// Transpose returns the transpose (m, n) of x (n, m); its derivative is a transpose too. (Gorgonia's Transpose moves the
+// elements of its input in place, even of a weight.)
 func Transpose(x *gorgonia.Node) (*gorgonia.Node, error) {
 	if len(x.Shape()) != 2 {
 		return nil, fmt.Errorf("transpose: got shape %v, want a matrix", x.Shape())
@@ -47,7 +49,7 @@ func Transpose(x *gorgonia.Node) (*gorgonia.Node, error) {
 	l := &layout{ir: ir.Swapped}
 	var err error
 	l.op, err = newOp(transposeOp{}, gorgonia.Nodes{x}, tensor.Shape{m, n}, nil, func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-		return one(Transpose(grad))
+		return gradientOf(Transpose(grad))
 	})
 	if err != nil {
 		return nil, err
@@ -72,8 +74,8 @@ type (
 	FoldOp struct{ Times int }
 )
 
-// Tile returns the vector x (n) repeated: (times*n), y[t*n+i] = x[i]. It broadcasts one number per channel over an image
-// with channels last. Its derivative is [Fold].
+// Tile repeats the vector x (n): the result is y (times*n) with y[t*n+i] = x[i]. It broadcasts one number per channel over an
+// image with channels last. Its derivative is [Fold].
 func Tile(x *gorgonia.Node, times int) (*gorgonia.Node, error) {
 	if len(x.Shape()) != 1 || times < 1 {
 		return nil, fmt.Errorf("tile: got shape %v %d times, want a vector at least once", x.Shape(), times)
@@ -88,7 +90,7 @@ func Tile(x *gorgonia.Node, times int) (*gorgonia.Node, error) {
 		Float32:  tile[float32](n),
 		Float64:  tile[float64](n),
 		Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			return one(Fold(grad, times))
+			return gradientOf(Fold(grad, times))
 		},
 	}
 	return o.Apply(x)
@@ -111,7 +113,7 @@ func Fold(x *gorgonia.Node, times int) (*gorgonia.Node, error) {
 		Float32:  fold(n, vector.Float32),
 		Float64:  fold(n, vector.Float64),
 		Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			return one(Tile(grad, times))
+			return gradientOf(Tile(grad, times))
 		},
 	}
 	return o.Apply(x)
@@ -135,15 +137,15 @@ func fold[T Float](n int, kernels func() *vector.Set[T]) units[T] {
 	}
 }
 
-// JoinOp is the spec of [Join], ColumnsOp of [Columns]. widenOp is that of the derivative of Columns, which puts a matrix into
-// columns From, From+1, ... of a matrix of zeros with Of columns.
+// JoinOp is the spec of [Join], ColumnsOp of [Columns]. widenOp is the spec of the derivative of Columns, which puts a matrix
+// into columns From, From+1, ... of a matrix of zeros with Of columns.
 type (
 	JoinOp    struct{}
 	ColumnsOp struct{ From, Count int }
 	widenOp   struct{ From, Of int }
 )
 
-// Join returns the matrix (n, a+b) whose rows are those of x (n, a), each followed by that of y (n, b).
+// Join returns the matrix (n, a+b) whose rows are the rows of x (n, a), each followed by the corresponding row of y (n, b).
 func Join(x, y *gorgonia.Node) (*gorgonia.Node, error) {
 	if len(x.Shape()) != 2 || len(y.Shape()) != 2 || x.Shape()[0] != y.Shape()[0] {
 		return nil, fmt.Errorf("join: got shapes %v and %v, want matrices with equally many rows", x.Shape(), y.Shape())
@@ -166,7 +168,7 @@ func Join(x, y *gorgonia.Node) (*gorgonia.Node, error) {
 	}.Apply(x, y)
 }
 
-// Columns returns count columns of the matrix x, beginning at a column.
+// Columns returns count columns of the matrix x, starting at column from.
 func Columns(x *gorgonia.Node, from, count int) (*gorgonia.Node, error) {
 	if len(x.Shape()) != 2 || from < 0 || count < 1 || from+count > x.Shape()[1] {
 		return nil, fmt.Errorf("columns: got columns %d to %d of shape %v", from, from+count, x.Shape())
@@ -181,7 +183,7 @@ func Columns(x *gorgonia.Node, from, count int) (*gorgonia.Node, error) {
 		Float32:  columns[float32](from, count, of),
 		Float64:  columns[float64](from, count, of),
 		Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			return one(widen(grad, from, of))
+			return gradientOf(widen(grad, from, of))
 		},
 	}.Apply(x)
 }
@@ -198,7 +200,7 @@ func widen(x *gorgonia.Node, from, of int) (*gorgonia.Node, error) {
 		Float32:  widened[float32](from, count, of),
 		Float64:  widened[float64](from, count, of),
 		Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			return one(Columns(grad, from, count))
+			return gradientOf(Columns(grad, from, count))
 		},
 	}.Apply(x)
 }
@@ -227,6 +229,198 @@ func widened[T Float](first, count, of int) units[T] {
 			row := dst[i*of:][:of]
 			clear(row)
 			copy(row[first:], in[0][i*count:][:count])
+		}
+	}
+}
+
+// withDiagonalOp is the spec of [WithDiagonal], partnersOp of [Partners] and partnersGradOp of its transpose, which is its
+// derivative.
+type (
+	withDiagonalOp struct{ Value float64 }
+	partnersOp     struct{}
+	partnersGradOp struct{}
+)
+
+// WithDiagonal returns the square matrix x with every element of its diagonal replaced by v. The derivative there is 0.
+func WithDiagonal(x *gorgonia.Node, v float64) (*gorgonia.Node, error) {
+	n, err := square("with diagonal", x)
+	if err != nil {
+		return nil, err
+	}
+	return Unitwise{Spec: withDiagonalOp{v}, Out: []int{n, n}, Units: n, ByUnit: []bool{true},
+		Float32: withDiagonal[float32](n, v, itself), Float64: withDiagonal[float64](n, v, itself), Division: ir.ByUnits,
+		At: func(at func(int) int) (units[float32], units[float64]) {
+			return withDiagonal[float32](n, v, at), withDiagonal[float64](n, v, at)
+		},
+		Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return gradientOf(WithDiagonal(grad, 0))
+		},
+	}.Apply(x)
+}
+
+// Partners returns n elements of the matrix x (n, n), n even: of row i the element in column (i + n/2) mod n. Its derivative
+// puts the gradients at these elements.
+func Partners(x *gorgonia.Node) (*gorgonia.Node, error) {
+	n, err := square("partners", x)
+	if err != nil {
+		return nil, err
+	}
+	if n%2 != 0 {
+		return nil, fmt.Errorf("partners: got shape %v, want an even number of rows", x.Shape())
+	}
+	return Unitwise{Spec: partnersOp{}, Out: []int{n}, Units: n, ByUnit: []bool{true},
+		Float32: partners[float32](n, itself), Float64: partners[float64](n, itself), Division: ir.ByUnits,
+		At: func(at func(int) int) (units[float32], units[float64]) {
+			return partners[float32](n, at), partners[float64](n, at)
+		},
+		Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return gradientOf(unpartner(grad))
+		},
+	}.Apply(x)
+}
+
+// unpartner is the transpose of [Partners].
+func unpartner(x *gorgonia.Node) (*gorgonia.Node, error) {
+	n := x.Shape()[0]
+	return Unitwise{Spec: partnersGradOp{}, Out: []int{n, n}, Units: n, ByUnit: []bool{true},
+		Float32: unpartners[float32](n, itself), Float64: unpartners[float64](n, itself), Division: ir.ByUnits,
+		At: func(at func(int) int) (units[float32], units[float64]) {
+			return unpartners[float32](n, at), unpartners[float64](n, at)
+		},
+		Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return gradientOf(Partners(grad))
+		},
+	}.Apply(x)
+}
+
+// square returns the number of rows of a square matrix.
+func square(what string, x *gorgonia.Node) (int, error) {
+	shape := x.Shape()
+	if len(shape) != 2 || shape[0] != shape[1] {
+		return 0, fmt.Errorf("%s: got shape %v, want a square matrix", what, shape)
+	}
+	return shape[0], nil
+}
+
+// itself maps the index of a row of the entire matrix to itself.
+func itself(row int) int { return row }
+
+func withDiagonal[T Float](n int, v float64, at func(row int) int) units[T] {
+	return func(dst []T, in [][]T, _ []T, from, to int) {
+		copy(dst[from*n:to*n], in[0][from*n:to*n])
+		for i := from; i < to; i++ {
+			dst[i*n+at(i)] = T(v)
+		}
+	}
+}
+
+func partners[T Float](n int, at func(row int) int) units[T] {
+	return func(dst []T, in [][]T, _ []T, from, to int) {
+		for i := from; i < to; i++ {
+			dst[i] = in[0][i*n+(at(i)+n/2)%n]
+		}
+	}
+}
+
+func unpartners[T Float](n int, at func(row int) int) units[T] {
+	return func(dst []T, in [][]T, _ []T, from, to int) {
+		clear(dst[from*n : to*n])
+		for i := from; i < to; i++ {
+			dst[i*n+(at(i)+n/2)%n] = in[0][i]
+		}
+	}
+}
+
+// Patching cuts images (Height, Width, Channels) into adjacent square patches of Size x Size pixels: tokens (Height/Size *
+// Width/Size, Size*Size*Channels). Patches are ordered row by row, and so are the pixels of a patch, with channels last.
+// [Patching.Cut] and [Patching.Join] only move values; each is the inverse and the derivative of the other.
+type Patching struct {
+	Height, Width, Channels int
+	Size                    int
+}
+
+// CutPatchesOp is the spec of [Patching.Cut], JoinPatchesOp of [Patching.Join].
+type (
+	CutPatchesOp  Patching
+	JoinPatchesOp Patching
+)
+
+// Check returns an error for an invalid geometry.
+func (p Patching) Check() error {
+	if p.Height < 1 || p.Width < 1 || p.Channels < 1 || p.Size < 1 {
+		return fmt.Errorf("patches: %+v: every size must be > 0", p)
+	}
+	if p.Height%p.Size != 0 || p.Width%p.Size != 0 {
+		return fmt.Errorf("patches of %d pixels do not divide images of %d x %d", p.Size, p.Height, p.Width)
+	}
+	return nil
+}
+
+// Tokens is the number of patches of an image.
+func (p Patching) Tokens() int { return (p.Height / p.Size) * (p.Width / p.Size) }
+
+// Features is the number of values of a patch.
+func (p Patching) Features() int { return p.Size * p.Size * p.Channels }
+
+// Cut returns the tokens (batch, tokens, features) of images x, of any shape with (batch) first.
+func (p Patching) Cut(x *gorgonia.Node) (*gorgonia.Node, error) {
+	return p.move(x, CutPatchesOp(p), tensor.Shape{p.Tokens(), p.Features()}, p.Join,
+		movePatches[float32](p, false), movePatches[float64](p, false))
+}
+
+// Join returns the images (batch, Height, Width, Channels) of tokens x.
+func (p Patching) Join(x *gorgonia.Node) (*gorgonia.Node, error) {
+	return p.move(x, JoinPatchesOp(p), tensor.Shape{p.Height, p.Width, p.Channels}, p.Cut,
+		movePatches[float32](p, true), movePatches[float64](p, true))
+}
+
+// move adds the op whose outputs are images, or tokens, of shape out; back is its inverse.
+func (p Patching) move(x *gorgonia.Node, spec any, out tensor.Shape, back unary, f32 units[float32], f64 units[float64]) (*gorgonia.Node, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	s := x.Shape()
+	if len(s) < 2 || s[1:].TotalSize() != out.TotalSize() {
+		return nil, fmt.Errorf("patches: got shape %v, want (batch) and %d values", s, out.TotalSize())
+	}
+	o := &Unitwise{
+		Spec:     spec,
+		Out:      append(tensor.Shape{s[0]}, out...),
+		Units:    s[0],
+		ByUnit:   []bool{true},
+		Division: ir.ByUnits,
+		Float32:  f32,
+		Float64:  f64,
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			g, err := back(grad)
+			if err == nil && !slices.Equal(g.Shape(), s) {
+				g, err = Reshape(g, s...)
+			}
+			return gorgonia.Nodes{g}, err
+		},
+	}
+	return o.Apply(x)
+}
+
+// movePatches returns the kernel that copies images [from, to) to their tokens, or back.
+func movePatches[T Float](p Patching, back bool) units[T] {
+	line, run, image := p.Width*p.Channels, p.Size*p.Channels, p.Height*p.Width*p.Channels
+	return func(dst []T, in [][]T, _ []T, from, to int) {
+		tokens := from * image // offset of the next run of a patch
+		for b := from; b < to; b++ {
+			for top := b * image; top < (b+1)*image; top += p.Size * line {
+				for left := top; left < top+line; left += run {
+					for row := range p.Size {
+						pixels := left + row*line
+						if back {
+							copy(dst[pixels:pixels+run], in[0][tokens:])
+						} else {
+							copy(dst[tokens:tokens+run], in[0][pixels:])
+						}
+						tokens += run
+					}
+				}
+			}
 		}
 	}
 }

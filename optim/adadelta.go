@@ -2,8 +2,8 @@ package optim
 
 import "tessera/kernel"
 
-// Adadelta takes steps in the units of the weights, from running means of squared gradients and of squared steps. With
-// d = g + weight_decay * w and s = a = 0 at first:
+// Adadelta scales steps to the units of the weights by running means of squared gradients and of squared steps. With
+// d = g + weight_decay * w and initially s = a = 0:
 //
 //	s <- rho * s + (1-rho) * d²
 //	u  = d * sqrt(a + epsilon) / sqrt(s + epsilon)

@@ -2,13 +2,13 @@ package optim
 
 import "tessera/kernel"
 
-// AdamW is [Adam] with the weight decay taken out of the gradient, so that the moments do not scale it:
+// AdamW is [Adam] with decoupled weight decay, which the moments do not scale:
 //
 //	w <- w - lr * weight_decay * w
-//	w <- the step of Adam with d = g
+//	w <- w after a step of Adam with d = g
 //
-// Source: Loshchilov and Hutter, Decoupled weight decay regularization, 2019. Defaults are PyTorch's; the rate, with
-// its schedule, multiplies the decay too, as there.
+// Source: Loshchilov and Hutter, Decoupled weight decay regularization, 2019. Defaults are PyTorch's. As in PyTorch, the
+// scheduled learning rate also multiplies the decay.
 type AdamW struct {
 	Rate        float64 `toml:"learning_rate" want:"> 0" doc:"base learning rate"`
 	Beta1       float64 `toml:"beta1" want:"in [0,1)" doc:"decay of the running mean of gradients"`

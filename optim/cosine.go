@@ -2,11 +2,11 @@ package optim
 
 import "math"
 
-// Cosine lowers the rate along half a cosine over the run, a little at each step:
+// Cosine reduces the rate along half a cosine over the run, at every step:
 //
 //	final + (1-final) * (1 + cos(pi * epoch/epochs)) / 2
 //
-// It starts at 1 and reaches final at the end of the run, where it stays. Source: Loshchilov and Hutter, SGDR, 2017,
+// It starts at 1 and is final from the end of the run on. Source: Loshchilov and Hutter, SGDR, 2017,
 // without restarts; PyTorch's CosineAnnealingLR over T_max = epochs, with eta_min = final * learning_rate.
 type Cosine struct {
 	Final float64 `toml:"final" want:"in [0,1]" doc:"final learning rate as a fraction of the base rate"`

@@ -2,9 +2,8 @@ package optim
 
 import "math"
 
-// Exponential lowers the rate by the same ratio in every epoch, a little at each step: factor^epoch. At the beginning
-// of an epoch it is PyTorch's ExponentialLR, with factor for its gamma. The default, 0.99, leaves 0.37 of the rate
-// after 100 epochs.
+// Exponential reduces the rate by the same ratio in every epoch, at every step: factor^epoch. At the beginning of an epoch it
+// equals PyTorch's ExponentialLR, with factor for its gamma. The default, 0.99, reduces the rate to 0.37 after 100 epochs.
 type Exponential struct {
 	Ratio float64 `toml:"factor" want:"in (0,1]" doc:"factor of the learning rate per epoch"`
 }

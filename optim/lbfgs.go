@@ -82,11 +82,11 @@ type descent struct {
 	scalars   *SearchState
 
 	method    *optimize.LBFGS   // gives directions
-	replayed  int               // points of the state that it knows
+	replayed  int               // number of points of the state passed to method
 	here      optimize.Location // the last point
 	direction []float64
 
-	trial, lowest *point // of the present line search
+	trial, lowest *point // of the current line search
 }
 
 // Next implements [Descent].
@@ -99,7 +99,7 @@ func (d *descent) Next() error {
 	for {
 		found, err := d.search(d.step())
 		if err != nil {
-			d.replayed = 0 // this direction is lost: it is asked for again
+			d.replayed = 0 // the direction is overwritten: compute it again
 			return err
 		}
 		if found != nil {
@@ -142,8 +142,8 @@ func (d *descent) look(p *point) (err error) {
 	return nil
 }
 
-// step passes gonum the points that it has not seen yet, computes the direction at the last point and returns the length of
-// the first step.
+// step passes the new points of the state to gonum, computes the direction at the last point and returns the length of the
+// first step.
 func (d *descent) step() (length float64) {
 	if d.replayed == 0 {
 		d.method = &optimize.LBFGS{Store: d.settings.History}
@@ -161,7 +161,8 @@ func (d *descent) step() (length float64) {
 	return length
 }
 
-// feasible replaces the direction by the difference to its projected end point, and returns 1, the length that leads there.
+// feasible replaces the direction by the difference between its projected end point and the last point. It returns the length
+// of a step to this end point, 1.
 func (d *descent) feasible(length float64) float64 {
 	for i, v := range d.direction {
 		d.trial.w[i] = float32(d.here.X[i] + length*v)
@@ -173,12 +174,13 @@ func (d *descent) feasible(length float64) float64 {
 	return 1
 }
 
-// search runs a line search along the direction, beginning with that length; nil if it finds no lower point.
+// search runs a line search along the direction that starts with a step of that length. It returns nil if it finds no lower
+// point.
 func (d *descent) search(length float64) (found *point, err error) {
 	if floats.Norm(d.here.Gradient, math.Inf(1)) == 0 {
 		return nil, nil
 	}
-	longest := 0.0 // gonum takes it for no limit
+	longest := 0.0 // no limit for gonum
 	if d.objective.Project != nil {
 		length = d.feasible(length)
 		longest = length
@@ -191,7 +193,7 @@ func (d *descent) search(length float64) (found *point, err error) {
 		} else if !again {
 			break
 		}
-		length /= 10 // its end was not finite: nearer, and never so far again
+		length /= 10 // the end point was not finite: search closer, with this as the limit
 		longest = length
 	}
 	if d.lowest.value < d.scalars.Value {

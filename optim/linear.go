@@ -1,7 +1,7 @@
 package optim
 
-// Linear changes the rate along a line over the run, from 1 to final, a little at each step. It reaches final at the end of
-// the run, where it stays. PyTorch's LinearLR over total_iters = epochs, with start_factor = 1 and end_factor = final.
+// Linear changes the rate linearly over the run, from 1 to final, at every step. From the end of the run on it is final. It is
+// PyTorch's LinearLR over total_iters = epochs, with start_factor = 1 and end_factor = final.
 type Linear struct {
 	Final float64 `toml:"final" want:">= 0" doc:"final learning rate as a fraction of the base rate"`
 }

@@ -5,8 +5,8 @@ package optim
 //	w <- w - lr * (sign(beta1 * m + (1-beta1) * g) + weight_decay * w)
 //	m <- beta2 * m + (1-beta2) * g
 //
-// Every weight moves by the learning rate, unless its gradient and mean are 0: the rate is a third to a tenth of Adam's. One
-// value of state per weight, half of Adam's. Source: Chen et al., Symbolic discovery of optimization algorithms, 2023. The
+// Every weight changes by the learning rate, unless its gradient and mean are 0, so the rate should be a third to a tenth of
+// Adam's. Lion has one value of state per weight, half of Adam's. Source: Chen et al., Symbolic discovery of optimization algorithms, 2023. The
 // default rate is three times theirs.
 type Lion struct {
 	Rate        float64 `toml:"learning_rate" want:"> 0" doc:"base learning rate"`

@@ -3,7 +3,7 @@ package optim
 import "math"
 
 // OneCycle raises the rate along half a cosine from start to 1 during the first part of the run, then lowers it along half a
-// cosine to final: the base learning rate is the largest one. Source: Smith and Topin, Super-convergence, 2018; PyTorch's
+// cosine to final: the base learning rate is the maximum. Source: Smith and Topin, Super-convergence, 2018; PyTorch's
 // OneCycleLR with its defaults, where start = 1/div_factor and final = start/final_div_factor, without its cycle of the
 // momentum.
 type OneCycle struct {
@@ -30,5 +30,5 @@ func (s *OneCycle) Factor(epoch, epochs float64) float64 {
 	return between(1, s.Final, (epoch-top)/(epochs-top))
 }
 
-// between is the point at t in [0,1] of half a cosine from a to b.
+// between returns the value at t in [0,1] of half a cosine from a to b.
 func between(a, b, t float64) float64 { return b + (a-b)*(1+math.Cos(math.Pi*t))/2 }

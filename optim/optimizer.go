@@ -1,5 +1,7 @@
-// Package optim is the vocabulary of optimizers and learning-rate schedules: one file per optimizer, with its formula, its
-// source and its defaults. A new one is one new file with one call of Registry.Register.
+// Package optim contains the optimizers and the learning-rate schedules. An [Optimizer] is a [Rule], which updates parameters
+// after every mini-batch, or a [Search] on the full batch; a [Schedule] scales the learning rate. Each is one file with its
+// formula, its source and its defaults. A new one needs only a new file with one call of Register, of [Registry] or
+// [Schedules].
 package optim
 
 import (
@@ -14,12 +16,12 @@ type Optimizer interface {
 	States() int
 }
 
-// Registry holds every optimizer.
+// Registry contains every optimizer.
 var Registry = part.New[Optimizer]("optimizer")
 
 // Rule updates parameters after every mini-batch. It is an element-wise function of a parameter, its gradient and its state.
-// It is called with any contiguous slice of a parameter, so the passes over parameters can be split over threads and fused
-// with the projections that follow.
+// It accepts any contiguous slice of a parameter, so the update can be distributed over threads and fused with the projections
+// that follow.
 type Rule interface {
 	Optimizer
 	// LearningRate is the base learning rate, which the schedule scales.
@@ -33,9 +35,9 @@ type Rule interface {
 // the step length by a line search.
 type Search interface {
 	Optimizer
-	// Begin returns a search for the minimum of f from w, the concatenation of all parameters. The slices state[i], each as
-	// long as w, and scalars are the complete state of the search, which updates them. A search that begins with the state of
-	// another one continues it with the same bits.
+	// Begin returns a search for the minimum of f that starts at w, the concatenation of all parameters. The slices state[i],
+	// each as long as w, and scalars are the complete state of the search, which updates them. A search that begins with the
+	// state of another one continues it with the same bits.
 	Begin(f Objective, w []float32, state [][]float32, scalars *SearchState) Descent
 }
 
@@ -63,19 +65,19 @@ type Descent interface {
 
 // Schedule scales the learning rate over a run.
 type Schedule interface {
-	// Factor returns the multiplier at the beginning of a step; epoch may be fractional: steps done / steps per
-	// epoch. epochs is the length of the run.
+	// Factor returns the multiplier at the beginning of a step. epoch is the number of completed steps divided by the steps per
+	// epoch, epochs the number of epochs of the run.
 	Factor(epoch, epochs float64) float64
 }
 
-// Schedules holds every schedule.
+// Schedules contains every schedule.
 var Schedules = part.New[Schedule]("schedule")
 
 // Rate returns the learning rate of a step, counted from 1 over the whole run of epochs epochs of stepsPerEpoch steps:
 // the base rate, times the schedule's factor at the beginning of the step, times the warm-up.
 //
-// The warm-up rises linearly, step/(warmupEpochs*stepsPerEpoch), to 1 at its last step; its first step is not 0, since
-// that would be a step for nothing. 0 epochs have none. The schedule runs from the first step, beneath the warm-up.
+// The warm-up rises linearly, step/(warmupEpochs*stepsPerEpoch), to 1 at its last step; it does not start at 0, which would
+// waste a step. 0 epochs disable it. The schedule starts at the first step, simultaneously with the warm-up.
 func Rate(base float64, s Schedule, warmupEpochs float64, step, stepsPerEpoch, epochs int) float64 {
 	rate := base * s.Factor(float64(step-1)/float64(stepsPerEpoch), float64(epochs))
 	if steps := warmupEpochs * float64(stepsPerEpoch); float64(step) < steps {
@@ -84,13 +86,12 @@ func Rate(base float64, s Schedule, warmupEpochs float64, step, stepsPerEpoch, e
 	return rate
 }
 
-// NormBlock is how many gradient elements [Norm] adds up at a time.
+// NormBlock is the number of gradient elements per block of [Norm].
 const NormBlock = 4096
 
-// Norm returns the global norm of all gradients together: the Euclidean length of their concatenation, in float64,
-// where no square of a float32 overflows. The order of the additions is fixed: the [SquareSum] of each block of NormBlock
-// elements of each gradient, one after the other. So a team that computes the blocks side by side and adds them up in
-// that order gets the same bits.
+// Norm returns the global norm of the gradients: the Euclidean length of their concatenation, in float64, where no square of a
+// float32 overflows. The order of the additions is fixed: the [SquareSum] of each block of NormBlock elements of each gradient,
+// one after the other. A team that computes the blocks in parallel and adds them in this order gets the same bits.
 func Norm(gradients ...[]float32) float64 {
 	total := 0.0
 	for _, g := range gradients {
@@ -118,9 +119,8 @@ func SquareSum(g []float32) float64 {
 	return (s[0] + s[1]) + (s[2] + s[3])
 }
 
-// ClipFactor returns what every gradient must be multiplied by so that their global norm is at most limit:
-// min(1, limit/(norm + 1e-6)), PyTorch's clip_grad_norm_. A limit of 0 does not clip. The factor of a NaN norm is NaN: a
-// diverged step must be seen, not clipped away.
+// ClipFactor returns the factor of all gradients that limits their global norm, min(1, limit/(norm + 1e-6)), as in PyTorch's
+// clip_grad_norm_. A limit of 0 does not clip. The factor for a NaN norm is NaN, because clipping must not hide a diverged step.
 func ClipFactor(norm, limit float64) float64 {
 	if limit == 0 {
 		return 1

@@ -5,7 +5,7 @@ import (
 	"tessera/part"
 )
 
-// SGD is stochastic gradient descent, with momentum if wanted. With d = g + weight_decay * w:
+// SGD is stochastic gradient descent with optional momentum. With d = g + weight_decay * w:
 //
 //	b <- momentum * b + d                 only with momentum, b = 0 at first
 //	w <- w - lr * d                       without momentum
@@ -26,7 +26,7 @@ func init() {
 		func() Optimizer { return &SGD{Rate: 0.001} })
 }
 
-// Check refuses nesterov without momentum, which would be plain descent.
+// Check returns an error for nesterov without momentum, which would be plain gradient descent.
 func (o *SGD) Check() error {
 	if o.Nesterov && o.Momentum == 0 {
 		return part.KeyError{Key: "nesterov", Problem: "got true without momentum, want momentum > 0"}

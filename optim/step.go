@@ -2,8 +2,8 @@ package optim
 
 import "math"
 
-// Step lowers the rate in stairs: factor^floor(epoch/epochs), constant within an epoch. PyTorch's StepLR, with epochs
-// for its step_size and factor for its gamma.
+// Step reduces the rate in steps: factor^floor(epoch/epochs), constant within an epoch. It is PyTorch's StepLR, with epochs for
+// its step_size and factor for its gamma.
 type Step struct {
 	Epochs int     `toml:"epochs" want:"> 0" doc:"number of epochs between two steps"`
 	Ratio  float64 `toml:"factor" want:"in (0,1]" doc:"factor of the learning rate at each step"`

@@ -112,16 +112,3 @@ func TestDecompositionRefusesWrongSettings(t *testing.T) {
 		}
 	}
 }
-
-func TestRescaleFillsTheUnitIntervalPerChannel(t *testing.T) {
-	v := []float32{-1, 5, 3, 1, 5, 3.5, 3, 5, 4}
-	if err := Rescale(v, 3); err != nil {
-		t.Fatal(err)
-	}
-	if want := []float32{0, 0, 0, 0.5, 0, 0.5, 1, 0, 1}; !equal(v, want) {
-		t.Errorf("got %v, want %v", v, want)
-	}
-	if Rescale(v, 2) == nil || Rescale(v, 0) == nil {
-		t.Error("a wrong number of channels was accepted")
-	}
-}

@@ -1,7 +1,8 @@
-// Package morph is flat grey-level mathematical morphology on images: dilation, erosion, opening and closing by disks and
-// other structuring elements, reconstruction, and the additive decompositions built from them.
+// Package morph implements flat grey-level mathematical morphology on images. [Apply] and [Filter] compute an [Operator]
+// (dilation, erosion, opening, closing) by a disk or another [Element]. [Decomposition] computes the additive morphological
+// decompositions, which are based on reconstruction.
 //
-// Images are float32, row-major, of shape (height, width) or (height, width, channels); every channel is treated on its own.
+// Images are float32, row-major, of shape (height, width) or (height, width, channels); channels are processed separately.
 // Pixels outside of an image are ignored: a maximum or minimum runs over the existing neighbours. For disks this equals the
 // mirrored border of scipy and scikit-image, because a mirrored pixel always lies in the disk.
 package morph
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"tessera/internal/volume"
 	"tessera/parallel/team"
@@ -31,8 +33,8 @@ func (Operator) Choices() []string {
 	return []string{string(Dilation), string(Erosion), string(Opening), string(Closing)}
 }
 
-// Apply returns the images after the operator by the disk of that radius (in pixels; 0 changes nothing). It fails for an
-// unknown operator, a negative radius, a shape that is not an image's, and a slice that holds no whole number of images.
+// Apply applies the operator by the disk of that radius in pixels to every image; a radius of 0 changes nothing. It returns an
+// error for an unknown operator, a negative radius, a shape other than an image's, or values that are not whole images.
 func Apply(op Operator, radius int, images []float32, shape []int) ([]float32, error) {
 	return ApplyBy(op, Disk, radius, images, shape)
 }
@@ -57,7 +59,7 @@ func ApplyBy(op Operator, element Element, radius int, images []float32, shape [
 	return out, nil
 }
 
-// grain is how many images one goroutine takes at a time: enough that a filter's buffers cost nothing.
+// grain is the number of images per task. It is large enough that the cost of allocating a filter's buffers is negligible.
 const grain = 32
 
 // grid is the shape of one image, channels innermost.
@@ -65,7 +67,7 @@ type grid struct{ height, width, channels int }
 
 func (g grid) pixels() int { return g.height * g.width * g.channels }
 
-// gridOf checks that values hold a whole number of images of that shape and returns how many.
+// gridOf returns the grid of an image and the number n of images. It is an error if values are not whole images.
 func gridOf(values []float32, shape []int) (g grid, n int, err error) {
 	if g, err = newGrid(shape); err != nil {
 		return g, 0, err
@@ -88,4 +90,314 @@ func newGrid(shape []int) (grid, error) {
 		g.channels = shape[2]
 	}
 	return g, nil
+}
+
+// Element names a flat structuring element B: a set of pixels (dy, dx) that contains its origin (0, 0).
+//
+//	disk          dy*dy + dx*dx <= radius*radius; "" is also the disk
+//	square        |dy|, |dx| <= radius
+//	row, column   a line of 2 radius + 1 pixels
+//	011 010 000   rows of 0 and 1 from top to bottom, of odd number and length, with a 1 in the centre; the radius is unused
+//
+// Dilation by B is the maximum of x(p-b) over b in B, erosion the minimum of x(p+b). An opening is thus an erosion followed by
+// a dilation by the same element (Serra, Image Analysis and Mathematical Morphology, 1982).
+type Element string
+
+// The named elements.
+const (
+	Disk   Element = "disk"
+	Square Element = "square"
+	Row    Element = "row"
+	Column Element = "column"
+)
+
+// Offset is the position of a pixel of an element: DY rows below and DX columns to the right of the origin.
+type Offset struct{ DY, DX int }
+
+// IsDisk reports whether the element is the disk.
+func (e Element) IsDisk() bool { return e == "" || e == Disk }
+
+// Check returns an error for an invalid element.
+func (e Element) Check() error {
+	_, err := e.Offsets(1)
+	return err
+}
+
+// Offsets lists the pixels in reading order. It returns an error for an unknown name, invalid rows or a negative radius.
+func (e Element) Offsets(radius int) (list []Offset, err error) {
+	if radius < 0 {
+		return nil, fmt.Errorf("morph: radius %d, want >= 0", radius)
+	}
+	has := func(dy, dx int) bool { return dy*dy+dx*dx <= radius*radius }
+	height, width := radius, radius
+	switch e {
+	case "", Disk:
+	case Square:
+		has = func(int, int) bool { return true }
+	case Row:
+		height, has = 0, func(int, int) bool { return true }
+	case Column:
+		width, has = 0, func(int, int) bool { return true }
+	default:
+		rows := strings.Fields(string(e))
+		if err := checkRows(e, rows); err != nil {
+			return nil, err
+		}
+		height, width = len(rows)/2, len(rows[0])/2
+		has = func(dy, dx int) bool { return rows[height+dy][width+dx] == '1' }
+	}
+	for dy := -height; dy <= height; dy++ {
+		for dx := -width; dx <= width; dx++ {
+			if has(dy, dx) {
+				list = append(list, Offset{dy, dx})
+			}
+		}
+	}
+	return list, nil
+}
+
+// checkRows returns an error for invalid rows.
+func checkRows(e Element, rows []string) error {
+	wrong := fmt.Errorf(`morph: element %q, want "disk", "square", "row", "column", or rows of 0 and 1 like "010 111 010": an odd number of rows `+
+		`of one odd length, with a 1 in the centre`, string(e))
+	if len(rows)%2 == 0 || len(rows[0])%2 == 0 {
+		return wrong
+	}
+	for _, row := range rows {
+		if len(row) != len(rows[0]) || strings.Trim(row, "01") != "" {
+			return wrong
+		}
+	}
+	if rows[len(rows)/2][len(rows[0])/2] != '1' {
+		return wrong
+	}
+	return nil
+}
+
+// dilateBy writes the maximum of src at p-b, or p+b if reflected, over the offsets b to dst.
+func (g grid) dilateBy(dst, src []int32, offsets []Offset, reflected bool) {
+	for i := range dst {
+		dst[i] = outside
+	}
+	stride := g.width * g.channels
+	for _, o := range offsets {
+		dy, dx := -o.DY, -o.DX
+		if reflected {
+			dy, dx = o.DY, o.DX
+		}
+		from, to := max(0, -dx), min(g.width, g.width-dx) // columns whose neighbour exists
+		if from >= to {
+			continue
+		}
+		for y := max(0, -dy); y < min(g.height, g.height-dy); y++ {
+			there := (y+dy)*stride + dx*g.channels
+			raise(dst[y*stride+from*g.channels:y*stride+to*g.channels], src[there+from*g.channels:there+to*g.channels])
+		}
+	}
+}
+
+// Filter applies one operator to images of one shape, one at a time. It reuses buffers and is not safe for concurrent use.
+type Filter struct {
+	grid      grid
+	op        Operator
+	widths    []int    // half widths of a disk
+	offsets   []Offset // of another element; nil for a disk
+	a, b      []int32  // one image each
+	row, wide []int32  // one row each
+}
+
+// NewFilter returns the filter of an operator by the disk of that radius, for images of shape (height, width) or
+// (height, width, channels).
+func NewFilter(op Operator, radius int, shape []int) (*Filter, error) {
+	return NewFilterBy(op, Disk, radius, shape)
+}
+
+// NewFilterBy is [NewFilter] with another structuring element.
+func NewFilterBy(op Operator, element Element, radius int, shape []int) (*Filter, error) {
+	if !slices.Contains(op.Choices(), string(op)) {
+		return nil, fmt.Errorf("morph: unknown operator %q, want one of %v", op, op.Choices())
+	}
+	if radius < 0 {
+		return nil, fmt.Errorf("morph: radius %d, want >= 0", radius)
+	}
+	g, err := newGrid(shape)
+	if err != nil {
+		return nil, err
+	}
+	f := newFilter(op, radius, g)
+	if !element.IsDisk() {
+		f.offsets, err = element.Offsets(min(radius, g.height+g.width))
+	}
+	return f, err
+}
+
+func newFilter(op Operator, radius int, g grid) *Filter {
+	// Height + width is at least the diagonal: a disk of this radius already covers the whole image.
+	radius = min(radius, g.height+g.width)
+	stride := g.width * g.channels
+	return &Filter{
+		grid: g, op: op, widths: halfWidths(radius),
+		a: make([]int32, g.pixels()), b: make([]int32, g.pixels()),
+		row: make([]int32, stride), wide: make([]int32, stride),
+	}
+}
+
+// Image writes the filtered image src to dst, which may be src itself. Both must have the filter's shape.
+func (f *Filter) Image(dst, src []float32) {
+	first := int32(0)
+	if f.op == Erosion || f.op == Opening {
+		first = flip
+	}
+	toKeys(f.a, src, first)
+	f.dilate(first == flip)
+	last := first
+	if f.op == Opening || f.op == Closing {
+		for i, k := range f.b {
+			f.a[i] = k ^ flip
+		}
+		f.dilate(first != flip)
+		last = first ^ flip
+	}
+	fromKeys(dst, f.b, last)
+}
+
+// dilate writes the dilation of the keys a to b. With eroding it uses the reflected element, as an erosion requires.
+func (f *Filter) dilate(eroding bool) {
+	if f.offsets != nil {
+		f.grid.dilateBy(f.b, f.a, f.offsets, eroding)
+		return
+	}
+	f.grid.dilate(f.b, f.a, f.widths, f.row, f.wide)
+}
+
+// flip reverses the order of all keys by xor. Erosion is dilation of the flipped keys, flipped back.
+const flip int32 = -1
+
+// key maps a float to an integer of the same order (-0 below +0, NaN outermost), because integer maxima need no branches.
+func key(v float32) int32 {
+	bits := int32(math.Float32bits(v))
+	return bits ^ (bits >> 31 & math.MaxInt32)
+}
+
+// unkey undoes key.
+func unkey(k int32) float32 { return math.Float32frombits(uint32(k ^ (k >> 31 & math.MaxInt32))) }
+
+// toKeys writes the keys of src, xored with flipped.
+func toKeys(dst []int32, src []float32, flipped int32) {
+	src = src[:len(dst)]
+	for i, v := range src {
+		dst[i] = key(v) ^ flipped
+	}
+}
+
+// fromKeys undoes toKeys.
+func fromKeys(dst []float32, src []int32, flipped int32) {
+	src = src[:len(dst)]
+	for i, k := range src {
+		dst[i] = unkey(k ^ flipped)
+	}
+}
+
+// halfWidths returns the largest dx in each row dy = 0..r of the disk {(dx,dy): dx*dx + dy*dy <= r*r}. It decreases from r to
+// 0. The disk of radius 1 is the 3x3 cross.
+func halfWidths(radius int) []int {
+	widths := make([]int, radius+1)
+	for dy := range widths {
+		widths[dy] = isqrt(radius*radius - dy*dy)
+	}
+	return widths
+}
+
+// isqrt returns the largest integer whose square is at most n; math.Sqrt may be one off only for n beyond 2^52.
+func isqrt(n int) int { return int(math.Sqrt(float64(n))) }
+
+// outside is the key of a pixel outside of the image. It is below every number.
+const outside = math.MinInt32
+
+// dilate writes the dilation of src by the disk with these half widths to dst; row and wide are buffers of one row. For each
+// row it computes the maxima over windows of increasing width and combines them with the rows above and below at which the
+// disk has that width: O(radius) steps per pixel.
+func (g grid) dilate(dst, src []int32, widths []int, row, wide []int32) {
+	radius := len(widths) - 1
+	if radius == 0 {
+		copy(dst, src)
+		return
+	}
+	if radius == 1 {
+		g.dilateCross(dst, src)
+		return
+	}
+	for i := range dst {
+		dst[i] = outside
+	}
+	stride := g.width * g.channels
+	for y := range g.height {
+		copy(row, src[y*stride:(y+1)*stride])
+		for width, dy := 0, radius; ; width++ {
+			for ; dy >= 0 && widths[dy] == width; dy-- {
+				if y-dy >= 0 {
+					raise(dst[(y-dy)*stride:(y-dy+1)*stride], row)
+				}
+				if dy > 0 && y+dy < g.height {
+					raise(dst[(y+dy)*stride:(y+dy+1)*stride], row)
+				}
+			}
+			if width == radius {
+				break
+			}
+			widen(wide, row, g.channels)
+			row, wide = wide, row
+		}
+	}
+}
+
+// raise sets each a[i] to the greater of a[i] and b[i].
+func raise(a, b []int32) {
+	b = b[:len(a)]
+	for i, v := range b {
+		a[i] = max(a[i], v)
+	}
+}
+
+// widen writes the maximum of each value and its two neighbours in the row (at distance step) to dst.
+func widen(dst, src []int32, step int) {
+	copy(dst, src)
+	if len(src) > step {
+		raise(dst[:len(src)-step], src[step:])
+		raise(dst[step:], src[:len(src)-step])
+	}
+}
+
+// dilateCross is dilate for radius 1, the study's structuring element, in one pass.
+func (g grid) dilateCross(dst, src []int32) {
+	stride := g.width * g.channels
+	for y := range g.height {
+		mid := src[y*stride : (y+1)*stride]
+		up, down := mid, mid
+		if y > 0 {
+			up = src[(y-1)*stride : y*stride]
+		}
+		if y < g.height-1 {
+			down = src[(y+1)*stride : (y+2)*stride]
+		}
+		crossRow(dst[y*stride:(y+1)*stride], up, mid, down, g.channels)
+	}
+}
+
+// crossRow writes the maximum over the cross for one row; left and right neighbours are step values away.
+func crossRow(dst, up, mid, down []int32, step int) {
+	n := len(dst)
+	up, mid, down = up[:n], mid[:n], down[:n]
+	if step == 1 { // three neighbouring values stay in registers
+		left, centre := mid[0], mid[0]
+		for i, right := range mid[1:] {
+			dst[i] = max(max(up[i], down[i]), max(left, right), centre)
+			left, centre = centre, right
+		}
+		dst[n-1] = max(max(up[n-1], down[n-1]), left, centre)
+		return
+	}
+	widen(dst, mid, step)
+	raise(dst, up)
+	raise(dst, down)
 }

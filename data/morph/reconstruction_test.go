@@ -1,9 +1,33 @@
 package morph
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"tessera/parallel/team"
 )
+
+// reconstruct reconstructs each image of marker; flipped is 0 for dilation and flip for erosion.
+func reconstruct(marker, mask []float32, shape []int, flipped int32) ([]float32, error) {
+	g, n, err := gridOf(mask, shape)
+	if err != nil {
+		return nil, err
+	}
+	if len(marker) != len(mask) {
+		return nil, fmt.Errorf("morph: the marker has %d values, its mask %d", len(marker), len(mask))
+	}
+	out := make([]float32, len(mask))
+	pixels := g.pixels()
+	team.For(n, grain, func(from, to int) {
+		r := newReconstructor(g)
+		for i := from; i < to; i++ {
+			at, end := i*pixels, (i+1)*pixels
+			r.image(out[at:end], marker[at:end], mask[at:end], flipped)
+		}
+	})
+	return out, nil
+}
 
 func TestReconstructionEqualsItsDefinition(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
@@ -11,11 +35,11 @@ func TestReconstructionEqualsItsDefinition(t *testing.T) {
 		g, _ := newGrid(shape)
 		for range 20 {
 			marker, mask := randomImages(r, 2, shape), randomImages(r, 2, shape)
-			down, err := ReconstructByDilation(marker, mask, shape)
+			down, err := reconstruct(marker, mask, shape, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			up, err := ReconstructByErosion(marker, mask, shape)
+			up, err := reconstruct(marker, mask, shape, flip)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -45,7 +69,7 @@ func TestReconstructionFollowsAWindingPath(t *testing.T) {
 	}
 	marker := make([]float32, len(mask))
 	marker[4*7+2] = 1
-	got, err := ReconstructByDilation(marker, mask, []int{7, 7})
+	got, err := reconstruct(marker, mask, []int{7, 7}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +80,7 @@ func TestReconstructionFollowsAWindingPath(t *testing.T) {
 
 func TestReconstructionConnectsDiagonally(t *testing.T) {
 	mask := []float32{1, 0, 0, 0, 1, 0, 0, 0, 1}
-	got, err := ReconstructByDilation([]float32{0, 0, 0, 0, 0, 0, 0, 0, 1}, mask, []int{3, 3})
+	got, err := reconstruct([]float32{0, 0, 0, 0, 0, 0, 0, 0, 1}, mask, []int{3, 3}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +90,7 @@ func TestReconstructionConnectsDiagonally(t *testing.T) {
 }
 
 func TestReconstructionRefusesUnequalLengths(t *testing.T) {
-	if _, err := ReconstructByDilation(make([]float32, 4), make([]float32, 8), []int{2, 2}); err == nil {
+	if _, err := reconstruct(make([]float32, 4), make([]float32, 8), []int{2, 2}, 0); err == nil {
 		t.Error("a marker of another length was accepted")
 	}
 }

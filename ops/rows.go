@@ -1,0 +1,437 @@
+package ops
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gorgonia.org/gorgonia"
+
+	"tessera/engine/ir"
+	vector "tessera/kernel"
+)
+
+// SoftmaxOp is the spec of [Softmax], over the last axis. softmaxGradOp is the spec of its derivative, y_j (g_j - sum_i g_i
+// y_i) with the output y and g as inputs. softmaxBendOp is the spec of the derivative of softmaxGradOp with respect to y,
+// c_j (g_j - sum_i g_i y_i) - g_j sum_i c_i y_i with inputs y, g and the gradient c.
+type (
+	SoftmaxOp     struct{}
+	softmaxGradOp struct{}
+	softmaxBendOp struct{}
+)
+
+// Softmax returns exp(x_j) / sum_i exp(x_i) over the last axis, each row shifted by its maximum so that nothing overflows.
+// (Gorgonia's logarithm of a softmax silently changes the softmax.) The derivative is y_j * (g_j - sum_i g_i y_i).
+func Softmax(x *gorgonia.Node) (*gorgonia.Node, error) {
+	return Blockwise{
+		Spec:    SoftmaxOp{},
+		Rows:    true,
+		Float32: softmax[float32],
+		Float64: softmax[float64],
+		Derivative: func(_ gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return gradientOf(softmaxGrad().Apply(y, grad))
+		},
+	}.Apply(x)
+}
+
+// softmaxGrad is linear in g, by a symmetric matrix.
+func softmaxGrad() Blockwise {
+	return Blockwise{
+		Spec:    softmaxGradOp{},
+		Rows:    true,
+		Float32: softmaxSlope[float32],
+		Float64: softmaxSlope[float64],
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return both(softmaxBend.Apply(in[0], in[1], grad))(softmaxGrad().Apply(in[0], grad))
+		},
+	}
+}
+
+var softmaxBend = Blockwise{
+	Spec:    softmaxBendOp{},
+	Rows:    true,
+	Float32: softmaxCurvature[float32],
+	Float64: softmaxCurvature[float64],
+}
+
+func softmax[T Float](dst []T, in [][]T, block int) {
+	for start := 0; start < len(dst); start += block {
+		x, y := in[0][start:start+block], dst[start:start+block]
+		top := slices.Max(x)
+		var sum T
+		for j, v := range x {
+			y[j] = T(math.Exp(float64(v - top)))
+			sum += y[j]
+		}
+		for j := range y {
+			y[j] /= sum
+		}
+	}
+}
+
+func softmaxSlope[T Float](dst []T, in [][]T, block int) {
+	for start := 0; start < len(dst); start += block {
+		y, g, d := in[0][start:start+block], in[1][start:start+block], dst[start:start+block]
+		var dot T
+		for j, v := range y {
+			dot += v * g[j]
+		}
+		for j, v := range y {
+			d[j] = v * (g[j] - dot)
+		}
+	}
+}
+
+func softmaxCurvature[T Float](dst []T, in [][]T, block int) {
+	for start := 0; start < len(dst); start += block {
+		y, g, c, d := in[0][start:start+block], in[1][start:start+block], in[2][start:start+block], dst[start:start+block]
+		var gy, cy T
+		for j, v := range y {
+			gy += g[j] * v
+			cy += c[j] * v
+		}
+		for j := range y {
+			d[j] = c[j]*(g[j]-gy) - g[j]*cy
+		}
+	}
+}
+
+// LogSoftmaxOp is the spec of [LogSoftmax], over the last axis, with output y and p = exp(y). logSoftmaxGradOp is the spec
+// of its derivative, g_j - p_j sum_i g_i with inputs y and g; logSoftmaxPushOp of the transpose of the derivative, c_j -
+// sum_i c_i p_i with inputs y and c; logSoftmaxBendOp of the derivative of logSoftmaxGradOp with respect to y, -c_j p_j
+// sum_i g_i with inputs y, g and c.
+type (
+	LogSoftmaxOp     struct{}
+	logSoftmaxGradOp struct{}
+	logSoftmaxPushOp struct{}
+	logSoftmaxBendOp struct{}
+)
+
+// LogSoftmax returns x_j - log(sum_i exp(x_i)) over the last axis, each row shifted by its maximum: nothing overflows, and
+// small probabilities stay accurate. The derivative is g_j - exp(y_j) sum_i g_i, which can be differentiated once more.
+func LogSoftmax(x *gorgonia.Node) (*gorgonia.Node, error) {
+	return Blockwise{
+		Spec:    LogSoftmaxOp{},
+		Rows:    true,
+		Float32: logSoftmax[float32],
+		Float64: logSoftmax[float64],
+		Derivative: func(_ gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return gradientOf(logSoftmaxGrad.Apply(y, grad))
+		},
+	}.Apply(x)
+}
+
+var logSoftmaxGrad = Blockwise{
+	Spec:    logSoftmaxGradOp{},
+	Rows:    true,
+	Float32: logSoftmaxSlope[float32],
+	Float64: logSoftmaxSlope[float64],
+	Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+		return both(logSoftmaxBend.Apply(in[0], in[1], grad))(logSoftmaxPush.Apply(in[0], grad))
+	},
+}
+
+var logSoftmaxPush = Blockwise{
+	Spec:    logSoftmaxPushOp{},
+	Rows:    true,
+	Float32: logSoftmaxChange[float32],
+	Float64: logSoftmaxChange[float64],
+}
+
+var logSoftmaxBend = Blockwise{
+	Spec:    logSoftmaxBendOp{},
+	Rows:    true,
+	Float32: logSoftmaxCurvature[float32],
+	Float64: logSoftmaxCurvature[float64],
+}
+
+func logSoftmax[T Float](dst []T, in [][]T, block int) {
+	for start := 0; start < len(dst); start += block {
+		x, y := in[0][start:start+block], dst[start:start+block]
+		top := slices.Max(x)
+		sum := 0.0
+		for _, v := range x {
+			sum += math.Exp(float64(v - top))
+		}
+		shift := top + T(math.Log(sum))
+		for j, v := range x {
+			y[j] = v - shift
+		}
+	}
+}
+
+func logSoftmaxSlope[T Float](dst []T, in [][]T, block int) {
+	for start := 0; start < len(dst); start += block {
+		y, g, d := in[0][start:start+block], in[1][start:start+block], dst[start:start+block]
+		var sum T
+		for _, v := range g {
+			sum += v
+		}
+		for j, v := range y {
+			d[j] = g[j] - T(math.Exp(float64(v)))*sum
+		}
+	}
+}
+
+func logSoftmaxChange[T Float](dst []T, in [][]T, block int) {
+	for start := 0; start < len(dst); start += block {
+		y, c, d := in[0][start:start+block], in[1][start:start+block], dst[start:start+block]
+		var dot T
+		for j, v := range y {
+			dot += T(math.Exp(float64(v))) * c[j]
+		}
+		for j := range y {
+			d[j] = c[j] - dot
+		}
+	}
+}
+
+func logSoftmaxCurvature[T Float](dst []T, in [][]T, block int) {
+	for start := 0; start < len(dst); start += block {
+		y, g, c, d := in[0][start:start+block], in[1][start:start+block], in[2][start:start+block], dst[start:start+block]
+		var sum T
+		for _, v := range g {
+			sum += v
+		}
+		for j, v := range y {
+			d[j] = -c[j] * T(math.Exp(float64(v))) * sum
+		}
+	}
+}
+
+// TopKOp is the spec of [TopK], topKGradOp of its derivative: it maps x and g to g where TopK keeps x, and to 0 elsewhere.
+type (
+	TopKOp     struct{ K int }
+	topKGradOp struct{ K int }
+)
+
+// TopK keeps the k largest values of each row of the last axis of x and sets the others to 0; of equal values it keeps the
+// first ones. It keeps all values of a row of at most k. The derivative passes the gradients of the kept values.
+func TopK(x *gorgonia.Node, k int) (*gorgonia.Node, error) {
+	return Blockwise{
+		Spec:    TopKOp{k},
+		Rows:    true,
+		Float32: topK[float32](k),
+		Float64: topK[float64](k),
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return gradientOf(topKGrad(k).Apply(in[0], grad))
+		},
+	}.Apply(x)
+}
+
+func topKGrad(k int) Blockwise {
+	return Blockwise{
+		Spec:    topKGradOp{k},
+		Rows:    true,
+		Float32: topKSlope[float32](k),
+		Float64: topKSlope[float64](k),
+		Fixed:   []bool{true, false},
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return second(topKGrad(k).Apply(in[0], grad))
+		},
+	}
+}
+
+func topK[T Float](k int) kernel[T] {
+	slope := topKSlope[T](k)
+	return func(dst []T, in [][]T, block int) { slope(dst, [][]T{in[0], in[0]}, block) }
+}
+
+// topKSlope copies in[1] to dst where in[0] is among the k largest of its row.
+func topKSlope[T Float](k int) kernel[T] {
+	return func(dst []T, in [][]T, block int) {
+		var sorted []T
+		for start := 0; start < len(dst); start += block {
+			x, from, y := in[0][start:start+block], in[1][start:start+block], dst[start:start+block]
+			if k >= block {
+				copy(y, from)
+				continue
+			}
+			sorted = append(sorted[:0], x...)
+			slices.Sort(sorted)
+			least := sorted[block-k]
+			equal := 0 // number of kept values that equal the smallest kept one
+			for _, v := range sorted[block-k:] {
+				if v == least {
+					equal++
+				}
+			}
+			for j, v := range x {
+				keep := v > least
+				if v == least && equal > 0 {
+					keep, equal = true, equal-1
+				}
+				y[j] = 0
+				if keep {
+					y[j] = from[j]
+				}
+			}
+		}
+	}
+}
+
+// Standardise shifts and scales the values of every channel of every block of x to mean 0 and variance 1. x is viewed as
+// (blocks, places, channels); for the values z of one channel of a block
+//
+//	y = (z - mean(z)) / sqrt(variance(z) + epsilon)
+//
+// with the biased variance. The derivative with respect to z maps g to J g = (g - mean(g) - y mean(y g)) / sqrt(variance(z) +
+// epsilon); J is symmetric.
+func Standardise(x *gorgonia.Node, places, channels int, epsilon float64) (*gorgonia.Node, error) {
+	if len(x.Shape()) < 1 || places < 1 || channels < 1 || x.Shape().TotalSize()%(places*channels) != 0 || !(epsilon > 0) {
+		return nil, fmt.Errorf("standardise: shape %v does not divide into blocks of %d places and %d channels, or epsilon %v is not > 0",
+			x.Shape(), places, channels, epsilon)
+	}
+	return StandardiseOp{places, channels, epsilon}.value(x)
+}
+
+// StandardiseOp is the spec of [Standardise], standardiseSlopeOp of J g with inputs x and g, and standardiseCurveOp of the
+// derivative of h·J g with respect to x with inputs x, g and h.
+type (
+	StandardiseOp struct {
+		Places, Channels int // of a block
+		Epsilon          float64
+	}
+	standardiseSlopeOp StandardiseOp
+	standardiseCurveOp StandardiseOp
+)
+
+func (s StandardiseOp) value(x *gorgonia.Node) (*gorgonia.Node, error) {
+	o := s.op(s, x, 1)
+	o.Float32, o.Float64 = standardise(s, vector.Float32), standardise(s, vector.Float64)
+	o.Derivative = func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+		return gradientOf(s.slope(in[0], grad))
+	}
+	return o.Apply(x)
+}
+
+// slope returns J g at x.
+func (s StandardiseOp) slope(x, g *gorgonia.Node) (*gorgonia.Node, error) {
+	o := s.op(standardiseSlopeOp(s), x, 2)
+	o.Float32, o.Float64 = standardiseSlope(s, vector.Float32), standardiseSlope(s, vector.Float64)
+	o.Derivative = func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+		return both(s.curve(in[0], in[1], grad))(s.slope(in[0], grad))
+	}
+	return o.Apply(x, g)
+}
+
+// curve returns the derivative of h·J g with respect to x. With m places and r = 1/sqrt(variance + epsilon) it is -r/m (r a
+// y + (y·g) J h + (y·h) J g), where a = g·h - m mean(g) mean(h) - (y·g)(y·h)/m.
+func (s StandardiseOp) curve(x, g, h *gorgonia.Node) (*gorgonia.Node, error) {
+	o := s.op(standardiseCurveOp(s), x, 3)
+	o.Float32, o.Float64 = standardiseCurve(s, vector.Float32), standardiseCurve(s, vector.Float64)
+	return o.Apply(x, g, h)
+}
+
+// op returns the common fields of the ops: a unit is a block of every input.
+func (s StandardiseOp) op(spec any, x *gorgonia.Node, inputs int) *Unitwise {
+	o := &Unitwise{
+		Spec:     spec,
+		Out:      x.Shape().Clone(),
+		Units:    x.Shape().TotalSize() / (s.Places * s.Channels),
+		Scratch:  4 * s.Places,
+		Division: ir.ByUnits,
+		Work:     float64(4 * inputs * x.Shape().TotalSize()),
+	}
+	for range inputs {
+		o.ByUnit = append(o.ByUnit, true)
+	}
+	return o
+}
+
+// channel contains the values of one channel of a block, contiguously, and workspace.
+type channel[T Float] struct {
+	k *vector.Set[T]
+	y []T // the standardised values
+	r T   // 1 / sqrt(variance + epsilon)
+	t []T // workspace
+
+	g, h []T // values of the other inputs
+}
+
+// take copies every stride-th value of x.
+func take[T Float](dst, x []T, stride int) {
+	if stride == 1 {
+		copy(dst, x)
+		return
+	}
+	for i := range dst {
+		dst[i] = x[i*stride]
+	}
+}
+
+// give is the inverse of take.
+func give[T Float](dst, x []T, stride int) {
+	if stride == 1 {
+		copy(dst, x)
+		return
+	}
+	for i, v := range x {
+		dst[i*stride] = v
+	}
+}
+
+// standardised turns the channel's values into y and r.
+func (c *channel[T]) standardised(epsilon float64) {
+	m := T(len(c.y))
+	c.k.AddScalar(c.y, c.y, -c.k.Sum(c.y)/m)
+	c.r = T(1 / math.Sqrt(float64(c.k.SumSquares(c.y)/m)+epsilon))
+	c.k.MulScalar(c.y, c.y, c.r)
+}
+
+// slope writes J g.
+func (c *channel[T]) slope(dst, g []T) {
+	m := T(len(g))
+	mean, dot := c.k.Sum(g)/m, c.k.Dot(c.y, g)/m
+	c.k.AddScalar(dst, g, -mean)
+	c.k.AddScaled(dst, dst, c.y, -dot)
+	c.k.MulScalar(dst, dst, c.r)
+}
+
+// curve writes the derivative of h·J g with respect to the values; it overwrites g and h.
+func (c *channel[T]) curve(dst []T) {
+	m := T(len(c.y))
+	yg, yh := c.k.Dot(c.y, c.g), c.k.Dot(c.y, c.h)
+	a := c.k.Dot(c.g, c.h) - c.k.Sum(c.g)*c.k.Sum(c.h)/m - yg*yh/m
+	c.slope(c.g, c.g)
+	c.slope(c.h, c.h)
+	c.k.MulScalar(dst, c.y, c.r*a)
+	c.k.AddScaled(dst, dst, c.h, yg)
+	c.k.AddScaled(dst, dst, c.g, yh)
+	c.k.MulScalar(dst, dst, -c.r/m)
+}
+
+// standardUnits returns the kernel that computes blocks; f maps a channel to the channel of the output.
+func standardUnits[T Float](s StandardiseOp, kernels func() *vector.Set[T], f func(c channel[T]) []T) units[T] {
+	return func(dst []T, in [][]T, scratch []T, from, to int) {
+		line := func(i int) []T { return scratch[i*s.Places : (i+1)*s.Places] }
+		c := channel[T]{k: kernels(), y: line(0), t: line(1), g: line(2), h: line(3)}
+		for at := from * s.Places * s.Channels; at < to*s.Places*s.Channels; at += s.Places * s.Channels {
+			for i := at; i < at+s.Channels; i++ {
+				for j, values := range [][]T{c.y, c.g, c.h}[:len(in)] {
+					take(values, in[j][i:], s.Channels)
+				}
+				c.standardised(s.Epsilon)
+				give(dst[i:], f(c), s.Channels)
+			}
+		}
+	}
+}
+
+func standardise[T Float](s StandardiseOp, kernels func() *vector.Set[T]) units[T] {
+	return standardUnits(s, kernels, func(c channel[T]) []T { return c.y })
+}
+
+func standardiseSlope[T Float](s StandardiseOp, kernels func() *vector.Set[T]) units[T] {
+	return standardUnits(s, kernels, func(c channel[T]) []T {
+		c.slope(c.t, c.g)
+		return c.t
+	})
+}
+
+func standardiseCurve[T Float](s StandardiseOp, kernels func() *vector.Set[T]) units[T] {
+	return standardUnits(s, kernels, func(c channel[T]) []T {
+		c.curve(c.t)
+		return c.t
+	})
+}
