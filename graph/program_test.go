@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"gorgonia.org/gorgonia"
-
 	"tessera/config"
 	"tessera/engine/ir"
 	"tessera/graph"
