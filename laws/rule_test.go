@@ -52,11 +52,11 @@ func faulty() map[string]func() optim.Rule {
 			descend(w, g, lr/(norm+1))
 		}),
 		"descends on a quadratic": with(0, func(w, g []float32, _ [][]float32, lr float32) { descend(w, g, -lr) }),
-		"moves nothing without gradient and decay": with(0, func(w, g []float32, _ [][]float32, lr float32) {
+		"changes no weight without gradient and decay": with(0, func(w, g []float32, _ [][]float32, lr float32) {
 			descend(w, g, lr)
 			descend(w, w, lr*0.1)
 		}),
-		"moves nothing at a rate of zero": with(0, func(w, g []float32, _ [][]float32, lr float32) {
+		"changes no weight at a learning rate of zero": with(0, func(w, g []float32, _ [][]float32, lr float32) {
 			descend(w, g, lr+1e-4)
 		}),
 		"stays finite at zeros, denormals and large gradients": with(0, func(w, g []float32, _ [][]float32, lr float32) {
