@@ -10,7 +10,7 @@ import (
 	"tessera/parallel/team"
 )
 
-// Two processes of one thread beside one process of two threads, in batches of 128; the processes are goroutines. The runs
+// Two processes of one thread compared with one process of two threads, in batches of 128; the processes are goroutines. The runs
 // alternate, so that both see the same machine; the ratio is that of the medians.
 func BenchmarkTwoProcessesBesideTwoThreads(b *testing.B) {
 	for _, name := range []string{"shallow-nonneg-kl", "asym-nonneg-kl", "simclr", "residual-encoder"} {

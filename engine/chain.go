@@ -362,7 +362,7 @@ func (b *chainBuilder[T]) release(v *ir.Value) {
 	}
 }
 
-// destination is where the member v is written: its buffer if it is stored, otherwise a register.
+// destination returns the table entry that v is written to: its buffer if it is stored, otherwise a register.
 func (b *chainBuilder[T]) destination(v *ir.Value) int {
 	if b.fusion.stored(v) {
 		b.chain.vectors = append(b.chain.vectors, slot[T]{cell: b.cells[v], value: v, axes: split(contiguous(v.Shape), b.group.bounds)})

@@ -208,7 +208,7 @@ func (p pair[T]) compare(t *testing.T, tolerance float64) error {
 	return errors.Join(differences...)
 }
 
-// zero is the norm up to which a gradient is rounding alone beside the largest: rounding makes no two zeros equal.
+// zero is the norm below which a gradient is only rounding error, compared with the largest gradient.
 func (p pair[T]) zero(tolerance float64) float64 {
 	largest := 0.0
 	for i := range p.program.Parameters {

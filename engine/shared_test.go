@@ -183,7 +183,7 @@ func TestProcessesTogetherComputeWhatOneDoes(t *testing.T) {
 			}
 			for processes := 2; processes <= 4; processes++ {
 				if values > small && (testing.Short() || processes != 3) {
-					continue // 10 images on 3 processes is the most difficult division
+					continue // 10 images on 3 processes is the hardest case
 				}
 				c := newCrew[float64](t, m, batch, processes)
 				c.bind(t, 0)

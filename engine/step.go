@@ -17,7 +17,7 @@ type cell[T ir.Float] struct {
 	panels bool
 }
 
-// columns is where row 0 of a thread's columns [from, to) of an m x n matrix is, and the distance to the next row.
+// columns returns the offset of row 0 of a thread's columns [from, to) of an m x n matrix, and the distance to the next row.
 func (c *cell[T]) columns(m, n, from, to int) (at, stride int) {
 	if c.panels {
 		return from * m, to - from

@@ -9,7 +9,7 @@ import (
 	"tessera/internal/volume"
 )
 
-// decision is how the processes compute a value.
+// decision describes how the processes compute a value.
 type decision struct {
 	form     form
 	args     []form // the forms in which the op reads its args
