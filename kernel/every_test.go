@@ -67,7 +67,7 @@ var functionBounds = map[string]float64{
 	"Exp": 1.1, "Expm1": 2, "Log": 1, "Log1p": 2, "Sigmoid": 3, "Tanh": 3, "Softplus": 2, "InvSqrt": 1.5, "Cube": 1.5,
 }
 
-// tolerance is how far a kernel may be from the portable one on these operands: a few roundings of the largest
+// tolerance is the maximum difference between a kernel and the portable one on these operands: a few roundings of the largest
 // intermediate where the order or the fusing of operations differs, the two bounds together for functions, else none.
 func tolerance(field string, want float64, x [3]float64, s, t float64) float64 {
 	const eps = 0x1p-23

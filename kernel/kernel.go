@@ -200,7 +200,7 @@ func choose(s selection, wanted string) *chosen {
 		c.blasNote = "switched off by TESSERA_BLAS=none"
 		return c
 	case wanted == "" && hasAssembly():
-		c.blasNote = "not needed: this machine has kernels in assembly; TESSERA_BLAS names a library to use beside them"
+		c.blasNote = "not needed: this machine has kernels in assembly; TESSERA_BLAS names a library to use in addition"
 		return c
 	}
 	var err error
